@@ -1,0 +1,35 @@
+# `make` lists the targets. `make test` is all that CI runs.
+
+MODULES := . benchmarks
+TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
+FUZZTIME ?= 30s
+
+.DEFAULT_GOAL := help
+.PHONY: help deps test lint unit demo bench fuzz soak
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+deps: ## install what the tests need and the machine lacks, or say what to install
+	@scripts/deps.sh
+
+test: deps lint unit ## everything that CI checks: format, vet, staticcheck, all tests with the race detector
+
+lint:
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
+	@for m in $(MODULES); do (cd $$m && go vet ./... && $(TOOL) staticcheck ./...) || exit 1; done
+
+unit:
+	@for m in $(MODULES); do (cd $$m && go test -race -shuffle=on -timeout 15m ./...) || exit 1; done
+
+demo: ## see limits at work in the terminal
+	@go run ./examples/limits
+
+bench: ## measure against the peers, print the ratios, write docs/plots/*.svg
+	@cd benchmarks && go run .
+
+fuzz: ## fuzz every target for FUZZTIME each (30s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+soak: ## the long versions of the property and concurrency tests
+	@go test -race -shuffle=on -timeout 60m -count=5 ./... -args -rapid.checks=20000

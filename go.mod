@@ -1,0 +1,3 @@
+module dappco.re/go/core/go-ratelimit
+
+go 1.26
