@@ -1,0 +1,163 @@
+// Package layers holds the test that keeps the arrows between this module's
+// packages pointing down.
+package layers
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "dappco.re/go/core/go-ratelimit"
+
+// order is the picture in the README, from the top down: a package may import
+// what stands below it. What stands in a folder belongs to the folder's layer.
+var order = []string{
+	"examples",
+	"cmd",
+	"gateway",
+	"llmhttp",
+	"httplimit",
+	"telemetry",
+	"project",
+	".", // package ratelimit
+	"llm",
+	"store",
+	"rate",
+	"limit",
+}
+
+// pure packages import the standard library alone, and their tests these.
+var (
+	pure     = []string{"limit", "rate"}
+	forTests = []string{"pgregory.net/rapid", "go.uber.org/goleak"}
+)
+
+func TestImportsPointDown(t *testing.T) {
+	for file, imports := range importsBelow(t, "../..") {
+		layer := layerOf(path.Dir(file))
+		if layer < 0 {
+			t.Errorf("%s is in no layer: add its folder to order", file)
+			continue
+		}
+		for _, imported := range imports {
+			if fault := faultOf(file, layer, imported); fault != "" {
+				t.Errorf("%s imports %s: %s", file, imported, fault)
+			}
+		}
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		file, imported string
+		fine           bool
+	}{
+		{"limit/limit.go", "math/bits", true},
+		{"limit/limit.go", module + "/rate", false},
+		{"limit/limit.go", "github.com/redis/rueidis", false},
+		{"limit/limit_test.go", "pgregory.net/rapid", true},
+		{"limit/limit_test.go", "github.com/redis/rueidis", false},
+		{"rate/rate.go", "pgregory.net/rapid", false},
+		{"store/memory.go", module + "/limit", true},
+		{"store/redisstore/redis.go", module + "/store", true},
+		{"store/redisstore/redis.go", "github.com/redis/rueidis", true},
+		{"store/memory.go", module, false},
+		{"ratelimit.go", module + "/store/sqlitestore", true},
+		{"ratelimit.go", module + "/gateway", false},
+		{"gateway/proxy.go", module, true},
+	} {
+		fault := faultOf(c.file, layerOf(path.Dir(c.file)), c.imported)
+		if fine := fault == ""; fine != c.fine {
+			t.Errorf("%s imports %s: fine is %v (%s)", c.file, c.imported, fine, fault)
+		}
+	}
+}
+
+// faultOf says what is wrong with an import, if anything is.
+func faultOf(file string, layer int, imported string) string {
+	inside, ours := within(imported)
+	isPure := slices.Contains(pure, order[layer])
+	switch {
+	case ours && layerOf(inside) < layer:
+		return "that is a layer above"
+	case isPure && !ours && !standard(imported) && !allowedInTest(file, imported):
+		return order[layer] + " may import the standard library alone"
+	}
+	return ""
+}
+
+// within returns the folder of one of this module's packages.
+func within(imported string) (folder string, ours bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+func standard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
+
+func allowedInTest(file, imported string) bool {
+	return strings.HasSuffix(file, "_test.go") && slices.Contains(forTests, imported)
+}
+
+// layerOf returns the place of a folder in order, or -1.
+func layerOf(folder string) int {
+	first, _, _ := strings.Cut(folder, "/")
+	return slices.Index(order, first)
+}
+
+// importsBelow returns the imports of every Go file of the module.
+func importsBelow(t *testing.T, root string) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		relative = filepath.ToSlash(relative)
+		if entry.IsDir() {
+			if slices.Contains([]string{".git", "benchmarks", "tools", "internal/layers"}, relative) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(relative, ".go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		found[relative] = []string{}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			found[relative] = append(found[relative], imported)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(slices.Collect(maps.Keys(found)), "limit/limit.go") {
+		t.Fatal("the walk did not find limit/limit.go")
+	}
+	return found
+}

@@ -1,0 +1,104 @@
+package limit
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// book holds the counters of one limiter, by the hashes of its keys.
+type book struct {
+	id     uint64 // the global order in which books are locked
+	offset int64  // from clock to Unix time
+
+	// One of the two: words where one bucket limit governs every key and fits
+	// a word, else cells.
+	gcra  gcra
+	words *table[struct{}]
+	cells *table[*counters]
+
+	// How many nanoseconds were ever refunded to the keys of a few last bits
+	// of their hash: see Limit.settleBucket.
+	refunded [64]atomic.Int64
+
+	waiting sync.Mutex // guards lines; locked before any counter is
+	lines   map[uint64]*line
+}
+
+var books atomic.Uint64
+
+// newBook returns a book for the limits of every key, or for limits that are
+// not known yet.
+func newBook(limits []Limit) *book {
+	b := &book{id: books.Add(1), offset: unixOffset(), lines: map[uint64]*line{}}
+	if len(limits) == 1 && limits[0].Validate() == nil {
+		if g, ok := inOneWord(limits[0]); ok {
+			b.gcra, b.words = g, newTable[struct{}](g.unit, g.room)
+			return b
+		}
+	}
+	b.cells = newTable[*counters](1, until)
+	return b
+}
+
+func (b *book) refunds(hash uint64) *atomic.Int64 { return &b.refunded[hash%uint64(len(b.refunded))] }
+
+// lineLen returns how many wait for a counter.
+func (b *book) lineLen(hash uint64) int {
+	b.waiting.Lock()
+	defer b.waiting.Unlock()
+	if l := b.lines[hash]; l != nil {
+		return l.waiters.Len()
+	}
+	return 0
+}
+
+func (b *book) sweep(now int64) {
+	if b.words != nil {
+		b.words.sweep(now)
+		return
+	}
+	b.cells.sweep(now)
+}
+
+func (b *book) len() int {
+	if b.words != nil {
+		return b.words.len()
+	}
+	return b.cells.len()
+}
+
+// quick reports whether spend can decide about n.
+func (b *book) quick(n int64) bool { return b.words != nil && n > 0 && n <= b.gcra.limit.burst }
+
+// spend is the whole decision where nothing is in its way: one word, on which
+// nobody works and for which nobody waits. It takes n if that may pass, unless
+// it is to peek, and returns the backlog; ok says whether it could tell.
+func (b *book) spend(hash uint64, n int64, why purpose) (backlog uint64, allowed, ok bool) {
+	t := b.words
+	now := clock()
+	if now >= t.sweepAt.Load() {
+		t.sweep(now)
+	}
+	cost := uint64(n) * b.gcra.each
+	for {
+		g, s := t.find(hash)
+		if s == nil {
+			return 0, true, why == toPeek
+		}
+		word := s.word.Load()
+		age := uint64(now - g.base)
+		if word-1 >= until || s.hash.Load() != hash || age > t.horizon {
+			return 0, false, false
+		}
+		ticks := age * t.unit
+		from := max(word, ticks)
+		backlog = from - ticks
+		allowed = backlog+cost <= b.gcra.room
+		if !allowed || why == toPeek {
+			return backlog, allowed, true
+		}
+		if s.word.CompareAndSwap(word, from+cost) {
+			return backlog + cost, true, true
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package limit
+
+import (
+	"math/bits"
+	"time"
+)
+
+// The three buckets are one: a backlog that grows by what passes and drains as
+// time passes. GCRA's theoretical arrival time is now + backlog; the token
+// bucket's tokens are burst - backlog; the leaky bucket's level is backlog.
+//
+// An amount is a time: n takes n*period/count to drain. That is no whole
+// number of nanoseconds in general, and rounding it would make 3 a second
+// either deny the third or admit a fourth. So a backlog counts parts of 1/count
+// of a nanosecond too, in which it is exact.
+
+// backlog is ns + parts/count nanoseconds, with 0 <= parts < count.
+type backlog struct{ ns, parts int64 }
+
+// backlogOf returns what n adds. It stops at the largest number.
+func (l Limit) backlogOf(n int64) backlog {
+	hi, lo := bits.Mul64(uint64(n), uint64(l.period))
+	if hi >= uint64(l.count) {
+		return backlog{ns: maxCount}
+	}
+	q, r := bits.Div64(hi, lo, uint64(l.count))
+	return backlog{int64(min(q, maxCount)), int64(r)}
+}
+
+// amountOf returns how much has drained once b has, rounded down.
+func (l Limit) amountOf(b backlog) int64 {
+	hi, lo := bits.Mul64(uint64(b.ns), uint64(l.count))
+	lo, carry := bits.Add64(lo, uint64(b.parts), 0)
+	q, _ := bits.Div64(hi+carry, lo, uint64(l.period))
+	return int64(q)
+}
+
+func (l Limit) sum(a, b backlog) backlog {
+	ns, parts := correct(a.ns, b.ns), a.parts+b.parts
+	if parts >= l.count {
+		ns, parts = correct(ns, 1), parts-l.count
+	}
+	return backlog{ns, parts}
+}
+
+// difference returns a - b, or zero where b is larger.
+func (l Limit) difference(a, b backlog) backlog {
+	if a.ns < b.ns || a.ns == b.ns && a.parts <= b.parts {
+		return backlog{}
+	}
+	ns, parts := a.ns-b.ns, a.parts-b.parts
+	if parts < 0 {
+		ns, parts = ns-1, parts+l.count
+	}
+	return backlog{ns, parts}
+}
+
+// drained returns how long b takes to drain, in whole nanoseconds.
+func (b backlog) drained() time.Duration {
+	if b.parts > 0 {
+		b.ns++
+	}
+	return time.Duration(b.ns)
+}
+
+// backlogAt returns what is left at now of the backlog in s.
+func (l Limit) backlogAt(s state, now int64) backlog {
+	return l.difference(backlog{s.a, s.b}, backlog{ns: max(now-s.at, 0)})
+}
+
+func (l Limit) takeBucket(s state, now, n int64) (state, verdict) {
+	before, room := l.backlogAt(s, now), l.backlogOf(l.burst)
+	d := verdict{
+		Remaining:  l.amountOf(l.difference(room, before)),
+		ResetAfter: before.drained(),
+	}
+	if l.never(n) {
+		d.RetryAfter = Never
+		return s, d
+	}
+	if n == 0 {
+		d.Allowed = true
+		return s, d
+	}
+	after := l.sum(before, l.backlogOf(n))
+	if d.RetryAfter = l.difference(after, room).drained(); d.RetryAfter > 0 {
+		return s, d
+	}
+	d.Allowed = true
+	d.Remaining -= n
+	d.ResetAfter = after.drained()
+	return state{now, after.ns, after.parts}, d
+}
+
+// settleBucket adds a debt as of the time of the take, and frees of a refund
+// what the take still holds. Had it not been made, its part of the backlog
+// would have drained before that which it left behind, less what was refunded
+// to others since: so what is left of that at now is the most it can hold.
+func (l Limit) settleBucket(s state, now int64, r receipt, actual int64) state {
+	if actual > r.n {
+		if s.at < r.at { // forgotten since, or nothing was taken
+			s = state{r.at, r.backlog.ns, r.backlog.parts}
+		}
+		owed := l.sum(backlog{s.a, s.b}, l.backlogOf(actual-r.n))
+		return state{s.at, owed.ns, owed.parts}
+	}
+	now = max(now, s.at)
+	refund := l.backlogOf(r.n - actual)
+	held := l.difference(r.backlog, backlog{ns: now - r.at + r.refunded})
+	left := l.difference(l.backlogAt(s, now), l.smaller(refund, held))
+	return state{now, left.ns, left.parts}
+}
+
+func (l Limit) smaller(a, b backlog) backlog {
+	if l.difference(a, b) == (backlog{}) {
+		return a
+	}
+	return b
+}

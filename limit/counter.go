@@ -1,0 +1,89 @@
+package limit
+
+import (
+	"math/bits"
+	"time"
+)
+
+// slide returns s as of now: the windows that hold it, moved on.
+func (l Limit) slide(s state, now int64) state {
+	period := int64(l.period)
+	switch start := floor(now, period); start {
+	case s.at:
+		return s
+	case s.at + period:
+		return state{start, s.b, 0}
+	default:
+		return state{start, 0, 0}
+	}
+}
+
+func (l Limit) takeCounter(s state, now, n int64) (state, verdict) {
+	slid := l.slide(s, now)
+	previous, used := slid.a, slid.b
+	period := int64(l.period)
+	left := period - (now - slid.at) // of this window, and so of the previous one's weight
+	room := l.count - used           // were it not for the previous one
+	weighted := scale(previous, left, period, 1)
+	d := verdict{
+		Remaining:  max(room-weighted, 0),
+		ResetAfter: l.slidOut(slid, now),
+	}
+	switch {
+	case l.never(n):
+		d.RetryAfter = Never
+	case n == 0:
+		d.Allowed = true
+	case n <= room-weighted:
+		d.Allowed = true
+		d.Remaining -= n
+		slid.b += n
+		d.ResetAfter = l.slidOut(slid, now)
+		return slid, d
+	case n <= room: // once the previous window weighs no more than room-n
+		d.RetryAfter = time.Duration(left - scale(period, room-n, previous, 0))
+	default: // once this window is the previous one, and weighs no more than count-n
+		d.RetryAfter = time.Duration(left + period - scale(period, l.count-n, used, 0))
+	}
+	return s, d
+}
+
+// slidOut returns when nothing of s counts any more.
+func (l Limit) slidOut(s state, now int64) time.Duration {
+	switch ends := s.at + int64(l.period) - now; {
+	case s.b > 0:
+		return time.Duration(ends) + l.period
+	case s.a > 0:
+		return time.Duration(ends)
+	default:
+		return 0
+	}
+}
+
+func (l Limit) settleCounter(s state, r receipt, actual int64) state {
+	start := floor(r.at, int64(l.period))
+	if start > s.at { // forgotten since, or nothing was taken
+		s = l.slide(s, r.at)
+	}
+	switch start {
+	case s.at:
+		s.b = correct(s.b, actual-r.n)
+	case s.at - int64(l.period):
+		s.a = correct(s.a, actual-r.n)
+	}
+	return s
+}
+
+// scale returns n*numerator/denominator for numerator <= denominator, rounded
+// up if up is 1 and down if it is 0.
+func scale(n, numerator, denominator, up int64) int64 {
+	if n == 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(numerator))
+	q, r := bits.Div64(hi, lo, uint64(denominator))
+	if up == 1 && r > 0 {
+		q++
+	}
+	return int64(q)
+}

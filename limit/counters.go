@@ -1,0 +1,122 @@
+package limit
+
+import "slices"
+
+// counters is all that one key has used, under each of its limits. It has no
+// clock and no lock. Times are Unix nanoseconds.
+type counters struct {
+	each   []counter
+	log    history // of all sliding logs
+	fullAt int64   // from when on nothing is in use
+}
+
+// counter is what a key has used of one limit. A limit that changes is another
+// limit, and begins anew.
+type counter struct {
+	limit Limit
+	state state
+}
+
+// find returns the counter of a limit, or nil if nothing of it was used.
+func (c *counters) find(l Limit) *counter {
+	for i := range c.each {
+		if c.each[i].limit == l {
+			return &c.each[i]
+		}
+	}
+	return nil
+}
+
+// of returns the counter of a limit. Where there is none it makes one, in
+// place of one that is full again if it can.
+func (c *counters) of(l Limit, now int64) *counter {
+	if found := c.find(l); found != nil {
+		return found
+	}
+	i := slices.IndexFunc(c.each, func(c counter) bool {
+		_, v := c.limit.take(c.state, now, 0)
+		return v.ResetAfter == 0
+	})
+	if i < 0 {
+		i = len(c.each)
+		c.each = append(c.each, counter{})
+	}
+	c.each[i] = counter{limit: l}
+	return &c.each[i]
+}
+
+// check answers as if n was taken of a limit, and takes nothing.
+func (c *counters) check(l Limit, now, n int64) verdict {
+	if l.algorithm == SlidingLog {
+		return c.log.check(l, now, n)
+	}
+	var s state
+	if found := c.find(l); found != nil {
+		s = found.state
+	}
+	_, v := l.take(s, now, n)
+	return v
+}
+
+// take charges n to every limit, all of which have room for it.
+func (c *counters) take(limits []Limit, now, n int64) {
+	logged := false
+	for i, l := range limits {
+		if l.algorithm == SlidingLog {
+			logged = true
+			continue
+		}
+		if slices.Contains(limits[:i], l) {
+			continue
+		}
+		counter := c.of(l, now)
+		var v verdict
+		counter.state, v = l.take(counter.state, now, n)
+		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
+	}
+	if logged {
+		c.log.add(now, n)
+		c.fullAt = max(c.fullAt, c.log.fullAt())
+	}
+}
+
+// receipts returns what settle must know of a take of n at now.
+func (c *counters) receipts(limits []Limit, now, n int64) []receipt {
+	receipts := make([]receipt, len(limits))
+	for i, l := range limits {
+		receipts[i] = receipt{n: n, at: now}
+		if found := c.find(l); found != nil && l.algorithm.bursts() {
+			receipts[i].backlog = l.backlogAt(found.state, now)
+		}
+	}
+	return receipts
+}
+
+// settle corrects a take to what was used in the end. It returns how much it
+// has refunded to buckets, in nanoseconds.
+func (c *counters) settle(limits []Limit, receipts []receipt, now, actual int64) (refunded int64) {
+	logged := false
+	for i, l := range limits {
+		if l.algorithm == SlidingLog {
+			if !logged {
+				c.log.settle(now, receipts[i], actual)
+				c.fullAt = max(c.fullAt, c.log.fullAt())
+			}
+			logged = true
+			continue
+		}
+		if slices.Contains(limits[:i], l) {
+			continue
+		}
+		counter := c.of(l, now)
+		before := counter.state
+		counter.state = l.settle(before, now, receipts[i], actual)
+		if l.algorithm.bursts() {
+			refund := l.difference(l.backlogAt(before, now), l.backlogAt(counter.state, now))
+			refunded = max(refunded, int64(refund.drained()))
+		}
+		_, v := l.take(counter.state, now, 0)
+		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
+	}
+	return refunded
+}

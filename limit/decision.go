@@ -1,0 +1,64 @@
+package limit
+
+import (
+	"math"
+	"time"
+)
+
+// Never is the RetryAfter of a request that can never pass: it is larger than
+// its limit, it is negative, or the limit is not valid.
+const Never time.Duration = math.MaxInt64
+
+// Decision is the answer to one request.
+type Decision struct {
+	Allowed bool
+
+	// Limit is the one that decided: of those that deny, the one that denies
+	// longest; of limits that all allow, the one with the least left. It is
+	// the zero Limit where none governs the request.
+	Limit Limit
+
+	// Remaining is how much of Limit is left after this decision.
+	Remaining int64
+
+	// RetryAfter is when the same request passes every limit if nothing else
+	// passes before it: zero when it was allowed, [Never] when it cannot.
+	// While others wait for the same key, it is when the first of them passes.
+	RetryAfter time.Duration
+
+	// ResetAfter is when Limit is full again if nothing else passes.
+	ResetAfter time.Duration
+}
+
+// verdict is what one limit says to a request: a Decision without the limit.
+type verdict struct {
+	Allowed    bool
+	Remaining  int64
+	RetryAfter time.Duration
+	ResetAfter time.Duration
+}
+
+// ruling is the verdict that decides, so far, and whose it is.
+type ruling struct {
+	verdict
+	limit *Limit
+}
+
+// unruled is what is said to a request that no limit governs.
+var unruled = ruling{verdict: verdict{Allowed: true, Remaining: math.MaxInt64}}
+
+// hear lets another limit's verdict decide if it denies longer, or else leaves
+// less.
+func (r *ruling) hear(v verdict, l *Limit) {
+	if v.RetryAfter > r.RetryAfter || v.RetryAfter == r.RetryAfter && v.Remaining <= r.Remaining {
+		r.verdict, r.limit = v, l
+	}
+}
+
+func (r *ruling) decision() Decision {
+	d := Decision{Allowed: r.Allowed, Remaining: r.Remaining, RetryAfter: r.RetryAfter, ResetAfter: r.ResetAfter}
+	if r.limit != nil {
+		d.Limit = *r.limit
+	}
+	return d
+}

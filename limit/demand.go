@@ -1,0 +1,152 @@
+package limit
+
+// demand is one limiter's part in a decision: so much of what one key has.
+type demand struct {
+	book   *book
+	hash   uint64
+	limits []Limit
+	n      int64
+	index  int // of its limiter among those that were combined
+
+	// While it is locked, one of the two, unless there is no such counter:
+	word held[struct{}]
+	cell held[*counters]
+}
+
+// lock locks the counter, and makes one where there is none if make is set.
+func (d *demand) lock(make bool) {
+	if d.book.words != nil {
+		d.word = d.book.words.lock(d.hash, make)
+		return
+	}
+	d.cell = d.book.cells.lock(d.hash, make)
+	if s := d.cell.slot; s != nil && s.value == nil {
+		s.value = new(counters)
+	}
+}
+
+func (d *demand) unlock() {
+	d.word.unlock()
+	d.cell.unlock()
+}
+
+// current returns false where the clock is too far from the base of the
+// counter's segment for its word to say anything.
+func (d *demand) current(now int64, past bool) bool {
+	return d.book.words.current(d.word, now, past) && d.book.cells.current(d.cell, now, past)
+}
+
+// rebase moves an unlocked counter's segment on to the present.
+func (d *demand) rebase(now int64) {
+	d.book.words.rebase(d.word.segment, now)
+	d.book.cells.rebase(d.cell.segment, now)
+}
+
+// awaited reports whether somebody waits for the counter.
+func (d *demand) awaited() bool { return (d.word.word|d.cell.word)&awaited != 0 }
+
+// await notes whether somebody does.
+func (d *demand) await(yes bool) {
+	d.lock(true)
+	d.word.await(yes)
+	d.cell.await(yes)
+	d.unlock()
+}
+
+// check lets every limit say what it would if n was taken.
+func (d *demand) check(r *ruling, now, n int64) {
+	if d.book.words != nil {
+		_, v := d.book.gcra.check(d.backlog(now), n)
+		r.hear(v, &d.book.gcra.limit)
+		return
+	}
+	var unused counters
+	c := &unused
+	if d.cell.slot != nil {
+		c = d.cell.slot.value
+	}
+	for i := range d.limits {
+		r.hear(c.check(d.limits[i], now+d.book.offset, n), &d.limits[i])
+	}
+}
+
+// backlog returns what is in use of a word.
+func (d *demand) backlog(now int64) uint64 {
+	if d.word.slot == nil {
+		return 0
+	}
+	word, ticks := d.word.word&until, d.book.words.ticks(d.word.segment, now)
+	return word - min(word, ticks)
+}
+
+// take charges what check has allowed.
+func (d *demand) take(now int64) {
+	if d.n == 0 {
+		return
+	}
+	if d.book.words != nil {
+		backlog, _ := d.book.gcra.check(d.backlog(now), d.n)
+		d.word.set(d.book.words.ticks(d.word.segment, now) + backlog)
+		return
+	}
+	c := d.cell.slot.value
+	c.take(d.limits, now+d.book.offset, d.n)
+	d.keep(c)
+}
+
+// keep notes in the word of a cell how long its counters are in use.
+func (d *demand) keep(c *counters) {
+	d.cell.set(d.book.cells.ticks(d.cell.segment, c.fullAt-d.book.offset))
+}
+
+// receipts returns what settle must know of a take at now.
+func (d *demand) receipts(now int64) []receipt {
+	var receipts []receipt
+	if d.book.words != nil {
+		units, unit := d.backlog(now), d.book.gcra.unit
+		left := backlog{int64(units / unit), int64(units % unit)}
+		receipts = []receipt{{n: d.n, at: now, backlog: left}}
+	} else {
+		receipts = d.cell.slot.value.receipts(d.limits, now+d.book.offset, d.n)
+	}
+	for i := range receipts {
+		receipts[i].refunded = d.book.refunds(d.hash).Load()
+	}
+	return receipts
+}
+
+// settle corrects a take to what was used in the end.
+func (d *demand) settle(receipts []receipt, now, actual int64) {
+	total := d.book.refunds(d.hash)
+	for i := range receipts {
+		receipts[i].refunded = total.Load() - receipts[i].refunded
+	}
+	if d.book.words != nil {
+		total.Add(d.settleWord(receipts[0], now, actual))
+		return
+	}
+	c := d.cell.slot.value
+	total.Add(c.settle(d.limits, receipts, now+d.book.offset, actual))
+	d.keep(c)
+}
+
+// settleWord is Limit.settleBucket on a word. It returns how much it refunded.
+func (d *demand) settleWord(r receipt, now, actual int64) (refunded int64) {
+	t, g, base := d.book.words, &d.book.gcra, d.word.segment.base
+	word := int64(d.word.word & until)
+	left := r.backlog.ns*int64(g.unit) + r.backlog.parts
+	if actual > r.n {
+		taken := max(r.at-base, -int64(t.horizon)) * int64(g.unit)
+		if word < taken || word == 0 { // forgotten since, or nothing was taken
+			word = taken + left
+		}
+		owed := word + int64(g.debt(actual-r.n))
+		most := int64(t.ticks(d.word.segment, now)) + maxBacklog
+		d.word.set(uint64(max(min(owed, most), int64(d.word.word&until))))
+		return 0
+	}
+	passed := min(max(now-r.at, 0)+r.refunded, r.backlog.ns+1) * int64(g.unit)
+	refund := min(uint64(r.n-actual)*g.each, uint64(max(left-passed, 0)), d.backlog(now))
+	d.word.set(uint64(word) - refund)
+	return int64(g.duration(refund))
+}

@@ -1,0 +1,250 @@
+package limit
+
+import (
+	"math"
+	"sort"
+	"time"
+)
+
+// history is the sliding log of a key: when how much passed, in a ring, oldest
+// first. One history serves every window of the key. Each window knows where
+// it begins and what is in it, so a decision looks at nothing but the entries
+// that have just left it.
+type history struct {
+	ring    []entry // a power of two long; entry i stands at i modulo its length
+	oldest  int64   // index of the oldest entry
+	next    int64   // index of the next one
+	windows []slidingWindow
+	dropped int64 // time of the last entry that has left every window
+}
+
+type entry struct{ at, n int64 }
+
+type slidingWindow struct {
+	period time.Duration
+	first  int64 // index of the oldest entry in it
+	sum    int64
+}
+
+const (
+	firstEntries = 8
+	mostEntries  = 4096 // beyond which neighbours merge
+)
+
+func (h *history) entry(i int64) *entry { return &h.ring[i&int64(len(h.ring)-1)] }
+
+// window returns the window of the given length as of now.
+func (h *history) window(period time.Duration, now int64) *slidingWindow {
+	h.rewind(now)
+	for i := range h.windows {
+		if w := &h.windows[i]; w.period == period {
+			h.slide(w, now)
+			return w
+		}
+	}
+	h.windows = append(h.windows, slidingWindow{period: period, first: h.oldest})
+	w := &h.windows[len(h.windows)-1]
+	for i := h.oldest; i < h.next; i++ {
+		w.sum = correct(w.sum, h.entry(i).n)
+	}
+	h.slide(w, now)
+	return w
+}
+
+// slide takes out of w what has left it at now: an entry counts for exactly a
+// period.
+func (h *history) slide(w *slidingWindow, now int64) {
+	for w.first < h.next {
+		e := h.entry(w.first)
+		if e.at > now-int64(w.period) {
+			return
+		}
+		w.sum = correct(w.sum, -e.n)
+		w.first++
+	}
+}
+
+// rewind moves entries that are in the future of a clock that went back to now.
+func (h *history) rewind(now int64) {
+	for i := h.next - 1; i >= h.oldest && h.entry(i).at > now; i-- {
+		h.entry(i).at = now
+	}
+	h.dropped = min(h.dropped, now-1)
+}
+
+// check answers as if n was taken of a limit, and takes nothing.
+func (h *history) check(l Limit, now, n int64) verdict {
+	w := h.window(l.period, now)
+	d := verdict{Remaining: max(l.count-w.sum, 0)}
+	if w.sum > 0 {
+		d.ResetAfter = time.Duration(h.entry(h.next-1).at-now) + l.period
+	}
+	switch {
+	case l.never(n):
+		d.RetryAfter = Never
+	case n == 0:
+		d.Allowed = true
+	case n > d.Remaining:
+		d.RetryAfter = h.retry(w, now, w.sum+n-l.count)
+	default:
+		d.Allowed = true
+		d.Remaining -= n
+		d.ResetAfter = l.period
+	}
+	return d
+}
+
+// retry returns when so much has left w.
+func (h *history) retry(w *slidingWindow, now, much int64) time.Duration {
+	i := w.first
+	for much -= h.entry(i).n; much > 0; much -= h.entry(i).n {
+		i++
+	}
+	return time.Duration(h.entry(i).at-now) + w.period
+}
+
+// add enters that n passed at now.
+func (h *history) add(now, n int64) {
+	if h.next > h.oldest && h.entry(h.next-1).at == now {
+		last := h.entry(h.next - 1)
+		last.n = correct(last.n, n)
+	} else {
+		h.makeRoom(now)
+		*h.entry(h.next) = entry{now, n}
+		h.next++
+	}
+	for i := range h.windows {
+		h.windows[i].sum = correct(h.windows[i].sum, n)
+	}
+}
+
+// makeRoom makes room in the ring for one more entry.
+func (h *history) makeRoom(now int64) {
+	if h.full() {
+		h.drop(now)
+	}
+	if h.full() && len(h.ring) >= mostEntries {
+		h.merge()
+	}
+	if h.full() {
+		h.grow()
+	}
+}
+
+func (h *history) full() bool { return h.next-h.oldest == int64(len(h.ring)) }
+
+// drop forgets the entries that have left every window.
+func (h *history) drop(now int64) {
+	first := h.next
+	for i := range h.windows {
+		h.slide(&h.windows[i], now)
+		first = min(first, h.windows[i].first)
+	}
+	if first > h.oldest {
+		h.dropped = h.entry(first - 1).at
+		h.oldest = first
+	}
+}
+
+func (h *history) grow() {
+	if h.ring == nil {
+		h.dropped = math.MinInt64
+	}
+	ring := make([]entry, max(2*len(h.ring), firstEntries))
+	for i := h.oldest; i < h.next; i++ {
+		ring[i&int64(len(ring)-1)] = *h.entry(i)
+	}
+	h.ring = ring
+}
+
+// merge makes one entry of those that fall into one cell of a grid: as wide as
+// 1/2048, times the number of windows, of the smallest window that they are in.
+// So about half of the ring stays filled. Of merged entries the latest time
+// stands: they leave their windows late, by a cell of the grid that they were
+// on as they were young and one of that which they are on now, and never early.
+func (h *history) merge() {
+	newest := h.entry(h.next - 1).at
+	into := h.oldest // where the next entry that is kept goes
+	for i := h.oldest; i < h.next; i++ {
+		e := *h.entry(i)
+		apart := i == h.oldest
+		for k := range h.windows {
+			if w := &h.windows[k]; w.first == i {
+				w.first, apart = into, true
+			}
+		}
+		if !apart {
+			last := h.entry(into - 1)
+			if cell := h.cell(newest - last.at); floor(last.at, cell) == floor(e.at, cell) {
+				*last = entry{e.at, correct(last.n, e.n)}
+				continue
+			}
+		}
+		*h.entry(into) = e
+		into++
+	}
+	for k := range h.windows {
+		h.windows[k].first = min(h.windows[k].first, into) // of those with nothing in them
+	}
+	h.next = into
+}
+
+// cell returns how wide the grid is on which entries of an age are merged.
+func (h *history) cell(age int64) int64 {
+	smallest := int64(maxPeriod)
+	for _, w := range h.windows {
+		if int64(w.period) > age {
+			smallest = min(smallest, int64(w.period))
+		}
+	}
+	return max(smallest/(mostEntries/2)*int64(len(h.windows)), 1)
+}
+
+// settle corrects the entry that a take made, in whichever windows hold it.
+func (h *history) settle(now int64, r receipt, actual int64) {
+	h.rewind(now)
+	if r.at <= h.dropped {
+		return
+	}
+	i := h.oldest + int64(sort.Search(int(h.next-h.oldest), func(i int) bool {
+		return h.entry(h.oldest+int64(i)).at >= r.at
+	}))
+	if i == h.next {
+		if actual > r.n { // nothing was taken, but something was used
+			h.add(now, actual-r.n)
+		}
+		return
+	}
+	e := h.entry(i)
+	before := e.n
+	e.n = correct(before, actual-r.n)
+	for k := range h.windows {
+		if w := &h.windows[k]; w.first <= i {
+			w.sum = correct(w.sum, e.n-before)
+		}
+	}
+	h.trim()
+}
+
+// trim takes off the newest entries if nothing is left of them, so that the
+// newest says when everything has left.
+func (h *history) trim() {
+	for h.next > h.oldest && h.entry(h.next-1).n == 0 {
+		h.next--
+	}
+	for k := range h.windows {
+		h.windows[k].first = min(h.windows[k].first, h.next)
+	}
+}
+
+// fullAt returns when nothing is left in any window.
+func (h *history) fullAt() int64 {
+	if h.next == h.oldest {
+		return 0
+	}
+	var longest time.Duration
+	for _, w := range h.windows {
+		longest = max(longest, w.period)
+	}
+	return h.entry(h.next-1).at + int64(longest)
+}

@@ -1,0 +1,112 @@
+package limit
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+// Limiter holds keys to limits. A function says which key a request has: a
+// user, an address, a model. No key affects another, and a key that was never
+// seen has used nothing.
+//
+// A counter belongs to a key and a limit. Where a function chooses the limits,
+// a key whose limit changes begins a new counter; but all sliding logs of a
+// key share one history, and keep it.
+//
+// A Limiter is safe for concurrent use.
+type Limiter[In any, K comparable] struct {
+	doors[In]
+	book   *book
+	seed   maphash.Seed
+	key    func(In) K
+	limits func(In) []Limit
+	cost   func(In) int64
+}
+
+// NewLimiter returns a limiter that holds every key to the same limits. With
+// no limits it allows everything. A limit that is not valid admits nothing:
+// see [Limit.Validate].
+func NewLimiter[In any, K comparable](key func(In) K, limits ...Limit) *Limiter[In, K] {
+	limits = slices.Clone(limits)
+	return newLimiter(key, func(In) []Limit { return limits }, newBook(limits))
+}
+
+// NewLimiterFunc returns a limiter that asks a function for the limits of each
+// request, which may be none. The function must not change a slice that it has
+// returned.
+func NewLimiterFunc[In any, K comparable](key func(In) K, limits func(In) []Limit) *Limiter[In, K] {
+	return newLimiter(key, limits, newBook(nil))
+}
+
+func newLimiter[In any, K comparable](key func(In) K, limits func(In) []Limit, b *book) *Limiter[In, K] {
+	l := &Limiter[In, K]{book: b, seed: maphash.MakeSeed(), key: key, limits: limits}
+	l.parts = []part[In]{{book: b, demand: l.demand}}
+	return l
+}
+
+// WithCost returns a limiter over the same counters in which a request costs
+// what a function says, instead of 1, wherever no amount is named.
+func (l *Limiter[In, K]) WithCost(cost func(In) int64) *Limiter[In, K] {
+	priced := *l
+	priced.cost = cost
+	priced.parts = []part[In]{{book: l.book, demand: priced.demand}}
+	return &priced
+}
+
+// Len returns how many counters are held in memory: for keys in use, and for
+// those that are not yet forgotten.
+func (l *Limiter[In, K]) Len() int { return l.book.len() }
+
+func (l *Limiter[In, K]) costOf(in In) int64 {
+	if l.cost == nil {
+		return 1
+	}
+	return amount(l.cost(in))
+}
+
+func (l *Limiter[In, K]) hash(in In) uint64 {
+	return max(maphash.Comparable(l.seed, l.key(in)), 1)
+}
+
+func (l *Limiter[In, K]) demand(in In, n int64) demand {
+	if n == itsCost {
+		n = l.costOf(in)
+	}
+	return demand{book: l.book, hash: l.hash(in), limits: l.limits(in), n: n}
+}
+
+// Allow reports whether in may pass now, and charges it if so.
+func (l *Limiter[In, K]) Allow(in In) bool { return l.AllowN(in, l.costOf(in)) }
+
+// AllowN is Allow for an amount of n in place of its cost.
+func (l *Limiter[In, K]) AllowN(in In, n int64) bool {
+	if l.book.quick(n) {
+		if _, allowed, ok := l.book.spend(l.hash(in), n, toTake); ok {
+			return allowed
+		}
+	}
+	return l.doors.AllowN(in, n)
+}
+
+// Take charges n to in's key under every limit, or nothing if one denies, and
+// says which limit decided, what is left of it, and when to come back.
+func (l *Limiter[In, K]) Take(in In, n int64) Decision {
+	if l.book.quick(n) {
+		if backlog, allowed, ok := l.book.spend(l.hash(in), n, toTake); ok {
+			return l.book.gcra.decision(backlog, n, allowed)
+		}
+	}
+	return l.doors.Take(in, n)
+}
+
+// Peek says what Allow would, and charges nothing. What it says remains is
+// what remains now.
+func (l *Limiter[In, K]) Peek(in In) Decision {
+	n := l.costOf(in)
+	if l.book.quick(n) {
+		if backlog, allowed, ok := l.book.spend(l.hash(in), n, toPeek); ok {
+			return l.book.gcra.decision(backlog, n, allowed)
+		}
+	}
+	return l.doors.Peek(in)
+}

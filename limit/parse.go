@@ -1,0 +1,187 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+var units = []struct {
+	name   string
+	period time.Duration
+}{{"s", time.Second}, {"min", time.Minute}, {"h", time.Hour}, {"day", day}}
+
+const grammar = `want COUNT/PERIOD [gcra|token|leaky|fixed|log|counter] [burst N], or COUNT/PERIOD fixed anchored, or COUNT/day fixed at HH:MM ZONE; PERIOD is s, min, h, day or a duration such as 1m30s`
+
+// Parse reads a limit as [Limit.String] writes it:
+//
+//	100/min
+//	10/s burst 20
+//	60/1m30s log
+//	1000/day fixed
+//	1000/day fixed anchored
+//	1000/day fixed at 00:00 America/Los_Angeles
+//
+// What comes after the period may stand in any order. An error says what is
+// wrong and what is allowed.
+func Parse(s string) (Limit, error) {
+	l, err := parse(strings.Fields(s))
+	if err != nil {
+		return Limit{}, fmt.Errorf("ratelimit: limit %q: %w", s, err)
+	}
+	return l, l.Validate()
+}
+
+func parse(words []string) (Limit, error) {
+	if len(words) == 0 {
+		return Limit{}, errors.New(grammar)
+	}
+	l, err := parseRate(words[0])
+	if err != nil {
+		return Limit{}, err
+	}
+	seen := map[string]bool{}
+	for words = words[1:]; len(words) > 0; {
+		word := words[0]
+		words = words[1:]
+		kind, used := word, 0
+		switch algorithm := slices.Index(algorithmNames[:], word); {
+		case algorithm >= 0:
+			kind = "algorithm"
+			l.algorithm = Algorithm(algorithm)
+		case word == "burst":
+			used, err = l.parseBurst(words)
+		case word == "anchored" || word == "at":
+			kind = "window"
+			used, err = l.parseWindow(word, words)
+		default:
+			err = fmt.Errorf("unknown word %q: %s", word, grammar)
+		}
+		if err != nil {
+			return Limit{}, err
+		}
+		if seen[kind] {
+			return Limit{}, fmt.Errorf("a second %s, %q: %s", kind, word, grammar)
+		}
+		seen[kind] = true
+		words = words[used:]
+	}
+	if l.windowing != aligned && l.algorithm != FixedWindow {
+		return Limit{}, fmt.Errorf("only fixed windows can be anchored or reset at a time: %s", grammar)
+	}
+	return l, nil
+}
+
+func parseRate(word string) (Limit, error) {
+	digits, unit, ok := strings.Cut(word, "/")
+	if !ok {
+		return Limit{}, fmt.Errorf("no / between count and period in %q: %s", word, grammar)
+	}
+	count, err := parseCount(digits)
+	if err != nil {
+		return Limit{}, fmt.Errorf("count %w", err)
+	}
+	for _, u := range units {
+		if u.name == unit {
+			return New(count, u.period), nil
+		}
+	}
+	period, err := time.ParseDuration(unit)
+	if err != nil {
+		return Limit{}, fmt.Errorf("unknown period %q: it must be s, min, h, day or a duration such as 1m30s", unit)
+	}
+	return New(count, period), nil
+}
+
+func parseCount(digits string) (int64, error) {
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 1 || n > maxCount {
+		return 0, fmt.Errorf("%q: it must be a whole number from 1 to 2^62", digits)
+	}
+	return n, nil
+}
+
+func (l *Limit) parseBurst(rest []string) (used int, err error) {
+	if len(rest) == 0 {
+		return 0, fmt.Errorf("burst without a number: %s", grammar)
+	}
+	if l.burst, err = parseCount(rest[0]); err != nil {
+		return 0, fmt.Errorf("burst %w", err)
+	}
+	return 1, nil
+}
+
+func (l *Limit) parseWindow(word string, rest []string) (used int, err error) {
+	if word == "anchored" {
+		l.windowing = anchored
+		return 0, nil
+	}
+	if len(rest) < 2 {
+		return 0, fmt.Errorf("at without a time of day and a zone: %s", grammar)
+	}
+	at, err := time.Parse("15:04", rest[0])
+	if err != nil {
+		return 0, fmt.Errorf("time of day %q: it must be from 00:00 to 23:59", rest[0])
+	}
+	zone, err := zoneNamed(rest[1])
+	if err != nil {
+		return 0, fmt.Errorf("zone %q: it must be a name in the time zone database, such as America/Los_Angeles", rest[1])
+	}
+	l.windowing, l.minute, l.zone = calendar, int16(at.Hour()*60+at.Minute()), zone
+	return 2, nil
+}
+
+// String returns the limit in the form that [Parse] reads.
+func (l Limit) String() string {
+	b := strconv.AppendInt(nil, l.count, 10)
+	b = append(b, '/')
+	b = append(b, l.unit()...)
+	if l.algorithm != GCRA {
+		b = append(b, ' ')
+		b = append(b, l.algorithm.String()...)
+	}
+	if l.burst != l.count {
+		b = append(b, " burst "...)
+		b = strconv.AppendInt(b, l.burst, 10)
+	}
+	switch l.windowing {
+	case anchored:
+		b = append(b, " anchored"...)
+	case calendar:
+		b = fmt.Appendf(b, " at %02d:%02d %v", l.minute/60, l.minute%60, l.zone)
+	}
+	return string(b)
+}
+
+func (l Limit) unit() string {
+	for _, u := range units {
+		if u.period == l.period {
+			return u.name
+		}
+	}
+	return l.period.String()
+}
+
+// MarshalText writes the limit as [Limit.String] does. A limit that is not
+// valid is an error.
+func (l Limit) MarshalText() ([]byte, error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	return []byte(l.String()), nil
+}
+
+// UnmarshalText reads a limit as [Parse] does.
+func (l *Limit) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*l = parsed
+	return nil
+}

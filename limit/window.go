@@ -1,0 +1,110 @@
+package limit
+
+import "time"
+
+func (l Limit) takeWindow(s state, now, n int64) (state, verdict) {
+	current := s
+	if now >= s.a {
+		current = state{}
+		current.at, current.a = l.window(now)
+	}
+	left := time.Duration(current.a - now)
+	d := verdict{Remaining: max(l.count-current.b, 0)}
+	if current.b > 0 {
+		d.ResetAfter = left
+	}
+	switch {
+	case l.never(n):
+		d.RetryAfter = Never
+	case n == 0:
+		d.Allowed = true
+	case n > d.Remaining:
+		d.RetryAfter = left
+	default:
+		d.Allowed = true
+		d.Remaining -= n
+		d.ResetAfter = left
+		current.b += n
+		return current, d
+	}
+	return s, d
+}
+
+func (l Limit) settleWindow(s state, r receipt, actual int64) state {
+	if r.at >= s.a && actual > r.n { // forgotten since, or nothing was taken
+		s = state{}
+		s.at, s.a = l.window(r.at)
+	}
+	if s.at <= r.at && r.at < s.a {
+		s.b = correct(s.b, actual-r.n)
+	}
+	return s
+}
+
+// window returns the start of the window that now falls into, and its end.
+func (l Limit) window(now int64) (start, end int64) {
+	switch l.windowing {
+	case anchored:
+		return now, now + int64(l.period)
+	case calendar:
+		return l.calendarDay(now)
+	default:
+		start = floor(now, int64(l.period))
+		return start, start + int64(l.period)
+	}
+}
+
+// floor rounds t down to a multiple of period, before 1970 too.
+func floor(t, period int64) int64 {
+	past := t % period
+	if past < 0 {
+		past += period
+	}
+	return t - past
+}
+
+// calendarDay returns the last reset at or before now, and the next.
+func (l Limit) calendarDay(now int64) (start, end int64) {
+	year, month, day := time.Unix(0, now).In(l.zone).Date()
+	end = l.reset(year, month, day-1)
+	for end <= now { // two or three times: a date can come twice
+		start, end = end, l.reset(year, month, day)
+		day++
+	}
+	return start, end
+}
+
+// reset returns the first instant of a date at which the zone's clocks show
+// the limit's time of day or later. They are one or two hours off what the
+// offset of the day before would make them where they change on that date.
+func (l Limit) reset(year int, month time.Month, day int) int64 {
+	shown := time.Date(year, month, day, 0, int(l.minute), 0, 0, time.UTC)
+	before := shown.Add(-offset(shown.Add(-36*time.Hour), l.zone))
+	if shows(before, shown, l.zone) {
+		return before.UnixNano()
+	}
+	after := shown.Add(-offset(shown.Add(36*time.Hour), l.zone))
+	if shows(after, shown, l.zone) {
+		return after.UnixNano()
+	}
+	// Skipped: the clocks change between the two readings.
+	_, change := earlier(before, after).In(l.zone).ZoneBounds()
+	return change.UnixNano()
+}
+
+func offset(t time.Time, zone *time.Location) time.Duration {
+	_, seconds := t.In(zone).Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+// shows reports whether clocks in zone show at t what shown reads in UTC.
+func shows(t, shown time.Time, zone *time.Location) bool {
+	return t.Add(offset(t, zone)).Equal(shown)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
