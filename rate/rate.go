@@ -1,0 +1,157 @@
+// Package rate limits how often events happen. It has the names and the behaviour of golang.org/x/time/rate, so that
+// changing the import path is all it takes to move:
+//
+//	lim := rate.NewLimiter(rate.Every(100*time.Millisecond), 5) // ten a second, five at once
+//	if !lim.Allow() {
+//		return errBusy
+//	}
+//
+// What differs:
+//
+//   - Allow takes no lock: it reads the clock once, and admits with one atomic operation or denies with none.
+//   - The arithmetic is in whole numbers. In any stretch of time d, at most burst + limit × d events are admitted,
+//     however many goroutines ask; a token less than a nanosecond away counts as there, as in x/time/rate.
+//   - A Wait that a deadline cuts short fails with an error that is [context.DeadlineExceeded] to [errors.Is].
+//   - Cancelling a reservation never gives back more than it took, and a second cancel gives back nothing.
+//   - A Limit that is not a number never refills the bucket; one of +Inf is [Inf].
+//
+// Time that goes back gives nothing and freezes nothing: as in x/time/rate, a time earlier than the last one finds the
+// tokens of that last time, and they are refilled from there. But goroutines that overtake each other between reading the
+// clock and asking the limiter do not turn it back. A time that is earlier by no more than a millisecond, if a caller
+// passes it, or a second, if the limiter has read it, is taken for the last one.
+package rate
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limit is a number of events a second. Zero and less refill nothing: what is in the bucket is all there will be.
+type Limit float64
+
+// Inf is the limit that admits every event, whatever the burst.
+const Inf = Limit(math.MaxFloat64)
+
+// Every is the limit of one event each interval; an interval of zero or less gives [Inf].
+func Every(interval time.Duration) Limit {
+	if interval <= 0 {
+		return Inf
+	}
+	return 1 / Limit(interval.Seconds())
+}
+
+// A Limiter is a bucket of tokens: full at first, refilled at its limit, never above its burst. An event takes a token
+// or, in the methods that end in N, n of them.
+//
+// Three methods ask for tokens and differ in what they do when there are too few:
+//
+//   - [Limiter.Allow] says no,
+//   - [Limiter.Wait] waits until there are enough, or until its context ends,
+//   - [Limiter.Reserve] takes them from the future and says how long to wait before acting.
+//
+// More tokens than the burst are never to be had, unless the limit is [Inf].
+//
+// The zero Limiter has no tokens and no limit to gain any; [NewLimiter] makes a useful one. A Limiter may be used by
+// many goroutines at once, and must not be copied.
+type Limiter struct {
+	bucket atomic.Pointer[bucket] // nil in the zero Limiter
+
+	mu        sync.Mutex // held by whatever changes more than the bucket's word
+	lastEvent time.Time  // when the event admitted last is due, which may be in the future
+}
+
+// epoch is what the fast path measures time from.
+var epoch = time.Now()
+
+// NewLimiter makes a limiter of r events a second and at most b at once, with b tokens to begin with.
+func NewLimiter(r Limit, b int) *Limiter {
+	lim := new(Limiter)
+	lim.bucket.Store(newBucket(r, b, time.Now(), 0))
+	return lim
+}
+
+// Limit returns the number of events a second.
+func (lim *Limiter) Limit() Limit {
+	if b := lim.bucket.Load(); b != nil {
+		return b.limit
+	}
+	return 0
+}
+
+// Burst returns how many tokens the bucket holds when full, and so the most that one call can take.
+func (lim *Limiter) Burst() int {
+	if b := lim.bucket.Load(); b != nil {
+		return b.burst
+	}
+	return 0
+}
+
+// Tokens returns how many tokens there are now. They are fewer than zero when reservations have taken them in advance.
+func (lim *Limiter) Tokens() float64 {
+	return lim.tokensAt(time.Now(), clock)
+}
+
+// TokensAt returns how many tokens there are at t.
+func (lim *Limiter) TokensAt(t time.Time) float64 {
+	return lim.tokensAt(t, told)
+}
+
+// Allow reports whether an event may happen now, and takes a token if it may.
+func (lim *Limiter) Allow() bool {
+	if b := lim.bucket.Load(); b != nil {
+		if ok, sure := b.take(int64(time.Since(epoch))-b.start, 1, clock); sure {
+			return ok
+		}
+	}
+	return lim.reserve(time.Now(), clock, 1, 0).ok
+}
+
+// AllowN reports whether n events may happen at t, and takes n tokens if they may. It is for events that are dropped
+// when there are too many of them; those that can wait use [Limiter.WaitN] or [Limiter.ReserveN].
+func (lim *Limiter) AllowN(t time.Time, n int) bool {
+	return lim.reserve(t, told, n, 0).ok
+}
+
+// Reserve takes a token now, from the future if need be; see [Limiter.ReserveN].
+func (lim *Limiter) Reserve() *Reservation {
+	r := lim.reserve(time.Now(), clock, 1, InfDuration)
+	return &r
+}
+
+// ReserveN takes n tokens at t, from the future if need be, and returns a [Reservation] that says how long to wait
+// before acting. Whoever comes next waits until these tokens have been made up for.
+//
+//	r := lim.ReserveN(time.Now(), 10)
+//	if !r.OK() {
+//		return errTooMany // more than the burst
+//	}
+//	time.Sleep(r.Delay())
+//	act()
+//
+// [Limiter.WaitN] does the same and heeds a context.
+func (lim *Limiter) ReserveN(t time.Time, n int) *Reservation {
+	r := lim.reserve(t, told, n, InfDuration)
+	return &r
+}
+
+// SetLimit changes the limit from now on; see [Limiter.SetLimitAt].
+func (lim *Limiter) SetLimit(newLimit Limit) {
+	lim.set(time.Now(), clock, func(_ Limit, burst int) (Limit, int) { return newLimit, burst })
+}
+
+// SetLimitAt changes the limit from t on. Reservations made before keep the times they were given.
+func (lim *Limiter) SetLimitAt(t time.Time, newLimit Limit) {
+	lim.set(t, told, func(_ Limit, burst int) (Limit, int) { return newLimit, burst })
+}
+
+// SetBurst changes the burst from now on; see [Limiter.SetBurstAt].
+func (lim *Limiter) SetBurst(newBurst int) {
+	lim.set(time.Now(), clock, func(limit Limit, _ int) (Limit, int) { return limit, newBurst })
+}
+
+// SetBurstAt changes the burst from t on. The tokens stay what they are, or become newBurst if they are more.
+func (lim *Limiter) SetBurstAt(t time.Time, newBurst int) {
+	lim.set(t, told, func(limit Limit, _ int) (Limit, int) { return limit, newBurst })
+}

@@ -1,0 +1,48 @@
+package rate
+
+import (
+	"sync"
+	"time"
+)
+
+// Sometimes does something now and then, a warning in a hot loop for example:
+//
+//	var rarely = rate.Sometimes{First: 3, Interval: 10 * time.Second}
+//
+//	func handle(r Request) {
+//		if r.Old() {
+//			rarely.Do(func() { log.Print("a client speaks the old protocol") })
+//		}
+//	}
+//
+// Each field that is set lets more calls through, and the first call always passes: the zero Sometimes acts once.
+type Sometimes struct {
+	First    int           // let the first calls through, as many as this
+	Every    int           // let one call in this many through, beginning with the first
+	Interval time.Duration // let a call through when the last run ended at least this long ago
+
+	mu    sync.Mutex
+	calls int
+	last  time.Time // when f last returned, if there is an Interval
+}
+
+// Do calls f, if it is this call's turn. It holds a lock meanwhile, so f runs in one goroutine at a time, should be short,
+// and must not call Do of the same Sometimes. A call whose f panics does not count.
+func (s *Sometimes) Do(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.due() {
+		f()
+		if s.Interval > 0 {
+			s.last = time.Now()
+		}
+	}
+	s.calls++
+}
+
+func (s *Sometimes) due() bool {
+	return s.calls == 0 ||
+		s.calls < s.First ||
+		s.Every > 0 && s.calls%s.Every == 0 ||
+		s.Interval > 0 && time.Since(s.last) >= s.Interval
+}

@@ -1,0 +1,69 @@
+package rate
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Wait waits for one token; see [Limiter.WaitN].
+func (lim *Limiter) Wait(ctx context.Context) error {
+	return lim.WaitN(ctx, 1)
+}
+
+// WaitN waits until n events may happen. It fails at once if n is more than the burst (and the limit is not [Inf]), or if
+// the wait would outlast the deadline of ctx, and otherwise when ctx ends. Then no tokens have been taken, and but for the
+// first case the error is what [context.Context.Err] returns, or wraps [context.DeadlineExceeded].
+func (lim *Limiter) WaitN(ctx context.Context, n int) error {
+	if err := lim.tooMany(n); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	deadline, limited := ctx.Deadline()
+	if b := lim.bucket.Load(); b != nil {
+		now := time.Since(epoch)
+		if !limited || now <= deadline.Sub(epoch) {
+			if ok, _ := b.take(int64(now)-b.start, n, clock); ok {
+				return nil
+			}
+		}
+	}
+	t, longest := time.Now(), InfDuration
+	if limited {
+		longest = deadline.Sub(t)
+	}
+	r := lim.reserve(t, clock, n, longest)
+	if !r.ok {
+		if err := lim.tooMany(n); err != nil {
+			return err
+		}
+		return fmt.Errorf("rate: Wait(n=%d) would exceed context deadline: %w", n, context.DeadlineExceeded)
+	}
+	delay := r.DelayFrom(t)
+	if delay == 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		r.Cancel()
+		return ctx.Err()
+	}
+}
+
+// tooMany is the error of waiting for more tokens than there can ever be.
+func (lim *Limiter) tooMany(n int) error {
+	burst, most := 0, 0
+	if b := lim.bucket.Load(); b != nil {
+		burst, most = b.burst, b.most()
+	}
+	if n > most {
+		return fmt.Errorf("rate: Wait(n=%d) exceeds limiter's burst %d", n, burst)
+	}
+	return nil
+}
