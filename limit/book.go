@@ -16,9 +16,7 @@ type book struct {
 	words *table[struct{}]
 	cells *table[*counters]
 
-	// How many nanoseconds were ever refunded to the keys of a few last bits
-	// of their hash: see Limit.settleBucket.
-	refunded [64]atomic.Int64
+	claims claims // locked last
 
 	waiting sync.Mutex // guards lines; locked before any counter is
 	lines   map[uint64]*line
@@ -39,8 +37,6 @@ func newBook(limits []Limit) *book {
 	b.cells = newTable[*counters](1, until)
 	return b
 }
-
-func (b *book) refunds(hash uint64) *atomic.Int64 { return &b.refunded[hash%uint64(len(b.refunded))] }
 
 // lineLen returns how many wait for a counter.
 func (b *book) lineLen(hash uint64) int {

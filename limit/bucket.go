@@ -93,27 +93,23 @@ func (l Limit) takeBucket(s state, now, n int64) (state, verdict) {
 }
 
 // settleBucket adds a debt as of the time of the take, and frees of a refund
-// what the take still holds. Had it not been made, its part of the backlog
-// would have drained before that which it left behind, less what was refunded
-// to others since: so what is left of that at now is the most it can hold.
+// what the take still holds. Its part has drained at the latest when the backlog
+// that it left behind has: so what is left of that at now is the most it holds.
 func (l Limit) settleBucket(s state, now int64, r receipt, actual int64) state {
 	if actual > r.n {
 		if s.at < r.at { // forgotten since, or nothing was taken
-			s = state{r.at, r.backlog.ns, r.backlog.parts}
+			left := l.larger(r.backlog, l.backlogAt(s, r.at))
+			s = state{r.at, left.ns, left.parts}
 		}
 		owed := l.sum(backlog{s.a, s.b}, l.backlogOf(actual-r.n))
 		return state{s.at, owed.ns, owed.parts}
 	}
-	now = max(now, s.at)
-	refund := l.backlogOf(r.n - actual)
-	held := l.difference(r.backlog, backlog{ns: now - r.at + r.refunded})
-	left := l.difference(l.backlogAt(s, now), l.smaller(refund, held))
-	return state{now, left.ns, left.parts}
+	held := l.difference(r.backlog, backlog{ns: max(now, s.at) - r.at})
+	freed := l.smaller(l.backlogOf(r.n-actual), l.smaller(held, l.backlogAt(s, now)))
+	left := l.difference(backlog{s.a, s.b}, freed)
+	return state{s.at, left.ns, left.parts}
 }
 
-func (l Limit) smaller(a, b backlog) backlog {
-	if l.difference(a, b) == (backlog{}) {
-		return a
-	}
-	return b
-}
+func (l Limit) larger(a, b backlog) backlog { return l.sum(b, l.difference(a, b)) }
+
+func (l Limit) smaller(a, b backlog) backlog { return l.difference(a, l.difference(a, b)) }

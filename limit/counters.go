@@ -6,8 +6,8 @@ import "slices"
 // clock and no lock. Times are Unix nanoseconds.
 type counters struct {
 	each   []counter
-	log    history // of all sliding logs
-	fullAt int64   // from when on nothing is in use
+	log    *history // of all sliding logs, once one was used
+	fullAt int64    // from when on nothing is in use
 }
 
 // counter is what a key has used of one limit. A limit that changes is another
@@ -52,10 +52,26 @@ func (c *counters) check(l Limit, now, n int64) verdict {
 	}
 	var s state
 	if found := c.find(l); found != nil {
+		if now < found.state.at {
+			found.state = l.rewind(found.state, now) // for good, or it would last until then
+		}
 		s = found.state
 	}
 	_, v := l.take(s, now, n)
 	return v
+}
+
+// history returns the log, with a window for each of the limits that need one.
+func (c *counters) history(limits []Limit, now int64) *history {
+	if c.log == nil {
+		c.log = new(history)
+	}
+	for _, l := range limits {
+		if l.algorithm == SlidingLog {
+			c.log.window(l.period, now)
+		}
+	}
+	return c.log
 }
 
 // take charges n to every limit, all of which have room for it.
@@ -75,7 +91,7 @@ func (c *counters) take(limits []Limit, now, n int64) {
 		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
 	}
 	if logged {
-		c.log.add(now, n)
+		c.history(limits, now).add(now, n)
 		c.fullAt = max(c.fullAt, c.log.fullAt())
 	}
 }
@@ -92,14 +108,14 @@ func (c *counters) receipts(limits []Limit, now, n int64) []receipt {
 	return receipts
 }
 
-// settle corrects a take to what was used in the end. It returns how much it
-// has refunded to buckets, in nanoseconds.
-func (c *counters) settle(limits []Limit, receipts []receipt, now, actual int64) (refunded int64) {
+// settle corrects a take to what was used in the end. It tells of what each
+// bucket was refunded.
+func (c *counters) settle(limits []Limit, receipts []receipt, now, actual int64, refunded func(Limit, backlog)) {
 	logged := false
 	for i, l := range limits {
 		if l.algorithm == SlidingLog {
 			if !logged {
-				c.log.settle(now, receipts[i], actual)
+				c.history(limits, now).settle(now, receipts[i], actual)
 				c.fullAt = max(c.fullAt, c.log.fullAt())
 			}
 			logged = true
@@ -112,11 +128,9 @@ func (c *counters) settle(limits []Limit, receipts []receipt, now, actual int64)
 		before := counter.state
 		counter.state = l.settle(before, now, receipts[i], actual)
 		if l.algorithm.bursts() {
-			refund := l.difference(l.backlogAt(before, now), l.backlogAt(counter.state, now))
-			refunded = max(refunded, int64(refund.drained()))
+			refunded(l, l.difference(l.backlogAt(before, now), l.backlogAt(counter.state, now)))
 		}
 		_, v := l.take(counter.state, now, 0)
 		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
 	}
-	return refunded
 }

@@ -101,40 +101,31 @@ func (d *demand) keep(c *counters) {
 
 // receipts returns what settle must know of a take at now.
 func (d *demand) receipts(now int64) []receipt {
-	var receipts []receipt
-	if d.book.words != nil {
-		units, unit := d.backlog(now), d.book.gcra.unit
-		left := backlog{int64(units / unit), int64(units % unit)}
-		receipts = []receipt{{n: d.n, at: now, backlog: left}}
-	} else {
-		receipts = d.cell.slot.value.receipts(d.limits, now+d.book.offset, d.n)
+	if d.book.words == nil {
+		return d.cell.slot.value.receipts(d.limits, now+d.book.offset, d.n)
 	}
-	for i := range receipts {
-		receipts[i].refunded = d.book.refunds(d.hash).Load()
-	}
-	return receipts
+	return []receipt{{n: d.n, at: now, backlog: d.book.gcra.backlog(d.backlog(now))}}
 }
 
-// settle corrects a take to what was used in the end.
-func (d *demand) settle(receipts []receipt, now, actual int64) {
-	total := d.book.refunds(d.hash)
-	for i := range receipts {
-		receipts[i].refunded = total.Load() - receipts[i].refunded
-	}
+// settle corrects a take to what was used in the end, and lets the claims that
+// were made after it know what it has refunded.
+func (d *demand) settle(c *claim, now, actual int64) {
+	refunded := func(l Limit, b backlog) { d.book.claims.refund(c, l, b) }
 	if d.book.words != nil {
-		total.Add(d.settleWord(receipts[0], now, actual))
-		return
+		units := d.settleWord(c.receipts[0], now, actual)
+		refunded(d.book.gcra.limit, d.book.gcra.backlog(units))
+	} else {
+		cell := d.cell.slot.value
+		cell.settle(d.limits, c.receipts, now+d.book.offset, actual, refunded)
+		d.keep(cell)
 	}
-	c := d.cell.slot.value
-	total.Add(c.settle(d.limits, receipts, now+d.book.offset, actual))
-	d.keep(c)
+	d.book.claims.drop(c)
 }
 
 // settleWord is Limit.settleBucket on a word. It returns how much it refunded.
-func (d *demand) settleWord(r receipt, now, actual int64) (refunded int64) {
+func (d *demand) settleWord(r receipt, now, actual int64) (refunded uint64) {
 	t, g, base := d.book.words, &d.book.gcra, d.word.segment.base
-	word := int64(d.word.word & until)
-	left := r.backlog.ns*int64(g.unit) + r.backlog.parts
+	word, left := int64(d.word.word&until), g.units(r.backlog)
 	if actual > r.n {
 		taken := max(r.at-base, -int64(t.horizon)) * int64(g.unit)
 		if word < taken || word == 0 { // forgotten since, or nothing was taken
@@ -145,8 +136,8 @@ func (d *demand) settleWord(r receipt, now, actual int64) (refunded int64) {
 		d.word.set(uint64(max(min(owed, most), int64(d.word.word&until))))
 		return 0
 	}
-	passed := min(max(now-r.at, 0)+r.refunded, r.backlog.ns+1) * int64(g.unit)
+	passed := min(max(now-r.at, 0), r.backlog.ns+1) * int64(g.unit)
 	refund := min(uint64(r.n-actual)*g.each, uint64(max(left-passed, 0)), d.backlog(now))
 	d.word.set(uint64(word) - refund)
-	return int64(g.duration(refund))
+	return refund
 }

@@ -88,6 +88,17 @@ func (g *gcra) check(backlog uint64, n int64) (uint64, verdict) {
 	return backlog, g.verdict(backlog, 0, true)
 }
 
+// backlog returns units as a backlog, and units the other way.
+func (g *gcra) backlog(units uint64) backlog {
+	common := g.limit.count / int64(g.unit)
+	return backlog{int64(units / g.unit), int64(units%g.unit) * common}
+}
+
+func (g *gcra) units(b backlog) int64 {
+	common := g.limit.count / int64(g.unit)
+	return b.ns*int64(g.unit) + b.parts/common
+}
+
 // debt returns what n costs that was used and not taken, as far as a word can
 // hold it.
 func (g *gcra) debt(n int64) uint64 {

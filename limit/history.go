@@ -72,30 +72,34 @@ func (h *history) rewind(now int64) {
 	h.dropped = min(h.dropped, now-1)
 }
 
-// check answers as if n was taken of a limit, and takes nothing.
+// check answers as if n was taken of a limit, and takes nothing. A nil history
+// is an empty one.
 func (h *history) check(l Limit, now, n int64) verdict {
-	w := h.window(l.period, now)
-	d := verdict{Remaining: max(l.count-w.sum, 0)}
+	var w slidingWindow
+	if h != nil {
+		w = *h.window(l.period, now)
+	}
+	v := verdict{Remaining: max(l.count-w.sum, 0)}
 	if w.sum > 0 {
-		d.ResetAfter = time.Duration(h.entry(h.next-1).at-now) + l.period
+		v.ResetAfter = time.Duration(h.entry(h.next-1).at-now) + l.period
 	}
 	switch {
 	case l.never(n):
-		d.RetryAfter = Never
+		v.RetryAfter = Never
 	case n == 0:
-		d.Allowed = true
-	case n > d.Remaining:
-		d.RetryAfter = h.retry(w, now, w.sum+n-l.count)
+		v.Allowed = true
+	case n > v.Remaining:
+		v.RetryAfter = h.retry(w, now, w.sum+n-l.count)
 	default:
-		d.Allowed = true
-		d.Remaining -= n
-		d.ResetAfter = l.period
+		v.Allowed = true
+		v.Remaining -= n
+		v.ResetAfter = l.period
 	}
-	return d
+	return v
 }
 
 // retry returns when so much has left w.
-func (h *history) retry(w *slidingWindow, now, much int64) time.Duration {
+func (h *history) retry(w slidingWindow, now, much int64) time.Duration {
 	i := w.first
 	for much -= h.entry(i).n; much > 0; much -= h.entry(i).n {
 		i++
@@ -105,17 +109,26 @@ func (h *history) retry(w *slidingWindow, now, much int64) time.Duration {
 
 // add enters that n passed at now.
 func (h *history) add(now, n int64) {
-	if h.next > h.oldest && h.entry(h.next-1).at == now {
+	if h.next > h.oldest && h.entry(h.next-1).at == now && h.inAllWindows(h.next-1) {
 		last := h.entry(h.next - 1)
 		last.n = correct(last.n, n)
 	} else {
 		h.makeRoom(now)
-		*h.entry(h.next) = entry{now, n}
+		*h.entry(h.next) = entry{now, correct(0, n)}
 		h.next++
 	}
 	for i := range h.windows {
 		h.windows[i].sum = correct(h.windows[i].sum, n)
 	}
+}
+
+func (h *history) inAllWindows(i int64) bool {
+	for _, w := range h.windows {
+		if i < w.first {
+			return false
+		}
+	}
+	return true
 }
 
 // makeRoom makes room in the ring for one more entry.
@@ -210,8 +223,8 @@ func (h *history) settle(now int64, r receipt, actual int64) {
 		return h.entry(h.oldest+int64(i)).at >= r.at
 	}))
 	if i == h.next {
-		if actual > r.n { // nothing was taken, but something was used
-			h.add(now, actual-r.n)
+		if actual > r.n { // forgotten since, or nothing was taken
+			h.add(r.at, actual-r.n)
 		}
 		return
 	}

@@ -175,7 +175,7 @@ func (l Limit) Validate() error {
 	case l.period < 1 || l.period > maxPeriod:
 		return fmt.Errorf("ratelimit: a limit every %v: the period must be from 1ns to %v", l.period, time.Duration(maxPeriod))
 	case l.algorithm >= algorithms:
-		return fmt.Errorf("ratelimit: unknown algorithm %v", l.algorithm)
+		return fmt.Errorf("ratelimit: unknown algorithm %v: it must be gcra, token, leaky, fixed, log or counter", l.algorithm)
 	case l.burst < 1 || l.burst > maxCount:
 		return fmt.Errorf("ratelimit: a burst of %d: it must be from 1 to 2^62", l.burst)
 	case l.burst != l.count && !l.algorithm.bursts():

@@ -1,13 +1,15 @@
 package limit
 
 import (
+	"context"
 	"hash/maphash"
 	"slices"
 )
 
 // Limiter holds keys to limits. A function says which key a request has: a
 // user, an address, a model. No key affects another, and a key that was never
-// seen has used nothing.
+// seen has used nothing. K should be a concrete type: of an interface, values
+// of different types that are equal as bits share one counter.
 //
 // A counter belongs to a key and a limit. Where a function chooses the limits,
 // a key whose limit changes begins a new counter; but all sliding logs of a
@@ -32,8 +34,9 @@ func NewLimiter[In any, K comparable](key func(In) K, limits ...Limit) *Limiter[
 }
 
 // NewLimiterFunc returns a limiter that asks a function for the limits of each
-// request, which may be none. The function must not change a slice that it has
-// returned.
+// request, which may be none. It should choose among a few: each limit that a
+// key meets is a counter of its own until it is full again. It must not change
+// a slice that it has returned.
 func NewLimiterFunc[In any, K comparable](key func(In) K, limits func(In) []Limit) *Limiter[In, K] {
 	return newLimiter(key, limits, newBook(nil))
 }
@@ -109,4 +112,23 @@ func (l *Limiter[In, K]) Peek(in In) Decision {
 		}
 	}
 	return l.doors.Peek(in)
+}
+
+// Wait charges in as soon as it may pass. Those who wait for a key are served
+// first come, first served, and while they wait, Allow and Take deny it to
+// others. A wait that ctx ends takes nothing, and one that cannot end before
+// ctx's deadline fails at once: with ctx's error. One that can never end fails
+// with [ErrNever].
+func (l *Limiter[In, K]) Wait(ctx context.Context, in In) error {
+	return l.WaitN(ctx, in, l.costOf(in))
+}
+
+// WaitN is Wait for an amount of n in place of its cost.
+func (l *Limiter[In, K]) WaitN(ctx context.Context, in In, n int64) error {
+	if l.book.quick(n) && ctx.Err() == nil {
+		if _, allowed, ok := l.book.spend(l.hash(in), n, toTake); ok && allowed {
+			return nil
+		}
+	}
+	return l.doors.WaitN(ctx, in, n)
 }

@@ -7,16 +7,19 @@ import "sync/atomic"
 // calls counts, and others do nothing; so a deferred Cancel is harmless after
 // Settle. A nil Reservation is one that took nothing.
 type Reservation struct {
-	demands  []demand
-	receipts [][]receipt // one for each limit of each demand
-	settled  atomic.Bool
+	demands []demand
+	claims  []*claim // one for each demand
+	settled atomic.Bool
 }
 
+// enter notes what a demand has taken at now.
 func (r *Reservation) enter(d *demand, now int64) {
 	if r == nil {
 		return
 	}
-	r.receipts = append(r.receipts, d.receipts(now))
+	c := &claim{hash: d.hash, limits: d.limits, receipts: d.receipts(now)}
+	d.book.claims.add(c)
+	r.claims = append(r.claims, c)
 }
 
 // Cancel gives back what was taken, as far as it is still held.
@@ -39,7 +42,7 @@ func (r *Reservation) Settle(actual ...int64) {
 	for i := range r.demands {
 		d := &r.demands[i]
 		if n := amountFor(actual, d.index); n >= 0 {
-			d.settle(r.receipts[i], now, n)
+			d.settle(r.claims[i], now, n)
 		}
 		d.unlock()
 		if l := places[i].line(); l != nil {

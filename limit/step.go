@@ -48,10 +48,7 @@ type receipt struct {
 	n  int64
 	at int64 // when it was taken
 
-	// Of buckets: the backlog that it left behind, and how much was refunded
-	// before, in nanoseconds, to keys that this one is counted together with.
-	backlog  backlog
-	refunded int64
+	backlog backlog // of a bucket, that it left behind, less what was refunded to earlier takes since
 }
 
 // settle turns what a take left behind into what taking actual would have

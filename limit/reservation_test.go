@@ -1,0 +1,411 @@
+package limit
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// remaining checks what is left of a key.
+func remaining[In any](t *testing.T, l interface{ Peek(In) Decision }, in In, want int64) {
+	t.Helper()
+	if d := l.Peek(in); d.Remaining != want {
+		t.Errorf("%d left, want %d: %+v", d.Remaining, want, d)
+	}
+}
+
+// What is cancelled at once was never there, to the last fraction.
+func TestCancelGivesEverythingBack(t *testing.T) {
+	for _, count := range []int64{1, 3, 7, 1000, 65537} {
+		for _, w := range everyWay(count, time.Minute) {
+			inBubble(t, fmt.Sprintf("%d by %s", count, w.name), func(t *testing.T) {
+				l := NewLimiter(itself[int], w.limits...)
+				before := l.Peek(0)
+				for n := range min(count, 10) + 1 {
+					r, d := l.ReserveN(0, n)
+					if !d.Allowed || d.Remaining != count-n {
+						t.Fatalf("ReserveN(%d): %+v", n, d)
+					}
+					r.Cancel()
+					if after := l.Peek(0); after != before {
+						t.Fatalf("%d cancelled: before %+v, after %+v", n, before, after)
+					}
+				}
+				time.Sleep(13 * time.Second)
+				l.AllowN(0, count/2)
+				before = l.Peek(0)
+				r, _ := l.ReserveN(0, count-count/2)
+				if r == nil {
+					t.Fatal("what is left is not to be had")
+				}
+				r.Cancel()
+				if after := l.Peek(0); after != before {
+					t.Fatalf("cancelled: before %+v, after %+v", before, after)
+				}
+			})
+		}
+	}
+}
+
+func TestSettle(t *testing.T) {
+	const estimate = 6
+	tests := []struct {
+		name string
+		do   func(r *Reservation)
+		used int64
+	}{
+		{"nothing", func(r *Reservation) {}, estimate},
+		{"cancel", func(r *Reservation) { r.Cancel() }, 0},
+		{"cancel twice", func(r *Reservation) { r.Cancel(); r.Cancel() }, 0},
+		{"for nothing", func(r *Reservation) { r.Settle(0) }, 0},
+		{"for less", func(r *Reservation) { r.Settle(2) }, 2},
+		{"for as much", func(r *Reservation) { r.Settle(estimate) }, estimate},
+		{"for more", func(r *Reservation) { r.Settle(9) }, 9},
+		{"for more than is left", func(r *Reservation) { r.Settle(25) }, 25},
+		{"twice", func(r *Reservation) { r.Settle(2); r.Settle(9) }, 2},
+		{"twice the same", func(r *Reservation) { r.Settle(8); r.Settle(8) }, 8},
+		{"then cancel", func(r *Reservation) { r.Settle(4); r.Cancel() }, 4},
+		{"after cancel", func(r *Reservation) { r.Cancel(); r.Settle(4) }, 0},
+		{"without an amount", func(r *Reservation) { r.Settle() }, estimate},
+		{"without an amount, then cancel", func(r *Reservation) { r.Settle(); r.Cancel() }, estimate},
+		{"for a negative amount", func(r *Reservation) { r.Settle(-3) }, estimate},
+		{"for the least amount", func(r *Reservation) { r.Settle(math.MinInt64) }, estimate},
+		{"for several amounts", func(r *Reservation) { r.Settle(3, 5, 7) }, 3},
+	}
+	for _, test := range tests {
+		for _, w := range everyWay(10, time.Minute) {
+			inBubble(t, test.name+" by "+w.name, func(t *testing.T) {
+				l := NewLimiter(itself[int], w.limits...)
+				r, _ := l.ReserveN(0, estimate)
+				test.do(r)
+				remaining(t, l, 0, max(10-test.used, 0))
+				remaining(t, l, 1, 10)
+			})
+		}
+	}
+}
+
+func TestNilReservation(t *testing.T) {
+	var r *Reservation
+	r.Cancel()
+	r.Settle(5)
+	r.Settle(5, 6)
+	r.Settle()
+}
+
+// A debt delays what comes next by as long as the limit says.
+func TestDebtDelays(t *testing.T) {
+	const s = time.Second
+	limit := New(10, 10*s)
+	tests := []struct {
+		limits []Limit
+		settle int64
+		one    time.Duration // after which one passes,
+		ten    time.Duration // and after which ten do
+	}{
+		{[]Limit{limit}, 15, 6 * s, 15 * s},
+		{[]Limit{limit, roomy}, 15, 6 * s, 15 * s},
+		{[]Limit{limit}, 1000, 991 * s, 1000 * s},
+		{[]Limit{limit, roomy}, 1000, 991 * s, 1000 * s},
+		{[]Limit{limit.Using(FixedWindow)}, 15, 10 * s, 10 * s},
+		{[]Limit{limit.Anchored()}, 15, 10 * s, 10 * s},
+		{[]Limit{limit.Using(SlidingLog)}, 15, 10 * s, 10 * s},
+		// Two thirds of the window before, which counts 15, weigh 10.
+		{[]Limit{limit.Using(SlidingCounter)}, 15, 14 * s, 20 * s},
+	}
+	for _, reserved := range []int64{0, 1, 10} {
+		for _, test := range tests {
+			inBubble(t, fmt.Sprintf("%d reserved of %v, %d used", reserved, test.limits, test.settle), func(t *testing.T) {
+				l := NewLimiter(itself[int], test.limits...)
+				r, _ := l.ReserveN(0, reserved)
+				r.Settle(test.settle)
+				for n, want := range map[int64]time.Duration{1: test.one, 10: test.ten} {
+					if d := l.Take(0, n); d.Allowed || d.RetryAfter != want || d.Remaining != 0 {
+						t.Errorf("%d pass after %v, want %v: %+v", n, d.RetryAfter, want, d)
+					}
+				}
+				time.Sleep(test.ten)
+				if !l.AllowN(0, 10) {
+					t.Error("the debt is not paid off in time")
+				}
+			})
+		}
+	}
+}
+
+// A debt beyond all numbers denies for long, and breaks nothing.
+func TestHugeDebt(t *testing.T) {
+	for _, w := range everyWay(10, time.Minute) {
+		for _, settle := range []int64{math.MaxInt64, 1 << 62, 1 << 40} {
+			inBubble(t, fmt.Sprintf("%d by %s", settle, w.name), func(t *testing.T) {
+				l := NewLimiter(itself[int], w.limits...)
+				for range 3 {
+					r, _ := l.ReserveN(0, 0)
+					r.Settle(settle)
+				}
+				if d := l.Take(0, 1); d.Allowed || d.Remaining != 0 || d.RetryAfter < time.Second || d.RetryAfter == Never {
+					t.Errorf("%+v", d)
+				}
+				remaining(t, l, 1, 10)
+			})
+		}
+	}
+}
+
+// What was used after a later window has begun, or after what was taken has
+// drained, is no headroom in it: neither by Cancel nor by Settle for less.
+func TestRefundIsNoHeadroomLater(t *testing.T) {
+	for _, count := range []int64{10, 65537} {
+		for _, w := range everyWay(count, time.Minute) {
+			for _, actual := range []int64{0, 1} {
+				inBubble(t, fmt.Sprintf("%d by %s settled for %d", count, w.name, actual), func(t *testing.T) {
+					l := NewLimiter(itself[int], w.limits...)
+					r, _ := l.ReserveN(0, count)
+					time.Sleep(2 * time.Minute)
+					if !l.AllowN(0, count) {
+						t.Fatal("the window is over, and nothing passes")
+					}
+					r.Settle(actual)
+					if d := l.Take(0, 1); d.Allowed || d.Remaining != 0 {
+						t.Errorf("the refund passes again in a later window: %+v", d)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Of what has drained in part, a bucket gives back the rest.
+func TestRefundOfWhatHasDrained(t *testing.T) {
+	for _, limits := range [][]Limit{{New(10, 10*time.Second)}, {New(10, 10*time.Second), roomy}} {
+		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
+			l := NewLimiter(itself[int], limits...)
+			r, _ := l.ReserveN(0, 6)
+			time.Sleep(4 * time.Second) // 2 of 6 are left
+			l.AllowN(0, 7)
+			remaining(t, l, 0, 1)
+			r.Cancel()
+			remaining(t, l, 0, 3)
+			if d := l.Take(0, 4); d.Allowed || d.RetryAfter != time.Second {
+				t.Errorf("more was given back than was held: %+v", d)
+			}
+		})
+	}
+}
+
+// A refund to one take is no refund to another one too: the part of the later
+// has moved up, and drains earlier than it would have.
+func TestRefundsAreNotCountedTwice(t *testing.T) {
+	for _, limits := range [][]Limit{{New(10, 10*time.Second)}, {New(10, 10*time.Second), roomy}} {
+		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
+			l := NewLimiter(itself[int], limits...)
+			first, _ := l.ReserveN(0, 5)
+			second, _ := l.ReserveN(0, 5)
+			first.Cancel()              // the second drains by 5s
+			time.Sleep(4 * time.Second) // and holds 1
+			if !l.AllowN(0, 9) {
+				t.Fatal("9 of 10 are free")
+			}
+			second.Cancel()
+			remaining(t, l, 0, 1)
+		})
+	}
+}
+
+// Calls end in another order than they began. In the end what was used counts,
+// and no more.
+func TestReservationsSettleInAnyOrder(t *testing.T) {
+	for _, count := range []int64{1000, 65537} {
+		for _, w := range everyWay(count, time.Hour) {
+			inBubble(t, fmt.Sprintf("%d by %s", count, w.name), func(t *testing.T) {
+				random := rand.New(rand.NewPCG(1, 2))
+				l := NewLimiter(itself[int], w.limits...)
+				var open []*Reservation
+				for range 50 {
+					r, d := l.ReserveN(0, 20)
+					if !d.Allowed {
+						t.Fatalf("20 of %d are not to be had: %+v", count, d)
+					}
+					open = append(open, r)
+				}
+				random.Shuffle(len(open), func(i, k int) { open[i], open[k] = open[k], open[i] })
+				used := int64(0)
+				for i, r := range open {
+					actual := int64(i % 15)
+					r.Settle(actual)
+					used += actual
+				}
+				remaining(t, l, 0, count-used)
+			})
+		}
+	}
+}
+
+// What other keys give back is theirs.
+func TestReservationsOfOtherKeys(t *testing.T) {
+	for _, w := range everyWay(10, time.Minute) {
+		inBubble(t, w.name, func(t *testing.T) {
+			const keys = 500
+			l := NewLimiter(itself[int], w.limits...)
+			var open [keys]*Reservation
+			for key := range keys {
+				open[key], _ = l.ReserveN(key, 10)
+			}
+			for key := range keys {
+				open[key].Settle(int64(key % 10))
+			}
+			for key := range keys {
+				if d := l.Peek(key); d.Remaining != int64(10-key%10) {
+					t.Fatalf("key %d: %d left of 10, and %d were used", key, d.Remaining, key%10)
+				}
+			}
+		})
+	}
+}
+
+// Many goroutines settle one reservation: one of them counts.
+func TestSettleConcurrently(t *testing.T) {
+	for _, w := range everyWay(1000, time.Hour) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			r, _ := l.ReserveN(0, 500)
+			inParallel(crowd, func(i int) {
+				if i%2 == 0 {
+					r.Settle(100)
+				} else {
+					r.Cancel()
+				}
+			})
+			if d := l.Peek(0); d.Remaining != 900 && d.Remaining != 1000 {
+				t.Errorf("%d left", d.Remaining)
+			}
+		})
+	}
+}
+
+// Many goroutines reserve and settle: never more is reserved than there is,
+// and in the end what was used counts.
+func TestReserveAndSettleConcurrently(t *testing.T) {
+	for _, count := range []int64{1000, 65537} {
+		for _, w := range everyWay(count, time.Hour) {
+			inBubble(t, fmt.Sprintf("%d by %s", count, w.name), func(t *testing.T) {
+				l := NewLimiter(itself[int], w.limits...)
+				var held, used atomic.Int64
+				inParallel(crowd, func(i int) {
+					random := rand.New(rand.NewPCG(uint64(i), 3))
+					for range 50 {
+						n := 1 + random.Int64N(count/10)
+						r, d := l.ReserveN(0, n)
+						if !d.Allowed {
+							continue
+						}
+						if now := held.Add(n); now > count {
+							t.Errorf("%d of %d are reserved", now, count)
+						}
+						actual := random.Int64N(n+1) / 100
+						held.Add(actual - n) // before it is free, or others have it first
+						r.Settle(actual)
+						used.Add(actual)
+					}
+				})
+				if used.Load() > count {
+					t.Fatalf("the test uses %d of %d", used.Load(), count)
+				}
+				remaining(t, l, 0, count-used.Load())
+			})
+		}
+	}
+}
+
+// Each limiter of a combination has its own amount, in the order in which they
+// were combined, whatever order they are locked in.
+func TestSettleByPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := NewLimiter(itself[int], PerDay(100))
+		b := NewLimiter(itself[int], PerDay(200), PerHour(200))
+		c := NewLimiter(func(int) string { return "" }, PerDay(300).Using(SlidingLog))
+		left := func(inA, inB, inC int64) {
+			t.Helper()
+			remaining(t, a, 0, inA)
+			remaining(t, b, 0, inB)
+			remaining(t, c, 0, inC)
+		}
+		reserve := func(limiters ...Combinable[int]) *Reservation {
+			t.Helper()
+			r, d := Combine(limiters...).ReserveN(0, 10)
+			if !d.Allowed {
+				t.Fatalf("%+v", d)
+			}
+			return r
+		}
+		reserve(a, b, c).Settle(1, 2, 3)
+		left(99, 198, 297)
+		reserve(c, a, b).Settle(3, 1, 2)
+		left(98, 196, 294)
+		reserve(b, c, a).Settle(0, 0, 20)
+		left(78, 196, 294)
+		reserve(c, b, a).Settle(5) // one for all
+		left(73, 191, 289)
+		reserve(c, b, a).Settle(1, 1) // none for a
+		left(63, 190, 288)
+		reserve(c, b, a).Settle(-1, 1, -1) // none for c and a
+		left(53, 189, 278)
+		reserve(c, b, a).Settle(1, 1, 1, 1, 1)
+		left(52, 188, 277)
+		reserve(a, b, a).Settle(1, 1, 9) // a twice: its first place counts
+		left(51, 187, 277)
+		reserve(Combine[int](c, b), a).Settle(2, 1) // c and b have one place
+		left(50, 185, 275)
+		reserve(c, b, a).Cancel()
+		left(50, 185, 275)
+	})
+}
+
+// Costs differ by limiter, and so does what is given back.
+func TestCancelOfDifferentCosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := NewLimiter(func(int64) string { return "" }, PerMinute(10))
+		tokens := NewLimiter(func(int64) string { return "" }, PerMinute(1000), PerDay(5000)).
+			WithCost(func(in int64) int64 { return in })
+		r, d := Combine[int64](tokens, requests).Reserve(300)
+		if !d.Allowed {
+			t.Fatalf("%+v", d)
+		}
+		remaining(t, requests, 0, 9)
+		remaining(t, tokens, 0, 700)
+		r.Settle(250, 1)
+		remaining(t, requests, 0, 9)
+		remaining(t, tokens, 0, 750)
+		r, _ = Combine[int64](tokens, requests).Reserve(300)
+		r.Cancel()
+		remaining(t, requests, 0, 9)
+		remaining(t, tokens, 0, 750)
+	})
+}
+
+// A counter that was swept since is the same as one that was not.
+func TestSettleAfterSweeping(t *testing.T) {
+	for _, limits := range [][]Limit{{PerSecond(1).WithBurst(10)}, {PerSecond(1).WithBurst(10), roomy}, {New(10, 10*time.Second).Using(SlidingLog)}} {
+		for _, settle := range []int64{0, 1, 11, 111, 1000} {
+			inBubble(t, fmt.Sprintf("%v for %d", limits, settle), func(t *testing.T) {
+				after := func(keys int) Decision {
+					l := NewLimiter(itself[int], limits...)
+					r, _ := l.ReserveN(0, 1)
+					time.Sleep(100 * time.Second)
+					for key := range keys {
+						l.Allow(key + 1)
+					}
+					r.Settle(settle)
+					return l.Peek(0)
+				}
+				if kept, swept := after(0), after(1000); kept != swept {
+					t.Errorf("kept  %+v\nswept %+v", kept, swept)
+				}
+			})
+		}
+	}
+}

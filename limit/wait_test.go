@@ -1,0 +1,693 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// waitLine starts waits one after another in a bubble, and notes when each of
+// them is over, counted from when the line was made.
+type waitLine struct {
+	t     *testing.T
+	begin time.Time
+	all   []*waitResult
+}
+
+type waitResult struct {
+	after time.Duration
+	err   error
+	over  chan struct{}
+}
+
+func newWaitLine(t *testing.T) *waitLine { return &waitLine{t: t, begin: time.Now()} }
+
+// join starts a wait, and returns when it waits.
+func (w *waitLine) join(wait func() error) *waitResult {
+	r := &waitResult{over: make(chan struct{})}
+	w.all = append(w.all, r)
+	go func() {
+		r.err = wait()
+		r.after = time.Since(w.begin)
+		close(r.over)
+	}()
+	synctest.Wait()
+	return r
+}
+
+// isOver reports whether the wait is, without waiting for it.
+func (r *waitResult) isOver() bool {
+	synctest.Wait()
+	select {
+	case <-r.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// check waits until all have passed, and compares when they did.
+func (w *waitLine) check(want ...time.Duration) {
+	w.t.Helper()
+	var got []time.Duration
+	for i, r := range w.all {
+		<-r.over
+		if r.err != nil {
+			w.t.Errorf("wait %d: %v", i, r.err)
+		}
+		got = append(got, r.after)
+	}
+	if !slices.Equal(got, want) {
+		w.t.Errorf("passed after %v, want %v", got, want)
+	}
+}
+
+const sec = time.Second
+
+// A large request in the middle waits its turn, the small ones behind it wait
+// for it, and each passes at the first nanosecond at which it may.
+func TestWaitIsFirstComeFirstServed(t *testing.T) {
+	limit := New(10, 10*sec)
+	buckets := []time.Duration{1 * sec, 11 * sec, 12 * sec, 13 * sec, 15 * sec}
+	windows := []time.Duration{10 * sec, 20 * sec, 30 * sec, 30 * sec, 30 * sec}
+	counters := []time.Duration{11 * sec, 30 * sec, 41 * sec, 42 * sec, 44 * sec}
+	tests := []struct {
+		limits []Limit
+		want   []time.Duration
+	}{
+		{[]Limit{limit}, buckets},
+		{[]Limit{limit.Using(TokenBucket)}, buckets},
+		{[]Limit{limit.Using(LeakyBucket)}, buckets},
+		{[]Limit{limit, roomy}, buckets},
+		{[]Limit{limit.Using(FixedWindow)}, windows},
+		{[]Limit{limit.Anchored()}, windows},
+		{[]Limit{limit.Using(SlidingLog)}, windows},
+		{[]Limit{limit.Using(SlidingCounter)}, counters},
+	}
+	for _, test := range tests {
+		inBubble(t, fmt.Sprint(test.limits), func(t *testing.T) {
+			l := NewLimiter(itself[int], test.limits...)
+			l.AllowN(0, 10)
+			line := newWaitLine(t)
+			for _, n := range []int64{1, 10, 1, 1, 2} {
+				line.join(func() error { return l.WaitN(t.Context(), 0, n) })
+			}
+			last := line.all[len(line.all)-1]
+			time.Sleep(sec / 2)
+			for other := 0; !last.isOver(); { // in vain, between those who wait
+				if l.Allow(0) || l.Take(0, 1).Allowed || l.AllowN(0, 0) {
+					t.Error("Allow passes somebody who waits")
+				}
+				if d := l.Peek(0); d.Allowed || d.RetryAfter <= 0 || d.RetryAfter == Never {
+					t.Errorf("Peek says that Allow would pass somebody who waits: %+v", d)
+				}
+				if r, d := l.Reserve(0); r != nil || d.Allowed {
+					t.Error("Reserve passes somebody who waits")
+				}
+				if other++; !l.Allow(other) {
+					t.Error("who waits for one key denies another")
+				}
+				time.Sleep(sec)
+			}
+			line.check(test.want...)
+			time.Sleep(100 * sec)
+			if !l.AllowN(0, 10) {
+				t.Error("nobody waits any more, and Allow denies")
+			}
+		})
+	}
+}
+
+// While others wait, a denial says when the first of them passes, and what is
+// left now.
+func TestDenialBecauseOthersWait(t *testing.T) {
+	for _, w := range everyWay(10, 24*time.Hour)[1:] {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			l.AllowN(0, 8)
+			before := l.Peek(0)
+			five := l.WithCost(func(int) int64 { return 5 }).Peek(0)
+			ctx, cancel := context.WithCancel(t.Context())
+			line := newWaitLine(t)
+			line.join(func() error { return l.WaitN(ctx, 0, 5) })
+			want := before
+			want.Allowed, want.RetryAfter = false, five.RetryAfter
+			if d := l.Take(0, 1); d != want {
+				t.Errorf("Take:\n got %+v\nwant %+v", d, want)
+			}
+			if d := l.Peek(0); d != want {
+				t.Errorf("Peek:\n got %+v\nwant %+v", d, want)
+			}
+			cancel()
+			<-line.all[0].over
+			if d := l.Peek(0); d != before {
+				t.Errorf("after a wait that was cancelled: %+v, before %+v", d, before)
+			}
+		})
+	}
+}
+
+func TestWaitThatEndsInVain(t *testing.T) {
+	for _, w := range everyWay(10, time.Minute) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			cancelled, cancel := context.WithCancel(t.Context())
+			cancel()
+			expired, cancel := context.WithDeadline(t.Context(), time.Now())
+			defer cancel()
+			try := func(what string, ctx context.Context, n int64, want error, after time.Duration) {
+				t.Helper()
+				before, begin := l.Peek(0), time.Now()
+				err := l.WaitN(ctx, 0, n)
+				if !errors.Is(err, want) || !strings.HasPrefix(err.Error(), "ratelimit: ") {
+					t.Errorf("%s: %v", what, err)
+				}
+				if took := time.Since(begin); took != after {
+					t.Errorf("%s: took %v, want %v", what, took, after)
+				}
+				if after == 0 && l.Peek(0) != before {
+					t.Errorf("%s: before %+v, after %+v", what, before, l.Peek(0))
+				}
+			}
+			try("cancelled before", cancelled, 1, context.Canceled, 0)
+			try("expired before", expired, 1, context.DeadlineExceeded, 0)
+			try("never, and cancelled", cancelled, 11, context.Canceled, 0)
+			try("never", t.Context(), 11, ErrNever, 0)
+			l.AllowN(0, 10)
+			try("cancelled before, and nothing left", cancelled, 1, context.Canceled, 0)
+			due := l.Peek(0).RetryAfter
+			soon, cancel := context.WithTimeout(t.Context(), due-1)
+			defer cancel()
+			try("a deadline that cannot be met", soon, 1, context.DeadlineExceeded, 0)
+			short, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(sec, cancel)
+			try("cancelled while it waits", short, 1, context.Canceled, sec)
+			if len(l.book.lines) != 0 {
+				t.Error("lines are left")
+			}
+			later, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			if err := l.WaitN(later, 0, 1); err != nil {
+				t.Errorf("a deadline that can be met: %v", err)
+			}
+		})
+	}
+}
+
+// One behind others learns only as time goes by that it is late.
+func TestDeadlineInLine(t *testing.T) {
+	for _, w := range everyWay(1, 10*sec) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			l.Allow(0)
+			line := newWaitLine(t)
+			line.join(func() error { return l.Wait(t.Context(), 0) })
+			patience := l.Peek(0).RetryAfter + 5*sec
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			late := line.join(func() error { return l.Wait(ctx, 0) })
+			if line.join(func() error { return l.Wait(t.Context(), 0) }); l.book.lineLen(l.hash(0)) != 3 {
+				t.Errorf("%d wait, want 3", l.book.lineLen(l.hash(0)))
+			}
+			<-late.over
+			if !errors.Is(late.err, context.DeadlineExceeded) || late.after > patience {
+				t.Errorf("after %v: %v", late.after, late.err)
+			}
+			<-line.all[2].over
+			if l.Peek(0).Allowed {
+				t.Error("the last wait took nothing")
+			}
+		})
+	}
+}
+
+// A thousand waits that are cancelled leave no trace, in whichever order.
+func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
+	for _, w := range everyWay(10, 24*time.Hour) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			other := NewLimiter(itself[int], PerDay(100))
+			both := Combine[int](other, l)
+			l.AllowN(0, 7)
+			before, otherBefore, counters := l.Peek(0), other.Peek(0), l.Len()
+			var over sync.WaitGroup
+			random := rand.New(rand.NewPCG(1, 1))
+			var cancels []context.CancelFunc
+			for i := range 1000 {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancels = append(cancels, cancel)
+				over.Go(func() {
+					wait := l.WaitN
+					if i%3 == 0 {
+						wait = both.WaitN
+					}
+					if err := wait(ctx, 0, 4+int64(i%5)); !errors.Is(err, context.Canceled) {
+						t.Errorf("wait %d: %v", i, err)
+					}
+				})
+			}
+			synctest.Wait()
+			if l.Allow(0) || other.Allow(0) {
+				t.Error("Allow passes those who wait")
+			}
+			random.Shuffle(len(cancels), func(i, k int) { cancels[i], cancels[k] = cancels[k], cancels[i] })
+			for _, cancel := range cancels {
+				cancel()
+			}
+			over.Wait()
+			if after := l.Peek(0); after != before {
+				t.Errorf("before %+v, after %+v", before, after)
+			}
+			if after := other.Peek(0); after != otherBefore {
+				t.Errorf("before %+v, after %+v", otherBefore, after)
+			}
+			if l.Len() != counters || len(l.book.lines) != 0 || len(other.book.lines) != 0 {
+				t.Errorf("%d counters and %d lines, want %d and none", l.Len(), len(l.book.lines), counters)
+			}
+			if !l.AllowN(0, 3) || l.AllowN(0, 1) || !other.AllowN(0, 100) {
+				t.Error("what was left before is not what is left now")
+			}
+		})
+	}
+}
+
+// When the first gives up, those behind it move up at once.
+func TestCancellingTheFirst(t *testing.T) {
+	for _, w := range everyWay(10, 10*sec) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			l.AllowN(0, 6)
+			line := newWaitLine(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			large := line.join(func() error { return l.WaitN(ctx, 0, 10) })
+			small := line.join(func() error { return l.WaitN(t.Context(), 0, 2) })
+			next := line.join(func() error { return l.WaitN(t.Context(), 0, 1) })
+			time.Sleep(sec)
+			if small.isOver() || next.isOver() {
+				t.Error("small ones pass a large one")
+			}
+			cancel()
+			if !large.isOver() || !errors.Is(large.err, context.Canceled) {
+				t.Errorf("the large one: %v", large.err)
+			}
+			if !small.isOver() || !next.isOver() || small.after != sec || next.after != sec {
+				t.Error("those behind do not move up at once")
+			}
+		})
+	}
+}
+
+// Whoever waited behind somebody who gave up, or for a refund, is charged when
+// it passes, not when it came: or as much passes once more.
+func TestWaitIsChargedWhenItPasses(t *testing.T) {
+	for _, w := range everyWay(10, 10*sec) {
+		inBubble(t, "the first gives up, "+w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			blocked := NewLimiter(itself[int], PerDay(1))
+			blocked.Allow(0)
+			line := newWaitLine(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			line.join(func() error { return Combine[int](l, blocked).Wait(ctx, 0) })
+			time.Sleep(sec)
+			second := line.join(func() error { return l.WaitN(t.Context(), 0, 10) })
+			time.Sleep(time.Hour)
+			cancel()
+			if !second.isOver() || second.err != nil {
+				t.Fatal("the second does not move up")
+			}
+			if d := l.Take(0, 1); d.Allowed {
+				t.Errorf("more than the limit passes at once: %+v", d)
+			}
+		})
+		inBubble(t, "a refund, "+w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			blocked := NewLimiter(itself[int], PerDay(1))
+			r, _ := blocked.Reserve(0)
+			line := newWaitLine(t)
+			waits := line.join(func() error {
+				return Combine[int](l.WithCost(func(int) int64 { return 10 }), blocked).Wait(t.Context(), 0)
+			})
+			time.Sleep(time.Hour)
+			r.Cancel()
+			if !waits.isOver() || waits.err != nil {
+				t.Fatal("the refund wakes nobody")
+			}
+			if d := l.Take(0, 1); d.Allowed {
+				t.Errorf("more than the limit passes at once: %+v", d)
+			}
+		})
+	}
+}
+
+// A refund to a bucket while somebody waits: exactly what is left counts.
+func TestRefundWhileOthersWait(t *testing.T) {
+	for _, limits := range [][]Limit{{New(10, 10*sec)}, {New(10, 10*sec), roomy}} {
+		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
+			l := NewLimiter(itself[int], limits...)
+			r, _ := l.ReserveN(0, 10)
+			line := newWaitLine(t)
+			waits := line.join(func() error { return l.WaitN(t.Context(), 0, 5) })
+			time.Sleep(4 * sec)
+			r.Settle(8) // 4 are left of it, where 6 would be
+			if !waits.isOver() {
+				t.Fatal("6 are free, and 5 do not pass")
+			}
+			if d := l.Peek(0); d.Remaining != 1 || d.ResetAfter != 9*sec {
+				t.Errorf("9 of 10 are used: %+v", d)
+			}
+		})
+	}
+}
+
+// Whoever looks at a counter at the very time at which somebody's turn has
+// come changes nothing about it.
+func TestPeekAtTheTimeOfATurn(t *testing.T) {
+	for _, w := range everyWay(1, 10*sec) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			l.Allow(0)
+			due := l.Peek(0).RetryAfter
+			time.Sleep(sec)
+			line := newWaitLine(t)
+			line.join(func() error { return l.Wait(t.Context(), 0) })
+			for range 20 {
+				go func() {
+					time.Sleep(due - sec)
+					l.Peek(0)
+					l.Allow(0)
+				}()
+			}
+			<-line.all[0].over
+			synctest.Wait()
+			if line.all[0].after != due-sec {
+				t.Errorf("passed after %v, want %v", line.all[0].after, due-sec)
+			}
+			if d := l.Peek(0); d.RetryAfter < 10*sec {
+				t.Errorf("the next passes after %v", d.RetryAfter)
+			}
+		})
+	}
+}
+
+// What a reservation gives back goes to the first who waits, at once.
+func TestSettleWakesTheFirst(t *testing.T) {
+	for _, w := range everyWay(10, time.Hour) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			r, _ := l.ReserveN(0, 8)
+			l.AllowN(0, 2)
+			line := newWaitLine(t)
+			first := line.join(func() error { return l.WaitN(t.Context(), 0, 4) })
+			second := line.join(func() error { return l.WaitN(t.Context(), 0, 2) })
+			third := line.join(func() error { return l.WaitN(t.Context(), 0, 10) })
+			time.Sleep(sec)
+			if first.isOver() {
+				t.Error("passes with nothing left")
+			}
+			r.Settle(1)
+			if !first.isOver() || !second.isOver() || third.isOver() || first.after != sec || second.after != sec {
+				t.Error("7 were given back: those who want 4 and 2 pass, who wants 10 does not")
+			}
+			<-third.over
+			if third.err != nil {
+				t.Error(third.err)
+			}
+		})
+	}
+}
+
+// A debt delays those who wait already.
+func TestDebtDelaysWhoWaits(t *testing.T) {
+	for _, limits := range [][]Limit{{New(10, 10*sec)}, {New(10, 10*sec), roomy}} {
+		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
+			l := NewLimiter(itself[int], limits...)
+			r, _ := l.ReserveN(0, 10)
+			line := newWaitLine(t)
+			line.join(func() error { return l.WaitN(t.Context(), 0, 1) })
+			line.join(func() error { return l.WaitN(t.Context(), 0, 1) })
+			time.Sleep(sec / 2)
+			r.Settle(13)
+			line.check(4*sec, 5*sec)
+		})
+	}
+}
+
+// Waits over limiters that they share, named in all orders: no deadlock (the
+// bubble would tell), and first come, first served at every counter.
+func TestWaitsOverSharedLimiters(t *testing.T) {
+	for seed := range uint64(10) {
+		inBubble(t, fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			limiters := []*Limiter[int, int]{
+				NewLimiter(itself[int], New(1, sec)),
+				NewLimiter(itself[int], New(2, sec), New(30, time.Minute).Using(SlidingLog)),
+				NewLimiter(itself[int], New(3, 2*sec).Using(FixedWindow)),
+				NewLimiter(itself[int], New(1, sec/2).Using(SlidingCounter)),
+			}
+			line := newWaitLine(t)
+			members := map[*waitResult][]int{}
+			for i := range 60 {
+				some := random.Perm(len(limiters))[:1+random.IntN(len(limiters))]
+				var parts []Combinable[int]
+				for _, k := range some {
+					parts = append(parts, limiters[k])
+				}
+				ctx := t.Context()
+				if i%5 == 4 {
+					short, cancel := context.WithTimeout(ctx, time.Duration(random.Int64N(int64(20*sec))))
+					defer cancel()
+					ctx = short
+				}
+				members[line.join(func() error { return Combine(parts...).Wait(ctx, 0) })] = some
+				time.Sleep(time.Duration(random.Int64N(int64(sec / 2))))
+			}
+			last := make([]time.Duration, len(limiters))
+			for i, r := range line.all {
+				<-r.over
+				if errors.Is(r.err, context.DeadlineExceeded) && i%5 == 4 {
+					continue
+				}
+				if r.err != nil {
+					t.Errorf("wait %d: %v", i, r.err)
+				}
+				for _, k := range members[r] {
+					if r.after < last[k] {
+						t.Errorf("wait %d passes limiter %d after %v, before one that came first", i, k, r.after)
+					}
+					last[k] = max(last[k], r.after)
+				}
+			}
+			for i, l := range limiters {
+				if len(l.book.lines) != 0 {
+					t.Errorf("limiter %d has lines left", i)
+				}
+			}
+		})
+	}
+}
+
+// Who waits for two limiters holds up those who wait for one of them, and
+// passes when both have room.
+func TestWaitForTwoLimiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := NewLimiter(itself[int], New(1, 10*sec)), NewLimiter(itself[int], New(1, 15*sec))
+		a.Allow(0)
+		b.Allow(0)
+		line := newWaitLine(t)
+		line.join(func() error { return Combine[int](a, b).Wait(t.Context(), 0) })
+		line.join(func() error { return a.Wait(t.Context(), 0) })
+		line.join(func() error { return b.Wait(t.Context(), 0) })
+		line.join(func() error { return Combine[int](b, a).Wait(t.Context(), 0) })
+		time.Sleep(11 * sec)
+		if a.Allow(0) {
+			t.Error("a is free, and kept for the first")
+		}
+		line.check(15*sec, 25*sec, 30*sec, 45*sec)
+	})
+}
+
+// A thousand wait: they pass at exactly the rate, and no goroutine works for
+// them but their own.
+func TestThousandWaiters(t *testing.T) {
+	for _, limits := range [][]Limit{{New(1, 7*time.Millisecond)}, {New(1, 7*time.Millisecond), roomy}, {New(1, 7*time.Millisecond).Using(SlidingLog)}} {
+		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
+			l := NewLimiter(itself[int], limits...)
+			l.Allow(0)
+			begin, goroutines := time.Now(), runtime.NumGoroutine()
+			var passed [1000]time.Duration
+			var over sync.WaitGroup
+			for i := range passed {
+				over.Go(func() {
+					if err := l.Wait(t.Context(), 0); err != nil {
+						t.Error(err)
+					}
+					passed[i] = time.Since(begin)
+				})
+				synctest.Wait()
+			}
+			if got := runtime.NumGoroutine() - goroutines; got > len(passed) {
+				t.Errorf("%d goroutines for %d waits", got, len(passed))
+			}
+			over.Wait()
+			for i, got := range passed {
+				if want := time.Duration(i+1) * 7 * time.Millisecond; got != want {
+					t.Fatalf("wait %d passes after %v, want %v", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestLimitersStartNoGoroutines(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for i := range 1000 {
+		l := NewLimiter(itself[int], PerDay(10))
+		l.Allow(i)
+		Combine[int](l, NewLimiter(itself[int], PerDay(10), PerHour(5))).Allow(i)
+		NewQueue(PerSecond(1))
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines, before there were %d", after, before)
+	}
+}
+
+// A limiter may be made where time is real and be used where it is not, and
+// the other way round.
+func TestBubbles(t *testing.T) {
+	for _, w := range everyWay(10, 10*sec) {
+		if len(w.limits) > 2 {
+			continue // windows of real time end when they end
+		}
+		t.Run("made outside, "+w.name, func(t *testing.T) {
+			fresh, used := NewLimiter(itself[int], w.limits...), NewLimiter(itself[int], w.limits...)
+			used.AllowN(0, 10)
+			synctest.Test(t, func(t *testing.T) {
+				for _, l := range []*Limiter[int, int]{fresh, used} {
+					for range 3 {
+						ctx, cancel := context.WithTimeout(t.Context(), 21*sec)
+						defer cancel()
+						if err := l.WaitN(ctx, 0, 10); err != nil {
+							t.Fatal(err)
+						}
+						if l.AllowN(0, 1) {
+							t.Error("passes with nothing left")
+						}
+					}
+				}
+			})
+		})
+		t.Run("made inside, "+w.name, func(t *testing.T) {
+			var l *Limiter[int, int]
+			synctest.Test(t, func(t *testing.T) {
+				l = NewLimiter(itself[int], w.limits...)
+				l.AllowN(0, 10)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := l.Wait(ctx, 0); err != nil {
+					t.Error(err)
+				}
+			})
+			if !l.AllowN(0, 10) { // decades later
+				t.Errorf("outside: %+v", l.Peek(0))
+			}
+			if l.AllowN(0, 10) {
+				t.Error("passes with nothing left")
+			}
+		})
+	}
+}
+
+// Many goroutines wait by the real clock, and some give up: never faster than
+// the rate, all who wait pass in the end, and no line is left.
+func TestWaitByTheRealClock(t *testing.T) {
+	const each, rounds = 20 * time.Microsecond, 300
+	for _, limits := range [][]Limit{{New(1, each)}, {New(1, each), roomy}, {New(1, each).Using(SlidingLog)}, {New(1, each).Using(FixedWindow)}} {
+		t.Run(fmt.Sprint(limits), func(t *testing.T) {
+			l, other := NewLimiter(itself[int], limits...), NewLimiter(itself[int], New(1, each/2))
+			both := Combine[int](l, other)
+			var passed atomic.Int64
+			begin := time.Now()
+			inParallel(crowd, func(i int) {
+				for k := range rounds {
+					ctx, cancel := context.WithCancel(t.Context())
+					if k%10 == i%10 {
+						go cancel()
+					}
+					wait := l.Wait
+					if k%3 == 0 {
+						wait = both.Wait
+					}
+					switch err := wait(ctx, 0); {
+					case err == nil:
+						passed.Add(1)
+					case !errors.Is(err, context.Canceled):
+						t.Error(err)
+					}
+					cancel()
+				}
+			})
+			if took := time.Since(begin); took < time.Duration(passed.Load()-2)*each {
+				t.Errorf("%d passed in %v", passed.Load(), took)
+			}
+			if passed.Load() < crowd*rounds*9/10 {
+				t.Errorf("%d passed of %d", passed.Load(), crowd*rounds)
+			}
+			if len(l.book.lines) != 0 || len(other.book.lines) != 0 {
+				t.Error("lines are left")
+			}
+		})
+	}
+}
+
+// Waiting, refunds, debts and cancelled contexts at once: in the end nobody
+// waits, and nothing is lost.
+func TestWaitAndSettleConcurrently(t *testing.T) {
+	for _, w := range everyWay(10, sec) {
+		inBubble(t, w.name, func(t *testing.T) {
+			a := NewLimiter(itself[int], w.limits...)
+			b := NewLimiter(itself[int], New(15, sec))
+			inParallel(crowd, func(i int) {
+				random := rand.New(rand.NewPCG(uint64(i), 9))
+				parts := []Combinable[int]{a, b}
+				if i%2 == 0 {
+					slices.Reverse(parts)
+				}
+				both := Combine(parts...)
+				for range 20 {
+					switch n := 1 + random.Int64N(5); random.IntN(3) {
+					case 0:
+						if r, d := both.ReserveN(0, n); d.Allowed {
+							time.Sleep(time.Duration(random.Int64N(int64(sec))))
+							r.Settle(random.Int64N(8))
+						}
+					case 1:
+						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(5*sec))))
+						if err := a.WaitN(ctx, 0, n); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+							t.Error(err)
+						}
+						cancel()
+					default:
+						if err := both.WaitN(t.Context(), 0, n); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+			if len(a.book.lines) != 0 || len(b.book.lines) != 0 {
+				t.Error("lines are left")
+			}
+			time.Sleep(time.Minute)
+			remaining(t, a, 0, 10)
+			remaining(t, b, 0, 15)
+		})
+	}
+}
