@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -9,6 +10,7 @@ import (
 type book struct {
 	id     uint64 // the global order in which books are locked
 	offset int64  // from clock to Unix time
+	valid  bool   // the limits are always the same, and valid
 
 	// One of the two: words where one bucket limit governs every key and fits
 	// a word, else cells.
@@ -24,11 +26,12 @@ type book struct {
 
 var books atomic.Uint64
 
-// newBook returns a book for the limits of every key, or for limits that are
-// not known yet.
+// newBook returns a book for limits that are the same for every key, or for
+// none that are known yet.
 func newBook(limits []Limit) *book {
 	b := &book{id: books.Add(1), offset: unixOffset(), lines: map[uint64]*line{}}
-	if len(limits) == 1 && limits[0].Validate() == nil {
+	b.valid = len(limits) > 0 && !slices.ContainsFunc(limits, func(l Limit) bool { return l.Validate() != nil })
+	if b.valid && len(limits) == 1 {
 		if g, ok := inOneWord(limits[0]); ok {
 			b.gcra, b.words = g, newTable[struct{}](g.unit, g.room)
 			return b
@@ -96,5 +99,17 @@ func (b *book) spend(hash uint64, n int64, why purpose) (backlog uint64, allowed
 		if s.word.CompareAndSwap(word, from+cost) {
 			return backlog + cost, true, true
 		}
+		standBack()
 	}
 }
+
+// standBack leaves a word to whoever has just changed it, for some microseconds:
+// two cores that take turns at one word are slower than one that has it alone.
+func standBack() {
+	for range 2048 {
+		pause()
+	}
+}
+
+//go:noinline
+func pause() {}

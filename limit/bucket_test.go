@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"math/big"
 	"slices"
 	"testing"
@@ -15,6 +16,60 @@ func propertyBuckets(t historyT, src historySource) {
 }
 
 func TestBucketsAgreeWithTheirDefinitions(t *testing.T) { historyRapid(t, propertyBuckets) }
+
+// propertyBacklog: backlogs add and subtract exactly, and stop where they would
+// overflow.
+func propertyBacklog(t historyT, src historySource) {
+	l := historyLimit(src, GCRA)
+	parts := func(b backlog) *big.Int {
+		if b.parts < 0 || b.parts >= l.Count() {
+			t.Fatalf("%v: %+v is more than a nanosecond's parts", l, b)
+		}
+		ns := new(big.Int).Mul(big.NewInt(b.ns), big.NewInt(l.Count()))
+		return ns.Add(ns, big.NewInt(b.parts))
+	}
+	most := new(big.Int).Mul(big.NewInt(maxCount), big.NewInt(l.Count()))
+	any := func() int64 { return historyOneOf(src, l.Burst(), 1, historyNumber(src, math.MaxInt64)>>src.pick(63)) }
+	n, m := any(), any()
+	a, b := l.backlogOf(n), l.backlogOf(m)
+	want := new(big.Int).Mul(big.NewInt(n), big.NewInt(int64(l.Period())))
+	if got := parts(a); got.Cmp(want) != 0 && (want.Cmp(most) < 0 || got.Cmp(most) < 0) {
+		t.Fatalf("%v: %d cost %v parts; want %v", l, n, got, want)
+	}
+	want.Add(parts(a), parts(b))
+	if got := parts(l.sum(a, b)); got.Cmp(want) != 0 && (want.Cmp(most) < 0 || got.Cmp(most) < 0) {
+		t.Fatalf("%v: %+v + %+v is %v parts; want %v", l, a, b, got, want)
+	}
+	if want.Sub(parts(a), parts(b)); want.Sign() < 0 {
+		want.SetInt64(0)
+	}
+	if got := parts(l.difference(a, b)); got.Cmp(want) != 0 {
+		t.Fatalf("%v: %+v - %+v is %v parts; want %v", l, a, b, got, want)
+	}
+}
+
+func TestBacklogIsExact(t *testing.T) { historyRapid(t, propertyBacklog) }
+
+// A cost whose nanoseconds need exactly one bit more than a word has.
+func TestBacklogOfTooMuch(t *testing.T) {
+	for n := int64(1); n < 64; n++ {
+		if got := New(1, maxPeriod).backlogOf(n); got.ns != maxPeriod && got.ns != maxCount {
+			t.Errorf("%d of 1 every %v: %+v", n, time.Duration(maxPeriod), got)
+		}
+	}
+}
+
+// What is used is counted from zero to the largest count.
+func TestCorrect(t *testing.T) {
+	for _, test := range []struct{ used, delta, want int64 }{
+		{5, 3, 8}, {5, -3, 2}, {5, -5, 0}, {5, -6, 0}, {0, math.MinInt64, 0},
+		{maxCount, -maxCount, 0}, {maxCount - 1, 1, maxCount}, {maxCount, 1, maxCount}, {0, math.MaxInt64, maxCount}, {maxCount, math.MaxInt64, maxCount},
+	} {
+		if got := correct(test.used, test.delta); got != test.want {
+			t.Errorf("correct(%d, %d) = %d; want %d", test.used, test.delta, got, test.want)
+		}
+	}
+}
 
 // propertyBucketBound: whatever is asked, what passes in any interval is at
 // most burst and what the rate gives in its length.
@@ -374,6 +429,45 @@ func TestBucketDebtsAddUp(t *testing.T) {
 		}
 		historyNoLaxer(t, k, start+10)
 	}
+}
+
+// A counter that is full again may be forgotten. What a take of it used in the
+// end counts as it would have otherwise.
+func TestSettlesWhatWasForgotten(t *testing.T) {
+	forget := func(k *historySettling) {
+		k.key.lock(true)
+		defer k.key.unlock()
+		if k.key.book.words != nil {
+			k.key.word.set(0)
+		} else {
+			*k.key.cell.slot.value = counters{}
+		}
+	}
+	test := func(l Limit, start int64, make func(Limit) *historySettling) {
+		for _, before := range []int64{0, 2} {
+			for _, actual := range []int64{0, 1, 4, 50, 1000} {
+				kept, forgotten := make(l), make(l)
+				for _, k := range []*historySettling{kept, forgotten} {
+					k.take(start, before)
+					k.take(start, 3)
+				}
+				now := start + int64(kept.look(start, 0).reset)
+				forget(forgotten)
+				kept.settle(1, now, actual)
+				forgotten.settle(1, now, actual)
+				for _, n := range []int64{0, 1, l.Burst()} {
+					if got, want := forgotten.look(now, n), kept.look(now, n); got != want {
+						t.Errorf("%v: take %d after %d of 3 were used of what was forgotten: %+v; otherwise %+v", l, n, actual, got, want)
+					}
+				}
+			}
+		}
+	}
+	for a := range algorithms {
+		test(PerSecond(7).Using(a), 1_700_000_000_000_000_000, newHistorySettling)
+	}
+	test(PerSecond(7).Anchored(), 1_700_000_000_000_000_000, newHistorySettling)
+	test(PerSecond(7), wordStart(), newWordSettling)
 }
 
 // A clock that went back does not make more of what a take holds.

@@ -52,6 +52,9 @@ func decide(demands []demand, why purpose, at int64, r *Reservation) Decision {
 // invalid returns the decision where a limit is not valid, if one is.
 func invalid(demands []demand) (Decision, bool) {
 	for i := range demands {
+		if demands[i].book.valid {
+			continue
+		}
 		for _, l := range demands[i].limits {
 			if l.Validate() != nil {
 				return Decision{Limit: l, RetryAfter: Never}, true

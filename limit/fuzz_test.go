@@ -30,6 +30,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzBuckets(f *testing.F)        { historyFuzz(f, propertyBuckets) }
+func FuzzBacklog(f *testing.F)        { historyFuzz(f, propertyBacklog) }
 func FuzzBucketBound(f *testing.F)    { historyFuzz(f, propertyBucketBound) }
 func FuzzBucketSettle(f *testing.F)   { historyFuzz(f, propertyBucketSettle) }
 func FuzzWord(f *testing.F)           { historyFuzz(f, propertyWord) }

@@ -602,6 +602,9 @@ func historyAgree(t historyT, src historySource, w *historyWalk, models ...model
 			}
 		}
 		historyForetold(t, w.limit, s, next, now, n, last)
+		if w.limit.Algorithm().bursts() && (next.b < 0 || next.b >= w.limit.Count()) {
+			t.Fatalf("%v: take %d at %d leaves %d parts of a nanosecond, each 1/%d", w.limit, n, now, next.b, w.limit.Count())
+		}
 		s = next
 	}
 }

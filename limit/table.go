@@ -34,6 +34,13 @@ type table[V any] struct {
 type directory[V any] struct {
 	depth    uint // in bits
 	segments []atomic.Pointer[segment[V]]
+	only     *segment[V] // the one segment, of depth 0: a shorter way for limiters of few keys
+}
+
+func newDirectory[V any](only *segment[V]) *directory[V] {
+	d := &directory[V]{segments: make([]atomic.Pointer[segment[V]], 1), only: only}
+	d.segments[0].Store(only)
+	return d
 }
 
 type segment[V any] struct {
@@ -70,9 +77,7 @@ const (
 
 func newTable[V any](unit, most uint64) *table[V] {
 	t := &table[V]{unit: unit, horizon: until / 2 / unit, most: most}
-	d := &directory[V]{segments: make([]atomic.Pointer[segment[V]], 1)}
-	d.segments[0].Store(&segment[V]{slots: make([]slot[V], smallestSegment), base: clock() - grace})
-	t.directory.Store(d)
+	t.directory.Store(newDirectory(newSegment[V](0, 0, clock()-grace, nil)))
 	t.sweepAt.Store(clock() + sweepEvery)
 	return t
 }
@@ -85,7 +90,10 @@ func newTable[V any](unit, most uint64) *table[V] {
 func (t *table[V]) find(hash uint64) (*segment[V], *slot[V]) {
 	for {
 		d := t.directory.Load()
-		g := d.segments[hash>>(64-d.depth)].Load()
+		g := d.only
+		if g == nil {
+			g = d.segments[hash>>(64-d.depth)].Load()
+		}
 		if s := g.find(hash); s != nil || !g.retired.Load() {
 			return g, s
 		}
@@ -318,8 +326,11 @@ func (t *table[V]) replace(g, low, high *segment[V]) {
 	t.changing.Lock()
 	defer t.changing.Unlock()
 	d := t.directory.Load()
-	if high != nil && g.depth == d.depth {
+	switch {
+	case high != nil && g.depth == d.depth:
 		d = d.doubled()
+	case d.only != nil:
+		d = newDirectory(low)
 	}
 	span := 1 << (d.depth - g.depth)
 	entries := d.segments[g.prefix<<(d.depth-g.depth):][:span]
