@@ -117,6 +117,31 @@ func TestExactlyTheLimitPasses(t *testing.T) {
 	}
 }
 
+// One word and nothing else, from all sides for long: what two goroutines see
+// at once, only one of them takes.
+func TestExactlyTheLimitPassesUnderContention(t *testing.T) {
+	for count, limits := range map[int64][]Limit{200_000: {PerDay(200_000)}, 20_000: {PerDay(20_000), roomy}} {
+		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
+			l := NewLimiter(itself[int], limits...)
+			for key := range 4 {
+				var admitted atomic.Int64
+				inParallel(crowd, func(int) {
+					mine := int64(0)
+					for range count/crowd + count/100 {
+						if l.Allow(key) {
+							mine++
+						}
+					}
+					admitted.Add(mine)
+				})
+				if got := admitted.Load(); got != count {
+					t.Errorf("admitted %d of %d", got, count)
+				}
+			}
+		})
+	}
+}
+
 // Small counts fit one word and large primes do not; or the tests here would
 // cover one path only.
 func TestBothPathsAreTested(t *testing.T) {

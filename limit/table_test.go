@@ -372,6 +372,25 @@ func TestTableLocksExclude(t *testing.T) {
 	})
 }
 
+// A key that comes back just when its slot is taken for another one: both pass
+// once, and neither is charged for the other.
+func TestSlotTakenWhileItsKeyComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(itself[int], PerSecond(1))
+		for round := range 3000 {
+			old, fresh := round, round+1
+			time.Sleep(5 * time.Second) // nothing is in use
+			var passed [2]bool
+			inParallel(2, func(i int) {
+				passed[i] = l.Allow([]int{old, fresh}[i])
+			})
+			if !passed[0] || !passed[1] || l.Allow(old) || l.Allow(fresh) {
+				t.Fatalf("round %d: one key is charged for another", round)
+			}
+		}
+	})
+}
+
 // Counters in use lose nothing while the table grows, splits, is swept and
 // rebased under those who use them.
 func TestTableLosesNothing(t *testing.T) {

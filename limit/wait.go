@@ -19,9 +19,15 @@ var ErrFull = errors.New("ratelimit: the queue is full")
 // line is those who wait for one counter, first come first.
 type line struct {
 	waiters list.List   // of *waiter
-	timer   *time.Timer // calls serve when the first may pass
+	timer   *time.Timer // ticks when the first may pass: the first to hear it serves the line
 	due     int64       // when that is
 	from    int64       // the earliest time as of which the first can pass
+}
+
+func newLine() *line {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return &line{timer: timer}
 }
 
 // place is where to find a line: under a book's lock.
@@ -46,7 +52,8 @@ func (p place) line() *line { return p.book.lines[p.hash] }
 type waiter struct {
 	places   []place // in the order of their books
 	elements []*list.Element
-	passed   chan struct{} // closed when it has
+	turn     <-chan time.Time // of the first line's timer
+	passed   chan struct{}    // closed when it has
 
 	// Guarded by the books:
 	demands []demand
@@ -72,16 +79,19 @@ func wait(ctx context.Context, demands []demand, room int) error {
 	if !w.join(room) {
 		return ErrFull
 	}
-	serve(w.places)
-	select {
-	case <-w.passed:
-		return nil
-	case <-ctx.Done():
+	for {
+		serve(w.places)
+		select {
+		case <-w.passed:
+			return nil
+		case <-w.turn:
+		case <-ctx.Done():
+			if w.giveUp() {
+				return fmt.Errorf("ratelimit: waiting for limit %v: %w", d.Limit, ctx.Err())
+			}
+			return nil
+		}
 	}
-	if !w.giveUp() {
-		return nil
-	}
-	return fmt.Errorf("ratelimit: waiting for limit %v: %w", d.Limit, ctx.Err())
 }
 
 // impossible says why the demands can never pass.
@@ -111,7 +121,7 @@ func (w *waiter) join(room int) bool {
 	}
 	for i, p := range w.places {
 		if p.line() == nil {
-			p.book.lines[p.hash] = new(line)
+			p.book.lines[p.hash] = newLine()
 			w.demands[i].await(true)
 		}
 	}
@@ -123,6 +133,7 @@ func (w *waiter) join(room int) bool {
 		}
 		w.elements = append(w.elements, l.waiters.PushBack(w))
 	}
+	w.turn = w.places[0].line().timer.C
 	return true
 }
 
@@ -215,13 +226,7 @@ func (w *waiter) wakeAt(at, now int64) {
 	for _, p := range w.places {
 		p.line().due = at
 	}
-	l := w.places[0].line()
-	if l.timer == nil {
-		first := w.places[:1:1]
-		l.timer = time.AfterFunc(time.Duration(at-now), func() { serve(first) })
-	} else {
-		l.timer.Reset(time.Duration(at - now))
-	}
+	w.places[0].line().timer.Reset(time.Duration(at - now))
 }
 
 // leave takes w out of its lines. Who comes after it passes at the time at or
@@ -235,9 +240,7 @@ func (w *waiter) leave(at int64) {
 		if l.waiters.Len() > 0 {
 			continue
 		}
-		if l.timer != nil {
-			l.timer.Stop()
-		}
+		l.timer.Stop()
 		delete(p.book.lines, p.hash)
 		w.demands[i].await(false)
 	}

@@ -348,6 +348,30 @@ func TestWaitIsChargedWhenItPasses(t *testing.T) {
 	}
 }
 
+// What a refund makes possible was not possible before it, even where the
+// bucket that was refunded would have had room earlier: another bucket is
+// charged as of the refund.
+func TestRefundIsNotInThePast(t *testing.T) {
+	for _, limits := range [][]Limit{{New(10, 10*sec)}, {New(10, 10*sec), roomy}} {
+		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
+			full, free := NewLimiter(itself[int], limits...), NewLimiter(itself[int], limits...)
+			r, _ := full.ReserveN(0, 10)
+			five := full.WithCost(func(int) int64 { return 5 })
+			ten := free.WithCost(func(int) int64 { return 10 })
+			line := newWaitLine(t)
+			waits := line.join(func() error { return Combine[int](ten, five).Wait(t.Context(), 0) })
+			time.Sleep(4 * sec)
+			r.Settle(8)
+			if !waits.isOver() || waits.err != nil {
+				t.Fatal("6 are free, and 5 do not pass")
+			}
+			if d := free.Peek(0); d.Allowed || d.ResetAfter != 10*sec {
+				t.Errorf("10 have passed just now: %+v", d)
+			}
+		})
+	}
+}
+
 // A refund to a bucket while somebody waits: exactly what is left counts.
 func TestRefundWhileOthersWait(t *testing.T) {
 	for _, limits := range [][]Limit{{New(10, 10*sec)}, {New(10, 10*sec), roomy}} {
@@ -536,6 +560,12 @@ func TestThousandWaiters(t *testing.T) {
 			}
 			if got := runtime.NumGoroutine() - goroutines; got > len(passed) {
 				t.Errorf("%d goroutines for %d waits", got, len(passed))
+			}
+			timer := l.book.lines[l.hash(0)].timer
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if l.book.lines[l.hash(0)].timer != timer {
+				t.Error("a line has more than one timer")
 			}
 			over.Wait()
 			for i, got := range passed {
