@@ -74,19 +74,21 @@ func (b *book) quick(n int64) bool { return b.words != nil && n > 0 && n <= b.gc
 // it is to peek, and returns the backlog; ok says whether it could tell.
 func (b *book) spend(hash uint64, n int64, why purpose) (backlog uint64, allowed, ok bool) {
 	t := b.words
+	g := t.segment(hash)
+	g.prefetch(hash) // and meanwhile:
 	now := clock()
 	if now >= t.sweepAt.Load() {
 		t.sweep(now)
 	}
 	cost := uint64(n) * b.gcra.each
 	for {
-		g, s := t.find(hash)
+		s := g.find(hash)
 		if s == nil {
-			return 0, true, why == toPeek
+			return 0, true, why == toPeek && !g.retired.Load()
 		}
 		word := s.word.Load()
 		age := uint64(now - g.base)
-		if word-1 >= until || s.hash.Load() != hash || age > t.horizon {
+		if word == 0 || word > until || s.hash.Load() != hash || age > t.horizon {
 			return 0, false, false
 		}
 		ticks := age * t.unit
@@ -99,17 +101,5 @@ func (b *book) spend(hash uint64, n int64, why purpose) (backlog uint64, allowed
 		if s.word.CompareAndSwap(word, from+cost) {
 			return backlog + cost, true, true
 		}
-		standBack()
 	}
 }
-
-// standBack leaves a word to whoever has just changed it, for some microseconds:
-// two cores that take turns at one word are slower than one that has it alone.
-func standBack() {
-	for range 2048 {
-		pause()
-	}
-}
-
-//go:noinline
-func pause() {}

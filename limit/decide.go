@@ -17,16 +17,26 @@ const (
 // present is the time of a decision that is made as of now.
 const present = math.MinInt64
 
-// decide is the one decision behind every door: it locks all counters, in the
-// order of their books, reads the clock, asks every limit, and charges all of
-// them or none. What it charges it enters into r, if that is not nil.
+// decide answers the demands, and charges them if it can.
 func decide(demands []demand, why purpose, at int64, r *Reservation) Decision {
+	d, queued := consider(demands, why, at, r)
+	if queued {
+		d.RetryAfter = turn(demands)
+	}
+	return d
+}
+
+// consider is the one decision behind every door: it locks all counters, in
+// the order of their books, reads the clock, asks every limit, and charges all
+// of them or none. What it charges it enters into r, if that is not nil. It
+// says whether it denied only because others wait.
+func consider(demands []demand, why purpose, at int64, r *Reservation) (d Decision, queued bool) {
 	if d, ok := invalid(demands); ok {
-		return d
+		return d, false
 	}
 	now := lockAll(demands, why != toPeek && possible(demands), at)
 	ruled := rule(demands, now, true)
-	queued := ruled.Allowed && why != inTurn && anyAwaited(demands)
+	queued = ruled.Allowed && why != inTurn && anyAwaited(demands)
 	switch {
 	case !ruled.Allowed:
 	case queued || why == toPeek:
@@ -43,10 +53,8 @@ func decide(demands []demand, why purpose, at int64, r *Reservation) Decision {
 	for i := range demands {
 		demands[i].book.sweep(now)
 	}
-	if queued {
-		ruled.Allowed, ruled.RetryAfter = false, turn(demands, now)
-	}
-	return ruled.decision()
+	ruled.Allowed = ruled.Allowed && !queued
+	return ruled.decision(), queued
 }
 
 // invalid returns the decision where a limit is not valid, if one is.
@@ -107,7 +115,7 @@ func lockAll(demands []demand, make bool, at int64) int64 {
 
 func anyAwaited(demands []demand) bool {
 	for i := range demands {
-		if demands[i].awaited() {
+		if demands[i].awaited() && len(demands[i].limits) > 0 {
 			return true
 		}
 	}
@@ -128,7 +136,8 @@ func rule(demands []demand, now int64, demanded bool) ruling {
 }
 
 // turn returns when the first of those who wait for any of the demands passes.
-func turn(demands []demand, now int64) time.Duration {
+func turn(demands []demand) time.Duration {
+	now := clock()
 	due := now + 1
 	for _, p := range placesOf(demands) {
 		p.book.waiting.Lock()

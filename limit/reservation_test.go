@@ -409,3 +409,29 @@ func TestSettleAfterSweeping(t *testing.T) {
 		}
 	}
 }
+
+// Reservations that nobody settles are forgotten once they hold nothing, and
+// so are those that were settled.
+func TestReservationsAreForgotten(t *testing.T) {
+	for _, limits := range [][]Limit{{PerMinute(10)}, {PerMinute(10), roomy}, {PerMinute(10).Using(FixedWindow)}} {
+		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
+			l := NewLimiter(itself[int], limits...)
+			for key := range 1000 {
+				l.ReserveN(key, 5)
+				r, _ := l.ReserveN(key, 5)
+				r.Settle(3)
+			}
+			time.Sleep(2 * time.Minute)
+			for range 1000 {
+				r, d := l.Reserve(0)
+				if !d.Allowed {
+					t.Fatalf("%+v", d)
+				}
+				r.Cancel()
+			}
+			if got := len(l.book.claims.byKey); got > 1 {
+				t.Errorf("%d keys still have reservations", got)
+			}
+		})
+	}
+}

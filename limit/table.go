@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // table maps the hashes of keys to their counters. A counter is one word, and
@@ -89,14 +90,27 @@ func newTable[V any](unit, most uint64) *table[V] {
 // which is the only one that a slot can have under one hash and then another.
 func (t *table[V]) find(hash uint64) (*segment[V], *slot[V]) {
 	for {
-		d := t.directory.Load()
-		g := d.only
-		if g == nil {
-			g = d.segments[hash>>(64-d.depth)].Load()
-		}
+		g := t.segment(hash)
 		if s := g.find(hash); s != nil || !g.retired.Load() {
 			return g, s
 		}
+	}
+}
+
+// segment returns the segment of a hash, which may be retired at any time.
+func (t *table[V]) segment(hash uint64) *segment[V] {
+	d := t.directory.Load()
+	if d.only != nil {
+		return d.only
+	}
+	return d.segments[hash>>(64-d.depth)].Load()
+}
+
+// prefetch asks for the memory in which the search for a hash will begin, if
+// there are so many counters that it is likely to be far away.
+func (g *segment[V]) prefetch(hash uint64) {
+	if g.depth > 0 {
+		prefetch(unsafe.Pointer(&g.slots[g.home(hash)]))
 	}
 }
 

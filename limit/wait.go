@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -66,25 +67,37 @@ func wait(ctx context.Context, demands []demand, room int) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not waiting: %w", err)
 	}
-	d := decide(demands, toTake, present, nil)
+	d, queued := consider(demands, toTake, present, nil)
 	switch deadline, ok := ctx.Deadline(); {
 	case d.Allowed:
 		return nil
 	case d.RetryAfter == Never:
 		return impossible(demands)
-	case ok && time.Until(deadline) < d.RetryAfter:
-		return fmt.Errorf("ratelimit: limit %v passes it in %v, after the deadline: %w", d.Limit, d.RetryAfter, context.DeadlineExceeded)
+	case ok:
+		if queued {
+			d.RetryAfter = turn(demands)
+		}
+		if time.Until(deadline) < d.RetryAfter {
+			return fmt.Errorf("ratelimit: limit %v passes it in %v, after the deadline: %w", d.Limit, d.RetryAfter, context.DeadlineExceeded)
+		}
 	}
 	w := &waiter{places: placesOf(demands), demands: slices.Clone(demands), passed: make(chan struct{})}
-	if !w.join(room) {
+	if room < math.MaxInt {
+		serve(w.places) // so that who is due has left, even if its timer is late
+	}
+	first, ok := w.join(room)
+	if !ok {
 		return ErrFull
 	}
-	for {
+	if first {
 		serve(w.places)
+	}
+	for {
 		select {
 		case <-w.passed:
 			return nil
 		case <-w.turn:
+			serve(w.places)
 		case <-ctx.Done():
 			if w.giveUp() {
 				return fmt.Errorf("ratelimit: waiting for limit %v: %w", d.Limit, ctx.Err())
@@ -109,14 +122,17 @@ func impossible(demands []demand) error {
 	return ErrNever
 }
 
-// join puts w at the end of its lines, unless one is full.
-func (w *waiter) join(room int) bool {
-	serve(w.places) // who is due has left the line, even if its timer is late
+// join puts w at the end of its lines, unless one is full, and says whether it
+// is the first in all of them.
+func (w *waiter) join(room int) (first, ok bool) {
 	lockLines(w.places)
 	defer unlockLines(w.places)
+	first = true
 	for _, p := range w.places {
 		if l := p.line(); l != nil && l.waiters.Len() >= room {
-			return false
+			return false, false
+		} else if l != nil {
+			first = false
 		}
 	}
 	for i, p := range w.places {
@@ -134,7 +150,7 @@ func (w *waiter) join(room int) bool {
 		w.elements = append(w.elements, l.waiters.PushBack(w))
 	}
 	w.turn = w.places[0].line().timer.C
-	return true
+	return first, true
 }
 
 // giveUp takes w out of its lines, and returns false if it has passed.
@@ -158,7 +174,15 @@ func serve(places []place) {
 	for len(due) > 0 {
 		p := due[len(due)-1]
 		due = due[:len(due)-1]
-		if w := p.first(); w != nil && w.pass() {
+		w := p.first()
+		if w == nil {
+			continue
+		}
+		passed := w.passAll()
+		for _, w := range passed { // they come back for more, so not before the lines are unlocked
+			close(w.passed)
+		}
+		if len(passed) > 0 {
 			due = append(due, w.places...)
 		}
 	}
@@ -167,19 +191,34 @@ func serve(places []place) {
 func (p place) first() *waiter {
 	p.book.waiting.Lock()
 	defer p.book.waiting.Unlock()
-	if l := p.line(); l != nil {
-		return l.waiters.Front().Value.(*waiter)
+	return p.line().first()
+}
+
+func (l *line) first() *waiter {
+	if l == nil {
+		return nil
 	}
-	return nil
+	return l.waiters.Front().Value.(*waiter)
+}
+
+// passAll lets w pass, if it may, and then those behind it who stand in the
+// same lines. It returns who has passed.
+func (w *waiter) passAll() (passed []*waiter) {
+	lockLines(w.places)
+	defer unlockLines(w.places)
+	places := w.places
+	for w != nil && slices.Equal(w.places, places) && w.pass() {
+		passed = append(passed, w)
+		w = places[0].line().first()
+	}
+	return passed
 }
 
 // pass lets w pass if it is first in all of its lines and its time has come.
-// It returns whether w has left its lines.
+// The lines are locked.
 func (w *waiter) pass() bool {
-	lockLines(w.places)
-	defer unlockLines(w.places)
 	if w.left {
-		return true
+		return false
 	}
 	now := clock()
 	at := w.arrived
@@ -195,16 +234,14 @@ func (w *waiter) pass() bool {
 	for {
 		d := decide(w.demands, inTurn, at, nil)
 		if d.Allowed {
-			break
+			w.leave(at)
+			return true
 		}
 		if at += int64(d.RetryAfter); at > now {
 			w.wakeAt(at, now)
 			return false
 		}
 	}
-	w.leave(at)
-	close(w.passed)
-	return true
 }
 
 // paced reports whether only buckets hold w. It can pass them as of the time

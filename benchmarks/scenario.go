@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// bench is how much effort a run makes.
+type bench struct {
+	slice  time.Duration     // one contestant, one round
+	rounds int               // contestants take turns, this many times
+	shrink int               // divides the numbers of keys and entries; 1 but in tests
+	step   func(what string) // says where we are
+}
+
+// sized is n keys or entries, made smaller in tests.
+func (b *bench) sized(n int) int { return max(n/b.shrink, 1) }
+
+// method says how the figures of a scenario came about.
+func (b *bench) method() string {
+	return fmt.Sprintf("median of %d interleaved rounds of %v", b.rounds, b.slice)
+}
+
+// scenario is one situation in which contestants are compared.
+type scenario struct {
+	name  string // what -run matches
+	about string
+	run   func(*bench) (result, error)
+}
+
+// result is what a scenario found out.
+type result struct {
+	reports []report
+	checks  []check
+	notes   []string // what a reader should know before believing the figures
+}
+
+// noise is a note if the process had clearly fewer cores than it has goroutines.
+func noise(where string, had float64, wanted int) []string {
+	if had >= 0.93*float64(wanted) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: noisy, other programs left us %.2f of %d cores", where, had, wanted)}
+}
+
+// scenarios are all there are, in the order in which they run.
+func scenarios() []scenario {
+	return []scenario{
+		hot("hot/admitted", "one limiter that always admits, one goroutine", plenty, alone, 1),
+		hot("hot/denied", "one limiter that is used up, one goroutine", spent, alone, 1),
+		hot("hot/admitted/parallel", "one limiter that always admits, 2 goroutines on 2 cores", plenty, together, cores),
+		hot("hot/denied/parallel", "one limiter that is used up, 2 goroutines on 2 cores", spent, together, cores),
+		manyKeys("keyed/100k", 100_000),
+		manyKeys("keyed/1M", 1_000_000),
+		{"memory", "heap a key with 1M string keys, and what of it the collector scans", memory},
+		waiting("wait/1k", 1_000),
+		waiting("wait/10k", 10_000),
+		waiting("wait/100k", 100_000),
+		waiting("wait/1M", 1_000_000),
+		{"freewait", "Wait while there are tokens, one goroutine", freeWait},
+		{"slidinglog", "a decision of the sliding log, 100 and 100,000 entries in the window", slidingLog},
+		{"allocs", "allocations a decision", allocations},
+	}
+}
