@@ -32,4 +32,5 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 soak: ## the long versions of the property and concurrency tests
-	@go test -race -shuffle=on -timeout 60m -count=5 ./... -args -rapid.checks=20000
+	@go test -race -shuffle=on -timeout 60m -count=10 ./...
+	@go test -race -timeout 60m ./limit -rapid.checks=20000
