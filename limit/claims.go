@@ -6,10 +6,10 @@ import (
 )
 
 // claims are the reservations of a book that may still hold a part of a
-// bucket's backlog, in the order in which they were made. A bucket does not
-// know whose its backlog is, so each claim remembers the backlog that it left
-// behind: its own part has drained when that has. A refund to one lets those
-// behind it drain earlier.
+// bucket's backlog, in the order in which they were made, which is the order in
+// which they drain. A bucket does not know whose its backlog is, so each claim
+// remembers the backlog that it left behind: its own part has drained when that
+// has. A refund to one lets those behind it drain earlier.
 type claims struct {
 	mu    sync.Mutex
 	byKey map[uint64][]*claim
@@ -19,13 +19,14 @@ type claim struct {
 	hash     uint64
 	limits   []Limit
 	receipts []receipt // one for each limit
+	over     bool      // settled
 }
 
 // add enters a claim that was just made. So that claims which nobody settles
-// are not kept for ever, it drops those that have drained, of this key and of
-// two others.
+// are not kept for ever, it drops the first that are over or have drained, of
+// this key and of two others.
 func (c *claims) add(made *claim) {
-	if len(made.receipts) == 0 {
+	if !slices.ContainsFunc(made.limits, func(l Limit) bool { return l.algorithm.bursts() }) {
 		return
 	}
 	now := made.receipts[0].at
@@ -34,7 +35,6 @@ func (c *claims) add(made *claim) {
 	if c.byKey == nil {
 		c.byKey = map[uint64][]*claim{}
 	}
-	c.prune(made.hash, now)
 	others := 0
 	for hash := range c.byKey {
 		if others++; others > 2 {
@@ -42,14 +42,16 @@ func (c *claims) add(made *claim) {
 		}
 		c.prune(hash, now)
 	}
+	c.prune(made.hash, now)
 	c.byKey[made.hash] = append(c.byKey[made.hash], made)
 }
 
 func (c *claims) prune(hash uint64, now int64) {
-	c.keep(hash, slices.DeleteFunc(c.byKey[hash], func(c *claim) bool { return c.drained(now) }))
-}
-
-func (c *claims) keep(hash uint64, open []*claim) {
+	open := c.byKey[hash]
+	for len(open) > 0 && (open[0].over || open[0].drained(now)) {
+		open[0] = nil
+		open = open[1:]
+	}
 	if len(open) == 0 {
 		delete(c.byKey, hash)
 	} else {
@@ -85,9 +87,10 @@ func (c *claims) refund(to *claim, l Limit, b backlog) {
 	}
 }
 
-// drop takes out a claim that was settled.
-func (c *claims) drop(settled *claim) {
+// drop notes that a claim was settled at now.
+func (c *claims) drop(settled *claim, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.keep(settled.hash, slices.DeleteFunc(c.byKey[settled.hash], func(c *claim) bool { return c == settled }))
+	settled.over = true
+	c.prune(settled.hash, now)
 }

@@ -64,7 +64,7 @@ func (c *counters) check(l Limit, now, n int64) verdict {
 // history returns the log, with a window for each of the limits that need one.
 func (c *counters) history(limits []Limit, now int64) *history {
 	if c.log == nil {
-		c.log = new(history)
+		c.log = &history{dropped: now - 1}
 	}
 	for _, l := range limits {
 		if l.algorithm == SlidingLog {

@@ -57,9 +57,13 @@ func consider(demands []demand, why purpose, at int64, r *Reservation) (d Decisi
 	return ruled.decision(), queued
 }
 
-// invalid returns the decision where a limit is not valid, if one is.
+// invalid returns the decision where a limit is not valid, or no limit says
+// that less than nothing cannot pass.
 func invalid(demands []demand) (Decision, bool) {
 	for i := range demands {
+		if demands[i].n < 0 && len(demands[i].limits) == 0 {
+			return Decision{RetryAfter: Never}, true
+		}
 		if demands[i].book.valid {
 			continue
 		}
@@ -115,7 +119,7 @@ func lockAll(demands []demand, make bool, at int64) int64 {
 
 func anyAwaited(demands []demand) bool {
 	for i := range demands {
-		if demands[i].awaited() && len(demands[i].limits) > 0 {
+		if demands[i].awaited() && demands[i].asks() {
 			return true
 		}
 	}

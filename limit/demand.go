@@ -13,6 +13,9 @@ type demand struct {
 	cell held[*counters]
 }
 
+// asks reports whether the demand is for anything at all.
+func (d *demand) asks() bool { return d.n != 0 && len(d.limits) > 0 }
+
 // lock locks the counter, and makes one where there is none if make is set.
 func (d *demand) lock(make bool) {
 	if d.book.words != nil {
@@ -110,16 +113,18 @@ func (d *demand) receipts(now int64) []receipt {
 // settle corrects a take to what was used in the end, and lets the claims that
 // were made after it know what it has refunded.
 func (d *demand) settle(c *claim, now, actual int64) {
-	refunded := func(l Limit, b backlog) { d.book.claims.refund(c, l, b) }
+	claims := &d.book.claims
+	refunded := func(l Limit, b backlog) { claims.refund(c, l, b) }
 	if d.book.words != nil {
 		units := d.settleWord(c.receipts[0], now, actual)
 		refunded(d.book.gcra.limit, d.book.gcra.backlog(units))
-	} else {
-		cell := d.cell.slot.value
-		cell.settle(d.limits, c.receipts, now+d.book.offset, actual, refunded)
-		d.keep(cell)
+		claims.drop(c, now)
+		return
 	}
-	d.book.claims.drop(c)
+	cell := d.cell.slot.value
+	cell.settle(d.limits, c.receipts, now+d.book.offset, actual, refunded)
+	d.keep(cell)
+	claims.drop(c, now+d.book.offset)
 }
 
 // settleWord is Limit.settleBucket on a word. It returns how much it refunded.

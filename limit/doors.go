@@ -58,11 +58,11 @@ func (c *doors[In]) Peek(in In) Decision {
 	return decide(c.demands(few[:0], in, itsCost), toPeek, present, nil)
 }
 
-// Wait charges in as soon as it may pass. Those who wait for a key are served
-// first come, first served, and while they wait, Allow and Take deny it to
-// others. A wait that ctx ends takes nothing, and its error is ctx's; where the
-// limits let nothing pass before ctx's deadline, it fails at once. One that can
-// never end fails with [ErrNever].
+// Wait charges in as soon as it may pass. Those who wait for the same are served
+// first come, first served, and while they wait, Allow and Take deny to others
+// what they wait for. A wait that ctx ends takes nothing, and its error is
+// ctx's; where the limits let nothing pass before ctx's deadline, it fails at
+// once. One that can never end fails with [ErrNever].
 func (c *doors[In]) Wait(ctx context.Context, in In) error { return c.wait(ctx, in, itsCost) }
 
 // WaitN is Wait for an amount of n in place of its cost.

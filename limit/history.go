@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"math"
 	"sort"
 	"time"
 )
@@ -15,7 +14,7 @@ type history struct {
 	oldest  int64   // index of the oldest entry
 	next    int64   // index of the next one
 	windows []slidingWindow
-	dropped int64 // time of the last entry that has left every window
+	dropped int64 // entries up to that time have left every window, or are not known
 }
 
 type entry struct{ at, n int64 }
@@ -160,9 +159,6 @@ func (h *history) drop(now int64) {
 }
 
 func (h *history) grow() {
-	if h.ring == nil {
-		h.dropped = math.MinInt64
-	}
 	ring := make([]entry, max(2*len(h.ring), firstEntries))
 	for i := h.oldest; i < h.next; i++ {
 		ring[i&int64(len(ring)-1)] = *h.entry(i)
@@ -216,8 +212,8 @@ func (h *history) cell(age int64) int64 {
 // settle corrects the entry that a take made, in whichever windows hold it.
 func (h *history) settle(now int64, r receipt, actual int64) {
 	h.rewind(now)
-	if r.at <= h.dropped {
-		return
+	if actual <= r.n && r.at <= h.dropped || r.at <= now-h.longest() {
+		return // it has left every window, and perhaps the history was forgotten since
 	}
 	i := h.oldest + int64(sort.Search(int(h.next-h.oldest), func(i int) bool {
 		return h.entry(h.oldest+int64(i)).at >= r.at
@@ -255,9 +251,12 @@ func (h *history) fullAt() int64 {
 	if h.next == h.oldest {
 		return 0
 	}
-	var longest time.Duration
+	return h.entry(h.next-1).at + h.longest()
+}
+
+func (h *history) longest() (period int64) {
 	for _, w := range h.windows {
-		longest = max(longest, w.period)
+		period = max(period, int64(w.period))
 	}
-	return h.entry(h.next-1).at + int64(longest)
+	return period
 }

@@ -131,14 +131,32 @@ func (l Limit) Anchored() Limit {
 //
 // Days are as long as the calendar's. A time that a change of clocks skips is
 // reached when they change; one that comes twice counts the first time. The
-// zone must be known by name to [time.LoadLocation]; nil is UTC.
+// zone must be known by name to [time.LoadLocation]; nil is UTC. A limiter
+// follows the monotonic clock from when it was made, so it does not notice when
+// the wall clock is set later.
 func (l Limit) ResetAt(timeOfDay time.Duration, zone *time.Location) Limit {
 	l.algorithm, l.windowing, l.minute, l.zone = FixedWindow, calendar, -1, nil
 	if timeOfDay >= 0 && timeOfDay < 24*time.Hour && timeOfDay%time.Minute == 0 {
 		l.minute = int16(timeOfDay / time.Minute)
 	}
-	l.zone, _ = zoneNamed(zone.String())
+	if zone == nil {
+		zone = time.UTC
+	}
+	if named, err := zoneNamed(zone.String()); err == nil && sameOffsets(named, zone) {
+		l.zone = named
+	}
 	return l
+}
+
+// sameOffsets tells a zone of the database from one that was given its name.
+func sameOffsets(a, b *time.Location) bool {
+	for month := time.January; month <= time.December; month++ {
+		t := time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)
+		if offset(t, a) != offset(t, b) {
+			return false
+		}
+	}
+	return true
 }
 
 var zones sync.Map // name to *time.Location, so that equal limits are ==

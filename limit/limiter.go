@@ -114,11 +114,11 @@ func (l *Limiter[In, K]) Peek(in In) Decision {
 	return l.doors.Peek(in)
 }
 
-// Wait charges in as soon as it may pass. Those who wait for a key are served
-// first come, first served, and while they wait, Allow and Take deny it to
-// others. A wait that ctx ends takes nothing, and its error is ctx's; where the
-// limits let nothing pass before ctx's deadline, it fails at once. One that can
-// never end fails with [ErrNever].
+// Wait charges in as soon as it may pass. Those who wait for the same are served
+// first come, first served, and while they wait, Allow and Take deny to others
+// what they wait for. A wait that ctx ends takes nothing, and its error is
+// ctx's; where the limits let nothing pass before ctx's deadline, it fails at
+// once. One that can never end fails with [ErrNever].
 func (l *Limiter[In, K]) Wait(ctx context.Context, in In) error {
 	return l.WaitN(ctx, in, l.costOf(in))
 }

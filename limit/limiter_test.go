@@ -779,7 +779,7 @@ func TestLimitsByFunction(t *testing.T) {
 			t.Error("an invalid limit lets something be reserved")
 		}
 		err := l.Wait(t.Context(), with)
-		if !errors.Is(err, ErrNever) || !strings.Contains(err.Error(), invalid.Validate().Error()) {
+		if !errors.Is(err, ErrNever) || !strings.Contains(err.Error(), strings.TrimPrefix(invalid.Validate().Error(), "ratelimit: ")) {
 			t.Errorf("Wait does not say what is wrong: %v", err)
 		}
 		if d := l.Peek(request{"a", []Limit{PerDay(5)}}); d.Remaining != 5 {

@@ -34,7 +34,10 @@ func Parse(s string) (Limit, error) {
 	if err != nil {
 		return Limit{}, fmt.Errorf("ratelimit: limit %q: %w", s, err)
 	}
-	return l, l.Validate()
+	if err := l.Validate(); err != nil {
+		return Limit{}, fmt.Errorf("ratelimit: limit %q: %s", s, strings.TrimPrefix(err.Error(), "ratelimit: "))
+	}
+	return l, nil
 }
 
 func parse(words []string) (Limit, error) {
@@ -100,7 +103,7 @@ func parseRate(word string) (Limit, error) {
 
 func parseCount(digits string) (int64, error) {
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n < 1 || n > maxCount {
+	if err != nil || digits[0] == '+' || n < 1 || n > maxCount {
 		return 0, fmt.Errorf("%q: it must be a whole number from 1 to 2^62", digits)
 	}
 	return n, nil
@@ -153,9 +156,16 @@ func (l Limit) String() string {
 	case anchored:
 		b = append(b, " anchored"...)
 	case calendar:
-		b = fmt.Appendf(b, " at %02d:%02d %v", l.minute/60, l.minute%60, l.zone)
+		b = fmt.Appendf(b, " at %v %v", l.timeOfDay(), l.zone)
 	}
 	return string(b)
+}
+
+func (l Limit) timeOfDay() string {
+	if l.minute < 0 {
+		return "an invalid time"
+	}
+	return fmt.Sprintf("%02d:%02d", l.minute/60, l.minute%60)
 }
 
 func (l Limit) unit() string {

@@ -84,6 +84,7 @@ func TestParseRefuses(t *testing.T) {
 		{"/min", `""`, aCount},
 		{"x/min", `"x"`, aCount},
 		{"0/min", `"0"`, aCount},
+		{"+5/min", `"+5"`, aCount},
 		{"-1/min", `"-1"`, aCount},
 		{"1.5/min", `"1.5"`, aCount},
 		{"1e3/min", `"1e3"`, aCount},

@@ -435,3 +435,42 @@ func TestReservationsAreForgotten(t *testing.T) {
 		})
 	}
 }
+
+// A refund that comes when the key was long forgotten and is in use again is
+// not given to those who use it now.
+func TestRefundAfterTheKeyCameBack(t *testing.T) {
+	for _, w := range everyWay(10, sec) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			r, _ := l.ReserveN(0, 5)
+			time.Sleep(time.Minute)
+			for key := range 5000 { // the slot of 0 is needed for others
+				l.Allow(key + 1)
+			}
+			l.AllowN(0, 10)
+			before := l.Peek(0)
+			r.Cancel()
+			if after := l.Peek(0); after != before || l.Allow(0) {
+				t.Errorf("before %+v, after %+v", before, after)
+			}
+		})
+	}
+}
+
+// What reservations cost does not depend on how many of a key are open: those
+// that nobody settles are dropped once they have drained.
+func TestAbandonedReservationsAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(itself[int], New(100, sec))
+		for range 1000 {
+			l.ReserveN(0, 10)
+			l.ReserveN(1, 1)
+			time.Sleep(sec / 10)
+		}
+		for key, open := range l.book.claims.byKey {
+			if len(open) > 11 {
+				t.Errorf("%d claims of %x are kept", len(open), key)
+			}
+		}
+	})
+}

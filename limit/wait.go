@@ -7,31 +7,35 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 )
 
 // ErrNever is the error of a wait that could never end: what it waits for is
 // larger than its limit, or negative, or the limit is not valid.
-var ErrNever = errors.New("ratelimit: this can never pass")
+var ErrNever = errors.New("ratelimit: it can never pass")
 
 // ErrFull is the error of a [Queue] that has no place left.
 var ErrFull = errors.New("ratelimit: the queue is full")
 
-// line is those who wait for one counter, first come first.
+// line is those who wait for one counter, in the order in which they came.
 type line struct {
 	waiters list.List   // of *waiter
-	timer   *time.Timer // ticks when the first may pass: the first to hear it serves the line
+	timer   *time.Timer // calls serve when the first may pass
 	due     int64       // when that is
 	from    int64       // the earliest time as of which the first can pass
 }
 
-func newLine() *line {
-	timer := time.NewTimer(time.Hour)
-	timer.Stop()
-	return &line{timer: timer}
+// first returns who is first in a line, which may be none.
+func (l *line) first() *waiter {
+	if l == nil {
+		return nil
+	}
+	return l.waiters.Front().Value.(*waiter)
 }
 
-// place is where to find a line: under a book's lock.
+// place is where to find a line: under its book's lock.
 type place struct {
 	book *book
 	hash uint64
@@ -47,20 +51,27 @@ func placesOf(demands []demand) []place {
 
 func (p place) line() *line { return p.book.lines[p.hash] }
 
-// waiter stands in the line of every counter that it demands. Because it joins
-// all of them at once, two who share lines stand in the same order in each, and
-// never wait for each other.
+// waiter waits for one or several counters. It stands in the line of the one
+// that holds it up longest, and nobody else may have that counter; the others
+// it leaves to whoever comes, until it has waited for as long as it still must:
+// then it stands in all of their lines. So who waits long for one counter does
+// not keep others from the rest, and still gets them all at a time.
+//
+// Lines are ordered by tickets, so of those who wait for each other's counters
+// the one that came first is first everywhere, and nobody is stuck.
 type waiter struct {
-	places   []place // in the order of their books
-	elements []*list.Element
-	turn     <-chan time.Time // of the first line's timer
-	passed   chan struct{}    // closed when it has
+	places []place       // in the order of their books
+	passed chan struct{} // closed when it has
 
 	// Guarded by the books:
-	demands []demand
+	ticket  uint64
 	arrived int64
-	left    bool // its lines
+	demands []demand
+	stands  []*list.Element // in the line at each place, or nil
+	left    bool
 }
+
+var tickets atomic.Uint64
 
 // wait takes what is demanded, in turn. room is how many may wait at a time.
 func wait(ctx context.Context, demands []demand, room int) error {
@@ -81,76 +92,70 @@ func wait(ctx context.Context, demands []demand, room int) error {
 			return fmt.Errorf("ratelimit: limit %v passes it in %v, after the deadline: %w", d.Limit, d.RetryAfter, context.DeadlineExceeded)
 		}
 	}
-	w := &waiter{places: placesOf(demands), demands: slices.Clone(demands), passed: make(chan struct{})}
+	w := newWaiter(demands)
 	if room < math.MaxInt {
 		serve(w.places) // so that who is due has left, even if its timer is late
 	}
-	first, ok := w.join(room)
-	if !ok {
+	if !w.join(room) {
 		return ErrFull
 	}
-	if first {
-		serve(w.places)
+	select {
+	case <-w.passed:
+		return nil
+	case <-ctx.Done():
 	}
-	for {
-		select {
-		case <-w.passed:
-			return nil
-		case <-w.turn:
-			serve(w.places)
-		case <-ctx.Done():
-			if w.giveUp() {
-				return fmt.Errorf("ratelimit: waiting for limit %v: %w", d.Limit, ctx.Err())
-			}
-			return nil
-		}
+	if !w.giveUp() {
+		return nil
 	}
+	return fmt.Errorf("ratelimit: waiting for limit %v: %w", d.Limit, ctx.Err())
 }
 
 // impossible says why the demands can never pass.
 func impossible(demands []demand) error {
 	for _, d := range demands {
 		for _, l := range d.limits {
-			if err := l.Validate(); err != nil {
-				return fmt.Errorf("%w: %w", err, ErrNever)
-			}
-			if l.never(d.n) {
-				return fmt.Errorf("ratelimit: %d under limit %v: from 0 to %d can pass at once: %w", d.n, l, l.burst, ErrNever)
+			switch err := l.Validate(); {
+			case err != nil:
+				return fmt.Errorf("%w: %s", ErrNever, strings.TrimPrefix(err.Error(), "ratelimit: "))
+			case d.n < 0:
+				return fmt.Errorf("%w: a negative amount under limit %v", ErrNever, l)
+			case d.n > l.burst:
+				return fmt.Errorf("%w: %d under limit %v, of which at most %d can pass at once", ErrNever, d.n, l, l.burst)
 			}
 		}
 	}
 	return ErrNever
 }
 
-// join puts w at the end of its lines, unless one is full, and says whether it
-// is the first in all of them.
-func (w *waiter) join(room int) (first, ok bool) {
+func newWaiter(demands []demand) *waiter {
+	w := &waiter{passed: make(chan struct{})}
+	for _, d := range demands {
+		if d.asks() {
+			w.demands = append(w.demands, d)
+		}
+	}
+	w.places = placesOf(w.demands)
+	w.stands = make([]*list.Element, len(w.places))
+	return w
+}
+
+// join lets w pass, or puts it into a line; it returns false if one is full.
+func (w *waiter) join(room int) bool {
 	lockLines(w.places)
-	defer unlockLines(w.places)
-	first = true
 	for _, p := range w.places {
 		if l := p.line(); l != nil && l.waiters.Len() >= room {
-			return false, false
-		} else if l != nil {
-			first = false
+			unlockLines(w.places)
+			return false
 		}
 	}
-	for i, p := range w.places {
-		if p.line() == nil {
-			p.book.lines[p.hash] = newLine()
-			w.demands[i].await(true)
-		}
+	w.ticket, w.arrived = tickets.Add(1), clock()
+	passed, freed := w.pass()
+	unlockLines(w.places)
+	if passed {
+		close(w.passed)
 	}
-	w.arrived = clock()
-	for _, p := range w.places {
-		l := p.line()
-		if l.waiters.Len() == 0 {
-			l.from, l.due = w.arrived, w.arrived
-		}
-		w.elements = append(w.elements, l.waiters.PushBack(w))
-	}
-	w.turn = w.places[0].line().timer.C
-	return first, true
+	serve(freed)
+	return true
 }
 
 // giveUp takes w out of its lines, and returns false if it has passed.
@@ -174,112 +179,194 @@ func serve(places []place) {
 	for len(due) > 0 {
 		p := due[len(due)-1]
 		due = due[:len(due)-1]
-		w := p.first()
+		p.book.waiting.Lock()
+		w := p.line().first()
+		p.book.waiting.Unlock()
 		if w == nil {
 			continue
 		}
-		passed := w.passAll()
+		passed, freed := w.passAll(p)
 		for _, w := range passed { // they come back for more, so not before the lines are unlocked
 			close(w.passed)
 		}
 		if len(passed) > 0 {
 			due = append(due, w.places...)
 		}
+		due = append(due, freed...)
 	}
 }
 
-func (p place) first() *waiter {
-	p.book.waiting.Lock()
-	defer p.book.waiting.Unlock()
-	return p.line().first()
-}
+// atOnce is how many one goroutine lets pass before another takes over.
+const atOnce = 64
 
-func (l *line) first() *waiter {
-	if l == nil {
-		return nil
-	}
-	return l.waiters.Front().Value.(*waiter)
-}
-
-// passAll lets w pass, if it may, and then those behind it who stand in the
-// same lines. It returns who has passed.
-func (w *waiter) passAll() (passed []*waiter) {
+// passAll lets w pass, if it may, and then those behind it in the line at p
+// who wait for the same. It returns who has passed, and the lines that they
+// do not stand in any more.
+func (w *waiter) passAll(p place) (passed []*waiter, freed []place) {
 	lockLines(w.places)
 	defer unlockLines(w.places)
 	places := w.places
-	for w != nil && slices.Equal(w.places, places) && w.pass() {
+	for w != nil && slices.Equal(w.places, places) {
+		if len(passed) == atOnce {
+			w.wakeAt(p, 0)
+			break
+		}
+		ok, left := w.pass()
+		freed = append(freed, left...)
+		if !ok {
+			break
+		}
 		passed = append(passed, w)
-		w = places[0].line().first()
+		w = p.line().first()
 	}
-	return passed
+	return passed, freed
 }
 
-// pass lets w pass if it is first in all of its lines and its time has come.
-// The lines are locked.
-func (w *waiter) pass() bool {
+// late is by how much a timer may be late without a loss: see paced.
+const late = int64(2 * time.Millisecond)
+
+// pass lets w pass if nobody came before it and its time has come; if not, it
+// puts it where it has to wait. The lines are locked. It returns which of them
+// w has left to others.
+func (w *waiter) pass() (passed bool, freed []place) {
 	if w.left {
-		return false
+		return false, nil
 	}
 	now := clock()
-	at := w.arrived
 	for i, p := range w.places {
-		if p.line().waiters.Front() != w.elements[i] {
-			return false
+		if first := p.line().first(); first != nil && first.ticket < w.ticket {
+			return false, w.stand(i, p.line().due-now, now)
 		}
-		at = max(at, p.line().from)
 	}
-	if !w.paced() {
-		at = now
+	at := now
+	if w.paced() {
+		at = max(w.arrived, w.places[0].line().from, now-late)
 	}
 	for {
 		d := decide(w.demands, inTurn, at, nil)
 		if d.Allowed {
 			w.leave(at)
-			return true
+			return true, nil
 		}
 		if at += int64(d.RetryAfter); at > now {
-			w.wakeAt(at, now)
-			return false
+			i := w.heldUpBy(now)
+			freed = w.stand(i, at-now, now)
+			w.wakeAt(w.places[i], at-now)
+			return false, freed
 		}
 	}
 }
 
-// paced reports whether only buckets hold w. It can pass them as of the time
-// at which it might have, even if its timer was late, so that those who wait
-// get all of the rate. While it waited, nobody else has taken anything.
+// paced reports whether w stands in the line of buckets alone. It can pass them
+// as of the time at which it might have, if its timer was a little late, so
+// that those who wait get all of the rate. While it stood there, nobody else has
+// taken anything.
 func (w *waiter) paced() bool {
-	for i := range w.demands {
-		for _, l := range w.demands[i].limits {
-			if !l.algorithm.bursts() {
-				return false
-			}
+	if len(w.places) > 1 || w.stands[0] == nil {
+		return false
+	}
+	for _, l := range w.demands[0].limits {
+		if !l.algorithm.bursts() {
+			return false
 		}
 	}
 	return true
 }
 
-// wakeAt sets the timer by which w, the first of its lines, is served.
-func (w *waiter) wakeAt(at, now int64) {
-	for _, p := range w.places {
-		p.line().due = at
+// heldUpBy returns which of w's demands is denied longest.
+func (w *waiter) heldUpBy(now int64) (longest int) {
+	if len(w.demands) == 1 {
+		return 0
 	}
-	w.places[0].line().timer.Reset(time.Duration(at - now))
+	var most time.Duration
+	for i := range w.demands {
+		d, _ := consider(w.demands[i:i+1], toPeek, now, nil)
+		if !d.Allowed && d.RetryAfter > most {
+			longest, most = i, d.RetryAfter
+		}
+	}
+	return longest
 }
 
-// leave takes w out of its lines. Who comes after it passes at the time at or
-// later.
+// stand puts w into the line of the counter that holds it up for a while, and
+// into the others if it has waited as long already. It returns the lines that
+// it stands in no more.
+func (w *waiter) stand(heldUp int, while, now int64) (freed []place) {
+	all := while <= now-w.arrived
+	for i, p := range w.places {
+		switch {
+		case i == heldUp || all:
+			w.standIn(i)
+		case w.stands[i] != nil:
+			p.line().from = max(p.line().from, now)
+			w.leaveLine(i)
+			freed = append(freed, p)
+		}
+	}
+	return freed
+}
+
+func (w *waiter) standIn(i int) {
+	if w.stands[i] != nil {
+		return
+	}
+	p := w.places[i]
+	if p.line() == nil {
+		p.book.lines[p.hash] = new(line)
+		w.demands[i].await(true)
+		now := clock()
+		p.line().from, p.line().due = now, now
+	}
+	l := p.line()
+	after := l.waiters.Back()
+	for after != nil && after.Value.(*waiter).ticket > w.ticket {
+		after = after.Prev()
+	}
+	if after == nil {
+		w.stands[i] = l.waiters.PushFront(w)
+	} else {
+		w.stands[i] = l.waiters.InsertAfter(w, after)
+	}
+}
+
+// leaveLine takes w out of a line.
+func (w *waiter) leaveLine(i int) {
+	p := w.places[i]
+	l := p.line()
+	l.waiters.Remove(w.stands[i])
+	w.stands[i] = nil
+	if l.waiters.Len() > 0 {
+		return
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	delete(p.book.lines, p.hash)
+	w.demands[i].await(false)
+}
+
+// leave takes w out of all its lines. Who comes after it, there or where it was
+// too early to stand in line, passes at the time at or later.
 func (w *waiter) leave(at int64) {
 	w.left = true
 	for i, p := range w.places {
-		l := p.line()
-		l.from = max(l.from, at)
-		l.waiters.Remove(w.elements[i])
-		if l.waiters.Len() > 0 {
-			continue
+		if l := p.line(); l != nil {
+			l.from = max(l.from, at)
 		}
-		l.timer.Stop()
-		delete(p.book.lines, p.hash)
-		w.demands[i].await(false)
+		if w.stands[i] != nil {
+			w.leaveLine(i)
+		}
+	}
+}
+
+// wakeAt sets the timer of a line in which w is the first.
+func (w *waiter) wakeAt(p place, after int64) {
+	l := p.line()
+	l.due = clock() + after
+	if l.timer == nil {
+		l.timer = time.AfterFunc(time.Duration(after), func() { serve([]place{p}) })
+	} else {
+		l.timer.Reset(time.Duration(after))
 	}
 }
 

@@ -58,7 +58,7 @@ var (
 // newBucket is a full bucket that can run up a debt of several times the given one, or of twice its burst.
 func newBucket(limit Limit, burst int, origin time.Time, debt float64) *bucket {
 	b := &bucket{
-		start:   int64(origin.Sub(epoch)),
+		start:   min(max(int64(origin.Sub(epoch)), -maxSupply), maxSupply), // further away, it is past the horizon
 		horizon: maxSupply,
 		endless: limit >= 1<<61*1e9,
 		limit:   limit,

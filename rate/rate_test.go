@@ -292,3 +292,15 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 }
+
+func TestTimesFarAwayFreezeNothing(t *testing.T) {
+	for _, far := range []time.Time{{}, time.Unix(1<<40, 0), time.Unix(-1<<40, 0)} {
+		lim := NewLimiter(1, 1)
+		lim.AllowN(far, 1)
+		lim.AllowN(time.Now(), 1)
+		lim.SetBurst(2)
+		if tokens := lim.Tokens(); tokens >= 1 != lim.Allow() {
+			t.Errorf("after an event at %v there are %v tokens, and Allow says otherwise", far, tokens)
+		}
+	}
+}

@@ -65,7 +65,9 @@ func TestFaults(t *testing.T) {
 		{"limit/limit.go", "github.com/redis/rueidis", false},
 		{"limit/limit_test.go", "pgregory.net/rapid", true},
 		{"limit/limit_test.go", "github.com/redis/rueidis", false},
+		{"limit/example_test.go", module + "/limit", true},
 		{"rate/rate.go", "pgregory.net/rapid", false},
+		{"rate/rate.go", module + "/limit", false},
 		{"store/memory.go", module + "/limit", true},
 		{"store/redisstore/redis.go", module + "/store", true},
 		{"store/redisstore/redis.go", "github.com/redis/rueidis", true},
@@ -88,7 +90,7 @@ func faultOf(file string, layer int, imported string) string {
 	switch {
 	case ours && layerOf(inside) < layer:
 		return "that is a layer above"
-	case isPure && !ours && !standard(imported) && !allowedInTest(file, imported):
+	case isPure && !standard(imported) && inside != order[layer] && !allowedInTest(file, imported):
 		return order[layer] + " may import the standard library alone"
 	}
 	return ""
