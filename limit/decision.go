@@ -38,6 +38,11 @@ type verdict struct {
 	ResetAfter time.Duration
 }
 
+// by returns the verdict as a limit's decision.
+func (v verdict) by(l Limit) Decision {
+	return Decision{v.Allowed, l, v.Remaining, v.RetryAfter, v.ResetAfter}
+}
+
 // ruling is the verdict that decides, so far, and whose it is.
 type ruling struct {
 	verdict
@@ -56,9 +61,8 @@ func (r *ruling) hear(v verdict, l *Limit) {
 }
 
 func (r *ruling) decision() Decision {
-	d := Decision{Allowed: r.Allowed, Remaining: r.Remaining, RetryAfter: r.RetryAfter, ResetAfter: r.ResetAfter}
-	if r.limit != nil {
-		d.Limit = *r.limit
+	if r.limit == nil {
+		return r.by(Limit{})
 	}
-	return d
+	return r.by(*r.limit)
 }

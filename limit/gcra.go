@@ -43,8 +43,8 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// verdict describes a counter whose backlog is given in units. For what was
-// denied, n is what was asked for; for what was allowed, it is zero.
+// verdict describes a counter whose backlog is given in units, after n was
+// allowed or denied.
 func (g *gcra) verdict(backlog uint64, n int64, allowed bool) verdict {
 	v := verdict{Allowed: allowed, ResetAfter: g.duration(backlog)}
 	if backlog < g.room {
@@ -58,17 +58,6 @@ func (g *gcra) verdict(backlog uint64, n int64, allowed bool) verdict {
 		v.RetryAfter = g.duration(backlog + uint64(n)*g.each - g.room)
 	}
 	return v
-}
-
-func (g *gcra) decision(backlog uint64, n int64, allowed bool) Decision {
-	v := g.verdict(backlog, n, allowed)
-	return Decision{
-		Allowed:    allowed,
-		Limit:      g.limit,
-		Remaining:  v.Remaining,
-		RetryAfter: v.RetryAfter,
-		ResetAfter: v.ResetAfter,
-	}
 }
 
 // duration rounds up to whole nanoseconds.

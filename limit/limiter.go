@@ -96,7 +96,7 @@ func (l *Limiter[In, K]) AllowN(in In, n int64) bool {
 func (l *Limiter[In, K]) Take(in In, n int64) Decision {
 	if l.book.quick(n) {
 		if backlog, allowed, ok := l.book.spend(l.hash(in), n, toTake); ok {
-			return l.book.gcra.decision(backlog, n, allowed)
+			return l.book.gcra.verdict(backlog, n, allowed).by(l.book.gcra.limit)
 		}
 	}
 	return l.doors.Take(in, n)
@@ -108,7 +108,7 @@ func (l *Limiter[In, K]) Peek(in In) Decision {
 	n := l.costOf(in)
 	if l.book.quick(n) {
 		if backlog, allowed, ok := l.book.spend(l.hash(in), n, toPeek); ok {
-			return l.book.gcra.decision(backlog, n, allowed)
+			return l.book.gcra.verdict(backlog, n, allowed).by(l.book.gcra.limit)
 		}
 	}
 	return l.doors.Peek(in)

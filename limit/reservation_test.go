@@ -474,3 +474,23 @@ func TestAbandonedReservationsAreDropped(t *testing.T) {
 		}
 	})
 }
+
+// Nor is it where the key came back with a longer window, in which the refunded
+// take would still be.
+func TestRefundAfterTheKeyCameBackForLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := []Limit{PerSecond(10).Using(SlidingLog)}
+		l := NewLimiterFunc(itself[int], func(int) []Limit { return limits })
+		r, _ := l.ReserveN(0, 5)
+		time.Sleep(30 * sec)
+		for key := range 5000 { // the slot of 0 is needed for others
+			l.Allow(key + 1)
+		}
+		limits = []Limit{PerMinute(10).Using(SlidingLog)}
+		l.AllowN(0, 10)
+		r.Cancel()
+		if l.Allow(0) {
+			t.Error("what somebody else took was refunded")
+		}
+	})
+}

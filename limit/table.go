@@ -67,8 +67,7 @@ const (
 	awaited = 1 << 62        // somebody waits for it: it is not to be had by others, nor forgotten
 	moved   = math.MaxUint64 // the counter is in another segment now
 
-	untilBits = 62
-	until     = 1<<untilBits - 1
+	until = awaited - 1
 )
 
 const (

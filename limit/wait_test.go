@@ -583,26 +583,25 @@ func TestWaitForTwoIsNotStarved(t *testing.T) {
 
 // A line whose timer comes late makes up for a little of that, and not for all.
 func TestLateTimerDoesNotPassAllAtOnce(t *testing.T) {
-	l := NewLimiter(itself[int], PerSecond(100).WithBurst(1))
-	l.Allow(0)
-	p := place{l.book, l.hash(0)}
-	l.book.waiting.Lock()
-	l.book.lines[p.hash] = new(line)
-	for i := range 50 {
-		w := newWaiter([]demand{l.demand(0, 1)})
-		w.ticket = uint64(i)
-		w.arrived = clock() - int64(time.Hour)
-		w.stands[0] = p.line().waiters.PushBack(w)
-	}
-	p.line().from = clock() - int64(time.Hour)
-	l.book.waiting.Unlock()
-	serve([]place{p})
-	l.book.waiting.Lock()
-	defer l.book.waiting.Unlock()
-	if left := p.line().waiters.Len(); left < 48 {
-		t.Errorf("%d of 50 who wait for 100/s pass at once after an hour", 50-left)
-	}
-	p.line().timer.Stop()
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(itself[int], PerSecond(100).WithBurst(1))
+		l.Allow(0)
+		var over sync.WaitGroup
+		for range 50 {
+			over.Go(func() { l.Wait(t.Context(), 0) })
+		}
+		synctest.Wait()
+		p := place{l.book, l.hash(0)}
+		p.book.waiting.Lock()
+		p.line().timer.Stop()
+		p.book.waiting.Unlock()
+		time.Sleep(sec)
+		serve([]place{p})
+		if left := l.book.lineLen(p.hash); left < 48 {
+			t.Errorf("%d of 50 who wait for 100/s pass at once after a second", 50-left)
+		}
+		over.Wait()
+	})
 }
 
 // A thousand wait: they pass at exactly the rate, and no goroutine works for
