@@ -27,12 +27,16 @@ func (l Limit) backlogOf(n int64) backlog {
 	return backlog{int64(min(q, maxCount)), int64(r)}
 }
 
-// amountOf returns how much has drained once b has, rounded down.
+// amountOf returns how much has drained once b has, rounded down. It stops at
+// the largest number.
 func (l Limit) amountOf(b backlog) int64 {
 	hi, lo := bits.Mul64(uint64(b.ns), uint64(l.count))
 	lo, carry := bits.Add64(lo, uint64(b.parts), 0)
-	q, _ := bits.Div64(hi+carry, lo, uint64(l.period))
-	return int64(q)
+	if hi += carry; hi >= uint64(l.period) {
+		return maxCount
+	}
+	q, _ := bits.Div64(hi, lo, uint64(l.period))
+	return int64(min(q, maxCount))
 }
 
 func (l Limit) sum(a, b backlog) backlog {

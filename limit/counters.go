@@ -11,16 +11,18 @@ type counters struct {
 }
 
 // counter is what a key has used of one limit. A limit that changes is another
-// limit, and begins anew.
+// limit, and begins anew, unless an Account is told to fit it.
 type counter struct {
 	limit Limit
 	state state
+
+	refunds refunds // of a bucket in an Account
 }
 
 // find returns the counter of a limit, or nil if nothing of it was used.
-func (c *counters) find(l Limit) *counter {
+func (c *counters) find(l *Limit) *counter {
 	for i := range c.each {
-		if c.each[i].limit == l {
+		if c.each[i].limit == *l {
 			return &c.each[i]
 		}
 	}
@@ -29,19 +31,19 @@ func (c *counters) find(l Limit) *counter {
 
 // of returns the counter of a limit. Where there is none it makes one, in
 // place of one that is full again if it can.
-func (c *counters) of(l Limit, now int64) *counter {
+func (c *counters) of(l *Limit, now int64) *counter {
 	if found := c.find(l); found != nil {
 		return found
 	}
 	i := slices.IndexFunc(c.each, func(c counter) bool {
 		_, v := c.limit.take(c.state, now, 0)
-		return v.ResetAfter == 0
+		return v.ResetAfter == 0 && c.refunds == refunds{}
 	})
 	if i < 0 {
 		i = len(c.each)
 		c.each = append(c.each, counter{})
 	}
-	c.each[i] = counter{limit: l}
+	c.each[i] = counter{limit: *l}
 	return &c.each[i]
 }
 
@@ -51,7 +53,7 @@ func (c *counters) check(l Limit, now, n int64) verdict {
 		return c.log.check(l, now, n)
 	}
 	var s state
-	if found := c.find(l); found != nil {
+	if found := c.find(&l); found != nil {
 		if now < found.state.at {
 			found.state = l.rewind(found.state, now) // for good, or it would last until then
 		}
@@ -66,8 +68,8 @@ func (c *counters) history(limits []Limit, now int64) *history {
 	if c.log == nil {
 		c.log = &history{dropped: now - 1}
 	}
-	for _, l := range limits {
-		if l.algorithm == SlidingLog {
+	for i := range limits {
+		if l := &limits[i]; l.algorithm == SlidingLog {
 			c.log.window(l.period, now)
 		}
 	}
@@ -77,12 +79,13 @@ func (c *counters) history(limits []Limit, now int64) *history {
 // take charges n to every limit, all of which have room for it.
 func (c *counters) take(limits []Limit, now, n int64) {
 	logged := false
-	for i, l := range limits {
+	for i := range limits {
+		l := &limits[i]
 		if l.algorithm == SlidingLog {
 			logged = true
 			continue
 		}
-		if slices.Contains(limits[:i], l) {
+		if i > 0 && slices.Contains(limits[:i], *l) {
 			continue
 		}
 		counter := c.of(l, now)
@@ -101,36 +104,51 @@ func (c *counters) receipts(limits []Limit, now, n int64) []receipt {
 	receipts := make([]receipt, len(limits))
 	for i, l := range limits {
 		receipts[i] = receipt{n: n, at: now}
-		if found := c.find(l); found != nil && l.algorithm.bursts() {
+		if found := c.find(&l); found != nil && l.algorithm.bursts() {
 			receipts[i].backlog = l.backlogAt(found.state, now)
 		}
 	}
 	return receipts
 }
 
-// settle corrects a take to what was used in the end. It tells of what each
-// bucket was refunded.
-func (c *counters) settle(limits []Limit, receipts []receipt, now, actual int64, refunded func(Limit, backlog)) {
+// settle corrects a take to what was used in the end, by the receipt of each
+// limit. It tells of what each bucket was refunded.
+func (c *counters) settle(limits []Limit, receipts []receipt, now, actual int64, refunded func(l Limit, b backlog)) {
 	logged := false
-	for i, l := range limits {
+	for i := range limits {
+		l := &limits[i]
 		if l.algorithm == SlidingLog {
 			if !logged {
-				c.history(limits, now).settle(now, receipts[i], actual)
-				c.fullAt = max(c.fullAt, c.log.fullAt())
+				c.settleLog(limits, receipts[i], now, actual)
 			}
 			logged = true
 			continue
 		}
-		if slices.Contains(limits[:i], l) {
+		if i > 0 && slices.Contains(limits[:i], *l) {
 			continue
 		}
-		counter := c.of(l, now)
-		before := counter.state
-		counter.state = l.settle(before, now, receipts[i], actual)
-		if l.algorithm.bursts() {
-			refunded(l, l.difference(l.backlogAt(before, now), l.backlogAt(counter.state, now)))
+		if freed := c.settleOne(c.of(l, now), receipts[i], now, actual); l.algorithm.bursts() {
+			refunded(*l, freed)
 		}
-		_, v := l.take(counter.state, now, 0)
-		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
 	}
+}
+
+// settleLog corrects a take in the log, which has all windows of limits.
+func (c *counters) settleLog(limits []Limit, r receipt, now, actual int64) {
+	c.history(limits, now).settle(now, r, actual)
+	c.fullAt = max(c.fullAt, c.log.fullAt())
+}
+
+// settleOne corrects a take in one counter. It returns what a bucket was
+// refunded.
+func (c *counters) settleOne(of *counter, r receipt, now, actual int64) (refunded backlog) {
+	l := &of.limit
+	before := of.state
+	of.state = l.settle(before, now, r, actual)
+	_, v := l.take(of.state, now, 0)
+	c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
+	if !l.algorithm.bursts() {
+		return backlog{}
+	}
+	return l.difference(l.backlogAt(before, now), l.backlogAt(of.state, now))
 }

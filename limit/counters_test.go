@@ -169,7 +169,8 @@ func TestCountersSettleEachLimitOnce(t *testing.T) {
 	for actual, remaining := range map[int64]int64{0: 100, 4: 96, 10: 90, 17: 83, 100: 0} {
 		var c counters
 		countersTake(&c, limits, now, 10)
-		c.settle(limits, c.receipts(limits, now, 10), now, actual, func(Limit, backlog) {})
+		receipts := c.receipts(limits, now, 10)
+		c.settle(limits, receipts, now, actual, func(Limit, backlog) {})
 		for _, l := range limits {
 			if a := c.check(l, now, 0); a.Remaining != remaining {
 				t.Errorf("%v: 10 taken and %d used: %+v", l, actual, a)

@@ -114,15 +114,14 @@ func (d *demand) receipts(now int64) []receipt {
 // were made after it know what it has refunded.
 func (d *demand) settle(c *claim, now, actual int64) {
 	claims := &d.book.claims
-	refunded := func(l Limit, b backlog) { claims.refund(c, l, b) }
 	if d.book.words != nil {
 		units := d.settleWord(c.receipts[0], now, actual)
-		refunded(d.book.gcra.limit, d.book.gcra.backlog(units))
+		claims.refund(c, d.book.gcra.limit, d.book.gcra.backlog(units))
 		claims.drop(c, now)
 		return
 	}
 	cell := d.cell.slot.value
-	cell.settle(d.limits, c.receipts, now+d.book.offset, actual, refunded)
+	cell.settle(d.limits, c.receipts, now+d.book.offset, actual, func(l Limit, b backlog) { claims.refund(c, l, b) })
 	d.keep(cell)
 	claims.drop(c, now+d.book.offset)
 }

@@ -1,7 +1,7 @@
 package limit
 
 import (
-	"sort"
+	"slices"
 	"time"
 )
 
@@ -58,8 +58,21 @@ func (h *history) slide(w *slidingWindow, now int64) {
 		if e.at > now-int64(w.period) {
 			return
 		}
-		w.sum = correct(w.sum, -e.n)
 		w.first++
+		h.lower(w, e.n)
+	}
+}
+
+// lower takes n off a window's sum. One that was too large to count is counted
+// anew.
+func (h *history) lower(w *slidingWindow, n int64) {
+	if w.sum < maxCount {
+		w.sum -= n
+		return
+	}
+	w.sum = 0
+	for i := w.first; i < h.next && w.sum < maxCount; i++ {
+		w.sum = correct(w.sum, h.entry(i).n)
 	}
 }
 
@@ -174,6 +187,7 @@ func (h *history) grow() {
 func (h *history) merge() {
 	newest := h.entry(h.next - 1).at
 	into := h.oldest // where the next entry that is kept goes
+	var end int64    // of the cell that the last one which was kept is in
 	for i := h.oldest; i < h.next; i++ {
 		e := *h.entry(i)
 		apart := i == h.oldest
@@ -182,15 +196,18 @@ func (h *history) merge() {
 				w.first, apart = into, true
 			}
 		}
-		if !apart {
+		if !apart && e.at < end {
 			last := h.entry(into - 1)
-			if cell := h.cell(newest - last.at); floor(last.at, cell) == floor(e.at, cell) {
-				*last = entry{e.at, correct(last.n, e.n)}
-				continue
+			*last = entry{e.at, correct(last.n, e.n)}
+			if len(h.windows) == 1 {
+				continue // its cell is as wide as before
 			}
+		} else {
+			*h.entry(into) = e
+			into++
 		}
-		*h.entry(into) = e
-		into++
+		cell := h.cell(newest - e.at)
+		end = floor(e.at, cell) + cell
 	}
 	for k := range h.windows {
 		h.windows[k].first = min(h.windows[k].first, into) // of those with nothing in them
@@ -215,9 +232,7 @@ func (h *history) settle(now int64, r receipt, actual int64) {
 	if actual <= r.n && r.at <= h.dropped || r.at <= now-h.longest() {
 		return // it has left every window, and perhaps the history was forgotten since
 	}
-	i := h.oldest + int64(sort.Search(int(h.next-h.oldest), func(i int) bool {
-		return h.entry(h.oldest+int64(i)).at >= r.at
-	}))
+	i := h.search(r.at)
 	if i == h.next {
 		if actual > r.n { // forgotten since, or nothing was taken
 			h.add(r.at, actual-r.n)
@@ -228,11 +243,26 @@ func (h *history) settle(now int64, r receipt, actual int64) {
 	before := e.n
 	e.n = correct(before, actual-r.n)
 	for k := range h.windows {
-		if w := &h.windows[k]; w.first <= i {
+		if w := &h.windows[k]; w.first <= i && e.n > before {
 			w.sum = correct(w.sum, e.n-before)
+		} else if w.first <= i {
+			h.lower(w, before-e.n)
 		}
 	}
 	h.trim()
+}
+
+// search returns the index of the first entry at a time or later.
+func (h *history) search(at int64) int64 {
+	low, high := h.oldest, h.next
+	for low < high {
+		if middle := low + (high-low)/2; h.entry(middle).at < at {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
 }
 
 // trim takes off the newest entries if nothing is left of them, so that the
@@ -244,6 +274,12 @@ func (h *history) trim() {
 	for k := range h.windows {
 		h.windows[k].first = min(h.windows[k].first, h.next)
 	}
+}
+
+func (h *history) clone() *history {
+	c := *h
+	c.ring, c.windows = slices.Clone(h.ring), slices.Clone(h.windows)
+	return &c
 }
 
 // fullAt returns when nothing is left in any window.

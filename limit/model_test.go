@@ -203,7 +203,7 @@ func modelFrom(period time.Duration) func(now int64) (start, end int64) {
 }
 
 func (m *modelWindow) window(now int64) (start, end int64) {
-	if m.anchored && now >= m.start && now < m.end {
+	if now >= m.start && now < m.end {
 		return m.start, m.end
 	}
 	return m.bounds(now)
@@ -219,7 +219,9 @@ func (m *modelWindow) used(start, end int64) int64 {
 	return used
 }
 
-// rewind lets what passed in the last window have passed in that of now.
+// rewind lets what passed in the last window have passed now. It counts until
+// that window's end, but no longer than to the end of the one after this; an
+// anchored window is never longer than a period.
 func (m *modelWindow) rewind(now int64) {
 	if now >= m.start {
 		return
@@ -228,13 +230,20 @@ func (m *modelWindow) rewind(now int64) {
 	for i := range m.passed {
 		m.passed[i].at = now
 	}
-	m.start, m.end = m.bounds(now)
+	end := now + int64(m.limit.Period())
+	if !m.anchored {
+		_, end = m.bounds(end - 1)
+	}
+	m.start, m.end = now, min(m.end, end)
 }
 
 func (m *modelWindow) take(now, n int64) modelAnswer {
 	m.rewind(now)
 	start, end := m.window(now)
-	used := m.used(start, end)
+	used := int64(0)
+	if now < m.end || m.end == math.MinInt64 {
+		used = m.used(start, end)
+	}
 	a := modelAnswer{}
 	switch {
 	case modelNever(m.limit, n):
@@ -244,6 +253,9 @@ func (m *modelWindow) take(now, n int64) modelAnswer {
 	case n <= m.limit.Count()-used:
 		a.allowed = true
 		used += n
+		if now >= m.end && m.end != math.MinInt64 {
+			m.passed = nil
+		}
 		m.start, m.end = start, end
 		m.passed = append(m.passed, modelPassed{now, n})
 	default:

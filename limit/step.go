@@ -30,11 +30,19 @@ func (l Limit) take(s state, now, n int64) (state, verdict) {
 }
 
 // rewind returns s for a clock that went back to now: as much is used as was,
-// and it lasts as long from now on as it would have then.
+// and it lasts about as long from now on as it would have then.
 func (l Limit) rewind(s state, now int64) state {
 	switch l.algorithm {
 	case FixedWindow:
-		s.at, s.a = l.window(now)
+		if s.b == 0 {
+			s.at, s.a = l.window(now)
+			return s
+		}
+		end := now + int64(l.period)
+		if l.windowing != anchored { // a step back over a boundary must not open the next window twice
+			_, end = l.window(end - 1)
+		}
+		s.at, s.a = now, min(s.a, end)
 	case SlidingCounter:
 		s.at = floor(now, int64(l.period))
 	default:

@@ -107,8 +107,11 @@ func TestSteps(t *testing.T) {
 		{"an aligned window when the clock goes back, and jumps", PerMinute(3).Using(FixedWindow), []stepRow{
 			{10*time.Minute + 30*s, 3, true, 0, 0, 30 * s},
 			{10*time.Minute + 10*s, 1, false, 0, 50 * s, 50 * s},
-			{9*time.Minute + 50*s, 1, false, 0, 10 * s, 10 * s}, // grants nothing
-			{10 * time.Minute, 3, true, 0, 0, 60 * s},           // freezes nothing
+			{9*time.Minute + 50*s, 1, false, 0, 70 * s, 70 * s}, // a step back over a boundary grants nothing,
+			{10 * time.Minute, 1, false, 0, 60 * s, 60 * s},     // not even at the boundary
+			{11 * time.Minute, 3, true, 0, 0, 60 * s},
+			{5*time.Minute + s, 1, false, 0, 119 * s, 119 * s}, // a jump freezes it until the end of the next window at most
+			{7 * time.Minute, 3, true, 0, 0, 60 * s},
 			{1000 * time.Hour, 3, true, 0, 0, 60 * s},
 		}},
 		{"an anchored window", PerMinute(3).Anchored(), []stepRow{

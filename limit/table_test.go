@@ -498,7 +498,7 @@ func TestWordsOverDays(t *testing.T) {
 // it is decades earlier than outside.
 func TestClockGoesBack(t *testing.T) {
 	for _, count := range []int64{3, 65537} {
-		for _, period := range []time.Duration{50 * time.Millisecond, time.Hour} {
+		for _, period := range []time.Duration{time.Minute, time.Hour} {
 			for _, w := range everyWay(count, period) {
 				for _, keys := range []int{1, 100} {
 					t.Run(fmt.Sprintf("%d by %s, %d keys", count, w.name, keys), func(t *testing.T) {

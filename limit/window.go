@@ -31,15 +31,25 @@ func (l Limit) takeWindow(s state, now, n int64) (state, verdict) {
 }
 
 func (l Limit) settleWindow(s state, r receipt, actual int64) state {
-	if r.at >= s.a && actual > r.n { // forgotten since, or nothing was taken
+	// Forgotten since, or nothing was taken. When an anchored window began
+	// that was forgotten, nobody knows, but it has ended.
+	if r.at >= s.a && actual > r.n && (l.windowing != anchored || r.n == 0) {
 		s = state{}
 		s.at, s.a = l.window(r.at)
 	}
-	if s.at <= r.at && r.at < s.a {
+	began := s.at
+	if l.windowing == anchored && r.n == 0 {
+		began = s.at - int64(l.period) + 1 // it began later, since nothing was taken
+	}
+	if began <= r.at && r.at < s.a {
 		s.b = correct(s.b, actual-r.n)
 	}
 	return s
 }
+
+// Window returns when the window of a [FixedWindow] begins that now falls into,
+// and when it ends: in Unix nanoseconds. An anchored one begins now.
+func (l Limit) Window(now int64) (start, end int64) { return l.window(now) }
 
 // window returns the start of the window that now falls into, and its end.
 func (l Limit) window(now int64) (start, end int64) {

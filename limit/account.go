@@ -1,0 +1,332 @@
+package limit
+
+import (
+	"iter"
+	"math/rand/v2"
+	"slices"
+)
+
+// Account is all that one key has used, under each of its limits. It is what a
+// store keeps for a key, where a [Limiter] does not: a value with no clock and
+// no lock. Times are Unix nanoseconds, and limits must be valid. The zero
+// Account has used nothing.
+//
+// Where the clock went back, as much is used as was, and it lasts as long from
+// then on as it would have, or a little longer. What was taken before is not
+// given back any more.
+type Account struct {
+	counters counters
+	seen     int64 // the last time that it was told
+
+	// epoch is drawn when the account is first charged, and one more whenever
+	// its clock has gone back since. 0 is that of an account which was never
+	// charged, or forgotten.
+	epoch uint64
+}
+
+// rewinds is the part of an epoch that counts how often the clock went back.
+const rewinds = 1<<16 - 1
+
+// Receipt is what Settle must know of a Take.
+type Receipt struct {
+	n, at   int64
+	epoch   uint64          // of the account that it was taken from
+	buckets []bucketReceipt // one for each limit, if any is a bucket
+}
+
+type bucketReceipt struct {
+	backlog  backlog // that it left behind
+	refunded backlog // by then
+	changes  int64   // by then
+}
+
+// refunds is what a bucket must know to refund no more than is held. The part
+// of a take has drained when the backlog that it left behind has: earlier by
+// what was refunded to takes before it. Which of them came before it is not
+// known, so every refund since counts.
+type refunds struct {
+	total   backlog // modulo 2^64 ns
+	changes int64   // of the limit; what was taken before one is not given back
+	beyond  int64   // used, and more than the backlog could hold when the limit changed
+}
+
+// ReceiptOf returns the receipt of n taken at a time, of limits that are logs
+// or windows, from an account that was not forgotten since and whose clock does
+// not go back. That of nothing is right for all limits: settling it charges what
+// was used whatever they say, as a debt.
+func ReceiptOf(n, at int64) Receipt { return Receipt{n: n, at: at} }
+
+// enter tells the account the time. What is full by then is forgotten.
+func (a *Account) enter(now int64) {
+	if a.epoch == 0 {
+		return
+	}
+	if now >= a.counters.fullAt {
+		*a = Account{}
+		return
+	}
+	if now < a.seen {
+		a.epoch++
+	}
+	a.seen = now
+}
+
+// bear makes an account of one that was never charged.
+func (a *Account) bear(now int64) {
+	if a.epoch == 0 {
+		a.epoch, a.seen = (rand.Uint64()|1<<63)&^rewinds, now
+	}
+}
+
+// Check says what Take would, if it was asked before it took: whether l lets n
+// pass at now, what is left of l, and when to come back.
+func (a *Account) Check(l Limit, now, n int64) Decision {
+	a.enter(now)
+	return a.counters.check(l, now, n).by(l)
+}
+
+// Used returns what counts as used of a limit that is a log or a window, and
+// since when the window is open.
+func (a *Account) Used(l Limit, now int64) (used, since int64) {
+	a.enter(now)
+	if l.algorithm == SlidingLog {
+		if a.counters.log == nil {
+			return 0, 0
+		}
+		return a.counters.log.window(l.period, now).sum, now - int64(l.period)
+	}
+	found := a.counters.find(&l)
+	switch {
+	case found == nil:
+		return 0, 0
+	case now < found.state.at:
+		found.state = l.rewind(found.state, now)
+	case now >= found.state.a:
+		return 0, 0
+	}
+	return found.state.b, found.state.at
+}
+
+// Window returns the window of a [FixedWindow] that is open at now, and what is
+// used of it: nothing, where none is.
+func (a *Account) Window(l Limit, now int64) (start, end, used int64) {
+	used, start = a.Used(l, now)
+	if used == 0 {
+		return 0, 0, 0
+	}
+	return start, a.counters.find(&l).state.a, used
+}
+
+// Take charges n to every limit. All of them have room for it: [Account.Check]
+// has said so.
+func (a *Account) Take(limits []Limit, now, n int64) Receipt {
+	a.enter(now)
+	if n == 0 {
+		return Receipt{at: now, epoch: a.epoch}
+	}
+	a.bear(now)
+	a.counters.take(limits, now, n)
+	r := Receipt{n: n, at: now, epoch: a.epoch}
+	for i := range limits {
+		l := &limits[i]
+		if !l.algorithm.bursts() {
+			continue
+		}
+		if r.buckets == nil {
+			r.buckets = make([]bucketReceipt, len(limits))
+		}
+		c := a.counters.find(l)
+		r.buckets[i] = bucketReceipt{l.backlogAt(c.state, now), c.refunds.total, c.refunds.changes}
+	}
+	return r
+}
+
+// Settle corrects what was taken to what was used, in the windows that it was
+// taken from: see [Reservation.Settle]. It must be called at most once. The
+// limits are those of the Take, whatever they have become since.
+func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
+	if actual == r.n {
+		return
+	}
+	a.enter(now)
+	if r.epoch != 0 && r.epoch != a.epoch {
+		if actual < r.n {
+			return // what it has taken is not there any more
+		}
+		if r.epoch&^rewinds == a.epoch&^rewinds { // and when that was, its clock does not say
+			actual -= r.n
+			r = ReceiptOf(0, now)
+		}
+	}
+	a.bear(now)
+	r.at = min(r.at, now) // as far as its clock went back
+	logged := false
+	for i := range limits {
+		l := &limits[i]
+		if l.algorithm == SlidingLog {
+			if !logged {
+				a.counters.settleLog(limits, receipt{n: r.n, at: r.at}, now, actual)
+			}
+			logged = true
+			continue
+		}
+		if i > 0 && slices.Contains(limits[:i], *l) {
+			continue
+		}
+		c := a.heir(limits, i, now)
+		each := receipt{n: r.n, at: r.at}
+		switch {
+		case r.buckets == nil:
+		case r.epoch == a.epoch:
+			each.backlog = c.held(&r.buckets[i])
+		default: // of refunds in another life this one does not know
+			each.backlog = r.buckets[i].backlog
+		}
+		freed := a.counters.settleOne(c, each, now, actual)
+		c.refunds.total = wrap(l, c.refunds.total, freed)
+		if l.windowing == anchored && c.state.b == 0 {
+			c.state = state{} // what was given back has begun no window
+		}
+	}
+}
+
+// heir returns the counter of a limit, or of the one that it has become: of those
+// of its shape that are none of limits the first, if it is the first limit
+// without a counter, and so on.
+func (a *Account) heir(limits []Limit, i int, now int64) *counter {
+	l := &limits[i]
+	if found := a.counters.find(l); found != nil {
+		return found
+	}
+	before := 0
+	for k := range limits[:i] {
+		if limits[k].shape() == l.shape() && a.counters.find(&limits[k]) == nil {
+			before++
+		}
+	}
+	for k := range a.counters.each {
+		c := &a.counters.each[k]
+		if c.limit.shape() != l.shape() || slices.Contains(limits, c.limit) {
+			continue
+		}
+		if before == 0 {
+			return c
+		}
+		before--
+	}
+	return a.counters.of(l, now)
+}
+
+// held returns the backlog that a take left behind, less what was refunded
+// since.
+func (c *counter) held(taken *bucketReceipt) backlog {
+	if taken.changes != c.refunds.changes {
+		return backlog{}
+	}
+	return c.limit.difference(taken.backlog, unwrap(&c.limit, c.refunds.total, taken.refunded))
+}
+
+// wrap returns a + b, modulo 2^64 ns, and unwrap a - b.
+func wrap(l *Limit, a, b backlog) backlog {
+	ns, parts := a.ns+b.ns, a.parts+b.parts
+	if parts >= l.count {
+		ns, parts = ns+1, parts-l.count
+	}
+	return backlog{ns, parts}
+}
+
+func unwrap(l *Limit, a, b backlog) backlog {
+	ns, parts := a.ns-b.ns, a.parts-b.parts
+	if parts < 0 {
+		ns, parts = ns-1, parts+l.count
+	}
+	return backlog{ns, parts}
+}
+
+// FullAt returns from when on nothing is in use: then the account is the same
+// as the zero Account, and may be forgotten.
+func (a *Account) FullAt() int64 { return a.counters.fullAt }
+
+// Entries returns when how much was taken, oldest first, as far as a sliding
+// log remembers it.
+func (a *Account) Entries() iter.Seq2[int64, int64] {
+	return func(yield func(at, n int64) bool) {
+		h := a.counters.log
+		if h == nil {
+			return
+		}
+		for i := h.oldest; i < h.next; i++ {
+			if e := h.entry(i); e.n > 0 && !yield(e.at, e.n) {
+				return
+			}
+		}
+	}
+}
+
+// Fit makes room for limits that have changed: one that differs from a limit
+// that is none of them any more in nothing but its count or burst, or in when its
+// days begin, takes over what was used of that.
+func (a *Account) Fit(limits []Limit, now int64) {
+	a.enter(now)
+	for k := range limits {
+		l := &limits[k]
+		if l.algorithm == SlidingLog || a.counters.find(l) != nil {
+			continue
+		}
+		for i := range a.counters.each {
+			c := &a.counters.each[i]
+			if c.limit.shape() == l.shape() && !slices.Contains(limits, c.limit) {
+				c.become(l, now)
+				_, v := l.take(c.state, now, 0)
+				a.counters.fullAt = max(a.counters.fullAt, now+int64(v.ResetAfter))
+				break
+			}
+		}
+	}
+}
+
+// Fork returns a copy to look at as of now: fitting it to other limits leaves a
+// as it is.
+func (a *Account) Fork(now int64) *Account {
+	fork := *a
+	fork.counters.each = slices.Clone(a.counters.each)
+	if log := a.counters.log; log != nil && now < a.seen { // it will move entries
+		fork.counters.log = log.clone()
+	}
+	return &fork
+}
+
+// shape is what makes what was used of one limit comparable with another's. Days
+// are days, whenever they begin.
+func (l *Limit) shape() Limit {
+	shape := *l
+	shape.count, shape.burst = 0, 0
+	if l.windowing == calendar {
+		shape.windowing, shape.minute, shape.zone = anchored, 0, nil
+	}
+	return shape
+}
+
+// become turns c into a counter of l. A bucket's backlog is that of as much as
+// before, rounded up; what was taken before is not refunded any more. A window
+// that is open ends when the calendar says; without one, when it would have.
+func (c *counter) become(l *Limit, now int64) {
+	if l.windowing == calendar && now < c.state.a {
+		_, c.state.a = l.window(now)
+	}
+	if l.algorithm.bursts() && l.count != c.limit.count {
+		b := c.limit.backlogAt(c.state, now)
+		used := c.limit.amountOf(b)
+		if c.limit.backlogOf(used) != b {
+			used++
+		}
+		used = correct(used, c.refunds.beyond)
+		b = l.backlogOf(used)
+		c.state = state{now, b.ns, b.parts}
+		c.refunds = refunds{changes: c.refunds.changes + 1}
+		if b.ns == maxCount {
+			c.refunds.beyond = used - l.amountOf(b)
+		}
+	}
+	c.limit = *l
+}

@@ -1,0 +1,273 @@
+package limit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+)
+
+// An Account in bytes is its version, then numbers as varints:
+//
+//	fullAt, seen, epoch
+//	how many counters, and of each: its limit, state and refunds
+//	how many windows its log has, and of each: its period, how many entries have left it
+//	unless there are none: dropped, how many entries, and of each: the time since the one before, and n
+//
+// Sums are not written, so that no file can say another sum than its entries'.
+const accountVersion = 1
+
+// ErrCorrupt is the error of bytes that are no Account.
+var ErrCorrupt = errors.New("ratelimit: corrupt account")
+
+// AppendBinary appends the account in bytes. It never fails.
+func (a *Account) AppendBinary(b []byte) ([]byte, error) {
+	c := &a.counters
+	b = append(b, accountVersion)
+	b = binary.AppendVarint(b, c.fullAt)
+	b = binary.AppendVarint(b, a.seen)
+	b = binary.AppendUvarint(b, a.epoch)
+	b = binary.AppendUvarint(b, uint64(len(c.each)))
+	for i := range c.each {
+		b = c.each[i].appendBinary(b)
+	}
+	h := c.log
+	if h == nil || len(h.windows) == 0 {
+		return binary.AppendUvarint(b, 0), nil
+	}
+	b = binary.AppendUvarint(b, uint64(len(h.windows)))
+	for _, w := range h.windows {
+		b = binary.AppendUvarint(b, uint64(w.period))
+		b = binary.AppendUvarint(b, uint64(w.first-h.oldest))
+	}
+	b = binary.AppendVarint(b, h.dropped)
+	b = binary.AppendUvarint(b, uint64(h.next-h.oldest))
+	before := int64(0)
+	for i := h.oldest; i < h.next; i++ {
+		e := h.entry(i)
+		b = binary.AppendVarint(b, e.at-before)
+		b = binary.AppendUvarint(b, uint64(e.n))
+		before = e.at
+	}
+	return b, nil
+}
+
+func (c *counter) appendBinary(b []byte) []byte {
+	l := c.limit
+	b = binary.AppendUvarint(b, uint64(l.count))
+	b = binary.AppendUvarint(b, uint64(l.period))
+	b = binary.AppendUvarint(b, uint64(l.burst))
+	b = append(b, byte(l.algorithm), byte(l.windowing))
+	if l.windowing == calendar {
+		b = binary.AppendUvarint(b, uint64(l.minute))
+		b = binary.AppendUvarint(b, uint64(len(l.zone.String())))
+		b = append(b, l.zone.String()...)
+	}
+	for _, v := range []int64{c.state.at, c.state.a, c.state.b, c.refunds.total.ns, c.refunds.total.parts, c.refunds.changes, c.refunds.beyond} {
+		b = binary.AppendVarint(b, v)
+	}
+	return b
+}
+
+// UnmarshalBinary sets a to what AppendBinary has written. Other bytes give
+// [ErrCorrupt], and leave a as it was.
+func (a *Account) UnmarshalBinary(b []byte) error {
+	r := reader{rest: b}
+	var read Account
+	c := &read.counters
+	if version := r.byte(); version != accountVersion {
+		return fmt.Errorf("%w: version %d: this program knows version %d", ErrCorrupt, version, accountVersion)
+	}
+	c.fullAt, read.seen, read.epoch = r.varint(), r.time(), uint64(r.amount(math.MaxUint64))
+	for range r.count(mostCounters) {
+		c.each = append(c.each, r.counter())
+	}
+	if windows := r.count(mostCounters); windows > 0 && r.fault == "" {
+		c.log = r.history(windows)
+	}
+	if len(r.rest) > 0 {
+		r.fail("bytes after its end")
+	}
+	if r.fault != "" {
+		return fmt.Errorf("%w: %s", ErrCorrupt, r.fault)
+	}
+	c.fullAt = max(c.fullAt, c.inUseUntil())
+	*a = read
+	return nil
+}
+
+// inUseUntil returns when all is full again, as far as the counters tell.
+func (c *counters) inUseUntil() (at int64) {
+	for i := range c.each {
+		each := &c.each[i]
+		_, v := each.limit.take(each.state, each.state.at, 0)
+		at = max(at, each.state.at+int64(v.ResetAfter))
+	}
+	if c.log != nil {
+		at = max(at, c.log.fullAt())
+	}
+	return at
+}
+
+// mostCounters is more limits than any key has.
+const mostCounters = 1 << 16
+
+// reader takes numbers off the front of bytes. After its first fault it returns
+// zeros.
+type reader struct {
+	rest  []byte
+	fault string
+}
+
+func (r *reader) fail(fault string) {
+	if r.fault == "" {
+		r.fault = fault
+	}
+	r.rest = nil
+}
+
+func (r *reader) byte() byte {
+	if len(r.rest) == 0 {
+		r.fail("it ends too early")
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.fail("it ends too early, or a number is too large")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+// amount reads a number from 0 to most.
+func (r *reader) amount(most uint64) int64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || v > most {
+		r.fail("it ends too early, or a number is too large")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return int64(v)
+}
+
+func (r *reader) count(most int) int { return int(r.amount(uint64(most))) }
+
+// time reads a time which is far enough from the ends of time to add periods to.
+func (r *reader) time() int64 {
+	t := r.varint()
+	if t < -maxCount || t > maxCount {
+		r.fail("a time is out of range")
+		return 0
+	}
+	return t
+}
+
+func (r *reader) counter() counter {
+	var l Limit
+	l.count = r.amount(maxCount)
+	l.period = time.Duration(r.amount(maxPeriod))
+	l.burst = r.amount(maxCount)
+	l.algorithm, l.windowing = Algorithm(r.byte()), windowing(r.byte())
+	if l.windowing == calendar {
+		l.minute = int16(r.amount(24*60 - 1))
+		l.zone = r.zone()
+	}
+	c := counter{limit: l}
+	c.state = state{r.time(), r.varint(), r.varint()}
+	c.refunds = refunds{backlog{r.varint(), r.varint()}, r.varint(), r.varint()}
+	if r.fault == "" && !c.sane() {
+		r.fail("a counter that cannot be")
+	}
+	return c
+}
+
+func (r *reader) zone() *time.Location {
+	length := r.count(len(r.rest))
+	if length > len(r.rest) {
+		r.fail("it ends too early")
+	}
+	if r.fault != "" {
+		return nil
+	}
+	zone, err := zoneNamed(string(r.rest[:length]))
+	if err != nil {
+		r.fail(err.Error())
+		return nil
+	}
+	r.rest = r.rest[length:]
+	return zone
+}
+
+// sane reports whether a counter is one that take and settle can have made.
+func (c *counter) sane() bool {
+	l, s, parts := c.limit, c.state, c.refunds.total.parts
+	if l.Validate() != nil || l.windowing > calendar || l.windowing != aligned && l.algorithm != FixedWindow {
+		return false
+	}
+	fine := func(v int64) bool { return v >= 0 && v <= maxCount }
+	switch l.algorithm {
+	case SlidingLog:
+		return false
+	case FixedWindow:
+		long := s.a - s.at
+		if s.a < s.at || long < 0 || long/3 > int64(l.period) || !fine(s.b) { // no calendar's day is longer
+			return false
+		}
+		return l.windowing != aligned || s.a%int64(l.period) == 0
+	case SlidingCounter:
+		return s.at == floor(s.at, int64(l.period)) && fine(s.a) && fine(s.b)
+	default:
+		return fine(s.a) && s.b >= 0 && s.b < l.count && parts >= 0 && parts < l.count && fine(c.refunds.beyond)
+	}
+}
+
+func (r *reader) history(windows int) *history {
+	h := &history{}
+	for range windows {
+		w := slidingWindow{period: time.Duration(r.amount(maxPeriod)), first: r.amount(mostEntries)}
+		if w.period < 1 {
+			r.fail("a window of no length")
+		}
+		h.windows = append(h.windows, w)
+	}
+	h.dropped = r.time()
+	entries := r.count(mostEntries)
+	if entries > 0 {
+		h.ring = make([]entry, max(1<<bits.Len(uint(entries-1)), firstEntries))
+	}
+	at := int64(0)
+	for range entries {
+		since := r.varint()
+		at += since
+		n := r.amount(maxCount)
+		if r.fault != "" {
+			return nil
+		}
+		if since < 0 && h.next > 0 || at < -maxCount || at > maxCount {
+			r.fail("entries that are not in the order of time")
+			return nil
+		}
+		*h.entry(h.next) = entry{at, n}
+		h.next++
+	}
+	for i := range h.windows {
+		w := &h.windows[i]
+		if w.first > h.next {
+			r.fail("a window that begins after its last entry")
+			return nil
+		}
+		for k := w.first; k < h.next; k++ {
+			w.sum = correct(w.sum, h.entry(k).n)
+		}
+	}
+	return h
+}
