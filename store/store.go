@@ -1,0 +1,107 @@
+// Package store is where counters live: in memory, in a file, on a server.
+//
+// A [Store] has one verb: take so much of several keys, all or nothing, and
+// settle later what it came to. The arithmetic is package limit's, in every
+// store; storetest holds any store to it.
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// Charge is so much of what one key has, under each of its limits.
+//
+// What a key has used stays when its limits' counts change, or when their days
+// begin. A change of algorithm or period begins anew, but for that of a sliding
+// log's period, which sees what the log still holds. The store may keep Limits: do not change them.
+type Charge struct {
+	Key    string
+	Limits []limit.Limit
+	N      int64
+}
+
+// Store keeps what keys have used. All of its methods may be called at a time.
+// An error is a fault of the store or of the call, and means that nothing
+// happened; a denial is none.
+type Store interface {
+	// Take charges all of the charges, or none if a limit denies one. It
+	// returns what each limit says, in the order of the charges and of their
+	// limits. See [Allowed] and [Deciding].
+	Take(ctx context.Context, charges []Charge) (Receipt, []limit.Decision, error)
+
+	// Settle corrects what was taken to what was used: one amount for each
+	// charge, or a negative one to leave it. Only the first call with a
+	// receipt does anything. What was used beyond what was taken is a debt.
+	Settle(ctx context.Context, r Receipt, actual []int64) error
+
+	// Peek returns what Take would, and charges nothing. What it says remains
+	// is what remains now.
+	Peek(ctx context.Context, charges []Charge) ([]limit.Decision, error)
+
+	// Reset forgets what was used of all keys that begin with prefix.
+	Reset(ctx context.Context, prefix string) error
+
+	Close() error
+}
+
+// Receipt is a store's own note of a take, for Settle. That of a take which was
+// denied is nil, and settling it does nothing.
+type Receipt any
+
+// Errors that callers may want to tell apart.
+var (
+	ErrClosed  = errors.New("ratelimit: the store is closed")
+	ErrInvalid = errors.New("ratelimit: invalid charge") // see [Validate]
+	ErrReceipt = errors.New("ratelimit: not a receipt of this store, or not one amount for each charge")
+)
+
+// maxLimits is more limits than any key needs.
+const maxLimits = 64
+
+// Validate returns what is wrong with the charges and what is allowed, or nil.
+// An amount that is larger than a limit is not wrong: its answer is never.
+func Validate(charges []Charge) error {
+	for i, c := range charges {
+		if c.N < 0 {
+			return fmt.Errorf("%w: %d of %q: it must not be negative", ErrInvalid, c.N, c.Key)
+		}
+		if slices.ContainsFunc(charges[:i], func(other Charge) bool { return other.Key == c.Key }) {
+			return fmt.Errorf("%w: %q is charged twice: each key may be named once", ErrInvalid, c.Key)
+		}
+		if len(c.Limits) > maxLimits {
+			return fmt.Errorf("%w: %q has %d limits: it may have %d", ErrInvalid, c.Key, len(c.Limits), maxLimits)
+		}
+		for _, l := range c.Limits {
+			if err := l.Validate(); err != nil {
+				return fmt.Errorf("%w: %q: %w", ErrInvalid, c.Key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Allowed reports whether all limits allow.
+func Allowed(decisions []limit.Decision) bool {
+	return !slices.ContainsFunc(decisions, func(d limit.Decision) bool { return !d.Allowed })
+}
+
+// Deciding returns the one decision that stands for all: of those that deny,
+// the one that denies longest; of those that allow, the one with the least
+// left. Without any it allows.
+func Deciding(decisions []limit.Decision) limit.Decision {
+	if len(decisions) == 0 {
+		return limit.Decision{Allowed: true}
+	}
+	return slices.MinFunc(decisions, func(a, b limit.Decision) int {
+		if a.RetryAfter != b.RetryAfter {
+			return cmp.Compare(b.RetryAfter, a.RetryAfter)
+		}
+		return cmp.Compare(a.Remaining, b.Remaining)
+	})
+}

@@ -1,0 +1,90 @@
+package storetest
+
+import (
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"pgregory.net/rapid"
+)
+
+// ruleOf returns a limit of an algorithm whose windows are aligned to 1970 if it
+// has any.
+func ruleOf(l limit.Limit) rule { return rule{l, alignedTo(l.Period())} }
+
+// everyRule is one limit of each kind: each algorithm, and each way in which
+// windows begin. All are of count a period.
+func everyRule(count int64, period time.Duration) map[string]rule {
+	l := limit.New(count, period)
+	return map[string]rule{
+		"gcra":           ruleOf(l),
+		"token bucket":   ruleOf(l.Using(limit.TokenBucket)),
+		"leaky bucket":   ruleOf(l.Using(limit.LeakyBucket)),
+		"fixed window":   ruleOf(l.Using(limit.FixedWindow)),
+		"anchored":       {l.Anchored(), anchoredFor(period)},
+		"log":            ruleOf(l.Using(limit.SlidingLog)),
+		"sliding count":  ruleOf(l.Using(limit.SlidingCounter)),
+		"days of a zone": daily(count, 0, "America/Los_Angeles"),
+	}
+}
+
+// daily returns a limit that resets at a time of day. Where the zone is not in
+// the machine's database it is UTC.
+func daily(count int64, timeOfDay time.Duration, zone string) rule {
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		location = time.UTC
+	}
+	return rule{limit.PerDay(count).ResetAt(timeOfDay, location), daysOf(timeOfDay, location)}
+}
+
+var (
+	counts  = []int64{3, 1, 2, 7, 10, 97, 1000, 1_000_003, 1 << 40}
+	periods = []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 1, 7, 1000, 999_999_937, 90 * time.Second, 31 * 24 * time.Hour}
+	huge    = []int64{1<<53 + 1, 1<<62 - 1, 1 << 62, 999_999_999_999_999_989}
+	days    = []rule{
+		daily(5, 0, "America/Los_Angeles"),
+		daily(100, 150*time.Minute, "Europe/Berlin"), // at which clocks change there
+		daily(10, 0, "UTC"),
+		daily(3, 23*time.Hour+59*time.Minute, "Asia/Kathmandu"),
+		daily(7, 2*time.Hour, "Australia/Lord_Howe"), // where they change by half an hour
+	}
+)
+
+// anyRule returns a limit of any kind.
+func anyRule(t *rapid.T, counts []int64) rule {
+	l := limit.New(oneOf(t, "count", counts...), oneOf(t, "period", periods...))
+	kind := rapid.IntRange(0, 7).Draw(t, "kind")
+	switch kind {
+	case 0, 1, 2:
+		l = l.Using([]limit.Algorithm{limit.GCRA, limit.TokenBucket, limit.LeakyBucket}[kind])
+		burst := oneOf(t, "burst", l.Count(), 1, l.Count()/2+1, min(2*(l.Count()/2), 1<<61)*2)
+		if bursting := l.WithBurst(burst); bursting.Validate() == nil {
+			l = bursting
+		}
+		return ruleOf(l)
+	case 3:
+		return rule{l.Anchored(), anchoredFor(l.Period())}
+	case 4:
+		return oneOf(t, "day", days...)
+	case 5:
+		return ruleOf(l.Using(limit.FixedWindow))
+	case 6:
+		return ruleOf(l.Using(limit.SlidingCounter))
+	default:
+		return ruleOf(l.Using(limit.SlidingLog))
+	}
+}
+
+// anyRules returns the limits of a key.
+func anyRules(t *rapid.T, counts []int64) []rule {
+	var rules []rule
+	for range rapid.IntRange(1, 3).Draw(t, "limits") {
+		rules = append(rules, anyRule(t, counts))
+	}
+	return rules
+}
+
+// oneOf returns one of a list. The simplest is the first.
+func oneOf[E any](t *rapid.T, name string, of ...E) E {
+	return of[rapid.IntRange(0, len(of)-1).Draw(t, name)]
+}

@@ -1,0 +1,177 @@
+package storetest
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"sort"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// logCounter is the sliding log: of all that passed, that counts which passed
+// less than a period ago.
+type logCounter struct {
+	limit  limit.Limit
+	passed []passed // in the order of time
+}
+
+func (c *logCounter) rewind(now int64) {
+	for i := range c.passed {
+		c.passed[i].at = min(c.passed[i].at, now)
+	}
+}
+
+func (c *logCounter) leave(now int64) { c.passed = c.counts(now) }
+
+func (c *logCounter) become(l limit.Limit, _ int64) { c.limit = l }
+
+// counts returns what counts at a time.
+func (c *logCounter) counts(now int64) []passed {
+	return slices.DeleteFunc(slices.Clone(c.passed), func(p passed) bool { return p.at <= now-int64(c.limit.Period()) })
+}
+
+// used returns how much of it there is.
+func (c *logCounter) used(now int64) int64 { return total(c.counts(now)) }
+
+func (c *logCounter) look(now, n int64) answer {
+	used := c.used(now)
+	a := answer{}
+	for _, p := range c.counts(now) {
+		if p.n > 0 {
+			a.reset = time.Duration(p.at - now + int64(c.limit.Period()))
+		}
+	}
+	switch {
+	case never(c.limit, n):
+		a.retry = limit.Never
+	case n == 0:
+		a.allowed = true
+	case n <= c.limit.Count()-used:
+		a.allowed = true
+		used += n
+		a.reset = c.limit.Period()
+	default:
+		for _, p := range c.counts(now) { // it passes as one of them leaves
+			if leaves := p.at + int64(c.limit.Period()); n <= c.limit.Count()-c.used(leaves) {
+				a.retry = time.Duration(leaves - now)
+				break
+			}
+		}
+	}
+	a.remaining = max(c.limit.Count()-used, 0)
+	return a
+}
+
+func (c *logCounter) take(now int64, id int, n int64) note {
+	if n > 0 {
+		c.passed = append(slices.Clip(c.passed), passed{id, now, n})
+	}
+	return note{id: id, at: now, n: n}
+}
+
+// settle corrects the take itself, as long as it counts.
+func (c *logCounter) settle(now int64, r note, actual int64) {
+	if r.at > now-int64(c.limit.Period()) {
+		correct(c.passed, r.id, actual)
+	}
+}
+
+func (c *logCounter) clone() counter {
+	return &logCounter{limit: c.limit, passed: slices.Clone(c.passed)}
+}
+
+func (c *logCounter) String() string { return fmt.Sprintf("%v: %v", c.limit, c.passed) }
+
+// slidingCounter is the sliding counter: what passed in this window, and what
+// passed in the one before, of which as much counts as the period that ends now
+// covers of that window.
+type slidingCounter struct {
+	limit  limit.Limit
+	last   int64 // start of the window of the last that passed
+	passed []passed
+}
+
+func (c *slidingCounter) start(t int64) int64 {
+	start, _ := alignedTo(c.limit.Period()).of(t)
+	return start
+}
+
+// rewind moves both windows to where the clock is now.
+func (c *slidingCounter) rewind(now int64) {
+	if now >= c.last {
+		return
+	}
+	by := c.last - c.start(now)
+	c.last -= by
+	for i := range c.passed {
+		c.passed[i].at -= by
+	}
+}
+
+func (c *slidingCounter) leave(int64) {}
+
+func (c *slidingCounter) become(l limit.Limit, _ int64) { c.limit = l }
+
+func (c *slidingCounter) used(now int64) *big.Rat {
+	start, period := c.start(now), int64(c.limit.Period())
+	this, before := int64(0), int64(0)
+	for _, p := range c.passed {
+		switch c.start(p.at) {
+		case start:
+			this += p.n
+		case start - period:
+			before += p.n
+		}
+	}
+	covered := big.NewRat(period-(now-start), period)
+	return plus(rat(this), covered.Mul(covered, rat(before)))
+}
+
+// until returns how long it takes until no more than so much is used: a search,
+// since it falls all the time.
+func (c *slidingCounter) until(now, enough int64) time.Duration {
+	return time.Duration(sort.Search(2*int(c.limit.Period()), func(i int) bool {
+		return c.used(now+int64(i)).Cmp(rat(enough)) <= 0
+	}))
+}
+
+func (c *slidingCounter) look(now, n int64) answer {
+	used := c.used(now)
+	a := answer{reset: c.until(now, 0)}
+	switch {
+	case never(c.limit, n):
+		a.retry = limit.Never
+	case n == 0:
+		a.allowed = true
+	case plus(used, rat(n)).Cmp(rat(c.limit.Count())) <= 0:
+		a.allowed = true
+		used = plus(used, rat(n))
+		a.reset = time.Duration(c.start(now) + 2*int64(c.limit.Period()) - now)
+	default:
+		a.retry = c.until(now, c.limit.Count()-n)
+	}
+	a.remaining = down(less(rat(c.limit.Count()), used))
+	return a
+}
+
+// take drops what no window reaches any more, nor will if the clock goes back.
+func (c *slidingCounter) take(now int64, id int, n int64) note {
+	if n > 0 {
+		c.last = c.start(now)
+		c.passed = slices.DeleteFunc(slices.Clone(c.passed), func(p passed) bool { return p.at < c.last-int64(c.limit.Period()) })
+		c.passed = append(c.passed, passed{id, now, n})
+	}
+	return note{id: id, at: now, n: n}
+}
+
+func (c *slidingCounter) settle(_ int64, r note, actual int64) { correct(c.passed, r.id, actual) }
+
+func (c *slidingCounter) clone() counter {
+	return &slidingCounter{limit: c.limit, last: c.last, passed: slices.Clone(c.passed)}
+}
+
+func (c *slidingCounter) String() string {
+	return fmt.Sprintf("%v: %v, the last in the window from %d", c.limit, c.passed, c.last)
+}

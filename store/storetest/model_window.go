@@ -1,0 +1,152 @@
+package storetest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// windowing is how windows follow each other.
+type windowing struct {
+	of       func(now int64) (start, end int64) // the window that a time falls into
+	anchored bool                               // it begins then
+}
+
+// alignedTo returns windows that are counted from 1970.
+func alignedTo(period time.Duration) windowing {
+	return windowing{of: func(now int64) (start, end int64) {
+		p := int64(period)
+		start = now - (now%p+p)%p
+		return start, start + p
+	}}
+}
+
+// anchoredFor returns windows that begin when they are asked for.
+func anchoredFor(period time.Duration) windowing {
+	return windowing{anchored: true, of: func(now int64) (start, end int64) { return now, now + int64(period) }}
+}
+
+// daysOf returns days that begin when the clocks of a zone first show a time of
+// day, or one that is later where they skip it.
+func daysOf(timeOfDay time.Duration, zone *time.Location) windowing {
+	var mu sync.Mutex
+	known := map[time.Time]int64{}
+	begins := func(date time.Time) int64 { // at midnight UTC, whatever the zone
+		mu.Lock()
+		defer mu.Unlock()
+		if at, ok := known[date]; ok {
+			return at
+		}
+		shown := date.Add(timeOfDay)
+		for t := shown.Add(-26 * time.Hour); ; t = t.Add(time.Minute) {
+			if _, offset := t.In(zone).Zone(); !t.Add(time.Duration(offset) * time.Second).Before(shown) {
+				known[date] = t.UnixNano()
+				return known[date]
+			}
+		}
+	}
+	return windowing{of: func(now int64) (start, end int64) {
+		date := time.Unix(0, now).UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
+		for end = begins(date); end <= now; end = begins(date) {
+			start = end
+			date = date.AddDate(0, 0, 1)
+		}
+		return start, end
+	}}
+}
+
+// windowCounter is the fixed window: what passed in the last one.
+type windowCounter struct {
+	limit      limit.Limit
+	windows    windowing
+	start, end int64 // of the window of the last that passed
+	passed     []passed
+}
+
+func newWindowCounter(l limit.Limit, w windowing) *windowCounter {
+	return &windowCounter{limit: l, windows: w, start: math.MinInt64, end: math.MinInt64}
+}
+
+// rewind lets the last window begin now. It lasts for a period, and until the end
+// of the window in which that ends, so that no window begins twice; but not longer
+// than it would have. If nothing was used, the window is that of now.
+func (c *windowCounter) rewind(now int64) {
+	if now >= c.start {
+		return
+	}
+	if total(c.passed) == 0 {
+		c.start, c.end = c.windows.of(now)
+		return
+	}
+	end := now + int64(c.limit.Period())
+	if !c.windows.anchored {
+		_, end = c.windows.of(end - 1)
+	}
+	c.start, c.end = now, min(c.end, end)
+}
+
+func (c *windowCounter) leave(int64) {}
+
+func (c *windowCounter) become(l limit.Limit, _ int64) { c.limit = l }
+
+// at returns the window of now, and what was used in it.
+func (c *windowCounter) at(now int64) (start, end, used int64) {
+	if now < c.end {
+		return c.start, c.end, total(c.passed)
+	}
+	start, end = c.windows.of(now)
+	return start, end, 0
+}
+
+func (c *windowCounter) look(now, n int64) answer {
+	_, end, used := c.at(now)
+	a := answer{}
+	switch {
+	case never(c.limit, n):
+		a.retry = limit.Never
+	case n == 0 || n <= c.limit.Count()-used:
+		a.allowed = true
+		used += n
+	default:
+		a.retry = time.Duration(end - now)
+	}
+	a.remaining = max(c.limit.Count()-used, 0)
+	if used > 0 {
+		a.reset = time.Duration(end - now)
+	}
+	return a
+}
+
+func (c *windowCounter) take(now int64, id int, n int64) note {
+	if n > 0 {
+		if now >= c.end {
+			c.passed = nil
+			c.start, c.end = c.windows.of(now)
+		}
+		c.passed = append(slices.Clip(c.passed), passed{id, now, n})
+	}
+	return note{id: id, at: now, n: n}
+}
+
+// settle corrects what is in the list, and so no other window than its own. What
+// was given back altogether has begun none.
+func (c *windowCounter) settle(_ int64, r note, actual int64) {
+	correct(c.passed, r.id, actual)
+	if c.windows.anchored && total(c.passed) == 0 {
+		*c = *newWindowCounter(c.limit, c.windows)
+	}
+}
+
+func (c *windowCounter) clone() counter {
+	copied := *c
+	copied.passed = slices.Clone(c.passed)
+	return &copied
+}
+
+func (c *windowCounter) String() string {
+	return fmt.Sprintf("%v: %v in the window from %d to %d", c.limit, c.passed, c.start, c.end)
+}

@@ -1,0 +1,242 @@
+package storetest
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// settledOnce: of several settles of a receipt, at once or later, one counts.
+func settledOnce(b *bench, l limit.Limit) {
+	r := b.mustTake(charge("key", 50, l))
+	var next atomic.Int64
+	atOnce(func(*rand.Rand) {
+		if err := b.store.Settle(b.Context(), r, []int64{10 + next.Add(1)}); err != nil {
+			b.Errorf("settle: %v", err)
+		}
+	})
+	left := b.left("key", l)
+	if used := l.Count() - left; used < 11 || used > 10+next.Load() {
+		b.Fatalf("%v: %d are used after one take was settled for 11 to %d, at once", l, used, 10+next.Load())
+	}
+	for _, actual := range []int64{0, 50, 90, -1} {
+		b.settle(r, actual)
+		b.wantLeft(left, "key", l, "after it was settled again")
+	}
+}
+
+// leftAsItIs: a negative amount leaves what was taken, for good.
+func leftAsItIs(b *bench, l limit.Limit) {
+	r := b.mustTake(charge("a", 4, l), charge("b", 4, l))
+	b.settle(r, -1, 1)
+	b.wantLeft(l.Count()-4, "a", l, "after 4 were taken")
+	b.wantLeft(l.Count()-1, "b", l, "after 1 of 4 was used")
+	b.settle(r, 0, 0)
+	b.wantLeft(l.Count()-4, "a", l, "after it was settled again")
+}
+
+// debtsDelay: what was used beyond what was taken is owed, and paid by waiting.
+func debtsDelay(b *bench, l limit.Limit) {
+	r := b.mustTake(charge("key", l.Count()-3, l))
+	b.settle(r, l.Count()+5)
+	b.wantLeft(0, "key", l, "after more than all of it was used")
+	retry := b.mustNotTake(charge("key", 1, l))
+	if retry <= 0 || retry == limit.Never {
+		b.Fatalf("%v: what is owed is paid after %v", l, retry)
+	}
+	b.clock.add(retry - 1)
+	b.mustNotTake(charge("key", 1, l))
+	b.clock.add(1)
+	b.mustTake(charge("key", 1, l))
+}
+
+// debtsOfNothing: a take of nothing that used something in the end owes it.
+func debtsOfNothing(b *bench, l limit.Limit) {
+	for _, between := range []int64{0, 1} { // taken in between
+		b.reset("")
+		r := b.mustTake(charge("key", 0, l))
+		b.clock.add(1)
+		b.mustTake(charge("key", between, l))
+		b.settle(r, 3)
+		b.wantLeft(l.Count()-3-between, "key", l, "after 3 were used that were not taken")
+	}
+}
+
+// besides are limits beside the one that is tested: none, or one for which the
+// key is kept in mind much longer.
+var besides = [][]limit.Limit{nil, {limit.New(1000, 1000*24*time.Hour)}}
+
+// refundsAreNoHeadroom: what was taken in a window that has passed is not given
+// back in a later one.
+func refundsAreNoHeadroom(b *bench, l limit.Limit) {
+	for _, beside := range besides {
+		b.reset("")
+		all := charge("key", l.Count(), append(beside, l)...)
+		r := b.mustTake(all)
+		b.clock.add(2*l.Period() + time.Hour) // a day may have 25
+		b.mustTake(all)
+		b.settle(r, 0)
+		b.mustNotTake(charge("key", 1, append(beside, l)...))
+	}
+}
+
+// settledLate: what has not left the window that it was taken from altogether is
+// given back there, and nowhere else.
+func settledLate(b *bench, l limit.Limit) {
+	for _, beside := range besides {
+		b.reset("")
+		limits := append(beside, l)
+		r := b.mustTake(charge("key", l.Count()-4, limits...))
+		b.clock.add(l.Period() + l.Period()/4)
+		b.mustTake(charge("key", 2, limits...))
+		b.settle(r, 0)
+		b.mustNotTake(charge("key", l.Count()-1, limits...)) // beside 2
+		b.mustTake(charge("key", l.Count()-2, limits...))
+		b.clock.add(4 * l.Period())
+	}
+}
+
+// refundsDoNotAddUp: what a bucket's second take held has drained once the first
+// was given back, so it is not given back again.
+func refundsDoNotAddUp(t *testing.T, newStore opener) {
+	for _, a := range []limit.Algorithm{limit.GCRA, limit.TokenBucket, limit.LeakyBucket} {
+		b := newBench(t, newStore)
+		l := limit.New(1, time.Second).WithBurst(2).Using(a)
+		first, second := b.mustTake(charge("key", 1, l)), b.mustTake(charge("key", 1, l))
+		b.settle(first, 0)
+		b.clock.add(time.Second)
+		b.mustTake(charge("key", 1, l))
+		b.settle(second, 0)
+		b.wantLeft(1, "key", l, "beside one that was just taken")
+	}
+}
+
+// resetVoidsReceipts: what was taken before a reset is not given back after it.
+func resetVoidsReceipts(b *bench, l limit.Limit) {
+	for _, by := range []time.Duration{0, 1} {
+		b.reset("")
+		r := b.mustTake(charge("key", l.Count(), l))
+		b.reset("key")
+		again := b.mustTake(charge("key", l.Count(), l))
+		b.clock.add(by)
+		b.settle(r, 0)
+		b.mustNotTake(charge("key", 1, l))
+		b.settle(again, 0)
+		b.mustTake(charge("key", l.Count(), l))
+	}
+	b.reset("")
+	r := b.mustTake(charge("key", 2, l))
+	b.reset("")
+	b.settle(r, 0)
+	b.wantLeft(l.Count(), "key", l, "of nothing, after what was reset was given back")
+}
+
+// clockWentBack: it grants nothing, freezes nothing, and what is settled after
+// that frees nothing that others have taken.
+func clockWentBack(b *bench, l limit.Limit) {
+	all := charge("key", l.Count(), l)
+	for _, actual := range []int64{0, 1, l.Count() + 3, -1} {
+		b.reset("")
+		free := b.mustTake(charge("key", 0, l))
+		r := b.mustTake(charge("key", l.Count()-2, l))
+		b.clock.add(1)
+		b.mustTake(charge("key", 2, l))
+		b.clock.add(-30 * time.Hour)
+		b.mustNotTake(charge("key", 3, l))
+		b.settle(free, 1)
+		b.mustNotTake(charge("key", 3, l))
+		b.settle(r, actual)
+		if actual < 0 || actual > l.Count()-2 {
+			b.mustNotTake(charge("key", 3, l))
+		} else {
+			b.mustNotTake(charge("key", l.Count()-actual, l))
+		}
+		retry := b.mustNotTake(all)
+		if retry <= 0 || retry > 3*l.Period() {
+			b.Fatalf("%v: come back after %v, after the clock went back", l, retry)
+		}
+		b.clock.add(retry)
+		b.mustTake(all)
+	}
+}
+
+// peekedWhileBack: nor does a peek while the clock is back free anything.
+func peekedWhileBack(b *bench, l limit.Limit) {
+	for _, back := range []time.Duration{time.Second, time.Hour, 30 * time.Hour} {
+		b.reset("")
+		r := b.mustTake(charge("key", 4, l))
+		b.clock.add(-back)
+		b.peek(charge("key", 1, l))
+		b.clock.add(back)
+		b.mustTake(charge("key", 3, l))
+		b.settle(r, 0)
+		b.clock.add(1)
+		b.mustNotTake(charge("key", l.Count()-2, l)) // beside 3
+		b.clock.add(l.Period() - back - 1)           // when all has left that was there in the past
+		if l.Algorithm() == limit.SlidingLog && back < l.Period() {
+			b.mustNotTake(charge("key", l.Count()-2, l))
+		}
+	}
+}
+
+// stepsBack: a clock that steps back over the boundary of a window, and comes to
+// it again, begins no new one.
+func stepsBack(b *bench, l limit.Limit) {
+	b.clock.add(-1) // at midnight
+	for _, by := range []time.Duration{1, time.Millisecond, 10 * time.Second} {
+		b.reset("")
+		b.mustTake(charge("key", l.Count(), l))
+		b.clock.add(-by)
+		b.mustNotTake(charge("key", l.Count(), l))
+		b.clock.add(by)
+		b.mustNotTake(charge("key", l.Count(), l))
+	}
+}
+
+// foreignReceipts: a receipt that is not the store's, or not one amount for each
+// charge, changes nothing.
+func foreignReceipts(t *testing.T, newStore opener) {
+	b, other := newBench(t, newStore), newBench(t, newStore)
+	l := limit.PerMinute(10)
+	c := charge("key", 4, l)
+	r, foreign := b.mustTake(c), other.mustTake(c)
+	for _, test := range []struct {
+		name    string
+		receipt store.Receipt
+		actual  []int64
+	}{
+		{"of another store", foreign, []int64{0}},
+		{"a string", "receipt", []int64{0}},
+		{"a number", 1, []int64{0}},
+		{"a limit's", limit.Receipt{}, []int64{0}},
+		{"no amount", r, nil},
+		{"two amounts for one charge", r, []int64{0, 0}},
+	} {
+		if err := b.store.Settle(t.Context(), test.receipt, test.actual); !errors.Is(err, store.ErrReceipt) {
+			t.Errorf("%s: %v; want %v", test.name, err, store.ErrReceipt)
+		}
+		b.wantLeft(6, "key", l, "after 4 were taken and not settled")
+		other.wantLeft(6, "key", l, "of the other store")
+	}
+	b.settle(nil)
+	b.settle(nil, 1, 2, 3)
+	b.settle(r, 1)
+	b.wantLeft(9, "key", l, "after 1 of 4 was used")
+}
+
+// ownCopies: a store keeps no charges that are the caller's.
+func ownCopies(t *testing.T, newStore opener) {
+	b := newBench(t, newStore)
+	l, other := limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(99)
+	charges := []store.Charge{charge("key", 4, l)}
+	r := b.mustTake(charges...)
+	charges[0] = charge("other", 50, other)
+	b.settle(r, 1)
+	b.wantLeft(9, "key", l, "after 1 of 4 was used")
+	b.wantLeft(99, "other", other, "of what was never taken")
+}

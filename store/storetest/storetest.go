@@ -1,0 +1,95 @@
+// Package storetest holds a store to what package store promises: exact
+// answers, all or nothing, never more than the limit, settled once.
+//
+// A store's own test is one call:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
+//			s := open(t.TempDir(), clock)
+//			t.Cleanup(func() { s.Close() })
+//			return s
+//		})
+//	}
+package storetest
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Run holds a store to what package store promises. newStore returns an empty
+// store whose clock is the given function (Unix nanoseconds); it should be
+// closed by t.Cleanup.
+//
+// A store reads its clock once a decision, and may be given any time: it moves
+// on, stands still, and goes back. Random histories are rapid's: -rapid.checks
+// makes more of them, -short fewer.
+func Run(t *testing.T, newStore func(t *testing.T, clock func() int64) store.Store) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, newStore opener)
+	}{
+		{"random histories", histories(counts)},
+		{"random histories of huge numbers", histories(huge)},
+		{"random changes of a limit's count", countsThatChange},
+
+		{"exactly the limit passes, whoever asks at once", ofEvery(60, exactlyTheLimit)},
+		{"all keys are charged or none, in any order at once", allOrNothing},
+		{"takes of keys in opposite orders do not wait for each other", orders},
+		{"no window holds more than the limit, over time", ofEvery(30, neverMoreOverTime)},
+		{"a log of very many entries is hardly stricter", manyEntries},
+
+		{"a receipt is settled once", ofEvery(100, settledOnce)},
+		{"a negative amount leaves what was taken", ofEvery(10, leftAsItIs)},
+		{"debts delay what follows", ofEvery(10, debtsDelay)},
+		{"what was taken for nothing is owed", ofEvery(10, debtsOfNothing)},
+		{"refunds are no headroom in a later window", ofEvery(10, refundsAreNoHeadroom)},
+		{"a take is settled in its own window, late or not", ofEvery(10, settledLate)},
+		{"refunds of a bucket do not add up", refundsDoNotAddUp},
+		{"what was taken before a reset is not given back", ofEvery(10, resetVoidsReceipts)},
+		{"other receipts change nothing", foreignReceipts},
+		{"the caller's charges are not kept", ownCopies},
+
+		{"a clock that went back grants and freezes nothing", ofEvery(10, clockWentBack)},
+		{"nor does a peek while it is back", ofEvery(10, peekedWhileBack)},
+		{"random clocks let no more pass than the limit", anyClock},
+		{"a clock that steps back over a boundary grants nothing", ofEvery(10, stepsBack)},
+
+		{"never and later are different answers", ofEvery(10, neverAndLater)},
+		{"nothing always passes", ofEvery(10, nothing)},
+		{"invalid charges charge nothing", invalidCharges},
+		{"no charges pass", noCharges},
+		{"any bytes are a key, and a prefix", odd},
+
+		{"what was used stays when a count changes", ofEveryChange(time.Minute, raisedAndLowered)},
+		{"what was used stays when a count is 1 for a moment", ofEveryChange(24*time.Hour, loweredForAMoment)},
+		{"takes from before and after a change are settled", ofEveryChange(time.Minute, changedWhileOpen)},
+		{"a peek under another count changes nothing", ofEveryChange(time.Minute, peekedUnderAnother)},
+		{"who is denied after a change is told when to come back", ofEveryChange(time.Hour, toldAfterAChange)},
+		{"what was used of a day stays when days begin otherwise", otherDays},
+		{"another algorithm or period begins anew", begunAnew},
+
+		{"a context that has ended", endedContext},
+		{"a store that is closed", closed},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newStore) })
+	}
+}
+
+type opener = func(t *testing.T, clock func() int64) store.Store
+
+// clock is a clock that stands still until it is moved.
+type clock struct{ at atomic.Int64 }
+
+func newClock() *clock {
+	c := new(clock)
+	c.set(starts[0])
+	return c
+}
+
+func (c *clock) now() int64          { return c.at.Load() }
+func (c *clock) set(t time.Time)     { c.at.Store(t.UnixNano()) }
+func (c *clock) add(d time.Duration) { c.at.Add(int64(d)) }
