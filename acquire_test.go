@@ -1,0 +1,847 @@
+package ratelimit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// waiting is calls of Acquire in a bubble, and when they returned.
+type waiting struct {
+	t       *testing.T
+	rl      *RateLimiter
+	start   time.Time
+	mu      sync.Mutex
+	passed  []string // names, in order
+	at      map[string]time.Duration
+	errs    map[string]error
+	results map[string]*Reservation
+}
+
+func newWaiting(t *testing.T, quota ModelQuota) *waiting {
+	t.Helper()
+	return &waiting{t: t, rl: memLimiter(t, quota), start: time.Now(),
+		at: map[string]time.Duration{}, errs: map[string]error{}, results: map[string]*Reservation{}}
+}
+
+// acquire starts a call, and returns when it waits or has returned.
+func (w *waiting) acquire(ctx context.Context, name string, tokens int) {
+	w.t.Helper()
+	w.begin(name, func() (*Reservation, error) { return w.rl.Acquire(ctx, memModel, tokens) })
+}
+
+func (w *waiting) begin(name string, call func() (*Reservation, error)) {
+	w.t.Helper()
+	go func() {
+		res, err := call()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.at[name], w.errs[name], w.results[name] = time.Since(w.start), err, res
+		if err == nil {
+			w.passed = append(w.passed, name)
+		}
+	}()
+	synctest.Wait()
+}
+
+// sleep moves the clock to a time since the start.
+func (w *waiting) sleep(until time.Duration) {
+	w.t.Helper()
+	time.Sleep(until - time.Since(w.start))
+	synctest.Wait()
+}
+
+// passes says that a call has passed at a time since the start.
+func (w *waiting) passes(name string, at time.Duration) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got, ok := w.at[name]; !ok || w.errs[name] != nil || got != at {
+		w.t.Fatalf("%s has returned: %t, at %v, with %v; want it to pass at %v", name, ok, got, w.errs[name], at)
+	}
+}
+
+// waits says that a call has not returned, and fails says how it has.
+func (w *waiting) waits(names ...string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		if got, ok := w.at[name]; ok {
+			w.t.Fatalf("%s has returned at %v with %v; want it to wait", name, got, w.errs[name])
+		}
+	}
+}
+
+func (w *waiting) fails(name string, at time.Duration, err error) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got, ok := w.at[name]; !ok || !errors.Is(w.errs[name], err) || got != at || w.results[name] != nil {
+		w.t.Fatalf("%s has returned: %t, at %v, with %v; want %v at %v", name, ok, got, w.errs[name], err, at)
+	}
+}
+
+// order is who has passed so far; result and err are what one of them has.
+func (w *waiting) order() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.passed)
+}
+
+func (w *waiting) result(name string) *Reservation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.results[name]
+}
+
+func (w *waiting) err(name string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.errs[name]
+}
+
+// nobody says that no trace is left of those who waited.
+func (w *waiting) nobody() {
+	w.t.Helper()
+	memNobodyWaits(w.t, w.rl)
+}
+
+func memNobodyWaits(t *testing.T, rl *RateLimiter) {
+	t.Helper()
+	line := &(*rl.quotas.Load())[memModel].line
+	line.mu.Lock()
+	defer line.mu.Unlock()
+	if line.length.Load() != 0 || line.waiters.Len() != 0 {
+		t.Fatalf("%d and %d wait; want nobody", line.length.Load(), line.waiters.Len())
+	}
+}
+
+// TestAcquireAtOnce takes what is there.
+func TestAcquireAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxRPM: 2, MaxTPM: 100, MaxInputTPM: 90, MaxOutputTPM: 90})
+		w.acquire(t.Context(), "a", 60)
+		w.passes("a", 0)
+		w.begin("b", func() (*Reservation, error) {
+			return w.rl.AcquireTokens(t.Context(), memModel, Tokens{Input: 30, Output: 10})
+		})
+		w.passes("b", 0)
+		if s := w.rl.Stats(memModel); s.RPM != 2 || s.TPM != 100 || s.InputTPM != 90 || s.OutputTPM != 70 {
+			t.Errorf("%+v", s)
+		}
+		w.result("a").Commit(1, 2)
+		w.result("b").Cancel()
+		if s := w.rl.Stats(memModel); s.RPM != 1 || s.TPM != 3 || s.InputTPM != 1 || s.OutputTPM != 2 {
+			t.Errorf("%+v", s)
+		}
+		w.nobody()
+	})
+}
+
+// TestAcquireWaitsExactly: for each limit, it returns when its window has
+// passed, to the nanosecond.
+func TestAcquireWaitsExactly(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		quota ModelQuota
+		at    time.Duration
+	}{
+		{"RPM", ModelQuota{MaxRPM: 1}, time.Minute},
+		{"TPM", ModelQuota{MaxTPM: 10}, time.Minute},
+		{"RPD", ModelQuota{MaxRPD: 1}, 24 * time.Hour},
+		{"calendar day", ModelQuota{MaxRPD: 1, DayResetsAt: "00:00 America/Los_Angeles"}, 8 * time.Hour},
+		{"input", ModelQuota{MaxInputTPM: 10}, time.Minute},
+		{"output", ModelQuota{MaxOutputTPM: 10}, time.Minute},
+		{"TPD", ModelQuota{MaxTPD: 10}, 24 * time.Hour},
+		{"a slot that nobody gives back", ModelQuota{MaxConcurrent: 1}, 10 * time.Minute},
+		{"the longest of all", ModelQuota{MaxRPM: 1, MaxTPM: 10, MaxTPD: 15, MaxConcurrent: 1}, 24 * time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWaiting(t, tt.quota)
+				memTake(t, w.rl, 10)
+				w.sleep(time.Second)
+				w.acquire(t.Context(), "a", 10)
+				w.sleep(tt.at - 1)
+				w.waits("a")
+				w.sleep(tt.at)
+				w.passes("a", tt.at)
+				if s := w.rl.Stats(memModel); s.RPM != 1 || s.TPM != 10 {
+					t.Errorf("%+v; want one call of 10", s)
+				}
+				w.nobody()
+			})
+		})
+	}
+}
+
+// TestFirstComeFirstServed has a large request in the middle, which small ones
+// that would fit do not overtake.
+func TestFirstComeFirstServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxTPM: 100})
+		memTake(t, w.rl, 50)
+		w.sleep(30 * time.Second)
+		memTake(t, w.rl, 50)
+		w.sleep(31 * time.Second)
+		w.acquire(t.Context(), "small", 20)
+		w.acquire(t.Context(), "large", 100)
+		w.acquire(t.Context(), "tiny", 1)
+		w.acquire(t.Context(), "none", 0)
+		w.sleep(time.Minute)
+		w.passes("small", time.Minute)
+		w.waits("large", "tiny", "none")
+		w.acquire(t.Context(), "late", 1)
+		w.sleep(90 * time.Second)
+		w.waits("large", "tiny", "none", "late") // of 100 80 are free, but not for them
+		w.sleep(2 * time.Minute)
+		w.passes("large", 2*time.Minute)
+		w.waits("tiny")
+		w.sleep(3 * time.Minute)
+		w.passes("tiny", 3*time.Minute)
+		w.passes("none", 3*time.Minute)
+		w.passes("late", 3*time.Minute)
+		w.nobody()
+	})
+}
+
+// TestManyAreServedInOrder of their coming, ten a minute. In which order those of
+// one instant return cannot be seen from here.
+func TestManyAreServedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxRPM: 10, MaxTPM: 1000})
+		for i := range 100 {
+			w.acquire(t.Context(), fmt.Sprint(i), rand.IntN(101))
+		}
+		w.sleep(9*time.Minute - 1)
+		if n := len(w.order()); n != 90 {
+			t.Errorf("%d have passed; want 90", n)
+		}
+		w.sleep(9 * time.Minute)
+		for i := range 100 {
+			w.passes(fmt.Sprint(i), time.Duration(i/10)*time.Minute)
+		}
+		w.nobody()
+	})
+}
+
+// TestWaitersWakeSooner when what they wait for is given back.
+func TestWaitersWakeSooner(t *testing.T) {
+	quota := ModelQuota{MaxTPM: 100, MaxRPM: 2, MaxRPD: 2, MaxConcurrent: 2}
+	for _, tt := range []struct {
+		name  string
+		free  func(rl *RateLimiter, held *Reservation)
+		wakes bool
+	}{
+		{"Cancel", func(_ *RateLimiter, held *Reservation) { held.Cancel() }, true},
+		{"Commit of less", func(_ *RateLimiter, held *Reservation) { held.Commit(10, 40) }, true},
+		{"Commit of not less enough", func(_ *RateLimiter, held *Reservation) { held.Commit(11, 40) }, false},
+		{"Commit of as much", func(_ *RateLimiter, held *Reservation) { held.Commit(50, 50) }, false},
+		{"Commit of more", func(_ *RateLimiter, held *Reservation) { held.Commit(100, 50) }, false},
+		{"Reset", func(rl *RateLimiter, _ *Reservation) { rl.Reset(memModel) }, true},
+		{"Reset of another", func(rl *RateLimiter, _ *Reservation) { rl.Reset("other") }, false},
+		{"a larger quota", func(rl *RateLimiter, _ *Reservation) {
+			rl.SetQuota(memModel, ModelQuota{MaxTPM: 150, MaxRPM: 2, MaxRPD: 2, MaxConcurrent: 2})
+		}, true},
+		{"a quota that is not large enough", func(rl *RateLimiter, _ *Reservation) {
+			rl.SetQuota(memModel, ModelQuota{MaxTPM: 149, MaxRPM: 2, MaxRPD: 2, MaxConcurrent: 2})
+		}, false},
+		{"no quota", func(rl *RateLimiter, _ *Reservation) { rl.SetQuota(memModel, ModelQuota{}) }, true},
+		{"another's quota", func(rl *RateLimiter, _ *Reservation) { rl.SetQuota("other", ModelQuota{}) }, false},
+		{"Load", func(rl *RateLimiter, _ *Reservation) {
+			saved, err := NewWithConfig(Config{FilePath: rl.path, Quotas: map[string]ModelQuota{memModel: quota}})
+			if err == nil {
+				err = saved.Persist()
+			}
+			if err == nil {
+				err = rl.Load()
+			}
+			if err != nil {
+				panic(err)
+			}
+		}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWaiting(t, quota)
+				held := memTake(t, w.rl, 100)
+				w.sleep(time.Second)
+				w.acquire(t.Context(), "a", 50)
+				w.sleep(10*time.Second + 1)
+				w.waits("a")
+				tt.free(w.rl, held)
+				synctest.Wait()
+				if !tt.wakes {
+					w.waits("a")
+					w.sleep(time.Minute)
+					w.passes("a", time.Minute)
+				} else {
+					w.passes("a", 10*time.Second+1)
+				}
+				w.nobody()
+			})
+		})
+	}
+}
+
+// TestOneSettlementServesMany who fit into what it gives back.
+func TestOneSettlementServesMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxTPM: 100})
+		held := memTake(t, w.rl, 100)
+		for i := range 6 {
+			w.acquire(t.Context(), fmt.Sprint(i), 20)
+		}
+		w.sleep(time.Second)
+		held.Cancel()
+		synctest.Wait()
+		for i := range 5 {
+			w.passes(fmt.Sprint(i), time.Second)
+		}
+		w.waits("5")
+		w.sleep(61 * time.Second)
+		w.passes("5", 61*time.Second)
+		w.nobody()
+	})
+}
+
+// TestDebtsDelayWaiters: who is told a time is not served earlier or later when
+// it turns out to be another.
+func TestDebtsDelayWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxTPM: 100})
+		memTake(t, w.rl, 60)
+		w.sleep(10 * time.Second)
+		later := memTake(t, w.rl, 40)
+		w.acquire(t.Context(), "a", 50)
+		w.sleep(20 * time.Second)
+		later.Commit(70, 0)
+		w.sleep(time.Minute)
+		w.waits("a")
+		w.sleep(70 * time.Second)
+		w.passes("a", 70*time.Second)
+		w.nobody()
+	})
+}
+
+// TestNobodyOvertakes: while somebody waits, those who do not wait are denied,
+// and told when the first passes.
+func TestNobodyOvertakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxTPM: 100, MaxRPM: 100})
+		memTake(t, w.rl, 60)
+		w.sleep(10 * time.Second)
+		memTake(t, w.rl, 30)
+		w.acquire(t.Context(), "large", 100) // at 70s
+		w.sleep(20 * time.Second)
+		for _, tokens := range []int{0, 1, 10, 11, 40, 50, 100} { // of which some would fit, now or before that
+			d := memDenied(t, w.rl, tokens)
+			if d.Code != DecisionTPMLimit || d.RetryAfter != 50*time.Second {
+				t.Errorf("%d tokens: %s, %v; want %s, 50s", tokens, d.Code, d.RetryAfter, DecisionTPMLimit)
+			}
+			if w.rl.CanSend(memModel, tokens) {
+				t.Errorf("%d tokens can be sent", tokens)
+			}
+		}
+		if d := memDenied(t, w.rl, 101); d.RetryAfter != Never {
+			t.Errorf("%+v; want never", d)
+		}
+		if _, d := w.rl.TryAcquireTokens(memModel, Tokens{1, 1}); d.Allowed || d.RetryAfter != 50*time.Second {
+			t.Errorf("%+v; want it denied for 50s", d)
+		}
+		if d := w.rl.Decide("other", 1); !d.Allowed {
+			t.Errorf("another model: %+v", d)
+		}
+		w.sleep(70*time.Second - 1)
+		memDenied(t, w.rl, 1)
+		w.sleep(70 * time.Second)
+		w.passes("large", 70*time.Second)
+		memPassesIn(t, w.rl, 1, DecisionTPMLimit, time.Minute)
+		memTake(t, w.rl, 1)
+		w.nobody()
+	})
+}
+
+// TestGuessWhileOthersWait: when a call ends nobody knows, with a line or without
+// one; so it is worth asking again long before the slot's lease ends.
+func TestGuessWhileOthersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxConcurrent: 1, MaxTPM: 100})
+		held := memTake(t, w.rl, 60)
+		alone := memDenied(t, w.rl, 1)
+		w.acquire(t.Context(), "a", 1)
+		if d := memDenied(t, w.rl, 1); d.Code != DecisionConcurrencyLimit || d.RetryAfter != alone.RetryAfter {
+			t.Errorf("while another waits for a slot: %s, %v; want %s, %v", d.Code, d.RetryAfter, alone.Code, alone.RetryAfter)
+		}
+		w.acquire(t.Context(), "b", 100)
+		held.Commit(60, 0)
+		synctest.Wait()
+		w.result("a").Commit(1, 0)
+		synctest.Wait()
+		if d := memDenied(t, w.rl, 1); d.Code != DecisionTPMLimit || d.RetryAfter != time.Minute {
+			t.Errorf("while another waits for tokens: %s, %v; want %s, 1m", d.Code, d.RetryAfter, DecisionTPMLimit)
+		}
+		w.sleep(time.Minute)
+		w.passes("b", time.Minute)
+	})
+}
+
+// TestNeverIsToldAtOnce to whoever asks for too much.
+func TestNeverIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxTPM: 100, MaxInputTPM: 50, MaxTPD: 1000})
+		never := func(when string) {
+			t.Helper()
+			w.acquire(t.Context(), when, 101)
+			w.fails(when, time.Since(w.start), ErrNever)
+			w.begin(when+" split", func() (*Reservation, error) {
+				return w.rl.AcquireTokens(t.Context(), memModel, Tokens{Input: 51})
+			})
+			w.fails(when+" split", time.Since(w.start), ErrNever)
+			w.begin(when+" capacity", func() (*Reservation, error) {
+				return nil, w.rl.WaitForCapacity(t.Context(), memModel, 101)
+			})
+			w.fails(when+" capacity", time.Since(w.start), ErrNever)
+		}
+		never("first")
+		memTake(t, w.rl, 100)
+		never("used up")
+		w.acquire(t.Context(), "a", 100)
+		never("while another waits")
+		w.sleep(time.Minute)
+		w.passes("a", time.Minute)
+		if s := w.rl.Stats(memModel); s.TPM != 100 || s.RPM != 1 || s.TPD != 200 {
+			t.Errorf("%+v", s)
+		}
+		w.nobody()
+	})
+}
+
+// TestSmallerQuotaWhileSomebodyWaits: who waits for more than there ever will be
+// is told, and the others go on.
+func TestSmallerQuotaWhileSomebodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxTPM: 100})
+		memTake(t, w.rl, 100)
+		w.acquire(t.Context(), "large", 80)
+		w.acquire(t.Context(), "small", 20)
+		w.acquire(t.Context(), "larger", 90)
+		w.sleep(time.Second)
+		if err := w.rl.SetQuota(memModel, ModelQuota{MaxTPM: 50}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.fails("large", time.Second, ErrNever)
+		w.waits("small")
+		w.sleep(time.Minute)
+		w.passes("small", time.Minute)
+		w.sleep(time.Hour)
+		w.fails("larger", time.Minute, ErrNever)
+		w.nobody()
+	})
+}
+
+// TestContextEnds: it takes nothing, and the error is the context's.
+func TestContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxTPM: 100})
+		past, cancel := context.WithCancel(t.Context())
+		cancel()
+		w.acquire(past, "past", 1) // there would be room
+		w.fails("past", 0, context.Canceled)
+		expired, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+		defer cancel()
+		w.acquire(expired, "expired", 1)
+		w.fails("expired", 0, context.DeadlineExceeded)
+		w.begin("capacity", func() (*Reservation, error) { return nil, w.rl.WaitForCapacity(past, memModel, 1) })
+		w.fails("capacity", 0, context.Canceled)
+		if s := w.rl.Stats(memModel); s.TPM != 0 || s.RPM != 0 {
+			t.Fatalf("%+v; want nothing used", s)
+		}
+		memTake(t, w.rl, 100)
+		deadline, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		behind, giveUp := context.WithCancel(t.Context())
+		w.acquire(deadline, "first", 50)
+		w.acquire(behind, "second", 50)
+		w.acquire(t.Context(), "third", 50)
+		w.sleep(10 * time.Second)
+		giveUp()
+		synctest.Wait()
+		w.fails("second", 10*time.Second, context.Canceled)
+		w.waits("first", "third")
+		w.sleep(30 * time.Second)
+		w.fails("first", 30*time.Second, context.DeadlineExceeded)
+		w.waits("third")
+		w.sleep(time.Minute)
+		w.passes("third", time.Minute)
+		if s := w.rl.Stats(memModel); s.TPM != 50 || s.RPM != 1 || s.RPD != 2 {
+			t.Errorf("%+v; want one call of 50", s)
+		}
+		w.nobody()
+		for _, name := range []string{"past", "first", "second"} {
+			if !strings.HasPrefix(w.err(name).Error(), "ratelimit: ") {
+				t.Errorf("the error is %q", w.err(name))
+			}
+		}
+	})
+}
+
+// TestFirstGivesUp lets the next pass at once if it fits.
+func TestFirstGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxTPM: 100})
+		memTake(t, w.rl, 50)
+		ctx, giveUp := context.WithCancel(t.Context())
+		w.acquire(ctx, "large", 100)
+		w.acquire(t.Context(), "a", 20)
+		w.acquire(t.Context(), "b", 30)
+		w.acquire(t.Context(), "c", 1)
+		w.sleep(10 * time.Second)
+		giveUp()
+		synctest.Wait()
+		w.fails("large", 10*time.Second, context.Canceled)
+		w.passes("a", 10*time.Second)
+		w.passes("b", 10*time.Second)
+		w.waits("c")
+		memDenied(t, w.rl, 1)
+		w.sleep(time.Minute)
+		w.passes("c", time.Minute)
+		w.nobody()
+	})
+}
+
+// TestCancelledWaitsLeaveNoTrace of a thousand who gave up, some of them first.
+// A bubble does not end while a goroutine is left in it.
+func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxTPM: 1000, MaxRPM: 1000, MaxConcurrent: 1000})
+		start := time.Now()
+		memTake(t, rl, 1000).Commit(500, 500)
+		var group sync.WaitGroup
+		for i := range 1000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rand.IntN(40_000))*time.Millisecond)
+			group.Go(func() {
+				defer cancel()
+				var err error
+				if i%3 == 0 {
+					err = rl.WaitForCapacity(ctx, memModel, 1)
+				} else {
+					_, err = rl.Acquire(ctx, memModel, 1)
+				}
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v; want the deadline", err)
+				}
+			})
+		}
+		group.Wait()
+		synctest.Wait()
+		memNobodyWaits(t, rl)
+		if s := rl.Stats(memModel); s.RPM != 1 || s.RPD != 1 || s.Concurrent != 0 {
+			t.Errorf("%+v; want one call", s)
+		}
+		memPassesIn(t, rl, 1, DecisionTPMLimit, time.Until(start.Add(time.Minute)))
+		memTake(t, rl, 1000)
+	})
+}
+
+// TestOneAsks: of a thousand who wait, the first alone asks, once for each time
+// that it may pass. Whoever else had a timer would ask too, when it is due.
+func TestOneAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waiters = 1000
+		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
+		var readings atomic.Int64
+		clock := rl.clock
+		rl.clock = func() int64 {
+			readings.Add(1)
+			return clock()
+		}
+		memTake(t, rl, 1)
+		var group sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		var served atomic.Int64
+		for range waiters {
+			group.Go(func() {
+				if _, err := rl.Acquire(ctx, memModel, 1); err == nil {
+					served.Add(1)
+				}
+			})
+			synctest.Wait()
+		}
+		readings.Store(0)
+		time.Sleep(time.Minute - 1)
+		synctest.Wait()
+		if n := readings.Load(); n != 0 {
+			t.Errorf("the clock was read %d times while there was nothing to have", n)
+		}
+		time.Sleep(9*time.Minute + 1)
+		synctest.Wait()
+		if n := readings.Load(); served.Load() != 10 || n > 60 {
+			t.Errorf("%d were served, and the clock read %d times; want 10, and a few readings each", served.Load(), n)
+		}
+		cancel()
+		group.Wait()
+		memNobodyWaits(t, rl)
+	})
+}
+
+// TestOneTimer looks at what was allocated: a timer for the first of a line, and
+// none for the others.
+func TestOneTimer(t *testing.T) {
+	rate := runtime.MemProfileRate
+	runtime.MemProfileRate = 1
+	defer func() { runtime.MemProfileRate = rate }()
+
+	const many = 1000
+	before := timersInUse()
+	timers := make([]*time.Timer, many)
+	for i := range timers {
+		timers[i] = time.NewTimer(time.Hour)
+	}
+	if n := timersInUse() - before; n < many/2 {
+		t.Skipf("the profile shows %d of %d timers, so it could not show those of a line", n, many)
+	}
+	for _, timer := range timers {
+		timer.Stop()
+	}
+	runtime.KeepAlive(timers)
+
+	rl := memLimiter(t, ModelQuota{MaxRPM: 1})
+	memTake(t, rl, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	before = timersInUse()
+	var group sync.WaitGroup
+	for range many {
+		group.Go(func() { rl.Acquire(ctx, memModel, 1) })
+	}
+	line := &(*rl.quotas.Load())[memModel].line
+	for line.length.Load() < many {
+		runtime.Gosched()
+	}
+	if n := timersInUse() - before; n > 10 {
+		t.Errorf("%d timers for %d who wait; want one", n, many)
+	}
+	cancel()
+	group.Wait()
+	memNobodyWaits(t, rl)
+}
+
+// timersInUse is how many timers the profile of the heap shows.
+func timersInUse() (n int64) {
+	runtime.GC()
+	runtime.GC() // what the first has found is shown after the second
+	records := make([]runtime.MemProfileRecord, 100_000)
+	found, ok := runtime.MemProfile(records, true)
+	if !ok {
+		return 0
+	}
+	for _, r := range records[:found] {
+		var stack bytes.Buffer
+		frames := runtime.CallersFrames(r.Stack())
+		for more := true; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			stack.WriteString(f.Function + " ")
+		}
+		if s := stack.String(); strings.Contains(s, "time.NewTimer ") || strings.Contains(s, "time.newTimer ") || strings.Contains(s, "time.AfterFunc ") {
+			n += r.InUseObjects()
+		}
+	}
+	return n
+}
+
+// TestWaitForCapacity returns when there is some, in turn, and takes nothing.
+func TestWaitForCapacity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxTPM: 100, MaxConcurrent: 1})
+		capacity := func(name string, tokens int) {
+			w.begin(name, func() (*Reservation, error) { return nil, w.rl.WaitForCapacity(t.Context(), memModel, tokens) })
+		}
+		capacity("at once", 100)
+		w.passes("at once", 0)
+		held := memTake(t, w.rl, 100)
+		capacity("a", 100)
+		capacity("b", 100)
+		w.acquire(t.Context(), "c", 100)
+		capacity("d", 1)
+		w.sleep(time.Second)
+		held.Commit(1, 0)
+		synctest.Wait()
+		w.waits("a", "b", "c", "d")
+		w.sleep(time.Minute)
+		w.passes("a", time.Minute)
+		w.passes("b", time.Minute)
+		w.passes("c", time.Minute)
+		w.waits("d")
+		w.result("c").Commit(0, 0)
+		synctest.Wait()
+		w.passes("d", time.Minute)
+		if s := w.rl.Stats(memModel); s.RPM != 1 || s.TPM != 0 || s.Concurrent != 0 {
+			t.Errorf("%+v; want one call, of nothing", s)
+		}
+		w.nobody()
+	})
+}
+
+// TestSlotsInOrder: as calls end, those who wait for a slot begin, one for one.
+func TestSlotsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxConcurrent: 2})
+		for i := range 10 {
+			w.acquire(t.Context(), fmt.Sprint(i), 1)
+		}
+		for i := range 8 {
+			w.sleep(time.Duration(i+1) * time.Second)
+			if len(w.order()) != i+2 {
+				t.Fatalf("%d have passed; want %d", len(w.order()), i+2)
+			}
+			res := w.result(w.order()[i])
+			if i%2 == 0 {
+				res.Commit(1, 1)
+			} else {
+				res.Cancel()
+			}
+			res.Cancel()
+			synctest.Wait()
+		}
+		for i := range 10 {
+			w.passes(fmt.Sprint(i), max(0, time.Duration(i-1)*time.Second))
+		}
+		w.nobody()
+		if s := w.rl.Stats(memModel); s.Concurrent != 2 {
+			t.Errorf("%+v; want 2 at a time", s)
+		}
+	})
+}
+
+// TestSlotsAreNotPolled: who waits for a slot is told when one is given back, and
+// does not ask meanwhile.
+func TestSlotsAreNotPolled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxConcurrent: 1})
+		held := memTake(t, w.rl, 1)
+		var readings atomic.Int64
+		clock := w.rl.clock
+		w.rl.clock = func() int64 {
+			readings.Add(1)
+			return clock()
+		}
+		w.acquire(t.Context(), "a", 1)
+		readings.Store(0)
+		w.sleep(9 * time.Minute)
+		if n := readings.Load(); n != 0 {
+			t.Errorf("the clock was read %d times while nothing was given back", n)
+		}
+		held.Cancel()
+		synctest.Wait()
+		w.passes("a", 9*time.Minute)
+	})
+}
+
+// TestTwoSlotsAtOnce let two go on, though they wake one.
+func TestTwoSlotsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxConcurrent: 3})
+		held := []*Reservation{memTake(t, w.rl, 1), memTake(t, w.rl, 1), memTake(t, w.rl, 1)}
+		for i := range 4 {
+			w.acquire(t.Context(), fmt.Sprint(i), 1)
+		}
+		w.sleep(time.Second)
+		for _, res := range held {
+			res.Commit(1, 1)
+		}
+		synctest.Wait()
+		for i := range 3 {
+			w.passes(fmt.Sprint(i), time.Second)
+		}
+		w.waits("3")
+		w.result("1").Cancel()
+		synctest.Wait()
+		w.passes("3", time.Second)
+		w.nobody()
+	})
+}
+
+// TestModelsWaitApart: who waits for one model holds up nobody at another.
+func TestModelsWaitApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiting(t, ModelQuota{MaxRPM: 1})
+		if err := w.rl.SetQuota("other", ModelQuota{MaxRPM: 1}); err != nil {
+			t.Fatal(err)
+		}
+		memTake(t, w.rl, 1)
+		w.acquire(t.Context(), "a", 1)
+		w.begin("b", func() (*Reservation, error) { return w.rl.Acquire(t.Context(), "other", 1) })
+		w.passes("b", 0)
+		w.sleep(time.Minute)
+		w.passes("a", time.Minute)
+	})
+}
+
+// TestSlotsUnderStress: real goroutines, the real clock, and no more at a time
+// than there are slots.
+func TestSlotsUnderStress(t *testing.T) {
+	const slots, workers, calls = 3, 16, 200
+	rl := memLimiter(t, ModelQuota{MaxConcurrent: slots, MaxRPM: workers * calls, MaxTPM: workers * calls * 10})
+	var running, most, done atomic.Int64
+	var group sync.WaitGroup
+	for worker := range workers {
+		group.Go(func() {
+			for i := range calls {
+				var res *Reservation
+				var err error
+				switch (worker + i) % 4 {
+				case 0:
+					var d Decision
+					if res, d = rl.TryAcquire(memModel, 10); !d.Allowed {
+						continue
+					}
+				case 1:
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(int(time.Millisecond))))
+					res, err = rl.Acquire(ctx, memModel, 10)
+					cancel()
+				default:
+					res, err = rl.Acquire(t.Context(), memModel, 10)
+				}
+				if err != nil {
+					continue
+				}
+				now := running.Add(1)
+				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+				}
+				runtime.Gosched()
+				running.Add(-1)
+				done.Add(1)
+				res.Commit(5, 5)
+			}
+		})
+	}
+	group.Go(func() {
+		for range 200 {
+			rl.Stats(memModel)
+			rl.State()
+			rl.Decide(memModel, 1)
+			runtime.Gosched()
+		}
+	})
+	group.Wait()
+	memNobodyWaits(t, rl)
+	if most.Load() > slots {
+		t.Errorf("%d at a time; want %d at most", most.Load(), slots)
+	}
+	if s := rl.Stats(memModel); s.Concurrent != 0 || int64(s.RPM) != done.Load() || int64(s.TPM) != 10*done.Load() || done.Load() < workers*calls/2 {
+		t.Errorf("%+v; want %d calls of 10 tokens", s, done.Load())
+	}
+}

@@ -1,0 +1,99 @@
+package ratelimit
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Backends of [Config].
+const (
+	BackendYAML   = "yaml"
+	BackendSQLite = "sqlite"
+)
+
+// Config is how a [RateLimiter] is made. The zero Config is a good one.
+type Config struct {
+	// FilePath is where quotas and usage are kept. The default is
+	// ~/.core/ratelimits.yaml, or ~/.core/ratelimits.db with SQLite.
+	FilePath string
+
+	// Backend is BackendYAML, which is the default, or BackendSQLite.
+	Backend string
+
+	// Quotas is the quotas of models, which take precedence over those of
+	// Providers.
+	Quotas map[string]ModelQuota
+
+	// Providers is whose default quotas to use. The default is Gemini's if
+	// there are no Quotas either, and nobody's otherwise.
+	Providers []Provider
+}
+
+// New returns a limiter with Gemini's default quotas, whose file is
+// ~/.core/ratelimits.yaml. It reads the file when you call Load, and writes it
+// when you call Persist.
+func New() (*RateLimiter, error) { return NewWithConfig(Config{}) }
+
+// NewWithConfig returns a limiter as cfg describes it.
+func NewWithConfig(cfg Config) (*RateLimiter, error) {
+	switch cfg.Backend {
+	case "", BackendYAML:
+	case BackendSQLite:
+		return NewWithSQLiteConfig(cfg.FilePath, cfg)
+	default:
+		return nil, fmt.Errorf("ratelimit: unknown backend %q: it must be %s or %s", cfg.Backend, BackendYAML, BackendSQLite)
+	}
+	return newLimiter(cfg)
+}
+
+// newLimiter returns a limiter with the quotas of cfg.
+func newLimiter(cfg Config) (*RateLimiter, error) {
+	quotas, err := cfg.quotas()
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	wall := start.UnixNano()
+	rl := &RateLimiter{
+		clock:  func() int64 { return wall + int64(time.Since(start)) },
+		path:   cfg.FilePath,
+		others: map[string]*model{},
+	}
+	rl.quotas.Store(&map[string]*model{})
+	if err := rl.setQuotas(quotas); err != nil {
+		return nil, err
+	}
+	return rl, nil
+}
+
+func (cfg Config) quotas() (map[string]ModelQuota, error) {
+	providers := cfg.Providers
+	if len(providers) == 0 && len(cfg.Quotas) == 0 {
+		providers = []Provider{ProviderGemini}
+	}
+	quotas := map[string]ModelQuota{}
+	for _, provider := range providers {
+		profile, err := profileOf(provider)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(quotas, profile.Models)
+	}
+	maps.Copy(quotas, cfg.Quotas)
+	return quotas, nil
+}
+
+// pathOr returns the path, or a file in the folder that is for such files.
+func pathOr(path, file string) (string, error) {
+	if path != "" {
+		return path, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("ratelimit: no file is named, and there is no home directory for the default: %w", err)
+	}
+	return filepath.Join(home, ".core", file), nil
+}

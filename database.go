@@ -1,0 +1,265 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+)
+
+// NewWithSQLite returns a limiter with Gemini's default quotas whose counters
+// are in a SQLite file. Every decision is a transaction there: any number of
+// processes on one machine that use the same file share its quotas exactly, and
+// one that is killed loses nothing that was admitted. Call Close when done.
+func NewWithSQLite(dbPath string) (*RateLimiter, error) {
+	return NewWithSQLiteConfig(dbPath, Config{})
+}
+
+// NewWithSQLiteConfig is NewWithSQLite with the quotas of cfg. Quotas that the
+// file holds take precedence over them. The default path is cfg's, or else
+// ~/.core/ratelimits.db.
+func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
+	rl, err := newLimiter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if dbPath == "" {
+		dbPath = cfg.FilePath
+	}
+	if dbPath, err = pathOr(dbPath, "ratelimits.db"); err != nil {
+		return nil, err
+	}
+	opened, err := sqlitestore.Open(dbPath)
+	if err != nil {
+		return nil, err
+	}
+	rl.shared = &shared{store: opened}
+	rl.database = &database{opened, dbPath}
+	if err := rl.database.open(rl); err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return rl, nil
+}
+
+// database is a SQLite file with a limiter's tables: its quotas, and beside the
+// accounts of its store, which are what counts, what was used as older programs
+// read and write it.
+type database struct {
+	store *sqlitestore.Store
+	path  string
+}
+
+const tables = `
+CREATE TABLE IF NOT EXISTS quotas (
+	model   TEXT PRIMARY KEY,
+	max_rpm INTEGER NOT NULL DEFAULT 0,
+	max_tpm INTEGER NOT NULL DEFAULT 0,
+	max_rpd INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS requests (
+	model TEXT NOT NULL,
+	ts    INTEGER NOT NULL -- Unix nanoseconds
+);
+CREATE TABLE IF NOT EXISTS tokens (
+	model TEXT NOT NULL,
+	ts    INTEGER NOT NULL, -- Unix nanoseconds
+	count INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS daily (
+	model     TEXT PRIMARY KEY,
+	day_start INTEGER NOT NULL, -- Unix nanoseconds
+	day_count INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS idx_requests_model_ts ON requests(model, ts);
+CREATE INDEX IF NOT EXISTS idx_tokens_model_ts ON tokens(model, ts);
+`
+
+// newerColumns are those that quotas did not always have. Where they are
+// missing, an older program has made the file, and its usage is imported.
+const newerColumns = `
+ALTER TABLE quotas ADD COLUMN max_input_tpm INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE quotas ADD COLUMN max_output_tpm INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE quotas ADD COLUMN max_tpd INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE quotas ADD COLUMN max_concurrent INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';
+`
+
+// open makes the tables, imports what an older program has left, and loads the
+// quotas.
+func (db *database) open(rl *RateLimiter) error {
+	return db.update(func(tx *sqlitestore.Tx) error {
+		imported, err := makeTables(tx)
+		if err != nil {
+			return err
+		}
+		quotas, err := readQuotas(tx)
+		if err != nil {
+			return err
+		}
+		if err := rl.setQuotas(quotas); err != nil {
+			return err
+		}
+		if imported {
+			return nil
+		}
+		return importUsage(tx, rl)
+	})
+}
+
+// update runs fn in a transaction. Its errors name the file.
+func (db *database) update(fn func(*sqlitestore.Tx) error) error {
+	var fault error
+	err := db.store.Update(context.Background(), func(tx *sqlitestore.Tx) error {
+		fault = fn(tx)
+		return fault
+	})
+	if err != nil && err == fault && !strings.Contains(err.Error(), db.path) {
+		return fmt.Errorf("ratelimit: %s: %w", db.path, bare{err})
+	}
+	return err
+}
+
+// bare is an error without the prefix that all of ours have.
+type bare struct{ error }
+
+func (e bare) Error() string { return strings.TrimPrefix(e.error.Error(), "ratelimit: ") }
+func (e bare) Unwrap() error { return e.error }
+
+// makeTables makes the tables that are missing. It reports whether none was: then
+// the file's usage is in its accounts.
+func makeTables(tx *sqlitestore.Tx) (complete bool, err error) {
+	if _, err := tx.Exec(tables); err != nil {
+		return false, err
+	}
+	err = each(tx, "SELECT COUNT(*) FROM pragma_table_info('quotas') WHERE name = 'max_input_tpm'", func(scan func(...any) error) error {
+		return scan(&complete)
+	})
+	if err != nil || complete {
+		return complete, err
+	}
+	_, err = tx.Exec(newerColumns)
+	return false, err
+}
+
+// each calls fn for each row of a query.
+func each(tx *sqlitestore.Tx, query string, fn func(scan func(...any) error) error, args ...any) error {
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows.Scan); err != nil {
+			return fmt.Errorf("ratelimit: %s: %w", query, bare{err})
+		}
+	}
+	return rows.Err()
+}
+
+func readQuotas(tx *sqlitestore.Tx) (map[string]ModelQuota, error) {
+	quotas := map[string]ModelQuota{}
+	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at FROM quotas", func(scan func(...any) error) error {
+		var model string
+		var q ModelQuota
+		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt)
+		quotas[model] = q
+		return err
+	})
+	return quotas, err
+}
+
+const (
+	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+	orReplace   = `ON CONFLICT (model) DO UPDATE SET max_rpm = excluded.max_rpm, max_tpm = excluded.max_tpm, max_rpd = excluded.max_rpd,
+		max_input_tpm = excluded.max_input_tpm, max_output_tpm = excluded.max_output_tpm, max_tpd = excluded.max_tpd,
+		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at`
+	orKeep = "ON CONFLICT (model) DO NOTHING"
+)
+
+func writeQuotas(tx *sqlitestore.Tx, quotas map[string]ModelQuota, conflict string) error {
+	for model, q := range quotas {
+		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (db *database) putQuotas(quotas map[string]ModelQuota) error {
+	return db.update(func(tx *sqlitestore.Tx) error { return writeQuotas(tx, quotas, orReplace) })
+}
+
+// addQuotas writes the quotas that the file does not have yet, and returns those
+// that it has of the same models.
+func (db *database) addQuotas(quotas map[string]ModelQuota) (held map[string]ModelQuota, err error) {
+	err = db.update(func(tx *sqlitestore.Tx) error {
+		if err := writeQuotas(tx, quotas, orKeep); err != nil {
+			return err
+		}
+		held, err = readQuotas(tx)
+		return err
+	})
+	maps.DeleteFunc(held, func(model string, _ ModelQuota) bool { _, ok := quotas[model]; return !ok })
+	return held, err
+}
+
+// readUsage returns what was used of a model.
+func readUsage(tx *sqlitestore.Tx, model string, r *rules) (*usage, error) {
+	var accounts []*limit.Account
+	for _, c := range r.charged {
+		account, err := tx.Account(key(model, c.unit))
+		if err != nil {
+			return nil, err
+		}
+		accounts = append(accounts, account)
+	}
+	return usageOf(r, accounts, tx.Now()), nil
+}
+
+// putUsage sets what was used of a model of which nothing is known.
+func putUsage(tx *sqlitestore.Tx, model string, r *rules, u *usage) error {
+	for i, account := range u.accounts(r, tx.Now()) {
+		if account.FullAt() <= tx.Now() {
+			continue
+		}
+		if err := tx.Put(key(model, r.charged[i].unit), account); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (db *database) load(rl *RateLimiter) error {
+	var quotas map[string]ModelQuota
+	err := db.update(func(tx *sqlitestore.Tx) (err error) {
+		quotas, err = readQuotas(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := rl.setQuotas(quotas); err != nil {
+		return fmt.Errorf("ratelimit: %s: %w", db.path, bare{err})
+	}
+	return nil
+}
+
+// save writes the quotas that the file does not have yet, and what was used, for
+// older programs.
+func (db *database) save(rl *RateLimiter) error {
+	return db.update(func(tx *sqlitestore.Tx) error {
+		if err := writeQuotas(tx, rl.Quotas(), orKeep); err != nil {
+			return err
+		}
+		all, err := getUsage(tx, rl)
+		if err != nil {
+			return err
+		}
+		return exportUsage(tx, all)
+	})
+}

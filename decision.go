@@ -1,0 +1,158 @@
+package ratelimit
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// Never is the RetryAfter of what can never pass: it is larger than its quota.
+const Never = limit.Never
+
+// DecisionCode says in one word why a request passes or not.
+type DecisionCode string
+
+const (
+	DecisionAllowed       DecisionCode = "ok"
+	DecisionUnknownModel  DecisionCode = "unknown_model" // no quota is set: allowed
+	DecisionUnlimited     DecisionCode = "unlimited"     // a quota without any limit: allowed
+	DecisionInvalidTokens DecisionCode = "invalid_tokens"
+
+	DecisionRPDLimit         DecisionCode = "rpd_exceeded"
+	DecisionRPMLimit         DecisionCode = "rpm_exceeded"
+	DecisionTPMLimit         DecisionCode = "tpm_exceeded"
+	DecisionInputTPMLimit    DecisionCode = "input_tpm_exceeded"
+	DecisionOutputTPMLimit   DecisionCode = "output_tpm_exceeded"
+	DecisionTPDLimit         DecisionCode = "tpd_exceeded"
+	DecisionConcurrencyLimit DecisionCode = "concurrency_exceeded"
+
+	// DecisionStoreLost is the answer where the store that counts could not
+	// be asked: denied.
+	DecisionStoreLost DecisionCode = "store_lost"
+)
+
+// Decision is the answer to one request.
+type Decision struct {
+	Allowed bool
+	Code    DecisionCode
+	Reason  string // for people
+
+	// RetryAfter is when the same request passes if nothing else passes
+	// before it: zero when it is allowed, [Never] when it cannot. Where others
+	// wait, it is when the first of them passes. When a call that is under way
+	// ends nobody knows, so for [DecisionConcurrencyLimit] it is a guess.
+	RetryAfter time.Duration
+
+	// Stats is what is used of the model after this decision.
+	Stats ModelStats
+}
+
+// ModelStats is what is used of a model, and of how much. Zero for a maximum is
+// unlimited. InputTPM, OutputTPM, TPD and Concurrent are counted only for models
+// that limit them.
+type ModelStats struct {
+	RPM, MaxRPM int
+	TPM, MaxTPM int
+	RPD, MaxRPD int
+	DayStart    time.Time // zero when nothing was used today
+
+	InputTPM, MaxInputTPM     int
+	OutputTPM, MaxOutputTPM   int
+	TPD, MaxTPD               int
+	Concurrent, MaxConcurrent int
+}
+
+// outcome is what a ledger says to a request: of each dimension what is used,
+// and when it lets the request pass.
+type outcome struct {
+	rules    *rules
+	taken    amounts // zero if it was denied, or only looked at
+	at       int64   // when it was taken,
+	epoch    int32   // and in which of the model's epochs
+	used     [dimensions]int64
+	dayStart int64
+	denied   bool
+	retry    [dimensions]time.Duration // zero where it may pass
+}
+
+// deny enters that a dimension lets the request pass no earlier than in a while.
+func (o *outcome) deny(d dimension, retry time.Duration) {
+	o.denied = true
+	o.retry[d] = retry
+}
+
+// by returns the dimension that decides: the first that denies for ever, or else
+// the first that denies.
+func (o *outcome) by() dimension {
+	if d := slices.Index(o.retry[:], Never); d >= 0 {
+		return dimension(d)
+	}
+	return dimension(slices.IndexFunc(o.retry[:], func(retry time.Duration) bool { return retry > 0 }))
+}
+
+// wait returns when every dimension lets the request pass, as far as is known.
+// The end of a call is not known, at the latest it is the end of its lease:
+// guess is what to take for it.
+func (o *outcome) wait(guess time.Duration) (longest time.Duration) {
+	for d, retry := range o.retry {
+		if dimension(d) == concurrent && retry != Never {
+			retry = min(retry, guess)
+		}
+		longest = max(longest, retry)
+	}
+	return longest
+}
+
+// decide makes d, which is empty, the decision. Both are large, so they are
+// handed on by their addresses.
+func (o *outcome) decide(d *Decision) {
+	d.Allowed, d.Code, d.Reason = true, DecisionAllowed, "within the quota"
+	o.describe(&d.Stats)
+	if !o.denied {
+		return
+	}
+	by := o.by()
+	d.Allowed, d.Code, d.RetryAfter = false, facts[by].code, o.wait(slotGuess)
+	if d.RetryAfter == Never {
+		d.Reason = o.excess() + ": it can never pass"
+		return
+	}
+	d.Reason = o.shortage(d.RetryAfter)
+}
+
+// shortage says what is used up until when: of several, what is so for longest.
+func (o *outcome) shortage(retry time.Duration) string {
+	by := dimension(slices.Index(o.retry[:], slices.Max(o.retry[:])))
+	return fmt.Sprintf("%d of %d %s used: try again in %v", o.used[by], o.rules.max[by], facts[by].what, retry)
+}
+
+// excess says of what a request asks more than there ever is.
+func (o *outcome) excess() string {
+	by := o.by()
+	return fmt.Sprintf("more than all %d %s", o.rules.max[by], facts[by].what)
+}
+
+// describe makes s what is used, and of how much.
+func (o *outcome) describe(s *ModelStats) {
+	q := &o.rules.quota
+	s.RPM, s.MaxRPM = int(o.used[rpm]), q.MaxRPM
+	s.TPM, s.MaxTPM = int(o.used[tpm]), q.MaxTPM
+	s.RPD, s.MaxRPD = int(o.used[rpd]), q.MaxRPD
+	if o.dayStart != 0 {
+		s.DayStart = utc(o.dayStart)
+	}
+	for _, d := range o.rules.limited {
+		switch used := int(o.used[d]); d {
+		case inputTPM:
+			s.InputTPM, s.MaxInputTPM = used, q.MaxInputTPM
+		case outputTPM:
+			s.OutputTPM, s.MaxOutputTPM = used, q.MaxOutputTPM
+		case tpd:
+			s.TPD, s.MaxTPD = used, q.MaxTPD
+		case concurrent:
+			s.Concurrent, s.MaxConcurrent = used, q.MaxConcurrent
+		}
+	}
+}

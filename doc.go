@@ -1,0 +1,47 @@
+// Package ratelimit keeps callers of LLM APIs inside their quotas: requests and
+// tokens, a minute and a day, for each model.
+//
+//	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
+//		Quotas: map[string]ratelimit.ModelQuota{"gpt-4o": {MaxRPM: 500, MaxTPM: 30_000}},
+//	})
+//	…
+//	res, err := rl.Acquire(ctx, "gpt-4o", 1200) // waits its turn; fails if it never can
+//	if err != nil {
+//		return err
+//	}
+//	defer res.Cancel() // for a call that was never sent; nothing after Commit
+//	usage, err := call(…)
+//	if err != nil {
+//		res.Commit(-1, -1) // it may have been counted: what was reserved stands
+//		return err
+//	}
+//	res.Commit(usage.Prompt, usage.Output)
+//
+// A call reserves what it is thought to cost before it is made, in one step over
+// all of the model's quotas, and is corrected afterwards in the windows that it
+// was taken from. So however many calls are in flight, no minute and no day ever
+// holds more than its quota, unless a call costs more than was reserved for it;
+// that is a debt, which delays what comes next. A caller that dies leaves its
+// estimate charged until the window has passed.
+//
+// A minute is any 60 seconds: what was used counts for exactly as long. A day is
+// the 24 hours from its first request on, or a calendar day (see
+// [ModelQuota.DayResetsAt]). In memory, time is the wall clock's when the limiter
+// was made, and what the monotonic clock says has passed since: setting the wall
+// clock later changes nothing, and neither does a machine that sleeps.
+//
+// # Doors
+//
+// [RateLimiter.TryAcquire] answers at once; [RateLimiter.Acquire] waits, first
+// come, first served. [RateLimiter.Decide] and [RateLimiter.CanSend] only look,
+// [RateLimiter.RecordUsage] only charges: between the two, others may have taken
+// what was there, so with calls in parallel they overshoot. They are for callers
+// who make one call at a time, or who only want to know.
+//
+// # Files
+//
+// What was used is kept in memory, and in a YAML file when [RateLimiter.Persist]
+// is called; or in a SQLite file, which any number of processes share exactly
+// (see [NewWithSQLite]). Calls on such a file wait for up to five seconds where
+// others keep it locked.
+package ratelimit

@@ -1,0 +1,31 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"dappco.re/go/core/go-ratelimit"
+)
+
+func ExampleTokenCounter() {
+	// It stands in for api.anthropic.com, which is asked without a BaseURL.
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, `{"input_tokens": 14}`)
+	}))
+	defer server.Close()
+
+	counter := ratelimit.TokenCounter{
+		Provider: ratelimit.ProviderAnthropic,
+		APIKey:   "sk-ant-0123",
+		BaseURL:  server.URL,
+	}
+	n, err := counter.Count(context.Background(), "claude-sonnet-4", "How many tokens is this?")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(n, "tokens")
+	// Output: 14 tokens
+}

@@ -1,0 +1,98 @@
+package ratelimit
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// Whoever waits does so on its own goroutine, and BackgroundPrune's ends with
+// it, so none is left when the tests are over.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memModel is the model of memLimiter.
+const memModel = "m"
+
+// memLimiter returns a limiter in memory, with a quota for one model.
+func memLimiter(t testing.TB, quota ModelQuota) *RateLimiter {
+	t.Helper()
+	return memConfigured(t, Config{Quotas: map[string]ModelQuota{memModel: quota}})
+}
+
+// memConfigured returns a limiter in memory. Its file is never there.
+func memConfigured(t testing.TB, cfg Config) *RateLimiter {
+	t.Helper()
+	cfg.FilePath = filepath.Join(t.TempDir(), "ratelimits.yaml")
+	rl, err := NewWithConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rl
+}
+
+// memClock puts a clock into the limiter that stands still until it is moved.
+func memClock(rl *RateLimiter) *memTime {
+	c := &memTime{now: rl.clock()}
+	rl.clock = func() int64 { return c.now }
+	return c
+}
+
+type memTime struct{ now int64 }
+
+func (c *memTime) pass(d time.Duration) { c.now += int64(d) }
+
+// memTake takes tokens that must be there.
+func memTake(t testing.TB, rl *RateLimiter, tokens int) *Reservation {
+	t.Helper()
+	res, d := rl.TryAcquire(memModel, tokens)
+	if !d.Allowed || res == nil {
+		t.Fatalf("TryAcquire(%d) = %v, %+v; want it allowed", tokens, res, d)
+	}
+	return res
+}
+
+// memTakeSplit is memTake of the prompt and the output apart.
+func memTakeSplit(t testing.TB, rl *RateLimiter, tokens Tokens) *Reservation {
+	t.Helper()
+	res, d := rl.TryAcquireTokens(memModel, tokens)
+	if !d.Allowed || res == nil {
+		t.Fatalf("TryAcquireTokens(%+v) = %v, %+v; want it allowed", tokens, res, d)
+	}
+	return res
+}
+
+// memDenied asks for tokens that must not be there, and says what it was told.
+func memDenied(t testing.TB, rl *RateLimiter, tokens int) Decision {
+	t.Helper()
+	before := rl.Stats(memModel)
+	res, d := rl.TryAcquire(memModel, tokens)
+	if d.Allowed || res != nil {
+		t.Fatalf("TryAcquire(%d) = %v, %+v; want it denied", tokens, res, d)
+	}
+	if looked := rl.Decide(memModel, tokens); looked != d {
+		t.Fatalf("Decide(%d) = %+v; TryAcquire said %+v", tokens, looked, d)
+	}
+	if after := rl.Stats(memModel); after != before || d.Stats != before {
+		t.Fatalf("a denial with %+v turned %+v into %+v", d.Stats, before, after)
+	}
+	return d
+}
+
+// memPassesIn says that tokens are denied, by code, until exactly a time from
+// now on, and moves the clock there.
+func memPassesIn(t testing.TB, rl *RateLimiter, tokens int, code DecisionCode, in time.Duration) {
+	t.Helper()
+	if d := memDenied(t, rl, tokens); d.Code != code || d.RetryAfter != in {
+		t.Fatalf("%d tokens: %s, retry after %v; want %s, %v", tokens, d.Code, d.RetryAfter, code, in)
+	}
+	time.Sleep(in - 1)
+	if d := memDenied(t, rl, tokens); d.Code != code || d.RetryAfter != 1 {
+		t.Fatalf("%d tokens, 1ns early: %s, retry after %v; want %s, 1ns", tokens, d.Code, d.RetryAfter, code)
+	}
+	time.Sleep(time.Nanosecond)
+	if d := rl.Decide(memModel, tokens); !d.Allowed || d.Code != DecisionAllowed || d.RetryAfter != 0 {
+		t.Fatalf("%d tokens, in time: %+v; want them allowed", tokens, d)
+	}
+}

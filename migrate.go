@@ -1,0 +1,61 @@
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+)
+
+// MigrateYAMLToSQLite writes the quotas and the usage of a YAML file into a
+// SQLite file, in place of those that it holds. It can be repeated. If it fails,
+// the SQLite file is as it was.
+func MigrateYAMLToSQLite(yamlPath, sqlitePath string) error {
+	if _, err := os.Stat(yamlPath); err != nil {
+		return fmt.Errorf("ratelimit: nothing to migrate: %w", err)
+	}
+	file, err := readYAML(yamlPath)
+	if err != nil {
+		return err
+	}
+	opened, err := sqlitestore.Open(sqlitePath)
+	if err != nil {
+		return err
+	}
+	db := &database{opened, sqlitePath}
+	err = db.update(func(tx *sqlitestore.Tx) error { return migrate(tx, file) })
+	return errors.Join(err, opened.Close())
+}
+
+func migrate(tx *sqlitestore.Tx, file saved) error {
+	if _, err := makeTables(tx); err != nil {
+		return err
+	}
+	if _, err := tx.Exec("DELETE FROM quotas"); err != nil {
+		return err
+	}
+	if err := writeQuotas(tx, file.Quotas, orReplace); err != nil {
+		return err
+	}
+	set, err := newRulesOf(file.Quotas)
+	if err != nil {
+		return err
+	}
+	if err := tx.Delete(allModels); err != nil {
+		return err
+	}
+	all := map[string]UsageStats{}
+	for model, state := range file.State {
+		r := set[model]
+		if r == nil {
+			r = unknown
+		}
+		u := newUsage(r, state, tx.Now())
+		if err := putUsage(tx, model, r, u); err != nil {
+			return err
+		}
+		all[model] = u.stats(r, tx.Now())
+	}
+	return exportUsage(tx, all)
+}

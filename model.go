@@ -1,0 +1,97 @@
+package ratelimit
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// model is what this process knows of one model: its rules, who waits for it,
+// and, unless a store counts, what was used of it.
+type model struct {
+	name  string
+	rules atomic.Pointer[rules]
+	line  line
+
+	mu    sync.Mutex // guards the rest, and changes of rules
+	last  int64      // the latest time of which it has heard
+	epoch int32      // how often usage was replaced
+	usage usage
+}
+
+// now returns the time of a decision, of which the clock was read before the
+// lock was had.
+func (m *model) now(clock int64) int64 {
+	m.last = max(m.last, clock)
+	return m.last
+}
+
+func (m *model) look(clock int64, q request, o *outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.rules.Load()
+	ask := r.amounts(q)
+	m.usage.look(r, m.now(clock), &ask, o)
+}
+
+func (m *model) take(clock int64, q request, o *outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.rules.Load()
+	ask := r.amounts(q)
+	m.usage.take(r, m.now(clock), &ask, o)
+	o.epoch = m.epoch
+}
+
+// settle needs no clock: what has left its window since the last decision will
+// have left it at the next.
+func (m *model) settle(r *Reservation, used *amounts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.epoch == m.epoch {
+		m.usage.settle(m.rules.Load(), &r.taken, r.at, m.last, used)
+	}
+}
+
+func (m *model) record(clock int64, q request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.rules.Load()
+	used := r.amounts(q)
+	m.usage.record(r, m.now(clock), &used)
+}
+
+// replace puts saved usage in the place of what was used so far.
+func (m *model) replace(saved UsageStats, clock int64) {
+	m.mu.Lock()
+	m.usage = *newUsage(m.rules.Load(), saved, m.now(clock))
+	m.epoch++
+	m.mu.Unlock()
+	m.line.wake()
+}
+
+// setRules changes the rules. What was used stays; a day that has begun ends when
+// the new rules say.
+func (m *model) setRules(r *rules, clock int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now(clock)
+	before := m.rules.Swap(r)
+	if before == nil || before.day == r.day {
+		return
+	}
+	for i := range m.usage.days {
+		m.usage.days[i].move(r.quota, r.day, now)
+	}
+}
+
+// prune forgets what does not count any more, and reports whether nothing is
+// left.
+func (m *model) prune(clock int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	empty := m.usage.empty(m.now(clock))
+	if empty {
+		m.usage = usage{}
+	}
+	return empty
+}

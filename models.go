@@ -1,0 +1,337 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// checkName returns what is wrong with the name of a model, or nil. A name must
+// be fit to stand in a file.
+func checkName(name string) error {
+	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Errorf("ratelimit: model %.40q: a name must have 1 to %d bytes of UTF-8, and no control characters", name, maxName)
+	}
+	return nil
+}
+
+const maxName = 512
+
+// with calls fn with the model of a name, and makes one where there is none,
+// unless no model can have the name. fn must not take long.
+func (rl *RateLimiter) with(name string, fn func(*model)) {
+	if m := (*rl.quotas.Load())[name]; m != nil {
+		fn(m)
+		return
+	}
+	if checkName(name) != nil {
+		return
+	}
+	rl.mu.Lock() // so that nobody forgets it meanwhile
+	defer rl.mu.Unlock()
+	fn(rl.modelLocked(name))
+}
+
+func (rl *RateLimiter) modelLocked(name string) *model {
+	if m := (*rl.quotas.Load())[name]; m != nil {
+		return m
+	}
+	m := rl.others[name]
+	if m == nil {
+		if len(rl.others) >= rl.crowd {
+			rl.forgetIdle()
+			rl.crowd = max(2*len(rl.others), 64)
+		}
+		m = &model{name: name}
+		m.rules.Store(unknown)
+		rl.others[name] = m
+	}
+	return m
+}
+
+// forgetIdle drops what is known of models without a quota and without usage.
+func (rl *RateLimiter) forgetIdle() {
+	now := rl.clock()
+	maps.DeleteFunc(rl.others, func(_ string, m *model) bool { return m.prune(now) })
+}
+
+// SetQuota sets the quota of a model. What was used of it stays; a day that is
+// under way ends when the new quota says. A limiter with a SQLite file writes it
+// there too, where other processes find it when they open or Load the file. Until
+// then they go by the quota that they know.
+func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
+	rl.setting.Lock()
+	defer rl.setting.Unlock()
+	quotas := map[string]ModelQuota{model: quota}
+	if _, err := newRulesOf(quotas); err != nil {
+		return err
+	}
+	if rl.database != nil {
+		if err := rl.database.putQuotas(quotas); err != nil {
+			return err
+		}
+	}
+	return rl.setQuotas(quotas)
+}
+
+// AddProvider sets the quotas of a provider's models as [DefaultProfiles] has
+// them. Quotas of other models stay, and so do those that a SQLite file holds.
+func (rl *RateLimiter) AddProvider(provider Provider) error {
+	profile, err := profileOf(provider)
+	if err != nil {
+		return err
+	}
+	rl.setting.Lock()
+	defer rl.setting.Unlock()
+	quotas := profile.Models
+	if rl.database != nil {
+		if quotas, err = rl.database.addQuotas(quotas); err != nil {
+			return err
+		}
+	}
+	return rl.setQuotas(quotas)
+}
+
+func profileOf(provider Provider) (ProviderProfile, error) {
+	profiles := DefaultProfiles()
+	profile, ok := profiles[provider]
+	if !ok {
+		return profile, fmt.Errorf("ratelimit: unknown provider %q: it must be one of %v", provider, slices.Sorted(maps.Keys(profiles)))
+	}
+	return profile, nil
+}
+
+// setQuotas sets all of the quotas, or none if one is not valid.
+func (rl *RateLimiter) setQuotas(quotas map[string]ModelQuota) error {
+	set, err := newRulesOf(quotas)
+	if err != nil {
+		return err
+	}
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	models := maps.Clone(*rl.quotas.Load())
+	for name, r := range set {
+		m := rl.modelLocked(name)
+		m.setRules(r, rl.clock())
+		delete(rl.others, name)
+		models[name] = m
+		m.line.wake()
+	}
+	rl.quotas.Store(&models)
+	return nil
+}
+
+func newRulesOf(quotas map[string]ModelQuota) (map[string]*rules, error) {
+	set := map[string]*rules{}
+	for name, quota := range quotas {
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+		r, err := newRules(quota)
+		if err != nil {
+			return nil, fmt.Errorf("ratelimit: quota of %q: %s", name, strings.TrimPrefix(err.Error(), "ratelimit: "))
+		}
+		set[name] = r
+	}
+	return set, nil
+}
+
+// Quotas returns a copy of all quotas.
+func (rl *RateLimiter) Quotas() map[string]ModelQuota {
+	quotas := map[string]ModelQuota{}
+	for name, m := range *rl.quotas.Load() {
+		quotas[name] = m.rules.Load().quota
+	}
+	return quotas
+}
+
+// read calls fn with what was used of a model, which fn may look at until it
+// returns.
+func (rl *RateLimiter) read(name string, fn func(r *rules, u *usage, now int64)) error {
+	m := rl.find(name)
+	if rl.shared != nil {
+		r := m.rules.Load()
+		u, at, err := rl.shared.usage(context.Background(), name, r)
+		if err == nil {
+			fn(r, u, at)
+		}
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fn(m.rules.Load(), &m.usage, m.now(rl.clock()))
+	return nil
+}
+
+// find returns the model of a name, or one without quota and usage.
+func (rl *RateLimiter) find(name string) *model {
+	if m := (*rl.quotas.Load())[name]; m != nil {
+		return m
+	}
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	if m := rl.others[name]; m != nil {
+		return m
+	}
+	m := &model{name: name}
+	m.rules.Store(unknown)
+	return m
+}
+
+// State returns what is used of each model of which anything is.
+func (rl *RateLimiter) State() map[string]UsageStats {
+	state, err := rl.state()
+	rl.miss(err)
+	return state
+}
+
+func (rl *RateLimiter) state() (map[string]UsageStats, error) {
+	names, err := rl.names()
+	state := map[string]UsageStats{}
+	for _, name := range names {
+		err = errors.Join(err, rl.read(name, func(r *rules, u *usage, now int64) {
+			if s := u.stats(r, now); !s.empty() {
+				state[name] = s
+			}
+		}))
+	}
+	return state, err
+}
+
+// Stats returns what is used of a model, and of how much.
+func (rl *RateLimiter) Stats(model string) ModelStats {
+	var s ModelStats
+	err := rl.read(model, func(r *rules, u *usage, now int64) {
+		var o outcome
+		u.look(r, now, &amounts{}, &o)
+		o.describe(&s)
+	})
+	if err != nil {
+		rl.miss(err)
+		(&outcome{rules: rl.find(model).rules.Load()}).describe(&s) // at least of how much
+	}
+	return s
+}
+
+// AllStats returns the stats of every model that has a quota or was used.
+func (rl *RateLimiter) AllStats() map[string]ModelStats { return maps.Collect(rl.Iter()) }
+
+// Iter returns the names of all models that have a quota or were used, in
+// order, with their stats.
+func (rl *RateLimiter) Iter() iter.Seq2[string, ModelStats] {
+	return func(yield func(string, ModelStats) bool) {
+		for name := range rl.Models() {
+			if !yield(name, rl.Stats(name)) {
+				return
+			}
+		}
+	}
+}
+
+// Models returns the names of all models that have a quota or were used, in
+// order.
+func (rl *RateLimiter) Models() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		names, err := rl.names()
+		rl.miss(err)
+		for _, name := range names {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+func (rl *RateLimiter) names() (names []string, err error) {
+	if rl.shared != nil {
+		names, err = rl.used()
+	}
+	rl.mu.Lock()
+	rl.forgetIdle()
+	names = slices.AppendSeq(names, maps.Keys(rl.others))
+	names = slices.AppendSeq(names, maps.Keys(*rl.quotas.Load()))
+	rl.mu.Unlock()
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// used returns the models of which a store knows that they are used.
+func (rl *RateLimiter) used() (names []string, err error) {
+	stored, err := rl.shared.models(context.Background())
+	for _, name := range stored {
+		err = errors.Join(err, rl.read(name, func(_ *rules, u *usage, now int64) {
+			if !u.empty(now) {
+				names = append(names, name)
+			}
+		}))
+	}
+	return names, err
+}
+
+// Reset forgets what was used of a model. What is reserved of it and not yet
+// settled will not be given back; whether what such a call uses beyond that
+// still counts is not defined.
+func (rl *RateLimiter) Reset(model string) {
+	m := rl.find(model)
+	if rl.shared == nil {
+		m.replace(UsageStats{}, rl.clock())
+		return
+	}
+	rl.miss(rl.shared.store.Reset(context.Background(), keyPrefix(model)))
+	m.line.wake()
+}
+
+// BackgroundPrune forgets every interval what does not count any more, until the
+// function that it returns is called. Memory is bounded without it; it returns
+// some of it earlier. An interval of zero or less starts nothing.
+func (rl *RateLimiter) BackgroundPrune(interval time.Duration) (stop func()) {
+	if interval <= 0 {
+		return func() {}
+	}
+	stopped := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				rl.prune()
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	var stopping atomic.Bool
+	return func() {
+		if stopping.CompareAndSwap(false, true) {
+			close(stopped)
+		}
+		<-done
+	}
+}
+
+func (rl *RateLimiter) prune() {
+	for _, m := range *rl.quotas.Load() {
+		m.prune(rl.clock())
+	}
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	rl.forgetIdle()
+}
+
+// miss keeps the error of a call that cannot return it, for Persist and Close.
+func (rl *RateLimiter) miss(err error) {
+	if rl.shared != nil && err != nil {
+		rl.shared.miss(err)
+	}
+}

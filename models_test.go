@@ -1,0 +1,660 @@
+package ratelimit
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestModelsAndIter: those that have a quota and those that were used, each
+// once, in order.
+func TestModelsAndIter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{"b": {MaxRPM: 2}, "d": {}, "B": {MaxTPM: 3}}})
+		rl.RecordUsage("c", 1, 1)
+		rl.RecordUsage("a", 2, 2)
+		rl.RecordUsage("b", 3, 3)
+		want := []string{"B", "a", "b", "c", "d"}
+		if got := slices.Collect(rl.Models()); !slices.Equal(got, want) {
+			t.Errorf("Models: %v; want %v", got, want)
+		}
+		var names []string
+		for name, stats := range rl.Iter() {
+			names = append(names, name)
+			if stats != rl.Stats(name) {
+				t.Errorf("%s: %+v; want %+v", name, stats, rl.Stats(name))
+			}
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("Iter: %v; want %v", names, want)
+		}
+		all := rl.AllStats()
+		if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) {
+			t.Errorf("AllStats: %v; want %v", got, want)
+		}
+		now := time.Now().UTC()
+		for name, stats := range map[string]ModelStats{
+			"B": {MaxTPM: 3}, "a": {RPM: 1, TPM: 4, RPD: 1, DayStart: now}, "b": {RPM: 1, MaxRPM: 2, TPM: 6, RPD: 1, DayStart: now},
+			"c": {RPM: 1, TPM: 2, RPD: 1, DayStart: now}, "d": {},
+		} {
+			if all[name] != stats {
+				t.Errorf("%s: %+v; want %+v", name, all[name], stats)
+			}
+		}
+		for range rl.Models() {
+			break
+		}
+		seen := 0
+		for range rl.Iter() {
+			if seen++; seen == 2 {
+				break
+			}
+		}
+		if seen != 2 {
+			t.Errorf("%d seen; want 2", seen)
+		}
+		for name := range rl.Models() { // what changes meanwhile does no harm
+			rl.Reset(name)
+			if err := rl.SetQuota(name+"+", ModelQuota{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := slices.Collect(rl.Models()); !slices.Equal(got, []string{"B", "B+", "a+", "b", "b+", "c+", "d", "d+"}) {
+			t.Errorf("Models: %v", got)
+		}
+	})
+}
+
+func TestNoModels(t *testing.T) {
+	rl := memConfigured(t, Config{Providers: []Provider{ProviderLocal}})
+	for name := range rl.Models() {
+		t.Errorf("the model %q; want none", name)
+	}
+	if len(rl.AllStats())+len(rl.State())+len(rl.Quotas()) != 0 {
+		t.Error("there is something")
+	}
+	if rl.AllStats() == nil || rl.State() == nil || rl.Quotas() == nil {
+		t.Error("a map is nil")
+	}
+}
+
+// TestState is each request of the last minute, and the day's sums.
+func TestState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{
+			memModel: {MaxRPM: 100}, "all": {MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 1000}, "idle": {MaxRPM: 1},
+		}})
+		start := time.Now().UTC()
+		for range 2 {
+			memTake(t, rl, 10).Commit(3, 4)
+		}
+		rl.RecordUsage("unknown", 0, 0)
+		res, _ := rl.TryAcquireTokens("all", Tokens{5, 6})
+		time.Sleep(40 * time.Second)
+		memTake(t, rl, 10)
+		memTake(t, rl, 10).Cancel()
+		rl.RecordUsage("all", 0, 7)
+		want := map[string]UsageStats{
+			memModel: {
+				Requests: []time.Time{start, start, start.Add(40 * time.Second)},
+				Tokens:   []TokenEntry{{start, 14}, {start.Add(40 * time.Second), 10}},
+				DayStart: start, DayCount: 3,
+			},
+			"unknown": {Requests: []time.Time{start}, DayStart: start, DayCount: 1},
+			"all": {
+				Requests: []time.Time{start, start.Add(40 * time.Second)},
+				Tokens:   []TokenEntry{{start, 11}, {start.Add(40 * time.Second), 7}},
+				DayStart: start, DayCount: 2,
+				InputTokens:  []TokenEntry{{start, 5}},
+				OutputTokens: []TokenEntry{{start, 6}, {start.Add(40 * time.Second), 7}},
+				DayTokens:    &TokenEntry{start, 18},
+			},
+		}
+		got := rl.State()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("state %+v; want %+v", got, want)
+		}
+		got[memModel].Requests[0] = time.Time{}
+		got[memModel].Tokens[0].Count = 99
+		got["all"].DayTokens.Count = 99
+		delete(got, "unknown")
+		if got := rl.State(); !reflect.DeepEqual(got, want) {
+			t.Errorf("State is not a copy: %+v", got)
+		}
+		time.Sleep(20 * time.Second)
+		res.Commit(1, 1)
+		state := rl.State()
+		if s := state[memModel]; len(s.Requests) != 1 || len(s.Tokens) != 1 || s.DayCount != 3 {
+			t.Errorf("a minute later: %+v", s)
+		}
+		if s := state["all"]; s.DayTokens.Count != 9 || len(s.InputTokens) != 0 {
+			t.Errorf("a minute later: %+v", s)
+		}
+		time.Sleep(24*time.Hour - time.Minute)
+		if got := rl.State(); len(got) != 0 {
+			t.Errorf("a day later: %+v", got)
+		}
+	})
+}
+
+func TestReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quota := ModelQuota{MaxRPM: 1, MaxTPM: 10, MaxRPD: 1, MaxTPD: 10, MaxConcurrent: 1}
+		rl := memLimiter(t, quota)
+		rl.RecordUsage("unknown", 1, 1)
+		rl.RecordUsage("kept", 1, 1)
+		memTake(t, rl, 10)
+		time.Sleep(time.Second)
+		rl.Reset(memModel)
+		rl.Reset("unknown")
+		rl.Reset("never seen")
+		if s := rl.Stats(memModel); s != (ModelStats{MaxRPM: 1, MaxTPM: 10, MaxRPD: 1, MaxTPD: 10, MaxConcurrent: 1}) {
+			t.Errorf("%+v; want nothing used", s)
+		}
+		if got := slices.Collect(rl.Models()); !slices.Equal(got, []string{"kept", memModel}) {
+			t.Errorf("the models are %v", got)
+		}
+		if got := rl.Quotas()[memModel]; got != quota {
+			t.Errorf("the quota is %+v; want %+v", got, quota)
+		}
+		memTake(t, rl, 10)
+		if s := rl.Stats(memModel); s.DayStart != time.Now().UTC() {
+			t.Errorf("the day began at %v", s.DayStart)
+		}
+	})
+}
+
+// TestRecordUsage charges whatever the quota says, and takes no slot.
+func TestRecordUsage(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		prompt, output int
+		times          int
+		want           ModelStats
+	}{
+		{"some", 3, 4, 1, ModelStats{RPM: 1, TPM: 7, RPD: 1, InputTPM: 3, OutputTPM: 4, TPD: 7}},
+		{"none", 0, 0, 2, ModelStats{RPM: 2, RPD: 2}},
+		{"beyond every quota", 300, 400, 3, ModelStats{RPM: 3, TPM: 2100, RPD: 3, InputTPM: 900, OutputTPM: 1200, TPD: 2100}},
+		{"negative is zero", -5, 4, 1, ModelStats{RPM: 1, TPM: 4, RPD: 1, OutputTPM: 4, TPD: 4}},
+		{"both negative", math.MinInt, math.MinInt, 1, ModelStats{RPM: 1, RPD: 1}},
+		{"huge", math.MaxInt, 0, 1, ModelStats{RPM: 1, TPM: maxTokens, RPD: 1, InputTPM: maxTokens, TPD: maxTokens}},
+		{"huge, often", math.MaxInt, math.MaxInt, 1000, ModelStats{RPM: 1000, TPM: 1 << 62, RPD: 1000, InputTPM: 1 << 62, OutputTPM: 1 << 62, TPD: 1 << 62}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rl := memLimiter(t, ModelQuota{MaxRPM: 2, MaxTPM: 10, MaxRPD: 2, MaxInputTPM: 10, MaxOutputTPM: 10, MaxTPD: 10, MaxConcurrent: 1})
+				if err := rl.SetQuota("slot", ModelQuota{MaxConcurrent: 1}); err != nil {
+					t.Fatal(err)
+				}
+				for range tt.times {
+					rl.RecordUsage(memModel, tt.prompt, tt.output)
+					rl.RecordUsage("unknown", tt.prompt, tt.output)
+					rl.RecordUsage("slot", tt.prompt, tt.output)
+				}
+				want := tt.want
+				want.DayStart = time.Now().UTC()
+				unknown := want
+				unknown.InputTPM, unknown.OutputTPM, unknown.TPD = 0, 0, 0
+				want.MaxRPM, want.MaxTPM, want.MaxRPD, want.MaxInputTPM, want.MaxOutputTPM, want.MaxTPD, want.MaxConcurrent = 2, 10, 2, 10, 10, 10, 1
+				if got := rl.Stats(memModel); got != want {
+					t.Errorf("stats %+v; want %+v", got, want)
+				}
+				if got := rl.Stats("unknown"); got != unknown {
+					t.Errorf("of an unknown model: %+v; want %+v", got, unknown)
+				}
+				if d := rl.Decide("slot", 5); !d.Allowed { // its tokens are not limited, however many there are
+					t.Errorf("of a model that limits slots alone: %+v", d)
+				}
+				time.Sleep(time.Minute)
+				want.RPM, want.TPM, want.InputTPM, want.OutputTPM = 0, 0, 0, 0
+				if got := rl.Stats(memModel); got != want {
+					t.Errorf("a minute later: %+v; want %+v", got, want)
+				}
+				time.Sleep(24 * time.Hour)
+				memTake(t, rl, 10)
+			})
+		})
+	}
+}
+
+// TestHugeDebtsLeave: sums that were too large to count are right again when
+// they have left.
+func TestHugeDebtsLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxTPM: 100})
+		memTake(t, rl, 10)
+		time.Sleep(time.Second)
+		for range 600 {
+			rl.RecordUsage(memModel, math.MaxInt, math.MaxInt)
+		}
+		time.Sleep(time.Second)
+		last := rl.Stats(memModel)
+		rl.RecordUsage(memModel, 20, 0)
+		memPassesIn(t, rl, 1, DecisionTPMLimit, 59*time.Second)
+		if s := rl.Stats(memModel); last.TPM != 1<<62 || s.TPM < 0 || s.TPM > 20 {
+			t.Errorf("%d were used, and %d are left; want 20 at most", last.TPM, s.TPM)
+		}
+		time.Sleep(time.Second)
+		if s := rl.Stats(memModel); s.TPM != 0 {
+			t.Errorf("%+v; want nothing left", s)
+		}
+	})
+}
+
+// TestTooMuchToCount: what is given back of sums that are too large to count
+// leaves no less than nothing behind.
+func TestTooMuchToCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxRPM: 10_000, MaxTPD: maxQuota})
+		var taken []*Reservation
+		for range 600 {
+			taken = append(taken, memTake(t, rl, 10))
+		}
+		for _, res := range taken {
+			res.Commit(math.MaxInt, math.MaxInt)
+		}
+		if s := rl.Stats(memModel); s.TPM != 1<<62 || s.TPD != 1<<62 {
+			t.Errorf("%+v; want as much as can be counted", s)
+		}
+		if err := rl.SetQuota(memModel, ModelQuota{MaxRPM: 10_000}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		early := memTake(t, rl, 100)
+		early.Cancel()
+		late := memTake(t, rl, 100)
+		quota := ModelQuota{MaxTPM: 100, MaxTPD: 100, MaxInputTPM: 100, MaxOutputTPM: 100}
+		if err := rl.SetQuota(memModel, quota); err != nil {
+			t.Fatal(err)
+		}
+		if s := rl.Stats(memModel); s.TPM != 1<<62 || s.InputTPM != 1<<62 || s.OutputTPM != 1<<62 || s.TPD != 1<<62 {
+			t.Errorf("%+v; want as much as can be counted", s)
+		}
+		time.Sleep(59 * time.Second)
+		late.Cancel()
+		if s := rl.Stats(memModel); s.TPM != 0 || s.InputTPM != 0 || s.OutputTPM != 0 || s.RPM != 0 || s.TPD <= 0 {
+			t.Errorf("a minute later: %+v; want nothing used in it", s)
+		}
+		time.Sleep(24 * time.Hour)
+		memTake(t, rl, 100)
+		memDenied(t, rl, 1)
+	})
+}
+
+// TestRecordUsageAlone: whoever only records, and never asks, is counted right.
+func TestRecordUsageAlone(t *testing.T) {
+	rl := memLimiter(t, ModelQuota{MaxRPM: 1})
+	clock := memClock(rl)
+	for range 20_000 {
+		clock.pass(100 * time.Millisecond)
+		rl.RecordUsage(memModel, 2, 3)
+		rl.RecordUsage("unknown", 2, 3)
+	}
+	for _, model := range []string{memModel, "unknown"} {
+		if s := rl.Stats(model); s.RPM != 600 || s.TPM != 3000 || s.RPD != 20_000 {
+			t.Errorf("%s: %+v; want 600 calls of 5 tokens, and 20,000 today", model, s)
+		}
+	}
+}
+
+// TestUsageIsNotLost: what is recorded of a model that nobody knew is there,
+// whoever looks at the models meanwhile.
+func TestUsageIsNotLost(t *testing.T) {
+	rl := memConfigured(t, Config{Providers: []Provider{ProviderLocal}})
+	var stop atomic.Bool
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			for !stop.Load() {
+				rl.prune()
+				for range rl.Models() {
+					break
+				}
+			}
+		})
+	}
+	lost := 0
+	for i := range 3000 {
+		name := fmt.Sprint(i)
+		rl.RecordUsage(name, 1, 1)
+		if rl.Stats(name).RPM != 1 {
+			lost++
+		}
+		rl.Reset(name)
+	}
+	stop.Store(true)
+	group.Wait()
+	if lost > 0 {
+		t.Errorf("of 3000 records %d are lost", lost)
+	}
+}
+
+// TestModelsAreAlwaysThere: a model that was used and gets a quota is in no list
+// missing.
+func TestModelsAreAlwaysThere(t *testing.T) {
+	quotas := map[string]ModelQuota{}
+	for i := range 2000 {
+		quotas[fmt.Sprint("quota ", i)] = ModelQuota{}
+	}
+	rl := memConfigured(t, Config{Quotas: quotas})
+	missing := 0
+	for i := range 100 {
+		name := fmt.Sprint("model ", i)
+		rl.RecordUsage(name, 1, 1)
+		var group sync.WaitGroup
+		group.Go(func() {
+			if err := rl.SetQuota(name, ModelQuota{}); err != nil {
+				t.Error(err)
+			}
+		})
+		if !slices.Contains(slices.Collect(rl.Models()), name) {
+			missing++
+		}
+		group.Wait()
+	}
+	if missing > 0 {
+		t.Errorf("%d of 100 models were missing", missing)
+	}
+}
+
+func TestBackgroundPrune(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxRPM: 1000})
+		stop := rl.BackgroundPrune(30 * time.Second)
+		other := rl.BackgroundPrune(time.Hour)
+		defer other()
+		memTake(t, rl, 10)
+		for i := range 100 {
+			rl.RecordUsage(fmt.Sprint(i), 1, 1)
+		}
+		others := func() int {
+			rl.mu.Lock()
+			defer rl.mu.Unlock()
+			return len(rl.others)
+		}
+		time.Sleep(24*time.Hour - time.Second)
+		synctest.Wait()
+		if others() != 100 || rl.Stats("7").RPD != 1 || rl.Stats(memModel).RPD != 1 {
+			t.Errorf("%d models; want 100, whose day is not over", others())
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if others() != 0 {
+			t.Errorf("%d models are left a day later", others())
+		}
+		m := (*rl.quotas.Load())[memModel]
+		m.mu.Lock()
+		if !reflect.DeepEqual(m.usage, usage{}) {
+			t.Errorf("usage %+v is left a day later", m.usage)
+		}
+		m.mu.Unlock()
+		stop()
+		stop()
+		rl.RecordUsage("late", 1, 1)
+		other()
+		time.Sleep(48 * time.Hour)
+		synctest.Wait()
+		if others() != 1 {
+			t.Error("it prunes after it was stopped")
+		}
+	})
+}
+
+func TestBackgroundPruneOfNoInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
+		for _, interval := range []time.Duration{0, -1, math.MinInt64} {
+			stop := rl.BackgroundPrune(interval) // the bubble ends, so no goroutine waits in it
+			defer stop()
+			stop()
+		}
+	})
+}
+
+// TestBackgroundPruneStops: when stop returns, for whoever calls it, nothing is
+// being pruned any more.
+func TestBackgroundPruneStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
+		var pruning atomic.Bool
+		clock := rl.clock
+		rl.clock = func() int64 {
+			pruning.Store(true)
+			time.Sleep(time.Second)
+			pruning.Store(false)
+			return clock()
+		}
+		stop := rl.BackgroundPrune(time.Minute)
+		time.Sleep(time.Minute + time.Millisecond)
+		if !pruning.Load() {
+			t.Fatal("it does not prune")
+		}
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() {
+				if stop(); pruning.Load() {
+					t.Error("it has stopped, and prunes")
+				}
+			})
+		}
+		group.Wait()
+	})
+}
+
+// heapInUse is the heap after everything was collected that can be.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// TestMemoryOfUnknownModels: who only asks leaves nothing, and who uses leaves
+// something for a day.
+func TestMemoryOfUnknownModels(t *testing.T) {
+	const names = 100_000
+	rl := memLimiter(t, ModelQuota{MaxRPM: 1})
+	clock := memClock(rl)
+	name := func(i int) string { return fmt.Sprint("model ", i) }
+	for i := range names {
+		switch i % 4 {
+		case 0:
+			rl.CanSend(name(i), 10)
+		case 1:
+			rl.Stats(name(i))
+		case 2:
+			rl.Reset(name(i))
+		default:
+			res, _ := rl.TryAcquire(name(i), 10)
+			res.Cancel()
+		}
+	}
+	if len(rl.others) > 0 {
+		t.Errorf("%d models are known that were only asked for", len(rl.others))
+	}
+	before := heapInUse()
+	for i := range names {
+		rl.RecordUsage(name(i), 10, 10)
+	}
+	if used := heapInUse() - before; used > names*1500 {
+		t.Errorf("a model that was used costs %d bytes", used/names)
+	}
+	if len(rl.others) != names {
+		t.Errorf("%d models are known; want %d", len(rl.others), names)
+	}
+	clock.pass(24 * time.Hour)
+	for i := range names / 2 { // more than were left until it has to make room
+		rl.RecordUsage(name(names+i), 10, 10)
+	}
+	if len(rl.others) != names/2 {
+		t.Errorf("%d models are known; want those of today, %d", len(rl.others), names/2)
+	}
+	clock.pass(24 * time.Hour)
+	if n := len(slices.Collect(rl.Models())); n != 1 || len(rl.others) > 0 {
+		t.Errorf("%d models, of which %d were used; want one, and none", n, len(rl.others))
+	}
+	if used := heapInUse() - before; used > names*150 {
+		t.Errorf("%d bytes a model are left", used/names)
+	}
+	runtime.KeepAlive(rl)
+}
+
+// TestMemoryOfOneModel does not grow with what is in its window, nor does what
+// passes.
+func TestMemoryOfOneModel(t *testing.T) {
+	const calls = 100_000
+	rl := memLimiter(t, ModelQuota{MaxRPM: calls})
+	clock := memClock(rl)
+	before := heapInUse()
+	start := clock.now
+	for range calls {
+		memTake(t, rl, 1)
+		clock.pass(500 * time.Microsecond)
+	}
+	if used := heapInUse() - before; used > 400_000 {
+		t.Errorf("%d bytes for one model", used)
+	}
+	if s := rl.Stats(memModel); s.RPM != calls || s.TPM != calls {
+		t.Errorf("%+v; want %d requests", s, calls)
+	}
+	d := memDenied(t, rl, 1)
+	exact := time.Duration(start-clock.now) + time.Minute
+	if late := d.RetryAfter - exact; late < 0 || late > time.Minute/1024 {
+		t.Errorf("it passes in %v; want %v, or a thousandth of a minute more", d.RetryAfter, exact)
+	}
+	for range 200 { // it never passes early, and late by little
+		clock.pass(rl.Decide(memModel, 1).RetryAfter)
+		left := int((clock.now - start - int64(time.Minute)) / int64(500*time.Microsecond))
+		passed := 0
+		for ; rl.CanSend(memModel, 1); passed++ {
+			memTake(t, rl, 1)
+		}
+		s := rl.Stats(memModel)
+		if s.RPM > calls || passed > 0 && left < 0 {
+			t.Fatalf("%d have passed, and %d left: %+v", passed, left, s)
+		}
+	}
+	runtime.KeepAlive(rl)
+}
+
+// TestFullLogIsExactEnough compares a log that merges with one that does not.
+func TestFullLogIsExactEnough(t *testing.T) {
+	const tpm = 60_000
+	rl := memLimiter(t, ModelQuota{MaxTPM: tpm})
+	clock := memClock(rl)
+	type passed struct {
+		at int64
+		n  int
+	}
+	var calls []passed
+	first, sum := 0, 0
+	for i := range 40_000 {
+		clock.pass(time.Duration(i%7) * 700 * time.Microsecond)
+		for first < len(calls) && calls[first].at <= clock.now-int64(time.Minute) {
+			sum -= calls[first].n
+			first++
+		}
+		n := i % 9
+		res, d := rl.TryAcquire(memModel, n)
+		if d.Allowed {
+			if i%3 == 0 {
+				res.Commit(n/2, 0)
+				n /= 2
+			}
+			calls = append(calls, passed{clock.now, n})
+			sum += n
+		}
+		if d.Stats.TPM < sum && !(d.Allowed && i%3 == 0) || sum > tpm {
+			t.Fatalf("call %d: it knows of %d tokens, and %d were used", i, d.Stats.TPM, sum)
+		}
+		if !d.Allowed { // an exact log would have denied what is a cell younger
+			late := sum
+			for k := first - 1; k >= 0 && calls[k].at > clock.now-int64(time.Minute+time.Minute/1024); k-- {
+				late += calls[k].n
+			}
+			if late+n <= tpm {
+				t.Fatalf("call %d of %d tokens is denied with %d of %d used", i, n, late, tpm)
+			}
+		}
+	}
+	if first == 0 || len(calls) < 10_000 {
+		t.Errorf("%d calls passed, and %d have left: too few to tell", len(calls), first)
+	}
+}
+
+// TestClockThatGoesBack between two decisions, as readings of several cores may,
+// grants nothing.
+func TestClockThatGoesBack(t *testing.T) {
+	rl := memLimiter(t, ModelQuota{MaxRPM: 2, MaxRPD: 3})
+	clock := memClock(rl)
+	memTake(t, rl, 1)
+	clock.pass(time.Second)
+	memTake(t, rl, 1)
+	clock.pass(-10 * time.Second)
+	if d := memDenied(t, rl, 1); d.RetryAfter != 59*time.Second || d.Code != DecisionRPMLimit {
+		t.Errorf("%+v; want 59s after the latest time that it has heard of", d)
+	}
+	clock.pass(69 * time.Second)
+	memTake(t, rl, 1)
+	if d := memDenied(t, rl, 1); d.Code != DecisionRPDLimit {
+		t.Errorf("%+v; want the day's limit", d)
+	}
+}
+
+// TestEverythingAtOnce is for the race detector: all of it, by real goroutines.
+func TestEverythingAtOnce(t *testing.T) {
+	rl := memLimiter(t, ModelQuota{MaxRPM: 1 << 40, MaxTPM: 1 << 40, MaxConcurrent: 50})
+	stop := rl.BackgroundPrune(time.Microsecond)
+	defer stop()
+	const workers, rounds = 8, 150
+	var group sync.WaitGroup
+	for worker := range workers {
+		group.Go(func() {
+			for i := range rounds {
+				model := []string{memModel, "free", "unknown", fmt.Sprint("model ", i)}[(worker+i)%4]
+				switch (worker*7 + i) % 12 {
+				case 0:
+					rl.SetQuota(memModel, ModelQuota{MaxRPM: 1 << 40, MaxTPM: 1<<40 - i, MaxTPD: i, MaxConcurrent: 50})
+				case 1:
+					rl.AddProvider(ProviderOpenAI)
+				case 2:
+					rl.Reset(model)
+				case 3:
+					for range rl.Iter() {
+					}
+				case 4:
+					rl.State()
+					rl.Quotas()
+				case 5:
+					rl.RecordUsage(model, i, i)
+				case 6:
+					rl.SetQuota("free", ModelQuota{DayResetsAt: []string{"", "00:00 UTC"}[i%2]})
+				default:
+					res, d := rl.TryAcquire(model, i)
+					if d.Allowed != (res != nil) {
+						t.Errorf("%v, %+v", res, d)
+					}
+					if i%2 == 0 {
+						res.Cancel()
+					} else {
+						res.Commit(i, i)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	rl.Reset(memModel)
+	if s := rl.Stats(memModel); s.RPM+s.TPM+s.RPD+s.Concurrent != 0 {
+		t.Errorf("%+v", s)
+	}
+}

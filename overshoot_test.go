@@ -1,0 +1,213 @@
+package ratelimit
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// admitted is a call that was let through, with what is known of it.
+type admitted struct {
+	at       int64
+	estimate int
+	amount   int // the estimate, and what it used once that is known
+}
+
+// admissions is the log of all calls, in the order in which they are known.
+type admissions struct {
+	t      *testing.T
+	rpm    int
+	tpm    int
+	strict bool // no call uses more than its estimate
+
+	mu    sync.Mutex
+	calls []*admitted
+}
+
+// admit enters a call. What it found in its minute must have left room for it,
+// as far as the limiter can have known: a debt may have come in between.
+func (log *admissions) admit(at int64, estimate int) *admitted {
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	requests, tokens := 1, estimate
+	for _, call := range slices.Backward(log.calls) {
+		if call.at <= at-int64(time.Minute) {
+			break
+		}
+		requests++
+		tokens += min(call.amount, call.estimate)
+	}
+	if requests > log.rpm || tokens > log.tpm {
+		log.t.Errorf("a call was admitted as number %d of %d, with %d of %d tokens", requests, log.rpm, tokens, log.tpm)
+	}
+	call := &admitted{at, estimate, estimate}
+	log.calls = append(log.calls, call)
+	return call
+}
+
+// settle tells the log what a call has used, and then the limiter: so what was
+// free for others is free in the log too.
+func (log *admissions) settle(call *admitted, res *Reservation, prompt, output int) {
+	log.mu.Lock()
+	call.amount = prompt + output
+	log.mu.Unlock()
+	res.Commit(prompt, output)
+}
+
+// windows checks each minute that ends with a call, by what was used in the end.
+func (log *admissions) windows() (requests, tokens int) {
+	log.t.Helper()
+	slices.SortStableFunc(log.calls, func(a, b *admitted) int { return cmp.Compare(a.at, b.at) })
+	first, sum := 0, 0
+	for i, call := range log.calls {
+		sum += call.amount
+		tokens += call.amount
+		for log.calls[first].at <= call.at-int64(time.Minute) {
+			sum -= log.calls[first].amount
+			first++
+		}
+		if i-first+1 > log.rpm {
+			log.t.Fatalf("%d requests in a minute; want %d at most", i-first+1, log.rpm)
+		}
+		if log.strict && sum > log.tpm {
+			log.t.Fatalf("%d tokens in a minute; want %d at most", sum, log.tpm)
+		}
+	}
+	return len(log.calls), tokens
+}
+
+// TestOvershoot has 400 callers at once who all want more than there is, over
+// ten minutes. No minute holds more than its quota, and little of it is wasted.
+func TestOvershoot(t *testing.T) {
+	const callers, minutes = 400, 10
+	none := func() time.Duration { return 0 }
+	slow := func() time.Duration { return time.Duration(rand.IntN(int(20 * time.Second))) }
+	for _, tt := range []struct {
+		name     string
+		rpm, tpm int
+		estimate int // at most
+		takes    func() time.Duration
+		beyond   bool    // usage is up to twice the estimate, else up to the estimate
+		least    float64 // of what there is that must be used, and most
+		most     float64
+	}{
+		{"tokens are short, usage is known at once", 100_000, 30_000, 1000, none, false, 0.9, 1},
+		{"requests are short, usage is known at once", 500, 1 << 40, 1000, none, false, 0.9, 1},
+		{"both are short, usage is known at once", 100, 30_000, 900, none, false, 0, 1},
+		{"calls take a while", 300, 60_000, 1000, slow, false, 0, 1},
+		{"more is used, and known at once", 500, 30_000, 1000, none, true, 0.9, 1.1},
+		{"more is used, calls take a while", 500, 60_000, 1000, slow, true, 0, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rl := memLimiter(t, ModelQuota{MaxRPM: tt.rpm, MaxTPM: tt.tpm})
+				log := &admissions{t: t, rpm: tt.rpm, tpm: tt.tpm, strict: !tt.beyond}
+				ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute-1)
+				defer cancel()
+				var group sync.WaitGroup
+				for range callers {
+					group.Go(func() {
+						for {
+							estimate := 1 + rand.IntN(tt.estimate)
+							res, err := rl.Acquire(ctx, memModel, estimate)
+							if err != nil {
+								return
+							}
+							call := log.admit(res.at, estimate)
+							if wait := tt.takes(); wait > 0 {
+								time.Sleep(wait)
+							}
+							used := rand.IntN(estimate + 1)
+							if tt.beyond {
+								used += estimate
+							}
+							prompt := rand.IntN(used + 1)
+							log.settle(call, res, prompt, used-prompt)
+						}
+					})
+				}
+				group.Wait()
+				requests, tokens := log.windows()
+				share := max(float64(requests)/float64(tt.rpm), float64(tokens)/float64(tt.tpm)) / minutes
+				if share < tt.least || share > tt.most {
+					t.Errorf("%d requests of %d tokens are %.1f%% of what there is; want %.0f to %.0f%%", requests, tokens, 100*share, 100*tt.least, 100*tt.most)
+				}
+				if requests < 10*minutes {
+					t.Errorf("%d calls were admitted; want a good many", requests)
+				}
+				memNobodyWaits(t, rl)
+			})
+		})
+	}
+}
+
+// TestOvershootWithoutWaiting has them try, and come back when they are told.
+func TestOvershootWithoutWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rpm, tpm = 200, 50_000
+		rl := memLimiter(t, ModelQuota{MaxRPM: rpm, MaxTPM: tpm})
+		log := &admissions{t: t, rpm: rpm, tpm: tpm, strict: true}
+		end := time.Now().Add(3 * time.Minute)
+		var group sync.WaitGroup
+		for range 400 {
+			group.Go(func() {
+				for time.Now().Before(end) {
+					estimate := 1 + rand.IntN(1000)
+					res, d := rl.TryAcquire(memModel, estimate)
+					if !d.Allowed {
+						time.Sleep(d.RetryAfter)
+						continue
+					}
+					call := log.admit(res.at, estimate)
+					time.Sleep(time.Duration(rand.IntN(int(time.Second))))
+					log.settle(call, res, rand.IntN(estimate+1), 0)
+				}
+			})
+		}
+		group.Wait()
+		log.windows()
+	})
+}
+
+// TestOvershootOfADay has both the minute and the day at their ends.
+func TestOvershootOfADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rpd, tpd = 120, 9_000
+		rl := memLimiter(t, ModelQuota{MaxRPM: 20, MaxRPD: rpd, MaxTPD: tpd})
+		ctx, cancel := context.WithTimeout(t.Context(), 72*time.Hour-1)
+		defer cancel()
+		var mu sync.Mutex
+		requests, tokens := map[time.Duration]int{}, map[time.Duration]int{}
+		start := time.Now()
+		var group sync.WaitGroup
+		for range 50 {
+			group.Go(func() {
+				for {
+					estimate := 1 + rand.IntN(200)
+					res, err := rl.Acquire(ctx, memModel, estimate)
+					if err != nil {
+						return
+					}
+					used := rand.IntN(estimate + 1)
+					day := time.Since(start) / (24 * time.Hour) // each begins as the one before ends
+					mu.Lock()
+					requests[day]++
+					tokens[day] += used
+					mu.Unlock()
+					res.Commit(used, 0)
+				}
+			})
+		}
+		group.Wait()
+		for day := range time.Duration(3) {
+			if requests[day] > rpd || tokens[day] > tpd || requests[day] < rpd*9/10 && tokens[day] < tpd*9/10 {
+				t.Errorf("day %d: %d requests and %d tokens; want nearly %d or %d", day, requests[day], tokens[day], rpd, tpd)
+			}
+		}
+	})
+}

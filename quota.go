@@ -1,0 +1,95 @@
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// ModelQuota is what one model may use. Zero in any field is unlimited, and a
+// model whose fields are all zero is not limited at all.
+type ModelQuota struct {
+	MaxRPM int `yaml:"max_rpm"` // requests a minute
+	MaxTPM int `yaml:"max_tpm"` // tokens a minute, prompt and output together
+	MaxRPD int `yaml:"max_rpd"` // requests a day
+
+	MaxInputTPM   int `yaml:"max_input_tpm,omitempty"`  // prompt tokens a minute
+	MaxOutputTPM  int `yaml:"max_output_tpm,omitempty"` // output tokens a minute
+	MaxTPD        int `yaml:"max_tpd,omitempty"`        // tokens a day, prompt and output together
+	MaxConcurrent int `yaml:"max_concurrent,omitempty"` // requests at a time: reserved, and neither committed nor cancelled
+
+	// DayResetsAt is when a day begins: a time of day and a time zone, such
+	// as "00:00 America/Los_Angeles". Empty, a day is the 24 hours from its
+	// first request on. The zone must be known on this machine; a program
+	// for machines without a zone database imports time/tzdata.
+	DayResetsAt string `yaml:"day_resets_at,omitempty"`
+}
+
+// UsageStats is what a model has used: of the last minute each request and what
+// it cost, of the day their number. Requests lists 131,072 at most, the latest.
+type UsageStats struct {
+	Requests []time.Time  `yaml:"requests"`
+	Tokens   []TokenEntry `yaml:"tokens"`
+	DayStart time.Time    `yaml:"day_start"`
+	DayCount int          `yaml:"day_count"`
+
+	// Of models that have such a quota:
+	InputTokens  []TokenEntry `yaml:"input_tokens,omitempty"`
+	OutputTokens []TokenEntry `yaml:"output_tokens,omitempty"`
+	DayTokens    *TokenEntry  `yaml:"day_tokens,omitempty"` // since when, and how many
+}
+
+// TokenEntry is how many tokens were used at a time.
+type TokenEntry struct {
+	Time  time.Time `yaml:"time"`
+	Count int       `yaml:"count"`
+}
+
+// Validate returns what is wrong with the quota and what is allowed, or nil.
+func (q ModelQuota) Validate() error {
+	for _, field := range []struct {
+		name string
+		max  int
+	}{
+		{"max_rpm", q.MaxRPM}, {"max_tpm", q.MaxTPM}, {"max_rpd", q.MaxRPD},
+		{"max_input_tpm", q.MaxInputTPM}, {"max_output_tpm", q.MaxOutputTPM},
+		{"max_tpd", q.MaxTPD}, {"max_concurrent", q.MaxConcurrent},
+	} {
+		if field.max < 0 || int64(field.max) > maxQuota {
+			return fmt.Errorf("ratelimit: %s of %d: it must be from 1 to %d, or 0 for unlimited", field.name, field.max, int64(maxQuota))
+		}
+	}
+	if _, err := q.day(1); err != nil {
+		return fmt.Errorf("ratelimit: day_resets_at of %.80q: it must be a time of day and a time zone, such as 00:00 America/Los_Angeles: %w", q.DayResetsAt, err)
+	}
+	return nil
+}
+
+// maxQuota is the largest quota: more than any provider grants in a day, and
+// small enough for sums of what was used to be exact.
+const maxQuota = 1 << 53
+
+// day returns a limit of n a day.
+func (q ModelQuota) day(n int64) (limit.Limit, error) {
+	if q.DayResetsAt == "" {
+		return limit.PerDay(n).Anchored(), nil
+	}
+	fields := strings.Fields(q.DayResetsAt)
+	if len(fields) != 2 || len(q.DayResetsAt) > 100 || fields[1] == "Local" { // which is another zone on another machine
+		return limit.Limit{}, errors.New("it has no such two parts")
+	}
+	at, err := time.Parse("15:04", fields[0])
+	if err != nil {
+		return limit.Limit{}, err
+	}
+	zone, err := time.LoadLocation(fields[1])
+	if err != nil {
+		return limit.Limit{}, err
+	}
+	midnight := at.Truncate(24 * time.Hour)
+	l := limit.PerDay(n).ResetAt(at.Sub(midnight), zone)
+	return l, l.Validate()
+}

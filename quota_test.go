@@ -1,0 +1,541 @@
+package ratelimit
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestDefaultQuotas(t *testing.T) {
+	tests := []struct {
+		provider      Provider
+		model         string
+		rpm, tpm, rpd int
+	}{
+		{"gemini", "gemini-3-pro-preview", 150, 1_000_000, 1000},
+		{"gemini", "gemini-3-flash-preview", 150, 1_000_000, 1000},
+		{"gemini", "gemini-2.5-pro", 150, 1_000_000, 1000},
+		{"gemini", "gemini-2.0-flash", 150, 1_000_000, 0},
+		{"gemini", "gemini-2.0-flash-lite", 0, 0, 0},
+		{"openai", "gpt-4o", 500, 30_000, 0},
+		{"openai", "gpt-4o-mini", 500, 200_000, 0},
+		{"openai", "gpt-4-turbo", 500, 30_000, 0},
+		{"openai", "o1", 500, 30_000, 0},
+		{"openai", "o1-mini", 500, 200_000, 0},
+		{"openai", "o3-mini", 500, 200_000, 0},
+		{"anthropic", "claude-opus-4", 50, 40_000, 0},
+		{"anthropic", "claude-sonnet-4", 50, 40_000, 0},
+		{"anthropic", "claude-haiku-3.5", 50, 50_000, 0},
+	}
+	want := map[Provider]ProviderProfile{}
+	for _, provider := range []Provider{ProviderGemini, ProviderOpenAI, ProviderAnthropic, ProviderLocal} {
+		want[provider] = ProviderProfile{provider, map[string]ModelQuota{}}
+	}
+	for _, tt := range tests {
+		want[tt.provider].Models[tt.model] = ModelQuota{MaxRPM: tt.rpm, MaxTPM: tt.tpm, MaxRPD: tt.rpd}
+	}
+	if got := DefaultProfiles(); !reflect.DeepEqual(got, want) {
+		t.Errorf("DefaultProfiles() = %v; want %v", got, want)
+	}
+	clear(DefaultProfiles()[ProviderGemini].Models)
+	if got := DefaultProfiles(); !reflect.DeepEqual(got, want) {
+		t.Error("DefaultProfiles is not a copy")
+	}
+	for provider, profile := range want {
+		rl := memConfigured(t, Config{Providers: []Provider{provider}})
+		if got := rl.Quotas(); !maps.Equal(got, profile.Models) {
+			t.Errorf("the quotas of %s are %v; want %v", provider, got, profile.Models)
+		}
+	}
+}
+
+func TestProviderNames(t *testing.T) {
+	got := []Provider{ProviderGemini, ProviderOpenAI, ProviderAnthropic, ProviderLocal}
+	if want := []Provider{"gemini", "openai", "anthropic", "local"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("providers %q; want %q", got, want)
+	}
+}
+
+func TestQuotaResolution(t *testing.T) {
+	profiles := DefaultProfiles()
+	own := map[string]ModelQuota{"own": {MaxRPM: 3}}
+	over := map[string]ModelQuota{"gpt-4o": {MaxTPD: 5}}
+	union := func(all ...map[string]ModelQuota) map[string]ModelQuota {
+		sum := map[string]ModelQuota{}
+		for _, quotas := range all {
+			maps.Copy(sum, quotas)
+		}
+		return sum
+	}
+	gemini, openai, anthropic := profiles[ProviderGemini].Models, profiles[ProviderOpenAI].Models, profiles[ProviderAnthropic].Models
+	tests := []struct {
+		name string
+		cfg  Config
+		want map[string]ModelQuota
+	}{
+		{"nothing is Gemini", Config{}, gemini},
+		{"empty is nothing", Config{Providers: []Provider{}, Quotas: map[string]ModelQuota{}}, gemini},
+		{"the YAML backend by name", Config{Backend: BackendYAML}, gemini},
+		{"quotas alone", Config{Quotas: own}, own},
+		{"a provider alone", Config{Providers: []Provider{ProviderOpenAI}}, openai},
+		{"two providers", Config{Providers: []Provider{ProviderOpenAI, ProviderAnthropic}}, union(openai, anthropic)},
+		{"a provider twice", Config{Providers: []Provider{ProviderOpenAI, ProviderOpenAI}}, openai},
+		{"one without quotas", Config{Providers: []Provider{ProviderLocal}}, union()},
+		{"quotas beside a provider", Config{Providers: []Provider{ProviderOpenAI}, Quotas: own}, union(openai, own)},
+		{"quotas over a provider", Config{Providers: []Provider{ProviderOpenAI}, Quotas: over}, union(openai, over)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := memConfigured(t, tt.cfg).Quotas(); !maps.Equal(got, tt.want) {
+				t.Errorf("quotas %v; want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestNewIsGeminiInTheHomeDirectory(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	rl, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(rl.Quotas(), DefaultProfiles()[ProviderGemini].Models) {
+		t.Errorf("New has quotas %v; want Gemini's", rl.Quotas())
+	}
+	if files, err := os.ReadDir(home); err != nil || len(files) > 0 {
+		t.Errorf("New has made %v, %v; want nothing", files, err)
+	}
+	if err := rl.Persist(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(home, ".core", "ratelimits.yaml")); err != nil {
+		t.Error(err)
+	}
+	if err := rl.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNewWithoutHomeDirectory: who never asks for a file needs no home for it.
+// TestNewWithoutHomeDirectory: only a file needs one.
+func TestNewWithoutHomeDirectory(t *testing.T) {
+	t.Setenv("HOME", "")
+	rl, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, d := rl.TryAcquire("gemini-2.5-pro", 1); !d.Allowed {
+		t.Errorf("%+v; want it allowed", d)
+	}
+	memRefused(t, rl.Load(), "home")
+	memRefused(t, rl.Persist(), "home")
+}
+
+func TestConfigIsCopied(t *testing.T) {
+	quotas := map[string]ModelQuota{"a": {MaxRPM: 1}}
+	providers := []Provider{ProviderOpenAI}
+	rl := memConfigured(t, Config{Quotas: quotas, Providers: providers})
+	want := rl.Quotas()
+	quotas["a"], quotas["b"], providers[0] = ModelQuota{}, ModelQuota{}, ProviderGemini
+	if got := rl.Quotas(); !maps.Equal(got, want) {
+		t.Errorf("quotas %v; want %v as before", got, want)
+	}
+	clear(rl.Quotas())
+	if got := rl.Quotas(); !maps.Equal(got, want) {
+		t.Errorf("Quotas is not a copy: %v", got)
+	}
+}
+
+// badQuotas is quotas that nothing must accept, with a word of what is wrong.
+var badQuotas = []struct {
+	name  string
+	quota ModelQuota
+	says  string
+}{
+	{"negative RPM", ModelQuota{MaxRPM: -1}, "max_rpm"},
+	{"negative TPM", ModelQuota{MaxTPM: -1}, "max_tpm"},
+	{"negative RPD", ModelQuota{MaxRPD: -5}, "max_rpd"},
+	{"negative input TPM", ModelQuota{MaxInputTPM: -1}, "max_input_tpm"},
+	{"negative output TPM", ModelQuota{MaxOutputTPM: -1}, "max_output_tpm"},
+	{"negative TPD", ModelQuota{MaxTPD: -1}, "max_tpd"},
+	{"negative concurrency", ModelQuota{MaxConcurrent: -1}, "max_concurrent"},
+	{"least RPM", ModelQuota{MaxRPM: math.MinInt}, "max_rpm"},
+	{"huge RPM", ModelQuota{MaxRPM: maxQuota + 1}, "max_rpm"},
+	{"huge TPM", ModelQuota{MaxTPM: maxQuota + 1}, "max_tpm"},
+	{"huge RPD", ModelQuota{MaxRPD: math.MaxInt}, "max_rpd"},
+	{"huge input TPM", ModelQuota{MaxInputTPM: math.MaxInt}, "max_input_tpm"},
+	{"huge output TPM", ModelQuota{MaxOutputTPM: math.MaxInt}, "max_output_tpm"},
+	{"huge TPD", ModelQuota{MaxTPD: math.MaxInt}, "max_tpd"},
+	{"huge concurrency", ModelQuota{MaxConcurrent: math.MaxInt}, "max_concurrent"},
+	{"one good, one bad", ModelQuota{MaxRPM: 5, MaxTPM: -1}, "max_tpm"},
+	{"a zone alone", ModelQuota{DayResetsAt: "America/Los_Angeles"}, "day_resets_at"},
+	{"a time alone", ModelQuota{DayResetsAt: "00:00"}, "day_resets_at"},
+	{"blanks", ModelQuota{DayResetsAt: "  "}, "day_resets_at"},
+	{"an unknown zone", ModelQuota{DayResetsAt: "00:00 Mars/Olympus"}, "Mars/Olympus"},
+	{"a path for a zone", ModelQuota{DayResetsAt: "00:00 ../../etc/passwd"}, "day_resets_at"},
+	{"a time that is none", ModelQuota{DayResetsAt: "24:00 UTC"}, "24:00"},
+	{"seconds", ModelQuota{DayResetsAt: "00:00:00 UTC"}, "day_resets_at"},
+	{"a second time", ModelQuota{DayResetsAt: "00:00 UTC at 01:00 UTC"}, "day_resets_at"},
+	{"something after the zone", ModelQuota{DayResetsAt: "00:00 UTC daily"}, "day_resets_at"},
+	{"an algorithm after the zone", ModelQuota{DayResetsAt: "00:00 UTC log"}, "day_resets_at"},
+	{"a burst after the zone", ModelQuota{DayResetsAt: "00:00 UTC burst 5"}, "day_resets_at"},
+	{"a burst of one after the zone", ModelQuota{MaxRPD: 10, DayResetsAt: "00:00 UTC burst 1"}, "day_resets_at"},
+	{"something after a line break", ModelQuota{DayResetsAt: "00:00 UTC\nburst 1"}, "day_resets_at"},
+}
+
+// badNames is names that no model may have.
+var badNames = []string{
+	"", "a\nb", "a\x00", "\x7f", "a\tb", "\xff\xfe", "a\u0085b", strings.Repeat("x", 513), strings.Repeat("é", 257),
+}
+
+// oddNames is names that a model may have.
+var oddNames = []string{
+	"m", " ", "a b", "a/b", "models/gemini-2.5-pro", "ü", "模型", "🙂", "a:b#c", `"`, "'", "null", "~", "-", strings.Repeat("x", 512), "a%2Fb", "..",
+}
+
+// memRefused says that an error is one of bad input.
+func memRefused(t *testing.T, err error, says string) {
+	t.Helper()
+	if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || strings.Count(err.Error(), "ratelimit: ") != 1 || !strings.Contains(err.Error(), says) {
+		t.Errorf("the error is %v; want one that says %q", err, says)
+	}
+}
+
+func TestBadQuotas(t *testing.T) {
+	for _, tt := range badQuotas {
+		t.Run(tt.name, func(t *testing.T) {
+			memRefused(t, tt.quota.Validate(), tt.says)
+			rl, err := NewWithConfig(Config{FilePath: "f", Quotas: map[string]ModelQuota{"bad": tt.quota, "good": {MaxRPM: 1}}})
+			if memRefused(t, err, tt.says); rl != nil {
+				t.Error("NewWithConfig returned a limiter beside the error")
+			}
+			rl = memLimiter(t, ModelQuota{MaxRPM: 5, MaxRPD: 7})
+			memTake(t, rl, 3)
+			before, stats := rl.Quotas(), rl.Stats(memModel)
+			memRefused(t, rl.SetQuota(memModel, tt.quota), tt.says)
+			memRefused(t, rl.SetQuota("other", tt.quota), "other")
+			if !maps.Equal(rl.Quotas(), before) || rl.Stats(memModel).RPM != 1 || rl.Stats(memModel).MaxRPD != stats.MaxRPD {
+				t.Errorf("it has changed to %v, %+v", rl.Quotas(), rl.Stats(memModel))
+			}
+		})
+	}
+}
+
+func TestGoodQuotas(t *testing.T) {
+	for _, quota := range []ModelQuota{
+		{},
+		{MaxRPM: 1, MaxTPM: 1, MaxRPD: 1, MaxInputTPM: 1, MaxOutputTPM: 1, MaxTPD: 1, MaxConcurrent: 1},
+		{MaxRPM: maxQuota, MaxTPM: maxQuota, MaxRPD: maxQuota, MaxInputTPM: maxQuota, MaxOutputTPM: maxQuota, MaxTPD: maxQuota, MaxConcurrent: maxQuota},
+		{MaxRPD: 1, DayResetsAt: "00:00 America/Los_Angeles"},
+		{MaxRPD: 1, DayResetsAt: "23:59 UTC"},
+		{MaxTPD: 1, DayResetsAt: "06:30 Asia/Kolkata"},
+		{DayResetsAt: "00:00 Europe/Berlin"},
+	} {
+		if err := quota.Validate(); err != nil {
+			t.Errorf("%+v: %v", quota, err)
+		}
+		rl := memLimiter(t, quota)
+		if got := rl.Quotas()[memModel]; got != quota {
+			t.Errorf("the quota is %+v; want %+v", got, quota)
+		}
+		if d := rl.Decide(memModel, 1); !d.Allowed {
+			t.Errorf("%+v denies the first request: %+v", quota, d)
+		}
+	}
+}
+
+func TestBadNames(t *testing.T) {
+	for _, name := range badNames {
+		_, err := NewWithConfig(Config{FilePath: "f", Quotas: map[string]ModelQuota{name: {MaxRPM: 1}}})
+		memRefused(t, err, "name")
+		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
+		before := rl.Quotas()
+		memRefused(t, rl.SetQuota(name, ModelQuota{MaxRPM: 1}), "name")
+		if !maps.Equal(rl.Quotas(), before) {
+			t.Errorf("%.20q: the quotas have become %v", name, rl.Quotas())
+		}
+		rl.RecordUsage(name, 1, 1)
+		res, d := rl.TryAcquire(name, 5)
+		if !d.Allowed || d.Code != DecisionUnknownModel {
+			t.Errorf("%.20q: %+v", name, d)
+		}
+		res.Commit(1, 1)
+		rl.Reset(name)
+		if s := rl.Stats(name); s != (ModelStats{}) {
+			t.Errorf("%.20q: %+v", name, s)
+		}
+		if len(rl.State()) > 0 || len(rl.AllStats()) != 1 {
+			t.Errorf("%.20q has left %v", name, rl.State())
+		}
+	}
+	for _, name := range oddNames {
+		rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{name: {MaxRPM: 1}}})
+		if _, d := rl.TryAcquire(name, 1); !d.Allowed || d.Code != DecisionAllowed {
+			t.Errorf("%.20q: %+v", name, d)
+		}
+		rl.RecordUsage(name+"", 1, 1)
+		if s := rl.Stats(name); s.RPM != 2 || s.MaxRPM != 1 {
+			t.Errorf("%.20q: %+v", name, s)
+		}
+	}
+}
+
+func TestUnknownProviderAndBackend(t *testing.T) {
+	for _, provider := range []Provider{"", "Gemini", "mistral", "gemini "} {
+		rl, err := NewWithConfig(Config{FilePath: "f", Providers: []Provider{ProviderOpenAI, provider}})
+		if memRefused(t, err, string(provider)); rl != nil {
+			t.Errorf("%q made a limiter", provider)
+		}
+		rl = memLimiter(t, ModelQuota{MaxRPM: 5})
+		before := rl.Quotas()
+		err = rl.AddProvider(provider)
+		memRefused(t, err, "anthropic")
+		if !maps.Equal(rl.Quotas(), before) {
+			t.Errorf("%q changed the quotas to %v", provider, rl.Quotas())
+		}
+	}
+	for _, backend := range []string{"YAML", "redis", " yaml", "sqlite3"} {
+		rl, err := NewWithConfig(Config{FilePath: filepath.Join(t.TempDir(), "f"), Backend: backend})
+		if memRefused(t, err, backend); rl != nil {
+			t.Errorf("%q made a limiter", backend)
+		}
+	}
+}
+
+func TestSQLiteBackendByName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	rl, err := NewWithConfig(Config{FilePath: path, Backend: BackendSQLite, Quotas: map[string]ModelQuota{memModel: {MaxRPM: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+	if got := rl.Quotas()[memModel]; got.MaxRPM != 1 {
+		t.Errorf("quota %+v; want 1 RPM", got)
+	}
+	if err := rl.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSetQuotaAndAddProviderAdd(t *testing.T) {
+	rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{"own": {MaxRPM: 3}, "gpt-4o": {MaxRPM: 1}}})
+	want := rl.Quotas()
+	if err := rl.SetQuota("new", ModelQuota{MaxTPM: 9}); err != nil {
+		t.Fatal(err)
+	}
+	want["new"] = ModelQuota{MaxTPM: 9}
+	if got := rl.Quotas(); !maps.Equal(got, want) {
+		t.Errorf("after SetQuota: %v; want %v", got, want)
+	}
+	if err := rl.AddProvider(ProviderOpenAI); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(want, DefaultProfiles()[ProviderOpenAI].Models)
+	if got := rl.Quotas(); !maps.Equal(got, want) {
+		t.Errorf("after AddProvider: %v; want %v", got, want)
+	}
+	if err := rl.AddProvider(ProviderLocal); err != nil {
+		t.Fatal(err)
+	}
+	if got := rl.Quotas(); !maps.Equal(got, want) {
+		t.Errorf("after AddProvider(local): %v; want %v", got, want)
+	}
+}
+
+// TestSetQuotaKeepsUsage changes one number after the other: what was used
+// stays, and what it counts against is new.
+func TestSetQuotaKeepsUsage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quota := ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxRPD: 10, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 100, MaxConcurrent: 10}
+		rl := memLimiter(t, quota)
+		start := time.Now().UTC()
+		for range 2 {
+			memTakeSplit(t, rl, Tokens{Input: 20, Output: 10})
+			time.Sleep(time.Second)
+		}
+		used := ModelStats{RPM: 2, TPM: 60, RPD: 2, DayStart: start, InputTPM: 40, OutputTPM: 20, TPD: 60, Concurrent: 2}
+		fields := []struct {
+			name         string
+			field        *int
+			enough, full int // for one more of 20 and 10
+			code         DecisionCode
+		}{
+			{"RPM", &quota.MaxRPM, 3, 2, DecisionRPMLimit},
+			{"TPM", &quota.MaxTPM, 90, 89, DecisionTPMLimit},
+			{"RPD", &quota.MaxRPD, 3, 2, DecisionRPDLimit},
+			{"input TPM", &quota.MaxInputTPM, 60, 59, DecisionInputTPMLimit},
+			{"output TPM", &quota.MaxOutputTPM, 30, 29, DecisionOutputTPMLimit},
+			{"TPD", &quota.MaxTPD, 90, 89, DecisionTPDLimit},
+			{"concurrency", &quota.MaxConcurrent, 3, 2, DecisionConcurrencyLimit},
+		}
+		for _, f := range fields {
+			before := *f.field
+			for _, to := range []int{f.full, f.enough, f.full, before} {
+				*f.field = to
+				if err := rl.SetQuota(memModel, quota); err != nil {
+					t.Fatal(err)
+				}
+				want := used
+				want.MaxRPM, want.MaxTPM, want.MaxRPD = quota.MaxRPM, quota.MaxTPM, quota.MaxRPD
+				want.MaxInputTPM, want.MaxOutputTPM, want.MaxTPD, want.MaxConcurrent = quota.MaxInputTPM, quota.MaxOutputTPM, quota.MaxTPD, quota.MaxConcurrent
+				if got := rl.Stats(memModel); got != want {
+					t.Fatalf("%s of %d: stats %+v; want %+v", f.name, to, got, want)
+				}
+				res, d := rl.TryAcquireTokens(memModel, Tokens{Input: 20, Output: 10})
+				if to == f.full && (d.Allowed || d.Code != f.code) {
+					t.Fatalf("%s of %d: %+v; want %s", f.name, to, d, f.code)
+				}
+				if to != f.full && !d.Allowed {
+					t.Fatalf("%s of %d: %+v; want it allowed", f.name, to, d)
+				}
+				res.Cancel()
+			}
+		}
+	})
+}
+
+// TestSetQuotaForAnUnknownModel counts what the model used before it had one.
+func TestSetQuotaForAnUnknownModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
+		start := time.Now().UTC()
+		rl.RecordUsage("new", 30, 5)
+		time.Sleep(time.Hour)
+		rl.RecordUsage("new", 10, 5)
+		if err := rl.SetQuota("new", ModelQuota{MaxRPM: 2, MaxTPM: 20, MaxRPD: 2}); err != nil {
+			t.Fatal(err)
+		}
+		want := ModelStats{RPM: 1, MaxRPM: 2, TPM: 15, MaxTPM: 20, RPD: 2, MaxRPD: 2, DayStart: start}
+		if got := rl.Stats("new"); got != want {
+			t.Errorf("stats %+v; want %+v", got, want)
+		}
+		if d := rl.Decide("new", 1); d.Code != DecisionRPDLimit || d.RetryAfter != 23*time.Hour {
+			t.Errorf("%+v; want the day's limit, for 23h", d)
+		}
+	})
+}
+
+// TestSetQuotaMovesTheDay: a day that ends at another time holds what was used,
+// once, however often it is moved and however its time is spelled.
+func TestSetQuotaMovesTheDay(t *testing.T) {
+	const (
+		anchored = ""
+		utc      = "00:00 UTC"
+		utcToo   = "0:00   UTC"
+		pacific  = "00:00 America/Los_Angeles"
+	)
+	for _, tt := range []struct {
+		name string
+		days []string
+	}{
+		{"to a calendar", []string{anchored, utc}},
+		{"to an anchor", []string{utc, anchored}},
+		{"to another zone", []string{utc, pacific}},
+		{"there and back", []string{anchored, utc, anchored}},
+		{"back and there", []string{utc, anchored, utc}},
+		{"in a circle", []string{utc, anchored, pacific, utc, pacific}},
+		{"spelled otherwise", []string{utc, utcToo}},
+		{"spelled otherwise and back", []string{utc, utcToo, utc}},
+		{"set again", []string{pacific, pacific}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				quota := ModelQuota{MaxRPD: 10, MaxTPD: 1000, DayResetsAt: tt.days[0]}
+				rl := memLimiter(t, quota)
+				for range 3 {
+					time.Sleep(time.Minute)
+					memTake(t, rl, 100)
+				}
+				for _, day := range tt.days[1:] {
+					time.Sleep(time.Minute)
+					quota.DayResetsAt = day
+					if err := rl.SetQuota(memModel, quota); err != nil {
+						t.Fatal(err)
+					}
+					if s := rl.Stats(memModel); s.RPD != 3 || s.TPD != 300 {
+						t.Fatalf("moved to %q: %d requests and %d tokens; want 3 and 300", day, s.RPD, s.TPD)
+					}
+				}
+				for range 7 {
+					memTake(t, rl, 100)
+				}
+				d := memDenied(t, rl, 100)
+				if d.Code != DecisionRPDLimit || d.RetryAfter > 24*time.Hour {
+					t.Fatalf("%+v; want the day's limit, for a day at most", d)
+				}
+				memPassesIn(t, rl, 100, DecisionRPDLimit, d.RetryAfter)
+				if s := rl.Stats(memModel); s.RPD != 0 || s.TPD != 0 {
+					t.Errorf("on the next day: %+v; want nothing used", s)
+				}
+			})
+		})
+	}
+}
+
+// TestSetQuotaMovesAndChangesTheDay does both at once.
+func TestSetQuotaMovesAndChangesTheDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxRPD: 10})
+		for range 4 {
+			memTake(t, rl, 0)
+		}
+		time.Sleep(time.Hour)
+		if err := rl.SetQuota(memModel, ModelQuota{MaxRPD: 4, DayResetsAt: "00:00 UTC"}); err != nil {
+			t.Fatal(err)
+		}
+		memPassesIn(t, rl, 0, DecisionRPDLimit, 23*time.Hour)
+	})
+}
+
+// TestSetQuotaStartsAndEndsLimits: a limit that is new counts what was used
+// before it, but for the calls that were under way, which held no slot.
+func TestSetQuotaStartsAndEndsLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		some := ModelQuota{MaxRPM: 100}
+		all := ModelQuota{MaxRPM: 100, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 1000, MaxConcurrent: 5}
+		rl := memLimiter(t, some)
+		set := func(q ModelQuota, want ModelStats) {
+			t.Helper()
+			if err := rl.SetQuota(memModel, q); err != nil {
+				t.Fatal(err)
+			}
+			got := rl.Stats(memModel)
+			got.DayStart, got.MaxRPM, got.MaxInputTPM, got.MaxOutputTPM, got.MaxTPD, got.MaxConcurrent = time.Time{}, 0, 0, 0, 0, 0
+			if got != want {
+				t.Fatalf("stats %+v; want %+v", got, want)
+			}
+		}
+		early := memTakeSplit(t, rl, Tokens{Input: 30, Output: 10})
+		set(all, ModelStats{RPM: 1, TPM: 40, RPD: 1, InputTPM: 30, OutputTPM: 10, TPD: 40})
+		late := memTakeSplit(t, rl, Tokens{Input: 30, Output: 10})
+		set(some, ModelStats{RPM: 2, TPM: 80, RPD: 2})
+		set(all, ModelStats{RPM: 2, TPM: 80, RPD: 2, InputTPM: 60, OutputTPM: 20, TPD: 80, Concurrent: 1})
+		set(ModelQuota{}, ModelStats{RPM: 2, TPM: 80, RPD: 2})
+		if d := rl.Decide(memModel, 1<<40); d.Code != DecisionUnlimited {
+			t.Errorf("%+v; want it unlimited", d)
+		}
+		late.Cancel()
+		early.Commit(1, 2)
+		set(all, ModelStats{RPM: 1, TPM: 3, RPD: 1, InputTPM: 1, OutputTPM: 2, TPD: 3})
+		set(ModelQuota{MaxRPM: 1}, ModelStats{RPM: 1, TPM: 3, RPD: 1})
+		memPassesIn(t, rl, 1<<40, DecisionRPMLimit, time.Minute)
+	})
+}
+
+func TestErrNeverIsWrapped(t *testing.T) {
+	rl := memLimiter(t, ModelQuota{MaxTPM: 10})
+	_, err := rl.Acquire(t.Context(), memModel, 11)
+	if !errors.Is(err, ErrNever) || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), memModel) {
+		t.Errorf("Acquire: %v; want ErrNever, with the model's name", err)
+	}
+}

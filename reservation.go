@@ -1,0 +1,79 @@
+package ratelimit
+
+import (
+	"sync/atomic"
+
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Reservation is what a call has taken before it is known what it costs. End it
+// with Commit or Cancel. The first of these calls counts, and others do
+// nothing; so a deferred Cancel is harmless after Commit. A nil Reservation is
+// one that took nothing.
+//
+// A request that is limited in number keeps its place among the concurrent ones
+// until then, and for ten minutes at most.
+type Reservation struct {
+	limiter *RateLimiter
+	model   *model
+	taken   amounts // all zero where nothing limits the model
+	at      int64   // when it was taken
+	noted   *noted  // or else the store's note of it
+	epoch   int32   // of the model, in which it was taken
+	split   bool    // the estimate was of the prompt and the output apart
+	ended   atomic.Bool
+}
+
+// noted is what a store knows a reservation by.
+type noted struct {
+	rules   *rules
+	receipt store.Receipt
+}
+
+// Commit corrects what was reserved to what the call has used, in the windows
+// that it was taken from. What was used beyond the estimate is a debt, which
+// delays what comes next; what was not used is free at once, as far as it still
+// counts. A negative number is one that is not known: what was reserved stands. So
+// Commit(-1, -1) is for a call that has failed after it was sent.
+//
+// Where the counters are in a file that cannot be written to, the correction is
+// made once it can, and the error is Persist's and Close's.
+func (r *Reservation) Commit(promptTokens, outputTokens int) {
+	if r == nil || !r.ended.CompareAndSwap(false, true) {
+		return
+	}
+	if r.taken == (amounts{}) {
+		r.limiter.RecordUsage(r.model.name, promptTokens, outputTokens)
+		return
+	}
+	used := r.taken
+	used[ofSlots] = 0
+	if promptTokens >= 0 {
+		used[ofInput] = bounded(promptTokens)
+	}
+	if outputTokens >= 0 {
+		used[ofOutput] = bounded(outputTokens)
+	}
+	switch {
+	case promptTokens >= 0 && outputTokens >= 0, r.split:
+		used[ofTokens] = used[ofInput] + used[ofOutput]
+	case promptTokens >= 0:
+		used[ofTokens] = max(used[ofTokens], used[ofInput])
+	case outputTokens >= 0:
+		used[ofTokens] = max(used[ofTokens], used[ofOutput])
+	}
+	r.limiter.settle(r, &used)
+}
+
+// Cancel gives back what was reserved, as far as it still counts. It is for a
+// call that was never sent: one that has failed has often been counted by the
+// provider, so Commit it.
+func (r *Reservation) Cancel() {
+	if r == nil || !r.ended.CompareAndSwap(false, true) || r.taken == (amounts{}) {
+		return
+	}
+	r.limiter.settle(r, &amounts{})
+}
+
+// bounded returns a number of tokens as one that can be counted.
+func bounded(n int) int64 { return min(max(int64(n), 0), maxTokens) }

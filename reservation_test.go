@@ -1,0 +1,934 @@
+package ratelimit
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestSettle corrects a reservation of 60 of 100 tokens, which was made when the
+// clock began, in its own window.
+func TestSettle(t *testing.T) {
+	commit := func(prompt, output int) func(*Reservation) {
+		return func(r *Reservation) { r.Commit(prompt, output) }
+	}
+	for _, tt := range []struct {
+		name   string
+		after  time.Duration
+		settle func(*Reservation)
+		tpm    int // right afterwards
+		rpm    int
+		rpd    int
+		tpd    int
+	}{
+		{"less", time.Second, commit(15, 5), 20, 1, 1, 20},
+		{"equal", time.Second, commit(30, 30), 60, 1, 1, 60},
+		{"more", time.Second, commit(100, 50), 150, 1, 1, 150},
+		{"nothing", time.Second, commit(0, 0), 0, 1, 1, 0},
+		{"at once", 0, commit(10, 0), 10, 1, 1, 10},
+		{"cancelled", time.Second, (*Reservation).Cancel, 0, 0, 0, 0},
+		{"1ns before it leaves", time.Minute - 1, commit(1, 1), 2, 1, 1, 2},
+		{"1ns before it leaves, more", time.Minute - 1, commit(50, 50), 100, 1, 1, 100},
+		{"as it leaves", time.Minute, commit(1, 1), 0, 0, 1, 2},
+		{"as it leaves, more", time.Minute, commit(500, 500), 0, 0, 1, 1000},
+		{"later", time.Hour, commit(500, 500), 0, 0, 1, 1000},
+		{"later, cancelled", time.Hour, (*Reservation).Cancel, 0, 0, 0, 0},
+		{"1ns before its day ends", 24*time.Hour - 1, (*Reservation).Cancel, 0, 0, 0, 0},
+		{"as its day ends", 24 * time.Hour, (*Reservation).Cancel, 0, 0, 0, 0},
+		{"as its day ends, more", 24 * time.Hour, commit(500, 500), 0, 0, 0, 0},
+		{"days later, more", 72 * time.Hour, commit(500, 500), 0, 0, 0, 0},
+		{"not known", time.Second, commit(-1, -1), 60, 1, 1, 60},
+		{"the prompt is not known", time.Second, commit(-1, 10), 60, 1, 1, 60},
+		{"the output is not known", time.Second, commit(10, math.MinInt), 60, 1, 1, 60},
+		{"huge", time.Second, commit(math.MaxInt, math.MaxInt), 2 * maxTokens, 1, 1, 2 * maxTokens},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rl := memLimiter(t, ModelQuota{MaxTPM: 100, MaxRPM: 5, MaxRPD: 5, MaxTPD: 200})
+				start := time.Now()
+				res := memTake(t, rl, 60)
+				time.Sleep(tt.after)
+				tt.settle(res)
+				check := func() {
+					t.Helper()
+					s := rl.Stats(memModel)
+					if s.TPM != tt.tpm || s.RPM != tt.rpm || s.RPD != tt.rpd || s.TPD != tt.tpd {
+						t.Errorf("stats %+v; want %d tokens and %d requests a minute, %d and %d a day", s, tt.tpm, tt.rpm, tt.tpd, tt.rpd)
+					}
+					if s.DayStart.IsZero() != (tt.rpd == 0) {
+						t.Errorf("%d requests since %v", s.RPD, s.DayStart)
+					}
+				}
+				check()
+				res.Commit(7, 7)
+				res.Cancel()
+				res.Commit(700, 700)
+				check()
+				if tt.tpd <= 200-41 && tt.tpm > 59 { // it leaves when it would have left
+					memPassesIn(t, rl, 41, DecisionTPMLimit, time.Until(start.Add(time.Minute)))
+				}
+				if d := rl.Decide(memModel, 1); tt.tpd > 200 && d.RetryAfter != time.Until(start.Add(24*time.Hour)) {
+					t.Errorf("%+v; want it denied for the day", d)
+				}
+			})
+		})
+	}
+}
+
+func TestNilReservation(t *testing.T) {
+	var none *Reservation
+	none.Commit(1, 1)
+	none.Cancel()
+}
+
+// TestRefundsAreNoHeadroomLater: what comes back after its window has passed
+// makes no room in the next.
+func TestRefundsAreNoHeadroomLater(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		quota ModelQuota
+		later time.Duration
+	}{
+		{"minute", ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxInputTPM: 100, MaxOutputTPM: 100}, time.Minute},
+		{"day", ModelQuota{MaxRPD: 10, MaxTPD: 100}, 24 * time.Hour},
+		{"calendar day", ModelQuota{MaxRPD: 10, MaxTPD: 100, DayResetsAt: "00:00 UTC"}, 24 * time.Hour},
+		{"slot", ModelQuota{MaxConcurrent: 10}, 10 * time.Minute},
+	} {
+		for _, end := range []func(*Reservation){(*Reservation).Cancel, func(r *Reservation) { r.Commit(0, 0) }, func(r *Reservation) { r.Commit(50, 50) }} {
+			t.Run(tt.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					rl := memLimiter(t, tt.quota)
+					var early []*Reservation
+					for range 10 {
+						early = append(early, memTake(t, rl, 10))
+					}
+					memDenied(t, rl, 10)
+					time.Sleep(tt.later)
+					for range 10 {
+						memTake(t, rl, 10)
+					}
+					before := memDenied(t, rl, 10)
+					for _, res := range early {
+						end(res)
+					}
+					after := memDenied(t, rl, 10)
+					if tt.quota.MaxRPD == 0 { // the day is still that of the early ones
+						before.Stats.RPD, after.Stats.RPD = 0, 0
+					}
+					if after != before {
+						t.Errorf("%+v; want %+v", after, before)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestRefundsInOneWindow: reservations of one instant and of others are each
+// corrected by themselves, in any order.
+func TestRefundsInOneWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxTPM: 1000, MaxRPM: 100})
+		start := time.Now()
+		a, b := memTake(t, rl, 100), memTake(t, rl, 200)
+		time.Sleep(10 * time.Second)
+		c := memTake(t, rl, 300)
+		time.Sleep(10 * time.Second)
+		d := memTake(t, rl, 400)
+		memDenied(t, rl, 1)
+		c.Commit(0, 30)
+		a.Commit(110, 0)
+		d.Cancel()
+		if s := rl.Stats(memModel); s.TPM != 340 || s.RPM != 3 {
+			t.Fatalf("%+v; want 340 tokens of 3 requests", s)
+		}
+		b.Commit(900, 0)
+		memPassesIn(t, rl, 1, DecisionTPMLimit, time.Until(start.Add(60*time.Second)))
+		if s := rl.Stats(memModel); s.TPM != 30 || s.RPM != 1 {
+			t.Fatalf("%+v; want 30 tokens of 1 request", s)
+		}
+		memTake(t, rl, 970)
+		memPassesIn(t, rl, 30, DecisionTPMLimit, 10*time.Second)
+	})
+}
+
+// TestSettleWhatWasNotEstimated: tokens that nobody thought of count as of the
+// request, not as of the next one.
+func TestSettleWhatWasNotEstimated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxTPM: 100, MaxOutputTPM: 80, MaxInputTPM: 80})
+		none := memTake(t, rl, 0)
+		time.Sleep(20 * time.Second)
+		part := memTakeSplit(t, rl, Tokens{Input: 10})
+		time.Sleep(20 * time.Second)
+		memTakeSplit(t, rl, Tokens{5, 5})
+		none.Commit(60, 15)
+		memPassesIn(t, rl, 20, DecisionTPMLimit, 20*time.Second)
+		part.Commit(10, 70)
+		if _, d := rl.TryAcquireTokens(memModel, Tokens{0, 10}); d.Code != DecisionOutputTPMLimit || d.RetryAfter != 20*time.Second {
+			t.Errorf("%+v; want the output's limit for 20s", d)
+		}
+		time.Sleep(20 * time.Second)
+		memTakeSplit(t, rl, Tokens{0, 75})
+		if s := rl.Stats(memModel); s.TPM != 85 || s.OutputTPM != 80 || s.InputTPM != 5 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestDebtsDelayExactly: no request passes before the debt has left, and then
+// at once.
+func TestDebtsDelayExactly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxTPM: 100})
+		for range 3 {
+			memTake(t, rl, 10).Commit(70, 0)
+			time.Sleep(5 * time.Second)
+			memTake(t, rl, 30).Commit(60, 0)
+			memPassesIn(t, rl, 41, DecisionTPMLimit, time.Minute)
+			if s := rl.Stats(memModel); s.TPM != 0 {
+				t.Fatalf("%+v", s)
+			}
+		}
+		memTake(t, rl, 10).Commit(70, 0)
+		time.Sleep(5 * time.Second)
+		memTake(t, rl, 30).Commit(60, 0)
+		memPassesIn(t, rl, 40, DecisionTPMLimit, 55*time.Second)
+	})
+}
+
+// TestNegativeUsage: of a number that is not known, what was reserved stands.
+func TestNegativeUsage(t *testing.T) {
+	parts := ModelQuota{MaxTPM: 1000, MaxInputTPM: 1000, MaxOutputTPM: 1000, MaxConcurrent: 1}
+	for _, tt := range []struct {
+		name              string
+		quota             ModelQuota
+		split             bool // 30 and 20, else 50
+		prompt, output    int
+		tpm, input, reply int
+	}{
+		{"nothing is known", parts, true, -1, -1, 50, 30, 20},
+		{"the output", parts, true, -1, 5, 35, 30, 5},
+		{"the prompt", parts, true, 7, -1, 27, 7, 20},
+		{"both", parts, true, 7, 5, 12, 7, 5},
+		{"nothing, of a sum", parts, false, -1, -1, 50, 50, 50},
+		{"the output, of a sum", parts, false, -1, 5, 50, 50, 5},
+		{"the prompt, of a sum", parts, false, 7, -1, 50, 7, 50},
+		{"more than the sum", parts, false, -1, 70, 70, 50, 70},
+		{"the output, where nothing limits the prompt", ModelQuota{MaxTPM: 1000, MaxOutputTPM: 1000}, false, -1, 5, 50, 0, 5},
+		{"the prompt, where nothing limits the prompt", ModelQuota{MaxTPM: 1000, MaxOutputTPM: 1000}, false, 7, -1, 50, 0, 50},
+		{"the prompt, where nothing limits the output", ModelQuota{MaxTPM: 1000, MaxInputTPM: 1000}, false, 7, -1, 50, 7, 0},
+		{"the prompt, where the limits make the sum", ModelQuota{MaxTPM: 1000, MaxInputTPM: 40, MaxOutputTPM: 10}, false, 7, -1, 50, 7, 10},
+		{"the output, where neither is limited", ModelQuota{MaxTPM: 1000}, false, -1, 5, 50, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rl := memLimiter(t, tt.quota)
+			if tt.split {
+				memTakeSplit(t, rl, Tokens{30, 20}).Commit(tt.prompt, tt.output)
+			} else {
+				memTake(t, rl, 50).Commit(tt.prompt, tt.output)
+			}
+			if s := rl.Stats(memModel); s.TPM != tt.tpm || s.InputTPM != tt.input || s.OutputTPM != tt.reply || s.Concurrent != 0 {
+				t.Errorf("Commit(%d, %d): %+v; want %d tokens, %d and %d", tt.prompt, tt.output, s, tt.tpm, tt.input, tt.reply)
+			}
+		})
+	}
+}
+
+// TestSettleAfterReset: what was reserved before is not there any more, so it is
+// not given back, and what is there now stays.
+func TestSettleAfterReset(t *testing.T) {
+	quota := ModelQuota{MaxTPM: 100, MaxRPM: 5, MaxRPD: 5, MaxTPD: 500, MaxConcurrent: 5}
+	for _, tt := range []struct {
+		name   string
+		forget func(t *testing.T, rl *RateLimiter)
+	}{
+		{"Reset", func(_ *testing.T, rl *RateLimiter) { rl.Reset(memModel) }},
+		{"Load", func(t *testing.T, rl *RateLimiter) {
+			saved := memLimiter(t, quota)
+			saved.path = rl.path
+			saved.RecordUsage("other", 1, 1)
+			if err := saved.Persist(); err != nil {
+				t.Fatal(err)
+			}
+			if err := rl.Load(); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rl := memLimiter(t, quota)
+				var before []*Reservation
+				for range 3 {
+					before = append(before, memTake(t, rl, 30))
+				}
+				tt.forget(t, rl)
+				if s := rl.Stats(memModel); s.TPM+s.RPM+s.RPD+s.TPD+s.Concurrent != 0 || !s.DayStart.IsZero() {
+					t.Fatalf("%+v; want nothing used", s)
+				}
+				now := memTake(t, rl, 20)
+				want := rl.Stats(memModel)
+				before[0].Cancel()
+				before[1].Commit(1, 1)
+				before[2].Commit(0, 500)
+				if s := rl.Stats(memModel); s != want {
+					t.Errorf("stats %+v; want %+v", s, want)
+				}
+				now.Commit(1, 1)
+				if s := rl.Stats(memModel); s.TPM != 2 || s.RPM != 1 || s.Concurrent != 0 {
+					t.Errorf("%+v; want 2 tokens", s)
+				}
+			})
+		})
+	}
+}
+
+// TestSettleAfterSetQuota: a reservation is corrected under whatever quota there
+// is.
+func TestSettleAfterSetQuota(t *testing.T) {
+	before := ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxRPD: 10, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 1000, MaxConcurrent: 10}
+	for _, tt := range []struct {
+		name  string
+		quota ModelQuota
+	}{
+		{"larger", ModelQuota{MaxRPM: 20, MaxTPM: 200, MaxRPD: 20, MaxInputTPM: 200, MaxOutputTPM: 200, MaxTPD: 2000, MaxConcurrent: 20}},
+		{"smaller", ModelQuota{MaxRPM: 1, MaxTPM: 1, MaxRPD: 1, MaxInputTPM: 1, MaxOutputTPM: 1, MaxTPD: 1, MaxConcurrent: 1}},
+		{"another day", ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxRPD: 10, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 1000, MaxConcurrent: 10, DayResetsAt: "12:00 UTC"}},
+		{"one limit", ModelQuota{MaxTPM: 100}},
+		{"none", ModelQuota{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rl := memLimiter(t, before)
+				var taken []*Reservation
+				for range 3 {
+					time.Sleep(time.Second)
+					taken = append(taken, memTakeSplit(t, rl, Tokens{10, 20}))
+				}
+				set := func(q ModelQuota) {
+					t.Helper()
+					if err := rl.SetQuota(memModel, q); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(time.Second)
+				set(tt.quota)
+				taken[0].Commit(1, 2)
+				taken[1].Cancel()
+				time.Sleep(time.Second)
+				set(before)
+				taken[2].Commit(30, 40)
+				got := rl.Stats(memModel)
+				got.DayStart = time.Time{}
+				want := ModelStats{RPM: 2, MaxRPM: 10, TPM: 73, MaxTPM: 100, RPD: 2, MaxRPD: 10, InputTPM: 31, MaxInputTPM: 100,
+					OutputTPM: 42, MaxOutputTPM: 100, TPD: 73, MaxTPD: 1000, MaxConcurrent: 10}
+				if got != want {
+					t.Errorf("stats %+v; want %+v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestSettleInADayThatWasMoved: a request of a day that has ended is not given
+// back to another, wherever that one begins.
+func TestSettleInADayThatWasMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxRPD: 2})
+		time.Sleep(10 * time.Hour)
+		memTake(t, rl, 1)
+		time.Sleep(23 * time.Hour)
+		old := memTake(t, rl, 1) // at 9:00 of the next day
+		time.Sleep(90 * time.Minute)
+		if s := rl.Stats(memModel); s.RPD != 0 {
+			t.Fatalf("%+v; want the day over", s)
+		}
+		if err := rl.SetQuota(memModel, ModelQuota{MaxRPD: 2, DayResetsAt: "00:00 UTC"}); err != nil {
+			t.Fatal(err)
+		}
+		memTake(t, rl, 1)
+		memTake(t, rl, 1)
+		old.Cancel()
+		memDenied(t, rl, 1)
+	})
+}
+
+// TestDayOfACancelledRequest: a request that was never made begins no day.
+func TestDayOfACancelledRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxRPD: 1, MaxTPD: 10})
+		memTake(t, rl, 5).Cancel()
+		if s := rl.Stats(memModel); s.RPD != 0 || !s.DayStart.IsZero() {
+			t.Errorf("%+v; want no day", s)
+		}
+		time.Sleep(23 * time.Hour)
+		start := time.Now().UTC()
+		memTake(t, rl, 5)
+		if s := rl.Stats(memModel); s.DayStart != start {
+			t.Errorf("the day began at %v; want %v", s.DayStart, start)
+		}
+		memPassesIn(t, rl, 5, DecisionRPDLimit, 24*time.Hour)
+	})
+}
+
+// TestDayOfTokensThatWereNotEstimated begins with the request that used them.
+func TestDayOfTokensThatWereNotEstimated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := memLimiter(t, ModelQuota{MaxTPD: 10})
+		cancelled := memTake(t, rl, 5)
+		time.Sleep(time.Hour)
+		none := memTake(t, rl, 0)
+		time.Sleep(time.Hour)
+		cancelled.Cancel()
+		none.Commit(4, 6)
+		memPassesIn(t, rl, 1, DecisionTPDLimit, 23*time.Hour)
+
+		none = memTake(t, rl, 0)
+		time.Sleep(time.Hour)
+		memTake(t, rl, 6) // begins the day, and takes in what was used before
+		none.Commit(1, 3)
+		memPassesIn(t, rl, 1, DecisionTPDLimit, 24*time.Hour)
+	})
+}
+
+// TestOneStep: however many ask at once, exactly as many pass as fit, and each
+// unit is charged for those alone.
+func TestOneStep(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		quota ModelQuota
+	}{
+		{"RPM", ModelQuota{MaxRPM: 7, MaxTPM: 1 << 40}},
+		{"TPM", ModelQuota{MaxRPM: 1 << 40, MaxTPM: 75}},
+		{"RPD", ModelQuota{MaxRPD: 7, MaxTPM: 1 << 40}},
+		{"input", ModelQuota{MaxInputTPM: 45, MaxOutputTPM: 1 << 40}},
+		{"output", ModelQuota{MaxInputTPM: 1 << 40, MaxOutputTPM: 31}},
+		{"TPD", ModelQuota{MaxRPM: 1 << 40, MaxTPD: 79}},
+		{"concurrency", ModelQuota{MaxConcurrent: 7}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rl := memLimiter(t, tt.quota)
+			var passed atomic.Int64
+			var group sync.WaitGroup
+			for range 200 {
+				group.Go(func() {
+					if _, d := rl.TryAcquireTokens(memModel, Tokens{6, 4}); d.Allowed {
+						passed.Add(1)
+					}
+				})
+			}
+			group.Wait()
+			if passed.Load() != 7 {
+				t.Errorf("%d pass; want 7", passed.Load())
+			}
+			if s := rl.Stats(memModel); s.RPM != 7 || s.TPM != 70 || s.RPD != 7 {
+				t.Errorf("%+v; want 7 requests of 10 tokens", s)
+			}
+		})
+	}
+}
+
+// TestEndedOnce: of many who end a reservation at once, one does.
+func TestEndedOnce(t *testing.T) {
+	rl := memLimiter(t, ModelQuota{MaxTPM: 1 << 40, MaxConcurrent: 100, MaxRPM: 1000})
+	kept := memTake(t, rl, 1000)
+	for range 50 {
+		res := memTake(t, rl, 100)
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() { res.Commit(100, 100) })
+		}
+		group.Wait()
+	}
+	for range 50 {
+		res := memTake(t, rl, 100)
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(res.Cancel)
+		}
+		group.Wait()
+	}
+	if s := rl.Stats(memModel); s.TPM != 50*200+1000 || s.RPM != 51 || s.Concurrent != 1 {
+		t.Errorf("%+v; want 50 calls of 200 tokens, and one of 1000", s)
+	}
+	kept.Cancel()
+}
+
+// TestSettleInAFullLog: beyond what is remembered one by one, each reservation
+// is still corrected by itself, and what leaves leaves late by a little.
+func TestSettleInAFullLog(t *testing.T) {
+	const calls = 30_000
+	rl := memLimiter(t, ModelQuota{MaxTPM: 10 * calls, MaxRPM: calls})
+	clock := memClock(rl)
+	start := clock.now
+	var taken []*Reservation
+	for range calls {
+		taken = append(taken, memTake(t, rl, 10))
+		clock.pass(time.Millisecond)
+	}
+	memDenied(t, rl, 1)
+	random := rand.New(rand.NewPCG(1, 2))
+	random.Shuffle(calls, func(i, k int) { taken[i], taken[k] = taken[k], taken[i] })
+	sum := 10 * calls
+	for i, res := range taken[:calls/2] {
+		res.Commit(i%20, 0)
+		sum += i%20 - 10
+	}
+	if s := rl.Stats(memModel); s.TPM != sum || s.RPM != calls {
+		t.Fatalf("%+v; want %d tokens of %d calls", s, sum, calls)
+	}
+	for _, res := range taken[calls/2:] {
+		res.Cancel()
+		sum -= 10
+	}
+	if s := rl.Stats(memModel); s.TPM != sum || s.RPM != calls/2 {
+		t.Fatalf("%+v; want %d tokens of %d calls", s, sum, calls/2)
+	}
+	clock.now = start + int64(time.Minute) + int64(calls*time.Millisecond) - int64(time.Millisecond)
+	if s := rl.Stats(memModel); s.TPM != 0 || s.RPM != 0 {
+		t.Errorf("%+v; want nothing a minute later", s)
+	}
+}
+
+// The naive model. It is written from what the package promises, with no regard
+// to cost: a list of calls, and sums over windows.
+
+// naiveCall is a call, with what it is known to use.
+type naiveCall struct {
+	at     int64
+	n      [4]int64 // requests, tokens, input, output
+	slot   bool     // held, until at+10m
+	days   [2]*naiveDay
+	split  bool // the estimate was
+	loose  bool // nothing limited the model
+	forgot bool // by Reset
+}
+
+// naiveDay is a day of requests or of tokens.
+type naiveDay struct{ start, end, used int64 }
+
+type naiveModel struct {
+	quota ModelQuota
+	known bool
+	now   int64
+	calls []*naiveCall
+	days  [2]*naiveDay // the last
+}
+
+func (m *naiveModel) maxima() [dimensions]int64 {
+	q := m.quota
+	return [dimensions]int64{int64(q.MaxRPD), int64(q.MaxRPM), int64(q.MaxTPM), int64(q.MaxInputTPM), int64(q.MaxOutputTPM), int64(q.MaxTPD), int64(q.MaxConcurrent)}
+}
+
+func (m *naiveModel) limited() bool { return m.maxima() != [dimensions]int64{} }
+
+// window returns the day that a time is in.
+func (m *naiveModel) window(at int64) (start, end int64) {
+	const day = int64(24 * time.Hour)
+	switch m.quota.DayResetsAt {
+	case "":
+		return at, at + day
+	case "00:00 UTC":
+		return at / day * day, at/day*day + day
+	case "18:00 UTC":
+		start := (at+day/4)/day*day - day/4
+		return start, start + day
+	default:
+		panic(m.quota.DayResetsAt)
+	}
+}
+
+// day returns the day of a unit at a time, which is empty if it is over.
+func (m *naiveModel) day(unit int, at int64) naiveDay {
+	if d := m.days[unit]; d != nil && at < d.end && d.used > 0 {
+		return *d
+	}
+	return naiveDay{}
+}
+
+// used is what counts at a time if nothing else happens.
+func (m *naiveModel) used(at int64) (used [dimensions]int64) {
+	for _, c := range m.calls {
+		if at < c.at+int64(time.Minute) {
+			used[rpm] += c.n[0]
+			used[tpm] += c.n[1]
+			used[inputTPM] += c.n[2]
+			used[outputTPM] += c.n[3]
+		}
+		if c.slot && at < c.at+int64(10*time.Minute) {
+			used[concurrent]++
+		}
+	}
+	used[rpd], used[tpd] = m.day(0, at).used, m.day(1, at).used
+	return used
+}
+
+// asks is what a request uses of each dimension.
+func (m *naiveModel) asks(n [4]int64) [dimensions]int64 {
+	return [dimensions]int64{rpd: n[0], rpm: n[0], tpm: n[1], inputTPM: n[2], outputTPM: n[3], tpd: n[1], concurrent: 1}
+}
+
+// denies returns who denies a request at a time.
+func (m *naiveModel) denies(at int64, n [4]int64) (by []dimension) {
+	used, asks := m.used(at), m.asks(n)
+	for d, most := range m.maxima() {
+		if most > 0 && used[d]+asks[d] > most {
+			by = append(by, dimension(d))
+		}
+	}
+	return by
+}
+
+// moments is when something stops counting.
+func (m *naiveModel) moments() []int64 {
+	moments := []int64{m.now}
+	for _, c := range m.calls {
+		moments = append(moments, c.at+int64(time.Minute), c.at+int64(10*time.Minute))
+	}
+	for _, d := range m.days {
+		if d != nil {
+			moments = append(moments, d.end)
+		}
+	}
+	slices.Sort(moments)
+	return moments
+}
+
+// decide returns the code of a decision, and when to come back.
+func (m *naiveModel) decide(n [4]int64) (code DecisionCode, retry time.Duration) {
+	if !m.known {
+		return DecisionUnknownModel, 0
+	}
+	if !m.limited() {
+		return DecisionUnlimited, 0
+	}
+	asks := m.asks(n)
+	for d, most := range m.maxima() {
+		if most > 0 && asks[d] > most {
+			return facts[d].code, Never
+		}
+	}
+	by := m.denies(m.now, n)
+	if len(by) == 0 {
+		return DecisionAllowed, 0
+	}
+	passes := func(but dimension) time.Duration {
+		for _, at := range m.moments() {
+			if at >= m.now && !slices.ContainsFunc(m.denies(at, n), func(d dimension) bool { return d != but }) {
+				return time.Duration(at - m.now)
+			}
+		}
+		panic("it never passes")
+	}
+	if slices.Contains(by, concurrent) { // when a call ends is a guess, at the latest it is when its lease does
+		return facts[by[0]].code, max(passes(concurrent), min(passes(-1), slotGuess))
+	}
+	return facts[by[0]].code, passes(-1)
+}
+
+func (m *naiveModel) stats() (s ModelStats) {
+	used, q := m.used(m.now), m.quota
+	s = ModelStats{RPM: int(used[rpm]), MaxRPM: q.MaxRPM, TPM: int(used[tpm]), MaxTPM: q.MaxTPM, RPD: int(used[rpd]), MaxRPD: q.MaxRPD,
+		MaxInputTPM: q.MaxInputTPM, MaxOutputTPM: q.MaxOutputTPM, MaxTPD: q.MaxTPD, MaxConcurrent: q.MaxConcurrent}
+	if day := m.day(0, m.now); day.used > 0 {
+		s.DayStart = time.Unix(0, day.start).UTC()
+	}
+	for d, field := range map[dimension]*int{inputTPM: &s.InputTPM, outputTPM: &s.OutputTPM, tpd: &s.TPD, concurrent: &s.Concurrent} {
+		if m.maxima()[d] > 0 {
+			*field = int(used[d])
+		}
+	}
+	return s
+}
+
+func (m *naiveModel) state() (s UsageStats) {
+	entries := func(unit int) (list []TokenEntry) {
+		sums := map[int64]int64{}
+		for _, c := range m.calls {
+			if m.now < c.at+int64(time.Minute) {
+				sums[c.at] += c.n[unit]
+			}
+		}
+		for _, at := range slices.Sorted(maps.Keys(sums)) {
+			if sums[at] > 0 {
+				list = append(list, TokenEntry{time.Unix(0, at).UTC(), int(sums[at])})
+			}
+		}
+		return list
+	}
+	for _, e := range entries(0) {
+		s.Requests = append(s.Requests, slices.Repeat([]time.Time{e.Time}, e.Count)...)
+	}
+	s.Tokens = entries(1)
+	if m.quota.MaxInputTPM > 0 {
+		s.InputTokens = entries(2)
+	}
+	if m.quota.MaxOutputTPM > 0 {
+		s.OutputTokens = entries(3)
+	}
+	if day := m.day(0, m.now); day.used > 0 {
+		s.DayStart, s.DayCount = time.Unix(0, day.start).UTC(), int(day.used)
+	}
+	if day := m.day(1, m.now); day.used > 0 && m.quota.MaxTPD > 0 {
+		s.DayTokens = &TokenEntry{time.Unix(0, day.start).UTC(), int(day.used)}
+	}
+	return s
+}
+
+// charge enters a call as of now.
+func (m *naiveModel) charge(n [4]int64, slot bool) *naiveCall {
+	c := &naiveCall{at: m.now, slot: slot}
+	m.calls = append(m.calls, c)
+	m.correct(c, n)
+	return c
+}
+
+// correct turns what a call is known to use into n.
+func (m *naiveModel) correct(c *naiveCall, n [4]int64) {
+	for unit := range c.days {
+		switch of := c.days[unit]; {
+		case of != nil:
+			of.used += n[unit] - c.n[unit]
+		case n[unit] > 0:
+			c.days[unit] = m.dayOf(unit, c.at)
+			c.days[unit].used += n[unit]
+		}
+	}
+	c.n = n
+}
+
+// dayOf returns the day for a call that is in none yet: the one that is, or one
+// that begins with it.
+func (m *naiveModel) dayOf(unit int, at int64) *naiveDay {
+	start, end := m.window(at)
+	if d := m.days[unit]; d != nil && d.used > 0 && at < d.end && end > d.start {
+		return d
+	}
+	d := &naiveDay{start: start, end: end}
+	if last := m.days[unit]; last == nil || last.used == 0 || last.end <= at {
+		m.days[unit] = d
+	}
+	return d
+}
+
+// estimate is what is reserved for an estimate.
+func (m *naiveModel) estimate(input, output int, split bool) [4]int64 {
+	if split {
+		return [4]int64{1, int64(input + output), int64(input), int64(output)}
+	}
+	total := int64(input + output)
+	return [4]int64{1, total, min(total, int64(m.quota.MaxInputTPM)), min(total, int64(m.quota.MaxOutputTPM))}
+}
+
+func (m *naiveModel) take(n [4]int64) *naiveCall {
+	if !m.known || !m.limited() {
+		return &naiveCall{loose: true}
+	}
+	return m.charge(n, m.quota.MaxConcurrent > 0)
+}
+
+func (m *naiveModel) commit(c *naiveCall, prompt, output int) {
+	if c.loose {
+		p, o := int64(max(prompt, 0)), int64(max(output, 0))
+		m.charge([4]int64{1, p + o, p, o}, false)
+		return
+	}
+	c.slot = false
+	n := c.n
+	if prompt >= 0 {
+		n[2] = int64(prompt)
+	}
+	if output >= 0 {
+		n[3] = int64(output)
+	}
+	switch {
+	case prompt >= 0 && output >= 0:
+		n[1] = int64(prompt + output)
+	case c.split:
+		n[1] = n[2] + n[3]
+	default: // at least what is known
+		n[1] = max(n[1], int64(prompt), int64(output))
+	}
+	if !c.forgot {
+		m.correct(c, n)
+	}
+}
+
+func (m *naiveModel) cancel(c *naiveCall) {
+	if c.slot = false; !c.forgot && !c.loose {
+		m.correct(c, [4]int64{})
+	}
+}
+
+func (m *naiveModel) reset() {
+	for _, c := range m.calls {
+		c.forgot = true
+	}
+	m.calls, m.days = nil, [2]*naiveDay{}
+}
+
+func (m *naiveModel) setQuota(q ModelQuota) {
+	moved := q.DayResetsAt != m.quota.DayResetsAt
+	m.quota, m.known = q, true
+	for _, d := range m.days {
+		if moved && q.DayResetsAt != "" && d != nil && m.now < d.end {
+			_, d.end = m.window(m.now)
+		}
+	}
+}
+
+var naiveSteps = []time.Duration{
+	0, 0, 0, 1, time.Second, 10 * time.Second, 30 * time.Second, time.Minute - 1, time.Minute, 10*time.Minute - 1, 10 * time.Minute,
+	time.Hour, 7 * time.Hour, 24*time.Hour - 1, 24 * time.Hour,
+}
+
+func naiveQuota() *rapid.Generator[ModelQuota] {
+	return rapid.Custom(func(t *rapid.T) ModelQuota {
+		draw := func(name string, most int) int {
+			return rapid.OneOf(rapid.Just(0), rapid.IntRange(1, most)).Draw(t, name)
+		}
+		return ModelQuota{
+			MaxRPM: draw("rpm", 5), MaxTPM: draw("tpm", 50), MaxRPD: draw("rpd", 8), MaxInputTPM: draw("input", 40),
+			MaxOutputTPM: draw("output", 40), MaxTPD: draw("tpd", 90), MaxConcurrent: draw("concurrent", 3),
+			DayResetsAt: rapid.SampledFrom([]string{"", "", "00:00 UTC", "18:00 UTC"}).Draw(t, "day"),
+		}
+	})
+}
+
+// TestAgainstNaiveModel runs random histories through the limiter and the model,
+// and compares every answer.
+func TestAgainstNaiveModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rl, err := NewWithConfig(Config{FilePath: "none", Providers: []Provider{ProviderLocal}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock := memClock(rl)
+		clock.now = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+		model := &naiveModel{now: clock.now}
+		set := func() {
+			q := naiveQuota().Draw(t, "quota")
+			if err := rl.SetQuota(memModel, q); err != nil {
+				t.Fatal(err)
+			}
+			model.setQuota(q)
+		}
+		if rapid.IntRange(0, 9).Draw(t, "unknown") > 0 {
+			set()
+		}
+		type pair struct {
+			res  *Reservation
+			call *naiveCall
+		}
+		var open, ended []pair
+		tokens := rapid.OneOf(rapid.Just(0), rapid.IntRange(0, 45))
+		end := func() (p pair, ok bool) {
+			if len(open) == 0 {
+				return p, false
+			}
+			i := rapid.IntRange(0, len(open)-1).Draw(t, "which")
+			p = open[i]
+			open = slices.Delete(open, i, i+1)
+			ended = append(ended, p)
+			return p, true
+		}
+		check := func(d Decision, code DecisionCode, retry time.Duration) {
+			allowed := code == DecisionAllowed || code == DecisionUnknownModel || code == DecisionUnlimited
+			if d.Allowed != allowed || d.Code != code || d.RetryAfter != retry {
+				t.Fatalf("%+v; want %t, %s, %v", d, allowed, code, retry)
+			}
+			if want := model.stats(); d.Stats != want {
+				t.Fatalf("the decision says\n%+v; want\n%+v", d.Stats, want)
+			}
+		}
+		try := func(split bool) {
+			input, output := tokens.Draw(t, "input"), tokens.Draw(t, "output")
+			n := model.estimate(input, output, split)
+			code, retry := model.decide(n)
+			if !split {
+				check(rl.Decide(memModel, input+output), code, retry)
+			}
+			var res *Reservation
+			var d Decision
+			if split {
+				res, d = rl.TryAcquireTokens(memModel, Tokens{input, output})
+			} else {
+				res, d = rl.TryAcquire(memModel, input+output)
+			}
+			if (res != nil) != d.Allowed {
+				t.Fatalf("%v, %+v", res, d)
+			}
+			if d.Allowed {
+				call := model.take(n)
+				call.split = split
+				open = append(open, pair{res, call})
+			}
+			check(d, code, retry)
+			if !d.Allowed && retry != Never && rapid.Bool().Draw(t, "come back") {
+				clock.pass(retry - 1)
+				model.now = clock.now
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"TryAcquire":       func(*rapid.T) { try(false) },
+			"TryAcquireTokens": func(*rapid.T) { try(true) },
+			"Commit": func(t *rapid.T) {
+				if p, ok := end(); ok {
+					prompt, output := rapid.IntRange(-1, 60).Draw(t, "prompt"), rapid.IntRange(-1, 60).Draw(t, "output")
+					p.res.Commit(prompt, output)
+					model.commit(p.call, prompt, output)
+				}
+			},
+			"Cancel": func(*rapid.T) {
+				if p, ok := end(); ok {
+					p.res.Cancel()
+					model.cancel(p.call)
+				}
+			},
+			"end again": func(t *rapid.T) {
+				if len(ended) > 0 {
+					p := rapid.SampledFrom(ended).Draw(t, "which")
+					p.res.Commit(40, 40)
+					p.res.Cancel()
+				}
+			},
+			"RecordUsage": func(t *rapid.T) {
+				prompt, output := rapid.IntRange(-1, 60).Draw(t, "prompt"), rapid.IntRange(-1, 60).Draw(t, "output")
+				rl.RecordUsage(memModel, prompt, output)
+				model.commit(&naiveCall{loose: true}, prompt, output)
+			},
+			"SetQuota": func(*rapid.T) { set() },
+			"Reset": func(t *rapid.T) {
+				if rapid.IntRange(0, 3).Draw(t, "really") == 0 {
+					rl.Reset(memModel)
+					model.reset()
+				}
+			},
+			"prune": func(*rapid.T) { rl.prune() },
+			"time": func(t *rapid.T) {
+				clock.pass(rapid.SampledFrom(naiveSteps).Draw(t, "step"))
+				model.now = clock.now
+			},
+			"": func(t *rapid.T) {
+				if got, want := rl.Stats(memModel), model.stats(); got != want {
+					t.Fatalf("stats\n%+v; want\n%+v", got, want)
+				}
+				got, ok := rl.State()[memModel]
+				want := model.state()
+				if !reflect.DeepEqual(got, want) || ok == want.empty() {
+					t.Fatalf("state\n%+v, %t; want\n%+v", got, ok, want)
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,187 @@
+package ratelimit
+
+import (
+	"fmt"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// dimension is one of the ways in which a quota limits a model. They are
+// checked in this order.
+type dimension int
+
+const (
+	rpd dimension = iota
+	rpm
+	tpm
+	inputTPM
+	outputTPM
+	tpd
+	concurrent
+	dimensions
+)
+
+var facts = [dimensions]struct {
+	unit unit
+	code DecisionCode
+	what string
+}{
+	rpd:        {ofRequests, DecisionRPDLimit, "requests a day"},
+	rpm:        {ofRequests, DecisionRPMLimit, "requests a minute"},
+	tpm:        {ofTokens, DecisionTPMLimit, "tokens a minute"},
+	inputTPM:   {ofInput, DecisionInputTPMLimit, "input tokens a minute"},
+	outputTPM:  {ofOutput, DecisionOutputTPMLimit, "output tokens a minute"},
+	tpd:        {ofTokens, DecisionTPDLimit, "tokens a day"},
+	concurrent: {ofSlots, DecisionConcurrencyLimit, "concurrent requests"},
+}
+
+// unit is what is counted. Each has an account.
+type unit int
+
+const (
+	ofRequests unit = iota
+	ofTokens
+	ofInput
+	ofOutput
+	ofSlots
+	units
+)
+
+var unitNames = [units]string{"requests", "tokens", "input", "output", "slots"}
+
+// amounts is how much of each unit.
+type amounts [units]int64
+
+const (
+	// lease is how long a call may hold its slot. Whoever dies without giving
+	// it back holds it no longer.
+	lease = 10 * time.Minute
+
+	// slotGuess is when to ask again for a slot that is taken.
+	slotGuess = time.Second
+
+	// boundless is the count of a limit that only counts.
+	boundless = 1 << 62
+)
+
+// rules is a quota made ready.
+type rules struct {
+	quota   ModelQuota
+	max     [dimensions]int64
+	limited []dimension // those with a maximum
+
+	day   limit.Limit // what a day is
+	slots limit.Limit // on concurrent requests
+
+	charged []charged // what a store counts
+}
+
+// charged is what a store is asked of one unit.
+type charged struct {
+	unit   unit
+	dims   []dimension
+	limits []limit.Limit // of each of dims
+}
+
+// unknown is the rules of models without a quota.
+var unknown, _ = newRules(ModelQuota{})
+
+func newRules(q ModelQuota) (*rules, error) {
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
+	r := &rules{quota: q, slots: q.limit(concurrent)}
+	r.day, _ = q.day(1)
+	for d := range dimensions {
+		if r.max[d] = int64(q.max(d)); r.max[d] > 0 {
+			r.limited = append(r.limited, d)
+		}
+	}
+	for u := range units {
+		c := charged{unit: u}
+		for d := range dimensions {
+			if facts[d].unit == u && r.counts(d) {
+				c.dims = append(c.dims, d)
+				c.limits = append(c.limits, q.limit(d))
+			}
+		}
+		if len(c.dims) > 0 {
+			r.charged = append(r.charged, c)
+		}
+	}
+	return r, nil
+}
+
+// counts reports whether a dimension is counted: if it is limited, or if
+// everybody wants to see it.
+func (r *rules) counts(d dimension) bool { return d <= tpm || r.max[d] > 0 }
+
+// free reports whether nothing limits the model.
+func (r *rules) free() bool { return len(r.limited) == 0 }
+
+// limit returns the limit of a dimension of a valid quota.
+func (q ModelQuota) limit(d dimension) limit.Limit {
+	most := int64(q.max(d))
+	if most == 0 {
+		most = boundless
+	}
+	switch d {
+	case rpd, tpd:
+		day, _ := q.day(most)
+		return day
+	case concurrent:
+		return limit.New(most, lease).Using(limit.SlidingLog)
+	default:
+		return limit.PerMinute(most).Using(limit.SlidingLog)
+	}
+}
+
+func (q ModelQuota) max(d dimension) int {
+	return [dimensions]int{q.MaxRPD, q.MaxRPM, q.MaxTPM, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent}[d]
+}
+
+// request is what a call is thought to use, or has used.
+type request struct {
+	input, output int64
+	split         bool // false: their sum is known, and stands in input
+}
+
+// Tokens is how many tokens a call is thought to use.
+type Tokens struct{ Input, Output int }
+
+const maxTokens = 1 << 53 // in one request
+
+// newRequest returns an estimate that is known by its sum.
+func newRequest(total int) (request, error) {
+	return request{input: int64(total)}, checkTokens(total)
+}
+
+// newSplitRequest returns an estimate that is known by its parts.
+func newSplitRequest(t Tokens) (request, error) {
+	err := checkTokens(t.Input)
+	if err == nil {
+		err = checkTokens(t.Output)
+	}
+	return request{int64(t.Input), int64(t.Output), true}, err
+}
+
+func checkTokens(n int) error {
+	if n < 0 || int64(n) > maxTokens {
+		return fmt.Errorf("ratelimit: %d tokens: it must be from 0 to %d", n, int64(maxTokens))
+	}
+	return nil
+}
+
+// amounts returns what the request uses of each unit. Of a sum that is not known
+// by its parts each part may be all, up to what its quota can give.
+func (r *rules) amounts(q request) amounts {
+	a := amounts{ofRequests: 1, ofTokens: q.input + q.output, ofInput: q.input, ofOutput: q.output}
+	if !q.split {
+		a[ofInput], a[ofOutput] = min(q.input, r.max[inputTPM]), min(q.input, r.max[outputTPM])
+	}
+	if r.max[concurrent] > 0 {
+		a[ofSlots] = 1
+	}
+	return a
+}

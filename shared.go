@@ -1,0 +1,197 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// shared is the ledger of a limiter whose counters are in a store.
+type shared struct {
+	store interface {
+		store.Store
+		Read(ctx context.Context, keys ...string) (accounts []*limit.Account, at int64, err error)
+		Keys(ctx context.Context, prefix string) ([]string, error)
+	}
+
+	mu     sync.Mutex
+	missed error        // of calls that could not return it, the first
+	owed   []correction // that could not be made
+}
+
+const allModels = "model/"
+
+// keyPrefix is what the keys of a model begin with, and no other model's.
+func keyPrefix(model string) string { return allModels + url.PathEscape(model) + "/" }
+
+func key(model string, u unit) string { return keyPrefix(model) + unitNames[u] }
+
+// models returns the names of all models of which the store knows usage.
+func (s *shared) models(ctx context.Context) ([]string, error) {
+	keys, err := s.store.Keys(ctx, allModels)
+	return modelsOf(keys), err
+}
+
+// modelsOf returns the names of the models whose keys are given, in order.
+func modelsOf(keys []string) (names []string) {
+	for _, key := range keys {
+		escaped, _, _ := strings.Cut(strings.TrimPrefix(key, allModels), "/")
+		if name, err := url.PathUnescape(escaped); err == nil && keyPrefix(name) == allModels+escaped+"/" {
+			names = append(names, name)
+		}
+	}
+	return slices.Compact(names)
+}
+
+// charges returns what is asked of each unit as charges, in the order of rules.
+func charges(model string, r *rules, ask *amounts) []store.Charge {
+	list := make([]store.Charge, len(r.charged))
+	for i, c := range r.charged {
+		list[i] = store.Charge{Key: key(model, c.unit), Limits: c.limits, N: ask[c.unit]}
+	}
+	return list
+}
+
+func (s *shared) take(ctx context.Context, rl *RateLimiter, m *model, q request, o *outcome) (*Reservation, error) {
+	r := m.rules.Load()
+	ask := r.amounts(q)
+	s.catchUp()
+	if ask[ofTokens] == 0 { // a debt denies even that, but a store does not
+		if err := s.look(ctx, m, q, o); err != nil || o.denied {
+			return nil, err
+		}
+		*o = outcome{}
+	}
+	receipt, decisions, err := s.store.Take(ctx, charges(m.name, r, &ask))
+	if err != nil {
+		return nil, err
+	}
+	o.rules = r
+	for _, c := range r.charged {
+		for _, d := range c.dims {
+			if !decisions[0].Allowed {
+				o.deny(d, decisions[0].RetryAfter)
+			}
+			o.used[d] = decisions[0].Limit.Count() - decisions[0].Remaining
+			decisions = decisions[1:]
+		}
+	}
+	if o.denied {
+		return nil, nil
+	}
+	return &Reservation{limiter: rl, model: m, taken: ask, split: q.split, noted: &noted{r, receipt}}, nil
+}
+
+// describe completes what a take has said of what is used: of debts it knows
+// that there is one.
+func (s *shared) describe(m *model, o *outcome) {
+	var now outcome
+	if err := s.look(context.Background(), m, request{}, &now); err == nil {
+		o.used, o.dayStart = now.used, now.dayStart
+	}
+}
+
+func (s *shared) look(ctx context.Context, m *model, q request, o *outcome) error {
+	r := m.rules.Load()
+	ask := r.amounts(q)
+	u, at, err := s.usage(ctx, m.name, r)
+	if err != nil {
+		return err
+	}
+	u.look(r, at, &ask, o)
+	return nil
+}
+
+// usage reads what was used of a model.
+func (s *shared) usage(ctx context.Context, model string, r *rules) (u *usage, at int64, err error) {
+	var keys []string
+	for _, c := range r.charged {
+		keys = append(keys, key(model, c.unit))
+	}
+	accounts, at, err := s.store.Read(ctx, keys...)
+	if err != nil {
+		return nil, 0, err
+	}
+	return usageOf(r, accounts, at), at, nil
+}
+
+// settle corrects a reservation, now or when the store can be asked again.
+func (s *shared) settle(r *Reservation, used *amounts) {
+	c := correction{r.noted.receipt, r.noted.rules.actual(used)}
+	err := s.store.Settle(context.Background(), c.receipt, c.actual)
+	if err == nil {
+		return
+	}
+	s.miss(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.owed) < mostOwed {
+		s.owed = append(s.owed, c)
+	}
+}
+
+// correction is a settlement that is still to be made.
+type correction struct {
+	receipt store.Receipt
+	actual  []int64
+}
+
+const mostOwed = 4096 // corrections; those beyond leave what was reserved
+
+// catchUp makes the corrections that could not be made before.
+func (s *shared) catchUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.owed) > 0 {
+		if s.store.Settle(context.Background(), s.owed[0].receipt, s.owed[0].actual) != nil {
+			return
+		}
+		s.owed = s.owed[1:]
+	}
+}
+
+// actual returns amounts in the order of charges.
+func (r *rules) actual(used *amounts) []int64 {
+	actual := make([]int64, len(r.charged))
+	for i, c := range r.charged {
+		actual[i] = used[c.unit]
+	}
+	return actual
+}
+
+// record charges what was used by settling a take of nothing.
+func (s *shared) record(m *model, q request) {
+	ctx := context.Background()
+	r := m.rules.Load()
+	used := r.amounts(q)
+	used[ofSlots] = -1 // it has none
+	receipt, _, err := s.store.Take(ctx, charges(m.name, r, &amounts{}))
+	if err == nil {
+		err = s.store.Settle(ctx, receipt, r.actual(&used))
+	}
+	s.miss(err)
+}
+
+// miss keeps an error that its caller cannot be told, for the next who can.
+func (s *shared) miss(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.missed == nil {
+		s.missed = err
+	}
+}
+
+// reportMissed returns err and the error that was kept.
+func (s *shared) reportMissed(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	missed := s.missed
+	s.missed = nil
+	return errors.Join(err, missed)
+}

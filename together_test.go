@@ -1,0 +1,188 @@
+package ratelimit_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// opened returns a limiter on a file.
+func opened(t *testing.T, path string, quota ratelimit.ModelQuota) *ratelimit.RateLimiter {
+	t.Helper()
+	rl, err := ratelimit.NewWithSQLiteConfig(path, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": quota}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rl.Close() })
+	return rl
+}
+
+// pass returns how many of 10 calls pass.
+func pass(rl *ratelimit.RateLimiter) (n int) {
+	for range 10 {
+		if res, _ := rl.TryAcquire("m", 1); res != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// A day is shared by all who use a file, whatever each of them knows of when it
+// ends.
+func TestADayIsShared(t *testing.T) {
+	anchored := ratelimit.ModelQuota{MaxRPD: 5}
+	noon := ratelimit.ModelQuota{MaxRPD: 5, DayResetsAt: "12:00 UTC"}
+	for name, change := range map[string]func(t *testing.T, path string, a, b *ratelimit.RateLimiter) *ratelimit.RateLimiter{
+		"both set it": func(t *testing.T, _ string, a, b *ratelimit.RateLimiter) *ratelimit.RateLimiter {
+			if err := errors.Join(a.SetQuota("m", noon), b.SetQuota("m", noon)); err != nil {
+				t.Fatal(err)
+			}
+			return b
+		},
+		"one does not know": func(t *testing.T, _ string, a, b *ratelimit.RateLimiter) *ratelimit.RateLimiter {
+			if err := a.SetQuota("m", noon); err != nil {
+				t.Fatal(err)
+			}
+			return b
+		},
+		"one has loaded it": func(t *testing.T, _ string, a, b *ratelimit.RateLimiter) *ratelimit.RateLimiter {
+			if err := errors.Join(a.SetQuota("m", noon), b.Load()); err != nil {
+				t.Fatal(err)
+			}
+			return b
+		},
+		"one was configured so": func(t *testing.T, path string, _, _ *ratelimit.RateLimiter) *ratelimit.RateLimiter {
+			return opened(t, path, noon)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Hour) // it is 1:00
+				path := filepath.Join(t.TempDir(), "limits.db")
+				a, b := opened(t, path, anchored), opened(t, path, anchored)
+				if n := pass(a); n != 5 {
+					t.Fatalf("%d pass; want 5", n)
+				}
+				other := change(t, path, a, b)
+				if n := pass(other) + pass(a); n != 0 {
+					t.Errorf("%d more pass; want none", n)
+				}
+				time.Sleep(25 * time.Hour)
+				if n := pass(a) + pass(other); n != 5 {
+					t.Errorf("the next day %d pass; want 5", n)
+				}
+			})
+		})
+	}
+}
+
+// What is set at run time stays, whatever profile others add.
+func TestAddProviderKeepsWhatTheFileHolds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "limits.db")
+	a, b := opened(t, path, ratelimit.ModelQuota{}), opened(t, path, ratelimit.ModelQuota{})
+	mine := ratelimit.ModelQuota{MaxRPM: 7}
+	if err := errors.Join(a.SetQuota("gpt-4o", mine), b.AddProvider(ratelimit.ProviderOpenAI), a.Load()); err != nil {
+		t.Fatal(err)
+	}
+	for _, rl := range []*ratelimit.RateLimiter{a, b} {
+		if q := rl.Quotas(); q["gpt-4o"] != mine || q["o1"].MaxRPM != 500 {
+			t.Errorf("quotas %v", q)
+		}
+	}
+}
+
+func TestCloseWakesThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := opened(t, filepath.Join(t.TempDir(), "limits.db"), ratelimit.ModelQuota{MaxRPD: 1})
+		pass(rl)
+		errs := make(chan error, 3)
+		for range cap(errs) {
+			go func() {
+				_, err := rl.Acquire(context.Background(), "m", 1)
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		if err := rl.Close(); err != nil {
+			t.Error(err)
+		}
+		for range cap(errs) {
+			if err := <-errs; !errors.Is(err, store.ErrClosed) {
+				t.Errorf("%v; want %v", err, store.ErrClosed)
+			}
+		}
+	})
+}
+
+// A correction that could not be made is made when it can be. Until then Stats
+// still says of how much.
+func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
+	t.Parallel() // it waits for five seconds
+	path := filepath.Join(t.TempDir(), "limits.db")
+	rl := opened(t, path, ratelimit.ModelQuota{MaxTPM: 1000, MaxConcurrent: 1})
+	res, d := rl.TryAcquire("m", 100)
+	if res == nil {
+		t.Fatalf("%+v", d)
+	}
+	other, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	other.SetMaxOpenConns(1)
+	if _, err := other.Exec("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	res.Commit(300, 100)
+	if s := rl.Stats("m"); s.TPM != 100 || s.Concurrent != 1 {
+		t.Errorf("%+v; want it not corrected yet", s)
+	}
+	if _, err := other.Exec("COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if res, d := rl.TryAcquire("m", 600); res == nil || d.Stats.TPM != 1000 || d.Stats.Concurrent != 1 {
+		t.Errorf("%+v; want 400 and 600 tokens, and the slot free", d)
+	}
+	if err := rl.Persist(); err == nil {
+		t.Error("Persist does not say what went wrong")
+	}
+	if err := rl.Close(); err != nil {
+		t.Errorf("and Close says it again: %v", err)
+	}
+	if s := rl.Stats("m"); s.MaxTPM != 1000 || s.MaxConcurrent != 1 {
+		t.Errorf("%+v; want the quota, though the file is closed", s)
+	}
+}
+
+// A caller who never estimates has a limit all the same.
+func TestDebtsHoldUpRequestsOfNoTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": {MaxTPM: 1000}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, rl := range map[string]*ratelimit.RateLimiter{
+			"memory": memory,
+			"sqlite": opened(t, filepath.Join(t.TempDir(), "limits.db"), ratelimit.ModelQuota{MaxTPM: 1000}),
+		} {
+			sent := 0
+			for rl.CanSend("m", 0) && sent < 10 {
+				rl.RecordUsage("m", 500, 0)
+				sent++
+			}
+			if sent != 3 { // exactly full still lets it pass
+				t.Errorf("%s: %d were sent; want 3", name, sent)
+			}
+			if res, d := rl.TryAcquire("m", 0); res != nil || d.RetryAfter != time.Minute {
+				t.Errorf("%s: %+v", name, d)
+			}
+		}
+	})
+}
