@@ -14,12 +14,15 @@ import (
 )
 
 func main() {
+	if child() {
+		return
+	}
 	os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-const usage = `Measures the limit and rate packages beside their peers, prints the ratios and
-draws them. A full run takes about five minutes and wants an otherwise idle
-machine with at least two cores.
+const usage = `Measures this module beside its peers, prints the ratios and draws them. A
+full run takes about six minutes and wants an otherwise idle machine with at
+least two cores.
 
   go run . [flags]
 

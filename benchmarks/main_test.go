@@ -12,6 +12,13 @@ import (
 	"time"
 )
 
+func TestMain(m *testing.M) {
+	if child() {
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // tiny measures next to nothing: these tests are about what is measured, not about how fast it is.
 func tiny() *bench {
 	return &bench{slice: time.Millisecond, rounds: 2, shrink: 1000, step: func(string) {}}
@@ -45,6 +52,9 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"wait/1M":               waiting,
 		"freewait":              names(freeWaiters(t.Context())),
 		"slidinglog":            {"denied, 100 entries", "denied, 100000 entries", "moving window, 100 entries", "moving window, 100000 entries"},
+		"quota/acquire":         {nameSince, nameAllow, nameAcquire},
+		"quota/window":          {"up to 100 requests in the minute", "100,000 requests in the minute", "scan and sum, 100,000 requests"},
+		"sqlite":                {nameProcesses, nameSeparate, nameCombined},
 		"allocs":                names(append(doors(), denying(append(limiters(), peers()...))...)),
 	}
 	all, err := runAll(tiny(), scenarios(), io.Discard)
