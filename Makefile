@@ -22,7 +22,9 @@ lint:
 unit:
 	@for m in $(MODULES); do (cd $$m && go test -race -shuffle=on -timeout 15m ./...) || exit 1; done
 
-demo: ## see limits at work in the terminal
+demo: ## see quotas and limits at work in the terminal
+	@go run ./examples/quotas
+	@echo
 	@go run ./examples/limits
 
 bench: ## measure against the peers, print the ratios, write docs/plots/*.svg
@@ -33,4 +35,4 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 
 soak: ## the long versions of the property and concurrency tests
 	@go test -race -shuffle=on -timeout 60m -count=10 ./...
-	@go test -race -timeout 60m ./limit -rapid.checks=20000
+	@go test -race -timeout 60m ./limit ./store/... . -rapid.checks=20000
