@@ -23,9 +23,9 @@ func (d *day) add(calendar limit.Limit, now, n int64) {
 	if n == 0 {
 		return
 	}
-	if *d = d.at(now); d.end == 0 {
+	if now >= d.end {
+		*d = day{since: now}
 		d.start, d.end = calendar.Window(now)
-		d.since = now
 	}
 	d.used = min(d.used+n, mostSum)
 }

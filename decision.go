@@ -68,10 +68,10 @@ type ModelStats struct {
 // and when it lets the request pass.
 type outcome struct {
 	rules    *rules
-	taken    amounts // zero if it was denied, or only looked at
-	at       int64   // when it was taken,
-	epoch    int32   // and in which of the model's epochs
-	used     [dimensions]int64
+	taken    amounts           // zero if it was denied, or only looked at
+	at       int64             // when it was taken,
+	epoch    int32             // and in which of the model's epochs
+	used     [dimensions]int64 // before it was taken
 	dayStart int64
 	denied   bool
 	retry    [dimensions]time.Duration // zero where it may pass
@@ -137,22 +137,25 @@ func (o *outcome) excess() string {
 // describe makes s what is used, and of how much.
 func (o *outcome) describe(s *ModelStats) {
 	q := &o.rules.quota
-	s.RPM, s.MaxRPM = int(o.used[rpm]), q.MaxRPM
-	s.TPM, s.MaxTPM = int(o.used[tpm]), q.MaxTPM
-	s.RPD, s.MaxRPD = int(o.used[rpd]), q.MaxRPD
+	s.RPM, s.MaxRPM = o.usedOf(rpm), q.MaxRPM
+	s.TPM, s.MaxTPM = o.usedOf(tpm), q.MaxTPM
+	s.RPD, s.MaxRPD = o.usedOf(rpd), q.MaxRPD
 	if o.dayStart != 0 {
 		s.DayStart = utc(o.dayStart)
 	}
-	for _, d := range o.rules.limited {
-		switch used := int(o.used[d]); d {
-		case inputTPM:
-			s.InputTPM, s.MaxInputTPM = used, q.MaxInputTPM
-		case outputTPM:
-			s.OutputTPM, s.MaxOutputTPM = used, q.MaxOutputTPM
-		case tpd:
-			s.TPD, s.MaxTPD = used, q.MaxTPD
-		case concurrent:
-			s.Concurrent, s.MaxConcurrent = used, q.MaxConcurrent
-		}
+	if q.MaxInputTPM > 0 {
+		s.InputTPM, s.MaxInputTPM = o.usedOf(inputTPM), q.MaxInputTPM
+	}
+	if q.MaxOutputTPM > 0 {
+		s.OutputTPM, s.MaxOutputTPM = o.usedOf(outputTPM), q.MaxOutputTPM
+	}
+	if q.MaxTPD > 0 {
+		s.TPD, s.MaxTPD = o.usedOf(tpd), q.MaxTPD
+	}
+	if q.MaxConcurrent > 0 {
+		s.Concurrent, s.MaxConcurrent = o.usedOf(concurrent), q.MaxConcurrent
 	}
 }
+
+// usedOf returns what is used of a dimension, with what was taken.
+func (o *outcome) usedOf(d dimension) int { return int(o.used[d] + o.taken[facts[d].unit]) }

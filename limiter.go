@@ -60,7 +60,7 @@ func (rl *RateLimiter) tryAcquire(name string, q request, invalid error, d *Deci
 		if !d.Allowed {
 			return nil
 		}
-		return &Reservation{limiter: rl, model: rl.find(name)}
+		return &Reservation{model: rl.find(name)}
 	}
 	if m.line.length.Load() > 0 {
 		if rl.decide(m, q, d); !d.Allowed {
@@ -102,13 +102,13 @@ func (rl *RateLimiter) limited(name string, invalid error, d *Decision) *model {
 // take takes what a request asks of a model, if it may pass.
 func (rl *RateLimiter) take(ctx context.Context, m *model, q request, o *outcome) (*Reservation, error) {
 	if rl.shared != nil {
-		return rl.shared.take(ctx, rl, m, q, o)
+		return rl.shared.take(ctx, m, q, o)
 	}
 	m.take(rl.clock(), q, o)
 	if o.denied {
 		return nil, nil
 	}
-	return &Reservation{limiter: rl, model: m, taken: o.taken, at: o.at, epoch: o.epoch, split: q.split}, nil
+	return &Reservation{model: m, taken: o.taken, at: o.at, epoch: o.epoch, split: q.split}, nil
 }
 
 // look says what take would, and takes nothing.
@@ -221,7 +221,7 @@ func (rl *RateLimiter) acquire(ctx context.Context, name string, q request, inva
 		return nil, err
 	}
 	if res == nil { // nothing limits the model
-		res = &Reservation{limiter: rl, model: rl.find(name)}
+		res = &Reservation{model: rl.find(name)}
 	}
 	return res, nil
 }

@@ -8,9 +8,10 @@ import (
 // model is what this process knows of one model: its rules, who waits for it,
 // and, unless a store counts, what was used of it.
 type model struct {
-	name  string
-	rules atomic.Pointer[rules]
-	line  line
+	limiter *RateLimiter
+	name    string
+	rules   atomic.Pointer[rules]
+	line    line
 
 	mu    sync.Mutex // guards the rest, and changes of rules
 	last  int64      // the latest time of which it has heard

@@ -50,7 +50,7 @@ func (rl *RateLimiter) modelLocked(name string) *model {
 			rl.forgetIdle()
 			rl.crowd = max(2*len(rl.others), 64)
 		}
-		m = &model{name: name}
+		m = &model{limiter: rl, name: name}
 		m.rules.Store(unknown)
 		rl.others[name] = m
 	}
@@ -181,7 +181,7 @@ func (rl *RateLimiter) find(name string) *model {
 	if m := rl.others[name]; m != nil {
 		return m
 	}
-	m := &model{name: name}
+	m := &model{limiter: rl, name: name}
 	m.rules.Store(unknown)
 	return m
 }

@@ -14,14 +14,13 @@ import (
 // A request that is limited in number keeps its place among the concurrent ones
 // until then, and for ten minutes at most.
 type Reservation struct {
-	limiter *RateLimiter
-	model   *model
-	taken   amounts // all zero where nothing limits the model
-	at      int64   // when it was taken
-	noted   *noted  // or else the store's note of it
-	epoch   int32   // of the model, in which it was taken
-	split   bool    // the estimate was of the prompt and the output apart
-	ended   atomic.Bool
+	model *model
+	taken amounts // all zero where nothing limits the model
+	at    int64   // when it was taken
+	noted *noted  // or else the store's note of it
+	epoch int32   // of the model, in which it was taken
+	split bool    // the estimate was of the prompt and the output apart
+	ended atomic.Bool
 }
 
 // noted is what a store knows a reservation by.
@@ -43,7 +42,7 @@ func (r *Reservation) Commit(promptTokens, outputTokens int) {
 		return
 	}
 	if r.taken == (amounts{}) {
-		r.limiter.RecordUsage(r.model.name, promptTokens, outputTokens)
+		r.model.limiter.RecordUsage(r.model.name, promptTokens, outputTokens)
 		return
 	}
 	used := r.taken
@@ -62,7 +61,7 @@ func (r *Reservation) Commit(promptTokens, outputTokens int) {
 	case outputTokens >= 0:
 		used[ofTokens] = max(used[ofTokens], used[ofOutput])
 	}
-	r.limiter.settle(r, &used)
+	r.model.limiter.settle(r, &used)
 }
 
 // Cancel gives back what was reserved, as far as it still counts. It is for a
@@ -72,7 +71,7 @@ func (r *Reservation) Cancel() {
 	if r == nil || !r.ended.CompareAndSwap(false, true) || r.taken == (amounts{}) {
 		return
 	}
-	r.limiter.settle(r, &amounts{})
+	r.model.limiter.settle(r, &amounts{})
 }
 
 // bounded returns a number of tokens as one that can be counted.

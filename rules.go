@@ -69,12 +69,19 @@ const (
 type rules struct {
 	quota   ModelQuota
 	max     [dimensions]int64
-	limited []dimension // those with a maximum
+	limited []limited // the dimensions with a maximum
 
 	day   limit.Limit // what a day is
 	slots limit.Limit // on concurrent requests
 
 	charged []charged // what a store counts
+}
+
+// limited is a dimension that has a maximum.
+type limited struct {
+	dim  dimension
+	unit unit
+	max  int64
 }
 
 // charged is what a store is asked of one unit.
@@ -95,7 +102,7 @@ func newRules(q ModelQuota) (*rules, error) {
 	r.day, _ = q.day(1)
 	for d := range dimensions {
 		if r.max[d] = int64(q.max(d)); r.max[d] > 0 {
-			r.limited = append(r.limited, d)
+			r.limited = append(r.limited, limited{d, facts[d].unit, r.max[d]})
 		}
 	}
 	for u := range units {

@@ -58,7 +58,7 @@ func charges(model string, r *rules, ask *amounts) []store.Charge {
 	return list
 }
 
-func (s *shared) take(ctx context.Context, rl *RateLimiter, m *model, q request, o *outcome) (*Reservation, error) {
+func (s *shared) take(ctx context.Context, m *model, q request, o *outcome) (*Reservation, error) {
 	r := m.rules.Load()
 	ask := r.amounts(q)
 	s.catchUp()
@@ -85,7 +85,7 @@ func (s *shared) take(ctx context.Context, rl *RateLimiter, m *model, q request,
 	if o.denied {
 		return nil, nil
 	}
-	return &Reservation{limiter: rl, model: m, taken: ask, split: q.split, noted: &noted{r, receipt}}, nil
+	return &Reservation{model: m, taken: ask, split: q.split, noted: &noted{r, receipt}}, nil
 }
 
 // describe completes what a take has said of what is used: of debts it knows

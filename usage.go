@@ -28,10 +28,11 @@ func (u *usage) look(r *rules, now int64, ask *amounts, o *outcome) {
 	if r.max[concurrent] > 0 {
 		o.used[concurrent], _ = u.slots.Used(r.slots, now)
 	}
-	for _, d := range r.limited {
-		n := ask[facts[d].unit]
-		if excess := o.used[d] + n - r.max[d]; excess > 0 {
-			o.deny(d, u.retry(r, d, n, excess, now))
+	for i := range r.limited {
+		l := &r.limited[i]
+		n := ask[l.unit]
+		if excess := o.used[l.dim] + n - l.max; excess > 0 {
+			o.deny(l.dim, u.retry(r, l.dim, n, excess, now))
 		}
 	}
 }
@@ -70,9 +71,6 @@ func (u *usage) take(r *rules, now int64, ask *amounts, o *outcome) {
 	}
 	if r.max[concurrent] > 0 {
 		u.slots.Take([]limit.Limit{r.slots}, now, ask[ofSlots])
-	}
-	for d := range dimensions {
-		o.used[d] += ask[facts[d].unit]
 	}
 	o.dayStart = u.days[ofRequests].start
 }
