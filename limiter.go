@@ -213,7 +213,7 @@ func (rl *RateLimiter) AcquireTokens(ctx context.Context, model string, estimate
 
 func (rl *RateLimiter) acquire(ctx context.Context, name string, q request, invalid error) (*Reservation, error) {
 	var res *Reservation
-	err := rl.wait(ctx, name, q, invalid, func(m *model, o *outcome) (err error) {
+	err := rl.wait(ctx, name, q, invalid, func(ctx context.Context, m *model, q request, o *outcome) (err error) {
 		res, err = rl.take(ctx, m, q, o)
 		return err
 	})
@@ -231,15 +231,11 @@ func (rl *RateLimiter) acquire(ctx context.Context, name string, q request, inva
 // those who want to have it.
 func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
 	q, invalid := newRequest(tokens)
-	return rl.wait(ctx, model, q, invalid, rl.looking(ctx, q))
-}
-
-func (rl *RateLimiter) looking(ctx context.Context, q request) func(*model, *outcome) error {
-	return func(m *model, o *outcome) error { return rl.look(ctx, m, q, o) }
+	return rl.wait(ctx, model, q, invalid, rl.look)
 }
 
 // wait asks in turn until nothing is denied.
-func (rl *RateLimiter) wait(ctx context.Context, name string, q request, invalid error, ask func(*model, *outcome) error) error {
+func (rl *RateLimiter) wait(ctx context.Context, name string, q request, invalid error, ask func(context.Context, *model, request, *outcome) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not waiting: %w", err)
 	}
@@ -249,7 +245,7 @@ func (rl *RateLimiter) wait(ctx context.Context, name string, q request, invalid
 	}
 	inTurn := func() (again time.Duration, done bool, err error) {
 		var o outcome
-		if err := ask(m, &o); err != nil || !o.denied {
+		if err := ask(ctx, m, q, &o); err != nil || !o.denied {
 			return 0, err == nil, err
 		}
 		if again = o.wait(rl.slotWait()); again == Never {

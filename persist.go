@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"errors"
 	"maps"
 	"slices"
 )
@@ -72,8 +73,7 @@ func (rl *RateLimiter) Close() error {
 	if rl.database == nil {
 		return nil
 	}
-	rl.shared.catchUp()
-	err := rl.shared.store.Close()
+	err := errors.Join(rl.shared.catchUp(), rl.shared.store.Close())
 	for _, m := range *rl.quotas.Load() {
 		m.line.wake() // and find it closed, one after another
 	}

@@ -69,7 +69,7 @@ const (
 type rules struct {
 	quota   ModelQuota
 	max     [dimensions]int64
-	limited []limited // the dimensions with a maximum
+	limited []maximum
 
 	day   limit.Limit // what a day is
 	slots limit.Limit // on concurrent requests
@@ -77,8 +77,8 @@ type rules struct {
 	charged []charged // what a store counts
 }
 
-// limited is a dimension that has a maximum.
-type limited struct {
+// maximum is the most of a dimension that is limited.
+type maximum struct {
 	dim  dimension
 	unit unit
 	max  int64
@@ -102,7 +102,7 @@ func newRules(q ModelQuota) (*rules, error) {
 	r.day, _ = q.day(1)
 	for d := range dimensions {
 		if r.max[d] = int64(q.max(d)); r.max[d] > 0 {
-			r.limited = append(r.limited, limited{d, facts[d].unit, r.max[d]})
+			r.limited = append(r.limited, maximum{d, facts[d].unit, r.max[d]})
 		}
 	}
 	for u := range units {

@@ -59,9 +59,11 @@ func charges(model string, r *rules, ask *amounts) []store.Charge {
 }
 
 func (s *shared) take(ctx context.Context, m *model, q request, o *outcome) (*Reservation, error) {
+	if err := s.catchUp(); err != nil {
+		return nil, err
+	}
 	r := m.rules.Load()
 	ask := r.amounts(q)
-	s.catchUp()
 	if ask[ofTokens] == 0 { // a debt denies even that, but a store does not
 		if err := s.look(ctx, m, q, o); err != nil || o.denied {
 			return nil, err
@@ -144,16 +146,22 @@ type correction struct {
 
 const mostOwed = 4096 // corrections; those beyond leave what was reserved
 
-// catchUp makes the corrections that could not be made before.
-func (s *shared) catchUp() {
+// catchUp makes the corrections that could not be made before. While one caller
+// does, others find none to make.
+func (s *shared) catchUp() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.owed) > 0 {
-		if s.store.Settle(context.Background(), s.owed[0].receipt, s.owed[0].actual) != nil {
-			return
+	owed := s.owed
+	s.owed = nil
+	s.mu.Unlock()
+	for i, c := range owed {
+		if err := s.store.Settle(context.Background(), c.receipt, c.actual); err != nil {
+			s.mu.Lock()
+			s.owed = append(s.owed, owed[i:]...)
+			s.mu.Unlock()
+			return err
 		}
-		s.owed = s.owed[1:]
 	}
+	return nil
 }
 
 // actual returns amounts in the order of charges.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,7 +141,25 @@ func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
 	if _, err := other.Exec("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
+	start := time.Now()
 	res.Commit(300, 100)
+	one := time.Since(start)
+
+	// Those who come meanwhile wait for the file together, not one after another
+	// for what is to be corrected first.
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if res, d := rl.TryAcquire("m", 1); res != nil || d.Code != ratelimit.DecisionStoreLost {
+				t.Errorf("%+v; want the store lost", d)
+			}
+		})
+	}
+	start = time.Now()
+	group.Wait()
+	if all := time.Since(start); all > 4*one {
+		t.Errorf("eight took %v, where one took %v", all, one)
+	}
 	if s := rl.Stats("m"); s.TPM != 100 || s.Concurrent != 1 {
 		t.Errorf("%+v; want it not corrected yet", s)
 	}

@@ -29,10 +29,10 @@ func (u *usage) look(r *rules, now int64, ask *amounts, o *outcome) {
 		o.used[concurrent], _ = u.slots.Used(r.slots, now)
 	}
 	for i := range r.limited {
-		l := &r.limited[i]
-		n := ask[l.unit]
-		if excess := o.used[l.dim] + n - l.max; excess > 0 {
-			o.deny(l.dim, u.retry(r, l.dim, n, excess, now))
+		most := &r.limited[i]
+		n := ask[most.unit]
+		if excess := o.used[most.dim] + n - most.max; excess > 0 {
+			o.deny(most.dim, u.retry(r, most.dim, n, excess, now))
 		}
 	}
 }

@@ -97,7 +97,7 @@ func (s *Store) connect() (err error) {
 		{&s.do.rollback, "ROLLBACK"},
 	})
 	if err != nil {
-		return err
+		return s.fault(err)
 	}
 	if err := s.conn.Raw(s.writable); err != nil {
 		return err
@@ -109,14 +109,15 @@ func (s *Store) connect() (err error) {
 	if err := s.migrate(since); err != nil {
 		return err
 	}
-	return s.prepare([]preparation{
+	calls := []preparation{
 		{&s.do.load, "SELECT full_at, account FROM accounts WHERE key = ?1"},
 		{&s.do.update, "UPDATE accounts SET account = ?3 WHERE key = ?1"},
 		{&s.do.upsert, "INSERT OR REPLACE INTO accounts (key, full_at, account) VALUES (?1, ?2, ?3)"},
 		{&s.do.sweep, "DELETE FROM accounts WHERE key IN (SELECT key FROM accounts WHERE full_at <= ?1 LIMIT ?2)"},
 		{&s.do.logLength, "PRAGMA wal_checkpoint(NOOP)"},
 		{&s.do.checkpoint, "PRAGMA wal_checkpoint(RESTART)"},
-	})
+	}
+	return s.patiently(context.Background(), since, func() error { return s.prepare(calls) })
 }
 
 type preparation struct {
@@ -127,7 +128,7 @@ type preparation struct {
 func (s *Store) prepare(all []preparation) (err error) {
 	for _, p := range all {
 		if *p.statement, err = s.conn.PrepareContext(context.Background(), p.text); err != nil {
-			return s.fault(err)
+			return err
 		}
 		s.prepared = append(s.prepared, *p.statement)
 	}
