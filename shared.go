@@ -133,7 +133,7 @@ func (s *shared) settle(r *Reservation, used *amounts) {
 	s.miss(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.owed) < mostOwed {
+	if len(s.owed) < mostOwed && !errors.Is(err, store.ErrClosed) {
 		s.owed = append(s.owed, c)
 	}
 }
