@@ -29,15 +29,16 @@ const rewinds = 1<<16 - 1
 
 // Receipt is what Settle must know of a Take.
 type Receipt struct {
-	n, at   int64
-	epoch   uint64          // of the account that it was taken from
-	buckets []bucketReceipt // one for each limit, if any is a bucket
+	N, At   int64
+	Epoch   uint64          // of the account that it was taken from
+	Buckets []BucketReceipt // one for each limit, if any is a bucket
 }
 
-type bucketReceipt struct {
-	backlog  backlog // that it left behind
-	refunded backlog // by then
-	changes  int64   // by then
+// BucketReceipt is what Settle must know of a take from a bucket.
+type BucketReceipt struct {
+	Left     Backlog // that it left behind
+	Refunded Backlog // by then
+	Changes  int64   // by then
 }
 
 // refunds is what a bucket must know to refund no more than is held. The part
@@ -54,7 +55,7 @@ type refunds struct {
 // or windows, from an account that was not forgotten since and whose clock does
 // not go back. That of nothing is right for all limits: settling it charges what
 // was used whatever they say, as a debt.
-func ReceiptOf(n, at int64) Receipt { return Receipt{n: n, at: at} }
+func ReceiptOf(n, at int64) Receipt { return Receipt{N: n, At: at} }
 
 // enter tells the account the time. What is full by then is forgotten.
 func (a *Account) enter(now int64) {
@@ -122,21 +123,21 @@ func (a *Account) Window(l Limit, now int64) (start, end, used int64) {
 func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 	a.enter(now)
 	if n == 0 {
-		return Receipt{at: now, epoch: a.epoch}
+		return Receipt{At: now, Epoch: a.epoch}
 	}
 	a.bear(now)
 	a.counters.take(limits, now, n)
-	r := Receipt{n: n, at: now, epoch: a.epoch}
+	r := Receipt{N: n, At: now, Epoch: a.epoch}
 	for i := range limits {
 		l := &limits[i]
 		if !l.algorithm.bursts() {
 			continue
 		}
-		if r.buckets == nil {
-			r.buckets = make([]bucketReceipt, len(limits))
+		if r.Buckets == nil {
+			r.Buckets = make([]BucketReceipt, len(limits))
 		}
 		c := a.counters.find(l)
-		r.buckets[i] = bucketReceipt{l.backlogAt(c.state, now), c.refunds.total, c.refunds.changes}
+		r.Buckets[i] = BucketReceipt{Backlog(l.backlogAt(c.state, now)), Backlog(c.refunds.total), c.refunds.changes}
 	}
 	return r
 }
@@ -145,27 +146,27 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 // taken from: see [Reservation.Settle]. It must be called at most once. The
 // limits are those of the Take, whatever they have become since.
 func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
-	if actual == r.n {
+	if actual == r.N {
 		return
 	}
 	a.enter(now)
-	if r.epoch != 0 && r.epoch != a.epoch {
-		if actual < r.n {
+	if r.Epoch != 0 && r.Epoch != a.epoch {
+		if actual < r.N {
 			return // what it has taken is not there any more
 		}
-		if r.epoch&^rewinds == a.epoch&^rewinds { // and when that was, its clock does not say
-			actual -= r.n
+		if r.Epoch&^rewinds == a.epoch&^rewinds { // and when that was, its clock does not say
+			actual -= r.N
 			r = ReceiptOf(0, now)
 		}
 	}
 	a.bear(now)
-	r.at = min(r.at, now) // as far as its clock went back
+	r.At = min(r.At, now) // as far as its clock went back
 	logged := false
 	for i := range limits {
 		l := &limits[i]
 		if l.algorithm == SlidingLog {
 			if !logged {
-				a.counters.settleLog(limits, receipt{n: r.n, at: r.at}, now, actual)
+				a.counters.settleLog(limits, receipt{n: r.N, at: r.At}, now, actual)
 			}
 			logged = true
 			continue
@@ -174,13 +175,13 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 			continue
 		}
 		c := a.heir(limits, i, now)
-		each := receipt{n: r.n, at: r.at}
+		each := receipt{n: r.N, at: r.At}
 		switch {
-		case r.buckets == nil:
-		case r.epoch == a.epoch:
-			each.backlog = c.held(&r.buckets[i])
+		case r.Buckets == nil:
+		case r.Epoch == a.epoch:
+			each.backlog = c.held(&r.Buckets[i])
 		default: // of refunds in another life this one does not know
-			each.backlog = r.buckets[i].backlog
+			each.backlog = backlog(r.Buckets[i].Left)
 		}
 		freed := a.counters.settleOne(c, each, now, actual)
 		c.refunds.total = wrap(l, c.refunds.total, freed)
@@ -219,16 +220,16 @@ func (a *Account) heir(limits []Limit, i int, now int64) *counter {
 
 // held returns the backlog that a take left behind, less what was refunded
 // since.
-func (c *counter) held(taken *bucketReceipt) backlog {
-	if taken.changes != c.refunds.changes {
+func (c *counter) held(taken *BucketReceipt) backlog {
+	if taken.Changes != c.refunds.changes {
 		return backlog{}
 	}
-	return c.limit.difference(taken.backlog, unwrap(&c.limit, c.refunds.total, taken.refunded))
+	return c.limit.difference(backlog(taken.Left), unwrap(&c.limit, c.refunds.total, backlog(taken.Refunded)))
 }
 
 // wrap returns a + b, modulo 2^64 ns, and unwrap a - b.
 func wrap(l *Limit, a, b backlog) backlog {
-	ns, parts := a.ns+b.ns, a.parts+b.parts
+	ns, parts := a.NS+b.NS, a.Parts+b.Parts
 	if parts >= l.count {
 		ns, parts = ns+1, parts-l.count
 	}
@@ -236,7 +237,7 @@ func wrap(l *Limit, a, b backlog) backlog {
 }
 
 func unwrap(l *Limit, a, b backlog) backlog {
-	ns, parts := a.ns-b.ns, a.parts-b.parts
+	ns, parts := a.NS-b.NS, a.Parts-b.Parts
 	if parts < 0 {
 		ns, parts = ns-1, parts+l.count
 	}
@@ -322,9 +323,9 @@ func (c *counter) become(l *Limit, now int64) {
 		}
 		used = correct(used, c.refunds.beyond)
 		b = l.backlogOf(used)
-		c.state = state{now, b.ns, b.parts}
+		c.state = state{now, b.NS, b.Parts}
 		c.refunds = refunds{changes: c.refunds.changes + 1}
-		if b.ns == maxCount {
+		if b.NS == maxCount {
 			c.refunds.beyond = used - l.amountOf(b)
 		}
 	}

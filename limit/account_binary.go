@@ -54,8 +54,9 @@ func (a *Account) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-func (c *counter) appendBinary(b []byte) []byte {
-	l := c.limit
+// AppendBinary appends a valid limit in bytes, of which those of no limit are the
+// beginning of another's. It never fails.
+func (l Limit) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.AppendUvarint(b, uint64(l.count))
 	b = binary.AppendUvarint(b, uint64(l.period))
 	b = binary.AppendUvarint(b, uint64(l.burst))
@@ -65,7 +66,30 @@ func (c *counter) appendBinary(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(len(l.zone.String())))
 		b = append(b, l.zone.String()...)
 	}
-	for _, v := range []int64{c.state.at, c.state.a, c.state.b, c.refunds.total.ns, c.refunds.total.parts, c.refunds.changes, c.refunds.beyond} {
+	return b, nil
+}
+
+// UnmarshalBinary sets l to what AppendBinary has written. Other bytes give
+// [ErrCorrupt], and leave l as it was.
+func (l *Limit) UnmarshalBinary(b []byte) error {
+	r := reader{rest: b}
+	read := r.limit()
+	if r.fault == "" && len(r.rest) > 0 {
+		r.fail("bytes after its end")
+	}
+	if r.fault == "" && !read.sane() {
+		r.fail("a limit that cannot be")
+	}
+	if r.fault != "" {
+		return fmt.Errorf("%w: %s", ErrCorrupt, r.fault)
+	}
+	*l = read
+	return nil
+}
+
+func (c *counter) appendBinary(b []byte) []byte {
+	b, _ = c.limit.AppendBinary(b)
+	for _, v := range []int64{c.state.at, c.state.a, c.state.b, c.refunds.total.NS, c.refunds.total.Parts, c.refunds.changes, c.refunds.beyond} {
 		b = binary.AppendVarint(b, v)
 	}
 	return b
@@ -172,7 +196,16 @@ func (r *reader) time() int64 {
 }
 
 func (r *reader) counter() counter {
-	var l Limit
+	c := counter{limit: r.limit()}
+	c.state = state{r.time(), r.varint(), r.varint()}
+	c.refunds = refunds{backlog{r.varint(), r.varint()}, r.varint(), r.varint()}
+	if r.fault == "" && !c.sane() {
+		r.fail("a counter that cannot be")
+	}
+	return c
+}
+
+func (r *reader) limit() (l Limit) {
 	l.count = r.amount(maxCount)
 	l.period = time.Duration(r.amount(maxPeriod))
 	l.burst = r.amount(maxCount)
@@ -181,13 +214,7 @@ func (r *reader) counter() counter {
 		l.minute = int16(r.amount(24*60 - 1))
 		l.zone = r.zone()
 	}
-	c := counter{limit: l}
-	c.state = state{r.time(), r.varint(), r.varint()}
-	c.refunds = refunds{backlog{r.varint(), r.varint()}, r.varint(), r.varint()}
-	if r.fault == "" && !c.sane() {
-		r.fail("a counter that cannot be")
-	}
-	return c
+	return l
 }
 
 func (r *reader) zone() *time.Location {
@@ -207,10 +234,14 @@ func (r *reader) zone() *time.Location {
 	return zone
 }
 
+func (l Limit) sane() bool {
+	return l.Validate() == nil && l.windowing <= calendar && (l.windowing == aligned || l.algorithm == FixedWindow)
+}
+
 // sane reports whether a counter is one that take and settle can have made.
 func (c *counter) sane() bool {
-	l, s, parts := c.limit, c.state, c.refunds.total.parts
-	if l.Validate() != nil || l.windowing > calendar || l.windowing != aligned && l.algorithm != FixedWindow {
+	l, s, parts := c.limit, c.state, c.refunds.total.Parts
+	if !l.sane() {
 		return false
 	}
 	fine := func(v int64) bool { return v >= 0 && v <= maxCount }

@@ -156,7 +156,7 @@ var accountTampered = []struct {
 			h.entry(i).n = maxCount
 		}
 	}},
-	{"refunds out of all proportion", true, func(a *Account) { accountCounter(a, GCRA).refunds.total.ns = maxCount }},
+	{"refunds out of all proportion", true, func(a *Account) { accountCounter(a, GCRA).refunds.total.NS = maxCount }},
 	{"counters twice", true, func(a *Account) { a.counters.each = append(a.counters.each, a.counters.each...) }},
 	{"a log that has all left", true, func(a *Account) {
 		for i := range a.counters.log.windows {
@@ -278,7 +278,7 @@ func accountWithstands(t historyT, a Account, src historySource) {
 			receipts = append(receipts, a.Take(limits, now, n))
 			passed = append(passed, modelPassed{now, n})
 		}
-		if i := src.pick(8); i < len(passed) && passed[i].n > 0 && receipts[i].n > 0 {
+		if i := src.pick(8); i < len(passed) && passed[i].n > 0 && receipts[i].N > 0 {
 			actual := historyNumber(src, passed[i].n)
 			a.Settle(limits, receipts[i], now, actual)
 			passed[i].n, receipts[i] = actual, Receipt{}

@@ -668,3 +668,20 @@ func TestAccountEntries(t *testing.T) {
 		t.Errorf("%q; want %q", got, want)
 	}
 }
+
+// Entries that a clock which went back has moved to the time of a take are not
+// that take's.
+func TestAccountSettleAfterRewind(t *testing.T) {
+	limits := []Limit{New(100, time.Hour).Using(SlidingLog)}
+	var a Account
+	for i, n := range []int64{1, 3, 1} {
+		a.Take(limits, accountStart+int64(i)*int64(time.Second), n)
+	}
+	back := accountStart - int64(time.Second)
+	a.Check(limits[0], back, 6)
+	r := a.Take(limits, back, 6)
+	a.Settle(limits, r, back+1, 2)
+	if used, _ := a.Used(limits[0], back+2); used != 1+3+1+2 {
+		t.Errorf("%d are used after 6 were settled as 2; want 7", used)
+	}
+}

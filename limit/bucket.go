@@ -14,14 +14,14 @@ import (
 // either deny the third or admit a fourth. So a backlog counts parts of 1/count
 // of a nanosecond too, in which it is exact.
 
-// backlog is ns + parts/count nanoseconds, with 0 <= parts < count.
-type backlog struct{ ns, parts int64 }
+// backlog is NS + Parts/count nanoseconds, with 0 <= Parts < count.
+type backlog struct{ NS, Parts int64 }
 
 // backlogOf returns what n adds. It stops at the largest number.
 func (l Limit) backlogOf(n int64) backlog {
 	hi, lo := bits.Mul64(uint64(n), uint64(l.period))
 	if hi >= uint64(l.count) {
-		return backlog{ns: maxCount}
+		return backlog{NS: maxCount}
 	}
 	q, r := bits.Div64(hi, lo, uint64(l.count))
 	return backlog{int64(min(q, maxCount)), int64(r)}
@@ -30,8 +30,8 @@ func (l Limit) backlogOf(n int64) backlog {
 // amountOf returns how much has drained once b has, rounded down. It stops at
 // the largest number.
 func (l Limit) amountOf(b backlog) int64 {
-	hi, lo := bits.Mul64(uint64(b.ns), uint64(l.count))
-	lo, carry := bits.Add64(lo, uint64(b.parts), 0)
+	hi, lo := bits.Mul64(uint64(b.NS), uint64(l.count))
+	lo, carry := bits.Add64(lo, uint64(b.Parts), 0)
 	if hi += carry; hi >= uint64(l.period) {
 		return maxCount
 	}
@@ -40,7 +40,7 @@ func (l Limit) amountOf(b backlog) int64 {
 }
 
 func (l Limit) sum(a, b backlog) backlog {
-	ns, parts := correct(a.ns, b.ns), a.parts+b.parts
+	ns, parts := correct(a.NS, b.NS), a.Parts+b.Parts
 	if parts >= l.count {
 		ns, parts = correct(ns, 1), parts-l.count
 	}
@@ -49,10 +49,10 @@ func (l Limit) sum(a, b backlog) backlog {
 
 // difference returns a - b, or zero where b is larger.
 func (l Limit) difference(a, b backlog) backlog {
-	if a.ns < b.ns || a.ns == b.ns && a.parts <= b.parts {
+	if a.NS < b.NS || a.NS == b.NS && a.Parts <= b.Parts {
 		return backlog{}
 	}
-	ns, parts := a.ns-b.ns, a.parts-b.parts
+	ns, parts := a.NS-b.NS, a.Parts-b.Parts
 	if parts < 0 {
 		ns, parts = ns-1, parts+l.count
 	}
@@ -61,15 +61,15 @@ func (l Limit) difference(a, b backlog) backlog {
 
 // drained returns how long b takes to drain, in whole nanoseconds.
 func (b backlog) drained() time.Duration {
-	if b.parts > 0 {
-		b.ns++
+	if b.Parts > 0 {
+		b.NS++
 	}
-	return time.Duration(b.ns)
+	return time.Duration(b.NS)
 }
 
 // backlogAt returns what is left at now of the backlog in s.
 func (l Limit) backlogAt(s state, now int64) backlog {
-	return l.difference(backlog{s.a, s.b}, backlog{ns: max(now-s.at, 0)})
+	return l.difference(backlog{s.a, s.b}, backlog{NS: max(now-s.at, 0)})
 }
 
 func (l Limit) takeBucket(s state, now, n int64) (state, verdict) {
@@ -93,7 +93,7 @@ func (l Limit) takeBucket(s state, now, n int64) (state, verdict) {
 	d.Allowed = true
 	d.Remaining -= n
 	d.ResetAfter = after.drained()
-	return state{now, after.ns, after.parts}, d
+	return state{now, after.NS, after.Parts}, d
 }
 
 // settleBucket adds a debt as of the time of the take, and frees of a refund
@@ -103,15 +103,15 @@ func (l Limit) settleBucket(s state, now int64, r receipt, actual int64) state {
 	if actual > r.n {
 		if s.at < r.at { // forgotten since, or nothing was taken
 			left := l.larger(r.backlog, l.backlogAt(s, r.at))
-			s = state{r.at, left.ns, left.parts}
+			s = state{r.at, left.NS, left.Parts}
 		}
 		owed := l.sum(backlog{s.a, s.b}, l.backlogOf(actual-r.n))
-		return state{s.at, owed.ns, owed.parts}
+		return state{s.at, owed.NS, owed.Parts}
 	}
-	held := l.difference(r.backlog, backlog{ns: max(now, s.at) - r.at})
+	held := l.difference(r.backlog, backlog{NS: max(now, s.at) - r.at})
 	freed := l.smaller(l.backlogOf(r.n-actual), l.smaller(held, l.backlogAt(s, now)))
 	left := l.difference(backlog{s.a, s.b}, freed)
-	return state{s.at, left.ns, left.parts}
+	return state{s.at, left.NS, left.Parts}
 }
 
 func (l Limit) larger(a, b backlog) backlog { return l.sum(b, l.difference(a, b)) }

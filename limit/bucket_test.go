@@ -22,11 +22,11 @@ func TestBucketsAgreeWithTheirDefinitions(t *testing.T) { historyRapid(t, proper
 func propertyBacklog(t historyT, src historySource) {
 	l := historyLimit(src, GCRA)
 	parts := func(b backlog) *big.Int {
-		if b.parts < 0 || b.parts >= l.Count() {
+		if b.Parts < 0 || b.Parts >= l.Count() {
 			t.Fatalf("%v: %+v is more than a nanosecond's parts", l, b)
 		}
-		ns := new(big.Int).Mul(big.NewInt(b.ns), big.NewInt(l.Count()))
-		return ns.Add(ns, big.NewInt(b.parts))
+		ns := new(big.Int).Mul(big.NewInt(b.NS), big.NewInt(l.Count()))
+		return ns.Add(ns, big.NewInt(b.Parts))
 	}
 	most := new(big.Int).Mul(big.NewInt(maxCount), big.NewInt(l.Count()))
 	any := func() int64 { return historyOneOf(src, l.Burst(), 1, historyNumber(src, math.MaxInt64)>>src.pick(63)) }
@@ -53,7 +53,7 @@ func TestBacklogIsExact(t *testing.T) { historyRapid(t, propertyBacklog) }
 // A cost whose nanoseconds need exactly one bit more than a word has.
 func TestBacklogOfTooMuch(t *testing.T) {
 	for n := int64(1); n < 64; n++ {
-		if got := New(1, maxPeriod).backlogOf(n); got.ns != maxPeriod && got.ns != maxCount {
+		if got := New(1, maxPeriod).backlogOf(n); got.NS != maxPeriod && got.NS != maxCount {
 			t.Errorf("%d of 1 every %v: %+v", n, time.Duration(maxPeriod), got)
 		}
 	}

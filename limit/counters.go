@@ -35,16 +35,19 @@ func (c *counters) of(l *Limit, now int64) *counter {
 	if found := c.find(l); found != nil {
 		return found
 	}
-	i := slices.IndexFunc(c.each, func(c counter) bool {
-		_, v := c.limit.take(c.state, now, 0)
-		return v.ResetAfter == 0 && c.refunds == refunds{}
-	})
+	i := slices.IndexFunc(c.each, func(c counter) bool { return c.full(now) })
 	if i < 0 {
 		i = len(c.each)
 		c.each = append(c.each, counter{})
 	}
 	c.each[i] = counter{limit: *l}
 	return &c.each[i]
+}
+
+// full reports whether a counter is the same as none.
+func (c *counter) full(now int64) bool {
+	_, v := c.limit.take(c.state, now, 0)
+	return v.ResetAfter == 0 && c.refunds == refunds{}
 }
 
 // check answers as if n was taken of a limit, and takes nothing.
@@ -151,4 +154,9 @@ func (c *counters) settleOne(of *counter, r receipt, now, actual int64) (refunde
 		return backlog{}
 	}
 	return l.difference(l.backlogAt(before, now), l.backlogAt(of.state, now))
+}
+
+// dropFull forgets counters that are full again.
+func (c *counters) dropFull(now int64) {
+	c.each = slices.DeleteFunc(c.each, func(each counter) bool { return each.full(now) })
 }

@@ -140,7 +140,7 @@ func (d *demand) settleWord(r receipt, now, actual int64) (refunded uint64) {
 		d.word.set(uint64(max(min(owed, most), int64(d.word.word&until))))
 		return 0
 	}
-	passed := min(max(now-r.at, 0), r.backlog.ns+1) * int64(g.unit)
+	passed := min(max(now-r.at, 0), r.backlog.NS+1) * int64(g.unit)
 	refund := min(uint64(r.n-actual)*g.each, uint64(max(left-passed, 0)), d.backlog(now))
 	d.word.set(uint64(word) - refund)
 	return refund

@@ -85,7 +85,7 @@ func (g *gcra) backlog(units uint64) backlog {
 
 func (g *gcra) units(b backlog) int64 {
 	common := g.limit.count / int64(g.unit)
-	return b.ns*int64(g.unit) + b.parts/common
+	return b.NS*int64(g.unit) + b.Parts/common
 }
 
 // debt returns what n costs that was used and not taken, as far as a word can

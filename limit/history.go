@@ -233,6 +233,9 @@ func (h *history) settle(now int64, r receipt, actual int64) {
 		return // it has left every window, and perhaps the history was forgotten since
 	}
 	i := h.search(r.at)
+	if after := h.search(r.at + 1); after > i { // of those that a rewind has moved to its time it is the last
+		i = after - 1
+	}
 	if i == h.next {
 		if actual > r.n { // forgotten since, or nothing was taken
 			h.add(r.at, actual-r.n)

@@ -117,6 +117,16 @@ func (l Limit) WithBurst(n int64) Limit {
 	return l
 }
 
+// WithCount returns the limit with another count. Its burst changes with it,
+// unless the algorithm has one of its own.
+func (l Limit) WithCount(n int64) Limit {
+	l.count = n
+	if !l.algorithm.bursts() {
+		l.burst = n
+	}
+	return l
+}
+
 // Anchored returns the limit as a [FixedWindow] that begins with the first
 // request after the last window has ended.
 func (l Limit) Anchored() Limit {

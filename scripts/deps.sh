@@ -7,13 +7,17 @@ command -v go >/dev/null || {
 	exit 1
 }
 
-# The race detector needs a C compiler.
-command -v "${CC:-cc}" >/dev/null && exit 0
+packages=
+command -v "${CC:-cc}" >/dev/null || packages="gcc libc6-dev"           # the race detector needs a C compiler
+command -v redis-server >/dev/null || packages="$packages redis-server" # the tests start their own, sentinels too
+[ -n "$packages" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	apt-get update -qq
-	apt-get install -y -qq gcc libc6-dev
+	# Where there is a systemd, Debian starts a Redis on port 6379 as well. The tests leave it alone.
+	# shellcheck disable=SC2086 # a list of words
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages
 	exit 0
 fi
-echo "A C compiler is needed for the race detector. On Debian: sudo apt-get install gcc libc6-dev" >&2
+echo "These are missing: ${packages# }. On Debian: sudo apt-get install ${packages# }" >&2
 exit 1

@@ -1,0 +1,75 @@
+package redistest
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const slots = 16384
+
+// Cluster is some masters that share the keys.
+type Cluster struct {
+	Servers []*Server
+}
+
+// NewCluster returns a cluster of n masters, each with an equal part of the
+// slots, that runs until the test ends. It takes more than two seconds: so long
+// does a master wait before it believes what it sees.
+func NewCluster(t testing.TB, n int, args ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{}
+	for range n {
+		c.Servers = append(c.Servers, start(t, Options{Args: args, cluster: true}))
+	}
+	for i, s := range c.Servers {
+		must(t, s, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		must(t, s, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*slots/n), strconv.Itoa((i+1)*slots/n-1))
+		for _, other := range c.Servers[:i] {
+			must(t, s, "CLUSTER", "MEET", host, portOf(other.Addr), other.bus)
+		}
+	}
+	c.Await(t)
+	return c
+}
+
+// Await waits until every master says that the cluster is whole, as after a
+// restart.
+func (c *Cluster) Await(t testing.TB) {
+	t.Helper()
+	known := fmt.Sprintf("cluster_known_nodes:%d\r\n", len(c.Servers))
+	for _, s := range c.Servers {
+		await(t, "the cluster", func() bool {
+			answer, _ := s.Do("CLUSTER", "INFO")
+			info, _ := answer.(string)
+			return strings.Contains(info, "cluster_state:ok\r\n") && strings.Contains(info, known)
+		})
+	}
+}
+
+// Addrs returns the addresses of the masters.
+func (c *Cluster) Addrs() []string { return addrs(c.Servers) }
+
+// URL returns the addresses as clients want them.
+func (c *Cluster) URL() string { return urlOf(c.Addrs(), "", nil) }
+
+func addrs(servers []*Server) []string {
+	var all []string
+	for _, s := range servers {
+		all = append(all, s.Addr)
+	}
+	return all
+}
+
+// urlOf returns one URL of several addresses.
+func urlOf(addrs []string, path string, query url.Values) string {
+	u := url.URL{Scheme: "redis", Host: addrs[0], Path: path}
+	if query == nil {
+		query = url.Values{}
+	}
+	query["addr"] = addrs[1:]
+	u.RawQuery = query.Encode()
+	return u.String()
+}

@@ -1,0 +1,239 @@
+package redistest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// patience is how long a server may take to start, and others to agree.
+	patience = 30 * time.Second
+	step     = 2 * time.Millisecond // between two looks
+)
+
+var errInUse = errors.New("ratelimit: another program listens on the port")
+
+// Options say how a server runs. The zero Options are right for most.
+type Options struct {
+	// Args are added to redis-server's arguments, and win over those that are
+	// there: nothing is persisted unless they say so.
+	Args []string
+
+	// Dir is where the server works and its output goes (redis.log).
+	// Default: a temporary directory, which Close removes.
+	Dir string
+
+	config  string // its configuration file, if it has one
+	cluster bool
+	tls     bool
+}
+
+// Server is a redis-server. Its methods may be called in any order, and at the
+// same time.
+type Server struct {
+	Addr string // host:port
+
+	program string
+	options Options
+	home    string // a directory with a short name, as that of a socket must be
+	bus     string // the port on which the nodes of a cluster meet
+
+	mu      sync.Mutex
+	process *process // the last one
+	closed  bool
+}
+
+// Start returns a server that answers, on a port that was free.
+func Start(o Options) (*Server, error) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit: redis-server is not installed, make deps does that: %w", err)
+	}
+	home, err := os.MkdirTemp("", "redis")
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit: no directory for redis-server: %w", err)
+	}
+	o.Args = slices.Clone(o.Args)
+	if o.Dir == "" {
+		o.Dir = home
+	}
+	s := &Server{program: program, options: o, home: home}
+	for range 20 {
+		if err = s.runAnywhere(); !errors.Is(err, errInUse) {
+			break
+		}
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// runAnywhere starts the process on ports that were free. Another program may
+// have been faster.
+func (s *Server) runAnywhere() error {
+	port, bus, err := drawPorts()
+	if err != nil {
+		return err
+	}
+	s.Addr, s.bus = net.JoinHostPort(host, port), bus
+	return s.run()
+}
+
+// URL returns the address as clients want it.
+func (s *Server) URL() string { return s.url(nil) }
+
+// LoginURL returns the address for a user that the server's arguments name, such
+// as "--user", "alice", "on", ">secret", "~*", "+@all".
+func (s *Server) LoginURL(user, password string) string {
+	return s.url(url.UserPassword(user, password))
+}
+
+func (s *Server) url(user *url.Userinfo) string {
+	u := url.URL{Scheme: "redis", Host: s.Addr, User: user}
+	if s.options.tls {
+		u.Scheme = "rediss"
+	}
+	return u.String()
+}
+
+// Do has the server itself carry out a command, past its port: proxies, TLS and
+// what happens to clients do not matter. The answer is nil, an int64, a string
+// or a []any of these.
+func (s *Server) Do(args ...string) (any, error) { return do(s.socket(), args...) }
+
+// Pause stops the server where it is. Its connections stay.
+func (s *Server) Pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		s.process.pause()
+	}
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		s.process.resume()
+	}
+}
+
+// Kill ends the server at once (kill -9).
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+}
+
+func (s *Server) kill() {
+	if s.process != nil {
+		s.process.kill()
+	}
+}
+
+// Restart starts the server again, after killing it if it runs: on the same
+// port, in the same directory, with the same arguments. It returns once the
+// server answers and has loaded what it persisted.
+func (s *Server) Restart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errors.New("ratelimit: the server is closed")
+	}
+	s.kill()
+	end := time.Now().Add(patience)
+	for {
+		err := s.run()
+		if !errors.Is(err, errInUse) || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(step)
+	}
+}
+
+// Close kills the server for good, and removes its temporary directory.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.kill()
+	os.RemoveAll(s.home)
+}
+
+func (s *Server) socket() string { return filepath.Join(s.home, "socket") }
+
+func (s *Server) arguments() []string {
+	var args []string
+	if s.options.config != "" {
+		args = append(args, s.options.config)
+	}
+	args = append(args, "--bind", host, "--unixsocket", s.socket(), "--dir", s.options.Dir,
+		"--save", "", "--appendonly", "no")
+	if s.options.tls {
+		args = append(args, "--port", "0", "--tls-port", portOf(s.Addr))
+	} else {
+		args = append(args, "--port", portOf(s.Addr))
+	}
+	if s.options.cluster {
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", s.bus)
+	}
+	return append(args, s.options.Args...)
+}
+
+// run starts the process, and waits until it answers.
+func (s *Server) run() error {
+	output, err := os.OpenFile(filepath.Join(s.options.Dir, "redis.log"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("ratelimit: no file for redis-server's output: %w", err)
+	}
+	defer output.Close()
+	before, err := output.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("ratelimit: redis-server's output: %w", err)
+	}
+	if s.process, err = launch(s.program, s.arguments(), output); err != nil {
+		return err
+	}
+	if s.ready() {
+		return nil
+	}
+	s.kill()
+	said, err := io.ReadAll(io.NewSectionReader(output, before, 1<<20))
+	switch {
+	case err != nil:
+		return fmt.Errorf("ratelimit: redis-server did not start, and its output cannot be read: %w", err)
+	case bytes.Contains(said, []byte("Address already in use")):
+		return errInUse
+	}
+	return fmt.Errorf("ratelimit: redis-server did not start:\n%s", said)
+}
+
+// ready waits until the server answers, and returns whether it does. It asks
+// through the socket, where no other server can answer, and which opens after
+// the port.
+func (s *Server) ready() bool {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(step) {
+		if s.process.ended() {
+			return false
+		}
+		_, err := s.Do("PING")
+		var refusal Refusal
+		if err == nil || errors.As(err, &refusal) && !refusal.is("LOADING") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package redistest
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// expect compares the answer to a command.
+func expect(t *testing.T, s *Server, want any, args ...string) {
+	t.Helper()
+	if got := must(t, s, args...); got != want {
+		t.Fatalf("%v: %v, want %v", args, got, want)
+	}
+}
+
+// persistent are arguments of a server that forgets nothing.
+var persistent = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	s := New(t)
+	expect(t, s, "OK", "SET", "key", "a value\r\nof two lines")
+	expect(t, s, "a value\r\nof two lines", "GET", "key")
+	expect(t, s, nil, "GET", "other")
+	expect(t, s, int64(1), "DEL", "key")
+	got := must(t, s, "EVAL", "return {1, 'two', {false, redis.error_reply('BAD luck')}}", "0").([]any)
+	inner := got[2].([]any)
+	if got[0] != int64(1) || got[1] != "two" || inner[0] != nil || inner[1] != Refusal("BAD luck") {
+		t.Fatal(got)
+	}
+	var refusal Refusal
+	if _, err := s.Do("NONSENSE"); !errors.As(err, &refusal) || !refusal.is("ERR") {
+		t.Fatal(err)
+	}
+	if s.URL() != "redis://"+s.Addr {
+		t.Fatal(s.URL())
+	}
+}
+
+func TestKilledServerForgets(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		args []string
+		want any
+	}{
+		{"in memory", nil, nil},
+		{"on disk", persistent, "value"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := New(t, c.args...)
+			addr := s.Addr
+			must(t, s, "SET", "key", "value")
+			s.Kill()
+			s.Kill()
+			if conn, err := net.Dial("tcp", s.Addr); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Fatal(conn, err)
+			}
+			if _, err := s.Do("PING"); err == nil {
+				t.Fatal("a killed server answers")
+			}
+			if err := s.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, s, c.want, "GET", "key")
+			if s.Addr != addr {
+				t.Fatal(s.Addr, addr)
+			}
+		})
+	}
+}
+
+// A server that is back has loaded all, however long it takes.
+func TestRestartWaitsForTheData(t *testing.T) {
+	t.Parallel()
+	s := New(t, append(persistent, "--loading-process-events-interval-bytes", "1024", "--key-load-delay", "1000")...)
+	must(t, s, "EVAL", "for i = 1, 100 do redis.call('SET', 'key' .. i, string.rep('x', 1024)) end", "0")
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, int64(100), "DBSIZE")
+}
+
+func TestPausedServerIsSilent(t *testing.T) {
+	t.Parallel()
+	s := New(t)
+	c := connect(t, s.Addr)
+	c.expect("+PONG\r\n", "PING")
+	s.Pause()
+	c.send("PING")
+	c.silent()
+	s.Resume()
+	c.read("+PONG\r\n")
+}
+
+// Methods do no harm in states that they are not meant for.
+func TestAnyOrder(t *testing.T) {
+	t.Parallel()
+	s := New(t)
+	s.Resume()
+	s.Pause()
+	s.Pause()
+	if err := s.Restart(); err != nil { // of one that is paused
+		t.Fatal(err)
+	}
+	expect(t, s, "PONG", "PING")
+	s.Kill()
+	s.Pause()
+	s.Resume()
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	s.Pause()
+	s.Close()
+	s.Close()
+	s.Pause()
+	s.Resume()
+	s.Kill()
+	if err := s.Restart(); err == nil {
+		t.Fatal("a closed server is back")
+	}
+}
+
+func TestRestartWaitsForThePort(t *testing.T) {
+	t.Parallel()
+	s := New(t)
+	s.Kill()
+	l, err := net.Listen("tcp", s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	err = s.run()
+	s.mu.Unlock()
+	if !errors.Is(err, errInUse) {
+		t.Fatal(err)
+	}
+	free := time.AfterFunc(20*time.Millisecond, func() { l.Close() })
+	defer free.Stop()
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, "PONG", "PING")
+}
+
+func TestDir(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // servers, one after the other
+		s, err := Start(Options{Dir: dir, Args: persistent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, s, "INCR", "starts")
+		home := s.home
+		s.Close()
+		if _, err := os.Stat(home); !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	s, err := Start(Options{Dir: dir, Args: persistent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	expect(t, s, "2", "GET", "starts")
+	if log, err := os.ReadFile(filepath.Join(dir, "redis.log")); len(log) == 0 {
+		t.Fatal("no output", err)
+	}
+}
+
+func TestStartSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		options Options
+		want    string
+	}{
+		{"an argument", Options{Args: []string{"--maxmemory", "plenty"}}, "maxmemory"},
+		{"a directory", Options{Dir: "/nowhere"}, "/nowhere"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Start(c.options)
+			if err == nil {
+				s.Close()
+				t.Fatal("it started")
+			}
+			if got := err.Error(); !strings.HasPrefix(got, "ratelimit: ") || !strings.Contains(got, c.want) {
+				t.Fatal(got)
+			}
+		})
+	}
+}
+
+func TestNotInstalled(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := Start(Options{}); err == nil || !strings.Contains(err.Error(), "make deps") {
+		t.Fatal(err)
+	}
+}

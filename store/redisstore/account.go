@@ -1,0 +1,151 @@
+package redisstore
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// stored is an account as the script keeps it.
+type stored struct {
+	bytes    []byte // as it was read; empty: nothing is in use
+	account  *limit.Account
+	revision int64
+}
+
+const entryBytes = 24
+
+// readAccount reads an account and the entries of its log.
+func readAccount(bytes, ring []byte) (stored, error) {
+	s := stored{bytes: bytes, account: new(limit.Account)}
+	if len(bytes) == 0 {
+		return s, nil
+	}
+	r := reader{rest: bytes}
+	shot := limit.Snapshot{FullAt: r.number(), Seen: r.number(), Epoch: r.epoch()}
+	s.revision = r.float()
+	counters, logged := r.byte(), r.byte()
+	for range counters {
+		shot.Counters = append(shot.Counters, r.counter())
+	}
+	if logged == 1 {
+		r.log(&shot, ring)
+	}
+	if r.err != nil {
+		return s, r.err
+	}
+	account, err := shot.Account()
+	if err != nil {
+		return s, fmt.Errorf("%w: %w", errForeign, err)
+	}
+	s.account = account
+	return s, nil
+}
+
+func (r *reader) counter() (c limit.Counter) {
+	if err := c.Limit.UnmarshalBinary(r.name()); err != nil && r.err == nil {
+		r.err = fmt.Errorf("%w: %w", errForeign, err)
+	}
+	r.name()
+	c.At, c.A, c.B = r.number(), r.number(), r.number()
+	c.Refunded = r.backlog()
+	c.Changes, c.Beyond = r.float(), r.number()
+	return c
+}
+
+func (r *reader) log(shot *limit.Snapshot, ring []byte) {
+	size, oldest, next := r.float(), r.float(), r.float()
+	shot.Dropped = r.number()
+	newest := r.number()
+	for range r.byte() {
+		w := limit.Window{Period: time.Duration(r.number()), First: int(r.float() - oldest), Sum: r.number()}
+		shot.Windows = append(shot.Windows, w)
+	}
+	if r.err != nil || size < 1 || next < oldest || next-oldest > size {
+		r.err = errForeign
+		return
+	}
+	if int64(len(ring)) != size*entryBytes {
+		mend(shot, newest)
+		return
+	}
+	for i := oldest; i < next; i++ {
+		e := reader{rest: ring[i%size*entryBytes:]}
+		shot.Entries = append(shot.Entries, limit.Entry{At: e.number(), N: e.number()})
+	}
+}
+
+// mend makes do without the entries of a log, which Redis has evicted, or somebody
+// else has changed: all that was in any window counts as used when the newest was.
+func mend(shot *limit.Snapshot, newest int64) {
+	var most int64
+	for _, w := range shot.Windows {
+		most = max(most, w.Sum)
+	}
+	for i := range shot.Windows {
+		shot.Windows[i].First, shot.Windows[i].Sum = 0, most
+	}
+	if most > 0 {
+		shot.Entries = []limit.Entry{{At: newest, N: most}}
+	}
+}
+
+// write returns the account as the script keeps it, and its log.
+func (s *stored) write() (account, ring []byte) {
+	shot := s.account.Snapshot()
+	if shot.Epoch == 0 {
+		return nil, nil
+	}
+	var w writer
+	w.number(shot.FullAt)
+	w.number(shot.Seen)
+	w.epoch(shot.Epoch)
+	w.float(s.revision)
+	w.byte(byte(len(shot.Counters)))
+	w.bool(len(shot.Windows) > 0)
+	for _, c := range shot.Counters {
+		w.counter(c)
+	}
+	if len(shot.Windows) > 0 {
+		ring = w.log(shot)
+	}
+	return w, ring
+}
+
+func (w *writer) counter(c limit.Counter) {
+	w.name(nameOf(c.Limit))
+	w.name(nameOf(c.Limit.Shape()))
+	w.number(c.At)
+	w.number(c.A)
+	w.number(c.B)
+	w.unsigned(uint64(c.Refunded.NS))
+	w.number(c.Refunded.Parts)
+	w.float(c.Changes)
+	w.number(c.Beyond)
+}
+
+// log writes a log whose ring has room for one more entry, and returns that.
+func (w *writer) log(shot limit.Snapshot) []byte {
+	size := max(1<<bits.Len(uint(len(shot.Entries))), 8)
+	ring := make(writer, 0, size*entryBytes)
+	newest := int64(0)
+	for _, e := range shot.Entries {
+		ring.number(e.At)
+		ring.number(e.N)
+		newest = e.At
+	}
+	w.float(int64(size))
+	w.float(0)
+	w.float(int64(len(shot.Entries)))
+	w.number(shot.Dropped)
+	w.number(newest)
+	w.byte(byte(len(shot.Windows)))
+	for _, each := range shot.Windows {
+		w.number(int64(each.Period))
+		w.float(int64(each.First))
+		w.number(each.Sum)
+	}
+	return append(ring, make([]byte, size*entryBytes-len(ring))...)
+}

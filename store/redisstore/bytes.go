@@ -1,0 +1,108 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// What goes to the script and comes back is written as Redis's struct library
+// reads it: see the formats in arithmetic.lua.
+
+// writer appends values to bytes.
+type writer []byte
+
+func (w *writer) byte(v byte) { *w = append(*w, v) }
+
+func (w *writer) bool(v bool) {
+	if v {
+		w.byte(1)
+	} else {
+		w.byte(0)
+	}
+}
+
+// float appends a whole number below 2^53.
+func (w *writer) float(v int64) {
+	*w = binary.LittleEndian.AppendUint64(*w, math.Float64bits(float64(v)))
+}
+
+// number appends a number in the two places that Lua needs for it to be exact.
+func (w *writer) number(v int64) {
+	hi, lo := v/billion, v%billion
+	if lo < 0 {
+		hi, lo = hi-1, lo+billion
+	}
+	w.float(hi)
+	*w = binary.LittleEndian.AppendUint32(*w, uint32(lo))
+}
+
+const billion = 1_000_000_000
+
+// unsigned appends a number that is modulo 2^64.
+func (w *writer) unsigned(v uint64) {
+	w.float(int64(v / billion))
+	*w = binary.LittleEndian.AppendUint32(*w, uint32(v%billion))
+}
+
+func (w *writer) backlog(b limit.Backlog) {
+	w.number(b.NS)
+	w.number(b.Parts)
+}
+
+func (w *writer) epoch(e uint64) { *w = binary.BigEndian.AppendUint64(*w, e) }
+
+// name appends up to 255 bytes.
+func (w *writer) name(s string) {
+	w.byte(byte(len(s)))
+	*w = append(*w, s...)
+}
+
+func (w *writer) bytes(b []byte) {
+	*w = binary.LittleEndian.AppendUint32(*w, uint32(len(b)))
+	*w = append(*w, b...)
+}
+
+var errForeign = errors.New("ratelimit: redis has answered, or holds, what go-ratelimit has not written")
+
+// reader takes values off the front of bytes. After its first fault it returns
+// zeros.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+var zeros [8]byte
+
+func (r *reader) take(n int) []byte {
+	if n > len(r.rest) {
+		r.err, r.rest = errForeign, nil
+		return zeros[:min(n, len(zeros))]
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) byte() byte { return r.take(1)[0] }
+
+func (r *reader) float() int64 {
+	return int64(math.Float64frombits(binary.LittleEndian.Uint64(r.take(8))))
+}
+
+func (r *reader) uint32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
+
+func (r *reader) number() int64 {
+	hi := r.float()
+	return hi*billion + int64(r.uint32())
+}
+
+func (r *reader) backlog() limit.Backlog { return limit.Backlog{NS: r.number(), Parts: r.number()} }
+
+func (r *reader) epoch() uint64 { return binary.BigEndian.Uint64(r.take(8)) }
+
+func (r *reader) name() []byte { return r.take(int(r.byte())) }
+
+func (r *reader) bytes() []byte { return r.take(int(r.uint32())) }

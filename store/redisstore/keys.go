@@ -1,0 +1,69 @@
+package redisstore
+
+import (
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+// Keys in Redis are
+//
+//	<namespace>:{<part>}:<length of the key>:<key>        what a key has used
+//	<namespace>:{<part>}:<length of the key>:<key>:log    its sliding log
+//
+// The part is made of the key up to its last slash, or of all of it. So the keys
+// of one model or project are in one hash slot, and one call decides on all of
+// them. The length keeps any two keys apart, whatever they consist of.
+
+// partOf returns the part of the keyspace that a key is in.
+func partOf(key string) int {
+	if slash := strings.LastIndexByte(key, '/'); slash >= 0 {
+		key = key[:slash]
+	}
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return int(h.Sum32() % parts)
+}
+
+const logSuffix = ":log"
+
+// redisKey returns the name of a key in Redis.
+func (r *remote) redisKey(part int, key string) string {
+	b := make([]byte, 0, len(r.namespace)+len(key)+24)
+	b = append(b, r.namespace...)
+	b = append(b, ":{"...)
+	b = strconv.AppendInt(b, int64(part), 10)
+	b = append(b, "}:"...)
+	b = strconv.AppendInt(b, int64(len(key)), 10)
+	b = append(b, ':')
+	b = append(b, key...)
+	return string(b)
+}
+
+// keyOf returns the key whose name in Redis is given, unless it is none, or its
+// log.
+func (r *remote) keyOf(name string) (key string, log, ok bool) {
+	rest, ok := strings.CutPrefix(name, r.namespace+":{")
+	if !ok {
+		return "", false, false
+	}
+	_, rest, _ = strings.Cut(rest, "}:")
+	length, rest, _ := strings.Cut(rest, ":")
+	n, err := strconv.Atoi(length)
+	if err != nil || n < 0 || n > len(rest) {
+		return "", false, false
+	}
+	key, rest = rest[:n], rest[n:]
+	log = rest == logSuffix
+	if rest != "" && !log || r.redisKey(partOf(key), key) != strings.TrimSuffix(name, rest) {
+		return "", false, false
+	}
+	return key, log, true
+}
+
+// pattern matches the names of all keys that begin with prefix, and perhaps of
+// others.
+func (r *remote) pattern(prefix string) string {
+	escape := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
+	return escape.Replace(r.namespace) + ":{*}:*:" + escape.Replace(prefix) + "*"
+}

@@ -1,0 +1,257 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha1"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/store"
+	"github.com/redis/rueidis"
+)
+
+//go:embed session.lua
+var session string
+
+// parts is how many parts the keyspace has.
+const parts = 1024
+
+const (
+	lanes       = 2     // batches of a queue that are under way at a time
+	mostOps     = 64    // of a batch
+	mostWaiting = 65536 // ops of a link that have not been sent
+	mostKeys    = 65535 // of an op
+)
+
+// link carries ops to the server: those that wait together go together, each
+// exactly once, and none is waited for longer than the timeout.
+//
+// A queue has a few lanes. A lane sends one batch after another, and the server
+// remembers the answers of a lane's last batch. One whose answer got lost is sent
+// again, and gets the same answers. A goroutine runs in a lane for as long as
+// there is something to send.
+type link struct {
+	client rueidis.Client
+	cfg    linkConfig
+	text   string // of the script
+	sha    string
+	id     string // no other link has it
+	server serverClock
+	seats  sync.Pool
+
+	closing chan struct{}
+	running sync.WaitGroup // lanes, probers and those who tell
+
+	mu       sync.Mutex
+	closed   bool
+	waiting  int // ops in all queues
+	sequence uint64
+	queues   []queue   // one a part in a cluster, otherwise one
+	breakers []breaker // one a group in a cluster, otherwise one
+	news     []change  // that changed has not heard
+	telling  bool
+}
+
+// linkConfig is what a link must know.
+type linkConfig struct {
+	namespace string
+	timeout   time.Duration // for which a call waits for its answer at most
+	clock     func() int64  // Unix ns; nil: the server's. For tests.
+	script    string        // the arithmetic: see session.lua
+	cluster   bool          // ops of different parts cannot share a call
+	changed   func(change)  // may be nil. Called in order, on goroutines of the link
+}
+
+// op is one operation. It belongs to the link from when it is passed to it: neither
+// it nor its keys and body may be changed or used for another.
+type op struct {
+	part  int      // 0…1023; keys of the op are all of this part
+	keys  []string // full Redis keys
+	body  []byte   // what the script's run reads
+	reads bool     // it changes nothing
+
+	// late is called with the answer if the caller has left before it came, on a
+	// goroutine of the link. It may send, not do. May be nil.
+	late func(answer []byte, at int64)
+
+	answer []byte
+	at     int64 // server's Unix ns
+
+	// unanswered says, after an error, that it may have happened, or will: the
+	// link goes on to find out. Otherwise it has not.
+	unanswered bool
+
+	// The link's.
+	state      state
+	seat       *seat // of who waits for it; nil: nobody does
+	err        error // of its own
+	prev, next *op   // in its queue
+}
+
+// state is how far an op is. It changes under the link's lock.
+type state uint8
+
+const (
+	queued state = iota
+	sent
+	over // its caller knows what came of it, or has left
+)
+
+// seat is where a caller waits.
+type seat struct {
+	turn  chan struct{} // its op is done
+	timer *time.Timer
+}
+
+func newSeat() any {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return &seat{turn: make(chan struct{}, 1), timer: timer}
+}
+
+func newLink(client rueidis.Client, cfg linkConfig) *link {
+	l := &link{
+		client:   client,
+		cfg:      cfg,
+		text:     cfg.script + "\n" + session,
+		id:       rand.Text(),
+		closing:  make(chan struct{}),
+		queues:   make([]queue, 1),
+		breakers: make([]breaker, 1),
+	}
+	l.seats.New = newSeat
+	if cfg.cluster {
+		l.queues = make([]queue, parts)
+		l.breakers = make([]breaker, groups)
+	}
+	for part := range l.queues {
+		l.queues[part].part = part
+		l.queues[part].breaker = &l.breakers[0]
+		if cfg.cluster {
+			l.queues[part].breaker = &l.breakers[groupOf(part)]
+		}
+	}
+	for group := range l.breakers {
+		l.breakers[group] = breaker{group: group, healed: make(chan struct{})}
+	}
+	sum := sha1.Sum([]byte(l.text))
+	l.sha = hex.EncodeToString(sum[:])
+	return l
+}
+
+// queue returns where ops of a part wait.
+func (l *link) queue(part int) *queue {
+	if l.cfg.cluster {
+		return &l.queues[part]
+	}
+	return &l.queues[0]
+}
+
+// do sends o and waits for its answer, until ctx ends or the timeout has passed.
+// Unless it was sent by then, nothing has happened; otherwise o.late hears of it.
+func (l *link) do(ctx context.Context, o *op) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("ratelimit: not asked: %w", err)
+	}
+	s := l.seats.Get().(*seat)
+	defer l.seats.Put(s)
+	o.seat = s
+	if err := l.enter(o); err != nil {
+		return err
+	}
+	s.timer.Reset(l.cfg.timeout)
+	defer s.timer.Stop()
+	select {
+	case <-s.turn:
+		return o.err
+	case <-ctx.Done():
+	case <-s.timer.C:
+	}
+	was := l.leave(o)
+	if was == over {
+		<-s.turn
+		return o.err
+	}
+	o.unanswered = was == sent
+	return l.left(ctx, o.part, was)
+}
+
+// send does o, and nobody waits for it: o.late is called with the answer.
+func (l *link) send(o *op) error { return l.enter(o) }
+
+// enter lets o wait for a lane.
+func (l *link) enter(o *op) error {
+	if len(o.keys) > mostKeys {
+		return fmt.Errorf("ratelimit: %d keys at a time: there may be %d", len(o.keys), mostKeys)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return store.ErrClosed
+	}
+	q := l.queue(o.part)
+	if q.breaker.err != nil {
+		return q.breaker.err
+	}
+	if l.waiting == mostWaiting {
+		return errOverloaded
+	}
+	q.push(o)
+	l.waiting++
+	if lane, free := q.enter(); free {
+		l.running.Add(1)
+		go l.run(q, lane)
+	}
+	return nil
+}
+
+// leave takes o out of its queue if it waits there, and returns how far it was.
+// From now on it is over.
+func (l *link) leave(o *op) state {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := o.state
+	if was == queued {
+		l.queue(o.part).remove(o)
+		l.waiting--
+	}
+	o.state = over
+	return was
+}
+
+// lost reports whether the part is lost for now.
+func (l *link) lost(part int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue(part).breaker.err != nil
+}
+
+// now returns what the server's clock shows, as far as its answers have told:
+// before the first one, what this machine's does.
+func (l *link) now() int64 {
+	if l.cfg.clock != nil {
+		return l.cfg.clock()
+	}
+	return l.server.now()
+}
+
+// close lets batches that are under way finish what they are trying, and fails
+// all others. No goroutine of the link is left when it returns.
+func (l *link) close() {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.closing)
+	}
+	var dropped []*op
+	for i := range l.queues {
+		dropped = l.empty(&l.queues[i], dropped)
+	}
+	l.mu.Unlock()
+	finish(dropped, store.ErrClosed)
+	l.running.Wait()
+}

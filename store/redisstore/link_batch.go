@@ -1,0 +1,270 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/store"
+	"github.com/redis/rueidis"
+)
+
+// unresolved is for how long a batch that may have run is sent again. Its marker
+// lasts longer, and the script does not run it when that may have gone.
+const unresolved = 45 * time.Second
+
+// batch is what one call carries.
+type batch struct {
+	queue  *queue
+	lane   int
+	number uint64
+	ops    []*op
+	reads  bool      // all of them do
+	tried  time.Time // first
+	sent   int64     // server's Unix seconds, when it cannot have run before
+	maybe  bool      // it may have run, and the answer got lost
+
+	// Under the link's lock.
+	resolved bool
+	cause    error // why there is no answer yet, if it is known
+}
+
+// newBatch returns one without ops. The link's lock is held.
+func (l *link) newBatch(q *queue, lane int) *batch {
+	l.sequence++
+	return &batch{queue: q, lane: lane, number: l.sequence}
+}
+
+// carry sends b until it is answered, has failed, or is given up.
+func (l *link) carry(b *batch) {
+	b.tried = time.Now()
+	overdue := time.AfterFunc(l.cfg.timeout, func() { l.overdue(b) })
+	defer overdue.Stop()
+	for tries := 0; ; tries++ {
+		r, err := l.try(b)
+		if err == nil {
+			l.deliver(b, r)
+			return
+		}
+		if !l.again(b, err) {
+			return
+		}
+		if !l.pause(l.healed(b.queue.breaker), backoff(2*time.Millisecond, tries)) {
+			l.fail(b, store.ErrClosed)
+			return
+		}
+	}
+}
+
+// reply is what the server says to a batch.
+type reply struct {
+	at      int64
+	answers []rueidis.RedisMessage
+}
+
+// try sends b once.
+func (l *link) try(b *batch) (reply, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.timeout)
+	defer cancel()
+	asked := time.Now()
+	if !b.maybe {
+		b.sent = l.server.now() / 1e9
+	}
+	result := l.client.Do(ctx, l.command("EVALSHA", l.sha, b))
+	if err, ok := rueidis.IsRedisErr(result.Error()); ok && err.IsNoScript() {
+		result = l.client.Do(ctx, l.command("EVAL", l.text, b))
+	}
+	if err := result.Error(); err != nil {
+		if at, ok := isLate(err); ok {
+			l.server.tell(at, time.Since(asked))
+		}
+		return reply{}, err
+	}
+	r, err := read(result, len(b.ops))
+	if err == nil && l.cfg.clock == nil {
+		l.server.tell(r.at, time.Since(asked))
+	}
+	return r, err
+}
+
+// command returns b as one command.
+func (l *link) command(name, script string, b *batch) rueidis.Completed {
+	keys := 1
+	lengths := make([]byte, 0, 2*mostOps)
+	for _, o := range b.ops {
+		n := len(o.keys)
+		keys += n
+		lengths = append(lengths, byte(n>>8), byte(n))
+	}
+	// The marker alone says which slot it is: the others are of its part.
+	c := l.client.B().Arbitrary(name).Args(script, strconv.Itoa(keys)).Keys(l.marker(b))
+	for _, o := range b.ops {
+		c = c.Args(o.keys...)
+	}
+	number, clock := "", ""
+	if !b.reads {
+		number = strconv.FormatUint(b.number, 10)
+	}
+	if l.cfg.clock != nil {
+		now := l.cfg.clock()
+		clock = fmt.Sprint(now/1e9, now%1e9)
+	}
+	c = c.Args(number, strconv.FormatInt(b.sent, 10), clock, string(lengths))
+	for _, o := range b.ops {
+		c = c.Args(rueidis.BinaryString(o.body))
+	}
+	return c.Build()
+}
+
+// marker returns the key under which the server remembers the lane's last batch.
+func (l *link) marker(b *batch) string {
+	return l.cfg.namespace + ":{" + strconv.Itoa(b.queue.part) + "}:lane:" + l.id + ":" + strconv.Itoa(b.lane)
+}
+
+// read returns what a result says.
+func read(result rueidis.RedisResult, ops int) (reply, error) {
+	all, err := result.ToArray()
+	if err != nil {
+		return reply{}, refusal{err}
+	}
+	if len(all) != 2+ops {
+		return reply{}, refusal{fmt.Errorf("%d answers to %d questions", len(all)-2, ops)}
+	}
+	sec, err := all[0].AsInt64()
+	if err != nil {
+		return reply{}, refusal{err}
+	}
+	ns, err := all[1].AsInt64()
+	if err != nil {
+		return reply{}, refusal{err}
+	}
+	return reply{at: sec*1e9 + ns, answers: all[2:]}, nil
+}
+
+// deliver hands the answers to those who wait for them, and to late where nobody
+// does.
+func (l *link) deliver(b *batch, r reply) {
+	var nobody []int
+	l.mu.Lock()
+	b.resolved = true
+	if !b.reads {
+		l.heal(b.queue.breaker)
+	}
+	for i, o := range b.ops {
+		if o.state == over || o.seat == nil {
+			nobody = append(nobody, i)
+		}
+		o.state = over
+	}
+	l.mu.Unlock()
+	for i, o := range b.ops {
+		if slices.Contains(nobody, i) {
+			continue
+		}
+		o.at = r.at
+		o.answer, o.err = answer(&r.answers[i])
+		o.seat.turn <- struct{}{}
+	}
+	for _, i := range nobody {
+		a, err := answer(&r.answers[i])
+		if late := b.ops[i].late; late != nil && err == nil {
+			late(a, r.at)
+		}
+	}
+}
+
+// answer returns an op's answer, or its own error.
+func answer(m *rueidis.RedisMessage) ([]byte, error) {
+	a, err := m.AsBytes()
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit: not an answer: %w", err)
+	}
+	if len(a) > 0 && a[0] == '!' {
+		return nil, fmt.Errorf("ratelimit: redis: %s", a[1:])
+	}
+	return a, nil
+}
+
+// again says whether to send b again after it failed. If not, all who wait know
+// why.
+func (l *link) again(b *batch, err error) bool {
+	outcome := outcomeOf(err)
+	if outcome == unknown && !b.reads {
+		b.maybe = true
+	}
+	age := time.Since(b.tried)
+	l.mu.Lock()
+	b.cause = err
+	owed := b.maybe || slices.ContainsFunc(b.ops, (*op).owed)
+	l.mu.Unlock()
+	switch {
+	case outcome == late && b.maybe: // whether it has run cannot be found out any more
+		l.fail(b, l.because(b.queue, err))
+		return false
+	case outcome != refused && (age < l.cfg.timeout || owed && age < unresolved):
+		return true
+	}
+	err = l.because(b.queue, err)
+	l.fail(b, err)
+	l.lose(b.queue, err)
+	return owed && age < unresolved
+}
+
+// owed reports whether the op shall happen though nobody waits: its caller was told
+// that it may, or sent it. The link's lock is held.
+func (o *op) owed() bool { return !o.reads && (o.state == over || o.seat == nil) }
+
+// fail tells all who wait for b that it has failed. If it may have run they are
+// owed an answer, which late gets; otherwise they are carried no further.
+func (l *link) fail(b *batch, err error) {
+	l.mu.Lock()
+	b.resolved = true
+	var waited, others []*op
+	for _, o := range b.ops {
+		if o.state == over || o.seat == nil {
+			others = append(others, o)
+			continue
+		}
+		o.state, o.unanswered = over, b.maybe
+		waited = append(waited, o)
+	}
+	if !b.maybe {
+		b.ops = others
+	}
+	l.mu.Unlock()
+	finish(waited, err)
+}
+
+// overdue is called when b was not answered for the whole timeout.
+func (l *link) overdue(b *batch) {
+	l.mu.Lock()
+	resolved, cause := b.resolved, b.cause
+	l.mu.Unlock()
+	if !resolved {
+		l.lose(b.queue, l.because(b.queue, cause))
+	}
+}
+
+// pause waits until it is time for the next try, or there is reason to hope
+// earlier. It returns false when the link is closed.
+func (l *link) pause(healed <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-healed:
+	case <-l.closing:
+		return false
+	}
+	return true
+}
+
+// backoff returns how long to pause before the next try: longer each time, up to a
+// second.
+func backoff(first time.Duration, tries int) time.Duration {
+	d := min(first<<min(tries, 20), time.Second)
+	return d/2 + rand.N(d/2)
+}

@@ -1,0 +1,109 @@
+package redisstore
+
+import "time"
+
+// breaker keeps callers from waiting for what is lost. Once a batch was not
+// answered for the whole timeout, or the server refused it, ops of its group fail
+// at once. Meanwhile a prober asks whether the server is back.
+type breaker struct {
+	group  int
+	err    error         // why the group is lost; nil: it is not
+	healed chan struct{} // closed when it is back
+}
+
+// change says that a group of the keyspace was lost, or is back.
+type change struct {
+	lost  bool
+	group int
+	err   error // why it was lost
+}
+
+// healed returns a channel that is closed when the breaker next closes.
+func (l *link) healed(b *breaker) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return b.healed
+}
+
+// lose opens the breaker of a queue, and fails all ops that wait behind it.
+func (l *link) lose(q *queue, err error) {
+	l.mu.Lock()
+	if l.closed || q.breaker.err != nil {
+		l.mu.Unlock()
+		return
+	}
+	q.breaker.err = err
+	var dropped []*op
+	for i := range l.queues {
+		if l.queues[i].breaker == q.breaker {
+			dropped = l.empty(&l.queues[i], dropped)
+		}
+	}
+	l.running.Add(1)
+	go l.probe(q, q.breaker.healed)
+	l.report(change{lost: true, group: q.breaker.group, err: err})
+	l.mu.Unlock()
+	finish(dropped, err)
+}
+
+// heal closes a breaker. The link's lock is held.
+func (l *link) heal(b *breaker) {
+	if b.err == nil {
+		return
+	}
+	b.err = nil
+	close(b.healed)
+	b.healed = make(chan struct{})
+	l.report(change{group: b.group})
+}
+
+// probe tries to send an empty batch until the breaker closes. It writes its
+// marker: a server that cannot write is as good as lost.
+func (l *link) probe(q *queue, healed <-chan struct{}) {
+	defer l.running.Done()
+	for tries := 0; l.pause(healed, backoff(50*time.Millisecond, tries)); tries++ {
+		l.mu.Lock()
+		b := l.newBatch(q, lanes)
+		back := q.breaker.healed != healed
+		l.mu.Unlock()
+		if back {
+			return
+		}
+		r, err := l.try(b)
+		if err == nil {
+			l.deliver(b, r)
+			return
+		}
+	}
+}
+
+// report passes a change on. The link's lock is held.
+func (l *link) report(c change) {
+	if l.cfg.changed == nil {
+		return
+	}
+	l.news = append(l.news, c)
+	if l.telling {
+		return
+	}
+	l.telling = true
+	l.running.Add(1)
+	go l.tell()
+}
+
+// tell tells all news, one after another.
+func (l *link) tell() {
+	defer l.running.Done()
+	for {
+		l.mu.Lock()
+		if len(l.news) == 0 {
+			l.telling = false
+			l.mu.Unlock()
+			return
+		}
+		c := l.news[0]
+		l.news = l.news[1:]
+		l.mu.Unlock()
+		l.cfg.changed(c)
+	}
+}

@@ -1,0 +1,233 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+)
+
+// tell has the server itself carry out commands.
+func tell(t *testing.T, s *redistest.Server, commands ...string) {
+	t.Helper()
+	for _, c := range commands {
+		if _, err := s.Do(strings.Fields(c)...); err != nil {
+			t.Fatal(c, err)
+		}
+	}
+}
+
+// Whatever is wrong with the server: callers learn of it in time, then at once,
+// and all is well again when the server is.
+func TestLinkLostAndBack(t *testing.T) {
+	t.Parallel()
+	do := func(commands ...string) func(*linkTest) {
+		return func(x *linkTest) { tell(x.t, x.server, commands...) }
+	}
+	heal := func(x *linkTest) { x.proxy.Heal() }
+	for _, c := range []struct {
+		name string
+		lose func(*linkTest)
+		why  string // in the error
+		back func(*linkTest)
+	}{
+		{"out of memory", do("CONFIG SET maxmemory 1"), "raise the server's maxmemory", do("CONFIG SET maxmemory 0")},
+		{"a replica", do("REPLICAOF 127.0.0.1 1"), "connect to its master", do("REPLICAOF NO ONE")},
+		{"too few replicas", do("CONFIG SET min-replicas-to-write 1"), "min-replicas-to-write", do("CONFIG SET min-replicas-to-write 0")},
+		{"no permission", do("ACL SETUSER default -@scripting"), "the user needs", do("ACL SETUSER default +@scripting")},
+		{"no permission to write", do("ACL SETUSER default -set"), "can't run this command", do("ACL SETUSER default +set")},
+		{"killed", func(x *linkTest) { x.server.Kill() }, "no connection", func(x *linkTest) {
+			if err := x.server.Restart(); err != nil {
+				x.t.Fatal(err)
+			}
+		}},
+		{"paused", func(x *linkTest) { x.server.Pause() }, "no answer", func(x *linkTest) { x.server.Resume() }},
+		{"cut", func(x *linkTest) { x.proxy.Cut() }, "no connection", heal},
+		{"stalled", func(x *linkTest) { x.proxy.Stall() }, "no answer", heal},
+		{"answers are lost", func(x *linkTest) { x.proxy.StallAnswers() }, "no answer", heal},
+		{"slow", func(x *linkTest) { x.proxy.Delay(5 * time.Second) }, "no answer", heal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			x := newLinkTest(t, 500*time.Millisecond)
+			for range 2 {
+				x.count("before", 1)
+				tell(t, x.server, "DEL "+linkKey("before"))
+				x.idle()
+				c.lose(x)
+				o := countOp("key")
+				late := 0
+				o.late = func([]byte, int64) { late++ }
+				if err := x.do(t.Context(), o); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), x.proxy.Addr) {
+					t.Error(err)
+				}
+				lost := x.change(true)
+				if !strings.Contains(lost.err.Error(), c.why) {
+					t.Errorf("%v; want %s", lost.err, c.why)
+				}
+				if !x.lost(0) {
+					t.Error("not lost")
+				}
+				var all sync.WaitGroup
+				for range 100 {
+					all.Go(func() {
+						if err := x.do(t.Context(), countOp("key")); err != lost.err {
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				c.back(x)
+				x.change(false)
+				if x.lost(0) {
+					t.Error("lost")
+				}
+				x.idle()
+				x.counted("key", late)
+				if o.unanswered != (late == 1) || late > 1 {
+					t.Errorf("unanswered %v, and answered late %d times", o.unanswered, late)
+				}
+				tell(t, x.server, "DEL "+linkKey("key"))
+			}
+			if len(x.changes) > 0 {
+				t.Errorf("%+v", <-x.changes)
+			}
+			if c.name == "slow" && time.Since(start) > 5*time.Second {
+				t.Error("it waited for the answers")
+			}
+		})
+	}
+}
+
+// A server that will serve soon is waited for.
+func TestLinkPassing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ lose, back string }{
+		{"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
+		{"CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"},
+	} {
+		t.Run(c.lose, func(t *testing.T) {
+			t.Parallel()
+			x := newLinkTest(t, patient)
+			x.count("key", 1)
+			tell(t, x.server, c.lose)
+			o := countOp("key")
+			done := make(chan error)
+			go func() { done <- x.do(t.Context(), o) }()
+			x.until(func() bool { return o.state == sent })
+			tell(t, x.server, c.back)
+			if err := <-done; err != nil || string(o.answer) != "2" {
+				t.Error(string(o.answer), err)
+			}
+			if len(x.changes) > 0 {
+				t.Errorf("%+v", <-x.changes)
+			}
+		})
+	}
+}
+
+// What the server refuses has not happened, and does not afterwards; what a caller
+// was told may happen does.
+func TestLinkOwed(t *testing.T) {
+	t.Parallel()
+	x := newLinkTest(t, patient)
+	x.count("key", 1)
+	x.idle()
+	release := x.hold()
+	left, leave := context.WithCancel(t.Context())
+	defer leave()
+	owed, own, sentOff := countOp("owed"), countOp("own"), countOp("sent off")
+	answers := make(chan string, 10)
+	owed.late = func(answer []byte, _ int64) { answers <- "owed " + string(answer) }
+	own.late = func(answer []byte, _ int64) { answers <- "own " + string(answer) }
+	sentOff.late = func(answer []byte, _ int64) { answers <- "sent off " + string(answer) }
+	gone, refused := make(chan error), make(chan error)
+	go func() { gone <- x.do(left, owed) }()
+	go func() { refused <- x.do(t.Context(), own) }()
+	if err := x.send(sentOff); err != nil {
+		t.Fatal(err)
+	}
+	x.until(func() bool { return x.waiting == 3 })
+	tell(t, x.server, "CONFIG SET maxmemory 1")
+	x.server.Pause()
+	release()
+	x.until(func() bool { return owed.state == sent })
+	leave()
+	if err := <-gone; !errors.Is(err, context.Canceled) || !owed.unanswered {
+		t.Error(err, owed.unanswered)
+	}
+	x.server.Resume()
+	if err := <-refused; !errors.Is(err, ErrLost) || own.unanswered {
+		t.Error(err, own.unanswered)
+	}
+	x.change(true)
+
+	reads := x.newBatch(&x.queues[0], 0)
+	reads.reads = true
+	x.carry(reads)
+	if !x.lost(0) {
+		t.Error("a server that can only read is back")
+	}
+
+	tell(t, x.server, "CONFIG SET maxmemory 0")
+	x.change(false)
+	x.idle()
+	close(answers)
+	var all []string
+	for a := range answers {
+		all = append(all, a)
+	}
+	slices.Sort(all)
+	if !slices.Equal(all, []string{"owed 1", "sent off 1"}) {
+		t.Error(all)
+	}
+	x.counted("own", 0)
+	x.counted("owed", 1)
+	x.counted("sent off", 1)
+}
+
+// Those who wait when the server is lost are told at once.
+func TestLinkLostWhileWaiting(t *testing.T) {
+	t.Parallel()
+	x := newLinkTest(t, patient)
+	release := x.hold()
+	defer release()
+	told := make(chan error)
+	for range 10 {
+		go func() { told <- x.do(t.Context(), countOp("key")) }()
+	}
+	x.until(func() bool { return x.waiting == 10 })
+	want := fmt.Errorf("%w: for a test", ErrLost)
+	x.lose(&x.queues[0], want)
+	for range 10 {
+		if err := <-told; err != want {
+			t.Error(err)
+		}
+	}
+	x.change(true)
+	x.change(false) // the prober has found it
+	x.counted("key", 0)
+}
+
+// Changes are told in order, however fast they come.
+func TestLinkChanges(t *testing.T) {
+	t.Parallel()
+	x := newLinkTest(t, patient)
+	for range 100 {
+		x.lose(&x.queues[0], ErrLost)
+		x.mu.Lock()
+		x.heal(x.queues[0].breaker)
+		x.mu.Unlock()
+	}
+	for range 100 {
+		x.change(true)
+		x.change(false)
+	}
+}

@@ -1,0 +1,115 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+)
+
+// A lane's batch runs once, whatever comes how often and how late.
+func TestLinkSession(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	marker, key := "test:{0}:lane:client:0", linkKey("key")
+	for _, step := range []struct {
+		number string
+		sent   int // seconds ago
+		want   string
+	}{
+		{"1", 0, "1"},
+		{"1", 0, "1"},     // again
+		{"1", 3600, "1"},  // what it has said, it says at any time
+		{"9", 0, "2"},     // another one: later
+		{"10", 0, "3"},    // by number, not by text
+		{"9", 0, "STALE"}, // one that was overtaken
+		{"1", 3600, "STALE"},
+		{"11", 45, "4"},    // sent again and again
+		{"12", 52, "LATE"}, // its marker might have been there
+		{"12", -7, "LATE"}, // by which clock?
+		{"12", -3, "5"},
+		{"", 3600, "6 of nobody"}, // reads, so it says
+		{"", 0, "6 of nobody"},
+	} {
+		now, err := server.Do("TIME")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sec, err := strconv.Atoi(now.([]any)[0].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := server.Do("EVAL", counting+session, "2", marker, key,
+			step.number, strconv.Itoa(sec-step.sent), "", "\x00\x01", "count")
+		if all, ok := answer.([]any); ok && err == nil && len(all) == 3 {
+			got := all[2].(string)
+			if step.number == "" {
+				got += " of nobody"
+			}
+			if got != step.want {
+				t.Errorf("%+v: %s", step, got)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), step.want) {
+			t.Errorf("%+v: %v, %v", step, answer, err)
+		}
+	}
+	if got, err := server.Do("GET", key); got != "5" || err != nil {
+		t.Error(got, err)
+	}
+	if left, err := server.Do("PTTL", marker); err != nil || left.(int64) <= 0 || left.(int64) > 60_000 {
+		t.Error(left, err)
+	}
+}
+
+// A link that takes the server's clock for another learns better, and nothing is
+// lost.
+func TestLinkWrongClock(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
+		t.Run(fmt.Sprint(wrong), func(t *testing.T) {
+			t.Parallel()
+			x := newLinkTest(t, patient)
+			x.link.server.tell(time.Now().Add(wrong).UnixNano(), 0)
+			x.count("key", 1)
+			x.count("key", 2)
+			o := countOp("key")
+			if err := x.do(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			if x.now() < o.at {
+				t.Error("the clock went back")
+			}
+			if len(x.changes) > 0 {
+				t.Error("lost")
+			}
+		})
+	}
+}
+
+// Who only reads leaves nothing behind.
+func TestLinkReads(t *testing.T) {
+	t.Parallel()
+	x := newLinkTest(t, patient)
+	for range 10 {
+		x.proxy.DropAnswer()
+		o := countOp("key")
+		o.body, o.reads = []byte("read"), true
+		if err := x.do(t.Context(), o); err != nil || string(o.answer) != "0" {
+			t.Fatal(string(o.answer), err)
+		}
+	}
+	if keys, err := x.server.Do("KEYS", "*"); err != nil || len(keys.([]any)) > 0 {
+		t.Error(keys, err)
+	}
+	x.count("key", 1)
+	keys, err := x.server.Do("KEYS", "*")
+	if err != nil || len(keys.([]any)) != 2 || !slices.Contains(keys.([]any), any("test:{0}:lane:"+x.id+":0")) {
+		t.Error(keys, err)
+	}
+}

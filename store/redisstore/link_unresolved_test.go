@@ -1,0 +1,83 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"github.com/redis/rueidis"
+)
+
+// broken is a client whose connection breaks whenever it is used.
+type broken struct {
+	rueidis.Client
+	mu       sync.Mutex
+	commands [][]string
+}
+
+func (b *broken) Do(_ context.Context, c rueidis.Completed) rueidis.RedisResult {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.commands = append(b.commands, slices.Clone(c.Commands()))
+	return rueidis.NewErrorResult(io.EOF)
+}
+
+// A batch that may have run is sent again as it is, less and less often, and
+// given up before its marker may have gone.
+func TestLinkUnresolved(t *testing.T) {
+	t.Parallel()
+	client := &broken{Client: dial(t, redistest.New(t).Addr)}
+	synctest.Test(t, func(t *testing.T) {
+		lost := 0
+		l := newLink(client, linkConfig{namespace: "test", timeout: time.Second, script: counting, changed: func(c change) {
+			if !c.lost || !errors.Is(c.err, io.EOF) {
+				t.Errorf("%+v", c)
+			}
+			lost++
+		}})
+		defer l.close()
+		start := time.Now()
+		o := countOp("key")
+		o.late = func([]byte, int64) { t.Error("there was no answer") }
+		if err := l.do(t.Context(), o); !errors.Is(err, ErrLost) || time.Since(start) != time.Second {
+			t.Error(err, time.Since(start))
+		}
+		time.Sleep(unresolved - 2*time.Second)
+		if !busy(l) {
+			t.Error("given up")
+		}
+		time.Sleep(3 * time.Second)
+		if busy(l) {
+			t.Error("not given up")
+		}
+		if !l.lost(0) || lost != 1 {
+			t.Error("lost once", lost)
+		}
+	})
+	var tries, probes int
+	for _, c := range client.commands {
+		if c[2] == "1" { // a marker, and no key
+			probes++
+			continue
+		}
+		tries++
+		if !slices.Equal(c, client.commands[0]) {
+			t.Error(c)
+		}
+	}
+	if tries < 45 || tries > 100 || probes < 40 || probes > 100 {
+		t.Error(tries, probes)
+	}
+}
+
+func busy(l *link) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queues[0].taken != [lanes]bool{}
+}

@@ -1,0 +1,335 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// StoreLoss is what to do while Redis is lost.
+//
+// Whether it is lost is seen from each call: in a cluster, some keys may be and
+// others not. A call all of whose keys can be asked for is decided by Redis. All
+// that was admitted without Redis is charged to it, as a debt, before the node
+// asks it for the same key again; keys that nobody asks for are charged in the
+// background as soon as Redis answers anything. What a node has admitted is not
+// charged if the node ends before.
+//
+// What Redis is charged counts from then on, as if it had been admitted just
+// then: what was admitted is counted for at most a window longer than it would
+// have been, and never for a shorter time.
+type StoreLoss string
+
+const (
+	// Deny answers with errors that wrap [ErrLost]. It is the default.
+	Deny StoreLoss = "deny"
+
+	// Allow lets everything pass, and counts it.
+	Allow StoreLoss = "allow"
+
+	// Share lets each node enforce its part of every limit: of n nodes, each
+	// gets one n-th of count and burst, to the unit, so that all parts add up to
+	// the limit. A node whose part is nothing denies. A request that is larger
+	// than the part and not than the limit is told to come back later.
+	//
+	// A node goes on from what Redis last said to it, and takes its part of that
+	// as used. So if all nodes lose Redis at once, what passes in any window is
+	// at most the limit, and what others were admitted since a node
+	// last asked for the key; so never more than twice the limit. In a window
+	// that begins after the loss it is at most the limit.
+	//
+	// If only some nodes lose Redis, the others have all of the limit in Redis,
+	// and those that lost it their parts beside it: in any window, at most the
+	// limit, and k/n of it for k of n nodes. The same holds while nodes return
+	// one after another, until all have told Redis what they admitted.
+	//
+	// All of that holds for nodes that agree on how many they are. They tell
+	// each other by Redis every two seconds. A node that was started since is
+	// unknown to the others until they have asked again. One that was
+	// never heard denies as [Deny] does. One that was silent for ten seconds is
+	// taken to have ended. So nodes that lose Redis one after another, more than
+	// ten seconds apart, take larger parts each time, of which the sum can be more than the limit. A
+	// node that has ended without [Store.Close] keeps its part for ten seconds,
+	// or until Redis is back, and nobody uses it.
+	Share StoreLoss = "share"
+)
+
+// layer is what a layer of the store offers to the one above it.
+type layer interface {
+	store.Store
+	Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error)
+	Keys(ctx context.Context, prefix string) ([]string, error)
+}
+
+// loss does what the operator chose while Redis, below, is lost.
+//
+// Below is asked each time: it says at once that it is lost while it is known to
+// be. Then books decide, with the same arithmetic as everywhere.
+type loss struct {
+	below layer
+	mode  StoreLoss
+	nodes *nodes // that share; nil unless they do
+	clock func() int64
+
+	known   *known // nil unless nodes share
+	books   *books
+	events  events
+	sweeper sweeper
+
+	closed                   atomic.Bool
+	allowed, denied, charged atomic.Int64
+}
+
+var _ layer = (*loss)(nil)
+
+// newLoss returns a layer over below. nodes are nil unless the mode is Share. The
+// observer may be nil.
+func newLoss(below layer, mode StoreLoss, nodes *nodes, observer func(Event)) *loss {
+	start := time.Now()
+	wall := start.UnixNano()
+	l := &loss{
+		below:  below,
+		mode:   mode,
+		nodes:  nodes,
+		clock:  func() int64 { return wall + int64(time.Since(start)) },
+		events: events{observe: observer},
+	}
+	if mode == Share {
+		l.known = newKnown()
+	}
+	l.books = newBooks(func() int64 { return l.clock() }, l.known)
+	return l
+}
+
+// place returns this node's, and whether it may decide without Redis.
+func (l *loss) place() (p place, ok bool) {
+	switch l.mode {
+	case Allow:
+		return whole, true
+	case Share:
+		rank, n, known := l.nodes.part()
+		return place{rank, n}, known
+	default:
+		return place{}, false
+	}
+}
+
+// here reports whether a call that below has failed is to be decided here.
+func (l *loss) here(ctx context.Context, err error) (p place, ok bool) {
+	if !errors.Is(err, ErrLost) || ctx.Err() != nil {
+		return place{}, false
+	}
+	return l.place()
+}
+
+// Take is [store.Store]'s.
+func (l *loss) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	err := l.payUp(ctx, charges)
+	if err == nil {
+		var r store.Receipt
+		var decisions []limit.Decision
+		if r, decisions, err = l.below.Take(ctx, charges); err == nil {
+			l.heard(charges, decisions)
+			return r, decisions, nil
+		}
+	}
+	p, ok := l.here(ctx, err)
+	if !ok {
+		return nil, nil, err
+	}
+	if err := store.Validate(charges); err != nil {
+		return nil, nil, err
+	}
+	n, decisions := l.decide(charges, p)
+	if n == nil {
+		l.denied.Add(1)
+		return nil, decisions, nil
+	}
+	l.allowed.Add(1)
+	return n, decisions, nil
+}
+
+func (l *loss) decide(charges []store.Charge, p place) (*note, []limit.Decision) {
+	if l.mode == Allow {
+		return l.books.admit(charges)
+	}
+	return l.books.take(charges, p)
+}
+
+// payUp charges to Redis what it is owed of the charges' keys.
+func (l *loss) payUp(ctx context.Context, charges []store.Charge) error {
+	if l.books.open.Load() == 0 {
+		return nil
+	}
+	asked := false
+	for i := range charges {
+		g := l.books.find(charges[i].Key)
+		if g == nil {
+			continue
+		}
+		if !asked { // so that a bill is not made for nothing
+			if _, err := l.below.Peek(ctx, charges); err != nil {
+				return err
+			}
+			asked = true
+		}
+		if err := l.reconcile(ctx, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heard notes that below has answered.
+func (l *loss) heard(charges []store.Charge, decisions []limit.Decision) {
+	if l.known != nil {
+		l.known.hear(charges, decisions, l.clock())
+	}
+	l.wake(false)
+}
+
+// Settle is [store.Store]'s. What was taken from Redis is settled there: if it is
+// lost, later. What was taken here is settled here. Once Redis was charged
+// for that, what was used beyond it is a debt, and what was not used is not given
+// back.
+func (l *loss) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
+	n, ok := r.(*note)
+	if !ok {
+		err := l.below.Settle(ctx, r, actual)
+		if err == nil {
+			l.wake(false)
+		}
+		return err
+	}
+	if n.books != l.books || len(actual) != len(n.charges) {
+		return store.ErrReceipt
+	}
+	if l.closed.Load() {
+		return store.ErrClosed
+	}
+	if !n.settled.CompareAndSwap(false, true) {
+		return nil
+	}
+	p, ok := l.place()
+	if !ok {
+		p = whole
+	}
+	l.books.settle(n, actual, p)
+	l.wake(false)
+	return nil
+}
+
+// Peek is [store.Store]'s.
+func (l *loss) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	err := l.payUp(ctx, charges)
+	if err == nil {
+		var decisions []limit.Decision
+		if decisions, err = l.below.Peek(ctx, charges); err == nil {
+			l.heard(charges, decisions)
+			return decisions, nil
+		}
+	}
+	p, ok := l.here(ctx, err)
+	if !ok {
+		return nil, err
+	}
+	if err := store.Validate(charges); err != nil {
+		return nil, err
+	}
+	decisions := l.books.peek(charges, p)
+	if l.mode == Allow {
+		for i := range decisions {
+			decisions[i].Allowed, decisions[i].RetryAfter = true, 0
+		}
+	}
+	return decisions, nil
+}
+
+// Read returns what each of the keys has used: at this node, if Redis is lost,
+// with its part of what Redis last said.
+func (l *loss) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
+	accounts, at, err := l.below.Read(ctx, keys...)
+	for i := 0; i < len(keys) && err == nil; i++ {
+		if g := l.books.find(keys[i]); g != nil {
+			if err = l.reconcile(ctx, g); err == nil {
+				accounts, at, err = l.below.Read(ctx, keys...)
+			}
+		}
+	}
+	p, ok := l.here(ctx, err)
+	if !ok {
+		return accounts, at, err
+	}
+	accounts, at = make([]*limit.Account, len(keys)), l.clock()
+	for i, key := range keys {
+		accounts[i] = l.books.read(key, p)
+	}
+	return accounts, at, nil
+}
+
+// Keys returns all keys that begin with prefix of which anything is stored, in
+// order: of those that this node knows, if Redis is lost.
+func (l *loss) Keys(ctx context.Context, prefix string) ([]string, error) {
+	keys, err := l.below.Keys(ctx, prefix)
+	if _, ok := l.here(ctx, err); !ok {
+		return keys, err
+	}
+	return l.books.keys(prefix), nil
+}
+
+// Reset is [store.Store]'s. If Redis is lost, this node forgets, and the error
+// says that Redis did not.
+func (l *loss) Reset(ctx context.Context, prefix string) error {
+	err := l.below.Reset(ctx, prefix)
+	if err == nil || errors.Is(err, ErrLost) {
+		l.books.reset(prefix)
+	}
+	return err
+}
+
+// Close charges to Redis what can be charged, and closes what is below.
+func (l *loss) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	l.sweeper.stop()
+	l.sweep(context.Background())
+	if l.nodes != nil {
+		l.nodes.close()
+	}
+	return l.below.Close()
+}
+
+// changed hears from the link that a part of the keyspace is lost, or is back.
+func (l *loss) changed(c change) {
+	if c.lost {
+		l.tell(Event{Kind: Lost, Group: c.group, Err: c.err})
+		return
+	}
+	l.tell(Event{Kind: Back, Group: c.group})
+	l.wake(true)
+}
+
+// tell tells the observer.
+func (l *loss) tell(e Event) {
+	e.Mode = l.mode
+	if l.nodes != nil {
+		_, e.Nodes, _ = l.nodes.part()
+	}
+	l.events.tell(e)
+}
+
+// Validate returns what is wrong with the mode and what is allowed, or nil. None
+// is [Deny].
+func (m StoreLoss) Validate() error {
+	switch m {
+	case "", Deny, Allow, Share:
+		return nil
+	}
+	return fmt.Errorf("ratelimit: %q when the store is lost: it must be deny, allow or share", string(m))
+}

@@ -1,0 +1,75 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// silentWire fails at once, as a link does that knows that Redis is lost.
+type silentWire struct{ *wire }
+
+func (silentWire) Take(context.Context, []store.Charge) (store.Receipt, []limit.Decision, error) {
+	return nil, nil, ErrLost
+}
+
+func (silentWire) Peek(context.Context, []store.Charge) ([]limit.Decision, error) {
+	return nil, ErrLost
+}
+
+// A decision while Redis is lost, beside one of the store in memory.
+func BenchmarkLost(b *testing.B) {
+	charges := []store.Charge{
+		{Key: "gpt-4o/requests", Limits: []limit.Limit{limit.PerMinute(1 << 40), limit.PerDay(1 << 40).Using(limit.FixedWindow)}, N: 1},
+		{Key: "gpt-4o/tokens", Limits: []limit.Limit{limit.PerMinute(1 << 40)}, N: 1000},
+	}
+	stores := map[string]store.Store{
+		"memory": store.NewMemory(),
+		"share":  newLoss(silentWire{}, Share, nodesAt(place{1, 3}), nil),
+		"allow":  newLoss(silentWire{}, Allow, nil, nil),
+	}
+	for _, name := range []string{"memory", "share", "allow"} {
+		s := stores[name]
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			took := make([]time.Duration, 0, b.N)
+			for b.Loop() {
+				began := time.Now()
+				if _, _, err := s.Take(b.Context(), charges); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100]), "p99-ns")
+		})
+		b.Run(name+"/parallel", func(b *testing.B) {
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, _, err := s.Take(b.Context(), charges); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+// What it costs to remember what Redis says.
+func BenchmarkHear(b *testing.B) {
+	k := newKnown()
+	limits := []limit.Limit{limit.PerMinute(1 << 40), limit.PerDay(1 << 40).Using(limit.FixedWindow)}
+	charges := []store.Charge{{Key: "gpt-4o/requests", Limits: limits, N: 1}}
+	var a limit.Account
+	impose(&a, limits, 1, 1)
+	decisions := says(&a, 1, limits)
+	b.ReportAllocs()
+	for b.Loop() {
+		k.hear(charges, decisions, 1)
+	}
+}

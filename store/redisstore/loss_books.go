@@ -1,0 +1,368 @@
+package redisstore
+
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// books are the ledgers of all keys that were used while Redis was lost and that
+// it has not been told of. A ledger whose account is full again owes nothing and
+// is forgotten, as in [store.Memory]: so they are as many as the keys in use.
+type books struct {
+	seed   maphash.Seed
+	clock  func() int64 // read once a call, under its locks
+	known  *known       // nil: nothing is
+	open   atomic.Int64
+	shards [64]bookShard
+}
+
+// bookShard is the ledgers of some of the keys.
+type bookShard struct {
+	mu      sync.Mutex
+	ledgers map[string]*ledger
+	_       [48]byte // so that no two share a cache line
+}
+
+func newBooks(clock func() int64, k *known) *books {
+	b := &books{seed: maphash.MakeSeed(), clock: clock, known: k}
+	for i := range b.shards {
+		b.shards[i].ledgers = map[string]*ledger{}
+	}
+	return b
+}
+
+// note is the receipt of what was taken here.
+type note struct {
+	books    *books
+	charges  []store.Charge
+	ledgers  []*ledger
+	parts    [][]limit.Limit // of the charges' limits, as of the take
+	receipts []limit.Receipt
+	settled  atomic.Bool
+}
+
+// desk is the ledgers of some charges, while their shards are locked.
+type desk struct {
+	books   *books
+	now     int64
+	shards  []*bookShard // of each charge
+	ledgers []*ledger
+	locked  []*bookShard // in the order in which they are locked, each once
+}
+
+func (b *books) index(key string) int {
+	return int(maphash.String(b.seed, key) % uint64(len(b.shards)))
+}
+
+// lock locks the shards of the charges' keys, in one order whatever theirs. A key
+// that has no ledger gets one of the charge's limits, which is not kept yet.
+func (b *books) lock(charges []store.Charge, p place) desk {
+	d := desk{
+		books:   b,
+		shards:  make([]*bookShard, len(charges)),
+		ledgers: make([]*ledger, len(charges)),
+		locked:  make([]*bookShard, 0, len(charges)),
+	}
+	indexes := make([]int, len(charges))
+	for i := range charges {
+		indexes[i] = b.index(charges[i].Key)
+		d.shards[i] = &b.shards[indexes[i]]
+	}
+	slices.Sort(indexes)
+	for _, i := range slices.Compact(indexes) {
+		b.shards[i].mu.Lock()
+		d.locked = append(d.locked, &b.shards[i])
+	}
+	d.now = b.clock()
+	for i, c := range charges {
+		g := d.shards[i].ledgers[c.Key]
+		if g == nil {
+			g = b.begin(c.Key, p, d.now)
+			g.fit(c.Limits, p)
+		}
+		d.ledgers[i] = g
+	}
+	return d
+}
+
+// begin returns a new ledger, which goes on where Redis was.
+func (b *books) begin(key string, p place, now int64) *ledger {
+	if b.known == nil {
+		return newLedger(key, nil, p)
+	}
+	return newLedger(key, b.known.of(key, now), p)
+}
+
+// fit makes the ledgers those of the charges' limits.
+func (d *desk) fit(charges []store.Charge, p place) {
+	for i, g := range d.ledgers {
+		g.fit(charges[i].Limits, p)
+	}
+}
+
+func (d *desk) unlock() {
+	for _, s := range d.locked {
+		s.mu.Unlock()
+	}
+}
+
+// keep keeps the ledgers that are new and in use, and forgets a few that are full
+// again: at least as many as come.
+func (d *desk) keep() {
+	for i, g := range d.ledgers {
+		s := d.shards[i]
+		if s.ledgers[g.key] != nil || d.now >= g.account.FullAt() {
+			continue
+		}
+		g.key = strings.Clone(g.key)
+		s.ledgers[g.key] = g
+		d.books.open.Add(1)
+		d.books.forget(s, d.now)
+	}
+}
+
+// forget looks at a few ledgers, wherever the map begins this time.
+func (b *books) forget(s *bookShard, now int64) {
+	looked := 0
+	for _, g := range s.ledgers {
+		if now >= g.account.FullAt() && g.bill == nil && g.payment == nil {
+			b.remove(s, g)
+		}
+		if looked++; looked == 3 {
+			return
+		}
+	}
+}
+
+// remove forgets a ledger. Its shard is locked.
+func (b *books) remove(s *bookShard, g *ledger) {
+	g.gone = true
+	delete(s.ledgers, g.key)
+	b.open.Add(-1)
+}
+
+func (d *desk) accounts() []*limit.Account {
+	accounts := make([]*limit.Account, len(d.ledgers))
+	for i, g := range d.ledgers {
+		accounts[i] = &g.account
+	}
+	return accounts
+}
+
+// shares returns the charges with the node's parts as their limits.
+func (d *desk) shares(charges []store.Charge) []store.Charge {
+	shares := slices.Clone(charges)
+	for i, g := range d.ledgers {
+		shares[i].Limits = g.parts
+	}
+	return shares
+}
+
+// note returns the receipt of what was taken, and keeps its ledgers.
+func (d *desk) note(charges []store.Charge, receipts []limit.Receipt) *note {
+	n := &note{books: d.books, charges: slices.Clone(charges), ledgers: d.ledgers, receipts: receipts}
+	n.parts = make([][]limit.Limit, len(charges))
+	for i, g := range d.ledgers {
+		n.parts[i] = g.parts
+		g.passed = g.passed || charges[i].N > 0
+	}
+	return n
+}
+
+// take charges all of the charges to the node's parts of their limits, or none. A
+// denial has no note.
+func (b *books) take(charges []store.Charge, p place) (*note, []limit.Decision) {
+	d := b.lock(charges, p)
+	defer d.unlock()
+	defer d.keep()
+	d.fit(charges, p)
+	if d.closed(charges) {
+		return nil, d.say(store.Peek(d.accounts(), d.shares(charges), d.now), charges)
+	}
+	receipts, decisions := store.Take(d.accounts(), d.shares(charges), d.now)
+	d.say(decisions, charges)
+	if receipts == nil {
+		return nil, decisions
+	}
+	return d.note(charges, receipts), decisions
+}
+
+// closed reports whether anything is asked of a limit of which the node's part is
+// nothing.
+func (d *desk) closed(charges []store.Charge) bool {
+	for i, g := range d.ledgers {
+		if g.closed && charges[i].N > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// say turns what the parts say into what is said of the limits.
+func (d *desk) say(decisions []limit.Decision, charges []store.Charge) []limit.Decision {
+	at := 0
+	for i, g := range d.ledgers {
+		n := charges[i].N
+		for _, l := range g.limits {
+			say(&decisions[at], g, l, n)
+			at++
+		}
+	}
+	return decisions
+}
+
+func say(d *limit.Decision, g *ledger, l limit.Limit, n int64) {
+	d.Limit = l
+	if g.closed {
+		if _, any := g.place.of(l); !any {
+			d.Allowed, d.Remaining, d.RetryAfter = n == 0, 0, 0
+		}
+	}
+	switch {
+	case d.Allowed:
+	case n > l.Burst():
+		d.RetryAfter = limit.Never
+	case d.RetryAfter == 0 || d.RetryAfter == limit.Never: // more than the part, but Redis may be back by then
+		d.RetryAfter = l.Period()
+	}
+}
+
+// admit charges all of the charges, whatever their limits say.
+func (b *books) admit(charges []store.Charge) (*note, []limit.Decision) {
+	d := b.lock(charges, whole)
+	defer d.unlock()
+	defer d.keep()
+	d.fit(charges, whole)
+	receipts := make([]limit.Receipt, len(charges))
+	decisions := make([]limit.Decision, 0, 2*len(charges))
+	for i, c := range charges {
+		receipts[i] = d.ledgers[i].admit(d.now, c.N)
+		for _, l := range c.Limits {
+			says := d.ledgers[i].account.Check(l, d.now, 0)
+			decisions = append(decisions, limit.Decision{Allowed: true, Limit: l, Remaining: says.Remaining, ResetAfter: says.ResetAfter})
+		}
+	}
+	return d.note(charges, receipts), decisions
+}
+
+// admit takes n where there is room for it. Elsewhere it is a debt.
+func (g *ledger) admit(now, n int64) limit.Receipt {
+	g.account.Fit(g.parts, now)
+	for _, part := range g.parts {
+		if !g.account.Check(part, now, n).Allowed {
+			impose(&g.account, g.parts, now, n)
+			return limit.ReceiptOf(n, now)
+		}
+	}
+	return g.account.Take(g.parts, now, n)
+}
+
+// peek returns what take would.
+func (b *books) peek(charges []store.Charge, p place) []limit.Decision {
+	d := b.lock(charges, p)
+	defer d.unlock()
+	for i, g := range d.ledgers {
+		copied := *g // other limits leave the ledger as it is
+		d.ledgers[i] = &copied
+	}
+	d.fit(charges, p)
+	return d.say(store.Peek(d.accounts(), d.shares(charges), d.now), charges)
+}
+
+// settle corrects what was taken here. If Redis was charged for it since, what was
+// used beyond it is a debt in another ledger, and what was not used stays.
+func (b *books) settle(n *note, actual []int64, p place) {
+	d := b.lock(n.charges, p)
+	defer d.unlock()
+	defer d.keep()
+	for i, g := range d.ledgers {
+		more := actual[i] - n.charges[i].N
+		switch {
+		case actual[i] < 0:
+		case !n.ledgers[i].paid:
+			g.account.Settle(n.parts[i], n.receipts[i], d.now, actual[i])
+		case more > 0:
+			g.account.Settle(g.parts, limit.ReceiptOf(0, n.receipts[i].At), d.now, more)
+		}
+		g.passed = g.passed || more > 0
+	}
+}
+
+// find returns the ledger of a key, or nil.
+func (b *books) find(key string) *ledger {
+	if b.open.Load() == 0 {
+		return nil
+	}
+	s := &b.shards[b.index(key)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledgers[key]
+}
+
+// all returns all ledgers.
+func (b *books) all() (all []*ledger) {
+	for i := range b.shards {
+		s := &b.shards[i]
+		s.mu.Lock()
+		for _, g := range s.ledgers {
+			all = append(all, g)
+		}
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// read returns a copy of what a key has used of its limits here.
+func (b *books) read(key string, p place) *limit.Account {
+	s := &b.shards[b.index(key)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := b.clock()
+	g := s.ledgers[key]
+	if g == nil {
+		g = b.begin(key, p, now)
+	}
+	bytes, _ := g.account.AppendBinary(nil)
+	account := new(limit.Account)
+	account.UnmarshalBinary(bytes)
+	account.Fit(g.limits, now)
+	return account
+}
+
+// keys returns all keys that begin with prefix of which anything was used, in
+// order.
+func (b *books) keys(prefix string) (keys []string) {
+	for _, g := range b.all() {
+		if strings.HasPrefix(g.key, prefix) {
+			keys = append(keys, g.key)
+		}
+	}
+	if b.known != nil {
+		b.known.names(prefix, b.clock(), func(key string) { keys = append(keys, key) })
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// reset forgets all keys that begin with prefix, and what Redis said of them.
+func (b *books) reset(prefix string) {
+	for i := range b.shards {
+		s := &b.shards[i]
+		s.mu.Lock()
+		for _, g := range s.ledgers {
+			if strings.HasPrefix(g.key, prefix) {
+				b.remove(s, g)
+			}
+		}
+		s.mu.Unlock()
+	}
+	if b.known != nil {
+		b.known.reset(prefix)
+	}
+}

@@ -1,0 +1,106 @@
+package redisstore
+
+import "sync"
+
+// EventKind is what happened.
+type EventKind string
+
+// The kinds of events.
+const (
+	Lost       EventKind = "lost"       // Redis, or a part of a cluster, cannot be asked
+	Back       EventKind = "back"       // it can be asked again
+	Reconciled EventKind = "reconciled" // it was charged what has passed without it
+)
+
+// Event tells of the way to Redis. Events are for metrics and logs: each Lost is
+// followed by a Back of the same Group, unless the store is closed before.
+type Event struct {
+	Kind EventKind
+
+	// Mode is what the store does while Redis is lost.
+	Mode StoreLoss
+
+	// Group is the part of a cluster that was lost or is back: each of 64 is of
+	// 256 hash slots. It is 0 without a cluster.
+	Group int
+
+	// Nodes is by how many nodes the limits are shared, with [Share]: 0 before
+	// this node has heard it.
+	Nodes int
+
+	// Err is why Redis was lost. It wraps [ErrLost].
+	Err error
+
+	// Keys is how many keys were reconciled, and Charged how much in all.
+	Keys    int
+	Charged int64
+
+	// Missed is how many events before this one were dropped, because
+	// the observer had not returned from earlier ones.
+	Missed int
+}
+
+// mostEvents is how many events wait for the observer.
+const mostEvents = 256
+
+// events passes events on in order, without holding up who tells of them. A
+// goroutine runs while there are any.
+type events struct {
+	observe func(Event) // may be nil
+
+	mu      sync.Mutex
+	queue   []Event
+	missed  int
+	telling bool
+}
+
+func (e *events) tell(event Event) {
+	if e.observe == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.join(event) {
+		return
+	}
+	if len(e.queue) == mostEvents {
+		e.missed++
+		return
+	}
+	event.Missed, e.missed = e.missed, 0
+	e.queue = append(e.queue, event)
+	if !e.telling {
+		e.telling = true
+		go e.run()
+	}
+}
+
+// join adds what was reconciled to the last event that waits, if it is one of
+// that.
+func (e *events) join(event Event) bool {
+	if event.Kind != Reconciled || len(e.queue) == 0 {
+		return false
+	}
+	last := &e.queue[len(e.queue)-1]
+	if last.Kind != Reconciled {
+		return false
+	}
+	last.Keys += event.Keys
+	last.Charged += event.Charged
+	return true
+}
+
+func (e *events) run() {
+	for {
+		e.mu.Lock()
+		if len(e.queue) == 0 {
+			e.telling = false
+			e.mu.Unlock()
+			return
+		}
+		event := e.queue[0]
+		e.queue = e.queue[1:]
+		e.mu.Unlock()
+		e.observe(event)
+	}
+}

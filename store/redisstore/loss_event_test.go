@@ -1,0 +1,86 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// Events come in order, with what is needed to make metrics of them.
+func TestEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard []Event
+		f := newFleetNode(newSim(), Share, place{0, 3}, func(e Event) { heard = append(heard, e) })
+		why := fmt.Errorf("%w: the wire is cut", ErrLost)
+		f.changed(change{lost: true, group: 7, err: why})
+		f.wire.lost.Store(true)
+		f.take(t, "a", 2, limit.PerMinute(30))
+		f.take(t, "b", 3, limit.PerMinute(30))
+		f.wire.lost.Store(false)
+		f.changed(change{group: 7})
+		f.sweep(t.Context())
+		synctest.Wait()
+
+		var keys int
+		var charged int64
+		kinds := make([]EventKind, 0, len(heard))
+		for _, e := range heard {
+			if e.Mode != Share || e.Nodes != 3 || e.Missed != 0 {
+				t.Errorf("%+v", e)
+			}
+			kinds = append(kinds, e.Kind)
+			keys += e.Keys
+			charged += e.Charged
+		}
+		if got := slices.Compact(kinds); !slices.Equal(got, []EventKind{Lost, Back, Reconciled}) {
+			t.Fatalf("heard %v", got)
+		}
+		if heard[0].Group != 7 || !errors.Is(heard[0].Err, ErrLost) || heard[1].Group != 7 || heard[1].Err != nil {
+			t.Errorf("%+v", heard)
+		}
+		if keys != 2 || charged != 5 {
+			t.Errorf("%d of %d keys were charged", charged, keys)
+		}
+	})
+}
+
+// An observer that does not return holds up nobody, and is told what it missed.
+func TestSlowObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var heard []Event
+		e := events{observe: func(e Event) {
+			<-release
+			heard = append(heard, e)
+		}}
+		for range 10 {
+			e.tell(Event{Kind: Reconciled, Keys: 1, Charged: 5})
+		}
+		for i := range 1000 {
+			e.tell(Event{Kind: Lost, Group: i})
+		}
+		close(release)
+		synctest.Wait()
+		e.tell(Event{Kind: Back})
+		synctest.Wait()
+
+		keys, groups := 0, -1
+		for _, e := range heard[:len(heard)-1] {
+			keys += e.Keys
+			if e.Kind == Lost {
+				if e.Group != groups+1 {
+					t.Fatalf("group %d comes after %d", e.Group, groups)
+				}
+				groups = e.Group
+			}
+		}
+		last := heard[len(heard)-1]
+		if keys != 10 || len(heard) > mostEvents+2 || last.Kind != Back || last.Missed != 999-groups {
+			t.Errorf("%d events, of %d keys; the last is %+v", len(heard), keys, last)
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package redisstore
+
+import (
+	"slices"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// ledger is what a key has used at this node while Redis was lost. Its shard's
+// lock guards it.
+type ledger struct {
+	key    string
+	limits []limit.Limit // as they were last charged
+	place  place
+	parts  []limit.Limit // the node's, of each of limits
+	closed bool          // some part is nothing, so nothing passes
+
+	// account is what was used of the parts, by which the node decides. told is
+	// what Redis knows of it. So Redis is owed the difference.
+	account limit.Account
+	told    limit.Account
+
+	passed  bool     // anything was admitted or used since it was opened
+	bill    *bill    // that may have reached Redis, or not
+	payment *payment // that is under way
+	gone    bool     // nobody will look at it again
+	paid    bool     // because Redis has what was used
+}
+
+// bill is what Redis is owed of some of a key's limits.
+type bill struct {
+	limits  []limit.Limit
+	n       int64
+	receipt store.Receipt // once Redis has been asked for it
+}
+
+// newLedger returns a ledger that goes on where Redis was when it was last heard
+// of, if it was.
+func newLedger(key string, h *heard, p place) *ledger {
+	g := &ledger{key: key}
+	if h == nil {
+		return g
+	}
+	g.fit(h.limits, p)
+	for _, u := range h.uses(p) {
+		impose(&g.account, u.limits, u.at, u.n)
+		impose(&g.told, u.limits, u.at, u.told)
+	}
+	return g
+}
+
+// fit makes the ledger one of other limits, or of another part of them.
+func (g *ledger) fit(limits []limit.Limit, p place) {
+	if g.place == p && slices.Equal(g.limits, limits) {
+		return
+	}
+	g.limits, g.place, g.closed = limits, p, false
+	g.parts = make([]limit.Limit, len(limits))
+	for i, l := range limits {
+		part, any := p.of(l)
+		g.parts[i] = part
+		g.closed = g.closed || !any
+	}
+}
+
+// impose charges n to all limits, whether they have room for it or not.
+func impose(a *limit.Account, limits []limit.Limit, now, n int64) {
+	logged := false
+	for i, l := range limits {
+		one := limits[i : i+1]
+		switch {
+		case l.Algorithm() == limit.SlidingLog:
+			if !logged {
+				a.Take(logs(limits), now, n) // a log has room for anything
+			}
+			logged = true
+		case slices.Contains(limits[:i], l):
+		default:
+			fits := min(n, a.Check(l, now, 0).Remaining)
+			a.Take(one, now, fits)
+			a.Settle(one, limit.ReceiptOf(0, now), now, n-fits)
+		}
+	}
+}
+
+func logs(limits []limit.Limit) []limit.Limit {
+	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Algorithm() != limit.SlidingLog })
+}
+
+// next returns what Redis is owed: the bill that is open, or the next one, or nil
+// if there is none.
+//
+// What only the longer of a key's windows still hold is owed to them alone. But
+// sliding logs are one log, and limits of one shape may take each other's place:
+// these are owed what the one of them is that is owed most.
+func (g *ledger) next(now int64) *bill {
+	if g.bill != nil || !g.passed {
+		return g.bill
+	}
+	g.account.Fit(g.parts, now)
+	g.told.Fit(g.parts, now)
+	each := make([]int64, len(g.parts))
+	for i, part := range g.parts {
+		owed := owed(&g.account, &g.told, part, now)
+		for k := range each {
+			if alike(part, g.parts[k]) {
+				each[k] = max(each[k], owed)
+				each[i] = max(each[i], each[k])
+			}
+		}
+	}
+	b := new(bill)
+	for _, n := range each {
+		b.n = max(b.n, n)
+	}
+	if b.n == 0 {
+		return nil
+	}
+	for i, n := range each {
+		if n == b.n {
+			b.limits = append(b.limits, g.limits[i])
+		}
+	}
+	return b
+}
+
+// alike reports whether two limits must be charged together.
+func alike(a, b limit.Limit) bool {
+	if a.Algorithm() == limit.SlidingLog {
+		return b.Algorithm() == limit.SlidingLog
+	}
+	return a.Shape() == b.Shape()
+}
+
+// owed returns how much more of a limit one account has used than another.
+func owed(a, told *limit.Account, l limit.Limit, now int64) int64 {
+	if bucket(l) {
+		ns := a.Check(l, now, 0).ResetAfter - told.Check(l, now, 0).ResetAfter
+		return drains(l, max(int64(ns), 0))
+	}
+	return max(used(a, l, now)-used(told, l, now), 0)
+}
+
+// used returns what is used of a limit that is no bucket, debts included: what
+// remains of one that is like it and larger than any debt.
+func used(a *limit.Account, l limit.Limit, now int64) int64 {
+	large := l.WithCount(most)
+	fork := a.Fork(now)
+	fork.Fit([]limit.Limit{large}, now)
+	return most - fork.Check(large, now, 0).Remaining
+}
+
+// sent notes that a bill is on its way, with a receipt of Redis.
+func (g *ledger) sent(b *bill, r store.Receipt, now int64) {
+	b.receipt = r
+	g.bill = b
+	parts := make([]limit.Limit, len(b.limits))
+	for i, l := range b.limits {
+		parts[i], _ = g.place.of(l)
+	}
+	impose(&g.told, parts, now, b.n)
+}

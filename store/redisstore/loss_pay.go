@@ -1,0 +1,200 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// payment is one that is under way. Others who need the key wait for it.
+type payment struct {
+	done chan struct{}
+	err  error // once it is done
+}
+
+// claim begins a payment of g, or returns the one that is under way. It returns
+// neither if there is nothing to pay any more.
+func (b *books) claim(g *ledger) (mine, others *payment) {
+	s := &b.shards[b.index(g.key)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.gone || g.payment != nil {
+		return nil, g.payment
+	}
+	g.payment = &payment{done: make(chan struct{})}
+	return g.payment, nil
+}
+
+// end ends a payment of g.
+func (b *books) end(g *ledger, p *payment, err error) {
+	s := &b.shards[b.index(g.key)]
+	s.mu.Lock()
+	g.payment = nil
+	s.mu.Unlock()
+	p.err = err
+	close(p.done)
+}
+
+// billed returns the next bill of g. If there is none, g is closed.
+func (b *books) billed(g *ledger) *bill {
+	s := &b.shards[b.index(g.key)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.gone {
+		return nil
+	}
+	bill := g.next(b.clock())
+	if bill == nil {
+		g.paid = true
+		b.remove(s, g)
+	}
+	return bill
+}
+
+// update changes g.
+func (b *books) update(g *ledger, change func(g *ledger)) {
+	s := &b.shards[b.index(g.key)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(g)
+}
+
+// reconcile charges to Redis what g owes, and closes it. If somebody does already,
+// it waits for that.
+func (l *loss) reconcile(ctx context.Context, g *ledger) error {
+	for {
+		mine, others := l.books.claim(g)
+		if mine != nil {
+			n, err := l.pay(ctx, g)
+			l.books.end(g, mine, err)
+			l.paid(n)
+			return err
+		}
+		if others == nil {
+			return nil
+		}
+		select {
+		case <-others.done:
+		case <-ctx.Done():
+			return fmt.Errorf("ratelimit: not asked: %w", ctx.Err())
+		}
+		if errors.Is(others.err, ErrLost) {
+			return others.err
+		}
+	}
+}
+
+// pay pays bill after bill. One that may have reached Redis is sent again as it
+// was, so Redis is charged once.
+func (l *loss) pay(ctx context.Context, g *ledger) (paid int64, err error) {
+	for {
+		b := l.books.billed(g)
+		if b == nil {
+			return paid, nil
+		}
+		if b.receipt == nil {
+			r, _, err := l.below.Take(ctx, []store.Charge{{Key: g.key, Limits: b.limits}})
+			if err != nil {
+				return paid, err
+			}
+			l.books.update(g, func(g *ledger) { g.sent(b, r, l.clock()) })
+		}
+		if err := l.below.Settle(ctx, b.receipt, []int64{b.n}); err != nil {
+			return paid, err
+		}
+		l.books.update(g, func(g *ledger) { g.bill = nil })
+		paid += b.n
+	}
+}
+
+// paid tells of what was paid.
+func (l *loss) paid(n int64) {
+	if n == 0 {
+		return
+	}
+	l.charged.Add(n)
+	l.tell(Event{Kind: Reconciled, Keys: 1, Charged: n})
+}
+
+const (
+	sweepers   = 16          // ledgers that are paid at a time
+	sweepEvery = time.Second // at least, unless Redis is known to be back
+)
+
+// sweep pays what all ledgers owe that can be paid.
+func (l *loss) sweep(ctx context.Context) {
+	all := l.books.all()
+	var next atomic.Int64
+	var done sync.WaitGroup
+	for range min(sweepers, len(all)) {
+		done.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
+				l.visit(ctx, all[i])
+			}
+		})
+	}
+	done.Wait()
+}
+
+// visit pays what g owes, and hears from Redis where its key is now.
+func (l *loss) visit(ctx context.Context, g *ledger) {
+	if l.reconcile(ctx, g) != nil || l.known == nil {
+		return // what is owed is visited again
+	}
+	charges := []store.Charge{{Key: g.key, Limits: g.limits}}
+	if decisions, err := l.below.Peek(ctx, charges); err == nil {
+		l.known.hear(charges, decisions, l.clock())
+	}
+}
+
+// sweeper sweeps in the background, one sweep at a time.
+type sweeper struct {
+	mu      sync.Mutex
+	last    time.Time
+	running bool
+	again   bool
+	closed  bool
+	done    sync.WaitGroup
+}
+
+// wake sweeps, unless it was done within the last second and is not pressing.
+func (l *loss) wake(pressing bool) {
+	if l.books.open.Load() == 0 {
+		return
+	}
+	s := &l.sweeper
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed || !pressing && time.Since(s.last) < sweepEvery:
+	case s.running:
+		s.again = s.again || pressing
+	default:
+		s.running = true
+		s.done.Go(l.sweeps)
+	}
+}
+
+func (l *loss) sweeps() {
+	s := &l.sweeper
+	for more := true; more; {
+		l.sweep(context.Background())
+		s.mu.Lock()
+		more = s.again && !s.closed
+		s.again, s.running, s.last = false, more, time.Now()
+		s.mu.Unlock()
+	}
+}
+
+// stop waits for the sweep that runs. None begins any more.
+func (s *sweeper) stop() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.done.Wait()
+}

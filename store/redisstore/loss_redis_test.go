@@ -1,0 +1,160 @@
+package redisstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// cutNode is a store whose way to the server can be cut.
+type cutNode struct {
+	*Store
+	proxy  *redistest.Proxy
+	events chan Event
+}
+
+func newCutNode(t testing.TB, server *redistest.Server, mode StoreLoss) *cutNode {
+	t.Helper()
+	c := &cutNode{proxy: redistest.NewProxy(t, server.Addr), events: make(chan Event, 1000)}
+	var err error
+	c.Store, err = New(Config{
+		URL: c.proxy.URL(), Timeout: 200 * time.Millisecond, OnStoreLoss: mode, OnEvent: func(e Event) { c.events <- e },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (c *cutNode) loss() *loss { return c.top.(*loss) }
+
+// await returns the next event of a kind.
+func (c *cutNode) await(t testing.TB, kind EventKind) Event {
+	t.Helper()
+	for {
+		select {
+		case e := <-c.events:
+			if e.Kind == kind {
+				return e
+			}
+		case <-t.Context().Done():
+			t.Fatalf("no %s", kind)
+		}
+	}
+}
+
+// all takes one after another until it is denied, and returns how many passed.
+func (c *cutNode) all(t testing.TB, l limit.Limit) (n int64) {
+	t.Helper()
+	for {
+		r, _, err := c.Take(t.Context(), []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil {
+			return n
+		}
+		n++
+	}
+}
+
+// Two nodes that lose a real server go on where they were, each with its half, and
+// after that it knows of everything.
+func TestShareOfRedis(t *testing.T) {
+	server := redistest.New(t)
+	for name, l := range map[string]limit.Limit{
+		"log":   limit.PerHour(100).Using(limit.SlidingLog),
+		"fixed": limit.New(100, 1000*time.Hour).Using(limit.FixedWindow),
+		"gcra":  limit.New(100, 1000*time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			both := []*cutNode{newCutNode(t, server, Share), newCutNode(t, server, Share)}
+			if err := both[0].Reset(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range both {
+				c.loss().nodes.hear(t.Context())
+			}
+			charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 40}}
+			r, _, err := both[0].Take(t.Context(), charges)
+			if err != nil || r == nil {
+				t.Fatal(err)
+			}
+			charges[0].N = 0
+			if _, err := both[1].Peek(t.Context(), charges); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range both {
+				c.proxy.Cut()
+			}
+			for i, c := range both {
+				if got := c.all(t, l); got != 30 {
+					t.Errorf("%d have passed at node %d; want its half of 60", got, i)
+				}
+				if e := c.await(t, Lost); e.Mode != Share || e.Nodes != 2 || !errors.Is(e.Err, ErrLost) {
+					t.Errorf("%+v", e)
+				}
+			}
+			if err := both[0].Settle(t.Context(), r, []int64{39}); !errors.Is(err, ErrLost) {
+				t.Errorf("settled what is Redis's, without it: %v", err)
+			}
+			for _, c := range both {
+				c.proxy.Heal()
+				c.await(t, Back)
+				if e := c.await(t, Reconciled); e.Keys != 1 || e.Charged < 30 || e.Charged > 31 {
+					t.Errorf("%+v", e)
+				}
+			}
+			if got := both[0].all(t, l); got != 0 {
+				t.Errorf("%d have passed after all were used", got)
+			}
+			if err := both[0].Settle(t.Context(), r, []int64{30}); err != nil {
+				t.Error(err)
+			}
+			if got := both[1].all(t, l); got < 8 || got > 10 {
+				t.Errorf("%d have passed after 10 were given back", got)
+			}
+		})
+	}
+}
+
+func TestAllowWithoutRedis(t *testing.T) {
+	l := limit.PerHour(10).Using(limit.SlidingLog)
+	c := newCutNode(t, redistest.New(t), Allow)
+	c.proxy.Cut()
+	for range 3 {
+		r, _, err := c.Take(t.Context(), []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 5}})
+		if err != nil || r == nil {
+			t.Fatal(err)
+		}
+	}
+	c.proxy.Heal()
+	if e := c.await(t, Reconciled); e.Charged != 15 {
+		t.Errorf("%+v", e)
+	}
+	if got := c.all(t, l); got != 0 {
+		t.Errorf("%d have passed", got)
+	}
+}
+
+// A decision while a real link knows that the server is lost.
+func BenchmarkLostRedis(b *testing.B) {
+	c := newCutNode(b, redistest.New(b), Share)
+	c.proxy.Cut()
+	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerMinute(1 << 40)}, N: 1}}
+	for name, s := range map[string]store.Store{"memory": store.NewMemory(), "share": c} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := s.Take(b.Context(), charges); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,578 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+	"dappco.re/go/core/go-ratelimit/store/storetest"
+)
+
+// gone is Redis that is lost to all but resets.
+type gone struct {
+	*wire
+	closed atomic.Bool
+}
+
+func (g *gone) Take(ctx context.Context, _ []store.Charge) (store.Receipt, []limit.Decision, error) {
+	return nil, nil, g.why(ctx)
+}
+
+func (g *gone) Peek(ctx context.Context, _ []store.Charge) ([]limit.Decision, error) {
+	return nil, g.why(ctx)
+}
+
+func (g *gone) Reset(ctx context.Context, _ string) error {
+	if g.closed.Load() {
+		return store.ErrClosed
+	}
+	return ctx.Err()
+}
+
+func (g *gone) Settle(_ context.Context, r store.Receipt, _ []int64) error {
+	if r == nil {
+		return nil
+	}
+	return store.ErrReceipt
+}
+
+func (g *gone) Close() error {
+	g.closed.Store(true)
+	return nil
+}
+
+func (g *gone) why(ctx context.Context) error {
+	if g.closed.Load() {
+		return store.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: for good", ErrLost)
+}
+
+// The only node of a fleet is a store like any other while Redis is lost.
+func TestLostStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
+		l := newLoss(&gone{wire: &wire{sim: newSim()}}, Share, nodesAt(whole), nil)
+		l.clock = clock
+		t.Cleanup(func() { l.Close() })
+		return l
+	})
+}
+
+func TestDenyPassesErrorsOn(t *testing.T) {
+	f := newFleetNode(newSim(), Deny, place{}, nil)
+	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerMinute(10)}, N: 1}}
+	r, _ := f.take(t, "key", 1, limit.PerMinute(10))
+	f.wire.lost.Store(true)
+	asked := f.wire.asked.Load()
+	_, _, taken := f.Take(t.Context(), charges)
+	_, peeked := f.Peek(t.Context(), charges)
+	_, _, read := f.Read(t.Context(), "key")
+	_, listed := f.Keys(t.Context(), "")
+	for name, err := range map[string]error{
+		"take": taken, "peek": peeked, "read": read, "keys": listed,
+		"settle": f.Settle(t.Context(), r, []int64{2}), "reset": f.Reset(t.Context(), ""),
+	} {
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := f.wire.asked.Load() - asked; got != 6 {
+		t.Errorf("six calls have asked %d times", got)
+	}
+	f.wire.lost.Store(false)
+	if err := f.Settle(t.Context(), r, []int64{3}); err != nil {
+		t.Error(err)
+	}
+	if got := f.wire.left(t, "key", limit.PerMinute(10)); got != 7 {
+		t.Errorf("%d are left; want 7", got)
+	}
+}
+
+// everyLimit is one limit of each kind, of 10.
+var everyLimit = map[string]limit.Limit{
+	"gcra":     limit.PerMinute(10),
+	"token":    limit.PerMinute(10).Using(limit.TokenBucket),
+	"leaky":    limit.PerMinute(10).Using(limit.LeakyBucket),
+	"fixed":    limit.PerMinute(10).Using(limit.FixedWindow),
+	"anchored": limit.PerMinute(10).Anchored(),
+	"calendar": limit.PerDay(10).ResetAt(0, nil),
+	"log":      limit.PerMinute(10).Using(limit.SlidingLog),
+	"counter":  limit.PerMinute(10).Using(limit.SlidingCounter),
+}
+
+// Everything passes, is counted, and is charged to Redis once.
+func TestAllow(t *testing.T) {
+	for name, l := range everyLimit {
+		t.Run(name, func(t *testing.T) {
+			f := newFleetNode(newSim(), Allow, place{}, nil)
+			f.wire.lost.Store(true)
+			for i, want := range []struct{ n, left int64 }{{4, 6}, {4, 2}, {4, 0}, {100, 0}} {
+				r, decisions := f.take(t, "key", want.n, l)
+				d := decisions[0]
+				if r == nil || d.Remaining != want.left || d.Limit != l || d.RetryAfter != 0 {
+					t.Errorf("take %d is %+v; want %d left", i, d, want.left)
+				}
+			}
+			r, _ := f.take(t, "key", 5, l)
+			if err := f.Settle(t.Context(), r, []int64{6}); err != nil {
+				t.Error(err)
+			}
+			peeked, err := f.Peek(t.Context(), []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 1}})
+			if err != nil || !peeked[0].Allowed || peeked[0].RetryAfter != 0 {
+				t.Errorf("peek: %+v, %v", peeked, err)
+			}
+			f.wire.lost.Store(false)
+			if _, decisions := f.take(t, "key", 1, l); decisions[0].Allowed {
+				t.Errorf("Redis does not know what has passed: %+v", decisions)
+			}
+			large := l.WithCount(1000)
+			if !bucket(l) {
+				if got := 1000 - f.wire.left(t, "key", large); got != 118 {
+					t.Errorf("Redis was charged %d of 118", got)
+				}
+			}
+			if got := f.charged.Load(); got != 118 {
+				t.Errorf("%d were charged", got)
+			}
+		})
+	}
+}
+
+// A node goes on where Redis was, enforces its part, and says so of the limit.
+func TestShare(t *testing.T) {
+	for name, l := range everyLimit {
+		t.Run(name, func(t *testing.T) {
+			f := newFleetNode(newSim(), Share, place{0, 2}, nil)
+			f.take(t, "key", 4, l)
+			f.wire.lost.Store(true)
+			if r, decisions := f.take(t, "key", 2, l); r == nil || decisions[0].Remaining != 1 || decisions[0].Limit != l {
+				t.Errorf("2 of a part of 5, of which 2 are used: %+v", decisions)
+			}
+			r, decisions := f.take(t, "key", 2, l)
+			if d := decisions[0]; r != nil || d.Limit != l || d.Remaining != 1 || d.RetryAfter <= 0 || d.RetryAfter > 2*l.Period() {
+				t.Errorf("2 more: %+v", d)
+			}
+			if _, decisions = f.take(t, "key", 6, l); decisions[0].Allowed || decisions[0].RetryAfter != l.Period() {
+				t.Errorf("more than the part: %+v", decisions)
+			}
+			if _, decisions = f.take(t, "key", 11, l); decisions[0].Allowed || decisions[0].RetryAfter != limit.Never {
+				t.Errorf("more than the limit: %+v", decisions)
+			}
+			if r, _ = f.take(t, "key", 0, l); r == nil {
+				t.Error("nothing does not pass")
+			}
+			f.wire.lost.Store(false)
+			if _, decisions = f.take(t, "key", 3, l); !decisions[0].Allowed || decisions[0].Remaining != 1 {
+				t.Errorf("3 after 4 and 2: %+v", decisions)
+			}
+			if open := f.books.open.Load(); open != 0 {
+				t.Errorf("%d ledgers are open", open)
+			}
+			if got := []int64{f.allowed.Load(), f.denied.Load(), f.charged.Load()}; !slices.Equal(got, []int64{2, 3, 2}) {
+				t.Errorf("allowed, denied, charged: %d", got)
+			}
+		})
+	}
+}
+
+// What only a longer window holds is neither taken for used of, nor charged to, a
+// shorter one.
+func TestWindowsOfAKey(t *testing.T) {
+	minute, hour, day := limit.PerMinute(10), limit.PerHour(100), limit.PerDay(1000)
+	for name, c := range map[string]struct {
+		limits []limit.Limit
+		later  []int64 // what is left of each after what was charged late
+	}{
+		"buckets":  {[]limit.Limit{minute, hour, day}, []int64{10, 98, 996}},
+		"windows":  {[]limit.Limit{minute.Using(limit.FixedWindow), hour.Using(limit.FixedWindow), day.Anchored()}, []int64{10, 94, 994}},
+		"logs":     {[]limit.Limit{minute.Using(limit.SlidingLog), hour.Using(limit.SlidingLog), day.Using(limit.SlidingLog)}, []int64{7, 94, 994}},
+		"counters": {[]limit.Limit{minute.Using(limit.SlidingCounter), hour.Using(limit.SlidingCounter)}, []int64{10, 94}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSim()
+			f := newFleetNode(s, Share, place{1, 2}, nil)
+			f.take(t, "key", 3, c.limits...)
+			s.pass(2 * time.Minute)
+			f.Peek(t.Context(), []store.Charge{{Key: "key", Limits: c.limits}})
+			f.wire.lost.Store(true)
+			if _, d := f.take(t, "key", 3, c.limits...); d[0].Remaining != 2 {
+				t.Errorf("the minute is full, and %d are left of 5", d[0].Remaining)
+			}
+			s.pass(2 * time.Minute)
+			f.wire.lost.Store(false)
+			_, decisions := f.take(t, "key", 0, c.limits...)
+			for i, d := range decisions {
+				if d.Remaining != c.later[i] {
+					t.Errorf("%d are left of %v; want %d", d.Remaining, d.Limit, c.later[i])
+				}
+			}
+		})
+	}
+}
+
+func TestNoPart(t *testing.T) {
+	s := newSim()
+	l := limit.PerMinute(1)
+	f := newFleetNode(s, Share, place{0, 2}, nil)
+	f.wire.lost.Store(true)
+	other := limit.PerMinute(10)
+	_, decisions := f.take(t, "key", 1, l, other)
+	if d := decisions[0]; d.Allowed || d.Limit != l || d.Remaining != 0 || d.RetryAfter != l.Period() {
+		t.Errorf("one of nothing: %+v", d)
+	}
+	if d := decisions[1]; !d.Allowed || d.Limit != other || d.Remaining != 5 {
+		t.Errorf("the other limit: %+v", d)
+	}
+	if r, _ := f.take(t, "key", 0, l); r == nil {
+		t.Error("nothing of nothing does not pass")
+	}
+
+	f.nodes.heard.Store(nil)
+	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{other}, N: 1}}
+	if _, _, err := f.Take(t.Context(), charges); !errors.Is(err, ErrLost) {
+		t.Errorf("a node that has no place: %v", err)
+	}
+	if _, err := f.Peek(t.Context(), charges); !errors.Is(err, ErrLost) {
+		t.Errorf("a node that has no place peeks: %v", err)
+	}
+}
+
+// What is charged to Redis does not depend on which of its answers get lost.
+func TestChargedOnce(t *testing.T) {
+	for _, mode := range []StoreLoss{Allow, Share} {
+		t.Run(string(mode), func(t *testing.T) {
+			l := limit.PerMinute(100).Using(limit.SlidingLog)
+			f := newFleetNode(newSim(), mode, whole, nil)
+			f.wire.lost.Store(true)
+			f.take(t, "key", 7, l)
+			f.wire.lost.Store(false)
+			f.wire.mute.Store(true)
+			f.take(t, "key", 2, l) // is taken here: the bill was not answered
+			f.sweep(t.Context())
+			if f.books.open.Load() != 1 {
+				t.Error("the ledger is closed before Redis has answered")
+			}
+			f.wire.mute.Store(false)
+			f.take(t, "key", 1, l)
+			if got := 100 - f.wire.left(t, "key", l); got != 10 {
+				t.Errorf("Redis counts %d of 10", got)
+			}
+			if f.books.open.Load() != 0 {
+				t.Error("the ledger is open")
+			}
+		})
+	}
+}
+
+func TestReceipts(t *testing.T) {
+	l := limit.PerMinute(100).Using(limit.SlidingLog)
+	for name, c := range map[string]struct {
+		takenHere, settledHere, paidBetween bool
+		actual                              int64
+		fails                               bool
+		used                                int64
+	}{
+		"of Redis, while it is lost":           {settledHere: true, actual: 4, fails: true, used: 10},
+		"of Redis":                             {actual: 4, used: 4},
+		"of the node, for less, while lost":    {takenHere: true, settledHere: true, actual: 4, used: 4},
+		"of the node, for more, while lost":    {takenHere: true, settledHere: true, actual: 14, used: 14},
+		"of the node, for less, before paid":   {takenHere: true, actual: 4, used: 4},
+		"of the node, for less, after paid":    {takenHere: true, paidBetween: true, actual: 4, used: 10},
+		"of the node, for more, after paid":    {takenHere: true, paidBetween: true, actual: 14, used: 14},
+		"of the node, paid, then lost":         {takenHere: true, paidBetween: true, settledHere: true, actual: 14, used: 14},
+		"of the node, left as it is":           {takenHere: true, actual: -1, used: 10},
+		"of the node, left after it was paid":  {takenHere: true, paidBetween: true, actual: -1, used: 10},
+		"of the node, for nothing, while lost": {takenHere: true, settledHere: true, actual: 0, used: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleetNode(newSim(), Share, whole, nil)
+			f.wire.lost.Store(c.takenHere)
+			r, _ := f.take(t, "key", 10, l)
+			if c.paidBetween {
+				f.wire.lost.Store(false)
+				f.sweep(t.Context())
+			}
+			f.wire.lost.Store(c.settledHere)
+			if err := f.Settle(t.Context(), r, []int64{c.actual}); errors.Is(err, ErrLost) != c.fails {
+				t.Fatal(err)
+			}
+			if err := f.Settle(t.Context(), r, []int64{50}); errors.Is(err, ErrLost) != c.fails {
+				t.Fatalf("again: %v", err)
+			}
+			f.wire.lost.Store(false)
+			f.sweep(t.Context())
+			if got := 100 - f.wire.left(t, "key", l); got != c.used {
+				t.Errorf("Redis counts %d; want %d", got, c.used)
+			}
+			if c.fails {
+				if err := f.Settle(t.Context(), r, []int64{c.actual}); err != nil {
+					t.Fatal(err)
+				}
+				if got := 100 - f.wire.left(t, "key", l); got != c.actual {
+					t.Errorf("Redis counts %d after all; want %d", got, c.actual)
+				}
+			}
+		})
+	}
+}
+
+func TestForeignNotes(t *testing.T) {
+	l := limit.PerMinute(10)
+	a, b := newFleetNode(newSim(), Share, whole, nil), newFleetNode(newSim(), Share, whole, nil)
+	a.wire.lost.Store(true)
+	r, _ := a.take(t, "key", 1, l)
+	for name, err := range map[string]error{
+		"another store":    b.Settle(t.Context(), r, []int64{1}),
+		"too many amounts": a.Settle(t.Context(), r, []int64{1, 2}),
+		"no receipt":       a.Settle(t.Context(), "receipt", []int64{1}),
+	} {
+		if !errors.Is(err, store.ErrReceipt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Where only some keys are lost, only calls that need them are decided here.
+func TestSomeKeys(t *testing.T) {
+	l := limit.PerMinute(10).Using(limit.SlidingLog)
+	f := newFleetNode(newSim(), Share, place{0, 2}, nil)
+	prefix := "lost"
+	f.wire.without.Store(&prefix)
+	charges := func(n int64, keys ...string) (all []store.Charge) {
+		for _, key := range keys {
+			all = append(all, store.Charge{Key: key, Limits: []limit.Limit{l}, N: n})
+		}
+		return all
+	}
+	take := func(want bool, n int64, keys ...string) {
+		t.Helper()
+		r, decisions, err := f.Take(t.Context(), charges(n, keys...))
+		if err != nil || (r != nil) != want {
+			t.Fatalf("%+v, %v", decisions, err)
+		}
+	}
+	take(true, 6, "there")          // of Redis
+	take(true, 2, "lost", "there")  // of the parts: 5, and 5 of which 3 are used
+	take(false, 1, "lost", "there") // nothing is left of the second
+	take(true, 3, "lost")           // and that took nothing of the first
+	take(true, 2, "there")          // of Redis, which was charged 2 before
+	if got := f.wire.left(t, "there", l); got != 0 {
+		t.Errorf("%d are left", got)
+	}
+	f.wire.without.Store(nil)
+	take(true, 5, "lost")
+	if got := f.wire.left(t, "lost", l); got != 0 {
+		t.Errorf("%d are left of what was lost", got)
+	}
+}
+
+func TestLookedAtWhileLost(t *testing.T) {
+	log, fixed := limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(20).Using(limit.FixedWindow)
+	s := newSim()
+	f := newFleetNode(s, Share, place{0, 2}, nil)
+	f.take(t, "a/heard", 4, log, fixed)
+	f.take(t, "b/other", 1, log, fixed)
+	f.wire.lost.Store(true)
+	f.take(t, "a/taken", 3, log, fixed)
+
+	accounts, at, err := f.Read(t.Context(), "a/heard", "a/taken", "a/none")
+	if err != nil || at != s.now() {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{2, 3, 0} {
+		for _, l := range []limit.Limit{log, fixed} {
+			if got, _ := accounts[i].Used(l, at); got != want {
+				t.Errorf("key %d: %d of %v are used; want %d", i, got, l, want)
+			}
+		}
+	}
+	if keys, err := f.Keys(t.Context(), "a/"); err != nil || !slices.Equal(keys, []string{"a/heard", "a/taken"}) {
+		t.Errorf("keys %q, %v", keys, err)
+	}
+	peek := func(key string, l limit.Limit) limit.Decision {
+		t.Helper()
+		decisions, err := f.Peek(t.Context(), []store.Charge{{Key: key, Limits: []limit.Limit{l}, N: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decisions[0]
+	}
+	if d := peek("a/taken", log); !d.Allowed || d.Remaining != 2 || d.Limit != log {
+		t.Errorf("peek: %+v", d)
+	}
+	peek("a/taken", fixed.WithCount(2)) // under another count, which changes nothing
+	if err := f.Reset(t.Context(), "a/"); !errors.Is(err, ErrLost) {
+		t.Errorf("reset: %v", err)
+	}
+	if d := peek("a/taken", log); d.Remaining != 5 {
+		t.Errorf("after a reset: %+v", d)
+	}
+	if keys, err := f.Keys(t.Context(), ""); err != nil || !slices.Equal(keys, []string{"b/other"}) {
+		t.Errorf("keys %q, %v", keys, err)
+	}
+	f.wire.lost.Store(false)
+	f.sweep(t.Context())
+	if got := f.wire.left(t, "a/taken", log); got != 10 {
+		t.Errorf("Redis was charged what was reset: %d are left", got)
+	}
+}
+
+// Read and Peek pay first, so that they see what this node has admitted.
+func TestLookedAtAfterwards(t *testing.T) {
+	l := limit.PerMinute(10).Using(limit.SlidingLog)
+	f := newFleetNode(newSim(), Share, whole, nil)
+	f.wire.lost.Store(true)
+	f.take(t, "read", 3, l)
+	f.take(t, "peeked", 4, l)
+	f.wire.lost.Store(false)
+	accounts, at, err := f.Read(t.Context(), "read")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used, _ := accounts[0].Used(l, at); used != 3 {
+		t.Errorf("%d are used; want 3", used)
+	}
+	decisions, err := f.Peek(t.Context(), []store.Charge{{Key: "peeked", Limits: []limit.Limit{l}}})
+	if err != nil || decisions[0].Remaining != 6 {
+		t.Errorf("%+v, %v", decisions, err)
+	}
+}
+
+func TestBadCallsWhileLost(t *testing.T) {
+	f := newFleetNode(newSim(), Allow, place{}, nil)
+	f.wire.lost.Store(true)
+	if _, _, err := f.Take(t.Context(), []store.Charge{{Key: "key", N: -1}}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("less than nothing: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerMinute(10)}, N: 1}}
+	if r, _, err := f.Take(ended, charges); r != nil || err == nil {
+		t.Errorf("a context that has ended: %v, %v", r, err)
+	}
+	if n := f.books.open.Load(); n != 0 {
+		t.Errorf("%d ledgers are open", n)
+	}
+}
+
+// However many take while Redis comes and goes, it is charged exactly what
+// has passed.
+func TestNothingIsForgotten(t *testing.T) {
+	for _, mode := range []StoreLoss{Allow, Share} {
+		t.Run(string(mode), func(t *testing.T) {
+			limits := []limit.Limit{limit.PerHour(1 << 40).Using(limit.SlidingLog), limit.PerDay(1 << 40).Using(limit.FixedWindow)}
+			f := newFleetNode(newSim(), mode, whole, nil)
+			f.sweeper.closed = false
+			var passed [3]atomic.Int64
+			var all sync.WaitGroup
+			for worker := range 8 {
+				all.Go(func() {
+					for i := range 300 {
+						if worker == 0 {
+							f.wire.lost.Store(i%2 == 0)
+							f.wire.mute.Store(i%3 == 0)
+						}
+						first, second := (i+worker)%3, (i+worker+1+i%2)%3
+						n := int64(1 + i%5)
+						r, _, err := f.Take(t.Context(), []store.Charge{
+							{Key: fmt.Sprint(first), Limits: limits, N: n}, {Key: fmt.Sprint(second), Limits: limits, N: n},
+						})
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						more := n + int64(i%2)
+						passed[first].Add(n)
+						passed[second].Add(n)
+						if _, here := r.(*note); here {
+							if err := f.Settle(t.Context(), r, []int64{more, -1}); err != nil {
+								t.Error(err)
+							}
+							passed[first].Add(more - n)
+						}
+					}
+				})
+			}
+			all.Wait()
+			f.wire.lost.Store(false)
+			f.wire.mute.Store(false)
+			f.Close()
+			for i := range passed {
+				for _, l := range limits {
+					if got := l.Count() - f.wire.left(t, fmt.Sprint(i), l); got != passed[i].Load() {
+						t.Errorf("Redis counts %d of key %d; %d have passed", got, i, passed[i].Load())
+					}
+				}
+			}
+			if open := f.books.open.Load(); open != 0 {
+				t.Errorf("%d ledgers are open", open)
+			}
+		})
+	}
+}
+
+// When the link says that Redis is back, or it answers anything, keys that nobody
+// asks for are paid too.
+func TestPaidInTheBackground(t *testing.T) {
+	l := limit.PerMinute(10).Using(limit.SlidingLog)
+	for name, back := range map[string]func(t *testing.T, f *fleetNode){
+		"told":  func(_ *testing.T, f *fleetNode) { f.changed(change{}) },
+		"asked": func(t *testing.T, f *fleetNode) { f.take(t, "another", 1, l) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleetNode(newSim(), Share, place{0, 2}, nil)
+				f.sweeper.closed = false
+				f.wire.lost.Store(true)
+				for i := range 100 {
+					f.take(t, fmt.Sprint("key", i), 3, l)
+				}
+				f.wire.lost.Store(false)
+				back(t, f)
+				synctest.Wait()
+				for i := range 100 {
+					if got := f.wire.left(t, fmt.Sprint("key", i), l); got != 7 {
+						t.Fatalf("%d are left of key %d", got, i)
+					}
+				}
+				f.wire.lost.Store(true)
+				if _, d := f.take(t, "key0", 3, l); d[0].Remaining != 0 {
+					t.Errorf("the next loss does not go on where Redis was: %+v", d)
+				}
+			})
+		})
+	}
+}
+
+// Ledgers that are full again are forgotten.
+func TestLedgersAreForgotten(t *testing.T) {
+	s := newSim()
+	f := newFleetNode(s, Share, whole, nil)
+	f.wire.lost.Store(true)
+	for i := range 20_000 {
+		f.take(t, fmt.Sprint(i), 1, limit.PerSecond(1))
+		s.pass(10 * time.Millisecond)
+	}
+	if open := f.books.open.Load(); open > 1000 {
+		t.Errorf("%d ledgers are open, and 100 in use", open)
+	}
+}
+
+func TestStoreLossValidate(t *testing.T) {
+	for mode, fine := range map[StoreLoss]bool{"": true, Deny: true, Allow: true, Share: true, "Deny": false, "none": false} {
+		if err := mode.Validate(); (err == nil) != fine {
+			t.Errorf("%q: %v", mode, err)
+		}
+	}
+}

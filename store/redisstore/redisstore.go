@@ -1,0 +1,206 @@
+// Package redisstore is a [store.Store] in Redis or Valkey, which any number of
+// machines share exactly.
+//
+// A decision is one script call, whatever the number of keys, limits and
+// algorithms: the script reads the server's clock, and does the arithmetic of
+// package limit to the unit. Decisions that are asked for while others are on
+// their way wait for each other, and the next call carries them all.
+//
+// # Exactly once
+//
+// An answer that gets lost on its way does not charge twice: the server remembers
+// the answers of each caller's last call for a minute, and gives them again to who
+// asks again. What was taken for a caller that has left meanwhile is given back.
+//
+// # Servers
+//
+// A server alone, one behind Sentinel and a cluster are told apart by their URL:
+// see [Config]. It must be Redis 6.2, Valkey 7.2, or newer. In a cluster, keys
+// with the same beginning, up to their last slash, are in one slot, and decided on
+// together. Others are taken one after another, in one order for everybody, and
+// given back if a later one denies: then somebody else may be denied who would
+// have passed, for as long as that takes.
+//
+// Redis should not evict keys that are in use: set its maxmemory-policy to
+// noeviction, or to one that evicts by time to live. What it has evicted or lost
+// (it was killed, and its append-only file is up to a second behind; a replica
+// took over that was a little behind) may be admitted again: at most what was
+// admitted in the time that was lost. Once a key is full again it expires.
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+	"github.com/redis/rueidis"
+)
+
+// Config is how a [Store] is made. The zero Config is a good one.
+type Config struct {
+	// URL is where the server is, as in
+	//
+	//	redis://127.0.0.1:6379/0
+	//	rediss://user:password@redis.example.com:6380
+	//	redis://sentinel-1:26379?addr=sentinel-2:26379&master_set=mymaster
+	//	redis://node-1:6379?addr=node-2:6379&addr=node-3:6379
+	//
+	// with rediss for TLS, a user and password of Redis's ACL, and the names of
+	// further Sentinels or nodes of a cluster. The default is
+	// redis://127.0.0.1:6379/0.
+	URL string
+
+	// Namespace is what the names of all keys begin with. Stores with the same
+	// one share their limits. The default is "ratelimit".
+	Namespace string
+
+	// Timeout is how long a call takes at most. The default is 250ms.
+	Timeout time.Duration
+
+	// OnStoreLoss is what to do while Redis is lost. The default is Deny.
+	OnStoreLoss StoreLoss
+
+	// OnEvent is told when Redis is lost, when it is back, and when it knows all
+	// that was admitted meanwhile. It is called in order, one at a time, and must
+	// not take long. It may be nil.
+	OnEvent func(Event)
+}
+
+const (
+	defaultURL       = "redis://127.0.0.1:6379/0"
+	defaultNamespace = "ratelimit"
+	defaultTimeout   = 250 * time.Millisecond
+	maxNamespace     = 200
+	announceEvery    = 2 * time.Second // with Share
+)
+
+// Store is a [store.Store] in Redis. Make one with [New] or [NewFromClient].
+type Store struct {
+	client    rueidis.Client
+	owned     bool // the client is the store's
+	namespace string
+	timeout   time.Duration
+
+	top layer
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New connects to the server and returns a store in it. A server that does not
+// answer is an error here.
+func New(cfg Config) (*Store, error) {
+	option, err := parseURL(cmp.Or(cfg.URL, defaultURL))
+	if err != nil {
+		return nil, err
+	}
+	timeout := cmp.Or(cfg.Timeout, defaultTimeout)
+	option.DisableCache = true
+	if option.Dialer.Timeout == 0 {
+		option.Dialer.Timeout = max(timeout, time.Second)
+	}
+	if option.ConnWriteTimeout == 0 {
+		option.ConnWriteTimeout = max(timeout, time.Second) // after which a connection that is silent is given up
+	}
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrLost, option.InitAddress[0], err)
+	}
+	s, err := NewFromClient(client, cfg)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	s.owned = true
+	return s, nil
+}
+
+// parseURL reads a URL. Its errors do not show it, since it may hold a password.
+func parseURL(text string) (rueidis.ClientOption, error) {
+	option, err := rueidis.ParseURL(text)
+	if parse, ok := errors.AsType[*url.Error](err); ok {
+		err = parse.Err
+	}
+	if err != nil {
+		return option, fmt.Errorf("ratelimit: the URL of Redis: %w: it must be like %s, or begin with rediss for TLS", err, defaultURL)
+	}
+	return option, nil
+}
+
+// NewFromClient returns a store in the server of a client, which stays the
+// caller's to close, after the store. The URL in cfg is not used. A client whose
+// ConnWriteTimeout is a second or so finds out sooner that a connection is dead.
+func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
+	s := &Store{
+		client:    client,
+		namespace: cmp.Or(cfg.Namespace, defaultNamespace),
+		timeout:   cmp.Or(cfg.Timeout, defaultTimeout),
+	}
+	switch err := cfg.OnStoreLoss.Validate(); {
+	case err != nil:
+		return nil, err
+	case len(s.namespace) > maxNamespace:
+		return nil, fmt.Errorf("ratelimit: a namespace of %d bytes: it may have %d", len(s.namespace), maxNamespace)
+	case s.timeout < time.Millisecond:
+		return nil, fmt.Errorf("ratelimit: a timeout of %v: it must be a millisecond or more", s.timeout)
+	}
+	s.build(cmp.Or(cfg.OnStoreLoss, Deny), cfg.OnEvent, nil)
+	return s, nil
+}
+
+// build makes the layers of the store.
+func (s *Store) build(mode StoreLoss, observe func(Event), clock func() int64) {
+	var nodes *nodes
+	if mode == Share {
+		nodes = newNodes(s.client, s.namespace, announceEvery)
+	}
+	var top *loss
+	remote := newRemote(s.client, s.namespace, s.timeout, clock, func(c change) { top.changed(c) })
+	top = newLoss(remote, mode, nodes, observe)
+	s.top = top
+}
+
+// Take is [store.Store]'s.
+func (s *Store) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	return s.top.Take(ctx, charges)
+}
+
+// Settle is [store.Store]'s. After an error it may be called again, with the same
+// amounts, and does what the first call has not done.
+func (s *Store) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
+	return s.top.Settle(ctx, r, actual)
+}
+
+// Peek is [store.Store]'s.
+func (s *Store) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	return s.top.Peek(ctx, charges)
+}
+
+// Read returns what each of the keys has used, and as of which time in Unix
+// nanoseconds. That of a key which has used nothing is a zero account.
+func (s *Store) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
+	return s.top.Read(ctx, keys...)
+}
+
+// Keys returns all keys that begin with prefix of which something may be in use,
+// in order. It looks at every key of the database.
+func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
+	return s.top.Keys(ctx, prefix)
+}
+
+// Reset is [store.Store]'s. It looks at every key of the database.
+func (s *Store) Reset(ctx context.Context, prefix string) error { return s.top.Reset(ctx, prefix) }
+
+// Close gives back what the store holds, and ends its calls. Those that come later
+// get [store.ErrClosed].
+func (s *Store) Close() error {
+	err := s.top.Close()
+	if s.owned {
+		s.client.Close()
+	}
+	return err
+}

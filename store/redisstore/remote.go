@@ -1,0 +1,331 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+	"github.com/redis/rueidis"
+)
+
+// remote counts in Redis: each of its calls is one script call, or, in a cluster,
+// one for each part of the keyspace that its keys are in.
+type remote struct {
+	client    rueidis.Client
+	namespace string
+	timeout   time.Duration
+	cluster   bool
+	link      *link
+	heads     heads
+}
+
+// newRemote returns a remote. The clock is the server's if it is nil.
+func newRemote(client rueidis.Client, namespace string, timeout time.Duration, clock func() int64, changed func(change)) *remote {
+	r := &remote{client: client, namespace: namespace, timeout: timeout, cluster: client.Mode() == rueidis.ClientModeCluster}
+	r.link = newLink(client, linkConfig{namespace: namespace, timeout: timeout, clock: clock, script: arithmetic, cluster: r.cluster, changed: changed})
+	return r
+}
+
+// receipt is a take's. Settled is what was settled of it.
+type receipt struct {
+	remote *remote
+	takes  []*taken
+
+	mu      sync.Mutex
+	settled []bool // of each take
+}
+
+// Take is [store.Store]'s.
+func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	if err := r.check(ctx, charges); err != nil {
+		return nil, nil, err
+	}
+	charges = slices.Clone(charges)
+	if !r.cluster || len(charges) < 2 {
+		t, err := r.ask(ctx, toTake, charges)
+		if err != nil || t.status == denied {
+			return nil, t.decisions, err
+		}
+		return r.receipt(t.takes), t.decisions, nil
+	}
+	return r.takeParts(ctx, charges)
+}
+
+func (r *remote) receipt(takes []*taken) *receipt {
+	return &receipt{remote: r, takes: takes, settled: make([]bool, len(takes))}
+}
+
+// check says what is wrong with a call.
+func (r *remote) check(ctx context.Context, charges []store.Charge) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("ratelimit: not asked: %w", err)
+	}
+	return store.Validate(charges)
+}
+
+// ask takes charges that may share a script call, or peeks.
+func (r *remote) ask(ctx context.Context, step byte, charges []store.Charge) (t told, err error) {
+	if len(charges) == 0 {
+		return told{status: allowed}, r.link.alive()
+	}
+	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
+		o := r.take(step, charges, r.link.now())
+		if step == toTake {
+			o.late = func(answer []byte, at int64) { r.giveBack(&op{answer: answer, at: at}, charges) }
+		}
+		if err := r.link.do(ctx, o); err != nil {
+			return 0, err
+		}
+		if t, err = hear(o, step, charges); err != nil || t.status != unready {
+			return t.status, err
+		}
+		if step == toTake {
+			return unready, r.prepare(ctx, charges)
+		}
+		t.decisions, err = r.peekHere(ctx, charges)
+		return allowed, err
+	})
+	return t, err
+}
+
+// repeat calls step until it is neither unready nor far, within the timeout.
+func (r *remote) repeat(ctx context.Context, step func(context.Context) (status, error)) error {
+	s, err := step(ctx)
+	if err != nil || s <= allowed {
+		return err
+	}
+	patient, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	for err == nil && s > allowed {
+		s, err = step(patient)
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("%w: others have changed the same key again and again for %v", ErrLost, r.timeout)
+	}
+	return err
+}
+
+// giveBack undoes a take whose caller has left before it was answered.
+func (r *remote) giveBack(o *op, charges []store.Charge) {
+	t, err := hear(o, toTake, charges)
+	if err == nil && t.status == allowed {
+		r.undo(t.takes)
+	}
+}
+
+// undo gives back what was taken, without waiting for it.
+func (r *remote) undo(takes []*taken) {
+	for _, part := range r.byPart(len(takes), func(i int) string { return takes[i].charge.Key }) {
+		r.link.send(r.settle(pick(takes, part), make([]int64, len(part)), true))
+	}
+}
+
+// Settle is [store.Store]'s. After an error it may be called again, with the same
+// amounts.
+func (r *remote) Settle(ctx context.Context, kept store.Receipt, actual []int64) error {
+	if kept == nil {
+		return nil
+	}
+	held, ok := kept.(*receipt)
+	if !ok || held.remote != r || len(actual) != len(held.takes) {
+		return store.ErrReceipt
+	}
+	if err := r.link.alive(); err != nil {
+		return err
+	}
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	for _, part := range r.byPart(len(actual), func(i int) string { return held.takes[i].charge.Key }) {
+		part = slices.DeleteFunc(part, func(i int) bool {
+			return held.settled[i] || actual[i] < 0 || actual[i] == held.takes[i].N
+		})
+		if len(part) == 0 {
+			continue
+		}
+		done, err := r.correct(ctx, pick(held.takes, part), pick(actual, part), false)
+		for _, i := range part {
+			held.settled[i] = done
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range held.settled {
+		held.settled[i] = true
+	}
+	return nil
+}
+
+// correct settles takes that may share a script call. It is done in spite of an
+// error if the link has it and finds out whether it has happened.
+func (r *remote) correct(ctx context.Context, takes []*taken, actual []int64, undo bool) (done bool, err error) {
+	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
+		o := r.settle(takes, actual, undo)
+		if err := r.link.do(ctx, o); err != nil {
+			done = o.unanswered
+			return 0, err
+		}
+		answer := reader{rest: o.answer}
+		if s := status(answer.byte()); answer.err != nil || s == allowed {
+			return s, answer.err
+		}
+		return r.settleHere(ctx, takes, actual)
+	})
+	return done || err == nil, err
+}
+
+// Peek is [store.Store]'s.
+func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	if err := r.check(ctx, charges); err != nil {
+		return nil, err
+	}
+	groups := r.byPart(len(charges), func(i int) string { return charges[i].Key })
+	if len(groups) <= 1 {
+		t, err := r.ask(ctx, toPeek, charges)
+		return t.decisions, err
+	}
+	each := make([][]limit.Decision, len(charges))
+	for _, part := range groups {
+		t, err := r.ask(ctx, toPeek, pick(charges, part))
+		if err != nil {
+			return nil, err
+		}
+		spread(t.decisions, charges, part, each)
+	}
+	return slices.Concat(each...), nil
+}
+
+// Reset is [store.Store]'s.
+func (r *remote) Reset(ctx context.Context, prefix string) error {
+	if err := r.check(ctx, nil); err != nil {
+		return err
+	}
+	return r.scan(ctx, prefix, func(names []string) error {
+		unlinks := make(rueidis.Commands, len(names))
+		for i, name := range names {
+			unlinks[i] = r.client.B().Unlink().Key(name).Build()
+		}
+		for _, answer := range r.client.DoMulti(ctx, unlinks...) {
+			if err := answer.Error(); err != nil {
+				return r.fault(ctx, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Keys returns all keys of which something may be in use that begin with prefix,
+// in order. It looks at every key of the database.
+func (r *remote) Keys(ctx context.Context, prefix string) (keys []string, err error) {
+	err = r.scan(ctx, prefix, func(names []string) error {
+		for _, name := range names {
+			if key, isLog, _ := r.keyOf(name); !isLog {
+				keys = append(keys, key)
+			}
+		}
+		return nil
+	})
+	slices.Sort(keys)
+	return slices.Compact(keys), err
+}
+
+// scan calls fn with the names in Redis of keys that begin with prefix, some at a
+// time, and of their logs.
+func (r *remote) scan(ctx context.Context, prefix string, fn func(names []string) error) error {
+	if err := r.link.alive(); err != nil {
+		return err
+	}
+	for _, node := range r.client.Nodes() {
+		for cursor := uint64(0); ; {
+			scan := node.B().Scan().Cursor(cursor).Match(r.pattern(prefix)).Count(1000).Build()
+			found, err := node.Do(ctx, scan).AsScanEntry()
+			if err != nil {
+				return r.fault(ctx, err)
+			}
+			names := slices.DeleteFunc(found.Elements, func(name string) bool {
+				key, _, ok := r.keyOf(name)
+				return !ok || !strings.HasPrefix(key, prefix)
+			})
+			if len(names) > 0 {
+				if err := fn(names); err != nil {
+					return err
+				}
+			}
+			if cursor = found.Cursor; cursor == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// fault returns the error of a command that is no script call.
+func (r *remote) fault(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("ratelimit: waiting for redis: %w", ctx.Err())
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+// alive returns [store.ErrClosed] once the link is closed.
+func (l *link) alive() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return store.ErrClosed
+	}
+	return nil
+}
+
+// Close is [store.Store]'s.
+func (r *remote) Close() error {
+	r.link.close()
+	return nil
+}
+
+// byPart groups the places of keys by what may share a script call: the parts of
+// the keyspace in a cluster, in their order, and otherwise all.
+func (r *remote) byPart(n int, key func(i int) string) (groups [][]int) {
+	places := make([]int, n)
+	for i := range places {
+		places[i] = i
+	}
+	if n == 0 {
+		return nil
+	}
+	if !r.cluster {
+		return [][]int{places}
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(partOf(key(a)), partOf(key(b))) })
+	first := 0
+	for i := 1; i <= n; i++ {
+		if i == n || partOf(key(places[i])) != partOf(key(places[first])) {
+			groups = append(groups, places[first:i:i])
+			first = i
+		}
+	}
+	return groups
+}
+
+func pick[E any](all []E, places []int) []E {
+	picked := make([]E, len(places))
+	for i, place := range places {
+		picked[i] = all[place]
+	}
+	return picked
+}
+
+// spread puts the decisions on some of the charges to their places.
+func spread(decisions []limit.Decision, charges []store.Charge, places []int, each [][]limit.Decision) {
+	for _, i := range places {
+		n := len(charges[i].Limits)
+		each[i], decisions = decisions[:n:n], decisions[n:]
+	}
+}

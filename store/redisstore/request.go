@@ -1,0 +1,235 @@
+package redisstore
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// What is asked of the script. See arithmetic.lua, which reads it.
+const (
+	toTake = 1 + iota
+	toPeek
+	toSettle
+	toRead
+	toReplace
+)
+
+// Kinds of limits, by their arithmetic.
+const (
+	aBucket = 1 + iota
+	anAligned
+	anAnchored
+	aCalendar
+	aCounter
+	aLog
+)
+
+func kindOf(l limit.Limit) byte {
+	switch l.Algorithm() {
+	case limit.FixedWindow:
+		return anAligned + byte(l.Windowing())
+	case limit.SlidingCounter:
+		return aCounter
+	case limit.SlidingLog:
+		return aLog
+	default:
+		return aBucket
+	}
+}
+
+// head is how a limit begins wherever the script reads one: its kind, its name
+// and the name of its shape.
+type head []byte
+
+// heads holds the heads of limits that were asked, up to a number of them.
+type heads struct {
+	of    sync.Map // limit.Limit to head
+	count atomic.Int64
+}
+
+const mostHeads = 1 << 14
+
+func (h *heads) head(l limit.Limit) head {
+	if known, ok := h.of.Load(l); ok {
+		return known.(head)
+	}
+	var w writer
+	w.byte(kindOf(l))
+	w.name(nameOf(l))
+	w.name(nameOf(l.Shape()))
+	if h.count.Add(1) <= mostHeads {
+		h.of.Store(l, head(w))
+	}
+	return head(w)
+}
+
+func nameOf(l limit.Limit) string {
+	b, _ := l.AppendBinary(nil)
+	return string(b)
+}
+
+// request is what is asked of the script, while it is written.
+type request struct {
+	r *remote
+	o *op
+	w writer
+}
+
+// newRequest begins a request about some charges.
+func (r *remote) newRequest(step byte, charges []store.Charge) *request {
+	q := &request{r: r, o: &op{part: partOf(charges[0].Key), keys: make([]string, 0, len(charges))}}
+	q.w = make(writer, 0, 192*len(charges))
+	q.w.byte(step)
+	q.w.byte(byte(len(charges)))
+	return q
+}
+
+// op returns the request as an op.
+func (q *request) op() *op {
+	q.o.body = q.w
+	return q.o
+}
+
+// key writes the places of a key and of its log's, if it has one.
+func (q *request) key(key string, logged bool) {
+	name := q.r.redisKey(partOf(key), key)
+	q.o.keys = append(q.o.keys, name)
+	q.w.byte(byte(len(q.o.keys)))
+	if !logged {
+		q.w.byte(0)
+		return
+	}
+	q.o.keys = append(q.o.keys, name+logSuffix)
+	q.w.byte(byte(len(q.o.keys)))
+}
+
+// distinct returns the limits, each once.
+func distinct(limits []limit.Limit) []limit.Limit {
+	for i := 1; i < len(limits); i++ {
+		if slices.Contains(limits[:i], limits[i]) {
+			once := slices.Clone(limits[:i])
+			for _, l := range limits[i:] {
+				if !slices.Contains(once, l) {
+					once = append(once, l)
+				}
+			}
+			return once
+		}
+	}
+	return limits
+}
+
+func hasLog(limits []limit.Limit) bool {
+	return slices.ContainsFunc(limits, func(l limit.Limit) bool { return l.Algorithm() == limit.SlidingLog })
+}
+
+// take returns the op that takes charges, or peeks. now is about what the server's
+// clock shows.
+func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
+	q := r.newRequest(step, charges)
+	for _, c := range charges {
+		limits := distinct(c.Limits)
+		q.key(c.Key, hasLog(limits))
+		q.w.number(c.N)
+		q.w.byte(byte(len(limits)))
+		for _, l := range limits {
+			q.limit(l, c.N, now)
+		}
+	}
+	q.o.reads = step == toPeek
+	return q.op()
+}
+
+// limit writes a limit as the script is asked for n of it.
+func (q *request) limit(l limit.Limit, n, now int64) {
+	w := &q.w
+	*w = append(*w, q.r.heads.head(l)...)
+	w.bool(n > l.Burst())
+	w.number(l.Count())
+	switch kindOf(l) {
+	case aBucket:
+		w.backlog(l.Cost(n))
+		w.backlog(l.Cost(l.Burst()))
+	case anAligned, aCounter:
+		w.number(floor(now, l.Period()))
+		w.number(int64(l.Period()))
+	case anAnchored, aLog:
+		w.number(int64(l.Period()))
+	case aCalendar: // a day before and after, in case clocks differ
+		start, end := l.Window(now)
+		before, _ := l.Window(start - 1)
+		_, after := l.Window(end)
+		w.number(before)
+		w.number(start)
+		w.number(end)
+		w.number(after)
+	}
+}
+
+func floor(t int64, period time.Duration) int64 {
+	start, _ := limit.New(1, period).Using(limit.FixedWindow).Window(t)
+	return start
+}
+
+// settle returns the op that corrects takes, each to its amount. Where undo is
+// set and nothing has happened since, it is as if they were not taken.
+func (r *remote) settle(takes []*taken, actual []int64, undo bool) *op {
+	charges := make([]store.Charge, len(takes))
+	for i, t := range takes {
+		charges[i] = t.charge
+	}
+	q := r.newRequest(toSettle, charges)
+	w := &q.w
+	for i, t := range takes {
+		limits := distinct(t.charge.Limits)
+		q.key(t.charge.Key, hasLog(limits))
+		w.epoch(t.Epoch)
+		w.number(t.N)
+		w.number(t.At)
+		w.number(actual[i])
+		if undo {
+			w.float(t.revision)
+		} else {
+			w.float(-1)
+		}
+		w.byte(byte(len(limits)))
+		for _, l := range limits {
+			q.settlement(l, t, actual[i])
+		}
+	}
+	return q.op()
+}
+
+// settlement writes a limit as the script is asked to correct a take of it.
+func (q *request) settlement(l limit.Limit, t *taken, actual int64) {
+	w := &q.w
+	*w = append(*w, q.r.heads.head(l)...)
+	switch kindOf(l) {
+	case aBucket:
+		var b limit.BucketReceipt
+		if t.Buckets != nil {
+			b = t.Buckets[slices.Index(t.charge.Limits, l)]
+		}
+		w.number(l.Count())
+		w.backlog(l.Cost(max(actual-t.N, t.N-actual)))
+		w.backlog(b.Left)
+		w.unsigned(uint64(b.Refunded.NS))
+		w.number(b.Refunded.Parts)
+		w.float(b.Changes)
+	case aCounter:
+		w.number(floor(t.At, l.Period()))
+		w.number(int64(l.Period()))
+	case aLog:
+		w.number(int64(l.Period()))
+	default:
+		start, end := l.Window(t.At)
+		w.number(start)
+		w.number(end)
+		w.number(int64(l.Period()))
+	}
+}

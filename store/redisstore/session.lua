@@ -1,0 +1,63 @@
+-- A session carries a batch of operations, once. What comes before it in the
+-- text has defined run, which decides one operation, and flush, which writes
+-- what all of them have changed.
+--
+-- KEYS[1]  the marker of the caller's lane: its last batch and the answers
+-- KEYS[2…] the keys of the operations, in order
+-- ARGV[1]  the batch's number in its lane, or "" if it only reads
+-- ARGV[2]  the server's time in seconds when the batch was first sent
+-- ARGV[3]  the time to go by, "sec ns", or "" for the server's
+-- ARGV[4]  how many keys each operation has, two bytes each
+-- ARGV[5…] the operations
+
+local time = redis.call('TIME')
+local sec, ns = tonumber(time[1]), tonumber(time[2]) * 1000
+local number, sent = ARGV[1], tonumber(ARGV[2])
+
+if number ~= '' then
+	local marker = redis.call('GET', KEYS[1])
+	if marker then
+		local last = cmsgpack.unpack(marker)
+		if last[1] == number then
+			return last[2]
+		end
+		if tonumber(last[1]) > tonumber(number) then
+			return redis.error_reply('STALE the lane has gone on')
+		end
+	end
+	-- The marker of a batch that has run lasts for a minute. One that was on its
+	-- way for so long, or would be by another clock, does not run.
+	if sec < sent - 5 or sec > sent + 50 then
+		return redis.error_reply('LATE ' .. time[1] .. ' ' .. time[2])
+	end
+end
+
+if ARGV[3] ~= '' then
+	local s, n = string.match(ARGV[3], '^(%d+) (%d+)$')
+	sec, ns = tonumber(s), tonumber(n)
+end
+
+local answers = {sec, ns}
+local base = 2
+for i = 5, #ARGV do
+	local ok, answer = pcall(run, sec, ns, base, ARGV[i])
+	if not ok then
+		if type(answer) == 'table' then
+			answer = answer.err
+		end
+		answer = '!' .. tostring(answer)
+	end
+	answers[i - 2] = answer
+	local high, low = string.byte(ARGV[4], 2 * i - 9, 2 * i - 8)
+	base = base + 256 * high + low
+end
+
+if number ~= '' then
+	-- If the server refuses to write, it refuses this, and nothing has happened.
+	local written = redis.pcall('SET', KEYS[1], cmsgpack.pack({number, answers}), 'PX', 60000)
+	if written.err then
+		return written
+	end
+	flush()
+end
+return answers

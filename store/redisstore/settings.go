@@ -1,0 +1,142 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/store"
+	"github.com/redis/rueidis"
+)
+
+// Settings are values beside the counters, such as quotas, which all who share
+// the namespace see. They are in a hash, and whoever changes it says so on a
+// channel of the same name.
+
+func (s *Store) settings() string { return s.namespace + ":settings" }
+
+// Settings returns all settings by their names.
+func (s *Store) Settings(ctx context.Context) (map[string]string, error) {
+	within, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	values, err := s.client.Do(within, s.client.B().Hgetall().Key(s.settings()).Build()).AsStrMap()
+	if err != nil {
+		return nil, settingsFault(ctx, err)
+	}
+	return values, nil
+}
+
+// putSettings sets fields, or only those that are not there yet, tells the others
+// if that changes any, and returns what the fields are then.
+var putSettings = rueidis.NewLuaScript(`
+local now, changed = {}, false
+for i = 2, #ARGV, 2 do
+  local field, value = ARGV[i], ARGV[i + 1]
+  local stands = redis.call('HGET', KEYS[1], field)
+  if stands ~= value and not (stands and ARGV[1] == 'new') then
+    redis.call('HSET', KEYS[1], field, value)
+    stands, changed = value, true
+  end
+  now[#now + 1] = stands
+end
+if changed then
+  redis.call('PUBLISH', KEYS[1], '')
+end
+return now
+`)
+
+// PutSettings sets values by their names, or only those of names that have none
+// yet, in one step. It returns what the names stand for now.
+func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	args := []string{"all"}
+	if onlyNew {
+		args[0] = "new"
+	}
+	var names []string
+	for name, value := range values {
+		names = append(names, name)
+		args = append(args, name, value)
+	}
+	within, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	now, err := putSettings.Exec(within, s.client, []string{s.settings()}, args).AsStrSlice()
+	if err != nil {
+		return nil, settingsFault(ctx, err)
+	}
+	stands := map[string]string{}
+	for i, name := range names {
+		stands[name] = now[i]
+	}
+	return stands, nil
+}
+
+// settingsFault returns what an error of Redis or of the way there means.
+func settingsFault(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, rueidis.ErrClosing):
+		return store.ErrClosed
+	case ctx.Err() != nil:
+		return fmt.Errorf("ratelimit: settings: %w", ctx.Err())
+	}
+	if reply, ok := rueidis.IsRedisErr(err); ok && advice[code(reply)] != "" {
+		return fmt.Errorf("%w: settings: %w (%s)", ErrLost, err, advice[code(reply)])
+	}
+	return fmt.Errorf("%w: settings: %w", ErrLost, err)
+}
+
+// WatchSettings calls changed when settings may have changed, one call at a time,
+// until stop returns. It calls it when it begins to watch, too, and whenever it
+// could not for a while: others may have changed them in between.
+func (s *Store) WatchSettings(changed func()) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	news := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case news <- struct{}{}:
+		default: // it is told already
+		}
+	}
+	var watching sync.WaitGroup
+	watching.Go(func() { s.subscribe(ctx, tell) })
+	watching.Go(func() {
+		for {
+			select {
+			case <-news:
+				changed()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
+// resubscribe is how long to wait at least before subscribing again, and half of
+// how long at most.
+const resubscribe = 250 * time.Millisecond
+
+// subscribe calls tell for each change and after each subscription, until ctx
+// ends or the store is closed. tell must not wait: the connection waits for it.
+func (s *Store) subscribe(ctx context.Context, tell func()) {
+	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { tell() })
+	for {
+		err := s.client.Receive(hooked, s.client.B().Subscribe().Channel(s.settings()).Build(), func(rueidis.PubSubMessage) { tell() })
+		if errors.Is(err, rueidis.ErrClosing) {
+			return
+		}
+		select {
+		case <-time.After(resubscribe + rand.N(resubscribe)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/store"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+)
+
+// connect returns a store that is closed when the test ends.
+func connect(t *testing.T, cfg redisstore.Config) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+type values = map[string]string
+
+func wantSettings(t *testing.T, s *redisstore.Store, want values) {
+	t.Helper()
+	got, err := s.Settings(t.Context())
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("settings %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	server := redistest.New(t)
+	a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL()})
+	other := connect(t, redisstore.Config{URL: server.URL(), Namespace: "other"})
+	wantSettings(t, a, values{})
+	long := strings.Repeat("long", 1<<16)
+	for i, step := range []struct {
+		by      *redisstore.Store
+		values  values
+		onlyNew bool
+		now     values // of the same names
+		all     values
+	}{
+		{a, nil, false, nil, values{}},
+		{a, values{"x": "1", "y": ""}, false, values{"x": "1", "y": ""}, values{"x": "1", "y": ""}},
+		{b, values{"x": "2", "z": "3"}, true, values{"x": "1", "z": "3"}, values{"x": "1", "y": "", "z": "3"}},
+		{b, values{"y": "new"}, true, values{"y": ""}, values{"x": "1", "y": "", "z": "3"}},
+		{b, values{"x": "2"}, false, values{"x": "2"}, values{"x": "2", "y": "", "z": "3"}},
+		{a, values{"\x00\xff": "\r\n\x00", "": long}, true, values{"\x00\xff": "\r\n\x00", "": long}, values{"x": "2", "y": "", "z": "3", "\x00\xff": "\r\n\x00", "": long}},
+	} {
+		now, err := step.by.PutSettings(t.Context(), step.values, step.onlyNew)
+		if err != nil || !maps.Equal(now, step.now) {
+			t.Errorf("step %d: %q, %v; want %q", i, now, err, step.now)
+		}
+		wantSettings(t, a, step.all)
+		wantSettings(t, b, step.all)
+	}
+	wantSettings(t, other, values{})
+}
+
+// Whoever writes only what is new writes it once, whoever else does.
+func TestOneOfManySettings(t *testing.T) {
+	server := redistest.New(t)
+	const writers = 8
+	told := make(chan string, writers)
+	for i := range writers {
+		s := connect(t, redisstore.Config{URL: server.URL()})
+		go func() {
+			now, err := s.PutSettings(context.Background(), values{"x": fmt.Sprint(i)}, true)
+			told <- fmt.Sprint(now["x"], err)
+		}()
+	}
+	first := <-told
+	for range writers - 1 {
+		if next := <-told; next != first {
+			t.Errorf("one is told %s, and another %s", first, next)
+		}
+	}
+}
+
+// watched returns a channel that has something when settings may have changed.
+func watched(t *testing.T, s *redisstore.Store) <-chan struct{} {
+	t.Helper()
+	news := make(chan struct{}, 100)
+	stop := s.WatchSettings(func() { news <- struct{}{} })
+	t.Cleanup(stop)
+	return news
+}
+
+// await waits until settings are so, and looks at them only when there is news.
+func await(t *testing.T, s *redisstore.Store, news <-chan struct{}, name, value string) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case <-news:
+		case <-late:
+			t.Fatalf("nobody says that %s is %q", name, value)
+		}
+		if got, err := s.Settings(t.Context()); err == nil && got[name] == value {
+			return
+		}
+	}
+}
+
+func put(t *testing.T, s *redisstore.Store, name, value string) {
+	t.Helper()
+	if _, err := s.PutSettings(t.Context(), values{name: value}, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWatchSettings(t *testing.T) {
+	server := redistest.New(t)
+	a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL()})
+	put(t, a, "x", "0")
+	one, two, three := watched(t, a), watched(t, a), watched(t, b)
+	for i := range 20 {
+		put(t, []*redisstore.Store{a, b}[i%2], "x", fmt.Sprint(i))
+		await(t, a, one, "x", fmt.Sprint(i))
+		await(t, a, two, "x", fmt.Sprint(i))
+		await(t, b, three, "x", fmt.Sprint(i))
+	}
+}
+
+// What changes nothing is not announced.
+func TestAnnounced(t *testing.T) {
+	server := redistest.New(t)
+	s := connect(t, redisstore.Config{URL: server.URL()})
+	announced := func() int {
+		answer, err := server.Do("INFO", "commandstats")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(answer.(string), "cmdstat_publish:calls=")
+		n := 0
+		fmt.Sscan(strings.Split(rest, ",")[0], &n)
+		return n
+	}
+	for i, step := range []struct {
+		values  values
+		onlyNew bool
+		want    int // so far
+	}{
+		{values{"x": "1", "y": "2"}, false, 1},
+		{values{"x": "1", "y": "2"}, false, 1},
+		{values{"x": "3", "y": "4"}, true, 1},
+		{values{"x": "3", "z": "4"}, true, 2},
+		{values{"x": "3"}, false, 3},
+	} {
+		if _, err := s.PutSettings(t.Context(), step.values, step.onlyNew); err != nil {
+			t.Fatal(err)
+		}
+		if got := announced(); got != step.want {
+			t.Errorf("step %d: %d were announced; want %d", i, got, step.want)
+		}
+	}
+}
+
+// A watcher that was cut off learns what has changed meanwhile.
+func TestWatchAgain(t *testing.T) {
+	for name, fail := range map[string]func(t *testing.T, server *redistest.Server, proxy *redistest.Proxy, change func(value string)){
+		"cut": func(_ *testing.T, _ *redistest.Server, proxy *redistest.Proxy, change func(string)) {
+			proxy.Cut()
+			change("1")
+			proxy.Heal()
+		},
+		"killed": func(t *testing.T, server *redistest.Server, _ *redistest.Proxy, change func(string)) {
+			if err := server.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			change("1")
+		},
+		"unsubscribed": func(t *testing.T, server *redistest.Server, _ *redistest.Proxy, change func(string)) {
+			if _, err := server.Do("CLIENT", "KILL", "TYPE", "pubsub"); err != nil {
+				t.Fatal(err)
+			}
+			change("1")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.New(t)
+			proxy := redistest.NewProxy(t, server.Addr)
+			s := connect(t, redisstore.Config{URL: proxy.URL()})
+			put(t, s, "x", "0")
+			news := watched(t, s)
+			await(t, s, news, "x", "0")
+			fail(t, server, proxy, func(value string) {
+				if _, err := server.Do("HSET", "ratelimit:settings", "x", value); err != nil { // says nothing on the channel
+					t.Fatal(err)
+				}
+			})
+			await(t, s, news, "x", "1")
+		})
+	}
+}
+
+func TestStopWatching(t *testing.T) {
+	server := redistest.New(t)
+	s := connect(t, redisstore.Config{URL: server.URL()})
+	stopped := false
+	begun := make(chan struct{}, 100)
+	stop := s.WatchSettings(func() {
+		if stopped {
+			t.Error("called when it was stopped")
+		}
+		begun <- struct{}{}
+	})
+	<-begun
+	stop()
+	stopped = true
+	news := watched(t, s)
+	put(t, s, "x", "1")
+	await(t, s, news, "x", "1")
+	stop()
+
+	server.Pause()
+	defer server.Resume()
+	s.WatchSettings(func() {})() // does not wait for the server
+}
+
+func TestWatchEndsWithTheStore(t *testing.T) {
+	s := connect(t, redisstore.Config{URL: redistest.New(t).URL()})
+	begun := make(chan struct{}, 100)
+	stop := s.WatchSettings(func() { begun <- struct{}{} })
+	<-begun
+	s.Close()
+	stop()
+	if _, err := s.Settings(t.Context()); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	if _, err := s.PutSettings(t.Context(), values{"x": "1"}, true); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestSettingsWithoutRedis(t *testing.T) {
+	server := redistest.New(t)
+	s := connect(t, redisstore.Config{URL: server.URL(), Timeout: 50 * time.Millisecond})
+	wantLost := func(when string) {
+		t.Helper()
+		_, read := s.Settings(t.Context())
+		_, write := s.PutSettings(t.Context(), values{"x": "1"}, false)
+		for _, err := range []error{read, write} {
+			if !errors.Is(err, redisstore.ErrLost) {
+				t.Errorf("%s: %v; want %v", when, err, redisstore.ErrLost)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Settings(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, redisstore.ErrLost) {
+		t.Errorf("cancelled: %v", err)
+	}
+	server.Pause()
+	wantLost("paused")
+	server.Resume()
+	if _, err := server.Do("SET", "ratelimit:settings", "mine"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Settings(t.Context()); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("not a hash: %v", err)
+	}
+	server.Kill()
+	wantLost("killed")
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; {
+		_, err := s.PutSettings(t.Context(), values{"x": "1"}, false)
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it does not heal: %v", err)
+		}
+	}
+	wantSettings(t, s, values{"x": "1"})
+}
+
+func TestSettingsInACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.NewCluster(t, 3)
+	a, b := connect(t, redisstore.Config{URL: cluster.URL()}), connect(t, redisstore.Config{URL: cluster.URL()})
+	news := watched(t, b)
+	put(t, a, "x", "1")
+	await(t, b, news, "x", "1")
+}
