@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -13,6 +14,7 @@ type stored struct {
 	bytes    []byte // as it was read; empty: nothing is in use
 	account  *limit.Account
 	revision int64
+	leases   []leased
 }
 
 const entryBytes = 24
@@ -26,12 +28,15 @@ func readAccount(bytes, ring []byte) (stored, error) {
 	r := reader{rest: bytes}
 	shot := limit.Snapshot{FullAt: r.number(), Seen: r.number(), Epoch: r.epoch()}
 	s.revision = r.float()
-	counters, logged := r.byte(), r.byte()
+	counters, logged, leases := r.byte(), r.byte(), r.byte()
 	for range counters {
 		shot.Counters = append(shot.Counters, r.counter())
 	}
 	if logged == 1 {
 		r.log(&shot, ring)
+	}
+	for range leases {
+		s.leases = append(s.leases, r.leased())
 	}
 	if r.err != nil {
 		return s, r.err
@@ -105,11 +110,15 @@ func (s *stored) write() (account, ring []byte) {
 	w.float(s.revision)
 	w.byte(byte(len(shot.Counters)))
 	w.bool(len(shot.Windows) > 0)
+	w.byte(byte(len(s.leases)))
 	for _, c := range shot.Counters {
 		w.counter(c)
 	}
 	if len(shot.Windows) > 0 {
 		ring = w.log(shot)
+	}
+	for _, l := range s.leases {
+		w.leased(l)
 	}
 	return w, ring
 }
@@ -149,3 +158,50 @@ func (w *writer) log(shot limit.Snapshot) []byte {
 	}
 	return append(ring, make([]byte, size*entryBytes-len(ring))...)
 }
+
+// leased is a lease as the script keeps it: a name, when it ends, and the charge as
+// it was asked for.
+type leased struct {
+	name  string
+	ends  int64
+	asked []byte
+}
+
+func (r *reader) leased() leased {
+	l := leased{name: string(r.take(leaseName)), ends: r.number()}
+	l.asked = r.take(int(r.byte()) | int(r.byte())<<8)
+	return l
+}
+
+func (w *writer) leased(l leased) {
+	*w = append(*w, l.name...)
+	w.number(l.ends)
+	w.byte(byte(len(l.asked)))
+	w.byte(byte(len(l.asked) >> 8))
+	*w = append(*w, l.asked...)
+}
+
+// amount returns how much a lease is of.
+func (l leased) amount() int64 {
+	r := reader{rest: l.asked}
+	r.take(4) // the step, one charge, and the places of its keys
+	return r.number()
+}
+
+// covers reports whether a lease is of all limits.
+func (l leased) covers(limits []limit.Limit) bool {
+	r := reader{rest: l.asked}
+	r.take(4)
+	r.number()
+	known := map[string]bool{}
+	for range r.byte() {
+		kind := r.byte()
+		known[string(r.name())] = true
+		r.name()
+		r.take(1 + 12 + askedBytes[kind%byte(len(askedBytes))])
+	}
+	return !slices.ContainsFunc(limits, func(l limit.Limit) bool { return !known[nameOf(l)] })
+}
+
+// askedBytes is how long limits of a kind are beyond what all have.
+var askedBytes = [...]int{aBucket: 48, anAligned: 24, anAnchored: 12, aCalendar: 48, aCounter: 24, aLog: 12}

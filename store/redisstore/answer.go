@@ -23,6 +23,7 @@ type taken struct {
 	limit.Receipt
 	charge   store.Charge
 	revision int64 // of the account, after it
+	leased   int64 // set aside by others: see lease
 }
 
 // told is the answer to a take or a peek.
@@ -39,9 +40,10 @@ func hear(o *op, step byte, charges []store.Charge) (told, error) {
 	if t.status == unready || t.status == far {
 		return t, r.err
 	}
-	take := step == toTake && t.status == allowed
+	take := (step == toTake || step == toEnd) && t.status == allowed
 	for _, c := range charges {
 		each := &taken{Receipt: limit.Receipt{At: o.at, Epoch: r.epoch()}, charge: c, revision: r.float()}
+		each.leased = r.number()
 		if take {
 			each.N = c.N
 			t.takes = append(t.takes, each)
@@ -59,17 +61,27 @@ func hear(o *op, step byte, charges []store.Charge) (told, error) {
 }
 
 // hear reads what one of the limits says. A limit that allows what is not taken
-// says what remains without it.
+// says what remains without it. What is leased counts as used.
 func (t *taken) hear(r *reader, k int, take bool) limit.Decision {
-	l := t.charge.Limits[k]
+	l, n := t.charge.Limits[k], t.charge.N
 	check := t.reads(r, k, take)
-	d := check(t.charge.N)
+	d := check(n)
+	if t.leased > 0 && n > 0 && n <= l.Burst() {
+		if d = check(min(n+t.leased, l.Burst())); !d.Allowed || n+t.leased > l.Burst() {
+			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, leaseGuess)
+		} else {
+			d = check(n)
+		}
+	}
 	if d.Allowed && !take {
 		d = check(0)
 	}
-	d.Limit = l
+	d.Limit, d.Remaining = l, max(d.Remaining-t.leased, 0)
 	return d
 }
+
+// leaseGuess is when to ask again for what is leased to others.
+const leaseGuess = 10 * time.Millisecond
 
 // reads reads the state of a limit's counter before the take, and returns what
 // it says to an amount.

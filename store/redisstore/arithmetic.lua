@@ -26,9 +26,11 @@ const SEEN 10
 const EPOCH 12
 const REVISION 13
 const HOW_MANY 14 -- counters, as it was read
-const LOGGED 15
-const HEAD_END 16
-const HEAD '<dI4dI4c8dBB' -- of its bytes: from FULL to LOGGED
+const LOGGED 15   -- whether it had a log
+const LEASED 16   -- how many leases it had
+const HEAD_END 17
+const LEASES 18   -- or nil: see lease
+const HEAD '<dI4dI4c8dBBB' -- of its bytes: from FULL to LEASED
 
 -- A counter of it: which limit's, its state as package limit has it, refunds.
 const LIMIT 1
@@ -46,6 +48,11 @@ const COUNTER '<Bc0Bc0dI4dI4dI4dI4dI4ddI4'
 -- What is asked for, as Go writes it. A limit begins with its kind, name and shape.
 const TAKE 1
 const PEEK 2
+const LEASE 3
+const END 4
+const SETTLE 5
+const READ 6
+const REPLACE 7
 const BUCKET 1
 const ALIGNED 2
 const ANCHORED 3
@@ -82,7 +89,8 @@ local function read_account(raw, key)
 		local c = {unpack_from(COUNTER, raw, at)}
 		counters[i], at = c, c[COUNTER_END]
 	end
-	if a[LOGGED] == 1 then F.read_log(a, raw, at) end
+	if a[LOGGED] == 1 then at = F.read_log(a, raw, at) end
+	if a[LEASED] > 0 then F.read_leases(a, raw, at) end
 	return a
 end
 
@@ -92,7 +100,8 @@ local function find(key, ring)
 	if not a then
 		local raw = call('GET', key)
 		if raw then
-			if byte(raw, 42) ~= 0 and not F.read_log then rest() end -- it has a log
+			local logged, leased = byte(raw, 42, 43)
+			if logged + leased > 0 and not F.read_log then rest() end
 			a = read_account(raw, key)
 			if a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl then a = nil end
 		end
@@ -128,7 +137,7 @@ local function parse(body)
 	for i = 1, count do
 		local key, ring, nh, nl, limits, first = unpack_from(CHARGE, body, at)
 		local c = {key, ring, nh, nl, nh > 0 or nl > 0, false}
-		format, at = format .. 'c8d', first
+		format, at = format .. 'c8ddI4', first
 		for k = 7, 6 + limits do
 			local kind = byte(body, at)
 			local l = {unpack_from(TAKES[kind], body, at)}
@@ -138,113 +147,110 @@ local function parse(body)
 		op[i + 2] = c
 	end
 	op[2] = format
+	if step >= LEASE then -- one charge, which is kept as it is asked for, and the lease: its name and for how long
+		op.asked = string.char(TAKE) .. string.sub(body, 2, at - 1)
+		op.lease, op.termh, op.terml = unpack_from('<c16dI4', body, at)
+	end
 	return op
 end
 
 -- What a take leaves behind, if all limits allow it: ten places a counter.
 local planned = {}
--- The answer, and in it: an epoch, a revision, and of each limit nine or six places.
+-- The answer: its status; of each charge an epoch, a revision, what is leased, and
+-- of each limit nine or six places.
 local answer = {}
 local parsed = {} -- what is asked for again is not parsed again
 
--- take charges all, or none if a limit denies one. PEEK charges none.
-local function take(body, base)
-	local op = parsed[body]
-	if not op then
-		op = parse(body)
-		parsed[body] = op
-	end
-	local plans, told, allowed, trouble = 0, 1, true, nil
-	for i = 3, #op do
-		local charge = op[i]
-		local a = find(KEYS[base + charge[1]], charge[2] > 0 and KEYS[base + charge[2]])
-		if nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return UNREADY end
-		answer[told + 1], answer[told + 2] = a[EPOCH], a[REVISION]
-		told = told + 2
-		local before, counters, some = plans, a[COUNTERS], charge[5]
-		for k = 7, #charge do
-			local l = charge[k]
-			local kind, name, c = l[1], l[2], nil
-			for j = 1, #counters do
-				if counters[j][LIMIT] == name then
-					c = counters[j]
-					break
-				end
-			end
-			if not c and #counters > 0 and kind ~= LOGGING then
-				if not F.inherits then rest() end
-				if F.inherits(counters, charge, l[3]) then return UNREADY end
-			end
-			local allows, ath, atl, ah, al, bh, bl, untilh, untill
-			if kind == BUCKET then
-				ath, atl, ah, al, bh, bl = nowh, nowl, l[7], l[8], l[9], l[10] -- its cost, in ns and parts
-				if c then
-					local sinceh, sincel = nowh - c[AT], nowl - c[AT + 1]
-					if sincel < 0 then sinceh, sincel = sinceh - 1, sincel + BILLION end
-					if sinceh < 0 then return UNREADY end
-					local lefth, leftl, parth, partl = c[A] - sinceh, c[A + 1] - sincel, c[B], c[B + 1]
-					if leftl < 0 then lefth, leftl = lefth - 1, leftl + BILLION end
-					if lefth < 0 then lefth, leftl, parth, partl = 0, 0, 0, 0 end
-					answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = lefth, leftl, parth, partl
-					answer[told + 5], answer[told + 6], answer[told + 7], answer[told + 8] = c[9], c[10], c[11], c[12]
-					answer[told + 9] = c[CHANGES]
-					bh, bl = bh + parth, bl + partl
-					if bl >= BILLION then bh, bl = bh + 1, bl - BILLION end
-					al = al + leftl
-					if bh > l[5] or bh == l[5] and bl >= l[6] then -- a whole nanosecond
-						al, bh, bl = al + 1, bh - l[5], bl - l[6]
-						if bl < 0 then bh, bl = bh - 1, bl + BILLION end
-					end
-					ah = ah + lefth
-					if al >= BILLION then ah, al = ah + 1, al - BILLION end
-				else
-					for j = told + 1, told + 9 do answer[j] = 0 end
-				end
-				told = told + 9
-				untilh, untill = nowh + ah, nowl + al
-				if bh > 0 or bl > 0 then untill = untill + 1 end
-				if untill >= BILLION then untilh, untill = untilh + 1, untill - BILLION end
-				if ah ~= l[11] then
-					allows = ah < l[11]
-				elseif al ~= l[12] then
-					allows = al < l[12]
-				else
-					allows = bh < l[13] or bh == l[13] and bl <= l[14]
-				end
-				allows = allows and l[4] == 0
-			else
-				if not F.ask then rest() end
-				F.h, F.l, F.trouble = nowh, nowl, nil
-				allows, ath, atl, ah, al, bh, bl, untilh, untill = F.ask[kind](a, c, l, charge, answer, told)
-				if F.trouble then return F.trouble end
-				told = told + 6
-			end
-			allowed = allowed and (allows or not some)
-			if kind ~= LOGGING then
-				if not c then c = {name, l[3], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, true} end -- new
-				planned[plans + 1], planned[plans + 2], planned[plans + 3], planned[plans + 4], planned[plans + 5] = a, c, ath, atl, ah
-				planned[plans + 6], planned[plans + 7], planned[plans + 8], planned[plans + 9], planned[plans + 10] = al, bh, bl, untilh, untill
-				plans = plans + 10
-			end
-		end
-		if not some then plans = before end
-	end
-	answer[1] = allowed and ALLOWED or DENIED
-	if not allowed or op[1] == PEEK then return pack(op[2], unpack(answer, 1, told)) end
+local plans, told = 0, 0
 
-	told = 2
-	for i = 3, #op do
-		local charge = op[i]
-		local a = touched[KEYS[base + charge[1]]]
-		if charge[5] then
-			if not a[LIVE] then bear(a) end
-			a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
-			if charge[6] then F.log(a, charge) end
+-- weigh lets all limits of a charge say whether it may pass. It plans what that
+-- leaves behind, tells what package limit needs to answer the same, and returns
+-- trouble if it cannot be done here.
+local function weigh(a, charge)
+	local allowed, counters, leases = true, a[COUNTERS], a[LEASES]
+	local leasedh, leasedl = 0, 0
+	if leases then leasedh, leasedl = F.leased(leases) end
+	answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = a[EPOCH], a[REVISION], leasedh, leasedl
+	told = told + 4
+	for k = 7, #charge do
+		local l = charge[k]
+		local kind, name, c = l[1], l[2], nil
+		for j = 1, #counters do
+			if counters[j][LIMIT] == name then
+				c = counters[j]
+				break
+			end
 		end
-		answer[told], answer[told + 1] = a[EPOCH], a[REVISION]
-		told = told + 2
-		for k = 7, #charge do told = told + (charge[k][1] == BUCKET and 9 or 6) end
+		if not c and #counters > 0 and kind ~= LOGGING then
+			if not F.inherits then rest() end
+			if F.inherits(counters, charge, l[3]) then return false, UNREADY end
+		end
+		local allows, ath, atl, ah, al, bh, bl, untilh, untill
+		if kind == BUCKET then
+			ath, atl, ah, al, bh, bl = nowh, nowl, l[7], l[8], l[9], l[10] -- its cost, in ns and parts
+			if c then
+				local sinceh, sincel = nowh - c[AT], nowl - c[AT + 1]
+				if sincel < 0 then sinceh, sincel = sinceh - 1, sincel + BILLION end
+				if sinceh < 0 then return false, UNREADY end
+				local lefth, leftl, parth, partl = c[A] - sinceh, c[A + 1] - sincel, c[B], c[B + 1]
+				if leftl < 0 then lefth, leftl = lefth - 1, leftl + BILLION end
+				if lefth < 0 then lefth, leftl, parth, partl = 0, 0, 0, 0 end
+				answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = lefth, leftl, parth, partl
+				answer[told + 5], answer[told + 6], answer[told + 7], answer[told + 8] = c[9], c[10], c[11], c[12]
+				answer[told + 9] = c[CHANGES]
+				bh, bl = bh + parth, bl + partl
+				if bl >= BILLION then bh, bl = bh + 1, bl - BILLION end
+				al = al + leftl
+				if bh > l[5] or bh == l[5] and bl >= l[6] then -- a whole nanosecond
+					al, bh, bl = al + 1, bh - l[5], bl - l[6]
+					if bl < 0 then bh, bl = bh - 1, bl + BILLION end
+				end
+				ah = ah + lefth
+				if al >= BILLION then ah, al = ah + 1, al - BILLION end
+			else
+				for j = told + 1, told + 9 do answer[j] = 0 end
+			end
+			told = told + 9
+			untilh, untill = nowh + ah, nowl + al
+			if bh > 0 or bl > 0 then untill = untill + 1 end
+			if untill >= BILLION then untilh, untill = untilh + 1, untill - BILLION end
+			if leases then
+				allows = F.fits(leases, l, ah, al, bh, bl)
+			elseif ah ~= l[11] then
+				allows = ah < l[11]
+			elseif al ~= l[12] then
+				allows = al < l[12]
+			else
+				allows = bh < l[13] or bh == l[13] and bl <= l[14]
+			end
+			allows = allows and l[4] == 0
+		else
+			if not F.ask then rest() end
+			F.trouble, F.leasedh, F.leasedl = nil, leasedh, leasedl
+			allows, ath, atl, ah, al, bh, bl, untilh, untill = F.ask[kind](a, c, l, charge, answer, told)
+			if F.trouble then return false, F.trouble end
+			told = told + 6
+		end
+		allowed = allowed and (allows or not charge[5])
+		if kind ~= LOGGING and charge[5] then
+			if not c then c = {name, l[3], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, true} end -- new
+			planned[plans + 1], planned[plans + 2], planned[plans + 3], planned[plans + 4], planned[plans + 5] = a, c, ath, atl, ah
+			planned[plans + 6], planned[plans + 7], planned[plans + 8], planned[plans + 9], planned[plans + 10] = al, bh, bl, untilh, untill
+			plans = plans + 10
+		end
 	end
+	return allowed
+end
+
+-- enter charges a charge to its log, and changes the account as every charge does.
+local function enter(a, charge)
+	if not a[LIVE] then bear(a) end
+	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
+	if charge[6] then F.log(a, charge) end
+end
+
+-- carry_out does what is planned. The accounts are live.
+local function carry_out()
 	for i = 1, plans, 10 do
 		local a, c = planned[i], planned[i + 1]
 		if c[COUNTER_END] == true then
@@ -255,23 +261,71 @@ local function take(body, base)
 		local h, l = planned[i + 8], planned[i + 9]
 		if a[FULL] < h or a[FULL] == h and a[FULL + 1] < l then a[FULL], a[FULL + 1] = h, l end
 	end
-	return pack(op[2], unpack(answer, 1, told - 1))
+end
+
+-- take charges all, or none if a limit denies one. PEEK charges none. LEASE sets
+-- aside what it is asked for, END charges what was used of that, whatever the limits
+-- say: both are asked for one charge.
+local function take(body, base)
+	local op = parsed[body]
+	if not op then
+		op = parse(body)
+		parsed[body] = op
+	end
+	local step, allowed = op[1], true
+	if step >= LEASE and not F.lease then rest() end
+	F.h, F.l = nowh, nowl
+	for i = 3, #op do
+		local charge = op[i]
+		local a = find(KEYS[base + charge[1]], charge[2] > 0 and KEYS[base + charge[2]])
+		if nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return UNREADY end
+		local trouble = a[LEASES] and step ~= PEEK and F.expire(a, charge)
+		if trouble then return trouble end
+	end
+	plans, told = 0, 1
+	for i = 3, #op do
+		local charge = op[i]
+		local a = touched[KEYS[base + charge[1]]]
+		local allows, trouble = weigh(a, charge)
+		if trouble then return trouble end
+		allowed = allowed and allows
+	end
+	if step == END and not F.end_lease(touched[KEYS[base + 1]], op.lease) then return DENIED end
+	answer[1] = (allowed or step == END) and ALLOWED or DENIED
+	if step == PEEK or not allowed and step ~= END then return pack(op[2], unpack(answer, 1, told)) end
+	if step == LEASE then
+		F.lease(touched[KEYS[base + 1]], op)
+		return pack(op[2], unpack(answer, 1, told))
+	end
+
+	local place = 2
+	for i = 3, #op do
+		local charge = op[i]
+		local a = touched[KEYS[base + charge[1]]]
+		if charge[5] then enter(a, charge) end
+		answer[place], answer[place + 1] = a[EPOCH], a[REVISION]
+		place = place + 4
+		for k = 7, #charge do place = place + (charge[k][1] == BUCKET and 9 or 6) end
+	end
+	carry_out()
+	return pack(op[2], unpack(answer, 1, told))
 end
 
 -- bytes_of returns the bytes of an account as it is now.
 local function bytes_of(a)
 	local counters, log = a[COUNTERS], a[LOG]
-	if #counters == 1 and not log then
+	if #counters == 1 and not log and not a[LEASES] then
 		local c = counters[1]
-		return pack(HEAD .. COUNTER, a[8], a[9], a[10], a[11], a[12], a[13], 1, 0,
+		return pack(HEAD .. COUNTER, a[8], a[9], a[10], a[11], a[12], a[13], 1, 0, 0,
 			#c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
 	end
-	local out = {pack(HEAD, a[8], a[9], a[10], a[11], a[12], a[13], #counters, log and 1 or 0)}
+	local out = {pack(HEAD, a[8], a[9], a[10], a[11], a[12], a[13], #counters, log and 1 or 0, a[LEASES] and #a[LEASES] or 0)}
 	for i = 1, #counters do
 		local c = counters[i]
 		out[i + 1] = pack(COUNTER, #c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
 	end
 	if log then out[#out + 1] = F.log_bytes(log) end
+	if a[LEASES] then out[#out + 1] = F.lease_bytes(a[LEASES]) end
 	return table.concat(out)
 end
 
@@ -299,10 +353,6 @@ const WINDOW '<dI4ddI4'
 const ENTRY '<dI4dI4'
 const ENTRY_BYTES 24
 const FIRST_SIZE 8
-
-const SETTLE 3
-const READ 4
-const REPLACE 5
 
 function rest()
 	function F.plus(ah, al, bh, bl)
@@ -453,6 +503,7 @@ function rest()
 			windows[i], at = w, w[WINDOW_END]
 		end
 		log.windows, log.entries, log.changed, a[LOG] = windows, {}, {}, log
+		return at
 	end
 
 	function F.log_bytes(log)
@@ -625,7 +676,8 @@ function rest()
 			starth, startl, endh, endl = c[AT], c[AT + 1], c[A], c[A + 1]
 			usedh, usedl = F.plus(c[B], c[B + 1], usedh, usedl)
 		end
-		return not F.less(l[5], l[6], usedh, usedl), starth, startl, endh, endl, usedh, usedl, endh, endl
+		local allows = not F.less(l[5], l[6], F.plus(usedh, usedl, F.leasedh, F.leasedl))
+		return allows, starth, startl, endh, endl, usedh, usedl, endh, endl
 	end
 
 	F.ask[ALIGNED] = function(a, c, l, charge, answer, told)
@@ -657,7 +709,7 @@ function rest()
 		local oldh, oldl, usedh, usedl = 0, 0, 0, 0
 		if c then oldh, oldl, usedh, usedl = F.slid(c, sh, sl, ph, pl) end
 		usedh, usedl = F.plus(usedh, usedl, charge[3], charge[4])
-		local roomh, rooml = F.minus(l[5], l[6], usedh, usedl)
+		local roomh, rooml = F.minus(l[5], l[6], F.plus(usedh, usedl, F.leasedh, F.leasedl))
 		local allows = roomh >= 0
 		if allows and (oldh > 0 or oldl > 0) then
 			local lefth, leftl = F.minus(eh, el, F.h, F.l)
@@ -673,19 +725,23 @@ function rest()
 		F.log_ready(a, l[7], l[8], charge[5])
 		local log = a[LOG]
 		local w = log and F.window(log, l[7], l[8])
-		if not w or F.trouble then return l[4] == 0 end
+		if F.trouble then return end
+		if not w then
+			local usedh, usedl = F.plus(charge[3], charge[4], F.leasedh, F.leasedl)
+			return not F.less(l[5], l[6], usedh, usedl)
+		end
 		F.slide(a, w)
 		answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = w[SUM], w[SUM + 1], log[NEWEST], log[NEWEST + 1]
 		if l[4] == 1 then return false end
 		local usedh, usedl = F.plus(w[SUM], w[SUM + 1], charge[3], charge[4])
-		local overh, overl = F.minus(usedh, usedl, l[5], l[6])
+		local overh, overl = F.minus(usedh, usedl, F.minus(l[5], l[6], F.leasedh, F.leasedl))
 		if not charge[5] or overh < 0 or overh == 0 and overl == 0 then return true end
 		local i = w[FIRST]
-		repeat
+		while i < log[NEXT] and (overh > 0 or overh == 0 and overl > 0) do
 			local e = F.entry(a, i)
 			overh, overl = F.minus(overh, overl, e[3], e[4])
 			answer[told + 5], answer[told + 6], i = e[1], e[2], i + 1
-		until overh < 0 or overh == 0 and overl == 0
+		end
 		return false
 	end
 
@@ -906,6 +962,103 @@ function rest()
 		a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, F.h, F.l, a[REVISION] + 1
 	end
 
+	-- Leases. One is what a caller has set aside to spend by itself until it ends: a
+	-- charge as it was asked for. Until it is ended, or its time is over, limits count
+	-- it as if it was taken just now. Then what was used of it is charged: all of it,
+	-- if nobody says.
+
+	function F.read_leases(a, raw, at)
+		a[LEASES] = {}
+		for i = 1, a[LEASED] do
+			local lease = {unpack_from('<c16dI4I2c0', raw, at)} -- its name, when it ends, what was asked for
+			at, lease.op = lease[5], parse(lease[4])
+			a[LEASES][i] = lease
+		end
+	end
+
+	function F.lease_bytes(leases)
+		local out = {}
+		for i, lease in ipairs(leases) do out[i] = pack('<c16dI4I2c0', lease[1], lease[2], lease[3], #lease[4], lease[4]) end
+		return table.concat(out)
+	end
+
+	-- leased returns how much is set aside.
+	function F.leased(leases)
+		local h, l = 0, 0
+		for _, lease in ipairs(leases) do h, l = F.plus(h, l, lease.op[3][3], lease.op[3][4]) end
+		return h, l
+	end
+
+	-- fits reports whether a bucket has room for a backlog and what is set aside of it.
+	function F.fits(leases, l, h, low, p, pl)
+		for _, lease in ipairs(leases) do
+			for k = 7, #lease.op[3] do
+				local of = lease.op[3][k]
+				if of[2] == l[2] then h, low, p, pl = F.sum(h, low, p, pl, of[7], of[8], of[9], of[10], l[5], l[6]) end
+			end
+		end
+		return not F.longer(h, low, p, pl, l[11], l[12], l[13], l[14])
+	end
+
+	-- covers reports whether a lease has all limits of a charge.
+	function F.covers(lease, charge)
+		for k = 7, #charge do
+			local found = false
+			for j = 7, #lease.op[3] do found = found or lease.op[3][j][2] == charge[k][2] end
+			if not found then return false end
+		end
+		return true
+	end
+
+	-- expire charges the leases whose time is over. One that does not know all limits
+	-- which are asked for must be charged in Go: these have changed.
+	function F.expire(a, charge)
+		local leases = a[LEASES]
+		for i = #leases, 1, -1 do
+			local lease = leases[i]
+			local over = not F.ahead(lease[2], lease[3])
+			if not over and not F.covers(lease, charge) then return UNREADY end
+			if over then
+				plans, told = 0, 1
+				local _, trouble = weigh(a, lease.op[3])
+				if trouble then return trouble end
+				F.drop(a, i)
+				enter(a, lease.op[3])
+				carry_out()
+			end
+		end
+	end
+
+	function F.drop(a, i)
+		table.remove(a[LEASES], i)
+		if #a[LEASES] == 0 then a[LEASES] = nil end
+	end
+
+	function F.lease(a, op)
+		if not a[LIVE] then bear(a) end
+		local endh, endl = F.plus(F.h, F.l, op.termh, op.terml)
+		a[LEASES] = a[LEASES] or {}
+		table.insert(a[LEASES], {op.lease, endh, endl, op.asked, op = op})
+		for i = 1, plans, 10 do F.in_use_until(a, F.plus(planned[i + 8], planned[i + 9], op.termh, op.terml)) end
+		for k = 7, #op[3] do
+			local l = op[3][k]
+			if l[1] == LOGGING then F.in_use_until(a, F.plus(endh, endl, l[7], l[8])) end
+		end
+		a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, F.h, F.l, a[REVISION] + 1
+	end
+
+	-- end_lease forgets a lease. It returns false if that was charged before.
+	function F.end_lease(a, name)
+		for i, lease in ipairs(a[LEASES] or {}) do
+			if lease[1] == name then
+				F.drop(a, i)
+				a[DIRTY], a[REVISION] = true, a[REVISION] + 1
+				return true
+			end
+		end
+		return false
+	end
+
 	-- Accounts as a whole.
 
 	function F.bytes(a)
@@ -952,7 +1105,7 @@ end
 local function run(sec, ns, base, body)
 	nowh, nowl = sec, ns
 	local step = byte(body)
-	if step <= PEEK then return take(body, base - 1) end
+	if step <= END then return take(body, base - 1) end
 	if not F.steps then rest() end
 	F.h, F.l, F.trouble = sec, ns, nil
 	return F.steps[step](body, base - 1)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -109,11 +111,11 @@ func TestLinkLostAndBack(t *testing.T) {
 // A server that will serve soon is waited for.
 func TestLinkPassing(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ lose, back string }{
-		{"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
-		{"CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"},
+	for _, c := range []struct{ lose, code, back string }{
+		{"REPLICAOF 127.0.0.1 1", "READONLY", "REPLICAOF NO ONE"},
+		{"CONFIG SET min-replicas-to-write 1", "NOREPLICAS", "CONFIG SET min-replicas-to-write 0"},
 	} {
-		t.Run(c.lose, func(t *testing.T) {
+		t.Run(c.code, func(t *testing.T) {
 			t.Parallel()
 			x := newLinkTest(t, patient)
 			x.count("key", 1)
@@ -121,7 +123,13 @@ func TestLinkPassing(t *testing.T) {
 			o := countOp("key")
 			done := make(chan error)
 			go func() { done <- x.do(t.Context(), o) }()
-			x.until(func() bool { return o.state == sent })
+			for refused := false; !refused; {
+				stats, err := x.server.Do("INFO", "errorstats")
+				if err != nil {
+					t.Fatal(err)
+				}
+				refused = strings.Contains(stats.(string), "errorstat_"+c.code)
+			}
 			tell(t, x.server, c.back)
 			if err := <-done; err != nil || string(o.answer) != "2" {
 				t.Error(string(o.answer), err)
@@ -130,6 +138,41 @@ func TestLinkPassing(t *testing.T) {
 				t.Errorf("%+v", <-x.changes)
 			}
 		})
+	}
+}
+
+func TestLinkOutcomes(t *testing.T) {
+	t.Parallel()
+	client := dial(t, redistest.New(t).Addr)
+	replied := func(text string) error {
+		script := "return redis.error_reply(ARGV[1])"
+		return client.Do(t.Context(), client.B().Eval().Script(script).Numkeys(0).Arg(text).Build()).Error()
+	}
+	for _, c := range []struct {
+		err  error
+		want outcome
+	}{
+		{io.EOF, unknown},
+		{context.DeadlineExceeded, unknown},
+		{&net.OpError{Op: "read", Err: io.EOF}, unknown},
+		{&net.OpError{Op: "dial", Err: io.EOF}, unsent},
+		{replied("LOADING the data"), unsent},
+		{replied("MASTERDOWN for now"), unsent},
+		{replied("CLUSTERDOWN for now"), unsent},
+		{replied("MOVED 1 elsewhere"), unsent},
+		{replied("READONLY"), unsent},
+		{replied("LATE 1700000000 12"), late},
+		{replied("LATE without a time"), refused},
+		{replied("STALE by now"), refused},
+		{replied("OOM there is"), refused},
+		{replied("MISCONF there is"), refused},
+		{replied("NOAUTH given"), refused},
+		{replied("ERR of any other kind"), refused},
+		{refusal{io.EOF}, refused},
+	} {
+		if got := outcomeOf(c.err); got != c.want {
+			t.Errorf("%v: %d; want %d", c.err, got, c.want)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ type linkTest struct {
 	server  *redistest.Server
 	proxy   *redistest.Proxy
 	changes chan change
+	told    atomic.Int32 // changes at the moment
 }
 
 func newLinkTest(t *testing.T, timeout time.Duration) *linkTest {
@@ -62,8 +64,12 @@ func newLinkTest(t *testing.T, timeout time.Duration) *linkTest {
 	x.proxy = redistest.NewProxy(t, x.server.Addr)
 	x.link = newLink(dial(t, x.proxy.Addr), linkConfig{
 		namespace: "test", timeout: timeout, script: counting, changed: func(c change) {
+			if x.told.Add(1) != 1 {
+				t.Error("two changes at a time")
+			}
 			x.lost(0) // it may ask
 			x.changes <- c
+			x.told.Add(-1)
 		},
 	})
 	t.Cleanup(x.close)

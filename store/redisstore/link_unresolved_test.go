@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/store"
 	"github.com/redis/rueidis"
 )
 
@@ -74,6 +75,20 @@ func TestLinkUnresolved(t *testing.T) {
 	if tries < 45 || tries > 100 || probes < 40 || probes > 100 {
 		t.Error(tries, probes)
 	}
+}
+
+// Who waits for a batch that may have run, when the link is closed, is told so.
+func TestLinkCloseUnresolved(t *testing.T) {
+	t.Parallel()
+	client := &broken{Client: dial(t, redistest.New(t).Addr)}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(client, linkConfig{namespace: "test", timeout: time.Second, script: counting})
+		time.AfterFunc(time.Second/2, l.close)
+		o := countOp("key")
+		if err := l.do(t.Context(), o); !errors.Is(err, store.ErrClosed) || !o.unanswered {
+			t.Error(err, o.unanswered)
+		}
+	})
 }
 
 func busy(l *link) bool {

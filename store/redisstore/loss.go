@@ -81,8 +81,10 @@ type loss struct {
 	events  events
 	sweeper sweeper
 
-	closed                   atomic.Bool
-	allowed, denied, charged atomic.Int64
+	closed atomic.Bool
+
+	allowed, denied atomic.Int64 // decided here, and not told of yet
+	toldAt          atomic.Int64
 }
 
 var _ layer = (*loss)(nil)
@@ -146,11 +148,10 @@ func (l *loss) Take(ctx context.Context, charges []store.Charge) (store.Receipt,
 		return nil, nil, err
 	}
 	n, decisions := l.decide(charges, p)
+	l.decided(n != nil)
 	if n == nil {
-		l.denied.Add(1)
 		return nil, decisions, nil
 	}
-	l.allowed.Add(1)
 	return n, decisions, nil
 }
 
@@ -299,6 +300,7 @@ func (l *loss) Close() error {
 	}
 	l.sweeper.stop()
 	l.sweep(context.Background())
+	l.tellDecided()
 	if l.nodes != nil {
 		l.nodes.close()
 	}
@@ -311,8 +313,33 @@ func (l *loss) changed(c change) {
 		l.tell(Event{Kind: Lost, Group: c.group, Err: c.err})
 		return
 	}
+	l.tellDecided()
 	l.tell(Event{Kind: Back, Group: c.group})
 	l.wake(true)
+}
+
+// tellEvery is how often the observer is told of decisions.
+const tellEvery = int64(time.Second)
+
+// decided counts a decision, and tells of it and others now and then.
+func (l *loss) decided(allowed bool) {
+	if allowed {
+		l.allowed.Add(1)
+	} else {
+		l.denied.Add(1)
+	}
+	now, last := l.clock(), l.toldAt.Load()
+	since := now - last
+	if (since >= tellEvery || since < 0) && l.toldAt.CompareAndSwap(last, now) {
+		l.tellDecided()
+	}
+}
+
+func (l *loss) tellDecided() {
+	e := Event{Kind: Decided, Allowed: l.allowed.Swap(0), Denied: l.denied.Swap(0)}
+	if e.Allowed+e.Denied > 0 {
+		l.tell(e)
+	}
 }
 
 // tell tells the observer.

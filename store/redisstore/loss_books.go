@@ -84,7 +84,7 @@ func (b *books) lock(charges []store.Charge, p place) desk {
 		g := d.shards[i].ledgers[c.Key]
 		if g == nil {
 			g = b.begin(c.Key, p, d.now)
-			g.fit(c.Limits, p)
+			g.fit(c.Limits, p, d.now)
 		}
 		d.ledgers[i] = g
 	}
@@ -102,7 +102,7 @@ func (b *books) begin(key string, p place, now int64) *ledger {
 // fit makes the ledgers those of the charges' limits.
 func (d *desk) fit(charges []store.Charge, p place) {
 	for i, g := range d.ledgers {
-		g.fit(charges[i].Limits, p)
+		g.fit(charges[i].Limits, p, d.now)
 	}
 }
 
@@ -253,7 +253,6 @@ func (b *books) admit(charges []store.Charge) (*note, []limit.Decision) {
 
 // admit takes n where there is room for it. Elsewhere it is a debt.
 func (g *ledger) admit(now, n int64) limit.Receipt {
-	g.account.Fit(g.parts, now)
 	for _, part := range g.parts {
 		if !g.account.Check(part, now, n).Allowed {
 			impose(&g.account, g.parts, now, n)
@@ -268,10 +267,10 @@ func (b *books) peek(charges []store.Charge, p place) []limit.Decision {
 	d := b.lock(charges, p)
 	defer d.unlock()
 	for i, g := range d.ledgers {
-		copied := *g // other limits leave the ledger as it is
-		d.ledgers[i] = &copied
+		fork := &ledger{account: *g.account.Fork(d.now)} // so that other limits leave the ledger as it is
+		fork.fit(charges[i].Limits, p, d.now)
+		d.ledgers[i] = fork
 	}
-	d.fit(charges, p)
 	return d.say(store.Peek(d.accounts(), d.shares(charges), d.now), charges)
 }
 

@@ -8,6 +8,7 @@ type EventKind string
 // The kinds of events.
 const (
 	Lost       EventKind = "lost"       // Redis, or a part of a cluster, cannot be asked
+	Decided    EventKind = "decided"    // takes were decided without it; about once a second
 	Back       EventKind = "back"       // it can be asked again
 	Reconciled EventKind = "reconciled" // it was charged what has passed without it
 )
@@ -30,6 +31,10 @@ type Event struct {
 
 	// Err is why Redis was lost. It wraps [ErrLost].
 	Err error
+
+	// Allowed and Denied are how many takes were decided without Redis, since
+	// the last event of that kind.
+	Allowed, Denied int64
 
 	// Keys is how many keys were reconciled, and Charged how much in all.
 	Keys    int
@@ -75,16 +80,18 @@ func (e *events) tell(event Event) {
 	}
 }
 
-// join adds what was reconciled to the last event that waits, if it is one of
-// that.
+// join adds an event's amounts to the last event that waits, if it is of the same
+// kind and these are all that they tell.
 func (e *events) join(event Event) bool {
-	if event.Kind != Reconciled || len(e.queue) == 0 {
+	if len(e.queue) == 0 || event.Kind != Reconciled && event.Kind != Decided {
 		return false
 	}
 	last := &e.queue[len(e.queue)-1]
-	if last.Kind != Reconciled {
+	if last.Kind != event.Kind {
 		return false
 	}
+	last.Allowed += event.Allowed
+	last.Denied += event.Denied
 	last.Keys += event.Keys
 	last.Charged += event.Charged
 	return true

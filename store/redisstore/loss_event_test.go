@@ -20,13 +20,14 @@ func TestEvents(t *testing.T) {
 		f.wire.lost.Store(true)
 		f.take(t, "a", 2, limit.PerMinute(30))
 		f.take(t, "b", 3, limit.PerMinute(30))
+		f.take(t, "b", 9, limit.PerMinute(30))
 		f.wire.lost.Store(false)
 		f.changed(change{group: 7})
 		f.sweep(t.Context())
 		synctest.Wait()
 
 		var keys int
-		var charged int64
+		var charged, allowed, denied int64
 		kinds := make([]EventKind, 0, len(heard))
 		for _, e := range heard {
 			if e.Mode != Share || e.Nodes != 3 || e.Missed != 0 {
@@ -35,15 +36,18 @@ func TestEvents(t *testing.T) {
 			kinds = append(kinds, e.Kind)
 			keys += e.Keys
 			charged += e.Charged
+			allowed += e.Allowed
+			denied += e.Denied
 		}
-		if got := slices.Compact(kinds); !slices.Equal(got, []EventKind{Lost, Back, Reconciled}) {
+		if got := slices.Compact(slices.Clone(kinds)); !slices.Equal(got, []EventKind{Lost, Decided, Back, Reconciled}) {
 			t.Fatalf("heard %v", got)
 		}
-		if heard[0].Group != 7 || !errors.Is(heard[0].Err, ErrLost) || heard[1].Group != 7 || heard[1].Err != nil {
+		back := heard[slices.Index(kinds, Back)]
+		if heard[0].Group != 7 || !errors.Is(heard[0].Err, ErrLost) || back.Group != 7 || back.Err != nil {
 			t.Errorf("%+v", heard)
 		}
-		if keys != 2 || charged != 5 {
-			t.Errorf("%d of %d keys were charged", charged, keys)
+		if keys != 2 || charged != 5 || allowed != 2 || denied != 1 {
+			t.Errorf("%d of %d keys were charged, %d takes allowed and %d denied", charged, keys, allowed, denied)
 		}
 	})
 }

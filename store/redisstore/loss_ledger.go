@@ -42,7 +42,7 @@ func newLedger(key string, h *heard, p place) *ledger {
 	if h == nil {
 		return g
 	}
-	g.fit(h.limits, p)
+	g.fit(h.limits, p, h.at)
 	for _, u := range h.uses(p) {
 		impose(&g.account, u.limits, u.at, u.n)
 		impose(&g.told, u.limits, u.at, u.told)
@@ -51,7 +51,7 @@ func newLedger(key string, h *heard, p place) *ledger {
 }
 
 // fit makes the ledger one of other limits, or of another part of them.
-func (g *ledger) fit(limits []limit.Limit, p place) {
+func (g *ledger) fit(limits []limit.Limit, p place, now int64) {
 	if g.place == p && slices.Equal(g.limits, limits) {
 		return
 	}
@@ -62,6 +62,8 @@ func (g *ledger) fit(limits []limit.Limit, p place) {
 		g.parts[i] = part
 		g.closed = g.closed || !any
 	}
+	g.account.Fit(g.parts, now)
+	g.told.Fit(g.parts, now)
 }
 
 // impose charges n to all limits, whether they have room for it or not.
@@ -98,8 +100,6 @@ func (g *ledger) next(now int64) *bill {
 	if g.bill != nil || !g.passed {
 		return g.bill
 	}
-	g.account.Fit(g.parts, now)
-	g.told.Fit(g.parts, now)
 	each := make([]int64, len(g.parts))
 	for i, part := range g.parts {
 		owed := owed(&g.account, &g.told, part, now)

@@ -117,7 +117,7 @@ func (l *loss) paid(n int64) {
 	if n == 0 {
 		return
 	}
-	l.charged.Add(n)
+	l.tellDecided()
 	l.tell(Event{Kind: Reconciled, Keys: 1, Charged: n})
 }
 

@@ -36,14 +36,15 @@ func (c *cutNode) loss() *loss { return c.top.(*loss) }
 // await returns the next event of a kind.
 func (c *cutNode) await(t testing.TB, kind EventKind) Event {
 	t.Helper()
+	late := time.After(time.Minute)
 	for {
 		select {
 		case e := <-c.events:
 			if e.Kind == kind {
 				return e
 			}
-		case <-t.Context().Done():
-			t.Fatalf("no %s", kind)
+		case <-late:
+			t.Fatalf("nothing was %s", kind)
 		}
 	}
 }

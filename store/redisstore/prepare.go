@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -18,10 +19,23 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 		return err
 	}
 	for i, c := range charges {
-		accounts[i].account.Prepare(c.Limits, at)
+		accounts[i].prepare(c.Limits, at)
 	}
 	_, err = r.replace(ctx, charges, accounts)
 	return err
+}
+
+// prepare makes an account ready for a take. A lease whose limits have changed is
+// charged to those that they are now.
+func (s *stored) prepare(limits []limit.Limit, at int64) {
+	s.account.Prepare(limits, at)
+	s.leases = slices.DeleteFunc(s.leases, func(l leased) bool {
+		if l.covers(limits) {
+			return false
+		}
+		s.account.Settle(limits, limit.ReceiptOf(0, at), at, l.amount())
+		return true
+	})
 }
 
 // peekHere answers a peek that the script could not.

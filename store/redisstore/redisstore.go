@@ -65,6 +65,16 @@ type Config struct {
 	// OnStoreLoss is what to do while Redis is lost. The default is Deny.
 	OnStoreLoss StoreLoss
 
+	// Lease is for how long a node sets aside slices of the limits of keys that it
+	// takes from often, to spend them without asking Redis. A slice is at most a
+	// sixteenth of the smallest limit of its key, and none is taken of limits
+	// whose period is less than twice as long. Nothing overshoots: a slice counts
+	// as used from when it is taken; what was not spent of it comes back when it
+	// ends, at the latest after this time. Until then the other nodes have that
+	// much less, and what decisions say remains is what this node knows of it.
+	// The default is 0: no leases. 100ms is a good choice.
+	Lease time.Duration
+
 	// OnEvent is told when Redis is lost, when it is back, and when it knows all
 	// that was admitted meanwhile. It is called in order, one at a time, and must
 	// not take long. It may be nil.
@@ -147,21 +157,27 @@ func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("ratelimit: a namespace of %d bytes: it may have %d", len(s.namespace), maxNamespace)
 	case s.timeout < time.Millisecond:
 		return nil, fmt.Errorf("ratelimit: a timeout of %v: it must be a millisecond or more", s.timeout)
+	case cfg.Lease != 0 && cfg.Lease < 10*time.Millisecond || cfg.Lease > time.Minute:
+		return nil, fmt.Errorf("ratelimit: leases of %v: they must be from 10ms to 1m, or 0 for none", cfg.Lease)
 	}
-	s.build(cmp.Or(cfg.OnStoreLoss, Deny), cfg.OnEvent, nil)
+	s.build(cfg)
 	return s, nil
 }
 
 // build makes the layers of the store.
-func (s *Store) build(mode StoreLoss, observe func(Event), clock func() int64) {
-	var nodes *nodes
+func (s *Store) build(cfg Config) {
+	mode := cmp.Or(cfg.OnStoreLoss, Deny)
+	var others *nodes
 	if mode == Share {
-		nodes = newNodes(s.client, s.namespace, announceEvery)
+		others = newNodes(s.client, s.namespace, announceEvery)
 	}
-	var top *loss
-	remote := newRemote(s.client, s.namespace, s.timeout, clock, func(c change) { top.changed(c) })
-	top = newLoss(remote, mode, nodes, observe)
-	s.top = top
+	var lossy *loss
+	remote := newRemote(s.client, s.namespace, s.timeout, nil, func(c change) { lossy.changed(c) })
+	lossy = newLoss(remote, mode, others, cfg.OnEvent)
+	s.top = lossy
+	if cfg.Lease > 0 {
+		s.top = newLeases(lossy, remote, cfg.Lease)
+	}
 }
 
 // Take is [store.Store]'s.

@@ -14,6 +14,8 @@ import (
 const (
 	toTake = 1 + iota
 	toPeek
+	toLease
+	toEnd
 	toSettle
 	toRead
 	toReplace

@@ -1,0 +1,57 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// leaseName is how many bytes the name of a lease has.
+const leaseName = 16
+
+// lease sets a charge aside for a time, from when the server decides. Until then
+// every limit counts it as used. It returns the name of the lease, or none if a
+// limit denies it.
+func (r *remote) lease(ctx context.Context, c store.Charge, term time.Duration) (name string, decisions []limit.Decision, err error) {
+	name = rand.Text()[:leaseName]
+	t, err := r.askLease(ctx, toLease, c, name, term)
+	if err != nil || t.status == denied {
+		return "", t.decisions, err
+	}
+	return name, t.decisions, nil
+}
+
+// end gives a lease back, and charges what was used of it, now. It returns nil if
+// the server has charged all of it before, since its time was over.
+func (r *remote) end(ctx context.Context, c store.Charge, name string) (*taken, error) {
+	t, err := r.askLease(ctx, toEnd, c, name, 0)
+	if err != nil || t.status == denied {
+		return nil, err
+	}
+	return t.takes[0], nil
+}
+
+func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name string, term time.Duration) (t told, err error) {
+	charges := []store.Charge{c}
+	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
+		o := r.take(step, charges, r.link.now())
+		w := writer(o.body)
+		w = append(w, name...)
+		w.number(int64(term))
+		o.body = w
+		if err := r.link.do(ctx, o); err != nil {
+			return 0, err
+		}
+		if status(o.answer[0]) == denied && step == toEnd {
+			return denied, nil
+		}
+		if t, err = hear(o, step, charges); err == nil && t.status == unready {
+			err = r.prepare(ctx, charges)
+		}
+		return t.status, err
+	})
+	return t, err
+}
