@@ -118,13 +118,16 @@ func (c Counter) Check(now, n int64) Decision {
 	return v.by(c.Limit)
 }
 
+// Take returns the counter once n was taken, if that may pass, and otherwise as it
+// is.
+func (c Counter) Take(now, n int64) Counter {
+	s, _ := c.Limit.take(state{c.At, c.A, c.B}, now, n)
+	c.At, c.A, c.B = s.at, s.a, s.b
+	return c
+}
+
 // Cost returns the backlog that n adds to a bucket.
 func (l Limit) Cost(n int64) Backlog { return Backlog(l.backlogOf(n)) }
-
-// After returns the backlog that a bucket has once n is added to what it had.
-func (l Limit) After(had Backlog, n int64) Backlog {
-	return Backlog(l.sum(backlog(had), l.backlogOf(n)))
-}
 
 // Shape returns what must stay of a limit for what was used of it to stay. That
 // of two limits which differ in counts alone is the same. It is not valid.

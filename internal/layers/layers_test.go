@@ -32,6 +32,7 @@ var order = []string{
 	"store",
 	"rate",
 	"limit",
+	"internal", // what tests share
 }
 
 // pure packages import the standard library alone, and their tests these.

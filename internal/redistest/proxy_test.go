@@ -85,9 +85,12 @@ func TestProxyStallHidesTheEnd(t *testing.T) {
 	s, p, c := between(t)
 	p.Stall()
 	s.Kill()
+	late := connect(t, p.Addr)
 	c.silent()
+	late.silent()
 	p.Heal()
 	c.ended(nil)
+	late.ended(nil)
 }
 
 func TestProxyStallAnswers(t *testing.T) {

@@ -38,6 +38,9 @@ func TestAnswers(t *testing.T) {
 	if _, err := s.Do("NONSENSE"); !errors.As(err, &refusal) || !refusal.is("ERR") {
 		t.Fatal(err)
 	}
+	if got := must(t, s, "CONFIG", "GET", "save").([]any); got[1] != "" {
+		t.Fatal("it saves", got)
+	}
 	if s.URL() != "redis://"+s.Addr {
 		t.Fatal(s.URL())
 	}
@@ -80,8 +83,9 @@ func TestKilledServerForgets(t *testing.T) {
 // A server that is back has loaded all, however long it takes.
 func TestRestartWaitsForTheData(t *testing.T) {
 	t.Parallel()
-	s := New(t, append(persistent, "--loading-process-events-interval-bytes", "1024", "--key-load-delay", "1000")...)
+	s := New(t, "--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024", "--key-load-delay", "1000")
 	must(t, s, "EVAL", "for i = 1, 100 do redis.call('SET', 'key' .. i, string.rep('x', 1024)) end", "0")
+	must(t, s, "SAVE")
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,10 @@ type stored struct {
 	leases   []leased
 }
 
-const entryBytes = 24
+const (
+	accountVersion = 1
+	entryBytes     = 24
+)
 
 // readAccount reads an account and the entries of its log.
 func readAccount(bytes, ring []byte) (stored, error) {
@@ -26,6 +29,9 @@ func readAccount(bytes, ring []byte) (stored, error) {
 		return s, nil
 	}
 	r := reader{rest: bytes}
+	if version := r.byte(); version != accountVersion {
+		return s, fmt.Errorf("%w: version %d: this program knows version %d", errForeign, version, accountVersion)
+	}
 	shot := limit.Snapshot{FullAt: r.number(), Seen: r.number(), Epoch: r.epoch()}
 	s.revision = r.float()
 	counters, logged, leases := r.byte(), r.byte(), r.byte()
@@ -104,6 +110,7 @@ func (s *stored) write() (account, ring []byte) {
 		return nil, nil
 	}
 	var w writer
+	w.byte(accountVersion)
 	w.number(shot.FullAt)
 	w.number(shot.Seen)
 	w.epoch(shot.Epoch)

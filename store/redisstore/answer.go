@@ -18,103 +18,163 @@ const (
 	far            // the clocks are too far apart; by the answer the link knows
 )
 
-// taken is what must be known to settle one charge of a take.
-type taken struct {
-	limit.Receipt
-	charge   store.Charge
-	revision int64 // of the account, after it
-	leased   int64 // set aside by others: see lease
+// told is the answer to a take or a peek: what the script found.
+type told struct {
+	status status
+	at     int64
+	each   []found // of each charge
 }
 
-// told is the answer to a take or a peek.
-type told struct {
-	status    status
-	decisions []limit.Decision
-	takes     []*taken // unless it was denied, or a peek
+// found is an account before a take, as far as a charge's limits need it, with the
+// epoch and revision that it has afterwards.
+type found struct {
+	charge   store.Charge
+	epoch    uint64
+	revision int64
+	leased   int64     // set aside: see lease
+	counters []counter // of each limit
+}
+
+// counter is what was used of a limit.
+type counter struct {
+	limit.Counter
+	log *logged // of a sliding log, instead
 }
 
 // hear reads the answer to a take of charges, or to a peek.
-func hear(o *op, step byte, charges []store.Charge) (told, error) {
+func hear(o *op, charges []store.Charge) (told, error) {
 	r := reader{rest: o.answer}
-	t := told{status: status(r.byte())}
+	t := told{status: status(r.byte()), at: o.at}
 	if t.status == unready || t.status == far {
 		return t, r.err
 	}
-	take := (step == toTake || step == toEnd) && t.status == allowed
-	for _, c := range charges {
-		each := &taken{Receipt: limit.Receipt{At: o.at, Epoch: r.epoch()}, charge: c, revision: r.float()}
-		each.leased = r.number()
-		if take {
-			each.N = c.N
-			t.takes = append(t.takes, each)
-		}
-		first := len(t.decisions)
+	t.each = make([]found, len(charges))
+	for i, c := range charges {
+		f := &t.each[i]
+		*f = found{charge: c, epoch: r.epoch(), revision: r.float(), leased: r.number()}
+		f.counters = make([]counter, len(c.Limits))
 		for k, l := range c.Limits {
 			if same := slices.Index(c.Limits[:k], l); same >= 0 {
-				t.decisions = append(t.decisions, t.decisions[first+same])
-				continue
+				f.counters[k] = f.counters[same]
+			} else {
+				f.counters[k] = r.found(l, o.at)
 			}
-			t.decisions = append(t.decisions, each.hear(&r, k, take))
 		}
 	}
 	return t, r.err
 }
 
-// hear reads what one of the limits says. A limit that allows what is not taken
-// says what remains without it. What is leased counts as used.
-func (t *taken) hear(r *reader, k int, take bool) limit.Decision {
-	l, n := t.charge.Limits[k], t.charge.N
-	check := t.reads(r, k, take)
-	d := check(n)
-	if t.leased > 0 && n > 0 && n <= l.Burst() {
-		if d = check(min(n+t.leased, l.Burst())); !d.Allowed || n+t.leased > l.Burst() {
-			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, leaseGuess)
-		} else {
-			d = check(n)
+func (r *reader) found(l limit.Limit, at int64) counter {
+	c := counter{Counter: limit.Counter{Limit: l}}
+	switch kindOf(l) {
+	case aBucket:
+		c.At, c.A, c.B, c.Refunded, c.Changes = at, r.number(), r.number(), r.backlog(), r.float()
+	case aLog:
+		c.log = &logged{sum: r.number(), newest: r.number(), enough: r.number()}
+	default:
+		c.At, c.A, c.B = r.number(), r.number(), r.number()
+	}
+	return c
+}
+
+// decisions returns what all limits say. Without take, one that allows says what
+// remains now.
+func (t *told) decisions(take bool) []limit.Decision {
+	n := 0
+	for i := range t.each {
+		n += len(t.each[i].counters)
+	}
+	decisions := make([]limit.Decision, 0, n)
+	for i := range t.each {
+		decisions = t.each[i].decide(decisions, t.at, take)
+	}
+	return decisions
+}
+
+// takes returns what must be known to settle what was taken.
+func (t *told) takes() []*taken {
+	takes := make([]*taken, len(t.each))
+	for i := range t.each {
+		takes[i] = t.each[i].take(t.at)
+	}
+	return takes
+}
+
+// decide appends what each limit says. What is leased counts as used.
+func (f *found) decide(decisions []limit.Decision, at int64, take bool) []limit.Decision {
+	n := f.charge.N
+	for i := range f.counters {
+		c := &f.counters[i]
+		d := c.check(at, n)
+		if burst := c.Limit.Burst(); f.leased > 0 && n > 0 && n <= burst {
+			if both := c.check(at, min(n+f.leased, burst)); !both.Allowed || n+f.leased > burst {
+				d = both
+				d.Allowed, d.RetryAfter = false, max(d.RetryAfter, leaseGuess)
+			}
 		}
+		if d.Allowed && !take {
+			d = c.check(at, 0)
+		}
+		d.Remaining = max(d.Remaining-f.leased, 0)
+		decisions = append(decisions, d)
 	}
-	if d.Allowed && !take {
-		d = check(0)
-	}
-	d.Limit, d.Remaining = l, max(d.Remaining-t.leased, 0)
-	return d
+	return decisions
 }
 
 // leaseGuess is when to ask again for what is leased to others.
 const leaseGuess = 10 * time.Millisecond
 
-// reads reads the state of a limit's counter before the take, and returns what
-// it says to an amount.
-func (t *taken) reads(r *reader, k int, take bool) func(n int64) limit.Decision {
-	l := t.charge.Limits[k]
-	switch kindOf(l) {
-	case aBucket:
-		had, refunded, changes := r.backlog(), r.backlog(), r.float()
-		if take && t.N > 0 {
-			if t.Buckets == nil {
-				t.Buckets = make([]limit.BucketReceipt, len(t.charge.Limits))
-			}
-			t.Buckets[k] = limit.BucketReceipt{Left: l.After(had, t.N), Refunded: refunded, Changes: changes}
+// taken is what must be known to settle one charge of a take.
+type taken struct {
+	limit.Receipt
+	charge   store.Charge
+	revision int64 // of the account, after it
+}
+
+func (f *found) take(at int64) *taken {
+	n := f.charge.N
+	t := &taken{limit.Receipt{N: n, At: at, Epoch: f.epoch}, f.charge, f.revision}
+	for i := range f.counters {
+		c := &f.counters[i]
+		if n == 0 || c.Limit.Algorithm() > limit.LeakyBucket {
+			continue
 		}
-		c := limit.Counter{Limit: l, At: t.At, A: had.NS, B: had.Parts}
-		return func(n int64) limit.Decision { return c.Check(t.At, n) }
-	case aLog:
-		s := logged{sum: r.number(), newest: r.number(), enough: r.number()}
-		return func(n int64) limit.Decision { return s.check(l, t.At, n) }
-	default:
-		c := limit.Counter{Limit: l, At: r.number(), A: r.number(), B: r.number()}
-		return func(n int64) limit.Decision { return c.Check(t.At, n) }
+		if t.Buckets == nil {
+			t.Buckets = make([]limit.BucketReceipt, len(f.counters))
+		}
+		after := c.Take(at, n)
+		t.Buckets[i] = limit.BucketReceipt{Left: limit.Backlog{NS: after.A, Parts: after.B}, Refunded: c.Refunded, Changes: c.Changes}
+	}
+	return t
+}
+
+// pass lets an amount pass, so that f is as the next who asks finds it.
+func (f *found) pass(at, n int64) {
+	for i := range f.counters {
+		c := &f.counters[i]
+		if c.log == nil {
+			c.Counter = c.Take(at, n)
+		} else {
+			c.log.sum, c.log.newest = c.log.sum+n, at
+		}
 	}
 }
 
+func (c *counter) check(at, n int64) limit.Decision {
+	if c.log != nil {
+		return c.log.check(c.Limit, at, n)
+	}
+	return c.Check(at, n)
+}
+
 // logged is what the script tells of a sliding log: what is in its window, when
-// the newest entry was made, and which of them, once it has left, leaves room
-// for what was denied.
+// the newest entry was made, and when that which leaves enough room for what was
+// denied.
 type logged struct{ sum, newest, enough int64 }
 
 // check says what a sliding log says: see [limit.Account.Check].
-func (s logged) check(l limit.Limit, at, n int64) limit.Decision {
-	d := limit.Decision{Remaining: max(l.Count()-s.sum, 0)}
+func (s *logged) check(l limit.Limit, at, n int64) limit.Decision {
+	d := limit.Decision{Limit: l, Remaining: max(l.Count()-s.sum, 0)}
 	if s.sum > 0 {
 		d.ResetAfter = time.Duration(s.newest-at) + l.Period()
 	}

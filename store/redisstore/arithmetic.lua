@@ -30,7 +30,10 @@ const LOGGED 15   -- whether it had a log
 const LEASED 16   -- how many leases it had
 const HEAD_END 17
 const LEASES 18   -- or nil: see lease
-const HEAD '<dI4dI4c8dBBB' -- of its bytes: from FULL to LEASED
+const HEAD '<dI4dI4c8dBBB'      -- of its bytes: from FULL to LEASED
+const WRITTEN '<BdI4dI4c8dBBB'  -- and VERSION before it
+const HEAD_BYTES 44
+const VERSION 1
 
 -- A counter of it: which limit's, its state as package limit has it, refunds.
 const LIMIT 1
@@ -83,7 +86,7 @@ local F = {}
 -- read_account returns the account that is kept as bytes.
 local function read_account(raw, key)
 	local counters = {}
-	local a = {true, false, raw, key, false, counters, false, unpack_from(HEAD, raw)}
+	local a = {true, false, raw, key, false, counters, false, unpack_from(HEAD, raw, 2)}
 	local at = a[HEAD_END]
 	for i = 1, a[HOW_MANY] do
 		local c = {unpack_from(COUNTER, raw, at)}
@@ -94,13 +97,18 @@ local function read_account(raw, key)
 	return a
 end
 
+local function foreign(key, raw)
+	error(key .. ': ' .. (type(raw) == 'table' and raw.err or 'it holds what go-ratelimit has not written'), 0)
+end
+
 -- find returns the account of a key. It is not live if nothing is in use.
 local function find(key, ring)
 	local a = touched[key]
 	if not a then
-		local raw = call('GET', key)
+		local raw = redis.pcall('GET', key)
 		if raw then
-			local logged, leased = byte(raw, 42, 43)
+			if type(raw) == 'table' or #raw < HEAD_BYTES or byte(raw) ~= VERSION then foreign(key, raw) end
+			local logged, leased = byte(raw, 43, 44)
 			if logged + leased > 0 and not F.read_log then rest() end
 			a = read_account(raw, key)
 			if a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl then a = nil end
@@ -316,10 +324,10 @@ local function bytes_of(a)
 	local counters, log = a[COUNTERS], a[LOG]
 	if #counters == 1 and not log and not a[LEASES] then
 		local c = counters[1]
-		return pack(HEAD .. COUNTER, a[8], a[9], a[10], a[11], a[12], a[13], 1, 0, 0,
+		return pack(WRITTEN .. COUNTER, VERSION, a[8], a[9], a[10], a[11], a[12], a[13], 1, 0, 0,
 			#c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
 	end
-	local out = {pack(HEAD, a[8], a[9], a[10], a[11], a[12], a[13], #counters, log and 1 or 0, a[LEASES] and #a[LEASES] or 0)}
+	local out = {pack(WRITTEN, VERSION, a[8], a[9], a[10], a[11], a[12], a[13], #counters, log and 1 or 0, a[LEASES] and #a[LEASES] or 0)}
 	for i = 1, #counters do
 		local c = counters[i]
 		out[i + 1] = pack(COUNTER, #c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
@@ -573,7 +581,9 @@ function rest()
 		local log = a[LOG]
 		if not log then return end
 		if not log.whole and not log.checked then
-			log.checked = call('STRLEN', a[RING]) == log[SIZE] * ENTRY_BYTES
+			local bytes = redis.pcall('STRLEN', a[RING])
+			if type(bytes) == 'table' then foreign(a[RING], bytes) end
+			log.checked = bytes == log[SIZE] * ENTRY_BYTES
 			if not log.checked then F.trouble = UNREADY end
 		end
 		if log[NEXT] > log[OLDEST] and (F.ahead(log[NEWEST], log[NEWEST + 1])

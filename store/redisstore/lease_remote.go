@@ -19,9 +19,9 @@ func (r *remote) lease(ctx context.Context, c store.Charge, term time.Duration) 
 	name = rand.Text()[:leaseName]
 	t, err := r.askLease(ctx, toLease, c, name, term)
 	if err != nil || t.status == denied {
-		return "", t.decisions, err
+		return "", nil, err
 	}
-	return name, t.decisions, nil
+	return name, t.decisions(true), nil
 }
 
 // end gives a lease back, and charges what was used of it, now. It returns nil if
@@ -31,7 +31,7 @@ func (r *remote) end(ctx context.Context, c store.Charge, name string) (*taken, 
 	if err != nil || t.status == denied {
 		return nil, err
 	}
-	return t.takes[0], nil
+	return t.takes()[0], nil
 }
 
 func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name string, term time.Duration) (t told, err error) {
@@ -42,13 +42,13 @@ func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name s
 		w = append(w, name...)
 		w.number(int64(term))
 		o.body = w
-		if err := r.link.do(ctx, o); err != nil {
+		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
 		if status(o.answer[0]) == denied && step == toEnd {
 			return denied, nil
 		}
-		if t, err = hear(o, step, charges); err == nil && t.status == unready {
+		if t, err = hear(o, charges); err == nil && t.status == unready {
 			err = r.prepare(ctx, charges)
 		}
 		return t.status, err

@@ -88,6 +88,7 @@ type op struct {
 	// The link's.
 	state      state
 	seat       *seat // of who waits for it; nil: nobody does
+	batch      *batch
 	err        error // of its own
 	prev, next *op   // in its queue
 }
@@ -171,13 +172,13 @@ func (l *link) do(ctx context.Context, o *op) error {
 	case <-ctx.Done():
 	case <-s.timer.C:
 	}
-	was := l.leave(o)
+	was, cause := l.leave(o)
 	if was == over {
 		<-s.turn
 		return o.err
 	}
 	o.unanswered = was == sent
-	return l.left(ctx, o.part, was)
+	return l.left(ctx, o, was, cause)
 }
 
 // send does o, and nobody waits for it: o.late is called with the answer.
@@ -209,18 +210,21 @@ func (l *link) enter(o *op) error {
 	return nil
 }
 
-// leave takes o out of its queue if it waits there, and returns how far it was.
-// From now on it is over.
-func (l *link) leave(o *op) state {
+// leave takes o out of its queue if it waits there. It returns how far o was, and
+// why it was not answered, if that is known. From now on it is over.
+func (l *link) leave(o *op) (was state, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was := o.state
-	if was == queued {
+	was = o.state
+	switch was {
+	case queued:
 		l.queue(o.part).remove(o)
 		l.waiting--
+	case sent:
+		cause = o.batch.cause
 	}
 	o.state = over
-	return was
+	return was, cause
 }
 
 // lost reports whether the part is lost for now.

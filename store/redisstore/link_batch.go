@@ -24,7 +24,7 @@ type batch struct {
 	ops    []*op
 	reads  bool      // all of them do
 	tried  time.Time // first
-	sent   int64     // server's Unix seconds, when it cannot have run before
+	sent   int64     // server's Unix seconds, before which it has not run
 	maybe  bool      // it may have run, and the answer got lost
 
 	// Under the link's lock.
@@ -84,7 +84,7 @@ func (l *link) try(b *batch) (reply, error) {
 		return reply{}, err
 	}
 	r, err := read(result, len(b.ops))
-	if err == nil && l.cfg.clock == nil {
+	if err == nil && l.cfg.clock == nil && !b.maybe { // what is remembered tells an old time
 		l.server.tell(r.at, time.Since(asked))
 	}
 	return r, err

@@ -111,15 +111,15 @@ func (l *link) where(part int) string {
 }
 
 // left returns the error of a caller that leaves before its op was answered.
-func (l *link) left(ctx context.Context, part int, was state) error {
-	if err := ctx.Err(); err != nil {
-		if was == queued {
-			return fmt.Errorf("ratelimit: not asked: %w", err)
-		}
+func (l *link) left(ctx context.Context, o *op, was state, cause error) error {
+	err := ctx.Err()
+	switch {
+	case err != nil && was == queued:
+		return fmt.Errorf("ratelimit: not asked: %w", err)
+	case err != nil:
 		return fmt.Errorf("ratelimit: asked, but left before the answer: %w", err)
+	case was == queued:
+		return fmt.Errorf("%w: not asked within %v: others before it still wait for %s", ErrLost, l.cfg.timeout, l.where(o.part))
 	}
-	if was == queued {
-		return fmt.Errorf("%w: not asked within %v: others before it still wait for %s", ErrLost, l.cfg.timeout, l.where(part))
-	}
-	return l.because(l.queue(part), nil)
+	return l.because(l.queue(o.part), cause)
 }

@@ -67,7 +67,7 @@ func TestLinkLostAndBack(t *testing.T) {
 				o := countOp("key")
 				late := 0
 				o.late = func([]byte, int64) { late++ }
-				if err := x.do(t.Context(), o); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), x.proxy.Addr) {
+				if err := x.do(t.Context(), o); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), x.proxy.Addr) || !strings.Contains(err.Error(), c.why) {
 					t.Error(err)
 				}
 				lost := x.change(true)

@@ -78,7 +78,7 @@ func (l *link) draw(q *queue, lane int) *batch {
 		o := q.first
 		q.remove(o)
 		l.waiting--
-		o.state = sent
+		o.state, o.batch = sent, b
 		b.ops = append(b.ops, o)
 		b.reads = b.reads && o.reads
 	}

@@ -323,7 +323,11 @@ func TestLinkLeaveAfter(t *testing.T) {
 	defer cancel()
 	o := countOp("key")
 	answers := make(chan string, 10)
+	var before int64
 	o.late = func(answer []byte, at int64) {
+		if x.now() < before {
+			t.Error("an old answer has put the clock back")
+		}
 		answers <- string(answer)
 		further := countOp("key")
 		further.late = func(answer []byte, at int64) { answers <- string(answer) }
@@ -340,6 +344,9 @@ func TestLinkLeaveAfter(t *testing.T) {
 	}
 	if x.lost(0) {
 		t.Error("lost")
+	}
+	for at := x.now(); before < at+int64(20*time.Millisecond); before = x.now() {
+		runtime.Gosched() // the answer grows old
 	}
 	x.proxy.Heal()
 	if a, b := <-answers, <-answers; a != "2" || b != "3" {

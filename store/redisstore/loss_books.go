@@ -170,7 +170,6 @@ func (d *desk) note(charges []store.Charge, receipts []limit.Receipt) *note {
 	n.parts = make([][]limit.Limit, len(charges))
 	for i, g := range d.ledgers {
 		n.parts[i] = g.parts
-		g.passed = g.passed || charges[i].N > 0
 	}
 	return n
 }
@@ -289,7 +288,6 @@ func (b *books) settle(n *note, actual []int64, p place) {
 		case more > 0:
 			g.account.Settle(g.parts, limit.ReceiptOf(0, n.receipts[i].At), d.now, more)
 		}
-		g.passed = g.passed || more > 0
 	}
 }
 

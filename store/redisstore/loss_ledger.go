@@ -21,7 +21,6 @@ type ledger struct {
 	account limit.Account
 	told    limit.Account
 
-	passed  bool     // anything was admitted or used since it was opened
 	bill    *bill    // that may have reached Redis, or not
 	payment *payment // that is under way
 	gone    bool     // nobody will look at it again
@@ -45,7 +44,7 @@ func newLedger(key string, h *heard, p place) *ledger {
 	g.fit(h.limits, p, h.at)
 	for _, u := range h.uses(p) {
 		impose(&g.account, u.limits, u.at, u.n)
-		impose(&g.told, u.limits, u.at, u.told)
+		impose(&g.told, u.limits, u.at, u.n)
 	}
 	return g
 }
@@ -93,18 +92,18 @@ func logs(limits []limit.Limit) []limit.Limit {
 // next returns what Redis is owed: the bill that is open, or the next one, or nil
 // if there is none.
 //
-// What only the longer of a key's windows still hold is owed to them alone. But
-// sliding logs are one log, and limits of one shape may take each other's place:
-// these are owed what the one of them is that is owed most.
+// What only the longer of a key's windows still hold is owed to them alone, but
+// for sliding logs, which are one log. Limits of one shape might take each other's
+// place if they came alone: they are owed what the one is that is owed most.
 func (g *ledger) next(now int64) *bill {
-	if g.bill != nil || !g.passed {
+	if g.bill != nil {
 		return g.bill
 	}
 	each := make([]int64, len(g.parts))
 	for i, part := range g.parts {
 		owed := owed(&g.account, &g.told, part, now)
 		for k := range each {
-			if alike(part, g.parts[k]) {
+			if part.Shape() == g.parts[k].Shape() {
 				each[k] = max(each[k], owed)
 				each[i] = max(each[i], each[k])
 			}
@@ -123,14 +122,6 @@ func (g *ledger) next(now int64) *bill {
 		}
 	}
 	return b
-}
-
-// alike reports whether two limits must be charged together.
-func alike(a, b limit.Limit) bool {
-	if a.Algorithm() == limit.SlidingLog {
-		return b.Algorithm() == limit.SlidingLog
-	}
-	return a.Shape() == b.Shape()
 }
 
 // owed returns how much more of a limit one account has used than another.

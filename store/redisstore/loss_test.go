@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -216,6 +217,61 @@ func TestWindowsOfAKey(t *testing.T) {
 	}
 }
 
+// Where the parts of count and burst are not alike, a node owes no less than it has
+// admitted and what others' time has drained of it.
+func TestUnequalParts(t *testing.T) {
+	s := newSim()
+	l := limit.PerMinute(1).WithBurst(140)
+	f := newFleetNode(s, Share, place{1, 2}, nil) // the other may not admit anything
+	f.take(t, "key", 30, l)
+	f.wire.lost.Store(true)
+	f.take(t, "key", 30, l)
+	s.pass(20 * time.Minute)
+	f.wire.lost.Store(false)
+	if _, d := f.take(t, "key", 0, l); d[0].Remaining != 100 {
+		t.Errorf("%d are left of 140, after 30, 30 and twenty minutes", d[0].Remaining)
+	}
+}
+
+// Limits of one shape are charged together, or one would take the other's place.
+func TestLimitsOfOneShape(t *testing.T) {
+	s := newSim()
+	fast, slow := limit.PerMinute(60), limit.PerMinute(6).WithBurst(60)
+	f := newFleetNode(s, Allow, place{}, nil)
+	f.wire.lost.Store(true)
+	f.take(t, "key", 10, fast, slow)
+	s.pass(5 * time.Second)
+	f.wire.lost.Store(false)
+	if _, d := f.take(t, "key", 0, fast, slow); d[0].Remaining > 55 || d[1].Remaining != 50 {
+		t.Errorf("10 were used five seconds ago: %+v", d)
+	}
+}
+
+// When a node hears of others while it keeps accounts, or that they have ended,
+// what was used stays.
+func TestPlaceChanges(t *testing.T) {
+	for name, l := range everyLimit {
+		t.Run(name, func(t *testing.T) {
+			f := newFleetNode(newSim(), Share, place{0, 2}, nil)
+			f.take(t, "key", 4, l)
+			f.wire.lost.Store(true)
+			f.take(t, "key", 1, l)
+			f.nodes.heard.Store(&whole)
+			if _, d := f.take(t, "key", 2, l); d[0].Remaining != 5 {
+				t.Errorf("2, 1 and 2 were used of 10: %+v", d)
+			}
+			f.nodes.heard.Store(&place{1, 2})
+			if r, d := f.take(t, "key", 1, l); r != nil {
+				t.Errorf("5 were used of 5: %+v", d)
+			}
+			f.wire.lost.Store(false)
+			if _, d := f.take(t, "key", 0, l); d[0].Remaining != 3 {
+				t.Errorf("4, 1 and 2 were used of 10: %+v", d)
+			}
+		})
+	}
+}
+
 func TestNoPart(t *testing.T) {
 	s := newSim()
 	l := limit.PerMinute(1)
@@ -271,7 +327,14 @@ func TestChargedOnce(t *testing.T) {
 }
 
 func TestReceipts(t *testing.T) {
-	l := limit.PerMinute(100).Using(limit.SlidingLog)
+	for _, mode := range []StoreLoss{Allow, Share} {
+		for name, l := range map[string]limit.Limit{"log": limit.PerMinute(100).Using(limit.SlidingLog), "gcra": limit.PerMinute(100)} {
+			t.Run(fmt.Sprint(mode, "/", name), func(t *testing.T) { testReceipts(t, mode, l) })
+		}
+	}
+}
+
+func testReceipts(t *testing.T, mode StoreLoss, l limit.Limit) {
 	for name, c := range map[string]struct {
 		takenHere, settledHere, paidBetween bool
 		actual                              int64
@@ -291,7 +354,7 @@ func TestReceipts(t *testing.T) {
 		"of the node, for nothing, while lost": {takenHere: true, settledHere: true, actual: 0, used: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Share, whole, nil)
+			f := newFleetNode(newSim(), mode, whole, nil)
 			f.wire.lost.Store(c.takenHere)
 			r, _ := f.take(t, "key", 10, l)
 			if c.paidBetween {
@@ -548,6 +611,33 @@ func TestPaidInTheBackground(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What comes to be owed while a sweep runs is swept too.
+func TestSweptAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limit.PerMinute(10).Using(limit.SlidingLog)
+		f := newFleetNode(newSim(), Allow, place{}, nil)
+		f.sweeper.closed = false
+		f.wire.lost.Store(true)
+		f.take(t, "early", 1, l)
+		f.wire.lost.Store(false)
+		asked := f.wire.asked.Load()
+		f.wire.mu.Lock()
+		f.changed(change{})
+		for f.wire.asked.Load() == asked {
+			runtime.Gosched() // until the sweep has asked, and is not answered
+		}
+		f.wire.lost.Store(true)
+		f.take(t, "late", 1, l)
+		f.wire.lost.Store(false)
+		f.changed(change{})
+		f.wire.mu.Unlock()
+		synctest.Wait()
+		if open := f.books.open.Load(); open != 0 {
+			t.Errorf("%d ledgers are open", open)
+		}
+	})
 }
 
 // Ledgers that are full again are forgotten.

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -16,18 +17,18 @@ func (r *remote) takeParts(ctx context.Context, charges []store.Charge) (store.R
 	each := make([][]limit.Decision, len(charges))
 	groups := r.byPart(len(charges), func(i int) string { return charges[i].Key })
 	for at, part := range groups {
-		t, err := r.ask(ctx, toTake, pick(charges, part))
+		t, err := r.ask(ctx, pick(charges, part))
 		if err != nil {
 			r.undo(slices.DeleteFunc(takes, func(t *taken) bool { return t == nil }))
 			return nil, nil, err
 		}
-		spread(t.decisions, charges, part, each)
+		spread(t.decisions(t.status == allowed), charges, part, each)
 		if t.status == denied {
 			err := r.retreat(ctx, charges, groups, at, takes, each)
 			return nil, slices.Concat(each...), err
 		}
-		for k, i := range part {
-			takes[i] = t.takes[k]
+		for k, take := range t.takes() {
+			takes[part[k]] = take
 		}
 	}
 	return r.receipt(takes), slices.Concat(each...), nil
@@ -35,21 +36,27 @@ func (r *remote) takeParts(ctx context.Context, charges []store.Charge) (store.R
 
 // retreat gives back what was taken of the groups before the one that denied, and
 // asks all others what they say.
-func (r *remote) retreat(ctx context.Context, charges []store.Charge, groups [][]int, deniedBy int, takes []*taken, each [][]limit.Decision) error {
-	for at, part := range groups {
-		if at < deniedBy {
-			if _, err := r.correct(ctx, pick(takes, part), make([]int64, len(part)), true); err != nil {
-				return err
-			}
+func (r *remote) retreat(ctx context.Context, charges []store.Charge, groups [][]int, deniedBy int, takes []*taken, each [][]limit.Decision) (err error) {
+	for _, part := range groups[:deniedBy] {
+		taken := pick(takes, part)
+		done, failed := r.correct(ctx, taken, make([]int64, len(part)), true)
+		if !done {
+			r.undo(taken)
 		}
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		return err
+	}
+	for at, part := range groups {
 		if at == deniedBy {
 			continue
 		}
-		t, err := r.ask(ctx, toPeek, pick(charges, part))
+		decisions, err := r.peek(ctx, pick(charges, part))
 		if err != nil {
 			return err
 		}
-		spread(t.decisions, charges, part, each)
+		spread(decisions, charges, part, each)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, in
 	}
 	q.o.reads = true
 	o := q.op()
-	if err := r.link.do(ctx, o); err != nil {
+	if err := r.do(ctx, o); err != nil {
 		return nil, 0, err
 	}
 	answer := reader{rest: o.answer}
@@ -134,7 +134,7 @@ func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts [
 		q.w.bytes(ring)
 	}
 	o := q.op()
-	if err := r.link.do(ctx, o); err != nil {
+	if err := r.do(ctx, o); err != nil {
 		return 0, err
 	}
 	answer := reader{rest: o.answer}

@@ -132,8 +132,8 @@ func New(cfg Config) (*Store, error) {
 // parseURL reads a URL. Its errors do not show it, since it may hold a password.
 func parseURL(text string) (rueidis.ClientOption, error) {
 	option, err := rueidis.ParseURL(text)
-	if parse, ok := errors.AsType[*url.Error](err); ok {
-		err = parse.Err
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		err = errors.New("it is no URL (in a user or password, characters such as / and % must be escaped)")
 	}
 	if err != nil {
 		return option, fmt.Errorf("ratelimit: the URL of Redis: %w: it must be like %s, or begin with rediss for TLS", err, defaultURL)

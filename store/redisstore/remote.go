@@ -24,12 +24,25 @@ type remote struct {
 	cluster   bool
 	link      *link
 	heads     heads
+	crowd     crowd
+
+	mu     sync.Mutex
+	unsent []*op // see send
 }
 
 // newRemote returns a remote. The clock is the server's if it is nil.
 func newRemote(client rueidis.Client, namespace string, timeout time.Duration, clock func() int64, changed func(change)) *remote {
 	r := &remote{client: client, namespace: namespace, timeout: timeout, cluster: client.Mode() == rueidis.ClientModeCluster}
-	r.link = newLink(client, linkConfig{namespace: namespace, timeout: timeout, clock: clock, script: arithmetic, cluster: r.cluster, changed: changed})
+	heard := func(c change) {
+		if !c.lost {
+			r.resend()
+		}
+		if changed != nil {
+			changed(c)
+		}
+	}
+	r.link = newLink(client, linkConfig{namespace: namespace, timeout: timeout, clock: clock, script: arithmetic, cluster: r.cluster, changed: heard})
+	r.crowd.r = r
 	return r
 }
 
@@ -48,14 +61,17 @@ func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receip
 		return nil, nil, err
 	}
 	charges = slices.Clone(charges)
-	if !r.cluster || len(charges) < 2 {
-		t, err := r.ask(ctx, toTake, charges)
-		if err != nil || t.status == denied {
-			return nil, t.decisions, err
-		}
-		return r.receipt(t.takes), t.decisions, nil
+	if len(charges) == 1 {
+		return r.crowd.take(ctx, charges[0])
 	}
-	return r.takeParts(ctx, charges)
+	if r.cluster && len(charges) > 1 {
+		return r.takeParts(ctx, charges)
+	}
+	t, err := r.ask(ctx, charges)
+	if err != nil || t.status == denied {
+		return nil, t.decisions(false), err
+	}
+	return r.receipt(t.takes()), t.decisions(true), nil
 }
 
 func (r *remote) receipt(takes []*taken) *receipt {
@@ -70,27 +86,21 @@ func (r *remote) check(ctx context.Context, charges []store.Charge) error {
 	return store.Validate(charges)
 }
 
-// ask takes charges that may share a script call, or peeks.
-func (r *remote) ask(ctx context.Context, step byte, charges []store.Charge) (t told, err error) {
+// ask takes charges that may share a script call.
+func (r *remote) ask(ctx context.Context, charges []store.Charge) (t told, err error) {
 	if len(charges) == 0 {
 		return told{status: allowed}, r.link.alive()
 	}
 	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
-		o := r.take(step, charges, r.link.now())
-		if step == toTake {
-			o.late = func(answer []byte, at int64) { r.giveBack(&op{answer: answer, at: at}, charges) }
-		}
-		if err := r.link.do(ctx, o); err != nil {
+		o := r.take(toTake, charges, r.link.now())
+		o.late = func(answer []byte, at int64) { r.giveBack(&op{answer: answer, at: at}, charges) }
+		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		if t, err = hear(o, step, charges); err != nil || t.status != unready {
-			return t.status, err
+		if t, err = hear(o, charges); err == nil && t.status == unready {
+			err = r.prepare(ctx, charges)
 		}
-		if step == toTake {
-			return unready, r.prepare(ctx, charges)
-		}
-		t.decisions, err = r.peekHere(ctx, charges)
-		return allowed, err
+		return t.status, err
 	})
 	return t, err
 }
@@ -114,18 +124,44 @@ func (r *remote) repeat(ctx context.Context, step func(context.Context) (status,
 
 // giveBack undoes a take whose caller has left before it was answered.
 func (r *remote) giveBack(o *op, charges []store.Charge) {
-	t, err := hear(o, toTake, charges)
+	t, err := hear(o, charges)
 	if err == nil && t.status == allowed {
-		r.undo(t.takes)
+		r.undo(t.takes())
 	}
 }
 
 // undo gives back what was taken, without waiting for it.
 func (r *remote) undo(takes []*taken) {
 	for _, part := range r.byPart(len(takes), func(i int) string { return takes[i].charge.Key }) {
-		r.link.send(r.settle(pick(takes, part), make([]int64, len(part)), true))
+		r.send(r.settle(pick(takes, part), make([]int64, len(part)), true))
 	}
 }
+
+// send does an op without waiting for it. One that cannot be sent is sent when
+// redis is back.
+func (r *remote) send(o *op) {
+	if err := r.link.send(o); !errors.Is(err, ErrLost) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.unsent) < mostUnsent {
+		r.unsent = append(r.unsent, o)
+	}
+}
+
+// resend sends what could not be sent.
+func (r *remote) resend() {
+	r.mu.Lock()
+	unsent := r.unsent
+	r.unsent = nil
+	r.mu.Unlock()
+	for _, o := range unsent {
+		r.send(o)
+	}
+}
+
+const mostUnsent = 4096 // ops; those beyond leave what was taken
 
 // Settle is [store.Store]'s. After an error it may be called again, with the same
 // amounts.
@@ -163,13 +199,27 @@ func (r *remote) Settle(ctx context.Context, kept store.Receipt, actual []int64)
 	return nil
 }
 
+// unanswered is the error of a change that may have happened, or will: the link
+// goes on to find out.
+type unanswered struct{ error }
+
+func (u unanswered) Unwrap() error { return u.error }
+
+// do does an op.
+func (r *remote) do(ctx context.Context, o *op) error {
+	err := r.link.do(ctx, o)
+	if err != nil && o.unanswered && !o.reads {
+		return unanswered{err}
+	}
+	return err
+}
+
 // correct settles takes that may share a script call. It is done in spite of an
-// error if the link has it and finds out whether it has happened.
+// error if that is unanswered.
 func (r *remote) correct(ctx context.Context, takes []*taken, actual []int64, undo bool) (done bool, err error) {
 	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
 		o := r.settle(takes, actual, undo)
-		if err := r.link.do(ctx, o); err != nil {
-			done = o.unanswered
+		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
 		answer := reader{rest: o.answer}
@@ -178,6 +228,7 @@ func (r *remote) correct(ctx context.Context, takes []*taken, actual []int64, un
 		}
 		return r.settleHere(ctx, takes, actual)
 	})
+	_, done = errors.AsType[unanswered](err)
 	return done || err == nil, err
 }
 
@@ -188,18 +239,38 @@ func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Deci
 	}
 	groups := r.byPart(len(charges), func(i int) string { return charges[i].Key })
 	if len(groups) <= 1 {
-		t, err := r.ask(ctx, toPeek, charges)
-		return t.decisions, err
+		return r.peek(ctx, charges)
 	}
 	each := make([][]limit.Decision, len(charges))
 	for _, part := range groups {
-		t, err := r.ask(ctx, toPeek, pick(charges, part))
+		decisions, err := r.peek(ctx, pick(charges, part))
 		if err != nil {
 			return nil, err
 		}
-		spread(t.decisions, charges, part, each)
+		spread(decisions, charges, part, each)
 	}
 	return slices.Concat(each...), nil
+}
+
+// peek peeks at charges that may share a script call.
+func (r *remote) peek(ctx context.Context, charges []store.Charge) (decisions []limit.Decision, err error) {
+	if len(charges) == 0 {
+		return nil, r.link.alive()
+	}
+	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
+		o := r.take(toPeek, charges, r.link.now())
+		if err := r.do(ctx, o); err != nil {
+			return 0, err
+		}
+		t, err := hear(o, charges)
+		if err == nil && t.status == unready {
+			decisions, err = r.peekHere(ctx, charges)
+			return allowed, err
+		}
+		decisions = t.decisions(false)
+		return t.status, err
+	})
+	return decisions, err
 }
 
 // Reset is [store.Store]'s.
@@ -287,6 +358,7 @@ func (l *link) alive() error {
 // Close is [store.Store]'s.
 func (r *remote) Close() error {
 	r.link.close()
+	r.crowd.close()
 	return nil
 }
 

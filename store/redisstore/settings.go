@@ -125,14 +125,11 @@ func (s *Store) WatchSettings(changed func()) (stop func()) {
 const resubscribe = 250 * time.Millisecond
 
 // subscribe calls tell for each change and after each subscription, until ctx
-// ends or the store is closed. tell must not wait: the connection waits for it.
+// ends. tell must not wait: the connection waits for it.
 func (s *Store) subscribe(ctx context.Context, tell func()) {
 	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { tell() })
 	for {
-		err := s.client.Receive(hooked, s.client.B().Subscribe().Channel(s.settings()).Build(), func(rueidis.PubSubMessage) { tell() })
-		if errors.Is(err, rueidis.ErrClosing) {
-			return
-		}
+		s.client.Receive(hooked, s.client.B().Subscribe().Channel(s.settings()).Build(), func(rueidis.PubSubMessage) { tell() })
 		select {
 		case <-time.After(resubscribe + rand.N(resubscribe)):
 		case <-ctx.Done():

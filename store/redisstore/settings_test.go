@@ -227,7 +227,7 @@ func TestStopWatching(t *testing.T) {
 	s.WatchSettings(func() {})() // does not wait for the server
 }
 
-func TestWatchEndsWithTheStore(t *testing.T) {
+func TestSettingsOfAClosedStore(t *testing.T) {
 	s := connect(t, redisstore.Config{URL: redistest.New(t).URL()})
 	begun := make(chan struct{}, 100)
 	stop := s.WatchSettings(func() { begun <- struct{}{} })

@@ -160,9 +160,7 @@ func (k *known) reset(prefix string) {
 // use is that so much was used of some limits at a time.
 type use struct {
 	limits []limit.Limit
-	at     int64
-	n      int64 // of the node's part, rounded up
-	told   int64 // as much of it as Redis has at least for as long as the node counts it
+	at, n  int64
 }
 
 // uses returns the node's part of what was used, oldest first. The parts of all
@@ -176,7 +174,8 @@ func (h *heard) uses(p place) []use {
 		case l.Algorithm() == limit.SlidingLog:
 			logs = append(logs, i)
 		default:
-			all = append(all, h.use(i, p))
+			part, _ := p.of(l)
+			all = append(all, use{[]limit.Limit{part}, h.began(i), p.used(l, h.each[i].used)})
 		}
 	}
 	all = append(all, h.logged(logs, p)...)
@@ -184,21 +183,8 @@ func (h *heard) uses(p place) []use {
 	return all
 }
 
-// use returns what was used of a limit that is no sliding log. Of a bucket Redis
-// has no more for this node than drains here by when it has drained there.
-func (h *heard) use(i int, p place) use {
-	l, used := h.limits[i], h.each[i].used
-	part, _ := p.of(l)
-	n := p.used(l, used)
-	told := n
-	if bucket(l) {
-		told = scale(used, p.share(l.Count()), l.Count(), 0)
-	}
-	return use{[]limit.Limit{part}, h.began(i), n, told}
-}
-
 // used returns the node's part of what was used of a limit, rounded up. If all of
-// the limit is used, so is all of the part; and a bucket's lasts as long.
+// the limit is used, so is all of the part. A bucket's takes as long to drain.
 func (p place) used(l limit.Limit, n int64) int64 {
 	return max(scale(n, p.share(l.Burst()), l.Burst(), 1), scale(n, p.share(l.Count()), l.Count(), 1))
 }
@@ -226,7 +212,7 @@ func (h *heard) logged(logs []int, p place) (all []use) {
 	for _, i := range logs {
 		n := p.used(h.limits[i], h.each[i].used)
 		if n > counted {
-			all = append(all, use{parts, min(h.began(i), left), n - counted, n - counted})
+			all = append(all, use{parts, min(h.began(i), left), n - counted})
 			counted = n
 		}
 		left = h.at - int64(h.limits[i].Period())
