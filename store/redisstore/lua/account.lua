@@ -1,0 +1,124 @@
+-- The arithmetic of package limit, on the server, to the unit.
+--
+-- Whole numbers beyond 2^53 are not exact in Lua, so a number is a pair:
+-- hi * 1e9 + lo, with 0 <= lo < 1e9. A time is its seconds and nanoseconds. Who
+-- asks has multiplied and divided by a limit's rate: here costs are added,
+-- subtracted and compared. What is rare is not done here at all: the answer is
+-- UNREADY, and who asked makes the account ready in Go.
+--
+-- A call runs all of this text anew, and making a function costs more than many a
+-- step. So takes from buckets are one straight line below, and all else is in
+-- rest(), which is run if it is needed. Names in capitals are constants, which
+-- script.go puts in place.
+
+const BILLION 1000000000
+
+-- An account, while a call has it. What is a number takes two places.
+const LIVE 1      -- or nothing is in use
+const DIRTY 2     -- it must be written
+const RAW 3       -- its bytes as they are kept
+const KEY 4
+const RING 5      -- the key of its log
+const COUNTERS 6
+const LOG 7       -- or false
+const FULL 8
+const SEEN 10
+const EPOCH 12
+const REVISION 13
+const HOW_MANY 14 -- counters, as it was read
+const LOGGED 15   -- whether it had a log
+const LEASED 16   -- how many leases it had
+const HEAD_END 17
+const LEASES 18   -- or nil: see lease
+const HEAD '<dI4dI4c8dBBB'      -- of its bytes: from FULL to LEASED
+const WRITTEN '<BdI4dI4c8dBBB'  -- and VERSION before it
+const HEAD_BYTES 44
+const VERSION 1
+
+-- A counter of it: which limit's, its state as package limit has it, refunds.
+const LIMIT 1
+const SHAPE 2
+const AT 3
+const A 5
+const B 7
+const REFUNDED 9
+const REFUNDED_PARTS 11
+const CHANGES 13
+const BEYOND 14
+const COUNTER_END 16
+const COUNTER '<Bc0Bc0dI4dI4dI4dI4dI4ddI4'
+
+const NO_EPOCH '\0\0\0\0\0\0\0\0'
+const MOST_COUNTERS 250 -- beyond which those that are full again make room
+
+local unpack_from, pack, call, byte = struct.unpack, struct.pack, redis.call, string.byte
+
+local touched, order = {}, {} -- accounts that this call has read, by key and in order
+local nowh, nowl              -- its time
+local rest                    -- defined below
+
+-- F is the functions of rest(), and what they share: the time, as h and l; trouble
+-- is why an operation cannot be done here: UNREADY or FAR.
+local F = {}
+
+-- read_account returns the account that is kept as bytes.
+local function read_account(raw, key)
+	local counters = {}
+	local a = {true, false, raw, key, false, counters, false, unpack_from(HEAD, raw, 2)}
+	local at = a[HEAD_END]
+	for i = 1, a[HOW_MANY] do
+		local c = {unpack_from(COUNTER, raw, at)}
+		counters[i], at = c, c[COUNTER_END]
+	end
+	if a[LOGGED] == 1 then at = F.read_log(a, raw, at) end
+	if a[LEASED] > 0 then F.read_leases(a, raw, at) end
+	return a
+end
+
+local function foreign(key, raw)
+	error(key .. ': ' .. (type(raw) == 'table' and raw.err or 'it holds what go-ratelimit has not written'), 0)
+end
+
+-- find returns the account of a key. It is not live if nothing is in use.
+local function find(key, ring)
+	local a = touched[key]
+	if not a then
+		local raw = redis.pcall('GET', key)
+		if raw then
+			if type(raw) == 'table' or #raw < HEAD_BYTES or byte(raw) ~= VERSION then foreign(key, raw) end
+			local logged, leased = byte(raw, 43, 44)
+			if logged + leased > 0 and not F.read_log then rest() end
+			a = read_account(raw, key)
+			if a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl then a = nil end
+		end
+		a = a or {false, false, '', key, false, {}, false, 0, 0, nowh, nowl, NO_EPOCH, 0}
+		touched[key], order[#order + 1] = a, a
+	end
+	if ring then a[RING] = ring end
+	return a
+end
+
+-- bear gives an account an epoch that no other has had.
+local function bear(a)
+	local unique = redis.sha1hex(KEYS[1] .. ARGV[1] .. a[KEY])
+	a[LIVE], a[FULL], a[FULL + 1], a[REVISION] = true, 0, 0, 0
+	a[EPOCH] = pack('>I4I2I2', 2147483648 + tonumber(string.sub(unique, 1, 7), 16), tonumber(string.sub(unique, 9, 12), 16), 0)
+end
+
+-- bytes_of returns the bytes of an account as it is now.
+local function bytes_of(a)
+	local counters, log = a[COUNTERS], a[LOG]
+	if #counters == 1 and not log and not a[LEASES] then
+		local c = counters[1]
+		return pack(WRITTEN .. COUNTER, VERSION, a[8], a[9], a[10], a[11], a[12], a[13], 1, 0, 0,
+			#c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
+	end
+	local out = {pack(WRITTEN, VERSION, a[8], a[9], a[10], a[11], a[12], a[13], #counters, log and 1 or 0, a[LEASES] and #a[LEASES] or 0)}
+	for i = 1, #counters do
+		local c = counters[i]
+		out[i + 1] = pack(COUNTER, #c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
+	end
+	if log then out[#out + 1] = F.log_bytes(log) end
+	if a[LEASES] then out[#out + 1] = F.lease_bytes(a[LEASES]) end
+	return table.concat(out)
+end

@@ -1,0 +1,98 @@
+-- inherits reports whether a limit without a counter may take over that of
+-- another, which is none of those that are asked for; or there are too many.
+function F.inherits(counters, charge, shape)
+	for i = 1, #counters do
+		local c, asked = counters[i], false
+		if c[SHAPE] == shape then
+			for k = 7, #charge do asked = asked or charge[k][2] == c[LIMIT] end
+			if not asked then return true end
+		end
+	end
+	return #counters >= MOST_COUNTERS
+end
+
+-- ask lets a limit say whether n may pass, and tells what package limit needs to
+-- answer the same. It returns what would be left behind: a state, and until when
+-- it is in use.
+F.ask = {}
+
+function F.tell(c, answer, told)
+	if c and F.ahead(c[AT], c[AT + 1]) then F.trouble = UNREADY end
+	for i = 1, 6 do answer[told + i] = c and c[AT - 1 + i] or 0 end
+end
+
+-- fixed is a window that is open, or would open, from start to end.
+function F.fixed(c, l, charge, starth, startl, endh, endl)
+	local usedh, usedl = charge[3], charge[4]
+	if c and F.ahead(c[A], c[A + 1]) then
+		starth, startl, endh, endl = c[AT], c[AT + 1], c[A], c[A + 1]
+		usedh, usedl = F.plus(c[B], c[B + 1], usedh, usedl)
+	end
+	local allows = not F.less(l[5], l[6], F.plus(usedh, usedl, F.leasedh, F.leasedl))
+	return allows, starth, startl, endh, endl, usedh, usedl, endh, endl
+end
+
+F.ask[ALIGNED] = function(a, c, l, charge, answer, told)
+	F.tell(c, answer, told)
+	local h, low = F.start(F.h, F.l, l[7], l[8], l[9], l[10])
+	return F.fixed(c, l, charge, h, low, F.plus(h, low, l[9], l[10]))
+end
+
+F.ask[ANCHORED] = function(a, c, l, charge, answer, told)
+	F.tell(c, answer, told)
+	return F.fixed(c, l, charge, F.h, F.l, F.plus(F.h, F.l, l[7], l[8]))
+end
+
+F.ask[CALENDAR] = function(a, c, l, charge, answer, told)
+	F.tell(c, answer, told)
+	for i = 7, 11, 2 do
+		if not F.ahead(l[i], l[i + 1]) and F.ahead(l[i + 2], l[i + 3]) then
+			return F.fixed(c, l, charge, l[i], l[i + 1], l[i + 2], l[i + 3])
+		end
+	end
+	F.trouble = FAR
+end
+
+F.ask[SLIDING] = function(a, c, l, charge, answer, told)
+	F.tell(c, answer, told)
+	local ph, pl = l[9], l[10]
+	local sh, sl = F.start(F.h, F.l, l[7], l[8], ph, pl)
+	local eh, el = F.plus(sh, sl, ph, pl)
+	local oldh, oldl, usedh, usedl = 0, 0, 0, 0
+	if c then oldh, oldl, usedh, usedl = F.slid(c, sh, sl, ph, pl) end
+	usedh, usedl = F.plus(usedh, usedl, charge[3], charge[4])
+	local roomh, rooml = F.minus(l[5], l[6], F.plus(usedh, usedl, F.leasedh, F.leasedl))
+	local allows = roomh >= 0
+	if allows and (oldh > 0 or oldl > 0) then
+		local lefth, leftl = F.minus(eh, el, F.h, F.l)
+		allows = F.within(oldh, oldl, lefth, leftl, roomh, rooml, ph, pl)
+	end
+	return allows, sh, sl, oldh, oldl, usedh, usedl, F.plus(eh, el, ph, pl)
+end
+
+-- A log tells what is in its window, when the newest entry was made, and which of
+-- them, once it has left, leaves room for what it denies.
+F.ask[LOGGING] = function(a, c, l, charge, answer, told)
+	for i = 1, 6 do answer[told + i] = 0 end
+	F.log_ready(a, l[7], l[8], charge[5])
+	local log = a[LOG]
+	local w = log and F.window(log, l[7], l[8])
+	if F.trouble then return end
+	if not w then
+		local usedh, usedl = F.plus(charge[3], charge[4], F.leasedh, F.leasedl)
+		return not F.less(l[5], l[6], usedh, usedl)
+	end
+	F.slide(a, w)
+	answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = w[SUM], w[SUM + 1], log[NEWEST], log[NEWEST + 1]
+	if l[4] == 1 then return false end
+	local usedh, usedl = F.plus(w[SUM], w[SUM + 1], charge[3], charge[4])
+	local overh, overl = F.minus(usedh, usedl, F.minus(l[5], l[6], F.leasedh, F.leasedl))
+	if not charge[5] or overh < 0 or overh == 0 and overl == 0 then return true end
+	local i = w[FIRST]
+	while i < log[NEXT] and (overh > 0 or overh == 0 and overl > 0) do
+		local e = F.entry(a, i)
+		overh, overl = F.minus(overh, overl, e[3], e[4])
+		answer[told + 5], answer[told + 6], i = e[1], e[2], i + 1
+	end
+	return false
+end

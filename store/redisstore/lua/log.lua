@@ -1,0 +1,189 @@
+-- A log: a ring of entries, which has a key of its own, and the windows over it.
+const SIZE 1
+const OLDEST 2
+const NEXT 3
+const DROPPED 4
+const NEWEST 6
+const HOW_MANY_WINDOWS 8
+const LOG_END 9
+const LOG_HEAD '<ddddI4dI4B'
+-- A window of it: the entries from first on are in it.
+const PERIOD 1
+const FIRST 3
+const SUM 4
+const WINDOW_END 6
+const WINDOW '<dI4ddI4'
+-- An entry of the ring: when, and how much.
+const ENTRY '<dI4dI4'
+const ENTRY_BYTES 24
+const FIRST_SIZE 8
+
+-- The log. Its entries are read when they are needed, and kept in log.entries by
+-- their place in the ring. Those in log.changed are to be written; log.whole is
+-- the bytes of a ring that is new.
+
+function F.read_log(a, raw, at)
+	local log, windows = {unpack_from(LOG_HEAD, raw, at)}, {}
+	at = log[LOG_END]
+	for i = 1, log[HOW_MANY_WINDOWS] do
+		local w = {unpack_from(WINDOW, raw, at)}
+		windows[i], at = w, w[WINDOW_END]
+	end
+	log.windows, log.entries, log.changed, a[LOG] = windows, {}, {}, log
+	return at
+end
+
+function F.log_bytes(log)
+	local out = {pack(LOG_HEAD, log[1], log[2], log[3], log[4], log[5], log[6], log[7], #log.windows)}
+	for _, w in ipairs(log.windows) do out[#out + 1] = pack(WINDOW, w[1], w[2], w[3], w[4], w[5]) end
+	return table.concat(out)
+end
+
+function F.entry(a, i)
+	local log = a[LOG]
+	local place = i % log[SIZE]
+	local e = log.entries[place]
+	if e then return e end
+	local from, bytes = place * ENTRY_BYTES, nil
+	if log.whole then
+		bytes = string.sub(log.whole, from + 1, from + 8 * ENTRY_BYTES)
+	else
+		bytes = call('GETRANGE', a[RING], from, from + 8 * ENTRY_BYTES - 1)
+	end
+	for k = 0, #bytes / ENTRY_BYTES - 1 do
+		if not log.entries[place + k] then
+			log.entries[place + k] = {unpack_from(ENTRY, bytes, k * ENTRY_BYTES + 1)}
+		end
+	end
+	return log.entries[place]
+end
+
+function F.put(log, i, ath, atl, nh, nl)
+	local place = i % log[SIZE]
+	log.entries[place], log.changed[place] = {ath, atl, nh, nl}, true
+end
+
+function F.window(log, h, l)
+	for _, w in ipairs(log.windows) do
+		if w[PERIOD] == h and w[PERIOD + 1] == l then return w end
+	end
+end
+
+-- lower takes n off a window's sum. One that was too large to count is counted
+-- anew.
+function F.lower(a, w, nh, nl)
+	if F.less(w[SUM], w[SUM + 1], MAX_HI, MAX_LO) then
+		w[SUM], w[SUM + 1] = F.minus(w[SUM], w[SUM + 1], nh, nl)
+		return
+	end
+	w[SUM], w[SUM + 1] = 0, 0
+	for i = w[FIRST], a[LOG][NEXT] - 1 do
+		local e = F.entry(a, i)
+		w[SUM], w[SUM + 1] = F.correct(w[SUM], w[SUM + 1], e[3], e[4])
+	end
+end
+
+-- slide takes out of w what has left it.
+function F.slide(a, w)
+	local fromh, froml = F.minus(F.h, F.l, w[PERIOD], w[PERIOD + 1])
+	while w[FIRST] < a[LOG][NEXT] do
+		local e = F.entry(a, w[FIRST])
+		if F.less(fromh, froml, e[1], e[2]) then return end
+		w[FIRST] = w[FIRST] + 1
+		F.lower(a, w, e[3], e[4])
+	end
+end
+
+-- log_ready sees whether the log can be used: it is all there, has a window of
+-- the period, no entry in the future, and room for one more if that is needed.
+function F.log_ready(a, periodh, periodl, adds)
+	local log = a[LOG]
+	if not log then return end
+	if not log.whole and not log.checked then
+		local bytes = redis.pcall('STRLEN', a[RING])
+		if type(bytes) == 'table' then foreign(a[RING], bytes) end
+		log.checked = bytes == log[SIZE] * ENTRY_BYTES
+		if not log.checked then F.trouble = UNREADY end
+	end
+	if log[NEXT] > log[OLDEST] and (F.ahead(log[NEWEST], log[NEWEST + 1])
+			or adds and log[NEXT] - log[OLDEST] >= log[SIZE] or not F.window(log, periodh, periodl)) then
+		F.trouble = UNREADY
+	end
+end
+
+-- open returns the log's window of a period, and makes what is missing.
+function F.open(a, periodh, periodl)
+	if not a[LOG] then
+		local h, l = F.minus(F.h, F.l, 0, 1)
+		a[LOG] = {FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, entries = {}, changed = {}, whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES)}
+	end
+	local log = a[LOG]
+	local w = F.window(log, periodh, periodl)
+	if not w then
+		w = {periodh, periodl, log[OLDEST], 0, 0}
+		table.insert(log.windows, w)
+	end
+	return w
+end
+
+function F.add(a, ath, atl, nh, nl)
+	local log = a[LOG]
+	local last = log[NEXT] - 1
+	local merges = last >= log[OLDEST] and log[NEWEST] == ath and log[NEWEST + 1] == atl
+	for _, w in ipairs(log.windows) do
+		merges = merges and last >= w[FIRST]
+		w[SUM], w[SUM + 1] = F.correct(w[SUM], w[SUM + 1], nh, nl)
+	end
+	if merges then
+		local e = F.entry(a, last)
+		F.put(log, last, ath, atl, F.correct(e[3], e[4], nh, nl))
+	else
+		log[NEXT], log[NEWEST], log[NEWEST + 1] = log[NEXT] + 1, ath, atl
+		F.put(log, last + 1, ath, atl, nh, nl)
+	end
+end
+
+function F.longest(log)
+	local h, l = 0, 0
+	for _, w in ipairs(log.windows) do
+		if F.less(h, l, w[PERIOD], w[PERIOD + 1]) then h, l = w[PERIOD], w[PERIOD + 1] end
+	end
+	return h, l
+end
+
+function F.log_in_use(a)
+	local log = a[LOG]
+	if log[NEXT] > log[OLDEST] then F.in_use_until(a, F.plus(log[NEWEST], log[NEWEST + 1], F.longest(log))) end
+end
+
+-- log enters what a charge takes.
+function F.log(a, charge)
+	for k = 7, #charge do
+		local l = charge[k]
+		if l[1] == LOGGING then F.open(a, l[7], l[8]) end
+	end
+	F.add(a, F.h, F.l, charge[3], charge[4])
+	F.log_in_use(a)
+end
+
+function F.ring(a)
+	local log = a[LOG]
+	local bytes = log.whole or call('GET', a[RING]) or ''
+	for place in pairs(log.changed) do
+		local from, e = place * ENTRY_BYTES, log.entries[place]
+		bytes = string.sub(bytes, 1, from) .. pack(ENTRY, e[1], e[2], e[3], e[4]) .. string.sub(bytes, from + ENTRY_BYTES + 1)
+	end
+	return bytes
+end
+
+function F.flush_log(a)
+	local log = a[LOG]
+	if log.whole then
+		call('SET', a[RING], F.ring(a))
+		return
+	end
+	for place in pairs(log.changed) do
+		local e = log.entries[place]
+		call('SETRANGE', a[RING], place * ENTRY_BYTES, pack(ENTRY, e[1], e[2], e[3], e[4]))
+	end
+end

@@ -1,0 +1,28 @@
+-- run does one operation, and returns its answer.
+local function run(sec, ns, base, body)
+	nowh, nowl = sec, ns
+	local step = byte(body)
+	if step <= END then return take(body, base - 1) end
+	if not F.steps then rest() end
+	F.h, F.l, F.trouble = sec, ns, nil
+	return F.steps[step](body, base - 1)
+end
+
+-- flush writes what has changed. Every key expires when it is full.
+local function flush()
+	for i = 1, #order do
+		local a = order[i]
+		if a[DIRTY] and not a[LIVE] then
+			call('DEL', a[KEY], a[RING] or a[KEY])
+		elseif a[DIRTY] then
+			if a[LOG] then F.flush_log(a) end
+			if ARGV[3] ~= '' then -- by another clock
+				call('SET', a[KEY], bytes_of(a))
+			else
+				local due = string.format('%.0f', a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000))
+				if a[LOG] then call('PEXPIREAT', a[RING], due) end
+				call('SET', a[KEY], bytes_of(a), 'PXAT', due)
+			end
+		end
+	end
+end

@@ -1,0 +1,215 @@
+-- Takes, peeks and leases.
+
+-- What is asked for, as Go writes it. A limit begins with its kind, name and shape.
+const TAKE 1
+const PEEK 2
+const LEASE 3
+const END 4
+const SETTLE 5
+const READ 6
+const REPLACE 7
+const BUCKET 1
+const ALIGNED 2
+const ANCHORED 3
+const CALENDAR 4
+const SLIDING 5
+const LOGGING 6
+const CHARGE '<BBdI4B' -- its key, its log's or 0, n, how many limits
+
+-- How the answer begins.
+const DENIED '\0'
+const ALLOWED '\1'
+const UNREADY '\2'
+const FAR '\3'
+
+-- parse returns what is asked for as tables: a step, the format of the answer, and
+-- charges, each its keys' places, n, whether that is any, whether it has a log, and
+-- its limits from the seventh place on.
+local TAKES = {
+	'<BBc0Bc0BdI4dI4dI4dI4dI4', -- never, count, cost, its parts, room, its parts
+	'<BBc0Bc0BdI4dI4dI4',       -- never, count, ref, period
+	'<BBc0Bc0BdI4dI4',          -- never, count, period
+	'<BBc0Bc0BdI4dI4dI4dI4dI4', -- never, count, starts of four days
+	'<BBc0Bc0BdI4dI4dI4',       -- never, count, ref, period
+	'<BBc0Bc0BdI4dI4',          -- never, count, period
+}
+
+local function parse(body)
+	local step, count = byte(body, 1, 2)
+	local op, format, at = {step}, '<c1', 3
+	for i = 1, count do
+		local key, ring, nh, nl, limits, first = unpack_from(CHARGE, body, at)
+		local c = {key, ring, nh, nl, nh > 0 or nl > 0, false}
+		format, at = format .. 'c8ddI4', first
+		for k = 7, 6 + limits do
+			local kind = byte(body, at)
+			local l = {unpack_from(TAKES[kind], body, at)}
+			format = format .. (kind == BUCKET and 'dI4dI4dI4dI4d' or 'dI4dI4dI4')
+			c[k], at, c[6] = l, l[#l], c[6] or kind == LOGGING
+		end
+		op[i + 2] = c
+	end
+	op[2] = format
+	if step >= LEASE then -- one charge, which is kept as it is asked for, and the lease: its name and for how long
+		op.asked = string.char(TAKE) .. string.sub(body, 2, at - 1)
+		op.lease, op.termh, op.terml = unpack_from('<c16dI4', body, at)
+	end
+	return op
+end
+
+-- What a take leaves behind, if all limits allow it: ten places a counter.
+local planned = {}
+-- The answer: its status; of each charge an epoch, a revision, what is leased, and
+-- of each limit nine or six places.
+local answer = {}
+local parsed = {} -- what is asked for again is not parsed again
+
+local plans, told = 0, 0
+
+-- weigh lets all limits of a charge say whether it may pass. It plans what that
+-- leaves behind, tells what package limit needs to answer the same, and returns
+-- trouble if it cannot be done here.
+local function weigh(a, charge)
+	local allowed, counters, leases = true, a[COUNTERS], a[LEASES]
+	local leasedh, leasedl = 0, 0
+	if leases then leasedh, leasedl = F.leased(leases) end
+	answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = a[EPOCH], a[REVISION], leasedh, leasedl
+	told = told + 4
+	for k = 7, #charge do
+		local l = charge[k]
+		local kind, name, c = l[1], l[2], nil
+		for j = 1, #counters do
+			if counters[j][LIMIT] == name then
+				c = counters[j]
+				break
+			end
+		end
+		if not c and #counters > 0 and kind ~= LOGGING then
+			if not F.inherits then rest() end
+			if F.inherits(counters, charge, l[3]) then return false, UNREADY end
+		end
+		local allows, ath, atl, ah, al, bh, bl, untilh, untill
+		if kind == BUCKET then
+			ath, atl, ah, al, bh, bl = nowh, nowl, l[7], l[8], l[9], l[10] -- its cost, in ns and parts
+			if c then
+				local sinceh, sincel = nowh - c[AT], nowl - c[AT + 1]
+				if sincel < 0 then sinceh, sincel = sinceh - 1, sincel + BILLION end
+				if sinceh < 0 then return false, UNREADY end
+				local lefth, leftl, parth, partl = c[A] - sinceh, c[A + 1] - sincel, c[B], c[B + 1]
+				if leftl < 0 then lefth, leftl = lefth - 1, leftl + BILLION end
+				if lefth < 0 then lefth, leftl, parth, partl = 0, 0, 0, 0 end
+				answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = lefth, leftl, parth, partl
+				answer[told + 5], answer[told + 6], answer[told + 7], answer[told + 8] = c[9], c[10], c[11], c[12]
+				answer[told + 9] = c[CHANGES]
+				bh, bl = bh + parth, bl + partl
+				if bl >= BILLION then bh, bl = bh + 1, bl - BILLION end
+				al = al + leftl
+				if bh > l[5] or bh == l[5] and bl >= l[6] then -- a whole nanosecond
+					al, bh, bl = al + 1, bh - l[5], bl - l[6]
+					if bl < 0 then bh, bl = bh - 1, bl + BILLION end
+				end
+				ah = ah + lefth
+				if al >= BILLION then ah, al = ah + 1, al - BILLION end
+			else
+				for j = told + 1, told + 9 do answer[j] = 0 end
+			end
+			told = told + 9
+			untilh, untill = nowh + ah, nowl + al
+			if bh > 0 or bl > 0 then untill = untill + 1 end
+			if untill >= BILLION then untilh, untill = untilh + 1, untill - BILLION end
+			if leases then
+				allows = F.fits(leases, l, ah, al, bh, bl)
+			elseif ah ~= l[11] then
+				allows = ah < l[11]
+			elseif al ~= l[12] then
+				allows = al < l[12]
+			else
+				allows = bh < l[13] or bh == l[13] and bl <= l[14]
+			end
+			allows = allows and l[4] == 0
+		else
+			if not F.ask then rest() end
+			F.trouble, F.leasedh, F.leasedl = nil, leasedh, leasedl
+			allows, ath, atl, ah, al, bh, bl, untilh, untill = F.ask[kind](a, c, l, charge, answer, told)
+			if F.trouble then return false, F.trouble end
+			told = told + 6
+		end
+		allowed = allowed and (allows or not charge[5])
+		if kind ~= LOGGING and charge[5] then
+			if not c then c = {name, l[3], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, true} end -- new
+			planned[plans + 1], planned[plans + 2], planned[plans + 3], planned[plans + 4], planned[plans + 5] = a, c, ath, atl, ah
+			planned[plans + 6], planned[plans + 7], planned[plans + 8], planned[plans + 9], planned[plans + 10] = al, bh, bl, untilh, untill
+			plans = plans + 10
+		end
+	end
+	return allowed
+end
+
+-- enter charges a charge to its log, and changes the account as every charge does.
+local function enter(a, charge)
+	if not a[LIVE] then bear(a) end
+	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
+	if charge[6] then F.log(a, charge) end
+end
+
+-- carry_out does what is planned. The accounts are live.
+local function carry_out()
+	for i = 1, plans, 10 do
+		local a, c = planned[i], planned[i + 1]
+		if c[COUNTER_END] == true then
+			c[COUNTER_END] = 0
+			a[COUNTERS][#a[COUNTERS] + 1] = c
+		end
+		c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = planned[i + 2], planned[i + 3], planned[i + 4], planned[i + 5], planned[i + 6], planned[i + 7]
+		local h, l = planned[i + 8], planned[i + 9]
+		if a[FULL] < h or a[FULL] == h and a[FULL + 1] < l then a[FULL], a[FULL + 1] = h, l end
+	end
+end
+
+-- take charges all, or none if a limit denies one. PEEK charges none. LEASE sets
+-- aside what it is asked for, END charges what was used of that, whatever the limits
+-- say: both are asked for one charge.
+local function take(body, base)
+	local op = parsed[body]
+	if not op then
+		op = parse(body)
+		parsed[body] = op
+	end
+	local step, allowed = op[1], true
+	if step >= LEASE and not F.lease then rest() end
+	F.h, F.l = nowh, nowl
+	for i = 3, #op do
+		local charge = op[i]
+		local a = find(KEYS[base + charge[1]], charge[2] > 0 and KEYS[base + charge[2]])
+		if nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return UNREADY end
+		local trouble = a[LEASES] and step ~= PEEK and F.expire(a, charge)
+		if trouble then return trouble end
+	end
+	plans, told = 0, 1
+	for i = 3, #op do
+		local charge = op[i]
+		local a = touched[KEYS[base + charge[1]]]
+		local allows, trouble = weigh(a, charge)
+		if trouble then return trouble end
+		allowed = allowed and allows
+	end
+	if step == END and not F.end_lease(touched[KEYS[base + 1]], op.lease) then return DENIED end
+	answer[1] = (allowed or step == END) and ALLOWED or DENIED
+	if step == PEEK or not allowed and step ~= END then return pack(op[2], unpack(answer, 1, told)) end
+	if step == LEASE then
+		F.lease(touched[KEYS[base + 1]], op)
+		return pack(op[2], unpack(answer, 1, told))
+	end
+
+	local place = 2
+	for i = 3, #op do
+		local charge = op[i]
+		local a = touched[KEYS[base + charge[1]]]
+		if charge[5] then enter(a, charge) end
+		answer[place], answer[place + 1] = a[EPOCH], a[REVISION]
+		place = place + 4
+		for k = 7, #charge do place = place + (charge[k][1] == BUCKET and 9 or 6) end
+	end
+	carry_out()
+	return pack(op[2], unpack(answer, 1, told))
+end

@@ -1,0 +1,40 @@
+-- Accounts as a whole.
+
+function F.bytes(a)
+	if not a[LIVE] then return '' end
+	return a[DIRTY] and bytes_of(a) or a[RAW]
+end
+
+-- read tells all of accounts: of each, the places of its key and its log's.
+function F.read(body, base)
+	local out, at = {ALLOWED}, 3
+	for i = 1, byte(body, 2) do
+		local key, ring = byte(body, at, at + 1)
+		local a = find(KEYS[base + key], KEYS[base + ring])
+		local bytes, log = F.bytes(a), a[LIVE] and a[LOG] and F.ring(a) or ''
+		out[i + 1], at = pack('<I4', #bytes) .. bytes .. pack('<I4', #log) .. log, at + 2
+	end
+	return table.concat(out)
+end
+
+-- replace writes accounts if they are still what was read of them, and otherwise
+-- none: of each, its places, its bytes as they were, as they are to be, its log's.
+function F.replace(body, base)
+	local all, at = {}, 3
+	for i = 1, byte(body, 2) do
+		local r = {unpack_from('<BBI4c0I4c0I4c0', body, at)}
+		local a = find(KEYS[base + r[1]], KEYS[base + r[2]])
+		if F.bytes(a) ~= r[3] then return DENIED end
+		all[i], at = r, r[6]
+	end
+	for _, r in ipairs(all) do
+		local old = touched[KEYS[base + r[1]]]
+		local a = r[4] ~= '' and read_account(r[4], old[KEY]) or {false, false, '', old[KEY], false, {}, false, 0, 0, F.h, F.l, NO_EPOCH, 0}
+		a[DIRTY], a[RING], a[REVISION] = true, old[RING], a[REVISION] + 1
+		if a[LOG] then a[LOG].whole = r[5] end
+		touched[old[KEY]], order[#order + 1], old[DIRTY] = a, a, false
+	end
+	return ALLOWED
+end
+
+F.steps = {[SETTLE] = F.settle, [READ] = F.read, [REPLACE] = F.replace}

@@ -1,0 +1,28 @@
+-- Windows.
+
+-- start returns when the window of a period begins that a time is in. ref is
+-- the start of one that is not far away.
+function F.start(h, l, refh, refl, ph, pl)
+	local dh, dl = F.minus(h, l, refh, refl)
+	if dh < -4000000 or dh >= 4000000 then -- 2^52 ns
+		F.trouble = FAR
+		return h, l
+	end
+	if ph >= 4000000 then
+		if dh < 0 then return F.minus(refh, refl, ph, pl) end
+		if F.less(dh, dl, ph, pl) then return refh, refl end
+		return F.plus(refh, refl, ph, pl)
+	end
+	local past = math.fmod(dh * BILLION + dl, ph * BILLION + pl)
+	if past < 0 then past = past + ph * BILLION + pl end
+	return F.minus(h, l, math.floor(past / BILLION), past % BILLION)
+end
+
+-- slid returns a sliding counter as of the window that begins at a time: what
+-- was used in the one before, and in it.
+function F.slid(c, starth, startl, ph, pl)
+	if c[AT] == starth and c[AT + 1] == startl then return c[A], c[A + 1], c[B], c[B + 1] end
+	local nexth, nextl = F.plus(c[AT], c[AT + 1], ph, pl)
+	if nexth == starth and nextl == startl then return c[B], c[B + 1], 0, 0 end
+	return 0, 0, 0, 0
+end
