@@ -3,10 +3,10 @@ package redisstore
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // stored is an account as the script keeps it.
@@ -188,26 +188,22 @@ func (w *writer) leased(l leased) {
 	*w = append(*w, l.asked...)
 }
 
-// amount returns how much a lease is of.
-func (l leased) amount() int64 {
+// charge returns what was asked for, but for the key.
+func (l leased) charge() (c store.Charge, err error) {
 	r := reader{rest: l.asked}
 	r.take(4) // the step, one charge, and the places of its keys
-	return r.number()
-}
-
-// covers reports whether a lease is of all limits.
-func (l leased) covers(limits []limit.Limit) bool {
-	r := reader{rest: l.asked}
-	r.take(4)
-	r.number()
-	known := map[string]bool{}
+	c.N = r.number()
 	for range r.byte() {
 		kind := r.byte()
-		known[string(r.name())] = true
+		var of limit.Limit
+		if err := of.UnmarshalBinary(r.name()); err != nil || int(kind) >= len(askedBytes) {
+			return c, errForeign
+		}
+		c.Limits = append(c.Limits, of)
 		r.name()
-		r.take(1 + 12 + askedBytes[kind%byte(len(askedBytes))])
+		r.take(1 + 12 + askedBytes[kind])
 	}
-	return !slices.ContainsFunc(limits, func(l limit.Limit) bool { return !known[nameOf(l)] })
+	return c, r.err
 }
 
 // askedBytes is how long limits of a kind are beyond what all have.

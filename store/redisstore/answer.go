@@ -31,14 +31,14 @@ type found struct {
 	charge   store.Charge
 	epoch    uint64
 	revision int64
-	leased   int64     // set aside: see lease
 	counters []counter // of each limit
 }
 
 // counter is what was used of a limit.
 type counter struct {
 	limit.Counter
-	log *logged // of a sliding log, instead
+	log    *logged // of a sliding log, instead
+	leased int64   // set aside: see lease
 }
 
 // hear reads the answer to a take of charges, or to a peek.
@@ -51,7 +51,7 @@ func hear(o *op, charges []store.Charge) (told, error) {
 	t.each = make([]found, len(charges))
 	for i, c := range charges {
 		f := &t.each[i]
-		*f = found{charge: c, epoch: r.epoch(), revision: r.float(), leased: r.number()}
+		*f = found{charge: c, epoch: r.epoch(), revision: r.float()}
 		f.counters = make([]counter, len(c.Limits))
 		for k, l := range c.Limits {
 			if same := slices.Index(c.Limits[:k], l); same >= 0 {
@@ -65,7 +65,7 @@ func hear(o *op, charges []store.Charge) (told, error) {
 }
 
 func (r *reader) found(l limit.Limit, at int64) counter {
-	c := counter{Counter: limit.Counter{Limit: l}}
+	c := counter{Counter: limit.Counter{Limit: l}, leased: r.number()}
 	switch kindOf(l) {
 	case aBucket:
 		c.At, c.A, c.B, c.Refunded, c.Changes = at, r.number(), r.number(), r.backlog(), r.float()
@@ -106,8 +106,8 @@ func (f *found) decide(decisions []limit.Decision, at int64, take bool) []limit.
 	for i := range f.counters {
 		c := &f.counters[i]
 		d := c.check(at, n)
-		if burst := c.Limit.Burst(); f.leased > 0 && n > 0 && n <= burst {
-			if both := c.check(at, min(n+f.leased, burst)); !both.Allowed || n+f.leased > burst {
+		if burst := c.Limit.Burst(); c.leased > 0 && n > 0 && n <= burst {
+			if both := c.check(at, min(n+c.leased, burst)); !both.Allowed || n+c.leased > burst {
 				d = both
 				d.Allowed, d.RetryAfter = false, max(d.RetryAfter, leaseGuess)
 			}
@@ -115,7 +115,7 @@ func (f *found) decide(decisions []limit.Decision, at int64, take bool) []limit.
 		if d.Allowed && !take {
 			d = c.check(at, 0)
 		}
-		d.Remaining = max(d.Remaining-f.leased, 0)
+		d.Remaining = max(d.Remaining-c.leased, 0)
 		decisions = append(decisions, d)
 	}
 	return decisions

@@ -37,11 +37,11 @@ func (r *remote) end(ctx context.Context, c store.Charge, name string) (*taken, 
 func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name string, term time.Duration) (t told, err error) {
 	charges := []store.Charge{c}
 	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
-		o := r.take(step, charges, r.link.now())
-		w := writer(o.body)
-		w = append(w, name...)
-		w.number(int64(term))
-		o.body = w
+		t = told{}
+		o := r.leaseOp(step, c, name, term)
+		if step == toLease {
+			o.late = func(answer []byte, _ int64) { r.endUnknown(answer, c, name) }
+		}
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
@@ -54,4 +54,20 @@ func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name s
 		return t.status, err
 	})
 	return t, err
+}
+
+func (r *remote) leaseOp(step byte, c store.Charge, name string, term time.Duration) *op {
+	o := r.take(step, []store.Charge{c}, r.link.now())
+	w := append(writer(o.body), name...)
+	w.number(int64(term))
+	o.body = w
+	return o
+}
+
+// endUnknown gives back a lease that was granted after who asked for it has left.
+func (r *remote) endUnknown(answer []byte, c store.Charge, name string) {
+	if status(answer[0]) == allowed {
+		c.N = 0
+		r.send(r.leaseOp(toEnd, c, name, 0))
+	}
 }

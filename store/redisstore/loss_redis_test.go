@@ -147,15 +147,6 @@ func TestAllowWithoutRedis(t *testing.T) {
 func BenchmarkLostRedis(b *testing.B) {
 	c := newCutNode(b, redistest.New(b), Share)
 	c.proxy.Cut()
-	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerMinute(1 << 40)}, N: 1}}
-	for name, s := range map[string]store.Store{"memory": store.NewMemory(), "share": c} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := s.Take(b.Context(), charges); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+	benchTakes(b, "memory", store.NewMemory())
+	benchTakes(b, "share", c)
 }

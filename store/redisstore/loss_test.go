@@ -260,9 +260,9 @@ func TestPlaceChanges(t *testing.T) {
 			if _, d := f.take(t, "key", 2, l); d[0].Remaining != 5 {
 				t.Errorf("2, 1 and 2 were used of 10: %+v", d)
 			}
-			f.nodes.heard.Store(&place{1, 2})
+			f.nodes.heard.Store(&place{1, 3})
 			if r, d := f.take(t, "key", 1, l); r != nil {
-				t.Errorf("5 were used of 5: %+v", d)
+				t.Errorf("5 were used of 3: %+v", d)
 			}
 			f.wire.lost.Store(false)
 			if _, d := f.take(t, "key", 0, l); d[0].Remaining != 3 {

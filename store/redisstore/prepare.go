@@ -19,23 +19,53 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 		return err
 	}
 	for i, c := range charges {
-		accounts[i].prepare(c.Limits, at)
+		if err := r.ready(&accounts[i], c.Limits, at); err != nil {
+			return err
+		}
 	}
 	_, err = r.replace(ctx, charges, accounts)
 	return err
 }
 
-// prepare makes an account ready for a take. A lease whose limits have changed is
-// charged to those that they are now.
-func (s *stored) prepare(limits []limit.Limit, at int64) {
+// ready makes an account ready for a take. Leases whose time is over are charged,
+// and others are made leases of what their limits have become.
+func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
 	s.account.Prepare(limits, at)
-	s.leases = slices.DeleteFunc(s.leases, func(l leased) bool {
-		if l.covers(limits) {
-			return false
+	kept := s.leases[:0]
+	for _, l := range s.leases {
+		c, err := l.charge()
+		if err != nil {
+			return err
 		}
-		s.account.Settle(limits, limit.ReceiptOf(0, at), at, l.amount())
-		return true
-	})
+		if l.ends <= at {
+			s.account.Settle(c.Limits, limit.ReceiptOf(0, at), at, c.N)
+			continue
+		}
+		if c.Limits = become(c.Limits, limits); len(c.Limits) > 0 {
+			l.asked = r.take(toTake, []store.Charge{c}, at).body
+		}
+		kept = append(kept, l)
+	}
+	s.leases = kept
+	return nil
+}
+
+// become returns what limits are now: where one is gone and another of its shape is
+// asked for, that.
+func become(limits, asked []limit.Limit) []limit.Limit {
+	now := slices.Clone(limits)
+	for i, l := range now {
+		if slices.Contains(asked, l) {
+			continue
+		}
+		for _, a := range asked {
+			if a.Shape() == l.Shape() && !slices.Contains(now, a) {
+				now[i] = a
+				break
+			}
+		}
+	}
+	return now
 }
 
 // peekHere answers a peek that the script could not.

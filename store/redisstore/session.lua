@@ -17,11 +17,11 @@ local number, sent = ARGV[1], tonumber(ARGV[2])
 if number ~= '' then
 	local marker = redis.call('GET', KEYS[1])
 	if marker then
-		local last = cmsgpack.unpack(marker)
-		if last[1] == number then
-			return last[2]
+		local last = string.match(marker, '^%d+') -- then a space, and its answers
+		if last == number then
+			return cmsgpack.unpack(string.sub(marker, #last + 2))
 		end
-		if tonumber(last[1]) > tonumber(number) then
+		if tonumber(last) > tonumber(number) then
 			return redis.error_reply('STALE the lane has gone on')
 		end
 	end
@@ -54,7 +54,7 @@ end
 
 if number ~= '' then
 	-- If the server refuses to write, it refuses this, and nothing has happened.
-	local written = redis.pcall('SET', KEYS[1], cmsgpack.pack({number, answers}), 'PX', 60000)
+	local written = redis.pcall('SET', KEYS[1], number .. ' ' .. cmsgpack.pack(answers), 'PX', 60000)
 	if written.err then
 		return written
 	end

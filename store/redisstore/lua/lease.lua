@@ -1,13 +1,15 @@
 -- Leases. One is what a caller has set aside to spend by itself until it ends: a
--- charge as it was asked for. Until it is ended, or its time is over, limits count
--- it as if it was taken just now. Then what was used of it is charged: all of it,
--- if nobody says.
+-- charge as it was asked for. Until it is ended, or its time is over, its limits
+-- count it as if it was taken just now. Then what was used of it is charged: all of
+-- it, if nobody says. That is done in Go.
+
+const MOST_LEASES 32
 
 function F.read_leases(a, raw, at)
 	a[LEASES] = {}
 	for i = 1, a[LEASED] do
 		local lease = {unpack_from('<c16dI4I2c0', raw, at)} -- its name, when it ends, what was asked for
-		at, lease.op = lease[5], parse(lease[4])
+		at, lease.charge = lease[5], parse(lease[4])[3]
 		a[LEASES][i] = lease
 	end
 end
@@ -18,76 +20,94 @@ function F.lease_bytes(leases)
 	return table.concat(out)
 end
 
--- leased returns how much is set aside.
-function F.leased(leases)
+-- limit_of returns a charge's limit of a name.
+function F.limit_of(charge, name)
+	for k = 7, #charge do
+		if charge[k][2] == name then return charge[k] end
+	end
+end
+
+-- stale reports whether the time of a lease is over, or one of its limits has become
+-- another, which is asked for.
+function F.stale(leases, charge)
+	for _, lease in ipairs(leases) do
+		if not F.ahead(lease[2], lease[3]) then return true end
+		for k = 7, #lease.charge do
+			local of = lease.charge[k]
+			for j = 7, #charge do
+				local l = charge[j]
+				if l[3] == of[3] and not F.limit_of(charge, of[2]) and not F.limit_of(lease.charge, l[2]) then return true end
+			end
+		end
+	end
+	return false
+end
+
+-- leased returns how much of a limit is set aside.
+function F.leased(leases, name)
 	local h, l = 0, 0
-	for _, lease in ipairs(leases) do h, l = F.plus(h, l, lease.op[3][3], lease.op[3][4]) end
+	for _, lease in ipairs(leases) do
+		if F.limit_of(lease.charge, name) then h, l = F.plus(h, l, lease.charge[3], lease.charge[4]) end
+	end
 	return h, l
+end
+
+-- with_leases returns a bucket's backlog together with what is set aside of it.
+function F.with_leases(leases, l, h, low, p, pl)
+	for _, lease in ipairs(leases) do
+		local of = F.limit_of(lease.charge, l[2])
+		if of then h, low, p, pl = F.sum(h, low, p, pl, of[7], of[8], of[9], of[10], l[5], l[6]) end
+	end
+	return h, low, p, pl
 end
 
 -- fits reports whether a bucket has room for a backlog and what is set aside of it.
 function F.fits(leases, l, h, low, p, pl)
-	for _, lease in ipairs(leases) do
-		for k = 7, #lease.op[3] do
-			local of = lease.op[3][k]
-			if of[2] == l[2] then h, low, p, pl = F.sum(h, low, p, pl, of[7], of[8], of[9], of[10], l[5], l[6]) end
-		end
-	end
+	h, low, p, pl = F.with_leases(leases, l, h, low, p, pl)
 	return not F.longer(h, low, p, pl, l[11], l[12], l[13], l[14])
 end
 
--- covers reports whether a lease has all limits of a charge.
-function F.covers(lease, charge)
-	for k = 7, #charge do
-		local found = false
-		for j = 7, #lease.op[3] do found = found or lease.op[3][j][2] == charge[k][2] end
-		if not found then return false end
-	end
-	return true
-end
-
--- expire charges the leases whose time is over. One that does not know all limits
--- which are asked for must be charged in Go: these have changed.
-function F.expire(a, charge)
-	local leases = a[LEASES]
-	for i = #leases, 1, -1 do
-		local lease = leases[i]
-		local over = not F.ahead(lease[2], lease[3])
-		if not over and not F.covers(lease, charge) then return UNREADY end
-		if over then
-			plans, told = 0, 1
-			local _, trouble = weigh(a, lease.op[3])
-			if trouble then return trouble end
-			F.drop(a, i)
-			enter(a, lease.op[3])
-			carry_out()
+-- outlast keeps an account until all that may be spent of its leases would be full
+-- again.
+function F.outlast(a)
+	for _, lease in ipairs(a[LEASES]) do
+		for k = 7, #lease.charge do
+			local l = lease.charge[k]
+			local h, low = 2 * 86400, 0 -- a calendar's day and the next
+			if l[1] == BUCKET then
+				local ah, al, bh, bl = 0, 0, 0, 0
+				for _, c in ipairs(a[COUNTERS]) do
+					if c[LIMIT] == l[2] then ah, al, bh, bl = c[A], c[A + 1], c[B], c[B + 1] end
+				end
+				h, low = F.with_leases(a[LEASES], l, ah, al, bh, bl)
+				h, low = F.plus(h, low, 0, 1)
+			elseif l[1] ~= CALENDAR then
+				local ph, pl = l[#l - 2], l[#l - 1] -- its period is its last number
+				h, low = F.plus(ph, pl, ph, pl)
+			end
+			F.in_use_until(a, F.plus(lease[2], lease[3], h, low))
 		end
 	end
 end
 
-function F.drop(a, i)
-	table.remove(a[LEASES], i)
-	if #a[LEASES] == 0 then a[LEASES] = nil end
-end
-
+-- lease sets a charge aside. It returns false if there are too many leases.
 function F.lease(a, op)
+	if a[LEASES] and #a[LEASES] >= MOST_LEASES then return false end
 	if not a[LIVE] then bear(a) end
 	local endh, endl = F.plus(F.h, F.l, op.termh, op.terml)
 	a[LEASES] = a[LEASES] or {}
-	table.insert(a[LEASES], {op.lease, endh, endl, op.asked, op = op})
-	for i = 1, plans, 10 do F.in_use_until(a, F.plus(planned[i + 8], planned[i + 9], op.termh, op.terml)) end
-	for k = 7, #op[3] do
-		local l = op[3][k]
-		if l[1] == LOGGING then F.in_use_until(a, F.plus(endh, endl, l[7], l[8])) end
-	end
+	table.insert(a[LEASES], {op.lease, endh, endl, op.asked, charge = op[3]})
+	F.outlast(a)
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, F.h, F.l, a[REVISION] + 1
+	return true
 end
 
 -- end_lease forgets a lease. It returns false if that was charged before.
 function F.end_lease(a, name)
 	for i, lease in ipairs(a[LEASES] or {}) do
 		if lease[1] == name then
-			F.drop(a, i)
+			table.remove(a[LEASES], i)
+			if #a[LEASES] == 0 then a[LEASES] = nil end
 			a[DIRTY], a[REVISION] = true, a[REVISION] + 1
 			return true
 		end

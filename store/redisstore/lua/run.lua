@@ -12,7 +12,8 @@ end
 local function flush()
 	for i = 1, #order do
 		local a = order[i]
-		if a[DIRTY] and not a[LIVE] then
+		local full = a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl
+		if a[DIRTY] and (full or not a[LIVE]) then
 			call('DEL', a[KEY], a[RING] or a[KEY])
 		elseif a[DIRTY] then
 			if a[LOG] then F.flush_log(a) end

@@ -40,11 +40,11 @@ local function parse(body)
 	for i = 1, count do
 		local key, ring, nh, nl, limits, first = unpack_from(CHARGE, body, at)
 		local c = {key, ring, nh, nl, nh > 0 or nl > 0, false}
-		format, at = format .. 'c8ddI4', first
+		format, at = format .. 'c8d', first
 		for k = 7, 6 + limits do
 			local kind = byte(body, at)
 			local l = {unpack_from(TAKES[kind], body, at)}
-			format = format .. (kind == BUCKET and 'dI4dI4dI4dI4d' or 'dI4dI4dI4')
+			format = format .. (kind == BUCKET and 'dI4dI4dI4dI4dI4d' or 'dI4dI4dI4dI4')
 			c[k], at, c[6] = l, l[#l], c[6] or kind == LOGGING
 		end
 		op[i + 2] = c
@@ -59,8 +59,8 @@ end
 
 -- What a take leaves behind, if all limits allow it: ten places a counter.
 local planned = {}
--- The answer: its status; of each charge an epoch, a revision, what is leased, and
--- of each limit nine or six places.
+-- The answer: its status; of each charge an epoch and a revision; of each limit what
+-- is leased of it, and nine places more of a bucket, six of others.
 local answer = {}
 local parsed = {} -- what is asked for again is not parsed again
 
@@ -71,10 +71,8 @@ local plans, told = 0, 0
 -- trouble if it cannot be done here.
 local function weigh(a, charge)
 	local allowed, counters, leases = true, a[COUNTERS], a[LEASES]
-	local leasedh, leasedl = 0, 0
-	if leases then leasedh, leasedl = F.leased(leases) end
-	answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = a[EPOCH], a[REVISION], leasedh, leasedl
-	told = told + 4
+	answer[told + 1], answer[told + 2] = a[EPOCH], a[REVISION]
+	told = told + 2
 	for k = 7, #charge do
 		local l = charge[k]
 		local kind, name, c = l[1], l[2], nil
@@ -88,6 +86,10 @@ local function weigh(a, charge)
 			if not F.inherits then rest() end
 			if F.inherits(counters, charge, l[3]) then return false, UNREADY end
 		end
+		local leasedh, leasedl = 0, 0
+		if leases then leasedh, leasedl = F.leased(leases, name) end
+		answer[told + 1], answer[told + 2] = leasedh, leasedl
+		told = told + 2
 		local allows, ath, atl, ah, al, bh, bl, untilh, untill
 		if kind == BUCKET then
 			ath, atl, ah, al, bh, bl = nowh, nowl, l[7], l[8], l[9], l[10] -- its cost, in ns and parts
@@ -182,8 +184,7 @@ local function take(body, base)
 		local charge = op[i]
 		local a = find(KEYS[base + charge[1]], charge[2] > 0 and KEYS[base + charge[2]])
 		if nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return UNREADY end
-		local trouble = a[LEASES] and step ~= PEEK and F.expire(a, charge)
-		if trouble then return trouble end
+		if a[LEASES] and step ~= PEEK and F.stale(a[LEASES], charge) then return UNREADY end
 	end
 	plans, told = 0, 1
 	for i = 3, #op do
@@ -197,7 +198,7 @@ local function take(body, base)
 	answer[1] = (allowed or step == END) and ALLOWED or DENIED
 	if step == PEEK or not allowed and step ~= END then return pack(op[2], unpack(answer, 1, told)) end
 	if step == LEASE then
-		F.lease(touched[KEYS[base + 1]], op)
+		if not F.lease(touched[KEYS[base + 1]], op) then answer[1] = DENIED end
 		return pack(op[2], unpack(answer, 1, told))
 	end
 
@@ -207,9 +208,13 @@ local function take(body, base)
 		local a = touched[KEYS[base + charge[1]]]
 		if charge[5] then enter(a, charge) end
 		answer[place], answer[place + 1] = a[EPOCH], a[REVISION]
-		place = place + 4
-		for k = 7, #charge do place = place + (charge[k][1] == BUCKET and 9 or 6) end
+		place = place + 2
+		for k = 7, #charge do place = place + (charge[k][1] == BUCKET and 11 or 8) end
 	end
 	carry_out()
+	for i = 3, #op do
+		local a = touched[KEYS[base + op[i][1]]]
+		if a[LEASES] then F.outlast(a) end
+	end
 	return pack(op[2], unpack(answer, 1, told))
 end
