@@ -106,11 +106,8 @@ func (f *found) decide(decisions []limit.Decision, at int64, take bool) []limit.
 	for i := range f.counters {
 		c := &f.counters[i]
 		d := c.check(at, n)
-		if burst := c.Limit.Burst(); c.leased > 0 && n > 0 && n <= burst {
-			if both := c.check(at, min(n+c.leased, burst)); !both.Allowed || n+c.leased > burst {
-				d = both
-				d.Allowed, d.RetryAfter = false, max(d.RetryAfter, leaseGuess)
-			}
+		if d.Allowed && n > 0 && c.leased > 0 {
+			d = c.besideLeases(d, at, n)
 		}
 		if d.Allowed && !take {
 			d = c.check(at, 0)
@@ -119,6 +116,22 @@ func (f *found) decide(decisions []limit.Decision, at int64, take bool) []limit.
 		decisions = append(decisions, d)
 	}
 	return decisions
+}
+
+// besideLeases returns what a limit that allows n says if what is leased of it counts
+// as used.
+func (c *counter) besideLeases(d limit.Decision, at, n int64) limit.Decision {
+	retry := leaseGuess
+	if burst := c.Limit.Burst(); n <= burst-c.leased {
+		both := c.check(at, n+c.leased)
+		if both.Allowed {
+			return d
+		}
+		retry = max(retry, both.RetryAfter)
+	}
+	d = c.check(at, 0)
+	d.Allowed, d.RetryAfter = false, retry
+	return d
 }
 
 // leaseGuess is when to ask again for what is leased to others.

@@ -18,7 +18,7 @@ import (
 // it is charged and the rest given back. So nothing overshoots, and while it lasts
 // the others have that much less.
 type leases struct {
-	below  layer
+	below  *loss
 	remote *remote
 	term   time.Duration
 
@@ -58,7 +58,7 @@ type held struct {
 	paid *taken        // what it was charged by then; nil: all of it, or it is not known
 }
 
-func newLeases(below layer, remote *remote, term time.Duration) *leases {
+func newLeases(below *loss, remote *remote, term time.Duration) *leases {
 	return &leases{below: below, remote: remote, term: term, spaces: map[string]*space{}}
 }
 
@@ -72,8 +72,9 @@ type leaseReceipt struct {
 
 // part is what was taken from a lease.
 type part struct {
-	of *held
-	n  int64
+	of   *held
+	n    int64
+	debt store.Receipt // of what it used beyond, while that is not charged
 }
 
 // Take is [store.Store]'s.
@@ -91,11 +92,11 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 	wanted, spent := l.watch(charges, now)
 	l.mu.Unlock()
 	for _, h := range spent {
-		l.finish(ctx, h)
+		go l.finish(h)
 	}
 	if len(wanted) > 0 && l.ask(ctx, wanted) {
 		l.mu.Lock()
-		receipt, decisions = l.spend(charges, now)
+		receipt, decisions = l.spend(charges, time.Now())
 		l.mu.Unlock()
 		if receipt != nil {
 			return receipt, decisions, nil
@@ -131,7 +132,7 @@ func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []
 		h.left -= charges[i].N
 		s.takes++
 		s.amount += charges[i].N
-		r.parts[i] = part{h, charges[i].N}
+		r.parts[i] = part{of: h, n: charges[i].N}
 		for _, d := range h.decisions {
 			d.Remaining += h.left
 			decisions = append(decisions, d)
@@ -154,18 +155,18 @@ func (l *leases) watch(charges []store.Charge, now time.Time) (wanted []store.Ch
 			s = &space{key: c.Key, since: now}
 			l.spaces[c.Key] = s
 		}
+		if now.Sub(s.since) >= l.term {
+			s.since, s.takes, s.amount = now, 0, 0
+		}
 		s.takes++
 		s.amount += c.N
 		if h := s.held; h != nil && (c.N > h.left || !slices.Equal(c.Limits, h.charge.Limits)) {
 			l.retire(s)
 			spent = append(spent, h)
 		}
-		if slice := l.slice(s, c, now); slice > 0 {
+		if slice := l.slice(s, c); slice > 0 {
 			s.asking = true
 			wanted = append(wanted, store.Charge{Key: c.Key, Limits: c.Limits, N: slice})
-		}
-		if now.Sub(s.since) >= l.term {
-			s.since, s.takes, s.amount = now, 0, 0
 		}
 	}
 	return wanted, spent
@@ -173,8 +174,8 @@ func (l *leases) watch(charges []store.Charge, now time.Time) (wanted []store.Ch
 
 // slice returns how much to lease of a key: about twice as much as was taken in a
 // term, and no more than a part of the smallest limit. Zero: it is not worth it.
-func (l *leases) slice(s *space, c *store.Charge, now time.Time) int64 {
-	if s.held != nil || s.asking || s.takes < leaseHeat || len(c.Limits) == 0 {
+func (l *leases) slice(s *space, c *store.Charge) int64 {
+	if s.held != nil || s.asking || s.takes < leaseHeat || len(c.Limits) == 0 || l.below.owes() {
 		return 0
 	}
 	most := 2 * max(s.amount, c.N)
@@ -206,10 +207,14 @@ func (l *leases) ask(ctx context.Context, wanted []store.Charge) bool {
 		l.mu.Lock()
 		s := l.spaces[c.Key]
 		s.asking = false
+		s.since, s.takes, s.amount = time.Now(), 0, 0
 		if err != nil || name == "" || l.closed {
 			all = false
-			s.since, s.takes, s.amount = time.Now(), 0, 0 // not again in this term
 			l.mu.Unlock()
+			if name != "" {
+				c.N = 0
+				l.remote.send(l.remote.leaseOp(toEnd, c, name, 0))
+			}
 			continue
 		}
 		h := &held{name: name, charge: c, decisions: decisions, until: until, left: c.N, done: make(chan struct{})}
@@ -231,10 +236,10 @@ func (l *leases) expire(s *space, h *held) {
 	if s.takes < leaseHeat {
 		delete(l.spaces, s.key) // it has cooled down
 	} else {
-		s.since, s.takes = time.Now(), leaseHeat // so the next take leases it again
+		s.since, s.takes = time.Now(), leaseHeat // so the next take leases it again, if it comes soon
 	}
 	l.mu.Unlock()
-	l.finish(context.Background(), h)
+	l.finish(h)
 }
 
 // retire lets nobody spend the lease of a space any more. It is to be finished.
@@ -247,12 +252,12 @@ func (l *leases) retire(s *space) {
 
 // finish tells the server what was spent of a lease. Where that fails, the server
 // charges all of it when its time is over.
-func (l *leases) finish(ctx context.Context, h *held) {
+func (l *leases) finish(h *held) {
 	defer l.ending.Done()
 	defer close(h.done)
 	c := h.charge
 	c.N -= h.left
-	h.paid, _ = l.remote.end(context.WithoutCancel(ctx), c, h.name)
+	h.paid, _ = l.remote.end(context.Background(), c, h.name)
 }
 
 // Settle is [store.Store]'s. What was not used goes back to the lease that it was
@@ -266,7 +271,7 @@ func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) er
 		return store.ErrReceipt
 	}
 	for _, i := range l.settle(receipt, actual) {
-		done, err := l.settleLate(ctx, receipt.parts[i], actual[i])
+		done, err := l.settleLate(ctx, &receipt.parts[i], actual[i])
 		if done {
 			l.mu.Lock()
 			receipt.parts[i].n = actual[i]
@@ -306,12 +311,15 @@ func (l *leases) settle(r *leaseReceipt, actual []int64) (late []int) {
 
 // settleLate settles what was taken from a lease that is over, or has not enough
 // left: what was used beyond is a debt.
-func (l *leases) settleLate(ctx context.Context, p part, actual int64) (done bool, err error) {
+func (l *leases) settleLate(ctx context.Context, p *part, actual int64) (done bool, err error) {
 	if actual > p.n {
-		nothing, _, err := l.below.Take(ctx, []store.Charge{{Key: p.of.charge.Key, Limits: p.of.charge.Limits}})
-		if err == nil {
-			err = l.below.Settle(ctx, nothing, []int64{actual - p.n})
+		if p.debt == nil {
+			nothing := []store.Charge{{Key: p.of.charge.Key, Limits: p.of.charge.Limits}}
+			if p.debt, _, err = l.below.Take(ctx, nothing); err != nil {
+				return false, err
+			}
 		}
+		err = l.below.Settle(ctx, p.debt, []int64{actual - p.n})
 		return err == nil, err
 	}
 	select {
@@ -353,7 +361,7 @@ func (l *leases) Reset(ctx context.Context, prefix string) error {
 		}
 	}
 	l.mu.Unlock()
-	l.finishAll(ctx, ended)
+	l.finishAll(ended)
 	return l.below.Reset(ctx, prefix)
 }
 
@@ -371,15 +379,15 @@ func (l *leases) Close() error {
 		}
 	}
 	l.mu.Unlock()
-	l.finishAll(context.Background(), ended)
+	l.finishAll(ended)
 	l.ending.Wait()
 	return l.below.Close()
 }
 
-func (l *leases) finishAll(ctx context.Context, all []*held) {
+func (l *leases) finishAll(all []*held) {
 	var done sync.WaitGroup
 	for _, h := range all {
-		done.Go(func() { l.finish(ctx, h) })
+		done.Go(func() { l.finish(h) })
 	}
 	done.Wait()
 }

@@ -131,6 +131,9 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 	}
 	for part := range l.queues {
 		l.queues[part].part = part
+		for lane := 1; lane < lanes && cfg.clock != nil; lane++ {
+			l.queues[part].taken[lane] = true // so that its times arrive in their order
+		}
 		l.queues[part].breaker = &l.breakers[0]
 		if cfg.cluster {
 			l.queues[part].breaker = &l.breakers[groupOf(part)]

@@ -14,15 +14,19 @@ import (
 // StoreLoss is what to do while Redis is lost.
 //
 // Whether it is lost is seen from each call: in a cluster, some keys may be and
-// others not. A call all of whose keys can be asked for is decided by Redis. All
-// that was admitted without Redis is charged to it, as a debt, before the node
-// asks it for the same key again; keys that nobody asks for are charged in the
-// background as soon as Redis answers anything. What a node has admitted is not
-// charged if the node ends before.
+// others not. A call all of whose keys can be asked for is decided by Redis.
 //
-// What Redis is charged counts from then on, as if it had been admitted just
-// then: what was admitted is counted for at most a window longer than it would
-// have been, and never for a shorter time.
+// What was admitted without Redis is charged to it, as a debt, before the node
+// asks it for the same key again. Keys that nobody asks for are charged in the
+// background once Redis answers. If the node ends before that, they are not.
+//
+// A debt counts from when it was charged: for at most a window longer than what
+// was admitted would have, and never for a shorter time. It is what the limit
+// still holds of it. But the sliding logs of a key are one log: what only the
+// longest of their windows still holds is in the others too, for one window.
+//
+// What a node keeps of a key it forgets when it is full again, as [store.Memory]
+// does. With Share it remembers besides what Redis said of the last 65,536 keys.
 type StoreLoss string
 
 const (
@@ -32,30 +36,31 @@ const (
 	// Allow lets everything pass, and counts it.
 	Allow StoreLoss = "allow"
 
-	// Share lets each node enforce its part of every limit: of n nodes, each
-	// gets one n-th of count and burst, to the unit, so that all parts add up to
-	// the limit. A node whose part is nothing denies. A request that is larger
-	// than the part and not than the limit is told to come back later.
+	// Share lets each node enforce its part of every limit: of n nodes, each has
+	// one n-th of count and burst, in whole numbers that add up to the limit. A
+	// node whose part is nothing denies. A request that is larger than the part,
+	// and not than the limit, is told to come back a period later.
 	//
-	// A node goes on from what Redis last said to it, and takes its part of that
-	// as used. So if all nodes lose Redis at once, what passes in any window is
-	// at most the limit, and what others were admitted since a node
-	// last asked for the key; so never more than twice the limit. In a window
-	// that begins after the loss it is at most the limit.
+	// A node goes on from what Redis last said to it of a key, and takes its part
+	// of that as used. So if all nodes lose Redis at once:
 	//
-	// If only some nodes lose Redis, the others have all of the limit in Redis,
-	// and those that lost it their parts beside it: in any window, at most the
-	// limit, and k/n of it for k of n nodes. The same holds while nodes return
-	// one after another, until all have told Redis what they admitted.
+	//   - in a window that begins after the loss, at most the limit passes;
+	//   - in one that holds the loss, at most the limit and what was admitted by
+	//     others since a node last asked for the key: twice the limit at most.
 	//
-	// All of that holds for nodes that agree on how many they are. They tell
-	// each other by Redis every two seconds. A node that was started since is
-	// unknown to the others until they have asked again. One that was
-	// never heard denies as [Deny] does. One that was silent for ten seconds is
-	// taken to have ended. So nodes that lose Redis one after another, more than
-	// ten seconds apart, take larger parts each time, of which the sum can be more than the limit. A
-	// node that has ended without [Store.Close] keeps its part for ten seconds,
-	// or until Redis is back, and nobody uses it.
+	// If k of n nodes lose Redis, the others share all of the limit in Redis, and
+	// those k have their parts beside it: at most the limit, and k/n of it, passes
+	// in any window. The same holds while nodes return one after another, until
+	// each has charged Redis; after that it is the limit.
+	//
+	// That is so for nodes that agree on how many they are, which they tell each
+	// other by Redis every two seconds. A node that has just started is counted
+	// by others when they next ask. One that could never ask denies, as [Deny]
+	// does. One that is silent for ten seconds counts as ended, and those who
+	// still ask take its part. So where nodes lose Redis one after another, more
+	// than ten seconds apart, their parts can add up to more than the limit. The
+	// part of a node that was killed is nobody's for ten seconds, or until Redis
+	// is back.
 	Share StoreLoss = "share"
 )
 
@@ -185,6 +190,9 @@ func (l *loss) payUp(ctx context.Context, charges []store.Charge) error {
 	}
 	return nil
 }
+
+// owes reports whether Redis has not been charged yet all that has passed without it.
+func (l *loss) owes() bool { return l.books.open.Load() > 0 }
 
 // heard notes that below has answered.
 func (l *loss) heard(charges []store.Charge, decisions []limit.Decision) {

@@ -13,9 +13,9 @@ import (
 // admitted is that n passed at a time.
 type admitted struct{ at, n int64 }
 
-// within returns the most that has passed in any window of a limit, less what a
-// bucket has drained in it. That of an exact limit is at most its burst.
-func within(l limit.Limit, passed []admitted) (largest int64) {
+// within returns the most that has passed in any window of a limit, less what so
+// many buckets have drained in it. That of an exact limit is at most its burst.
+func within(l limit.Limit, buckets int64, passed []admitted) (largest int64) {
 	for i, first := range passed {
 		sum := int64(0)
 		for _, p := range passed[i:] {
@@ -23,7 +23,7 @@ func within(l limit.Limit, passed []admitted) (largest int64) {
 				break
 			}
 			sum += p.n
-			largest = max(largest, sum-drained(l, p.at-first.at))
+			largest = max(largest, sum-buckets*drained(l, p.at-first.at))
 		}
 	}
 	return largest
@@ -52,7 +52,8 @@ type fleet struct {
 	sim     *sim
 	nodes   []*fleetNode
 	charges []store.Charge
-	passed  []admitted
+	passed  []admitted         // anywhere
+	by      map[any][]admitted // by a node that had lost Redis, or in Redis
 }
 
 // fleetLimits are those whose bounds are exact, each in any window of its own.
@@ -71,7 +72,7 @@ func fleetLimits(t *rapid.T) []limit.Limit {
 }
 
 func newFleet(t *rapid.T) *fleet {
-	f := &fleet{T: t, sim: newSim()}
+	f := &fleet{T: t, sim: newSim(), by: map[any][]admitted{}}
 	f.charges = []store.Charge{{Key: "key", Limits: fleetLimits(t)}}
 	n := rapid.IntRange(1, 5).Draw(t, "nodes")
 	for rank := range n {
@@ -94,9 +95,15 @@ func (f *fleet) take() {
 	if (r != nil) != store.Allowed(decisions) {
 		f.Fatalf("the receipt is %v of %+v", r, decisions)
 	}
-	if r != nil {
-		f.passed = append(f.passed, admitted{f.sim.now(), n})
+	if r == nil {
+		return
 	}
+	f.passed = append(f.passed, admitted{f.sim.now(), n})
+	where := any("redis")
+	if _, here := r.(*note); here {
+		where = node
+	}
+	f.by[where] = append(f.by[where], admitted{f.sim.now(), n})
 }
 
 func (f *fleet) pass() {
@@ -116,7 +123,7 @@ func (f *fleet) hear() {
 // check fails if more than so many limits have passed in any window.
 func (f *fleet) check(times int64, passed []admitted) {
 	for _, l := range f.charges[0].Limits {
-		if got := within(l, passed); got > times*l.Burst() {
+		if got := within(l, times, passed); got > times*l.Burst() {
 			f.Fatalf("%d have passed in a window of %v, more than %d times; nodes %d: %v", got, l, times, len(f.nodes), passed)
 		}
 	}
@@ -185,6 +192,36 @@ func TestFleetBound(t *testing.T) {
 			f.take()
 		}
 		f.check(1, f.passed[since:])
+	})
+}
+
+// Some nodes lose Redis: what passes there is at most their parts, and in Redis at
+// most the limit.
+func TestFleetInPart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFleet(t)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0, 1, 2:
+				f.pass()
+			case 3:
+				f.any().wire.lost.Store(true)
+			default:
+				f.take()
+			}
+		}
+		for where, passed := range f.by {
+			p := whole
+			if node, ok := where.(*fleetNode); ok {
+				p, _ = node.place()
+			}
+			for _, l := range f.charges[0].Limits {
+				part, _ := p.of(l)
+				if got := within(part, 1, passed); got > part.Burst() {
+					t.Fatalf("%d have passed at %v in a window of %v: %v", got, where, part, passed)
+				}
+			}
+		}
 	})
 }
 

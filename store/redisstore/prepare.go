@@ -30,6 +30,7 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 // ready makes an account ready for a take. Leases whose time is over are charged,
 // and others are made leases of what their limits have become.
 func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
+	back := max(s.account.Snapshot().Seen-at, 0) // by which the clock went back
 	s.account.Prepare(limits, at)
 	kept := s.leases[:0]
 	for _, l := range s.leases {
@@ -37,7 +38,7 @@ func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
 		if err != nil {
 			return err
 		}
-		if l.ends <= at {
+		if l.ends -= back; l.ends <= at {
 			s.account.Settle(c.Limits, limit.ReceiptOf(0, at), at, c.N)
 			continue
 		}
@@ -73,6 +74,15 @@ func (r *remote) peekHere(ctx context.Context, charges []store.Charge) ([]limit.
 	accounts, at, err := r.read(ctx, charges)
 	if err != nil {
 		return nil, err
+	}
+	for _, a := range accounts {
+		for _, l := range a.leases { // as if it was taken just now
+			c, err := l.charge()
+			if err != nil {
+				return nil, err
+			}
+			a.account.Settle(c.Limits, limit.ReceiptOf(0, at), at, c.N)
+		}
 	}
 	return store.Peek(accountsOf(accounts), charges, at), nil
 }

@@ -4,14 +4,10 @@
 -- the start of one that is not far away.
 function F.start(h, l, refh, refl, ph, pl)
 	local dh, dl = F.minus(h, l, refh, refl)
-	if dh < -4000000 or dh >= 4000000 then -- 2^52 ns
+	if dh >= 0 and F.less(dh, dl, ph, pl) then return refh, refl end
+	if ph >= 4000000 or dh < -4000000 or dh >= 4000000 then -- 2^52 ns
 		F.trouble = FAR
 		return h, l
-	end
-	if ph >= 4000000 then
-		if dh < 0 then return F.minus(refh, refl, ph, pl) end
-		if F.less(dh, dl, ph, pl) then return refh, refl end
-		return F.plus(refh, refl, ph, pl)
 	end
 	local past = math.fmod(dh * BILLION + dl, ph * BILLION + pl)
 	if past < 0 then past = past + ph * BILLION + pl end
