@@ -37,8 +37,8 @@ type found struct {
 // counter is what was used of a limit.
 type counter struct {
 	limit.Counter
-	log    *logged // of a sliding log, instead
-	leased int64   // set aside: see lease
+	log    logged // of a sliding log, instead
+	leased int64  // set aside: see lease
 }
 
 // hear reads the answer to a take of charges, or to a peek.
@@ -70,7 +70,7 @@ func (r *reader) found(l limit.Limit, at int64) counter {
 	case aBucket:
 		c.At, c.A, c.B, c.Refunded, c.Changes = at, r.number(), r.number(), r.backlog(), r.float()
 	case aLog:
-		c.log = &logged{sum: r.number(), newest: r.number(), enough: r.number()}
+		c.log = logged{sum: r.number(), newest: r.number(), enough: r.number()}
 	default:
 		c.At, c.A, c.B = r.number(), r.number(), r.number()
 	}
@@ -165,16 +165,16 @@ func (f *found) take(at int64) *taken {
 func (f *found) pass(at, n int64) {
 	for i := range f.counters {
 		c := &f.counters[i]
-		if c.log == nil {
-			c.Counter = c.Take(at, n)
-		} else {
+		if c.Limit.Algorithm() == limit.SlidingLog {
 			c.log.sum, c.log.newest = c.log.sum+n, at
+		} else {
+			c.Counter = c.Take(at, n)
 		}
 	}
 }
 
 func (c *counter) check(at, n int64) limit.Decision {
-	if c.log != nil {
+	if c.Limit.Algorithm() == limit.SlidingLog {
 		return c.log.check(c.Limit, at, n)
 	}
 	return c.Check(at, n)
@@ -186,7 +186,7 @@ func (c *counter) check(at, n int64) limit.Decision {
 type logged struct{ sum, newest, enough int64 }
 
 // check says what a sliding log says: see [limit.Account.Check].
-func (s *logged) check(l limit.Limit, at, n int64) limit.Decision {
+func (s logged) check(l limit.Limit, at, n int64) limit.Decision {
 	d := limit.Decision{Limit: l, Remaining: max(l.Count()-s.sum, 0)}
 	if s.sum > 0 {
 		d.ResetAfter = time.Duration(s.newest-at) + l.Period()

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // books are the ledgers of all keys that were used while Redis was lost and that
@@ -37,58 +36,8 @@ func newBooks(clock func() int64, k *known) *books {
 	return b
 }
 
-// note is the receipt of what was taken here.
-type note struct {
-	books    *books
-	charges  []store.Charge
-	ledgers  []*ledger
-	parts    [][]limit.Limit // of the charges' limits, as of the take
-	receipts []limit.Receipt
-	settled  atomic.Bool
-}
-
-// desk is the ledgers of some charges, while their shards are locked.
-type desk struct {
-	books   *books
-	now     int64
-	shards  []*bookShard // of each charge
-	ledgers []*ledger
-	locked  []*bookShard // in the order in which they are locked, each once
-}
-
 func (b *books) index(key string) int {
 	return int(maphash.String(b.seed, key) % uint64(len(b.shards)))
-}
-
-// lock locks the shards of the charges' keys, in one order whatever theirs. A key
-// that has no ledger gets one of the charge's limits, which is not kept yet.
-func (b *books) lock(charges []store.Charge, p place) desk {
-	d := desk{
-		books:   b,
-		shards:  make([]*bookShard, len(charges)),
-		ledgers: make([]*ledger, len(charges)),
-		locked:  make([]*bookShard, 0, len(charges)),
-	}
-	indexes := make([]int, len(charges))
-	for i := range charges {
-		indexes[i] = b.index(charges[i].Key)
-		d.shards[i] = &b.shards[indexes[i]]
-	}
-	slices.Sort(indexes)
-	for _, i := range slices.Compact(indexes) {
-		b.shards[i].mu.Lock()
-		d.locked = append(d.locked, &b.shards[i])
-	}
-	d.now = b.clock()
-	for i, c := range charges {
-		g := d.shards[i].ledgers[c.Key]
-		if g == nil {
-			g = b.begin(c.Key, p, d.now)
-			g.fit(c.Limits, p, d.now)
-		}
-		d.ledgers[i] = g
-	}
-	return d
 }
 
 // begin returns a new ledger, which goes on where Redis was.
@@ -97,34 +46,6 @@ func (b *books) begin(key string, p place, now int64) *ledger {
 		return newLedger(key, nil, p)
 	}
 	return newLedger(key, b.known.of(key, now), p)
-}
-
-// fit makes the ledgers those of the charges' limits.
-func (d *desk) fit(charges []store.Charge, p place) {
-	for i, g := range d.ledgers {
-		g.fit(charges[i].Limits, p, d.now)
-	}
-}
-
-func (d *desk) unlock() {
-	for _, s := range d.locked {
-		s.mu.Unlock()
-	}
-}
-
-// keep keeps the ledgers that are new and in use, and forgets a few that are full
-// again: at least as many as come.
-func (d *desk) keep() {
-	for i, g := range d.ledgers {
-		s := d.shards[i]
-		if s.ledgers[g.key] != nil || d.now >= g.account.FullAt() {
-			continue
-		}
-		g.key = strings.Clone(g.key)
-		s.ledgers[g.key] = g
-		d.books.open.Add(1)
-		d.books.forget(s, d.now)
-	}
 }
 
 // forget looks at a few ledgers, wherever the map begins this time.
@@ -145,150 +66,6 @@ func (b *books) remove(s *bookShard, g *ledger) {
 	g.gone = true
 	delete(s.ledgers, g.key)
 	b.open.Add(-1)
-}
-
-func (d *desk) accounts() []*limit.Account {
-	accounts := make([]*limit.Account, len(d.ledgers))
-	for i, g := range d.ledgers {
-		accounts[i] = &g.account
-	}
-	return accounts
-}
-
-// shares returns the charges with the node's parts as their limits.
-func (d *desk) shares(charges []store.Charge) []store.Charge {
-	shares := slices.Clone(charges)
-	for i, g := range d.ledgers {
-		shares[i].Limits = g.parts
-	}
-	return shares
-}
-
-// note returns the receipt of what was taken, and keeps its ledgers.
-func (d *desk) note(charges []store.Charge, receipts []limit.Receipt) *note {
-	n := &note{books: d.books, charges: slices.Clone(charges), ledgers: d.ledgers, receipts: receipts}
-	n.parts = make([][]limit.Limit, len(charges))
-	for i, g := range d.ledgers {
-		n.parts[i] = g.parts
-	}
-	return n
-}
-
-// take charges all of the charges to the node's parts of their limits, or none. A
-// denial has no note.
-func (b *books) take(charges []store.Charge, p place) (*note, []limit.Decision) {
-	d := b.lock(charges, p)
-	defer d.unlock()
-	defer d.keep()
-	d.fit(charges, p)
-	if d.closed(charges) {
-		return nil, d.say(store.Peek(d.accounts(), d.shares(charges), d.now), charges)
-	}
-	receipts, decisions := store.Take(d.accounts(), d.shares(charges), d.now)
-	d.say(decisions, charges)
-	if receipts == nil {
-		return nil, decisions
-	}
-	return d.note(charges, receipts), decisions
-}
-
-// closed reports whether anything is asked of a limit of which the node's part is
-// nothing.
-func (d *desk) closed(charges []store.Charge) bool {
-	for i, g := range d.ledgers {
-		if g.closed && charges[i].N > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// say turns what the parts say into what is said of the limits.
-func (d *desk) say(decisions []limit.Decision, charges []store.Charge) []limit.Decision {
-	at := 0
-	for i, g := range d.ledgers {
-		n := charges[i].N
-		for _, l := range g.limits {
-			say(&decisions[at], g, l, n)
-			at++
-		}
-	}
-	return decisions
-}
-
-func say(d *limit.Decision, g *ledger, l limit.Limit, n int64) {
-	d.Limit = l
-	if g.closed {
-		if _, any := g.place.of(l); !any {
-			d.Allowed, d.Remaining, d.RetryAfter = n == 0, 0, 0
-		}
-	}
-	switch {
-	case d.Allowed:
-	case n > l.Burst():
-		d.RetryAfter = limit.Never
-	case d.RetryAfter == 0 || d.RetryAfter == limit.Never: // more than the part, but Redis may be back by then
-		d.RetryAfter = l.Period()
-	}
-}
-
-// admit charges all of the charges, whatever their limits say.
-func (b *books) admit(charges []store.Charge) (*note, []limit.Decision) {
-	d := b.lock(charges, whole)
-	defer d.unlock()
-	defer d.keep()
-	d.fit(charges, whole)
-	receipts := make([]limit.Receipt, len(charges))
-	decisions := make([]limit.Decision, 0, 2*len(charges))
-	for i, c := range charges {
-		receipts[i] = d.ledgers[i].admit(d.now, c.N)
-		for _, l := range c.Limits {
-			says := d.ledgers[i].account.Check(l, d.now, 0)
-			decisions = append(decisions, limit.Decision{Allowed: true, Limit: l, Remaining: says.Remaining, ResetAfter: says.ResetAfter})
-		}
-	}
-	return d.note(charges, receipts), decisions
-}
-
-// admit takes n where there is room for it. Elsewhere it is a debt.
-func (g *ledger) admit(now, n int64) limit.Receipt {
-	for _, part := range g.parts {
-		if !g.account.Check(part, now, n).Allowed {
-			impose(&g.account, g.parts, now, n)
-			return limit.ReceiptOf(n, now)
-		}
-	}
-	return g.account.Take(g.parts, now, n)
-}
-
-// peek returns what take would.
-func (b *books) peek(charges []store.Charge, p place) []limit.Decision {
-	d := b.lock(charges, p)
-	defer d.unlock()
-	for i, g := range d.ledgers {
-		fork := &ledger{account: *g.account.Fork(d.now)} // so that other limits leave the ledger as it is
-		fork.fit(charges[i].Limits, p, d.now)
-		d.ledgers[i] = fork
-	}
-	return d.say(store.Peek(d.accounts(), d.shares(charges), d.now), charges)
-}
-
-// settle corrects what was taken here. If Redis was charged for it since, what was
-// used beyond it is a debt in another ledger, and what was not used stays.
-func (b *books) settle(n *note, actual []int64, p place) {
-	d := b.lock(n.charges, p)
-	defer d.unlock()
-	defer d.keep()
-	for i, g := range d.ledgers {
-		more := actual[i] - n.charges[i].N
-		switch {
-		case actual[i] < 0:
-		case !n.ledgers[i].paid:
-			g.account.Settle(n.parts[i], n.receipts[i], d.now, actual[i])
-		case more > 0:
-			g.account.Settle(g.parts, limit.ReceiptOf(0, n.receipts[i].At), d.now, more)
-		}
-	}
 }
 
 // find returns the ledger of a key, or nil.
