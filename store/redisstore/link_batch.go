@@ -93,11 +93,18 @@ func (l *link) try(b *batch) (reply, error) {
 // command returns b as one command.
 func (l *link) command(name, script string, b *batch) rueidis.Completed {
 	keys := 1
-	lengths := make([]byte, 0, 2*mostOps)
+	index := make([]byte, 0, 3*mostOps)
+	var bodies []string // each once: callers often want the same of other keys
 	for _, o := range b.ops {
+		body := rueidis.BinaryString(o.body)
+		at := slices.Index(bodies, body)
+		if at < 0 {
+			at = len(bodies)
+			bodies = append(bodies, body)
+		}
 		n := len(o.keys)
 		keys += n
-		lengths = append(lengths, byte(n>>8), byte(n))
+		index = append(index, byte(n>>8), byte(n), byte(at))
 	}
 	// The marker alone says which slot it is: the others are of its part.
 	c := l.client.B().Arbitrary(name).Args(script, strconv.Itoa(keys)).Keys(l.marker(b))
@@ -112,11 +119,7 @@ func (l *link) command(name, script string, b *batch) rueidis.Completed {
 		now := l.cfg.clock()
 		clock = fmt.Sprint(now/1e9, now%1e9)
 	}
-	c = c.Args(number, strconv.FormatInt(b.sent, 10), clock, string(lengths))
-	for _, o := range b.ops {
-		c = c.Args(rueidis.BinaryString(o.body))
-	}
-	return c.Build()
+	return c.Args(number, strconv.FormatInt(b.sent, 10), clock, string(index)).Args(bodies...).Build()
 }
 
 // marker returns the key under which the server remembers the lane's last batch.

@@ -44,7 +44,7 @@ func TestLinkSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer, err := server.Do("EVAL", counting+session, "2", marker, key,
-			step.number, strconv.Itoa(sec-step.sent), "", "\x00\x01", "count")
+			step.number, strconv.Itoa(sec-step.sent), "", "\x00\x01\x00", "count")
 		if all, ok := answer.([]any); ok && err == nil && len(all) == 3 {
 			got := all[2].(string)
 			if step.number == "" {

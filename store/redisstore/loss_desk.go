@@ -104,7 +104,7 @@ func (d *desk) shares(charges []store.Charge) []store.Charge {
 	return shares
 }
 
-// note returns the receipt of what was taken, and keeps its ledgers.
+// note returns the receipt of what was taken.
 func (d *desk) note(charges []store.Charge, receipts []limit.Receipt) *note {
 	n := &note{books: d.books, charges: slices.Clone(charges), ledgers: d.ledgers, receipts: receipts}
 	n.parts = make([][]limit.Limit, len(charges))
@@ -159,7 +159,7 @@ func (d *desk) say(decisions []limit.Decision, charges []store.Charge) []limit.D
 func say(d *limit.Decision, g *ledger, l limit.Limit, n int64) {
 	d.Limit = l
 	if g.closed {
-		if _, any := g.place.of(l); !any {
+		if _, some := g.place.of(l); !some {
 			d.Allowed, d.Remaining, d.RetryAfter = n == 0, 0, 0
 		}
 	}
@@ -230,4 +230,3 @@ func (b *books) settle(n *note, actual []int64, p place) {
 		}
 	}
 }
-

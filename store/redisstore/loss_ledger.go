@@ -57,9 +57,9 @@ func (g *ledger) fit(limits []limit.Limit, p place, now int64) {
 	g.limits, g.place, g.closed = limits, p, false
 	g.parts = make([]limit.Limit, len(limits))
 	for i, l := range limits {
-		part, any := p.of(l)
+		part, some := p.of(l)
 		g.parts[i] = part
-		g.closed = g.closed || !any
+		g.closed = g.closed || !some
 	}
 	g.account.Fit(g.parts, now)
 	g.told.Fit(g.parts, now)
@@ -142,13 +142,16 @@ func used(a *limit.Account, l limit.Limit, now int64) int64 {
 	return most - fork.Check(large, now, 0).Remaining
 }
 
-// sent notes that a bill is on its way, with a receipt of Redis.
+// sent notes that a bill is on its way, with a receipt of Redis. The counts of its
+// limits may have changed since it was made.
 func (g *ledger) sent(b *bill, r store.Receipt, now int64) {
 	b.receipt = r
 	g.bill = b
-	parts := make([]limit.Limit, len(b.limits))
-	for i, l := range b.limits {
-		parts[i], _ = g.place.of(l)
+	var parts []limit.Limit
+	for _, part := range g.parts {
+		if slices.ContainsFunc(b.limits, func(l limit.Limit) bool { return l.Shape() == part.Shape() }) {
+			parts = append(parts, part)
+		}
 	}
 	impose(&g.told, parts, now, b.n)
 }

@@ -247,6 +247,25 @@ func TestLimitsOfOneShape(t *testing.T) {
 	}
 }
 
+// A quota that changes while Redis is charged is not charged twice.
+func TestCountChangesWhilePaid(t *testing.T) {
+	for name, l := range everyLimit {
+		t.Run(name, func(t *testing.T) {
+			f := newFleetNode(newSim(), Share, whole, nil)
+			f.wire.lost.Store(true)
+			f.take(t, "key", 4, l)
+			g := f.books.find("key")
+			b := f.books.billed(g)
+			f.take(t, "key", 1, l.WithCount(20))
+			f.books.update(g, func(g *ledger) { g.sent(b, nil, f.clock()) })
+			f.books.update(g, func(g *ledger) { g.bill = nil })
+			if next := f.books.billed(g); b.n != 4 || next == nil || next.n != 1 {
+				t.Errorf("4 and 1 are owed: %+v, %+v", b, next)
+			}
+		})
+	}
+}
+
 // When a node hears of others while it keeps accounts, or that they have ended,
 // what was used stays.
 func TestPlaceChanges(t *testing.T) {

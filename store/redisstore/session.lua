@@ -7,8 +7,9 @@
 -- ARGV[1]  the batch's number in its lane, or "" if it only reads
 -- ARGV[2]  the server's time in seconds when the batch was first sent
 -- ARGV[3]  the time to go by, "sec ns", or "" for the server's
--- ARGV[4]  how many keys each operation has, two bytes each
--- ARGV[5…] the operations
+-- ARGV[4]  of each operation, how many keys it has, in two bytes, and in one which of
+--          the following it is
+-- ARGV[5…] what is to be done, each once
 
 local time = redis.call('TIME')
 local sec, ns = tonumber(time[1]), tonumber(time[2]) * 1000
@@ -39,16 +40,16 @@ end
 
 local answers = {sec, ns}
 local base = 2
-for i = 5, #ARGV do
-	local ok, answer = pcall(run, sec, ns, base, ARGV[i])
+for i = 1, #ARGV[4] / 3 do
+	local high, low, which = string.byte(ARGV[4], 3 * i - 2, 3 * i)
+	local ok, answer = pcall(run, sec, ns, base, ARGV[5 + which])
 	if not ok then
 		if type(answer) == 'table' then
 			answer = answer.err
 		end
 		answer = '!' .. tostring(answer)
 	end
-	answers[i - 2] = answer
-	local high, low = string.byte(ARGV[4], 2 * i - 9, 2 * i - 8)
+	answers[i + 2] = answer
 	base = base + 256 * high + low
 end
 

@@ -22,7 +22,7 @@ func (p place) share(c int64) int64 {
 
 // of returns the node's part of a limit, and whether it has any. If it has none,
 // the part is one of the same kind to keep accounts by, and nothing may pass.
-func (p place) of(l limit.Limit) (part limit.Limit, any bool) {
+func (p place) of(l limit.Limit) (part limit.Limit, some bool) {
 	part = l.WithCount(p.share(l.Count())).WithBurst(p.share(l.Burst()))
 	if part.Validate() != nil {
 		return l.WithCount(1).WithBurst(1), false

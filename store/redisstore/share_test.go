@@ -84,12 +84,12 @@ func TestParts(t *testing.T) {
 		"a log":                {limit.PerMinute(60).Using(limit.SlidingLog), place{1, 4}, limit.PerMinute(15).Using(limit.SlidingLog)},
 		"a counter, unequally": {limit.PerMinute(5).Using(limit.SlidingCounter), place{1, 2}, limit.PerMinute(3).Using(limit.SlidingCounter)},
 	} {
-		got, any := c.at.of(c.of)
+		got, some := c.at.of(c.of)
 		if err := got.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if any != (c.want != limit.Limit{}) || any && got != c.want {
-			t.Errorf("%s: %v, %v; want %v", name, got, any, c.want)
+		if some != (c.want != limit.Limit{}) || some && got != c.want {
+			t.Errorf("%s: %v, %v; want %v", name, got, some, c.want)
 		}
 	}
 }

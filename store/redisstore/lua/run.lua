@@ -20,7 +20,7 @@ local function flush()
 			if ARGV[3] ~= '' then -- by another clock
 				call('SET', a[KEY], bytes_of(a))
 			else
-				local due = string.format('%.0f', a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000))
+				local due = a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000)
 				if a[LOG] then call('PEXPIREAT', a[RING], due) end
 				call('SET', a[KEY], bytes_of(a), 'PXAT', due)
 			end
