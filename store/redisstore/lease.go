@@ -94,6 +94,12 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 	for _, h := range spent {
 		go l.finish(h)
 	}
+	for _, h := range spent { // or what is left of it would be in the way
+		select {
+		case <-h.done:
+		case <-ctx.Done():
+		}
+	}
 	if len(wanted) > 0 && l.ask(ctx, wanted) {
 		l.mu.Lock()
 		receipt, decisions = l.spend(charges, time.Now())
@@ -166,6 +172,7 @@ func (l *leases) watch(charges []store.Charge, now time.Time) (wanted []store.Ch
 		}
 		if slice := l.slice(s, c); slice > 0 {
 			s.asking = true
+			l.ending.Add(1)
 			wanted = append(wanted, store.Charge{Key: c.Key, Limits: c.Limits, N: slice})
 		}
 	}
@@ -202,27 +209,33 @@ func (l *leases) makeRoom() {
 func (l *leases) ask(ctx context.Context, wanted []store.Charge) bool {
 	all := true
 	for _, c := range wanted {
-		until := time.Now().Add(l.term - l.term/8) // so that its end arrives before it is over there
-		name, decisions, err := l.remote.lease(ctx, c, l.term)
-		l.mu.Lock()
-		s := l.spaces[c.Key]
-		s.asking = false
-		s.since, s.takes, s.amount = time.Now(), 0, 0
-		if err != nil || name == "" || l.closed {
-			all = false
-			l.mu.Unlock()
-			if name != "" {
-				c.N = 0
-				l.remote.send(l.remote.leaseOp(toEnd, c, name, 0))
-			}
-			continue
-		}
+		all = l.askOne(ctx, c) && all
+		l.ending.Done()
+	}
+	return all
+}
+
+func (l *leases) askOne(ctx context.Context, c store.Charge) bool {
+	until := time.Now().Add(l.term - l.term/8) // so that its end arrives before it is over there
+	name, decisions, err := l.remote.lease(ctx, c, l.term)
+	l.mu.Lock()
+	s := l.spaces[c.Key]
+	s.asking = false
+	s.since, s.takes, s.amount = time.Now(), 0, 0
+	granted := err == nil && name != ""
+	if granted && !l.closed {
 		h := &held{name: name, charge: c, decisions: decisions, until: until, left: c.N, done: make(chan struct{})}
 		h.timer = time.AfterFunc(time.Until(until), func() { l.expire(s, h) })
 		s.held = h
 		l.mu.Unlock()
+		return true
 	}
-	return all
+	l.mu.Unlock()
+	if granted {
+		c.N = 0
+		l.remote.end(context.Background(), c, name)
+	}
+	return false
 }
 
 // expire ends a lease whose time is over, unless it was before.

@@ -230,11 +230,14 @@ func (l *link) leave(o *op) (was state, cause error) {
 	return was, cause
 }
 
-// lost reports whether the part is lost for now.
-func (l *link) lost(part int) bool {
+// lost returns why ops of a part cannot be sent for now, or nil.
+func (l *link) lost(part int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queue(part).breaker.err != nil
+	if l.closed {
+		return store.ErrClosed
+	}
+	return l.queue(part).breaker.err
 }
 
 // now returns what the server's clock shows, as far as its answers have told:

@@ -74,7 +74,7 @@ func TestLinkLostAndBack(t *testing.T) {
 				if !strings.Contains(lost.err.Error(), c.why) {
 					t.Errorf("%v; want %s", lost.err, c.why)
 				}
-				if !x.lost(0) {
+				if x.lost(0) == nil {
 					t.Error("not lost")
 				}
 				var all sync.WaitGroup
@@ -88,7 +88,7 @@ func TestLinkLostAndBack(t *testing.T) {
 				all.Wait()
 				c.back(x)
 				x.change(false)
-				if x.lost(0) {
+				if x.lost(0) != nil {
 					t.Error("lost")
 				}
 				x.idle()
@@ -215,7 +215,7 @@ func TestLinkOwed(t *testing.T) {
 	reads := x.newBatch(&x.queues[0], 0)
 	reads.reads = true
 	x.carry(reads)
-	if !x.lost(0) {
+	if x.lost(0) == nil {
 		t.Error("a server that can only read is back")
 	}
 

@@ -175,7 +175,7 @@ func TestLinkOps(t *testing.T) {
 			t.Errorf("%s of %v: %q at %d, %v", c.body, c.keys, o.answer, o.at, err)
 		}
 	}
-	if x.lost(0) {
+	if x.lost(0) != nil {
 		t.Error("lost")
 	}
 }
@@ -268,7 +268,7 @@ func TestLinkOnce(t *testing.T) {
 			if len(answers) != n {
 				t.Errorf("%d of %d answers differ", len(answers), n)
 			}
-			if x.lost(0) {
+			if x.lost(0) != nil {
 				t.Error("lost")
 			}
 		})
@@ -342,7 +342,7 @@ func TestLinkLeaveAfter(t *testing.T) {
 	if err := <-left; !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not asked") {
 		t.Error(err)
 	}
-	if x.lost(0) {
+	if x.lost(0) != nil {
 		t.Error("lost")
 	}
 	for at := x.now(); before < at+int64(20*time.Millisecond); before = x.now() {
@@ -411,7 +411,7 @@ func TestLinkOverload(t *testing.T) {
 	if err := x.do(t.Context(), countOp("key")); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "overloaded") {
 		t.Error(err)
 	}
-	if x.lost(0) {
+	if x.lost(0) != nil {
 		t.Error("lost")
 	}
 	o := &op{keys: make([]string, mostKeys+1)}

@@ -57,7 +57,7 @@ func TestLinkUnresolved(t *testing.T) {
 		if busy(l) {
 			t.Error("not given up")
 		}
-		if !l.lost(0) || lost != 1 {
+		if l.lost(0) == nil || lost != 1 {
 			t.Error("lost once", lost)
 		}
 	})

@@ -30,7 +30,7 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 // ready makes an account ready for a take. Leases whose time is over are charged,
 // and others are made leases of what their limits have become.
 func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
-	back := max(s.account.Snapshot().Seen-at, 0) // by which the clock went back
+	s.rewind(at)
 	s.account.Prepare(limits, at)
 	kept := s.leases[:0]
 	for _, l := range s.leases {
@@ -38,7 +38,7 @@ func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
 		if err != nil {
 			return err
 		}
-		if l.ends -= back; l.ends <= at {
+		if l.ends <= at {
 			s.account.Settle(c.Limits, limit.ReceiptOf(0, at), at, c.N)
 			continue
 		}
@@ -49,6 +49,17 @@ func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
 	}
 	s.leases = kept
 	return nil
+}
+
+// rewind moves the ends of leases by as much as the account's clock went back.
+func (s *stored) rewind(at int64) {
+	if len(s.leases) == 0 {
+		return
+	}
+	back := max(s.account.Snapshot().Seen-at, 0)
+	for i := range s.leases {
+		s.leases[i].ends -= back
+	}
 }
 
 // become returns what limits are now: where one is gone and another of its shape is
@@ -75,7 +86,14 @@ func (r *remote) peekHere(ctx context.Context, charges []store.Charge) ([]limit.
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range accounts {
+	for i := range accounts {
+		a := &accounts[i]
+		if len(a.leases) == 0 {
+			continue
+		}
+		if err := r.ready(a, charges[i].Limits, at); err != nil {
+			return nil, err
+		}
 		for _, l := range a.leases { // as if it was taken just now
 			c, err := l.charge()
 			if err != nil {
@@ -98,6 +116,7 @@ func (r *remote) settleHere(ctx context.Context, takes []*taken, actual []int64)
 		return 0, err
 	}
 	for i, t := range takes {
+		accounts[i].rewind(at)
 		accounts[i].account.Settle(t.charge.Limits, t.Receipt, at, actual[i])
 	}
 	return r.replace(ctx, charges, accounts)

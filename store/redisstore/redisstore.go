@@ -174,6 +174,7 @@ func (s *Store) build(cfg Config) {
 	var lossy *loss
 	remote := newRemote(s.client, s.namespace, s.timeout, nil, func(c change) { lossy.changed(c) })
 	lossy = newLoss(remote, mode, others, cfg.OnEvent)
+	lossy.clock = remote.link.now
 	s.top = lossy
 	if cfg.Lease > 0 {
 		s.top = newLeases(lossy, remote, cfg.Lease)

@@ -91,6 +91,9 @@ func (r *remote) ask(ctx context.Context, charges []store.Charge) (t told, err e
 	if len(charges) == 0 {
 		return told{status: allowed}, r.link.alive()
 	}
+	if err := r.link.lost(partOf(charges[0].Key)); err != nil { // before anything is made for nothing
+		return told{}, err
+	}
 	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
 		o := r.take(toTake, charges, r.link.now())
 		o.late = func(answer []byte, at int64) { r.giveBack(&op{answer: answer, at: at}, charges) }

@@ -67,7 +67,7 @@ function F.fits(leases, l, h, low, p, pl)
 	return not F.longer(h, low, p, pl, l[11], l[12], l[13], l[14])
 end
 
--- outlast keeps an account until all that may be spent of its leases would be full
+-- outlast keeps an account, which is to be written, until all that may be spent of its leases would be full
 -- again.
 function F.outlast(a)
 	for _, lease in ipairs(a[LEASES]) do
@@ -97,7 +97,6 @@ function F.lease(a, op)
 	local endh, endl = F.plus(F.h, F.l, op.termh, op.terml)
 	a[LEASES] = a[LEASES] or {}
 	table.insert(a[LEASES], {op.lease, endh, endl, op.asked, charge = op[3]})
-	F.outlast(a)
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, F.h, F.l, a[REVISION] + 1
 	return true
 end

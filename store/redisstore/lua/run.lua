@@ -12,6 +12,7 @@ end
 local function flush()
 	for i = 1, #order do
 		local a = order[i]
+		if a[DIRTY] and a[LEASES] then F.outlast(a) end
 		local full = a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl
 		if a[DIRTY] and (full or not a[LIVE]) then
 			call('DEL', a[KEY], a[RING] or a[KEY])

@@ -184,7 +184,7 @@ local function take(body, base)
 		local charge = op[i]
 		local a = find(KEYS[base + charge[1]], charge[2] > 0 and KEYS[base + charge[2]])
 		if nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return UNREADY end
-		if a[LEASES] and step ~= PEEK and F.stale(a[LEASES], charge) then return UNREADY end
+		if a[LEASES] and F.stale(a[LEASES], charge) then return UNREADY end
 	end
 	plans, told = 0, 1
 	for i = 3, #op do
@@ -212,9 +212,5 @@ local function take(body, base)
 		for k = 7, #charge do place = place + (charge[k][1] == BUCKET and 11 or 8) end
 	end
 	carry_out()
-	for i = 3, #op do
-		local a = touched[KEYS[base + op[i][1]]]
-		if a[LEASES] then F.outlast(a) end
-	end
 	return pack(op[2], unpack(answer, 1, told))
 end
