@@ -14,9 +14,8 @@ command -v redis-server >/dev/null || packages="$packages redis-server" # the te
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	apt-get update -qq
-	# Where there is a systemd, Debian starts a Redis on port 6379 as well. The tests leave it alone.
-	# shellcheck disable=SC2086 # a list of words
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages
+	# Debian may start a Redis of its own on port 6379. The tests use other ports, so it is left alone.
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages # unquoted: words
 	exit 0
 fi
 echo "These are missing: ${packages# }. On Debian: sudo apt-get install ${packages# }" >&2
