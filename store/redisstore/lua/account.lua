@@ -88,7 +88,9 @@ local function find(key, ring)
 			if type(raw) == 'table' or #raw < HEAD_BYTES or byte(raw) ~= VERSION then foreign(key, raw) end
 			local logged, leased = byte(raw, 43, 44)
 			if logged + leased > 0 and not F.read_log then rest() end
-			a = read_account(raw, key)
+			local whole
+			whole, a = pcall(read_account, raw, key)
+			if not whole then foreign(key, raw) end
 			if a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl then a = nil end
 		end
 		a = a or {false, false, '', key, false, {}, false, 0, 0, nowh, nowl, NO_EPOCH, 0}

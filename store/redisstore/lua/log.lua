@@ -168,7 +168,8 @@ end
 
 function F.ring(a)
 	local log = a[LOG]
-	local bytes = log.whole or call('GET', a[RING]) or ''
+	local bytes = log.whole or redis.pcall('GET', a[RING]) or ''
+	if type(bytes) == 'table' then foreign(a[RING], bytes) end
 	for place in pairs(log.changed) do
 		local from, e = place * ENTRY_BYTES, log.entries[place]
 		bytes = string.sub(bytes, 1, from) .. pack(ENTRY, e[1], e[2], e[3], e[4]) .. string.sub(bytes, from + ENTRY_BYTES + 1)
