@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -12,8 +13,29 @@ import (
 // changed, a log that is full. Then the accounts are read, package limit does it,
 // and they are written if nobody has changed them meanwhile.
 
-// prepare makes accounts ready for a take, which the script then decides.
+// prepare makes accounts ready for a take, which the script then decides. Who comes
+// while another does the same waits for that.
 func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
+	r.mu.Lock()
+	other, done := r.preparing[charges[0].Key], make(chan struct{})
+	if other == nil {
+		r.preparing[charges[0].Key] = done
+	}
+	r.mu.Unlock()
+	if other != nil {
+		select {
+		case <-other:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("ratelimit: waiting for redis: %w", ctx.Err())
+		}
+	}
+	defer func() {
+		r.mu.Lock()
+		delete(r.preparing, charges[0].Key)
+		r.mu.Unlock()
+		close(done)
+	}()
 	accounts, at, err := r.read(ctx, charges)
 	if err != nil {
 		return err
@@ -131,16 +153,19 @@ func (r *remote) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 	}
 	all := make([]*limit.Account, len(keys))
 	latest := r.link.now()
-	for k, part := range r.byPart(len(keys), func(i int) string { return keys[i] }) {
-		accounts, at, err := r.read(ctx, pick(charges, part))
-		if err != nil {
-			return nil, 0, err
-		}
-		if k == 0 || at > latest {
-			latest = at
-		}
-		for n, i := range part {
-			all[i] = accounts[n].account
+	first := true
+	for _, part := range r.byPart(len(keys), func(i int) string { return keys[i] }) {
+		for some := range slices.Chunk(part, mostKeysAsked) {
+			accounts, at, err := r.read(ctx, pick(charges, some))
+			if err != nil {
+				return nil, 0, err
+			}
+			if first || at > latest {
+				first, latest = false, at
+			}
+			for n, i := range some {
+				all[i] = accounts[n].account
+			}
 		}
 	}
 	return all, latest, r.link.alive()

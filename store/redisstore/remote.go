@@ -28,11 +28,19 @@ type remote struct {
 
 	mu     sync.Mutex
 	unsent []*op // see send
+
+	preparing map[string]chan struct{} // keys; closed when it is done
 }
 
 // newRemote returns a remote. The clock is the server's if it is nil.
 func newRemote(client rueidis.Client, namespace string, timeout time.Duration, clock func() int64, changed func(change)) *remote {
-	r := &remote{client: client, namespace: namespace, timeout: timeout, cluster: client.Mode() == rueidis.ClientModeCluster}
+	r := &remote{
+		client:    client,
+		namespace: namespace,
+		timeout:   timeout,
+		cluster:   client.Mode() == rueidis.ClientModeCluster,
+		preparing: map[string]chan struct{}{},
+	}
 	heard := func(c change) {
 		if !c.lost {
 			r.resend()
@@ -83,8 +91,20 @@ func (r *remote) check(ctx context.Context, charges []store.Charge) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
 	}
+	limits := 0
+	for _, c := range charges {
+		limits += len(c.Limits)
+	}
+	if len(charges) > mostKeysAsked || limits > mostLimitsAsked {
+		return fmt.Errorf("%w: %d keys with %d limits in all: Redis can be asked for %d and %d at a time", store.ErrInvalid, len(charges), limits, mostKeysAsked, mostLimitsAsked)
+	}
 	return store.Validate(charges)
 }
+
+const (
+	mostKeysAsked   = 100
+	mostLimitsAsked = 500
+)
 
 // ask takes charges that may share a script call.
 func (r *remote) ask(ctx context.Context, charges []store.Charge) (t told, err error) {

@@ -3,7 +3,9 @@ package redisstore
 import (
 	"crypto/rand"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,6 +47,38 @@ func TestStore(t *testing.T) {
 		t.Cleanup(func() { r.Close() })
 		return r
 	})
+}
+
+func TestAskedForVeryMuch(t *testing.T) {
+	r := newRemote(dialed(t, redistest.New(t).URL()), "much", 5*time.Second, nil, nil)
+	defer r.Close()
+	var charges []store.Charge
+	var keys []string
+	for i := range 101 {
+		keys = append(keys, fmt.Sprint("key ", i))
+		limits := []limit.Limit{limit.PerDay(10), limit.PerDay(10).Using(limit.SlidingLog), limit.PerDay(10).Anchored(), limit.PerHour(10), limit.PerMinute(10)}
+		charges = append(charges, store.Charge{Key: keys[i], Limits: limits, N: 3})
+	}
+	_, decisions, err := r.Take(t.Context(), charges[:100])
+	if err != nil || !store.Allowed(decisions) || len(decisions) != 500 {
+		t.Errorf("100 keys with 5 limits each: %v, %d decisions, allowed: %v", err, len(decisions), store.Allowed(decisions))
+	}
+	if _, _, err := r.Take(t.Context(), charges); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("101 keys: %v", err)
+	}
+	accounts, at, err := r.Read(t.Context(), slices.Repeat(keys, 3)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range accounts {
+		want := int64(3)
+		if i%101 == 100 {
+			want = 0
+		}
+		if used, _ := a.Used(charges[0].Limits[1], at); used != want {
+			t.Errorf("of %s %d are used; want %d", keys[i%101], used, want)
+		}
+	}
 }
 
 func BenchmarkTake(b *testing.B) {
