@@ -203,7 +203,7 @@ func TestLeaseIsNotForgotten(t *testing.T) {
 				into += 11 * time.Hour
 			}
 			for _, into := range []time.Duration{0, into} {
-				for after := term; after < 3*time.Hour; after += 11 * time.Minute {
+				for after := term; after < 3*time.Hour; after += 17 * time.Minute {
 					d := newLender(d.TB, d.client)
 					d.pass(into)
 					s := &spent{limit: test.limit}
@@ -291,6 +291,30 @@ func TestLeaseBesideOtherLimits(t *testing.T) {
 						t.Error("its end gave something back")
 					}
 				})
+			}
+		}
+	}
+}
+
+// The same by the server's clock: keys expire there.
+func TestLeaseByTheServersClock(t *testing.T) {
+	d := &lender{TB: t, remote: newRemote(dialed(t, redistest.New(t).URL()), "server", 2*time.Second, nil, nil)}
+	t.Cleanup(func() { d.Close() })
+	a, log := limit.New(10, 1000*time.Hour), limit.New(10, 1000*time.Hour).Using(limit.SlidingLog)
+	for _, limits := range [][]limit.Limit{{a, log}, {a}, {log}} {
+		for _, asks := range [][]limit.Limit{{a}, {log}, {log, a}, nil} {
+			if err := d.Reset(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			if !d.takes(1, limits...) {
+				t.Fatal("1 of 10 does not pass")
+			}
+			name := d.leases(4, time.Minute, limits...)
+			if !d.takes(0, asks...) || !d.takes(1, asks...) {
+				t.Fatal("1 of 9 does not pass")
+			}
+			if d.ends(name, 2, limits...) == nil || !d.takes(6, limits...) || d.takes(2, limits...) {
+				t.Errorf("%v, beside %v: want 6 or 7 after 3 or 4 of 10", limits, asks)
 			}
 		}
 	}

@@ -70,11 +70,14 @@ func (l *leaser) heat(limits ...limit.Limit) store.Receipt {
 	return nil
 }
 
-// held returns the lease of the key.
-func (l *leaser) held() *held {
+// lease returns the lease of a key, or nil.
+func (l *leaser) lease(key string) *held {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.spaces["key"].held
+	if s := l.spaces[key]; s != nil {
+		return s.held
+	}
+	return nil
 }
 
 // wantLeft fails unless so much is left of the key for others.
@@ -159,7 +162,7 @@ func TestSettleWhatWasLeased(t *testing.T) {
 					d.Fatal("a lease is not spent")
 				}
 				if after {
-					node.expire(node.spaces["key"], node.held())
+					node.isOver()
 				}
 				for _, n := range []int64{actual, 0, 20} {
 					if err := node.Settle(d.Context(), r, []int64{n}); err != nil {
@@ -204,8 +207,6 @@ func TestSettleWhatWasLeasedAgain(t *testing.T) {
 			if err := node.Settle(d.Context(), r, []int64{31}); !errors.Is(err, ErrLost) {
 				d.Fatal(err)
 			}
-			below.lost.Store(false)
-			below.lost.Store(true)
 		}
 		below.lost.Store(false)
 		for range 2 {
@@ -257,34 +258,26 @@ func TestNodeThatDies(t *testing.T) {
 	})
 }
 
-// A lease ends by itself.
+// A lease whose time is over ends by itself.
 func TestLeaseThatIsNotSpentComesBack(t *testing.T) {
-	l := limit.New(160, time.Hour)
-	d := newLender(t, dialed(t, redistest.New(t).URL()))
-	node := d.leaser(10 * time.Millisecond)
-	for range 1000 { // more than enough, though others may keep it from taking often
-		if _, leased := node.take("key", 0, l); leased {
-			break
+	ofEvery(t, 160, func(d *lender, l limit.Limit) {
+		node := d.leaser(time.Minute)
+		node.heat(l)
+		node.isOver()
+		if d.wantLeft(160-8, "after its time", l); d.open() > 0 {
+			d.Error("a lease is open when its time is over")
 		}
-		node.mu.Lock()
-		if s := node.spaces["key"]; s != nil {
-			s.amount = 5
+		if _, leased := node.take("key", 1, l); leased {
+			d.Error("a key that has cooled down is leased")
 		}
-		node.mu.Unlock()
-	}
-	node.mu.Lock()
-	var h *held
-	if s := node.spaces["key"]; s != nil {
-		h = s.held
-	}
-	node.mu.Unlock()
-	if h != nil {
-		<-h.done
-	}
-	d.wantLeft(160, "after its time", l)
-	if d.open() > 0 {
-		t.Error("it is open when its time is over")
-	}
+	})
+}
+
+// isOver lets the time of the key's lease be over.
+func (l *leaser) isOver() {
+	h := l.lease("key")
+	h.timer.Reset(0)
+	<-h.done
 }
 
 // A lease that was granted too long ago, by when its answer comes, is not spent.
@@ -417,6 +410,7 @@ func TestLeaseWhileRedisIsLost(t *testing.T) {
 			if _, _, err := node.Take(t.Context(), []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 1}}); !errors.Is(err, wants) {
 				t.Errorf("%v; want %v", err, wants)
 			}
+			proxy.Heal()
 		})
 	}
 }
@@ -450,7 +444,7 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
 		node.heat(l)
-		left := func() int64 { return node.held().left }
+		left := func() int64 { return node.lease("key").left }
 		both := func(n, m int64) []store.Charge {
 			return []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}, {Key: "other", Limits: []limit.Limit{l}, N: m}}
 		}
@@ -535,7 +529,7 @@ func TestResetEndsLeases(t *testing.T) {
 		if err := node.Reset(d.Context(), "k"); err != nil {
 			d.Fatal(err)
 		}
-		if node.held() != nil || d.open() > 0 {
+		if node.lease("key") != nil || d.open() > 0 {
 			d.Error("a lease is open after a reset")
 		}
 		if err := node.Settle(d.Context(), r, []int64{0}); err != nil {
@@ -671,24 +665,27 @@ func (d *lender) spendSome(node *leaser, l limit.Limit, random *rand.Rand, lease
 func TestLeasesAdmitTheLimit(t *testing.T) {
 	server := redistest.New(t)
 	for _, l := range []limit.Limit{
-		limit.New(3200, 1000*time.Hour),
+		limit.New(3200, 10000*time.Hour), // so that a bucket does not drain meanwhile
 		limit.New(3200, 1000*time.Hour).Anchored(),
 		limit.New(3200, 1000*time.Hour).Using(limit.SlidingLog),
 	} {
 		t.Run(l.String(), func(t *testing.T) {
 			var admitted, leased atomic.Int64
-			var nodes sync.WaitGroup
+			var takers sync.WaitGroup
+			var nodes []*Store
+			charges := []store.Charge{{Key: "hot", Limits: []limit.Limit{l}, N: 1}}
 			for range 3 {
 				s := opened(t, server.URL(), Config{Namespace: t.Name(), Lease: 50 * time.Millisecond, Timeout: 10 * time.Second})
+				nodes = append(nodes, s)
 				for range 4 {
-					nodes.Go(func() {
-						for admitted.Load() < 3200*9/10 {
-							r, decisions, err := s.Take(t.Context(), []store.Charge{{Key: "hot", Limits: []limit.Limit{l}, N: 1}})
+					takers.Go(func() {
+						for range 400 {
+							r, _, err := s.Take(t.Context(), charges)
 							if err != nil {
 								t.Error(err)
 								return
 							}
-							if store.Allowed(decisions) {
+							if r != nil {
 								admitted.Add(1)
 							}
 							if _, ok := r.(*leaseReceipt); ok {
@@ -698,9 +695,47 @@ func TestLeasesAdmitTheLimit(t *testing.T) {
 					})
 				}
 			}
-			nodes.Wait()
+			takers.Wait()
+			for _, s := range nodes {
+				s.Close()
+			}
 			if leased.Load() < 1000 {
 				t.Errorf("%d were taken from leases; want most of 3200", leased.Load())
+			}
+			left, err := opened(t, server.URL(), Config{Namespace: t.Name()}).Peek(t.Context(), charges)
+			if err != nil || left[0].Remaining+admitted.Load() != 3200 {
+				t.Errorf("%d were admitted, %+v, %v", admitted.Load(), left, err)
+			}
+		})
+	}
+}
+
+// What nodes have leased and not spent is idle: each at most a sixteenth.
+func TestIdleLeases(t *testing.T) {
+	const nodes, count = 4, 16_000
+	for _, each := range []int64{1, 10, 100} { // at a time
+		t.Run(fmt.Sprint(each), func(t *testing.T) {
+			l := limit.New(count, time.Hour)
+			d := newLender(t, dialed(t, redistest.New(t).URL()))
+			var all []*leaser
+			for range nodes {
+				all = append(all, d.leaser(time.Minute))
+			}
+			var idle, most, takes int64
+			for used := int64(0); used < count*3/4; used += each {
+				all[takes%nodes].take("key", each, l)
+				var left int64
+				for _, node := range all {
+					if h := node.lease("key"); h != nil {
+						left += h.left
+					}
+				}
+				idle, most, takes = idle+left, max(most, left), takes+1
+			}
+			t.Logf("%d nodes, takes of %d: %.2f%% of the limit is idle, at most %.2f%%",
+				nodes, each, 100*float64(idle)/float64(takes*count), 100*float64(most)/count)
+			if most > nodes*count/leaseShare {
+				t.Errorf("%d of %d are idle at %d nodes", most, count, nodes)
 			}
 		})
 	}

@@ -100,11 +100,16 @@ local function find(key, ring)
 	return a
 end
 
--- bear gives an account an epoch that no other has had.
+-- bear gives an account an epoch that its key has not had before. In one call no key
+-- is given two.
+local epoch
+
 local function bear(a)
-	local unique = redis.sha1hex(KEYS[1] .. ARGV[1] .. a[KEY])
-	a[LIVE], a[FULL], a[FULL + 1], a[REVISION] = true, 0, 0, 0
-	a[EPOCH] = pack('>I4I2I2', 2147483648 + tonumber(string.sub(unique, 1, 7), 16), tonumber(string.sub(unique, 9, 12), 16), 0)
+	if not epoch then
+		local unique = redis.sha1hex(KEYS[1] .. ARGV[1])
+		epoch = pack('>I4I2I2', 2147483648 + tonumber(string.sub(unique, 1, 7), 16), tonumber(string.sub(unique, 9, 12), 16), 0)
+	end
+	a[LIVE], a[FULL], a[FULL + 1], a[EPOCH], a[REVISION] = true, 0, 0, epoch, 0
 end
 
 -- bytes_of returns the bytes of an account as it is now.

@@ -50,6 +50,7 @@ local function parse(body)
 		op[i + 2] = c
 	end
 	op[2] = format
+	op.one = step == TAKE and count == 1 and #op[3] == 7 and op[3][7][1] == BUCKET and op[3][5]
 	if step >= LEASE then -- one charge, which is kept as it is asked for, and the lease: its name and for how long
 		op.asked = string.char(TAKE) .. string.sub(body, 2, at - 1)
 		op.lease, op.termh, op.terml = unpack_from('<c16dI4', body, at)
@@ -65,6 +66,67 @@ local answer = {}
 local parsed = {} -- what is asked for again is not parsed again
 
 local plans, told = 0, 0
+
+-- pour adds what is asked for to a bucket, of which c is the counter, or nil. It
+-- returns whether there is room for it, what is left in the bucket now, what is in it
+-- then, both in ns and parts, and when it will have drained. Nil: the clock went back.
+local function pour(c, l)
+	local lefth, leftl, parth, partl = 0, 0, 0, 0
+	local ah, al, bh, bl = l[7], l[8], l[9], l[10] -- its cost
+	if c then
+		local sinceh, sincel = nowh - c[AT], nowl - c[AT + 1]
+		if sincel < 0 then sinceh, sincel = sinceh - 1, sincel + BILLION end
+		if sinceh < 0 then return nil end
+		lefth, leftl = c[A] - sinceh, c[A + 1] - sincel
+		if leftl < 0 then lefth, leftl = lefth - 1, leftl + BILLION end
+		if lefth < 0 then
+			lefth, leftl = 0, 0
+		else
+			parth, partl = c[B], c[B + 1]
+			ah, al, bh, bl = ah + lefth, al + leftl, bh + parth, bl + partl
+			if bl >= BILLION then bh, bl = bh + 1, bl - BILLION end
+			if bh > l[5] or bh == l[5] and bl >= l[6] then -- a whole nanosecond
+				al, bh, bl = al + 1, bh - l[5], bl - l[6]
+				if bl < 0 then bh, bl = bh - 1, bl + BILLION end
+			end
+			if al >= BILLION then ah, al = ah + 1, al - BILLION end
+		end
+	end
+	local untilh, untill = nowh + ah, nowl + al
+	if bh > 0 or bl > 0 then untill = untill + 1 end
+	if untill >= BILLION then untilh, untill = untilh + 1, untill - BILLION end
+	local fits = bh < l[13] or bh == l[13] and bl <= l[14]
+	if ah ~= l[11] then
+		fits = ah < l[11]
+	elseif al ~= l[12] then
+		fits = al < l[12]
+	end
+	return fits and l[4] == 0, lefth, leftl, parth, partl, ah, al, bh, bl, untilh, untill
+end
+
+-- take_one is take for one charge of one bucket, which is most of them. It returns nil
+-- where take must be asked.
+local function take_one(op, base)
+	local charge = op[3]
+	local l, a = charge[7], find(KEYS[base + charge[1]])
+	local c, other = a[COUNTERS][1], a[COUNTERS][2]
+	if other or a[LEASES] or c and c[LIMIT] ~= l[2] or nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return nil end
+	local allows, lefth, leftl, parth, partl, ah, al, bh, bl, untilh, untill = pour(c, l)
+	if allows == nil then return UNREADY end
+	if allows then
+		if not a[LIVE] then bear(a) end
+		if not c then
+			c = {l[2], l[3], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+			a[COUNTERS][1] = c
+		end
+		c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = nowh, nowl, ah, al, bh, bl
+		a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
+		if a[FULL] < untilh or a[FULL] == untilh and a[FULL + 1] < untill then a[FULL], a[FULL + 1] = untilh, untill end
+	elseif not c then
+		return pack(op[2], DENIED, a[EPOCH], a[REVISION], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	end
+	return pack(op[2], allows and ALLOWED or DENIED, a[EPOCH], a[REVISION], 0, 0, lefth, leftl, parth, partl, c[9], c[10], c[11], c[12], c[CHANGES])
+end
 
 -- weigh lets all limits of a charge say whether it may pass. It plans what that
 -- leaves behind, tells what package limit needs to answer the same, and returns
@@ -92,43 +154,18 @@ local function weigh(a, charge)
 		told = told + 2
 		local allows, ath, atl, ah, al, bh, bl, untilh, untill
 		if kind == BUCKET then
-			ath, atl, ah, al, bh, bl = nowh, nowl, l[7], l[8], l[9], l[10] -- its cost, in ns and parts
+			local lefth, leftl, parth, partl
+			ath, atl = nowh, nowl
+			allows, lefth, leftl, parth, partl, ah, al, bh, bl, untilh, untill = pour(c, l)
+			if allows == nil then return false, UNREADY end
+			if allows and leases then allows = F.fits(leases, l, ah, al, bh, bl) end
+			answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = lefth, leftl, parth, partl
 			if c then
-				local sinceh, sincel = nowh - c[AT], nowl - c[AT + 1]
-				if sincel < 0 then sinceh, sincel = sinceh - 1, sincel + BILLION end
-				if sinceh < 0 then return false, UNREADY end
-				local lefth, leftl, parth, partl = c[A] - sinceh, c[A + 1] - sincel, c[B], c[B + 1]
-				if leftl < 0 then lefth, leftl = lefth - 1, leftl + BILLION end
-				if lefth < 0 then lefth, leftl, parth, partl = 0, 0, 0, 0 end
-				answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = lefth, leftl, parth, partl
-				answer[told + 5], answer[told + 6], answer[told + 7], answer[told + 8] = c[9], c[10], c[11], c[12]
-				answer[told + 9] = c[CHANGES]
-				bh, bl = bh + parth, bl + partl
-				if bl >= BILLION then bh, bl = bh + 1, bl - BILLION end
-				al = al + leftl
-				if bh > l[5] or bh == l[5] and bl >= l[6] then -- a whole nanosecond
-					al, bh, bl = al + 1, bh - l[5], bl - l[6]
-					if bl < 0 then bh, bl = bh - 1, bl + BILLION end
-				end
-				ah = ah + lefth
-				if al >= BILLION then ah, al = ah + 1, al - BILLION end
+				answer[told + 5], answer[told + 6], answer[told + 7], answer[told + 8], answer[told + 9] = c[9], c[10], c[11], c[12], c[CHANGES]
 			else
-				for j = told + 1, told + 9 do answer[j] = 0 end
+				for j = told + 5, told + 9 do answer[j] = 0 end
 			end
 			told = told + 9
-			untilh, untill = nowh + ah, nowl + al
-			if bh > 0 or bl > 0 then untill = untill + 1 end
-			if untill >= BILLION then untilh, untill = untilh + 1, untill - BILLION end
-			if leases then
-				allows = F.fits(leases, l, ah, al, bh, bl)
-			elseif ah ~= l[11] then
-				allows = ah < l[11]
-			elseif al ~= l[12] then
-				allows = al < l[12]
-			else
-				allows = bh < l[13] or bh == l[13] and bl <= l[14]
-			end
-			allows = allows and l[4] == 0
 		else
 			if not F.ask then rest() end
 			F.trouble, F.leasedh, F.leasedl = nil, leasedh, leasedl
@@ -176,6 +213,10 @@ local function take(body, base)
 	if not op then
 		op = parse(body)
 		parsed[body] = op
+	end
+	if op.one then
+		local said = take_one(op, base)
+		if said then return said end
 	end
 	local step, allowed = op[1], true
 	if step >= LEASE and not F.lease then rest() end

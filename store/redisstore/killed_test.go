@@ -1,0 +1,141 @@
+package redisstore
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// killing is callers who take until they are denied, while the server is killed
+// and started again.
+type killing struct {
+	*testing.T
+	server *redistest.Server
+	limit  limit.Limit
+	n      int64 // that each takes, and settles for one
+	long   bool  // it is dead until it is known to be lost
+
+	passed  atomic.Int64
+	callers int64
+	before  int64 // what had passed when the server was dead
+}
+
+// serveAndKill runs it. All callers see a server that serves, dies, and serves
+// again.
+func (k *killing) serveAndKill() []*node {
+	k.Helper()
+	var all sync.WaitGroup
+	var nodes []*node
+	some := make(chan struct{})
+	for range 2 {
+		n := newNode(k.T, k.server.URL(), Config{Namespace: k.Name()})
+		nodes = append(nodes, n)
+		for range 6 {
+			k.callers++
+			all.Go(func() {
+				for k.takes(n) {
+					if k.passed.Add(1) == k.limit.Count()/4 {
+						close(some)
+					}
+				}
+			})
+		}
+	}
+	<-some
+	k.server.Kill()
+	k.before = k.passed.Load()
+	for _, n := range nodes {
+		for k.long && n.link().lost(0) == nil {
+			runtime.Gosched()
+		}
+	}
+	if err := k.server.Restart(); err != nil {
+		k.Fatal(err)
+	}
+	all.Wait()
+	for _, n := range nodes {
+		n.heals()
+	}
+	return nodes
+}
+
+// takes takes and settles, and returns false if it is denied.
+func (k *killing) takes(n *node) bool {
+	for {
+		r, _, err := n.Take(k.Context(), one("key", k.limit, k.n))
+		switch {
+		case errors.Is(err, ErrLost):
+			time.Sleep(time.Millisecond)
+			continue
+		case err != nil:
+			k.Error(err)
+			return false
+		case r == nil:
+			return false
+		}
+		for k.n > 1 {
+			err := n.Settle(k.Context(), r, []int64{1})
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, ErrLost) {
+				k.Error(err)
+				return false
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return true
+	}
+}
+
+// A server that is killed under load, and syncs every write, loses nothing that
+// was admitted, and charges nothing twice.
+func TestKilledAndDurable(t *testing.T) {
+	t.Parallel()
+	for i, kind := range []string{"fixed window", "sliding log", "sliding counter", "anchored"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			k := &killing{T: t, server: redistest.New(t, "--appendonly", "yes", "--appendfsync", "always"), limit: everyKind(600)[kind], n: 2, long: i%2 == 0}
+			nodes := k.serveAndKill()
+			if n := k.passed.Load(); n < k.limit.Count()-2*k.callers || n > k.limit.Count() {
+				t.Errorf("%d have passed of %v", n, k.limit)
+			}
+			wantLeft(t, nodes[0], "key", k.limit, k.limit.Count()-k.passed.Load())
+		})
+	}
+}
+
+// A server that is killed and is up to a second behind, or keeps nothing, admits
+// at most what was admitted before once more.
+func TestKilledAndForgetful(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args  []string
+		keeps bool
+	}{
+		"nothing is kept": {nil, false},
+		"every second":    {[]string{"--appendonly", "yes", "--appendfsync", "everysec"}, true},
+	} {
+		for _, kind := range []string{"gcra", "sliding log"} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				k := &killing{T: t, server: redistest.New(t, c.args...), limit: everyKind(600)[kind], n: 1, long: kind == "gcra"}
+				k.serveAndKill()
+				count := k.limit.Count()
+				least, most := count+k.before-k.callers, count+k.before+k.callers // who had passed, and did not know yet
+				if c.keeps {
+					least = count - k.callers
+				}
+				if n := k.passed.Load(); n < least || n > most {
+					t.Errorf("%d have passed of %v, %d before it was killed; want %d to %d", n, k.limit, k.before, least, most)
+				}
+			})
+		}
+	}
+}

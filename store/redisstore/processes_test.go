@@ -1,0 +1,195 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// asChild is set in a process that the tests have started: to its orders.
+const asChild = "RATELIMIT_REDISSTORE_CHILD"
+
+func init() {
+	text := os.Getenv(asChild)
+	if text == "" {
+		return
+	}
+	if err := child(text); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// orders are what a child is told.
+type orders struct {
+	URL   string
+	Shift time.Duration // by which its clock is wrong
+	Names []string      // of the limits that it takes from
+	Kinds [][]byte      // these limits
+}
+
+// child tells that it is ready, and takes from all limits once its input ends,
+// until they deny. It prints how many have passed of each.
+func child(text string) error {
+	var o orders
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	s, err := New(Config{URL: o.URL, Timeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.top.(*loss).below.(*remote).link.server.shift(o.Shift)
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin)
+	for i, name := range o.Names {
+		var l limit.Limit
+		if err := l.UnmarshalBinary(o.Kinds[i]); err != nil {
+			return err
+		}
+		n, err := exhaust(context.Background(), s, name, l)
+		if err != nil {
+			return err
+		}
+		fmt.Println(n)
+	}
+	return nil
+}
+
+// shift makes the clock show what that of a machine would before the first
+// answer, if it was so much ahead.
+func (c *serverClock) shift(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	here := time.Now()
+	c.at, c.here = here.Add(d).UnixNano(), here
+}
+
+// exhaust takes one after another, in a few goroutines, until each is denied, and
+// returns how many have passed.
+func exhaust(ctx context.Context, s *Store, key string, l limit.Limit) (n int64, err error) {
+	var passed atomic.Int64
+	var failed atomic.Pointer[error]
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for {
+				r, _, err := s.Take(ctx, one(key, l, 1))
+				if err != nil {
+					failed.Store(&err)
+				}
+				if r == nil {
+					return
+				}
+				passed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return 0, *err
+	}
+	return passed.Load(), nil
+}
+
+// process is a child, and what it says after it was ready.
+type process struct {
+	*exec.Cmd
+	input  io.WriteCloser
+	output io.Reader
+}
+
+func begin(t *testing.T, o orders) *process {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: exec.Command(program)}
+	p.Env = append(os.Environ(), asChild+"="+string(text))
+	p.Stderr = os.Stderr
+	if p.input, err = p.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if p.output, err = p.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Process.Kill()
+		p.Wait()
+	})
+	return p
+}
+
+// Eight processes whose clocks are an hour apart admit exactly the limit, of
+// every kind.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	const quota, processes = 500, 8
+	server := redistest.New(t)
+	kinds := everyKind(quota)
+	o := orders{URL: server.URL()}
+	for name, l := range kinds {
+		bytes, err := l.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Names, o.Kinds = append(o.Names, name), append(o.Kinds, bytes)
+	}
+	var all []*process
+	for i := range processes {
+		o.Shift = time.Duration(i-processes/2) * time.Hour
+		all = append(all, begin(t, o))
+	}
+	for _, p := range all {
+		var said string
+		if _, err := fmt.Fscanln(p.output, &said); err != nil || said != "ready" {
+			rest, _ := io.ReadAll(p.output)
+			t.Fatalf("%s %s: %v", said, rest, err)
+		}
+	}
+	for _, p := range all {
+		p.input.Close()
+	}
+	passed := make([]int64, len(o.Names))
+	for _, p := range all {
+		for i := range passed {
+			var n int64
+			if _, err := fmt.Fscanln(p.output, &n); err != nil {
+				rest, _ := io.ReadAll(p.output)
+				t.Fatalf("%s: %v", strings.TrimSpace(string(rest)), err)
+			}
+			passed[i] += n
+		}
+		if err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	s := opened(t, server.URL(), Config{Timeout: time.Minute})
+	for i, name := range o.Names {
+		if passed[i] != quota {
+			t.Errorf("%s: %d have passed; want %d", name, passed[i], quota)
+		}
+		wantLeft(t, s, name, kinds[name], 0)
+	}
+}

@@ -1,0 +1,125 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+	"dappco.re/go/core/go-ratelimit/store/storetest"
+)
+
+// switching makes the replica the master before some of the calls of stores,
+// while none is under way: what was written is then in both.
+type switching struct {
+	sentinel *redistest.Sentinel
+	idle     sync.RWMutex
+	calls    atomic.Int64
+	before   map[int64]bool // calls
+}
+
+// enter waits while others switch, and switches if it is time. Its caller calls
+// what it returns.
+func (w *switching) enter(t testing.TB) (leave func()) {
+	if w.before[w.calls.Add(1)] {
+		w.idle.Lock()
+		w.sentinel.Failover(t)
+		w.sentinel.AwaitReplica(t) // until then the old master takes what it is told, and forgets it
+		w.idle.Unlock()
+	}
+	w.idle.RLock()
+	return w.idle.RUnlock
+}
+
+// switched is a store whose master changes.
+type switched struct {
+	store.Store
+	t  testing.TB
+	by *switching
+}
+
+func (s switched) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	defer s.by.enter(s.t)()
+	return s.Store.Take(ctx, charges)
+}
+
+func (s switched) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
+	defer s.by.enter(s.t)()
+	return s.Store.Settle(ctx, r, actual)
+}
+
+func (s switched) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	defer s.by.enter(s.t)()
+	return s.Store.Peek(ctx, charges)
+}
+
+func (s switched) Reset(ctx context.Context, prefix string) error {
+	defer s.by.enter(s.t)()
+	return s.Store.Reset(ctx, prefix)
+}
+
+// A store behind Sentinel is held to what every store is, while its master
+// changes in the midst of it.
+func TestStoreBehindSentinel(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.NewSentinel(t)
+	w := &switching{sentinel: sentinel, before: map[int64]bool{500: true, 3000: true}}
+	client := dialed(t, sentinel.URL())
+	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
+		r := newRemote(client, rand.Text(), time.Minute, clock, nil)
+		t.Cleanup(func() { r.Close() })
+		return switched{r, t, w}
+	})
+	if w.calls.Load() < 3000 {
+		t.Errorf("%d calls", w.calls.Load())
+	}
+}
+
+// The master dies under load. Callers learn of it, the replica takes over, and
+// what is admitted twice is at most what it did not know.
+func TestMasterDies(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.NewSentinel(t)
+	l := everyKind(400)["sliding log"]
+	n := newNode(t, sentinel.URL(), Config{})
+	var passed atomic.Int64
+	some := make(chan struct{})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for {
+				r, _, err := n.Take(t.Context(), one("key", l, 1))
+				if errors.Is(err, ErrLost) {
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				if r == nil {
+					return
+				}
+				if passed.Add(1) == 100 {
+					close(some)
+				}
+			}
+		})
+	}
+	<-some
+	old := sentinel.Master()
+	old.Kill()
+	before := passed.Load()
+	sentinel.AwaitMaster(t, old)
+	all.Wait()
+	n.heals()
+	n.tells(t)
+	if got := passed.Load(); got < 400-8 || got > 400+before+8 {
+		t.Errorf("%d have passed of 400, %d before the master died", got, before)
+	}
+}

@@ -1,0 +1,600 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+	"github.com/redis/rueidis"
+)
+
+// month is a period of which next to nothing passes while a test runs.
+const month = 1000 * time.Hour
+
+// everyKind is one limit of each algorithm, and of each way in which windows
+// begin. None begins a window, or drains one, while a test runs.
+func everyKind(count int64) map[string]limit.Limit {
+	l := limit.New(count, month)
+	now := time.Now().UTC()
+	noon := time.Duration(now.Hour()+12)%24*time.Hour + time.Duration(now.Minute())*time.Minute // as far away as can be
+	return map[string]limit.Limit{
+		"gcra":            l,
+		"token bucket":    l.Using(limit.TokenBucket),
+		"leaky bucket":    l.Using(limit.LeakyBucket),
+		"fixed window":    l.Using(limit.FixedWindow),
+		"anchored":        l.Anchored(),
+		"calendar":        limit.PerDay(count).ResetAt(noon, time.UTC),
+		"sliding log":     l.Using(limit.SlidingLog),
+		"sliding counter": l.Using(limit.SlidingCounter),
+	}
+}
+
+// one is a charge of one key under one limit.
+func one(key string, l limit.Limit, n int64) []store.Charge {
+	return []store.Charge{{Key: key, Limits: []limit.Limit{l}, N: n}}
+}
+
+// mustTake takes what must pass.
+func mustTake(t testing.TB, s store.Store, charges []store.Charge) store.Receipt {
+	t.Helper()
+	r, decisions, err := s.Take(t.Context(), charges)
+	if err != nil || r == nil {
+		t.Fatalf("%v, %v of %+v", decisions, err, charges)
+	}
+	return r
+}
+
+// wantLeft fails unless so much is left of a limit.
+func wantLeft(t testing.TB, s store.Store, key string, l limit.Limit, want int64) {
+	t.Helper()
+	decisions, err := s.Peek(t.Context(), one(key, l, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := decisions[0].Remaining; got != want {
+		t.Errorf("%s: %d are left of %v; want %d", key, got, l, want)
+	}
+}
+
+// asked returns what the server says to a command.
+func asked(t testing.TB, s *redistest.Server, args ...string) any {
+	t.Helper()
+	answer, err := s.Do(args...)
+	if err != nil {
+		t.Fatal(args, err)
+	}
+	return answer
+}
+
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	l := limit.New(10, month)
+	user := []string{"--user", "alice", "on", ">s3cret", "resetchannels", "&ratelimit:*", "~ratelimit:*",
+		"+@read", "+@write", "+@scripting", "+@connection", "+@pubsub", "+time"}
+	server, guarded, secure := redistest.New(t), redistest.New(t, user...), redistest.NewTLS(t)
+	for _, c := range []struct {
+		name, url, space string // where the keys are then
+		server           *redistest.Server
+	}{
+		{"plain", server.URL(), "db0:", server},
+		{"no database", server.URL() + "/", "", nil},
+		{"a database", server.URL() + "/3", "db3:", server},
+		{"valkey", "valkey://" + server.Addr + "/4", "db4:", server},
+		{"RESP2", server.URL() + "/5?protocol=2", "db5:", server},
+		{"a user", guarded.LoginURL("alice", "s3cret"), "db0:", guarded},
+		{"TLS of somebody unknown", secure.URL() + "?skip_verify", "db0:", secure.Server},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.server == nil {
+				if _, err := New(Config{URL: c.url}); err == nil || !strings.Contains(err.Error(), "database number") {
+					t.Error(err)
+				}
+				return
+			}
+			s := opened(t, c.url, Config{OnStoreLoss: Share, Timeout: 10 * time.Second})
+			r := mustTake(t, s, one("a/key", l, 4))
+			if err := s.Settle(t.Context(), r, []int64{3}); err != nil {
+				t.Error(err)
+			}
+			wantLeft(t, s, "a/key", l, 7)
+			if keys, err := s.Keys(t.Context(), "a/"); err != nil || !slices.Equal(keys, []string{"a/key"}) {
+				t.Error(keys, err)
+			}
+			if info := fmt.Sprint(asked(t, c.server, "INFO", "keyspace")); !strings.Contains(info, c.space) {
+				t.Errorf("no %s in %s", c.space, info)
+			}
+			if err := s.Reset(t.Context(), "a/"); err != nil {
+				t.Error(err)
+			}
+			wantLeft(t, s, "a/key", l, 10)
+		})
+	}
+}
+
+// Errors of connecting say what to do, and no password.
+func TestURLsThatDoNotWork(t *testing.T) {
+	t.Parallel()
+	const secret = "hush-hush"
+	guarded := redistest.New(t, "--requirepass", "another", "--user", "alice", "on", ">another", "~ratelimit:*", "+@all",
+		"--user", "reader", "on", ">"+secret, "~ratelimit:*", "+@all", "-@write")
+	secure := redistest.NewTLS(t)
+	closed := redistest.New(t)
+	closed.Close()
+	for _, c := range []struct{ name, url, want string }{
+		{"a wrong password", guarded.LoginURL("alice", secret), "WRONGPASS"},
+		{"a wrong password of no user", guarded.LoginURL("", secret), "WRONGPASS"},
+		{"an unknown user", guarded.LoginURL("bob", secret), "WRONGPASS"},
+		{"no password", guarded.URL(), "NOAUTH"},
+		{"nobody vouches", "rediss://x:" + secret + "@" + secure.Addr, "certificate"},
+		{"nobody is there", "redis://x:" + secret + "@" + closed.Addr, "refused"},
+		{"a scheme", "http://x:" + secret + "@127.0.0.1", "redis://127.0.0.1"},
+		{"no number", "redis://x:" + secret + "@127.0.0.1/one", "database number"},
+		{"a port", "redis://x:" + secret + "@127.0.0.1:port", "redis://127.0.0.1"},
+		{"a slash in it", "redis://x:" + secret + "/more@127.0.0.1", "redis://127.0.0.1"},
+		{"a percent in it", "redis://x:" + secret + "%" + secret + "@127.0.0.1", "redis://127.0.0.1"},
+		{"a space in it", "redis://x:" + secret + " more@127.0.0.1", "redis://127.0.0.1"},
+		{"no scheme", "x:" + secret + "@127.0.0.1", "redis://127.0.0.1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := New(Config{URL: c.url, Timeout: 10 * time.Second})
+			if err == nil {
+				s.Close()
+				t.Fatal("it works")
+			}
+			text := err.Error()
+			if !strings.HasPrefix(text, "ratelimit: ") || !strings.Contains(text, c.want) {
+				t.Errorf("%v; want %s", err, c.want)
+			}
+			if strings.Contains(text, "hush") || strings.Contains(text, "%hu") {
+				t.Errorf("it tells the password: %v", err)
+			}
+		})
+	}
+	t.Run("a user who may not write", func(t *testing.T) {
+		s := opened(t, guarded.LoginURL("reader", secret), Config{Timeout: 10 * time.Second})
+		_, _, err := s.Take(t.Context(), one("key", limit.New(10, month), 1))
+		if !errors.Is(err, ErrLost) || strings.Contains(err.Error(), secret) {
+			t.Error(err)
+		}
+	})
+}
+
+// A client that somebody else made stays open.
+func TestNewFromClient(t *testing.T) {
+	t.Parallel()
+	l := limit.New(10, month)
+	secure := redistest.NewTLS(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{secure.Addr}, TLSConfig: secure.Config, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for n := range int64(3) {
+		s, err := NewFromClient(client, Config{OnStoreLoss: Share, Lease: time.Second, Timeout: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustTake(t, s, one("key", l, 1))
+		wantLeft(t, s, "key", l, 9-n)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := s.Take(t.Context(), one("key", l, 1)); !errors.Is(err, store.ErrClosed) {
+			t.Error(err)
+		}
+		if err := client.Do(t.Context(), client.B().Ping().Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// due returns when each key of a server expires, in Unix milliseconds. -1: never.
+func due(t testing.TB, s *redistest.Server) map[string]int64 {
+	t.Helper()
+	at := map[string]int64{}
+	for _, name := range asked(t, s, "KEYS", "*").([]any) {
+		at[name.(string)] = asked(t, s, "PEXPIRETIME", name.(string)).(int64)
+	}
+	return at
+}
+
+// A key expires when it is full, to the millisecond, and so does its log. Markers
+// and nodes expire soon, and only settings never do.
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	s := opened(t, server.URL(), Config{OnStoreLoss: Share, Timeout: 10 * time.Second})
+	if _, err := s.PutSettings(t.Context(), map[string]string{"name": "value"}, false); err != nil {
+		t.Fatal(err)
+	}
+	check := func(t *testing.T, key string) {
+		t.Helper()
+		accounts, now, err := s.Read(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fullAt := accounts[0].FullAt()
+		found := 0
+		for name, at := range due(t, server) {
+			switch base := strings.TrimSuffix(name, logSuffix); {
+			case name == "ratelimit:settings":
+				if at != -1 {
+					t.Errorf("%s expires at %d", name, at)
+				}
+			case name == "ratelimit:nodes" || strings.Contains(name, ":lane:"):
+				if soon := now/1e6 + 60_000; at < 0 || at > soon {
+					t.Errorf("%s expires at %d; want %d at the latest", name, at, soon)
+				}
+			case strings.HasSuffix(base, fmt.Sprintf(":%d:%s", len(key), key)):
+				found++
+				if want := (fullAt + 999_999) / 1e6; at != want {
+					t.Errorf("%s expires at %d, %d ms after it is full", name, at, at-want)
+				}
+			case at < 0:
+				t.Errorf("%s does not expire", name)
+			}
+		}
+		if found == 0 && fullAt > now {
+			t.Error("it is not there")
+		}
+	}
+	kinds := everyKind(10)
+	all := make([]limit.Limit, 0, len(kinds))
+	for _, l := range kinds {
+		all = append(all, l)
+	}
+	for name, limits := range map[string][]limit.Limit{
+		"all":          all,
+		"minute":       {limit.PerMinute(10)},
+		"day":          {limit.PerDay(10)},
+		"minute, hour": {limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(20).Using(limit.SlidingLog)},
+	} {
+		t.Run(name, func(t *testing.T) { expires(t, s, name, limits, check) })
+	}
+	for name, l := range everyKind(10) {
+		t.Run(name, func(t *testing.T) { expires(t, s, name, []limit.Limit{l}, check) })
+	}
+}
+
+// expires takes and settles, and checks each time when the key expires.
+func expires(t *testing.T, s *Store, key string, limits []limit.Limit, check func(*testing.T, string)) {
+	charges := []store.Charge{{Key: key, Limits: limits, N: 3}}
+	first := mustTake(t, s, charges)
+	check(t, key)
+	second := mustTake(t, s, charges)
+	check(t, key)
+	for _, step := range []struct {
+		r      store.Receipt
+		actual int64
+	}{{second, 1}, {first, 30}} {
+		if err := s.Settle(t.Context(), step.r, []int64{step.actual}); err != nil {
+			t.Error(err)
+		}
+		check(t, key)
+	}
+	for _, l := range limits {
+		wantLeft(t, s, key, l, 0)
+	}
+}
+
+// What has expired is as good as new, and what is in use has not expired.
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	s := opened(t, server.URL(), Config{Timeout: 10 * time.Second})
+	for i, l := range []limit.Limit{
+		limit.New(3, 200*time.Millisecond),
+		limit.New(3, 200*time.Millisecond).Anchored(),
+		limit.New(3, 200*time.Millisecond).Using(limit.SlidingLog),
+	} {
+		key := strconv.Itoa(i)
+		for range 3 {
+			mustTake(t, s, one(key, l, 1))
+		}
+		accounts, at, err := s.Read(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for full := accounts[0].FullAt(); at < full; { // the server's clock
+			decisions, err := s.Peek(t.Context(), one(key, l, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if accounts, at, err = s.Read(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			if at < full && decisions[0].Remaining == 3 {
+				t.Fatalf("%v: %d ns before it is full, 3 are left", l, full-at)
+			}
+			if at < full && accounts[0].FullAt() != full {
+				t.Fatalf("%v: it has gone %d ns before it is full", l, full-at)
+			}
+		}
+		mustTake(t, s, one(key, l, 3))
+	}
+}
+
+// What was taken from a key that has expired since can be settled, and does not
+// disturb what comes after.
+func TestSettledAfterItExpired(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	s := opened(t, server.URL(), Config{Timeout: 10 * time.Second})
+	l := limit.New(10, 50*time.Millisecond)
+	for _, l := range []limit.Limit{
+		l, l.Using(limit.TokenBucket), l.Using(limit.LeakyBucket), l.Using(limit.FixedWindow), l.Anchored(),
+		l.Using(limit.SlidingLog), l.Using(limit.SlidingCounter),
+	} {
+		t.Run(l.String(), func(t *testing.T) {
+			for _, actual := range []int64{2, 5} {
+				r := mustTake(t, s, one("key", l, 4))
+				awaitFull(t, s, "key")
+				if err := s.Settle(t.Context(), r, []int64{actual}); err != nil {
+					t.Fatal(err)
+				}
+				awaitFull(t, s, "key") // of a bucket, what was used beyond it drains now
+				mustTake(t, s, one("key", l, 10))
+				awaitFull(t, s, "key")
+			}
+		})
+	}
+}
+
+// awaitFull waits until a key is full again, by the server's clock.
+func awaitFull(t testing.TB, s *Store, key string) {
+	t.Helper()
+	for {
+		accounts, at, err := s.Read(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at >= accounts[0].FullAt() {
+			return
+		}
+	}
+}
+
+// nameIn returns the name of a key in Redis.
+func nameIn(key string) string {
+	return (&remote{namespace: defaultNamespace}).redisKey(partOf(key), key)
+}
+
+// What somebody else has written under the name of a key is an error, which says
+// so, and leaves the keys alone that are asked for at the same time.
+func TestForeignKeys(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	s := opened(t, server.URL(), Config{Timeout: 10 * time.Second, OnStoreLoss: Allow})
+	good := limit.New(10, month)
+	head, log := nameIn("key"), nameIn("key")+logSuffix
+	half := []string{"EVAL", "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 60))", "1", head}
+	for _, c := range []struct {
+		kind, name string
+		do         []string
+	}{
+		{"gcra", "a list", []string{"RPUSH", head, "x"}},
+		{"sliding log", "a list", []string{"RPUSH", head, "x"}},
+		{"sliding log", "a list as its log", []string{"RPUSH", log, "x"}},
+		{"gcra", "nothing", []string{"SET", head, ""}},
+		{"gcra", "a byte", []string{"SET", head, "x"}},
+		{"gcra", "a word", []string{"SET", head, "something else"}},
+		{"gcra", "a long text", []string{"SET", head, strings.Repeat("something else ", 100)}},
+		{"gcra", "ones", []string{"SET", head, strings.Repeat("\xff", 200)}},
+		{"gcra", "half of it", half},
+		{"sliding log", "half of it", half},
+	} {
+		t.Run(c.kind+", "+c.name, func(t *testing.T) {
+			defer asked(t, server, "FLUSHALL")
+			l := everyKind(10)[c.kind]
+			r := mustTake(t, s, one("key", l, 3))
+			if c.do[0] == "RPUSH" {
+				asked(t, server, "DEL", c.do[1])
+			}
+			asked(t, server, c.do...)
+			both := append(one("other", good, 1), one("key", l, 1)...)
+			for name, call := range map[string]func() error{
+				"take":      func() error { _, _, err := s.Take(t.Context(), one("key", l, 1)); return err },
+				"take both": func() error { _, _, err := s.Take(t.Context(), both); return err },
+				"peek":      func() error { _, err := s.Peek(t.Context(), both); return err },
+				"settle":    func() error { return s.Settle(t.Context(), r, []int64{2}) },
+				"read":      func() error { _, _, err := s.Read(t.Context(), "key"); return err },
+			} {
+				err := call()
+				if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), head) || errors.Is(err, ErrLost) {
+					t.Errorf("%s: %v; want an error that names %s", name, err, head)
+				}
+			}
+			wantLeft(t, s, "other", good, 10)
+			if err := s.Reset(t.Context(), "key"); err != nil {
+				t.Error(err)
+			}
+			mustTake(t, s, one("key", l, 10))
+		})
+	}
+}
+
+// A log that was evicted while its key stays is mended: what was in it counts as
+// used when the newest of it was.
+func TestEvictedLog(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	minute, hour := limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(20).Using(limit.SlidingLog)
+	for _, c := range []struct {
+		name   string
+		limits []limit.Limit
+		evict  []string
+	}{
+		{"gone", []limit.Limit{minute}, []string{"DEL"}},
+		{"gone, of two windows", []limit.Limit{minute, hour}, []string{"DEL"}},
+		{"cut short", []limit.Limit{minute}, []string{"SET", "cut"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := now.UnixNano()
+			r := newRemote(dialed(t, server.URL()), t.Name(), 10*time.Second, func() int64 { return at }, nil)
+			defer r.Close()
+			take := func(n int64) bool {
+				t.Helper()
+				receipt, _, err := r.Take(t.Context(), []store.Charge{{Key: "key", Limits: c.limits, N: n}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return receipt != nil
+			}
+			if !take(3) {
+				t.Fatal("denied")
+			}
+			at += int64(30 * time.Second)
+			second := mustTake(t, r, []store.Charge{{Key: "key", Limits: c.limits, N: 4}})
+			asked(t, server, append([]string{c.evict[0], r.redisKey(partOf("key"), "key") + logSuffix}, c.evict[1:]...)...)
+			if take(4) {
+				t.Error("4 have passed of 3")
+			}
+			at += int64(31 * time.Second) // the first have left, but who knows
+			if take(4) {
+				t.Error("4 have passed of 3 after what was forgotten")
+			}
+			if err := r.Settle(t.Context(), second, []int64{2}); err != nil {
+				t.Error(err)
+			}
+			if take(6) || !take(5) {
+				t.Error("not exactly 5 have passed after 2 were given back")
+			}
+			at += int64(30 * time.Second)
+			if take(6) || !take(5) {
+				t.Error("not exactly 5 have passed after all others have left")
+			}
+		})
+	}
+}
+
+// Whatever happens to the server between a take and its settlement: what is there
+// is corrected, nothing is given back that is not, and what was used beyond is
+// owed. Only an anchored window that is gone is not opened again for that.
+func TestBetweenTakeAndSettle(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	s := opened(t, server.URL(), Config{Timeout: 10 * time.Second})
+	takeAll := func(t *testing.T) map[string]store.Receipt {
+		receipts := map[string]store.Receipt{}
+		for name, l := range everyKind(10) {
+			receipts[name] = mustTake(t, s, one(name, l, 6))
+		}
+		return receipts
+	}
+	type left struct{ same, less, more, bucket, anchored int64 } // of 10, when 6 came to 6, 2 and 9
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T)
+		want left
+	}{
+		{"nothing", func(*testing.T) {}, left{4, 8, 1, 1, 1}},
+		{"no scripts", func(t *testing.T) { asked(t, server, "SCRIPT", "FLUSH") }, left{4, 8, 1, 1, 1}},
+		{"no connections", func(t *testing.T) { asked(t, server, "CLIENT", "KILL", "TYPE", "normal") }, left{4, 8, 1, 1, 1}},
+		{"no keys", func(t *testing.T) { asked(t, server, "FLUSHALL") }, left{10, 10, 7, 1, 10}}, // a bucket's receipt knows what it held
+		{"other keys", func(t *testing.T) {
+			asked(t, server, "FLUSHALL")
+			takeAll(t)
+		}, left{4, 4, 1, 1, 4}},
+		{"restarted", func(t *testing.T) {
+			if err := server.Restart(); err != nil {
+				t.Fatal(err)
+			}
+		}, left{10, 10, 7, 1, 10}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, actual := range []int64{6, 2, 9, -1} {
+				asked(t, server, "FLUSHALL")
+				receipts := takeAll(t)
+				c.do(t)
+				for name, l := range everyKind(10) {
+					for range 2 { // once
+						if err := s.Settle(t.Context(), receipts[name], []int64{actual}); err != nil {
+							t.Error(err)
+						}
+					}
+					want := c.want.same
+					switch {
+					case actual == 2:
+						want = c.want.less
+					case actual == 9 && bucket(l):
+						want = c.want.bucket
+					case actual == 9 && name == "anchored":
+						want = c.want.anchored
+					case actual == 9:
+						want = c.want.more
+					}
+					wantLeft(t, s, name, l, want)
+				}
+			}
+		})
+	}
+}
+
+// A server that cannot serve is an error that says why, nothing is charged, and
+// service goes on once it can.
+func TestServersThatCannotServe(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	s := opened(t, server.URL(), Config{})
+	for _, c := range []struct {
+		name, lose, back, why string
+	}{
+		{"out of memory", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "raise the server's maxmemory"},
+		{"a replica", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "connect to its master"},
+		{"cannot save", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "min-replicas-to-write"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer asked(t, server, "FLUSHALL")
+			kinds := everyKind(10)
+			receipts := map[string]store.Receipt{}
+			for name, l := range kinds {
+				receipts[name] = serve(t, s, one(name, l, 6))
+			}
+			tell(t, server, c.lose)
+			for name, l := range kinds {
+				_, _, err := s.Take(t.Context(), one(name, l, 1))
+				if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), c.why) {
+					t.Errorf("%v; want %s", err, c.why)
+				}
+				if err := s.Settle(t.Context(), receipts[name], []int64{5}); !errors.Is(err, ErrLost) {
+					t.Error(err)
+				}
+			}
+			tell(t, server, c.back)
+			for name, l := range kinds {
+				r := serve(t, s, one(name, l, 4))
+				if err := s.Settle(t.Context(), receipts[name], []int64{5}); err != nil {
+					t.Error(err)
+				}
+				wantLeft(t, s, name, l, 1)
+				if err := s.Settle(t.Context(), r, []int64{0}); err != nil {
+					t.Error(err)
+				}
+				wantLeft(t, s, name, l, 5)
+			}
+		})
+	}
+}
+
+// serve takes what must pass once the store serves again.
+func serve(t testing.TB, s *Store, charges []store.Charge) store.Receipt {
+	t.Helper()
+	for {
+		r, _, err := s.Take(t.Context(), charges)
+		if err == nil && r != nil {
+			return r
+		}
+		if !errors.Is(err, ErrLost) {
+			t.Fatalf("%v, %v", r, err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
