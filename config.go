@@ -10,18 +10,26 @@ import (
 
 // Backends of [Config].
 const (
-	BackendYAML   = "yaml"
-	BackendSQLite = "sqlite"
+	BackendYAML   = "yaml"   // counts in memory
+	BackendSQLite = "sqlite" // counts in a file, which processes on one machine share exactly
+	BackendRedis  = "redis"  // counts in Redis, which machines share exactly
 )
 
 // Config is how a [RateLimiter] is made. The zero Config is a good one.
 type Config struct {
 	// FilePath is where quotas and usage are kept. The default is
-	// ~/.core/ratelimits.yaml, or ~/.core/ratelimits.db with SQLite.
+	// ~/.core/ratelimits.yaml, or ~/.core/ratelimits.db with SQLite. With
+	// Redis it is a URL; the default is redis://127.0.0.1:6379/0.
 	FilePath string
 
-	// Backend is BackendYAML, which is the default, or BackendSQLite.
+	// Backend is BackendYAML, which is the default, BackendSQLite or
+	// BackendRedis.
 	Backend string
+
+	// OnStoreLoss is what to do while Redis does not answer: "deny", which is
+	// the default; "allow"; or "share", with which each limiter enforces its
+	// part of every quota. It is for BackendRedis alone.
+	OnStoreLoss string
 
 	// Quotas is the quotas of models, which take precedence over those of
 	// Providers.
@@ -41,12 +49,26 @@ func New() (*RateLimiter, error) { return NewWithConfig(Config{}) }
 func NewWithConfig(cfg Config) (*RateLimiter, error) {
 	switch cfg.Backend {
 	case "", BackendYAML:
+		if err := cfg.noStoreLoss(); err != nil {
+			return nil, err
+		}
+		return newLimiter(cfg)
 	case BackendSQLite:
 		return NewWithSQLiteConfig(cfg.FilePath, cfg)
+	case BackendRedis:
+		return newWithRedis(cfg)
 	default:
-		return nil, fmt.Errorf("ratelimit: unknown backend %q: it must be %s or %s", cfg.Backend, BackendYAML, BackendSQLite)
+		return nil, fmt.Errorf("ratelimit: unknown backend %q: it must be %s, %s or %s", cfg.Backend, BackendYAML, BackendSQLite, BackendRedis)
 	}
-	return newLimiter(cfg)
+}
+
+// noStoreLoss returns an error if cfg says what to do when the store is lost,
+// for a backend that is not.
+func (cfg Config) noStoreLoss() error {
+	if cfg.OnStoreLoss == "" {
+		return nil
+	}
+	return fmt.Errorf("ratelimit: OnStoreLoss is %q: only with the backend %s may it be set", cfg.OnStoreLoss, BackendRedis)
 }
 
 // newLimiter returns a limiter with the quotas of cfg.

@@ -23,6 +23,9 @@ func NewWithSQLite(dbPath string) (*RateLimiter, error) {
 // file holds take precedence over them. The default path is cfg's, or else
 // ~/.core/ratelimits.db.
 func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
+	if err := cfg.noStoreLoss(); err != nil {
+		return nil, err
+	}
 	rl, err := newLimiter(cfg)
 	if err != nil {
 		return nil, err
@@ -37,9 +40,10 @@ func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	rl.shared = &shared{store: opened}
-	rl.database = &database{opened, dbPath}
-	if err := rl.database.open(rl); err != nil {
+	db := &database{opened, dbPath}
+	rl.shared = &shared{store: opened, owned: true}
+	rl.keeper = db
+	if err := db.open(rl); err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
 	return rl, nil
@@ -91,7 +95,7 @@ ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';
 // open makes the tables, imports what an older program has left, and loads the
 // quotas.
 func (db *database) open(rl *RateLimiter) error {
-	return db.update(func(tx *sqlitestore.Tx) error {
+	return db.update(context.Background(), func(tx *sqlitestore.Tx) error {
 		imported, err := makeTables(tx)
 		if err != nil {
 			return err
@@ -111,9 +115,9 @@ func (db *database) open(rl *RateLimiter) error {
 }
 
 // update runs fn in a transaction. Its errors name the file.
-func (db *database) update(fn func(*sqlitestore.Tx) error) error {
+func (db *database) update(ctx context.Context, fn func(*sqlitestore.Tx) error) error {
 	var fault error
-	err := db.store.Update(context.Background(), func(tx *sqlitestore.Tx) error {
+	err := db.store.Update(ctx, func(tx *sqlitestore.Tx) error {
 		fault = fn(tx)
 		return fault
 	})
@@ -191,13 +195,13 @@ func writeQuotas(tx *sqlitestore.Tx, quotas map[string]ModelQuota, conflict stri
 }
 
 func (db *database) putQuotas(quotas map[string]ModelQuota) error {
-	return db.update(func(tx *sqlitestore.Tx) error { return writeQuotas(tx, quotas, orReplace) })
+	return db.update(context.Background(), func(tx *sqlitestore.Tx) error { return writeQuotas(tx, quotas, orReplace) })
 }
 
 // addQuotas writes the quotas that the file does not have yet, and returns those
 // that it has of the same models.
 func (db *database) addQuotas(quotas map[string]ModelQuota) (held map[string]ModelQuota, err error) {
-	err = db.update(func(tx *sqlitestore.Tx) error {
+	err = db.update(context.Background(), func(tx *sqlitestore.Tx) error {
 		if err := writeQuotas(tx, quotas, orKeep); err != nil {
 			return err
 		}
@@ -234,9 +238,9 @@ func putUsage(tx *sqlitestore.Tx, model string, r *rules, u *usage) error {
 	return nil
 }
 
-func (db *database) load(rl *RateLimiter) error {
+func (db *database) load(ctx context.Context, rl *RateLimiter) error {
 	var quotas map[string]ModelQuota
-	err := db.update(func(tx *sqlitestore.Tx) (err error) {
+	err := db.update(ctx, func(tx *sqlitestore.Tx) (err error) {
 		quotas, err = readQuotas(tx)
 		return err
 	})
@@ -252,7 +256,7 @@ func (db *database) load(rl *RateLimiter) error {
 // save writes the quotas that the file does not have yet, and what was used, for
 // older programs.
 func (db *database) save(rl *RateLimiter) error {
-	return db.update(func(tx *sqlitestore.Tx) error {
+	return db.update(context.Background(), func(tx *sqlitestore.Tx) error {
 		if err := writeQuotas(tx, rl.Quotas(), orKeep); err != nil {
 			return err
 		}

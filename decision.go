@@ -73,6 +73,9 @@ type outcome struct {
 	epoch    int32             // and in which of the model's epochs
 	used     [dimensions]int64 // before it was taken
 	dayStart int64
+	dayLeft  time.Duration // which is what a store says in place of dayStart
+	full     bool          // by a store's word: a log, and more may be used than it holds
+	vague    bool          // by a store's word: a day is full, or has just begun
 	denied   bool
 	retry    [dimensions]time.Duration // zero where it may pass
 }

@@ -38,10 +38,28 @@
 // what was there, so with calls in parallel they overshoot. They are for callers
 // who make one call at a time, or who only want to know.
 //
-// # Files
+// # Where it counts
 //
 // What was used is kept in memory, and in a YAML file when [RateLimiter.Persist]
 // is called; or in a SQLite file, which any number of processes share exactly
 // (see [NewWithSQLite]). Calls on such a file wait for up to five seconds where
 // others keep it locked.
+//
+// With [BackendRedis] it is kept in Redis, which any number of machines share
+// exactly:
+//
+//	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
+//		Backend:  ratelimit.BackendRedis,
+//		FilePath: "redis://redis.example.com:6379/0",
+//		Quotas:   …,
+//	})
+//	…
+//	defer rl.Close()
+//
+// A call is one question to Redis, and its end another. Time is the server's. A
+// quota that is set at one machine holds for all at once. While Redis does not
+// answer, calls get [DecisionStoreLost], unless [Config.OnStoreLoss] says
+// otherwise. [NewWithStore] takes any other store, or one that is set up in
+// another way. Those who wait are served in order on each machine; between
+// machines, whoever asks first when there is room.
 package ratelimit

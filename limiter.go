@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,14 +21,15 @@ var ErrNever = limit.ErrNever
 type RateLimiter struct {
 	clock  func() int64 // Unix nanoseconds
 	shared *shared      // counts in a store; nil: models count for themselves
-	path   string       // of the YAML file, unless there is a database; may be empty: see pathOr
+	path   string       // of the YAML file, unless there is a store; may be empty: see pathOr
 
-	database *database // of shared, if that is a SQLite file
+	keeper   keeper // of quotas, if the store has one
+	unfollow func() // stops following the keeper's quotas; nil: it does not
 
 	// Models with a quota. The map is replaced, never changed.
 	quotas atomic.Pointer[map[string]*model]
 
-	setting    sync.Mutex // held while quotas are set, here and in the database
+	setting    sync.Mutex // held while quotas are set, here and where they are kept
 	persisting sync.Mutex // held from looking at usage to having written it
 
 	mu     sync.Mutex        // guards others, and changes of quotas
@@ -155,6 +157,9 @@ func (rl *RateLimiter) decide(m *model, q request, d *Decision) {
 		*d = lost(err)
 		return
 	}
+	if rl.shared != nil {
+		rl.shared.describe(m, &o)
+	}
 	o.decide(d)
 	if m.line.length.Load() == 0 {
 		return
@@ -243,6 +248,7 @@ func (rl *RateLimiter) wait(ctx context.Context, name string, q request, invalid
 	if m == nil {
 		return invalid
 	}
+	lost := 0 // races against other machines
 	inTurn := func() (again time.Duration, done bool, err error) {
 		var o outcome
 		if err := ask(ctx, m, q, &o); err != nil || !o.denied {
@@ -252,6 +258,8 @@ func (rl *RateLimiter) wait(ctx context.Context, name string, q request, invalid
 			return 0, false, never(name, &o)
 		}
 		m.line.told.Store(&refusal{o, rl.clock() + int64(o.wait(slotGuess))})
+		again += rl.spread(again, lost)
+		lost++
 		return again, false, nil
 	}
 	if m.line.length.Load() == 0 {
@@ -267,6 +275,19 @@ func (rl *RateLimiter) wait(ctx context.Context, name string, q request, invalid
 func never(name string, o *outcome) error {
 	return fmt.Errorf("%w: %s: %s", ErrNever, name, o.excess())
 }
+
+// spread returns how much longer to wait than was told, at random, so that
+// machines which wait for the same do not all ask at the same instant. Asking
+// early would be in vain. Whoever has lost such a race comes sooner the next
+// time, before those who have not waited as long.
+func (rl *RateLimiter) spread(wait time.Duration, lost int) time.Duration {
+	if rl.shared == nil || !rl.shared.remote {
+		return 0
+	}
+	return rand.N(min(wait/16, maxSpread)>>min(lost, 16) + 1)
+}
+
+const maxSpread = 10 * time.Millisecond
 
 // slotWait is how long to wait at most for a slot before asking again. Who gives
 // one back in this process says so; other processes do not.

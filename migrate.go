@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,7 +25,7 @@ func MigrateYAMLToSQLite(yamlPath, sqlitePath string) error {
 		return err
 	}
 	db := &database{opened, sqlitePath}
-	err = db.update(func(tx *sqlitestore.Tx) error { return migrate(tx, file) })
+	err = db.update(context.Background(), func(tx *sqlitestore.Tx) error { return migrate(tx, file) })
 	return errors.Join(err, opened.Close())
 }
 

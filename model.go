@@ -12,6 +12,7 @@ type model struct {
 	name    string
 	rules   atomic.Pointer[rules]
 	line    line
+	day     atomic.Pointer[seenDay] // the last that was seen in a store, or nil
 
 	mu    sync.Mutex // guards the rest, and changes of rules
 	last  int64      // the latest time of which it has heard
@@ -32,6 +33,13 @@ func (m *model) look(clock int64, q request, o *outcome) {
 	r := m.rules.Load()
 	ask := r.amounts(q)
 	m.usage.look(r, m.now(clock), &ask, o)
+}
+
+// stats says what is used.
+func (m *model) stats(clock int64, o *outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.usage.look(m.rules.Load(), m.now(clock), &amounts{}, o)
 }
 
 func (m *model) take(clock int64, q request, o *outcome) {

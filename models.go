@@ -64,9 +64,10 @@ func (rl *RateLimiter) forgetIdle() {
 }
 
 // SetQuota sets the quota of a model. What was used of it stays; a day that is
-// under way ends when the new quota says. A limiter with a SQLite file writes it
-// there too, where other processes find it when they open or Load the file. Until
-// then they go by the quota that they know.
+// under way ends when the new quota says. A limiter on Redis writes it there too,
+// and the others follow at once. A limiter with a SQLite file writes it to that,
+// where other processes find it when they open or Load the file. Until then they
+// go by the quota that they know.
 func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
@@ -74,8 +75,8 @@ func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
 	if _, err := newRulesOf(quotas); err != nil {
 		return err
 	}
-	if rl.database != nil {
-		if err := rl.database.putQuotas(quotas); err != nil {
+	if rl.keeper != nil {
+		if err := rl.keeper.putQuotas(quotas); err != nil {
 			return err
 		}
 	}
@@ -83,7 +84,8 @@ func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
 }
 
 // AddProvider sets the quotas of a provider's models as [DefaultProfiles] has
-// them. Quotas of other models stay, and so do those that a SQLite file holds.
+// them. Quotas of other models stay, and so do those that Redis or a SQLite file
+// holds.
 func (rl *RateLimiter) AddProvider(provider Provider) error {
 	profile, err := profileOf(provider)
 	if err != nil {
@@ -92,8 +94,8 @@ func (rl *RateLimiter) AddProvider(provider Provider) error {
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
 	quotas := profile.Models
-	if rl.database != nil {
-		if quotas, err = rl.database.addQuotas(quotas); err != nil {
+	if rl.keeper != nil {
+		if quotas, err = rl.keeper.addQuotas(quotas); err != nil {
 			return err
 		}
 	}
@@ -119,6 +121,9 @@ func (rl *RateLimiter) setQuotas(quotas map[string]ModelQuota) error {
 	defer rl.mu.Unlock()
 	models := maps.Clone(*rl.quotas.Load())
 	for name, r := range set {
+		if m := models[name]; m != nil && m.rules.Load().quota == r.quota {
+			continue
+		}
 		m := rl.modelLocked(name)
 		m.setRules(r, rl.clock())
 		delete(rl.others, name)
@@ -209,15 +214,13 @@ func (rl *RateLimiter) state() (map[string]UsageStats, error) {
 // Stats returns what is used of a model, and of how much.
 func (rl *RateLimiter) Stats(model string) ModelStats {
 	var s ModelStats
-	err := rl.read(model, func(r *rules, u *usage, now int64) {
-		var o outcome
-		u.look(r, now, &amounts{}, &o)
-		o.describe(&s)
-	})
-	if err != nil {
-		rl.miss(err)
-		(&outcome{rules: rl.find(model).rules.Load()}).describe(&s) // at least of how much
+	var o outcome
+	if m := rl.find(model); rl.shared != nil {
+		rl.miss(rl.shared.stats(m, &o))
+	} else {
+		m.stats(rl.clock(), &o)
 	}
+	o.describe(&s)
 	return s
 }
 
@@ -285,6 +288,7 @@ func (rl *RateLimiter) Reset(model string) {
 		m.replace(UsageStats{}, rl.clock())
 		return
 	}
+	m.day.Store(nil)
 	rl.miss(rl.shared.store.Reset(context.Background(), keyPrefix(model)))
 	m.line.wake()
 }

@@ -1,7 +1,7 @@
 package ratelimit
 
 import (
-	"errors"
+	"context"
 	"maps"
 	"slices"
 )
@@ -13,12 +13,19 @@ import (
 // error that says where, and changes nothing either.
 //
 // A SQLite file is read when it is opened, and its usage is always that of all
-// processes: there, Load reads the quotas that others have set since.
-func (rl *RateLimiter) Load() error {
+// processes: there, Load reads the quotas that others have set since. So it does
+// on Redis, where limiters follow those by themselves; on other stores it does
+// nothing.
+func (rl *RateLimiter) Load() error { return rl.load(context.Background()) }
+
+func (rl *RateLimiter) load(ctx context.Context) error {
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
-	if rl.database != nil {
-		return rl.database.load(rl)
+	if rl.keeper != nil {
+		return rl.keeper.load(ctx, rl)
+	}
+	if rl.shared != nil {
+		return nil
 	}
 	path, err := pathOr(rl.path, "ratelimits.yaml")
 	if err != nil {
@@ -44,16 +51,20 @@ func (rl *RateLimiter) Load() error {
 // Persist writes quotas and usage to the limiter's file: all of it, or nothing.
 // What is taken while it writes is not in it, and does not wait for it.
 //
-// In a SQLite file usage is always up to date. There, Persist writes the quotas
-// that the file does not have yet, and the tables requests, tokens and daily,
-// for programs that read those. It also returns the first error that a call
-// since the last Persist could not return: Commit, Cancel, RecordUsage, Reset,
-// Stats and their like have no other way to report one.
+// In a store usage is always up to date. There, Persist writes the quotas that
+// Redis or the SQLite file does not have yet; to the file also the tables
+// requests, tokens and daily, for programs that read those. It returns the first
+// error that a call since the last Persist could not return: Commit, Cancel,
+// RecordUsage, Reset, Stats and their like have no other way to report one, and
+// neither has a quota in Redis that is not valid.
 func (rl *RateLimiter) Persist() error {
 	rl.persisting.Lock()
 	defer rl.persisting.Unlock()
-	if rl.database != nil {
-		return rl.shared.reportMissed(rl.database.save(rl))
+	if rl.keeper != nil {
+		return rl.shared.reportMissed(rl.keeper.save(rl))
+	}
+	if rl.shared != nil {
+		return rl.shared.reportMissed(nil)
 	}
 	path, err := pathOr(rl.path, "ratelimits.yaml")
 	if err != nil {
@@ -66,14 +77,18 @@ func (rl *RateLimiter) Persist() error {
 	return writeYAML(path, saved{Quotas: rl.Quotas(), State: state})
 }
 
-// Close releases the SQLite file, and returns an error like Persist's; those who
-// wait get an error too. Without such a file it does nothing: usage since the last
-// Persist is lost.
+// Close releases the SQLite file or the connections to Redis, and returns an
+// error like Persist's; those who wait get an error too. A store that the limiter
+// was given stays open. Without any of these it does nothing: usage since the
+// last Persist is lost.
 func (rl *RateLimiter) Close() error {
-	if rl.database == nil {
+	if rl.shared == nil {
 		return nil
 	}
-	err := errors.Join(rl.shared.catchUp(), rl.shared.store.Close())
+	if rl.unfollow != nil {
+		rl.unfollow()
+	}
+	err := rl.shared.close()
 	for _, m := range *rl.quotas.Load() {
 		m.line.wake() // and find it closed, one after another
 	}

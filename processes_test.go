@@ -43,7 +43,7 @@ func quotasOf(calls map[string]call) quotas {
 }
 
 const (
-	hammerFile = "RATELIMIT_HAMMER_FILE" // the file that a process is to hammer
+	hammerFile = "RATELIMIT_HAMMER_FILE" // the file, or the URL of Redis, that a process is to hammer
 	hammerWhat = "RATELIMIT_HAMMER_WHAT" // "endless" or nothing
 
 	callers = 3 // of each model, in each process
@@ -61,7 +61,7 @@ func TestHammer(t *testing.T) {
 	if os.Getenv(hammerWhat) == "endless" {
 		calls = endless
 	}
-	rl := openFile(t, path, quotasOf(calls))
+	rl := openShared(t, path, quotasOf(calls))
 	fmt.Println("ready")
 	bufio.NewReader(os.Stdin).ReadString('\n')
 	var wg sync.WaitGroup
@@ -181,8 +181,25 @@ func wantSound(t *testing.T, path string) {
 	}
 }
 
+// openShared returns a limiter on a file, or on Redis.
+func openShared(t testing.TB, path string, q quotas) *ratelimit.RateLimiter {
+	t.Helper()
+	if strings.HasPrefix(path, "redis:") {
+		return onRedis(t, path, q)
+	}
+	return openFile(t, path, q)
+}
+
 func TestProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
+	wantProcessesToShare(t, path)
+	wantSound(t, path)
+}
+
+// wantProcessesToShare wants processes that share a file, or Redis, to be
+// admitted what the quotas say.
+func wantProcessesToShare(t *testing.T, path string) {
+	t.Helper()
 	var processes [4]*process
 	for i := range processes {
 		processes[i] = startProcess(t, path, "")
@@ -192,7 +209,7 @@ func TestProcesses(t *testing.T) {
 	for _, p := range processes {
 		p.end(t, false, admitted)
 	}
-	rl := openFile(t, path, quotasOf(hammered))
+	rl := openShared(t, path, quotasOf(hammered))
 	for model, c := range hammered {
 		more := 0
 		for { // those who commit less have left some
@@ -221,7 +238,6 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("%d tokens of a minute were admitted", s.TPM)
 	}
 	closeFile(t, rl)
-	wantSound(t, path)
 }
 
 // Processes that are killed lose nothing that was admitted, and harm nobody.

@@ -12,20 +12,20 @@ import (
 // ModelQuota is what one model may use. Zero in any field is unlimited, and a
 // model whose fields are all zero is not limited at all.
 type ModelQuota struct {
-	MaxRPM int `yaml:"max_rpm"` // requests a minute
-	MaxTPM int `yaml:"max_tpm"` // tokens a minute, prompt and output together
-	MaxRPD int `yaml:"max_rpd"` // requests a day
+	MaxRPM int `yaml:"max_rpm" json:"max_rpm"` // requests a minute
+	MaxTPM int `yaml:"max_tpm" json:"max_tpm"` // tokens a minute, prompt and output together
+	MaxRPD int `yaml:"max_rpd" json:"max_rpd"` // requests a day
 
-	MaxInputTPM   int `yaml:"max_input_tpm,omitempty"`  // prompt tokens a minute
-	MaxOutputTPM  int `yaml:"max_output_tpm,omitempty"` // output tokens a minute
-	MaxTPD        int `yaml:"max_tpd,omitempty"`        // tokens a day, prompt and output together
-	MaxConcurrent int `yaml:"max_concurrent,omitempty"` // requests at a time: reserved, and neither committed nor cancelled
+	MaxInputTPM   int `yaml:"max_input_tpm,omitempty" json:"max_input_tpm,omitempty"`   // prompt tokens a minute
+	MaxOutputTPM  int `yaml:"max_output_tpm,omitempty" json:"max_output_tpm,omitempty"` // output tokens a minute
+	MaxTPD        int `yaml:"max_tpd,omitempty" json:"max_tpd,omitempty"`               // tokens a day, prompt and output together
+	MaxConcurrent int `yaml:"max_concurrent,omitempty" json:"max_concurrent,omitempty"` // requests at a time: reserved, and neither committed nor cancelled
 
 	// DayResetsAt is when a day begins: a time of day and a time zone, such
 	// as "00:00 America/Los_Angeles". Empty, a day is the 24 hours from its
 	// first request on. The zone must be known on this machine; a program
 	// for machines without a zone database imports time/tzdata.
-	DayResetsAt string `yaml:"day_resets_at,omitempty"`
+	DayResetsAt string `yaml:"day_resets_at,omitempty" json:"day_resets_at,omitempty"`
 }
 
 // UsageStats is what a model has used: of the last minute each request and what

@@ -302,7 +302,7 @@ func TestUnknownProviderAndBackend(t *testing.T) {
 			t.Errorf("%q changed the quotas to %v", provider, rl.Quotas())
 		}
 	}
-	for _, backend := range []string{"YAML", "redis", " yaml", "sqlite3"} {
+	for _, backend := range []string{"YAML", "Redis", " yaml", "sqlite3"} {
 		rl, err := NewWithConfig(Config{FilePath: filepath.Join(t.TempDir(), "f"), Backend: backend})
 		if memRefused(t, err, backend); rl != nil {
 			t.Errorf("%q made a limiter", backend)

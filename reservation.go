@@ -35,8 +35,8 @@ type noted struct {
 // counts. A negative number is one that is not known: what was reserved stands. So
 // Commit(-1, -1) is for a call that has failed after it was sent.
 //
-// Where the counters are in a file that cannot be written to, the correction is
-// made once it can, and the error is Persist's and Close's.
+// Where the store that counts cannot be asked, the correction is made once it
+// can, and the error is Persist's and Close's.
 func (r *Reservation) Commit(promptTokens, outputTokens int) {
 	if r == nil || !r.ended.CompareAndSwap(false, true) {
 		return

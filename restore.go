@@ -88,7 +88,7 @@ func usageOf(r *rules, accounts []*limit.Account, now int64) *usage {
 			s.minute(c.unit, utc(at), n)
 		}
 		for k, d := range c.dims {
-			if d == rpd || d == tpd {
+			if d.ofDay() {
 				start, end, used := account.Window(c.limits[k], now)
 				s.usage.days[c.unit] = day{start: start, end: end, since: start, used: used}
 			}
@@ -107,7 +107,7 @@ func (u *usage) accounts(r *rules, now int64) []*limit.Account {
 			switch {
 			case c.unit == ofSlots:
 				*account = u.slots
-			case d == rpd || d == tpd:
+			case d.ofDay():
 				today := u.days[c.unit].at(now)
 				account.Settle(only, limit.ReceiptOf(0, today.start), today.start, today.used)
 			default:

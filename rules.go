@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -89,6 +90,11 @@ type charged struct {
 	unit   unit
 	dims   []dimension
 	limits []limit.Limit // of each of dims
+
+	// looked is what to look at: limits, and where one of dims is a log with
+	// a maximum, one of the same log that only counts, and tells of debts.
+	looked []limit.Limit
+	log    dimension // of that one
 }
 
 // unknown is the rules of models without a quota.
@@ -113,12 +119,22 @@ func newRules(q ModelQuota) (*rules, error) {
 				c.limits = append(c.limits, q.limit(d))
 			}
 		}
-		if len(c.dims) > 0 {
-			r.charged = append(r.charged, c)
+		if len(c.dims) == 0 {
+			continue
 		}
+		c.looked = slices.Clone(c.limits)
+		for _, d := range c.dims {
+			if r.max[d] > 0 && !d.ofDay() {
+				c.looked, c.log = append(c.looked, ModelQuota{}.limit(d)), d
+			}
+		}
+		r.charged = append(r.charged, c)
 	}
 	return r, nil
 }
+
+// ofDay reports whether a dimension is counted by the day, and not in a log.
+func (d dimension) ofDay() bool { return d == rpd || d == tpd }
 
 // counts reports whether a dimension is counted: if it is limited, or if
 // everybody wants to see it.
@@ -146,6 +162,11 @@ func (q ModelQuota) limit(d dimension) limit.Limit {
 
 func (q ModelQuota) max(d dimension) int {
 	return [dimensions]int{q.MaxRPD, q.MaxRPM, q.MaxTPM, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent}[d]
+}
+
+// asksNothing reports whether nothing is asked of something that is limited.
+func (r *rules) asksNothing(ask *amounts) bool {
+	return slices.ContainsFunc(r.limited, func(most maximum) bool { return ask[most.unit] == 0 })
 }
 
 // request is what a call is thought to use, or has used.

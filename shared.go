@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -14,11 +15,10 @@ import (
 
 // shared is the ledger of a limiter whose counters are in a store.
 type shared struct {
-	store interface {
-		store.Store
-		Read(ctx context.Context, keys ...string) (accounts []*limit.Account, at int64, err error)
-		Keys(ctx context.Context, prefix string) ([]string, error)
-	}
+	store  Store
+	remote bool // others may use it on other machines
+	owned  bool // the limiter has made it
+	closed atomic.Bool
 
 	mu     sync.Mutex
 	missed error        // of calls that could not return it, the first
@@ -59,12 +59,15 @@ func charges(model string, r *rules, ask *amounts) []store.Charge {
 }
 
 func (s *shared) take(ctx context.Context, m *model, q request, o *outcome) (*Reservation, error) {
-	if err := s.catchUp(); err != nil {
+	if s.closed.Load() {
+		return nil, store.ErrClosed
+	}
+	if err := s.catchUp(ctx); err != nil && !s.remote { // a remote store may know what to do without
 		return nil, err
 	}
 	r := m.rules.Load()
 	ask := r.amounts(q)
-	if ask[ofTokens] == 0 { // a debt denies even that, but a store does not
+	if r.asksNothing(&ask) { // a debt denies even that, but a store does not
 		if err := s.look(ctx, m, q, o); err != nil || o.denied {
 			return nil, err
 		}
@@ -74,40 +77,20 @@ func (s *shared) take(ctx context.Context, m *model, q request, o *outcome) (*Re
 	if err != nil {
 		return nil, err
 	}
-	o.rules = r
-	for _, c := range r.charged {
-		for _, d := range c.dims {
-			if !decisions[0].Allowed {
-				o.deny(d, decisions[0].RetryAfter)
-			}
-			o.used[d] = decisions[0].Limit.Count() - decisions[0].Remaining
-			decisions = decisions[1:]
-		}
-	}
+	o.hear(r, &ask, decisions)
 	if o.denied {
 		return nil, nil
 	}
 	return &Reservation{model: m, taken: ask, split: q.split, noted: &noted{r, receipt}}, nil
 }
 
-// describe completes what a take has said of what is used: of debts it knows
-// that there is one.
-func (s *shared) describe(m *model, o *outcome) {
-	var now outcome
-	if err := s.look(context.Background(), m, request{}, &now); err == nil {
-		o.used, o.dayStart = now.used, now.dayStart
-	}
-}
-
 func (s *shared) look(ctx context.Context, m *model, q request, o *outcome) error {
 	r := m.rules.Load()
 	ask := r.amounts(q)
-	u, at, err := s.usage(ctx, m.name, r)
-	if err != nil {
-		return err
+	if r.asksNothing(&ask) { // see take
+		return s.study(ctx, m, r, &ask, o)
 	}
-	u.look(r, at, &ask, o)
-	return nil
+	return s.peek(ctx, m, r, &ask, o)
 }
 
 // usage reads what was used of a model.
@@ -115,6 +98,9 @@ func (s *shared) usage(ctx context.Context, model string, r *rules) (u *usage, a
 	var keys []string
 	for _, c := range r.charged {
 		keys = append(keys, key(model, c.unit))
+	}
+	if s.closed.Load() {
+		return nil, 0, store.ErrClosed
 	}
 	accounts, at, err := s.store.Read(ctx, keys...)
 	if err != nil {
@@ -125,16 +111,17 @@ func (s *shared) usage(ctx context.Context, model string, r *rules) (u *usage, a
 
 // settle corrects a reservation, now or when the store can be asked again.
 func (s *shared) settle(r *Reservation, used *amounts) {
+	if used[ofRequests] == 0 {
+		r.model.day.Store(nil) // it may have begun with what is given back
+	}
 	c := correction{r.noted.receipt, r.noted.rules.actual(used)}
 	err := s.store.Settle(context.Background(), c.receipt, c.actual)
 	if err == nil {
 		return
 	}
 	s.miss(err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.owed) < mostOwed && !errors.Is(err, store.ErrClosed) {
-		s.owed = append(s.owed, c)
+	if !hopeless(err) {
+		s.owe(c)
 	}
 }
 
@@ -144,24 +131,57 @@ type correction struct {
 	actual  []int64
 }
 
-const mostOwed = 4096 // corrections; those beyond leave what was reserved
+const (
+	mostOwed = 4096 // corrections; those beyond leave what was reserved
+	together = 64   // that are made at a time
+)
 
 // catchUp makes the corrections that could not be made before. While one caller
 // does, others find none to make.
-func (s *shared) catchUp() error {
+func (s *shared) catchUp(ctx context.Context) error {
 	s.mu.Lock()
 	owed := s.owed
 	s.owed = nil
 	s.mu.Unlock()
-	for i, c := range owed {
-		if err := s.store.Settle(context.Background(), c.receipt, c.actual); err != nil {
-			s.mu.Lock()
-			s.owed = append(s.owed, owed[i:]...)
-			s.mu.Unlock()
+	for n := 1; len(owed) > 0; n = min(len(owed), together) { // the first finds out whether it can be
+		err := s.correct(ctx, owed[:n])
+		owed = owed[n:]
+		if err != nil {
+			s.owe(owed...)
 			return err
 		}
 	}
 	return nil
+}
+
+// correct makes corrections, all at a time. Those that fail are owed, unless they
+// always will.
+func (s *shared) correct(ctx context.Context, all []correction) (failed error) {
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, c := range all {
+		wg.Go(func() { errs[i] = s.store.Settle(ctx, c.receipt, c.actual) })
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err != nil && !hopeless(err) {
+			s.owe(all[i])
+			failed = err
+		}
+	}
+	return failed
+}
+
+// hopeless reports whether what has failed always will.
+func hopeless(err error) bool {
+	return errors.Is(err, store.ErrClosed) || errors.Is(err, limit.ErrCorrupt)
+}
+
+// owe keeps corrections for later.
+func (s *shared) owe(some ...correction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owed = append(s.owed, some[:min(len(some), mostOwed-len(s.owed))]...)
 }
 
 // actual returns amounts in the order of charges.
@@ -184,6 +204,16 @@ func (s *shared) record(m *model, q request) {
 		err = s.store.Settle(ctx, receipt, r.actual(&used))
 	}
 	s.miss(err)
+}
+
+// close makes the corrections that are owed, and lets nobody ask any more.
+func (s *shared) close() error {
+	err := s.catchUp(context.Background())
+	s.closed.Store(true)
+	if s.owned {
+		err = errors.Join(err, s.store.Close())
+	}
+	return err
 }
 
 // miss keeps an error that its caller cannot be told, for the next who can.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/store"
 	"pgregory.net/rapid"
 )
 
@@ -96,7 +97,7 @@ func (p *play) setQuota(quota ratelimit.ModelQuota) {
 	}
 }
 
-// scenarios must go the same way whether a limiter counts in memory or in a file.
+// scenarios must go the same way whether a limiter counts by itself or in a store.
 var scenarios = map[string]struct {
 	quotas quotas
 	act    func(p *play)
@@ -176,6 +177,17 @@ var scenarios = map[string]struct {
 		time.Sleep(22 * time.Hour)
 		p.try("m", 100, ok, 0)
 	}},
+	"a debt of a day": {quotas{"m": {MaxTPD: 100, MaxRPD: 2}}, func(p *play) {
+		p.try("m", 90, ok, 0).Commit(100, 50)
+		p.used(1, 150, 1)
+		p.decide("m", 1, overTPD, day)
+		p.rl.RecordUsage("m", 1, 1)
+		p.rl.RecordUsage("m", 1, 1)
+		if s := p.used(3, 154, 3); s.TPD != 154 {
+			p.Errorf("%+v", s)
+		}
+		p.try("m", 1, overRPD, day)
+	}},
 	"input and output": {quotas{"m": {MaxInputTPM: 100, MaxOutputTPM: 50}}, func(p *play) {
 		p.trySplit("m", ratelimit.Tokens{Input: 60, Output: 20}, ok, 0)
 		p.trySplit("m", ratelimit.Tokens{Input: 41}, overInput, time.Minute)
@@ -194,6 +206,13 @@ var scenarios = map[string]struct {
 		p.trySplit("m", ratelimit.Tokens{Input: 70, Output: 45}, ok, 0)
 		time.Sleep(time.Minute)
 		p.try("m", 100, ok, 0)
+	}},
+	"nothing of what there is none": {quotas{"m": {MaxInputTPM: 100, MaxOutputTPM: 50}}, func(p *play) {
+		p.trySplit("m", ratelimit.Tokens{Input: 10, Output: 10}, ok, 0).Commit(101, 5)
+		p.trySplit("m", ratelimit.Tokens{Output: 5}, overInput, time.Minute) // a debt holds up even that
+		time.Sleep(time.Minute)
+		p.trySplit("m", ratelimit.Tokens{Input: 100}, ok, 0)
+		p.trySplit("m", ratelimit.Tokens{Output: 5}, ok, 0)
 	}},
 	"concurrency": {quotas{"m": {MaxConcurrent: 2}}, func(p *play) {
 		one, two := p.try("m", 1, ok, 0), p.try("m", 1, ok, 0)
@@ -480,14 +499,43 @@ var scenarios = map[string]struct {
 	}},
 }
 
-func TestFileLikeMemory(t *testing.T) {
+// ledgers are the ways in which a limiter can count in a bubble. The first is in
+// memory.
+var ledgers = []struct {
+	name string
+	open func(path string, q quotas) (*ratelimit.RateLimiter, error)
+}{
+	{"memory", func(path string, q quotas) (*ratelimit.RateLimiter, error) {
+		return ratelimit.NewWithConfig(ratelimit.Config{FilePath: path, Quotas: q})
+	}},
+	{"sqlite", func(path string, q quotas) (*ratelimit.RateLimiter, error) {
+		return ratelimit.NewWithConfig(ratelimit.Config{Backend: ratelimit.BackendSQLite, FilePath: path, Quotas: q})
+	}},
+	{"store", func(_ string, q quotas) (*ratelimit.RateLimiter, error) {
+		return ratelimit.NewWithStore(store.NewMemory(), ratelimit.Config{Quotas: q})
+	}},
+}
+
+// wantSame wants all ledgers to have said the same.
+func wantSame(t rapid.TB, said [][]string) {
+	t.Helper()
+	for k, ledger := range ledgers {
+		for i, inMemory := range said[0] {
+			if i >= len(said[k]) || inMemory != said[k][i] {
+				t.Fatalf("memory says\n  %s\nand %s\n  %q", inMemory, ledger.name, said[k][min(i, len(said[k])):min(i+1, len(said[k]))])
+			}
+		}
+	}
+}
+
+func TestStoresLikeMemory(t *testing.T) {
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
-			said := map[string][]string{}
-			for _, backend := range []string{ratelimit.BackendYAML, ratelimit.BackendSQLite} {
-				t.Run(backend, func(t *testing.T) {
+			said := make([][]string, len(ledgers))
+			for k, ledger := range ledgers {
+				t.Run(ledger.name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						rl, err := ratelimit.NewWithConfig(ratelimit.Config{Backend: backend, FilePath: filepath.Join(t.TempDir(), "limits"), Quotas: scenario.quotas})
+						rl, err := ledger.open(filepath.Join(t.TempDir(), "limits"), scenario.quotas)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -497,17 +545,12 @@ func TestFileLikeMemory(t *testing.T) {
 						p.note(rl.State())
 						p.note(rl.Quotas())
 						p.note(slices.Collect(rl.Models()))
-						said[backend] = p.said
+						said[k] = p.said
 						closeFile(t, rl)
 					})
 				})
 			}
-			inFile := said[ratelimit.BackendSQLite]
-			for i, inMemory := range said[ratelimit.BackendYAML] {
-				if i >= len(inFile) || inMemory != inFile[i] {
-					t.Fatalf("memory says\n  %s\nand the file\n  %q", inMemory, inFile[min(i, len(inFile)):min(i+1, len(inFile))])
-				}
-			}
+			wantSame(t, said)
 		})
 	}
 }
@@ -598,18 +641,18 @@ func (p *play) take(s step, held *[]*ratelimit.Reservation) {
 	p.note(p.rl.Stats(s.Model))
 }
 
-func TestFileLikeMemoryAtRandom(t *testing.T) {
+func TestStoresLikeMemoryAtRandom(t *testing.T) {
 	dir, files := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		quotas, steps := histories(rt)
 		if rapid.IntRange(0, 3).Draw(rt, "a file takes its time") != 0 {
 			return
 		}
-		var said [2][]string
-		for i, backend := range []string{ratelimit.BackendYAML, ratelimit.BackendSQLite} {
+		said := make([][]string, len(ledgers))
+		for k, ledger := range ledgers {
 			files++
 			synctest.Test(t, func(t *testing.T) {
-				rl, err := ratelimit.NewWithConfig(ratelimit.Config{Backend: backend, FilePath: filepath.Join(dir, fmt.Sprint(files)), Quotas: quotas})
+				rl, err := ledger.open(filepath.Join(dir, fmt.Sprint(files)), quotas)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -620,15 +663,11 @@ func TestFileLikeMemoryAtRandom(t *testing.T) {
 				}
 				p.note(rl.AllStats())
 				p.note(rl.State())
-				said[i] = p.said
+				said[k] = p.said
 				closeFile(t, rl)
 			})
 		}
-		for i := range said[0] {
-			if said[0][i] != said[1][i] {
-				rt.Fatalf("memory says\n  %s\nand the file\n  %s", said[0][i], said[1][i])
-			}
-		}
+		wantSame(rt, said)
 	})
 }
 
@@ -860,6 +899,9 @@ func TestDamagedAccount(t *testing.T) {
 	wantSaid("State and Persist", rl.Persist())
 	held.Commit(1, 1)
 	rl.RecordUsage("m", 1, 1)
+	if _, d := rl.TryAcquire("n", 1); !d.Allowed {
+		t.Errorf("n, when m cannot be settled: %+v", d)
+	}
 	rl.Reset("m")
 	wantSaid("Commit and Persist", rl.Persist())
 	if err := rl.Persist(); err != nil {

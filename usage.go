@@ -49,7 +49,7 @@ func (u *usage) retry(r *rules, d dimension, n, excess, now int64) time.Duration
 	switch {
 	case n > r.max[d]:
 		return Never
-	case d == rpd || d == tpd:
+	case d.ofDay():
 		return time.Duration(u.days[facts[d].unit].end - now)
 	case d == concurrent:
 		return u.slots.Check(r.slots, now, n).RetryAfter

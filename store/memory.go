@@ -105,6 +105,58 @@ func (m *Memory) Peek(ctx context.Context, charges []Charge) ([]limit.Decision, 
 	return decisions, nil
 }
 
+// Read returns what each of the keys has used, and as of which time in Unix
+// nanoseconds. That of a key which has used nothing is a zero account.
+func (m *Memory) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
+	if err := m.check(ctx, nil); err != nil {
+		return nil, 0, err
+	}
+	charges := make([]Charge, len(keys))
+	for i, key := range keys {
+		charges[i].Key = key
+	}
+	held, err := m.lock(charges)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer held.unlock()
+	accounts := make([]*limit.Account, len(keys))
+	for i, account := range held.accounts {
+		accounts[i] = clone(account)
+	}
+	return accounts, m.clock(), nil
+}
+
+func clone(a *limit.Account) *limit.Account {
+	bytes, _ := a.AppendBinary(nil)
+	c := new(limit.Account)
+	c.UnmarshalBinary(bytes)
+	return c
+}
+
+// Keys returns all keys that begin with prefix of which anything is stored, in
+// order.
+func (m *Memory) Keys(ctx context.Context, prefix string) (keys []string, err error) {
+	if m.closed.Load() {
+		return nil, ErrClosed
+	}
+	if err := m.check(ctx, nil); err != nil {
+		return nil, err
+	}
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		for key := range s.accounts {
+			if strings.HasPrefix(key, prefix) {
+				keys = append(keys, key)
+			}
+		}
+		s.mu.Unlock()
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
+
 // Reset is [Store]'s.
 func (m *Memory) Reset(ctx context.Context, prefix string) error {
 	if m.closed.Load() {

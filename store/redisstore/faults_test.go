@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
+	"github.com/redis/rueidis"
 )
 
 // fault is how long a slow answer takes. Nobody waits for half of it.
@@ -281,16 +283,16 @@ func TestCallersLeave(t *testing.T) {
 						if i == 0 && k%10 == 5 {
 							proxy.Heal()
 						}
-						ctx, leave := context.WithCancel(t.Context())
+						ctx, leave := t.Context(), func() {}
 						if k%2 == 0 {
-							go leave()
+							ctx, leave = context.WithTimeout(ctx, rand.N(2*time.Millisecond))
 						}
 						r, _, err := n.Take(ctx, one("key", l, 1))
 						leave()
 						switch {
 						case r != nil:
 							passed.Add(1)
-						case errors.Is(err, ErrLost) || errors.Is(err, context.Canceled):
+						case errors.Is(err, ErrLost) || errors.Is(err, context.DeadlineExceeded):
 							left.Add(1)
 						default:
 							t.Error(r, err)
@@ -348,4 +350,148 @@ func TestCloseWhileFaulty(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What is to be given back waits for its turn when Redis is lost, and is given back
+// when it is back.
+func TestGivenBackThoughLost(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	l := everyKind(10)["fixed window"]
+	back := make(chan struct{}, 1)
+	r := newRemote(dialed(t, server.URL()), "test", time.Minute, nil, func(c change) {
+		if !c.lost {
+			back <- struct{}{}
+		}
+	})
+	defer r.Close()
+	x := &linkTest{t: t, link: r.link}
+	kept := mustTake(t, r, one("key", l, 6)).(*receipt)
+	x.idle()
+	release := x.hold()
+	r.undo(kept.takes)
+	x.lose(&x.queues[0], fmt.Errorf("%w: for a test", ErrLost))
+	<-back
+	release()
+	x.idle()
+	wantLeft(t, r, "key", l, 10)
+}
+
+// watching is a client that tells of its commands before it sends them.
+type watching struct {
+	rueidis.Client
+	sends func(number int64)
+	sent  atomic.Int64
+}
+
+func (w *watching) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisResult {
+	w.sends(w.sent.Add(1))
+	return w.Client.Do(ctx, c)
+}
+
+// A settlement that the script leaves to package limit happens once, though the
+// answer to it gets lost and it is asked for again.
+func TestSettledInGoOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	kinds := everyKind(100)
+	l := kinds["fixed window"]
+	for name, c := range map[string]struct {
+		changed int64 // the command before which another changes the account; 0: none
+		lost    int64 // the one whose answer gets lost
+	}{
+		"at once":         {0, 3}, // after the settlement, and a look at the account
+		"the second time": {3, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{Namespace: t.Name(), Timeout: time.Minute}
+			other := opened(t, server.URL(), cfg)
+			proxy := redistest.NewProxy(t, server.Addr)
+			var armed atomic.Bool
+			w := &watching{Client: dialed(t, proxy.URL())}
+			w.sends = func(number int64) {
+				if !armed.Load() {
+					w.sent.Store(0)
+					return
+				}
+				if number == c.changed {
+					mustTake(t, other, one("key", l.WithCount(50), 1))
+				}
+				if number == c.lost {
+					proxy.StallAnswers()
+				}
+			}
+			cfg.Timeout = 500 * time.Millisecond
+			s, err := NewFromClient(w, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			n := &node{Store: s}
+			r := serve(t, s, one("key", l, 10))
+			mustTake(t, other, one("key", l.WithCount(50), 10)) // the limit is another now
+			armed.Store(true)
+			if err := s.Settle(t.Context(), r, []int64{4}); !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+			armed.Store(false)
+			proxy.Heal()
+			n.heals()
+			if err := s.Settle(t.Context(), r, []int64{4}); err != nil {
+				t.Error(err)
+			}
+			want := int64(50 - 14)
+			if c.changed > 0 {
+				want--
+			}
+			wantLeft(t, other, "key", l.WithCount(50), want)
+		})
+	}
+}
+
+// One master of a cluster is lost: its keys are, and others are not. A take of both
+// leaves nothing behind.
+func TestMasterOfAClusterIsLost(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.NewCluster(t, 3)
+	n := newNode(t, cluster.URL(), Config{Timeout: 500 * time.Millisecond})
+	l := everyKind(10)["sliding log"]
+	lost, masters := cluster.Servers[2], map[string][]string{}
+	for i := range 100 { // some keys of each
+		key := fmt.Sprint("key", i)
+		slot := slotOf(fmt.Sprint(partOf(key)))
+		masters[cluster.Servers[int(slot)*3/16384].Addr] = append(masters[cluster.Servers[int(slot)*3/16384].Addr], key)
+	}
+	gone := masters[lost.Addr][0]
+	here := masters[cluster.Servers[0].Addr]
+	for _, key := range append(here[:10:10], gone) {
+		serve(t, n.Store, one(key, l, 1))
+	}
+	lost.Pause()
+	for _, key := range here[:10] {
+		charges := append(one(key, l, 4), one(gone, l, 4)...)
+		if _, _, err := n.Take(t.Context(), charges); !errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v", key, err)
+		}
+		mustTake(t, n, one(key, l, 2))
+	}
+	lost.Resume()
+	for {
+		l := n.link()
+		l.mu.Lock()
+		busy := false
+		for i := range l.queues {
+			busy = busy || l.queues[i].taken != [lanes]bool{} || l.queues[i].breaker.err != nil
+		}
+		l.mu.Unlock()
+		if !busy {
+			break
+		}
+		runtime.Gosched()
+	}
+	for _, key := range here[:10] {
+		wantLeft(t, n, key, l, 7)
+	}
+	wantLeft(t, n, gone, l, 9)
 }

@@ -52,7 +52,7 @@ func (r *remote) retreat(ctx context.Context, charges []store.Charge, groups [][
 		if at == deniedBy {
 			continue
 		}
-		decisions, err := r.peek(ctx, pick(charges, part))
+		decisions, err := r.peek(ctx, pick(charges, part), true)
 		if err != nil {
 			return err
 		}

@@ -55,16 +55,18 @@ func child(text string) error {
 	s.top.(*loss).below.(*remote).link.server.shift(o.Shift)
 	fmt.Println("ready")
 	io.Copy(io.Discard, os.Stdin)
-	for i, name := range o.Names {
-		var l limit.Limit
-		if err := l.UnmarshalBinary(o.Kinds[i]); err != nil {
+	limits := make([]limit.Limit, len(o.Kinds))
+	for i := range limits {
+		if err := limits[i].UnmarshalBinary(o.Kinds[i]); err != nil {
 			return err
 		}
-		n, err := exhaust(context.Background(), s, name, l)
-		if err != nil {
-			return err
-		}
-		fmt.Println(n)
+	}
+	passed, err := exhaust(s, o.Names, limits)
+	if err != nil {
+		return err
+	}
+	for i := range passed {
+		fmt.Println(passed[i].Load())
 	}
 	return nil
 }
@@ -78,31 +80,35 @@ func (c *serverClock) shift(d time.Duration) {
 	c.at, c.here = here.Add(d).UnixNano(), here
 }
 
-// exhaust takes one after another, in a few goroutines, until each is denied, and
-// returns how many have passed.
-func exhaust(ctx context.Context, s *Store, key string, l limit.Limit) (n int64, err error) {
-	var passed atomic.Int64
+// exhaust takes one of each key in turn, in a few goroutines, until all are
+// denied, and returns how many have passed of each.
+func exhaust(s *Store, keys []string, limits []limit.Limit) ([]atomic.Int64, error) {
+	passed := make([]atomic.Int64, len(keys))
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			for {
-				r, _, err := s.Take(ctx, one(key, l, 1))
-				if err != nil {
-					failed.Store(&err)
+			for some := true; some; {
+				some = false
+				for i, key := range keys {
+					r, _, err := s.Take(context.Background(), one(key, limits[i], 1))
+					if err != nil {
+						failed.Store(&err)
+						return
+					}
+					if r != nil {
+						passed[i].Add(1)
+						some = true
+					}
 				}
-				if r == nil {
-					return
-				}
-				passed.Add(1)
 			}
 		})
 	}
 	all.Wait()
 	if err := failed.Load(); err != nil {
-		return 0, *err
+		return nil, *err
 	}
-	return passed.Load(), nil
+	return passed, nil
 }
 
 // process is a child, and what it says after it was ready.
@@ -172,7 +178,9 @@ func TestProcesses(t *testing.T) {
 		p.input.Close()
 	}
 	passed := make([]int64, len(o.Names))
+	took := 0 // processes that were admitted anything
 	for _, p := range all {
+		before := passed[0]
 		for i := range passed {
 			var n int64
 			if _, err := fmt.Fscanln(p.output, &n); err != nil {
@@ -184,6 +192,12 @@ func TestProcesses(t *testing.T) {
 		if err := p.Wait(); err != nil {
 			t.Error(err)
 		}
+		if passed[0] > before {
+			took++
+		}
+	}
+	if took < 2 {
+		t.Error("one process was faster than all others together")
 	}
 	s := opened(t, server.URL(), Config{Timeout: time.Minute})
 	for i, name := range o.Names {

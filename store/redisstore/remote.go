@@ -262,11 +262,11 @@ func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Deci
 	}
 	groups := r.byPart(len(charges), func(i int) string { return charges[i].Key })
 	if len(groups) <= 1 {
-		return r.peek(ctx, charges)
+		return r.peek(ctx, charges, false)
 	}
 	each := make([][]limit.Decision, len(charges))
 	for _, part := range groups {
-		decisions, err := r.peek(ctx, pick(charges, part))
+		decisions, err := r.peek(ctx, pick(charges, part), false)
 		if err != nil {
 			return nil, err
 		}
@@ -275,8 +275,9 @@ func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Deci
 	return slices.Concat(each...), nil
 }
 
-// peek peeks at charges that may share a script call.
-func (r *remote) peek(ctx context.Context, charges []store.Charge) (decisions []limit.Decision, err error) {
+// peek peeks at charges that may share a script call. It may keep what a take that is
+// denied keeps: that a clock went back, that limits have changed.
+func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (decisions []limit.Decision, err error) {
 	if len(charges) == 0 {
 		return nil, r.link.alive()
 	}
@@ -286,7 +287,11 @@ func (r *remote) peek(ctx context.Context, charges []store.Charge) (decisions []
 			return 0, err
 		}
 		t, err := hear(o, charges)
-		if err == nil && t.status == unready {
+		switch {
+		case err != nil || t.status != unready:
+		case keep:
+			return unready, r.prepare(ctx, charges)
+		default:
 			decisions, err = r.peekHere(ctx, charges)
 			return allowed, err
 		}
@@ -306,7 +311,9 @@ func (r *remote) Reset(ctx context.Context, prefix string) error {
 		for i, name := range names {
 			unlinks[i] = r.client.B().Unlink().Key(name).Build()
 		}
-		for _, answer := range r.client.DoMulti(ctx, unlinks...) {
+		within, cancel := context.WithTimeout(ctx, r.timeout)
+		defer cancel()
+		for _, answer := range r.client.DoMulti(within, unlinks...) {
 			if err := answer.Error(); err != nil {
 				return r.fault(ctx, err)
 			}
@@ -339,7 +346,9 @@ func (r *remote) scan(ctx context.Context, prefix string, fn func(names []string
 	for _, node := range r.client.Nodes() {
 		for cursor := uint64(0); ; {
 			scan := node.B().Scan().Cursor(cursor).Match(r.pattern(prefix)).Count(1000).Build()
-			found, err := node.Do(ctx, scan).AsScanEntry()
+			within, cancel := context.WithTimeout(ctx, r.timeout)
+			found, err := node.Do(within, scan).AsScanEntry()
+			cancel()
 			if err != nil {
 				return r.fault(ctx, err)
 			}

@@ -361,6 +361,39 @@ func awaitFull(t testing.TB, s *Store, key string) {
 	}
 }
 
+// What was taken is settled after its limit's count has changed, too, as in memory.
+func TestSettledAfterAChange(t *testing.T) {
+	t.Parallel()
+	memory := store.NewMemory()
+	defer memory.Close()
+	s := opened(t, redistest.New(t).URL(), Config{Timeout: 10 * time.Second})
+	for name, l := range everyKind(100) {
+		changed := l.WithCount(50).WithBurst(50)
+		for _, actual := range []int64{0, 4, 13, 90} {
+			key := fmt.Sprint(name, actual)
+			var left []int64
+			for _, s := range []store.Store{memory, s} {
+				mustTake(t, s, one(key, l, 15))
+				before := mustTake(t, s, one(key, l, 10))
+				after := mustTake(t, s, one(key, changed, 5))
+				for _, r := range []store.Receipt{before, after, before} {
+					if err := s.Settle(t.Context(), r, []int64{actual}); err != nil {
+						t.Errorf("%s: %v", key, err)
+					}
+				}
+				decisions, err := s.Peek(t.Context(), one(key, changed, 0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				left = append(left, decisions[0].Remaining)
+			}
+			if left[0] != left[1] {
+				t.Errorf("%s: %d are left; in memory %d", key, left[1], left[0])
+			}
+		}
+	}
+}
+
 // nameIn returns the name of a key in Redis.
 func nameIn(key string) string {
 	return (&remote{namespace: defaultNamespace}).redisKey(partOf(key), key)

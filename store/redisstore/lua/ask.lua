@@ -1,10 +1,11 @@
 -- inherits reports whether a limit without a counter may take over that of
--- another, which is none of those that are asked for; or there are too many.
-function F.inherits(counters, charge, shape)
+-- another, which is none of those that are asked for, from the first on; or there are
+-- too many.
+function F.inherits(counters, limits, first, shape)
 	for i = 1, #counters do
 		local c, asked = counters[i], false
 		if c[SHAPE] == shape then
-			for k = 7, #charge do asked = asked or charge[k][2] == c[LIMIT] end
+			for k = first, #limits do asked = asked or limits[k][2] == c[LIMIT] end
 			if not asked then return true end
 		end
 	end

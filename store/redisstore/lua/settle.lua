@@ -172,7 +172,7 @@ function F.look(a, s)
 					if F.ahead(c[AT], c[AT + 1]) then F.trouble = UNREADY end
 				end
 			end
-			if not found and F.inherits(a[COUNTERS], s, l[3]) then F.trouble = UNREADY end
+			if not found and F.inherits(a[COUNTERS], s, 13, l[3]) then F.trouble = UNREADY end
 		end
 		if l[1] == SLIDING then F.start(F.h, F.l, l[4], l[5], l[6], l[7]) end
 	end

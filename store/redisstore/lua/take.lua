@@ -146,7 +146,7 @@ local function weigh(a, charge)
 		end
 		if not c and #counters > 0 and kind ~= LOGGING then
 			if not F.inherits then rest() end
-			if F.inherits(counters, charge, l[3]) then return false, UNREADY end
+			if F.inherits(counters, charge, 7, l[3]) then return false, UNREADY end
 		end
 		local leasedh, leasedl = 0, 0
 		if leases then leasedh, leasedl = F.leased(leases, name) end

@@ -1,0 +1,382 @@
+package ratelimit_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+)
+
+// onRedis returns a limiter whose counters are in Redis, for which it waits as long
+// as a busy machine may take.
+func onRedis(t testing.TB, url string, q quotas) *ratelimit.RateLimiter {
+	t.Helper()
+	s, err := redisstore.New(redisstore.Config{URL: url, Timeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return onStore(t, s, q)
+}
+
+// onRedisWith returns a limiter as cfg describes it, with Redis.
+func onRedisWith(t testing.TB, cfg ratelimit.Config) *ratelimit.RateLimiter {
+	t.Helper()
+	cfg.Backend = ratelimit.BackendRedis
+	rl, err := ratelimit.NewWithConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rl.Close() })
+	return rl
+}
+
+// eventually wants something to become so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !so(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("not yet: %s", what)
+		}
+	}
+}
+
+// has waits until a limiter has a quota.
+func has(t testing.TB, rl *ratelimit.RateLimiter, model string, quota ratelimit.ModelQuota) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s has %+v", model, quota), func() bool { return rl.Quotas()[model] == quota })
+}
+
+// However many callers on however many machines, they get the limit.
+func TestRedisExactly(t *testing.T) {
+	url := redistest.New(t).URL()
+	q := quotas{
+		"requests": {MaxRPM: 100},
+		"tokens":   {MaxTPM: 1000, MaxRPM: 10_000},
+		"day":      {MaxRPD: 77, MaxTPM: 1 << 40},
+		"slots":    {MaxConcurrent: 13, MaxRPM: 10_000},
+	}
+	want := map[string]int{"requests": 100, "tokens": 142, "day": 77, "slots": 13}
+	machines := []*ratelimit.RateLimiter{onRedis(t, url, q), onRedis(t, url, q)}
+	var mu sync.Mutex
+	admitted := map[string]int{}
+	var wg sync.WaitGroup
+	for model := range q {
+		for i := range 8 {
+			wg.Go(func() {
+				n, d := fill(machines[i%2], model, 7)
+				if d.Code == ratelimit.DecisionStoreLost || d.RetryAfter <= 0 {
+					t.Errorf("%s: %+v", model, d)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				admitted[model] += n
+			})
+		}
+	}
+	wg.Wait()
+	if !maps.Equal(admitted, want) {
+		t.Errorf("admitted %v; want %v", admitted, want)
+	}
+}
+
+func TestRedisProcesses(t *testing.T) { wantProcessesToShare(t, redistest.New(t).URL()) }
+
+// What one limiter takes, settles, records and resets, the other sees.
+func TestRedisShares(t *testing.T) {
+	url := redistest.New(t).URL()
+	q := quotas{"m": {MaxRPM: 4, MaxTPM: 100, MaxRPD: 9, MaxConcurrent: 3, MaxInputTPM: 90, MaxTPD: 1000}, "free": {}}
+	a, b := onRedis(t, url, q), onRedis(t, url, q)
+	held := mustTake(t, a, 30)
+	if _, d := b.TryAcquire("m", 40); !d.Allowed || d.Stats != a.Stats("m") {
+		t.Fatalf("%+v; want %+v", d, a.Stats("m"))
+	}
+	day := a.Stats("m").DayStart
+	if since := time.Since(day); since < 0 || since > time.Minute {
+		t.Errorf("the day began at %v", day)
+	}
+	want := ratelimit.ModelStats{RPM: 2, MaxRPM: 4, TPM: 70, MaxTPM: 100, RPD: 2, MaxRPD: 9, DayStart: day, Concurrent: 2, MaxConcurrent: 3, InputTPM: 70, MaxInputTPM: 90, TPD: 70, MaxTPD: 1000}
+	wantStats(t, b, "m", want)
+	held.Commit(5, 10)
+	want.TPM, want.InputTPM, want.TPD, want.Concurrent = 55, 45, 55, 1
+	wantStats(t, b, "m", want)
+	if d := b.Decide("m", 46); d.Code != overTPM || d.RetryAfter <= 0 || d.RetryAfter > time.Minute {
+		t.Errorf("%+v", d)
+	}
+	if _, d := b.TryAcquire("m", 101); d.RetryAfter != ratelimit.Never {
+		t.Errorf("%+v", d)
+	}
+	b.RecordUsage("m", 100, 100) // a debt
+	for _, rl := range []*ratelimit.RateLimiter{a, b} {
+		if _, d := rl.TryAcquire("m", 0); d.Allowed || d.Stats.TPM != 255 || d.Stats != a.Stats("m") {
+			t.Errorf("%+v", d)
+		}
+	}
+	b.RecordUsage("other", 1, 1)
+	for _, rl := range []*ratelimit.RateLimiter{a, b} {
+		if got := slices.Collect(rl.Models()); !slices.Equal(got, []string{"free", "m", "other"}) {
+			t.Errorf("%q", got)
+		}
+		if got := rl.State()["m"]; len(got.Requests) != 3 || got.DayCount != 3 || !got.DayStart.Equal(day) {
+			t.Errorf("%+v", got)
+		}
+	}
+	a.Reset("m")
+	if got := b.Stats("m"); got.RPM != 0 || got.RPD != 0 || got.Concurrent != 0 || !got.DayStart.IsZero() {
+		t.Errorf("%+v", got)
+	}
+	if got := b.AllStats()["other"]; got.RPM != 1 || got.TPM != 2 {
+		t.Errorf("%+v", got)
+	}
+	if err := errors.Join(a.Load(), a.Persist(), a.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+	again := onRedis(t, url, q)
+	if got := again.Stats("other"); got.RPM != 1 {
+		t.Errorf("once all have left: %+v", got)
+	}
+}
+
+// A slot that another machine gives back is found within a second or so, and one
+// of this machine at once.
+func TestRedisSlots(t *testing.T) {
+	t.Parallel() // it waits for a second
+	url := redistest.New(t).URL()
+	q := quotas{"m": {MaxConcurrent: 1}}
+	a, b := onRedis(t, url, q), onRedis(t, url, q)
+	held := mustTake(t, a, 1)
+	served := make(chan *ratelimit.Reservation)
+	go func() {
+		for range 2 {
+			res, err := b.Acquire(t.Context(), "m", 1)
+			if err != nil {
+				t.Error(err)
+			}
+			served <- res
+		}
+	}()
+	eventually(t, "b waits", func() bool { return b.Waiting("m") == 1 })
+	held.Commit(1, 1)
+	held = <-served
+	held.Cancel()
+	(<-served).Cancel()
+}
+
+// A quota that is set at one limiter is everybody's, without a Load.
+func TestRedisQuotas(t *testing.T) {
+	server := redistest.New(t)
+	url := server.URL()
+	a, b := onRedis(t, url, quotas{"m": {MaxRPM: 1}}), onRedis(t, url, quotas{"m": {MaxRPM: 1}})
+	mustTake(t, a, 1)
+	served := make(chan error, 1)
+	go func() {
+		_, err := b.Acquire(t.Context(), "m", 1)
+		served <- err
+	}()
+	eventually(t, "b waits", func() bool { return b.Waiting("m") == 1 })
+	larger := ratelimit.ModelQuota{MaxRPM: 2, DayResetsAt: "12:00 America/Los_Angeles"}
+	if err := a.SetQuota("m", larger); err != nil {
+		t.Fatal(err)
+	}
+	has(t, b, "m", larger)
+	if err := <-served; err != nil { // who waits is told as well
+		t.Error(err)
+	}
+	third := onRedis(t, url, quotas{"m": {MaxRPM: 1}, "n": {MaxTPM: 5}})
+	if got, want := third.Quotas(), (quotas{"m": larger, "n": {MaxTPM: 5}}); !maps.Equal(got, want) {
+		t.Errorf("quotas %v; want %v", got, want)
+	}
+	if err := third.Persist(); err != nil {
+		t.Fatal(err)
+	}
+	has(t, a, "n", ratelimit.ModelQuota{MaxTPM: 5})
+	mine := ratelimit.ModelQuota{MaxRPM: 7}
+	if err := errors.Join(a.SetQuota("gpt-4o", mine), b.AddProvider(ratelimit.ProviderOpenAI)); err != nil {
+		t.Fatal(err)
+	}
+	has(t, a, "o1", b.Quotas()["o1"])
+	for _, rl := range []*ratelimit.RateLimiter{a, b} {
+		has(t, rl, "gpt-4o", mine)
+	}
+
+	// Somebody else's quotas: one is nonsense, and is said.
+	if _, err := server.Do("HSET", "ratelimit:settings", "quota/m", "much", "quota/n", `{"max_tpm":6}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Load(); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Quotas(); got["m"] != larger || got["n"].MaxTPM != 6 {
+		t.Errorf("quotas %v", got)
+	}
+	if err := a.Persist(); err == nil || !strings.Contains(err.Error(), "quota/m") {
+		t.Errorf("Persist says %v", err)
+	}
+}
+
+// A limiter that was cut off learns of the quotas that were set meanwhile.
+func TestRedisQuotasAfterACut(t *testing.T) {
+	server := redistest.New(t)
+	proxy := redistest.NewProxy(t, server.Addr)
+	a, b := onRedis(t, server.URL(), quotas{"m": {MaxRPM: 1}}), onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), Quotas: quotas{"m": {MaxRPM: 1}}})
+	proxy.Cut()
+	if err := a.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 3}); !errors.Is(err, redisstore.ErrLost) {
+		t.Errorf("cut off: %v; want %v", err, redisstore.ErrLost)
+	}
+	proxy.Heal()
+	has(t, b, "m", ratelimit.ModelQuota{MaxRPM: 2})
+}
+
+// A call is one question, and so is its end.
+func TestRedisRoundTrips(t *testing.T) {
+	server := redistest.New(t)
+	rl := onRedis(t, server.URL(), quotas{"m": {MaxRPM: 50, MaxTPM: 1000}})
+	mustTake(t, rl, 1) // begins the day
+	calls := func() (n int) {
+		answer, err := server.Do("INFO", "commandstats")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(answer.(string), "cmdstat_evalsha:calls=")
+		fmt.Sscan(strings.Split(rest, ",")[0], &n)
+		return n
+	}
+	var held *ratelimit.Reservation
+	for _, step := range []struct {
+		what string
+		do   func()
+	}{
+		{"TryAcquire", func() { held = mustTake(t, rl, 1) }},
+		{"Commit", func() { held.Commit(1, 1) }},
+		{"Acquire", func() { held, _ = rl.Acquire(t.Context(), "m", 1) }},
+		{"Commit", func() { held.Commit(5, 5) }},
+		{"a denial", func() { rl.TryAcquire("m", 1000) }},
+	} {
+		before := calls()
+		if step.do(); calls()-before != 1 {
+			t.Errorf("%s: %d calls; want 1", step.what, calls()-before)
+		}
+	}
+}
+
+func TestRedisRefuses(t *testing.T) {
+	server := redistest.New(t, "--requirepass", "right")
+	for name, c := range map[string]struct {
+		cfg  ratelimit.Config
+		says string
+	}{
+		"no URL":           {ratelimit.Config{FilePath: "limits.db"}, "redis://"},
+		"another scheme":   {ratelimit.Config{FilePath: "http://user:sesame@" + server.Addr}, "redis"},
+		"nonsense":         {ratelimit.Config{FilePath: "redis://user:sesame@host:port:1/%zz"}, "redis"},
+		"wrong password":   {ratelimit.Config{FilePath: server.LoginURL("default", "sesame")}, server.Addr},
+		"nobody there":     {ratelimit.Config{FilePath: "redis://user:sesame@127.0.0.1:1"}, "127.0.0.1:1"},
+		"another way":      {ratelimit.Config{FilePath: server.LoginURL("default", "right"), OnStoreLoss: "hope"}, "hope"},
+		"a bad quota":      {ratelimit.Config{FilePath: server.LoginURL("default", "right"), Quotas: quotas{"m": {MaxRPM: -1}}}, "max_rpm"},
+		"unknown provider": {ratelimit.Config{FilePath: server.LoginURL("default", "right"), Providers: []ratelimit.Provider{"x"}}, "provider"},
+	} {
+		c.cfg.Backend = ratelimit.BackendRedis
+		rl, err := ratelimit.NewWithConfig(c.cfg)
+		if rl != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, %v; want an error that says %q", name, rl, err, c.says)
+		}
+		if err != nil && (strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), "right")) {
+			t.Errorf("%s: the error shows the password: %v", name, err)
+		}
+	}
+	for _, cfg := range []ratelimit.Config{
+		{OnStoreLoss: "deny"},
+		{OnStoreLoss: "deny", Backend: ratelimit.BackendYAML},
+		{OnStoreLoss: "deny", Backend: ratelimit.BackendSQLite, FilePath: t.TempDir() + "/limits.db"},
+	} {
+		if rl, err := ratelimit.NewWithConfig(cfg); rl != nil || err == nil || !strings.Contains(err.Error(), "OnStoreLoss") {
+			t.Errorf("%+v: %v, %v", cfg, rl, err)
+		}
+	}
+	for _, way := range []string{"", "deny", "allow", "share"} {
+		closeFile(t, onRedisWith(t, ratelimit.Config{FilePath: server.LoginURL("default", "right"), OnStoreLoss: way}))
+	}
+}
+
+// Without Redis calls are denied, and it heals by itself. What could not be settled
+// meanwhile is then.
+func TestRedisLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose, heal func(*redistest.Server, *redistest.Proxy)
+	}{
+		"paused": {
+			func(s *redistest.Server, _ *redistest.Proxy) { s.Pause() },
+			func(s *redistest.Server, _ *redistest.Proxy) { s.Resume() },
+		},
+		"cut off": {
+			func(_ *redistest.Server, p *redistest.Proxy) { p.Cut() },
+			func(_ *redistest.Server, p *redistest.Proxy) { p.Heal() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.New(t)
+			proxy := redistest.NewProxy(t, server.Addr)
+			rl := onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), Quotas: quotas{"m": {MaxTPM: 100, MaxRPM: 1000}}})
+			var held *ratelimit.Reservation
+			eventually(t, "it is there", func() bool {
+				held, _ = rl.TryAcquire("m", 80)
+				return held != nil
+			})
+			c.lose(server, proxy)
+			res, d := rl.TryAcquire("m", 1)
+			if res != nil || d.Code != ratelimit.DecisionStoreLost || d.Allowed || d.RetryAfter <= 0 {
+				t.Errorf("%+v", d)
+			}
+			held.Commit(5, 5)
+			if _, err := rl.Acquire(t.Context(), "m", 1); !errors.Is(err, redisstore.ErrLost) {
+				t.Errorf("%v; want %v", err, redisstore.ErrLost)
+			}
+			if d := rl.Decide("m", 1); d.Code != ratelimit.DecisionStoreLost {
+				t.Errorf("%+v", d)
+			}
+			if s := rl.Stats("m"); s.MaxTPM != 100 {
+				t.Errorf("%+v; want at least the quota", s)
+			}
+			c.heal(server, proxy)
+			eventually(t, "it heals, and is settled", func() bool {
+				res, d := rl.TryAcquire("m", 90)
+				return res != nil && d.Stats.TPM == 100
+			})
+			if err := rl.Persist(); !errors.Is(err, redisstore.ErrLost) {
+				t.Errorf("Persist says %v; want %v", err, redisstore.ErrLost)
+			}
+		})
+	}
+}
+
+// With "allow" calls pass without Redis, whatever is still to be settled there,
+// and are counted when it is back.
+func TestRedisLostAndAllowed(t *testing.T) {
+	server := redistest.New(t)
+	proxy := redistest.NewProxy(t, server.Addr)
+	rl := onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), OnStoreLoss: "allow", Quotas: quotas{"m": {MaxRPM: 3}}})
+	held := mustTake(t, rl, 10)
+	proxy.Cut()
+	mustTake(t, rl, 10).Commit(2, 2) // finds out
+	held.Commit(1, 1)
+	for range 4 {
+		mustTake(t, rl, 10).Commit(2, 2)
+	}
+	proxy.Heal()
+	eventually(t, "what has passed is counted", func() bool { return rl.Stats("m").RPM == 6 })
+	if _, d := rl.TryAcquire("m", 1); d.Code != overRPM || d.Stats.RPM != 6 || d.Stats.TPM != 22 {
+		t.Errorf("%+v", d)
+	}
+}

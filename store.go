@@ -1,0 +1,88 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+)
+
+// Store is a store that can also say what was used: any of this module's, or one
+// that passes storetest and has the other two methods.
+type Store interface {
+	store.Store
+
+	// Read returns what each of the keys has used, and as of which time in
+	// Unix nanoseconds. That of a key which has used nothing is a zero
+	// account. The accounts are the caller's.
+	Read(ctx context.Context, keys ...string) (accounts []*limit.Account, at int64, err error)
+
+	// Keys returns all keys that begin with prefix of which anything is
+	// stored, in order. Some may be full by now.
+	Keys(ctx context.Context, prefix string) ([]string, error)
+}
+
+// NewWithStore returns a limiter with the quotas of cfg whose counters are in a
+// store: all limiters on it share their quotas exactly. Of cfg it wants nothing
+// but quotas.
+//
+// If the store keeps settings, as Redis does, quotas are shared too: those that
+// it holds take precedence over cfg's, and when others set one, this limiter
+// follows. Call Close when done, and close the store after that: it stays yours.
+func NewWithStore(s Store, cfg Config) (*RateLimiter, error) {
+	if s == nil {
+		return nil, errors.New("ratelimit: the store is nil")
+	}
+	if cfg.Backend != "" || cfg.FilePath != "" || cfg.OnStoreLoss != "" {
+		return nil, errors.New("ratelimit: Backend, FilePath and OnStoreLoss are for limiters that make their store: this one is given it")
+	}
+	return newOnStore(&shared{store: s, remote: !local(s)}, cfg)
+}
+
+// local reports whether all who use a store are on this machine, as far as is
+// known.
+func local(s Store) bool {
+	switch s.(type) {
+	case *store.Memory, *sqlitestore.Store:
+		return true
+	}
+	return false
+}
+
+// newOnStore returns a limiter that counts in a store. If the store keeps
+// settings, it loads the quotas from there, and follows them.
+func newOnStore(s *shared, cfg Config) (*RateLimiter, error) {
+	rl, err := newLimiter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	rl.shared = s
+	values, ok := s.store.(settings)
+	if !ok {
+		return rl, nil
+	}
+	rl.keeper = &posted{values, rl.miss}
+	if err := rl.Load(); err != nil {
+		return nil, err
+	}
+	rl.follow(values)
+	return rl, nil
+}
+
+// keeper keeps quotas where all who share the counters find them.
+type keeper interface {
+	// putQuotas writes quotas.
+	putQuotas(quotas map[string]ModelQuota) error
+
+	// addQuotas writes the quotas of models that have none there yet, and
+	// returns those that all of the models have now.
+	addQuotas(quotas map[string]ModelQuota) (held map[string]ModelQuota, err error)
+
+	// load sets the limiter's quotas as they are kept.
+	load(ctx context.Context, rl *RateLimiter) error
+
+	// save writes the limiter's quotas that are not kept yet.
+	save(rl *RateLimiter) error
+}
