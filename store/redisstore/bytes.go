@@ -36,15 +36,17 @@ func (w *writer) number(v int64) {
 		hi, lo = hi-1, lo+billion
 	}
 	w.float(hi)
-	*w = binary.LittleEndian.AppendUint32(*w, uint32(lo))
+	w.uint32(uint32(lo))
 }
+
+func (w *writer) uint32(v uint32) { *w = binary.LittleEndian.AppendUint32(*w, v) }
 
 const billion = 1_000_000_000
 
 // unsigned appends a number that is modulo 2^64.
 func (w *writer) unsigned(v uint64) {
 	w.float(int64(v / billion))
-	*w = binary.LittleEndian.AppendUint32(*w, uint32(v%billion))
+	w.uint32(uint32(v % billion))
 }
 
 func (w *writer) backlog(b limit.Backlog) {
@@ -61,7 +63,7 @@ func (w *writer) name(s string) {
 }
 
 func (w *writer) bytes(b []byte) {
-	*w = binary.LittleEndian.AppendUint32(*w, uint32(len(b)))
+	w.uint32(uint32(len(b)))
 	*w = append(*w, b...)
 }
 

@@ -25,9 +25,9 @@ var faultsOfTheWay = map[string]func(*redistest.Proxy){
 	"slow":           func(p *redistest.Proxy) { p.Delay(fault) },
 	"half open":      (*redistest.Proxy).Stall,
 	"answers vanish": (*redistest.Proxy).StallAnswers,
-	"reset, then cut": func(p *redistest.Proxy) {
+	"reset, half open": func(p *redistest.Proxy) {
 		p.ResetAfter(3)
-		p.StallAnswers()
+		p.Stall()
 	},
 }
 
@@ -52,7 +52,20 @@ func newNode(t *testing.T, url string, cfg Config) *node {
 
 func (n *node) loss() *loss { return n.top.(*loss) }
 
-func (n *node) link() *link { return n.loss().below.(*remote).link }
+func (n *node) link() *link { return linkOf(n.Store) }
+
+func linkOf(s *Store) *link { return s.top.(*loss).below.(*remote).link }
+
+// awaitBack waits until a store that has lost Redis has it back.
+func awaitBack(s *Store) {
+	l := linkOf(s)
+	l.mu.Lock()
+	err, healed := l.breakers[0].err, l.breakers[0].healed
+	l.mu.Unlock()
+	if err != nil {
+		<-healed
+	}
+}
 
 // heals waits until the node has heard that Redis is back, has charged it what it
 // owes, and has nothing under way.
@@ -77,8 +90,8 @@ func (n *node) heals() {
 	}
 }
 
-// tells checks the order of events, and returns how many takes were decided
-// without Redis, how many of them were allowed, and what Redis was charged.
+// tells checks the order of events, and returns how many takes were allowed and
+// denied without Redis, and what Redis was charged.
 func (n *node) tells(t *testing.T) (allowed, denied, charged int64) {
 	t.Helper()
 	n.mu.Lock()
@@ -130,17 +143,17 @@ func wantUsed(t *testing.T, s *Store, key string, l limit.Limit, want int64) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	for name, break_ := range faultsOfTheWay {
+	for name, fails := range faultsOfTheWay {
 		for _, mode := range []StoreLoss{Deny, Allow, Share} {
 			t.Run(fmt.Sprint(name, ", ", mode), func(t *testing.T) {
 				t.Parallel()
-				losesRedis(t, server, break_, mode)
+				losesRedis(t, server, fails, mode)
 			})
 		}
 	}
 }
 
-func losesRedis(t *testing.T, server *redistest.Server, break_ func(*redistest.Proxy), mode StoreLoss) {
+func losesRedis(t *testing.T, server *redistest.Server, fails func(*redistest.Proxy), mode StoreLoss) {
 	kinds := everyKind(100)
 	limits := []limit.Limit{kinds["fixed window"], kinds["sliding log"], kinds["anchored"]}
 	of := func(n int64) []store.Charge { return []store.Charge{{Key: "key", Limits: limits, N: n}} }
@@ -158,7 +171,7 @@ func losesRedis(t *testing.T, server *redistest.Server, break_ func(*redistest.P
 		n.heals()
 	}
 
-	break_(proxy)
+	fails(proxy)
 	var passed [2]atomic.Int64
 	var all sync.WaitGroup
 	for i, n := range both {
@@ -316,7 +329,7 @@ func TestCallersLeave(t *testing.T) {
 func TestCloseWhileFaulty(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	for name, break_ := range faultsOfTheWay {
+	for name, fails := range faultsOfTheWay {
 		for _, mode := range []StoreLoss{Deny, Allow, Share} {
 			t.Run(fmt.Sprint(name, ", ", mode), func(t *testing.T) {
 				t.Parallel()
@@ -324,7 +337,7 @@ func TestCloseWhileFaulty(t *testing.T) {
 				n := newNode(t, proxy.URL(), Config{Namespace: t.Name(), OnStoreLoss: mode, Timeout: 300 * time.Millisecond})
 				l := limit.New(1000, month)
 				serve(t, n.Store, one("key", l, 1))
-				break_(proxy)
+				fails(proxy)
 				var all sync.WaitGroup
 				for range 16 {
 					all.Go(func() {

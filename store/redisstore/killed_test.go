@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -71,7 +70,7 @@ func (k *killing) takes(n *node) bool {
 		r, _, err := n.Take(k.Context(), one("key", k.limit, k.n))
 		switch {
 		case errors.Is(err, ErrLost):
-			time.Sleep(time.Millisecond)
+			awaitBack(n.Store)
 			continue
 		case err != nil:
 			k.Error(err)
@@ -88,7 +87,7 @@ func (k *killing) takes(n *node) bool {
 				k.Error(err)
 				return false
 			}
-			time.Sleep(time.Millisecond)
+			awaitBack(n.Store)
 		}
 		return true
 	}

@@ -363,7 +363,7 @@ func (l *leases) Keys(ctx context.Context, prefix string) ([]string, error) {
 	return l.below.Keys(ctx, prefix)
 }
 
-// Reset is [store.Store]'s.
+// Reset is [store.Store]'s. What other nodes have leased they may spend until it ends.
 func (l *leases) Reset(ctx context.Context, prefix string) error {
 	l.mu.Lock()
 	var ended []*held

@@ -13,8 +13,8 @@ import (
 const leaseName = 16
 
 // lease sets a charge aside for a time, from when the server decides. Until then
-// every limit counts it as used. It returns the name of the lease, or none if a
-// limit denies it.
+// every limit counts it as used. It returns the name of the lease, or none if a limit
+// denies it.
 func (r *remote) lease(ctx context.Context, c store.Charge, term time.Duration) (name string, decisions []limit.Decision, err error) {
 	name = rand.Text()[:leaseName]
 	t, err := r.askLease(ctx, toLease, c, name, term)

@@ -187,37 +187,32 @@ func TestLeaseIsNotForgotten(t *testing.T) {
 	ofEvery(t, 10, func(d *lender, l limit.Limit) {
 		less := l.WithCount(5).WithBurst(5)
 		for _, test := range []struct {
-			name  string
-			limit limit.Limit
-			taken int64 // at once, beside what is leased
-			do    func(d *lender)
+			name          string
+			limit         limit.Limit
+			taken, leased int64
+			do            func(d *lender)
 		}{
-			{"two leases", l, 0, func(d *lender) { d.leases(5, term, l); d.leases(5, term, l) }},
-			{"a lease and a take", l, 5, func(d *lender) { d.leases(5, term, l); d.takes(5, l) }},
-			{"a take and a lease", l, 5, func(d *lender) { d.takes(5, l); d.leases(5, term, l) }},
-			{"a lease and a debt", l, 5, func(d *lender) { d.leases(5, term, l); d.owes(5, l) }},
-			{"a lease of what is less now", less, 0, func(d *lender) { d.leases(5, term, l); d.takes(1, less) }},
+			{"two leases", l, 0, 10, func(d *lender) { d.leases(5, term, l); d.leases(5, term, l) }},
+			{"a lease and a take", l, 5, 5, func(d *lender) { d.leases(5, term, l); d.takes(5, l) }},
+			{"a take and a lease", l, 5, 5, func(d *lender) { d.takes(5, l); d.leases(5, term, l) }},
+			{"a lease and a debt", l, 5, 5, func(d *lender) { d.leases(5, term, l); d.owes(5, l) }},
+			{"a lease of what is less now", less, 0, 5, func(d *lender) { d.leases(5, term, l); d.takes(1, less) }},
 		} {
-			into := 50 * time.Minute
+			into := 50 * time.Minute // so that leases outlast a window
 			if l.Windowing() == limit.Calendar {
 				into += 11 * time.Hour
 			}
-			for _, into := range []time.Duration{0, into} {
-				for after := term; after < 3*time.Hour; after += 17 * time.Minute {
-					d := newLender(d.TB, d.client)
-					d.pass(into)
-					s := &spent{limit: test.limit}
-					s.add(d.at.Load(), test.taken)
-					s.add(d.at.Load()+int64(term)-1, 10-test.taken)
-					if test.limit == less {
-						s.all[1].n = 5
-					}
-					test.do(d)
-					d.pass(after)
-					s.add(d.at.Load(), d.most(test.limit))
-					if err := s.bound(); err != nil {
-						d.Errorf("%s, %v after noon, seen again %v later: %v", test.name, into, after, err)
-					}
+			for after := term; after < 3*time.Hour; after += 17 * time.Minute {
+				d := newLender(d.TB, d.client)
+				d.pass(into)
+				s := &spent{limit: test.limit}
+				s.add(d.at.Load(), test.taken)
+				s.add(d.at.Load()+int64(term)-1, test.leased)
+				test.do(d)
+				d.pass(after)
+				s.add(d.at.Load(), d.most(test.limit))
+				if err := s.bound(); err != nil {
+					d.Errorf("%s, seen again %v later: %v", test.name, after, err)
 				}
 			}
 		}
@@ -456,6 +451,23 @@ func TestLeaseOfALogThatGrows(t *testing.T) {
 	}
 }
 
+// One log serves all periods of a key: what is leased of one counts in all.
+func TestLeaseOfALogCountsInEveryPeriod(t *testing.T) {
+	hour, minute := limit.PerHour(10).Using(limit.SlidingLog), limit.PerMinute(10).Using(limit.SlidingLog)
+	client := dialed(t, redistest.New(t).URL())
+	for _, used := range []int64{0, 1} {
+		d := newLender(t, client)
+		d.takes(used, hour)
+		name := d.leases(4, time.Second, hour)
+		d.wantLeft(6-used, "of another period", minute)
+		d.wantRoom(6-used, "of another period", minute)
+		d.ends(name, 4, hour)
+		if d.takes(1, minute) || d.takes(1, hour) {
+			t.Error("1 passes after 10")
+		}
+	}
+}
+
 // What was taken from a lease is settled, each part for itself, where its end was
 // charged.
 func TestSettlePartsOfALease(t *testing.T) {
@@ -538,11 +550,11 @@ func (d *lender) wantSaid(n, left int64, l limit.Limit) {
 func TestLeasesOfHugeAmounts(t *testing.T) {
 	const most = 1 << 62
 	ofEvery(t, most, func(d *lender, l limit.Limit) {
+		all := d.leases(most, time.Second, l)
+		d.wantSaid(most, 0, l)
+		d.ends(all, 0, l)
 		name := d.leases(most-1, time.Second, l)
-		decisions, err := d.Peek(d.Context(), []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: most}})
-		if err != nil || decisions[0].Allowed || decisions[0].RetryAfter <= 0 || decisions[0].RetryAfter == limit.Never || decisions[0].Remaining != 1 {
-			d.Errorf("%+v, %v", decisions, err)
-		}
+		d.wantSaid(most, 1, l)
 		d.wantRoom(1, "beside a lease of all but one", l)
 		if d.ends(name, 7, l) == nil {
 			d.Error("the end of a lease was denied")

@@ -366,6 +366,38 @@ func TestCloseWhileLeasing(t *testing.T) {
 	}
 }
 
+// A lease whose answer comes when its node is closed already is given back.
+func TestCloseWhileALeaseIsAskedFor(t *testing.T) {
+	l := limit.New(160, time.Hour)
+	server := redistest.New(t)
+	proxy := redistest.NewProxy(t, server.Addr)
+	d := newLender(t, dialed(t, server.URL()))
+	r := newRemote(dialed(t, proxy.URL()), d.namespace, 5*time.Second, d.at.Load, nil)
+	node := &leaser{newLeases(newLoss(r, Deny, nil, nil), r, time.Minute), t}
+	for range leaseHeat - 1 {
+		node.take("key", 1, l)
+	}
+	proxy.Delay(100 * time.Millisecond)
+	used := int64(leaseHeat - 1)
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		r, _, err := node.Take(t.Context(), []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 1}})
+		if r != nil { // it was not closed in time
+			used++
+		} else if !errors.Is(err, store.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	await(t, "a lease", func() bool { return d.open() == 1 })
+	if err := node.leases.Close(); err != nil {
+		t.Error(err)
+	}
+	asked.Wait()
+	if d.wantLeft(160-used, "when all was given back", l); d.open() > 0 {
+		t.Error("a lease is open when its node is closed")
+	}
+}
+
 func TestLeasesAreClosed(t *testing.T) {
 	l := limit.New(160, time.Hour)
 	d := newLender(t, dialed(t, redistest.New(t).URL()))
@@ -432,7 +464,7 @@ func TestDebtsComeBeforeLeases(t *testing.T) {
 		}
 	}
 	proxy.Heal()
-	await(t, "the server", func() bool { return r.link.lost(partOf("key")) == nil })
+	awaitHealed(r.link)
 	if r, leased := node.take("key", 1, l); r != nil {
 		t.Errorf("1 passes after 280 of 160, from a lease: %v", leased)
 	}

@@ -100,9 +100,12 @@ func (l *link) empty(q *queue, dropped []*op) []*op {
 // finish tells the callers of ops that are over.
 func finish(ops []*op, err error) {
 	for _, o := range ops {
-		if o.seat != nil {
+		switch {
+		case o.seat != nil:
 			o.err = err
 			o.seat.turn <- struct{}{}
+		case o.failed != nil:
+			o.failed(o)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func child(text string) error {
 		return err
 	}
 	defer s.Close()
-	s.top.(*loss).below.(*remote).link.server.shift(o.Shift)
+	linkOf(s).server.shift(o.Shift)
 	fmt.Println("ready")
 	io.Copy(io.Discard, os.Stdin)
 	limits := make([]limit.Limit, len(o.Kinds))

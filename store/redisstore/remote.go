@@ -140,7 +140,11 @@ func (r *remote) repeat(ctx context.Context, step func(context.Context) (status,
 		s, err = step(patient)
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("%w: others have changed the same key again and again for %v", ErrLost, r.timeout)
+		lost := fmt.Errorf("%w: others have changed the same key again and again for %v", ErrLost, r.timeout)
+		if _, ok := errors.AsType[unanswered](err); ok {
+			return unanswered{lost}
+		}
+		return lost
 	}
 	return err
 }
@@ -160,16 +164,24 @@ func (r *remote) undo(takes []*taken) {
 	}
 }
 
-// send does an op without waiting for it. One that cannot be sent is sent when
-// redis is back.
+// send does an op without waiting for it. One that has not happened is sent again
+// when Redis is back, or a while later.
 func (r *remote) send(o *op) {
-	if err := r.link.send(o); !errors.Is(err, ErrLost) {
-		return
+	o.failed = r.keep
+	if err := r.link.send(o); errors.Is(err, ErrLost) {
+		r.keep(o)
 	}
+}
+
+// keep keeps an op to be sent again.
+func (r *remote) keep(o *op) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.unsent) == 0 {
+		time.AfterFunc(r.timeout, r.resend)
+	}
 	if len(r.unsent) < mostUnsent {
-		r.unsent = append(r.unsent, o)
+		r.unsent = append(r.unsent, &op{part: o.part, keys: o.keys, body: o.body})
 	}
 }
 

@@ -69,7 +69,7 @@ func (s switched) Reset(ctx context.Context, prefix string) error {
 func TestStoreBehindSentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.NewSentinel(t)
-	w := &switching{sentinel: sentinel, before: map[int64]bool{500: true, 3000: true}}
+	w := &switching{sentinel: sentinel, before: map[int64]bool{500: true, 3000: !testing.Short()}}
 	client := dialed(t, sentinel.URL())
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
 		r := newRemote(client, rand.Text(), time.Minute, clock, nil)
@@ -96,7 +96,7 @@ func TestMasterDies(t *testing.T) {
 			for {
 				r, _, err := n.Take(t.Context(), one("key", l, 1))
 				if errors.Is(err, ErrLost) {
-					time.Sleep(time.Millisecond)
+					awaitBack(n.Store)
 					continue
 				}
 				if err != nil {

@@ -582,7 +582,7 @@ func TestServersThatCannotServe(t *testing.T) {
 	}{
 		{"out of memory", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "raise the server's maxmemory"},
 		{"a replica", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "connect to its master"},
-		{"cannot save", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "min-replicas-to-write"},
+		{"too few replicas", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "min-replicas-to-write"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer asked(t, server, "FLUSHALL")
@@ -628,6 +628,6 @@ func serve(t testing.TB, s *Store, charges []store.Charge) store.Receipt {
 		if !errors.Is(err, ErrLost) {
 			t.Fatalf("%v, %v", r, err)
 		}
-		time.Sleep(time.Millisecond)
+		awaitBack(s)
 	}
 }

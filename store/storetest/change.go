@@ -120,6 +120,20 @@ func changedWhileOpen(b *bench, of byCount) {
 	b.wantLeft(100, "key", of(101), "after 1 was used and 50 given back")
 }
 
+// owedAfterAChange: what a take from before a change used beyond it is owed after.
+func owedAfterAChange(b *bench, of byCount) {
+	before := b.mustTake(charge("key", 1, of(100)))
+	other := b.mustTake(charge("key", 2, of(100)))
+	b.clock.add(1)
+	b.mustTake(charge("key", 50, of(101)))
+	b.settle(before, 4)
+	b.wantLeft(45, "key", of(101), "after 4, 2 and 50 were used")
+	b.settle(other, 0) // of which a bucket gives nothing back
+	if left := b.peek(charge("key", 0, of(101)))[0].Remaining; left != 45 && left != 47 {
+		b.Errorf("%d are left after 2 of them were given back", left)
+	}
+}
+
 // peekedUnderAnother: a peek under another count changes nothing.
 func peekedUnderAnother(b *bench, of byCount) {
 	r := b.mustTake(charge("key", 6, of(10)))

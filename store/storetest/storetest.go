@@ -67,6 +67,7 @@ func Run(t *testing.T, newStore func(t *testing.T, clock func() int64) store.Sto
 		{"what was used stays when a count changes", ofEveryChange(time.Minute, raisedAndLowered)},
 		{"what was used stays when a count is 1 for a moment", ofEveryChange(24*time.Hour, loweredForAMoment)},
 		{"takes from before and after a change are settled", ofEveryChange(time.Minute, changedWhileOpen)},
+		{"takes from before a change are settled for more and less", ofEveryChange(time.Minute, owedAfterAChange)},
 		{"a peek under another count changes nothing", ofEveryChange(time.Minute, peekedUnderAnother)},
 		{"who is denied after a change is told when to come back", ofEveryChange(time.Hour, toldAfterAChange)},
 		{"what was used of a day stays when days begin otherwise", otherDays},

@@ -72,6 +72,7 @@ local function read_account(raw, key)
 	end
 	if a[LOGGED] == 1 then at = F.read_log(a, raw, at) end
 	if a[LEASED] > 0 then F.read_leases(a, raw, at) end
+	if a[LOG] then a[RING] = key .. ':log' end -- whether it is asked for or not
 	return a
 end
 

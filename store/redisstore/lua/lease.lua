@@ -43,11 +43,12 @@ function F.stale(leases, charge)
 	return false
 end
 
--- leased returns how much of a limit is set aside.
-function F.leased(leases, name)
+-- leased returns how much of a limit is set aside. A log is one for all periods.
+function F.leased(leases, name, kind)
 	local h, l = 0, 0
 	for _, lease in ipairs(leases) do
-		if F.limit_of(lease.charge, name) then h, l = F.plus(h, l, lease.charge[3], lease.charge[4]) end
+		local charge = lease.charge
+		if kind == LOGGING and charge[6] or F.limit_of(charge, name) then h, l = F.plus(h, l, charge[3], charge[4]) end
 	end
 	return h, l
 end
@@ -85,6 +86,7 @@ function F.outlast(a)
 				local ph, pl = l[#l - 2], l[#l - 1] -- its period is its last number
 				h, low = F.plus(ph, pl, ph, pl)
 			end
+			if l[1] == LOGGING and a[LOG] then h, low = F.plus(h, low, F.longest(a[LOG])) end
 			F.in_use_until(a, F.plus(lease[2], lease[3], h, low))
 		end
 	end
@@ -101,7 +103,8 @@ function F.lease(a, op)
 	return true
 end
 
--- end_lease forgets a lease. It returns false if that was charged before.
+-- end_lease forgets a lease. It returns false if that is not known: it was charged
+-- before, or reset.
 function F.end_lease(a, name)
 	for i, lease in ipairs(a[LEASES] or {}) do
 		if lease[1] == name then

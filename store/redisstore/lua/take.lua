@@ -149,7 +149,7 @@ local function weigh(a, charge)
 			if F.inherits(counters, charge, 7, l[3]) then return false, UNREADY end
 		end
 		local leasedh, leasedl = 0, 0
-		if leases then leasedh, leasedl = F.leased(leases, name) end
+		if leases then leasedh, leasedl = F.leased(leases, name, kind) end
 		answer[told + 1], answer[told + 2] = leasedh, leasedl
 		told = told + 2
 		local allows, ath, atl, ah, al, bh, bl, untilh, untill
