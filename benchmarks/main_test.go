@@ -55,6 +55,11 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"quota/acquire":         {nameSince, nameAllow, nameAcquire},
 		"quota/window":          {"up to 100 requests in the minute", "100,000 requests in the minute", "scan and sum, 100,000 requests"},
 		"sqlite":                {nameProcesses, nameSeparate, nameCombined},
+		"redis/hot":             {nameEvalsha, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
+		"redis/1k":              {nameEvalsha, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
+		"redis/limits":          {nameOne, nameSix, nameAlgorithms, nameSettle},
+		"redis/lease":           {nameLease, nameNoLease},
+		"redis/lost":            {nameMemory, nameLost},
 		"allocs":                names(append(doors(), denying(append(limiters(), peers()...))...)),
 	}
 	all, err := runAll(tiny(), scenarios(), io.Discard)

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -78,6 +79,45 @@ func repeat(decide loop, keys []string, d time.Duration) sample {
 			}
 		}
 	}
+}
+
+// callers are the goroutines of a crowd.
+const callers = 64
+
+// crowd has many goroutines call do for d, and each of them once at least. i goes up from call to
+// call, and begins elsewhere for each of them. All calls count as admitted; a fault ends the turn.
+func crowd(do func(i int) error, d time.Duration) (sample, error) {
+	var (
+		wg     sync.WaitGroup
+		over   atomic.Bool
+		counts [callers]int
+		faults [callers]error
+	)
+	cpu, start := cpuTime(), time.Now()
+	defer time.AfterFunc(d, func() { over.Store(true) }).Stop()
+	for g := range callers {
+		wg.Go(func() {
+			n := 0
+			for n == 0 || !over.Load() {
+				if faults[g] = do(g*chunk + n); faults[g] != nil {
+					over.Store(true)
+					return
+				}
+				n++
+			}
+			counts[g] = n
+		})
+	}
+	wg.Wait()
+	s := sample{elapsed: time.Since(start), cpu: cpuTime() - cpu}
+	for g, n := range counts {
+		if faults[g] != nil {
+			return sample{}, faults[g]
+		}
+		s.decisions += n
+	}
+	s.admitted = s.decisions
+	return s, nil
 }
 
 // cpuTime is what the process has used, user and system.

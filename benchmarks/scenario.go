@@ -62,6 +62,11 @@ func scenarios() []scenario {
 		{"quota/acquire", "a reservation over three quotas, settled, against one decision of limit; 2 goroutines on 2 cores", acquire},
 		{"quota/window", "Decide and RecordUsage with 100 and 100,000 requests in the minute, against scanning it", window},
 		{"sqlite", "Acquire on a SQLite file by 64 goroutines, combined, one by one, and from 4 processes", sqlite},
+		redisKeys("redis/hot", 1),
+		redisKeys("redis/1k", 1_000),
+		withRedis("redis/limits", "one limit in Redis, six, six algorithms, and a take that is settled, 64 goroutines", redisLimits),
+		withRedis("redis/lease", "a hot key in Redis with leases and without, 64 goroutines", redisLease),
+		withRedis("redis/lost", "the 99th percentile of a decision while Redis is lost, against the store in memory", redisLost),
 		{"allocs", "allocations a decision", allocations},
 	}
 }

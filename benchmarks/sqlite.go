@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	callers   = 64 // goroutines a process
 	processes = 4
 
 	nameCombined  = "calls combined, 64 goroutines"
@@ -79,44 +78,27 @@ func acquireFor(path string, d time.Duration, oneAtATime bool) (float64, error) 
 	return float64(n) / elapsed.Seconds(), admitted(path, n)
 }
 
+func openAmple(path string) (*ratelimit.RateLimiter, error) {
+	return ratelimit.NewWithSQLiteConfig(path, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{model: ample}})
+}
+
 // countFor returns how many were admitted, in how long.
 func countFor(path string, d time.Duration, oneAtATime bool) (int64, time.Duration, error) {
-	l, err := ratelimit.NewWithSQLiteConfig(path, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{model: ample}})
+	l, err := openAmple(path)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer l.Close()
-	var (
-		wg     sync.WaitGroup
-		turn   sync.Mutex
-		n      atomic.Int64
-		failed atomic.Pointer[error]
-		start  = time.Now()
-	)
-	for range callers {
-		wg.Go(func() {
-			for time.Since(start) < d && failed.Load() == nil {
-				if oneAtATime {
-					turn.Lock()
-				}
-				_, err := l.Acquire(context.Background(), model, 10)
-				if oneAtATime {
-					turn.Unlock()
-				}
-				if err != nil {
-					failed.Store(&err)
-					return
-				}
-				n.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	elapsed := time.Since(start)
-	if err := failed.Load(); err != nil {
-		return 0, 0, *err
-	}
-	return n.Load(), elapsed, nil
+	var turn sync.Mutex
+	done, err := crowd(func(int) error {
+		if oneAtATime {
+			turn.Lock()
+			defer turn.Unlock()
+		}
+		_, err := l.Acquire(context.Background(), model, 10)
+		return err
+	}, d)
+	return int64(done.decisions), done.elapsed, err
 }
 
 // admitted checks that the file knows of exactly n.
@@ -159,9 +141,11 @@ func child() bool {
 
 // inProcesses returns how many decisions a second several processes get together.
 func inProcesses(path string, d time.Duration) (float64, error) {
-	if _, _, err := countFor(path, 0, false); err != nil { // makes the file
+	l, err := openAmple(path) // makes the file
+	if err != nil {
 		return 0, err
 	}
+	l.Close()
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err

@@ -324,6 +324,81 @@ func TestCallersLeave(t *testing.T) {
 	}
 }
 
+// everyCall is all that a store can be asked, for one key that was taken from.
+func everyCall(t *testing.T, s *Store, r store.Receipt) map[string]func() error {
+	l := limit.New(10, month)
+	both := append(one("key", l, 1), one("other", l, 1)...)
+	return map[string]func() error{
+		"take":         func() error { _, _, err := s.Take(t.Context(), one("key", l, 1)); return err },
+		"take both":    func() error { _, _, err := s.Take(t.Context(), both); return err },
+		"take nothing": func() error { _, _, err := s.Take(t.Context(), one("key", l, 0)); return err },
+		"peek":         func() error { _, err := s.Peek(t.Context(), both); return err },
+		"settle":       func() error { return s.Settle(t.Context(), r, []int64{2}) },
+		"read":         func() error { _, _, err := s.Read(t.Context(), "key", "other"); return err },
+		"keys":         func() error { _, err := s.Keys(t.Context(), ""); return err },
+		"reset":        func() error { return s.Reset(t.Context(), "other") },
+		"settings":     func() error { _, err := s.Settings(t.Context()); return err },
+		"put settings": func() error {
+			_, err := s.PutSettings(t.Context(), map[string]string{"name": "value"}, false)
+			return err
+		},
+	}
+}
+
+// No call waits for a fault to end, whatever it asks for.
+func TestEveryCallIsInTime(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	for name, fails := range faultsOfTheWay {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.NewProxy(t, server.Addr)
+			s := opened(t, proxy.URL(), Config{Namespace: t.Name(), Timeout: 300 * time.Millisecond})
+			r := serve(t, s, one("key", limit.New(10, month), 1))
+			fails(proxy)
+			calls := everyCall(t, s, r)
+			calls["new"] = func() error {
+				_, err := New(Config{URL: proxy.URL(), Timeout: 300 * time.Millisecond, OnStoreLoss: Share})
+				return err
+			}
+			var all sync.WaitGroup
+			for name, call := range calls {
+				all.Go(func() {
+					inTime(t, func() {
+						if err := call(); !errors.Is(err, ErrLost) {
+							t.Errorf("%s: %v", name, err)
+						}
+					})
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+// A store that is closed says so, whatever it is asked for, and whatever it does
+// when Redis is lost.
+func TestEveryCallAfterClose(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	for _, mode := range []StoreLoss{Deny, Allow, Share} {
+		for _, lease := range []time.Duration{0, time.Second} {
+			s := opened(t, server.URL(), Config{Timeout: time.Minute, OnStoreLoss: mode, Lease: lease})
+			r := mustTake(t, s, one("key", limit.New(10, month), 1))
+			for range 2 {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			for name, call := range everyCall(t, s, r) {
+				if err := call(); !errors.Is(err, store.ErrClosed) {
+					t.Errorf("%s, %s, leases of %v: %v", name, mode, lease, err)
+				}
+			}
+		}
+	}
+}
+
 // A store that is closed while answers are missing does not wait for them, and
 // those who wait for it hear so.
 func TestCloseWhileFaulty(t *testing.T) {

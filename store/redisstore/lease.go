@@ -3,10 +3,10 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -22,10 +22,12 @@ type leases struct {
 	remote *remote
 	term   time.Duration
 
-	mu     sync.Mutex
+	spaces sync.Map // key to *space
+
+	mu     sync.Mutex // for all but spending
+	count  int        // of spaces
 	closed bool
-	spaces map[string]*space
-	ending sync.WaitGroup
+	ending sync.WaitGroup // leases that are asked for, or whose end is told
 }
 
 const (
@@ -34,14 +36,16 @@ const (
 	mostSpaces = 8192 // keys that are watched
 )
 
-// space is what this node knows of one key. The lock of leases guards it.
+// space is what this node knows of one key. The lock of leases guards it, but for
+// the lease.
 type space struct {
-	key    string
+	key  string
+	held atomic.Pointer[held] // nil: none
+
 	since  time.Time // of the term in which it counts
-	takes  int       // in it
+	takes  int64     // in it
 	amount int64     // taken in it
 	asking bool      // somebody asks for a lease
-	held   *held     // nil: none
 }
 
 // held is a lease that this node has, or had.
@@ -50,27 +54,58 @@ type held struct {
 	charge    store.Charge     // what was set aside
 	decisions []limit.Decision // on it, by limit
 	until     time.Time        // by this node's clock: earlier than by the server's
-	left      int64
 	timer     *time.Timer
 
-	over bool          // nothing of it may be spent any more
-	done chan struct{} // closed when the server has heard of that
-	paid *taken        // what it was charged by then; nil: all of it, or it is not known
+	left  atomic.Int64 // less than nothing: it is over
+	takes atomic.Int64
+
+	spent int64         // once it is over
+	done  chan struct{} // closed when the server has heard of that
+	paid  *taken        // what it was charged by then; nil: all of it, or it is not known
+}
+
+// take takes n of what is left, if it is there.
+func (h *held) take(n int64) bool {
+	for {
+		left := h.left.Load()
+		if left < n {
+			return false
+		}
+		if h.left.CompareAndSwap(left, left-n) {
+			return true
+		}
+	}
+}
+
+// give gives n back, unless the lease is over.
+func (h *held) give(n int64) bool {
+	for {
+		left := h.left.Load()
+		if left < 0 {
+			return false
+		}
+		if h.left.CompareAndSwap(left, left+n) {
+			return true
+		}
+	}
 }
 
 func newLeases(below *loss, remote *remote, term time.Duration) *leases {
-	return &leases{below: below, remote: remote, term: term, spaces: map[string]*space{}}
+	return &leases{below: below, remote: remote, term: term}
 }
 
-// leaseReceipt is a receipt of what was taken from leases. The lock of leases
-// guards it.
+// leaseReceipt is a receipt of what was taken from leases.
 type leaseReceipt struct {
 	leases  *leases
 	parts   []part // of each charge
-	settled bool
+	settled atomic.Bool
+
+	// Of one charge with one limit, so that both are one piece of memory.
+	part     [1]part
+	decision [1]limit.Decision
 }
 
-// part is what was taken from a lease.
+// part is what was taken from a lease. Who settles it has it to itself.
 type part struct {
 	of   *held
 	n    int64
@@ -83,14 +118,10 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 		return l.below.Take(ctx, charges)
 	}
 	now := time.Now()
-	l.mu.Lock()
-	receipt, decisions := l.spend(charges, now)
-	if receipt != nil {
-		l.mu.Unlock()
+	if receipt, decisions := l.spend(charges, now); receipt != nil {
 		return receipt, decisions, nil
 	}
 	wanted, spent := l.watch(charges, now)
-	l.mu.Unlock()
 	for _, h := range spent {
 		go l.finish(h)
 	}
@@ -101,10 +132,7 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 		}
 	}
 	if len(wanted) > 0 && l.ask(ctx, wanted) {
-		l.mu.Lock()
-		receipt, decisions = l.spend(charges, time.Now())
-		l.mu.Unlock()
-		if receipt != nil {
+		if receipt, decisions := l.spend(charges, time.Now()); receipt != nil {
 			return receipt, decisions, nil
 		}
 	}
@@ -113,61 +141,71 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 
 // spend takes all of the charges from leases, or none.
 func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []limit.Decision) {
-	limits := 0
-	for i := range charges {
-		c := &charges[i]
-		s := l.spaces[c.Key]
-		if s == nil || s.held == nil || c.N < 0 || c.N > s.held.left || !now.Before(s.held.until) || !slices.Equal(c.Limits, s.held.charge.Limits) {
-			return nil, nil
-		}
-		for _, other := range charges[:i] {
-			if other.Key == c.Key {
-				return nil, nil
-			}
-		}
-		limits += len(c.Limits)
-	}
-	if len(charges) == 0 {
+	if len(charges) == 0 || l.lease(&charges[0], now) == nil {
 		return nil, nil
 	}
-	r := &leaseReceipt{leases: l, parts: make([]part, len(charges))}
-	decisions := make([]limit.Decision, 0, limits)
+	r := &leaseReceipt{leases: l}
+	r.parts = r.part[:0]
+	decisions := r.decision[:0:1]
 	for i := range charges {
-		s := l.spaces[charges[i].Key]
-		h := s.held
-		h.left -= charges[i].N
-		s.takes++
-		s.amount += charges[i].N
-		r.parts[i] = part{of: h, n: charges[i].N}
+		c := &charges[i]
+		h := l.lease(c, now)
+		twice := slices.ContainsFunc(charges[:i], func(other store.Charge) bool { return other.Key == c.Key })
+		if h == nil || twice || !h.take(c.N) {
+			for _, p := range r.parts {
+				p.of.give(p.n)
+			}
+			return nil, nil
+		}
+		r.parts = append(r.parts, part{of: h, n: c.N})
+		left := h.left.Load()
 		for _, d := range h.decisions {
-			d.Remaining += h.left
+			d.Remaining += max(left, 0)
 			decisions = append(decisions, d)
 		}
 	}
+	for _, p := range r.parts {
+		p.of.takes.Add(1)
+	}
 	return r, decisions
+}
+
+// lease returns the lease that a charge may be taken from, or nil.
+func (l *leases) lease(c *store.Charge, now time.Time) *held {
+	s, ok := l.spaces.Load(c.Key)
+	if !ok {
+		return nil
+	}
+	h := s.(*space).held.Load()
+	if h == nil || c.N < 0 || !now.Before(h.until) || !slices.Equal(c.Limits, h.charge.Limits) {
+		return nil
+	}
+	return h
 }
 
 // watch counts takes that leases could not serve. It returns the charges whose
 // keys should be leased, and the leases that are spent, which are over now.
 func (l *leases) watch(charges []store.Charge, now time.Time) (wanted []store.Charge, spent []*held) {
-	if l.closed || store.Validate(charges) != nil {
+	if store.Validate(charges) != nil {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
 		return nil, nil
 	}
 	for i := range charges {
 		c := &charges[i]
-		s := l.spaces[c.Key]
-		if s == nil {
-			l.makeRoom()
-			s = &space{key: c.Key, since: now}
-			l.spaces[c.Key] = s
-		}
+		s := l.space(c.Key)
 		if now.Sub(s.since) >= l.term {
 			s.since, s.takes, s.amount = now, 0, 0
 		}
 		s.takes++
 		s.amount += c.N
-		if h := s.held; h != nil && (c.N > h.left || !slices.Equal(c.Limits, h.charge.Limits)) {
+		if h := s.held.Load(); h != nil && (c.N > h.left.Load() || !slices.Equal(c.Limits, h.charge.Limits)) {
 			l.retire(s)
+			s.takes += h.takes.Load()
+			s.amount += h.spent
 			spent = append(spent, h)
 		}
 		if slice := l.slice(s, c); slice > 0 {
@@ -179,10 +217,35 @@ func (l *leases) watch(charges []store.Charge, now time.Time) (wanted []store.Ch
 	return wanted, spent
 }
 
+// space returns that of a key. If there are very many, those of keys that are not
+// leased are forgotten.
+func (l *leases) space(key string) *space {
+	if s, ok := l.spaces.Load(key); ok {
+		return s.(*space)
+	}
+	if l.count >= mostSpaces {
+		l.spaces.Range(func(key, value any) bool {
+			if s := value.(*space); s.held.Load() == nil && !s.asking {
+				l.forget(s)
+			}
+			return true
+		})
+	}
+	s := &space{key: key, since: time.Now()}
+	l.spaces.Store(key, s)
+	l.count++
+	return s
+}
+
+func (l *leases) forget(s *space) {
+	l.spaces.Delete(s.key)
+	l.count--
+}
+
 // slice returns how much to lease of a key: about twice as much as was taken in a
 // term, and no more than a part of the smallest limit. Zero: it is not worth it.
 func (l *leases) slice(s *space, c *store.Charge) int64 {
-	if s.held != nil || s.asking || s.takes < leaseHeat || len(c.Limits) == 0 || l.below.owes() {
+	if s.held.Load() != nil || s.asking || s.takes < leaseHeat || len(c.Limits) == 0 || l.below.owes() {
 		return 0
 	}
 	most := 2 * max(s.amount, c.N)
@@ -198,13 +261,6 @@ func (l *leases) slice(s *space, c *store.Charge) int64 {
 	return most
 }
 
-// makeRoom forgets keys that are not leased, if there are very many.
-func (l *leases) makeRoom() {
-	if len(l.spaces) >= mostSpaces {
-		maps.DeleteFunc(l.spaces, func(_ string, s *space) bool { return s.held == nil && !s.asking })
-	}
-}
-
 // ask asks for leases. It returns whether all were granted.
 func (l *leases) ask(ctx context.Context, wanted []store.Charge) bool {
 	all := true
@@ -218,15 +274,16 @@ func (l *leases) ask(ctx context.Context, wanted []store.Charge) bool {
 func (l *leases) askOne(ctx context.Context, c store.Charge) bool {
 	until := time.Now().Add(l.term - l.term/8) // so that its end arrives before it is over there
 	name, decisions, err := l.remote.lease(ctx, c, l.term)
+	granted := err == nil && name != ""
 	l.mu.Lock()
-	s := l.spaces[c.Key]
+	s := l.space(c.Key)
 	s.asking = false
 	s.since, s.takes, s.amount = time.Now(), 0, 0
-	granted := err == nil && name != ""
 	if granted && !l.closed {
-		h := &held{name: name, charge: c, decisions: decisions, until: until, left: c.N, done: make(chan struct{})}
+		h := &held{name: name, charge: c, decisions: decisions, until: until, done: make(chan struct{})}
+		h.left.Store(c.N)
 		h.timer = time.AfterFunc(time.Until(until), func() { l.expire(s, h) })
-		s.held = h
+		s.held.Store(h)
 		l.mu.Unlock()
 		return true
 	}
@@ -241,15 +298,15 @@ func (l *leases) askOne(ctx context.Context, c store.Charge) bool {
 // expire ends a lease whose time is over, unless it was before.
 func (l *leases) expire(s *space, h *held) {
 	l.mu.Lock()
-	if h.over || l.closed {
+	if l.closed || s.held.Load() != h {
 		l.mu.Unlock()
 		return
 	}
 	l.retire(s)
-	if s.takes < leaseHeat {
-		delete(l.spaces, s.key) // it has cooled down
-	} else {
-		s.since, s.takes = time.Now(), leaseHeat // so the next take leases it again, if it comes soon
+	if h.takes.Load() < leaseHeat {
+		l.forget(s) // it has cooled down
+	} else { // so the next take leases it again, if it comes soon
+		s.since, s.takes, s.amount = time.Now(), leaseHeat, h.spent
 	}
 	l.mu.Unlock()
 	l.finish(h)
@@ -257,9 +314,9 @@ func (l *leases) expire(s *space, h *held) {
 
 // retire lets nobody spend the lease of a space any more. It is to be finished.
 func (l *leases) retire(s *space) {
-	s.held.over = true
-	s.held.timer.Stop()
-	s.held = nil
+	h := s.held.Swap(nil)
+	h.timer.Stop()
+	h.spent = h.charge.N - h.left.Swap(-1)
 	l.ending.Add(1)
 }
 
@@ -269,7 +326,7 @@ func (l *leases) finish(h *held) {
 	defer l.ending.Done()
 	defer close(h.done)
 	c := h.charge
-	c.N -= h.left
+	c.N = h.spent
 	h.paid, _ = l.remote.end(context.Background(), c, h.name)
 }
 
@@ -283,43 +340,29 @@ func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) er
 	if receipt.leases != l || len(actual) != len(receipt.parts) {
 		return store.ErrReceipt
 	}
-	for _, i := range l.settle(receipt, actual) {
-		done, err := l.settleLate(ctx, &receipt.parts[i], actual[i])
+	if !receipt.settled.CompareAndSwap(false, true) {
+		return nil
+	}
+	for i := range receipt.parts {
+		p := &receipt.parts[i]
+		more := actual[i] - p.n
+		if actual[i] < 0 || more == 0 {
+			continue
+		}
+		if more > 0 && p.of.take(more) || more < 0 && p.of.give(-more) {
+			p.n = actual[i]
+			continue
+		}
+		done, err := l.settleLate(ctx, p, actual[i])
 		if done {
-			l.mu.Lock()
-			receipt.parts[i].n = actual[i]
-			l.mu.Unlock()
+			p.n = actual[i]
 		}
 		if err != nil {
-			l.mu.Lock()
-			receipt.settled = false
-			l.mu.Unlock()
+			receipt.settled.Store(false)
 			return err
 		}
 	}
 	return nil
-}
-
-// settle settles what leases can, and returns the places of what they cannot.
-func (l *leases) settle(r *leaseReceipt, actual []int64) (late []int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r.settled {
-		return nil
-	}
-	r.settled = true
-	for i := range r.parts {
-		p := &r.parts[i]
-		switch more := actual[i] - p.n; {
-		case actual[i] < 0 || more == 0:
-		case p.of.over || more > p.of.left:
-			late = append(late, i)
-		default:
-			p.of.left -= more
-			p.n = actual[i]
-		}
-	}
-	return late
 }
 
 // settleLate settles what was taken from a lease that is over, or has not enough
@@ -366,13 +409,7 @@ func (l *leases) Keys(ctx context.Context, prefix string) ([]string, error) {
 // Reset is [store.Store]'s. What other nodes have leased they may spend until it ends.
 func (l *leases) Reset(ctx context.Context, prefix string) error {
 	l.mu.Lock()
-	var ended []*held
-	for key, s := range l.spaces {
-		if s.held != nil && strings.HasPrefix(key, prefix) {
-			ended = append(ended, s.held)
-			l.retire(s)
-		}
-	}
+	ended := l.retireAll(prefix)
 	l.mu.Unlock()
 	l.finishAll(ended)
 	return l.below.Reset(ctx, prefix)
@@ -381,20 +418,25 @@ func (l *leases) Reset(ctx context.Context, prefix string) error {
 // Close gives all leases back.
 func (l *leases) Close() error {
 	l.mu.Lock()
-	var ended []*held
-	if !l.closed {
-		l.closed = true
-		for _, s := range l.spaces {
-			if s.held != nil {
-				ended = append(ended, s.held)
-				l.retire(s)
-			}
-		}
-	}
+	l.closed = true
+	ended := l.retireAll("")
 	l.mu.Unlock()
 	l.finishAll(ended)
 	l.ending.Wait()
 	return l.below.Close()
+}
+
+// retireAll retires the leases of all keys that begin with prefix.
+func (l *leases) retireAll(prefix string) (ended []*held) {
+	l.spaces.Range(func(key, value any) bool {
+		s := value.(*space)
+		if h := s.held.Load(); h != nil && strings.HasPrefix(s.key, prefix) {
+			l.retire(s)
+			ended = append(ended, h)
+		}
+		return true
+	})
+	return ended
 }
 
 func (l *leases) finishAll(all []*held) {

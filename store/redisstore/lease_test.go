@@ -526,7 +526,9 @@ func TestLimitsChangeUnderALease(t *testing.T) {
 		node := d.leaser(time.Minute)
 		r := node.heat(l)
 		more := l.WithCount(320).WithBurst(320)
-		node.take("key", 1, more)
+		if _, leased := node.take("key", 1, more); leased {
+			d.Error("a lease of one limit is spent for another")
+		}
 		if err := node.Settle(d.Context(), r, []int64{3}); err != nil {
 			d.Error(err)
 		}
@@ -707,7 +709,7 @@ func TestLeasesAdmitTheLimit(t *testing.T) {
 			var nodes []*Store
 			charges := []store.Charge{{Key: "hot", Limits: []limit.Limit{l}, N: 1}}
 			for range 3 {
-				s := opened(t, server.URL(), Config{Namespace: t.Name(), Lease: 50 * time.Millisecond, Timeout: 10 * time.Second})
+				s := opened(t, server.URL(), Config{Namespace: t.Name(), Lease: 10 * time.Second, Timeout: 10 * time.Second})
 				nodes = append(nodes, s)
 				for range 4 {
 					takers.Go(func() {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 	"github.com/anishathalye/porcupine"
+	"pgregory.net/rapid"
 )
 
 // deed is one call: a take of so much of each of two keys, or the settlement of
@@ -314,4 +316,57 @@ func TestTogether(t *testing.T) {
 			wantLeft(t, s, "key", l, 0)
 		})
 	}
+}
+
+// Random histories of keys whose limits change all the time are answered as in
+// memory, with the server's clock.
+func TestLikeMemory(t *testing.T) {
+	t.Parallel()
+	s := opened(t, redistest.New(t).URL(), Config{Timeout: time.Minute})
+	kinds := everyKind(100)
+	names := slices.Sorted(maps.Keys(kinds))
+	var histories atomic.Int64
+	rapid.Check(t, func(t *rapid.T) {
+		key := fmt.Sprint("history", histories.Add(1))
+		memory := store.NewMemory()
+		defer memory.Close()
+		both := []store.Store{memory, s}
+		mine := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "kinds") // of two of a shape, one may become the other
+		var receipts [][2]store.Receipt
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			if len(receipts) > 0 && rapid.IntRange(0, 2).Draw(t, "step") == 0 {
+				r := rapid.SampledFrom(receipts).Draw(t, "receipt")
+				actual := rapid.Int64Range(0, 25).Draw(t, "actual")
+				for i, of := range both {
+					if err := of.Settle(t.Context(), r[i], []int64{actual}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				continue
+			}
+			charges := []store.Charge{{Key: key, N: rapid.Int64Range(1, 12).Draw(t, "n")}}
+			for _, name := range mine {
+				l := kinds[name].WithCount(rapid.SampledFrom([]int64{100, 20, 70}).Draw(t, "count"))
+				charges[0].Limits = append(charges[0].Limits, l.WithBurst(l.Count()))
+			}
+			var taken [2]store.Receipt
+			var left [2][]int64
+			for i, of := range both {
+				r, decisions, err := of.Take(t.Context(), charges)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, d := range decisions {
+					left[i] = append(left[i], d.Remaining)
+				}
+				taken[i] = r
+			}
+			if (taken[0] == nil) != (taken[1] == nil) || !slices.Equal(left[0], left[1]) {
+				t.Fatalf("%+v: %v are left; in memory %v", charges, left[1], left[0])
+			}
+			if taken[0] != nil {
+				receipts = append(receipts, taken)
+			}
+		}
+	})
 }

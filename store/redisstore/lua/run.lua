@@ -18,13 +18,10 @@ local function flush()
 			call('DEL', a[KEY], a[RING] or a[KEY])
 		elseif a[DIRTY] then
 			if a[LOG] then F.flush_log(a) end
-			if ARGV[3] ~= '' then -- by another clock
-				call('SET', a[KEY], bytes_of(a))
-			else
-				local due = a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000)
-				if a[LOG] then call('PEXPIREAT', a[RING], due) end
-				call('SET', a[KEY], bytes_of(a), 'PXAT', due)
-			end
+			local due = a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000)
+			if ARGV[3] ~= '' then due = 99999999999999 end -- by another clock: not soon
+			if a[LOG] then call('PEXPIREAT', a[RING], due) end
+			call('SET', a[KEY], bytes_of(a), 'PXAT', due)
 		end
 	end
 end

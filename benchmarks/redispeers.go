@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/throttled/throttled/v2"
+	throttledredis "github.com/throttled/throttled/v2/store/goredisstore.v9"
+	ulule "github.com/ulule/limiter/v3"
+	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
+)
+
+const (
+	nameRedisStore = "redisstore"
+	nameEvalsha    = "an EVALSHA a decision"
+	nameOne        = "one limit"
+	nameSix        = "six limits"
+	nameAlgorithms = "six limits of six algorithms"
+	nameSettle     = "one limit, taken and settled"
+	nameLease      = "with leases of 100ms"
+	nameNoLease    = "without"
+)
+
+// vast admits all that is asked here, and regains one a second: what was used stays in Redis while
+// others have their turns.
+var vast = quota{1_000_000_000, 30 * 365 * 24 * time.Hour}
+
+// patience is for how long a call of ours may take, which is what go-redis allows: a busy machine is
+// not a lost server.
+const patience = 5 * time.Second
+
+// asker is a contestant at work on one server.
+type asker struct {
+	ask   func(key string) (allowed bool, err error)
+	close func()
+}
+
+// redisContestant is one way of limiting with Redis, with the limit vast unless its name says
+// otherwise.
+type redisContestant struct {
+	name  string
+	kind  kind
+	build func(addr string) (asker, error)
+}
+
+// redisContestants are ours, the peers, and beside them the least that a limiter can do which asks
+// for each decision by itself.
+func redisContestants() []redisContestant {
+	return []redisContestant{
+		{nameEvalsha, floor, evalsha},
+		{nameRedisStore, ours, redisStore(0, vast.limit())},
+		{"redis_rate", peer, redisRate},
+		{"throttled", peer, throttledRedis},
+		{"ulule/limiter", peer, ululeRedis},
+	}
+}
+
+// redisDecisions are ours with more and with less to do.
+func redisDecisions() []redisContestant {
+	var six, algorithms []limit.Limit
+	for i := range 6 {
+		six = append(six, limit.New(vast.count, vast.period/time.Duration(i+1)))
+		algorithms = append(algorithms, vast.limit().Using(limit.Algorithm(i)))
+	}
+	return []redisContestant{
+		{nameOne, ours, redisStore(0, vast.limit())},
+		{nameSix, ours, redisStore(0, six...)},
+		{nameAlgorithms, ours, redisStore(0, algorithms...)},
+		{nameSettle, ours, redisSettled},
+	}
+}
+
+// redisLeased are ours with leases and without.
+func redisLeased() []redisContestant {
+	return []redisContestant{
+		{nameLease, ours, redisStore(100*time.Millisecond, vast.limit())},
+		{nameNoLease, ours, redisStore(0, vast.limit())},
+	}
+}
+
+// openRedis opens a store whose counters no other contestant sees.
+func openRedis(addr string, cfg redisstore.Config) (*redisstore.Store, error) {
+	cfg.URL = "redis://" + addr
+	cfg.Namespace = rand.Text()[:len("ratelimit")] // as long as the default
+	return redisstore.New(cfg)
+}
+
+func redisStore(lease time.Duration, limits ...limit.Limit) func(addr string) (asker, error) {
+	return func(addr string) (asker, error) {
+		s, err := openRedis(addr, redisstore.Config{Timeout: patience, Lease: lease})
+		if err != nil {
+			return asker{}, err
+		}
+		ctx := context.Background()
+		ask := func(key string) (bool, error) {
+			_, decisions, err := s.Take(ctx, []store.Charge{{Key: key, Limits: limits, N: 1}})
+			return store.Allowed(decisions), err
+		}
+		return asker{ask, func() { s.Close() }}, nil
+	}
+}
+
+// redisSettled takes what a call may cost, and settles what it did.
+func redisSettled(addr string) (asker, error) {
+	s, err := openRedis(addr, redisstore.Config{Timeout: patience})
+	if err != nil {
+		return asker{}, err
+	}
+	ctx, limits := context.Background(), []limit.Limit{vast.limit()}
+	ask := func(key string) (bool, error) {
+		receipt, decisions, err := s.Take(ctx, []store.Charge{{Key: key, Limits: limits, N: 10}})
+		if err != nil || !store.Allowed(decisions) {
+			return false, err
+		}
+		return true, s.Settle(ctx, receipt, []int64{7})
+	}
+	return asker{ask, func() { s.Close() }}, nil
+}
+
+// leastGCRA is no more than GCRA needs. ARGV: microseconds that one costs, and that all may.
+var leastGCRA = rueidis.NewLuaScript(`
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local full = math.max(redis.call('GET', KEYS[1]) or 0, now) + ARGV[1]
+if full - now > tonumber(ARGV[2]) then
+  return 0
+end
+redis.call('SET', KEYS[1], full, 'PX', math.ceil((full - now) / 1000))
+return 1
+`)
+
+// evalsha has the client of redisstore, and sends one script call for each decision.
+func evalsha(addr string) (asker, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	if err != nil {
+		return asker{}, err
+	}
+	ctx := context.Background()
+	each := strconv.FormatInt(vast.period.Microseconds()/vast.count, 10)
+	all := strconv.FormatInt(vast.period.Microseconds(), 10)
+	ask := func(key string) (bool, error) {
+		return leastGCRA.Exec(ctx, client, []string{"least:" + key}, []string{each, all}).AsBool()
+	}
+	return asker{ask, client.Close}, nil
+}
+
+// goRedis is the peers' client as it comes: on 2 cores, with up to 20 connections. With one for each
+// goroutine they were no faster.
+func goRedis(addr string) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) }
+
+func redisRate(addr string) (asker, error) {
+	client := goRedis(addr)
+	l := redis_rate.NewLimiter(client)
+	ctx, quota := context.Background(), redis_rate.Limit{Rate: int(vast.count), Burst: int(vast.count), Period: vast.period}
+	ask := func(key string) (bool, error) {
+		r, err := l.Allow(ctx, key, quota)
+		return err == nil && r.Allowed > 0, err
+	}
+	return asker{ask, func() { client.Close() }}, nil
+}
+
+func throttledRedis(addr string) (asker, error) {
+	client := goRedis(addr)
+	l := must(throttled.NewGCRARateLimiterCtx(must(throttledredis.NewCtx(client, "throttled:")), throttled.RateQuota{
+		MaxRate:  throttled.PerDuration(int(vast.count), vast.period),
+		MaxBurst: int(vast.count) - 1,
+	}))
+	l.SetMaxCASAttemptsLimit(1 << 20) // its 10 are too few for 64 goroutines on one key: it would answer with errors
+	ctx := context.Background()
+	ask := func(key string) (bool, error) {
+		limited, _, err := l.RateLimitCtx(ctx, key, 1)
+		return !limited, err
+	}
+	return asker{ask, func() { client.Close() }}, nil
+}
+
+// ululeRedis counts in a fixed window: it has no GCRA.
+func ululeRedis(addr string) (asker, error) {
+	client := goRedis(addr)
+	s, err := ululeredis.NewStore(client)
+	if err != nil {
+		client.Close()
+		return asker{}, err
+	}
+	l := ulule.New(s, ulule.Rate{Period: vast.period, Limit: vast.count})
+	ctx := context.Background()
+	ask := func(key string) (bool, error) {
+		c, err := l.Get(ctx, key)
+		return !c.Reached, err
+	}
+	return asker{ask, func() { client.Close() }}, nil
+}
