@@ -20,6 +20,7 @@ type stored struct {
 const (
 	accountVersion = 1
 	entryBytes     = 24
+	mostEntries    = 1 << 16 // more than any log has
 )
 
 // readAccount reads an account and the entries of its log.
@@ -74,7 +75,7 @@ func (r *reader) log(shot *limit.Snapshot, ring []byte) {
 		w := limit.Window{Period: time.Duration(r.number()), First: int(r.float() - oldest), Sum: r.number()}
 		shot.Windows = append(shot.Windows, w)
 	}
-	if r.err != nil || size < 1 || next < oldest || next-oldest > size {
+	if r.err != nil || size < 1 || size > mostEntries || oldest < 0 || next < oldest || next-oldest > size {
 		r.err = errForeign
 		return
 	}

@@ -71,8 +71,10 @@ type Config struct {
 	// whose period is less than twice as long. Nothing overshoots: a slice counts
 	// as used from when it is taken; what was not spent of it comes back when it
 	// ends, at the latest after this time. Until then the other nodes have that
-	// much less, and what decisions say remains is what this node knows of it.
-	// The default is 0: no leases. 100ms is a good choice.
+	// much less, and what decisions say remains is what this node knows of it. A
+	// slice whose end arrives late at the server, by an eighth of this time, is
+	// charged as if all of it was spent. The default is 0: no leases. 100ms is a
+	// good choice; it must be from 50ms to a minute.
 	Lease time.Duration
 
 	// OnEvent is told when Redis is lost, when it is back, and when it knows all
@@ -157,8 +159,8 @@ func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("ratelimit: a namespace of %d bytes: it may have %d", len(s.namespace), maxNamespace)
 	case s.timeout < time.Millisecond:
 		return nil, fmt.Errorf("ratelimit: a timeout of %v: it must be a millisecond or more", s.timeout)
-	case cfg.Lease != 0 && cfg.Lease < 10*time.Millisecond || cfg.Lease > time.Minute:
-		return nil, fmt.Errorf("ratelimit: leases of %v: they must be from 10ms to 1m, or 0 for none", cfg.Lease)
+	case cfg.Lease != 0 && cfg.Lease < 50*time.Millisecond || cfg.Lease > time.Minute:
+		return nil, fmt.Errorf("ratelimit: leases of %v: they must be from 50ms to 1m, or 0 for none", cfg.Lease)
 	}
 	s.build(cfg)
 	return s, nil
