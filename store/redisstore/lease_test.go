@@ -72,10 +72,8 @@ func (l *leaser) heat(limits ...limit.Limit) store.Receipt {
 
 // lease returns the lease of a key, or nil.
 func (l *leaser) lease(key string) *held {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s := l.spaces[key]; s != nil {
-		return s.held
+	if s, ok := l.spaces.Load(key); ok {
+		return s.(*space).held.Load()
 	}
 	return nil
 }
@@ -288,7 +286,8 @@ func TestLeaseThatComesLate(t *testing.T) {
 	d := newLender(t, dialed(t, proxy.URL()))
 	node := d.leaser(20 * time.Millisecond)
 	node.mu.Lock()
-	node.spaces["key"] = &space{key: "key", since: time.Now(), takes: leaseHeat, amount: 10}
+	s := node.space("key")
+	s.takes, s.amount = leaseHeat, 10
 	node.mu.Unlock()
 	proxy.Delay(50 * time.Millisecond)
 	if r, leased := node.take("key", 1, l); leased || r == nil {
@@ -476,7 +475,7 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
 		node.heat(l)
-		left := func() int64 { return node.lease("key").left }
+		left := func() int64 { return node.lease("key").left.Load() }
 		both := func(n, m int64) []store.Charge {
 			return []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}, {Key: "other", Limits: []limit.Limit{l}, N: m}}
 		}
@@ -627,7 +626,7 @@ func TestWatchedKeysAreBounded(t *testing.T) {
 	limits := []limit.Limit{limit.PerHour(1000)}
 	for i := range 3 * mostSpaces {
 		leases.watch([]store.Charge{{Key: fmt.Sprint(i), Limits: limits, N: 1}}, time.Now())
-		if n := len(leases.spaces); n > mostSpaces {
+		if n := leases.count; n > mostSpaces {
 			t.Fatalf("%d keys are watched", n)
 		}
 	}
@@ -761,7 +760,7 @@ func TestIdleLeases(t *testing.T) {
 				var left int64
 				for _, node := range all {
 					if h := node.lease("key"); h != nil {
-						left += h.left
+						left += h.left.Load()
 					}
 				}
 				idle, most, takes = idle+left, max(most, left), takes+1
