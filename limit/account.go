@@ -2,6 +2,7 @@ package limit
 
 import (
 	"iter"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 )
@@ -309,7 +310,7 @@ func (l *Limit) shape() Limit {
 }
 
 // become turns c into a counter of l. A bucket's backlog is that of as much as
-// before, rounded up; what was taken before is not refunded any more. A window
+// before; what was taken before is not refunded any more. A window
 // that is open ends when the calendar says; without one, when it would have.
 func (c *counter) become(l *Limit, now int64) {
 	if l.windowing == calendar && now < c.state.a {
@@ -317,17 +318,35 @@ func (c *counter) become(l *Limit, now int64) {
 	}
 	if l.algorithm.bursts() && l.count != c.limit.count {
 		b := c.limit.backlogAt(c.state, now)
-		used := c.limit.amountOf(b)
-		if c.limit.backlogOf(used) != b {
-			used++
+		next, beyond := convert(&c.limit, l, b), int64(0)
+		if c.refunds.beyond > 0 || next.NS == maxCount { // more than it can hold is kept in whole amounts
+			used := c.limit.amountOf(b)
+			if c.limit.backlogOf(used) != b {
+				used++
+			}
+			used = correct(used, c.refunds.beyond)
+			if next = l.backlogOf(used); next.NS == maxCount {
+				beyond = used - l.amountOf(next)
+			}
 		}
-		used = correct(used, c.refunds.beyond)
-		b = l.backlogOf(used)
-		c.state = state{now, b.NS, b.Parts}
-		c.refunds = refunds{changes: c.refunds.changes + 1}
-		if b.NS == maxCount {
-			c.refunds.beyond = used - l.amountOf(b)
-		}
+		c.state = state{now, next.NS, next.Parts}
+		c.refunds = refunds{changes: c.refunds.changes + 1, beyond: beyond}
 	}
 	c.limit = *l
+}
+
+// convert returns the backlog under another limit of the same period of what b is
+// under the one that it was: exactly, so that limits which take turns do not add up
+// what is rounded. It stops at the largest number.
+func convert(was, is *Limit, b backlog) backlog {
+	hi, lo := bits.Mul64(uint64(b.NS), uint64(was.count))
+	lo, carry := bits.Add64(lo, uint64(b.Parts), 0)
+	if hi += carry; hi >= uint64(is.count) {
+		return backlog{NS: maxCount}
+	}
+	ns, parts := bits.Div64(hi, lo, uint64(is.count))
+	if ns >= maxCount {
+		return backlog{NS: maxCount}
+	}
+	return backlog{int64(ns), int64(parts)}
 }

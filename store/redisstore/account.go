@@ -21,6 +21,7 @@ const (
 	accountVersion = 1
 	entryBytes     = 24
 	mostEntries    = 1 << 16 // more than any log has
+	mostCounters   = 250
 )
 
 // readAccount reads an account and the entries of its log.
@@ -104,11 +105,16 @@ func mend(shot *limit.Snapshot, newest int64) {
 	}
 }
 
+var errCrowded = fmt.Errorf("more than %d limits of the key are in use", mostCounters)
+
 // write returns the account as the script keeps it, and its log.
-func (s *stored) write() (account, ring []byte) {
+func (s *stored) write() (account, ring []byte, err error) {
 	shot := s.account.Snapshot()
 	if shot.Epoch == 0 {
-		return nil, nil
+		return nil, nil, nil
+	}
+	if len(shot.Counters) > mostCounters || len(shot.Windows) > mostCounters {
+		return nil, nil, errCrowded
 	}
 	var w writer
 	w.byte(accountVersion)
@@ -128,7 +134,7 @@ func (s *stored) write() (account, ring []byte) {
 	for _, l := range s.leases {
 		w.leased(l)
 	}
-	return w, ring
+	return w, ring, nil
 }
 
 func (w *writer) counter(c limit.Counter) {

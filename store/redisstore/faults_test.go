@@ -83,11 +83,19 @@ func (n *node) heals() {
 		e.mu.Lock()
 		telling := e.telling
 		e.mu.Unlock()
-		if !sweeping && !busy && !telling && n.loss().books.open.Load() == 0 {
+		if !sweeping && !busy && !telling && !n.owes() && n.loss().books.open.Load() == 0 {
 			return
 		}
 		runtime.Gosched()
 	}
+}
+
+// owes reports whether anything is to be given back that could not be sent.
+func (n *node) owes() bool {
+	r := n.loss().below.(*remote)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.unsent) > 0
 }
 
 // tells checks the order of events, and returns how many takes were allowed and
@@ -158,7 +166,7 @@ func losesRedis(t *testing.T, server *redistest.Server, fails func(*redistest.Pr
 	limits := []limit.Limit{kinds["fixed window"], kinds["sliding log"], kinds["anchored"]}
 	of := func(n int64) []store.Charge { return []store.Charge{{Key: "key", Limits: limits, N: n}} }
 	proxy := redistest.NewProxy(t, server.Addr)
-	cfg := Config{Namespace: t.Name(), OnStoreLoss: mode, Timeout: 300 * time.Millisecond}
+	cfg := Config{Namespace: t.Name(), OnStoreLoss: mode, Timeout: 500 * time.Millisecond}
 	both := []*node{newNode(t, proxy.URL(), cfg), newNode(t, proxy.URL(), cfg)}
 	r := serve(t, both[0].Store, of(10))
 	for _, n := range both {
@@ -543,7 +551,7 @@ func TestSettledInGoOnce(t *testing.T) {
 func TestMasterOfAClusterIsLost(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.NewCluster(t, 3)
-	n := newNode(t, cluster.URL(), Config{Timeout: 500 * time.Millisecond})
+	n := newNode(t, cluster.URL(), Config{Timeout: time.Second})
 	l := everyKind(10)["sliding log"]
 	lost, masters := cluster.Servers[2], map[string][]string{}
 	for i := range 100 { // some keys of each
@@ -566,9 +574,8 @@ func TestMasterOfAClusterIsLost(t *testing.T) {
 	}
 	lost.Resume()
 	for {
-		l := n.link()
+		l, busy := n.link(), n.owes()
 		l.mu.Lock()
-		busy := false
 		for i := range l.queues {
 			busy = busy || l.queues[i].taken != [lanes]bool{} || l.queues[i].breaker.err != nil
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -27,7 +28,7 @@ type killing struct {
 
 // serveAndKill runs it. All callers see a server that serves, dies, and serves
 // again.
-func (k *killing) serveAndKill() []*node {
+func (k *killing) serveAndKill() {
 	k.Helper()
 	var all sync.WaitGroup
 	var nodes []*node
@@ -61,7 +62,6 @@ func (k *killing) serveAndKill() []*node {
 	for _, n := range nodes {
 		n.heals()
 	}
-	return nodes
 }
 
 // takes takes and settles, and returns false if it is denied.
@@ -101,11 +101,12 @@ func TestKilledAndDurable(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			k := &killing{T: t, server: redistest.New(t, "--appendonly", "yes", "--appendfsync", "always"), limit: everyKind(600)[kind], n: 2, long: i%2 == 0}
-			nodes := k.serveAndKill()
+			k.serveAndKill()
 			if n := k.passed.Load(); n < k.limit.Count()-2*k.callers || n > k.limit.Count() {
 				t.Errorf("%d have passed of %v", n, k.limit)
 			}
-			wantLeft(t, nodes[0], "key", k.limit, k.limit.Count()-k.passed.Load())
+			direct := opened(t, k.server.URL(), Config{Namespace: t.Name(), Timeout: time.Minute})
+			wantLeft(t, direct, "key", k.limit, k.limit.Count()-k.passed.Load())
 		})
 	}
 }

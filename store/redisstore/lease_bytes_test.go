@@ -41,7 +41,7 @@ func anyStored(t *rapid.T) stored {
 func TestLeasesAreWrittenAndRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anyStored(t)
-		account, ring := s.write()
+		account, ring, _ := s.write()
 		read, err := readAccount(account, ring)
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestLeasesAreWrittenAndRead(t *testing.T) {
 		if !slices.EqualFunc(s.leases, read.leases, same) || read.revision != s.revision {
 			t.Fatalf("%+v, revision %d; want %+v, %d", read.leases, read.revision, s.leases, s.revision)
 		}
-		again, ringAgain := read.write()
+		again, ringAgain, _ := read.write()
 		if !bytes.Equal(again, account) || !bytes.Equal(ringAgain, ring) {
 			t.Fatal("what was read is written otherwise")
 		}
@@ -85,7 +85,7 @@ func TestChargeOfALease(t *testing.T) {
 func TestLeasesOfForeignBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anyStored(t)
-		account, ring := s.write()
+		account, ring, _ := s.write()
 		if _, err := readAccount(account[:rapid.IntRange(1, len(account)-1).Draw(t, "cut")], ring); err == nil {
 			t.Fatal("an account that was cut off is no fault")
 		}

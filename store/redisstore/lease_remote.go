@@ -48,11 +48,9 @@ func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name s
 		if status(o.answer[0]) == denied && step == toEnd {
 			return denied, nil
 		}
-		if t, err = hear(o, charges); err == nil && t.status == unready {
-			err = r.prepare(ctx, charges)
-		}
+		t, err = hear(o, charges)
 		return t.status, err
-	})
+	}, func(ctx context.Context) (status, error) { return unready, r.prepare(ctx, charges) })
 	return t, err
 }
 

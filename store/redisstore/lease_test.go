@@ -70,8 +70,8 @@ func (l *leaser) heat(limits ...limit.Limit) store.Receipt {
 	return nil
 }
 
-// lease returns the lease of a key, or nil.
-func (l *leaser) lease(key string) *held {
+// held returns the lease of a key, or nil.
+func (l *leaser) held(key string) *held {
 	if s, ok := l.spaces.Load(key); ok {
 		return s.(*space).held.Load()
 	}
@@ -273,7 +273,7 @@ func TestLeaseThatIsNotSpentComesBack(t *testing.T) {
 
 // isOver lets the time of the key's lease be over.
 func (l *leaser) isOver() {
-	h := l.lease("key")
+	h := l.held("key")
 	h.timer.Reset(0)
 	<-h.done
 }
@@ -475,7 +475,7 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
 		node.heat(l)
-		left := func() int64 { return node.lease("key").left.Load() }
+		left := func() int64 { return node.held("key").left.Load() }
 		both := func(n, m int64) []store.Charge {
 			return []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}, {Key: "other", Limits: []limit.Limit{l}, N: m}}
 		}
@@ -562,7 +562,7 @@ func TestResetEndsLeases(t *testing.T) {
 		if err := node.Reset(d.Context(), "k"); err != nil {
 			d.Fatal(err)
 		}
-		if node.lease("key") != nil || d.open() > 0 {
+		if node.held("key") != nil || d.open() > 0 {
 			d.Error("a lease is open after a reset")
 		}
 		if err := node.Settle(d.Context(), r, []int64{0}); err != nil {
@@ -626,9 +626,14 @@ func TestWatchedKeysAreBounded(t *testing.T) {
 	limits := []limit.Limit{limit.PerHour(1000)}
 	for i := range 3 * mostSpaces {
 		leases.watch([]store.Charge{{Key: fmt.Sprint(i), Limits: limits, N: 1}}, time.Now())
-		if n := leases.count; n > mostSpaces {
-			t.Fatalf("%d keys are watched", n)
+		if leases.count > mostSpaces {
+			t.Fatalf("%d keys are watched", leases.count)
 		}
+	}
+	n := 0
+	leases.spaces.Range(func(any, any) bool { n++; return true })
+	if n != leases.count {
+		t.Errorf("%d keys are watched, and %d are counted", n, leases.count)
 	}
 }
 
@@ -663,7 +668,7 @@ func TestLeasesAtOnce(t *testing.T) {
 	})
 }
 
-// spendSome takes up to 250 times, and returns what was used in all.
+// spendSome takes 150 times, and returns what was used in all.
 func (d *lender) spendSome(node *leaser, l limit.Limit, random *rand.Rand, leased *atomic.Int64) (used int64) {
 	for range 150 {
 		n := 1 + random.Int64N(2)
@@ -759,7 +764,7 @@ func TestIdleLeases(t *testing.T) {
 				all[takes%nodes].take("key", each, l)
 				var left int64
 				for _, node := range all {
-					if h := node.lease("key"); h != nil {
+					if h := node.held("key"); h != nil {
 						left += h.left.Load()
 					}
 				}

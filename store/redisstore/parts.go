@@ -12,7 +12,9 @@ import (
 // takeParts takes charges in a cluster: one part of the keyspace after another, in
 // one order for everybody. Where a later one denies, those before are given back,
 // and the answer is what all say without them.
-func (r *remote) takeParts(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+func (r *remote) takeParts(parent context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	ctx, cancel := context.WithTimeout(parent, r.timeout)
+	defer cancel()
 	takes := make([]*taken, len(charges))
 	each := make([][]limit.Decision, len(charges))
 	groups := r.byPart(len(charges), func(i int) string { return charges[i].Key })
@@ -20,12 +22,14 @@ func (r *remote) takeParts(ctx context.Context, charges []store.Charge) (store.R
 		t, err := r.ask(ctx, pick(charges, part))
 		if err != nil {
 			r.undo(slices.DeleteFunc(takes, func(t *taken) bool { return t == nil }))
-			return nil, nil, err
+			return nil, nil, r.outOfTime(parent, err)
 		}
 		spread(t.decisions(t.status == allowed), charges, part, each)
 		if t.status == denied {
-			err := r.retreat(ctx, charges, groups, at, takes, each)
-			return nil, slices.Concat(each...), err
+			if err := r.retreat(ctx, charges, groups, at, takes, each); err != nil {
+				return nil, nil, r.outOfTime(parent, err)
+			}
+			return nil, slices.Concat(each...), nil
 		}
 		for k, take := range t.takes() {
 			takes[part[k]] = take

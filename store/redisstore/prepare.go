@@ -42,7 +42,7 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 	}
 	for i, c := range charges {
 		if err := r.ready(&accounts[i], c.Limits, at); err != nil {
-			return err
+			return fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
 		}
 	}
 	_, err = r.replace(ctx, charges, accounts)
@@ -54,6 +54,9 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
 	s.rewind(at)
 	s.account.Prepare(limits, at)
+	if s.crowded(limits) {
+		return errCrowded
+	}
 	kept := s.leases[:0]
 	for _, l := range s.leases {
 		c, err := l.charge()
@@ -71,6 +74,17 @@ func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
 	}
 	s.leases = kept
 	return nil
+}
+
+// crowded reports whether there are too many counters for those of limits to be added.
+func (s *stored) crowded(limits []limit.Limit) bool {
+	counters := s.account.Snapshot().Counters
+	if len(counters)+len(limits) <= mostCounters {
+		return false
+	}
+	return slices.ContainsFunc(limits, func(l limit.Limit) bool {
+		return l.Algorithm() != limit.SlidingLog && !slices.ContainsFunc(counters, func(c limit.Counter) bool { return c.Limit == l })
+	})
 }
 
 // rewind moves the ends of leases by as much as the account's clock went back.
@@ -211,7 +225,10 @@ func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, in
 func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored) (status, error) {
 	q := r.newRequest(toReplace, charges)
 	for i, c := range charges {
-		account, ring := accounts[i].write()
+		account, ring, err := accounts[i].write()
+		if err != nil {
+			return 0, fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
+		}
 		q.key(c.Key, true)
 		q.w.bytes(accounts[i].bytes)
 		q.w.bytes(account)

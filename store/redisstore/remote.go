@@ -120,33 +120,43 @@ func (r *remote) ask(ctx context.Context, charges []store.Charge) (t told, err e
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		if t, err = hear(o, charges); err == nil && t.status == unready {
-			err = r.prepare(ctx, charges)
-		}
+		t, err = hear(o, charges)
 		return t.status, err
-	})
+	}, func(ctx context.Context) (status, error) { return unready, r.prepare(ctx, charges) })
 	return t, err
 }
 
-// repeat calls step until it is neither unready nor far, within the timeout.
-func (r *remote) repeat(ctx context.Context, step func(context.Context) (status, error)) error {
+// repeat calls step until it is neither unready nor far, within the timeout. Where it
+// is unready, repair comes before the next step, or does it instead.
+func (r *remote) repeat(ctx context.Context, step, repair func(context.Context) (status, error)) error {
+	start := time.Now()
 	s, err := step(ctx)
 	if err != nil || s <= allowed {
 		return err
 	}
-	patient, cancel := context.WithTimeout(ctx, r.timeout)
+	patient, cancel := context.WithDeadline(ctx, start.Add(r.timeout))
 	defer cancel()
 	for err == nil && s > allowed {
+		if s == unready {
+			if s, err = repair(patient); err != nil || s <= allowed {
+				break
+			}
+		}
 		s, err = step(patient)
 	}
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		lost := fmt.Errorf("%w: others have changed the same key again and again for %v", ErrLost, r.timeout)
-		if _, ok := errors.AsType[unanswered](err); ok {
-			return unanswered{lost}
-		}
-		return lost
+	return r.outOfTime(ctx, err)
+}
+
+// outOfTime returns the error of what has ended with the timeout, though ctx has not.
+func (r *remote) outOfTime(ctx context.Context, err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return err
 	}
-	return err
+	lost := fmt.Errorf("%w: not done within %v", ErrLost, r.timeout)
+	if _, ok := errors.AsType[unanswered](err); ok {
+		return unanswered{lost}
+	}
+	return lost
 }
 
 // giveBack undoes a take whose caller has left before it was answered.
@@ -258,11 +268,8 @@ func (r *remote) correct(ctx context.Context, takes []*taken, actual []int64, un
 			return 0, err
 		}
 		answer := reader{rest: o.answer}
-		if s := status(answer.byte()); answer.err != nil || s == allowed {
-			return s, answer.err
-		}
-		return r.settleHere(ctx, takes, actual)
-	})
+		return status(answer.byte()), answer.err
+	}, func(ctx context.Context) (status, error) { return r.settleHere(ctx, takes, actual) })
 	_, done = errors.AsType[unanswered](err)
 	return done || err == nil, err
 }
@@ -299,16 +306,14 @@ func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (d
 			return 0, err
 		}
 		t, err := hear(o, charges)
-		switch {
-		case err != nil || t.status != unready:
-		case keep:
-			return unready, r.prepare(ctx, charges)
-		default:
-			decisions, err = r.peekHere(ctx, charges)
-			return allowed, err
-		}
 		decisions = t.decisions(false)
 		return t.status, err
+	}, func(ctx context.Context) (s status, err error) {
+		if keep {
+			return unready, r.prepare(ctx, charges)
+		}
+		decisions, err = r.peekHere(ctx, charges)
+		return allowed, err
 	})
 	return decisions, err
 }

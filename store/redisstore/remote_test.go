@@ -81,6 +81,41 @@ func TestAskedForVeryMuch(t *testing.T) {
 	}
 }
 
+// Limits that change again and again are too many at some time, and none is forgotten.
+func TestVeryManyLimitsOfAKey(t *testing.T) {
+	r := newRemote(dialed(t, redistest.New(t).URL()), "many", 5*time.Second, nil, nil)
+	defer r.Close()
+	var sets [][]limit.Limit
+	for i := range 5 {
+		var limits []limit.Limit
+		for k := range 62 {
+			limits = append(limits, limit.New(1000, time.Hour*time.Duration(1+62*i+k)))
+		}
+		sets = append(sets, limits)
+	}
+	for i, limits := range sets {
+		_, decisions, err := r.Take(t.Context(), []store.Charge{{Key: "key", Limits: limits, N: 100}})
+		if i == 4 {
+			if !errors.Is(err, store.ErrInvalid) {
+				t.Errorf("with 310 limits: %v", err)
+			}
+		} else if err != nil || !store.Allowed(decisions) {
+			t.Fatal(err, decisions)
+		}
+	}
+	for i, limits := range sets[:4] {
+		decisions, err := r.Peek(t.Context(), []store.Charge{{Key: "key", Limits: limits, N: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range decisions {
+			if d.Remaining > 901 {
+				t.Fatalf("of set %d %d are left; want 900, or as many as have drained", i, d.Remaining)
+			}
+		}
+	}
+}
+
 func BenchmarkTake(b *testing.B) {
 	r := newRemote(dialed(b, redistest.New(b).URL()), "bench", time.Second, nil, nil)
 	defer r.Close()

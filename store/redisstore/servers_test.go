@@ -576,7 +576,7 @@ func TestBetweenTakeAndSettle(t *testing.T) {
 func TestServersThatCannotServe(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	s := opened(t, server.URL(), Config{})
+	s := opened(t, server.URL(), Config{Timeout: time.Second})
 	for _, c := range []struct {
 		name, lose, back, why string
 	}{

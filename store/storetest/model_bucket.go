@@ -71,13 +71,11 @@ func (c *bucketCounter) rewind(now int64) { c.at = min(c.at, now) }
 
 func (c *bucketCounter) leave(int64) {}
 
-// become keeps how much was used, rounded up to a whole amount. Takes from
-// before are not refunded.
+// become keeps how much was used. Takes from before are not refunded.
 func (c *bucketCounter) become(l limit.Limit, now int64) {
 	if l.Count() != c.limit.Count() {
-		used := up(c.amount(c.backlogAt(now)))
-		c.limit = l
-		c.at, c.backlog = now, c.cost(used)
+		c.backlog = new(big.Rat).Mul(c.backlogAt(now), big.NewRat(c.limit.Count(), l.Count()))
+		c.at = now
 	}
 	c.limit = l
 }

@@ -9,7 +9,7 @@ function F.inherits(counters, limits, first, shape)
 			if not asked then return true end
 		end
 	end
-	return #counters >= MOST_COUNTERS
+	return #counters + #limits - first >= MOST_COUNTERS
 end
 
 -- ask lets a limit say whether n may pass, and tells what package limit needs to
