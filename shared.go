@@ -144,19 +144,20 @@ func (s *shared) catchUp(ctx context.Context) error {
 	s.owed = nil
 	s.mu.Unlock()
 	for n := 1; len(owed) > 0; n = min(len(owed), together) { // the first finds out whether it can be
-		err := s.correct(ctx, owed[:n])
+		again, err := s.correct(ctx, owed[:n])
 		owed = owed[n:]
 		if err != nil {
 			s.owe(owed...)
+			s.owe(again...) // after the others, whom it should not hold up
 			return err
 		}
 	}
 	return nil
 }
 
-// correct makes corrections, all at a time. Those that fail are owed, unless they
+// correct makes corrections, all at a time. It returns those that failed, unless they
 // always will.
-func (s *shared) correct(ctx context.Context, all []correction) (failed error) {
+func (s *shared) correct(ctx context.Context, all []correction) (again []correction, failed error) {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, c := range all {
@@ -165,11 +166,10 @@ func (s *shared) correct(ctx context.Context, all []correction) (failed error) {
 	wg.Wait()
 	for i, err := range errs {
 		if err != nil && !hopeless(err) {
-			s.owe(all[i])
-			failed = err
+			again, failed = append(again, all[i]), err
 		}
 	}
-	return failed
+	return again, failed
 }
 
 // hopeless reports whether what has failed always will.

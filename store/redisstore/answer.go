@@ -18,6 +18,12 @@ const (
 	far            // the clocks are too far apart; by the answer the link knows
 )
 
+// statusOf returns how an answer begins.
+func statusOf(answer []byte) status {
+	r := reader{rest: answer}
+	return status(r.byte())
+}
+
 // told is the answer to a take or a peek: what the script found.
 type told struct {
 	status status

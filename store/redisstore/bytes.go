@@ -9,7 +9,7 @@ import (
 )
 
 // What goes to the script and comes back is written as Redis's struct library
-// reads it: see the formats in arithmetic.lua.
+// reads it: see the formats in lua/.
 
 // writer appends values to bytes.
 type writer []byte

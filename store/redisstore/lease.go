@@ -153,7 +153,7 @@ func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []
 		twice := slices.ContainsFunc(charges[:i], func(other store.Charge) bool { return other.Key == c.Key })
 		if h == nil || twice || !h.take(c.N) {
 			for _, p := range r.parts {
-				p.of.give(p.n)
+				p.of.give(p.n) // if it has ended just now, it is charged for too much
 			}
 			return nil, nil
 		}
@@ -280,6 +280,7 @@ func (l *leases) askOne(ctx context.Context, c store.Charge) bool {
 	s.asking = false
 	s.since, s.takes, s.amount = time.Now(), 0, 0
 	if granted && !l.closed {
+		l.below.heard([]store.Charge{c}, decisions) // in case Redis is lost next
 		h := &held{name: name, charge: c, decisions: decisions, until: until, done: make(chan struct{})}
 		h.left.Store(c.N)
 		h.timer = time.AfterFunc(time.Until(until), func() { l.expire(s, h) })

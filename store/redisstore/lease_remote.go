@@ -45,7 +45,7 @@ func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name s
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		if status(o.answer[0]) == denied && step == toEnd {
+		if step == toEnd && statusOf(o.answer) == denied {
 			return denied, nil
 		}
 		t, err = hear(o, charges)
@@ -64,7 +64,7 @@ func (r *remote) leaseOp(step byte, c store.Charge, name string, term time.Durat
 
 // endUnknown gives back a lease that was granted after who asked for it has left.
 func (r *remote) endUnknown(answer []byte, c store.Charge, name string) {
-	if status(answer[0]) == allowed {
+	if statusOf(answer) == allowed {
 		c.N = 0
 		r.send(r.leaseOp(toEnd, c, name, 0))
 	}

@@ -78,8 +78,9 @@ type op struct {
 	// goroutine of the link. It may send, not do. May be nil.
 	late func(answer []byte, at int64)
 
-	// failed is called if it has not happened and nobody waits for it. May be nil.
-	failed func(*op)
+	// failed is called if nobody waits for it and the link has given it up. It has
+	// not happened, unless it may have. May be nil.
+	failed func(o *op, maybe bool)
 
 	answer []byte
 	at     int64 // server's Unix ns

@@ -50,11 +50,22 @@ func (l *link) carry(b *batch) {
 			return
 		}
 		if !l.again(b, err) {
+			l.giveUp(b)
 			return
 		}
 		if !l.pause(l.healed(b.queue.breaker), backoff(2*time.Millisecond, tries)) {
 			l.fail(b, store.ErrClosed)
+			l.giveUp(b)
 			return
+		}
+	}
+}
+
+// giveUp tells of ops that nobody waits for that b has failed.
+func (l *link) giveUp(b *batch) {
+	for _, o := range b.ops {
+		if o.failed != nil {
+			o.failed(o, b.maybe)
 		}
 	}
 }
@@ -172,9 +183,12 @@ func (l *link) deliver(b *batch, r reply) {
 		o.seat.turn <- struct{}{}
 	}
 	for _, i := range nobody {
-		a, err := answer(&r.answers[i])
-		if late := b.ops[i].late; late != nil && err == nil {
-			late(a, r.at)
+		o := b.ops[i]
+		switch a, err := answer(&r.answers[i]); {
+		case err == nil && o.late != nil:
+			o.late(a, r.at)
+		case err != nil && o.failed != nil:
+			o.failed(o, true) // and always will
 		}
 	}
 }

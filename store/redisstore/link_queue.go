@@ -72,15 +72,14 @@ func (l *link) draw(q *queue, lane int) *batch {
 		return nil
 	}
 	b := l.newBatch(q, lane)
-	b.reads = true
+	b.reads = q.first.reads // all of them do, or none: what is read would make a large marker
 	b.ops = make([]*op, 0, min(l.waiting, mostOps))
-	for q.first != nil && len(b.ops) < mostOps {
+	for q.first != nil && q.first.reads == b.reads && len(b.ops) < mostOps {
 		o := q.first
 		q.remove(o)
 		l.waiting--
 		o.state, o.batch = sent, b
 		b.ops = append(b.ops, o)
-		b.reads = b.reads && o.reads
 	}
 	return b
 }
@@ -105,7 +104,7 @@ func finish(ops []*op, err error) {
 			o.err = err
 			o.seat.turn <- struct{}{}
 		case o.failed != nil:
-			o.failed(o)
+			o.failed(o, false)
 		}
 	}
 }

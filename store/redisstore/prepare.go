@@ -238,9 +238,8 @@ func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts [
 	if err := r.do(ctx, o); err != nil {
 		return 0, err
 	}
-	answer := reader{rest: o.answer}
-	if status(answer.byte()) == denied {
-		return unready, answer.err
+	if statusOf(o.answer) == denied {
+		return unready, nil
 	}
-	return allowed, answer.err
+	return allowed, nil
 }

@@ -1,8 +1,8 @@
 // Package redisstore is a [store.Store] in Redis or Valkey, which any number of
 // machines share exactly.
 //
-// A decision is one script call, whatever the number of keys, limits and
-// algorithms: the script reads the server's clock, and does the arithmetic of
+// A decision is one script call, whatever the number of limits and algorithms, and in
+// general of keys: the script reads the server's clock, and does the arithmetic of
 // package limit to the unit. Decisions that are asked for while others are on
 // their way wait for each other, and the next call carries them all.
 //
@@ -14,8 +14,8 @@
 //
 // # Servers
 //
-// A server alone, one behind Sentinel and a cluster are told apart by their URL:
-// see [Config]. It must be Redis 6.2, Valkey 7.2, or newer. In a cluster, keys
+// The URL names a server, nodes of a cluster, or Sentinels: see [Config]. It must be
+// Redis 6.2, Valkey 7.2, or newer. In a cluster, keys
 // with the same beginning, up to their last slash, are in one slot, and decided on
 // together. Others are taken one after another, in one order for everybody, and
 // given back if a later one denies: then somebody else may be denied who would
@@ -33,7 +33,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -59,7 +59,10 @@ type Config struct {
 	// one share their limits. The default is "ratelimit".
 	Namespace string
 
-	// Timeout is how long a call takes at most. The default is 250ms.
+	// Timeout is how long a call waits for Redis at most. One that has something
+	// else to tell Redis first (what was admitted while it was lost, the end of a
+	// lease) waits for each, and Reset and Keys for each thousand keys. The
+	// default is 250ms.
 	Timeout time.Duration
 
 	// OnStoreLoss is what to do while Redis is lost. The default is Deny.
@@ -77,9 +80,9 @@ type Config struct {
 	// good choice; it must be from 50ms to a minute.
 	Lease time.Duration
 
-	// OnEvent is told when Redis is lost, when it is back, and when it knows all
-	// that was admitted meanwhile. It is called in order, one at a time, and must
-	// not take long. It may be nil.
+	// OnEvent is told when Redis is lost, what is decided without it, when it is
+	// back, and what it is charged then. It is called in order, one at a time, and
+	// should not take long. It may be nil.
 	OnEvent func(Event)
 }
 
@@ -106,6 +109,9 @@ var _ store.Store = (*Store)(nil)
 // New connects to the server and returns a store in it. A server that does not
 // answer is an error here.
 func New(cfg Config) (*Store, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	option, err := parseURL(cmp.Or(cfg.URL, defaultURL))
 	if err != nil {
 		return nil, err
@@ -118,9 +124,13 @@ func New(cfg Config) (*Store, error) {
 	if option.ConnWriteTimeout == 0 {
 		option.ConnWriteTimeout = max(timeout, time.Second) // after which a connection that is silent is given up
 	}
+	if option.TLSConfig != nil {
+		option.TLSConfig.ServerName = "" // each server's own
+		option.Sentinel.TLSConfig = option.TLSConfig
+	}
 	client, err := rueidis.NewClient(option)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrLost, option.InitAddress[0], err)
+		return nil, refusedBy(option.InitAddress[0], err)
 	}
 	s, err := NewFromClient(client, cfg)
 	if err != nil {
@@ -131,14 +141,23 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
+// refusedBy returns why a server cannot be used. One that answers is not lost, but
+// not what the URL says.
+func refusedBy(address string, err error) error {
+	if reply, ok := rueidis.IsRedisErr(err); !ok {
+		return fmt.Errorf("%w: %s: %w", ErrLost, address, err)
+	} else if what := advice[code(reply)]; what != "" {
+		return fmt.Errorf("ratelimit: %s: %w (%s)", address, err, what)
+	}
+	return fmt.Errorf("ratelimit: %s: %w", address, err)
+}
+
 // parseURL reads a URL. Its errors do not show it, since it may hold a password.
 func parseURL(text string) (rueidis.ClientOption, error) {
 	option, err := rueidis.ParseURL(text)
-	if _, ok := errors.AsType[*url.Error](err); ok {
-		err = errors.New("it is no URL (in a user or password, characters such as / and % must be escaped)")
-	}
 	if err != nil {
-		return option, fmt.Errorf("ratelimit: the URL of Redis: %w: it must be like %s, or begin with rediss for TLS", err, defaultURL)
+		return option, fmt.Errorf("ratelimit: the URL of Redis cannot be read: it must be like %s, or begin with rediss for TLS; "+
+			"in a user or password, characters such as / and %% must be escaped", defaultURL)
 	}
 	return option, nil
 }
@@ -147,23 +166,34 @@ func parseURL(text string) (rueidis.ClientOption, error) {
 // caller's to close, after the store. The URL in cfg is not used. A client whose
 // ConnWriteTimeout is a second or so finds out sooner that a connection is dead.
 func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("ratelimit: no client is given")
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	s := &Store{
 		client:    client,
 		namespace: cmp.Or(cfg.Namespace, defaultNamespace),
 		timeout:   cmp.Or(cfg.Timeout, defaultTimeout),
 	}
-	switch err := cfg.OnStoreLoss.Validate(); {
-	case err != nil:
-		return nil, err
-	case len(s.namespace) > maxNamespace:
-		return nil, fmt.Errorf("ratelimit: a namespace of %d bytes: it may have %d", len(s.namespace), maxNamespace)
-	case s.timeout < time.Millisecond:
-		return nil, fmt.Errorf("ratelimit: a timeout of %v: it must be a millisecond or more", s.timeout)
-	case cfg.Lease != 0 && cfg.Lease < 50*time.Millisecond || cfg.Lease > time.Minute:
-		return nil, fmt.Errorf("ratelimit: leases of %v: they must be from 50ms to 1m, or 0 for none", cfg.Lease)
-	}
 	s.build(cfg)
 	return s, nil
+}
+
+// validate returns what is wrong with cfg and what is allowed, or nil.
+func (cfg Config) validate() error {
+	switch err := cfg.OnStoreLoss.Validate(); {
+	case err != nil:
+		return err
+	case len(cfg.Namespace) > maxNamespace || strings.ContainsAny(cfg.Namespace, "{}"):
+		return fmt.Errorf("ratelimit: the namespace %.40q: it may have %d bytes, and no braces", cfg.Namespace, maxNamespace)
+	case cfg.Timeout != 0 && cfg.Timeout < time.Millisecond:
+		return fmt.Errorf("ratelimit: a timeout of %v: it must be a millisecond or more", cfg.Timeout)
+	case cfg.Lease != 0 && cfg.Lease < 50*time.Millisecond || cfg.Lease > time.Minute:
+		return fmt.Errorf("ratelimit: leases of %v: they must be from 50ms to 1m, or 0 for none", cfg.Lease)
+	}
+	return nil
 }
 
 // build makes the layers of the store.

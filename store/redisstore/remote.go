@@ -60,7 +60,8 @@ type receipt struct {
 	takes  []*taken
 
 	mu      sync.Mutex
-	settled []bool // of each take
+	settled []bool  // of each take
+	fates   []*fate // of those that are being settled
 }
 
 // Take is [store.Store]'s.
@@ -83,7 +84,7 @@ func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receip
 }
 
 func (r *remote) receipt(takes []*taken) *receipt {
-	return &receipt{remote: r, takes: takes, settled: make([]bool, len(takes))}
+	return &receipt{remote: r, takes: takes}
 }
 
 // check says what is wrong with a call.
@@ -153,8 +154,8 @@ func (r *remote) outOfTime(ctx context.Context, err error) error {
 		return err
 	}
 	lost := fmt.Errorf("%w: not done within %v", ErrLost, r.timeout)
-	if _, ok := errors.AsType[unanswered](err); ok {
-		return unanswered{lost}
+	if u, ok := errors.AsType[unanswered](err); ok {
+		return unanswered{lost, u.fate}
 	}
 	return lost
 }
@@ -179,12 +180,15 @@ func (r *remote) undo(takes []*taken) {
 func (r *remote) send(o *op) {
 	o.failed = r.keep
 	if err := r.link.send(o); errors.Is(err, ErrLost) {
-		r.keep(o)
+		r.keep(o, false)
 	}
 }
 
-// keep keeps an op to be sent again.
-func (r *remote) keep(o *op) {
+// keep keeps an op to be sent again, unless it may have happened.
+func (r *remote) keep(o *op, maybe bool) {
+	if maybe {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.unsent) == 0 {
@@ -223,6 +227,9 @@ func (r *remote) Settle(ctx context.Context, kept store.Receipt, actual []int64)
 	}
 	held.mu.Lock()
 	defer held.mu.Unlock()
+	if held.settled == nil {
+		held.settled, held.fates = make([]bool, len(actual)), make([]*fate, len(actual))
+	}
 	for _, part := range r.byPart(len(actual), func(i int) string { return held.takes[i].charge.Key }) {
 		part = slices.DeleteFunc(part, func(i int) bool {
 			return held.settled[i] || actual[i] < 0 || actual[i] == held.takes[i].N
@@ -230,9 +237,16 @@ func (r *remote) Settle(ctx context.Context, kept store.Receipt, actual []int64)
 		if len(part) == 0 {
 			continue
 		}
-		done, err := r.correct(ctx, pick(held.takes, part), pick(actual, part), false)
+		done, err := r.await(ctx, held.fates[part[0]], held.takes[part[0]].charge.Key)
+		if err != nil {
+			return err
+		}
+		if !done {
+			done, err = r.correct(ctx, pick(held.takes, part), pick(actual, part), false)
+		}
+		u, _ := errors.AsType[unanswered](err)
 		for _, i := range part {
-			held.settled[i] = done
+			held.settled[i], held.fates[i] = done && err == nil, u.fate
 		}
 		if err != nil {
 			return err
@@ -244,17 +258,61 @@ func (r *remote) Settle(ctx context.Context, kept store.Receipt, actual []int64)
 	return nil
 }
 
+// await waits until it is known what became of a settlement of which that was not
+// known. It is done if it has happened.
+func (r *remote) await(ctx context.Context, f *fate, key string) (done bool, err error) {
+	if f == nil {
+		return false, nil
+	}
+	select {
+	case <-f.known:
+		return f.happened, nil
+	default:
+	}
+	if err := r.link.lost(partOf(key)); err != nil {
+		return false, err
+	}
+	within, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	select {
+	case <-f.known:
+		return f.happened, nil
+	case <-within.Done():
+		return false, r.outOfTime(ctx, fmt.Errorf("ratelimit: waiting for redis: %w", within.Err()))
+	}
+}
+
 // unanswered is the error of a change that may have happened, or will: the link
 // goes on to find out.
-type unanswered struct{ error }
+type unanswered struct {
+	error
+	fate *fate
+}
 
 func (u unanswered) Unwrap() error { return u.error }
 
+// fate is what becomes of a change whose caller has left.
+type fate struct {
+	known    chan struct{} // closed when it is
+	happened bool          // or it cannot be found out
+}
+
+func (f *fate) is(happened bool) {
+	f.happened = happened
+	close(f.known)
+}
+
 // do does an op.
 func (r *remote) do(ctx context.Context, o *op) error {
+	var f *fate
+	if !o.reads && o.late == nil {
+		f = &fate{known: make(chan struct{})}
+		o.late = func(answer []byte, _ int64) { f.is(statusOf(answer) == allowed) }
+		o.failed = func(_ *op, maybe bool) { f.is(maybe) }
+	}
 	err := r.link.do(ctx, o)
 	if err != nil && o.unanswered && !o.reads {
-		return unanswered{err}
+		return unanswered{err, f}
 	}
 	return err
 }
@@ -267,8 +325,7 @@ func (r *remote) correct(ctx context.Context, takes []*taken, actual []int64, un
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		answer := reader{rest: o.answer}
-		return status(answer.byte()), answer.err
+		return statusOf(o.answer), nil
 	}, func(ctx context.Context) (status, error) { return r.settleHere(ctx, takes, actual) })
 	_, done = errors.AsType[unanswered](err)
 	return done || err == nil, err

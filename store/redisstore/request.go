@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// What is asked of the script. See arithmetic.lua, which reads it.
+// What is asked of the script. See lua/take.lua and its neighbours, which read it.
 const (
 	toTake = 1 + iota
 	toPeek

@@ -93,7 +93,7 @@ func TestURLs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.server == nil {
-				if _, err := New(Config{URL: c.url}); err == nil || !strings.Contains(err.Error(), "database number") {
+				if _, err := New(Config{URL: c.url}); err == nil || !strings.Contains(err.Error(), "redis://127.0.0.1") {
 					t.Error(err)
 				}
 				return
@@ -135,7 +135,8 @@ func TestURLsThatDoNotWork(t *testing.T) {
 		{"nobody vouches", "rediss://x:" + secret + "@" + secure.Addr, "certificate"},
 		{"nobody is there", "redis://x:" + secret + "@" + closed.Addr, "refused"},
 		{"a scheme", "http://x:" + secret + "@127.0.0.1", "redis://127.0.0.1"},
-		{"no number", "redis://x:" + secret + "@127.0.0.1/one", "database number"},
+		{"no number", "redis://x:" + secret + "@127.0.0.1/one", "redis://127.0.0.1"},
+		{"a number and a slash in it", "redis://x:1/" + secret + "@127.0.0.1:6379", "redis://127.0.0.1"},
 		{"a port", "redis://x:" + secret + "@127.0.0.1:port", "redis://127.0.0.1"},
 		{"a slash in it", "redis://x:" + secret + "/more@127.0.0.1", "redis://127.0.0.1"},
 		{"a percent in it", "redis://x:" + secret + "%" + secret + "@127.0.0.1", "redis://127.0.0.1"},

@@ -59,6 +59,10 @@ if number ~= '' then
 	if written.err then
 		return written
 	end
-	flush()
+	local ok, fault = pcall(flush)
+	if not ok then -- it cannot, but if it did, nobody may be told these answers
+		redis.call('DEL', KEYS[1])
+		error(fault, 0)
+	end
 end
 return answers
