@@ -141,16 +141,22 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 
 // spend takes all of the charges from leases, or none.
 func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []limit.Decision) {
-	if len(charges) == 0 || l.lease(&charges[0], now) == nil {
+	if len(charges) == 0 {
+		return nil, nil
+	}
+	h := l.lease(&charges[0], now)
+	if h == nil {
 		return nil, nil
 	}
 	r := &leaseReceipt{leases: l}
 	r.parts = r.part[:0]
 	decisions := r.decision[:0:1]
 	for i := range charges {
-		c := &charges[i]
-		h := l.lease(c, now)
-		twice := slices.ContainsFunc(charges[:i], func(other store.Charge) bool { return other.Key == c.Key })
+		c, twice := &charges[i], false
+		if i > 0 {
+			h = l.lease(c, now)
+			twice = slices.ContainsFunc(charges[:i], func(other store.Charge) bool { return other.Key == c.Key })
+		}
 		if h == nil || twice || !h.take(c.N) {
 			for _, p := range r.parts {
 				p.of.give(p.n) // if it has ended just now, it is charged for too much

@@ -20,6 +20,7 @@ local function flush()
 			if a[LOG] then F.flush_log(a) end
 			local due = a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000)
 			if ARGV[3] ~= '' then due = 99999999999999 end -- by another clock: not soon
+			due = string.format('%d', due) -- which Redis would write as a fraction, for longer
 			if a[LOG] then call('PEXPIREAT', a[RING], due) end
 			call('SET', a[KEY], bytes_of(a), 'PXAT', due)
 		end
