@@ -34,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -101,7 +102,8 @@ type Store struct {
 	namespace string
 	timeout   time.Duration
 
-	top layer
+	top   layer
+	close func() error
 }
 
 var _ store.Store = (*Store)(nil)
@@ -178,6 +180,13 @@ func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 		timeout:   cmp.Or(cfg.Timeout, defaultTimeout),
 	}
 	s.build(cfg)
+	s.close = sync.OnceValue(func() error {
+		err := s.top.Close()
+		if s.owned {
+			s.client.Close()
+		}
+		return err
+	})
 	return s, nil
 }
 
@@ -246,10 +255,4 @@ func (s *Store) Reset(ctx context.Context, prefix string) error { return s.top.R
 
 // Close gives back what the store holds, and ends its calls. Those that come later
 // get [store.ErrClosed].
-func (s *Store) Close() error {
-	err := s.top.Close()
-	if s.owned {
-		s.client.Close()
-	}
-	return err
-}
+func (s *Store) Close() error { return s.close() }
