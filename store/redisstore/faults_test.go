@@ -243,8 +243,8 @@ func TestAnswersGetLost(t *testing.T) {
 			mustTake(t, direct, one("key", l, 100)) // so that a bucket holds more than is given back
 			var passed, calls atomic.Int64
 			var all sync.WaitGroup
-			for range 2 {
-				s := opened(t, proxy.URL(), cfg)
+			stores := []*Store{opened(t, proxy.URL(), cfg), opened(t, proxy.URL(), cfg)} // before anything fails
+			for _, s := range stores {
 				for range 6 {
 					all.Go(func() {
 						for range 60 {

@@ -325,7 +325,10 @@ func (r *remote) correct(ctx context.Context, takes []*taken, actual []int64, un
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		return statusOf(o.answer), nil
+		if s := statusOf(o.answer); s != far {
+			return s, nil
+		}
+		return unready, nil // it was taken too long ago
 	}, func(ctx context.Context) (status, error) { return r.settleHere(ctx, takes, actual) })
 	_, done = errors.AsType[unanswered](err)
 	return done || err == nil, err

@@ -81,6 +81,32 @@ func TestAskedForVeryMuch(t *testing.T) {
 	}
 }
 
+// What was taken months ago is settled all the same.
+func TestSettledMonthsLater(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
+	r := newRemote(dialed(t, redistest.New(t).URL()), "late", 5*time.Second, now.Load, nil)
+	defer r.Close()
+	l := limit.New(10, 744*time.Hour).Using(limit.SlidingCounter)
+	charge := func(n int64) []store.Charge { return []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}} }
+	old, _, err := r.Take(t.Context(), charge(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 9 {
+		now.Add(int64(744 * time.Hour))
+		if _, _, err := r.Take(t.Context(), charge(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Settle(t.Context(), old, []int64{0}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := r.Peek(t.Context(), charge(0)); err != nil || d[0].Remaining != 8 {
+		t.Error(d, err)
+	}
+}
+
 // Limits that change again and again are too many at some time, and none is forgotten.
 func TestVeryManyLimitsOfAKey(t *testing.T) {
 	r := newRemote(dialed(t, redistest.New(t).URL()), "many", 5*time.Second, nil, nil)
