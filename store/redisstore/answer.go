@@ -63,18 +63,18 @@ func hear(o *op, charges []store.Charge) (told, error) {
 			if same := slices.Index(c.Limits[:k], l); same >= 0 {
 				f.counters[k] = f.counters[same]
 			} else {
-				f.counters[k] = r.found(l, o.at)
+				f.counters[k] = r.found(l)
 			}
 		}
 	}
 	return t, r.err
 }
 
-func (r *reader) found(l limit.Limit, at int64) counter {
+func (r *reader) found(l limit.Limit) counter {
 	c := counter{Counter: limit.Counter{Limit: l}, leased: r.number()}
 	switch kindOf(l) {
 	case aBucket:
-		c.At, c.A, c.B, c.Refunded, c.Changes = at, r.number(), r.number(), r.backlog(), r.float()
+		c.At, c.A, c.B, c.Refunded, c.Changes = r.number(), r.number(), r.number(), r.backlog(), r.float()
 	case aLog:
 		c.log = logged{sum: r.number(), newest: r.number(), enough: r.number()}
 	default:
@@ -147,12 +147,13 @@ const leaseGuess = 10 * time.Millisecond
 type taken struct {
 	limit.Receipt
 	charge   store.Charge
-	revision int64 // of the account, after it
+	revision int64     // of the account, after it
+	before   []counter // of each limit; may change
 }
 
 func (f *found) take(at int64) *taken {
 	n := f.charge.N
-	t := &taken{limit.Receipt{N: n, At: at, Epoch: f.epoch}, f.charge, f.revision}
+	t := &taken{limit.Receipt{N: n, At: at, Epoch: f.epoch}, f.charge, f.revision, f.counters}
 	for i := range f.counters {
 		c := &f.counters[i]
 		if n == 0 || c.Limit.Algorithm() > limit.LeakyBucket {

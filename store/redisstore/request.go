@@ -202,6 +202,12 @@ func (r *remote) settle(takes []*taken, actual []int64, undo bool) *op {
 		w.byte(byte(len(limits)))
 		for _, l := range limits {
 			q.settlement(l, t, actual[i])
+			if undo {
+				before := &t.before[slices.Index(t.charge.Limits, l)]
+				w.number(before.At)
+				w.number(before.A)
+				w.number(before.B)
+			}
 		}
 	}
 	return q.op()

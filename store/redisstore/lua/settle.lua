@@ -45,10 +45,8 @@ F.fix[BUCKET] = function(a, s, l)
 		local lh, ll, lp, lpl = F.left_at(c, F.h, F.l)
 		if F.longer(dh, dl, dp, dpl, lh, ll, lp, lpl) then dh, dl, dp, dpl = lh, ll, lp, lpl end
 		c[A], c[A + 1], c[B], c[B + 1] = F.difference(c[A], c[A + 1], c[B], c[B + 1], dh, dl, dp, dpl, kh, kl)
-		if s[10] ~= a[REVISION] then -- otherwise nothing has happened since, and it is as if it was not taken
-			c[9], c[10], c[11], c[12] = F.sum(c[9], c[10], c[11], c[12], dh, dl, dp, dpl, kh, kl)
-			if not F.less(c[9], c[10], WRAP_HI, WRAP_LO) then c[9], c[10] = F.minus(c[9], c[10], WRAP_HI, WRAP_LO) end
-		end
+		c[9], c[10], c[11], c[12] = F.sum(c[9], c[10], c[11], c[12], dh, dl, dp, dpl, kh, kl)
+		if not F.less(c[9], c[10], WRAP_HI, WRAP_LO) then c[9], c[10] = F.minus(c[9], c[10], WRAP_HI, WRAP_LO) end
 	end
 	local lh, ll, lp, lpl = F.left_at(c, F.h, F.l)
 	if lp > 0 or lpl > 0 then lh, ll = F.plus(lh, ll, 0, 1) end
@@ -188,6 +186,10 @@ function F.settle(body, base)
 		for k = 13, 12 + limits do
 			local l = {unpack_from(SETTLES[byte(body, at)], body, at)}
 			s[k], at = l, l[#l]
+			if s[10] >= 0 then -- as it was before
+				l.before = {unpack_from('<dI4dI4dI4', body, at)}
+				at = l.before[7]
+			end
 		end
 		F.look(find(KEYS[base + s[1]], s[2] > 0 and KEYS[base + s[2]]), s)
 		all[i] = s
@@ -207,6 +209,9 @@ function F.settle_one(a, s)
 		if l[1] == LOGGING then
 			F.slide(a, F.open(a, l[4], l[5]))
 			logged = true
+		elseif s[10] == a[REVISION] then -- nothing has happened since: it was not taken
+			local c = F.counter(a, l)
+			c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = l.before[1], l.before[2], l.before[3], l.before[4], l.before[5], l.before[6]
 		else
 			F.fix[l[1]](a, s, l)
 		end

@@ -44,7 +44,7 @@ local function parse(body)
 		for k = 7, 6 + limits do
 			local kind = byte(body, at)
 			local l = {unpack_from(TAKES[kind], body, at)}
-			format = format .. (kind == BUCKET and 'dI4dI4dI4dI4dI4d' or 'dI4dI4dI4dI4')
+			format = format .. (kind == BUCKET and 'dI4dI4dI4dI4dI4dI4d' or 'dI4dI4dI4dI4')
 			c[k], at, c[6] = l, l[#l], c[6] or kind == LOGGING
 		end
 		op[i + 2] = c
@@ -61,29 +61,25 @@ end
 -- What a take leaves behind, if all limits allow it: ten places a counter.
 local planned = {}
 -- The answer: its status; of each charge an epoch and a revision; of each limit what
--- is leased of it, and nine places more of a bucket, six of others.
+-- is leased of it, and its counter, in six places, or five more with a bucket's refunds.
 local answer = {}
 local parsed = {} -- what is asked for again is not parsed again
 
 local plans, told = 0, 0
 
 -- pour adds what is asked for to a bucket, of which c is the counter, or nil. It
--- returns whether there is room for it, what is left in the bucket now, what is in it
--- then, both in ns and parts, and when it will have drained. Nil: the clock went back.
+-- returns whether there is room for it, what is in it then, in ns and parts, and when
+-- that will have drained. Nil: the clock went back.
 local function pour(c, l)
-	local lefth, leftl, parth, partl = 0, 0, 0, 0
 	local ah, al, bh, bl = l[7], l[8], l[9], l[10] -- its cost
 	if c then
 		local sinceh, sincel = nowh - c[AT], nowl - c[AT + 1]
 		if sincel < 0 then sinceh, sincel = sinceh - 1, sincel + BILLION end
 		if sinceh < 0 then return nil end
-		lefth, leftl = c[A] - sinceh, c[A + 1] - sincel
+		local lefth, leftl = c[A] - sinceh, c[A + 1] - sincel
 		if leftl < 0 then lefth, leftl = lefth - 1, leftl + BILLION end
-		if lefth < 0 then
-			lefth, leftl = 0, 0
-		else
-			parth, partl = c[B], c[B + 1]
-			ah, al, bh, bl = ah + lefth, al + leftl, bh + parth, bl + partl
+		if lefth >= 0 then
+			ah, al, bh, bl = ah + lefth, al + leftl, bh + c[B], bl + c[B + 1]
 			if bl >= BILLION then bh, bl = bh + 1, bl - BILLION end
 			if bh > l[5] or bh == l[5] and bl >= l[6] then -- a whole nanosecond
 				al, bh, bl = al + 1, bh - l[5], bl - l[6]
@@ -101,7 +97,7 @@ local function pour(c, l)
 	elseif al ~= l[12] then
 		fits = al < l[12]
 	end
-	return fits and l[4] == 0, lefth, leftl, parth, partl, ah, al, bh, bl, untilh, untill
+	return fits and l[4] == 0, ah, al, bh, bl, untilh, untill
 end
 
 -- take_one is take for one charge of one bucket, which is most of them. It returns nil
@@ -111,8 +107,10 @@ local function take_one(op, base)
 	local l, a = charge[7], find(KEYS[base + charge[1]])
 	local c, other = a[COUNTERS][1], a[COUNTERS][2]
 	if other or a[LEASES] or c and c[LIMIT] ~= l[2] or nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return nil end
-	local allows, lefth, leftl, parth, partl, ah, al, bh, bl, untilh, untill = pour(c, l)
+	local allows, ah, al, bh, bl, untilh, untill = pour(c, l)
 	if allows == nil then return UNREADY end
+	local ath, atl, a0h, a0l, b0h, b0l = 0, 0, 0, 0, 0, 0 -- as it was
+	if c then ath, atl, a0h, a0l, b0h, b0l = c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] end
 	if allows then
 		if not a[LIVE] then bear(a) end
 		if not c then
@@ -123,9 +121,9 @@ local function take_one(op, base)
 		a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
 		if a[FULL] < untilh or a[FULL] == untilh and a[FULL + 1] < untill then a[FULL], a[FULL + 1] = untilh, untill end
 	elseif not c then
-		return pack(op[2], DENIED, a[EPOCH], a[REVISION], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+		return pack(op[2], DENIED, a[EPOCH], a[REVISION], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	end
-	return pack(op[2], allows and ALLOWED or DENIED, a[EPOCH], a[REVISION], 0, 0, lefth, leftl, parth, partl, c[9], c[10], c[11], c[12], c[CHANGES])
+	return pack(op[2], allows and ALLOWED or DENIED, a[EPOCH], a[REVISION], 0, 0, ath, atl, a0h, a0l, b0h, b0l, c[9], c[10], c[11], c[12], c[CHANGES])
 end
 
 -- weigh lets all limits of a charge say whether it may pass. It plans what that
@@ -154,18 +152,12 @@ local function weigh(a, charge)
 		told = told + 2
 		local allows, ath, atl, ah, al, bh, bl, untilh, untill
 		if kind == BUCKET then
-			local lefth, leftl, parth, partl
 			ath, atl = nowh, nowl
-			allows, lefth, leftl, parth, partl, ah, al, bh, bl, untilh, untill = pour(c, l)
+			allows, ah, al, bh, bl, untilh, untill = pour(c, l)
 			if allows == nil then return false, UNREADY end
 			if allows and leases then allows = F.fits(leases, l, ah, al, bh, bl) end
-			answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = lefth, leftl, parth, partl
-			if c then
-				answer[told + 5], answer[told + 6], answer[told + 7], answer[told + 8], answer[told + 9] = c[9], c[10], c[11], c[12], c[CHANGES]
-			else
-				for j = told + 5, told + 9 do answer[j] = 0 end
-			end
-			told = told + 9
+			for j = 1, 11 do answer[told + j] = c and c[AT - 1 + j] or 0 end -- to CHANGES
+			told = told + 11
 		else
 			if not F.ask then rest() end
 			F.trouble, F.leasedh, F.leasedl = nil, leasedh, leasedl
@@ -250,7 +242,7 @@ local function take(body, base)
 		if charge[5] then enter(a, charge) end
 		answer[place], answer[place + 1] = a[EPOCH], a[REVISION]
 		place = place + 2
-		for k = 7, #charge do place = place + (charge[k][1] == BUCKET and 11 or 8) end
+		for k = 7, #charge do place = place + (charge[k][1] == BUCKET and 13 or 8) end
 	end
 	carry_out()
 	return pack(op[2], unpack(answer, 1, told))
