@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"crypto/rand"
-	"dappco.re/go/core/go-ratelimit/limit"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/storetest"
 	"github.com/redis/rueidis"
