@@ -244,6 +244,16 @@ func (l *link) lost(part int) error {
 	return l.queue(part).breaker.err
 }
 
+// alive returns [store.ErrClosed] once the link is closed.
+func (l *link) alive() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return store.ErrClosed
+	}
+	return nil
+}
+
 // now returns what the server's clock shows, as far as its answers have told:
 // before the first one, what this machine's does.
 func (l *link) now() int64 {

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,59 +203,9 @@ func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (d
 	return decisions, err
 }
 
-// alive returns [store.ErrClosed] once the link is closed.
-func (l *link) alive() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return store.ErrClosed
-	}
-	return nil
-}
-
 // Close is [store.Store]'s.
 func (r *remote) Close() error {
 	r.link.close()
 	r.crowd.close()
 	return nil
-}
-
-// byPart groups the places of keys by what may share a script call: the parts of
-// the keyspace in a cluster, in their order, and otherwise all.
-func (r *remote) byPart(n int, key func(i int) string) (groups [][]int) {
-	places := make([]int, n)
-	for i := range places {
-		places[i] = i
-	}
-	if n == 0 {
-		return nil
-	}
-	if !r.cluster {
-		return [][]int{places}
-	}
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(partOf(key(a)), partOf(key(b))) })
-	first := 0
-	for i := 1; i <= n; i++ {
-		if i == n || partOf(key(places[i])) != partOf(key(places[first])) {
-			groups = append(groups, places[first:i:i])
-			first = i
-		}
-	}
-	return groups
-}
-
-func pick[E any](all []E, places []int) []E {
-	picked := make([]E, len(places))
-	for i, place := range places {
-		picked[i] = all[place]
-	}
-	return picked
-}
-
-// spread puts the decisions on some of the charges to their places.
-func spread(decisions []limit.Decision, charges []store.Charge, places []int, each [][]limit.Decision) {
-	for _, i := range places {
-		n := len(charges[i].Limits)
-		each[i], decisions = decisions[:n:n], decisions[n:]
-	}
 }
