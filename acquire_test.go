@@ -119,11 +119,8 @@ func (w *waiting) nobody() {
 
 func memNobodyWaits(t *testing.T, rl *RateLimiter) {
 	t.Helper()
-	line := &(*rl.quotas.Load())[memModel].line
-	line.mu.Lock()
-	defer line.mu.Unlock()
-	if line.length.Load() != 0 || line.waiters.Len() != 0 {
-		t.Fatalf("%d and %d wait; want nobody", line.length.Load(), line.waiters.Len())
+	if n := rl.Waiting(memModel); n != 0 {
+		t.Fatalf("%d wait; want nobody", n)
 	}
 }
 
@@ -626,8 +623,7 @@ func TestOneTimer(t *testing.T) {
 	for range many {
 		group.Go(func() { rl.Acquire(ctx, memModel, 1) })
 	}
-	line := &(*rl.quotas.Load())[memModel].line
-	for line.length.Load() < many {
+	for rl.Waiting(memModel) < many {
 		runtime.Gosched()
 	}
 	if n := timersInUse() - before; n > 10 {

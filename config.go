@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Backends of [Config].
@@ -38,6 +40,9 @@ type Config struct {
 	// Providers is whose default quotas to use. The default is Gemini's if
 	// there are no Quotas either, and nobody's otherwise.
 	Providers []Provider
+
+	// Observer is told of everything that happens. It may be nil.
+	Observer Observer
 }
 
 // New returns a limiter with Gemini's default quotas, whose file is
@@ -80,10 +85,13 @@ func newLimiter(cfg Config) (*RateLimiter, error) {
 	start := time.Now()
 	wall := start.UnixNano()
 	rl := &RateLimiter{
-		clock:  func() int64 { return wall + int64(time.Since(start)) },
-		path:   cfg.FilePath,
-		others: map[string]*model{},
+		clock:    func() int64 { return wall + int64(time.Since(start)) },
+		path:     cfg.FilePath,
+		others:   map[string]*model{},
+		observer: cfg.Observer,
+		projects: &shared{store: store.NewMemory()},
 	}
+	rl.open = rl.newModel("", none)
 	rl.quotas.Store(&map[string]*model{})
 	if err := rl.setQuotas(quotas); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
 		return nil, err
 	}
 	db := &database{opened, dbPath}
-	rl.shared = &shared{store: opened, owned: true}
+	rl.countIn(&shared{store: opened, owned: true})
 	rl.keeper = db
 	if err := db.open(rl); err != nil {
 		return nil, errors.Join(err, opened.Close())

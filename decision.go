@@ -28,6 +28,9 @@ const (
 	DecisionTPDLimit         DecisionCode = "tpd_exceeded"
 	DecisionConcurrencyLimit DecisionCode = "concurrency_exceeded"
 
+	// DecisionProjectLimit is a limit of the call's project: see Decision.Project.
+	DecisionProjectLimit DecisionCode = "project_exceeded"
+
 	// DecisionStoreLost is the answer where the store that counts could not
 	// be asked: denied.
 	DecisionStoreLost DecisionCode = "store_lost"
@@ -45,8 +48,15 @@ type Decision struct {
 	// ends nobody knows, so for [DecisionConcurrencyLimit] it is a guess.
 	RetryAfter time.Duration
 
+	// Limit is the name of the limit that Code stands for, as in [Event]; empty
+	// where none denies.
+	Limit string
+
 	// Stats is what is used of the model after this decision.
 	Stats ModelStats
+
+	// Project is what the limits of the call's project say; nil without any.
+	Project *ProjectStanding
 }
 
 // ModelStats is what is used of a model, and of how much. Zero for a maximum is
@@ -78,6 +88,9 @@ type outcome struct {
 	vague    bool          // by a store's word: a day is full, or has just begun
 	denied   bool
 	retry    [dimensions]time.Duration // zero where it may pass
+
+	project *ProjectStanding // nil without limits of a project
+	own     time.Duration    // when these let it pass, or zero
 }
 
 // deny enters that a dimension lets the request pass no earlier than in a while.
@@ -86,8 +99,8 @@ func (o *outcome) deny(d dimension, retry time.Duration) {
 	o.retry[d] = retry
 }
 
-// by returns the dimension that decides: the first that denies for ever, or else
-// the first that denies.
+// by returns the dimension that decides, where one denies: the first that denies
+// for ever, or else the first that denies.
 func (o *outcome) by() dimension {
 	if d := slices.Index(o.retry[:], Never); d >= 0 {
 		return dimension(d)
@@ -95,10 +108,13 @@ func (o *outcome) by() dimension {
 	return dimension(slices.IndexFunc(o.retry[:], func(retry time.Duration) bool { return retry > 0 }))
 }
 
-// wait returns when every dimension lets the request pass, as far as is known.
-// The end of a call is not known, at the latest it is the end of its lease:
+// wait returns when every limit lets the request pass, as far as is known.
+func (o *outcome) wait(guess time.Duration) time.Duration { return max(o.own, o.modelWait(guess)) }
+
+// modelWait returns when every dimension lets the request pass, as far as is
+// known. The end of a call is not known, at the latest it is the end of its lease:
 // guess is what to take for it.
-func (o *outcome) wait(guess time.Duration) (longest time.Duration) {
+func (o *outcome) modelWait(guess time.Duration) (longest time.Duration) {
 	for d, retry := range o.retry {
 		if dimension(d) == concurrent && retry != Never {
 			retry = min(retry, guess)
@@ -112,17 +128,39 @@ func (o *outcome) wait(guess time.Duration) (longest time.Duration) {
 // handed on by their addresses.
 func (o *outcome) decide(d *Decision) {
 	d.Allowed, d.Code, d.Reason = true, DecisionAllowed, "within the quota"
+	d.Project = o.project
 	o.describe(&d.Stats)
 	if !o.denied {
 		return
 	}
-	by := o.by()
-	d.Allowed, d.Code, d.RetryAfter = false, facts[by].code, o.wait(slotGuess)
-	if d.RetryAfter == Never {
-		d.Reason = o.excess() + ": it can never pass"
-		return
+	d.Allowed, d.RetryAfter = false, o.wait(slotGuess)
+	d.Limit = o.exceeded()
+	d.Code, d.Reason = codeOf(d.Limit), o.reason(d.RetryAfter)
+}
+
+// reason says for people what denies longest.
+func (o *outcome) reason(retry time.Duration) string {
+	switch {
+	case o.byProject() && retry == Never:
+		return o.project.reason() + ": it can never pass"
+	case o.byProject():
+		return o.project.reason()
+	case retry == Never:
+		return o.excess() + ": it can never pass"
+	default:
+		return o.shortage(retry)
 	}
-	d.Reason = o.shortage(d.RetryAfter)
+}
+
+// byProject reports whether it is the project's limits that deny longest.
+func (o *outcome) byProject() bool { return o.own > o.modelWait(slotGuess) }
+
+// exceeded returns the name of the limit that decides.
+func (o *outcome) exceeded() string {
+	if o.byProject() {
+		return o.project.exceeded()
+	}
+	return facts[o.by()].name
 }
 
 // shortage says what is used up until when: of several, what is so for longest.
@@ -162,3 +200,23 @@ func (o *outcome) describe(s *ModelStats) {
 
 // usedOf returns what is used of a dimension, with what was taken.
 func (o *outcome) usedOf(d dimension) int { return int(o.used[d] + o.taken[facts[d].unit]) }
+
+// codeOf returns the code of the limit of a name, and whatIs what it limits. Limits
+// that are not a model's are a project's.
+func codeOf(name string) DecisionCode {
+	for d := range facts {
+		if facts[d].name == name {
+			return facts[d].code
+		}
+	}
+	return DecisionProjectLimit
+}
+
+func whatIs(name string) string {
+	for d := range facts {
+		if facts[d].name == name {
+			return facts[d].what
+		}
+	}
+	return "what the project may use"
+}

@@ -12,8 +12,8 @@ import (
 // what is used, but for debts, and for when a day began. To read all that is in a
 // log takes long, so it is done only where nothing else tells.
 
-// hear enters what a store says to a take.
-func (o *outcome) hear(r *rules, ask *amounts, decisions []limit.Decision) {
+// hear enters what a store says to a take. It returns what is not about the model.
+func (o *outcome) hear(r *rules, ask *amounts, decisions []limit.Decision) (rest []limit.Decision) {
 	o.rules = r
 	allowed := store.Allowed(decisions)
 	for _, c := range r.charged {
@@ -30,6 +30,7 @@ func (o *outcome) hear(r *rules, ask *amounts, decisions []limit.Decision) {
 		}
 		decisions = decisions[len(c.dims):]
 	}
+	return decisions
 }
 
 // see enters what a store says to a look, at what rules want to be looked at.
@@ -66,6 +67,10 @@ func (s *shared) peek(ctx context.Context, m *model, r *rules, ask *amounts, o *
 		return store.ErrClosed
 	}
 	list := charges(m.name, r, ask)
+	if len(list) == 0 { // it is for no model
+		o.rules = r
+		return nil
+	}
 	for i := range list {
 		list[i].Limits = r.charged[i].looked
 	}

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -22,6 +24,11 @@ type RateLimiter struct {
 	clock  func() int64 // Unix nanoseconds
 	shared *shared      // counts in a store; nil: models count for themselves
 	path   string       // of the YAML file, unless there is a store; may be empty: see pathOr
+
+	observer Observer  // may be nil
+	hall     line.Hall // of the lines of all models
+	open     *model    // stands for one where nothing but a project's limits counts
+	projects *shared   // counts what projects use: shared, or else one in memory
 
 	keeper   keeper // of quotas, if the store has one
 	unfollow func() // stops following the keeper's quotas; nil: it does not
@@ -41,8 +48,9 @@ type RateLimiter struct {
 // says why not. It takes all of the model's quotas in one step, or nothing. While
 // others wait for the model, it denies.
 func (rl *RateLimiter) TryAcquire(model string, estimatedTokens int) (res *Reservation, d Decision) {
-	q, err := newRequest(estimatedTokens)
-	res = rl.tryAcquire(model, q, err, &d)
+	c := call{model: model}
+	c.request, c.invalid = newRequest(estimatedTokens)
+	res, _ = rl.tryAcquire(context.Background(), &c, &d)
 	return res, d
 }
 
@@ -50,86 +58,137 @@ func (rl *RateLimiter) TryAcquire(model string, estimatedTokens int) (res *Reser
 // apart, which a model with a quota for each should be given: where only their
 // sum is known, each may be all of it, and is reserved as such.
 func (rl *RateLimiter) TryAcquireTokens(model string, estimated Tokens) (res *Reservation, d Decision) {
-	q, err := newSplitRequest(estimated)
-	res = rl.tryAcquire(model, q, err, &d)
+	c := call{model: model}
+	c.request, c.invalid = newSplitRequest(estimated)
+	res, _ = rl.tryAcquire(context.Background(), &c, &d)
 	return res, d
 }
 
-func (rl *RateLimiter) tryAcquire(name string, q request, invalid error, d *Decision) *Reservation {
-	m := rl.limited(name, invalid, d)
-	if m == nil {
-		d.Stats = rl.Stats(name)
-		if !d.Allowed {
-			return nil
-		}
-		return &Reservation{model: rl.find(name)}
+func (rl *RateLimiter) tryAcquire(ctx context.Context, c *call, d *Decision) (*Reservation, error) {
+	res, err := rl.try(ctx, c, d)
+	if rl.observer != nil {
+		rl.observer.Observe(ctx, rl.event(c, d, err))
 	}
-	if m.line.length.Load() > 0 {
-		if rl.decide(m, q, d); !d.Allowed {
-			return nil
+	return res, err
+}
+
+func (rl *RateLimiter) try(ctx context.Context, c *call, d *Decision) (*Reservation, error) {
+	m := rl.limited(c, d)
+	if m == nil {
+		d.Stats = rl.Stats(c.model)
+		if !d.Allowed {
+			return nil, nil
+		}
+		return rl.unlimited(c), nil
+	}
+	if _, any := rl.ahead(m, c); any {
+		if err := rl.decide(ctx, m, c, d); err != nil || !d.Allowed {
+			return nil, err
 		}
 		*d = Decision{} // those who waited have just left
 	}
 	var o outcome
-	res, err := rl.take(context.Background(), m, q, &o)
+	res, err := rl.take(ctx, m, c, &o)
 	if err != nil {
 		*d = lost(err)
-		return nil
+		return nil, err
 	}
 	if rl.shared != nil {
 		rl.shared.describe(m, &o)
 	}
 	o.decide(d)
-	return res
+	return res, nil
 }
 
-// limited returns the model if its quota has to be asked, or else the decision.
-func (rl *RateLimiter) limited(name string, invalid error, d *Decision) *model {
-	if invalid != nil {
-		d.Code, d.Reason, d.RetryAfter = DecisionInvalidTokens, strings.TrimPrefix(invalid.Error(), "ratelimit: "), Never
+// limited returns the model if its quota has to be asked, or else what stands for
+// one if a project's limits have to be. Otherwise it returns the decision.
+func (rl *RateLimiter) limited(c *call, d *Decision) *model {
+	if c.invalid != nil {
+		d.Code, d.Reason, d.RetryAfter = DecisionInvalidTokens, strings.TrimPrefix(c.invalid.Error(), "ratelimit: "), Never
 		return nil
 	}
-	m := (*rl.quotas.Load())[name]
-	if m == nil {
-		d.Allowed, d.Code, d.Reason = true, DecisionUnknownModel, "the model has no quota"
-		return nil
-	}
-	if m.rules.Load().free() {
+	m := (*rl.quotas.Load())[c.model]
+	switch {
+	case m != nil && !m.rules.Load().free():
+		return m
+	case c.limits != nil:
+		return rl.open
+	case m != nil:
 		d.Allowed, d.Code, d.Reason = true, DecisionUnlimited, "the model's quota limits nothing"
-		return nil
+	default:
+		d.Allowed, d.Code, d.Reason = true, DecisionUnknownModel, "the model has no quota"
 	}
-	return m
+	return nil
 }
 
-// take takes what a request asks of a model, if it may pass.
-func (rl *RateLimiter) take(ctx context.Context, m *model, q request, o *outcome) (*Reservation, error) {
-	if rl.shared != nil {
-		return rl.shared.take(ctx, m, q, o)
+// unlimited returns the reservation of a call that nothing limits.
+func (rl *RateLimiter) unlimited(c *call) *Reservation {
+	return &Reservation{model: rl.find(c.model), free: true, project: c.project}
+}
+
+// take takes what a call asks of its model and its project, if it may pass.
+func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) (res *Reservation, err error) {
+	switch {
+	case rl.shared != nil || m == rl.open:
+		res, err = rl.projects.take(ctx, m, c, o)
+	case c.limits != nil:
+		res, err = rl.takeBoth(ctx, m, c, o)
+	default:
+		m.take(rl.clock(), c.request, o, nil)
+		if !o.denied {
+			res = newReservation(m, c, o)
+		}
 	}
-	m.take(rl.clock(), q, o)
-	if o.denied {
-		return nil, nil
+	if res != nil {
+		res.project = c.project
+		if m == rl.open && c.model != "" {
+			res.model, res.free = rl.find(c.model), true
+		}
 	}
-	return &Reservation{model: m, taken: o.taken, at: o.at, epoch: o.epoch, split: q.split}, nil
+	return res, err
+}
+
+// takeBoth takes what a call asks of a model that is counted in memory, and of its
+// project.
+func (rl *RateLimiter) takeBoth(ctx context.Context, m *model, c *call, o *outcome) (*Reservation, error) {
+	var note *noted
+	var err error
+	m.take(rl.clock(), c.request, o, func(ask *amounts) {
+		note, err = rl.projects.takeProject(ctx, c, ask, o)
+		o.denied = o.denied || err != nil
+	})
+	if err != nil || o.denied {
+		return nil, err
+	}
+	res := newReservation(m, c, o)
+	res.noted = note
+	return res, nil
+}
+
+func newReservation(m *model, c *call, o *outcome) *Reservation {
+	return &Reservation{model: m, taken: o.taken, at: o.at, epoch: o.epoch, split: c.request.split}
 }
 
 // look says what take would, and takes nothing.
-func (rl *RateLimiter) look(ctx context.Context, m *model, q request, o *outcome) error {
+func (rl *RateLimiter) look(ctx context.Context, m *model, c *call, o *outcome) error {
 	if rl.shared != nil {
-		return rl.shared.look(ctx, m, q, o)
+		return rl.shared.look(ctx, m, c, o)
 	}
-	m.look(rl.clock(), q, o)
-	return nil
+	m.look(rl.clock(), c.request, o)
+	ask := o.rules.amounts(c.request)
+	return rl.projects.lookProject(ctx, c, &ask, o)
 }
 
 // settle corrects a reservation, and lets go on who waits for what it gives back.
 func (rl *RateLimiter) settle(r *Reservation, used *amounts) {
-	if rl.shared != nil {
-		rl.shared.settle(r, used)
-	} else {
+	if rl.shared == nil && !r.free {
 		r.model.settle(r, used)
 	}
-	r.model.line.wake()
+	if r.noted != nil {
+		rl.projects.settle(r, used)
+	}
+	r.model.line.Wake()
+	rl.hall.Wake(r.project)
 }
 
 // lost is the answer where the store could not be asked.
@@ -141,42 +200,46 @@ func lost(err error) Decision {
 // true any more when you act on it: see TryAcquire.
 func (rl *RateLimiter) Decide(model string, estimatedTokens int) Decision {
 	var d Decision
-	q, err := newRequest(estimatedTokens)
-	if m := rl.limited(model, err, &d); m != nil {
-		rl.decide(m, q, &d)
+	c := call{model: model}
+	c.request, c.invalid = newRequest(estimatedTokens)
+	if m := rl.limited(&c, &d); m != nil {
+		rl.decide(context.Background(), m, &c, &d)
 	} else {
 		d.Stats = rl.Stats(model)
 	}
 	return d
 }
 
-// decide says what the quota says, and those who wait.
-func (rl *RateLimiter) decide(m *model, q request, d *Decision) {
+// decide says what the limits say, and those who wait.
+func (rl *RateLimiter) decide(ctx context.Context, m *model, c *call, d *Decision) error {
 	var o outcome
-	if err := rl.look(context.Background(), m, q, &o); err != nil {
+	if err := rl.look(ctx, m, c, &o); err != nil {
 		*d = lost(err)
-		return
+		return err
 	}
 	if rl.shared != nil {
 		rl.shared.describe(m, &o)
 	}
 	o.decide(d)
-	if m.line.length.Load() == 0 {
-		return
+	ahead, any := rl.ahead(m, c)
+	if !any {
+		return nil
 	}
-	told := m.line.told.Load()
-	due := max(time.Duration(told.due-rl.clock()), 1)
-	if o.denied && due <= d.RetryAfter {
-		return
+	again := max(ahead.Again, 1)
+	if ahead.By == facts[concurrent].name {
+		again = min(again, slotGuess)
 	}
+	if o.denied && again <= d.RetryAfter {
+		return nil
+	}
+	d.RetryAfter = again
 	if o.denied {
-		d.RetryAfter = due
-		d.Reason = "others wait; " + o.shortage(due)
-		return
+		d.Reason = "others wait; " + o.reason(again)
+		return nil
 	}
-	by := told.outcome.by()
-	d.Allowed, d.Code, d.RetryAfter = false, facts[by].code, due
-	d.Reason = fmt.Sprintf("others wait for %s: try again in %v", facts[by].what, due)
+	d.Allowed, d.Limit, d.Code = false, ahead.By, codeOf(ahead.By)
+	d.Reason = fmt.Sprintf("others wait for %s: try again in %v", whatIs(ahead.By), again)
+	return nil
 }
 
 // CanSend reports whether a call of so many tokens may be made. It takes nothing:
@@ -189,7 +252,7 @@ func (rl *RateLimiter) CanSend(model string, estimatedTokens int) bool {
 // quota says. Negative numbers count as zero; a name that no file could hold is
 // not counted.
 func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) {
-	q := request{bounded(promptTokens), bounded(outputTokens), true}
+	q := request{1, bounded(promptTokens), bounded(outputTokens), true}
 	if rl.shared != nil {
 		if checkName(name) == nil {
 			rl.shared.record(rl.find(name), q)
@@ -205,74 +268,127 @@ func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) 
 // ctx ends; then it has taken nothing. Who waits for a day to end holds up all who
 // come later, so give ctx a deadline.
 func (rl *RateLimiter) Acquire(ctx context.Context, model string, estimatedTokens int) (*Reservation, error) {
-	q, err := newRequest(estimatedTokens)
-	return rl.acquire(ctx, model, q, err)
+	c := call{model: model}
+	c.request, c.invalid = newRequest(estimatedTokens)
+	return rl.acquire(ctx, &c, nil)
 }
 
 // AcquireTokens is Acquire for an estimate of the prompt and the output apart:
 // see TryAcquireTokens.
 func (rl *RateLimiter) AcquireTokens(ctx context.Context, model string, estimated Tokens) (*Reservation, error) {
-	q, err := newSplitRequest(estimated)
-	return rl.acquire(ctx, model, q, err)
+	c := call{model: model}
+	c.request, c.invalid = newSplitRequest(estimated)
+	return rl.acquire(ctx, &c, nil)
 }
 
-func (rl *RateLimiter) acquire(ctx context.Context, name string, q request, invalid error) (*Reservation, error) {
+// acquire reserves what a call asks for in its turn. If d is not nil, it becomes
+// the last decision.
+func (rl *RateLimiter) acquire(ctx context.Context, c *call, d *Decision) (*Reservation, error) {
+	if d == nil && rl.observer != nil {
+		d = new(Decision)
+	}
 	var res *Reservation
-	err := rl.wait(ctx, name, q, invalid, func(ctx context.Context, m *model, q request, o *outcome) (err error) {
-		res, err = rl.take(ctx, m, q, o)
+	waited, err := rl.wait(ctx, c, d, func(ctx context.Context, m *model, c *call, o *outcome) (err error) {
+		res, err = rl.take(ctx, m, c, o)
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && res == nil { // nothing limits the call
+		res = rl.unlimited(c)
 	}
-	if res == nil { // nothing limits the model
-		res = &Reservation{model: rl.find(name)}
+	if rl.observer != nil {
+		e := rl.event(c, d, err)
+		e.Waited = waited
+		rl.observer.Observe(ctx, e)
 	}
-	return res, nil
+	return res, err
 }
 
 // WaitForCapacity returns when a call of so many tokens may be made, and takes
 // nothing: others who are told so at the same time may be first. Acquire is for
 // those who want to have it.
 func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
-	q, invalid := newRequest(tokens)
-	return rl.wait(ctx, model, q, invalid, rl.look)
+	c := call{model: model}
+	c.request, c.invalid = newRequest(tokens)
+	_, err := rl.wait(ctx, &c, nil, rl.look)
+	return err
 }
 
-// wait asks in turn until nothing is denied.
-func (rl *RateLimiter) wait(ctx context.Context, name string, q request, invalid error, ask func(context.Context, *model, request, *outcome) error) error {
+// wait asks in turn until nothing is denied. It returns how long it was in line.
+// If d is not nil, it becomes the last decision.
+func (rl *RateLimiter) wait(ctx context.Context, c *call, d *Decision, ask func(context.Context, *model, *call, *outcome) error) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("ratelimit: not waiting: %w", err)
+		return 0, fmt.Errorf("ratelimit: not waiting: %w", err)
 	}
-	m := rl.limited(name, invalid, new(Decision))
+	var open Decision
+	m := rl.limited(c, &open)
 	if m == nil {
-		return invalid
+		if d != nil {
+			*d = open
+		}
+		return 0, c.invalid
 	}
+	var o outcome
 	lost := 0 // races against other machines
-	inTurn := func() (again time.Duration, done bool, err error) {
-		var o outcome
-		if err := ask(ctx, m, q, &o); err != nil || !o.denied {
-			return 0, err == nil, err
+	inTurn := func() (line.Answer, error) {
+		o = outcome{}
+		if err := ask(ctx, m, c, &o); err != nil || !o.denied {
+			return line.Answer{Done: err == nil}, err
 		}
-		if again = o.wait(rl.slotWait()); again == Never {
-			return 0, false, never(name, &o)
+		again := o.wait(rl.slotWait())
+		if again == Never {
+			return line.Answer{}, never(c.model, &o)
 		}
-		m.line.told.Store(&refusal{o, rl.clock() + int64(o.wait(slotGuess))})
 		again += rl.spread(again, lost)
 		lost++
-		return again, false, nil
+		return line.Answer{Again: again, Aside: o.own > o.modelWait(rl.slotWait()), By: o.exceeded()}, nil
 	}
-	if m.line.length.Load() == 0 {
-		if _, done, err := inTurn(); done || err != nil {
-			return err
+	waited, err := rl.inLine(ctx, m, c, &o, inTurn)
+	switch {
+	case d == nil:
+	case errors.Is(err, ErrCrowded):
+		rl.decide(ctx, m, c, d)
+	case o.rules != nil:
+		if rl.shared != nil {
+			rl.shared.describe(m, &o)
 		}
-	} else if o := m.rules.Load().ever(q); o.denied {
-		return never(name, &o)
+		o.decide(d)
 	}
-	return m.line.wait(ctx, inTurn)
+	return waited, err
+}
+
+// inLine calls inTurn at once if nobody waits, and then in turn. It returns how
+// long it was in line.
+func (rl *RateLimiter) inLine(ctx context.Context, m *model, c *call, o *outcome, inTurn func() (line.Answer, error)) (time.Duration, error) {
+	limits, r := c.projectLimits(), m.rules.Load()
+	if _, any := rl.ahead(m, c); !any {
+		if a, err := inTurn(); a.Done || err != nil {
+			return 0, err
+		}
+	} else if ever := r.ever(c.request, limits); ever.denied {
+		*o = ever
+		return 0, never(c.model, o)
+	}
+	start := rl.clock()
+	wait := m.line.Wait
+	if m == rl.open {
+		wait = rl.hall.Wait
+	}
+	err := wait(ctx, limits.ticket(c, r.share(c.request)), inTurn)
+	return time.Duration(rl.clock() - start), err
+}
+
+// ahead reports whether anybody waits who comes before a call that comes now.
+func (rl *RateLimiter) ahead(m *model, c *call) (line.Ahead, bool) {
+	if m == rl.open {
+		return rl.hall.Ahead(c.project)
+	}
+	return m.line.Ahead(c.project)
 }
 
 func never(name string, o *outcome) error {
+	if o.byProject() {
+		return fmt.Errorf("%w: %s", ErrNever, o.project.reason())
+	}
 	return fmt.Errorf("%w: %s: %s", ErrNever, name, o.excess())
 }
 

@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"sync"
 	"sync/atomic"
+
+	"dappco.re/go/core/go-ratelimit/internal/line"
 )
 
 // model is what this process knows of one model: its rules, who waits for it,
@@ -11,13 +13,20 @@ type model struct {
 	limiter *RateLimiter
 	name    string
 	rules   atomic.Pointer[rules]
-	line    line
+	line    *line.Line
 	day     atomic.Pointer[seenDay] // the last that was seen in a store, or nil
 
 	mu    sync.Mutex // guards the rest, and changes of rules
 	last  int64      // the latest time of which it has heard
 	epoch int32      // how often usage was replaced
 	usage usage
+}
+
+// newModel returns a model of which nothing is used.
+func (rl *RateLimiter) newModel(name string, r *rules) *model {
+	m := &model{limiter: rl, name: name, line: rl.hall.NewLine()}
+	m.rules.Store(r)
+	return m
 }
 
 // now returns the time of a decision, of which the clock was read before the
@@ -42,13 +51,21 @@ func (m *model) stats(clock int64, o *outcome) {
 	m.usage.look(m.rules.Load(), m.now(clock), &amounts{}, o)
 }
 
-func (m *model) take(clock int64, q request, o *outcome) {
+// take takes what is asked for, if it may pass and nothing else that also asks
+// denies it. also may be nil.
+func (m *model) take(clock int64, q request, o *outcome, also func(ask *amounts)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.rules.Load()
 	ask := r.amounts(q)
-	m.usage.take(r, m.now(clock), &ask, o)
-	o.epoch = m.epoch
+	m.usage.look(r, m.now(clock), &ask, o)
+	if also != nil {
+		also(&ask)
+	}
+	if !o.denied {
+		m.usage.take(r, &ask, o)
+		o.epoch = m.epoch
+	}
 }
 
 // settle needs no clock: what has left its window since the last decision will
@@ -75,7 +92,7 @@ func (m *model) replace(saved UsageStats, clock int64) {
 	m.usage = *newUsage(m.rules.Load(), saved, m.now(clock))
 	m.epoch++
 	m.mu.Unlock()
-	m.line.wake()
+	m.line.Wake()
 }
 
 // setRules changes the rules. What was used stays; a day that has begun ends when

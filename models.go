@@ -50,8 +50,7 @@ func (rl *RateLimiter) modelLocked(name string) *model {
 			rl.forgetIdle()
 			rl.crowd = max(2*len(rl.others), 64)
 		}
-		m = &model{limiter: rl, name: name}
-		m.rules.Store(unknown)
+		m = rl.newModel(name, unknown)
 		rl.others[name] = m
 	}
 	return m
@@ -128,7 +127,7 @@ func (rl *RateLimiter) setQuotas(quotas map[string]ModelQuota) error {
 		m.setRules(r, rl.clock())
 		delete(rl.others, name)
 		models[name] = m
-		m.line.wake()
+		m.line.Wake()
 	}
 	rl.quotas.Store(&models)
 	return nil
@@ -186,9 +185,7 @@ func (rl *RateLimiter) find(name string) *model {
 	if m := rl.others[name]; m != nil {
 		return m
 	}
-	m := &model{limiter: rl, name: name}
-	m.rules.Store(unknown)
-	return m
+	return rl.newModel(name, unknown)
 }
 
 // State returns what is used of each model of which anything is.
@@ -290,7 +287,7 @@ func (rl *RateLimiter) Reset(model string) {
 	}
 	m.day.Store(nil)
 	rl.miss(rl.shared.store.Reset(context.Background(), keyPrefix(model)))
-	m.line.wake()
+	m.line.Wake()
 }
 
 // BackgroundPrune forgets every interval what does not count any more, until the

@@ -90,7 +90,8 @@ func (rl *RateLimiter) Close() error {
 	}
 	err := rl.shared.close()
 	for _, m := range *rl.quotas.Load() {
-		m.line.wake() // and find it closed, one after another
+		m.line.Wake() // and find it closed, one after another
 	}
+	rl.hall.WakeAll()
 	return rl.shared.reportMissed(err)
 }

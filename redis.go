@@ -8,7 +8,11 @@ import (
 
 // newWithRedis returns a limiter whose counters are in Redis.
 func newWithRedis(cfg Config) (*RateLimiter, error) {
-	opened, err := redisstore.New(redisstore.Config{URL: cfg.FilePath, OnStoreLoss: redisstore.StoreLoss(cfg.OnStoreLoss)})
+	made := redisstore.Config{URL: cfg.FilePath, OnStoreLoss: redisstore.StoreLoss(cfg.OnStoreLoss)}
+	if cfg.Observer != nil {
+		made.OnEvent = OnStoreEvent(cfg.Observer)
+	}
+	opened, err := redisstore.New(made)
 	if err != nil {
 		return nil, err
 	}

@@ -14,18 +14,22 @@ import (
 // A request that is limited in number keeps its place among the concurrent ones
 // until then, and for ten minutes at most.
 type Reservation struct {
-	model *model
-	taken amounts // all zero where nothing limits the model
-	at    int64   // when it was taken
-	noted *noted  // or else the store's note of it
-	epoch int32   // of the model, in which it was taken
-	split bool    // the estimate was of the prompt and the output apart
-	ended atomic.Bool
+	model   *model
+	taken   amounts // all zero where nothing limits the call
+	at      int64   // when it was taken
+	noted   *noted  // the store's note of what it took there, or nil
+	epoch   int32   // of the model, in which it was taken
+	split   bool    // the estimate was of the prompt and the output apart
+	free    bool    // nothing limits the model: it is told of what was used
+	project string
+	ended   atomic.Bool
 }
 
-// noted is what a store knows a reservation by.
+// noted is what a store knows a reservation by: what was taken of a model by
+// rules, and of a project by limits.
 type noted struct {
 	rules   *rules
+	limits  *ProjectLimits // nil: none
 	receipt store.Receipt
 }
 
@@ -41,9 +45,8 @@ func (r *Reservation) Commit(promptTokens, outputTokens int) {
 	if r == nil || !r.ended.CompareAndSwap(false, true) {
 		return
 	}
-	if r.taken == (amounts{}) {
+	if r.free && r.model.name != "" {
 		r.model.limiter.RecordUsage(r.model.name, promptTokens, outputTokens)
-		return
 	}
 	used := r.taken
 	used[ofSlots] = 0
@@ -62,16 +65,18 @@ func (r *Reservation) Commit(promptTokens, outputTokens int) {
 		used[ofTokens] = max(used[ofTokens], used[ofOutput])
 	}
 	r.model.limiter.settle(r, &used)
+	r.model.limiter.observeEnd(r, EventSettled, &used)
 }
 
 // Cancel gives back what was reserved, as far as it still counts. It is for a
 // call that was never sent: one that has failed has often been counted by the
 // provider, so Commit it.
 func (r *Reservation) Cancel() {
-	if r == nil || !r.ended.CompareAndSwap(false, true) || r.taken == (amounts{}) {
+	if r == nil || !r.ended.CompareAndSwap(false, true) {
 		return
 	}
 	r.model.limiter.settle(r, &amounts{})
+	r.model.limiter.observeEnd(r, EventCancelled, &amounts{})
 }
 
 // bounded returns a number of tokens as one that can be counted.

@@ -2,9 +2,11 @@ package ratelimit
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -26,15 +28,16 @@ const (
 var facts = [dimensions]struct {
 	unit unit
 	code DecisionCode
+	name string
 	what string
 }{
-	rpd:        {ofRequests, DecisionRPDLimit, "requests a day"},
-	rpm:        {ofRequests, DecisionRPMLimit, "requests a minute"},
-	tpm:        {ofTokens, DecisionTPMLimit, "tokens a minute"},
-	inputTPM:   {ofInput, DecisionInputTPMLimit, "input tokens a minute"},
-	outputTPM:  {ofOutput, DecisionOutputTPMLimit, "output tokens a minute"},
-	tpd:        {ofTokens, DecisionTPDLimit, "tokens a day"},
-	concurrent: {ofSlots, DecisionConcurrencyLimit, "concurrent requests"},
+	rpd:        {ofRequests, DecisionRPDLimit, "rpd", "requests a day"},
+	rpm:        {ofRequests, DecisionRPMLimit, "rpm", "requests a minute"},
+	tpm:        {ofTokens, DecisionTPMLimit, "tpm", "tokens a minute"},
+	inputTPM:   {ofInput, DecisionInputTPMLimit, "input_tpm", "input tokens a minute"},
+	outputTPM:  {ofOutput, DecisionOutputTPMLimit, "output_tpm", "output tokens a minute"},
+	tpd:        {ofTokens, DecisionTPDLimit, "tpd", "tokens a day"},
+	concurrent: {ofSlots, DecisionConcurrencyLimit, "concurrent", "concurrent requests"},
 }
 
 // unit is what is counted. Each has an account.
@@ -97,8 +100,12 @@ type charged struct {
 	log    dimension // of that one
 }
 
-// unknown is the rules of models without a quota.
-var unknown, _ = newRules(ModelQuota{})
+// unknown is the rules of models without a quota, and none those of calls that
+// are for no model: they count nothing.
+var (
+	unknown, _ = newRules(ModelQuota{})
+	none       = &rules{}
+)
 
 func newRules(q ModelQuota) (*rules, error) {
 	if err := q.Validate(); err != nil {
@@ -171,6 +178,7 @@ func (r *rules) asksNothing(ask *amounts) bool {
 
 // request is what a call is thought to use, or has used.
 type request struct {
+	requests      int64
 	input, output int64
 	split         bool // false: their sum is known, and stands in input
 }
@@ -182,7 +190,7 @@ const maxTokens = 1 << 53 // in one request
 
 // newRequest returns an estimate that is known by its sum.
 func newRequest(total int) (request, error) {
-	return request{input: int64(total)}, checkTokens(total)
+	return request{requests: 1, input: int64(total)}, checkTokens(total)
 }
 
 // newSplitRequest returns an estimate that is known by its parts.
@@ -191,7 +199,7 @@ func newSplitRequest(t Tokens) (request, error) {
 	if err == nil {
 		err = checkTokens(t.Output)
 	}
-	return request{int64(t.Input), int64(t.Output), true}, err
+	return request{1, int64(t.Input), int64(t.Output), true}, err
 }
 
 func checkTokens(n int) error {
@@ -204,7 +212,7 @@ func checkTokens(n int) error {
 // amounts returns what the request uses of each unit. Of a sum that is not known
 // by its parts each part may be all, up to what its quota can give.
 func (r *rules) amounts(q request) amounts {
-	a := amounts{ofRequests: 1, ofTokens: q.input + q.output, ofInput: q.input, ofOutput: q.output}
+	a := amounts{ofRequests: q.requests, ofTokens: q.input + q.output, ofInput: q.input, ofOutput: q.output}
 	if !q.split {
 		a[ofInput], a[ofOutput] = min(q.input, r.max[inputTPM]), min(q.input, r.max[outputTPM])
 	}
@@ -212,4 +220,20 @@ func (r *rules) amounts(q request) amounts {
 		a[ofSlots] = 1
 	}
 	return a
+}
+
+// share returns how much of its quota a request takes, of the one of which it
+// takes most: line.Whole is all.
+func (r *rules) share(q request) (most int64) {
+	ask := r.amounts(q)
+	for i := range r.limited {
+		m := &r.limited[i]
+		share := uint64(line.Whole)
+		if n := uint64(ask[m.unit]); n < uint64(m.max) {
+			hi, lo := bits.Mul64(n, line.Whole)
+			share, _ = bits.Div64(hi, lo, uint64(m.max))
+		}
+		most = max(most, int64(share))
+	}
+	return most
 }

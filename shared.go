@@ -58,7 +58,7 @@ func charges(model string, r *rules, ask *amounts) []store.Charge {
 	return list
 }
 
-func (s *shared) take(ctx context.Context, m *model, q request, o *outcome) (*Reservation, error) {
+func (s *shared) take(ctx context.Context, m *model, c *call, o *outcome) (*Reservation, error) {
 	if s.closed.Load() {
 		return nil, store.ErrClosed
 	}
@@ -66,31 +66,70 @@ func (s *shared) take(ctx context.Context, m *model, q request, o *outcome) (*Re
 		return nil, err
 	}
 	r := m.rules.Load()
-	ask := r.amounts(q)
+	ask := r.amounts(c.request)
 	if r.asksNothing(&ask) { // a debt denies even that, but a store does not
-		if err := s.look(ctx, m, q, o); err != nil || o.denied {
+		if err := s.look(ctx, m, c, o); err != nil || o.denied {
 			return nil, err
 		}
 		*o = outcome{}
 	}
-	receipt, decisions, err := s.store.Take(ctx, charges(m.name, r, &ask))
+	list, limits := charges(m.name, r, &ask), c.projectLimits()
+	if limits != nil {
+		list = limits.charge(list, c.project, &ask)
+	}
+	receipt, decisions, err := s.store.Take(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	o.hear(r, &ask, decisions)
+	rest := o.hear(r, &ask, decisions)
+	if limits != nil {
+		o.hearProject(limits, rest)
+	}
 	if o.denied {
 		return nil, nil
 	}
-	return &Reservation{model: m, taken: ask, split: q.split, noted: &noted{r, receipt}}, nil
+	return &Reservation{model: m, taken: ask, split: c.request.split, noted: &noted{r, limits, receipt}}, nil
 }
 
-func (s *shared) look(ctx context.Context, m *model, q request, o *outcome) error {
+func (s *shared) look(ctx context.Context, m *model, c *call, o *outcome) error {
 	r := m.rules.Load()
-	ask := r.amounts(q)
+	ask := r.amounts(c.request)
+	see := s.peek
 	if r.asksNothing(&ask) { // see take
-		return s.study(ctx, m, r, &ask, o)
+		see = s.study
 	}
-	return s.peek(ctx, m, r, &ask, o)
+	if err := see(ctx, m, r, &ask, o); err != nil {
+		return err
+	}
+	return s.lookProject(ctx, c, &ask, o)
+}
+
+// takeProject takes what is asked of the call's project, unless something else has
+// denied it already.
+func (s *shared) takeProject(ctx context.Context, c *call, ask *amounts, o *outcome) (*noted, error) {
+	if o.denied {
+		return nil, s.lookProject(ctx, c, ask, o)
+	}
+	limits := c.projectLimits()
+	receipt, decisions, err := s.store.Take(ctx, limits.charge(nil, c.project, ask))
+	if err != nil {
+		return nil, err
+	}
+	o.hearProject(limits, decisions)
+	return &noted{none, limits, receipt}, nil
+}
+
+// lookProject says what is left of the call's project.
+func (s *shared) lookProject(ctx context.Context, c *call, ask *amounts, o *outcome) error {
+	limits := c.projectLimits()
+	if limits == nil {
+		return nil
+	}
+	decisions, err := s.store.Peek(ctx, limits.charge(nil, c.project, ask))
+	if err == nil {
+		o.hearProject(limits, decisions)
+	}
+	return err
 }
 
 // usage reads what was used of a model.
@@ -115,6 +154,9 @@ func (s *shared) settle(r *Reservation, used *amounts) {
 		r.model.day.Store(nil) // it may have begun with what is given back
 	}
 	c := correction{r.noted.receipt, r.noted.rules.actual(used)}
+	if r.noted.limits != nil {
+		c.actual = r.noted.limits.actual(c.actual, used)
+	}
 	err := s.store.Settle(context.Background(), c.receipt, c.actual)
 	if err == nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
@@ -26,7 +27,7 @@ type Store interface {
 
 // NewWithStore returns a limiter with the quotas of cfg whose counters are in a
 // store: all limiters on it share their quotas exactly. Of cfg it wants nothing
-// but quotas.
+// but quotas and an observer.
 //
 // If the store keeps settings, as Redis does, quotas are shared too: those that
 // it holds take precedence over cfg's, and when others set one, this limiter
@@ -58,8 +59,8 @@ func newOnStore(s *shared, cfg Config) (*RateLimiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	rl.shared = s
-	values, ok := s.store.(settings)
+	rl.countIn(s)
+	values, ok := s.store.(settings.Keeper)
 	if !ok {
 		return rl, nil
 	}
@@ -67,9 +68,20 @@ func newOnStore(s *shared, cfg Config) (*RateLimiter, error) {
 	if err := rl.Load(); err != nil {
 		return nil, err
 	}
-	rl.follow(values)
+	rl.unfollow = settings.Follow(values, rl.loadUnlessClosed, rl.miss)
 	return rl, nil
 }
+
+// loadUnlessClosed loads the quotas, which others may have set.
+func (rl *RateLimiter) loadUnlessClosed(ctx context.Context) error {
+	if err := rl.load(ctx); !errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// countIn makes a limiter count in a store.
+func (rl *RateLimiter) countIn(s *shared) { rl.shared, rl.projects = s, s }
 
 // keeper keeps quotas where all who share the counters find them.
 type keeper interface {

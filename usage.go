@@ -37,10 +37,11 @@ func (u *usage) look(r *rules, now int64, ask *amounts, o *outcome) {
 	}
 }
 
-// ever says what the rules say if nothing is used.
-func (r *rules) ever(q request) (o outcome) {
+// ever says what the rules and the limits of a project say if nothing is used.
+func (r *rules) ever(q request, limits *ProjectLimits) (o outcome) {
 	ask := r.amounts(q)
 	new(usage).look(r, 0, &ask, &o)
+	limits.ever(&ask, &o)
 	return o
 }
 
@@ -58,12 +59,9 @@ func (u *usage) retry(r *rules, d dimension, n, excess, now int64) time.Duration
 	}
 }
 
-// take takes what is asked for if the rules let it pass.
-func (u *usage) take(r *rules, now int64, ask *amounts, o *outcome) {
-	u.look(r, now, ask, o)
-	if o.denied {
-		return
-	}
+// take takes what is asked for, once look has said in o that it may pass.
+func (u *usage) take(r *rules, ask *amounts, o *outcome) {
+	now := o.at
 	o.taken = *ask
 	u.minute.add(now, counts(ask[:ofSlots]))
 	for unit := range u.days {

@@ -1,0 +1,230 @@
+package ratelimit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// ErrCrowded is the error of a call that may not wait because too many of its
+// project do.
+var ErrCrowded = line.ErrCrowded
+
+// Call is a call in full: what it asks for, of which model, and for whom. It is
+// charged to the quotas of its model and to the limits of its project, or to
+// nothing.
+type Call struct {
+	Model string // empty: none
+
+	// Estimated is how many tokens it is thought to use, prompt and output
+	// together. Where they are known apart, Tokens has them, and Estimated is 0.
+	Estimated int
+	Tokens    Tokens
+
+	Requests int // as how many requests it counts: 0 is one
+
+	// Project is whose call it is. Those who wait for a model have their turns
+	// by the weights of their projects. It may be empty.
+	Project string
+
+	// Limits returns the limits of the project. It is called whenever the call
+	// is decided on, so that a change reaches those who wait, and must not take
+	// long. Without one, nothing but the quotas of the model counts.
+	Limits func() *ProjectLimits
+
+	Priority int  // among the project's calls that wait: higher comes first
+	Shadow   bool // it goes on even if it is denied: observers are told so
+}
+
+// ProjectLimits is what a project may use, of all models together. Do not change
+// it once it was handed out.
+type ProjectLimits struct {
+	Requests []limit.Limit // on requests
+	Tokens   []limit.Limit // on tokens, prompt and output together
+	Names    []string      // of all of these, in order
+
+	Weight     int // of the project among those who wait: 0 is 1
+	MaxWaiting int // of the project's calls for one model: 0 is any number
+}
+
+// ProjectStanding is what the limits of a project have said to a call, in order.
+type ProjectStanding struct {
+	Limits    *ProjectLimits
+	Decisions []limit.Decision
+}
+
+// TryAcquireCall is TryAcquire for a call in full. A denial is no error: that
+// says that the call is not valid, or that the store could not be asked.
+func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
+	made := c.ready()
+	res, err = rl.tryAcquire(ctx, &made, &d)
+	return res, d, cmp.Or(made.invalid, err)
+}
+
+// AcquireCall is Acquire for a call in full. Those who wait for a model have their
+// turns by the weights of their projects, and first come, first served within a
+// project, unless their priorities differ. A call that has to wait for what its
+// project may use holds up nobody else's. When it fails, the decision is the last
+// that it was told.
+func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
+	made := c.ready()
+	res, err = rl.acquire(ctx, &made, &d)
+	return res, d, err
+}
+
+// ProjectStore returns the store in which the limits of projects are counted: that
+// of the quotas, or where these are counted in memory, one in memory too.
+func (rl *RateLimiter) ProjectStore() Store { return rl.projects.store }
+
+// Observer returns who is told of what happens, or nil.
+func (rl *RateLimiter) Observer() Observer { return rl.observer }
+
+// ProjectAhead reports whether calls of the project wait for what it may use, for
+// which of its limits, and when the first of them asks again. Who spends without
+// asking the limiter should let them go first.
+func (rl *RateLimiter) ProjectAhead(project string) (again time.Duration, limit string, waiting bool) {
+	ahead, waiting := rl.hall.Ahead(project)
+	return ahead.Again, ahead.By, waiting
+}
+
+// WakeProject lets calls that wait for what the project may use ask again: its
+// limits have changed, or something was given back.
+func (rl *RateLimiter) WakeProject(project string) { rl.hall.Wake(project) }
+
+// call is a call made ready.
+type call struct {
+	model    string
+	request  request
+	project  string
+	limits   func() *ProjectLimits // nil: none
+	priority int
+	shadow   bool
+	invalid  error
+}
+
+func (c *Call) ready() call {
+	made := call{model: c.Model, project: c.Project, limits: c.Limits, priority: c.Priority, shadow: c.Shadow}
+	if c.Tokens == (Tokens{}) {
+		made.request, made.invalid = newRequest(c.Estimated)
+	} else {
+		made.request, made.invalid = newSplitRequest(c.Tokens)
+	}
+	if c.Requests != 0 {
+		made.request.requests = int64(c.Requests)
+	}
+	switch {
+	case made.invalid != nil:
+	case c.Tokens != (Tokens{}) && c.Estimated != 0:
+		made.invalid = errors.New("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
+	case c.Requests < 0 || int64(c.Requests) > maxTokens:
+		made.invalid = fmt.Errorf("ratelimit: a call that counts as %d requests: it must be from 0 to %d", c.Requests, int64(maxTokens))
+	}
+	return made
+}
+
+const allProjects = "project/"
+
+// ProjectKey is what the keys of a project's counters begin with, and no other
+// project's: that of its requests ends in "requests", that of its tokens in
+// "tokens".
+func ProjectKey(project string) string { return allProjects + url.PathEscape(project) + "/" }
+
+// Charges returns what a call is charged that asks for so much of a project.
+func (l *ProjectLimits) Charges(project string, requests, tokens int64) []store.Charge {
+	return l.charge(nil, project, &amounts{ofRequests: requests, ofTokens: tokens})
+}
+
+// charge adds what is asked of a project to a model's charges.
+func (l *ProjectLimits) charge(list []store.Charge, project string, ask *amounts) []store.Charge {
+	prefix := ProjectKey(project)
+	if len(l.Requests) > 0 {
+		list = append(list, store.Charge{Key: prefix + unitNames[ofRequests], Limits: l.Requests, N: ask[ofRequests]})
+	}
+	if len(l.Tokens) > 0 {
+		list = append(list, store.Charge{Key: prefix + unitNames[ofTokens], Limits: l.Tokens, N: ask[ofTokens]})
+	}
+	return list
+}
+
+// actual adds what was used to a model's, in the order of charge.
+func (l *ProjectLimits) actual(list []int64, used *amounts) []int64 {
+	if len(l.Requests) > 0 {
+		list = append(list, used[ofRequests])
+	}
+	if len(l.Tokens) > 0 {
+		list = append(list, used[ofTokens])
+	}
+	return list
+}
+
+// ticket returns how a call stands in line. There may be no limits.
+func (l *ProjectLimits) ticket(c *call, cost int64) line.Ticket {
+	t := line.Ticket{Flow: c.project, Weight: 1, Priority: c.priority, Cost: cost}
+	if l != nil {
+		t.Weight, t.Most = max(l.Weight, 1), l.MaxWaiting
+	}
+	return t
+}
+
+// projectLimits returns the limits of a call's project as they are now, or nil.
+func (c *call) projectLimits() *ProjectLimits {
+	if c.limits == nil {
+		return nil
+	}
+	return c.limits()
+}
+
+// hearProject enters what the limits of a project say.
+func (o *outcome) hearProject(l *ProjectLimits, said []limit.Decision) {
+	o.project = &ProjectStanding{l, said}
+	o.own = store.Deciding(said).RetryAfter
+	o.denied = o.denied || o.own > 0
+}
+
+// exceeded returns the name of the limit that denies longest.
+func (s *ProjectStanding) exceeded() string {
+	i := slices.IndexFunc(s.Decisions, func(d limit.Decision) bool { return !d.Allowed })
+	for k, d := range s.Decisions {
+		if d.RetryAfter > s.Decisions[i].RetryAfter {
+			i = k
+		}
+	}
+	return s.Limits.Names[i]
+}
+
+// reason says for people what denies.
+func (s *ProjectStanding) reason() string {
+	by := store.Deciding(s.Decisions)
+	name := s.exceeded()
+	what := "requests"
+	if strings.HasPrefix(name, "tokens") {
+		what = "tokens"
+	}
+	if by.RetryAfter == Never {
+		return fmt.Sprintf("more than all %d %s of the project in %v", by.Limit.Count(), what, by.Limit.Period())
+	}
+	return fmt.Sprintf("the project's %d %s in %v are used up: try again in %v", by.Limit.Count(), what, by.Limit.Period(), by.RetryAfter)
+}
+
+// ever enters what the limits of a project that has used nothing say.
+func (l *ProjectLimits) ever(ask *amounts, o *outcome) {
+	if l == nil {
+		return
+	}
+	var said []limit.Decision
+	for _, c := range l.charge(nil, "", ask) {
+		for _, each := range c.Limits {
+			said = append(said, new(limit.Account).Check(each, 0, c.N))
+		}
+	}
+	o.hearProject(l, said)
+}

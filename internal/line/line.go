@@ -1,0 +1,410 @@
+// Package line is who waits for what, and whose turn it is.
+//
+// A [Line] is those who wait for one thing that they share, such as a model's
+// quota. Each of them belongs to a flow, such as a project. Between flows turns are
+// shared by weight, within a flow it is first come, first served among those of
+// the same priority. Whoever has the turn asks, and sleeps until the time that it
+// was told; the others sleep until it is their turn. While anybody has the turn,
+// nobody else should take anything: see [Line.Ahead].
+//
+// Who is denied by something that is its flow's own, and not the line's, steps
+// aside: others have their turns meanwhile. A [Hall] is lines whose flows are the
+// same, so that those who have stepped aside in several lines are served in order
+// too.
+package line
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrCrowded is the error of who finds as many of its flow in line as may be.
+var ErrCrowded = errors.New("ratelimit: too many wait already")
+
+// Hall is a number of lines. The zero Hall is ready for use.
+type Hall struct {
+	mu       sync.Mutex // guards all of its lines
+	arrivals int64
+	aside    map[string][]*waiter // of each flow, those who come first first
+	asides   atomic.Int32
+	own      map[string]*Line // of flows that wait for nothing that they share
+}
+
+// Line is one line. Make it with [Hall.NewLine].
+type Line struct {
+	hall    *Hall
+	waiting atomic.Int32
+	users   int // of the hall's own lines
+
+	flows map[string]*flow
+	ready list.List // of those flows that have not stepped aside
+	turn  *waiter   // whose turn it is: nil only if no flow is ready
+	told            // the last who had the turn and did not step aside
+}
+
+// Ticket is how somebody stands in line.
+type Ticket struct {
+	Flow     string
+	Weight   int   // of the flow, from 1
+	Priority int   // in the flow: higher comes first
+	Cost     int64 // of having a turn, of [Whole]
+	Most     int   // of the flow may wait; 0 is any number
+}
+
+// Answer is what who has the turn was told.
+type Answer struct {
+	Done  bool
+	Again time.Duration // when to ask again
+	Aside bool          // it is something of the flow's own that denies
+	By    string        // which limit
+}
+
+// waiter is somebody in line.
+type waiter struct {
+	Ticket
+	flow    *flow
+	place   *list.Element // in the flow
+	arrived int64
+	aside   bool
+	told                  // while it is aside
+	poke    chan struct{} // holds a token when it should look again
+}
+
+// told is when to ask again, and which limit has denied.
+type told struct {
+	due time.Time
+	by  string
+}
+
+// NewLine returns an empty line.
+func (h *Hall) NewLine() *Line { return &Line{hall: h, flows: map[string]*flow{}} }
+
+// Waiting returns how many are in line.
+func (l *Line) Waiting() int { return int(l.waiting.Load()) }
+
+// Ahead is who comes before whoever comes now.
+type Ahead struct {
+	Again time.Duration // when they ask again
+	By    string        // which limit has denied them; empty if they have not asked yet
+	Own   bool          // they are of the same flow, and wait for what is its own
+}
+
+// Ahead reports whether anybody waits who comes before whoever of a flow comes
+// now.
+func (l *Line) Ahead(flow string) (a Ahead, any bool) {
+	if l.waiting.Load() == 0 && l.hall.asides.Load() == 0 {
+		return a, false
+	}
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	if a, any = l.hall.ahead(flow); any {
+		return a, true
+	}
+	return Ahead{time.Until(l.due), l.by, false}, l.turn != nil
+}
+
+// Ahead reports whether anybody of a flow waits for what is its own.
+func (h *Hall) Ahead(flow string) (a Ahead, any bool) {
+	if h.asides.Load() == 0 {
+		return a, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ahead(flow)
+}
+
+func (h *Hall) ahead(flow string) (a Ahead, any bool) {
+	q := h.aside[flow]
+	if len(q) == 0 {
+		return a, false
+	}
+	return Ahead{time.Until(q[0].due), q[0].by, true}, true
+}
+
+// Wait calls ask in turn until it is done, or fails, or ctx ends.
+func (l *Line) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) error {
+	w, err := l.join(t)
+	if err != nil {
+		return err
+	}
+	passed := false
+	defer func() { l.leave(w, passed) }()
+	var timer *time.Timer
+	var due <-chan time.Time
+	var again time.Duration
+	for {
+		if l.mayAsk(w) {
+			answer, err := ask()
+			if err != nil || answer.Done {
+				passed = err == nil
+				return err
+			}
+			again = answer.Again
+			l.wasTold(w, answer)
+			if timer == nil {
+				timer = time.NewTimer(again)
+				defer timer.Stop()
+				due = timer.C
+			} else {
+				timer.Reset(again)
+			}
+		}
+		select {
+		case <-w.poke:
+		case <-due:
+		case <-ctx.Done():
+			return gaveUp(ctx, again)
+		}
+	}
+}
+
+// Wait is a line's for who waits for nothing but what is its flow's own.
+func (h *Hall) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) error {
+	h.mu.Lock()
+	l := h.own[t.Flow]
+	if l == nil {
+		l = h.NewLine()
+		if h.own == nil {
+			h.own = map[string]*Line{}
+		}
+		h.own[t.Flow] = l
+	}
+	l.users++
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(h.own, t.Flow)
+		}
+	}()
+	return l.Wait(ctx, t, ask)
+}
+
+func gaveUp(ctx context.Context, again time.Duration) error {
+	if again == 0 {
+		return fmt.Errorf("ratelimit: waiting in line: %w", ctx.Err())
+	}
+	return fmt.Errorf("ratelimit: waiting for capacity, which would have come in %v: %w", again, ctx.Err())
+}
+
+func (l *Line) join(t Ticket) (*waiter, error) {
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	f := l.flows[t.Flow]
+	if f == nil {
+		f = &flow{name: t.Flow}
+		l.flows[t.Flow] = f
+		f.place = l.ready.PushBack(f)
+	}
+	if t.Most > 0 && f.waiters.Len() >= t.Most {
+		return nil, fmt.Errorf("%w: %d calls of the project: try again later", ErrCrowded, f.waiters.Len())
+	}
+	f.weight = int64(max(t.Weight, 1))
+	w := &waiter{Ticket: t, flow: f, arrived: l.hall.arrivals, poke: make(chan struct{}, 1)}
+	l.hall.arrivals++
+	l.waiting.Add(1)
+	before := f.first()
+	f.enter(w)
+	if before != nil && f.first() == w {
+		before.look() // its place is not the first any more
+	}
+	l.pass()
+	return w, nil
+}
+
+func (l *Line) leave(w *waiter, passed bool) {
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	f := w.flow
+	if passed {
+		f.deficit -= w.Cost
+	}
+	held := w.aside || f.first() == w // up the others of its flow
+	f.waiters.Remove(w.place)
+	l.waiting.Add(-1)
+	l.hall.comeBack(w)
+	switch {
+	case f.waiters.Len() == 0:
+		l.takeOut(f)
+		delete(l.flows, f.name)
+	case held:
+		l.putBack(f)
+	}
+	if l.turn == w {
+		l.turn = nil
+	}
+	l.pass()
+}
+
+// mayAsk reports whether it is w's turn. If not, w is poked when it should look
+// again.
+func (l *Line) mayAsk(w *waiter) bool {
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	select {
+	case <-w.poke: // it is looking
+	default:
+	}
+	f := w.flow
+	if f.first() != w {
+		if l.turn == w {
+			l.turn = nil
+		}
+		if w.aside {
+			l.hall.comeBack(w)
+			l.putBack(f)
+		}
+		l.pass()
+		return false
+	}
+	if q := l.hall.aside[f.name]; len(q) > 0 && q[0].before(w) {
+		l.goAside(w)
+		return false
+	}
+	l.putBack(f)
+	l.pass()
+	if l.turn != w {
+		l.hall.comeBack(w) // it waits for the turn now, and not for what is the flow's own
+	}
+	return l.turn == w
+}
+
+// wasTold notes what w was told. If it is denied by what is its flow's own, it
+// lets others have their turns.
+func (l *Line) wasTold(w *waiter, a Answer) {
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	said := told{time.Now().Add(a.Again), a.By}
+	if a.Aside {
+		w.told = said
+		l.goAside(w)
+		return
+	}
+	l.told = said
+}
+
+func (l *Line) goAside(w *waiter) {
+	f := w.flow
+	f.deficit = min(f.deficit, w.Cost)
+	l.takeOut(f)
+	l.hall.goAside(w)
+	if l.turn == w {
+		l.turn = nil
+	}
+	l.pass()
+}
+
+// takeOut takes a flow out of those that are ready, and putBack puts it back.
+func (l *Line) takeOut(f *flow) {
+	if f.place != nil {
+		l.ready.Remove(f.place)
+		f.place, f.visited = nil, false
+	}
+}
+
+func (l *Line) putBack(f *flow) {
+	if f.place == nil {
+		f.place = l.ready.PushBack(f)
+	}
+}
+
+// pass gives the turn to whoever is next, if nobody has it.
+func (l *Line) pass() {
+	if l.turn != nil {
+		return
+	}
+	if f := l.next(); f != nil {
+		l.turn = f.first()
+		l.turn.look()
+	}
+}
+
+// Wake lets who has the turn ask again: something was given back.
+func (l *Line) Wake() {
+	if l.waiting.Load() == 0 {
+		return
+	}
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	if l.turn != nil {
+		l.turn.look()
+	}
+}
+
+// Wake lets the first of a flow who has stepped aside ask again: something of the
+// flow's own was given back.
+func (h *Hall) Wake(flow string) {
+	if h.asides.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if q := h.aside[flow]; len(q) > 0 {
+		q[0].look()
+	}
+}
+
+// WakeAll lets everybody who has stepped aside ask again, each flow in order.
+func (h *Hall) WakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, q := range h.aside {
+		q[0].look()
+	}
+}
+
+func (h *Hall) goAside(w *waiter) {
+	if w.aside {
+		return
+	}
+	w.aside = true
+	h.asides.Add(1)
+	if h.aside == nil {
+		h.aside = map[string][]*waiter{}
+	}
+	q := h.aside[w.Flow]
+	at, _ := slices.BinarySearchFunc(q, w, func(a, b *waiter) int { return a.compare(b) })
+	h.aside[w.Flow] = slices.Insert(q, at, w)
+}
+
+// comeBack takes w out of those who have stepped aside, and lets the next ask.
+func (h *Hall) comeBack(w *waiter) {
+	if !w.aside {
+		return
+	}
+	w.aside = false
+	h.asides.Add(-1)
+	q := h.aside[w.Flow]
+	i := slices.Index(q, w)
+	if q = slices.Delete(q, i, i+1); len(q) == 0 {
+		delete(h.aside, w.Flow)
+		return
+	}
+	h.aside[w.Flow] = q
+	if i == 0 {
+		q[0].look()
+	}
+}
+
+// look lets w look again whether it is its turn.
+func (w *waiter) look() {
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}
+
+// compare says who of two in a flow comes first.
+func (w *waiter) compare(other *waiter) int {
+	return cmp.Or(cmp.Compare(other.Priority, w.Priority), cmp.Compare(w.arrived, other.arrived))
+}
+
+func (w *waiter) before(other *waiter) bool { return w.compare(other) < 0 }

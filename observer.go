@@ -1,0 +1,134 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+)
+
+// Observer is told of everything that happens to calls, and to the store that
+// counts them. It is called by whoever it happens to, many at a time, so it must
+// not take long. Package telemetry has some.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// Observers is several observers as one.
+type Observers []Observer
+
+// Observe tells each of them.
+func (all Observers) Observe(ctx context.Context, e Event) {
+	for _, o := range all {
+		o.Observe(ctx, e)
+	}
+}
+
+// EventKind is what happened.
+type EventKind string
+
+// The kinds of events. Looking at what is left is none.
+const (
+	EventAdmitted  EventKind = "admitted"  // a call may be made
+	EventDenied    EventKind = "denied"    // a limit has said no, to a call that does not wait or can never pass
+	EventShed      EventKind = "shed"      // a call gave up waiting, or was not let into the line
+	EventFailed    EventKind = "failed"    // the store that counts could not be asked
+	EventSettled   EventKind = "settled"   // it is known what a call has used
+	EventCancelled EventKind = "cancelled" // a call was not made, and has given back what it took
+	EventStore     EventKind = "store"     // the store was lost, or is back: see Store
+)
+
+// Event is something that happened.
+type Event struct {
+	Kind EventKind
+
+	Project string // whose call it is; empty where projects have no part in it
+	Model   string // which it is for; empty where it is for none
+	Limited bool   // the model has a quota, so its name is one that was configured
+
+	// Limit is the one that has denied a call: of a project's and a model's that
+	// both deny, whichever denies longer. It is a project's "minute", "hour",
+	// "day", "tokens-minute", "tokens-hour" or "tokens-day", or a model's "rpm",
+	// "tpm", "rpd", "input_tpm", "output_tpm", "tpd" or "concurrent".
+	Limit string
+
+	// RemainingMinute is how many requests the project has left in this
+	// minute, or -1 where that is not limited or not known.
+	RemainingMinute int64
+
+	// Waited is how long the call has waited in line.
+	Waited time.Duration
+
+	// RetryAfter is when a call that was denied would pass, or [Never].
+	RetryAfter time.Duration
+
+	// Shadow is set if the call goes on although it was denied.
+	Shadow bool
+
+	// Estimated is how many tokens were reserved for a call, prompt and output
+	// together. Used is how many it has used, once it is settled; parts that
+	// were not known are those that were reserved.
+	Estimated int64
+	Used      Tokens
+
+	// Err is why the store could not be asked, or why a call was shed.
+	Err error
+
+	// Store is what a store in Redis tells, of kind EventStore.
+	Store *redisstore.Event
+}
+
+// OnStoreEvent returns what a [redisstore.Config] wants as OnEvent, for a store
+// that you make and give to [NewWithStore]. A limiter that makes its store needs
+// no telling.
+func OnStoreEvent(o Observer) func(redisstore.Event) {
+	return func(e redisstore.Event) {
+		o.Observe(context.Background(), Event{Kind: EventStore, RemainingMinute: -1, Err: e.Err, Store: &e})
+	}
+}
+
+// event returns the event of a decision.
+func (rl *RateLimiter) event(c *call, d *Decision, err error) Event {
+	m := (*rl.quotas.Load())[c.model]
+	e := Event{
+		Kind: EventAdmitted, Project: c.project, Model: c.model, Limited: m != nil, Limit: d.Limit,
+		RemainingMinute: -1, RetryAfter: d.RetryAfter, Shadow: c.shadow, Err: err,
+		Estimated: c.request.input + c.request.output,
+	}
+	if d.Project != nil {
+		e.RemainingMinute = d.Project.remainingMinute()
+	}
+	switch {
+	case err == nil && d.Allowed:
+	case err == nil, errors.Is(err, ErrNever), c.invalid != nil:
+		e.Kind = EventDenied
+	case errors.Is(err, ErrCrowded), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Kind = EventShed
+	default:
+		e.Kind = EventFailed
+	}
+	return e
+}
+
+// remainingMinute returns how many requests are left of the minute, or -1.
+func (s *ProjectStanding) remainingMinute() int64 {
+	for i := range s.Limits.Requests {
+		if s.Limits.Requests[i].Period() == time.Minute {
+			return s.Decisions[i].Remaining
+		}
+	}
+	return -1
+}
+
+// observeEnd tells of the end of a reservation.
+func (rl *RateLimiter) observeEnd(r *Reservation, kind EventKind, used *amounts) {
+	if rl.observer == nil {
+		return
+	}
+	m := (*rl.quotas.Load())[r.model.name]
+	rl.observer.Observe(context.Background(), Event{
+		Kind: kind, Project: r.project, Model: r.model.name, Limited: m != nil, RemainingMinute: -1,
+		Estimated: r.taken[ofTokens], Used: Tokens{int(used[ofInput]), int(used[ofOutput])},
+	})
+}

@@ -1,0 +1,269 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Errors that callers may want to tell apart. Others are faults of the store, or
+// of a context that has ended.
+var (
+	ErrExceeded = errors.New("ratelimit: rate limit exceeded") // Allow's, of what was denied
+	ErrInvalid  = errors.New("ratelimit: invalid call")        // nothing was charged
+	ErrNever    = ratelimit.ErrNever                           // of a wait that could never end
+	ErrCrowded  = ratelimit.ErrCrowded                         // of a call that may not wait: too many of its project do
+)
+
+// Limiter limits what each project may use. All of its methods may be called at a
+// time. Make one with [New] or [NewWithConfig].
+type Limiter struct {
+	models     *ratelimit.RateLimiter // does all that waits or is settled
+	owned      bool                   // models was made here
+	store      ratelimit.Store        // of models
+	memory     *store.Memory          // the store, if it is that
+	observer   ratelimit.Observer     // may be nil
+	maxWaiting int
+	broken     error // why no call can be decided on, or nil
+
+	usual   *plan                            // of projects without one of their own
+	plans   atomic.Pointer[map[string]*plan] // of those with one; the map is replaced, never changed
+	setting sync.Mutex                       // held while limits are set, here and where they are kept
+
+	unfollow func() // stops following limits that are set elsewhere; may be nil
+	missed   misses
+}
+
+// Call is one request of a project.
+type Call struct {
+	Project string
+	Model   string // of [Config].Models; empty: its quotas have no part in it
+
+	Requests int // as how many requests it counts: 0 is one
+	Tokens   int // that it is thought to use, prompt and output together
+
+	Priority int  // among the project's calls that wait: higher comes first
+	Shadow   bool // it goes on even if it is denied: observers are told so
+}
+
+// Allow charges one request to the project, if it may pass. Where it may not, the
+// error is [ErrExceeded] and says which limit it was.
+func (l *Limiter) Allow(ctx context.Context, projectID string) (bool, error) {
+	d, err := l.Spend(ctx, Call{Project: projectID})
+	if err != nil || d.Allowed {
+		return d.Allowed, err
+	}
+	return false, d.err()
+}
+
+// err returns what Allow says to a denial.
+func (d *Decision) err() error {
+	for i := range d.plan.windows {
+		if d.plan.windows[i].Name == d.Exceeded {
+			return d.plan.exceeded[i]
+		}
+	}
+	return ErrExceeded
+}
+
+// Spend charges a call whose cost is known, and that will not be given back: it is
+// Take without a reservation. A denial is no error. In memory it allocates nothing
+// for a call without tokens and model.
+func (l *Limiter) Spend(ctx context.Context, c Call) (Decision, error) {
+	if c.Model != "" {
+		res, d, err := l.Take(ctx, c)
+		res.Commit(-1, -1)
+		return d, err
+	}
+	var d Decision
+	err := l.spend(ctx, &c, &d)
+	if l.observer != nil {
+		l.observe(ctx, &c, &d, err)
+	}
+	return d, err
+}
+
+func (l *Limiter) spend(ctx context.Context, c *Call, d *Decision) error {
+	if err := l.check(c); err != nil {
+		return err
+	}
+	p := l.planOf(c.Project)
+	if again, by, waiting := l.models.ProjectAhead(c.Project); waiting { // they come first
+		if err := l.look(ctx, p, p.charges(c), d); err != nil {
+			return err
+		}
+		if again = max(again, 1); again > d.RetryAfter {
+			d.Allowed, d.RetryAfter, d.Exceeded = false, again, by
+		}
+		return nil
+	}
+	d.Allowed = true
+	if l.memory != nil && c.Tokens == 0 {
+		return l.spendInMemory(ctx, p, c, d)
+	}
+	_, said, err := l.store.Take(ctx, p.charges(c))
+	if err != nil {
+		d.Allowed = false
+		return err
+	}
+	d.hear(p, said)
+	return nil
+}
+
+func (l *Limiter) spendInMemory(ctx context.Context, p *plan, c *Call, d *Decision) error {
+	var key [3 * maxID]byte
+	var said [windows / 2]limit.Decision
+	decisions, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), p.limits.Requests, int64(max(c.Requests, 1)), said[:0])
+	if err != nil {
+		d.Allowed = false
+		return err
+	}
+	d.hear(p, decisions)
+	return nil
+}
+
+// charges returns what a call is charged. One that asks for no tokens is not asked
+// whether it may have any.
+func (p *plan) charges(c *Call) (list []store.Charge) {
+	prefix := ratelimit.ProjectKey(c.Project)
+	if len(p.limits.Requests) > 0 {
+		list = append(list, store.Charge{Key: prefix + "requests", Limits: p.limits.Requests, N: int64(max(c.Requests, 1))})
+	}
+	if len(p.limits.Tokens) > 0 && c.Tokens > 0 {
+		list = append(list, store.Charge{Key: prefix + "tokens", Limits: p.limits.Tokens, N: int64(c.Tokens)})
+	}
+	return list
+}
+
+// look says where a project stands, and what it would say to charges.
+func (l *Limiter) look(ctx context.Context, p *plan, list []store.Charge, d *Decision) error {
+	said, err := l.store.Peek(ctx, list)
+	if err == nil {
+		d.Allowed = true
+		d.hear(p, said)
+	}
+	return err
+}
+
+// Take charges a call to its project and its model, to all or nothing. A denial is
+// no error. The reservation is to be committed with what was used, or cancelled.
+func (l *Limiter) Take(ctx context.Context, c Call) (*ratelimit.Reservation, Decision, error) {
+	return l.reserve(ctx, c, l.models.TryAcquireCall)
+}
+
+// Acquire is Take that waits in turn. It fails at once with [ErrNever] if the call
+// is larger than a limit, with [ErrCrowded] if too many of its project wait, and
+// with ctx's error when ctx ends; then nothing is charged, and the decision is the
+// last that it was told.
+//
+// Calls of a project that wait for the same model, or for what the project may
+// use, come in the order of their priorities, and first come, first served within
+// these. Projects that wait for a model's quota have their turns by their weights.
+// A project that waits for what it may use itself holds up no other.
+func (l *Limiter) Acquire(ctx context.Context, c Call) (*ratelimit.Reservation, Decision, error) {
+	return l.reserve(ctx, c, l.models.AcquireCall)
+}
+
+type door = func(context.Context, ratelimit.Call) (*ratelimit.Reservation, ratelimit.Decision, error)
+
+func (l *Limiter) reserve(ctx context.Context, c Call, through door) (*ratelimit.Reservation, Decision, error) {
+	var d Decision
+	if err := l.check(&c); err != nil {
+		return nil, d, err
+	}
+	var p *plan
+	res, said, err := through(ctx, ratelimit.Call{
+		Model: c.Model, Requests: c.Requests, Estimated: c.Tokens,
+		Project: c.Project, Priority: c.Priority, Shadow: c.Shadow,
+		Limits: func() *ratelimit.ProjectLimits {
+			p = l.planOf(c.Project)
+			return &p.limits
+		},
+	})
+	d.hearAll(p, &said)
+	if c.Model != "" {
+		d.Model = &said
+	}
+	return res, d, err
+}
+
+// Peek says where a project stands, in all of its windows, and charges nothing.
+func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) {
+	var d Decision
+	if err := l.check(&Call{Project: projectID}); err != nil {
+		return d, err
+	}
+	p := l.planOf(projectID)
+	err := l.look(ctx, p, p.limits.Charges(projectID, 0, 0), &d)
+	return d, err
+}
+
+// Reset forgets what a project has used.
+func (l *Limiter) Reset(ctx context.Context, projectID string) error {
+	if err := l.check(&Call{Project: projectID}); err != nil {
+		return err
+	}
+	err := l.store.Reset(ctx, ratelimit.ProjectKey(projectID))
+	l.models.WakeProject(projectID)
+	return err
+}
+
+// check returns what is wrong with a call.
+func (l *Limiter) check(c *Call) error {
+	if l.broken != nil {
+		return l.broken
+	}
+	if err := CheckID(c.Project); err != nil {
+		return err
+	}
+	if c.Model != "" && l.owned {
+		return fmt.Errorf("%w: it is for the model %.40q: Config.Models must say what its quota is", ErrInvalid, c.Model)
+	}
+	if c.Requests < 0 || int64(c.Requests) > maxAmount {
+		return fmt.Errorf("%w: it counts as %d requests: it must be from 0, which is one, to %d", ErrInvalid, c.Requests, int64(maxAmount))
+	}
+	if c.Tokens < 0 || int64(c.Tokens) > maxAmount {
+		return fmt.Errorf("%w: %d tokens: it must be from 0 to %d", ErrInvalid, c.Tokens, int64(maxAmount))
+	}
+	return nil
+}
+
+// observe tells of a call that was spent.
+func (l *Limiter) observe(ctx context.Context, c *Call, d *Decision, err error) {
+	e := ratelimit.Event{
+		Kind: ratelimit.EventAdmitted, Project: c.Project, Limit: d.Exceeded, RemainingMinute: d.remainingMinute(),
+		RetryAfter: d.RetryAfter, Shadow: c.Shadow, Estimated: int64(c.Tokens), Err: err,
+	}
+	switch {
+	case errors.Is(err, ErrInvalid):
+		e.Kind, e.Project = ratelimit.EventDenied, "" // it is none
+	case err != nil:
+		e.Kind = ratelimit.EventFailed
+	case !d.Allowed:
+		e.Kind = ratelimit.EventDenied
+	}
+	l.observer.Observe(ctx, e)
+}
+
+// Close stops following what is set elsewhere. Those who wait get an error, unless
+// it is Models that they wait for. It returns what went wrong of what nobody could
+// be told.
+func (l *Limiter) Close() error {
+	if l.broken != nil {
+		return nil
+	}
+	if l.unfollow != nil {
+		l.unfollow()
+	}
+	err := l.missed.report()
+	if l.owned {
+		err = errors.Join(err, l.models.Close())
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	"dappco.re/go/core/go-ratelimit/internal/settings"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// limitSetting is what the name of a setting begins with that is the limit of a
+// project.
+const limitSetting = "project/"
+
+// SetLimit sets the limit of a project. What it has used stays, and calls that
+// wait are decided on by the new one. A limiter on Redis writes it there too, and
+// the others follow at once.
+func (l *Limiter) SetLimit(projectID string, limit Limit) error {
+	return l.SetLimits(map[string]Limit{projectID: limit})
+}
+
+// SetLimits sets the limits of several projects, or none if one is not valid.
+func (l *Limiter) SetLimits(limits map[string]Limit) error {
+	if l.broken != nil {
+		return l.broken
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	if keeper, ok := l.store.(settings.Keeper); ok {
+		for id, each := range limits {
+			if err := checkLimit(id, each); err != nil {
+				return err
+			}
+		}
+		if _, err := settings.Put(context.Background(), keeper, limitSetting, limits, false); err != nil {
+			return err
+		}
+	}
+	return l.setPlans(limits)
+}
+
+// Limit returns the limit of a project.
+func (l *Limiter) Limit(projectID string) Limit {
+	if l.broken != nil {
+		return Limit{}
+	}
+	return l.planOf(projectID).limit
+}
+
+// Limits returns the limits of the projects that have one of their own.
+func (l *Limiter) Limits() map[string]Limit {
+	limits := map[string]Limit{}
+	if l.broken == nil {
+		for id, p := range *l.plans.Load() {
+			limits[id] = p.limit
+		}
+	}
+	return limits
+}
+
+func (l *Limiter) planOf(id string) *plan {
+	if p := (*l.plans.Load())[id]; p != nil {
+		return p
+	}
+	return l.usual
+}
+
+func checkLimit(id string, limit Limit) error {
+	if err := CheckID(id); err != nil {
+		return err
+	}
+	if err := limit.Validate(); err != nil {
+		return fmt.Errorf("ratelimit: the limit of project %q: %s", id, strings.TrimPrefix(err.Error(), "ratelimit: "))
+	}
+	return nil
+}
+
+// setPlans sets all of the limits, or none if one is not valid.
+func (l *Limiter) setPlans(limits map[string]Limit) error {
+	set := map[string]*plan{}
+	for id, limit := range limits {
+		if err := checkLimit(id, limit); err != nil {
+			return err
+		}
+		set[id], _ = newPlan(limit, l.maxWaiting)
+	}
+	for {
+		before := l.plans.Load()
+		plans := maps.Clone(*before)
+		maps.Copy(plans, set)
+		if l.plans.CompareAndSwap(before, &plans) {
+			break
+		}
+	}
+	if l.models != nil {
+		for id := range set {
+			l.models.WakeProject(id)
+		}
+	}
+	return nil
+}
+
+// follow goes by the limits that a store keeps, now and whenever others set one.
+func (l *Limiter) follow(keeper settings.Keeper) error {
+	load := func(ctx context.Context) error {
+		values, err := keeper.Settings(ctx)
+		if err != nil && !errors.Is(err, store.ErrClosed) {
+			return err
+		}
+		return l.setPlans(l.changed(settings.Parse(values, limitSetting, checkLimit, l.missed.add)))
+	}
+	if err := load(context.Background()); err != nil {
+		return err
+	}
+	l.unfollow = settings.Follow(keeper, load, l.missed.add)
+	return nil
+}
+
+// changed returns those limits that are not the same as before: plans that stay
+// are the same ones.
+func (l *Limiter) changed(limits map[string]Limit) map[string]Limit {
+	plans := *l.plans.Load()
+	maps.DeleteFunc(limits, func(id string, limit Limit) bool { return plans[id] != nil && plans[id].limit == limit })
+	return limits
+}
+
+// misses keeps the first error that nobody could be told.
+type misses struct {
+	mu    sync.Mutex
+	first error
+}
+
+func (m *misses) add(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.first == nil {
+		m.first = err
+	}
+}
+
+func (m *misses) report() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := m.first
+	m.first = nil
+	return err
+}
