@@ -76,8 +76,8 @@ func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reserva
 // project may use holds up nobody else's. When it fails, the decision is the last
 // that it was told.
 func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
-	made := c.ready()
-	res, err = rl.acquire(ctx, &made, &d)
+	w := wait{limiter: rl, call: c.ready()}
+	res, err = w.acquire(ctx, &d)
 	return res, d, err
 }
 

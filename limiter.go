@@ -2,13 +2,10 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -81,7 +78,7 @@ func (rl *RateLimiter) try(ctx context.Context, c *call, d *Decision) (*Reservat
 		}
 		return rl.unlimited(c), nil
 	}
-	if _, any := rl.ahead(m, c); any {
+	if _, waiting := rl.ahead(m, c); waiting {
 		if err := rl.decide(ctx, m, c, d); err != nil || !d.Allowed {
 			return nil, err
 		}
@@ -153,8 +150,8 @@ func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) 
 func (rl *RateLimiter) takeBoth(ctx context.Context, m *model, c *call, o *outcome) (*Reservation, error) {
 	var note *noted
 	var err error
-	m.take(rl.clock(), c.request, o, func(ask *amounts) {
-		note, err = rl.projects.takeProject(ctx, c, ask, o)
+	m.take(rl.clock(), c.request, o, func(ask amounts) {
+		note, err = rl.projects.takeProject(ctx, c, &ask, o)
 		o.denied = o.denied || err != nil
 	})
 	if err != nil || o.denied {
@@ -221,8 +218,8 @@ func (rl *RateLimiter) decide(ctx context.Context, m *model, c *call, d *Decisio
 		rl.shared.describe(m, &o)
 	}
 	o.decide(d)
-	ahead, any := rl.ahead(m, c)
-	if !any {
+	ahead, waiting := rl.ahead(m, c)
+	if !waiting {
 		return nil
 	}
 	again := max(ahead.Again, 1)
@@ -260,156 +257,4 @@ func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) 
 		return
 	}
 	rl.with(name, func(m *model) { m.record(rl.clock(), q) })
-}
-
-// Acquire reserves a call's estimated tokens as soon as it may pass. Those who
-// wait for a model are served first come, first served. It fails with [ErrNever]
-// at once if the call is larger than the model's quota, and with ctx's error when
-// ctx ends; then it has taken nothing. Who waits for a day to end holds up all who
-// come later, so give ctx a deadline.
-func (rl *RateLimiter) Acquire(ctx context.Context, model string, estimatedTokens int) (*Reservation, error) {
-	c := call{model: model}
-	c.request, c.invalid = newRequest(estimatedTokens)
-	return rl.acquire(ctx, &c, nil)
-}
-
-// AcquireTokens is Acquire for an estimate of the prompt and the output apart:
-// see TryAcquireTokens.
-func (rl *RateLimiter) AcquireTokens(ctx context.Context, model string, estimated Tokens) (*Reservation, error) {
-	c := call{model: model}
-	c.request, c.invalid = newSplitRequest(estimated)
-	return rl.acquire(ctx, &c, nil)
-}
-
-// acquire reserves what a call asks for in its turn. If d is not nil, it becomes
-// the last decision.
-func (rl *RateLimiter) acquire(ctx context.Context, c *call, d *Decision) (*Reservation, error) {
-	if d == nil && rl.observer != nil {
-		d = new(Decision)
-	}
-	var res *Reservation
-	waited, err := rl.wait(ctx, c, d, func(ctx context.Context, m *model, c *call, o *outcome) (err error) {
-		res, err = rl.take(ctx, m, c, o)
-		return err
-	})
-	if err == nil && res == nil { // nothing limits the call
-		res = rl.unlimited(c)
-	}
-	if rl.observer != nil {
-		e := rl.event(c, d, err)
-		e.Waited = waited
-		rl.observer.Observe(ctx, e)
-	}
-	return res, err
-}
-
-// WaitForCapacity returns when a call of so many tokens may be made, and takes
-// nothing: others who are told so at the same time may be first. Acquire is for
-// those who want to have it.
-func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
-	c := call{model: model}
-	c.request, c.invalid = newRequest(tokens)
-	_, err := rl.wait(ctx, &c, nil, rl.look)
-	return err
-}
-
-// wait asks in turn until nothing is denied. It returns how long it was in line.
-// If d is not nil, it becomes the last decision.
-func (rl *RateLimiter) wait(ctx context.Context, c *call, d *Decision, ask func(context.Context, *model, *call, *outcome) error) (time.Duration, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, fmt.Errorf("ratelimit: not waiting: %w", err)
-	}
-	var open Decision
-	m := rl.limited(c, &open)
-	if m == nil {
-		if d != nil {
-			*d = open
-		}
-		return 0, c.invalid
-	}
-	var o outcome
-	lost := 0 // races against other machines
-	inTurn := func() (line.Answer, error) {
-		o = outcome{}
-		if err := ask(ctx, m, c, &o); err != nil || !o.denied {
-			return line.Answer{Done: err == nil}, err
-		}
-		again := o.wait(rl.slotWait())
-		if again == Never {
-			return line.Answer{}, never(c.model, &o)
-		}
-		again += rl.spread(again, lost)
-		lost++
-		return line.Answer{Again: again, Aside: o.own > o.modelWait(rl.slotWait()), By: o.exceeded()}, nil
-	}
-	waited, err := rl.inLine(ctx, m, c, &o, inTurn)
-	switch {
-	case d == nil:
-	case errors.Is(err, ErrCrowded):
-		rl.decide(ctx, m, c, d)
-	case o.rules != nil:
-		if rl.shared != nil {
-			rl.shared.describe(m, &o)
-		}
-		o.decide(d)
-	}
-	return waited, err
-}
-
-// inLine calls inTurn at once if nobody waits, and then in turn. It returns how
-// long it was in line.
-func (rl *RateLimiter) inLine(ctx context.Context, m *model, c *call, o *outcome, inTurn func() (line.Answer, error)) (time.Duration, error) {
-	limits, r := c.projectLimits(), m.rules.Load()
-	if _, any := rl.ahead(m, c); !any {
-		if a, err := inTurn(); a.Done || err != nil {
-			return 0, err
-		}
-	} else if ever := r.ever(c.request, limits); ever.denied {
-		*o = ever
-		return 0, never(c.model, o)
-	}
-	start := rl.clock()
-	wait := m.line.Wait
-	if m == rl.open {
-		wait = rl.hall.Wait
-	}
-	err := wait(ctx, limits.ticket(c, r.share(c.request)), inTurn)
-	return time.Duration(rl.clock() - start), err
-}
-
-// ahead reports whether anybody waits who comes before a call that comes now.
-func (rl *RateLimiter) ahead(m *model, c *call) (line.Ahead, bool) {
-	if m == rl.open {
-		return rl.hall.Ahead(c.project)
-	}
-	return m.line.Ahead(c.project)
-}
-
-func never(name string, o *outcome) error {
-	if o.byProject() {
-		return fmt.Errorf("%w: %s", ErrNever, o.project.reason())
-	}
-	return fmt.Errorf("%w: %s: %s", ErrNever, name, o.excess())
-}
-
-// spread returns how much longer to wait than was told, at random, so that
-// machines which wait for the same do not all ask at the same instant. Asking
-// early would be in vain. Whoever has lost such a race comes sooner the next
-// time, before those who have not waited as long.
-func (rl *RateLimiter) spread(wait time.Duration, lost int) time.Duration {
-	if rl.shared == nil || !rl.shared.remote {
-		return 0
-	}
-	return rand.N(min(wait/16, maxSpread)>>min(lost, 16) + 1)
-}
-
-const maxSpread = 10 * time.Millisecond
-
-// slotWait is how long to wait at most for a slot before asking again. Who gives
-// one back in this process says so; other processes do not.
-func (rl *RateLimiter) slotWait() time.Duration {
-	if rl.shared != nil {
-		return slotGuess
-	}
-	return lease
 }

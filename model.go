@@ -53,14 +53,14 @@ func (m *model) stats(clock int64, o *outcome) {
 
 // take takes what is asked for, if it may pass and nothing else that also asks
 // denies it. also may be nil.
-func (m *model) take(clock int64, q request, o *outcome, also func(ask *amounts)) {
+func (m *model) take(clock int64, q request, o *outcome, also func(ask amounts)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.rules.Load()
 	ask := r.amounts(q)
 	m.usage.look(r, m.now(clock), &ask, o)
 	if also != nil {
-		also(&ask)
+		also(ask)
 	}
 	if !o.denied {
 		m.usage.take(r, &ask, o)

@@ -94,11 +94,13 @@ func (s *shared) take(ctx context.Context, m *model, c *call, o *outcome) (*Rese
 func (s *shared) look(ctx context.Context, m *model, c *call, o *outcome) error {
 	r := m.rules.Load()
 	ask := r.amounts(c.request)
-	see := s.peek
+	var err error
 	if r.asksNothing(&ask) { // see take
-		see = s.study
+		err = s.study(ctx, m, r, &ask, o)
+	} else {
+		err = s.peek(ctx, m, r, &ask, o)
 	}
-	if err := see(ctx, m, r, &ask, o); err != nil {
+	if err != nil {
 		return err
 	}
 	return s.lookProject(ctx, c, &ask, o)

@@ -18,13 +18,16 @@ import (
 const module = "dappco.re/go/core/go-ratelimit"
 
 // order is the picture in the README, from the top down: a package may import
-// what stands below it. What stands in a folder belongs to the folder's layer.
+// what stands below it. What stands in a folder belongs to the folder's layer,
+// unless it has its own.
 var order = []string{
 	"examples",
 	"cmd",
 	"gateway",
 	"llmhttp",
 	"httplimit",
+	"grpclimit",
+	"internal/admit", // what the two share
 	"telemetry",
 	"project",
 	".", // package ratelimit
@@ -76,6 +79,10 @@ func TestFaults(t *testing.T) {
 		{"ratelimit.go", module + "/store/sqlitestore", true},
 		{"ratelimit.go", module + "/gateway", false},
 		{"gateway/proxy.go", module, true},
+		{"httplimit/refusal.go", module + "/internal/admit", true},
+		{"internal/admit/admit.go", module + "/project", true},
+		{"project/limiter.go", module + "/internal/admit", false},
+		{"internal/line/line.go", module + "/project", false},
 	} {
 		fault := faultOf(c.file, layerOf(path.Dir(c.file)), c.imported)
 		if fine := fault == ""; fine != c.fine {
@@ -116,6 +123,9 @@ func allowedInTest(file, imported string) bool {
 
 // layerOf returns the place of a folder in order, or -1.
 func layerOf(folder string) int {
+	if own := slices.Index(order, folder); own >= 0 {
+		return own
+	}
 	first, _, _ := strings.Cut(folder, "/")
 	return slices.Index(order, first)
 }

@@ -98,20 +98,20 @@ type Ahead struct {
 
 // Ahead reports whether anybody waits who comes before whoever of a flow comes
 // now.
-func (l *Line) Ahead(flow string) (a Ahead, any bool) {
+func (l *Line) Ahead(flow string) (a Ahead, waiting bool) {
 	if l.waiting.Load() == 0 && l.hall.asides.Load() == 0 {
 		return a, false
 	}
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	if a, any = l.hall.ahead(flow); any {
+	if a, waiting = l.hall.ahead(flow); waiting {
 		return a, true
 	}
 	return Ahead{time.Until(l.due), l.by, false}, l.turn != nil
 }
 
 // Ahead reports whether anybody of a flow waits for what is its own.
-func (h *Hall) Ahead(flow string) (a Ahead, any bool) {
+func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 	if h.asides.Load() == 0 {
 		return a, false
 	}
@@ -120,7 +120,7 @@ func (h *Hall) Ahead(flow string) (a Ahead, any bool) {
 	return h.ahead(flow)
 }
 
-func (h *Hall) ahead(flow string) (a Ahead, any bool) {
+func (h *Hall) ahead(flow string) (a Ahead, waiting bool) {
 	q := h.aside[flow]
 	if len(q) == 0 {
 		return a, false

@@ -1,0 +1,189 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/line"
+)
+
+// Acquire reserves a call's estimated tokens as soon as it may pass. Those who
+// wait for a model are served first come, first served. It fails with [ErrNever]
+// at once if the call is larger than the model's quota, and with ctx's error when
+// ctx ends; then it has taken nothing. Who waits for a day to end holds up all who
+// come later, so give ctx a deadline.
+func (rl *RateLimiter) Acquire(ctx context.Context, model string, estimatedTokens int) (*Reservation, error) {
+	w := wait{limiter: rl, call: call{model: model}}
+	w.call.request, w.call.invalid = newRequest(estimatedTokens)
+	return w.acquire(ctx, nil)
+}
+
+// AcquireTokens is Acquire for an estimate of the prompt and the output apart:
+// see TryAcquireTokens.
+func (rl *RateLimiter) AcquireTokens(ctx context.Context, model string, estimated Tokens) (*Reservation, error) {
+	w := wait{limiter: rl, call: call{model: model}}
+	w.call.request, w.call.invalid = newSplitRequest(estimated)
+	return w.acquire(ctx, nil)
+}
+
+// WaitForCapacity returns when a call of so many tokens may be made, and takes
+// nothing: others who are told so at the same time may be first. Acquire is for
+// those who want to have it.
+func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
+	w := wait{limiter: rl, call: call{model: model}, looks: true}
+	w.call.request, w.call.invalid = newRequest(tokens)
+	return w.run(ctx)
+}
+
+// wait is a call that waits for its turn.
+type wait struct {
+	limiter *RateLimiter
+	model   *model
+	call    call
+	looks   bool // it takes nothing
+
+	said     outcome      // to the last ask that did not fail
+	res      *Reservation // once it has passed
+	waited   time.Duration
+	lost     int       // races against other machines
+	decision *Decision // to make of the last answer, or nil
+}
+
+// acquire reserves what the call asks for, in its turn. If d is not nil, it
+// becomes the last decision.
+func (w *wait) acquire(ctx context.Context, d *Decision) (*Reservation, error) {
+	rl := w.limiter
+	if w.decision = d; d == nil && rl.observer != nil {
+		w.decision = new(Decision)
+	}
+	err := w.run(ctx)
+	if err == nil && w.res == nil { // nothing limits the call
+		w.res = rl.unlimited(&w.call)
+	}
+	if rl.observer != nil {
+		e := rl.event(&w.call, w.decision, err)
+		e.Waited = w.waited
+		rl.observer.Observe(ctx, e)
+	}
+	return w.res, err
+}
+
+// run asks in turn until nothing is denied.
+func (w *wait) run(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("ratelimit: not waiting: %w", err)
+	}
+	var open Decision
+	if w.model = w.limiter.limited(&w.call, &open); w.model == nil {
+		if w.decision != nil {
+			*w.decision = open
+		}
+		return w.call.invalid
+	}
+	err := w.inLine(ctx)
+	if w.decision != nil {
+		w.decide(ctx, err)
+	}
+	return err
+}
+
+// decide makes a decision of the last answer.
+func (w *wait) decide(ctx context.Context, err error) {
+	rl := w.limiter
+	switch {
+	case errors.Is(err, ErrCrowded):
+		rl.decide(ctx, w.model, &w.call, w.decision)
+	case w.said.rules != nil:
+		if rl.shared != nil {
+			rl.shared.describe(w.model, &w.said)
+		}
+		w.said.decide(w.decision)
+	}
+}
+
+// inLine asks at once if nobody waits, and then in turn.
+func (w *wait) inLine(ctx context.Context) error {
+	rl, m, c := w.limiter, w.model, &w.call
+	limits, r := c.projectLimits(), m.rules.Load()
+	if _, waiting := rl.ahead(m, c); !waiting {
+		if a, err := w.ask(ctx); a.Done || err != nil {
+			return err
+		}
+	} else if ever := r.ever(c.request, limits); ever.denied {
+		w.said = ever
+		return w.never()
+	}
+	start := rl.clock()
+	defer func() { w.waited = time.Duration(rl.clock() - start) }()
+	ticket := limits.ticket(c, r.share(c.request))
+	ask := func() (line.Answer, error) { return w.ask(ctx) }
+	if m == rl.open {
+		return rl.hall.Wait(ctx, ticket, ask)
+	}
+	return m.line.Wait(ctx, ticket, ask)
+}
+
+// ask asks once, in turn.
+func (w *wait) ask(ctx context.Context) (line.Answer, error) {
+	rl := w.limiter
+	var said outcome
+	var err error
+	if w.looks {
+		err = rl.look(ctx, w.model, &w.call, &said)
+	} else {
+		w.res, err = rl.take(ctx, w.model, &w.call, &said)
+	}
+	if err != nil {
+		return line.Answer{}, err
+	}
+	if w.said = said; !said.denied {
+		return line.Answer{Done: true}, nil
+	}
+	again := said.wait(rl.slotWait())
+	if again == Never {
+		return line.Answer{}, w.never()
+	}
+	again += rl.spread(again, w.lost)
+	w.lost++
+	return line.Answer{Again: again, Aside: said.own > said.modelWait(rl.slotWait()), By: said.exceeded()}, nil
+}
+
+func (w *wait) never() error {
+	if w.said.byProject() {
+		return fmt.Errorf("%w: %s", ErrNever, w.said.project.reason())
+	}
+	return fmt.Errorf("%w: %s: %s", ErrNever, w.call.model, w.said.excess())
+}
+
+// ahead reports whether anybody waits who comes before a call that comes now.
+func (rl *RateLimiter) ahead(m *model, c *call) (a line.Ahead, waiting bool) {
+	if m == rl.open {
+		return rl.hall.Ahead(c.project)
+	}
+	return m.line.Ahead(c.project)
+}
+
+// spread returns how much longer to wait than was told, at random, so that
+// machines which wait for the same do not all ask at the same instant. Asking
+// early would be in vain. Whoever has lost such a race comes sooner the next
+// time, before those who have not waited as long.
+func (rl *RateLimiter) spread(wait time.Duration, lost int) time.Duration {
+	if rl.shared == nil || !rl.shared.remote {
+		return 0
+	}
+	return rand.N(min(wait/16, maxSpread)>>min(lost, 16) + 1)
+}
+
+const maxSpread = 10 * time.Millisecond
+
+// slotWait is how long to wait at most for a slot before asking again. Who gives
+// one back in this process says so; other processes do not.
+func (rl *RateLimiter) slotWait() time.Duration {
+	if rl.shared != nil {
+		return slotGuess
+	}
+	return lease
+}
