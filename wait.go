@@ -108,17 +108,19 @@ func (w *wait) decide(ctx context.Context, err error) {
 func (w *wait) inLine(ctx context.Context) error {
 	rl, m, c := w.limiter, w.model, &w.call
 	limits, r := c.projectLimits(), m.rules.Load()
+	ticket := limits.ticket(c, r.share(c.request))
 	if _, waiting := rl.ahead(m, c); !waiting {
-		if a, err := w.ask(ctx); a.Done || err != nil {
+		a, err := w.ask(ctx)
+		if a.Done || err != nil {
 			return err
 		}
+		ticket.Denied = !a.Aside
 	} else if ever := r.ever(c.request, limits); ever.denied {
 		w.said = ever
 		return w.never()
 	}
 	start := rl.clock()
 	defer func() { w.waited = time.Duration(rl.clock() - start) }()
-	ticket := limits.ticket(c, r.share(c.request))
 	ask := func() (line.Answer, error) { return w.ask(ctx) }
 	if m == rl.open {
 		return rl.hall.Wait(ctx, ticket, ask)

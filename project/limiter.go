@@ -36,6 +36,7 @@ type Limiter struct {
 	plans   atomic.Pointer[map[string]*plan] // of those with one; the map is replaced, never changed
 	setting sync.Mutex                       // held while limits are set, here and where they are kept
 
+	closed   atomic.Bool
 	unfollow func() // stops following limits that are set elsewhere; may be nil
 	missed   misses
 }
@@ -175,6 +176,9 @@ type door = func(context.Context, ratelimit.Call) (*ratelimit.Reservation, ratel
 func (l *Limiter) reserve(ctx context.Context, c Call, through door) (*ratelimit.Reservation, Decision, error) {
 	var d Decision
 	if err := l.check(&c); err != nil {
+		if l.observer != nil {
+			l.observe(ctx, &c, &d, err)
+		}
 		return nil, d, err
 	}
 	var p *plan
@@ -219,6 +223,9 @@ func (l *Limiter) check(c *Call) error {
 	if l.broken != nil {
 		return l.broken
 	}
+	if l.closed.Load() {
+		return store.ErrClosed
+	}
 	if err := CheckID(c.Project); err != nil {
 		return err
 	}
@@ -243,6 +250,8 @@ func (l *Limiter) observe(ctx context.Context, c *Call, d *Decision, err error) 
 	switch {
 	case errors.Is(err, ErrInvalid):
 		e.Kind, e.Project = ratelimit.EventDenied, "" // it is none
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Kind = ratelimit.EventShed
 	case err != nil:
 		e.Kind = ratelimit.EventFailed
 	case !d.Allowed:
@@ -251,11 +260,11 @@ func (l *Limiter) observe(ctx context.Context, c *Call, d *Decision, err error) 
 	l.observer.Observe(ctx, e)
 }
 
-// Close stops following what is set elsewhere. Those who wait get an error, unless
-// it is Models that they wait for. It returns what went wrong of what nobody could
+// Close lets nobody ask any more. Those who wait get an error, unless there are
+// Models, who go on. It returns what went wrong of what nobody could
 // be told.
 func (l *Limiter) Close() error {
-	if l.broken != nil {
+	if l.broken != nil || !l.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	if l.unfollow != nil {

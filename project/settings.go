@@ -28,6 +28,9 @@ func (l *Limiter) SetLimits(limits map[string]Limit) error {
 	if l.broken != nil {
 		return l.broken
 	}
+	if l.closed.Load() {
+		return store.ErrClosed
+	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
 	if keeper, ok := l.store.(settings.Keeper); ok {

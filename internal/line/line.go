@@ -4,8 +4,8 @@
 // quota. Each of them belongs to a flow, such as a project. Between flows turns are
 // shared by weight, within a flow it is first come, first served among those of
 // the same priority. Whoever has the turn asks, and sleeps until the time that it
-// was told; the others sleep until it is their turn. While anybody has the turn,
-// nobody else should take anything: see [Line.Ahead].
+// was told; the others sleep until it is their turn. While anybody waits, nobody
+// else should take anything: see [Line.Ahead].
 //
 // Who is denied by something that is its flow's own, and not the line's, steps
 // aside: others have their turns meanwhile. A [Hall] is lines whose flows are the
@@ -33,8 +33,10 @@ type Hall struct {
 	mu       sync.Mutex // guards all of its lines
 	arrivals int64
 	aside    map[string][]*waiter // of each flow, those who come first first
+	asking   map[*waiter]bool     // those whose answer is not known yet
+	own      map[string]*Line     // of flows that wait for nothing that they share
 	asides   atomic.Int32
-	own      map[string]*Line // of flows that wait for nothing that they share
+	wakeable atomic.Int32 // who is aside or asking
 }
 
 // Line is one line. Make it with [Hall.NewLine].
@@ -46,7 +48,8 @@ type Line struct {
 	flows map[string]*flow
 	ready list.List // of those flows that have not stepped aside
 	turn  *waiter   // whose turn it is: nil only if no flow is ready
-	told            // the last who had the turn and did not step aside
+	held  bool      // the line has denied who has the turn, or who had it before
+	told            // the last whom it has denied
 }
 
 // Ticket is how somebody stands in line.
@@ -56,6 +59,7 @@ type Ticket struct {
 	Priority int   // in the flow: higher comes first
 	Cost     int64 // of having a turn, of [Whole]
 	Most     int   // of the flow may wait; 0 is any number
+	Denied   bool  // it has asked already, and it was not for what is the flow's own that it was denied
 }
 
 // Answer is what who has the turn was told.
@@ -107,7 +111,7 @@ func (l *Line) Ahead(flow string) (a Ahead, waiting bool) {
 	if a, waiting = l.hall.ahead(flow); waiting {
 		return a, true
 	}
-	return Ahead{time.Until(l.due), l.by, false}, l.turn != nil
+	return Ahead{time.Until(l.due), l.by, false}, l.held
 }
 
 // Ahead reports whether anybody of a flow waits for what is its own.
@@ -227,6 +231,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 	if passed {
 		f.deficit -= w.Cost
 	}
+	l.hall.hasAsked(w)
 	held := w.aside || f.first() == w // up the others of its flow
 	f.waiters.Remove(w.place)
 	l.waiting.Add(-1)
@@ -236,7 +241,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 		l.takeOut(f)
 		delete(l.flows, f.name)
 	case held:
-		l.putBack(f)
+		l.putBackUnlessAside(f)
 	}
 	if l.turn == w {
 		l.turn = nil
@@ -249,10 +254,18 @@ func (l *Line) leave(w *waiter, passed bool) {
 func (l *Line) mayAsk(w *waiter) bool {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	select {
-	case <-w.poke: // it is looking
-	default:
+	may := l.comesFirst(w)
+	if may {
+		select {
+		case <-w.poke: // it is looking
+		default:
+		}
+		l.hall.asks(w)
 	}
+	return may
+}
+
+func (l *Line) comesFirst(w *waiter) bool {
 	f := w.flow
 	if f.first() != w {
 		if l.turn == w {
@@ -260,7 +273,7 @@ func (l *Line) mayAsk(w *waiter) bool {
 		}
 		if w.aside {
 			l.hall.comeBack(w)
-			l.putBack(f)
+			l.putBackUnlessAside(f)
 		}
 		l.pass()
 		return false
@@ -282,13 +295,15 @@ func (l *Line) mayAsk(w *waiter) bool {
 func (l *Line) wasTold(w *waiter, a Answer) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
+	l.hall.hasAsked(w)
 	said := told{time.Now().Add(a.Again), a.By}
-	if a.Aside {
+	if l.held = !a.Aside; a.Aside {
 		w.told = said
 		l.goAside(w)
 		return
 	}
-	l.told = said
+	w.Denied, l.told = true, said
+	l.hall.comeBack(w) // it is not the flow's own that it waits for
 }
 
 func (l *Line) goAside(w *waiter) {
@@ -316,15 +331,25 @@ func (l *Line) putBack(f *flow) {
 	}
 }
 
+func (l *Line) putBackUnlessAside(f *flow) {
+	if !f.first().aside {
+		l.putBack(f)
+	}
+}
+
 // pass gives the turn to whoever is next, if nobody has it.
 func (l *Line) pass() {
 	if l.turn != nil {
 		return
 	}
-	if f := l.next(); f != nil {
-		l.turn = f.first()
-		l.turn.look()
+	f := l.next()
+	if f == nil {
+		l.held = false
+		return
 	}
+	l.turn = f.first()
+	l.held = l.held || l.turn.Denied
+	l.turn.look()
 }
 
 // Wake lets who has the turn ask again: something was given back.
@@ -340,9 +365,10 @@ func (l *Line) Wake() {
 }
 
 // Wake lets the first of a flow who has stepped aside ask again: something of the
-// flow's own was given back.
+// flow's own was given back. Who is asking may have been a moment too early for
+// it, and asks once more.
 func (h *Hall) Wake(flow string) {
-	if h.asides.Load() == 0 {
+	if h.wakeable.Load() == 0 {
 		return
 	}
 	h.mu.Lock()
@@ -350,14 +376,38 @@ func (h *Hall) Wake(flow string) {
 	if q := h.aside[flow]; len(q) > 0 {
 		q[0].look()
 	}
+	for w := range h.asking {
+		if w.Flow == flow {
+			w.look()
+		}
+	}
 }
 
-// WakeAll lets everybody who has stepped aside ask again, each flow in order.
+// WakeAll is Wake for all flows.
 func (h *Hall) WakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, q := range h.aside {
 		q[0].look()
+	}
+	for w := range h.asking {
+		w.look()
+	}
+}
+
+// asks notes that w asks, and hasAsked that it knows the answer.
+func (h *Hall) asks(w *waiter) {
+	if h.asking == nil {
+		h.asking = map[*waiter]bool{}
+	}
+	h.asking[w] = true
+	h.wakeable.Add(1)
+}
+
+func (h *Hall) hasAsked(w *waiter) {
+	if h.asking[w] {
+		delete(h.asking, w)
+		h.wakeable.Add(-1)
 	}
 }
 
@@ -367,6 +417,7 @@ func (h *Hall) goAside(w *waiter) {
 	}
 	w.aside = true
 	h.asides.Add(1)
+	h.wakeable.Add(1)
 	if h.aside == nil {
 		h.aside = map[string][]*waiter{}
 	}
@@ -382,6 +433,7 @@ func (h *Hall) comeBack(w *waiter) {
 	}
 	w.aside = false
 	h.asides.Add(-1)
+	h.wakeable.Add(-1)
 	q := h.aside[w.Flow]
 	i := slices.Index(q, w)
 	if q = slices.Delete(q, i, i+1); len(q) == 0 {
