@@ -27,6 +27,7 @@ type Call struct {
 
 	// Estimated is how many tokens it is thought to use, prompt and output
 	// together. Where they are known apart, Tokens has them, and Estimated is 0.
+	// Of a project whose tokens are limited, a call takes at least one.
 	Estimated int
 	Tokens    Tokens
 
@@ -150,7 +151,11 @@ func (l *ProjectLimits) charge(list []store.Charge, project string, ask *amounts
 		list = append(list, store.Charge{Key: prefix + unitNames[ofRequests], Limits: l.Requests, N: ask[ofRequests]})
 	}
 	if len(l.Tokens) > 0 {
-		list = append(list, store.Charge{Key: prefix + unitNames[ofTokens], Limits: l.Tokens, N: ask[ofTokens]})
+		n := ask[ofTokens]
+		if ask[ofRequests] > 0 {
+			n = max(n, 1) // so that a debt holds up who never estimates
+		}
+		list = append(list, store.Charge{Key: prefix + unitNames[ofTokens], Limits: l.Tokens, N: n})
 	}
 	return list
 }

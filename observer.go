@@ -63,12 +63,12 @@ type Event struct {
 	// RetryAfter is when a call that was denied would pass, or [Never].
 	RetryAfter time.Duration
 
-	// Shadow is set if the call goes on although it was denied.
+	// Shadow is set if the call goes on even where it is denied.
 	Shadow bool
 
 	// Estimated is how many tokens were reserved for a call, prompt and output
-	// together. Used is how many it has used, once it is settled; parts that
-	// were not known are those that were reserved.
+	// together. Used is how many it has used, once it is settled: -1 where that
+	// is not known, and what was reserved stands.
 	Estimated int64
 	Used      Tokens
 
@@ -122,13 +122,13 @@ func (s *ProjectStanding) remainingMinute() int64 {
 }
 
 // observeEnd tells of the end of a reservation.
-func (rl *RateLimiter) observeEnd(r *Reservation, kind EventKind, used *amounts) {
+func (rl *RateLimiter) observeEnd(r *Reservation, kind EventKind, used Tokens) {
 	if rl.observer == nil {
 		return
 	}
 	m := (*rl.quotas.Load())[r.model.name]
 	rl.observer.Observe(context.Background(), Event{
 		Kind: kind, Project: r.project, Model: r.model.name, Limited: m != nil, RemainingMinute: -1,
-		Estimated: r.taken[ofTokens], Used: Tokens{int(used[ofInput]), int(used[ofOutput])},
+		Estimated: r.taken[ofTokens], Used: used,
 	})
 }

@@ -65,7 +65,7 @@ func (r *Reservation) Commit(promptTokens, outputTokens int) {
 		used[ofTokens] = max(used[ofTokens], used[ofOutput])
 	}
 	r.model.limiter.settle(r, &used)
-	r.model.limiter.observeEnd(r, EventSettled, &used)
+	r.model.limiter.observeEnd(r, EventSettled, Tokens{max(promptTokens, -1), max(outputTokens, -1)})
 }
 
 // Cancel gives back what was reserved, as far as it still counts. It is for a
@@ -76,7 +76,7 @@ func (r *Reservation) Cancel() {
 		return
 	}
 	r.model.limiter.settle(r, &amounts{})
-	r.model.limiter.observeEnd(r, EventCancelled, &amounts{})
+	r.model.limiter.observeEnd(r, EventCancelled, Tokens{})
 }
 
 // bounded returns a number of tokens as one that can be counted.
