@@ -42,6 +42,11 @@ type Call struct {
 	// long. Without one, nothing but the quotas of the model counts.
 	Limits func() *ProjectLimits
 
+	// MaxWait is how long it may wait. Without it, it is as long as its context
+	// lets it. With it, a call fails at once if it is told to wait for longer,
+	// although something may be given back before.
+	MaxWait time.Duration
+
 	Priority int  // among the project's calls that wait: higher comes first
 	Shadow   bool // it goes on even if it is denied: observers are told so
 }
@@ -75,7 +80,7 @@ func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reserva
 // turns by the weights of their projects, and first come, first served within a
 // project, unless their priorities differ. A call that has to wait for what its
 // project may use holds up nobody else's. When it fails, the decision is the last
-// that it was told.
+// that it was told, or what those before it wait for.
 func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
 	w := wait{limiter: rl, call: c.ready()}
 	res, err = w.acquire(ctx, &d)
@@ -107,13 +112,14 @@ type call struct {
 	request  request
 	project  string
 	limits   func() *ProjectLimits // nil: none
+	maxWait  time.Duration
 	priority int
 	shadow   bool
 	invalid  error
 }
 
 func (c *Call) ready() call {
-	made := call{model: c.Model, project: c.Project, limits: c.Limits, priority: c.Priority, shadow: c.Shadow}
+	made := call{model: c.Model, project: c.Project, limits: c.Limits, maxWait: c.MaxWait, priority: c.Priority, shadow: c.Shadow}
 	if c.Tokens == (Tokens{}) {
 		made.request, made.invalid = newRequest(c.Estimated)
 	} else {
@@ -126,6 +132,8 @@ func (c *Call) ready() call {
 	case made.invalid != nil:
 	case c.Tokens != (Tokens{}) && c.Estimated != 0:
 		made.invalid = errors.New("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
+	case c.MaxWait < 0:
+		made.invalid = fmt.Errorf("ratelimit: a call that may wait for %v: it must not be negative", c.MaxWait)
 	case c.Requests < 0 || int64(c.Requests) > maxTokens:
 		made.invalid = fmt.Errorf("ratelimit: a call that counts as %d requests: it must be from 0 to %d", c.Requests, int64(maxTokens))
 	}

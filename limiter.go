@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -222,21 +223,27 @@ func (rl *RateLimiter) decide(ctx context.Context, m *model, c *call, d *Decisio
 	if !waiting {
 		return nil
 	}
-	again := max(ahead.Again, 1)
-	if ahead.By == facts[concurrent].name {
-		again = min(again, slotGuess)
+	switch again := againOf(ahead); {
+	case !o.denied:
+		d.behind(ahead)
+	case again > d.RetryAfter:
+		d.RetryAfter, d.Reason = again, "others wait; "+o.reason(again)
 	}
-	if o.denied && again <= d.RetryAfter {
-		return nil
-	}
-	d.RetryAfter = again
-	if o.denied {
-		d.Reason = "others wait; " + o.reason(again)
-		return nil
-	}
-	d.Allowed, d.Limit, d.Code = false, ahead.By, codeOf(ahead.By)
-	d.Reason = fmt.Sprintf("others wait for %s: try again in %v", whatIs(ahead.By), again)
 	return nil
+}
+
+// behind makes d a denial by those who wait.
+func (d *Decision) behind(ahead line.Ahead) {
+	d.Allowed, d.Limit, d.Code, d.RetryAfter = false, ahead.By, codeOf(ahead.By), againOf(ahead)
+	d.Reason = fmt.Sprintf("others wait for %s: try again in %v", whatIs(ahead.By), d.RetryAfter)
+}
+
+// againOf returns when those who wait ask again. For a slot it is a guess.
+func againOf(ahead line.Ahead) time.Duration {
+	if ahead.By == facts[concurrent].name {
+		return min(max(ahead.Again, 1), slotGuess)
+	}
+	return max(ahead.Again, 1)
 }
 
 // CanSend reports whether a call of so many tokens may be made. It takes nothing:

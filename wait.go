@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -47,6 +46,7 @@ type wait struct {
 
 	said     outcome      // to the last ask that did not fail
 	res      *Reservation // once it has passed
+	start    int64        // when it began to wait
 	waited   time.Duration
 	lost     int       // races against other machines
 	decision *Decision // to make of the last answer, or nil
@@ -85,23 +85,25 @@ func (w *wait) run(ctx context.Context) error {
 	}
 	err := w.inLine(ctx)
 	if w.decision != nil {
-		w.decide(ctx, err)
+		w.decide()
 	}
 	return err
 }
 
-// decide makes a decision of the last answer.
-func (w *wait) decide(ctx context.Context, err error) {
+// decide makes a decision of the last answer. Who was not asked, or not let into
+// the line, is told of those before it.
+func (w *wait) decide() {
 	rl := w.limiter
-	switch {
-	case errors.Is(err, ErrCrowded):
-		rl.decide(ctx, w.model, &w.call, w.decision)
-	case w.said.rules != nil:
-		if rl.shared != nil {
-			rl.shared.describe(w.model, &w.said)
+	if w.said.rules == nil {
+		if ahead, waiting := rl.ahead(w.model, &w.call); waiting {
+			w.decision.behind(ahead)
 		}
-		w.said.decide(w.decision)
+		return
 	}
+	if rl.shared != nil {
+		rl.shared.describe(w.model, &w.said)
+	}
+	w.said.decide(w.decision)
 }
 
 // inLine asks at once if nobody waits, and then in turn.
@@ -109,6 +111,7 @@ func (w *wait) inLine(ctx context.Context) error {
 	rl, m, c := w.limiter, w.model, &w.call
 	limits, r := c.projectLimits(), m.rules.Load()
 	ticket := limits.ticket(c, r.share(c.request))
+	w.start = rl.clock()
 	if _, waiting := rl.ahead(m, c); !waiting {
 		a, err := w.ask(ctx)
 		if a.Done || err != nil {
@@ -119,8 +122,12 @@ func (w *wait) inLine(ctx context.Context) error {
 		w.said = ever
 		return w.never()
 	}
-	start := rl.clock()
-	defer func() { w.waited = time.Duration(rl.clock() - start) }()
+	if c.maxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.maxWait)
+		defer cancel()
+	}
+	defer func() { w.waited = time.Duration(rl.clock() - w.start) }()
 	ask := func() (line.Answer, error) { return w.ask(ctx) }
 	if m == rl.open {
 		return rl.hall.Wait(ctx, ticket, ask)
@@ -147,6 +154,9 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	again := said.wait(rl.slotWait())
 	if again == Never {
 		return line.Answer{}, w.never()
+	}
+	if most := w.call.maxWait; most > 0 && again > most-time.Duration(rl.clock()-w.start) {
+		return line.Answer{}, fmt.Errorf("ratelimit: it would pass in %v, and may wait for %v in all: %w", again, most, context.DeadlineExceeded)
 	}
 	again += rl.spread(again, w.lost)
 	w.lost++

@@ -3,6 +3,7 @@ package project
 import (
 	"fmt"
 	"net/url"
+	"unicode/utf8"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
@@ -20,7 +21,8 @@ func CheckID(id string) error {
 	}
 	for i := range len(id) {
 		if id[i] <= ' ' || id[i] > '~' {
-			return fmt.Errorf("%w: the project id %q has %q at %d: only visible ASCII characters are allowed, and no spaces", ErrInvalid, id, id[i], i)
+			r, _ := utf8.DecodeRuneInString(id[i:])
+			return fmt.Errorf("%w: the project id %q has %q at %d: only visible ASCII characters are allowed, and no spaces", ErrInvalid, id, r, i)
 		}
 	}
 	return nil

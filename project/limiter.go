@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -48,6 +49,11 @@ type Call struct {
 
 	Requests int // as how many requests it counts: 0 is one
 	Tokens   int // that it is thought to use, prompt and output together
+
+	// MaxWait is how long [Limiter.Acquire] may wait. Without it, it is as long
+	// as the context lets it. With it, a call fails at once if it is told to wait
+	// for longer, although something may be given back before.
+	MaxWait time.Duration
 
 	Priority int  // among the project's calls that wait: higher comes first
 	Shadow   bool // it goes on even if it is denied: observers are told so
@@ -184,7 +190,7 @@ func (l *Limiter) reserve(ctx context.Context, c Call, through door) (*ratelimit
 	var p *plan
 	res, said, err := through(ctx, ratelimit.Call{
 		Model: c.Model, Requests: c.Requests, Estimated: c.Tokens,
-		Project: c.Project, Priority: c.Priority, Shadow: c.Shadow,
+		Project: c.Project, MaxWait: c.MaxWait, Priority: c.Priority, Shadow: c.Shadow,
 		Limits: func() *ratelimit.ProjectLimits {
 			p = l.planOf(c.Project)
 			return &p.limits
@@ -234,6 +240,9 @@ func (l *Limiter) check(c *Call) error {
 	}
 	if c.Requests < 0 || int64(c.Requests) > maxAmount {
 		return fmt.Errorf("%w: it counts as %d requests: it must be from 0, which is one, to %d", ErrInvalid, c.Requests, int64(maxAmount))
+	}
+	if c.MaxWait < 0 {
+		return fmt.Errorf("%w: it may wait for %v: that must not be negative", ErrInvalid, c.MaxWait)
 	}
 	if c.Tokens < 0 || int64(c.Tokens) > maxAmount {
 		return fmt.Errorf("%w: %d tokens: it must be from 0 to %d", ErrInvalid, c.Tokens, int64(maxAmount))

@@ -1,0 +1,143 @@
+package line
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Hall is a number of lines. The zero Hall is ready for use.
+type Hall struct {
+	mu       sync.Mutex // guards all of its lines
+	arrivals int64
+	aside    map[string][]*waiter // of each flow, those who come first first
+	asking   map[*waiter]bool     // those whose answer is not known yet
+	own      map[string]*Line     // of flows that wait for nothing that they share
+	asides   atomic.Int32
+	wakeable atomic.Int32 // who is aside or asking
+}
+
+// Ahead reports whether anybody of a flow waits for what is its own.
+func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
+	if h.asides.Load() == 0 {
+		return a, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ahead(flow)
+}
+
+func (h *Hall) ahead(flow string) (a Ahead, waiting bool) {
+	q := h.aside[flow]
+	if len(q) == 0 {
+		return a, false
+	}
+	return Ahead{time.Until(q[0].due), q[0].by, true}, true
+}
+
+// Wait is a line's for who waits for nothing but what is its flow's own.
+func (h *Hall) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) error {
+	h.mu.Lock()
+	l := h.own[t.Flow]
+	if l == nil {
+		l = h.NewLine()
+		if h.own == nil {
+			h.own = map[string]*Line{}
+		}
+		h.own[t.Flow] = l
+	}
+	l.users++
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(h.own, t.Flow)
+		}
+	}()
+	return l.Wait(ctx, t, ask)
+}
+
+// Wake lets the first of a flow who has stepped aside ask again: something of the
+// flow's own was given back. Who is asking may have been a moment too early for
+// it, and asks once more.
+func (h *Hall) Wake(flow string) {
+	if h.wakeable.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if q := h.aside[flow]; len(q) > 0 {
+		q[0].look()
+	}
+	for w := range h.asking {
+		if w.Flow == flow {
+			w.look()
+		}
+	}
+}
+
+// WakeAll is Wake for all flows.
+func (h *Hall) WakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, q := range h.aside {
+		q[0].look()
+	}
+	for w := range h.asking {
+		w.look()
+	}
+}
+
+// asks notes that w asks, and hasAsked that it knows the answer.
+func (h *Hall) asks(w *waiter) {
+	if h.asking == nil {
+		h.asking = map[*waiter]bool{}
+	}
+	h.asking[w] = true
+	h.wakeable.Add(1)
+}
+
+func (h *Hall) hasAsked(w *waiter) {
+	if h.asking[w] {
+		delete(h.asking, w)
+		h.wakeable.Add(-1)
+	}
+}
+
+func (h *Hall) goAside(w *waiter) {
+	if w.aside {
+		return
+	}
+	w.aside = true
+	h.asides.Add(1)
+	h.wakeable.Add(1)
+	if h.aside == nil {
+		h.aside = map[string][]*waiter{}
+	}
+	q := h.aside[w.Flow]
+	at, _ := slices.BinarySearchFunc(q, w, func(a, b *waiter) int { return a.compare(b) })
+	h.aside[w.Flow] = slices.Insert(q, at, w)
+}
+
+// comeBack takes w out of those who have stepped aside, and lets the next ask.
+func (h *Hall) comeBack(w *waiter) {
+	if !w.aside {
+		return
+	}
+	w.aside = false
+	h.asides.Add(-1)
+	h.wakeable.Add(-1)
+	q := h.aside[w.Flow]
+	i := slices.Index(q, w)
+	if q = slices.Delete(q, i, i+1); len(q) == 0 {
+		delete(h.aside, w.Flow)
+		return
+	}
+	h.aside[w.Flow] = q
+	if i == 0 {
+		q[0].look()
+	}
+}
