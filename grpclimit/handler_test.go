@@ -1,0 +1,58 @@
+package grpclimit
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// frugal is a service that commits what it has used.
+type frugal struct {
+	healthpb.UnimplementedHealthServer
+	t *testing.T
+}
+
+func (f frugal) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	f.commit(ctx)
+	return &healthpb.HealthCheckResponse{}, nil
+}
+
+func (f frugal) Watch(_ *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+	f.commit(stream.Context())
+	return stream.Send(&healthpb.HealthCheckResponse{})
+}
+
+func (f frugal) commit(ctx context.Context) {
+	reservation := ReservationFrom(ctx)
+	if reservation == nil {
+		f.t.Error("no reservation")
+	}
+	reservation.Commit(20, 10)
+}
+
+func TestReservation(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			limiter := newLimiter(t, project.Limit{TokensPerDay: 1000})
+			cost := Cost(func(context.Context, string, any) (int, int, error) { return 1, 500, nil })
+			server := grpc.NewServer(
+				grpc.UnaryInterceptor(UnaryServerInterceptor(limiter, cost)),
+				grpc.StreamInterceptor(StreamServerInterceptor(limiter, cost)),
+			)
+			healthpb.RegisterHealthServer(server, frugal{t: t})
+			client := connect(t, server)
+			for range 5 {
+				if err := k.call(as(t.Context(), "p"), client); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := used(t, limiter); n != 5*30 {
+				t.Errorf("%d tokens used", n)
+			}
+		})
+	}
+}

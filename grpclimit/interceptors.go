@@ -1,0 +1,93 @@
+package grpclimit
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// UnaryServerInterceptor returns an interceptor that lets only calls pass which
+// the limits of their project do.
+//
+// It panics if the limiter is nil. Options that make no sense panic too, where
+// they are made: both are mistakes in the program, which show when it starts.
+func UnaryServerInterceptor(limiter *project.Limiter, options ...Option) grpc.UnaryServerInterceptor {
+	s := newSettings(limiter, options)
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		reservation, err := s.admit(ctx, info.FullMethod, request)
+		if err != nil {
+			return nil, err
+		}
+		if reservation != nil {
+			ctx = admit.WithReservation(ctx, reservation)
+		}
+		return handler(ctx, request)
+	}
+}
+
+// StreamServerInterceptor is [UnaryServerInterceptor] for streams. It charges one
+// once, when it is opened.
+func StreamServerInterceptor(limiter *project.Limiter, options ...Option) grpc.StreamServerInterceptor {
+	s := newSettings(limiter, options)
+	return func(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		ctx := stream.Context()
+		reservation, err := s.admit(ctx, info.FullMethod, nil)
+		if err != nil {
+			return err
+		}
+		if reservation != nil {
+			stream = &reserved{stream, admit.WithReservation(ctx, reservation)}
+		}
+		return handler(server, stream)
+	}
+}
+
+// reserved is a stream whose context holds a reservation.
+type reserved struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context is [grpc.ServerStream]'s.
+func (r *reserved) Context() context.Context { return r.ctx }
+
+// admit returns what was reserved for a call that may go on, which may be nothing,
+// or the error that it is refused with.
+func (s *settings) admit(ctx context.Context, method string, request any) (*ratelimit.Reservation, error) {
+	if s.skip != nil && s.skip(ctx, method) {
+		return nil, nil
+	}
+	var result admit.Result
+	id := s.ask(ctx, method, request, &result)
+	if result.Answer != admit.Pass && !s.gate.Shadow {
+		return nil, refusal(ctx, id, &result)
+	}
+	return result.Reservation, nil
+}
+
+// ask asks whether a call may pass. It returns the call's project.
+func (s *settings) ask(ctx context.Context, method string, request any, result *admit.Result) (id string) {
+	id, err := s.identify(ctx)
+	if err != nil {
+		result.Bad(err)
+		return ""
+	}
+	call := project.Call{Project: id}
+	if s.cost != nil {
+		if call.Requests, call.Tokens, err = s.cost(ctx, method, request); err != nil {
+			result.Bad(err)
+			return id
+		}
+	}
+	s.gate.Ask(ctx, call, result)
+	return id
+}
+
+// ReservationFrom returns what was reserved for the call whose context it is, or
+// nil if it was charged no tokens: see [Cost]. All methods of a nil Reservation do
+// nothing.
+func ReservationFrom(ctx context.Context) *ratelimit.Reservation { return admit.ReservationFrom(ctx) }

@@ -1,0 +1,63 @@
+package grpclimit
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"dappco.re/go/core/go-ratelimit/internal/admit"
+)
+
+// refusal returns the error of a call that does not pass.
+func refusal(ctx context.Context, id string, result *admit.Result) error {
+	switch result.Answer {
+	case admit.Invalid:
+		return status.Error(codes.InvalidArgument, result.Reason())
+	case admit.Lost:
+		return status.Error(codes.Unavailable, result.Reason())
+	case admit.Gone:
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	details := []protoadapt.MessageV1{quotaFailure(id, result)}
+	if result.Answer == admit.Later {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(result.Decision.RetryAfter)})
+	}
+	refused := status.New(codes.ResourceExhausted, result.Reason())
+	if detailed, err := refused.WithDetails(details...); err == nil {
+		refused = detailed
+	}
+	return refused.Err()
+}
+
+// quotaFailure names the windows that deny a call of a project. Who has waited behind
+// others knows only for which they wait.
+func quotaFailure(id string, result *admit.Result) *errdetails.QuotaFailure {
+	failure := &errdetails.QuotaFailure{}
+	standings := result.Decision.Windows()
+	for i := range standings {
+		s := &standings[i]
+		if result.Denial(s) == 0 {
+			continue
+		}
+		unit := "requests"
+		if s.Window.Tokens {
+			unit = "tokens"
+		}
+		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{
+			Subject:     "project:" + id,
+			Description: fmt.Sprintf("%d %s in %v, of which %d are left", s.Window.Count, unit, s.Window.Period, s.Remaining),
+			QuotaMetric: unit,
+			QuotaId:     s.Window.Name,
+			QuotaValue:  s.Window.Count,
+		})
+	}
+	if failure.Violations == nil {
+		failure.Violations = []*errdetails.QuotaFailure_Violation{{Subject: "project:" + id, QuotaId: result.Decision.Exceeded}}
+	}
+	return failure
+}

@@ -1,0 +1,93 @@
+package httplimit
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Whatever is sent gets a clear answer and charges nothing.
+func TestBadInput(t *testing.T) {
+	const header = "X-Project-ID: "
+	for _, c := range []struct {
+		name, headers string
+		status        int
+		says          string
+	}{
+		{"none", "", 400, "X-Project-ID is missing"},
+		{"empty", header + "\r\n", 400, "128"},
+		{"blank", header + "   \t \r\n", 400, "128"},
+		{"two", header + "p\r\n" + header + "q\r\n", 400, "more than once"},
+		{"two, in other cases", header + "p\r\nx-project-id: q\r\n", 400, "more than once"},
+		{"two, one empty", header + "p\r\n" + header + "\r\n", 400, "more than once"},
+		{"the same twice", header + "p\r\n" + header + "p\r\n", 200, "fine"},
+		{"a list", header + "p, q\r\n", 400, "ASCII"},
+		{"a space", header + "p q\r\n", 400, "ASCII"},
+		{"longest", header + strings.Repeat("p", 128) + "\r\n", 200, "fine"},
+		{"too long", header + strings.Repeat("p", 129) + "\r\n", 400, "128"},
+		{"a megabyte", header + strings.Repeat("p", 1<<20) + "\r\n", 400, "128"},
+		{"not UTF-8", header + "\xff\xfe\r\n", 400, "ASCII"},
+		{"not ASCII", header + "pröject\r\n", 400, "ASCII"},
+		{"a control character", header + "p\x01\r\n", 400, "Bad Request"}, // net/http's
+		{"a zero", header + "p\x00\r\n", 400, "Bad Request"},
+		{"a lone return", header + "p\rq\r\n", 400, "Bad Request"},
+		{"a folded line", header + "p\r\n q\r\n", 400, ""},
+		{"DEL", header + "p\x7f\r\n", 400, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			heard, next := &ears{}, &fine{}
+			limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerDay: 10}, Observer: heard})
+			server := httptest.NewServer(Middleware(limiter)(next))
+			defer server.Close()
+			answer := sendRaw(t, server.Listener.Addr(), "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+c.headers+"\r\n")
+			response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(answer)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response.StatusCode != c.status || !strings.Contains(string(body), c.says) || len(body) > 1000 || !utf8.Valid(body) {
+				t.Errorf("%d: %.1000q", response.StatusCode, body)
+			}
+			charged := heard.count(ratelimit.EventAdmitted, false)
+			if want := c.status == 200; (charged == 1) != want || (next.calls.Load() == 1) != want {
+				t.Errorf("%d charged, %d calls", charged, next.calls.Load())
+			}
+		})
+	}
+}
+
+// FuzzID asks with any value: it passes or is a 400, as CheckID says, and only what
+// passes is charged.
+func FuzzID(f *testing.F) {
+	for _, seed := range []string{"p", "", " ", "p q", "a\nb", "\x00", "\xff", "~!", strings.Repeat("x", 129), "pröject", "p\x7f"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		heard, next := &ears{}, &fine{}
+		limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerDay: 10}, Observer: heard})
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header[canonicalProjectID] = []string{id}
+		w := do(Middleware(limiter)(next), r)
+		want := 200
+		if project.CheckID(id) != nil {
+			want = 400
+			if p := parseProblem(t, w.Header(), w.Body.Bytes()); p.Status != 400 || p.Detail == "" {
+				t.Errorf("%+v", p)
+			}
+		}
+		passed := heard.count(ratelimit.EventAdmitted, false)
+		if w.Code != want || (passed == 1) != (want == 200) || next.calls.Load() != passed {
+			t.Errorf("%q: %d, %d charged, %d calls", id, w.Code, passed, next.calls.Load())
+		}
+	})
+}

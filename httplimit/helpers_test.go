@@ -1,0 +1,151 @@
+package httplimit
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dunglas/httpsfv"
+	"go.uber.org/goleak"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Who waits does so on the request's goroutine, so none is left.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newLimiter(t testing.TB, l project.Limit) *project.Limiter {
+	t.Helper()
+	return configured(t, project.Config{Default: &l})
+}
+
+func configured(t testing.TB, cfg project.Config) *project.Limiter {
+	t.Helper()
+	limiter, err := project.NewWithConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { limiter.Close() })
+	return limiter
+}
+
+// fine is a handler that counts its calls.
+type fine struct{ calls atomic.Int32 }
+
+func (f *fine) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	f.calls.Add(1)
+	w.Write([]byte("fine"))
+}
+
+// request is one of project p.
+func request(method string) *http.Request {
+	r := httptest.NewRequest(method, "/", nil)
+	r.Header.Set(HeaderProjectID, "p")
+	return r
+}
+
+// do serves a request in memory.
+func do(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// used returns how many requests of project p were charged to its first window.
+func used(t testing.TB, limiter *project.Limiter) int64 {
+	t.Helper()
+	d, err := limiter.Peek(context.Background(), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := d.Windows()[0]
+	return first.Window.Count - first.Remaining
+}
+
+// member is one of a field's, with what all of ours may have.
+type member struct {
+	name    string
+	r, t    int64 // -1: not there
+	q, w    int64
+	qu      string
+	strange string // parameters that are none of ours
+}
+
+// parse reads a field as a structured list.
+func parse(t testing.TB, h http.Header, field string) (all []member) {
+	t.Helper()
+	values := h.Values(field)
+	if len(values) == 0 {
+		return nil
+	}
+	list, err := httpsfv.UnmarshalList(values)
+	if err != nil {
+		t.Fatalf("%s: %q: %v", field, values, err)
+	}
+	for _, item := range list {
+		item := item.(httpsfv.Item)
+		m := member{name: item.Value.(string), r: -1, t: -1, q: -1, w: -1}
+		for _, key := range item.Params.Names() {
+			value, _ := item.Params.Get(key)
+			switch key {
+			case "r":
+				m.r = value.(int64)
+			case "t":
+				m.t = value.(int64)
+			case "q":
+				m.q = value.(int64)
+			case "w":
+				m.w = value.(int64)
+			case "qu":
+				m.qu = value.(string)
+			default:
+				m.strange += key
+			}
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// parseProblem reads the body of a refusal.
+func parseProblem(t testing.TB, h http.Header, body []byte) (p problem) {
+	t.Helper()
+	if got := h.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("Content-Type is %q: %s", got, body)
+	}
+	if got := h.Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control is %q", got)
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return p
+}
+
+// ears is an observer that remembers.
+type ears struct {
+	mu    sync.Mutex
+	heard []ratelimit.Event
+}
+
+func (e *ears) Observe(_ context.Context, event ratelimit.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.heard = append(e.heard, event)
+}
+
+func (e *ears) count(kind ratelimit.EventKind, shadow bool) (n int32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, event := range e.heard {
+		if event.Kind == kind && event.Shadow == shadow {
+			n++
+		}
+	}
+	return n
+}

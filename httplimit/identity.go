@@ -1,0 +1,31 @@
+package httplimit
+
+import (
+	"errors"
+	"net/http"
+)
+
+// HeaderProjectID is the header that names a request's project.
+const HeaderProjectID = "X-Project-ID"
+
+// canonicalProjectID is HeaderProjectID as package net/http spells it.
+const canonicalProjectID = "X-Project-Id"
+
+var (
+	errNoProject   = errors.New("ratelimit: the header " + HeaderProjectID + " is missing: it names the project of a request")
+	errTwoProjects = errors.New("ratelimit: the header " + HeaderProjectID + " is there more than once, with different values: a request has one project")
+)
+
+// fromHeader returns the project that a request names in its header.
+func fromHeader(r *http.Request) (string, error) {
+	values := r.Header[canonicalProjectID]
+	if len(values) == 0 {
+		return "", errNoProject
+	}
+	for _, v := range values[1:] {
+		if v != values[0] {
+			return "", errTwoProjects
+		}
+	}
+	return values[0], nil
+}

@@ -1,0 +1,78 @@
+package httplimit
+
+import (
+	"context"
+	"net/http"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Middleware returns what wraps a handler so that only requests reach it which
+// the limits of their project let pass. The handler gets the ResponseWriter as
+// it is, with the fields that tell the client where it stands already set. All
+// handlers that one call wraps share their limits; so do those of several calls
+// with one limiter.
+//
+// It panics if the limiter is nil. Options that make no sense panic too, where
+// they are made: both are mistakes in the program, which show when it starts.
+func Middleware(limiter *project.Limiter, options ...Option) func(http.Handler) http.Handler {
+	if limiter == nil {
+		panic("ratelimit: Middleware needs a limiter: it is nil")
+	}
+	s := &settings{gate: admit.Gate{Limiter: limiter}, identify: fromHeader}
+	for _, o := range options {
+		o(s)
+	}
+	return func(next http.Handler) http.Handler { return &limited{s, next} }
+}
+
+// limited is a handler behind the limits.
+type limited struct {
+	*settings
+	next http.Handler
+}
+
+// ServeHTTP is [http.Handler]'s.
+func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if l.skip != nil && l.skip(r) {
+		l.next.ServeHTTP(w, r)
+		return
+	}
+	var result admit.Result
+	l.ask(r, &result)
+	if !l.gate.Shadow {
+		if result.Answer != admit.Pass {
+			l.refuse(w, r, &result)
+			return
+		}
+		l.policies.tell(w.Header(), &result)
+	}
+	if result.Reservation != nil {
+		r = r.WithContext(admit.WithReservation(r.Context(), result.Reservation))
+	}
+	l.next.ServeHTTP(w, r)
+}
+
+// ask asks whether a request may pass.
+func (s *settings) ask(r *http.Request, result *admit.Result) {
+	id, err := s.identify(r)
+	if err != nil {
+		result.Bad(err)
+		return
+	}
+	call := project.Call{Project: id}
+	if s.cost != nil {
+		if call.Requests, call.Tokens, err = s.cost(r); err != nil {
+			result.Bad(err)
+			return
+		}
+	}
+	s.gate.Ask(r.Context(), call, result)
+}
+
+// ReservationFrom returns what was reserved for the request whose context it
+// is, or nil if it was charged no tokens: see [Cost]. All methods of a nil
+// Reservation do nothing.
+func ReservationFrom(ctx context.Context) *ratelimit.Reservation { return admit.ReservationFrom(ctx) }

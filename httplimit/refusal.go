@@ -1,0 +1,95 @@
+package httplimit
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"dappco.re/go/core/go-ratelimit/internal/admit"
+)
+
+// The types of problems.
+const (
+	typeQuota    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	typeCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+	typeNone     = "about:blank" // the status says it all
+)
+
+// Values that all refusals share.
+var (
+	noStore     = []string{"no-store"}
+	problemJSON = []string{"application/problem+json"}
+)
+
+// statusGone is what servers log for a client that did not wait for the answer.
+const statusGone = 499
+
+// problem is the body of a refusal (RFC 9457).
+type problem struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail"`
+	Violated []string `json:"violated-policies,omitempty"`
+}
+
+// refuse answers a request that does not pass.
+func (s *settings) refuse(w http.ResponseWriter, r *http.Request, result *admit.Result) {
+	h := w.Header()
+	switch result.Answer {
+	case admit.Gone:
+		w.WriteHeader(statusGone)
+		return
+	case admit.Later:
+		h.Set("Retry-After", strconv.FormatInt(result.Seconds(), 10))
+		s.policies.tell(h, result)
+	case admit.Never:
+		s.policies.tell(h, result)
+	case admit.Lost:
+		h.Set("Retry-After", "1")
+	}
+	h["Cache-Control"] = noStore
+	describe(result).send(w, r)
+}
+
+func describe(result *admit.Result) *problem {
+	p := &problem{Detail: result.Reason()}
+	switch result.Answer {
+	case admit.Later:
+		p.Type, p.Title, p.Status = typeQuota, "Quota exceeded", http.StatusTooManyRequests
+		p.Violated = violated(result)
+	case admit.Never:
+		p.Type, p.Title, p.Status = typeQuota, "Quota exceeded", http.StatusRequestEntityTooLarge
+		p.Violated = violated(result)
+	case admit.Invalid:
+		p.Type, p.Title, p.Status = typeNone, "Bad Request", http.StatusBadRequest
+	case admit.Lost:
+		p.Type, p.Title, p.Status = typeCapacity, "Temporary reduced capacity", http.StatusServiceUnavailable
+	}
+	return p
+}
+
+// violated returns the names of the windows that deny a request. Who has waited
+// behind others knows only for which they wait.
+func violated(result *admit.Result) (names []string) {
+	standings := result.Decision.Windows()
+	for i := range standings {
+		if s := &standings[i]; result.Denial(s) > 0 {
+			names = append(names, s.Window.Name)
+		}
+	}
+	if names == nil {
+		names = []string{result.Decision.Exceeded}
+	}
+	return names
+}
+
+func (p *problem) send(w http.ResponseWriter, r *http.Request) {
+	body, _ := json.Marshal(p) // strings and a number: it cannot fail
+	w.Header()["Content-Type"] = problemJSON
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(p.Status)
+	if r.Method != http.MethodHead {
+		w.Write(body)
+	}
+}

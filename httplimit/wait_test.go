@@ -1,0 +1,258 @@
+package httplimit
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+func TestWait(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		most     time.Duration
+		deadline time.Duration // of the request, if it has one
+		status   int
+		waits    time.Duration
+	}{
+		{"in time", 2 * time.Minute, 0, 200, time.Minute},
+		{"just in time", 61 * time.Second, 0, 200, time.Minute},
+		{"too late", 59 * time.Second, 0, 429, 0},
+		{"not at all", 0, 0, 429, 0},
+		{"in time for the deadline", time.Hour, 2 * time.Minute, 200, time.Minute},
+		{"too late for the deadline", time.Hour, 30 * time.Second, 429, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1})
+				h := Middleware(limiter, Wait(c.most))(&fine{})
+				do(h, request("GET"))
+
+				r, began := request("GET"), time.Now()
+				if c.deadline > 0 {
+					ctx, cancel := context.WithTimeout(r.Context(), c.deadline)
+					defer cancel()
+					r = r.WithContext(ctx)
+				}
+				w := do(h, r)
+				if waited := time.Since(began).Truncate(time.Second); w.Code != c.status || waited != c.waits {
+					t.Errorf("%d after %v: %s", w.Code, waited, w.Body)
+				}
+				if c.status == 429 && (w.Header().Get("Retry-After") != "60" || w.Header().Get("RateLimit") != `"minute";r=0;t=60`) {
+					t.Errorf("%v", w.Header())
+				}
+				if c.status == 200 && w.Header().Get("RateLimit") != `"minute";r=0;t=60` {
+					t.Errorf("%v", w.Header())
+				}
+			})
+		})
+	}
+}
+
+func TestWaitIsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1})
+		var mu sync.Mutex
+		var order []string
+		h := Middleware(limiter, Wait(time.Hour))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, r.URL.Path)
+		}))
+		var want []string
+		var all sync.WaitGroup
+		for i := range 5 {
+			r := request("GET")
+			r.URL.Path = "/" + strconv.Itoa(i)
+			want = append(want, r.URL.Path)
+			all.Go(func() { do(h, r) })
+			synctest.Wait()
+		}
+		began := time.Now()
+		all.Wait()
+		if took := time.Since(began).Truncate(time.Second); took != 4*time.Minute || !slices.Equal(order, want) {
+			t.Errorf("%v after %v", order, took)
+		}
+	})
+}
+
+// Who waits without tokens is charged none, not even for a while.
+func TestWaitWithoutTokens(t *testing.T) {
+	limiter := newLimiter(t, project.Limit{RequestsPerDay: 10, TokensPerDay: 1})
+	h := Middleware(limiter, Wait(time.Hour))(&fine{})
+	for range 3 {
+		if w := do(h, request("GET")); w.Code != 200 {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+	}
+	if n, tokens := used(t, limiter), tokensUsed(t, limiter); n != 3 || tokens != 0 {
+		t.Errorf("%d requests and %d tokens used", n, tokens)
+	}
+}
+
+// Who waits behind others until its time is over has never asked for itself.
+func TestWaitedInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1, RequestsPerDay: 100})
+		h := Middleware(limiter, Wait(90*time.Second))(&fine{})
+		do(h, request("GET"))
+		var all sync.WaitGroup
+		codes := make([]int, 4)
+		for i := range codes {
+			all.Go(func() {
+				w := do(h, request("GET"))
+				codes[i] = w.Code
+				if w.Code != 429 {
+					return
+				}
+				p := parseProblem(t, w.Header(), w.Body.Bytes())
+				after, err := strconv.ParseInt(w.Header().Get("Retry-After"), 10, 64)
+				if !slices.Equal(p.Violated, []string{"minute"}) || err != nil || after < 1 || after > 60 {
+					t.Errorf("%+v, %v", p, w.Header())
+				}
+				for _, limit := range parse(t, w.Header(), "RateLimit") {
+					if limit.t > after {
+						t.Errorf("Retry-After %d: %+v", after, limit)
+					}
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if !slices.Equal(codes, []int{200, 429, 429, 429}) {
+			t.Errorf("%v", codes)
+		}
+		if n := used(t, limiter); n != 1 {
+			t.Errorf("%d charged in the last minute", n)
+		}
+	})
+}
+
+func TestCrowded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerMinute: 1}, MaxWaiting: 1})
+		h := Middleware(limiter, Wait(time.Hour))(&fine{})
+		do(h, request("GET"))
+		done := make(chan int, 1)
+		go func() { done <- do(h, request("GET")).Code }()
+		synctest.Wait()
+
+		began := time.Now()
+		w := do(h, request("GET"))
+		p := parseProblem(t, w.Header(), w.Body.Bytes())
+		after, err := strconv.Atoi(w.Header().Get("Retry-After"))
+		if w.Code != 429 || !slices.Equal(p.Violated, []string{"minute"}) || time.Since(began) != 0 || after != 60 || err != nil {
+			t.Errorf("%d: %+v, %v", w.Code, p, w.Header())
+		}
+		if code := <-done; code != 200 {
+			t.Errorf("%d for who waited", code)
+		}
+	})
+}
+
+// Who does not wait is not let pass before those who do, and is told until when.
+func TestBehindThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 2, RequestsPerDay: 100})
+		plain := Middleware(limiter)(&fine{})
+		do(plain, request("GET"))
+		patient := Middleware(limiter, Wait(time.Hour), Cost(func(*http.Request) (int, int, error) { return 2, 0, nil }))(&fine{})
+		waited := make(chan int, 1)
+		go func() { waited <- do(patient, request("GET")).Code }()
+		synctest.Wait()
+
+		w := do(plain, request("GET"))
+		p := parseProblem(t, w.Header(), w.Body.Bytes())
+		if w.Code != 429 || !slices.Equal(p.Violated, []string{"minute"}) || w.Header().Get("Retry-After") != "60" {
+			t.Errorf("%d: %+v, %v", w.Code, p, w.Header())
+		}
+		if got := w.Header().Get("RateLimit"); got != `"minute";r=1;t=60` {
+			t.Errorf("RateLimit: %s", got)
+		}
+		if code := <-waited; code != 200 {
+			t.Errorf("%d for who waited", code)
+		}
+	})
+}
+
+// A client that goes away takes nothing, and those behind it move up.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1})
+		next := &fine{}
+		h := Middleware(limiter, Wait(time.Hour))(next)
+		do(h, request("GET"))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		gone, behind := make(chan *httptest.ResponseRecorder), make(chan *httptest.ResponseRecorder)
+		go func() { gone <- do(h, request("GET").WithContext(ctx)) }()
+		synctest.Wait()
+		began := time.Now()
+		go func() { behind <- do(h, request("GET")) }()
+		time.Sleep(10 * time.Second)
+		cancel()
+
+		w := <-gone
+		if w.Code != statusGone || w.Body.Len() != 0 || len(w.Header()) != 0 || time.Since(began) != 10*time.Second {
+			t.Errorf("%d after %v: %v %s", w.Code, time.Since(began), w.Header(), w.Body)
+		}
+		w = <-behind
+		if waited := time.Since(began).Truncate(time.Second); w.Code != 200 || waited != time.Minute {
+			t.Errorf("%d after %v", w.Code, waited)
+		}
+		if next.calls.Load() != 2 {
+			t.Errorf("%d calls", next.calls.Load())
+		}
+	})
+}
+
+// The same over a wire: the handler is not called, and nothing charged.
+func TestGoneOverTheWire(t *testing.T) {
+	for _, p := range protocols {
+		t.Run(p.name, func(t *testing.T) {
+			limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1, RequestsPerDay: 100})
+			next := &fine{}
+			h := Middleware(limiter, Wait(time.Hour))(next)
+			came, left := make(chan struct{}), make(chan *httptest.ResponseRecorder)
+			url, client := p.start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				came <- struct{}{}
+				left <- do(h, r)
+			}))
+			get := func(ctx context.Context) {
+				r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Header.Set(HeaderProjectID, "p")
+				if response, err := client.Do(r); err == nil {
+					response.Body.Close()
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var clients sync.WaitGroup
+			clients.Go(func() { get(t.Context()) })
+			<-came
+			if w := <-left; w.Code != 200 {
+				t.Error(w.Code)
+			}
+			clients.Go(func() { get(ctx) })
+			<-came
+			cancel()
+			if w := <-left; w.Code != statusGone {
+				t.Error(w.Code)
+			}
+			clients.Wait()
+			if next.calls.Load() != 1 || used(t, limiter) != 1 {
+				t.Errorf("%d calls, %d used", next.calls.Load(), used(t, limiter))
+			}
+		})
+	}
+}

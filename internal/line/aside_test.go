@@ -1,0 +1,276 @@
+package line
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Who is denied by what is its flow's own lets others pass at once, and comes back
+// when it was told to.
+func TestStepsAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		o.open[l] = 100
+		o.own["x"] = 0
+		start := time.Now()
+		o.join(l, "x1", Ticket{Flow: "x", Cost: Whole})
+		o.join(l, "x2", Ticket{Flow: "x", Cost: Whole})
+		for i := range 9 {
+			o.join(l, fmt.Sprint(i), Ticket{Flow: "a", Cost: Whole})
+		}
+		if time.Since(start) != 0 {
+			t.Errorf("others have waited for %v", time.Since(start))
+		}
+		o.wantPassed("0 1 2 3 4 5 6 7 8")
+		if o.asked != 10 {
+			t.Errorf("asked %d times; want 10: x2 is behind x1", o.asked)
+		}
+		o.own["x"] = 9
+		time.Sleep(time.Hour - 1)
+		synctest.Wait()
+		o.wantPassed("")
+		time.Sleep(1)
+		synctest.Wait()
+		o.wantPassed("x1 x2")
+		o.wantNobody()
+	})
+}
+
+// A flow that comes back has its turns as others do: neither has it lost what it
+// had gained, nor has it gained while it was away.
+func TestComesBackInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		o.own["x"] = 0
+		for i := range 4 {
+			o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Cost: Whole})
+		}
+		for i := range 4 {
+			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Cost: Whole})
+			o.join(l, fmt.Sprint("b", i), Ticket{Flow: "b", Cost: Whole})
+		}
+		o.let(l, 2)
+		o.wantPassed("a0 b0")
+		o.give("x", 9) // a1 has the turn
+		o.let(l, 9)
+		for round := range slices.Chunk(slices.Clone(o.passed), 3) {
+			slices.Sort(round)
+			if got := round[0][:1] + round[1][:1] + round[2][:1]; got != "abx" {
+				t.Errorf("passed: %q; want one of each of three", o.passed)
+			}
+		}
+		o.passed = nil
+		o.let(l, 9)
+		o.wantPassed("x3")
+		o.wantNobody()
+	})
+}
+
+// Those of a flow who are aside in several lines come back in the order of their
+// arrival, or of their priorities.
+func TestAsideInSeveralLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		lines := []*Line{o.line(), o.line(), o.line(), nil} // the last is the flow's own
+		for _, l := range lines[:3] {
+			o.open[l] = 99
+		}
+		o.own["x"], o.own["y"] = 0, 0
+		for i, on := range []int{1, 3, 0, 2} {
+			o.join(lines[on], fmt.Sprint("x", i), Ticket{Flow: "x", Cost: 1})
+			o.join(lines[on], fmt.Sprint("y", i), Ticket{Flow: "y", Cost: 1})
+		}
+		o.give("x", 1)
+		o.wantPassed("x0")
+		o.join(lines[1], "high", Ticket{Flow: "x", Cost: 1, Priority: 1})
+		o.join(lines[1], "late", Ticket{Flow: "x", Cost: 1})
+		o.give("x", 1)
+		o.wantPassed("high")
+		o.give("x", 2)
+		o.wantPassed("x1 x2")
+		o.give("y", 1)
+		o.wantPassed("y0")
+		o.cancel("y1")
+		o.give("y", 1)
+		o.wantPassed("y2")
+		o.give("x", 9)
+		o.wantPassed("x3 late")
+		o.give("y", 1)
+		o.wantPassed("y3")
+		o.wantNobody()
+	})
+}
+
+// All who are aside in several lines wait for the first of them alone: it alone
+// asks.
+func TestAsideOneAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		o.own["x"] = 0
+		for i := range 20 {
+			l := o.line()
+			o.open[l] = 9
+			o.join(l, fmt.Sprint(i), Ticket{Flow: "x", Cost: 1})
+		}
+		time.Sleep(3*time.Hour + time.Minute)
+		if o.asked != 4 {
+			t.Errorf("asked %d times in three hours; want once, and every hour", o.asked)
+		}
+		o.give("x", 20)
+		if len(o.passed) != 20 || o.asked != 24 {
+			t.Errorf("%d passed, asked %d times; want 20, 24", len(o.passed), o.asked)
+		}
+		o.wantNobody()
+	})
+}
+
+// Who has come back to a line that denies it waits for the line, and not for what
+// is its flow's own: others of the flow do not wait for it.
+func TestComesBackToAFullLine(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		turn bool // somebody else has it
+	}{{"with the turn", false}, {"in line", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice(t)
+				full, free := o.line(), o.line()
+				o.open[free] = 99
+				o.own["x"] = 0
+				if tt.turn {
+					o.join(full, "other", Ticket{Flow: "a", Cost: 1})
+				}
+				o.join(full, "first", Ticket{Flow: "x", Cost: 1})
+				o.join(free, "second", Ticket{Flow: "x", Cost: 1})
+				o.wantPassed("")
+				o.give("x", 9)
+				o.wantPassed("second")
+				if a, any := free.Ahead("x"); any {
+					t.Errorf("%+v is ahead in a line where nobody waits", a)
+				}
+				o.join(free, "third", Ticket{Flow: "x", Cost: 1})
+				o.wantPassed("third")
+				o.let(full, 9)
+				if tt.turn {
+					o.wantPassed("other first")
+				} else {
+					o.wantPassed("first")
+				}
+				o.wantNobody()
+			})
+		})
+	}
+}
+
+// Something of a flow's own is given back after who asks was denied, and before it
+// has stepped aside: it asks again at once.
+func TestWakeWhileSteppingAside(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		wake func(h *Hall)
+	}{
+		{"Wake", func(h *Hall) { h.Wake("x") }},
+		{"WakeAll", (*Hall).WakeAll},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice(t)
+				l := o.line()
+				start, asked := time.Now(), 0
+				err := l.Wait(t.Context(), Ticket{Flow: "x", Cost: 1}, func() (Answer, error) {
+					if asked++; asked > 1 {
+						return Answer{Done: true}, nil
+					}
+					tt.wake(&o.hall)
+					return Answer{Again: time.Hour, Aside: true}, nil
+				})
+				if err != nil || time.Since(start) != 0 {
+					t.Errorf("%v, after %v; want it to pass at once", err, time.Since(start))
+				}
+				o.wantNobody()
+			})
+		})
+	}
+}
+
+// Something of a line is given back while who has the turn asks: it asks again at
+// once.
+func TestWakeWhileAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		start, asked := time.Now(), 0
+		err := l.Wait(t.Context(), Ticket{Flow: "x", Cost: 1}, func() (Answer, error) {
+			if asked++; asked > 1 {
+				return Answer{Done: true}, nil
+			}
+			l.Wake()
+			return Answer{Again: time.Hour}, nil
+		})
+		if err != nil || time.Since(start) != 0 {
+			t.Errorf("%v, after %v; want it to pass at once", err, time.Since(start))
+		}
+		o.wantNobody()
+	})
+}
+
+// Flows that wait for what is their own do not wait for each other, even if what
+// one of them asks takes long.
+func TestOwnLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		slow := make(chan bool)
+		go o.hall.Wait(t.Context(), Ticket{Flow: "slow", Cost: 1}, func() (Answer, error) {
+			<-slow
+			return Answer{Done: true}, nil
+		})
+		synctest.Wait()
+		o.join(nil, "behind-slow", Ticket{Flow: "slow", Cost: 1})
+		start := time.Now()
+		for i := range 50 {
+			flow := fmt.Sprint(i)
+			o.own[flow] = i % 2
+			o.join(nil, flow+"-1", Ticket{Flow: flow, Cost: Whole})
+			o.join(nil, flow+"-2", Ticket{Flow: flow, Cost: Whole})
+		}
+		if len(o.passed) != 25 {
+			t.Errorf("%d have passed; want 25", len(o.passed))
+		}
+		for i := range 50 {
+			o.give(fmt.Sprint(i), 2)
+		}
+		if len(o.passed) != 100 || time.Since(start) != 0 {
+			t.Errorf("%d have passed, after %v; want all but who waits for slow, at once", len(o.passed), time.Since(start))
+		}
+		o.passed = nil
+		close(slow)
+		synctest.Wait()
+		o.wantPassed("behind-slow")
+		o.wantNobody()
+	})
+}
+
+// WakeAll lets all who are aside ask, each flow in order.
+func TestWakeAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		o.own["x"], o.own["y"] = 0, 0
+		o.join(nil, "x1", Ticket{Flow: "x", Cost: 1})
+		o.join(nil, "x2", Ticket{Flow: "x", Cost: 1})
+		l := o.line()
+		o.open[l] = 9
+		o.join(l, "y1", Ticket{Flow: "y", Cost: 1})
+		o.own["x"], o.own["y"] = 2, 1
+		o.hall.WakeAll()
+		synctest.Wait()
+		if len(o.passed) != 3 {
+			t.Errorf("%q have passed; want all", o.passed)
+		}
+		o.wantNobody()
+	})
+}

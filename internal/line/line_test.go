@@ -1,0 +1,514 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// Whoever waits does so on its own goroutine, so none is left when all have passed
+// or given up.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// office is a hall, and what those who wait in its lines ask for: something of the
+// line, and something of their flow's own.
+type office struct {
+	t    *testing.T
+	hall Hall
+
+	mu     sync.Mutex
+	open   map[*Line]int  // how many a line lets pass yet; the own lines let all
+	own    map[string]int // how many a flow may have yet; not in it: any number
+	again  time.Duration  // what who is denied is told
+	asking map[*Line]int
+	asked  int
+	passed []string
+	errs   map[string]error
+	quit   map[string]context.CancelFunc
+}
+
+func newOffice(t *testing.T) *office {
+	o := &office{
+		t: t, again: time.Hour, open: map[*Line]int{}, own: map[string]int{}, asking: map[*Line]int{},
+		errs: map[string]error{}, quit: map[string]context.CancelFunc{},
+	}
+	t.Cleanup(func() {
+		for _, quit := range o.quit {
+			quit()
+		}
+	})
+	return o
+}
+
+// line returns a line that lets nobody pass yet.
+func (o *office) line() *Line {
+	l := o.hall.NewLine()
+	o.open[l] = 0
+	return l
+}
+
+// ask asks, and notes who has passed. A nil line is a flow's own.
+func (o *office) ask(l *Line, flow, name string) (Answer, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asked++
+	if l != nil {
+		o.asking[l]++
+		if o.asking[l] > 1 {
+			o.t.Errorf("%s asks, and is not the only one", name)
+		}
+		o.mu.Unlock() // lets others ask, if they may
+		o.mu.Lock()
+		defer func() { o.asking[l]-- }()
+	}
+	left, limited := o.own[flow]
+	switch {
+	case limited && left == 0:
+		return Answer{Again: o.again, Aside: true, By: "own"}, nil
+	case l != nil && o.open[l] == 0:
+		return Answer{Again: o.again, By: "line"}, nil
+	}
+	if limited {
+		o.own[flow]--
+	}
+	if l != nil {
+		o.open[l]--
+	}
+	o.passed = append(o.passed, name)
+	return Answer{Done: true}, nil
+}
+
+// join puts somebody into a line, and returns when it waits or has passed.
+func (o *office) join(l *Line, name string, t Ticket) {
+	o.t.Helper()
+	o.start(l, name, t)
+	synctest.Wait()
+}
+
+// start is join that does not wait.
+func (o *office) start(l *Line, name string, t Ticket) {
+	ctx, cancel := context.WithCancel(context.Background())
+	o.mu.Lock()
+	o.quit[name] = cancel
+	o.mu.Unlock()
+	wait := o.hall.Wait
+	if l != nil {
+		wait = l.Wait
+	}
+	go func() {
+		err := wait(ctx, t, func() (Answer, error) { return o.ask(l, t.Flow, name) })
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.errs[name] = err
+	}()
+}
+
+// let lets so many more of a line pass.
+func (o *office) let(l *Line, n int) {
+	o.mu.Lock()
+	o.open[l] += n
+	o.mu.Unlock()
+	l.Wake()
+	synctest.Wait()
+}
+
+// give lets a flow have so many more.
+func (o *office) give(flow string, n int) {
+	o.mu.Lock()
+	o.own[flow] += n
+	o.mu.Unlock()
+	o.hall.Wake(flow)
+	synctest.Wait()
+}
+
+// cancel lets some give up.
+func (o *office) cancel(names ...string) {
+	for _, name := range names {
+		o.quit[name]()
+	}
+	synctest.Wait()
+}
+
+// wantPassed wants these to have passed since the last time, in order: names with
+// spaces between.
+func (o *office) wantPassed(names string) {
+	o.t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if got := strings.Join(o.passed, " "); got != names {
+		o.t.Fatalf("passed: %q; want %q", got, names)
+	}
+	o.passed = nil
+}
+
+// wantNobody wants no trace to be left of those who waited.
+func (o *office) wantNobody() {
+	o.t.Helper()
+	synctest.Wait()
+	h := &o.hall
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.aside) != 0 || h.asides.Load() != 0 || len(h.own) != 0 {
+		o.t.Errorf("the hall has %d aside (%d), and %d own lines; want none", len(h.aside), h.asides.Load(), len(h.own))
+	}
+	for l := range o.open {
+		if len(l.flows) != 0 || l.ready.Len() != 0 || l.turn != nil || l.waiting.Load() != 0 {
+			o.t.Errorf("a line has %d flows, %d ready, %d waiting, turn %v; want none", len(l.flows), l.ready.Len(), l.waiting.Load(), l.turn)
+		}
+	}
+}
+
+// Within a flow it is first come, first served, whatever the turns cost.
+func TestFirstComeFirstServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		var names []string
+		for i := range 40 {
+			names = append(names, fmt.Sprint(i))
+			o.join(l, names[i], Ticket{Flow: "a", Cost: []int64{1, Whole, Whole / 3}[i%3]})
+		}
+		if l.Waiting() != 40 {
+			t.Errorf("%d wait; want 40", l.Waiting())
+		}
+		for i := 0; i < 40; i += 5 {
+			o.let(l, 5)
+			o.wantPassed(strings.Join(names[i:i+5], " "))
+		}
+		o.wantNobody()
+	})
+}
+
+// Who has the turn asks once, and then when it was told to; the others do not ask.
+func TestOneAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		for i := range 30 {
+			o.join(l, fmt.Sprint(i), Ticket{Flow: string(rune('a' + i%3)), Cost: 1})
+		}
+		if o.asked != 1 {
+			t.Errorf("asked %d times; want once", o.asked)
+		}
+		time.Sleep(5*time.Hour + time.Minute)
+		if o.asked != 6 {
+			t.Errorf("asked %d times in five hours; want once more every hour", o.asked)
+		}
+		o.open[l] = 30
+		time.Sleep(time.Hour)
+		if o.asked != 36 || len(o.passed) != 30 {
+			t.Errorf("asked %d times, %d passed; want each to have asked once", o.asked, len(o.passed))
+		}
+		o.wantNobody()
+	})
+}
+
+// Within a flow higher priorities come first, whoever has the turn meanwhile, but
+// nobody comes before another flow's by its priority.
+func TestPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		o.join(l, "has-the-turn", Ticket{Flow: "a", Cost: Whole})
+		o.join(l, "low", Ticket{Flow: "a", Cost: Whole, Priority: -1})
+		o.join(l, "high", Ticket{Flow: "a", Cost: Whole, Priority: 2})
+		o.join(l, "high-too", Ticket{Flow: "a", Cost: Whole, Priority: 2})
+		o.join(l, "middle", Ticket{Flow: "a", Cost: Whole, Priority: 1})
+		o.let(l, 1)
+		o.wantPassed("high")
+		o.join(l, "highest", Ticket{Flow: "a", Cost: Whole, Priority: 9})
+		o.join(l, "other", Ticket{Flow: "b", Cost: Whole, Priority: -9})
+		o.let(l, 2)
+		o.wantPassed("highest other")
+		o.let(l, 9)
+		o.wantPassed("high-too middle has-the-turn low")
+		o.wantNobody()
+	})
+}
+
+// One of a higher priority comes before one who is aside, and is denied for itself.
+func TestPriorityWhileAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		o.own["a"] = 0
+		o.join(l, "first", Ticket{Flow: "a", Cost: 1})
+		o.join(l, "second", Ticket{Flow: "a", Cost: 1})
+		o.join(l, "high", Ticket{Flow: "a", Cost: 1, Priority: 1})
+		if o.asked != 2 {
+			t.Errorf("asked %d times; want the first and the high one to have", o.asked)
+		}
+		o.open[l] = 9
+		o.give("a", 1)
+		o.wantPassed("high")
+		o.join(l, "another", Ticket{Flow: "a", Cost: 1, Priority: 1})
+		o.cancel("another")
+		o.give("a", 2)
+		o.wantPassed("first second")
+		o.wantNobody()
+	})
+}
+
+// While somebody asks, one of a higher priority comes: the first loses its turn
+// only if it is denied.
+func TestPriorityWhileAsking(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer Answer
+		want   string
+	}{
+		{"passes", Answer{Done: true}, "first high"},
+		{"denied", Answer{Again: time.Hour}, "high first"},
+		{"aside", Answer{Again: time.Hour, Aside: true}, "high first"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice(t)
+				l := o.line()
+				inside, goOn := make(chan bool), make(chan bool)
+				asked := 0
+				go l.Wait(t.Context(), Ticket{Flow: "a", Cost: 1}, func() (Answer, error) {
+					if asked++; asked == 1 {
+						close(inside)
+						<-goOn
+						if tt.answer.Done {
+							o.passed = append(o.passed, "first")
+						}
+						return tt.answer, nil
+					}
+					return o.ask(l, "a", "first")
+				})
+				<-inside
+				o.join(l, "high", Ticket{Flow: "a", Cost: 1, Priority: 1})
+				o.open[l] = 9
+				close(goOn)
+				synctest.Wait()
+				o.wantPassed(tt.want)
+				o.wantNobody()
+			})
+		})
+	}
+}
+
+// As many of a flow as may be wait, and no more; other flows and lines have
+// nothing to do with it.
+func TestCrowded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l, other := o.line(), o.line()
+		ticket := Ticket{Flow: "a", Cost: 1, Most: 2}
+		o.join(l, "1", ticket)
+		o.join(l, "2", ticket)
+		for _, priority := range []int{0, 5} {
+			ticket.Priority = priority
+			err := l.Wait(t.Context(), ticket, func() (Answer, error) { return o.ask(l, "a", "crowded") })
+			if !errors.Is(err, ErrCrowded) || !strings.Contains(err.Error(), "2") {
+				t.Errorf("%v; want %v, and how many", err, ErrCrowded)
+			}
+		}
+		ticket.Priority = 0
+		o.join(other, "another-line", ticket)
+		o.join(l, "any", Ticket{Flow: "a", Cost: 1})
+		ticket.Flow = "b"
+		o.join(l, "another-flow", ticket)
+		if l.Waiting() != 4 || other.Waiting() != 1 {
+			t.Errorf("%d and %d wait; want 4 and 1", l.Waiting(), other.Waiting())
+		}
+		o.cancel("2", "any")
+		ticket.Flow = "a"
+		o.join(l, "there-is-room", ticket)
+		o.let(l, 9)
+		o.let(other, 9)
+		if len(o.passed) != 4 || o.errs["there-is-room"] != nil {
+			t.Errorf("passed %q; want 4, %v", o.passed, o.errs)
+		}
+		o.wantNobody()
+	})
+}
+
+// An error of who asks is its own, and the next has its turn.
+func TestFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		broken := errors.New("broken")
+		o.join(l, "1", Ticket{Flow: "a", Cost: 1})
+		errs := make(chan error, 1)
+		go func() {
+			errs <- l.Wait(t.Context(), Ticket{Flow: "a", Cost: Whole, Priority: 1}, func() (Answer, error) { return Answer{}, broken })
+		}()
+		if err := <-errs; err != broken {
+			t.Errorf("%v; want %v", err, broken)
+		}
+		synctest.Wait()
+		if l.Waiting() != 1 {
+			t.Errorf("%d wait; want 1", l.Waiting())
+		}
+		o.let(l, 1)
+		o.wantPassed("1")
+		o.wantNobody()
+	})
+}
+
+// Whoever gives up, wherever it stands, leaves nothing behind, and the others go
+// on in order.
+func TestGivesUp(t *testing.T) {
+	for _, tt := range []struct {
+		name, who string
+		rest      string
+	}{
+		{"with the turn", "a1", "a2 b1 b2"}, // its flow has gained a turn, and keeps it
+		{"next", "b1", "a1 b2 a2"},
+		{"in line", "a2", "a1 b1 b2"},
+		{"last", "b2", "a1 b1 a2"},
+		{"aside", "x1", "a1 b1 a2 b2"},
+		{"behind who is aside", "x2", "a1 b1 a2 b2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice(t)
+				l := o.line()
+				o.own["x"] = 0
+				for _, name := range []string{"x1", "x2", "a1", "b1", "a2", "b2"} {
+					o.join(l, name, Ticket{Flow: name[:1], Cost: Whole})
+				}
+				time.Sleep(time.Minute)
+				o.cancel(tt.who)
+				err := o.errs[tt.who]
+				if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "ratelimit: ") {
+					t.Errorf("%v; want %v", err, context.Canceled)
+				}
+				if told := strings.Contains(fmt.Sprint(err), "1h0m0s"); told != (tt.who == "x1" || tt.who == "a1") {
+					t.Errorf("%v; want it to say what it was told, if it was", err)
+				}
+				if l.Waiting() != 5 {
+					t.Errorf("%d wait; want 5", l.Waiting())
+				}
+				o.let(l, 99)
+				o.wantPassed(tt.rest)
+				o.give("x", 2)
+				o.wantPassed(strings.Join(slices.DeleteFunc([]string{"x1", "x2"}, func(s string) bool { return s == tt.who }), " "))
+				o.wantNobody()
+			})
+		})
+	}
+}
+
+// A context that has ended already does not keep anybody from passing at once, and
+// does not let anybody wait.
+func TestContextHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		o.join(l, "1", Ticket{Flow: "a", Cost: 1})
+		err := l.Wait(ctx, Ticket{Flow: "b", Cost: 1}, func() (Answer, error) { return o.ask(l, "b", "2") })
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v; want %v", err, context.DeadlineExceeded)
+		}
+		err = l.Wait(ctx, Ticket{Flow: "b", Cost: 1}, func() (Answer, error) { return o.ask(l, "b", "3") })
+		if !errors.Is(err, context.DeadlineExceeded) || l.Waiting() != 1 {
+			t.Errorf("%v, %d wait", err, l.Waiting())
+		}
+		o.cancel("1")
+		o.wantNobody()
+	})
+}
+
+// Waking who has no reason to wake changes nothing.
+func TestSpuriousWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l, other := o.line(), o.line()
+		o.own["x"] = 0
+		wake := func() {
+			for range 3 {
+				l.Wake()
+				other.Wake()
+				o.hall.Wake("x")
+				o.hall.Wake("a")
+				o.hall.Wake("nobody")
+				o.hall.WakeAll()
+				for _, f := range l.flows {
+					for e := f.waiters.Front(); e != nil; e = e.Next() {
+						e.Value.(*waiter).look()
+					}
+				}
+				synctest.Wait()
+			}
+		}
+		wake()
+		for _, name := range []string{"x1", "a1", "b1", "a2", "x2", "b2"} {
+			o.join(l, name, Ticket{Flow: name[:1], Cost: Whole})
+			wake()
+		}
+		if l.Waiting() != 6 || len(o.passed) != 0 {
+			t.Errorf("%d wait, %q passed", l.Waiting(), o.passed)
+		}
+		o.let(l, 2)
+		wake()
+		o.wantPassed("a1 b1")
+		o.let(l, 9)
+		wake()
+		o.wantPassed("a2 b2")
+		o.give("x", 2)
+		wake()
+		o.wantPassed("x1 x2")
+		o.wantNobody()
+	})
+}
+
+// Ahead is who comes before a newcomer.
+func TestAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l, other := o.line(), o.line()
+		want := func(what string, a Ahead, any bool, wantAhead Ahead, wantAny bool) {
+			t.Helper()
+			if !wantAny && !any {
+				return
+			}
+			if a != wantAhead || any != wantAny {
+				t.Errorf("%s: %+v, %t; want %+v, %t", what, a, any, wantAhead, wantAny)
+			}
+		}
+		check := func(l *Line, flow string, wantAhead Ahead, wantAny bool) {
+			t.Helper()
+			a, any := l.Ahead(flow)
+			want("line, "+flow, a, any, wantAhead, wantAny)
+		}
+		check(l, "a", Ahead{}, false)
+		o.own["x"] = 0
+		o.join(l, "x1", Ticket{Flow: "x", Cost: 1})
+		time.Sleep(10 * time.Minute)
+		own := Ahead{50 * time.Minute, "own", true}
+		check(l, "x", own, true)
+		check(other, "x", own, true)
+		check(l, "a", Ahead{}, false)
+		a, any := o.hall.Ahead("x")
+		want("hall", a, any, own, true)
+		a, any = o.hall.Ahead("a")
+		want("hall", a, any, Ahead{}, false)
+		o.join(l, "a1", Ticket{Flow: "a", Cost: 1})
+		time.Sleep(10 * time.Minute)
+		check(l, "a", Ahead{50 * time.Minute, "line", false}, true)
+		check(l, "b", Ahead{50 * time.Minute, "line", false}, true)
+		check(other, "a", Ahead{}, false)
+		check(l, "x", Ahead{40 * time.Minute, "own", true}, true)
+		a, any = o.hall.Ahead("a")
+		want("hall", a, any, Ahead{}, false)
+		o.cancel("a1", "x1")
+		check(l, "a", Ahead{}, false)
+		check(l, "x", Ahead{}, false)
+		o.wantNobody()
+	})
+}
