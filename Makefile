@@ -35,4 +35,4 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 
 soak: ## the long versions of the property and concurrency tests
 	@go test -race -shuffle=on -timeout 60m -count=10 ./...
-	@go test -race -timeout 60m ./limit ./store/... . -rapid.checks=20000
+	@go test -race -timeout 60m ./limit ./store/... . ./internal/line ./project -rapid.checks=20000

@@ -37,9 +37,10 @@ type Call struct {
 	// by the weights of their projects. It may be empty.
 	Project string
 
-	// Limits returns the limits of the project. It is called whenever the call
-	// is decided on, so that a change reaches those who wait, and must not take
-	// long. Without one, nothing but the quotas of the model counts.
+	// Limits returns the limits of the project, or nil for none. It is called
+	// whenever the call is decided on, so that a change reaches those who wait,
+	// and must not take long. Without it, nothing but the quotas of the model
+	// counts.
 	Limits func() *ProjectLimits
 
 	// MaxWait is how long it may wait. Without it, it is as long as its context
@@ -48,7 +49,7 @@ type Call struct {
 	MaxWait time.Duration
 
 	Priority int  // among the project's calls that wait: higher comes first
-	Shadow   bool // it goes on even if it is denied: observers are told so
+	Shadow   bool // it goes on even if it is denied: observers are told so. It should not wait
 }
 
 // ProjectLimits is what a project may use, of all models together. Do not change
@@ -211,7 +212,15 @@ func (s *ProjectStanding) exceeded() string {
 			i = k
 		}
 	}
-	return s.Limits.Names[i]
+	return s.Limits.name(i)
+}
+
+// name returns the name of a limit, which may have none.
+func (l *ProjectLimits) name(i int) string {
+	if i < len(l.Names) {
+		return l.Names[i]
+	}
+	return "project"
 }
 
 // reason says for people what denies.

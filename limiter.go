@@ -137,10 +137,14 @@ func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) 
 			res = newReservation(m, c, o)
 		}
 	}
-	if res != nil {
-		res.project = c.project
-		if m == rl.open && c.model != "" {
-			res.model, res.free = rl.find(c.model), true
+	if res == nil {
+		return nil, err
+	}
+	res.project = c.project
+	if m == rl.open {
+		res.free = true
+		if c.model != "" {
+			res.model = rl.find(c.model)
 		}
 	}
 	return res, err
@@ -181,6 +185,9 @@ func (rl *RateLimiter) look(ctx context.Context, m *model, c *call, o *outcome) 
 func (rl *RateLimiter) settle(r *Reservation, used *amounts) {
 	if rl.shared == nil && !r.free {
 		r.model.settle(r, used)
+	}
+	if rules := r.model.rules.Load(); r.model.line.Waiting() > 0 {
+		r.model.line.Charge(r.project, rules.share(used)-rules.share(&r.taken))
 	}
 	if r.noted != nil {
 		rl.projects.settle(r, used)

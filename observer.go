@@ -94,7 +94,9 @@ func (rl *RateLimiter) event(c *call, d *Decision, err error) Event {
 	e := Event{
 		Kind: EventAdmitted, Project: c.project, Model: c.model, Limited: m != nil, Limit: d.Limit,
 		RemainingMinute: -1, RetryAfter: d.RetryAfter, Shadow: c.shadow, Err: err,
-		Estimated: c.request.input + c.request.output,
+	}
+	if c.invalid == nil {
+		e.Estimated = c.request.input + c.request.output
 	}
 	if d.Project != nil {
 		e.RemainingMinute = d.Project.remainingMinute()

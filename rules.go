@@ -222,10 +222,9 @@ func (r *rules) amounts(q request) amounts {
 	return a
 }
 
-// share returns how much of its quota a request takes, of the one of which it
-// takes most: line.Whole is all.
-func (r *rules) share(q request) (most int64) {
-	ask := r.amounts(q)
+// share returns how much of its quota so much takes, of the one of which it takes
+// most: line.Whole is all.
+func (r *rules) share(ask *amounts) (most int64) {
 	for i := range r.limited {
 		m := &r.limited[i]
 		share := uint64(line.Whole)

@@ -109,10 +109,10 @@ func (s *shared) look(ctx context.Context, m *model, c *call, o *outcome) error 
 // takeProject takes what is asked of the call's project, unless something else has
 // denied it already.
 func (s *shared) takeProject(ctx context.Context, c *call, ask *amounts, o *outcome) (*noted, error) {
-	if o.denied {
+	limits := c.projectLimits()
+	if o.denied || limits == nil {
 		return nil, s.lookProject(ctx, c, ask, o)
 	}
-	limits := c.projectLimits()
 	receipt, decisions, err := s.store.Take(ctx, limits.charge(nil, c.project, ask))
 	if err != nil {
 		return nil, err

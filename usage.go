@@ -38,10 +38,9 @@ func (u *usage) look(r *rules, now int64, ask *amounts, o *outcome) {
 }
 
 // ever says what the rules and the limits of a project say if nothing is used.
-func (r *rules) ever(q request, limits *ProjectLimits) (o outcome) {
-	ask := r.amounts(q)
-	new(usage).look(r, 0, &ask, &o)
-	limits.ever(&ask, &o)
+func (r *rules) ever(ask *amounts, limits *ProjectLimits) (o outcome) {
+	new(usage).look(r, 0, ask, &o)
+	limits.ever(ask, &o)
 	return o
 }
 

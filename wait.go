@@ -110,17 +110,20 @@ func (w *wait) decide() {
 func (w *wait) inLine(ctx context.Context) error {
 	rl, m, c := w.limiter, w.model, &w.call
 	limits, r := c.projectLimits(), m.rules.Load()
-	ticket := limits.ticket(c, r.share(c.request))
+	ask := r.amounts(c.request)
+	ticket := limits.ticket(c, r.share(&ask))
 	w.start = rl.clock()
-	if _, waiting := rl.ahead(m, c); !waiting {
+	if ahead, waiting := rl.ahead(m, c); !waiting {
 		a, err := w.ask(ctx)
 		if a.Done || err != nil {
 			return err
 		}
-		ticket.Denied = !a.Aside
-	} else if ever := r.ever(c.request, limits); ever.denied {
+		ticket.Denied, ticket.Aside = !a.Aside, a.Aside
+	} else if ever := r.ever(&ask, limits); ever.denied {
 		w.said = ever
 		return w.never()
+	} else if ahead.By != facts[concurrent].name && w.tooLong(ahead.Again) {
+		return w.late(ahead.Again)
 	}
 	if c.maxWait > 0 {
 		var cancel context.CancelFunc
@@ -128,11 +131,11 @@ func (w *wait) inLine(ctx context.Context) error {
 		defer cancel()
 	}
 	defer func() { w.waited = time.Duration(rl.clock() - w.start) }()
-	ask := func() (line.Answer, error) { return w.ask(ctx) }
+	inTurn := func() (line.Answer, error) { return w.ask(ctx) }
 	if m == rl.open {
-		return rl.hall.Wait(ctx, ticket, ask)
+		return rl.hall.Wait(ctx, ticket, inTurn)
 	}
-	return m.line.Wait(ctx, ticket, ask)
+	return m.line.Wait(ctx, ticket, inTurn)
 }
 
 // ask asks once, in turn.
@@ -155,12 +158,25 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	if again == Never {
 		return line.Answer{}, w.never()
 	}
-	if most := w.call.maxWait; most > 0 && again > most-time.Duration(rl.clock()-w.start) {
-		return line.Answer{}, fmt.Errorf("ratelimit: it would pass in %v, and may wait for %v in all: %w", again, most, context.DeadlineExceeded)
+	if least := said.wait(0); w.tooLong(least) {
+		return line.Answer{}, w.late(least)
 	}
 	again += rl.spread(again, w.lost)
 	w.lost++
-	return line.Answer{Again: again, Aside: said.own > said.modelWait(rl.slotWait()), By: said.exceeded()}, nil
+	if said.own > said.modelWait(rl.slotWait()) {
+		return line.Answer{Again: again, Aside: true, By: said.project.exceeded()}, nil
+	}
+	return line.Answer{Again: again, By: facts[said.by()].name}, nil
+}
+
+// tooLong reports whether the call may not wait for so long any more.
+func (w *wait) tooLong(again time.Duration) bool {
+	most := w.call.maxWait
+	return most > 0 && again >= most-time.Duration(w.limiter.clock()-w.start)
+}
+
+func (w *wait) late(again time.Duration) error {
+	return fmt.Errorf("ratelimit: it would pass in %v, and may wait for %v in all: %w", again, w.call.maxWait, context.DeadlineExceeded)
 }
 
 func (w *wait) never() error {

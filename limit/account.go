@@ -63,7 +63,7 @@ func (a *Account) enter(now int64) {
 	if a.epoch == 0 {
 		return
 	}
-	if now >= a.counters.fullAt {
+	if now >= a.counters.fullAt && now >= a.FullAt() {
 		*a = Account{}
 		return
 	}
@@ -76,9 +76,11 @@ func (a *Account) enter(now int64) {
 // bear makes an account of one that was never charged.
 func (a *Account) bear(now int64) {
 	if a.epoch == 0 {
-		a.epoch, a.seen = (rand.Uint64()|1<<63)&^rewinds, now
+		a.epoch, a.seen = newEpoch(), now
 	}
 }
+
+func newEpoch() uint64 { return (rand.Uint64() | 1<<63) &^ rewinds }
 
 // Check says what Take would, if it was asked before it took: whether l lets n
 // pass at now, what is left of l, and when to come back.
@@ -126,8 +128,7 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 	if n == 0 {
 		return Receipt{At: now, Epoch: a.epoch}
 	}
-	a.bear(now)
-	a.counters.take(limits, now, n)
+	a.charge(limits, now, n)
 	r := Receipt{N: n, At: now, Epoch: a.epoch}
 	for i := range limits {
 		l := &limits[i]
@@ -141,6 +142,52 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 		r.Buckets[i] = BucketReceipt{Backlog(l.backlogAt(c.state, now)), Backlog(c.refunds.total), c.refunds.changes}
 	}
 	return r
+}
+
+func (a *Account) charge(limits []Limit, now, n int64) {
+	a.bear(now)
+	a.counters.take(limits, now, n)
+}
+
+// spend is Check of every limit, fitted, and Take without a receipt if all of
+// them allow n: see [Purse.Spend].
+func (a *Account) spend(limits []Limit, now, n int64, decisions []Decision) []Decision {
+	a.enter(now)
+	if log := a.counters.log; log != nil && n > 0 && logs(limits) {
+		first := len(decisions)
+		decisions = slices.Grow(decisions, len(limits))[:first+len(limits)]
+		if log.spend(limits, now, n, decisions[first:]) {
+			a.bear(now)
+		}
+		a.counters.fullAt = max(a.counters.fullAt, log.fullAt())
+		return decisions
+	}
+	decisions, allowed := a.ask(limits, now, n, decisions)
+	if allowed && n > 0 {
+		a.charge(limits, now, n)
+	}
+	return decisions
+}
+
+// ask appends what each limit says to n, and what remains of those that allow
+// it if another denies it.
+func (a *Account) ask(limits []Limit, now, n int64, decisions []Decision) (_ []Decision, allowed bool) {
+	a.Fit(limits, now)
+	first, allowed := len(decisions), true
+	for i := range limits {
+		v := a.counters.check(limits[i], now, n)
+		decisions = append(decisions, v.by(limits[i]))
+		allowed = allowed && v.Allowed
+	}
+	if allowed {
+		return decisions, true
+	}
+	for i := range limits {
+		if d := &decisions[first+i]; d.Allowed {
+			*d = a.counters.check(limits[i], now, 0).by(limits[i])
+		}
+	}
+	return decisions, false
 }
 
 // Settle corrects what was taken to what was used, in the windows that it was
@@ -247,7 +294,12 @@ func unwrap(l *Limit, a, b backlog) backlog {
 
 // FullAt returns from when on nothing is in use: then the account is the same
 // as the zero Account, and may be forgotten.
-func (a *Account) FullAt() int64 { return a.counters.fullAt }
+func (a *Account) FullAt() int64 {
+	if log := a.counters.log; log != nil { // a fork may have asked it for a longer window
+		return max(a.counters.fullAt, log.fullAt())
+	}
+	return a.counters.fullAt
+}
 
 // Entries returns when how much was taken, oldest first, as far as a sliding
 // log remembers it.

@@ -53,7 +53,11 @@ func (c *counter) full(now int64) bool {
 // check answers as if n was taken of a limit, and takes nothing.
 func (c *counters) check(l Limit, now, n int64) verdict {
 	if l.algorithm == SlidingLog {
-		return c.log.check(l, now, n)
+		v := c.log.check(l, now, n)
+		if c.log != nil {
+			c.fullAt = max(c.fullAt, c.log.fullAt()) // of a window that may be longer than all before
+		}
+		return v
 	}
 	var s state
 	if found := c.find(&l); found != nil {
@@ -69,7 +73,7 @@ func (c *counters) check(l Limit, now, n int64) verdict {
 // history returns the log, with a window for each of the limits that need one.
 func (c *counters) history(limits []Limit, now int64) *history {
 	if c.log == nil {
-		c.log = &history{dropped: now - 1}
+		c.log = &history{dropped: now - 1, windows: make([]slidingWindow, 0, len(limits))}
 	}
 	for i := range limits {
 		if l := &limits[i]; l.algorithm == SlidingLog {

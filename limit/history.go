@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -26,7 +27,7 @@ type slidingWindow struct {
 }
 
 const (
-	firstEntries = 8
+	firstEntries = 4
 	mostEntries  = 4096 // beyond which neighbours merge
 )
 
@@ -87,10 +88,14 @@ func (h *history) rewind(now int64) {
 // check answers as if n was taken of a limit, and takes nothing. A nil history
 // is an empty one.
 func (h *history) check(l Limit, now, n int64) verdict {
-	var w slidingWindow
-	if h != nil {
-		w = *h.window(l.period, now)
+	if h == nil {
+		return h.says(&l, &slidingWindow{}, now, n)
 	}
+	return h.says(&l, h.window(l.period, now), now, n)
+}
+
+// says is what a limit says to n, by its window.
+func (h *history) says(l *Limit, w *slidingWindow, now, n int64) verdict {
 	v := verdict{Remaining: max(l.count-w.sum, 0)}
 	if w.sum > 0 {
 		v.ResetAfter = time.Duration(h.entry(h.next-1).at-now) + l.period
@@ -110,8 +115,50 @@ func (h *history) check(l Limit, now, n int64) verdict {
 	return v
 }
 
+// spend lets limits, all of them sliding logs, say to decisions, one for each,
+// what they say to n, which is not 0. It adds n if all allow it. Otherwise those
+// that allow it say what remains.
+func (h *history) spend(limits []Limit, now, n int64, decisions []Decision) (allowed bool) {
+	h.rewind(now)
+	allowed = true
+	for i := range limits {
+		l, d := &limits[i], &decisions[i]
+		left := l.count - h.windowAt(i, l.period, now).sum
+		allowed = allowed && n <= left
+		d.Limit = *l
+		d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter = true, left-n, 0, l.period
+	}
+	if allowed {
+		h.add(now, n)
+		return true
+	}
+	for i := range limits {
+		l, d := &limits[i], &decisions[i]
+		w := h.windowAt(i, l.period, now)
+		v := h.says(l, w, now, n)
+		if v.Allowed {
+			v = h.says(l, w, now, 0)
+		}
+		d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter = v.Allowed, v.Remaining, v.RetryAfter, v.ResetAfter
+	}
+	return false
+}
+
+// windowAt is window, where rewind was called, of the window that is likely to be
+// the one at i.
+func (h *history) windowAt(i int, period time.Duration, now int64) *slidingWindow {
+	if i >= len(h.windows) || h.windows[i].period != period {
+		return h.window(period, now)
+	}
+	w := &h.windows[i]
+	if w.first < h.next && h.entry(w.first).at <= now-int64(period) {
+		h.slide(w, now)
+	}
+	return w
+}
+
 // retry returns when so much has left w.
-func (h *history) retry(w slidingWindow, now, much int64) time.Duration {
+func (h *history) retry(w *slidingWindow, now, much int64) time.Duration {
 	i := w.first
 	for much -= h.entry(i).n; much > 0; much -= h.entry(i).n {
 		i++
@@ -188,6 +235,7 @@ func (h *history) merge() {
 	newest := h.entry(h.next - 1).at
 	into := h.oldest // where the next entry that is kept goes
 	var end int64    // of the cell that the last one which was kept is in
+	cell, until := int64(0), int64(math.MaxInt64)
 	for i := h.oldest; i < h.next; i++ {
 		e := *h.entry(i)
 		apart := i == h.oldest
@@ -199,14 +247,16 @@ func (h *history) merge() {
 		if !apart && e.at < end {
 			last := h.entry(into - 1)
 			*last = entry{e.at, correct(last.n, e.n)}
-			if len(h.windows) == 1 {
+			if newest-e.at >= until {
 				continue // its cell is as wide as before
 			}
 		} else {
 			*h.entry(into) = e
 			into++
 		}
-		cell := h.cell(newest - e.at)
+		if newest-e.at < until {
+			cell, until = h.cell(newest - e.at)
+		}
 		end = floor(e.at, cell) + cell
 	}
 	for k := range h.windows {
@@ -215,15 +265,18 @@ func (h *history) merge() {
 	h.next = into
 }
 
-// cell returns how wide the grid is on which entries of an age are merged.
-func (h *history) cell(age int64) int64 {
+// cell returns how wide the grid is on which entries of an age are merged, and
+// down to which age that is so.
+func (h *history) cell(age int64) (wide, until int64) {
 	smallest := int64(maxPeriod)
 	for _, w := range h.windows {
 		if int64(w.period) > age {
 			smallest = min(smallest, int64(w.period))
+		} else {
+			until = max(until, int64(w.period))
 		}
 	}
-	return max(smallest/(mostEntries/2)*int64(len(h.windows)), 1)
+	return max(smallest/(mostEntries/2)*int64(len(h.windows)), 1), until
 }
 
 // settle corrects the entry that a take made, in whichever windows hold it.

@@ -368,6 +368,58 @@ func TestLogMerges(t *testing.T) {
 	}
 }
 
+// Entries are merged if they fall into one cell, whose width their own age says:
+// as if it was asked anew for each.
+func TestLogMergesByAge(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 10))
+	for range 300 {
+		now := int64(1_700_000_000_000_000_000)
+		var log history
+		for range 1 + random.IntN(4) {
+			log.window(time.Duration(1+random.Int64N(1<<(10+random.IntN(50)))), now)
+		}
+		longest := int64(1) << (1 + random.IntN(46))
+		for range 1 + random.IntN(mostEntries) {
+			if log.full() {
+				log.grow()
+			}
+			*log.entry(log.next) = entry{now, 1 + random.Int64N(5)}
+			log.next++
+			now += random.Int64N(longest)
+		}
+		if log.drop(now); log.next == log.oldest {
+			continue
+		}
+		want := historyCells(&log)
+		log.merge()
+		var got []entry
+		for i := log.oldest; i < log.next; i++ {
+			got = append(got, *log.entry(i))
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%d entries in windows of %+v became %d; want %d", len(log.ring), log.windows, len(got), len(want))
+		}
+	}
+}
+
+// historyCells returns what is to become of the entries of a log that merges.
+func historyCells(h *history) (kept []entry) {
+	newest, end := h.entry(h.next-1).at, int64(0)
+	for i := h.oldest; i < h.next; i++ {
+		e := *h.entry(i)
+		begins := slices.ContainsFunc(h.windows, func(w slidingWindow) bool { return w.first == i })
+		if len(kept) == 0 || begins || e.at >= end {
+			kept = append(kept, e)
+		} else {
+			last := &kept[len(kept)-1]
+			*last = entry{e.at, last.n + e.n}
+		}
+		cell, _ := h.cell(newest - e.at)
+		end = floor(e.at, cell) + cell
+	}
+	return kept
+}
+
 // historyMerged compares a window of a log that has merged with the exact one.
 func historyMerged(t *testing.T, log *history, exact *historyExact, l Limit, windows, now int64) {
 	t.Helper()

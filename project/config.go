@@ -76,7 +76,9 @@ func NewWithConfig(cfg Config) (*Limiter, error) {
 	l.store = l.models.ProjectStore()
 	l.memory, _ = l.store.(*store.Memory)
 	if keeper, ok := l.store.(settings.Keeper); ok {
-		return l, l.follow(keeper)
+		if err := l.follow(keeper); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
 	}
 	return l, nil
 }

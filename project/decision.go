@@ -58,15 +58,6 @@ func (d *Decision) hear(p *plan, said []limit.Decision) {
 	}
 }
 
-// hearAll enters what a call in full was told.
-func (d *Decision) hearAll(p *plan, said *ratelimit.Decision) {
-	*d = Decision{Allowed: true}
-	if s := said.Project; s != nil {
-		d.hear(p, s.Decisions)
-	}
-	d.Allowed, d.RetryAfter, d.Exceeded = said.Allowed, said.RetryAfter, said.Limit
-}
-
 // remainingMinute returns how many requests are left of the minute, or -1.
 func (d *Decision) remainingMinute() int64 {
 	for i := range d.Windows() {

@@ -85,6 +85,7 @@ type plan struct {
 	windows  []Window // of requests, then of tokens
 	exceeded []error  // what Allow says of each
 	limits   ratelimit.ProjectLimits
+	requests ratelimit.ProjectLimits // limits without those on tokens
 }
 
 func newPlan(l Limit, maxWaiting int) (*plan, error) {
@@ -106,5 +107,7 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 			p.limits.Requests = append(p.limits.Requests, log)
 		}
 	}
+	p.requests = p.limits
+	p.requests.Tokens = nil
 	return p, nil
 }

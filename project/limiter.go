@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,11 +49,16 @@ type Call struct {
 	Model   string // of [Config].Models; empty: its quotas have no part in it
 
 	Requests int // as how many requests it counts: 0 is one
-	Tokens   int // that it is thought to use, prompt and output together
 
-	// MaxWait is how long [Limiter.Acquire] may wait. Without it, it is as long
-	// as the context lets it. With it, a call fails at once if it is told to wait
-	// for longer, although something may be given back before.
+	// Tokens is how many it is thought to use, prompt and output together. Take
+	// and Acquire reserve at least one of a project whose tokens are limited, so
+	// that what it owes holds it up; Spend asks for none if it is 0.
+	Tokens int
+
+	// MaxWait is how long [Limiter.Acquire] and [Limiter.Spend] may wait. Without
+	// it, Acquire waits as long as the context lets it, and Spend not at all. With
+	// it, a call fails at once if it is told to wait for longer, although
+	// something may be given back before.
 	MaxWait time.Duration
 
 	Priority int  // among the project's calls that wait: higher comes first
@@ -80,19 +86,33 @@ func (d *Decision) err() error {
 }
 
 // Spend charges a call whose cost is known, and that will not be given back: it is
-// Take without a reservation. A denial is no error. In memory it allocates nothing
-// for a call without tokens and model.
+// Take without a reservation, or Acquire if the call may wait. A denial is no
+// error, unless it waits. In memory it allocates nothing for a call without tokens
+// and model that does not wait.
 func (l *Limiter) Spend(ctx context.Context, c Call) (Decision, error) {
-	if c.Model != "" {
-		res, d, err := l.Take(ctx, c)
-		res.Commit(-1, -1)
-		return d, err
+	if c.Model != "" || c.MaxWait > 0 {
+		return l.spendInTurn(ctx, c)
 	}
 	var d Decision
 	err := l.spend(ctx, &c, &d)
 	if l.observer != nil {
 		l.observe(ctx, &c, &d, err)
 	}
+	return d, err
+}
+
+func (l *Limiter) spendInTurn(ctx context.Context, c Call) (Decision, error) {
+	through := l.models.TryAcquireCall
+	if c.MaxWait > 0 {
+		through = l.models.AcquireCall
+	}
+	res, d, err := l.reserve(ctx, c, through, func(p *plan) *ratelimit.ProjectLimits {
+		if c.Tokens == 0 {
+			return &p.requests
+		}
+		return &p.limits
+	})
+	res.Commit(-1, -1)
 	return d, err
 }
 
@@ -111,7 +131,10 @@ func (l *Limiter) spend(ctx context.Context, c *Call, d *Decision) error {
 		return nil
 	}
 	d.Allowed = true
-	if l.memory != nil && c.Tokens == 0 {
+	switch {
+	case c.Tokens == 0 && len(p.limits.Requests) == 0: // nothing limits it
+		return nil
+	case c.Tokens == 0 && l.memory != nil:
 		return l.spendInMemory(ctx, p, c, d)
 	}
 	_, said, err := l.store.Take(ctx, p.charges(c))
@@ -161,7 +184,7 @@ func (l *Limiter) look(ctx context.Context, p *plan, list []store.Charge, d *Dec
 // Take charges a call to its project and its model, to all or nothing. A denial is
 // no error. The reservation is to be committed with what was used, or cancelled.
 func (l *Limiter) Take(ctx context.Context, c Call) (*ratelimit.Reservation, Decision, error) {
-	return l.reserve(ctx, c, l.models.TryAcquireCall)
+	return l.reserve(ctx, c, l.models.TryAcquireCall, everyLimit)
 }
 
 // Acquire is Take that waits in turn. It fails at once with [ErrNever] if the call
@@ -174,12 +197,16 @@ func (l *Limiter) Take(ctx context.Context, c Call) (*ratelimit.Reservation, Dec
 // these. Projects that wait for a model's quota have their turns by their weights.
 // A project that waits for what it may use itself holds up no other.
 func (l *Limiter) Acquire(ctx context.Context, c Call) (*ratelimit.Reservation, Decision, error) {
-	return l.reserve(ctx, c, l.models.AcquireCall)
+	return l.reserve(ctx, c, l.models.AcquireCall, everyLimit)
 }
 
 type door = func(context.Context, ratelimit.Call) (*ratelimit.Reservation, ratelimit.Decision, error)
 
-func (l *Limiter) reserve(ctx context.Context, c Call, through door) (*ratelimit.Reservation, Decision, error) {
+func everyLimit(p *plan) *ratelimit.ProjectLimits { return &p.limits }
+
+// reserve asks for a call, of its project by those limits of its plan that are
+// chosen.
+func (l *Limiter) reserve(ctx context.Context, c Call, through door, chosen func(*plan) *ratelimit.ProjectLimits) (*ratelimit.Reservation, Decision, error) {
 	var d Decision
 	if err := l.check(&c); err != nil {
 		if l.observer != nil {
@@ -187,16 +214,23 @@ func (l *Limiter) reserve(ctx context.Context, c Call, through door) (*ratelimit
 		}
 		return nil, d, err
 	}
-	var p *plan
+	var plans []*plan // by which it was decided on, the last last
 	res, said, err := through(ctx, ratelimit.Call{
 		Model: c.Model, Requests: c.Requests, Estimated: c.Tokens,
 		Project: c.Project, MaxWait: c.MaxWait, Priority: c.Priority, Shadow: c.Shadow,
 		Limits: func() *ratelimit.ProjectLimits {
-			p = l.planOf(c.Project)
-			return &p.limits
+			p := l.planOf(c.Project)
+			if len(plans) == 0 || plans[len(plans)-1] != p {
+				plans = append(plans, p)
+			}
+			return chosen(p)
 		},
 	})
-	d.hearAll(p, &said)
+	if s := said.Project; s != nil {
+		i := slices.IndexFunc(plans, func(p *plan) bool { return chosen(p) == s.Limits })
+		d.hear(plans[i], s.Decisions)
+	}
+	d.Allowed, d.RetryAfter, d.Exceeded = said.Allowed, said.RetryAfter, said.Limit
 	if c.Model != "" {
 		d.Model = &said
 	}

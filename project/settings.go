@@ -82,7 +82,8 @@ func checkLimit(id string, limit Limit) error {
 	return nil
 }
 
-// setPlans sets all of the limits, or none if one is not valid.
+// setPlans sets all of the limits, or none if one is not valid. One caller at a
+// time may.
 func (l *Limiter) setPlans(limits map[string]Limit) error {
 	set := map[string]*plan{}
 	for id, limit := range limits {
@@ -91,14 +92,9 @@ func (l *Limiter) setPlans(limits map[string]Limit) error {
 		}
 		set[id], _ = newPlan(limit, l.maxWaiting)
 	}
-	for {
-		before := l.plans.Load()
-		plans := maps.Clone(*before)
-		maps.Copy(plans, set)
-		if l.plans.CompareAndSwap(before, &plans) {
-			break
-		}
-	}
+	plans := maps.Clone(*l.plans.Load())
+	maps.Copy(plans, set)
+	l.plans.Store(&plans)
 	if l.models != nil {
 		for id := range set {
 			l.models.WakeProject(id)
@@ -110,6 +106,8 @@ func (l *Limiter) setPlans(limits map[string]Limit) error {
 // follow goes by the limits that a store keeps, now and whenever others set one.
 func (l *Limiter) follow(keeper settings.Keeper) error {
 	load := func(ctx context.Context) error {
+		l.setting.Lock()
+		defer l.setting.Unlock()
 		values, err := keeper.Settings(ctx)
 		if err != nil && !errors.Is(err, store.ErrClosed) {
 			return err

@@ -52,18 +52,17 @@ func (r *Result) Bad(err error) { r.Answer, r.Err = Invalid, err }
 // is handed on by its address.
 func (g *Gate) Ask(ctx context.Context, call project.Call, r *Result) {
 	call.Shadow = g.Shadow
-	switch {
-	case g.Wait > 0 && !g.Shadow:
+	waits := g.Wait > 0 && !g.Shadow
+	if waits {
 		call.MaxWait = g.patience(ctx)
-		r.Reservation, r.Decision, r.Err = g.Limiter.Acquire(ctx, call)
-	case call.Tokens != 0:
-		r.Reservation, r.Decision, r.Err = g.Limiter.Take(ctx, call)
-	default:
-		r.Decision, r.Err = g.Limiter.Spend(ctx, call)
 	}
-	if call.Tokens == 0 {
-		r.Reservation.Commit(-1, -1) // its cost is known, and nobody else will
-		r.Reservation = nil
+	switch {
+	case call.Tokens == 0:
+		r.Decision, r.Err = g.Limiter.Spend(ctx, call)
+	case waits:
+		r.Reservation, r.Decision, r.Err = g.Limiter.Acquire(ctx, call)
+	default:
+		r.Reservation, r.Decision, r.Err = g.Limiter.Take(ctx, call)
 	}
 	r.Answer = r.judge(ctx)
 }

@@ -5,6 +5,10 @@ import "container/list"
 // Whole is the cost of a turn that uses up all that there is.
 const Whole = 1 << 32
 
+// least is what a turn costs at least, so that nobody has any number of them in a
+// row by asking for next to nothing.
+const least = quantum / 16
+
 // quantum is what a flow of weight 1 gains in a round: so little that a flow
 // whose turns are cheap does not have many in a row.
 const quantum = Whole / 256
@@ -15,6 +19,7 @@ type flow struct {
 	weight  int64
 	waiters list.List     // of *waiter, who comes first first
 	place   *list.Element // among those that are ready, or nil
+	owes    bool          // it waits for what is its own: see Hall.owes
 
 	// Deficit round robin: whenever a round comes to a flow it gains its
 	// quantum, and has turns while it has gained as much as they cost.

@@ -15,13 +15,14 @@ type Hall struct {
 	aside    map[string][]*waiter // of each flow, those who come first first
 	asking   map[*waiter]bool     // those whose answer is not known yet
 	own      map[string]*Line     // of flows that wait for nothing that they share
-	asides   atomic.Int32
-	wakeable atomic.Int32 // who is aside or asking
+	owing    map[string]int       // in how many lines a flow waits for what is its own
+	owings   atomic.Int32         // the sum of these
+	wakeable atomic.Int32         // who is aside or asking
 }
 
 // Ahead reports whether anybody of a flow waits for what is its own.
 func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
-	if h.asides.Load() == 0 {
+	if h.owings.Load() == 0 {
 		return a, false
 	}
 	h.mu.Lock()
@@ -30,11 +31,36 @@ func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 }
 
 func (h *Hall) ahead(flow string) (a Ahead, waiting bool) {
-	q := h.aside[flow]
-	if len(q) == 0 {
+	if h.owing[flow] == 0 {
 		return a, false
 	}
-	return Ahead{time.Until(q[0].due), q[0].by, true}, true
+	a.Own = true
+	if q := h.aside[flow]; len(q) > 0 {
+		a.Again, a.By = time.Until(q[0].due), q[0].by
+	}
+	return a, true
+}
+
+// owes notes whether a flow waits in one of the lines for what is its own. It does
+// from when its first was told so until somebody of it is told otherwise, or nobody
+// of it is left.
+func (h *Hall) owes(f *flow, does bool) {
+	if f.owes == does {
+		return
+	}
+	f.owes = does
+	if does {
+		if h.owing == nil {
+			h.owing = map[string]int{}
+		}
+		h.owing[f.name]++
+		h.owings.Add(1)
+		return
+	}
+	h.owings.Add(-1)
+	if h.owing[f.name]--; h.owing[f.name] == 0 {
+		delete(h.owing, f.name)
+	}
 }
 
 // Wait is a line's for who waits for nothing but what is its flow's own.
@@ -112,7 +138,6 @@ func (h *Hall) goAside(w *waiter) {
 		return
 	}
 	w.aside = true
-	h.asides.Add(1)
 	h.wakeable.Add(1)
 	if h.aside == nil {
 		h.aside = map[string][]*waiter{}
@@ -128,7 +153,6 @@ func (h *Hall) comeBack(w *waiter) {
 		return
 	}
 	w.aside = false
-	h.asides.Add(-1)
 	h.wakeable.Add(-1)
 	q := h.aside[w.Flow]
 	i := slices.Index(q, w)

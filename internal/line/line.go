@@ -46,7 +46,10 @@ type Ticket struct {
 	Priority int   // in the flow: higher comes first
 	Cost     int64 // of having a turn, of [Whole]
 	Most     int   // of the flow may wait; 0 is any number
-	Denied   bool  // it has asked already, and it was not for what is the flow's own that it was denied
+
+	// What it was told if it has asked already.
+	Denied bool // by the line
+	Aside  bool // by what is its flow's own
 }
 
 // Answer is what who has the turn was told.
@@ -90,7 +93,7 @@ type Ahead struct {
 // Ahead reports whether anybody waits who comes before whoever of a flow comes
 // now.
 func (l *Line) Ahead(flow string) (a Ahead, waiting bool) {
-	if l.waiting.Load() == 0 && l.hall.asides.Load() == 0 {
+	if l.waiting.Load() == 0 && l.hall.owings.Load() == 0 {
 		return a, false
 	}
 	l.hall.mu.Lock()
@@ -158,11 +161,15 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 		return nil, fmt.Errorf("%w: %d calls of the project: try again later", ErrCrowded, f.waiters.Len())
 	}
 	f.weight = int64(max(t.Weight, 1))
+	t.Cost = max(t.Cost, least)
 	w := &waiter{Ticket: t, flow: f, arrived: l.hall.arrivals, poke: make(chan struct{}, 1)}
 	l.hall.arrivals++
 	l.waiting.Add(1)
 	before := f.first()
 	f.enter(w)
+	if t.Aside {
+		l.hall.owes(f, true)
+	}
 	if before != nil && f.first() == w {
 		before.look() // its place is not the first any more
 	}
@@ -184,6 +191,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 	l.hall.comeBack(w)
 	switch {
 	case f.waiters.Len() == 0:
+		l.hall.owes(f, false)
 		l.takeOut(f)
 		delete(l.flows, f.name)
 	case held:
@@ -231,9 +239,15 @@ func (l *Line) comesFirst(w *waiter) bool {
 	l.putBack(f)
 	l.pass()
 	if l.turn != w {
-		l.hall.comeBack(w) // it waits for the turn now, and not for what is the flow's own
+		l.waitsForTurn(w)
 	}
 	return l.turn == w
+}
+
+// waitsForTurn notes that it is not what is the flow's own that w waits for.
+func (l *Line) waitsForTurn(w *waiter) {
+	l.hall.owes(w.flow, false)
+	l.hall.comeBack(w)
 }
 
 // wasTold notes what w was told. If it is denied by what is its flow's own, it
@@ -243,19 +257,21 @@ func (l *Line) wasTold(w *waiter, a Answer) {
 	defer l.hall.mu.Unlock()
 	l.hall.hasAsked(w)
 	said := told{time.Now().Add(a.Again), a.By}
-	if l.held = !a.Aside; a.Aside {
+	l.held, w.Denied = !a.Aside, !a.Aside
+	if a.Aside {
 		w.told = said
 		l.goAside(w)
 		return
 	}
-	w.Denied, l.told = true, said
-	l.hall.comeBack(w) // it is not the flow's own that it waits for
+	l.told = said
+	l.waitsForTurn(w)
 }
 
 func (l *Line) goAside(w *waiter) {
 	f := w.flow
 	f.deficit = min(f.deficit, w.Cost)
 	l.takeOut(f)
+	l.hall.owes(f, true)
 	l.hall.goAside(w)
 	if l.turn == w {
 		l.turn = nil
@@ -296,6 +312,19 @@ func (l *Line) pass() {
 	l.turn = f.first()
 	l.held = l.held || l.turn.Denied
 	l.turn.look()
+}
+
+// Charge corrects what a turn of a flow has cost by so much more, or less, if
+// anybody of it still waits.
+func (l *Line) Charge(flow string, more int64) {
+	if l.waiting.Load() == 0 {
+		return
+	}
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	if f := l.flows[flow]; f != nil {
+		f.deficit -= min(more, Whole)
+	}
 }
 
 // Wake lets who has the turn ask again: something was given back.

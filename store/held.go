@@ -1,0 +1,98 @@
+package store
+
+import (
+	"hash/maphash"
+	"math/bits"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// few is as many charges as most takes have, for which held needs no heap.
+const few = 4
+
+// held is the accounts of some charges, while their shards are locked.
+type held struct {
+	store  *Memory
+	locked uint64 // the shards, as bits
+
+	// One of each for each charge: see places and accounts.
+	charges      int
+	fewPlaces    [few]place
+	fewAccounts  [few]*limit.Account
+	manyPlaces   []place
+	manyAccounts []*limit.Account
+}
+
+// place is where the entry of a key is, or will be.
+type place struct {
+	hash  uint64
+	entry *entry
+	isNew bool
+}
+
+func (h *held) places() []place {
+	if h.manyPlaces != nil {
+		return h.manyPlaces
+	}
+	return h.fewPlaces[:h.charges]
+}
+
+func (h *held) accounts() []*limit.Account {
+	if h.manyAccounts != nil {
+		return h.manyAccounts
+	}
+	return h.fewAccounts[:h.charges]
+}
+
+// lock locks the shards of the charges' keys, in one order whatever theirs,
+// unless the store is closed.
+func (h *held) lock(m *Memory, charges []Charge) error {
+	h.store, h.charges = m, len(charges)
+	if len(charges) > few {
+		h.manyPlaces, h.manyAccounts = make([]place, len(charges)), make([]*limit.Account, len(charges))
+	}
+	places := h.places()
+	for i := range charges {
+		places[i].hash = maphash.String(m.seed, charges[i].Key)
+		h.locked |= 1 << (places[i].hash % shards)
+	}
+	for rest := h.locked; rest != 0; rest &= rest - 1 {
+		m.shards[bits.TrailingZeros64(rest)].mu.Lock()
+	}
+	if m.closed.Load() {
+		h.unlock()
+		return ErrClosed
+	}
+	return nil
+}
+
+// open opens the accounts of the charges, which may be new.
+func (h *held) open(charges []Charge) {
+	places, accounts := h.places(), h.accounts()
+	for i := range charges {
+		p := &places[i]
+		if p.entry = h.store.find(p.hash, charges[i].Key); p.entry == nil {
+			p.entry, p.isNew = &entry{key: charges[i].Key}, true
+		}
+		accounts[i] = p.entry.purse.Account()
+	}
+}
+
+// keep remembers the accounts that are new and in use, and forgets a few that are
+// full: more than come, so that those in use are most of all.
+func (h *held) keep(now int64) {
+	places := h.places()
+	for i := range places {
+		if p := &places[i]; p.isNew && now < p.entry.purse.FullAt() {
+			t := &h.store.shards[p.hash%shards].table
+			t.insert(p.hash/shards, p.entry)
+			t.sweep(now, forNew)
+		}
+	}
+}
+
+func (h *held) unlock() {
+	for rest := h.locked; rest != 0; rest &= rest - 1 {
+		h.store.shards[bits.TrailingZeros64(rest)].mu.Unlock()
+	}
+}

@@ -1,0 +1,434 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// mustSpend spends n of a key, and returns whether it was allowed.
+func mustSpend(t *testing.T, m *store.Memory, key string, n int64, limits ...limit.Limit) bool {
+	t.Helper()
+	d, err := m.Spend(t.Context(), []byte(key), limits, n, nil)
+	if err != nil || len(d) != len(limits) {
+		t.Fatalf("spend %d of %q: %+v, %v", n, key, d, err)
+	}
+	return store.Allowed(d)
+}
+
+// spendLimits are those among which the keys of a test choose.
+var spendLimits = [][]limit.Limit{
+	windows(3, 9),
+	windows(1, 30),
+	{limit.PerMinute(5).Using(limit.SlidingLog), limit.PerMinute(8).Using(limit.SlidingLog)},
+	{limit.PerMinute(9), limit.PerHour(30).Using(limit.SlidingLog)},
+	{limit.PerHour(20).WithBurst(6)},
+	{limit.PerDay(20).Anchored(), limit.PerMinute(7).Using(limit.SlidingCounter), limit.PerMinute(8).Using(limit.FixedWindow)},
+	{},
+}
+
+// Spend is Take of one charge: whatever happened before, on whatever clock, two
+// stores of which one spends what the other takes say the same, and hold the same.
+func TestSpendIsTake(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ctx := context.Background()
+		now := time.Date(2026, time.March, 14, 7, 0, 0, 0, time.UTC).UnixNano()
+		spends := store.NewMemoryAt(func() int64 { return now })
+		takes := spends.NewLike() // what is full, both forget at the same time
+		var receipts [][2]store.Receipt
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += rapid.OneOf(
+				rapid.Int64Range(0, int64(5*time.Second)),
+				rapid.Int64Range(-int64(time.Minute), int64(time.Minute)),
+				rapid.Int64Range(0, int64(30*time.Hour)),
+			).Draw(t, "time")
+			key := rapid.SampledFrom([]string{"", "a", "ab", "b"}).Draw(t, "key")
+			charges := []store.Charge{charge(key, rapid.Int64Range(0, 10).Draw(t, "n"), rapid.SampledFrom(spendLimits).Draw(t, "limits")...)}
+			var got, want []limit.Decision
+			var gotErr, wantErr error
+			switch rapid.SampledFrom([]string{"spend", "spend", "spend", "spend", "take", "settle", "peek", "reset"}).Draw(t, "do") {
+			case "spend":
+				got, gotErr = spends.Spend(ctx, []byte(key), charges[0].Limits, charges[0].N, nil)
+				_, want, wantErr = takes.Take(ctx, charges)
+			case "take":
+				var r [2]store.Receipt
+				r[0], got, gotErr = spends.Take(ctx, charges)
+				r[1], want, wantErr = takes.Take(ctx, charges)
+				receipts = append(receipts, r)
+			case "settle":
+				if len(receipts) == 0 || receipts[0][0] == nil {
+					continue
+				}
+				actual := []int64{rapid.Int64Range(-1, 12).Draw(t, "actual")}
+				gotErr = spends.Settle(ctx, receipts[0][0], actual)
+				wantErr = takes.Settle(ctx, receipts[0][1], actual)
+				receipts = receipts[1:]
+			case "peek":
+				got, gotErr = spends.Peek(ctx, charges)
+				want, wantErr = takes.Peek(ctx, charges)
+			case "reset":
+				gotErr, wantErr = spends.Reset(ctx, key), takes.Reset(ctx, key)
+			}
+			if gotErr != nil || wantErr != nil || !slices.Equal(got, want) {
+				t.Fatalf("%+v at %d:\ngot  %+v, %v\nwant %+v, %v", charges, now, got, gotErr, want, wantErr)
+			}
+			sameHoldings(t, spends, takes)
+		}
+	})
+}
+
+// sameHoldings compares what two stores hold of every key.
+func sameHoldings(t *rapid.T, a, b *store.Memory) {
+	t.Helper()
+	var holdings [2]map[string]limit.Snapshot
+	for i, m := range []*store.Memory{a, b} {
+		keys, err := m.Keys(context.Background(), "")
+		if err != nil || len(keys) != m.Len() {
+			t.Fatalf("%q of %d keys, %v", keys, m.Len(), err)
+		}
+		accounts, _, err := m.Read(context.Background(), keys...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holdings[i] = map[string]limit.Snapshot{}
+		for k, account := range accounts {
+			s := account.Snapshot()
+			s.Epoch &= 1<<16 - 1 // how often its clock went back; the rest is random
+			holdings[i][keys[k]] = s
+		}
+	}
+	if !reflect.DeepEqual(holdings[0], holdings[1]) {
+		t.Fatalf("got  %+v\nwant %+v", holdings[0], holdings[1])
+	}
+}
+
+// However many spend at a time, exactly the limit passes: at first, and as soon as
+// there is room again.
+func TestSpendAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := store.NewMemory()
+		limits := []limit.Limit{
+			limit.PerMinute(100).Using(limit.SlidingLog), limit.PerHour(250).Using(limit.SlidingLog), limit.PerDay(1000).Using(limit.SlidingLog),
+		}
+		for _, want := range []int64{100, 100, 50, 0} {
+			var passed atomic.Int64
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					var decisions []limit.Decision
+					for range 200 {
+						decisions, _ = m.Spend(t.Context(), []byte("key"), limits, 1, decisions[:0])
+						if store.Allowed(decisions) {
+							passed.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			if passed.Load() != want {
+				t.Errorf("%d passed; want %d", passed.Load(), want)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// Many keys that are new at a time, spent and taken: each passes once.
+func TestSpendAtOnceOfManyKeys(t *testing.T) {
+	m := store.NewMemory()
+	limits := windows(3, 1)
+	var passed atomic.Int64
+	var all sync.WaitGroup
+	const keys = 2000
+	for worker := range 8 {
+		all.Go(func() {
+			for i := range keys {
+				var d []limit.Decision
+				var err error
+				if key := fmt.Sprint((i + worker*keys/8) % keys); worker%2 == 0 {
+					d, err = m.Spend(t.Context(), []byte(key), limits, 1, nil)
+				} else {
+					_, d, err = m.Take(t.Context(), []store.Charge{charge(key, 1, limits...)})
+				}
+				if err != nil {
+					t.Error(err)
+				} else if store.Allowed(d) {
+					passed.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if passed.Load() != keys || m.Len() != keys {
+		t.Errorf("%d passed, of %d keys that are held; want %d", passed.Load(), m.Len(), keys)
+	}
+}
+
+// A key that was charged once is a key like others.
+func TestSpendOnce(t *testing.T) {
+	const second = int64(time.Second)
+	minute, hour := limit.PerMinute(5).Using(limit.SlidingLog), limit.PerHour(8).Using(limit.SlidingLog)
+	for _, test := range []struct {
+		name  string
+		then  func(t *testing.T, m *store.Memory, now *int64)
+		used  int64 // of the minute
+		since int64 // the charge, on the clock
+	}{
+		{"nothing else", func(t *testing.T, m *store.Memory, now *int64) {}, 3, 0},
+		{"a peek", func(t *testing.T, m *store.Memory, now *int64) {
+			d, err := m.Peek(t.Context(), []store.Charge{charge("key", 3, minute, hour)})
+			if err != nil || d[0].Allowed || d[0].RetryAfter != time.Minute || d[1].Remaining != 5 {
+				t.Errorf("%+v, %v", d, err)
+			}
+		}, 3, 0},
+		{"a read", func(t *testing.T, m *store.Memory, now *int64) {
+			accounts, _, err := m.Read(t.Context(), "key")
+			if err != nil {
+				t.Fatal(err)
+			}
+			accounts[0].Take([]limit.Limit{minute}, *now, 2) // it is the caller's
+		}, 3, 0},
+		{"a denial", func(t *testing.T, m *store.Memory, now *int64) {
+			if mustSpend(t, m, "key", 3, minute, hour) {
+				t.Error("3 + 3 of 5 have passed")
+			}
+		}, 3, 0},
+		{"a take that is settled", func(t *testing.T, m *store.Memory, now *int64) {
+			r := mustTake(t, m, "key", 2, minute, hour)
+			if err := m.Settle(t.Context(), r, []int64{1}); err != nil {
+				t.Error(err)
+			}
+		}, 4, 0},
+		{"a second charge later", func(t *testing.T, m *store.Memory, now *int64) {
+			*now += 60 * second
+			if !mustSpend(t, m, "key", 5, minute, hour) {
+				t.Error("denied")
+			}
+		}, 5, 60 * second},
+		{"a clock that goes back", func(t *testing.T, m *store.Memory, now *int64) {
+			*now -= 1000 * second
+			if mustSpend(t, m, "key", 3, minute, hour) {
+				t.Error("3 + 3 of 5 have passed")
+			}
+			*now += 59 * second
+			if mustSpend(t, m, "key", 3, minute, hour) {
+				t.Error("3 + 3 of 5 have passed in a minute")
+			}
+			*now += second
+			if !mustSpend(t, m, "key", 3, minute, hour) {
+				t.Error("it is frozen")
+			}
+		}, 3, -940 * second},
+		{"a reset", func(t *testing.T, m *store.Memory, now *int64) {
+			if err := m.Reset(t.Context(), "ke"); err != nil || m.Len() != 0 {
+				t.Errorf("%d keys are left, %v", m.Len(), err)
+			}
+		}, 0, 0},
+		{"a reset of others", func(t *testing.T, m *store.Memory, now *int64) {
+			if err := m.Reset(t.Context(), "keys"); err != nil {
+				t.Error(err)
+			}
+		}, 3, 0},
+		{"an hour", func(t *testing.T, m *store.Memory, now *int64) {
+			*now += 3600 * second
+			if !mustSpend(t, m, "key", 5, minute, hour) {
+				t.Error("denied")
+			}
+		}, 5, 3600 * second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			start := time.Now().UnixNano()
+			now := start
+			m := store.NewMemoryAt(func() int64 { return now })
+			if !mustSpend(t, m, "key", 3, minute, hour) {
+				t.Fatal("denied")
+			}
+			test.then(t, m, &now)
+			accounts, at, err := m.Read(t.Context(), "key")
+			if err != nil || at != start+test.since {
+				t.Fatalf("read at %d, %v", at-start, err)
+			}
+			if used, _ := accounts[0].Used(minute, at); used != test.used {
+				t.Errorf("%d are used; want %d", used, test.used)
+			}
+			keys, err := m.Keys(t.Context(), "k")
+			if err != nil || len(keys) != m.Len() || (len(keys) == 1) != (test.used > 0) {
+				t.Errorf("%q of %d keys, %v", keys, m.Len(), err)
+			}
+		})
+	}
+}
+
+// What was taken of a key before it was forgotten is not given back from what
+// was spent since, and what it cost beyond that is a debt.
+func TestSettleAfterSpendOnce(t *testing.T) {
+	brief, hour := limit.PerSecond(5).Using(limit.SlidingLog), limit.PerHour(8).Using(limit.SlidingLog)
+	for actual, want := range map[int64]int64{0: 3, 2: 3, 4: 5} {
+		now := time.Now().UnixNano()
+		m := store.NewMemoryAt(func() int64 { return now })
+		r := mustTake(t, m, "key", 2, brief)
+		now += int64(time.Second)
+		mustSpend(t, m, "key", 3, hour)
+		if err := m.Settle(t.Context(), r, []int64{actual}); err != nil {
+			t.Fatal(err)
+		}
+		accounts, at, err := m.Read(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used, _ := accounts[0].Used(hour, at); used != want {
+			t.Errorf("2 were taken, forgotten, and settled as %d, 3 were spent: %d are used; want %d", actual, used, want)
+		}
+	}
+}
+
+// A key that is known costs no allocation, whatever is said to it.
+func TestSpendAllocatesNothing(t *testing.T) {
+	m := store.NewMemory()
+	ctx := t.Context()
+	for _, count := range []int64{1, 1 << 40} {
+		for name, limits := range map[string][]limit.Limit{
+			"three windows": windows(3, count),
+			"buckets":       {limit.PerMinute(count), limit.PerHour(count).Anchored()},
+			"both":          {limit.PerMinute(count), limit.PerHour(count).Using(limit.SlidingLog)},
+		} {
+			key := fmt.Appendf(nil, "%s of which each is %d, with a long name", name, count)
+			var decisions []limit.Decision
+			spend := func() { decisions, _ = m.Spend(ctx, key, limits, 1, decisions[:0]) }
+			for range 5000 {
+				spend()
+			}
+			if n := testing.AllocsPerRun(1000, spend); n != 0 || store.Allowed(decisions) != (count > 1) {
+				t.Errorf("%s: %v allocations; %+v", key, n, decisions)
+			}
+		}
+	}
+}
+
+// A take that is settled allocates what it returns, and notes of it.
+func TestTakeAllocatesLittle(t *testing.T) {
+	m := store.NewMemory()
+	ctx := t.Context()
+	charges := []store.Charge{
+		charge("requests", 1, limit.PerMinute(1<<40), limit.PerDay(1<<40).Anchored()),
+		charge("tokens", 100, limit.PerMinute(1<<40).Using(limit.SlidingLog)),
+	}
+	take := func() {
+		r, _, _ := m.Take(ctx, charges)
+		m.Settle(ctx, r, []int64{1, 80})
+	}
+	for range 5000 {
+		take()
+	}
+	if n := testing.AllocsPerRun(1000, take); n > 4 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// A take may have more charges than most.
+func TestTakeOfManyCharges(t *testing.T) {
+	m := store.NewMemory()
+	var charges []store.Charge
+	var actual []int64
+	for i := range int64(150) {
+		charges, actual = append(charges, charge(fmt.Sprint(i), 2, windows(1, i+2)...)), append(actual, 1)
+	}
+	r, _, err := m.Take(t.Context(), charges)
+	if err != nil || r == nil || m.Len() != len(charges) {
+		t.Fatalf("%d keys are held, %v", m.Len(), err)
+	}
+	if r, d, err := m.Take(t.Context(), charges); err != nil || r != nil || len(d) != len(charges) {
+		t.Fatalf("the same again: %+v, %v", d, err)
+	}
+	if err := m.Settle(t.Context(), r, actual); err != nil {
+		t.Fatal(err)
+	}
+	d, err := m.Peek(t.Context(), charges)
+	for i := range d {
+		if err != nil || d[i].Remaining != int64(i)+1 {
+			t.Fatalf("%v: %+v, %v", charges[i], d[i], err)
+		}
+	}
+}
+
+// A denial, and nothing, leave nothing behind.
+func TestSpendHoldsNothingForNothing(t *testing.T) {
+	m := store.NewMemory()
+	for i := range 100 {
+		for _, limits := range spendLimits {
+			mustSpend(t, m, fmt.Sprint(i), 0, limits...)
+			if passed := mustSpend(t, m, fmt.Sprint(i), 100, limits...); passed != (len(limits) == 0) {
+				t.Fatalf("100 of %v: %v", limits, passed)
+			}
+		}
+	}
+	if m.Len() != 0 {
+		t.Errorf("%d keys are held", m.Len())
+	}
+}
+
+// Key and decisions are the caller's.
+func TestSpendKeepsNothingOfTheCaller(t *testing.T) {
+	m := store.NewMemory()
+	key := []byte("abc")
+	limits := windows(3, 1)
+	if _, err := m.Spend(t.Context(), key, limits, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	copy(key, "xyz")
+	limits[0] = limit.PerSecond(1).Using(limit.SlidingLog)
+	if mustSpend(t, m, "abc", 1, windows(3, 1)...) || !mustSpend(t, m, "xyz", 1, windows(3, 1)...) {
+		t.Error("a key has changed with the slice that it was given in")
+	}
+	said := []limit.Decision{{Remaining: 5}}
+	got, err := m.Spend(t.Context(), []byte("abc"), windows(3, 1), 1, said)
+	if err != nil || len(got) != 4 || got[0] != said[0] {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestSpendRefuses(t *testing.T) {
+	m := store.NewMemory()
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	refused := func(ctx context.Context, n int64, want error, says string) {
+		t.Helper()
+		d, err := m.Spend(ctx, []byte("key"), windows(3, 9), n, nil)
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), says) || len(d) != 0 || m.Len() != 0 {
+			t.Errorf("%+v, %v; want %v that says %q", d, err, want, says)
+		}
+	}
+	refused(left, 1, context.Canceled, "not asked")
+	refused(t.Context(), -3, store.ErrInvalid, `-3 of "key"`)
+	m.Close()
+	refused(t.Context(), 1, store.ErrClosed, "closed")
+}
+
+// A key that was charged once takes little room, its name included.
+func TestSpendOnceTakesLittleRoom(t *testing.T) {
+	const keys = 100_000
+	limits := []limit.Limit{
+		limit.PerMinute(60).Using(limit.SlidingLog), limit.PerHour(1000).Using(limit.SlidingLog), limit.PerDay(10_000).Using(limit.SlidingLog),
+	}
+	before := heap()
+	m := store.NewMemory()
+	fill(t, m, keys, limits)
+	if each := (heap() - before) / keys; each > 110 || m.Len() != keys {
+		t.Errorf("%d keys, of which each takes %d bytes", m.Len(), each)
+	}
+	runtime.KeepAlive(m)
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"fmt"
+	"hash/maphash"
+	"testing"
+	"time"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// NewLike returns an empty store with the same clock, and the same hashes.
+func (m *Memory) NewLike() *Memory {
+	like := NewMemoryAt(m.clock)
+	like.seed = m.seed
+	for i := range like.shards {
+		like.shards[i].table.seed = m.seed
+	}
+	return like
+}
+
+// spentUntil returns what is in use until a time after 0.
+func spentUntil(full int64) (p limit.Purse) {
+	p.Spend([]limit.Limit{limit.New(1, time.Duration(full)).Using(limit.SlidingLog)}, 0, 1, nil)
+	return p
+}
+
+// A table holds what a map would, and has about as many chains as keys.
+func TestTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tab := table{seed: maphash.MakeSeed()}
+		want := map[string]*entry{}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			now := rapid.Int64Range(0, 100).Draw(t, "now")
+			switch rapid.SampledFrom([]string{"insert", "sweep", "forget"}).Draw(t, "do") {
+			case "insert":
+				for range rapid.IntRange(1, 200).Draw(t, "keys") {
+					key := fmt.Sprint(rapid.IntRange(0, 1000).Draw(t, "key"))
+					if want[key] == nil {
+						want[key] = &entry{key: key, purse: spentUntil(rapid.Int64Range(1, 100).Draw(t, "full"))}
+						tab.insert(tab.hash(key), want[key])
+					}
+				}
+			case "sweep":
+				chains := tab.chains
+				tab.sweep(now, int(chains))
+				held := map[string]bool{}
+				for e := range tab.all() {
+					held[e.key] = true
+				}
+				for key, e := range want {
+					if now < e.purse.FullAt() && !held[key] {
+						t.Fatalf("%q was forgotten at %d", key, now)
+					}
+					if !held[key] {
+						delete(want, key)
+					}
+				}
+			case "forget":
+				prefix := rapid.SampledFrom([]string{"1", "2", "33"}).Draw(t, "prefix")
+				gone := func(e *entry) bool { return len(e.key) >= len(prefix) && e.key[:len(prefix)] == prefix }
+				for chain := range tab.chains {
+					tab.forget(chain, gone)
+				}
+				for key, e := range want {
+					if gone(e) {
+						delete(want, key)
+					}
+				}
+			}
+			sameTable(t, &tab, want)
+		}
+		for range 4 * int(tab.chains) { // and all of it goes in the end
+			tab.sweep(1000, 1)
+		}
+		sameTable(t, &tab, nil)
+		if tab.chains > 1 || len(tab.pages) > 1 {
+			t.Fatalf("%d chains, on %d pages, of nothing", tab.chains, len(tab.pages))
+		}
+	})
+}
+
+func sameTable(t *rapid.T, tab *table, want map[string]*entry) {
+	t.Helper()
+	n := 0
+	for e := range tab.all() {
+		if n++; want[e.key] != e {
+			t.Fatalf("%q should be gone", e.key)
+		}
+	}
+	if n != len(want) || tab.keys != uint64(n) {
+		t.Fatalf("%d keys, and %d are listed; want %d", tab.keys, n, len(want))
+	}
+	for key, e := range want {
+		if tab.find(tab.hash(key), []byte(key)) != e {
+			t.Fatalf("%q is not found", key)
+		}
+	}
+	if tab.find(tab.hash("none"), []byte("none")) != nil {
+		t.Fatal("a key is found that is not there")
+	}
+	if most := uint64(len(tab.pages) * pageLen); tab.chains > most || tab.chains+pageLen <= most || tab.chains < tab.keys {
+		t.Fatalf("%d chains, on %d pages, for %d keys", tab.chains, len(tab.pages), tab.keys)
+	}
+}
+
+// Chains stay short.
+func TestTableChains(t *testing.T) {
+	tab := table{seed: maphash.MakeSeed()}
+	for i := range 100_000 {
+		key := fmt.Sprint(i)
+		tab.insert(tab.hash(key), &entry{key: key})
+	}
+	longest := 0
+	for chain := range tab.chains {
+		n := 0
+		for e := *tab.chain(chain); e != nil; e = e.next {
+			n++
+		}
+		longest = max(longest, n)
+	}
+	if longest > 20 {
+		t.Errorf("a chain of %d", longest)
+	}
+}
+
+// Shards do not share cache lines, nor do they with what all calls read.
+func TestShardsStandApart(t *testing.T) {
+	var m Memory
+	if size, at := unsafe.Sizeof(m.shards[0]), unsafe.Offsetof(m.shards); size != 128 || at != 128 {
+		t.Errorf("shards of %d bytes begin at %d", size, at)
+	}
+	if size := unsafe.Sizeof(entry{}); size > 64 {
+		t.Errorf("an entry takes %d bytes", size)
+	}
+}

@@ -1,0 +1,97 @@
+package telemetry_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/telemetry"
+)
+
+func ExamplePrometheus() {
+	registry := prometheus.NewRegistry() // without one it is prometheus.DefaultRegisterer
+	metrics, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{Registerer: registry})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
+		Quotas:   map[string]ratelimit.ModelQuota{"gpt-4o": {MaxRPM: 1}},
+		Observer: metrics,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	registry.MustRegister(telemetry.NewModelCollector(rl))
+
+	res, _ := rl.TryAcquire("gpt-4o", 1000)
+	res.Commit(900, 300)
+	rl.TryAcquire("gpt-4o", 1000) // one too many
+
+	scrape := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for line := range strings.Lines(scrape.Body.String()) {
+		if strings.HasPrefix(line, "ratelimit_decisions") || strings.HasPrefix(line, "ratelimit_used") || strings.HasPrefix(line, "ratelimit_model") {
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// ratelimit_decisions_total{limit="",model="gpt-4o",outcome="admitted",project="",shadow="false"} 1
+	// ratelimit_decisions_total{limit="rpm",model="gpt-4o",outcome="denied",project="",shadow="false"} 1
+	// ratelimit_model_limit{dimension="rpm",model="gpt-4o"} 1
+	// ratelimit_model_used{dimension="rpm",model="gpt-4o"} 1
+	// ratelimit_used_tokens_total{model="gpt-4o",project="",type="input"} 900
+	// ratelimit_used_tokens_total{model="gpt-4o",project="",type="output"} 300
+}
+
+func ExampleOpenTelemetry() {
+	spans := tracetest.NewSpanRecorder() // in a program: an exporter
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+	traces, err := telemetry.NewOpenTelemetry(telemetry.OpenTelemetryConfig{TracerProvider: provider})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
+		Quotas:   map[string]ratelimit.ModelQuota{"gpt-4o": {MaxTPM: 1000}},
+		Observer: traces,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, request := provider.Tracer("app").Start(context.Background(), "POST /chat")
+	defer request.End()
+
+	res, _ := rl.Acquire(ctx, "gpt-4o", 800)
+	defer res.Cancel()
+	rl.Acquire(ctx, "gpt-4o", 1200) // which can never pass
+
+	for _, span := range spans.Ended() {
+		fmt.Println(span.Name(), span.Status().Code, span.Parent().SpanID() == request.SpanContext().SpanID())
+		for _, kv := range span.Attributes() {
+			fmt.Println("  ", kv.Key, "=", kv.Value.String())
+		}
+	}
+	// Output:
+	// rate_limiter.allow Ok true
+	//    ratelimit.outcome = admitted
+	//    ratelimit.shadow = false
+	//    ratelimit.waited_seconds = 0
+	//    gen_ai.request.model = gpt-4o
+	// rate_limiter.allow Unset true
+	//    ratelimit.outcome = never
+	//    ratelimit.shadow = false
+	//    ratelimit.waited_seconds = 0
+	//    gen_ai.request.model = gpt-4o
+	//    limit_exceeded = tpm
+}

@@ -1,0 +1,55 @@
+package telemetry
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+)
+
+var update = flag.Bool("update", false, "write testdata/exposition.txt anew")
+
+// exposition returns what a scrape returns.
+func exposition(t *testing.T, from prometheus.Gatherer) string {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, family); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text.String()
+}
+
+// What the story looks like to who scrapes it. Names and labels are what
+// dashboards and alerts are made of, so a change here is one for their owners.
+func TestExposition(t *testing.T) {
+	const golden = "testdata/exposition.txt"
+	_, registry := full(t)
+	got := exposition(t, registry)
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-want +got (write it anew with -update):\n%s", diff)
+	}
+}
+
+func TestExpositionLint(t *testing.T) {
+	_, registry := full(t)
+	promtool(t, exposition(t, registry), "check", "metrics")
+}

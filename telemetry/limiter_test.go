@@ -1,0 +1,85 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// A limiter's calls arrive in both observers: who waited for how long, who gave up,
+// and what was used.
+func TestWithLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, registry := newProm(t, PrometheusConfig{})
+		o, provider, recorder := newTraced(t)
+		rl := newLimiter(t, ratelimit.Config{
+			Quotas:   map[string]ratelimit.ModelQuota{"m": {MaxRPM: 2, MaxTPM: 1000}},
+			Observer: ratelimit.Observers{p, o},
+		})
+		ctx, parent := provider.Tracer("test").Start(t.Context(), "chat")
+
+		first, err := rl.Acquire(ctx, "m", 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Commit(150, 50)
+		second, err := rl.Acquire(ctx, "m", 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second.Cancel()
+		if _, d := rl.TryAcquire("m", 1001); d.RetryAfter != ratelimit.Never {
+			t.Fatalf("more than the quota: %+v", d)
+		}
+		full, _ := rl.TryAcquire("m", 400)
+		if _, d := rl.TryAcquire("m", 400); d.Allowed || full == nil {
+			t.Fatalf("%v, and then %+v; want a reservation, and then a denial", full, d)
+		}
+		full.Commit(-1, -1) // it is not known what it has used
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if _, err := rl.Acquire(short, "m", 400); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a wait of 10s: %v", err)
+		}
+		waiting, err := rl.Acquire(ctx, "m", 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting.Commit(500, 100)
+
+		got := gathered(t, registry)
+		for series, want := range map[string]float64{
+			"ratelimit_decisions_total{limit=,model=m,outcome=admitted,project=,shadow=false}":  4,
+			"ratelimit_decisions_total{limit=tpm,model=m,outcome=never,project=,shadow=false}":  1,
+			"ratelimit_decisions_total{limit=rpm,model=m,outcome=denied,project=,shadow=false}": 1,
+			"ratelimit_decisions_total{limit=rpm,model=m,outcome=shed,project=,shadow=false}":   1,
+			"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                              50,
+			"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                            4,
+			"ratelimit_wait_seconds_sum{model=m,outcome=shed}":                                  10,
+			"ratelimit_used_tokens_total{model=m,project=,type=input}":                          650,
+			"ratelimit_used_tokens_total{model=m,project=,type=output}":                         150,
+			"ratelimit_estimated_tokens_total{model=m,project=}":                                800,
+			"ratelimit_estimate_error_ratio_count{model=m}":                                     2,
+			"ratelimit_cancelled_total{model=m,project=}":                                       1,
+		} {
+			if got[series] != want {
+				t.Errorf("%s is %v, want %v", series, got[series], want)
+			}
+		}
+		var lengths []time.Duration
+		for _, span := range recorder.Ended() {
+			if span.Parent().SpanID() == parent.SpanContext().SpanID() {
+				lengths = append(lengths, span.EndTime().Sub(span.StartTime()))
+			}
+		}
+		if diff := cmp.Diff([]time.Duration{0, 0, 10 * time.Second, 50 * time.Second}, lengths); diff != "" {
+			t.Errorf("spans below the caller's, -want +got:\n%s", diff)
+		}
+	})
+}

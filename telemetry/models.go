@@ -1,0 +1,70 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// NewModelCollector returns a collector that says at each scrape how much is used
+// of every model's quota, and of how much: ratelimit_model_used and
+// ratelimit_model_limit. Models without a quota are not in it, nor what a quota
+// does not limit. What is used is missing while the store cannot be asked.
+//
+// Register it beside [Prometheus]. With a store that limiters share, each of
+// them says the same.
+func NewModelCollector(rl *ratelimit.RateLimiter) prometheus.Collector {
+	labels := []string{"model", "dimension"}
+	return &modelCollector{
+		limiter: rl,
+		used:    prometheus.NewDesc(namespace+"_model_used", "How much is used of a model's quota now.", labels, nil),
+		limit:   prometheus.NewDesc(namespace+"_model_limit", "How much a model's quota allows.", labels, nil),
+	}
+}
+
+type modelCollector struct {
+	limiter     *ratelimit.RateLimiter
+	used, limit *prometheus.Desc
+}
+
+// Describe sends what the metrics are.
+func (c *modelCollector) Describe(to chan<- *prometheus.Desc) {
+	to <- c.used
+	to <- c.limit
+}
+
+// Collect sends the metrics. It asks for the models that have a quota alone: there
+// may be any number of others.
+func (c *modelCollector) Collect(to chan<- prometheus.Metric) {
+	for model, quota := range c.limiter.Quotas() {
+		now := c.limiter.Decide(model, 0)
+		for _, d := range dimensionsOf(quota, now.Stats) {
+			if d.limit == 0 {
+				continue
+			}
+			to <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, float64(d.limit), model, d.name)
+			if now.Code != ratelimit.DecisionStoreLost {
+				to <- prometheus.MustNewConstMetric(c.used, prometheus.GaugeValue, float64(d.used), model, d.name)
+			}
+		}
+	}
+}
+
+// dimension is one of the ways in which a quota limits a model, by the name that
+// events give to it.
+type dimension struct {
+	name        string
+	used, limit int
+}
+
+func dimensionsOf(q ratelimit.ModelQuota, s ratelimit.ModelStats) []dimension {
+	return []dimension{
+		{"rpm", s.RPM, q.MaxRPM},
+		{"tpm", s.TPM, q.MaxTPM},
+		{"rpd", s.RPD, q.MaxRPD},
+		{"input_tpm", s.InputTPM, q.MaxInputTPM},
+		{"output_tpm", s.OutputTPM, q.MaxOutputTPM},
+		{"tpd", s.TPD, q.MaxTPD},
+		{"concurrent", s.Concurrent, q.MaxConcurrent},
+	}
+}

@@ -1,0 +1,104 @@
+package telemetry
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+func TestModelCollector(t *testing.T) {
+	rl := newLimiter(t, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{
+		"a":    {MaxRPM: 1, MaxTPM: 1000, MaxRPD: 50},
+		"b":    {MaxInputTPM: 100, MaxOutputTPM: 200, MaxTPD: 5000, MaxConcurrent: 2},
+		"free": {},
+	}})
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(NewModelCollector(rl))
+	check := func(when string, want map[string]float64) {
+		t.Helper()
+		if diff := cmp.Diff(want, gathered(t, registry)); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", when, diff)
+		}
+	}
+	check("at first", map[string]float64{
+		"ratelimit_model_limit{dimension=rpm,model=a}": 1, "ratelimit_model_used{dimension=rpm,model=a}": 0,
+		"ratelimit_model_limit{dimension=tpm,model=a}": 1000, "ratelimit_model_used{dimension=tpm,model=a}": 0,
+		"ratelimit_model_limit{dimension=rpd,model=a}": 50, "ratelimit_model_used{dimension=rpd,model=a}": 0,
+		"ratelimit_model_limit{dimension=input_tpm,model=b}": 100, "ratelimit_model_used{dimension=input_tpm,model=b}": 0,
+		"ratelimit_model_limit{dimension=output_tpm,model=b}": 200, "ratelimit_model_used{dimension=output_tpm,model=b}": 0,
+		"ratelimit_model_limit{dimension=tpd,model=b}": 5000, "ratelimit_model_used{dimension=tpd,model=b}": 0,
+		"ratelimit_model_limit{dimension=concurrent,model=b}": 2, "ratelimit_model_used{dimension=concurrent,model=b}": 0,
+	})
+
+	rl.RecordUsage("a", 300, 400)
+	rl.RecordUsage("a", 300, 400)
+	rl.RecordUsage("free", 300, 400)
+	rl.RecordUsage("made-up", 300, 400)
+	if _, d := rl.TryAcquireTokens("b", ratelimit.Tokens{Input: 60, Output: 70}); !d.Allowed {
+		t.Fatalf("denied: %+v", d)
+	}
+	check("when more than all of a is used", map[string]float64{
+		"ratelimit_model_limit{dimension=rpm,model=a}": 1, "ratelimit_model_used{dimension=rpm,model=a}": 2,
+		"ratelimit_model_limit{dimension=tpm,model=a}": 1000, "ratelimit_model_used{dimension=tpm,model=a}": 1400,
+		"ratelimit_model_limit{dimension=rpd,model=a}": 50, "ratelimit_model_used{dimension=rpd,model=a}": 2,
+		"ratelimit_model_limit{dimension=input_tpm,model=b}": 100, "ratelimit_model_used{dimension=input_tpm,model=b}": 60,
+		"ratelimit_model_limit{dimension=output_tpm,model=b}": 200, "ratelimit_model_used{dimension=output_tpm,model=b}": 70,
+		"ratelimit_model_limit{dimension=tpd,model=b}": 5000, "ratelimit_model_used{dimension=tpd,model=b}": 130,
+		"ratelimit_model_limit{dimension=concurrent,model=b}": 2, "ratelimit_model_used{dimension=concurrent,model=b}": 1,
+	})
+}
+
+// While the store is lost nobody knows what is used, so nobody says that it is
+// nothing.
+func TestModelCollectorStoreLost(t *testing.T) {
+	memory := store.NewMemory()
+	defer memory.Close()
+	lossy := &lossyStore{Memory: memory}
+	rl, err := ratelimit.NewWithStore(lossy, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"a": {MaxRPM: 10}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rl.Close()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(NewModelCollector(rl))
+	rl.RecordUsage("a", 0, 0)
+	for _, step := range []struct {
+		lost bool
+		want map[string]float64
+	}{
+		{false, map[string]float64{"ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
+		{true, map[string]float64{"ratelimit_model_limit{dimension=rpm,model=a}": 10}},
+		{false, map[string]float64{"ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
+	} {
+		lossy.lost = step.lost
+		if diff := cmp.Diff(step.want, gathered(t, registry)); diff != "" {
+			t.Errorf("lost: %v, -want +got:\n%s", step.lost, diff)
+		}
+	}
+}
+
+// lossyStore is a store that can be lost.
+type lossyStore struct {
+	*store.Memory
+	lost bool
+}
+
+func (s *lossyStore) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	if s.lost {
+		return nil, errGone
+	}
+	return s.Memory.Peek(ctx, charges)
+}
+
+func (s *lossyStore) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
+	if s.lost {
+		return nil, 0, errGone
+	}
+	return s.Memory.Read(ctx, keys...)
+}

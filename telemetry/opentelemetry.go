@@ -1,0 +1,79 @@
+package telemetry
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// OpenTelemetryConfig is how an [OpenTelemetry] is made. The zero value is a good
+// one.
+type OpenTelemetryConfig struct {
+	// TracerProvider makes the spans. The default is the global one.
+	TracerProvider trace.TracerProvider
+
+	// MeterProvider makes the metrics. The default is the global one.
+	MeterProvider metric.MeterProvider
+
+	// Models is how many models are told apart in metrics: those with a quota
+	// that are used first. The default is 100. All others count as "other".
+	// Spans name the model whatever it is.
+	Models int
+
+	// Projects is the ids of the projects that are told apart in metrics. By
+	// default none is. All others count as "other". Spans name the project
+	// whatever it is.
+	Projects []string
+}
+
+// OpenTelemetry is an observer that makes a span of each decision, and counts. The
+// package's documentation lists its spans and metrics.
+type OpenTelemetry struct {
+	tracer trace.Tracer // nil: there is none
+	meter  *otelMeter
+}
+
+var _ ratelimit.Observer = (*OpenTelemetry)(nil)
+
+// scope is by whom spans and metrics are made.
+const scope = "dappco.re/go/core/go-ratelimit/telemetry"
+
+// NewOpenTelemetry returns an observer as cfg describes it.
+func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
+	if cfg.TracerProvider == nil {
+		cfg.TracerProvider = otel.GetTracerProvider()
+	}
+	if cfg.MeterProvider == nil {
+		cfg.MeterProvider = otel.GetMeterProvider()
+	}
+	meter, err := newOtelMeter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	o := &OpenTelemetry{tracer: cfg.TracerProvider.Tracer(scope), meter: meter}
+	if _, off := o.tracer.(noop.Tracer); off {
+		o.tracer = nil
+	}
+	return o, nil
+}
+
+// Observe makes a span of a decision, and counts it and what calls have used.
+func (o *OpenTelemetry) Observe(ctx context.Context, e ratelimit.Event) {
+	if e.Kind == ratelimit.EventSettled {
+		o.meter.settle(ctx, &e)
+		return
+	}
+	became, ok := outcomeOf(&e)
+	if !ok {
+		return
+	}
+	o.meter.decide(ctx, &e, became)
+	if o.tracer != nil {
+		o.span(ctx, &e, became)
+	}
+}

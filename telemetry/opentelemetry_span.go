@@ -1,0 +1,78 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+const spanName = "rate_limiter.allow"
+
+// Attributes of spans and metrics.
+const (
+	keyProject         = attribute.Key("project_id")
+	keyLimitExceeded   = attribute.Key("limit_exceeded")
+	keyRemainingMinute = attribute.Key("remaining_minute")
+	keyModel           = attribute.Key("gen_ai.request.model")
+	keyTokenType       = attribute.Key("gen_ai.token.type")
+	keyOutcome         = attribute.Key("ratelimit.outcome")
+	keyLimit           = attribute.Key("ratelimit.limit")
+	keyShadow          = attribute.Key("ratelimit.shadow")
+	keyWaited          = attribute.Key("ratelimit.waited_seconds")
+)
+
+// span makes the span of a decision that was made just now. Nothing is built for
+// one that nobody will see.
+func (o *OpenTelemetry) span(ctx context.Context, e *ratelimit.Event, became outcome) {
+	span := o.begun(ctx, e.Waited)
+	if span.IsRecording() {
+		describe(span, e, became)
+	}
+	span.End()
+}
+
+// begun returns a span that has begun a while ago.
+func (o *OpenTelemetry) begun(ctx context.Context, ago time.Duration) (span trace.Span) {
+	if ago <= 0 {
+		_, span = o.tracer.Start(ctx, spanName)
+		return span
+	}
+	_, span = o.tracer.Start(ctx, spanName, trace.WithTimestamp(time.Now().Add(-ago)))
+	return span
+}
+
+func describe(span trace.Span, e *ratelimit.Event, became outcome) {
+	attributes := append(make([]attribute.KeyValue, 0, 7),
+		keyOutcome.String(outcomeNames[became]),
+		keyShadow.Bool(e.Shadow),
+		keyWaited.Float64(e.Waited.Seconds()),
+	)
+	if e.Project != "" {
+		attributes = append(attributes, keyProject.String(e.Project))
+	}
+	if e.Model != "" {
+		attributes = append(attributes, keyModel.String(e.Model))
+	}
+	if e.Limit != "" && became != admitted {
+		attributes = append(attributes, keyLimitExceeded.String(e.Limit))
+	}
+	if e.RemainingMinute >= 0 {
+		attributes = append(attributes, keyRemainingMinute.Int64(e.RemainingMinute))
+	}
+	span.SetAttributes(attributes...)
+	switch became {
+	case admitted:
+		span.SetStatus(codes.Ok, "request allowed")
+	case failed:
+		span.SetStatus(codes.Error, cmp.Or(e.Err, errNoReason).Error())
+	}
+}
+
+var errNoReason = errors.New("ratelimit: the store could not be asked")

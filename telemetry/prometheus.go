@@ -1,0 +1,204 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// PrometheusConfig is how a [Prometheus] is made. The zero value is a good one.
+type PrometheusConfig struct {
+	// Registerer is where the metrics are registered. The default is
+	// prometheus.DefaultRegisterer.
+	Registerer prometheus.Registerer
+
+	// Models is how many models get series of their own: those with a quota
+	// that are used first. The default is 100. All others count as "other".
+	Models int
+
+	// Projects is the ids of the projects that get series of their own. By
+	// default none does. All others count as "other".
+	Projects []string
+}
+
+// Prometheus is an observer that counts for Prometheus. The package's
+// documentation lists its metrics. One is enough for everything that a program
+// limits with one store; give each store its own where there are several, with
+// prometheus.WrapRegistererWith and a label that tells them apart.
+//
+// It is a prometheus.Collector so that it can be unregistered; NewPrometheus has
+// registered it.
+type Prometheus struct {
+	series *series[promSeries]
+	store  *promStore
+	parts  []prometheus.Collector
+
+	decisions, estimated, used, cancelled *prometheus.CounterVec
+	waits, errors                         *prometheus.HistogramVec
+}
+
+var (
+	_ ratelimit.Observer   = (*Prometheus)(nil)
+	_ prometheus.Collector = (*Prometheus)(nil)
+)
+
+// Upper bounds of the buckets of histograms.
+var (
+	waitBounds  = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600}
+	errorBounds = []float64{-0.9, -0.75, -0.5, -0.25, -0.1, -0.05, 0, 0.05, 0.1, 0.25, 0.5, 1, 2, 5}
+)
+
+// NewPrometheus returns an observer whose metrics are registered. If such an
+// observer is registered there already, the error wraps a
+// prometheus.AlreadyRegisteredError, which holds that one.
+func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
+	p := &Prometheus{
+		store: newPromStore(),
+		decisions: counters("decisions_total", "Decisions on calls, by what became of them and by the limit that denied them.",
+			"outcome", "limit", "model", "project", "shadow"),
+		estimated: counters("estimated_tokens_total", "Tokens that were reserved for calls of which it is known now what they have used.", "model", "project"),
+		used:      counters("used_tokens_total", "Tokens that calls have used.", "model", "project", "type"),
+		cancelled: counters("cancelled_total", "Calls that were admitted, not made, and have given back what they took.", "model", "project"),
+		waits:     histograms("wait_seconds", "How long calls have waited in line until they were admitted, or gave up.", waitBounds, "outcome", "model"),
+		errors:    histograms("estimate_error_ratio", "By how much of its estimate a call has used more than it; negative for less.", errorBounds, "model"),
+	}
+	var err error
+	p.series, err = newSeries(cfg.Models, cfg.Projects, func(model, project string) *promSeries {
+		return &promSeries{model: model, project: project}
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.parts = append(p.store.parts(), p.decisions, p.estimated, p.used, p.cancelled, p.waits, p.errors)
+	if err := p.register(cfg.Registerer); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Prometheus) register(to prometheus.Registerer) error {
+	if to == nil {
+		to = prometheus.DefaultRegisterer
+	}
+	err := to.Register(p)
+	if errors.As(err, &prometheus.AlreadyRegisteredError{}) {
+		return fmt.Errorf("ratelimit: an observer for Prometheus is registered there already: use that one, or give each a label with prometheus.WrapRegistererWith: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("ratelimit: cannot register the metrics: %w", err)
+	}
+	return nil
+}
+
+// namespace is what the names of all metrics begin with.
+const namespace = "ratelimit"
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func histograms(name, help string, bounds []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: bounds}, labels)
+}
+
+// Describe sends what the metrics are.
+func (p *Prometheus) Describe(to chan<- *prometheus.Desc) {
+	for _, part := range p.parts {
+		part.Describe(to)
+	}
+}
+
+// Collect sends the metrics.
+func (p *Prometheus) Collect(to chan<- prometheus.Metric) {
+	for _, part := range p.parts {
+		part.Collect(to)
+	}
+}
+
+// Observe counts an event.
+func (p *Prometheus) Observe(_ context.Context, e ratelimit.Event) {
+	switch e.Kind {
+	case ratelimit.EventStore:
+		p.store.observe(e.Store)
+	case ratelimit.EventSettled:
+		p.settle(&e)
+	case ratelimit.EventCancelled:
+		p.cancel(&e)
+	default:
+		p.decide(&e)
+	}
+}
+
+func (p *Prometheus) decide(e *ratelimit.Event) {
+	became, ok := outcomeOf(e)
+	if !ok {
+		return
+	}
+	s := p.series.of(e)
+	v := verdictOf(e, became)
+	s.decisions.at(v).get(func() prometheus.Counter {
+		return p.decisions.WithLabelValues(outcomeNames[v.outcome], limitNames[v.limit], s.model, s.project, shadowNames[v.shadow])
+	}).Inc()
+	if became.waits() {
+		s.waits[became].get(func() prometheus.Observer {
+			return p.waits.WithLabelValues(outcomeNames[became], s.model)
+		}).Observe(e.Waited.Seconds())
+	}
+}
+
+// settle counts what a call has used, as far as it is known. Where all of it is, it
+// is compared with the estimate.
+func (p *Prometheus) settle(e *ratelimit.Event) {
+	input, output := int64(e.Used.Input), int64(e.Used.Output)
+	if input < 0 && output < 0 {
+		return
+	}
+	s := p.series.of(e)
+	t := s.tokens.get(func() tokens {
+		return tokens{
+			estimated: p.estimated.WithLabelValues(s.model, s.project),
+			input:     p.used.WithLabelValues(s.model, s.project, "input"),
+			output:    p.used.WithLabelValues(s.model, s.project, "output"),
+			errors:    p.errors.WithLabelValues(s.model),
+		}
+	})
+	add(t.input, input)
+	add(t.output, output)
+	if input < 0 || output < 0 || e.Estimated <= 0 {
+		return
+	}
+	add(t.estimated, e.Estimated)
+	t.errors.Observe((float64(input)+float64(output))/float64(e.Estimated) - 1)
+}
+
+func (p *Prometheus) cancel(e *ratelimit.Event) {
+	s := p.series.of(e)
+	s.cancelled.get(func() prometheus.Counter { return p.cancelled.WithLabelValues(s.model, s.project) }).Inc()
+}
+
+// promSeries is the metrics of a model and a project.
+type promSeries struct {
+	model, project string
+
+	decisions perVerdict[lazy[prometheus.Counter]]
+	waits     [outcomes]lazy[prometheus.Observer]
+	tokens    lazy[tokens]
+	cancelled lazy[prometheus.Counter]
+}
+
+// tokens is what is known of the tokens of calls.
+type tokens struct {
+	estimated, input, output prometheus.Counter
+	errors                   prometheus.Observer
+}
+
+// add adds to a counter, which cannot go back.
+func add(to prometheus.Counter, n int64) {
+	if n > 0 {
+		to.Add(float64(n))
+	}
+}

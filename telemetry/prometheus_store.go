@@ -1,0 +1,77 @@
+package telemetry
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+)
+
+// promStore is the metrics of a store that can be lost.
+type promStore struct {
+	groups atomic.Uint64 // of a cluster that are lost, a bit each
+	lost   prometheus.GaugeFunc
+
+	losses, keys, charged, missed prometheus.Counter
+
+	decisions *prometheus.CounterVec
+	decided   map[redisstore.StoreLoss]decided
+}
+
+// decided counts what was decided without the store.
+type decided struct{ admitted, denied prometheus.Counter }
+
+func newPromStore() *promStore {
+	s := &promStore{
+		losses:    counter("store_losses_total", "How often the store, or a part of a cluster, was lost."),
+		keys:      counter("store_reconciled_keys_total", "Keys of which the store was charged what had passed without it, once it was back."),
+		charged:   counter("store_reconciled_units_total", "What it was charged then, in requests and tokens together."),
+		missed:    counter("store_missed_events_total", "Events of the store that were dropped because observers took too long: other metrics of the store lack them."),
+		decisions: counters("store_lost_decisions_total", "Decisions that were made without the store, by what it was told to do when lost.", "mode", "outcome"),
+		decided:   map[redisstore.StoreLoss]decided{},
+	}
+	s.lost = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "store_lost",
+		Help: "Whether the store is lost: 0 or 1. In a cluster, how many of its 64 parts are.",
+	}, func() float64 { return float64(bits.OnesCount64(s.groups.Load())) })
+	for _, mode := range []redisstore.StoreLoss{redisstore.Deny, redisstore.Allow, redisstore.Share} {
+		s.decided[mode] = decided{
+			s.decisions.WithLabelValues(string(mode), outcomeNames[admitted]),
+			s.decisions.WithLabelValues(string(mode), outcomeNames[denied]),
+		}
+	}
+	return s
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func (s *promStore) parts() []prometheus.Collector {
+	return []prometheus.Collector{s.lost, s.losses, s.decisions, s.keys, s.charged, s.missed}
+}
+
+func (s *promStore) observe(e *redisstore.Event) {
+	if e == nil {
+		return
+	}
+	add(s.missed, int64(e.Missed))
+	group := uint64(1) << (e.Group & 63)
+	switch e.Kind {
+	case redisstore.Lost:
+		s.groups.Or(group)
+		s.losses.Inc()
+	case redisstore.Back:
+		s.groups.And(^group)
+	case redisstore.Decided:
+		if by, ok := s.decided[e.Mode]; ok {
+			add(by.admitted, e.Allowed)
+			add(by.denied, e.Denied)
+		}
+	case redisstore.Reconciled:
+		add(s.keys, int64(e.Keys))
+		add(s.charged, e.Charged)
+	}
+}

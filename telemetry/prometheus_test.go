@@ -1,0 +1,255 @@
+package telemetry
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+)
+
+// Each event changes these series by so much, and no other.
+func TestPrometheusCounts(t *testing.T) {
+	type changes map[string]float64
+	for name, c := range map[string]struct {
+		event ratelimit.Event
+		want  changes
+	}{
+		"admitted at once": {
+			ratelimit.Event{Kind: ratelimit.EventAdmitted, Model: "m", Limited: true},
+			changes{
+				"ratelimit_decisions_total{limit=,model=m,outcome=admitted,project=,shadow=false}": 1,
+				"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                           1,
+			},
+		},
+		"admitted after a wait": {
+			ratelimit.Event{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "m", Limited: true, Limit: "tpm", Waited: 2500 * time.Millisecond},
+			changes{
+				"ratelimit_decisions_total{limit=tpm,model=m,outcome=admitted,project=acme,shadow=false}": 1,
+				"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                                  1,
+				"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                                    2.5,
+			},
+		},
+		"denied": {
+			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Limit: "tokens-day", RetryAfter: time.Hour},
+			changes{"ratelimit_decisions_total{limit=tokens-day,model=,outcome=denied,project=acme,shadow=false}": 1},
+		},
+		"denied, but only in the shadow": {
+			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "initech", Limit: "hour", Shadow: true},
+			changes{"ratelimit_decisions_total{limit=hour,model=,outcome=denied,project=other,shadow=true}": 1},
+		},
+		"denied for ever": {
+			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "input_tpm", RetryAfter: ratelimit.Never},
+			changes{"ratelimit_decisions_total{limit=input_tpm,model=m,outcome=never,project=,shadow=false}": 1},
+		},
+		"a limit that is not known": {
+			ratelimit.Event{Kind: ratelimit.EventDenied, Limit: "fortnight"},
+			changes{"ratelimit_decisions_total{limit=other,model=,outcome=denied,project=,shadow=false}": 1},
+		},
+		"shed": {
+			ratelimit.Event{Kind: ratelimit.EventShed, Model: "m", Limited: true, Limit: "concurrent", Waited: time.Second},
+			changes{
+				"ratelimit_decisions_total{limit=concurrent,model=m,outcome=shed,project=,shadow=false}": 1,
+				"ratelimit_wait_seconds_count{model=m,outcome=shed}":                                     1,
+				"ratelimit_wait_seconds_sum{model=m,outcome=shed}":                                       1,
+			},
+		},
+		"failed, for a model that anybody can name": {
+			ratelimit.Event{Kind: ratelimit.EventFailed, Model: "made-up", Err: errGone},
+			changes{"ratelimit_decisions_total{limit=,model=other,outcome=failed,project=,shadow=false}": 1},
+		},
+		"a name that is not text": {
+			ratelimit.Event{Kind: ratelimit.EventFailed, Project: "\xff", Model: "\xff", Limited: true},
+			changes{"ratelimit_decisions_total{limit=,model=other,outcome=failed,project=other,shadow=false}": 1},
+		},
+		"settled for less": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Project: "acme", Model: "m", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
+			changes{
+				"ratelimit_estimated_tokens_total{model=m,project=acme}":        1000,
+				"ratelimit_used_tokens_total{model=m,project=acme,type=input}":  200,
+				"ratelimit_used_tokens_total{model=m,project=acme,type=output}": 50,
+				"ratelimit_estimate_error_ratio_count{model=m}":                 1,
+				"ratelimit_estimate_error_ratio_sum{model=m}":                   -0.75,
+			},
+		},
+		"settled for more": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 100, Used: ratelimit.Tokens{Output: 300}},
+			changes{
+				"ratelimit_estimated_tokens_total{model=,project=}":        100,
+				"ratelimit_used_tokens_total{model=,project=,type=output}": 300,
+				"ratelimit_estimate_error_ratio_count{model=}":             1,
+				"ratelimit_estimate_error_ratio_sum{model=}":               2,
+			},
+		},
+		"settled without an estimate": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 7}},
+			changes{"ratelimit_used_tokens_total{model=,project=,type=input}": 7},
+		},
+		"settled for nothing": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000},
+			changes{
+				"ratelimit_estimated_tokens_total{model=,project=}": 1000,
+				"ratelimit_estimate_error_ratio_count{model=}":      1,
+				"ratelimit_estimate_error_ratio_sum{model=}":        -1,
+			},
+		},
+		"settled, and it is not known for what": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: -1}},
+			changes{},
+		},
+		"settled, and only the prompt is known": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 30, Output: -1}},
+			changes{"ratelimit_used_tokens_total{model=,project=,type=input}": 30},
+		},
+		"settled, and only the output is known": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: 30}},
+			changes{"ratelimit_used_tokens_total{model=,project=,type=output}": 30},
+		},
+		"cancelled": {
+			ratelimit.Event{Kind: ratelimit.EventCancelled, Model: "m", Limited: true, Estimated: 5},
+			changes{"ratelimit_cancelled_total{model=m,project=}": 1},
+		},
+		"the store is lost": {
+			stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Deny}),
+			changes{"ratelimit_store_lost": 1, "ratelimit_store_losses_total": 1},
+		},
+		"decided without the store": {
+			stored(redisstore.Event{Kind: redisstore.Decided, Mode: redisstore.Allow, Allowed: 3, Denied: 2}),
+			changes{
+				"ratelimit_store_lost_decisions_total{mode=allow,outcome=admitted}": 3,
+				"ratelimit_store_lost_decisions_total{mode=allow,outcome=denied}":   2,
+			},
+		},
+		"a mode that is not known": {stored(redisstore.Event{Kind: redisstore.Decided, Mode: "guess", Allowed: 3}), changes{}},
+		"reconciled, and events were missed before": {
+			stored(redisstore.Event{Kind: redisstore.Reconciled, Keys: 3, Charged: 40, Missed: 2}),
+			changes{"ratelimit_store_reconciled_keys_total": 3, "ratelimit_store_reconciled_units_total": 40, "ratelimit_store_missed_events_total": 2},
+		},
+		"an event of the store without one":     {ratelimit.Event{Kind: ratelimit.EventStore}, changes{}},
+		"something that is new since, of kinds": {ratelimit.Event{Kind: "new", Model: "m", Limited: true}, changes{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, registry := newProm(t, PrometheusConfig{Projects: []string{"acme", "acme"}})
+			tell(t, p, c.event)
+			got := changes(gathered(t, registry))
+			maps.DeleteFunc(got, func(_ string, by float64) bool { return by == 0 })
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("changes, -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// The gauge says how many groups are lost, whatever the order and however often it
+// is told.
+func TestPrometheusStoreLost(t *testing.T) {
+	p, registry := newProm(t, PrometheusConfig{})
+	for i, step := range []struct {
+		kind  redisstore.EventKind
+		group int
+		lost  float64
+	}{
+		{redisstore.Back, 0, 0},
+		{redisstore.Lost, 0, 1},
+		{redisstore.Lost, 63, 2},
+		{redisstore.Lost, 63, 2},
+		{redisstore.Decided, 0, 2},
+		{redisstore.Lost, 5, 3},
+		{redisstore.Back, 63, 2},
+		{redisstore.Back, 63, 2},
+		{redisstore.Back, 0, 1},
+		{redisstore.Reconciled, 0, 1},
+		{redisstore.Back, 5, 0},
+	} {
+		tell(t, p, stored(redisstore.Event{Kind: step.kind, Group: step.group}))
+		if got := gathered(t, registry)["ratelimit_store_lost"]; got != step.lost {
+			t.Errorf("step %d, %s %d: %v are lost, want %v", i, step.kind, step.group, got, step.lost)
+		}
+	}
+	if got := gathered(t, registry)["ratelimit_store_losses_total"]; got != 4 {
+		t.Errorf("%v losses, want 4", got)
+	}
+}
+
+func TestPrometheusConfig(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  PrometheusConfig
+		want string // of the error
+	}{
+		"negative models":       {PrometheusConfig{Models: -1}, "Models of -1: it must be at least 1, or 0 for 100"},
+		"empty project":         {PrometheusConfig{Projects: []string{"acme", ""}}, `project "": an id in Projects must be UTF-8, and neither empty nor "other"`},
+		"the project other":     {PrometheusConfig{Projects: []string{"other"}}, `project "other"`},
+		"project is not text":   {PrometheusConfig{Projects: []string{"\xff"}}, `project "\xff"`},
+		"a name is taken there": {PrometheusConfig{Registerer: taken(t)}, "cannot register the metrics"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.cfg.Registerer == nil {
+				c.cfg.Registerer = prometheus.NewRegistry()
+			}
+			p, err := NewPrometheus(c.cfg)
+			if p != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("NewPrometheus = %v, %v; want an error with %q", p, err, c.want)
+			}
+		})
+	}
+}
+
+// taken returns a registry in which somebody else has one of our names.
+func taken(t *testing.T) prometheus.Registerer {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ratelimit_decisions_total"}, []string{"colour"}))
+	return registry
+}
+
+func TestPrometheusTwice(t *testing.T) {
+	first, registry := newProm(t, PrometheusConfig{})
+	second, err := NewPrometheus(PrometheusConfig{Registerer: registry})
+	var already prometheus.AlreadyRegisteredError
+	if second != nil || !errors.As(err, &already) || already.ExistingCollector != first || !strings.HasPrefix(err.Error(), "ratelimit: an observer for Prometheus is registered there already") {
+		t.Fatalf("the second is %v, %v; want an error that has the first", second, err)
+	}
+	if !registry.Unregister(first) {
+		t.Error("the first cannot be unregistered")
+	}
+	if _, err := NewPrometheus(PrometheusConfig{Registerer: registry}); err != nil {
+		t.Errorf("after the first was unregistered: %v", err)
+	}
+}
+
+// Several stores are told apart by a label that each of them has.
+func TestPrometheusSeveral(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	for _, name := range []string{"east", "west"} {
+		p, err := NewPrometheus(PrometheusConfig{Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"store": name}, registry)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "east" {
+			tell(t, p, stored(redisstore.Event{Kind: redisstore.Lost}))
+		}
+	}
+	got := gathered(t, registry)
+	if east, west := got["ratelimit_store_lost{store=east}"], got["ratelimit_store_lost{store=west}"]; east != 1 || west != 0 {
+		t.Errorf("lost: east %v, west %v; want 1 and 0", east, west)
+	}
+}
+
+func TestPrometheusDefaults(t *testing.T) {
+	p, err := NewPrometheus(PrometheusConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prometheus.DefaultRegisterer.Unregister(p)
+	tell(t, p, story...)
+	got := gathered(t, prometheus.DefaultGatherer)
+	if n := got["ratelimit_decisions_total{limit=minute,model=gpt-4o,outcome=denied,project=other,shadow=false}"]; n != 1 {
+		t.Errorf("%v denials of a project that is not listed, want 1", n)
+	}
+}

@@ -1,0 +1,95 @@
+package telemetry
+
+import (
+	"slices"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// outcome is what became of a call that asked to be made.
+type outcome int
+
+const (
+	admitted outcome = iota
+	denied
+	never // denied, for what can never pass
+	shed
+	failed
+	outcomes
+)
+
+var outcomeNames = [outcomes]string{"admitted", "denied", "never", "shed", "failed"}
+
+// outcomeOf returns the outcome of a decision. Other events are none.
+func outcomeOf(e *ratelimit.Event) (_ outcome, ok bool) {
+	switch e.Kind {
+	case ratelimit.EventAdmitted:
+		return admitted, true
+	case ratelimit.EventDenied:
+		if e.RetryAfter == ratelimit.Never {
+			return never, true
+		}
+		return denied, true
+	case ratelimit.EventShed:
+		return shed, true
+	case ratelimit.EventFailed:
+		return failed, true
+	default:
+		return 0, false
+	}
+}
+
+// waits reports whether calls with the outcome may have waited in line.
+func (o outcome) waits() bool { return o == admitted || o == shed }
+
+// other stands for all names that get no series of their own.
+const other = "other"
+
+// limitNames is the limits that an event may name. The first is none, and the last
+// stands for those that are not known here.
+var limitNames = [...]string{
+	"",
+	"minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day",
+	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent",
+	other,
+}
+
+// limits is how many values the label has.
+const limits = len(limitNames)
+
+// limitOf returns the place of a limit in limitNames.
+func limitOf(name string) int {
+	if i := slices.Index(limitNames[:], name); i >= 0 {
+		return i
+	}
+	return limits - 1
+}
+
+// shadows is how many values the label has: the call was held to the decision, or
+// not.
+const shadows = 2
+
+var shadowNames = [shadows]string{"false", "true"}
+
+func shadowOf(shadow bool) int {
+	if shadow {
+		return 1
+	}
+	return 0
+}
+
+// verdict is a decision as far as it is counted.
+type verdict struct {
+	outcome outcome
+	limit   int // place in limitNames
+	shadow  int // place in shadowNames
+}
+
+func verdictOf(e *ratelimit.Event, became outcome) verdict {
+	return verdict{became, limitOf(e.Limit), shadowOf(e.Shadow)}
+}
+
+// perVerdict has a T for each verdict.
+type perVerdict[T any] [outcomes][limits][shadows]T
+
+func (p *perVerdict[T]) at(v verdict) *T { return &p[v.outcome][v.limit][v.shadow] }
