@@ -186,14 +186,23 @@ func (rl *RateLimiter) settle(r *Reservation, used *amounts) {
 	if rl.shared == nil && !r.free {
 		r.model.settle(r, used)
 	}
-	if rules := r.model.rules.Load(); r.model.line.Waiting() > 0 {
-		r.model.line.Charge(r.project, rules.share(used)-rules.share(&r.taken))
+	if r.model.line.Waiting() > 0 {
+		r.model.line.Charge(r.project, r.costMore(used))
 	}
 	if r.noted != nil {
 		rl.projects.settle(r, used)
 	}
 	r.model.line.Wake()
 	rl.hall.Wake(r.project)
+}
+
+// costMore returns how much more of its model's quota a reservation has used than
+// its turn has cost. A slot that it gives back it has had.
+func (r *Reservation) costMore(used *amounts) int64 {
+	had := *used
+	had[ofSlots] = r.taken[ofSlots]
+	rules := r.model.rules.Load()
+	return rules.share(&had) - rules.share(&r.taken)
 }
 
 // lost is the answer where the store could not be asked.

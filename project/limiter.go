@@ -192,10 +192,10 @@ func (l *Limiter) Take(ctx context.Context, c Call) (*ratelimit.Reservation, Dec
 // with ctx's error when ctx ends; then nothing is charged, and the decision is the
 // last that it was told.
 //
-// Calls of a project that wait for the same model, or for what the project may
-// use, come in the order of their priorities, and first come, first served within
-// these. Projects that wait for a model's quota have their turns by their weights.
-// A project that waits for what it may use itself holds up no other.
+// Calls of a project to the same model come in the order of their priorities, and
+// first come, first served within these; so do those without a model. Projects that
+// wait for a model's quota have their turns by their weights. A project that waits
+// for what it may use itself holds up no other.
 func (l *Limiter) Acquire(ctx context.Context, c Call) (*ratelimit.Reservation, Decision, error) {
 	return l.reserve(ctx, c, l.models.AcquireCall, everyLimit)
 }
