@@ -118,7 +118,7 @@ func (w *wait) inLine(ctx context.Context) error {
 		if a.Done || err != nil {
 			return err
 		}
-		ticket.Denied, ticket.Aside = !a.Aside, a.Aside
+		ticket.Denied, ticket.Aside, ticket.Again, ticket.By = !a.Aside, a.Aside, a.Again, a.By
 	} else if ever := r.ever(&ask, limits); ever.denied {
 		w.said = ever
 		return w.never()

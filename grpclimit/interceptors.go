@@ -73,13 +73,13 @@ func (s *settings) admit(ctx context.Context, method string, request any) (*rate
 func (s *settings) ask(ctx context.Context, method string, request any, result *admit.Result) (id string) {
 	id, err := s.identify(ctx)
 	if err != nil {
-		result.Bad(err)
+		s.gate.Refuse(ctx, err, result)
 		return ""
 	}
 	call := project.Call{Project: id}
 	if s.cost != nil {
 		if call.Requests, call.Tokens, err = s.cost(ctx, method, request); err != nil {
-			result.Bad(err)
+			s.gate.Refuse(ctx, err, result)
 			return id
 		}
 	}

@@ -292,7 +292,7 @@ func (l *Limiter) observe(ctx context.Context, c *Call, d *Decision, err error) 
 	}
 	switch {
 	case errors.Is(err, ErrInvalid):
-		e.Kind, e.Project = ratelimit.EventDenied, "" // it is none
+		e.Kind, e.RetryAfter, e.Project = ratelimit.EventDenied, Never, "" // it is none
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Kind = ratelimit.EventShed
 	case err != nil:

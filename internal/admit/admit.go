@@ -45,8 +45,12 @@ type Result struct {
 	Err error
 }
 
-// Bad makes r, which is empty, the result of a call that could not be asked for.
-func (r *Result) Bad(err error) { r.Answer, r.Err = Invalid, err }
+// Refuse makes r, which is empty, the result of a call that could not be asked
+// for.
+func (g *Gate) Refuse(ctx context.Context, err error, r *Result) {
+	r.Answer, r.Err = Invalid, err
+	g.Limiter.Spend(ctx, project.Call{Shadow: g.Shadow}) // which is nobody's, for the limiter's observers
+}
 
 // Ask asks for a call, and makes r, which is empty, the result. It is large, so it
 // is handed on by its address.
@@ -93,6 +97,8 @@ func (r *Result) judge(ctx context.Context) Answer {
 		return Gone
 	case errors.Is(err, context.DeadlineExceeded) && r.Decision.RetryAfter > 0:
 		return Later
+	case ctx.Err() != nil:
+		return Gone
 	}
 	return Lost
 }

@@ -44,7 +44,7 @@ func TestJudge(t *testing.T) {
 		{"lost", here, unknown, errors.New("lost"), Lost},
 		{"lost while it waited", here, denied, errors.New("lost"), Lost},
 		{"the store was too slow", here, unknown, wrap(context.DeadlineExceeded), Lost},
-		{"asked after its deadline", late, unknown, wrap(context.DeadlineExceeded), Lost},
+		{"asked after its deadline", late, unknown, wrap(context.DeadlineExceeded), Gone},
 		{"the limiter was closed while it waited", here, denied, wrap(context.Canceled), Lost},
 	} {
 		r := Result{Decision: c.d, Err: c.err}

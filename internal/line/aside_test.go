@@ -33,7 +33,7 @@ func TestStepsAside(t *testing.T) {
 		time.Sleep(time.Hour - 1)
 		synctest.Wait()
 		o.wantPassed("")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		o.wantPassed("x1 x2")
 		o.wantNobody()
@@ -67,6 +67,35 @@ func TestComesBackInTurn(t *testing.T) {
 		o.passed = nil
 		o.let(l, 9)
 		o.wantPassed("x3")
+		o.wantNobody()
+	})
+}
+
+// A flow gains nothing by coming back in vain, however often.
+func TestComesBackInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		o.own["x"] = 0
+		for i := range 30 {
+			o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Weight: 3, Cost: Whole / 10})
+		}
+		for range 300 {
+			o.give("x", 0)
+		}
+		for i := range 30 {
+			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Weight: 3, Cost: Whole / 10})
+		}
+		o.give("x", 99)
+		o.let(l, 20)
+		count := map[byte]int{}
+		for _, name := range o.passed {
+			count[name[0]]++
+		}
+		if count['x'] < 9 || count['x'] > 11 {
+			t.Errorf("passed: %q; want half of them to be x's", o.passed)
+		}
+		o.let(l, 99)
 		o.wantNobody()
 	})
 }
@@ -142,10 +171,10 @@ func TestComesBackToAFullLine(t *testing.T) {
 				full, free := o.line(), o.line()
 				o.open[free] = 99
 				o.own["x"] = 0
+				o.join(full, "first", Ticket{Flow: "x", Cost: 1})
 				if tt.turn {
 					o.join(full, "other", Ticket{Flow: "a", Cost: 1})
 				}
-				o.join(full, "first", Ticket{Flow: "x", Cost: 1})
 				o.join(free, "second", Ticket{Flow: "x", Cost: 1})
 				o.wantPassed("")
 				o.give("x", 9)

@@ -15,8 +15,8 @@ type Hall struct {
 	aside    map[string][]*waiter // of each flow, those who come first first
 	asking   map[*waiter]bool     // those whose answer is not known yet
 	own      map[string]*Line     // of flows that wait for nothing that they share
-	owing    map[string]int       // in how many lines a flow waits for what is its own
-	owings   atomic.Int32         // the sum of these
+	owing    map[string]*debt     // of flows that wait for what is their own
+	owings   atomic.Int32         // how many there are
 	wakeable atomic.Int32         // who is aside or asking
 }
 
@@ -31,14 +31,17 @@ func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 }
 
 func (h *Hall) ahead(flow string) (a Ahead, waiting bool) {
-	if h.owing[flow] == 0 {
+	d := h.owing[flow]
+	if d == nil {
 		return a, false
 	}
-	a.Own = true
-	if q := h.aside[flow]; len(q) > 0 {
-		a.Again, a.By = time.Until(q[0].due), q[0].by
-	}
-	return a, true
+	return Ahead{time.Until(d.due), d.by, true}, true
+}
+
+// debt is that a flow waits for what is its own.
+type debt struct {
+	lines int // in which it does
+	told      // the last of it who asked
 }
 
 // owes notes whether a flow waits in one of the lines for what is its own. It does
@@ -49,17 +52,21 @@ func (h *Hall) owes(f *flow, does bool) {
 		return
 	}
 	f.owes = does
-	if does {
+	d := h.owing[f.name]
+	switch {
+	case does && d == nil:
 		if h.owing == nil {
-			h.owing = map[string]int{}
+			h.owing = map[string]*debt{}
 		}
-		h.owing[f.name]++
+		h.owing[f.name] = &debt{lines: 1}
 		h.owings.Add(1)
-		return
-	}
-	h.owings.Add(-1)
-	if h.owing[f.name]--; h.owing[f.name] == 0 {
+	case does:
+		d.lines++
+	case d.lines > 1:
+		d.lines--
+	default:
 		delete(h.owing, f.name)
+		h.owings.Add(-1)
 	}
 }
 

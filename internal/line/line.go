@@ -49,7 +49,9 @@ type Ticket struct {
 
 	// What it was told if it has asked already.
 	Denied bool // by the line
-	Aside  bool // by what is its flow's own
+	Aside  bool // by what is its flow's own: then
+	Again  time.Duration
+	By     string
 }
 
 // Answer is what who has the turn was told.
@@ -67,7 +69,6 @@ type waiter struct {
 	place   *list.Element // in the flow
 	arrived int64
 	aside   bool
-	told                  // while it is aside
 	poke    chan struct{} // holds a token when it should look again
 }
 
@@ -167,8 +168,8 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 	l.waiting.Add(1)
 	before := f.first()
 	f.enter(w)
-	if t.Aside {
-		l.hall.owes(f, true)
+	if t.Aside && !f.owes {
+		l.owes(f, told{time.Now().Add(t.Again), t.By})
 	}
 	if before != nil && f.first() == w {
 		before.look() // its place is not the first any more
@@ -255,11 +256,11 @@ func (l *Line) waitsForTurn(w *waiter) {
 func (l *Line) wasTold(w *waiter, a Answer) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	l.hall.hasAsked(w)
+	defer l.hall.hasAsked(w) // not before it is aside: a wake must find it
 	said := told{time.Now().Add(a.Again), a.By}
 	l.held, w.Denied = !a.Aside, !a.Aside
 	if a.Aside {
-		w.told = said
+		l.owes(w.flow, said)
 		l.goAside(w)
 		return
 	}
@@ -277,6 +278,12 @@ func (l *Line) goAside(w *waiter) {
 		l.turn = nil
 	}
 	l.pass()
+}
+
+// owes notes that a flow was denied by what is its own.
+func (l *Line) owes(f *flow, t told) {
+	l.hall.owes(f, true)
+	l.hall.owing[f.name].told = t
 }
 
 // takeOut takes a flow out of those that are ready, and putBack puts it back.

@@ -156,11 +156,12 @@ func (o *office) wantNobody() {
 	h := &o.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.aside) != 0 || h.asides.Load() != 0 || len(h.own) != 0 {
-		o.t.Errorf("the hall has %d aside (%d), and %d own lines; want none", len(h.aside), h.asides.Load(), len(h.own))
+	if len(h.aside) != 0 || h.owings.Load() != 0 || len(h.own) != 0 || len(h.asking) != 0 || h.wakeable.Load() != 0 {
+		o.t.Errorf("the hall has %d aside (%d), %d own lines, %d asking (%d); want none",
+			len(h.aside), h.owings.Load(), len(h.own), len(h.asking), h.wakeable.Load())
 	}
 	for l := range o.open {
-		if len(l.flows) != 0 || l.ready.Len() != 0 || l.turn != nil || l.waiting.Load() != 0 {
+		if len(l.flows) != 0 || l.ready.Len() != 0 || l.turn != nil || l.held || l.waiting.Load() != 0 {
 			o.t.Errorf("a line has %d flows, %d ready, %d waiting, turn %v; want none", len(l.flows), l.ready.Len(), l.waiting.Load(), l.turn)
 		}
 	}
@@ -509,6 +510,69 @@ func TestAhead(t *testing.T) {
 		o.cancel("a1", "x1")
 		check(l, "a", Ahead{}, false)
 		check(l, "x", Ahead{}, false)
+		o.wantNobody()
+	})
+}
+
+// A line is held from when it has denied somebody until all whom it has denied have
+// passed. Who only tries, for the first time or again after it was aside, holds up
+// no other flow.
+func TestHeld(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		denied  bool     // before it came
+		answers []Answer // the last is done
+		held    []bool   // as it asks
+	}{
+		{"passes at once", false, []Answer{{Done: true}}, []bool{false}},
+		{"was denied before", true, []Answer{{Done: true}}, []bool{true}},
+		{"denied", false, []Answer{{Again: 1}, {Again: 1}, {Done: true}}, []bool{false, true, true}},
+		{"aside", false, []Answer{{Again: 1, Aside: true}, {Again: 1, Aside: true}, {Done: true}}, []bool{false, false, false}},
+		{"aside, then denied", false, []Answer{{Again: 1, Aside: true}, {Again: 1}, {Done: true}}, []bool{false, false, true}},
+		{"denied, then aside", false, []Answer{{Again: 1}, {Again: 1, Aside: true}, {Again: 1}, {Done: true}}, []bool{false, true, false, true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice(t)
+				l := o.line()
+				asked := 0
+				err := l.Wait(t.Context(), Ticket{Flow: "a", Cost: 1, Denied: tt.denied}, func() (Answer, error) {
+					if _, held := l.Ahead("b"); held != tt.held[asked] {
+						t.Errorf("at %d, held is %t; want %t", asked, held, tt.held[asked])
+					}
+					asked++
+					return tt.answers[asked-1], nil
+				})
+				if err != nil || asked != len(tt.answers) {
+					t.Errorf("%v, asked %d times", err, asked)
+				}
+				if _, held := l.Ahead("b"); held {
+					t.Error("held when all have passed")
+				}
+				o.wantNobody()
+			})
+		})
+	}
+}
+
+// Who has passed leaves the line as held as it was for the next in it, who may
+// have to wait for the same.
+func TestHeldForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		o.join(l, "first", Ticket{Flow: "a", Cost: 1})
+		held := false
+		go l.Wait(t.Context(), Ticket{Flow: "b", Cost: 1}, func() (Answer, error) {
+			_, held = l.Ahead("c")
+			return Answer{Done: true}, nil
+		})
+		synctest.Wait()
+		o.let(l, 1)
+		o.wantPassed("first")
+		if !held {
+			t.Error("one who comes now may pass before the next")
+		}
 		o.wantNobody()
 	})
 }
