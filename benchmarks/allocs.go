@@ -37,9 +37,10 @@ func allocs(c contestant, q quota) float64 {
 	return testing.AllocsPerRun(runs, func() { in.decide(key) })
 }
 
-// doors are the ways into limit.Limiter that tell more than yes or no.
+// doors are the ways in that tell more than yes or no.
 func doors() []contestant {
 	return []contestant{
+		{name: nameSpend, kind: ours, keyed: true, build: projectSpend},
 		{name: nameLimit + ".Take", kind: ours, keyed: true, build: limitTake},
 		{name: nameLimit + ".Peek", kind: ours, keyed: true, build: limitPeek},
 	}

@@ -36,6 +36,10 @@ func TestEveryContestantHasARow(t *testing.T) {
 	for _, w := range waiters() {
 		waiting = append(waiting, w.name)
 	}
+	var wrapping []string
+	for _, m := range middlewares() {
+		wrapping = append(wrapping, m.name)
+	}
 	want := map[string][]string{
 		"hot/admitted":          names(single()),
 		"hot/denied":            names(denying(single())),
@@ -60,6 +64,11 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"redis/limits":          {nameOne, nameSix, nameAlgorithms, nameSettle},
 		"redis/lease":           {nameLease, nameNoLease},
 		"redis/lost":            {nameMemory, nameLost},
+		"project/windows":       {nameSince, nameOneWindow, nameThreeWindows},
+		"project/memory":        {"requests each: 1", "requests each: 2"},
+		"project/fair":          {"weight-3", "weight-1"},
+		"middleware":            wrapping,
+		"middleware/parallel":   wrapping,
 		"allocs":                names(append(doors(), denying(append(limiters(), peers()...))...)),
 	}
 	all, err := runAll(tiny(), scenarios(), io.Discard)

@@ -95,13 +95,18 @@ func goLimiter(q quota) instance {
 	return instance{decide: decide, close: func() { _ = s.Close(ctx) }}
 }
 
-func throttledGCRA(q quota) instance {
-	ctx := context.Background()
+func newThrottled(q quota) *throttled.GCRARateLimiterCtx {
 	l := must(throttled.NewGCRARateLimiterCtx(must(memstore.NewCtx(0)), throttled.RateQuota{
 		MaxRate:  throttled.PerDuration(int(q.count), q.period),
 		MaxBurst: int(q.count) - 1,
 	}))
 	l.SetMaxCASAttemptsLimit(1 << 20) // its 10 are too few for two busy goroutines: it would answer with errors
+	return l
+}
+
+func throttledGCRA(q quota) instance {
+	ctx := context.Background()
+	l := newThrottled(q)
 	return instance{decide: func(keys []string) (n int) {
 		for _, key := range keys {
 			if limited, _, err := l.RateLimitCtx(ctx, key, 1); !limited && err == nil {

@@ -67,6 +67,11 @@ func scenarios() []scenario {
 		withRedis("redis/limits", "one limit in Redis, six, six algorithms, and a take that is settled, 64 goroutines", redisLimits),
 		withRedis("redis/lease", "a hot key in Redis with leases and without, 64 goroutines", redisLease),
 		withRedis("redis/lost", "the 99th percentile of a decision while Redis is lost, against the store in memory", redisLost),
+		{"project/windows", "Spend of a project with three windows against one, one goroutine", windows},
+		{"project/memory", "heap a project with 1M projects, three windows each", projectMemory},
+		{"project/fair", "two projects, weights 3 and 1, whose calls wait for the same model", fair},
+		middleware("middleware", "a handler behind its limiter, with response headers, one goroutine", alone, 1),
+		middleware("middleware/parallel", "a handler behind its limiter, with response headers, 2 goroutines on 2 cores", together, cores),
 		{"allocs", "allocations a decision", allocations},
 	}
 }
