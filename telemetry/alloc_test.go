@@ -30,15 +30,20 @@ func TestPrometheusAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Switched off, it costs no allocation at all.
+// Switched off, or not yet on, it costs no allocation at all.
 func TestOpenTelemetryOffAllocatesNothing(t *testing.T) {
-	o, err := NewOpenTelemetry(OpenTelemetryConfig{TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: metricnoop.NewMeterProvider()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, e := range story {
-		if n := allocs(o, e); n != 0 {
-			t.Errorf("event %d, %s: %v allocations, want none", i, e.Kind, n)
+	for name, cfg := range map[string]OpenTelemetryConfig{
+		"off":           {TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: metricnoop.NewMeterProvider()},
+		"unset globals": {},
+	} {
+		o, err := NewOpenTelemetry(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range story {
+			if n := allocs(o, e); n != 0 {
+				t.Errorf("%s: event %d, %s: %v allocations, want none", name, i, e.Kind, n)
+			}
 		}
 	}
 }

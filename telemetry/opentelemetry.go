@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"reflect"
+	"strings"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
@@ -34,7 +36,8 @@ type OpenTelemetryConfig struct {
 // OpenTelemetry is an observer that makes a span of each decision, and counts. The
 // package's documentation lists its spans and metrics.
 type OpenTelemetry struct {
-	tracer trace.Tracer // nil: there is none
+	tracer trace.Tracer         // nil: there is none
+	unset  trace.TracerProvider // the global one before anybody has set it, if it is that; or nil
 	meter  *otelMeter
 }
 
@@ -45,8 +48,12 @@ const scope = "dappco.re/go/core/go-ratelimit/telemetry"
 
 // NewOpenTelemetry returns an observer as cfg describes it.
 func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
+	var unset trace.TracerProvider
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
+		if nobodySet(cfg.TracerProvider) {
+			unset = cfg.TracerProvider
+		}
 	}
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otel.GetMeterProvider()
@@ -55,7 +62,7 @@ func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &OpenTelemetry{tracer: cfg.TracerProvider.Tracer(scope), meter: meter}
+	o := &OpenTelemetry{tracer: cfg.TracerProvider.Tracer(scope), unset: unset, meter: meter}
 	if _, off := o.tracer.(noop.Tracer); off {
 		o.tracer = nil
 	}
@@ -73,7 +80,21 @@ func (o *OpenTelemetry) Observe(ctx context.Context, e ratelimit.Event) {
 		return
 	}
 	o.meter.decide(ctx, &e, became)
-	if o.tracer != nil {
+	if o.traces() {
 		o.span(ctx, &e, became)
 	}
+}
+
+// traces reports whether anybody may want spans. The global provider that nobody
+// has set yet would make some that go nowhere; it hands on what it is asked once
+// it is set.
+func (o *OpenTelemetry) traces() bool {
+	return o.tracer != nil && (o.unset == nil || otel.GetTracerProvider() != o.unset)
+}
+
+// nobodySet reports whether a global provider is the one that stands for what will
+// be set.
+func nobodySet(p trace.TracerProvider) bool {
+	t := reflect.TypeOf(p)
+	return t.Kind() == reflect.Pointer && strings.HasSuffix(t.Elem().PkgPath(), "otel/internal/global")
 }
