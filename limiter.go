@@ -186,7 +186,7 @@ func (rl *RateLimiter) settle(r *Reservation, used *amounts) {
 	if rl.shared == nil && !r.free {
 		r.model.settle(r, used)
 	}
-	if r.model.line.Waiting() > 0 {
+	if r.inTurn {
 		r.model.line.Charge(r.project, r.costMore(used))
 	}
 	if r.noted != nil {

@@ -21,6 +21,7 @@ type Reservation struct {
 	epoch   int32   // of the model, in which it was taken
 	split   bool    // the estimate was of the prompt and the output apart
 	free    bool    // nothing limits the model: it is told of what was used
+	inTurn  bool    // it was had by a turn in line, which has cost what was taken
 	project string
 	ended   atomic.Bool
 }

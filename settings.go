@@ -37,7 +37,8 @@ func (p *posted) load(ctx context.Context, rl *RateLimiter) error {
 func (p *posted) save(*RateLimiter) error { return nil }
 
 func (p *posted) parse(values map[string]string) map[string]ModelQuota {
-	return settings.Parse(values, quotaSetting, checkQuota, p.miss)
+	quotas, _ := settings.Parse(values, quotaSetting, checkQuota, p.miss)
+	return quotas
 }
 
 func checkQuota(model string, quota ModelQuota) error {

@@ -44,6 +44,7 @@ type wait struct {
 	call    call
 	looks   bool // it takes nothing
 
+	ahead    line.Ahead   // who waited when it came
 	said     outcome      // to the last ask that did not fail
 	res      *Reservation // once it has passed
 	start    int64        // when it began to wait
@@ -96,8 +97,9 @@ func (w *wait) decide() {
 	rl := w.limiter
 	if w.said.rules == nil {
 		if ahead, waiting := rl.ahead(w.model, &w.call); waiting {
-			w.decision.behind(ahead)
+			w.ahead = ahead
 		}
+		w.decision.behind(w.ahead)
 		return
 	}
 	if rl.shared != nil {
@@ -122,7 +124,7 @@ func (w *wait) inLine(ctx context.Context) error {
 	} else if ever := r.ever(&ask, limits); ever.denied {
 		w.said = ever
 		return w.never()
-	} else if ahead.By != facts[concurrent].name && w.tooLong(ahead.Again) {
+	} else if w.ahead = ahead; ahead.By != facts[concurrent].name && w.tooLong(ahead.Again) {
 		return w.late(ahead.Again)
 	}
 	if c.maxWait > 0 {
@@ -135,7 +137,11 @@ func (w *wait) inLine(ctx context.Context) error {
 	if m == rl.open {
 		return rl.hall.Wait(ctx, ticket, inTurn)
 	}
-	return m.line.Wait(ctx, ticket, inTurn)
+	err := m.line.Wait(ctx, ticket, inTurn)
+	if w.res != nil {
+		w.res.inTurn = true
+	}
+	return err
 }
 
 // ask asks once, in turn.

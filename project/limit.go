@@ -108,6 +108,6 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 		}
 	}
 	p.requests = p.limits
-	p.requests.Tokens = nil
+	p.requests.Tokens, p.requests.Names = nil, p.limits.Names[:len(p.limits.Requests)]
 	return p, nil
 }

@@ -121,7 +121,7 @@ func (l *Limiter) spend(ctx context.Context, c *Call, d *Decision) error {
 		return err
 	}
 	p := l.planOf(c.Project)
-	if again, by, waiting := l.models.ProjectAhead(c.Project); waiting { // they come first
+	if again, by, waiting := l.models.ProjectAhead(c.Project); waiting && p.limitedBy(by, c) { // they come first
 		if err := l.look(ctx, p, p.charges(c), d); err != nil {
 			return err
 		}
@@ -156,6 +156,11 @@ func (l *Limiter) spendInMemory(ctx context.Context, p *plan, c *Call, d *Decisi
 	}
 	d.hear(p, decisions)
 	return nil
+}
+
+// limitedBy reports whether a limit has a part in a call.
+func (p *plan) limitedBy(name string, c *Call) bool {
+	return c.Tokens > 0 || slices.Contains(p.requests.Names, name)
 }
 
 // charges returns what a call is charged. One that asks for no tokens is not asked
@@ -237,14 +242,15 @@ func (l *Limiter) reserve(ctx context.Context, c Call, through door, chosen func
 	return res, d, err
 }
 
-// Peek says where a project stands, in all of its windows, and charges nothing.
+// Peek says where a project stands, in all of its windows, and what Take would say
+// to a call. It charges nothing.
 func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) {
 	var d Decision
 	if err := l.check(&Call{Project: projectID}); err != nil {
 		return d, err
 	}
 	p := l.planOf(projectID)
-	err := l.look(ctx, p, p.limits.Charges(projectID, 0, 0), &d)
+	err := l.look(ctx, p, p.limits.Charges(projectID, 1, 0), &d)
 	return d, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,8 +18,9 @@ import (
 const limitSetting = "project/"
 
 // SetLimit sets the limit of a project. What it has used stays, and calls that
-// wait are decided on by the new one. A limiter on Redis writes it there too, and
-// the others follow at once.
+// wait are decided on by the new one; a new weight counts from the next call that
+// has to wait. A limiter on Redis writes it there too, and the others follow at
+// once. To set many, use SetLimits.
 func (l *Limiter) SetLimit(projectID string, limit Limit) error {
 	return l.SetLimits(map[string]Limit{projectID: limit})
 }
@@ -44,6 +46,33 @@ func (l *Limiter) SetLimits(limits map[string]Limit) error {
 		}
 	}
 	return l.setPlans(limits)
+}
+
+// UnsetLimit lets a project have the default again, here and where limits are
+// kept.
+func (l *Limiter) UnsetLimit(projectID string) error {
+	if err := l.check(&Call{Project: projectID}); err != nil {
+		return err
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	if keeper, ok := l.store.(settings.Keeper); ok {
+		if err := settings.Unset(context.Background(), keeper, limitSetting, projectID); err != nil {
+			return err
+		}
+	}
+	l.unsetPlans([]string{projectID})
+	return nil
+}
+
+// unsetPlans takes back limits. One caller at a time may.
+func (l *Limiter) unsetPlans(ids []string) {
+	plans := maps.Clone(*l.plans.Load())
+	maps.DeleteFunc(plans, func(id string, _ *plan) bool { return slices.Contains(ids, id) })
+	l.plans.Store(&plans)
+	for _, id := range ids {
+		l.models.WakeProject(id)
+	}
 }
 
 // Limit returns the limit of a project.
@@ -112,7 +141,9 @@ func (l *Limiter) follow(keeper settings.Keeper) error {
 		if err != nil && !errors.Is(err, store.ErrClosed) {
 			return err
 		}
-		return l.setPlans(l.changed(settings.Parse(values, limitSetting, checkLimit, l.missed.add)))
+		limits, unset := settings.Parse(values, limitSetting, checkLimit, l.missed.add)
+		l.unsetPlans(unset)
+		return l.setPlans(l.changed(limits))
 	}
 	if err := load(context.Background()); err != nil {
 		return err

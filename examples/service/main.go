@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -58,15 +59,15 @@ func run(ctx context.Context, w io.Writer, listen string) error {
 		err = show(w, base)
 	} else {
 		fmt.Fprintf(w, "Try: curl -i -H 'X-Project-ID: acme' %s/hello   and: curl %s/metrics\n", base, base)
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case err = <-served:
+			return err
+		}
 	}
 	ending, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err = errors.Join(err, server.Shutdown(ending))
-	if serving := <-served; serving != http.ErrServerClosed {
-		err = errors.Join(err, serving)
-	}
-	return err
+	return errors.Join(err, server.Shutdown(ending))
 }
 
 // newService returns the service: /hello, which is limited, and /metrics.
@@ -106,7 +107,24 @@ func show(w io.Writer, base string) error {
 			}
 		}
 	}
-	return nil
+	return showMetrics(w, base+"/metrics")
+}
+
+// showMetrics shows what was counted.
+func showMetrics(w io.Writer, url string) error {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	fmt.Fprintln(w, "What Prometheus would see")
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "ratelimit_decisions_total") {
+			fmt.Fprintln(w, " ", lines.Text())
+		}
+	}
+	return lines.Err()
 }
 
 func ask(w io.Writer, url, projectID string) error {

@@ -322,15 +322,20 @@ func (l *Line) pass() {
 }
 
 // Charge corrects what a turn of a flow has cost by so much more, or less, if
-// anybody of it still waits.
+// anybody of it still waits. Nobody gains more by it than its next turn.
 func (l *Line) Charge(flow string, more int64) {
 	if l.waiting.Load() == 0 {
 		return
 	}
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	if f := l.flows[flow]; f != nil {
+	f := l.flows[flow]
+	switch {
+	case f == nil:
+	case more > 0:
 		f.deficit -= min(more, Whole)
+	default:
+		f.deficit = max(f.deficit, min(f.deficit-more, f.first().Cost))
 	}
 }
 

@@ -69,13 +69,27 @@ func Put[V any](ctx context.Context, k Keeper, kind string, values map[string]V,
 	return k.PutSettings(ctx, texts, onlyNew)
 }
 
-// Parse returns the values of a kind among all settings. One that is not valid
-// here, such as a newer program's, is left out, and missed.
-func Parse[V any](all map[string]string, kind string, check func(name string, v V) error, miss func(error)) map[string]V {
-	values := map[string]V{}
+// none is the value of what was set and is not any more.
+const none = "null"
+
+// Unset takes back the value of a name.
+func Unset(ctx context.Context, k Keeper, kind, name string) error {
+	_, err := k.PutSettings(ctx, map[string]string{kind + name: none}, false)
+	return err
+}
+
+// Parse returns the values of a kind among all settings, and the names whose values
+// were taken back. One that is not valid here, such as a newer program's, is left
+// out, and missed.
+func Parse[V any](all map[string]string, kind string, check func(name string, v V) error, miss func(error)) (values map[string]V, unset []string) {
+	values = map[string]V{}
 	for setting, text := range all {
 		name, ok := strings.CutPrefix(setting, kind)
 		if !ok {
+			continue
+		}
+		if text == none {
+			unset = append(unset, name)
 			continue
 		}
 		value, err := parse[V](text)
@@ -88,7 +102,7 @@ func Parse[V any](all map[string]string, kind string, check func(name string, v 
 		}
 		values[name] = value
 	}
-	return values
+	return values, unset
 }
 
 // parse returns a value of which all is understood: a limit that this program
