@@ -26,10 +26,12 @@ func TestStepsAside(t *testing.T) {
 			t.Errorf("others have waited for %v", time.Since(start))
 		}
 		o.wantPassed("0 1 2 3 4 5 6 7 8")
-		if o.asked != 10 {
-			t.Errorf("asked %d times; want 10: x2 is behind x1", o.asked)
+		if o.asks() != 10 {
+			t.Errorf("asked %d times; want 10: x2 is behind x1", o.asks())
 		}
+		o.mu.Lock()
 		o.own["x"] = 9
+		o.mu.Unlock()
 		time.Sleep(time.Hour - 1)
 		synctest.Wait()
 		o.wantPassed("")
@@ -147,12 +149,13 @@ func TestAsideOneAsks(t *testing.T) {
 			o.join(l, fmt.Sprint(i), Ticket{Flow: "x", Cost: 1})
 		}
 		time.Sleep(3*time.Hour + time.Minute)
-		if o.asked != 4 {
-			t.Errorf("asked %d times in three hours; want once, and every hour", o.asked)
+		synctest.Wait()
+		if o.asks() != 4 {
+			t.Errorf("asked %d times in three hours; want once, and every hour", o.asks())
 		}
 		o.give("x", 20)
-		if len(o.passed) != 20 || o.asked != 24 {
-			t.Errorf("%d passed, asked %d times; want 20, 24", len(o.passed), o.asked)
+		if len(o.passed) != 20 || o.asks() != 24 {
+			t.Errorf("%d passed, asked %d times; want 20, 24", len(o.passed), o.asks())
 		}
 		o.wantNobody()
 	})

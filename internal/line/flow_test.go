@@ -150,7 +150,7 @@ func TestLikeTheTextbook(t *testing.T) {
 					name := fmt.Sprint(a.Flow, i)
 					joined = append(joined, name)
 					o.join(l, name, Ticket{Flow: a.Flow, Weight: int(weights[a.Flow]), Cost: a.Cost, Priority: a.Priority})
-					book.join(a.Flow, weights[a.Flow], standing{name, a.Priority, a.Cost})
+					book.join(a.Flow, weights[a.Flow], standing{name, a.Priority, max(a.Cost, least)})
 				case "serve":
 					serve(a.Which % 5)
 				case "cancel":
@@ -184,8 +184,8 @@ func TestSharesByWeight(t *testing.T) {
 		weights := rapid.SliceOfN(rapid.Int64Range(1, 9), n, n).Draw(rt, "weights")
 		queues := make([][]int64, n)
 		for i := range queues {
-			some := rapid.SliceOfN(rapid.Int64Range(1, Whole), 1, 3).Draw(rt, "costs")
-			some = append(some, rapid.SampledFrom(costs).Draw(rt, "cost"))
+			some := rapid.SliceOfN(rapid.Int64Range(least, Whole), 1, 3).Draw(rt, "costs")
+			some = append(some, max(rapid.SampledFrom(costs).Draw(rt, "cost"), least))
 			queues[i] = rapid.SliceOfN(rapid.SampledFrom(some), 10, 40).Draw(rt, "queue")
 		}
 		var order []string
@@ -303,6 +303,66 @@ func TestThreeToOne(t *testing.T) {
 			t.Errorf("%v of %s; want 18 to 6", count, strings.Join(o.passed, " "))
 		}
 		o.let(l, 99)
+		o.wantNobody()
+	})
+}
+
+// A flow pays for what its turns have cost beyond what was thought, and is given
+// back what they have not cost.
+func TestCharge(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		more int64
+		want int // of ten turns
+	}{
+		{"nothing", 0, 5},
+		{"more", Whole / 10, 4},
+		{"much more", 6 * Whole / 10, 2},
+		{"less", -Whole / 10, 5},
+		{"very much less", -9 * Whole, 5}, // it gains no more than a turn
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice(t)
+				l := o.line()
+				l.Charge("x", tt.more) // it is not there
+				o.join(l, "", Ticket{Flow: "first", Cost: 1})
+				for i := range 20 {
+					o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Cost: Whole / 10})
+					o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Cost: Whole / 10})
+				}
+				l.Charge("x", tt.more)
+				o.let(l, 11)
+				count := 0
+				for _, name := range o.passed {
+					if strings.HasPrefix(name, "x") {
+						count++
+					}
+				}
+				if count < tt.want || count > tt.want+1 {
+					t.Errorf("%q: %d are x's; want %d, or one more", o.passed, count, tt.want)
+				}
+				o.let(l, 99)
+				o.wantNobody()
+			})
+		})
+	}
+}
+
+// Turns that cost nothing are not had without end: another flow has its turn too.
+func TestTurnsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		o.join(l, "", Ticket{Flow: "first", Cost: 1})
+		for i := range 200 {
+			o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x"})
+		}
+		o.join(l, "mine", Ticket{Flow: "mine", Cost: quantum})
+		o.let(l, 999)
+		if at := slices.Index(o.passed, "mine"); at < 0 || at > 40 {
+			t.Errorf("it was number %d; want it to have its turn", at)
+		}
 		o.wantNobody()
 	})
 }

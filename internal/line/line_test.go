@@ -149,6 +149,13 @@ func (o *office) wantPassed(names string) {
 	o.passed = nil
 }
 
+// asks is how often anybody has asked.
+func (o *office) asks() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.asked
+}
+
 // wantNobody wants no trace to be left of those who waited.
 func (o *office) wantNobody() {
 	o.t.Helper()
@@ -196,17 +203,21 @@ func TestOneAsks(t *testing.T) {
 		for i := range 30 {
 			o.join(l, fmt.Sprint(i), Ticket{Flow: string(rune('a' + i%3)), Cost: 1})
 		}
-		if o.asked != 1 {
-			t.Errorf("asked %d times; want once", o.asked)
+		if o.asks() != 1 {
+			t.Errorf("asked %d times; want once", o.asks())
 		}
 		time.Sleep(5*time.Hour + time.Minute)
-		if o.asked != 6 {
-			t.Errorf("asked %d times in five hours; want once more every hour", o.asked)
+		synctest.Wait()
+		if o.asks() != 6 {
+			t.Errorf("asked %d times in five hours; want once more every hour", o.asks())
 		}
+		o.mu.Lock()
 		o.open[l] = 30
+		o.mu.Unlock()
 		time.Sleep(time.Hour)
-		if o.asked != 36 || len(o.passed) != 30 {
-			t.Errorf("asked %d times, %d passed; want each to have asked once", o.asked, len(o.passed))
+		synctest.Wait()
+		if o.asks() != 36 || len(o.passed) != 30 {
+			t.Errorf("asked %d times, %d passed; want each to have asked once", o.asks(), len(o.passed))
 		}
 		o.wantNobody()
 	})
@@ -244,8 +255,8 @@ func TestPriorityWhileAside(t *testing.T) {
 		o.join(l, "first", Ticket{Flow: "a", Cost: 1})
 		o.join(l, "second", Ticket{Flow: "a", Cost: 1})
 		o.join(l, "high", Ticket{Flow: "a", Cost: 1, Priority: 1})
-		if o.asked != 2 {
-			t.Errorf("asked %d times; want the first and the high one to have", o.asked)
+		if o.asks() != 2 {
+			t.Errorf("asked %d times; want the first and the high one to have", o.asks())
 		}
 		o.open[l] = 9
 		o.give("a", 1)
@@ -572,6 +583,32 @@ func TestHeldForTheNext(t *testing.T) {
 		o.wantPassed("first")
 		if !held {
 			t.Error("one who comes now may pass before the next")
+		}
+		o.wantNobody()
+	})
+}
+
+// Who was denied by the line holds it when it has the turn again, whatever those have
+// been told who had it meanwhile.
+func TestHeldByWhoWasDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		var held []bool
+		go l.Wait(t.Context(), Ticket{Flow: "a", Cost: 1}, func() (Answer, error) {
+			_, is := l.Ahead("b")
+			held = append(held, is)
+			return Answer{Again: time.Hour, Done: len(held) == 2}, nil
+		})
+		synctest.Wait()
+		o.own["a"] = 0
+		o.join(l, "high", Ticket{Flow: "a", Cost: 1, Priority: 1})
+		if _, is := l.Ahead("b"); is {
+			t.Error("who is aside holds the line")
+		}
+		o.cancel("high")
+		if !slices.Equal(held, []bool{false, true}) {
+			t.Errorf("held as it asked: %v; want false, then true", held)
 		}
 		o.wantNobody()
 	})

@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -95,4 +96,61 @@ func TestStress(t *testing.T) {
 		time.Sleep(time.Second)
 		o.wantNobody()
 	})
+}
+
+// Whatever is given back, and whenever, nobody sleeps on for the hour that it was
+// told: all pass at once as soon as there is enough for all.
+func TestNoWakeIsLost(t *testing.T) {
+	for seed := range uint64(300) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			o := newOffice(t)
+			lines := []*Line{o.line(), o.line(), nil}
+			flows := []string{"a", "b", "c"}
+			lacks, owed := map[*Line]int{}, map[string]int{}
+			for _, flow := range flows {
+				o.own[flow] = 0
+			}
+			const many = 24
+			for i := range many {
+				l, flow := lines[random.IntN(len(lines))], flows[random.IntN(len(flows))]
+				lacks[l]++
+				owed[flow]++
+				o.start(l, fmt.Sprint(i), Ticket{
+					Flow: flow, Weight: 1 + random.IntN(3), Cost: 1 + random.Int64N(Whole), Priority: random.IntN(2),
+				})
+			}
+			start := time.Now()
+			var group sync.WaitGroup
+			for _, l := range lines[:2] {
+				group.Go(func() {
+					for range lacks[l] {
+						o.mu.Lock()
+						o.open[l]++
+						o.mu.Unlock()
+						l.Wake()
+					}
+				})
+			}
+			for _, flow := range flows {
+				group.Go(func() {
+					for range owed[flow] {
+						o.mu.Lock()
+						o.own[flow]++
+						o.mu.Unlock()
+						o.hall.Wake(flow)
+					}
+				})
+			}
+			group.Wait()
+			synctest.Wait()
+			if len(o.passed) != many || time.Since(start) != 0 {
+				t.Fatalf("seed %d: %d of %d have passed, after %v", seed, len(o.passed), many, time.Since(start))
+			}
+			o.wantNobody()
+		})
+		if t.Failed() {
+			return
+		}
+	}
 }

@@ -1,0 +1,1167 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+	"pgregory.net/rapid"
+)
+
+// window is one of a project's limits.
+type window struct {
+	name   string
+	count  int64
+	period time.Duration
+}
+
+func (w window) tokens() bool { return strings.HasPrefix(w.name, "tokens") }
+
+// projectLimits returns limits as a project has them: requests first.
+func projectLimits(windows ...window) *ratelimit.ProjectLimits {
+	l := &ratelimit.ProjectLimits{}
+	for _, w := range windows {
+		each := limit.New(w.count, w.period).Using(limit.SlidingLog)
+		if l.Names = append(l.Names, w.name); w.tokens() {
+			l.Tokens = append(l.Tokens, each)
+		} else {
+			l.Requests = append(l.Requests, each)
+		}
+	}
+	return l
+}
+
+// only returns a func that returns the limits.
+func only(l *ratelimit.ProjectLimits) func() *ratelimit.ProjectLimits {
+	return func() *ratelimit.ProjectLimits { return l }
+}
+
+// perMinute is a project's limits on requests and tokens a minute; zero is none.
+func perMinute(requests, tokens int64) func() *ratelimit.ProjectLimits {
+	var list []window
+	if requests > 0 {
+		list = append(list, window{"minute", requests, time.Minute})
+	}
+	if tokens > 0 {
+		list = append(list, window{"tokens-minute", tokens, time.Minute})
+	}
+	return only(projectLimits(list...))
+}
+
+// remaining is what is left of a project's limits.
+func remaining(t testing.TB, rl *ratelimit.RateLimiter, project string, limits func() *ratelimit.ProjectLimits) (left []int64) {
+	t.Helper()
+	said, err := rl.ProjectStore().Peek(context.Background(), limits().Charges(project, 0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range said {
+		left = append(left, d.Remaining)
+	}
+	return left
+}
+
+// wantLeft wants so much to be left of a project's limits, and so many requests
+// and tokens to be used of the model.
+func wantLeft(t testing.TB, rl *ratelimit.RateLimiter, c ratelimit.Call, rpm, tpm int, left ...int64) {
+	t.Helper()
+	if got := remaining(t, rl, c.Project, c.Limits); !slices.Equal(got, left) {
+		t.Errorf("%s has %d left; want %d", c.Project, got, left)
+	}
+	if s := rl.Stats(c.Model); s.RPM != rpm || s.TPM != tpm {
+		t.Errorf("%q has used %d requests and %d tokens; want %d and %d", c.Model, s.RPM, s.TPM, rpm, tpm)
+	}
+}
+
+// tryCall makes a call that must be valid.
+func tryCall(t testing.TB, rl *ratelimit.RateLimiter, c ratelimit.Call) (*ratelimit.Reservation, ratelimit.Decision) {
+	t.Helper()
+	res, d, err := rl.TryAcquireCall(t.Context(), c)
+	if err != nil || (res != nil) != d.Allowed {
+		t.Fatalf("%+v: %v, %+v, %v", c, res, d, err)
+	}
+	return res, d
+}
+
+// everyLedger runs a test on a limiter in memory, on a store in memory and on a
+// file, each in a bubble.
+func everyLedger(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.RateLimiter)) {
+	for _, ledger := range ledgers {
+		t.Run(ledger.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rl, err := ledger.open(filepath.Join(t.TempDir(), "limits"), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { closeFile(t, rl) })
+				test(t, rl)
+			})
+		})
+	}
+}
+
+// A call is charged to its project and its model, or to nothing.
+func TestCallTakesBothOrNothing(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 3, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		p := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(5, 80), Estimated: 30}
+		q := ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(2, 0), Estimated: 30}
+		_, d := tryCall(t, rl, p)
+		if d.Code != ok || d.Stats.RPM != 1 || d.Stats.TPM != 30 || d.Project == nil || d.Project.Decisions[0].Remaining != 4 || d.Project.Decisions[1].Remaining != 50 {
+			t.Errorf("%+v", d)
+		}
+		wantLeft(t, rl, p, 1, 30, 4, 50)
+
+		time.Sleep(10 * time.Second)
+		p.Estimated = 51 // the project denies
+		_, d = tryCall(t, rl, p)
+		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "tokens-minute" || d.RetryAfter != 50*time.Second || d.Stats.TPM != 30 {
+			t.Errorf("%+v", d)
+		}
+		wantLeft(t, rl, p, 1, 30, 4, 50)
+
+		q.Estimated = 71 // the model denies
+		_, d = tryCall(t, rl, q)
+		if d.Code != overTPM || d.Limit != "tpm" || d.RetryAfter != 50*time.Second {
+			t.Errorf("%+v", d)
+		}
+		wantLeft(t, rl, q, 1, 30, 2)
+
+		q.Estimated = 10
+		tryCall(t, rl, q)
+		time.Sleep(10 * time.Second)
+		tryCall(t, rl, q)
+		wantLeft(t, rl, q, 3, 50, 0)
+		_, d = tryCall(t, rl, q) // both deny: the project for longer
+		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "minute" || d.RetryAfter != 50*time.Second || !strings.Contains(d.Reason, "project") {
+			t.Errorf("%+v", d)
+		}
+		p.Estimated = 60 // both deny, as long as each other: it is the model's
+		_, d = tryCall(t, rl, p)
+		if d.Code != overRPM || d.RetryAfter != 40*time.Second {
+			t.Errorf("%+v", d)
+		}
+		wantLeft(t, rl, p, 3, 50, 4, 50)
+		wantLeft(t, rl, q, 3, 50, 0)
+	})
+}
+
+// What was reserved is corrected, and given back, on both sides.
+func TestCallSettlesBoth(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100}, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		for _, tt := range []struct {
+			name           string
+			tokens         ratelimit.Tokens // or else 30 by their sum
+			requests       int
+			prompt, output int
+			used           int64
+		}{
+			{"less", ratelimit.Tokens{}, 0, 5, 5, 10},
+			{"more", ratelimit.Tokens{}, 0, 50, 20, 70},
+			{"nothing", ratelimit.Tokens{}, 0, 0, 0, 0},
+			{"not known", ratelimit.Tokens{}, 0, -1, -1, 30},
+			{"the output is not known", ratelimit.Tokens{}, 0, 5, -1, 30},
+			{"parts", ratelimit.Tokens{Input: 20, Output: 10}, 0, 15, 1, 16},
+			{"parts, not known", ratelimit.Tokens{Input: 20, Output: 10}, 0, 15, -1, 25},
+			{"several requests", ratelimit.Tokens{}, 3, 1, 1, 2},
+		} {
+			for _, model := range []string{"m", "free", "unknown", ""} {
+				t.Logf("%s, %q", tt.name, model)
+				c := ratelimit.Call{Model: model, Project: "p", Limits: perMinute(10, 200), Estimated: 30, Tokens: tt.tokens, Requests: tt.requests}
+				if c.Tokens != (ratelimit.Tokens{}) {
+					c.Estimated = 0
+				}
+				n := max(tt.requests, 1)
+				rpm, tpm, used := n, 30, int(tt.used)
+				switch {
+				case model == "m":
+				case model == "":
+					rpm, tpm, used = 0, 0, 0
+				default: // it is told what was used, and limits nothing
+					rpm, tpm, used = 0, 0, max(tt.prompt, 0)+max(tt.output, 0)
+				}
+				res, d := tryCall(t, rl, c)
+				if d.Code != ok {
+					t.Errorf("%+v", d)
+				}
+				wantLeft(t, rl, c, rpm, tpm, 10-int64(n), 170)
+				time.Sleep(time.Second)
+				res.Commit(tt.prompt, tt.output)
+				if model == "free" || model == "unknown" {
+					rpm = 1
+				}
+				wantLeft(t, rl, c, rpm, used, 10-int64(n), 200-tt.used)
+				res.Cancel()
+				res.Commit(9, 9)
+				wantLeft(t, rl, c, rpm, used, 10-int64(n), 200-tt.used)
+
+				time.Sleep(time.Hour)
+				res, _ = tryCall(t, rl, c)
+				res.Cancel()
+				wantLeft(t, rl, c, 0, 0, 10, 200)
+				time.Sleep(time.Hour)
+			}
+		}
+	})
+}
+
+// What comes back after its window has passed is no headroom later, on either side.
+func TestCallSettledLate(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		limits := projectLimits(window{"minute", 5, time.Minute}, window{"hour", 9, time.Hour}, window{"tokens-minute", 50, time.Minute})
+		c := ratelimit.Call{Model: "m", Project: "p", Limits: only(limits), Estimated: 20}
+		early, _ := tryCall(t, rl, c)
+		time.Sleep(time.Minute)
+		tryCall(t, rl, c)
+		wantLeft(t, rl, c, 1, 20, 4, 7, 30)
+		early.Cancel() // of the hour alone
+		wantLeft(t, rl, c, 1, 20, 4, 8, 30)
+	})
+}
+
+// A limit may change while somebody holds a reservation: it is settled all the same.
+func TestCallLimitsChange(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 10}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		limits := perMinute(5, 100)
+		c := ratelimit.Call{Model: "m", Project: "p", Estimated: 20, Limits: func() *ratelimit.ProjectLimits { return limits() }}
+		res, _ := tryCall(t, rl, c)
+		limits = perMinute(2, 50)
+		wantLeft(t, rl, c, 1, 20, 1, 30)
+		tryCall(t, rl, c)
+		if _, d := tryCall(t, rl, c); d.Allowed || d.Limit != "minute" {
+			t.Errorf("%+v", d)
+		}
+		limits = perMinute(0, 50)
+		res.Commit(1, 1)
+		wantLeft(t, rl, c, 2, 22, 28)
+		if res, d := tryCall(t, rl, c); !d.Allowed {
+			t.Errorf("%+v", d)
+		} else {
+			res.Cancel()
+		}
+		limits = func() *ratelimit.ProjectLimits { return &ratelimit.ProjectLimits{} }
+		if _, d := tryCall(t, rl, c); !d.Allowed || d.Project == nil || len(d.Project.Decisions) != 0 {
+			t.Errorf("no limits: %+v", d)
+		}
+	})
+}
+
+// Who does not estimate takes nothing of the model's tokens, and one of its
+// project's, until it is settled. Debts hold it up all the same.
+func TestCallOfNoTokens(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 3, MaxTPM: 10}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		c := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(2, 10)}
+		res, _ := tryCall(t, rl, c)
+		wantLeft(t, rl, c, 1, 0, 1, 9)
+		res.Commit(0, 0)
+		wantLeft(t, rl, c, 1, 0, 1, 10)
+		q := ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(0, 10)}
+		res, _ = tryCall(t, rl, q)
+		wantLeft(t, rl, q, 2, 0, 9)
+		res.Commit(7, 7) // a debt of the model's and of the project's
+		wantLeft(t, rl, q, 2, 14, 0)
+		if _, d := tryCall(t, rl, c); d.Allowed || d.Limit != "tpm" {
+			t.Errorf("%+v", d)
+		}
+		wantLeft(t, rl, c, 2, 14, 1, 10)
+		for _, model := range []string{"m", "unknown", ""} {
+			q.Model = model
+			if _, d := tryCall(t, rl, q); d.Allowed || d.RetryAfter != time.Minute {
+				t.Errorf("%q: %+v", model, d)
+			}
+		}
+	})
+}
+
+// Calls that are not valid are told so, and charged nothing.
+func TestCallInvalid(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 3}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		for _, tt := range []struct {
+			name string
+			call ratelimit.Call
+			says string
+		}{
+			{"negative", ratelimit.Call{Estimated: -1}, "-1 tokens"},
+			{"too many", ratelimit.Call{Estimated: math.MaxInt}, "tokens"},
+			{"a negative part", ratelimit.Call{Tokens: ratelimit.Tokens{Input: 1, Output: -2}}, "-2 tokens"},
+			{"both", ratelimit.Call{Estimated: 1, Tokens: ratelimit.Tokens{Input: 1}}, "both"},
+			{"negative requests", ratelimit.Call{Requests: -1}, "-1 requests"},
+			{"too many requests", ratelimit.Call{Requests: math.MaxInt}, "requests"},
+		} {
+			for _, model := range []string{"m", "unknown", ""} {
+				c := tt.call
+				c.Model, c.Project, c.Limits = model, "p", perMinute(3, 0)
+				res, d, err := rl.TryAcquireCall(t.Context(), c)
+				if res != nil || d.Allowed || d.Code != ratelimit.DecisionInvalidTokens || d.RetryAfter != ratelimit.Never {
+					t.Errorf("%s: %v, %+v", tt.name, res, d)
+				}
+				if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), tt.says) || !strings.Contains(d.Reason, tt.says) {
+					t.Errorf("%s: %v, %q; want it to say %q", tt.name, err, d.Reason, tt.says)
+				}
+				res, d, err = rl.AcquireCall(t.Context(), c)
+				if res != nil || d.Allowed || d.Code != ratelimit.DecisionInvalidTokens || err == nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("%s: %v, %+v, %v", tt.name, res, d, err)
+				}
+				wantLeft(t, rl, c, 0, 0, 3)
+			}
+		}
+	})
+}
+
+// What is larger than a limit is told so at once, whoever waits, whichever limit it
+// is; and nothing is charged.
+func TestCallNever(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 2, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		never := func(waiting int) {
+			t.Helper()
+			for _, tt := range []struct {
+				name  string
+				call  ratelimit.Call
+				limit string
+			}{
+				{"model's tokens", ratelimit.Call{Model: "m", Estimated: 101, Limits: perMinute(9, 200)}, "tpm"},
+				{"model's requests", ratelimit.Call{Model: "m", Requests: 3, Limits: perMinute(9, 200)}, "rpm"},
+				{"project's tokens", ratelimit.Call{Model: "m", Estimated: 81, Limits: perMinute(9, 80)}, "tokens-minute"},
+				{"project's requests", ratelimit.Call{Model: "m", Requests: 2, Limits: perMinute(1, 80)}, "minute"},
+				{"project's, of no model", ratelimit.Call{Requests: 2, Limits: perMinute(1, 80)}, "minute"},
+				{"project's, of an unknown one", ratelimit.Call{Model: "unknown", Estimated: 81, Limits: perMinute(1, 80)}, "tokens-minute"},
+				{"both", ratelimit.Call{Model: "m", Estimated: 201, Limits: perMinute(1, 80)}, "tpm"},
+			} {
+				tt.call.Project = "p"
+				start, before, model := time.Now(), remaining(t, rl, "p", tt.call.Limits), rl.Stats("m")
+				_, d := tryCall(t, rl, tt.call)
+				if d.Allowed || d.RetryAfter != ratelimit.Never || d.Limit != tt.limit || !strings.Contains(d.Reason, "never") {
+					t.Errorf("%s, %d wait: %+v", tt.name, waiting, d)
+				}
+				res, d, err := rl.AcquireCall(t.Context(), tt.call)
+				if res != nil || !errors.Is(err, ratelimit.ErrNever) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != ratelimit.Never {
+					t.Errorf("%s, %d wait: %v, %+v, %v", tt.name, waiting, res, d, err)
+				}
+				if time.Since(start) != 0 {
+					t.Errorf("%s: it took %v", tt.name, time.Since(start))
+				}
+				if after := remaining(t, rl, "p", tt.call.Limits); !slices.Equal(after, before) || rl.Stats("m") != model {
+					t.Errorf("%s: %v, %+v; want %v, %+v", tt.name, after, rl.Stats("m"), before, model)
+				}
+			}
+		}
+		never(0)
+		for range 2 {
+			rl.TryAcquire("m", 1)
+		}
+		never(0)
+		go rl.AcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(1, 0)})
+		synctest.Wait()
+		never(1)
+		if rl.Waiting("m") != 1 {
+			t.Errorf("%d wait; want 1", rl.Waiting("m"))
+		}
+	})
+}
+
+// No more of a project's calls wait for a model than may; those beyond are told so
+// at once, with what was decided on.
+func TestCallCrowded(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		limits := perMinute(50, 0)()
+		limits.MaxWaiting = 2
+		for _, model := range []string{"m", "n"} {
+			c := ratelimit.Call{Model: model, Project: "p", Limits: only(limits)}
+			tryCall(t, rl, c)
+			for range 2 {
+				go rl.AcquireCall(t.Context(), c)
+				synctest.Wait()
+			}
+			start := time.Now()
+			res, d, err := rl.AcquireCall(t.Context(), c)
+			if res != nil || !errors.Is(err, ratelimit.ErrCrowded) || d.Allowed || d.Limit != "rpm" || time.Since(start) != 0 {
+				t.Errorf("%v, %+v, %v", res, d, err)
+			}
+			if rl.Waiting(model) != 2 {
+				t.Errorf("%d wait; want 2", rl.Waiting(model))
+			}
+			c.Project = "q"
+			go rl.AcquireCall(t.Context(), c)
+			synctest.Wait()
+			if rl.Waiting(model) != 3 {
+				t.Errorf("%d wait; want another project's too", rl.Waiting(model))
+			}
+		}
+		if left := remaining(t, rl, "p", only(limits)); left[0] != 48 {
+			t.Errorf("%v left; want 48", left)
+		}
+	})
+}
+
+// While a project's calls wait for what it may use, others of it do not pass them,
+// to whichever model; other projects do.
+func TestCallNobodyOvertakes(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 100}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		p := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(0, 10), Estimated: 6}
+		tryCall(t, rl, p)
+		time.Sleep(20 * time.Second)
+		passed := make(chan time.Time, 1)
+		go func() {
+			if _, d, err := rl.AcquireCall(t.Context(), p); err != nil || !d.Allowed {
+				t.Errorf("%+v, %v", d, err)
+			}
+			passed <- time.Now()
+		}()
+		synctest.Wait()
+		again, by, waiting := rl.ProjectAhead("p")
+		if !waiting || by != "tokens-minute" || again != 40*time.Second {
+			t.Errorf("%v, %s, %t", again, by, waiting)
+		}
+		if _, _, waiting := rl.ProjectAhead("q"); waiting {
+			t.Error("nobody of q waits")
+		}
+		for _, model := range []string{"m", "n", "unknown", ""} {
+			small := ratelimit.Call{Model: model, Project: "p", Limits: p.Limits, Estimated: 1}
+			_, d := tryCall(t, rl, small)
+			if d.Allowed || d.RetryAfter != 40*time.Second || d.Limit != "tokens-minute" || d.Code != ratelimit.DecisionProjectLimit {
+				t.Errorf("%q: %+v", model, d)
+			}
+			small.Project = "q"
+			if _, d := tryCall(t, rl, small); !d.Allowed {
+				t.Errorf("%q: %+v", model, d)
+			}
+		}
+		if res, d := rl.TryAcquire("m", 1); res == nil {
+			t.Errorf("%+v", d)
+		}
+		start := time.Now()
+		if at := <-passed; at.Sub(start) != 40*time.Second {
+			t.Errorf("it passed after %v", at.Sub(start))
+		}
+		if _, _, waiting := rl.ProjectAhead("p"); waiting {
+			t.Error("nobody waits any more")
+		}
+	})
+}
+
+// A call that both deny waits for its model, in turn, if that denies for longer: it
+// keeps its place before those who come later.
+func TestCallThatBothDeny(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		p := ratelimit.Call{Project: "p", Limits: perMinute(1, 0)}
+		tryCall(t, rl, p)
+		time.Sleep(30 * time.Second)
+		rl.TryAcquire("m", 1)
+		start := time.Now()
+		p.Model = "m"
+		calls := []ratelimit.Call{p, {Model: "m", Project: "q", Limits: perMinute(9, 0)}, {Model: "m"}}
+		var group sync.WaitGroup
+		for i, c := range calls {
+			group.Go(func() {
+				if _, _, err := rl.AcquireCall(t.Context(), c); err != nil || time.Since(start) != time.Duration(i+1)*time.Minute {
+					t.Errorf("%q passes after %v, %v; want %d minutes", c.Project, time.Since(start), err, i+1)
+				}
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+	})
+}
+
+// What one call gives back lets others of its project pass at once, whichever model
+// they are for, and so does a change of its limits.
+func TestCallWakes(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 100}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		for _, models := range [][2]string{{"m", "m"}, {"m", "n"}, {"m", ""}, {"", "m"}, {"", ""}, {"unknown", "m"}, {"unknown", "other"}} {
+			limits := perMinute(1, 0)
+			c := ratelimit.Call{Project: strings.Join(models[:], "-"), Limits: func() *ratelimit.ProjectLimits { return limits() }}
+			c.Model = models[0]
+			held, _ := tryCall(t, rl, c)
+			c.Model = models[1]
+			var passed atomic.Int32
+			for range 2 {
+				go func() {
+					if res, _, _ := rl.AcquireCall(t.Context(), c); res != nil {
+						passed.Add(1)
+					}
+				}()
+				synctest.Wait()
+			}
+			time.Sleep(time.Second)
+			if passed.Load() != 0 {
+				t.Errorf("%q: %d have passed; want none", models, passed.Load())
+			}
+			held.Cancel()
+			synctest.Wait()
+			if passed.Load() != 1 {
+				t.Errorf("%q: %d have passed; want one", models, passed.Load())
+			}
+			limits = perMinute(2, 0)
+			rl.WakeProject(c.Project)
+			synctest.Wait()
+			if passed.Load() != 2 {
+				t.Errorf("%q: %d have passed; want both", models, passed.Load())
+			}
+		}
+	})
+}
+
+// A wait that is cancelled has taken nothing of either, and says what it was told.
+func TestCallGivesUp(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		for _, tt := range []struct{ model, limit string }{{"m", "rpm"}, {"n", "minute"}, {"", "minute"}} {
+			p := ratelimit.Call{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
+			q := p
+			q.Project, q.Limits = "q"+tt.model, perMinute(5, 0)
+			tryCall(t, rl, p)
+			waits := p
+			if tt.model == "m" {
+				waits = q
+			}
+			before := remaining(t, rl, waits.Project, waits.Limits)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			res, d, err := rl.AcquireCall(ctx, waits)
+			cancel()
+			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != time.Minute {
+				t.Errorf("%q: %v, %+v, %v", tt.model, res, d, err)
+			}
+			if after := remaining(t, rl, waits.Project, waits.Limits); !slices.Equal(after, before) {
+				t.Errorf("%q: %v left; want %v", tt.model, after, before)
+			}
+			if tt.model != "" && rl.Stats(tt.model).RPM != 1 {
+				t.Errorf("%+v", rl.Stats(tt.model))
+			}
+			if _, _, waiting := rl.ProjectAhead(waits.Project); waiting || rl.Waiting(tt.model) != 0 {
+				t.Errorf("%q: somebody waits", tt.model)
+			}
+			if _, _, err := rl.AcquireCall(ctx, q); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("ended before: %v", err)
+			}
+		}
+	})
+}
+
+// A call that may not wait for as long as it is told fails at once; one that may is
+// patient, and one that comes too late behind others gives up in time.
+func TestCallMaxWait(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		for _, tt := range []struct {
+			model, limit string
+			left         int64
+		}{{"m", "rpm", 8}, {"n", "minute", 0}, {"", "minute", 0}} {
+			c := ratelimit.Call{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
+			tryCall(t, rl, c)
+			if tt.model == "m" {
+				c.Project, c.Limits = "q", perMinute(9, 0)
+			}
+			time.Sleep(20 * time.Second)
+			for _, most := range []time.Duration{1, time.Second, 40*time.Second - 1, 40 * time.Second} {
+				start := time.Now()
+				c.MaxWait = most
+				res, d, err := rl.AcquireCall(t.Context(), c)
+				if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != 40*time.Second || time.Since(start) != 0 {
+					t.Errorf("%q, %v: %v, %+v, %v, after %v", tt.model, most, res, d, err, time.Since(start))
+				}
+			}
+			start := time.Now()
+			passed := make(chan time.Duration, 1)
+			c.MaxWait = 41 * time.Second
+			go func() {
+				if res, _, err := rl.AcquireCall(t.Context(), c); res == nil {
+					t.Errorf("%q: %v", tt.model, err)
+				}
+				passed <- time.Since(start)
+			}()
+			synctest.Wait()
+			behind := c
+			behind.MaxWait = 30 * time.Second // those before it wait for longer
+			res, d, err := rl.AcquireCall(t.Context(), behind)
+			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != 40*time.Second || time.Since(start) != 0 {
+				t.Errorf("%q, behind another: %v, %+v, %v, after %v", tt.model, res, d, err, time.Since(start))
+			}
+			behind.MaxWait = 41 * time.Second // it is asked when the first has passed
+			res, d, err = rl.AcquireCall(t.Context(), behind)
+			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || time.Since(start) != 40*time.Second {
+				t.Errorf("%q, behind another, asked: %v, %+v, %v, after %v", tt.model, res, d, err, time.Since(start))
+			}
+			if took := <-passed; took != 40*time.Second {
+				t.Errorf("%q: it passed after %v; want 40s", tt.model, took)
+			}
+			if left := remaining(t, rl, c.Project, c.Limits); left[0] != tt.left {
+				t.Errorf("%q: %d left; want %d", tt.model, left, tt.left)
+			}
+			if _, _, waiting := rl.ProjectAhead(c.Project); waiting || rl.Waiting(tt.model) != 0 {
+				t.Errorf("%q: somebody waits", tt.model)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// When a slot is given back nobody knows, so a call that waits for one waits for as
+// long as it may.
+func TestCallMaxWaitForASlot(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		held, _ := rl.TryAcquire("m", 1)
+		c := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(9, 0), MaxWait: 5500 * time.Millisecond}
+		start := time.Now()
+		var group sync.WaitGroup
+		for _, most := range []time.Duration{5500 * time.Millisecond, 5500 * time.Millisecond, 4500 * time.Millisecond} { // behind each other
+			group.Go(func() {
+				call := c
+				call.MaxWait = most
+				res, d, err := rl.AcquireCall(t.Context(), call)
+				if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Limit != "concurrent" || time.Since(start) != most {
+					t.Errorf("%v, %+v, %v, after %v", res, d, err, time.Since(start))
+				}
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		wantLeft(t, rl, c, 1, 1, 9)
+		group.Go(func() {
+			res, _, err := rl.AcquireCall(t.Context(), c)
+			if res == nil || time.Since(start) != c.MaxWait+3*time.Second {
+				t.Errorf("%v, after %v", err, time.Since(start))
+			}
+		})
+		time.Sleep(3 * time.Second)
+		held.Cancel()
+		group.Wait()
+	})
+}
+
+// Where a slot and the project's limits both deny, each is told what denies it: the
+// project's limit, which denies for longer, and others of the slot alone. Once there
+// is a slot, the call that waits for its own lets others have it.
+func TestCallThatASlotAndItsProjectDeny(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		p := ratelimit.Call{Project: "p", Limits: perMinute(1, 0)}
+		q := ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(9, 0)}
+		tryCall(t, rl, p)
+		time.Sleep(20 * time.Second)
+		slot, _ := rl.TryAcquire("m", 1)
+		p.Model = "m"
+		if _, d := tryCall(t, rl, p); d.Limit != "minute" || d.RetryAfter != 40*time.Second {
+			t.Errorf("p: %+v", d)
+		}
+		start := time.Now()
+		var group sync.WaitGroup
+		group.Go(func() {
+			if _, d, err := rl.AcquireCall(t.Context(), p); err != nil || !d.Allowed || time.Since(start) != 40*time.Second {
+				t.Errorf("p: %+v, %v, after %v", d, err, time.Since(start))
+			}
+		})
+		time.Sleep(10 * time.Second)
+		if _, d := tryCall(t, rl, q); d.Allowed || d.Limit != "concurrent" || d.Code != overSlots || d.RetryAfter <= 0 || d.RetryAfter > time.Second {
+			t.Errorf("q: %+v", d)
+		}
+		slot.Cancel()
+		synctest.Wait()
+		again, by, waiting := rl.ProjectAhead("p")
+		if !waiting || by != "minute" || again != 30*time.Second {
+			t.Errorf("%v, %q, %t", again, by, waiting)
+		}
+		res, d := tryCall(t, rl, q)
+		if !d.Allowed {
+			t.Errorf("q: %+v", d)
+		}
+		res.Cancel()
+		group.Wait()
+	})
+}
+
+// Many at a time are admitted exactly as the smaller of the limits says.
+func TestCallExactly(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		quota            ratelimit.ModelQuota
+		requests, tokens int64
+		want             int
+	}{
+		{"the model's requests", ratelimit.ModelQuota{MaxRPM: 37}, 100, 0, 37},
+		{"the project's requests", ratelimit.ModelQuota{MaxRPM: 100}, 41, 0, 41},
+		{"the model's tokens", ratelimit.ModelQuota{MaxTPM: 100}, 1000, 1000, 14},
+		{"the project's tokens", ratelimit.ModelQuota{MaxTPM: 1000}, 1000, 230, 32},
+		{"slots", ratelimit.ModelQuota{MaxConcurrent: 13}, 50, 1000, 13},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			everyLedger(t, quotas{"m": tt.quota}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+				exactly(t, rl, ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(tt.requests, tt.tokens), Estimated: 7}, tt.want)
+			})
+		})
+	}
+}
+
+// exactly lets 64 make calls at a time, and wants so many to be admitted, and
+// counted on both sides.
+func exactly(t *testing.T, rl *ratelimit.RateLimiter, c ratelimit.Call, want int) {
+	t.Helper()
+	before := remaining(t, rl, c.Project, c.Limits)
+	var admitted atomic.Int64
+	var group sync.WaitGroup
+	for range 64 {
+		group.Go(func() {
+			for range 2 {
+				if res, _, err := rl.TryAcquireCall(t.Context(), c); err != nil {
+					t.Error(err)
+				} else if res != nil {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if admitted.Load() != int64(want) {
+		t.Errorf("%d were admitted; want %d", admitted.Load(), want)
+	}
+	limits := c.Limits()
+	left := slices.Clone(before)
+	for i := range limits.Requests {
+		left[i] -= int64(want)
+	}
+	for i := range limits.Tokens {
+		left[len(limits.Requests)+i] -= int64(want * c.Estimated)
+	}
+	wantLeft(t, rl, c, want, want*c.Estimated, left...)
+}
+
+// On Redis it is the same, for two machines at once.
+func TestRedisCalls(t *testing.T) {
+	url := redistest.New(t).URL()
+	q := quotas{"m": {MaxRPM: 37, MaxTPM: 10_000}, "n": {MaxTPM: 100, MaxConcurrent: 5}}
+	a, b := onRedis(t, url, q), onRedis(t, url, q)
+	exactly(t, a, ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(1000, 0), Estimated: 7}, 37)
+	if _, d := tryCall(t, b, ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(5, 0)}); d.Code != overRPM {
+		t.Errorf("%+v", d)
+	}
+
+	c := ratelimit.Call{Model: "n", Project: "q", Limits: perMinute(3, 90), Estimated: 40}
+	held, _ := tryCall(t, a, c)
+	wantLeft(t, b, c, 1, 40, 2, 50)
+	c.Estimated = 51
+	if _, d := tryCall(t, b, c); d.Limit != "tokens-minute" {
+		t.Errorf("%+v", d)
+	}
+	c.Project, c.Estimated, c.Limits = "r", 61, perMinute(3, 90)
+	if _, d := tryCall(t, b, c); d.Limit != "tpm" {
+		t.Errorf("%+v", d)
+	}
+	wantLeft(t, a, c, 1, 40, 3, 90)
+	held.Commit(5, 6)
+	c.Project = "q"
+	wantLeft(t, b, c, 1, 11, 2, 79)
+	c.Estimated = 79
+	held, _ = tryCall(t, b, c)
+	wantLeft(t, a, c, 2, 90, 1, 0)
+	held.Cancel()
+	wantLeft(t, a, c, 1, 11, 2, 79)
+
+	c = ratelimit.Call{Model: "unknown", Project: "s", Limits: perMinute(1, 0)} // waits for what is its own
+	held, _ = tryCall(t, a, c)
+	served := make(chan error, 1)
+	go func() {
+		_, _, err := a.AcquireCall(t.Context(), c)
+		served <- err
+	}()
+	eventually(t, "it waits", func() bool { _, _, waiting := a.ProjectAhead("s"); return waiting })
+	held.Cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	wantLeft(t, b, c, 0, 0, 0)
+}
+
+// A call that a store cannot decide on is denied, on both sides.
+func TestCallStoreLost(t *testing.T) {
+	e := newElsewhere()
+	rl := onStore(t, e, quotas{"m": {MaxRPM: 3}})
+	for _, model := range []string{"m", "unknown", ""} {
+		c := ratelimit.Call{Model: model, Project: "p" + model, Limits: perMinute(3, 0)}
+		lost := errors.New("lost")
+		e.lose(lost)
+		res, d, err := rl.TryAcquireCall(t.Context(), c)
+		if res != nil || err != lost || d.Allowed || d.Code != ratelimit.DecisionStoreLost {
+			t.Errorf("%v, %+v, %v", res, d, err)
+		}
+		if res, _, err := rl.AcquireCall(t.Context(), c); res != nil || err != lost {
+			t.Errorf("%v, %v", res, err)
+		}
+		e.lose(nil)
+		wantLeft(t, rl, c, 0, 0, 3)
+	}
+}
+
+// In memory a model is charged only if its project's store has taken its part.
+func TestCallOfAClosedProjectStore(t *testing.T) {
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": {MaxRPM: 3}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rl.ProjectStore().Close()
+	c := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(3, 0)}
+	res, d, err := rl.TryAcquireCall(t.Context(), c)
+	if res != nil || !errors.Is(err, store.ErrClosed) || d.Code != ratelimit.DecisionStoreLost {
+		t.Errorf("%v, %+v, %v", res, d, err)
+	}
+	if s := rl.Stats("m"); s.RPM != 0 {
+		t.Errorf("%+v; want nothing charged", s)
+	}
+}
+
+// naiveUse is what one call has used, and when.
+type naiveUse struct {
+	at               time.Time
+	project, model   string
+	requests, tokens int64
+	ofProject        int64 // tokens: one at least, until it is settled
+	slot             bool
+	split            bool
+	input, output    int64
+	ended            bool
+}
+
+// naiveBook is all calls so far. What is used of a window is what all calls in it
+// have used.
+type naiveBook struct {
+	uses    []*naiveUse
+	quotas  quotas
+	windows map[string][]window
+}
+
+// count returns how much those who match have used in the period before a time.
+func (b *naiveBook) count(at time.Time, period time.Duration, of func(*naiveUse) int64) (sum int64) {
+	for _, u := range b.uses {
+		if u.at.Add(period).After(at) {
+			sum += of(u)
+		}
+	}
+	return sum
+}
+
+func (b *naiveBook) ofProject(project string, w window) func(*naiveUse) int64 {
+	return func(u *naiveUse) int64 {
+		switch {
+		case u.project != project:
+			return 0
+		case w.tokens():
+			return u.ofProject
+		}
+		return u.requests
+	}
+}
+
+// dim is a way in which a model is limited.
+type dim struct {
+	name   string
+	most   int64
+	n      int64
+	period time.Duration
+	of     func(*naiveUse) int64
+}
+
+func (b *naiveBook) dims(model string, c *ratelimit.Call, n, tokens int64) (list []dim) {
+	q := b.quotas[model]
+	of := func(get func(*naiveUse) int64) func(*naiveUse) int64 {
+		return func(u *naiveUse) int64 {
+			if u.model != model {
+				return 0
+			}
+			return get(u)
+		}
+	}
+	for _, d := range []dim{
+		{"rpm", int64(q.MaxRPM), n, time.Minute, of(func(u *naiveUse) int64 { return u.requests })},
+		{"tpm", int64(q.MaxTPM), tokens, time.Minute, of(func(u *naiveUse) int64 { return u.tokens })},
+		{"concurrent", int64(q.MaxConcurrent), 1, 10 * time.Minute, of(func(u *naiveUse) int64 {
+			if u.slot {
+				return 1
+			}
+			return 0
+		})},
+	} {
+		if d.most > 0 {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// wait returns when n fits into a window, by trying every moment at which
+// something leaves it.
+func (b *naiveBook) wait(now time.Time, most, n int64, period time.Duration, of func(*naiveUse) int64) time.Duration {
+	if n > most {
+		return ratelimit.Never
+	}
+	moments := []time.Time{now}
+	for _, u := range b.uses {
+		if out := u.at.Add(period); out.After(now) {
+			moments = append(moments, out)
+		}
+	}
+	slices.SortFunc(moments, time.Time.Compare)
+	i := slices.IndexFunc(moments, func(at time.Time) bool { return b.count(at, period, of)+n <= most })
+	return moments[i].Sub(now)
+}
+
+// decide returns when the call passes, by which limit it is denied, and when it
+// passes by its slots alone.
+func (b *naiveBook) decide(now time.Time, c *ratelimit.Call, n, tokens int64) (retry time.Duration, by string, slots bool) {
+	var model, own time.Duration
+	var never string
+	for _, d := range b.dims(c.Model, c, n, tokens) {
+		wait := b.wait(now, d.most, d.n, d.period, d.of)
+		if wait > 0 && by == "" {
+			by = d.name
+		}
+		if wait == ratelimit.Never && never == "" {
+			never = d.name
+		}
+		if d.name == "concurrent" && wait > 0 {
+			slots, wait = true, min(wait, time.Second)
+		}
+		model = max(model, wait)
+	}
+	if never != "" {
+		by = never
+	}
+	name := ""
+	for _, w := range b.windows[c.Project] {
+		ask := n
+		if w.tokens() {
+			ask = max(tokens, 1)
+		}
+		if wait := b.wait(now, w.count, ask, w.period, b.ofProject(c.Project, w)); wait > own {
+			own, name = wait, w.name
+		}
+	}
+	if own > model {
+		by = name
+	}
+	return max(own, model), by, slots
+}
+
+// deed is a step of a random history of calls.
+type deed struct {
+	Do              string
+	Project, Model  string
+	Requests        int
+	Tokens          ratelimit.Tokens
+	Split           bool
+	Which           int
+	Prompt, Output  int
+	Wait            time.Duration
+	UntilLastPasses bool
+}
+
+func deeds(t *rapid.T) (quotas, map[string][]window, []deed) {
+	some := func(name string, most int) int {
+		return rapid.OneOf(rapid.Just(0), rapid.IntRange(1, most)).Draw(t, name)
+	}
+	q := quotas{"free": {}}
+	for _, model := range []string{"m", "n"} {
+		q[model] = ratelimit.ModelQuota{MaxRPM: some("rpm", 6), MaxTPM: some("tpm", 60), MaxConcurrent: some("concurrent", 4)}
+	}
+	windows := map[string][]window{}
+	for _, project := range []string{"p", "q"} {
+		for _, w := range []window{
+			{"minute", int64(some("minute", 6)), time.Minute}, {"hour", int64(some("hour", 20)), time.Hour},
+			{"tokens-minute", int64(some("tokens", 60)), time.Minute}, {"tokens-day", int64(some("day", 200)), 24 * time.Hour},
+		} {
+			if w.count > 0 {
+				windows[project] = append(windows[project], w)
+			}
+		}
+	}
+	list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) deed {
+		return deed{
+			Do:              rapid.SampledFrom([]string{"try", "try", "try", "acquire", "commit", "commit", "cancel", "wait", "wait"}).Draw(t, "do"),
+			Project:         rapid.SampledFrom([]string{"p", "p", "p", "q", ""}).Draw(t, "project"),
+			Model:           rapid.SampledFrom([]string{"m", "m", "m", "n", "free", "unknown", ""}).Draw(t, "model"),
+			Requests:        rapid.SampledFrom([]int{0, 0, 1, 2, 3, 7}).Draw(t, "requests"),
+			Tokens:          ratelimit.Tokens{Input: rapid.IntRange(0, 30).Draw(t, "input"), Output: rapid.IntRange(0, 30).Draw(t, "output")},
+			Split:           rapid.Bool().Draw(t, "split"),
+			Which:           rapid.IntRange(0, 30).Draw(t, "which"),
+			Prompt:          rapid.IntRange(-1, 40).Draw(t, "prompt"),
+			Output:          rapid.IntRange(-1, 40).Draw(t, "used"),
+			Wait:            rapid.SampledFrom([]time.Duration{1, time.Second, 20 * time.Second, time.Minute, 10 * time.Minute, time.Hour}).Draw(t, "wait"),
+			UntilLastPasses: rapid.Bool().Draw(t, "until the last passes"),
+		}
+	}), 5, 40).Draw(t, "deeds")
+	return q, windows, list
+}
+
+// Random histories of calls go as the naive book says, whatever counts them: each
+// is charged to its project and its model, or to nothing.
+func TestCallsLikeTheNaiveBook(t *testing.T) {
+	dir, files := t.TempDir(), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		q, windows, list := deeds(rt)
+		withFile := rapid.IntRange(0, 3).Draw(rt, "a file takes its time") == 0
+		for _, ledger := range ledgers {
+			if ledger.name == "sqlite" && !withFile {
+				continue
+			}
+			files++
+			wrong := ""
+			synctest.Test(t, func(t *testing.T) {
+				rl, err := ledger.open(filepath.Join(dir, fmt.Sprint(files)), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer closeFile(t, rl)
+				wrong = actOut(rl, &naiveBook{quotas: q, windows: windows}, list)
+			})
+			if wrong != "" {
+				rt.Fatalf("%s: %s", ledger.name, wrong)
+			}
+		}
+	})
+}
+
+// actOut does deeds, and returns what went otherwise than in the book.
+func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
+	ctx := context.Background()
+	var held []*ratelimit.Reservation
+	var uses []*naiveUse
+	var last time.Duration
+	for step, a := range list {
+		c := ratelimit.Call{Model: a.Model, Project: a.Project, Requests: a.Requests}
+		n, tokens := int64(max(a.Requests, 1)), int64(a.Tokens.Input+a.Tokens.Output)
+		if a.Split && tokens > 0 {
+			c.Tokens = a.Tokens
+		} else {
+			c.Estimated = int(tokens)
+		}
+		limits := projectLimits(b.windows[a.Project]...)
+		if a.Project != "" {
+			c.Limits = only(limits)
+		}
+		switch a.Do {
+		case "try", "acquire":
+			retry, by, slots := b.decide(time.Now(), &c, n, tokens)
+			if a.Do == "acquire" && (slots || retry > time.Hour && retry != ratelimit.Never) {
+				continue // it would have to be asked when a slot is free
+			}
+			start := time.Now()
+			var res *ratelimit.Reservation
+			var d ratelimit.Decision
+			var err error
+			switch a.Do {
+			case "try":
+				if res, d, err = rl.TryAcquireCall(ctx, c); err != nil || (res != nil) != d.Allowed || d.Allowed != (retry == 0) || d.RetryAfter != retry || d.Limit != by {
+					return fmt.Sprintf("step %d, %+v: %+v, %v; want %v, by %q", step, a, d, err, retry, by)
+				}
+				last = retry
+			case "acquire":
+				res, d, err = rl.AcquireCall(ctx, c)
+				if retry == ratelimit.Never {
+					if res != nil || !errors.Is(err, ratelimit.ErrNever) || d.RetryAfter != retry || d.Limit != by || time.Since(start) != 0 {
+						return fmt.Sprintf("step %d, %+v: %+v, %v; want never, by %q", step, a, d, err, by)
+					}
+				} else if res == nil || err != nil || !d.Allowed || time.Since(start) != retry {
+					return fmt.Sprintf("step %d, %+v: %+v, %v, after %v; want it after %v", step, a, d, err, time.Since(start), retry)
+				}
+			}
+			if res == nil {
+				break
+			}
+			quota := b.quotas[a.Model]
+			use := &naiveUse{
+				at: time.Now(), project: a.Project, model: a.Model, requests: n, tokens: tokens, ofProject: max(tokens, 1), slot: quota.MaxConcurrent > 0,
+				split: c.Tokens != ratelimit.Tokens{}, input: int64(a.Tokens.Input), output: int64(a.Tokens.Output),
+			}
+			b.uses = append(b.uses, use)
+			held, uses = append(held, res), append(uses, use)
+		case "commit", "cancel":
+			if a.Which >= len(held) {
+				continue
+			}
+			res, use := held[a.Which], uses[a.Which]
+			if a.Do == "cancel" {
+				res.Cancel()
+			} else {
+				res.Commit(a.Prompt, a.Output)
+			}
+			if use.ended {
+				break
+			}
+			use.ended, use.slot = true, false
+			if a.Do == "cancel" {
+				use.requests, use.tokens, use.ofProject = 0, 0, 0
+				break
+			}
+			use.tokens = naiveUsed(use, int64(a.Prompt), int64(a.Output))
+			use.ofProject = use.tokens
+		case "wait":
+			if a.UntilLastPasses && last != ratelimit.Never {
+				time.Sleep(last)
+			} else {
+				time.Sleep(a.Wait)
+			}
+		}
+		if wrong := compare(rl, b); wrong != "" {
+			return fmt.Sprintf("step %d, %+v: %s", step, a, wrong)
+		}
+	}
+	return ""
+}
+
+// naiveUsed returns how many tokens a call has used: what is not known is what was
+// reserved.
+func naiveUsed(u *naiveUse, prompt, output int64) int64 {
+	switch {
+	case prompt >= 0 && output >= 0:
+		return prompt + output
+	case !u.split:
+		return max(u.tokens, prompt, output)
+	case prompt >= 0:
+		return prompt + u.output
+	case output >= 0:
+		return u.input + output
+	}
+	return u.tokens
+}
+
+// compare returns where what the limiter says is used is not what the book says.
+func compare(rl *ratelimit.RateLimiter, b *naiveBook) string {
+	now := time.Now()
+	for model, q := range b.quotas {
+		if q == (ratelimit.ModelQuota{}) {
+			continue
+		}
+		s := rl.Stats(model)
+		of := func(get func(*naiveUse) int64) func(*naiveUse) int64 {
+			return func(u *naiveUse) int64 {
+				if u.model == model {
+					return get(u)
+				}
+				return 0
+			}
+		}
+		rpm := b.count(now, time.Minute, of(func(u *naiveUse) int64 { return u.requests }))
+		tpm := b.count(now, time.Minute, of(func(u *naiveUse) int64 { return u.tokens }))
+		if s.RPM != int(rpm) || s.TPM != int(tpm) {
+			return fmt.Sprintf("%s: %+v; want %d requests and %d tokens", model, s, rpm, tpm)
+		}
+	}
+	for project, windows := range b.windows {
+		said, err := rl.ProjectStore().Peek(context.Background(), projectLimits(windows...).Charges(project, 0, 0))
+		if err != nil {
+			return err.Error()
+		}
+		for i, w := range windows {
+			if left := max(w.count-b.count(now, w.period, b.ofProject(project, w)), 0); said[i].Remaining != left {
+				return fmt.Sprintf("%s, %s: %d left; want %d", project, w.name, said[i].Remaining, left)
+			}
+		}
+	}
+	return ""
+}

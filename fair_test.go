@@ -1,0 +1,628 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// crowd is calls of several projects that wait for one model, and how they fared.
+type crowd struct {
+	t     *testing.T
+	rl    *ratelimit.RateLimiter
+	ctx   context.Context
+	holds time.Duration // how long a call lasts before it is committed; 0: it never is
+
+	mu     sync.Mutex
+	served map[string][]served
+	group  sync.WaitGroup
+}
+
+// served is a call that has passed.
+type served struct {
+	number int // of the project's
+	tokens int
+	at     time.Time
+	waited time.Duration
+}
+
+// newCrowd returns an empty crowd, whose calls give up when the test ends. The
+// requests of the last minute are such that one leaves every so often.
+func newCrowd(t *testing.T, quota ratelimit.ModelQuota) *crowd {
+	t.Helper()
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": quota}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crowdOn(t, rl, quota)
+}
+
+func crowdOn(t *testing.T, rl *ratelimit.RateLimiter, quota ratelimit.ModelQuota) *crowd {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &crowd{t: t, rl: rl, ctx: ctx, served: map[string][]served{}}
+	t.Cleanup(func() {
+		cancel()
+		c.group.Wait()
+		if n := rl.Waiting("m"); n != 0 {
+			t.Errorf("%d wait; want nobody", n)
+		}
+	})
+	const parts = 60
+	for i := range parts {
+		if quota.MaxTPM > 0 {
+			rl.RecordUsage("m", (i+1)*quota.MaxTPM/parts-i*quota.MaxTPM/parts, 0)
+		}
+		for range (i+1)*quota.MaxRPM/parts - i*quota.MaxRPM/parts {
+			rl.RecordUsage("m", 0, 0)
+		}
+		time.Sleep(time.Minute / parts)
+	}
+	return c
+}
+
+// come lets a call of a project come now.
+func (c *crowd) come(call ratelimit.Call, number int) {
+	start := time.Now()
+	c.group.Go(func() {
+		res, _, err := c.rl.AcquireCall(c.ctx, call)
+		if err != nil {
+			if c.ctx.Err() == nil {
+				c.t.Errorf("%s: %v", call.Project, err)
+			}
+			return
+		}
+		c.mu.Lock()
+		c.served[call.Project] = append(c.served[call.Project], served{number, call.Estimated, time.Now(), time.Since(start)})
+		c.mu.Unlock()
+		if c.holds > 0 {
+			time.Sleep(c.holds)
+			res.Commit(call.Estimated, 0)
+		}
+	})
+}
+
+// queue lets many calls of a project come now, one after another.
+func (c *crowd) queue(call ratelimit.Call, n int, tokens func() int) {
+	for i := range n {
+		if tokens != nil {
+			call.Estimated = tokens()
+		}
+		c.come(call, i)
+		synctest.Wait()
+	}
+}
+
+// keepComing lets a call come every so often, for a while.
+func (c *crowd) keepComing(call ratelimit.Call, every, during time.Duration) {
+	c.group.Go(func() {
+		for i := range int(during / every) {
+			c.come(call, i)
+			time.Sleep(every)
+		}
+	})
+}
+
+// keepWaiting keeps some calls of a project waiting, until the test ends.
+func (c *crowd) keepWaiting(call ratelimit.Call, n int) {
+	for range n {
+		c.group.Go(func() {
+			for c.ctx.Err() == nil {
+				c.rl.AcquireCall(c.ctx, call)
+			}
+		})
+	}
+}
+
+// weighing is a call of a project of a weight, which has no other limits.
+func weighing(project string, weight int) ratelimit.Call {
+	return ratelimit.Call{Model: "m", Project: project, Limits: only(&ratelimit.ProjectLimits{Weight: weight})}
+}
+
+// wantShares wants what two projects were served to be as three to one, within
+// five percent, and first come, first served within each. By weight it may differ
+// by a quantum of the whole quota, and the largest of their calls.
+func (c *crowd) wantShares(heavy, light string, amount func(served) int, whole int) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum, largest := map[string]int{}, 0
+	for project, list := range c.served {
+		for _, s := range list {
+			sum[project] += amount(s)
+			largest = max(largest, amount(s))
+		}
+		slices.SortFunc(list, func(a, b served) int { return a.number - b.number })
+		for i, s := range list {
+			if s.number != i || i > 0 && s.at.Before(list[i-1].at) {
+				c.t.Fatalf("%s: %d has passed as number %d, at %v, and the one before at %v", project, s.number, i, s.at, list[max(i-1, 0)].at)
+			}
+		}
+	}
+	share := float64(sum[heavy]) / float64(sum[heavy]+sum[light])
+	if share < 0.75*0.95 || share > 0.75*1.05 {
+		c.t.Errorf("%v: %.3f; want 0.75", sum, share)
+	}
+	apart, most := math.Abs(float64(sum[heavy])/3-float64(sum[light])), float64(whole)*quantum+float64(largest)
+	if apart > most {
+		c.t.Errorf("%v: by weight they are %.1f apart; want at most %.1f", sum, apart, most)
+	}
+	c.t.Logf("%v: %.4f, %.1f apart", sum, share, apart)
+}
+
+// quantum is what a flow of weight 1 gains in a round, of the whole quota.
+const quantum = 1.0 / 256
+
+func one(served) int      { return 1 }
+func tokens(s served) int { return s.tokens }
+func sizes(some ...int) func() int {
+	random := rand.New(rand.NewPCG(1, uint64(len(some))))
+	return func() int { return some[random.IntN(len(some))] }
+}
+
+// Two projects compete for a model for half an hour: they share it by weight.
+func TestFairShares(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		quota        ratelimit.ModelQuota
+		heavy, light func() int
+		amount       func(served) int
+		whole        int // of the quota
+		n            int // calls in half an hour, at most
+	}{
+		{"requests", ratelimit.ModelQuota{MaxRPM: 60}, nil, nil, one, 60, 1800},
+		{"tokens", ratelimit.ModelQuota{MaxTPM: 6000}, sizes(100), sizes(100), tokens, 6000, 1800},
+		{"tokens of mixed sizes", ratelimit.ModelQuota{MaxTPM: 6000}, sizes(50, 300, 900), sizes(10, 50, 2000), tokens, 6000, 1800},
+		{"small ones against large ones", ratelimit.ModelQuota{MaxTPM: 6000}, sizes(3000), sizes(60), tokens, 6000, 1800},
+		{"large ones against small ones", ratelimit.ModelQuota{MaxTPM: 6000}, sizes(60), sizes(3000), tokens, 6000, 2700},
+		{"requests and tokens", ratelimit.ModelQuota{MaxRPM: 60, MaxTPM: 12_000}, sizes(200), sizes(200), one, 60, 1800},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t, tt.quota)
+				c.queue(weighing("heavy", 3), tt.n, tt.heavy)
+				c.queue(weighing("light", 1), tt.n/2, tt.light)
+				time.Sleep(30 * time.Minute)
+				synctest.Wait()
+				c.wantShares("heavy", "light", tt.amount, tt.whole)
+			})
+		})
+	}
+}
+
+// So they do where the quota is counted in a store or a file.
+func TestFairSharesOfALedger(t *testing.T) {
+	quota := ratelimit.ModelQuota{MaxRPM: 30}
+	everyLedger(t, quotas{"m": quota}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		c := crowdOn(t, rl, quota)
+		c.queue(weighing("heavy", 3), 300, nil)
+		c.queue(weighing("light", 1), 150, nil)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		c.wantShares("heavy", "light", one, 30)
+	})
+}
+
+// Slots that are given back go to projects by weight too.
+func TestFairSharesOfSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, ratelimit.ModelQuota{MaxConcurrent: 8})
+		c.holds = 10 * time.Second
+		var group sync.WaitGroup
+		for range 8 { // which they wait for, from the start
+			res, d := c.rl.TryAcquire("m", 1)
+			if res == nil {
+				t.Fatalf("%+v", d)
+			}
+			group.Go(func() {
+				time.Sleep(c.holds)
+				res.Cancel()
+			})
+		}
+		c.queue(weighing("heavy", 3), 1200, nil)
+		c.queue(weighing("light", 1), 600, nil)
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		group.Wait()
+		c.wantShares("heavy", "light", one, 8)
+		if n := len(c.served["heavy"]) + len(c.served["light"]); n < 8*6*29 || n > 8*6*30 {
+			t.Errorf("%d were served; want eight every ten seconds", n)
+		}
+	})
+}
+
+// Within a project calls of higher priorities come first, and those of the same
+// first come, first served; other projects have their share all the same.
+func TestFairPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, ratelimit.ModelQuota{MaxRPM: 60})
+		low, high, other := weighing("p", 1), weighing("p", 1), weighing("q", 1)
+		high.Priority = 5
+		for i := range 20 {
+			c.come(low, 100+i)
+			synctest.Wait()
+			c.come(other, i)
+			synctest.Wait()
+		}
+		time.Sleep(5*time.Second + time.Millisecond)
+		synctest.Wait()
+		before := len(c.served["p"])
+		for i := range 10 {
+			c.come(high, i)
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var order []int
+		for _, s := range c.served["p"] {
+			order = append(order, s.number)
+		}
+		var want []int
+		for i := range before {
+			want = append(want, 100+i)
+		}
+		for i := range 10 {
+			want = append(want, i)
+		}
+		for i := before; i < 20; i++ {
+			want = append(want, 100+i)
+		}
+		if before == 0 || !slices.Equal(order, want) {
+			t.Errorf("p: %v; want %v", order, want)
+		}
+		for i, s := range c.served["q"] {
+			if s.number != i || s.waited > time.Duration(2*i+3)*time.Second {
+				t.Errorf("q: %d waited for %v; want every other turn", s.number, s.waited)
+			}
+		}
+	})
+}
+
+// quiet returns how long the calls of a project have waited that uses less than its
+// share, while some others compete with it, and how many were served.
+func quiet(t *testing.T, quota ratelimit.ModelQuota, tokens int, others func(c *crowd)) (waits []time.Duration) {
+	t.Helper()
+	const run, every = 20 * time.Minute, 4*time.Second + 137*time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, quota)
+		others(c)
+		synctest.Wait()
+		call := weighing("quiet", 1)
+		call.Estimated = tokens
+		c.keepComing(call, every, run)
+		time.Sleep(run + 5*time.Minute)
+		synctest.Wait()
+		if n := len(c.served["quiet"]); n != int(run/every) {
+			t.Errorf("%d of %d were served: it has less than its share", n, int(run/every))
+		}
+		for _, s := range c.served["quiet"] {
+			waits = append(waits, s.waited)
+		}
+		c.wantTurns(quota)
+	})
+	slices.Sort(waits)
+	return waits
+}
+
+// wantTurns wants a noisy project to be served no more while a call of the quiet
+// one waits than that is, and what they may be apart when it comes and when it
+// passes.
+func (c *crowd) wantTurns(quota ratelimit.ModelQuota) {
+	c.t.Helper()
+	amount, whole := one, quota.MaxRPM
+	if quota.MaxTPM > 0 {
+		amount, whole = tokens, quota.MaxTPM
+	}
+	largest := 0
+	for _, list := range c.served {
+		for _, s := range list {
+			largest = max(largest, amount(s))
+		}
+	}
+	for _, s := range c.served["quiet"] {
+		came := s.at.Add(-s.waited)
+		noisy, own := 0, 0
+		for _, n := range c.served["noisy"] {
+			if n.at.After(came) && n.at.Before(s.at) {
+				noisy += amount(n)
+			}
+		}
+		for _, q := range c.served["quiet"] {
+			if q.at.After(came) && !q.at.After(s.at) {
+				own += amount(q)
+			}
+		}
+		if most := float64(own) + 2*(float64(whole)*quantum+float64(largest)); float64(noisy) > most {
+			c.t.Errorf("while a call waited for %v, another project was served %d; want at most %.1f", s.waited, noisy, most)
+		}
+	}
+}
+
+// A project that sends a hundred times its share, or calls as large as the whole
+// quota, or very many tiny ones, has its turns, and no more: how long a quiet one
+// waits is what it is with a polite competitor, and what deficit round robin lets
+// one flow have before another: a quantum, and the largest call of either.
+//
+// What takes a part c of a quota of a minute may have to wait for c minutes until it
+// fits, and those behind it for another c until it has left.
+func TestFairAmongNoise(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		quota  ratelimit.ModelQuota
+		tokens int     // of a quiet call, and of a polite one
+		cost   float64 // of the largest call, of the quota
+		noise  func(c *crowd)
+	}{
+		{"a hundred times its share", ratelimit.ModelQuota{MaxRPM: 30}, 1, 1.0 / 30, func(c *crowd) {
+			c.queue(weighing("noisy", 1), 100*15, nil)
+			c.keepComing(weighing("noisy", 1), time.Minute/(100*15), 3*time.Minute)
+		}},
+		{"the whole quota", ratelimit.ModelQuota{MaxTPM: 6000}, 100, 1, func(c *crowd) {
+			c.queue(weighing("noisy", 1), 100, sizes(6000))
+		}},
+		{"half of the quota", ratelimit.ModelQuota{MaxTPM: 6000}, 100, 0.5, func(c *crowd) {
+			c.queue(weighing("noisy", 1), 200, sizes(3000))
+		}},
+		{"tiny ones", ratelimit.ModelQuota{MaxTPM: 600}, 10, 1.0 / 60, func(c *crowd) {
+			c.queue(weighing("noisy", 1), 9000, sizes(1))
+		}},
+		{"tiny and whole ones", ratelimit.ModelQuota{MaxTPM: 600}, 10, 1, func(c *crowd) {
+			c.queue(weighing("noisy", 1), 2000, sizes(1, 1, 1, 1, 1, 1, 1, 1, 1, 600))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			polite := quiet(t, tt.quota, tt.tokens, func(c *crowd) {
+				call := weighing("polite", 1)
+				call.Estimated = tt.tokens
+				c.keepWaiting(call, 3)
+			})
+			noisy := quiet(t, tt.quota, tt.tokens, tt.noise)
+			bound := time.Duration(2 * (quantum + tt.cost) * float64(time.Minute))
+			for _, percent := range []int{50, 90, 99, 100} {
+				i := (len(polite) - 1) * percent / 100
+				t.Logf("%d%% wait for at most %v, with noise %v; bound %v", percent, polite[i], noisy[i], polite[i]+bound)
+				if noisy[i] > polite[i]+bound {
+					t.Errorf("%d%% wait for up to %v; want %v and at most %v", percent, noisy[i], polite[i], bound)
+				}
+			}
+		})
+	}
+}
+
+// A project that is held up by its own limits holds up nobody else: their waits are
+// as if it was not there.
+func TestFairWhileOneIsHeldUp(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		quota  ratelimit.ModelQuota
+		limits *ratelimit.ProjectLimits
+	}{
+		{"an hour", ratelimit.ModelQuota{MaxRPM: 30}, projectLimits(window{"hour", 1, time.Hour})},
+		{"tokens", ratelimit.ModelQuota{MaxTPM: 3000}, projectLimits(window{"tokens-day", 150, 24 * time.Hour})},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			polite := func(c *crowd) {
+				call := weighing("polite", 1)
+				call.Estimated = 100
+				c.queue(call, 600, nil)
+			}
+			without := quiet(t, tt.quota, 100, polite)
+			with := quiet(t, tt.quota, 100, func(c *crowd) {
+				held := ratelimit.Call{Model: "m", Project: "held up", Limits: only(tt.limits), Estimated: 100}
+				used, err := c.rl.ProjectStore().Peek(c.ctx, tt.limits.Charges(held.Project, 1, 100))
+				if err != nil || !used[0].Allowed {
+					t.Fatal(used, err)
+				}
+				if _, _, err := c.rl.ProjectStore().Take(c.ctx, tt.limits.Charges(held.Project, 1, 100)); err != nil {
+					t.Fatal(err)
+				}
+				c.queue(held, 50, nil)
+				polite(c)
+				for i := range 20 {
+					c.come(held, i)
+				}
+			})
+			if !slices.Equal(with, without) {
+				t.Errorf("quiet calls wait for\n%v; without it\n%v", with, without)
+			}
+		})
+	}
+}
+
+// Projects that are held up by their own limits, in lines of several models, pass
+// in the order in which they came.
+func TestFairAcrossModels(t *testing.T) {
+	everyLedger(t, quotas{"a": {MaxRPM: 1000}, "b": {MaxTPM: 1000}, "c": {MaxConcurrent: 100}, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		limits := perMinute(1, 0)
+		first := ratelimit.Call{Model: "a", Project: "p", Limits: limits}
+		tryCall(t, rl, first)
+		start := time.Now()
+		at := make([]time.Duration, 12)
+		var group sync.WaitGroup
+		for i := range at {
+			call := first
+			call.Model = []string{"a", "b", "free", "unknown", "c", ""}[i%6]
+			group.Go(func() {
+				if _, _, err := rl.AcquireCall(t.Context(), call); err != nil {
+					t.Error(err)
+				}
+				at[i] = time.Since(start)
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		for i, got := range at {
+			if want := time.Duration(i+1) * time.Minute; got != want {
+				t.Errorf("%d passes after %v; want %v: %v", i, got, want, fmt.Sprint(at))
+			}
+		}
+	})
+}
+
+// What calls have cost that were made while nobody waited, and are settled when
+// somebody does, earns their project no turns, and costs it none.
+func TestFairAfterIdleTimes(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		estimated int
+		settle    func(*ratelimit.Reservation)
+	}{
+		{"less", 6000, (*ratelimit.Reservation).Cancel},
+		{"more", 10, func(r *ratelimit.Reservation) { r.Commit(6000, 0) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t, ratelimit.ModelQuota{MaxTPM: 6000})
+				idle := weighing("idle", 1)
+				idle.Estimated = tt.estimated
+				var held []*ratelimit.Reservation
+				for range 30 {
+					time.Sleep(time.Minute)
+					res, _ := tryCall(t, c.rl, idle)
+					held = append(held, res)
+				}
+				time.Sleep(time.Minute)
+				c.queue(weighing("idle", 1), 800, sizes(200))
+				c.queue(weighing("other", 1), 800, sizes(200))
+				for _, res := range held {
+					tt.settle(res)
+				}
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				mine, other := len(c.served["idle"]), len(c.served["other"])
+				if mine < other-2 || mine > other+32 { // it had all of the first minute
+					t.Errorf("%d and %d were served; want as many", mine, other)
+				}
+			})
+		})
+	}
+}
+
+// Who says that its calls take next to nothing, and then uses much, has no more of
+// the model than others: a turn costs what the call has used.
+func TestFairAmongLiars(t *testing.T) {
+	for _, estimate := range []int{0, 1, 1000} {
+		t.Run(fmt.Sprint(estimate), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t, ratelimit.ModelQuota{MaxTPM: 6000, MaxConcurrent: 40}) // so that not all lie at once
+				var mu sync.Mutex
+				used := map[string]int{}
+				queue := func(project string, estimated, uses int) {
+					call := weighing(project, 1)
+					call.Estimated = estimated
+					for range 1500 {
+						c.group.Go(func() {
+							res, _, err := c.rl.AcquireCall(c.ctx, call)
+							if err != nil {
+								return
+							}
+							mu.Lock()
+							used[project] += uses
+							mu.Unlock()
+							time.Sleep(time.Second)
+							res.Commit(uses, 0)
+						})
+						synctest.Wait()
+					}
+				}
+				queue("honest", 200, 200)
+				queue("liar", estimate, 1000)
+				time.Sleep(20 * time.Minute)
+				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				t.Logf("%v", used)
+				if share := float64(used["honest"]) / float64(used["honest"]+used["liar"]); share < 0.4 {
+					t.Errorf("%v: the honest one has %.2f of all; want about half", used, share)
+				}
+			})
+		})
+	}
+}
+
+// slowly is a store in memory that takes its time.
+type slowly struct {
+	*store.Memory
+	trip time.Duration
+}
+
+func (s slowly) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	time.Sleep(s.trip)
+	defer time.Sleep(s.trip)
+	return s.Memory.Take(ctx, charges)
+}
+
+func (s slowly) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	time.Sleep(s.trip)
+	defer time.Sleep(s.trip)
+	return s.Memory.Peek(ctx, charges)
+}
+
+// Who comes now does not pass those of its project who wait for what it may use, to
+// whichever model, even while these ask.
+func TestFairToThoseWhoWaitForTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := onStore(t, slowly{store.NewMemory(), 5 * time.Millisecond}, quotas{"m": {MaxRPM: 1000}, "n": {MaxRPM: 1000}})
+		p := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(1, 0)}
+		tryCall(t, rl, p)
+		models := []string{"m", "n", "", "m", "m"}
+		var mu sync.Mutex
+		var order []int
+		var group sync.WaitGroup
+		for i, model := range models {
+			call := p
+			call.Model = model
+			group.Go(func() {
+				if _, _, err := rl.AcquireCall(t.Context(), call); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		stop := make(chan bool)
+		var newcomers sync.WaitGroup
+		for _, model := range []string{"m", "n", "", "unknown"} {
+			newcomers.Go(func() {
+				call := p
+				call.Model = model
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(7 * time.Millisecond):
+					}
+					if res, d, err := rl.TryAcquireCall(t.Context(), call); res != nil || err != nil {
+						mu.Lock()
+						waiting := len(order) < len(models)
+						mu.Unlock()
+						if waiting {
+							t.Errorf("%q: a newcomer has passed those who wait: %+v, %v", model, d, err)
+							return
+						}
+					}
+				}
+			})
+		}
+		group.Wait()
+		close(stop)
+		newcomers.Wait()
+		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("passed in the order %v", order)
+		}
+	})
+}

@@ -1,0 +1,412 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/store"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+)
+
+// diary is an observer that notes all.
+type diary struct {
+	mu   sync.Mutex
+	list []ratelimit.Event
+}
+
+func (d *diary) Observe(_ context.Context, e ratelimit.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = append(d.list, e)
+}
+
+// since returns what was noted since the last time.
+func (d *diary) since() []ratelimit.Event {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.list
+	d.list = nil
+	return list
+}
+
+// want wants one event since the last time. Its error wraps err, or is none.
+func (d *diary) want(t testing.TB, what string, want ratelimit.Event, err error) {
+	t.Helper()
+	list := d.since()
+	if len(list) != 1 {
+		t.Errorf("%s: %d events: %+v; want one", what, len(list), list)
+		return
+	}
+	got := list[0]
+	if (err == nil) != (got.Err == nil) || !errors.Is(got.Err, err) {
+		t.Errorf("%s: the error is %v; want %v", what, got.Err, err)
+	}
+	if got.Err = nil; got != want {
+		t.Errorf("%s:\n%+v; want\n%+v", what, got, want)
+	}
+}
+
+// none wants no event since the last time.
+func (d *diary) none(t testing.TB, what string) {
+	t.Helper()
+	if list := d.since(); len(list) != 0 {
+		t.Errorf("%s: %+v; want no event", what, list)
+	}
+}
+
+// observed runs a test on a limiter that is observed, in memory, on a store and on
+// a file, each in a bubble.
+func observed(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.RateLimiter, d *diary)) {
+	for name, open := range map[string]func(path string, cfg ratelimit.Config) (*ratelimit.RateLimiter, error){
+		"memory": func(path string, cfg ratelimit.Config) (*ratelimit.RateLimiter, error) {
+			cfg.FilePath = path
+			return ratelimit.NewWithConfig(cfg)
+		},
+		"sqlite": ratelimit.NewWithSQLiteConfig,
+		"store": func(_ string, cfg ratelimit.Config) (*ratelimit.RateLimiter, error) {
+			return ratelimit.NewWithStore(store.NewMemory(), cfg)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &diary{}
+				rl, err := open(filepath.Join(t.TempDir(), "limits"), ratelimit.Config{Quotas: q, Observer: d})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer closeFile(t, rl)
+				if rl.Observer() != d {
+					t.Errorf("the observer is %v", rl.Observer())
+				}
+				test(t, rl, d)
+			})
+		})
+	}
+}
+
+// event is one of a model with a quota, to fill in.
+func event(kind ratelimit.EventKind, change func(*ratelimit.Event)) ratelimit.Event {
+	e := ratelimit.Event{Kind: kind, Model: "m", Limited: true, RemainingMinute: -1}
+	if change != nil {
+		change(&e)
+	}
+	return e
+}
+
+// Every door tells of its decision once, and of its end once.
+func TestObserverOfModels(t *testing.T) {
+	observed(t, quotas{"m": {MaxRPM: 2, MaxTPM: 100}, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
+		ten := func(e *ratelimit.Event) { e.Estimated = 10 }
+		first, _ := rl.TryAcquire("m", 10)
+		d.want(t, "TryAcquire", event(ratelimit.EventAdmitted, ten), nil)
+		second, _ := rl.TryAcquireTokens("m", ratelimit.Tokens{Input: 3, Output: 7})
+		d.want(t, "TryAcquireTokens", event(ratelimit.EventAdmitted, ten), nil)
+		time.Sleep(20 * time.Second)
+		rl.TryAcquire("m", 5)
+		d.want(t, "denied", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
+			e.Limit, e.RetryAfter, e.Estimated = "rpm", 40*time.Second, 5
+		}), nil)
+		rl.TryAcquire("m", 101)
+		d.want(t, "never", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
+			e.Limit, e.RetryAfter, e.Estimated = "tpm", ratelimit.Never, 101
+		}), nil)
+		if _, err := rl.Acquire(t.Context(), "m", 101); !errors.Is(err, ratelimit.ErrNever) {
+			t.Error(err)
+		}
+		d.want(t, "never, Acquire", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
+			e.Limit, e.RetryAfter, e.Estimated = "tpm", ratelimit.Never, 101
+		}), ratelimit.ErrNever)
+
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		rl.Acquire(ctx, "m", 5)
+		d.want(t, "gave up", event(ratelimit.EventShed, func(e *ratelimit.Event) {
+			e.Limit, e.RetryAfter, e.Estimated, e.Waited = "rpm", 40*time.Second, 5, 10*time.Second
+		}), context.DeadlineExceeded)
+		rl.Acquire(ctx, "m", 5)
+		d.want(t, "had given up", event(ratelimit.EventShed, func(e *ratelimit.Event) { e.Estimated = 5 }), context.DeadlineExceeded)
+		cancel()
+
+		third, _ := rl.Acquire(t.Context(), "m", 5)
+		d.want(t, "Acquire", event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Estimated, e.Waited = 5, 30*time.Second }), nil)
+		fourth, _ := rl.AcquireTokens(t.Context(), "m", ratelimit.Tokens{Output: 5})
+		d.want(t, "AcquireTokens, at once", event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Estimated = 5 }), nil)
+
+		first.Commit(3, 4)
+		d.want(t, "Commit", event(ratelimit.EventSettled, func(e *ratelimit.Event) { e.Estimated, e.Used = 10, ratelimit.Tokens{Input: 3, Output: 4} }), nil)
+		second.Commit(-9, 4)
+		d.want(t, "Commit of what is not known", event(ratelimit.EventSettled, func(e *ratelimit.Event) { e.Estimated, e.Used = 10, ratelimit.Tokens{Input: -1, Output: 4} }), nil)
+		third.Cancel()
+		d.want(t, "Cancel", event(ratelimit.EventCancelled, func(e *ratelimit.Event) { e.Estimated = 5 }), nil)
+		for _, res := range []*ratelimit.Reservation{first, second, third, nil} {
+			res.Commit(1, 1)
+			res.Cancel()
+		}
+		d.none(t, "ended before")
+		fourth.Commit(-1, -1)
+		d.want(t, "Commit of nothing known", event(ratelimit.EventSettled, func(e *ratelimit.Event) { e.Estimated, e.Used = 5, ratelimit.Tokens{Input: -1, Output: -1} }), nil)
+
+		rl.TryAcquire("m", -1)
+		invalid := d.since()
+		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventDenied || invalid[0].RetryAfter != ratelimit.Never || invalid[0].Limit != "" {
+			t.Errorf("invalid: %+v", invalid)
+		}
+		if _, err := rl.Acquire(t.Context(), "m", -1); err == nil {
+			t.Error("it is valid")
+		}
+		invalid = d.since()
+		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventDenied || invalid[0].RetryAfter != ratelimit.Never || invalid[0].Err == nil {
+			t.Errorf("invalid, Acquire: %+v", invalid)
+		}
+		for model, limited := range map[string]bool{"free": true, "unknown": false} {
+			res, _ := rl.TryAcquire(model, 10)
+			d.want(t, model, ratelimit.Event{Kind: ratelimit.EventAdmitted, Model: model, Limited: limited, RemainingMinute: -1, Estimated: 10}, nil)
+			rl.Acquire(t.Context(), model, 10)
+			d.want(t, model, ratelimit.Event{Kind: ratelimit.EventAdmitted, Model: model, Limited: limited, RemainingMinute: -1, Estimated: 10}, nil)
+			res.Commit(1, 2)
+			end := d.since()
+			if len(end) != 1 || end[0].Kind != ratelimit.EventSettled || end[0].Model != model || end[0].Limited != limited || end[0].Used != (ratelimit.Tokens{Input: 1, Output: 2}) {
+				t.Errorf("%s: %+v", model, end)
+			}
+		}
+
+		rl.Decide("m", 10)
+		rl.Decide("unknown", -1)
+		rl.CanSend("m", 1000)
+		rl.Stats("m")
+		rl.AllStats()
+		rl.State()
+		rl.ProjectStore().Peek(t.Context(), perMinute(1, 1)().Charges("p", 1, 1))
+		rl.ProjectAhead("p")
+		if err := rl.WaitForCapacity(t.Context(), "m", 1); err != nil {
+			t.Error(err)
+		}
+		d.none(t, "looking")
+	})
+}
+
+// A call in full is told of with its project, and what that has left of the minute.
+func TestObserverOfCalls(t *testing.T) {
+	observed(t, quotas{"m": {MaxRPM: 3}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
+		limits := perMinute(2, 0)()
+		limits.MaxWaiting = 1
+		p := ratelimit.Call{Model: "m", Project: "p", Estimated: 10, Limits: only(limits)}
+		of := func(kind ratelimit.EventKind, left int64, change func(*ratelimit.Event)) ratelimit.Event {
+			e := event(kind, func(e *ratelimit.Event) { e.Project, e.RemainingMinute, e.Estimated = "p", left, 10 })
+			if change != nil {
+				change(&e)
+			}
+			return e
+		}
+		res, _ := tryCall(t, rl, p)
+		d.want(t, "the first", of(ratelimit.EventAdmitted, 1, nil), nil)
+		tryCall(t, rl, p)
+		d.want(t, "the second", of(ratelimit.EventAdmitted, 0, nil), nil)
+		time.Sleep(20 * time.Second)
+		denied := func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "minute", 40*time.Second }
+		tryCall(t, rl, p)
+		d.want(t, "the third", of(ratelimit.EventDenied, 0, denied), nil)
+		p.Shadow = true
+		tryCall(t, rl, p)
+		d.want(t, "a shadow", of(ratelimit.EventDenied, 0, func(e *ratelimit.Event) { denied(e); e.Shadow = true }), nil)
+		p.Shadow = false
+
+		many := p
+		many.Requests = 3
+		rl.AcquireCall(t.Context(), many)
+		d.want(t, "never", of(ratelimit.EventDenied, 0, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "minute", ratelimit.Never }), ratelimit.ErrNever)
+
+		short := p
+		short.MaxWait = 39 * time.Second
+		start := time.Now()
+		rl.AcquireCall(t.Context(), short)
+		d.want(t, "would wait for too long", of(ratelimit.EventShed, 0, denied), context.DeadlineExceeded)
+		if time.Since(start) != 0 {
+			t.Errorf("it took %v", time.Since(start))
+		}
+
+		done := make(chan *ratelimit.Reservation)
+		go func() {
+			res, _, _ := rl.AcquireCall(t.Context(), p)
+			done <- res
+		}()
+		synctest.Wait()
+		d.none(t, "waiting")
+		if _, _, err := rl.AcquireCall(t.Context(), p); !errors.Is(err, ratelimit.ErrCrowded) {
+			t.Error(err)
+		}
+		crowded := d.since()
+		if len(crowded) != 1 || crowded[0].Kind != ratelimit.EventShed || crowded[0].Limit != "minute" || crowded[0].RetryAfter != 40*time.Second || !errors.Is(crowded[0].Err, ratelimit.ErrCrowded) {
+			t.Errorf("crowded: %+v", crowded)
+		}
+		res.Commit(1, 2)
+		d.want(t, "Commit", of(ratelimit.EventSettled, -1, func(e *ratelimit.Event) { e.Used = ratelimit.Tokens{Input: 1, Output: 2} }), nil)
+		res = <-done
+		d.want(t, "waited", of(ratelimit.EventAdmitted, 1, func(e *ratelimit.Event) { e.Waited = 40 * time.Second }), nil)
+		res.Cancel()
+		d.want(t, "Cancel", of(ratelimit.EventCancelled, -1, nil), nil)
+
+		for range 3 { // now it is the model that denies
+			rl.TryAcquire("m", 0)
+			rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(9, 0)})
+		}
+		d.since()
+		tryCall(t, rl, p)
+		d.want(t, "the model denies", of(ratelimit.EventDenied, 2, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "rpm", time.Minute }), nil)
+
+		p.Limits = perMinute(0, 100)
+		tryCall(t, rl, p)
+		d.want(t, "no limit on requests", of(ratelimit.EventDenied, -1, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "rpm", time.Minute }), nil)
+		p.Model, p.Limits = "", perMinute(5, 0)
+		res, _ = tryCall(t, rl, p)
+		d.want(t, "no model", ratelimit.Event{Kind: ratelimit.EventAdmitted, Project: "p", RemainingMinute: 4, Estimated: 10}, nil)
+		res.Commit(1, 1)
+		d.want(t, "no model", ratelimit.Event{Kind: ratelimit.EventSettled, Project: "p", RemainingMinute: -1, Estimated: 10, Used: ratelimit.Tokens{Input: 1, Output: 1}}, nil)
+
+		_, _, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Project: "p", Requests: -1, Limits: p.Limits})
+		invalid := d.since()
+		if err == nil || len(invalid) != 1 || invalid[0].Kind != ratelimit.EventDenied || invalid[0].Project != "p" {
+			t.Errorf("invalid: %+v, %v", invalid, err)
+		}
+	})
+}
+
+// A store that does not answer is told of, by whoever asks it.
+func TestObserverOfALostStore(t *testing.T) {
+	e, d := newElsewhere(), &diary{}
+	rl, err := ratelimit.NewWithStore(e, ratelimit.Config{Quotas: quotas{"m": {MaxRPM: 5}}, Observer: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rl.Close()
+	lost := errors.New("lost")
+	e.lose(lost)
+	call := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(5, 0)}
+	for what, do := range map[string]func(){
+		"TryAcquire":     func() { rl.TryAcquire("m", 1) },
+		"Acquire":        func() { rl.Acquire(t.Context(), "m", 1) },
+		"TryAcquireCall": func() { rl.TryAcquireCall(t.Context(), call) },
+		"AcquireCall":    func() { rl.AcquireCall(t.Context(), call) },
+	} {
+		do()
+		if list := d.since(); len(list) != 1 || list[0].Kind != ratelimit.EventFailed || list[0].Err != lost || list[0].Model != "m" || list[0].RemainingMinute != -1 {
+			t.Errorf("%s: %+v; want that it failed", what, list)
+		}
+	}
+	e.lose(nil)
+	held, _ := rl.TryAcquire("m", 1)
+	d.since()
+	e.lose(lost)
+	held.Commit(1, 1) // is made later
+	if list := d.since(); len(list) != 1 || list[0].Kind != ratelimit.EventSettled {
+		t.Errorf("%+v", list)
+	}
+	e.lose(nil)
+}
+
+// Many calls at a time are each told of once, to several observers.
+func TestObserverOfManyAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &diary{}, &diary{}
+		rl, err := ratelimit.NewWithConfig(ratelimit.Config{
+			FilePath: "none", Quotas: quotas{"m": {MaxRPM: 100}}, Observer: ratelimit.Observers{a, b},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for i := range 64 {
+			group.Go(func() {
+				call := ratelimit.Call{Model: "m", Project: string(rune('a' + i%3)), Limits: perMinute(50, 0), Estimated: i}
+				for k := range 10 {
+					ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+					res, _, _ := rl.TryAcquireCall(ctx, call)
+					if k%2 == 0 {
+						res, _, _ = rl.AcquireCall(ctx, call)
+					}
+					if k%3 == 0 {
+						res.Commit(k, k)
+					}
+					cancel()
+				}
+			})
+		}
+		group.Wait()
+		one, other := a.since(), b.since()
+		count := map[ratelimit.EventKind]int{}
+		for _, e := range one {
+			count[e.Kind]++
+		}
+		if decided := count[ratelimit.EventAdmitted] + count[ratelimit.EventDenied] + count[ratelimit.EventShed]; decided != 64*15 || count[ratelimit.EventFailed] != 0 {
+			t.Errorf("%v: %d decisions; want %d", count, decided, 64*15)
+		}
+		if len(one) != len(other) || min(count[ratelimit.EventAdmitted], count[ratelimit.EventDenied], count[ratelimit.EventSettled]) == 0 {
+			t.Errorf("%v, and %d of %d are told of to the other", count, len(other), len(one))
+		}
+	})
+}
+
+func TestOnStoreEvent(t *testing.T) {
+	d := &diary{}
+	lost := redisstore.Event{Kind: redisstore.Lost, Err: redisstore.ErrLost, Denied: 3}
+	ratelimit.OnStoreEvent(d)(lost)
+	list := d.since()
+	if len(list) != 1 || list[0].Kind != ratelimit.EventStore || list[0].RemainingMinute != -1 || list[0].Store == nil || *list[0].Store != lost || list[0].Err != lost.Err {
+		t.Errorf("%+v", list)
+	}
+}
+
+// A limiter that makes its store in Redis tells of its loss and its return.
+func TestRedisObserver(t *testing.T) {
+	server := redistest.New(t)
+	proxy := redistest.NewProxy(t, server.Addr)
+	d := &diary{}
+	rl := onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), Quotas: quotas{"m": {MaxRPM: 1000}}, Observer: d})
+	mustTake(t, rl, 1)
+	proxy.Cut()
+	if _, dec := rl.TryAcquire("m", 1); dec.Code != ratelimit.DecisionStoreLost {
+		t.Errorf("%+v", dec)
+	}
+	var kinds []ratelimit.EventKind
+	told := func(want func(e ratelimit.Event) bool) func() bool {
+		return func() bool {
+			list := d.since()
+			for _, e := range list {
+				kinds = append(kinds, e.Kind)
+			}
+			return slices.ContainsFunc(list, func(e ratelimit.Event) bool { return e.Kind == ratelimit.EventStore && want(e) })
+		}
+	}
+	eventually(t, "it is told of the loss", told(func(e ratelimit.Event) bool {
+		return e.Store.Kind == redisstore.Lost && errors.Is(e.Err, redisstore.ErrLost)
+	}))
+	if !slices.Contains(kinds, ratelimit.EventFailed) {
+		t.Errorf("%v; want the call that failed too", kinds)
+	}
+	proxy.Heal()
+	eventually(t, "it is told of the return", told(func(e ratelimit.Event) bool { return e.Store.Kind == redisstore.Back }))
+}
+
+// Without an observer, what a call allocates is its reservation.
+func TestTryAcquireAllocates(t *testing.T) {
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": {MaxRPM: 1 << 30, MaxTPM: 1 << 30, MaxRPD: 1 << 30}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10_000 { // grows the log as far as it goes
+		rl.TryAcquire("m", 1)
+	}
+	if n := testing.AllocsPerRun(1000, func() {
+		res, _ := rl.TryAcquire("m", 10)
+		res.Commit(1, 1)
+	}); n > 1 {
+		t.Errorf("%v allocations; want one", n)
+	}
+}
