@@ -552,6 +552,44 @@ func TestFairAmongLiars(t *testing.T) {
 	}
 }
 
+// One that never has more than a few calls under way, and leaves the line after
+// each, owes all the same what these have used beyond their estimates.
+func TestFairAmongFewLiars(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, ratelimit.ModelQuota{MaxTPM: 6000})
+		var mu sync.Mutex
+		used := map[string]int{}
+		loop := func(project string, callers, estimated, uses int) {
+			call := weighing(project, 1)
+			call.Estimated = estimated
+			for range callers {
+				c.group.Go(func() {
+					for {
+						res, _, err := c.rl.AcquireCall(c.ctx, call)
+						if err != nil {
+							return
+						}
+						time.Sleep(time.Second)
+						mu.Lock()
+						used[project] += uses
+						mu.Unlock()
+						res.Commit(uses, 0)
+					}
+				})
+			}
+		}
+		loop("honest", 20, 200, 200)
+		loop("liar", 3, 0, 1000)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if share := float64(used["honest"]) / float64(used["honest"]+used["liar"]); share < 0.4 {
+			t.Errorf("%v: the honest one has %.2f of all; want about half", used, share)
+		}
+	})
+}
+
 // slowly is a store in memory that takes its time.
 type slowly struct {
 	*store.Memory

@@ -33,10 +33,11 @@ type Line struct {
 	users   int // of the hall's own lines
 
 	flows map[string]*flow
-	ready list.List // of those flows that have not stepped aside
-	turn  *waiter   // whose turn it is: nil only if no flow is ready
-	held  bool      // the line has denied who has the turn, or who had it before
-	told            // the last whom it has denied
+	debts map[string]int64 // of flows that have left with a deficit below zero, as long as anybody waits
+	ready list.List        // of those flows that have not stepped aside
+	turn  *waiter          // whose turn it is: nil only if no flow is ready
+	held  bool             // the line has denied who has the turn, or who had it before
+	told                   // the last whom it has denied
 }
 
 // Ticket is how somebody stands in line.
@@ -154,7 +155,8 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 	defer l.hall.mu.Unlock()
 	f := l.flows[t.Flow]
 	if f == nil {
-		f = &flow{name: t.Flow}
+		f = &flow{name: t.Flow, deficit: -l.debts[t.Flow]}
+		delete(l.debts, t.Flow)
 		l.flows[t.Flow] = f
 		f.place = l.ready.PushBack(f)
 	}
@@ -195,6 +197,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 		l.hall.owes(f, false)
 		l.takeOut(f)
 		delete(l.flows, f.name)
+		l.remember(f.name, -f.deficit)
 	case held:
 		l.putBackUnlessAside(f)
 	}
@@ -321,8 +324,25 @@ func (l *Line) pass() {
 	l.turn.look()
 }
 
-// Charge corrects what a turn of a flow has cost by so much more, or less, if
-// anybody of it still waits. Nobody gains more by it than its next turn.
+// mostDebts is how many flows' debts are remembered.
+const mostDebts = 1 << 14
+
+// remember notes what a flow owes that has left. When nobody waits any more, all is
+// forgotten.
+func (l *Line) remember(flow string, debt int64) {
+	switch {
+	case len(l.flows) == 0:
+		l.debts = nil
+	case debt > 0 && len(l.debts) < mostDebts:
+		if l.debts == nil {
+			l.debts = map[string]int64{}
+		}
+		l.debts[flow] = min(l.debts[flow]+debt, Whole)
+	}
+}
+
+// Charge corrects what a turn of a flow has cost by so much more, or less, as long
+// as anybody waits. Nobody gains more by it than its next turn.
 func (l *Line) Charge(flow string, more int64) {
 	if l.waiting.Load() == 0 {
 		return
@@ -332,6 +352,7 @@ func (l *Line) Charge(flow string, more int64) {
 	f := l.flows[flow]
 	switch {
 	case f == nil:
+		l.remember(flow, more)
 	case more > 0:
 		f.deficit -= min(more, Whole)
 	default:

@@ -168,7 +168,7 @@ func (o *office) wantNobody() {
 			len(h.aside), h.owings.Load(), len(h.own), len(h.asking), h.wakeable.Load())
 	}
 	for l := range o.open {
-		if len(l.flows) != 0 || l.ready.Len() != 0 || l.turn != nil || l.held || l.waiting.Load() != 0 {
+		if len(l.flows) != 0 || len(l.debts) != 0 || l.ready.Len() != 0 || l.turn != nil || l.held || l.waiting.Load() != 0 {
 			o.t.Errorf("a line has %d flows, %d ready, %d waiting, turn %v; want none", len(l.flows), l.ready.Len(), l.waiting.Load(), l.turn)
 		}
 	}

@@ -1,0 +1,244 @@
+package project_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"strings"
+	"testing"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// everyDoor makes a call through every method that takes one, and returns what each
+// has answered.
+func everyDoor(l *project.Limiter, c project.Call) map[string]error {
+	ctx := context.Background()
+	errs := map[string]error{}
+	if d, err := l.Spend(ctx, c); err != nil || d.Allowed {
+		errs["Spend"] = err
+	}
+	if res, d, err := l.Take(ctx, c); err != nil || d.Allowed || res != nil {
+		errs["Take"] = err
+	}
+	if res, d, err := l.Acquire(ctx, c); err != nil || d.Allowed || res != nil {
+		errs["Acquire"] = err
+	}
+	return errs
+}
+
+// A call that is not valid is told what is wrong and what is allowed, by every
+// method, and nothing is charged.
+func TestBadCalls(t *testing.T) {
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			each := project.Limit{RequestsPerMinute: 9, TokensPerMinute: 9}
+			l := newLimiter(t, kind.on(t, project.Config{Default: &each}))
+			for says, c := range map[string]project.Call{
+				"the project id is empty":                       {},
+				"the project id has 129 bytes: it may have 128": {Project: strings.Repeat("p", 129)},
+				"only visible ASCII":                            {Project: "p\n"},
+				"it counts as -1 requests: it must be from 0, which is one, to 9007199254740992":               {Project: "p", Requests: -1},
+				"it counts as -9223372036854775808 requests":                                                   {Project: "p", Requests: math.MinInt},
+				"it counts as 9007199254740993 requests: it must be from 0, which is one, to 9007199254740992": {Project: "p", Requests: 1<<53 + 1},
+				"it counts as 9223372036854775807 requests":                                                    {Project: "p", Requests: math.MaxInt},
+				"-1 tokens: it must be from 0 to 9007199254740992":                                             {Project: "p", Tokens: -1},
+				"-9223372036854775808 tokens":                                                                  {Project: "p", Tokens: math.MinInt},
+				"9223372036854775807 tokens: it must be from 0 to 9007199254740992":                            {Project: "p", Tokens: math.MaxInt},
+			} {
+				c.Model = kind.model
+				errs := everyDoor(l, c)
+				for door, err := range errs {
+					if !errors.Is(err, project.ErrInvalid) || !strings.HasPrefix(err.Error(), "ratelimit: invalid call: ") || !strings.Contains(err.Error(), says) {
+						t.Errorf("%s: %v; want %s", door, err, says)
+					}
+				}
+				if len(errs) != 3 {
+					t.Errorf("%s: of three doors %d have refused", says, len(errs))
+				}
+			}
+			if left := left(t, l, "p"); left["minute"] != 9 || left["tokens-minute"] != 9 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// A call for a model needs somebody who knows its quota.
+func TestModelWithoutModels(t *testing.T) {
+	l := limited(t, project.Limit{RequestsPerMinute: 9})
+	errs := everyDoor(l, project.Call{Project: "p", Model: "gpt-4o"})
+	for door, err := range errs {
+		if !errors.Is(err, project.ErrInvalid) || !strings.Contains(err.Error(), `the model "gpt-4o": Config.Models must say`) {
+			t.Errorf("%s: %v", door, err)
+		}
+	}
+	if left := left(t, l, "p"); len(errs) != 3 || left["minute"] != 9 {
+		t.Errorf("%v, left: %v", errs, left)
+	}
+}
+
+// The methods that take an id say what is wrong with it.
+func TestBadIDs(t *testing.T) {
+	l := limited(t, project.Limit{RequestsPerMinute: 9})
+	for _, id := range []string{"", "a b", "caf\u00e9", "a\n", strings.Repeat("a", 1<<20)} {
+		_, allow := l.Allow(t.Context(), id)
+		_, peek := l.Peek(t.Context(), id)
+		for _, err := range []error{allow, peek, l.Reset(t.Context(), id), l.SetLimit(id, project.Limit{}), project.CheckID(id)} {
+			if !errors.Is(err, project.ErrInvalid) || len(err.Error()) > 300 {
+				t.Errorf("%.20q: %.400v", id, err)
+			}
+		}
+		if _, err := project.NewWithConfig(project.Config{Limits: map[string]project.Limit{id: {}}}); !errors.Is(err, project.ErrInvalid) {
+			t.Errorf("%.20q in Config: %v", id, err)
+		}
+		if l.Limit(id) != (project.Limit{RequestsPerMinute: 9}) {
+			t.Errorf("%.20q has the limit %+v", id, l.Limit(id))
+		}
+	}
+	if len(l.Limits()) != 0 {
+		t.Errorf("%v", l.Limits())
+	}
+}
+
+// Ids that look alike are different projects: what one uses or resets is its own.
+func TestIDsDoNotCollide(t *testing.T) {
+	ids := []string{"a", "a/b", "a%2Fb", "a%252Fb", "a/requests", "a/tokens", "a/", "/a", "..", "../a", ".", "%", "A", "*", "[a]", "{a}", "{b}"}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, kind.on(t, project.Config{Default: &project.Limit{RequestsPerMinute: 100, TokensPerMinute: 100}}))
+			want := map[string]int64{}
+			for i, id := range ids {
+				for n := range i + 1 {
+					c := project.Call{Project: id, Model: kind.model, Tokens: n % 2} // through both ways to a key
+					if d := spend(t, l, c); !d.Allowed {
+						t.Fatalf("%q is denied", id)
+					}
+				}
+				want[id] = int64(100 - (i + 1))
+			}
+			check := func(when string) {
+				t.Helper()
+				for _, id := range ids {
+					if left := left(t, l, id); left["minute"] != want[id] {
+						t.Fatalf("%s: %q has %d left; want %d", when, id, left["minute"], want[id])
+					}
+				}
+			}
+			check("before")
+			for _, id := range ids {
+				if err := l.Reset(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
+				want[id] = 100
+				check(fmt.Sprintf("after a reset of %q", id))
+			}
+		})
+	}
+}
+
+var badLimits = map[string]project.Limit{
+	"RequestsPerMinute is -1: it must be from 0, which is unlimited, to 9007199254740992": {RequestsPerMinute: -1},
+	"RequestsPerHour is -9223372036854775808":                                             {RequestsPerHour: math.MinInt},
+	"RequestsPerDay is 9007199254740993":                                                  {RequestsPerDay: 1<<53 + 1},
+	"TokensPerMinute is 9223372036854775807":                                              {TokensPerMinute: math.MaxInt},
+	"TokensPerHour is -5":                                                                 {RequestsPerMinute: 1, TokensPerHour: -5},
+	"TokensPerDay is -1":                                                                  {TokensPerDay: -1},
+	"Weight is -1: it must be from 0, which is 1, to 1048576":                             {Weight: -1},
+	"Weight is 1048577":                                                                   {RequestsPerMinute: 1, Weight: 1<<20 + 1},
+}
+
+// A limit that is not valid is refused wherever it is given, and nothing changes.
+func TestBadLimits(t *testing.T) {
+	l := limited(t, project.Limit{RequestsPerMinute: 9})
+	use(t, l, "p", 4)
+	for says, bad := range badLimits {
+		_, byDefault := project.NewWithConfig(project.Config{Default: &bad})
+		_, own := project.NewWithConfig(project.Config{Limits: map[string]project.Limit{"p": bad}})
+		several := l.SetLimits(map[string]project.Limit{"a": {RequestsPerMinute: 1}, "p": bad, "z": {RequestsPerMinute: 1}})
+		for where, err := range map[string]error{
+			"": bad.Validate(), "the default limit: ": byDefault,
+			`the limit of project "p": `: errors.Join(own, l.SetLimit("p", bad), several),
+		} {
+			for line := range strings.Lines(fmt.Sprint(err)) {
+				if !strings.HasPrefix(line, "ratelimit: "+where+says) {
+					t.Errorf("%q; want %q", line, "ratelimit: "+where+says)
+				}
+			}
+		}
+		if len(l.Limits()) != 0 || l.Limit("p") != (project.Limit{RequestsPerMinute: 9}) || left(t, l, "p")["minute"] != 5 {
+			t.Fatalf("%s: %v, %v, %v", says, l.Limits(), l.Limit("p"), left(t, l, "p"))
+		}
+	}
+}
+
+// New cannot fail, so its limiter says at every call what is wrong.
+func TestNewWithABadLimit(t *testing.T) {
+	for says, bad := range badLimits {
+		l := project.New(&bad)
+		c := project.Call{Project: "p", Tokens: 1}
+		errs := everyDoor(l, c)
+		allowed, err := l.Allow(t.Context(), "p")
+		_, peek := l.Peek(t.Context(), "p")
+		maps.Copy(errs, map[string]error{
+			"Allow": err, "Peek": peek, "Reset": l.Reset(t.Context(), "p"), "SetLimit": l.SetLimit("p", project.Limit{}),
+			"SetLimits": l.SetLimits(nil), "UnsetLimit": l.UnsetLimit("p"),
+		})
+		for door, err := range errs {
+			if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: the default limit: "+says) {
+				t.Errorf("%s: %v; want %s", door, err, says)
+			}
+		}
+		if len(errs) != 9 || allowed {
+			t.Errorf("%v, %t", errs, allowed)
+		}
+		if l.Limit("p") != (project.Limit{}) || len(l.Limits()) != 0 || l.Close() != nil || l.Close() != nil {
+			t.Errorf("%v, %v", l.Limit("p"), l.Limits())
+		}
+	}
+}
+
+func TestBadConfigs(t *testing.T) {
+	rl := models(t, plenty)
+	for says, cfg := range map[string]project.Config{
+		"Models and Store are both set":                          {Models: rl, Store: store.NewMemory()},
+		"Models and Observer are both set":                       {Models: rl, Observer: ratelimit.Observers{}},
+		"MaxWaiting is -1: it must be at least 0, which is 1000": {MaxWaiting: -1},
+	} {
+		if l, err := project.NewWithConfig(cfg); l != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: "+says) {
+			t.Errorf("%v, %v; want %s", l, err, says)
+		}
+	}
+}
+
+// The largest limits, and calls, count exactly.
+func TestLargest(t *testing.T) {
+	const most = 1 << 53
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			each := project.Limit{
+				RequestsPerMinute: most, RequestsPerHour: most, RequestsPerDay: most,
+				TokensPerMinute: most, TokensPerHour: most, TokensPerDay: most, Weight: 1 << 20,
+			}
+			l := newLimiter(t, kind.on(t, project.Config{Default: &each}))
+			for _, c := range []project.Call{{Requests: most - 1, Tokens: most - 1}, {Tokens: 1}} {
+				c.Project, c.Model = "p", kind.model
+				if d := spend(t, l, c); !d.Allowed {
+					t.Fatalf("%+v is denied by %q for %v", c, d.Exceeded, d.RetryAfter)
+				}
+			}
+			for name, n := range left(t, l, "p") {
+				if n != 0 {
+					t.Errorf("%s: %d left", name, n)
+				}
+			}
+			if d := spend(t, l, project.Call{Project: "p", Model: kind.model}); d.Allowed || d.Exceeded != "day" {
+				t.Errorf("%t, %q", d.Allowed, d.Exceeded)
+			}
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package project_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// far is a store that is some way off: to ask it takes a while.
+type far struct{ *store.Memory }
+
+const away = time.Millisecond
+
+func (f far) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	time.Sleep(away)
+	return f.Memory.Take(ctx, charges)
+}
+
+func (f far) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	time.Sleep(away)
+	return f.Memory.Peek(ctx, charges)
+}
+
+// quietly makes the calls of a project that is sometimes at its limit, and returns
+// what became of each, and when. Some of them wait, if any should.
+func quietly(l *project.Limiter, model string, waits bool) (trace []string) {
+	start := time.Now()
+	for i := range 150 {
+		time.Sleep(700 * time.Millisecond)
+		c := project.Call{Project: "quiet", Model: model, Tokens: i % 7}
+		var d project.Decision
+		var err error
+		switch {
+		case i%5 == 4 && waits:
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+			res, said, failed := l.Acquire(ctx, c)
+			if i%2 == 0 {
+				res.Cancel()
+			}
+			d, err = said, failed
+			cancel()
+		case i%5 >= 3:
+			res, said, failed := l.Take(context.Background(), c)
+			res.Commit(i%3, i%4)
+			d, err = said, failed
+		default:
+			d, err = l.Spend(context.Background(), c)
+		}
+		at := fmt.Sprintf("call %d at %v: %t, %q, %v, %v:", i, time.Since(start), d.Allowed, d.Exceeded, d.RetryAfter, err)
+		for _, s := range d.Windows() {
+			at += fmt.Sprintf(" %s %d %v %v", s.Window.Name, s.Remaining, s.RetryAfter, s.ResetAfter)
+		}
+		trace = append(trace, at)
+	}
+	return trace
+}
+
+// loudly makes a hundred times as many calls as a project may, of every kind, until
+// ctx ends.
+func loudly(ctx context.Context, l *project.Limiter, model string) {
+	c := project.Call{Project: "loud", Model: model, Tokens: 5}
+	var all sync.WaitGroup
+	for i := range 5 {
+		all.Go(func() {
+			for time.Sleep(time.Duration(i) * 7 * time.Millisecond); ctx.Err() == nil; time.Sleep(70 * time.Millisecond) {
+				l.Spend(ctx, c)
+				res, _, _ := l.Take(ctx, c)
+				res.Cancel()
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				within, cancel := context.WithTimeout(ctx, time.Duration(100+i)*7*time.Millisecond)
+				res, _, _ := l.Acquire(within, c)
+				res.Commit(9, 9)
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A project at a hundred times its limit changes nothing for another: neither what
+// is admitted, nor what it is told, nor how long it waits.
+func TestIsolation(t *testing.T) {
+	each := project.Limit{RequestsPerMinute: 60, RequestsPerHour: 100, TokensPerMinute: 200}
+	for _, name := range []string{"memory", "models", "models on a store"} {
+		t.Run(name, func(t *testing.T) {
+			wantIsolation(t, true, func(t *testing.T) (*project.Limiter, string) {
+				return newLimiter(t, kinds[name].on(t, project.Config{Default: &each})), kinds[name].model
+			})
+		})
+	}
+	t.Run("models that are far", func(t *testing.T) {
+		wantIsolation(t, false, func(t *testing.T) (*project.Limiter, string) { // how long it waits is a little at random
+			return newLimiter(t, project.Config{Default: &each, Models: modelsOn(t, far{store.NewMemory()}, plenty)}), "m"
+		})
+	})
+}
+
+func wantIsolation(t *testing.T, waits bool, create func(t *testing.T) (*project.Limiter, string)) {
+	var alone, beside []string
+	synctest.Test(t, func(t *testing.T) {
+		l, model := create(t)
+		alone = quietly(l, model, waits)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		l, model := create(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		var loud sync.WaitGroup
+		loud.Go(func() { loudly(ctx, l, model) })
+		beside = quietly(l, model, waits)
+		cancel()
+		loud.Wait()
+	})
+	denied := 0
+	for i := range alone {
+		if alone[i] != beside[i] {
+			t.Fatalf("alone:  %s\nbeside: %s", alone[i], beside[i])
+		}
+		if strings.Contains(alone[i], "false") {
+			denied++
+		}
+	}
+	if denied < 10 || denied > 140 {
+		t.Errorf("%d of %d calls were denied: that shows little", denied, len(alone))
+	}
+}
+
+// Whoever of one project asks in turn denies nobody else a call.
+func TestNoisyWaitersDenyNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, project.Config{
+			Limits: map[string]project.Limit{"loud": {RequestsPerMinute: 1}, "quiet": {RequestsPerMinute: 1 << 40}},
+			Models: modelsOn(t, far{store.NewMemory()}, plenty),
+		})
+		use(t, l, "loud", 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var loud sync.WaitGroup
+		loud.Go(func() { l.Acquire(ctx, project.Call{Project: "loud", Model: "m"}) })
+		defer loud.Wait()
+		defer cancel()
+		time.Sleep(away + away/2) // it asks for the second time: it is in line now
+		synctest.Wait()
+		for what, wake := range map[string]func(){
+			"it has asked":         func() {},
+			"its limit was set":    func() { l.SetLimit("loud", project.Limit{RequestsPerMinute: 1}) },
+			"its time has come":    func() { time.Sleep(time.Minute - 2*away) },
+			"another of it waits":  func() { loud.Go(func() { l.Acquire(ctx, project.Call{Project: "loud", Model: "m", Priority: 1}) }) },
+			"something came back":  func() { l.Reset(ctx, "nobody") },
+			"it may have had less": func() { l.SetLimits(map[string]project.Limit{"loud": {RequestsPerMinute: 1, RequestsPerHour: 1}}) },
+		} {
+			wake()
+			synctest.Wait() // it is on its way to the store
+			if _, d, err := l.Take(ctx, project.Call{Project: "quiet", Model: "m"}); err != nil || !d.Allowed {
+				t.Errorf("%s: %q, %v, %v", what, d.Exceeded, d.RetryAfter, err)
+			}
+		}
+	})
+}
