@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -88,25 +87,6 @@ func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservatio
 	return res, d, err
 }
 
-// ProjectStore returns the store in which the limits of projects are counted: that
-// of the quotas, or where these are counted in memory, one in memory too.
-func (rl *RateLimiter) ProjectStore() Store { return rl.projects.store }
-
-// Observer returns who is told of what happens, or nil.
-func (rl *RateLimiter) Observer() Observer { return rl.observer }
-
-// ProjectAhead reports whether calls of the project wait for what it may use, for
-// which of its limits, and when the first of them asks again. Who spends without
-// asking the limiter should let them go first.
-func (rl *RateLimiter) ProjectAhead(project string) (again time.Duration, limit string, waiting bool) {
-	ahead, waiting := rl.hall.Ahead(project)
-	return ahead.Again, ahead.By, waiting
-}
-
-// WakeProject lets calls that wait for what the project may use ask again: its
-// limits have changed, or something was given back.
-func (rl *RateLimiter) WakeProject(project string) { rl.hall.Wake(project) }
-
 // call is a call made ready.
 type call struct {
 	model    string
@@ -141,13 +121,6 @@ func (c *Call) ready() call {
 	return made
 }
 
-const allProjects = "project/"
-
-// ProjectKey is what the keys of a project's counters begin with, and no other
-// project's: that of its requests ends in "requests", that of its tokens in
-// "tokens".
-func ProjectKey(project string) string { return allProjects + url.PathEscape(project) + "/" }
-
 // Charges returns what a call is charged that asks for so much of a project.
 func (l *ProjectLimits) Charges(project string, requests, tokens int64) []store.Charge {
 	return l.charge(nil, project, &amounts{ofRequests: requests, ofTokens: tokens})
@@ -155,7 +128,7 @@ func (l *ProjectLimits) Charges(project string, requests, tokens int64) []store.
 
 // charge adds what is asked of a project to a model's charges.
 func (l *ProjectLimits) charge(list []store.Charge, project string, ask *amounts) []store.Charge {
-	prefix := ProjectKey(project)
+	prefix := projectKey(project)
 	if len(l.Requests) > 0 {
 		list = append(list, store.Charge{Key: prefix + unitNames[ofRequests], Limits: l.Requests, N: ask[ofRequests]})
 	}

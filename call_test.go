@@ -64,7 +64,7 @@ func perMinute(requests, tokens int64) func() *ratelimit.ProjectLimits {
 // remaining is what is left of a project's limits.
 func remaining(t testing.TB, rl *ratelimit.RateLimiter, project string, limits func() *ratelimit.ProjectLimits) (left []int64) {
 	t.Helper()
-	said, err := rl.ProjectStore().Peek(context.Background(), limits().Charges(project, 0, 0))
+	said, err := rl.Projects().Store().Peek(context.Background(), limits().Charges(project, 0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,11 +420,11 @@ func TestCallNobodyOvertakes(t *testing.T) {
 			passed <- time.Now()
 		}()
 		synctest.Wait()
-		again, by, waiting := rl.ProjectAhead("p")
+		again, by, waiting := rl.Projects().Ahead("p")
 		if !waiting || by != "tokens-minute" || again != 40*time.Second {
 			t.Errorf("%v, %s, %t", again, by, waiting)
 		}
-		if _, _, waiting := rl.ProjectAhead("q"); waiting {
+		if _, _, waiting := rl.Projects().Ahead("q"); waiting {
 			t.Error("nobody of q waits")
 		}
 		for _, model := range []string{"m", "n", "unknown", ""} {
@@ -445,7 +445,7 @@ func TestCallNobodyOvertakes(t *testing.T) {
 		if at := <-passed; at.Sub(start) != 40*time.Second {
 			t.Errorf("it passed after %v", at.Sub(start))
 		}
-		if _, _, waiting := rl.ProjectAhead("p"); waiting {
+		if _, _, waiting := rl.Projects().Ahead("p"); waiting {
 			t.Error("nobody waits any more")
 		}
 	})
@@ -504,7 +504,7 @@ func TestCallWakes(t *testing.T) {
 				t.Errorf("%q: %d have passed; want one", models, passed.Load())
 			}
 			limits = perMinute(2, 0)
-			rl.WakeProject(c.Project)
+			rl.Projects().Wake(c.Project)
 			synctest.Wait()
 			if passed.Load() != 2 {
 				t.Errorf("%q: %d have passed; want both", models, passed.Load())
@@ -538,7 +538,7 @@ func TestCallGivesUp(t *testing.T) {
 			if tt.model != "" && rl.Stats(tt.model).RPM != 1 {
 				t.Errorf("%+v", rl.Stats(tt.model))
 			}
-			if _, _, waiting := rl.ProjectAhead(waits.Project); waiting || rl.Waiting(tt.model) != 0 {
+			if _, _, waiting := rl.Projects().Ahead(waits.Project); waiting || rl.Waiting(tt.model) != 0 {
 				t.Errorf("%q: somebody waits", tt.model)
 			}
 			if _, _, err := rl.AcquireCall(ctx, q); !errors.Is(err, context.DeadlineExceeded) {
@@ -597,7 +597,7 @@ func TestCallMaxWait(t *testing.T) {
 			if left := remaining(t, rl, c.Project, c.Limits); left[0] != tt.left {
 				t.Errorf("%q: %d left; want %d", tt.model, left, tt.left)
 			}
-			if _, _, waiting := rl.ProjectAhead(c.Project); waiting || rl.Waiting(tt.model) != 0 {
+			if _, _, waiting := rl.Projects().Ahead(c.Project); waiting || rl.Waiting(tt.model) != 0 {
 				t.Errorf("%q: somebody waits", tt.model)
 			}
 			time.Sleep(time.Hour)
@@ -665,7 +665,7 @@ func TestCallThatASlotAndItsProjectDeny(t *testing.T) {
 		}
 		slot.Cancel()
 		synctest.Wait()
-		again, by, waiting := rl.ProjectAhead("p")
+		again, by, waiting := rl.Projects().Ahead("p")
 		if !waiting || by != "minute" || again != 30*time.Second {
 			t.Errorf("%v, %q, %t", again, by, waiting)
 		}
@@ -771,7 +771,7 @@ func TestRedisCalls(t *testing.T) {
 		_, _, err := a.AcquireCall(t.Context(), c)
 		served <- err
 	}()
-	eventually(t, "it waits", func() bool { _, _, waiting := a.ProjectAhead("s"); return waiting })
+	eventually(t, "it waits", func() bool { _, _, waiting := a.Projects().Ahead("s"); return waiting })
 	held.Cancel()
 	if err := <-served; err != nil {
 		t.Error(err)
@@ -805,7 +805,7 @@ func TestCallOfAClosedProjectStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rl.ProjectStore().Close()
+	rl.Projects().Store().Close()
 	c := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(3, 0)}
 	res, d, err := rl.TryAcquireCall(t.Context(), c)
 	if res != nil || !errors.Is(err, store.ErrClosed) || d.Code != ratelimit.DecisionStoreLost {
@@ -1153,7 +1153,7 @@ func compare(rl *ratelimit.RateLimiter, b *naiveBook) string {
 		}
 	}
 	for project, windows := range b.windows {
-		said, err := rl.ProjectStore().Peek(context.Background(), projectLimits(windows...).Charges(project, 0, 0))
+		said, err := rl.Projects().Store().Peek(context.Background(), projectLimits(windows...).Charges(project, 0, 0))
 		if err != nil {
 			return err.Error()
 		}

@@ -83,8 +83,8 @@ func observed(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.Rate
 					t.Fatal(err)
 				}
 				defer closeFile(t, rl)
-				if rl.Observer() != d {
-					t.Errorf("the observer is %v", rl.Observer())
+				if rl.Projects().Observer() != d {
+					t.Errorf("the observer is %v", rl.Projects().Observer())
 				}
 				test(t, rl, d)
 			})
@@ -183,8 +183,8 @@ func TestObserverOfModels(t *testing.T) {
 		rl.Stats("m")
 		rl.AllStats()
 		rl.State()
-		rl.ProjectStore().Peek(t.Context(), perMinute(1, 1)().Charges("p", 1, 1))
-		rl.ProjectAhead("p")
+		rl.Projects().Store().Peek(t.Context(), perMinute(1, 1)().Charges("p", 1, 1))
+		rl.Projects().Ahead("p")
 		if err := rl.WaitForCapacity(t.Context(), "m", 1); err != nil {
 			t.Error(err)
 		}

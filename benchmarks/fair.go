@@ -123,7 +123,7 @@ func newRivals() (*project.Limiter, error) {
 // callInLoop calls the model, one call after the other, until ctx ends, and counts what was granted.
 func callInLoop(ctx context.Context, l *project.Limiter, id string, granted *atomic.Int64) error {
 	for {
-		r, _, err := l.Acquire(ctx, project.Call{Project: id, Model: model, Tokens: 1000})
+		r, _, err := l.Acquire(ctx, project.Call{Project: id, Model: model, Estimated: 1000})
 		if ctx.Err() != nil {
 			r.Cancel()
 			return nil

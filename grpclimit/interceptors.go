@@ -78,7 +78,7 @@ func (s *settings) ask(ctx context.Context, method string, request any, result *
 	}
 	call := project.Call{Project: id}
 	if s.cost != nil {
-		if call.Requests, call.Tokens, err = s.cost(ctx, method, request); err != nil {
+		if call.Requests, call.Estimated, err = s.cost(ctx, method, request); err != nil {
 			s.gate.Refuse(ctx, err, result)
 			return id
 		}

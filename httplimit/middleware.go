@@ -64,7 +64,7 @@ func (s *settings) ask(r *http.Request, result *admit.Result) {
 	}
 	call := project.Call{Project: id}
 	if s.cost != nil {
-		if call.Requests, call.Tokens, err = s.cost(r); err != nil {
+		if call.Requests, call.Estimated, err = s.cost(r); err != nil {
 			s.gate.Refuse(r.Context(), err, result)
 			return
 		}

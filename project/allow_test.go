@@ -118,10 +118,10 @@ func TestTokensDeny(t *testing.T) {
 		"tokens-day":    {TokensPerDay: 7},
 	} {
 		l := limited(t, limit)
-		if d := spend(t, l, project.Call{Project: "p", Tokens: 7}); !d.Allowed || len(d.Windows()) != 1 {
+		if d := spend(t, l, project.Call{Project: "p", Estimated: 7}); !d.Allowed || len(d.Windows()) != 1 {
 			t.Errorf("%+v", d)
 		}
-		if d := spend(t, l, project.Call{Project: "p", Tokens: 1}); d.Allowed || d.Exceeded != says {
+		if d := spend(t, l, project.Call{Project: "p", Estimated: 1}); d.Allowed || d.Exceeded != says {
 			t.Errorf("%+v; want it denied by %s", d, says)
 		}
 		if !allow(t, l, "p") { // of requests it may have any number
@@ -134,7 +134,7 @@ func TestTokensDeny(t *testing.T) {
 func TestUnlimited(t *testing.T) {
 	l := limited(t, project.Limit{})
 	for range 10_000 {
-		if d := spend(t, l, project.Call{Project: "p", Tokens: 1 << 50}); !d.Allowed || len(d.Windows()) != 0 {
+		if d := spend(t, l, project.Call{Project: "p", Estimated: 1 << 50}); !d.Allowed || len(d.Windows()) != 0 {
 			t.Fatalf("%+v", d)
 		}
 	}

@@ -46,9 +46,9 @@ func TestBadCalls(t *testing.T) {
 				"it counts as -9223372036854775808 requests":                                                   {Project: "p", Requests: math.MinInt},
 				"it counts as 9007199254740993 requests: it must be from 0, which is one, to 9007199254740992": {Project: "p", Requests: 1<<53 + 1},
 				"it counts as 9223372036854775807 requests":                                                    {Project: "p", Requests: math.MaxInt},
-				"-1 tokens: it must be from 0 to 9007199254740992":                                             {Project: "p", Tokens: -1},
-				"-9223372036854775808 tokens":                                                                  {Project: "p", Tokens: math.MinInt},
-				"9223372036854775807 tokens: it must be from 0 to 9007199254740992":                            {Project: "p", Tokens: math.MaxInt},
+				"-1 tokens: it must be from 0 to 9007199254740992":                                             {Project: "p", Estimated: -1},
+				"-9223372036854775808 tokens":                                                                  {Project: "p", Estimated: math.MinInt},
+				"9223372036854775807 tokens: it must be from 0 to 9007199254740992":                            {Project: "p", Estimated: math.MaxInt},
 			} {
 				c.Model = kind.model
 				errs := everyDoor(l, c)
@@ -114,7 +114,7 @@ func TestIDsDoNotCollide(t *testing.T) {
 			want := map[string]int64{}
 			for i, id := range ids {
 				for n := range i + 1 {
-					c := project.Call{Project: id, Model: kind.model, Tokens: n % 2} // through both ways to a key
+					c := project.Call{Project: id, Model: kind.model, Estimated: n % 2} // through both ways to a key
 					if d := spend(t, l, c); !d.Allowed {
 						t.Fatalf("%q is denied", id)
 					}
@@ -180,7 +180,7 @@ func TestBadLimits(t *testing.T) {
 func TestNewWithABadLimit(t *testing.T) {
 	for says, bad := range badLimits {
 		l := project.New(&bad)
-		c := project.Call{Project: "p", Tokens: 1}
+		c := project.Call{Project: "p", Estimated: 1}
 		errs := everyDoor(l, c)
 		allowed, err := l.Allow(t.Context(), "p")
 		_, peek := l.Peek(t.Context(), "p")
@@ -225,7 +225,7 @@ func TestLargest(t *testing.T) {
 				TokensPerMinute: most, TokensPerHour: most, TokensPerDay: most, Weight: 1 << 20,
 			}
 			l := newLimiter(t, kind.on(t, project.Config{Default: &each}))
-			for _, c := range []project.Call{{Requests: most - 1, Tokens: most - 1}, {Tokens: 1}} {
+			for _, c := range []project.Call{{Requests: most - 1, Estimated: most - 1}, {Estimated: 1}} {
 				c.Project, c.Model = "p", kind.model
 				if d := spend(t, l, c); !d.Allowed {
 					t.Fatalf("%+v is denied by %q for %v", c, d.Exceeded, d.RetryAfter)

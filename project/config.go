@@ -72,8 +72,8 @@ func NewWithConfig(cfg Config) (*Limiter, error) {
 		}
 		l.owned = true
 	}
-	l.observer = l.models.Observer()
-	l.store = l.models.ProjectStore()
+	l.observer = l.models.Projects().Observer()
+	l.store = l.models.Projects().Store()
 	l.memory, _ = l.store.(*store.Memory)
 	if keeper, ok := l.store.(settings.Keeper); ok {
 		if err := l.follow(keeper); err != nil {

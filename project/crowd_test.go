@@ -138,7 +138,7 @@ func crowd(l *line, model string, all []event) string {
 	ctx := context.Background()
 	q := &queue{naive: naive{limit: l.Limit("p")}, uses: map[string]*used{}}
 	for i, e := range all {
-		c := project.Call{Project: "p", Model: model, Requests: e.requests, Tokens: e.tokens, Priority: e.priority}
+		c := project.Call{Project: "p", Model: model, Requests: e.requests, Estimated: e.tokens, Priority: e.priority}
 		switch e.do {
 		case "join":
 			name := fmt.Sprint("call ", i)

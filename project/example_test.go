@@ -72,7 +72,7 @@ func ExampleNewWithConfig() {
 	defer limiter.Close()
 
 	ctx := context.Background()
-	call := project.Call{Project: "team-a", Model: "gpt-4o", Tokens: 15_000}
+	call := project.Call{Project: "team-a", Model: "gpt-4o", Estimated: 15_000}
 	res, d, err := limiter.Take(ctx, call)
 	if err != nil {
 		log.Fatal(err)

@@ -36,7 +36,7 @@ func TestFewerWindowsAndAStoreThatFails(t *testing.T) {
 			s := &fails{Memory: store.NewMemory()}
 			many := project.Limit{RequestsPerMinute: 1, RequestsPerHour: 5, RequestsPerDay: 6, TokensPerMinute: 7, TokensPerHour: 8, TokensPerDay: 9}
 			l := newLine(newLimiter(t, project.Config{Default: &many, Models: modelsOn(t, s, plenty)}))
-			c := project.Call{Project: "p", Model: model, Tokens: 1}
+			c := project.Call{Project: "p", Model: model, Estimated: 1}
 			l.join(t.Context(), "a", c)
 			l.join(t.Context(), "b", c)
 			l.sleep(time.Second)

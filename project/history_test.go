@@ -104,7 +104,7 @@ func play(l *project.Limiter, model string, clock func() int64, all []step, same
 	var last time.Duration // that was to be waited
 	for i, s := range all {
 		n, id := &projects[s.project], ids[s.project]
-		call := project.Call{Project: id, Model: model, Requests: s.requests, Tokens: s.tokens}
+		call := project.Call{Project: id, Model: model, Requests: s.requests, Estimated: s.tokens}
 		requests := int64(max(s.requests, 1))
 		var d project.Decision
 		var want answer

@@ -40,7 +40,7 @@ var unescaped = func() (set [256]bool) {
 func appendKey(key []byte, id string) []byte {
 	for i := range len(id) {
 		if !unescaped[id[i]] {
-			return append(append(key, ratelimit.ProjectKey(id)...), "requests"...)
+			return append(append(key, (ratelimit.Projects{}).Key(id)...), "requests"...)
 		}
 	}
 	key = append(key, "project/"...)

@@ -60,7 +60,7 @@ func TestCheckID(t *testing.T) {
 func TestKeysAreApart(t *testing.T) {
 	of := map[string]string{}
 	for _, id := range tricky {
-		for _, key := range []string{string(appendKey(nil, id)), ratelimit.ProjectKey(id) + "tokens"} {
+		for _, key := range []string{string(appendKey(nil, id)), (ratelimit.Projects{}).Key(id) + "tokens"} {
 			if other, taken := of[key]; taken {
 				t.Errorf("%q and %q have the key %q", id, other, key)
 			}
@@ -69,7 +69,7 @@ func TestKeysAreApart(t *testing.T) {
 	}
 	for _, id := range tricky {
 		for key, owner := range of {
-			if strings.HasPrefix(key, ratelimit.ProjectKey(id)) && owner != id {
+			if strings.HasPrefix(key, (ratelimit.Projects{}).Key(id)) && owner != id {
 				t.Errorf("a reset of %q forgets %q of %q", id, key, owner)
 			}
 		}
@@ -100,14 +100,14 @@ func FuzzID(f *testing.F) {
 			return
 		}
 		key := string(appendKey([]byte("before "), id))
-		if key != "before "+ratelimit.ProjectKey(id)+"requests" {
+		if key != "before "+(ratelimit.Projects{}).Key(id)+"requests" {
 			t.Errorf("the key of %q is %q", id, key)
 		}
 		if CheckID(other) != nil || other == id {
 			return
 		}
-		prefix := ratelimit.ProjectKey(id)
-		if strings.HasPrefix(ratelimit.ProjectKey(other), prefix) || strings.HasPrefix(prefix, ratelimit.ProjectKey(other)) {
+		prefix := (ratelimit.Projects{}).Key(id)
+		if strings.HasPrefix((ratelimit.Projects{}).Key(other), prefix) || strings.HasPrefix(prefix, (ratelimit.Projects{}).Key(other)) {
 			t.Errorf("%q and %q have keys in common", id, other)
 		}
 	})

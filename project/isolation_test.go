@@ -35,7 +35,7 @@ func quietly(l *project.Limiter, model string, waits bool) (trace []string) {
 	start := time.Now()
 	for i := range 150 {
 		time.Sleep(700 * time.Millisecond)
-		c := project.Call{Project: "quiet", Model: model, Tokens: i % 7}
+		c := project.Call{Project: "quiet", Model: model, Estimated: i % 7}
 		var d project.Decision
 		var err error
 		switch {
@@ -66,7 +66,7 @@ func quietly(l *project.Limiter, model string, waits bool) (trace []string) {
 // loudly makes a hundred times as many calls as a project may, of every kind, until
 // ctx ends.
 func loudly(ctx context.Context, l *project.Limiter, model string) {
-	c := project.Call{Project: "loud", Model: model, Tokens: 5}
+	c := project.Call{Project: "loud", Model: model, Estimated: 5}
 	var all sync.WaitGroup
 	for i := range 5 {
 		all.Go(func() {

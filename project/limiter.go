@@ -50,10 +50,12 @@ type Call struct {
 
 	Requests int // as how many requests it counts: 0 is one
 
-	// Tokens is how many it is thought to use, prompt and output together. Take
-	// and Acquire reserve at least one of a project whose tokens are limited, so
-	// that what it owes holds it up; Spend asks for none if it is 0.
-	Tokens int
+	// Estimated is how many tokens it is thought to use, prompt and output
+	// together. Where they are known apart, Tokens has them, and Estimated is 0.
+	// Take and Acquire reserve at least one of a project whose tokens are
+	// limited, so that what it owes holds it up; Spend asks for none if both are 0.
+	Estimated int
+	Tokens    ratelimit.Tokens
 
 	// MaxWait is how long [Limiter.Acquire] and [Limiter.Spend] may wait. Without
 	// it, Acquire waits as long as the context lets it, and Spend not at all. With
@@ -107,7 +109,7 @@ func (l *Limiter) spendInTurn(ctx context.Context, c Call) (Decision, error) {
 		through = l.models.AcquireCall
 	}
 	res, d, err := l.reserve(ctx, c, through, func(p *plan) *ratelimit.ProjectLimits {
-		if c.Tokens == 0 {
+		if c.tokens() == 0 {
 			return &p.requests
 		}
 		return &p.limits
@@ -121,7 +123,7 @@ func (l *Limiter) spend(ctx context.Context, c *Call, d *Decision) error {
 		return err
 	}
 	p := l.planOf(c.Project)
-	if again, by, waiting := l.models.ProjectAhead(c.Project); waiting && p.limitedBy(by, c) { // they come first
+	if again, by, waiting := l.models.Projects().Ahead(c.Project); waiting && p.limitedBy(by, c) { // they come first
 		if err := l.look(ctx, p, p.charges(c), d); err != nil {
 			return err
 		}
@@ -132,9 +134,9 @@ func (l *Limiter) spend(ctx context.Context, c *Call, d *Decision) error {
 	}
 	d.Allowed = true
 	switch {
-	case c.Tokens == 0 && len(p.limits.Requests) == 0: // nothing limits it
+	case c.tokens() == 0 && len(p.limits.Requests) == 0: // nothing limits it
 		return nil
-	case c.Tokens == 0 && l.memory != nil:
+	case c.tokens() == 0 && l.memory != nil:
 		return l.spendInMemory(ctx, p, c, d)
 	}
 	_, said, err := l.store.Take(ctx, p.charges(c))
@@ -160,18 +162,18 @@ func (l *Limiter) spendInMemory(ctx context.Context, p *plan, c *Call, d *Decisi
 
 // limitedBy reports whether a limit has a part in a call.
 func (p *plan) limitedBy(name string, c *Call) bool {
-	return c.Tokens > 0 || slices.Contains(p.requests.Names, name)
+	return c.tokens() > 0 || slices.Contains(p.requests.Names, name)
 }
 
 // charges returns what a call is charged. One that asks for no tokens is not asked
 // whether it may have any.
 func (p *plan) charges(c *Call) (list []store.Charge) {
-	prefix := ratelimit.ProjectKey(c.Project)
+	prefix := (ratelimit.Projects{}).Key(c.Project)
 	if len(p.limits.Requests) > 0 {
 		list = append(list, store.Charge{Key: prefix + "requests", Limits: p.limits.Requests, N: int64(max(c.Requests, 1))})
 	}
-	if len(p.limits.Tokens) > 0 && c.Tokens > 0 {
-		list = append(list, store.Charge{Key: prefix + "tokens", Limits: p.limits.Tokens, N: int64(c.Tokens)})
+	if n := c.tokens(); len(p.limits.Tokens) > 0 && n > 0 {
+		list = append(list, store.Charge{Key: prefix + "tokens", Limits: p.limits.Tokens, N: n})
 	}
 	return list
 }
@@ -221,7 +223,7 @@ func (l *Limiter) reserve(ctx context.Context, c Call, through door, chosen func
 	}
 	var plans []*plan // by which it was decided on, the last last
 	res, said, err := through(ctx, ratelimit.Call{
-		Model: c.Model, Requests: c.Requests, Estimated: c.Tokens,
+		Model: c.Model, Requests: c.Requests, Estimated: c.Estimated, Tokens: c.Tokens,
 		Project: c.Project, MaxWait: c.MaxWait, Priority: c.Priority, Shadow: c.Shadow,
 		Limits: func() *ratelimit.ProjectLimits {
 			p := l.planOf(c.Project)
@@ -259,8 +261,8 @@ func (l *Limiter) Reset(ctx context.Context, projectID string) error {
 	if err := l.check(&Call{Project: projectID}); err != nil {
 		return err
 	}
-	err := l.store.Reset(ctx, ratelimit.ProjectKey(projectID))
-	l.models.WakeProject(projectID)
+	err := l.store.Reset(ctx, (ratelimit.Projects{}).Key(projectID))
+	l.models.Projects().Wake(projectID)
 	return err
 }
 
@@ -284,17 +286,27 @@ func (l *Limiter) check(c *Call) error {
 	if c.MaxWait < 0 {
 		return fmt.Errorf("%w: it may wait for %v: that must not be negative", ErrInvalid, c.MaxWait)
 	}
-	if c.Tokens < 0 || int64(c.Tokens) > maxAmount {
-		return fmt.Errorf("%w: %d tokens: it must be from 0 to %d", ErrInvalid, c.Tokens, int64(maxAmount))
+	for _, n := range [...]int{c.Estimated, c.Tokens.Input, c.Tokens.Output} {
+		if n < 0 || int64(n) > maxAmount {
+			return fmt.Errorf("%w: %d tokens: it must be from 0 to %d", ErrInvalid, n, int64(maxAmount))
+		}
+	}
+	if c.Estimated > 0 && c.Tokens != (ratelimit.Tokens{}) {
+		return fmt.Errorf("%w: Estimated and Tokens are both set: where the parts are known, Estimated must be 0", ErrInvalid)
 	}
 	return nil
+}
+
+// tokens returns how many a call is thought to use.
+func (c *Call) tokens() int64 {
+	return int64(c.Estimated) + int64(c.Tokens.Input) + int64(c.Tokens.Output)
 }
 
 // observe tells of a call that was spent.
 func (l *Limiter) observe(ctx context.Context, c *Call, d *Decision, err error) {
 	e := ratelimit.Event{
 		Kind: ratelimit.EventAdmitted, Project: c.Project, Limit: d.Exceeded, RemainingMinute: d.remainingMinute(),
-		RetryAfter: d.RetryAfter, Shadow: c.Shadow, Estimated: int64(c.Tokens), Err: err,
+		RetryAfter: d.RetryAfter, Shadow: c.Shadow, Estimated: c.tokens(), Err: err,
 	}
 	switch {
 	case errors.Is(err, ErrInvalid):

@@ -118,7 +118,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		var want []string
 		for i := range 9 {
 			name := fmt.Sprint(i)
-			c.Tokens = (i * 37) % 100 // a large call is not passed by small ones
+			c.Estimated = (i * 37) % 100 // a large call is not passed by small ones
 			l.join(t.Context(), name, c)
 			want = append(want, name)
 		}
@@ -146,7 +146,7 @@ func TestPriority(t *testing.T) {
 
 func TestWaitsExactlyAsLongAsItWasTold(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 3, TokensPerHour: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Tokens = 3
+		c.Estimated = 3
 		for i := range 3 {
 			l.join(t.Context(), fmt.Sprint("now ", i), c)
 			l.sleep(time.Duration(i+1) * time.Second)
@@ -170,11 +170,11 @@ func TestWaitsExactlyAsLongAsItWasTold(t *testing.T) {
 // is room for it, and nothing is charged.
 func TestSpendWhileOthersWait(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Tokens = 6
+		c.Estimated = 6
 		l.join(t.Context(), "a", c)
 		l.join(t.Context(), "b", c)
 		l.sleep(20 * time.Second)
-		c.Tokens = 1
+		c.Estimated = 1
 		for range 3 {
 			d := spend(t, l.Limiter, c)
 			_, taken, err := l.Take(t.Context(), c)
@@ -185,13 +185,13 @@ func TestSpendWhileOthersWait(t *testing.T) {
 			}
 		}
 		other := c
-		other.Project, other.Tokens = "q", 10
+		other.Project, other.Estimated = "q", 10
 		if d := spend(t, l.Limiter, other); !d.Allowed {
 			t.Errorf("another project is denied by %q for %v", d.Exceeded, d.RetryAfter)
 		}
 		l.sleep(time.Minute)
 		l.passed(t, "a", "b")
-		c.Tokens = 4
+		c.Estimated = 4
 		if d := spend(t, l.Limiter, c); !d.Allowed {
 			t.Errorf("once nobody waits: %q, %v", d.Exceeded, d.RetryAfter)
 		}
@@ -207,14 +207,14 @@ func TestPlainRequestsPassThoseWhoWaitForTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLine(newLimiter(t, kind.on(t, project.Config{Default: &project.Limit{RequestsPerMinute: 5, TokensPerMinute: 10}})))
-				c := project.Call{Project: "p", Tokens: 6}
+				c := project.Call{Project: "p", Estimated: 6}
 				l.join(t.Context(), "a", c)
 				l.join(t.Context(), "b", c)
 				use(t, l.Limiter, "p", 4)
 				if d := spend(t, l.Limiter, project.Call{Project: "p"}); d.Allowed || d.Exceeded != "minute" {
 					t.Errorf("%t, %q", d.Allowed, d.Exceeded)
 				}
-				if d := spend(t, l.Limiter, project.Call{Project: "p", Tokens: 1}); d.Allowed {
+				if d := spend(t, l.Limiter, project.Call{Project: "p", Estimated: 1}); d.Allowed {
 					t.Error("tokens are taken by who came later")
 				}
 				l.sleep(time.Minute)
@@ -227,7 +227,7 @@ func TestPlainRequestsPassThoseWhoWaitForTokens(t *testing.T) {
 // Peek says what would become of a request, and charges nothing.
 func TestPeek(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2, TokensPerHour: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Tokens = 10
+		c.Estimated = 10
 		peek := func(allowed bool, by string, retry time.Duration, minute, hour int64) {
 			t.Helper()
 			d, err := l.Peek(t.Context(), "p")
@@ -244,7 +244,7 @@ func TestPeek(t *testing.T) {
 		peek(false, "tokens-hour", time.Hour, 1, 0)
 		l.commit("a", 1, 2)
 		peek(true, "", 0, 1, 7)
-		c.Tokens = 7
+		c.Estimated = 7
 		l.join(t.Context(), "b", c)
 		l.cancel("b")
 		use(t, l.Limiter, "p", 1)
@@ -256,14 +256,14 @@ func TestPeek(t *testing.T) {
 // A wait that ends early has taken nothing, and holds up nobody any more.
 func TestGivesUp(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Tokens = 6
+		c.Estimated = 6
 		l.join(t.Context(), "a", c)
 		soon, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		leaves, leave := context.WithCancel(t.Context())
 		l.join(soon, "deadline", c)
 		l.join(leaves, "leaves", c)
-		c.Tokens = 4
+		c.Estimated = 4
 		l.join(t.Context(), "small", c)
 		l.passed(t, "a")
 		l.sleep(3 * time.Second)
@@ -315,7 +315,7 @@ func TestNever(t *testing.T) {
 		}{{"minute", 6, 0}, {"tokens-hour", 0, 11}, {"minute", 1 << 53, 1 << 53}}
 		ask := func(when string) {
 			for _, each := range large {
-				c.Requests, c.Tokens = each.requests, each.tokens
+				c.Requests, c.Estimated = each.requests, each.tokens
 				d := spend(t, l.Limiter, c)
 				_, taken, err := l.Take(t.Context(), c)
 				if err != nil {
@@ -336,7 +336,7 @@ func TestNever(t *testing.T) {
 		if left := left(t, l.Limiter, "p"); left["minute"] != 5 || left["tokens-hour"] != 10 {
 			t.Errorf("what can never pass was charged: %v", left)
 		}
-		c.Requests, c.Tokens = 5, 10
+		c.Requests, c.Estimated = 5, 10
 		l.join(t.Context(), "all", c)
 		l.join(t.Context(), "all again", c)
 		ask("while another waits")
@@ -348,9 +348,9 @@ func TestNever(t *testing.T) {
 // What is given back lets the first go on at once, and no one else.
 func TestGivenBack(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{TokensPerDay: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Tokens = 10
+		c.Estimated = 10
 		l.join(t.Context(), "a", c)
-		c.Tokens = 4
+		c.Estimated = 4
 		l.join(t.Context(), "b", c)
 		l.join(t.Context(), "c", c)
 		l.join(t.Context(), "d", c)

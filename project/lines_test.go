@@ -27,7 +27,7 @@ func severalLines(l *line, all []event) string {
 			defer cancel()
 			calls[name] = e
 			model := []string{"m", "", "unknown"}[i%3]
-			l.join(within, name, project.Call{Project: "p", Model: model, Requests: e.requests, Tokens: e.tokens, Priority: e.priority})
+			l.join(within, name, project.Call{Project: "p", Model: model, Requests: e.requests, Estimated: e.tokens, Priority: e.priority})
 		case "commit", "cancel":
 			names := l.all()
 			if len(names) == 0 {

@@ -17,7 +17,7 @@ import (
 func wantLost(t *testing.T, l *project.Limiter, w *witness, model string, want error) {
 	t.Helper()
 	errs := everyDoor(l, project.Call{Project: "p", Model: model})
-	for door, err := range everyDoor(l, project.Call{Project: "p", Model: model, Tokens: 2}) {
+	for door, err := range everyDoor(l, project.Call{Project: "p", Model: model, Estimated: 2}) {
 		errs[door+" of tokens"] = err
 	}
 	if len(errs) != 6 {

@@ -50,21 +50,21 @@ func TestProjectAndModel(t *testing.T) {
 				}
 			}
 		}
-		res, d, err := l.Take(t.Context(), project.Call{Project: "p", Model: "m", Tokens: 30})
+		res, d, err := l.Take(t.Context(), project.Call{Project: "p", Model: "m", Estimated: 30})
 		if err != nil || !d.Allowed || d.Model == nil || d.Model.Stats.TPM != 30 || len(d.Windows()) != 2 {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		used("taken", 1, 30, 1, 20)
-		denied(project.Call{Project: "p", Tokens: 21}, "tokens-hour", time.Hour)
-		denied(project.Call{Project: "p", Tokens: 51}, "tokens-hour", project.Never)
+		denied(project.Call{Project: "p", Estimated: 21}, "tokens-hour", time.Hour)
+		denied(project.Call{Project: "p", Estimated: 51}, "tokens-hour", project.Never)
 		denied(project.Call{Project: "p", Requests: 2}, "minute", time.Minute)
-		denied(project.Call{Project: "p", Requests: 4, Tokens: 101}, "rpm", project.Never)
+		denied(project.Call{Project: "p", Requests: 4, Estimated: 101}, "rpm", project.Never)
 		used("after denials by the project", 1, 30, 1, 20)
-		if d := spend(t, l, project.Call{Project: "q", Model: "m", Requests: 2, Tokens: 50}); !d.Allowed {
+		if d := spend(t, l, project.Call{Project: "q", Model: "m", Requests: 2, Estimated: 50}); !d.Allowed {
 			t.Fatalf("another project: %q, %v", d.Exceeded, d.RetryAfter)
 		}
 		time.Sleep(time.Second)
-		denied(project.Call{Project: "p", Tokens: 1}, "rpm", 59*time.Second)
+		denied(project.Call{Project: "p", Estimated: 1}, "rpm", 59*time.Second)
 		used("after a denial by the model", 3, 80, 1, 20)
 		res.Commit(25, 35)
 		used("committed", 3, 110, 1, 0)
@@ -72,10 +72,10 @@ func TestProjectAndModel(t *testing.T) {
 		res.Cancel()
 		used("committed again", 3, 110, 1, 0)
 		time.Sleep(59 * time.Second)
-		res, _, _ = l.Take(t.Context(), project.Call{Project: "r", Model: "m", Tokens: 50})
+		res, _, _ = l.Take(t.Context(), project.Call{Project: "r", Model: "m", Estimated: 50})
 		res.Cancel()
 		used("cancelled", 0, 0, 2, 0)
-		denied(project.Call{Project: "p", Tokens: 1}, "tokens-hour", 59*time.Minute)
+		denied(project.Call{Project: "p", Estimated: 1}, "tokens-hour", 59*time.Minute)
 	})
 }
 
@@ -107,7 +107,7 @@ func TestUnknownModel(t *testing.T) {
 // What was spent holds no place among the calls that are under way.
 func TestSpendHoldsNoSlot(t *testing.T) {
 	onModels(t, ratelimit.ModelQuota{MaxConcurrent: 1}, project.Limit{RequestsPerMinute: 5}, func(t *testing.T, l *project.Limiter, rl *ratelimit.RateLimiter) {
-		c := project.Call{Project: "p", Model: "m", Tokens: 3}
+		c := project.Call{Project: "p", Model: "m", Estimated: 3}
 		for i := range 5 {
 			if d := spend(t, l, c); !d.Allowed {
 				t.Fatalf("call %d is denied by %q", i, d.Exceeded)

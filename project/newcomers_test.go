@@ -22,7 +22,7 @@ func TestNewcomersComeLater(t *testing.T) {
 			return project.Config{Default: &limit, Models: modelsOn(t, far{store.NewMemory()}, plenty)}, "m"
 		},
 	} {
-		for of, c := range map[string]project.Call{" tokens": {Requests: 1, Tokens: 6}, " requests": {Requests: 6}} {
+		for of, c := range map[string]project.Call{" tokens": {Requests: 1, Estimated: 6}, " requests": {Requests: 6}} {
 			t.Run(name+of, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					cfg, model := cfg(t)
@@ -47,7 +47,7 @@ func wantNewcomersToWait(t *testing.T, l *line, model string, c project.Call) {
 	for range 400 { // from before "b" asks until it has passed
 		for _, model := range []string{"", model} {
 			newcomers.Go(func() {
-				c := project.Call{Project: "p", Model: model, Requests: max(c.Requests-1, 1), Tokens: max(c.Tokens-1, 0)}
+				c := project.Call{Project: "p", Model: model, Requests: max(c.Requests-1, 1), Estimated: max(c.Estimated-1, 0)}
 				d := spend(t, l.Limiter, c)
 				_, taken, err := l.Take(t.Context(), c)
 				for _, d := range []project.Decision{d, taken} {

@@ -73,9 +73,9 @@ func TestObserver(t *testing.T) {
 		event := func(kind ratelimit.EventKind, by string, remaining int64, retry time.Duration, estimated int64) ratelimit.Event {
 			return ratelimit.Event{Kind: kind, Project: "p", Limit: by, RemainingMinute: remaining, RetryAfter: retry, Estimated: estimated}
 		}
-		spend(t, l, project.Call{Project: "p", Tokens: 20})
+		spend(t, l, project.Call{Project: "p", Estimated: 20})
 		wantEvents(t, w, event(ratelimit.EventAdmitted, "", 1, 0, 20))
-		spend(t, l, project.Call{Project: "p", Tokens: 51, Shadow: true})
+		spend(t, l, project.Call{Project: "p", Estimated: 51, Shadow: true})
 		e := event(ratelimit.EventDenied, "tokens-day", 1, project.Never, 51)
 		e.Shadow = true
 		wantEvents(t, w, e)
@@ -92,7 +92,7 @@ func TestObserver(t *testing.T) {
 		}
 		l.Reset(ctx, "p")
 		wantEvents(t, w) // looking is none
-		res, _, _ := l.Take(ctx, project.Call{Project: "p", Model: model, Tokens: 10})
+		res, _, _ := l.Take(ctx, project.Call{Project: "p", Model: model, Estimated: 10})
 		res.Commit(3, 4)
 		taken := event(ratelimit.EventAdmitted, "", 1, 0, 10)
 		settled := event(ratelimit.EventSettled, "", -1, 0, 10)
@@ -118,7 +118,7 @@ func TestObserverWithoutAMinute(t *testing.T) {
 func TestObserverOfBadCalls(t *testing.T) {
 	observed(t, project.Limit{RequestsPerMinute: 5}, func(t *testing.T, l *project.Limiter, w *witness, model string, _ *store.Memory) {
 		ctx := t.Context()
-		for _, c := range []project.Call{{Project: ""}, {Project: "caf\u00e9"}, {Project: "p", Tokens: -1}, {Project: "p", Requests: -1}} {
+		for _, c := range []project.Call{{Project: ""}, {Project: "caf\u00e9"}, {Project: "p", Estimated: -1}, {Project: "p", Requests: -1}} {
 			c.Model = model
 			l.Spend(ctx, c)
 			l.Take(ctx, c)

@@ -87,7 +87,7 @@ func TestSetLimitReachesThoseWhoWait(t *testing.T) {
 // Who waits for what will never be, since the limit has become smaller, is told so.
 func TestSetLimitTooSmallForWhoWaits(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Tokens = 10
+		c.Estimated = 10
 		l.join(t.Context(), "a", c)
 		l.join(t.Context(), "b", c)
 		l.sleep(time.Second)
@@ -144,7 +144,7 @@ func TestSetLimitMeanwhile(t *testing.T) {
 		id := []string{"p", "q"}[worker%2]
 		all.Go(func() {
 			for i := range 300 {
-				c := project.Call{Project: id, Tokens: i % 2}
+				c := project.Call{Project: id, Estimated: i % 2}
 				d := spend(t, l, c)
 				res, taken, err := l.Take(t.Context(), c)
 				for _, d := range []project.Decision{d, taken} {

@@ -71,7 +71,7 @@ func (l *Limiter) unsetPlans(ids []string) {
 	maps.DeleteFunc(plans, func(id string, _ *plan) bool { return slices.Contains(ids, id) })
 	l.plans.Store(&plans)
 	for _, id := range ids {
-		l.models.WakeProject(id)
+		l.models.Projects().Wake(id)
 	}
 }
 
@@ -126,7 +126,7 @@ func (l *Limiter) setPlans(limits map[string]Limit) error {
 	l.plans.Store(&plans)
 	if l.models != nil {
 		for id := range set {
-			l.models.WakeProject(id)
+			l.models.Projects().Wake(id)
 		}
 	}
 	return nil

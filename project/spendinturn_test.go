@@ -27,7 +27,7 @@ func TestSpendWaits(t *testing.T) {
 		if left := left(t, l.Limiter, "p"); left["minute"] != 0 || left["tokens-minute"] != 5 {
 			t.Errorf("left: %v", left)
 		}
-		c.Tokens = 6
+		c.Estimated = 6
 		if _, err := l.Spend(t.Context(), c); !errors.Is(err, project.ErrNever) {
 			t.Errorf("%v; want %v", err, project.ErrNever)
 		}

@@ -42,7 +42,7 @@ func TestAskingInVainIsNotRepeated(t *testing.T) {
 				var all sync.WaitGroup
 				for _, tokens := range []int{1, 9, 5, 5} { // the last two wait
 					all.Go(func() {
-						if _, _, err := l.Acquire(t.Context(), project.Call{Project: "p", Model: "m", Tokens: tokens}); err != nil {
+						if _, _, err := l.Acquire(t.Context(), project.Call{Project: "p", Model: "m", Estimated: tokens}); err != nil {
 							t.Error(err)
 						}
 					})

@@ -48,7 +48,7 @@ func TestTogether(t *testing.T) {
 				all.Go(func() {
 					for i := range 30 {
 						calls := map[string]project.Call{ // of 40 requests, or 1,000 tokens
-							"one": {Project: "one"}, "three": {Project: "three", Requests: 3}, "seven": {Project: "seven", Tokens: 70},
+							"one": {Project: "one"}, "three": {Project: "three", Requests: 3}, "seven": {Project: "seven", Estimated: 70},
 						}
 						for id, c := range calls {
 							d, err := project.Decision{}, error(nil)

@@ -41,7 +41,7 @@ func TestWeights(t *testing.T) {
 						weights += max(each.weight, 1)
 					}
 					l := newLimiter(t, project.Config{Models: rl(t), Limits: limits})
-					if d := spend(t, l, project.Call{Project: "before", Model: "m", Requests: max(c.quota.MaxRPM, 1), Tokens: c.quota.MaxTPM}); !d.Allowed {
+					if d := spend(t, l, project.Call{Project: "before", Model: "m", Requests: max(c.quota.MaxRPM, 1), Estimated: c.quota.MaxTPM}); !d.Allowed {
 						t.Fatalf("%+v", d)
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute+time.Second) // the first is over when they begin
@@ -53,7 +53,7 @@ func TestWeights(t *testing.T) {
 						for range each.callers {
 							all.Go(func() {
 								for {
-									_, _, err := l.Acquire(ctx, project.Call{Project: id, Model: "m", Tokens: each.tokens})
+									_, _, err := l.Acquire(ctx, project.Call{Project: id, Model: "m", Estimated: each.tokens})
 									if err != nil {
 										return
 									}

@@ -19,11 +19,11 @@ func TestWindowsStay(t *testing.T) {
 			l := newLimiter(t, cfg)
 			setLimit(t, l, "p", project.Limit{RequestsPerHour: 9, TokensPerHour: 9})
 			of := func(id string) (all []*project.Window) {
-				_, d, err := l.Take(t.Context(), project.Call{Project: id, Tokens: 1})
+				_, d, err := l.Take(t.Context(), project.Call{Project: id, Estimated: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
-				spent := spend(t, l, project.Call{Project: id, Tokens: 1})
+				spent := spend(t, l, project.Call{Project: id, Estimated: 1})
 				for i, s := range d.Windows() {
 					if spent.Windows()[i].Window != s.Window {
 						t.Errorf("%q has two windows %q", id, s.Window.Name)

@@ -17,8 +17,9 @@
 //
 //	ratelimit_decisions_total               counter    outcome, limit, model, project, shadow
 //	ratelimit_wait_seconds                  histogram  outcome, model
-//	ratelimit_estimated_tokens_total        counter    model, project
 //	ratelimit_used_tokens_total             counter    model, project, type
+//	ratelimit_estimated_tokens_total        counter    model, project
+//	ratelimit_compared_tokens_total         counter    model, project
 //	ratelimit_estimate_error_ratio          histogram  model
 //	ratelimit_cancelled_total               counter    model, project
 //	ratelimit_store_lost                    gauge
@@ -67,9 +68,20 @@
 //	ratelimit.shadow          as the label above
 //	ratelimit.waited_seconds  how long it has waited
 //
-// Those that are not known are left out. Metrics, bounded as above:
+// Those that are not known are left out. Metrics, bounded as above, with the same
+// meaning as those for Prometheus:
 //
-//	ratelimit.decisions        counter    ratelimit.outcome, ratelimit.limit, ratelimit.shadow, gen_ai.request.model, project_id
-//	ratelimit.wait.duration    histogram  ratelimit.outcome, gen_ai.request.model; seconds
-//	gen_ai.client.token.usage  histogram  gen_ai.token.type, gen_ai.request.model
+//	ratelimit.decisions               counter          ratelimit.outcome, ratelimit.limit, ratelimit.shadow, gen_ai.request.model, project_id
+//	ratelimit.wait.duration           histogram        ratelimit.outcome, gen_ai.request.model; seconds
+//	gen_ai.client.token.usage         histogram        gen_ai.token.type, gen_ai.request.model
+//	ratelimit.estimated_tokens        counter          gen_ai.request.model, project_id
+//	ratelimit.compared_tokens         counter          gen_ai.request.model, project_id
+//	ratelimit.estimate.error          histogram        gen_ai.request.model
+//	ratelimit.cancelled               counter          gen_ai.request.model, project_id
+//	ratelimit.store.lost              up-down counter  none
+//	ratelimit.store.losses            counter          none
+//	ratelimit.store.decisions         counter          ratelimit.mode, ratelimit.outcome
+//	ratelimit.store.reconciled.keys   counter          none
+//	ratelimit.store.reconciled.units  counter          none
+//	ratelimit.store.missed_events     counter          none
 package telemetry

@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
 const (
@@ -259,6 +262,106 @@ func TestAlertExpressions(t *testing.T) {
 	}
 	promtool(t, "", "check", "rules", alertsFile)
 	promtool(t, "", "test", "rules", alertsTest)
+}
+
+// What the dashboard shows as a share is one, also of traffic that is not all alike.
+func TestDashboardShares(t *testing.T) {
+	d := readDashboard(t)
+	for _, c := range []struct {
+		panel  string
+		series map[string]string // each with what it grows by a minute
+		want   map[string]float64
+	}{
+		{
+			"Denied",
+			map[string]string{
+				`ratelimit_decisions_total{job="app", outcome="admitted", shadow="false"}`: "0+45x10",
+				`ratelimit_decisions_total{job="app", outcome="denied", shadow="false"}`:   "0+15x10",
+				`ratelimit_decisions_total{job="app", outcome="admitted", shadow="true"}`:  "0+600x10",
+				`ratelimit_decisions_total{job="app", outcome="denied", shadow="true"}`:    "0+300x10",
+			},
+			map[string]float64{"{}": 0.25},
+		},
+		{
+			"Used of what was reserved",
+			map[string]string{
+				`ratelimit_estimated_tokens_total{job="app", model="m", project=""}`:          "0+1000x10",
+				`ratelimit_compared_tokens_total{job="app", model="m", project=""}`:           "0+250x10",
+				`ratelimit_used_tokens_total{job="app", model="m", project="", type="input"}`: "0+1600x10",
+			},
+			map[string]float64{`{model="m"}`: 0.25},
+		},
+	} {
+		expressions := d.expressions()[c.panel]
+		if len(expressions) != 1 {
+			t.Errorf("%s: %d expressions, want 1", c.panel, len(expressions))
+			continue
+		}
+		checkValue(t, strings.ReplaceAll(filledIn(expressions[0]), "[1m]", "[5m]"), c.series, c.want)
+	}
+}
+
+// checkValue has promtool evaluate an expression after ten minutes.
+func checkValue(t *testing.T, expr string, series map[string]string, want map[string]float64) {
+	t.Helper()
+	type object = map[string]any
+	var input, samples []object
+	for name, values := range series {
+		input = append(input, object{"series": name, "values": values})
+	}
+	for labels, value := range want {
+		samples = append(samples, object{"labels": labels, "value": value})
+	}
+	text, err := json.Marshal(object{"tests": []object{{
+		"interval":         "1m",
+		"input_series":     input,
+		"promql_expr_test": []object{{"expr": expr, "eval_time": "10m", "exp_samples": samples}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "test.yml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "", "test", "rules", file)
+}
+
+var otelPattern = regexp.MustCompile(`(?m)^//\t((?:ratelimit|gen_ai)\.\S+) +(counter|up-down counter|histogram) `)
+
+// The table of OpenTelemetry's metrics names every one with its kind, and no
+// other; and the guide mentions them.
+func TestOpenTelemetryDocumented(t *testing.T) {
+	o, reader := newMetered(t, OpenTelemetryConfig{})
+	tell(t, o, story...)
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]string{}
+	for _, found := range otelPattern.FindAllStringSubmatch(string(text), -1) {
+		listed[found[1]] = found[2]
+	}
+	guide, err := os.ReadFile(guideFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]string{}
+	for name, m := range collected(t, reader) {
+		made[name] = "histogram"
+		if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
+			made[name] = "counter"
+			if !sum.IsMonotonic {
+				made[name] = "up-down counter"
+			}
+		}
+		if !strings.Contains(string(guide), "`"+name+"`") {
+			t.Errorf("the guide does not mention %s", name)
+		}
+	}
+	if diff := cmp.Diff(made, listed); diff != "" {
+		t.Errorf("doc.go, -made +listed:\n%s", diff)
+	}
 }
 
 // The table in the package's documentation and the operator's guide name every

@@ -65,6 +65,7 @@ func TestWithLimiter(t *testing.T) {
 			"ratelimit_used_tokens_total{model=m,project=,type=input}":                          650,
 			"ratelimit_used_tokens_total{model=m,project=,type=output}":                         150,
 			"ratelimit_estimated_tokens_total{model=m,project=}":                                800,
+			"ratelimit_compared_tokens_total{model=m,project=}":                                 800,
 			"ratelimit_estimate_error_ratio_count{model=m}":                                     2,
 			"ratelimit_cancelled_total{model=m,project=}":                                       1,
 		} {

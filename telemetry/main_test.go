@@ -36,6 +36,35 @@ var story = []ratelimit.Event{
 	stored(redisstore.Event{Kind: redisstore.Reconciled, Mode: redisstore.Share, Keys: 2, Charged: 700, Missed: 1}),
 }
 
+// halfKnown is calls of which only the third can be compared with its estimate.
+var halfKnown = []ratelimit.Event{
+	{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: -1}},
+	{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: 800}},
+	{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
+	{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: -1}},
+	{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 500, Output: 500}}, // nothing limits it
+}
+
+// losing is events of a store, some of them twice and some missing, and how many
+// groups are lost after each. Four are losses.
+var losing = []struct {
+	kind  redisstore.EventKind
+	group int
+	lost  float64
+}{
+	{redisstore.Back, 0, 0},
+	{redisstore.Lost, 0, 1},
+	{redisstore.Lost, 63, 2},
+	{redisstore.Lost, 63, 2},
+	{redisstore.Decided, 0, 2},
+	{redisstore.Lost, 5, 3},
+	{redisstore.Back, 63, 2},
+	{redisstore.Back, 63, 2},
+	{redisstore.Back, 0, 1},
+	{redisstore.Reconciled, 0, 1},
+	{redisstore.Back, 5, 0},
+}
+
 func stored(e redisstore.Event) ratelimit.Event {
 	return ratelimit.Event{Kind: ratelimit.EventStore, RemainingMinute: -1, Err: e.Err, Store: &e}
 }

@@ -69,19 +69,28 @@ func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
 	return o, nil
 }
 
-// Observe makes a span of a decision, and counts it and what calls have used.
+// Observe makes a span of a decision, and counts whatever happens.
 func (o *OpenTelemetry) Observe(ctx context.Context, e ratelimit.Event) {
-	if e.Kind == ratelimit.EventSettled {
+	switch e.Kind {
+	case ratelimit.EventStore:
+		o.meter.store.observe(ctx, e.Store)
+	case ratelimit.EventSettled:
 		o.meter.settle(ctx, &e)
-		return
+	case ratelimit.EventCancelled:
+		o.meter.cancel(ctx, &e)
+	default:
+		o.decide(ctx, &e)
 	}
-	became, ok := outcomeOf(&e)
+}
+
+func (o *OpenTelemetry) decide(ctx context.Context, e *ratelimit.Event) {
+	became, ok := outcomeOf(e)
 	if !ok {
 		return
 	}
-	o.meter.decide(ctx, &e, became)
+	o.meter.decide(ctx, e, became)
 	if o.traces() {
-		o.span(ctx, &e, became)
+		o.span(ctx, e, became)
 	}
 }
 

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -12,40 +11,36 @@ import (
 
 // otelMeter is the metrics of an [OpenTelemetry].
 type otelMeter struct {
-	decisions metric.Int64Counter
-	waits     metric.Float64Histogram
-	tokens    metric.Int64Histogram
-	series    *series[otelSeries]
+	series *series[otelSeries]
+	store  *otelStore
+
+	decisions, estimated, compared, cancelled metric.Int64Counter
+	waits, errors                             metric.Float64Histogram
+	tokens                                    metric.Int64Histogram
 }
 
 // tokenBounds is what the conventions for generative AI advise.
 var tokenBounds = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 
-func newOtelMeter(cfg OpenTelemetryConfig) (m *otelMeter, err error) {
-	m = &otelMeter{}
-	if m.series, err = newSeries(cfg.Models, cfg.Projects, newOtelSeries); err != nil {
+func newOtelMeter(cfg OpenTelemetryConfig) (*otelMeter, error) {
+	series, err := newSeries(cfg.Models, cfg.Projects, newOtelSeries)
+	if err != nil {
 		return nil, err
 	}
-	meter := cfg.MeterProvider.Meter(scope)
-	m.decisions, err = meter.Int64Counter("ratelimit.decisions",
-		metric.WithUnit("{decision}"),
-		metric.WithDescription("Decisions on calls, by what became of them and by the limit that denied them."))
-	if err != nil {
-		return nil, fmt.Errorf("ratelimit: cannot count decisions: %w", err)
+	in := &instruments{meter: cfg.MeterProvider.Meter(scope)}
+	m := &otelMeter{
+		series:    series,
+		store:     newOtelStore(in),
+		decisions: in.counter("ratelimit.decisions", "{decision}", "Decisions on calls, by what became of them and by the limit that denied them."),
+		waits:     in.histogram("ratelimit.wait.duration", "s", "How long calls have waited in line until they were admitted, or gave up.", waitBounds),
+		tokens:    in.wholeHistogram("gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", tokenBounds),
+		estimated: in.counter("ratelimit.estimated_tokens", "{token}", "Tokens that were reserved for calls of which it is known now what they have used."),
+		compared:  in.counter("ratelimit.compared_tokens", "{token}", "Tokens that the calls in ratelimit.estimated_tokens have used."),
+		errors:    in.histogram("ratelimit.estimate.error", "1", "By how much of its estimate a call has used more than it; negative for less.", errorBounds),
+		cancelled: in.counter("ratelimit.cancelled", "{call}", "Calls that were admitted, not made, and have given back what they took."),
 	}
-	m.waits, err = meter.Float64Histogram("ratelimit.wait.duration",
-		metric.WithUnit("s"),
-		metric.WithDescription("How long calls have waited in line until they were admitted, or gave up."),
-		metric.WithExplicitBucketBoundaries(waitBounds...))
-	if err != nil {
-		return nil, fmt.Errorf("ratelimit: cannot measure waits: %w", err)
-	}
-	m.tokens, err = meter.Int64Histogram("gen_ai.client.token.usage",
-		metric.WithUnit("{token}"),
-		metric.WithDescription("Number of input and output tokens used."),
-		metric.WithExplicitBucketBoundaries(tokenBounds...))
-	if err != nil {
-		return nil, fmt.Errorf("ratelimit: cannot measure tokens: %w", err)
+	if in.err != nil {
+		return nil, in.err
 	}
 	return m, nil
 }
@@ -59,10 +54,28 @@ func (m *otelMeter) decide(ctx context.Context, e *ratelimit.Event, became outco
 	}
 }
 
+// settle measures what a call has used, as far as it is known. Where all of it is,
+// it is compared with the estimate.
 func (m *otelMeter) settle(ctx context.Context, e *ratelimit.Event) {
-	if !m.tokens.Enabled(ctx) {
+	if m.tokens.Enabled(ctx) {
+		m.use(ctx, e)
+	}
+	c, ok := comparisonOf(e)
+	if !ok {
 		return
 	}
+	if m.estimated.Enabled(ctx) {
+		m.estimated.Add(ctx, c.estimated, m.series.of(e).calls...)
+	}
+	if m.compared.Enabled(ctx) {
+		m.compared.Add(ctx, c.used, m.series.of(e).calls...)
+	}
+	if m.errors.Enabled(ctx) {
+		m.errors.Record(ctx, c.error(), m.series.of(e).errors...)
+	}
+}
+
+func (m *otelMeter) use(ctx context.Context, e *ratelimit.Event) {
 	s := m.series.of(e)
 	if e.Used.Input > 0 {
 		m.tokens.Record(ctx, int64(e.Used.Input), s.input...)
@@ -72,49 +85,62 @@ func (m *otelMeter) settle(ctx context.Context, e *ratelimit.Event) {
 	}
 }
 
+func (m *otelMeter) cancel(ctx context.Context, e *ratelimit.Event) {
+	if m.cancelled.Enabled(ctx) {
+		m.cancelled.Add(ctx, 1, m.series.of(e).calls...)
+	}
+}
+
 // otelSeries is the attributes of a model's and a project's metrics, made ready.
 type otelSeries struct {
 	model, project string
 
 	decisions perVerdict[lazy[[]metric.AddOption]]
+	calls     []metric.AddOption
 	waits     [outcomes][]metric.RecordOption // nil where nothing waits
 
-	input, output []metric.RecordOption
+	input, output, errors []metric.RecordOption
 }
 
 func newOtelSeries(model, project string) *otelSeries {
 	s := &otelSeries{
 		model:   model,
 		project: project,
-		input:   recordOf(model, keyTokenType.String("input")),
-		output:  recordOf(model, keyTokenType.String("output")),
+		calls:   addOf(keyModel.String(model), keyProject.String(project)),
+		input:   recordOf(keyModel.String(model), keyTokenType.String("input")),
+		output:  recordOf(keyModel.String(model), keyTokenType.String("output")),
+		errors:  recordOf(keyModel.String(model)),
 	}
 	for o := range outcomes {
 		if o.waits() {
-			s.waits[o] = recordOf(model, keyOutcome.String(outcomeNames[o]))
+			s.waits[o] = recordOf(keyModel.String(model), keyOutcome.String(outcomeNames[o]))
 		}
 	}
 	return s
 }
 
-func recordOf(model string, also attribute.KeyValue) []metric.RecordOption {
-	return []metric.RecordOption{metric.WithAttributeSet(setOf(also, keyModel.String(model)))}
-}
-
 func (s *otelSeries) decision(v verdict) []metric.AddOption {
 	return s.decisions.at(v).get(func() []metric.AddOption {
-		return []metric.AddOption{metric.WithAttributeSet(setOf(
+		return addOf(
 			keyOutcome.String(outcomeNames[v.outcome]),
 			keyShadow.Bool(v.shadow == 1),
 			keyLimit.String(limitNames[v.limit]),
 			keyModel.String(s.model),
 			keyProject.String(s.project),
-		))}
+		)
 	})
 }
 
+func addOf(attributes ...attribute.KeyValue) []metric.AddOption {
+	return []metric.AddOption{metric.WithAttributeSet(setOf(attributes))}
+}
+
+func recordOf(attributes ...attribute.KeyValue) []metric.RecordOption {
+	return []metric.RecordOption{metric.WithAttributeSet(setOf(attributes))}
+}
+
 // setOf returns the attributes that are not empty.
-func setOf(attributes ...attribute.KeyValue) attribute.Set {
+func setOf(attributes []attribute.KeyValue) attribute.Set {
 	set, _ := attribute.NewSetWithFiltered(attributes, func(kv attribute.KeyValue) bool {
 		return kv.Value.Type() != attribute.STRING || kv.Value.AsString() != ""
 	})

@@ -26,6 +26,7 @@ const (
 	keyLimit           = attribute.Key("ratelimit.limit")
 	keyShadow          = attribute.Key("ratelimit.shadow")
 	keyWaited          = attribute.Key("ratelimit.waited_seconds")
+	keyMode            = attribute.Key("ratelimit.mode")
 )
 
 // span makes the span of a decision that was made just now. Nothing is built for

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -21,6 +23,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
 // newTraced returns an observer without metrics, and what keeps its spans.
@@ -173,6 +176,9 @@ func TestNoSpans(t *testing.T) {
 	}
 }
 
+// otelMetrics is how many the story makes.
+const otelMetrics = 13
+
 // point is a data point: its sum, and of a histogram how many there are.
 type point struct {
 	Sum   float64
@@ -204,6 +210,19 @@ func TestMeter(t *testing.T) {
 			"gen_ai.request.model=gpt-4o,gen_ai.token.type=input":  {1200, 2},
 			"gen_ai.request.model=gpt-4o,gen_ai.token.type=output": {400, 2},
 		}},
+		"ratelimit.estimated_tokens":       {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {2000, 0}}},
+		"ratelimit.compared_tokens":        {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1600, 0}}},
+		"ratelimit.estimate.error":         {"1", map[string]point{"gen_ai.request.model=gpt-4o": {1200.0/1000 - 1 + 400.0/1000 - 1, 2}}},
+		"ratelimit.cancelled":              {"{call}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1, 0}}},
+		"ratelimit.store.lost":             {"{part}", map[string]point{"": {1, 0}}},
+		"ratelimit.store.losses":           {"{loss}", map[string]point{"": {2, 0}}},
+		"ratelimit.store.reconciled.keys":  {"{key}", map[string]point{"": {2, 0}}},
+		"ratelimit.store.reconciled.units": {"{unit}", map[string]point{"": {700, 0}}},
+		"ratelimit.store.missed_events":    {"{event}", map[string]point{"": {1, 0}}},
+		"ratelimit.store.decisions": {"{decision}", map[string]point{
+			"ratelimit.mode=share,ratelimit.outcome=admitted": {10, 0},
+			"ratelimit.mode=share,ratelimit.outcome=denied":   {4, 0},
+		}},
 	} {
 		if diff := cmp.Diff(c.want, pointsOf(metrics[name])); diff != "" {
 			t.Errorf("%s, -want +got:\n%s", name, diff)
@@ -212,8 +231,8 @@ func TestMeter(t *testing.T) {
 			t.Errorf("%s has the unit %q and the description %q, want %q and some", name, m.Unit, m.Description, c.unit)
 		}
 	}
-	if len(metrics) != 3 {
-		t.Errorf("%d metrics, want 3", len(metrics))
+	if len(metrics) != otelMetrics {
+		t.Errorf("%d metrics, want %d", len(metrics), otelMetrics)
 	}
 }
 
@@ -245,6 +264,208 @@ func TestMeterNoTokens(t *testing.T) {
 	if diff := cmp.Diff(want, pointsOf(collected(t, reader)["gen_ai.client.token.usage"])); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+}
+
+// Each event changes these metrics by so much, and no other.
+func TestMeterCounts(t *testing.T) {
+	type changes map[string]map[string]point
+	for name, c := range map[string]struct {
+		event ratelimit.Event
+		want  changes
+	}{
+		"settled for less": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Project: "acme", Model: "m", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
+			changes{
+				"gen_ai.client.token.usage": {
+					"gen_ai.request.model=m,gen_ai.token.type=input":  {200, 1},
+					"gen_ai.request.model=m,gen_ai.token.type=output": {50, 1},
+				},
+				"ratelimit.estimated_tokens": {"gen_ai.request.model=m,project_id=acme": {1000, 0}},
+				"ratelimit.compared_tokens":  {"gen_ai.request.model=m,project_id=acme": {250, 0}},
+				"ratelimit.estimate.error":   {"gen_ai.request.model=m": {-0.75, 1}},
+			},
+		},
+		"settled for more": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 100, Used: ratelimit.Tokens{Output: 300}},
+			changes{
+				"gen_ai.client.token.usage":  {"gen_ai.token.type=output": {300, 1}},
+				"ratelimit.estimated_tokens": {"": {100, 0}},
+				"ratelimit.compared_tokens":  {"": {300, 0}},
+				"ratelimit.estimate.error":   {"": {2, 1}},
+			},
+		},
+		"settled, and nothing was reserved": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 7}},
+			changes{"gen_ai.client.token.usage": {"gen_ai.token.type=input": {7, 1}}},
+		},
+		"settled, and only the prompt is known": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: -1}},
+			changes{"gen_ai.client.token.usage": {"gen_ai.token.type=input": {900, 1}}},
+		},
+		"settled, and only the output is known": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: 800}},
+			changes{"gen_ai.client.token.usage": {"gen_ai.token.type=output": {800, 1}}},
+		},
+		"settled, and it is not known for what": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: -1}},
+			changes{},
+		},
+		"cancelled, by a project that is not listed and for a model without a quota": {
+			ratelimit.Event{Kind: ratelimit.EventCancelled, Project: "initech", Model: "made-up", Estimated: 5},
+			changes{"ratelimit.cancelled": {"gen_ai.request.model=other,project_id=other": {1, 0}}},
+		},
+		"the store is lost": {
+			stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Deny}),
+			changes{"ratelimit.store.lost": {"": {1, 0}}, "ratelimit.store.losses": {"": {1, 0}}},
+		},
+		"decided without the store": {
+			stored(redisstore.Event{Kind: redisstore.Decided, Mode: redisstore.Allow, Allowed: 3, Denied: 2}),
+			changes{"ratelimit.store.decisions": {
+				"ratelimit.mode=allow,ratelimit.outcome=admitted": {3, 0},
+				"ratelimit.mode=allow,ratelimit.outcome=denied":   {2, 0},
+			}},
+		},
+		"a mode that is not known": {stored(redisstore.Event{Kind: redisstore.Decided, Mode: "guess", Allowed: 3}), changes{}},
+		"reconciled, and events were missed before": {
+			stored(redisstore.Event{Kind: redisstore.Reconciled, Keys: 3, Charged: 40, Missed: 2}),
+			changes{
+				"ratelimit.store.reconciled.keys":  {"": {3, 0}},
+				"ratelimit.store.reconciled.units": {"": {40, 0}},
+				"ratelimit.store.missed_events":    {"": {2, 0}},
+			},
+		},
+		"numbers that make no sense": {
+			stored(redisstore.Event{Kind: redisstore.Reconciled, Keys: -3, Charged: -40, Missed: -2}),
+			changes{},
+		},
+		"an event of the store without one":     {ratelimit.Event{Kind: ratelimit.EventStore}, changes{}},
+		"something that is new since, of kinds": {ratelimit.Event{Kind: "new", Model: "m", Limited: true}, changes{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, reader := newMetered(t, OpenTelemetryConfig{Projects: []string{"acme"}})
+			tell(t, o, c.event)
+			got := changes{}
+			for name, m := range collected(t, reader) {
+				got[name] = pointsOf(m)
+			}
+			if lost := got["ratelimit.store.lost"]; lost[""].Sum == 0 {
+				delete(got, "ratelimit.store.lost") // it is always there
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("changes, -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Histograms have the same bounds as those for Prometheus.
+func TestMeterBounds(t *testing.T) {
+	o, reader := newMetered(t, OpenTelemetryConfig{})
+	tell(t, o, story...)
+	metrics := collected(t, reader)
+	for name, want := range map[string][]float64{"ratelimit.wait.duration": waitBounds, "ratelimit.estimate.error": errorBounds} {
+		data, ok := metrics[name].Data.(metricdata.Histogram[float64])
+		if !ok || len(data.DataPoints) == 0 {
+			t.Fatalf("%s is %T without points, want a histogram", name, metrics[name].Data)
+		}
+		if diff := cmp.Diff(want, data.DataPoints[0].Bounds); diff != "" {
+			t.Errorf("%s, bounds, -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+// How many groups are lost is known whatever the order and however often it is told.
+func TestMeterStoreLost(t *testing.T) {
+	o, reader := newMetered(t, OpenTelemetryConfig{})
+	for i, step := range losing {
+		tell(t, o, stored(redisstore.Event{Kind: step.kind, Group: step.group}))
+		want := map[string]point{"": {step.lost, 0}}
+		if diff := cmp.Diff(want, pointsOf(collected(t, reader)["ratelimit.store.lost"])); diff != "" {
+			t.Errorf("step %d, %s %d, -want +got:\n%s", i, step.kind, step.group, diff)
+		}
+	}
+	if got := pointsOf(collected(t, reader)["ratelimit.store.losses"])[""].Sum; got != 4 {
+		t.Errorf("%v losses, want 4", got)
+	}
+}
+
+// Of several stores with one provider all that are lost count.
+func TestMeterSeveralStores(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	for group := range 2 {
+		o, err := NewOpenTelemetry(OpenTelemetryConfig{MeterProvider: provider})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tell(t, o, stored(redisstore.Event{Kind: redisstore.Lost}), stored(redisstore.Event{Kind: redisstore.Lost, Group: group}))
+	}
+	if got := pointsOf(collected(t, reader)["ratelimit.store.lost"])[""].Sum; got != 1+2 {
+		t.Errorf("%v groups are lost, want 3", got)
+	}
+}
+
+// A provider that refuses a metric is told of by the metric's name.
+func TestOpenTelemetryRefused(t *testing.T) {
+	for refused, name := range map[string]string{
+		"ratelimit.decisions":       "ratelimit.decisions",
+		"ratelimit.estimate.error":  "ratelimit.estimate.error",
+		"gen_ai.client.token.usage": "gen_ai.client.token.usage",
+		"ratelimit.store.losses":    "ratelimit.store.losses",
+		"ratelimit.store.lost":      "ratelimit.store.lost",
+		aCallback:                   "ratelimit.store.lost",
+	} {
+		o, err := NewOpenTelemetry(OpenTelemetryConfig{MeterProvider: refusing{name: refused}})
+		if o != nil || !errors.Is(err, errRefused) || !strings.HasPrefix(err.Error(), "ratelimit: cannot make the metric "+name+": ") {
+			t.Errorf("%s: %v, %v; want an error that names %s", refused, o, err, name)
+		}
+	}
+}
+
+const aCallback = "a callback"
+
+var errRefused = errors.New("not this one")
+
+// refusing is a provider that refuses one metric.
+type refusing struct {
+	metricnoop.MeterProvider
+	name string
+}
+
+func (r refusing) Meter(string, ...metric.MeterOption) metric.Meter {
+	return refusingMeter{name: r.name}
+}
+
+type refusingMeter struct {
+	metricnoop.Meter
+	name string
+}
+
+func (m refusingMeter) check(name string) error {
+	if name == m.name {
+		return errRefused
+	}
+	return nil
+}
+
+func (m refusingMeter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return metricnoop.Int64Counter{}, m.check(name)
+}
+
+func (m refusingMeter) Int64Histogram(name string, _ ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
+	return metricnoop.Int64Histogram{}, m.check(name)
+}
+
+func (m refusingMeter) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return metricnoop.Float64Histogram{}, m.check(name)
+}
+
+func (m refusingMeter) Int64ObservableUpDownCounter(name string, _ ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
+	return metricnoop.Int64ObservableUpDownCounter{}, m.check(name)
+}
+
+func (m refusingMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	return metricnoop.Registration{}, m.check(aCallback)
 }
 
 func TestOpenTelemetryConfig(t *testing.T) {
@@ -282,7 +503,11 @@ func TestOpenTelemetryGlobals(t *testing.T) {
 	if n := len(recorder.Ended()); n != 7 {
 		t.Errorf("%d spans, want one for each of 7 decisions", n)
 	}
-	if n := len(collected(t, reader)); n != 3 {
-		t.Errorf("%d metrics, want 3", n)
+	metrics := collected(t, reader)
+	if n := len(metrics); n != otelMetrics {
+		t.Errorf("%d metrics, want %d", n, otelMetrics)
+	}
+	if got := pointsOf(metrics["ratelimit.store.lost"])[""].Sum; got != 1 {
+		t.Errorf("%v parts of the store are lost, want 1", got)
 	}
 }

@@ -37,8 +37,8 @@ type Prometheus struct {
 	store  *promStore
 	parts  []prometheus.Collector
 
-	decisions, estimated, used, cancelled *prometheus.CounterVec
-	waits, errors                         *prometheus.HistogramVec
+	decisions, used, estimated, compared, cancelled *prometheus.CounterVec
+	waits, errors                                   *prometheus.HistogramVec
 }
 
 var (
@@ -60,8 +60,9 @@ func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 		store: newPromStore(),
 		decisions: counters("decisions_total", "Decisions on calls, by what became of them and by the limit that denied them.",
 			"outcome", "limit", "model", "project", "shadow"),
-		estimated: counters("estimated_tokens_total", "Tokens that were reserved for calls of which it is known now what they have used.", "model", "project"),
 		used:      counters("used_tokens_total", "Tokens that calls have used.", "model", "project", "type"),
+		estimated: counters("estimated_tokens_total", "Tokens that were reserved for calls of which it is known now what they have used.", "model", "project"),
+		compared:  counters("compared_tokens_total", "Tokens that the calls in ratelimit_estimated_tokens_total have used.", "model", "project"),
 		cancelled: counters("cancelled_total", "Calls that were admitted, not made, and have given back what they took.", "model", "project"),
 		waits:     histograms("wait_seconds", "How long calls have waited in line until they were admitted, or gave up.", waitBounds, "outcome", "model"),
 		errors:    histograms("estimate_error_ratio", "By how much of its estimate a call has used more than it; negative for less.", errorBounds, "model"),
@@ -73,7 +74,7 @@ func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.parts = append(p.store.parts(), p.decisions, p.estimated, p.used, p.cancelled, p.waits, p.errors)
+	p.parts = append(p.store.parts(), p.decisions, p.used, p.estimated, p.compared, p.cancelled, p.waits, p.errors)
 	if err := p.register(cfg.Registerer); err != nil {
 		return nil, err
 	}
@@ -160,19 +161,28 @@ func (p *Prometheus) settle(e *ratelimit.Event) {
 	s := p.series.of(e)
 	t := s.tokens.get(func() tokens {
 		return tokens{
-			estimated: p.estimated.WithLabelValues(s.model, s.project),
-			input:     p.used.WithLabelValues(s.model, s.project, "input"),
-			output:    p.used.WithLabelValues(s.model, s.project, "output"),
-			errors:    p.errors.WithLabelValues(s.model),
+			input:  p.used.WithLabelValues(s.model, s.project, "input"),
+			output: p.used.WithLabelValues(s.model, s.project, "output"),
 		}
 	})
 	add(t.input, input)
 	add(t.output, output)
-	if input < 0 || output < 0 || e.Estimated <= 0 {
-		return
+	if c, ok := comparisonOf(e); ok {
+		p.compare(s, c)
 	}
-	add(t.estimated, e.Estimated)
-	t.errors.Observe((float64(input)+float64(output))/float64(e.Estimated) - 1)
+}
+
+func (p *Prometheus) compare(s *promSeries, c comparison) {
+	t := s.estimates.get(func() estimates {
+		return estimates{
+			estimated: p.estimated.WithLabelValues(s.model, s.project),
+			compared:  p.compared.WithLabelValues(s.model, s.project),
+			errors:    p.errors.WithLabelValues(s.model),
+		}
+	})
+	add(t.estimated, c.estimated)
+	add(t.compared, c.used)
+	t.errors.Observe(c.error())
 }
 
 func (p *Prometheus) cancel(e *ratelimit.Event) {
@@ -187,13 +197,17 @@ type promSeries struct {
 	decisions perVerdict[lazy[prometheus.Counter]]
 	waits     [outcomes]lazy[prometheus.Observer]
 	tokens    lazy[tokens]
+	estimates lazy[estimates]
 	cancelled lazy[prometheus.Counter]
 }
 
-// tokens is what is known of the tokens of calls.
-type tokens struct {
-	estimated, input, output prometheus.Counter
-	errors                   prometheus.Observer
+// tokens counts what calls have used.
+type tokens struct{ input, output prometheus.Counter }
+
+// estimates compares what was reserved for calls with what these have used.
+type estimates struct {
+	estimated, compared prometheus.Counter
+	errors              prometheus.Observer
 }
 
 // add adds to a counter, which cannot go back.

@@ -1,9 +1,6 @@
 package telemetry
 
 import (
-	"math/bits"
-	"sync/atomic"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
@@ -11,7 +8,7 @@ import (
 
 // promStore is the metrics of a store that can be lost.
 type promStore struct {
-	groups atomic.Uint64 // of a cluster that are lost, a bit each
+	groups lostGroups
 	lost   prometheus.GaugeFunc
 
 	losses, keys, charged, missed prometheus.Counter
@@ -35,8 +32,8 @@ func newPromStore() *promStore {
 	s.lost = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "store_lost",
 		Help: "Whether the store is lost: 0 or 1. In a cluster, how many of its 64 parts are.",
-	}, func() float64 { return float64(bits.OnesCount64(s.groups.Load())) })
-	for _, mode := range []redisstore.StoreLoss{redisstore.Deny, redisstore.Allow, redisstore.Share} {
+	}, func() float64 { return float64(s.groups.count()) })
+	for _, mode := range storeModes {
 		s.decided[mode] = decided{
 			s.decisions.WithLabelValues(string(mode), outcomeNames[admitted]),
 			s.decisions.WithLabelValues(string(mode), outcomeNames[denied]),
@@ -54,24 +51,13 @@ func (s *promStore) parts() []prometheus.Collector {
 }
 
 func (s *promStore) observe(e *redisstore.Event) {
-	if e == nil {
-		return
-	}
-	add(s.missed, int64(e.Missed))
-	group := uint64(1) << (e.Group & 63)
-	switch e.Kind {
-	case redisstore.Lost:
-		s.groups.Or(group)
-		s.losses.Inc()
-	case redisstore.Back:
-		s.groups.And(^group)
-	case redisstore.Decided:
-		if by, ok := s.decided[e.Mode]; ok {
-			add(by.admitted, e.Allowed)
-			add(by.denied, e.Denied)
-		}
-	case redisstore.Reconciled:
-		add(s.keys, int64(e.Keys))
-		add(s.charged, e.Charged)
+	news := s.groups.note(e)
+	add(s.missed, news.missed)
+	add(s.losses, news.losses)
+	add(s.keys, news.keys)
+	add(s.charged, news.charged)
+	if by, ok := s.decided[news.mode]; ok {
+		add(by.admitted, news.admitted)
+		add(by.denied, news.denied)
 	}
 }

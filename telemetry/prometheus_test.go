@@ -72,6 +72,7 @@ func TestPrometheusCounts(t *testing.T) {
 			ratelimit.Event{Kind: ratelimit.EventSettled, Project: "acme", Model: "m", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
 			changes{
 				"ratelimit_estimated_tokens_total{model=m,project=acme}":        1000,
+				"ratelimit_compared_tokens_total{model=m,project=acme}":         250,
 				"ratelimit_used_tokens_total{model=m,project=acme,type=input}":  200,
 				"ratelimit_used_tokens_total{model=m,project=acme,type=output}": 50,
 				"ratelimit_estimate_error_ratio_count{model=m}":                 1,
@@ -82,6 +83,7 @@ func TestPrometheusCounts(t *testing.T) {
 			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 100, Used: ratelimit.Tokens{Output: 300}},
 			changes{
 				"ratelimit_estimated_tokens_total{model=,project=}":        100,
+				"ratelimit_compared_tokens_total{model=,project=}":         300,
 				"ratelimit_used_tokens_total{model=,project=,type=output}": 300,
 				"ratelimit_estimate_error_ratio_count{model=}":             1,
 				"ratelimit_estimate_error_ratio_sum{model=}":               2,
@@ -146,27 +148,30 @@ func TestPrometheusCounts(t *testing.T) {
 	}
 }
 
+// A part of what was used that is not known, or no estimate at all, do not make
+// others look as if they had used more than was reserved for them.
+func TestPrometheusSameCalls(t *testing.T) {
+	p, registry := newProm(t, PrometheusConfig{})
+	tell(t, p, halfKnown...)
+	got := gathered(t, registry)
+	for series, want := range map[string]float64{
+		"ratelimit_estimated_tokens_total{model=,project=}":        1000,
+		"ratelimit_compared_tokens_total{model=,project=}":         250,
+		"ratelimit_used_tokens_total{model=,project=,type=input}":  900 + 200 + 500,
+		"ratelimit_used_tokens_total{model=,project=,type=output}": 800 + 50 + 500,
+		"ratelimit_estimate_error_ratio_count{model=}":             1,
+	} {
+		if got[series] != want {
+			t.Errorf("%s is %v, want %v", series, got[series], want)
+		}
+	}
+}
+
 // The gauge says how many groups are lost, whatever the order and however often it
 // is told.
 func TestPrometheusStoreLost(t *testing.T) {
 	p, registry := newProm(t, PrometheusConfig{})
-	for i, step := range []struct {
-		kind  redisstore.EventKind
-		group int
-		lost  float64
-	}{
-		{redisstore.Back, 0, 0},
-		{redisstore.Lost, 0, 1},
-		{redisstore.Lost, 63, 2},
-		{redisstore.Lost, 63, 2},
-		{redisstore.Decided, 0, 2},
-		{redisstore.Lost, 5, 3},
-		{redisstore.Back, 63, 2},
-		{redisstore.Back, 63, 2},
-		{redisstore.Back, 0, 1},
-		{redisstore.Reconciled, 0, 1},
-		{redisstore.Back, 5, 0},
-	} {
+	for i, step := range losing {
 		tell(t, p, stored(redisstore.Event{Kind: step.kind, Group: step.group}))
 		if got := gathered(t, registry)["ratelimit_store_lost"]; got != step.lost {
 			t.Errorf("step %d, %s %d: %v are lost, want %v", i, step.kind, step.group, got, step.lost)

@@ -21,9 +21,10 @@ const (
 	mostPairs = (fewModels + 2) * (2 + 2) // models and projects, with none and other
 
 	// The most series that there can be: of each pair its decisions, two
-	// kinds of tokens used, those estimated, and the cancelled ones; of each
-	// model two histograms of waits and one of errors; and eleven of the store.
-	mostSeries = mostPairs*(int(outcomes)*limits*shadows+4) + (fewModels+2)*3 + 11
+	// kinds of tokens used, those estimated and those compared with them, and
+	// the cancelled ones; of each model two histograms of waits and one of
+	// errors; and eleven of the store.
+	mostSeries = mostPairs*(int(outcomes)*limits*shadows+5) + (fewModels+2)*3 + 11
 )
 
 // flood tells an observer of so many random events, four at a time.
@@ -124,7 +125,7 @@ func TestOpenTelemetryCardinality(t *testing.T) {
 	}
 	checkValues(t, values, map[string]int{
 		string(keyModel): fewModels + 1, string(keyProject): 2 + 1, string(keyLimit): limits - 1, // none has no attribute
-		string(keyOutcome): int(outcomes), string(keyShadow): shadows, string(keyTokenType): 2,
+		string(keyOutcome): int(outcomes), string(keyShadow): shadows, string(keyTokenType): 2, string(keyMode): 3,
 	})
 }
 

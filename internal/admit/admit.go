@@ -61,7 +61,7 @@ func (g *Gate) Ask(ctx context.Context, call project.Call, r *Result) {
 		call.MaxWait = g.patience(ctx)
 	}
 	switch {
-	case call.Tokens == 0:
+	case call.Estimated == 0:
 		r.Decision, r.Err = g.Limiter.Spend(ctx, call)
 	case waits:
 		r.Reservation, r.Decision, r.Err = g.Limiter.Acquire(ctx, call)
