@@ -22,10 +22,12 @@ lint:
 unit:
 	@for m in $(MODULES); do (cd $$m && go test -race -shuffle=on -timeout 15m ./...) || exit 1; done
 
-demo: ## see quotas and limits at work in the terminal
+demo: ## see quotas, limits and a service with projects at work in the terminal
 	@go run ./examples/quotas
 	@echo
 	@go run ./examples/limits
+	@echo
+	@go run ./examples/service
 
 bench: ## measure against the peers, print the ratios, write docs/plots/*.svg
 	@cd benchmarks && go run .

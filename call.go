@@ -32,8 +32,9 @@ type Call struct {
 
 	Requests int // as how many requests it counts: 0 is one
 
-	// Project is whose call it is. Those who wait for a model have their turns
-	// by the weights of their projects. It may be empty.
+	// Project is whose call it is: up to 512 bytes of UTF-8 without control
+	// characters, or empty. Those who wait for a model have their turns by the
+	// weights of their projects.
 	Project string
 
 	// Limits returns the limits of the project, or nil for none. It is called
@@ -99,6 +100,15 @@ type call struct {
 	invalid  error
 }
 
+// checkProject returns what is wrong with the name of a project, which may be
+// empty.
+func checkProject(name string) error {
+	if name == "" || fitName(name) {
+		return nil
+	}
+	return fmt.Errorf("ratelimit: project %.40q: a name must have up to %d bytes of UTF-8, and no control characters", name, maxName)
+}
+
 func (c *Call) ready() call {
 	made := call{model: c.Model, project: c.Project, limits: c.Limits, maxWait: c.MaxWait, priority: c.Priority, shadow: c.Shadow}
 	if c.Tokens == (Tokens{}) {
@@ -111,6 +121,8 @@ func (c *Call) ready() call {
 	}
 	switch {
 	case made.invalid != nil:
+	case checkProject(c.Project) != nil:
+		made.invalid = checkProject(c.Project)
 	case c.Tokens != (Tokens{}) && c.Estimated != 0:
 		made.invalid = errors.New("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
 	case c.MaxWait < 0:

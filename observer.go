@@ -32,6 +32,7 @@ type EventKind string
 const (
 	EventAdmitted  EventKind = "admitted"  // a call may be made
 	EventDenied    EventKind = "denied"    // a limit has said no, to a call that does not wait or can never pass
+	EventInvalid   EventKind = "invalid"   // a call that is not valid: no limit was asked
 	EventShed      EventKind = "shed"      // a call gave up waiting, or was not let into the line
 	EventFailed    EventKind = "failed"    // the store that counts could not be asked
 	EventSettled   EventKind = "settled"   // it is known what a call has used
@@ -72,7 +73,8 @@ type Event struct {
 	Estimated int64
 	Used      Tokens
 
-	// Err is why the store could not be asked, or why a call was shed.
+	// Err is why the store could not be asked, why a call was shed or is not
+	// valid, or that it can never pass where it would have waited.
 	Err error
 
 	// Store is what a store in Redis tells, of kind EventStore.
@@ -83,6 +85,9 @@ type Event struct {
 // that you make and give to [NewWithStore]. A limiter that makes its store needs
 // no telling.
 func OnStoreEvent(o Observer) func(redisstore.Event) {
+	if o == nil {
+		return nil
+	}
 	return func(e redisstore.Event) {
 		o.Observe(context.Background(), Event{Kind: EventStore, RemainingMinute: -1, Err: e.Err, Store: &e})
 	}
@@ -102,8 +107,13 @@ func (rl *RateLimiter) event(c *call, d *Decision, err error) Event {
 		e.RemainingMinute = d.Project.remainingMinute()
 	}
 	switch {
+	case c.invalid != nil:
+		e.Kind, e.RetryAfter, e.Err = EventInvalid, 0, c.invalid
+		if checkProject(c.project) != nil {
+			e.Project = ""
+		}
 	case err == nil && d.Allowed:
-	case err == nil, errors.Is(err, ErrNever), c.invalid != nil:
+	case err == nil, errors.Is(err, ErrNever):
 		e.Kind = EventDenied
 	case errors.Is(err, ErrCrowded), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Kind = EventShed

@@ -155,14 +155,14 @@ func TestObserverOfModels(t *testing.T) {
 
 		rl.TryAcquire("m", -1)
 		invalid := d.since()
-		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventDenied || invalid[0].RetryAfter != ratelimit.Never || invalid[0].Limit != "" {
+		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventInvalid || invalid[0].RetryAfter != 0 || invalid[0].Limit != "" {
 			t.Errorf("invalid: %+v", invalid)
 		}
 		if _, err := rl.Acquire(t.Context(), "m", -1); err == nil {
 			t.Error("it is valid")
 		}
 		invalid = d.since()
-		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventDenied || invalid[0].RetryAfter != ratelimit.Never || invalid[0].Err == nil {
+		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventInvalid || invalid[0].RetryAfter != 0 || invalid[0].Err == nil {
 			t.Errorf("invalid, Acquire: %+v", invalid)
 		}
 		for model, limited := range map[string]bool{"free": true, "unknown": false} {
@@ -272,7 +272,7 @@ func TestObserverOfCalls(t *testing.T) {
 
 		_, _, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Project: "p", Requests: -1, Limits: p.Limits})
 		invalid := d.since()
-		if err == nil || len(invalid) != 1 || invalid[0].Kind != ratelimit.EventDenied || invalid[0].Project != "p" {
+		if err == nil || len(invalid) != 1 || invalid[0].Kind != ratelimit.EventInvalid || invalid[0].Project != "p" {
 			t.Errorf("invalid: %+v, %v", invalid, err)
 		}
 	})

@@ -8,11 +8,9 @@ import (
 
 // newWithRedis returns a limiter whose counters are in Redis.
 func newWithRedis(cfg Config) (*RateLimiter, error) {
-	made := redisstore.Config{URL: cfg.FilePath, OnStoreLoss: redisstore.StoreLoss(cfg.OnStoreLoss)}
-	if cfg.Observer != nil {
-		made.OnEvent = OnStoreEvent(cfg.Observer)
-	}
-	opened, err := redisstore.New(made)
+	opened, err := redisstore.New(redisstore.Config{
+		URL: cfg.FilePath, OnStoreLoss: redisstore.StoreLoss(cfg.OnStoreLoss), OnEvent: OnStoreEvent(cfg.Observer),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"fmt"
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
@@ -37,7 +38,10 @@ func (p *posted) load(ctx context.Context, rl *RateLimiter) error {
 func (p *posted) save(*RateLimiter) error { return nil }
 
 func (p *posted) parse(values map[string]string) map[string]ModelQuota {
-	quotas, _ := settings.Parse(values, quotaSetting, checkQuota, p.miss)
+	quotas, unset := settings.Parse(values, quotaSetting, checkQuota, p.miss)
+	for _, model := range unset {
+		p.miss(fmt.Errorf("ratelimit: the store's setting %.80q is not used: it must be one quota", quotaSetting+model))
+	}
 	return quotas
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
@@ -80,6 +81,7 @@ func (w *wait) run(ctx context.Context) error {
 	var open Decision
 	if w.model = w.limiter.limited(&w.call, &open); w.model == nil {
 		if w.decision != nil {
+			open.Stats = w.limiter.Stats(w.call.model)
 			*w.decision = open
 		}
 		return w.call.invalid
@@ -99,7 +101,9 @@ func (w *wait) decide() {
 		if ahead, waiting := rl.ahead(w.model, &w.call); waiting {
 			w.ahead = ahead
 		}
-		w.decision.behind(w.ahead)
+		if w.ahead != (line.Ahead{}) {
+			w.decision.behind(w.ahead)
+		}
 		return
 	}
 	if rl.shared != nil {
@@ -192,12 +196,19 @@ func (w *wait) never() error {
 	return fmt.Errorf("%w: %s: %s", ErrNever, w.call.model, w.said.excess())
 }
 
-// ahead reports whether anybody waits who comes before a call that comes now.
+// ahead reports whether anybody waits who comes before a call that comes now. Those
+// who wait for a limit of the project that has no part in the call do not.
 func (rl *RateLimiter) ahead(m *model, c *call) (a line.Ahead, waiting bool) {
-	if m == rl.open {
-		return rl.hall.Ahead(c.project)
+	if a, waiting = rl.hall.Ahead(c.project); waiting && c.limitedBy(a.By) {
+		return a, true
 	}
-	return m.line.Ahead(c.project)
+	return m.line.Held()
+}
+
+// limitedBy reports whether a limit of its project has a part in a call.
+func (c *call) limitedBy(name string) bool {
+	limits := c.projectLimits()
+	return limits != nil && slices.Contains(limits.Names, name)
 }
 
 // spread returns how much longer to wait than was told, at random, so that

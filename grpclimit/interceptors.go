@@ -73,13 +73,13 @@ func (s *settings) admit(ctx context.Context, method string, request any) (*rate
 func (s *settings) ask(ctx context.Context, method string, request any, result *admit.Result) (id string) {
 	id, err := s.identify(ctx)
 	if err != nil {
-		s.gate.Refuse(ctx, err, result)
+		s.gate.Refuse(ctx, id, err, result)
 		return ""
 	}
 	call := project.Call{Project: id}
 	if s.cost != nil {
 		if call.Requests, call.Estimated, err = s.cost(ctx, method, request); err != nil {
-			s.gate.Refuse(ctx, err, result)
+			s.gate.Refuse(ctx, id, err, result)
 			return id
 		}
 	}

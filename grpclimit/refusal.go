@@ -3,6 +3,7 @@ package grpclimit
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -12,6 +13,10 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 )
+
+// leastDelay keeps clients that are told to come back at once, because somebody else
+// is just asking, from coming back in a loop.
+const leastDelay = 10 * time.Millisecond
 
 // refusal returns the error of a call that does not pass.
 func refusal(ctx context.Context, id string, result *admit.Result) error {
@@ -25,7 +30,7 @@ func refusal(ctx context.Context, id string, result *admit.Result) error {
 	}
 	details := []protoadapt.MessageV1{quotaFailure(id, result)}
 	if result.Answer == admit.Later {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(result.Decision.RetryAfter)})
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(max(result.Decision.RetryAfter, leastDelay))})
 	}
 	refused := status.New(codes.ResourceExhausted, result.Reason())
 	if detailed, err := refused.WithDetails(details...); err == nil {

@@ -59,13 +59,13 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *settings) ask(r *http.Request, result *admit.Result) {
 	id, err := s.identify(r)
 	if err != nil {
-		s.gate.Refuse(r.Context(), err, result)
+		s.gate.Refuse(r.Context(), id, err, result)
 		return
 	}
 	call := project.Call{Project: id}
 	if s.cost != nil {
 		if call.Requests, call.Estimated, err = s.cost(r); err != nil {
-			s.gate.Refuse(r.Context(), err, result)
+			s.gate.Refuse(r.Context(), id, err, result)
 			return
 		}
 	}

@@ -28,19 +28,19 @@ func TestObserved(t *testing.T) {
 		request *http.Request
 		options []Option
 		kind    ratelimit.EventKind
-		retry   time.Duration
+		project string
 	}{
-		{"passes", request(http.MethodGet), nil, ratelimit.EventAdmitted, 0},
-		{"without a project", nobody, nil, ratelimit.EventDenied, ratelimit.Never},
-		{"without a project, in the shadow", nobody, []Option{Shadow()}, ratelimit.EventDenied, ratelimit.Never},
-		{"without a cost", request(http.MethodGet), []Option{broken}, ratelimit.EventDenied, ratelimit.Never},
+		{"passes", request(http.MethodGet), nil, ratelimit.EventAdmitted, "p"},
+		{"without a project", nobody, nil, ratelimit.EventInvalid, ""},
+		{"without a project, in the shadow", nobody, []Option{Shadow()}, ratelimit.EventInvalid, ""},
+		{"without a cost", request(http.MethodGet), []Option{broken}, ratelimit.EventInvalid, "p"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seen := &told{}
 			limiter := configured(t, project.Config{Observer: seen})
 			do(Middleware(limiter, c.options...)(&fine{}), c.request)
 			shadow := len(c.options) > 0 && c.name != "without a cost"
-			if len(seen.events) != 1 || seen.events[0].Kind != c.kind || seen.events[0].RetryAfter != c.retry || seen.events[0].Shadow != shadow {
+			if len(seen.events) != 1 || seen.events[0].Kind != c.kind || seen.events[0].Project != c.project || seen.events[0].Shadow != shadow {
 				t.Errorf("%+v", seen.events)
 			}
 		})

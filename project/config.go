@@ -57,8 +57,7 @@ func NewWithConfig(cfg Config) (*Limiter, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	l := &Limiter{models: cfg.Models, maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting)}
-	l.plans.Store(&map[string]*plan{})
+	l := &Limiter{models: cfg.Models, maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), plans: newPlans()}
 	var err error
 	if l.usual, err = newPlan(*cmp.Or(cfg.Default, DefaultLimit), l.maxWaiting); err != nil {
 		return nil, fmt.Errorf("ratelimit: the default limit: %s", strings.TrimPrefix(err.Error(), "ratelimit: "))

@@ -34,7 +34,7 @@ type Decision struct {
 
 // Standing is where a project stands in one of its windows.
 type Standing struct {
-	Window     *Window       // the same one, as long as the limit stays
+	Window     *Window       // the same one, as long as the limit stays: do not change it
 	Remaining  int64         // after the call
 	RetryAfter time.Duration // when this window lets the call pass: zero if it does
 	ResetAfter time.Duration // when the window is empty if nothing else passes

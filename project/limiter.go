@@ -34,9 +34,9 @@ type Limiter struct {
 	maxWaiting int
 	broken     error // why no call can be decided on, or nil
 
-	usual   *plan                            // of projects without one of their own
-	plans   atomic.Pointer[map[string]*plan] // of those with one; the map is replaced, never changed
-	setting sync.Mutex                       // held while limits are set, here and where they are kept
+	usual   *plan      // of projects without one of their own
+	plans   *plans     // of those with one
+	setting sync.Mutex // held while limits are set, here and where they are kept
 
 	closed   atomic.Bool
 	unfollow func() // stops following limits that are set elsewhere; may be nil
@@ -65,6 +65,10 @@ type Call struct {
 
 	Priority int  // among the project's calls that wait: higher comes first
 	Shadow   bool // it goes on even if it is denied: observers are told so
+
+	// Fault is why it is not known what the call asks for, or whose it is: it is
+	// not valid, and observers are told so.
+	Fault error
 }
 
 // Allow charges one request to the project, if it may pass. Where it may not, the
@@ -274,6 +278,9 @@ func (l *Limiter) check(c *Call) error {
 	if l.closed.Load() {
 		return store.ErrClosed
 	}
+	if c.Fault != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, c.Fault)
+	}
 	if err := CheckID(c.Project); err != nil {
 		return err
 	}
@@ -310,7 +317,10 @@ func (l *Limiter) observe(ctx context.Context, c *Call, d *Decision, err error) 
 	}
 	switch {
 	case errors.Is(err, ErrInvalid):
-		e.Kind, e.RetryAfter, e.Project = ratelimit.EventDenied, Never, "" // it is none
+		e.Kind, e.Estimated = ratelimit.EventInvalid, 0
+		if CheckID(c.Project) != nil {
+			e.Project = "" // it is none
+		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Kind = ratelimit.EventShed
 	case err != nil:

@@ -113,19 +113,20 @@ func TestObserverWithoutAMinute(t *testing.T) {
 	})
 }
 
-// Of a call that is not valid observers are told once, by every door, and no project:
-// anybody may make up as many names as they like.
+// Of a call that is not valid observers are told once, by every door. Its project is
+// named if it can be one.
 func TestObserverOfBadCalls(t *testing.T) {
 	observed(t, project.Limit{RequestsPerMinute: 5}, func(t *testing.T, l *project.Limiter, w *witness, model string, _ *store.Memory) {
 		ctx := t.Context()
-		for _, c := range []project.Call{{Project: ""}, {Project: "caf\u00e9"}, {Project: "p", Estimated: -1}, {Project: "p", Requests: -1}} {
+		for _, c := range []project.Call{{Project: ""}, {Project: "caf\u00e9"}, {Project: "p", Estimated: -1}, {Project: "p", Requests: -1}, {Project: "p", Fault: errors.New("no cost")}} {
 			c.Model = model
 			l.Spend(ctx, c)
 			l.Take(ctx, c)
 			l.Acquire(ctx, c)
 			got := w.saw()
 			for _, e := range got {
-				if e.Kind != ratelimit.EventDenied || e.Project != "" || e.Limit != "" {
+				named := c.Project == "p"
+				if e.Kind != ratelimit.EventInvalid || (e.Project == "p") != named || !named && e.Project != "" || e.Limit != "" {
 					t.Errorf("%+v: %+v", c, e)
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -25,7 +24,8 @@ func (l *Limiter) SetLimit(projectID string, limit Limit) error {
 	return l.SetLimits(map[string]Limit{projectID: limit})
 }
 
-// SetLimits sets the limits of several projects, or none if one is not valid.
+// SetLimits sets the limits of several projects, or none if one is not valid. On
+// Redis it is one step, whatever their number.
 func (l *Limiter) SetLimits(limits map[string]Limit) error {
 	if l.broken != nil {
 		return l.broken
@@ -67,11 +67,11 @@ func (l *Limiter) UnsetLimit(projectID string) error {
 
 // unsetPlans takes back limits. One caller at a time may.
 func (l *Limiter) unsetPlans(ids []string) {
-	plans := maps.Clone(*l.plans.Load())
-	maps.DeleteFunc(plans, func(id string, _ *plan) bool { return slices.Contains(ids, id) })
-	l.plans.Store(&plans)
 	for _, id := range ids {
-		l.models.Projects().Wake(id)
+		if l.plans.of(id) != nil {
+			l.plans.set(id, nil)
+			l.models.Projects().Wake(id)
+		}
 	}
 }
 
@@ -85,17 +85,14 @@ func (l *Limiter) Limit(projectID string) Limit {
 
 // Limits returns the limits of the projects that have one of their own.
 func (l *Limiter) Limits() map[string]Limit {
-	limits := map[string]Limit{}
-	if l.broken == nil {
-		for id, p := range *l.plans.Load() {
-			limits[id] = p.limit
-		}
+	if l.broken != nil {
+		return map[string]Limit{}
 	}
-	return limits
+	return l.plans.limits()
 }
 
 func (l *Limiter) planOf(id string) *plan {
-	if p := (*l.plans.Load())[id]; p != nil {
+	if p := l.plans.of(id); p != nil {
 		return p
 	}
 	return l.usual
@@ -121,11 +118,9 @@ func (l *Limiter) setPlans(limits map[string]Limit) error {
 		}
 		set[id], _ = newPlan(limit, l.maxWaiting)
 	}
-	plans := maps.Clone(*l.plans.Load())
-	maps.Copy(plans, set)
-	l.plans.Store(&plans)
-	if l.models != nil {
-		for id := range set {
+	for id, p := range set {
+		l.plans.set(id, p)
+		if l.models != nil {
 			l.models.Projects().Wake(id)
 		}
 	}
@@ -155,8 +150,10 @@ func (l *Limiter) follow(keeper settings.Keeper) error {
 // changed returns those limits that are not the same as before: plans that stay
 // are the same ones.
 func (l *Limiter) changed(limits map[string]Limit) map[string]Limit {
-	plans := *l.plans.Load()
-	maps.DeleteFunc(limits, func(id string, limit Limit) bool { return plans[id] != nil && plans[id].limit == limit })
+	maps.DeleteFunc(limits, func(id string, limit Limit) bool {
+		before := l.plans.of(id)
+		return before != nil && before.limit == limit
+	})
 	return limits
 }
 

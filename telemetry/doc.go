@@ -36,9 +36,9 @@
 //
 // Labels have these values:
 //
-//	outcome    admitted, denied, never (larger than the limit), shed (gave up
-//	           waiting, or was not let into the line), failed (the store could
-//	           not be asked)
+//	outcome    admitted, denied, never (larger than the limit), invalid (no limit
+//	           was asked), shed (gave up waiting, or was not let into the line),
+//	           failed (the store could not be asked)
 //	limit      which has denied the call, as in ratelimit.Event; empty for none
 //	model      one with a quota; "other"; empty for calls without one
 //	project    one of those in the config; "other"; empty for calls without one

@@ -15,10 +15,10 @@ func TestComparison(t *testing.T) {
 		ok        bool
 		by        float64
 	}{
-		{1000, ratelimit.Tokens{Input: 900, Output: 300}, comparison{1000, 1200}, true, 1200.0/1000 - 1},
+		{1000, ratelimit.Tokens{Input: 900, Output: 600}, comparison{1000, 1500}, true, 0.5},
 		{1000, ratelimit.Tokens{Input: 250}, comparison{1000, 250}, true, -0.75},
 		{1000, ratelimit.Tokens{}, comparison{1000, 0}, true, -1},
-		{1, ratelimit.Tokens{Input: math.MaxInt, Output: math.MaxInt}, comparison{1, math.MaxInt64}, true, math.MaxInt64 - 1},
+		{1, ratelimit.Tokens{Input: math.MaxInt, Output: math.MaxInt}, comparison{1, math.MaxInt64}, true, 1 << 63},
 		{1000, ratelimit.Tokens{Input: 900, Output: -1}, comparison{}, false, 0},
 		{1000, ratelimit.Tokens{Input: -1, Output: 300}, comparison{}, false, 0},
 		{0, ratelimit.Tokens{Input: 900, Output: 300}, comparison{}, false, 0},

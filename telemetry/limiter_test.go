@@ -41,7 +41,7 @@ func TestWithLimiter(t *testing.T) {
 		if _, d := rl.TryAcquire("m", 400); d.Allowed || full == nil {
 			t.Fatalf("%v, and then %+v; want a reservation, and then a denial", full, d)
 		}
-		full.Commit(-1, -1) // it is not known what it has used
+		full.Commit(390, -1) // it is not known how long the answer was
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if _, err := rl.Acquire(short, "m", 400); !errors.Is(err, context.DeadlineExceeded) {
@@ -62,7 +62,7 @@ func TestWithLimiter(t *testing.T) {
 			"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                              50,
 			"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                            4,
 			"ratelimit_wait_seconds_sum{model=m,outcome=shed}":                                  10,
-			"ratelimit_used_tokens_total{model=m,project=,type=input}":                          650,
+			"ratelimit_used_tokens_total{model=m,project=,type=input}":                          1040,
 			"ratelimit_used_tokens_total{model=m,project=,type=output}":                         150,
 			"ratelimit_estimated_tokens_total{model=m,project=}":                                800,
 			"ratelimit_compared_tokens_total{model=m,project=}":                                 800,

@@ -46,7 +46,7 @@ var halfKnown = []ratelimit.Event{
 }
 
 // losing is events of a store, some of them twice and some missing, and how many
-// groups are lost after each. Four are losses.
+// groups are lost after each. Five are losses.
 var losing = []struct {
 	kind  redisstore.EventKind
 	group int
@@ -58,6 +58,8 @@ var losing = []struct {
 	{redisstore.Lost, 63, 2},
 	{redisstore.Decided, 0, 2},
 	{redisstore.Lost, 5, 3},
+	{redisstore.Lost, 31, 4},
+	{redisstore.Back, 31, 3},
 	{redisstore.Back, 63, 2},
 	{redisstore.Back, 63, 2},
 	{redisstore.Back, 0, 1},

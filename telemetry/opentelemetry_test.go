@@ -384,8 +384,8 @@ func TestMeterStoreLost(t *testing.T) {
 			t.Errorf("step %d, %s %d, -want +got:\n%s", i, step.kind, step.group, diff)
 		}
 	}
-	if got := pointsOf(collected(t, reader)["ratelimit.store.losses"])[""].Sum; got != 4 {
-		t.Errorf("%v losses, want 4", got)
+	if got := pointsOf(collected(t, reader)["ratelimit.store.losses"])[""].Sum; got != 5 {
+		t.Errorf("%v losses, want 5", got)
 	}
 }
 

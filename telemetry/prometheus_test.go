@@ -177,8 +177,8 @@ func TestPrometheusStoreLost(t *testing.T) {
 			t.Errorf("step %d, %s %d: %v are lost, want %v", i, step.kind, step.group, got, step.lost)
 		}
 	}
-	if got := gathered(t, registry)["ratelimit_store_losses_total"]; got != 4 {
-		t.Errorf("%v losses, want 4", got)
+	if got := gathered(t, registry)["ratelimit_store_losses_total"]; got != 5 {
+		t.Errorf("%v losses, want 5", got)
 	}
 }
 

@@ -12,13 +12,14 @@ type outcome int
 const (
 	admitted outcome = iota
 	denied
-	never // denied, for what can never pass
+	never   // denied, for what can never pass
+	invalid // no limit was asked
 	shed
 	failed
 	outcomes
 )
 
-var outcomeNames = [outcomes]string{"admitted", "denied", "never", "shed", "failed"}
+var outcomeNames = [outcomes]string{"admitted", "denied", "never", "invalid", "shed", "failed"}
 
 // outcomeOf returns the outcome of a decision. Other events are none.
 func outcomeOf(e *ratelimit.Event) (_ outcome, ok bool) {
@@ -30,6 +31,8 @@ func outcomeOf(e *ratelimit.Event) (_ outcome, ok bool) {
 			return never, true
 		}
 		return denied, true
+	case ratelimit.EventInvalid:
+		return invalid, true
 	case ratelimit.EventShed:
 		return shed, true
 	case ratelimit.EventFailed:

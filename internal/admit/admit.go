@@ -45,11 +45,11 @@ type Result struct {
 	Err error
 }
 
-// Refuse makes r, which is empty, the result of a call that could not be asked
-// for.
-func (g *Gate) Refuse(ctx context.Context, err error, r *Result) {
+// Refuse makes r, which is empty, the result of a call of which it is not known
+// what to ask for, or for whom, and lets the limiter's observers know.
+func (g *Gate) Refuse(ctx context.Context, id string, err error, r *Result) {
+	g.Limiter.Spend(ctx, project.Call{Project: id, Shadow: g.Shadow, Fault: err})
 	r.Answer, r.Err = Invalid, err
-	g.Limiter.Spend(ctx, project.Call{Shadow: g.Shadow}) // which is nobody's, for the limiter's observers
 }
 
 // Ask asks for a call, and makes r, which is empty, the result. It is large, so it

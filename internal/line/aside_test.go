@@ -182,7 +182,7 @@ func TestComesBackToAFullLine(t *testing.T) {
 				o.wantPassed("")
 				o.give("x", 9)
 				o.wantPassed("second")
-				if a, any := free.Ahead("x"); any {
+				if a, any := ahead(free, "x"); any {
 					t.Errorf("%+v is ahead in a line where nobody waits", a)
 				}
 				o.join(free, "third", Ticket{Flow: "x", Cost: 1})

@@ -27,15 +27,11 @@ func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ahead(flow)
-}
-
-func (h *Hall) ahead(flow string) (a Ahead, waiting bool) {
 	d := h.owing[flow]
 	if d == nil {
 		return a, false
 	}
-	return Ahead{time.Until(d.due), d.by, true}, true
+	return Ahead{time.Until(d.due), d.by}, true
 }
 
 // debt is that a flow waits for what is its own.

@@ -5,7 +5,7 @@
 // shared by weight, within a flow it is first come, first served among those of
 // the same priority. Whoever has the turn asks, and sleeps until the time that it
 // was told; the others sleep until it is their turn. While anybody waits, nobody
-// else should take anything: see [Line.Ahead].
+// else should take anything: see [Line.Held] and [Hall.Ahead].
 //
 // Who is denied by something that is its flow's own, and not the line's, steps
 // aside: others have their turns meanwhile. A [Hall] is lines whose flows are the
@@ -88,22 +88,21 @@ func (l *Line) Waiting() int { return int(l.waiting.Load()) }
 // Ahead is who comes before whoever comes now.
 type Ahead struct {
 	Again time.Duration // when they ask again
-	By    string        // which limit has denied them; empty if they have not asked yet
-	Own   bool          // they are of the same flow, and wait for what is its own
+	By    string        // which limit has denied them
 }
 
-// Ahead reports whether anybody waits who comes before whoever of a flow comes
-// now.
-func (l *Line) Ahead(flow string) (a Ahead, waiting bool) {
-	if l.waiting.Load() == 0 && l.hall.owings.Load() == 0 {
+// Held reports whether the line has denied somebody who still waits, so that
+// nobody else should take anything.
+func (l *Line) Held() (a Ahead, held bool) {
+	if l.waiting.Load() == 0 {
 		return a, false
 	}
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	if a, waiting = l.hall.ahead(flow); waiting {
-		return a, true
+	if !l.held {
+		return a, false
 	}
-	return Ahead{time.Until(l.due), l.by, false}, l.held
+	return Ahead{time.Until(l.due), l.by}, true
 }
 
 // Wait calls ask in turn until it is done, or fails, or ctx ends.

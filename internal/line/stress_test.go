@@ -55,7 +55,7 @@ func TestStress(t *testing.T) {
 					wait := o.hall.Wait
 					if i < len(lines) {
 						wait = lines[i].Wait
-						lines[i].Ahead(ticket.Flow)
+						ahead(lines[i], ticket.Flow)
 					}
 					switch err := wait(ctx, ticket, ask); {
 					case err == nil:
@@ -101,7 +101,7 @@ func TestStress(t *testing.T) {
 // Whatever is given back, and whenever, nobody sleeps on for the hour that it was
 // told: all pass at once as soon as there is enough for all.
 func TestNoWakeIsLost(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(3000) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			o := newOffice(t)

@@ -1,0 +1,61 @@
+package project
+
+import (
+	"hash/maphash"
+	"maps"
+	"sync/atomic"
+)
+
+// plans is the plans of the projects that have one of their own. Reading takes no
+// lock. Its maps are replaced, never changed: there are many, so that setting one
+// plan among many copies few.
+type plans struct {
+	seed   maphash.Seed
+	count  atomic.Int64
+	shards [256]atomic.Pointer[map[string]*plan]
+}
+
+func newPlans() *plans { return &plans{seed: maphash.MakeSeed()} }
+
+func (p *plans) shard(id string) *atomic.Pointer[map[string]*plan] {
+	return &p.shards[maphash.String(p.seed, id)%uint64(len(p.shards))]
+}
+
+// of returns the plan of a project, or nil.
+func (p *plans) of(id string) *plan {
+	if p.count.Load() == 0 {
+		return nil
+	}
+	if m := p.shard(id).Load(); m != nil {
+		return (*m)[id]
+	}
+	return nil
+}
+
+// set sets the plan of a project, or takes it back if it is nil. One caller at a
+// time may.
+func (p *plans) set(id string, to *plan) {
+	shard, next := p.shard(id), map[string]*plan{}
+	if m := shard.Load(); m != nil {
+		next = maps.Clone(*m)
+	}
+	before := len(next)
+	if delete(next, id); to != nil {
+		next[id] = to
+	}
+	shard.Store(&next)
+	p.count.Add(int64(len(next) - before))
+}
+
+// limits returns the limits of all plans.
+func (p *plans) limits() map[string]Limit {
+	all := map[string]Limit{}
+	for i := range p.shards {
+		if m := p.shards[i].Load(); m != nil {
+			for id, each := range *m {
+				all[id] = each.limit
+			}
+		}
+	}
+	return all
+}
