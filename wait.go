@@ -64,6 +64,9 @@ func (w *wait) acquire(ctx context.Context, d *Decision) (*Reservation, error) {
 	err := w.run(ctx)
 	if err == nil && w.res == nil { // nothing limits the call
 		w.res = rl.unlimited(&w.call)
+		if d != nil {
+			d.Stats = rl.Stats(w.call.model)
+		}
 	}
 	if rl.observer != nil {
 		e := rl.event(&w.call, w.decision, err)
@@ -81,7 +84,6 @@ func (w *wait) run(ctx context.Context) error {
 	var open Decision
 	if w.model = w.limiter.limited(&w.call, &open); w.model == nil {
 		if w.decision != nil {
-			open.Stats = w.limiter.Stats(w.call.model)
 			*w.decision = open
 		}
 		return w.call.invalid
@@ -205,10 +207,11 @@ func (rl *RateLimiter) ahead(m *model, c *call) (a line.Ahead, waiting bool) {
 	return m.line.Held()
 }
 
-// limitedBy reports whether a limit of its project has a part in a call.
+// limitedBy reports whether a limit of its project has a part in a call, as far as
+// its limits have names.
 func (c *call) limitedBy(name string) bool {
 	limits := c.projectLimits()
-	return limits != nil && slices.Contains(limits.Names, name)
+	return limits != nil && (len(limits.Names) < len(limits.Requests)+len(limits.Tokens) || slices.Contains(limits.Names, name))
 }
 
 // spread returns how much longer to wait than was told, at random, so that

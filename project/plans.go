@@ -32,19 +32,29 @@ func (p *plans) of(id string) *plan {
 	return nil
 }
 
-// set sets the plan of a project, or takes it back if it is nil. One caller at a
+// set sets the plans of projects, or takes back those that are nil. One caller at a
 // time may.
-func (p *plans) set(id string, to *plan) {
-	shard, next := p.shard(id), map[string]*plan{}
-	if m := shard.Load(); m != nil {
-		next = maps.Clone(*m)
+func (p *plans) set(some map[string]*plan) {
+	changed := map[*atomic.Pointer[map[string]*plan]]map[string]*plan{}
+	for id, to := range some {
+		shard := p.shard(id)
+		next := changed[shard]
+		if next == nil {
+			next = map[string]*plan{}
+			if m := shard.Load(); m != nil {
+				next = maps.Clone(*m)
+			}
+			changed[shard] = next
+			p.count.Add(-int64(len(next)))
+		}
+		if delete(next, id); to != nil {
+			next[id] = to
+		}
 	}
-	before := len(next)
-	if delete(next, id); to != nil {
-		next[id] = to
+	for shard, next := range changed {
+		shard.Store(&next)
+		p.count.Add(int64(len(next)))
 	}
-	shard.Store(&next)
-	p.count.Add(int64(len(next) - before))
 }
 
 // limits returns the limits of all plans.

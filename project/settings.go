@@ -67,11 +67,23 @@ func (l *Limiter) UnsetLimit(projectID string) error {
 
 // unsetPlans takes back limits. One caller at a time may.
 func (l *Limiter) unsetPlans(ids []string) {
+	gone := map[string]*plan{}
 	for _, id := range ids {
 		if l.plans.of(id) != nil {
-			l.plans.set(id, nil)
-			l.models.Projects().Wake(id)
+			gone[id] = nil
 		}
+	}
+	l.put(gone)
+}
+
+// put sets plans, and lets those who wait ask again.
+func (l *Limiter) put(some map[string]*plan) {
+	l.plans.set(some)
+	if l.models == nil { // it is still being made
+		return
+	}
+	for id := range some {
+		l.models.Projects().Wake(id)
 	}
 }
 
@@ -118,12 +130,7 @@ func (l *Limiter) setPlans(limits map[string]Limit) error {
 		}
 		set[id], _ = newPlan(limit, l.maxWaiting)
 	}
-	for id, p := range set {
-		l.plans.set(id, p)
-		if l.models != nil {
-			l.models.Projects().Wake(id)
-		}
-	}
+	l.put(set)
 	return nil
 }
 

@@ -9,19 +9,15 @@ import (
 )
 
 // Spend is Take of one charge that is never settled. It appends what each limit
-// says to decisions, in their order. It allocates nothing for a key that is known;
-// key is not kept.
+// says to decisions, in their order. Limits must be valid: it is for callers who
+// have made sure of that once. It allocates nothing for a key that is known; key
+// is not kept.
 func (m *Memory) Spend(ctx context.Context, key []byte, limits []limit.Limit, n int64, decisions []limit.Decision) ([]limit.Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return decisions, notAsked(err)
 	}
 	if n < 0 {
 		return decisions, fmt.Errorf("%w: %d of %q: it must not be negative", ErrInvalid, n, string(key))
-	}
-	for i := range limits {
-		if err := limits[i].Validate(); err != nil {
-			return decisions, fmt.Errorf("%w: %q: %w", ErrInvalid, string(key), err)
-		}
 	}
 	hash := maphash.Bytes(m.seed, key)
 	s := &m.shards[hash%shards]
