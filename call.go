@@ -167,11 +167,24 @@ func (l *ProjectLimits) actual(list []int64, used *amounts) []int64 {
 
 // ticket returns how a call stands in line. There may be no limits.
 func (l *ProjectLimits) ticket(c *call, cost int64) line.Ticket {
-	t := line.Ticket{Flow: c.project, Weight: 1, Priority: c.priority, Cost: cost}
+	t := line.Ticket{Flow: flowOf(c.project, l), Weight: 1, Priority: c.priority, Cost: cost}
 	if l != nil {
 		t.Weight, t.Most = max(l.Weight, 1), l.MaxWaiting
 	}
 	return t
+}
+
+// plain ends the flow of a project's calls that ask for no tokens, so that these do
+// not wait behind those that wait for tokens.
+const plain = "\x00plain"
+
+// flowOf returns the flow of a project's calls under some of its limits. There may
+// be none.
+func flowOf(project string, l *ProjectLimits) string {
+	if l == nil || len(l.Tokens) > 0 {
+		return project
+	}
+	return project + plain
 }
 
 // projectLimits returns the limits of a call's project as they are now, or nil.

@@ -187,13 +187,29 @@ func (rl *RateLimiter) settle(r *Reservation, used *amounts) {
 		r.model.settle(r, used)
 	}
 	if r.inTurn {
-		r.model.line.Charge(r.project, r.costMore(used))
+		r.model.line.Charge(r.flow(), r.costMore(used))
 	}
 	if r.noted != nil {
 		rl.projects.settle(r, used)
 	}
 	r.model.line.Wake()
-	rl.hall.Wake(r.project)
+	rl.wakeProject(r.project)
+}
+
+// wakeProject lets calls that wait for what a project may use ask again.
+func (rl *RateLimiter) wakeProject(project string) {
+	if !rl.hall.Idle() {
+		rl.hall.Wake(project)
+		rl.hall.Wake(project + plain)
+	}
+}
+
+// flow returns the flow of the call that has reserved it.
+func (r *Reservation) flow() string {
+	if r.noted == nil {
+		return r.project
+	}
+	return flowOf(r.project, r.noted.limits)
 }
 
 // costMore returns how much more of its model's quota a reservation has used than

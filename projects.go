@@ -23,13 +23,13 @@ func (p Projects) Observer() Observer { return p.limiter.observer }
 // Ahead reports whether calls of the project wait for what it may use, for which of
 // its limits, and when the first of them asks again.
 func (p Projects) Ahead(project string) (again time.Duration, by string, waiting bool) {
-	ahead, waiting := p.limiter.hall.Ahead(project)
+	ahead, waiting := p.limiter.aheadOf(project, func(string) bool { return true })
 	return ahead.Again, ahead.By, waiting
 }
 
 // Wake lets calls that wait for what the project may use ask again: its limits have
 // changed, or something was given back.
-func (p Projects) Wake(project string) { p.limiter.hall.Wake(project) }
+func (p Projects) Wake(project string) { p.limiter.wakeProject(project) }
 
 // Key returns what the keys of a project's counters begin with, and no other
 // project's: that of its requests ends in "requests", that of its tokens in

@@ -201,10 +201,24 @@ func (w *wait) never() error {
 // ahead reports whether anybody waits who comes before a call that comes now. Those
 // who wait for a limit of the project that has no part in the call do not.
 func (rl *RateLimiter) ahead(m *model, c *call) (a line.Ahead, waiting bool) {
-	if a, waiting = rl.hall.Ahead(c.project); waiting && c.limitedBy(a.By) {
+	if a, waiting = rl.aheadOf(c.project, c.limitedBy); waiting {
 		return a, true
 	}
 	return m.line.Held()
+}
+
+// aheadOf reports whether anybody of a project waits for one of those of its limits
+// that are asked about.
+func (rl *RateLimiter) aheadOf(project string, limited func(by string) bool) (a line.Ahead, waiting bool) {
+	if project == "" || rl.hall.Idle() {
+		return a, false
+	}
+	for _, flow := range [...]string{project + plain, project} {
+		if a, waiting = rl.hall.Ahead(flow); waiting && limited(a.By) {
+			return a, true
+		}
+	}
+	return line.Ahead{}, false
 }
 
 // limitedBy reports whether a limit of its project has a part in a call, as far as

@@ -34,7 +34,8 @@ type OpenTelemetryConfig struct {
 }
 
 // OpenTelemetry is an observer that makes a span of each decision, and counts. The
-// package's documentation lists its spans and metrics.
+// package's documentation lists its spans and metrics. It lives as long as its
+// meter provider, which asks it whether the store is lost.
 type OpenTelemetry struct {
 	tracer trace.Tracer         // nil: there is none
 	unset  trace.TracerProvider // the global one before anybody has set it, if it is that; or nil

@@ -20,11 +20,11 @@ type Hall struct {
 	wakeable atomic.Int32         // who is aside or asking
 }
 
+// Idle reports whether nobody waits for what is its flow's own, and nobody asks.
+func (h *Hall) Idle() bool { return h.wakeable.Load() == 0 && h.owings.Load() == 0 }
+
 // Ahead reports whether anybody of a flow waits for what is its own.
 func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
-	if h.owings.Load() == 0 {
-		return a, false
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d := h.owing[flow]
@@ -93,9 +93,6 @@ func (h *Hall) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 // flow's own was given back. Who is asking may have been a moment too early for
 // it, and asks once more.
 func (h *Hall) Wake(flow string) {
-	if h.wakeable.Load() == 0 {
-		return
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if q := h.aside[flow]; len(q) > 0 {
