@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -24,10 +25,18 @@ func (p *policies) tell(h http.Header, result *admit.Result) {
 	}
 	known := p.of(standings)
 	h[fieldPolicy] = known.value
-	var room [320]byte // so that only the string is allocated
-	if value := known.appendLimits(room[:0], result); len(value) > 0 {
-		h[fieldLimit] = []string{string(value)}
+	f := new(field)
+	if value := known.appendLimits(f.text[:0], result); len(value) > 0 {
+		f.values[0] = unsafe.String(&value[0], len(value)) // which nobody changes any more
+		h[fieldLimit] = f.values[:]
 	}
+}
+
+// field is the value of a header with room for its text, so that there is one
+// allocation. A text that is longer has its own.
+type field struct {
+	values [1]string
+	text   [112]byte
 }
 
 // appendLimits appends the value of RateLimit.

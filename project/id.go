@@ -19,29 +19,43 @@ func CheckID(id string) error {
 	if len(id) > maxID {
 		return fmt.Errorf("%w: the project id has %d bytes: it may have %d", ErrInvalid, len(id), maxID)
 	}
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			r, _ := utf8.DecodeRuneInString(id[i:])
-			return fmt.Errorf("%w: the project id %q has %q at %d: only visible ASCII characters are allowed, and no spaces", ErrInvalid, id, r, i)
-		}
+	if i := not(visible, id); i < len(id) {
+		r, _ := utf8.DecodeRuneInString(id[i:])
+		return fmt.Errorf("%w: the project id %q has %q at %d: only visible ASCII characters are allowed, and no spaces", ErrInvalid, id, r, i)
 	}
 	return nil
 }
 
-// unescaped is what stands for itself in a key.
-var unescaped = func() (set [256]bool) {
-	for c := range 128 {
-		set[c] = url.PathEscape(string(rune(c))) == string(rune(c))
+// Kinds of bytes.
+const (
+	visible   = 1 << iota // may stand in an id
+	unescaped             // stands for itself in a key
+)
+
+var kinds = func() (kinds [256]byte) {
+	for c := byte('!'); c <= '~'; c++ {
+		kinds[c] = visible
+		if url.PathEscape(string(c)) == string(c) {
+			kinds[c] |= unescaped
+		}
 	}
-	return set
+	return kinds
 }()
+
+// not returns the index of the first byte that is not of a kind, or the length.
+func not(kind byte, id string) int {
+	for i := range len(id) {
+		if kinds[id[i]]&kind == 0 {
+			return i
+		}
+	}
+	return len(id)
+}
 
 // appendKey appends the key of a project's requests.
 func appendKey(key []byte, id string) []byte {
-	for i := range len(id) {
-		if !unescaped[id[i]] {
-			return append(append(key, (ratelimit.Projects{}).Key(id)...), "requests"...)
-		}
+	if not(unescaped, id) < len(id) {
+		return append(append(key, (ratelimit.Projects{}).Key(id)...), "requests"...)
 	}
 	key = append(key, "project/"...)
 	key = append(key, id...)

@@ -153,7 +153,7 @@ func (l *Limiter) spend(ctx context.Context, c *Call, d *Decision) error {
 }
 
 func (l *Limiter) spendInMemory(ctx context.Context, p *plan, c *Call, d *Decision) error {
-	var key [3 * maxID]byte
+	var key [len("project//requests") + maxID]byte // an id that must be escaped may need more
 	var said [windows / 2]limit.Decision
 	decisions, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), p.limits.Requests, int64(max(c.Requests, 1)), said[:0])
 	if err != nil {
