@@ -71,8 +71,10 @@ func middleware(name, about string, run runner, goroutines int) scenario {
 		}
 		rep := newCostReport(name, about+"; "+b.method(), "ns/request", rows)
 		rep.columns = append(rep.columns, "over bare, ns", "allocations")
-		checks := []check{fasterOverBare(name, us, named(rows, nameHTTPRate), bare)}
+		var checks []check
 		if goroutines == 1 {
+			httprate := named(rows, nameHTTPRate)
+			checks = append(checks, fasterOverBare(name, named(rows, nameOneMinute), httprate, bare), fasterOverBare(name, us, httprate, bare))
 			checks = append(checks, overBareChecks(name, us.value-bare.value, allocs[nameMiddleware]-allocs[nameBare])...)
 		}
 		return result{reports: []report{rep}, checks: checks, notes: noise(name, r.cores(), goroutines)}, nil

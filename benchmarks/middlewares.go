@@ -21,6 +21,7 @@ const (
 
 	nameBare       = "the bare handler"
 	nameMiddleware = "httplimit, three windows"
+	nameOneMinute  = "httplimit, one window"
 	nameHTTPRate   = "httprate"
 )
 
@@ -40,12 +41,13 @@ type wrapped struct {
 // handler is what they all protect: it costs as little as a handler can.
 var handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 
-// middlewares all tell the client what is left, as is their default. Ours has three windows where
-// peers have one.
+// middlewares all tell the client what is left, as is their default. Ours has one window, as peers
+// do, and three.
 func middlewares() []wrapping {
 	return []wrapping{
 		{nameBare, floor, func(_ quota, next http.Handler) wrapped { return wrapped{Handler: next} }},
-		{nameMiddleware, ours, projectMiddleware},
+		{nameOneMinute, ours, func(q quota, next http.Handler) wrapped { return projectMiddleware(q.minute(), next) }},
+		{nameMiddleware, ours, func(q quota, next http.Handler) wrapped { return projectMiddleware(q.windows(), next) }},
 		{nameHTTPRate, peer, httprateMiddleware},
 		{"go-limiter", peer, goLimiterMiddleware},
 		{"throttled", peer, throttledMiddleware},
@@ -57,8 +59,8 @@ func projectOf(r *http.Request) string { return r.Header.Get(headerProject) }
 
 func projectKey(r *http.Request) (string, error) { return projectOf(r), nil }
 
-func projectMiddleware(q quota, next http.Handler) wrapped {
-	l := project.New(q.windows())
+func projectMiddleware(limit *project.Limit, next http.Handler) wrapped {
+	l := project.New(limit)
 	return wrapped{httplimit.Middleware(l)(next), func() { _ = l.Close() }}
 }
 
