@@ -73,8 +73,7 @@ func middleware(name, about string, run runner, goroutines int) scenario {
 		rep.columns = append(rep.columns, "over bare, ns", "allocations")
 		var checks []check
 		if goroutines == 1 {
-			httprate := named(rows, nameHTTPRate)
-			checks = append(checks, fasterOverBare(name, named(rows, nameOneMinute), httprate, bare), fasterOverBare(name, us, httprate, bare))
+			checks = append(checks, fasterOverBare(name, named(rows, nameOneMinute), named(rows, nameHTTPRate), bare))
 			checks = append(checks, overBareChecks(name, us.value-bare.value, allocs[nameMiddleware]-allocs[nameBare])...)
 		}
 		return result{reports: []report{rep}, checks: checks, notes: noise(name, r.cores(), goroutines)}, nil
