@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"google.golang.org/grpc/metadata"
+
+	"dappco.re/go/core/go-ratelimit/internal/admit"
 )
 
 // MetadataProjectID is the key of the metadata that names a call's project.
@@ -17,14 +19,5 @@ var (
 
 // fromMetadata returns the project that a call names in its metadata.
 func fromMetadata(ctx context.Context) (string, error) {
-	values := metadata.ValueFromIncomingContext(ctx, MetadataProjectID)
-	if len(values) == 0 {
-		return "", errNoProject
-	}
-	for _, v := range values[1:] {
-		if v != values[0] {
-			return "", errTwoProjects
-		}
-	}
-	return values[0], nil
+	return admit.Single(metadata.ValueFromIncomingContext(ctx, MetadataProjectID), errNoProject, errTwoProjects)
 }

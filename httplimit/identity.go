@@ -3,6 +3,8 @@ package httplimit
 import (
 	"errors"
 	"net/http"
+
+	"dappco.re/go/core/go-ratelimit/internal/admit"
 )
 
 // HeaderProjectID is the header that names a request's project.
@@ -18,14 +20,5 @@ var (
 
 // fromHeader returns the project that a request names in its header.
 func fromHeader(r *http.Request) (string, error) {
-	values := r.Header[canonicalProjectID]
-	if len(values) == 0 {
-		return "", errNoProject
-	}
-	for _, v := range values[1:] {
-		if v != values[0] {
-			return "", errTwoProjects
-		}
-	}
-	return values[0], nil
+	return admit.Single(r.Header[canonicalProjectID], errNoProject, errTwoProjects)
 }

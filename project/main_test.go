@@ -15,7 +15,13 @@ import (
 
 // Who waits does so on the caller's goroutine, and Close ends what follows a
 // store, so none is left.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// A client of Redis that is closed leaves these asleep for up to five seconds.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+	)
+}
 
 // newLimiter returns a limiter as cfg describes it, until the test ends.
 func newLimiter(t testing.TB, cfg project.Config) *project.Limiter {
