@@ -40,7 +40,7 @@ func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name s
 		t = told{}
 		o := r.leaseOp(step, c, name, term)
 		if step == toLease {
-			o.late = func(answer []byte, _ int64) { r.endUnknown(answer, c, name) }
+			o.asks, o.late = true, func(answer []byte, _ int64) { r.endUnknown(answer, c, name) }
 		}
 		if err := r.do(ctx, o); err != nil {
 			return 0, err

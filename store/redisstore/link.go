@@ -73,6 +73,7 @@ type op struct {
 	keys  []string // full Redis keys
 	body  []byte   // what the script's run reads
 	reads bool     // it changes nothing
+	asks  bool     // it is of no use once its caller has left
 
 	// late is called with the answer if the caller has left before it came, on a
 	// goroutine of the link. It may send, not do. May be nil.

@@ -58,6 +58,17 @@ func (l *link) carry(b *batch) {
 			l.giveUp(b)
 			return
 		}
+		l.dropUseless(b)
+	}
+}
+
+// dropUseless takes ops out of b that nobody has any use for: they would only have
+// to be undone. One that may have run must be sent as it was.
+func (l *link) dropUseless(b *batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !b.maybe {
+		b.ops = slices.DeleteFunc(b.ops, func(o *op) bool { return o.asks && o.state == over })
 	}
 }
 
@@ -232,7 +243,7 @@ func (l *link) again(b *batch, err error) bool {
 
 // owed reports whether the op shall happen though nobody waits: its caller was told
 // that it may, or sent it. The link's lock is held.
-func (o *op) owed() bool { return !o.reads && (o.state == over || o.seat == nil) }
+func (o *op) owed() bool { return !o.reads && !o.asks && (o.state == over || o.seat == nil) }
 
 // fail tells all who wait for b that it has failed. If it may have run they are
 // owed an answer, which late gets; otherwise they are carried no further.

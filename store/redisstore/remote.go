@@ -116,7 +116,7 @@ func (r *remote) ask(ctx context.Context, charges []store.Charge) (t told, err e
 	}
 	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
 		o := r.take(toTake, charges, r.link.now())
-		o.late = func(answer []byte, at int64) { r.giveBack(&op{answer: answer, at: at}, charges) }
+		o.asks, o.late = true, func(answer []byte, at int64) { r.giveBack(&op{answer: answer, at: at}, charges) }
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
