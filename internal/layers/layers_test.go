@@ -35,7 +35,7 @@ var order = []string{
 	"store",
 	"rate",
 	"limit",
-	"internal", // what tests share
+	"internal", // what packages share, and tests
 }
 
 // pure packages import the standard library alone, and their tests these.

@@ -19,7 +19,7 @@ type flow struct {
 	weight  int64
 	waiters list.List     // of *waiter, who comes first first
 	place   *list.Element // among those that are ready, or nil
-	owes    bool          // it waits for what is its own: see Hall.owes
+	lacks   bool          // it waits for what is its own: see Hall.lacks
 
 	// Deficit round robin: whenever a round comes to a flow it gains its
 	// quantum, and has turns while it has gained as much as they cost.

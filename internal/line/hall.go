@@ -15,54 +15,54 @@ type Hall struct {
 	aside    map[string][]*waiter // of each flow, those who come first first
 	asking   map[*waiter]bool     // those whose answer is not known yet
 	own      map[string]*Line     // of flows that wait for nothing that they share
-	owing    map[string]*debt     // of flows that wait for what is their own
-	owings   atomic.Int32         // how many there are
+	lacking  map[string]*lack     // of flows that wait for what is their own
+	lackings atomic.Int32         // how many there are
 	wakeable atomic.Int32         // who is aside or asking
 }
 
 // Idle reports whether nobody waits for what is its flow's own, and nobody asks.
-func (h *Hall) Idle() bool { return h.wakeable.Load() == 0 && h.owings.Load() == 0 }
+func (h *Hall) Idle() bool { return h.wakeable.Load() == 0 && h.lackings.Load() == 0 }
 
 // Ahead reports whether anybody of a flow waits for what is its own.
 func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	d := h.owing[flow]
+	d := h.lacking[flow]
 	if d == nil {
 		return a, false
 	}
 	return Ahead{time.Until(d.due), d.by}, true
 }
 
-// debt is that a flow waits for what is its own.
-type debt struct {
+// lack is that a flow waits for what is its own.
+type lack struct {
 	lines int // in which it does
 	told      // the last of it who asked
 }
 
-// owes notes whether a flow waits in one of the lines for what is its own. It does
+// lacks notes whether a flow waits in one of the lines for what is its own. It does
 // from when its first was told so until somebody of it is told otherwise, or nobody
 // of it is left.
-func (h *Hall) owes(f *flow, does bool) {
-	if f.owes == does {
+func (h *Hall) lacks(f *flow, does bool) {
+	if f.lacks == does {
 		return
 	}
-	f.owes = does
-	d := h.owing[f.name]
+	f.lacks = does
+	d := h.lacking[f.name]
 	switch {
 	case does && d == nil:
-		if h.owing == nil {
-			h.owing = map[string]*debt{}
+		if h.lacking == nil {
+			h.lacking = map[string]*lack{}
 		}
-		h.owing[f.name] = &debt{lines: 1}
-		h.owings.Add(1)
+		h.lacking[f.name] = &lack{lines: 1}
+		h.lackings.Add(1)
 	case does:
 		d.lines++
 	case d.lines > 1:
 		d.lines--
 	default:
-		delete(h.owing, f.name)
-		h.owings.Add(-1)
+		delete(h.lacking, f.name)
+		h.lackings.Add(-1)
 	}
 }
 

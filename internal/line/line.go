@@ -169,8 +169,8 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 	l.waiting.Add(1)
 	before := f.first()
 	f.enter(w)
-	if t.Aside && !f.owes {
-		l.owes(f, told{time.Now().Add(t.Again), t.By})
+	if t.Aside && !f.lacks {
+		l.lacksOwn(f, told{time.Now().Add(t.Again), t.By})
 	}
 	if before != nil && f.first() == w {
 		before.look() // its place is not the first any more
@@ -193,7 +193,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 	l.hall.comeBack(w)
 	switch {
 	case f.waiters.Len() == 0:
-		l.hall.owes(f, false)
+		l.hall.lacks(f, false)
 		l.takeOut(f)
 		delete(l.flows, f.name)
 		l.remember(f.name, -f.deficit)
@@ -249,7 +249,7 @@ func (l *Line) comesFirst(w *waiter) bool {
 
 // waitsForTurn notes that it is not what is the flow's own that w waits for.
 func (l *Line) waitsForTurn(w *waiter) {
-	l.hall.owes(w.flow, false)
+	l.hall.lacks(w.flow, false)
 	l.hall.comeBack(w)
 }
 
@@ -262,7 +262,7 @@ func (l *Line) wasTold(w *waiter, a Answer) {
 	said := told{time.Now().Add(a.Again), a.By}
 	l.held, w.Denied = !a.Aside, !a.Aside
 	if a.Aside {
-		l.owes(w.flow, said)
+		l.lacksOwn(w.flow, said)
 		l.goAside(w)
 		return
 	}
@@ -274,7 +274,7 @@ func (l *Line) goAside(w *waiter) {
 	f := w.flow
 	f.deficit = min(f.deficit, w.Cost)
 	l.takeOut(f)
-	l.hall.owes(f, true)
+	l.hall.lacks(f, true)
 	l.hall.goAside(w)
 	if l.turn == w {
 		l.turn = nil
@@ -282,10 +282,10 @@ func (l *Line) goAside(w *waiter) {
 	l.pass()
 }
 
-// owes notes that a flow was denied by what is its own.
-func (l *Line) owes(f *flow, t told) {
-	l.hall.owes(f, true)
-	l.hall.owing[f.name].told = t
+// lacksOwn notes that a flow was denied by what is its own.
+func (l *Line) lacksOwn(f *flow, t told) {
+	l.hall.lacks(f, true)
+	l.hall.lacking[f.name].told = t
 }
 
 // takeOut takes a flow out of those that are ready, and putBack puts it back.

@@ -171,9 +171,9 @@ func (o *office) wantNobody() {
 	h := &o.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.aside) != 0 || h.owings.Load() != 0 || len(h.own) != 0 || len(h.asking) != 0 || h.wakeable.Load() != 0 {
+	if len(h.aside) != 0 || h.lackings.Load() != 0 || len(h.own) != 0 || len(h.asking) != 0 || h.wakeable.Load() != 0 {
 		o.t.Errorf("the hall has %d aside (%d), %d own lines, %d asking (%d); want none",
-			len(h.aside), h.owings.Load(), len(h.own), len(h.asking), h.wakeable.Load())
+			len(h.aside), h.lackings.Load(), len(h.own), len(h.asking), h.wakeable.Load())
 	}
 	for l := range o.open {
 		if len(l.flows) != 0 || len(l.debts) != 0 || l.ready.Len() != 0 || l.turn != nil || l.held || l.waiting.Load() != 0 {
