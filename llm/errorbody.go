@@ -1,0 +1,181 @@
+package llm
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// complaint is what the body of an error says. Its strings are in small letters.
+type complaint struct {
+	shape    string // the type of the whole; Anthropic's is "error"
+	kind     string // the type of the error
+	code     string
+	status   string        // Google's
+	text     string        // the message; all of the body where that is no JSON
+	delay    time.Duration // Google's RetryInfo, or 0
+	violated []Window      // Google's QuotaFailure; a Unit may be empty
+	header   http.Header   // OpenRouter's metadata.headers
+	per      time.Duration // of the limit that it is about; 0 where it does not say
+}
+
+// readComplaint reads the body of any provider's error, or whatever a proxy has put in
+// its place.
+func readComplaint(body []byte, now time.Time) complaint {
+	var whole any
+	if err := json.Unmarshal(body, &whole); err != nil {
+		c := complaint{text: strings.ToLower(string(body))}
+		c.per = perIn(c.text)
+		return c
+	}
+	if list, ok := whole.([]any); ok && len(list) > 0 {
+		whole = list[0] // Gemini's, of a stream
+	}
+	inner := member(whole, "error")
+	if _, ok := inner.(map[string]any); !ok {
+		inner = whole // Mistral's, and Ollama's, whose error is the message
+	}
+	metadata := member(inner, "metadata")
+	c := complaint{
+		shape:  memberWord(whole, "type"),
+		kind:   memberWord(inner, "type"),
+		code:   memberWord(inner, "code"),
+		status: memberWord(inner, "status"),
+		text:   cmp.Or(memberWord(inner, "message"), memberWord(inner, "error")) + " " + memberWord(metadata, "limit_source"),
+		header: http.Header{},
+	}
+	headers, _ := member(metadata, "headers").(map[string]any)
+	for name := range headers {
+		c.header.Add(name, memberText(headers, name))
+	}
+	details, _ := member(inner, "details").([]any)
+	for _, detail := range details {
+		c.readDetail(detail, now)
+	}
+	for _, w := range c.violated {
+		c.per = max(c.per, w.Per)
+	}
+	c.per = cmp.Or(c.per, perIn(c.text))
+	return c
+}
+
+// readDetail reads one of the details of Google's errors.
+func (c *complaint) readDetail(detail any, now time.Time) {
+	kind := memberWord(detail, "@type")
+	switch kind[strings.LastIndexByte(kind, '.')+1:] {
+	case "retryinfo":
+		c.delay = max(c.delay, parseWait(memberText(detail, "retryDelay"), now))
+	case "quotafailure":
+		violations, _ := member(detail, "violations").([]any)
+		for _, v := range violations {
+			c.violated = append(c.violated, violatedWindow(v, now))
+		}
+	}
+}
+
+// violatedWindow returns the window of a violated quota, of which nothing is left. The
+// quota's name tells what it is: GenerateRequestsPerDayPerProjectPerModel-FreeTier. The
+// Unit is empty where that is none of ours, such as images.
+func violatedWindow(violation any, now time.Time) Window {
+	w := Window{Limit: max(strictestCount([]string{memberText(violation, "quotaValue")}, 1), 0)}
+	id := memberWord(violation, "quotaId")
+	switch what := id + " " + memberWord(violation, "quotaMetric"); {
+	case strings.Contains(what, "token") && strings.Contains(what, "output"):
+		w.Unit = OutputTokens
+	case strings.Contains(what, "token") && strings.Contains(what, "input"):
+		w.Unit = InputTokens
+	case strings.Contains(what, "token"):
+		w.Unit = AllTokens
+	case strings.Contains(what, "request"):
+		w.Unit = Requests
+	}
+	switch {
+	case strings.Contains(id, "perday"):
+		w.Per, w.Reset = Day, untilMidnight(now, pacific())
+	case strings.Contains(id, "perminute"):
+		w.Per = time.Minute
+	case strings.Contains(id, "persecond"):
+		w.Per = time.Second
+	}
+	return w
+}
+
+// perIn returns the Per of the limit that a text is about, or 0. If it names several,
+// the first counts: what comes later is advice.
+func perIn(text string) time.Duration {
+	day := firstOf(text, "per day", "per-day", "(rpd)", "(tpd)", "daily")
+	minute := firstOf(text, "per min", "per-min", "(rpm)", "(tpm)")
+	switch {
+	case day < minute:
+		return Day
+	case minute < day:
+		return time.Minute
+	}
+	return 0
+}
+
+// ofGoogle reports whether the error is about a quota of Google's.
+func (c *complaint) ofGoogle() bool { return c.status == "resource_exhausted" || len(c.violated) > 0 }
+
+// unpaid reports whether somebody has to pay before the next call.
+func (c *complaint) unpaid() bool {
+	return c.names("insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active")
+}
+
+// capped reports whether an error of Anthropic's speaks of money. It has no code for
+// that.
+func (c *complaint) capped() bool {
+	return c.shape == "error" && c.speaksOf("spend", "credit", "usage limit")
+}
+
+// overloaded reports whether the provider says that it has more to do than it can.
+func (c *complaint) overloaded() bool {
+	return c.names("server_is_overloaded", "slow_down", "overloaded_error") || c.speaksOf("overloaded", "high demand")
+}
+
+// names reports whether the error's code or type is one of these.
+func (c *complaint) names(codes ...string) bool {
+	return slices.Contains(codes, c.code) || slices.Contains(codes, c.kind)
+}
+
+func (c *complaint) speaksOf(words ...string) bool {
+	return firstOf(c.text, words...) < len(c.text)
+}
+
+// firstOf returns where the first of some words begins in a text, or the text's length.
+func firstOf(text string, words ...string) int {
+	first := len(text)
+	for _, w := range words {
+		if i := strings.Index(text, w); i >= 0 {
+			first = min(first, i)
+		}
+	}
+	return first
+}
+
+// member returns a member of a JSON object, or nil.
+func member(value any, name string) any {
+	object, _ := value.(map[string]any)
+	return object[name]
+}
+
+// memberText returns a member that is a string, or a number, as it is written.
+func memberText(value any, name string) string {
+	switch v := member(value, name).(type) {
+	case string:
+		return v
+	case float64:
+		if math.Abs(v) <= mostCount {
+			return strconv.FormatFloat(v, 'f', -1, 64)
+		}
+	}
+	return ""
+}
+
+// memberWord returns the text of a member in small letters.
+func memberWord(value any, name string) string { return strings.ToLower(memberText(value, name)) }

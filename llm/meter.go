@@ -1,0 +1,117 @@
+package llm
+
+import (
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Meter reads what a response has used from its body as it passes, whole or
+// streamed, in pieces of any size. It keeps a few kilobytes at most, and some tens
+// of them of a body that is compressed. Make one with NewMeter, and call Usage when
+// the body ends, however it does. It may be used by one goroutine at a time.
+type Meter struct {
+	api    API
+	format format
+	stream events
+	gunzip *gunzip // nil unless the body is compressed
+}
+
+// format is how the values of a body follow one another.
+type format uint8
+
+const (
+	formatUnknown format = iota // as long as nothing has come but space
+	formatValues                // one after another, or in an array
+	formatEvents                // as server-sent events
+	formatOpaque                // in a way that cannot be read
+)
+
+// NewMeter returns a meter of the body of a response with such headers. The format
+// shows in the body itself. One that is compressed is read if it is with gzip.
+func NewMeter(api API, h http.Header) *Meter {
+	m := &Meter{api: api}
+	switch strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")) {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		m.gunzip = &gunzip{into: m.read}
+	default:
+		m.format = formatOpaque
+	}
+	return m
+}
+
+// Write reads a piece of the body. It never fails.
+func (m *Meter) Write(p []byte) (int, error) {
+	if m.gunzip != nil {
+		m.gunzip.write(p)
+	} else {
+		m.read(p)
+	}
+	return len(p), nil
+}
+
+// read reads a piece of the body that is not compressed.
+func (m *Meter) read(p []byte) {
+	p = p[m.sniff(p):]
+	switch m.format {
+	case formatValues:
+		m.stream.json.read(p)
+	case formatEvents:
+		for len(p) > 0 {
+			n, ended := m.stream.next(p)
+			if ended {
+				m.stream.end()
+			}
+			p = p[n:]
+		}
+	}
+}
+
+// sniff finds the format by the first byte that tells it, and returns how much of p
+// is before that: space, or a byte order mark.
+func (m *Meter) sniff(p []byte) int {
+	if m.format != formatUnknown {
+		return 0
+	}
+	for i, c := range p {
+		switch c {
+		case ' ', '\t', '\r', '\n', 0xEF, 0xBB, 0xBF:
+			continue
+		case '{', '[':
+			m.format = formatValues
+		default:
+			m.format = formatEvents
+		}
+		return i
+	}
+	return len(p)
+}
+
+// Usage returns what was used, by all that was written. The meter may not be
+// written to after that.
+func (m *Meter) Usage() Usage {
+	if m.gunzip != nil {
+		m.gunzip.stop()
+	}
+	json := &m.stream.json
+	u := json.usage(json.unfinished())
+	if m.api == Embeddings && u.Input >= 0 { // they generate nothing
+		u.Output, u.Exact = 0, true
+	}
+	return u
+}
+
+// Fault returns the type or the code of an error that a stream has told after it
+// had begun, such as "overloaded_error", or "".
+func (m *Meter) Fault() string { return string(m.stream.json.fault.bytes()) }
+
+// Hide returns a reader of a stream without the chunk that tells nothing but
+// usage. What is read through it, the meter reads. A stream that is compressed is
+// read as it is.
+func (m *Meter) Hide(stream io.Reader) io.Reader {
+	if m.gunzip != nil || m.format == formatOpaque {
+		return io.TeeReader(stream, m)
+	}
+	return &hider{meter: m, stream: stream}
+}

@@ -1,0 +1,176 @@
+package llm
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Provider is who serves a model, as far as its host tells.
+type Provider string
+
+const (
+	OpenAI     Provider = "openai"
+	Azure      Provider = "azure" // OpenAI's models, of a deployment
+	Anthropic  Provider = "anthropic"
+	Gemini     Provider = "gemini" // of AI Studio, with either of its APIs
+	Vertex     Provider = "vertex" // Gemini's API, of Google Cloud
+	Groq       Provider = "groq"
+	Mistral    Provider = "mistral"
+	OpenRouter Provider = "openrouter"
+	Ollama     Provider = "ollama"
+	Compatible Provider = "compatible" // any other with OpenAI's API, such as vLLM or llama.cpp
+)
+
+// API is the format that a request and its response have.
+type API string
+
+const (
+	Chat           API = "chat"            // OpenAI's chat completions
+	Responses      API = "responses"       // OpenAI's responses
+	Completions    API = "completions"     // OpenAI's legacy completions
+	Embeddings     API = "embeddings"      // OpenAI's embeddings
+	Messages       API = "messages"        // Anthropic's messages
+	Generate       API = "generate"        // Gemini's generateContent and streamGenerateContent
+	OllamaChat     API = "ollama-chat"     // Ollama's /api/chat
+	OllamaGenerate API = "ollama-generate" // Ollama's /api/generate
+)
+
+// Endpoint is where a request goes: what its URL says of it.
+type Endpoint struct {
+	Provider Provider
+	API      API
+	Model    string // that the path names; empty where the body does
+	Stream   bool   // the path says that the response is streamed
+}
+
+// Recognize returns where a request goes, and whether that is a call of a model
+// that this package can read. What is not, such as a list of models, a count of
+// tokens or an upload of a file, uses none.
+func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
+	if method != http.MethodPost {
+		return Endpoint{}, false
+	}
+	path := u.Path
+	if u.RawPath != "" { // a segment has a slash or the like in it
+		path = u.EscapedPath()
+	}
+	rest, last := cutLast(path)
+	_, parent := cutLast(rest)
+	switch last {
+	case "completions":
+		e.API = Completions
+		if parent == "chat" {
+			e.API = Chat
+		}
+	case "embeddings":
+		e.API = Embeddings
+	case "responses":
+		e.API = Responses
+	case "messages":
+		if parent != "v1" { // of a thread
+			return Endpoint{}, false
+		}
+		e.API = Messages
+	case "chat", "generate":
+		if parent != "api" {
+			return Endpoint{}, false
+		}
+		e.API = OllamaChat
+		if last == "generate" {
+			e.API = OllamaGenerate
+		}
+	default:
+		if e.Model, e.Stream, ok = generates(parent, unescapeSegment(u, last)); !ok {
+			return Endpoint{}, false
+		}
+		e.API = Generate
+	}
+	deployment := deploymentOf(path)
+	if deployment != "" {
+		e.Model = unescapeSegment(u, deployment)
+	}
+	e.Provider = providerOf(u.Hostname(), e.API, deployment != "")
+	return e, true
+}
+
+// cutLast cuts the last segment off a path. Empty segments are none.
+func cutLast(path string) (rest, last string) {
+	path = strings.TrimRight(path, "/")
+	i := strings.LastIndexByte(path, '/')
+	return path[:i+1], path[i+1:]
+}
+
+// unescapeSegment returns what a segment of the path of u stands for.
+func unescapeSegment(u *url.URL, segment string) string {
+	if u.RawPath == "" {
+		return segment
+	}
+	plain, err := url.PathUnescape(segment)
+	if err != nil {
+		return segment
+	}
+	return plain
+}
+
+// generates reads the end of a path of Gemini's, such as models/gemini-pro:generateContent.
+// Vertex has endpoints of tuned models beside models, AI Studio has tunedModels.
+func generates(parent, last string) (model string, stream, ok bool) {
+	if parent != "models" && parent != "tunedModels" && parent != "endpoints" {
+		return "", false, false
+	}
+	if model, ok = strings.CutSuffix(last, ":generateContent"); ok {
+		return model, false, model != ""
+	}
+	model, ok = strings.CutSuffix(last, ":streamGenerateContent")
+	return model, true, ok && model != ""
+}
+
+// deploymentOf returns what of Azure's limits apply to, or "".
+func deploymentOf(path string) string {
+	_, rest, _ := strings.Cut(path, "/openai/deployments/")
+	deployment, _, _ := strings.Cut(rest, "/")
+	return deployment
+}
+
+// hosts are the ends of the providers' hosts.
+var hosts = []struct {
+	end      string
+	provider Provider
+}{
+	{"api.openai.com", OpenAI}, // eu.api.openai.com too
+	{"openai.azure.com", Azure},
+	{"cognitiveservices.azure.com", Azure},
+	{"services.ai.azure.com", Azure},
+	{"api.anthropic.com", Anthropic},
+	{"generativelanguage.googleapis.com", Gemini},
+	{"aiplatform.googleapis.com", Vertex},
+	{"-aiplatform.googleapis.com", Vertex}, // us-central1-aiplatform.googleapis.com
+	{"api.groq.com", Groq},
+	{"mistral.ai", Mistral}, // api. and codestral.
+	{"openrouter.ai", OpenRouter},
+}
+
+func providerOf(host string, api API, deployment bool) Provider {
+	host = strings.TrimSuffix(host, ".")
+	for _, h := range hosts {
+		before := len(host) - len(h.end)
+		if before < 0 || !strings.EqualFold(host[before:], h.end) {
+			continue
+		}
+		if before == 0 || h.end[0] == '-' || host[before-1] == '.' {
+			return h.provider
+		}
+	}
+	switch {
+	case deployment:
+		return Azure
+	case api == Messages:
+		return Anthropic
+	case api == Generate:
+		return Gemini
+	case api == OllamaChat || api == OllamaGenerate:
+		return Ollama
+	}
+	return Compatible
+}

@@ -1,0 +1,170 @@
+package llm
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var refusalAPIs = []API{Chat, Responses, Completions, Embeddings, Messages, Generate, OllamaChat, OllamaGenerate}
+
+func TestRefuse(t *testing.T) {
+	later := Refusal{Status: 429, Message: `all of "10 requests" <used>`, RetryAfter: 1500 * time.Millisecond, Retry: true}
+	never := Refusal{Status: 413, Message: "too large"}
+	openAILater := `{"error":{"message":"all of \"10 requests\" <used>","type":"requests","param":null,"code":"rate_limit_exceeded"}}`
+	openAINever := `{"error":{"message":"too large","type":"invalid_request_error","param":null,"code":"request_too_large"}}`
+
+	for _, test := range []struct {
+		endpoint Endpoint
+		refusal  Refusal
+		want     string
+	}{
+		{Endpoint{Provider: OpenAI, API: Chat}, later, openAILater},
+		{Endpoint{Provider: OpenAI, API: Chat}, never, openAINever},
+		{Endpoint{Provider: Azure, API: Responses}, later, openAILater},
+		{Endpoint{Provider: Groq, API: Completions}, later, openAILater},
+		{Endpoint{Provider: Mistral, API: Embeddings}, later, openAILater},
+		{Endpoint{Provider: OpenRouter, API: Chat}, never, openAINever},
+		{Endpoint{Provider: Gemini, API: Chat}, later, openAILater},
+		{Endpoint{Provider: Ollama, API: Chat}, later, openAILater},
+		{Endpoint{}, later, openAILater},
+		{Endpoint{Provider: Anthropic, API: Messages}, later, `{"type":"error","error":{"type":"rate_limit_error","message":"all of \"10 requests\" <used>"}}`},
+		{Endpoint{Provider: Anthropic, API: Messages}, never, `{"type":"error","error":{"type":"request_too_large","message":"too large"}}`},
+		{Endpoint{Provider: Gemini, API: Generate}, later, `{"error":{"code":429,"message":"all of \"10 requests\" <used>","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}]}}`},
+		{Endpoint{Provider: Vertex, API: Generate}, Refusal{Status: 429, Message: "m", RetryAfter: 22 * time.Second}, `{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"22s"}]}}`},
+		{Endpoint{Provider: Gemini, API: Generate}, Refusal{Status: 429, Message: "m"}, `{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}`},
+		{Endpoint{Provider: Gemini, API: Generate}, never, `{"error":{"code":413,"message":"too large","status":"INVALID_ARGUMENT"}}`},
+		{Endpoint{Provider: Ollama, API: OllamaChat}, later, `{"error":"all of \"10 requests\" <used>"}`},
+		{Endpoint{Provider: Ollama, API: OllamaGenerate}, never, `{"error":"too large"}`},
+	} {
+		h, body := test.endpoint.Refuse(test.refusal)
+		if diff := cmp.Diff(decoded(t, []byte(test.want)), decoded(t, body)); diff != "" {
+			t.Errorf("%+v refuses with %s (-want +got):\n%s", test.endpoint, body, diff)
+		}
+		want := http.Header{
+			"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))},
+			"X-Should-Retry": {strconv.FormatBool(test.refusal.Retry)},
+		}
+		switch test.refusal.RetryAfter {
+		case 1500 * time.Millisecond:
+			want["Retry-After"], want["Retry-After-Ms"] = []string{"2"}, []string{"1500"}
+		case 22 * time.Second:
+			want["Retry-After"], want["Retry-After-Ms"] = []string{"22"}, []string{"22000"}
+		}
+		if diff := cmp.Diff(want, h); diff != "" {
+			t.Errorf("%+v refuses with headers (-want +got):\n%s", test.endpoint, diff)
+		}
+	}
+}
+
+func decoded(t *testing.T, body []byte) (value any) {
+	t.Helper()
+	if err := json.Unmarshal(body, &value); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return value
+}
+
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	for _, test := range []struct {
+		wait           time.Duration
+		seconds, milli string
+	}{
+		{0, "", ""},
+		{-time.Second, "", ""},
+		{1, "1", "1"},
+		{time.Millisecond, "1", "1"},
+		{time.Millisecond + 1, "1", "2"},
+		{time.Second, "1", "1000"},
+		{time.Second + 1, "2", "1001"},
+		{Day, "86400", "86400000"},
+		{math.MaxInt64, "9223372037", "9223372036855"},
+	} {
+		for _, api := range refusalAPIs {
+			h, body := Endpoint{API: api}.Refuse(Refusal{Status: 429, RetryAfter: test.wait})
+			if h.Get("Retry-After") != test.seconds || h.Get("Retry-After-Ms") != test.milli {
+				t.Errorf("%s, a wait of %v: Retry-After %q, Retry-After-Ms %q; want %q, %q", api, test.wait, h.Get("Retry-After"), h.Get("Retry-After-Ms"), test.seconds, test.milli)
+			}
+			if told := strings.Contains(string(body), "retryDelay"); told != (api == Generate && test.wait > 0) {
+				t.Errorf("%s, a wait of %v: %s", api, test.wait, body)
+			}
+		}
+	}
+}
+
+// What we say in a provider's place is read as what the provider would say.
+func TestRefusalsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := Endpoint{Provider: rapid.SampledFrom(limitProviders).Draw(t, "provider"), API: rapid.SampledFrom(refusalAPIs).Draw(t, "api")}
+		r := Refusal{
+			Status:     429,
+			Message:    rapid.StringMatching(`[^a-zA-Z(]*`).Draw(t, "message"), // says nothing of waits, days or money
+			RetryAfter: time.Duration(rapid.Int64Range(0, 86_400_000).Draw(t, "ms")) * time.Millisecond,
+			Retry:      rapid.Bool().Draw(t, "retry"),
+		}
+		h, body := e.Refuse(r)
+		if !json.Valid(body) {
+			t.Fatalf("%s is no JSON", body)
+		}
+		want := r.RetryAfter
+		if want == 0 {
+			want = guessedRate
+		}
+		want = max(want, leastPause)
+		read := func(h http.Header) {
+			got := checkReading(t, e.Provider, r.Status, h, body, limitsNow)
+			if got.Cause != RateLimited || got.Pause != want || got.Windows != nil {
+				t.Fatalf("%+v is read as %+v", r, got)
+			}
+		}
+		read(h)
+		if e.API == Generate {
+			read(nil) // the body says it all
+		}
+
+		r.Status = 413
+		h, body = e.Refuse(r)
+		if got := checkReading(t, e.Provider, r.Status, h, body, limitsNow); got.Cause != "" || got.Windows != nil {
+			t.Fatalf("%+v is read as %+v", r, got)
+		}
+	})
+}
+
+// errorOf returns the message of a refusal, read by the book.
+func errorOf(api API, body []byte) (message string, err error) {
+	if api == OllamaChat || api == OllamaGenerate {
+		var shape struct{ Error string }
+		err = json.Unmarshal(body, &shape)
+		return shape.Error, err
+	}
+	var shape struct{ Error struct{ Message string } }
+	err = json.Unmarshal(body, &shape)
+	return shape.Error.Message, err
+}
+
+func FuzzRefuse(f *testing.F) {
+	for i, message := range []string{"", "plain", `"quoted" \ back`, "new\nline", "<b>&amp;</b>", "\xff\xfe", "\x00", "日本 \u2028", `{"error":{}}`} {
+		f.Add(uint8(i), uint16(429), message, int64(i)*1e9, i%2 == 0)
+		f.Add(uint8(i), uint16(413), message, int64(-i), i%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, api uint8, status uint16, message string, wait int64, retry bool) {
+		e := Endpoint{API: refusalAPIs[int(api)%len(refusalAPIs)]}
+		r := Refusal{Status: int(status), Message: message, RetryAfter: time.Duration(wait), Retry: retry}
+		h, body := e.Refuse(r)
+		got, err := errorOf(e.API, body)
+		if want := string([]rune(message)); err != nil || got != want { // what is no UTF-8 is replaced
+			t.Fatalf("%s: %q in %s, %v; want %q", e.API, got, body, err, want)
+		}
+		if h.Get("Content-Length") != strconv.Itoa(len(body)) || (h.Get("Retry-After") != "") != (wait > 0) {
+			t.Fatalf("%+v: %v", r, h)
+		}
+		checkReading(t, OpenAI, int(status), h, body, limitsNow)
+	})
+}

@@ -1,0 +1,282 @@
+package llm
+
+import (
+	"bytes"
+	"iter"
+	"math"
+)
+
+// Request is what the body of a request says.
+type Request struct {
+	Endpoint // with the model and whether the response is streamed as the body says, where the path does not
+
+	MaxOutput int // the most tokens of one answer; 0 where it is not bounded, and for embeddings, which have none
+	Answers   int // how many answers it asks for, at least 1
+	Prompt    int // how many tokens its prompt is, by its characters and its structure
+
+	// UsageAsked reports whether the stream will tell usage: it is asked for, or
+	// the API always tells.
+	UsageAsked bool
+
+	ask  splice // how to ask for usage
+	size int    // of the body
+}
+
+// A splice puts text in the place of some bytes of a body. The zero splice means
+// that there is nothing to put.
+type splice struct {
+	from, to int
+	text     string
+}
+
+// Read reads the body of a request that goes to the endpoint. It looks at nothing
+// but the fields that it needs, so fields that it does not know do not matter.
+// The error says what is wrong with the body; what was read before that is returned
+// with it.
+func (e Endpoint) Read(body []byte) (Request, error) {
+	r := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: e}}
+	r.read()
+	return r.request(), r.err
+}
+
+// AskUsage returns the body of a request whose stream would not tell usage as one
+// whose stream does: it has stream_options.include_usage, and is the same
+// otherwise. Where that is not possible or not needed, ok is false.
+func (r *Request) AskUsage(body []byte) (asking []byte, ok bool) {
+	if r.ask.text == "" || len(body) != r.size {
+		return nil, false
+	}
+	asking = make([]byte, 0, len(body)+len(r.ask.text))
+	asking = append(asking, body[:r.ask.from]...)
+	asking = append(asking, r.ask.text...)
+	return append(asking, body[r.ask.to:]...), true
+}
+
+// Texts returns the texts of the prompt, for a tokenizer.
+func (r *Request) Texts(body []byte) iter.Seq[string] {
+	return func(yield func(string) bool) { r.reread(body, yield) }
+}
+
+// CountWith makes Prompt what a tokenizer counts, in place of what characters tell.
+// What is no text counts as before.
+func (r *Request) CountWith(body []byte, count func(model, text string) int) {
+	texts := 0
+	spent := r.reread(body, func(text string) bool {
+		texts += count(r.Model, text)
+		return true
+	})
+	r.Prompt = texts + spent.structure()
+}
+
+// reread reads the prompt again, for its texts.
+func (r *Request) reread(body []byte, yield func(string) bool) promptCost {
+	first := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: r.Endpoint}}
+	first.read()
+	again := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: r.Endpoint, yield: yield}}
+	again.only = &first.begins
+	again.read()
+	return again.total()
+}
+
+// A requestReader reads the fields of a body.
+type requestReader struct {
+	promptReader
+	bodySettings
+
+	spent  [promptFields]promptCost // of each field of the prompt; of two with one name the last counts
+	begins [promptFields]int        // where the values of these begin
+	only   *[promptFields]int       // if not nil, values that begin elsewhere are skipped
+}
+
+// bodySettings are what a body says beside the prompt. A number is 0 and a word is nil
+// where the body does not say, or says nonsense.
+type bodySettings struct {
+	model         string
+	stream        []byte
+	maxTokens     int
+	maxCompletion int
+	maxOutput     int
+	n, bestOf     int
+	config        generationConfig
+	predict       int // Ollama's options.num_predict
+	asked         []byte
+	ask           splice
+}
+
+type generationConfig struct{ maxOutput, candidates int }
+
+const askUsage = `"include_usage":true`
+
+func (r *requestReader) read() {
+	if bytes.HasPrefix(r.body, []byte("\ufeff")) {
+		r.at = len("\ufeff")
+	}
+	if r.next() != '{' {
+		r.fail("it must be an object")
+		return
+	}
+	r.at++
+	r.ask = splice{r.at, r.at, `"stream_options":{` + askUsage + `},`}
+	for first := true; r.item(first, '}'); first = false {
+		r.field(fieldOf(r.key()))
+	}
+}
+
+// field reads the value of a field of the body.
+func (r *requestReader) field(f field) {
+	switch f {
+	case fieldModel:
+		r.model = r.name()
+	case fieldStream:
+		r.stream = r.word()
+	case fieldStreamOptions:
+		r.streamOptions()
+	case fieldMaxTokens:
+		r.maxTokens = r.count()
+	case fieldMaxCompletionTokens:
+		r.maxCompletion = r.count()
+	case fieldMaxOutputTokens:
+		r.maxOutput = r.count()
+	case fieldN:
+		r.n = r.count()
+	case fieldBestOf:
+		r.bestOf = r.count()
+	case fieldOptions:
+		r.options()
+	case fieldUnknown:
+		r.skip()
+	default:
+		r.promptField(f)
+	}
+}
+
+// promptField reads a field of the prompt, and what it costs.
+func (r *requestReader) promptField(f field) {
+	r.next()
+	r.begins[f] = r.at
+	if r.only != nil && r.only[f] != r.at {
+		r.skip()
+		return
+	}
+	r.promptCost = promptCost{}
+	if f == fieldGenerationConfig {
+		r.generationConfig()
+	} else {
+		r.prompt(f)
+	}
+	r.spent[f] = r.promptCost
+}
+
+func (r *requestReader) streamOptions() {
+	r.asked, r.ask = nil, splice{}
+	if r.next() != '{' {
+		if word := r.word(); string(word) == "null" {
+			r.ask = splice{r.at - len(word), r.at, `{` + askUsage + `}`}
+		}
+		return
+	}
+	r.at++
+	r.ask = splice{r.at, r.at, askUsage}
+	for first := true; r.item(first, '}'); first = false {
+		if first {
+			r.ask.text = askUsage + `,`
+		}
+		if string(r.key()) != "include_usage" {
+			r.skip()
+			continue
+		}
+		r.asked, r.ask = r.word(), splice{}
+		if string(r.asked) == "null" {
+			r.ask = splice{r.at - len(r.asked), r.at, `true`}
+		}
+	}
+}
+
+func (r *requestReader) options() {
+	r.predict = 0
+	if r.next() != '{' {
+		r.skip()
+		return
+	}
+	r.at++
+	for first := true; r.item(first, '}'); first = false {
+		if string(r.key()) == "num_predict" {
+			r.predict = r.count()
+		} else {
+			r.skip()
+		}
+	}
+}
+
+func (r *requestReader) generationConfig() {
+	r.config = generationConfig{}
+	if r.next() != '{' {
+		r.skip()
+		return
+	}
+	r.at++
+	for first := true; r.item(first, '}'); first = false {
+		switch string(r.key()) {
+		case "maxOutputTokens", "max_output_tokens":
+			r.config.maxOutput = r.count()
+		case "candidateCount", "candidate_count":
+			r.config.candidates = r.count()
+		case "responseSchema", "response_schema", "responseJsonSchema", "response_json_schema":
+			r.all()
+		default:
+			r.skip()
+		}
+	}
+}
+
+// total returns what all fields of the prompt promptCost.
+func (r *requestReader) total() (sum promptCost) {
+	for _, t := range &r.spent {
+		sum.texts += t.texts
+		sum.messages += t.messages
+		sum.other += t.other
+	}
+	return sum
+}
+
+// request returns what was read.
+func (r *requestReader) request() Request {
+	spent := r.total()
+	q := Request{
+		Endpoint:   r.endpoint,
+		Answers:    1,
+		Prompt:     spent.texts + spent.structure(),
+		UsageAsked: true,
+		size:       len(r.body),
+	}
+	if q.Model == "" {
+		q.Model = r.model
+	}
+	streamed := string(r.stream) == "true"
+	switch q.API {
+	case Chat:
+		q.Stream, q.MaxOutput, q.Answers = streamed, r.maxCompletion, r.n
+		if q.MaxOutput == 0 {
+			q.MaxOutput = r.maxTokens
+		}
+	case Completions:
+		q.Stream, q.MaxOutput = streamed, r.maxTokens
+		q.Answers = min(max(1, r.n, r.bestOf)*max(1, r.spent[fieldPrompt].prompts), math.MaxInt32)
+	case Responses:
+		q.Stream, q.MaxOutput = streamed, r.maxOutput
+	case Messages:
+		q.Stream, q.MaxOutput = streamed, r.maxTokens
+	case Generate:
+		q.MaxOutput, q.Answers = r.config.maxOutput, r.config.candidates
+	case OllamaChat, OllamaGenerate:
+		q.Stream, q.MaxOutput = string(r.stream) != "false", r.predict
+	}
+	q.Answers = max(1, q.Answers)
+	if q.Stream && (q.API == Chat || q.API == Completions) && q.Provider != Mistral { // which always tells, and takes no field that it does not know
+		q.UsageAsked = string(r.asked) == "true"
+		if r.err == nil {
+			q.ask = r.ask
+		}
+	}
+	return q
+}

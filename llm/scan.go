@@ -1,0 +1,355 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// A cursor reads JSON off a whole body, once, front to back, and allocates
+// nothing. It takes what a lenient server might take: control characters in
+// strings, any word as a value, a comma too many. After an error it is at the end
+// of the body, where there is nothing more to read.
+type cursor struct {
+	body []byte
+	at   int
+	err  error
+}
+
+// fail keeps the first thing that is wrong, and where. It does not quote the body,
+// which may be secret.
+func (c *cursor) fail(what string) {
+	if c.err == nil {
+		c.err = fmt.Errorf("ratelimit: request body: %s at byte %d", what, c.at)
+	}
+	c.at = len(c.body)
+}
+
+// next moves to the next byte that is no white space and returns it, or 0 at the
+// end. All control characters count as white space.
+func (c *cursor) next() byte {
+	for c.at < len(c.body) {
+		if b := c.body[c.at]; b > ' ' {
+			return b
+		}
+		c.at++
+	}
+	return 0
+}
+
+// item moves to the next item of an object or array, and reports whether there is
+// one. Past the last it takes the end, which is } or ].
+func (c *cursor) item(first bool, end byte) bool {
+	b := c.next()
+	switch {
+	case b == ',' && !first:
+		c.at++
+		b = c.next()
+	case b != end && !first && b != 0:
+		c.fail("no comma between two items")
+		return false
+	}
+	switch b {
+	case end:
+		c.at++
+		return false
+	case 0:
+		c.fail("it ends too soon")
+		return false
+	}
+	return true
+}
+
+// key reads the key of an item, and the colon.
+func (c *cursor) key() []byte {
+	if c.next() != '"' {
+		c.fail("no key of an object")
+		return nil
+	}
+	t := c.str()
+	if c.next() != ':' {
+		c.fail("no colon after a key")
+		return nil
+	}
+	c.at++
+	if t.spare > 0 {
+		return []byte(t.String())
+	}
+	return t.raw
+}
+
+// A quoted is a string of the body.
+type quoted struct {
+	raw   []byte // what stands between the quotes
+	spare int    // how many bytes raw is longer than what it stands for: 0 where nothing is escaped
+}
+
+// size returns how many bytes the text is, as UTF-8.
+func (t quoted) size() int { return len(t.raw) - t.spare }
+
+// str reads a string. The cursor is on its first quote.
+func (c *cursor) str() quoted {
+	body, start, spare := c.body, c.at+1, 0
+	quote := c.at // the last quote found from afar
+	for i := start; ; {
+		if i = nearSpecial(body, i); i >= len(body) {
+			break
+		}
+		if body[i] != '"' && body[i] != '\\' { // what matters is far
+			if quote < i {
+				n := bytes.IndexByte(body[i:], '"')
+				if n < 0 {
+					break
+				}
+				quote = i + n
+			}
+			if n := bytes.IndexByte(body[i:quote], '\\'); n >= 0 {
+				i += n
+			} else {
+				i = quote
+			}
+		}
+		if body[i] == '"' {
+			c.at = i + 1
+			return quoted{body[start:i], spare}
+		}
+		if i+1 < len(body) && body[i+1] != 'u' && body[i+1] < utf8.RuneSelf { // the usual escape
+			spare++
+			i += 2
+			continue
+		}
+		_, size, stands := readEscape(body[i:])
+		spare += size - stands
+		i += size
+	}
+	c.fail("a string without an end")
+	return quoted{}
+}
+
+// nearSpecial returns where the next quote or backslash is, if that is within 64
+// bytes. Otherwise it returns a place before it, or the end of the body.
+func nearSpecial(body []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for end := min(i+64, len(body)-7); i < end; i += 8 {
+		word := binary.LittleEndian.Uint64(body[i:])
+		quotes, slashes := word^'"'*ones, word^'\\'*ones
+		// The lowest bit that is set is where a byte is zero; those above it may err.
+		if found := ((quotes-ones)&^quotes | (slashes-ones)&^slashes) & highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	if len(body)-i >= 8 {
+		return i
+	}
+	for i < len(body) && body[i] != '"' && body[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// readEscape reads what starts with a backslash: the character that it stands for, how
+// many bytes it has, and how many that character has. What is no escape of JSON
+// stands for what comes after the backslash.
+func readEscape(b []byte) (r rune, size, stands int) {
+	if len(b) < 2 {
+		return utf8.RuneError, len(b), 0
+	}
+	if b[1] != 'u' {
+		r, stands = utf8.DecodeRune(b[1:])
+		return standsFor(r), 1 + stands, stands
+	}
+	if r = hex4(b[2:]); r < 0 {
+		return 'u', 2, 1
+	}
+	size = 6
+	if utf16.IsSurrogate(r) {
+		low := rune(-1)
+		if len(b) > 7 && b[6] == '\\' && b[7] == 'u' {
+			low = hex4(b[8:])
+		}
+		if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+			size = 12
+		}
+	}
+	return r, size, utf8.RuneLen(r)
+}
+
+func standsFor(r rune) rune {
+	switch r {
+	case 'n':
+		return '\n'
+	case 't':
+		return '\t'
+	case 'r':
+		return '\r'
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	}
+	return r
+}
+
+// hex4 returns the number that four hexadecimal digits are, or -1.
+func hex4(b []byte) rune {
+	if len(b) < 4 {
+		return -1
+	}
+	var r rune
+	for _, d := range b[:4] {
+		switch {
+		case '0' <= d && d <= '9':
+			d -= '0'
+		case 'a' <= d|0x20 && d|0x20 <= 'f':
+			d = d | 0x20 - 'a' + 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(d)
+	}
+	return r
+}
+
+// String returns what the text stands for. What is not UTF-8 is U+FFFD.
+func (t quoted) String() string {
+	if t.spare == 0 && utf8.Valid(t.raw) {
+		return string(t.raw)
+	}
+	return string(t.appendTo(make([]byte, 0, t.size()), math.MaxInt))
+}
+
+// appendTo appends what the text stands for to dst, but stops when that is at least
+// limit bytes long.
+func (t quoted) appendTo(dst []byte, limit int) []byte {
+	for raw := t.raw; len(raw) > 0 && len(dst) < limit; {
+		r, size := rune(raw[0]), 1
+		switch {
+		case r == '\\':
+			r, size, _ = readEscape(raw)
+		case r >= utf8.RuneSelf:
+			r, size = utf8.DecodeRune(raw)
+		}
+		dst = utf8.AppendRune(dst, r)
+		raw = raw[size:]
+	}
+	return dst
+}
+
+// scalar reads a value that is no string, object or array, such as 12 or null.
+func (c *cursor) scalar() []byte {
+	start := c.at
+	for c.at < len(c.body) && !scalarEnds[c.body[c.at]] {
+		c.at++
+	}
+	if c.at == start {
+		c.fail("no value")
+	}
+	return c.body[start:c.at]
+}
+
+// scalarEnds are the bytes that end a scalar.
+var scalarEnds = func() (t [256]bool) {
+	for b := range byte(' ' + 1) {
+		t[b] = true
+	}
+	for _, b := range []byte(`,:"[]{}`) {
+		t[b] = true
+	}
+	return t
+}()
+
+// walk reads a value, and gives each of its keys, strings and scalars to leaf, if
+// that is not nil. How deep it nests does not matter.
+func (c *cursor) walk(leaf func(quoted)) {
+	for depth := 0; ; {
+		switch b := c.next(); b {
+		case 0:
+			c.fail("it ends too soon")
+			return
+		case '{', '[':
+			depth++
+			c.at++
+		case '}', ']', ',', ':':
+			if depth == 0 {
+				c.fail("no value")
+				return
+			}
+			if b == '}' || b == ']' {
+				depth--
+			}
+			c.at++
+		case '"':
+			if t := c.str(); leaf != nil && c.err == nil {
+				leaf(t)
+			}
+		default:
+			if word := c.scalar(); leaf != nil {
+				leaf(quoted{raw: word})
+			}
+		}
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// skip reads a value that does not matter.
+func (c *cursor) skip() { c.walk(nil) }
+
+// name reads a value that should be a string. Any other is "".
+func (c *cursor) name() string {
+	if c.next() != '"' {
+		c.skip()
+		return ""
+	}
+	return c.str().String()
+}
+
+// word reads a value that should be a scalar. Any other is nil.
+func (c *cursor) word() []byte {
+	switch c.next() {
+	case '"', '{', '[', 0:
+		c.skip()
+		return nil
+	}
+	return c.scalar()
+}
+
+// count reads a value that should be a number of tokens or of answers. What is no
+// number, or less than 1, is 0. It is bounded such that the product of two still is
+// an int.
+func (c *cursor) count() int {
+	word := c.word()
+	if n, ok := fewDigits(word); ok {
+		return n
+	}
+	for _, b := range word {
+		if !('0' <= b && b <= '9' || b == '.' || b == '-' || b == '+' || b == 'e' || b == 'E') {
+			return 0
+		}
+	}
+	n, _ := strconv.ParseFloat(string(word), 64) // out of range is infinite
+	if !(n >= 1) {
+		return 0
+	}
+	return int(min(n, math.MaxInt32))
+}
+
+// fewDigits reads a whole number of a few digits.
+func fewDigits(word []byte) (n int, ok bool) {
+	if len(word) == 0 || len(word) > 9 {
+		return 0, false
+	}
+	for _, b := range word {
+		if b < '0' || b > '9' {
+			return 0, false
+		}
+		n = n*10 + int(b-'0')
+	}
+	return n, true
+}

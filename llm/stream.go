@@ -1,0 +1,105 @@
+package llm
+
+// events reads a stream of server-sent events, in pieces split anywhere, and has
+// their data read as JSON. Lines end in LF, CR LF or CR.
+type events struct {
+	json values
+	line line
+	data bool // the event has data
+	cr   bool // the last byte was CR: if LF comes, it belongs to that
+}
+
+// line is how much of a line was read: 1 to 3 is so much of the name.
+type line uint8
+
+const (
+	lineStart   line = 0
+	lineName    line = 4 // the name, data
+	lineColon   line = 5 // the colon after it, which a space may follow
+	lineData    line = 6 // some of the data
+	lineIgnored line = 7 // what does not matter
+)
+
+// next reads up to the end of an event, or else all of p. It returns how much that
+// is, and whether the event has ended: then end is to be called.
+func (e *events) next(p []byte) (n int, ended bool) {
+	n = e.rest(p)
+	for n < len(p) {
+		i := either(p, n, '\n'*eachByte, '\r'*eachByte)
+		e.readLine(p[n:i])
+		if i == len(p) {
+			return i, false
+		}
+		e.cr = p[i] == '\r'
+		n = i + 1
+		n += e.rest(p[n:])
+		if e.endLine() {
+			return n, true
+		}
+	}
+	return n, false
+}
+
+// rest returns how much of p belongs to the line that has ended: LF after CR.
+func (e *events) rest(p []byte) int {
+	if !e.cr || len(p) == 0 {
+		return 0
+	}
+	e.cr = false
+	if p[0] == '\n' {
+		return 1
+	}
+	return 0
+}
+
+// end ends an event. What was not complete in it is forgotten.
+func (e *events) end() {
+	e.json.reset()
+	e.data = false
+}
+
+// readLine reads a piece of a line.
+func (e *events) readLine(b []byte) {
+	if e.line == lineStart && len(b) > 5 && string(b[:5]) == "data:" { // nearly always
+		e.line = lineColon
+		e.beginData()
+		b = b[5:]
+	}
+	for i, c := range b {
+		switch {
+		case e.line < lineName && c == "data"[e.line]:
+			e.line++
+		case e.line == lineName && c == ':':
+			e.line = lineColon
+			e.beginData()
+		case e.line == lineColon && c == ' ':
+			e.line = lineData
+		case e.line == lineColon || e.line == lineData:
+			e.line = lineData
+			e.json.read(b[i:])
+			return
+		default:
+			e.line = lineIgnored
+			return
+		}
+	}
+}
+
+// beginData begins a line of data. Those of an event are one, with the ends of the
+// lines in it.
+func (e *events) beginData() {
+	if e.data {
+		e.json.newline()
+	}
+	e.data = true
+}
+
+// endLine ends a line, and reports whether that has ended the event.
+func (e *events) endLine() bool {
+	l := e.line
+	e.line = lineStart
+	if l == lineName {
+		e.beginData()
+	}
+	return l == lineStart
+}

@@ -1,0 +1,501 @@
+package llm
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// values reads JSON values that follow one another, in pieces split anywhere, and
+// tallies what they tell. It keeps no text, and nothing of what it need not know.
+// Brackets and commas between values are passed over, so the elements of an array
+// are such values too.
+//
+// It takes any JSON, and more: what matters is that a value has all of its brackets.
+// What follows something that cannot be read is ignored, up to reset.
+type values struct {
+	tally
+	shape shape
+	state state
+	node  node // of the value that comes, or that is read
+
+	path [16]node // the values around it; with inArray, one of an array's
+	open int      // how many there are
+
+	deep  int  // how many brackets are open in a value that is passed over
+	piece bool // the text that is read has been counted as a piece
+
+	word   word // a name or a scalar, as far as it has come
+	escape uint8
+	hex    rune
+}
+
+// inArray marks the node of an array.
+const inArray node = 1 << 7
+
+// state is what comes next.
+type state uint8
+
+const (
+	atTop    state = iota // a value, or nothing
+	atName                // of a member, or the end of an object
+	inName                //
+	atColon               //
+	atValue               // of a member or an element, or the end of an array
+	inText                // a string of text
+	inWord                // a string that is kept
+	inString              // a string that is not
+	inScalar              // a number, or true, false, null
+	inDeep                // a value that is passed over
+	inDeepString
+	atBroken // nothing that can be read
+)
+
+// read reads a piece.
+func (v *values) read(p []byte) {
+	for i := 0; i < len(p); {
+		switch v.state {
+		case atName:
+			i = v.readName(p, i)
+		case atValue:
+			i = v.readValue(p, i)
+		case inName, inText, inWord, inString, inDeepString:
+			i = v.readString(p, i)
+		case inDeep:
+			i = v.readDeep(p, i)
+		case inScalar:
+			i = v.readScalar(p, i)
+		case atColon:
+			i = v.readColon(p, i)
+		case atTop:
+			i = v.readTop(p, i)
+		case atBroken:
+			return
+		}
+	}
+}
+
+// reset forgets a value that is not complete. Another may follow.
+func (v *values) reset() {
+	if v.state != atTop {
+		v.drop()
+		v.state = atTop
+	}
+	v.shape = shape{}
+}
+
+// newline reads the end of a line, which may not be within a string.
+func (v *values) newline() {
+	switch v.state {
+	case inName, inText, inWord, inString, inDeepString:
+		v.state = atBroken
+	default:
+		v.read([]byte{'\n'})
+	}
+}
+
+// unfinished returns the text of the value that is not complete.
+func (v *values) unfinished() text {
+	if v.state == atTop || v.state == atBroken {
+		return text{}
+	}
+	return v.texts()
+}
+
+func (v *values) readTop(p []byte, i int) int {
+	switch p[i] {
+	case '{':
+		v.node, v.open = nodeTop, 0
+		v.enter(nodeTop, atName)
+	case '[':
+		v.shape.array = true
+	case ' ', '\t', '\r', '\n', ',', ']':
+	default:
+		v.state = atBroken
+	}
+	return i + 1
+}
+
+func (v *values) readName(p []byte, i int) int {
+	switch p[i] {
+	case '"':
+	case ',', ' ', '\t', '\r', '\n':
+		return i + 1
+	case '}':
+		v.leave()
+		return i + 1
+	default:
+		v.state = atBroken
+		return i
+	}
+	i++
+	// Nearly always all of the name is here, and a colon after it.
+	if j := stringEnd(p, i); j+1 < len(p) && p[j] == '"' && p[j+1] == ':' {
+		v.node = v.path[v.open-1].member(p[i:j])
+		v.state = atValue
+		return j + 2
+	}
+	v.word.n = 0
+	v.state = inName
+	return i
+}
+
+func (v *values) readColon(p []byte, i int) int {
+	switch p[i] {
+	case ':':
+		v.state = atValue
+	case ' ', '\t', '\r', '\n':
+	default:
+		v.state = atBroken
+	}
+	return i + 1
+}
+
+func (v *values) readValue(p []byte, i int) int {
+	switch p[i] {
+	case '"':
+		return v.beginString(p, i+1)
+	case '{':
+		v.beginObject()
+	case '[':
+		v.beginArray()
+	case ' ', '\t', '\r', '\n':
+	case ',':
+		if !v.elements() {
+			v.state = atBroken
+		}
+	case ']':
+		if !v.elements() {
+			v.state = atBroken
+			break
+		}
+		v.leave()
+	case '}', ':':
+		v.state = atBroken
+	default:
+		return v.beginScalar(p, i)
+	}
+	return i + 1
+}
+
+// elements reports whether the value is one of an array.
+func (v *values) elements() bool { return v.path[v.open-1]&inArray != 0 }
+
+func (v *values) beginObject() {
+	v.shape.object(v.node, v.open)
+	switch {
+	case !v.node.hasMembers() || v.open == len(v.path):
+		v.pass()
+	default:
+		v.failed = v.failed || v.node == nodeFault
+		v.enter(v.node, atName)
+	}
+}
+
+func (v *values) beginArray() {
+	v.shape.list(v.node, v.open)
+	if v.node == nodeNone || v.node == nodeArgs || v.elements() || v.open == len(v.path) {
+		v.pass()
+		return
+	}
+	v.enter(v.node|inArray, atValue)
+}
+
+// pass begins a value that is passed over.
+func (v *values) pass() {
+	v.piece = false
+	v.deep = 1
+	v.state = inDeep
+}
+
+// enter begins the members or the elements of a value.
+func (v *values) enter(n node, s state) {
+	v.path[v.open] = n
+	v.open++
+	v.state = s
+}
+
+// leave ends a value with members or elements.
+func (v *values) leave() {
+	v.open--
+	if v.open > 0 {
+		v.proceed()
+		return
+	}
+	v.commit()
+	v.shape.values++
+	v.state = atTop
+}
+
+// proceed goes on after a value.
+func (v *values) proceed() {
+	v.state = atName
+	if n := v.path[v.open-1]; n&inArray != 0 {
+		v.node = n &^ inArray
+		v.state = atValue
+	}
+}
+
+func (v *values) beginScalar(p []byte, i int) int {
+	v.shape.scalar(v.node, v.open)
+	j := scalarEnd(p, i)
+	if j < len(p) { // nearly always
+		v.scalar(p[i:j])
+		return j
+	}
+	v.word.n = 0
+	v.word.add(p[i:j])
+	v.state = inScalar
+	return j
+}
+
+func (v *values) readScalar(p []byte, i int) int {
+	j := scalarEnd(p, i)
+	v.word.add(p[i:j])
+	if j < len(p) {
+		v.scalar(v.word.bytes())
+	}
+	return j
+}
+
+func (v *values) scalar(b []byte) {
+	switch {
+	case v.node == nodeNone:
+	case v.node.isNumber():
+		v.number(v.node, b)
+	case v.node.isWord() && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
+		v.keep(b)
+	}
+	v.proceed()
+}
+
+// keep keeps a word that the value is.
+func (v *values) keep(b []byte) {
+	var w *word
+	switch v.node {
+	case nodeFault:
+		v.failed = v.failed || len(b) > 0
+		return
+	case nodeType:
+		w = &v.kind
+	case nodeCode:
+		w = &v.code
+	case nodeFaultType:
+		w = &v.faultKind
+	case nodeFaultCode:
+		w = &v.faultNumber
+	}
+	w.n = 0
+	w.add(b)
+}
+
+// beginString begins a string that is a value. The quote before it has been read.
+func (v *values) beginString(p []byte, i int) int {
+	v.shape.scalar(v.node, v.open)
+	switch {
+	case v.node.isText():
+		v.piece = false
+		v.state = inText
+	case v.node.isWord():
+		v.word.n = 0
+		v.state = inWord
+	default:
+		v.state = inString
+	}
+	return v.readString(p, i)
+}
+
+// readString reads on in a string.
+func (v *values) readString(p []byte, i int) int {
+	for i < len(p) {
+		if v.escape > 0 {
+			v.unescape(p[i])
+			i++
+			continue
+		}
+		j := stringEnd(p, i)
+		v.gather(p[i:j])
+		if j == len(p) {
+			return j
+		}
+		i = j + 1
+		if p[j] == '"' {
+			v.endString()
+			return i
+		}
+		v.escape = 1
+	}
+	return i
+}
+
+// gather reads characters of a string.
+func (v *values) gather(b []byte) {
+	switch v.state {
+	case inText:
+		v.write(chars(b))
+	case inDeepString:
+		if v.node == nodeArgs {
+			v.write(chars(b))
+		}
+	case inName, inWord:
+		v.word.add(b)
+	}
+}
+
+// write counts text.
+func (v *values) write(chars int) {
+	if chars == 0 {
+		return
+	}
+	t := &v.plain
+	switch v.node {
+	case nodeReasoning:
+		t = &v.reasonings[0]
+	case nodeReasoningContent:
+		t = &v.reasonings[1]
+	}
+	t.chars += chars
+	if !v.piece {
+		t.pieces++
+		v.piece = true
+	}
+}
+
+// unescape reads a byte of an escaped character: the first is 1, a digit 2 to 5.
+func (v *values) unescape(c byte) {
+	switch {
+	case v.escape > 1:
+		v.hex = v.hex<<4 | hexDigit(c)
+		if v.escape++; v.escape > 5 {
+			v.escape = 0
+			v.gatherRune(v.hex)
+		}
+	case c == 'u':
+		v.escape, v.hex = 2, 0
+	default:
+		v.escape = 0
+		v.gatherRune(unescaped(c))
+	}
+}
+
+// gatherRune reads an escaped character of a string.
+func (v *values) gatherRune(r rune) {
+	switch v.state {
+	case inText, inDeepString:
+		if v.state == inDeepString && v.node != nodeArgs || r >= 0xDC00 && r <= 0xDFFF { // the second half of a character
+			return
+		}
+		v.write(1)
+	case inName, inWord:
+		v.word.addRune(r)
+	}
+}
+
+func (v *values) endString() {
+	switch v.state {
+	case inName:
+		v.node = v.path[v.open-1].member(v.word.bytes())
+		v.state = atColon
+	case inDeepString:
+		v.state = inDeep
+	case inWord:
+		v.keep(v.word.bytes())
+		v.proceed()
+	default:
+		v.proceed()
+	}
+}
+
+// readDeep reads on in a value that is passed over.
+func (v *values) readDeep(p []byte, i int) int {
+	for ; i < len(p); i++ {
+		switch p[i] {
+		case '"':
+			v.state = inDeepString
+			return i + 1
+		case '{', '[':
+			v.deep++
+		case '}', ']':
+			v.deep--
+			if v.deep == 0 {
+				v.proceed()
+				return i + 1
+			}
+		}
+	}
+	return i
+}
+
+// stringEnd returns where in p, from i, is a quote or a backslash, or the length
+// of p.
+func stringEnd(p []byte, i int) int { return either(p, i, '"'*eachByte, '\\'*eachByte) }
+
+// eachByte times a byte is a word of eight of it.
+const eachByte uint64 = 0x0101010101010101
+
+// either returns where in p, from i, is the byte that all of a or all of b is, or
+// the length of p.
+func either(p []byte, i int, a, b uint64) int {
+	for ; i+8 <= len(p); i += 8 {
+		w := binary.LittleEndian.Uint64(p[i:])
+		x, y := w^a, w^b
+		// The lowest bit that is set is that of the first byte that is zero.
+		if zero := ((x-eachByte)&^x | (y-eachByte)&^y) & (0x80 * eachByte); zero != 0 {
+			return i + bits.TrailingZeros64(zero)/8
+		}
+	}
+	for ; i < len(p) && p[i] != byte(a) && p[i] != byte(b); i++ {
+	}
+	return i
+}
+
+// scalarEnd returns where in p, from i, a scalar ends, or the length of p.
+func scalarEnd(p []byte, i int) int {
+	for ; i < len(p); i++ {
+		switch p[i] {
+		case ',', '}', ']', ' ', '\t', '\r', '\n':
+			return i
+		}
+	}
+	return i
+}
+
+// chars returns how many characters begin in b.
+func chars(b []byte) int {
+	n := 0
+	for _, c := range b {
+		if int8(c) >= -0x40 { // not one that goes on with a character
+			n++
+		}
+	}
+	return n
+}
+
+// unescaped returns the character that a letter after a backslash stands for.
+func unescaped(c byte) rune {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return rune(c)
+}
+
+// hexDigit returns the value of a digit, or -1, which makes the character none.
+func hexDigit(c byte) rune {
+	switch {
+	case c >= '0' && c <= '9':
+		return rune(c - '0')
+	case c >= 'a' && c <= 'f':
+		return rune(c - 'a' + 10)
+	case c >= 'A' && c <= 'F':
+		return rune(c - 'A' + 10)
+	}
+	return -1
+}
