@@ -354,7 +354,7 @@ func TestNobodyOvertakes(t *testing.T) {
 		if d := memDenied(t, w.rl, 101); d.RetryAfter != Never {
 			t.Errorf("%+v; want never", d)
 		}
-		if _, d := w.rl.TryAcquireTokens(memModel, Tokens{1, 1}); d.Allowed || d.RetryAfter != 50*time.Second {
+		if _, d := w.rl.TryAcquireTokens(memModel, Tokens{Input: 1, Output: 1}); d.Allowed || d.RetryAfter != 50*time.Second {
 			t.Errorf("%+v; want it denied for 50s", d)
 		}
 		if d := w.rl.Decide("other", 1); !d.Allowed {

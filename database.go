@@ -82,15 +82,17 @@ CREATE INDEX IF NOT EXISTS idx_requests_model_ts ON requests(model, ts);
 CREATE INDEX IF NOT EXISTS idx_tokens_model_ts ON tokens(model, ts);
 `
 
-// newerColumns are those that quotas did not always have. Where they are
-// missing, an older program has made the file, and its usage is imported.
-const newerColumns = `
+// newerColumns are those that quotas did not always have, oldest first. Where the
+// first are missing, an older program has made the file, and its usage is imported.
+var newerColumns = []struct{ first, add string }{
+	{"max_input_tpm", `
 ALTER TABLE quotas ADD COLUMN max_input_tpm INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE quotas ADD COLUMN max_output_tpm INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE quotas ADD COLUMN max_tpd INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE quotas ADD COLUMN max_concurrent INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';
-`
+ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';`},
+	{"auto", `ALTER TABLE quotas ADD COLUMN auto INTEGER NOT NULL DEFAULT 0`},
+}
 
 // open makes the tables, imports what an older program has left, and loads the
 // quotas.
@@ -133,20 +135,35 @@ type bare struct{ error }
 func (e bare) Error() string { return strings.TrimPrefix(e.error.Error(), "ratelimit: ") }
 func (e bare) Unwrap() error { return e.error }
 
-// makeTables makes the tables that are missing. It reports whether none was: then
-// the file's usage is in its accounts.
+// makeTables makes the tables and columns that are missing. It reports whether the
+// file's usage is in its accounts already.
 func makeTables(tx *sqlitestore.Tx) (complete bool, err error) {
 	if _, err := tx.Exec(tables); err != nil {
 		return false, err
 	}
-	err = each(tx, "SELECT COUNT(*) FROM pragma_table_info('quotas') WHERE name = 'max_input_tpm'", func(scan func(...any) error) error {
-		return scan(&complete)
-	})
-	if err != nil || complete {
-		return complete, err
+	for _, newer := range newerColumns {
+		there, err := hasColumn(tx, newer.first)
+		if err != nil {
+			return false, err
+		}
+		if newer.first == newerColumns[0].first {
+			complete = there
+		}
+		if there {
+			continue
+		}
+		if _, err := tx.Exec(newer.add); err != nil {
+			return false, err
+		}
 	}
-	_, err = tx.Exec(newerColumns)
-	return false, err
+	return complete, nil
+}
+
+func hasColumn(tx *sqlitestore.Tx, name string) (there bool, err error) {
+	err = each(tx, "SELECT COUNT(*) FROM pragma_table_info('quotas') WHERE name = ?", func(scan func(...any) error) error {
+		return scan(&there)
+	}, name)
+	return there, err
 }
 
 // each calls fn for each row of a query.
@@ -166,10 +183,10 @@ func each(tx *sqlitestore.Tx, query string, fn func(scan func(...any) error) err
 
 func readQuotas(tx *sqlitestore.Tx) (map[string]ModelQuota, error) {
 	quotas := map[string]ModelQuota{}
-	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at FROM quotas", func(scan func(...any) error) error {
+	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto FROM quotas", func(scan func(...any) error) error {
 		var model string
 		var q ModelQuota
-		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt)
+		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto)
 		quotas[model] = q
 		return err
 	})
@@ -177,16 +194,16 @@ func readQuotas(tx *sqlitestore.Tx) (map[string]ModelQuota, error) {
 }
 
 const (
-	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
 	orReplace   = `ON CONFLICT (model) DO UPDATE SET max_rpm = excluded.max_rpm, max_tpm = excluded.max_tpm, max_rpd = excluded.max_rpd,
 		max_input_tpm = excluded.max_input_tpm, max_output_tpm = excluded.max_output_tpm, max_tpd = excluded.max_tpd,
-		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at`
+		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto`
 	orKeep = "ON CONFLICT (model) DO NOTHING"
 )
 
 func writeQuotas(tx *sqlitestore.Tx, quotas map[string]ModelQuota, conflict string) error {
 	for model, q := range quotas {
-		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt)
+		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto)
 		if err != nil {
 			return err
 		}

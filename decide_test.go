@@ -152,13 +152,13 @@ func TestNever(t *testing.T) {
 		code  DecisionCode
 	}{
 		{"TPM", ModelQuota{MaxTPM: 100}, Tokens{Input: 101}, DecisionTPMLimit},
-		{"TPM, of both", ModelQuota{MaxTPM: 100, MaxInputTPM: 90, MaxOutputTPM: 90}, Tokens{51, 50}, DecisionTPMLimit},
+		{"TPM, of both", ModelQuota{MaxTPM: 100, MaxInputTPM: 90, MaxOutputTPM: 90}, Tokens{Input: 51, Output: 50}, DecisionTPMLimit},
 		{"input TPM", ModelQuota{MaxTPM: 1000, MaxInputTPM: 100}, Tokens{Input: 101}, DecisionInputTPMLimit},
 		{"output TPM", ModelQuota{MaxTPM: 1000, MaxOutputTPM: 100}, Tokens{Output: 101}, DecisionOutputTPMLimit},
-		{"TPD", ModelQuota{MaxTPD: 100}, Tokens{60, 41}, DecisionTPDLimit},
-		{"TPD by a calendar", ModelQuota{MaxTPD: 100, DayResetsAt: "00:00 UTC"}, Tokens{60, 41}, DecisionTPDLimit},
-		{"TPD below TPM", ModelQuota{MaxTPD: 100, MaxTPM: 200}, Tokens{60, 41}, DecisionTPDLimit},
-		{"the largest", ModelQuota{MaxTPM: maxQuota}, Tokens{maxTokens, 1}, DecisionTPMLimit},
+		{"TPD", ModelQuota{MaxTPD: 100}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
+		{"TPD by a calendar", ModelQuota{MaxTPD: 100, DayResetsAt: "00:00 UTC"}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
+		{"TPD below TPM", ModelQuota{MaxTPD: 100, MaxTPM: 200}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
+		{"the largest", ModelQuota{MaxTPM: maxQuota}, Tokens{Input: maxTokens, Output: 1}, DecisionTPMLimit},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestNever(t *testing.T) {
 					quota.MaxRPD, quota.MaxRPM, quota.MaxConcurrent = 1, 1, 1
 					rl := memLimiter(t, quota)
 					if used {
-						memTakeSplit(t, rl, Tokens{1, 1})
+						memTakeSplit(t, rl, Tokens{Input: 1, Output: 1})
 					}
 					before := rl.Stats(memModel)
 					res, d := rl.TryAcquireTokens(memModel, tt.ask)
@@ -183,7 +183,7 @@ func TestNever(t *testing.T) {
 	}
 	t.Run("exactly the quota", func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: 100, MaxInputTPM: 60, MaxOutputTPM: 40, MaxTPD: 100})
-		memTakeSplit(t, rl, Tokens{60, 40})
+		memTakeSplit(t, rl, Tokens{Input: 60, Output: 40})
 	})
 	t.Run("exactly the largest", func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: maxQuota})
@@ -221,7 +221,7 @@ func TestInvalidTokens(t *testing.T) {
 			}
 			taken, err := rl.Acquire(t.Context(), model, n)
 			memRefused(t, err, "tokens")
-			takenSplit, err := rl.AcquireTokens(t.Context(), model, Tokens{n, 1})
+			takenSplit, err := rl.AcquireTokens(t.Context(), model, Tokens{Input: n, Output: 1})
 			memRefused(t, err, "tokens")
 			memRefused(t, rl.WaitForCapacity(t.Context(), model, n), "tokens")
 			if taken != nil || takenSplit != nil {
@@ -299,11 +299,11 @@ func TestDecisionStats(t *testing.T) {
 		}
 		check(rl.Decide(memModel, 30))
 		time.Sleep(time.Second)
-		res, d := rl.TryAcquireTokens(memModel, Tokens{30, 10})
+		res, d := rl.TryAcquireTokens(memModel, Tokens{Input: 30, Output: 10})
 		want.DayStart, want.RPM, want.RPD, want.TPM, want.TPD = time.Now().UTC(), 1, 1, 40, 40
 		want.InputTPM, want.OutputTPM, want.Concurrent = 30, 10, 1
 		check(d)
-		_, d = rl.TryAcquireTokens(memModel, Tokens{61, 0})
+		_, d = rl.TryAcquireTokens(memModel, Tokens{Input: 61, Output: 0})
 		check(d)
 		time.Sleep(30 * time.Second)
 		_, d = rl.TryAcquire(memModel, 20)
@@ -346,7 +346,7 @@ func TestWindowsAtTheNanosecond(t *testing.T) {
 					used int
 				}{{0, 1}, {tt.lasts - 1, 1}, {1, 0}, {tt.lasts, 0}} {
 					if step.wait == 0 {
-						memTakeSplit(t, rl, Tokens{1, 1})
+						memTakeSplit(t, rl, Tokens{Input: 1, Output: 1})
 					}
 					time.Sleep(step.wait)
 					if got := tt.of(rl.Stats(memModel)); got != step.used {
@@ -433,21 +433,21 @@ func TestCalendarDays(t *testing.T) {
 func TestInputAndOutputApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: 150, MaxInputTPM: 100, MaxOutputTPM: 80})
-		memTakeSplit(t, rl, Tokens{100, 0})
-		if _, d := rl.TryAcquireTokens(memModel, Tokens{1, 0}); d.Code != DecisionInputTPMLimit || d.RetryAfter != time.Minute {
+		memTakeSplit(t, rl, Tokens{Input: 100, Output: 0})
+		if _, d := rl.TryAcquireTokens(memModel, Tokens{Input: 1, Output: 0}); d.Code != DecisionInputTPMLimit || d.RetryAfter != time.Minute {
 			t.Errorf("%+v; want the input's limit", d)
 		}
 		time.Sleep(time.Second)
-		memTakeSplit(t, rl, Tokens{0, 50})
-		if _, d := rl.TryAcquireTokens(memModel, Tokens{0, 1}); d.Code != DecisionTPMLimit || d.RetryAfter != 59*time.Second {
+		memTakeSplit(t, rl, Tokens{Input: 0, Output: 50})
+		if _, d := rl.TryAcquireTokens(memModel, Tokens{Input: 0, Output: 1}); d.Code != DecisionTPMLimit || d.RetryAfter != 59*time.Second {
 			t.Errorf("%+v; want the sum's limit", d)
 		}
 		time.Sleep(59 * time.Second)
-		memTakeSplit(t, rl, Tokens{0, 30})
-		if _, d := rl.TryAcquireTokens(memModel, Tokens{5, 1}); d.Code != DecisionOutputTPMLimit || d.RetryAfter != time.Second {
+		memTakeSplit(t, rl, Tokens{Input: 0, Output: 30})
+		if _, d := rl.TryAcquireTokens(memModel, Tokens{Input: 5, Output: 1}); d.Code != DecisionOutputTPMLimit || d.RetryAfter != time.Second {
 			t.Errorf("%+v; want the output's limit", d)
 		}
-		memTakeSplit(t, rl, Tokens{70, 0})
+		memTakeSplit(t, rl, Tokens{Input: 70, Output: 0})
 		if s := rl.Stats(memModel); s.TPM != 150 || s.InputTPM != 70 || s.OutputTPM != 80 {
 			t.Errorf("%+v", s)
 		}

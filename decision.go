@@ -28,6 +28,10 @@ const (
 	DecisionTPDLimit         DecisionCode = "tpd_exceeded"
 	DecisionConcurrencyLimit DecisionCode = "concurrency_exceeded"
 
+	// DecisionPaused is the provider's: it has said that it takes no calls for a
+	// while: see [RateLimiter.Heed].
+	DecisionPaused DecisionCode = "paused"
+
 	// DecisionProjectLimit is a limit of the call's project: see Decision.Project.
 	DecisionProjectLimit DecisionCode = "project_exceeded"
 
@@ -166,6 +170,9 @@ func (o *outcome) exceeded() string {
 // shortage says what is used up until when: of several, what is so for longest.
 func (o *outcome) shortage(retry time.Duration) string {
 	by := dimension(slices.Index(o.retry[:], slices.Max(o.retry[:])))
+	if by == paused {
+		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", retry)
+	}
 	return fmt.Sprintf("%d of %d %s used: try again in %v", o.used[by], o.rules.max[by], facts[by].what, retry)
 }
 

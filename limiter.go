@@ -28,6 +28,7 @@ type RateLimiter struct {
 	open     *model    // stands for one where nothing but a project's limits counts
 	projects *shared   // counts what projects use: shared, or else one in memory
 
+	pauses   pauses // of models whose providers take no calls
 	keeper   keeper // of quotas, if the store has one
 	unfollow func() // stops following the keeper's quotas; nil: it does not
 
@@ -109,6 +110,8 @@ func (rl *RateLimiter) limited(c *call, d *Decision) *model {
 	switch {
 	case m != nil && !m.rules.Load().free():
 		return m
+	case rl.pauses.left(c.model, rl.clock()) > 0:
+		return rl.made(c.model)
 	case c.limits != nil:
 		return rl.open
 	case m != nil:
@@ -126,6 +129,11 @@ func (rl *RateLimiter) unlimited(c *call) *Reservation {
 
 // take takes what a call asks of its model and its project, if it may pass.
 func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) (res *Reservation, err error) {
+	if left := rl.pauses.left(c.model, rl.clock()); left > 0 {
+		err = rl.look(ctx, m, c, o)
+		o.deny(paused, left)
+		return nil, err
+	}
 	switch {
 	case rl.shared != nil || m == rl.open:
 		res, err = rl.projects.take(ctx, m, c, o)
@@ -172,13 +180,18 @@ func newReservation(m *model, c *call, o *outcome) *Reservation {
 }
 
 // look says what take would, and takes nothing.
-func (rl *RateLimiter) look(ctx context.Context, m *model, c *call, o *outcome) error {
+func (rl *RateLimiter) look(ctx context.Context, m *model, c *call, o *outcome) (err error) {
 	if rl.shared != nil {
-		return rl.shared.look(ctx, m, c, o)
+		err = rl.shared.look(ctx, m, c, o)
+	} else {
+		m.look(rl.clock(), c.request, o)
+		ask := o.rules.amounts(c.request)
+		err = rl.projects.lookProject(ctx, c, &ask, o)
 	}
-	m.look(rl.clock(), c.request, o)
-	ask := o.rules.amounts(c.request)
-	return rl.projects.lookProject(ctx, c, &ask, o)
+	if left := rl.pauses.left(c.model, rl.clock()); left > 0 {
+		o.deny(paused, left)
+	}
+	return err
 }
 
 // settle corrects a reservation, and lets go on who waits for what it gives back.
@@ -288,7 +301,7 @@ func (rl *RateLimiter) CanSend(model string, estimatedTokens int) bool {
 // quota says. Negative numbers count as zero; a name that no file could hold is
 // not counted.
 func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) {
-	q := request{1, bounded(promptTokens), bounded(outputTokens), true}
+	q := request{requests: 1, input: bounded(promptTokens), output: bounded(outputTokens), split: true}
 	if rl.shared != nil {
 		if checkName(name) == nil {
 			rl.shared.record(rl.find(name), q)

@@ -16,6 +16,8 @@ type model struct {
 	line    *line.Line
 	day     atomic.Pointer[seenDay] // the last that was seen in a store, or nil
 
+	elsewhere atomic.Pointer[elsewhere] // used, by the provider's word; nil: nothing
+
 	mu    sync.Mutex // guards the rest, and changes of rules
 	last  int64      // the latest time of which it has heard
 	epoch int32      // how often usage was replaced
@@ -39,9 +41,10 @@ func (m *model) now(clock int64) int64 {
 func (m *model) look(clock int64, q request, o *outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.rules.Load()
+	now := m.now(clock)
+	r := m.rulesAt(now)
 	ask := r.amounts(q)
-	m.usage.look(r, m.now(clock), &ask, o)
+	m.usage.look(r, now, &ask, o)
 }
 
 // stats says what is used.
@@ -56,9 +59,10 @@ func (m *model) stats(clock int64, o *outcome) {
 func (m *model) take(clock int64, q request, o *outcome, also func(ask amounts)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.rules.Load()
+	now := m.now(clock)
+	r := m.rulesAt(now)
 	ask := r.amounts(q)
-	m.usage.look(r, m.now(clock), &ask, o)
+	m.usage.look(r, now, &ask, o)
 	if also != nil {
 		also(ask)
 	}

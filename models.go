@@ -63,7 +63,7 @@ func (rl *RateLimiter) modelLocked(name string) *model {
 // forgetIdle drops what is known of models without a quota and without usage.
 func (rl *RateLimiter) forgetIdle() {
 	now := rl.clock()
-	maps.DeleteFunc(rl.others, func(_ string, m *model) bool { return m.prune(now) })
+	maps.DeleteFunc(rl.others, func(_ string, m *model) bool { return m.line.Waiting() == 0 && m.prune(now) })
 }
 
 // SetQuota sets the quota of a model. What was used of it stays; a day that is
@@ -152,6 +152,15 @@ func newRulesOf(quotas map[string]ModelQuota) (map[string]*rules, error) {
 	return set, nil
 }
 
+// Quota returns the quota of a model, and whether it has one.
+func (rl *RateLimiter) Quota(model string) (q ModelQuota, ok bool) {
+	m := (*rl.quotas.Load())[model]
+	if m == nil {
+		return q, false
+	}
+	return m.rules.Load().quota, true
+}
+
 // Quotas returns a copy of all quotas.
 func (rl *RateLimiter) Quotas() map[string]ModelQuota {
 	quotas := map[string]ModelQuota{}
@@ -190,6 +199,13 @@ func (rl *RateLimiter) find(name string) *model {
 		return m
 	}
 	return rl.newModel(name, unknown)
+}
+
+// made returns the model of a name, and makes one where there is none.
+func (rl *RateLimiter) made(name string) *model {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	return rl.modelLocked(name)
 }
 
 // State returns what is used of each model of which anything is.
@@ -280,11 +296,14 @@ func (rl *RateLimiter) used() (names []string, err error) {
 	return names, err
 }
 
-// Reset forgets what was used of a model. What is reserved of it and not yet
+// Reset forgets what was used of a model, and what its provider has said: it is not
+// paused any more. What is reserved of it and not yet
 // settled will not be given back; whether what such a call uses beyond that
 // still counts is not defined.
 func (rl *RateLimiter) Reset(model string) {
 	m := rl.find(model)
+	rl.unpause(model)
+	m.elsewhere.Store(nil)
 	if rl.shared == nil {
 		m.replace(UsageStats{}, rl.clock())
 		return

@@ -97,7 +97,7 @@ func TestState(t *testing.T) {
 			memTake(t, rl, 10).Commit(3, 4)
 		}
 		rl.RecordUsage("unknown", 0, 0)
-		res, _ := rl.TryAcquireTokens("all", Tokens{5, 6})
+		res, _ := rl.TryAcquireTokens("all", Tokens{Input: 5, Output: 6})
 		time.Sleep(40 * time.Second)
 		memTake(t, rl, 10)
 		memTake(t, rl, 10).Cancel()

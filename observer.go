@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -37,6 +38,9 @@ const (
 	EventFailed    EventKind = "failed"    // the store that counts could not be asked
 	EventSettled   EventKind = "settled"   // it is known what a call has used
 	EventCancelled EventKind = "cancelled" // a call was not made, and has given back what it took
+	EventPaused    EventKind = "paused"    // the provider has refused a call: RetryAfter is how long its model is paused, Cause is why
+	EventLowered   EventKind = "lowered"   // the provider has less left of Limit than the quota: Said is how much
+	EventLearned   EventKind = "learned"   // the maximum of Limit is what the provider has said: Said
 	EventStore     EventKind = "store"     // the store was lost, or is back: see Store
 )
 
@@ -72,6 +76,11 @@ type Event struct {
 	// is not known, and what was reserved stands.
 	Estimated int64
 	Used      Tokens
+
+	// Said is how many the provider has said that are left of Limit, or that it
+	// grants. Cause is why it has refused a call.
+	Said  int64
+	Cause llm.Cause
 
 	// Err is why the store could not be asked, why a call was shed or is not
 	// valid, or that it can never pass where it would have waited.

@@ -28,7 +28,7 @@ type ProjectStanding struct {
 
 // Charges returns what a call is charged that asks for so much of a project.
 func (l *ProjectLimits) Charges(project string, requests, tokens int64) []store.Charge {
-	return l.charge(nil, project, &amounts{ofRequests: requests, ofTokens: tokens})
+	return l.charge(nil, project, &amounts{ofRequests: requests, ofAll: tokens})
 }
 
 // charge adds what is asked of a project to a model's charges.
@@ -38,7 +38,7 @@ func (l *ProjectLimits) charge(list []store.Charge, project string, ask *amounts
 		list = append(list, store.Charge{Key: prefix + unitNames[ofRequests], Limits: l.Requests, N: ask[ofRequests]})
 	}
 	if len(l.Tokens) > 0 {
-		n := ask[ofTokens]
+		n := ask[ofAll]
 		if ask[ofRequests] > 0 {
 			n = max(n, 1) // so that a debt holds up who never estimates
 		}
@@ -53,7 +53,7 @@ func (l *ProjectLimits) actual(list []int64, used *amounts) []int64 {
 		list = append(list, used[ofRequests])
 	}
 	if len(l.Tokens) > 0 {
-		list = append(list, used[ofTokens])
+		list = append(list, used[ofAll])
 	}
 	return list
 }

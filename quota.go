@@ -26,6 +26,10 @@ type ModelQuota struct {
 	// first request on. The zone must be known on this machine; a program
 	// for machines without a zone database imports time/tzdata.
 	DayResetsAt string `yaml:"day_resets_at,omitempty" json:"day_resets_at,omitempty"`
+
+	// Auto lets what the provider says of its limits replace the maxima above:
+	// see [RateLimiter.Heed]. Until it does, they are where to start.
+	Auto bool `yaml:"auto,omitempty" json:"auto,omitempty"`
 }
 
 // UsageStats is what a model has used: of the last minute each request and what

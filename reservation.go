@@ -43,30 +43,44 @@ type noted struct {
 // Where the store that counts cannot be asked, the correction is made once it
 // can, and the error is Persist's and Close's.
 func (r *Reservation) Commit(promptTokens, outputTokens int) {
+	r.CommitTokens(Tokens{Input: promptTokens, Output: outputTokens})
+}
+
+// CommitTokens is Commit for a call of which the provider does not count all
+// towards its limits.
+func (r *Reservation) CommitTokens(t Tokens) {
 	if r == nil || !r.ended.CompareAndSwap(false, true) {
 		return
 	}
+	t.Input, t.Output = max(t.Input, -1), max(t.Output, -1)
+	t.FreeInput, t.FreeOutput = min(max(t.FreeInput, 0), max(t.Input, 0)), min(max(t.FreeOutput, 0), max(t.Output, 0))
+	input, output := t.Input-t.FreeInput, t.Output-t.FreeOutput // that count
 	if r.free && r.model.name != "" {
-		r.model.limiter.RecordUsage(r.model.name, promptTokens, outputTokens)
+		r.model.limiter.RecordUsage(r.model.name, input, output)
 	}
 	used := r.taken
 	used[ofSlots] = 0
-	if promptTokens >= 0 {
-		used[ofInput] = bounded(promptTokens)
+	if input >= 0 {
+		used[ofInput] = bounded(input)
 	}
-	if outputTokens >= 0 {
-		used[ofOutput] = bounded(outputTokens)
+	if output >= 0 {
+		used[ofOutput] = bounded(output)
 	}
+	free := bounded(t.FreeInput) + bounded(t.FreeOutput)
 	switch {
-	case promptTokens >= 0 && outputTokens >= 0, r.split:
+	case input >= 0 && output >= 0:
 		used[ofTokens] = used[ofInput] + used[ofOutput]
-	case promptTokens >= 0:
+	case r.split:
+		used[ofTokens] = used[ofInput] + used[ofOutput]
+		free = max(free, r.taken[ofAll]-r.taken[ofTokens])
+	case input >= 0:
 		used[ofTokens] = max(used[ofTokens], used[ofInput])
-	case outputTokens >= 0:
+	case output >= 0:
 		used[ofTokens] = max(used[ofTokens], used[ofOutput])
 	}
+	used[ofAll] = used[ofTokens] + free
 	r.model.limiter.settle(r, &used)
-	r.model.limiter.observeEnd(r, EventSettled, Tokens{max(promptTokens, -1), max(outputTokens, -1)})
+	r.model.limiter.observeEnd(r, EventSettled, t)
 }
 
 // Cancel gives back what was reserved, as far as it still counts. It is for a

@@ -170,15 +170,15 @@ func TestSettleWhatWasNotEstimated(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		part := memTakeSplit(t, rl, Tokens{Input: 10})
 		time.Sleep(20 * time.Second)
-		memTakeSplit(t, rl, Tokens{5, 5})
+		memTakeSplit(t, rl, Tokens{Input: 5, Output: 5})
 		none.Commit(60, 15)
 		memPassesIn(t, rl, 20, DecisionTPMLimit, 20*time.Second)
 		part.Commit(10, 70)
-		if _, d := rl.TryAcquireTokens(memModel, Tokens{0, 10}); d.Code != DecisionOutputTPMLimit || d.RetryAfter != 20*time.Second {
+		if _, d := rl.TryAcquireTokens(memModel, Tokens{Input: 0, Output: 10}); d.Code != DecisionOutputTPMLimit || d.RetryAfter != 20*time.Second {
 			t.Errorf("%+v; want the output's limit for 20s", d)
 		}
 		time.Sleep(20 * time.Second)
-		memTakeSplit(t, rl, Tokens{0, 75})
+		memTakeSplit(t, rl, Tokens{Input: 0, Output: 75})
 		if s := rl.Stats(memModel); s.TPM != 85 || s.OutputTPM != 80 || s.InputTPM != 5 {
 			t.Errorf("%+v", s)
 		}
@@ -233,7 +233,7 @@ func TestNegativeUsage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			rl := memLimiter(t, tt.quota)
 			if tt.split {
-				memTakeSplit(t, rl, Tokens{30, 20}).Commit(tt.prompt, tt.output)
+				memTakeSplit(t, rl, Tokens{Input: 30, Output: 20}).Commit(tt.prompt, tt.output)
 			} else {
 				memTake(t, rl, 50).Commit(tt.prompt, tt.output)
 			}
@@ -313,7 +313,7 @@ func TestSettleAfterSetQuota(t *testing.T) {
 				var taken []*Reservation
 				for range 3 {
 					time.Sleep(time.Second)
-					taken = append(taken, memTakeSplit(t, rl, Tokens{10, 20}))
+					taken = append(taken, memTakeSplit(t, rl, Tokens{Input: 10, Output: 20}))
 				}
 				set := func(q ModelQuota) {
 					t.Helper()
@@ -422,7 +422,7 @@ func TestOneStep(t *testing.T) {
 			var group sync.WaitGroup
 			for range 200 {
 				group.Go(func() {
-					if _, d := rl.TryAcquireTokens(memModel, Tokens{6, 4}); d.Allowed {
+					if _, d := rl.TryAcquireTokens(memModel, Tokens{Input: 6, Output: 4}); d.Allowed {
 						passed.Add(1)
 					}
 				})
@@ -861,7 +861,7 @@ func TestAgainstNaiveModel(t *testing.T) {
 			var res *Reservation
 			var d Decision
 			if split {
-				res, d = rl.TryAcquireTokens(memModel, Tokens{input, output})
+				res, d = rl.TryAcquireTokens(memModel, Tokens{Input: input, Output: output})
 			} else {
 				res, d = rl.TryAcquire(memModel, input+output)
 			}

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // dimension is one of the ways in which a quota limits a model. They are
@@ -22,6 +24,7 @@ const (
 	outputTPM
 	tpd
 	concurrent
+	paused // by the provider's word: no quota has a maximum of it
 	dimensions
 )
 
@@ -38,6 +41,7 @@ var facts = [dimensions]struct {
 	outputTPM:  {ofOutput, DecisionOutputTPMLimit, "output_tpm", "output tokens a minute"},
 	tpd:        {ofTokens, DecisionTPDLimit, "tpd", "tokens a day"},
 	concurrent: {ofSlots, DecisionConcurrencyLimit, "concurrent", "concurrent requests"},
+	paused:     {ofSlots, DecisionPaused, "paused", "calls at all, by the provider's word"},
 }
 
 // unit is what is counted. Each has an account.
@@ -49,6 +53,7 @@ const (
 	ofInput
 	ofOutput
 	ofSlots
+	ofAll // tokens, with those that no quota of a model counts: a project's limits do
 	units
 )
 
@@ -79,6 +84,10 @@ type rules struct {
 	slots limit.Limit // on concurrent requests
 
 	charged []charged // what a store counts
+
+	// missing is what is less in limited and charged than in max, because others
+	// use it; nil: nothing.
+	missing *missing
 }
 
 // maximum is the most of a dimension that is limited.
@@ -168,7 +177,7 @@ func (q ModelQuota) limit(d dimension) limit.Limit {
 }
 
 func (q ModelQuota) max(d dimension) int {
-	return [dimensions]int{q.MaxRPD, q.MaxRPM, q.MaxTPM, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent}[d]
+	return [dimensions]int{q.MaxRPD, q.MaxRPM, q.MaxTPM, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, paused: 0}[d]
 }
 
 // asksNothing reports whether nothing is asked of something that is limited.
@@ -179,12 +188,13 @@ func (r *rules) asksNothing(ask *amounts) bool {
 // request is what a call is thought to use, or has used.
 type request struct {
 	requests      int64
-	input, output int64
-	split         bool // false: their sum is known, and stands in input
+	input, output int64 // that a model's quota counts
+	split         bool  // false: their sum is known, and stands in input
+	free          int64 // that a project's limits count besides
 }
 
-// Tokens is how many tokens a call is thought to use.
-type Tokens struct{ Input, Output int }
+// Tokens is how many tokens a call is thought to use, or has used.
+type Tokens = llm.Tokens
 
 const maxTokens = 1 << 53 // in one request
 
@@ -195,11 +205,18 @@ func newRequest(total int) (request, error) {
 
 // newSplitRequest returns an estimate that is known by its parts.
 func newSplitRequest(t Tokens) (request, error) {
-	err := checkTokens(t.Input)
-	if err == nil {
-		err = checkTokens(t.Output)
+	err := cmp.Or(checkTokens(t.Input), checkTokens(t.Output), checkFree(t.FreeInput, t.Input), checkFree(t.FreeOutput, t.Output))
+	return request{
+		requests: 1, split: true,
+		input: int64(t.Input - t.FreeInput), output: int64(t.Output - t.FreeOutput), free: int64(t.FreeInput + t.FreeOutput),
+	}, err
+}
+
+func checkFree(free, all int) error {
+	if free < 0 || free > all {
+		return fmt.Errorf("ratelimit: %d tokens that do not count, of %d: it must be from 0 to all", free, all)
 	}
-	return request{1, int64(t.Input), int64(t.Output), true}, err
+	return nil
 }
 
 func checkTokens(n int) error {
@@ -219,6 +236,7 @@ func (r *rules) amounts(q request) amounts {
 	if r.max[concurrent] > 0 {
 		a[ofSlots] = 1
 	}
+	a[ofAll] = a[ofTokens] + q.free
 	return a
 }
 

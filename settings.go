@@ -30,6 +30,7 @@ func (p *posted) load(ctx context.Context, rl *RateLimiter) error {
 	if err != nil {
 		return err
 	}
+	rl.hearPauses(values)
 	return rl.setQuotas(p.parse(values))
 }
 

@@ -65,7 +65,7 @@ func (s *shared) take(ctx context.Context, m *model, c *call, o *outcome) (*Rese
 	if err := s.catchUp(ctx); err != nil && !s.remote { // a remote store may know what to do without
 		return nil, err
 	}
-	r := m.rules.Load()
+	r := m.rulesAt(m.limiter.clock())
 	ask := r.amounts(c.request)
 	if r.asksNothing(&ask) { // a debt denies even that, but a store does not
 		if err := s.look(ctx, m, c, o); err != nil || o.denied {
@@ -82,6 +82,7 @@ func (s *shared) take(ctx context.Context, m *model, c *call, o *outcome) (*Rese
 		return nil, err
 	}
 	rest := o.hear(r, &ask, decisions)
+	o.relent(&ask)
 	if limits != nil {
 		o.hearProject(limits, rest)
 	}
@@ -92,7 +93,7 @@ func (s *shared) take(ctx context.Context, m *model, c *call, o *outcome) (*Rese
 }
 
 func (s *shared) look(ctx context.Context, m *model, c *call, o *outcome) error {
-	r := m.rules.Load()
+	r := m.rulesAt(m.limiter.clock())
 	ask := r.amounts(c.request)
 	var err error
 	if r.asksNothing(&ask) { // see take
@@ -103,6 +104,7 @@ func (s *shared) look(ctx context.Context, m *model, c *call, o *outcome) error 
 	if err != nil {
 		return err
 	}
+	o.relent(&ask)
 	return s.lookProject(ctx, c, &ask, o)
 }
 

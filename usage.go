@@ -32,7 +32,7 @@ func (u *usage) look(r *rules, now int64, ask *amounts, o *outcome) {
 		most := &r.limited[i]
 		n := ask[most.unit]
 		if excess := o.used[most.dim] + n - most.max; excess > 0 {
-			o.deny(most.dim, u.retry(r, most.dim, n, excess, now))
+			o.deny(most.dim, u.retry(r, most.dim, n, o.used[most.dim], excess, now))
 		}
 	}
 }
@@ -45,10 +45,26 @@ func (r *rules) ever(ask *amounts, limits *ProjectLimits) (o outcome) {
 }
 
 // retry returns when a dimension lets n pass, of which so much is too much now.
-func (u *usage) retry(r *rules, d dimension, n, excess, now int64) time.Duration {
-	switch {
-	case n > r.max[d]:
+func (u *usage) retry(r *rules, d dimension, n, used, excess, now int64) time.Duration {
+	if n > r.max[d] {
 		return Never
+	}
+	if r.missing == nil || r.missing[d].n == 0 {
+		return u.free(r, d, n, excess, now)
+	}
+	retry := r.missing.after(d, excess)
+	if own := excess - r.missing[d].n; own > 0 {
+		retry = max(retry, u.free(r, d, n, own, now))
+	}
+	if excess <= used {
+		retry = min(retry, u.free(r, d, n, excess, now))
+	}
+	return retry
+}
+
+// free returns when so much of what is used has left.
+func (u *usage) free(r *rules, d dimension, n, excess, now int64) time.Duration {
+	switch {
 	case d.ofDay():
 		return time.Duration(u.days[facts[d].unit].end - now)
 	case d == concurrent:

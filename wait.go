@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -88,12 +89,21 @@ func (w *wait) run(ctx context.Context) error {
 		}
 		return w.call.invalid
 	}
+	w.start = w.limiter.clock()
 	err := w.inLine(ctx)
+	if err == errPaused {
+		w.model = w.limiter.made(w.call.model)
+		err = w.inLine(ctx)
+	}
 	if w.decision != nil {
 		w.decide()
 	}
 	return err
 }
+
+// errPaused is the error of a wait for a project's limits in which the call's model,
+// that has no quota, was paused: it goes on in the line of the model.
+var errPaused = errors.New("ratelimit: the model is paused")
 
 // decide makes a decision of the last answer. Who was not asked, or not let into
 // the line, is told of those before it.
@@ -120,7 +130,6 @@ func (w *wait) inLine(ctx context.Context) error {
 	limits, r := c.projectLimits(), m.rules.Load()
 	ask := r.amounts(c.request)
 	ticket := limits.ticket(c, r.share(&ask))
-	w.start = rl.clock()
 	if ahead, waiting := rl.ahead(m, c); !waiting {
 		a, err := w.ask(ctx)
 		if a.Done || err != nil {
@@ -135,7 +144,7 @@ func (w *wait) inLine(ctx context.Context) error {
 	}
 	if c.maxWait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.maxWait)
+		ctx, cancel = context.WithTimeout(ctx, c.maxWait-time.Duration(rl.clock()-w.start))
 		defer cancel()
 	}
 	defer func() { w.waited = time.Duration(rl.clock() - w.start) }()
@@ -165,6 +174,9 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	}
 	if w.said = said; !said.denied {
 		return line.Answer{Done: true}, nil
+	}
+	if w.model == rl.open && said.retry[paused] > 0 {
+		return line.Answer{}, errPaused
 	}
 	again := said.wait(rl.slotWait())
 	if again == Never {

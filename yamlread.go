@@ -63,6 +63,14 @@ func (r *yamlReader) quota(in yamlPlace) (q ModelQuota, err error) {
 			}
 			return err
 		}},
+		{name: "auto", read: func(in yamlPlace) error {
+			t, err := r.scalar(in, "true or false")
+			if err == nil && t.Value != "true" && t.Value != "false" {
+				err = r.unexpected(t, "true or false")
+			}
+			q.Auto = err == nil && t.Value == "true"
+			return err
+		}},
 	})
 	if err != nil {
 		return q, err

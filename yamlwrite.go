@@ -63,6 +63,9 @@ func (w *yamlWriter) quota(q ModelQuota) {
 	if q.DayResetsAt != "" {
 		w.line("    day_resets_at: ", quoteYAML(q.DayResetsAt))
 	}
+	if q.Auto {
+		w.line("    auto: true")
+	}
 }
 
 func (w *yamlWriter) usage(u UsageStats) {

@@ -82,6 +82,10 @@ func NewWithConfig(cfg Config) (*Limiter, error) {
 	return l, nil
 }
 
+// Models returns the limiter of models whose quotas calls are charged to: that of
+// the Config, or one without quotas.
+func (l *Limiter) Models() *ratelimit.RateLimiter { return l.models }
+
 // newModels returns what does the waiting where there are no models.
 func newModels(cfg Config) (*ratelimit.RateLimiter, error) {
 	s := cfg.Store

@@ -1,0 +1,735 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"pgregory.net/rapid"
+)
+
+// has is a window of a provider's of which so much is left.
+func leaves(unit llm.Unit, per time.Duration, remaining int64, reset time.Duration) llm.Window {
+	return llm.Window{Unit: unit, Per: per, Remaining: remaining, Reset: reset}
+}
+
+// hears lets the provider of m say how its windows stand.
+func (p *play) hears(windows ...llm.Window) {
+	p.rl.Heed(p.Context(), "m", llm.Limits{Windows: windows})
+}
+
+// lowered is what happens when others use the same account. It must go the same way
+// whether a limiter counts by itself or in a store.
+var lowered = map[string]struct {
+	quotas quotas
+	act    func(p *play)
+}{
+	"fewer requests": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 3, time.Minute)) // 7 are missing
+		for range 3 {
+			p.try("m", 1, ok, 0)
+		}
+		seventh := time.Minute/7 + 1
+		p.try("m", 1, overRPM, seventh)
+		time.Sleep(seventh - 1)
+		p.try("m", 1, overRPM, 1)
+		time.Sleep(1)
+		p.try("m", 1, ok, 0)
+		time.Sleep(time.Minute - seventh - 1)
+		for range 5 {
+			p.try("m", 1, ok, 0)
+		}
+		time.Sleep(1) // all of it is back, and the first three have left
+		for range 4 {
+			p.try("m", 1, ok, 0)
+		}
+		p.used(10, 10, 13)
+	}},
+	"fewer tokens": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
+		p.hears(leaves(llm.AllTokens, time.Minute, 10, 90*time.Second)) // 90 are missing
+		p.decide("m", 10, ok, 0)
+		p.try("m", 11, overTPM, time.Second)
+		p.try("m", 50, overTPM, 40*time.Second)
+		p.try("m", 100, overTPM, 90*time.Second)
+		p.try("m", 101, overTPM, ratelimit.Never)
+		time.Sleep(40*time.Second - 1)
+		p.try("m", 50, overTPM, 1)
+		time.Sleep(1)
+		p.try("m", 50, ok, 0)
+		p.used(1, 50, 1)
+	}},
+	"those who have used some": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
+		p.try("m", 60, ok, 0)
+		time.Sleep(10 * time.Second)
+		p.hears(leaves(llm.AllTokens, time.Minute, 10, 30*time.Second)) // 30 are missing
+		p.try("m", 10, ok, 0)
+		p.try("m", 1, overTPM, time.Second)
+		p.try("m", 30, overTPM, 30*time.Second)
+		p.try("m", 31, overTPM, 50*time.Second) // not all of that is missing
+		p.try("m", 90, overTPM, 50*time.Second)
+		p.try("m", 91, overTPM, time.Minute)
+		time.Sleep(50 * time.Second)
+		p.try("m", 90, ok, 0)
+	}},
+	"all that is left is theirs": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
+		p.try("m", 90, ok, 0)
+		p.hears(leaves(llm.AllTokens, time.Minute, 0, 10*time.Second)) // 10 are missing
+		p.try("m", 10, overTPM, 10*time.Second)
+		p.try("m", 11, overTPM, time.Minute)
+		p.try("m", 50, overTPM, time.Minute)
+		p.try("m", 100, overTPM, time.Minute)
+		time.Sleep(10 * time.Second)
+		p.try("m", 10, ok, 0)
+		p.try("m", 1, overTPM, 50*time.Second)
+	}},
+	"own use leaves sooner than theirs": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
+		p.try("m", 50, ok, 0)
+		time.Sleep(50 * time.Second)
+		p.hears(leaves(llm.AllTokens, time.Minute, 0, time.Hour)) // 50 are missing
+		p.try("m", 40, overTPM, 10*time.Second)
+		p.try("m", 51, overTPM, 72*time.Second)
+		time.Sleep(10 * time.Second)
+		p.try("m", 50, ok, 0)
+	}},
+	"nothing is left, and nothing is used": {quotas{"m": {MaxRPM: 5, MaxTPM: 100}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 0, time.Minute), leaves(llm.AllTokens, time.Minute, 0, time.Minute))
+		p.try("m", 2, overTPM, 600*time.Millisecond*1) // one is let through to find out
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, overRPM, 12*time.Second)
+	}},
+	"more than the quota": {quotas{"m": {MaxRPM: 2, MaxTPM: 100}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 500, time.Minute), leaves(llm.AllTokens, time.Minute, 100, time.Minute))
+		p.try("m", 60, ok, 0)
+		p.try("m", 41, overTPM, time.Minute)
+		p.try("m", 40, ok, 0)
+		p.try("m", 0, overRPM, time.Minute)
+	}},
+	"more again": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 1, time.Minute))
+		p.try("m", 1, ok, 0)
+		p.hears(leaves(llm.Requests, time.Minute, 3, time.Minute)) // 6 are missing
+		for range 3 {
+			p.try("m", 1, ok, 0)
+		}
+		p.try("m", 1, overRPM, 10*time.Second)
+		p.hears(leaves(llm.Requests, time.Minute, 6, time.Minute)) // none is
+		for range 6 {
+			p.try("m", 1, ok, 0)
+		}
+		p.try("m", 1, overRPM, time.Minute)
+	}},
+	"less again": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 5, time.Minute))
+		time.Sleep(30 * time.Second) // 3 of 5 are missing
+		p.hears(leaves(llm.Requests, time.Minute, 2, 16*time.Second))
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, overRPM, 2*time.Second)
+	}},
+	"what it does not say stays": {quotas{"m": {MaxRPM: 10, MaxTPM: 100}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 1, time.Minute), leaves(llm.AllTokens, time.Minute, 10, 90*time.Second))
+		p.hears(leaves(llm.Requests, time.Minute, 10, time.Minute), leaves(llm.AllTokens, time.Minute, -1, time.Second))
+		p.try("m", 11, overTPM, time.Second)
+		p.try("m", 5, ok, 0)
+		p.try("m", 5, ok, 0)
+		p.try("m", 1, overTPM, time.Second)
+	}},
+	"a window that nothing limits": {quotas{"m": {MaxRPM: 3}}, func(p *play) {
+		p.hears(
+			leaves(llm.Requests, llm.Day, 0, time.Hour), leaves(llm.AllTokens, time.Minute, 0, time.Minute), leaves(llm.AllTokens, llm.Day, 0, time.Hour),
+			leaves(llm.InputTokens, time.Minute, 0, time.Minute), leaves(llm.OutputTokens, time.Minute, 0, time.Minute),
+			leaves(llm.Requests, time.Second, 0, time.Second), leaves(llm.Requests, 0, 0, time.Minute), leaves("images", time.Minute, 0, time.Minute),
+		)
+		for range 3 {
+			p.try("m", 1000, ok, 0)
+		}
+		p.try("m", 1000, overRPM, time.Minute)
+	}},
+	"a model that nothing limits": {quotas{"m": {}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 0, time.Minute), leaves(llm.AllTokens, time.Minute, 0, time.Minute))
+		p.try("m", 1000, ratelimit.DecisionUnlimited, 0)
+	}},
+	"another model": {quotas{"m": {MaxRPM: 3}, "n": {MaxRPM: 1}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 0, time.Minute))
+		p.try("n", 1, ok, 0)
+		p.try("n", 1, overRPM, time.Minute)
+		p.rl.Heed(p.Context(), "unknown", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, time.Minute, 0, time.Minute)}})
+		p.try("unknown", 1, ratelimit.DecisionUnknownModel, 0)
+	}},
+	"a reset that is not said": {quotas{"m": {MaxRPM: 7, MaxRPD: 10}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 1, 0), leaves(llm.Requests, llm.Day, 0, 0)) // of a day nobody knows
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, overRPM, 10*time.Second)
+	}},
+	"several windows": {quotas{"m": {MaxRPM: 10, MaxTPM: 1000, MaxInputTPM: 600, MaxOutputTPM: 400, MaxRPD: 100, MaxTPD: 5000}}, func(p *play) {
+		p.hears(
+			leaves(llm.Requests, time.Minute, 5, time.Minute),
+			leaves(llm.AllTokens, time.Minute, 600, time.Minute),
+			leaves(llm.InputTokens, time.Minute, 100, 50*time.Second),
+			leaves(llm.OutputTokens, time.Minute, 300, 10*time.Second),
+			leaves(llm.Requests, llm.Day, 4, 96*time.Hour/4),
+			leaves(llm.AllTokens, llm.Day, 500, 9*time.Hour),
+		)
+		p.trySplit("m", ratelimit.Tokens{Input: 101, Output: 1}, overInput, 100*time.Millisecond)
+		p.trySplit("m", ratelimit.Tokens{Input: 1, Output: 301}, overOutput, 100*time.Millisecond)
+		p.trySplit("m", ratelimit.Tokens{Input: 350, Output: 251}, overTPM, 12*time.Minute+7200*time.Millisecond)
+		p.trySplit("m", ratelimit.Tokens{Input: 100, Output: 300}, ok, 0)
+		for range 3 {
+			p.trySplit("m", ratelimit.Tokens{}, ok, 0)
+		}
+		p.trySplit("m", ratelimit.Tokens{}, overRPD, 15*time.Minute)
+	}},
+	"a day": {quotas{"m": {MaxRPD: 10, MaxTPD: 1000}}, func(p *play) {
+		p.hears(leaves(llm.Requests, llm.Day, 2, 24*time.Hour)) // 8 are missing
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, overRPD, 3*time.Hour)
+		time.Sleep(3*time.Hour - 1)
+		p.try("m", 1, overRPD, 1)
+		time.Sleep(1)
+		p.try("m", 1, ok, 0)
+		p.hears(leaves(llm.AllTokens, llm.Day, 0, time.Hour)) // 997 are missing
+		p.try("m", 997, overTPD, time.Hour)
+		p.try("m", 998, overTPD, 21*time.Hour)
+		time.Sleep(time.Hour)
+		p.try("m", 997, ok, 0)
+	}},
+	"a debt": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
+		held := p.try("m", 20, ok, 0)
+		time.Sleep(10 * time.Second)
+		p.try("m", 20, ok, 0)
+		p.hears(leaves(llm.AllTokens, time.Minute, 40, 10*time.Second)) // 20 are missing
+		held.Commit(40, 50)                                             // 110 are used
+		p.try("m", 10, overTPM, 50*time.Second)
+		p.try("m", 0, overTPM, 50*time.Second)
+		p.try("m", 80, overTPM, 50*time.Second)
+		p.try("m", 81, overTPM, 60*time.Second)
+		time.Sleep(50 * time.Second)
+		p.try("m", 80, ok, 0)
+	}},
+	"a debt, and then a word": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
+		p.try("m", 20, ok, 0).Commit(100, 20)
+		p.hears(leaves(llm.AllTokens, time.Minute, 0, 10*time.Second))
+		p.try("m", 1, overTPM, time.Minute)
+		time.Sleep(time.Minute)
+		p.try("m", 100, ok, 0)
+	}},
+	"what is given back": {quotas{"m": {MaxTPM: 100, MaxRPM: 10}}, func(p *play) {
+		held := p.try("m", 40, ok, 0)
+		p.hears(leaves(llm.AllTokens, time.Minute, 10, time.Minute)) // 50 are missing
+		p.try("m", 11, overTPM, 1200*time.Millisecond)
+		held.Commit(5, 5)
+		p.try("m", 41, overTPM, 1200*time.Millisecond)
+		p.try("m", 40, ok, 0).Cancel()
+		p.try("m", 40, ok, 0)
+		p.try("m", 1, overTPM, 1200*time.Millisecond)
+	}},
+	"another quota meanwhile": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 4, time.Minute)) // 6 are missing
+		p.setQuota(ratelimit.ModelQuota{MaxRPM: 8})
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, overRPM, 10*time.Second)
+		p.setQuota(ratelimit.ModelQuota{MaxRPM: 3})
+		p.try("m", 1, overRPM, 50*time.Second) // 1 of 3 may be used: until 6 of 6 are back it is not sooner
+		p.setQuota(ratelimit.ModelQuota{MaxTPM: 10})
+		p.try("m", 8, ok, 0)
+	}},
+	"reset": {quotas{"m": {MaxRPM: 2}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 0, time.Hour))
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, overRPM, 30*time.Minute)
+		p.rl.Reset("m")
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, overRPM, time.Minute)
+	}},
+	"the stricter of two that say the same": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
+		p.hears(leaves(llm.AllTokens, time.Minute, 10, time.Minute), leaves(llm.AllTokens, time.Minute, 80, time.Minute))
+		p.try("m", 10, ok, 0)
+		p.try("m", 1, overTPM, time.Minute/90+1)
+	}},
+}
+
+func TestHeedOthers(t *testing.T) {
+	for name, scenario := range lowered {
+		t.Run(name, func(t *testing.T) {
+			said := make([][]string, len(ledgers))
+			for k, ledger := range ledgers {
+				t.Run(ledger.name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						rl, err := ledger.open(filepath.Join(t.TempDir(), "limits"), scenario.quotas)
+						if err != nil {
+							t.Fatal(err)
+						}
+						p := &play{T: t, rl: rl, start: time.Now()}
+						scenario.act(p)
+						p.note(rl.AllStats())
+						said[k] = p.said
+						closeFile(t, rl)
+					})
+				})
+			}
+			if !t.Failed() {
+				wantSame(t, said)
+			}
+		})
+	}
+}
+
+// What makes no sense changes nothing, whatever is owed.
+func TestHeedNonsense(t *testing.T) {
+	for _, w := range []llm.Window{
+		leaves(llm.Requests, time.Minute, math.MaxInt64, time.Minute),
+		leaves(llm.AllTokens, time.Minute, math.MaxInt64, math.MaxInt64),
+		leaves(llm.Requests, time.Minute, -1, time.Minute),
+		leaves(llm.AllTokens, time.Minute, math.MinInt64, time.Minute),
+		leaves(llm.Requests, llm.Day, 0, -time.Hour),
+		leaves(llm.Requests, -time.Minute, 0, time.Minute),
+		{},
+	} {
+		t.Run(fmt.Sprintf("%+v", w), func(t *testing.T) {
+			everyLedger(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100, MaxRPD: 50}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+				held := mustTake(t, rl, 10)
+				for _, tokens := range []int{5, 200} { // the second is a debt
+					want := rl.Decide("m", 50)
+					rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{w}})
+					if got := rl.Decide("m", 50); got != want {
+						t.Errorf("%+v; want %+v", got, want)
+					}
+					held.Commit(tokens, 0)
+					held = nil
+					rl.RecordUsage("m", tokens, 0)
+				}
+			})
+		})
+	}
+	t.Run("a reset that is far away", func(t *testing.T) {
+		everyLedger(t, quotas{"m": {MaxRPM: 10}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+			rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, time.Minute, 2, math.MaxInt64)}})
+			if n, d := fill(rl, "m", 1); n != 2 || d.Code != overRPM || d.RetryAfter > day {
+				t.Errorf("%d pass, and then %+v; want 2", n, d)
+			}
+		})
+	})
+}
+
+// Who waits passes when what is missing has come back, or at once when the provider
+// says that there is more.
+func TestHeedWakes(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 10}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		heed := func(remaining int64) {
+			rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, time.Minute, remaining, time.Minute)}})
+		}
+		heed(0) // 10 are missing, of which one is let through
+		l := newPausedLine(t)
+		for i := range 6 {
+			l.acquire(rl, "m", fmt.Sprint(i))
+		}
+		l.want("0 at 0s")
+		time.Sleep(12*time.Second - 1)
+		l.want("0 at 0s")
+		time.Sleep(1)
+		l.want("0 at 0s", "1 at 12s")
+		time.Sleep(time.Second)
+		heed(3) // of those who wait
+		l.want("0 at 0s", "1 at 12s", "2 at 13s", "3 at 13s", "4 at 13s")
+		heed(0)
+		time.Sleep(3 * time.Second)
+		l.want("0 at 0s", "1 at 12s", "2 at 13s", "3 at 13s", "4 at 13s")
+		heed(9)
+		l.want("0 at 0s", "1 at 12s", "2 at 13s", "3 at 13s", "4 at 13s", "5 at 16s")
+	})
+}
+
+// naiveUnit is what is limited by the minute, in the order of naiveUse.
+var naiveUnits = [...]llm.Unit{llm.Requests, llm.AllTokens, llm.InputTokens, llm.OutputTokens}
+
+type naiveAmounts [len(naiveUnits)]int64
+
+// naiveAccount is a model whose account others use too: a list of what was used, and
+// fractions of what is missing.
+type naiveAccount struct {
+	most    naiveAmounts // zero is unlimited
+	uses    []*naiveTaken
+	missing [len(naiveUnits)]struct {
+		n           int64
+		from, until time.Time
+	}
+}
+
+type naiveTaken struct {
+	at time.Time
+	n  naiveAmounts
+}
+
+func (a *naiveAccount) used(at time.Time) (sum naiveAmounts) {
+	for _, u := range a.uses {
+		for i := range sum {
+			if at.Sub(u.at) < time.Minute {
+				sum[i] += u.n[i]
+			}
+		}
+	}
+	return sum
+}
+
+// left returns what may be used in all at a time.
+func (a *naiveAccount) left(i int, at time.Time) int64 {
+	m := &a.missing[i]
+	if !at.Before(m.until) {
+		return a.most[i]
+	}
+	less := big.NewRat(int64(m.until.Sub(at)), int64(m.until.Sub(m.from)))
+	less.Mul(less, new(big.Rat).SetInt64(m.n))
+	less.Sub(new(big.Rat).SetInt64(a.most[i]), less)
+	floor := new(big.Int).Div(less.Num(), less.Denom())
+	return max(floor.Int64(), 1)
+}
+
+func (a *naiveAccount) allows(at time.Time, ask naiveAmounts) bool {
+	used := a.used(at)
+	for i, most := range a.most {
+		if most > 0 && used[i]+ask[i] > a.left(i, at) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *naiveAccount) never(ask naiveAmounts) bool {
+	for i, most := range a.most {
+		if most > 0 && ask[i] > most {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *naiveAccount) heed(at time.Time, windows []llm.Window) {
+	used := a.used(at)
+	for _, w := range windows {
+		for i, unit := range naiveUnits {
+			if unit == w.Unit && a.most[i] > 0 {
+				m := &a.missing[i]
+				m.n, m.from, m.until = max(a.most[i]-used[i]-w.Remaining, 0), at, at.Add(w.Reset)
+			}
+		}
+	}
+}
+
+// latest is when everything has come back.
+func (a *naiveAccount) latest(now time.Time) (in time.Duration) {
+	in = time.Minute
+	for i := range a.missing {
+		in = max(in, a.missing[i].until.Sub(now))
+	}
+	return in
+}
+
+// word is one thing that happens to an account.
+type word struct {
+	Do      string
+	Tokens  ratelimit.Tokens
+	Which   int
+	Wait    time.Duration
+	Windows []llm.Window
+}
+
+func words(t *rapid.T) (ratelimit.ModelQuota, []word) {
+	most := rapid.SampledFrom([]int{0, 1, 3, 10, 40})
+	q := ratelimit.ModelQuota{MaxRPM: most.Draw(t, "rpm"), MaxTPM: most.Draw(t, "tpm"), MaxInputTPM: most.Draw(t, "input"), MaxOutputTPM: most.Draw(t, "output")}
+	tokens := rapid.IntRange(0, 12)
+	waits := rapid.OneOf(rapid.SampledFrom([]time.Duration{0, 1, time.Second, 10 * time.Second, time.Minute - 1, time.Minute}), rapid.Custom(func(t *rapid.T) time.Duration {
+		return time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "wait"))
+	}))
+	windows := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) llm.Window {
+		return leaves(rapid.SampledFrom(naiveUnits[:]).Draw(t, "unit"), time.Minute, rapid.Int64Range(0, 45).Draw(t, "remaining"), waits.Draw(t, "reset")+1)
+	}), 1, 4, func(w llm.Window) llm.Unit { return w.Unit })
+	return q, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) word {
+		w := word{Do: rapid.SampledFrom([]string{"try", "try", "try", "wait", "wait", "heed", "heed", "commit", "cancel"}).Draw(t, "do")}
+		switch w.Do {
+		case "try", "commit":
+			w.Tokens = ratelimit.Tokens{Input: tokens.Draw(t, "input"), Output: tokens.Draw(t, "output")}
+			w.Which = rapid.IntRange(0, 5).Draw(t, "which")
+		case "cancel":
+			w.Which = rapid.IntRange(0, 5).Draw(t, "which")
+		case "wait":
+			w.Wait = waits.Draw(t, "wait")
+		case "heed":
+			w.Windows = windows.Draw(t, "windows")
+		}
+		return w
+	}), 5, 40).Draw(t, "words")
+}
+
+// heedNaively lets a limiter hear the words, and says where it differs from the naive
+// account.
+func heedNaively(ctx context.Context, rl *ratelimit.RateLimiter, q ratelimit.ModelQuota, list []word) string {
+	a := &naiveAccount{most: naiveAmounts{int64(q.MaxRPM), int64(q.MaxTPM), int64(q.MaxInputTPM), int64(q.MaxOutputTPM)}}
+	var held []*ratelimit.Reservation
+	var taken []*naiveTaken
+	start := time.Now()
+	for i, w := range list {
+		now := time.Now()
+		n := naiveAmounts{1, int64(w.Tokens.Input + w.Tokens.Output), int64(w.Tokens.Input), int64(w.Tokens.Output)}
+		switch w.Do {
+		case "wait":
+			time.Sleep(w.Wait)
+		case "heed":
+			rl.Heed(ctx, "m", llm.Limits{Windows: w.Windows})
+			a.heed(now, w.Windows)
+		case "commit":
+			if w.Which < len(held) && held[w.Which] != nil {
+				held[w.Which].Commit(w.Tokens.Input, w.Tokens.Output)
+				taken[w.Which].n, held[w.Which] = n, nil
+			}
+		case "cancel":
+			if w.Which < len(held) && held[w.Which] != nil {
+				held[w.Which].Cancel()
+				taken[w.Which].n, held[w.Which] = naiveAmounts{}, nil
+			}
+		case "try":
+			res, d := rl.TryAcquireTokens("m", w.Tokens)
+			fault := ""
+			switch allows := a.allows(now, n); {
+			case d.Allowed != allows:
+				fault = fmt.Sprintf("want it allowed: %t", allows)
+			case allows && d.RetryAfter != 0:
+				fault = "want no wait"
+			case allows:
+				taken = append(taken, &naiveTaken{now, n})
+				a.uses = append(a.uses, taken[len(taken)-1])
+				held = append(held, res)
+			case (d.RetryAfter == ratelimit.Never) != a.never(n):
+				fault = fmt.Sprintf("want never: %t", a.never(n))
+			case d.RetryAfter == ratelimit.Never:
+			case !a.allows(now.Add(d.RetryAfter), n):
+				fault = "that is too early"
+			case d.RetryAfter > a.latest(now) || d.RetryAfter <= 0:
+				fault = fmt.Sprintf("that is too late: want %v at most", a.latest(now))
+			}
+			if fault != "" {
+				return fmt.Sprintf("word %d, at %v, %+v: allowed %t, %s, in %v: %s", i, now.Sub(start), w.Tokens, d.Allowed, d.Limit, d.RetryAfter, fault)
+			}
+		}
+	}
+	return ""
+}
+
+// Whatever the provider says, calls pass exactly if what is used and what is missing
+// leave room for them; nobody is told to come back early, and never is said only to
+// what is larger than the whole quota.
+func TestHeedOthersNaively(t *testing.T) {
+	dir, files := t.TempDir(), 0
+	for k, ledger := range ledgers {
+		t.Run(ledger.name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				q, list := words(rt)
+				if ledger.name == "sqlite" && rapid.IntRange(0, 9).Draw(rt, "a file takes its time") != 0 {
+					return
+				}
+				files++
+				var fault string
+				synctest.Test(t, func(t *testing.T) {
+					if q == (ratelimit.ModelQuota{}) {
+						q.MaxRPM = 5
+					}
+					rl, err := ledger.open(filepath.Join(dir, fmt.Sprint(k, "-", files)), quotas{"m": q})
+					if err != nil {
+						t.Fatal(err)
+					}
+					fault = heedNaively(t.Context(), rl, q, list)
+					closeFile(t, rl)
+				})
+				if fault != "" {
+					rt.Fatal(fault)
+				}
+			})
+		})
+	}
+}
+
+// Whatever the provider says, nothing passes that would not pass if it had said
+// nothing: what a limiter admits that heeds it, one that does not admits too.
+func TestHeedNeverGivesMore(t *testing.T) {
+	units := []llm.Unit{llm.Requests, llm.AllTokens, llm.InputTokens, llm.OutputTokens}
+	rapid.Check(t, func(rt *rapid.T) {
+		most := rapid.SampledFrom([]int{0, 2, 5, 30})
+		q := ratelimit.ModelQuota{
+			MaxRPM: most.Draw(rt, "rpm"), MaxTPM: most.Draw(rt, "tpm"), MaxRPD: most.Draw(rt, "rpd"), MaxInputTPM: most.Draw(rt, "input"),
+			MaxOutputTPM: most.Draw(rt, "output"), MaxTPD: most.Draw(rt, "tpd"), MaxConcurrent: rapid.IntRange(0, 3).Draw(rt, "slots"),
+			DayResetsAt: rapid.SampledFrom([]string{"", "00:00 America/Los_Angeles"}).Draw(rt, "day"),
+		}
+		tokens := rapid.IntRange(0, 9)
+		steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) word {
+			return word{
+				Do:     rapid.SampledFrom([]string{"try", "try", "heed", "wait", "commit"}).Draw(t, "do"),
+				Tokens: ratelimit.Tokens{Input: tokens.Draw(t, "input"), Output: tokens.Draw(t, "output")},
+				Wait:   time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "wait")) * time.Duration(rapid.SampledFrom([]int{1, 1, 600}).Draw(t, "times")),
+				Windows: []llm.Window{leaves(rapid.SampledFrom(units).Draw(t, "unit"), rapid.SampledFrom([]time.Duration{time.Minute, llm.Day}).Draw(t, "per"),
+					rapid.Int64Range(-1, 40).Draw(t, "remaining"), time.Duration(rapid.Int64Range(-1, int64(time.Hour)).Draw(t, "reset")))},
+			}
+		}), 5, 40).Draw(rt, "steps")
+		fault := ""
+		synctest.Test(t, func(t *testing.T) {
+			open := func(k int) *ratelimit.RateLimiter {
+				rl, err := ledgers[k].open(filepath.Join(t.TempDir(), "limits"), quotas{"m": q})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rl
+			}
+			heeds, deaf := open(rapid.SampledFrom([]int{0, 2}).Draw(rt, "ledger")), open(0)
+			var held [][2]*ratelimit.Reservation
+			for i, s := range steps {
+				switch s.Do {
+				case "wait":
+					time.Sleep(s.Wait)
+				case "heed":
+					heeds.Heed(t.Context(), "m", llm.Limits{Windows: s.Windows})
+				case "commit":
+					if len(held) > 0 {
+						held[0][0].Commit(s.Tokens.Input, s.Tokens.Output)
+						held[0][1].Commit(s.Tokens.Input, s.Tokens.Output)
+						held = held[1:]
+					}
+				case "try":
+					res, d := heeds.TryAcquireTokens("m", s.Tokens)
+					if !d.Allowed {
+						continue
+					}
+					also, own := deaf.TryAcquireTokens("m", s.Tokens)
+					if !own.Allowed && fault == "" {
+						fault = fmt.Sprintf("step %d passes, and without a word: %+v", i, own)
+					}
+					held = append(held, [2]*ratelimit.Reservation{res, also})
+				}
+			}
+			closeFile(t, heeds)
+			closeFile(t, deaf)
+		})
+		if fault != "" {
+			rt.Fatal(fault)
+		}
+	})
+}
+
+// However many hear it at a time, no more passes than the quota, nor than the least
+// that was said before the first of them asked.
+func TestHeedTogether(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 60, MaxTPM: 1000}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		stands := func(remaining int64) {
+			rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{
+				leaves(llm.Requests, time.Minute, remaining, time.Minute), leaves(llm.AllTokens, time.Minute, 10*remaining, time.Minute),
+			}})
+		}
+		var admitted atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				for k := range 25 {
+					if i%2 == 0 {
+						stands(int64(k))
+					}
+					if res, d := rl.TryAcquire("m", 10); d.Allowed {
+						admitted.Add(1)
+						res.Commit(5, 5)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n, s := admitted.Load(), rl.Stats("m"); n > 60 || s.RPM != int(n) || s.TPM != int(10*n) {
+			t.Errorf("%d were admitted: %+v", n, s)
+		}
+		used := rl.Stats("m").RPM
+		stands(5)
+		if n, _ := fill(rl, "m", 10); n > 5 || n+used > 60 || n == 0 && used < 60 {
+			t.Errorf("%d more, after %d, where 5 are left", n, used)
+		}
+	})
+}
+
+// On Redis it is the same.
+func TestRedisHeedOthers(t *testing.T) {
+	url := redistest.New(t).URL()
+	rl := onRedis(t, url, quotas{"m": {MaxRPD: 100, MaxTPD: 1000}})
+	mustTake(t, rl, 100).Commit(50, 50)
+	rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, llm.Day, 7, day), leaves(llm.AllTokens, llm.Day, 300, day)}})
+	if _, d := rl.TryAcquire("m", 400); d.Code != overTPD || d.RetryAfter > 5*time.Hour || d.RetryAfter < 3*time.Hour {
+		t.Errorf("%+v; want a sixth of a day, or a little less", d)
+	}
+	if _, d := rl.TryAcquire("m", 901); d.Code != overTPD || d.RetryAfter < 23*time.Hour || d.RetryAfter > day {
+		t.Errorf("%+v; want it to wait for what is its own", d)
+	}
+	if _, d := rl.TryAcquire("m", 1001); d.RetryAfter != ratelimit.Never {
+		t.Errorf("%+v; want never", d)
+	}
+	n, d := fill(rl, "m", 10)
+	if n != 7 || d.Code != overRPD || d.RetryAfter > day/92+1 || d.RetryAfter < day/92-time.Minute || d.Stats.RPD != 8 || d.Stats.MaxRPD != 100 {
+		t.Errorf("%d pass, and then %+v; want 7", n, d)
+	}
+	if looked := rl.Decide("m", 10); looked.Code != overRPD || looked.RetryAfter > d.RetryAfter || looked.Stats != d.Stats {
+		t.Errorf("%+v; want what TryAcquire has said: %+v", looked, d)
+	}
+	served := make(chan error)
+	go func() {
+		_, err := rl.Acquire(t.Context(), "m", 10)
+		served <- err
+	}()
+	eventually(t, "it waits", func() bool { return rl.Waiting("m") == 1 })
+	rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, llm.Day, 50, day)}})
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if n, d := fill(rl, "m", 1); n != 49 || d.Code != overRPD {
+		t.Errorf("%d pass, and then %+v; want 49", n, d)
+	}
+}
+
+// A provider that has less left is told of, once each time that it has still less.
+func TestObserverOfLowered(t *testing.T) {
+	observed(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
+		heed := func(windows ...llm.Window) { rl.Heed(t.Context(), "m", llm.Limits{Windows: windows}) }
+		requests := func(remaining int64) llm.Window {
+			return leaves(llm.Requests, time.Minute, remaining, 30*time.Second)
+		}
+		told := func(limit string, said int64, reset time.Duration) ratelimit.Event {
+			return event(ratelimit.EventLowered, func(e *ratelimit.Event) { e.Limit, e.Said, e.RetryAfter = limit, said, reset })
+		}
+		heed(requests(10))
+		heed(requests(500))
+		heed(leaves(llm.Requests, llm.Day, 0, time.Hour))
+		d.none(t, "as much as the quota has, or what it does not limit")
+		heed(requests(4))
+		d.want(t, "less", told("rpm", 4, 30*time.Second), nil)
+		heed(requests(4))
+		heed(requests(5))
+		d.none(t, "no less")
+		heed(requests(3))
+		d.want(t, "still less", told("rpm", 3, 30*time.Second), nil)
+		heed(leaves(llm.AllTokens, time.Minute, 99, 0))
+		d.want(t, "tokens, without a reset", told("tpm", 99, time.Minute), nil)
+		heed(requests(0), leaves(llm.AllTokens, time.Minute, 1, time.Second))
+		list := d.since()
+		if len(list) != 2 || list[0] != told("rpm", 0, 30*time.Second) || list[1] != told("tpm", 1, time.Second) {
+			t.Errorf("both: %+v", list)
+		}
+		time.Sleep(time.Minute)
+		heed(requests(9))
+		d.want(t, "less, once all was back", told("rpm", 9, 30*time.Second), nil)
+		rl.Heed(t.Context(), "unknown", llm.Limits{Windows: []llm.Window{requests(0)}})
+		d.none(t, "a model without a quota")
+	})
+}
