@@ -1,0 +1,122 @@
+package mockprovider
+
+import (
+	"errors"
+	"iter"
+)
+
+// gemini is Gemini's generateContent and streamGenerateContent.
+type gemini struct{}
+
+func (gemini) read(c *Call) error {
+	f := c.fields
+	if _, ok := f["contents"].([]any); !ok {
+		return errors.New("contents is not specified")
+	}
+	config := f.in("generationConfig")
+	c.MaxOutput = config.number("maxOutputTokens")
+	c.Answers = max(config.number("candidateCount"), 1)
+	c.Prompt = f.count("contents", "systemInstruction", "system_instruction", "tools")
+	return nil
+}
+
+func (gemini) framing(c *Call) framing {
+	if c.array {
+		return array
+	}
+	return sse
+}
+
+func (gemini) end(a *answer) string { return a.end("STOP", "MAX_TOKENS", "STOP") }
+
+// body returns a response with some candidates, and what was used so far.
+func (gemini) body(a *answer, candidates []object, sent usage) object {
+	u := object{
+		"promptTokenCount":     a.usage.input,
+		"totalTokenCount":      a.usage.input + sent.output,
+		"promptTokensDetails":  []object{{"modality": "TEXT", "tokenCount": a.usage.input}},
+		"candidatesTokenCount": sent.output - sent.reasoning,
+	}
+	if a.usage.cached > 0 {
+		u["cachedContentTokenCount"] = a.usage.cached
+	}
+	if sent.reasoning > 0 {
+		u["thoughtsTokenCount"] = sent.reasoning
+	}
+	return object{"candidates": candidates, "usageMetadata": u, "modelVersion": a.Model, "responseId": a.id("")}
+}
+
+func (gemini) candidate(index int, parts []object, end string) object {
+	c := object{"index": index, "content": object{"role": "model", "parts": parts}}
+	if end != "" {
+		c["finishReason"] = end
+	}
+	return c
+}
+
+func (gemini) toolCall(t *tool) object {
+	return object{"functionCall": object{"id": t.id, "name": t.name, "args": raw(t.argument())}}
+}
+
+func (f gemini) whole(a *answer) object {
+	parts := []object{}
+	if len(a.thoughts) > 0 {
+		parts = append(parts, object{"text": a.thought(), "thought": true})
+	}
+	if len(a.text) > 0 {
+		parts = append(parts, object{"text": a.said()})
+	}
+	if a.tool != nil {
+		parts = append(parts, f.toolCall(a.tool))
+	}
+	candidates := make([]object, a.Answers)
+	for i := range candidates {
+		candidates[i] = f.candidate(i, parts, f.end(a))
+	}
+	return f.body(a, candidates, a.usage)
+}
+
+// events tells what was used so far in each.
+func (f gemini) events(a *answer) iter.Seq[event] {
+	return func(yield func(event) bool) {
+		var sent usage
+		for _, p := range f.pieces(a) {
+			candidates := make([]object, a.Answers)
+			for i := range candidates {
+				candidates[i] = f.candidate(i, p.parts, p.end)
+			}
+			e := event{output: p.output * a.Answers, reasoning: p.reasoning * a.Answers}
+			sent.output += e.output
+			sent.reasoning += e.reasoning
+			e.data = f.body(a, candidates, sent)
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// piece is one of an answer.
+type piece struct {
+	parts             []object
+	end               string // why it is the last, or empty
+	output, reasoning int
+}
+
+func (f gemini) pieces(a *answer) []piece {
+	var list []piece
+	for _, token := range a.thoughts {
+		list = append(list, piece{parts: []object{{"text": token, "thought": true}}, output: 1, reasoning: 1})
+	}
+	for _, token := range a.text {
+		list = append(list, piece{parts: []object{{"text": token}}, output: 1})
+	}
+	if t := a.tool; t != nil {
+		list = append(list, piece{parts: []object{f.toolCall(t)}, output: t.cost})
+	}
+	return append(list, piece{parts: []object{{"text": ""}}, end: f.end(a)})
+}
+
+func (gemini) broken(a *answer) event {
+	return event{data: Gemini.body(a.failure())}
+}

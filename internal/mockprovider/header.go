@@ -1,0 +1,75 @@
+package mockprovider
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FromHeader is the script that a server has by default: it does what the header
+// X-Mock says, in words such as output=20 and fault=reset. A header that makes no
+// sense gets an error that says why.
+func FromHeader(c Call) Reply {
+	var r Reply
+	for _, word := range strings.Fields(c.Header.Get("X-Mock")) {
+		if err := r.set(word); err != nil {
+			return Reply{Status: http.StatusBadRequest, Text: err.Error()}
+		}
+	}
+	return r
+}
+
+// set sets the field that a word names.
+func (r *Reply) set(word string) (err error) {
+	name, value, _ := strings.Cut(word, "=")
+	switch name {
+	case "output":
+		r.Output, err = number(value)
+	case "reasoning":
+		r.Reasoning, err = number(value)
+	case "cached":
+		r.Cached, err = number(value)
+	case "cache-write":
+		r.CacheWrite, err = number(value)
+	case "status":
+		r.Status, err = number(value)
+	case "after":
+		r.After, err = number(value)
+	case "code":
+		r.Code = value
+	case "tool":
+		r.Tool = &Tool{Name: value, Arguments: `{"city":"Paris"}`}
+	case "fault":
+		r.Fault, err = faultOf(value)
+	case "as":
+		r.As, err = providerOf(value)
+	case "retry-after":
+		r.RetryAfter, err = time.ParseDuration(value)
+	case "delay":
+		r.Delay, err = time.ParseDuration(value)
+	default:
+		err = fmt.Errorf("there is no such word")
+	}
+	if err != nil {
+		return fmt.Errorf("X-Mock: %q: %w", word, err)
+	}
+	return nil
+}
+
+func number(value string) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 0 || n > mostTokens {
+		return 0, fmt.Errorf("it must be a number from 0 to %d", mostTokens)
+	}
+	return n, nil
+}
+
+func faultOf(value string) (Fault, error) {
+	switch f := Fault(value); f {
+	case FaultError, FaultReset, FaultStall, FaultEnd:
+		return f, nil
+	}
+	return "", fmt.Errorf("it must be %s, %s, %s or %s", FaultError, FaultReset, FaultStall, FaultEnd)
+}

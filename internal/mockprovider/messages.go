@@ -1,0 +1,147 @@
+package mockprovider
+
+import (
+	"errors"
+	"iter"
+)
+
+// messages is Anthropic's messages.
+type messages struct{}
+
+func (messages) read(c *Call) error {
+	f := c.fields
+	c.Stream = f.flag("stream")
+	c.MaxOutput = f.number("max_tokens")
+	if c.MaxOutput == 0 {
+		return errors.New("max_tokens: Field required")
+	}
+	if _, ok := f["messages"].([]any); !ok {
+		return errors.New("messages: Field required")
+	}
+	c.Prompt = f.count("messages", "system", "tools")
+	return nil
+}
+
+func (messages) framing(*Call) framing { return sse }
+
+// usage tells the prompt in three parts, which add up.
+func (messages) usage(u usage, output, thinking int) object {
+	return object{
+		"input_tokens":                u.fresh(),
+		"cache_creation_input_tokens": u.cacheWrite,
+		"cache_read_input_tokens":     u.cached,
+		"output_tokens":               output,
+		"output_tokens_details":       object{"thinking_tokens": thinking},
+	}
+}
+
+func (messages) message(a *answer, content []object, end any, usage object) object {
+	return object{
+		"id": a.id("msg_"), "type": "message", "role": "assistant", "model": a.Model,
+		"content": content, "stop_reason": end, "stop_sequence": nil, "usage": usage,
+	}
+}
+
+func (messages) end(a *answer) string { return a.end("end_turn", "max_tokens", "tool_use") }
+
+func (f messages) whole(a *answer) object {
+	content := []object{}
+	if len(a.thoughts) > 0 {
+		content = append(content, object{"type": "thinking", "thinking": a.thought(), "signature": signature})
+	}
+	if len(a.text) > 0 {
+		content = append(content, object{"type": "text", "text": a.said()})
+	}
+	if t := a.tool; t != nil {
+		content = append(content, object{"type": "tool_use", "id": t.id, "name": t.name, "input": raw(t.argument())})
+	}
+	return f.message(a, content, f.end(a), f.usage(a.usage, a.usage.output, a.usage.reasoning))
+}
+
+// signature is that of thoughts.
+const signature = "bW9jaw=="
+
+func (f messages) events(a *answer) iter.Seq[event] {
+	return func(yield func(event) bool) {
+		s := &messageStream{answer: a, yield: yield}
+		started := f.message(a, []object{}, nil, f.usage(a.usage, min(1, a.usage.output), 0))
+		s.tell("message_start", object{"message": started}, 0, 0)
+		s.tell("ping", object{}, 0, 0)
+		s.thoughts()
+		s.text()
+		s.tool()
+		s.tell("message_delta", object{
+			"delta": object{"stop_reason": f.end(a), "stop_sequence": nil},
+			"usage": f.usage(a.usage, a.usage.output, a.usage.reasoning),
+		}, 0, 0)
+		s.tell("message_stop", object{}, 0, 0)
+	}
+}
+
+func (messages) broken(a *answer) event {
+	return event{name: "error", data: Anthropic.body(a.failure())}
+}
+
+// messageStream is the events of one message.
+type messageStream struct {
+	*answer
+	yield func(event) bool
+	over  bool // nobody listens any more
+	index int  // of the block
+}
+
+func (s *messageStream) tell(kind string, data object, output, reasoning int) {
+	if s.over {
+		return
+	}
+	data["type"] = kind
+	s.over = !s.yield(event{name: kind, data: data, output: output, reasoning: reasoning})
+}
+
+func (s *messageStream) start(block object, output int) {
+	s.tell("content_block_start", object{"index": s.index, "content_block": block}, output, 0)
+}
+
+func (s *messageStream) delta(kind, field, value string, output, reasoning int) {
+	s.tell("content_block_delta", object{"index": s.index, "delta": object{"type": kind, field: value}}, output, reasoning)
+}
+
+func (s *messageStream) stop() {
+	s.tell("content_block_stop", object{"index": s.index}, 0, 0)
+	s.index++
+}
+
+func (s *messageStream) thoughts() {
+	if len(s.answer.thoughts) == 0 {
+		return
+	}
+	s.start(object{"type": "thinking", "thinking": "", "signature": ""}, 0)
+	for _, token := range s.answer.thoughts {
+		s.delta("thinking_delta", "thinking", token, 1, 1)
+	}
+	s.delta("signature_delta", "signature", signature, 0, 0)
+	s.stop()
+}
+
+func (s *messageStream) text() {
+	if len(s.answer.text) == 0 {
+		return
+	}
+	s.start(object{"type": "text", "text": ""}, 0)
+	for _, token := range s.answer.text {
+		s.delta("text_delta", "text", token, 1, 0)
+	}
+	s.stop()
+}
+
+func (s *messageStream) tool() {
+	t := s.answer.tool
+	if t == nil {
+		return
+	}
+	s.start(object{"type": "tool_use", "id": t.id, "name": t.name, "input": object{}}, Count(t.name))
+	for _, token := range t.arguments {
+		s.delta("input_json_delta", "partial_json", token, 1, 0)
+	}
+	s.stop()
+}

@@ -1,0 +1,84 @@
+package mockprovider
+
+import (
+	"cmp"
+	"encoding/json"
+)
+
+// What OpenAI's APIs for completions, chat and others, have in common.
+
+// readCompletion reads what the fields that both APIs have say.
+func (c *Call) readCompletion() {
+	f := c.fields
+	c.Stream = f.flag("stream")
+	c.UsageAsked = f.in("stream_options").flag("include_usage")
+	c.MaxOutput = cmp.Or(f.number("max_completion_tokens"), f.number("max_tokens"))
+	c.Answers = max(f.number("n"), 1)
+}
+
+// completionUsage returns usage as both APIs tell it.
+func completionUsage(u usage) object {
+	return object{
+		"prompt_tokens":             u.input,
+		"completion_tokens":         u.output,
+		"total_tokens":              u.input + u.output,
+		"prompt_tokens_details":     object{"cached_tokens": u.cached, "audio_tokens": 0},
+		"completion_tokens_details": object{"reasoning_tokens": u.reasoning, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0},
+	}
+}
+
+// chunks makes the chunks of a stream of either API, which differ in their choices.
+type chunks struct {
+	*answer
+	frame object // what all chunks have
+	sent  usage  // so far
+}
+
+// chunk returns a chunk with the tokens that it brings.
+func (c *chunks) chunk(choices []object, output, reasoning int) event {
+	c.sent.output += output
+	c.sent.reasoning += reasoning
+	data := object{"choices": choices}
+	for name, value := range c.frame {
+		data[name] = value
+	}
+	switch {
+	case c.provider() == Gemini: // tells what was used so far in each
+		so := c.usage
+		so.output, so.reasoning = c.sent.output, c.sent.reasoning
+		data["usage"] = completionUsage(so)
+	case c.UsageAsked:
+		data["usage"] = nil
+	}
+	return event{data: data, output: output, reasoning: reasoning}
+}
+
+// usageChunk returns the last chunk, which tells usage, if there is one.
+func (c *chunks) usageChunk() (event, bool) {
+	if !c.UsageAsked || c.provider() == Gemini {
+		return event{}, false
+	}
+	e := c.chunk([]object{}, 0, 0)
+	e.data["usage"] = completionUsage(c.usage)
+	return e, true
+}
+
+// brokenChunk tells an error in mid-stream.
+func (c *chunks) brokenChunk() event {
+	data := c.provider().body(c.failure())
+	if c.provider() == OpenRouter {
+		for name, value := range c.frame {
+			data[name] = value
+		}
+		data["choices"] = []object{{"index": 0, "delta": object{"content": ""}, "finish_reason": "error"}}
+	}
+	return event{data: data}
+}
+
+// raw is JSON as it stands, or an empty object if it is none.
+func raw(text string) json.RawMessage {
+	if !json.Valid([]byte(text)) {
+		return json.RawMessage("{}")
+	}
+	return json.RawMessage(text)
+}

@@ -1,0 +1,177 @@
+package mockprovider
+
+import (
+	"errors"
+	"iter"
+)
+
+// responses is OpenAI's responses.
+type responses struct{}
+
+func (responses) read(c *Call) error {
+	f := c.fields
+	if f["input"] == nil {
+		return errors.New("input: a text, or an array, is required")
+	}
+	c.Stream = f.flag("stream")
+	c.MaxOutput = f.number("max_output_tokens")
+	c.Prompt = f.count("input", "instructions", "tools", "text")
+	return nil
+}
+
+func (responses) framing(*Call) framing { return sse }
+
+func (responses) usage(u usage) object {
+	return object{
+		"input_tokens":          u.input,
+		"input_tokens_details":  object{"cached_tokens": u.cached},
+		"output_tokens":         u.output,
+		"output_tokens_details": object{"reasoning_tokens": u.reasoning},
+		"total_tokens":          u.input + u.output,
+	}
+}
+
+// response returns the object that holds the answer, as far as it has come.
+func (responses) response(a *answer, status string, output []object, usage any) object {
+	r := object{
+		"id": a.id("resp_"), "object": "response", "created_at": a.at.Unix(), "model": a.Model, "status": status,
+		"error": nil, "incomplete_details": nil, "output": output, "usage": usage,
+		"parallel_tool_calls": true, "tool_choice": "auto", "tools": []object{},
+	}
+	if status == "incomplete" {
+		r["incomplete_details"] = object{"reason": "max_output_tokens"}
+	}
+	return r
+}
+
+// end returns the response when it is over.
+func (f responses) end(a *answer) object {
+	return f.response(a, a.end("completed", "incomplete", "completed"), f.items(a), f.usage(a.usage))
+}
+
+func (f responses) whole(a *answer) object { return f.end(a) }
+
+// items returns what the answer consists of.
+func (f responses) items(a *answer) []object {
+	items := []object{}
+	if len(a.thoughts) > 0 {
+		items = append(items, f.reasoning(a))
+	}
+	if len(a.text) > 0 {
+		items = append(items, f.message(a, "completed", []object{f.part(a.said())}))
+	}
+	if a.tool != nil {
+		items = append(items, f.toolCall(a, "completed", a.tool.argument()))
+	}
+	return items
+}
+
+func (responses) reasoning(a *answer) object {
+	return object{"id": a.id("rs_"), "type": "reasoning", "summary": []object{}}
+}
+
+func (responses) message(a *answer, status string, content []object) object {
+	return object{"id": a.id("msg_"), "type": "message", "role": "assistant", "status": status, "content": content}
+}
+
+func (responses) part(text string) object {
+	return object{"type": "output_text", "text": text, "annotations": []object{}, "logprobs": []object{}}
+}
+
+func (responses) toolCall(a *answer, status, arguments string) object {
+	return object{"id": a.id("fc_"), "type": "function_call", "status": status, "call_id": a.tool.id, "name": a.tool.name, "arguments": arguments}
+}
+
+func (f responses) events(a *answer) iter.Seq[event] {
+	return func(yield func(event) bool) {
+		s := &responseStream{answer: a, yield: yield}
+		s.tell("response.created", object{"response": f.response(a, "in_progress", []object{}, nil)}, 0, 0)
+		s.tell("response.in_progress", object{"response": f.response(a, "in_progress", []object{}, nil)}, 0, 0)
+		s.thoughts()
+		s.text()
+		s.tool()
+		end := f.end(a)
+		s.tell("response."+end["status"].(string), object{"response": end}, 0, 0)
+	}
+}
+
+func (f responses) broken(a *answer) event {
+	r := f.response(a, "failed", []object{}, nil)
+	why := a.failure()
+	code := why.code
+	if code == "" {
+		code = why.openAICode()
+	}
+	r["error"] = object{"code": code, "message": why.message}
+	return event{name: "response.failed", data: object{"type": "response.failed", "response": r}}
+}
+
+// responseStream is the events of one response.
+type responseStream struct {
+	responses
+	*answer
+	yield func(event) bool
+	over  bool // nobody listens any more
+	seq   int
+	index int // of the item
+}
+
+func (s *responseStream) tell(kind string, data object, output, reasoning int) {
+	if s.over {
+		return
+	}
+	data["type"], data["sequence_number"] = kind, s.seq
+	s.seq++
+	s.over = !s.yield(event{name: kind, data: data, output: output, reasoning: reasoning})
+}
+
+func (s *responseStream) added(item object, output, reasoning int) {
+	s.tell("response.output_item.added", object{"output_index": s.index, "item": item}, output, reasoning)
+}
+
+func (s *responseStream) done(item object) {
+	s.tell("response.output_item.done", object{"output_index": s.index, "item": item}, 0, 0)
+	s.index++
+}
+
+func (s *responseStream) thoughts() {
+	if n := len(s.answer.thoughts); n > 0 {
+		s.added(s.reasoning(s.answer), n, n)
+		s.done(s.reasoning(s.answer))
+	}
+}
+
+func (s *responseStream) text() {
+	if len(s.answer.text) == 0 {
+		return
+	}
+	at := func(more object) object {
+		more["item_id"], more["output_index"], more["content_index"] = s.id("msg_"), s.index, 0
+		return more
+	}
+	s.added(s.message(s.answer, "in_progress", []object{}), 0, 0)
+	s.tell("response.content_part.added", at(object{"part": s.part("")}), 0, 0)
+	for _, token := range s.answer.text {
+		s.tell("response.output_text.delta", at(object{"delta": token, "logprobs": []object{}}), 1, 0)
+	}
+	s.tell("response.output_text.done", at(object{"text": s.said(), "logprobs": []object{}}), 0, 0)
+	s.tell("response.content_part.done", at(object{"part": s.part(s.said())}), 0, 0)
+	s.done(s.message(s.answer, "completed", []object{s.part(s.said())}))
+}
+
+func (s *responseStream) tool() {
+	t := s.answer.tool
+	if t == nil {
+		return
+	}
+	at := func(more object) object {
+		more["item_id"], more["output_index"] = s.id("fc_"), s.index
+		return more
+	}
+	s.added(s.toolCall(s.answer, "in_progress", ""), Count(t.name), 0)
+	for _, token := range t.arguments {
+		s.tell("response.function_call_arguments.delta", at(object{"delta": token}), 1, 0)
+	}
+	s.tell("response.function_call_arguments.done", at(object{"name": t.name, "arguments": t.argument()}), 0, 0)
+	s.done(s.toolCall(s.answer, "completed", t.argument()))
+}

@@ -1,0 +1,224 @@
+package mockprovider
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// Config is how a server behaves. The zero Config is a server that answers every
+// call with a short text, unless its headers say otherwise.
+type Config struct {
+	// Script says what a call gets: [FromHeader] by default. It is called by many
+	// goroutines at a time.
+	Script func(Call) Reply
+
+	Limits map[string]Limit // of models by name; others are not limited
+	Delay  time.Duration    // before each event, where the reply does not say; none by default
+	Now    func() time.Time // time.Now by default
+}
+
+// Server is a handler that answers like the providers do. Make one with [New].
+type Server struct {
+	config Config
+	gates  map[string]*gate
+	ledger ledger
+	active atomic.Int64
+}
+
+// New returns a server.
+func New(config Config) *Server {
+	s := &Server{config: config, gates: map[string]*gate{}}
+	if s.config.Script == nil {
+		s.config.Script = FromHeader
+	}
+	if s.config.Now == nil {
+		s.config.Now = time.Now
+	}
+	for model, limit := range config.Limits {
+		s.gates[model] = newGate(limit)
+	}
+	s.ledger.models, s.ledger.calls = map[string]Totals{}, map[string]int{}
+	return s
+}
+
+// Active returns how many calls are being answered.
+func (s *Server) Active() int { return int(s.active.Load()) }
+
+// mostBody is how many bytes a request has at most.
+const mostBody = 64 << 20
+
+// ServeHTTP is [http.Handler]'s.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.active.Add(1)
+	defer s.active.Add(-1)
+	e := &exchange{server: s, w: w, r: r, now: s.config.Now()}
+	if e.tokensOnly() || e.modelsOnly() {
+		return
+	}
+	if failed := e.read(); failed != nil {
+		e.fail(*failed, standings{})
+		return
+	}
+	e.answer()
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	server *Server
+	w      http.ResponseWriter
+	r      *http.Request
+	now    time.Time
+	format format
+	call   Call
+	reply  Reply
+}
+
+// read reads the call.
+func (e *exchange) read() *failure {
+	way, ok := route(e.r.URL)
+	if !ok {
+		return &failure{status: http.StatusNotFound, message: "there is nothing at " + e.r.URL.Path}
+	}
+	e.format = way.format
+	e.call = Call{
+		API: way.api, Provider: providerAt(e.r.Host, way.api), Model: way.model, Stream: way.stream, Answers: 1,
+		Path: e.r.URL.Path, Header: e.r.Header, array: way.array,
+	}
+	if e.r.Method != http.MethodPost {
+		return &failure{status: http.StatusMethodNotAllowed, message: "calls of models are POST requests"}
+	}
+	var err error
+	if e.call.Body, err = io.ReadAll(http.MaxBytesReader(e.w, e.r.Body, mostBody)); err != nil {
+		return &failure{status: http.StatusRequestEntityTooLarge, message: err.Error()}
+	}
+	if err = json.Unmarshal(e.call.Body, &e.call.fields); err != nil {
+		return &failure{status: http.StatusBadRequest, message: "the body is not a JSON object: " + err.Error()}
+	}
+	e.call.Model = cmp.Or(e.call.Model, e.call.fields.text("model"))
+	if e.call.Model == "" {
+		return &failure{status: http.StatusBadRequest, message: "you must provide a model"}
+	}
+	if err = e.format.read(&e.call); err != nil {
+		return &failure{status: http.StatusBadRequest, message: err.Error()}
+	}
+	return nil
+}
+
+// answer gives the call what the script says, if the limits let it pass.
+func (e *exchange) answer() {
+	s, c := e.server, &e.call
+	c.Number = s.ledger.number(c.Model)
+	e.reply = s.config.Script(*c)
+	if e.reply.Status != 0 {
+		message := cmp.Or(e.reply.Text, fmt.Sprintf("the mock was told to answer with %d", e.reply.Status))
+		e.fail(failure{status: e.reply.Status, code: e.reply.Code, message: message, retry: e.reply.RetryAfter}, e.scripted())
+		return
+	}
+	a := newAnswer(c, &e.reply, e.now)
+	if e.reply.Fault == FaultError && !c.Stream {
+		e.fail(a.failure(), standings{})
+		return
+	}
+	var at standings
+	if g := s.gates[c.Model]; g != nil {
+		var wait time.Duration
+		if wait, at = g.pass(a.usage, e.now); wait > 0 {
+			e.fail(failure{status: http.StatusTooManyRequests, message: "Rate limit reached for " + c.Model, retry: wait}, at)
+			return
+		}
+	}
+	s.ledger.add(c.Model, Totals{Requests: 1, Input: a.usage.input, Cached: a.usage.cached, CacheWrite: a.usage.cacheWrite})
+	e.headers(at, false)
+	if c.Stream {
+		e.stream(a)
+	} else {
+		e.whole(a)
+	}
+}
+
+// scripted returns limits that fit a refusal which the script wants.
+func (e *exchange) scripted() standings {
+	if e.reply.Status != http.StatusTooManyRequests {
+		return standings{}
+	}
+	return standings{
+		requests: standing{limit: 60, remaining: 0, reset: max(e.reply.RetryAfter, time.Second)},
+		tokens:   standing{limit: 100_000, remaining: 100_000},
+	}
+}
+
+// provider returns whose headers and errors the answer has.
+func (e *exchange) provider() Provider {
+	return cmp.Or(e.reply.As, e.call.Provider, OpenAI)
+}
+
+func (e *exchange) headers(at standings, failed bool) {
+	h := e.w.Header()
+	e.provider().tell(h, at, failed, e.now)
+	h.Set("X-Request-Id", fmt.Sprintf("req_mock%d", e.call.Number))
+	h.Set("Request-Id", h.Get("X-Request-Id"))
+	maps.Copy(h, e.reply.Header)
+}
+
+// fail answers with an error.
+func (e *exchange) fail(f failure, at standings) {
+	f.model = e.call.Model
+	if f.model != "" {
+		e.server.ledger.add(f.model, Totals{Refused: 1})
+	}
+	e.provider().tellRetry(e.w.Header(), f.retry)
+	e.headers(at, true)
+	e.json(f.status, encode(e.provider().body(f)))
+}
+
+// whole sends an answer in one piece.
+func (e *exchange) whole(a *answer) {
+	if !e.pause() {
+		return
+	}
+	body := encode(e.format.whole(a))
+	switch {
+	case e.reply.Fault == FaultStall:
+		<-e.r.Context().Done()
+		return
+	case e.reply.Fault == FaultReset && e.reply.After == 0:
+		panic(http.ErrAbortHandler)
+	}
+	e.server.ledger.add(e.call.Model, Totals{Output: a.usage.output, Reasoning: a.usage.reasoning})
+	if e.reply.Fault == FaultReset {
+		e.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		e.json(http.StatusOK, body[:len(body)/2])
+		http.NewResponseController(e.w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	e.json(http.StatusOK, body)
+}
+
+func (e *exchange) json(status int, body []byte) {
+	e.w.Header().Set("Content-Type", "application/json")
+	e.w.WriteHeader(status)
+	e.w.Write(body)
+}
+
+// pause waits for the delay, and reports whether the client does too.
+func (e *exchange) pause() bool {
+	delay := cmp.Or(e.reply.Delay, e.server.config.Delay)
+	if delay == 0 {
+		return e.r.Context().Err() == nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-e.r.Context().Done():
+		return false
+	}
+}

@@ -1,0 +1,54 @@
+package mockprovider
+
+import (
+	"maps"
+	"sync"
+)
+
+// Totals is what was asked of a model, and what it has sent.
+type Totals struct {
+	Requests int // that got an answer, or a part of one
+	Refused  int // that got an error
+
+	Input      int // tokens of prompts, with those that were cached
+	Cached     int // of Input
+	CacheWrite int // of Input
+	Output     int // tokens that were sent, with those of reasoning
+	Reasoning  int // of Output
+}
+
+// ledger keeps the totals of models.
+type ledger struct {
+	mu     sync.Mutex
+	models map[string]Totals
+	calls  map[string]int
+}
+
+// number returns the number of a call of a model.
+func (l *ledger) number(model string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls[model]++
+	return l.calls[model]
+}
+
+func (l *ledger) add(model string, more Totals) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.models[model]
+	t.Requests += more.Requests
+	t.Refused += more.Refused
+	t.Input += more.Input
+	t.Cached += more.Cached
+	t.CacheWrite += more.CacheWrite
+	t.Output += more.Output
+	t.Reasoning += more.Reasoning
+	l.models[model] = t
+}
+
+// Totals returns those of all models.
+func (s *Server) Totals() map[string]Totals {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return maps.Clone(s.ledger.models)
+}

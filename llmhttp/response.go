@@ -1,0 +1,130 @@
+package llmhttp
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// metered returns the response with a body that is metered while it is read. veiled
+// is whether the caller is not to see the chunk that tells usage.
+func (c *call) metered(response *http.Response, veiled bool) *http.Response {
+	meter := llm.NewMeter(c.asks.API, response.Header)
+	body := &meteredBody{call: c, source: response.Body, meter: meter}
+	if veiled && response.Header.Get("Content-Encoding") == "" {
+		body.reader = meter.Hide(response.Body)
+		response.Header.Del("Content-Length")
+		response.ContentLength = -1
+	} else {
+		body.reader = io.TeeReader(response.Body, meter)
+	}
+	response.Body = body
+	body.watch()
+	return response
+}
+
+// meteredBody settles its call when it ends, is closed, or its context is cancelled,
+// whichever comes first.
+type meteredBody struct {
+	call   *call
+	source io.ReadCloser
+	reader io.Reader   // of the source, through the meter
+	stop   func() bool // waiting for the context to end
+
+	mu      sync.Mutex // held while it is read, which may take long
+	meter   *llm.Meter
+	settled bool
+}
+
+func (b *meteredBody) Read(p []byte) (int, error) {
+	n, err := b.read(p)
+	if b.call.request.Context().Err() != nil { // it may have ended while it was read
+		b.cancelled()
+	}
+	return n, err
+}
+
+func (b *meteredBody) read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, err := b.reader.Read(p)
+	if err != nil {
+		b.settle()
+	}
+	return n, err
+}
+
+func (b *meteredBody) Close() error {
+	err := b.source.Close() // which ends a read that is under way
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle()
+	return err
+}
+
+// watch lets the end of the context settle the call, if nobody reads the body.
+func (b *meteredBody) watch() {
+	ctx := b.call.request.Context()
+	b.mu.Lock()
+	b.stop = context.AfterFunc(ctx, b.cancelled)
+	b.mu.Unlock()
+	if ctx.Err() != nil { // b.cancelled may have found the lock taken
+		b.cancelled()
+	}
+}
+
+// cancelled settles the call of a context that has ended. Where the body is being
+// read, who reads it does.
+func (b *meteredBody) cancelled() {
+	if b.mu.TryLock() {
+		defer b.mu.Unlock()
+		b.settle()
+	}
+}
+
+// settle corrects what was reserved to what was used. Where nothing tells, what was
+// reserved stands.
+func (b *meteredBody) settle() {
+	if b.settled {
+		return
+	}
+	b.settled = true
+	b.stop()
+	c, used := b.call, b.meter.Usage()
+	if fault := b.meter.Fault(); fault != "" {
+		c.hearFault(fault)
+	}
+	tokens := used.Tokens(c.asks.Provider)
+	if !used.Exact && used.Output == 0 {
+		tokens.Output, tokens.FreeOutput = -1, 0
+	}
+	c.reservation.CommitTokens(tokens)
+	c.estimator.Learn(c.project, &c.asks, used)
+}
+
+// hearFault lets the limiter know of an error that a stream has told after it had
+// begun.
+func (c *call) hearFault(fault string) {
+	status := 0
+	switch fault {
+	case "429", "rate_limit_error", "rate_limit_exceeded":
+		status = http.StatusTooManyRequests
+	case "529", "overloaded_error", "server_is_overloaded":
+		status = statusOverloaded
+	}
+	said := llm.ReadLimits(c.asks.Provider, status, nil, nil, time.Now())
+	c.limiter.Heed(c.request.Context(), c.quota, said)
+}
+
+// resumed is a body of which some was read already.
+func resumed(read []byte, body io.ReadCloser) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(read), body), body}
+}

@@ -1,0 +1,72 @@
+package llmhttp_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"google.golang.org/genai"
+
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+)
+
+func newGemini(ctx context.Context, client *http.Client, retry *genai.HTTPRetryOptions) *genai.Client {
+	sdk, err := genai.NewClient(ctx, &genai.ClientConfig{
+		APIKey: "key", Backend: genai.BackendGeminiAPI, HTTPClient: client,
+		HTTPOptions: genai.HTTPOptions{BaseURL: "https://generativelanguage.googleapis.com", RetryOptions: retry},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return sdk
+}
+
+var geminiConfig = &genai.GenerateContentConfig{
+	MaxOutputTokens:   60,
+	SystemInstruction: genai.NewContentFromText("You are brief.", genai.RoleUser),
+	CandidateCount:    2,
+}
+
+var geminiPrompt = genai.Text("What is the weather in Paris?")
+
+func geminiShown(response *genai.GenerateContentResponse, err error) string {
+	if err != nil {
+		return shownError(err, nil)
+	}
+	text, err := json.Marshal(response)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func geminiWhole(retry *genai.HTTPRetryOptions) func(context.Context, *http.Client) []string {
+	return func(ctx context.Context, client *http.Client) []string {
+		return []string{geminiShown(newGemini(ctx, client, retry).Models.GenerateContent(ctx, model, geminiPrompt, geminiConfig))}
+	}
+}
+
+func geminiStreamed(ctx context.Context, client *http.Client) (shown []string) {
+	for response, err := range newGemini(ctx, client, nil).Models.GenerateContentStream(ctx, model, geminiPrompt, geminiConfig) {
+		shown = append(shown, geminiShown(response, err))
+	}
+	return append(shown, "end")
+}
+
+var geminiCalls = []sdkCall{
+	{"generate", geminiWhole(nil)},
+	{"generate-retried", geminiWhole(&genai.HTTPRetryOptions{})},
+	{"stream", geminiStreamed},
+}
+
+func TestGemini(t *testing.T) {
+	transparent(t, geminiCalls, replies)
+	transparent(t, geminiCalls, refusals(mockprovider.Gemini))
+	transparent(t, geminiCalls, []sdkReply{
+		{"429-day", true, always(mockprovider.Reply{Status: 429, Code: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", RetryAfter: 3 * time.Second})},
+		{"503", true, always(mockprovider.Reply{Status: 503})},
+		{"mid-stream-error", false, always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
+	})
+}

@@ -1,0 +1,67 @@
+package llmhttp
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// transport limits what passes through it.
+type transport struct {
+	base      http.RoundTripper
+	limiter   *ratelimit.RateLimiter
+	estimator llm.Estimator
+
+	projects     *project.Limiter // nil: none
+	projectOf    func(*http.Request) string
+	quotaOf      func(llm.Request) string // nil: the model's own
+	tokenizer    func(model, text string) int
+	maxWait      time.Duration
+	reject       bool
+	leaveStreams bool
+}
+
+// New returns a transport that keeps calls of models inside the limiter's quotas,
+// and sends them with base, or with [http.DefaultTransport] if that is nil. It
+// panics if it is given no limiter.
+func New(base http.RoundTripper, limiter *ratelimit.RateLimiter, options ...Option) http.RoundTripper {
+	if limiter == nil {
+		panic("ratelimit: New needs a limiter: it is nil")
+	}
+	t := &transport{base: cmp.Or(base, http.DefaultTransport), limiter: limiter, maxWait: defaultMaxWait}
+	for _, option := range options {
+		option(t)
+	}
+	if t.projects != nil && t.projects.Models() != limiter {
+		panic("ratelimit: Projects: the Models of the projects' limiter must be the limiter that New is given")
+	}
+	return t
+}
+
+// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+func (t *transport) CloseIdleConnections() {
+	if closer, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		closer.CloseIdleConnections()
+	}
+}
+
+// RoundTrip sends a request in its turn.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	endpoint, ok := llm.Recognize(req.Method, req.URL)
+	if !ok || req.Body == nil {
+		return t.base.RoundTrip(req)
+	}
+	text, err := readAll(req)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{transport: t, request: req, text: text}
+	if c.asks, err = endpoint.Read(text); err != nil {
+		return nil, err
+	}
+	return c.run()
+}
