@@ -22,10 +22,12 @@ lint:
 unit:
 	@for m in $(MODULES); do (cd $$m && go test -race -shuffle=on -timeout 15m ./...) || exit 1; done
 
-demo: ## see quotas, limits and a service with projects at work in the terminal
+demo: ## see quotas, limits, an SDK and a service with projects at work in the terminal
 	@go run ./examples/quotas
 	@echo
 	@go run ./examples/limits
+	@echo
+	@go run ./examples/sdk
 	@echo
 	@go run ./examples/service
 
@@ -37,4 +39,4 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 
 soak: ## the long versions of the property and concurrency tests
 	@go test -race -shuffle=on -timeout 60m -count=10 ./...
-	@go test -race -timeout 60m ./limit ./store/... . ./internal/line ./project -rapid.checks=20000
+	@go test -race -timeout 60m ./limit ./store/... . ./internal/line ./project ./llm -rapid.checks=20000

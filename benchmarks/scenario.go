@@ -72,6 +72,10 @@ func scenarios() []scenario {
 		{"project/fair", "two projects, weights 3 and 1, whose calls wait for the same model", fair},
 		middleware("middleware", "a handler behind its limiter, with response headers, one goroutine", alone, 1),
 		middleware("middleware/parallel", "a handler behind its limiter, with response headers, 2 goroutines on 2 cores", together, cores),
+		{"llm/meter", "a stream that is read through a meter against one that is read alone, one goroutine", meter},
+		{"llm/request", "what a request asks for, against decoding it, one goroutine", requests},
+		calls("llmhttp/call", "a call of 1 KB over loopback and its answer, limited and not, one goroutine", alone),
+		calls("llmhttp/call/parallel", "a call of 1 KB over loopback and its answer, limited and not, 64 goroutines", crowded),
 		{"allocs", "allocations a decision", allocations},
 	}
 }
