@@ -5,77 +5,103 @@ import (
 	"math/bits"
 	"slices"
 	"time"
-
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // elsewhere is what others use of a model's quotas, with the same account, as the
 // provider has told: of each dimension an amount that was missing at a time, and
-// comes back evenly until none is missing, as a provider's bucket fills.
-type elsewhere [dimensions]struct{ n, from, until int64 }
+// comes back evenly until none is missing, as a provider's bucket fills. Times are
+// Unix nanoseconds of the limiter's clock.
+type elsewhere [dimensions]absence
 
-// missing is what is missing at one time, and for how much longer.
-type missing [dimensions]struct {
-	n    int64
-	left time.Duration
+type absence struct{ n, from, until int64 }
+
+// missing is what is missing at one time.
+type missing struct {
+	elsewhere
+	now int64
+	n   [dimensions]int64
 }
 
 // heedOthers compares what the provider has left with what the model's quota has.
-func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, windows []llm.Window) {
+func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing) {
 	r, now := m.rules.Load(), rl.clock()
+	if !said.matters(r, m.elsewhere.Load() != nil) {
+		return
+	}
 	var o outcome
 	if rl.shared == nil {
 		m.stats(now, &o)
 	} else if err := rl.shared.peek(ctx, m, r, &amounts{}, &o); err != nil {
 		return // those who ask the store for a call will say so
 	}
-	var e elsewhere
-	before := m.elsewhere.Load()
-	if before != nil {
-		e = *before
+	for _, d := range m.lower(r, said, &o, now) {
+		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: facts[d].name, Said: said[d].Remaining, RetryAfter: said.reset(d)})
 	}
-	was := e.at(now)
-	for _, w := range windows {
-		d, ok := dimensionOf(w)
-		reset := w.Reset
-		if reset <= 0 && w.Per == time.Minute {
-			reset = w.Per
-		}
-		if !ok || r.max[d] == 0 || w.Remaining < 0 || reset <= 0 {
-			continue
-		}
-		e[d].n, e[d].from, e[d].until = max(r.max[d]-o.used[d]-w.Remaining, 0), now, now+int64(reset)
-		if was == nil && e[d].n > 0 || was != nil && e[d].n > was[d].n {
-			rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: facts[d].name, Said: w.Remaining, RetryAfter: reset})
-		}
-	}
-	if before == nil && e.at(now) == nil {
-		return
-	}
-	m.elsewhere.Store(&e)
 	m.line.Wake() // there may be more than they were told
 }
 
-// at returns what is missing at a time, or nil for nothing.
-func (e *elsewhere) at(now int64) *missing {
-	var m missing
-	for d := range e {
-		each := &e[d]
-		left := uint64(each.until - max(now, each.from))
-		if now >= each.until || each.n == 0 {
+// matters reports whether what the provider says can make a difference: it has less
+// than all of a maximum, or it had.
+func (said *standing) matters(r *rules, had bool) bool {
+	return slices.ContainsFunc(r.limited, func(most maximum) bool {
+		w := &said[most.dim]
+		return w.Remaining >= 0 && (had || w.Remaining < most.max)
+	})
+}
+
+// lower enters what is missing of the quota, by what the provider has left and what
+// is used. It returns the dimensions of which more is missing than before.
+func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []dimension) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var e elsewhere
+	if before := m.elsewhere.Load(); before != nil {
+		e = *before
+	}
+	was := e.at(now)
+	for i := range r.limited {
+		d, reset := r.limited[i].dim, said.reset(r.limited[i].dim)
+		if said[d].Remaining < 0 || reset <= 0 {
 			continue
 		}
-		hi, lo := bits.Mul64(uint64(each.n), left)
-		n, rest := bits.Div64(hi, lo, uint64(each.until-each.from))
-		if rest > 0 {
-			n++
+		e[d] = absence{max(r.max[d]-o.used[d]-said[d].Remaining, 0), now, now + int64(reset)}
+		if e[d].n > was.n[d] {
+			more = append(more, d)
 		}
-		m[d].n, m[d].left = int64(n), time.Duration(left)
 	}
-	if m == (missing{}) {
-		return nil
+	m.elsewhere.Store(&e)
+	return more
+}
+
+// at returns what is missing at a time.
+func (e *elsewhere) at(now int64) missing {
+	m := missing{elsewhere: *e, now: now}
+	for d := range e {
+		if a := &e[d]; now < a.until && a.n > 0 {
+			m.n[d] = quotient(a.n, a.until-max(now, a.from), a.until-a.from)
+		}
 	}
-	return &m
+	return m
+}
+
+// quotient returns n*by/of, rounded up. by is of at most.
+func quotient(n, by, of int64) int64 {
+	hi, lo := bits.Mul64(uint64(n), uint64(by))
+	q, rest := bits.Div64(hi, lo, uint64(of))
+	if rest > 0 {
+		q++
+	}
+	return int64(q)
+}
+
+// when returns how long it takes until no more than so much is missing.
+func (m *missing) when(d dimension, most int64) time.Duration {
+	a := m.elsewhere[d]
+	if m.n[d] <= most {
+		return 0
+	}
+	back := quotient(a.until-a.from, a.n-most, a.n) // since a.from
+	return time.Duration(a.from + back - m.now)
 }
 
 // rulesAt returns the model's rules at a time: with less where the provider has
@@ -86,11 +112,11 @@ func (m *model) rulesAt(now int64) *rules {
 		return r
 	}
 	less := e.at(now)
-	if less == nil {
+	if less.n == [dimensions]int64{} {
 		m.elsewhere.CompareAndSwap(e, nil)
 		return r
 	}
-	return r.without(less)
+	return r.without(&less)
 }
 
 // without returns the rules without what is missing. At least one is left of each
@@ -101,15 +127,15 @@ func (r *rules) without(less *missing) *rules {
 	lower.limited = slices.Clone(r.limited)
 	for i := range lower.limited {
 		most := &lower.limited[i]
-		most.max = max(most.max-less[most.dim].n, 1)
+		most.max = max(most.max-less.n[most.dim], 1)
 	}
 	lower.charged = slices.Clone(r.charged)
 	for i := range lower.charged {
 		c := &lower.charged[i]
 		c.limits, c.looked = slices.Clone(c.limits), slices.Clone(c.looked)
 		for k, d := range c.dims {
-			if r.max[d] > 0 && less[d].n > 0 {
-				c.limits[k] = c.limits[k].WithCount(max(r.max[d]-less[d].n, 1))
+			if r.max[d] > 0 && less.n[d] > 0 {
+				c.limits[k] = c.limits[k].WithCount(max(r.max[d]-less.n[d], 1))
 				c.looked[k] = c.limits[k]
 			}
 		}
@@ -117,33 +143,52 @@ func (r *rules) without(less *missing) *rules {
 	return &lower
 }
 
-// after returns when so much of what is missing has come back, or all of it.
-func (m *missing) after(d dimension, much int64) time.Duration {
-	each := &m[d]
-	if much >= each.n {
-		return each.left
+// retryWithout is retry of a dimension of which some is missing: what is used leaves,
+// and what is missing comes back.
+func (u *usage) retryWithout(r *rules, d dimension, n, used, now int64) time.Duration {
+	earliest := Never
+	try := func(at time.Duration, freed int64) {
+		switch rest := used - freed + n; {
+		case rest <= 1: // which is always left
+			earliest = min(earliest, at)
+		case rest <= r.max[d]:
+			earliest = min(earliest, max(at, r.missing.when(d, r.max[d]-rest)))
+		}
 	}
-	hi, lo := bits.Mul64(uint64(each.left), uint64(much))
-	t, rest := bits.Div64(hi, lo, uint64(each.n))
-	if rest > 0 {
-		t++
+	try(0, 0)
+	if d.ofDay() {
+		try(time.Duration(u.days[facts[d].unit].end-now), used)
+		return earliest
 	}
-	return time.Duration(t)
+	freed := int64(0)
+	for i := u.minute.first; i < u.minute.next; i++ {
+		each := u.minute.use(i)
+		at := time.Duration(each.at-now) + time.Minute
+		if at >= earliest {
+			break
+		}
+		freed += each.n[facts[d].unit]
+		try(at, freed)
+	}
+	return earliest
 }
 
-// relent corrects when a request passes, by a store's word, that does not know of
-// what comes back: it may be sooner.
-func (o *outcome) relent(ask *amounts) {
-	m := o.rules.missing
-	if m == nil || !o.denied {
-		return
+// reconsider corrects when a request passes that a store has denied: it does not know
+// of what comes back.
+func (s *shared) reconsider(ctx context.Context, m *model, ask *amounts, o *outcome) error {
+	if o.rules.missing == nil || !o.denied {
+		return nil
 	}
-	for d := range m {
-		d, n := dimension(d), ask[facts[d].unit]
-		if m[d].n == 0 || o.retry[d] == 0 || n > o.rules.max[d] {
-			continue
+	u, at, err := s.usage(ctx, m.name, o.rules)
+	if err != nil {
+		return err
+	}
+	var exact outcome
+	u.look(o.rules, at, ask, &exact)
+	for d := range o.retry {
+		if o.retry[d] > 0 && o.rules.missing.n[d] > 0 {
+			o.retry[d] = max(exact.retry[d], 1) // something may have been given back since
 		}
-		excess := o.used[d] + n - max(o.rules.max[d]-m[d].n, 1)
-		o.retry[d] = min(o.retry[d], m.after(d, excess))
 	}
+	return nil
 }

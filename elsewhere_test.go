@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"path/filepath"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// has is a window of a provider's of which so much is left.
+// leaves is a window of a provider's of which so much is left.
 func leaves(unit llm.Unit, per time.Duration, remaining int64, reset time.Duration) llm.Window {
 	return llm.Window{Unit: unit, Per: per, Remaining: remaining, Reset: reset}
 }
@@ -103,9 +104,9 @@ var lowered = map[string]struct {
 	}},
 	"nothing is left, and nothing is used": {quotas{"m": {MaxRPM: 5, MaxTPM: 100}}, func(p *play) {
 		p.hears(leaves(llm.Requests, time.Minute, 0, time.Minute), leaves(llm.AllTokens, time.Minute, 0, time.Minute))
-		p.try("m", 2, overTPM, 600*time.Millisecond*1) // one is let through to find out
-		p.try("m", 1, ok, 0)
-		p.try("m", 1, overRPM, 12*time.Second)
+		p.try("m", 2, overTPM, 1200*time.Millisecond)
+		p.try("m", 1, ok, 0) // one is let through to find out
+		p.try("m", 1, overRPM, 24*time.Second)
 	}},
 	"more than the quota": {quotas{"m": {MaxRPM: 2, MaxTPM: 100}}, func(p *play) {
 		p.hears(leaves(llm.Requests, time.Minute, 500, time.Minute), leaves(llm.AllTokens, time.Minute, 100, time.Minute))
@@ -198,7 +199,7 @@ var lowered = map[string]struct {
 		p.try("m", 1, overRPD, 1)
 		time.Sleep(1)
 		p.try("m", 1, ok, 0)
-		p.hears(leaves(llm.AllTokens, llm.Day, 0, time.Hour)) // 997 are missing
+		p.hears(leaves(llm.Requests, llm.Day, 7, 24*time.Hour), leaves(llm.AllTokens, llm.Day, 0, time.Hour)) // 997 tokens are missing
 		p.try("m", 997, overTPD, time.Hour)
 		p.try("m", 998, overTPD, 21*time.Hour)
 		time.Sleep(time.Hour)
@@ -241,14 +242,14 @@ var lowered = map[string]struct {
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, overRPM, 10*time.Second)
 		p.setQuota(ratelimit.ModelQuota{MaxRPM: 3})
-		p.try("m", 1, overRPM, 50*time.Second) // 1 of 3 may be used: until 6 of 6 are back it is not sooner
+		p.try("m", 1, overRPM, time.Minute) // all 6 have to be back
 		p.setQuota(ratelimit.ModelQuota{MaxTPM: 10})
 		p.try("m", 8, ok, 0)
 	}},
 	"reset": {quotas{"m": {MaxRPM: 2}}, func(p *play) {
 		p.hears(leaves(llm.Requests, time.Minute, 0, time.Hour))
 		p.try("m", 1, ok, 0)
-		p.try("m", 1, overRPM, 30*time.Minute)
+		p.try("m", 1, overRPM, time.Minute)
 		p.rl.Reset("m")
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, ok, 0)
@@ -428,13 +429,14 @@ func (a *naiveAccount) heed(at time.Time, windows []llm.Window) {
 	}
 }
 
-// latest is when everything has come back.
-func (a *naiveAccount) latest(now time.Time) (in time.Duration) {
-	in = time.Minute
+// wait returns when what is denied now passes, if nothing else does. Once it would
+// pass, it still would later.
+func (a *naiveAccount) wait(now time.Time, ask naiveAmounts) time.Duration {
+	latest := time.Minute
 	for i := range a.missing {
-		in = max(in, a.missing[i].until.Sub(now))
+		latest = max(latest, a.missing[i].until.Sub(now))
 	}
-	return in
+	return time.Duration(sort.Search(int(latest), func(in int) bool { return a.allows(now.Add(time.Duration(in)), ask) }))
 }
 
 // word is one thing that happens to an account.
@@ -515,9 +517,9 @@ func heedNaively(ctx context.Context, rl *ratelimit.RateLimiter, q ratelimit.Mod
 				fault = fmt.Sprintf("want never: %t", a.never(n))
 			case d.RetryAfter == ratelimit.Never:
 			case !a.allows(now.Add(d.RetryAfter), n):
-				fault = "that is too early"
-			case d.RetryAfter > a.latest(now) || d.RetryAfter <= 0:
-				fault = fmt.Sprintf("that is too late: want %v at most", a.latest(now))
+				fault = fmt.Sprintf("that is too early: want %v", a.wait(now, n))
+			case d.RetryAfter != a.wait(now, n):
+				fault = fmt.Sprintf("that is too late: want %v", a.wait(now, n))
 			}
 			if fault != "" {
 				return fmt.Sprintf("word %d, at %v, %+v: allowed %t, %s, in %v: %s", i, now.Sub(start), w.Tokens, d.Allowed, d.Limit, d.RetryAfter, fault)
@@ -528,8 +530,8 @@ func heedNaively(ctx context.Context, rl *ratelimit.RateLimiter, q ratelimit.Mod
 }
 
 // Whatever the provider says, calls pass exactly if what is used and what is missing
-// leave room for them; nobody is told to come back early, and never is said only to
-// what is larger than the whole quota.
+// leave room for them. Who is denied is told exactly when, and never only if it is
+// larger than the whole quota.
 func TestHeedOthersNaively(t *testing.T) {
 	dir, files := t.TempDir(), 0
 	for k, ledger := range ledgers {

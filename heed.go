@@ -20,8 +20,9 @@ import (
 // Package llmhttp calls it; others read a response with [llm.ReadLimits].
 func (rl *RateLimiter) Heed(ctx context.Context, model string, said llm.Limits) {
 	if m := (*rl.quotas.Load())[model]; m != nil && len(said.Windows) > 0 {
-		rl.learn(ctx, m, said.Windows)
-		rl.heedOthers(ctx, m, said.Windows)
+		at := standingOf(said.Windows)
+		rl.learn(ctx, m, &at)
+		rl.heedOthers(ctx, m, &at)
 	}
 	if said.Cause != "" && checkName(model) == nil {
 		rl.pause(ctx, model, said)
@@ -29,25 +30,63 @@ func (rl *RateLimiter) Heed(ctx context.Context, model string, said llm.Limits) 
 }
 
 // learn lets what the provider grants replace the maxima of a quota that is Auto.
-func (rl *RateLimiter) learn(ctx context.Context, m *model, windows []llm.Window) {
-	q := m.rules.Load().quota
-	if !q.Auto {
+func (rl *RateLimiter) learn(ctx context.Context, m *model, said *standing) {
+	was := m.rules.Load().quota
+	if !was.Auto {
 		return
 	}
-	for _, w := range windows {
-		d, ok := dimensionOf(w)
-		if !ok || w.Limit < 1 || w.Limit > maxQuota || int64(q.max(d)) == w.Limit {
-			continue
+	q := was
+	for d := range said {
+		if most := said[d].Limit; most > 0 && most <= maxQuota {
+			q = q.with(dimension(d), int(most))
 		}
-		q = q.with(d, int(w.Limit))
-		rl.observeProvider(ctx, Event{Kind: EventLearned, Model: m.name, Limit: facts[d].name, Said: w.Limit})
 	}
-	if q == m.rules.Load().quota {
+	if q == was {
 		return
 	}
 	if err := rl.SetQuota(m.name, q); err != nil {
 		rl.miss(err)
+		return
 	}
+	for d := range dimensions {
+		if q.max(d) != was.max(d) {
+			rl.observeProvider(ctx, Event{Kind: EventLearned, Model: m.name, Limit: facts[d].name, Said: int64(q.max(d))})
+		}
+	}
+}
+
+// standing is where a provider's limits stand, by dimension: of several windows of
+// one, the strictest.
+type standing [dimensions]llm.Window
+
+func standingOf(windows []llm.Window) (s standing) {
+	for d := range s {
+		s[d].Remaining = -1
+	}
+	for _, w := range windows {
+		d, ok := dimensionOf(w)
+		if !ok {
+			continue
+		}
+		at := &s[d]
+		at.Per = w.Per
+		if w.Limit > 0 && (at.Limit == 0 || w.Limit < at.Limit) {
+			at.Limit = w.Limit
+		}
+		if w.Remaining >= 0 && (at.Remaining < 0 || w.Remaining < at.Remaining) {
+			at.Remaining, at.Reset = w.Remaining, w.Reset
+		}
+	}
+	return s
+}
+
+// reset returns how long it takes until all of a dimension is there again, or 0
+// where that is not known.
+func (s *standing) reset(d dimension) time.Duration {
+	if s[d].Reset <= 0 && s[d].Per == time.Minute {
+		return time.Minute
+	}
+	return min(s[d].Reset, longest)
 }
 
 // dimensionOf returns the dimension of a quota that is the window of a provider's.

@@ -3,13 +3,9 @@ package ratelimit
 import (
 	"fmt"
 	"maps"
-	"math"
-	"math/big"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -44,57 +40,6 @@ func TestQuotaWith(t *testing.T) {
 			t.Errorf("%s: %+v", facts[d].name, changed)
 		}
 	}
-}
-
-// missingAt is what is missing at a time, by the book: rounded up, so that nobody is
-// told that there is more than there is.
-func missingAt(n, from, until, now int64) int64 {
-	if now >= until {
-		return 0
-	}
-	left := big.NewRat(until-max(now, from), until-from)
-	left.Mul(left, new(big.Rat).SetInt64(n))
-	whole, rest := new(big.Int).DivMod(left.Num(), left.Denom(), new(big.Int))
-	if rest.Sign() > 0 {
-		whole.Add(whole, big.NewInt(1))
-	}
-	return whole.Int64()
-}
-
-// What is missing comes back evenly, and when some of it is back is never told early,
-// nor late by more than one of it takes.
-func TestMissingComesBackEvenly(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, maxQuota)).Draw(t, "n")
-		lasts := rapid.OneOf(rapid.Int64Range(1, 1000), rapid.Int64Range(1, int64(longest))).Draw(t, "lasts")
-		from := rapid.Int64Range(0, math.MaxInt64/2).Draw(t, "from")
-		now := from + rapid.Int64Range(-10, lasts+10).Draw(t, "since")
-		var e elsewhere
-		e[tpm].n, e[tpm].from, e[tpm].until = n, from, from+lasts
-		want := missingAt(n, from, from+lasts, now)
-		less := e.at(now)
-		if less == nil {
-			if want != 0 {
-				t.Fatalf("nothing is missing; want %d", want)
-			}
-			return
-		}
-		if less[tpm].n != want || want == 0 {
-			t.Fatalf("%d are missing; want %d", less[tpm].n, want)
-		}
-		much := rapid.Int64Range(1, want).Draw(t, "much")
-		in := int64(less.after(tpm, much))
-		base := max(now, from)
-		if still := missingAt(n, from, from+lasts, base+in); still > want-much {
-			t.Fatalf("in %d, when %d of %d should be back, %d are missing", in, much, want, still)
-		}
-		if early := base + in - lasts/n - 2; early > base && missingAt(n, from, from+lasts, early) <= want-much {
-			t.Fatalf("%d of %d are back before %d: in %d at the latest", much, want, in, early-base)
-		}
-		if all := less.after(tpm, want+1); int64(all) != from+lasts-base {
-			t.Fatalf("all of it is back in %d; want %d", all, from+lasts-base)
-		}
-	})
 }
 
 // However many names are refused, so many are paused at a time. Those that are may be

@@ -124,7 +124,7 @@ func (rl *RateLimiter) limited(c *call, d *Decision) *model {
 
 // unlimited returns the reservation of a call that nothing limits.
 func (rl *RateLimiter) unlimited(c *call) *Reservation {
-	return &Reservation{model: rl.find(c.model), free: true, project: c.project}
+	return &Reservation{model: rl.find(c.model), open: true, project: c.project}
 }
 
 // take takes what a call asks of its model and its project, if it may pass.
@@ -150,7 +150,7 @@ func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) 
 	}
 	res.project = c.project
 	if m == rl.open {
-		res.free = true
+		res.open = true
 		if c.model != "" {
 			res.model = rl.find(c.model)
 		}
@@ -196,7 +196,7 @@ func (rl *RateLimiter) look(ctx context.Context, m *model, c *call, o *outcome) 
 
 // settle corrects a reservation, and lets go on who waits for what it gives back.
 func (rl *RateLimiter) settle(r *Reservation, used *amounts) {
-	if rl.shared == nil && !r.free {
+	if rl.shared == nil && !r.open {
 		r.model.settle(r, used)
 	}
 	if r.inTurn {

@@ -533,3 +533,43 @@ func TestRedisPauseNonsense(t *testing.T) {
 		t.Errorf("until a year far away: %+v; want a day", d)
 	}
 }
+
+// A refusal is told of once, each time; a call that is denied for it is a denial like
+// any other.
+func TestObserverOfPaused(t *testing.T) {
+	observed(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
+		told := func(model string, limited bool, pause time.Duration, cause llm.Cause) ratelimit.Event {
+			return event(ratelimit.EventPaused, func(e *ratelimit.Event) {
+				e.Model, e.Limited, e.RetryAfter, e.Cause = model, limited, pause, cause
+			})
+		}
+		for _, cause := range []llm.Cause{llm.RateLimited, llm.DayLimited, llm.SpendCap, llm.Overloaded} {
+			rl.Heed(t.Context(), "free", llm.Limits{Cause: cause, Pause: time.Minute})
+			d.want(t, string(cause), told("free", true, time.Minute, cause), nil)
+		}
+		refuse(t, rl, "unknown", time.Second)
+		d.want(t, "a model without a quota", told("unknown", false, time.Second, llm.RateLimited), nil)
+		refuse(t, rl, "auto", 48*time.Hour)
+		d.want(t, "for two days", told("auto", true, day, llm.RateLimited), nil)
+		rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, time.Minute, 3, time.Minute)}, Cause: llm.RateLimited, Pause: 10 * time.Second})
+		list := d.since()
+		lower := event(ratelimit.EventLowered, func(e *ratelimit.Event) { e.Limit, e.Said, e.RetryAfter = "rpm", 3, time.Minute })
+		if len(list) != 2 || list[0] != lower || list[1] != told("m", true, 10*time.Second, llm.RateLimited) {
+			t.Errorf("refused, and lowered: %+v", list)
+		}
+
+		held := func(kind ratelimit.EventKind) ratelimit.Event {
+			return event(kind, func(e *ratelimit.Event) { e.Limit, e.RetryAfter, e.Estimated = "paused", 10*time.Second, 5 })
+		}
+		rl.TryAcquire("m", 5)
+		d.want(t, "TryAcquire", held(ratelimit.EventDenied), nil)
+		rl.AcquireCall(t.Context(), ratelimit.Call{Model: "m", Estimated: 5, MaxWait: time.Second})
+		d.want(t, "AcquireCall", held(ratelimit.EventShed), context.DeadlineExceeded)
+		rl.Acquire(t.Context(), "m", 5)
+		d.want(t, "Acquire", event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Waited, e.Estimated = 10*time.Second, 5 }), nil)
+		refuse(t, rl, "m", time.Hour)
+		d.since()
+		rl.Reset("m")
+		d.none(t, "Reset")
+	})
+}

@@ -20,7 +20,7 @@ type Reservation struct {
 	noted   *noted  // the store's note of what it took there, or nil
 	epoch   int32   // of the model, in which it was taken
 	split   bool    // the estimate was of the prompt and the output apart
-	free    bool    // nothing limits the model: it is told of what was used
+	open    bool    // nothing limits the model: it is told of what was used
 	inTurn  bool    // it was had by a turn in line, which has cost what was taken
 	project string
 	ended   atomic.Bool
@@ -31,6 +31,7 @@ type Reservation struct {
 type noted struct {
 	rules   *rules
 	limits  *ProjectLimits // nil: none
+	request request
 	receipt store.Receipt
 }
 
@@ -55,7 +56,7 @@ func (r *Reservation) CommitTokens(t Tokens) {
 	t.Input, t.Output = max(t.Input, -1), max(t.Output, -1)
 	t.FreeInput, t.FreeOutput = min(max(t.FreeInput, 0), max(t.Input, 0)), min(max(t.FreeOutput, 0), max(t.Output, 0))
 	input, output := t.Input-t.FreeInput, t.Output-t.FreeOutput // that count
-	if r.free && r.model.name != "" {
+	if r.open && r.model.name != "" {
 		r.model.limiter.RecordUsage(r.model.name, input, output)
 	}
 	used := r.taken
@@ -66,21 +67,32 @@ func (r *Reservation) CommitTokens(t Tokens) {
 	if output >= 0 {
 		used[ofOutput] = bounded(output)
 	}
-	free := bounded(t.FreeInput) + bounded(t.FreeOutput)
 	switch {
-	case input >= 0 && output >= 0:
+	case r.split || input >= 0 && output >= 0:
 		used[ofTokens] = used[ofInput] + used[ofOutput]
-	case r.split:
-		used[ofTokens] = used[ofInput] + used[ofOutput]
-		free = max(free, r.taken[ofAll]-r.taken[ofTokens])
+		used[ofAll] = used[ofTokens] + r.free(t)
 	case input >= 0:
 		used[ofTokens] = max(used[ofTokens], used[ofInput])
+		used[ofAll] = max(used[ofAll], bounded(t.Input))
 	case output >= 0:
 		used[ofTokens] = max(used[ofTokens], used[ofOutput])
+		used[ofAll] = max(used[ofAll], bounded(t.Output))
 	}
-	used[ofAll] = used[ofTokens] + free
 	r.model.limiter.settle(r, &used)
 	r.model.limiter.observeEnd(r, EventSettled, t)
+}
+
+// free returns how many of the tokens do not count for the model. Of a part that is
+// not known, as many as were thought.
+func (r *Reservation) free(t Tokens) int64 {
+	n := bounded(t.FreeInput) + bounded(t.FreeOutput)
+	if r.noted != nil && t.Input < 0 {
+		n += r.noted.request.freeInput
+	}
+	if r.noted != nil && t.Output < 0 {
+		n += r.noted.request.freeOutput
+	}
+	return n
 }
 
 // Cancel gives back what was reserved, as far as it still counts. It is for a

@@ -190,7 +190,8 @@ type request struct {
 	requests      int64
 	input, output int64 // that a model's quota counts
 	split         bool  // false: their sum is known, and stands in input
-	free          int64 // that a project's limits count besides
+
+	freeInput, freeOutput int64 // that a project's limits count besides
 }
 
 // Tokens is how many tokens a call is thought to use, or has used.
@@ -208,7 +209,8 @@ func newSplitRequest(t Tokens) (request, error) {
 	err := cmp.Or(checkTokens(t.Input), checkTokens(t.Output), checkFree(t.FreeInput, t.Input), checkFree(t.FreeOutput, t.Output))
 	return request{
 		requests: 1, split: true,
-		input: int64(t.Input - t.FreeInput), output: int64(t.Output - t.FreeOutput), free: int64(t.FreeInput + t.FreeOutput),
+		input: int64(t.Input - t.FreeInput), output: int64(t.Output - t.FreeOutput),
+		freeInput: int64(t.FreeInput), freeOutput: int64(t.FreeOutput),
 	}, err
 }
 
@@ -236,7 +238,7 @@ func (r *rules) amounts(q request) amounts {
 	if r.max[concurrent] > 0 {
 		a[ofSlots] = 1
 	}
-	a[ofAll] = a[ofTokens] + q.free
+	a[ofAll] = a[ofTokens] + q.freeInput + q.freeOutput
 	return a
 }
 

@@ -82,14 +82,16 @@ func (s *shared) take(ctx context.Context, m *model, c *call, o *outcome) (*Rese
 		return nil, err
 	}
 	rest := o.hear(r, &ask, decisions)
-	o.relent(&ask)
+	if err := s.reconsider(ctx, m, &ask, o); err != nil {
+		return nil, err
+	}
 	if limits != nil {
 		o.hearProject(limits, rest)
 	}
 	if o.denied {
 		return nil, nil
 	}
-	return &Reservation{model: m, taken: ask, split: c.request.split, noted: &noted{r, limits, receipt}}, nil
+	return &Reservation{model: m, taken: ask, split: c.request.split, noted: &noted{r, limits, c.request, receipt}}, nil
 }
 
 func (s *shared) look(ctx context.Context, m *model, c *call, o *outcome) error {
@@ -104,7 +106,9 @@ func (s *shared) look(ctx context.Context, m *model, c *call, o *outcome) error 
 	if err != nil {
 		return err
 	}
-	o.relent(&ask)
+	if err := s.reconsider(ctx, m, &ask, o); err != nil {
+		return err
+	}
 	return s.lookProject(ctx, c, &ask, o)
 }
 
@@ -120,7 +124,7 @@ func (s *shared) takeProject(ctx context.Context, c *call, ask *amounts, o *outc
 		return nil, err
 	}
 	o.hearProject(limits, decisions)
-	return &noted{none, limits, receipt}, nil
+	return &noted{none, limits, c.request, receipt}, nil
 }
 
 // lookProject says what is left of the call's project.

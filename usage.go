@@ -49,21 +49,9 @@ func (u *usage) retry(r *rules, d dimension, n, used, excess, now int64) time.Du
 	if n > r.max[d] {
 		return Never
 	}
-	if r.missing == nil || r.missing[d].n == 0 {
-		return u.free(r, d, n, excess, now)
+	if r.missing != nil && r.missing.n[d] > 0 {
+		return u.retryWithout(r, d, n, used, now)
 	}
-	retry := r.missing.after(d, excess)
-	if own := excess - r.missing[d].n; own > 0 {
-		retry = max(retry, u.free(r, d, n, own, now))
-	}
-	if excess <= used {
-		retry = min(retry, u.free(r, d, n, excess, now))
-	}
-	return retry
-}
-
-// free returns when so much of what is used has left.
-func (u *usage) free(r *rules, d dimension, n, excess, now int64) time.Duration {
 	switch {
 	case d.ofDay():
 		return time.Duration(u.days[facts[d].unit].end - now)

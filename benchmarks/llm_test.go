@@ -33,7 +33,9 @@ func TestStreamsAreAsProvidersSendThem(t *testing.T) {
 }
 
 func TestEveryWayReadsAllOfAStream(t *testing.T) {
-	for _, d := range []delivery{{"an event a flush", "", served(1)}, {"bursts", "", served(burstEvents)}, {"memory", "", inMemory}} {
+	for _, d := range []delivery{
+		{"https", "", served(1, true)}, {"an event a flush", "", served(1, false)}, {"bursts", "", served(burstEvents, false)}, {"memory", "", inMemory},
+	} {
 		for _, s := range streams(100) {
 			for _, w := range ways(s) {
 				t.Run(d.name+", "+w.of(s), func(t *testing.T) {

@@ -26,8 +26,9 @@ func meter(b *bench) (result, error) {
 	all := streams(b.sized(streamEvents))
 	var sum result
 	for _, d := range []delivery{
-		{"llm/meter/events", "a response over loopback, an event a flush", served(1)},
-		{"llm/meter/bursts", fmt.Sprintf("a response over loopback, %d events a flush", burstEvents), served(burstEvents)},
+		{"llm/meter/https", "a response over loopback by HTTP/2 and TLS, an event a flush", served(1, true)},
+		{"llm/meter/events", "a response over loopback by HTTP/1.1, an event a flush", served(1, false)},
+		{"llm/meter/bursts", fmt.Sprintf("a response over loopback by HTTP/1.1, %d events a flush", burstEvents), served(burstEvents, false)},
 		{"llm/meter/memory", "from memory to memory", inMemory},
 	} {
 		r, err := d.race(b, all)
@@ -58,9 +59,9 @@ type source struct {
 }
 
 // served is a server that flushes after so many events.
-func served(burst int) func(stream) source {
+func served(burst int, secure bool) func(stream) source {
 	return func(s stream) source {
-		server := serveStream(s, burst)
+		server := serveStream(s, burst, secure)
 		client := server.Client()
 		return source{close: server.Close, open: func() (http.Header, io.ReadCloser, error) {
 			response, err := client.Get(server.URL)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -106,13 +107,14 @@ var escapedProse = func() []string {
 // word is the i-th word of an endless text as it stands in a JSON string, with the space after it.
 func word(i int) string { return escapedProse[i%len(escapedProse)] }
 
-// serveStream serves a stream to whoever asks, with so many events a flush.
-func serveStream(s stream, burst int) *httptest.Server {
+// serveStream serves a stream to whoever asks, with so many events a flush. With secure it speaks
+// HTTP/2 over TLS, as providers do, otherwise HTTP/1.1.
+func serveStream(s stream, burst int, secure bool) *httptest.Server {
 	var bursts [][]byte
-	for i := 0; i < len(s.events); i += burst {
-		bursts = append(bursts, bytes.Join(s.events[i:min(i+burst, len(s.events))], nil))
+	for events := range slices.Chunk(s.events, burst) {
+		bursts = append(bursts, bytes.Join(events, nil))
 	}
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", streamHeader.Get("Content-Type"))
 		flush := http.NewResponseController(w).Flush
 		for _, b := range bursts {
@@ -124,4 +126,11 @@ func serveStream(s stream, burst int) *httptest.Server {
 			}
 		}
 	}))
+	if !secure {
+		server.Start()
+		return server
+	}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	return server
 }

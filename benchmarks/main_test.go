@@ -75,6 +75,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"project/fair":           {"weight-3", "weight-1"},
 		"middleware":             wrapping,
 		"middleware/parallel":    wrapping,
+		"llm/meter/https":        reading,
 		"llm/meter/events":       reading,
 		"llm/meter/bursts":       reading,
 		"llm/meter/memory":       reading,

@@ -238,7 +238,7 @@ func lastOf(value any, keys ...string) (last any) {
 	return last
 }
 
-func naiveCount(value any) int {
+func naiveWholeNumber(value any) int {
 	number, _ := value.(json.Number)
 	n, _ := strconv.ParseFloat(string(number), 64)
 	return int(max(0, min(n, math.MaxInt32)))
@@ -253,7 +253,7 @@ func naiveRequest(e Endpoint, object []pair) Request {
 	if e.API != Generate && e.API != Embeddings {
 		r.Stream = stream == true
 	}
-	n := func(key string) int { return naiveCount(lastOf(object, key)) }
+	n := func(key string) int { return naiveWholeNumber(lastOf(object, key)) }
 	switch e.API {
 	case Chat:
 		r.Answers, r.MaxOutput = n("n"), n("max_completion_tokens")
@@ -277,11 +277,11 @@ func naiveRequest(e Endpoint, object []pair) Request {
 		r.MaxOutput = n("max_tokens")
 	case Generate:
 		config := lastOf(object, "generationConfig", "generation_config")
-		r.MaxOutput = naiveCount(lastOf(config, "maxOutputTokens", "max_output_tokens"))
-		r.Answers = naiveCount(lastOf(config, "candidateCount", "candidate_count"))
+		r.MaxOutput = naiveWholeNumber(lastOf(config, "maxOutputTokens", "max_output_tokens"))
+		r.Answers = naiveWholeNumber(lastOf(config, "candidateCount", "candidate_count"))
 	case OllamaChat, OllamaGenerate:
 		r.Stream = stream != false
-		r.MaxOutput = naiveCount(lastOf(lastOf(object, "options"), "num_predict"))
+		r.MaxOutput = naiveWholeNumber(lastOf(lastOf(object, "options"), "num_predict"))
 	}
 	r.Answers = max(1, r.Answers)
 	if r.Stream && e.Provider != Mistral && (e.API == Chat || e.API == Completions) {

@@ -123,8 +123,8 @@ func (h *hider) fill() int {
 	h.buf = slices.Grow(h.buf[:held], hideRead)
 	h.from, h.ready = 0, 0
 	n, err := h.stream.Read(h.buf[held : held+hideRead])
-	h.err = err
-	h.sort(held, held+n)
+	h.buf, h.err = h.buf[:held+n], err
+	h.sort(held)
 	if err == nil {
 		return n
 	}
@@ -134,12 +134,12 @@ func (h *hider) fill() int {
 	return n
 }
 
-// sort has the meter read a piece, and keeps what is not hidden. All before the
-// piece is held back.
-func (h *hider) sort(from, to int) {
+// sort has the meter read what has come, from there on, and keeps what is not
+// hidden. All before it is held back.
+func (h *hider) sort(from int) {
 	end := from // of what is kept
-	for from < to {
-		n, v := h.judge(h.buf[from:to], end-h.ready)
+	for from < len(h.buf) {
+		n, v := h.judge(h.buf[from:], end-h.ready)
 		end += copy(h.buf[end:], h.buf[from:from+n])
 		from += n
 		switch v {

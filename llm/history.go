@@ -78,7 +78,7 @@ type series struct {
 func (s *series) revise(tokens, units float64) float64 {
 	own := s.high * units
 	trust := float64(min(s.n, someCalls)) / someCalls
-	return max(own, tokens+(own-tokens)*trust)
+	return max(own, own*trust+tokens*(1-trust))
 }
 
 // learn takes note of a call's figure, and of whether it was over what was reserved

@@ -53,9 +53,9 @@ type Limits struct {
 // How long to pause where the provider does not say.
 const (
 	guessedRate  = time.Second      // buckets fill steadily: a little is there again soon
-	guessedLoad  = time.Second      // as SDKs do at first, and others come back then too
-	guessedDay   = time.Hour        // a day may end at any midnight: so late, at most, it is seen
-	guessedSpend = 10 * time.Minute // who pays should not have to wait for long after it
+	guessedLoad  = time.Second      // about as long as SDKs wait at first
+	guessedDay   = time.Hour        // it is not known when the day ends: so late, at most, that is noticed
+	guessedSpend = 10 * time.Minute // somebody who has paid should not wait for long
 
 	leastPause = 5 * time.Millisecond // never 0: the call has been refused, after all
 	leastLong  = time.Minute          // of a day or a spend cap, whatever else is said

@@ -121,10 +121,7 @@ func cutDataURI(t quoted) (mime []byte, data quoted, ok bool) {
 	if !ok {
 		return nil, t, false
 	}
-	cut := len(mime) + len(";base64,")
-	// An escaped slash in the type is spare too.
-	spare := t.spare - bytes.Count(mime, []byte{'\\'})
-	return mime[len("data:"):], quoted{t.raw[cut:], max(0, spare)}, true
+	return mime[len("data:"):], quoted{t.raw[len(mime)+len(";base64,"):], t.spare}, true
 }
 
 // The value of each character of base64, of both alphabets, or -1.

@@ -10,6 +10,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,11 +53,14 @@ func picture(t testing.TB, format string, width, height int) []byte {
 	return b.Bytes()
 }
 
-// withEXIF puts segments of so many bytes before the rest of a JPEG.
-func withEXIF(jpeg []byte, size int) []byte {
-	segment := append([]byte{0xff, 0xe1, byte(size >> 8), byte(size)}, make([]byte, size-2)...)
-	return append(append(append([]byte{}, jpeg[:2]...), segment...), jpeg[2:]...)
+// withSegment puts a segment of so many bytes before the others of a JPEG.
+func withSegment(jpeg []byte, marker byte, size int) []byte {
+	segment := append([]byte{0xff, marker, byte(size >> 8), byte(size)}, make([]byte, size-2)...)
+	return slices.Concat(jpeg[:2], segment, jpeg[2:])
 }
+
+// withEXIF puts as much before the rest of a JPEG as cameras do.
+func withEXIF(jpeg []byte, size int) []byte { return withSegment(jpeg, 0xe1, size) }
 
 // webp returns how a WebP file of such a size begins, and noise.
 func webp(format string, width, height int) []byte {
@@ -82,6 +86,8 @@ func TestDimensions(t *testing.T) {
 			"JPEG":                picture(t, "jpeg", width, height),
 			"JPEG with EXIF":      withEXIF(picture(t, "jpeg", width, height), 50_000),
 			"JPEG with much EXIF": withEXIF(withEXIF(picture(t, "jpeg", width, height), 65_000), 65_000),
+			"JPEG, tables first":  withSegment(picture(t, "jpeg", width, height), 0xc4, 50),
+			"JPEG, filled up":     slices.Concat([]byte("\xff\xd8\xff\xff\xff"), picture(t, "jpeg", width, height)[2:]),
 			"WebP":                webp("VP8 ", width, height),
 			"WebP, lossless":      webp("VP8L", width, height),
 			"WebP, extended":      webp("VP8X", width, height),
@@ -99,6 +105,17 @@ func TestDimensions(t *testing.T) {
 				blob(encoded[:n]).dimensions()
 			}
 		}
+	}
+}
+
+// TestDimensionsFarAway holds that an image of many segments does not cost time.
+func TestDimensionsFarAway(t *testing.T) {
+	data := picture(t, "jpeg", 300, 200)
+	for range 100 {
+		data = withSegment(data, 0xe1, 2)
+	}
+	if width, height := blob(base64.StdEncoding.EncodeToString(data)).dimensions(); width != 0 || height != 0 {
+		t.Errorf("it is %d by %d after 100 segments", width, height)
 	}
 }
 
@@ -148,6 +165,7 @@ func TestMedia(t *testing.T) {
 		{"Ollama generate", Endpoint{Provider: Ollama, API: OllamaGenerate}, `{"images":["` + image + `","` + image + `"]}`, 2 * 765},
 		{"in a result of a tool", ofAnthropic, `{"messages":[{"content":[{"type":"tool_result","content":[{"type":"image","source":{"data":"` + image + `"}}]}]}]}`, 1399 + message},
 		{"slashes escaped", ofOpenAI, `{"messages":[{"content":[{"image_url":{"url":"data:image\/png;base64,` + strings.ReplaceAll(image, "/", `\/`) + `"}}]}]}`, 765 + message},
+		{"slashes escaped in a JPEG", ofOpenAI, `{"messages":[{"content":"` + strings.ReplaceAll(encode(picture(t, "jpeg", 1024, 1024)), "/", `\/`) + `"}]}`, 765 + message},
 		{"line breaks", ofAnthropic, `{"messages":[{"content":"` + inLines(image) + `"}]}`, 1399 + message},
 		{"an image of which no size is known", ofOpenAI, `{"messages":[{"content":"data:image/heic;base64,` + encode(noise(5000, "\x00")) + `"}]}`, openAIUnseen + message},
 		{"a PDF", ofAnthropic, `{"messages":[{"content":[{"type":"document","source":{"data":"` + encode(noise(300_000, "%PDF-1.7\n")) + `"}}]}]}`, 6000 + message},
@@ -188,7 +206,8 @@ func inLines(s string) string {
 // TestLargeMedia holds that 10 MB are not millions of tokens, whatever they are.
 func TestLargeMedia(t *testing.T) {
 	for _, beginning := range []string{"\x89PNG\r\n\x1a\n", "\xff\xd8\xff\xe0", "GIF89a", "RIFF\x00\x00\x00\x00WEBPVP8 ", "%PDF-1.7", "ID3", "\x1a\x45\xdf\xa3", "OggS", "fLaC", "?"} {
-		body := fmt.Appendf(nil, `{"messages":[{"content":[{"source":{"data":"%s"}}]}]}`, base64.StdEncoding.EncodeToString(noise(10<<20, beginning)))
+		data := strings.Repeat(base64.StdEncoding.EncodeToString(noise(3<<10, beginning)), 10<<10/3)
+		body := fmt.Appendf(nil, `{"messages":[{"content":[{"source":{"data":"%s"}}]}]}`, data)
 		for _, e := range []Endpoint{ofOpenAI, ofAnthropic, ofGemini} {
 			r, err := e.Read(body)
 			if err != nil || r.Prompt > 250_000 || r.Prompt < 85 {

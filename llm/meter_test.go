@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"net/http"
+	"runtime"
+	"strings"
 	"testing"
-	"testing/iotest"
+	"testing/synctest"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -77,7 +79,7 @@ func TestMeterGzip(t *testing.T) {
 		for _, encoding := range []string{"gzip", "x-gzip", "GZIP"} {
 			h := http.Header{"Content-Encoding": {encoding}}
 			want := metered{s.want, s.fault}
-			body := zip(t, s.body)
+			body := zip(t, s.body[:len(s.body)/3], s.body[len(s.body)/3:])
 			if got := meter(s.api, h, body); got != want {
 				t.Errorf("%s, in one piece: got %+v, want %+v", s.name, got, want)
 			}
@@ -91,4 +93,177 @@ func TestMeterGzip(t *testing.T) {
 	}
 }
 
-var _ = iotest.ErrTimeout
+// gzipped are the headers of a body that is compressed.
+var gzipped = http.Header{"Content-Encoding": {"gzip"}}
+
+// TestMeterCut cuts every stream at every byte. What is claimed then is never more
+// than the truth, and exact only where the provider has said it.
+func TestMeterCut(t *testing.T) {
+	for _, s := range meterStreams {
+		t.Run(s.name, func(t *testing.T) {
+			last := 0
+			for i := range len(s.body) {
+				u := meter(s.api, nil, s.body[:i]).Usage
+				if u.Output > s.truth || u.Input > s.want.Input || u.Cached > s.want.Cached {
+					t.Fatalf("cut at %d: %+v is more than the truth, %d", i, u, s.truth)
+				}
+				if u.Output < last {
+					t.Fatalf("cut at %d: %+v is less than before, %d", i, u, last)
+				}
+				if u.Exact && u.Output < s.truth && !s.running {
+					t.Fatalf("cut at %d: %+v is claimed to be exact", i, u)
+				}
+				last = u.Output
+			}
+		})
+	}
+}
+
+func TestMeterNumbers(t *testing.T) {
+	for number, want := range map[string]int{
+		"0": 0, "7": 7, "-0": 0, "5.0": 5, "1e3": 1000, "1E+3": 1000, "1.5e1": 15, "100e-2": 1, "9007199254740991": 1<<53 - 1, "0." + strings.Repeat("0", 40) + "1e41": 1,
+		"-1": -1, "0.5": -1, "1e-1": -1, "9007199254740992": -1, "1e300": -1, "1e999": -1, "12345678901234567890": -1, "5." + strings.Repeat("0", 70): -1,
+		"null": -1, "true": -1, `"5"`: -1, "NaN": -1, "Infinity": -1, "0x10": -1, "[]": -1, "{}": -1, "[5]": 5, "--1": -1, "1-1": -1, "": -1,
+	} {
+		body := `{"usage":{"prompt_tokens":` + number + `}}`
+		for _, got := range []metered{meter(llm.Chat, nil, body), meter(llm.Chat, nil, bytewise(body)...)} {
+			if got.Usage.Input != want {
+				t.Errorf("%s is read as %d, want %d", number, got.Usage.Input, want)
+			}
+		}
+	}
+}
+
+// TestMeterLeast checks what is known of a response that tells no usage.
+func TestMeterLeast(t *testing.T) {
+	for _, tt := range []struct {
+		name, body string
+		want       int
+	}{
+		{"cut in a text", `{"choices":[{"message":{"content":"twelve chars`, 2},
+		{"cut in an escape", `{"choices":[{"message":{"content":"twelve char\u00`, 2},
+		{"escapes are one character", `{"choices":[{"message":{"content":"\u0061\n\ud83d\ude00\"\\\/"`, 1},
+		{"characters, not bytes", `{"choices":[{"message":{"content":"世界世界世界"`, 1},
+		{"arguments cut", `{"content":[{"type":"tool_use","name":"f","input":{"city":"San Francisco","days":[1,"two`, 5},
+		{"an error of an event", sse(`{"choices":[{"message":{"content":"twelve chars"}}]`), 0},
+		{"many answers", sse(`{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}`), 2},
+		{"nothing generated in vain", sse(`{"usage":{"prompt_tokens":5,"completion_tokens":0}}`, delta(`"content":""`)), 0},
+		{"said to be nothing", sse(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":0}}`), 1},
+	} {
+		if got := meter(llm.Chat, nil, tt.body).Usage; got.Output != tt.want || got.Exact && tt.want > 0 {
+			t.Errorf("%s: got %+v, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestMeterEncodings(t *testing.T) {
+	body := `{"usage":{"prompt_tokens":5,"completion_tokens":2}}`
+	read, unread := llm.Usage{Input: 5, Output: 2, Exact: true}, llm.Usage{Input: -1}
+	for _, tt := range []struct {
+		encoding, body string
+		want           llm.Usage
+	}{
+		{"identity", body, read},
+		{"gzip", zip(t, body), read},
+		{"gzip", zip(t, body[:9]) + zip(t, body[9:]), read},
+		{"gzip", zip(t, body) + "garbage", read},
+		{"gzip", zip(t, body, strings.Repeat(" ", 100))[:60], read},
+		{"gzip", body, unread},
+		{"gzip", "", unread},
+		{"gzip", zip(t, body)[:15], unread},
+		{"br", body, unread},
+		{"zstd", "(\xb5/\xfd", unread},
+		{"gzip, gzip", zip(t, body), unread},
+	} {
+		h := http.Header{"Content-Encoding": {tt.encoding}}
+		for _, got := range []metered{meter(llm.Chat, h, tt.body), meter(llm.Chat, h, bytewise(tt.body)...)} {
+			if got.Usage != tt.want {
+				t.Errorf("%s of %q: got %+v, want %+v", tt.encoding, tt.body, got.Usage, tt.want)
+			}
+		}
+	}
+}
+
+// TestMeterGzipEnds checks that nothing is left running, whether Usage is called
+// once, twice or before anything was written.
+func TestMeterGzipEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, body := range []string{"", "garbage", zip(t, "{}"), zip(t, "{}")[:12]} {
+			m := llm.NewMeter(llm.Chat, gzipped)
+			for i := range len(body) {
+				_, _ = m.Write([]byte{body[i]})
+			}
+			if f := m.Fault(); f != "" {
+				t.Errorf("got fault %q", f)
+			}
+			if a, b := m.Usage(), m.Usage(); a != b {
+				t.Errorf("first %+v, then %+v", a, b)
+			}
+		}
+	})
+}
+
+func TestMeterAllocatesNothing(t *testing.T) {
+	for _, s := range benchStreams {
+		m, p := llm.NewMeter(s.api, nil), []byte(s.chunk)
+		if n := testing.AllocsPerRun(100, func() { _, _ = m.Write(p) }); n != 0 {
+			t.Errorf("%s: %v allocations a chunk", s.name, n)
+		}
+	}
+}
+
+// TestMeterLarge meters 100 MB of chunks, a line of 50 MB and values deep in one
+// another, and keeps none of it.
+func TestMeterLarge(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m := llm.NewMeter(llm.Chat, nil)
+	const mb = 1 << 20
+	chunk := []byte(strings.Repeat(sse(delta(`"content":" world"`)), 1000))
+	count := 0
+	for n := 0; n < 100*mb; n += len(chunk) {
+		_, _ = m.Write(chunk)
+		count += 1000
+	}
+	text := bytes.Repeat([]byte("a"), mb)
+	_, _ = m.Write([]byte(`data: {"id":"`))
+	for range 25 {
+		_, _ = m.Write(text)
+	}
+	_, _ = m.Write([]byte(`","choices":[{"delta":{"content":"`))
+	for range 25 {
+		_, _ = m.Write(text)
+	}
+	_, _ = m.Write([]byte(`"}}],"deep":` + strings.Repeat(`[{"usage":`, 100_000) + "1" + strings.Repeat("}]", 100_000) + "}\n\n"))
+	_, _ = m.Write([]byte(`data: {"choices":` + strings.Repeat(`[`, 100_000)))
+	u := m.Usage()
+	runtime.ReadMemStats(&after)
+	if want := (count*len(" world") + 25*mb + 5) / 6; u.Output != want {
+		t.Errorf("got %+v, want %d", u, want)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 8*mb {
+		t.Errorf("%d bytes were allocated", used)
+	}
+}
+
+func TestUsageTokens(t *testing.T) {
+	known := llm.Usage{Input: 100, Cached: 60, CacheWrite: 10, Output: 30, Reasoning: 20, Exact: true}
+	unknown := llm.Usage{Input: -1, Output: 7}
+	for _, tt := range []struct {
+		provider llm.Provider
+		of       llm.Usage
+		want     llm.Tokens
+	}{
+		{llm.OpenAI, known, llm.Tokens{Input: 100, Output: 30}},
+		{llm.Vertex, known, llm.Tokens{Input: 100, Output: 30}},
+		{llm.Anthropic, known, llm.Tokens{Input: 100, Output: 30, FreeInput: 60}},
+		{llm.Groq, known, llm.Tokens{Input: 100, Output: 30, FreeInput: 60}},
+		{llm.Gemini, known, llm.Tokens{Input: 100, Output: 30, FreeOutput: 30}},
+		{llm.Anthropic, unknown, llm.Tokens{Input: -1, Output: 7}},
+		{llm.Gemini, unknown, llm.Tokens{Input: -1, Output: 7, FreeOutput: 7}},
+	} {
+		if got := tt.of.Tokens(tt.provider); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.provider, got, tt.want)
+		}
+	}
+}

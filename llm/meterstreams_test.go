@@ -16,6 +16,8 @@ type meterStream struct {
 
 	// truth is how many tokens were generated, by the provider's books.
 	truth int
+
+	running bool // it says what was generated up to now in chunks before the last
 }
 
 // sse returns a stream of events, each with a line of data.
@@ -125,7 +127,7 @@ var meterStreams = []meterStream{
 		body: sse(`{"choices":[{"delta":{"content":"One"},"index":0}],"usage":{"completion_tokens":1,"prompt_tokens":8,"total_tokens":59}}`,
 			`{"choices":[{"delta":{"content":" two three"},"index":0}],"usage":{"completion_tokens":3,"prompt_tokens":8,"total_tokens":61}}`, "[DONE]"),
 		want:  llm.Usage{Input: 8, Output: 53, Exact: true},
-		truth: 53,
+		truth: 53, running: true,
 	},
 	{
 		name: "chat, DeepSeek", api: llm.Chat,
@@ -153,7 +155,7 @@ var meterStreams = []meterStream{
 		name: "chat, text after the usage", api: llm.Chat,
 		body:  sse(`{"choices":[{"delta":{"content":"One"}}],"usage":{"prompt_tokens":8,"completion_tokens":1,"total_tokens":9}}`, delta(`"content":" two"`), delta(`"content":" three"`)),
 		want:  llm.Usage{Input: 8, Output: 3},
-		truth: 3,
+		truth: 3, running: true,
 	},
 	{
 		name: "completions, streamed", api: llm.Completions,
@@ -277,14 +279,14 @@ var meterStreams = []meterStream{
 			`{"candidates": [{"content": {"parts": [{"text": " upon a time"}]}}],"usageMetadata": {"promptTokenCount": 7,"candidatesTokenCount": 4,"thoughtsTokenCount": 20,"totalTokenCount": 31}}`,
 			`{"candidates": [{"content": {"parts": [{"text": ""}]},"finishReason": "STOP"}],"usageMetadata": {"promptTokenCount": 7,"candidatesTokenCount": 5,"thoughtsTokenCount": 20,"totalTokenCount": 32}}`), "\n", "\r\n"),
 		want:  llm.Usage{Input: 7, Output: 25, Reasoning: 20, Exact: true},
-		truth: 25,
+		truth: 25, running: true,
 	},
 	{
 		name: "generate, an array", api: llm.Generate,
 		body: "[{\n  \"candidates\": [{\"content\": {\"parts\": [{\"text\": \"Once\"}]}}],\n  \"usageMetadata\": {\"promptTokenCount\": 7,\"candidatesTokenCount\": 1,\"totalTokenCount\": 8}\n}\n,\r\n" +
 			"{\n  \"candidates\": [{\"content\": {\"parts\": [{\"text\": \" upon\"}]}}],\n  \"usageMetadata\": {\"promptTokenCount\": 7,\"candidatesTokenCount\": 2,\"totalTokenCount\": 9}\n}\n]\n",
 		want:  llm.Usage{Input: 7, Output: 2, Exact: true},
-		truth: 2,
+		truth: 2, running: true,
 	},
 	{
 		name: "generate, in a wrapper", api: llm.Generate,

@@ -321,13 +321,7 @@ func (p *promptReader) take(t quoted, in place) (media int) {
 	}
 	p.texts += (t.size() + bytesOfToken - 1) / bytesOfToken
 	if p.yield != nil && !p.yield(t.String()) {
-		p.stop()
+		p.fail("nobody reads on")
 	}
 	return 0
-}
-
-// stop ends the reading.
-func (p *promptReader) stop() {
-	p.fail("nobody reads on")
-	p.yield = nil
 }

@@ -119,6 +119,8 @@ func TestPromptStructure(t *testing.T) {
 		{"an image by its address", chat, `{"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`, openAIUnseen + message + reply},
 		{"an image at a glance", chat, `{"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png","detail":"low"}}]}]}`, 85 + message + reply},
 		{"a glance told first", chat, `{"messages":[{"content":[{"type":"image_url","image_url":{"detail":"low","url":"https://example.com/a.png"}}]}]}`, 85 + message + reply},
+		{"a glance at nothing", chat, `{"messages":[{"content":[{"detail":"low"}]}]}`, message + reply},
+		{"no glance at Anthropic's", messages, `{"messages":[{"content":[{"detail":"low","image_url":"https://example.com/a.png"}]}]}`, anthropicMost + message + reply},
 		{"Mistral's images", Endpoint{Provider: Mistral, API: Chat}, `{"messages":[{"content":[{"type":"image_url","image_url":"https://example.com/a.png"}]}]}`, openAIUnseen + message + reply},
 		{"a file", chat, `{"messages":[{"content":[{"type":"file","file":{"file_id":"file-1"}}]}]}`, openAIUnseen + message + reply},
 		{"an address in a text", chat, `{"messages":[{"content":"https://example.com/a.png!!!"}]}`, 7 + message + reply},

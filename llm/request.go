@@ -11,7 +11,7 @@ type Request struct {
 	Endpoint // with the model and whether the response is streamed as the body says, where the path does not
 
 	MaxOutput int // the most tokens of one answer; 0 where it is not bounded, and for embeddings, which have none
-	Answers   int // how many answers it asks for, at least 1
+	Answers   int // how many answers it asks for, to all of its prompts; at least 1
 	Prompt    int // how many tokens its prompt is, by its characters and its structure
 
 	// UsageAsked reports whether the stream will tell usage: it is asked for, or

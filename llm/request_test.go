@@ -32,6 +32,7 @@ func TestRead(t *testing.T) {
 		{"streamed", openAI(Chat), `{"stream":true}`, want{"", true, 0, 1, false}},
 		{"streamed with usage", openAI(Chat), `{"stream":true,"stream_options":{"include_usage":true}}`, want{"", true, 0, 1, true}},
 		{"streamed without usage", openAI(Chat), `{"stream":true,"stream_options":{"include_usage":false}}`, want{"", true, 0, 1, false}},
+		{"asked, then not", openAI(Chat), `{"stream":true,"stream_options":{"include_usage":true},"stream_options":{}}`, want{"", true, 0, 1, false}},
 		{"streamed, no word", openAI(Chat), `{"stream":"true"}`, want{"", false, 0, 1, true}},
 		{"Mistral", Endpoint{Provider: Mistral, API: Chat}, `{"stream":true}`, want{"", true, 0, 1, true}},
 		{"twice", openAI(Chat), `{"model":"a","n":2,"stream":true,"model":"b","n":4,"stream":false}`, want{"b", false, 0, 4, true}},
@@ -53,6 +54,7 @@ func TestRead(t *testing.T) {
 		{"Gemini in snake case", Endpoint{Provider: Gemini, API: Generate, Model: "g"}, `{"generation_config":{"max_output_tokens":8,"candidate_count":2}}`, want{"g", false, 8, 2, true}},
 		{"Gemini twice", Endpoint{Provider: Gemini, API: Generate, Model: "g"}, `{"generationConfig":{"maxOutputTokens":8},"generationConfig":{"candidateCount":2}}`, want{"g", false, 0, 2, true}},
 		{"Ollama", Endpoint{Provider: Ollama, API: OllamaChat}, `{"model":"m","options":{"num_predict":8}}`, want{"m", true, 8, 1, true}},
+		{"Ollama twice", Endpoint{Provider: Ollama, API: OllamaChat}, `{"options":{"num_predict":8},"options":{}}`, want{"", true, 0, 1, true}},
 		{"Ollama not streamed", Endpoint{Provider: Ollama, API: OllamaGenerate}, `{"model":"m","stream":false,"options":{"num_predict":-1}}`, want{"m", false, 0, 1, true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,6 +101,7 @@ func TestReadFaults(t *testing.T) {
 		{"cut after a value", `{"model":"m","n":1`, "it ends too soon at byte 18"},
 		{"cut in a list", `{"model":"m","messages":[{"content":"` + secret + `"}`, "it ends too soon at byte 45"},
 		{"cut in what does not matter", `{"model":"m","x":[[`, "it ends too soon at byte 19"},
+		{"cut in a stream", `{"model":"m","stream":true`, "it ends too soon at byte 26"},
 		{"no colon", `{"model" "m"}`, "no colon after a key at byte 9"},
 		{"no comma", `{"model":"m" "n":1}`, "no comma between two items at byte 13"},
 		{"no key", `{"model":"m",1:2}`, "no key of an object at byte 13"},

@@ -1,5 +1,7 @@
 package llm
 
+import "bytes"
+
 // events reads a stream of server-sent events, in pieces split anywhere, and has
 // their data read as JSON. Lines end in LF, CR LF or CR.
 type events struct {
@@ -25,7 +27,7 @@ const (
 func (e *events) next(p []byte) (n int, ended bool) {
 	n = e.rest(p)
 	for n < len(p) {
-		i := either(p, n, '\n'*eachByte, '\r'*eachByte)
+		i := n + lineEnd(p[n:])
 		e.readLine(p[n:i])
 		if i == len(p) {
 			return i, false
@@ -102,4 +104,24 @@ func (e *events) endLine() bool {
 		e.beginData()
 	}
 	return l == lineStart
+}
+
+// lineEnd returns where in p is LF or CR, or the length of p. It looks at a part of
+// p at a time, so that it does not look for LF again and again where there is none.
+func lineEnd(p []byte) int {
+	const part = 512
+	for at := 0; at < len(p); at += part {
+		b := p[at:min(at+part, len(p))]
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			i = len(b)
+		}
+		if j := bytes.IndexByte(b[:i], '\r'); j >= 0 {
+			i = j
+		}
+		if i < len(b) {
+			return at + i
+		}
+	}
+	return len(p)
 }

@@ -15,13 +15,13 @@ type tally struct {
 	fault   word
 
 	// Of the value that is being read.
-	now         numbers
-	plain       text
-	reasonings  [2]text // under either name
-	failed      bool    // it has an error
-	kind, code  word
-	faultKind   word
-	faultNumber word
+	now        numbers
+	plain      text
+	reasonings [2]text // under either name
+	failed     bool    // it has an error
+	kind, code word
+	faultKind  word
+	faultCode  word
 }
 
 // numbers is what of the numbers was said.
@@ -61,7 +61,7 @@ func (t *tally) texts() text {
 	return t.plain.plus(text{max(a.pieces, b.pieces), max(a.chars, b.chars)})
 }
 
-// number notes a number of the value. Whatever is no whole number from 0 to 2^53
+// number notes a number of the value. Whatever is no whole number below 2^53
 // is ignored.
 func (t *tally) number(n node, b []byte) {
 	if v, ok := whole(b); ok {
@@ -69,16 +69,16 @@ func (t *tally) number(n node, b []byte) {
 	}
 }
 
-// whole returns the number that b says, if it is a whole one from 0 to 2^53.
+// whole returns the number that b says, if it is a whole one from 0 to below 2^53.
 func whole(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) > maxWord {
+	if len(b) == 0 || len(b) >= maxWord { // or perhaps cut
 		return 0, false
 	}
 	var v int64
 	for i, c := range b {
 		if c < '0' || c > '9' || i == 15 {
 			f, err := strconv.ParseFloat(string(b), 64)
-			return int64(f), err == nil && f >= 0 && f <= 1<<53 && f == math.Trunc(f)
+			return int64(f), err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f)
 		}
 		v = v*10 + int64(c-'0')
 	}
@@ -99,7 +99,7 @@ func (t *tally) commit() {
 	case written.pieces > 0:
 		t.behind = true
 	}
-	if t.fault.n == 0 {
+	if t.fault.n == 0 && (t.failed || t.kind.is("error")) {
 		t.fault = t.faultNow()
 	}
 	t.drop()
@@ -110,25 +110,18 @@ func (t *tally) drop() {
 	t.now.set = 0
 	t.plain, t.reasonings = text{}, [2]text{}
 	t.failed = false
-	t.kind.n, t.code.n, t.faultKind.n, t.faultNumber.n = 0, 0, 0, 0
+	t.kind.n, t.code.n, t.faultKind.n, t.faultCode.n = 0, 0, 0, 0
 }
 
-// faultNow returns the error that the value tells, if it does.
+// faultNow returns the error that the value tells.
 func (t *tally) faultNow() word {
-	failed := t.failed
-	if t.kind.is("error") {
-		failed = true
-		if t.faultNumber.n == 0 && t.faultKind.n == 0 && t.code.n > 0 {
-			return t.code
-		}
-	}
 	switch {
-	case !failed:
-		return word{}
-	case t.faultNumber.n > 0:
-		return t.faultNumber
+	case t.faultCode.n > 0:
+		return t.faultCode
 	case t.faultKind.n > 0:
 		return t.faultKind
+	case t.kind.is("error") && t.code.n > 0:
+		return t.code
 	}
 	var w word
 	w.add([]byte("error"))

@@ -115,28 +115,61 @@ func (v *values) readTop(p []byte, i int) int {
 	return i + 1
 }
 
+// readName reads names, and passes over members of no interest that are wholly in p
+// and without members of their own: nearly all are.
 func (v *values) readName(p []byte, i int) int {
+	object := v.path[v.open-1]
+	for i < len(p) {
+		switch p[i] {
+		case '"':
+		case ',', ' ', '\t', '\r', '\n':
+			i++
+			continue
+		case '}':
+			v.leave()
+			return i + 1
+		default:
+			v.state = atBroken
+			return i
+		}
+		j := stringEnd(p, i+1)
+		if j+2 >= len(p) || p[j] != '"' || p[j+1] != ':' {
+			v.word.n = 0
+			v.state = inName
+			return i + 1
+		}
+		v.node = object.member(p[i+1 : j])
+		if i = j + 2; p[i] == ' ' && i+1 < len(p) {
+			i++
+		}
+		if v.node != nodeNone {
+			v.state = atValue
+			return v.readValue(p, i)
+		}
+		end := simpleEnd(p, i)
+		if end < 0 {
+			v.state = atValue
+			return i
+		}
+		i = end
+	}
+	return i
+}
+
+// simpleEnd returns where in p, from i, a value ends that is a string without
+// escapes or a scalar, and wholly in p. It is -1 for any other.
+func simpleEnd(p []byte, i int) int {
 	switch p[i] {
 	case '"':
-	case ',', ' ', '\t', '\r', '\n':
-		return i + 1
-	case '}':
-		v.leave()
-		return i + 1
-	default:
-		v.state = atBroken
-		return i
+		if j := stringEnd(p, i+1); j < len(p) && p[j] == '"' {
+			return j + 1
+		}
+	case 'n', 't', 'f', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		if j := scalarEnd(p, i); j < len(p) {
+			return j
+		}
 	}
-	i++
-	// Nearly always all of the name is here, and a colon after it.
-	if j := stringEnd(p, i); j+1 < len(p) && p[j] == '"' && p[j+1] == ':' {
-		v.node = v.path[v.open-1].member(p[i:j])
-		v.state = atValue
-		return j + 2
-	}
-	v.word.n = 0
-	v.state = inName
-	return i
+	return -1
 }
 
 func (v *values) readColon(p []byte, i int) int {
@@ -282,7 +315,7 @@ func (v *values) keep(b []byte) {
 	case nodeFaultType:
 		w = &v.faultKind
 	case nodeFaultCode:
-		w = &v.faultNumber
+		w = &v.faultCode
 	}
 	w.n = 0
 	w.add(b)
@@ -461,11 +494,13 @@ func scalarEnd(p []byte, i int) int {
 
 // chars returns how many characters begin in b.
 func chars(b []byte) int {
-	n := 0
+	n := len(b)
+	for ; len(b) >= 8; b = b[8:] {
+		w := binary.LittleEndian.Uint64(b)
+		n -= bits.OnesCount64(w >> 7 &^ (w >> 6) & eachByte)
+	}
 	for _, c := range b {
-		if int8(c) >= -0x40 { // not one that goes on with a character
-			n++
-		}
+		n -= int(c >> 7 &^ (c >> 6) & 1) // the bits of a byte that goes on with a character
 	}
 	return n
 }

@@ -22,6 +22,9 @@
 //	ratelimit_compared_tokens_total         counter    model, project
 //	ratelimit_estimate_error_ratio          histogram  model
 //	ratelimit_cancelled_total               counter    model, project
+//	ratelimit_provider_refusals_total       counter    model, cause
+//	ratelimit_quota_lowered_total           counter    model, limit
+//	ratelimit_quota_learned_total           counter    model, limit
 //	ratelimit_store_lost                    gauge
 //	ratelimit_store_losses_total            counter
 //	ratelimit_store_lost_decisions_total    counter    mode, outcome
@@ -33,6 +36,7 @@
 //
 //	ratelimit_model_used                    gauge      model, dimension
 //	ratelimit_model_limit                   gauge      model, dimension
+//	ratelimit_model_paused_seconds          gauge      model
 //
 // Labels have these values:
 //
@@ -44,6 +48,8 @@
 //	project    one of those in the config; "other"; empty for calls without one
 //	shadow     "true" for calls that go on even if they are denied
 //	type       input, output
+//	cause      rate_limit, day_limit, spend_cap, overload: why a provider has
+//	           refused a call; "other"
 //	mode       deny, allow, share: what the store was told to do when lost
 //	dimension  rpm, tpm, rpd, input_tpm, output_tpm, tpd, concurrent
 //
@@ -78,6 +84,9 @@
 //	ratelimit.compared_tokens         counter          gen_ai.request.model, project_id
 //	ratelimit.estimate.error          histogram        gen_ai.request.model
 //	ratelimit.cancelled               counter          gen_ai.request.model, project_id
+//	ratelimit.provider.refusals       counter          gen_ai.request.model, ratelimit.cause
+//	ratelimit.quota.lowered           counter          gen_ai.request.model, ratelimit.limit
+//	ratelimit.quota.learned           counter          gen_ai.request.model, ratelimit.limit
 //	ratelimit.store.lost              up-down counter  none
 //	ratelimit.store.losses            counter          none
 //	ratelimit.store.decisions         counter          ratelimit.mode, ratelimit.outcome

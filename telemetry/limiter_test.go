@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // A limiter's calls arrive in both observers: who waited for how long, who gave up,
@@ -81,6 +84,67 @@ func TestWithLimiter(t *testing.T) {
 		}
 		if diff := cmp.Diff([]time.Duration{0, 0, 10 * time.Second, 50 * time.Second}, lengths); diff != "" {
 			t.Errorf("spans below the caller's, -want +got:\n%s", diff)
+		}
+	})
+}
+
+// What a provider says through a limiter, and what it means for the calls of a project,
+// is counted once: a refusal is no denial, and who is denied for it was not refused.
+func TestWithProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, registry := newProm(t, PrometheusConfig{Projects: []string{"acme"}})
+		o, _, recorder := newTraced(t)
+		rl := newLimiter(t, ratelimit.Config{
+			Quotas:   map[string]ratelimit.ModelQuota{"m": {MaxRPM: 5, Auto: true}},
+			Observer: ratelimit.Observers{p, o},
+		})
+		projects, err := project.NewWithConfig(project.Config{Default: &project.Limit{RequestsPerMinute: 60}, Models: rl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer projects.Close()
+		rl.Heed(t.Context(), "m", llm.Limits{
+			Windows: []llm.Window{{Unit: llm.Requests, Per: time.Minute, Limit: 10, Remaining: 6, Reset: time.Minute}},
+			Cause:   llm.Overloaded, Pause: 20 * time.Second,
+		})
+		rl.Heed(t.Context(), "made-up", llm.Limits{Cause: llm.SpendCap, Pause: 20 * time.Second})
+		if n := len(recorder.Started()); n != 0 {
+			t.Errorf("%d spans before there was a call", n)
+		}
+
+		call := project.Call{Project: "acme", Model: "m"}
+		if _, d, err := projects.Take(t.Context(), call); err != nil || d.Allowed || d.Exceeded != "paused" || d.RetryAfter != 20*time.Second {
+			t.Errorf("while it is paused: %+v, %v", d, err)
+		}
+		call.MaxWait = time.Second
+		if _, d, err := projects.Acquire(t.Context(), call); !errors.Is(err, context.DeadlineExceeded) || d.Exceeded != "paused" {
+			t.Errorf("a wait that is too short: %+v, %v", d, err)
+		}
+		call.MaxWait = time.Minute
+		start := time.Now()
+		if _, d, err := projects.Acquire(t.Context(), call); err != nil || !d.Allowed || time.Since(start) != 20*time.Second {
+			t.Errorf("a wait that is long enough: %+v, %v after %v", d, err, time.Since(start))
+		}
+
+		got := gathered(t, registry)
+		maps.DeleteFunc(got, func(_ string, by float64) bool { return by == 0 })
+		want := map[string]float64{
+			"ratelimit_quota_learned_total{limit=rpm,model=m}":                                         1,
+			"ratelimit_quota_lowered_total{limit=rpm,model=m}":                                         1,
+			"ratelimit_provider_refusals_total{cause=overload,model=m}":                                1,
+			"ratelimit_provider_refusals_total{cause=spend_cap,model=other}":                           1,
+			"ratelimit_decisions_total{limit=paused,model=m,outcome=denied,project=acme,shadow=false}": 1,
+			"ratelimit_decisions_total{limit=paused,model=m,outcome=shed,project=acme,shadow=false}":   1,
+			"ratelimit_decisions_total{limit=,model=m,outcome=admitted,project=acme,shadow=false}":     1,
+			"ratelimit_wait_seconds_count{model=m,outcome=shed}":                                       1,
+			"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                                   1,
+			"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                                     20,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if n := len(recorder.Ended()); n != 3 {
+			t.Errorf("%d spans, want one a call", n)
 		}
 	})
 }

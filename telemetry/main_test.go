@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -29,6 +30,12 @@ var story = []ratelimit.Event{
 	{Kind: ratelimit.EventShed, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "rpm", RemainingMinute: -1, Waited: time.Minute},
 	{Kind: ratelimit.EventFailed, Model: "made-up", RemainingMinute: -1, Err: errGone},
 	{Kind: ratelimit.EventCancelled, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: -1, Estimated: 1000},
+	{Kind: ratelimit.EventPaused, Model: "gpt-4o", Limited: true, RemainingMinute: -1, RetryAfter: 20 * time.Second, Cause: llm.RateLimited},
+	{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "paused", RemainingMinute: -1, RetryAfter: 20 * time.Second},
+	{Kind: ratelimit.EventPaused, Model: "gpt-4o", Limited: true, RemainingMinute: -1, RetryAfter: 10 * time.Minute, Cause: llm.SpendCap},
+	{Kind: ratelimit.EventPaused, Model: "made-up", RemainingMinute: -1, RetryAfter: time.Second, Cause: llm.Overloaded},
+	{Kind: ratelimit.EventLowered, Model: "gpt-4o", Limited: true, Limit: "tpm", RemainingMinute: -1, RetryAfter: 6 * time.Second, Said: 27_000},
+	{Kind: ratelimit.EventLearned, Model: "gpt-4o", Limited: true, Limit: "rpm", RemainingMinute: -1, Said: 500},
 	stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Share, Group: 7, Err: errGone}),
 	stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Share, Group: 63, Err: errGone}),
 	stored(redisstore.Event{Kind: redisstore.Decided, Mode: redisstore.Share, Allowed: 10, Denied: 4}),

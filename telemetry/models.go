@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -8,8 +10,9 @@ import (
 
 // NewModelCollector returns a collector that says at each scrape how much is used
 // of every model's quota, and of how much: ratelimit_model_used and
-// ratelimit_model_limit. Models without a quota are not in it, nor what a quota
-// does not limit. What is used is missing while the store cannot be asked.
+// ratelimit_model_limit; and how much longer its provider takes no calls:
+// ratelimit_model_paused_seconds. Models without a quota are not in it, nor what a
+// quota does not limit. What is used is missing while the store cannot be asked.
 //
 // Register it beside [Prometheus]. With a store that limiters share, each of
 // them says the same.
@@ -19,18 +22,20 @@ func NewModelCollector(rl *ratelimit.RateLimiter) prometheus.Collector {
 		limiter: rl,
 		used:    prometheus.NewDesc(namespace+"_model_used", "How much is used of a model's quota now.", labels, nil),
 		limit:   prometheus.NewDesc(namespace+"_model_limit", "How much a model's quota allows.", labels, nil),
+		paused:  prometheus.NewDesc(namespace+"_model_paused_seconds", "How much longer the provider of a model takes no calls.", labels[:1], nil),
 	}
 }
 
 type modelCollector struct {
-	limiter     *ratelimit.RateLimiter
-	used, limit *prometheus.Desc
+	limiter             *ratelimit.RateLimiter
+	used, limit, paused *prometheus.Desc
 }
 
 // Describe sends what the metrics are.
 func (c *modelCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.used
 	to <- c.limit
+	to <- c.paused
 }
 
 // Collect sends the metrics. It asks for the models that have a quota alone: there
@@ -38,6 +43,7 @@ func (c *modelCollector) Describe(to chan<- *prometheus.Desc) {
 func (c *modelCollector) Collect(to chan<- prometheus.Metric) {
 	for model, quota := range c.limiter.Quotas() {
 		now := c.limiter.Decide(model, 0)
+		to <- prometheus.MustNewConstMetric(c.paused, prometheus.GaugeValue, pausedFor(now).Seconds(), model)
 		for _, d := range dimensionsOf(quota, now.Stats) {
 			if d.limit == 0 {
 				continue
@@ -48,6 +54,14 @@ func (c *modelCollector) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 	}
+}
+
+// pausedFor returns how much longer a model is paused.
+func pausedFor(now ratelimit.Decision) time.Duration {
+	if now.Code == ratelimit.DecisionPaused {
+		return now.RetryAfter
+	}
+	return 0
 }
 
 // dimension is one of the ways in which a quota limits a model, by the name that

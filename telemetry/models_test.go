@@ -3,12 +3,15 @@ package telemetry
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -27,6 +30,7 @@ func TestModelCollector(t *testing.T) {
 		}
 	}
 	check("at first", map[string]float64{
+		"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_paused_seconds{model=b}": 0, "ratelimit_model_paused_seconds{model=free}": 0,
 		"ratelimit_model_limit{dimension=rpm,model=a}": 1, "ratelimit_model_used{dimension=rpm,model=a}": 0,
 		"ratelimit_model_limit{dimension=tpm,model=a}": 1000, "ratelimit_model_used{dimension=tpm,model=a}": 0,
 		"ratelimit_model_limit{dimension=rpd,model=a}": 50, "ratelimit_model_used{dimension=rpd,model=a}": 0,
@@ -44,6 +48,7 @@ func TestModelCollector(t *testing.T) {
 		t.Fatalf("denied: %+v", d)
 	}
 	check("when more than all of a is used", map[string]float64{
+		"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_paused_seconds{model=b}": 0, "ratelimit_model_paused_seconds{model=free}": 0,
 		"ratelimit_model_limit{dimension=rpm,model=a}": 1, "ratelimit_model_used{dimension=rpm,model=a}": 2,
 		"ratelimit_model_limit{dimension=tpm,model=a}": 1000, "ratelimit_model_used{dimension=tpm,model=a}": 1400,
 		"ratelimit_model_limit{dimension=rpd,model=a}": 50, "ratelimit_model_used{dimension=rpd,model=a}": 2,
@@ -51,6 +56,31 @@ func TestModelCollector(t *testing.T) {
 		"ratelimit_model_limit{dimension=output_tpm,model=b}": 200, "ratelimit_model_used{dimension=output_tpm,model=b}": 70,
 		"ratelimit_model_limit{dimension=tpd,model=b}": 5000, "ratelimit_model_used{dimension=tpd,model=b}": 130,
 		"ratelimit_model_limit{dimension=concurrent,model=b}": 2, "ratelimit_model_used{dimension=concurrent,model=b}": 1,
+	})
+}
+
+// A pause is shown for as long as it lasts, also of a model that nothing else limits.
+func TestModelCollectorPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := newLimiter(t, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"a": {MaxRPM: 2}, "free": {}}})
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(NewModelCollector(rl))
+		for _, model := range []string{"a", "free", "made-up"} {
+			rl.Heed(t.Context(), model, llm.Limits{Cause: llm.RateLimited, Pause: 90 * time.Second})
+		}
+		for _, step := range []struct {
+			wait time.Duration
+			want float64
+		}{{0, 90}, {30500 * time.Millisecond, 59.5}, {59 * time.Second, 0.5}, {500 * time.Millisecond, 0}, {time.Hour, 0}} {
+			time.Sleep(step.wait)
+			want := map[string]float64{
+				"ratelimit_model_paused_seconds{model=a}": step.want, "ratelimit_model_paused_seconds{model=free}": step.want,
+				"ratelimit_model_limit{dimension=rpm,model=a}": 2, "ratelimit_model_used{dimension=rpm,model=a}": 0,
+			}
+			if diff := cmp.Diff(want, gathered(t, registry)); diff != "" {
+				t.Errorf("%v later, -want +got:\n%s", step.wait, diff)
+			}
+		}
 	})
 }
 
@@ -72,9 +102,9 @@ func TestModelCollectorStoreLost(t *testing.T) {
 		lost bool
 		want map[string]float64
 	}{
-		{false, map[string]float64{"ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
-		{true, map[string]float64{"ratelimit_model_limit{dimension=rpm,model=a}": 10}},
-		{false, map[string]float64{"ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
+		{false, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
+		{true, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=rpm,model=a}": 10}},
+		{false, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
 	} {
 		lossy.lost = step.lost
 		if diff := cmp.Diff(step.want, gathered(t, registry)); diff != "" {

@@ -79,6 +79,8 @@ func (o *OpenTelemetry) Observe(ctx context.Context, e ratelimit.Event) {
 		o.meter.settle(ctx, &e)
 	case ratelimit.EventCancelled:
 		o.meter.cancel(ctx, &e)
+	case ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned:
+		o.meter.provider.observe(ctx, o.meter.series, &e)
 	default:
 		o.decide(ctx, &e)
 	}

@@ -11,8 +11,9 @@ import (
 
 // otelMeter is the metrics of an [OpenTelemetry].
 type otelMeter struct {
-	series *series[otelSeries]
-	store  *otelStore
+	series   *series[otelSeries]
+	store    *otelStore
+	provider *otelProvider
 
 	decisions, estimated, compared, cancelled metric.Int64Counter
 	waits, errors                             metric.Float64Histogram
@@ -31,6 +32,7 @@ func newOtelMeter(cfg OpenTelemetryConfig) (*otelMeter, error) {
 	m := &otelMeter{
 		series:    series,
 		store:     newOtelStore(in),
+		provider:  newOtelProvider(in),
 		decisions: in.counter("ratelimit.decisions", "{decision}", "Decisions on calls, by what became of them and by the limit that denied them."),
 		waits:     in.histogram("ratelimit.wait.duration", "s", "How long calls have waited in line until they were admitted, or gave up.", waitBounds),
 		tokens:    in.wholeHistogram("gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", tokenBounds),
@@ -100,6 +102,9 @@ type otelSeries struct {
 	waits     [outcomes][]metric.RecordOption // nil where nothing waits
 
 	input, output, errors []metric.RecordOption
+
+	refusals [causes]lazy[[]metric.AddOption]
+	limits   [limits]lazy[[]metric.AddOption]
 }
 
 func newOtelSeries(model, project string) *otelSeries {

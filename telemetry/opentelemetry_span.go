@@ -24,6 +24,7 @@ const (
 	keyTokenType       = attribute.Key("gen_ai.token.type")
 	keyOutcome         = attribute.Key("ratelimit.outcome")
 	keyLimit           = attribute.Key("ratelimit.limit")
+	keyCause           = attribute.Key("ratelimit.cause")
 	keyShadow          = attribute.Key("ratelimit.shadow")
 	keyWaited          = attribute.Key("ratelimit.waited_seconds")
 	keyMode            = attribute.Key("ratelimit.mode")

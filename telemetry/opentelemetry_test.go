@@ -23,6 +23,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -168,7 +169,7 @@ func TestSpanTimes(t *testing.T) {
 // What is no decision makes no span.
 func TestNoSpans(t *testing.T) {
 	o, _, recorder := newTraced(t)
-	for _, kind := range []ratelimit.EventKind{ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, "new"} {
+	for _, kind := range []ratelimit.EventKind{ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned, "new"} {
 		tell(t, o, ratelimit.Event{Kind: kind})
 	}
 	if n := len(recorder.Started()); n != 0 {
@@ -177,7 +178,7 @@ func TestNoSpans(t *testing.T) {
 }
 
 // otelMetrics is how many the story makes.
-const otelMetrics = 13
+const otelMetrics = 16
 
 // point is a data point: its sum, and of a histogram how many there are.
 type point struct {
@@ -198,6 +199,7 @@ func TestMeter(t *testing.T) {
 			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.limit=tpm,ratelimit.outcome=admitted,ratelimit.shadow=false":  {1, 0},
 			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.limit=minute,ratelimit.outcome=denied,ratelimit.shadow=false": {1, 0},
 			"gen_ai.request.model=gpt-4o,project_id=other,ratelimit.limit=tpm,ratelimit.outcome=never,ratelimit.shadow=false":    {1, 0},
+			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.limit=paused,ratelimit.outcome=denied,ratelimit.shadow=false": {1, 0},
 			"project_id=other,ratelimit.limit=day,ratelimit.outcome=denied,ratelimit.shadow=true":                                {1, 0},
 			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.limit=rpm,ratelimit.outcome=shed,ratelimit.shadow=false":      {1, 0},
 			"gen_ai.request.model=other,ratelimit.outcome=failed,ratelimit.shadow=false":                                         {1, 0},
@@ -210,10 +212,17 @@ func TestMeter(t *testing.T) {
 			"gen_ai.request.model=gpt-4o,gen_ai.token.type=input":  {1200, 2},
 			"gen_ai.request.model=gpt-4o,gen_ai.token.type=output": {400, 2},
 		}},
-		"ratelimit.estimated_tokens":       {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {2000, 0}}},
-		"ratelimit.compared_tokens":        {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1600, 0}}},
-		"ratelimit.estimate.error":         {"1", map[string]point{"gen_ai.request.model=gpt-4o": {1200.0/1000 - 1 + 400.0/1000 - 1, 2}}},
-		"ratelimit.cancelled":              {"{call}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1, 0}}},
+		"ratelimit.estimated_tokens": {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {2000, 0}}},
+		"ratelimit.compared_tokens":  {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1600, 0}}},
+		"ratelimit.estimate.error":   {"1", map[string]point{"gen_ai.request.model=gpt-4o": {1200.0/1000 - 1 + 400.0/1000 - 1, 2}}},
+		"ratelimit.cancelled":        {"{call}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1, 0}}},
+		"ratelimit.provider.refusals": {"{call}", map[string]point{
+			"gen_ai.request.model=gpt-4o,ratelimit.cause=rate_limit": {1, 0},
+			"gen_ai.request.model=gpt-4o,ratelimit.cause=spend_cap":  {1, 0},
+			"gen_ai.request.model=other,ratelimit.cause=overload":    {1, 0},
+		}},
+		"ratelimit.quota.lowered":          {"{time}", map[string]point{"gen_ai.request.model=gpt-4o,ratelimit.limit=tpm": {1, 0}}},
+		"ratelimit.quota.learned":          {"{time}", map[string]point{"gen_ai.request.model=gpt-4o,ratelimit.limit=rpm": {1, 0}}},
 		"ratelimit.store.lost":             {"{part}", map[string]point{"": {1, 0}}},
 		"ratelimit.store.losses":           {"{loss}", map[string]point{"": {2, 0}}},
 		"ratelimit.store.reconciled.keys":  {"{key}", map[string]point{"": {2, 0}}},
@@ -313,6 +322,22 @@ func TestMeterCounts(t *testing.T) {
 		"cancelled, by a project that is not listed and for a model without a quota": {
 			ratelimit.Event{Kind: ratelimit.EventCancelled, Project: "initech", Model: "made-up", Estimated: 5},
 			changes{"ratelimit.cancelled": {"gen_ai.request.model=other,project_id=other": {1, 0}}},
+		},
+		"refused by the provider": {
+			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "m", Limited: true, RetryAfter: time.Hour, Cause: llm.DayLimited},
+			changes{"ratelimit.provider.refusals": {"gen_ai.request.model=m,ratelimit.cause=day_limit": {1, 0}}},
+		},
+		"refused by the provider of a model that anybody can name, for a reason that is not known": {
+			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "made-up", Cause: "bad mood"},
+			changes{"ratelimit.provider.refusals": {"gen_ai.request.model=other,ratelimit.cause=other": {1, 0}}},
+		},
+		"lowered": {
+			ratelimit.Event{Kind: ratelimit.EventLowered, Model: "m", Limited: true, Limit: "rpm", Said: 3, RetryAfter: time.Minute},
+			changes{"ratelimit.quota.lowered": {"gen_ai.request.model=m,ratelimit.limit=rpm": {1, 0}}},
+		},
+		"learned": {
+			ratelimit.Event{Kind: ratelimit.EventLearned, Model: "m", Limited: true, Limit: "input_tpm", Said: 30_000},
+			changes{"ratelimit.quota.learned": {"gen_ai.request.model=m,ratelimit.limit=input_tpm": {1, 0}}},
 		},
 		"the store is lost": {
 			stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Deny}),

@@ -33,9 +33,10 @@ type PrometheusConfig struct {
 // It is a prometheus.Collector so that it can be unregistered; NewPrometheus has
 // registered it.
 type Prometheus struct {
-	series *series[promSeries]
-	store  *promStore
-	parts  []prometheus.Collector
+	series   *series[promSeries]
+	store    *promStore
+	provider *promProvider
+	parts    []prometheus.Collector
 
 	decisions, used, estimated, compared, cancelled *prometheus.CounterVec
 	waits, errors                                   *prometheus.HistogramVec
@@ -57,7 +58,8 @@ var (
 // prometheus.AlreadyRegisteredError, which holds that one.
 func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 	p := &Prometheus{
-		store: newPromStore(),
+		store:    newPromStore(),
+		provider: newPromProvider(),
 		decisions: counters("decisions_total", "Decisions on calls, by what became of them and by the limit that denied them.",
 			"outcome", "limit", "model", "project", "shadow"),
 		used:      counters("used_tokens_total", "Tokens that calls have used.", "model", "project", "type"),
@@ -74,7 +76,7 @@ func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.parts = append(p.store.parts(), p.decisions, p.used, p.estimated, p.compared, p.cancelled, p.waits, p.errors)
+	p.parts = append(p.store.parts(), p.provider.refusals, p.provider.lowered, p.provider.learned, p.decisions, p.used, p.estimated, p.compared, p.cancelled, p.waits, p.errors)
 	if err := p.register(cfg.Registerer); err != nil {
 		return nil, err
 	}
@@ -129,6 +131,8 @@ func (p *Prometheus) Observe(_ context.Context, e ratelimit.Event) {
 		p.settle(&e)
 	case ratelimit.EventCancelled:
 		p.cancel(&e)
+	case ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned:
+		p.provider.observe(p.series.of(&e), &e)
 	default:
 		p.decide(&e)
 	}
@@ -199,6 +203,9 @@ type promSeries struct {
 	tokens    lazy[tokens]
 	estimates lazy[estimates]
 	cancelled lazy[prometheus.Counter]
+
+	refusals         [causes]lazy[prometheus.Counter]
+	lowered, learned [limits]lazy[prometheus.Counter]
 }
 
 // tokens counts what calls have used.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -116,6 +117,37 @@ func TestPrometheusCounts(t *testing.T) {
 		"cancelled": {
 			ratelimit.Event{Kind: ratelimit.EventCancelled, Model: "m", Limited: true, Estimated: 5},
 			changes{"ratelimit_cancelled_total{model=m,project=}": 1},
+		},
+		"refused by the provider": {
+			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "m", Limited: true, RetryAfter: time.Hour, Cause: llm.DayLimited},
+			changes{"ratelimit_provider_refusals_total{cause=day_limit,model=m}": 1},
+		},
+		"refused by the provider of a model that anybody can name, for a reason that is not known": {
+			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "made-up", RetryAfter: ratelimit.Never, Cause: "bad mood"},
+			changes{"ratelimit_provider_refusals_total{cause=other,model=other}": 1},
+		},
+		"denied, because the provider has refused others": {
+			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "paused", RetryAfter: time.Hour},
+			changes{"ratelimit_decisions_total{limit=paused,model=m,outcome=denied,project=,shadow=false}": 1},
+		},
+		"lowered": {
+			ratelimit.Event{Kind: ratelimit.EventLowered, Model: "m", Limited: true, Limit: "rpm", Said: 3, RetryAfter: time.Minute},
+			changes{"ratelimit_quota_lowered_total{limit=rpm,model=m}": 1},
+		},
+		"learned": {
+			ratelimit.Event{Kind: ratelimit.EventLearned, Model: "m", Limited: true, Limit: "input_tpm", Said: 30_000},
+			changes{"ratelimit_quota_learned_total{limit=input_tpm,model=m}": 1},
+		},
+		"settled for what the provider does not count": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 150, FreeInput: 800}},
+			changes{
+				"ratelimit_estimated_tokens_total{model=,project=}":        1000,
+				"ratelimit_compared_tokens_total{model=,project=}":         250,
+				"ratelimit_used_tokens_total{model=,project=,type=input}":  900,
+				"ratelimit_used_tokens_total{model=,project=,type=output}": 150,
+				"ratelimit_estimate_error_ratio_count{model=}":             1,
+				"ratelimit_estimate_error_ratio_sum{model=}":               -0.75,
+			},
 		},
 		"the store is lost": {
 			stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Deny}),

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -23,8 +24,9 @@ const (
 	// The most series that there can be: of each pair its decisions, two
 	// kinds of tokens used, those estimated and those compared with them, and
 	// the cancelled ones; of each model two histograms of waits and one of
-	// errors; and eleven of the store.
-	mostSeries = mostPairs*(int(outcomes)*limits*shadows+5) + (fewModels+2)*3 + 11
+	// errors, its refusals, and how often each limit was lowered and learned;
+	// and eleven of the store.
+	mostSeries = mostPairs*(int(outcomes)*limits*shadows+5) + (fewModels+2)*(3+causes+2*limits) + 11
 )
 
 // flood tells an observer of so many random events, four at a time.
@@ -44,7 +46,7 @@ func flood(t *testing.T, o ratelimit.Observer, events int) {
 
 var (
 	kinds = []ratelimit.EventKind{ratelimit.EventAdmitted, ratelimit.EventDenied, ratelimit.EventShed, ratelimit.EventFailed,
-		ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, "made up"}
+		ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned, "made up"}
 	storeKinds = []redisstore.EventKind{redisstore.Lost, redisstore.Decided, redisstore.Back, redisstore.Reconciled, "made up"}
 	modes      = []redisstore.StoreLoss{redisstore.Deny, redisstore.Allow, redisstore.Share, "made up"}
 )
@@ -60,7 +62,11 @@ func randomEvent(random *rand.Rand) ratelimit.Event {
 		Waited:          time.Duration(random.Int64()),
 		Shadow:          random.IntN(2) == 0,
 		Estimated:       random.Int64() - random.Int64(),
-		Used:            ratelimit.Tokens{Input: random.Int() - random.Int(), Output: random.Int() - random.Int()},
+		Used: ratelimit.Tokens{
+			Input: random.Int() - random.Int(), Output: random.Int() - random.Int(),
+			FreeInput: random.Int() - random.Int(), FreeOutput: random.Int() - random.Int(),
+		},
+		Cause: llm.Cause(randomName(random, string(llm.RateLimited), string(llm.DayLimited), string(llm.SpendCap), string(llm.Overloaded))),
 	}
 	if random.IntN(4) == 0 {
 		e.RetryAfter = ratelimit.Never
@@ -107,7 +113,7 @@ func TestPrometheusCardinality(t *testing.T) {
 	if series > mostSeries {
 		t.Errorf("%d series; at most %d are allowed", series, mostSeries)
 	}
-	checkValues(t, values, map[string]int{"model": fewModels + 2, "project": 2 + 2, "limit": limits, "outcome": int(outcomes), "shadow": shadows, "type": 2, "mode": 3})
+	checkValues(t, values, map[string]int{"model": fewModels + 2, "project": 2 + 2, "limit": limits, "outcome": int(outcomes), "shadow": shadows, "type": 2, "mode": 3, "cause": causes})
 }
 
 func TestOpenTelemetryCardinality(t *testing.T) {
@@ -125,7 +131,7 @@ func TestOpenTelemetryCardinality(t *testing.T) {
 	}
 	checkValues(t, values, map[string]int{
 		string(keyModel): fewModels + 1, string(keyProject): 2 + 1, string(keyLimit): limits - 1, // none has no attribute
-		string(keyOutcome): int(outcomes), string(keyShadow): shadows, string(keyTokenType): 2, string(keyMode): 3,
+		string(keyOutcome): int(outcomes), string(keyShadow): shadows, string(keyTokenType): 2, string(keyMode): 3, string(keyCause): causes,
 	})
 }
 
@@ -267,7 +273,7 @@ func TestModelsDefault(t *testing.T) {
 func TestLimitNames(t *testing.T) {
 	for _, name := range []string{
 		"", "minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day",
-		"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent",
+		"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
 	} {
 		if got := limitNames[limitOf(name)]; got != name {
 			t.Errorf("%q counts as %q", name, got)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // outcome is what became of a call that asked to be made.
@@ -53,7 +54,7 @@ const other = "other"
 var limitNames = [...]string{
 	"",
 	"minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day",
-	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent",
+	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
 	other,
 }
 
@@ -66,6 +67,29 @@ func limitOf(name string) int {
 		return i
 	}
 	return limits - 1
+}
+
+// causeNames is why providers refuse calls, as labels have it. The last stands for what
+// is not known here.
+var causeNames = [...]string{"rate_limit", "day_limit", "spend_cap", "overload", other}
+
+// causes is how many values the label has.
+const causes = len(causeNames)
+
+// causeOf returns the place of a cause in causeNames.
+func causeOf(c llm.Cause) int {
+	switch c {
+	case llm.RateLimited:
+		return 0
+	case llm.DayLimited:
+		return 1
+	case llm.SpendCap:
+		return 2
+	case llm.Overloaded:
+		return 3
+	default:
+		return causes - 1
+	}
 }
 
 // shadows is how many values the label has: the call was held to the decision, or

@@ -4,21 +4,25 @@ import (
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Each kind of decision has its outcome, and other events have none.
 func TestOutcomes(t *testing.T) {
 	for e, want := range map[ratelimit.Event]string{
-		{Kind: ratelimit.EventAdmitted}:                            "admitted",
-		{Kind: ratelimit.EventDenied, RetryAfter: 1}:               "denied",
-		{Kind: ratelimit.EventDenied, RetryAfter: ratelimit.Never}: "never",
-		{Kind: ratelimit.EventInvalid}:                             "invalid",
-		{Kind: ratelimit.EventShed}:                                "shed",
-		{Kind: ratelimit.EventFailed}:                              "failed",
-		{Kind: ratelimit.EventSettled}:                             "",
-		{Kind: ratelimit.EventCancelled}:                           "",
-		{Kind: ratelimit.EventStore}:                               "",
-		{Kind: "something new"}:                                    "",
+		{Kind: ratelimit.EventAdmitted}:                             "admitted",
+		{Kind: ratelimit.EventDenied, RetryAfter: 1}:                "denied",
+		{Kind: ratelimit.EventDenied, RetryAfter: ratelimit.Never}:  "never",
+		{Kind: ratelimit.EventInvalid}:                              "invalid",
+		{Kind: ratelimit.EventShed}:                                 "shed",
+		{Kind: ratelimit.EventFailed}:                               "failed",
+		{Kind: ratelimit.EventSettled}:                              "",
+		{Kind: ratelimit.EventCancelled}:                            "",
+		{Kind: ratelimit.EventStore}:                                "",
+		{Kind: ratelimit.EventPaused, RetryAfter: 1}:                "",
+		{Kind: ratelimit.EventLowered, RetryAfter: 1, Limit: "rpm"}: "",
+		{Kind: ratelimit.EventLearned, Limit: "rpm"}:                "",
+		{Kind: "something new"}:                                     "",
 	} {
 		got := ""
 		if became, ok := outcomeOf(&e); ok {
@@ -26,6 +30,22 @@ func TestOutcomes(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s, %v: %q; want %q", e.Kind, e.RetryAfter, got, want)
+		}
+	}
+}
+
+// Every cause that a provider may have has its name.
+func TestCauses(t *testing.T) {
+	for cause, want := range map[llm.Cause]string{
+		llm.RateLimited: "rate_limit",
+		llm.DayLimited:  "day_limit",
+		llm.SpendCap:    "spend_cap",
+		llm.Overloaded:  "overload",
+		"":              other,
+		"bad mood":      other,
+	} {
+		if got := causeNames[causeOf(cause)]; got != want {
+			t.Errorf("%q counts as %q, want %q", cause, got, want)
 		}
 	}
 }

@@ -1,0 +1,308 @@
+package ratelimit_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// grants is a window of a provider's that says how much there is of it.
+func grants(unit llm.Unit, per time.Duration, limit int64) llm.Window {
+	return llm.Window{Unit: unit, Per: per, Limit: limit, Remaining: -1}
+}
+
+// learn lets the provider of m say what it grants.
+func learn(t testing.TB, rl *ratelimit.RateLimiter, windows ...llm.Window) {
+	rl.Heed(t.Context(), "m", llm.Limits{Windows: windows})
+}
+
+// wantQuota wants the limiter to have a quota for m.
+func wantQuota(t testing.TB, rl *ratelimit.RateLimiter, what string, want ratelimit.ModelQuota) {
+	t.Helper()
+	if got := rl.Quotas()["m"]; got != want {
+		t.Errorf("%s: %+v; want %+v", what, got, want)
+	}
+}
+
+// What the provider grants replaces the maxima of a quota that is Auto, each by
+// itself, and of no other quota.
+func TestAuto(t *testing.T) {
+	for _, c := range []struct {
+		say  llm.Window
+		name string
+		want func(*ratelimit.ModelQuota)
+	}{
+		{grants(llm.Requests, time.Minute, 7), "rpm", func(q *ratelimit.ModelQuota) { q.MaxRPM = 7 }},
+		{grants(llm.Requests, llm.Day, 7), "rpd", func(q *ratelimit.ModelQuota) { q.MaxRPD = 7 }},
+		{grants(llm.AllTokens, time.Minute, 7), "tpm", func(q *ratelimit.ModelQuota) { q.MaxTPM = 7 }},
+		{grants(llm.AllTokens, llm.Day, 7), "tpd", func(q *ratelimit.ModelQuota) { q.MaxTPD = 7 }},
+		{grants(llm.InputTokens, time.Minute, 7), "input_tpm", func(q *ratelimit.ModelQuota) { q.MaxInputTPM = 7 }},
+		{grants(llm.OutputTokens, time.Minute, 1<<53), "output_tpm", func(q *ratelimit.ModelQuota) { q.MaxOutputTPM = 1 << 53 }},
+		{grants(llm.Requests, time.Minute, 0), "", nil},
+		{grants(llm.Requests, time.Minute, -1), "", nil},
+		{grants(llm.AllTokens, time.Minute, 1<<53+1), "", nil},
+		{grants(llm.AllTokens, time.Minute, 1<<63-1), "", nil},
+		{grants(llm.Requests, time.Second, 7), "", nil},
+		{grants(llm.Requests, 0, 7), "", nil},
+		{grants(llm.Requests, time.Hour, 7), "", nil},
+		{grants(llm.InputTokens, llm.Day, 7), "", nil},
+		{grants("images", time.Minute, 7), "", nil},
+	} {
+		for name, before := range map[string]ratelimit.ModelQuota{
+			"nothing known": {Auto: true},
+			"all known": {
+				MaxRPM: 3, MaxTPM: 40, MaxRPD: 50, MaxInputTPM: 60, MaxOutputTPM: 70, MaxTPD: 80, MaxConcurrent: 90,
+				DayResetsAt: "00:00 America/Los_Angeles", Auto: true,
+			},
+			"not auto":     {MaxRPM: 3, MaxTPM: 40},
+			"nor anything": {},
+		} {
+			t.Run(fmt.Sprintf("%s %v %d/%s", c.say.Unit, c.say.Per, c.say.Limit, name), func(t *testing.T) {
+				observed(t, quotas{"m": before, "n": before}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
+					want := before
+					if before.Auto && c.want != nil {
+						c.want(&want)
+					}
+					learn(t, rl, c.say)
+					wantQuota(t, rl, "once it is said", want)
+					if want == before {
+						d.none(t, "nothing to learn")
+					} else {
+						d.want(t, "learned", event(ratelimit.EventLearned, func(e *ratelimit.Event) { e.Limit, e.Said = c.name, c.say.Limit }), nil)
+					}
+					learn(t, rl, c.say)
+					d.none(t, "it is known")
+					wantQuota(t, rl, "once it is said twice", want)
+					if got := rl.Quotas()["n"]; got != before {
+						t.Errorf("another model: %+v", got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Before anything is known nothing is limited. Then what was used meanwhile counts, and
+// so does what is still under way.
+func TestAutoFromNothing(t *testing.T) {
+	everyLedger(t, quotas{"m": {Auto: true}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		first, d := rl.TryAcquire("m", 1000)
+		if d.Code != ratelimit.DecisionUnlimited || !d.Allowed {
+			t.Errorf("%+v", d)
+		}
+		first.Commit(20, 10)
+		under, _ := rl.TryAcquire("m", 1000)
+		learn(t, rl, llm.Window{Unit: llm.Requests, Per: time.Minute, Limit: 3, Remaining: 2, Reset: time.Minute},
+			llm.Window{Unit: llm.AllTokens, Per: time.Minute, Limit: 100, Remaining: 70, Reset: time.Minute})
+		wantQuota(t, rl, "learned", ratelimit.ModelQuota{MaxRPM: 3, MaxTPM: 100, Auto: true})
+		if d := rl.Decide("m", 71); d.Code != overTPM || d.Stats.RPM != 1 || d.Stats.TPM != 30 || d.Stats.MaxTPM != 100 {
+			t.Errorf("%+v", d)
+		}
+		under.Commit(30, 20)
+		if s := rl.Stats("m"); s.RPM != 2 || s.TPM != 80 {
+			t.Errorf("%+v", s)
+		}
+		if n, d := fill(rl, "m", 10); n != 1 || d.Code != overRPM {
+			t.Errorf("%d pass, and then %+v", n, d)
+		}
+	})
+}
+
+// A limit that falls or rises is learned too; who waits goes on at once.
+func TestAutoFollows(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 1, Auto: true}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		mustTake(t, rl, 1)
+		l := newPausedLine(t)
+		for i := range 3 {
+			l.acquire(rl, "m", fmt.Sprint(i))
+		}
+		l.want()
+		time.Sleep(time.Second)
+		learn(t, rl, grants(llm.Requests, time.Minute, 3))
+		l.want("0 at 1s", "1 at 1s")
+		learn(t, rl, grants(llm.Requests, time.Minute, 2))
+		time.Sleep(59*time.Second - 1)
+		l.want("0 at 1s", "1 at 1s")
+		time.Sleep(2 * time.Second)
+		l.want("0 at 1s", "1 at 1s", "2 at 1m1s")
+	})
+}
+
+// What was learned is kept where quotas are.
+func TestAutoIsKept(t *testing.T) {
+	before := quotas{"m": {MaxRPM: 5, Auto: true}, "n": {MaxRPM: 5}, "o": {Auto: true}}
+	want := quotas{"m": {MaxRPM: 50, MaxTPM: 700, Auto: true}, "n": {MaxRPM: 5}, "o": {Auto: true}}
+	heard := []llm.Window{grants(llm.Requests, time.Minute, 50), grants(llm.AllTokens, time.Minute, 700)}
+	t.Run("yaml", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "limits.yaml")
+		rl := newYAML(t, path, before)
+		learn(t, rl, heard...)
+		mustPersist(t, rl)
+		again := newYAML(t, path, quotas{"m": {MaxRPM: 1}})
+		mustLoad(t, again)
+		if got := again.Quotas(); !maps.Equal(got, want) {
+			t.Errorf("%v; want %v", got, want)
+		}
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "limits.db")
+		rl, other := openFile(t, path, before), openFile(t, path, before)
+		mustPersist(t, rl)
+		learn(t, rl, heard...)
+		mustLoad(t, other)
+		for _, rl := range []*ratelimit.RateLimiter{other, openFile(t, path, quotas{"m": {MaxRPM: 1}})} {
+			if got := rl.Quotas(); !maps.Equal(got, want) {
+				t.Errorf("%v; want %v", got, want)
+			}
+		}
+	})
+	t.Run("redis", func(t *testing.T) {
+		url := redistest.New(t).URL()
+		rl, other := onRedis(t, url, before), onRedis(t, url, before)
+		learn(t, rl, heard...)
+		has(t, other, "m", want["m"])
+		for _, rl := range []*ratelimit.RateLimiter{rl, other, onRedis(t, url, before)} {
+			if got := rl.Quotas(); !maps.Equal(got, want) {
+				t.Errorf("%v; want %v", got, want)
+			}
+		}
+		if n, d := fill(other, "m", 1); n != 50 || d.Code != overRPM {
+			t.Errorf("%d pass, and then %+v", n, d)
+		}
+	})
+}
+
+func TestAutoInYAML(t *testing.T) {
+	for text, want := range map[string]ratelimit.ModelQuota{
+		"auto: true":                   {Auto: true},
+		"auto: false":                  {},
+		"auto: true\n    max_rpm: 5":   {Auto: true, MaxRPM: 5},
+		"max_rpm: 5\n    auto:  true ": {Auto: true, MaxRPM: 5},
+	} {
+		rl := newYAML(t, yamlFile(t, "quotas:\n  m:\n    "+text+"\n"), quotas{"m": {MaxRPM: 1}})
+		mustLoad(t, rl)
+		wantQuota(t, rl, text, want)
+	}
+	for text, at := range map[string]string{
+		"auto: maybe":                  "3:11",
+		"auto: yes":                    "3:11",
+		"auto: True":                   "3:11",
+		"auto: 1":                      "3:11",
+		"auto: ~":                      "3:11",
+		"auto: [true]":                 "3:11",
+		"auto: {}":                     "3:11",
+		"auto:":                        "3:5",
+		"max_rpm: 1\n    auto: maybe":  "4:11",
+		"auto: true\n    auto: true":   "4:5",
+		"auto: true\n    autos: false": "4:5",
+	} {
+		path := yamlFile(t, "quotas:\n  m:\n    "+text+"\n")
+		rl := newYAML(t, path, quotas{"m": {MaxRPM: 1}})
+		err := rl.Load()
+		if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: "+path+":"+at+": ") || !strings.Contains(err.Error(), "auto") && !strings.Contains(err.Error(), "true or false") {
+			t.Errorf("%q: %v; want what is allowed, at %s", text, err, at)
+		}
+		if strings.Count(text, "auto") == 1 && !strings.Contains(err.Error(), "it must be true or false") {
+			t.Errorf("%q: %v; want what is allowed", text, err)
+		}
+		wantQuota(t, rl, text, ratelimit.ModelQuota{MaxRPM: 1})
+	}
+}
+
+// lastFile is a file as the program before this one leaves it: with all but Auto.
+func lastFile(t testing.TB, q quotas) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "last.db")
+	rl := openFile(t, path, q)
+	for model := range q {
+		rl.RecordUsage(model, 20, 10)
+	}
+	mustPersist(t, rl)
+	closeFile(t, rl)
+	execSQL(t, path, "ALTER TABLE quotas DROP COLUMN auto")
+	return path
+}
+
+// A file of the program before this one opens as it is: what was used in it is
+// counted once.
+func TestAutoInLastFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := quotas{"m": {MaxRPM: 3, MaxTPM: 100, MaxInputTPM: 90, MaxConcurrent: 5, DayResetsAt: "00:00 UTC"}, "free": {}}
+		path := lastFile(t, q)
+		var all []*ratelimit.RateLimiter
+		for range 3 {
+			all = append(all, openFile(t, path, nil))
+		}
+		for _, rl := range all {
+			if got := rl.Quotas(); got["m"] != q["m"] || got["free"] != q["free"] {
+				t.Errorf("%v; want %v", got, q)
+			}
+			if s := rl.Stats("m"); s.RPM != 1 || s.TPM != 30 || s.InputTPM != 20 {
+				t.Errorf("%+v", s)
+			}
+		}
+		auto := ratelimit.ModelQuota{MaxRPM: 3, Auto: true}
+		if err := errors.Join(all[0].SetQuota("m", auto), all[1].Load()); err != nil {
+			t.Fatal(err)
+		}
+		wantQuota(t, all[1], "set by another", auto)
+		if got := rowsOf(t, path, "SELECT model, auto FROM quotas ORDER BY model"); fmt.Sprint(got) != "[free 0 m 1]" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// However many processes open such a file at a time, each finds it whole.
+func TestProcessesOnLastFile(t *testing.T) {
+	path := lastFile(t, quotas{"m": {MaxRPM: 3}})
+	wantProcessesToShare(t, path)
+	wantSound(t, path)
+	if got := rowsOf(t, path, "SELECT COUNT(*) FROM pragma_table_info('quotas') WHERE name = 'auto'"); fmt.Sprint(got) != "[1]" {
+		t.Errorf("the column is there %v times", got)
+	}
+}
+
+// What stands in the column and is no yes or no is an error that names the file.
+func TestAutoTampered(t *testing.T) {
+	for _, value := range []string{"'much'", "2", "NULL", "x'ff'"} {
+		path := filepath.Join(t.TempDir(), "limits.db")
+		rl := openFile(t, path, quotas{"m": {MaxRPM: 3}})
+		mustPersist(t, rl)
+		closeFile(t, rl)
+		execSQL(t, path, "ALTER TABLE quotas DROP COLUMN auto", "ALTER TABLE quotas ADD COLUMN auto", "UPDATE quotas SET auto = "+value)
+		rl, err := ratelimit.NewWithSQLite(path)
+		if rl != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, %v; want an error that names the file", value, rl, err)
+		}
+	}
+}
+
+func TestAutoMigrates(t *testing.T) {
+	want := quotas{"m": {MaxRPM: 5, Auto: true}, "n": {MaxRPM: 5}, "o": {Auto: true}}
+	yaml := filepath.Join(t.TempDir(), "limits.yaml")
+	mustPersist(t, newYAML(t, yaml, want))
+	for name, path := range map[string]string{
+		"a new file":           filepath.Join(t.TempDir(), "limits.db"),
+		"a file of the last":   lastFile(t, quotas{"m": {MaxRPM: 3}, "gone": {}}),
+		"a file of old":        oldFile(t, quotas{"m": {MaxRPM: 3}}),
+		"one that has its own": lastFile(t, quotas{"m": {Auto: true}, "n": {Auto: true}}),
+	} {
+		for range 2 {
+			if err := ratelimit.MigrateYAMLToSQLite(yaml, path); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if got := openFile(t, path, quotas{"m": {MaxRPM: 1}}).Quotas(); !maps.Equal(got, want) {
+				t.Errorf("%s: %v; want %v", name, got, want)
+			}
+		}
+	}
+}

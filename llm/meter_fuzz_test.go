@@ -1,0 +1,171 @@
+package llm_test
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// seedDice adds bytes to draw by.
+func seedDice(f *testing.F) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		b := make([]byte, 100+r.IntN(1200))
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		f.Add(b)
+	}
+}
+
+// cut cuts a body into pieces as the dice fall.
+func (d *dice) cut(body string) []string {
+	var pieces []string
+	for len(body) > 0 && len(d.b) > 0 {
+		n := min(len(body), 1+d.n(1+d.n(300)))
+		pieces = append(pieces, body[:n])
+		body = body[n:]
+	}
+	return append(pieces, body)
+}
+
+// FuzzMeterModel has a meter and a naive one read the same streams.
+func FuzzMeterModel(f *testing.F) {
+	seedDice(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d := &dice{b}
+		body := d.stream()
+		want := naiveMeter(body)
+		if got := meter(llm.Chat, nil, body); got != want {
+			t.Fatalf("got  %+v\nwant %+v\nof %q", got, want, body)
+		}
+		if got := meter(llm.Chat, nil, d.cut(body)...); got != want {
+			t.Fatalf("in pieces: got  %+v\nwant %+v\nof %q", got, want, body)
+		}
+	})
+}
+
+// FuzzMeterSplit has a meter read any bytes, in any pieces.
+func FuzzMeterSplit(f *testing.F) {
+	for _, s := range meterStreams {
+		f.Add([]byte(s.body), []byte("\x00\x30\x00\x11\x01\x07\x00\x02\x00\x60\x00\x05"), true)
+	}
+	f.Fuzz(func(t *testing.T, body, splits []byte, zipped bool) {
+		want := meter(llm.Chat, nil, string(body))
+		pieces := (&dice{splits}).cut(string(body))
+		if got := meter(llm.Chat, nil, pieces...); got != want {
+			t.Fatalf("in pieces: got %+v, want %+v", got, want)
+		}
+		if got := meter(llm.Chat, nil, bytewise(string(body))...); got != want {
+			t.Fatalf("by bytes: got %+v, want %+v", got, want)
+		}
+		if !zipped {
+			return
+		}
+		if got := meter(llm.Chat, gzipped, (&dice{splits}).cut(zip(t, pieces...))...); got != want {
+			t.Fatalf("compressed: got %+v, want %+v", got, want)
+		}
+		meter(llm.Chat, gzipped, pieces...)
+	})
+}
+
+// FuzzHide hides in streams, and compares with those without the events that a
+// naive reader would hide.
+func FuzzHide(f *testing.F) {
+	seedDice(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d := &dice{b}
+		var body, want strings.Builder
+		end := pick(d, "\n", "\r\n", "\r")
+		for range d.n(8) {
+			event, hidden := d.chatEvent(end)
+			body.WriteString(event)
+			if !hidden {
+				want.WriteString(event)
+			}
+		}
+		m := llm.NewMeter(llm.Chat, nil)
+		got, err := readBy(m.Hide(&inPieces{d.cut(body.String())}), func() int { return 1 + d.n(1+d.n(5000)) })
+		if err != io.ErrUnexpectedEOF {
+			t.Fatalf("got error %v", err)
+		}
+		if got != want.String() {
+			t.Fatalf("got  %q\nwant %q\nof %q", got, want.String(), body.String())
+		}
+		if got, want := (metered{m.Usage(), m.Fault()}), meter(llm.Chat, nil, body.String()); got != want {
+			t.Fatalf("metered %+v, want %+v", got, want)
+		}
+	})
+}
+
+// chatEvent draws an event of a stream of OpenAI's chat, and whether it tells
+// nothing but usage.
+func (d *dice) chatEvent(end string) (event string, hidden bool) {
+	choices := pick(d, `[]`, `[ ]`, `[]`, `[{"delta":{"content":"x"}}]`, `[0]`, `[[]]`, `{}`, `null`, `[""]`)
+	usage := pick(d, `{}`, `{"prompt_tokens":5,"completion_tokens":2}`, `{"x":[{}]}`, `null`, `[]`, `[{}]`, `1`, `"{}"`)
+	members := []string{`"choices":` + choices, `"usage": ` + usage}
+	hidden = choices[0] == '[' && len(choices) < 4 && choices != "[0]" && usage[0] == '{'
+	switch d.n(6) {
+	case 0:
+		members = []string{members[1], members[0]}
+	case 1:
+		members, hidden = members[:1], false
+	case 2:
+		members, hidden = members[1:], false
+	}
+	if d.n(8) == 0 {
+		members = append(members, `"pad":"`+strings.Repeat("x", 9000)+`"`)
+		hidden = false
+	}
+	members = append(members, pick(d, `"id":"a\"b"`, `"x_groq":{"usage":{},"choices":[1]}`, `"prompt_filter_results":[{}]`))
+	data := "{" + strings.Join(members, pick(d, ",", ",\n", " , ")) + "}"
+	switch d.n(16) {
+	case 0:
+		data, hidden = "[DONE]", false
+	case 1:
+		data, hidden = data[:d.n(len(data))], false
+	case 2:
+		data, hidden = "["+data+"]", false
+	case 3:
+		data, hidden = data+data, false
+	case 4:
+		data, hidden = data+" what?", false
+	}
+	lines := strings.Split(data, "\n")
+	event = pick(d, "", "", "id: 1"+end, ": comment"+end)
+	for _, l := range lines {
+		event += pick(d, "data:", "data: ") + l + end
+	}
+	return event + end, hidden
+}
+
+// inPieces is a stream that comes in pieces, and breaks.
+type inPieces struct{ pieces []string }
+
+func (r *inPieces) Read(p []byte) (int, error) {
+	if len(r.pieces) == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := copy(p, r.pieces[0])
+	if r.pieces[0] = r.pieces[0][n:]; r.pieces[0] == "" {
+		r.pieces = r.pieces[1:]
+	}
+	return n, nil
+}
+
+// readBy reads all, so many bytes at a time.
+func readBy(r io.Reader, size func() int) (string, error) {
+	var b bytes.Buffer
+	for {
+		p := make([]byte, size())
+		n, err := r.Read(p)
+		b.Write(p[:n])
+		if err != nil {
+			return b.String(), err
+		}
+	}
+}

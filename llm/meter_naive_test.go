@@ -1,0 +1,421 @@
+package llm_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// Where a meter looks, as paths; arrays do not show in them.
+var (
+	naiveNumbers    = map[string]string{} // path to name
+	naiveTexts      = map[string]string{} // path to what kind of text
+	naiveWords      = map[string]string{} // path to name
+	naiveFaults     = []string{"error", "response.error", "choices.error"}
+	naivePathsKnown []string
+)
+
+func init() {
+	for _, at := range []string{"usage", "response.usage", "x_groq.usage", "message.usage"} {
+		for _, name := range []string{"prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"} {
+			naiveNumbers[at+"."+name] = name
+		}
+		naiveNumbers[at+".prompt_cache_hit_tokens"] = "cached"
+		naiveNumbers[at+".prompt_tokens_details.cached_tokens"] = "cached"
+		naiveNumbers[at+".input_tokens_details.cached_tokens"] = "cached"
+		naiveNumbers[at+".completion_tokens_details.reasoning_tokens"] = "reasoning"
+		naiveNumbers[at+".output_tokens_details.reasoning_tokens"] = "reasoning"
+	}
+	naiveNumbers["message.usage.output_tokens"] = "started"
+	for _, at := range []string{"usageMetadata", "response.usageMetadata"} {
+		for _, name := range []string{"promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount", "totalTokenCount"} {
+			naiveNumbers[at+"."+name] = name
+		}
+	}
+	naiveNumbers["prompt_eval_count"] = "prompt_eval_count"
+	naiveNumbers["eval_count"] = "eval_count"
+
+	text := func(kind string, paths ...string) {
+		for _, p := range paths {
+			naiveTexts[p] = kind
+		}
+	}
+	text("text", "choices.text", "delta", "delta.text", "delta.partial_json", "delta.thinking", "response", "thinking", "output.name")
+	text("args", "output.arguments", "output.input")
+	contents := []string{"content", "content_block", "output.content", "output.summary"}
+	functions := []string{}
+	for _, at := range []string{"choices.delta", "choices.message", "message"} {
+		contents = append(contents, at+".content")
+		functions = append(functions, at+".tool_calls.function", at+".tool_calls.custom", at+".function_call")
+		text("text", at+".refusal", at+".thinking")
+		text("reasoning", at+".reasoning")
+		text("reasoning_content", at+".reasoning_content")
+	}
+	for _, at := range []string{"candidates.content.parts", "response.candidates.content.parts"} {
+		functions = append(functions, at+".functionCall", at+".executableCode")
+		text("text", at+".text")
+	}
+	for _, at := range contents {
+		text("text", at, at+".text", at+".refusal", at+".name", at+".thinking", at+".thinking.text")
+		text("args", at+".input")
+	}
+	for _, at := range functions {
+		text("text", at+".name", at+".code")
+		text("args", at+".arguments", at+".args", at+".input")
+	}
+	naiveWords["type"], naiveWords["code"] = "type", "code"
+	for _, at := range naiveFaults {
+		naiveWords[at+".type"], naiveWords[at+".code"] = "fault type", "fault code"
+	}
+	known := slices.Concat(slices.Collect(maps.Keys(naiveNumbers)), slices.Collect(maps.Keys(naiveTexts)), slices.Collect(maps.Keys(naiveWords)), naiveFaults)
+	slices.Sort(known)
+	naivePathsKnown = known
+}
+
+// naive is a meter that splits a body into events by the book, and decodes them.
+type naive struct {
+	said         map[string]int64
+	pieces       int
+	chars        int
+	behind       bool
+	fault        string
+	texts, runes map[string]int // of the value that is read
+	now          map[string]int64
+	words        map[string]string
+	failed       bool
+}
+
+// naiveMeter meters a body whose values are complete.
+func naiveMeter(body string) metered {
+	n := naive{said: map[string]int64{}}
+	for _, e := range naiveEvents(body) {
+		n.event(e)
+	}
+	return metered{n.usage(), n.fault}
+}
+
+// naiveEvents returns the data of the events of a stream, or else all of the body.
+func naiveEvents(body string) []string {
+	body = strings.TrimLeft(strings.TrimPrefix(body, "\ufeff"), " \t\r\n")
+	if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
+		return []string{body}
+	}
+	var events, data []string
+	for line := range strings.SplitSeq(strings.ReplaceAll(strings.ReplaceAll(body, "\r\n", "\n"), "\r", "\n"), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		switch {
+		case line == "":
+			events, data = append(events, strings.Join(data, "\n")), nil
+		case name == "data":
+			data = append(data, strings.TrimPrefix(value, " "))
+		}
+	}
+	return append(events, strings.Join(data, "\n"))
+}
+
+func (n *naive) event(data string) {
+	d := json.NewDecoder(strings.NewReader(data))
+	d.UseNumber()
+	for {
+		var v any
+		if d.Decode(&v) != nil {
+			return
+		}
+		n.top(v)
+	}
+}
+
+func (n *naive) top(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			n.top(e)
+		}
+	case map[string]any:
+		n.texts, n.runes, n.now, n.words, n.failed = map[string]int{}, map[string]int{}, map[string]int64{}, map[string]string{}, false
+		n.walk("", v, false)
+		n.commit()
+	}
+}
+
+func (n *naive) walk(path string, v any, element bool) {
+	kind := naiveTexts[path]
+	if s, ok := v.(string); kind == "args" && !ok {
+		if count := naiveStrings(v); count > 0 {
+			n.text("text", count)
+		}
+		return
+	} else if kind != "" && s != "" {
+		n.text(strings.Replace(kind, "args", "text", 1), utf8.RuneCountInString(s))
+	}
+	word := ""
+	switch v := v.(type) {
+	case map[string]any:
+		n.failed = n.failed || slices.Contains(naiveFaults, path)
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			n.walk(strings.TrimPrefix(path+"."+k, "."), v[k], false)
+		}
+		return
+	case []any:
+		for _, e := range v {
+			if !element {
+				n.walk(path, e, true)
+			}
+		}
+		return
+	case string:
+		word = v
+	case json.Number:
+		word = string(v)
+		r, ok := new(big.Rat).SetString(word)
+		if ok && r.IsInt() && r.Sign() >= 0 && r.Cmp(big.NewRat(1<<53, 1)) < 0 && naiveNumbers[path] != "" {
+			n.now[naiveNumbers[path]] = r.Num().Int64()
+		}
+	default:
+		return
+	}
+	n.failed = n.failed || slices.Contains(naiveFaults, path) && word != ""
+	if name := naiveWords[path]; name != "" {
+		n.words[name] = word[:min(64, len(word))]
+	}
+}
+
+func (n *naive) text(kind string, runes int) {
+	n.texts[kind]++
+	n.runes[kind] += runes
+}
+
+// naiveStrings returns how many characters there are in all strings in v.
+func naiveStrings(v any) int {
+	count := 0
+	switch v := v.(type) {
+	case string:
+		count = utf8.RuneCountInString(v)
+	case []any:
+		for _, e := range v {
+			count += naiveStrings(e)
+		}
+	case map[string]any:
+		for k, e := range v {
+			count += utf8.RuneCountInString(k) + naiveStrings(e)
+		}
+	}
+	return count
+}
+
+func (n *naive) commit() {
+	says := false
+	for name, v := range n.now {
+		n.said[name] = v
+		says = says || slices.Contains([]string{"completion_tokens", "total_tokens", "output_tokens", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount", "eval_count"}, name)
+	}
+	if n.words["type"] != "response.audio.delta" {
+		pieces := n.texts["text"] + max(n.texts["reasoning"], n.texts["reasoning_content"])
+		n.pieces += pieces
+		n.chars += n.runes["text"] + max(n.runes["reasoning"], n.runes["reasoning_content"])
+		n.behind = n.behind || pieces > 0
+	}
+	n.behind = n.behind && !says
+	fault := ""
+	for _, w := range []string{n.words["fault code"], n.words["fault type"]} {
+		if fault == "" {
+			fault = w
+		}
+	}
+	if n.words["type"] == "error" {
+		if fault == "" {
+			fault = n.words["code"]
+		}
+		n.failed = true
+	}
+	if fault == "" {
+		fault = "error"
+	}
+	if n.failed && n.fault == "" {
+		n.fault = fault
+	}
+}
+
+func (n *naive) usage() llm.Usage {
+	s := n.said
+	has := func(names ...string) bool {
+		for _, name := range names {
+			if _, ok := s[name]; !ok {
+				return false
+			}
+		}
+		return true
+	}
+	in := int64(-1)
+	switch {
+	case has("prompt_tokens"):
+		in = s["prompt_tokens"]
+	case has("input_tokens"):
+		in = s["input_tokens"] + s["cache_creation_input_tokens"] + s["cache_read_input_tokens"]
+	case has("promptTokenCount"):
+		in = s["promptTokenCount"] + s["toolUsePromptTokenCount"]
+	case has("prompt_eval_count"):
+		in = s["prompt_eval_count"]
+	}
+	out, exact := int64(0), true
+	rest := max(0, s["total_tokens"]-s["prompt_tokens"])
+	geminiRest := s["totalTokenCount"] - s["promptTokenCount"] - s["toolUsePromptTokenCount"]
+	geminiTotal := has("totalTokenCount", "promptTokenCount")
+	switch {
+	case has("completion_tokens", "total_tokens", "prompt_tokens"):
+		out = max(s["completion_tokens"], rest)
+	case has("completion_tokens"):
+		out = s["completion_tokens"]
+	case has("output_tokens"):
+		out = s["output_tokens"]
+	case has("candidatesTokenCount"):
+		out = s["candidatesTokenCount"] + s["thoughtsTokenCount"]
+		if geminiTotal && geminiRest == s["candidatesTokenCount"] {
+			out = s["candidatesTokenCount"]
+		}
+	case geminiTotal:
+		out = max(0, geminiRest, s["thoughtsTokenCount"])
+	case has("thoughtsTokenCount"):
+		out = s["thoughtsTokenCount"]
+	case has("eval_count"):
+		out = s["eval_count"]
+	case has("total_tokens", "prompt_tokens"):
+		out = rest
+	default:
+		exact = false
+	}
+	exact = exact && !n.behind && (out > 0 || n.pieces == 0)
+	if !exact {
+		out = max(out, s["started"], int64(n.pieces), int64(n.chars+5)/6)
+	}
+	cached := min(max(in, 0), max(s["cached"], s["cache_read_input_tokens"], s["cachedContentTokenCount"]))
+	return llm.Usage{
+		Input: int(in), Cached: int(cached), CacheWrite: int(min(max(in, 0)-cached, s["cache_creation_input_tokens"])),
+		Output: int(out), Reasoning: int(min(out, max(s["reasoning"], s["thoughtsTokenCount"]))), Exact: exact,
+	}
+}
+
+// dice draws by bytes, so that a fuzzer can.
+type dice struct{ b []byte }
+
+// n draws one of 0 to n-1. When nothing is left it is 0.
+func (d *dice) n(n int) int {
+	v := 0
+	for range 2 {
+		if len(d.b) > 0 {
+			v, d.b = v<<8|int(d.b[0]), d.b[1:]
+		}
+	}
+	return v % n
+}
+
+func pick[T any](d *dice, of ...T) T { return of[d.n(len(of))] }
+
+// scalar draws a value without members.
+func (d *dice) scalar() any {
+	return pick[any](d, nil, true, "", "text", "gen erated \"text\" \\ \n é 世界 😀 <b>", "response.audio.delta", "error", strings.Repeat("long é", d.n(30)),
+		json.Number("0"), json.Number("7"), json.Number("150"), json.Number("25"), json.Number("9007199254740991"), json.Number("9007199254740993"),
+		json.Number("-3"), json.Number("5.0"), json.Number("1E2"), json.Number("0.5"), json.Number("1e400"), json.Number("12345678901234567890"))
+}
+
+// value draws any value.
+func (d *dice) value(depth int) any {
+	switch k := d.n(6); {
+	case k == 0 && depth > 0:
+		v := map[string]any{}
+		for range d.n(4) {
+			v[pick(d, "usage", "text", "g", "content", "prompt_tokens", "x")] = d.value(depth - 1)
+		}
+		return v
+	case k == 1 && depth > 0:
+		v := []any{}
+		for range d.n(4) {
+			v = append(v, d.value(depth-1))
+		}
+		return v
+	}
+	return d.scalar()
+}
+
+// object draws an event with values at places that a meter knows, and elsewhere.
+func (d *dice) object() map[string]any {
+	top := map[string]any{}
+	for range d.n(8) {
+		path := strings.Split(pick(d, naivePathsKnown...), ".")
+		at := top
+		for _, name := range path[:len(path)-1] {
+			next, ok := at[name].(map[string]any)
+			if list, isList := at[name].([]any); isList && len(list) > 0 {
+				next, ok = list[len(list)-1].(map[string]any)
+			}
+			if !ok {
+				next = map[string]any{}
+				at[name] = pick[any](d, next, next, []any{next}, []any{d.value(1), next})
+			}
+			at = next
+		}
+		at[path[len(path)-1]] = d.value(2)
+	}
+	for range d.n(3) {
+		top[pick(d, "id", "logprobs", "created", "g\"x\\")] = d.value(3)
+	}
+	return top
+}
+
+// json draws the text of a value.
+func (d *dice) json(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	if d.n(3) == 0 {
+		var wide bytes.Buffer
+		if err := json.Indent(&wide, b, "", " "); err != nil {
+			panic(err)
+		}
+		b = wide.Bytes()
+	}
+	text := string(b)
+	for range d.n(3) { // g is in no literal
+		text = strings.Replace(text, "g", `\u0067`, 1)
+	}
+	return text
+}
+
+// stream draws the body of a response.
+func (d *dice) stream() string {
+	var b strings.Builder
+	if d.n(4) == 0 { // values
+		array := d.n(2) == 0
+		for i := range d.n(5) {
+			b.WriteString(map[bool]string{true: ",", false: "\n"}[array && i > 0] + d.json(d.object()))
+		}
+		if array {
+			return "[" + b.String() + "]"
+		}
+		return b.String()
+	}
+	end := pick(d, "\n", "\r\n", "\r")
+	b.WriteString(pick(d, "", "\ufeff", ":"+end, end))
+	for range d.n(6) {
+		data := d.json(d.object())
+		switch d.n(8) {
+		case 0:
+			data = data[:d.n(len(data))]
+		case 1:
+			data = pick(d, "[DONE]", "{", "}", "<html>", "", data+" what?", data+data, "["+data+"]", "null", `"`+"{")
+		}
+		b.WriteString(pick(d, "", "", ": comment"+end, "id: 1"+end, "data"+end, "datum: {}"+end, "event:x"+end))
+		for line := range strings.SplitSeq(data, "\n") {
+			b.WriteString(pick(d, "data:", "data: ") + line + end)
+		}
+		b.WriteString(pick(d, "", "", "retry: 3"+end, ":{}"+end) + end)
+	}
+	return b.String()
+}
