@@ -33,7 +33,9 @@ func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	c := callOf(r)
 	f := c.first()
 	f = e.memory.revise(modelOf(r), c, f)
-	f = e.memory.revise(projectOf(r, project), c, f)
+	if project != "" {
+		f = e.memory.revise(projectOf(r, project), c, f)
+	}
 
 	t := Tokens{Input: roundedTokens(f.input), Output: roundedTokens(min(f.output, c.bound))}
 	if c.bounded() && (r.Provider == OpenAI || r.Provider == Azure) {
@@ -60,7 +62,9 @@ func (e *Estimator) Learn(project string, r *Request, used Usage) {
 	}
 	c := callOf(r)
 	e.memory.learn(modelOf(r), c, f)
-	e.memory.learn(projectOf(r, project), c, f)
+	if project != "" {
+		e.memory.learn(projectOf(r, project), c, f)
+	}
 }
 
 // figures is what a call uses, or is thought to use, in tokens. They only estimate,

@@ -572,7 +572,10 @@ func TestEstimatorIsSharedByGoroutines(t *testing.T) {
 // cost: it keeps all that it is told.
 type naiveEstimator map[owner]*naiveHistory
 
-type naiveHistory struct{ input, counted, output naiveSeries }
+type naiveHistory struct {
+	input, counted, output naiveSeries
+	longest                float64
+}
 
 // naiveSeries has all figures of one kind, the newest first.
 type naiveSeries struct {
@@ -603,6 +606,7 @@ func (n naiveEstimator) learn(project string, r *Request, used Usage) {
 		}
 		over := sum > math.Ceil(h.counted.high*prompt)+math.Ceil(h.output.high*c.answers)
 		if told {
+			h.longest = max(h.longest*63/64, c.prompt)
 			h.input.add(float32(input/prompt), over)
 			h.counted.add(float32(counted/prompt), over)
 		}
@@ -646,9 +650,13 @@ func (n naiveEstimator) estimate(project string, r *Request) Tokens {
 	f := c.first()
 	for _, o := range []owner{modelOf(r), projectOf(r, project)} {
 		if h := n[o]; h != nil {
+			before := f
 			f.input = h.input.weigh(f.input, c.prompt+64)
 			f.counted = h.counted.weigh(f.counted, c.prompt+64)
 			f.output = h.output.weigh(f.output, c.answers)
+			if c.prompt > 2*h.longest {
+				f.input, f.counted = max(f.input, before.input), max(f.counted, before.counted)
+			}
 		}
 	}
 	t := Tokens{Input: roundedTokens(f.input), Output: roundedTokens(f.output)}
@@ -667,6 +675,20 @@ func (n naiveEstimator) estimate(project string, r *Request) Tokens {
 		t.FreeOutput = t.Output
 	}
 	return t
+}
+
+// What short prompts have taught is no reason to reserve less for a long one.
+func TestEstimatorLongPromptAfterShortOnes(t *testing.T) {
+	var e Estimator
+	short := Request{Endpoint: Endpoint{Provider: OpenAI, API: Chat, Model: "m"}, Prompt: 12, Answers: 1}
+	for range 200 {
+		e.Learn("", &short, Usage{Input: 7, Output: 16, Exact: true})
+	}
+	long := short
+	long.Prompt = 65_000
+	if got := e.Estimate("", &long).Input; got < long.Prompt {
+		t.Errorf("%d tokens are reserved for a prompt of %d", got, long.Prompt)
+	}
 }
 
 // Each 16 bytes are a call: what it asks for, and what it has used.

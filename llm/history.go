@@ -4,9 +4,10 @@ import "math"
 
 // history is what the last calls of a model, or of one project of it, have used.
 type history struct {
-	input   series // by the token of the prompt
-	counted series // of that, what the provider counts
-	output  series // by the answer
+	input   series  // by the token of the prompt
+	counted series  // of that, what the provider counts
+	output  series  // by the answer
+	longest float64 // prompt of the last calls, about
 }
 
 // leastPrompt is added to every prompt, so that what comes on top of short ones, such
@@ -16,11 +17,15 @@ const leastPrompt = 64
 // revise returns figures of a call as the history knows them better.
 func (h *history) revise(c call, f figures) figures {
 	prompt := c.prompt + leastPrompt
-	return figures{
+	known := figures{
 		input:   h.input.revise(f.input, prompt),
 		counted: h.counted.revise(f.counted, prompt),
 		output:  h.output.revise(f.output, c.answers),
 	}
+	if c.prompt > 2*h.longest { // short prompts tell little of it
+		known.input, known.counted = max(known.input, f.input), max(known.counted, f.counted)
+	}
+	return known
 }
 
 // learn takes note of what a call has used, as far as that is told. A call that has
@@ -31,6 +36,7 @@ func (h *history) learn(c call, f figures) {
 	reserved := math.Ceil(h.counted.high*prompt) + math.Ceil(h.output.high*c.answers)
 	over := max(f.counted, 0)+max(f.output, 0) > reserved
 	if f.input != untold {
+		h.longest = max(c.prompt, h.longest*(1-1.0/lastCalls))
 		h.input.learn(f.input/prompt, over)
 		h.counted.learn(f.counted/prompt, over)
 	}
@@ -70,6 +76,7 @@ type series struct {
 	level float64
 	high  float64 // what to reserve
 	last  [lastCalls]float32
+	most  [mostAbove + 2]float32 // of these, the largest first
 }
 
 // revise returns how many tokens to reserve for so many units of the figure, where it
@@ -93,31 +100,50 @@ func (s *series) learn(figure float64, over bool) {
 	default:
 		s.level = min(s.level+levelStep*missRate, topLevel)
 	}
-	s.last[s.n%lastCalls] = x
-	s.n++
+	s.replace(x)
 	s.high = s.quantile()
+}
+
+// replace puts a figure in the place of the oldest.
+func (s *series) replace(x float32) {
+	oldest := &s.last[s.n%lastCalls]
+	gone := *oldest
+	*oldest = x
+	s.n++
+	switch {
+	case s.n <= lastCalls || gone < s.most[len(s.most)-1]:
+		s.enter(x)
+		return
+	case gone == x:
+		return
+	}
+	clear(s.most[:])
+	for _, x := range s.last {
+		s.enter(x)
+	}
+}
+
+// enter puts a figure among the largest, if it is one of them.
+func (s *series) enter(x float32) {
+	if x <= s.most[len(s.most)-1] {
+		return
+	}
+	for i := range s.most {
+		if x > s.most[i] {
+			s.most[i], x = x, s.most[i]
+		}
+	}
 }
 
 // quantile returns the figure that the level's part of the last calls has exceeded,
 // between two of them where it falls between.
 func (s *series) quantile() float64 {
 	n := int(min(s.n, lastCalls))
-	var most [mostAbove + 2]float32 // the largest first
-	for _, x := range s.last[:n] {
-		if x <= most[len(most)-1] {
-			continue
-		}
-		for i := range most {
-			if x > most[i] {
-				most[i], x = x, most[i]
-			}
-		}
-	}
 	above := s.level * float64(n) // how many calls
 	if above <= 0 {
-		return float64(most[0]) * (1 - above*beyondMost)
+		return float64(s.most[0]) * (1 - above*beyondMost)
 	}
 	i := int(above)
-	upper, lower := float64(most[i]), float64(most[min(i+1, n-1)])
+	upper, lower := float64(s.most[i]), float64(s.most[min(i+1, n-1)])
 	return upper - (upper-lower)*(above-float64(i))
 }

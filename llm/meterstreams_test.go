@@ -110,7 +110,7 @@ var meterStreams = []meterStream{
 	},
 	{
 		name: "chat, garbage between events", api: llm.Chat,
-		body: sse(delta(`"content":"Hi"`), `{"usage":{"prompt_tokens":99`, `}}} what?`, `{"usage":{"prompt_tokens":98},"x":"`, `<html>`, `"{"`, `7`,
+		body: sse(delta(`"content":"Hi"`), `{"usage":{"prompt_tokens":99`, `}}} what?`, `{"usage":{"prompt_tokens":98},"x":"`, `<html>`, `"{"`, `7`, `{"usag\u006`, `{"usag\`,
 			chunk(`[]`, `{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`)),
 		want:  llm.Usage{Input: 3, Output: 2, Exact: true},
 		truth: 2,

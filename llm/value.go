@@ -78,7 +78,7 @@ func (v *values) read(p []byte) {
 func (v *values) reset() {
 	if v.state != atTop {
 		v.drop()
-		v.state = atTop
+		v.state, v.escape = atTop, 0
 	}
 	v.shape = shape{}
 }

@@ -525,8 +525,8 @@ func TestOpenTelemetryGlobals(t *testing.T) {
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))
 	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
 	tell(t, o, story...)
-	if n := len(recorder.Ended()); n != 7 {
-		t.Errorf("%d spans, want one for each of 7 decisions", n)
+	if n := len(recorder.Ended()); n != 8 {
+		t.Errorf("%d spans, want one for each of 8 decisions", n)
 	}
 	metrics := collected(t, reader)
 	if n := len(metrics); n != otelMetrics {

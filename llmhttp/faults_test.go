@@ -1,0 +1,395 @@
+package llmhttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/llmhttp"
+)
+
+// wire is a call without an SDK.
+type wire struct{ name, url, body string }
+
+// streams are calls of streams, of each API.
+var streams = []wire{
+	{"chat", "https://api.openai.com/v1/chat/completions", `{"model":"some-model","stream":true,"max_tokens":500,"messages":[{"role":"user","content":"Hi"}]}`},
+	{"responses", "https://api.openai.com/v1/responses", `{"model":"some-model","stream":true,"max_output_tokens":500,"input":"Hi"}`},
+	{"completions", "https://api.openai.com/v1/completions", `{"model":"some-model","stream":true,"max_tokens":500,"prompt":"Hi"}`},
+	{"messages", "https://api.anthropic.com/v1/messages", `{"model":"some-model","stream":true,"max_tokens":500,"messages":[{"role":"user","content":"Hi"}]}`},
+	{"gemini", "https://generativelanguage.googleapis.com/v1beta/models/some-model:streamGenerateContent?alt=sse", `{"contents":[{"parts":[{"text":"Hi"}]}],"generationConfig":{"maxOutputTokens":500}}`},
+	{"gemini-array", "https://generativelanguage.googleapis.com/v1beta/models/some-model:streamGenerateContent", `{"contents":[{"parts":[{"text":"Hi"}]}],"generationConfig":{"maxOutputTokens":500}}`},
+	{"ollama-chat", "http://localhost:11434/api/chat", `{"model":"some-model","messages":[{"role":"user","content":"Hi"}],"options":{"num_predict":500}}`},
+	{"ollama-generate", "http://localhost:11434/api/generate", `{"model":"some-model","prompt":"Hi","options":{"num_predict":500}}`},
+}
+
+// whole is a call of which the answer is not streamed.
+var whole = wire{"whole", "https://api.openai.com/v1/responses", `{"model":"some-model","max_output_tokens":500,"input":"Hi"}`}
+
+// send sends the call.
+func (x wire) send(ctx context.Context, client *http.Client) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, "POST", x.url, strings.NewReader(x.body))
+	if err != nil {
+		return nil, err
+	}
+	return client.Do(req)
+}
+
+// open sends the call, and reads a little of the answer.
+func (x wire) open(ctx context.Context, t *testing.T, client *http.Client) *http.Response {
+	t.Helper()
+	response, err := x.send(ctx, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(response.Body, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+// read sends the call, and reads all of the answer.
+func (x wire) read(ctx context.Context, client *http.Client) (status int, err error) {
+	response, err := x.send(ctx, client)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+// However a stream ends, its call is settled, its place is free, and the provider
+// has nobody to talk to.
+func TestStreamsEnd(t *testing.T) {
+	stalls := mockprovider.Reply{Fault: mockprovider.FaultStall, After: 12, Output: 100}
+	for _, c := range []struct {
+		name  string
+		reply mockprovider.Reply
+		end   func(*testing.T, *http.Response, context.CancelFunc)
+	}{
+		{"closed", stalls, func(t *testing.T, r *http.Response, _ context.CancelFunc) { r.Body.Close() }},
+		{"closed-twice", stalls, func(t *testing.T, r *http.Response, _ context.CancelFunc) {
+			r.Body.Close()
+			r.Body.Close()
+			if n, err := r.Body.Read(make([]byte, 1)); err == nil {
+				t.Errorf("%d bytes were read after the end", n)
+			}
+		}},
+		{"closed-while-read", stalls, func(t *testing.T, r *http.Response, _ context.CancelFunc) {
+			done := make(chan error)
+			go func() {
+				_, err := io.Copy(io.Discard, r.Body)
+				done <- err
+			}()
+			synctest.Wait()
+			r.Body.Close()
+			if err := <-done; err == nil {
+				t.Error("the read has found an end")
+			}
+		}},
+		{"cancelled", stalls, func(t *testing.T, r *http.Response, cancel context.CancelFunc) { cancel() }},
+		{"cancelled-while-read", stalls, func(t *testing.T, r *http.Response, cancel context.CancelFunc) {
+			done := make(chan error)
+			go func() {
+				_, err := io.Copy(io.Discard, r.Body)
+				done <- err
+			}()
+			synctest.Wait()
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}},
+		{"timed-out", stalls, func(t *testing.T, r *http.Response, _ context.CancelFunc) {
+			if _, err := io.Copy(io.Discard, r.Body); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}},
+		{"abandoned", stalls, func(*testing.T, *http.Response, context.CancelFunc) { time.Sleep(2 * time.Hour) }},
+		{"reset", mockprovider.Reply{Fault: mockprovider.FaultReset, After: 12, Output: 100}, func(t *testing.T, r *http.Response, _ context.CancelFunc) {
+			if _, err := io.Copy(io.Discard, r.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Error(err)
+			}
+		}},
+		{"broken-off", mockprovider.Reply{Fault: mockprovider.FaultEnd, After: 12, Output: 100}, func(t *testing.T, r *http.Response, _ context.CancelFunc) {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				t.Error(err)
+			}
+		}},
+	} {
+		for _, x := range streams {
+			t.Run(c.name+"/"+x.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, script(c.reply), ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1})
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					response := x.open(ctx, t, w.client)
+					if n := w.limiter.Stats(model).Concurrent; n != 1 {
+						t.Errorf("%d places are held while it streams", n)
+					}
+					c.end(t, response, cancel)
+					synctest.Wait()
+					used, sent := w.ended(), w.server.Totals()[model]
+					if used.Output < 1 || used.Output > sent.Output {
+						t.Errorf("%+v is settled; the provider has sent %+v", used, sent)
+					}
+					if n := w.server.Active(); n != 0 {
+						t.Errorf("the provider still answers %d calls", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A stream that has told all is settled exactly, even if its end is never read.
+func TestReadToTheLastByteOnly(t *testing.T) {
+	for _, x := range streams {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, script(mockprovider.Reply{Output: 20}), ample)
+				response, err := x.send(t.Context(), &http.Client{Transport: w.direct})
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(response.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response.Body.Close()
+
+				w = newWorld(t, script(mockprovider.Reply{Output: 20}), ample)
+				response, err = x.send(t.Context(), w.client)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(response.Body, make([]byte, len(text))); err != nil {
+					t.Fatal(err)
+				}
+				response.Body.Close()
+				synctest.Wait()
+				w.settled()
+			})
+		})
+	}
+}
+
+// A call that gets no answer is charged what was reserved, if it was sent.
+func TestNoAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		reply mockprovider.Reply
+	}{
+		{"reset", mockprovider.Reply{Fault: mockprovider.FaultReset}},
+		{"timeout", mockprovider.Reply{Fault: mockprovider.FaultStall}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, script(c.reply), ample)
+				w.client.Timeout = time.Minute / 2
+				if status, err := whole.read(t.Context(), w.client); err == nil {
+					t.Errorf("%d", status)
+				}
+				synctest.Wait()
+				w.ended()
+				if s := w.limiter.Stats(model); s.RPM != 1 || s.TPM < 500 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// A call that never reaches the provider costs nothing.
+func TestNeverSent(t *testing.T) {
+	broken := errors.New("no route to host")
+	for _, c := range []struct {
+		name string
+		dial func(context.Context) error
+		is   error
+	}{
+		{"dial", func(context.Context) error { return broken }, broken},
+		{"dial-timeout", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, context.DeadlineExceeded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, mockprovider.Config{}, ample)
+				w.direct.DialTLSContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, c.dial(ctx) }
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := whole.read(ctx, w.client); !errors.Is(err, c.is) {
+					t.Error(err)
+				}
+				synctest.Wait()
+				w.unused()
+				if n := w.events.count(ratelimit.EventCancelled); n != 1 {
+					t.Errorf("%d calls were cancelled", n)
+				}
+			})
+		})
+	}
+}
+
+// unused expects that nothing is charged, and nothing has reached the provider.
+func (w *world) unused() {
+	w.t.Helper()
+	s := w.limiter.Stats(model)
+	if s.RPM != 0 || s.TPM != 0 || s.RPD != 0 || s.Concurrent != 0 {
+		w.t.Errorf("%+v is charged", s)
+	}
+	if sent := w.server.Totals(); len(sent) != 0 {
+		w.t.Errorf("the provider has had %+v", sent)
+	}
+}
+
+// Who gives up waiting is charged nothing, and the provider never hears of it.
+func TestGivesUpWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mockprovider.Config{}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1})
+		first := streams[0].open(t.Context(), t, w.client)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_, err := whole.read(ctx, w.client)
+			done <- err
+		}()
+		synctest.Wait()
+		if n := w.server.Totals()[model].Requests; n != 1 {
+			t.Errorf("%d calls have reached the provider, which may have one at a time", n)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		io.Copy(io.Discard, first.Body)
+		first.Body.Close()
+		synctest.Wait()
+		w.settled()
+		if status, err := whole.read(t.Context(), w.client); status != 200 || err != nil {
+			t.Error(status, err)
+		}
+	})
+}
+
+// A place that a stream holds is the next call's as soon as it ends.
+func TestOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var most, now atomic.Int64
+		w := newWorld(t, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+			most.Store(max(most.Load(), now.Add(1)))
+			return mockprovider.Reply{Delay: time.Second}
+		}}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1})
+		done := make(chan error)
+		for i := range 10 {
+			go func() {
+				response, err := streams[i%len(streams)].send(t.Context(), w.client)
+				if err == nil {
+					_, err = io.Copy(io.Discard, response.Body)
+					now.Add(-1)
+					response.Body.Close()
+				}
+				done <- err
+			}()
+		}
+		for range 10 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		if most.Load() != 1 {
+			t.Errorf("%d streams at a time", most.Load())
+		}
+		w.settled()
+	})
+}
+
+// Connections are used again as they are without the transport.
+func TestConnectionsAreReused(t *testing.T) {
+	dials := func(t *testing.T, x wire, limited bool) (n int) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, mockprovider.Config{}, ample)
+			dial := w.direct.DialContext
+			count := func(ctx context.Context, network, addr string) (net.Conn, error) {
+				n++
+				return dial(ctx, network, addr)
+			}
+			w.direct.DialContext, w.direct.DialTLSContext = count, count
+			client := &http.Client{Transport: w.direct}
+			if limited {
+				client = w.client
+			}
+			for range 5 {
+				if _, err := x.read(t.Context(), client); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+		})
+		return n
+	}
+	for _, x := range append(streams, whole) {
+		t.Run(x.name, func(t *testing.T) {
+			if without, with := dials(t, x, false), dials(t, x, true); without != 1 || with != 1 {
+				t.Errorf("%d connections without the transport, %d with it", without, with)
+			}
+		})
+	}
+}
+
+// What the provider has refused counts as a request, and no tokens.
+func TestRefusedIsCounted(t *testing.T) {
+	w := newWorld(t, script(mockprovider.Reply{Status: 400}), ample)
+	if status, err := whole.read(t.Context(), w.client); status != 400 || err != nil {
+		t.Error(status, err)
+	}
+	w.settled()
+	if s := w.limiter.Stats(model); s.RPM != 1 || s.TPM != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A response that says nothing of usage leaves what was reserved.
+func TestUsageUntold(t *testing.T) {
+	silent := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{"ok":true}`) })
+	limiter := newLimiter(t, ample, nil)
+	client := &http.Client{Transport: llmhttp.New(handled{silent}, limiter)}
+	if status, err := whole.read(t.Context(), client); status != 200 || err != nil {
+		t.Error(status, err)
+	}
+	if s := limiter.Stats(model); s.RPM != 1 || s.TPM < 500 || s.Concurrent != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// handled is a transport that asks a handler, without a network.
+type handled struct{ http.Handler }
+
+func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {
+	read, write := io.Pipe()
+	answer := &http.Response{Status: "200 OK", StatusCode: 200, Header: http.Header{}, Body: read, Request: r, ContentLength: -1}
+	go func() {
+		io.Copy(io.Discard, r.Body)
+		h.ServeHTTP(writer{answer.Header, write}, r)
+		write.Close()
+	}()
+	return answer, nil
+}
+
+type writer struct {
+	header http.Header
+	io.Writer
+}
+
+func (w writer) Header() http.Header { return w.header }
+func (w writer) WriteHeader(int)     {}

@@ -1,0 +1,335 @@
+package llmhttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/openai/openai-go/v3"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/llmhttp"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// With the provider's own limits as quotas, no client is ever refused, whatever it
+// uses, and however many there are.
+func TestNobodyIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		limit mockprovider.Limit
+		quota ratelimit.ModelQuota
+		url   string
+		body  string // with a prompt and the most tokens
+	}{
+		{"openai", mockprovider.Limit{Requests: 60, Tokens: 6000}, ratelimit.ModelQuota{MaxRPM: 60, MaxTPM: 6000},
+			"https://api.openai.com/v1/responses", `{"model":"some-model","input":%q,"max_output_tokens":%d}`},
+		{"openai-stream", mockprovider.Limit{Requests: 60, Tokens: 6000}, ratelimit.ModelQuota{MaxRPM: 60, MaxTPM: 6000},
+			"https://api.openai.com/v1/completions", `{"model":"some-model","prompt":%q,"max_tokens":%d,"stream":true}`},
+		{"anthropic", mockprovider.Limit{Requests: 60, InputTokens: 3000, OutputTokens: 4000}, ratelimit.ModelQuota{MaxRPM: 60, MaxInputTPM: 3000, MaxOutputTPM: 4000},
+			"https://api.anthropic.com/v1/messages", `{"model":"some-model","messages":[{"content":%q}],"max_tokens":%d,"stream":true}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const calls = 300
+				w := newWorld(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: c.limit}}, c.quota,
+					llmhttp.MaxWait(0), llmhttp.Tokenizer(func(_, text string) int { return mockprovider.Count(text) }))
+				var all sync.WaitGroup
+				for i := range calls {
+					all.Go(func() {
+						x := wire{"", c.url, fmt.Sprintf(c.body, strings.Repeat("word ", 1+i%40), 1+i*7%90)}
+						if status, err := x.read(t.Context(), w.client); status != 200 || err != nil {
+							t.Errorf("call %d: %d, %v", i, status, err)
+						}
+					})
+				}
+				all.Wait()
+				synctest.Wait()
+				w.settled()
+				if sent := w.server.Totals()[model]; sent.Refused != 0 || sent.Requests != calls {
+					t.Errorf("%+v", sent)
+				}
+			})
+		})
+	}
+}
+
+// While the provider refuses calls, nobody who shares the limiter sends one.
+func TestPauses(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		x     wire
+		reply mockprovider.Reply
+		least time.Duration
+		cause llm.Cause
+	}{
+		{"429", whole, mockprovider.Reply{Status: 429, RetryAfter: 30 * time.Second}, 30 * time.Second, llm.RateLimited},
+		{"503", whole, mockprovider.Reply{Status: 503, RetryAfter: 5 * time.Second}, 5 * time.Second, llm.Overloaded},
+		{"529", streams[3], mockprovider.Reply{Status: 529}, time.Millisecond, llm.Overloaded},
+		{"gemini", streams[4], mockprovider.Reply{Status: 429, RetryAfter: 22 * time.Second}, 22 * time.Second, llm.RateLimited},
+		{"mid-stream", streams[3], mockprovider.Reply{Fault: mockprovider.FaultError, After: 5}, time.Millisecond, llm.Overloaded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var mu sync.Mutex
+				var arrived []time.Duration
+				w := newWorld(t, mockprovider.Config{Script: func(call mockprovider.Call) mockprovider.Reply {
+					mu.Lock()
+					defer mu.Unlock()
+					arrived = append(arrived, time.Since(began))
+					return once(c.reply)(call)
+				}}, ample)
+				c.x.read(t.Context(), w.client)
+				var all sync.WaitGroup
+				for i := range 20 {
+					client := w.through() // another transport, with the same limiter
+					all.Go(func() {
+						if status, err := c.x.read(t.Context(), client); status != 200 || err != nil {
+							t.Errorf("call %d: %d, %v", i, status, err)
+						}
+					})
+				}
+				all.Wait()
+				if len(arrived) != 21 {
+					t.Fatalf("%d calls have arrived", len(arrived))
+				}
+				for _, at := range arrived[1:] {
+					if at < c.least || at > time.Minute {
+						t.Errorf("a call has arrived after %v, want %v at least", at, c.least)
+					}
+				}
+				for _, e := range w.events.all() {
+					if e.Kind == ratelimit.EventPaused && e.Cause != c.cause {
+						t.Errorf("%+v", e)
+					}
+				}
+				if n := w.events.count(ratelimit.EventPaused); n != 1 {
+					t.Errorf("it was paused %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// Instead of letting calls wait, the transport tells the SDK to: it comes back by
+// itself, in time, and passes.
+func TestRejectedSDKsComeBack(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		busy time.Duration // until the minute has passed
+		call func(context.Context, *http.Client) error
+	}{
+		{"openai", 5 * time.Second, func(ctx context.Context, client *http.Client) error { // it waits 8 s at most
+			sdk := newOpenAI(client)
+			_, err := sdk.Chat.Completions.New(ctx, chatParams)
+			return err
+		}},
+		{"openai-stream", 5 * time.Second, func(ctx context.Context, client *http.Client) error {
+			sdk := newOpenAI(client)
+			stream := sdk.Chat.Completions.NewStreaming(ctx, chatParams)
+			defer stream.Close()
+			for stream.Next() {
+			}
+			return stream.Err()
+		}},
+		{"anthropic", 50 * time.Second, func(ctx context.Context, client *http.Client) error {
+			sdk := newAnthropic(client)
+			_, err := sdk.Messages.New(ctx, messageParams)
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, mockprovider.Config{}, ratelimit.ModelQuota{MaxRPM: 1, MaxTPM: 1_000_000}, llmhttp.Reject())
+				if err := c.call(t.Context(), w.client); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute - c.busy)
+				began := time.Now()
+				if err := c.call(t.Context(), w.client); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took < c.busy || took > c.busy+time.Second {
+					t.Errorf("it took %v, want %v", took, c.busy)
+				}
+				synctest.Wait()
+				w.settled()
+				if n, sent := w.events.count(ratelimit.EventDenied), w.server.Totals()[model]; n != 1 || sent.Requests != 2 || sent.Refused != 0 {
+					t.Errorf("%d denials, and the provider has had %+v", n, sent)
+				}
+			})
+		})
+	}
+}
+
+// What it would not help to try again is not tried again by SDKs.
+func TestRejectedForLong(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		quota  ratelimit.ModelQuota
+		status int
+	}{
+		{"day", ratelimit.ModelQuota{MaxRPD: 1}, 429},
+		{"never", ratelimit.ModelQuota{MaxTPM: 1000}, 413},
+	} {
+		for _, options := range [][]llmhttp.Option{nil, {llmhttp.Reject()}} {
+			t.Run(fmt.Sprintf("%s/%d", c.name, len(options)), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, mockprovider.Config{}, c.quota, options...)
+					if c.status == 429 {
+						whole.read(t.Context(), w.client)
+					}
+					sdk := newOpenAI(w.client)
+					params := chatParams
+					params.MaxCompletionTokens = openai.Int(5000)
+					_, err := sdk.Chat.Completions.New(t.Context(), params)
+					var said *openai.Error
+					if !errors.As(err, &said) || said.StatusCode != c.status {
+						t.Errorf("OpenAI's SDK says %v", err)
+					}
+					claude := newAnthropic(w.client)
+					long := messageParams
+					long.MaxTokens = 5000
+					_, err = claude.Messages.New(t.Context(), long)
+					var wrong *anthropic.Error
+					if !errors.As(err, &wrong) || wrong.StatusCode != c.status {
+						t.Errorf("Anthropic's SDK says %v", err)
+					}
+					refused := w.events.count(ratelimit.EventDenied) + w.events.count(ratelimit.EventShed)
+					if sent := w.server.Totals()[model].Requests; refused != 2 || sent > 1 {
+						t.Errorf("%d refusals; the provider has had %d calls", refused, sent)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A call waits for its turn as long as it may, and is refused at once if that is
+// not long enough.
+func TestMaxWait(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		most   time.Duration
+		status int
+		took   time.Duration
+	}{
+		{"default", -1, 200, time.Minute},
+		{"enough", time.Minute, 200, time.Minute},
+		{"too-short", time.Second, 429, 0},
+		{"any", 0, 200, time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var options []llmhttp.Option
+				if c.most >= 0 {
+					options = append(options, llmhttp.MaxWait(c.most))
+				}
+				w := newWorld(t, mockprovider.Config{}, ratelimit.ModelQuota{MaxRPM: 1}, options...)
+				whole.read(t.Context(), w.client)
+				began := time.Now()
+				status, err := whole.read(t.Context(), w.client)
+				if took := time.Since(began); status != c.status || err != nil || took != c.took {
+					t.Errorf("%d, %v after %v", status, err, took)
+				}
+			})
+		})
+	}
+}
+
+// A call is charged to the limits of its project too.
+func TestProjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mockprovider.Config{}, ample)
+		limiter, err := project.NewWithConfig(project.Config{Models: w.limiter, Default: &project.Limit{RequestsPerMinute: 2, TokensPerMinute: 100_000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := w.through(llmhttp.Reject(), llmhttp.Projects(limiter, func(r *http.Request) string { return r.Header.Get("X-Project-Id") }))
+		for i, c := range []struct {
+			project string
+			status  int
+		}{{"a", 200}, {"a", 200}, {"a", 429}, {"b", 200}} {
+			req, err := http.NewRequest("POST", whole.url, strings.NewReader(whole.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("X-Project-Id", c.project)
+			response, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != c.status {
+				t.Errorf("call %d, of project %s: %d", i, c.project, response.StatusCode)
+			}
+		}
+		if s := w.limiter.Stats(model); s.RPM != 3 || s.Concurrent != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Models may share a quota.
+func TestQuota(t *testing.T) {
+	w := newWorld(t, mockprovider.Config{}, ample, llmhttp.Quota(func(r llm.Request) string {
+		return strings.TrimSuffix(r.Model, "-2026")
+	}))
+	x := wire{"", whole.url, strings.Replace(whole.body, model, model+"-2026", 1)}
+	if status, err := x.read(t.Context(), w.client); status != 200 || err != nil {
+		t.Fatal(status, err)
+	}
+	if s := w.limiter.Stats(model); s.RPM != 1 || s.TPM == 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A stream that is left as it is has what was seen counted.
+func TestLeaveStreams(t *testing.T) {
+	asked := true
+	w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
+		asked = c.UsageAsked
+		return mockprovider.Reply{}
+	}}, ample, llmhttp.LeaveStreams())
+	if status, err := streams[0].read(t.Context(), w.client); status != 200 || err != nil {
+		t.Fatal(status, err)
+	}
+	if used := w.ended(); asked || used.Output < 1 || used.Output > w.server.Totals()[model].Output {
+		t.Errorf("asked for usage: %v; %+v is settled", asked, used)
+	}
+}
+
+// Mistakes in the program show when it starts.
+func TestMistakes(t *testing.T) {
+	limiter := newLimiter(t, ample, nil)
+	for name, mistake := range map[string]func(){
+		"no limiter":    func() { llmhttp.New(nil, nil) },
+		"negative wait": func() { llmhttp.MaxWait(-1) },
+		"no project":    func() { llmhttp.Projects(nil, nil) },
+		"no quota":      func() { llmhttp.Quota(nil) },
+		"no tokenizer":  func() { llmhttp.Tokenizer(nil) },
+		"another's limits": func() {
+			llmhttp.New(nil, limiter, llmhttp.Projects(project.New(nil), func(*http.Request) string { return "" }))
+		},
+	} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.HasPrefix(text, "ratelimit: ") {
+					t.Errorf("%s: %q", name, text)
+				}
+			}()
+			mistake()
+			t.Errorf("%s: nothing has happened", name)
+		}()
+	}
+}

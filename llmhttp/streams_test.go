@@ -1,0 +1,89 @@
+package llmhttp_test
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+)
+
+// 10,000 streams, a thousand at a time, that end in every way leave nothing: no
+// place, no goroutine, no memory.
+func TestTenThousandStreams(t *testing.T) {
+	const batches, atATime = 10, 1000
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
+			switch c.Number % 4 {
+			case 0:
+				return mockprovider.Reply{Fault: mockprovider.FaultReset, After: 12}
+			default:
+				return mockprovider.Reply{}
+			}
+		}}, ample)
+		batch := func() {
+			var opened, ended sync.WaitGroup
+			opened.Add(atATime)
+			goOn := make(chan struct{})
+			for i := range atATime {
+				ended.Go(func() {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					response, err := streams[i%len(streams)].send(ctx, w.client)
+					opened.Done()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					<-goOn
+					switch i % 3 {
+					case 0:
+						io.Copy(io.Discard, response.Body)
+						response.Body.Close()
+					case 1:
+						io.ReadFull(response.Body, make([]byte, 50))
+						response.Body.Close()
+					case 2:
+						cancel() // and nobody closes it
+					}
+				})
+			}
+			opened.Wait()
+			if n := w.limiter.Stats(model).Concurrent; n != atATime {
+				t.Errorf("%d streams at a time, want %d", n, atATime)
+			}
+			close(goOn)
+			ended.Wait()
+			w.direct.CloseIdleConnections()
+			synctest.Wait()
+		}
+		batch()
+		goroutines, heap := runtime.NumGoroutine(), inUse()
+		for range batches - 1 {
+			batch()
+		}
+		w.ended()
+		if n := runtime.NumGoroutine(); n > goroutines {
+			t.Errorf("%d goroutines after a thousand streams, %d after ten thousand", goroutines, n)
+		}
+		// The events that the test has recorded, and a limiter's minute, take some.
+		if n := inUse(); n > heap+32<<20 {
+			t.Errorf("%d bytes after a thousand streams, %d after ten thousand", heap, n)
+		}
+		if n := w.server.Totals()[model].Requests; n != batches*atATime {
+			t.Errorf("%d streams", n)
+		}
+	})
+}
+
+// inUse returns how many bytes are in use.
+func inUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
