@@ -225,6 +225,18 @@ var lowered = map[string]struct {
 		time.Sleep(time.Minute)
 		p.try("m", 100, ok, 0)
 	}},
+	"plenty again, whatever is owed": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
+		p.hears(leaves(llm.Requests, time.Minute, 5, time.Hour))
+		for range 12 {
+			p.rl.RecordUsage("m", 1, 1)
+		}
+		p.hears(leaves(llm.Requests, time.Minute, math.MaxInt64, time.Hour))
+		p.try("m", 1, overRPM, time.Minute)
+		time.Sleep(time.Minute)
+		for range 10 {
+			p.try("m", 1, ok, 0)
+		}
+	}},
 	"what is given back": {quotas{"m": {MaxTPM: 100, MaxRPM: 10}}, func(p *play) {
 		held := p.try("m", 40, ok, 0)
 		p.hears(leaves(llm.AllTokens, time.Minute, 10, time.Minute)) // 50 are missing

@@ -127,7 +127,7 @@ func TestPauseAndQuota(t *testing.T) {
 	})
 }
 
-// pausedLine is calls that wait, and the order in which they have passed.
+// pausedLine is calls that wait, and when they have passed.
 type pausedLine struct {
 	t     *testing.T
 	start time.Time
@@ -159,18 +159,34 @@ func (l *pausedLine) acquire(rl *ratelimit.RateLimiter, model, name string) {
 	})
 }
 
-// want wants these to have returned, in this order, and no others.
+// want wants these to have returned, and no others. Those who pass at the same time
+// may say so in any order.
 func (l *pausedLine) want(said ...string) {
 	l.t.Helper()
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	slices.Sort(l.said)
+	slices.Sort(said)
 	if !slices.Equal(l.said, said) {
 		l.t.Errorf("after %v: %q; want %q", time.Since(l.start), l.said, said)
 	}
 }
 
-// Who waits for a model that is paused passes when the pause ends, in order.
+// Those who have waited for a pause to end pass first come, first served.
+func TestPausedInOrder(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		refuse(t, rl, "m", 10*time.Second)
+		l := newPausedLine(t)
+		for i := range 3 {
+			l.acquire(rl, "m", fmt.Sprint(i))
+		}
+		time.Sleep(time.Hour)
+		l.want("0 at 10s", "1 at 1m10s", "2 at 2m10s")
+	})
+}
+
+// Who waits for a model that is paused passes when the pause ends.
 func TestPausedInLine(t *testing.T) {
 	for model := range pausableCodes {
 		t.Run(model, func(t *testing.T) {
@@ -494,6 +510,30 @@ func TestRedisPauseEndsTogether(t *testing.T) {
 		}
 		a.Reset("m")
 		eventually(t, "b has heard that it has ended", func() bool { return b.Decide("m", 1).Allowed })
+	}
+}
+
+// A pause that could not be told of still holds the limiter that has heard it, whatever
+// was posted before.
+func TestRedisPauseWhileLost(t *testing.T) {
+	server := redistest.New(t)
+	proxy := redistest.NewProxy(t, server.Addr)
+	a := onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), Quotas: pausable})
+	b := onRedis(t, server.URL(), pausable)
+	refuse(t, a, "m", time.Hour)
+	eventually(t, "b has heard it", func() bool { return b.Decide("m", 1).Code == isPaused })
+	a.Reset("m")
+	eventually(t, "b has heard that it has ended", func() bool { return b.Decide("m", 1).Allowed })
+	proxy.Cut()
+	refuse(t, a, "m", time.Hour)
+	proxy.Heal()
+	if err := b.SetQuota("n", ratelimit.ModelQuota{MaxRPM: 1}); err != nil {
+		t.Fatal(err)
+	}
+	has(t, a, "n", ratelimit.ModelQuota{MaxRPM: 1})
+	eventually(t, "Redis is back", func() bool { return a.Decide("m", 1).Code != ratelimit.DecisionStoreLost })
+	if d := a.Decide("m", 1); d.Code != isPaused {
+		t.Errorf("%+v; want it paused", d)
 	}
 }
 

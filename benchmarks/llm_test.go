@@ -135,6 +135,7 @@ func TestAddsAtMost(t *testing.T) {
 		{115, 100, true, "+15.0%"},
 		{116, 100, false, "+16.0%"},
 		{90, 100, true, "-10.0%"},
+		{1200, 100, false, "12x"},
 	} {
 		if c := addsAtMost("here", row{value: test.a}, row{value: test.b}, 15); c.pass != test.pass || c.measured != test.measured {
 			t.Errorf("%v against %v: %s, pass %v, want %s, %v", test.a, test.b, c.measured, c.pass, test.measured, test.pass)

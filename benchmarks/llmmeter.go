@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"testing"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -186,8 +185,13 @@ func (d delivery) report(b *bench, all []stream, r race, rows []row) report {
 // cpuCost is in nanoseconds of CPU a decision, of the whole process: on loopback, of the server too.
 func (s sample) cpuCost() float64 { return float64(s.cpu.Nanoseconds()) / float64(s.decisions) }
 
-// percent is how much more a is than b.
-func percent(a, b float64) string { return fmt.Sprintf("%+.1f%%", 100*(a/b-1)) }
+// percent is how much more a is than b, or how many times it where that says more.
+func percent(a, b float64) string {
+	if a >= 10*b {
+		return fmt.Sprintf("%.0fx", a/b)
+	}
+	return fmt.Sprintf("%+.1f%%", 100*(a/b-1))
+}
 
 func meterChecks(where string, all []stream, rows []row) []check {
 	var checks []check
@@ -208,49 +212,4 @@ func addsAtMost(where string, a, b row, most float64) check {
 		measured: percent(a.value, b.value),
 		pass:     100*a.value <= (100+most)*b.value,
 	}
-}
-
-// meterAllocs are about what a chunk allocates: what a stream twice as long allocates more.
-func meterAllocs(deltas int) []check {
-	var checks []check
-	long := streams(2 * deltas)
-	for i, s := range streams(deltas) {
-		for _, w := range ways(s)[1:] {
-			each := max(w.allocs(long[i])-w.allocs(s), 0) / float64(deltas)
-			checks = append(checks, check{
-				figure:   "llm/meter: " + w.of(s) + ", allocations a chunk",
-				required: "0",
-				measured: fmt.Sprintf("%.3g", each),
-				pass:     each == 0,
-			})
-		}
-	}
-	return checks
-}
-
-// allocs counts what reading a stream event by event allocates.
-func (w way) allocs(s stream) float64 {
-	const runs = 20
-	from := source{open: func() (http.Header, io.ReadCloser, error) {
-		return streamHeader, io.NopCloser(&eventReader{events: s.events}), nil
-	}}
-	return testing.AllocsPerRun(runs, func() { w.once(s, from) })
-}
-
-// eventReader has one event at a time.
-type eventReader struct {
-	rest   []byte
-	events [][]byte
-}
-
-func (r *eventReader) Read(p []byte) (int, error) {
-	if len(r.rest) == 0 {
-		if len(r.events) == 0 {
-			return 0, io.EOF
-		}
-		r.rest, r.events = r.events[0], r.events[1:]
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
 }

@@ -128,7 +128,7 @@ func (h *hider) fill() int {
 	if err == nil {
 		return n
 	}
-	if h.passing || !h.meter.stream.json.usageOnly() {
+	if !h.meter.stream.json.usageOnly() {
 		h.ready = len(h.buf)
 	}
 	return n

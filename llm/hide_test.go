@@ -38,6 +38,7 @@ func TestHide(t *testing.T) {
 		{"CR LF", crlf(textChunk + usageChunk + doneChunk), crlf(textChunk + doneChunk)},
 		{"CR", strings.ReplaceAll(textChunk+usageChunk+doneChunk, "\n", "\r"), strings.ReplaceAll(textChunk+doneChunk, "\n", "\r")},
 		{"after a byte order mark and space", "\ufeff\n\n" + usageChunk + doneChunk, "\ufeff\n\n" + doneChunk},
+		{"after a byte order mark", "\ufeff" + usageChunk + doneChunk, "\ufeff" + doneChunk},
 		{"Azure's filter results", azure + textChunk + usageChunk, azure + textChunk},
 		{"usage is null", sse(chunk(`[]`, `null`)), sse(chunk(`[]`, `null`))},
 		{"usage with choices", sse(chunk(`[{}]`, `{}`)), sse(chunk(`[{}]`, `{}`))},
@@ -80,11 +81,14 @@ func TestHideDelaysNothing(t *testing.T) {
 		{"an event, and one that may be hidden", textChunk + usageChunk[:100], textChunk},
 		{"a comment", ": OPENROUTER PROCESSING\n\n", ": OPENROUTER PROCESSING\n\n"},
 		{"the end", doneChunk, doneChunk},
-		{"what is no JSON", "data: [DONE", "data: [DONE"},
+		{"what is no object", "data: [DONE", "data: [DONE"},
+		{"what is no JSON", "data: what", "data: what"},
+		{"a value without usage", `data: {"choices":[]}`, `data: {"choices":[]}`},
+		{"usage that is null", `data: {"usage":null,"choices":[`, `data: {"usage":null,"choices":[`},
 		{"what is no stream", `{"choices":[],`, `{"choices":[],`},
 		{"an event in pieces", textChunk[:200], textChunk[:200]},
 	} {
-		r := llm.NewMeter(llm.Chat, nil).Hide(&inPieces{[]string{tt.come}})
+		r := llm.NewMeter(llm.Chat, nil).Hide(&until{t, inPieces{[]string{tt.come}}})
 		p := make([]byte, 4096)
 		if n, err := r.Read(p); err != nil || string(p[:n]) != tt.want {
 			t.Errorf("%s: got %q, %v, want %q", tt.name, p[:n], err, tt.want)
@@ -93,13 +97,26 @@ func TestHideDelaysNothing(t *testing.T) {
 
 	// The LF of the CR that has ended an event comes later.
 	split := crlf(textChunk)
-	r := llm.NewMeter(llm.Chat, nil).Hide(&inPieces{[]string{split[:len(split)-1], "\n"}})
+	r := llm.NewMeter(llm.Chat, nil).Hide(&until{t, inPieces{[]string{split[:len(split)-1], "\n"}}})
 	p := make([]byte, 4096)
 	for _, want := range []string{split[:len(split)-1], "\n"} {
 		if n, err := r.Read(p); err != nil || string(p[:n]) != want {
 			t.Errorf("got %q, %v, want %q", p[:n], err, want)
 		}
 	}
+}
+
+// until is a stream that may not be read to its end.
+type until struct {
+	t *testing.T
+	inPieces
+}
+
+func (u *until) Read(p []byte) (int, error) {
+	if len(u.pieces) == 0 {
+		u.t.Error("more is read before all is handed on")
+	}
+	return u.inPieces.Read(p)
 }
 
 func TestHideErrors(t *testing.T) {

@@ -119,6 +119,8 @@ func (l *Limits) cause(status int, c *complaint, said time.Duration) Cause {
 		return Overloaded
 	case status == http.StatusServiceUnavailable:
 		return "" // it is down, and says nothing about limits
+	case c.speaksOf("request too large"):
+		return "" // which is no reason to hold up others
 	case c.unpaid():
 		return SpendCap
 	case c.per == Day:

@@ -297,6 +297,8 @@ func TestReadRefused(t *testing.T) {
 			[]Window{{Requests, minute, 0, 0, 9 * second}, {AllTokens, minute, 0, 0, 4 * second}}},
 		"OpenAI, a minute, and a day that is used up": {OpenAI, 429, dayOut, openAIError("", "", "Too many requests per minute"), RateLimited, 23 * time.Hour,
 			[]Window{{Requests, Day, 1000, 0, 23 * time.Hour}}},
+		"OpenAI, a request that is too large": {OpenAI, 429, nil, openAIError("tokens", "rate_limit_exceeded", "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 50000. The input or output tokens must be reduced in order to run successfully."), "", 0, nil},
+
 		"OpenAI, no quota":   {OpenAI, 429, nil, openAIError("insufficient_quota", "insufficient_quota", "You exceeded your current quota"), SpendCap, guessedSpend, nil},
 		"OpenAI, no credit":  {OpenAI, 429, headersOf("retry-after", "3"), openAIError("billing", "credit_balance_exhausted", "per day"), SpendCap, leastLong, nil},
 		"OpenAI, hard limit": {OpenAI, 429, requestsOut, openAIError("billing_hard_limit_reached", "", ""), SpendCap, guessedSpend, []Window{{Requests, minute, 500, 0, 30 * second}}},

@@ -1,9 +1,7 @@
 package llm_test
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -56,5 +54,3 @@ func BenchmarkHide(b *testing.B) {
 type chunks struct{ p []byte }
 
 func (c *chunks) Read(p []byte) (int, error) { return copy(p, c.p), nil }
-
-var _ io.Reader = (*bytes.Buffer)(nil)

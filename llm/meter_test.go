@@ -148,6 +148,7 @@ func TestMeterLeast(t *testing.T) {
 		{"an error of an event", sse(`{"choices":[{"message":{"content":"twelve chars"}}]`), 0},
 		{"many answers", sse(`{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}`), 2},
 		{"nothing generated in vain", sse(`{"usage":{"prompt_tokens":5,"completion_tokens":0}}`, delta(`"content":""`)), 0},
+		{"cut after it was said", sse(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`) + `data: {"choices":[{"delta":{"content":"b`, 2},
 		{"said to be nothing", sse(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":0}}`), 1},
 	} {
 		if got := meter(llm.Chat, nil, tt.body).Usage; got.Output != tt.want || got.Exact && tt.want > 0 {
@@ -260,6 +261,7 @@ func TestUsageTokens(t *testing.T) {
 		{llm.Groq, known, llm.Tokens{Input: 100, Output: 30, FreeInput: 60}},
 		{llm.Gemini, known, llm.Tokens{Input: 100, Output: 30, FreeOutput: 30}},
 		{llm.Anthropic, unknown, llm.Tokens{Input: -1, Output: 7}},
+		{llm.Anthropic, llm.Usage{Input: -1, Cached: 5}, llm.Tokens{Input: -1}},
 		{llm.Gemini, unknown, llm.Tokens{Input: -1, Output: 7, FreeOutput: 7}},
 	} {
 		if got := tt.of.Tokens(tt.provider); got != tt.want {

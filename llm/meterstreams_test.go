@@ -116,6 +116,13 @@ var meterStreams = []meterStream{
 		truth: 2,
 	},
 	{
+		name: "chat, lines that end in a number or a string", api: llm.Chat,
+		body: sse("{\"usage\":{\"prompt_tokens\":9\ndata:9}}", "{\"usage\":{\"prompt_tokens\":8},\"x\":\"a\ndata:b\"}", "{\"usage\":{\"prompt_tokens\":7},\"x\":[\"a\ndata\ndata:b\"]}") +
+			sse("{\"usage\":{\"prompt_tokens\":\ndata\ndata:3\ndata:,\"completion_tokens\":2\ndata: }}"),
+		want:  llm.Usage{Input: 3, Output: 2, Exact: true},
+		truth: 2,
+	},
+	{
 		name: "chat, Groq", api: llm.Chat,
 		body: sse(delta(`"content":"Fast"`), `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],`+
 			`"x_groq":{"id":"req_1","usage":{"queue_time":0.061,"prompt_tokens":46,"prompt_time":0.001,"completion_tokens":3,"completion_time":0.02,"total_tokens":49,"prompt_tokens_details":{"cached_tokens":32}}}}`, "[DONE]"),
@@ -269,6 +276,12 @@ var meterStreams = []meterStream{
 		truth: 50,
 	},
 	{
+		name: "generate, whole, thoughts among candidates, and a tool", api: llm.Generate,
+		body:  `{"usageMetadata":{"promptTokenCount":10,"toolUsePromptTokenCount":5,"candidatesTokenCount":50,"thoughtsTokenCount":30,"totalTokenCount":65}}`,
+		want:  llm.Usage{Input: 15, Output: 50, Reasoning: 30, Exact: true},
+		truth: 50,
+	},
+	{
 		name: "generate, blocked prompt", api: llm.Generate,
 		body: `{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":10,"totalTokenCount":10}}`,
 		want: llm.Usage{Input: 10, Exact: true},
@@ -331,6 +344,7 @@ var meterStreams = []meterStream{
 		name: "values of other kinds", api: llm.Chat,
 		body: sse(`{"usage":{"prompt_tokens":4,"completion_tokens":2}}`, `{"usage":"x","choices":7,"error":null,"delta":[true],"message":[[{"usage":{"input_tokens":7}}]]}`,
 			`{"usage":[],"error":"","response":{"usage":false,"error":null}}`, `{"usage":{"prompt_tokens":{"prompt_tokens":1},"completion_tokens":"9","prompt_tokens_details":null}}`,
+			`{"choices":[{"delta":{"usage":{"prompt_tokens":9}},"message":{"usage":{"input_tokens":9,"output_tokens":9}}}]}`,
 			`{"other":{"usage":{"prompt_tokens":7}},"data":[{"usage":{"prompt_tokens":7}}]}`),
 		want:  llm.Usage{Input: 4, Output: 2, Exact: true},
 		truth: 2,

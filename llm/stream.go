@@ -7,19 +7,17 @@ import "bytes"
 type events struct {
 	json values
 	line line
-	data bool // the event has data
 	cr   bool // the last byte was CR: if LF comes, it belongs to that
 }
 
-// line is how much of a line was read: 1 to 3 is so much of the name.
+// line is how much of a line was read: 1 to 4 is so much of the name, data.
 type line uint8
 
 const (
 	lineStart   line = 0
-	lineName    line = 4 // the name, data
-	lineColon   line = 5 // the colon after it, which a space may follow
-	lineData    line = 6 // some of the data
-	lineIgnored line = 7 // what does not matter
+	lineName    line = 4
+	lineData    line = 5
+	lineIgnored line = 6 // what does not matter
 )
 
 // next reads up to the end of an event, or else all of p. It returns how much that
@@ -55,31 +53,23 @@ func (e *events) rest(p []byte) int {
 }
 
 // end ends an event. What was not complete in it is forgotten.
-func (e *events) end() {
-	e.json.reset()
-	e.data = false
-}
+func (e *events) end() { e.json.reset() }
 
 // readLine reads a piece of a line.
 func (e *events) readLine(b []byte) {
 	if e.line == lineStart && len(b) > 5 && string(b[:5]) == "data:" { // nearly always
-		e.line = lineColon
 		e.beginData()
 		b = b[5:]
 	}
 	for i, c := range b {
 		switch {
+		case e.line == lineData:
+			e.json.read(b[i:])
+			return
 		case e.line < lineName && c == "data"[e.line]:
 			e.line++
 		case e.line == lineName && c == ':':
-			e.line = lineColon
 			e.beginData()
-		case e.line == lineColon && c == ' ':
-			e.line = lineData
-		case e.line == lineColon || e.line == lineData:
-			e.line = lineData
-			e.json.read(b[i:])
-			return
 		default:
 			e.line = lineIgnored
 			return
@@ -87,23 +77,18 @@ func (e *events) readLine(b []byte) {
 	}
 }
 
-// beginData begins a line of data. Those of an event are one, with the ends of the
-// lines in it.
+// beginData begins the data of a line. The lines of an event are one text, with the
+// ends of the lines in it. A space before the data is one more that JSON may have.
 func (e *events) beginData() {
-	if e.data {
-		e.json.newline()
-	}
-	e.data = true
+	e.json.newline()
+	e.line = lineData
 }
 
 // endLine ends a line, and reports whether that has ended the event.
 func (e *events) endLine() bool {
-	l := e.line
+	blank := e.line == lineStart
 	e.line = lineStart
-	if l == lineName {
-		e.beginData()
-	}
-	return l == lineStart
+	return blank
 }
 
 // lineEnd returns where in p is LF or CR, or the length of p. It looks at a part of

@@ -83,12 +83,12 @@ func (v *values) reset() {
 	v.shape = shape{}
 }
 
-// newline reads the end of a line, which may not be within a string.
+// newline reads the end of a line. It ends a scalar, and may not be in a string.
 func (v *values) newline() {
 	switch v.state {
 	case inName, inText, inWord, inString, inDeepString:
 		v.state = atBroken
-	default:
+	case inScalar:
 		v.read([]byte{'\n'})
 	}
 }

@@ -30,7 +30,7 @@ func (c *call) run() (*http.Response, error) {
 	}
 	veiled := c.askUsage()
 	sent := &sending{text: c.text}
-	response, err := c.base.RoundTrip(sent.request(c.request))
+	response, err := c.base.RoundTrip(sent.request(c.request, c.base))
 	if err != nil {
 		c.settleUnsent(sent)
 		return nil, err
@@ -65,35 +65,6 @@ func (c *call) acquire() (denied *http.Response, err error) {
 	default:
 		return nil, err
 	}
-}
-
-// estimate returns how many tokens to reserve. How much the output will be is a
-// guess, so where a limit could never give that, it is all that is there beside the
-// prompt.
-func (c *call) estimate() llm.Tokens {
-	tokens := c.estimator.Estimate(c.project, &c.asks)
-	q, _ := c.limiter.Quota(c.quota)
-	counted := tokens.Output - tokens.FreeOutput
-	for _, most := range [...]int{q.MaxTPM, q.MaxTPD} {
-		if most > 0 {
-			counted = min(counted, max(most-(tokens.Input-tokens.FreeInput), 0))
-		}
-	}
-	if q.MaxOutputTPM > 0 {
-		counted = min(counted, q.MaxOutputTPM)
-	}
-	tokens.Output = counted + tokens.FreeOutput
-	if c.projects == nil {
-		return tokens
-	}
-	p := c.projects.Limit(c.project)
-	for _, most := range [...]int{p.TokensPerMinute, p.TokensPerHour, p.TokensPerDay} {
-		if most > 0 {
-			tokens.Output = min(tokens.Output, max(most-tokens.Input, 0))
-		}
-	}
-	tokens.FreeOutput = min(tokens.FreeOutput, tokens.Output)
-	return tokens
 }
 
 // refusal reports whether an error says that the limits do not let a call pass, and

@@ -40,7 +40,7 @@ func TestNobodyIsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const calls = 300
+				const calls = 150
 				w := newWorld(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: c.limit}}, c.quota,
 					llmhttp.MaxWait(0), llmhttp.Tokenizer(func(_, text string) int { return mockprovider.Count(text) }))
 				var all sync.WaitGroup
@@ -191,7 +191,7 @@ func TestRejectedForLong(t *testing.T) {
 					}
 					sdk := newOpenAI(w.client)
 					params := chatParams
-					params.MaxCompletionTokens = openai.Int(5000)
+					params.Messages = []openai.ChatCompletionMessageParamUnion{openai.UserMessage(strings.Repeat("a long story ", 1000))}
 					_, err := sdk.Chat.Completions.New(t.Context(), params)
 					var said *openai.Error
 					if !errors.As(err, &said) || said.StatusCode != c.status {
@@ -199,7 +199,7 @@ func TestRejectedForLong(t *testing.T) {
 					}
 					claude := newAnthropic(w.client)
 					long := messageParams
-					long.MaxTokens = 5000
+					long.Messages = []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(strings.Repeat("a long story ", 1000)))}
 					_, err = claude.Messages.New(t.Context(), long)
 					var wrong *anthropic.Error
 					if !errors.As(err, &wrong) || wrong.StatusCode != c.status {
@@ -225,7 +225,7 @@ func TestMaxWait(t *testing.T) {
 		took   time.Duration
 	}{
 		{"default", -1, 200, time.Minute},
-		{"enough", time.Minute, 200, time.Minute},
+		{"enough", time.Minute + 1, 200, time.Minute},
 		{"too-short", time.Second, 429, 0},
 		{"any", 0, 200, time.Minute},
 	} {

@@ -2,6 +2,7 @@ package llmhttp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ func (c *call) refuse(d ratelimit.Decision, err error) *http.Response {
 		r = llm.Refusal{Status: http.StatusRequestEntityTooLarge}
 	}
 	why := d.Reason
-	if err != nil {
+	if err != nil && (why == "" || !errors.Is(err, context.DeadlineExceeded)) {
 		why = strings.TrimPrefix(err.Error(), "ratelimit: ")
 	}
 	r.Message = fmt.Sprintf("the limiter has not sent the call of %q: %s", c.quota, why)

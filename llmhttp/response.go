@@ -34,7 +34,7 @@ type meteredBody struct {
 	call   *call
 	source io.ReadCloser
 	reader io.Reader   // of the source, through the meter
-	stop   func() bool // waiting for the context to end
+	stop   func() bool // waiting for the context to end; nil: it never does
 
 	mu      sync.Mutex // held while it is read, which may take long
 	meter   *llm.Meter
@@ -70,6 +70,9 @@ func (b *meteredBody) Close() error {
 // watch lets the end of the context settle the call, if nobody reads the body.
 func (b *meteredBody) watch() {
 	ctx := b.call.request.Context()
+	if ctx.Done() == nil {
+		return
+	}
 	b.mu.Lock()
 	b.stop = context.AfterFunc(ctx, b.cancelled)
 	b.mu.Unlock()
@@ -94,7 +97,9 @@ func (b *meteredBody) settle() {
 		return
 	}
 	b.settled = true
-	b.stop()
+	if b.stop != nil {
+		b.stop()
+	}
 	c, used := b.call, b.meter.Usage()
 	if fault := b.meter.Fault(); fault != "" {
 		c.hearFault(fault)

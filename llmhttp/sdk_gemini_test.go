@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/genai"
@@ -65,8 +67,25 @@ func TestGemini(t *testing.T) {
 	transparent(t, geminiCalls, replies)
 	transparent(t, geminiCalls, refusals(mockprovider.Gemini))
 	transparent(t, geminiCalls, []sdkReply{
-		{"429-day", true, always(mockprovider.Reply{Status: 429, Code: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", RetryAfter: 3 * time.Second})},
 		{"503", true, always(mockprovider.Reply{Status: 503})},
 		{"mid-stream-error", false, always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
+	})
+}
+
+// A day's limit is no matter of seconds, whatever the provider says: who tries again
+// is told so by the limiter, and the provider hears of one call.
+func TestGeminiDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, script(mockprovider.Reply{Status: 429, Code: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", RetryAfter: 3 * time.Second}), ample)
+		for range 3 {
+			shown := geminiWhole(nil)(t.Context(), w.client)
+			if !strings.Contains(shown[0], "429") {
+				t.Error(shown)
+			}
+		}
+		w.settled()
+		if sent := w.server.Totals()[model]; sent.Refused != 1 {
+			t.Errorf("%+v", sent)
+		}
 	})
 }

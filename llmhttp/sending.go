@@ -2,8 +2,10 @@ package llmhttp
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 )
@@ -21,17 +23,18 @@ func readAll(req *http.Request) ([]byte, error) {
 // has them.
 const mostTrusted = 16 << 20
 
-// sending is a body that is sent, and knows whether any of it was: no transport reads
-// it before it has a connection.
+// sending is a body that is sent, and knows whether its request has begun to be.
 type sending struct {
-	text  []byte
-	began atomic.Bool
+	text   []byte
+	traced bool // the transport tells when; else no transport reads a body before it has a connection
+	began  atomic.Bool
 }
 
-// request returns req with this body. What encodes the response so that it could not
-// be read is not asked for.
-func (s *sending) request(req *http.Request) *http.Request {
-	out := req.WithContext(req.Context())
+// request returns req with this body, for base to send. What would encode the
+// response so that it could not be read is not asked for.
+func (s *sending) request(req *http.Request, base http.RoundTripper) *http.Request {
+	_, s.traced = base.(*http.Transport)
+	out := req.WithContext(s.context(req.Context()))
 	out.Body, out.GetBody = s.body(), func() (io.ReadCloser, error) { return s.body(), nil }
 	out.ContentLength, out.TransferEncoding = int64(len(s.text)), nil
 	if encodings := req.Header.Get("Accept-Encoding"); encodings != "" && !strings.EqualFold(encodings, "gzip") {
@@ -41,21 +44,37 @@ func (s *sending) request(req *http.Request) *http.Request {
 	return out
 }
 
-func (s *sending) body() io.ReadCloser { return &sentBody{Reader: bytes.NewReader(s.text), of: s} }
-
-type sentBody struct {
-	*bytes.Reader
-	of *sending
+func (s *sending) context(ctx context.Context) context.Context {
+	if !s.traced {
+		return ctx
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { s.began.Store(true) }})
 }
 
-func (b *sentBody) Read(p []byte) (int, error) {
-	b.of.began.Store(true)
+// body returns a reader of the body. [http.Transport] sends one that it knows in a
+// single write with the headers, so it is given no other.
+func (s *sending) body() io.ReadCloser {
+	reader := bytes.NewReader(s.text)
+	if s.traced {
+		return io.NopCloser(reader)
+	}
+	return &noticed{reader, s}
+}
+
+// noticed is a body that notices that it is read.
+type noticed struct {
+	*bytes.Reader
+	sending *sending
+}
+
+func (b *noticed) Read(p []byte) (int, error) {
+	b.sending.began.Store(true)
 	return b.Reader.Read(p)
 }
 
-func (b *sentBody) WriteTo(w io.Writer) (int64, error) {
-	b.of.began.Store(true)
+func (b *noticed) WriteTo(w io.Writer) (int64, error) {
+	b.sending.began.Store(true)
 	return b.Reader.WriteTo(w)
 }
 
-func (b *sentBody) Close() error { return nil }
+func (b *noticed) Close() error { return nil }

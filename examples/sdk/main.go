@@ -45,7 +45,7 @@ func run(ctx context.Context, w io.Writer) error {
 	}
 	defer limiter.Close()
 	client := openai.NewClient(
-		option.WithBaseURL(server.URL+"/v1"), option.WithAPIKey("none"),
+		option.WithBaseURL(server.URL+"/v1"), option.WithAPIKey("none"), option.WithMaxRetries(0),
 		option.WithHTTPClient(&http.Client{Transport: llmhttp.New(nil, limiter)}), // the one line
 	)
 
@@ -57,8 +57,11 @@ func run(ctx context.Context, w io.Writer) error {
 	if err := crowd(ctx, client, 12); err != nil {
 		return err
 	}
-	out.say("\nThe provider refuses a call, and says for how long. The SDK tries again; the transport makes it wait.")
-	if err := ask(ctx, client, "refuse me once"); err != nil {
+	out.say("\nThe provider refuses a call, and says for how long. All who share the limiter wait for it.")
+	if err := ask(ctx, client, "refuse me"); err != nil {
+		out.say("  " + err.Error())
+	}
+	if err := ask(ctx, client, "And me?"); err != nil {
 		return err
 	}
 	out.say("\nA prompt that the quota can never give is not sent.")
@@ -71,10 +74,9 @@ func run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// script is what the provider does: of the calls that ask for it, it refuses the
-// first.
+// script is what the provider does: it refuses calls that ask for it.
 func script(c mockprovider.Call) mockprovider.Reply {
-	if strings.Contains(string(c.Body), "refuse me once") && c.Header.Get("X-Stainless-Retry-Count") == "0" {
+	if strings.Contains(string(c.Body), "refuse me") {
 		return mockprovider.Reply{Status: http.StatusTooManyRequests, RetryAfter: time.Second}
 	}
 	return mockprovider.Reply{Delay: 2 * time.Millisecond}

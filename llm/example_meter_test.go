@@ -1,0 +1,30 @@
+package llm_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+func ExampleMeter() {
+	body := strings.NewReader(`data: {"choices":[{"delta":{"content":"Hello"}}],"usage":null}
+
+data: {"choices":[],"usage":{"prompt_tokens":11,"completion_tokens":2,"total_tokens":13}}
+
+data: [DONE]
+
+`)
+	m := llm.NewMeter(llm.Chat, http.Header{"Content-Type": {"text/event-stream"}})
+	seen, _ := io.ReadAll(m.Hide(body)) // or write to the meter what the caller reads
+	fmt.Printf("%s", seen)
+	fmt.Printf("%+v\n", m.Usage())
+	// Output:
+	// data: {"choices":[{"delta":{"content":"Hello"}}],"usage":null}
+	//
+	// data: [DONE]
+	//
+	// {Input:11 Cached:0 CacheWrite:0 Output:2 Reasoning:0 Exact:true}
+}

@@ -1,0 +1,45 @@
+package llmhttp
+
+import "dappco.re/go/core/go-ratelimit/llm"
+
+// estimate returns how many tokens to reserve. It is a guess, so it makes no call
+// impossible: where a limit could never give as much, it is all that there is, unless
+// the prompt alone is more.
+func (c *call) estimate() llm.Tokens {
+	t := c.estimator.Estimate(c.project, &c.asks)
+	g := guess{t.Input - t.FreeInput, t.Output - t.FreeOutput, c.asks.Prompt}
+	q, _ := c.limiter.Quota(c.quota)
+	g.fitInput(q.MaxInputTPM)
+	if q.MaxOutputTPM > 0 {
+		g.output = min(g.output, q.MaxOutputTPM)
+	}
+	g.fit(q.MaxTPM)
+	g.fit(q.MaxTPD)
+	t.Input, t.Output = g.input+t.FreeInput, g.output+t.FreeOutput
+	if c.projects == nil {
+		return t
+	}
+	p := c.projects.Limit(c.project)
+	g = guess{t.Input, t.Output, c.asks.Prompt}
+	g.fit(p.TokensPerMinute)
+	g.fit(p.TokensPerHour)
+	g.fit(p.TokensPerDay)
+	return llm.Tokens{Input: g.input, Output: g.output, FreeInput: min(t.FreeInput, g.input), FreeOutput: min(t.FreeOutput, g.output)}
+}
+
+// guess is how many tokens a call may use.
+type guess struct{ input, output, prompt int }
+
+// fit makes it fit a limit on both together; 0 is none.
+func (g *guess) fit(most int) {
+	g.fitInput(most)
+	if most > 0 {
+		g.output = min(g.output, max(most-g.input, 0))
+	}
+}
+
+func (g *guess) fitInput(most int) {
+	if most > 0 && g.prompt <= most {
+		g.input = min(g.input, most)
+	}
+}
