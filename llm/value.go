@@ -458,25 +458,21 @@ func (v *values) readDeep(p []byte, i int) int {
 	return i
 }
 
-// stringEnd returns where in p, from i, is a quote or a backslash, or the length
-// of p.
-func stringEnd(p []byte, i int) int { return either(p, i, '"'*eachByte, '\\'*eachByte) }
-
 // eachByte times a byte is a word of eight of it.
 const eachByte uint64 = 0x0101010101010101
 
-// either returns where in p, from i, is the byte that all of a or all of b is, or
-// the length of p.
-func either(p []byte, i int, a, b uint64) int {
+// stringEnd returns where in p, from i, is a quote or a backslash, or the length
+// of p.
+func stringEnd(p []byte, i int) int {
 	for ; i+8 <= len(p); i += 8 {
 		w := binary.LittleEndian.Uint64(p[i:])
-		x, y := w^a, w^b
+		quote, slash := w^'"'*eachByte, w^'\\'*eachByte
 		// The lowest bit that is set is that of the first byte that is zero.
-		if zero := ((x-eachByte)&^x | (y-eachByte)&^y) & (0x80 * eachByte); zero != 0 {
+		if zero := ((quote-eachByte)&^quote | (slash-eachByte)&^slash) & (0x80 * eachByte); zero != 0 {
 			return i + bits.TrailingZeros64(zero)/8
 		}
 	}
-	for ; i < len(p) && p[i] != byte(a) && p[i] != byte(b); i++ {
+	for ; i < len(p) && p[i] != '"' && p[i] != '\\'; i++ {
 	}
 	return i
 }
