@@ -173,7 +173,11 @@ func (o *outcome) shortage(retry time.Duration) string {
 	if by == paused {
 		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", retry)
 	}
-	return fmt.Sprintf("%d of %d %s used: try again in %v", o.used[by], o.rules.max[by], facts[by].what, retry)
+	used := "used"
+	if m := o.rules.missing; m != nil && m.n[by] > 0 {
+		used = fmt.Sprintf("used, and %d elsewhere", m.n[by])
+	}
+	return fmt.Sprintf("%d of %d %s %s: try again in %v", o.used[by], o.rules.max[by], facts[by].what, used, retry)
 }
 
 // excess says of what a request asks more than there ever is.

@@ -64,14 +64,20 @@ func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []d
 		if said[d].Remaining < 0 || reset <= 0 {
 			continue
 		}
-		e[d] = absence{max(r.max[d]-o.used[d]-said[d].Remaining, 0), now, now + int64(reset)}
+		e[d] = absence{max(r.max[d]-o.used[d]-min(said[d].Remaining, maxQuota), 0), now, now + int64(reset)}
 		if e[d].n > was.n[d] {
 			more = append(more, d)
 		}
 	}
-	m.elsewhere.Store(&e)
+	if after := e.at(now); after.none() {
+		m.elsewhere.Store(nil)
+	} else {
+		m.elsewhere.Store(&e)
+	}
 	return more
 }
+
+func (m *missing) none() bool { return m.n == [dimensions]int64{} }
 
 // at returns what is missing at a time.
 func (e *elsewhere) at(now int64) missing {
@@ -111,19 +117,18 @@ func (m *model) rulesAt(now int64) *rules {
 	if e == nil {
 		return r
 	}
-	less := e.at(now)
-	if less.n == [dimensions]int64{} {
-		m.elsewhere.CompareAndSwap(e, nil)
-		return r
+	if less := e.at(now); !less.none() {
+		return r.without(less)
 	}
-	return r.without(&less)
+	m.elsewhere.CompareAndSwap(e, nil)
+	return r
 }
 
 // without returns the rules without what is missing. At least one is left of each
 // maximum, so that somebody finds out when there is more again.
-func (r *rules) without(less *missing) *rules {
+func (r *rules) without(less missing) *rules {
 	lower := *r
-	lower.missing = less
+	lower.missing = &less
 	lower.limited = slices.Clone(r.limited)
 	for i := range lower.limited {
 		most := &lower.limited[i]

@@ -704,8 +704,13 @@ func TestRedisHeedOthers(t *testing.T) {
 	}()
 	eventually(t, "it waits", func() bool { return rl.Waiting("m") == 1 })
 	rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, llm.Day, 50, day)}})
-	if err := <-served; err != nil {
-		t.Error(err)
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it still waits, although there is more")
 	}
 	if n, d := fill(rl, "m", 1); n != 49 || d.Code != overRPD {
 		t.Errorf("%d pass, and then %+v; want 49", n, d)

@@ -56,12 +56,12 @@ func TestPausedModelsAreBounded(t *testing.T) {
 				t.Errorf("%s: %+v; want it paused for %v", model, d, want)
 			}
 		}
-		full := map[string]int64{}
+		full := map[string]span{}
 		for i := range mostPaused - 1 {
-			full[fmt.Sprint(i)] = rl.clock() + int64(time.Hour)
+			full[fmt.Sprint(i)] = span{rl.clock(), rl.clock() + int64(time.Hour)}
 		}
-		full["0"] = rl.clock() + int64(time.Second)
-		rl.pauses.until.Store(&full)
+		full["0"] = span{rl.clock(), rl.clock() + int64(time.Second)}
+		rl.pauses.spans.Store(&full)
 		before := maps.Clone(full)
 		refuse("last", time.Minute)
 		refuse("one too many", time.Minute)
@@ -74,7 +74,7 @@ func TestPausedModelsAreBounded(t *testing.T) {
 		refuse("one too many", time.Minute)
 		left("another", time.Minute)
 		left("one too many", 0)
-		if n := len(*rl.pauses.until.Load()); n != mostPaused {
+		if n := len(*rl.pauses.spans.Load()); n != mostPaused {
 			t.Errorf("%d are paused; want %d", n, mostPaused)
 		}
 		if !maps.Equal(full, before) {

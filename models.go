@@ -297,9 +297,8 @@ func (rl *RateLimiter) used() (names []string, err error) {
 }
 
 // Reset forgets what was used of a model, and what its provider has said: it is not
-// paused any more. What is reserved of it and not yet
-// settled will not be given back; whether what such a call uses beyond that
-// still counts is not defined.
+// paused any more. What is reserved of it and not yet settled will not be given
+// back; whether what such a call uses beyond that still counts is not defined.
 func (rl *RateLimiter) Reset(model string) {
 	m := rl.find(model)
 	rl.unpause(model)

@@ -55,7 +55,7 @@ type Event struct {
 	// Limit is the one that has denied a call: of a project's and a model's that
 	// both deny, whichever denies longer. It is a project's "minute", "hour",
 	// "day", "tokens-minute", "tokens-hour" or "tokens-day", or a model's "rpm",
-	// "tpm", "rpd", "input_tpm", "output_tpm", "tpd" or "concurrent".
+	// "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent" or "paused".
 	Limit string
 
 	// RemainingMinute is how many requests the project has left in this
@@ -65,7 +65,9 @@ type Event struct {
 	// Waited is how long the call has waited in line.
 	Waited time.Duration
 
-	// RetryAfter is when a call that was denied would pass, or [Never].
+	// RetryAfter is when a call that was denied would pass, or [Never]. Of
+	// EventPaused it is how long the pause is, of EventLowered when all is there
+	// again if nobody else uses any.
 	RetryAfter time.Duration
 
 	// Shadow is set if the call goes on even where it is denied.

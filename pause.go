@@ -13,12 +13,14 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// pauses is until when the providers of models take no calls: Unix nanoseconds of
-// the limiter's clock.
+// pauses is when the providers of models take no calls.
 type pauses struct {
-	until atomic.Pointer[map[string]int64] // replaced, never changed; nil: none
-	mu    sync.Mutex                       // held while it is replaced
+	spans atomic.Pointer[map[string]span] // replaced, never changed; nil: none
+	mu    sync.Mutex                      // held while it is replaced
 }
+
+// span is Unix nanoseconds of the limiter's clock.
+type span struct{ from, until int64 }
 
 const (
 	mostPaused   = 4096           // models
@@ -29,11 +31,11 @@ const (
 
 // left returns how much longer a model is paused.
 func (p *pauses) left(model string, now int64) time.Duration {
-	until := p.until.Load()
-	if until == nil {
+	spans := p.spans.Load()
+	if spans == nil {
 		return 0
 	}
-	return time.Duration(max((*until)[model]-now, 0))
+	return time.Duration(max((*spans)[model].until-now, 0))
 }
 
 // extend pauses models until a time, unless they are for longer. It reports whether
@@ -50,64 +52,79 @@ func (p *pauses) extend(model string, now, until int64) bool {
 	if len(live) >= mostPaused && was == now {
 		return false
 	}
-	live[model] = until
-	p.until.Store(&live)
+	live[model] = span{now, until}
+	p.spans.Store(&live)
 	return until-was > int64(samePause)
 }
 
-// end ends the pause of a model.
-func (p *pauses) end(model string, now int64) (was bool) {
+// end ends the pause of a model, if it began before a time. It reports whether there
+// was one.
+func (p *pauses) end(model string, now, before int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	live := p.live(now)
-	_, was = live[model]
+	if s, ok := live[model]; !ok || s.from >= before {
+		return false
+	}
 	delete(live, model)
-	p.until.Store(&live)
-	return was
+	p.spans.Store(&live)
+	return true
 }
 
 // live returns a copy of the pauses that have not ended.
-func (p *pauses) live(now int64) map[string]int64 {
-	live := map[string]int64{}
-	if until := p.until.Load(); until != nil {
-		maps.Copy(live, *until)
+func (p *pauses) live(now int64) map[string]span {
+	live := map[string]span{}
+	if spans := p.spans.Load(); spans != nil {
+		maps.Copy(live, *spans)
 	}
-	maps.DeleteFunc(live, func(_ string, until int64) bool { return until <= now })
+	maps.DeleteFunc(live, func(_ string, s span) bool { return s.until <= now })
 	return live
 }
+
+// Paused returns how much longer the provider of a model takes no calls of it: see
+// [RateLimiter.Heed].
+func (rl *RateLimiter) Paused(model string) time.Duration { return rl.pauses.left(model, rl.clock()) }
 
 // pause lets no call of a model pass for as long as its provider has said.
 func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits) {
 	now := rl.clock()
-	until := now + int64(min(max(said.Pause, 0), longest))
+	length := min(max(said.Pause, 0), longest)
+	until := now + int64(length)
 	news := rl.pauses.extend(model, now, until)
-	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: said.Pause, Cause: said.Cause})
+	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause})
 	if news {
-		rl.post(ctx, model, until)
+		rl.post(ctx, model, posting{Until: milliseconds(until)})
 	}
 }
 
 // unpause ends a model's pause.
 func (rl *RateLimiter) unpause(model string) {
-	if rl.pauses.end(model, rl.clock()) {
-		rl.post(context.Background(), model, 0)
+	now := rl.clock()
+	if rl.pauses.end(model, now, now+1) {
+		rl.post(context.Background(), model, posting{Ended: milliseconds(now)})
 	}
 }
 
-// posting is a pause as a setting of a store.
+// posting is a pause as a setting of a store, in Unix milliseconds: until when it is,
+// or when it was ended.
 type posting struct {
-	Until int64 `json:"until_ms"` // Unix milliseconds; 0: it has ended
+	Until int64 `json:"until_ms,omitempty"`
+	Ended int64 `json:"ended_ms,omitempty"`
+}
+
+// milliseconds rounds nanoseconds up.
+func milliseconds(ns int64) int64 {
+	return (ns + int64(time.Millisecond) - 1) / int64(time.Millisecond)
 }
 
 // post lets those who share the store know of a pause. Models without a quota may
 // have any names, so they are not told of: they will hear it from the provider.
-func (rl *RateLimiter) post(ctx context.Context, model string, until int64) {
+func (rl *RateLimiter) post(ctx context.Context, model string, said posting) {
 	p, ok := rl.keeper.(*posted)
 	if !ok || (*rl.quotas.Load())[model] == nil {
 		return
 	}
-	up := int64(time.Millisecond) - 1
-	values := map[string]posting{model: {(until + up) / int64(time.Millisecond)}}
+	values := map[string]posting{model: said}
 	if _, err := settings.Put(context.WithoutCancel(ctx), p.keeper, pauseSetting, values, false); err != nil {
 		rl.miss(err)
 	}
@@ -118,19 +135,18 @@ func (rl *RateLimiter) hearPauses(values map[string]string) {
 	posted, _ := settings.Parse(values, pauseSetting, checkPosting, rl.miss)
 	now := rl.clock()
 	for model, p := range posted {
-		if p.Until == 0 {
-			if rl.pauses.end(model, now) {
-				rl.find(model).line.Wake()
-			}
-			continue
-		}
 		rl.pauses.extend(model, now, p.Until*int64(time.Millisecond))
+		if rl.pauses.end(model, now, p.Ended*int64(time.Millisecond)) {
+			rl.find(model).line.Wake()
+		}
 	}
 }
 
 func checkPosting(model string, p posting) error {
-	if p.Until < 0 || p.Until > maxPosted {
-		return fmt.Errorf("ratelimit: until_ms of %d: it must be from 0 to %d", p.Until, int64(maxPosted))
+	for _, ms := range [...]int64{p.Until, p.Ended} {
+		if ms < 0 || ms > maxPosted {
+			return fmt.Errorf("ratelimit: a time of %d ms: it must be from 0 to %d", ms, int64(maxPosted))
+		}
 	}
 	return checkName(model)
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 func TestStreamsAreAsProvidersSendThem(t *testing.T) {
@@ -59,6 +61,24 @@ func TestEveryWayReadsAllOfAStream(t *testing.T) {
 	}
 }
 
+func TestServersSpeakAsTheyShould(t *testing.T) {
+	for _, test := range []struct {
+		secure bool
+		major  int // of HTTP
+	}{{true, 2}, {false, 1}} {
+		server := serveStream(streams(1)[0], 1, test.secure)
+		defer server.Close()
+		response, err := server.Client().Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.ProtoMajor != test.major || (response.TLS != nil) != test.secure {
+			t.Errorf("%s with TLS %v, want HTTP/%d with %v", response.Proto, response.TLS != nil, test.major, test.secure)
+		}
+	}
+}
+
 func TestEventReader(t *testing.T) {
 	r := &eventReader{events: [][]byte{[]byte("one"), []byte("two")}}
 	p := make([]byte, 2)
@@ -93,6 +113,15 @@ func TestEveryReaderReadsEveryBody(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheImageIsSeenAsOne(t *testing.T) {
+	for _, b := range bodies(func(n int) int { return n / 16 }) {
+		r, err := llm.Endpoint{Provider: llm.OpenAI, API: llm.Chat}.Read(b.text)
+		if text := r.Prompt > len(b.text)/16; err != nil || text == b.image {
+			t.Errorf("%s: %d bytes are thought to be %d tokens, %v", b.name, len(b.text), r.Prompt, err)
+		}
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// streamEvents is how many deltas a stream has: a long answer.
-const streamEvents = 1000
+// streamEvents is how many deltas a stream has: an answer of a page, and so few that a stream in
+// bursts cannot overrun the socket's buffer, which would be measuring TCP's timeouts.
+const streamEvents = 400
 
 // stream is a response as a provider sends it, event by event.
 type stream struct {

@@ -28,7 +28,8 @@ const (
 const mostTokens = min(1<<53, math.MaxInt/4)
 
 // Estimate returns how many tokens to reserve for a request: so many that few calls
-// use more. Before anything was learned it goes by the request alone.
+// use more. Before anything was learned it goes by the request alone. One without a
+// project goes by the calls of all.
 func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	c := callOf(r)
 	f := c.first()

@@ -3,60 +3,39 @@ package llm
 import (
 	"compress/gzip"
 	"io"
-	"iter"
 )
 
-// gunzip unpacks what is written to it, as far as it has come. It runs within write
-// and stop, never beside them. After a write, stop must be called.
+// gunzip unpacks what is written to it, on a goroutine of its own, which ends with
+// stop.
 type gunzip struct {
-	into  func([]byte)
-	input []byte
-	more  func(struct{}) bool // waits for input; false where no more comes
-	ended bool
-	step  func() (struct{}, bool)
-	halt  func()
+	input *io.PipeWriter
+	ended chan struct{}
+}
+
+func newGunzip(into func([]byte)) *gunzip {
+	output, input := io.Pipe()
+	g := &gunzip{input, make(chan struct{})}
+	go g.run(output, into)
+	return g
 }
 
 // write unpacks a piece. What comes after something that is not gzip is ignored.
-func (g *gunzip) write(p []byte) {
-	if g.step == nil {
-		g.step, g.halt = iter.Pull(g.run)
-	}
-	g.input = p
-	g.step()
-	g.input = nil
-}
+func (g *gunzip) write(p []byte) { g.input.Write(p) }
 
-// stop unpacks what is left.
+// stop returns when all that was written is unpacked.
 func (g *gunzip) stop() {
-	if g.halt != nil {
-		g.halt()
-	}
+	g.input.Close()
+	<-g.ended
 }
 
-func (g *gunzip) run(more func(struct{}) bool) {
-	g.more = more
-	z, err := gzip.NewReader(g)
-	if err != nil {
-		return
-	}
+func (g *gunzip) run(packed *io.PipeReader, into func([]byte)) {
+	defer close(g.ended)
+	defer packed.Close()
+	z, err := gzip.NewReader(packed)
 	buf := make([]byte, 4<<10)
 	for err == nil {
 		var n int
 		n, err = z.Read(buf)
-		g.into(buf[:n])
+		into(buf[:n])
 	}
-}
-
-// Read gives the input to the one that unpacks it.
-func (g *gunzip) Read(p []byte) (int, error) {
-	for len(g.input) == 0 {
-		g.ended = g.ended || !g.more(struct{}{})
-		if g.ended {
-			return 0, io.EOF
-		}
-	}
-	n := copy(p, g.input)
-	g.input = g.input[n:]
-	return n, nil
 }

@@ -86,26 +86,28 @@ const mostMinute = 90 * time.Second
 func minutePer(Provider, Window, time.Duration) time.Duration { return time.Minute }
 
 // bucketPer returns the Per of a window with OpenAI's names. Groq's are by the day for
-// requests and by the minute for tokens. Others' are by the minute, unless the bucket
-// fills too slowly for that.
+// requests and by the minute for tokens, Azure's by the minute. Others' are by the
+// minute, unless the bucket fills too slowly for that: one of requests is by the day
+// then, and of tokens it is not known.
 func bucketPer(p Provider, w Window, _ time.Duration) time.Duration {
 	switch {
 	case p == Groq && w.Unit == Requests:
 		return Day
-	case p == Groq:
+	case p == Groq || p == Azure:
 		return time.Minute
-	case w.Reset > mostMinute || fillsInDay(w):
+	case w.Unit == Requests && (w.Reset > mostMinute || p == OpenAI && fillsInDay(w)):
 		return Day
+	case w.Reset > mostMinute:
+		return 0
 	}
 	return time.Minute
 }
 
 // fillsInDay reports whether a bucket fills in a day. Reset is until it is full, so all of it
-// takes limit ÷ used × Reset; used is rounded up, so that this may be half of it. Of
-// tokens it is too coarse to go by: a second may stand for a few of millions.
+// takes limit ÷ used × Reset; used is rounded up, so that this may be half of it.
 func fillsInDay(w Window) bool {
 	used := w.Limit - w.Remaining
-	if w.Unit != Requests || w.Remaining < 0 || used < 1 || w.Reset < time.Second {
+	if w.Remaining < 0 || used < 1 || w.Reset < time.Second {
 		return false
 	}
 	return w.Reset.Hours()*float64(w.Limit)/float64(used) >= 12

@@ -41,6 +41,8 @@ func (s *shape) object(n node, open int) {
 		s.choices = formWrong
 	case n == nodeUsage && open == 1 && s.usage == formAbsent:
 		s.usage = formRight
+	case n == nodeFault: // which the caller has to see
+		s.usage = formWrong
 	}
 }
 

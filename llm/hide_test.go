@@ -41,6 +41,8 @@ func TestHide(t *testing.T) {
 		{"after a byte order mark", "\ufeff" + usageChunk + doneChunk, "\ufeff" + doneChunk},
 		{"Azure's filter results", azure + textChunk + usageChunk, azure + textChunk},
 		{"usage is null", sse(chunk(`[]`, `null`)), sse(chunk(`[]`, `null`))},
+		{"usage with an error", sse(`{"choices":[],"usage":{},"error":{"code":429}}`), sse(`{"choices":[],"usage":{},"error":{"code":429}}`)},
+		{"an error with usage", sse(`{"error":{"code":429},"choices":[],"usage":{}}`), sse(`{"error":{"code":429},"choices":[],"usage":{}}`)},
 		{"usage with choices", sse(chunk(`[{}]`, `{}`)), sse(chunk(`[{}]`, `{}`))},
 		{"too long to be held", textChunk + long + doneChunk, textChunk + long + doneChunk},
 		{"a broken one", "data: {\"choices\":[],\"usage\":{}\n\n", "data: {\"choices\":[],\"usage\":{}\n\n"},

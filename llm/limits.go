@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -72,6 +73,23 @@ func ReadLimits(p Provider, status int, h http.Header, body []byte, now time.Tim
 		return readRefused(p, status, h, body, now)
 	}
 	return Limits{Windows: readHeaders(p, h, 0, now)}
+}
+
+// ReadFault reads what [Meter.Fault] says about limits.
+func ReadFault(fault string, now time.Time) (l Limits) {
+	c := complaint{code: strings.ToLower(fault)}
+	status := 0
+	switch {
+	case c.unpaid() || c.names("429", "rate_limit_error", "rate_limit_exceeded", "resource_exhausted"):
+		status = http.StatusTooManyRequests
+	case c.overloaded() || c.names("503", "529", "unavailable"):
+		status = statusOverloaded
+	default:
+		return l
+	}
+	l.Cause = l.cause(status, &c, 0)
+	l.Pause = l.pause(&c, 0, now)
+	return l
 }
 
 func readRefused(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {

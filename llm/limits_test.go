@@ -53,9 +53,12 @@ func TestReadWindows(t *testing.T) {
 		"OpenAI, requests a day, the second": {OpenAI, headersOf(
 			"x-ratelimit-limit-requests", "10000", "x-ratelimit-remaining-requests", "9998", "x-ratelimit-reset-requests", "9.1s"),
 			[]Window{{Requests, Day, 10000, 9998, 9100 * time.Millisecond}}},
-		"OpenAI, tokens a day": {OpenAI, headersOf(
+		"OpenAI, tokens that take longer than a minute": {OpenAI, headersOf(
 			"x-ratelimit-limit-tokens", "150000", "x-ratelimit-remaining-tokens", "149984", "x-ratelimit-reset-tokens", "6m0s"),
-			[]Window{{AllTokens, Day, 150000, 149984, 6 * minute}}},
+			[]Window{{AllTokens, 0, 150000, 149984, 6 * minute}}},
+		"Azure, whole seconds": {Azure, headersOf(
+			"x-ratelimit-limit-requests", "50000", "x-ratelimit-remaining-requests", "49999", "x-ratelimit-reset-requests", "1"),
+			[]Window{{Requests, minute, 50000, 49999, second}}},
 		"Azure": {Azure, headersOf(
 			"x-ratelimit-remaining-requests", "99", "x-ratelimit-remaining-tokens", "9990",
 			"x-ratelimit-limit-tokens", "10000000", "x-ratelimit-reset-tokens", "1"),
@@ -170,7 +173,7 @@ func TestWindowsReadBack(t *testing.T) {
 		for unit, name := range map[Unit]string{Requests: "requests", AllTokens: "tokens"} {
 			h := headersOf("x-ratelimit-limit-"+name, decimal(limit), "x-ratelimit-remaining-"+name, decimal(remaining), "x-ratelimit-reset-"+name, reset.String())
 			got := ReadLimits(OpenAI, 200, h, nil, limitsNow).Windows
-			if len(got) != 1 || got[0].Per != minute && got[0].Per != Day {
+			if len(got) != 1 || got[0].Per != minute && got[0].Per != Day && reset <= mostMinute {
 				t.Fatalf("%v is read as %+v", h, got)
 			}
 			if want := (Window{unit, got[0].Per, limit, remaining, reset}); got[0] != want {
@@ -395,5 +398,26 @@ func TestReadLimitsLeavesHeaders(t *testing.T) {
 	ReadLimits(OpenRouter, 429, h, []byte(body), limitsNow)
 	if diff := cmp.Diff(before, h); diff != "" {
 		t.Errorf("the headers have changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestReadFault(t *testing.T) {
+	for fault, want := range map[string]Limits{
+		"":                     {},
+		"server_error":         {},
+		"500":                  {},
+		"overloaded_error":     {Cause: Overloaded, Pause: guessedLoad},
+		"server_is_overloaded": {Cause: Overloaded, Pause: guessedLoad},
+		"slow_down":            {Cause: Overloaded, Pause: guessedLoad},
+		"503":                  {Cause: Overloaded, Pause: guessedLoad},
+		"UNAVAILABLE":          {Cause: Overloaded, Pause: guessedLoad},
+		"429":                  {Cause: RateLimited, Pause: guessedRate},
+		"rate_limit_error":     {Cause: RateLimited, Pause: guessedRate},
+		"RESOURCE_EXHAUSTED":   {Cause: RateLimited, Pause: guessedRate},
+		"insufficient_quota":   {Cause: SpendCap, Pause: guessedSpend},
+	} {
+		if diff := cmp.Diff(want, ReadFault(fault, limitsNow)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", fault, diff)
+		}
 	}
 }

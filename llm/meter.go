@@ -34,7 +34,7 @@ func NewMeter(api API, h http.Header) *Meter {
 	switch strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")) {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		m.gunzip = &gunzip{into: m.read}
+		m.gunzip = newGunzip(m.read)
 	default:
 		m.format = formatOpaque
 	}

@@ -45,8 +45,8 @@ type Endpoint struct {
 }
 
 // Recognize returns where a request goes, and whether that is a call of a model
-// that this package can read. What is not, such as a list of models, a count of
-// tokens or an upload of a file, uses none.
+// that this package can read. Others are lists of models, counts of tokens, files and
+// the like, and APIs that it does not know.
 func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 	if method != http.MethodPost {
 		return Endpoint{}, false
@@ -81,10 +81,9 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 			e.API = OllamaGenerate
 		}
 	default:
-		if e.Model, e.Stream, ok = generates(parent, unescapeSegment(u, last)); !ok {
+		if e, ok = callOfModel(parent, unescapeSegment(u, last)); !ok {
 			return Endpoint{}, false
 		}
-		e.API = Generate
 	}
 	deployment := deploymentOf(path)
 	if deployment != "" {
@@ -113,17 +112,26 @@ func unescapeSegment(u *url.URL, segment string) string {
 	return plain
 }
 
-// generates reads the end of a path of Gemini's, such as models/gemini-pro:generateContent.
-// Vertex has endpoints of tuned models beside models, AI Studio has tunedModels.
-func generates(parent, last string) (model string, stream, ok bool) {
+// callOfModel reads the end of a path of Google's, such as models/gemini-pro:generateContent.
+// Vertex has endpoints of tuned models beside models, AI Studio has tunedModels. Models
+// of others that Vertex serves are Anthropic's, with its API.
+func callOfModel(parent, last string) (e Endpoint, ok bool) {
 	if parent != "models" && parent != "tunedModels" && parent != "endpoints" {
-		return "", false, false
+		return e, false
 	}
-	if model, ok = strings.CutSuffix(last, ":generateContent"); ok {
-		return model, false, model != ""
+	model, method, _ := strings.Cut(last, ":")
+	e.Model = model
+	switch method {
+	case "generateContent":
+		e.API = Generate
+	case "streamGenerateContent":
+		e.API, e.Stream = Generate, true
+	case "rawPredict":
+		e.API = Messages
+	case "streamRawPredict":
+		e.API, e.Stream = Messages, true
 	}
-	model, ok = strings.CutSuffix(last, ":streamGenerateContent")
-	return model, true, ok && model != ""
+	return e, e.API != "" && model != ""
 }
 
 // deploymentOf returns what of Azure's limits apply to, or "".
@@ -152,6 +160,9 @@ var hosts = []struct {
 }
 
 func providerOf(host string, api API, deployment bool) Provider {
+	if api == Messages {
+		return Anthropic // whoever's the host is
+	}
 	host = strings.TrimSuffix(host, ".")
 	for _, h := range hosts {
 		before := len(host) - len(h.end)
@@ -165,8 +176,6 @@ func providerOf(host string, api API, deployment bool) Provider {
 	switch {
 	case deployment:
 		return Azure
-	case api == Messages:
-		return Anthropic
 	case api == Generate:
 		return Gemini
 	case api == OllamaChat || api == OllamaGenerate:

@@ -186,8 +186,8 @@ func (r *requestReader) streamOptions() {
 			continue
 		}
 		r.asked, r.ask = r.word(), splice{}
-		if string(r.asked) == "null" {
-			r.ask = splice{r.at - len(r.asked), r.at, `true`}
+		if word := string(r.asked); word == "null" || word == "false" {
+			r.ask = splice{r.at - len(word), r.at, `true`}
 		}
 	}
 }

@@ -158,7 +158,7 @@ func TestAskUsage(t *testing.T) {
 		{"twice, the last without", chat, `{"stream_options":{"include_usage":true},"stream_options":{},"stream":true}`, `{"stream_options":{"include_usage":true},"stream_options":{"include_usage":true},"stream":true}`},
 		{"twice, the last with", chat, `{"stream_options":{},"stream_options":{"include_usage":true},"stream":true}`, ``},
 		{"asked", chat, `{"stream":true,"stream_options":{"include_usage":true}}`, ``},
-		{"refused", chat, `{"stream":true,"stream_options":{"include_usage":false}}`, ``},
+		{"refused", chat, `{"stream":true,"stream_options":{"include_usage":false}}`, `{"stream":true,"stream_options":{"include_usage":true}}`},
 		{"nonsense", chat, `{"stream":true,"stream_options":{"include_usage":"yes"}}`, ``},
 		{"more nonsense", chat, `{"stream":true,"stream_options":[]}`, ``},
 		{"a string", chat, `{"stream":true,"stream_options":"null"}`, ``},

@@ -154,7 +154,7 @@ func (s *numbers) output() (int64, bool) {
 		return s.n[outputTokens], true
 	case s.has(geminiCandidates):
 		// Whether thoughts are among the candidates' varies; the total tells.
-		if s.rest(geminiTotal, geminiPrompt) == s.n[geminiCandidates] {
+		if s.has(geminiTotal) && s.rest(geminiTotal, geminiPrompt) == s.n[geminiCandidates] {
 			return s.n[geminiCandidates], true
 		}
 		return s.n[geminiCandidates] + s.n[geminiThoughts], true

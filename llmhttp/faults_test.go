@@ -281,20 +281,16 @@ func TestGivesUpWaiting(t *testing.T) {
 // A place that a stream holds is the next call's as soon as it ends.
 func TestOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var most, now atomic.Int64
-		w := newWorld(t, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
-			most.Store(max(most.Load(), now.Add(1)))
+		var w *world
+		var most atomic.Int64
+		w = newWorld(t, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+			most.Store(max(most.Load(), int64(w.server.Active())))
 			return mockprovider.Reply{Delay: time.Second}
 		}}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1})
 		done := make(chan error)
 		for i := range 10 {
 			go func() {
-				response, err := streams[i%len(streams)].send(t.Context(), w.client)
-				if err == nil {
-					_, err = io.Copy(io.Discard, response.Body)
-					now.Add(-1)
-					response.Body.Close()
-				}
+				_, err := streams[i%len(streams)].read(t.Context(), w.client)
 				done <- err
 			}()
 		}

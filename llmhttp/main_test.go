@@ -20,7 +20,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/llmhttp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // which Gemini's SDK starts
+}
 
 // model is the one that tests call, but for those that compare several.
 const model = "some-model"

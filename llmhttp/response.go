@@ -16,7 +16,7 @@ import (
 func (c *call) metered(response *http.Response, veiled bool) *http.Response {
 	meter := llm.NewMeter(c.asks.API, response.Header)
 	body := &meteredBody{call: c, source: response.Body, meter: meter}
-	if veiled && response.Header.Get("Content-Encoding") == "" {
+	if veiled {
 		body.reader = meter.Hide(response.Body)
 		response.Header.Del("Content-Length")
 		response.ContentLength = -1
@@ -39,6 +39,7 @@ type meteredBody struct {
 	mu      sync.Mutex // held while it is read, which may take long
 	meter   *llm.Meter
 	settled bool
+	closed  bool
 }
 
 func (b *meteredBody) Read(p []byte) (int, error) {
@@ -52,6 +53,12 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 func (b *meteredBody) read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	if b.settled {
+		return b.source.Read(p)
+	}
 	n, err := b.reader.Read(p)
 	if err != nil {
 		b.settle()
@@ -63,6 +70,7 @@ func (b *meteredBody) Close() error {
 	err := b.source.Close() // which ends a read that is under way
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.closed = true
 	b.settle()
 	return err
 }
@@ -90,8 +98,8 @@ func (b *meteredBody) cancelled() {
 	}
 }
 
-// settle corrects what was reserved to what was used. Where nothing tells, what was
-// reserved stands.
+// settle corrects what was reserved to what was used. Where the response does not
+// tell, what was reserved stands, unless more was seen.
 func (b *meteredBody) settle() {
 	if b.settled {
 		return
@@ -102,28 +110,14 @@ func (b *meteredBody) settle() {
 	}
 	c, used := b.call, b.meter.Usage()
 	if fault := b.meter.Fault(); fault != "" {
-		c.hearFault(fault)
+		c.limiter.Heed(c.request.Context(), c.quota, llm.ReadFault(fault, time.Now()))
 	}
 	tokens := used.Tokens(c.asks.Provider)
-	if !used.Exact && used.Output == 0 {
+	if !used.Exact && used.Output <= c.reserved.Output {
 		tokens.Output, tokens.FreeOutput = -1, 0
 	}
 	c.reservation.CommitTokens(tokens)
 	c.estimator.Learn(c.project, &c.asks, used)
-}
-
-// hearFault lets the limiter know of an error that a stream has told after it had
-// begun.
-func (c *call) hearFault(fault string) {
-	status := 0
-	switch fault {
-	case "429", "rate_limit_error", "rate_limit_exceeded":
-		status = http.StatusTooManyRequests
-	case "529", "overloaded_error", "server_is_overloaded":
-		status = statusOverloaded
-	}
-	said := llm.ReadLimits(c.asks.Provider, status, nil, nil, time.Now())
-	c.limiter.Heed(c.request.Context(), c.quota, said)
 }
 
 // resumed is a body of which some was read already.

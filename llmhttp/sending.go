@@ -6,17 +6,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"strings"
 	"sync/atomic"
 )
 
 // readAll reads the body of a request, and closes it.
 func readAll(req *http.Request) ([]byte, error) {
 	defer req.Body.Close()
-	var text bytes.Buffer
-	text.Grow(int(min(max(req.ContentLength, 0), mostTrusted)) + bytes.MinRead)
-	_, err := text.ReadFrom(req.Body)
-	return text.Bytes(), err
+	if req.ContentLength <= 0 || req.ContentLength > mostTrusted {
+		return io.ReadAll(req.Body)
+	}
+	text := make([]byte, req.ContentLength)
+	_, err := io.ReadFull(req.Body, text)
+	return text, err
 }
 
 // mostTrusted is how many bytes are made room for because a request says that it
@@ -30,14 +31,14 @@ type sending struct {
 	began  atomic.Bool
 }
 
-// request returns req with this body, for base to send. What would encode the
-// response so that it could not be read is not asked for.
+// request returns req with this body, for base to send. It asks for no encoding of
+// the response, which could not be read then; [http.Transport] does, and undoes it.
 func (s *sending) request(req *http.Request, base http.RoundTripper) *http.Request {
 	_, s.traced = base.(*http.Transport)
 	out := req.WithContext(s.context(req.Context()))
 	out.Body, out.GetBody = s.body(), func() (io.ReadCloser, error) { return s.body(), nil }
 	out.ContentLength, out.TransferEncoding = int64(len(s.text)), nil
-	if encodings := req.Header.Get("Accept-Encoding"); encodings != "" && !strings.EqualFold(encodings, "gzip") {
+	if req.Header["Accept-Encoding"] != nil {
 		out.Header = req.Header.Clone()
 		out.Header.Del("Accept-Encoding")
 	}

@@ -19,9 +19,9 @@ func TestTenThousandStreams(t *testing.T) {
 		w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 			switch c.Number % 4 {
 			case 0:
-				return mockprovider.Reply{Fault: mockprovider.FaultReset, After: 12}
+				return mockprovider.Reply{Fault: mockprovider.FaultReset, After: 6, Output: 6}
 			default:
-				return mockprovider.Reply{}
+				return mockprovider.Reply{Output: 6}
 			}
 		}}, ample)
 		batch := func() {

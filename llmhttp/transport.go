@@ -2,6 +2,7 @@ package llmhttp
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -58,6 +59,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	text, err := readAll(req)
 	if err != nil {
 		return nil, err
+	}
+	if encoding := req.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, fmt.Errorf("ratelimit: the body has Content-Encoding %.20q: it is not sent, for it must be read", encoding)
 	}
 	c := &call{transport: t, request: req, text: text}
 	if c.asks, err = endpoint.Read(text); err != nil {

@@ -1,8 +1,6 @@
 package telemetry
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -43,7 +41,7 @@ func (c *modelCollector) Describe(to chan<- *prometheus.Desc) {
 func (c *modelCollector) Collect(to chan<- prometheus.Metric) {
 	for model, quota := range c.limiter.Quotas() {
 		now := c.limiter.Decide(model, 0)
-		to <- prometheus.MustNewConstMetric(c.paused, prometheus.GaugeValue, pausedFor(now).Seconds(), model)
+		to <- prometheus.MustNewConstMetric(c.paused, prometheus.GaugeValue, c.limiter.Paused(model).Seconds(), model)
 		for _, d := range dimensionsOf(quota, now.Stats) {
 			if d.limit == 0 {
 				continue
@@ -54,14 +52,6 @@ func (c *modelCollector) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 	}
-}
-
-// pausedFor returns how much longer a model is paused.
-func pausedFor(now ratelimit.Decision) time.Duration {
-	if now.Code == ratelimit.DecisionPaused {
-		return now.RetryAfter
-	}
-	return 0
 }
 
 // dimension is one of the ways in which a quota limits a model, by the name that

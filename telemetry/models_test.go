@@ -59,10 +59,13 @@ func TestModelCollector(t *testing.T) {
 	})
 }
 
-// A pause is shown for as long as it lasts, also of a model that nothing else limits.
+// A pause is shown for as long as it lasts, whatever else limits the model.
 func TestModelCollectorPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rl := newLimiter(t, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"a": {MaxRPM: 2}, "free": {}}})
+		rl := newLimiter(t, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"a": {MaxRPD: 2}, "free": {}}})
+		for range 2 {
+			rl.RecordUsage("a", 1, 1) // all of it
+		}
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(NewModelCollector(rl))
 		for _, model := range []string{"a", "free", "made-up"} {
@@ -75,7 +78,7 @@ func TestModelCollectorPaused(t *testing.T) {
 			time.Sleep(step.wait)
 			want := map[string]float64{
 				"ratelimit_model_paused_seconds{model=a}": step.want, "ratelimit_model_paused_seconds{model=free}": step.want,
-				"ratelimit_model_limit{dimension=rpm,model=a}": 2, "ratelimit_model_used{dimension=rpm,model=a}": 0,
+				"ratelimit_model_limit{dimension=rpd,model=a}": 2, "ratelimit_model_used{dimension=rpd,model=a}": 2,
 			}
 			if diff := cmp.Diff(want, gathered(t, registry)); diff != "" {
 				t.Errorf("%v later, -want +got:\n%s", step.wait, diff)
