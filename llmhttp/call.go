@@ -21,7 +21,6 @@ type call struct {
 	quota   string // the model that is charged
 	project string
 
-	reserved    llm.Tokens
 	reservation *ratelimit.Reservation
 }
 
@@ -57,8 +56,7 @@ func (c *call) acquire() (denied *http.Response, err error) {
 		c.asks.CountWith(c.text, c.tokenizer)
 	}
 	ctx := c.request.Context()
-	c.reserved = c.estimate()
-	d, err := c.ask(ctx)
+	d, err := c.ask(ctx, c.estimate())
 	switch {
 	case err == nil && d.Allowed:
 		return nil, nil
@@ -76,13 +74,13 @@ func refusal(err error) bool {
 }
 
 // ask asks the limiter, or the projects' limiter, which asks both.
-func (c *call) ask(ctx context.Context) (d ratelimit.Decision, err error) {
+func (c *call) ask(ctx context.Context, tokens llm.Tokens) (d ratelimit.Decision, err error) {
 	if c.projects == nil {
 		through := c.limiter.AcquireCall
 		if c.reject {
 			through = c.limiter.TryAcquireCall
 		}
-		c.reservation, d, err = through(ctx, ratelimit.Call{Model: c.quota, Tokens: c.reserved, MaxWait: c.maxWait})
+		c.reservation, d, err = through(ctx, ratelimit.Call{Model: c.quota, Tokens: tokens, MaxWait: c.maxWait})
 		return d, err
 	}
 	through := c.projects.Acquire
@@ -90,7 +88,7 @@ func (c *call) ask(ctx context.Context) (d ratelimit.Decision, err error) {
 		through = c.projects.Take
 	}
 	var said project.Decision
-	c.reservation, said, err = through(ctx, project.Call{Project: c.project, Model: c.quota, Tokens: c.reserved, MaxWait: c.maxWait})
+	c.reservation, said, err = through(ctx, project.Call{Project: c.project, Model: c.quota, Tokens: tokens, MaxWait: c.maxWait})
 	if said.Model != nil {
 		return *said.Model, err
 	}

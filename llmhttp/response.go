@@ -98,8 +98,9 @@ func (b *meteredBody) cancelled() {
 	}
 }
 
-// settle corrects what was reserved to what was used. Where the response does not
-// tell, what was reserved stands, unless more was seen.
+// settle corrects what was reserved to what was used: of a response that was cut off
+// before it told, the least that was seen. Where nothing was, what was reserved
+// stands.
 func (b *meteredBody) settle() {
 	if b.settled {
 		return
@@ -113,7 +114,7 @@ func (b *meteredBody) settle() {
 		c.limiter.Heed(c.request.Context(), c.quota, llm.ReadFault(fault, time.Now()))
 	}
 	tokens := used.Tokens(c.asks.Provider)
-	if !used.Exact && used.Output <= c.reserved.Output {
+	if !used.Exact && used.Output == 0 {
 		tokens.Output, tokens.FreeOutput = -1, 0
 	}
 	c.reservation.CommitTokens(tokens)
