@@ -26,7 +26,7 @@ const (
 // calls measures whole calls of a model on a server that answers at once.
 func calls(name, about string, run runner) scenario {
 	return scenario{name, about, func(b *bench) (result, error) {
-		had := b.freeCores()
+		had, b := b.freeCores(), b.finer()
 		all := transports()
 		contestants := make([]contestant, len(all))
 		for i, t := range all {

@@ -21,7 +21,7 @@ const (
 // meter compares reading streams through a meter with reading them alone: off the network, where
 // it is required to cost little, and from memory, where nothing hides what it costs.
 func meter(b *bench) (result, error) {
-	had := b.freeCores()
+	had, b := b.freeCores(), b.finer()
 	all := streams(b.sized(streamEvents))
 	var sum result
 	for _, d := range []delivery{

@@ -13,6 +13,14 @@ type bench struct {
 	step   func(what string) // says where we are
 }
 
+// finer takes as long, in more and shorter turns: for ratios of a few percent.
+func (b *bench) finer() *bench {
+	const times = 6
+	f := *b
+	f.slice, f.rounds = max(b.slice/times, time.Millisecond), b.rounds*times
+	return &f
+}
+
 // sized is n keys or entries, made smaller in tests.
 func (b *bench) sized(n int) int { return max(n/b.shrink, 1) }
 

@@ -237,6 +237,58 @@ func TestNeverSent(t *testing.T) {
 	}
 }
 
+// What any other transport has not begun to read it has not sent.
+func TestOtherTransports(t *testing.T) {
+	broken := errors.New("no route to host")
+	for _, c := range []struct {
+		name string
+		base tripper
+		kind ratelimit.EventKind
+	}{
+		{"before", func(*http.Request) (*http.Response, error) { return nil, broken }, ratelimit.EventCancelled},
+		{"after", func(r *http.Request) (*http.Response, error) {
+			io.Copy(io.Discard, r.Body)
+			return nil, broken
+		}, ratelimit.EventSettled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			events := &recorder{}
+			limiter := newLimiter(t, ample, events)
+			client := &http.Client{Transport: llmhttp.New(c.base, limiter)}
+			if _, err := whole.read(t.Context(), client); !errors.Is(err, broken) {
+				t.Error(err)
+			}
+			if s := limiter.Stats(model); events.count(c.kind) != 1 || s.Concurrent != 0 || (s.TPM == 0) != (c.kind == ratelimit.EventCancelled) {
+				t.Errorf("%+v, %+v", events.all(), s)
+			}
+		})
+	}
+}
+
+// tripper is a function as a transport.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A request whose body cannot be read is not sent, and costs nothing.
+func TestBodyBroken(t *testing.T) {
+	broken := errors.New("the file is gone")
+	w := newWorld(t, mockprovider.Config{}, ample)
+	req, err := http.NewRequestWithContext(t.Context(), "POST", whole.url, io.MultiReader(strings.NewReader(whole.body[:10]), failing{broken}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.client.Do(req); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	w.unused()
+}
+
+// failing is a reader that fails.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
 // unused expects that nothing is charged, and nothing has reached the provider.
 func (w *world) unused() {
 	w.t.Helper()

@@ -63,6 +63,61 @@ func TestNobodyIsRefused(t *testing.T) {
 	}
 }
 
+// Where others use the provider with the same account, who comes through the limiter
+// hears of it before the provider has to refuse a call.
+func TestOthersUseTheAccount(t *testing.T) {
+	for _, x := range []wire{whole, streams[3]} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: {Requests: 60}}}, ratelimit.ModelQuota{MaxRPM: 60}, llmhttp.MaxWait(0))
+				for range 50 {
+					if status, err := x.read(t.Context(), &http.Client{Transport: w.direct}); status != 200 || err != nil {
+						t.Fatal(status, err)
+					}
+				}
+				for i := range 40 {
+					if status, err := x.read(t.Context(), w.client); status != 200 || err != nil {
+						t.Errorf("call %d: %d, %v", i, status, err)
+					}
+				}
+				if sent := w.server.Totals()[model]; sent.Refused != 0 || sent.Requests != 90 {
+					t.Errorf("%+v", sent)
+				}
+			})
+		})
+	}
+}
+
+// A quota that is Auto becomes what the provider says.
+func TestAutoQuota(t *testing.T) {
+	w := newWorld(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: {Requests: 70, Tokens: 7000}}}, ratelimit.ModelQuota{MaxRPM: 5, Auto: true})
+	if status, err := whole.read(t.Context(), w.client); status != 200 || err != nil {
+		t.Fatal(status, err)
+	}
+	if s := w.limiter.Stats(model); s.MaxRPM != 70 || s.MaxTPM != 7000 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A prompt is as many tokens as the tokenizer says.
+func TestTokenizer(t *testing.T) {
+	w := newWorld(t, mockprovider.Config{}, ample, llmhttp.Tokenizer(func(name, text string) int {
+		if name != model || text != "Hi" {
+			t.Errorf("%q of %q", text, name)
+		}
+		return 12_345
+	}))
+	if status, err := whole.read(t.Context(), w.client); status != 200 || err != nil {
+		t.Fatal(status, err)
+	}
+	for _, e := range w.events.all() {
+		if e.Kind == ratelimit.EventAdmitted && (e.Estimated < 12_345 || e.Estimated > 20_000) {
+			t.Errorf("%d tokens were reserved", e.Estimated)
+		}
+	}
+	w.settled()
+}
+
 // While the provider refuses calls, nobody who shares the limiter sends one.
 func TestPauses(t *testing.T) {
 	for _, c := range []struct {

@@ -129,6 +129,16 @@ func (a *answer) id(prefix string) string { return fmt.Sprintf("%smock%d", prefi
 // provider returns whose headers and errors the answer has.
 func (a *answer) provider() Provider { return cmp.Or(a.As, a.Provider) }
 
+// countedInput returns how many tokens of the prompt count towards limits: some
+// providers do not count what was read from a cache.
+func (a *answer) countedInput() int {
+	switch a.provider() {
+	case Anthropic, Groq:
+		return a.usage.input - a.usage.cached
+	}
+	return a.usage.input
+}
+
 // failure returns the error that breaks the answer.
 func (a *answer) failure() failure {
 	f := failure{status: http.StatusInternalServerError, code: a.Code, message: "the mock was told to break off", model: a.Model}

@@ -271,6 +271,41 @@ func TestAnthropicLimits(t *testing.T) {
 	}
 }
 
+// What was read from a cache counts with some providers, and not with others.
+func TestCachedTokensCount(t *testing.T) {
+	for provider, left := range map[string]string{"openai": "88", "groq": "89"} { // of 100: 10 said, and 2 or 1 of the prompt
+		c := start(t, Config{Now: func() time.Time { return t0 }, Limits: map[string]Limit{"m": {Tokens: 100}}})
+		response, _ := c.call(chatURL, "output=10 cached=1 as="+provider, chatBody)
+		if got := response.Header.Get("X-Ratelimit-Remaining-Tokens"); got != left {
+			t.Errorf("%s: %s tokens are left, want %s", provider, got, left)
+		}
+	}
+}
+
+// An event is with the client as soon as it is there.
+func TestEventsAreFlushed(t *testing.T) {
+	for _, a := range apis {
+		t.Run(a.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := start(t, Config{Delay: time.Hour})
+				url, body := a.request(true, 0)
+				began := time.Now()
+				response, err := c.post(t.Context(), url, "output=5", body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer response.Body.Close()
+				if _, err := io.ReadFull(response.Body, make([]byte, 20)); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took != time.Hour {
+					t.Errorf("the first event came after %v", took)
+				}
+			})
+		})
+	}
+}
+
 func TestScript(t *testing.T) {
 	var seen Call
 	c := start(t, Config{Script: func(call Call) Reply {

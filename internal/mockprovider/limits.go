@@ -76,19 +76,18 @@ func newGate(l Limit) *gate {
 
 // pass takes what a call is going to use, which a mock knows before, or nothing. It
 // returns how long to wait for that, or 0 if it has taken it.
-func (g *gate) pass(u usage, now time.Time) (wait time.Duration, at standings) {
+func (g *gate) pass(input, output int, now time.Time) (wait time.Duration, at standings) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	counted := u.input - u.cached
 	wait = max(
-		g.requests.wait(1, now), g.tokens.wait(counted+u.output, now),
-		g.input.wait(counted, now), g.output.wait(u.output, now), 0,
+		g.requests.wait(1, now), g.tokens.wait(input+output, now),
+		g.input.wait(input, now), g.output.wait(output, now), 0,
 	)
 	if wait == 0 {
 		g.requests.take(1, now)
-		g.tokens.take(counted+u.output, now)
-		g.input.take(counted, now)
-		g.output.take(u.output, now)
+		g.tokens.take(input+output, now)
+		g.input.take(input, now)
+		g.output.take(output, now)
 	}
 	return wait, standings{g.requests.standing(now), g.tokens.standing(now), g.input.standing(now), g.output.standing(now)}
 }

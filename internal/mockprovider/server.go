@@ -129,7 +129,7 @@ func (e *exchange) answer() {
 	var at standings
 	if g := s.gates[c.Model]; g != nil {
 		var wait time.Duration
-		if wait, at = g.pass(a.usage, e.now); wait > 0 {
+		if wait, at = g.pass(a.countedInput(), a.usage.output, e.now); wait > 0 {
 			e.fail(failure{status: http.StatusTooManyRequests, message: "Rate limit reached for " + c.Model, retry: wait}, at)
 			return
 		}
