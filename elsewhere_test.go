@@ -504,7 +504,9 @@ func heedNaively(ctx context.Context, rl *ratelimit.RateLimiter, q ratelimit.Mod
 			rl.Heed(ctx, "m", llm.Limits{Windows: w.Windows})
 			a.heed(now, w.Windows)
 		case "commit":
-			if w.Which < len(held) && held[w.Which] != nil {
+			// Where nothing was reserved of a unit, stores keep no place for it in the
+			// past: what is used after all counts from now on.
+			if w.Which < len(held) && held[w.Which] != nil && min(taken[w.Which].n[2], taken[w.Which].n[3]) > 0 {
 				held[w.Which].Commit(w.Tokens.Input, w.Tokens.Output)
 				taken[w.Which].n, held[w.Which] = n, nil
 			}

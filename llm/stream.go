@@ -8,6 +8,8 @@ type events struct {
 	json values
 	line line
 	cr   bool // the last byte was CR: if LF comes, it belongs to that
+
+	template *template // nil before the first event has ended
 }
 
 // line is how much of a line was read: 1 to 4 is so much of the name, data.
@@ -24,6 +26,21 @@ const (
 // is, and whether the event has ended: then end is to be called.
 func (e *events) next(p []byte) (n int, ended bool) {
 	n = e.rest(p)
+	begins := e.line == lineStart && e.json.state == atTop && e.json.shape == shape{} // no data was read of it
+	if begins {
+		if end := e.repeat(p[n:]); end > 0 {
+			return n + end, true
+		}
+	}
+	end, ended := e.parse(p[n:])
+	if begins && ended {
+		e.learn(p[n : n+end])
+	}
+	return n + end, ended
+}
+
+// parse is next without a template, where no LF is left of the line before.
+func (e *events) parse(p []byte) (n int, ended bool) {
 	for n < len(p) {
 		i := n + lineEnd(p[n:])
 		e.readLine(p[n:i])

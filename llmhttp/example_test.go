@@ -69,9 +69,9 @@ func ExampleReject() {
 		}
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
-		fmt.Println(resp.Status, resp.Header.Get("Retry-After"))
+		fmt.Printf("%s, Retry-After: %q\n", resp.Status, resp.Header.Get("Retry-After"))
 	}
 	// Output:
-	// 200 OK
-	// 429 Too Many Requests 60
+	// 200 OK, Retry-After: ""
+	// 429 Too Many Requests, Retry-After: "60"
 }

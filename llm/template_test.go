@@ -1,0 +1,253 @@
+package llm
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+const (
+	chatHead = `data: {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"`
+	chatTail = `"},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n"
+)
+
+// templateEvents are events, with T for the text that varies, and whether a template
+// may be made of them.
+var templateEvents = []struct {
+	name, event string
+	want        bool
+}{
+	{"chat", chatHead + "T" + chatTail, true},
+	{"chat, another choice", strings.Replace(chatHead, ":0", ":1", 1) + "T" + chatTail, true},
+	{"with spaces", `data: {"choices": [{"delta": {"content": "T"}}]}` + "\n\n", true},
+	{"CR LF", strings.ReplaceAll(chatHead+"T"+chatTail, "\n", "\r\n"), true},
+	{"a name and a comment", "event: x\n: y\ndata:" + `{"type":"content_block_delta","delta":{"type":"text_delta","text":"T"}}` + "\nid: 1\n\n", true},
+	{"reasoning", `data: {"choices":[{"delta":{"reasoning":"T"}}]}` + "\n\n", true},
+	{"reasoning, under another name", `data: {"choices":[{"delta":{"reasoning_content":"T","content":null}}]}` + "\n\n", true},
+	{"an empty text beside it", `data: {"choices":[{"delta":{"content":"T","refusal":""}}]}` + "\n\n", true},
+	{"two lines of data", "data: {\"choices\":[{\ndata: \"delta\":{\"content\":\"T\"}}]}\n\n", true},
+	{"an array", `data: [{"delta":"T"}]` + "\n\n", true},
+	{"garbage after it", `data: {"delta":"T"} what?` + "\n\n", true},
+
+	{"CR", strings.ReplaceAll(chatHead+"T"+chatTail, "\n", "\r"), false},
+	{"CR at the end", strings.TrimSuffix(chatHead+"T"+chatTail, "\n") + "\r", false},
+	{"an escape", chatHead + `T\n` + chatTail, false},
+	{"two texts", `data: {"choices":[{"delta":{"content":"T","refusal":"no"}}]}` + "\n\n", false},
+	{"a text before it", `data: {"choices":[{"delta":{"refusal":"no","content":"T"}}]}` + "\n\n", false},
+	{"reasoning under both names", `data: {"choices":[{"delta":{"reasoning":"T","reasoning_content":"T"}}]}` + "\n\n", false},
+	{"reasoning under both names, short", `data: {"choices":[{"delta":{"reasoning":"T","reasoning_content":"a"}}]}` + "\n\n", false},
+	{"text in arguments", `data: {"output":[{"arguments":{"a":"T"}}]}` + "\n\n", false},
+	{"two values", `data: {"delta":"T"}{"delta":"y"}` + "\n\n", false},
+	{"two values on lines", `data: {"delta":"T"}` + "\n" + `data: {"delta":"y"}` + "\n\n", false},
+	{"a number before it", `data: {"usage":{"prompt_tokens":7},"delta":"T"}` + "\n\n", false},
+	{"a number after it", `data: {"delta":"T","usage":{"completion_tokens":3}}` + "\n\n", false},
+	{"a number in another value", `data: {"delta":"T"}{"eval_count":3}` + "\n\n", false},
+	{"an error before it", `data: {"error":{"code":429},"delta":"T"}` + "\n\n", false},
+	{"an error after it", `data: {"delta":"T","error":"overloaded"}` + "\n\n", false},
+	{"the type of an error", `data: {"delta":"T","type":"error"}` + "\n\n", false},
+	{"sound", `data: {"type":"response.audio.delta","delta":"T"}` + "\n\n", false},
+	{"sound, said after it", `data: {"delta":"T","type":"response.audio.delta"}` + "\n\n", false},
+	{"usage alone, and text", `data: {"choices":[],"usage":{},"delta":"T"}` + "\n\n", false},
+	{"usage alone", `data: {"choices":[],"usage":{},"id":"T"}` + "\n\n", false},
+	{"no text", `data: {"id":"T","choices":[]}` + "\n\n", false},
+	{"not complete", `data: {"delta":"T"` + "\n\n", false},
+	{"broken in the text", "data: {\"delta\":\"T\ndata: \"}\n\n", false},
+	{"no data", `: {"delta":"T"}` + "\n\n", false},
+	{"the end", "data: [DONE]\n\n", false},
+	{"nothing", "\n", false},
+	{"too long", chatHead + "T" + strings.Repeat("x", maxTemplate) + chatTail, false},
+}
+
+// templateTexts are what T may be.
+var templateTexts = []string{
+	"T", "", " limits", "日本", "é", "\xe6", "\x80\x80", "\t", "a long text that goes on and on and on and on", `\n`, `\"`, `\\`, `\u00e9`, `\udc00`, `\`, `\u00`,
+	"a\nb", "a\n\nb", "a\rb", `"`, `","content":"`, `"}}]}` + "\n\n" + chatHead,
+}
+
+// TestTemplateLearns checks which events a template is made of.
+func TestTemplateLearns(t *testing.T) {
+	for _, tt := range templateEvents {
+		var e events
+		for range 8 {
+			if _, ended := e.next([]byte(tt.event)); ended {
+				e.end()
+			}
+		}
+		if got := e.repeat([]byte(tt.event)) == len(tt.event); got != tt.want {
+			t.Errorf("%s: learned is %t, want %t", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestTemplateChanges checks that a template is soon that of the events that come.
+func TestTemplateChanges(t *testing.T) {
+	var e events
+	for range 3 {
+		for _, tt := range templateEvents {
+			if !tt.want {
+				continue
+			}
+			hit := false
+			for range 6 {
+				hit = e.repeat([]byte(tt.event)) > 0
+				if _, ended := e.next([]byte(tt.event)); ended {
+					e.end()
+				}
+			}
+			if !hit {
+				t.Errorf("%s: not learned after others", tt.name)
+			}
+		}
+	}
+}
+
+// TestTemplatePairs has every event follow those that a template is made of.
+func TestTemplatePairs(t *testing.T) {
+	for _, a := range templateEvents {
+		for _, b := range templateEvents {
+			if a.want {
+				sameByBytes(t, strings.Repeat(a.event, 4)+b.event+a.event+strings.Repeat(b.event, 6), nil)
+			}
+		}
+	}
+}
+
+// FuzzTemplate reads streams with many repeats, cut and split anywhere.
+func FuzzTemplate(f *testing.F) {
+	for i, tt := range templateEvents {
+		head, tail, _ := strings.Cut(tt.event, "T")
+		for j, text := range templateTexts {
+			f.Add(head, text, tail, uint64(100*i+j))
+		}
+	}
+	f.Fuzz(func(t *testing.T, head, text, tail string, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var b strings.Builder
+		other := templateEvents[r.IntN(len(templateEvents))].event
+		for range r.IntN(30) {
+			event := head + "T" + tail
+			if r.IntN(8) == 0 {
+				event = other
+			}
+			with := templateTexts[r.IntN(9)]
+			switch r.IntN(6) {
+			case 0:
+				with = text
+			case 1:
+				with = templateTexts[r.IntN(len(templateTexts))]
+			}
+			b.WriteString(strings.Replace(event, "T", with, 1))
+		}
+		stream := b.String()
+		sameByBytes(t, stream[:len(stream)-r.IntN(min(len(stream), 50)+1)], r)
+	})
+}
+
+// outcome is all that is seen of a meter.
+type outcome struct {
+	usage  Usage
+	fault  string
+	passed string // what was not hidden
+}
+
+// sameByBytes checks that it does not matter in what pieces a stream is read. By
+// bytes, no template ever matches.
+func sameByBytes(t *testing.T, stream string, r *rand.Rand) {
+	t.Helper()
+	want := read(stream, func() int { return 1 })
+	for name, size := range map[string]func() int{
+		"in one piece": func() int { return len(stream) },
+		"in pieces": func() int {
+			if r == nil {
+				return 500
+			}
+			return 1 + r.IntN(1+r.IntN(900))
+		},
+	} {
+		if got := read(stream, size); got != want {
+			t.Fatalf("%s: got %+v\nwant %+v\nof %q", name, got, want, stream)
+		}
+	}
+}
+
+// read reads a stream in pieces of such sizes, and through Hide.
+func read(stream string, size func() int) outcome {
+	m, rest := NewMeter(Chat, nil), stream
+	for rest != "" {
+		n := min(len(rest), size())
+		_, _ = m.Write([]byte(rest[:n]))
+		rest = rest[n:]
+	}
+	hiding := NewMeter(Chat, nil)
+	passed, _ := io.ReadAll(hiding.Hide(&sized{strings.NewReader(stream), size}))
+	if u := hiding.Usage(); u != m.Usage() || hiding.Fault() != m.Fault() {
+		return outcome{u, hiding.Fault(), "with Hide, another outcome"}
+	}
+	return outcome{m.Usage(), m.Fault(), string(passed)}
+}
+
+// sized is a stream that comes in pieces of such sizes.
+type sized struct {
+	io.Reader
+	size func() int
+}
+
+func (s *sized) Read(p []byte) (int, error) { return s.Reader.Read(p[:min(len(p), s.size())]) }
+
+// templateStreams are streams of events by their number.
+var templateStreams = []struct {
+	name  string
+	event func(i int) string
+}{
+	{"repeat", func(i int) string { return chatHead + fmt.Sprint(i) + chatTail }},
+	{"one in five has escapes", func(i int) string { return chatHead + strings.Repeat(`\n`, max(0, i%5-3)) + chatTail }},
+	{"two choices", func(i int) string { return strings.Replace(chatHead, ":0", fmt.Sprint(":", i%2), 1) + "T" + chatTail }},
+	{"numbered", func(i int) string {
+		return fmt.Sprintf("event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":%d,\"item_id\":\"msg_67c9fdcf37fc8190ba82116e33fb28c5\",\"output_index\":0,\"delta\":\" dream\"}\n\n", 1000+i)
+	}},
+	{"padded", func(i int) string {
+		return strings.Replace(chatHead+"T"+chatTail, `null}`+"\n", fmt.Sprintf(`null,"obfuscation":"%d"}`, 1000+i)+"\n", 1)
+	}},
+}
+
+// TestTemplateAllocates checks that a piece costs no memory.
+func TestTemplateAllocates(t *testing.T) {
+	for _, s := range templateStreams {
+		var events [][]byte
+		for i := range 1000 {
+			events = append(events, []byte(s.event(i)))
+		}
+		m, i := NewMeter(Chat, nil), 0
+		next := func() { _, _ = m.Write(events[i%len(events)]); i++ }
+		for range 10 {
+			next()
+		}
+		if n := testing.AllocsPerRun(900, next); n != 0 {
+			t.Errorf("%s: %v allocations a piece", s.name, n)
+		}
+	}
+}
+
+// BenchmarkTemplate reads streams of 1000 events.
+func BenchmarkTemplate(b *testing.B) {
+	for _, s := range templateStreams {
+		b.Run(s.name, func(b *testing.B) {
+			var events [][]byte
+			size := 0
+			for i := range 1000 {
+				events = append(events, []byte(s.event(i)))
+				size += len(events[i])
+			}
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				m := NewMeter(Chat, nil)
+				for _, e := range events {
+					_, _ = m.Write(e)
+				}
+			}
+		})
+	}
+}
