@@ -106,7 +106,7 @@ func (rl *RateLimiter) unpause(model string) {
 }
 
 // posting is a pause as a setting of a store, in Unix milliseconds: until when it is,
-// or when it was ended.
+// or when it was ended. Machines go by it as far as their clocks agree.
 type posting struct {
 	Until int64 `json:"until_ms,omitempty"`
 	Ended int64 `json:"ended_ms,omitempty"`

@@ -5,27 +5,36 @@ import (
 	"io"
 )
 
-// gunzip unpacks what is written to it, on a goroutine of its own, which ends with
-// stop.
+// gunzip unpacks what is written to it, on a goroutine that begins with the first
+// write, and ends with stop.
 type gunzip struct {
-	input *io.PipeWriter
-	ended chan struct{}
+	input   *io.PipeWriter // nil before the first write
+	ended   chan struct{}
+	stopped bool
 }
 
-func newGunzip(into func([]byte)) *gunzip {
-	output, input := io.Pipe()
-	g := &gunzip{input, make(chan struct{})}
-	go g.run(output, into)
-	return g
+// write unpacks a piece. What comes after something that is not gzip is ignored, and
+// so is what comes after stop.
+func (g *gunzip) write(p []byte, into func([]byte)) {
+	if g.stopped {
+		return
+	}
+	if g.input == nil {
+		var output *io.PipeReader
+		output, g.input = io.Pipe()
+		g.ended = make(chan struct{})
+		go g.run(output, into)
+	}
+	g.input.Write(p)
 }
-
-// write unpacks a piece. What comes after something that is not gzip is ignored.
-func (g *gunzip) write(p []byte) { g.input.Write(p) }
 
 // stop returns when all that was written is unpacked.
 func (g *gunzip) stop() {
-	g.input.Close()
-	<-g.ended
+	g.stopped = true
+	if g.input != nil {
+		g.input.Close()
+		<-g.ended
+	}
 }
 
 func (g *gunzip) run(packed *io.PipeReader, into func([]byte)) {

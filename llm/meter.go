@@ -34,7 +34,7 @@ func NewMeter(api API, h http.Header) *Meter {
 	switch strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")) {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		m.gunzip = newGunzip(m.read)
+		m.gunzip = new(gunzip)
 	default:
 		m.format = formatOpaque
 	}
@@ -44,7 +44,7 @@ func NewMeter(api API, h http.Header) *Meter {
 // Write reads a piece of the body. It never fails.
 func (m *Meter) Write(p []byte) (int, error) {
 	if m.gunzip != nil {
-		m.gunzip.write(p)
+		m.gunzip.write(p, m.read)
 	} else {
 		m.read(p)
 	}
@@ -88,8 +88,8 @@ func (m *Meter) sniff(p []byte) int {
 	return len(p)
 }
 
-// Usage returns what was used, by all that was written. The meter may not be
-// written to after that.
+// Usage returns what was used, by all that was written. What is written after that
+// does not count.
 func (m *Meter) Usage() Usage {
 	if m.gunzip != nil {
 		m.gunzip.stop()
@@ -103,7 +103,7 @@ func (m *Meter) Usage() Usage {
 }
 
 // Fault returns the type or the code of an error that a stream has told after it
-// had begun, such as "overloaded_error", or "".
+// had begun, such as "overloaded_error", or "". Ask for Usage first.
 func (m *Meter) Fault() string { return string(m.stream.json.fault.bytes()) }
 
 // Hide returns a reader of a stream without the chunk that tells nothing but

@@ -167,7 +167,7 @@ func sameByBytes(t *testing.T, stream string, r *rand.Rand) {
 		},
 	} {
 		if got := read(stream, size); got != want {
-			t.Fatalf("%s: got %+v\nwant %+v\nof %q", name, got, want, stream)
+			t.Fatalf("%s: got %#v\nwant %#v\nof %q", name, got, want, stream)
 		}
 	}
 }

@@ -56,9 +56,6 @@ func (b *meteredBody) read(p []byte) (int, error) {
 	if b.closed {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	if b.settled {
-		return b.source.Read(p)
-	}
 	n, err := b.reader.Read(p)
 	if err != nil {
 		b.settle()
