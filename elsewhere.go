@@ -51,6 +51,10 @@ func (said *standing) matters(r *rules, had bool) bool {
 
 // lower enters what is missing of the quota, by what the provider has left and what
 // is used. It returns the dimensions of which more is missing than before.
+//
+// An answer does not know of calls that have come after it, so with many under way
+// some make too little of it. Of a minute the strictest counts therefore: what is
+// missing comes back by itself soon enough. Of a day the last does.
 func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []dimension) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,10 +68,13 @@ func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []d
 		if said[d].Remaining < 0 || reset <= 0 {
 			continue
 		}
-		e[d] = absence{max(r.max[d]-o.used[d]-min(said[d].Remaining, maxQuota), 0), now, now + int64(reset)}
-		if e[d].n > was.n[d] {
+		n := max(r.max[d]-o.used[d]-min(said[d].Remaining, maxQuota), 0)
+		if n > was.n[d] {
 			more = append(more, d)
+		} else if !d.ofDay() {
+			continue
 		}
+		e[d] = absence{n, now, now + int64(reset)}
 	}
 	if after := e.at(now); after.none() {
 		m.elsewhere.Store(nil)

@@ -31,20 +31,19 @@ func (rl *RateLimiter) Heed(ctx context.Context, model string, said llm.Limits) 
 
 // learn lets what the provider grants replace the maxima of a quota that is Auto.
 func (rl *RateLimiter) learn(ctx context.Context, m *model, said *standing) {
-	was := m.rules.Load().quota
-	if !was.Auto {
+	if q := m.rules.Load().quota; !q.Auto || q.taught(said) == q {
 		return
 	}
-	q := was
-	for d := range said {
-		if most := said[d].Limit; most > 0 && most <= maxQuota {
-			q = q.with(dimension(d), int(most))
-		}
-	}
-	if q == was {
+	rl.setting.Lock()
+	defer rl.setting.Unlock()
+	now := rl.clock()
+	was := m.rules.Load().quota // somebody may have set it meanwhile
+	q := was.taught(said)
+	if !was.Auto || q == was || m.learned != 0 && now < m.learned+int64(relearn) {
 		return
 	}
-	if err := rl.SetQuota(m.name, q); err != nil {
+	m.learned = now
+	if err := rl.setQuotaLocked(m.name, q); err != nil {
 		rl.miss(err)
 		return
 	}
@@ -87,6 +86,20 @@ func (s *standing) reset(d dimension) time.Duration {
 		return time.Minute
 	}
 	return min(s[d].Reset, longest)
+}
+
+// relearn is how long what was learned stays at least: to set a quota may be a write
+// that all who share it hear of, and answers may differ.
+const relearn = time.Second
+
+// taught returns the quota with the maxima that a provider has said.
+func (q ModelQuota) taught(said *standing) ModelQuota {
+	for d := range said {
+		if most := said[d].Limit; most > 0 && most <= maxQuota {
+			q = q.with(dimension(d), int(most))
+		}
+	}
+	return q
 }
 
 // dimensionOf returns the dimension of a quota that is the window of a provider's.

@@ -110,7 +110,7 @@ func (rl *RateLimiter) limited(c *call, d *Decision) *model {
 	switch {
 	case m != nil && !m.rules.Load().free():
 		return m
-	case rl.pauses.left(c.model, rl.clock()) > 0:
+	case rl.Paused(c.model) > 0:
 		return rl.made(c.model)
 	case c.limits != nil:
 		return rl.open
@@ -129,7 +129,7 @@ func (rl *RateLimiter) unlimited(c *call) *Reservation {
 
 // take takes what a call asks of its model and its project, if it may pass.
 func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) (res *Reservation, err error) {
-	if left := rl.pauses.left(c.model, rl.clock()); left > 0 {
+	if left := rl.Paused(c.model); left > 0 {
 		err = rl.look(ctx, m, c, o)
 		o.deny(paused, left)
 		return nil, err
@@ -188,7 +188,7 @@ func (rl *RateLimiter) look(ctx context.Context, m *model, c *call, o *outcome) 
 		ask := o.rules.amounts(c.request)
 		err = rl.projects.lookProject(ctx, c, &ask, o)
 	}
-	if left := rl.pauses.left(c.model, rl.clock()); left > 0 {
+	if left := rl.Paused(c.model); left > 0 {
 		o.deny(paused, left)
 	}
 	return err

@@ -74,6 +74,10 @@ func (rl *RateLimiter) forgetIdle() {
 func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
+	return rl.setQuotaLocked(model, quota)
+}
+
+func (rl *RateLimiter) setQuotaLocked(model string, quota ModelQuota) error {
 	quotas := map[string]ModelQuota{model: quota}
 	if _, err := newRulesOf(quotas); err != nil {
 		return err

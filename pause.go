@@ -29,13 +29,13 @@ const (
 	pauseSetting = "pause/" // and the model's name
 )
 
-// left returns how much longer a model is paused.
-func (p *pauses) left(model string, now int64) time.Duration {
+// until returns when the pause of a model ends, or ended, or 0 for none.
+func (p *pauses) until(model string) int64 {
 	spans := p.spans.Load()
 	if spans == nil {
 		return 0
 	}
-	return time.Duration(max((*spans)[model].until-now, 0))
+	return (*spans)[model].until
 }
 
 // extend pauses models until a time, unless they are for longer. It reports whether
@@ -44,7 +44,7 @@ func (p *pauses) extend(model string, now, until int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	until = min(until, now+int64(longest))
-	was := now + int64(p.left(model, now))
+	was := max(p.until(model), now)
 	if until <= was {
 		return false
 	}
@@ -83,7 +83,13 @@ func (p *pauses) live(now int64) map[string]span {
 
 // Paused returns how much longer the provider of a model takes no calls of it: see
 // [RateLimiter.Heed].
-func (rl *RateLimiter) Paused(model string) time.Duration { return rl.pauses.left(model, rl.clock()) }
+func (rl *RateLimiter) Paused(model string) time.Duration {
+	until := rl.pauses.until(model)
+	if until == 0 { // nearly always: the clock is not needed
+		return 0
+	}
+	return time.Duration(max(until-rl.clock(), 0))
+}
 
 // pause lets no call of a model pass for as long as its provider has said.
 func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits) {

@@ -81,7 +81,7 @@ func TestPause(t *testing.T) {
 				}
 				time.Sleep(10*time.Second - 1)
 				wantPaused(t, rl, model, 1)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				if d := rl.Decide(model, 5); !d.Allowed || d.Code != code || d.RetryAfter != 0 {
 					t.Errorf("once it has ended: %+v", d)
 				}
@@ -202,7 +202,7 @@ func TestPausedInLine(t *testing.T) {
 				}
 				time.Sleep(6*time.Second - 1)
 				l.want()
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				l.want("0 at 10s", "1 at 10s", "2 at 10s", "3 at 10s")
 				if s := rl.Stats(model); s.RPM != 4 || s.TPM != 20 {
 					t.Errorf("%+v; want all of them to count", s)
@@ -293,9 +293,9 @@ func TestPauseExtends(t *testing.T) {
 				t.Errorf("after %v and a pause of %v: %+v; want %v", time.Since(l.start), step.pause, d, step.left)
 			}
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		l.want()
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		l.want(fmt.Sprintf("0 at %v", 66*time.Second+2))
 	})
 }

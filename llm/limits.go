@@ -62,14 +62,15 @@ const (
 	leastLong  = time.Minute          // of a day or a spend cap, whatever else is said
 )
 
-// statusOverloaded is Anthropic's.
-const statusOverloaded = 529
+// StatusOverloaded is the status of a response from a provider that has more to do
+// than it can: Anthropic's.
+const StatusOverloaded = 529
 
 // ReadLimits reads what a response says about limits. The body is that of an error,
 // or nil. What makes no sense is ignored, and no wait is longer than a day.
 func ReadLimits(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
 	switch status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, StatusOverloaded:
 		return readRefused(p, status, h, body, now)
 	}
 	return Limits{Windows: readHeaders(p, h, 0, now)}
@@ -83,7 +84,7 @@ func ReadFault(fault string, now time.Time) (l Limits) {
 	case c.unpaid() || c.names("429", "rate_limit_error", "rate_limit_exceeded", "resource_exhausted"):
 		status = http.StatusTooManyRequests
 	case c.overloaded() || c.names("503", "529", "unavailable"):
-		status = statusOverloaded
+		status = StatusOverloaded
 	default:
 		return l
 	}
@@ -131,7 +132,7 @@ func joinedHeaders(h, more http.Header) http.Header {
 // cause returns why a call was refused. said is the wait that was asked for, or 0.
 func (l *Limits) cause(status int, c *complaint, said time.Duration) Cause {
 	switch {
-	case status == statusOverloaded:
+	case status == StatusOverloaded:
 		return Overloaded
 	case status == http.StatusServiceUnavailable && (said > 0 || c.overloaded()):
 		return Overloaded

@@ -81,7 +81,7 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 			e.API = OllamaGenerate
 		}
 	default:
-		if e, ok = callOfModel(parent, unescapeSegment(u, last)); !ok {
+		if e, ok = callOfModel(rest, unescapeSegment(u, last)); !ok {
 			return Endpoint{}, false
 		}
 	}
@@ -112,26 +112,28 @@ func unescapeSegment(u *url.URL, segment string) string {
 	return plain
 }
 
-// callOfModel reads the end of a path of Google's, such as models/gemini-pro:generateContent.
-// Vertex has endpoints of tuned models beside models, AI Studio has tunedModels. Models
-// of others that Vertex serves are Anthropic's, with its API.
-func callOfModel(parent, last string) (e Endpoint, ok bool) {
+// callOfModel reads a path of Google's, such as /v1beta/models/gemini-pro:generateContent.
+// Vertex has endpoints of tuned models beside models, and Anthropic's models with
+// Anthropic's API; AI Studio has tunedModels.
+func callOfModel(path, last string) (e Endpoint, ok bool) {
+	_, parent := cutLast(path)
 	if parent != "models" && parent != "tunedModels" && parent != "endpoints" {
 		return e, false
 	}
-	model, method, _ := strings.Cut(last, ":")
-	e.Model = model
-	switch method {
-	case "generateContent":
-		e.API = Generate
-	case "streamGenerateContent":
-		e.API, e.Stream = Generate, true
-	case "rawPredict":
-		e.API = Messages
-	case "streamRawPredict":
-		e.API, e.Stream = Messages, true
+	colon := strings.LastIndexByte(last, ':')
+	if colon <= 0 {
+		return e, false
 	}
-	return e, e.API != "" && model != ""
+	e.Model = last[:colon]
+	method := last[colon+1:]
+	e.Stream = method == "streamGenerateContent" || method == "streamRawPredict"
+	switch {
+	case method == "generateContent" || method == "streamGenerateContent":
+		e.API = Generate
+	case (method == "rawPredict" || method == "streamRawPredict") && strings.HasSuffix(path, "/publishers/anthropic/models/"):
+		e.API = Messages
+	}
+	return e, e.API != ""
 }
 
 // deploymentOf returns what of Azure's limits apply to, or "".

@@ -252,7 +252,7 @@ func (r *requestReader) request() Request {
 	if q.Model == "" {
 		q.Model = r.model
 	}
-	streamed := string(r.stream) == "true"
+	streamed := q.Stream || string(r.stream) == "true"
 	switch q.API {
 	case Chat:
 		q.Stream, q.MaxOutput, q.Answers = streamed, r.maxCompletion, r.n

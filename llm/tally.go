@@ -182,7 +182,7 @@ func (s *numbers) rest(total, prompt node) int64 {
 func (t *tally) usage(unfinished text) Usage {
 	u := Usage{Input: -1}
 	if in, ok := t.said.input(); ok {
-		u.Input = int(in)
+		u.Input = int(min(in, math.MaxInt))
 	}
 	room := max(u.Input, 0)
 	u.Cached = min(room, int(max(t.said.n[cachedTokens], t.said.n[cacheReadTokens], t.said.n[geminiCached])))
@@ -190,7 +190,7 @@ func (t *tally) usage(unfinished text) Usage {
 
 	out, ok := t.said.output()
 	written := t.written.plus(unfinished)
-	u.Output = int(out)
+	u.Output = int(min(out, math.MaxInt))
 	u.Exact = ok && !t.behind && unfinished.pieces == 0 && (out > 0 || written.pieces == 0)
 	if !u.Exact {
 		u.Output = max(u.Output, int(t.said.n[startedTokens]), written.least())

@@ -11,7 +11,6 @@ const maxTemplate = 768
 type template struct {
 	head []byte // up to the first character of the text
 	tail []byte // from the quote after it to the end of the event; empty if none was learned
-	node node   // of the text
 
 	last []byte // an event to compare with another, or nothing
 	wait int    // how many events to read before two are compared
@@ -30,7 +29,7 @@ func (e *events) repeat(p []byte) int {
 	if !bytes.HasPrefix(p[end:], t.tail) || lineEnd(text) < len(text) {
 		return 0
 	}
-	e.json.node, e.json.piece = t.node, false
+	e.json.piece = false // of whatever node: there is no other text
 	e.json.write(chars(text))
 	e.json.commit()
 	t.wait, t.then = 1, 1
@@ -73,7 +72,6 @@ func (t *template) compare(event []byte) {
 	}
 	t.head = append(t.head[:0], event[:head]...)
 	t.tail = append(t.tail[:0], tail...)
-	t.node = e.json.node
 }
 
 // common returns how much of a and b is the same.
@@ -104,18 +102,17 @@ func (e *events) toText(event []byte) int {
 
 // isTemplate reports whether what was read, up to a text, and the tail make a
 // template: with no text they tell nothing, and with a character just that. So there
-// is no second text, number or fault, nor does the text not count.
+// is no other text, number or fault, and the text counts.
 func (e *events) isTemplate(tail []byte) bool {
 	none, one := *e, *e
 	one.parse([]byte("x"))
 	return none.tells(tail, text{}) && one.tells(tail, text{pieces: 1, chars: 1})
 }
 
-// tells reports whether the event ends with the tail, stays in the stream, and has
-// told so much text and nothing else.
+// tells reads the tail, which ends the event, and reports whether the event stays in
+// the stream, leaves nothing for the next, and has told so much text and nothing else.
 func (e *events) tells(tail []byte, want text) bool {
-	n, ended := e.parse(tail)
+	e.parse(tail)
 	v := &e.json
-	return ended && n == len(tail) && !e.cr && !v.usageOnly() &&
-		v.written == want && v.said.set == 0 && v.fault.n == 0
+	return !v.usageOnly() && !e.cr && v.written == want && v.said.set == 0 && v.fault.n == 0
 }

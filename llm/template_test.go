@@ -1,9 +1,11 @@
 package llm
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -84,21 +86,37 @@ func TestTemplateLearns(t *testing.T) {
 // TestTemplateChanges checks that a template is soon that of the events that come.
 func TestTemplateChanges(t *testing.T) {
 	var e events
-	for range 3 {
-		for _, tt := range templateEvents {
-			if !tt.want {
-				continue
-			}
-			hit := false
-			for range 6 {
-				hit = e.repeat([]byte(tt.event)) > 0
-				if _, ended := e.next([]byte(tt.event)); ended {
-					e.end()
-				}
-			}
-			if !hit {
-				t.Errorf("%s: not learned after others", tt.name)
-			}
+	next := func(event string) (repeats bool) {
+		repeats = e.repeat([]byte(event)) > 0
+		if _, ended := e.next([]byte(event)); ended {
+			e.end()
+		}
+		return repeats
+	}
+	next(templateEvents[0].event)
+	next(templateEvents[1].event)
+	for _, tt := range slices.Concat(templateEvents, templateEvents) {
+		hit := !tt.want
+		for range 6 {
+			hit = tt.want && next(tt.event) || hit
+		}
+		if !hit {
+			t.Errorf("%s: not learned after others", tt.name)
+		}
+	}
+}
+
+// TestTemplateBegins checks that only what begins an event is compared with a
+// template.
+func TestTemplateBegins(t *testing.T) {
+	event := chatHead + "T" + chatTail
+	for _, before := range []string{
+		":", "data", "data:", "data: ", "data: {", "data: {}", "data: {\n", "data: {\"id\":\"", "data: {}\n", "data: what?\n", "data: [\n", "id: 1\n", "\r",
+		"data: {\"choices\":[],\"usage\":{}}\n", "data: {\"choices\":[],\"usage\":{}}\r", "data: {\"delta\":\"y\"}\n",
+	} {
+		pieces := []string{event, event, event, event, before, event, event}
+		if got, want := read(pieces), read(split(strings.Join(pieces, ""))); got != want {
+			t.Errorf("after %q: got %#v\nwant %#v", before, got, want)
 		}
 	}
 }
@@ -108,7 +126,7 @@ func TestTemplatePairs(t *testing.T) {
 	for _, a := range templateEvents {
 		for _, b := range templateEvents {
 			if a.want {
-				sameByBytes(t, strings.Repeat(a.event, 4)+b.event+a.event+strings.Repeat(b.event, 6), nil)
+				sameByBytes(t, strings.Repeat(a.event, 4)+b.event+a.event+strings.Repeat(b.event, 6), func() int { return 500 })
 			}
 		}
 	}
@@ -141,7 +159,7 @@ func FuzzTemplate(f *testing.F) {
 			b.WriteString(strings.Replace(event, "T", with, 1))
 		}
 		stream := b.String()
-		sameByBytes(t, stream[:len(stream)-r.IntN(min(len(stream), 50)+1)], r)
+		sameByBytes(t, stream[:len(stream)-r.IntN(min(len(stream), 50)+1)], func() int { return 1 + r.IntN(1+r.IntN(900)) })
 	})
 }
 
@@ -154,78 +172,96 @@ type outcome struct {
 
 // sameByBytes checks that it does not matter in what pieces a stream is read. By
 // bytes, no template ever matches.
-func sameByBytes(t *testing.T, stream string, r *rand.Rand) {
+func sameByBytes(t *testing.T, stream string, size func() int) {
 	t.Helper()
-	want := read(stream, func() int { return 1 })
-	for name, size := range map[string]func() int{
-		"in one piece": func() int { return len(stream) },
-		"in pieces": func() int {
-			if r == nil {
-				return 500
-			}
-			return 1 + r.IntN(1+r.IntN(900))
-		},
-	} {
-		if got := read(stream, size); got != want {
-			t.Fatalf("%s: got %#v\nwant %#v\nof %q", name, got, want, stream)
+	var pieces []string
+	for rest := stream; rest != ""; {
+		n := min(len(rest), size())
+		pieces = append(pieces, rest[:n])
+		rest = rest[n:]
+	}
+	want := read(split(stream))
+	for _, p := range [][]string{{stream}, pieces} {
+		if got := read(p); got != want {
+			t.Fatalf("in %d pieces: got %#v\nwant %#v\nof %q", len(p), got, want, stream)
 		}
 	}
 }
 
-// read reads a stream in pieces of such sizes, and through Hide.
-func read(stream string, size func() int) outcome {
-	m, rest := NewMeter(Chat, nil), stream
-	for rest != "" {
-		n := min(len(rest), size())
-		_, _ = m.Write([]byte(rest[:n]))
-		rest = rest[n:]
+// split returns the bytes of a stream, one in a piece.
+func split(stream string) []string {
+	pieces := make([]string, len(stream))
+	for i := range pieces {
+		pieces[i] = stream[i : i+1]
+	}
+	return pieces
+}
+
+// read reads a stream in such pieces, and through Hide.
+func read(pieces []string) outcome {
+	m := NewMeter(Chat, nil)
+	for _, p := range pieces {
+		_, _ = m.Write([]byte(p))
 	}
 	hiding := NewMeter(Chat, nil)
-	passed, _ := io.ReadAll(hiding.Hide(&sized{strings.NewReader(stream), size}))
-	if u := hiding.Usage(); u != m.Usage() || hiding.Fault() != m.Fault() {
-		return outcome{u, hiding.Fault(), "with Hide, another outcome"}
+	passed, _ := io.ReadAll(hiding.Hide(&piecewise{slices.Clone(pieces)}))
+	o := outcome{m.Usage(), m.Fault(), string(passed)}
+	if hiding.Usage() != o.usage || hiding.Fault() != o.fault {
+		o.passed = "metered something else"
 	}
-	return outcome{m.Usage(), m.Fault(), string(passed)}
+	return o
 }
 
-// sized is a stream that comes in pieces of such sizes.
-type sized struct {
-	io.Reader
-	size func() int
+// piecewise is a stream that comes in pieces.
+type piecewise struct{ pieces []string }
+
+func (r *piecewise) Read(p []byte) (int, error) {
+	if len(r.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, r.pieces[0])
+	if r.pieces[0] = r.pieces[0][n:]; r.pieces[0] == "" {
+		r.pieces = r.pieces[1:]
+	}
+	return n, nil
 }
 
-func (s *sized) Read(p []byte) (int, error) { return s.Reader.Read(p[:min(len(p), s.size())]) }
-
-// templateStreams are streams of events by their number.
+// templateStreams are streams of events by their number, and whether a template is
+// made of them.
 var templateStreams = []struct {
 	name  string
 	event func(i int) string
+	want  bool
 }{
-	{"repeat", func(i int) string { return chatHead + fmt.Sprint(i) + chatTail }},
-	{"one in five has escapes", func(i int) string { return chatHead + strings.Repeat(`\n`, max(0, i%5-3)) + chatTail }},
-	{"two choices", func(i int) string { return strings.Replace(chatHead, ":0", fmt.Sprint(":", i%2), 1) + "T" + chatTail }},
+	{"repeat", func(i int) string { return chatHead + fmt.Sprint(1000+i) + chatTail }, true},
+	{"one in five has escapes", func(i int) string { return chatHead + strings.Repeat(`\n`, max(0, i%5-3)) + chatTail }, true},
+	{"blocks of ten", func(i int) string { return choice(i/10%2) + "T" + chatTail }, true},
+	{"two choices", func(i int) string { return choice(i%2) + "T" + chatTail }, false},
 	{"numbered", func(i int) string {
-		return fmt.Sprintf("event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":%d,\"item_id\":\"msg_67c9fdcf37fc8190ba82116e33fb28c5\",\"output_index\":0,\"delta\":\" dream\"}\n\n", 1000+i)
-	}},
+		return fmt.Sprintf(`data: {"type":"response.output_text.delta","sequence_number":%d,"item_id":"msg_67c9fdcf37fc8190ba82116e33fb28c5","delta":" dream"}`+"\n\n", 1000+i)
+	}, false},
 	{"padded", func(i int) string {
-		return strings.Replace(chatHead+"T"+chatTail, `null}`+"\n", fmt.Sprintf(`null,"obfuscation":"%d"}`, 1000+i)+"\n", 1)
-	}},
+		return chatHead + "T" + strings.Replace(chatTail, "}\n", fmt.Sprintf(`,"obfuscation":"%d"}`, 1000+i)+"\n", 1)
+	}, false},
 }
 
-// TestTemplateAllocates checks that a piece costs no memory.
-func TestTemplateAllocates(t *testing.T) {
+func choice(i int) string { return strings.Replace(chatHead, ":0", fmt.Sprint(":", i), 1) }
+
+// TestTemplateStreams checks that a template is made where it is of use, and that
+// events cost no memory either way.
+func TestTemplateStreams(t *testing.T) {
 	for _, s := range templateStreams {
-		var events [][]byte
-		for i := range 1000 {
-			events = append(events, []byte(s.event(i)))
+		m, events := NewMeter(Chat, nil), thousand(s.event)
+		n := testing.AllocsPerRun(1, func() {
+			for _, e := range events {
+				_, _ = m.Write(e)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations", s.name, n)
 		}
-		m, i := NewMeter(Chat, nil), 0
-		next := func() { _, _ = m.Write(events[i%len(events)]); i++ }
-		for range 10 {
-			next()
-		}
-		if n := testing.AllocsPerRun(900, next); n != 0 {
-			t.Errorf("%s: %v allocations a piece", s.name, n)
+		if got := len(m.stream.template.tail) > 0; got != s.want {
+			t.Errorf("%s: a template is made: %t, want %t", s.name, got, s.want)
 		}
 	}
 }
@@ -234,13 +270,8 @@ func TestTemplateAllocates(t *testing.T) {
 func BenchmarkTemplate(b *testing.B) {
 	for _, s := range templateStreams {
 		b.Run(s.name, func(b *testing.B) {
-			var events [][]byte
-			size := 0
-			for i := range 1000 {
-				events = append(events, []byte(s.event(i)))
-				size += len(events[i])
-			}
-			b.SetBytes(int64(size))
+			events := thousand(s.event)
+			b.SetBytes(int64(len(bytes.Join(events, nil))))
 			b.ReportAllocs()
 			for b.Loop() {
 				m := NewMeter(Chat, nil)
@@ -250,4 +281,13 @@ func BenchmarkTemplate(b *testing.B) {
 			}
 		})
 	}
+}
+
+// thousand returns the events of a stream.
+func thousand(event func(i int) string) [][]byte {
+	events := make([][]byte, 1000)
+	for i := range events {
+		events[i] = []byte(event(i))
+	}
+	return events
 }

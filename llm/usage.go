@@ -10,6 +10,10 @@ type Tokens struct {
 	FreeInput, FreeOutput int
 }
 
+// CachedIsFree reports whether a provider does not count what it reads from a cache
+// towards its limits.
+func CachedIsFree(p Provider) bool { return p == Anthropic || p == Groq }
+
 // Usage is what a response says that its call has used.
 type Usage struct {
 	Input      int // of the prompt, with what is cached; -1 where the response does not say

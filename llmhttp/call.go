@@ -35,6 +35,7 @@ func (c *call) run() (*http.Response, error) {
 		c.settleUnsent(sent)
 		return nil, err
 	}
+	c.text, response.Request = nil, c.request // the body need not stay for as long as the response
 	if response.StatusCode/100 != 2 {
 		return c.failed(response), nil
 	}
@@ -63,9 +64,15 @@ func (c *call) acquire() (denied *http.Response, err error) {
 	case err == nil, refusal(err) && ctx.Err() == nil:
 		return c.refuse(d, err), nil
 	default:
-		return nil, err
+		return nil, fault{err}
 	}
 }
+
+// fault is an error that tells timeouts as those of [http.Transport] do.
+type fault struct{ error }
+
+func (f fault) Unwrap() error { return f.error }
+func (f fault) Timeout() bool { return errors.Is(f.error, context.DeadlineExceeded) }
 
 // refusal reports whether an error says that the limits do not let a call pass, and
 // is no fault.
@@ -98,7 +105,7 @@ func (c *call) ask(ctx context.Context, tokens llm.Tokens) (d ratelimit.Decision
 // askUsage lets a stream tell what it uses, if it would not. It reports whether the
 // caller is not to see that.
 func (c *call) askUsage() (veiled bool) {
-	if c.leaveStreams {
+	if c.leaveStreams || signed(c.request.Header) {
 		return false
 	}
 	asking, ok := c.asks.AskUsage(c.text)
@@ -122,21 +129,22 @@ func (c *call) settleUnsent(sent *sending) {
 const mostOfError = 64 << 10
 
 // failed settles a call that the provider has refused: it counts as a request, and
-// has used no tokens.
+// has used no tokens. One in which something broke may have used all that was
+// reserved.
 func (c *call) failed(response *http.Response) *http.Response {
 	var text []byte
-	switch response.StatusCode {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded:
+	used := 0
+	switch status := response.StatusCode; {
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable, status == llm.StatusOverloaded:
 		text, _ = io.ReadAll(io.LimitReader(response.Body, mostOfError))
 		response.Body = resumed(text, response.Body)
+	case status >= http.StatusInternalServerError:
+		used = -1
 	}
 	c.hear(response, text)
-	c.reservation.Commit(0, 0)
+	c.reservation.Commit(used, used)
 	return response
 }
-
-// statusOverloaded is Anthropic's.
-const statusOverloaded = 529
 
 // hear lets the limiter know what the provider says about its limits.
 func (c *call) hear(response *http.Response, text []byte) {

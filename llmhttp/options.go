@@ -16,7 +16,7 @@ type Option func(*transport)
 const defaultMaxWait = 5 * time.Minute
 
 // MaxWait is how long a call may wait for its turn; the default is five minutes. One
-// that would have to wait for longer is answered with 429 at once. Zero is as long
+// that would have to wait for as long is answered with 429 at once. Zero is as long
 // as its context lets it.
 func MaxWait(most time.Duration) Option {
 	if most < 0 {

@@ -15,14 +15,32 @@ func readAll(req *http.Request) ([]byte, error) {
 	if req.ContentLength <= 0 || req.ContentLength > mostTrusted {
 		return io.ReadAll(req.Body)
 	}
-	text := make([]byte, req.ContentLength)
-	_, err := io.ReadFull(req.Body, text)
-	return text, err
+	text := make([]byte, req.ContentLength+1) // one more, to see the end
+	n, err := io.ReadFull(req.Body, text)
+	switch err {
+	case nil: // it is longer than it said
+		rest, err := io.ReadAll(req.Body)
+		return append(text, rest...), err
+	case io.EOF, io.ErrUnexpectedEOF:
+		return text[:n], nil
+	}
+	return nil, err
 }
 
 // mostTrusted is how many bytes are made room for because a request says that it
 // has them.
 const mostTrusted = 16 << 20
+
+// signed reports whether a request carries a signature, or a hash of its body: it must
+// be sent as it is.
+func signed(h http.Header) bool {
+	for _, name := range [...]string{"X-Amz-Content-Sha256", "X-Amz-Date", "Signature", "Content-Digest", "Digest", "Content-Md5"} {
+		if h[name] != nil {
+			return true
+		}
+	}
+	return false
+}
 
 // sending is a body that is sent, and knows whether its request has begun to be.
 type sending struct {
@@ -38,7 +56,7 @@ func (s *sending) request(req *http.Request, base http.RoundTripper) *http.Reque
 	out := req.WithContext(s.context(req.Context()))
 	out.Body, out.GetBody = s.body(), func() (io.ReadCloser, error) { return s.body(), nil }
 	out.ContentLength, out.TransferEncoding = int64(len(s.text)), nil
-	if req.Header["Accept-Encoding"] != nil {
+	if req.Header["Accept-Encoding"] != nil && !signed(req.Header) {
 		out.Header = req.Header.Clone()
 		out.Header.Del("Accept-Encoding")
 	}
