@@ -12,8 +12,8 @@ import (
 //
 //   - Its limits replace the maxima of a quota that is Auto.
 //   - Where it has less left than the quota, others use the same account: the quota
-//     gives no more than that, until it says otherwise or what is used elsewhere has
-//     come back. Never does it give more than it would without.
+//     gives so much less, until what is used elsewhere has come back. Never does it
+//     give more than it would without.
 //   - Where it has refused the call, the model is paused for as long as it said, for
 //     all who share the limiter; on Redis, for all limiters there.
 //

@@ -2,10 +2,8 @@ package llm
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
-	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -92,12 +90,16 @@ type quoted struct {
 // size returns how many bytes the text is, as UTF-8.
 func (t quoted) size() int { return len(t.raw) - t.spare }
 
+// near is how far to look for the end of a string with stringEnd. Package bytes finds
+// faster what is far.
+const near = 64
+
 // str reads a string. The cursor is on its first quote.
 func (c *cursor) str() quoted {
 	body, start, spare := c.body, c.at+1, 0
 	quote := c.at // the last quote found from afar
 	for i := start; ; {
-		if i = nearSpecial(body, i); i >= len(body) {
+		if i = stringEnd(body[:min(i+near, len(body))], i); i >= len(body) {
 			break
 		}
 		if body[i] != '"' && body[i] != '\\' { // what matters is far
@@ -131,27 +133,6 @@ func (c *cursor) str() quoted {
 	return quoted{}
 }
 
-// nearSpecial returns where the next quote or backslash is, if that is within 64
-// bytes. Otherwise it returns a place before it, or the end of the body.
-func nearSpecial(body []byte, i int) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	for end := min(i+64, len(body)-7); i < end; i += 8 {
-		word := binary.LittleEndian.Uint64(body[i:])
-		quotes, slashes := word^'"'*ones, word^'\\'*ones
-		// The lowest bit that is set is where a byte is zero; those above it may err.
-		if found := ((quotes-ones)&^quotes | (slashes-ones)&^slashes) & highs; found != 0 {
-			return i + bits.TrailingZeros64(found)/8
-		}
-	}
-	if len(body)-i >= 8 {
-		return i
-	}
-	for i < len(body) && body[i] != '"' && body[i] != '\\' {
-		i++
-	}
-	return i
-}
-
 // readEscape reads what starts with a backslash: the character that it stands for, how
 // many bytes it has, and how many that character has. What is no escape of JSON
 // stands for what comes after the backslash.
@@ -161,7 +142,10 @@ func readEscape(b []byte) (r rune, size, stands int) {
 	}
 	if b[1] != 'u' {
 		r, stands = utf8.DecodeRune(b[1:])
-		return standsFor(r), 1 + stands, stands
+		if r < utf8.RuneSelf {
+			r = unescaped(byte(r))
+		}
+		return r, 1 + stands, stands
 	}
 	if r = hex4(b[2:]); r < 0 {
 		return 'u', 2, 1
@@ -179,22 +163,6 @@ func readEscape(b []byte) (r rune, size, stands int) {
 	return r, size, utf8.RuneLen(r)
 }
 
-func standsFor(r rune) rune {
-	switch r {
-	case 'n':
-		return '\n'
-	case 't':
-		return '\t'
-	case 'r':
-		return '\r'
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	}
-	return r
-}
-
 // hex4 returns the number that four hexadecimal digits are, or -1.
 func hex4(b []byte) rune {
 	if len(b) < 4 {
@@ -202,17 +170,9 @@ func hex4(b []byte) rune {
 	}
 	var r rune
 	for _, d := range b[:4] {
-		switch {
-		case '0' <= d && d <= '9':
-			d -= '0'
-		case 'a' <= d|0x20 && d|0x20 <= 'f':
-			d = d | 0x20 - 'a' + 10
-		default:
-			return -1
-		}
-		r = r<<4 | rune(d)
+		r = r<<4 | hexDigit(d)
 	}
-	return r
+	return max(r, -1)
 }
 
 // String returns what the text stands for. What is not UTF-8 is U+FFFD.

@@ -1,0 +1,57 @@
+package llm
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// What both readers of JSON know of strings.
+
+// eachByte times a byte is a word of eight of it.
+const eachByte uint64 = 0x0101010101010101
+
+// stringEnd returns where in p, from i, is a quote or a backslash, or the length
+// of p.
+func stringEnd(p []byte, i int) int {
+	for ; i+8 <= len(p); i += 8 {
+		w := binary.LittleEndian.Uint64(p[i:])
+		quote, slash := w^'"'*eachByte, w^'\\'*eachByte
+		// The lowest bit that is set is that of the first byte that is zero.
+		if zero := ((quote-eachByte)&^quote | (slash-eachByte)&^slash) & (0x80 * eachByte); zero != 0 {
+			return i + bits.TrailingZeros64(zero)/8
+		}
+	}
+	for ; i < len(p) && p[i] != '"' && p[i] != '\\'; i++ {
+	}
+	return i
+}
+
+// unescaped returns the character that a letter after a backslash stands for.
+func unescaped(c byte) rune {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return rune(c)
+}
+
+// hexDigit returns the value of a digit, or -1, which makes the character none.
+func hexDigit(c byte) rune {
+	switch {
+	case c >= '0' && c <= '9':
+		return rune(c - '0')
+	case c >= 'a' && c <= 'f':
+		return rune(c - 'a' + 10)
+	case c >= 'A' && c <= 'F':
+		return rune(c - 'A' + 10)
+	}
+	return -1
+}
