@@ -53,7 +53,9 @@ func readHeaders(p Provider, h http.Header, said time.Duration, now time.Time) [
 		}
 		names := &allWindowHeaders[i]
 		if w, ok := names.read(h, now); ok {
-			w.Per = names.per(p, w, said)
+			if w.Per = names.per(p, w, said); w.Per > 0 {
+				w.Reset = min(w.Reset, w.Per) // clocks differ, and some count on beyond
+			}
 			found = append(found, w)
 		}
 	}

@@ -28,7 +28,7 @@ type Window struct {
 	Per       time.Duration // time.Second, time.Minute, Day, or 0 where that is not known
 	Limit     int64         // 0 where it is not said
 	Remaining int64         // -1 where it is not said
-	Reset     time.Duration // until all of it is there again; 0 where it is not said
+	Reset     time.Duration // until all of it is there again, Per at most; 0 where it is not said
 }
 
 // Cause is why a provider refuses a call.
