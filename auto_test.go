@@ -129,8 +129,11 @@ func TestAutoFollows(t *testing.T) {
 		time.Sleep(time.Second)
 		learn(t, rl, grants(llm.Requests, time.Minute, 3))
 		l.want("0 at 1s", "1 at 1s")
+		learn(t, rl, grants(llm.Requests, time.Minute, 9)) // too soon after the last
+		l.want("0 at 1s", "1 at 1s")
+		time.Sleep(time.Second)
 		learn(t, rl, grants(llm.Requests, time.Minute, 2))
-		time.Sleep(59*time.Second - 1)
+		time.Sleep(58*time.Second - 1)
 		l.want("0 at 1s", "1 at 1s")
 		time.Sleep(2 * time.Second)
 		l.want("0 at 1s", "1 at 1s", "2 at 1m1s")

@@ -89,7 +89,6 @@ func (w *wait) run(ctx context.Context) error {
 		}
 		return w.call.invalid
 	}
-	w.start = w.limiter.clock()
 	err := w.inLine(ctx)
 	if err == errPaused {
 		w.model = w.limiter.made(w.call.model)
@@ -142,12 +141,12 @@ func (w *wait) inLine(ctx context.Context) error {
 	} else if w.ahead = ahead; ahead.By != facts[concurrent].name && w.tooLong(ahead.Again) {
 		return w.late(ahead.Again)
 	}
-	if c.maxWait > 0 {
+	if so := w.sofar(); c.maxWait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.maxWait-time.Duration(rl.clock()-w.start))
+		ctx, cancel = context.WithTimeout(ctx, c.maxWait-so)
 		defer cancel()
 	}
-	defer func() { w.waited = time.Duration(rl.clock() - w.start) }()
+	defer func() { w.waited = w.sofar() }()
 	inTurn := func() (line.Answer, error) { return w.ask(ctx) }
 	if m == rl.open {
 		return rl.hall.Wait(ctx, ticket, inTurn)
@@ -196,7 +195,16 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 // tooLong reports whether the call may not wait for so long any more.
 func (w *wait) tooLong(again time.Duration) bool {
 	most := w.call.maxWait
-	return most > 0 && again >= most-time.Duration(w.limiter.clock()-w.start)
+	return most > 0 && again >= most-w.sofar()
+}
+
+// sofar returns how long it has waited. The clock starts when it is first asked for.
+func (w *wait) sofar() time.Duration {
+	now := w.limiter.clock()
+	if w.start == 0 {
+		w.start = now
+	}
+	return time.Duration(now - w.start)
 }
 
 func (w *wait) late(again time.Duration) error {

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"strconv"
@@ -90,31 +89,12 @@ type quoted struct {
 // size returns how many bytes the text is, as UTF-8.
 func (t quoted) size() int { return len(t.raw) - t.spare }
 
-// near is how far to look for the end of a string with stringEnd. Package bytes finds
-// faster what is far.
-const near = 64
-
 // str reads a string. The cursor is on its first quote.
 func (c *cursor) str() quoted {
 	body, start, spare := c.body, c.at+1, 0
-	quote := c.at // the last quote found from afar
 	for i := start; ; {
-		if i = stringEnd(body[:min(i+near, len(body))], i); i >= len(body) {
+		if i = stringEnd(body, i); i >= len(body) {
 			break
-		}
-		if body[i] != '"' && body[i] != '\\' { // what matters is far
-			if quote < i {
-				n := bytes.IndexByte(body[i:], '"')
-				if n < 0 {
-					break
-				}
-				quote = i + n
-			}
-			if n := bytes.IndexByte(body[i:quote], '\\'); n >= 0 {
-				i += n
-			} else {
-				i = quote
-			}
 		}
 		if body[i] == '"' {
 			c.at = i + 1

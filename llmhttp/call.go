@@ -16,7 +16,7 @@ import (
 type call struct {
 	*transport
 	request *http.Request
-	text    []byte // the request's body
+	sent    sending // the request's body
 	asks    llm.Request
 	quota   string // the model that is charged
 	project string
@@ -29,13 +29,12 @@ func (c *call) run() (*http.Response, error) {
 		return denied, err
 	}
 	veiled := c.askUsage()
-	sent := &sending{text: c.text}
-	response, err := c.base.RoundTrip(sent.request(c.request, c.base))
+	response, err := c.base.RoundTrip(c.sent.request(c.request, c.base))
 	if err != nil {
-		c.settleUnsent(sent)
+		c.settleUnanswered()
 		return nil, err
 	}
-	c.text, response.Request = nil, c.request // the body need not stay for as long as the response
+	c.sent.text, response.Request = nil, c.request // the body need not stay for as long as the response
 	if response.StatusCode/100 != 2 {
 		return c.failed(response), nil
 	}
@@ -54,7 +53,7 @@ func (c *call) acquire() (denied *http.Response, err error) {
 		c.project = c.projectOf(c.request)
 	}
 	if c.tokenizer != nil {
-		c.asks.CountWith(c.text, c.tokenizer)
+		c.asks.CountWith(c.sent.text, c.tokenizer)
 	}
 	ctx := c.request.Context()
 	d, err := c.ask(ctx, c.estimate())
@@ -108,17 +107,17 @@ func (c *call) askUsage() (veiled bool) {
 	if c.leaveStreams || signed(c.request.Header) {
 		return false
 	}
-	asking, ok := c.asks.AskUsage(c.text)
+	asking, ok := c.asks.AskUsage(c.sent.text)
 	if ok {
-		c.text = asking
+		c.sent.text = asking
 	}
 	return ok
 }
 
-// settleUnsent settles a call that has got no answer: what never left costs nothing,
-// and what did may have cost all that was reserved.
-func (c *call) settleUnsent(sent *sending) {
-	if !sent.began.Load() {
+// settleUnanswered settles a call that has got no answer: what never left costs
+// nothing, and what did may have cost all that was reserved.
+func (c *call) settleUnanswered() {
+	if !c.sent.began.Load() {
 		c.reservation.Cancel()
 		return
 	}

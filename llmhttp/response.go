@@ -14,14 +14,11 @@ import (
 // metered returns the response with a body that is metered while it is read. veiled
 // is whether the caller is not to see the chunk that tells usage.
 func (c *call) metered(response *http.Response, veiled bool) *http.Response {
-	meter := llm.NewMeter(c.asks.API, response.Header)
-	body := &meteredBody{call: c, source: response.Body, meter: meter}
+	body := &meteredBody{call: c, source: response.Body, meter: llm.NewMeter(c.asks.API, response.Header)}
 	if veiled {
-		body.reader = meter.Hide(response.Body)
+		body.veil = body.meter.Hide(response.Body)
 		response.Header.Del("Content-Length")
 		response.ContentLength = -1
-	} else {
-		body.reader = io.TeeReader(response.Body, meter)
 	}
 	response.Body = body
 	body.watch()
@@ -33,7 +30,7 @@ func (c *call) metered(response *http.Response, veiled bool) *http.Response {
 type meteredBody struct {
 	call   *call
 	source io.ReadCloser
-	reader io.Reader   // of the source, through the meter
+	veil   io.Reader   // of the source, without what is hidden; nil: nothing is
 	stop   func() bool // waiting for the context to end; nil: it never does
 
 	mu      sync.Mutex // held while it is read, which may take long
@@ -56,10 +53,20 @@ func (b *meteredBody) read(p []byte) (int, error) {
 	if b.closed {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	n, err := b.reader.Read(p)
+	n, err := b.metered(p)
 	if err != nil {
 		b.settle()
 	}
+	return n, err
+}
+
+// metered reads the source through the meter.
+func (b *meteredBody) metered(p []byte) (int, error) {
+	if b.veil != nil {
+		return b.veil.Read(p)
+	}
+	n, err := b.source.Read(p)
+	b.meter.Write(p[:n])
 	return n, err
 }
 

@@ -63,7 +63,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if encoding := req.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, fmt.Errorf("ratelimit: the body has Content-Encoding %.20q: it is not sent, for it must be read", encoding)
 	}
-	c := &call{transport: t, request: req, text: text}
+	c := &call{transport: t, request: req, sent: sending{text: text}}
 	if c.asks, err = endpoint.Read(text); err != nil {
 		return nil, err
 	}

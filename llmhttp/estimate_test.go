@@ -1,0 +1,253 @@
+package llmhttp_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/llmhttp"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// prompted are calls of each provider, with a model and a prompt, that let the answer be
+// as long as may be.
+var prompted = []struct {
+	provider  llm.Provider
+	url, body string
+	free      bool // the provider does not count what it has cached
+}{
+	{llm.OpenAI, "https://api.openai.com/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{llm.Azure, "https://here.openai.azure.com/openai/v1/responses", `{"model":%q,"input":%q}`, false},
+	{llm.Anthropic, "https://api.anthropic.com/v1/messages", `{"model":%q,"max_tokens":100000,"messages":[{"role":"user","content":%q}]}`, true},
+	{llm.Gemini, "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{llm.Vertex, "https://us-central1-aiplatform.googleapis.com/v1/projects/p/endpoints/openapi/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{llm.Groq, "https://api.groq.com/openai/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, true},
+	{llm.Mistral, "https://api.mistral.ai/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{llm.OpenRouter, "https://openrouter.ai/api/v1/completions", `{"model":%q,"prompt":%q}`, false},
+	{llm.Ollama, "http://localhost:11434/api/chat", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{llm.Compatible, "http://localhost:8000/v1/embeddings", `{"model":%q,"input":%q}`, false},
+}
+
+// ceilings are limits on tokens, each on its own. One of input holds up a call whose
+// prompt is larger; one of output holds up none, for nobody knows how long an answer is.
+var ceilings = []struct {
+	name    string
+	input   bool
+	project bool
+	set     func(*ratelimit.ModelQuota, *project.Limit, int)
+}{
+	{"MaxTPM", true, false, func(q *ratelimit.ModelQuota, _ *project.Limit, n int) { q.MaxTPM = n }},
+	{"MaxTPD", true, false, func(q *ratelimit.ModelQuota, _ *project.Limit, n int) { q.MaxTPD = n }},
+	{"MaxInputTPM", true, false, func(q *ratelimit.ModelQuota, _ *project.Limit, n int) { q.MaxInputTPM = n }},
+	{"MaxOutputTPM", false, false, func(q *ratelimit.ModelQuota, _ *project.Limit, n int) { q.MaxOutputTPM = n }},
+	{"TokensPerMinute", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) { p.TokensPerMinute = n }},
+	{"TokensPerHour", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) { p.TokensPerHour = n }},
+	{"TokensPerDay", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) { p.TokensPerDay = n }},
+	{"all quotas", true, false, func(q *ratelimit.ModelQuota, _ *project.Limit, n int) {
+		*q = ratelimit.ModelQuota{MaxTPM: n, MaxTPD: n, MaxInputTPM: n, MaxOutputTPM: n}
+	}},
+	{"all windows", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) {
+		*p = project.Limit{TokensPerMinute: n, TokensPerHour: n, TokensPerDay: n}
+	}},
+}
+
+// An estimate makes no call impossible. Only a prompt that is certain to be larger
+// than a limit does: by a tokenizer, or else if half of what its characters tell is.
+// What the provider may have cached may be free, so no prompt is certain to be too
+// large for it; a project pays for it all the same.
+func TestEstimateMakesNoCallImpossible(t *testing.T) {
+	limiter := newLimiter(t, ample, nil)
+	projects, err := project.NewWithConfig(project.Config{Models: limiter, Default: &project.Limit{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := answering(200, nil, `{}`)
+	ofProject := llmhttp.Projects(projects, func(r *http.Request) string { return r.Header.Get("X-Project-Id") })
+	count := func(_, text string) int { return len(text) / 3 }
+	number := 0
+	for _, u := range prompted {
+		for _, repeated := range []int{1, 200} {
+			for _, exact := range []bool{false, true} {
+				body := func(model string) string {
+					return fmt.Sprintf(u.body, model, strings.Repeat("a long story. ", repeated))
+				}
+				options := []llmhttp.Option{llmhttp.Reject(), ofProject}
+				if exact {
+					options = append(options, llmhttp.Tokenizer(count))
+				}
+				transport := llmhttp.New(silent, limiter, options...)
+				least := leastPrompt(t, u.provider, u.url, body(model), exact, count)
+				for _, c := range ceilings {
+					for _, most := range []int{1, least - 1, least, 3 * least, 100_000} {
+						number++
+						name, quota, limit := fmt.Sprintf("m%06d", number), ratelimit.ModelQuota{MaxRPM: 10}, project.Limit{}
+						c.set(&quota, &limit, most)
+						if err := limiter.SetQuota(name, quota); err != nil {
+							t.Fatal(err)
+						}
+						if err := projects.SetLimit(name, limit); err != nil {
+							t.Fatal(err)
+						}
+						req := wire{"", u.url, body(name)}.request(t.Context(), t)
+						req.Header.Set("X-Project-Id", name)
+						response, err := transport.RoundTrip(req)
+						if err != nil {
+							t.Fatal(err)
+						}
+						response.Body.Close()
+						want := 200
+						if c.input && least > most && (c.project || !u.free) {
+							want = 413
+						}
+						if response.StatusCode != want {
+							t.Errorf("%s, %s of %d, %d tokens at least (exact: %v): %d, want %d", u.provider, c.name, most, least, exact, response.StatusCode, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// leastPrompt returns how many tokens a prompt has for certain.
+func leastPrompt(t *testing.T, provider llm.Provider, address, body string, exact bool, count func(model, text string) int) int {
+	t.Helper()
+	at, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint, ok := llm.Recognize("POST", at)
+	if !ok || endpoint.Provider != provider {
+		t.Fatalf("%s is %+v", address, endpoint)
+	}
+	asks, err := endpoint.Read([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !exact {
+		return asks.Prompt / 2
+	}
+	asks.CountWith([]byte(body), count)
+	return asks.Prompt
+}
+
+// What is reserved for both together fits where each fits alone.
+func TestEstimateSharesWhatThereIs(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		quota             ratelimit.ModelQuota
+		words, maxOutput  int
+		input, output, in int // of quotas that count apart: what is reserved at most, and at least of input
+	}{
+		{"answer is cut", ratelimit.ModelQuota{MaxTPM: 2000, MaxInputTPM: 100_000, MaxOutputTPM: 100_000}, 1000, 100_000, 2000, 1000, 1000},
+		{"prompt is cut", ratelimit.ModelQuota{MaxTPM: 800, MaxInputTPM: 100_000, MaxOutputTPM: 100_000}, 1000, 100_000, 800, 0, 800},
+		{"each is cut", ratelimit.ModelQuota{MaxInputTPM: 900, MaxOutputTPM: 50}, 1000, 100_000, 900, 50, 900},
+		{"day is less", ratelimit.ModelQuota{MaxTPM: 2000, MaxTPD: 1500, MaxInputTPM: 100_000, MaxOutputTPM: 100_000}, 1000, 100_000, 1500, 500, 1000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			limiter := newLimiter(t, c.quota, nil)
+			var s ratelimit.ModelStats
+			base := tripper(func(r *http.Request) (*http.Response, error) {
+				s = limiter.Stats(model)
+				return answering(200, nil, wholeAnswer)(r)
+			})
+			x := wire{"", whole.url, fmt.Sprintf(`{"model":"some-model","input":%q,"max_output_tokens":%d}`, strings.Repeat("word ", c.words), c.maxOutput)}
+			if status, err := x.read(t.Context(), &http.Client{Transport: llmhttp.New(base, limiter)}); status != 200 || err != nil {
+				t.Fatal(status, err)
+			}
+			if s.InputTPM > c.input || s.InputTPM < c.in || s.OutputTPM > c.output {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// One answer that was larger than a limit, or one prompt, makes no later call
+// impossible, nor does it wait for longer than it takes to make up for it.
+func TestEnormousAnswer(t *testing.T) {
+	const most, enormous = 10_000, 60_000
+	for _, c := range ceilings {
+		for _, used := range []llm.Tokens{{Input: 10, Output: enormous}, {Input: enormous, Output: 10}} {
+			t.Run(fmt.Sprintf("%s/%d", c.name, used.Output), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					quota, limit := ratelimit.ModelQuota{MaxRPM: 1000}, project.Limit{}
+					c.set(&quota, &limit, most)
+					limiter := newLimiter(t, quota, nil)
+					projects, err := project.NewWithConfig(project.Config{Models: limiter, Default: &limit})
+					if err != nil {
+						t.Fatal(err)
+					}
+					next := used
+					base := tripper(func(r *http.Request) (*http.Response, error) {
+						text := fmt.Sprintf(`{"usage":{"input_tokens":%d,"output_tokens":%d}}`, next.Input, next.Output)
+						next = llm.Tokens{Input: 10, Output: 10}
+						return answering(200, nil, text)(r)
+					})
+					client := &http.Client{Transport: llmhttp.New(base, limiter, llmhttp.MaxWait(0),
+						llmhttp.Projects(projects, func(*http.Request) string { return "p" }))}
+					for i := range 6 {
+						if status, err := whole.read(t.Context(), client); status != 200 || err != nil {
+							t.Fatalf("call %d: %d, %v", i, status, err)
+						}
+						time.Sleep(24 * time.Hour)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Of many equal calls, the later ones reserve about what they use, each project's by
+// its own.
+func TestEstimatesAreLearned(t *testing.T) {
+	for _, u := range prompted {
+		if strings.HasSuffix(u.url, "/embeddings") { // which have no answer
+			continue
+		}
+		t.Run(string(u.provider), func(t *testing.T) {
+			says := map[string]int{"terse": 30, "chatty": 600}
+			w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
+				return mockprovider.Reply{Output: says[c.Header.Get("X-Project-Id")]}
+			}}, ample)
+			projects, err := project.NewWithConfig(project.Config{Models: w.limiter, Default: &project.Limit{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := w.through(llmhttp.Projects(projects, func(r *http.Request) string { return r.Header.Get("X-Project-Id") }))
+			for _, name := range []string{"terse", "chatty"} {
+				for range 20 {
+					req := wire{"", u.url, fmt.Sprintf(u.body, model, "Hi")}.request(t.Context(), t)
+					req.Header.Set("X-Project-Id", name)
+					response, err := client.Do(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					io.Copy(io.Discard, response.Body)
+					response.Body.Close()
+				}
+				var last, used int
+				for _, e := range w.events.all() {
+					switch {
+					case e.Project != name:
+					case e.Kind == ratelimit.EventSettled:
+						used = e.Used.Input + e.Used.Output - e.Used.FreeInput - e.Used.FreeOutput
+					case e.Kind == ratelimit.EventAdmitted:
+						last = int(e.Estimated)
+					}
+				}
+				if used == 0 || last < used || last > used*3/2 {
+					t.Errorf("%s: the last call reserved %d tokens, and used %d", name, last, used)
+				}
+			}
+			w.settled()
+		})
+	}
+}
