@@ -73,9 +73,9 @@ type Event struct {
 	// Shadow is set if the call goes on even where it is denied.
 	Shadow bool
 
-	// Estimated is how many tokens were reserved for a call, prompt and output
-	// together. Used is how many it has used, once it is settled: -1 where that
-	// is not known, and what was reserved stands.
+	// Estimated is how many tokens were reserved for a call that count for its
+	// model, prompt and output together. Used is how many it has used, once it is
+	// settled: -1 where that is not known, and what was reserved stands.
 	Estimated int64
 	Used      Tokens
 

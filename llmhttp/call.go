@@ -34,7 +34,7 @@ func (c *call) run() (*http.Response, error) {
 		c.settleUnanswered()
 		return nil, err
 	}
-	c.sent.text, response.Request = nil, c.request // the body need not stay for as long as the response
+	c.sent.text, response.Request = nil, c.request // we keep the body no longer
 	if response.StatusCode/100 != 2 {
 		return c.failed(response), nil
 	}

@@ -683,7 +683,7 @@ func TestCloseDuringRead(t *testing.T) {
 			defer server.Close()
 			events := &recorder{}
 			client := &http.Client{Transport: llmhttp.New(server.Client().Transport, newLimiter(t, ample, events))}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // rather than wait forever
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // rather than wait forever
 			defer cancel()
 			const calls = 20
 			for range calls {
@@ -699,8 +699,8 @@ func TestCloseDuringRead(t *testing.T) {
 				all.Go(func() {
 					io.ReadFull(response.Body, make([]byte, 100))
 					close(begun)
-					if _, err := io.Copy(io.Discard, response.Body); err == nil || errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("the read has ended with %v", err)
+					if _, err := io.Copy(io.Discard, response.Body); errors.Is(err, context.DeadlineExceeded) {
+						t.Error("the read has not ended")
 					}
 				})
 				<-begun

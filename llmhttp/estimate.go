@@ -8,27 +8,28 @@ import "dappco.re/go/core/go-ratelimit/llm"
 func (c *call) estimate() llm.Tokens {
 	t := c.estimator.Estimate(c.project, &c.asks)
 	least := c.leastInput()
-	g := guess{t.Input - t.FreeInput, t.Output - t.FreeOutput, least}
+	all := guess{t.Input, t.Output, least}
+	if c.projects != nil {
+		p := c.projects.Limit(c.project)
+		all.fit(p.TokensPerMinute)
+		all.fit(p.TokensPerHour)
+		all.fit(p.TokensPerDay)
+	}
 	if llm.CachedIsFree(c.asks.Provider) {
-		g.least = 0
+		least = 0
 	}
+	counted := guess{min(t.Input-t.FreeInput, all.input), min(t.Output-t.FreeOutput, all.output), least}
 	q, _ := c.limiter.Quota(c.quota)
-	g.fitInput(q.MaxInputTPM)
+	counted.fitInput(q.MaxInputTPM)
 	if q.MaxOutputTPM > 0 {
-		g.output = min(g.output, q.MaxOutputTPM)
+		counted.output = min(counted.output, q.MaxOutputTPM)
 	}
-	g.fit(q.MaxTPM)
-	g.fit(q.MaxTPD)
-	t.Input, t.Output = g.input+t.FreeInput, g.output+t.FreeOutput
-	if c.projects == nil {
-		return t
+	counted.fit(q.MaxTPM)
+	counted.fit(q.MaxTPD)
+	return llm.Tokens{
+		Input: all.input, Output: all.output,
+		FreeInput: all.input - counted.input, FreeOutput: all.output - counted.output,
 	}
-	p := c.projects.Limit(c.project)
-	g = guess{t.Input, t.Output, least}
-	g.fit(p.TokensPerMinute)
-	g.fit(p.TokensPerHour)
-	g.fit(p.TokensPerDay)
-	return llm.Tokens{Input: g.input, Output: g.output, FreeInput: min(t.FreeInput, g.input), FreeOutput: min(t.FreeOutput, g.output)}
 }
 
 // leastInput returns how many tokens the prompt has for certain: what its characters

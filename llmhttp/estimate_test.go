@@ -1,6 +1,7 @@
 package llmhttp_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -86,7 +87,7 @@ func TestEstimateMakesNoCallImpossible(t *testing.T) {
 				transport := llmhttp.New(silent, limiter, options...)
 				least := leastPrompt(t, u.provider, u.url, body(model), exact, count)
 				for _, c := range ceilings {
-					for _, most := range []int{1, least - 1, least, 3 * least, 100_000} {
+					for _, most := range []int{least - 1, least, 3 * least} {
 						number++
 						name, quota, limit := fmt.Sprintf("m%06d", number), ratelimit.ModelQuota{MaxRPM: 10}, project.Limit{}
 						c.set(&quota, &limit, most)
@@ -139,41 +140,45 @@ func leastPrompt(t *testing.T, provider llm.Provider, address, body string, exac
 	return asks.Prompt
 }
 
-// What is reserved for both together fits where each fits alone.
+// What is reserved for the prompt and the answer fits the limits on each, and on both
+// together, of which the prompt comes first.
 func TestEstimateSharesWhatThereIs(t *testing.T) {
+	asks := fmt.Sprintf(`{"model":"some-model","input":%q,"max_output_tokens":100000}`, strings.Repeat("word ", 1000))
 	for _, c := range []struct {
-		name              string
-		quota             ratelimit.ModelQuota
-		words, maxOutput  int
-		input, output, in int // of quotas that count apart: what is reserved at most, and at least of input
+		name          string
+		quota         ratelimit.ModelQuota
+		least         int // tokens of the prompt that are reserved
+		input, output int // at most
 	}{
-		{"answer is cut", ratelimit.ModelQuota{MaxTPM: 2000, MaxInputTPM: 100_000, MaxOutputTPM: 100_000}, 1000, 100_000, 2000, 1000, 1000},
-		{"prompt is cut", ratelimit.ModelQuota{MaxTPM: 800, MaxInputTPM: 100_000, MaxOutputTPM: 100_000}, 1000, 100_000, 800, 0, 800},
-		{"each is cut", ratelimit.ModelQuota{MaxInputTPM: 900, MaxOutputTPM: 50}, 1000, 100_000, 900, 50, 900},
-		{"day is less", ratelimit.ModelQuota{MaxTPM: 2000, MaxTPD: 1500, MaxInputTPM: 100_000, MaxOutputTPM: 100_000}, 1000, 100_000, 1500, 500, 1000},
+		{"answer is cut", ratelimit.ModelQuota{MaxTPM: 2000}, 1000, 2000, 1000},
+		{"prompt is cut", ratelimit.ModelQuota{MaxTPM: 800}, 800, 800, 0},
+		{"day is less", ratelimit.ModelQuota{MaxTPM: 2000, MaxTPD: 1500}, 1000, 1500, 500},
+		{"each is cut", ratelimit.ModelQuota{MaxInputTPM: 900, MaxOutputTPM: 50}, 900, 900, 50},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			c.quota.MaxInputTPM, c.quota.MaxOutputTPM = cmp.Or(c.quota.MaxInputTPM, 1_000_000), cmp.Or(c.quota.MaxOutputTPM, 1_000_000) // so that each is counted
 			limiter := newLimiter(t, c.quota, nil)
 			var s ratelimit.ModelStats
 			base := tripper(func(r *http.Request) (*http.Response, error) {
 				s = limiter.Stats(model)
 				return answering(200, nil, wholeAnswer)(r)
 			})
-			x := wire{"", whole.url, fmt.Sprintf(`{"model":"some-model","input":%q,"max_output_tokens":%d}`, strings.Repeat("word ", c.words), c.maxOutput)}
-			if status, err := x.read(t.Context(), &http.Client{Transport: llmhttp.New(base, limiter)}); status != 200 || err != nil {
+			client := &http.Client{Transport: llmhttp.New(base, limiter)}
+			if status, err := (wire{"", whole.url, asks}).read(t.Context(), client); status != 200 || err != nil {
 				t.Fatal(status, err)
 			}
-			if s.InputTPM > c.input || s.InputTPM < c.in || s.OutputTPM > c.output {
-				t.Errorf("%+v", s)
+			if s.InputTPM < c.least || s.InputTPM > c.input || s.OutputTPM > c.output {
+				t.Errorf("%d and %d tokens are reserved, want %d to %d, and at most %d", s.InputTPM, s.OutputTPM, c.least, c.input, c.output)
 			}
 		})
 	}
 }
 
 // One answer that was larger than a limit, or one prompt, makes no later call
-// impossible, nor does it wait for longer than it takes to make up for it.
+// impossible.
 func TestEnormousAnswer(t *testing.T) {
 	const most, enormous = 10_000, 60_000
+	x := wire{"", whole.url, `{"model":"some-model","input":"Hi"}`}
 	for _, c := range ceilings {
 		for _, used := range []llm.Tokens{{Input: 10, Output: enormous}, {Input: enormous, Output: 10}} {
 			t.Run(fmt.Sprintf("%s/%d", c.name, used.Output), func(t *testing.T) {
@@ -194,7 +199,7 @@ func TestEnormousAnswer(t *testing.T) {
 					client := &http.Client{Transport: llmhttp.New(base, limiter, llmhttp.MaxWait(0),
 						llmhttp.Projects(projects, func(*http.Request) string { return "p" }))}
 					for i := range 6 {
-						if status, err := whole.read(t.Context(), client); status != 200 || err != nil {
+						if status, err := x.read(t.Context(), client); status != 200 || err != nil {
 							t.Fatalf("call %d: %d, %v", i, status, err)
 						}
 						time.Sleep(24 * time.Hour)
@@ -213,7 +218,7 @@ func TestEstimatesAreLearned(t *testing.T) {
 			continue
 		}
 		t.Run(string(u.provider), func(t *testing.T) {
-			says := map[string]int{"terse": 30, "chatty": 600}
+			says := map[string]int{"chatty": 120, "terse": 20}
 			w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 				return mockprovider.Reply{Output: says[c.Header.Get("X-Project-Id")]}
 			}}, ample)
@@ -222,7 +227,7 @@ func TestEstimatesAreLearned(t *testing.T) {
 				t.Fatal(err)
 			}
 			client := w.through(llmhttp.Projects(projects, func(r *http.Request) string { return r.Header.Get("X-Project-Id") }))
-			for _, name := range []string{"terse", "chatty"} {
+			for _, name := range []string{"chatty", "terse"} {
 				for range 20 {
 					req := wire{"", u.url, fmt.Sprintf(u.body, model, "Hi")}.request(t.Context(), t)
 					req.Header.Set("X-Project-Id", name)
@@ -249,5 +254,35 @@ func TestEstimatesAreLearned(t *testing.T) {
 			}
 			w.settled()
 		})
+	}
+}
+
+// A call is learned once, however often its body is read to the end and closed.
+func TestEstimatesAreLearnedOnce(t *testing.T) {
+	estimated := func(times int) (last int64) {
+		events := &recorder{}
+		transport := llmhttp.New(answering(200, nil, wholeAnswer), newLimiter(t, ample, events))
+		for range 3 {
+			response, err := transport.RoundTrip(wire{"", whole.url, `{"model":"some-model","input":"Hi"}`}.request(t.Context(), t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range times {
+				io.Copy(io.Discard, response.Body)
+			}
+			for range times {
+				response.Body.Close()
+			}
+		}
+		for _, e := range events.all() {
+			if e.Kind == ratelimit.EventAdmitted {
+				last = e.Estimated
+			}
+		}
+		events.used(t, 3, 3*7, 3*5)
+		return last
+	}
+	if once, often := estimated(1), estimated(10); once != often {
+		t.Errorf("%d tokens are reserved after bodies that were closed once, %d after others", once, often)
 	}
 }

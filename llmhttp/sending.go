@@ -12,19 +12,10 @@ import (
 // readAll reads the body of a request, and closes it.
 func readAll(req *http.Request) ([]byte, error) {
 	defer req.Body.Close()
-	if req.ContentLength <= 0 || req.ContentLength > mostTrusted {
-		return io.ReadAll(req.Body)
-	}
-	text := make([]byte, req.ContentLength+1) // one more, to see the end
-	n, err := io.ReadFull(req.Body, text)
-	switch err {
-	case nil: // it is longer than it said
-		rest, err := io.ReadAll(req.Body)
-		return append(text, rest...), err
-	case io.EOF, io.ErrUnexpectedEOF:
-		return text[:n], nil
-	}
-	return nil, err
+	var text bytes.Buffer
+	text.Grow(int(min(max(req.ContentLength, 0), mostTrusted)) + bytes.MinRead)
+	_, err := text.ReadFrom(req.Body)
+	return text.Bytes(), err
 }
 
 // mostTrusted is how many bytes are made room for because a request says that it

@@ -53,7 +53,7 @@ func (t *transport) CloseIdleConnections() {
 // RoundTrip sends a request in its turn.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	endpoint, ok := llm.Recognize(req.Method, req.URL)
-	if !ok || req.Body == nil {
+	if !ok || req.Body == nil || req.Body == http.NoBody {
 		return t.base.RoundTrip(req)
 	}
 	text, err := readAll(req)
