@@ -258,7 +258,7 @@ func TestContextEndsDuringRead(t *testing.T) {
 // A context that has ended before there is an answer settles the call of one that
 // comes in spite of that. There are many, for the end may come at a bad moment.
 func TestContextEndsBeforeTheAnswer(t *testing.T) {
-	const calls = 3000
+	const calls = 500
 	synctest.Test(t, func(t *testing.T) {
 		end := func() {}
 		base := tripper(func(*http.Request) (*http.Response, error) {
