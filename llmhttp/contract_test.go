@@ -401,22 +401,23 @@ func TestLengthIsWrong(t *testing.T) {
 // A body that breaks is not sent, however long the request says that it is, and
 // wherever it breaks.
 func TestBodyBreaksAnywhere(t *testing.T) {
-	broken := errors.New("the file is gone")
 	base := tripper(func(*http.Request) (*http.Response, error) {
 		t.Error("it is sent")
-		return nil, broken
+		return nil, io.EOF
 	})
 	n := len(whole.body)
-	for _, said := range []int64{-1, 1, int64(n) - 1, int64(n), int64(n) + 1} {
-		for _, after := range []int{0, 1, n - 1, n} {
-			req := whole.request(t.Context(), t)
-			req.Body, req.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole.body[:after]), failing{broken})), said
-			limiter := newLimiter(t, ample, nil)
-			if _, err := llmhttp.New(base, limiter).RoundTrip(req); !errors.Is(err, broken) {
-				t.Errorf("%d bytes of %d: %v", after, said, err)
-			}
-			if s := limiter.Stats(model); s.RPM != 0 {
-				t.Errorf("%d bytes of %d: %+v", after, said, s)
+	for _, broken := range []error{errors.New("the file is gone"), io.ErrUnexpectedEOF} {
+		for _, said := range []int64{-1, 1, int64(n) - 1, int64(n), int64(n) + 1} {
+			for _, after := range []int{0, 1, n - 1, n} {
+				req := whole.request(t.Context(), t)
+				req.Body, req.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole.body[:after]), failing{broken})), said
+				limiter := newLimiter(t, ample, nil)
+				if _, err := llmhttp.New(base, limiter).RoundTrip(req); !errors.Is(err, broken) {
+					t.Errorf("%d bytes of %d: %v; want %v", after, said, err, broken)
+				}
+				if s := limiter.Stats(model); s.RPM != 0 {
+					t.Errorf("%d bytes of %d: %+v", after, said, s)
+				}
 			}
 		}
 	}
