@@ -34,10 +34,13 @@ func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing)
 	} else if err := rl.shared.peek(ctx, m, r, &amounts{}, &o); err != nil {
 		return // those who ask the store for a call will say so
 	}
-	for _, d := range m.lower(r, said, &o, now) {
+	more, less := m.lower(r, said, &o, now)
+	for _, d := range more {
 		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: facts[d].name, Said: said[d].Remaining, RetryAfter: said.reset(d)})
 	}
-	m.line.Wake() // there may be more than they were told
+	if less {
+		m.line.Wake() // they were told to wait for longer
+	}
 }
 
 // matters reports whether what the provider says can make a difference: it has less
@@ -50,12 +53,13 @@ func (said *standing) matters(r *rules, had bool) bool {
 }
 
 // lower enters what is missing of the quota, by what the provider has left and what
-// is used. It returns the dimensions of which more is missing than before.
+// is used. It returns the dimensions of which more is missing than before, and whether
+// less is of any.
 //
 // An answer does not know of calls that have come after it, so with many under way
 // some make too little of it. Of a minute the strictest counts therefore: what is
 // missing comes back by itself soon enough. Of a day the last does.
-func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []dimension) {
+func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []dimension, less bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var e elsewhere
@@ -69,11 +73,13 @@ func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []d
 			continue
 		}
 		n := max(r.max[d]-o.used[d]-min(said[d].Remaining, maxQuota), 0)
-		if n > was.n[d] {
+		switch {
+		case n > was.n[d]:
 			more = append(more, d)
-		} else if !d.ofDay() {
+		case !d.ofDay():
 			continue
 		}
+		less = less || n < was.n[d]
 		e[d] = absence{n, now, now + int64(reset)}
 	}
 	if after := e.at(now); after.none() {
@@ -81,7 +87,7 @@ func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []d
 	} else {
 		m.elsewhere.Store(&e)
 	}
-	return more
+	return more, less
 }
 
 func (m *missing) none() bool { return m.n == [dimensions]int64{} }

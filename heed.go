@@ -104,18 +104,19 @@ func (q ModelQuota) taught(said *standing) ModelQuota {
 
 // dimensionOf returns the dimension of a quota that is the window of a provider's.
 func dimensionOf(w llm.Window) (d dimension, ok bool) {
-	switch [2]any{w.Unit, w.Per} {
-	case [2]any{llm.Requests, time.Minute}:
+	minute, day := w.Per == time.Minute, w.Per == llm.Day
+	switch {
+	case w.Unit == llm.Requests && minute:
 		return rpm, true
-	case [2]any{llm.Requests, llm.Day}:
+	case w.Unit == llm.Requests && day:
 		return rpd, true
-	case [2]any{llm.AllTokens, time.Minute}:
+	case w.Unit == llm.AllTokens && minute:
 		return tpm, true
-	case [2]any{llm.AllTokens, llm.Day}:
+	case w.Unit == llm.AllTokens && day:
 		return tpd, true
-	case [2]any{llm.InputTokens, time.Minute}:
+	case w.Unit == llm.InputTokens && minute:
 		return inputTPM, true
-	case [2]any{llm.OutputTokens, time.Minute}:
+	case w.Unit == llm.OutputTokens && minute:
 		return outputTPM, true
 	}
 	return 0, false

@@ -293,7 +293,7 @@ func naiveRequest(e Endpoint, object []pair) Request {
 // sameTexts checks the texts and what they are counted as. Images and files, which
 // are long, have their own tests.
 func sameTexts(t tester, r Request, body []byte, object []pair) {
-	got := slices.Collect(r.Texts(body))
+	got := textsOf(r, body)
 	want := naiveTexts(object)
 	if slices.ContainsFunc(want, func(s string) bool {
 		return len(s) >= blobLeast && strings.Count(s, " ") < len(s)/16 || strings.HasPrefix(s, "data:")

@@ -128,7 +128,7 @@ type promptReader struct {
 	cursor
 	endpoint   Endpoint
 	promptCost                   // of the field that is being read
-	yield      func(string) bool // takes the texts; may be nil
+	each       func(text string) // takes the texts; may be nil
 }
 
 // prompt reads a field of the prompt.
@@ -320,8 +320,8 @@ func (p *promptReader) take(t quoted, in place) (media int) {
 		return media
 	}
 	p.texts += (t.size() + bytesOfToken - 1) / bytesOfToken
-	if p.yield != nil && !p.yield(t.String()) {
-		p.fail("nobody reads on")
+	if p.each != nil {
+		p.each(t.String())
 	}
 	return 0
 }

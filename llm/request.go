@@ -2,7 +2,6 @@ package llm
 
 import (
 	"bytes"
-	"iter"
 	"math"
 )
 
@@ -52,27 +51,19 @@ func (r *Request) AskUsage(body []byte) (asking []byte, ok bool) {
 	return append(asking, body[r.ask.to:]...), true
 }
 
-// Texts returns the texts of the prompt, for a tokenizer.
-func (r *Request) Texts(body []byte) iter.Seq[string] {
-	return func(yield func(string) bool) { r.reread(body, yield) }
-}
-
 // CountWith makes Prompt what a tokenizer counts, in place of what characters tell.
 // What is no text counts as before.
 func (r *Request) CountWith(body []byte, count func(model, text string) int) {
 	texts := 0
-	spent := r.reread(body, func(text string) bool {
-		texts += count(r.Model, text)
-		return true
-	})
+	spent := r.reread(body, func(text string) { texts += count(r.Model, text) })
 	r.Prompt = texts + spent.structure()
 }
 
 // reread reads the prompt again, for its texts.
-func (r *Request) reread(body []byte, yield func(string) bool) promptCost {
+func (r *Request) reread(body []byte, each func(text string)) promptCost {
 	first := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: r.Endpoint}}
 	first.read()
-	again := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: r.Endpoint, yield: yield}}
+	again := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: r.Endpoint, each: each}}
 	again.only = &first.begins
 	again.read()
 	return again.total()

@@ -34,10 +34,10 @@ type Usage struct {
 // where it is not known.
 func (u Usage) Tokens(p Provider) Tokens {
 	t := Tokens{Input: u.Input, Output: u.Output}
-	switch p {
-	case Anthropic, Groq:
+	if CachedIsFree(p) {
 		t.FreeInput = max(0, min(u.Cached, u.Input))
-	case Gemini:
+	}
+	if p == Gemini { // counts input alone
 		t.FreeOutput = u.Output
 	}
 	return t
