@@ -47,7 +47,7 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			l.refuse(w, r, &result)
 			return
 		}
-		l.policies.tell(w.Header(), &result)
+		l.policies.Tell(w.Header(), &result)
 	}
 	if result.Reservation != nil {
 		r = r.WithContext(admit.WithReservation(r.Context(), result.Reservation))

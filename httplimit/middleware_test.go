@@ -366,3 +366,22 @@ func TestPolicyFollowsTheLimits(t *testing.T) {
 		}
 	}
 }
+
+// What a handler adds to its response is in no other's.
+func TestAddingToThePolicy(t *testing.T) {
+	limiter := newLimiter(t, project.Limit{RequestsPerDay: 10})
+	h := Middleware(limiter)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("RateLimit-Policy", r.URL.Path)
+	}))
+	var headers []http.Header
+	for _, path := range []string{"/1", "/2"} {
+		r := request("GET")
+		r.URL.Path = path
+		headers = append(headers, do(h, r).Header())
+	}
+	for i, h := range headers {
+		if got := h.Values("RateLimit-Policy"); !slices.Equal(got, []string{`"day";q=10;w=86400`, []string{"/1", "/2"}[i]}) {
+			t.Errorf("%q", got)
+		}
+	}
+}

@@ -16,7 +16,7 @@ type settings struct {
 	identify func(*http.Request) (string, error)
 	cost     func(*http.Request) (requests, tokens int, err error) // nil: one request
 	skip     func(*http.Request) bool                              // nil: none
-	policies policies
+	policies admit.Policies
 }
 
 // Identify takes the name of a request's project from identify, in place of the

@@ -42,9 +42,9 @@ func (s *settings) refuse(w http.ResponseWriter, r *http.Request, result *admit.
 		return
 	case admit.Later:
 		h.Set("Retry-After", strconv.FormatInt(result.Seconds(), 10))
-		s.policies.tell(h, result)
+		s.policies.Tell(h, result)
 	case admit.Never:
-		s.policies.tell(h, result)
+		s.policies.Tell(h, result)
 	case admit.Lost:
 		h.Set("Retry-After", "1")
 	}

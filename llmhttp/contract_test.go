@@ -23,8 +23,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // Answers that tell that 7 and 5 tokens were used. That of a stream has a chunk

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // Whatever takes an http.Client is limited by giving it this one.

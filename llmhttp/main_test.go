@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 func TestMain(m *testing.M) {

@@ -35,7 +35,7 @@ func Projects(limiter *project.Limiter, of func(*http.Request) string) Option {
 	if limiter == nil || of == nil {
 		panic("ratelimit: Projects needs a limiter, and a function that tells whose a request is: one is nil")
 	}
-	return func(t *transport) { t.projects, t.projectOf = limiter, of }
+	return func(t *transport) { t.limits.Projects, t.projectOf = limiter, of }
 }
 
 // Quota names the model whose quota a call is charged to, where that is not the

@@ -6,15 +6,14 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // metered returns the response with a body that is metered while it is read. veiled
 // is whether the caller is not to see the chunk that tells usage.
-func (c *call) metered(response *http.Response, veiled bool) *http.Response {
-	body := &meteredBody{call: c, source: response.Body, meter: llm.NewMeter(c.asks.API, response.Header)}
+func (c *passage) metered(response *http.Response, veiled bool) *http.Response {
+	body := &meteredBody{passage: c, source: response.Body, meter: llm.NewMeter(c.Asks.API, response.Header)}
 	if veiled {
 		body.veil = body.meter.Hide(response.Body)
 		response.Header.Del("Content-Length")
@@ -28,10 +27,10 @@ func (c *call) metered(response *http.Response, veiled bool) *http.Response {
 // meteredBody settles its call when it ends, is closed, or its context is cancelled,
 // whichever comes first.
 type meteredBody struct {
-	call   *call
-	source io.ReadCloser
-	veil   io.Reader   // of the source, without what is hidden; nil: nothing is
-	stop   func() bool // waiting for the context to end; nil: it never does
+	passage *passage
+	source  io.ReadCloser
+	veil    io.Reader   // of the source, without what is hidden; nil: nothing is
+	stop    func() bool // waiting for the context to end; nil: it never does
 
 	mu      sync.Mutex // held while it is read, which may take long
 	meter   *llm.Meter
@@ -41,7 +40,7 @@ type meteredBody struct {
 
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.read(p)
-	if b.call.request.Context().Err() != nil { // it may have ended while it was read
+	if b.passage.request.Context().Err() != nil { // it may have ended while it was read
 		b.cancelled()
 	}
 	return n, err
@@ -81,7 +80,7 @@ func (b *meteredBody) Close() error {
 
 // watch lets the end of the context settle the call, if nobody reads the body.
 func (b *meteredBody) watch() {
-	ctx := b.call.request.Context()
+	ctx := b.passage.request.Context()
 	if ctx.Done() == nil {
 		return
 	}
@@ -102,9 +101,7 @@ func (b *meteredBody) cancelled() {
 	}
 }
 
-// settle corrects what was reserved to what was used: of a response that was cut off
-// before it told, the least that was seen. Where nothing was, what was reserved
-// stands.
+// settle settles the call, once.
 func (b *meteredBody) settle() {
 	if b.settled {
 		return
@@ -113,16 +110,7 @@ func (b *meteredBody) settle() {
 	if b.stop != nil {
 		b.stop()
 	}
-	c, used := b.call, b.meter.Usage()
-	if fault := b.meter.Fault(); fault != "" {
-		c.limiter.Heed(c.request.Context(), c.quota, llm.ReadFault(fault, time.Now()))
-	}
-	tokens := used.Tokens(c.asks.Provider)
-	if !used.Exact && used.Output == 0 {
-		tokens.Output, tokens.FreeOutput = -1, 0
-	}
-	c.reservation.CommitTokens(tokens)
-	c.estimator.Learn(c.project, &c.asks, used)
+	b.passage.Settle(b.passage.request.Context(), b.meter)
 }
 
 // resumed is a body of which some was read already.

@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 func newGemini(ctx context.Context, client *http.Client, retry *genai.HTTPRetryOptions) *genai.Client {

@@ -13,7 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
-	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 func newOpenAI(client *http.Client, options ...option.RequestOption) openai.Client {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // 10,000 streams, a thousand at a time, that end in every way leave nothing: no

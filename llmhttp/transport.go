@@ -7,17 +7,15 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // transport limits what passes through it.
 type transport struct {
-	base      http.RoundTripper
-	limiter   *ratelimit.RateLimiter
-	estimator llm.Estimator
+	base   http.RoundTripper
+	limits call.Limits
 
-	projects     *project.Limiter // nil: none
 	projectOf    func(*http.Request) string
 	quotaOf      func(llm.Request) string // nil: the model's own
 	tokenizer    func(model, text string) int
@@ -33,11 +31,11 @@ func New(base http.RoundTripper, limiter *ratelimit.RateLimiter, options ...Opti
 	if limiter == nil {
 		panic("ratelimit: New needs a limiter: it is nil")
 	}
-	t := &transport{base: cmp.Or(base, http.DefaultTransport), limiter: limiter, maxWait: defaultMaxWait}
+	t := &transport{base: cmp.Or(base, http.DefaultTransport), limits: call.Limits{Models: limiter}, maxWait: defaultMaxWait}
 	for _, option := range options {
 		option(t)
 	}
-	if t.projects != nil && t.projects.Models() != limiter {
+	if t.limits.Projects != nil && t.limits.Projects.Models() != limiter {
 		panic("ratelimit: Projects: the Models of the projects' limiter must be the limiter that New is given")
 	}
 	return t
@@ -63,8 +61,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if encoding := req.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, fmt.Errorf("ratelimit: the body has Content-Encoding %.20q: it is not sent, for it must be read", encoding)
 	}
-	c := &call{transport: t, request: req, sent: sending{text: text}}
-	if c.asks, err = endpoint.Read(text); err != nil {
+	c := &passage{transport: t, request: req, sent: sending{text: text}}
+	c.Limits, c.MaxWait = &t.limits, t.maxWait
+	if c.Asks, err = endpoint.Read(text); err != nil {
 		return nil, err
 	}
 	return c.run()

@@ -25,6 +25,7 @@ var order = []string{
 	"cmd",
 	"gateway",
 	"llmhttp",
+	"internal/call", // what the two share
 	"httplimit",
 	"grpclimit",
 	"internal/admit", // what the two share
@@ -35,6 +36,7 @@ var order = []string{
 	"store",
 	"rate",
 	"limit",
+	"mockprovider",
 	"internal", // what packages share, and tests
 }
 

@@ -1,25 +1,25 @@
-package llmhttp
+package call
 
 import "dappco.re/go/core/go-ratelimit/llm"
 
 // estimate returns how many tokens to reserve. It is a guess, so it makes no call
 // impossible: where a limit could never give as much, it is all that there is, unless
 // the prompt alone is certain to be more.
-func (c *call) estimate() llm.Tokens {
-	t := c.estimator.Estimate(c.project, &c.asks)
+func (c *Call) estimate() llm.Tokens {
+	t := c.Limits.Estimator.Estimate(c.Project, &c.Asks)
 	least := c.leastInput()
 	all := guess{t.Input, t.Output, least}
-	if c.projects != nil {
-		p := c.projects.Limit(c.project)
+	if c.Limits.Projects != nil {
+		p := c.Limits.Projects.Limit(c.Project)
 		all.fit(p.TokensPerMinute)
 		all.fit(p.TokensPerHour)
 		all.fit(p.TokensPerDay)
 	}
-	if llm.CachedIsFree(c.asks.Provider) {
+	if llm.CachedIsFree(c.Asks.Provider) {
 		least = 0
 	}
 	counted := guess{min(t.Input-t.FreeInput, all.input), min(t.Output-t.FreeOutput, all.output), least}
-	q, _ := c.limiter.Quota(c.quota)
+	q, _ := c.Limits.Models.Quota(c.Quota)
 	counted.fitInput(q.MaxInputTPM)
 	if q.MaxOutputTPM > 0 {
 		counted.output = min(counted.output, q.MaxOutputTPM)
@@ -34,11 +34,11 @@ func (c *call) estimate() llm.Tokens {
 
 // leastInput returns how many tokens the prompt has for certain: what its characters
 // tell may be twice as many.
-func (c *call) leastInput() int {
-	if c.tokenizer != nil {
-		return c.asks.Prompt
+func (c *Call) leastInput() int {
+	if c.Counted {
+		return c.Asks.Prompt
 	}
-	return c.asks.Prompt / 2
+	return c.Asks.Prompt / 2
 }
 
 // guess is how many tokens a call may use.

@@ -1,9 +1,8 @@
-package httplimit
+package admit
 
 import (
 	"math"
 	"math/big"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -99,7 +98,7 @@ func within(n *big.Int) int64 {
 // More sets of windows than there are slots, asked for by many at a time: each
 // gets its own value, and what is remembered does not grow.
 func TestPolicies(t *testing.T) {
-	p := &policies{}
+	p := &Policies{}
 	const sets = 4 << slotBits
 	var all sync.WaitGroup
 	for range 4 {
@@ -143,25 +142,6 @@ func TestPolicyIsOf(t *testing.T) {
 	} {
 		if got := p.isOf(standings(c.windows...)); got != c.want {
 			t.Errorf("%+v: %v", c.windows, got)
-		}
-	}
-}
-
-// What a handler adds to its response is in no other's.
-func TestAddingToThePolicy(t *testing.T) {
-	limiter := newLimiter(t, project.Limit{RequestsPerDay: 10})
-	h := Middleware(limiter)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Add("RateLimit-Policy", r.URL.Path)
-	}))
-	var headers []http.Header
-	for _, path := range []string{"/1", "/2"} {
-		r := request("GET")
-		r.URL.Path = path
-		headers = append(headers, do(h, r).Header())
-	}
-	for i, h := range headers {
-		if got := h.Values("RateLimit-Policy"); !slices.Equal(got, []string{`"day";q=10;w=86400`, []string{"/1", "/2"}[i]}) {
-			t.Errorf("%q", got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package httplimit
+package admit
 
 import (
 	"sync/atomic"
@@ -6,9 +6,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// policies remembers values of RateLimit-Policy. Projects with the same limits
+// Policies remembers values of RateLimit-Policy. Projects with the same limits
 // share one. Of two that belong in one slot, it remembers the last.
-type policies struct {
+type Policies struct {
 	slots [1 << slotBits]atomic.Pointer[policy]
 }
 
@@ -25,7 +25,7 @@ type policy struct {
 }
 
 // of returns the policy of the standings' windows.
-func (p *policies) of(standings []project.Standing) *policy {
+func (p *Policies) of(standings []project.Standing) *policy {
 	slot := &p.slots[slotOf(standings)]
 	known := slot.Load()
 	if known == nil || !known.isOf(standings) {

@@ -1,4 +1,4 @@
-package httplimit
+package admit
 
 import (
 	"net/http"
@@ -6,7 +6,6 @@ import (
 	"time"
 	"unsafe"
 
-	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -16,9 +15,9 @@ const (
 	fieldLimit  = "Ratelimit"
 )
 
-// tell sets the fields that say where the project stands: in all of its windows
+// Tell sets the fields that say where the project stands: in all of its windows
 // after a request that passes, or else in those that deny it.
-func (p *policies) tell(h http.Header, result *admit.Result) {
+func (p *Policies) Tell(h http.Header, result *Result) {
 	standings := result.Decision.Windows()
 	if len(standings) == 0 {
 		return
@@ -40,7 +39,7 @@ type field struct {
 }
 
 // appendLimits appends the value of RateLimit.
-func (p *policy) appendLimits(b []byte, result *admit.Result) []byte {
+func (p *policy) appendLimits(b []byte, result *Result) []byte {
 	standings := result.Decision.Windows()
 	for i := range standings {
 		s := &standings[i]
@@ -71,14 +70,14 @@ func (p *policy) appendLimit(b []byte, i int, remaining int64, until time.Durati
 }
 
 func appendUntil(b []byte, until time.Duration) []byte {
-	return appendParameter(b, ";t=", admit.Ceil(until))
+	return appendParameter(b, ";t=", Ceil(until))
 }
 
 // appendPolicy appends one member of RateLimit-Policy.
 func appendPolicy(b []byte, w *project.Window) []byte {
 	b = appendName(b, w.Name)
 	b = appendParameter(b, ";q=", w.Count)
-	b = appendParameter(b, ";w=", admit.Ceil(w.Period))
+	b = appendParameter(b, ";w=", Ceil(w.Period))
 	if w.Tokens {
 		b = append(b, `;qu="tokens"`...)
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 func Example() {

@@ -1,0 +1,119 @@
+// Package call takes calls of models along their straight line: ask the limits,
+// hear what the provider says of its own, settle. Package llmhttp does so in the
+// client, and package gateway in front of the provider.
+package call
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Limits is what calls are charged to.
+type Limits struct {
+	Models    *ratelimit.RateLimiter
+	Projects  *project.Limiter // nil: none. Its Models are these
+	Estimator llm.Estimator
+}
+
+// Call is one call of a model.
+type Call struct {
+	Limits  *Limits
+	Asks    llm.Request
+	Counted bool   // its prompt was counted by a tokenizer
+	Quota   string // the model that is charged
+	Project string
+
+	MaxWait  time.Duration // see [project.Call]
+	Priority int
+
+	reservation *ratelimit.Reservation
+}
+
+// Acquire reserves what the call is thought to use, in its turn.
+func (c *Call) Acquire(ctx context.Context) (project.Decision, error) {
+	if c.Limits.Projects == nil {
+		return c.ask(ctx, c.Limits.Models.AcquireCall)
+	}
+	return c.askBoth(ctx, c.Limits.Projects.Acquire)
+}
+
+// Try is Acquire that does not wait. A denial is no error.
+func (c *Call) Try(ctx context.Context) (project.Decision, error) {
+	if c.Limits.Projects == nil {
+		return c.ask(ctx, c.Limits.Models.TryAcquireCall)
+	}
+	return c.askBoth(ctx, c.Limits.Projects.Take)
+}
+
+func (c *Call) ask(ctx context.Context, through func(context.Context, ratelimit.Call) (*ratelimit.Reservation, ratelimit.Decision, error)) (project.Decision, error) {
+	var d ratelimit.Decision
+	var err error
+	c.reservation, d, err = through(ctx, ratelimit.Call{Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait, Priority: c.Priority})
+	return project.Decision{Allowed: d.Allowed, Exceeded: d.Limit, RetryAfter: d.RetryAfter, Model: &d}, err
+}
+
+func (c *Call) askBoth(ctx context.Context, through func(context.Context, project.Call) (*ratelimit.Reservation, project.Decision, error)) (d project.Decision, err error) {
+	c.reservation, d, err = through(ctx, project.Call{
+		Project: c.Project, Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait, Priority: c.Priority,
+	})
+	return d, err
+}
+
+// Unanswered settles a call that has got no answer: what was never sent costs nothing,
+// and what was may have cost all that was reserved.
+func (c *Call) Unanswered(sent bool) {
+	if !sent {
+		c.reservation.Cancel()
+		return
+	}
+	c.reservation.Commit(-1, -1)
+}
+
+// MostOfError is how many bytes of an error are looked at.
+const MostOfError = 64 << 10
+
+// Telling reports whether the body of a response with such a status may tell why the
+// call was refused.
+func Telling(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == llm.StatusOverloaded
+}
+
+// Failed settles a call to which the provider has answered with an error: it counts
+// as a request, and has used no tokens. One in which something broke may have used
+// all that was reserved. The text is that of an error that is [Telling].
+func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) {
+	used := 0
+	if status >= http.StatusInternalServerError && !Telling(status) {
+		used = -1
+	}
+	c.Hear(ctx, status, h, text)
+	c.reservation.Commit(used, used)
+}
+
+// Hear lets the limiter know what a response says about the provider's limits.
+func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte) {
+	said := llm.ReadLimits(c.Asks.Provider, status, h, text, time.Now())
+	c.Limits.Models.Heed(ctx, c.Quota, said)
+}
+
+// Settle corrects what was reserved to what was used: of a response that was cut off
+// before it told, the least that was seen. Where nothing was, what was reserved
+// stands.
+func (c *Call) Settle(ctx context.Context, m *llm.Meter) llm.Usage {
+	used := m.Usage()
+	if fault := m.Fault(); fault != "" {
+		c.Limits.Models.Heed(ctx, c.Quota, llm.ReadFault(fault, time.Now()))
+	}
+	tokens := used.Tokens(c.Asks.Provider)
+	if !used.Exact && used.Output == 0 {
+		tokens.Output, tokens.FreeOutput = -1, 0
+	}
+	c.reservation.CommitTokens(tokens)
+	c.Limits.Estimator.Learn(c.Project, &c.Asks, used)
+	return used
+}

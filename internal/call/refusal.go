@@ -1,0 +1,48 @@
+package call
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// mostRetried is the longest wait after which an SDK may try again by itself. Beyond
+// it somebody should know.
+const mostRetried = time.Minute
+
+// Denied reports whether an error of a call says that the limits do not let it pass,
+// and is no fault.
+func Denied(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	return errors.Is(err, ratelimit.ErrNever) || errors.Is(err, ratelimit.ErrCrowded) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Refusal returns what to tell the caller of a call that was denied. Who has waited
+// already has waited enough.
+func (c *Call) Refusal(d *project.Decision, err error) llm.Refusal {
+	why := d.Exceeded
+	if d.Model != nil {
+		why = cmp.Or(d.Model.Reason, why)
+	}
+	if err != nil && (why == "" || !errors.Is(err, context.DeadlineExceeded)) {
+		why = strings.TrimPrefix(err.Error(), "ratelimit: ")
+	}
+	r := llm.Refusal{
+		Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: err == nil && d.RetryAfter <= mostRetried,
+		Message: fmt.Sprintf("the limiter has not sent the call of %q: %s", c.Quota, why),
+	}
+	if errors.Is(err, ratelimit.ErrNever) || d.RetryAfter == ratelimit.Never {
+		r.Status, r.RetryAfter, r.Retry = http.StatusRequestEntityTooLarge, 0, false
+	}
+	return r
+}
