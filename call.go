@@ -30,7 +30,7 @@ type Call struct {
 
 	// Project is whose call it is: up to 512 bytes of UTF-8 without control
 	// characters, or empty. Those who wait for a model have their turns by the
-	// weights of their projects.
+	// priorities and the weights of their projects.
 	Project string
 
 	// Limits returns the limits of the project, or nil for none. It is called
@@ -57,10 +57,11 @@ func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reserva
 }
 
 // AcquireCall is Acquire for a call in full. Those who wait for a model have their
-// turns by the weights of their projects, and first come, first served within a
-// project, unless their priorities differ. A call that has to wait for what its
-// project may use holds up nobody else's. When it fails, the decision is the last
-// that it was told, or what those before it wait for.
+// turns by the priorities of their projects, by their weights among those of the same
+// priority, and first come, first served within a project, unless the priorities of
+// its calls differ. A call that has to wait for what its project may use holds up
+// nobody else's. When it fails, the decision is the last that it was told, or what
+// those before it wait for.
 func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
 	w := wait{limiter: rl, call: c.ready()}
 	res, err = w.acquire(ctx, &d)
@@ -116,19 +117,19 @@ func (c *Call) ready() call {
 func (l *ProjectLimits) ticket(c *call, cost int64) line.Ticket {
 	t := line.Ticket{Flow: flowOf(c.project, l), Weight: 1, Priority: c.priority, Cost: cost}
 	if l != nil {
-		t.Weight, t.Most = max(l.Weight, 1), l.MaxWaiting
+		t.Rank, t.Weight, t.Most = l.Priority, max(l.Weight, 1), l.MaxWaiting
 	}
 	return t
 }
 
-// plain ends the flow of a project's calls that ask for no tokens, so that these do
-// not wait behind those that wait for tokens.
+// plain ends the flow of a project's calls that ask for nothing but requests, so that
+// these do not wait behind those that wait for tokens, or for another to end.
 const plain = "\x00plain"
 
 // flowOf returns the flow of a project's calls under some of its limits. There may
 // be none.
 func flowOf(project string, l *ProjectLimits) string {
-	if l == nil || len(l.Tokens) > 0 {
+	if l == nil || len(l.Tokens) > 0 || l.MaxConcurrent > 0 {
 		return project
 	}
 	return project + plain

@@ -30,10 +30,20 @@ type window struct {
 
 func (w window) tokens() bool { return strings.HasPrefix(w.name, "tokens") }
 
-// projectLimits returns limits as a project has them: requests first.
+// places is a window of so many calls at a time.
+func places(n int64) window { return window{ratelimit.ConcurrentProject, n, 10 * time.Minute} }
+
+func (w window) ofPlaces() bool { return w.name == ratelimit.ConcurrentProject }
+
+// projectLimits returns limits as a project has them: requests first, then tokens,
+// then calls at a time.
 func projectLimits(windows ...window) *ratelimit.ProjectLimits {
 	l := &ratelimit.ProjectLimits{}
 	for _, w := range windows {
+		if w.ofPlaces() {
+			l.MaxConcurrent = int(w.count)
+			continue
+		}
 		each := limit.New(w.count, w.period).Using(limit.SlidingLog)
 		if l.Names = append(l.Names, w.name); w.tokens() {
 			l.Tokens = append(l.Tokens, each)
@@ -823,6 +833,7 @@ type naiveUse struct {
 	requests, tokens int64
 	ofProject        int64 // tokens: one at least, until it is settled
 	slot             bool
+	place            int64 // that it has of its project
 	split            bool
 	input, output    int64
 	ended            bool
@@ -853,6 +864,8 @@ func (b *naiveBook) ofProject(project string, w window) func(*naiveUse) int64 {
 			return 0
 		case w.tokens():
 			return u.ofProject
+		case w.ofPlaces():
+			return u.place
 		}
 		return u.requests
 	}
@@ -935,10 +948,17 @@ func (b *naiveBook) decide(now time.Time, c *ratelimit.Call, n, tokens int64) (r
 	name := ""
 	for _, w := range b.windows[c.Project] {
 		ask := n
-		if w.tokens() {
+		switch {
+		case w.tokens():
 			ask = max(tokens, 1)
+		case w.ofPlaces():
+			ask = 1
 		}
-		if wait := b.wait(now, w.count, ask, w.period, b.ofProject(c.Project, w)); wait > own {
+		wait := b.wait(now, w.count, ask, w.period, b.ofProject(c.Project, w))
+		if w.ofPlaces() && wait > 0 {
+			slots, wait = true, min(wait, time.Second)
+		}
+		if wait > own {
 			own, name = wait, w.name
 		}
 	}
@@ -974,6 +994,7 @@ func deeds(t *rapid.T) (quotas, map[string][]window, []deed) {
 		for _, w := range []window{
 			{"minute", int64(some("minute", 6)), time.Minute}, {"hour", int64(some("hour", 20)), time.Hour},
 			{"tokens-minute", int64(some("tokens", 60)), time.Minute}, {"tokens-day", int64(some("day", 200)), 24 * time.Hour},
+			places(int64(some("places", 4))),
 		} {
 			if w.count > 0 {
 				windows[project] = append(windows[project], w)
@@ -1075,7 +1096,7 @@ func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
 			}
 			quota := b.quotas[a.Model]
 			use := &naiveUse{
-				at: time.Now(), project: a.Project, model: a.Model, requests: n, tokens: tokens, ofProject: max(tokens, 1), slot: quota.MaxConcurrent > 0,
+				at: time.Now(), project: a.Project, model: a.Model, requests: n, tokens: tokens, ofProject: max(tokens, 1), slot: quota.MaxConcurrent > 0, place: 1,
 				split: c.Tokens != ratelimit.Tokens{}, input: int64(a.Tokens.Input), output: int64(a.Tokens.Output),
 			}
 			b.uses = append(b.uses, use)
@@ -1093,7 +1114,7 @@ func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
 			if use.ended {
 				break
 			}
-			use.ended, use.slot = true, false
+			use.ended, use.slot, use.place = true, false, 0
 			if a.Do == "cancel" {
 				use.requests, use.tokens, use.ofProject = 0, 0, 0
 				break

@@ -49,7 +49,8 @@ type Decision struct {
 	// RetryAfter is when the same request passes if nothing else passes
 	// before it: zero when it is allowed, [Never] when it cannot. Where others
 	// wait, it is when the first of them passes. When a call that is under way
-	// ends nobody knows, so for [DecisionConcurrencyLimit] it is a guess.
+	// ends nobody knows, so for [DecisionConcurrencyLimit] and for a project's
+	// [ConcurrentProject] it is a guess.
 	RetryAfter time.Duration
 
 	// Limit is the name of the limit that Code stands for, as in [Event]; empty
@@ -94,7 +95,8 @@ type outcome struct {
 	retry    [dimensions]time.Duration // zero where it may pass
 
 	project *ProjectStanding // nil without limits of a project
-	own     time.Duration    // when these let it pass, or zero
+	own     time.Duration    // when its windows let it pass, or zero
+	ownSlot time.Duration    // when the lease of one of its calls ends, if as many as may be are under way
 }
 
 // deny enters that a dimension lets the request pass no earlier than in a while.
@@ -113,7 +115,9 @@ func (o *outcome) by() dimension {
 }
 
 // wait returns when every limit lets the request pass, as far as is known.
-func (o *outcome) wait(guess time.Duration) time.Duration { return max(o.own, o.modelWait(guess)) }
+func (o *outcome) wait(guess time.Duration) time.Duration {
+	return max(o.ownWait(guess), o.modelWait(guess))
+}
 
 // modelWait returns when every dimension lets the request pass, as far as is
 // known. The end of a call is not known, at the latest it is the end of its lease:
@@ -157,7 +161,7 @@ func (o *outcome) reason(retry time.Duration) string {
 }
 
 // byProject reports whether it is the project's limits that deny longest.
-func (o *outcome) byProject() bool { return o.own > o.modelWait(slotGuess) }
+func (o *outcome) byProject() bool { return o.ownWait(slotGuess) > o.modelWait(slotGuess) }
 
 // exceeded returns the name of the limit that decides.
 func (o *outcome) exceeded() string {

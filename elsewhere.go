@@ -25,7 +25,7 @@ type missing struct {
 // heedOthers compares what the provider has left with what the model's quota has.
 func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing) {
 	r, now := m.rules.Load(), rl.clock()
-	if !said.matters(r, m.elsewhere.Load() != nil) {
+	if !said.matters(r, m.elsewhere.Load() != nil) || m.elsewhere.Load() == nil && said.agrees(r, m.glance.Load(), now) {
 		return
 	}
 	var o outcome
@@ -49,6 +49,27 @@ func (said *standing) matters(r *rules, had bool) bool {
 	return slices.ContainsFunc(r.limited, func(most maximum) bool {
 		w := &said[most.dim]
 		return w.Remaining >= 0 && (had || w.Remaining < most.max)
+	})
+}
+
+// glance is what a store has said at a time that is used, when a call was last taken.
+type glance struct {
+	at   int64
+	used [dimensions]int64
+}
+
+// fresh is how long a glance is as good as another look.
+const fresh = time.Second
+
+// agrees reports whether the provider has at least as much left as was left a moment
+// ago: then nobody else has used any, and the store need not be asked.
+func (said *standing) agrees(r *rules, g *glance, now int64) bool {
+	if g == nil || now-g.at > int64(fresh) {
+		return false
+	}
+	return !slices.ContainsFunc(r.limited, func(most maximum) bool {
+		w := &said[most.dim]
+		return w.Remaining >= 0 && w.Remaining < most.max-g.used[most.dim]
 	})
 }
 

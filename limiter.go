@@ -285,11 +285,14 @@ func (d *Decision) behind(ahead line.Ahead) {
 
 // againOf returns when those who wait ask again. For a slot it is a guess.
 func againOf(ahead line.Ahead) time.Duration {
-	if ahead.By == facts[concurrent].name {
+	if guessed(ahead.By) {
 		return min(max(ahead.Again, 1), slotGuess)
 	}
 	return max(ahead.Again, 1)
 }
+
+// guessed reports whether it is a guess when the limit of a name lets a call pass.
+func guessed(name string) bool { return name == facts[concurrent].name || name == ConcurrentProject }
 
 // CanSend reports whether a call of so many tokens may be made. It takes nothing:
 // calls that are made in parallel can all be told yes. See TryAcquire.

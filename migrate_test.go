@@ -195,6 +195,7 @@ func TestMigrateFails(t *testing.T) {
 						for _, all := range []map[string][]string{before, after} {
 							delete(all, "accounts")
 							delete(all, "schema")
+							delete(all, "settings")
 							delete(all, "version")
 						}
 					}

@@ -17,6 +17,7 @@ type model struct {
 	day     atomic.Pointer[seenDay] // the last that was seen in a store, or nil
 
 	elsewhere atomic.Pointer[elsewhere] // used, by the provider's word; nil: nothing
+	glance    atomic.Pointer[glance]    // of what a store knows; nil: none yet
 	learned   int64                     // when its quota was last learned; the limiter's setting guards it
 
 	mu    sync.Mutex // guards the rest, and changes of rules

@@ -156,6 +156,9 @@ func newRulesOf(quotas map[string]ModelQuota) (map[string]*rules, error) {
 	return set, nil
 }
 
+// Waiting returns how many calls wait for a model, here.
+func (rl *RateLimiter) Waiting(model string) int { return rl.find(model).line.Waiting() }
+
 // Quota returns the quota of a model, and whether it has one.
 func (rl *RateLimiter) Quota(model string) (q ModelQuota, ok bool) {
 	m := (*rl.quotas.Load())[model]

@@ -54,8 +54,9 @@ type Event struct {
 
 	// Limit is the one that has denied a call: of a project's and a model's that
 	// both deny, whichever denies longer. It is a project's "minute", "hour",
-	// "day", "tokens-minute", "tokens-hour" or "tokens-day", or a model's "rpm",
-	// "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent" or "paused".
+	// "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month" or
+	// "concurrent-project", or a model's "rpm", "tpm", "rpd", "input_tpm",
+	// "output_tpm", "tpd", "concurrent" or "paused".
 	Limit string
 
 	// RemainingMinute is how many requests the project has left in this

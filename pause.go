@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,7 +98,7 @@ func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits)
 	news := rl.pauses.extend(model, now, until)
 	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause})
 	if news {
-		rl.post(ctx, model, posting{Until: milliseconds(until)})
+		rl.post(ctx, model, posting{Until: until})
 	}
 }
 
@@ -107,20 +106,15 @@ func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits)
 func (rl *RateLimiter) unpause(model string) {
 	now := rl.clock()
 	if rl.pauses.end(model, now, now+1) {
-		rl.post(context.Background(), model, posting{Ended: milliseconds(now)})
+		rl.post(context.Background(), model, posting{Ended: now + 1})
 	}
 }
 
-// posting is a pause as a setting of a store, in Unix milliseconds: until when it is,
-// or when it was ended. Machines go by it as far as their clocks agree.
+// posting is a pause as a setting of a store, in Unix nanoseconds: until when it is, or
+// before when all that had begun was ended. Machines go by it as far as their clocks agree.
 type posting struct {
-	Until int64 `json:"until_ms,omitempty"`
-	Ended int64 `json:"ended_ms,omitempty"`
-}
-
-// milliseconds rounds nanoseconds up.
-func milliseconds(ns int64) int64 {
-	return (ns + int64(time.Millisecond) - 1) / int64(time.Millisecond)
+	Until int64 `json:"until_ns,omitempty"`
+	Ended int64 `json:"ended_ns,omitempty"`
 }
 
 // post lets those who share the store know of a pause. Models without a quota may
@@ -141,20 +135,16 @@ func (rl *RateLimiter) hearPauses(values map[string]string) {
 	posted, _ := settings.Parse(values, pauseSetting, checkPosting, rl.miss)
 	now := rl.clock()
 	for model, p := range posted {
-		rl.pauses.extend(model, now, p.Until*int64(time.Millisecond))
-		if rl.pauses.end(model, now, p.Ended*int64(time.Millisecond)) {
+		rl.pauses.extend(model, now, p.Until)
+		if rl.pauses.end(model, now, p.Ended) {
 			rl.find(model).line.Wake()
 		}
 	}
 }
 
 func checkPosting(model string, p posting) error {
-	for _, ms := range [...]int64{p.Until, p.Ended} {
-		if ms < 0 || ms > maxPosted {
-			return fmt.Errorf("ratelimit: a time of %d ms: it must be from 0 to %d", ms, int64(maxPosted))
-		}
+	if p.Until < 0 || p.Ended < 0 {
+		return fmt.Errorf("ratelimit: a time of %d ns: it must not be negative", min(p.Until, p.Ended))
 	}
 	return checkName(model)
 }
-
-const maxPosted = math.MaxInt64 / int64(time.Millisecond)

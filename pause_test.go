@@ -541,7 +541,7 @@ func TestRedisPauseWhileLost(t *testing.T) {
 func TestRedisPauseNonsense(t *testing.T) {
 	server := redistest.New(t)
 	rl := onRedis(t, server.URL(), pausable)
-	for _, text := range []string{"soon", `{"until_ms":-1}`, `{"until_ms":9223372036854775807}`, `{"until":5}`, "[]"} {
+	for _, text := range []string{"soon", `{"until_ns":-1}`, `{"until_ns":9223372036854775808}`, `{"until":5}`, "[]"} {
 		if _, err := server.Do("HSET", "ratelimit:settings", "pause/m", text); err != nil {
 			t.Fatal(err)
 		}
@@ -555,7 +555,7 @@ func TestRedisPauseNonsense(t *testing.T) {
 			t.Errorf("%s: Persist says %v", text, err)
 		}
 	}
-	for _, text := range []string{"null", `{"until_ms":0}`, `{"until_ms":1}`} {
+	for _, text := range []string{"null", `{"until_ns":0}`, `{"until_ns":1}`} {
 		if _, err := server.Do("HSET", "ratelimit:settings", "pause/m", text); err != nil {
 			t.Fatal(err)
 		}
@@ -563,7 +563,7 @@ func TestRedisPauseNonsense(t *testing.T) {
 			t.Errorf("%s: %v, %+v", text, err, rl.Decide("m", 1))
 		}
 	}
-	if _, err := server.Do("HSET", "ratelimit:settings", "pause/m", `{"until_ms":9223372036854}`); err != nil {
+	if _, err := server.Do("HSET", "ratelimit:settings", "pause/m", `{"until_ns":9223372036854775807}`); err != nil {
 		t.Fatal(err)
 	}
 	if err := rl.Load(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -16,9 +17,18 @@ type ProjectLimits struct {
 	Tokens   []limit.Limit // on tokens, prompt and output together
 	Names    []string      // of all of these, in order
 
-	Weight     int // of the project among those who wait: 0 is 1
+	// MaxConcurrent is how many of its calls may be under way at a time: reserved,
+	// and neither committed nor cancelled. 0 is any number. Its name is
+	// [ConcurrentProject].
+	MaxConcurrent int
+
+	Priority   int // of the project among those who wait for a model: higher comes first
+	Weight     int // of the project among those of its priority: 0 is 1
 	MaxWaiting int // of the project's calls for one model: 0 is any number
 }
+
+// ConcurrentProject is the name of the limit on the calls of a project at a time.
+const ConcurrentProject = "concurrent-project"
 
 // ProjectStanding is what the limits of a project have said to a call, in order.
 type ProjectStanding struct {
@@ -44,6 +54,9 @@ func (l *ProjectLimits) charge(list []store.Charge, project string, ask *amounts
 		}
 		list = append(list, store.Charge{Key: prefix + unitNames[ofTokens], Limits: l.Tokens, N: n})
 	}
+	if l.MaxConcurrent > 0 {
+		list = append(list, store.Charge{Key: prefix + unitNames[ofSlots], Limits: []limit.Limit{atATime(int64(l.MaxConcurrent))}, N: 1})
+	}
 	return list
 }
 
@@ -55,41 +68,75 @@ func (l *ProjectLimits) actual(list []int64, used *amounts) []int64 {
 	if len(l.Tokens) > 0 {
 		list = append(list, used[ofAll])
 	}
+	if l.MaxConcurrent > 0 {
+		list = append(list, 0) // it has ended
+	}
 	return list
 }
 
 // hearProject enters what the limits of a project say.
 func (o *outcome) hearProject(l *ProjectLimits, said []limit.Decision) {
 	o.project = &ProjectStanding{l, said}
-	o.own = store.Deciding(said).RetryAfter
-	o.denied = o.denied || o.own > 0
+	windows := said[:len(l.Requests)+len(l.Tokens)]
+	o.own = store.Deciding(windows).RetryAfter
+	if l.MaxConcurrent > 0 {
+		slot := &said[len(windows)]
+		o.ownSlot, slot.RetryAfter = slot.RetryAfter, min(slot.RetryAfter, slotGuess)
+	}
+	o.denied = o.denied || o.own > 0 || o.ownSlot > 0
 }
 
-// exceeded returns the name of the limit that denies longest.
-func (s *ProjectStanding) exceeded() string {
+// ownWait returns when the limits of the project let the request pass, as far as is
+// known: see modelWait. What is known comes before a guess that is longer.
+func (o *outcome) ownWait(guess time.Duration) time.Duration {
+	if o.own > 0 {
+		guess = min(guess, slotGuess)
+	}
+	return max(o.own, min(o.ownSlot, guess))
+}
+
+// longest returns the place of the limit that denies longest.
+func (s *ProjectStanding) longest() int {
 	i := slices.IndexFunc(s.Decisions, func(d limit.Decision) bool { return !d.Allowed })
 	for k, d := range s.Decisions {
 		if d.RetryAfter > s.Decisions[i].RetryAfter {
 			i = k
 		}
 	}
-	return s.Limits.name(i)
+	return i
 }
+
+// exceeded returns the name of the limit that denies longest.
+func (s *ProjectStanding) exceeded() string { return s.Limits.name(s.longest()) }
 
 // name returns the name of a limit, which may have none.
 func (l *ProjectLimits) name(i int) string {
-	if i < len(l.Names) {
+	switch {
+	case i == len(l.Requests)+len(l.Tokens):
+		return ConcurrentProject
+	case i < len(l.Names):
 		return l.Names[i]
 	}
 	return "project"
 }
 
+// priority returns that of the project. There may be no limits.
+func (l *ProjectLimits) priority() int {
+	if l == nil {
+		return 0
+	}
+	return l.Priority
+}
+
 // reason says for people what denies.
 func (s *ProjectStanding) reason() string {
-	by := store.Deciding(s.Decisions)
+	by := s.Decisions[s.longest()]
 	name := s.exceeded()
 	what := "requests"
-	if strings.HasPrefix(name, "tokens") {
+	switch {
+	case name == ConcurrentProject:
+		return fmt.Sprintf("all of the project's %d calls at a time are under way: try again in %v", by.Limit.Count(), by.RetryAfter)
+	case strings.HasPrefix(name, "tokens"):
 		what = "tokens"
 	}
 	if by.RetryAfter == Never {

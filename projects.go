@@ -31,9 +31,13 @@ func (p Projects) Ahead(project string) (again time.Duration, by string, waiting
 // changed, or something was given back.
 func (p Projects) Wake(project string) { p.limiter.wakeProject(project) }
 
+// Guess returns when to ask again for what passes when one of the project's calls
+// ends, at the latest after so long.
+func (Projects) Guess(lease time.Duration) time.Duration { return min(lease, slotGuess) }
+
 // Key returns what the keys of a project's counters begin with, and no other
 // project's: that of its requests ends in "requests", that of its tokens in
-// "tokens".
+// "tokens", that of its calls under way in "slots".
 func (Projects) Key(project string) string { return projectKey(project) }
 
 func projectKey(project string) string { return "project/" + url.PathEscape(project) + "/" }

@@ -11,8 +11,8 @@ import (
 // nothing; so a deferred Cancel is harmless after Commit. A nil Reservation is
 // one that took nothing.
 //
-// A request that is limited in number keeps its place among the concurrent ones
-// until then, and for ten minutes at most.
+// A request that is limited in number, by its model or its project, keeps its place
+// among the concurrent ones until then, and for ten minutes at most.
 type Reservation struct {
 	model   *model
 	taken   amounts // all zero where nothing limits the call

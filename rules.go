@@ -170,11 +170,14 @@ func (q ModelQuota) limit(d dimension) limit.Limit {
 		day, _ := q.day(most)
 		return day
 	case concurrent:
-		return limit.New(most, lease).Using(limit.SlidingLog)
+		return atATime(most)
 	default:
 		return limit.PerMinute(most).Using(limit.SlidingLog)
 	}
 }
+
+// atATime returns the limit on so many calls at a time.
+func atATime(most int64) limit.Limit { return limit.New(most, lease).Using(limit.SlidingLog) }
 
 func (q ModelQuota) max(d dimension) int {
 	return [dimensions]int{q.MaxRPD, q.MaxRPM, q.MaxTPM, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, paused: 0}[d]

@@ -91,6 +91,7 @@ func (s *shared) take(ctx context.Context, m *model, c *call, o *outcome) (*Rese
 	if o.denied {
 		return nil, nil
 	}
+	m.glance.Store(&glance{m.limiter.clock(), o.used})
 	return &Reservation{model: m, taken: ask, split: c.request.split, noted: &noted{r, limits, c.request, receipt}}, nil
 }
 

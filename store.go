@@ -29,9 +29,10 @@ type Store interface {
 // store: all limiters on it share their quotas exactly. Of cfg it wants nothing
 // but quotas and an observer.
 //
-// If the store keeps settings, as Redis does, quotas are shared too: those that
-// it holds take precedence over cfg's, and when others set one, this limiter
-// follows. Call Close when done, and close the store after that: it stays yours.
+// If the store keeps settings, as Redis and SQLite do, quotas are shared too: those
+// that it holds take precedence over cfg's, and when others set one, this limiter
+// follows. They are not the quotas of [NewWithSQLite], which has a table for them.
+// Call Close when done, and close the store after that: it stays yours.
 func NewWithStore(s Store, cfg Config) (*RateLimiter, error) {
 	if s == nil {
 		return nil, errors.New("ratelimit: the store is nil")

@@ -138,7 +138,7 @@ func (w *wait) inLine(ctx context.Context) error {
 	} else if ever := r.ever(&ask, limits); ever.denied {
 		w.said = ever
 		return w.never()
-	} else if w.ahead = ahead; ahead.By != facts[concurrent].name && w.tooLong(ahead.Again) {
+	} else if w.ahead = ahead; !guessed(ahead.By) && w.tooLong(ahead.Again) {
 		return w.late(ahead.Again)
 	}
 	if so := w.sofar(); c.maxWait > 0 {
@@ -186,7 +186,7 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	}
 	again += rl.spread(again, w.lost)
 	w.lost++
-	if said.own > said.modelWait(rl.slotWait()) {
+	if guess := rl.slotWait(); said.ownWait(guess) > said.modelWait(guess) {
 		return line.Answer{Again: again, Aside: true, By: said.project.exceeded()}, nil
 	}
 	return line.Answer{Again: again, By: facts[said.by()].name}, nil
@@ -224,7 +224,10 @@ func (rl *RateLimiter) ahead(m *model, c *call) (a line.Ahead, waiting bool) {
 	if a, waiting = rl.aheadOf(c.project, c.limitedBy); waiting {
 		return a, true
 	}
-	return m.line.Held()
+	if m.line.Waiting() == 0 {
+		return a, false
+	}
+	return m.line.Held(c.projectLimits().priority())
 }
 
 // aheadOf reports whether anybody of a project waits for one of those of its limits
@@ -245,6 +248,9 @@ func (rl *RateLimiter) aheadOf(project string, limited func(by string) bool) (a 
 // its limits have names.
 func (c *call) limitedBy(name string) bool {
 	limits := c.projectLimits()
+	if name == ConcurrentProject {
+		return limits != nil && limits.MaxConcurrent > 0
+	}
 	return limits != nil && (len(limits.Names) < len(limits.Requests)+len(limits.Tokens) || slices.Contains(limits.Names, name))
 }
 

@@ -39,10 +39,11 @@ Flags:
 
 // options are what the command line asks for.
 type options struct {
-	run   *regexp.Regexp
-	slice time.Duration
-	plots string
-	list  bool
+	run      *regexp.Regexp
+	slice    time.Duration
+	plots    string
+	profiles string
+	list     bool
 }
 
 // errUsage is for what the flag package has explained already.
@@ -62,6 +63,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&pattern, "run", ".", "measure the scenarios whose names match this `regexp`")
 	fs.DurationVar(&o.slice, "time", 60*time.Millisecond, "`duration` of one contestant's turn in one round; a wait runs for 20 of them")
 	fs.StringVar(&o.plots, "plots", "../docs/plots", "write SVG plots to this `directory`; empty: none")
+	fs.StringVar(&o.profiles, "profiles", "", "write profiles of the proxies to this `directory`; empty: none")
 	fs.BoolVar(&o.list, "list", false, "list the scenarios and exit")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -103,7 +105,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		list(stdout, chosen)
 		return 0
 	}
-	b := &bench{slice: o.slice, rounds: 7, shrink: 1}
+	b := &bench{slice: o.slice, rounds: 7, shrink: 1, profiles: o.profiles}
 	if err := measure(b, chosen, o.plots, stdout, stderr); err != nil {
 		fmt.Fprintf(stderr, "benchmarks: %v\n", err)
 		return 1

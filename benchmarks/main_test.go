@@ -46,6 +46,10 @@ func TestEveryContestantHasARow(t *testing.T) {
 			reading = append(reading, w.of(s))
 		}
 	}
+	passing := []string{nameDirect}
+	for _, p := range proxies() {
+		passing = append(passing, p.name)
+	}
 	want := map[string][]string{
 		"hot/admitted":           names(single()),
 		"hot/denied":             names(denying(single())),
@@ -85,6 +89,10 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"llm/request/10MB-image": {nameRead, nameUnmarshal, nameGJSON},
 		"llmhttp/call":           {nameTransport, nameLLMHTTP, nameElsewhere},
 		"llmhttp/call/parallel":  {nameTransport, nameLLMHTTP, nameElsewhere},
+		"gateway/json":           passing,
+		"gateway/sse":            passing,
+		"gateway/sse/alone":      passing,
+		"gateway/streams":        passing[1:],
 		"allocs":                 names(append(doors(), denying(append(limiters(), peers()...))...)),
 	}
 	all, err := runAll(tiny(), scenarios(), io.Discard)

@@ -11,6 +11,8 @@ type bench struct {
 	rounds int               // contestants take turns, this many times
 	shrink int               // divides the numbers of keys and entries; 1 but in tests
 	step   func(what string) // says where we are
+
+	profiles string // the directory of profiles; empty: none
 }
 
 // finer takes as long, in more and shorter turns: for ratios of a few percent.
@@ -84,6 +86,10 @@ func scenarios() []scenario {
 		{"llm/request", "what a request asks for, against decoding it, one goroutine", requests},
 		calls("llmhttp/call", "a call of 1 KB over loopback and its answer, limited and not, one goroutine", alone),
 		calls("llmhttp/call/parallel", "a call of 1 KB over loopback and its answer, limited and not, 64 goroutines", crowded),
+		proxying("gateway/json", "a call of 1 KB and its answer through proxies, 64 connections", wholeCall(), callers, asFast),
+		proxying("gateway/sse", "a call of 1 KB and its answer in 20 chunks through proxies, 64 connections", streamedCall(), callers, asFastAndSoon),
+		proxying("gateway/sse/alone", "a call of 1 KB and its answer in 20 chunks through proxies, one connection", streamedCall(), 1, asSoon),
+		{"gateway/streams", "memory of proxies for each of 5,000 open streams", manyStreams},
 		{"allocs", "allocations a decision", allocations},
 	}
 }

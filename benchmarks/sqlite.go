@@ -122,6 +122,13 @@ const (
 
 // child is what such a process does in place of everything else. It reports whether it is one.
 func child() bool {
+	if name := os.Getenv(childProxy); name != "" {
+		if err := proxyChild(name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return true
+	}
 	path := os.Getenv(childOf)
 	if path == "" {
 		return false

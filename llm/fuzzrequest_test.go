@@ -171,7 +171,7 @@ func readsRight(t tester, e Endpoint, body []byte) {
 	}
 	want := naiveRequest(e, object)
 	got := r
-	got.Prompt, got.ask, got.size = 0, splice{}, 0
+	got.Prompt, got.ask, got.name, got.size, got.Ambiguous = 0, splice{}, splice{}, 0, false
 	if got != want {
 		t.Fatalf("it is %+v: want %+v", got, want)
 	}

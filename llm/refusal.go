@@ -9,7 +9,7 @@ import (
 
 // Refusal is an answer that a limiter gives in place of a provider.
 type Refusal struct {
-	Status     int // 429, or 413 for a call that can never pass
+	Status     int // 429, 413 for a call that can never pass, or any other of an error
 	Message    string
 	RetryAfter time.Duration // 0: not said
 	Retry      bool          // whether the client's SDK should try again by itself
@@ -35,19 +35,12 @@ func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
 // what the SDK reads.
 func (e Endpoint) refusal(r Refusal) any {
 	type object = map[string]any
-	tooLarge := r.Status == http.StatusRequestEntityTooLarge
+	words := wordsOf(r.Status)
 	switch e.API {
 	case Messages:
-		kind := "rate_limit_error"
-		if tooLarge {
-			kind = "request_too_large"
-		}
-		return object{"type": "error", "error": object{"type": kind, "message": r.Message}}
+		return object{"type": "error", "error": object{"type": words.anthropic, "message": r.Message}}
 	case Generate:
-		fault := object{"code": r.Status, "message": r.Message, "status": "RESOURCE_EXHAUSTED"}
-		if tooLarge {
-			fault["status"] = "INVALID_ARGUMENT"
-		}
+		fault := object{"code": r.Status, "message": r.Message, "status": words.google}
 		if r.RetryAfter > 0 {
 			fault["details"] = []object{{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": retryDelay(r.RetryAfter)}}
 		}
@@ -55,13 +48,40 @@ func (e Endpoint) refusal(r Refusal) any {
 	case OllamaChat, OllamaGenerate:
 		return object{"error": r.Message}
 	}
+	return object{"error": object{"message": r.Message, "type": words.openAI, "param": nil, "code": words.code}}
+}
+
+// words are what the providers call a refusal.
+type words struct {
+	status       int
+	openAI, code string
+	anthropic    string
+	google       string
+}
+
+var refusals = []words{
+	{http.StatusBadRequest, "invalid_request_error", "invalid_request", "invalid_request_error", "INVALID_ARGUMENT"},
+	{http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED"},
+	{http.StatusForbidden, "invalid_request_error", "model_not_allowed", "permission_error", "PERMISSION_DENIED"},
+	{http.StatusNotFound, "invalid_request_error", "not_found", "not_found_error", "NOT_FOUND"},
+	{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT"},
 	// OpenAI's type is what there was too much of. With tokens, some clients would
 	// shorten the prompt; with requests they wait.
-	fault := object{"message": r.Message, "type": "requests", "param": nil, "code": "rate_limit_exceeded"}
-	if tooLarge {
-		fault["type"], fault["code"] = "invalid_request_error", "request_too_large"
+	{http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"},
+	{http.StatusServiceUnavailable, "server_error", "server_is_overloaded", "overloaded_error", "UNAVAILABLE"},
+}
+
+// wordsOf returns the words for a refusal with a status.
+func wordsOf(status int) words {
+	for _, w := range refusals {
+		if w.status == status {
+			return w
+		}
 	}
-	return object{"error": fault}
+	if status >= http.StatusInternalServerError {
+		return words{status, "server_error", "bad_gateway", "api_error", "UNAVAILABLE"}
+	}
+	return refusals[0]
 }
 
 // retryDelay returns a wait as Google writes it: 22s, 0.5s.

@@ -17,7 +17,12 @@ type Request struct {
 	// the API always tells.
 	UsageAsked bool
 
+	// Ambiguous reports whether the body names two models. The last is Model; who
+	// serves the request may think otherwise.
+	Ambiguous bool
+
 	ask  splice // how to ask for usage
+	name splice // where the body names the model
 	size int    // of the body
 }
 
@@ -83,6 +88,8 @@ type requestReader struct {
 // where the body does not say, or says nonsense.
 type bodySettings struct {
 	model         string
+	place         splice // of the model's name
+	ambiguous     bool
 	stream        []byte
 	maxTokens     int
 	maxCompletion int
@@ -117,7 +124,7 @@ func (r *requestReader) read() {
 func (r *requestReader) field(f field) {
 	switch f {
 	case fieldModel:
-		r.model = r.name()
+		r.named()
 	case fieldStream:
 		r.stream = r.word()
 	case fieldStreamOptions:
@@ -139,6 +146,15 @@ func (r *requestReader) field(f field) {
 	default:
 		r.promptField(f)
 	}
+}
+
+// named reads the name of the model.
+func (r *requestReader) named() {
+	r.next()
+	from, again := r.at, r.place.to > 0
+	name := r.name()
+	r.ambiguous = r.ambiguous || again && name != r.model
+	r.model, r.place = name, splice{from: from, to: r.at}
 }
 
 // promptField reads a field of the prompt, and what it costs.
@@ -241,7 +257,7 @@ func (r *requestReader) request() Request {
 		size:       len(r.body),
 	}
 	if q.Model == "" {
-		q.Model = r.model
+		q.Model, q.name, q.Ambiguous = r.model, r.place, r.ambiguous
 	}
 	streamed := q.Stream || string(r.stream) == "true"
 	switch q.API {

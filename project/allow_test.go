@@ -116,6 +116,7 @@ func TestTokensDeny(t *testing.T) {
 		"tokens-minute": {TokensPerMinute: 7},
 		"tokens-hour":   {TokensPerHour: 7},
 		"tokens-day":    {TokensPerDay: 7},
+		"tokens-month":  {TokensPerMonth: 7},
 	} {
 		l := limited(t, limit)
 		if d := spend(t, l, project.Call{Project: "p", Estimated: 7}); !d.Allowed || len(d.Windows()) != 1 {

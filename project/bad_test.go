@@ -147,6 +147,10 @@ var badLimits = map[string]project.Limit{
 	"RequestsPerDay is 9007199254740993":                                                  {RequestsPerDay: 1<<53 + 1},
 	"TokensPerMinute is 9223372036854775807":                                              {TokensPerMinute: math.MaxInt},
 	"TokensPerHour is -5":                                                                 {RequestsPerMinute: 1, TokensPerHour: -5},
+	"TokensPerMonth is -1":                                                                {TokensPerMonth: -1},
+	"MaxConcurrent is -1: it must be from 0, which is unlimited, to 9007199254740992":     {MaxConcurrent: -1},
+	"Priority is -1001: it must be from -1000 to 1000":                                    {Priority: -1001},
+	"Priority is 1001":                                                                    {Priority: 1001},
 	"TokensPerDay is -1":                                                                  {TokensPerDay: -1},
 	"Weight is -1: it must be from 0, which is 1, to 1048576":                             {Weight: -1},
 	"Weight is 1048577":                                                                   {RequestsPerMinute: 1, Weight: 1<<20 + 1},
@@ -222,7 +226,8 @@ func TestLargest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each := project.Limit{
 				RequestsPerMinute: most, RequestsPerHour: most, RequestsPerDay: most,
-				TokensPerMinute: most, TokensPerHour: most, TokensPerDay: most, Weight: 1 << 20,
+				TokensPerMinute: most, TokensPerHour: most, TokensPerDay: most, TokensPerMonth: most,
+				MaxConcurrent: most, Priority: 1000, Weight: 1 << 20,
 			}
 			l := newLimiter(t, kind.on(t, project.Config{Default: &each}))
 			for _, c := range []project.Call{{Requests: most - 1, Estimated: most - 1}, {Estimated: 1}} {

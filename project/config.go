@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
@@ -51,16 +50,16 @@ func New(defaultLimit *Limit) *Limiter {
 }
 
 // NewWithConfig returns a limiter as cfg describes it. If the store keeps settings,
-// as Redis does, limits that are set at run time are shared too: those that it
-// holds take precedence over cfg's. Call Close when done.
+// as Redis and SQLite do, limits that are set at run time are shared too: those that
+// it holds take precedence over cfg's. Call Close when done.
 func NewWithConfig(cfg Config) (*Limiter, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	l := &Limiter{models: cfg.Models, maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), plans: newPlans()}
-	var err error
-	if l.usual, err = newPlan(*cmp.Or(cfg.Default, DefaultLimit), l.maxWaiting); err != nil {
-		return nil, fmt.Errorf("ratelimit: the default limit: %s", strings.TrimPrefix(err.Error(), "ratelimit: "))
+	err := l.SetDefault(*cmp.Or(cfg.Default, DefaultLimit))
+	if err != nil {
+		return nil, err
 	}
 	if err := l.setPlans(cfg.Limits); err != nil {
 		return nil, err

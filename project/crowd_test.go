@@ -48,7 +48,7 @@ type queue struct {
 // join lets somebody stand in line, unless it could never pass.
 func (q *queue) join(name string, e event) {
 	for _, w := range windows(q.limit) {
-		if w.Tokens && int64(e.tokens) > w.Count || !w.Tokens && int64(e.requests) > w.Count {
+		if asks := (&used{0, int64(e.requests), int64(e.tokens), 1}); asks.of(w) > w.Count {
 			q.returned = append(q.returned, fmt.Sprint(name, " never, at ", time.Duration(q.now)))
 			return
 		}
@@ -60,7 +60,7 @@ func (q *queue) join(name string, e event) {
 // ask returns when the first may pass, and charges it if that is now.
 func (q *queue) ask() time.Duration {
 	w := q.waiting[0]
-	u, a := q.take(q.now, int64(w.event.requests), int64(w.event.tokens), true, false)
+	u, a := q.take(used{q.now, int64(w.event.requests), int64(w.event.tokens), 1}, false)
 	if a.allowed {
 		q.uses[w.name] = u
 	}
@@ -128,7 +128,7 @@ var events = rapid.Custom(func(t *rapid.T) event {
 func crowded(t *rapid.T) project.Limit {
 	return project.Limit{
 		RequestsPerMinute: rapid.IntRange(1, 6).Draw(t, "rpm"), RequestsPerHour: rapid.IntRange(5, 40).Draw(t, "rph"),
-		TokensPerMinute: rapid.IntRange(5, 30).Draw(t, "tpm"),
+		TokensPerMinute: rapid.IntRange(5, 30).Draw(t, "tpm"), MaxConcurrent: rapid.SampledFrom([]int{0, 0, 1, 2, 5}).Draw(t, "at a time"),
 	}
 }
 
@@ -148,9 +148,12 @@ func crowd(l *line, model string, all []event) string {
 			q.join(name, e)
 			l.join(within, name, c)
 		case "spend":
+			if q.limit.MaxConcurrent > 0 {
+				continue // it passes those who wait for others to end
+			}
 			want := len(q.waiting) == 0
 			if want {
-				_, a := q.take(q.now, int64(e.requests), int64(e.tokens), true, false)
+				_, a := q.take(used{q.now, int64(e.requests), int64(e.tokens), 0}, false)
 				want = a.allowed
 			}
 			if d, err := l.Spend(ctx, c); d.Allowed != want || err != nil || want == (d.RetryAfter > 0) || want == (d.Exceeded != "") {
@@ -167,6 +170,7 @@ func crowd(l *line, model string, all []event) string {
 				continue // it has ended, or was forgotten
 			}
 			delete(q.uses, name)
+			use.places = 0
 			if e.do == "cancel" {
 				l.cancel(name)
 				use.requests, use.tokens = 0, 0

@@ -1,5 +1,6 @@
 // Package project limits what each project of a service may use: requests and
-// tokens, a minute, an hour and a day at once.
+// tokens, a minute, an hour and a day at once, a budget of tokens for 30 days, and
+// calls at a time.
 //
 //	limiter := project.New(nil) // 60 requests a minute, 1,000 an hour, 10,000 a day
 //	allowed, err := limiter.Allow(ctx, "project-123")
@@ -11,7 +12,7 @@
 // whose number is an estimate, to be corrected; [Limiter.Acquire] waits for its
 // turn. With [Config].Models, a call is charged to its project's windows and to the
 // quotas of its model, or to nothing; and those who wait for a model have their
-// turns by the weights of their projects.
+// turns by the priorities and the weights of their projects.
 //
 // Package httplimit is this as a middleware, grpclimit as interceptors.
 package project

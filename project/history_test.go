@@ -43,6 +43,8 @@ func counts(t *rapid.T, shape project.Limit, most int) project.Limit {
 		TokensPerMinute:   draw(shape.TokensPerMinute, 5, "tpm"),
 		TokensPerHour:     draw(shape.TokensPerHour, 10, "tph"),
 		TokensPerDay:      draw(shape.TokensPerDay, 15, "tpd"),
+		TokensPerMonth:    draw(shape.TokensPerMonth, 20, "tokens a month"),
+		MaxConcurrent:     draw(shape.MaxConcurrent, 1, "at a time"),
 	}
 }
 
@@ -51,11 +53,13 @@ var shapes = rapid.Custom(func(t *rapid.T) project.Limit {
 	return project.Limit{
 		RequestsPerMinute: one.Draw(t, "rpm"), RequestsPerHour: one.Draw(t, "rph"), RequestsPerDay: one.Draw(t, "rpd"),
 		TokensPerMinute: one.Draw(t, "tpm"), TokensPerHour: one.Draw(t, "tph"), TokensPerDay: one.Draw(t, "tpd"),
+		TokensPerMonth: one.Draw(t, "tokens a month"), MaxConcurrent: one.Draw(t, "at a time"),
 	}
 })
 
 var passes = rapid.OneOf(
-	rapid.SampledFrom([]time.Duration{1, time.Second, time.Minute - 1, time.Minute, time.Minute + 1, time.Hour - 1, time.Hour, 24*time.Hour - 1, 24 * time.Hour}),
+	rapid.SampledFrom([]time.Duration{1, time.Second, time.Minute - 1, time.Minute, time.Minute + 1, time.Hour - 1, time.Hour, 24*time.Hour - 1, 24 * time.Hour,
+		10*time.Minute - 1, 10 * time.Minute, 29 * 24 * time.Hour, 30*24*time.Hour - 1, 30 * 24 * time.Hour}),
 	rapid.Custom(func(t *rapid.T) time.Duration {
 		return time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "ns"))
 	}),
@@ -111,11 +115,11 @@ func play(l *project.Limiter, model string, clock func() int64, all []step, same
 		var err error
 		switch s.do {
 		case "spend":
-			_, want = n.take(clock(), requests, int64(s.tokens), s.tokens > 0, false)
+			_, want = n.take(used{clock(), requests, int64(s.tokens), 0}, false)
 			d, err = l.Spend(ctx, call)
 		case "take":
 			tk := ticket{estimated: s.tokens}
-			tk.use, want = n.take(clock(), requests, int64(max(s.tokens, 1)), true, false) // who estimates nothing reserves one
+			tk.use, want = n.take(used{clock(), requests, int64(max(s.tokens, 1)), 1}, false) // who estimates nothing reserves one
 			tk.Reservation, d, err = l.Take(ctx, call)
 			if (tk.Reservation != nil) != want.allowed {
 				return fmt.Sprintf("step %d, %+v: a reservation: %t", i, s, tk.Reservation != nil)
@@ -124,7 +128,7 @@ func play(l *project.Limiter, model string, clock func() int64, all []step, same
 				held[s.project] = append(held[s.project], &tk)
 			}
 		case "peek":
-			_, want = n.take(clock(), 1, 1, true, true)
+			_, want = n.take(used{clock(), 1, 1, 1}, true)
 			d, err = l.Peek(ctx, id)
 		case "commit", "cancel":
 			if len(held[s.project]) == 0 {
@@ -164,6 +168,9 @@ func play(l *project.Limiter, model string, clock func() int64, all []step, same
 // settle ends a reservation, and the model's. Only the first end counts.
 func (tk *ticket) settle(s step) {
 	ended := tk.use == nil
+	if !ended {
+		tk.use.places = 0
+	}
 	switch {
 	case s.do == "cancel":
 		tk.Cancel()

@@ -18,10 +18,23 @@ type Limit struct {
 	TokensPerMinute int `json:"tokens_per_minute,omitempty"`
 	TokensPerHour   int `json:"tokens_per_hour,omitempty"`
 	TokensPerDay    int `json:"tokens_per_day,omitempty"`
+	TokensPerMonth  int `json:"tokens_per_month,omitempty"` // any 30 days: the project's budget
 
-	// Weight is the project's share of a model's quota when several wait for
-	// it: one of weight 3 has three times the turns of one of weight 1, by what
-	// its calls take of the quota. Zero is 1.
+	// MaxConcurrent is how many of its calls may be under way at a time: reserved
+	// by [Limiter.Take] or [Limiter.Acquire], and neither committed nor cancelled.
+	// [Limiter.Spend] reserves nothing, so its calls do not count. A call holds its
+	// place for ten minutes at most: whoever dies holds it no longer, and of calls
+	// that take longer there may be more.
+	MaxConcurrent int `json:"max_concurrent,omitempty"`
+
+	// Priority is that of the project when several wait for a model, from -1000 to
+	// 1000. Those of a higher one have their turns first: one of a lower one waits
+	// as long as any of them does, so bound its calls by [Call].MaxWait.
+	Priority int `json:"priority,omitempty"`
+
+	// Weight is the project's share of a model's quota when several of the same
+	// priority wait for it: one of weight 3 has three times the turns of one of
+	// weight 1, by what its calls take of the quota. Zero is 1.
 	Weight int `json:"weight,omitempty"`
 }
 
@@ -29,16 +42,23 @@ type Limit struct {
 var DefaultLimit = &Limit{RequestsPerMinute: 60, RequestsPerHour: 1_000, RequestsPerDay: 10_000}
 
 const (
-	maxAmount = 1 << 53
-	maxWeight = 1 << 20
+	maxAmount   = 1 << 53
+	maxWeight   = 1 << 20
+	maxPriority = 1000
 )
 
 // Validate returns what is wrong with the limit and what is allowed, or nil.
 func (l Limit) Validate() error {
 	for _, f := range l.fields() {
-		if f.most < 0 || int64(f.most) > maxAmount {
-			return fmt.Errorf("ratelimit: %s is %d: it must be from 0, which is unlimited, to %d", f.field, f.most, int64(maxAmount))
+		if err := checkMost(f.field, f.most); err != nil {
+			return err
 		}
+	}
+	if err := checkMost("MaxConcurrent", l.MaxConcurrent); err != nil {
+		return err
+	}
+	if l.Priority < -maxPriority || l.Priority > maxPriority {
+		return fmt.Errorf("ratelimit: Priority is %d: it must be from %d to %d", l.Priority, -maxPriority, maxPriority)
 	}
 	if l.Weight < 0 || l.Weight > maxWeight {
 		return fmt.Errorf("ratelimit: Weight is %d: it must be from 0, which is 1, to %d", l.Weight, maxWeight)
@@ -46,7 +66,14 @@ func (l Limit) Validate() error {
 	return nil
 }
 
-// field is one of the limits in a Limit.
+func checkMost(field string, most int) error {
+	if most < 0 || int64(most) > maxAmount {
+		return fmt.Errorf("ratelimit: %s is %d: it must be from 0, which is unlimited, to %d", field, most, int64(maxAmount))
+	}
+	return nil
+}
+
+// field is one of the windows in a Limit.
 type field struct {
 	field  string
 	name   string
@@ -56,7 +83,10 @@ type field struct {
 	period time.Duration
 }
 
-const windows = 6
+const (
+	windows        = 7
+	requestWindows = 3
+)
 
 func (l *Limit) fields() [windows]field {
 	return [windows]field{
@@ -66,13 +96,14 @@ func (l *Limit) fields() [windows]field {
 		{"TokensPerMinute", "tokens-minute", "tokens/minute", true, l.TokensPerMinute, time.Minute},
 		{"TokensPerHour", "tokens-hour", "tokens/hour", true, l.TokensPerHour, time.Hour},
 		{"TokensPerDay", "tokens-day", "tokens/day", true, l.TokensPerDay, 24 * time.Hour},
+		{"TokensPerMonth", "tokens-month", "tokens/30 days", true, l.TokensPerMonth, 30 * 24 * time.Hour},
 	}
 }
 
 // Window is one of a project's limits: so much in any period.
 type Window struct {
-	// Name is "minute", "hour", "day", "tokens-minute", "tokens-hour" or
-	// "tokens-day".
+	// Name is "minute", "hour", "day", "tokens-minute", "tokens-hour",
+	// "tokens-day" or "tokens-month".
 	Name   string
 	Tokens bool // it limits tokens, and not requests
 	Count  int64
@@ -85,14 +116,17 @@ type plan struct {
 	windows  []Window // of requests, then of tokens
 	exceeded []error  // what Allow says of each
 	limits   ratelimit.ProjectLimits
-	requests ratelimit.ProjectLimits // limits without those on tokens
+	spent    ratelimit.ProjectLimits // limits of what reserves nothing
+	requests ratelimit.ProjectLimits // spent without those on tokens
 }
 
 func newPlan(l Limit, maxWaiting int) (*plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
-	p := &plan{limit: l, limits: ratelimit.ProjectLimits{Weight: max(l.Weight, 1), MaxWaiting: maxWaiting}}
+	p := &plan{limit: l, limits: ratelimit.ProjectLimits{
+		MaxConcurrent: l.MaxConcurrent, Priority: l.Priority, Weight: max(l.Weight, 1), MaxWaiting: maxWaiting,
+	}}
 	for _, f := range l.fields() {
 		if f.most == 0 {
 			continue
@@ -107,7 +141,9 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 			p.limits.Requests = append(p.limits.Requests, log)
 		}
 	}
-	p.requests = p.limits
+	p.spent = p.limits
+	p.spent.MaxConcurrent = 0
+	p.requests = p.spent
 	p.requests.Tokens, p.requests.Names = nil, p.limits.Names[:len(p.limits.Requests)]
 	return p, nil
 }

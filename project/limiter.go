@@ -34,9 +34,9 @@ type Limiter struct {
 	maxWaiting int
 	broken     error // why no call can be decided on, or nil
 
-	usual   *plan      // of projects without one of their own
-	plans   *plans     // of those with one
-	setting sync.Mutex // held while limits are set, here and where they are kept
+	usual   atomic.Pointer[plan] // of projects without one of their own
+	plans   *plans               // of those with one
+	setting sync.Mutex           // held while limits are set, here and where they are kept
 
 	closed   atomic.Bool
 	unfollow func() // stops following limits that are set elsewhere; may be nil
@@ -93,8 +93,9 @@ func (d *Decision) err() error {
 
 // Spend charges a call whose cost is known, and that will not be given back: it is
 // Take without a reservation, or Acquire if the call may wait. A denial is no
-// error, unless it waits. In memory it allocates nothing for a call without tokens
-// and model that does not wait.
+// error, unless it waits. As nothing says when the call ends, it is not one of
+// those that [Limit].MaxConcurrent counts. In memory it allocates nothing for a call
+// without tokens and model that does not wait.
 func (l *Limiter) Spend(ctx context.Context, c Call) (Decision, error) {
 	if c.Model != "" || c.MaxWait > 0 {
 		return l.spendInTurn(ctx, c)
@@ -116,7 +117,7 @@ func (l *Limiter) spendInTurn(ctx context.Context, c Call) (Decision, error) {
 		if c.tokens() == 0 {
 			return &p.requests
 		}
-		return &p.limits
+		return &p.spent
 	})
 	res.Commit(-1, -1)
 	return d, err
@@ -154,7 +155,7 @@ func (l *Limiter) spend(ctx context.Context, c *Call, d *Decision) error {
 
 func (l *Limiter) spendInMemory(ctx context.Context, p *plan, c *Call, d *Decision) error {
 	var key [len("project//requests") + maxID]byte // an id that must be escaped may need more
-	var said [windows / 2]limit.Decision
+	var said [requestWindows]limit.Decision
 	decisions, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), p.limits.Requests, int64(max(c.Requests, 1)), said[:0])
 	if err != nil {
 		d.Allowed = false
@@ -166,6 +167,9 @@ func (l *Limiter) spendInMemory(ctx context.Context, p *plan, c *Call, d *Decisi
 
 // limitedBy reports whether a limit has a part in a call.
 func (p *plan) limitedBy(name string, c *Call) bool {
+	if name == ratelimit.ConcurrentProject { // it is spent, and takes no place
+		return false
+	}
 	return c.tokens() > 0 || slices.Contains(p.requests.Names, name)
 }
 
@@ -205,8 +209,9 @@ func (l *Limiter) Take(ctx context.Context, c Call) (*ratelimit.Reservation, Dec
 //
 // Calls of a project to the same model come in the order of their priorities, and
 // first come, first served within these; so do those without a model. Projects that
-// wait for a model's quota have their turns by their weights. A project that waits
-// for what it may use itself holds up no other.
+// wait for a model's quota have their turns by the priorities of their limits, and by
+// their weights among those of the same. A project that waits for what it may use
+// itself holds up no other.
 func (l *Limiter) Acquire(ctx context.Context, c Call) (*ratelimit.Reservation, Decision, error) {
 	return l.reserve(ctx, c, l.models.AcquireCall, everyLimit)
 }
@@ -260,7 +265,7 @@ func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) 
 	return d, err
 }
 
-// Reset forgets what a project has used.
+// Reset forgets what a project has used, and which of its calls are under way.
 func (l *Limiter) Reset(ctx context.Context, projectID string) error {
 	if err := l.check(&Call{Project: projectID}); err != nil {
 		return err

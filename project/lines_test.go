@@ -38,7 +38,7 @@ func severalLines(l *line, all []event) string {
 				continue // a debt would be more than may
 			}
 			l.commit(name, e.used, 0)
-			uses[name].tokens, ended[name] = int64(e.used), true
+			uses[name].tokens, uses[name].places, ended[name] = int64(e.used), 0, true
 		case "set":
 			if err := l.SetLimit("p", e.limit); err != nil {
 				return err.Error()
@@ -64,7 +64,7 @@ func (l *line) wrong(n *naive, uses map[string]*used, calls map[string]event) st
 		if uses[name] != nil {
 			continue
 		}
-		u := &used{int64(l.at[name]), int64(calls[name].requests), int64(calls[name].tokens)}
+		u := &used{int64(l.at[name]), int64(calls[name].requests), int64(calls[name].tokens), int64(min(n.limit.MaxConcurrent, 1))}
 		uses[name], n.uses = u, append(n.uses, u)
 		for _, w := range windows(n.limit) {
 			if sum := n.sum(w, u.at); sum > w.Count {
@@ -82,7 +82,7 @@ func (l *line) wrong(n *naive, uses map[string]*used, calls map[string]event) st
 		return ""
 	}
 	now := int64(time.Since(l.start))
-	if _, a := n.take(now, int64(calls[first].requests), int64(calls[first].tokens), true, true); a.allowed {
+	if _, a := n.take(used{now, int64(calls[first].requests), int64(calls[first].tokens), 1}, true); a.allowed {
 		return fmt.Sprintf("%s, which is the first, could pass at %v", first, time.Duration(now))
 	}
 	return ""

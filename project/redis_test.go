@@ -58,7 +58,7 @@ func TestRedisHistories(t *testing.T) {
 	doing := []string{"spend", "spend", "spend", "take", "take", "commit", "cancel", "peek", "set", "unset", "reset"}
 	sensible := func(got, want answer) bool {
 		for i, s := range got.windows {
-			if s.reset < 0 || s.reset > 24*time.Hour || s.retry < 0 || s.retry > 24*time.Hour && s.retry != project.Never || i >= len(want.windows) {
+			if s.reset < 0 || s.reset > 30*24*time.Hour || s.retry < 0 || s.retry > 30*24*time.Hour && s.retry != project.Never || i >= len(want.windows) {
 				return false
 			}
 			for _, d := range []struct{ got, want *time.Duration }{{&got.windows[i].retry, &want.windows[i].retry}, {&got.windows[i].reset, &want.windows[i].reset}} {
@@ -76,6 +76,7 @@ func TestRedisHistories(t *testing.T) {
 		shape := project.Limit{
 			RequestsPerHour: rapid.IntRange(0, 1).Draw(rt, "rph"), RequestsPerDay: rapid.IntRange(0, 1).Draw(rt, "rpd"),
 			TokensPerHour: rapid.IntRange(0, 1).Draw(rt, "tph"), TokensPerDay: rapid.IntRange(0, 1).Draw(rt, "tpd"),
+			TokensPerMonth: rapid.IntRange(0, 1).Draw(rt, "tokens a month"), MaxConcurrent: rapid.IntRange(0, 1).Draw(rt, "at a time"),
 		}
 		limits := map[string]project.Limit{}
 		for _, id := range ids {

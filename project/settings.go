@@ -17,15 +17,16 @@ import (
 const limitSetting = "project/"
 
 // SetLimit sets the limit of a project. What it has used stays, and calls that
-// wait are decided on by the new one; a new weight counts from the next call that
-// has to wait. A limiter on Redis writes it there too, and the others follow at
-// once. To set many, use SetLimits.
+// wait are decided on by the new one; a new priority or weight counts from the next
+// call that has to wait, and calls that are under way when MaxConcurrent is first set
+// do not count. A limiter on Redis or SQLite writes it there too, and the others
+// follow: at once on Redis, within a second on SQLite. To set many, use SetLimits.
 func (l *Limiter) SetLimit(projectID string, limit Limit) error {
 	return l.SetLimits(map[string]Limit{projectID: limit})
 }
 
 // SetLimits sets the limits of several projects, or none if one is not valid. On
-// Redis it is one step, whatever their number.
+// Redis and SQLite it is one step, whatever their number.
 func (l *Limiter) SetLimits(limits map[string]Limit) error {
 	if l.broken != nil {
 		return l.broken
@@ -46,6 +47,18 @@ func (l *Limiter) SetLimits(limits map[string]Limit) error {
 		}
 	}
 	return l.setPlans(limits)
+}
+
+// SetDefault sets the limit of projects that have none of their own, here: it is not
+// kept elsewhere. What they have used stays. Calls that wait find it when they ask
+// again.
+func (l *Limiter) SetDefault(limit Limit) error {
+	usual, err := newPlan(limit, l.maxWaiting)
+	if err != nil {
+		return fmt.Errorf("ratelimit: the default limit: %s", strings.TrimPrefix(err.Error(), "ratelimit: "))
+	}
+	l.usual.Store(usual)
+	return nil
 }
 
 // UnsetLimit lets a project have the default again, here and where limits are
@@ -107,7 +120,7 @@ func (l *Limiter) planOf(id string) *plan {
 	if p := l.plans.of(id); p != nil {
 		return p
 	}
-	return l.usual
+	return l.usual.Load()
 }
 
 func checkLimit(id string, limit Limit) error {

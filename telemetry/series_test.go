@@ -272,7 +272,7 @@ func TestModelsDefault(t *testing.T) {
 // Every limit that an event may name keeps its name.
 func TestLimitNames(t *testing.T) {
 	for _, name := range []string{
-		"", "minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day",
+		"", "minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
 		"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
 	} {
 		if got := limitNames[limitOf(name)]; got != name {

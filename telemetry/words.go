@@ -53,7 +53,7 @@ const other = "other"
 // stands for those that are not known here.
 var limitNames = [...]string{
 	"",
-	"minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day",
+	"minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
 	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
 	other,
 }

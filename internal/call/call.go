@@ -85,20 +85,23 @@ func Telling(status int) bool {
 
 // Failed settles a call to which the provider has answered with an error: it counts
 // as a request, and has used no tokens. One in which something broke may have used
-// all that was reserved. The text is that of an error that is [Telling].
-func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) {
+// all that was reserved. The text is that of an error that is [Telling]. It returns
+// what the provider has said of its limits.
+func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
 	used := 0
 	if status >= http.StatusInternalServerError && !Telling(status) {
 		used = -1
 	}
-	c.Hear(ctx, status, h, text)
+	said := c.Hear(ctx, status, h, text)
 	c.reservation.Commit(used, used)
+	return said
 }
 
 // Hear lets the limiter know what a response says about the provider's limits.
-func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte) {
+func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
 	said := llm.ReadLimits(c.Asks.Provider, status, h, text, time.Now())
 	c.Limits.Models.Heed(ctx, c.Quota, said)
+	return said
 }
 
 // Settle corrects what was reserved to what was used: of a response that was cut off

@@ -14,6 +14,7 @@ func (c *Call) estimate() llm.Tokens {
 		all.fit(p.TokensPerMinute)
 		all.fit(p.TokensPerHour)
 		all.fit(p.TokensPerDay)
+		all.fit(p.TokensPerMonth)
 	}
 	if llm.CachedIsFree(c.Asks.Provider) {
 		least = 0

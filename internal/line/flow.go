@@ -17,8 +17,10 @@ const quantum = Whole / 256
 type flow struct {
 	name    string
 	weight  int64
+	rank    int
 	waiters list.List     // of *waiter, who comes first first
-	place   *list.Element // among those that are ready, or nil
+	circle  *circle       // of its rank, if it is ready,
+	place   *list.Element // and where it stands there, or nil
 	lacks   bool          // it waits for what is its own: see Hall.lacks
 
 	// Deficit round robin: whenever a round comes to a flow it gains its
@@ -46,37 +48,3 @@ func (f *flow) enter(w *waiter) {
 }
 
 func (f *flow) gain() int64 { return quantum * f.weight }
-
-// next returns the flow whose turn it is, or nil if none is ready.
-func (l *Line) next() *flow {
-	for l.ready.Len() > 0 {
-		for range l.ready.Len() {
-			f := l.ready.Front().Value.(*flow)
-			if !f.visited {
-				f.visited = true
-				f.deficit += f.gain()
-			}
-			if f.deficit >= f.first().Cost {
-				return f
-			}
-			f.visited = false
-			l.ready.MoveToBack(f.place)
-		}
-		l.skip()
-	}
-	return nil
-}
-
-// skip lets those rounds pass in which nobody would have a turn.
-func (l *Line) skip() {
-	rounds := int64(Whole)
-	for e := l.ready.Front(); e != nil; e = e.Next() {
-		f := e.Value.(*flow)
-		lacks := f.first().Cost - f.deficit
-		rounds = min(rounds, (lacks-1)/f.gain())
-	}
-	for e := l.ready.Front(); e != nil; e = e.Next() {
-		f := e.Value.(*flow)
-		f.deficit += rounds * f.gain()
-	}
-}

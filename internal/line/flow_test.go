@@ -14,7 +14,8 @@ import (
 )
 
 // textbook is deficit round robin as it is in books: flows in a circle, each of
-// which gains its quantum when it is visited, and is served while that suffices.
+// which gains its quantum when it is visited, and is served while that suffices. Of
+// those in the circle, only the ones of the highest rank take part.
 type textbook struct {
 	circle []*visited
 	turn   *visited
@@ -22,6 +23,7 @@ type textbook struct {
 
 type visited struct {
 	name    string
+	rank    int
 	weight  int64
 	queue   []standing
 	deficit int64
@@ -34,18 +36,25 @@ type standing struct {
 	cost     int64
 }
 
-func (b *textbook) join(flow string, weight int64, s standing) {
+func (b *textbook) join(flow string, rank int, weight int64, s standing) {
 	i := slices.IndexFunc(b.circle, func(f *visited) bool { return f.name == flow })
 	if i < 0 {
 		i = len(b.circle)
-		b.circle = append(b.circle, &visited{name: flow})
+		b.circle = append(b.circle, &visited{name: flow, rank: rank})
 	}
 	f := b.circle[i]
+	if f.rank != rank { // it comes last among those of its new rank
+		f.rank, f.now = rank, false
+		b.circle = append(slices.Delete(b.circle, i, i+1), f)
+	}
 	f.weight = weight
 	f.queue = append(f.queue, s)
 	slices.SortStableFunc(f.queue, func(a, b standing) int { return cmp.Compare(b.priority, a.priority) })
 	if b.turn == f && f.queue[0] == s {
 		b.turn = nil // what it has gained was for another
+	}
+	if b.turn != nil && b.turn.rank < b.highest() {
+		b.turn = nil
 	}
 	b.choose()
 }
@@ -72,10 +81,15 @@ func (b *textbook) leave(name string, served bool) {
 	}
 }
 
+func (b *textbook) highest() int {
+	return slices.MaxFunc(b.circle, func(a, b *visited) int { return cmp.Compare(a.rank, b.rank) }).rank
+}
+
 // choose finds whose turn it is, if nobody has it.
 func (b *textbook) choose() {
 	for b.turn == nil && len(b.circle) > 0 {
-		f := b.circle[0]
+		i := slices.IndexFunc(b.circle, func(f *visited) bool { return f.rank == b.highest() })
+		f := b.circle[i]
 		if !f.now {
 			f.now = true
 			f.deficit += quantum * f.weight
@@ -85,7 +99,7 @@ func (b *textbook) choose() {
 			return
 		}
 		f.now = false
-		b.circle = append(b.circle[1:], f)
+		b.circle = append(slices.Delete(b.circle, i, i+1), f)
 	}
 }
 
@@ -103,6 +117,7 @@ func (b *textbook) serve(n int) (names []string) {
 type act struct {
 	Do       string
 	Flow     string
+	Rank     int
 	Cost     int64
 	Priority int
 	Which    int
@@ -116,8 +131,10 @@ func acts(t *rapid.T) (weights map[string]int64, list []act) {
 	for _, f := range flows {
 		weights[f] = rapid.SampledFrom([]int64{1, 1, 2, 3, 10, 1 << 20}).Draw(t, f)
 	}
+	ranks := rapid.SampledFrom([][]int{{0}, {0, 0, 0, 1}, {-1000, 0, 7, 1000}}).Draw(t, "ranks")
 	list = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) act {
 		return act{
+			Rank:     rapid.SampledFrom(ranks).Draw(t, "rank"),
 			Do:       rapid.SampledFrom([]string{"join", "join", "join", "join", "serve", "cancel"}).Draw(t, "do"),
 			Flow:     rapid.SampledFrom(flows).Draw(t, "flow"),
 			Cost:     rapid.SampledFrom(costs).Draw(t, "cost"),
@@ -128,7 +145,8 @@ func acts(t *rapid.T) (weights map[string]int64, list []act) {
 	return weights, list
 }
 
-// Turns are had in the order of the book, whoever comes, passes or gives up.
+// Turns are had in the order of the book, whoever comes, passes or gives up, and
+// whatever rank its flow has by then.
 func TestLikeTheTextbook(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		weights, list := acts(rt)
@@ -149,8 +167,8 @@ func TestLikeTheTextbook(t *testing.T) {
 				case "join":
 					name := fmt.Sprint(a.Flow, i)
 					joined = append(joined, name)
-					o.join(l, name, Ticket{Flow: a.Flow, Weight: int(weights[a.Flow]), Cost: a.Cost, Priority: a.Priority})
-					book.join(a.Flow, weights[a.Flow], standing{name, a.Priority, max(a.Cost, least)})
+					o.join(l, name, Ticket{Flow: a.Flow, Rank: a.Rank, Weight: int(weights[a.Flow]), Cost: a.Cost, Priority: a.Priority})
+					book.join(a.Flow, a.Rank, weights[a.Flow], standing{name, a.Priority, max(a.Cost, least)})
 				case "serve":
 					serve(a.Which % 5)
 				case "cancel":

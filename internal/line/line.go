@@ -1,11 +1,13 @@
 // Package line is who waits for what, and whose turn it is.
 //
 // A [Line] is those who wait for one thing that they share, such as a model's
-// quota. Each of them belongs to a flow, such as a project. Between flows turns are
-// shared by weight, within a flow it is first come, first served among those of
-// the same priority. Whoever has the turn asks, and sleeps until the time that it
-// was told; the others sleep until it is their turn. While anybody waits, nobody
-// else should take anything: see [Line.Held] and [Hall.Ahead].
+// quota. Each of them belongs to a flow, such as a project. Flows of a higher rank
+// have their turns first: those of a lower one have none as long as any of these
+// wait. Between flows of the same rank turns are shared by weight, within a flow it
+// is first come, first served among those of the same priority. Whoever has the turn
+// asks, and sleeps until the time that it was told; the others sleep until it is
+// their turn. While anybody waits, nobody else of the same rank or a lower one should
+// take anything: see [Line.Held] and [Hall.Ahead].
 //
 // Who is denied by something that is its flow's own, and not the line's, steps
 // aside: others have their turns meanwhile. A [Hall] is lines whose flows are the
@@ -34,7 +36,7 @@ type Line struct {
 
 	flows map[string]*flow
 	debts map[string]int64 // of flows that have left with a deficit below zero, as long as anybody waits
-	ready list.List        // of those flows that have not stepped aside
+	ready ready            // those flows that have not stepped aside
 	turn  *waiter          // whose turn it is: nil only if no flow is ready
 	held  bool             // the line has denied who has the turn, or who had it before
 	told                   // the last whom it has denied
@@ -43,7 +45,8 @@ type Line struct {
 // Ticket is how somebody stands in line.
 type Ticket struct {
 	Flow     string
-	Weight   int   // of the flow, from 1
+	Rank     int   // of the flow: higher comes first
+	Weight   int   // of the flow among those of its rank, from 1
 	Priority int   // in the flow: higher comes first
 	Cost     int64 // of having a turn, of [Whole]
 	Most     int   // of the flow may wait; 0 is any number
@@ -92,14 +95,14 @@ type Ahead struct {
 }
 
 // Held reports whether the line has denied somebody who still waits, so that
-// nobody else should take anything.
-func (l *Line) Held() (a Ahead, held bool) {
+// nobody else of a flow of such a rank should take anything.
+func (l *Line) Held(rank int) (a Ahead, held bool) {
 	if l.waiting.Load() == 0 {
 		return a, false
 	}
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	if !l.held {
+	if !l.held || l.ready.rank() < rank {
 		return a, false
 	}
 	return Ahead{time.Until(l.due), l.by}, true
@@ -154,14 +157,15 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 	defer l.hall.mu.Unlock()
 	f := l.flows[t.Flow]
 	if f == nil {
-		f = &flow{name: t.Flow, deficit: -l.debts[t.Flow]}
+		f = &flow{name: t.Flow, rank: t.Rank, deficit: -l.debts[t.Flow]}
 		delete(l.debts, t.Flow)
 		l.flows[t.Flow] = f
-		f.place = l.ready.PushBack(f)
+		l.ready.add(f)
 	}
 	if t.Most > 0 && f.waiters.Len() >= t.Most {
 		return nil, fmt.Errorf("%w: %d calls of the project: try again later", ErrCrowded, f.waiters.Len())
 	}
+	l.rank(f, t.Rank)
 	f.weight = int64(max(t.Weight, 1))
 	t.Cost = max(t.Cost, least)
 	w := &waiter{Ticket: t, flow: f, arrived: l.hall.arrivals, poke: make(chan struct{}, 1)}
@@ -240,6 +244,9 @@ func (l *Line) comesFirst(w *waiter) bool {
 		return false
 	}
 	l.putBack(f)
+	if l.turn == w && l.outranked(f) {
+		l.turn = nil
+	}
 	l.pass()
 	if l.turn != w {
 		l.waitsForTurn(w)
@@ -291,14 +298,13 @@ func (l *Line) lacksOwn(f *flow, t told) {
 // takeOut takes a flow out of those that are ready, and putBack puts it back.
 func (l *Line) takeOut(f *flow) {
 	if f.place != nil {
-		l.ready.Remove(f.place)
-		f.place, f.visited = nil, false
+		l.ready.remove(f)
 	}
 }
 
 func (l *Line) putBack(f *flow) {
 	if f.place == nil {
-		f.place = l.ready.PushBack(f)
+		l.ready.add(f)
 	}
 }
 
@@ -308,12 +314,31 @@ func (l *Line) putBackUnlessAside(f *flow) {
 	}
 }
 
-// pass gives the turn to whoever is next, if nobody has it.
-func (l *Line) pass() {
-	if l.turn != nil {
+// rank changes the rank of a flow.
+func (l *Line) rank(f *flow, to int) {
+	if f.rank == to {
 		return
 	}
-	f := l.next()
+	was := f.place != nil
+	l.takeOut(f)
+	if f.rank = to; was {
+		l.putBack(f)
+	}
+}
+
+// outranked reports whether a flow of a higher rank is ready.
+func (l *Line) outranked(f *flow) bool { return l.ready.rank() > f.rank }
+
+// pass gives the turn to whoever is next, if nobody has it. Who has it and has been
+// outranked is told, and lets go of it: it may be asking.
+func (l *Line) pass() {
+	if l.turn != nil {
+		if l.outranked(l.turn.flow) {
+			l.turn.look()
+		}
+		return
+	}
+	f := l.ready.next()
 	if f == nil {
 		l.held = false
 		return

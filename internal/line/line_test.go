@@ -161,7 +161,7 @@ func ahead(l *Line, flow string) (Ahead, bool) {
 	if a, waiting := l.hall.Ahead(flow); waiting {
 		return a, true
 	}
-	return l.Held()
+	return l.Held(0)
 }
 
 // wantNobody wants no trace to be left of those who waited.
@@ -176,8 +176,8 @@ func (o *office) wantNobody() {
 			len(h.aside), h.lackings.Load(), len(h.own), len(h.asking), h.wakeable.Load())
 	}
 	for l := range o.open {
-		if len(l.flows) != 0 || len(l.debts) != 0 || l.ready.Len() != 0 || l.turn != nil || l.held || l.waiting.Load() != 0 {
-			o.t.Errorf("a line has %d flows, %d ready, %d waiting, turn %v; want none", len(l.flows), l.ready.Len(), l.waiting.Load(), l.turn)
+		if len(l.flows) != 0 || len(l.debts) != 0 || len(l.ready) != 0 || l.turn != nil || l.held || l.waiting.Load() != 0 {
+			o.t.Errorf("a line has %d flows, %d ready, %d waiting, turn %v; want none", len(l.flows), len(l.ready), l.waiting.Load(), l.turn)
 		}
 	}
 }

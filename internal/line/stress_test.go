@@ -29,7 +29,7 @@ func TestStress(t *testing.T) {
 				for range 40 {
 					i := rand.IntN(len(lines) + 1)
 					ticket := Ticket{
-						Flow: string(rune('a' + rand.IntN(5))), Weight: 1 + rand.IntN(4), Priority: rand.IntN(2),
+						Flow: string(rune('a' + rand.IntN(5))), Rank: rand.IntN(3), Weight: 1 + rand.IntN(4), Priority: rand.IntN(2),
 						Cost: 1 + rand.Int64N(Whole), Most: rand.IntN(3) * 5,
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rand.IntN(2000))*time.Millisecond)
@@ -117,7 +117,7 @@ func TestNoWakeIsLost(t *testing.T) {
 				lacks[l]++
 				owed[flow]++
 				o.start(l, fmt.Sprint(i), Ticket{
-					Flow: flow, Weight: 1 + random.IntN(3), Cost: 1 + random.Int64N(Whole), Priority: random.IntN(2),
+					Flow: flow, Rank: random.IntN(2), Weight: 1 + random.IntN(3), Cost: 1 + random.Int64N(Whole), Priority: random.IntN(2),
 				})
 			}
 			start := time.Now()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
+	"dappco.re/go/core/go-ratelimit/internal/settings/settingstest"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
@@ -35,99 +37,19 @@ func wantSettings(t *testing.T, s *redisstore.Store, want values) {
 	}
 }
 
-func TestSettings(t *testing.T) {
+func TestKeeper(t *testing.T) {
+	settingstest.Run(t, func(t *testing.T) settingstest.Connect {
+		url := redistest.New(t).URL()
+		return func() settings.Keeper { return connect(t, redisstore.Config{URL: url}) }
+	})
+}
+
+func TestSettingsOfANamespace(t *testing.T) {
 	server := redistest.New(t)
-	a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL()})
-	other := connect(t, redisstore.Config{URL: server.URL(), Namespace: "other"})
-	wantSettings(t, a, values{})
-	long := strings.Repeat("long", 1<<16)
-	for i, step := range []struct {
-		by      *redisstore.Store
-		values  values
-		onlyNew bool
-		now     values // of the same names
-		all     values
-	}{
-		{a, nil, false, nil, values{}},
-		{a, values{"x": "1", "y": ""}, false, values{"x": "1", "y": ""}, values{"x": "1", "y": ""}},
-		{b, values{"x": "2", "z": "3"}, true, values{"x": "1", "z": "3"}, values{"x": "1", "y": "", "z": "3"}},
-		{b, values{"y": "new"}, true, values{"y": ""}, values{"x": "1", "y": "", "z": "3"}},
-		{b, values{"x": "2"}, false, values{"x": "2"}, values{"x": "2", "y": "", "z": "3"}},
-		{a, values{"\x00\xff": "\r\n\x00", "": long}, true, values{"\x00\xff": "\r\n\x00", "": long}, values{"x": "2", "y": "", "z": "3", "\x00\xff": "\r\n\x00", "": long}},
-	} {
-		now, err := step.by.PutSettings(t.Context(), step.values, step.onlyNew)
-		if err != nil || !maps.Equal(now, step.now) {
-			t.Errorf("step %d: %q, %v; want %q", i, now, err, step.now)
-		}
-		wantSettings(t, a, step.all)
-		wantSettings(t, b, step.all)
-	}
-	wantSettings(t, other, values{})
-}
-
-// Whoever writes only what is new writes it once, whoever else does.
-func TestOneOfManySettings(t *testing.T) {
-	server := redistest.New(t)
-	const writers = 8
-	told := make(chan string, writers)
-	for i := range writers {
-		s := connect(t, redisstore.Config{URL: server.URL()})
-		go func() {
-			now, err := s.PutSettings(context.Background(), values{"x": fmt.Sprint(i)}, true)
-			told <- fmt.Sprint(now["x"], err)
-		}()
-	}
-	first := <-told
-	for range writers - 1 {
-		if next := <-told; next != first {
-			t.Errorf("one is told %s, and another %s", first, next)
-		}
-	}
-}
-
-// watched returns a channel that has something when settings may have changed.
-func watched(t *testing.T, s *redisstore.Store) <-chan struct{} {
-	t.Helper()
-	news := make(chan struct{}, 100)
-	stop := s.WatchSettings(func() { news <- struct{}{} })
-	t.Cleanup(stop)
-	return news
-}
-
-// await waits until settings are so, and looks at them only when there is news.
-func await(t *testing.T, s *redisstore.Store, news <-chan struct{}, name, value string) {
-	t.Helper()
-	late := time.After(20 * time.Second)
-	for {
-		select {
-		case <-news:
-		case <-late:
-			t.Fatalf("nobody says that %s is %q", name, value)
-		}
-		if got, err := s.Settings(t.Context()); err == nil && got[name] == value {
-			return
-		}
-	}
-}
-
-func put(t *testing.T, s *redisstore.Store, name, value string) {
-	t.Helper()
-	if _, err := s.PutSettings(t.Context(), values{name: value}, false); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestWatchSettings(t *testing.T) {
-	server := redistest.New(t)
-	a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL()})
-	put(t, a, "x", "0")
-	one, two, three := watched(t, a), watched(t, a), watched(t, b)
-	for i := range 20 {
-		put(t, []*redisstore.Store{a, b}[i%2], "x", fmt.Sprint(i))
-		await(t, a, one, "x", fmt.Sprint(i))
-		await(t, a, two, "x", fmt.Sprint(i))
-		await(t, b, three, "x", fmt.Sprint(i))
-	}
+	a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL(), Namespace: "other"})
+	settingstest.Put(t, a, "x", "1")
+	wantSettings(t, a, values{"x": "1"})
+	wantSettings(t, b, values{})
 }
 
 // What changes nothing is not announced.
@@ -190,41 +112,26 @@ func TestWatchAgain(t *testing.T) {
 			server := redistest.New(t)
 			proxy := redistest.NewProxy(t, server.Addr)
 			s := connect(t, redisstore.Config{URL: proxy.URL()})
-			put(t, s, "x", "0")
-			news := watched(t, s)
-			await(t, s, news, "x", "0")
+			settingstest.Put(t, s, "x", "0")
+			news := settingstest.Watched(t, s)
+			settingstest.Await(t, s, news, "x", "0")
 			fail(t, server, proxy, func(value string) {
 				if _, err := server.Do("HSET", "ratelimit:settings", "x", value); err != nil { // says nothing on the channel
 					t.Fatal(err)
 				}
 			})
-			await(t, s, news, "x", "1")
+			settingstest.Await(t, s, news, "x", "1")
 		})
 	}
 }
 
+// Who stops does not wait for a server that does not answer.
 func TestStopWatching(t *testing.T) {
 	server := redistest.New(t)
 	s := connect(t, redisstore.Config{URL: server.URL()})
-	stopped := false
-	begun := make(chan struct{}, 100)
-	stop := s.WatchSettings(func() {
-		if stopped {
-			t.Error("called when it was stopped")
-		}
-		begun <- struct{}{}
-	})
-	<-begun
-	stop()
-	stopped = true
-	news := watched(t, s)
-	put(t, s, "x", "1")
-	await(t, s, news, "x", "1")
-	stop()
-
 	server.Pause()
 	defer server.Resume()
-	s.WatchSettings(func() {})() // does not wait for the server
+	s.WatchSettings(func() {})()
 }
 
 func TestSettingsOfAClosedStore(t *testing.T) {
@@ -290,7 +197,7 @@ func TestSettingsInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.NewCluster(t, 3)
 	a, b := connect(t, redisstore.Config{URL: cluster.URL()}), connect(t, redisstore.Config{URL: cluster.URL()})
-	news := watched(t, b)
-	put(t, a, "x", "1")
-	await(t, b, news, "x", "1")
+	news := settingstest.Watched(t, b)
+	settingstest.Put(t, a, "x", "1")
+	settingstest.Await(t, b, news, "x", "1")
 }

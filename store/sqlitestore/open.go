@@ -32,6 +32,7 @@ type statements struct {
 	begin, beginImmediate, snapshot, commit, rollback *sql.Stmt
 	load, update, upsert, sweep                       *sql.Stmt
 	logLength, checkpoint                             *sql.Stmt
+	lastChange                                        *sql.Stmt
 }
 
 func (s *Store) open() error {
@@ -116,6 +117,7 @@ func (s *Store) connect() (err error) {
 		{&s.do.sweep, "DELETE FROM accounts WHERE key IN (SELECT key FROM accounts WHERE full_at <= ?1 LIMIT ?2)"},
 		{&s.do.logLength, "PRAGMA wal_checkpoint(NOOP)"},
 		{&s.do.checkpoint, "PRAGMA wal_checkpoint(RESTART)"},
+		{&s.do.lastChange, "SELECT ifnull(max(change), 0) FROM settings"},
 	}
 	return s.patiently(context.Background(), since, func() error { return s.prepare(calls) })
 }
@@ -163,7 +165,8 @@ func (s *Store) keepLog() error {
 	return nil
 }
 
-// migrate makes the tables, if there are none.
+// migrate makes the tables that are missing. Files of version 1 did not always have
+// settings, and a program that does not know them can use one that has.
 func (s *Store) migrate(since time.Time) error {
 	return s.transact(context.Background(), since, func() error {
 		var found int
@@ -173,10 +176,11 @@ func (s *Store) migrate(since time.Time) error {
 		if found < 0 || found > version {
 			return fmt.Errorf("ratelimit: %s: its version is %d: this program knows %d", s.path, found, version)
 		}
-		if found == version {
-			return nil
+		missing := settingsSchema
+		if found < version {
+			missing = fmt.Sprintf(schema, version) + ";" + missing
 		}
-		_, err := s.conn.ExecContext(context.Background(), fmt.Sprintf(schema, version))
+		_, err := s.conn.ExecContext(context.Background(), missing)
 		return s.fault(err)
 	})
 }

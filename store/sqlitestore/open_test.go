@@ -167,6 +167,7 @@ func TestOpenErrors(t *testing.T) {
 	older(t, at("newer"), "CREATE TABLE accounts (owner TEXT)", "PRAGMA user_version = 2")
 	older(t, at("strange"), "PRAGMA user_version = -1")
 	older(t, at("another's"), "CREATE TABLE accounts (owner TEXT)")
+	older(t, at("settings"), "CREATE TABLE settings (name TEXT, value TEXT)")
 	older(t, at("without"), "PRAGMA user_version = 1")
 	for _, test := range []struct{ path, want string }{
 		{"", "must not be empty"},
@@ -177,6 +178,7 @@ func TestOpenErrors(t *testing.T) {
 		{at("newer"), "its version is 2: this program knows 1"},
 		{at("strange"), "its version is -1: this program knows 1"},
 		{at("another's"), "table accounts already exists"},
+		{at("settings"), "no such column: change"},
 		{at("without"), "no such table: accounts"},
 	} {
 		s, err := Open(test.path)

@@ -11,6 +11,8 @@
 // else. So a power cut can lose the last moments, though never half of a
 // transaction, and what was admitted in them may be admitted again.
 //
+// Beside the accounts it keeps settings, which whoever watches them hears of.
+//
 // The file must be on a local disk, and must not be deleted or replaced while
 // a process has it open. Such a process should open it by a Store alone:
 // closing a file drops all locks that its process has on it.
@@ -33,6 +35,7 @@ type Store struct {
 	patience time.Duration // for which a call waits while others have the file locked
 	most     int           // calls that a transaction carries
 	close    func() error
+	watchers watchers // of settings
 
 	// mu guards what follows.
 	mu      sync.Mutex

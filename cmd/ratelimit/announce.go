@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/server"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// announce says what a gateway serves, and how to use it.
+func announce(w io.Writer, r server.Running) {
+	cfg := r.Gateway.Config()
+	base := address(r.Clients, cfg.TLS)
+	fmt.Fprintf(w, "ratelimit %s serves %s\n", thisBuild().Version, base)
+	if r.Admin != nil {
+		fmt.Fprintf(w, "  admin  %s\n", address(r.Admin, cfg.Admin.TLS))
+	}
+	fmt.Fprintf(w, "  state  %s\n  keys   %s\n", withoutPassword(cfg.State), aboutKeys(cfg.Keys))
+	fmt.Fprintln(w, "  point an SDK at it by its base URL, or by the variable that it reads:")
+	t := table{head: []string{"", "", "", ""}}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		url, variable := baseURL(base, name, cfg.Providers[name].Kind)
+		t.add("  ", name, url, variable)
+	}
+	fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
+}
+
+// address returns the URL at which a listener is reached.
+func address(a net.Addr, files config.TLS) string {
+	scheme := "http://"
+	if files != (config.TLS{}) {
+		scheme = "https://"
+	}
+	return scheme + a.String()
+}
+
+// withoutPassword returns where the state is, to be shown.
+func withoutPassword(state string) string {
+	u, err := url.Parse(state)
+	if err != nil || u.User == nil {
+		return state
+	}
+	return u.Redacted()
+}
+
+func aboutKeys(keys string) string {
+	if keys == config.KeysRequired {
+		return "required: make one with `ratelimit key create PROJECT`"
+	}
+	return "off: a client's own key passes through, its project is in X-Project-ID"
+}
+
+// baseURL returns that of a provider's SDKs, and the variable that they read it from,
+// if there is one.
+func baseURL(base, provider string, kind llm.Provider) (url, variable string) {
+	url = base + "/" + provider
+	switch kind {
+	case llm.OpenAI:
+		return url + "/v1", "OPENAI_BASE_URL"
+	case llm.Anthropic:
+		return url, "ANTHROPIC_BASE_URL"
+	case llm.Gemini:
+		return url, "GOOGLE_GEMINI_BASE_URL"
+	}
+	return url, ""
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+func newCheck() *cobra.Command {
+	var example bool
+	c := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check a configuration, and say what it means",
+		Long: `Check a configuration, and say what it means. All that is wrong with it is printed with its
+place, as file:line:column, and the exit code is 1. Secrets are read as a gateway would
+read them, and not shown.`,
+		Example: `  ratelimit check gateway.yaml
+  ratelimit check --example > gateway.yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if example {
+				_, err := io.WriteString(c.OutOrStdout(), config.Example)
+				return err
+			}
+			cfg, err := config.Load(args[0], config.Overrides{})
+			if err != nil {
+				return err
+			}
+			for _, warning := range cfg.Warnings {
+				fmt.Fprintln(c.ErrOrStderr(), "warning:", strings.TrimPrefix(warning, "ratelimit: "))
+			}
+			return printLines(c.OutOrStdout(), append([]string{args[0] + " is valid", ""}, summary(cfg)...))
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	c.Flags().BoolVar(&example, "example", false, "print a configuration with all that can be said, and its defaults")
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 && !example {
+			return usageError{fmt.Errorf("%s needs FILE, or --example", c.CommandPath())}
+		}
+		return arguments(c, args)
+	}
+	return c
+}
+
+// summary says what a configuration means.
+func summary(cfg *config.Config) []string {
+	about := table{head: []string{"", ""}}
+	about.add("clients", cfg.Listen+secured(cfg.TLS))
+	about.add("admin API", aboutAdmin(&cfg.Admin))
+	about.add("state", withoutPassword(cfg.State))
+	about.add("keys", cfg.Keys)
+	lines := about.lines()[1:]
+	lines = append(append(lines, ""), aboutProviders(cfg)...)
+	lines = append(append(lines, ""), aboutModels(cfg)...)
+	return append(append(lines, ""), aboutProjects(cfg)...)
+}
+
+func secured(files config.TLS) string {
+	if files == (config.TLS{}) {
+		return ""
+	}
+	return ", TLS"
+}
+
+func aboutAdmin(a *config.Admin) string {
+	switch {
+	case a.Listen == "":
+		return "off"
+	case a.Token.Reveal() == "":
+		return a.Listen + secured(a.TLS) + ", no token"
+	}
+	return a.Listen + secured(a.TLS) + ", token"
+}
+
+func aboutProviders(cfg *config.Config) []string {
+	t := table{head: []string{"provider", "kind", "at", "key"}}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		p := cfg.Providers[name]
+		for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
+			d := p.Deployments[deployment]
+			key := "the client's own"
+			if d.Key.Reveal() != "" {
+				key = "ours"
+			}
+			title := name
+			if deployment != "" {
+				title += " (" + deployment + ")"
+			}
+			t.add(title, string(p.Kind), d.BaseURL, key)
+		}
+	}
+	return t.lines()
+}
+
+func aboutModels(cfg *config.Config) []string {
+	t := table{head: []string{"provider", "model", "quota"}}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		for _, m := range cfg.Providers[name].Models {
+			title := m.Name
+			if len(m.Aliases) > 0 {
+				title += " (also " + strings.Join(m.Aliases, ", ") + ")"
+			}
+			t.add(name, title, aboutQuota(m.Quota))
+		}
+	}
+	return t.lines()
+}
+
+// amount is one of several limits, for people.
+type amount struct {
+	most int
+	of   string
+}
+
+// amounts returns those that limit anything, in a row.
+func amounts(all ...amount) string {
+	var said []string
+	for _, a := range all {
+		if a.most > 0 {
+			said = append(said, thousands(int64(a.most))+" "+a.of)
+		}
+	}
+	if len(said) == 0 {
+		return "unlimited"
+	}
+	return strings.Join(said, ", ")
+}
+
+func aboutQuota(q ratelimit.ModelQuota) string {
+	text := amounts(
+		amount{q.MaxRPM, "requests/min"}, amount{q.MaxTPM, "tokens/min"},
+		amount{q.MaxInputTPM, "input tokens/min"}, amount{q.MaxOutputTPM, "output tokens/min"},
+		amount{q.MaxRPD, "requests/day"}, amount{q.MaxTPD, "tokens/day"}, amount{q.MaxConcurrent, "at a time"},
+	)
+	if q.DayResetsAt != "" {
+		text += ", days from " + q.DayResetsAt
+	}
+	if q.Auto {
+		text += ", corrected by the provider's word"
+	}
+	return text
+}
+
+func aboutProjects(cfg *config.Config) []string {
+	t := table{head: []string{"project", "limits", ">weight", ">priority", ">waits up to", "models"}}
+	for _, id := range slices.Sorted(maps.Keys(cfg.Projects)) {
+		t.add(aboutProject(id, cfg.Projects[id])...)
+	}
+	t.add(aboutProject("(any other)", cfg.Defaults)...)
+	return t.lines()
+}
+
+func aboutProject(id string, p *config.Project) []string {
+	models := "all"
+	if len(p.Models) > 0 {
+		models = strings.Join(p.Models, ", ")
+	}
+	wait := "not at all"
+	if p.MaxWait > 0 {
+		wait = p.MaxWait.Round(time.Millisecond).String()
+	}
+	return []string{id, aboutLimit(p.Limit), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), wait, models}
+}
+
+func aboutLimit(l project.Limit) string {
+	return amounts(
+		amount{l.RequestsPerMinute, "requests/min"}, amount{l.RequestsPerHour, "requests/hour"}, amount{l.RequestsPerDay, "requests/day"},
+		amount{l.TokensPerMinute, "tokens/min"}, amount{l.TokensPerHour, "tokens/hour"}, amount{l.TokensPerDay, "tokens/day"},
+		amount{l.TokensPerMonth, "tokens/30 days"}, amount{l.MaxConcurrent, "at a time"},
+	)
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// file writes a file of a test, and returns its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCheckSaysWhatItMeans(t *testing.T) {
+	t.Setenv("TEST_OPENAI_KEY", "sk-very-secret")
+	t.Setenv("TEST_TOKEN", "token-very-secret")
+	path := file(t, "gateway.yaml", `
+listen: 127.0.0.1:9000
+admin: {token: {env: TEST_TOKEN}}
+state: redis://:very-secret@127.0.0.1:6379/0
+providers:
+  openai:
+    key: {env: TEST_OPENAI_KEY}
+    models:
+      gpt-x: {max_rpm: 500, max_tpm: 500_000, auto: true, aliases: [best]}
+projects:
+  search: {requests_per_minute: 60, tokens_per_day: 5_000_000, max_concurrent: 20, weight: 3, priority: 1, max_wait: 0s, models: ["gpt-*"]}
+`)
+	got := run(t, "check", path)
+	if got.code != exitFine {
+		t.Fatalf("%+v", got)
+	}
+	for _, want := range []string{
+		path + " is valid",
+		"clients    127.0.0.1:9000",
+		"admin API  127.0.0.1:8081, token",
+		"gpt-x (also best)",
+		"500 requests/min, 500,000 tokens/min, corrected by the provider's word",
+		"60 requests/min, 5,000,000 tokens/day, 20 at a time       3         1   not at all  gpt-*",
+		"https://api.openai.com",
+		"ours",
+		"(any other)",
+	} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("there is no %q in\n%s", want, got.stdout)
+		}
+	}
+	if strings.Contains(got.stdout+got.stderr, "very-secret") {
+		t.Errorf("a secret is shown:\n%s%s", got.stdout, got.stderr)
+	}
+}
+
+func TestCheckTellsAllFaults(t *testing.T) {
+	path := file(t, "gateway.yaml", "listen: nowhere\nprojects:\n  a: {wait: 3}\n")
+	got := run(t, "check", path)
+	if got.code != exitFailed || got.stdout != "" {
+		t.Errorf("%+v", got)
+	}
+	for _, want := range []string{path + ":1:9: ", path + ":3:7: "} {
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("there is no %q in\n%s", want, got.stderr)
+		}
+	}
+	if strings.Contains(got.stderr, "Usage") {
+		t.Errorf("it is no fault of usage:\n%s", got.stderr)
+	}
+}
+
+func TestCheckOfNoFile(t *testing.T) {
+	got := run(t, "check", filepath.Join(t.TempDir(), "none.yaml"))
+	if got.code != exitFailed || !strings.Contains(got.stderr, "none.yaml") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The example is a configuration.
+func TestCheckExample(t *testing.T) {
+	example := run(t, "check", "--example")
+	if example.code != exitFine || example.stderr != "" {
+		t.Fatalf("%+v", example)
+	}
+	if got := run(t, "check", file(t, "example.yaml", example.stdout)); got.code != exitFine {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTable(t *testing.T) {
+	table := table{head: []string{"name", ">n", ">none", "what"}}
+	table.add("a", "1", "-", "é")
+	table.add("bcdef", "1,000", "-", "")
+	want := []string{"name       n  what", "a          1  é", "bcdef  1,000"}
+	if diff := cmp.Diff(want, table.withoutEmpty("-").lines()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", -100: "-100", 1234567: "1,234,567"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+}
+
+// On a terminal, lines take the place of those before.
+func TestScreen(t *testing.T) {
+	var text strings.Builder
+	s := &screen{w: &text, terminal: true}
+	for _, lines := range [][]string{{"a", "b"}, {"c"}} {
+		if err := s.show(lines); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "\x1b[?7la\x1b[K\nb\x1b[K\n\x1b[J\x1b[?7h" + "\x1b[?7l\x1b[2Ac\x1b[K\n\x1b[J\x1b[?7h"
+	if text.String() != want {
+		t.Errorf("got %q", text.String())
+	}
+	if isTerminal(&text) {
+		t.Error("a buffer is no terminal")
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+)
+
+// The environment that commands which ask a gateway read.
+const (
+	adminVariable = "RATELIMIT_ADMIN"
+	tokenVariable = "RATELIMIT_ADMIN_TOKEN"
+)
+
+const defaultAdmin = "http://127.0.0.1:8081"
+
+// asking is how a gateway's admin API is reached.
+type asking struct {
+	base     string
+	tokenEnv string
+}
+
+func (a *asking) flags(c *cobra.Command) {
+	c.PersistentFlags().StringVar(&a.base, "admin", "", "the `URL` of the admin API (default $"+adminVariable+", or "+defaultAdmin+")")
+	c.PersistentFlags().StringVar(&a.tokenEnv, "token-env", tokenVariable, "the `NAME` of the variable that holds the admin API's token")
+}
+
+// client returns one of the gateway that the command line and the environment name.
+func (a *asking) client() (*admin.Client, error) {
+	base := cmp.Or(a.base, os.Getenv(adminVariable), defaultAdmin)
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return nil, usageError{fmt.Errorf("the address of the admin API must be one such as %s", defaultAdmin)}
+	}
+	return &admin.Client{Base: base, Token: os.Getenv(a.tokenEnv)}, nil
+}
+
+// explain says what to do about an error of the admin API.
+func (a *asking) explain(c *admin.Client, err error) error {
+	var connection *net.OpError
+	var problem *admin.Problem
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &connection) && connection.Op == "dial":
+		return fmt.Errorf("no gateway answers at %s: start one with `ratelimit serve`", c.Base)
+	case errors.As(err, &problem) && problem.Status == http.StatusUnauthorized:
+		return fmt.Errorf("%w: put the token into the variable %s", err, a.tokenEnv)
+	}
+	return err
+}

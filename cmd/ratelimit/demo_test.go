@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
+
+// What the demo is for shows within seconds: waiting, shares by weight, refusals, and
+// no overshoot.
+func TestDemo(t *testing.T) {
+	got := run(t, "demo", "--for", "6s", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	if got.code != exitFine || got.stderr != "" {
+		t.Fatalf("%+v", got)
+	}
+	for _, want := range []string{
+		`(?m)^  [12]s \| search \d+ passed, \d+ wait, `,
+		`overshoot 0`,
+		`Overshoot: 0, as the provider itself has counted.`,
+		`(?m)^search .* [1-9]\d* .*%`,
+		`(?m)^intern .* 20 +0 +[1-9]`,
+		`6 / 6`,
+		`reports +3,000 tokens a minute, waits .* / 3,000`,
+	} {
+		if !regexp.MustCompile(want).MatchString(got.stdout) {
+			t.Errorf("there is no %s in\n%s", want, got.stdout)
+		}
+	}
+	shares := regexp.MustCompile(`get (\d+)%, (\d+)% and (\d+)% of it`).FindStringSubmatch(got.stdout)
+	if shares == nil {
+		t.Fatalf("there are no shares in\n%s", got.stdout)
+	}
+	for i, want := range []int{60, 20, 20} {
+		if share, _ := strconv.Atoi(shares[i+1]); share < want-12 || share > want+12 {
+			t.Errorf("share %d is %d%%, want about %d%%\n%s", i, share, want, got.stdout)
+		}
+	}
+	if strings.Contains(got.stdout, "\x1b") {
+		t.Error("a terminal's codes are printed to what is none")
+	}
+}
+
+// Ctrl-C ends it in good order.
+func TestDemoEndsEarly(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stdout, code := newOutput(), make(chan int, 1)
+	go func() {
+		code <- Main(ctx, []string{"demo", "--for", "1h", "--listen", "127.0.0.1:0", "--admin", "off"}, strings.NewReader(""), stdout, io.Discard)
+	}()
+	stdout.await(t, `1s \| search`)
+	stop()
+	select {
+	case got := <-code:
+		if got != exitFine || !strings.Contains(stdout.String(), "Overshoot: 0") {
+			t.Errorf("code %d\n%s", got, stdout)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
+func TestDemoRefusesNonsense(t *testing.T) {
+	got := run(t, "demo", "--listen", "nowhere")
+	if got.code != exitFailed || !strings.Contains(got.stderr, "listen") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What people type is put into the demo's configuration as it is.
+func TestDemoConfig(t *testing.T) {
+	cfg, err := demoConfig("http://127.0.0.1:1", config.Overrides{Listen: "127.0.0.1:0", Admin: "off", State: "/tmp/a \"b\".db"})
+	if err != nil || cfg.State != "/tmp/a \"b\".db" || cfg.Admin.Listen != "" {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
+// The witness sees what exceeds a limit.
+func TestWitnessSeesOvershoot(t *testing.T) {
+	w := newWitness()
+	if n := w.overshoot(); n != 0 {
+		t.Errorf("at first it is %d", n)
+	}
+	for range largeConcurrent + 2 {
+		w.count(asked{large, "search"}, 1)
+	}
+	for range largeConcurrent + 2 {
+		w.count(asked{large, "search"}, -1)
+	}
+	if n := w.overshoot(); n != 2 {
+		t.Errorf("two at a time too many are %d", n)
+	}
+	for range internRequests + 3 {
+		w.note(asked{small, "intern"}, 1)
+	}
+	if n := w.overshoot(); n != 5 {
+		t.Errorf("with three requests too many it is %d", n)
+	}
+	now := time.Now()
+	s := &seen{}
+	for _, at := range []time.Duration{0, time.Second, window, window + time.Second, window + time.Second + 1} {
+		s.note(arrival{now.Add(at), 10})
+	}
+	if s.requests != 3 || s.tokens != 30 || s.mostRequests != 3 || s.mostTokens != 30 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+)
+
+func newKey() *cobra.Command {
+	a := &asking{}
+	c := &cobra.Command{
+		Use:   "key",
+		Short: "Make, list, rotate and revoke the keys of projects",
+		Long: `Make, list, rotate and revoke the virtual keys of projects, at a gateway that runs.
+
+A client sends such a key as it would send the provider's. It is shown once, when it is
+made: alone on stdout, so that it can be piped; all else goes to stderr.`,
+		Example: `  ratelimit key create search --name "search in staging" --expires 720h
+  ratelimit key create search | vault kv put secret/search key=-
+  ratelimit key rotate ID --grace 24h`,
+		Args: noSuchCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	a.flags(c)
+	c.AddCommand(newKeyCreate(a), newKeyList(a), newKeyRotate(a), newKeyRevoke(a))
+	return c
+}
+
+func newKeyCreate(a *asking) *cobra.Command {
+	var name string
+	var expires time.Duration
+	c := &cobra.Command{
+		Use:     "create PROJECT",
+		Short:   "Make a key of a project",
+		Example: `  ratelimit key create search --name "search in staging" --expires 720h`,
+		Args:    arguments,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := notNegative("expires", expires); err != nil {
+				return err
+			}
+			client, err := a.client()
+			if err != nil {
+				return err
+			}
+			key, err := client.CreateKey(c.Context(), args[0], name, expires)
+			if err != nil {
+				return a.explain(client, err)
+			}
+			return showKey(c, key)
+		},
+		ValidArgsFunction: a.projects,
+	}
+	c.Flags().StringVar(&name, "name", "", "what the key is for")
+	c.Flags().DurationVar(&expires, "expires", 0, "after how long it expires (default: never)")
+	return c
+}
+
+func newKeyRotate(a *asking) *cobra.Command {
+	var grace time.Duration
+	c := &cobra.Command{
+		Use:     "rotate ID",
+		Short:   "Make a new key in place of one",
+		Example: "  ratelimit key rotate ID --grace 24h",
+		Args:    arguments,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := notNegative("grace", grace); err != nil {
+				return err
+			}
+			client, err := a.client()
+			if err != nil {
+				return err
+			}
+			key, err := client.RotateKey(c.Context(), args[0], grace)
+			if err != nil {
+				return a.explain(client, err)
+			}
+			return showKey(c, key)
+		},
+		ValidArgsFunction: a.keys,
+	}
+	c.Flags().DurationVar(&grace, "grace", 0, "for how long the old one goes on to be valid (default: not at all)")
+	return c
+}
+
+// showKey prints a key that was made: what it is to stderr, and itself to stdout.
+func showKey(c *cobra.Command, key admin.IssuedKey) error {
+	fmt.Fprintf(c.ErrOrStderr(), "key %s of project %s, %s; it is not shown again:\n", key.ID, key.Project, expiry(key.Expires))
+	_, err := fmt.Fprintln(c.OutOrStdout(), key.Secret)
+	return err
+}
+
+// expiry says when a key expires.
+func expiry(t time.Time) string {
+	if t.IsZero() {
+		return "which does not expire"
+	}
+	return "which expires " + t.Format(time.RFC3339)
+}
+
+func notNegative(flag string, d time.Duration) error {
+	if d < 0 {
+		return usageError{fmt.Errorf("--%s is %v: it must be 0 or more", flag, d)}
+	}
+	return nil
+}
+
+func newKeyRevoke(a *asking) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Make a key not valid any more",
+		Example: "  ratelimit key revoke ID",
+		Args:    arguments,
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := a.client()
+			if err != nil {
+				return err
+			}
+			if err := client.RevokeKey(c.Context(), args[0]); err != nil {
+				return a.explain(client, err)
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "key %s is not valid any more\n", args[0])
+			return nil
+		},
+		ValidArgsFunction: a.keys,
+	}
+}
+
+func newKeyList(a *asking) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the keys: whose they are, not the keys themselves",
+		Example: "  ratelimit key list --json",
+		Args:    arguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := a.client()
+			if err != nil {
+				return err
+			}
+			all, err := client.Keys(c.Context())
+			if err != nil {
+				return a.explain(client, err)
+			}
+			if asJSON {
+				return printJSON(c.OutOrStdout(), all)
+			}
+			t := table{head: []string{"project", "id", "name", "created", "expires"}}
+			for _, k := range all {
+				expires := "never"
+				if !k.Expires.IsZero() {
+					expires = k.Expires.Format(time.RFC3339)
+				}
+				t.add(k.Project, k.ID, k.Name, k.Created.Format(time.RFC3339), expires)
+			}
+			return printLines(c.OutOrStdout(), t.lines())
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// untilCompleted is how long a shell waits for completions.
+const untilCompleted = 2 * time.Second
+
+// keys completes the id of a key.
+func (a *asking) keys(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return a.complete(c, args, func(ctx context.Context, client *admin.Client) (found []cobra.Completion) {
+		all, _ := client.Keys(ctx)
+		for _, k := range all {
+			found = append(found, cobra.CompletionWithDesc(k.ID, k.Project))
+		}
+		return found
+	})
+}
+
+// projects completes a project that the gateway knows.
+func (a *asking) projects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return a.complete(c, args, func(ctx context.Context, client *admin.Client) (found []cobra.Completion) {
+		state, _ := client.State(ctx)
+		for _, p := range state.Projects {
+			found = append(found, p.ID)
+		}
+		return found
+	})
+}
+
+// complete completes the first argument with what the gateway says, if it runs.
+func (a *asking) complete(c *cobra.Command, args []string, ask func(context.Context, *admin.Client) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
+	client, err := a.client()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), untilCompleted)
+	defer cancel()
+	return ask(ctx, client), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+func newMigrate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate [YAML] [SQLITE]",
+		Short: "Move quotas and usage from a YAML file into a SQLite file",
+		Long: `Move quotas and usage from a YAML file into a SQLite file, in place of those that it
+holds. The YAML file stays as it is. It can be repeated; if it fails, the SQLite file is
+as it was.
+
+Without arguments it is ~/.core/ratelimits.yaml, and ~/.core/ratelimits.db.`,
+		Example: "  ratelimit migrate\n  ratelimit migrate old.yaml new.db",
+		Args:    arguments,
+		RunE: func(c *cobra.Command, args []string) error {
+			from, to, err := migrationFiles(args)
+			if err != nil {
+				return err
+			}
+			if err := ratelimit.MigrateYAMLToSQLite(from, to); err != nil {
+				return err
+			}
+			return tellMigrated(c, from, to)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault // files
+		},
+	}
+}
+
+func migrationFiles(args []string) (from, to string, err error) {
+	if len(args) < 2 {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", "", fmt.Errorf("there is no home directory, so name both files: %w", err)
+		}
+		from, to = filepath.Join(home, ".core", "ratelimits.yaml"), filepath.Join(home, ".core", "ratelimits.db")
+	}
+	if len(args) > 0 {
+		from = args[0]
+	}
+	if len(args) > 1 {
+		to = args[1]
+	}
+	return from, to, nil
+}
+
+// tellMigrated says what a SQLite file holds now.
+func tellMigrated(c *cobra.Command, from, to string) error {
+	rl, err := ratelimit.NewWithSQLiteConfig(to, ratelimit.Config{Providers: []ratelimit.Provider{ratelimit.ProviderLocal}}) // which has no quotas to add
+	if err != nil {
+		return err
+	}
+	defer rl.Close()
+	requests, tokens := 0, 0
+	for _, usage := range rl.State() {
+		requests += len(usage.Requests)
+		for _, entry := range usage.Tokens {
+			tokens += entry.Count
+		}
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "moved from %s to %s\n  models with a quota  %d\n  requests of the last minute  %d\n  tokens of the last minute  %d\n",
+		from, to, len(rl.Quotas()), requests, tokens)
+	return err
+}

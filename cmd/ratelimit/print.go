@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// printJSON writes a value for programs and people.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// thousands returns a number as people write it: 12,345.
+func thousands(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
+
+// table is rows of cells under a head, with numbers to the right.
+type table struct {
+	head []string // a name that begins with ">" has its column to the right
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// lines returns the table, in columns as wide as they must be.
+func (t *table) lines() []string {
+	head := make([]string, len(t.head))
+	widths := make([]int, len(t.head))
+	for i, name := range t.head {
+		head[i] = strings.TrimPrefix(name, ">")
+		widths[i] = utf8.RuneCountInString(head[i])
+	}
+	for _, row := range t.rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var all []string
+	for _, row := range append([][]string{head}, t.rows...) {
+		var line strings.Builder
+		for i, cell := range row {
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if strings.HasPrefix(t.head[i], ">") {
+				line.WriteString(space + cell)
+			} else {
+				line.WriteString(cell + space)
+			}
+			line.WriteString("  ")
+		}
+		all = append(all, strings.TrimRight(line.String(), " "))
+	}
+	return all
+}
+
+// withoutEmpty returns the table without columns that have the same cell in every row.
+func (t *table) withoutEmpty(cell string) *table {
+	kept := &table{rows: make([][]string, len(t.rows))}
+	for i, name := range t.head {
+		all := true
+		for _, row := range t.rows {
+			all = all && row[i] == cell
+		}
+		if all {
+			continue
+		}
+		kept.head = append(kept.head, name)
+		for j, row := range t.rows {
+			kept.rows[j] = append(kept.rows[j], row[i])
+		}
+	}
+	return kept
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/server"
+)
+
+func newServe() *cobra.Command {
+	var file string
+	var over config.Overrides
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the gateway",
+		Long: `Run the gateway.
+
+Without a configuration it listens at 127.0.0.1:8080, counts in ~/.core/ratelimits.db,
+and holds the models of OpenAI, Anthropic and Gemini to default quotas; a client's own
+key of the provider passes through. ` + "`ratelimit check --example`" + ` prints a configuration with
+all that can be said, and its defaults.
+
+What it serves, and then its log (a JSON object a line), goes to stderr. The file is read
+anew when it changes and at SIGHUP: counters stay, and a bad one changes nothing. At
+SIGTERM and Ctrl-C it refuses new requests and lets streams finish; a second signal ends
+it at once.`,
+		Example: `  ratelimit serve
+  ratelimit serve --config gateway.yaml
+  ratelimit serve --listen 127.0.0.1:9000 --state redis://127.0.0.1:6379/0`,
+		Args: arguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return serve(c.Context(), file, over, c.ErrOrStderr())
+		},
+	}
+	c.Flags().StringVar(&file, "config", "", "the configuration `FILE` (default: none)")
+	c.MarkFlagFilename("config", "yaml", "yml")
+	listenFlags(c, &over)
+	return c
+}
+
+// listenFlags adds the flags that win over a configuration.
+func listenFlags(c *cobra.Command, over *config.Overrides) {
+	c.Flags().StringVar(&over.Listen, "listen", "", "the `ADDRESS` for clients (default 127.0.0.1:8080)")
+	c.Flags().StringVar(&over.Admin, "admin", "", "the `ADDRESS` of the admin API, or off (default 127.0.0.1:8081)")
+	c.Flags().StringVar(&over.State, "state", "", "where to count: a `FILE`, a redis:// URL, or memory (default ~/.core/ratelimits.db)")
+}
+
+// serve runs a gateway until ctx ends.
+func serve(ctx context.Context, file string, over config.Overrides, stderr io.Writer) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	level := new(slog.LevelVar)
+	return server.Run(ctx, server.Options{
+		Load:    func() (*config.Config, error) { return config.Load(file, over) },
+		File:    file,
+		Reload:  hangup,
+		Log:     slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})),
+		Level:   level,
+		Version: thisBuild().Version,
+		Started: func(r server.Running) { announce(stderr, r) },
+	})
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// output is what a command that goes on prints; it can be waited for.
+type output struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{} // is closed, and replaced, at each write
+}
+
+func newOutput() *output { return &output{written: make(chan struct{})} }
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.written)
+	o.written = make(chan struct{})
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// await waits until a pattern is found, and returns what its group matches.
+func (o *output) await(t *testing.T, pattern string) string {
+	t.Helper()
+	expression := regexp.MustCompile(pattern)
+	late := time.After(30 * time.Second)
+	for {
+		o.mu.Lock()
+		found, written := expression.FindStringSubmatch(o.text.String()), o.written
+		o.mu.Unlock()
+		if found != nil {
+			return found[len(found)-1]
+		}
+		select {
+		case <-written:
+		case <-late:
+			t.Fatalf("there is no %s in\n%s", pattern, o)
+		}
+	}
+}
+
+// serving is a gateway that a test has started by its command.
+type serving struct {
+	base, admin string
+	stderr      *output
+	end         context.CancelFunc
+	code        chan int
+}
+
+// serveWith starts a gateway with arguments.
+func serveWith(t *testing.T, args ...string) *serving {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	s := &serving{stderr: newOutput(), end: end, code: make(chan int, 1)}
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)
+	go func() {
+		s.code <- Main(ctx, args, strings.NewReader(""), io.Discard, s.stderr)
+		close(s.code)
+	}()
+	t.Cleanup(func() {
+		end()
+		<-s.code
+	})
+	s.base = s.stderr.await(t, `serves (http\S+)`)
+	s.admin = s.stderr.await(t, `admin  (http\S+)`)
+	s.stderr.await(t, `local +http`)
+	t.Setenv(adminVariable, s.admin)
+	return s
+}
+
+// withMock is a configuration whose provider is made up.
+func withMock(t *testing.T, more string) string {
+	t.Helper()
+	mock := httptest.NewServer(mockprovider.New(mockprovider.Config{}))
+	t.Cleanup(mock.Close)
+	return file(t, "gateway.yaml", "providers: {openai: {base_url: "+mock.URL+", key: {env: TEST_KEY}, models: {m: {max_rpm: 100, max_tpm: 5000}}}}\n"+more)
+}
+
+// ask makes a call of a model, and returns its status.
+func (s *serving) ask(t *testing.T, project, key string) int {
+	t.Helper()
+	body := `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`
+	req, err := http.NewRequest(http.MethodPost, s.base+"/openai/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	if project != "" {
+		req.Header.Set("X-Project-ID", project)
+	}
+	status, err := send(http.DefaultClient, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+// The README's first command: it says what it serves, without a configuration.
+func TestServe(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state.db")
+	s := serveWith(t, "--state", state)
+	for _, want := range []string{
+		"  state  " + state, "  keys   off",
+		"anthropic  " + s.base + "/anthropic  ANTHROPIC_BASE_URL\n",
+		"gemini     " + s.base + "/gemini     GOOGLE_GEMINI_BASE_URL\n",
+		"local      " + s.base + "/local\n",
+		"openai     " + s.base + "/openai/v1  OPENAI_BASE_URL\n",
+	} {
+		s.stderr.await(t, regexp.QuoteMeta(want))
+	}
+	s.end()
+	if code := <-s.code; code != exitFine {
+		t.Errorf("code %d:\n%s", code, s.stderr)
+	}
+}
+
+func TestServeRefusesNonsense(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--listen", "nowhere"}, "--listen"},
+		{[]string{"--state", "postgres://x"}, "--state"},
+		{[]string{"--config", "none.yaml"}, "none.yaml"},
+		{[]string{"--admin", "0.0.0.0:0"}, "token"},
+	} {
+		got := run(t, append([]string{"serve"}, c.args...)...)
+		if got.code != exitFailed || !strings.Contains(got.stderr, c.want) || strings.Contains(got.stderr, "Usage") {
+			t.Errorf("%v: %+v", c.args, got)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	s := serveWith(t, "--state", "memory", "--config", withMock(t, "projects: {search: {requests_per_minute: 60, weight: 3}}"))
+	if status := s.ask(t, "search", "any"); status != http.StatusOK {
+		t.Fatalf("a call: %d", status)
+	}
+	got := run(t, "status")
+	for _, want := range []string{"gateway ", "model  requests/min", "m           1 / 100", "search", "minute 1 / 60"} {
+		if got.code != exitFine || !strings.Contains(got.stdout, want) {
+			t.Errorf("there is no %q in %+v", want, got)
+		}
+	}
+	var state admin.State
+	if got := run(t, "status", "--json"); json.Unmarshal([]byte(got.stdout), &state) != nil || state.Keys != "off" {
+		t.Errorf("%+v", got)
+	}
+	if got := run(t, "status", "--admin", strings.TrimPrefix(s.admin, "http://")); got.code != exitFine {
+		t.Errorf("an address without a scheme: %+v", got)
+	}
+}
+
+// It goes on until it is stopped, which is no error.
+func TestStatusWatch(t *testing.T) {
+	serveWith(t, "--state", "memory")
+	ctx, stop := context.WithCancel(t.Context())
+	stdout, code := newOutput(), make(chan int, 1)
+	go func() {
+		code <- Main(ctx, []string{"status", "--watch"}, strings.NewReader(""), stdout, io.Discard)
+	}()
+	stdout.await(t, `(?s)gateway .*gateway `)
+	stop()
+	if got := <-code; got != exitFine {
+		t.Errorf("code %d", got)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	s := serveWith(t, "--state", "memory", "--config", withMock(t, "keys: required\n"))
+	created := run(t, "key", "create", "search", "--name", "in staging", "--expires", "720h")
+	secret := strings.TrimSuffix(created.stdout, "\n")
+	if created.code != exitFine || len(strings.Fields(created.stdout)) != 1 || strings.Contains(created.stderr, secret) {
+		t.Fatalf("%+v", created)
+	}
+	if status := s.ask(t, "", secret); status != http.StatusOK {
+		t.Errorf("a call with the key: %d", status)
+	}
+	if status := s.ask(t, "", "wrong"); status != http.StatusUnauthorized {
+		t.Errorf("a call with a wrong key: %d", status)
+	}
+	var list []keys.Key
+	if got := run(t, "key", "list", "--json"); json.Unmarshal([]byte(got.stdout), &list) != nil || len(list) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	id := list[0].ID
+	for _, want := range []string{id, "in staging", "search"} {
+		if got := run(t, "key", "list"); !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, secret) {
+			t.Errorf("there is no %q in %+v", want, got)
+		}
+	}
+	if got := run(t, "__complete", "key", "rotate", ""); !strings.Contains(got.stdout, id+"\tsearch") {
+		t.Errorf("completion: %+v", got)
+	}
+	rotated := run(t, "key", "rotate", id)
+	next := strings.TrimSuffix(rotated.stdout, "\n")
+	if rotated.code != exitFine || next == secret || next == "" {
+		t.Fatalf("%+v", rotated)
+	}
+	if old, new := s.ask(t, "", secret), s.ask(t, "", next); old != http.StatusUnauthorized || new != http.StatusOK {
+		t.Errorf("calls with the old key and the new: %d, %d", old, new)
+	}
+	s.revokeAll(t)
+	if status := s.ask(t, "", next); status != http.StatusUnauthorized {
+		t.Errorf("a call with a revoked key: %d", status)
+	}
+	if got := run(t, "key", "revoke", "nonsense"); got.code != exitFailed || got.stdout != "" {
+		t.Errorf("%+v", got)
+	}
+	if strings.Contains(s.stderr.String(), secret) || strings.Contains(s.stderr.String(), next) {
+		t.Error("a key is in the log")
+	}
+}
+
+func (s *serving) revokeAll(t *testing.T) {
+	t.Helper()
+	var list []keys.Key
+	if err := json.Unmarshal([]byte(run(t, "key", "list", "--json").stdout), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range list {
+		if got := run(t, "key", "revoke", k.ID); got.code != exitFine || !strings.Contains(got.stderr, k.ID) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestToken(t *testing.T) {
+	t.Setenv("TEST_TOKEN", "very-secret")
+	serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "admin: {token: {env: TEST_TOKEN}}"))
+	got := run(t, "status")
+	if got.code != exitFailed || !strings.Contains(got.stderr, "put the token into the variable RATELIMIT_ADMIN_TOKEN") {
+		t.Errorf("without a token: %+v", got)
+	}
+	if got := run(t, "status", "--token-env", "TEST_TOKEN"); got.code != exitFine {
+		t.Errorf("with the token: %+v", got)
+	}
+	t.Setenv(tokenVariable, "very-secret")
+	if got := run(t, "status"); got.code != exitFine {
+		t.Errorf("with the token: %+v", got)
+	}
+}
+
+func TestNoGateway(t *testing.T) {
+	t.Setenv(adminVariable, "http://127.0.0.1:1")
+	const want = "ratelimit: no gateway answers at http://127.0.0.1:1: start one with `ratelimit serve`\n"
+	for _, args := range []string{"status", "status --watch", "key list", "key create p", "key rotate id", "key revoke id"} {
+		if got := run(t, strings.Fields(args)...); got.code != exitFailed || got.stderr != want {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	if got := run(t, "__complete", "key", "revoke", ""); got.code != exitFine {
+		t.Errorf("completion: %+v", got)
+	}
+}
+
+func TestNoAdminAPI(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }))
+	defer other.Close()
+	got := run(t, "status", "--admin", other.URL)
+	if got.code != exitFailed || !strings.Contains(got.stderr, "no gateway's admin API") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// window is the time in which the witness looks for more than a minute's limit. It is
+// a second short of a minute: a call takes a moment from the gateway to the provider,
+// and not every call the same.
+const window = 59 * time.Second
+
+// witness is the demo's provider. It sees for itself how much gets through.
+type witness struct {
+	provider http.Handler
+
+	mu     sync.Mutex
+	active map[string]int // calls that are being answered, of projects
+	seen   map[string]*seen
+}
+
+// seen is what was seen of a model or a project.
+type seen struct {
+	active, mostActive int
+	arrivals           []arrival // of the last window
+	requests, tokens   int       // in it
+	mostRequests       int
+	mostTokens         int
+}
+
+type arrival struct {
+	at     time.Time
+	tokens int
+}
+
+func newWitness() *witness {
+	w := &witness{active: map[string]int{}, seen: map[string]*seen{}}
+	w.provider = mockprovider.New(mockprovider.Config{
+		Script: w.answer,
+		Limits: map[string]mockprovider.Limit{
+			large: {Requests: largeRequests, Tokens: largeTokens},
+			small: {Requests: smallRequests, Tokens: smallTokens},
+		},
+	})
+	return w
+}
+
+// asked is what the witness reads of a call: OpenAI's field user has the project.
+type asked struct {
+	Model string `json:"model"`
+	User  string `json:"user"`
+}
+
+// ServeHTTP answers a call, and counts how many are being answered.
+func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	var a asked
+	json.Unmarshal(body, &a) // where it fails, the provider says so
+	w.count(a, 1)
+	defer w.count(a, -1)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	w.provider.ServeHTTP(rw, r)
+}
+
+func (w *witness) count(a asked, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.active[a.User] += n
+	s := w.of(a.Model)
+	s.active += n
+	s.mostActive = max(s.mostActive, s.active)
+}
+
+func (w *witness) of(name string) *seen {
+	s := w.seen[name]
+	if s == nil {
+		s = &seen{}
+		w.seen[name] = s
+	}
+	return s
+}
+
+// How the demo's provider answers.
+const (
+	answerTime  = 240 * time.Millisecond // of calls and of streams
+	errorsEvery = 23                     // one call of so many fails
+)
+
+// answer is the script: answers have as many tokens as the call allows, take a while,
+// and now and then there is an error.
+func (w *witness) answer(c mockprovider.Call) mockprovider.Reply {
+	var a asked
+	json.Unmarshal(c.Body, &a)
+	if c.Model == large && c.Number%errorsEvery == 0 {
+		w.note(a, 0)
+		return mockprovider.Reply{Status: http.StatusInternalServerError}
+	}
+	w.note(a, c.Prompt+c.MaxOutput)
+	reply := mockprovider.Reply{Output: max(c.MaxOutput, 1), Delay: answerTime}
+	if c.Stream {
+		reply.Delay = answerTime / time.Duration(reply.Output)
+	}
+	return reply
+}
+
+// note adds a call to what its model and its project have used.
+func (w *witness) note(a asked, tokens int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for _, s := range []*seen{w.of(a.Model), w.of(a.User)} {
+		s.note(arrival{now, tokens})
+	}
+}
+
+func (s *seen) note(a arrival) {
+	s.arrivals = append(s.arrivals, a)
+	s.requests, s.tokens = s.requests+1, s.tokens+a.tokens
+	for a.at.Sub(s.arrivals[0].at) > window {
+		s.requests, s.tokens = s.requests-1, s.tokens-s.arrivals[0].tokens
+		s.arrivals = s.arrivals[1:]
+	}
+	s.mostRequests, s.mostTokens = max(s.mostRequests, s.requests), max(s.mostTokens, s.tokens)
+}
+
+// answering returns how many calls of a project are being answered.
+func (w *witness) answering(project string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.active[project]
+}
+
+// overshoot returns by how much any limit was ever exceeded: calls at a time,
+// requests and tokens together.
+func (w *witness) overshoot() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(w.of(large).mostActive-largeConcurrent, 0) +
+		max(w.of(large).mostRequests-largeRequests, 0) + max(w.of(large).mostTokens-largeTokens, 0) +
+		max(w.of(small).mostRequests-smallRequests, 0) + max(w.of(small).mostTokens-smallTokens, 0) +
+		max(w.of("intern").mostRequests-internRequests, 0) + max(w.of("reports").mostTokens-reportsTokens, 0)
+}

@@ -1,0 +1,96 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+)
+
+// accessLog writes a line for each request.
+type accessLog struct {
+	log    *slog.Logger
+	sample uint64 // one of so many that passed is written
+	passed atomic.Uint64
+}
+
+func newAccessLog(log *slog.Logger, sample int) *accessLog {
+	return &accessLog{log: log, sample: uint64(max(sample, 1))}
+}
+
+// write writes the line of a request, unless it passed and is not of the sample.
+func (a *accessLog) write(rec *Record) {
+	level := levelOf(rec)
+	if !a.log.Enabled(context.Background(), level) || !a.sampled(rec) {
+		return
+	}
+	var room [maxAttrs]slog.Attr
+	a.log.LogAttrs(context.Background(), level, "request", attrsOf(rec, room[:0])...)
+}
+
+// sampled reports whether the request is to be written. The first that passed is.
+func (a *accessLog) sampled(rec *Record) bool {
+	if a.sample == 1 || rec.Outcome != Passed || rec.Status >= 400 {
+		return true
+	}
+	return (a.passed.Add(1)-1)%a.sample == 0
+}
+
+func levelOf(rec *Record) slog.Level {
+	switch rec.Outcome {
+	case Passed:
+		return slog.LevelInfo
+	case Broken, Lost:
+		return slog.LevelError
+	default:
+		return slog.LevelWarn
+	}
+}
+
+// maxAttrs is how many attributes a line has at most.
+const maxAttrs = 23
+
+// attrsOf appends what a line says: the fields of a Record that are not empty, and
+// durations in seconds.
+func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
+	text := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+		}
+	}
+	number := func(name string, value int) {
+		if value != 0 {
+			attrs = append(attrs, slog.Int(name, value))
+		}
+	}
+	flag := func(name string, value bool) {
+		if value {
+			attrs = append(attrs, slog.Bool(name, true))
+		}
+	}
+	attrs = append(attrs, slog.Uint64("seq", rec.Seq), slog.Time("came", rec.Time), slog.String("outcome", string(rec.Outcome)))
+	number("status", rec.Status)
+	text("method", rec.Method)
+	text("path", rec.Path)
+	text("project", rec.Project)
+	text("key", rec.Key)
+	text("provider", rec.Provider)
+	text("deployment", rec.Deployment)
+	text("model", rec.Model)
+	text("quota", rec.Quota)
+	flag("stream", rec.Stream)
+	text("limit", rec.Limit)
+	attrs = append(attrs, slog.Float64("took", rec.Took.Seconds()))
+	if rec.Waited > 0 {
+		attrs = append(attrs, slog.Float64("waited", rec.Waited.Seconds()))
+	}
+	if rec.Upstream > 0 {
+		attrs = append(attrs, slog.Float64("upstream", rec.Upstream.Seconds()))
+	}
+	number("retries", rec.Retries)
+	number("input_tokens", rec.Input)
+	number("output_tokens", rec.Output)
+	number("cached_tokens", rec.Cached)
+	flag("exact", rec.Exact)
+	text("error", rec.Error)
+	return attrs
+}

@@ -1,0 +1,156 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fullRecord is one in which every field says something.
+func fullRecord() *Record {
+	return &Record{
+		Seq: 7, Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Project: "search", Key: "abcdefghij",
+		Provider: "openai", Deployment: "eu", Method: "POST", Path: "/openai/v1/chat/completions",
+		Model: "best", Quota: "gpt-6-astra", Stream: true, Outcome: Broken, Limit: "tpm", Status: 502,
+		Waited: 250 * time.Millisecond, Upstream: 500 * time.Millisecond, Took: 2 * time.Second, Retries: 2,
+		Input: 900, Output: 300, Cached: 100, Exact: true, Error: "connection reset",
+	}
+}
+
+// lines returns what is logged of some requests.
+func lines(t *testing.T, level slog.Level, sample int, recs ...*Record) (list []map[string]any) {
+	t.Helper()
+	var out bytes.Buffer
+	log := newAccessLog(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level})), sample)
+	for _, rec := range recs {
+		log.write(rec)
+	}
+	for line := range strings.Lines(out.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		list = append(list, fields)
+	}
+	return list
+}
+
+func TestAccessLogSaysEverything(t *testing.T) {
+	rec := fullRecord()
+	fields := reflect.ValueOf(*rec)
+	for i := range fields.NumField() {
+		if fields.Field(i).IsZero() {
+			t.Errorf("this test has no %s", fields.Type().Field(i).Name)
+		}
+	}
+	got := lines(t, slog.LevelInfo, 1, rec)[0]
+	delete(got, "time")
+	want := map[string]any{
+		"level": "ERROR", "msg": "request", "seq": 7., "came": "2026-03-01T12:00:00Z", "outcome": "broken", "status": 502.,
+		"method": "POST", "path": "/openai/v1/chat/completions", "project": "search", "key": "abcdefghij",
+		"provider": "openai", "deployment": "eu", "model": "best", "quota": "gpt-6-astra", "stream": true, "limit": "tpm",
+		"took": 2., "waited": .25, "upstream": .5, "retries": 2., "input_tokens": 900., "output_tokens": 300.,
+		"cached_tokens": 100., "exact": true, "error": "connection reset",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAccessLogLeavesOutWhatIsEmpty(t *testing.T) {
+	got := lines(t, slog.LevelInfo, 1, &Record{Outcome: Passed, Status: 200, Method: "GET", Path: "/"})[0]
+	delete(got, "time")
+	want := map[string]any{
+		"level": "INFO", "msg": "request", "seq": 0., "came": "0001-01-01T00:00:00Z",
+		"outcome": "passed", "status": 200., "method": "GET", "path": "/", "took": 0.,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAccessLogLevels(t *testing.T) {
+	for outcome, want := range map[Outcome]string{
+		Passed: "INFO", Denied: "WARN", Refused: "WARN", Left: "WARN", Broken: "ERROR", Lost: "ERROR",
+	} {
+		if got := lines(t, slog.LevelInfo, 1, &Record{Outcome: outcome})[0]["level"]; got != want {
+			t.Errorf("%s is logged as %s: want %s", outcome, got, want)
+		}
+	}
+	if got := lines(t, slog.LevelWarn, 1, &Record{Outcome: Passed}, &Record{Outcome: Denied}); len(got) != 1 {
+		t.Errorf("at level warn: %v", got)
+	}
+}
+
+// TestAccessLogSample checks that only what passed, and was answered well, is left
+// out.
+func TestAccessLogSample(t *testing.T) {
+	var recs []*Record
+	for i := range uint64(9) {
+		recs = append(recs, &Record{Seq: 10 + i, Outcome: Passed, Status: 200})
+	}
+	recs = append(recs, &Record{Seq: 1, Outcome: Passed, Status: 400}, &Record{Seq: 2, Outcome: Passed, Status: 500},
+		&Record{Seq: 3, Outcome: Denied, Status: 429}, &Record{Seq: 4, Outcome: Left, Status: 200})
+	for sample, want := range map[int]string{
+		-1: "[10 11 12 13 14 15 16 17 18 1 2 3 4]",
+		0:  "[10 11 12 13 14 15 16 17 18 1 2 3 4]",
+		1:  "[10 11 12 13 14 15 16 17 18 1 2 3 4]",
+		4:  "[10 14 18 1 2 3 4]",
+		50: "[10 1 2 3 4]",
+	} {
+		var got []any
+		for _, line := range lines(t, slog.LevelInfo, sample, recs...) {
+			got = append(got, line["seq"])
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("one of %d: %v: want %s", sample, got, want)
+		}
+	}
+}
+
+func TestAccessLogAllocations(t *testing.T) {
+	rec := fullRecord()
+	rec.Outcome, rec.Status = Passed, 200
+	if got := len(attrsOf(rec, nil)); got != maxAttrs {
+		t.Errorf("it has %d attributes: there is room for %d", got, maxAttrs)
+	}
+	for name, c := range map[string]struct {
+		log  *accessLog
+		most float64
+	}{
+		"off":         {newAccessLog(slog.New(slog.DiscardHandler), 1), 0},
+		"not sampled": {newAccessLog(slog.New(null{}), 1<<40), 0},
+		"written":     {newAccessLog(slog.New(null{}), 1), 2}, // slog's, of more than five attributes: one, or two with the race detector
+	} {
+		c.log.write(rec)
+		if got := testing.AllocsPerRun(100, func() { c.log.write(rec) }); got > c.most {
+			t.Errorf("%s: %v allocations: want at most %v", name, got, c.most)
+		}
+	}
+}
+
+// null is a handler that takes everything, and writes nothing.
+type null struct{}
+
+func (null) Enabled(context.Context, slog.Level) bool  { return true }
+func (null) Handle(context.Context, slog.Record) error { return nil }
+func (null) WithAttrs([]slog.Attr) slog.Handler        { return null{} }
+func (null) WithGroup(string) slog.Handler             { return null{} }
+
+func BenchmarkAccessLog(b *testing.B) {
+	log := newAccessLog(slog.New(slog.NewJSONHandler(io.Discard, nil)), 1)
+	rec := fullRecord()
+	b.ReportAllocs()
+	for b.Loop() {
+		log.write(rec)
+	}
+}

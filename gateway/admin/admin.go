@@ -1,0 +1,167 @@
+// Package admin is the gateway's admin API: JSON over HTTP, described by the OpenAPI
+// document that it serves. docs/admin.md is the guide to it.
+package admin
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"dappco.re/go/core/go-ratelimit/gateway"
+)
+
+// Options is how the API is made.
+type Options struct {
+	Reload  func() error // reads the configuration anew; nil: there is no file
+	Version string
+	Log     *slog.Logger // the default is one that writes nothing
+}
+
+// Admin is the handler of a gateway's admin API. Make one with New.
+type Admin struct {
+	gateway  *gateway.Gateway
+	reload   func() error
+	version  string
+	log      *slog.Logger
+	started  time.Time
+	mux      *http.ServeMux
+	origins  *http.CrossOriginProtection
+	audit    *audit
+	changing sync.Mutex // held by who changes something
+}
+
+// New returns the handler of a gateway's admin API. What it needs of the
+// configuration (the token, the audit log), it reads from there. Close closes the
+// audit log.
+func New(g *gateway.Gateway, o Options) (*Admin, error) {
+	a := &Admin{
+		gateway: g,
+		reload:  o.Reload,
+		version: o.Version,
+		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		started: time.Now(),
+		mux:     http.NewServeMux(),
+		origins: http.NewCrossOriginProtection(),
+	}
+	var err error
+	if a.audit, err = openAudit(auditFile(g.Config()), a.log); err != nil {
+		return nil, err
+	}
+	a.mux.Handle("GET /metrics", promhttp.HandlerFor(g.Metrics(), promhttp.HandlerOpts{}))
+	for _, r := range a.routes() {
+		a.mux.HandleFunc(r.pattern, r.serve)
+	}
+	return a, nil
+}
+
+// routes are all paths but /metrics.
+func (a *Admin) routes() []route {
+	return []route{
+		{"GET /healthz", http.StatusOK, a.health},
+		{"GET /readyz", http.StatusOK, a.ready},
+		{"GET /openapi.json", http.StatusOK, a.document},
+		{"GET /v1/state", http.StatusOK, a.state},
+		{"GET /v1/config", http.StatusOK, a.config},
+		{"POST /v1/reload", http.StatusOK, a.readAnew},
+		{"POST /v1/reset", http.StatusNoContent, a.reset},
+		{"GET /v1/quotas", http.StatusOK, a.quotas},
+		{"GET /v1/quotas/{model...}", http.StatusOK, a.quota},
+		{"PUT /v1/quotas/{model...}", http.StatusOK, a.setQuota},
+		{"GET /v1/projects", http.StatusOK, a.projects},
+		{"GET /v1/projects/{project}", http.StatusOK, a.project},
+		{"PUT /v1/projects/{project}", http.StatusOK, a.setLimit},
+		{"DELETE /v1/projects/{project}", http.StatusOK, a.unsetLimit},
+		{"GET /v1/keys", http.StatusOK, a.keys},
+		{"POST /v1/keys", http.StatusCreated, a.createKey},
+		{"POST /v1/keys/{id}/rotate", http.StatusOK, a.rotateKey},
+		{"DELETE /v1/keys/{id}", http.StatusNoContent, a.revokeKey},
+		{"GET /v1/decisions", http.StatusOK, a.decisions},
+		{"GET /v1/audit", http.StatusOK, a.auditLog},
+	}
+}
+
+// route is a path, and what it answers with.
+type route struct {
+	pattern string
+	status  int // of what is no error
+	answer  func(r *http.Request) (any, error)
+}
+
+func (t *route) serve(w http.ResponseWriter, r *http.Request) {
+	answer, err := t.answer(r)
+	if err != nil {
+		problemOf(err).send(w)
+		return
+	}
+	sendJSON(w, t.status, answer)
+}
+
+// ServeHTTP serves a request.
+func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer a.isolate(w)
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	if p := a.admit(r); p != nil && !open[r.URL.Path] {
+		if p.Status == http.StatusUnauthorized {
+			h.Set("WWW-Authenticate", `Bearer realm="ratelimit"`)
+		}
+		p.send(w)
+		return
+	}
+	handler, pattern := a.mux.Handler(r)
+	if pattern == "" {
+		a.astray(w, r, handler)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// astray answers a request to no path, or with a wrong method, of which handler says
+// which it is.
+func (a *Admin) astray(w http.ResponseWriter, r *http.Request, handler http.Handler) {
+	said := &quiet{header: http.Header{}}
+	handler.ServeHTTP(said, r)
+	if said.status != http.StatusMethodNotAllowed {
+		problemf(http.StatusNotFound, "there is nothing at %.80q: GET /openapi.json says what there is", r.URL.Path).send(w)
+		return
+	}
+	allowed := said.header.Get("Allow")
+	w.Header().Set("Allow", allowed)
+	problemf(http.StatusMethodNotAllowed, "the method is %.20q: it must be one of %s", r.Method, allowed).send(w)
+}
+
+// quiet keeps the status and the headers of an answer, and writes nothing.
+type quiet struct {
+	header http.Header
+	status int
+}
+
+func (q *quiet) Header() http.Header         { return q.header }
+func (q *quiet) WriteHeader(status int)      { q.status = status }
+func (q *quiet) Write(b []byte) (int, error) { return len(b), nil }
+
+// isolate lets a panic end no more than its request.
+func (a *Admin) isolate(w http.ResponseWriter) {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	if fault == http.ErrAbortHandler {
+		panic(fault)
+	}
+	a.log.Error("admin: a request has panicked", "panic", fault, "stack", string(debug.Stack()))
+	problemf(http.StatusInternalServerError, "the gateway has made a mistake: its log says which").send(w)
+}
+
+// Close closes the audit log: nothing can be changed any more.
+func (a *Admin) Close() error {
+	a.audit.close()
+	return nil
+}

@@ -1,0 +1,311 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+func TestState(t *testing.T) {
+	r := newRig(t, usual)
+	if status := r.call(t, "search", "gpt-4o"); status != 200 {
+		t.Fatal(status)
+	}
+	s := as[State](t, r.get(t, "/v1/state"))
+	if s.Version != "test" || !s.Ready || s.Store != "memory" || s.Keys != "off" || s.OnStoreLoss != "deny" || s.Uptime <= 0 || s.Started.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	var gpt *Model
+	for i := range s.Models {
+		if s.Models[i].Name == "gpt-4o" {
+			gpt = &s.Models[i]
+		}
+	}
+	if gpt == nil || gpt.Quota.MaxRPM != 100 || gpt.Usage.RPM != 1 || gpt.Usage.TPM == 0 || gpt.Usage.DayStart.IsZero() {
+		t.Errorf("%+v", gpt)
+	}
+	var ids []string
+	for _, p := range s.Projects {
+		ids = append(ids, p.ID)
+	}
+	if diff := cmp.Diff([]string{"search", "small"}, ids); diff != "" {
+		t.Error(diff)
+	}
+	r.gateway.Drain()
+	if s := as[State](t, r.get(t, "/v1/state")); s.Ready || !strings.Contains(s.Reason, "stop") {
+		t.Errorf("it drains: %+v", s)
+	}
+}
+
+func TestQuotas(t *testing.T) {
+	r := newRig(t, usual)
+	r.want(t, 404, "GET", "/v1/quotas/groq/llama-5", "")
+	for _, path := range []string{"groq/llama-5", "groq%2Fllama-5"} {
+		m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/"+path, `{"max_rpm": 7, "max_concurrent": 2}`))
+		want := ratelimit.ModelQuota{MaxRPM: 7, MaxConcurrent: 2}
+		if m.Name != "groq/llama-5" || m.Quota != want {
+			t.Errorf("%+v", m)
+		}
+		if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/"+path, "")); m.Quota != want {
+			t.Errorf("%+v", m)
+		}
+	}
+	if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/gpt-6*", "")); m.Name != "gpt-6*" || m.Quota.MaxRPM != 10 {
+		t.Errorf("of a pattern: %+v", m)
+	}
+	if m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`)); m.Quota != (ratelimit.ModelQuota{MaxRPM: 1}) {
+		t.Errorf("it is not replaced: %+v", m)
+	}
+	if first, second := r.call(t, "small", "gpt-4o"), r.call(t, "small", "gpt-4o"); first != 200 || second != 429 {
+		t.Errorf("two calls of one a minute: %d, %d", first, second)
+	}
+}
+
+func TestProjects(t *testing.T) {
+	r := newRig(t, usual)
+	p := as[Project](t, r.want(t, 200, "GET", "/v1/projects/search", ""))
+	if !p.Own || p.Limit != (project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}) {
+		t.Errorf("%+v", p)
+	}
+	if p := as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", "")); p.ID != "a/b" || p.Own || len(p.Windows) != 0 {
+		t.Errorf("one that is not known: %+v", p)
+	}
+	p = as[Project](t, r.want(t, 200, "PUT", "/v1/projects/a%2Fb", `{"requests_per_minute": 3, "tokens_per_day": 1000}`))
+	want := Project{"a/b", project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, true, []Window{
+		{"minute", "requests", 3, 3, 60, 0}, {"tokens-day", "tokens", 1000, 1000, 86400, 0},
+	}}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Error(diff)
+	}
+	if status := r.call(t, "a/b", "gpt-4o"); status != 200 {
+		t.Fatal(status)
+	}
+	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
+	if w := p.Windows[0]; w.Remaining != 2 || w.ResetAfter <= 0 || w.ResetAfter > 60 {
+		t.Errorf("after a call: %+v", w)
+	}
+	r.want(t, 204, "POST", "/v1/reset", `{"project": "a/b"}`)
+	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("after a reset: %s", diff)
+	}
+	if p := as[Project](t, r.want(t, 200, "DELETE", "/v1/projects/a%2Fb", "")); p.Own || p.Limit != (project.Limit{Weight: 1}) {
+		t.Errorf("after it was unset: %+v", p)
+	}
+}
+
+// TestKnownProjects checks that those with a limit, with a key, and of the last
+// requests are listed.
+func TestKnownProjects(t *testing.T) {
+	r := newRig(t, usual)
+	r.want(t, 200, "PUT", "/v1/projects/set", `{"requests_per_minute": 3}`)
+	r.want(t, 201, "POST", "/v1/keys", `{"project": "keyed"}`)
+	r.call(t, "calling", "gpt-4o")
+	r.want(t, 200, "DELETE", "/v1/projects/search", "")
+	var got []string
+	for _, p := range as[ProjectList](t, r.get(t, "/v1/projects")).Projects {
+		got = append(got, p.ID)
+	}
+	if diff := cmp.Diff([]string{"calling", "keyed", "search", "set", "small"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReset(t *testing.T) {
+	r := newRig(t, usual)
+	used := func() int { return as[Model](t, r.get(t, "/v1/quotas/gpt-4o")).Usage.RPM }
+	if r.call(t, "a", "gpt-4o"); used() != 1 {
+		t.Fatal(used())
+	}
+	if r.want(t, 204, "POST", "/v1/reset", `{"model": "gpt-4o"}`); used() != 0 {
+		t.Errorf("%d is used after a reset", used())
+	}
+	r.want(t, 404, "POST", "/v1/reset", `{"model": "unheard-of"}`)
+}
+
+func TestDecisions(t *testing.T) {
+	r := newRig(t, usual)
+	for range 3 {
+		r.call(t, "small", "gpt-4o")
+	}
+	r.call(t, "search", "gpt-4o")
+	all := as[DecisionList](t, r.get(t, "/v1/decisions"))
+	if len(all.Decisions) != 4 {
+		t.Fatalf("%+v", all)
+	}
+	first, third := all.Decisions[0], all.Decisions[2]
+	if first.Project != "small" || first.Outcome != "passed" || first.Status != 200 || first.Took <= 0 || first.Upstream <= 0 || first.Model != "gpt-4o" {
+		t.Errorf("%+v", first)
+	}
+	if third.Outcome != "denied" || third.Limit != "minute" || third.Status != 429 {
+		t.Errorf("%+v", third)
+	}
+	for query, want := range map[string][]uint64{
+		"?limit=2":                       {3, 4}, // the last
+		"?after=0&limit=2":               {1, 2}, // the first
+		"?after=2":                       {3, 4},
+		"?after=4":                       nil,
+		"?after=99":                      {1, 2, 3, 4}, // of another run
+		"?project=small":                 {1, 2, 3},
+		"?project=small&limit=1":         {3},
+		"?project=small&after=1&limit=1": {2},
+		"?project=nobody":                nil,
+		"?after=18446744073709551615":    {1, 2, 3, 4},
+	} {
+		var got []uint64
+		list := as[DecisionList](t, r.want(t, 200, "GET", "/v1/decisions"+query, ""))
+		for _, d := range list.Decisions {
+			got = append(got, d.Seq)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+		if n := len(got); n > 0 && list.Next != got[n-1] {
+			t.Errorf("%s: next is %d", query, list.Next)
+		}
+	}
+}
+
+func TestReload(t *testing.T) {
+	var fault error
+	asked := 0
+	r := newRigWith(t, usual, Options{Reload: func() error { asked++; return fault }})
+	if got := as[Reloaded](t, r.want(t, 200, "POST", "/v1/reload", "")); len(got.Warnings) != 0 || asked != 1 {
+		t.Errorf("%+v after %d", got, asked)
+	}
+	fault = errors.New("ratelimit: x.yaml:3:1: unknown field")
+	if a := r.want(t, 422, "POST", "/v1/reload", ""); !strings.Contains(a.text, "x.yaml:3:1: unknown field") {
+		t.Error(a.text)
+	}
+	newRig(t, usual).want(t, 409, "POST", "/v1/reload", "")
+}
+
+func TestConfigHasNoSecrets(t *testing.T) {
+	r := newRig(t, withToken(t)+"listen: 127.0.0.1:0\n")
+	a := r.send(t, "GET", "/v1/config", "", "Authorization", "Bearer "+secretToken)
+	if a.status != 200 || !strings.Contains(a.text, "[secret]") || strings.Contains(a.text, secretToken) {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	r := newRig(t, usual)
+	r.call(t, "search", "gpt-4o")
+	a := r.want(t, 200, "GET", "/metrics", "")
+	for _, name := range []string{"ratelimit_decisions_total", "ratelimit_model_used", "ratelimit_gateway_active", "go_goroutines"} {
+		if !strings.Contains(a.text, "\n"+name) {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}
+
+func TestDocumentIsServed(t *testing.T) {
+	r := newRig(t, usual)
+	if got := as[object](t, r.want(t, 200, "GET", "/openapi.json", "")); !cmp.Equal(got, document(t)) {
+		t.Error("another document is served")
+	}
+}
+
+func TestAstray(t *testing.T) {
+	r := newRig(t, usual)
+	for _, c := range []struct {
+		method, path string
+		want         int
+		allow        string
+	}{
+		{"GET", "/", 404, ""},
+		{"GET", "/v1", 404, ""},
+		{"GET", "/v1/keys/abc/rotate/more", 404, ""},
+		{"DELETE", "/v1/state", 405, "GET, HEAD"},
+		{"POST", "/healthz", 405, "GET, HEAD"},
+		{"PATCH", "/v1/projects/a", 405, "DELETE, GET, HEAD, PUT"},
+		{"GET", "/v1/reload", 405, "POST"},
+		{"OPTIONS", "/v1/keys", 405, "GET, HEAD, POST"},
+	} {
+		a := r.send(t, c.method, c.path, "")
+		if a.status != c.want || a.header.Get("Allow") != c.allow {
+			t.Errorf("%s %s: %d, Allow: %s: want %d, %s", c.method, c.path, a.status, a.header.Get("Allow"), c.want, c.allow)
+		}
+	}
+}
+
+// TestBadInput checks that what is wrong is said, and changes nothing.
+func TestBadInput(t *testing.T) {
+	r := newRig(t, usual)
+	before := r.gateway.Models().Quotas()
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+		says               string
+	}{
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rmp": 1}`, 400, `unknown field \"max_rmp\": the fields are max_rpm, max_tpm,`},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": "1"}`, 400, "max_rpm is a string: it must be of type int"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1.5}`, 400, "max_rpm is a number 1.5"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": -1}`, 400, "max_rpm of -1: it must be from 1"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1e300}`, 400, "max_rpm"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"day_resets_at": "noon"}`, 400, "day_resets_at"},
+		{"PUT", "/v1/quotas/gpt-4o", `[]`, 400, "it is a array: it must be an object"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1} {}`, 400, "nothing behind it"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1`, 400, "ends too soon"},
+		{"PUT", "/v1/quotas/gpt-4o", `nonsense`, 400, "invalid character"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}` + strings.Repeat(" ", maxBody), 413, "65536 bytes"},
+		{"PUT", "/v1/quotas/", `{"max_rpm": 1}`, 400, "1 to 512 bytes"},
+		{"PUT", "/v1/quotas/a%00b", `{"max_rpm": 1}`, 400, "no control characters"},
+		{"PUT", "/v1/quotas/a%ffb", `{"max_rpm": 1}`, 400, "UTF-8"},
+		{"PUT", "/v1/quotas/" + strings.Repeat("x", 513), `{"max_rpm": 1}`, 400, "1 to 512 bytes"},
+		{"PUT", "/v1/projects/search", `{"requests_per_minute": -1}`, 400, "it must be from 0"},
+		{"PUT", "/v1/projects/search", `{"weight": 99999999}`, 400, "it must be from 0"},
+		{"PUT", "/v1/projects/search", `{"requests_a_minute": 1}`, 400, "the fields are requests_per_minute,"},
+		{"PUT", "/v1/projects/a%20b", `{}`, 400, "visible ASCII"},
+		{"GET", "/v1/projects/%c3%bc", ``, 400, "visible ASCII"},
+		{"DELETE", "/v1/projects/" + strings.Repeat("x", 129), ``, 400, "128"},
+		{"POST", "/v1/reset", `{}`, 400, "either model or project"},
+		{"POST", "/v1/reset", `{"model": "gpt-4o", "project": "search"}`, 400, "either model or project"},
+		{"POST", "/v1/reset", `{"project": "a b"}`, 400, "visible ASCII"},
+		{"POST", "/v1/keys", `{}`, 400, "visible ASCII"},
+		{"POST", "/v1/keys", `{"project": "search", "name": "a\u0000b"}`, 400, "control characters"},
+		{"POST", "/v1/keys", `{"project": "search", "ttl": "soon"}`, 400, `it must be seconds as a number`},
+		{"POST", "/v1/keys", `{"project": "search", "ttl": -5}`, 400, `it must be seconds as a number`},
+		{"POST", "/v1/keys", `{"project": "search", "ttl": 1e30}`, 400, `it must be seconds as a number`},
+		{"POST", "/v1/keys/aaaaaaaaaa/rotate", `{"grace": "1h"}`, 404, "no such key"},
+		{"POST", "/v1/keys/aaaaaaaaaa/rotate", `{"grace": "-1h"}`, 400, "it must be seconds as a number"},
+		{"DELETE", "/v1/keys/aaaaaaaaaa", ``, 404, "no such key"},
+		{"GET", "/v1/keys?limit=0", ``, 400, "from 1 to 1000"},
+		{"GET", "/v1/quotas?limit=1001", ``, 400, "from 1 to 1000"},
+		{"GET", "/v1/projects?limit=ten", ``, 400, "from 1 to 1000"},
+		{"GET", "/v1/decisions?after=-1", ``, 400, "a number from 0 on"},
+		{"GET", "/v1/decisions?limit=1&limit=2", ``, 400, "it may be once"},
+		{"GET", "/v1/audit?project=search", ``, 400, `those that are known are [\"after\" \"limit\"]`},
+		{"GET", "/v1/audit?after=%zz", ``, 400, "the query"},
+	} {
+		if a := r.send(t, c.method, c.path, c.body); a.status != c.want || !strings.Contains(a.text, c.says) {
+			t.Errorf("%s %s %.80s: %d %s: want %d, %s", c.method, c.path, c.body, a.status, a.text, c.want, c.says)
+		}
+	}
+	if a := r.send(t, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`, "Content-Type", "text/plain"); a.status != http.StatusUnsupportedMediaType {
+		t.Errorf("text: %d", a.status)
+	}
+	if diff := cmp.Diff(before, r.gateway.Models().Quotas()); diff != "" {
+		t.Error(diff)
+	}
+	if got := r.gateway.Keys().List(); len(got) != 0 {
+		t.Error(got)
+	}
+}
+
+// TestPanic checks that one ends its request alone, and lets go of what it held.
+func TestPanic(t *testing.T) {
+	r := newRigWith(t, usual, Options{Reload: func() error { panic("a mistake") }})
+	r.want(t, 500, "POST", "/v1/reload", "")
+	if !strings.Contains(r.logged.String(), "a mistake") {
+		t.Error("it is not in the log")
+	}
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`)
+}

@@ -1,0 +1,313 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// withAudit is a configuration with an audit log.
+func withAudit(path string) string { return usual + "admin: {audit: " + path + "}\n" }
+
+// entriesIn returns the entries of a file.
+func entriesIn(t testing.TB, path string) (list []Entry) {
+	t.Helper()
+	for line := range strings.Lines(readFile(t, path)) {
+		var e Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func TestAudit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var fault error
+	r := newRigWith(t, withAudit(path), Options{Reload: func() error { return fault }})
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+	r.want(t, 200, "PUT", "/v1/projects/new", `{"requests_per_day": 9}`)
+	r.want(t, 200, "DELETE", "/v1/projects/new", "")
+	r.want(t, 204, "POST", "/v1/reset", `{"model": "gpt-4o"}`)
+	r.want(t, 204, "POST", "/v1/reset", `{"project": "new"}`)
+	id := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "new", "name": "n"}`)).ID
+	r.want(t, 200, "POST", "/v1/keys/"+id+"/rotate", `{}`)
+	r.want(t, 204, "DELETE", "/v1/keys/"+id, "")
+	r.want(t, 404, "DELETE", "/v1/keys/"+id, "")
+	fault = errors.New("ratelimit: bad")
+	r.want(t, 422, "POST", "/v1/reload", "")
+	r.want(t, 400, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": -5}`) // is no change
+
+	type line struct {
+		Action, Subject, Result, Error string
+		Before, After                  string
+	}
+	var got []line
+	list := entriesIn(t, path)
+	for i, e := range list {
+		if e.Seq != uint64(i+1) || time.Since(e.Time) > time.Minute || !strings.HasPrefix(e.Who, "loopback 127.0.0.1:") {
+			t.Errorf("%+v", e)
+		}
+		if i%2 == 0 && e.Result != "intended" {
+			t.Errorf("%s of %s was not announced", e.Action, e.Subject)
+		}
+		if i%2 == 1 {
+			before, _ := json.Marshal(e.Before)
+			after, _ := json.Marshal(e.After)
+			got = append(got, line{e.Action, e.Subject, e.Result, e.Error, string(before), string(after)})
+		}
+	}
+	want := []line{
+		{"quota.set", "gpt-4o", "done", "", `{"max_rpd":0,"max_rpm":100,"max_tpm":100000}`, `{"max_rpd":0,"max_rpm":5,"max_tpm":0}`},
+		{"limit.set", "new", "done", "", "null", `{"requests_per_day":9}`},
+		{"limit.unset", "new", "done", "", `{"requests_per_day":9}`, "null"},
+		{"model.reset", "gpt-4o", "done", "", `{"concurrent":0,"input_tpm":0,"output_tpm":0,"rpd":0,"rpm":0,"tpd":0,"tpm":0}`, "null"},
+		{"project.reset", "new", "done", "", "[]", "null"},
+		{"key.create", "new", "done", "", "null", "KEY"},
+		{"key.rotate", id, "done", "", "KEY", "KEY"},
+		{"key.revoke", id, "done", "", "KEY", "null"},
+		{"key.revoke", id, "failed", "there is no such key: " + id, "null", "null"},
+		{"config.reload", "", "failed", "the gateway goes on with the configuration that it has: bad", "null", "null"},
+	}
+	key := cmp.Transformer("key", func(s string) string {
+		if strings.HasPrefix(s, `{"created":`) && strings.Contains(s, `"id":"`+id+`"`) && strings.Contains(s, `"name":"n"`) {
+			return "KEY"
+		}
+		return s
+	})
+	if diff := cmp.Diff(want, got, cmp.FilterPath(func(p cmp.Path) bool {
+		name := p.Last().String()
+		return name == ".Before" || name == ".After"
+	}, key)); diff != "" {
+		t.Error(diff)
+	}
+	if n := strings.Count(r.logged.String(), `"msg":"audit"`); n != len(list) {
+		t.Errorf("%d of %d entries are in the log", n, len(list))
+	}
+	served := as[AuditList](t, r.get(t, "/v1/audit?limit=1000"))
+	if diff := cmp.Diff(list, served.Entries, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the file (-) and what is served (+) differ: %s", diff)
+	}
+}
+
+func TestAuditSaysWho(t *testing.T) {
+	r := newRig(t, withToken(t))
+	if a := r.send(t, "PUT", "/v1/quotas/gpt-4o", `{}`, "Authorization", "Bearer "+secretToken); a.status != 200 {
+		t.Fatal(a)
+	}
+	a := r.send(t, "GET", "/v1/audit", "", "Authorization", "Bearer "+secretToken)
+	if e := as[AuditList](t, a).Entries[0]; !strings.HasPrefix(e.Who, "token 127.0.0.1:") {
+		t.Errorf("%+v", e)
+	}
+	if strings.Contains(a.text+r.logged.String(), secretToken) {
+		t.Error("the token is in a log")
+	}
+}
+
+// TestWhatCannotBeRecordedIsNotDone takes the audit log away.
+func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "logs")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	asked := false
+	r := newRigWith(t, withAudit(dir+"/audit.jsonl"), Options{Reload: func() error { asked = true; return nil }})
+	_, key, err := r.gateway.Keys().Create(t.Context(), "search", "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quotas, limits, keys := r.gateway.Models().Quotas(), r.gateway.Projects().Limits(), r.gateway.Keys().List()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][3]string{
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`},
+		{"PUT", "/v1/projects/search", `{"requests_per_day": 9}`},
+		{"DELETE", "/v1/projects/search", ``},
+		{"POST", "/v1/reset", `{"project": "search"}`},
+		{"POST", "/v1/reset", `{"model": "gpt-4o"}`},
+		{"POST", "/v1/keys", `{"project": "search"}`},
+		{"POST", "/v1/keys/" + key.ID + "/rotate", `{}`},
+		{"DELETE", "/v1/keys/" + key.ID, ``},
+		{"POST", "/v1/reload", ``},
+	} {
+		if a := r.want(t, 503, c[0], c[1], c[2]); !strings.Contains(a.text, "nothing was changed, since it cannot be recorded") {
+			t.Error(a.text)
+		}
+	}
+	if !cmp.Equal(quotas, r.gateway.Models().Quotas()) || !cmp.Equal(limits, r.gateway.Projects().Limits()) || !cmp.Equal(keys, r.gateway.Keys().List()) || asked {
+		t.Error("something was changed")
+	}
+	if got := as[AuditList](t, r.get(t, "/v1/audit")); len(got.Entries) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`) // it heals by itself
+}
+
+func TestNothingChangesAfterClose(t *testing.T) {
+	r := newRig(t, usual)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.want(t, 503, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+	r.want(t, 200, "GET", "/v1/state", "")
+}
+
+// TestAuditBesideTheState checks where it is if the configuration does not say, and
+// that others cannot read it.
+func TestAuditBesideTheState(t *testing.T) {
+	dir := t.TempDir()
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+dir+"/state.db", 1))
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+	path := dir + "/state.db.audit.jsonl"
+	if list := entriesIn(t, path); len(list) != 2 {
+		t.Errorf("%+v", list)
+	}
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Error(info.Mode(), err)
+	}
+}
+
+func TestAuditFileThatCannotBe(t *testing.T) {
+	if _, err := openAudit(t.TempDir()+"/missing/audit.jsonl", discard); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: the audit log: ") {
+		t.Error(err)
+	}
+}
+
+// TestAuditIsRecalled checks what is read back after a restart, by what the file has
+// at its end.
+func TestAuditIsRecalled(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []uint64 // after another entry
+	}{
+		"empty":        {"", []uint64{1}},
+		"some":         {`{"seq":4}` + "\n" + `{"seq":5}` + "\n", []uint64{4, 5, 6}},
+		"a torn line":  {`{"seq":4}` + "\n" + `{"seq":5,"ti`, []uint64{4, 5}},
+		"other lines":  {"nonsense\n\n{}\n[]\n" + `{"seq":4}` + "\n", []uint64{4, 5}},
+		"no last line": {`{"seq":4}`, []uint64{4, 5}},
+	} {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a, err := openAudit(path, discard)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if err := a.write(&Entry{Action: "test"}); err != nil {
+			t.Fatal(name, err)
+		}
+		for _, again := range []bool{false, true} { // and after one more restart
+			if again {
+				if a, err = openAudit(path, discard); err != nil {
+					t.Fatal(name, err)
+				}
+			}
+			var got []uint64
+			for _, e := range a.after(0, 99) {
+				got = append(got, e.Seq)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+	}
+}
+
+// TestAuditIsBounded writes more than is kept, and recalls as much from a long file.
+func TestAuditIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var text strings.Builder
+	filler := strings.Repeat("x", 2000)
+	for i := range 3000 { // more than is read back
+		fmt.Fprintf(&text, `{"seq":%d,"subject":%q}`+"\n", i+1, filler)
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := openAudit(path, discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := a.after(0, 9999)
+	if n := len(list); n != remembered || list[n-1].Seq != 3000 {
+		t.Errorf("%d are recalled", n)
+	}
+	if err := a.write(&Entry{}); err != nil {
+		t.Fatal(err)
+	}
+	if list := a.after(0, 9999); len(list) != remembered || list[0].Seq != 3001-remembered+1 {
+		t.Errorf("%d are kept, from %d on", len(list), list[0].Seq)
+	}
+}
+
+// TestAuditMovedAway checks that a file that is moved away for a new one needs no
+// restart.
+func TestAuditMovedAway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	r := newRig(t, withAudit(path))
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 6}`)
+	if old, new := entriesIn(t, path+".1"), entriesIn(t, path); len(old) != 2 || len(new) != 2 || new[0].Seq != 3 {
+		t.Errorf("%+v and %+v", old, new)
+	}
+}
+
+// TestChangesByMany checks that changes at a time are recorded one after another, each
+// from what the one before has left.
+func TestChangesByMany(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	r := newRig(t, withAudit(path))
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 5 {
+				r.want(t, 200, "PUT", "/v1/projects/shared", fmt.Sprintf(`{"requests_per_day": %d}`, 1+10*i+j))
+			}
+		})
+	}
+	wg.Wait()
+	list := entriesIn(t, path)
+	if len(list) != 40 {
+		t.Fatalf("%d entries", len(list))
+	}
+	for i := 1; i < len(list); i += 2 {
+		if list[i].Result != "done" || list[i].Seq != uint64(i+1) {
+			t.Fatalf("%+v", list[i])
+		}
+		if i > 1 && !cmp.Equal(list[i].Before, list[i-2].After) {
+			t.Errorf("%v comes after %v", list[i].Before, list[i-2].After)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// open are the paths that anybody may ask for: those of probes.
+var open = map[string]bool{"/healthz": true, "/readyz": true}
+
+// admit returns why a request may not be served, or nil. With a token, it must have
+// it. Without one, it must come from this machine, and from no page of another site
+// in a browser on it: neither directly, nor by a name of that site that leads here.
+func (a *Admin) admit(r *http.Request) *Problem {
+	if token := a.gateway.Config().Admin.Token.Reveal(); token != "" {
+		return admitBearer(r, token)
+	}
+	if !loopback(r.RemoteAddr) {
+		return problemf(http.StatusForbidden, "the admin API has no token, so it serves only this machine: set admin.token")
+	}
+	if !loopback(r.Host) {
+		return problemf(http.StatusForbidden, "the host is %.80q: without a token, it must be localhost or a loopback address", r.Host)
+	}
+	if err := a.origins.Check(r); err != nil {
+		return problemf(http.StatusForbidden, "the request comes from a page of another site")
+	}
+	return nil
+}
+
+// admitBearer compares hashes, which have the same length, so that it takes as long
+// for any token.
+func admitBearer(r *http.Request, token string) *Problem {
+	scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	got, want := sha256.Sum256([]byte(strings.TrimSpace(sent))), sha256.Sum256([]byte(token))
+	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer") {
+		return nil
+	}
+	return problemf(http.StatusUnauthorized, "the admin API needs its token, as Authorization: Bearer")
+}
+
+// loopback reports whether a host, with or without a port, is this machine.
+func loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// whoIs returns who makes a change, for the audit log.
+func (a *Admin) whoIs(r *http.Request) string {
+	if a.gateway.Config().Admin.Token.Reveal() != "" {
+		return "token " + r.RemoteAddr
+	}
+	return "loopback " + r.RemoteAddr
+}

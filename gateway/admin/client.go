@@ -1,0 +1,128 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/keys"
+)
+
+// Client speaks to the admin API of a gateway. Errors that the API answers with are
+// a [*Problem]; those of the connection are net/http's.
+type Client struct {
+	Base  string       // such as http://127.0.0.1:8081
+	Token string       // empty: none is sent
+	HTTP  *http.Client // nil: one that gives up after 30 seconds
+}
+
+// State returns what the gateway does now.
+func (c *Client) State(ctx context.Context) (State, error) {
+	return get[State](ctx, c, http.MethodGet, "/v1/state", nil)
+}
+
+// Keys returns all virtual keys.
+func (c *Client) Keys(ctx context.Context) ([]keys.Key, error) {
+	var all []keys.Key
+	for after := ""; ; {
+		page, err := get[KeyList](ctx, c, http.MethodGet, "/v1/keys?limit=1000&after="+url.QueryEscape(after), nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Keys...)
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
+}
+
+// CreateKey makes a key of a project, which expires after ttl, unless that is 0.
+func (c *Client) CreateKey(ctx context.Context, project, name string, ttl time.Duration) (IssuedKey, error) {
+	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys", NewKey{project, name, Seconds(ttl)})
+}
+
+// RotateKey makes a new key in place of one, which goes on to be valid for the
+// grace.
+func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) (IssuedKey, error) {
+	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys/"+url.PathEscape(id)+"/rotate", Rotation{Seconds(grace)})
+}
+
+// RevokeKey makes a key not valid any more.
+func (c *Client) RevokeKey(ctx context.Context, id string) error {
+	_, err := get[struct{}](ctx, c, http.MethodDelete, "/v1/keys/"+url.PathEscape(id), nil)
+	return err
+}
+
+// Reload has the gateway read its configuration anew.
+func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
+	return get[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil)
+}
+
+// maxAnswer is how many bytes of an answer are read.
+const maxAnswer = 64 << 20
+
+// get returns what the API answers.
+func get[T any](ctx context.Context, c *Client, method, path string, body any) (answer T, err error) {
+	resp, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return answer, err
+	}
+	defer resp.Body.Close()
+	from := io.LimitReader(resp.Body, maxAnswer)
+	if resp.StatusCode >= 300 {
+		return answer, problemIn(resp, from)
+	}
+	if resp.StatusCode == http.StatusNoContent {
+		return answer, nil
+	}
+	if err := json.NewDecoder(from).Decode(&answer); err != nil {
+		return answer, fmt.Errorf("ratelimit: what answers at %s is no gateway's admin API: %w", c.Base, err)
+	}
+	return answer, nil
+}
+
+func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var text io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		text = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.Base, "/")+path, text)
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit: the address of the admin API: %w: it must be one such as http://127.0.0.1:8081", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	client := c.HTTP
+	if client == nil {
+		client = &http.Client{Timeout: 30 * time.Second}
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit: cannot ask the gateway: %w", err)
+	}
+	return resp, nil
+}
+
+// problemIn returns the error that an answer is.
+func problemIn(resp *http.Response, from io.Reader) error {
+	p := &Problem{}
+	if err := json.NewDecoder(from).Decode(p); err != nil || p.Detail == "" {
+		return fmt.Errorf("ratelimit: the gateway's admin API has answered with %s, and has not said why", resp.Status)
+	}
+	p.Status = resp.StatusCode
+	return p
+}

@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestClient(t *testing.T) {
+	r := newRigWith(t, withToken(t), Options{Reload: func() error { return nil }})
+	c := &Client{Base: r.url + "/", Token: secretToken, HTTP: r.client}
+	ctx := t.Context()
+	if s, err := c.State(ctx); err != nil || s.Version != "test" || len(s.Models) == 0 || len(s.Projects) != 2 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	made, err := c.CreateKey(ctx, "search", "indexer", time.Hour)
+	if err != nil || made.Project != "search" || made.Name != "indexer" || made.Expires.IsZero() {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	rotated, err := c.RotateKey(ctx, made.ID, time.Minute)
+	if err != nil || rotated.Secret == made.Secret {
+		t.Fatalf("%+v, %v", rotated, err)
+	}
+	if _, ok := r.gateway.Keys().Find(made.Secret); !ok {
+		t.Error("there is no grace")
+	}
+	if list, err := c.Keys(ctx); err != nil || len(list) != 1 || list[0] != made.Key {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if err := c.RevokeKey(ctx, made.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Reload(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClientReadsAllPages has more keys than a page.
+func TestClientReadsAllPages(t *testing.T) {
+	r := newRig(t, usual)
+	for range 1001 {
+		if _, _, err := r.gateway.Keys().Create(t.Context(), "search", "", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := (&Client{Base: r.url, HTTP: r.client}).Keys(t.Context())
+	if err != nil || len(list) != 1001 {
+		t.Errorf("%d keys, %v", len(list), err)
+	}
+}
+
+func TestClientErrors(t *testing.T) {
+	r := newRig(t, withToken(t))
+	c := &Client{Base: r.url, Token: "wrong", HTTP: r.client}
+	_, err := c.State(t.Context())
+	var p *Problem
+	if !errors.As(err, &p) || p.Status != http.StatusUnauthorized || !strings.Contains(err.Error(), "needs its token") {
+		t.Errorf("a wrong token: %v", err)
+	}
+	c.Token = secretToken
+	err = c.RevokeKey(t.Context(), "../state")
+	if !errors.As(err, &p) || p.Status != http.StatusNotFound || !strings.HasPrefix(err.Error(), "ratelimit: there is no such key") {
+		t.Errorf("an unknown key: %v", err)
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"a page":    func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) },
+		"an error":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusBadGateway) },
+		"an object": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); w.Write([]byte("{}")) },
+	} {
+		server := httptest.NewServer(answer)
+		if _, err := (&Client{Base: server.URL, HTTP: server.Client()}).State(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || errors.As(err, new(*Problem)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		server.Close()
+	}
+	if _, err := (&Client{Base: "127.0.0.1:8081"}).State(t.Context()); err == nil || !strings.Contains(err.Error(), "such as http://127.0.0.1:8081") {
+		t.Errorf("an address without a scheme: %v", err)
+	}
+}
+
+// TestClientWithoutGateway checks that callers can tell that nobody listens.
+func TestClientWithoutGateway(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if _, err := (&Client{Base: "http://" + l.Addr().String()}).State(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,35 @@
+package admin
+
+import (
+	_ "embed"
+	"encoding/json"
+	"net/http"
+)
+
+// Health is the answer to a probe.
+type Health struct {
+	Status string `json:"status"` // "ok"
+}
+
+// health says that the process runs.
+func (a *Admin) health(*http.Request) (any, error) { return Health{"ok"}, nil }
+
+// ready says whether clients are served. Why they are not, only those are told who
+// may ask for everything.
+func (a *Admin) ready(r *http.Request) (any, error) {
+	err := a.gateway.Ready()
+	switch {
+	case err == nil:
+		return Health{"ok"}, nil
+	case a.admit(r) != nil:
+		return nil, problemf(http.StatusServiceUnavailable, "the gateway is not ready")
+	default:
+		return nil, problemf(http.StatusServiceUnavailable, "the gateway is not ready: %s", plain(err))
+	}
+}
+
+//go:embed openapi.json
+var openAPI []byte
+
+// document is the OpenAPI document of this API.
+func (a *Admin) document(*http.Request) (any, error) { return json.RawMessage(openAPI), nil }

@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestKeys(t *testing.T) {
+	r := newRig(t, usual)
+	made := r.want(t, 201, "POST", "/v1/keys", `{"project": "search", "name": "indexer", "ttl": "1h"}`)
+	first := as[IssuedKey](t, made)
+	if first.Project != "search" || first.Name != "indexer" || time.Until(first.Expires).Round(time.Minute) != time.Hour {
+		t.Errorf("%+v", first.Key)
+	}
+	if made.header.Get("Cache-Control") != "no-store" {
+		t.Error("the answer may be stored")
+	}
+	if k, ok := r.gateway.Keys().Find(first.Secret); !ok || k != first.Key {
+		t.Errorf("it is not valid: %+v", k)
+	}
+
+	second := as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+first.ID+"/rotate", `{"grace": 3600}`))
+	if second.ID != first.ID || second.Secret == first.Secret {
+		t.Errorf("%+v", second.Key)
+	}
+	for _, secret := range []string{first.Secret, second.Secret} {
+		if _, ok := r.gateway.Keys().Find(secret); !ok {
+			t.Error("one of the two is not valid within the grace")
+		}
+	}
+	third := as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+first.ID+"/rotate", `{}`))
+	if _, ok := r.gateway.Keys().Find(second.Secret); ok {
+		t.Error("the old one is valid without a grace")
+	}
+
+	r.want(t, 204, "DELETE", "/v1/keys/"+first.ID, "")
+	if _, ok := r.gateway.Keys().Find(third.Secret); ok {
+		t.Error("it is valid although it was revoked")
+	}
+	r.want(t, 404, "DELETE", "/v1/keys/"+first.ID, "")
+}
+
+// TestKeysAreShownOnce looks for them wherever else they might be.
+func TestKeysAreShownOnce(t *testing.T) {
+	dir := t.TempDir()
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+dir+"/state.db", 1))
+	made := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`))
+	again := as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+made.ID+"/rotate", `{"grace": "1h"}`))
+	places := map[string]string{"the log": r.logged.String(), "the audit log": readFile(t, dir+"/state.db.audit.jsonl")}
+	for _, path := range []string{"/v1/keys", "/v1/audit", "/v1/state", "/v1/config", "/v1/decisions", "/v1/projects", "/metrics"} {
+		places[path] = r.get(t, path).text
+	}
+	for _, key := range []string{made.Secret, again.Secret} {
+		secret := strings.TrimPrefix(key, "rl-"+made.ID+"-")
+		for place, text := range places {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s has a key: %s", place, text)
+			}
+		}
+	}
+	if !strings.Contains(places["the audit log"], made.ID) {
+		t.Error("the audit log does not tell which key was made")
+	}
+}
+
+func TestPagesOfKeys(t *testing.T) {
+	r := newRig(t, usual)
+	want := []string{}
+	for i := range 7 {
+		secret, k, err := r.gateway.Keys().Create(t.Context(), fmt.Sprintf("p%d", i%3), "", 0)
+		if err != nil || secret == "" {
+			t.Fatal(err)
+		}
+		want = append(want, k.Project+"/"+k.ID)
+	}
+	var got []string
+	for query := "?limit=2"; query != ""; {
+		page := as[KeyList](t, r.want(t, 200, "GET", "/v1/keys"+query, ""))
+		for _, k := range page.Keys {
+			got = append(got, k.Project+"/"+k.ID)
+		}
+		query = ""
+		if page.Next != "" {
+			query = "?limit=2&after=" + page.Next
+		}
+	}
+	sorted := cmp.Transformer("sorted", sortedCopy)
+	if !cmp.Equal(got, sortedCopy(got)) || !cmp.Equal(want, got, sorted) {
+		t.Errorf("%v: want %v", got, want)
+	}
+	if page := as[KeyList](t, r.want(t, 200, "GET", "/v1/keys?after=zzz", "")); page.Keys == nil || len(page.Keys) != 0 {
+		t.Errorf("after the last: %+v", page)
+	}
+}

@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+)
+
+// TestStoreIsLost checks what is said while Redis does not answer: what is known
+// without it, and that nothing was changed.
+func TestStoreIsLost(t *testing.T) {
+	server := redistest.New(t)
+	proxy := redistest.NewProxy(t, server.Addr)
+	url := strings.Replace(proxy.URL(), "redis://", "redis://user:hunter2@", 1)
+	if _, err := server.Do("ACL", "SETUSER", "user", "on", ">hunter2", "allkeys", "allchannels", "+@all"); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+url, 1)+"defaults: {requests_per_minute: 1000}\n")
+	r.want(t, 200, "GET", "/readyz", "")
+	made := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`))
+	if s := as[State](t, r.get(t, "/v1/state")); s.Store != "redis" || s.Models[0].Usage == nil || s.Projects[0].Windows == nil {
+		t.Errorf("%+v", s)
+	}
+	proxy.Cut()
+	r.want(t, 503, "GET", "/readyz", "")
+	r.want(t, 200, "GET", "/healthz", "")
+	s := as[State](t, r.get(t, "/v1/state"))
+	if s.Ready || s.Reason == "" || s.Models[0].Usage != nil || s.Projects[0].Windows != nil {
+		t.Errorf("%+v", s)
+	}
+	for _, c := range [][3]string{
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`},
+		{"PUT", "/v1/projects/search", `{"requests_per_day": 9}`},
+		{"DELETE", "/v1/projects/search", ``},
+		{"POST", "/v1/reset", `{"project": "search"}`},
+		{"POST", "/v1/reset", `{"model": "gpt-4o"}`},
+		{"POST", "/v1/keys", `{"project": "search"}`},
+		{"DELETE", "/v1/keys/" + made.ID, ``},
+	} {
+		r.want(t, 503, c[0], c[1], c[2])
+	}
+	for _, path := range []string{"/v1/state", "/v1/config", "/v1/audit?limit=1000", "/readyz"} {
+		if a := r.get(t, path); strings.Contains(a.text, "hunter2") {
+			t.Errorf("%s has the password: %s", path, a.text)
+		}
+	}
+	if strings.Contains(r.logged.String(), "hunter2") {
+		t.Error("the log has the password")
+	}
+	if q, _ := r.gateway.Models().Quota("gpt-4o"); q.MaxRPM != 100 {
+		t.Errorf("the quota is %+v", q)
+	}
+}

@@ -1,0 +1,70 @@
+package admin
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+func sortedCopy(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+// TestPages checks that pages, one after another, are the whole list in order.
+func TestPages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := rapid.SliceOfNDistinct(rapid.StringN(1, 4, -1), 0, 20, rapid.ID).Draw(t, "list")
+		limit := rapid.IntRange(1, 8).Draw(t, "limit")
+		var got []string
+		after := ""
+		for {
+			r := httptest.NewRequest("GET", fmt.Sprintf("/?limit=%d&after=%s", limit, url.QueryEscape(after)), nil)
+			page, next, err := pageOf(r, slices.Clone(list), func(name string) string { return name })
+			if err != nil || len(page) > limit {
+				t.Fatal(page, err)
+			}
+			got = append(got, page...)
+			if after = next; after == "" {
+				break
+			}
+		}
+		if diff := cmp.Diff(sortedCopy(list), got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// TestFollow checks that who goes on after what it has seen misses nothing of what a
+// list still has, and sees nothing twice.
+func TestFollow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := &audit{log: discard}
+		limit := rapid.IntRange(1, 5).Draw(t, "limit")
+		var seen []uint64
+		q := url.Values{"limit": {fmt.Sprint(limit)}, "after": {"0"}}
+		for range rapid.IntRange(0, 10).Draw(t, "steps") {
+			for range rapid.IntRange(0, 8).Draw(t, "entries") {
+				if err := a.write(&Entry{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			list, next, err := latest(q, a.after, func(e Entry) uint64 { return e.Seq })
+			if err != nil || len(list) > limit {
+				t.Fatal(list, err)
+			}
+			for _, e := range list {
+				seen = append(seen, e.Seq)
+			}
+			q.Set("after", fmt.Sprint(next))
+		}
+		for i, seq := range seen {
+			if seq != uint64(i+1) {
+				t.Fatalf("it has seen %v", seen)
+			}
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/gateway/keys"
+)
+
+// Problem is an error of the API (RFC 9457).
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"` // what was wrong, and what is allowed
+}
+
+// Error returns the detail.
+func (p *Problem) Error() string { return "ratelimit: " + p.Detail }
+
+// problemf returns a problem whose kind its status says.
+func problemf(status int, format string, args ...any) *Problem {
+	return &Problem{"about:blank", http.StatusText(status), status, fmt.Sprintf(format, args...)}
+}
+
+// problemOf returns an error as a problem. What is not known otherwise is a fault of
+// the store.
+func problemOf(err error) *Problem {
+	var p *Problem
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, keys.ErrUnknown):
+		return problemf(http.StatusNotFound, "%s", plain(err))
+	case errors.Is(err, keys.ErrInvalid):
+		return problemf(http.StatusBadRequest, "%s", plain(err))
+	default:
+		return problemf(http.StatusServiceUnavailable, "%s", plain(err))
+	}
+}
+
+// plain returns an error without the name that ours begin with.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "ratelimit: ") }
+
+// invalid returns what is wrong with a request as a problem, or nil.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	return problemf(http.StatusBadRequest, "%s", plain(err))
+}
+
+func (p *Problem) send(w http.ResponseWriter) {
+	text, _ := json.Marshal(p) // texts and a number
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	w.Write(append(text, '\n')) // who cannot be written to has gone
+}

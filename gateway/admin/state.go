@@ -1,0 +1,70 @@
+package admin
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
+
+// State is what a gateway does now.
+type State struct {
+	Version     string    `json:"version"`
+	Started     time.Time `json:"started"`
+	Uptime      float64   `json:"uptime_seconds"`
+	Ready       bool      `json:"ready"`
+	Reason      string    `json:"reason,omitempty"` // why it is not ready
+	Active      int       `json:"active"`           // requests that are being served
+	Waiting     int       `json:"waiting"`          // those of them that wait for a model with a quota
+	Listen      string    `json:"listen"`
+	Admin       string    `json:"admin"`
+	Store       string    `json:"store"` // "memory", "sqlite" or "redis"
+	OnStoreLoss string    `json:"on_store_loss"`
+	Keys        string    `json:"keys"` // "off" or "required"
+	Models      []Model   `json:"models"`
+	Projects    []Project `json:"projects"`      // the first 1,000
+	More        bool      `json:"more_projects"` // there are more
+}
+
+func (a *Admin) state(r *http.Request) (any, error) {
+	cfg := a.gateway.Config()
+	s := State{
+		Version:     a.version,
+		Started:     a.started.UTC(),
+		Uptime:      time.Since(a.started).Seconds(),
+		Ready:       true,
+		Active:      a.gateway.Active(),
+		Listen:      cfg.Listen,
+		Admin:       cfg.Admin.Listen,
+		Store:       storeOf(cfg),
+		OnStoreLoss: cfg.OnStoreLoss,
+		Keys:        cfg.Keys,
+		Models:      a.modelsOf(slices.Sorted(maps.Keys(a.gateway.Models().Quotas()))),
+	}
+	for _, m := range s.Models {
+		s.Waiting += m.Waiting
+	}
+	if err := a.gateway.Ready(); err != nil {
+		s.Ready, s.Reason = false, plain(err)
+	}
+	ids := a.known()
+	if s.More = len(ids) > largestPage; s.More {
+		ids = ids[:largestPage]
+	}
+	s.Projects = a.projectsOf(r.Context(), ids)
+	return s, nil
+}
+
+// storeOf returns in what kind of store a gateway counts.
+func storeOf(cfg *config.Config) string {
+	switch {
+	case cfg.State == config.Memory:
+		return "memory"
+	case cfg.Redis():
+		return "redis"
+	default:
+		return "sqlite"
+	}
+}

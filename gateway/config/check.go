@@ -1,0 +1,45 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// check finds what is wrong between fields that are right by themselves.
+func (c *Config) check(r *reader) {
+	if c.State == "" {
+		r.at("state").fault("there is no home directory for the default: it must be set")
+	}
+	if c.OnStoreLoss != "deny" && !c.Redis() {
+		r.at("on_store_loss").fault("%s is for a state in Redis: it must be deny, or left out", c.OnStoreLoss)
+	}
+	if c.Admin.Listen == c.Listen && port(c.Listen) != "0" {
+		r.at("admin.listen").fault("clients connect at %s: it must be another address, or off", c.Listen)
+	}
+	if c.Admin.Listen != "" && !loopback(c.Admin.Listen) && c.Admin.Token == (Secret{}) {
+		r.at("admin.listen").fault("others than this machine can reach %s: admin.token must be set, or it must be a loopback address", c.Admin.Listen)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		c.checkKeys(r, name)
+	}
+}
+
+// checkKeys sees to it that nobody's calls go without a key, nor on somebody else's.
+func (c *Config) checkKeys(r *reader, name string) {
+	at, p := r.at("providers."+name), c.Providers[name]
+	_, named := r.said["providers."+name]
+	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
+		keyed := p.Deployments[deployment].Key != Secret{}
+		own := p.Kind == llm.Ollama || p.Kind == llm.Compatible // a server of one's own may need none
+		switch {
+		case c.Keys == KeysRequired && !keyed && !own && !named:
+			delete(c.Providers, name)
+		case c.Keys == KeysRequired && !keyed && !own:
+			at.deployment(deployment).fault("it has no key, which clients with keys of the gateway need: key must be %s", wantSecret)
+		case c.Keys == KeysOff && keyed && !loopback(c.Listen):
+			at.deployment(deployment).warn("whoever can reach %s calls it with your key: keys should be %s", c.Listen, KeysRequired)
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package config_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+var secrets = cmp.Comparer(func(a, b config.Secret) bool { return a == b })
+
+// parsed reads a text that must be valid.
+func parsed(t testing.TB, text string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("gateway.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// differ sees that a value is as it should be.
+func differ(t testing.TB, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, secrets); diff != "" {
+		t.Errorf("%s, -want +got:\n%s", what, diff)
+	}
+}
+
+func TestWithoutAFile(t *testing.T) {
+	t.Setenv("HOME", "/home/me")
+	c := config.Default()
+	for what, pair := range map[string][2]any{
+		"listen":    {"127.0.0.1:8080", c.Listen},
+		"admin":     {config.Admin{Listen: "127.0.0.1:8081"}, c.Admin},
+		"state":     {"/home/me/.core/ratelimits.db", c.State},
+		"loss":      {"deny", c.OnStoreLoss},
+		"keys":      {config.KeysOff, c.Keys},
+		"defaults":  {&config.Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second}, c.Defaults},
+		"projects":  {0, len(c.Projects)},
+		"log":       {config.Log{Level: "info", Sample: 1}, c.Log},
+		"providers": {[]string{"anthropic", "gemini", "local", "openai"}, slices.Sorted(maps.Keys(c.Providers))},
+		"server": {config.Server{
+			MaxBody: 32 << 20, MaxHeader: 64 << 10, HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute,
+			WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, Drain: 30 * time.Second,
+		}, c.Server},
+	} {
+		differ(t, what, pair[0], pair[1])
+	}
+	for name, want := range map[string]struct {
+		kind llm.Provider
+		url  string
+	}{
+		"openai":    {llm.OpenAI, "https://api.openai.com"},
+		"anthropic": {llm.Anthropic, "https://api.anthropic.com"},
+		"gemini":    {llm.Gemini, "https://generativelanguage.googleapis.com"},
+		"local":     {llm.Ollama, "http://127.0.0.1:11434"},
+	} {
+		p := c.Providers[name]
+		differ(t, name, &config.Provider{
+			Kind: want.kind, Timeout: 10 * time.Minute, Models: profile(name),
+			Deployments: map[string]*config.Deployment{"": {BaseURL: want.url}},
+		}, p)
+	}
+	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "{}", "\ufeff# nothing", "admin:\nproviders:\n", "keys: off\r\nlog:\r\n  level: info\r\n"} {
+		differ(t, text, c, parsed(t, text))
+	}
+}
+
+// profile is the models of a built-in provider, in their order.
+func profile(name string) (models []config.Model) {
+	quotas := ratelimit.DefaultProfiles()[ratelimit.Provider(name)].Models
+	for _, model := range slices.Sorted(maps.Keys(quotas)) {
+		models = append(models, config.Model{Name: model, Quota: quotas[model]})
+	}
+	return models
+}
+
+func TestWithoutAHome(t *testing.T) {
+	t.Setenv("HOME", "")
+	if c, err := config.Load("", config.Overrides{}); err == nil || !strings.Contains(err.Error(), "state: there is no home directory") {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := config.Load("", config.Overrides{State: "~/x.db"}); err == nil || !strings.Contains(err.Error(), "--state: there is no home directory") {
+		t.Error(err)
+	}
+	if c, err := config.Load("", config.Overrides{State: config.Memory}); err != nil || c.State != config.Memory {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// What a named project does not say is what the defaults say, wherever these stand.
+func TestProjectsOverDefaults(t *testing.T) {
+	c := parsed(t, `
+projects:
+  nothing:
+  everything:
+    requests_per_minute: 0
+    requests_per_hour: 2
+    requests_per_day: 3
+    tokens_per_minute: 4
+    tokens_per_hour: 5
+    tokens_per_day: 6
+    tokens_per_month: 5_000_000
+    max_concurrent: 8
+    weight: 9
+    priority: -1_000
+    max_wait: 0
+    models: ["*"]
+defaults:
+  requests_per_minute: 60
+  weight: 2
+  max_wait: 1m30s
+  models: ["gpt-6*", 4.5]
+`)
+	differ(t, "nothing", c.Defaults, c.Projects["nothing"])
+	differ(t, "defaults", &config.Project{
+		Limit:   project.Limit{RequestsPerMinute: 60, Weight: 2},
+		MaxWait: 90 * time.Second, Models: []string{"gpt-6*", "4.5"},
+	}, c.Defaults)
+	differ(t, "everything", &config.Project{
+		Limit: project.Limit{
+			RequestsPerHour: 2, RequestsPerDay: 3, TokensPerMinute: 4, TokensPerHour: 5, TokensPerDay: 6,
+			TokensPerMonth: 5_000_000, MaxConcurrent: 8, Weight: 9, Priority: -1000,
+		},
+		Models: []string{"*"},
+	}, c.Projects["everything"])
+}
+
+func TestProviders(t *testing.T) {
+	t.Setenv("ONE", "key-1")
+	t.Setenv("TWO", "key-2")
+	c := parsed(t, `
+providers:
+  openai:
+    key: {env: ONE}
+    retries: 3
+    http2: true
+    timeout: 250ms
+    models:
+      gpt-4o:
+        max_rpm: 1
+        max_tpm: 2
+        max_rpd: 3
+        max_input_tpm: 4
+        max_output_tpm: 5
+        max_tpd: 6
+        max_concurrent: 7
+        day_resets_at: 00:00 America/Los_Angeles
+        auto: true
+        aliases: [best, o1]
+      "gpt-4*": {}
+  azure:
+    kind: azure
+    key: {env: ONE}
+    deployments:
+      eu: {base_url: https://eu.example.com/}
+      us: {base_url: "https://us.example.com:8443/base/", key: {env: TWO}}
+  vllm: {base_url: "http://[::1]:8000"}
+`)
+	// Of the default quotas, those stay that the file says nothing of.
+	models := []config.Model{
+		{Name: "gpt-4o", Aliases: []string{"best", "o1"}, Quota: ratelimit.ModelQuota{
+			MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7,
+			DayResetsAt: "00:00 America/Los_Angeles", Auto: true,
+		}},
+		{Name: "gpt-4*"},
+	}
+	for _, m := range profile("openai") {
+		if !strings.HasPrefix(m.Name, "gpt-4") && m.Name != "o1" {
+			models = append(models, m)
+		}
+	}
+	one, two := config.NewSecret("key-1"), config.NewSecret("key-2")
+	for name, want := range map[string]*config.Provider{
+		"openai": {
+			Kind: llm.OpenAI, Retries: 3, HTTP2: true, Timeout: 250 * time.Millisecond, Models: models,
+			Deployments: map[string]*config.Deployment{"": {BaseURL: "https://api.openai.com", Key: one}},
+		},
+		"azure": {Kind: llm.Azure, Timeout: 10 * time.Minute, Deployments: map[string]*config.Deployment{
+			"eu": {BaseURL: "https://eu.example.com", Key: one},
+			"us": {BaseURL: "https://us.example.com:8443/base", Key: two},
+		}},
+		"vllm": {Kind: llm.Compatible, Timeout: 10 * time.Minute, Deployments: map[string]*config.Deployment{
+			"": {BaseURL: "http://[::1]:8000"},
+		}},
+	} {
+		differ(t, name, want, c.Providers[name])
+	}
+}
+
+// Without a key of its own, a provider that nobody has named cannot serve clients whose
+// keys are the gateway's. One's own servers may need none.
+func TestKeysRequired(t *testing.T) {
+	t.Setenv("ONE", "key-1")
+	c := parsed(t, `
+keys: required
+providers:
+  openai: {key: {env: ONE}}
+  vllm: {base_url: "http://10.0.0.1:8000"}
+`)
+	differ(t, "providers", []string{"local", "openai", "vllm"}, slices.Sorted(maps.Keys(c.Providers)))
+}
+
+func TestListeners(t *testing.T) {
+	t.Setenv("TOKEN", "token-1")
+	for address, ok := range map[string]bool{
+		"127.0.0.1:1": true, "127.9.9.9:1": true, "[::1]:1": true, "localhost:1": true, "[::ffff:127.0.0.1]:1": true, "off": true,
+		":1": false, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false, "example.com:1": false, "127.0.0.1.example.com:1": false,
+	} {
+		if _, err := config.Load("", config.Overrides{Admin: address, State: config.Memory}); (err == nil) != ok {
+			t.Errorf("%s without a token: %v", address, err)
+		}
+		if _, err := config.Parse("", []byte("admin: {token: {env: TOKEN}, listen: '"+address+"'}")); err != nil {
+			t.Errorf("%s with a token: %v", address, err)
+		}
+	}
+	if c := parsed(t, "{listen: '127.0.0.1:0', admin: {listen: '127.0.0.1:0'}}"); c.Admin.Listen != "127.0.0.1:0" {
+		t.Errorf("any free port twice is %q", c.Admin.Listen)
+	}
+	if c := parsed(t, "admin: {listen: off}"); c.Admin.Listen != "" {
+		t.Errorf("off is %q", c.Admin.Listen)
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	text := "listen: 127.0.0.1:1\nadmin: {listen: '127.0.0.1:2'}\nstate: redis://127.0.0.1\non_store_loss: share\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(path, config.Overrides{Listen: ":3", Admin: "localhost:4", State: "rediss://r:1/2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	differ(t, "what wins", []string{":3", "localhost:4", "rediss://r:1/2"}, []string{c.Listen, c.Admin.Listen, c.State})
+	if c, err := config.Load(path, config.Overrides{}); err != nil || c.Listen != "127.0.0.1:1" {
+		t.Errorf("without them: %+v, %v", c, err)
+	}
+	for want, o := range map[string]config.Overrides{
+		`ratelimit: --listen: "here": it must be a host and a port, such as 127.0.0.1:8080, or :8080 for all interfaces`:                               {Listen: "here"},
+		`ratelimit: --admin: others than this machine can reach :80: admin.token must be set, or it must be a loopback address`:                        {Admin: ":80"},
+		`ratelimit: --state: it is another kind of URL: it must be the path of a SQLite file, a URL that begins with redis:// or rediss://, or memory`: {State: "http://x"},
+		`ratelimit: ` + path + `:4:16: on_store_loss: share is for a state in Redis: it must be deny, or left out`:                                     {State: "memory"},
+	} {
+		if _, err := config.Load(path, o); err == nil || err.Error() != want {
+			t.Errorf("%+v: got %v, want %s", o, err, want)
+		}
+	}
+	if _, err := config.Load(path+".missing", config.Overrides{}); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: the configuration cannot be read: ") {
+		t.Error(err)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Setenv("ONE", "key-1")
+	t.Setenv("URL", "redis://:hunter2@localhost")
+	for text, want := range map[string][]string{
+		"listen: ':80'\nproviders:\n  openai: {key: {env: ONE}}": {
+			"gateway.yaml:3:3: providers.openai: whoever can reach :80 calls it with your key: keys should be required"},
+		"listen: ':80'\nproviders:\n  openai: {deployments: {a: {key: {env: ONE}}, b: {}}}": {
+			"gateway.yaml:3:26: providers.openai.deployments.a: whoever can reach :80 calls it with your key: keys should be required"},
+		"providers:\n  openai: {key: {env: ONE}}":                                nil,
+		"keys: required\nlisten: ':80'\nproviders:\n  openai: {key: {env: ONE}}": nil,
+		"state: redis://:hunter2@localhost": {
+			"gateway.yaml:1:8: state: the password of Redis can be seen: state should be {env: NAME} or {file: PATH}"},
+		"state: {env: URL}": nil,
+	} {
+		differ(t, text, want, parsed(t, text).Warnings)
+	}
+	if c := parsed(t, "state: {env: URL}"); c.State != "redis://:hunter2@localhost" {
+		t.Errorf("the state is %q", c.State)
+	}
+}

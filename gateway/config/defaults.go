@@ -1,0 +1,40 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Default returns the configuration of a gateway that was given none. Where there is no
+// home directory, its State is empty.
+func Default() *Config {
+	c := &Config{
+		Listen:      "127.0.0.1:8080",
+		Admin:       Admin{Listen: "127.0.0.1:8081"},
+		OnStoreLoss: "deny",
+		Keys:        KeysOff,
+		Providers:   map[string]*Provider{},
+		Projects:    map[string]*Project{},
+		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second},
+		Server: Server{
+			MaxBody:       32 << 20,
+			MaxHeader:     64 << 10,
+			HeaderTimeout: 10 * time.Second,
+			BodyTimeout:   time.Minute,
+			WriteTimeout:  time.Minute,
+			IdleTimeout:   2 * time.Minute,
+			Drain:         30 * time.Second,
+		},
+		Log: Log{Level: "info", Sample: 1},
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		c.State = filepath.Join(home, ".core", "ratelimits.db")
+	}
+	for name := range builtIn {
+		c.Providers[name] = newProvider(name)
+	}
+	return c
+}

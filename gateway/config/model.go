@@ -1,0 +1,116 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// Find returns the model that a client means by a name: the first whose name or alias
+// it is, or whose pattern it matches.
+func (p *Provider) Find(name string) (Model, bool) {
+	for _, m := range p.Models {
+		if Match(m.Name, name) || slices.Contains(m.Aliases, name) {
+			return m, true
+		}
+	}
+	return Model{}, false
+}
+
+// Match reports whether a name matches a pattern, in which * stands for any characters,
+// and everything else for itself.
+func Match(pattern, name string) bool {
+	first, rest, isPattern := strings.Cut(pattern, "*")
+	if !isPattern {
+		return pattern == name
+	}
+	name, ok := strings.CutPrefix(name, first)
+	for ok {
+		part, after, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(name, part)
+		}
+		_, name, ok = strings.Cut(name, part)
+		rest = after
+	}
+	return false
+}
+
+func isPattern(name string) bool { return strings.Contains(name, "*") }
+
+// readModels reads the models in the order of the file.
+func (p *Provider) readModels(at place) {
+	at.entries(func(name string, key, value place) {
+		if len(name) > maxName {
+			key.fault("a name of %d bytes: it may have %d", len(name), maxName)
+			return
+		}
+		if len(p.Models) == maxModels {
+			key.fault("a provider may have %d models: a pattern stands for many", maxModels)
+			return
+		}
+		if earlier, taken := p.Find(name); taken && isPattern(earlier.Name) {
+			key.fault("%s is never reached: it must stand before %s", shown(name), shown(earlier.Name))
+			return
+		} else if taken {
+			key.fault("%s is an alias of the model %s: it must be another name", shown(name), shown(earlier.Name))
+			return
+		}
+		p.Models = append(p.Models, Model{Name: name})
+		p.readModel(&p.Models[len(p.Models)-1], value)
+	})
+}
+
+// readModel reads one, which is the last of the provider's so far.
+func (p *Provider) readModel(m *Model, at place) {
+	if _, empty := at.node.(*ast.NullNode); empty { // to forget a number must not lift a limit
+		at.fault("it has no value: it must be a mapping; {} is without limits")
+		return
+	}
+	at.fields(append(quotaFields(&m.Quota), field{"aliases", func(at place) { p.readAliases(m, at) }})...)
+	if err := m.Quota.Validate(); err != nil { // the numbers are in range already
+		at.r.at(at.path+".day_resets_at").fault("%s", strings.TrimPrefix(err.Error(), "ratelimit: "))
+	}
+}
+
+// quotaFields are those of [ratelimit.ModelQuota], as its files name them.
+func quotaFields(q *ratelimit.ModelQuota) []field {
+	return []field{
+		{"max_rpm", amount(&q.MaxRPM)},
+		{"max_tpm", amount(&q.MaxTPM)},
+		{"max_rpd", amount(&q.MaxRPD)},
+		{"max_input_tpm", amount(&q.MaxInputTPM)},
+		{"max_output_tpm", amount(&q.MaxOutputTPM)},
+		{"max_tpd", amount(&q.MaxTPD)},
+		{"max_concurrent", amount(&q.MaxConcurrent)},
+		{"day_resets_at", text(&q.DayResetsAt, "a time of day and a time zone, such as 00:00 America/Los_Angeles")},
+		{"auto", flag(&q.Auto)},
+	}
+}
+
+func (p *Provider) readAliases(m *Model, at place) {
+	if isPattern(m.Name) {
+		at.fault("a pattern has no aliases: they must be those of one model")
+		return
+	}
+	at.items(func(at place) {
+		alias, ok := at.text("a name")
+		if !ok {
+			return
+		}
+		other, taken := p.Find(alias)
+		switch {
+		case isPattern(alias):
+			at.fault("%s is a pattern: an alias must be a name", shown(alias))
+		case len(alias) > maxName:
+			at.fault("a name of %d bytes: it may have %d", len(alias), maxName)
+		case taken:
+			at.fault("%s stands for the model %s already: an alias must stand for one", shown(alias), shown(other.Name))
+		default:
+			m.Aliases = append(m.Aliases, alias)
+		}
+	})
+}

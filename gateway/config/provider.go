@@ -1,0 +1,158 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// builtIn are the providers that need no configuration.
+var builtIn = map[string]struct {
+	kind llm.Provider
+	url  string
+}{
+	"openai":    {llm.OpenAI, "https://api.openai.com"},
+	"anthropic": {llm.Anthropic, "https://api.anthropic.com"},
+	"gemini":    {llm.Gemini, "https://generativelanguage.googleapis.com"},
+	"local":     {llm.Ollama, "http://127.0.0.1:11434"},
+}
+
+// kinds of providers, in the order in which errors list them.
+var kinds = []llm.Provider{
+	llm.OpenAI, llm.Azure, llm.Anthropic, llm.Gemini, llm.Vertex,
+	llm.Groq, llm.Mistral, llm.OpenRouter, llm.Ollama, llm.Compatible,
+}
+
+const (
+	maxTimeout = 24 * time.Hour
+	maxRetries = 10
+	maxAmount  = 1 << 53 // that a quota or limit may be
+	maxName    = 512     // bytes of the name of a model
+	maxModels  = 1000    // of a provider
+)
+
+var providerName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+
+// readProviders reads all that the file names; the others that are built in stay.
+func (c *Config) readProviders(p place) {
+	p.entries(func(name string, key, value place) {
+		if !providerName.MatchString(name) {
+			key.fault("%s: the name of a provider must have 1 to 64 of a to z, 0 to 9 and -", shown(name))
+			return
+		}
+		c.Providers[name] = readProvider(name, value)
+	})
+}
+
+// newProvider returns a provider of which the file says nothing.
+func newProvider(name string) *Provider {
+	own := builtIn[name]
+	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute}
+	if p.Kind == "" {
+		p.Kind = llm.Compatible
+	}
+	p.Deployments = map[string]*Deployment{"": {BaseURL: own.url}}
+	p.addDefaults(name)
+	return p
+}
+
+func readProvider(name string, at place) *Provider {
+	p := newProvider(name)
+	p.Models = nil
+	itself := *p.Deployments[""]
+	at.fields(
+		field{"kind", oneOf(&p.Kind, kinds...)},
+		field{"base_url", baseURL(&itself.BaseURL)},
+		field{"key", secret(&itself.Key)},
+		field{"timeout", duration(&p.Timeout, time.Millisecond, maxTimeout)},
+		field{"retries", count(&p.Retries, 0, maxRetries)},
+		field{"http2", flag(&p.HTTP2)},
+		field{"deployments", func(at place) { p.Deployments = readDeployments(at, itself) }},
+		field{"models", p.readModels},
+	)
+	if d := p.Deployments[""]; d != nil {
+		*d = itself
+	}
+	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
+		if p.Deployments[deployment].BaseURL == "" && !at.r.faulty(at.path) {
+			at.deployment(deployment).fault("it has no base_url: it must be the address of the provider, such as https://api.example.com")
+		}
+	}
+	p.addDefaults(name)
+	return p
+}
+
+// readDeployments reads several; what one does not say is what the provider says itself.
+func readDeployments(at place, itself Deployment) map[string]*Deployment {
+	all := map[string]*Deployment{}
+	at.entries(func(name string, key, value place) {
+		if !providerName.MatchString(name) {
+			key.fault("%s: the name of a deployment must have 1 to 64 of a to z, 0 to 9 and -", shown(name))
+			return
+		}
+		d := itself
+		value.fields(
+			field{"base_url", baseURL(&d.BaseURL)},
+			field{"key", secret(&d.Key)},
+		)
+		all[name] = &d
+	})
+	if len(all) == 0 && !at.r.faulty(at.path) {
+		at.fault("there are no deployments: there must be one at least, or the field left out")
+	}
+	return all
+}
+
+// deployment is the place of a provider's deployment.
+func (p place) deployment(name string) place {
+	if name == "" {
+		return p
+	}
+	return p.r.at(p.path + ".deployments." + name)
+}
+
+// baseURL reads an address. It is not shown, since it may hold a password.
+func baseURL(to *string) func(place) {
+	const want = "http:// or https://, a host, and what stands before the provider's own path"
+	return func(p place) {
+		text, ok := p.text(want)
+		if !ok {
+			return
+		}
+		u, err := url.Parse(text)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !fitAddress(u):
+			p.fault("it is no address: it must be %s", want)
+		case u.User != nil:
+			p.fault("it has a user or a password: it must be %s; keys go into key", want)
+		case strings.ContainsAny(text, "?#"):
+			p.fault("it has a query or a fragment: it must be %s", want)
+		default:
+			*to = strings.TrimRight(u.String(), "/")
+		}
+	}
+}
+
+func fitAddress(u *url.URL) bool {
+	_, err := strconv.ParseUint(cmp.Or(u.Port(), "0"), 10, 16)
+	return u.Hostname() != "" && err == nil
+}
+
+// addDefaults adds the quotas that are known of a provider's models, where what is
+// there already does not say otherwise.
+func (p *Provider) addDefaults(name string) {
+	profile := ratelimit.DefaultProfiles()[ratelimit.Provider(name)]
+	for _, model := range slices.Sorted(maps.Keys(profile.Models)) {
+		if _, known := p.Find(model); !known {
+			p.Models = append(p.Models, Model{Name: model, Quota: profile.Models[model]})
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package config_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
+
+func redacted(t *testing.T, c *config.Config) string {
+	t.Helper()
+	text, err := json.MarshalIndent(c.Redacted(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Without secrets, what is shown is a file with the same meaning: JSON is YAML.
+func TestRedactedMeansTheSame(t *testing.T) {
+	for _, c := range []*config.Config{config.Default(), parsed(t, wholeFile)} {
+		text := redacted(t, c)
+		differ(t, text, c, parsed(t, text))
+	}
+}
+
+// wholeFile has something in every field, but for secrets.
+const wholeFile = `
+listen: ":1"
+tls: {cert: a, key: b}
+admin: {listen: off, tls: {cert: c, key: d}, audit: e}
+state: redis://127.0.0.1:6379/3
+on_store_loss: share
+providers:
+  openai:
+    timeout: 1h2m3s
+    retries: 2
+    http2: true
+    models:
+      z: {max_rpm: 1, max_tpm: 2, max_rpd: 3, max_input_tpm: 4, max_output_tpm: 5, max_tpd: 6, max_concurrent: 7, day_resets_at: "00:00 UTC", auto: true, aliases: [y, "<&>"]}
+      "a*": {}
+  azure: {kind: azure, deployments: {eu: {base_url: "https://eu"}, us: {base_url: "http://us/x"}}}
+defaults: {max_wait: 0, models: [a]}
+projects:
+  p: {requests_per_minute: 1, requests_per_hour: 2, requests_per_day: 3, tokens_per_minute: 4, tokens_per_hour: 5, tokens_per_day: 6,
+    tokens_per_month: 7, max_concurrent: 8, weight: 9, priority: 10, max_wait: 11ms, models: ["*"]}
+server: {max_body: 1025, max_header: 5KiB, header_timeout: 1ms, body_timeout: 1h, write_timeout: 90s, idle_timeout: 1m, drain: 0}
+log: {level: off, sample: 3}
+`
+
+func TestRedactedHasNoSecret(t *testing.T) {
+	c := parsed(t, everything(t))
+	c.State = "redis://me:hunter2@sentinel:1?addr=other&password=hunter2"
+	text := redacted(t, c)
+	if strings.Contains(text, "the secret") || strings.Contains(text, "hunter2") {
+		t.Errorf("a secret is seen in %s", text)
+	}
+	if !strings.Contains(text, `"state": "redis://sentinel:1"`) {
+		t.Errorf("no state in %s", text)
+	}
+	if n := len(regexp.MustCompile(`"(key|token)": "\[secret\]"`).FindAllString(text, -1)); n != 4 {
+		t.Errorf("%d secrets are shown to be there in %s", n, text)
+	}
+}

@@ -1,0 +1,135 @@
+package config_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
+
+// must fails the test that did something to a file in vain.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each step does something to the file, and the watch looks two times after it.
+func TestWatch(t *testing.T) {
+	type step struct {
+		name    string
+		do      func(t *testing.T, path string)
+		changes int
+	}
+	write := func(text string) func(*testing.T, string) {
+		return func(t *testing.T, path string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
+	}
+	rename := func(text string) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			write(text)(t, path+".new")
+			must(t, os.Rename(path+".new", path))
+		}
+	}
+	remove := func(t *testing.T, path string) { must(t, os.Remove(path)) }
+	steps := []step{
+		{"nothing", func(*testing.T, string) {}, 0},
+		{"written over", write("b"), 1},
+		{"nothing", func(*testing.T, string) {}, 0},
+		{"written over with the same", write("b"), 0},
+		{"the same length", write("c"), 1},
+		{"replaced", rename("d"), 1},
+		{"replaced by the same", rename("d"), 0},
+		{"removed", remove, 0},
+		{"there again", write("d"), 0},
+		{"removed again", remove, 0},
+		{"there again, with something else", write("e"), 1},
+		{"empty", write(""), 1},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "gateway.yaml")
+		write("a")(t, path)
+		changes := watch(t, path)
+		for i, s := range steps {
+			s.do(t, path)
+			time.Sleep(2 * every)
+			synctest.Wait()
+			if *changes != s.changes {
+				t.Errorf("step %d, %s: %d changes, want %d", i, s.name, *changes, s.changes)
+			}
+			*changes = 0
+		}
+	})
+}
+
+const every = 2 * time.Second
+
+// watch counts changes until the test ends.
+func watch(t *testing.T, path string) *int {
+	t.Helper()
+	changes := new(int)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		config.Watch(ctx, path, every, func() { *changes++ })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	synctest.Wait()
+	time.Sleep(time.Second) // so that looks fall between the steps
+	return changes
+}
+
+// Kubernetes mounts a folder whose files are links into ..data, which is itself a link
+// that is replaced.
+func TestWatchBehindLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		mount := func(version, text string) {
+			must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+			must(t, os.WriteFile(filepath.Join(dir, version, "gateway.yaml"), []byte(text), 0o600))
+			must(t, os.Symlink(version, filepath.Join(dir, "..new")))
+			must(t, os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")))
+		}
+		mount("..1", "a")
+		path := filepath.Join(dir, "gateway.yaml")
+		must(t, os.Symlink(filepath.Join("..data", "gateway.yaml"), path))
+		changes := watch(t, path)
+		mount("..2", "b")
+		time.Sleep(2 * every)
+		synctest.Wait()
+		if *changes != 1 {
+			t.Errorf("%d changes, want 1", *changes)
+		}
+	})
+}
+
+// A file that is being written is not read half.
+func TestWatchWaitsForTheWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "gateway.yaml")
+		must(t, os.WriteFile(path, []byte("keys: required"), 0o600))
+		changes := watch(t, path)
+		for _, text := range []string{"", "key", "keys: requ"} {
+			must(t, os.WriteFile(path, []byte(text), 0o600))
+			time.Sleep(every)
+			synctest.Wait()
+		}
+		if *changes != 0 {
+			t.Errorf("%d changes while it is written", *changes)
+		}
+		must(t, os.WriteFile(path, []byte("keys: required"), 0o600))
+		time.Sleep(2 * every)
+		synctest.Wait()
+		if *changes != 0 {
+			t.Errorf("%d changes, though it is what it was", *changes)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// A call that a limit denies is answered in its provider's own shape, with all that its
+// SDKs look at; nothing is sent.
+func TestDenied(t *testing.T) {
+	r := newRig(t, oneOfEach+`
+defaults: {max_wait: 0s}
+projects:
+  small: {requests_per_minute: 1, tokens_per_day: 1000}
+`, mockprovider.Config{})
+	for _, c := range []struct {
+		path, body, shape string
+		fields            []string
+	}{
+		{chat, hello, `"code":"rate_limit_exceeded"`, []string{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", "X-Ratelimit-Limit-Tokens"}},
+		{messages, hello, `"type":"rate_limit_error"`, []string{"Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"}},
+		{generate, `{"contents":[]}`, `"status":"RESOURCE_EXHAUSTED"`, nil},
+		{"/local/api/chat", hello, `{"error":"`, nil},
+		{"/openai/v1/models", "", `"code":"rate_limit_exceeded"`, nil},
+	} {
+		if err := r.Projects().Reset(t.Context(), "small"); err != nil {
+			t.Fatal(err)
+		}
+		method := http.MethodPost
+		if c.body == "" {
+			method = http.MethodGet
+		}
+		first := r.do(t, method, c.path, c.body, "X-Project-ID", "small")
+		if first.status != 200 || first.header.Get("RateLimit-Policy") == "" || !strings.Contains(first.header.Get("RateLimit"), `"minute";r=0;t=`) {
+			t.Errorf("%s: %d %v %s", c.path, first.status, first.header, first.body)
+		}
+		before := served(r)
+		a := r.do(t, method, c.path, c.body, "X-Project-ID", "small")
+		if a.status != 429 || !strings.Contains(a.body, c.shape) || !json.Valid([]byte(a.body)) {
+			t.Errorf("%s: %d %s", c.path, a.status, a.body)
+		}
+		seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+		if err != nil || seconds < 58 || seconds > 60 {
+			t.Errorf("%s: Retry-After is %q", c.path, a.header.Get("Retry-After"))
+		}
+		if ms, err := strconv.Atoi(a.header.Get("Retry-After-Ms")); err != nil || ms > seconds*1000 || ms <= seconds*1000-1000 {
+			t.Errorf("%s: Retry-After-Ms is %q", c.path, a.header.Get("Retry-After-Ms"))
+		}
+		if a.header.Get("X-Should-Retry") != "true" || a.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %v", c.path, a.header)
+		}
+		if got := a.header.Get("RateLimit"); !strings.HasPrefix(got, `"minute";r=0;t=`) {
+			t.Errorf("%s: RateLimit is %q", c.path, got)
+		}
+		for _, field := range c.fields {
+			if a.header.Get(field) == "" {
+				t.Errorf("%s: no %s", c.path, field)
+			}
+		}
+		if last := r.last(t); last.Outcome != Denied || last.Limit != "minute" || last.Status != 429 {
+			t.Errorf("%s: recorded as %+v", c.path, last)
+		}
+		if served(r) != before {
+			t.Errorf("%s: it was sent", c.path)
+		}
+	}
+}
+
+// served returns how many calls the provider has got.
+func served(r *rig) (n int) {
+	for _, total := range r.provider.Totals() {
+		n += total.Requests + total.Refused
+	}
+	return n
+}
+
+// A call that can never pass is told so at once, in words.
+func TestNever(t *testing.T) {
+	r := newRig(t, oneOfEach+`
+projects:
+  small: {tokens_per_minute: 100}
+`, mockprovider.Config{})
+	long := fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":"%s"}]}`, strings.Repeat("word ", 2000))
+	a := r.post(t, chat, long, "X-Project-ID", "small")
+	if a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, `"code":"request_too_large"`) || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Retry-After") != "" {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	if last := r.last(t); last.Outcome != Denied || last.Waited > time.Second {
+		t.Errorf("recorded as %+v", last)
+	}
+}
+
+// Requests that are not valid are told what is wrong and what is allowed; nothing is
+// sent, and nothing charged.
+func TestBadRequests(t *testing.T) {
+	r := newRig(t, oneOfEach+`
+server: {max_body: 1KiB}
+defaults: {requests_per_minute: 1}
+`, mockprovider.Config{})
+	for _, c := range []struct {
+		path, body string
+		headers    []string
+		status     int
+		says       string
+	}{
+		{"/", "", nil, 404, "/anthropic/, /gemini/, /local/, /openai/"},
+		{"/nobody/v1/chat/completions", hello, nil, 404, `no provider is named \"nobody\"`},
+		{"/openai/v1/../secret", hello, nil, 400, `\"..\"`},
+		{"/openai/%2e%2e/secret", hello, nil, 400, `\"..\"`},
+		{chat, `{"model":`, nil, 400, ""},
+		{chat, `[1]`, nil, 400, "must be an object"},
+		{chat, `{"model":"a","model":"b"}`, nil, 400, "two fields"},
+		{chat, hello + strings.Repeat(" ", 2000), nil, 413, "1024 bytes"},
+		{chat, hello, []string{"Content-Encoding", "gzip"}, 415, "Content-Encoding"},
+		{chat, `{"model":"` + strings.Repeat("m", 600) + `"}`, nil, 400, "512"},
+	} {
+		a := r.post(t, c.path, c.body, c.headers...)
+		if a.status != c.status || !strings.Contains(a.body, c.says) || !json.Valid([]byte(a.body)) {
+			t.Errorf("%s: %d %s", c.path, a.status, a.body)
+		}
+		if last := r.last(t); last.Outcome != Refused {
+			t.Errorf("%s: recorded as %+v", c.path, last)
+		}
+	}
+	if served(r) != 0 {
+		t.Error("something was sent")
+	}
+	if a := r.post(t, chat, hello); a.status != 200 {
+		t.Errorf("something was charged: %d %s", a.status, a.body)
+	}
+}

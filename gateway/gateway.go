@@ -1,0 +1,202 @@
+// Package gateway is the proxy in front of LLM providers: it finds out whose a request
+// is, reserves what it may use, sends it on, meters the answer as it passes, and
+// settles.
+//
+//	cfg, err := config.Load("ratelimit.yaml")
+//	…
+//	g, err := gateway.New(cfg, gateway.Options{})
+//	…
+//	http.ListenAndServe(cfg.Listen, g)
+//
+// Package server runs one with all that belongs to it, and so does the command
+// ratelimit serve.
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Options is what a gateway is given beside its configuration. The zero Options are
+// good ones.
+type Options struct {
+	Log *slog.Logger // the default is one that writes nothing
+}
+
+// Gateway is a handler of clients' requests: it limits them, and sends them on to
+// their providers. Make one with New.
+type Gateway struct {
+	setup      atomic.Pointer[setup]
+	reloading  sync.Mutex // guards transports and what is declared
+	transports map[way]http.RoundTripper
+
+	limits   call.Limits
+	keys     *keys.Ring
+	policies admit.Policies
+	prune    func()
+
+	recent   *recent
+	access   *accessLog
+	metrics  *metrics
+	active   atomic.Int64
+	draining atomic.Bool
+}
+
+const (
+	remembered  = 1024 // requests
+	pruneEvery  = time.Minute
+	readyWithin = time.Second
+)
+
+// New returns a gateway as the configuration describes it. It listens nowhere.
+func New(cfg *config.Config, o Options) (*Gateway, error) {
+	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	g := &Gateway{transports: map[way]http.RoundTripper{}, recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample)}
+	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active)
+	ready := g.newSetup(cfg)
+	if err := g.open(ready); err != nil {
+		return nil, err
+	}
+	g.setup.Store(ready)
+	g.metrics.follow(g.limits.Models)
+	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
+	return g, nil
+}
+
+// open opens the state.
+func (g *Gateway) open(s *setup) (err error) {
+	if g.limits.Models, err = newModels(s, g.metrics.observer()); err != nil {
+		return err
+	}
+	if err = g.openProjects(s); err != nil {
+		return errors.Join(err, g.limits.Models.Close())
+	}
+	return nil
+}
+
+func (g *Gateway) openProjects(s *setup) (err error) {
+	g.limits.Projects, err = project.NewWithConfig(project.Config{Models: g.limits.Models, Default: &s.cfg.Defaults.Limit})
+	if err != nil {
+		return err
+	}
+	keeper, _ := g.limits.Models.Projects().Store().(settings.Keeper)
+	if g.keys, err = keys.Open(keeper); err != nil {
+		return errors.Join(err, g.limits.Projects.Close())
+	}
+	if err = g.declare(s); err != nil {
+		g.keys.Close()
+		return errors.Join(err, g.limits.Projects.Close())
+	}
+	return nil
+}
+
+// Reload goes on with another configuration. Every counter stays, and requests under
+// way are not disturbed. If it fails, the old one stays. Listeners, TLS and State
+// cannot change: an error says so.
+func (g *Gateway) Reload(cfg *config.Config) (err error) {
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
+	defer func() { g.metrics.reloaded(err) }()
+	old := g.setup.Load()
+	if err := changeable(old.cfg, cfg); err != nil {
+		return err
+	}
+	ready := g.newSetup(cfg)
+	if err := g.declare(ready); err != nil {
+		return errors.Join(err, g.declare(old))
+	}
+	g.setup.Store(ready)
+	return nil
+}
+
+// ReloadFailed counts a reload whose configuration could not be read.
+func (g *Gateway) ReloadFailed(err error) { g.metrics.reloaded(err) }
+
+// changeable returns an error if a gateway cannot go on with another configuration.
+func changeable(old, new *config.Config) error {
+	for _, c := range []struct {
+		what    string
+		changed bool
+	}{
+		{"listen", old.Listen != new.Listen},
+		{"tls", old.TLS != new.TLS},
+		{"admin.listen", old.Admin.Listen != new.Admin.Listen},
+		{"admin.tls", old.Admin.TLS != new.Admin.TLS},
+		{"admin.audit", old.Admin.Audit != new.Admin.Audit},
+		{"state", old.State != new.State},
+		{"on_store_loss", old.OnStoreLoss != new.OnStoreLoss},
+	} {
+		if c.changed {
+			return fmt.Errorf("ratelimit: %s has changed: that takes a restart", c.what)
+		}
+	}
+	return nil
+}
+
+// Config returns the configuration.
+func (g *Gateway) Config() *config.Config { return g.setup.Load().cfg }
+
+// Models returns the limiter of the models' quotas.
+func (g *Gateway) Models() *ratelimit.RateLimiter { return g.limits.Models }
+
+// Projects returns the limiter of the projects.
+func (g *Gateway) Projects() *project.Limiter { return g.limits.Projects }
+
+// Keys returns the virtual keys.
+func (g *Gateway) Keys() *keys.Ring { return g.keys }
+
+// Metrics returns what the gateway counts, for Prometheus.
+func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics.gatherer() }
+
+// Recent returns the last requests, the latest last: at most n of those after a
+// sequence number, and of one project unless that is empty.
+func (g *Gateway) Recent(project string, after uint64, n int) []Record {
+	return g.recent.after(project, after, n)
+}
+
+// Active returns how many requests are being served.
+func (g *Gateway) Active() int { return int(g.active.Load()) }
+
+// Ready returns why the gateway cannot serve clients: the store that counts cannot be
+// asked, or it drains. It is nil if it can.
+func (g *Gateway) Ready() error {
+	if g.draining.Load() {
+		return errors.New("ratelimit: the gateway is about to stop")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	_, err := g.limits.Projects.Peek(ctx, anyone)
+	return err
+}
+
+// Drain refuses new requests from now on, with 503.
+func (g *Gateway) Drain() { g.draining.Store(true) }
+
+// Close releases everything. Call it when no request is being served any more.
+func (g *Gateway) Close() error {
+	g.prune()
+	g.keys.Close()
+	for _, t := range g.transports {
+		if idle, ok := t.(interface{ CloseIdleConnections() }); ok {
+			idle.CloseIdleConnections()
+		}
+	}
+	return errors.Join(g.limits.Projects.Close(), g.limits.Models.Persist(), g.limits.Models.Close())
+}

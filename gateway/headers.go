@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// hops are headers that are meant for the next server, and not for those behind it.
+var hops = []string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// ours are headers of requests that are no business of a provider's: what is for the
+// gateway, and what proxies before it tell of the client.
+var ours = []string{
+	fieldProject, "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
+}
+
+// deleteHops deletes headers that are meant for the next server.
+func deleteHops(h http.Header) {
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				h.Del(name)
+			}
+		}
+	}
+	for _, name := range hops {
+		delete(h, name)
+	}
+}
+
+// keyField returns the header in which the provider wants its key, and what stands
+// before it.
+func (x *exchange) keyField() (field, prefix string) {
+	switch {
+	case x.upstream.Kind == llm.Azure:
+		return "Api-Key", ""
+	case x.upstream.Kind == llm.Vertex:
+	case x.endpoint.API == llm.Messages:
+		return "X-Api-Key", ""
+	case x.endpoint.API == llm.Generate && !strings.Contains(x.target.Path, "/openai/"):
+		return "X-Goog-Api-Key", ""
+	}
+	return "Authorization", "Bearer "
+}
+
+// answer copies the headers of a provider's answer.
+func (x *exchange) answer(from http.Header) http.Header {
+	deleteHops(from)
+	to := x.w.Header()
+	for name, values := range from {
+		to[name] = values
+	}
+	if x.shared {
+		delete(to, "Set-Cookie")
+	}
+	x.tell(to)
+	return to
+}

@@ -1,0 +1,144 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// rig is a gateway on a real listener, in front of a mock provider on another.
+type rig struct {
+	*Gateway
+	url      string
+	provider *mockprovider.Server
+}
+
+// newRig starts a gateway with a configuration, in which MOCK stands for the mock's
+// address. Its state is in memory unless it says otherwise.
+func newRig(t testing.TB, yaml string, mock mockprovider.Config) *rig {
+	t.Helper()
+	provider := mockprovider.New(mock)
+	r := newRigBefore(t, yaml, provider)
+	r.provider = provider
+	return r
+}
+
+// newRigBefore is newRig in front of any handler.
+func newRigBefore(t testing.TB, yaml string, handler http.Handler) *rig {
+	t.Helper()
+	upstream := httptest.NewServer(handler)
+	t.Cleanup(upstream.Close)
+	yaml = strings.ReplaceAll(yaml, "MOCK", upstream.URL)
+	if !strings.Contains(yaml, "state:") {
+		yaml += "\nstate: memory\n"
+	}
+	g, err := New(parse(t, yaml), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(g)
+	t.Cleanup(func() {
+		server.Close()
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &rig{Gateway: g, url: server.URL}
+}
+
+func parse(t testing.TB, yaml string) *config.Config {
+	t.Helper()
+	cfg, err := config.Parse("test.yaml", []byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// answer is what a client gets.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// post sends a body to the gateway. Headers are given in pairs.
+func (r *rig) post(t testing.TB, path, body string, headers ...string) answer {
+	t.Helper()
+	return r.do(t, http.MethodPost, path, body, headers...)
+}
+
+func (r *rig) do(t testing.TB, method, path, body string, headers ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
+}
+
+// last returns the record of the last request, once all are served.
+func (r *rig) last(t testing.TB) Record {
+	t.Helper()
+	r.settled(t)
+	all := r.Recent("", 0, remembered)
+	if len(all) == 0 {
+		t.Fatal("no request was recorded")
+	}
+	return all[len(all)-1]
+}
+
+// settled waits until no request is being served, which is a moment after clients
+// have got their answers.
+func (r *rig) settled(t testing.TB) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); r.Active() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("requests do not end")
+		}
+	}
+}
+
+const oneOfEach = `
+providers:
+  openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 100, max_tpm: 100000, aliases: [best]}}}
+  anthropic: {base_url: MOCK}
+  gemini: {base_url: MOCK}
+  local: {base_url: MOCK}
+`
+
+// seen is a handler that keeps what it was sent, and answers with a short text.
+type seen struct {
+	requests chan *http.Request
+	bodies   chan string
+}
+
+func newSeen() *seen { return &seen{make(chan *http.Request, 100), make(chan string, 100)} }
+
+func (s *seen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.requests <- r
+	s.bodies <- string(body)
+	w.Header().Set("Set-Cookie", "session=1")
+	w.Header().Set("Connection", "X-Internal")
+	w.Header().Set("X-Internal", "1")
+	io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
+}

@@ -1,0 +1,214 @@
+package keys
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+)
+
+// naive is what keys should be: every secret that was ever given out, and what became
+// of its key.
+type naive struct {
+	keys []*naiveKey
+}
+
+type naiveKey struct {
+	key     Key
+	secrets []string
+	grace   time.Time // of the last but one
+	revoked bool
+}
+
+func (k *naiveKey) valid(secret string, now time.Time) bool {
+	last := len(k.secrets) - 1
+	switch {
+	case k.revoked || !k.key.Expires.IsZero() && !now.Before(k.key.Expires):
+		return false
+	case secret == k.secrets[last]:
+		return true
+	}
+	return secret == k.secrets[last-1] && now.Before(k.grace)
+}
+
+func (n *naive) list() []Key {
+	all := []Key{}
+	for _, k := range n.keys {
+		if !k.revoked {
+			all = append(all, k.key)
+		}
+	}
+	slices.SortFunc(all, func(a, b Key) int { return strings.Compare(a.Project+" "+a.ID, b.Project+" "+b.ID) })
+	return all
+}
+
+// step is one thing that happens. Rings and keys are counted round.
+type step struct {
+	Do        string
+	Ring, Key int
+	Project   string
+	Span      time.Duration // that a key or a grace lasts, or that passes
+}
+
+func steps(most int, spans ...time.Duration) *rapid.Generator[[]step] {
+	return rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
+		return step{
+			Do:      rapid.SampledFrom([]string{"create", "rotate", "revoke", "wait"}).Draw(rt, "do"),
+			Ring:    rapid.IntRange(0, 1).Draw(rt, "ring"),
+			Key:     rapid.IntRange(0, 3).Draw(rt, "key"),
+			Project: rapid.SampledFrom([]string{"p", "q"}).Draw(rt, "project"),
+			Span:    rapid.SampledFrom(spans).Draw(rt, "span"),
+		}
+	}), 1, most)
+}
+
+// play lets rings of one keeper do all steps, and says where they differ from the model.
+func play(rings []*Ring, all []step) (differs string) {
+	model := &naive{}
+	for i, s := range all {
+		if differs := model.take(rings[s.Ring%len(rings)], s); differs != "" {
+			return fmt.Sprintf("step %d, %+v: %s", i, s, differs)
+		}
+		for _, r := range rings {
+			if differs := model.compare(r); differs != "" {
+				return fmt.Sprintf("after step %d, %+v: %s", i, s, differs)
+			}
+		}
+	}
+	return ""
+}
+
+func (n *naive) take(r *Ring, s step) (differs string) {
+	now := time.Now()
+	if s.Do == "wait" {
+		time.Sleep(s.Span)
+		return ""
+	}
+	if s.Do == "create" || len(n.keys) == 0 {
+		secret, k, err := r.Create(bg, s.Project, "a name", s.Span)
+		if err != nil || k.Project != s.Project || k.Name != "a name" || k.Expires != later(now, s.Span) {
+			return fmt.Sprintf("%+v, %v", k, err)
+		}
+		n.keys = append(n.keys, &naiveKey{key: k, secrets: []string{secret}})
+		return ""
+	}
+	k := n.keys[s.Key%len(n.keys)]
+	if s.Do == "revoke" {
+		if err := r.Revoke(bg, k.key.ID); k.revoked != (err != nil) {
+			return fmt.Sprintf("revoked before: %t; %v", k.revoked, err)
+		}
+		k.revoked = true
+		return ""
+	}
+	alive := k.valid(k.secrets[len(k.secrets)-1], now)
+	secret, key, err := r.Rotate(bg, k.key.ID, s.Span)
+	if alive != (err == nil) || alive && key != k.key {
+		return fmt.Sprintf("alive: %t; %+v, %v", alive, key, err)
+	}
+	if alive {
+		k.secrets, k.grace = append(k.secrets, secret), later(now, s.Span)
+	}
+	return ""
+}
+
+// later is a time from now, at the next full second.
+func later(now time.Time, d time.Duration) time.Time {
+	if d == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, (now.UnixNano()+int64(d)+999_999_999)/1_000_000_000*1_000_000_000).UTC()
+}
+
+func (n *naive) compare(r *Ring) (differs string) {
+	if err := r.load(bg); err != nil {
+		return err.Error()
+	}
+	now := time.Now()
+	for _, k := range n.keys {
+		for i, secret := range k.secrets {
+			found, ok := r.Find(secret)
+			if want := k.valid(secret, now); ok != want || ok && found != k.key {
+				return fmt.Sprintf("secret %d of %d of %+v: %+v, %t; want %t", i, len(k.secrets), k.key, found, ok, want)
+			}
+		}
+	}
+	if got, want := r.List(), n.list(); !slices.Equal(got, want) {
+		return fmt.Sprintf("%+v; want %+v", got, want)
+	}
+	if err := r.Missed(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// Whatever happens to keys, in whatever order, through whichever ring: those are valid
+// that should be.
+func TestHistories(t *testing.T) {
+	file := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
+	for name, place := range map[string]struct {
+		most int // steps
+		open func(t *testing.T) []*Ring
+	}{
+		"memory": {50, func(t *testing.T) []*Ring { return []*Ring{ring(t, nil)} }},
+		"SQLite": {10, func(t *testing.T) []*Ring {
+			if err := file.Update(bg, func(tx *sqlitestore.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err }); err != nil {
+				t.Fatal(err)
+			}
+			return []*Ring{ring(t, &flaky{Keeper: file}), ring(t, &flaky{Keeper: file})}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				all := steps(place.most, 0, 1, time.Second, 1700*time.Millisecond, 3*time.Second, 10*time.Second).Draw(rt, "history")
+				var differs string
+				synctest.Test(t, func(t *testing.T) { differs = play(place.open(t), all) })
+				if differs != "" {
+					rt.Fatal(differs)
+				}
+			})
+		})
+	}
+}
+
+// On Redis nothing ends by itself, as it would do so at any moment.
+func TestHistoriesInRedis(t *testing.T) {
+	server := redistest.New(t)
+	a, b := openRedis(t, server.URL()), openRedis(t, server.URL())
+	rapid.Check(t, func(rt *rapid.T) {
+		all := steps(25, 0).Draw(rt, "history")
+		if _, err := server.Do("DEL", "ratelimit:settings"); err != nil {
+			rt.Fatal(err)
+		}
+		if differs := play([]*Ring{ring(t, &flaky{Keeper: a}), ring(t, &flaky{Keeper: b})}, all); differs != "" {
+			rt.Fatal(differs)
+		}
+	})
+}
+
+// Whatever a store holds, a ring does not panic, and nothing of it is a key that is not
+// valid.
+func FuzzParse(f *testing.F) {
+	const valid = `{"id":"abcdefgh23","project":"p","created":"2026-01-01T00:00:00Z","sha256":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`
+	f.Add("abcdefgh23", valid, "abcdefgh23/1", strings.Replace(valid, "{", `{"turn":1,"grace":"2026-01-01T00:00:00Z",`, 1))
+	f.Add("abcdefgh23", "null", "abcdefgh23/1", valid)
+	f.Add("", "{}", "/", "[]")
+	f.Fuzz(func(t *testing.T, name, text, name2, text2 string) {
+		r := &Ring{}
+		r.set(parse(map[string]string{kind + name: text, kind + name2: text2}, r.miss), nil)
+		for _, k := range r.List() {
+			if !isID(k.ID) || k.validate() != nil || r.records[k.ID][0].Turn != 0 {
+				t.Errorf("%+v", k)
+			}
+		}
+		r.Find(join("abcdefgh23", text))
+		r.Find(text)
+	})
+}

@@ -1,0 +1,114 @@
+package keys
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+)
+
+// Close ends what follows a store, so no goroutine is left.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// A client of Redis that is closed leaves this asleep for up to five seconds.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+	)
+}
+
+var bg = context.Background()
+
+// ring returns the keys of a keeper, until the test ends.
+func ring(t testing.TB, k settings.Keeper) *Ring {
+	t.Helper()
+	r, err := Open(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func create(t testing.TB, r *Ring, project, name string, ttl time.Duration) (string, Key) {
+	t.Helper()
+	secret, k, err := r.Create(bg, project, name, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret, k
+}
+
+func rotate(t testing.TB, r *Ring, id string, grace time.Duration) (string, Key) {
+	t.Helper()
+	secret, k, err := r.Rotate(bg, id, grace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret, k
+}
+
+func revoke(t testing.TB, r *Ring, id string) {
+	t.Helper()
+	if err := r.Revoke(bg, id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantKey checks whether a secret is valid, and whose it is.
+func wantKey(t testing.TB, r *Ring, secret string, valid bool, want Key) {
+	t.Helper()
+	if !valid {
+		want = Key{}
+	}
+	if got, ok := r.Find(secret); ok != valid || got != want {
+		t.Errorf("%+v, %t; want %+v, %t", got, ok, want, valid)
+	}
+}
+
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !so(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("not yet: %s", what)
+		}
+	}
+}
+
+func openSQLite(t testing.TB, path string) *sqlitestore.Store {
+	t.Helper()
+	s, err := sqlitestore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func openRedis(t testing.TB, url string) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.New(redisstore.Config{URL: url, Timeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// places is where several gateways may keep their keys, each through a store of its own.
+var places = map[string]func(t testing.TB) (connect func() settings.Keeper){
+	"SQLite": func(t testing.TB) func() settings.Keeper {
+		path := filepath.Join(t.TempDir(), "limits.db")
+		return func() settings.Keeper { return openSQLite(t, path) }
+	},
+	"Redis": func(t testing.TB) func() settings.Keeper {
+		url := redistest.New(t).URL()
+		return func() settings.Keeper { return openRedis(t, url) }
+	},
+}

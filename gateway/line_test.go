@@ -1,0 +1,39 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+const (
+	chat     = "/openai/v1/chat/completions"
+	messages = "/anthropic/v1/messages"
+)
+
+// A call of each API passes, and is settled with what its provider has counted.
+func TestCalls(t *testing.T) {
+	r := newRig(t, oneOfEach, mockprovider.Config{})
+	for _, c := range []struct{ model, path, body string }{
+		{"gpt-4o", chat, `{"model":"gpt-4o","messages":[{"role":"user","content":"Hello there"}]}`},
+		{"gpt-4o", chat, `{"model":"best","stream":true,"messages":[{"role":"user","content":"Hello there"}]}`},
+		{"claude-sonnet-4", messages, `{"model":"claude-sonnet-4","max_tokens":50,"messages":[{"role":"user","content":"Hello there"}]}`},
+		{"gemini-2.5-pro", "/gemini/v1beta/models/gemini-2.5-pro:generateContent", `{"contents":[{"parts":[{"text":"Hello there"}]}]}`},
+		{"llama", "/local/api/chat", `{"model":"llama","messages":[{"role":"user","content":"Hello there"}]}`},
+	} {
+		before := r.provider.Totals()[c.model]
+		a := r.post(t, c.path, c.body)
+		if a.status != 200 {
+			t.Errorf("%s: %d %s", c.path, a.status, a.body)
+			continue
+		}
+		if strings.Contains(c.body, "stream") && strings.Contains(a.body, `"usage":{`) {
+			t.Errorf("the client sees usage that it has not asked for: %s", a.body)
+		}
+		last, after := r.last(t), r.provider.Totals()[c.model]
+		if last.Input != after.Input-before.Input || last.Output != after.Output-before.Output || !last.Exact {
+			t.Errorf("%s: recorded %+v, sent %+v", c.path, last, after)
+		}
+	}
+}

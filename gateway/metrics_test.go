@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// gathered returns the values of the metrics whose names begin so: of a histogram
+// how much was observed, and its sum.
+func gathered(t *testing.T, m *metrics, prefix string) map[string]float64 {
+	t.Helper()
+	families, err := m.gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), prefix) {
+			continue
+		}
+		for _, each := range f.Metric {
+			var labels []string
+			for _, l := range each.Label {
+				labels = append(labels, l.GetValue())
+			}
+			name := strings.TrimPrefix(f.GetName(), prefix) + fmt.Sprint(labels)
+			switch {
+			case each.Counter != nil:
+				values[name] = each.Counter.GetValue()
+			case each.Gauge != nil:
+				values[name] = each.Gauge.GetValue()
+			case each.Histogram != nil:
+				values[name+" count"] = float64(each.Histogram.GetSampleCount())
+				values[name+" sum"] = each.Histogram.GetSampleSum()
+			}
+		}
+	}
+	return values
+}
+
+func some(providers ...string) func() []string { return func() []string { return providers } }
+
+func none() int { return 0 }
+
+func TestMetrics(t *testing.T) {
+	m := newMetrics(some("openai", "groq"), func() int { return 3 })
+	for _, rec := range []Record{
+		{Provider: "openai", Outcome: Passed, Status: 200, Took: 2 * time.Second, Upstream: time.Second},
+		{Provider: "openai", Outcome: Passed, Status: 201, Took: time.Second, Upstream: time.Second, Retries: 2},
+		{Provider: "openai", Outcome: Denied, Status: 429},
+		{Provider: "groq", Outcome: Broken, Status: 502, Retries: 1},
+		{Provider: "groq", Outcome: Left, Status: 499},
+		{Provider: "made-up-by-a-client", Outcome: Refused, Status: 404},
+		{Outcome: Refused, Status: 401},
+		{Outcome: Passed},
+	} {
+		m.observe(&rec)
+	}
+	m.reloaded(nil)
+	m.reloaded(errors.New("bad"))
+	m.reloaded(errors.New("bad"))
+	want := map[string]float64{
+		"active[]":                          3,
+		"reloads_total[done]":               1,
+		"reloads_total[failed]":             2,
+		"requests_total[passed openai 2xx]": 2,
+		"requests_total[denied openai 429]": 1,
+		"requests_total[broken groq 5xx]":   1,
+		"requests_total[left groq 4xx]":     1,
+		"requests_total[refused none 4xx]":  2,
+		"requests_total[passed none other]": 1,
+		"retries_total[openai]":             2,
+		"retries_total[groq]":               1,
+		"retries_total[none]":               0,
+		"request_seconds[openai] count":     3,
+		"request_seconds[openai] sum":       3,
+		"request_seconds[groq] count":       2,
+		"request_seconds[groq] sum":         0,
+		"request_seconds[none] count":       3,
+		"request_seconds[none] sum":         0,
+		"upstream_seconds[openai] count":    2,
+		"upstream_seconds[openai] sum":      2,
+		"upstream_seconds[groq] count":      0,
+		"upstream_seconds[groq] sum":        0,
+		"upstream_seconds[none] count":      0,
+		"upstream_seconds[none] sum":        0,
+	}
+	if diff := cmp.Diff(want, gathered(t, m, "ratelimit_gateway_")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStatusClass(t *testing.T) {
+	for status, want := range map[int]string{
+		-1: "other", 0: "other", 101: "other", 200: "2xx", 299: "2xx", 304: "3xx", 400: "4xx",
+		428: "4xx", 429: "429", 430: "4xx", 499: "4xx", 500: "5xx", 529: "5xx", 599: "5xx", 600: "other",
+	} {
+		if got := statusClass(status); got != want {
+			t.Errorf("%d is %s: want %s", status, got, want)
+		}
+	}
+}
+
+// TestMetricsFollowProviders checks that one that a reload brings gets its series.
+func TestMetricsFollowProviders(t *testing.T) {
+	var list []string
+	m := newMetrics(func() []string { return list }, none)
+	m.observe(&Record{Provider: "groq", Outcome: Passed, Status: 200})
+	list = []string{"groq"}
+	m.observe(&Record{Provider: "groq", Outcome: Passed, Status: 200})
+	got := gathered(t, m, "ratelimit_gateway_requests_total")
+	want := map[string]float64{"[passed none 2xx]": 1, "[passed groq 2xx]": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetricsOfTheLimiter(t *testing.T) {
+	m := newMetrics(some(), none)
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
+		FilePath: t.TempDir() + "/limits.yaml",
+		Quotas:   map[string]ratelimit.ModelQuota{"gpt-6": {MaxRPM: 5}},
+		Observer: m.observer(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rl.Close()
+	m.follow(rl)
+	if _, d, err := rl.TryAcquireCall(context.Background(), ratelimit.Call{Model: "gpt-6"}); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	got := gathered(t, m, "ratelimit_model_used")
+	if diff := cmp.Diff(map[string]float64{"[rpm gpt-6]": 1}, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, prefix := range []string{"ratelimit_decisions_total", "go_goroutines", "go_build_info", "process_start_time"} {
+		if len(gathered(t, m, prefix)) == 0 {
+			t.Errorf("no %s", prefix)
+		}
+	}
+}
+
+func TestMetricsByMany(t *testing.T) {
+	m := newMetrics(some("a", "b", "c"), none)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 300 {
+				m.observe(&Record{Provider: string(rune('a' + i%3)), Outcome: Passed, Status: 200})
+			}
+		})
+	}
+	wg.Wait()
+	want := map[string]float64{"[passed a 2xx]": 800, "[passed b 2xx]": 800, "[passed c 2xx]": 800}
+	if diff := cmp.Diff(want, gathered(t, m, "ratelimit_gateway_requests_total")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetricsAllocateNothing(t *testing.T) {
+	m := newMetrics(some("openai"), none)
+	rec := fullRecord()
+	m.observe(rec)
+	if got := testing.AllocsPerRun(100, func() { m.observe(rec) }); got != 0 {
+		t.Errorf("%v allocations: want none", got)
+	}
+}
+
+func BenchmarkMetrics(b *testing.B) {
+	m := newMetrics(some("openai"), none)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		rec := fullRecord()
+		for pb.Next() {
+			m.observe(rec)
+		}
+	})
+}

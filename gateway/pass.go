@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// mostPassed is how many bytes the body may have of what is no call of a model, and is
+// not read: files.
+const mostPassed = 1 << 30
+
+// pass hands on what is no call of a model: it counts as a request of the project's.
+func (x *exchange) pass() *refusal {
+	if len(x.rules.Models) > 0 && !harmless(x.r.Method, x.target.Path) {
+		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: the gateway cannot tell which model this request is for", x.Project, strings.Join(x.rules.Models, ", ")))
+	}
+	if no := x.charge(); no != nil {
+		return no
+	}
+	body, length := x.r.Body, x.r.ContentLength
+	if length != 0 {
+		body = http.MaxBytesReader(x.w, body, mostPassed)
+	} else {
+		body = http.NoBody
+	}
+	d := x.upstream.deployments[0]
+	x.Deployment = d.name
+	response, err := x.send(d, body, length)
+	if err != nil {
+		return x.unreached(err)
+	}
+	defer response.Body.Close()
+	x.hand(response, response.Body)
+	return nil
+}
+
+// charge charges one request to the project, in its turn if it may wait for that.
+func (x *exchange) charge() (no *refusal) {
+	began := time.Now()
+	var err error
+	x.decision, err = x.limits.Projects.Spend(x.ctx, project.Call{Project: x.Project, MaxWait: x.patience()})
+	x.Waited = time.Since(began)
+	switch {
+	case err == nil && x.decision.Allowed:
+		return nil
+	case x.ctx.Err() != nil:
+		return x.leave()
+	case err == nil, call.Denied(x.ctx, err):
+		return x.denied(err)
+	}
+	return x.failed(err)
+}
+
+// harmless reports whether a request that is no call of a model that can be read calls
+// none for certain.
+func harmless(method, path string) bool {
+	if method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete || method == http.MethodOptions {
+		return true
+	}
+	return strings.HasSuffix(path, "/count_tokens") || strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/input_tokens")
+}

@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
+
+const mostName = 512
+
+// read reads a call of a model, and finds out which quota it is charged to.
+func (x *exchange) read() *refusal {
+	if encoding := x.r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the body has Content-Encoding %.20q: it must have none, for it has to be read", encoding))
+	}
+	if no := x.readBody(); no != nil {
+		return no
+	}
+	var err error
+	if x.call.Asks, err = x.endpoint.Read(x.body); err != nil {
+		return x.bad(http.StatusBadRequest, strings.TrimPrefix(err.Error(), "ratelimit: "))
+	}
+	asks := &x.call.Asks
+	switch {
+	case asks.Ambiguous:
+		return x.bad(http.StatusBadRequest, `the body has two fields "model" that differ`)
+	case len(asks.Model) > mostName || strings.ContainsFunc(asks.Model, unicode.IsControl) || !utf8.ValidString(asks.Model):
+		return x.bad(http.StatusBadRequest, fmt.Sprintf("the name of a model must have at most %d bytes of UTF-8, and no control characters", mostName))
+	}
+	x.Model, x.Stream = asks.Model, asks.Stream
+	m, known := x.upstream.Find(asks.Model)
+	if slices.Contains(m.Aliases, asks.Model) {
+		x.rename(m.Name)
+	}
+	if !x.mayCall(x.Model, asks.Model) {
+		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may not call %q, but only %s", x.Project, x.Model, strings.Join(x.rules.Models, ", ")))
+	}
+	x.Quota = asks.Model
+	if known {
+		x.Quota = m.Name
+	}
+	x.call.Limits, x.call.Project = &x.limits, x.Project
+	return nil
+}
+
+// rename makes the request one for the model that an alias stands for.
+func (x *exchange) rename(model string) {
+	path, body := x.call.Asks.Rename(x.target.Path, x.body, model)
+	if path != x.target.Path {
+		x.target.Path, x.target.RawPath = path, ""
+		x.endpoint.Model = model
+	}
+	x.body = body
+	x.call.Asks, _ = x.endpoint.Read(body) // which it could read before
+}
+
+// mayCall reports whether the project may call a model, by one of its names.
+func (x *exchange) mayCall(names ...string) bool {
+	if len(x.rules.Models) == 0 {
+		return true
+	}
+	for _, pattern := range x.rules.Models {
+		for _, name := range names {
+			if config.Match(pattern, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readBody reads the body, in time and in bounds.
+func (x *exchange) readBody() *refusal {
+	most := x.cfg.Server.MaxBody
+	if x.r.ContentLength > most {
+		return x.tooLong(most)
+	}
+	x.control.SetReadDeadline(time.Now().Add(x.cfg.Server.BodyTimeout))
+	var text bytes.Buffer
+	text.Grow(int(max(x.r.ContentLength, 0)) + bytes.MinRead)
+	_, err := text.ReadFrom(io.LimitReader(x.r.Body, most+1))
+	x.control.SetReadDeadline(time.Time{})
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("the body has not come within %v", x.cfg.Server.BodyTimeout))
+	case err != nil:
+		return x.leave()
+	case int64(text.Len()) > most:
+		return x.tooLong(most)
+	}
+	x.body = text.Bytes()
+	return nil
+}
+
+func (x *exchange) tooLong(most int64) *refusal {
+	return x.bad(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes", most))
+}

@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// statusGone is what is recorded of a client that did not wait for the answer.
+const statusGone = 499
+
+// refusal is an answer of the gateway's own.
+type refusal struct {
+	llm.Refusal
+	outcome Outcome
+}
+
+// bad refuses a request that is not valid.
+func (x *exchange) bad(status int, message string) *refusal {
+	return &refusal{llm.Refusal{Status: status, Message: message}, Refused}
+}
+
+// busy refuses a request because the gateway stops.
+func (x *exchange) busy(message string) *refusal {
+	x.w.Header().Set("Connection", "close")
+	return &refusal{llm.Refusal{Status: http.StatusServiceUnavailable, Message: message, RetryAfter: time.Second, Retry: true}, Refused}
+}
+
+// leave ends the request of a client that has left.
+func (x *exchange) leave() *refusal { return &refusal{llm.Refusal{Status: statusGone}, Left} }
+
+// lost refuses a call because the store that counts cannot be asked.
+func (x *exchange) lost() *refusal {
+	return &refusal{llm.Refusal{Status: http.StatusServiceUnavailable, Message: "the limits cannot be asked at the moment: try again", RetryAfter: time.Second, Retry: true}, Lost}
+}
+
+// failed refuses a call that could not be decided on.
+func (x *exchange) failed(err error) *refusal {
+	x.Error = err.Error()
+	if errors.Is(err, project.ErrInvalid) {
+		return x.bad(http.StatusBadRequest, strings.TrimPrefix(x.Error, "ratelimit: "))
+	}
+	return x.lost()
+}
+
+// mostRetried is the longest wait after which an SDK may try again by itself.
+const mostRetried = time.Minute
+
+// denied refuses a call that a limit has denied; err is why it waits no longer.
+func (x *exchange) denied(err error) *refusal {
+	x.Limit = x.decision.Exceeded
+	r := x.call.Refusal(&x.decision, err)
+	r.Retry = r.Status == http.StatusTooManyRequests && r.RetryAfter <= mostRetried
+	return &refusal{r, Denied}
+}
+
+// refuse answers a request with a refusal, in the shape of the provider's own.
+func (x *exchange) refuse(no *refusal) {
+	x.Outcome, x.Status = no.outcome, no.Status
+	if no.outcome == Left {
+		return
+	}
+	if x.Error == "" {
+		x.Error = no.Message
+	}
+	header, body := x.endpoint.Refuse(no.Refusal)
+	to := x.w.Header()
+	for name, values := range header {
+		to[name] = values
+	}
+	to["Cache-Control"] = []string{"no-store"}
+	if no.Status == http.StatusUnauthorized {
+		to["Www-Authenticate"] = []string{"Bearer"}
+	}
+	if no.outcome == Denied {
+		x.tell(to)
+		x.tellAsProvider(to)
+	}
+	x.extend()
+	x.w.WriteHeader(no.Status)
+	if x.r.Method != http.MethodHead {
+		x.w.Write(body)
+	}
+}
+
+// tell tells where the project stands, in the fields that are a standard.
+func (x *exchange) tell(h http.Header) {
+	answer := admit.Pass
+	if !x.decision.Allowed {
+		answer = admit.Later
+	}
+	x.policies.Tell(h, &admit.Result{Answer: answer, Decision: x.decision})
+}

@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// relay hands the answer to a call on, metering it, and settles the call. veiled is
+// whether the client is not to see the chunk that tells usage.
+func (x *exchange) relay(response *http.Response, veiled bool) {
+	meter := llm.NewMeter(x.call.Asks.API, response.Header)
+	var body io.Reader
+	if veiled {
+		body = meter.Hide(response.Body)
+		response.Header.Del("Content-Length")
+		response.ContentLength = -1
+	} else {
+		body = &metered{response.Body, meter}
+	}
+	defer func() {
+		used := x.call.Settle(context.WithoutCancel(x.ctx), meter)
+		x.Input, x.Output, x.Cached, x.Exact = max(used.Input, 0), used.Output, used.Cached, used.Exact
+	}()
+	x.hand(response, body)
+}
+
+// metered is a body that a meter reads with whoever reads it.
+type metered struct {
+	body  io.Reader
+	meter *llm.Meter
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.body.Read(p)
+	m.meter.Write(p[:n])
+	return n, err
+}
+
+// hand hands a response on: its headers as soon as they are there, and every byte as
+// it comes.
+func (x *exchange) hand(response *http.Response, body io.Reader) {
+	x.answer(response.Header)
+	x.Status = response.StatusCode
+	x.extend()
+	x.w.WriteHeader(response.StatusCode)
+	if response.ContentLength != 0 && waits(response.Body) {
+		x.control.Flush()
+	}
+	x.Outcome = Passed
+	x.copy(body, response.ContentLength)
+	if x.Outcome == Broken {
+		panic(http.ErrAbortHandler) // so that the client does not take it for whole
+	}
+}
+
+// waits reports whether nothing of a body is there yet.
+func waits(body io.Reader) bool {
+	b, ok := body.(interface{ Buffered() int })
+	return !ok || b.Buffered() == 0
+}
+
+// buffers are for copying.
+var buffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
+
+// copy copies a body of so many bytes, or of any number, to the client.
+func (x *exchange) copy(body io.Reader, length int64) {
+	buffer := buffers.Get().(*[8 << 10]byte)
+	defer buffers.Put(buffer)
+	for left := length; ; {
+		n, err := body.Read(buffer[:])
+		if n > 0 {
+			x.extend()
+			left -= int64(n)
+			if !x.write(buffer[:n], left != 0) {
+				x.Outcome = Left
+				break
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				x.broke(err)
+			}
+			break
+		}
+	}
+}
+
+// extend gives the client time to take what is written next.
+func (x *exchange) extend() {
+	now := time.Now()
+	if x.deadline.Sub(now) > x.cfg.Server.WriteTimeout/2 {
+		return
+	}
+	x.deadline = now.Add(x.cfg.Server.WriteTimeout)
+	x.control.SetWriteDeadline(x.deadline)
+}
+
+// write writes some of a body. It reports whether the client still takes it.
+func (x *exchange) write(p []byte, more bool) bool {
+	if _, err := x.w.Write(p); err != nil {
+		return false
+	}
+	return !more || x.control.Flush() == nil
+}
+
+// broke notes that a body has broken off: because the client has left, or else by the
+// provider.
+func (x *exchange) broke(err error) {
+	if x.ctx.Err() != nil {
+		x.Outcome = Left
+		return
+	}
+	x.Outcome, x.Error = Broken, err.Error()
+}

@@ -1,0 +1,173 @@
+package gateway
+
+import (
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// again reads the configuration of a rig with something replaced.
+func (r *rig) again(t testing.TB, yaml string) *config.Config {
+	t.Helper()
+	base := r.Config().Providers["openai"].Deployments[""].BaseURL
+	return parse(t, strings.ReplaceAll(yaml, "MOCK", base))
+}
+
+const limited = `
+state: memory
+providers:
+  openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 10}}}
+defaults: {max_wait: 0s, requests_per_minute: 20}
+projects:
+  search: {requests_per_minute: 5}
+`
+
+// A reload keeps every counter, and sets what has changed.
+func TestReload(t *testing.T) {
+	r := newRig(t, limited, mockprovider.Config{})
+	for range 3 {
+		r.post(t, chat, hello, "X-Project-ID", "search")
+	}
+	r.settled(t)
+	if err := r.Reload(r.again(t, strings.NewReplacer("max_rpm: 10", "max_rpm: 4", "requests_per_minute: 5", "requests_per_minute: 50").Replace(limited))); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Models().Stats("gpt-4o"); s.RPM != 3 || s.MaxRPM != 4 {
+		t.Errorf("%+v", s)
+	}
+	if a := r.post(t, chat, hello, "X-Project-ID", "search"); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := r.post(t, chat, hello, "X-Project-ID", "search"); a.status != 429 || r.last(t).Limit != "rpm" {
+		t.Errorf("%d %s by %q", a.status, a.body, r.last(t).Limit)
+	}
+	// What is not named any more is not limited any more.
+	if err := r.Reload(r.again(t, `
+state: memory
+providers: {openai: {base_url: MOCK, models: {}}}
+defaults: {max_wait: 0s, requests_per_minute: 6}
+`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Projects().Limit("search"); got.RequestsPerMinute != 6 {
+		t.Errorf("search has %+v", got)
+	}
+	for _, want := range []int{200, 200, 429} { // 4 were before
+		if a := r.post(t, chat, hello, "X-Project-ID", "search"); a.status != want {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+}
+
+// What takes a restart is refused, and the old configuration stays.
+func TestReloadRefused(t *testing.T) {
+	r := newRig(t, limited, mockprovider.Config{})
+	for field, changed := range map[string]string{
+		"listen":       strings.Replace(limited, "state:", "listen: 127.0.0.1:9999\nstate:", 1),
+		"admin.listen": strings.Replace(limited, "state:", "admin: {listen: 127.0.0.1:9999}\nstate:", 1),
+		"state":        strings.Replace(limited, "state: memory", "state: "+filepath.Join(t.TempDir(), "other.db"), 1),
+	} {
+		before := r.Config()
+		err := r.Reload(r.again(t, changed))
+		if err == nil || !strings.Contains(err.Error(), field+" has changed") {
+			t.Errorf("%s: %v", field, err)
+		}
+		if r.Config() != before {
+			t.Errorf("%s: the configuration has changed", field)
+		}
+	}
+}
+
+// The state remembers what was used, keys, and what was set by other means; what only
+// the configuration had named goes with it.
+func TestRestart(t *testing.T) {
+	yaml := strings.Replace(limited, "state: memory", "state: "+filepath.Join(t.TempDir(), "state.db"), 1)
+	var secret string
+	t.Run("before", func(t *testing.T) {
+		r := newRig(t, yaml, mockprovider.Config{})
+		for range 3 {
+			if a := r.post(t, chat, hello, "X-Project-ID", "search"); a.status != 200 {
+				t.Fatal(a)
+			}
+		}
+		r.settled(t)
+		var err error
+		if secret, _, err = r.Keys().Create(t.Context(), "search", "", 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Projects().SetLimit("by-hand", project.Limit{RequestsPerMinute: 7}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("after", func(t *testing.T) {
+		r := newRig(t, strings.Replace(yaml, "search:", "other:", 1), mockprovider.Config{})
+		if s := r.Models().Stats("gpt-4o"); s.RPM != 3 {
+			t.Errorf("%+v", s)
+		}
+		if key, ok := r.Keys().Find(secret); !ok || key.Project != "search" {
+			t.Errorf("the key is %+v, %v", key, ok)
+		}
+		for id, want := range map[string]int{"by-hand": 7, "other": 5, "search": 20} {
+			if got := r.Projects().Limit(id).RequestsPerMinute; got != want {
+				t.Errorf("%s has %d", id, got)
+			}
+		}
+	})
+}
+
+// A gateway that drains finishes what it has, and refuses what comes.
+func TestDrain(t *testing.T) {
+	provider := &stepper{pieces: make(chan string)}
+	r := newRigBefore(t, oneOfEach, provider)
+	response := open(t, t.Context(), r, chat, streamed)
+	if err := r.Ready(); err != nil {
+		t.Error(err)
+	}
+	r.Drain()
+	a := r.post(t, chat, hello)
+	if a.status != 503 || !strings.Contains(a.body, `"code":"server_is_overloaded"`) || a.header.Get("Retry-After") != "1" {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	if r.Ready() == nil {
+		t.Error("it says that it is ready")
+	}
+	provider.pieces <- "data: [DONE]\n\n"
+	close(provider.pieces)
+	text, err := io.ReadAll(response.Body)
+	if string(text) != "data: [DONE]\n\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// How long a call waits is the project's to say, and no longer than its client does.
+func TestPatience(t *testing.T) {
+	r := newRig(t, `
+providers:
+  openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 1}}}
+defaults: {max_wait: 10m}
+projects:
+  hasty: {max_wait: 0s}
+  short: {max_wait: 10s}
+`, mockprovider.Config{})
+	if a := r.post(t, chat, hello); a.status != 200 {
+		t.Fatal(a)
+	}
+	for _, c := range [][]string{
+		{"X-Project-ID", "hasty"},
+		{"X-Project-ID", "short"},
+		{"X-Stainless-Timeout", "20"},
+		{"X-Server-Timeout", "0.5"},
+	} {
+		began := time.Now()
+		a := r.post(t, chat, hello, c...)
+		if a.status != 429 || a.header.Get("Retry-After") == "" || time.Since(began) > 9*time.Second {
+			t.Errorf("%q: %d %v %s", c, a.status, a.header, a.body)
+		}
+	}
+}

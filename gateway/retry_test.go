@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+const withRetries = `
+providers:
+  openai: {base_url: MOCK, retries: 2, models: {gpt-4o: {max_rpm: 100}}}
+`
+
+// A call is tried again where its provider says that it may be, before the first byte;
+// otherwise the provider's answer keeps its status and body. Each attempt counts.
+func TestRetries(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		replies []mockprovider.Reply
+		status  int
+		sent    int
+	}{
+		{"none is needed", []mockprovider.Reply{{}}, 200, 1},
+		{"broken once", []mockprovider.Reply{{Status: 500, Header: retryAfter("0")}, {}}, 200, 2},
+		{"broken for long", []mockprovider.Reply{{Status: 500, Header: retryAfter("0")}, {Status: 502, Header: retryAfter("0")}, {Status: 503, Code: "last"}}, 503, 3},
+		{"the provider says no", []mockprovider.Reply{{Status: 500, Header: http.Header{"X-Should-Retry": {"false"}}}}, 500, 1},
+		{"the provider says yes", []mockprovider.Reply{{Status: 418, Header: http.Header{"X-Should-Retry": {"true"}, "Retry-After": {"0"}}}, {}}, 200, 2},
+		{"the client's fault", []mockprovider.Reply{{Status: 400}}, 400, 1},
+		{"nobody has paid", []mockprovider.Reply{{Status: 429, Code: "insufficient_quota"}}, 429, 1},
+		{"paused for a moment", []mockprovider.Reply{{Status: 429, Header: http.Header{"Retry-After-Ms": {"20"}}}, {}}, 200, 2},
+		{"paused for too long", []mockprovider.Reply{{Status: 429, RetryAfter: time.Hour}}, 429, 1},
+		{"reset before an answer", []mockprovider.Reply{{Fault: mockprovider.FaultReset}}, 502, 1},
+		{"an error in the stream", []mockprovider.Reply{{Fault: mockprovider.FaultError, After: 1}}, 200, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var sent atomic.Int32
+			r := newRig(t, withRetries, mockprovider.Config{Script: func(call mockprovider.Call) mockprovider.Reply {
+				return c.replies[min(int(sent.Add(1)), len(c.replies))-1]
+			}})
+			body := hello
+			if strings.Contains(c.name, "stream") {
+				body = strings.Replace(hello, "{", `{"stream":true,`, 1)
+			}
+			a := r.post(t, chat, body)
+			if a.status != c.status || int(sent.Load()) != c.sent {
+				t.Errorf("%d %s after %d attempts", a.status, a.body, sent.Load())
+			}
+			last := r.last(t)
+			if last.Retries != c.sent-1 {
+				t.Errorf("recorded as %+v", last)
+			}
+			if c.status != 502 && c.status != 200 && last.Outcome != Passed {
+				t.Errorf("recorded as %+v", last)
+			}
+			if got := r.Models().Stats("gpt-4o").RPM; got != c.sent {
+				t.Errorf("%d requests are counted", got)
+			}
+		})
+	}
+}
+
+func retryAfter(seconds string) http.Header { return http.Header{"Retry-After": {seconds}} }
+
+// A provider that cannot be reached costs nothing, and is tried again.
+func TestUnreachable(t *testing.T) {
+	r := newRig(t, `
+providers:
+  openai: {base_url: "http://127.0.0.1:1", models: {gpt-4o: {max_rpm: 100, max_tpm: 1000}}}
+`, mockprovider.Config{})
+	a := r.post(t, chat, hello)
+	if a.status != http.StatusBadGateway || !strings.Contains(a.body, `the provider \"openai\" could not be reached`) || a.header.Get("X-Should-Retry") != "true" {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	if last := r.last(t); last.Outcome != Broken || last.Error == "" {
+		t.Errorf("recorded as %+v", last)
+	}
+	if s := r.Models().Stats("gpt-4o"); s.RPM != 0 || s.TPM != 0 {
+		t.Errorf("it was charged: %+v", s)
+	}
+}
+
+// Of several deployments, calls go where most is left; one that its provider has paused
+// gets none.
+func TestDeployments(t *testing.T) {
+	t.Setenv("KEY_A", "sk-a")
+	t.Setenv("KEY_B", "sk-b")
+	var paused atomic.Bool
+	r := newRig(t, `
+providers:
+  openai:
+    deployments:
+      a: {base_url: MOCK, key: {env: KEY_A}}
+      b: {base_url: MOCK, key: {env: KEY_B}}
+    models: {gpt-4o: {max_rpm: 10}}
+`, mockprovider.Config{Script: func(call mockprovider.Call) mockprovider.Reply {
+		if paused.Load() && call.Header.Get("Authorization") == "Bearer sk-a" {
+			return mockprovider.Reply{Status: 429, RetryAfter: time.Hour}
+		}
+		return mockprovider.Reply{}
+	}})
+	got := map[string]int{}
+	for range 10 {
+		if a := r.post(t, chat, hello); a.status != 200 {
+			t.Fatal(a.status, a.body)
+		}
+		got[r.last(t).Deployment]++
+	}
+	if got["a"] != 5 || got["b"] != 5 {
+		t.Errorf("they went to %v", got)
+	}
+	paused.Store(true)
+	for refused := 0; ; {
+		a := r.post(t, chat, hello)
+		if a.status == 200 && refused == 1 {
+			break
+		}
+		if a.status == 429 {
+			refused++
+		}
+		if refused > 1 {
+			t.Fatal("a deployment that is paused got another call")
+		}
+	}
+	for range 3 {
+		if a := r.post(t, chat, hello); a.status != 200 || r.last(t).Deployment != "b" {
+			t.Errorf("%d %s from %q", a.status, a.body, r.last(t).Deployment)
+		}
+	}
+	if a := r.Models().Stats("gpt-4o@b"); a.MaxRPM != 10 || a.RPM < 8 {
+		t.Errorf("%+v", a)
+	}
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
+
+// between is how often files are looked at.
+const between = 2 * time.Second
+
+// watch reads anew what changes, until ctx ends.
+func (s *server) watch(ctx context.Context, watchers *sync.WaitGroup) {
+	watchers.Go(func() { s.heedSignals(ctx) })
+	if s.File != "" {
+		watchers.Go(func() { config.Watch(ctx, s.File, between, func() { s.reload() }) })
+	}
+	for _, d := range s.doors() {
+		if d.certificate == nil {
+			continue
+		}
+		renew := func() { s.renew(d.certificate) }
+		watchers.Go(func() { config.Watch(ctx, d.certificate.files.Cert, between, renew) })
+		watchers.Go(func() { config.Watch(ctx, d.certificate.files.Key, between, renew) })
+	}
+}
+
+// heedSignals reloads whenever it is told to.
+func (s *server) heedSignals(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.Reload:
+		}
+		s.reload()
+		for _, d := range s.doors() {
+			if d.certificate != nil {
+				s.renew(d.certificate)
+			}
+		}
+	}
+}
+
+// reload goes on with the configuration as it is now. A bad one changes nothing.
+func (s *server) reload() error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	old := s.gateway.Config()
+	cfg, err := s.Load()
+	if err != nil {
+		s.gateway.ReloadFailed(err)
+	} else {
+		err = s.gateway.Reload(cfg)
+	}
+	if err != nil {
+		s.Log.Error("the configuration could not be reloaded: the old one stays", "error", err)
+		return err
+	}
+	s.heed(cfg)
+	s.Log.Info("the configuration was reloaded")
+	if needsRestart(old.Server, cfg.Server) {
+		s.Log.Warn("max_header, header_timeout and idle_timeout of the server change when the gateway starts anew")
+	}
+	return nil
+}
+
+// needsRestart reports whether some of the change cannot be made while listening.
+func needsRestart(old, new config.Server) bool {
+	return old.MaxHeader != new.MaxHeader || old.HeaderTimeout != new.HeaderTimeout || old.IdleTimeout != new.IdleTimeout
+}
+
+// heed takes from the configuration what is not the gateway's.
+func (s *server) heed(cfg *config.Config) {
+	for _, warning := range cfg.Warnings {
+		s.Log.Warn(warning)
+	}
+	if s.Level == nil {
+		return
+	}
+	if cfg.Log.Level == "off" {
+		s.Level.Set(math.MaxInt)
+		return
+	}
+	var level slog.Level
+	if level.UnmarshalText([]byte(cfg.Log.Level)) == nil {
+		s.Level.Set(level)
+	}
+}
+
+// renew shows a certificate as it is in its files now. While only one of the two was
+// replaced they do not fit, and the old one stays.
+func (s *server) renew(c *certificate) {
+	if err := c.load(); err != nil {
+		s.Log.Warn("the certificate could not be renewed: the old one stays", "error", err)
+		return
+	}
+	s.Log.Info("the certificate was renewed", "file", c.files.Cert, "expires", c.current.Load().Leaf.NotAfter)
+}

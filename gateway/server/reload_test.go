@@ -1,0 +1,120 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// While everything reloads, by every way that there is, no call fails and none is
+// forgotten.
+func TestReloadUnderLoad(t *testing.T) {
+	r := start(t, mock(), basic)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+	defer client.CloseIdleConnections()
+	var passed atomic.Int64
+	var stopped atomic.Bool
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			for !stopped.Load() {
+				status, err := r.call(client)
+				if err != nil || status != http.StatusOK {
+					t.Errorf("a call: %d, %v", status, err)
+					return
+				}
+				passed.Add(1)
+			}
+		})
+	}
+	for i := range 20 {
+		r.edit(t, fmt.Sprintf("max_rpm: 100_00%d", i%2), fmt.Sprintf("max_rpm: 100_00%d", (i+1)%2))
+		if status, text := r.reload(t); status >= 300 {
+			t.Errorf("reload: %d %s", status, text)
+		}
+	}
+	r.signals <- syscall.SIGHUP
+	r.log.await(t, "was reloaded", 21)
+	stopped.Store(true)
+	callers.Wait()
+	if used := int64(r.Gateway.Models().Stats("m").RPM); used != passed.Load() || used == 0 {
+		t.Errorf("%d requests are counted, %d have passed", used, passed.Load())
+	}
+}
+
+// A change of the file is noticed.
+func TestReloadOnChange(t *testing.T) {
+	r := start(t, mock(), basic)
+	r.edit(t, "100_000", "7")
+	r.log.await(t, "was reloaded", 1)
+	if q, _ := r.Gateway.Models().Quota("m"); q.MaxRPM != 7 {
+		t.Errorf("the quota is %+v", q)
+	}
+}
+
+// A bad configuration changes nothing, and is told of: to who has asked, in the log,
+// in the metrics.
+func TestBadReloadKeepsTheOld(t *testing.T) {
+	for _, c := range []struct{ name, old, new, want string }{
+		{"a field that there is not", "state: memory", "stat: memory", "gateway.yaml:4:1"},
+		{"another address", "listen: 127.0.0.1:0", "listen: 127.0.0.1:1", "restart"},
+		{"another state", "state: memory", "state: /tmp/other.db", "restart"},
+		{"TLS", "state: memory", "state: memory\ntls: {cert: a, key: b}", "restart"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := start(t, mock(), basic)
+			old := r.Gateway.Config()
+			r.edit(t, c.old, c.new)
+			r.edit(t, "100_000", "7")
+			if status, text := r.reload(t); status < 400 || !strings.Contains(text, c.want) {
+				t.Errorf("reload: %d %s, want %q", status, text, c.want)
+			}
+			r.log.await(t, "the old one stays", 1)
+			if r.Gateway.Config() != old {
+				t.Error("the configuration has changed")
+			}
+			if q, _ := r.Gateway.Models().Quota("m"); q.MaxRPM != 100_000 {
+				t.Errorf("the quota is %+v", q)
+			}
+			if text := fetch(t, r.admin+"/metrics"); !strings.Contains(text, `ratelimit_gateway_reloads_total{result="failed"} 1`) {
+				t.Error("the metrics do not count it")
+			}
+			if status, err := r.call(http.DefaultClient); err != nil || status != http.StatusOK {
+				t.Errorf("a call: %d, %v", status, err)
+			}
+		})
+	}
+}
+
+// What cannot change while it listens is told.
+func TestReloadTellsWhatWaitsForRestart(t *testing.T) {
+	r := start(t, mock(), basic)
+	r.edit(t, "drain: 20s", "drain: 21s, idle_timeout: 7s")
+	if status, text := r.reload(t); status >= 300 {
+		t.Fatalf("reload: %d %s", status, text)
+	}
+	r.log.await(t, "starts anew", 1)
+}
+
+func TestLogLevel(t *testing.T) {
+	r := start(t, mock(), basic+"log: {level: error}\n")
+	if _, err := r.call(http.DefaultClient); err != nil {
+		t.Fatal(err)
+	}
+	if r.log.String() != "" {
+		t.Errorf("it logs %s", r.log)
+	}
+	r.edit(t, "level: error", "level: off")
+	if status, text := r.reload(t); status >= 300 {
+		t.Fatalf("reload: %d %s", status, text)
+	}
+	r.edit(t, "level: off", "level: nonsense")
+	r.reload(t)
+	if r.log.String() != "" {
+		t.Errorf("it logs %s", r.log)
+	}
+}

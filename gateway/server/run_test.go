@@ -1,0 +1,323 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// running is a server that a test has started.
+type running struct {
+	Running
+	base, admin string // URLs
+	file        string // of the configuration
+	signals     chan os.Signal
+	log         *logged
+	end         context.CancelFunc
+	ended       chan error
+}
+
+// start runs a server with a configuration, in which %s is where its provider is.
+func start(t *testing.T, provider http.Handler, text string) *running {
+	t.Helper()
+	upstream := httptest.NewServer(provider)
+	t.Cleanup(upstream.Close)
+	r := &running{
+		file: filepath.Join(t.TempDir(), "gateway.yaml"), signals: make(chan os.Signal, 1),
+		log: newLogged(), ended: make(chan error, 1),
+	}
+	r.write(t, strings.ReplaceAll(text, "%s", upstream.URL))
+	r.run(t)
+	t.Cleanup(func() {
+		r.end()
+		upstream.CloseClientConnections()
+		<-r.ended
+	})
+	return r
+}
+
+// run runs a server with the file.
+func (r *running) run(t *testing.T) {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	r.end = end
+	started := make(chan Running, 1)
+	level := new(slog.LevelVar)
+	log := slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: level}))
+	go func() {
+		defer close(r.ended)
+		r.ended <- Run(ctx, Options{
+			Load:   func() (*config.Config, error) { return config.Load(r.file, config.Overrides{}) },
+			File:   r.file,
+			Reload: r.signals, Log: log, Level: level, Version: "test",
+			Started: func(running Running) { started <- running },
+		})
+	}()
+	select {
+	case r.Running = <-started:
+	case err := <-r.ended:
+		t.Fatalf("it does not start: %v", err)
+	}
+	r.base, r.admin = "http://"+r.Clients.String(), ""
+	if r.Admin != nil {
+		r.admin = "http://" + r.Admin.String()
+	}
+}
+
+// stop ends the server, and returns what Run says.
+func (r *running) stop(t *testing.T) error {
+	t.Helper()
+	r.end()
+	return r.result(t)
+}
+
+func (r *running) result(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-r.ended:
+		return err
+	case <-time.After(30 * time.Second):
+		t.Fatalf("it does not end; the log:\n%s", r.log)
+		return nil
+	}
+}
+
+func (r *running) write(t *testing.T, text string) {
+	t.Helper()
+	beside := r.file + ".new"
+	if err := os.WriteFile(beside, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(beside, r.file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// edit replaces something in the configuration.
+func (r *running) edit(t *testing.T, old, new string) {
+	t.Helper()
+	text, err := os.ReadFile(r.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte(old)) {
+		t.Fatalf("the configuration has no %q", old)
+	}
+	r.write(t, strings.Replace(string(text), old, new, 1))
+}
+
+const chat = `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`
+
+// call makes a call of a model, and returns its status.
+func (r *running) call(client *http.Client) (int, error) {
+	resp, err := client.Post(r.base+"/openai/v1/chat/completions", "application/json", strings.NewReader(chat))
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
+
+// reload asks the admin API for a reload, and returns its answer.
+func (r *running) reload(t *testing.T) (status int, text string) {
+	t.Helper()
+	resp, err := http.Post(r.admin+"/v1/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// basic is a configuration that counts in memory.
+const basic = `
+listen: 127.0.0.1:0
+admin: {listen: 127.0.0.1:0}
+state: memory
+providers:
+  openai:
+    base_url: "%s"
+    models:
+      m: {max_rpm: 100_000}
+server: {drain: 20s}
+`
+
+func mock() http.Handler { return mockprovider.New(mockprovider.Config{}) }
+
+func TestServesUntilItsEnd(t *testing.T) {
+	r := start(t, mock(), basic)
+	status, err := r.call(http.DefaultClient)
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("a call: %d, %v", status, err)
+	}
+	resp, err := http.Get(r.admin + "/readyz")
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("readyz: %v, %v", resp, err)
+	}
+	resp.Body.Close()
+	if err := r.stop(t); err != nil {
+		t.Error(err)
+	}
+	for _, a := range []net.Addr{r.Clients, r.Admin} {
+		if c, err := net.Dial("tcp", a.String()); err == nil {
+			c.Close()
+			t.Errorf("%s still listens", a)
+		}
+	}
+}
+
+func TestWithoutAdmin(t *testing.T) {
+	r := start(t, mock(), strings.Replace(basic, "{listen: 127.0.0.1:0}", "{listen: off}", 1))
+	if r.Admin != nil {
+		t.Errorf("there is an admin API at %s", r.Admin)
+	}
+	if err := r.stop(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a start fails of is said in words, with what to do about it; nothing is left
+// open.
+func TestDoesNotStart(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"the clients' address is in use", "listen: " + taken.Addr().String() + "\nstate: memory", "choose another address with --listen"},
+		{"the admin API's address is in use", "listen: 127.0.0.1:0\nadmin: {listen: '" + taken.Addr().String() + "'}\nstate: memory", "choose another address with --admin"},
+		{"no address of this machine", "listen: 192.0.2.1:8080\nstate: memory", "no address of this machine"},
+		{"no certificate", "listen: 127.0.0.1:0\nstate: memory\ntls: {cert: " + file + ", key: " + file + "}", "the certificate " + file},
+		{"a state that cannot be written", "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nstate: " + file + "/state.db", file + "/state.db"},
+		{"a bad configuration", "listen: 127.0.0.1:0\nlisten: x", "gateway.yaml:2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := filepath.Join(t.TempDir(), "gateway.yaml")
+			if err := os.WriteFile(cfg, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := Run(t.Context(), Options{
+				Load:    func() (*config.Config, error) { return config.Load(cfg, config.Overrides{}) },
+				Started: func(Running) { t.Error("it has started") },
+			})
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "ratelimit: ") {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// A second gateway can be started where the first one has ended.
+func TestAddressIsFreeAfterwards(t *testing.T) {
+	r := start(t, mock(), basic)
+	if err := r.stop(t); err != nil {
+		t.Fatal(err)
+	}
+	r.edit(t, "listen: 127.0.0.1:0", "listen: "+r.Clients.String())
+	r.ended = make(chan error, 1)
+	r.run(t)
+	if status, err := r.call(http.DefaultClient); err != nil || status != http.StatusOK {
+		t.Errorf("a call: %d, %v", status, err)
+	}
+}
+
+// The state is flushed at the end: what was used is known to the next gateway.
+func TestStateOutlivesIt(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state.db")
+	r := start(t, mock(), strings.Replace(basic, "state: memory", "state: "+state, 1))
+	for range 3 {
+		if status, err := r.call(http.DefaultClient); err != nil || status != http.StatusOK {
+			t.Fatalf("a call: %d, %v", status, err)
+		}
+	}
+	if err := r.stop(t); err != nil {
+		t.Fatal(err)
+	}
+	r.ended = make(chan error, 1)
+	r.run(t)
+	if used := r.Gateway.Models().Stats("m").RPM; used != 3 {
+		t.Errorf("%d requests are known, want 3", used)
+	}
+}
+
+// logged is a log that can be waited for.
+type logged struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{} // is closed, and replaced, at each write
+}
+
+func newLogged() *logged { return &logged{written: make(chan struct{})} }
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.written)
+	l.written = make(chan struct{})
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// await waits until the log has words so many times.
+func (l *logged) await(t *testing.T, words string, times int) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		l.mu.Lock()
+		found, written := bytes.Count(l.text.Bytes(), []byte(words)), l.written
+		l.mu.Unlock()
+		if found >= times {
+			return
+		}
+		select {
+		case <-written:
+		case <-late:
+			t.Fatalf("the log has no %q:\n%s", words, l)
+		}
+	}
+}
+
+// fetch returns the body at a URL.
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(fmt.Errorf("%s: %s, %w", url, resp.Status, err))
+	}
+	return string(body)
+}

@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/wire"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// setup is a configuration made ready. A request keeps the one that it began with.
+type setup struct {
+	cfg       *config.Config
+	upstreams map[string]*upstream
+}
+
+// upstream is a provider made ready.
+type upstream struct {
+	*config.Provider
+	name        string
+	deployments []*deployment // in the order of their names
+}
+
+// deployment is one account of a provider.
+type deployment struct {
+	name      string
+	base      *url.URL
+	key       string // empty: the client's own
+	transport http.RoundTripper
+}
+
+func (g *Gateway) newSetup(cfg *config.Config) *setup {
+	s := &setup{cfg, map[string]*upstream{}}
+	for name, p := range cfg.Providers {
+		s.upstreams[name] = g.newUpstream(name, p)
+	}
+	return s
+}
+
+func (g *Gateway) newUpstream(name string, p *config.Provider) *upstream {
+	u := &upstream{Provider: p, name: name}
+	for _, name := range slices.Sorted(maps.Keys(p.Deployments)) {
+		d := p.Deployments[name]
+		base, _ := url.Parse(d.BaseURL) // the configuration is valid
+		base.Path = strings.TrimRight(base.Path, "/")
+		u.deployments = append(u.deployments, &deployment{name, base, d.Key.Reveal(), g.transportTo(base, p)})
+	}
+	return u
+}
+
+// quota returns the name of the quota of a model, or of those that match a pattern, at
+// a deployment. Models of the providers that are built in have their own names, under
+// which other programs that share the state count them too.
+func (u *upstream) quota(model, deployment string) string {
+	if !builtIn[u.name] && model != "" {
+		model = u.name + "/" + model
+	}
+	if deployment != "" && model != "" {
+		model += "@" + deployment
+	}
+	return model
+}
+
+var builtIn = map[string]bool{"openai": true, "anthropic": true, "gemini": true, "local": true}
+
+// dialect returns the API in whose shape errors are told where a request is no call of
+// a model.
+func (u *upstream) dialect() llm.API {
+	switch u.Kind {
+	case llm.Anthropic:
+		return llm.Messages
+	case llm.Gemini, llm.Vertex:
+		return llm.Generate
+	case llm.Ollama:
+		return llm.OllamaChat
+	}
+	return llm.Chat
+}
+
+// way is what tells transports apart.
+type way struct {
+	timeout  time.Duration
+	standard bool
+}
+
+// transportTo returns how to send requests to a server: over HTTP/1.1 on connections of
+// our own, or, where it is to be HTTP/2 or a proxy stands between, with net/http.
+// Transports outlive a configuration, and so do their connections.
+func (g *Gateway) transportTo(base *url.URL, p *config.Provider) http.RoundTripper {
+	proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: base})
+	w := way{p.Timeout, p.HTTP2 || proxy != nil}
+	if t := g.transports[w]; t != nil {
+		return t
+	}
+	g.transports[w] = newTransport(w)
+	return g.transports[w]
+}
+
+func newTransport(w way) http.RoundTripper {
+	if !w.standard {
+		return &wire.Transport{HeaderTimeout: w.timeout}
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.ResponseHeaderTimeout, t.DisableCompression = w.timeout, true
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 512
+	return t
+}

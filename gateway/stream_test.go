@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// stepper is a provider that sends what it is told to, when it is told to.
+type stepper struct {
+	pieces chan string
+	gone   chan struct{} // closed when its client has left
+}
+
+func (s *stepper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(200)
+	http.NewResponseController(w).Flush()
+	for {
+		select {
+		case piece, ok := <-s.pieces:
+			if !ok {
+				return
+			}
+			io.WriteString(w, piece)
+			http.NewResponseController(w).Flush()
+		case <-r.Context().Done():
+			close(s.gone)
+			return
+		}
+	}
+}
+
+func open(t *testing.T, ctx context.Context, r *rig, path, body string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "POST", r.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+const streamed = `{"model":"gpt-4o","stream":true,"stream_options":{"include_usage":true},"max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}`
+
+// The headers of a stream come before its first byte, and every piece as it is sent.
+func TestStreamsWithoutDelay(t *testing.T) {
+	provider := &stepper{pieces: make(chan string)}
+	r := newRigBefore(t, oneOfEach, provider)
+	for _, body := range []string{streamed, strings.Replace(streamed, `"stream_options":{"include_usage":true},`, "", 1)} { // seen, and hidden
+		provider.pieces = make(chan string)
+		response := open(t, t.Context(), r, chat, body)
+		lines := bufio.NewReader(response.Body)
+		for i := range 3 {
+			piece := fmt.Sprintf("data: {\"choices\":[{\"delta\":{\"content\":\"%d\"}}]}\n\n", i)
+			provider.pieces <- piece
+			got, err := lines.ReadString('\n')
+			if err != nil || got+"\n" != piece {
+				t.Fatalf("%q, %v", got, err)
+			}
+			lines.ReadString('\n')
+		}
+		close(provider.pieces)
+		if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+			t.Errorf("%q, %v", rest, err)
+		}
+	}
+}
+
+// A client that leaves frees its upstream connection, its slot and what it has not used
+// at once.
+func TestClientLeaves(t *testing.T) {
+	provider := &stepper{pieces: make(chan string), gone: make(chan struct{})}
+	r := newRigBefore(t, `
+providers:
+  openai: {base_url: MOCK, models: {gpt-4o: {max_tpm: 10000, max_concurrent: 1}}}
+`, provider)
+	ctx, leave := context.WithCancel(t.Context())
+	response := open(t, ctx, r, chat, streamed)
+	provider.pieces <- "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n"
+	if _, err := bufio.NewReader(response.Body).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Models().Stats("gpt-4o"); s.Concurrent != 1 || s.TPM < 50 {
+		t.Errorf("while it runs: %+v", s)
+	}
+	leave()
+	select {
+	case <-provider.gone:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the provider's connection stays open")
+	}
+	last := r.last(t)
+	if s := r.Models().Stats("gpt-4o"); s.Concurrent != 0 || s.TPM >= 50 || s.TPM == 0 {
+		t.Errorf("after it has left: %+v", s)
+	}
+	if last.Outcome != Left || last.Output != 1 || last.Exact {
+		t.Errorf("recorded as %+v", last)
+	}
+}
+
+// A client that leaves while it waits takes nothing, and the next one comes.
+func TestClientLeavesTheLine(t *testing.T) {
+	provider := &stepper{pieces: make(chan string)}
+	r := newRigBefore(t, `
+providers:
+  openai: {base_url: MOCK, models: {gpt-4o: {max_concurrent: 1}}}
+`, provider)
+	first := open(t, t.Context(), r, chat, streamed)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		req, _ := http.NewRequestWithContext(ctx, "POST", r.url+chat, strings.NewReader(streamed))
+		_, err := http.DefaultClient.Do(req)
+		left <- err
+	}()
+	until(t, "a call waits", func() bool { return r.Models().Waiting("gpt-4o") == 1 })
+	leave()
+	if err := <-left; err == nil {
+		t.Error("it was answered")
+	}
+	until(t, "nobody waits", func() bool { return r.Models().Waiting("gpt-4o") == 0 && r.Active() == 1 })
+	if last := r.Recent("", 0, 1); len(last) != 1 || last[0].Outcome != Left || last[0].Status != statusGone {
+		t.Errorf("recorded as %+v", last)
+	}
+	close(provider.pieces)
+	io.Copy(io.Discard, first.Body)
+	r.settled(t)
+	if s := r.Models().Stats("gpt-4o"); s.Concurrent != 0 || s.RPM != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// until waits for a condition that shows only from outside.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never comes that %s", what)
+		}
+	}
+}
+
+// A stream that breaks off breaks off for the client too, whole answers and streamed
+// ones, and is settled with what was seen.
+func TestBrokenStreams(t *testing.T) {
+	r := newRig(t, oneOfEach, mockprovider.Config{})
+	for _, c := range []struct{ path, body, fault string }{
+		{chat, streamed, "fault=reset after=3"},
+		{chat, strings.Replace(streamed, `"stream_options":{"include_usage":true},`, "", 1), "fault=reset after=3"},
+		{messages, streamed, "fault=reset after=3"},
+		{"/gemini/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse", `{"contents":[{"parts":[{"text":"Hi"}]}]}`, "fault=reset after=2"},
+	} {
+		req, _ := http.NewRequestWithContext(t.Context(), "POST", r.url+c.path, strings.NewReader(c.body))
+		req.Header.Set("X-Mock", c.fault)
+		response, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != 200 || err == nil || len(text) == 0 {
+			t.Errorf("%s: %d %q, %v", c.path, response.StatusCode, text, err)
+		}
+		if last := r.last(t); last.Outcome != Broken || last.Error == "" || last.Output == 0 {
+			t.Errorf("%s: recorded as %+v", c.path, last)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// anyone is the project of requests that name none.
+const anyone = "default"
+
+const fieldProject = "X-Project-Id"
+
+// Where clients put a key, each as its SDK does.
+var fieldsOfKeys = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key"}
+
+// identify finds out whose request it is: by its virtual key, or by X-Project-ID where
+// there are none.
+func (x *exchange) identify() *refusal {
+	if x.cfg.Keys == config.KeysRequired {
+		key, ok := x.key()
+		if !ok {
+			return x.bad(http.StatusUnauthorized, "a valid virtual key is needed, in the place of the provider's key")
+		}
+		x.Project, x.Key = key.Project, key.ID
+	} else {
+		x.Project = anyone
+		if id := x.r.Header[fieldProject]; id != nil {
+			x.Project = id[0]
+		}
+		if err := project.CheckID(x.Project); err != nil {
+			return x.bad(http.StatusBadRequest, "X-Project-ID: "+strings.TrimPrefix(err.Error(), "ratelimit: "))
+		}
+		if x.virtual() {
+			return x.bad(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on")
+		}
+	}
+	x.rules = x.cfg.Projects[x.Project]
+	if x.rules == nil {
+		x.rules = x.cfg.Defaults
+	}
+	return nil
+}
+
+// key returns the virtual key of the request.
+func (x *exchange) key() (keys.Key, bool) {
+	for _, secret := range x.secrets() {
+		if key, ok := x.keys.Find(secret); ok {
+			return key, true
+		}
+	}
+	return keys.Key{}, false
+}
+
+// virtual reports whether the request carries what looks like a virtual key.
+func (x *exchange) virtual() bool {
+	for _, secret := range x.secrets() {
+		if keys.Is(secret) {
+			return true
+		}
+	}
+	return false
+}
+
+// secrets returns what stands where keys do.
+func (x *exchange) secrets() []string {
+	found := make([]string, 0, 4)
+	for _, field := range fieldsOfKeys {
+		for _, value := range x.r.Header[field] {
+			if scheme, token, ok := strings.Cut(value, " "); ok && strings.EqualFold(scheme, "bearer") {
+				value = strings.TrimSpace(token)
+			}
+			found = append(found, value)
+		}
+	}
+	if strings.Contains(x.target.RawQuery, "key=") {
+		found = append(found, x.target.Query()["key"]...)
+	}
+	return found
+}
+
+// authorize puts the deployment's key in the place of whatever the client has sent. If
+// it has none, the client's own stays.
+func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
+	x.shared = d.key != "" || x.cfg.Keys == config.KeysRequired
+	if !x.shared {
+		return
+	}
+	for _, field := range fieldsOfKeys {
+		delete(h, field)
+	}
+	delete(h, "Cookie")
+	u.RawQuery = withoutKey(u.RawQuery)
+	if d.key != "" {
+		field, prefix := x.keyField()
+		h[field] = []string{prefix + d.key}
+	}
+}
+
+// withoutKey returns a query without keys. What else stands in it stays as it is.
+func withoutKey(query string) string {
+	if !strings.Contains(query, "key") && !strings.Contains(query, "%") {
+		return query
+	}
+	var kept []string
+	for pair := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if plain, err := url.QueryUnescape(name); err == nil && plain != "key" {
+			kept = append(kept, pair)
+		}
+	}
+	return strings.Join(kept, "&")
+}

@@ -1,0 +1,91 @@
+package line
+
+import (
+	"cmp"
+	"container/list"
+	"math"
+	"slices"
+)
+
+// ready is the flows that may have turns: a circle for each rank of which there are
+// any, the highest first.
+type ready []*circle
+
+// circle is flows of one rank, which have turns in rounds.
+type circle struct {
+	rank  int
+	flows list.List // the round is at the first
+}
+
+// add puts a flow at the end of the round of its rank.
+func (r *ready) add(f *flow) {
+	i, found := slices.BinarySearchFunc(*r, f.rank, func(c *circle, rank int) int { return cmp.Compare(rank, c.rank) })
+	if !found {
+		*r = slices.Insert(*r, i, &circle{rank: f.rank})
+	}
+	f.circle = (*r)[i]
+	f.place = f.circle.flows.PushBack(f)
+}
+
+// remove takes out a flow.
+func (r *ready) remove(f *flow) {
+	c := f.circle
+	c.flows.Remove(f.place)
+	f.circle, f.place, f.visited = nil, nil, false
+	if c.flows.Len() == 0 {
+		i := slices.Index(*r, c)
+		*r = slices.Delete(*r, i, i+1)
+	}
+}
+
+// rank returns the highest of any flow.
+func (r ready) rank() int {
+	if len(r) == 0 {
+		return math.MinInt
+	}
+	return r[0].rank
+}
+
+// next returns the flow whose turn it is, or nil if none is ready.
+func (r ready) next() *flow {
+	if len(r) == 0 {
+		return nil
+	}
+	for {
+		if f := r[0].round(); f != nil {
+			return f
+		}
+		r[0].skip()
+	}
+}
+
+// round returns the next flow that has a turn in this round, or nil.
+func (c *circle) round() *flow {
+	for range c.flows.Len() {
+		f := c.flows.Front().Value.(*flow)
+		if !f.visited {
+			f.visited = true
+			f.deficit += f.gain()
+		}
+		if f.deficit >= f.first().Cost {
+			return f
+		}
+		f.visited = false
+		c.flows.MoveToBack(f.place)
+	}
+	return nil
+}
+
+// skip lets those rounds pass in which nobody would have a turn.
+func (c *circle) skip() {
+	rounds := int64(Whole)
+	for e := c.flows.Front(); e != nil; e = e.Next() {
+		f := e.Value.(*flow)
+		lacks := f.first().Cost - f.deficit
+		rounds = min(rounds, (lacks-1)/f.gain())
+	}
+	for e := c.flows.Front(); e != nil; e = e.Next() {
+		f := e.Value.(*flow)
+		f.deficit += rounds * f.gain()
+	}
+}

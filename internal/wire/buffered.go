@@ -1,0 +1,5 @@
+package wire
+
+// Buffered returns how many bytes have come of a body of which nothing was read yet,
+// with what frames them. It is how a proxy knows whether to send the headers before.
+func (e *exchange) Buffered() int { return e.conn.reader.Buffered() }

@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// big is more than the buffers of two sockets hold.
+const big = 32 << 20
+
+// TestCancel ends a request's context in each stage of it. The caller gets the
+// context's error, and the server sees that the connection is closed.
+func TestCancel(t *testing.T) {
+	for _, c := range []struct {
+		name, scheme string
+		body         func() io.ReadCloser
+		serve        func(c net.Conn, reached func()) // up to the stage
+		sent         bool
+	}{
+		{"handshake", "https", nil, func(c net.Conn, reached func()) {
+			c.Read(make([]byte, 1))
+			reached()
+		}, false},
+		{"writing", "http", func() io.ReadCloser { b := Bytes(make([]byte, big)); return &b }, func(c net.Conn, reached func()) {
+			io.ReadFull(c, make([]byte, 1<<20))
+			reached()
+		}, true},
+		{"writing what is streamed", "http", func() io.ReadCloser { return io.NopCloser(io.LimitReader(zeros{}, big)) }, func(c net.Conn, reached func()) {
+			io.ReadFull(c, make([]byte, 1<<20))
+			reached()
+		}, true},
+		{"waiting for the request's body", "http", func() io.ReadCloser { return stuck(t) }, func(c net.Conn, reached func()) {
+			bufio.NewReader(c).ReadString('c') // of the header that says chunked
+			reached()
+		}, true},
+		{"waiting for headers", "http", nil, func(c net.Conn, reached func()) {
+			readRequest(bufio.NewReader(c))
+			reached()
+		}, true},
+		{"in the middle of the headers", "http", nil, func(c net.Conn, reached func()) {
+			readRequest(bufio.NewReader(c))
+			io.WriteString(c, ok+"Content-")
+			reached()
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := make(chan struct{})
+			server := startRaw(t, func(conn net.Conn) {
+				c.serve(conn, cancel)
+				io.Copy(io.Discard, conn)
+				close(gone)
+			})
+			req := newRequest(t, "POST", c.scheme+server.url[len("http"):], "").WithContext(ctx)
+			if c.body != nil {
+				req.Body = c.body()
+			}
+			_, err := send(newTransport(t, nil), req)
+			var fault *Error
+			if !errors.As(err, &fault) || !errors.Is(err, context.Canceled) || fault.Sent != c.sent {
+				t.Errorf("%#v", err)
+			}
+			<-gone
+		})
+	}
+}
+
+// zeros has no end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// stuck returns a body that does not come before the test's end.
+func stuck(t *testing.T) io.ReadCloser {
+	r, w := io.Pipe()
+	t.Cleanup(func() { w.Close() })
+	return r
+}
+
+// TestCancelBody ends the context while the response is read.
+func TestCancelBody(t *testing.T) {
+	for _, framing := range []string{"Content-Length: 9\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "\r\nhalf"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		server := startRaw(t, func(c net.Conn) {
+			always(ok+framing, false)(c)
+			close(gone)
+		})
+		transport := newTransport(t, nil)
+		response, err := transport.RoundTrip(newRequest(t, "GET", server.url, "").WithContext(ctx))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(response.Body, make([]byte, 4)); err != nil {
+			t.Fatal(err)
+		}
+		go cancel()
+		var fault *Error
+		if n, err := response.Body.Read(make([]byte, 9)); n != 0 || !errors.Is(err, context.Canceled) || !errors.As(err, &fault) || !fault.Sent {
+			t.Errorf("%d, %v", n, err)
+		}
+		<-gone
+		if n, err := response.Body.Read(make([]byte, 9)); n != 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("once more: %d, %v", n, err)
+		}
+		response.Body.Close()
+	}
+}
+
+// TestCancelAfterEnd ends the context when the response has been read: the connection
+// is not closed.
+func TestCancelAfterEnd(t *testing.T) {
+	for _, framing := range []string{"Content-Length: 0\r\n\r\n", "Content-Length: 4\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n\r\n"} {
+		server := startRaw(t, always(ok+framing, false))
+		transport := newTransport(t, nil)
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, err := send(transport, newRequest(t, "GET", server.url, "").WithContext(ctx)); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+		if n := server.accepted.Load(); n != 1 {
+			t.Errorf("%q: %d connections", framing, n)
+		}
+	}
+}
+
+func TestEndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	server := startRaw(t, always(ok+"Content-Length: 0\r\n\r\n", false))
+	_, err := send(newTransport(t, nil), newRequest(t, "GET", server.url, "").WithContext(ctx))
+	var fault *Error
+	if !errors.As(err, &fault) || fault.Sent || !errors.Is(err, context.Canceled) || server.accepted.Load() != 0 {
+		t.Errorf("%v; %d connections", err, server.accepted.Load())
+	}
+}
+
+// TestTimeouts has each limit of time pass.
+func TestTimeouts(t *testing.T) {
+	silent := startRaw(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+	slow := startRaw(t, func(c net.Conn) {
+		readRequest(bufio.NewReader(c))
+		io.WriteString(c, ok+"Content-")
+		io.Copy(io.Discard, c)
+	})
+	soon := 20 * time.Millisecond
+	streamed := newRequest(t, "POST", silent.url, "")
+	streamed.Body = io.NopCloser(strings.NewReader("text"))
+	for _, c := range []struct {
+		name      string
+		transport *Transport
+		req       *http.Request
+		want      error
+		sent      bool
+	}{
+		{"handshake", &Transport{DialTimeout: soon}, newRequest(t, "GET", "https"+silent.url[len("http"):], ""), lateDial, false},
+		{"headers", &Transport{HeaderTimeout: soon}, newRequest(t, "GET", silent.url, ""), lateHeader, true},
+		{"the rest of the headers", &Transport{HeaderTimeout: soon}, newRequest(t, "GET", slow.url, ""), lateHeader, true},
+		{"headers of what is streamed", &Transport{HeaderTimeout: soon}, streamed, lateHeader, true},
+	} {
+		_, err := send(newTransport(t, c.transport), c.req)
+		var fault *Error
+		if !errors.As(err, &fault) || !errors.Is(err, c.want) || !fault.Timeout() || fault.Sent != c.sent || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %#v", c.name, err)
+		}
+	}
+}
+
+// TestHeaderTimeoutSparesBody has a body come much later than headers may.
+func TestHeaderTimeoutSparesBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		go func() {
+			defer server.Close()
+			readRequest(bufio.NewReader(server))
+			time.Sleep(59 * time.Second)
+			io.WriteString(server, ok+"Content-Length: 2\r\n\r\n")
+			time.Sleep(time.Hour)
+			io.WriteString(server, "hi")
+		}()
+		c := (&Transport{HeaderTimeout: time.Minute}).newConn(origin{"http", "host"}, client)
+		must(t, over(c), newRequest(t, "GET", "http://host", ""), "200", "hi")
+		c.transport.CloseIdleConnections()
+	})
+}

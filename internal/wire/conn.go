@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// conn is a connection. One exchange at a time has it.
+type conn struct {
+	transport *Transport
+	origin    origin
+	socket    socket
+	stream    io.ReadWriter        // the socket, or TLS over it
+	state     *tls.ConnectionState // nil: it is plain
+	reader    *bufio.Reader        // of the stream
+	hangUp    func()               // closes the socket
+	pulse     *pulse
+
+	used  bool      // an exchange has gone well on it
+	since time.Time // it is idle
+
+	mu      sync.Mutex
+	waiting bool // for an answer's headers
+	timed   bool // and not for ever
+}
+
+// readerSize is small, for each of thousands of open streams has one.
+const readerSize = 4 << 10
+
+func (t *Transport) dial(ctx context.Context, at origin, u *url.URL) (*conn, error) {
+	within, cancel := context.WithTimeout(ctx, cmp.Or(t.DialTimeout, 10*time.Second))
+	defer cancel()
+	c, err := t.dialWithin(within, at, u)
+	if end, _ := within.Deadline(); err == nil || time.Now().Before(end) {
+		return c, err
+	}
+	if theirs, has := ctx.Deadline(); has && !time.Now().Before(theirs) {
+		return nil, context.DeadlineExceeded // which the context may not know yet
+	}
+	return nil, lateDial
+}
+
+func (t *Transport) dialWithin(ctx context.Context, at origin, u *url.URL) (*conn, error) {
+	var dialer net.Dialer
+	raw, err := dialer.DialContext(ctx, "tcp", address(u))
+	if err != nil {
+		return nil, err
+	}
+	c := t.newConn(at, raw)
+	if at.scheme == "https" {
+		if err := c.secure(ctx, t.config(u.Hostname())); err != nil {
+			raw.Close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (t *Transport) newConn(at origin, raw net.Conn) *conn {
+	c := &conn{transport: t, origin: at, socket: socket{Conn: raw}, pulse: newPulse(raw), hangUp: func() { raw.Close() }}
+	c.stream = &c.socket
+	c.reader = bufio.NewReaderSize(c.stream, readerSize)
+	return c
+}
+
+func address(u *url.URL) string {
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+func (c *conn) secure(ctx context.Context, config *tls.Config) error {
+	layer := tls.Client(&c.socket, config)
+	if err := layer.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	state := layer.ConnectionState()
+	c.stream, c.state = layer, &state
+	c.reader.Reset(layer)
+	return nil
+}
+
+// config returns how to speak TLS with a host.
+func (t *Transport) config(host string) *tls.Config {
+	config := t.TLS.Clone()
+	if config == nil {
+		config = &tls.Config{}
+	}
+	config.ServerName = cmp.Or(config.ServerName, host)
+	config.NextProtos = []string{"http/1.1"}
+	if config.ClientSessionCache == nil {
+		t.mu.Lock()
+		if t.sessions == nil {
+			t.sessions = tls.NewLRUClientSessionCache(0)
+		}
+		config.ClientSessionCache = t.sessions
+		t.mu.Unlock()
+	}
+	return config
+}
+
+// silent reports whether a connection is open, and nobody has sent anything on it
+// unasked.
+func (c *conn) silent() bool {
+	if c.reader.Buffered() > 0 || !c.pulse.silent(c.since) {
+		return false
+	}
+	if c.state == nil {
+		return true
+	}
+	c.socket.held = true // and TLS has nothing that it has read already
+	_, err := c.stream.Read(make([]byte, 1))
+	c.socket.held = false
+	return err == errHeld
+}
+
+// await begins to wait for an answer.
+func (c *conn) await() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = true
+}
+
+// allow sets how long the answer's headers may take from now on.
+func (c *conn) allow(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting && d > 0 {
+		c.timed = true
+		c.socket.SetReadDeadline(time.Now().Add(d))
+	}
+}
+
+// answered ends the wait.
+func (c *conn) answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timed {
+		c.socket.SetReadDeadline(time.Time{})
+	}
+	c.waiting, c.timed = false, false
+}

@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"time"
+)
+
+// exchange is one request and its response on a connection. It is the response's
+// body, too.
+type exchange struct {
+	conn   *conn
+	ctx    context.Context
+	stop   func() bool // watching the context; nil: it never ends
+	upload *upload     // nil: the request was sent as a whole
+	body
+}
+
+// lastWord is how long a server that takes no more of a request may take to say why.
+const lastWord = time.Second
+
+// exchange sends a request, and reads the response up to its body. sent is whether
+// anything of the request has left. If it fails, the connection is closed.
+func (c *conn) exchange(req *http.Request) (response *http.Response, sent bool, err error) {
+	e := &exchange{conn: c, ctx: req.Context()}
+	if e.ctx.Done() != nil {
+		e.stop = context.AfterFunc(e.ctx, c.hangUp)
+	}
+	c.await()
+	sent, failed := e.send(req)
+	if !sent {
+		e.finish(false)
+		return nil, false, ended(e.ctx, failed)
+	}
+	if failed != nil && req.Body != nil {
+		req.Body.Close()
+	}
+	response, frame, err := c.receive(req)
+	c.answered()
+	if err != nil {
+		e.finish(false)
+		return nil, true, e.cause(failed, err)
+	}
+	e.begin(response, frame, failed == nil)
+	return response, true, nil
+}
+
+// cause returns why an exchange has failed: what came first.
+func (e *exchange) cause(sending, receiving error) error {
+	switch {
+	case e.ctx.Err() != nil:
+		return e.ctx.Err()
+	case sending != nil:
+		return sending
+	case e.upload.failed() != nil:
+		return e.upload.failed()
+	case errors.Is(receiving, os.ErrDeadlineExceeded):
+		return lateHeader
+	}
+	return receiving
+}
+
+// finish gives the connection back if all went well, and closes it if not.
+func (e *exchange) finish(well bool) {
+	if e.stop != nil && !e.stop() {
+		well = false
+	}
+	if well && e.upload.done() && e.conn.reader.Buffered() == 0 {
+		e.conn.transport.put(e.conn)
+		return
+	}
+	e.conn.hangUp()
+}

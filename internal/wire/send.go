@@ -1,0 +1,191 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// oneWrite is the size of a body that is copied behind its headers, to be sent with
+// them in one write.
+const oneWrite = 16 << 10
+
+// send writes the request: all of it, or its headers if its body has yet to be read.
+// sent is whether anything has left.
+func (e *exchange) send(req *http.Request) (sent bool, err error) {
+	c := e.conn
+	c.socket.wrote = false
+	whole, length := measure(req)
+	buffer := buffers.Get().(*[]byte)
+	*buffer = appendHead(*buffer, req, length)
+	err = c.write(buffer, whole)
+	sent = c.socket.wrote
+	giveBack(buffer)
+	switch {
+	case err != nil:
+		c.allow(lastWord)
+	case length != int64(len(whole)):
+		e.startUpload(req.Body, length)
+	default:
+		c.allow(c.transport.HeaderTimeout)
+	}
+	return sent, err
+}
+
+// measure returns the body if it is there as a whole, and its length, which is below
+// 0 if nobody knows it.
+func measure(req *http.Request) (whole []byte, length int64) {
+	switch body := req.Body.(type) {
+	case nil:
+		return nil, 0
+	case *Bytes:
+		return *body, int64(len(*body))
+	}
+	if req.Body == http.NoBody {
+		return nil, 0
+	}
+	if req.ContentLength > 0 {
+		return nil, req.ContentLength
+	}
+	return nil, -1
+}
+
+func (c *conn) write(head *[]byte, body []byte) error {
+	if len(body) <= oneWrite {
+		*head = append(*head, body...)
+		_, err := c.stream.Write(*head)
+		return err
+	}
+	if c.state == nil {
+		return c.socket.writeBoth(*head, body)
+	}
+	if _, err := c.stream.Write(*head); err != nil {
+		return err
+	}
+	_, err := c.stream.Write(body)
+	return err
+}
+
+// upload is a body that is sent as it is read, by a goroutine of its own: nobody knows
+// when it comes, and the answer may come before its end. A nil upload is done.
+type upload struct {
+	over chan struct{}
+	err  error // once it is over
+}
+
+func (u *upload) failed() error {
+	if u == nil {
+		return nil
+	}
+	select {
+	case <-u.over:
+		return u.err
+	default:
+		return nil
+	}
+}
+
+// moment is how long we wait for an upload to know that it is over, when the server
+// has answered already.
+const moment = 50 * time.Millisecond
+
+// done reports whether all of it was sent.
+func (u *upload) done() bool {
+	if u == nil {
+		return true
+	}
+	select {
+	case <-u.over:
+		return u.err == nil
+	case <-time.After(moment):
+		return false
+	}
+}
+
+func (e *exchange) startUpload(body io.ReadCloser, length int64) {
+	u := &upload{over: make(chan struct{})}
+	e.upload = u
+	go e.conn.run(u, body, length)
+}
+
+// run sends a body. If it cannot be read, the connection is closed; if it cannot be
+// written, the server may still say why.
+func (c *conn) run(u *upload, body io.ReadCloser, length int64) {
+	var broken *bodyError
+	u.err = c.copy(body, length)
+	body.Close()
+	close(u.over)
+	switch {
+	case errors.As(u.err, &broken):
+		c.hangUp()
+	case u.err != nil:
+		c.allow(lastWord)
+	default:
+		c.allow(c.transport.HeaderTimeout)
+	}
+}
+
+// bodyError is why a request's body could not be read.
+type bodyError struct{ err error }
+
+func (e *bodyError) Error() string { return "the request's body: " + e.err.Error() }
+
+func (e *bodyError) Unwrap() error { return e.err }
+
+// copy writes a body as it is read: as many bytes as the headers say, or in chunks.
+func (c *conn) copy(body io.Reader, length int64) error {
+	if length < 0 {
+		return c.copyChunks(body)
+	}
+	buffer := make([]byte, oneWrite)
+	for left := length; left > 0; {
+		n, err := body.Read(buffer[:min(left, int64(len(buffer)))])
+		if n > 0 {
+			if _, err := c.stream.Write(buffer[:n]); err != nil {
+				return err
+			}
+		}
+		left -= int64(n)
+		if err == io.EOF && left > 0 {
+			return &bodyError{fmt.Errorf("it ends %d bytes before its ContentLength of %d", left, length)}
+		}
+		if err != nil && err != io.EOF {
+			return &bodyError{err}
+		}
+	}
+	return nil
+}
+
+func (c *conn) copyChunks(body io.Reader) error {
+	const room = len("ffff\r\n") // before each chunk
+	buffer := make([]byte, room+oneWrite+len("\r\n"))
+	for {
+		n, err := body.Read(buffer[room : room+oneWrite])
+		if n > 0 {
+			if err := c.writeChunk(buffer, room, n); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			_, err := io.WriteString(c.stream, "0\r\n\r\n")
+			return err
+		}
+		if err != nil {
+			return &bodyError{err}
+		}
+	}
+}
+
+// writeChunk writes n bytes that stand behind room for their size.
+func (c *conn) writeChunk(buffer []byte, room, n int) error {
+	size := strconv.AppendInt(nil, int64(n), 16)
+	size = append(size, "\r\n"...)
+	start := room - len(size)
+	copy(buffer[start:], size)
+	end := room + n + copy(buffer[room+n:], "\r\n")
+	_, err := c.stream.Write(buffer[start:end])
+	return err
+}

@@ -1,0 +1,41 @@
+package llm
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Rename returns the path and the body of a request as one for another model. Neither
+// is changed in any other way.
+func (r *Request) Rename(path string, body []byte, model string) (string, []byte) {
+	if r.name.to == 0 || len(body) != r.size {
+		return renamePath(path, r.Model, model), body
+	}
+	name, _ := json.Marshal(model) // a string: it cannot fail
+	renamed := make([]byte, 0, len(body)+len(name))
+	renamed = append(renamed, body[:r.name.from]...)
+	renamed = append(renamed, name...)
+	return path, append(renamed, body[r.name.to:]...)
+}
+
+// renamePath renames the model that a path names: Google's before a colon, Azure's as a
+// deployment.
+func renamePath(path, from, to string) string {
+	if deploymentOf(path) == from {
+		return strings.Replace(path, "/openai/deployments/"+from, "/openai/deployments/"+to, 1)
+	}
+	before, method, ok := cutSuffixAfter(path, "/"+from+":")
+	if !ok {
+		return path
+	}
+	return before + "/" + to + ":" + method
+}
+
+// cutSuffixAfter cuts a path around the last place of a separator.
+func cutSuffixAfter(path, separator string) (before, after string, ok bool) {
+	i := strings.LastIndex(path, separator)
+	if i < 0 {
+		return path, "", false
+	}
+	return path[:i], path[i+len(separator):], true
+}

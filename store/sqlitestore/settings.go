@@ -1,0 +1,174 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Settings are values beside the accounts, such as limits that were set at run time,
+// which all who share the file see. A value that changes gets a new row, whose number
+// is higher than all before: so the highest tells whether anything has changed.
+const settingsSchema = `
+CREATE TABLE IF NOT EXISTS settings (
+	change INTEGER PRIMARY KEY,
+	name   BLOB NOT NULL UNIQUE,
+	value  BLOB NOT NULL
+) STRICT`
+
+// Settings returns all settings by their names.
+func (s *Store) Settings(ctx context.Context) (values map[string]string, err error) {
+	err = s.enter(&op{ctx: ctx, step: func(*batch) (err error) {
+		values, err = s.settings()
+		return err
+	}})
+	return values, err
+}
+
+func (s *Store) settings() (map[string]string, error) {
+	rows, err := (&Tx{s: s}).Query("SELECT name, value FROM settings")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	values := map[string]string{}
+	for rows.Next() {
+		var name, value []byte
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, s.fault(err)
+		}
+		values[string(name)] = string(value)
+	}
+	return values, s.fault(rows.Err())
+}
+
+// setting returns one, if it is there.
+func (s *Store) setting(name string) (value string, there bool, err error) {
+	var bytes []byte
+	err = s.conn.QueryRowContext(context.Background(), "SELECT value FROM settings WHERE name = ?", []byte(name)).Scan(&bytes)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	return string(bytes), err == nil, s.fault(err)
+}
+
+// PutSettings sets values by their names, or only those of names that have none
+// yet, in one step. It returns what the names stand for now.
+func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	now, changed := map[string]string{}, false
+	err := s.Update(ctx, func(tx *Tx) error {
+		for name, value := range values {
+			stands, there, err := s.setting(name)
+			if err != nil {
+				return err
+			}
+			if there && (onlyNew || stands == value) {
+				now[name] = stands
+				continue
+			}
+			if _, err := tx.Exec("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", []byte(name), []byte(value)); err != nil {
+				return err
+			}
+			now[name], changed = value, true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if changed {
+		s.watchers.tell()
+	}
+	return now, nil
+}
+
+// lookAgain is how often somebody who watches looks whether another process has
+// changed settings.
+const lookAgain = time.Second
+
+// WatchSettings calls changed when settings have changed, one call at a time, until
+// stop returns: at once for those who set them through this Store, and within about a
+// second for others. It calls it when it begins to watch, too.
+func (s *Store) WatchSettings(changed func()) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	news := s.watchers.add()
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		defer s.watchers.remove(news)
+		s.watch(ctx, news, changed)
+	})
+	return func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
+func (s *Store) watch(ctx context.Context, news <-chan struct{}, changed func()) {
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for seen := int64(-1); ; {
+		last, err := s.lastChange(ctx)
+		if err == nil && last != seen {
+			seen = last
+			changed()
+		}
+		if errors.Is(err, store.ErrClosed) {
+			return
+		}
+		select {
+		case <-news:
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lastChange returns the number of the last change of settings.
+func (s *Store) lastChange(ctx context.Context) (n int64, err error) {
+	err = s.enter(&op{ctx: ctx, step: func(*batch) error {
+		return s.fault(s.do.lastChange.QueryRow().Scan(&n))
+	}})
+	return n, err
+}
+
+// watchers are those who want to know of changes that are made through a store.
+type watchers struct {
+	mu  sync.Mutex
+	all map[chan struct{}]bool
+}
+
+func (w *watchers) add() chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	news := make(chan struct{}, 1)
+	if w.all == nil {
+		w.all = map[chan struct{}]bool{}
+	}
+	w.all[news] = true
+	return news
+}
+
+func (w *watchers) remove(news chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.all, news)
+}
+
+func (w *watchers) tell() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for news := range w.all {
+		select {
+		case news <- struct{}{}:
+		default: // it is told already
+		}
+	}
+}
