@@ -13,7 +13,7 @@ const (
 // heldCall is a stream that stops after its first chunk until the provider is told to go on.
 func heldCall() dialogue {
 	d := streamedCall()
-	d.text = bytes.Replace(d.text, streamed, append(append([]byte{}, streamed...), append([]byte{','}, hold...)...), 1)
+	d.text = bytes.Replace(d.text, streamed, []byte(`"stream":true,"user":"hold"`), 1)
 	return d
 }
 

@@ -95,16 +95,19 @@ func (u *upstream) serve(c net.Conn) {
 	defer c.Close()
 	buf := make([]byte, 8<<10)
 	for n := 0; n < len(buf); {
-		m, err := c.Read(buf[n:])
-		if err != nil {
+		head, length := messageEnd(buf[:n])
+		if head > 0 && length < 0 {
 			return
 		}
-		n += m
-		head, length := messageEnd(buf[:n])
 		if head == 0 || n < head+length {
+			m, err := c.Read(buf[n:])
+			if err != nil {
+				return
+			}
+			n += m
 			continue
 		}
-		if length < 0 || u.answer(c, buf[head:head+length]) != nil {
+		if err := u.answer(c, buf[head:head+length]); err != nil {
 			return
 		}
 		n = copy(buf, buf[head+length:n])

@@ -21,7 +21,7 @@ func main() {
 }
 
 const usage = `Measures this module beside its peers, prints the ratios and draws them. A
-full run takes about seven minutes and wants an otherwise idle machine with at
+full run takes about eight minutes and wants an otherwise idle machine with at
 least two cores.
 
   go run . [flags]

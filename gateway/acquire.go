@@ -39,14 +39,15 @@ func (x *exchange) choose() *deployment {
 		best = x.roomiest(all)
 	}
 	x.Deployment = best.name
-	x.call.Quota = x.upstream.quota(x.Quota, best.name)
+	x.Quota = x.upstream.quota(x.call.Asks.Model, best.name)
+	x.call.Quota = x.Quota
 	return best
 }
 
 func (x *exchange) roomiest(all []*deployment) (best *deployment) {
 	var most ratelimit.Decision
 	for _, d := range all {
-		said := x.limits.Models.Decide(x.upstream.quota(x.Quota, d.name), x.call.Asks.Prompt)
+		said := x.limits.Models.Decide(x.upstream.quota(x.call.Asks.Model, d.name), x.call.Asks.Prompt)
 		if best == nil || roomier(&said, &most) {
 			best, most = d, said
 		}

@@ -31,7 +31,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Options is what a gateway is given beside its configuration. The zero Options are
@@ -51,6 +53,7 @@ type Gateway struct {
 	keys     *keys.Ring
 	policies admit.Policies
 	prune    func()
+	log      *slog.Logger
 
 	recent   *recent
 	access   *accessLog
@@ -68,13 +71,14 @@ const (
 // New returns a gateway as the configuration describes it. It listens nowhere.
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{transports: map[way]http.RoundTripper{}, recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample)}
+	g := &Gateway{log: log, transports: map[way]http.RoundTripper{}, recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample)}
 	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active)
 	ready := g.newSetup(cfg)
 	if err := g.open(ready); err != nil {
 		return nil, err
 	}
 	g.setup.Store(ready)
+	g.tellMissed()
 	g.metrics.follow(g.limits.Models)
 	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
 	return g, nil
@@ -123,7 +127,15 @@ func (g *Gateway) Reload(cfg *config.Config) (err error) {
 		return errors.Join(err, g.declare(old))
 	}
 	g.setup.Store(ready)
+	g.tellMissed()
 	return nil
+}
+
+// tellMissed logs what went wrong while others' changes of keys were followed.
+func (g *Gateway) tellMissed() {
+	if err := g.keys.Missed(); err != nil {
+		g.log.Warn("some virtual keys of the state may be missing", "error", err)
+	}
 }
 
 // ReloadFailed counts a reload whose configuration could not be read.
@@ -182,9 +194,12 @@ func (g *Gateway) Ready() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
-	_, err := g.limits.Projects.Peek(ctx, anyone)
+	_, err := g.limits.Models.Projects().Store().Peek(ctx, question)
 	return err
 }
+
+// question is what the store is asked to see whether it answers. It charges nothing.
+var question = []store.Charge{{Key: "gateway/ready", Limits: []limit.Limit{limit.PerMinute(1)}, N: 1}}
 
 // Drain refuses new requests from now on, with 503.
 func (g *Gateway) Drain() { g.draining.Store(true) }
@@ -192,6 +207,7 @@ func (g *Gateway) Drain() { g.draining.Store(true) }
 // Close releases everything. Call it when no request is being served any more.
 func (g *Gateway) Close() error {
 	g.prune()
+	g.tellMissed()
 	g.keys.Close()
 	for _, t := range g.transports {
 		if idle, ok := t.(interface{ CloseIdleConnections() }); ok {

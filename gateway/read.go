@@ -38,16 +38,12 @@ func (x *exchange) read() *refusal {
 		return x.bad(http.StatusBadRequest, fmt.Sprintf("the name of a model must have at most %d bytes of UTF-8, and no control characters", mostName))
 	}
 	x.Model, x.Stream = asks.Model, asks.Stream
-	m, known := x.upstream.Find(asks.Model)
+	m, _ := x.upstream.Find(asks.Model)
 	if slices.Contains(m.Aliases, asks.Model) {
 		x.rename(m.Name)
 	}
 	if !x.mayCall(x.Model, asks.Model) {
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may not call %q, but only %s", x.Project, x.Model, strings.Join(x.rules.Models, ", ")))
-	}
-	x.Quota = asks.Model
-	if known {
-		x.Quota = m.Name
 	}
 	x.call.Limits, x.call.Project = &x.limits, x.Project
 	return nil

@@ -53,20 +53,25 @@ func (g *Gateway) newUpstream(name string, p *config.Provider) *upstream {
 	return u
 }
 
-// quota returns the name of the quota of a model, or of those that match a pattern, at
-// a deployment. Models of the providers that are built in have their own names, under
-// which other programs that share the state count them too.
+// quota returns the name of the quota that a model is charged to at a deployment: its
+// own, or that of the pattern that it matches, behind the provider's. Models that have
+// a quota at one of the big providers go by their bare names, under which other
+// programs that share the state count them too.
 func (u *upstream) quota(model, deployment string) string {
-	if !builtIn[u.name] && model != "" {
+	m, known := u.Find(model)
+	if known {
+		model = m.Name
+	}
+	if !known || !big[u.name] || strings.Contains(model, "*") {
 		model = u.name + "/" + model
 	}
-	if deployment != "" && model != "" {
+	if deployment != "" {
 		model += "@" + deployment
 	}
 	return model
 }
 
-var builtIn = map[string]bool{"openai": true, "anthropic": true, "gemini": true, "local": true}
+var big = map[string]bool{"openai": true, "anthropic": true, "gemini": true}
 
 // dialect returns the API in whose shape errors are told where a request is no call of
 // a model.

@@ -30,6 +30,8 @@ func TestFieldsOfAnAllowedRequest(t *testing.T) {
 		{"tokens", tokens, 300,
 			`"minute";r=59;t=60, "tokens-minute";r=700;t=60, "tokens-day";r=4700;t=86400`,
 			`"minute";q=60;w=60, "tokens-minute";q=1000;w=60;qu="tokens", "tokens-day";q=5000;w=86400;qu="tokens"`},
+		{"a budget, and calls at a time", project.Limit{TokensPerMonth: 5000, MaxConcurrent: 1}, 300,
+			`"tokens-month";r=4700;t=2592000`, `"tokens-month";q=5000;w=2592000;qu="tokens"`},
 		{"no limits", project.Limit{}, 300, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -52,11 +52,12 @@ var ceilings = []struct {
 	{"TokensPerMinute", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) { p.TokensPerMinute = n }},
 	{"TokensPerHour", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) { p.TokensPerHour = n }},
 	{"TokensPerDay", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) { p.TokensPerDay = n }},
+	{"TokensPerMonth", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) { p.TokensPerMonth = n }},
 	{"all quotas", true, false, func(q *ratelimit.ModelQuota, _ *project.Limit, n int) {
 		*q = ratelimit.ModelQuota{MaxTPM: n, MaxTPD: n, MaxInputTPM: n, MaxOutputTPM: n}
 	}},
 	{"all windows", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) {
-		*p = project.Limit{TokensPerMinute: n, TokensPerHour: n, TokensPerDay: n}
+		*p = project.Limit{TokensPerMinute: n, TokensPerHour: n, TokensPerDay: n, TokensPerMonth: n}
 	}},
 }
 

@@ -82,6 +82,8 @@ func steps(shape project.Limit, doing []string) *rapid.Generator[step] {
 			s.limit = counts(t, shape, 6)
 		case "pass":
 			s.pass = passes.Draw(t, "pass")
+		case "wait":
+			s.pass = 30 * 24 * time.Hour // at most
 		}
 		return s
 	})
@@ -148,7 +150,7 @@ func play(l *project.Limiter, model string, clock func() int64, all []step, same
 		case "pass":
 			time.Sleep(s.pass)
 		case "wait":
-			if last < project.Never {
+			if last <= s.pass {
 				time.Sleep(last)
 			}
 		}
@@ -206,6 +208,9 @@ func TestHistories(t *testing.T) {
 				def := counts(rt, shape, 6)
 				own := counts(rt, shape, 6)
 				history := rapid.SliceOfN(steps(shape, doing), 1, 60).Draw(rt, "history")
+				for i := range history {
+					history[i].pass = min(history[i].pass, longest(name))
+				}
 				var differs string
 				synctest.Test(t, func(t *testing.T) {
 					start := time.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -78,7 +79,8 @@ func modelsOn(t testing.TB, s ratelimit.Store, quota ratelimit.ModelQuota) *rate
 	return rl
 }
 
-// kinds is where a limiter may count. Calls of those with a model are for it.
+// kinds is where a limiter may count. Calls of those with a model are for it. In those
+// with a file, which is looked at every second, not much time should pass.
 var kinds = map[string]struct {
 	model string
 	on    func(t testing.TB, cfg project.Config) project.Config
@@ -100,6 +102,14 @@ var kinds = map[string]struct {
 		cfg.Models = modelsOn(t, store.NewMemory(), plenty)
 		return cfg
 	}},
+}
+
+// longest returns how much time may pass at once in a history on a kind.
+func longest(kind string) time.Duration {
+	if kind == "SQLite" {
+		return 10 * time.Minute
+	}
+	return project.Never
 }
 
 // spend charges a call, which must not fail.

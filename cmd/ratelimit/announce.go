@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
@@ -32,11 +33,14 @@ func announce(w io.Writer, r server.Running) {
 	fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
 }
 
-// address returns the URL at which a listener is reached.
+// address returns a URL at which a listener is reached.
 func address(a net.Addr, files config.TLS) string {
 	scheme := "http://"
 	if files != (config.TLS{}) {
 		scheme = "https://"
+	}
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return scheme + net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
 	}
 	return scheme + a.String()
 }

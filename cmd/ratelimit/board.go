@@ -41,7 +41,7 @@ func (b *board) run(ctx context.Context, s *screen) error {
 	if err := printLines(s.w, b.intro(base)); err != nil {
 		return err
 	}
-	calling, stop := context.WithCancel(context.WithoutCancel(ctx))
+	calling, stop := context.WithCancel(context.WithoutCancel(ctx)) // calls that are cut off would be seen at the provider after they have given up their places
 	var crowds sync.WaitGroup
 	for _, c := range b.crowds {
 		crowds.Go(func() { c.run(calling, &http.Client{Transport: transport}, base) })

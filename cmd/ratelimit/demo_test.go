@@ -26,6 +26,7 @@ func TestDemo(t *testing.T) {
 		`(?m)^search .* [1-9]\d* .*%`,
 		`(?m)^intern .* 20 +0 +[1-9]`,
 		`6 / 6`,
+		`(?m)^batch .* \d+ +\d+ +[1-9]\d* +0 +\d+ +[\d,]+ +\d+% `, // some wait, even at the end
 		`reports +3,000 tokens a minute, waits .* / 3,000`,
 	} {
 		if !regexp.MustCompile(want).MatchString(got.stdout) {

@@ -15,52 +15,92 @@ import (
 // The program itself: it serves, reloads at SIGHUP, and ends in good order at
 // SIGTERM.
 func TestProcess(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("it has no such signals")
-	}
-	if testing.Short() {
-		t.Skip("it builds the program")
-	}
-	program := filepath.Join(t.TempDir(), "ratelimit")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Setenv("TEST_KEY", "sk-test")
-	path := withMock(t, "state: "+filepath.Join(t.TempDir(), "state.db")+"\n")
-	stderr := newOutput()
-	c := exec.Command(program, "serve", "--config", path, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	c.Stderr = stderr
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer c.Process.Kill()
-	s := &serving{base: stderr.await(t, `serves (http\S+)`), admin: stderr.await(t, `admin  (http\S+)`), stderr: stderr}
-	if status := s.ask(t, "search", "any"); status != http.StatusOK {
+	p := startProgram(t)
+	if status := p.ask(t, "search", "any"); status != http.StatusOK {
 		t.Errorf("a call: %d", status)
 	}
-	tell(t, c, syscall.SIGHUP)
-	stderr.await(t, "the configuration was reloaded")
-	if err := os.WriteFile(path, []byte("nonsense: 1"), 0o600); err != nil {
+	tell(t, p.command, syscall.SIGHUP)
+	p.stderr.await(t, "the configuration was reloaded")
+	if err := os.WriteFile(p.file, []byte("nonsense: 1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tell(t, c, syscall.SIGHUP)
-	stderr.await(t, "the old one stays")
-	out, err := exec.Command(program, "status", "--admin", s.admin).Output()
+	tell(t, p.command, syscall.SIGHUP)
+	p.stderr.await(t, "the old one stays")
+	out, err := exec.Command(p.command.Path, "status", "--admin", p.admin).Output()
 	if err != nil || !strings.Contains(string(out), "1 / 100") {
 		t.Errorf("status: %s, %v", out, err)
 	}
-	tell(t, c, syscall.SIGTERM)
+	tell(t, p.command, syscall.SIGTERM)
+	if err := p.wait(t); err != nil {
+		t.Errorf("%v\n%s", err, p.stderr)
+	}
+	p.stderr.await(t, `"msg":"drained"`)
+}
+
+// A second signal ends it at once, whoever is still being answered.
+func TestSecondSignal(t *testing.T) {
+	p := startProgram(t)
+	req, err := http.NewRequest(http.MethodPost, p.base+"/openai/v1/chat/completions", strings.NewReader(`{"model":"m","stream":true,"messages":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Mock", "fault=stall after=1")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	tell(t, p.command, syscall.SIGTERM)
+	p.stderr.await(t, "new requests are refused")
+	tell(t, p.command, syscall.SIGTERM)
+	if err := p.wait(t); err == nil || !strings.Contains(err.Error(), "terminated") {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// program is a gateway in a process of its own.
+type program struct {
+	serving
+	command *exec.Cmd
+	file    string // of its configuration
+}
+
+// startProgram builds the program, and starts a gateway.
+func startProgram(t *testing.T) *program {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("it has no such signals")
+	}
+	path := filepath.Join(t.TempDir(), "ratelimit")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Setenv("TEST_KEY", "sk-test")
+	p := &program{file: withMock(t, "state: "+filepath.Join(t.TempDir(), "state.db")+"\n")}
+	p.stderr = newOutput()
+	p.command = exec.Command(path, "serve", "--config", p.file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	p.command.Stderr = p.stderr
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.command.Process.Kill() })
+	p.base, p.admin = p.stderr.await(t, `serves (http\S+)`), p.stderr.await(t, `admin  (http\S+)`)
+	p.stderr.await(t, `openai +http`)
+	return p
+}
+
+// wait waits for its end.
+func (p *program) wait(t *testing.T) error {
+	t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
+	go func() { ended <- p.command.Wait() }()
 	select {
 	case err := <-ended:
-		if err != nil {
-			t.Errorf("%v\n%s", err, stderr)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatalf("it does not end\n%s", stderr)
+		return err
+	case <-time.After(15 * time.Second):
+		t.Fatalf("it does not end\n%s", p.stderr)
+		return nil
 	}
-	stderr.await(t, `"msg":"drained"`)
 }
 
 func tell(t *testing.T, c *exec.Cmd, s os.Signal) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
@@ -285,5 +287,22 @@ func TestNoAdminAPI(t *testing.T) {
 	got := run(t, "status", "--admin", other.URL)
 	if got.code != exitFailed || !strings.Contains(got.stderr, "no gateway's admin API") {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestAddress(t *testing.T) {
+	for _, c := range []struct {
+		ip   net.IP
+		tls  config.TLS
+		want string
+	}{
+		{net.IPv4(127, 0, 0, 1), config.TLS{}, "http://127.0.0.1:80"},
+		{net.IPv6loopback, config.TLS{Cert: "c", Key: "k"}, "https://[::1]:80"},
+		{net.IPv6unspecified, config.TLS{}, "http://localhost:80"},
+		{net.IPv4zero, config.TLS{}, "http://localhost:80"},
+	} {
+		if got := address(&net.TCPAddr{IP: c.ip, Port: 80}, c.tls); got != c.want {
+			t.Errorf("%v: %s, want %s", c.ip, got, c.want)
+		}
 	}
 }

@@ -2,7 +2,13 @@ package admin
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,7 +63,7 @@ func TestQuotas(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 	}
-	if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/gpt-6*", "")); m.Name != "gpt-6*" || m.Quota.MaxRPM != 10 {
+	if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/openai/gpt-6*", "")); m.Name != "openai/gpt-6*" || m.Quota.MaxRPM != 10 {
 		t.Errorf("of a pattern: %+v", m)
 	}
 	if m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`)); m.Quota != (ratelimit.ModelQuota{MaxRPM: 1}) {
@@ -65,6 +71,74 @@ func TestQuotas(t *testing.T) {
 	}
 	if first, second := r.call(t, "small", "gpt-4o"), r.call(t, "small", "gpt-4o"); first != 200 || second != 429 {
 		t.Errorf("two calls of one a minute: %d, %d", first, second)
+	}
+}
+
+func TestPagesOfQuotas(t *testing.T) {
+	r := newRig(t, usual)
+	var got []string
+	for query := "?limit=7"; query != ""; {
+		page := as[ModelList](t, r.want(t, 200, "GET", "/v1/quotas"+query, ""))
+		for _, m := range page.Quotas {
+			got = append(got, m.Name)
+		}
+		query = ""
+		if page.Next != "" {
+			query = "?limit=7&after=" + url.QueryEscape(page.Next)
+		}
+	}
+	want := slices.Sorted(maps.Keys(r.gateway.Models().Quotas()))
+	if diff := cmp.Diff(want, got); diff != "" || len(got) < 8 {
+		t.Errorf("%d quotas: %s", len(got), diff)
+	}
+}
+
+// TestStateIsBounded has more projects than a state tells of.
+func TestStateIsBounded(t *testing.T) {
+	r := newRig(t, usual)
+	limits := map[string]project.Limit{}
+	for i := range 1001 {
+		limits[fmt.Sprintf("p%04d", i)] = project.Limit{}
+	}
+	if err := r.gateway.Projects().SetLimits(limits); err != nil {
+		t.Fatal(err)
+	}
+	if s := as[State](t, r.get(t, "/v1/state")); len(s.Projects) != 1000 || !s.More || s.Projects[999].ID != "p0999" {
+		t.Errorf("%d projects, more: %v", len(s.Projects), s.More)
+	}
+}
+
+// TestWaiting checks that calls that wait are counted.
+func TestWaiting(t *testing.T) {
+	r := newRig(t, usual)
+	rl := r.gateway.Models()
+	if err := rl.SetQuota("gpt-4o", ratelimit.ModelQuota{MaxConcurrent: 1}); err != nil {
+		t.Fatal(err)
+	}
+	first, err := rl.Acquire(t.Context(), "gpt-4o", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		second, err := rl.Acquire(t.Context(), "gpt-4o", 1)
+		if err == nil {
+			second.Cancel()
+		}
+		done <- err
+	}()
+	for rl.Waiting("gpt-4o") == 0 {
+		runtime.Gosched()
+	}
+	if s := as[State](t, r.get(t, "/v1/state")); s.Waiting != 1 {
+		t.Errorf("%d wait", s.Waiting)
+	}
+	if m := as[Model](t, r.get(t, "/v1/quotas/gpt-4o")); m.Waiting != 1 || m.Usage.Concurrent != 1 {
+		t.Errorf("%+v", m)
+	}
+	first.Cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -108,13 +182,25 @@ func TestKnownProjects(t *testing.T) {
 	r.want(t, 200, "PUT", "/v1/projects/set", `{"requests_per_minute": 3}`)
 	r.want(t, 201, "POST", "/v1/keys", `{"project": "keyed"}`)
 	r.call(t, "calling", "gpt-4o")
-	r.want(t, 200, "DELETE", "/v1/projects/search", "")
-	var got []string
-	for _, p := range as[ProjectList](t, r.get(t, "/v1/projects")).Projects {
-		got = append(got, p.ID)
+	for _, path := range []string{"/nowhere", "/openai/v1/models"} { // these are nobody's
+		req := httptest.NewRequest("GET", r.clients+path, nil)
+		req.Header.Set("X-Project-ID", "not valid")
+		resp, err := r.client.Transport.(*holding).RoundTripper.RoundTrip(req)
+		if err != nil || resp.StatusCode < 400 {
+			t.Fatal(resp, err)
+		}
+		resp.Body.Close()
 	}
-	if diff := cmp.Diff([]string{"calling", "keyed", "search", "set", "small"}, got); diff != "" {
-		t.Error(diff)
+	r.settle(t)
+	r.want(t, 200, "DELETE", "/v1/projects/search", "")
+	for _, list := range [][]Project{as[ProjectList](t, r.get(t, "/v1/projects")).Projects, as[State](t, r.get(t, "/v1/state")).Projects} {
+		var got []string
+		for _, p := range list {
+			got = append(got, p.ID)
+		}
+		if diff := cmp.Diff([]string{"calling", "keyed", "search", "set", "small"}, got); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 
@@ -187,6 +273,26 @@ func TestReload(t *testing.T) {
 	newRig(t, usual).want(t, 409, "POST", "/v1/reload", "")
 }
 
+// TestReloadTakesBack checks how long changes hold: until the configuration, which
+// names the model and the project, is read anew.
+func TestReloadTakesBack(t *testing.T) {
+	var r *rig
+	r = newRigWith(t, usual, Options{Reload: func() error { return r.gateway.Reload(r.gateway.Config()) }})
+	quotas, limits := r.gateway.Models().Quotas(), r.gateway.Projects().Limits()
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`)
+	r.want(t, 200, "PUT", "/v1/projects/search", `{"requests_per_day": 1}`)
+	r.want(t, 200, "DELETE", "/v1/projects/small", "")
+	r.want(t, 200, "PUT", "/v1/projects/new", `{"requests_per_day": 1}`)
+	r.want(t, 200, "POST", "/v1/reload", "")
+	limits["new"] = project.Limit{RequestsPerDay: 1}
+	if diff := cmp.Diff(quotas, r.gateway.Models().Quotas()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(limits, r.gateway.Projects().Limits()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestConfigHasNoSecrets(t *testing.T) {
 	r := newRig(t, withToken(t)+"listen: 127.0.0.1:0\n")
 	a := r.send(t, "GET", "/v1/config", "", "Authorization", "Bearer "+secretToken)
@@ -251,10 +357,12 @@ func TestBadInput(t *testing.T) {
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": -1}`, 400, "max_rpm of -1: it must be from 1"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1e300}`, 400, "max_rpm"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"day_resets_at": "noon"}`, 400, "day_resets_at"},
-		{"PUT", "/v1/quotas/gpt-4o", `[]`, 400, "it is a array: it must be an object"},
+		{"PUT", "/v1/quotas/gpt-4o", `[]`, 400, "it must be a JSON object, with fields among max_rpm, max_tpm"},
+		{"PUT", "/v1/quotas/gpt-4o", `null`, 400, "it must be a JSON object"},
+		{"PUT", "/v1/quotas/gpt-4o", ` `, 400, "it must be a JSON object"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1} {}`, 400, "nothing behind it"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1`, 400, "ends too soon"},
-		{"PUT", "/v1/quotas/gpt-4o", `nonsense`, 400, "invalid character"},
+		{"PUT", "/v1/quotas/gpt-4o", `{nonsense}`, 400, "invalid character"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}` + strings.Repeat(" ", maxBody), 413, "65536 bytes"},
 		{"PUT", "/v1/quotas/", `{"max_rpm": 1}`, 400, "1 to 512 bytes"},
 		{"PUT", "/v1/quotas/a%00b", `{"max_rpm": 1}`, 400, "no control characters"},
@@ -266,6 +374,7 @@ func TestBadInput(t *testing.T) {
 		{"PUT", "/v1/projects/a%20b", `{}`, 400, "visible ASCII"},
 		{"GET", "/v1/projects/%c3%bc", ``, 400, "visible ASCII"},
 		{"DELETE", "/v1/projects/" + strings.Repeat("x", 129), ``, 400, "128"},
+		{"POST", "/v1/reset", `{"modell": "gpt-4o"}`, 400, "the fields are model, project"},
 		{"POST", "/v1/reset", `{}`, 400, "either model or project"},
 		{"POST", "/v1/reset", `{"model": "gpt-4o", "project": "search"}`, 400, "either model or project"},
 		{"POST", "/v1/reset", `{"project": "a b"}`, 400, "visible ASCII"},

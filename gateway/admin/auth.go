@@ -51,7 +51,7 @@ func loopback(host string) bool {
 		return true
 	}
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.Unmap().IsLoopback()
+	return err == nil && ip.IsLoopback()
 }
 
 // whoIs returns who makes a change, for the audit log.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,10 @@ func decode[T any](r *http.Request) (body T, err error) {
 	if len(text) > maxBody {
 		return body, problemf(http.StatusRequestEntityTooLarge, "the body is too long: it may have %d bytes", maxBody)
 	}
-	d := json.NewDecoder(strings.NewReader(string(text)))
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) { // null would be one without fields
+		return body, problemf(http.StatusBadRequest, "the body: it must be a JSON object, with fields among %s", fields(reflect.TypeFor[T]()))
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&body); err != nil {
 		return body, problemf(http.StatusBadRequest, "the body: %s", fault(err, reflect.TypeFor[T]()))
@@ -41,14 +45,12 @@ func decode[T any](r *http.Request) (body T, err error) {
 func fault(err error, of reflect.Type) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &wrong) && wrong.Field != "":
-		return fmt.Sprintf("%s is a %s: it must be of type %s", wrong.Field, wrong.Value, wrong.Type)
 	case errors.As(err, &wrong):
-		return fmt.Sprintf("it is a %s: it must be an object with fields among %s", wrong.Value, fields(of))
+		return fmt.Sprintf("%s is a %s: it must be of type %s", wrong.Field, wrong.Value, wrong.Type)
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return fmt.Sprintf("%.80s: the fields are %s", strings.TrimPrefix(err.Error(), "json: "), fields(of))
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "it ends too soon: it must be a JSON object"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ends too soon"
 	default:
 		return err.Error()
 	}

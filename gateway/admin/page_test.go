@@ -27,6 +27,9 @@ func TestPages(t *testing.T) {
 			if err != nil || len(page) > limit {
 				t.Fatal(page, err)
 			}
+			if len(page) == 0 && after != "" {
+				t.Fatal("a page follows, but there is nothing on it")
+			}
 			got = append(got, page...)
 			if after = next; after == "" {
 				break

@@ -49,9 +49,10 @@ func (a *Admin) known() []string {
 		all[k.Project] = project.Limit{}
 	}
 	for _, rec := range a.gateway.Recent("", 0, remembered) {
-		all[rec.Project] = project.Limit{}
+		if project.CheckID(rec.Project) == nil { // it was not refused before it was known whose it is
+			all[rec.Project] = project.Limit{}
+		}
 	}
-	delete(all, "") // of requests that were refused before it was known whose they are
 	return slices.Sorted(maps.Keys(all))
 }
 

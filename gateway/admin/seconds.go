@@ -17,7 +17,7 @@ func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durati
 // UnmarshalJSON reads a number of seconds, or a string.
 func (s *Seconds) UnmarshalJSON(text []byte) error {
 	var n float64
-	if json.Unmarshal(text, &n) == nil && n >= 0 && n <= math.MaxInt64/1e9 {
+	if json.Unmarshal(text, &n) == nil && n >= 0 && n < math.MaxInt64/1e9 {
 		*s = Seconds(n * 1e9)
 		return nil
 	}

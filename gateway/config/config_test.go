@@ -88,7 +88,7 @@ func profile(name string) (models []config.Model) {
 
 func TestWithoutAHome(t *testing.T) {
 	t.Setenv("HOME", "")
-	if c, err := config.Load("", config.Overrides{}); err == nil || !strings.Contains(err.Error(), "state: there is no home directory") {
+	if c, err := config.Load("", config.Overrides{}); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: state: there is no home directory") {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if _, err := config.Load("", config.Overrides{State: "~/x.db"}); err == nil || !strings.Contains(err.Error(), "--state: there is no home directory") {
@@ -256,6 +256,12 @@ func TestOverrides(t *testing.T) {
 		if _, err := config.Load(path, o); err == nil || err.Error() != want {
 			t.Errorf("%+v: got %v, want %s", o, err, want)
 		}
+	}
+	if err := os.WriteFile(path+".large", []byte("#"+strings.Repeat("x", 1<<20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(path+".large", config.Overrides{}); err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
+		t.Error(err)
 	}
 	if _, err := config.Load(path+".missing", config.Overrides{}); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: the configuration cannot be read: ") {
 		t.Error(err)

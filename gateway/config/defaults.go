@@ -35,6 +35,7 @@ func Default() *Config {
 	}
 	for name := range builtIn {
 		c.Providers[name] = newProvider(name)
+		c.Providers[name].addDefaults(name)
 	}
 	return c
 }

@@ -7,7 +7,7 @@ import (
 
 // Fault is one thing that is wrong with a configuration.
 type Fault struct {
-	File         string
+	File         string // empty: there is none
 	Line, Column int    // from 1; 0: it is not in the file, but on the command line
 	Path         string // of the field, such as projects.search.weight
 	Problem      string // what is wrong, and what is allowed
@@ -20,7 +20,7 @@ func (f Fault) text() string {
 	if f.Path != "" {
 		text = f.Path + ": " + text
 	}
-	if f.Line == 0 {
+	if f.Line == 0 || f.File == "" {
 		return text
 	}
 	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, text)

@@ -40,7 +40,7 @@ func fitHost(host string) bool {
 func loopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback() || host == "localhost"
+	return err == nil && ip.IsLoopback() || host == "localhost"
 }
 
 func port(address string) string {

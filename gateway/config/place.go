@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
@@ -39,7 +38,10 @@ func (r *reader) at(path string) place {
 
 // faulty reports whether something is wrong at a path, or below.
 func (r *reader) faulty(path string) bool {
-	return slices.ContainsFunc(r.faults, func(f Fault) bool { return strings.HasPrefix(f.Path, path) })
+	return slices.ContainsFunc(r.faults, func(f Fault) bool {
+		below, ok := strings.CutPrefix(f.Path, path)
+		return ok && (below == "" || below[0] == '.' || below[0] == '[')
+	})
 }
 
 // A place is where a value stands.
@@ -164,8 +166,8 @@ func (p place) text(want string) (string, bool) {
 	switch {
 	case text == "":
 		p.fault("it is empty: it must be %s", want)
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		p.fault("it has control characters, or is not UTF-8: it must be %s", want)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		p.fault("it has control characters: it must be %s", want)
 	default:
 		return text, true
 	}

@@ -35,7 +35,7 @@ const (
 	maxTimeout = 24 * time.Hour
 	maxRetries = 10
 	maxAmount  = 1 << 53 // that a quota or limit may be
-	maxName    = 512     // bytes of the name of a model
+	maxName    = 256     // bytes of the name of a model: a quota may have twice as many, with provider and deployment
 	maxModels  = 1000    // of a provider
 )
 
@@ -52,7 +52,7 @@ func (c *Config) readProviders(p place) {
 	})
 }
 
-// newProvider returns a provider of which the file says nothing.
+// newProvider returns a provider of which nothing is said, without models.
 func newProvider(name string) *Provider {
 	own := builtIn[name]
 	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute}
@@ -60,13 +60,11 @@ func newProvider(name string) *Provider {
 		p.Kind = llm.Compatible
 	}
 	p.Deployments = map[string]*Deployment{"": {BaseURL: own.url}}
-	p.addDefaults(name)
 	return p
 }
 
 func readProvider(name string, at place) *Provider {
 	p := newProvider(name)
-	p.Models = nil
 	itself := *p.Deployments[""]
 	at.fields(
 		field{"kind", oneOf(&p.Kind, kinds...)},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -22,21 +23,15 @@ const (
 
 // tree parses a file. It is nil if the file says nothing, or if there are faults.
 func (r *reader) tree(text []byte) ast.Node {
-	top := place{r: r, line: 1, column: 1}
-	if len(text) > maxFile {
-		top.fault("the file is larger than %d bytes, which is the most that is allowed", maxFile)
+	if r.refuseText(text); len(r.faults) > 0 {
 		return nil
 	}
 	tokens, err := lex(text)
 	if err != nil {
-		top.fault("%s", err)
+		r.at("").fault("%s", err)
 		return nil
 	}
-	if len(tokens) > maxTokens {
-		top.fault("the file has %d keys, values and signs: at most %d are allowed", len(tokens), maxTokens)
-		return nil
-	}
-	if r.refuse(tokens); len(r.faults) > 0 {
+	if r.refuseTokens(tokens); len(r.faults) > 0 {
 		return nil
 	}
 	file, err := parse(tokens)
@@ -48,7 +43,19 @@ func (r *reader) tree(text []byte) ast.Node {
 	if len(file.Docs) == 0 {
 		return nil
 	}
-	return file.Docs[0].Body // refuse has seen that there is no other
+	return file.Docs[0].Body // there is no other: see refuseTokens
+}
+
+func (r *reader) refuseText(text []byte) {
+	if len(text) > maxFile {
+		r.at("").fault("the file is larger than %d bytes, which is the most that is allowed", maxFile)
+		return
+	}
+	for i, line := range bytes.Split(text, []byte("\n")) {
+		if !utf8.Valid(line) {
+			place{r: r, line: i + 1, column: 1}.fault("the line is not UTF-8, which it must be")
+		}
+	}
 }
 
 // refused is what no configuration needs, and what could make little text mean much.
@@ -62,7 +69,11 @@ var refused = map[token.Type]string{
 	token.DocumentEndType: "the end of a document: it must be left out",
 }
 
-func (r *reader) refuse(tokens token.Tokens) {
+func (r *reader) refuseTokens(tokens token.Tokens) {
+	if len(tokens) > maxTokens {
+		r.at("").fault("the file has %d keys, values and signs: at most %d are allowed", len(tokens), maxTokens)
+		return
+	}
 	tokens = slices.DeleteFunc(slices.Clone(tokens), func(t *token.Token) bool { return t.Type == token.CommentType })
 	for i, t := range tokens {
 		at := place{r: r, line: t.Position.Line, column: t.Position.Column}

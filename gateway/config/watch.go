@@ -6,31 +6,49 @@ import (
 	"time"
 )
 
-// Watch calls changed whenever what a file holds has become something else, until ctx
+// Watcher knows what a file held when it was made, or has held since.
+type Watcher struct {
+	path  string
+	known [sha256.Size]byte
+}
+
+// NewWatcher returns a watcher of a file. Make it before the file is read, so that no
+// change is lost between the two.
+func NewWatcher(path string) *Watcher {
+	known, _ := sum(path)
+	return &Watcher{path, known}
+}
+
+// Run calls changed whenever what the file holds has become something else, until ctx
 // ends. It looks at the file every so often, so it does not matter how the file is
 // replaced: written over, renamed, or behind a symbolic link that is. A change counts
 // when it is still there a look later, so that a file is not read while it is written;
 // one that is missing has not changed.
-func Watch(ctx context.Context, path string, every time.Duration, changed func()) {
+func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	known, _ := sum(path)
-	for last := known; ; {
+	last := w.known
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		now, ok := sum(path)
+		now, ok := sum(w.path)
 		if !ok {
 			continue
 		}
-		if now == last && now != known {
-			known = now
+		if now == last && now != w.known {
+			w.known = now
 			changed()
 		}
 		last = now
 	}
+}
+
+// Watch is NewWatcher and Run, for a file that need not be read before.
+func Watch(ctx context.Context, path string, every time.Duration, changed func()) {
+	NewWatcher(path).Run(ctx, every, changed)
 }
 
 // sum tells what a file holds, and whether it is there.

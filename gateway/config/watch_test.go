@@ -133,3 +133,20 @@ func TestWatchWaitsForTheWriter(t *testing.T) {
 		}
 	})
 }
+
+// A change between the making of a watcher and its run is not lost.
+func TestWatchFromTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "gateway.yaml")
+		must(t, os.WriteFile(path, []byte("a"), 0o600))
+		w := config.NewWatcher(path)
+		must(t, os.WriteFile(path, []byte("b"), 0o600))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*every)
+		defer cancel()
+		changes := 0
+		w.Run(ctx, every, func() { changes++ })
+		if changes != 1 {
+			t.Errorf("%d changes, want 1", changes)
+		}
+	})
+}

@@ -18,6 +18,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/settings/settingstest"
+	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
 // Keys outlive the gateway that has made them.
@@ -366,6 +367,17 @@ func TestOtherSettings(t *testing.T) {
 	settingstest.Put(t, s, "project/p", `{"requests_per_minute":1}`)
 	if after := load(); after[r.List()[0].ID] != before[r.List()[0].ID] {
 		t.Error("keys were read anew")
+	}
+	_, k := create(t, r, "p", "deleted by hand", 0)
+	err := s.Update(bg, func(tx *sqlitestore.Tx) error {
+		_, err := tx.Exec("DELETE FROM settings WHERE name = ?", []byte(kind+k.ID))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := load(); after[k.ID] != nil || len(after) != 1 {
+		t.Error("keys were not read anew")
 	}
 	all, err := s.Settings(bg)
 	if err != nil || len(all) != 2 || all["project/p"] != `{"requests_per_minute":1}` {

@@ -10,8 +10,15 @@ import (
 
 // certificate is one that is read from its files anew when they change.
 type certificate struct {
-	files   config.TLS
-	current atomic.Pointer[tls.Certificate]
+	files    config.TLS
+	watchers [2]*config.Watcher // of the files
+	current  atomic.Pointer[tls.Certificate]
+}
+
+func newCertificate(files config.TLS) (*certificate, error) {
+	c := &certificate{files: files}
+	c.watchers = [...]*config.Watcher{config.NewWatcher(files.Cert), config.NewWatcher(files.Key)} // before they are read
+	return c, c.load()
 }
 
 // load reads the files. If they make no certificate, the last one stays.

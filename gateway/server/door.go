@@ -23,14 +23,13 @@ type door struct {
 // openDoor listens at an address, which the configuration has under a name.
 func openDoor(name, address string, files config.TLS) (*door, error) {
 	d := &door{}
+	var err error
 	if files != (config.TLS{}) {
-		d.certificate = &certificate{files: files}
-		if err := d.certificate.load(); err != nil {
+		if d.certificate, err = newCertificate(files); err != nil {
 			return nil, err
 		}
 		d.http.TLSConfig = d.certificate.config()
 	}
-	var err error
 	if d.listener, err = net.Listen("tcp", address); err != nil {
 		return nil, fmt.Errorf("ratelimit: cannot listen at %s (%s): %w", address, name, explain(err, name))
 	}

@@ -54,12 +54,19 @@ func (r *running) stream(t *testing.T) (*bufio.Reader, io.Closer) {
 // half sends a half of a request's headers.
 func (r *running) half(t *testing.T) net.Conn {
 	t.Helper()
+	return r.dial(t, "POST /openai/v1/chat/completions HTTP/1.1\r\nHost: gateway\r\n")
+}
+
+// dial connects, and sends a text.
+func (r *running) dial(t *testing.T, text string) net.Conn {
+	t.Helper()
 	c, err := net.Dial("tcp", r.Clients.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if _, err := fmt.Fprintf(c, "POST /openai/v1/chat/completions HTTP/1.1\r\nHost: gateway\r\n"); err != nil {
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.WriteString(c, text); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -70,8 +77,17 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 	r := start(t, provider, basic)
 	body, _ := r.stream(t)
 	late := r.half(t)
+	answers := bufio.NewReader(r.dial(t, "GET /nothing HTTP/1.1\r\nHost: gateway\r\n\r\n"))
+	if resp, err := http.ReadResponse(answers, nil); err != nil || resp.Close {
+		t.Fatalf("before the end: %+v, %v", resp, err)
+	} else if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
 	r.end()
 	r.log.await(t, "new requests are refused", 1)
+	if _, err := answers.ReadByte(); err != io.EOF {
+		t.Errorf("a connection that is idle is not closed: %v", err)
+	}
 	// One whose request was not all there yet is refused, in good order.
 	fmt.Fprintf(late, "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(chat), chat)
 	resp, err := http.ReadResponse(bufio.NewReader(late), nil)
@@ -83,8 +99,9 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 	}
 	resp, err = http.Get(r.admin + "/readyz")
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("readyz: %+v, %v", resp, err)
+		t.Fatalf("readyz: %+v, %v", resp, err)
 	}
+	resp.Body.Close()
 	close(provider.next)
 	rest, err := io.ReadAll(body)
 	if err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {

@@ -16,16 +16,16 @@ const between = 2 * time.Second
 // watch reads anew what changes, until ctx ends.
 func (s *server) watch(ctx context.Context, watchers *sync.WaitGroup) {
 	watchers.Go(func() { s.heedSignals(ctx) })
-	if s.File != "" {
-		watchers.Go(func() { config.Watch(ctx, s.File, between, func() { s.reload() }) })
+	if s.file != nil {
+		watchers.Go(func() { s.file.Run(ctx, between, func() { s.reload() }) })
 	}
 	for _, d := range s.doors() {
 		if d.certificate == nil {
 			continue
 		}
-		renew := func() { s.renew(d.certificate) }
-		watchers.Go(func() { config.Watch(ctx, d.certificate.files.Cert, between, renew) })
-		watchers.Go(func() { config.Watch(ctx, d.certificate.files.Key, between, renew) })
+		for _, file := range d.certificate.watchers {
+			watchers.Go(func() { file.Run(ctx, between, func() { s.renew(d.certificate) }) })
+		}
 	}
 }
 

@@ -38,11 +38,14 @@ type Running struct {
 // from ending in good order.
 func Run(ctx context.Context, o Options) error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	s := &server{Options: o}
+	if o.File != "" {
+		s.file = config.NewWatcher(o.File) // before it is read, so that no change is missed
+	}
 	cfg, err := o.Load()
 	if err != nil {
 		return err
 	}
-	s := &server{Options: o}
 	if err := s.open(cfg); err != nil {
 		return errors.Join(err, s.close())
 	}
@@ -70,7 +73,8 @@ type server struct {
 	gateway   *gateway.Gateway
 	admin     *admin.Admin
 	clients   *door
-	admins    *door // nil: there is none
+	admins    *door           // nil: there is none
+	file      *config.Watcher // of the configuration; nil: there is none
 	reloading sync.Mutex
 }
 

@@ -159,14 +159,11 @@ func (e *exchange) readTrailer() error {
 			return err
 		}
 		left -= len(line)
-		line, well := bytes.CutSuffix(line, []byte(crlf))
-		if !well {
-			return malformed("a trailer does not end with CRLF")
-		}
+		line = bytes.TrimSuffix(line, []byte(crlf))
 		if len(line) == 0 {
 			return io.EOF
 		}
-		if _, err := normalize(line); err != nil {
+		if _, err := normalize(line); err != nil { // as it is of a line that ends with LF alone
 			return err
 		}
 	}

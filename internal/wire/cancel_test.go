@@ -170,7 +170,10 @@ func TestTimeouts(t *testing.T) {
 	} {
 		_, err := send(newTransport(t, c.transport), c.req)
 		var fault *Error
-		if !errors.As(err, &fault) || !errors.Is(err, c.want) || !fault.Timeout() || fault.Sent != c.sent || errors.Is(err, context.DeadlineExceeded) {
+		if slow, is := err.(net.Error); !is || !slow.Timeout() {
+			t.Errorf("%s: %#v is no timeout", c.name, err)
+		}
+		if !errors.As(err, &fault) || !errors.Is(err, c.want) || fault.Sent != c.sent || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %#v", c.name, err)
 		}
 	}
@@ -192,4 +195,81 @@ func TestHeaderTimeoutSparesBody(t *testing.T) {
 		must(t, over(c), newRequest(t, "GET", "http://host", ""), "200", "hi")
 		c.transport.CloseIdleConnections()
 	})
+}
+
+// TestHeaderTimeoutIsOver has the headers come before the request's end, and the body
+// long after that.
+func TestHeaderTimeoutIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		body, rest := io.Pipe()
+		go func() {
+			defer server.Close()
+			req, _ := http.ReadRequest(bufio.NewReader(server))
+			io.WriteString(server, ok+"Content-Length: 2\r\n\r\n")
+			io.Copy(io.Discard, req.Body)
+			time.Sleep(time.Hour)
+			io.WriteString(server, "hi")
+		}()
+		c := (&Transport{HeaderTimeout: time.Minute}).newConn(origin{"http", "host"}, client)
+		req := newRequest(t, "POST", "http://host", "")
+		req.Body = body
+		time.AfterFunc(time.Hour, func() { rest.Close() })
+		must(t, over(c), req, "200", "hi")
+		c.transport.CloseIdleConnections()
+	})
+}
+
+// TestHeaderTimeoutCounts has many requests on one connection, each as slow as it may
+// be, and then one that is slower.
+func TestHeaderTimeoutCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		go func() {
+			defer server.Close()
+			r := bufio.NewReader(server)
+			for n := range 10 {
+				readRequest(r)
+				time.Sleep(time.Minute - time.Second)
+				io.WriteString(server, ok+"Content-Length: 2\r\n\r\n")
+				time.Sleep(time.Duration(n) * time.Second)
+				io.WriteString(server, "hi")
+			}
+			io.Copy(io.Discard, r)
+		}()
+		c := (&Transport{HeaderTimeout: time.Minute}).newConn(origin{"http", "host"}, client)
+		for range 10 {
+			must(t, over(c), newRequest(t, "GET", "http://host", ""), "200", "hi")
+		}
+		began := time.Now()
+		if _, err := send(over(c), newRequest(t, "GET", "http://host", "")); err != lateHeader || time.Since(began) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		c.transport.CloseIdleConnections()
+	})
+}
+
+// TestLastWord has a connection take only a part of its second request, and the server
+// say nothing: that is not waited for as long as for headers.
+func TestLastWord(t *testing.T) {
+	for name, body := range map[string]io.ReadCloser{"whole": nil, "streamed": io.NopCloser(strings.NewReader("text"))} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe()
+				go always(hello, false)(server)
+				numb := &cutOff{Conn: client, after: 1}
+				c := (&Transport{HeaderTimeout: time.Minute}).newConn(origin{"http", "host"}, numb)
+				must(t, over(c), newRequest(t, "GET", "http://host", ""), "200", "hi")
+				req := newRequest(t, "GET", "http://host", "")
+				if body != nil {
+					numb.after, req.Body = 1, body // which comes after the headers
+				}
+				began := time.Now()
+				if _, err := send(over(c), req); err != io.ErrClosedPipe || time.Since(began) != lastWord {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				c.transport.CloseIdleConnections()
+			})
+		})
+	}
 }

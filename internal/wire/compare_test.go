@@ -22,11 +22,9 @@ var stricter = []malformed{
 	"its status is not three digits and a reason",          // it takes two spaces, +20, and control characters
 	"it switches protocols, unasked",                       // it takes 101
 	"too many interim answers",                             // it takes as many as MaxResponseHeaderBytes has room for
-	"a header goes on in the next line",                    // RFC 9112, 5.2: a gateway must refuse that, or change it
-	"the name of a header is not a token",                  // it takes spaces in names, even before the colon
+	"the name of a header is not a token",                  // it takes spaces in names, and lines that go on: RFC 9112, 5.2: a gateway must not pass them on
 	"it has both a Transfer-Encoding and a Content-Length", // RFC 9112, 6.3: ought to be handled as an error
 	"its Transfer-Encoding is not chunked",                 // it takes any in HTTP/1.0
-	"a trailer does not end with CRLF",                     // it takes LF
 	"a header has control characters",                      // it takes them in lines that go on
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"sync"
 	"time"
 )
 
@@ -25,10 +24,6 @@ type conn struct {
 
 	used  bool      // an exchange has gone well on it
 	since time.Time // it is idle
-
-	mu      sync.Mutex
-	waiting bool // for an answer's headers
-	timed   bool // and not for ever
 }
 
 // readerSize is small, for each of thousands of open streams has one.
@@ -125,31 +120,4 @@ func (c *conn) silent() bool {
 	_, err := c.stream.Read(make([]byte, 1))
 	c.socket.held = false
 	return err == errHeld
-}
-
-// await begins to wait for an answer.
-func (c *conn) await() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiting = true
-}
-
-// allow sets how long the answer's headers may take from now on.
-func (c *conn) allow(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.waiting && d > 0 {
-		c.timed = true
-		c.socket.SetReadDeadline(time.Now().Add(d))
-	}
-}
-
-// answered ends the wait.
-func (c *conn) answered() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.timed {
-		c.socket.SetReadDeadline(time.Time{})
-	}
-	c.waiting, c.timed = false, false
 }

@@ -2,7 +2,7 @@ package wire
 
 import "errors"
 
-// Error is why a request has got no answer, or only a part of one.
+// Error is why a request has got no answer, or only a part of one. It is a [net.Error].
 type Error struct {
 	Host string
 	Sent bool // false: for certain, no byte of the request was sent
@@ -19,6 +19,9 @@ func (e *Error) Timeout() bool {
 	var t interface{ Timeout() bool }
 	return errors.As(e.Err, &t) && t.Timeout()
 }
+
+// Temporary makes it a [net.Error].
+func (e *Error) Temporary() bool { return e.Timeout() }
 
 // late is the error of what took too long.
 type late string

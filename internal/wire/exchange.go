@@ -28,7 +28,7 @@ func (c *conn) exchange(req *http.Request) (response *http.Response, sent bool, 
 	if e.ctx.Done() != nil {
 		e.stop = context.AfterFunc(e.ctx, c.hangUp)
 	}
-	c.await()
+	c.socket.await()
 	sent, failed := e.send(req)
 	if !sent {
 		e.finish(false)
@@ -37,13 +37,13 @@ func (c *conn) exchange(req *http.Request) (response *http.Response, sent bool, 
 	if failed != nil && req.Body != nil {
 		req.Body.Close()
 	}
-	response, frame, err := c.receive(req)
-	c.answered()
+	response, f, err := c.receive(req)
+	c.socket.answered()
 	if err != nil {
 		e.finish(false)
 		return nil, true, e.cause(failed, err)
 	}
-	e.begin(response, frame, failed == nil)
+	e.begin(response, f, failed == nil)
 	return response, true, nil
 }
 
@@ -67,7 +67,7 @@ func (e *exchange) finish(well bool) {
 	if e.stop != nil && !e.stop() {
 		well = false
 	}
-	if well && e.upload.done() && e.conn.reader.Buffered() == 0 {
+	if well && e.upload.done() {
 		e.conn.transport.put(e.conn)
 		return
 	}

@@ -5,9 +5,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -15,13 +17,14 @@ const hello = ok + "Content-Length: 2\r\n\r\nhi"
 
 // TestMaxIdle keeps no more connections than it may.
 func TestMaxIdle(t *testing.T) {
-	together := make(chan struct{})
+	together, gone := make(chan struct{}), make(chan struct{}, 8)
 	server := startRaw(t, func(c net.Conn) {
 		r := bufio.NewReader(c)
 		for readRequest(r) == nil {
 			<-together
 			io.WriteString(c, hello)
 		}
+		gone <- struct{}{}
 	})
 	transport := newTransport(t, &Transport{MaxIdle: 3})
 	var all sync.WaitGroup
@@ -32,6 +35,9 @@ func TestMaxIdle(t *testing.T) {
 		together <- struct{}{}
 	}
 	all.Wait()
+	for range 8 - 3 {
+		<-gone
+	}
 	for at, list := range transport.idle {
 		if len(list) != 3 {
 			t.Errorf("%d connections to %v", len(list), at)
@@ -59,22 +65,25 @@ func TestJanitor(t *testing.T) {
 	}
 }
 
-// TestJanitorTakesTheOldest sweeps at a time when only some are too old.
+// TestJanitorTakesTheOldest has connections become idle one after the other.
 func TestJanitorTakesTheOldest(t *testing.T) {
-	transport := newTransport(t, &Transport{IdleTimeout: time.Hour})
-	at := origin{"http", "x"}
-	closed := 0
-	for _, age := range []time.Duration{3 * time.Hour, 2 * time.Hour, time.Minute} {
-		transport.push(&conn{origin: at, since: time.Now().Add(-age), hangUp: func() { closed++ }})
-	}
-	transport.sweep()
-	if closed != 2 || len(transport.idle[at]) != 1 || transport.janitor == nil {
-		t.Errorf("%d closed, %d left", closed, len(transport.idle[at]))
-	}
-	transport.CloseIdleConnections()
-	if closed != 3 || transport.janitor != nil || len(transport.idle) != 0 {
-		t.Errorf("%d closed in the end", closed)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		transport := &Transport{IdleTimeout: time.Hour}
+		began := time.Now()
+		var closed []time.Duration
+		for range 3 {
+			transport.put(&conn{origin: origin{"http", "host"}, hangUp: func() { closed = append(closed, time.Since(began)) }})
+			time.Sleep(20 * time.Minute)
+		}
+		time.Sleep(30 * time.Minute)
+		transport.CloseIdleConnections()
+		if want := []time.Duration{60 * time.Minute, 80 * time.Minute, 90 * time.Minute}; !slices.Equal(closed, want) {
+			t.Errorf("closed after %v; want %v", closed, want)
+		}
+		if transport.janitor != nil || len(transport.idle) != 0 {
+			t.Error("something is left")
+		}
+	})
 }
 
 // TestCloseEarly closes bodies before their end. The connection is kept if the rest
@@ -90,6 +99,7 @@ func TestCloseEarly(t *testing.T) {
 		{"a chunk is not", ok + "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n", false},
 		{"there is too much", ok + "Content-Length: 100000\r\n\r\n" + strings.Repeat("x", 100000), false},
 		{"a chunk is malformed", ok + "Transfer-Encoding: chunked\r\n\r\n2\r\nhi!\r\n0\r\n\r\n", false},
+		{"it is the connection's last", ok + "Connection: close\r\nContent-Length: 2\r\n\r\nhi", false},
 		{"its end is the connection's", ok + "\r\nhi", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,6 +136,20 @@ func TestCloseWhileReading(t *testing.T) {
 	go response.Body.Close()
 	if n, err := response.Body.Read(make([]byte, 2)); n != 0 || err != http.ErrBodyReadAfterClose {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// TestRequestClose does not keep a connection that the request says is its last.
+func TestRequestClose(t *testing.T) {
+	server := startRaw(t, always(hello, false))
+	transport := newTransport(t, nil)
+	for range 2 {
+		req := newRequest(t, "GET", server.url, "")
+		req.Close = true
+		must(t, transport, req, "200", "hi")
+	}
+	if n := server.accepted.Load(); n != 2 {
+		t.Errorf("%d connections", n)
 	}
 }
 

@@ -102,11 +102,9 @@ func (c *conn) readLine(b []byte, left *int64) ([]byte, error) {
 	}
 }
 
-// normalize brings a header's line into its form, and returns how long that is.
+// normalize brings a header's line into its form, and returns how long that is. A line
+// that goes on with the header before it begins with a space, which is in no name.
 func normalize(line []byte) (int, error) {
-	if line[0] == ' ' || line[0] == '\t' {
-		return 0, malformed("a header goes on in the next line")
-	}
 	colon := bytes.IndexByte(line, ':')
 	if colon < 0 || !canonical(line[:colon]) {
 		return 0, malformed("the name of a header is not a token")

@@ -26,12 +26,14 @@ var goodAnswers = []struct {
 	{"spaces around a value", "GET", ok + "Content-Length: \t 2 \t\r\n\r\nhi", "200 OK", "hi", true},
 	{"the same length twice", "GET", ok + "Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi", "200 OK", "hi", true},
 	{"lower case", "GET", ok + "content-length: 2\r\n\r\nhi", "200 OK", "hi", true},
+	{"a header twice", "GET", ok + "A: 1\r\nB: 2\r\nA: 3\r\nContent-Length: 2\r\n\r\nhi", "200 OK", "hi", true},
 	{"chunks", "GET", ok + "Transfer-Encoding: chunked\r\n\r\n1\r\nh\r\n1\r\ni\r\n0\r\n\r\n", "200 OK", "hi", true},
 	{"Chunked", "GET", ok + "Transfer-Encoding: Chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", "200 OK", "hi", true},
 	{"chunks with extensions", "GET", ok + "Transfer-Encoding: chunked\r\n\r\n2;a=b\r\nhi\r\n0;c\r\n\r\n", "200 OK", "hi", true},
 	{"a trailer", "GET", ok + "Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2\r\nhi\r\n0\r\nX: y\r\n\r\n", "200 OK", "hi", true},
 	{"no length at all", "GET", ok + "\r\nhi", "200 OK", "hi", false},
 	{"Connection: close", "GET", ok + "Connection: x, Close\r\nContent-Length: 2\r\n\r\nhi", "200 OK", "hi", false},
+	{"Connection: close and no body", "GET", ok + "Connection: close\r\nContent-Length: 0\r\n\r\n", "200 OK", "", false},
 	{"HTTP/1.0", "GET", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi", "200 OK", "hi", false},
 	{"interim answers", "GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + ok + "Content-Length: 2\r\n\r\nhi", "200 OK", "hi", true},
 	{"HEAD", "HEAD", ok + "Content-Length: 2\r\n\r\n", "200 OK", "", true},
@@ -98,8 +100,7 @@ var badAnswers = []struct{ name, answer string }{
 func TestAnswers(t *testing.T) {
 	for _, c := range goodAnswers {
 		t.Run(c.name, func(t *testing.T) {
-			closes := !c.kept && !strings.Contains(c.name, "bytes") && !strings.Contains(c.name, "a body")
-			server := startRaw(t, always(c.answer, closes))
+			server := startRaw(t, always(c.answer, c.name == "no length at all"))
 			transport := newTransport(t, nil)
 			for range 2 {
 				must(t, transport, newRequest(t, c.method, server.url, ""), c.status, c.body)
@@ -176,5 +177,31 @@ func TestStreamDoesNotWait(t *testing.T) {
 	}
 	if n := server.accepted.Load(); n != 1 {
 		t.Errorf("%d connections", n)
+	}
+}
+
+// TestBuffered asks how much of a body has come with its headers.
+func TestBuffered(t *testing.T) {
+	for answer, want := range map[string]int{hello: 2, ok + "Content-Length: 9\r\n\r\n": 0} {
+		server := startRaw(t, always(answer, false))
+		response, err := newTransport(t, nil).RoundTrip(newRequest(t, "GET", server.url, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := response.Body.(interface{ Buffered() int }).Buffered(); n != want {
+			t.Errorf("%q: %d", answer, n)
+		}
+		response.Body.Close()
+	}
+}
+
+// TestMaxHeader counts every byte up to the body, interim answers included.
+func TestMaxHeader(t *testing.T) {
+	const interim = "HTTP/1.1 100 Continue\r\n\r\n"
+	server := startRaw(t, always(interim+hello, false))
+	exact := int64(len(interim) + len(hello) - len("hi"))
+	must(t, newTransport(t, &Transport{MaxHeader: exact}), newRequest(t, "GET", server.url, ""), "200", "hi")
+	if _, err := send(newTransport(t, &Transport{MaxHeader: exact - 1}), newRequest(t, "GET", server.url, "")); !errors.Is(err, errLongHeader) {
+		t.Error(err)
 	}
 }

@@ -26,11 +26,11 @@ func (e *exchange) send(req *http.Request) (sent bool, err error) {
 	giveBack(buffer)
 	switch {
 	case err != nil:
-		c.allow(lastWord)
+		c.socket.allow(lastWord)
 	case length != int64(len(whole)):
 		e.startUpload(req.Body, length)
 	default:
-		c.allow(c.transport.HeaderTimeout)
+		c.socket.allow(c.transport.HeaderTimeout)
 	}
 	return sent, err
 }
@@ -122,9 +122,9 @@ func (c *conn) run(u *upload, body io.ReadCloser, length int64) {
 	case errors.As(u.err, &broken):
 		c.hangUp()
 	case u.err != nil:
-		c.allow(lastWord)
+		c.socket.allow(lastWord)
 	default:
-		c.allow(c.transport.HeaderTimeout)
+		c.socket.allow(c.transport.HeaderTimeout)
 	}
 }
 

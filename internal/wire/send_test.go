@@ -236,6 +236,25 @@ func TestAnswerBeforeEnd(t *testing.T) {
 	}
 }
 
+// TestAnswerInsteadOfEnd has a server answer without having read all: the rest of the
+// request must not be the beginning of the next.
+func TestAnswerInsteadOfEnd(t *testing.T) {
+	server := startRaw(t, func(c net.Conn) {
+		http.ReadRequest(bufio.NewReader(c))
+		io.WriteString(c, hello)
+		io.Copy(io.Discard, c)
+	})
+	transport := newTransport(t, nil)
+	for range 2 {
+		req := newRequest(t, "POST", server.url, "")
+		req.Body = stuck(t)
+		must(t, transport, req, "200", "hi")
+	}
+	if n := server.accepted.Load(); n != 2 {
+		t.Errorf("%d connections", n)
+	}
+}
+
 // TestBytesAgain sends the same bytes twice, and reads them.
 func TestBytesAgain(t *testing.T) {
 	server := startRaw(t, always(hello, false))
@@ -278,8 +297,8 @@ func (deaf) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 // again, and its body is closed.
 func TestHeadCutOff(t *testing.T) {
 	client, server := net.Pipe()
-	defer server.Close()
-	c := newTransport(t, nil).newConn(origin{"http", "host"}, cutOff{client})
+	server.Close()
+	c := newTransport(t, nil).newConn(origin{"http", "host"}, &cutOff{Conn: client})
 	c.used = true
 	req := newRequest(t, "POST", "http://host", "")
 	body := &watched{Reader: strings.NewReader("text")}
@@ -290,8 +309,28 @@ func TestHeadCutOff(t *testing.T) {
 	}
 }
 
-// cutOff takes five bytes.
-type cutOff struct{ net.Conn }
+// TestCutOffIsNotKept has a server answer although it got a part of the request alone.
+func TestCutOffIsNotKept(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	go io.WriteString(server, hello)
+	c := newTransport(t, nil).newConn(origin{"http", "host"}, &cutOff{Conn: client})
+	must(t, over(c), newRequest(t, "GET", "http://host", ""), "200", "hi")
+	if len(c.transport.idle) != 0 {
+		t.Error("the connection is kept")
+	}
+}
 
-func (cutOff) Write([]byte) (int, error) { return 5, io.ErrClosedPipe }
-func (cutOff) Read([]byte) (int, error)  { return 0, io.EOF }
+// cutOff fails after so many writes, when it has taken five bytes.
+type cutOff struct {
+	net.Conn
+	after int
+}
+
+func (c *cutOff) Write(p []byte) (int, error) {
+	if c.after == 0 {
+		return 5, io.ErrClosedPipe
+	}
+	c.after--
+	return c.Conn.Write(p)
+}

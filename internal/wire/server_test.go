@@ -138,6 +138,7 @@ func must(t testing.TB, rt http.RoundTripper, req *http.Request, status, body st
 // over sends requests over one connection.
 func over(c *conn) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		c.transport.pop(c.origin) // where it is if it was used before
 		response, _, err := c.exchange(req)
 		return response, err
 	})

@@ -60,9 +60,9 @@ func TestTLSKeepsConnections(t *testing.T) {
 	var conns atomic.Int32
 	server, transport := startTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
-		io.WriteString(w, string(text[:len(text)/2]))
+		w.Write(text[:len(text)/2])
 		w.(http.Flusher).Flush()
-		io.WriteString(w, string(text[len(text)/2:]))
+		w.Write(text[len(text)/2:])
 	}, func(s *httptest.Server) {
 		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 			if state == http.StateNew {

@@ -2,22 +2,40 @@ package sqlitestore
 
 import (
 	"errors"
+	"maps"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// batch is what a transaction knows of the keys that it was asked for. Nothing
-// of it outlives the transaction.
+// batch is a transaction, and what is known of the file. That outlives the
+// transaction, for as long as nobody else changes the file.
 type batch struct {
-	s     *Store
-	now   int64
-	rows  map[string]*row
-	fault error // of the file, and so of everybody
+	s       *Store
+	now     int64
+	version int64           // of the file, as SQLite tells it: it differs if others have changed it
+	rows    map[string]*row // by their keys
+	touched []*row          // by this transaction
+	fault   error           // of the file, and so of everybody
 
 	asked    []*row // by the step that runs
 	accounts []*limit.Account
 }
+
+// mostKnown is how many rows are known at most when a transaction begins.
+const mostKnown = 256
+
+// heed begins with what is known, unless the file is not of that version any
+// more.
+func (b *batch) heed(version int64) {
+	if version != b.version || len(b.rows) > mostKnown {
+		b.forget()
+	}
+	b.version = version
+}
+
+// forget forgets what is known of the file.
+func (b *batch) forget() { clear(b.rows) }
 
 var errPanicked = errors.New("ratelimit: a call that shared the transaction has panicked")
 
@@ -26,10 +44,11 @@ var errPanicked = errors.New("ratelimit: a call that shared the transaction has 
 func (s *Store) carry(ops []*op) {
 	err := errPanicked
 	defer func() {
-		clear(s.batch.rows)
+		s.batch.touched = s.batch.touched[:0]
 		if err == nil {
 			return
 		}
+		s.batch.forget()
 		s.do.rollback.Exec()
 		for _, o := range ops {
 			if o.err == nil {
@@ -68,19 +87,23 @@ func (b *batch) of(charges []store.Charge) ([]*limit.Account, error) {
 	return b.accounts, nil
 }
 
-// row returns the row of a key, which it loads once.
+// row returns the row of a key, which it loads if it is not known.
 func (b *batch) row(key string) (*row, error) {
-	if r := b.rows[key]; r != nil {
-		return r, r.err
+	r := b.rows[key]
+	if r == nil {
+		r = b.s.load(key)
+		if r.err != nil && !errors.Is(r.err, limit.ErrCorrupt) {
+			b.fault = r.err
+		}
+		if b.rows == nil {
+			b.rows = map[string]*row{}
+		}
+		b.rows[key] = r
 	}
-	r := b.s.load(key)
-	if r.err != nil && !errors.Is(r.err, limit.ErrCorrupt) {
-		b.fault = r.err
+	if !r.touched {
+		r.touched = true
+		b.touched = append(b.touched, r)
 	}
-	if b.rows == nil {
-		b.rows = map[string]*row{}
-	}
-	b.rows[key] = r
 	return r, r.err
 }
 
@@ -88,21 +111,27 @@ func (b *batch) row(key string) (*row, error) {
 // use: two for each that has come, so that those in use are most of all.
 func (b *batch) flush() error {
 	came := 0
-	for key, r := range b.rows {
-		if !r.changed && (!r.taken || b.s.kept(key, r, b.now)) {
-			continue
+	for _, r := range b.touched {
+		if r.changed || r.taken && !b.s.kept(r, b.now) {
+			moves, err := b.s.save(r)
+			if err != nil {
+				return err
+			}
+			if moves {
+				came++
+			}
 		}
-		moves, err := b.s.save(key, r)
-		if err != nil {
-			return err
-		}
-		if moves {
-			came++
-		}
+		r.touched, r.taken, r.changed = false, false, false
 	}
 	if came == 0 {
 		return nil
 	}
 	_, err := b.s.do.sweep.Exec(b.now, 2*came)
+	b.forgetFull()
 	return b.s.fault(err)
+}
+
+// forgetFull forgets the rows that may have been swept.
+func (b *batch) forgetFull() {
+	maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return r.fullAt <= b.now })
 }

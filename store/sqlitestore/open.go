@@ -29,10 +29,11 @@ PRAGMA user_version = %d`
 
 // statements are those of every call.
 type statements struct {
-	begin, beginImmediate, snapshot, commit, rollback *sql.Stmt
-	load, update, upsert, sweep                       *sql.Stmt
-	logLength, checkpoint                             *sql.Stmt
-	lastChange                                        *sql.Stmt
+	begin, beginImmediate, version, commit, rollback *sql.Stmt
+	format                                           *sql.Stmt
+	load, update, upsert, sweep                      *sql.Stmt
+	logLength, checkpoint                            *sql.Stmt
+	lastChange                                       *sql.Stmt
 }
 
 func (s *Store) open() error {
@@ -93,7 +94,8 @@ func (s *Store) connect() (err error) {
 	err = s.prepare([]preparation{
 		{&s.do.begin, "BEGIN"},
 		{&s.do.beginImmediate, "BEGIN IMMEDIATE"},
-		{&s.do.snapshot, "PRAGMA user_version"},
+		{&s.do.version, "PRAGMA data_version"},
+		{&s.do.format, "PRAGMA user_version"},
 		{&s.do.commit, "COMMIT"},
 		{&s.do.rollback, "ROLLBACK"},
 	})
@@ -170,7 +172,7 @@ func (s *Store) keepLog() error {
 func (s *Store) migrate(since time.Time) error {
 	return s.transact(context.Background(), since, func() error {
 		var found int
-		if err := s.do.snapshot.QueryRow().Scan(&found); err != nil {
+		if err := s.do.format.QueryRow().Scan(&found); err != nil {
 			return s.fault(err)
 		}
 		if found < 0 || found > version {

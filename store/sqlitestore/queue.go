@@ -108,16 +108,16 @@ func (s *Store) work(o *op) {
 		o.err = o.alone()
 		return
 	}
-	if s.crowded {
-		runtime.Gosched() // those whom the last transaction carried may come again
-	}
+	s.gather()
+	began := time.Now()
+	defer func() { s.took = time.Since(began) }()
 	writes := s.anyWrites()
 	if o.err = s.begin(o.ctx, o.since, writes); o.err != nil {
 		s.leave(o)
 		return
 	}
 	ops := s.draw(writes)
-	s.crowded = len(ops) > 1
+	s.carried = len(ops)
 	defer func() {
 		for _, other := range ops {
 			if other != o {
@@ -126,6 +126,29 @@ func (s *Store) work(o *op) {
 		}
 	}()
 	s.carry(ops)
+}
+
+// crowded is how many calls a transaction carries at least if it is worth to wait
+// for those whom the next one could.
+const crowded = 8
+
+// gather lets those come again whom the last transaction has carried: the more
+// there are in the next, the less it costs each of them. While many are busy
+// elsewhere in between, it waits for as long as the last one took.
+func (s *Store) gather() {
+	if s.carried < 2 {
+		return
+	}
+	runtime.Gosched()
+	if s.carried >= crowded && s.waiting() < s.carried {
+		time.Sleep(s.took)
+	}
+}
+
+func (s *Store) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue)
 }
 
 func (s *Store) anyWrites() bool {

@@ -8,21 +8,24 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// row is one key's account in a transaction.
+// row is one key's account.
 type row struct {
+	key     string
 	account limit.Account
 	err     error // why it cannot be read
 
 	stored bool  // it is in the file
 	fullAt int64 // as it is there: see roundUp
 
+	// In a transaction:
+	touched bool
 	changed bool // it must be written
 	taken   bool // or denied: see kept
 }
 
 // load returns the row of a key. If there is none, it has used nothing.
 func (s *Store) load(key string) *row {
-	r := new(row)
+	r := &row{key: key}
 	rows, err := s.do.load.Query([]byte(key))
 	if err != nil {
 		r.err = s.fault(err)
@@ -52,23 +55,24 @@ func (r *row) scan(rows *sql.Rows) error {
 // changes an account all the same if the clock went back or the limits have
 // changed. Unless that is kept, the next one changes it again, and what is in
 // use then lasts for ever.
-func (s *Store) kept(key string, r *row, now int64) bool {
-	file := s.load(key)
+func (s *Store) kept(r *row, now int64) bool {
+	file := s.load(r.key)
 	file.account.Fit(nil, now) // tells it the time, and nothing else
 	before, _ := file.account.AppendBinary(nil)
 	after, _ := r.account.AppendBinary(nil)
 	return bytes.Equal(before, after)
 }
 
-// save writes the row of a key. It reports whether that moves it in the index.
-func (s *Store) save(key string, r *row) (moves bool, err error) {
+// save writes a row. It reports whether that moves it in the index.
+func (s *Store) save(r *row) (moves bool, err error) {
 	s.bytes, _ = r.account.AppendBinary(s.bytes[:0])
 	fullAt := roundUp(r.account.FullAt())
 	statement := s.do.update
 	if moves = !r.stored || fullAt != r.fullAt; moves {
 		statement = s.do.upsert
 	}
-	_, err = statement.Exec([]byte(key), fullAt, s.bytes)
+	_, err = statement.Exec([]byte(r.key), fullAt, s.bytes)
+	r.stored, r.fullAt = true, fullAt
 	return moves, s.fault(err)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
@@ -103,6 +104,21 @@ func TestLastChange(t *testing.T) {
 		}
 		last = now
 	}
+}
+
+// What is set through the same store is told at once, and does not wait for the next look.
+func TestWatchAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t)
+		news := settingstest.Watched(t, s)
+		<-news
+		began := time.Now()
+		settingstest.Put(t, s, "x", "1")
+		<-news
+		if took := time.Since(began); took != 0 {
+			t.Errorf("told after %v", took)
+		}
+	})
 }
 
 // If one of several values cannot be written, none is.

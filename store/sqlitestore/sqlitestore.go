@@ -49,9 +49,10 @@ type Store struct {
 	do        statements
 	prepared  []*sql.Stmt // all of them
 	batch     batch
-	bytes     []byte // of the account that is saved
-	crowded   bool   // the last transaction carried several
-	untrimmed int    // transactions since it last looked at the log
+	bytes     []byte        // of the account that is saved
+	carried   int           // by the last transaction
+	took      time.Duration // the last transaction
+	untrimmed int           // transactions since it last looked at the log
 }
 
 var _ store.Store = (*Store)(nil)

@@ -31,22 +31,25 @@ func (s *Store) patiently(ctx context.Context, since time.Time, try func() error
 }
 
 // begin begins a transaction that has the file to itself, or one that reads
-// what is in it by now.
+// what is in it by now. If others have changed it since the last, what is
+// known of it is forgotten.
 func (s *Store) begin(ctx context.Context, since time.Time, writes bool) error {
+	begin := s.do.begin
+	if writes {
+		begin = s.do.beginImmediate
+	}
 	return s.patiently(ctx, since, func() error {
-		if writes {
-			_, err := s.do.beginImmediate.Exec()
+		if _, err := begin.Exec(); err != nil {
 			return err
 		}
-		if _, err := s.do.begin.Exec(); err != nil {
-			return err
-		}
-		var version int
-		err := s.do.snapshot.QueryRow().Scan(&version)
+		var version int64
+		err := s.do.version.QueryRow().Scan(&version)
 		if err != nil {
 			s.do.rollback.Exec()
+			return err
 		}
-		return err
+		s.batch.heed(version)
+		return nil
 	})
 }
 
@@ -58,6 +61,7 @@ func (s *Store) transact(ctx context.Context, since time.Time, fn func() error) 
 	}
 	committed := false
 	defer func() {
+		s.batch.forget()
 		if !committed {
 			s.do.rollback.Exec()
 		}

@@ -52,7 +52,7 @@ func (tx *Tx) Account(key string) (*limit.Account, error) {
 
 // Put sets what a key has used.
 func (tx *Tx) Put(key string, a *limit.Account) error {
-	_, err := tx.s.save(key, &row{account: *a})
+	_, err := tx.s.save(&row{key: key, account: *a})
 	return err
 }
 

@@ -1,0 +1,155 @@
+package scenarios
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const (
+	mostRequests = 10
+	mostTokens   = 3000
+	many         = 1000 // calls at the same moment
+)
+
+// small is limits that many calls at the same moment are far beyond.
+const small = `
+providers:
+  openai:
+    base_url: MOCK
+    models:
+      requests: {max_rpm: 10, max_tpm: 3000}
+      tokens: {max_rpm: 10, max_tpm: 3000}
+defaults: {max_wait: 0s}
+projects:
+  requests: {requests_per_minute: 10, tokens_per_minute: 3000}
+  tokens: {requests_per_minute: 10, tokens_per_minute: 3000}
+`
+
+// overshoots are what is tried on small limits: a call of some tokens, of which so many
+// pass. What is reserved of a call of which nothing is known is its prompt and an eighth,
+// and 16, and all of the output that it may have.
+var overshoots = []struct {
+	name string
+	call call
+	want int
+}{
+	{"requests of a model", call{model: "requests", output: 100, text: "hello"}, mostRequests},
+	{"tokens of a model", call{model: "tokens", output: 480, text: "hello"}, 5},
+	{"requests of a project", call{model: "any", project: "requests", output: 100, text: "hello"}, mostRequests},
+	{"tokens of a project", call{model: "other", project: "tokens", output: 480, text: "hello"}, 5},
+}
+
+// Of many calls at the same moment exactly as many pass as the limits have room for,
+// whatever the store.
+func TestOvershoot(t *testing.T) {
+	onEach(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		g := start(t, small, state, p)
+		for _, c := range overshoots {
+			t.Run(c.name, func(t *testing.T) { overshoot(t, p, c.call, c.want, &g.door) })
+		}
+	})
+}
+
+// overshoot makes many calls at the same moment at gateways that share a limit, of which
+// so many are to pass.
+func overshoot(t *testing.T, p *provider, of call, want int, at ...*door) {
+	before, spent := len(p.arrivals("")), p.tokens(of.model)
+	p.hold()
+	c := rush(t, many, func(int) call { return of }, at...)
+	until(t, "all are decided on", func() bool {
+		now, _ := p.busy()
+		return c.answered()+now == many
+	})
+	p.release()
+	c.end(t)
+	came, used := len(p.arrivals(""))-before, p.tokens(of.model)-spent
+	if came != want || c.got(200) != want || c.got(429) != many-want {
+		t.Errorf("%d of %d have come, want %d; answers: %v", came, many, want, c.answers)
+	}
+	if used > mostTokens || used < want*of.output {
+		t.Errorf("%d tokens were used, of at most %d", used, mostTokens)
+	}
+}
+
+// Those who wait all have their turn, and no more at a time than the limit.
+func TestWaiting(t *testing.T) {
+	onEach(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		g := start(t, `
+providers:
+  openai: {base_url: MOCK, models: {m: {max_concurrent: 7}}}
+defaults: {max_wait: 5m}
+`, state, p)
+		p.hold()
+		c := rush(t, 200, func(i int) call { return call{model: "m", project: fmt.Sprint("p", i%5), stream: i%2 == 0} }, &g.door)
+		until(t, "all others wait", func() bool {
+			now, _ := p.busy()
+			return now == 7 && g.Gateway.Models().Waiting("m") == 193
+		})
+		p.release()
+		c.end(t)
+		if _, peak := p.busy(); c.got(200) != 200 || peak != 7 {
+			t.Errorf("answers: %v, %d at a time", c.answers, peak)
+		}
+		until(t, "all slots are free", func() bool { return g.Gateway.Models().Stats("m").Concurrent == 0 })
+	})
+}
+
+// Those who wait are served by the weights of their projects, and those of one project in
+// the order in which they came.
+func TestFairness(t *testing.T) {
+	onEach(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		g := start(t, `
+providers:
+  openai: {base_url: MOCK, models: {m: {max_concurrent: 1}}}
+defaults: {max_wait: 5m}
+projects:
+  heavy: {weight: 3}
+  light: {weight: 1}
+`, state, p)
+		const each = 12
+		p.hold()
+		first := rush(t, 1, func(int) call { return call{model: "m", text: "first"} }, &g.door)
+		until(t, "the first is there", func() bool { now, _ := p.busy(); return now == 1 })
+		var crowds []*crowd
+		for i := range 2 * each {
+			project := []string{"light", "heavy"}[i%2]
+			crowds = append(crowds, rush(t, 1, func(int) call {
+				return call{model: "m", project: project, text: fmt.Sprintf("%s %02d", project, i)}
+			}, &g.door))
+			until(t, "it waits", func() bool { return g.Gateway.Models().Waiting("m") == i+1 })
+		}
+		p.release()
+		first.end(t)
+		for _, c := range crowds {
+			c.end(t)
+		}
+		inTurn(t, p.arrivals("m")[1:], 2*each)
+	})
+}
+
+// inTurn expects that calls have come in their turn: of four, three of the heavy project.
+func inTurn(t *testing.T, came []arrival, want int) {
+	t.Helper()
+	last, served, order := map[string]string{}, map[string]int{}, []string{}
+	for _, a := range came {
+		project, _, _ := strings.Cut(a.text, " ")
+		if a.text <= last[project] {
+			t.Errorf("%q comes after %q", a.text, last[project])
+		}
+		last[project] = a.text
+		served[project]++
+		order = append(order, a.text)
+		if n := len(order); n <= 16 { // while both wait
+			if heavy := served["heavy"]; heavy*4 < (n-2)*3 || heavy*4 > (n+2)*3 {
+				t.Errorf("of the first %d, %d are of the heavy project", n, heavy)
+			}
+		}
+	}
+	if len(order) != want || t.Failed() {
+		t.Errorf("%d of %d have come: %q", len(order), want, order)
+	}
+}

@@ -1,0 +1,166 @@
+package wire
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// refusal is why a request is refused, with the status that says so.
+type refusal struct {
+	status int
+	reason string
+}
+
+func (r refusal) Error() string { return "the request is refused: " + r.reason }
+
+func bad(reason string) error { return refusal{http.StatusBadRequest, reason} }
+
+// readRequest reads a request up to its body, to where the last one was. It refuses what net/http refuses, and
+// whatever a server behind us could understand differently.
+func (p *peer) readRequest() (frame, error) {
+	p.skipBlank()
+	buffer := buffers.Get().(*[]byte)
+	defer giveBack(buffer)
+	left := p.server.maxHeader()
+	head, err := (&conn{reader: p.reader}).readHead((*buffer)[:0], &left)
+	*buffer = head
+	if err != nil {
+		return frame{}, err
+	}
+	r := &p.asked
+	if *r, err = parseRequest(string(head)); err != nil {
+		return frame{}, err
+	}
+	f, err := frameOfRequest(r)
+	if err != nil {
+		return frame{}, err
+	}
+	if err := checkRequest(r); err != nil {
+		return frame{}, err
+	}
+	delete(r.Header, "Host")
+	r.RemoteAddr = p.remote
+	p.posted = r.Method == http.MethodPost
+	return f, nil
+}
+
+// skipBlank skips the end of a line that some clients send after a POST.
+func (p *peer) skipBlank() {
+	if !p.posted {
+		return
+	}
+	next, _ := p.reader.Peek(min(4, p.reader.Buffered()))
+	n := 0
+	for n < len(next) && (next[n] == '\r' || next[n] == '\n') {
+		n++
+	}
+	p.reader.Discard(n)
+}
+
+// parseRequest reads what readHead has written. The strings of the request are parts
+// of it.
+func parseRequest(head string) (r http.Request, err error) {
+	line, fields, _ := strings.Cut(head, "\n")
+	method, rest, _ := strings.Cut(line, " ")
+	target, proto, ok := strings.Cut(rest, " ")
+	if !ok || !httpguts.ValidHeaderFieldName(method) {
+		return r, bad("its first line is not a method, a target and a version")
+	}
+	r.Method, r.RequestURI, r.Proto = method, target, proto
+	if r.ProtoMajor, r.ProtoMinor, ok = http.ParseHTTPVersion(proto); !ok {
+		return r, bad("its version is none of HTTP")
+	}
+	if r.URL, err = parseTarget(method, target); err != nil {
+		return r, bad("its target is no URL")
+	}
+	r.Header = parseFields(fields)
+	hosts := r.Header["Host"]
+	if len(hosts) > 1 {
+		return r, bad("it has several Hosts")
+	}
+	if r.Host = r.URL.Host; r.Host == "" && len(hosts) > 0 {
+		r.Host = hosts[0]
+	}
+	return r, nil
+}
+
+// parseTarget parses what stands behind the method. Only a CONNECT has a host there
+// without a scheme.
+func parseTarget(method, target string) (*url.URL, error) {
+	if method != http.MethodConnect || strings.HasPrefix(target, "/") {
+		return url.ParseRequestURI(target)
+	}
+	u, err := url.ParseRequestURI("http://" + target)
+	if err == nil {
+		u.Scheme = ""
+	}
+	return u, err
+}
+
+// frameOfRequest returns how the request's body ends. Headers that speak of the frame
+// alone are removed.
+func frameOfRequest(r *http.Request) (f frame, err error) {
+	h := r.Header
+	codings, lengths := h["Transfer-Encoding"], h["Content-Length"]
+	switch {
+	case len(codings) == 0 && len(lengths) == 0:
+	case len(codings) == 0:
+		if f.length, err = oneLength(lengths); err != nil {
+			return f, err
+		}
+		h["Content-Length"] = lengths[:1]
+	case r.ProtoMajor < 1 || r.ProtoMajor == 1 && r.ProtoMinor == 0:
+		return f, bad("it has a Transfer-Encoding, which HTTP/1.0 does not know")
+	case len(codings) > 1 || !isChunked(codings[0]):
+		return f, refusal{http.StatusNotImplemented, "its Transfer-Encoding is not chunked"}
+	case len(lengths) > 0:
+		return f, bad("it has both a Transfer-Encoding and a Content-Length")
+	default:
+		f.chunked, f.length = true, -1
+		r.TransferEncoding = []string{"chunked"}
+		delete(h, "Transfer-Encoding")
+		if err := dropTrailer(h); err != nil {
+			return f, err
+		}
+	}
+	r.ContentLength = f.length
+	f.last = r.ProtoMajor == 1 && r.ProtoMinor == 0 || httpguts.HeaderValuesContainsToken(h["Connection"], "close")
+	r.Close = f.last
+	return f, nil
+}
+
+// dropTrailer removes the announcement of trailers, which are dropped.
+func dropTrailer(h http.Header) error {
+	for _, list := range h["Trailer"] {
+		for name := range strings.SplitSeq(list, ",") {
+			switch http.CanonicalHeaderKey(strings.Trim(name, " \t")) {
+			case "Transfer-Encoding", "Trailer", "Content-Length":
+				return bad("its trailer would change its frame")
+			}
+		}
+	}
+	delete(h, "Trailer")
+	return nil
+}
+
+// checkRequest returns why a request whose frame is known is refused.
+func checkRequest(r *http.Request) error {
+	hosts := r.Header["Host"]
+	switch {
+	case r.ProtoMajor != 1:
+		return refusal{http.StatusHTTPVersionNotSupported, "it is not HTTP/1"}
+	case len(hosts) == 0 && r.ProtoMinor > 0 && r.Method != http.MethodConnect:
+		return bad("it has no Host")
+	case len(hosts) == 1 && !httpguts.ValidHostHeader(hosts[0]):
+		return bad("its Host has characters that are not allowed in it")
+	}
+	for _, expected := range r.Header["Expect"] {
+		if expected != "" && !strings.EqualFold(expected, "100-continue") {
+			return refusal{http.StatusExpectationFailed, "it expects what no server knows"}
+		}
+	}
+	return nil
+}

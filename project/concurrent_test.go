@@ -1,0 +1,276 @@
+package project_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// A call that finds as many under way as may be waits until one of them ends, whatever
+// becomes of it. Those who wait pass one by one, in order.
+func TestConcurrent(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 2}}, func(t *testing.T, l *line, c project.Call) {
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			l.join(t.Context(), name, c)
+		}
+		l.passed(t, "a", "b")
+		l.sleep(3300 * time.Millisecond)
+		l.commit("b", 5, 5)
+		synctest.Wait()
+		l.passed(t, "a", "b", "c")
+		l.cancel("c")
+		l.commit("b", 1, 1) // it has ended already
+		synctest.Wait()
+		l.passed(t, "a", "b", "c", "d")
+		l.commit("a", -1, -1)
+		synctest.Wait()
+		l.passed(t, "a", "b", "c", "d", "e")
+		if at := l.at["e"]; at != 3300*time.Millisecond {
+			t.Errorf("it passes after %v, and not when another ends", at)
+		}
+	})
+}
+
+// A call that is denied for it has taken nothing of anything, and is told to ask again
+// soon.
+func TestConcurrentTakesAllOrNothing(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2, TokensPerMonth: 100, MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
+		c.Estimated = 10
+		res, d, err := l.Take(t.Context(), c)
+		if err != nil || !d.Allowed || d.Concurrent != 1 || len(d.Windows()) != 2 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		for range 3 {
+			none, d, err := l.Take(t.Context(), c)
+			if err != nil || none != nil || d.Allowed || d.Exceeded != concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			if d.Model != nil && d.Model.Code != ratelimit.DecisionProjectLimit {
+				t.Errorf("%q, because %q", d.Model.Code, d.Model.Reason)
+			}
+		}
+		d, err = l.Peek(t.Context(), "p")
+		if err != nil || d.Allowed || d.Exceeded != concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if left := left(t, l.Limiter, "p"); left["minute"] != 1 || left["tokens-month"] != 90 {
+			t.Errorf("left: %v", left)
+		}
+		res.Commit(10, 0)
+		if d, err := l.Peek(t.Context(), "p"); err != nil || !d.Allowed || d.Concurrent != 0 {
+			t.Errorf("%+v, %v", d, err)
+		}
+		again, _, err := l.Take(t.Context(), c)
+		if err != nil || again == nil {
+			t.Fatal(err)
+		}
+		// The minute denies for longer than the guess, so it is what counts.
+		if _, d, _ := l.Take(t.Context(), c); d.Exceeded != "minute" || d.RetryAfter != time.Minute {
+			t.Errorf("%q, %v", d.Exceeded, d.RetryAfter)
+		}
+	})
+}
+
+// Whoever dies holds its place for ten minutes.
+func TestConcurrentLease(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
+		l.join(t.Context(), "dies", c)
+		l.sleep(time.Minute)
+		l.join(t.Context(), "waits", c)
+		l.sleep(10*time.Minute - 1)
+		l.passed(t, "dies")
+		l.sleep(10 * time.Minute)
+		l.passed(t, "dies", "waits")
+		l.commit("dies", 1, 1) // it had no place any more
+		if d, err := l.Peek(t.Context(), "p"); err != nil || d.Concurrent != 1 {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
+// When a call ends nobody knows, so who may wait for a while does.
+func TestConcurrentMaxWait(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
+		l.join(t.Context(), "a", c)
+		c.MaxWait = 5500 * time.Millisecond
+		l.join(t.Context(), "b", c)
+		l.join(t.Context(), "c", c)
+		l.sleep(5 * time.Second)
+		l.cancel("a")
+		synctest.Wait()
+		l.passed(t, "a", "b")
+		l.sleep(5500 * time.Millisecond)
+		l.failed(t, "c", 5500*time.Millisecond, context.DeadlineExceeded)
+		if _, d := l.result("c"); d.Exceeded != concurrent || d.RetryAfter <= 0 || d.RetryAfter > time.Second {
+			t.Errorf("%q, %v", d.Exceeded, d.RetryAfter)
+		}
+	})
+}
+
+// A project that waits for its own calls to end leaves the model to others, at once.
+func TestConcurrentHoldsUpNobodyElse(t *testing.T) {
+	for name, rl := range map[string]func(t testing.TB) *ratelimit.RateLimiter{
+		"memory": func(t testing.TB) *ratelimit.RateLimiter {
+			return models(t, ratelimit.ModelQuota{MaxRPM: 4, MaxConcurrent: 3})
+		},
+		"store": func(t testing.TB) *ratelimit.RateLimiter {
+			return modelsOn(t, store.NewMemory(), ratelimit.ModelQuota{MaxRPM: 4, MaxConcurrent: 3})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLine(newLimiter(t, project.Config{Models: rl(t), Limits: map[string]project.Limit{"p": {MaxConcurrent: 1, Weight: 9}, "q": {}}}))
+				p, q := project.Call{Project: "p", Model: "m"}, project.Call{Project: "q", Model: "m"}
+				l.join(t.Context(), "p1", p)
+				l.join(t.Context(), "p2", p)
+				l.join(t.Context(), "q1", q)
+				l.join(t.Context(), "q2", q)
+				l.passed(t, "p1", "q1", "q2")
+				l.join(t.Context(), "q3", q) // the model takes three at a time
+				l.passed(t, "p1", "q1", "q2")
+				l.cancel("q1")
+				synctest.Wait()
+				l.passed(t, "p1", "q1", "q2", "q3")
+				l.cancel("p1")
+				synctest.Wait()
+				l.passed(t, "p1", "p2", "q1", "q2", "q3")
+			})
+		})
+	}
+}
+
+// What is spent has no end that anybody tells of, so it takes no place, and does not
+// wait for one.
+func TestConcurrentDoesNotCountWhatIsSpent(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 20, TokensPerMinute: 100, MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
+		spent := 0
+		all := func() {
+			t.Helper()
+			for _, tokens := range []int{0, 5} {
+				for _, wait := range []time.Duration{0, time.Second} {
+					s := c
+					s.Estimated, s.MaxWait = tokens, wait
+					if d := spend(t, l.Limiter, s); !d.Allowed || d.Concurrent != 0 {
+						t.Errorf("%d tokens, %v: %+v", tokens, wait, d)
+					}
+					spent++
+				}
+			}
+		}
+		all()
+		l.join(t.Context(), "a", c)
+		all()
+		l.join(t.Context(), "b", c)
+		all()
+		l.passed(t, "a")
+		if d, err := l.Peek(t.Context(), "p"); err != nil || d.Concurrent != 1 || d.Windows()[0].Remaining != int64(20-spent-1) {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if _, d, err := l.Take(t.Context(), c); err != nil || d.Allowed {
+			t.Errorf("it has passed who waits: %+v, %v", d, err)
+		}
+	})
+}
+
+// What is spent and has to wait does so for the minute, and not behind those who wait for
+// others to end.
+func TestSpentWaitsBehindNobodyWhoWaitsForAPlace(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2, MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
+		if c.Model != "" {
+			t.Skip("there, all of a project keep to its line")
+		}
+		l.join(t.Context(), "a", c)
+		l.join(t.Context(), "b", c)
+		use(t, l.Limiter, "p", 1)
+		c.MaxWait = 2 * time.Minute
+		if d := spend(t, l.Limiter, c); !d.Allowed || time.Since(l.start) != time.Minute {
+			t.Errorf("%+v, after %v", d, time.Since(l.start))
+		}
+		l.passed(t, "a")
+	})
+}
+
+// Those who wait are decided on by a limit that is set.
+func TestConcurrentIsSet(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			l.join(t.Context(), name, c)
+		}
+		setLimit(t, l.Limiter, "p", project.Limit{MaxConcurrent: 2})
+		synctest.Wait()
+		l.passed(t, "a", "b")
+		setLimit(t, l.Limiter, "p", project.Limit{MaxConcurrent: 1})
+		l.cancel("a")
+		synctest.Wait()
+		l.passed(t, "a", "b")
+		setLimit(t, l.Limiter, "p", project.Limit{})
+		synctest.Wait()
+		l.passed(t, "a", "b", "c", "d")
+	})
+}
+
+// Never are more under way than may be, by any number of limiters on one store, and
+// all pass in the end.
+func TestConcurrentTogether(t *testing.T) {
+	const most, callers, calls = 3, 8, 10
+	each := project.Limit{MaxConcurrent: most}
+	for name, open := range map[string]func(t *testing.T) func() project.Config{
+		"memory": func(t *testing.T) func() project.Config {
+			s := store.NewMemory()
+			return func() project.Config { return project.Config{Store: s} }
+		},
+		"SQLite": func(t *testing.T) func() project.Config {
+			path := filepath.Join(t.TempDir(), "limits.db")
+			return func() project.Config { return project.Config{Models: modelsOn(t, openSQLite(t, path), plenty)} }
+		},
+		"Redis": func(t *testing.T) func() project.Config {
+			url := redistest.New(t).URL()
+			return func() project.Config { return project.Config{Models: modelsOn(t, openRedis(t, url), plenty)} }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			another := open(t)
+			var running, passed atomic.Int64
+			var all sync.WaitGroup
+			for range 2 {
+				cfg := another()
+				cfg.Default = &each
+				l := newLimiter(t, cfg)
+				c := project.Call{Project: "p", Estimated: 1}
+				if cfg.Models != nil {
+					c.Model = "m"
+				}
+				for range callers / 2 {
+					all.Go(func() {
+						for range calls {
+							res, d, err := l.Acquire(t.Context(), c)
+							if err != nil {
+								t.Errorf("%+v, %v", d, err)
+								return
+							}
+							if n := running.Add(1); n > most {
+								t.Errorf("%d are under way", n)
+							}
+							passed.Add(1)
+							running.Add(-1)
+							res.Commit(1, 0)
+						}
+					})
+				}
+			}
+			all.Wait()
+			if passed.Load() != callers*calls {
+				t.Errorf("%d have passed of %d", passed.Load(), callers*calls)
+			}
+		})
+	}
+}
