@@ -175,13 +175,18 @@ func (o *outcome) exceeded() string {
 func (o *outcome) shortage(retry time.Duration) string {
 	by := dimension(slices.Index(o.retry[:], slices.Max(o.retry[:])))
 	if by == paused {
-		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", retry)
+		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", told(retry))
 	}
 	used := "used"
 	if m := o.rules.missing; m != nil && m.n[by] > 0 {
 		used = fmt.Sprintf("used, and %d elsewhere", m.n[by])
 	}
-	return fmt.Sprintf("%d of %d %s %s: try again in %v", o.used[by], o.rules.max[by], facts[by].what, used, retry)
+	return fmt.Sprintf("%d of %d %s %s: try again in %v", o.used[by], o.rules.max[by], facts[by].what, used, told(retry))
+}
+
+// told returns a wait as people are told it: in whole milliseconds, and not too short.
+func told(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 // excess says of what a request asks more than there ever is.

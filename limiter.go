@@ -280,7 +280,7 @@ func (rl *RateLimiter) decide(ctx context.Context, m *model, c *call, d *Decisio
 // behind makes d a denial by those who wait.
 func (d *Decision) behind(ahead line.Ahead) {
 	d.Allowed, d.Limit, d.Code, d.RetryAfter = false, ahead.By, codeOf(ahead.By), againOf(ahead)
-	d.Reason = fmt.Sprintf("others wait for %s: try again in %v", whatIs(ahead.By), d.RetryAfter)
+	d.Reason = fmt.Sprintf("others wait for %s: try again in %v", whatIs(ahead.By), told(d.RetryAfter))
 }
 
 // againOf returns when those who wait ask again. For a slot it is a guess.

@@ -135,14 +135,14 @@ func (s *ProjectStanding) reason() string {
 	what := "requests"
 	switch {
 	case name == ConcurrentProject:
-		return fmt.Sprintf("all of the project's %d calls at a time are under way: try again in %v", by.Limit.Count(), by.RetryAfter)
+		return fmt.Sprintf("all of the project's %d calls at a time are under way: try again in %v", by.Limit.Count(), told(by.RetryAfter))
 	case strings.HasPrefix(name, "tokens"):
 		what = "tokens"
 	}
 	if by.RetryAfter == Never {
 		return fmt.Sprintf("more than all %d %s of the project in %v", by.Limit.Count(), what, by.Limit.Period())
 	}
-	return fmt.Sprintf("the project's %d %s in %v are used up: try again in %v", by.Limit.Count(), what, by.Limit.Period(), by.RetryAfter)
+	return fmt.Sprintf("the project's %d %s in %v are used up: try again in %v", by.Limit.Count(), what, by.Limit.Period(), told(by.RetryAfter))
 }
 
 // ever enters what the limits of a project that has used nothing say.

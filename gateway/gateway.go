@@ -72,7 +72,7 @@ const (
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	g := &Gateway{log: log, transports: map[way]http.RoundTripper{}, recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample)}
-	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active)
+	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active, apart(cfg)...)
 	ready := g.newSetup(cfg)
 	if err := g.open(ready); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/telemetry"
 )
 
@@ -50,9 +51,16 @@ const noProvider = "none"
 // long stream.
 var secondsBounds = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 
-// newMetrics returns the metrics of a gateway that has these providers, and so many
-// requests under way.
-func newMetrics(providers func() []string, active func() int) *metrics {
+// apart returns the projects that have series of their own: those of the configuration
+// that the gateway starts with.
+func apart(cfg *config.Config) []string {
+	named := slices.Sorted(maps.Keys(cfg.Projects))
+	return slices.DeleteFunc(named, func(id string) bool { return id == "other" }) // which stands for all others
+}
+
+// newMetrics returns the metrics of a gateway that has these providers, so many
+// requests under way, and series for these projects.
+func newMetrics(providers func() []string, active func() int, projects ...string) *metrics {
 	m := &metrics{
 		registry:  prometheus.NewRegistry(),
 		providers: providers,
@@ -71,7 +79,7 @@ func newMetrics(providers func() []string, active func() int) *metrics {
 	}, func() float64 { return float64(active()) })
 	m.registry.MustRegister(m.requests, m.retries, m.took, m.upstream, m.reloads, running,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
-	limiter, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{Registerer: m.registry})
+	limiter, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{Registerer: m.registry, Projects: projects})
 	if err != nil {
 		panic(err) // only what is registered already could fail, and the registry is new
 	}

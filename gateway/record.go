@@ -48,9 +48,11 @@ const (
 // mostPath is how many bytes of a path are recorded.
 const mostPath = 256
 
+// shortened returns a path for a record: a copy, for the path itself is a part of the
+// whole request line.
 func shortened(path string) string {
 	if len(path) <= mostPath {
-		return path
+		return strings.Clone(path)
 	}
 	return strings.ToValidUTF8(path[:mostPath], "") + "…"
 }

@@ -20,7 +20,7 @@ func (x *exchange) route() *refusal {
 	if x.upstream == nil {
 		return x.bad(http.StatusNotFound, fmt.Sprintf("no provider is named %.40q: a path begins with one of /%s/", name, strings.Join(x.setup.names(), "/, /")))
 	}
-	x.Provider = name
+	x.Provider = x.upstream.name
 	x.endpoint = llm.Endpoint{Provider: x.upstream.Kind, API: x.upstream.dialect()}
 	x.target = url.URL{Path: u.Path[1+len(name):], RawQuery: u.RawQuery}
 	if raw, ok := strings.CutPrefix(u.RawPath, "/"+name); ok {

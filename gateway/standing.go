@@ -64,5 +64,5 @@ func tellAnthropic(h http.Header, of string, s standing) {
 	}
 	h.Set("Anthropic-Ratelimit-"+of+"-Limit", strconv.FormatInt(s.most, 10))
 	h.Set("Anthropic-Ratelimit-"+of+"-Remaining", strconv.FormatInt(s.left, 10))
-	h.Set("Anthropic-Ratelimit-"+of+"-Reset", time.Now().Add(s.reset).UTC().Format(time.RFC3339))
+	h.Set("Anthropic-Ratelimit-"+of+"-Reset", time.Now().Add(s.reset+time.Second-1).UTC().Format(time.RFC3339))
 }

@@ -28,13 +28,14 @@ func (x *exchange) identify() *refusal {
 		}
 		x.Project, x.Key = key.Project, key.ID
 	} else {
-		x.Project = anyone
-		if id := x.r.Header[fieldProject]; id != nil {
-			x.Project = id[0]
+		id := anyone
+		if said := x.r.Header[fieldProject]; said != nil {
+			id = said[0]
 		}
-		if err := project.CheckID(x.Project); err != nil {
+		if err := project.CheckID(id); err != nil {
 			return x.bad(http.StatusBadRequest, "X-Project-ID: "+strings.TrimPrefix(err.Error(), "ratelimit: "))
 		}
+		x.Project = strings.Clone(id)
 		if x.virtual() {
 			return x.bad(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on")
 		}

@@ -142,7 +142,7 @@ func TestKeysOff(t *testing.T) {
 	}{
 		{[]string{"Authorization", "Bearer sk-mine"}, 200, "default"},
 		{[]string{"X-Api-Key", "sk-mine", "X-Project-ID", "search"}, 200, "search"},
-		{[]string{"X-Project-ID", "no good"}, 400, "no good"},
+		{[]string{"X-Project-ID", "no good"}, 400, ""},
 		{[]string{"X-Project-ID", ""}, 400, ""},
 		{[]string{"Authorization", "Bearer " + secret}, 401, "default"},
 	} {

@@ -16,7 +16,7 @@ func TestStoreIsLost(t *testing.T) {
 	if _, err := server.Do("ACL", "SETUSER", "user", "on", ">hunter2", "allkeys", "allchannels", "+@all"); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+url, 1)+"defaults: {requests_per_minute: 1000}\n")
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+url, 1))
 	r.want(t, 200, "GET", "/readyz", "")
 	made := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`))
 	if s := as[State](t, r.get(t, "/v1/state")); s.Store != "redis" || s.Models[0].Usage == nil || s.Projects[0].Windows == nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,14 +135,29 @@ func TestCancelAfterEnd(t *testing.T) {
 	}
 }
 
+// TestEndedContext sends nothing, whether there is a connection already or not.
 func TestEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	server := startRaw(t, always(ok+"Content-Length: 0\r\n\r\n", false))
-	_, err := send(newTransport(t, nil), newRequest(t, "GET", server.url, "").WithContext(ctx))
-	var fault *Error
-	if !errors.As(err, &fault) || fault.Sent || !errors.Is(err, context.Canceled) || server.accepted.Load() != 0 {
-		t.Errorf("%v; %d connections", err, server.accepted.Load())
+	var asked atomic.Int32
+	server := startRaw(t, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for readRequest(r) == nil {
+			asked.Add(1)
+			io.WriteString(c, hello)
+		}
+	})
+	transport := newTransport(t, nil)
+	for n := range int32(2) {
+		_, err := send(transport, newRequest(t, "GET", server.url, "").WithContext(ctx))
+		var fault *Error
+		if !errors.As(err, &fault) || fault.Sent || !errors.Is(err, context.Canceled) || server.accepted.Load() != n {
+			t.Errorf("%v; %d connections", err, server.accepted.Load())
+		}
+		must(t, transport, newRequest(t, "GET", server.url, ""), "200", "hi")
+	}
+	if n := asked.Load(); n != 2 || server.accepted.Load() != 1 {
+		t.Errorf("%d requests on %d connections", n, server.accepted.Load())
 	}
 }
 

@@ -187,22 +187,17 @@ func (p *peer) linger() {
 	io.Copy(io.Discard, struct{ io.Reader }{p.reader})
 }
 
-// refuse answers what is no request, and tells nobody who has left.
+// refuse says why something is no request. Who has left is not told.
 func (p *peer) refuse(err error) {
-	status := http.StatusBadRequest
-	var no refusal
 	var broken net.Error
-	switch {
-	case errors.As(err, &no):
-		status = no.status
-	case err == errLongHeader:
-		status = http.StatusRequestHeaderFieldsTooLarge
-	case errors.As(err, &broken), err == io.EOF:
+	if err == io.EOF || errors.As(err, &broken) {
 		return
 	}
+	no := refused(err)
+	status := fmt.Sprintf("%d %s", no.status, http.StatusText(no.status))
 	p.writes.within(lastRead)
-	text := fmt.Sprintf("%d %s", status, http.StatusText(status))
-	if p.write(fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s", text, text)) == nil {
+	err = p.write(fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s: %s", status, status, no.reason))
+	if err == nil {
 		p.linger()
 	}
 }

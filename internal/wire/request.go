@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,9 +15,24 @@ type refusal struct {
 	reason string
 }
 
-func (r refusal) Error() string { return "the request is refused: " + r.reason }
+func (r refusal) Error() string { return r.reason }
 
 func bad(reason string) error { return refusal{http.StatusBadRequest, reason} }
+
+// refused returns the refusal that an error of reading a request is.
+func refused(err error) refusal {
+	var no refusal
+	var text malformed
+	switch {
+	case errors.As(err, &no):
+		return no
+	case errors.As(err, &text):
+		return refusal{http.StatusBadRequest, string(text)}
+	case err == errLongHeader:
+		return refusal{http.StatusRequestHeaderFieldsTooLarge, "its headers are too long"}
+	}
+	return refusal{http.StatusBadRequest, "it ends too soon"}
+}
 
 // readRequest reads a request up to its body, to where the last one was. It refuses what net/http refuses, and
 // whatever a server behind us could understand differently.
@@ -52,7 +68,7 @@ func (p *peer) skipBlank() {
 	if !p.posted {
 		return
 	}
-	next, _ := p.reader.Peek(min(4, p.reader.Buffered()))
+	next, _ := p.reader.Peek(4) // what is no more than that is no request
 	n := 0
 	for n < len(next) && (next[n] == '\r' || next[n] == '\n') {
 		n++

@@ -1,0 +1,81 @@
+package scenarios
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+func replaced(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
+
+const reloaded = `
+providers:
+  openai: {base_url: MOCK, models: {m: {max_rpd: LIMIT}}}
+defaults: {requests_per_day: 1_000_000, max_wait: WAIT}
+`
+
+// Reloads under load drop nothing, whether the file is good or bad; every counter stays,
+// and what is new is in force.
+func TestReloadUnderLoad(t *testing.T) {
+	p := newProvider(t)
+	file := written(t, replaced(reloaded, "LIMIT", "900000", "WAIT", "1s"), p)
+	state := lasting["sqlite"](t)
+	g := launch(t, file, state, anywhere)
+	change := func(limit int, wait string) {
+		rewrite(t, file, replaced(reloaded, "MOCK", p.url, "LIMIT", fmt.Sprint(limit), "WAIT", wait))
+	}
+	var tasks sync.WaitGroup
+	var over atomic.Bool
+	var passed atomic.Int64
+	for i := range workers {
+		tasks.Go(func() {
+			for !over.Load() {
+				a, err := call{model: "m", text: "hello", stream: i%2 == 0}.to(&g.door)
+				if err != nil || a.status != 200 || i%2 == 0 && !strings.HasSuffix(a.body, "data: [DONE]\n\n") {
+					t.Errorf("%d %s, %v", a.status, a.body, err)
+					return
+				}
+				passed.Add(1)
+			}
+		})
+	}
+	busy := func() {
+		t.Helper()
+		before := passed.Load()
+		until(t, "calls go on", func() bool { return passed.Load() >= before+2*workers || t.Failed() })
+	}
+	const done, failed = "the configuration was reloaded", "the old one stays"
+	busy()
+	change(800_000, "2s") // is seen by itself
+	g.log.await(t, done, 1)
+	for i := range 10 {
+		change(700_000+i, "1s")
+		g.tell(t, syscall.SIGHUP)
+		g.log.await(t, done, 2+i)
+		busy()
+	}
+	rewrite(t, file, "providers: [nonsense")
+	g.tell(t, syscall.SIGHUP)
+	g.log.await(t, failed, 1)
+	busy()
+	over.Store(true)
+	tasks.Wait()
+	used := int(passed.Load())
+	if n := len(p.arrivals("m")); n != used {
+		t.Errorf("%d calls have passed, and %d have come", used, n)
+	}
+	if got := g.quota(t, "m"); got.Usage == nil || got.Usage.RPD != used || got.Quota.MaxRPD != 700_009 {
+		t.Errorf("%d calls have passed; the quota is %+v", used, got)
+	}
+	seen := strings.Count(g.log.String(), done)
+	change(used+3, "0s")
+	g.tell(t, syscall.SIGHUP)
+	g.log.await(t, done, seen+1)
+	for _, want := range []int{200, 200, 200, 429} {
+		call{model: "m", text: "hello"}.must(t, &g.door, want)
+	}
+	g.stop(t)
+}

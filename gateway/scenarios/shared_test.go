@@ -1,0 +1,98 @@
+package scenarios
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+)
+
+// Gateways on one store share one limit exactly.
+func TestGatewaysShareLimits(t *testing.T) {
+	onLasting(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		file := written(t, small, p)
+		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		for _, c := range overshoots {
+			t.Run(c.name, func(t *testing.T) { overshoot(t, p, c.call, c.want, &a.door, &b.door) })
+		}
+	})
+}
+
+// keyed is a gateway that puts a key of its own in.
+const keyed = `
+keys: required
+providers:
+  openai: {base_url: MOCK, key: {file: KEY}, models: {m: {max_rpm: 1000}}}
+defaults: {max_wait: 0s}
+`
+
+// secretFile writes a secret to a file, and returns its path.
+func secretFile(t *testing.T, secret string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A key that is made at one gateway is good at the other, and one that is revoked is not
+// any more.
+func TestGatewaysShareKeys(t *testing.T) {
+	onLasting(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		file := written(t, replaced(keyed, "KEY", secretFile(t, "sk-upstream")), p)
+		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		manage := &admin.Client{Base: a.admin, HTTP: client}
+		key, err := manage.CreateKey(t.Context(), "search", "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := call{model: "m", key: key.Secret}
+		c.must(t, &a.door, 200)
+		until(t, "the other knows the key", func() bool { said, err := c.to(&b.door); return err == nil && said.status == 200 })
+		if err := manage.RevokeKey(t.Context(), key.ID); err != nil {
+			t.Fatal(err)
+		}
+		c.must(t, &a.door, 401)
+		until(t, "the other knows that it is revoked", func() bool { said, err := c.to(&b.door); return err == nil && said.status == 401 })
+		sent := len(p.arrivals(""))
+		for range 5 {
+			c.must(t, &b.door, 401)
+		}
+		if n := len(p.arrivals("")); n != sent {
+			t.Errorf("%d calls with a revoked key were sent", n-sent)
+		}
+	})
+}
+
+// A provider that tells one gateway to pause is left alone by the other.
+func TestGatewaysSharePauses(t *testing.T) {
+	onLasting(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		file := written(t, small, p)
+		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		call{model: "requests", mock: "status=429 retry-after=60s"}.must(t, &a.door, 429)
+		until(t, "the other has heard of it", func() bool { return b.quota(t, "requests").Paused > 0 })
+		for range 5 {
+			if said := (call{model: "requests"}).must(t, &b.door, 429); said.header.Get("Retry-After") == "" {
+				t.Errorf("%v", said.header)
+			}
+		}
+		if n := len(p.arrivals("")); n != 1 {
+			t.Errorf("the provider was sent %d calls", n)
+		}
+	})
+}
+
+// quota returns what the admin API says of a model's quota.
+func (d *door) quota(t *testing.T, model string) (m admin.Model) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(d.fetch(t, "/v1/quotas/"+model).body), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
