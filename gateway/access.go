@@ -9,13 +9,17 @@ import (
 // accessLog writes a line for each request.
 type accessLog struct {
 	log    *slog.Logger
-	sample uint64 // one of so many that passed is written
+	sample atomic.Uint64 // one of so many that passed is written
 	passed atomic.Uint64
 }
 
 func newAccessLog(log *slog.Logger, sample int) *accessLog {
-	return &accessLog{log: log, sample: uint64(max(sample, 1))}
+	a := &accessLog{log: log}
+	a.resample(sample)
+	return a
 }
+
+func (a *accessLog) resample(sample int) { a.sample.Store(uint64(max(sample, 1))) }
 
 // write writes the line of a request, unless it passed and is not of the sample.
 func (a *accessLog) write(rec *Record) {
@@ -29,10 +33,11 @@ func (a *accessLog) write(rec *Record) {
 
 // sampled reports whether the request is to be written. The first that passed is.
 func (a *accessLog) sampled(rec *Record) bool {
-	if a.sample == 1 || rec.Outcome != Passed || rec.Status >= 400 {
+	sample := a.sample.Load()
+	if sample == 1 || rec.Outcome != Passed || rec.Status >= 400 {
 		return true
 	}
-	return (a.passed.Add(1)-1)%a.sample == 0
+	return (a.passed.Add(1)-1)%sample == 0
 }
 
 func levelOf(rec *Record) slog.Level {

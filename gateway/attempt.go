@@ -3,9 +3,11 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -20,8 +22,10 @@ import (
 const over time.Duration = -1
 
 // attempt sends the call to a deployment, and relays the answer. Where it is to be tried
-// again instead, it returns after how long, which is no longer than wait.
-func (x *exchange) attempt(d *deployment, wait time.Duration) (rest time.Duration, no *refusal) {
+// again instead, it returns after how long.
+func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
+	d.active.Add(1)
+	defer d.active.Add(-1)
 	body, veiled := x.body, false
 	if asking, ok := x.call.Asks.AskUsage(x.body); ok {
 		body, veiled = asking, true
@@ -29,47 +33,94 @@ func (x *exchange) attempt(d *deployment, wait time.Duration) (rest time.Duratio
 	delete(x.r.Header, "Accept-Encoding") // what is compressed could not be read
 	response, err := x.send(d, (*wire.Bytes)(&body), int64(len(body)))
 	if err != nil {
-		x.call.Unanswered(x.sent)
-		if rest := backoff(x.Retries); !x.sent && x.mayRetry(rest, wait) {
-			return rest, nil
-		}
-		return over, x.unreached(err)
+		return x.unanswered(d, err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode/100 == 2 {
-		x.body = nil
-		x.call.Hear(x.ctx, response.StatusCode, response.Header, nil)
-		x.relay(response, veiled)
-		return over, nil
+	d.heard(response.StatusCode)
+	if response.StatusCode/100 != 2 {
+		return x.refused(response), nil
 	}
-	var text []byte
-	if call.Telling(response.StatusCode) {
-		text, _ = io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
-	}
-	said := x.call.Failed(context.WithoutCancel(x.ctx), response.StatusCode, response.Header, text)
-	if rest := restOf(response, said, x.Retries); retryable(response, said.Cause) && x.mayRetry(rest, wait) {
-		return rest, nil
-	}
-	x.hand(response, io.MultiReader(bytes.NewReader(text), response.Body))
+	x.body = nil
+	x.call.Hear(x.ctx, response.StatusCode, response.Header, nil)
+	x.relay(response, veiled)
 	return over, nil
 }
 
-// mayRetry reports whether the call may be tried again after a rest.
-func (x *exchange) mayRetry(rest, wait time.Duration) bool {
-	return x.Retries < x.upstream.Retries && rest <= wait && x.ctx.Err() == nil
+// unanswered settles a call that has got no answer.
+func (x *exchange) unanswered(d *deployment, err error) (rest time.Duration, no *refusal) {
+	x.call.Unanswered(x.sent)
+	if x.ctx.Err() == nil {
+		d.failed()
+	}
+	if rest := x.restAfter(backoff(x.Retries)); !x.sent && x.mayRetry(rest) {
+		return rest, nil
+	}
+	return over, x.unreached(err)
+}
+
+// refused settles a call that the provider has answered with an error, and hands that
+// on, unless it is to be tried again.
+func (x *exchange) refused(response *http.Response) (rest time.Duration) {
+	var text []byte
+	var err error
+	if call.Telling(response.StatusCode) || x.Retries < x.upstream.Retries {
+		text, err = io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
+	}
+	said := x.call.Failed(context.WithoutCancel(x.ctx), response.StatusCode, response.Header, text)
+	if rest := x.restAfter(restOf(response, said, x.Retries)); retryable(response, said.Cause) && err == nil && len(text) < call.MostOfError && x.mayRetry(rest) {
+		x.kept = &kept{response, text}
+		return rest
+	}
+	x.hand(response, io.MultiReader(bytes.NewReader(text), response.Body))
+	return over
+}
+
+// kept is an answer that the client gets if no other attempt gets one.
+type kept struct {
+	response *http.Response
+	text     []byte // its body
+}
+
+// orKept hands on the answer that was kept, if there is one, in place of a refusal.
+func (x *exchange) orKept(no *refusal) *refusal {
+	if x.kept == nil || no.outcome == Left {
+		return no
+	}
+	x.Limit, x.Error = "", ""
+	x.hand(x.kept.response, bytes.NewReader(x.kept.text))
+	return nil
+}
+
+// restAfter returns how long to wait before the next attempt: not at all if there is a
+// deployment that was not tried.
+func (x *exchange) restAfter(d time.Duration) time.Duration {
+	if len(x.tried) < len(x.upstream.deployments) && len(x.upstream.deployments) > 1 {
+		return 0
+	}
+	return d
+}
+
+// mayRetry reports whether the call may be tried again after a rest, which is to end
+// while the client waits.
+func (x *exchange) mayRetry(rest time.Duration) bool {
+	return x.Retries < x.upstream.Retries && x.ctx.Err() == nil && time.Since(x.Time)+rest < x.clientWaits(x.upstream.Timeout)
 }
 
 // send sends the request with a body to a deployment.
 func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.Response, error) {
 	u := x.at(d)
 	h := x.r.Header
+	if _, own := d.transport.(*wire.Transport); !own || x.upstream.Retries > 0 {
+		h = maps.Clone(h) // which another attempt begins with, or a transport still reads
+	}
 	deleteHops(h)
 	for _, name := range ours {
 		delete(h, name)
 	}
 	x.authorize(h, d, u)
 	out := (&http.Request{
-		Method: x.r.Method, URL: u, Host: u.Host,
+		GetBody: again(body),
+		Method:  x.r.Method, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: body, ContentLength: length,
 	}).WithContext(x.ctx)
@@ -80,14 +131,31 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	return response, err
 }
 
+// again returns how net/http sends a body again on another connection, where the first
+// was closed; nil for one that it cannot.
+func again(body io.ReadCloser) func() (io.ReadCloser, error) {
+	text, ok := body.(*wire.Bytes)
+	if !ok {
+		return nil
+	}
+	whole := *text
+	return func() (io.ReadCloser, error) {
+		copied := whole
+		return &copied, nil
+	}
+}
+
 // wasSent reports whether any of a request that has failed may have reached the
 // server.
 func wasSent(err error) bool {
 	if fault := new(wire.Error); errors.As(err, &fault) {
 		return fault.Sent
 	}
+	if untrusted := new(tls.CertificateVerificationError); errors.As(err, &untrusted) {
+		return false
+	}
 	dial := new(net.OpError)
-	return !errors.As(err, &dial) || dial.Op != "dial"
+	return !errors.As(err, &dial) || dial.Op != "dial" && dial.Op != "proxyconnect"
 }
 
 // unreached is the refusal of a call whose provider has not answered.
@@ -121,10 +189,11 @@ func retryable(r *http.Response, cause llm.Cause) bool {
 	return r.StatusCode >= http.StatusInternalServerError
 }
 
-// restOf returns how long to wait before a call is tried again.
+// restOf returns how long to wait before a call is tried again. For a model that is
+// paused it waits in line.
 func restOf(r *http.Response, said llm.Limits, retries int) time.Duration {
 	if said.Pause > 0 {
-		return said.Pause
+		return 0
 	}
 	if seconds, err := strconv.ParseFloat(r.Header.Get("Retry-After"), 64); err == nil && seconds >= 0 && seconds < mostRest.Seconds() {
 		return time.Duration(seconds * float64(time.Second))

@@ -15,7 +15,7 @@ import (
 // exchange is a request and its answer, on their straight line: route, identify, read,
 // reserve, send, relay, settle.
 type exchange struct {
-	*Gateway
+	g       *Gateway
 	setup   *setup
 	cfg     *config.Config
 	w       http.ResponseWriter
@@ -30,6 +30,8 @@ type exchange struct {
 
 	call     call.Call
 	body     []byte
+	tried    []*deployment // of several
+	kept     *kept         // the answer to the attempt before, if there was one
 	decision project.Decision
 	sent     bool      // the provider may have got the request
 	shared   bool      // the account is the gateway's, and no client's own
@@ -42,12 +44,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.active.Add(1)
 	s := g.setup.Load()
 	x := &exchange{
-		Gateway: g, setup: s, cfg: s.cfg,
+		g: g, setup: s, cfg: s.cfg,
 		w: w, r: r, ctx: r.Context(), control: http.NewResponseController(w),
-		Record: Record{Time: time.Now(), Method: r.Method, Path: shortened(r.URL.Path), Outcome: Broken},
+		Record: Record{Time: time.Now(), Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Broken},
 	}
 	defer x.end()
 	x.extend()
+	if r.ContentLength != 0 {
+		x.control.SetReadDeadline(x.Time.Add(x.cfg.Server.BodyTimeout)) // also for a body that nobody wants
+	}
 	if no := x.serve(); no != nil {
 		x.refuse(no)
 	}
@@ -58,15 +63,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (x *exchange) end() {
 	x.call.Unanswered(x.sent)
 	x.Took = time.Since(x.Time)
-	x.recent.add(&x.Record)
-	x.access.write(&x.Record)
-	x.metrics.observe(&x.Record)
-	x.active.Add(-1)
+	x.g.recent.add(&x.Record)
+	x.g.access.write(&x.Record)
+	x.g.metrics.observe(&x.Record)
+	x.g.active.Add(-1)
 }
 
 // serve answers the request, or returns why it is refused.
 func (x *exchange) serve() *refusal {
-	if x.draining.Load() {
+	if x.g.draining.Load() {
 		return x.busy("the gateway is about to stop: try again")
 	}
 	if no := x.route(); no != nil {
@@ -76,6 +81,9 @@ func (x *exchange) serve() *refusal {
 		return no
 	}
 	endpoint, ok := llm.Recognize(x.r.Method, &x.target)
+	if x.ambiguous(endpoint, ok) {
+		return x.bad(http.StatusBadRequest, "the path is escaped where it need not be: it can be read in two ways")
+	}
 	if !ok || x.r.ContentLength == 0 {
 		return x.pass()
 	}
@@ -92,18 +100,23 @@ func (x *exchange) serve() *refusal {
 // callModel sends a call of a model, and again where the provider says that it may be.
 func (x *exchange) callModel() *refusal {
 	until := x.Time.Add(x.patience())
-	for {
+	for again := false; ; again = true {
 		d := x.choose()
 		if no := x.acquire(time.Until(until)); no != nil {
-			return no
+			return x.orKept(no)
 		}
-		rest, no := x.attempt(d, time.Until(until))
+		if again {
+			x.Retries++
+		}
+		rest, no := x.attempt(d)
+		if no != nil {
+			return x.orKept(no)
+		}
 		if rest == over {
-			return no
+			return nil
 		}
 		if !x.sleep(rest) {
 			return x.leave()
 		}
-		x.Retries++
 	}
 }

@@ -2,14 +2,12 @@
 // is, reserves what it may use, sends it on, meters the answer as it passes, and
 // settles.
 //
-//	cfg, err := config.Load("ratelimit.yaml")
+// Package server runs one with its listeners, and so does the command ratelimit serve.
+// On its own it is a [http.Handler]:
+//
+//	cfg, err := config.Load("ratelimit.yaml", config.Overrides{})
 //	…
 //	g, err := gateway.New(cfg, gateway.Options{})
-//	…
-//	http.ListenAndServe(cfg.Listen, g)
-//
-// Package server runs one with all that belongs to it, and so does the command
-// ratelimit serve.
 package gateway
 
 import (
@@ -104,7 +102,7 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 	if g.keys, err = keys.Open(keeper); err != nil {
 		return errors.Join(err, g.limits.Projects.Close())
 	}
-	if err = g.declare(s); err != nil {
+	if err = g.declare(s, nil); err != nil {
 		g.keys.Close()
 		return errors.Join(err, g.limits.Projects.Close())
 	}
@@ -123,9 +121,10 @@ func (g *Gateway) Reload(cfg *config.Config) (err error) {
 		return err
 	}
 	ready := g.newSetup(cfg)
-	if err := g.declare(ready); err != nil {
-		return errors.Join(err, g.declare(old))
+	if err := g.declare(ready, old); err != nil {
+		return errors.Join(err, g.declare(old, ready))
 	}
+	g.access.resample(cfg.Log.Sample)
 	g.setup.Store(ready)
 	g.tellMissed()
 	return nil
@@ -214,5 +213,9 @@ func (g *Gateway) Close() error {
 			idle.CloseIdleConnections()
 		}
 	}
-	return errors.Join(g.limits.Projects.Close(), g.limits.Models.Persist(), g.limits.Models.Close())
+	err := g.limits.Projects.Close()
+	if g.Config().State != config.Memory { // which is to leave nothing behind
+		err = errors.Join(err, g.limits.Models.Persist())
+	}
+	return errors.Join(err, g.limits.Models.Close())
 }

@@ -14,10 +14,17 @@ var hops = []string{
 }
 
 // ours are headers of requests that are no business of a provider's: what is for the
-// gateway, and what proxies before it tell of the client.
+// gateway, and what browsers and proxies before it tell of the client.
 var ours = []string{
-	fieldProject, "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
+	fieldProject, "Cookie", "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
 }
+
+// ofAccount are headers in which a client chooses who is billed, and a provider tells.
+var ofAccount = []string{"Openai-Organization", "Openai-Project", "X-Goog-User-Project", "Anthropic-Organization-Id"}
+
+// ofHost are headers of answers that speak of the provider's own host.
+var ofHost = []string{"Alt-Svc", "Strict-Transport-Security"}
 
 // deleteHops deletes headers that are meant for the next server.
 func deleteHops(h http.Header) {
@@ -55,8 +62,14 @@ func (x *exchange) answer(from http.Header) http.Header {
 	for name, values := range from {
 		to[name] = values
 	}
+	for _, name := range ofHost {
+		delete(to, name)
+	}
 	if x.shared {
 		delete(to, "Set-Cookie")
+		for _, name := range ofAccount {
+			delete(to, name)
+		}
 	}
 	x.tell(to)
 	return to

@@ -10,28 +10,28 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// mostPassed is how many bytes the body may have of what is no call of a model, and is
-// not read: files.
-const mostPassed = 1 << 30
-
 // pass hands on what is no call of a model: it counts as a request of the project's.
 func (x *exchange) pass() *refusal {
 	if len(x.rules.Models) > 0 && !harmless(x.r.Method, x.target.Path) {
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: the gateway cannot tell which model this request is for", x.Project, strings.Join(x.rules.Models, ", ")))
 	}
+	if x.r.ContentLength > mostPassed {
+		return x.tooLong(mostPassed)
+	}
 	if no := x.charge(); no != nil {
 		return no
 	}
-	body, length := x.r.Body, x.r.ContentLength
-	if length != 0 {
-		body = http.MaxBytesReader(x.w, body, mostPassed)
-	} else {
-		body = http.NoBody
-	}
 	d := x.upstream.deployments[0]
 	x.Deployment = d.name
-	response, err := x.send(d, body, length)
-	if err != nil {
+	body := newUpload(x)
+	defer body.end()
+	response, err := x.send(d, body.reader(), x.r.ContentLength)
+	switch {
+	case err != nil && body.late():
+		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("nothing of the body has come for %v", x.cfg.Server.BodyTimeout))
+	case err != nil && body.long():
+		return x.tooLong(mostPassed)
+	case err != nil:
 		return x.unreached(err)
 	}
 	defer response.Body.Close()
@@ -43,7 +43,7 @@ func (x *exchange) pass() *refusal {
 func (x *exchange) charge() (no *refusal) {
 	began := time.Now()
 	var err error
-	x.decision, err = x.limits.Projects.Spend(x.ctx, project.Call{Project: x.Project, MaxWait: x.patience()})
+	x.decision, err = x.g.limits.Projects.Spend(x.ctx, project.Call{Project: x.Project, MaxWait: x.patience()})
 	x.Waited = time.Since(began)
 	switch {
 	case err == nil && x.decision.Allowed:

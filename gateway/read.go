@@ -45,7 +45,7 @@ func (x *exchange) read() *refusal {
 	if !x.mayCall(x.Model, asks.Model) {
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may not call %q, but only %s", x.Project, x.Model, strings.Join(x.rules.Models, ", ")))
 	}
-	x.call.Limits, x.call.Project = &x.limits, x.Project
+	x.call.Limits, x.call.Project = &x.g.limits, x.Project
 	return nil
 }
 
@@ -75,25 +75,31 @@ func (x *exchange) mayCall(names ...string) bool {
 	return false
 }
 
+// mostTrusted is how many bytes are made room for because a client says that it will
+// send them.
+const mostTrusted = 64 << 10
+
 // readBody reads the body, in time and in bounds.
 func (x *exchange) readBody() *refusal {
 	most := x.cfg.Server.MaxBody
 	if x.r.ContentLength > most {
 		return x.tooLong(most)
 	}
-	x.control.SetReadDeadline(time.Now().Add(x.cfg.Server.BodyTimeout))
 	var text bytes.Buffer
-	text.Grow(int(max(x.r.ContentLength, 0)) + bytes.MinRead)
+	text.Grow(int(min(max(x.r.ContentLength, 0), mostTrusted)) + bytes.MinRead)
 	_, err := text.ReadFrom(io.LimitReader(x.r.Body, most+1))
-	x.control.SetReadDeadline(time.Time{})
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("the body has not come within %v", x.cfg.Server.BodyTimeout))
-	case err != nil:
+	case x.ctx.Err() != nil:
 		return x.leave()
+	case err != nil:
+		x.w.Header().Set("Connection", "close")
+		return x.bad(http.StatusBadRequest, "the body breaks off, or is not well-formed")
 	case int64(text.Len()) > most:
 		return x.tooLong(most)
 	}
+	x.control.SetReadDeadline(time.Time{})
 	x.body = text.Bytes()
 	return nil
 }

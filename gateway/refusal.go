@@ -48,22 +48,17 @@ func (x *exchange) failed(err error) *refusal {
 	return x.lost()
 }
 
-// mostRetried is the longest wait after which an SDK may try again by itself.
-const mostRetried = time.Minute
-
 // denied refuses a call that a limit has denied; err is why it waits no longer.
 func (x *exchange) denied(err error) *refusal {
 	x.Limit = x.decision.Exceeded
-	r := x.call.Refusal(&x.decision, err)
-	r.Retry = r.Status == http.StatusTooManyRequests && r.RetryAfter <= mostRetried
-	return &refusal{r, Denied}
+	return &refusal{x.call.Refusal(&x.decision, err), Denied}
 }
 
 // refuse answers a request with a refusal, in the shape of the provider's own.
 func (x *exchange) refuse(no *refusal) {
 	x.Outcome, x.Status = no.outcome, no.Status
 	if no.outcome == Left {
-		return
+		panic(http.ErrAbortHandler) // nothing must look like an answer
 	}
 	if x.Error == "" {
 		x.Error = no.Message
@@ -94,5 +89,5 @@ func (x *exchange) tell(h http.Header) {
 	if !x.decision.Allowed {
 		answer = admit.Later
 	}
-	x.policies.Tell(h, &admit.Result{Answer: answer, Decision: x.decision})
+	x.g.policies.Tell(h, &admit.Result{Answer: answer, Decision: x.decision})
 }

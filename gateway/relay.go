@@ -54,8 +54,8 @@ func (x *exchange) hand(response *http.Response, body io.Reader) {
 	}
 	x.Outcome = Passed
 	x.copy(body, response.ContentLength)
-	if x.Outcome == Broken {
-		panic(http.ErrAbortHandler) // so that the client does not take it for whole
+	if x.Outcome != Passed {
+		panic(http.ErrAbortHandler) // so that nobody takes it for whole
 	}
 }
 
@@ -91,8 +91,12 @@ func (x *exchange) copy(body io.Reader, length int64) {
 	}
 }
 
-// extend gives the client time to take what is written next.
+// extend gives the client time to take what is written next. Over HTTP/2 a deadline ends
+// a stream even while nothing is written: there every write has its own.
 func (x *exchange) extend() {
+	if x.r.ProtoMajor > 1 {
+		return
+	}
 	now := time.Now()
 	if x.deadline.Sub(now) > x.cfg.Server.WriteTimeout/2 {
 		return
@@ -103,6 +107,10 @@ func (x *exchange) extend() {
 
 // write writes some of a body. It reports whether the client still takes it.
 func (x *exchange) write(p []byte, more bool) bool {
+	if x.r.ProtoMajor > 1 {
+		x.control.SetWriteDeadline(time.Now().Add(x.cfg.Server.WriteTimeout))
+		defer x.control.SetWriteDeadline(time.Time{})
+	}
 	if _, err := x.w.Write(p); err != nil {
 		return false
 	}

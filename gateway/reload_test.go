@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -84,8 +85,7 @@ func TestReloadRefused(t *testing.T) {
 	}
 }
 
-// The state remembers what was used, keys, and what was set by other means; what only
-// the configuration had named goes with it.
+// The state remembers what was used, keys, and what was set, by whatever means.
 func TestRestart(t *testing.T) {
 	yaml := strings.Replace(limited, "state: memory", "state: "+filepath.Join(t.TempDir(), "state.db"), 1)
 	var secret string
@@ -113,7 +113,7 @@ func TestRestart(t *testing.T) {
 		if key, ok := r.Keys().Find(secret); !ok || key.Project != "search" {
 			t.Errorf("the key is %+v, %v", key, ok)
 		}
-		for id, want := range map[string]int{"by-hand": 7, "other": 5, "search": 20} {
+		for id, want := range map[string]int{"by-hand": 7, "other": 5, "search": 5} {
 			if got := r.Projects().Limit(id).RequestsPerMinute; got != want {
 				t.Errorf("%s has %d", id, got)
 			}
@@ -170,4 +170,62 @@ projects:
 			t.Errorf("%q: %d %v %s", c, a.status, a.header, a.body)
 		}
 	}
+}
+
+// A gateway with another file on the same state changes nothing that is not its own.
+func TestTwoFilesOneState(t *testing.T) {
+	state := "state: " + filepath.Join(t.TempDir(), "state.db")
+	a := newRig(t, strings.Replace(limited, "state: memory", state, 1), mockprovider.Config{})
+	b := newRig(t, state+`
+providers: {openai: {base_url: MOCK, models: {o3-mini: {max_rpm: 3}}}}
+`, mockprovider.Config{})
+	if err := b.Reload(b.again(t, state+`
+providers: {openai: {base_url: MOCK}}
+`)); err != nil {
+		t.Fatal(err)
+	}
+	if q, _ := a.Models().Quota("gpt-4o"); q.MaxRPM != 10 || a.Projects().Limit("search").RequestsPerMinute != 5 {
+		t.Errorf("%+v, %+v", q, a.Projects().Limit("search"))
+	}
+}
+
+// What was set by hand stays where the file only has the usual; what the file names does
+// not. An edit of a quota that learns is heeded.
+func TestWhatTheFileSays(t *testing.T) {
+	r := newRig(t, limited, mockprovider.Config{})
+	set := func(model string, q ratelimit.ModelQuota) {
+		t.Helper()
+		if err := r.Models().SetQuota(model, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload := func(models string) {
+		t.Helper()
+		if err := r.Reload(r.again(t, "state: memory\nproviders: {openai: {base_url: MOCK, models: "+models+"}}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(model string, q ratelimit.ModelQuota) {
+		t.Helper()
+		if got, _ := r.Models().Quota(model); got != q {
+			t.Errorf("%s: %+v; want %+v", model, got, q)
+		}
+	}
+	usual := ratelimit.DefaultProfiles()[ratelimit.ProviderOpenAI].Models
+	set("o3-mini", ratelimit.ModelQuota{MaxRPM: 7})
+	set("gpt-4o", ratelimit.ModelQuota{MaxRPM: 7})
+	reload("{gpt-4o: {max_rpm: 11}}")
+	want("o3-mini", ratelimit.ModelQuota{MaxRPM: 7})
+	want("gpt-4o", ratelimit.ModelQuota{MaxRPM: 11})
+	reload("{}")
+	want("gpt-4o", usual["gpt-4o"])
+
+	reload("{learner: {max_rpm: 5, max_concurrent: 50, auto: true}}")
+	set("learner", ratelimit.ModelQuota{MaxRPM: 500, MaxConcurrent: 50, Auto: true}) // which is what learning does
+	reload("{learner: {max_rpm: 5, max_concurrent: 50, auto: true}}")
+	want("learner", ratelimit.ModelQuota{MaxRPM: 500, MaxConcurrent: 50, Auto: true})
+	reload("{learner: {max_rpm: 5, max_concurrent: 10, auto: true}}")
+	want("learner", ratelimit.ModelQuota{MaxRPM: 5, MaxConcurrent: 10, Auto: true})
+	reload("{}")
+	want("learner", ratelimit.ModelQuota{})
 }

@@ -32,7 +32,7 @@ func TestRetries(t *testing.T) {
 		{"the client's fault", []mockprovider.Reply{{Status: 400}}, 400, 1},
 		{"nobody has paid", []mockprovider.Reply{{Status: 429, Code: "insufficient_quota"}}, 429, 1},
 		{"paused for a moment", []mockprovider.Reply{{Status: 429, Header: http.Header{"Retry-After-Ms": {"20"}}}, {}}, 200, 2},
-		{"paused for too long", []mockprovider.Reply{{Status: 429, RetryAfter: time.Hour}}, 429, 1},
+		{"paused for too long", []mockprovider.Reply{{Status: 429, RetryAfter: time.Hour}}, 429, 1}, // it does not wait for so long
 		{"reset before an answer", []mockprovider.Reply{{Fault: mockprovider.FaultReset}}, 502, 1},
 		{"an error in the stream", []mockprovider.Reply{{Fault: mockprovider.FaultError, After: 1}}, 200, 1},
 	} {

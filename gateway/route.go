@@ -48,6 +48,17 @@ func climbs(path string) bool {
 	return false
 }
 
+// ambiguous reports whether the path may be another to who undoes its escaping first.
+func (x *exchange) ambiguous(endpoint llm.Endpoint, is bool) bool {
+	if x.target.RawPath == "" {
+		return false
+	}
+	plain := x.target
+	plain.RawPath = ""
+	other, also := llm.Recognize(x.r.Method, &plain)
+	return also && (!is || endpoint != other)
+}
+
 // at returns the address of the request at a deployment.
 func (x *exchange) at(d *deployment) *url.URL {
 	u := x.target

@@ -24,6 +24,7 @@ type upstream struct {
 	*config.Provider
 	name        string
 	deployments []*deployment // in the order of their names
+	keyed       bool          // one of them has a key
 }
 
 // deployment is one account of a provider.
@@ -32,6 +33,7 @@ type deployment struct {
 	base      *url.URL
 	key       string // empty: the client's own
 	transport http.RoundTripper
+	health
 }
 
 func (g *Gateway) newSetup(cfg *config.Config) *setup {
@@ -48,7 +50,8 @@ func (g *Gateway) newUpstream(name string, p *config.Provider) *upstream {
 		d := p.Deployments[name]
 		base, _ := url.Parse(d.BaseURL) // the configuration is valid
 		base.Path = strings.TrimRight(base.Path, "/")
-		u.deployments = append(u.deployments, &deployment{name, base, d.Key.Reveal(), g.transportTo(base, p)})
+		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), transport: g.transportTo(base, p)})
+		u.keyed = u.keyed || d.Key != (config.Secret{})
 	}
 	return u
 }

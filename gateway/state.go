@@ -1,24 +1,22 @@
 package gateway
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
-	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // newModels opens the state, and returns the limiter that counts there.
 func newModels(s *setup, o ratelimit.Observer) (*ratelimit.RateLimiter, error) {
 	cfg := ratelimit.Config{
-		Quotas:    s.quotas(),
+		Quotas:    map[string]ratelimit.ModelQuota{},
 		Providers: []ratelimit.Provider{ratelimit.ProviderLocal}, // which has none of its own
 		Observer:  o,
+	}
+	for name, q := range s.quotas() {
+		cfg.Quotas[name] = q.ModelQuota
 	}
 	switch {
 	case s.cfg.State == config.Memory:
@@ -30,13 +28,19 @@ func newModels(s *setup, o ratelimit.Observer) (*ratelimit.RateLimiter, error) {
 	return ratelimit.NewWithConfig(cfg)
 }
 
+// quota is one of the configuration.
+type quota struct {
+	ratelimit.ModelQuota
+	usual bool // the file does not name it
+}
+
 // quotas returns all quotas of the configuration.
-func (s *setup) quotas() map[string]ratelimit.ModelQuota {
-	all := map[string]ratelimit.ModelQuota{}
+func (s *setup) quotas() map[string]quota {
+	all := map[string]quota{}
 	for _, u := range s.upstreams {
 		for _, m := range u.Models {
 			for _, d := range u.deployments {
-				all[u.quota(m.Name, d.name)] = m.Quota
+				all[u.quota(m.Name, d.name)] = quota{m.Quota, m.Usual}
 			}
 		}
 	}
@@ -51,110 +55,53 @@ func (s *setup) projectLimits() map[string]project.Limit {
 	return all
 }
 
-// declared is what a configuration has named, and the state remembers: so that what the
-// next one does not name any more is taken back.
-type declared struct {
-	Quotas   []string `json:"quotas"`
-	Projects []string `json:"projects"`
-}
-
-// declaredSetting is its name among the settings of a store.
-const declaredSetting = "gateway/declared"
-
 // declare sets the quotas and limits of a configuration in place of those of the one
-// before. What was set in other ways, and the configuration does not name, stays.
-func (g *Gateway) declare(s *setup) error {
+// before, which is nil at the start: what that named, and this one does not, is taken
+// back. What was set in other ways, and the configuration does not name, stays.
+func (g *Gateway) declare(s, before *setup) error {
 	quotas, limits := s.quotas(), s.projectLimits()
-	before, err := g.declaredBefore()
-	if err != nil {
-		return err
-	}
-	for _, name := range before.Quotas {
-		if _, stays := quotas[name]; !stays {
-			quotas[name] = ratelimit.ModelQuota{}
+	var old map[string]quota
+	if before != nil {
+		old = before.quotas()
+		for id := range before.cfg.Projects {
+			if _, stays := limits[id]; !stays {
+				if err := g.limits.Projects.UnsetLimit(id); err != nil {
+					return err
+				}
+			}
 		}
 	}
-	if err := g.setQuotas(quotas); err != nil {
-		return err
+	for name := range old {
+		if _, stays := quotas[name]; !stays {
+			quotas[name] = quota{}
+		}
 	}
-	for _, id := range before.Projects {
-		if _, stays := limits[id]; !stays {
-			if err := g.limits.Projects.UnsetLimit(id); err != nil {
-				return err
-			}
+	for name, q := range quotas {
+		if err := g.setQuota(name, q, old[name]); err != nil {
+			return err
 		}
 	}
 	if err := g.limits.Projects.SetDefault(s.cfg.Defaults.Limit); err != nil {
 		return err
 	}
-	if err := g.limits.Projects.SetLimits(limits); err != nil {
-		return err
-	}
-	return g.remember(s)
+	return g.limits.Projects.SetLimits(limits)
 }
 
-// setQuotas sets quotas that differ. Maxima that were learned stay where both the old
-// one and the new one let them be.
-func (g *Gateway) setQuotas(quotas map[string]ratelimit.ModelQuota) error {
-	for name, q := range quotas {
-		held, ok := g.limits.Models.Quota(name)
-		if ok && (held == q || held.Auto && q.Auto) {
-			continue
-		}
-		if err := g.limits.Models.SetQuota(name, q); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (g *Gateway) keeper() settings.Keeper {
-	k, _ := g.limits.Models.Projects().Store().(settings.Keeper)
-	return k
-}
-
-func (g *Gateway) declaredBefore() (d declared, err error) {
-	k := g.keeper()
-	if k == nil {
-		if old := g.setup.Load(); old != nil {
-			d = declarationOf(old)
-		}
-		return d, nil
-	}
-	all, err := k.Settings(context.Background())
-	if err != nil {
-		return d, err
-	}
-	if text := all[declaredSetting]; text != "" {
-		if err := json.Unmarshal([]byte(text), &d); err != nil {
-			return d, fmt.Errorf("ratelimit: the state's setting %q: %w", declaredSetting, err)
-		}
-	}
-	return d, nil
-}
-
-// remember writes down what a configuration names.
-func (g *Gateway) remember(s *setup) error {
-	k := g.keeper()
-	if k == nil {
+// setQuota sets a quota of the configuration; old is what it was in the one before. A
+// quota that is only usual gives way to any other. Maxima that were learned stay, unless
+// the configuration has changed.
+func (g *Gateway) setQuota(name string, q, old quota) error {
+	held, ok := g.limits.Models.Quota(name)
+	if ok && q.usual && (old == quota{} || old.usual) {
 		return nil
 	}
-	text, err := json.Marshal(declarationOf(s))
-	if err != nil {
-		return err
+	to := q.ModelQuota
+	if ok && held.Auto && to.Auto && (old == quota{} || old == q) {
+		held.MaxConcurrent, held.DayResetsAt = to.MaxConcurrent, to.DayResetsAt // of which no provider tells
+		to = held
 	}
-	_, err = k.PutSettings(context.Background(), map[string]string{declaredSetting: string(text)}, false)
-	return err
-}
-
-func declarationOf(s *setup) (d declared) {
-	for name := range s.quotas() {
-		d.Quotas = append(d.Quotas, name)
+	if now, ok := g.limits.Models.Quota(name); ok && now == to {
+		return nil
 	}
-	for id := range s.cfg.Projects {
-		d.Projects = append(d.Projects, id)
-	}
-	slices.Sort(d.Quotas)
-	slices.Sort(d.Projects)
-	return d
+	return g.limits.Models.SetQuota(name, to)
 }

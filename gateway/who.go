@@ -39,6 +39,9 @@ func (x *exchange) identify() *refusal {
 		if x.virtual() {
 			return x.bad(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on")
 		}
+		if x.foreign() {
+			return x.bad(http.StatusForbidden, "the request comes from a page of another site: to serve browsers, the gateway needs keys: required")
+		}
 	}
 	x.rules = x.cfg.Projects[x.Project]
 	if x.rules == nil {
@@ -50,7 +53,7 @@ func (x *exchange) identify() *refusal {
 // key returns the virtual key of the request.
 func (x *exchange) key() (keys.Key, bool) {
 	for _, secret := range x.secrets() {
-		if key, ok := x.keys.Find(secret); ok {
+		if key, ok := x.g.keys.Find(secret); ok {
 			return key, true
 		}
 	}
@@ -65,6 +68,25 @@ func (x *exchange) virtual() bool {
 		}
 	}
 	return false
+}
+
+// foreign reports whether a page of another site may be about to spend the gateway's own
+// key, which is not guarded: directly, or by a name of that site that leads here.
+func (x *exchange) foreign() bool {
+	if !x.upstream.keyed {
+		return false
+	}
+	if config.Loopback(x.cfg.Listen) && !config.Loopback(x.r.Host) {
+		return true
+	}
+	switch x.r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return true
+	}
+	origin := x.r.Header.Get("Origin")
+	_, host, _ := strings.Cut(origin, "://")
+	return origin != "" && host != x.r.Host
 }
 
 // secrets returns what stands where keys do.
@@ -94,7 +116,9 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	for _, field := range fieldsOfKeys {
 		delete(h, field)
 	}
-	delete(h, "Cookie")
+	for _, field := range ofAccount {
+		delete(h, field)
+	}
 	u.RawQuery = withoutKey(u.RawQuery)
 	if d.key != "" {
 		field, prefix := x.keyField()

@@ -57,7 +57,8 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 	}
 	rest, last := cutLast(path)
 	_, parent := cutLast(rest)
-	switch last {
+	parent, word := wordOf(u, parent), wordOf(u, last)
+	switch word {
 	case "completions":
 		e.API = Completions
 		if parent == "chat" {
@@ -77,7 +78,7 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 			return Endpoint{}, false
 		}
 		e.API = OllamaChat
-		if last == "generate" {
+		if word == "generate" {
 			e.API = OllamaGenerate
 		}
 	default:
@@ -98,6 +99,18 @@ func cutLast(path string) (rest, last string) {
 	path = strings.TrimRight(path, "/")
 	i := strings.LastIndexByte(path, '/')
 	return path[:i+1], path[i+1:]
+}
+
+// longestWord is how many letters the longest of the words has that Recognize knows.
+const longestWord = len("completions")
+
+// wordOf returns the word that a segment of the path of u is, if it may be one that
+// Recognize knows. Some servers' paths have no case.
+func wordOf(u *url.URL, segment string) string {
+	if word := unescapeSegment(u, segment); len(word) <= longestWord {
+		return strings.ToLower(word)
+	}
+	return ""
 }
 
 // unescapeSegment returns what a segment of the path of u stands for.
@@ -138,9 +151,14 @@ func callOfModel(path, last string) (e Endpoint, ok bool) {
 
 // deploymentOf returns what of Azure's limits apply to, or "".
 func deploymentOf(path string) string {
-	_, rest, _ := strings.Cut(path, "/openai/deployments/")
-	deployment, _, _ := strings.Cut(rest, "/")
-	return deployment
+	const before = "/openai/deployments/"
+	for i := range max(len(path)-len(before), 0) {
+		if path[i] == '/' && strings.EqualFold(path[i:i+len(before)], before) {
+			deployment, _, _ := strings.Cut(path[i+len(before):], "/")
+			return deployment
+		}
+	}
+	return ""
 }
 
 // hosts are the ends of the providers' hosts.

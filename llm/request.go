@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"math"
+	"strings"
 )
 
 // Request is what the body of a request says.
@@ -17,8 +18,9 @@ type Request struct {
 	// the API always tells.
 	UsageAsked bool
 
-	// Ambiguous reports whether the body names two models. The last is Model; who
-	// serves the request may think otherwise.
+	// Ambiguous reports whether the body names its model twice, or by a field that is
+	// "model" but for its case. Who serves the request may take another for it than
+	// Model.
 	Ambiguous bool
 
 	ask  splice // how to ask for usage
@@ -116,7 +118,10 @@ func (r *requestReader) read() {
 	r.at++
 	r.ask = splice{r.at, r.at, `"stream_options":{` + askUsage + `},`}
 	for first := true; r.item(first, '}'); first = false {
-		r.field(fieldOf(r.key()))
+		key := r.key()
+		f := fieldOf(key)
+		r.ambiguous = r.ambiguous || f == fieldUnknown && len(key) == len("model") && strings.EqualFold(string(key), "model")
+		r.field(f)
 	}
 }
 

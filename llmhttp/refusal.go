@@ -13,6 +13,7 @@ import (
 // written it.
 func (c *passage) refuse(d *project.Decision, err error) *http.Response {
 	r := c.Refusal(d, err)
+	r.Retry = r.Retry && err == nil // who has waited already has waited enough
 	header, text := c.Asks.Refuse(r)
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)), StatusCode: r.Status,

@@ -4,6 +4,7 @@ package admin
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -156,7 +157,7 @@ func (a *Admin) isolate(w http.ResponseWriter) {
 	if fault == http.ErrAbortHandler {
 		panic(fault)
 	}
-	a.log.Error("admin: a request has panicked", "panic", fault, "stack", string(debug.Stack()))
+	a.log.Error("admin: a request has panicked", "panic", fmt.Sprintf("%T", fault), "stack", string(debug.Stack()))
 	problemf(http.StatusInternalServerError, "the gateway has made a mistake: its log says which").send(w)
 }
 

@@ -3,10 +3,10 @@ package admin
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
 // open are the paths that anybody may ask for: those of probes.
@@ -19,10 +19,10 @@ func (a *Admin) admit(r *http.Request) *Problem {
 	if token := a.gateway.Config().Admin.Token.Reveal(); token != "" {
 		return admitBearer(r, token)
 	}
-	if !loopback(r.RemoteAddr) {
+	if !config.Loopback(r.RemoteAddr) {
 		return problemf(http.StatusForbidden, "the admin API has no token, so it serves only this machine: set admin.token")
 	}
-	if !loopback(r.Host) {
+	if !config.Loopback(r.Host) {
 		return problemf(http.StatusForbidden, "the host is %.80q: without a token, it must be localhost or a loopback address", r.Host)
 	}
 	if err := a.origins.Check(r); err != nil {
@@ -40,18 +40,6 @@ func admitBearer(r *http.Request, token string) *Problem {
 		return nil
 	}
 	return problemf(http.StatusUnauthorized, "the admin API needs its token, as Authorization: Bearer")
-}
-
-// loopback reports whether a host, with or without a port, is this machine.
-func loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.IsLoopback()
 }
 
 // whoIs returns who makes a change, for the audit log.

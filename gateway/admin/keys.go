@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // KeyList is a page of keys.
@@ -42,6 +43,9 @@ func (a *Admin) createKey(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := invalid(project.CheckID(ask.Project)); err != nil {
+		return nil, err
+	}
 	return a.issue(r, change{action: "key.create", subject: ask.Project}, func(ctx context.Context) (string, keys.Key, error) {
 		return a.gateway.Keys().Create(ctx, ask.Project, ask.Name, time.Duration(ask.TTL))
 	})
@@ -53,6 +57,9 @@ func (a *Admin) rotateKey(r *http.Request) (any, error) {
 		return nil, err
 	}
 	id := r.PathValue("id")
+	if err := keys.CheckID(id); err != nil {
+		return nil, err
+	}
 	c := change{action: "key.rotate", subject: id, before: func() any { return a.keyOf(id) }}
 	return a.issue(r, c, func(ctx context.Context) (string, keys.Key, error) {
 		return a.gateway.Keys().Rotate(ctx, id, time.Duration(ask.Grace))
@@ -75,6 +82,9 @@ func (a *Admin) issue(r *http.Request, c change, do func(ctx context.Context) (s
 
 func (a *Admin) revokeKey(r *http.Request) (any, error) {
 	id := r.PathValue("id")
+	if err := keys.CheckID(id); err != nil {
+		return nil, err
+	}
 	return nil, a.do(r, change{
 		action: "key.revoke", subject: id,
 		before: func() any { return a.keyOf(id) },

@@ -18,7 +18,7 @@ func (c *Config) check(r *reader) {
 	if c.Admin.Listen == c.Listen && port(c.Listen) != "0" {
 		r.at("admin.listen").fault("clients connect at %s: it must be another address, or off", c.Listen)
 	}
-	if c.Admin.Listen != "" && !loopback(c.Admin.Listen) && c.Admin.Token == (Secret{}) {
+	if c.Admin.Listen != "" && !Loopback(c.Admin.Listen) && c.Admin.Token == (Secret{}) {
 		r.at("admin.listen").fault("others than this machine can reach %s: admin.token must be set, or it must be a loopback address", c.Admin.Listen)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
@@ -38,7 +38,7 @@ func (c *Config) checkKeys(r *reader, name string) {
 			delete(c.Providers, name)
 		case c.Keys == KeysRequired && !keyed && !own:
 			at.deployment(deployment).fault("it has no key, which clients with keys of the gateway need: key must be %s", wantSecret)
-		case c.Keys == KeysOff && keyed && !loopback(c.Listen):
+		case c.Keys == KeysOff && keyed && !Loopback(c.Listen):
 			at.deployment(deployment).warn("whoever can reach %s calls it with your key: keys should be %s", c.Listen, KeysRequired)
 		}
 	}

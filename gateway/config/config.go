@@ -67,6 +67,7 @@ type Deployment struct {
 type Model struct {
 	Name    string // or a pattern, in which * stands for any characters
 	Quota   ratelimit.ModelQuota
+	Usual   bool     // the file does not name it: it is a quota that the provider has published
 	Aliases []string // other names that clients may use for it; a pattern has none
 }
 

@@ -81,7 +81,7 @@ func TestWithoutAFile(t *testing.T) {
 func profile(name string) (models []config.Model) {
 	quotas := ratelimit.DefaultProfiles()[ratelimit.Provider(name)].Models
 	for _, model := range slices.Sorted(maps.Keys(quotas)) {
-		models = append(models, config.Model{Name: model, Quota: quotas[model]})
+		models = append(models, config.Model{Name: model, Quota: quotas[model], Usual: true})
 	}
 	return models
 }

@@ -36,11 +36,18 @@ func fitHost(host string) bool {
 	return err == nil || hostName.MatchString(host)
 }
 
-// loopback reports whether only this machine can reach an address.
-func loopback(address string) bool {
-	host, _, _ := net.SplitHostPort(address)
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || host == "localhost"
+// Loopback reports whether only this machine can reach an address, with a port or
+// without.
+func Loopback(address string) bool {
+	host := address
+	if name, _, err := net.SplitHostPort(address); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.IsLoopback()
 }
 
 func port(address string) string {

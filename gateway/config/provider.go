@@ -150,7 +150,7 @@ func (p *Provider) addDefaults(name string) {
 	profile := ratelimit.DefaultProfiles()[ratelimit.Provider(name)]
 	for _, model := range slices.Sorted(maps.Keys(profile.Models)) {
 		if _, known := p.Find(model); !known {
-			p.Models = append(p.Models, Model{Name: model, Quota: profile.Models[model]})
+			p.Models = append(p.Models, Model{Name: model, Quota: profile.Models[model], Usual: true})
 		}
 	}
 }

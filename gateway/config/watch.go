@@ -46,11 +46,6 @@ func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) 
 	}
 }
 
-// Watch is NewWatcher and Run, for a file that need not be read before.
-func Watch(ctx context.Context, path string, every time.Duration, changed func()) {
-	NewWatcher(path).Run(ctx, every, changed)
-}
-
 // sum tells what a file holds, and whether it is there.
 func sum(path string) ([sha256.Size]byte, bool) {
 	text, err := readFile(path)

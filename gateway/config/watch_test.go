@@ -76,7 +76,7 @@ func watch(t *testing.T, path string) *int {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		config.Watch(ctx, path, every, func() { *changes++ })
+		config.NewWatcher(path).Run(ctx, every, func() { *changes++ })
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -89,10 +89,19 @@ func unchanged(err error, done string) error {
 	return fmt.Errorf("%w (as far as is known, the key was not %s)", err, done)
 }
 
+// CheckID returns an error if no key has such an id. It may be a whole key, so it is not
+// shown.
+func CheckID(id string) error {
+	if !isID(id) {
+		return fmt.Errorf("%w: an id has %d characters of a-z and 2-7, and stands between the dashes of a key", ErrUnknown, idSize)
+	}
+	return nil
+}
+
 // known returns what is kept of a key by now.
 func (r *Ring) known(ctx context.Context, id string) ([]*record, error) {
-	if !isID(id) { // it may be a whole key, so it is not shown
-		return nil, fmt.Errorf("%w: an id has %d characters of a-z and 2-7, and stands between the dashes of a key", ErrUnknown, idSize)
+	if err := CheckID(id); err != nil {
+		return nil, err
 	}
 	if err := r.reload(ctx); err != nil {
 		return nil, err

@@ -41,3 +41,9 @@ func isID(s string) bool {
 	}
 	return len(s) == idSize
 }
+
+// Is reports whether a text has the form of a key.
+func Is(text string) bool {
+	_, _, ok := split(text)
+	return ok
+}

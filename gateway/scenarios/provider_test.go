@@ -21,6 +21,7 @@ type provider struct {
 
 	mu     sync.Mutex
 	gate   chan struct{} // calls wait until it is closed; nil: they do not
+	until  int           // after so many calls there is a gate; 0: there is not
 	came   []arrival
 	inside int // calls that are being answered, or wait
 	peak   int // most of them at a time
@@ -75,6 +76,9 @@ func (p *provider) enter(r *http.Request, body []byte) <-chan struct{} {
 	p.came = append(p.came, a)
 	p.inside++
 	p.peak = max(p.peak, p.inside)
+	if p.until > 0 && len(p.came) > p.until {
+		p.gate, p.until = make(chan struct{}), 0
+	}
 	if p.gate == nil {
 		return opened
 	}
@@ -98,6 +102,13 @@ func (p *provider) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gate = make(chan struct{})
+}
+
+// holdAfter lets calls wait once so many have come.
+func (p *provider) holdAfter(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = n
 }
 
 // release lets those that wait go on, and those that come.

@@ -9,7 +9,9 @@ import (
 	"testing"
 )
 
-func replaced(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
+func replaced(text string, pairs ...string) string {
+	return strings.NewReplacer(pairs...).Replace(text)
+}
 
 const reloaded = `
 providers:

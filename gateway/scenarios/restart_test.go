@@ -4,7 +4,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // counted is limits that a restart must not lose count of.
@@ -13,8 +12,8 @@ providers:
   openai:
     base_url: MOCK
     models:
-      requests: {max_rpm: 40}
-      tokens: {max_tpm: 4000}
+      requests: {max_rpm: 200}
+      tokens: {max_tpm: 20000}
 defaults: {max_wait: 0s}
 server: {drain: 30s}
 `
@@ -22,10 +21,14 @@ server: {drain: 30s}
 const (
 	workers = 8
 	perCall = 64 // tokens of output
+
+	countedRequests = 200
+	countedTokens   = 20_000
+	midLoad         = 100 // calls
 )
 
 // hammer lets workers make one call after the other, half of them of each model, until
-// each has got an answer that is not 200. It returns those that it is told are fine.
+// each has got an answer that is not 200: those are returned at the end, 0 being none.
 func hammer(g *door) (end func() (last map[int]int)) {
 	var tasks sync.WaitGroup
 	var mu sync.Mutex
@@ -58,11 +61,11 @@ func hammer(g *door) (end func() (last map[int]int)) {
 func within(t *testing.T, p *provider, lost int) {
 	t.Helper()
 	requests, tokens := p.mostAMinute("requests"), p.mostAMinute("tokens")*p.tokens("tokens")/max(p.Totals()["tokens"].Requests, 1)
-	if requests > 40 || len(p.arrivals("requests")) < 40-lost {
-		t.Errorf("%d requests have come within a minute, of %d; the limit is 40", requests, len(p.arrivals("requests")))
+	if requests > countedRequests || len(p.arrivals("requests")) < countedRequests-lost {
+		t.Errorf("%d requests have come within a minute, of %d; the limit is %d", requests, len(p.arrivals("requests")), countedRequests)
 	}
-	if tokens > 4000 || tokens < 4000-(lost+2)*2*perCall {
-		t.Errorf("%d tokens were used within a minute; the limit is 4000", tokens)
+	if tokens > countedTokens || tokens < countedTokens-(lost+workers)*2*perCall {
+		t.Errorf("%d tokens were used within a minute; the limit is %d", tokens, countedTokens)
 	}
 }
 
@@ -73,9 +76,8 @@ func TestRestart(t *testing.T) {
 		p := newProvider(t)
 		file := written(t, counted, p)
 		g := launch(t, file, state, anywhere)
+		p.holdAfter(midLoad)
 		ended := hammer(&g.door)
-		until(t, "it is in mid-load", func() bool { return len(p.arrivals("")) >= 3*workers })
-		p.hold()
 		until(t, "all workers wait", func() bool { now, _ := p.busy(); return now == workers })
 		g.tell(t, syscall.SIGTERM)
 		g.log.await(t, "draining: new requests are refused", 1)
@@ -108,23 +110,23 @@ func TestKill(t *testing.T) {
 				p := newProvider(t)
 				file := written(t, counted, p)
 				g := launch(t, file, state, anywhere)
-				ended := hammer(&g.door)
-				until(t, "it is in mid-load", func() bool { return len(p.arrivals("")) >= 3*workers })
 				lost := workers
 				if held {
 					lost = 0
-					p.hold()
-					until(t, "all workers wait", func() bool { now, _ := p.busy(); return now == workers })
+					p.holdAfter(midLoad)
 				}
+				ended := hammer(&g.door)
+				until(t, "it is in mid-load", func() bool {
+					now, _ := p.busy()
+					return len(p.arrivals("")) >= midLoad && (now == workers || !held)
+				})
 				g.tell(t, syscall.SIGKILL)
 				<-g.ended
 				p.release()
 				if last := ended(); last[0] == 0 {
 					t.Errorf("the workers have ended with %v", last)
 				}
-				began := time.Now()
 				again := launch(t, file, state, g.address())
-				t.Logf("it is back after %v", time.Since(began))
 				if last := hammer(&again.door)(); last[429] != workers {
 					t.Errorf("afterwards, the workers have ended with %v", last)
 				}

@@ -69,23 +69,21 @@ func TestGatewaysShareKeys(t *testing.T) {
 	})
 }
 
-// A provider that tells one gateway to pause is left alone by the other.
+// A provider that tells one gateway to pause is left alone by the other, on Redis.
 func TestGatewaysSharePauses(t *testing.T) {
-	onLasting(t, func(t *testing.T, state string) {
-		p := newProvider(t)
-		file := written(t, small, p)
-		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
-		call{model: "requests", mock: "status=429 retry-after=60s"}.must(t, &a.door, 429)
-		until(t, "the other has heard of it", func() bool { return b.quota(t, "requests").Paused > 0 })
-		for range 5 {
-			if said := (call{model: "requests"}).must(t, &b.door, 429); said.header.Get("Retry-After") == "" {
-				t.Errorf("%v", said.header)
-			}
+	p := newProvider(t)
+	file, state := written(t, small, p), lasting["redis"](t)
+	a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+	call{model: "requests", mock: "status=429 retry-after=60s"}.must(t, &a.door, 429)
+	until(t, "the other has heard of it", func() bool { return b.quota(t, "requests").Paused > 0 })
+	for range 5 {
+		if said := (call{model: "requests"}).must(t, &b.door, 429); said.header.Get("Retry-After") == "" {
+			t.Errorf("%v", said.header)
 		}
-		if n := len(p.arrivals("")); n != 1 {
-			t.Errorf("the provider was sent %d calls", n)
-		}
-	})
+	}
+	if n := len(p.arrivals("")); n != 1 {
+		t.Errorf("the provider was sent %d calls", n)
+	}
 }
 
 // quota returns what the admin API says of a model's quota.

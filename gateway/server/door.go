@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"syscall"
@@ -17,7 +16,7 @@ import (
 type door struct {
 	listener    net.Listener
 	certificate *certificate // nil: no TLS
-	http        http.Server
+	host        host         // nil: nobody is let in yet
 }
 
 // openDoor listens at an address, which the configuration has under a name.
@@ -28,7 +27,6 @@ func openDoor(name, address string, files config.TLS) (*door, error) {
 		if d.certificate, err = newCertificate(files); err != nil {
 			return nil, err
 		}
-		d.http.TLSConfig = d.certificate.config()
 	}
 	if d.listener, err = net.Listen("tcp", address); err != nil {
 		return nil, fmt.Errorf("ratelimit: cannot listen at %s (%s): %w", address, name, explain(err, name))
@@ -61,26 +59,12 @@ type hinted struct {
 func (h hinted) Error() string { return h.hint }
 func (h hinted) Unwrap() error { return h.error }
 
-// serve lets requests in, within limits. It returns at once; what keeps it from going
-// on is sent.
-//
-// There is no ReadTimeout and no WriteTimeout, which would end long streams: the
-// gateway sets deadlines of its own for each body and each write.
-func (d *door) serve(limits config.Server, log *slog.Logger, failed chan<- error) {
-	h := &d.http
-	h.MaxHeaderBytes = limits.MaxHeader
-	h.ReadHeaderTimeout = limits.HeaderTimeout
-	h.IdleTimeout = limits.IdleTimeout
-	h.HTTP2 = &http.HTTP2Config{WriteByteTimeout: limits.WriteTimeout}
-	h.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+// serve lets requests in, to a host. It returns at once; what keeps it from going on
+// is sent.
+func (d *door) serve(h host, failed chan<- error) {
+	d.host = h
 	go func() {
-		var err error
-		if d.certificate != nil {
-			err = h.ServeTLS(d.listener, "", "")
-		} else {
-			err = h.Serve(d.listener)
-		}
-		if !errors.Is(err, http.ErrServerClosed) {
+		if err := h.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
 			failed <- fmt.Errorf("ratelimit: cannot listen at %s any more: %w", d.listener.Addr(), err)
 		}
 	}()
@@ -91,12 +75,14 @@ func (d *door) serve(limits config.Server, log *slog.Logger, failed chan<- error
 func (d *door) finish(within time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	if d.http.Shutdown(ctx) != nil {
-		d.http.Close()
+	if d.host.Shutdown(ctx) != nil {
+		d.host.Close()
 	}
 }
 
 func (d *door) close() {
-	d.http.Close()
+	if d.host != nil {
+		d.host.Close()
+	}
 	d.listener.Close()
 }

@@ -15,13 +15,13 @@ const (
 func (s *server) drain() {
 	within := s.gateway.Config().Server.Drain
 	s.gateway.Drain()
-	s.clients.http.SetKeepAlivesEnabled(false)
+	s.clients.host.Drain()
 	s.Log.Info("draining: new requests are refused", "active", s.gateway.Active(), "within", within.String())
 	if s.await(within) {
 		s.clients.finish(untilRead)
 	} else {
 		s.Log.Warn("the time to drain is up: those that are left are cut off", "active", s.gateway.Active())
-		s.clients.http.Close()
+		s.clients.host.Close()
 		s.await(untilGone) // they settle what they have reserved before the state is closed
 	}
 	if s.admins != nil {

@@ -91,7 +91,11 @@ func (s *server) open(cfg *config.Config) (err error) {
 	if s.gateway, err = gateway.New(cfg, gateway.Options{Log: s.Log}); err != nil {
 		return err
 	}
-	s.admin, err = admin.New(s.gateway, admin.Options{Reload: s.reload, Version: s.Version, Log: s.Log})
+	reload := s.reload
+	if s.File == "" {
+		reload = nil
+	}
+	s.admin, err = admin.New(s.gateway, admin.Options{Reload: reload, Version: s.Version, Log: s.Log})
 	return err
 }
 
@@ -99,13 +103,12 @@ func (s *server) open(cfg *config.Config) (err error) {
 func (s *server) serve() (failed <-chan error) {
 	faults := make(chan error, 2)
 	limits := s.gateway.Config().Server
-	s.clients.http.Handler = isolated(s.gateway, s.Log)
-	s.clients.serve(limits, s.Log, faults)
+	s.clients.serve(newHost(s.clients, isolated(s.gateway, s.Log), limits, s.Log), faults)
 	if s.admins != nil {
-		s.admins.http.Handler = isolated(s.admin, s.Log)
-		s.admins.http.ReadTimeout = limits.HeaderTimeout + limits.BodyTimeout // it streams nothing
-		s.admins.http.WriteTimeout = limits.HeaderTimeout + limits.BodyTimeout + limits.WriteTimeout
-		s.admins.serve(limits, s.Log, faults)
+		h := newStandard(s.admins, isolated(s.admin, s.Log), limits, s.Log)
+		h.ReadTimeout = limits.HeaderTimeout + limits.BodyTimeout // it streams nothing
+		h.WriteTimeout = limits.HeaderTimeout + limits.BodyTimeout + limits.WriteTimeout
+		s.admins.serve(h, faults)
 	}
 	return faults
 }

@@ -28,8 +28,7 @@ type Call struct {
 	Quota   string // the model that is charged
 	Project string
 
-	MaxWait  time.Duration // see [project.Call]
-	Priority int
+	MaxWait time.Duration // see [project.Call]
 
 	reservation *ratelimit.Reservation
 }
@@ -53,13 +52,13 @@ func (c *Call) Try(ctx context.Context) (project.Decision, error) {
 func (c *Call) ask(ctx context.Context, through func(context.Context, ratelimit.Call) (*ratelimit.Reservation, ratelimit.Decision, error)) (project.Decision, error) {
 	var d ratelimit.Decision
 	var err error
-	c.reservation, d, err = through(ctx, ratelimit.Call{Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait, Priority: c.Priority})
+	c.reservation, d, err = through(ctx, ratelimit.Call{Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait})
 	return project.Decision{Allowed: d.Allowed, Exceeded: d.Limit, RetryAfter: d.RetryAfter, Model: &d}, err
 }
 
 func (c *Call) askBoth(ctx context.Context, through func(context.Context, project.Call) (*ratelimit.Reservation, project.Decision, error)) (d project.Decision, err error) {
 	c.reservation, d, err = through(ctx, project.Call{
-		Project: c.Project, Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait, Priority: c.Priority,
+		Project: c.Project, Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait,
 	})
 	return d, err
 }

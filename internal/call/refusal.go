@@ -27,8 +27,7 @@ func Denied(ctx context.Context, err error) bool {
 	return errors.Is(err, ratelimit.ErrNever) || errors.Is(err, ratelimit.ErrCrowded) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Refusal returns what to tell the caller of a call that was denied. Who has waited
-// already has waited enough.
+// Refusal returns what to tell the caller of a call that was denied.
 func (c *Call) Refusal(d *project.Decision, err error) llm.Refusal {
 	why := d.Exceeded
 	if d.Model != nil {
@@ -38,7 +37,7 @@ func (c *Call) Refusal(d *project.Decision, err error) llm.Refusal {
 		why = strings.TrimPrefix(err.Error(), "ratelimit: ")
 	}
 	r := llm.Refusal{
-		Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: err == nil && d.RetryAfter <= mostRetried,
+		Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= mostRetried,
 		Message: fmt.Sprintf("the limiter has not sent the call of %q: %s", c.Quota, why),
 	}
 	if errors.Is(err, ratelimit.ErrNever) || d.RetryAfter == ratelimit.Never {

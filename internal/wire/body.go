@@ -1,21 +1,16 @@
 package wire
 
 import (
-	"bufio"
-	"bytes"
 	"io"
 	"net/http"
-	"net/http/httputil"
 	"sync/atomic"
 )
 
 // body is what an exchange needs to know to be the body of a response.
 type body struct {
-	frame
-	chunks  io.Reader // nil: it is not chunked
-	trailer bool      // what comes next is the trailer
-	state   atomic.Int32
-	err     error // how it has ended
+	intake
+	state atomic.Int32
+	err   error // how it has ended
 }
 
 // The states of a body. Who takes it out of open or reading to an end decides about the
@@ -30,15 +25,12 @@ const (
 // begin makes the exchange the response's body. well is whether all of the request is
 // sent, or still being sent.
 func (e *exchange) begin(response *http.Response, f frame, well bool) {
-	e.frame = f
+	e.intake = newIntake(f, e.conn.reader)
 	e.last = e.last || !well || response.Request.Close
 	if f.length == 0 {
 		response.Body = http.NoBody
 		e.finish(!e.last)
 		return
-	}
-	if f.chunked {
-		e.chunks = httputil.NewChunkedReader(e.conn.reader)
 	}
 	response.Body = e
 }
@@ -106,66 +98,4 @@ func (e *exchange) drained() bool {
 			return err == io.EOF
 		}
 	}
-}
-
-func (e *exchange) read(p []byte) (int, error) {
-	switch {
-	case e.trailer:
-		return 0, e.readTrailer()
-	case e.chunked:
-		return e.readChunks(p)
-	case e.length < 0:
-		return e.conn.reader.Read(p)
-	}
-	n, err := e.conn.reader.Read(p[:min(int64(len(p)), e.length)])
-	e.length -= int64(n)
-	switch {
-	case e.length == 0:
-		return n, io.EOF
-	case err == io.EOF:
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
-const crlf = "\r\n"
-
-func (e *exchange) readChunks(p []byte) (int, error) {
-	n, err := e.chunks.Read(p)
-	if err != io.EOF {
-		return n, err
-	}
-	e.trailer = true
-	if next, _ := e.conn.reader.Peek(min(len(crlf), e.conn.reader.Buffered())); n > 0 && string(next) != crlf {
-		return n, nil // which does not wait for the trailer
-	}
-	return n, e.readTrailer()
-}
-
-const errLongTrailer malformed = "the trailer is too long"
-
-// readTrailer reads what stands behind the last chunk, and drops it. It returns io.EOF
-// if that is as it should be.
-func (e *exchange) readTrailer() error {
-	for left := readerSize; left > 0; {
-		line, err := e.conn.reader.ReadSlice('\n')
-		switch err {
-		case nil:
-		case io.EOF:
-			return io.ErrUnexpectedEOF
-		case bufio.ErrBufferFull:
-			return errLongTrailer
-		default:
-			return err
-		}
-		left -= len(line)
-		line = bytes.TrimSuffix(line, []byte(crlf))
-		if len(line) == 0 {
-			return io.EOF
-		}
-		if _, err := normalize(line); err != nil { // as it is of a line that ends with LF alone
-			return err
-		}
-	}
-	return errLongTrailer
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"net/http/httputil"
 )
 
 // intake is a message's body as it comes: its frame, and where it is read from.
@@ -14,19 +15,28 @@ type intake struct {
 	trailer bool      // what comes next is the trailer
 }
 
-func (c *intake) read(p []byte) (int, error) {
-	switch {
-	case c.trailer:
-		return 0, c.readTrailer()
-	case c.chunked:
-		return c.readChunks(p)
-	case c.length < 0:
-		return c.reader.Read(p)
+func newIntake(f frame, r *bufio.Reader) intake {
+	i := intake{frame: f, reader: r}
+	if f.chunked {
+		i.chunks = httputil.NewChunkedReader(r)
 	}
-	n, err := c.reader.Read(p[:min(int64(len(p)), c.length)])
-	c.length -= int64(n)
+	return i
+}
+
+// read is as that of an [io.Reader].
+func (i *intake) read(p []byte) (int, error) {
 	switch {
-	case c.length == 0:
+	case i.trailer:
+		return 0, i.readTrailer()
+	case i.chunked:
+		return i.readChunks(p)
+	case i.length < 0:
+		return i.reader.Read(p)
+	}
+	n, err := i.reader.Read(p[:min(int64(len(p)), i.length)])
+	i.length -= int64(n)
+	switch {
+	case i.length == 0:
 		return n, io.EOF
 	case err == io.EOF:
 		err = io.ErrUnexpectedEOF
@@ -34,23 +44,27 @@ func (c *intake) read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *intake) readChunks(p []byte) (int, error) {
-	n, err := c.chunks.Read(p)
+const crlf = "\r\n"
+
+func (i *intake) readChunks(p []byte) (int, error) {
+	n, err := i.chunks.Read(p)
 	if err != io.EOF {
 		return n, err
 	}
-	c.trailer = true
-	if next, _ := c.reader.Peek(min(len(crlf), c.reader.Buffered())); n > 0 && string(next) != crlf {
+	i.trailer = true
+	if next, _ := i.reader.Peek(min(len(crlf), i.reader.Buffered())); n > 0 && string(next) != crlf {
 		return n, nil // which does not wait for the trailer
 	}
-	return n, c.readTrailer()
+	return n, i.readTrailer()
 }
+
+const errLongTrailer malformed = "the trailer is too long"
 
 // readTrailer reads what stands behind the last chunk, and drops it. It returns io.EOF
 // if that is as it should be.
-func (c *intake) readTrailer() error {
+func (i *intake) readTrailer() error {
 	for left := readerSize; left > 0; {
-		line, err := c.reader.ReadSlice('\n')
+		line, err := i.reader.ReadSlice('\n')
 		switch err {
 		case nil:
 		case io.EOF:

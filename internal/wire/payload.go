@@ -3,7 +3,6 @@ package wire
 import (
 	"io"
 	"net/http"
-	"net/http/httputil"
 	"strings"
 	"sync"
 	"time"
@@ -22,15 +21,12 @@ type payload struct {
 // body makes the payload that of a request.
 func (v *visit) body(r *http.Request, f frame) {
 	b := &v.payload
-	b.visit, b.frame, b.reader = v, f, v.peer.reader
+	b.visit, b.intake = v, newIntake(f, v.peer.reader)
 	if f.length == 0 {
 		b.err = io.EOF
 		r.Body = http.NoBody
-		v.peer.watch.start(v.cancel)
+		v.peer.watch.start()
 		return
-	}
-	if f.chunked {
-		b.chunks = httputil.NewChunkedReader(b.reader)
 	}
 	b.expect = r.ProtoMinor > 0 && len(r.Header["Expect"]) > 0 && strings.EqualFold(r.Header["Expect"][0], "100-continue")
 	r.Body = b
@@ -52,7 +48,7 @@ func (b *payload) Read(p []byte) (int, error) {
 	}
 	b.err = err
 	if err == io.EOF {
-		b.visit.peer.watch.start(b.visit.cancel)
+		b.visit.peer.watch.start()
 	} else {
 		b.visit.cancel()
 	}
@@ -66,20 +62,24 @@ func (b *payload) Close() error { return nil }
 // close the connection is cheaper.
 const mostLeft = 256 << 10
 
-// large reports whether more is left than is worth reading.
-func (b *payload) large() bool {
+// lost reports whether the end of the body will not be reached: it has broken off, or
+// more is left than is worth reading, or the client waits to be asked for it.
+func (b *payload) lost() bool {
 	if !b.mu.TryLock() {
 		return false // somebody reads it
 	}
 	defer b.mu.Unlock()
-	return b.err == nil && (b.length > mostLeft || b.expect && !b.visit.allowed())
+	if b.err != nil {
+		return b.err != io.EOF
+	}
+	return b.length > mostLeft || b.expect && !b.visit.allowed()
 }
 
 // leave ends the body when the handler has returned: nobody can read it any more. It
 // reports whether it was at its end, or could be brought there.
 func (b *payload) leave(drain bool) bool {
 	if !b.mu.TryLock() {
-		b.visit.peer.conn.Close() // on which somebody still waits
+		b.visit.peer.reads.end() // for which somebody still waits
 		b.mu.Lock()
 		drain = false
 	}

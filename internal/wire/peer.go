@@ -19,13 +19,13 @@ type peer struct {
 	server *Server
 	conn   net.Conn
 	remote string
-	reader *bufio.Reader // of the peer
+	reader *bufio.Reader // of the peer; nil while a request takes long
 	header http.Header   // of the answer, used again and again
 	reads  term
 	writes term
 	watch  watch
 	posted bool         // the last request was a POST
-	asked  http.Request // that was read last
+	asked  http.Request // while it is read
 
 	mu   sync.Mutex
 	used bool // there was a request
@@ -39,8 +39,26 @@ func newPeer(s *Server, c net.Conn) *peer {
 	}
 	p.reads.set, p.writes.set = c.SetReadDeadline, c.SetWriteDeadline
 	p.watch.init(p)
-	p.reader = bufio.NewReaderSize(p, readerSize)
+	p.borrowReader()
 	return p
+}
+
+// readers are those of peers that read something, or wait for it.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerSize) }}
+
+func (p *peer) borrowReader() {
+	p.reader = readers.Get().(*bufio.Reader)
+	p.reader.Reset(p)
+}
+
+// returnReader gives the reader back, unless some of the next request is in it.
+func (p *peer) returnReader() {
+	if p.reader.Buffered() > 0 {
+		return
+	}
+	p.reader.Reset(nil)
+	readers.Put(p.reader)
+	p.reader = nil
 }
 
 // serve serves requests until the connection ends.
@@ -57,16 +75,22 @@ func (p *peer) serve() {
 // about to be closed.
 const lastCall = 50 * time.Millisecond
 
-// await waits for the first byte of a request. It reports whether that has come.
+// await waits for the first bytes of a request. It reports whether they have come. As
+// for net/http, what comes of a second one before an end is nothing if it is shorter
+// than any method.
 func (p *peer) await(within time.Duration) bool {
-	if p.reader.Buffered() > 0 {
+	first := 1
+	if p.used {
+		first = len("GET ")
+	}
+	if p.reader.Buffered() >= first {
 		return true
 	}
 	p.rest(within)
-	_, err := p.reader.Peek(1)
+	_, err := p.reader.Peek(first)
 	if err != nil && p.unwanted() {
 		p.reads.within(lastCall)
-		_, err = p.reader.Peek(1)
+		_, err = p.reader.Peek(first)
 	}
 	p.wake()
 	return err == nil
@@ -115,7 +139,9 @@ func (p *peer) next() bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	v := p.visit(f, cancel)
-	if !p.handle(v, p.asked.WithContext(ctx)) {
+	r := p.asked.WithContext(ctx)
+	p.asked = http.Request{}
+	if !p.handle(v, r) {
 		p.conn.Close() // what is there of the answer is not its end
 		v.abandon()
 		return false

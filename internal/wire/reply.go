@@ -39,6 +39,7 @@ type visit struct {
 func (p *peer) visit(f frame, cancel context.CancelFunc) *visit {
 	r := &p.asked
 	v := &visit{peer: p, cancel: cancel, old: r.ProtoMinor == 0, head: r.Method == http.MethodHead, last: f.last, length: -1}
+	p.watch.open(cancel)
 	v.body(r, f)
 	return v
 }
@@ -84,7 +85,7 @@ func (v *visit) WriteHeader(status int) {
 		return
 	}
 	v.status = status
-	v.last = v.last || v.payload.large() || v.peer.server.ending.Load() || httpguts.HeaderValuesContainsToken(v.peer.header["Connection"], "close")
+	v.last = v.last || v.payload.lost() || v.peer.server.ending.Load() || httpguts.HeaderValuesContainsToken(v.peer.header["Connection"], "close")
 	if v.payload.expect {
 		v.mu.Lock()
 		v.told = true

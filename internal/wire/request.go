@@ -34,14 +34,14 @@ func refused(err error) refusal {
 	return refusal{http.StatusBadRequest, "it ends too soon"}
 }
 
-// readRequest reads a request up to its body, to where the last one was. It refuses what net/http refuses, and
+// readRequest reads a request up to its body. It refuses what net/http refuses, and
 // whatever a server behind us could understand differently.
 func (p *peer) readRequest() (frame, error) {
 	p.skipBlank()
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
 	left := p.server.maxHeader()
-	head, err := (&conn{reader: p.reader}).readHead((*buffer)[:0], &left)
+	head, err := readHead(p.reader, (*buffer)[:0], &left)
 	*buffer = head
 	if err != nil {
 		return frame{}, err
@@ -127,7 +127,9 @@ func frameOfRequest(r *http.Request) (f frame, err error) {
 		if f.length, err = oneLength(lengths); err != nil {
 			return f, err
 		}
-		h["Content-Length"] = lengths[:1]
+		if len(lengths) > 1 {
+			h["Content-Length"] = lengths[:1]
+		}
 	case r.ProtoMajor < 1 || r.ProtoMajor == 1 && r.ProtoMinor == 0:
 		return f, bad("it has a Transfer-Encoding, which HTTP/1.0 does not know")
 	case len(codings) > 1 || !isChunked(codings[0]):

@@ -180,6 +180,7 @@ func (s *Server) Close() error {
 	s.ending.Store(true)
 	for p := range s.peers {
 		p.conn.Close()
+		p.watch.hangUp()
 	}
 	return err
 }

@@ -1,12 +1,14 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -143,9 +145,9 @@ type seen struct {
 
 // witness is a server whose handler notes what it sees.
 type witness struct {
-	addr string
-	mu   sync.Mutex
-	seen map[string][]seen // by the client's address
+	socket string // a file: ports would run out
+	mu     sync.Mutex
+	seen   []seen
 }
 
 func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
@@ -159,7 +161,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		h, r.ContentLength, slices.Clone(r.TransferEncoding), r.Close || r.ProtoMinor == 0, string(body), err != nil, err,
 	}
 	w.mu.Lock()
-	w.seen[r.RemoteAddr] = append(w.seen[r.RemoteAddr], s)
+	w.seen = append(w.seen, s)
 	w.mu.Unlock()
 	io.WriteString(rw, "ok\n")
 }
@@ -176,14 +178,15 @@ var statusLine = regexp.MustCompile(`HTTP/1\.[01] (\d\d\d) `)
 
 // hear sends text, and returns what comes back until the end.
 func (w *witness) hear(t testing.TB, text []byte) said {
-	c, err := net.Dial("tcp", w.addr)
+	c, err := net.Dial("unix", w.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	w.seen = nil // nobody is served
 	go func() {
 		c.Write(text)
-		c.(*net.TCPConn).CloseWrite()
+		c.(*net.UnixConn).CloseWrite()
 	}()
 	answer, err := io.ReadAll(c)
 	var statuses []string
@@ -192,28 +195,28 @@ func (w *witness) hear(t testing.TB, text []byte) said {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return said{strings.Join(statuses, " "), w.seen[c.LocalAddr().String()], string(answer), err}
+	return said{strings.Join(statuses, " "), w.seen, string(answer), err}
 }
 
 const headerBytes = 8 << 10
 
 func witnessTheirs(t testing.TB) *witness {
-	w := &witness{seen: map[string][]seen{}}
+	w := &witness{}
 	s := &http.Server{Handler: w, MaxHeaderBytes: headerBytes, DisableGeneralOptionsHandler: true, ErrorLog: log.New(io.Discard, "", 0)}
-	w.addr = listening(t, s.Serve, s.Close)
+	w.socket = listening(t, "unix", filepath.Join(t.TempDir(), "socket"), s.Serve, s.Shutdown)
 	return w
 }
 
 func witnessOurs(t testing.TB) *witness {
-	w := &witness{seen: map[string][]seen{}}
+	w := &witness{}
 	s := &Server{Handler: w, MaxHeader: headerBytes}
-	w.addr = listening(t, s.Serve, s.Close)
+	w.socket = listening(t, "unix", filepath.Join(t.TempDir(), "socket"), s.Serve, s.Shutdown)
 	return w
 }
 
 // listening has a server serve until the test ends.
-func listening(t testing.TB, serve func(net.Listener) error, end func() error) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func listening(t testing.TB, network, address string, serve func(net.Listener) error, end func(context.Context) error) string {
+	l, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +227,7 @@ func listening(t testing.TB, serve func(net.Listener) error, end func() error) s
 		}
 	})
 	t.Cleanup(func() {
-		end()
+		end(context.Background())
 		served.Wait()
 	})
 	return l.Addr().String()

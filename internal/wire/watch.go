@@ -9,15 +9,18 @@ import (
 
 // watch notices that a client leaves while its request is being served: the end of the
 // connection can be read then. It begins only if that takes longer than a moment, so
-// that what is answered at once pays nothing for it.
+// that what is answered at once pays nothing for it: not even for a timer, which goes on
+// from one request to the next.
 type watch struct {
-	peer  *peer
-	timer *time.Timer // begins to read
+	peer *peer
 
 	mu     sync.Mutex
-	over   sync.Cond // it does not read any more
+	over   sync.Cond   // it does not read any more
+	timer  *time.Timer // after which it begins to read; nil: there was none yet
+	timed  bool        // the timer runs
+	young  bool        // the request has come since it was set
 	state  int
-	cancel context.CancelFunc // of the request
+	cancel context.CancelFunc // of the request; nil: there is none
 	byte   [1]byte            // that has come of the next request
 	has    bool
 }
@@ -30,23 +33,47 @@ const (
 	stopping // it reads, and is to stop
 )
 
-// watchAfter is how long a request may take before its client is watched.
-const watchAfter = time.Millisecond
+// watchAfter is how long a request may take before its client is watched: no longer
+// than twice that passes unwatched.
+const watchAfter = 20 * time.Millisecond
 
 func (w *watch) init(p *peer) {
 	w.peer = p
 	w.over.L = &w.mu
 }
 
-// start watches the client from a moment later on. All of the request must have been
-// read.
-func (w *watch) start(cancel context.CancelFunc) {
+// open begins a request.
+func (w *watch) open(cancel context.CancelFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.has || w.state != asleep {
+	w.cancel = cancel
+}
+
+// hangUp ends the context of the request, if there is one.
+func (w *watch) hangUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancel != nil {
+		w.cancel()
+	}
+}
+
+// start watches the client from a moment later on. All of the request must have been
+// read. Who reads the end of a request that is over starts nothing.
+func (w *watch) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancel == nil || w.has || w.state != asleep {
 		return
 	}
-	w.state, w.cancel = rising, cancel
+	w.state, w.young = rising, true
+	if !w.timed {
+		w.time()
+	}
+}
+
+func (w *watch) time() {
+	w.timed, w.young = true, false
 	if w.timer == nil {
 		w.timer = time.AfterFunc(watchAfter, w.run)
 		return
@@ -58,11 +85,7 @@ func (w *watch) start(cancel context.CancelFunc) {
 func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch w.state {
-	case rising:
-		w.state = asleep
-		w.timer.Stop()
-	case looking:
+	if w.state == looking {
 		w.state = stopping
 		w.peer.reads.end()
 		for w.state == stopping {
@@ -70,7 +93,10 @@ func (w *watch) stop() {
 		}
 		w.peer.reads.until(time.Time{})
 	}
-	w.cancel = nil
+	w.state, w.cancel = asleep, nil
+	if w.peer.reader == nil {
+		w.peer.borrowReader()
+	}
 }
 
 // run reads a byte. Only that of a next request comes before the end.
@@ -86,13 +112,20 @@ func (w *watch) run() {
 	}
 }
 
+// begin reports whether the time has come to read.
 func (w *watch) begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.timed = false
 	if w.state != rising {
 		return false
 	}
+	if w.young {
+		w.time()
+		return false
+	}
 	w.state = looking
+	w.peer.returnReader()
 	return true
 }
 

@@ -1,5 +1,5 @@
-// Package wire sends requests to providers over HTTP/1.1, with as little between the
-// caller and the connection as possible.
+// Package wire speaks HTTP/1.1 with as little between its caller and the connection as
+// possible: a [Transport] sends requests to providers, and a [Server] serves clients.
 package wire
 
 import (

@@ -25,7 +25,8 @@ func (r *remote) lease(ctx context.Context, c store.Charge, term time.Duration) 
 }
 
 // end gives a lease back, and charges what was used of it, now. It returns nil if
-// the server has charged all of it before, since its time was over.
+// the server has charged all of it before, since its time was over, or has forgotten
+// it with the key, since all was full again.
 func (r *remote) end(ctx context.Context, c store.Charge, name string) (*taken, error) {
 	t, err := r.askLease(ctx, toEnd, c, name, 0)
 	if err != nil || t.status == denied {

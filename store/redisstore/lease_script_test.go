@@ -180,6 +180,37 @@ func TestLeaseEndsOnce(t *testing.T) {
 	})
 }
 
+// A key that is full is forgotten with its leases. Where the server still has its
+// bytes, and its clock goes back, what was forgotten counts again, and no less: a lease
+// whose end was of no use then is open, and is charged once.
+func TestLeaseThatWasForgottenWhenTheClockGoesBack(t *testing.T) {
+	ofEvery(t, 10, func(d *lender, l limit.Limit) {
+		for _, told := range []bool{true, false} {
+			d := newLender(d.TB, d.client)
+			name := d.leases(4, time.Second, l)
+			d.pass(72 * time.Hour)
+			if d.ends(name, 3, l) != nil || d.open() > 0 {
+				d.Error("a lease that was forgotten was ended")
+			}
+			d.pass(-96 * time.Hour)
+			d.takes(0, l)
+			d.wantLeft(6, "after the clock went back", l)
+			used := int64(4) // all, unless its end is told
+			if told {
+				used = 3
+				if d.ends(name, used, l) == nil {
+					d.Error("a lease that is open was not ended")
+				}
+			}
+			d.pass(time.Second)
+			if d.takes(0, l); d.open() > 0 || d.ends(name, 3, l) != nil {
+				d.Error("a lease was ended twice")
+			}
+			d.wantRoom(10-used, "after it was charged", l)
+		}
+	})
+}
+
 // What may be spent of leases until they end is not forgotten earlier than it
 // would be if it was taken then.
 func TestLeaseIsNotForgotten(t *testing.T) {

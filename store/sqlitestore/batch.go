@@ -112,7 +112,8 @@ func (b *batch) row(key string) (*row, error) {
 func (b *batch) flush() error {
 	came := 0
 	for _, r := range b.touched {
-		if r.changed || r.taken && !b.s.kept(r, b.now) {
+		switch {
+		case r.changed || r.taken && !b.s.kept(r, b.now):
 			moves, err := b.s.save(r)
 			if err != nil {
 				return err
@@ -120,8 +121,10 @@ func (b *batch) flush() error {
 			if moves {
 				came++
 			}
+		case r.used:
+			delete(b.rows, r.key)
 		}
-		r.touched, r.taken, r.changed = false, false, false
+		r.touched, r.used, r.taken, r.changed = false, false, false, false
 	}
 	if came == 0 {
 		return nil

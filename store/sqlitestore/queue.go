@@ -109,13 +109,12 @@ func (s *Store) work(o *op) {
 		return
 	}
 	s.gather()
-	began := time.Now()
-	defer func() { s.took = time.Since(began) }()
 	writes := s.anyWrites()
 	if o.err = s.begin(o.ctx, o.since, writes); o.err != nil {
 		s.leave(o)
 		return
 	}
+	began := time.Now()
 	ops := s.draw(writes)
 	s.carried = len(ops)
 	defer func() {
@@ -126,22 +125,25 @@ func (s *Store) work(o *op) {
 		}
 	}()
 	s.carry(ops)
+	s.took = time.Since(began)
 }
 
 // crowded is how many calls a transaction carries at least if it is worth to wait
 // for those whom the next one could.
 const crowded = 8
 
+const moment = time.Millisecond
+
 // gather lets those come again whom the last transaction has carried: the more
 // there are in the next, the less it costs each of them. While many are busy
-// elsewhere in between, it waits for as long as the last one took.
+// elsewhere in between, it waits for as long as the last one took, or a moment.
 func (s *Store) gather() {
 	if s.carried < 2 {
 		return
 	}
 	runtime.Gosched()
 	if s.carried >= crowded && s.waiting() < s.carried {
-		time.Sleep(s.took)
+		time.Sleep(min(s.took, moment))
 	}
 }
 

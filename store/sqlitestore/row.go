@@ -19,6 +19,7 @@ type row struct {
 
 	// In a transaction:
 	touched bool
+	used    bool // it may not be quite what the file says any more
 	changed bool // it must be written
 	taken   bool // or denied: see kept
 }

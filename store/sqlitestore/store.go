@@ -30,7 +30,7 @@ func (s *Store) Take(ctx context.Context, charges []store.Charge) (store.Receipt
 		}
 		receipts, decisions = store.Take(accounts, charges, b.now)
 		for i, c := range charges {
-			b.asked[i].taken = true
+			b.asked[i].taken, b.asked[i].used = true, true
 			b.asked[i].changed = b.asked[i].changed || receipts != nil && c.N > 0
 		}
 		return nil
@@ -67,6 +67,7 @@ func (s *Store) Settle(ctx context.Context, r store.Receipt, actual []int64) err
 		store.Settle(accounts, held.charges, held.receipts, actual, b.now)
 		for i, c := range held.charges {
 			refunds := actual[i] >= 0 && actual[i] < c.N && b.asked[i].stored
+			b.asked[i].used = true
 			b.asked[i].changed = b.asked[i].changed || refunds || actual[i] > c.N
 		}
 		return nil
@@ -88,6 +89,9 @@ func (s *Store) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decis
 		accounts, err := b.of(charges)
 		if err != nil {
 			return err
+		}
+		for i, a := range accounts {
+			accounts[i] = clone(a) // which other limits may change, and the file would not know
 		}
 		decisions = store.Peek(accounts, charges, b.now)
 		return nil

@@ -1,0 +1,33 @@
+package gateway
+
+import (
+	"sync/atomic"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/call"
+)
+
+// health is how a deployment fares.
+type health struct {
+	active atomic.Int64 // calls under way
+	until  atomic.Int64 // Unix nanoseconds: it has failed, and others come first until then
+}
+
+// unwell is how long a deployment that has failed comes after the others.
+const unwell = 10 * time.Second
+
+// failed notes that it could not be reached.
+func (h *health) failed() { h.until.Store(time.Now().Add(unwell).UnixNano()) }
+
+// heard notes the status of an answer. One that says that all is used up says nothing
+// of its health.
+func (h *health) heard(status int) {
+	switch {
+	case status == 401 || status == 403 || status >= 500 && !call.Telling(status):
+		h.failed()
+	case status < 300 && h.until.Load() != 0:
+		h.until.Store(0)
+	}
+}
+
+func (h *health) well(now time.Time) bool { return now.UnixNano() >= h.until.Load() }

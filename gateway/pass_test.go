@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// What is no call of a model passes as it is, and counts as a request of its project.
+func TestPass(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, oneOfEach+`
+defaults: {requests_per_minute: 100}
+`, upstream)
+	for i, c := range []struct{ method, path, body string }{
+		{"GET", "/openai/v1/models?limit=3", ""},
+		{"POST", "/openai/v1/files", strings.Repeat("file", 100_000)},
+		{"DELETE", "/openai/v1/files/file-1", ""},
+		{"POST", "/anthropic/v1/messages/count_tokens", hello},
+		{"POST", "/openai/v1/a%20b%2Fc", "x"},
+	} {
+		a := r.do(t, c.method, c.path, c.body, "Accept-Encoding", "br")
+		if a.status != 200 || !strings.Contains(a.header.Get("RateLimit"), fmt.Sprintf("r=%d;", 99-i)) {
+			t.Errorf("%s: %d %v", c.path, a.status, a.header)
+		}
+		got, body := <-upstream.requests, <-upstream.bodies
+		_, path, _ := strings.Cut(c.path[1:], "/")
+		if got.Method != c.method || got.RequestURI != "/"+path || body != c.body || got.Header.Get("Accept-Encoding") != "br" {
+			t.Errorf("%s: sent as %s %s with %d bytes and %v", c.path, got.Method, got.RequestURI, len(body), got.Header)
+		}
+		if last := r.last(t); last.Outcome != Passed || last.Model != "" {
+			t.Errorf("%s: recorded as %+v", c.path, last)
+		}
+	}
+}
+
+// raw sends bytes as they are, and returns the status line of the answer, or "" where
+// there is none.
+func (r *rig) raw(t *testing.T, text string, close bool) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, text)
+	if close {
+		conn.(*net.TCPConn).CloseWrite()
+	}
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(line)
+}
+
+// A body that does not come, or breaks off, ends the request, and never looks like an
+// answer.
+func TestBodiesThatDoNotCome(t *testing.T) {
+	r := newRigBefore(t, oneOfEach+`
+server: {body_timeout: 100ms}
+`, newSeen())
+	for _, c := range []struct {
+		path, rest string
+		close      bool
+		want       string
+	}{
+		{chat, "Content-Length: 100\r\n\r\n{", false, "HTTP/1.1 408 Request Timeout"},
+		{chat, "Content-Length: 100\r\n\r\n{", true, ""},
+		{chat, "Transfer-Encoding: chunked\r\n\r\nzz\r\n", false, "HTTP/1.1 400 Bad Request"},
+		{"/openai/v1/files", "Content-Length: 100\r\n\r\n{", false, "HTTP/1.1 408 Request Timeout"},
+		{"/openai/v1/files", "Content-Length: 2000000000\r\n\r\n{", false, "HTTP/1.1 413 Request Entity Too Large"},
+	} {
+		got := r.raw(t, "POST "+c.path+" HTTP/1.1\r\nHost: gateway\r\n"+c.rest, c.close)
+		if got != c.want {
+			t.Errorf("%s %q: %q", c.path, c.rest, got)
+		}
+		r.settled(t)
+	}
+}
+
+// A client that has half left does not take what it gets for whole.
+func TestHalfClosed(t *testing.T) {
+	provider := &stepper{pieces: make(chan string), gone: make(chan struct{})}
+	r := newRigBefore(t, oneOfEach, provider)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: gateway\r\nContent-Length: %d\r\n\r\n%s", chat, len(streamed), streamed)
+	provider.pieces <- "data: {}\n\n"
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.(*net.TCPConn).CloseWrite()
+	<-provider.gone
+	if text, err := io.ReadAll(response.Body); err == nil {
+		t.Errorf("it looks whole: %q", text)
+	}
+}

@@ -1,0 +1,67 @@
+//go:build unix
+
+package scenarios
+
+import (
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	streams = 5000
+	files   = 2*streams + 500 // that this process opens, and the gateway too
+)
+
+// Thousands of streams are open at the same time, and all of them come whole. Nothing is
+// left of them in the end.
+func TestManyStreams(t *testing.T) {
+	var open syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &open); err != nil || open.Cur < files {
+		t.Skipf("it needs %d open files, of %d: see ulimit -n", files, open.Cur)
+	}
+	c, p := newChoir(t)
+	g := launch(t, written(t, `
+providers:
+  openai: {base_url: MOCK, models: {m: {max_concurrent: 5000, max_rpd: 1_000_000, max_tpd: 1_000_000_000}}}
+defaults: {max_wait: 0s}
+log: {sample: 1000}
+`, p), "memory", anywhere)
+	before := g.gauge(t, "go_goroutines")
+	began := time.Now()
+	all := listen(t, &g.door, streams, call{model: "m", stream: true, output: 100})
+	t.Logf("%d streams are open after %v", streams, time.Since(began))
+	if q := g.quota(t, "m"); c.begun() != streams || q.Usage == nil || q.Usage.Concurrent != streams {
+		t.Errorf("%d streams have begun; %+v", c.begun(), q.Usage)
+	}
+	call{model: "m"}.must(t, &g.door, 429)
+	c.finish()
+	for i := range all {
+		all[i].whole(t)
+	}
+	t.Logf("all are whole after %v", time.Since(began))
+	until(t, "all requests have ended", func() bool { return g.gauge(t, "ratelimit_gateway_active") == 0 })
+	if q := g.quota(t, "m"); q.Usage.Concurrent != 0 || q.Usage.RPD != streams || q.Usage.TPD != streams*choirTokens {
+		t.Errorf("afterwards: %+v", q.Usage)
+	}
+	until(t, "nothing is left of them", func() bool {
+		return g.gauge(t, "go_goroutines") <= before+20 && g.gauge(t, "process_open_fds") < 100
+	})
+	g.stop(t)
+}
+
+// gauge returns the value of a metric without labels.
+func (d *door) gauge(t *testing.T, name string) float64 {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(d.fetch(t, "/metrics").body)
+	if found == nil {
+		t.Fatalf("there is no metric %s", name)
+	}
+	value, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}

@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// malformed is why a message is refused. Nothing of the message is in it.
+type malformed string
+
+func (m malformed) Error() string { return "the message is malformed: " + string(m) }
+
+var errLongHeader = errors.New("the headers are longer than MaxHeader")
+
+// readHead appends what comes up to the empty line to b: the first line, and headers of
+// the form Name:value, with names in their canonical form. Each ends with \n. left is
+// how many bytes they may have.
+func readHead(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
+	b, err := readLine(r, b, left)
+	if err != nil {
+		return b, err
+	}
+	return readFields(r, append(b, '\n'), left)
+}
+
+// readFields appends headers.
+func readFields(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
+	for {
+		start := len(b)
+		var err error
+		if b, err = readLine(r, b, left); err != nil {
+			return b, err
+		}
+		line := b[start:]
+		if len(line) == 0 {
+			return b, nil
+		}
+		n, err := normalize(line)
+		if err != nil {
+			return b, err
+		}
+		b = append(b[:start+n], '\n')
+	}
+}
+
+// readLine appends a line without its end.
+func readLine(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
+	start := len(b)
+	for {
+		part, err := r.ReadSlice('\n')
+		if *left -= int64(len(part)); *left < 0 {
+			return b, errLongHeader
+		}
+		b = append(b, part...)
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return b, err
+		}
+		line := bytes.TrimSuffix(b[start:len(b)-1], []byte("\r"))
+		return b[:start+len(line)], nil
+	}
+}
+
+// normalize brings a header's line into its form, and returns how long that is. A line
+// that goes on with the header before it begins with a space, which is in no name.
+func normalize(line []byte) (int, error) {
+	colon := bytes.IndexByte(line, ':')
+	if colon < 0 || !canonical(line[:colon]) {
+		return 0, malformed("the name of a header is not a token")
+	}
+	value := bytes.Trim(line[colon+1:], " \t")
+	for _, b := range value {
+		if b < ' ' && b != '\t' || b == 0x7f {
+			return 0, malformed("a header has control characters")
+		}
+	}
+	return colon + 1 + copy(line[colon+1:], value), nil
+}
+
+// canonical writes a header's name as [http.CanonicalHeaderKey] does. It reports
+// whether it is a name.
+func canonical(name []byte) bool {
+	upper := true
+	for i, b := range name {
+		if !httpguts.IsTokenRune(rune(b)) {
+			return false
+		}
+		switch {
+		case upper && 'a' <= b && b <= 'z':
+			name[i] = b - ('a' - 'A')
+		case !upper && 'A' <= b && b <= 'Z':
+			name[i] = b + ('a' - 'A')
+		}
+		upper = b == '-'
+	}
+	return len(name) > 0
+}
+
+// parseFields returns the headers that readHead has written. Their strings are parts of
+// the text.
+func parseFields(text string) http.Header {
+	n := strings.Count(text, "\n")
+	header, values := make(http.Header, n), make([]string, n)
+	for len(text) > 0 {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		name, value, _ := strings.Cut(line, ":")
+		if there := header[name]; there != nil {
+			header[name] = append(there, value)
+			continue
+		}
+		values[0] = value
+		header[name], values = values[:1:1], values[1:]
+	}
+	return header
+}
