@@ -215,7 +215,18 @@ func (g *Gateway) Close() error {
 	}
 	err := g.limits.Projects.Close()
 	if g.Config().State != config.Memory { // which is to leave nothing behind
-		err = errors.Join(err, g.limits.Models.Persist())
+		err = errors.Join(err, g.persist())
 	}
 	return errors.Join(err, g.limits.Models.Close())
+}
+
+// persist writes what is not written yet. The first time it is told what has gone wrong
+// since the start, of which nobody was told: that may be over long since.
+func (g *Gateway) persist() error {
+	err := g.limits.Models.Persist()
+	if err == nil {
+		return nil
+	}
+	g.log.Warn("the state could not always be asked", "error", err)
+	return g.limits.Models.Persist()
 }

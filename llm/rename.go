@@ -24,18 +24,9 @@ func renamePath(path, from, to string) string {
 	if deploymentOf(path) == from {
 		return strings.Replace(path, "/openai/deployments/"+from, "/openai/deployments/"+to, 1)
 	}
-	before, method, ok := cutSuffixAfter(path, "/"+from+":")
-	if !ok {
+	i := strings.LastIndex(path, "/"+from+":")
+	if i < 0 {
 		return path
 	}
-	return before + "/" + to + ":" + method
-}
-
-// cutSuffixAfter cuts a path around the last place of a separator.
-func cutSuffixAfter(path, separator string) (before, after string, ok bool) {
-	i := strings.LastIndex(path, separator)
-	if i < 0 {
-		return path, "", false
-	}
-	return path[:i], path[i+len(separator):], true
+	return path[:i+1] + to + path[i+1+len(from):]
 }
