@@ -106,7 +106,8 @@ func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []d
 	if after := e.at(now); after.none() {
 		m.elsewhere.Store(nil)
 	} else {
-		m.elsewhere.Store(&e)
+		stays := e // it is stored seldom, and only then allocated
+		m.elsewhere.Store(&stays)
 	}
 	return more, less
 }

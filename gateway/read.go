@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -85,9 +84,7 @@ func (x *exchange) readBody() *refusal {
 	if x.r.ContentLength > most {
 		return x.tooLong(most)
 	}
-	var text bytes.Buffer
-	text.Grow(int(min(max(x.r.ContentLength, 0), mostTrusted)) + bytes.MinRead)
-	_, err := text.ReadFrom(io.LimitReader(x.r.Body, most+1))
+	text, err := x.readAll(most)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("the body has not come within %v", x.cfg.Server.BodyTimeout))
@@ -96,12 +93,30 @@ func (x *exchange) readBody() *refusal {
 	case err != nil:
 		x.w.Header().Set("Connection", "close")
 		return x.bad(http.StatusBadRequest, "the body breaks off, or is not well-formed")
-	case int64(text.Len()) > most:
+	case int64(len(text)) > most:
 		return x.tooLong(most)
 	}
 	x.control.SetReadDeadline(time.Time{})
-	x.body = text.Bytes()
+	x.body = text
 	return nil
+}
+
+// readAll reads the body, and no more than a byte beyond most. One that is short and of
+// a known length needs no more room than that.
+func (x *exchange) readAll(most int64) ([]byte, error) {
+	length := x.r.ContentLength
+	if length < 0 || length > mostTrusted {
+		return io.ReadAll(io.LimitReader(x.r.Body, most+1))
+	}
+	text := make([]byte, length)
+	if _, err := io.ReadFull(x.r.Body, text); err != nil {
+		return nil, err
+	}
+	_, err := x.r.Body.Read(make([]byte, 1)) // which sees the end
+	if err == io.EOF {
+		err = nil
+	}
+	return text, err
 }
 
 func (x *exchange) tooLong(most int64) *refusal {

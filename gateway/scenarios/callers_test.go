@@ -47,7 +47,7 @@ func (c call) raw() string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: gateway\r\n%sContent-Length: %d\r\n\r\n%s", chat, h.String(), len(body), body)
 }
 
-var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+var client = &http.Client{Timeout: 2 * patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 
 // answer is what a client gets.
 type answer struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/server"
@@ -127,8 +128,20 @@ func (p *process) tell(t *testing.T, s syscall.Signal) {
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.tell(t, syscall.SIGTERM)
-	if <-p.ended; p.err != nil {
+	if p.wait(t); p.err != nil {
 		t.Errorf("%v\n%s", p.err, p.log)
+	}
+}
+
+// wait waits for its end. If that does not come, it has it say what it does.
+func (p *process) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(2 * patience):
+		p.tell(t, syscall.SIGQUIT)
+		<-p.ended
+		t.Fatalf("it does not end:\n%s", p.log)
 	}
 }
 

@@ -53,7 +53,7 @@ func (l *logged) await(t *testing.T, pattern string, times int) string {
 }
 
 // patience is how long something may take that is certain to come.
-const patience = 8 * time.Second
+const patience = 30 * time.Second
 
 // until waits for a condition that shows only from outside.
 func until(t *testing.T, what string, is func() bool) {

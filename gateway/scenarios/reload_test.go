@@ -16,18 +16,18 @@ func replaced(text string, pairs ...string) string {
 const reloaded = `
 providers:
   openai: {base_url: MOCK, models: {m: {max_rpd: LIMIT}}}
-defaults: {requests_per_day: 1_000_000, max_wait: WAIT}
+defaults: {requests_per_day: 1_000_000}
 `
 
 // Reloads under load drop nothing, whether the file is good or bad; every counter stays,
 // and what is new is in force.
 func TestReloadUnderLoad(t *testing.T) {
 	p := newProvider(t)
-	file := written(t, replaced(reloaded, "LIMIT", "900000", "WAIT", "1s"), p)
+	file := written(t, replaced(reloaded, "LIMIT", "900000"), p)
 	state := lasting["sqlite"](t)
 	g := launch(t, file, state, anywhere)
-	change := func(limit int, wait string) {
-		rewrite(t, file, replaced(reloaded, "MOCK", p.url, "LIMIT", fmt.Sprint(limit), "WAIT", wait))
+	change := func(limit int, more ...string) {
+		rewrite(t, file, replaced(reloaded, append(more, "MOCK", p.url, "LIMIT", fmt.Sprint(limit))...))
 	}
 	var tasks sync.WaitGroup
 	var over atomic.Bool
@@ -51,10 +51,10 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	const done, failed = "the configuration was reloaded", "the old one stays"
 	busy()
-	change(800_000, "2s") // is seen by itself
+	change(800_000) // is seen by itself
 	g.log.await(t, done, 1)
 	for i := range 10 {
-		change(700_000+i, "1s")
+		change(700_000 + i)
 		g.tell(t, syscall.SIGHUP)
 		g.log.await(t, done, 2+i)
 		busy()
@@ -73,7 +73,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		t.Errorf("%d calls have passed; the quota is %+v", used, got)
 	}
 	seen := strings.Count(g.log.String(), done)
-	change(used+3, "0s")
+	change(used+3, "openai:", "renamed:", "1_000_000", "1_000_000, max_wait: 0s")
 	g.tell(t, syscall.SIGHUP)
 	g.log.await(t, done, seen+1)
 	for _, want := range []int{200, 200, 200, 429} {

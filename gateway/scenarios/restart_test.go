@@ -87,7 +87,7 @@ func TestRestart(t *testing.T) {
 		served := len(p.arrivals(""))
 		p.release()
 		last := ended()
-		if <-g.ended; g.err != nil {
+		if g.wait(t); g.err != nil {
 			t.Errorf("%v\n%s", g.err, g.log)
 		}
 		if last[503]+last[0] != workers || len(p.arrivals("")) != served {
@@ -121,7 +121,7 @@ func TestKill(t *testing.T) {
 					return len(p.arrivals("")) >= midLoad && (now == workers || !held)
 				})
 				g.tell(t, syscall.SIGKILL)
-				<-g.ended
+				g.wait(t)
 				p.release()
 				if last := ended(); last[0] == 0 {
 					t.Errorf("the workers have ended with %v", last)

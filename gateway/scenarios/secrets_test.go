@@ -64,7 +64,7 @@ func TestSecrets(t *testing.T) {
 	until(t, "Redis is lost", func() bool { return s.send(call{model: "m", key: s.key}.raw()) == 503 })
 	s.look()
 	g.tell(t, syscall.SIGTERM)
-	<-g.ended
+	g.wait(t)
 	audited, err := os.ReadFile(audit)
 	if err != nil || !strings.Contains(string(audited), "key.create") {
 		t.Fatalf("the audit log: %s, %v", audited, err)

@@ -38,6 +38,7 @@ type Running struct {
 // from ending in good order.
 func Run(ctx context.Context, o Options) error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	defer mindGarbage()()
 	s := &server{Options: o}
 	if o.File != "" {
 		s.file = config.NewWatcher(o.File) // before it is read, so that no change is missed

@@ -17,10 +17,11 @@ const hello = ok + "Content-Length: 2\r\n\r\nhi"
 
 // TestMaxIdle keeps no more connections than it may.
 func TestMaxIdle(t *testing.T) {
-	together, gone := make(chan struct{}), make(chan struct{}, 8)
+	came, together, gone := make(chan struct{}), make(chan struct{}), make(chan struct{}, 8)
 	server := startRaw(t, func(c net.Conn) {
 		r := bufio.NewReader(c)
 		for readRequest(r) == nil {
+			came <- struct{}{}
 			<-together
 			io.WriteString(c, hello)
 		}
@@ -32,8 +33,9 @@ func TestMaxIdle(t *testing.T) {
 		all.Go(func() { send(transport, newRequest(t, "GET", server.url, "")) })
 	}
 	for range 8 {
-		together <- struct{}{}
+		<-came
 	}
+	close(together)
 	all.Wait()
 	for range 8 - 3 {
 		<-gone

@@ -85,7 +85,12 @@ func TestExpectContinue(t *testing.T) {
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("%s; want %s", got, c.want)
 			}
-			conn.Close()
+			if c.closes {
+				io.WriteString(conn, "hello")
+				if rest, err := io.ReadAll(answers); err != nil || strings.Contains(string(rest), "100") {
+					t.Errorf("%q, %v", rest, err)
+				}
+			}
 		})
 	}
 }
@@ -111,10 +116,33 @@ func TestBodyAfterTheHandler(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("%+v, %v", resp, err)
 	}
-	conn.Close()
 	for range 2 {
 		if err := <-errs; err == nil || err == io.EOF {
 			t.Error(err)
+		}
+	}
+}
+
+// A body that is kept does not read what comes after it.
+func TestBodyOfAnotherRequest(t *testing.T) {
+	var first io.Reader
+	conn := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		if first == nil {
+			first = r.Body
+			return
+		}
+		if n, err := first.Read(make([]byte, 10)); n != 0 || err != http.ErrBodyReadAfterClose {
+			t.Errorf("%d, %v", n, err)
+		}
+		if body, err := io.ReadAll(r.Body); string(body) != "there" || err != nil {
+			t.Errorf("%q, %v", body, err)
+		}
+	})
+	answers := bufio.NewReader(conn)
+	for _, body := range []string{"hello", "there"} {
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n%s", body)
+		if resp, err := http.ReadResponse(answers, nil); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%+v, %v", resp, err)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -112,6 +113,7 @@ func TestReply(t *testing.T) {
 		{"HEAD with a length", "HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "77")
 		}, "HTTP/1.1 200 OK\r\nContent-Length: 77\r\nConnection: close\r\n\r\n"},
+		{"HEAD of nothing", "HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", func(w http.ResponseWriter, r *http.Request) {}, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"},
 		{"HEAD of a stream", "HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", func(w http.ResponseWriter, r *http.Request) {
 			io.WriteString(w, "hello")
 			flush(w)
@@ -167,6 +169,18 @@ func TestReply(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The Date is that of the moment.
+func TestDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 3 {
+			if got, want := date(), time.Now().UTC().Format(http.TimeFormat); got != want {
+				t.Errorf("%s; want %s", got, want)
+			}
+			time.Sleep(time.Second)
+		}
+	})
 }
 
 func TestDateOfTheHandler(t *testing.T) {

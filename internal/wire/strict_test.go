@@ -41,6 +41,7 @@ var requests = []struct{ name, text, statuses string }{
 	{"two at once", "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhiGET /3 HTTP/1.1\r\nHost: a\r\n\r\n", "200 200 200"},
 	{"a blank line after a POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "200 200"},
 	{"a blank line after a GET", "GET / HTTP/1.1\r\nHost: a\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "200 400"},
+	{"less than a method after a request", get + "GET", "200"},
 	{"close", "GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
 	{"keep-alive", "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "200 200"},
 	{"HTTP/1.0", "GET / HTTP/1.0\r\n\r\nGET / HTTP/1.0\r\n\r\n", "200"},

@@ -68,74 +68,80 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
+// piped serves the other end of a pipe.
+func piped(s *Server) net.Conn {
+	client, server := net.Pipe()
+	s.listen(stub{})
+	go s.admit(server).serve()
+	return client
+}
+
 // Requests that come while another is being served are neither lost nor taken for the
 // client's leaving.
 func TestPipelining(t *testing.T) {
-	const requests = 20
-	next := make(chan struct{})
-	c := serving(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		<-next
-		if err := r.Context().Err(); err != nil {
-			t.Error(err)
-		}
-		fmt.Fprintf(w, "%s %s", r.URL.Path, body)
-	})
-	answers := bufio.NewReader(c)
-	send := func(i int) { fmt.Fprintf(c, "POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n%02d", i, i) }
-	send(0)
-	for i := range requests {
-		time.Sleep(3 * watchAfter) // so that it is watched
-		send(i + 1)
-		next <- struct{}{}
-		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text, err := io.ReadAll(resp.Body); err != nil || string(text) != fmt.Sprintf("/%d %02d", i, i) {
-			t.Fatalf("%d: %q, %v", i, text, err)
-		}
-	}
-	close(next)
-}
-
-// Requests that have come with one that takes long are not lost either.
-func TestPipeliningAtOnce(t *testing.T) {
-	c := serving(t, func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(3 * watchAfter) // so that it is watched
-		io.WriteString(w, r.URL.Path)
-	})
-	answers := bufio.NewReader(c)
-	const request = "GET /%d HTTP/1.1\r\nHost: a\r\n\r\n"
-	fmt.Fprintf(c, request+request+request, 0, 1, 2)
-	for i := range 3 {
-		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text, err := io.ReadAll(resp.Body); err != nil || string(text) != fmt.Sprintf("/%d", i) {
-			t.Fatalf("%d: %q, %v", i, text, err)
-		}
+	for _, c := range []struct {
+		name  string
+		sends []string // one before the first request is served, the others while each is
+	}{
+		{"one by one", []string{"0 ", "1 ", "2 ", "3 "}},
+		{"at once", []string{"0 1 2 "}},
+		{"two at once, and more", []string{"0 1 ", "2 3 "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began, next := make(chan string), make(chan struct{})
+				client := piped(&Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					began <- r.Method + " " + r.URL.Path + " " + string(body)
+					<-next
+					if err := r.Context().Err(); err != nil {
+						t.Error(err)
+					}
+				})})
+				answers := bufio.NewReader(client)
+				send := func(numbers string) {
+					var text []byte
+					for _, n := range strings.Fields(numbers) {
+						text = fmt.Appendf(text, "POST /%s HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n0%s", n, n)
+					}
+					client.Write(text)
+				}
+				go send(c.sends[0])
+				for i := range strings.Count(strings.Join(c.sends, ""), " ") {
+					if got, want := <-began, fmt.Sprintf("POST /%d 0%d", i, i); got != want {
+						t.Fatalf("%q comes, and not %q", got, want)
+					}
+					time.Sleep(3 * watchAfter) // so that it is watched
+					if i+1 < len(c.sends) {
+						go send(c.sends[i+1])
+						synctest.Wait()
+					}
+					next <- struct{}{}
+					if resp, err := http.ReadResponse(answers, nil); err != nil || resp.StatusCode != http.StatusOK {
+						t.Fatalf("%+v, %v", resp, err)
+					}
+				}
+				client.Close()
+			})
+		})
 	}
 }
 
 // A request that is answered within a moment has no goroutine of its own.
 func TestNobodyWatchesShortRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, server := net.Pipe()
-		s := &Server{}
 		began, next := make(chan struct{}), make(chan struct{})
-		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		client := piped(&Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began <- struct{}{}
 			<-next
-		})
-		s.listen(stub{})
-		go s.admit(server).serve()
+		})})
 		answers := bufio.NewReader(client)
+		const half = watchAfter / 2
 		for _, c := range []struct {
-			lasts   time.Duration
-			watched bool
-		}{{0, false}, {watchAfter / 2, false}, {3 * watchAfter, true}, {0, false}, {time.Hour, true}, {watchAfter / 2, false}} {
+			rest, lasts time.Duration
+			watched     bool
+		}{{0, 0, false}, {0, half, false}, {0, 3 * watchAfter, true}, {0, 0, false}, {0, time.Hour, true}, {0, half, false}, {half / 2, half, false}, {half / 2, half, false}} {
+			time.Sleep(c.rest)
 			io.WriteString(client, get)
 			<-began
 			time.Sleep(c.lasts)
@@ -144,14 +150,11 @@ func TestNobodyWatchesShortRequests(t *testing.T) {
 				t.Errorf("after %v it is watched: %v", c.lasts, watched)
 			}
 			next <- struct{}{}
-			resp, err := http.ReadResponse(answers, nil)
-			if err != nil {
-				t.Fatal(err)
+			if resp, err := http.ReadResponse(answers, nil); err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%+v, %v", resp, err)
 			}
-			resp.Body.Close()
 		}
 		client.Close()
-		synctest.Wait()
 	})
 }
 
@@ -165,29 +168,87 @@ type stub struct{ net.Listener }
 
 func (stub) Close() error { return nil }
 
-// Deadlines of reading that the handler has set do not end its context once all of the
-// body is there.
+// Deadlines of reading do not end the context once all of the body is there: neither
+// the handler's, nor that of the headers.
 func TestReadDeadlineWhileWatched(t *testing.T) {
-	c := serving(t, func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		for _, wait := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
-			control.SetReadDeadline(time.Now().Add(wait))
-			select {
-			case <-r.Context().Done():
-				t.Error("the context has ended")
-			case <-time.After(2 * wait):
+	synctest.Test(t, func(t *testing.T) {
+		client := piped(&Server{HeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			control := http.NewResponseController(w)
+			for _, within := range []time.Duration{watchAfter / 2, time.Minute} {
+				control.SetReadDeadline(time.Now().Add(within))
+				time.Sleep(2 * time.Minute)
+			}
+			if err := r.Context().Err(); err != nil {
+				t.Error(err)
+			}
+		})})
+		answers := bufio.NewReader(client)
+		for range 2 {
+			io.WriteString(client, get)
+			if resp, err := http.ReadResponse(answers, nil); err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%+v, %v", resp, err)
 			}
 		}
+		client.Close()
 	})
-	answers := bufio.NewReader(c)
-	for range 2 {
-		io.WriteString(c, get)
-		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
+}
+
+// Nor do they end the watch.
+func TestClientLeavesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := make(chan struct{})
+		client := piped(&Server{HeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Minute))
+			<-r.Context().Done()
+			close(left)
+		})})
+		io.WriteString(client, get)
+		time.Sleep(time.Hour)
+		client.Close()
+		<-left
+	})
+}
+
+// The time for the headers is not that for the body.
+func TestBodyAfterHeaderTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := piped(&Server{HeaderTimeout: time.Second, IdleTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != "hello" {
+				t.Errorf("%q, %v", body, err)
+			}
+		})})
+		io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
+		time.Sleep(10 * time.Second)
+		io.WriteString(client, "hello")
+		if resp, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%+v, %v", resp, err)
+		}
+		client.Close()
+	})
+}
+
+// A deadline that was put off loses nothing of what is written then.
+func TestWriteDeadlineIsPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.Repeat("0123456789", 1000)
+		client := piped(&Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			control := http.NewResponseController(w)
+			control.SetWriteDeadline(time.Now().Add(time.Second))
+			control.SetWriteDeadline(time.Now().Add(time.Hour))
+			io.WriteString(w, text)
+		})})
+		io.WriteString(client, getClose)
+		half := make([]byte, len(text)/2)
+		if _, err := io.ReadFull(client, half); err != nil {
 			t.Fatal(err)
 		}
-		resp.Body.Close()
-	}
+		time.Sleep(time.Minute)
+		rest, err := io.ReadAll(client)
+		_, got, _ := strings.Cut(string(half)+string(rest), "\r\n\r\n")
+		if err != nil || got != text {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	})
 }
 
 func TestSlowClients(t *testing.T) {
@@ -204,10 +265,7 @@ func TestSlowClients(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client, server := net.Pipe()
-				s := &Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), HeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
-				s.listen(stub{})
-				go s.admit(server).serve()
+				client := piped(&Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), HeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute})
 				ended := make(chan time.Time)
 				go func() {
 					io.Copy(io.Discard, client)

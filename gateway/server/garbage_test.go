@@ -1,0 +1,48 @@
+package server
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestPercentOf(t *testing.T) {
+	for inUse, want := range map[uint64]int{0: 6400, 1 << 20: 6400, 8 << 20: 800, 64 << 20: 100, 1 << 30: 100} {
+		if got := percentOf(inUse); got != want {
+			t.Errorf("%d bytes: %d%%", inUse, got)
+		}
+	}
+}
+
+// Each collection adjusts when the next one is, until it is told to stop.
+func TestMindGarbage(t *testing.T) {
+	t.Setenv("GOGC", "")
+	stop := mindGarbage()
+	kept := make([]byte, 128<<20)
+	for deadline := time.Now().Add(10 * time.Second); gcPercent() != usualPercent; {
+		runtime.GC()
+		if time.Now().After(deadline) {
+			t.Fatalf("with much in use, it is still %d%%", gcPercent())
+		}
+	}
+	runtime.KeepAlive(kept)
+	kept = nil
+	for deadline := time.Now().Add(10 * time.Second); gcPercent() == usualPercent; {
+		runtime.GC()
+		if time.Now().After(deadline) {
+			t.Fatal("with little in use, it is as usual")
+		}
+	}
+	stop()
+	runtime.GC()
+	if got := gcPercent(); got != usualPercent {
+		t.Errorf("it is %d%% at the end", got)
+	}
+}
+
+func gcPercent() int {
+	percent := debug.SetGCPercent(usualPercent)
+	debug.SetGCPercent(percent)
+	return percent
+}
