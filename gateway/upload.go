@@ -84,11 +84,16 @@ func (u *upload) end() {
 	}
 }
 
-func (u *upload) failed(with error) bool {
+// late reports whether nothing has come for too long. The request's context may tell so
+// before who reads it does.
+func (u *upload) late() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return errors.Is(u.err, with)
+	return errors.Is(u.err, os.ErrDeadlineExceeded) || u.err == nil && !u.until.IsZero() && !time.Now().Before(u.until)
 }
 
-func (u *upload) late() bool { return u.failed(os.ErrDeadlineExceeded) }
-func (u *upload) long() bool { return u.failed(errTooLong) }
+func (u *upload) long() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return errors.Is(u.err, errTooLong)
+}

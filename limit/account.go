@@ -12,9 +12,9 @@ import (
 // no lock. Times are Unix nanoseconds, and limits must be valid. The zero
 // Account has used nothing.
 //
-// Where the clock went back, as much is used as was, and it lasts as long from
-// then on as it would have, or a little longer. What was taken before is not
-// given back any more.
+// Where the clock went back, at least as much is used as was, and it lasts about as
+// long from then on as it would have: until the end of the next window at most.
+// What was taken before is not given back any more.
 type Account struct {
 	counters counters
 	seen     int64 // the last time that it was told
@@ -100,12 +100,10 @@ func (a *Account) Used(l Limit, now int64) (used, since int64) {
 		return a.counters.log.window(l.period, now).sum, now - int64(l.period)
 	}
 	found := a.counters.find(&l)
-	switch {
-	case found == nil:
+	if found == nil {
 		return 0, 0
-	case now < found.state.at:
-		found.state = l.rewind(found.state, now)
-	case now >= found.state.a:
+	}
+	if found.rewind(now); now >= found.state.a {
 		return 0, 0
 	}
 	return found.state.b, found.state.at
@@ -223,6 +221,7 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 			continue
 		}
 		c := a.heir(limits, i, now)
+		c.rewind(now) // or a window that is yet to begin would not take in what is owed
 		each := receipt{n: r.N, at: r.At}
 		switch {
 		case r.Buckets == nil:
@@ -362,10 +361,11 @@ func (l *Limit) shape() Limit {
 }
 
 // become turns c into a counter of l. A bucket's backlog is that of as much as
-// before; what was taken before is not refunded any more. A window
-// that is open ends when the calendar says; without one, when it would have.
+// before; what was taken before is not refunded any more. A window that is open
+// ends when the calendar says, if days begin otherwise now, and when it would have
+// if they do not: that can be a day later, where the clock went back.
 func (c *counter) become(l *Limit, now int64) {
-	if l.windowing == calendar && now < c.state.a {
+	if l.windowing == calendar && now < c.state.a && c.limit.WithCount(l.count) != *l {
 		_, c.state.a = l.window(now)
 	}
 	if l.algorithm.bursts() && l.count != c.limit.count {

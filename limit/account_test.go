@@ -598,6 +598,36 @@ func TestAccountFit(t *testing.T) {
 	}
 }
 
+// A clock that goes back over midnight keeps the day open that it has left, and so
+// does a count that changes then: it was cut to the day of the clock, and each turn
+// opened the next one anew.
+func TestAccountFitBackOverMidnight(t *testing.T) {
+	midnight := time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC).UnixNano()
+	before, after := midnight-int64(time.Minute), midnight+int64(time.Minute)
+	ten, twenty := PerDay(10).ResetAt(0, time.UTC), PerDay(20).ResetAt(0, time.UTC)
+	var a Account
+	for i, step := range []struct {
+		limit Limit
+		now   int64
+		left  int64
+	}{
+		{ten, before, 10},
+		{twenty, after, 20},
+		{ten, before, 0},
+		{twenty, after, 0},
+		{ten, before, 0},
+		{ten, after, 0},
+		{twenty, midnight + int64(24*time.Hour), 20},
+	} {
+		a.Fit([]Limit{step.limit}, step.now)
+		d := a.Check(step.limit, step.now, 0)
+		if d.Remaining != step.left {
+			t.Errorf("step %d: %d of %v are left; want %d", i+1, d.Remaining, step.limit, step.left)
+		}
+		a.Take([]Limit{step.limit}, step.now, d.Remaining)
+	}
+}
+
 // What a bucket holds is the same when its count changes, to a part of a nanosecond.
 func TestAccountFitIsExact(t *testing.T) {
 	a := Account{}
@@ -688,6 +718,22 @@ func TestAccountEntries(t *testing.T) {
 	}
 	if want := []string{"1 at 0", "2 at 1"}; !slices.Equal(got, want) {
 		t.Errorf("%q; want %q", got, want)
+	}
+}
+
+// What is owed counts, even if that is the first thing that an account hears after
+// its clock went back: windows that had not begun yet did not take it in.
+func TestAccountOwesAfterRewind(t *testing.T) {
+	for _, l := range accountKinds(10) {
+		for _, back := range []time.Duration{time.Second, time.Hour, 30 * time.Hour} {
+			var a Account
+			now := accountStart - int64(back)
+			r := a.Take([]Limit{l}, accountStart, 4)
+			a.Settle([]Limit{l}, r, now, 9)
+			if d := a.Check(l, now, 0); d.Remaining != 1 {
+				t.Errorf("%v after 9 were used, and the clock went back by %v: %+v", l, back, d)
+			}
+		}
 	}
 }
 

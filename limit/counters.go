@@ -50,6 +50,14 @@ func (c *counter) full(now int64) bool {
 	return v.ResetAfter == 0 && c.refunds == refunds{}
 }
 
+// rewind lets a counter know if the clock went back: for good, or what is used
+// would last until the clock is there again.
+func (c *counter) rewind(now int64) {
+	if now < c.state.at {
+		c.state = c.limit.rewind(c.state, now)
+	}
+}
+
 // check answers as if n was taken of a limit, and takes nothing.
 func (c *counters) check(l Limit, now, n int64) verdict {
 	if l.algorithm == SlidingLog {
@@ -61,9 +69,7 @@ func (c *counters) check(l Limit, now, n int64) verdict {
 	}
 	var s state
 	if found := c.find(&l); found != nil {
-		if now < found.state.at {
-			found.state = l.rewind(found.state, now) // for good, or it would last until then
-		}
+		found.rewind(now)
 		s = found.state
 	}
 	_, v := l.take(s, now, n)

@@ -389,13 +389,10 @@ func (m *modelCounter) first(now int64, enough int64) time.Duration {
 }
 
 func (m *modelCounter) take(now, n int64) modelAnswer {
-	if now < m.last { // the clock went back: the two windows move with it
-		by := m.last - m.start(now)
+	if now < m.last { // the clock went back: all of the two windows passed now, up to the largest number
 		m.passed = slices.DeleteFunc(m.passed, func(e modelPassed) bool { return e.at < m.last-int64(m.limit.Period()) })
-		for i := range m.passed {
-			m.passed[i].at -= by
-		}
-		m.last -= by
+		m.passed = []modelPassed{{now, min(modelSum(m.passed), maxCount)}}
+		m.last = m.start(now)
 	}
 	a := modelAnswer{}
 	room := ratSub(modelRat(m.limit.Count()), m.estimate(now))

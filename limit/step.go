@@ -29,8 +29,9 @@ func (l Limit) take(s state, now, n int64) (state, verdict) {
 	}
 }
 
-// rewind returns s for a clock that went back to now: as much is used as was,
-// and it lasts about as long from now on as it would have then.
+// rewind returns s for a clock that went back to now: at least as much is used as
+// was, and it lasts about as long from now on as it would have then: until the end
+// of the next window at most.
 func (l Limit) rewind(s state, now int64) state {
 	switch l.algorithm {
 	case FixedWindow:
@@ -43,8 +44,8 @@ func (l Limit) rewind(s state, now int64) state {
 			_, end = l.window(end - 1)
 		}
 		s.at, s.a = now, min(s.a, end)
-	case SlidingCounter:
-		s.at = floor(now, int64(l.period))
+	case SlidingCounter: // late in this window the one before weighs less than it did, so it counts as part of this
+		s = state{floor(now, int64(l.period)), 0, correct(s.a, s.b)}
 	default:
 		s.at = now
 	}

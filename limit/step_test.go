@@ -160,10 +160,27 @@ func TestSteps(t *testing.T) {
 		{"a counter when the clock goes back, and jumps", PerMinute(10).Using(SlidingCounter), []stepRow{
 			{10 * time.Minute, 4, true, 6, 0, 120 * s},
 			{11 * time.Minute, 6, true, 0, 0, 120 * s},
-			{9*time.Minute + 30*s, 0, true, 2, 0, 90 * s},
-			{9*time.Minute + 30*s, 3, false, 2, 15 * s, 90 * s},
-			{10 * time.Minute, 4, true, 0, 0, 120 * s},
+			{9*time.Minute + 30*s, 0, true, 0, 0, 90 * s}, // both windows count whole, as if they had passed now
+			{9*time.Minute + 30*s, 3, false, 0, 48 * s, 90 * s},
+			{10 * time.Minute, 1, false, 0, 6 * s, 60 * s},
+			{10*time.Minute + 18*s, 3, true, 0, 0, 102 * s},
+			{5*time.Minute + s, 1, false, 0, 59*s + 60*s - 41538461538, 119 * s}, // a jump freezes it until the end of the next window at most
 			{1000 * time.Hour, 10, true, 0, 0, 120 * s},
+		}},
+		{"a counter when the clock goes back and forth over a boundary", PerMinute(20).Using(SlidingCounter), []stepRow{
+			{57 * s, 20, true, 0, 0, 63 * s},
+			{63 * s, 1, true, 0, 0, 117 * s}, // of 20 as many have left as do in 3 s
+			{57 * s, 1, false, 0, 3*s + 60*s - 54285714285, 63 * s},
+			{63 * s, 1, false, 0, 57*s - 54285714285, 57 * s}, // there is no second turn
+			{57 * s, 1, false, 0, 3*s + 60*s - 54285714285, 63 * s},
+			{69 * s, 2, true, 0, 0, 111 * s},
+		}},
+		{"a counter of 2^62 a nanosecond when the clock goes back", New(1<<62, 2).Using(SlidingCounter), []stepRow{
+			{0, 1 << 62, true, 0, 0, 4},
+			{3, 1 << 61, true, 0, 0, 3},
+			{1, 1, false, 0, 2, 3},
+			{2, 1, false, 0, 1, 2},
+			{3, 1 << 61, true, 0, 0, 3},
 		}},
 		{"a counter of 2^62 a nanosecond", New(1<<62, 1).Using(SlidingCounter), []stepRow{
 			{0, 1 << 62, true, 0, 0, 2},

@@ -1,43 +1,49 @@
 package scenarios
 
-import "testing"
+import (
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
 
 // Clients that leave in mid-stream free their connections upstream, their slots, and the
 // tokens that they have not used, at once; the others do not notice.
 func TestHalfLeave(t *testing.T) {
-	onEach(t, func(t *testing.T, state string) {
-		const n = 500
-		c, p := newChoir(t)
-		g := start(t, `
+	t.Run("memory", func(t *testing.T) { halfLeave(t, config.Memory) })
+	t.Run("sqlite", func(t *testing.T) { halfLeave(t, lasting["sqlite"](t)) })
+}
+
+func halfLeave(t *testing.T, state string) {
+	const n = 500
+	c, p := newChoir(t)
+	g := start(t, `
 providers:
   openai: {base_url: MOCK, models: {m: {max_concurrent: 500, max_tpd: 1_000_000}}}
 defaults: {max_wait: 0s}
 `, state, p)
-		of := call{model: "m", stream: true, output: 800}
-		all := listen(t, &g.door, n, of)
-		c.watch()
-		full := g.Gateway.Models().Stats("m")
-		if full.Concurrent != n || full.TPD < n*of.output || g.Gateway.Active() != n {
-			t.Fatalf("while all are open: %+v", full)
-		}
-		call{model: "m"}.must(t, &g.door, 429)
-		for i := range n / 2 {
-			all[2*i].Close()
-		}
-		until(t, "half of them have ended", func() bool { return g.Gateway.Active() == n/2 && c.gone.Load() == n/2 })
-		until(t, "their slots and tokens are back", func() bool {
-			half := g.Gateway.Models().Stats("m")
-			return half.Concurrent == n/2 && half.TPD <= full.TPD-n/2*(of.output-50)
-		})
-		more := listen(t, &g.door, n/2, of)
-		c.finish()
-		for i := range n / 2 {
-			all[2*i+1].whole(t)
-			more[i].whole(t)
-		}
-		until(t, "all slots and tokens are back", func() bool {
-			end := g.Gateway.Models().Stats("m")
-			return g.Gateway.Active() == 0 && end.Concurrent == 0 && end.TPD < n*100
-		})
-	})
+	of := call{model: "m", stream: true, output: 800}
+	all := listen(t, &g.door, n, of)
+	c.watch()
+	full := g.Gateway.Models().Stats("m")
+	if full.Concurrent != n || full.TPD < n*of.output || g.Gateway.Active() != n {
+		t.Fatalf("while all are open: %+v", full)
+	}
+	call{model: "m"}.must(t, &g.door, 429)
+	for i := range n / 2 {
+		all[2*i].Close()
+	}
+	until(t, "half of them have ended", func() bool { return g.Gateway.Active() == n/2 && c.gone.Load() == n/2 })
+	if half := g.Gateway.Models().Stats("m"); half.Concurrent != n/2 || half.TPD > full.TPD-n/2*(of.output-50) {
+		t.Errorf("after half have left: %+v", half)
+	}
+	more := listen(t, &g.door, n/2, of)
+	c.finish()
+	for i := range n / 2 {
+		all[2*i+1].whole(t)
+		more[i].whole(t)
+	}
+	until(t, "all have ended", func() bool { return g.Gateway.Active() == 0 })
+	if end := g.Gateway.Models().Stats("m"); end.Concurrent != 0 || end.TPD > n*100 {
+		t.Errorf("at the end: %+v", end)
+	}
 }

@@ -84,14 +84,14 @@ providers:
 defaults: {max_wait: 5m}
 `, state, p)
 		p.hold()
-		c := rush(t, 100, func(i int) call { return call{model: "m", project: fmt.Sprint("p", i%5), stream: i%2 == 0} }, &g.door)
+		c := rush(t, 40, func(i int) call { return call{model: "m", project: fmt.Sprint("p", i%5), stream: i%2 == 0} }, &g.door)
 		until(t, "all others wait", func() bool {
 			now, _ := p.busy()
-			return now == 7 && g.Gateway.Models().Waiting("m") == 93
+			return now == 7 && g.Gateway.Models().Waiting("m") == 33
 		})
 		p.release()
 		c.end(t)
-		if _, peak := p.busy(); c.got(200) != 100 || peak != 7 {
+		if _, peak := p.busy(); c.got(200) != 40 || peak != 7 {
 			t.Errorf("answers: %v, %d at a time", c.answers, peak)
 		}
 		until(t, "all slots are free", func() bool { return g.Gateway.Models().Stats("m").Concurrent == 0 })

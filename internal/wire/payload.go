@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -47,9 +49,10 @@ func (b *payload) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	b.err = err
-	if err == io.EOF {
+	switch {
+	case err == io.EOF:
 		b.visit.peer.watch.start()
-	} else {
+	case !errors.Is(err, os.ErrDeadlineExceeded): // after which the client can still be told
 		b.visit.cancel()
 	}
 	return n, err

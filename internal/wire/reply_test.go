@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,7 +161,7 @@ func TestReply(t *testing.T) {
 			conn := serving(t, c.handler)
 			io.WriteString(conn, c.asked)
 			got, err := io.ReadAll(conn)
-			if err != nil && !errors.Is(err, errReset) {
+			if err != nil && !errors.Is(err, syscall.ECONNRESET) {
 				t.Error(err)
 			}
 			dates := len(dateLine.FindAll(got, -1))

@@ -165,7 +165,8 @@ func TestShutdownUnderLoad(t *testing.T) {
 			}
 		})
 		for range 8 {
-			all.Go(func() { askUntilClosed(t, l.Addr().String(), &answered) })
+			c := dial(t, l.Addr().String())
+			all.Go(func() { askUntilClosed(t, c, &answered) })
 		}
 		for answered.Load() < 100 {
 			time.Sleep(100 * time.Microsecond)
@@ -180,12 +181,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 	}
 }
 
-func askUntilClosed(t *testing.T, addr string, answered *atomic.Int64) {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Error(err)
-		return
-	}
+func askUntilClosed(t *testing.T, c net.Conn, answered *atomic.Int64) {
 	defer c.Close()
 	answers := bufio.NewReader(c)
 	for {

@@ -293,6 +293,9 @@ func TestReadDeadline(t *testing.T) {
 		if !errors.As(err, &late) || !late.Timeout() {
 			t.Error(err)
 		}
+		if err := r.Context().Err(); err != nil {
+			t.Errorf("it counts as left: %v", err)
+		}
 		w.WriteHeader(http.StatusRequestTimeout)
 	})
 	io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\nhi")

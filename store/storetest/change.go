@@ -31,7 +31,12 @@ func countsThatChange(t *testing.T, newStore opener) {
 				now = everyRule(oneOf[int64](t, "count", 3, 1, 2, 5, 10, 97, 1000), period)[kind]
 			}
 			last := k.last[0]
-			c.add(oneOf(t, "by", 0, 1, period/time.Duration(now.Count())+1, period/3, max(last.reset-1, 0), period))
+			by := oneOf(t, "by", 0, 1, period/time.Duration(now.Count())+1, period/3, max(last.reset-1, 0), period, -1, -period/3, -26*time.Hour)
+			if by < 0 && k.anyFull(c.now()) { // it may be forgotten, or not
+				k = newKey(fmt.Sprintf("history %d after %d steps", number, len(h.done)), []rule{now})
+				h.keys = []*key{k}
+			}
+			c.add(by)
 			k.become([]rule{now}, c.now())
 			n := oneOf(t, "n", 1, last.remaining, now.Count(), now.Count()/2, now.Count()+1)
 			h.takeThese([]*key{k}, []store.Charge{charge(k.name, n, now.Limit)})

@@ -40,6 +40,29 @@ func anyClock(t *testing.T, newStore opener) {
 	})
 }
 
+// stepsInTurns: a clock that goes back and forth over a boundary, and limits that take
+// turns with it, let no more pass than the largest limit does in the time that has
+// passed.
+func stepsInTurns(b *bench, of byCount) {
+	for _, counts := range [][2]int64{{20, 20}, {10, 20}, {20, 10}} {
+		b.reset("")
+		b.clock.set(midnight.Add(-3 * time.Second))
+		forward := int64(0)
+		var all []admission
+		for range 4 {
+			for i, by := range []time.Duration{6 * time.Second, -6 * time.Second} {
+				l := of(counts[i])
+				left := b.left("key", l)
+				b.mustTake(charge("key", left, l))
+				all = append(all, admission{forward, forward, left})
+				b.clock.add(by)
+				forward += max(int64(by), 0)
+			}
+		}
+		checkBound(b.T, of(max(counts[0], counts[1])), all)
+	}
+}
+
 // wander is a key whose clock goes back and forth.
 type wander struct {
 	*rapid.T

@@ -112,7 +112,7 @@ func (h *history) move() {
 func (h *history) leavePast() {
 	h.taken = nil
 	for i, k := range h.keys {
-		if slices.ContainsFunc(k.worlds, func(w world) bool { return w.anyFull(h.clock.now()) }) {
+		if k.anyFull(h.clock.now()) {
 			h.keys[i] = h.freshKey()
 		}
 	}

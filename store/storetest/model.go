@@ -27,8 +27,8 @@ func answerOf(d limit.Decision) answer {
 
 // counter is what one key has used of one limit. Looking at it changes nothing.
 type counter interface {
-	// rewind notes that the clock shows now. What passed later than that
-	// counts as it did, and lasts as long from now on as it would have.
+	// rewind notes that the clock shows now. What passed later than that counts
+	// as it did or more, and lasts about as long from now on as it would have.
 	rewind(now int64)
 	// leave drops what counts no more at now, so that it does not come back.
 	leave(now int64)
@@ -178,6 +178,11 @@ func (k *key) limits() (limits []limit.Limit) {
 
 func (k *key) leastBurst() int64 {
 	return slices.MinFunc(k.rules, func(a, b rule) int { return cmp.Compare(a.Burst(), b.Burst()) }).Burst()
+}
+
+// anyFull reports whether one of its limits may be full.
+func (k *key) anyFull(now int64) bool {
+	return slices.ContainsFunc(k.worlds, func(w world) bool { return w.anyFull(now) })
 }
 
 // split replaces each world by those that it can become.

@@ -98,16 +98,14 @@ func (c *slidingCounter) start(t int64) int64 {
 	return start
 }
 
-// rewind moves both windows to where the clock is now.
+// rewind lets all of the two windows have passed now, up to the largest number.
+// Nobody settles it after that.
 func (c *slidingCounter) rewind(now int64) {
 	if now >= c.last {
 		return
 	}
-	by := c.last - c.start(now)
-	c.last -= by
-	for i := range c.passed {
-		c.passed[i].at -= by
-	}
+	c.last = c.start(now)
+	c.passed = []passed{{at: now, n: min(total(c.passed), 1<<62)}}
 }
 
 func (c *slidingCounter) leave(int64) {}

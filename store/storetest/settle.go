@@ -198,6 +198,18 @@ func stepsBack(b *bench, l limit.Limit) {
 	}
 }
 
+// owedWhileBack: what was used beyond a take is owed, even if that is the first that
+// the store hears after the clock went back.
+func owedWhileBack(b *bench, l limit.Limit) {
+	for _, back := range []time.Duration{time.Second, time.Hour, 30 * time.Hour} {
+		b.reset("")
+		r := b.mustTake(charge("key", 4, l))
+		b.clock.add(-back)
+		b.settle(r, 9)
+		b.wantLeft(1, "key", l, "after 9 were used")
+	}
+}
+
 // foreignReceipts: a receipt that is not the store's, or not one amount for each
 // charge, changes nothing.
 func foreignReceipts(t *testing.T, newStore opener) {

@@ -57,6 +57,8 @@ func Run(t *testing.T, newStore func(t *testing.T, clock func() int64) store.Sto
 		{"nor does a peek while it is back", ofEvery(10, peekedWhileBack)},
 		{"random clocks let no more pass than the limit", anyClock},
 		{"a clock that steps back over a boundary grants nothing", ofEvery(10, stepsBack)},
+		{"nor does one that does so in turns, while counts change", ofEveryChange(time.Minute, stepsInTurns)},
+		{"what is owed counts, though the clock went back", ofEvery(10, owedWhileBack)},
 
 		{"never and later are different answers", ofEvery(10, neverAndLater)},
 		{"nothing always passes", ofEvery(10, nothing)},
