@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -42,14 +44,19 @@ func newRigBefore(t testing.TB, yaml string, handler http.Handler) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(g)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &wire.Server{Handler: g, MaxHeader: 64 << 10}
+	go server.Serve(listener)
 	t.Cleanup(func() {
 		server.Close()
 		if err := g.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &rig{Gateway: g, url: server.URL}
+	return &rig{Gateway: g, url: "http://" + listener.Addr().String()}
 }
 
 func parse(t testing.TB, yaml string) *config.Config {

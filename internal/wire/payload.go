@@ -3,8 +3,8 @@ package wire
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -52,10 +52,17 @@ func (b *payload) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF:
 		b.visit.peer.watch.start()
-	case !errors.Is(err, os.ErrDeadlineExceeded): // after which the client can still be told
+	case gone(err):
 		b.visit.cancel()
 	}
 	return n, err
+}
+
+// gone reports whether an error says that the client has left. One that is late, or
+// sends what makes no sense, can still be told so.
+func gone(err error) bool {
+	fault, ok := errors.AsType[net.Error](err)
+	return errors.Is(err, io.ErrUnexpectedEOF) || ok && !fault.Timeout()
 }
 
 // Close does nothing: what is left of the body is read after the answer.
