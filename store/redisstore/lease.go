@@ -279,14 +279,12 @@ func (l *leases) ask(ctx context.Context, wanted []store.Charge) bool {
 
 func (l *leases) askOne(ctx context.Context, c store.Charge) bool {
 	until := time.Now().Add(l.term - l.term/8) // so that its end arrives before it is over there
-	name, decisions, err := l.remote.lease(ctx, c, l.term)
-	granted := err == nil && name != ""
+	name, decisions, granted := l.grant(ctx, c)
 	l.mu.Lock()
 	s := l.space(c.Key)
 	s.asking = false
 	s.since, s.takes, s.amount = time.Now(), 0, 0
 	if granted && !l.closed {
-		l.below.heard([]store.Charge{c}, decisions) // in case Redis is lost next
 		h := &held{name: name, charge: c, decisions: decisions, until: until, done: make(chan struct{})}
 		h.left.Store(c.N)
 		h.timer = time.AfterFunc(time.Until(until), func() { l.expire(s, h) })
@@ -300,6 +298,24 @@ func (l *leases) askOne(ctx context.Context, c store.Charge) bool {
 		l.remote.end(context.Background(), c, name)
 	}
 	return false
+}
+
+// grant asks Redis for a lease, unless it does not know yet of all that has passed.
+// In case it is lost next, what is leased counts as used.
+func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision, granted bool) {
+	charges := []store.Charge{c}
+	asked := l.below.ask(charges, true)
+	if !l.below.owes() {
+		var err error
+		name, decisions, err = l.remote.lease(ctx, c, l.term)
+		granted = err == nil && name != ""
+	}
+	if granted {
+		l.below.heard(charges, asked, decisions, true)
+	} else {
+		l.below.unheard(charges, asked)
+	}
+	return name, decisions, granted
 }
 
 // expire ends a lease whose time is over, unless it was before.

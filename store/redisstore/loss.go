@@ -42,7 +42,8 @@ const (
 	// and not than the limit, is told to come back a period later.
 	//
 	// A node goes on from what Redis last said to it of a key, and takes its part
-	// of that as used. So if all nodes lose Redis at once:
+	// of that as used, and all that it has asked for and has no answer to yet. So if
+	// all nodes lose Redis at once:
 	//
 	//   - in a window that begins after the loss, at most the limit passes;
 	//   - in one that holds the loss, at most the limit and what was admitted by
@@ -136,15 +137,17 @@ func (l *loss) here(ctx context.Context, err error) (p place, ok bool) {
 
 // Take is [store.Store]'s.
 func (l *loss) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	asked := l.ask(charges, true)
 	err := l.payUp(ctx, charges)
 	if err == nil {
 		var r store.Receipt
 		var decisions []limit.Decision
 		if r, decisions, err = l.below.Take(ctx, charges); err == nil {
-			l.heard(charges, decisions)
+			l.heard(charges, asked, decisions, r != nil)
 			return r, decisions, nil
 		}
 	}
+	l.unheard(charges, asked)
 	p, ok := l.here(ctx, err)
 	if !ok {
 		return nil, nil, err
@@ -194,12 +197,41 @@ func (l *loss) payUp(ctx context.Context, charges []store.Charge) error {
 // owes reports whether Redis has not been charged yet all that has passed without it.
 func (l *loss) owes() bool { return l.books.open.Load() > 0 }
 
-// heard notes that below has answered.
-func (l *loss) heard(charges []store.Charge, decisions []limit.Decision) {
+// ask notes that below is about to be asked for charges: before anybody looks whether
+// their keys have ledgers, so that a ledger that is begun later counts them.
+func (l *loss) ask(charges []store.Charge, take bool) []question {
+	if l.known == nil {
+		return nil
+	}
+	return l.known.ask(charges, take)
+}
+
+// heard notes that below has answered, and whether it has granted what it was asked for.
+func (l *loss) heard(charges []store.Charge, asked []question, decisions []limit.Decision, granted bool) {
 	if l.known != nil {
-		l.known.hear(charges, decisions, l.clock())
+		l.known.hear(charges, asked, decisions, l.clock())
+		l.books.answered(asked, granted)
 	}
 	l.wake(false)
+}
+
+// unheard notes that below has not answered. It may have granted what it was asked
+// for, but nobody passes by that.
+func (l *loss) unheard(charges []store.Charge, asked []question) {
+	if l.known != nil {
+		l.known.drop(charges, asked)
+		l.books.answered(asked, false)
+	}
+}
+
+// look peeks below, and notes what it says.
+func (l *loss) look(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	asked := l.ask(charges, false)
+	decisions, err := l.below.Peek(ctx, charges)
+	if err == nil {
+		l.heard(charges, asked, decisions, false)
+	}
+	return decisions, err
 }
 
 // Settle is [store.Store]'s. What was taken from Redis is settled there: if it is
@@ -238,8 +270,7 @@ func (l *loss) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decisi
 	err := l.payUp(ctx, charges)
 	if err == nil {
 		var decisions []limit.Decision
-		if decisions, err = l.below.Peek(ctx, charges); err == nil {
-			l.heard(charges, decisions)
+		if decisions, err = l.look(ctx, charges); err == nil {
 			return decisions, nil
 		}
 	}

@@ -69,6 +69,6 @@ func BenchmarkHear(b *testing.B) {
 	decisions := says(&a, 1, limits)
 	b.ReportAllocs()
 	for b.Loop() {
-		k.hear(charges, decisions, 1)
+		k.hear(charges, k.ask(charges, true), decisions, 1)
 	}
 }

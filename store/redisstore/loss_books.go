@@ -17,7 +17,7 @@ type books struct {
 	seed   maphash.Seed
 	clock  func() int64 // read once a call, under its locks
 	known  *known       // nil: nothing is
-	open   atomic.Int64
+	open   atomic.Int64 // ledgers, and those who may be about to begin some
 	shards [64]bookShard
 }
 
@@ -42,10 +42,11 @@ func (b *books) index(key string) int {
 
 // begin returns a new ledger, which goes on where Redis was.
 func (b *books) begin(key string, p place, now int64) *ledger {
-	if b.known == nil {
-		return newLedger(key, nil, p)
+	g := &ledger{key: strings.Clone(key)} // it may outlive the call
+	if b.known != nil {
+		b.known.begin(g, p, now)
 	}
-	return newLedger(key, b.known.of(key, now), p)
+	return g
 }
 
 // forget looks at a few ledgers, wherever the map begins this time.
@@ -66,6 +67,16 @@ func (b *books) remove(s *bookShard, g *ledger) {
 	g.gone = true
 	delete(s.ledgers, g.key)
 	b.open.Add(-1)
+}
+
+// answered notes that Redis has granted what it was asked for, or has not, in the
+// ledgers that were begun meanwhile.
+func (b *books) answered(asked []question, granted bool) {
+	for i := range asked {
+		if q := &asked[i]; q.ledger != nil {
+			b.update(q.ledger, func(g *ledger) { g.answered(q, granted, b.clock()) })
+		}
+	}
 }
 
 // find returns the ledger of a key, or nil.

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -31,6 +30,7 @@ type desk struct {
 // lock locks the shards of the charges' keys, in one order whatever theirs. A key
 // that has no ledger gets one of the charge's limits, which is not kept yet.
 func (b *books) lock(charges []store.Charge, p place) desk {
+	b.open.Add(1) // so that who asks Redis from now on looks for a ledger
 	d := desk{
 		books:   b,
 		shards:  make([]*bookShard, len(charges)),
@@ -70,6 +70,7 @@ func (d *desk) unlock() {
 	for _, s := range d.locked {
 		s.mu.Unlock()
 	}
+	d.books.open.Add(-1)
 }
 
 // keep keeps the ledgers that are new and in use, and forgets a few that are full
@@ -80,7 +81,6 @@ func (d *desk) keep() {
 		if s.ledgers[g.key] != nil || d.now >= g.account.FullAt() {
 			continue
 		}
-		g.key = strings.Clone(g.key)
 		s.ledgers[g.key] = g
 		d.books.open.Add(1)
 		d.books.forget(s, d.now)
@@ -121,8 +121,8 @@ func (b *books) take(charges []store.Charge, p place) (*note, []limit.Decision) 
 	defer d.unlock()
 	defer d.keep()
 	d.fit(charges, p)
-	if d.closed(charges) {
-		return nil, d.say(store.Peek(d.accounts(), d.shares(charges), d.now), charges)
+	if d.closed(charges) || !d.room(charges) {
+		return nil, d.peek(charges)
 	}
 	receipts, decisions := store.Take(d.accounts(), d.shares(charges), d.now)
 	d.say(decisions, charges)
@@ -130,6 +130,31 @@ func (b *books) take(charges []store.Charge, p place) (*note, []limit.Decision) 
 		return nil, decisions
 	}
 	return d.note(charges, receipts), decisions
+}
+
+// peek returns what is said of the limits if Redis grants all that it may yet.
+func (d *desk) peek(charges []store.Charge) []limit.Decision {
+	return d.say(store.Peek(d.accounts(), d.beside(charges), d.now), charges)
+}
+
+// room reports whether there is room for the charges beside what Redis may grant yet.
+func (d *desk) room(charges []store.Charge) bool {
+	if !slices.ContainsFunc(d.ledgers, func(g *ledger) bool { return len(g.asked) > 0 }) {
+		return true
+	}
+	return store.Allowed(store.Peek(d.accounts(), d.beside(charges), d.now))
+}
+
+// beside returns the charges with the node's parts as their limits, and with what
+// Redis may grant yet of the same keys.
+func (d *desk) beside(charges []store.Charge) []store.Charge {
+	all := d.shares(charges)
+	for i, g := range d.ledgers {
+		if n := &all[i].N; *n > 0 {
+			*n += min(g.held(), max(most-*n, 0))
+		}
+	}
+	return all
 }
 
 // closed reports whether anything is asked of a limit of which the node's part is
@@ -206,11 +231,11 @@ func (b *books) peek(charges []store.Charge, p place) []limit.Decision {
 	d := b.lock(charges, p)
 	defer d.unlock()
 	for i, g := range d.ledgers {
-		fork := &ledger{account: *g.account.Fork(d.now)} // so that other limits leave the ledger as it is
+		fork := &ledger{account: *g.account.Fork(d.now), asked: g.asked} // so that other limits leave the ledger as it is
 		fork.fit(charges[i].Limits, p, d.now)
 		d.ledgers[i] = fork
 	}
-	return d.say(store.Peek(d.accounts(), d.shares(charges), d.now), charges)
+	return d.peek(charges)
 }
 
 // settle corrects what was taken here. If Redis was charged for it since, what was

@@ -49,6 +49,10 @@ type wire struct {
 	without atomic.Pointer[string] // keys that begin with it are lost
 	mute    atomic.Bool            // what it settles is done, and its answers are lost
 	asked   atomic.Int64
+
+	// answering is called between that a call is done and that it is answered. Its
+	// error is that it is not. May be nil.
+	answering func(step string, charges []store.Charge) error
 }
 
 type simReceipt struct {
@@ -71,13 +75,23 @@ func (w *wire) fails(charges []store.Charge) error {
 	return nil
 }
 
+func (w *wire) answers(step string, charges []store.Charge) error {
+	if w.answering == nil {
+		return nil
+	}
+	return w.answering(step, charges)
+}
+
 func (w *wire) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	if err := w.fails(charges); err != nil {
 		return nil, nil, err
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	receipts, decisions := store.Take(w.of(charges), charges, w.now())
+	w.mu.Unlock()
+	if err := w.answers("take", charges); err != nil {
+		return nil, nil, err
+	}
 	if receipts == nil {
 		return nil, decisions, nil
 	}
@@ -93,15 +107,15 @@ func (w *wire) Settle(ctx context.Context, r store.Receipt, actual []int64) erro
 		return err
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if !held.settled {
 		store.Settle(w.of(held.charges), held.charges, held.receipts, actual, w.now())
 	}
 	held.settled = true
+	w.mu.Unlock()
 	if w.mute.Load() {
 		return fmt.Errorf("%w: no answer", ErrLost)
 	}
-	return nil
+	return w.answers("settle", held.charges)
 }
 
 func (w *wire) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {

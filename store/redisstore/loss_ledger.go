@@ -21,6 +21,8 @@ type ledger struct {
 	account limit.Account
 	told    limit.Account
 
+	asked []*question // before the ledger was begun, and Redis may grant it yet
+
 	bill    *bill    // that may have reached Redis, or not
 	payment *payment // that is under way
 	gone    bool     // nobody will look at it again
@@ -34,19 +36,31 @@ type bill struct {
 	receipt store.Receipt // once Redis has been asked for it
 }
 
-// newLedger returns a ledger that goes on where Redis was when it was last heard
-// of, if it was.
-func newLedger(key string, h *heard, p place) *ledger {
-	g := &ledger{key: key}
-	if h == nil {
-		return g
-	}
+// goOn lets the ledger, which is new, go on where Redis was when it was last heard of.
+func (g *ledger) goOn(h *heard, p place) {
 	g.fit(h.limits, p, h.at)
 	for _, u := range h.uses(p) {
 		impose(&g.account, u.limits, u.at, u.n)
 		impose(&g.told, u.limits, u.at, u.n)
 	}
-	return g
+}
+
+// answered notes that what Redis was asked for before the ledger was begun was
+// granted, or was not.
+func (g *ledger) answered(q *question, granted bool, now int64) {
+	g.asked = slices.DeleteFunc(g.asked, func(other *question) bool { return other == q })
+	if granted {
+		impose(&g.account, g.parts, now, q.n)
+		impose(&g.told, g.parts, now, q.n)
+	}
+}
+
+// held returns how much Redis may grant yet.
+func (g *ledger) held() (n int64) {
+	for _, q := range g.asked {
+		n += min(q.n, most-n)
+	}
+	return n
 }
 
 // fit makes the ledger one of other limits, or of another part of them.

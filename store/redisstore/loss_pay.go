@@ -40,8 +40,9 @@ func (b *books) end(g *ledger, p *payment, err error) {
 	close(p.done)
 }
 
-// billed returns the next bill of g. If there is none, g is closed.
-func (b *books) billed(g *ledger) *bill {
+// billed returns the next bill of g. If there is none, g is closed, provided that it
+// is known where Redis is.
+func (b *books) billed(g *ledger, known bool) *bill {
 	s := &b.shards[b.index(g.key)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,7 @@ func (b *books) billed(g *ledger) *bill {
 		return nil
 	}
 	bill := g.next(b.clock())
-	if bill == nil {
+	if bill == nil && known {
 		g.paid = true
 		b.remove(s, g)
 	}
@@ -89,27 +90,53 @@ func (l *loss) reconcile(ctx context.Context, g *ledger) error {
 	}
 }
 
-// pay pays bill after bill. One that may have reached Redis is sent again as it
-// was, so Redis is charged once.
+// pay pays bill after bill, and closes g once Redis has said where that leaves its
+// key: from there the node goes on if Redis is lost again.
 func (l *loss) pay(ctx context.Context, g *ledger) (paid int64, err error) {
+	known := l.known == nil
 	for {
-		b := l.books.billed(g)
-		if b == nil {
-			return paid, nil
-		}
-		if b.receipt == nil {
-			r, _, err := l.below.Take(ctx, []store.Charge{{Key: g.key, Limits: b.limits}})
-			if err != nil {
+		b := l.books.billed(g, known)
+		switch {
+		case b != nil:
+			if err := l.charge(ctx, g, b); err != nil {
 				return paid, err
 			}
-			l.books.update(g, func(g *ledger) { g.sent(b, r, l.clock()) })
+			paid += b.n
+			known = l.known == nil
+		case known:
+			return paid, nil
+		default:
+			if err := l.locate(ctx, g); err != nil {
+				return paid, err
+			}
+			known = true
 		}
-		if err := l.below.Settle(ctx, b.receipt, []int64{b.n}); err != nil {
-			return paid, err
-		}
-		l.books.update(g, func(g *ledger) { g.bill = nil })
-		paid += b.n
 	}
+}
+
+// charge pays a bill. One that may have reached Redis is sent again as it was, so
+// Redis is charged once.
+func (l *loss) charge(ctx context.Context, g *ledger, b *bill) error {
+	if b.receipt == nil {
+		r, _, err := l.below.Take(ctx, []store.Charge{{Key: g.key, Limits: b.limits}})
+		if err != nil {
+			return err
+		}
+		l.books.update(g, func(g *ledger) { g.sent(b, r, l.clock()) })
+	}
+	if err := l.below.Settle(ctx, b.receipt, []int64{b.n}); err != nil {
+		return err
+	}
+	l.books.update(g, func(g *ledger) { g.bill = nil })
+	return nil
+}
+
+// locate hears from Redis where the key of g is.
+func (l *loss) locate(ctx context.Context, g *ledger) error {
+	charge := store.Charge{Key: g.key}
+	l.books.update(g, func(g *ledger) { charge.Limits = g.limits })
+	_, err := l.look(ctx, []store.Charge{charge})
+	return err
 }
 
 // paid tells of what was paid.
@@ -134,22 +161,11 @@ func (l *loss) sweep(ctx context.Context) {
 	for range min(sweepers, len(all)) {
 		done.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
-				l.visit(ctx, all[i])
+				l.reconcile(ctx, all[i]) // what is still owed is paid by a later sweep
 			}
 		})
 	}
 	done.Wait()
-}
-
-// visit pays what g owes, and hears from Redis where its key is now.
-func (l *loss) visit(ctx context.Context, g *ledger) {
-	if l.reconcile(ctx, g) != nil || l.known == nil {
-		return // what is owed is visited again
-	}
-	charges := []store.Charge{{Key: g.key, Limits: g.limits}}
-	if decisions, err := l.below.Peek(ctx, charges); err == nil {
-		l.known.hear(charges, decisions, l.clock())
-	}
 }
 
 // sweeper sweeps in the background, one sweep at a time.

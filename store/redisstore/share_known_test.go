@@ -13,7 +13,8 @@ import (
 func hears(k *known, key string, now, n int64, limits ...limit.Limit) {
 	var a limit.Account
 	impose(&a, limits, now, n)
-	k.hear([]store.Charge{{Key: key, Limits: limits}}, says(&a, now, limits), now)
+	charges := []store.Charge{{Key: key, Limits: limits}}
+	k.hear(charges, k.ask(charges, false), says(&a, now, limits), now)
 }
 
 func says(a *limit.Account, now int64, limits []limit.Limit) (decisions []limit.Decision) {
@@ -37,9 +38,11 @@ func TestHeard(t *testing.T) {
 			impose(&a, limits, start, c.used)
 			k := newKnown()
 			heardAt := start + int64(20*time.Second)
-			k.hear([]store.Charge{{Key: "key", Limits: limits}}, says(&a, heardAt, limits), heardAt)
+			charges := []store.Charge{{Key: "key", Limits: limits}}
+			k.hear(charges, k.ask(charges, false), says(&a, heardAt, limits), heardAt)
 			now := heardAt + int64(c.later)
-			g := newLedger("key", k.of("key", now), whole)
+			g := &ledger{key: "key"}
+			k.begin(g, whole, now)
 			got, want := g.account.Check(l, now, 0), a.Check(l, now, 0)
 			unit := time.Duration(0)
 			if bucket(l) {
@@ -51,6 +54,23 @@ func TestHeard(t *testing.T) {
 			if owed := g.next(now); owed != nil {
 				t.Errorf("%s: Redis is owed %+v of what it said itself", name, owed)
 			}
+		}
+	}
+}
+
+// What is leased of a bucket, which has not been poured in yet, counts as used.
+func TestHeardOfLeases(t *testing.T) {
+	l := limit.PerMinute(10)
+	k := newKnown()
+	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}}}
+	now := newSim().now()
+	for _, c := range []struct {
+		left, want int64
+		reset      time.Duration
+	}{{8, 2, 12 * time.Second}, {8, 2, 7 * time.Second}, {5, 5, 12 * time.Second}, {0, 20, 2 * time.Minute}} {
+		k.hear(charges, k.ask(charges, false), []limit.Decision{{Limit: l, Remaining: c.left, ResetAfter: c.reset}}, now)
+		if got := k.of("key", now).used(0); got != c.want {
+			t.Errorf("%d are used if %d are left, and all in %v; want %d", got, c.left, c.reset, c.want)
 		}
 	}
 }
