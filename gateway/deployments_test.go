@@ -13,7 +13,7 @@ import (
 // they may be tried again, and after a failure where they may not.
 func TestDeadDeployment(t *testing.T) {
 	for _, retries := range []string{"0", "1"} {
-		for _, dead := range []string{"http://127.0.0.1:1", "MOCK/broken"} {
+		for _, dead := range []string{"http://127.0.0.1:1", "MOCK/broken", "MOCK/denied", "MOCK/conflict"} {
 			r := newRigBefore(t, strings.NewReplacer("DEAD", dead, "RETRIES", retries).Replace(`
 providers:
   openai:
@@ -21,7 +21,7 @@ providers:
     deployments:
       a: {base_url: "DEAD"}
       b: {base_url: MOCK}
-    models: {gpt-4o: {max_rpm: 100}}
+    models: {gpt-4o: {max_rpm: 100, max_concurrent: 5}}
 `), breaking{mockprovider.New(mockprovider.Config{})})
 			failed := 0
 			for range 10 {
@@ -29,19 +29,31 @@ providers:
 					failed++
 				}
 			}
-			if want := 1 - len(strings.Trim(retries, "0")); failed != want {
+			want := 1 - len(strings.Trim(retries, "0"))
+			switch {
+			case dead == "MOCK/denied":
+				want = 1 // which no provider says may be tried again
+			case dead == "MOCK/conflict" && retries == "0":
+				continue // which says nothing of its health
+			}
+			if failed != want {
 				t.Errorf("%s with %s retries: %d failed", dead, retries, failed)
+			}
+			if s := r.Models().Stats("gpt-4o@a"); s.Concurrent != 0 {
+				t.Errorf("%s with %s retries: a place is lost: %+v", dead, retries, s)
 			}
 		}
 	}
 }
 
-// breaking breaks what comes to /broken.
+// breaking breaks what comes to some paths.
 type breaking struct{ http.Handler }
 
 func (b breaking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, "/broken") {
-		http.Error(w, "broken", http.StatusInternalServerError)
+	statuses := map[string]int{"broken": 500, "denied": 401, "conflict": 409}
+	first, _, _ := strings.Cut(r.URL.Path[1:], "/")
+	if status := statuses[first]; status != 0 {
+		http.Error(w, first, status)
 		return
 	}
 	b.Handler.ServeHTTP(w, r)
@@ -74,5 +86,21 @@ providers:
 	}
 	if len(*sent.Load()) != 4 {
 		t.Errorf("sent %q", *sent.Load())
+	}
+}
+
+// A call is tried again where it was not tried yet, even if nothing else tells the two
+// apart.
+func TestRetriesGoElsewhere(t *testing.T) {
+	r := newRigBefore(t, `
+providers:
+  vllm:
+    retries: 1
+    deployments:
+      a: {base_url: MOCK/conflict}
+      b: {base_url: MOCK}
+`, breaking{mockprovider.New(mockprovider.Config{})})
+	if a := r.post(t, "/vllm/v1/chat/completions", hello); a.status != 200 || r.last(t).Deployment != "b" {
+		t.Errorf("%d %s from %q", a.status, a.body, r.last(t).Deployment)
 	}
 }

@@ -63,6 +63,18 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// Where somebody has to pay first, nobody waits to try again.
+func TestNobodyHasPaid(t *testing.T) {
+	var sent atomic.Int32
+	r := newRig(t, withRetries+"defaults: {max_wait: 24h}\n", mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+		sent.Add(1)
+		return mockprovider.Reply{Status: 429, Code: "insufficient_quota"}
+	}})
+	if a := r.post(t, chat, hello); a.status != 429 || !strings.Contains(a.body, "insufficient_quota") || sent.Load() != 1 {
+		t.Errorf("%d %s after %d attempts", a.status, a.body, sent.Load())
+	}
+}
+
 func retryAfter(seconds string) http.Header { return http.Header{"Retry-After": {seconds}} }
 
 // A provider that cannot be reached costs nothing, and is tried again.
