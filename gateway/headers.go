@@ -56,7 +56,7 @@ func (x *exchange) keyField() (field, prefix string) {
 }
 
 // answer copies the headers of a provider's answer.
-func (x *exchange) answer(from http.Header) http.Header {
+func (x *exchange) answer(from http.Header) {
 	deleteHops(from)
 	to := x.w.Header()
 	for name, values := range from {
@@ -72,5 +72,4 @@ func (x *exchange) answer(from http.Header) http.Header {
 		}
 	}
 	x.tell(to)
-	return to
 }

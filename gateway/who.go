@@ -100,7 +100,7 @@ func (x *exchange) secrets() []string {
 			found = append(found, value)
 		}
 	}
-	if strings.Contains(x.target.RawQuery, "key=") {
+	if mayHaveKey(x.target.RawQuery) {
 		found = append(found, x.target.Query()["key"]...)
 	}
 	return found
@@ -126,9 +126,14 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	}
 }
 
+// mayHaveKey reports whether a query may have a key in it, however that is escaped.
+func mayHaveKey(query string) bool {
+	return strings.Contains(query, "key") || strings.Contains(query, "%")
+}
+
 // withoutKey returns a query without keys. What else stands in it stays as it is.
 func withoutKey(query string) string {
-	if !strings.Contains(query, "key") && !strings.Contains(query, "%") {
+	if !mayHaveKey(query) {
 		return query
 	}
 	var kept []string

@@ -135,6 +135,11 @@ func TestKeysOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, query := range []string{"?key=" + secret, "?%6bey=" + secret, "?alt=sse&k%65y=" + secret} {
+		if a := r.post(t, generate+query, hello); a.status != 401 {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
 	for _, c := range []struct {
 		headers []string
 		status  int
