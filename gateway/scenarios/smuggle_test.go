@@ -182,12 +182,14 @@ func TestAbuse(t *testing.T) {
 				a.dial = func(t *testing.T) *caller { return certificate.connect(t, g.address()) }
 			}
 			for _, c := range abuses {
+				if name == "tls" && c.name == behindChunks {
+					continue // net/http reads on, as if the length were not there
+				}
 				t.Run(c.name, func(t *testing.T) {
 					got, came := a.try(t, &c)
-					switch {
-					case name == "plain":
+					if name == "plain" {
 						c.compare(t, got, came)
-					case c.name != behindChunks: // where net/http reads on, as if the length were not there
+					} else {
 						c.safe(t, came)
 					}
 				})
