@@ -196,6 +196,9 @@ func (rl *RateLimiter) look(ctx context.Context, m *model, c *call, o *outcome) 
 
 // settle corrects a reservation, and lets go on who waits for what it gives back.
 func (rl *RateLimiter) settle(r *Reservation, used *amounts) {
+	if r.keeping != nil {
+		r.keeping.end(r)
+	}
 	if rl.shared == nil && !r.open {
 		r.model.settle(r, used)
 	}

@@ -11,17 +11,18 @@ import (
 // nothing; so a deferred Cancel is harmless after Commit. A nil Reservation is
 // one that took nothing.
 //
-// A request that is limited in number, by its model or its project, keeps its place
-// among the concurrent ones until then, and for ten minutes at most.
+// A request that is limited in number, by its model or its project, has its place
+// among the concurrent ones until then, and for ten minutes at most: see [Reservation.Keep].
 type Reservation struct {
 	model   *model
-	taken   amounts // all zero where nothing limits the call
-	at      int64   // when it was taken
-	noted   *noted  // the store's note of what it took there, or nil
-	epoch   int32   // of the model, in which it was taken
-	split   bool    // the estimate was of the prompt and the output apart
-	open    bool    // nothing limits the model: it is told of what was used
-	inTurn  bool    // it was had by a turn in line, which has cost what was taken
+	taken   amounts  // all zero where nothing limits the call
+	at      int64    // when it was taken
+	noted   *noted   // the store's note of what it took there, or nil
+	keeping *keeping // of its places for longer than a lease, or nil
+	epoch   int32    // of the model, in which it was taken
+	split   bool     // the estimate was of the prompt and the output apart
+	open    bool     // nothing limits the model: it is told of what was used
+	inTurn  bool     // it was had by a turn in line, which has cost what was taken
 	project string
 	ended   atomic.Bool
 }

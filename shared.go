@@ -157,7 +157,7 @@ func (s *shared) usage(ctx context.Context, model string, r *rules) (u *usage, a
 	return usageOf(r, accounts, at), at, nil
 }
 
-// settle corrects a reservation, now or when the store can be asked again.
+// settle corrects a reservation.
 func (s *shared) settle(r *Reservation, used *amounts) {
 	if used[ofRequests] == 0 {
 		r.model.day.Store(nil) // it may have begun with what is given back
@@ -166,6 +166,11 @@ func (s *shared) settle(r *Reservation, used *amounts) {
 	if r.noted.limits != nil {
 		c.actual = r.noted.limits.actual(c.actual, used)
 	}
+	s.make(c)
+}
+
+// make makes a correction, now or when the store can be asked again.
+func (s *shared) make(c correction) {
 	err := s.store.Settle(context.Background(), c.receipt, c.actual)
 	if err == nil {
 		return

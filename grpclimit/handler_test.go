@@ -3,6 +3,7 @@ package grpclimit
 import (
 	"context"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -52,6 +53,22 @@ func TestReservation(t *testing.T) {
 			}
 			if n := used(t, limiter); n != 5*30 {
 				t.Errorf("%d tokens used", n)
+			}
+		})
+	}
+}
+
+// A call gives its place back when it ends, also where the handler commits nothing.
+func TestPlaces(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			limiter := newLimiter(t, project.Limit{MaxConcurrent: 1})
+			cost := Cost(func(context.Context, string, any) (int, int, error) { return 1, 500, nil })
+			client := start(t, limiter, cost, Wait(time.Minute)) // for a stream that has just been left
+			for range 3 {
+				if err := k.call(as(t.Context(), "p"), client); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	}

@@ -23,6 +23,7 @@ func UnaryServerInterceptor(limiter *project.Limiter, options ...Option) grpc.Un
 			return nil, err
 		}
 		if reservation != nil {
+			defer reservation.Commit(-1, -1) // unless the handler has
 			ctx = admit.WithReservation(ctx, reservation)
 		}
 		return handler(ctx, request)
@@ -40,6 +41,7 @@ func StreamServerInterceptor(limiter *project.Limiter, options ...Option) grpc.S
 			return err
 		}
 		if reservation != nil {
+			defer reservation.Commit(-1, -1) // unless the handler has
 			stream = &reserved{stream, admit.WithReservation(ctx, reservation)}
 		}
 		return handler(server, stream)

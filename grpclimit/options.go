@@ -48,7 +48,7 @@ func Identify(identify func(context.Context) (string, error)) Option {
 //
 // Tokens are an estimate, of prompt and output together. The handler finds the
 // reservation with [ReservationFrom] and may commit what was really used; if it
-// does not, or panics, what was reserved stands.
+// has not when it returns, or panics, what was reserved stands.
 func Cost(cost func(ctx context.Context, method string, request any) (requests, tokens int, err error)) Option {
 	if cost == nil {
 		panic("ratelimit: Cost needs a function: it is nil")

@@ -50,6 +50,7 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.policies.Tell(w.Header(), &result)
 	}
 	if result.Reservation != nil {
+		defer result.Reservation.Commit(-1, -1) // unless the handler has
 		r = r.WithContext(admit.WithReservation(r.Context(), result.Reservation))
 	}
 	l.next.ServeHTTP(w, r)

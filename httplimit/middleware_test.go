@@ -90,6 +90,26 @@ func TestTooMany(t *testing.T) {
 	})
 }
 
+// A request that takes longer than a lease keeps its place until it ends.
+func TestPlaceOfALongRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(25 * time.Minute) })
+		cost := func(*http.Request) (int, int, error) { return 1, 1, nil }
+		h := Middleware(newLimiter(t, project.Limit{MaxConcurrent: 1}), Cost(cost))(slow)
+		go do(h, request("GET"))
+		for range 24 {
+			time.Sleep(time.Minute)
+			if w := do(h, request("GET")); w.Code != 429 {
+				t.Fatal(w.Code, w.Body)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		if w := do(h, request("GET")); w.Code != 200 {
+			t.Error(w.Code, w.Body)
+		}
+	})
+}
+
 func TestNever(t *testing.T) {
 	limiter := newLimiter(t, project.Limit{RequestsPerMinute: 10, TokensPerMinute: 100, TokensPerDay: 5000})
 	cost := func(*http.Request) (int, int, error) { return 1, 101, nil }

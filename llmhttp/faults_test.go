@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -330,33 +331,37 @@ func TestGivesUpWaiting(t *testing.T) {
 	})
 }
 
-// A place that a stream holds is the next call's as soon as it ends.
+// A place that a stream holds is the next call's as soon as it ends, however long that
+// takes.
 func TestOneAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var w *world
-		var most atomic.Int64
-		w = newWorld(t, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
-			most.Store(max(most.Load(), int64(w.server.Active())))
-			return mockprovider.Reply{Delay: time.Second}
-		}}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1})
-		done := make(chan error)
-		for i := range 10 {
-			go func() {
-				_, err := streams[i%len(streams)].read(t.Context(), w.client)
-				done <- err
-			}()
-		}
-		for range 10 {
-			if err := <-done; err != nil {
-				t.Error(err)
+	for _, delay := range []time.Duration{time.Second, 25 * time.Minute} {
+		t.Run(delay.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { oneAtATime(t, delay) })
+		})
+	}
+}
+
+func oneAtATime(t *testing.T, delay time.Duration) {
+	var w *world
+	var most atomic.Int64
+	w = newWorld(t, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+		most.Store(max(most.Load(), int64(w.server.Active())))
+		return mockprovider.Reply{Delay: delay}
+	}}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1}, llmhttp.MaxWait(30*24*time.Hour))
+	var group sync.WaitGroup
+	for i := range 10 {
+		group.Go(func() {
+			if status, err := streams[i%len(streams)].read(t.Context(), w.client); status != 200 || err != nil {
+				t.Error(status, err)
 			}
-		}
-		synctest.Wait()
-		if most.Load() != 1 {
-			t.Errorf("%d streams at a time", most.Load())
-		}
-		w.settled()
-	})
+		})
+	}
+	group.Wait()
+	synctest.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d streams at a time", most.Load())
+	}
+	w.settled()
 }
 
 // Connections are used again as they are without the transport.

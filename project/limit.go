@@ -23,8 +23,8 @@ type Limit struct {
 	// MaxConcurrent is how many of its calls may be under way at a time: reserved
 	// by [Limiter.Take] or [Limiter.Acquire], and neither committed nor cancelled.
 	// [Limiter.Spend] reserves nothing, so its calls do not count. A call holds its
-	// place for ten minutes at most: whoever dies holds it no longer, and of calls
-	// that take longer there may be more.
+	// place for ten minutes at most, so that whoever dies gives it back; who may take
+	// longer keeps it with [ratelimit.Reservation.Keep].
 	MaxConcurrent int `json:"max_concurrent,omitempty"`
 
 	// Priority is that of the project when several wait for a model, from -1000 to

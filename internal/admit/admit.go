@@ -68,6 +68,7 @@ func (g *Gate) Ask(ctx context.Context, call project.Call, r *Result) {
 	default:
 		r.Reservation, r.Decision, r.Err = g.Limiter.Take(ctx, call)
 	}
+	r.Reservation.Keep() // whoever has asked ends it when the call has ended
 	r.Answer = r.judge(ctx)
 }
 

@@ -53,6 +53,7 @@ func (c *Call) ask(ctx context.Context, through func(context.Context, ratelimit.
 	var d ratelimit.Decision
 	var err error
 	c.reservation, d, err = through(ctx, ratelimit.Call{Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait})
+	c.reservation.Keep()
 	return project.Decision{Allowed: d.Allowed, Exceeded: d.Limit, RetryAfter: d.RetryAfter, Model: &d}, err
 }
 
@@ -60,6 +61,7 @@ func (c *Call) askBoth(ctx context.Context, through func(context.Context, projec
 	c.reservation, d, err = through(ctx, project.Call{
 		Project: c.Project, Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait,
 	})
+	c.reservation.Keep()
 	return d, err
 }
 

@@ -1,0 +1,194 @@
+package ratelimit_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// underWay is a call in the naive book of places.
+type underWay struct {
+	*ratelimit.Reservation
+	project string
+	since   time.Time
+	kept    bool
+}
+
+// places returns how many a call has: one for a lease, and if it is kept one more from
+// ten seconds before its first lease ends.
+func (u *underWay) places(now time.Time) (n int) {
+	age := now.Sub(u.since)
+	if age < 10*time.Minute {
+		n++
+	}
+	if u.kept && age >= 10*time.Minute-10*time.Second {
+		n++
+	}
+	return n
+}
+
+// Calls that are kept hold their places until they end; others for ten minutes.
+func TestKeepLikeTheNaiveBook(t *testing.T) {
+	const ofModel, ofProject = 6, 4
+	everyLedger(t, quotas{"m": {MaxConcurrent: ofModel}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		random := rand.New(rand.NewPCG(1, 2))
+		var calls []underWay
+		denied := 0
+		for range 2000 {
+			time.Sleep(time.Duration(random.IntN(30)) * time.Second)
+			synctest.Wait()
+			all, own := 0, 0
+			project := string(rune('p' + random.IntN(2)))
+			for _, c := range calls {
+				n := c.places(time.Now())
+				if all += n; c.project == project {
+					own += n
+				}
+			}
+			if len(calls) > 0 && random.IntN(10) == 0 {
+				i := random.IntN(len(calls))
+				calls[i].Commit(1, 1)
+				calls = append(calls[:i], calls[i+1:]...)
+				continue
+			}
+			limits := only(projectLimits(places(ofProject)))
+			res, d := tryCall(t, rl, ratelimit.Call{Model: "m", Project: project, Limits: limits})
+			if want := all < ofModel && own < ofProject; d.Allowed != want {
+				t.Fatalf("%d of %d, of the project %d of %d are under way: %+v", all, ofModel, own, ofProject, d)
+			}
+			if !d.Allowed {
+				denied++
+				continue
+			}
+			c := underWay{res, project, time.Now(), random.IntN(2) == 0}
+			if c.kept {
+				c.Keep()
+			}
+			calls = append(calls, c)
+		}
+		if denied < 50 {
+			t.Errorf("only %d were denied", denied)
+		}
+		for _, c := range calls {
+			c.Cancel()
+		}
+		if left := remaining(t, rl, "p", only(projectLimits(places(ofProject)))); left[0] != ofProject {
+			t.Errorf("%d of %d places are left in the end", left, ofProject)
+		}
+	})
+}
+
+// A call that ends just as its places are renewed leaves none behind.
+func TestKeepEndsWhileItIsRenewed(t *testing.T) {
+	const many = 100
+	everyLedger(t, quotas{"m": {MaxConcurrent: many}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		c := ratelimit.Call{Model: "m", Project: "p", Limits: only(projectLimits(places(many)))}
+		for range 5 {
+			var group sync.WaitGroup
+			for range many {
+				res, d := tryCall(t, rl, c)
+				if !d.Allowed {
+					t.Fatalf("a place is not given back: %+v", d)
+				}
+				res.Keep()
+				group.Go(func() {
+					time.Sleep(10*time.Minute - 10*time.Second)
+					res.Commit(1, 1)
+				})
+			}
+			group.Wait()
+			synctest.Wait()
+		}
+	})
+}
+
+// Who cannot ask the store when its places are to be renewed asks again, and who may
+// not any more gives up.
+func TestKeepWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newElsewhere()
+		rl := onStore(t, s, quotas{"m": {MaxConcurrent: 1}})
+		res, _ := rl.TryAcquire("m", 1)
+		res.Keep()
+		res.Keep()
+		time.Sleep(9 * time.Minute)
+		s.heard()
+		s.lose(errors.New("lost"))
+		time.Sleep(55 * time.Second)
+		s.lose(nil)
+		time.Sleep(time.Hour)
+		if heard, want := s.heard(), "take take take take take take take"; len(heard) < len(want) || heard[:len(want)] != want {
+			t.Errorf("it was asked to %s", heard)
+		}
+		if _, d := rl.TryAcquire("m", 1); d.Allowed {
+			t.Error("two are under way")
+		}
+		s.lose(errors.New("lost"))
+		res.Cancel()
+		s.lose(nil)
+		res, d := rl.TryAcquire("m", 1)
+		if !d.Allowed {
+			t.Errorf("nothing is under way: %+v", d)
+		}
+		res.Keep()
+		rl.Close()
+		s.heard()
+		time.Sleep(time.Hour)
+		if heard := s.heard(); heard != "" {
+			t.Errorf("once it is closed, the store is asked to %s", heard)
+		}
+	})
+}
+
+// A limiter that is closed keeps nothing.
+func TestKeepOfAClosedLimiter(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		res, _ := rl.TryAcquire("m", 1)
+		res.Keep()
+		if err := rl.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// A call whose places were forgotten while it kept them takes none of another's with it.
+func TestKeepAndReset(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		res, _ := rl.TryAcquire("m", 1)
+		res.Keep()
+		time.Sleep(10*time.Minute - 10*time.Second)
+		synctest.Wait()
+		rl.Reset("m")
+		if _, d := rl.TryAcquire("m", 1); !d.Allowed {
+			t.Errorf("it was forgotten: %+v", d)
+		}
+		res.Commit(1, 1)
+		if _, d := rl.TryAcquire("m", 1); d.Allowed {
+			t.Error("two are under way")
+		}
+	})
+}
+
+// Keep does nothing for a call that has no places, or has ended, or was never made.
+func TestKeepNothing(t *testing.T) {
+	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		(*ratelimit.Reservation)(nil).Keep()
+		res, _ := rl.TryAcquire("m", 1)
+		res.Keep()
+		free, _ := rl.TryAcquire("unknown", 1)
+		free.Keep()
+		ended, _ := rl.TryAcquire("n", 1)
+		ended.Cancel()
+		ended.Keep()
+		time.Sleep(time.Hour)
+		if _, d := rl.TryAcquire("n", 1); !d.Allowed {
+			t.Errorf("%+v", d)
+		}
+	})
+}
