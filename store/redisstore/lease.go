@@ -28,6 +28,11 @@ type leases struct {
 	count  int        // of spaces
 	closed bool
 	ending sync.WaitGroup // leases that are asked for, or whose end is told
+
+	// Who takes from several leases holds it for reading, until it is known that it
+	// has all or what it took is back; so none of them is ended in between, and
+	// charged for what nobody got.
+	several sync.RWMutex
 }
 
 const (
@@ -144,6 +149,10 @@ func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []
 	if len(charges) == 0 {
 		return nil, nil
 	}
+	if len(charges) > 1 {
+		l.several.RLock()
+		defer l.several.RUnlock()
+	}
 	h := l.lease(&charges[0], now)
 	if h == nil {
 		return nil, nil
@@ -159,7 +168,7 @@ func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []
 		}
 		if h == nil || twice || !h.take(c.N) {
 			for _, p := range r.parts {
-				p.of.give(p.n) // if it has ended just now, it is charged for too much
+				p.of.give(p.n)
 			}
 			return nil, nil
 		}
@@ -339,7 +348,9 @@ func (l *leases) expire(s *space, h *held) {
 func (l *leases) retire(s *space) {
 	h := s.held.Swap(nil)
 	h.timer.Stop()
+	l.several.Lock()
 	h.spent = h.charge.N - h.left.Swap(-1)
+	l.several.Unlock()
 	l.ending.Add(1)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -87,19 +88,6 @@ func (d *lender) wantLeft(want int64, when string, limits ...limit.Limit) {
 	}
 	if got := store.Deciding(decisions).Remaining; got != want {
 		d.Errorf("%s: %d are left; want %d", when, got, want)
-	}
-}
-
-// wantAbout fails if more is left of the key for others than so much, or less by more
-// than some.
-func (d *lender) wantAbout(want, some int64, when string, limits ...limit.Limit) {
-	d.Helper()
-	decisions, err := d.Peek(d.Context(), []store.Charge{{Key: "key", Limits: limits}})
-	if err != nil {
-		d.Fatal(err)
-	}
-	if got := store.Deciding(decisions).Remaining; got > want || got < want-some {
-		d.Errorf("%s: %d are left; want %d, and no more than %d less", when, got, want, some)
 	}
 }
 
@@ -650,10 +638,54 @@ func TestWatchedKeysAreBounded(t *testing.T) {
 	}
 }
 
+// A call that several leases cannot serve leaves nothing behind in one that ends
+// meanwhile: it was charged for that, and nobody had got it.
+func TestLeaseEndsWhileItIsTakenFrom(t *testing.T) {
+	node := newLeases(newLoss(nil, Deny, nil, nil), nil, time.Minute)
+	limits := []limit.Limit{limit.PerHour(1600)}
+	var charges []store.Charge
+	for i := range 2000 { // many, so that it takes long to find that the last is not leased
+		c := store.Charge{Key: fmt.Sprint("key ", i), Limits: limits, N: 1}
+		h := &held{charge: c, until: time.Now().Add(time.Minute), timer: time.NewTimer(time.Minute)}
+		h.charge.N = 100
+		h.left.Store(100)
+		node.space(c.Key).held.Store(h)
+		charges = append(charges, c)
+	}
+	charges = append(charges, store.Charge{Key: "another", Limits: limits, N: 1})
+	first := node.space("key 0")
+	lease := first.held.Load()
+
+	var ender sync.WaitGroup
+	ender.Go(func() {
+		for lease.left.Load() == 100 {
+			runtime.Gosched()
+		}
+		node.mu.Lock()
+		defer node.mu.Unlock()
+		node.retire(first)
+	})
+	for lease.left.Load() >= 0 {
+		if r, _ := node.spend(charges, time.Now()); r != nil {
+			t.Error("what is not leased was spent")
+		}
+	}
+	ender.Wait()
+	if lease.spent != 0 {
+		t.Errorf("a lease is charged for %d; want 0: all went back", lease.spent)
+	}
+}
+
 // Nodes that take from several keys at once, settle, end their leases and are
-// closed admit nothing twice. On a busy machine a unit or two for a node have been
-// seen to stay charged, once in some hundred runs: it is not known yet why.
+// closed lose nothing and admit nothing twice, to the unit: whether the limit is used
+// up or not.
 func TestLeasesAtOnce(t *testing.T) {
+	for _, takes := range []int{75, 150} {
+		t.Run(fmt.Sprint(takes), func(t *testing.T) { leasesAtOnce(t, takes) })
+	}
+}
+
+func leasesAtOnce(t *testing.T, takes int) {
 	ofEvery(t, 1600, func(d *lender, l limit.Limit) {
 		var used, leased atomic.Int64
 		var nodes sync.WaitGroup
@@ -662,7 +694,7 @@ func TestLeasesAtOnce(t *testing.T) {
 			var takers sync.WaitGroup
 			for i := range uint64(3) {
 				random := rand.New(rand.NewPCG(n, i))
-				takers.Go(func() { used.Add(d.spendSome(node, l, random, &leased)) })
+				takers.Go(func() { used.Add(d.spendSome(node, l, takes, random, &leased)) })
 			}
 			nodes.Go(func() {
 				takers.Wait()
@@ -675,16 +707,16 @@ func TestLeasesAtOnce(t *testing.T) {
 		if d.open() > 0 {
 			d.Error("a lease is open when all nodes are closed")
 		}
-		d.wantAbout(max(1600-used.Load(), 0), 6, fmt.Sprint("after ", leased.Load(), " from leases"), l)
-		if leased.Load() < 100 {
-			d.Errorf("%d were taken from leases", leased.Load())
+		d.wantLeft(max(1600-used.Load(), 0), fmt.Sprint("after ", leased.Load(), " from leases"), l)
+		if leased.Load() == 0 { // on a quiet machine it is most; on a busy one few keys are hot
+			d.Error("nothing was taken from leases")
 		}
 	})
 }
 
-// spendSome takes 150 times, and returns what was used in all.
-func (d *lender) spendSome(node *leaser, l limit.Limit, random *rand.Rand, leased *atomic.Int64) (used int64) {
-	for range 150 {
+// spendSome takes some times, and returns what was used in all.
+func (d *lender) spendSome(node *leaser, l limit.Limit, takes int, random *rand.Rand, leased *atomic.Int64) (used int64) {
+	for range takes {
 		n := 1 + random.Int64N(2)
 		charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}}
 		if random.IntN(4) == 0 {

@@ -226,7 +226,7 @@ func (l *link) again(b *batch, err error) bool {
 	age := time.Since(b.tried)
 	l.mu.Lock()
 	b.cause = err
-	owed := b.maybe || slices.ContainsFunc(b.ops, (*op).owed)
+	owed := b.owed()
 	l.mu.Unlock()
 	switch {
 	case outcome == late && b.maybe: // whether it has run cannot be found out any more
@@ -238,8 +238,14 @@ func (l *link) again(b *batch, err error) bool {
 	err = l.because(b.queue, err)
 	l.fail(b, err)
 	l.lose(b.queue, err)
-	return owed && age < unresolved
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return age < unresolved && b.owed() // to those who have left meanwhile, too
 }
+
+// owed reports whether b shall be sent again though nobody waits for it. The link's
+// lock is held.
+func (b *batch) owed() bool { return b.maybe || slices.ContainsFunc(b.ops, (*op).owed) }
 
 // owed reports whether the op shall happen though nobody waits: its caller was told
 // that it may, or sent it. The link's lock is held.

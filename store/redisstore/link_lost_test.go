@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"github.com/redis/rueidis"
 )
 
 // tell has the server itself carry out commands.
@@ -234,6 +235,48 @@ func TestLinkOwed(t *testing.T) {
 	x.counted("own", 0)
 	x.counted("owed", 1)
 	x.counted("sent off", 1)
+}
+
+// hooked is a client that does something when it is asked for its nodes: as it is
+// between a refusal and telling it to those who wait.
+type hooked struct {
+	rueidis.Client
+	hook func()
+}
+
+func (h hooked) Nodes() map[string]rueidis.Client {
+	h.hook()
+	return h.Client.Nodes()
+}
+
+// Who leaves just when the server has refused an op was told that it may happen. It
+// does, or the settlement that it was would be lost.
+func TestLinkLeftWhileRefused(t *testing.T) {
+	t.Parallel()
+	x := newLinkTest(t, patient)
+	x.count("key", 1)
+	x.idle()
+	left, leave := context.WithCancel(t.Context())
+	defer leave()
+	o := countOp("key")
+	late := ""
+	o.late = func(answer []byte, _ int64) { late = string(answer) }
+	x.client = hooked{x.client, func() {
+		leave()
+		x.until(func() bool { return o.state == over })
+	}}
+	tell(t, x.server, "CONFIG SET maxmemory 1")
+	if err := x.do(left, o); !errors.Is(err, context.Canceled) || !o.unanswered {
+		t.Error(err, o.unanswered)
+	}
+	x.change(true)
+	tell(t, x.server, "CONFIG SET maxmemory 0")
+	x.change(false)
+	x.idle()
+	if late != "2" {
+		t.Errorf("answered late: %q; want 2", late)
+	}
+	x.counted("key", 2)
 }
 
 // Those who wait when the server is lost are told at once.
