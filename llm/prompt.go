@@ -27,6 +27,7 @@ const (
 
 	fieldUnknown
 	fieldModel
+	fieldFallbacks
 	fieldStream
 	fieldStreamOptions
 	fieldMaxTokens
@@ -75,6 +76,8 @@ func fieldOf(key []byte) field {
 		return fieldGenerationConfig
 	case "model":
 		return fieldModel
+	case "models", "fallbacks": // OpenRouter's, LiteLLM's
+		return fieldFallbacks
 	case "stream":
 		return fieldStream
 	case "stream_options":

@@ -23,6 +23,10 @@ type Request struct {
 	// Model.
 	Ambiguous bool
 
+	// Fallbacks reports whether the body names other models, one of which may answer
+	// in the place of Model.
+	Fallbacks bool
+
 	ask  splice // how to ask for usage
 	name splice // where the body names the model
 	size int    // of the body
@@ -92,6 +96,7 @@ type bodySettings struct {
 	model         string
 	place         splice // of the model's name
 	ambiguous     bool
+	fallbacks     bool
 	stream        []byte
 	maxTokens     int
 	maxCompletion int
@@ -108,6 +113,11 @@ type generationConfig struct{ maxOutput, candidates int }
 const askUsage = `"include_usage":true`
 
 func (r *requestReader) read() {
+	if at := bytes.IndexByte(r.body, 0); at >= 0 { // to who takes UTF-16 it would be another request
+		r.at = at
+		r.fail("a zero byte: it must be UTF-8,")
+		return
+	}
 	if bytes.HasPrefix(r.body, []byte("\ufeff")) {
 		r.at = len("\ufeff")
 	}
@@ -130,6 +140,9 @@ func (r *requestReader) field(f field) {
 	switch f {
 	case fieldModel:
 		r.named()
+	case fieldFallbacks:
+		r.fallbacks = true
+		r.skip()
 	case fieldStream:
 		r.stream = r.word()
 	case fieldStreamOptions:
@@ -259,6 +272,7 @@ func (r *requestReader) request() Request {
 		Answers:    1,
 		Prompt:     spent.texts + spent.structure(),
 		UsageAsked: true,
+		Fallbacks:  r.fallbacks,
 		size:       len(r.body),
 	}
 	if q.Model == "" {

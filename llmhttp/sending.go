@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
+
+	"dappco.re/go/core/go-ratelimit/internal/call"
 )
 
 // readAll reads the body of a request, and closes it.
@@ -22,17 +24,6 @@ func readAll(req *http.Request) ([]byte, error) {
 // has them.
 const mostTrusted = 16 << 20
 
-// signed reports whether a request carries a signature, or a hash of its body: it must
-// be sent as it is.
-func signed(h http.Header) bool {
-	for _, name := range [...]string{"X-Amz-Content-Sha256", "X-Amz-Date", "Signature", "Content-Digest", "Digest", "Content-Md5"} {
-		if h[name] != nil {
-			return true
-		}
-	}
-	return false
-}
-
 // sending is a body that is sent, and knows whether its request has begun to be.
 type sending struct {
 	text   []byte
@@ -47,7 +38,7 @@ func (s *sending) request(req *http.Request, base http.RoundTripper) *http.Reque
 	out := req.WithContext(s.context(req.Context()))
 	out.Body, out.GetBody = s.body(), func() (io.ReadCloser, error) { return s.body(), nil }
 	out.ContentLength, out.TransferEncoding = int64(len(s.text)), nil
-	if req.Header["Accept-Encoding"] != nil && !signed(req.Header) {
+	if req.Header["Accept-Encoding"] != nil && !call.Signed(req.Header) {
 		out.Header = req.Header.Clone()
 		out.Header.Del("Accept-Encoding")
 	}

@@ -30,6 +30,10 @@ type Call struct {
 
 	MaxWait time.Duration // see [project.Call]
 
+	// Heeds reports whether what the provider says of its limits holds for all who
+	// share the quota. nil: it does.
+	Heeds func(said llm.Limits) bool
+
 	reservation *ratelimit.Reservation
 }
 
@@ -101,8 +105,14 @@ func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byt
 // Hear lets the limiter know what a response says about the provider's limits.
 func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
 	said := llm.ReadLimits(c.Asks.Provider, status, h, text, time.Now())
-	c.Limits.Models.Heed(ctx, c.Quota, said)
+	c.heed(ctx, said)
 	return said
+}
+
+func (c *Call) heed(ctx context.Context, said llm.Limits) {
+	if c.Heeds == nil || c.Heeds(said) {
+		c.Limits.Models.Heed(ctx, c.Quota, said)
+	}
 }
 
 // Settle corrects what was reserved to what was used: of a response that was cut off
@@ -111,7 +121,7 @@ func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte)
 func (c *Call) Settle(ctx context.Context, m *llm.Meter) llm.Usage {
 	used := m.Usage()
 	if fault := m.Fault(); fault != "" {
-		c.Limits.Models.Heed(ctx, c.Quota, llm.ReadFault(fault, time.Now()))
+		c.heed(ctx, llm.ReadFault(fault, time.Now()))
 	}
 	tokens := used.Tokens(c.Asks.Provider)
 	if !used.Exact && used.Output == 0 {
@@ -120,4 +130,15 @@ func (c *Call) Settle(ctx context.Context, m *llm.Meter) llm.Usage {
 	c.reservation.CommitTokens(tokens)
 	c.Limits.Estimator.Learn(c.Project, &c.Asks, used)
 	return used
+}
+
+// Signed reports whether a request carries a signature, or a hash of its body: it must
+// be sent as it is.
+func Signed(h http.Header) bool {
+	for _, name := range [...]string{"X-Amz-Content-Sha256", "X-Amz-Date", "Signature", "Content-Digest", "Digest", "Content-Md5"} {
+		if h[name] != nil {
+			return true
+		}
+	}
+	return false
 }

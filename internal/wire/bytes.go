@@ -8,8 +8,8 @@ import "io"
 //	req.Body = &text
 //
 // A [Transport] sends all of it, whatever Request.ContentLength says, and does not
-// change it: the same Bytes can be sent again. It must not change until RoundTrip has
-// returned.
+// change it: the same Bytes can be sent again. It must not change any more: some of a
+// large one may still be sent when the response is there.
 type Bytes []byte
 
 // Read is for other transports: it consumes what it returns.

@@ -40,8 +40,9 @@ func (c *conn) exchange(req *http.Request) (response *http.Response, sent bool, 
 	response, f, err := c.receive(req)
 	c.socket.answered()
 	if err != nil {
+		err = e.cause(failed, err)
 		e.finish(false)
-		return nil, true, e.cause(failed, err)
+		return nil, true, err
 	}
 	e.begin(response, f, failed == nil)
 	return response, true, nil

@@ -13,8 +13,12 @@ import (
 // them in one write.
 const oneWrite = 16 << 10
 
-// send writes the request: all of it, or its headers if its body has yet to be read.
-// sent is whether anything has left.
+// mostAtOnce is the size of a body that is sent before the answer is read. More may not
+// fit between the two: a server that has answered already may never take it.
+const mostAtOnce = 256 << 10
+
+// send writes the request: all of it, or its headers if its body has yet to be read or
+// is large. sent is whether anything has left.
 func (e *exchange) send(req *http.Request) (sent bool, err error) {
 	c := e.conn
 	c.socket.wrote = false
@@ -35,13 +39,16 @@ func (e *exchange) send(req *http.Request) (sent bool, err error) {
 	return sent, err
 }
 
-// measure returns the body if it is there as a whole, and its length, which is below
+// measure returns the body if it is to be sent at once, and its length, which is below
 // 0 if nobody knows it.
 func measure(req *http.Request) (whole []byte, length int64) {
 	switch body := req.Body.(type) {
 	case nil:
 		return nil, 0
 	case *Bytes:
+		if len(*body) > mostAtOnce {
+			return nil, int64(len(*body))
+		}
 		return *body, int64(len(*body))
 	}
 	if req.Body == http.NoBody {
@@ -70,7 +77,7 @@ func (c *conn) write(head *[]byte, body []byte) error {
 }
 
 // upload is a body that is sent as it is read, by a goroutine of its own: nobody knows
-// when it comes, and the answer may come before its end. A nil upload is done.
+// when it comes or is taken, and the answer may come before its end. A nil upload is done.
 type upload struct {
 	over chan struct{}
 	err  error // once it is over
@@ -106,6 +113,10 @@ func (u *upload) done() bool {
 }
 
 func (e *exchange) startUpload(body io.ReadCloser, length int64) {
+	if text, ok := body.(*Bytes); ok {
+		same := *text // which stays as it is
+		body = &same
+	}
 	u := &upload{over: make(chan struct{})}
 	e.upload = u
 	go e.conn.run(u, body, length)
@@ -117,14 +128,16 @@ func (c *conn) run(u *upload, body io.ReadCloser, length int64) {
 	var broken *bodyError
 	u.err = c.copy(body, length)
 	body.Close()
-	close(u.over)
-	switch {
-	case errors.As(u.err, &broken):
-		c.hangUp()
-	case u.err != nil:
-		c.socket.allow(lastWord)
-	default:
+	if u.err == nil {
 		c.socket.allow(c.transport.HeaderTimeout)
+		close(u.over) // from now on the connection may be another exchange's
+		return
+	}
+	close(u.over)
+	if errors.As(u.err, &broken) {
+		c.hangUp()
+	} else {
+		c.socket.allow(lastWord)
 	}
 }
 
@@ -144,7 +157,7 @@ func (c *conn) copy(body io.Reader, length int64) error {
 	for left := length; left > 0; {
 		n, err := body.Read(buffer[:min(left, int64(len(buffer)))])
 		if n > 0 {
-			if _, err := c.stream.Write(buffer[:n]); err != nil {
+			if err := c.push(buffer[:n]); err != nil {
 				return err
 			}
 		}
@@ -159,6 +172,15 @@ func (c *conn) copy(body io.Reader, length int64) error {
 	return nil
 }
 
+// push writes some of a body. A server that takes none of it may take as long as it may
+// to answer.
+func (c *conn) push(p []byte) error {
+	c.socket.allow(c.transport.HeaderTimeout)
+	_, err := c.stream.Write(p)
+	c.socket.forbear()
+	return err
+}
+
 func (c *conn) copyChunks(body io.Reader) error {
 	const room = len("ffff\r\n") // before each chunk
 	buffer := make([]byte, room+oneWrite+len("\r\n"))
@@ -170,8 +192,7 @@ func (c *conn) copyChunks(body io.Reader) error {
 			}
 		}
 		if err == io.EOF {
-			_, err := io.WriteString(c.stream, "0\r\n\r\n")
-			return err
+			return c.push([]byte("0\r\n\r\n"))
 		}
 		if err != nil {
 			return &bodyError{err}
@@ -186,6 +207,5 @@ func (c *conn) writeChunk(buffer []byte, room, n int) error {
 	start := room - len(size)
 	copy(buffer[start:], size)
 	end := room + n + copy(buffer[room+n:], "\r\n")
-	_, err := c.stream.Write(buffer[start:end])
-	return err
+	return c.push(buffer[start:end])
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 // written returns what the transport writes of a request with a length of 0 or
@@ -333,4 +334,37 @@ func (c *cutOff) Write(p []byte) (int, error) {
 	}
 	c.after--
 	return c.Conn.Write(p)
+}
+
+// A server that answers before it has taken a large body is heard, and one that takes
+// none of it may take no longer than it may to answer.
+func TestLargeBytes(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		timeout      time.Duration
+	}{{"answers early", hello, time.Minute}, {"says nothing", "", 100 * time.Millisecond}} {
+		t.Run(c.name, func(t *testing.T) {
+			over := make(chan struct{})
+			server := startRaw(t, func(conn net.Conn) {
+				io.WriteString(conn, c.answer)
+				<-over
+			})
+			transport := newTransport(t, &Transport{HeaderTimeout: c.timeout})
+			text := Bytes(bytes.Repeat([]byte("x"), 32<<20))
+			req, err := http.NewRequestWithContext(t.Context(), "POST", server.url, &text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := transport.RoundTrip(req)
+			close(over)
+			if c.answer != "" && err == nil {
+				response.Body.Close()
+				return
+			}
+			late := new(Error)
+			if c.answer != "" || !errors.As(err, &late) || !late.Timeout() || !late.Sent || len(text) != 32<<20 {
+				t.Errorf("%v", err)
+			}
+		})
+	}
 }

@@ -81,6 +81,13 @@ func (s *socket) allow(d time.Duration) {
 	}
 }
 
+// forbear lets them take as long as they like, until allow is called again.
+func (s *socket) forbear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = time.Time{}
+}
+
 // answered ends the wait.
 func (s *socket) answered() {
 	s.mu.Lock()

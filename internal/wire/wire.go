@@ -22,7 +22,7 @@ import (
 // [io.EOF] and [http.ErrBodyReadAfterClose].
 type Transport struct {
 	DialTimeout   time.Duration // of a connection with its handshake; 10 seconds if it is 0
-	HeaderTimeout time.Duration // from the request's end to that of the response's headers; 0: none
+	HeaderTimeout time.Duration // from the request's end to that of the response's headers, and for some of its body to be taken; 0: none
 	IdleTimeout   time.Duration // of connections between requests; 60 seconds if it is 0
 	MaxIdle       int           // connections kept to a host; 512 if it is 0
 	MaxHeader     int64         // bytes of a response's headers; 256 KiB if it is 0
@@ -37,8 +37,8 @@ type Transport struct {
 // origin is where connections lead.
 type origin struct{ scheme, host string }
 
-// RoundTrip sends a request, and returns the response once its headers are there. A
-// body that is not [Bytes] may still be read after that, until it is closed.
+// RoundTrip sends a request, and returns the response once its headers are there. Its
+// body may still be read after that, until it is closed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := check(req); err != nil {
 		return nil, unsent(req, err)

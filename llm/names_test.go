@@ -1,0 +1,28 @@
+package llm
+
+import "testing"
+
+func TestPlainName(t *testing.T) {
+	for _, c := range []struct {
+		provider    Provider
+		model, want string
+	}{
+		{OpenAI, "gpt-4o", "gpt-4o"},
+		{OpenAI, "GPT-4o", "GPT-4o"},
+		{Gemini, "gemini-2.5-pro", "gemini-2.5-pro"},
+		{Gemini, "models/gemini-2.5-pro", "gemini-2.5-pro"},
+		{Gemini, "tunedModels/mine", "tunedModels/mine"},
+		{Ollama, "llama3", "llama3"},
+		{Ollama, "Llama3:latest", "llama3"},
+		{Ollama, "library/llama3:latest", "llama3"},
+		{Ollama, "llama3:70B", "llama3:70b"},
+		{Ollama, "me/llama3", "me/llama3"},
+		{Azure, "GPT-4o", "gpt-4o"},
+		{Compatible, "models/X:latest", "models/X:latest"},
+		{Ollama, "", ""},
+	} {
+		if got := PlainName(c.provider, c.model); got != c.want || PlainName(c.provider, got) != got {
+			t.Errorf("%s calls %q %q; want %q", c.provider, c.model, got, c.want)
+		}
+	}
+}
