@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -38,20 +39,35 @@ func (x *exchange) acquire(wait time.Duration) *refusal {
 		ask, x.call.MaxWait = x.call.Acquire, wait
 	}
 	began := time.Now()
+	ctx, leave := x.inLine()
+	defer leave()
 	var err error
-	x.decision, err = ask(x.ctx)
+	x.decision, err = ask(ctx)
 	x.Waited += time.Since(began)
 	switch {
 	case err == nil && x.decision.Allowed:
 		return nil
 	case x.ctx.Err() != nil:
 		return x.leave()
+	case ctx.Err() != nil:
+		return x.busy()
 	case x.decision.Model != nil && x.decision.Model.Code == ratelimit.DecisionStoreLost:
 		return x.lost()
 	case err == nil, call.Denied(x.ctx, err):
 		return x.denied(err)
 	}
 	return x.failed(err)
+}
+
+// inLine returns the context of a call that waits: it ends with the client's, and when
+// the gateway drains.
+func (x *exchange) inLine() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(x.ctx)
+	stop := context.AfterFunc(x.g.serving, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 // sleep waits before a call is tried again. It reports whether the client does, too.

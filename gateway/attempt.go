@@ -3,14 +3,15 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
@@ -27,11 +28,16 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 	d.active.Add(1)
 	defer d.active.Add(-1)
 	body, veiled := x.body, false
-	if asking, ok := x.call.Asks.AskUsage(x.body); ok {
+	if asking, ok := x.call.Asks.AskUsage(x.body); ok && !call.Signed(x.r.Header) {
 		body, veiled = asking, true
 	}
 	delete(x.r.Header, "Accept-Encoding") // what is compressed could not be read
 	response, err := x.send(d, (*wire.Bytes)(&body), int64(len(body)))
+	if err == nil && veiled && refusesUsage(response) {
+		response.Body.Close()
+		body, veiled = x.body, false
+		response, err = x.send(d, (*wire.Bytes)(&body), int64(len(body)))
+	}
 	if err != nil {
 		return x.unanswered(d, err)
 	}
@@ -44,6 +50,20 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 	x.call.Hear(x.ctx, response.StatusCode, response.Header, nil)
 	x.relay(response, veiled)
 	return over, nil
+}
+
+// refusesUsage reports whether a provider refuses a stream because it is asked to tell
+// usage, which its client has not done.
+func refusesUsage(response *http.Response) bool {
+	if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusUnprocessableEntity {
+		return false
+	}
+	text, _ := io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), response.Body), response.Body}
+	return bytes.Contains(text, []byte("stream_options")) || bytes.Contains(text, []byte("include_usage"))
 }
 
 // unanswered settles a call that has got no answer.
@@ -67,7 +87,8 @@ func (x *exchange) refused(response *http.Response) (rest time.Duration) {
 		text, err = io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
 	}
 	said := x.call.Failed(context.WithoutCancel(x.ctx), response.StatusCode, response.Header, text)
-	if rest := x.restAfter(restOf(response, said, x.Retries)); retryable(response, said.Cause) && err == nil && len(text) < call.MostOfError && x.mayRetry(rest) {
+	retry := retryable(response, said.Cause) || x.untried() && ofOneAccount(response.StatusCode, said.Cause)
+	if rest := x.restAfter(restOf(response, said, x.Retries)); retry && err == nil && len(text) < call.MostOfError && x.mayRetry(rest) {
 		x.kept = &kept{response, text}
 		return rest
 	}
@@ -94,10 +115,21 @@ func (x *exchange) orKept(no *refusal) *refusal {
 // restAfter returns how long to wait before the next attempt: not at all if there is a
 // deployment that was not tried.
 func (x *exchange) restAfter(d time.Duration) time.Duration {
-	if len(x.tried) < len(x.upstream.deployments) && len(x.upstream.deployments) > 1 {
+	if x.untried() {
 		return 0
 	}
 	return d
+}
+
+// untried reports whether there is a deployment that was not tried.
+func (x *exchange) untried() bool {
+	return len(x.upstream.deployments) > 1 && len(x.tried) < len(x.upstream.deployments)
+}
+
+// ofOneAccount reports whether a call was refused for a reason that another account need
+// not have.
+func ofOneAccount(status int, cause llm.Cause) bool {
+	return cause == llm.SpendCap || cause == llm.DayLimited || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 // mayRetry reports whether the call may be tried again after a rest, which is to end
@@ -123,11 +155,12 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 		Method:  x.r.Method, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: body, ContentLength: length,
-	}).WithContext(x.ctx)
+	})
+	ctx, sent := noted(x.ctx, d.transport)
 	began := time.Now()
-	response, err := d.transport.RoundTrip(out)
+	response, err := d.transport.RoundTrip(out.WithContext(ctx))
 	x.Upstream = time.Since(began)
-	x.sent = err == nil || wasSent(err)
+	x.sent = err == nil || sent(err)
 	return response, err
 }
 
@@ -145,17 +178,20 @@ func again(body io.ReadCloser) func() (io.ReadCloser, error) {
 	}
 }
 
-// wasSent reports whether any of a request that has failed may have reached the
-// server.
-func wasSent(err error) bool {
-	if fault := new(wire.Error); errors.As(err, &fault) {
-		return fault.Sent
+// noted returns a context for a transport, and whether any of a request that has failed
+// may have reached the server: our own says so, and net/http when it writes.
+func noted(ctx context.Context, transport http.RoundTripper) (context.Context, func(error) bool) {
+	if _, own := transport.(*wire.Transport); own {
+		return ctx, sentByWire
 	}
-	if untrusted := new(tls.CertificateVerificationError); errors.As(err, &untrusted) {
-		return false
-	}
-	dial := new(net.OpError)
-	return !errors.As(err, &dial) || dial.Op != "dial" && dial.Op != "proxyconnect"
+	wrote := new(atomic.Bool)
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }}
+	return httptrace.WithClientTrace(ctx, trace), func(error) bool { return wrote.Load() }
+}
+
+func sentByWire(err error) bool {
+	fault := new(wire.Error)
+	return !errors.As(err, &fault) || fault.Sent
 }
 
 // unreached is the refusal of a call whose provider has not answered.

@@ -43,7 +43,7 @@ projects:
 		}
 		before := served(r)
 		a := r.do(t, method, c.path, c.body, "X-Project-ID", "small")
-		if a.status != 429 || !strings.Contains(a.body, c.shape) || !json.Valid([]byte(a.body)) {
+		if a.status != 429 || !strings.Contains(a.body, c.shape) || !json.Valid([]byte(a.body)) || !strings.Contains(a.body, "try again in ") {
 			t.Errorf("%s: %d %s", c.path, a.status, a.body)
 		}
 		seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
@@ -91,6 +91,9 @@ projects:
 	a := r.post(t, chat, long, "X-Project-ID", "small")
 	if a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, `"code":"request_too_large"`) || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Retry-After") != "" {
 		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	if reset, err := time.ParseDuration(a.header.Get("X-Ratelimit-Reset-Requests")); err != nil || reset > time.Minute {
+		t.Errorf("requests a minute are to come back in %v, %v", reset, err)
 	}
 	if last := r.last(t); last.Outcome != Denied || last.Waited > time.Second {
 		t.Errorf("recorded as %+v", last)

@@ -30,10 +30,7 @@ providers:
 				}
 			}
 			want := 1 - len(strings.Trim(retries, "0"))
-			switch {
-			case dead == "MOCK/denied":
-				want = 1 // which no provider says may be tried again
-			case dead == "MOCK/conflict" && retries == "0":
+			if dead == "MOCK/conflict" && retries == "0" {
 				continue // which says nothing of its health
 			}
 			if failed != want {

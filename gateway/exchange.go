@@ -2,8 +2,11 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
@@ -35,6 +38,7 @@ type exchange struct {
 	decision project.Decision
 	sent     bool      // the provider may have got the request
 	shared   bool      // the account is the gateway's, and no client's own
+	secret   string    // its key
 	deadline time.Time // until when the client must take what is written to it
 	Record
 }
@@ -69,10 +73,17 @@ func (x *exchange) end() {
 	x.g.active.Add(-1)
 }
 
+// methods are those that are handed on. TRACE would tell the client the provider's key.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
 // serve answers the request, or returns why it is refused.
 func (x *exchange) serve() *refusal {
-	if x.g.draining.Load() {
-		return x.busy("the gateway is about to stop: try again")
+	if x.g.serving.Err() != nil {
+		return x.busy()
+	}
+	if !slices.Contains(methods, x.r.Method) {
+		x.w.Header().Set("Allow", strings.Join(methods, ", "))
+		return x.bad(http.StatusMethodNotAllowed, fmt.Sprintf("the method must be one of %s", strings.Join(methods, ", ")))
 	}
 	if no := x.route(); no != nil {
 		return no
@@ -80,8 +91,9 @@ func (x *exchange) serve() *refusal {
 	if no := x.identify(); no != nil {
 		return no
 	}
-	endpoint, ok := llm.Recognize(x.r.Method, &x.target)
-	if x.ambiguous(endpoint, ok) {
+	path := x.path()
+	endpoint, ok := llm.Recognize(x.r.Method, path)
+	if x.ambiguous(path, endpoint, ok) {
 		return x.bad(http.StatusBadRequest, "the path is escaped where it need not be: it can be read in two ways")
 	}
 	if !ok || x.r.ContentLength == 0 {

@@ -53,11 +53,13 @@ type Gateway struct {
 	prune    func()
 	log      *slog.Logger
 
-	recent   *recent
-	access   *accessLog
-	metrics  *metrics
-	active   atomic.Int64
-	draining atomic.Bool
+	recent  *recent
+	access  *accessLog
+	loss    *loss
+	metrics *metrics
+	active  atomic.Int64
+	serving context.Context // ends when it drains
+	drain   context.CancelFunc
 }
 
 const (
@@ -69,22 +71,23 @@ const (
 // New returns a gateway as the configuration describes it. It listens nowhere.
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{log: log, transports: map[way]http.RoundTripper{}, recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample)}
-	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active, apart(cfg)...)
+	g := &Gateway{log: log, transports: map[way]http.RoundTripper{}, recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
+	g.serving, g.drain = context.WithCancel(context.Background())
+	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active)
 	ready := g.newSetup(cfg)
 	if err := g.open(ready); err != nil {
 		return nil, err
 	}
 	g.setup.Store(ready)
 	g.tellMissed()
-	g.metrics.follow(g.limits.Models)
+	g.metrics.follow(g.limits.Models, g.named)
 	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
 	return g, nil
 }
 
 // open opens the state.
 func (g *Gateway) open(s *setup) (err error) {
-	if g.limits.Models, err = newModels(s, g.metrics.observer()); err != nil {
+	if g.limits.Models, err = newModels(s, ratelimit.Observers{g.metrics.observer(), g.loss}); err != nil {
 		return err
 	}
 	if err = g.openProjects(s); err != nil {
@@ -99,7 +102,7 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 		return err
 	}
 	keeper, _ := g.limits.Models.Projects().Store().(settings.Keeper)
-	if g.keys, err = keys.Open(keeper); err != nil {
+	if g.keys, err = keys.Open(keeper, g.tellGone); err != nil {
 		return errors.Join(err, g.limits.Projects.Close())
 	}
 	if err = g.declare(s, nil); err != nil {
@@ -126,6 +129,7 @@ func (g *Gateway) Reload(cfg *config.Config) (err error) {
 	}
 	g.access.resample(cfg.Log.Sample)
 	g.setup.Store(ready)
+	g.metrics.tellApart()
 	g.tellMissed()
 	return nil
 }
@@ -135,6 +139,11 @@ func (g *Gateway) tellMissed() {
 	if err := g.keys.Missed(); err != nil {
 		g.log.Warn("some virtual keys of the state may be missing", "error", err)
 	}
+}
+
+// tellGone logs that the state has lost keys, as a Redis does that keeps nothing on disk.
+func (g *Gateway) tellGone(n int) {
+	g.log.Error("virtual keys have vanished from the state: clients that send them are refused", "keys", n)
 }
 
 // ReloadFailed counts a reload whose configuration could not be read.
@@ -188,7 +197,7 @@ func (g *Gateway) Active() int { return int(g.active.Load()) }
 // Ready returns why the gateway cannot serve clients: the store that counts cannot be
 // asked, or it drains. It is nil if it can.
 func (g *Gateway) Ready() error {
-	if g.draining.Load() {
+	if g.serving.Err() != nil {
 		return errors.New("ratelimit: the gateway is about to stop")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
@@ -197,11 +206,16 @@ func (g *Gateway) Ready() error {
 	return err
 }
 
+// StoreLost returns why Redis, or a part of a cluster, cannot be asked at the moment, or
+// nil. What happens to clients meanwhile is what the configuration says: it may be that
+// they are served.
+func (g *Gateway) StoreLost() error { return g.loss.lost() }
+
 // question is what the store is asked to see whether it answers. It charges nothing.
 var question = []store.Charge{{Key: "gateway/ready", Limits: []limit.Limit{limit.PerMinute(1)}, N: 1}}
 
-// Drain refuses new requests from now on, with 503.
-func (g *Gateway) Drain() { g.draining.Store(true) }
+// Drain refuses new requests from now on, and those that wait, with 503.
+func (g *Gateway) Drain() { g.drain() }
 
 // Close releases everything. Call it when no request is being served any more.
 func (g *Gateway) Close() error {

@@ -40,19 +40,23 @@ func deleteHops(h http.Header) {
 	}
 }
 
-// keyField returns the header in which the provider wants its key, and what stands
-// before it.
-func (x *exchange) keyField() (field, prefix string) {
+// putKey puts a key where the provider wants it.
+func (x *exchange) putKey(h http.Header, key string) {
+	plain, bearer := []string{key}, []string{"Bearer " + key}
 	switch {
 	case x.upstream.Kind == llm.Azure:
-		return "Api-Key", ""
+		h["Api-Key"] = plain
 	case x.upstream.Kind == llm.Vertex:
-	case x.endpoint.API == llm.Messages:
-		return "X-Api-Key", ""
+		h["Authorization"] = bearer
+	case x.endpoint.API == llm.Messages && x.upstream.Kind == llm.Anthropic:
+		h["X-Api-Key"] = plain
+	case x.endpoint.API == llm.Messages: // who else has that API may want either
+		h["X-Api-Key"], h["Authorization"] = plain, bearer
 	case x.endpoint.API == llm.Generate && !strings.Contains(x.target.Path, "/openai/"):
-		return "X-Goog-Api-Key", ""
+		h["X-Goog-Api-Key"] = plain
+	default:
+		h["Authorization"] = bearer
 	}
-	return "Authorization", "Bearer "
 }
 
 // answer copies the headers of a provider's answer.

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/telemetry"
 )
 
@@ -26,8 +25,10 @@ type metrics struct {
 	reloads           *prometheus.CounterVec
 
 	providers func() []string // who may be a label
-	mu        sync.Mutex      // of who adds to series
+	projects  func() []string // likewise, of whom the first that come are
+	mu        sync.Mutex      // of who adds to series, or to apart
 	series    atomic.Pointer[map[labels]*series]
+	apart     map[string]bool // the projects that have series of their own
 }
 
 // labels are those of a request.
@@ -51,19 +52,27 @@ const noProvider = "none"
 // long stream.
 var secondsBounds = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 
-// apart returns the projects that have series of their own: those of the configuration
-// that the gateway starts with.
-func apart(cfg *config.Config) []string {
-	named := slices.Sorted(maps.Keys(cfg.Projects))
-	return slices.DeleteFunc(named, func(id string) bool { return id == "other" }) // which stands for all others
+// mostApart is how many projects have series of their own.
+const mostApart = 1000
+
+// named returns the projects that somebody who may change the gateway has named, and no
+// client has: those of the configuration, and those that have a limit or a key.
+func (g *Gateway) named() []string {
+	named := slices.Sorted(maps.Keys(g.Config().Projects))
+	named = append(named, slices.Sorted(maps.Keys(g.limits.Projects.Limits()))...)
+	for _, k := range g.keys.List() {
+		named = append(named, k.Project)
+	}
+	return named
 }
 
-// newMetrics returns the metrics of a gateway that has these providers, so many
-// requests under way, and series for these projects.
-func newMetrics(providers func() []string, active func() int, projects ...string) *metrics {
+// newMetrics returns the metrics of a gateway that has these providers, and so many
+// requests under way.
+func newMetrics(providers func() []string, active func() int) *metrics {
 	m := &metrics{
 		registry:  prometheus.NewRegistry(),
 		providers: providers,
+		apart:     map[string]bool{},
 		requests:  newCounters("requests_total", "Requests of clients, by what became of them and by the class of their status.", "provider", "outcome", "status"),
 		retries:   newCounters("retries_total", "How often a call was sent again.", "provider"),
 		took:      newSeconds("request_seconds", "How long requests have taken, from their first byte to the last of the response.", "provider"),
@@ -79,7 +88,7 @@ func newMetrics(providers func() []string, active func() int, projects ...string
 	}, func() float64 { return float64(active()) })
 	m.registry.MustRegister(m.requests, m.retries, m.took, m.upstream, m.reloads, running,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
-	limiter, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{Registerer: m.registry, Projects: projects})
+	limiter, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{Registerer: m.registry})
 	if err != nil {
 		panic(err) // only what is registered already could fail, and the registry is new
 	}
@@ -106,11 +115,36 @@ func newSeconds(name, help string, labels ...string) *prometheus.HistogramVec {
 // observer returns who counts what the limiter does.
 func (m *metrics) observer() ratelimit.Observer { return m.limiter }
 
-// follow counts how much is used of each model's quota. One limiter may be
-// followed.
-func (m *metrics) follow(rl *ratelimit.RateLimiter) {
-	m.registry.MustRegister(telemetry.NewModelCollector(rl))
+// follow counts how much is used of each model's quota, and tells projects apart. One
+// limiter may be followed.
+func (m *metrics) follow(rl *ratelimit.RateLimiter, projects func() []string) {
+	m.projects = projects
+	m.tellApart()
+	m.registry.MustRegister(telemetry.NewModelCollector(rl), newcomers{m})
 }
+
+// tellApart gives projects that are new series of their own, while there is room.
+func (m *metrics) tellApart() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var more []string
+	for _, id := range m.projects() {
+		if !m.apart[id] && len(m.apart) < mostApart && id != "other" { // which stands for all others
+			m.apart[id] = true
+			more = append(more, id)
+		}
+	}
+	if err := m.limiter.AddProjects(more...); err != nil {
+		panic(err) // an id of a project is fit for a label
+	}
+}
+
+// newcomers is a collector of nothing, which has each scrape look for new projects:
+// other gateways make some, too.
+type newcomers struct{ *metrics }
+
+func (newcomers) Describe(chan<- *prometheus.Desc)   {}
+func (n newcomers) Collect(chan<- prometheus.Metric) { n.tellApart() }
 
 func (m *metrics) gatherer() prometheus.Gatherer { return m.registry }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // gathered returns the values of the metrics whose names begin so: of a histogram
@@ -135,7 +137,7 @@ func TestMetricsOfTheLimiter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rl.Close()
-	m.follow(rl)
+	m.follow(rl, some())
 	if _, d, err := rl.TryAcquireCall(context.Background(), ratelimit.Call{Model: "gpt-6"}); err != nil || !d.Allowed {
 		t.Fatal(d, err)
 	}
@@ -185,4 +187,72 @@ func BenchmarkMetrics(b *testing.B) {
 			m.observe(rec)
 		}
 	})
+}
+
+// TestMetricsTellProjectsApart checks that projects that are named while the gateway runs
+// get series: by a reload, by a key, and by a limit. Those that clients name do not.
+func TestMetricsTellProjectsApart(t *testing.T) {
+	const yaml = oneOfEach + "state: memory\nprojects: {first: {}"
+	r := newRig(t, yaml+"}\n", mockprovider.Config{})
+	decisions := func() map[string]float64 {
+		counted := map[string]float64{}
+		for name, n := range gathered(t, r.metrics, "ratelimit_decisions_total") {
+			counted[strings.Split(strings.Trim(name, "[]"), " ")[3]] += n // limit, model, outcome, project, shadow
+		}
+		return counted
+	}
+	reload := func() error {
+		return r.Reload(parse(t, strings.ReplaceAll(yaml+", second: {}}\n", "MOCK", r.Config().Providers["openai"].Deployments[""].BaseURL)))
+	}
+	key := func() error { _, _, err := r.Keys().Create(t.Context(), "third", "", 0); return err }
+	limit := func() error { return r.Projects().SetLimit("fourth", project.Limit{RequestsPerMinute: 9}) }
+	scrape := func() { decisions() }
+	for _, step := range []struct {
+		do      func() error
+		scraped func() // before the call
+		project string
+		want    map[string]float64
+	}{
+		{nil, nil, "first", map[string]float64{"first": 1}},
+		{nil, nil, "second", map[string]float64{"first": 1, "other": 1}},
+		{reload, func() {}, "second", map[string]float64{"first": 1, "other": 1, "second": 1}},
+		{key, scrape, "third", map[string]float64{"first": 1, "other": 1, "second": 1, "third": 1}},
+		{limit, scrape, "fourth", map[string]float64{"first": 1, "other": 1, "second": 1, "third": 1, "fourth": 1}},
+		{nil, nil, "client", map[string]float64{"first": 1, "other": 2, "second": 1, "third": 1, "fourth": 1}},
+	} {
+		if step.do != nil {
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+			step.scraped()
+		}
+		if a := r.post(t, "/openai/v1/chat/completions", `{"model": "gpt-4o", "messages": []}`, "X-Project-ID", step.project); a.status != 200 {
+			t.Fatal(a)
+		}
+		r.settled(t)
+		if diff := cmp.Diff(step.want, decisions()); diff != "" {
+			t.Errorf("%s: %s", step.project, diff)
+		}
+	}
+}
+
+// TestMetricsBoundProjects checks that so many projects have series, and no more,
+// whoever comes and goes.
+func TestMetricsBoundProjects(t *testing.T) {
+	m := newMetrics(some(), none)
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Observer: m.observer(), FilePath: t.TempDir() + "/limits.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rl.Close()
+	named := []string{"other"}
+	m.follow(rl, func() []string { return named })
+	for i := range 3 * mostApart {
+		named = []string{fmt.Sprint(i), fmt.Sprint(i + 1)}
+		m.tellApart()
+		m.limiter.Observe(t.Context(), ratelimit.Event{Kind: ratelimit.EventCancelled, Project: named[0]})
+	}
+	if got := gathered(t, m, "ratelimit_cancelled_total"); len(got) != mostApart+1 || got["[ other]"] != 2*mostApart {
+		t.Errorf("%d series; %v are of others", len(got), got["[ other]"])
+	}
 }

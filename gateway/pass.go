@@ -42,14 +42,18 @@ func (x *exchange) pass() *refusal {
 // charge charges one request to the project, in its turn if it may wait for that.
 func (x *exchange) charge() (no *refusal) {
 	began := time.Now()
+	ctx, leave := x.inLine()
+	defer leave()
 	var err error
-	x.decision, err = x.g.limits.Projects.Spend(x.ctx, project.Call{Project: x.Project, MaxWait: x.patience()})
+	x.decision, err = x.g.limits.Projects.Spend(ctx, project.Call{Project: x.Project, MaxWait: x.patience()})
 	x.Waited = time.Since(began)
 	switch {
 	case err == nil && x.decision.Allowed:
 		return nil
 	case x.ctx.Err() != nil:
 		return x.leave()
+	case ctx.Err() != nil:
+		return x.busy()
 	case err == nil, call.Denied(x.ctx, err):
 		return x.denied(err)
 	}

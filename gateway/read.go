@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"slices"
@@ -11,16 +12,17 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
 const mostName = 512
 
 // read reads a call of a model, and finds out which quota it is charged to.
 func (x *exchange) read() *refusal {
-	if encoding := x.r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the body has Content-Encoding %.20q: it must have none, for it has to be read", encoding))
+	if no := x.checkEncoding(); no != nil {
+		return no
+	}
+	if no := x.showUsage(); no != nil {
+		return no
 	}
 	if no := x.readBody(); no != nil {
 		return no
@@ -33,6 +35,8 @@ func (x *exchange) read() *refusal {
 	switch {
 	case asks.Ambiguous:
 		return x.bad(http.StatusBadRequest, `the body has two fields "model" that differ`)
+	case asks.Fallbacks && asks.Model == "":
+		return x.bad(http.StatusBadRequest, `the body names several models: it must name the first as "model"`)
 	case len(asks.Model) > mostName || strings.ContainsFunc(asks.Model, unicode.IsControl) || !utf8.ValidString(asks.Model):
 		return x.bad(http.StatusBadRequest, fmt.Sprintf("the name of a model must have at most %d bytes of UTF-8, and no control characters", mostName))
 	}
@@ -41,10 +45,33 @@ func (x *exchange) read() *refusal {
 	if slices.Contains(m.Aliases, asks.Model) {
 		x.rename(m.Name)
 	}
-	if !x.mayCall(x.Model, asks.Model) {
+	switch {
+	case !x.mayCall(x.Model, asks.Model):
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may not call %q, but only %s", x.Project, x.Model, strings.Join(x.rules.Models, ", ")))
+	case asks.Fallbacks && len(x.rules.Models) > 0:
+		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: it may not name other models to fall back to", x.Project, strings.Join(x.rules.Models, ", ")))
 	}
 	x.call.Limits, x.call.Project = &x.g.limits, x.Project
+	return nil
+}
+
+// checkEncoding refuses a body that is not plain UTF-8, which could be another request to
+// its provider than it is here.
+func (x *exchange) checkEncoding() *refusal {
+	for _, encoding := range x.r.Header["Content-Encoding"] {
+		if encoding != "" && encoding != "identity" {
+			return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the body has Content-Encoding %.20q: it must have none, for it has to be read", encoding))
+		}
+	}
+	for _, kind := range x.r.Header["Content-Type"] {
+		if !strings.Contains(kind, ";") {
+			continue
+		}
+		_, parameters, err := mime.ParseMediaType(kind)
+		if charset, ok := parameters["charset"]; err != nil || ok && !strings.EqualFold(charset, "utf-8") {
+			return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the body has Content-Type %.60q: its charset must be utf-8", kind))
+		}
+	}
 	return nil
 }
 
@@ -66,7 +93,7 @@ func (x *exchange) mayCall(names ...string) bool {
 	}
 	for _, pattern := range x.rules.Models {
 		for _, name := range names {
-			if config.Match(pattern, name) {
+			if x.upstream.Means(pattern, name) {
 				return true
 			}
 		}

@@ -26,9 +26,9 @@ func (x *exchange) bad(status int, message string) *refusal {
 }
 
 // busy refuses a request because the gateway stops.
-func (x *exchange) busy(message string) *refusal {
+func (x *exchange) busy() *refusal {
 	x.w.Header().Set("Connection", "close")
-	return &refusal{llm.Refusal{Status: http.StatusServiceUnavailable, Message: message, RetryAfter: time.Second, Retry: true}, Refused}
+	return &refusal{llm.Refusal{Status: http.StatusServiceUnavailable, Message: "the gateway is about to stop: try again", RetryAfter: time.Second, Retry: true}, Refused}
 }
 
 // leave ends the request of a client that has left.

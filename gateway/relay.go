@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -45,6 +47,9 @@ func (m *metered) Read(p []byte) (int, error) {
 // hand hands a response on: its headers as soon as they are there, and every byte as
 // it comes.
 func (x *exchange) hand(response *http.Response, body io.Reader) {
+	if s := response.StatusCode; x.secret != "" && (s == http.StatusUnauthorized || s == http.StatusForbidden) {
+		body = x.hideKey(response, body)
+	}
 	x.answer(response.Header)
 	x.Status = response.StatusCode
 	x.extend()
@@ -57,6 +62,15 @@ func (x *exchange) hand(response *http.Response, body io.Reader) {
 	if x.Outcome != Passed {
 		panic(http.ErrAbortHandler) // so that nobody takes it for whole
 	}
+}
+
+// hideKey takes the gateway's key out of an answer that refuses it: some servers quote it.
+func (x *exchange) hideKey(response *http.Response, body io.Reader) io.Reader {
+	text, _ := io.ReadAll(io.LimitReader(body, call.MostOfError))
+	text = bytes.ReplaceAll(text, []byte(x.secret), []byte("***"))
+	response.Header.Del("Content-Length")
+	response.ContentLength = -1
+	return io.MultiReader(bytes.NewReader(text), body)
 }
 
 // waits reports whether nothing of a body is there yet.
@@ -86,6 +100,7 @@ func (x *exchange) copy(body io.Reader, length int64) {
 			if !errors.Is(err, io.EOF) {
 				x.broke(err)
 			}
+			x.extend() // for the end, which may come long after the last byte
 			break
 		}
 	}

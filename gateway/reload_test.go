@@ -145,6 +145,35 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// A call that waits when the gateway drains is refused like one that comes then, and
+// takes nothing.
+func TestDrainRefusesWhoWaits(t *testing.T) {
+	provider := &stepper{pieces: make(chan string)}
+	r := newRigBefore(t, `
+providers: {openai: {base_url: MOCK, models: {gpt-4o: {max_concurrent: 1}}}}
+projects: {one: {requests_per_minute: 1, max_wait: 2m}}
+`, provider)
+	first := open(t, t.Context(), r, chat, streamed, "one")
+	answers := make(chan answer)
+	go func() { answers <- r.post(t, chat, hello) }()
+	go func() { answers <- r.do(t, "GET", "/openai/v1/models", "", "X-Project-ID", "one") }()
+	until(t, "both wait", func() bool { return r.Models().Waiting("gpt-4o") == 1 && r.Active() == 3 })
+	r.Drain()
+	for range 2 {
+		if a := <-answers; a.status != 503 || !strings.Contains(a.body, "about to stop") || a.header.Get("X-Should-Retry") != "true" {
+			t.Errorf("%d %v %s", a.status, a.header, a.body)
+		}
+	}
+	close(provider.pieces)
+	if _, err := io.ReadAll(first.Body); err != nil {
+		t.Error(err)
+	}
+	r.settled(t)
+	if s := r.Models().Stats("gpt-4o"); s.RPM != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // How long a call waits is the project's to say, and no longer than its client does.
 func TestPatience(t *testing.T) {
 	r := newRig(t, `

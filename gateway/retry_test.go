@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -92,6 +94,66 @@ providers:
 	}
 	if s := r.Models().Stats("gpt-4o"); s.RPM != 0 || s.TPM != 0 {
 		t.Errorf("it was charged: %+v", s)
+	}
+}
+
+// A call that never left costs nothing, and goes to the next deployment, whichever
+// transport could not send it.
+func TestNeverSent(t *testing.T) {
+	broken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broken.Close()
+	go func() {
+		for conn, err := broken.Accept(); err == nil; conn, err = broken.Accept() {
+			conn.Close() // before the handshake
+		}
+	}()
+	for _, http2 := range []string{"false", "true"} {
+		r := newRig(t, strings.NewReplacer("BROKEN", "https://"+broken.Addr().String(), "HTTP2", http2).Replace(`
+providers:
+  openai:
+    http2: HTTP2
+    retries: 1
+    deployments: {a: {base_url: BROKEN}, b: {base_url: MOCK}}
+    models: {gpt-4o: {max_rpm: 10, max_tpm: 100000}}
+`), mockprovider.Config{})
+		if a := r.post(t, chat, hello); a.status != 200 {
+			t.Errorf("http2 %s: %d %s", http2, a.status, a.body)
+		}
+		if s := r.Models().Stats("gpt-4o@a"); s.RPM != 0 || s.TPM != 0 {
+			t.Errorf("http2 %s: it was charged: %+v", http2, s)
+		}
+	}
+}
+
+// A stream is sent as its client wrote it to a server that does not take what asks for
+// usage. What else is wrong with it is the client's to see.
+func TestServerThatTellsNoUsage(t *testing.T) {
+	var sent []string
+	r := newRigBefore(t, oneOfEach, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent = append(sent, string(body))
+		switch {
+		case strings.Contains(string(body), "stream_options"):
+			w.WriteHeader(400)
+			io.WriteString(w, `{"error":{"message":"Unrecognized request argument supplied: stream_options"}}`)
+		case strings.Contains(string(body), "nonsense"):
+			w.WriteHeader(400)
+			io.WriteString(w, `{"error":{"message":"nonsense"}}`)
+		default:
+			io.WriteString(w, "data: [DONE]\n\n")
+		}
+	}))
+	if a := r.post(t, chat, unasked); a.status != 200 || a.body != "data: [DONE]\n\n" || len(sent) != 2 || sent[1] != unasked {
+		t.Errorf("%d %s of %q", a.status, a.body, sent)
+	}
+	if s := r.Models().Stats("gpt-4o"); s.RPM != 1 {
+		t.Errorf("%+v", s)
+	}
+	if a := r.post(t, chat, strings.Replace(unasked, "{", `{"nonsense":1,`, 1)); a.status != 400 || a.body != `{"error":{"message":"nonsense"}}` {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 

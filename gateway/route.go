@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -26,11 +27,20 @@ func (x *exchange) route() *refusal {
 	if raw, ok := strings.CutPrefix(u.RawPath, "/"+name); ok {
 		x.target.RawPath = raw
 	}
-	if climbs(x.target.Path) {
+	switch {
+	case climbs(x.target.Path):
 		return x.bad(http.StatusBadRequest, `the path has a part "." or ".."`)
+	case strings.ContainsFunc(x.target.Path, odd) || strings.TrimRight(x.target.Path, " .") != x.target.Path:
+		return x.bad(http.StatusBadRequest, `the path must have no control characters, ";" or "\", and no blank or dot at its end`)
+	case strings.ContainsFunc(x.target.RawQuery, func(r rune) bool { return r == ' ' || unicode.IsControl(r) }):
+		return x.bad(http.StatusBadRequest, "the query must have no blanks or control characters")
 	}
-	return nil
+	return x.checkQuery()
 }
+
+// odd reports whether a character stands in no path of an API: servers do not agree on
+// what it means.
+func odd(r rune) bool { return r == ';' || r == '\\' || unicode.IsControl(r) }
 
 // names returns those of the providers, in order.
 func (s *setup) names() []string { return slices.Sorted(maps.Keys(s.upstreams)) }
@@ -48,15 +58,26 @@ func climbs(path string) bool {
 	return false
 }
 
-// ambiguous reports whether the path may be another to who undoes its escaping first.
-func (x *exchange) ambiguous(endpoint llm.Endpoint, is bool) bool {
-	if x.target.RawPath == "" {
+// ambiguous reports whether a path may be another to who undoes its escaping first.
+func (x *exchange) ambiguous(u *url.URL, endpoint llm.Endpoint, is bool) bool {
+	if u.RawPath == "" {
 		return false
 	}
-	plain := x.target
+	plain := *u
 	plain.RawPath = ""
 	other, also := llm.Recognize(x.r.Method, &plain)
 	return also && (!is || endpoint != other)
+}
+
+// path returns that of the request at the provider.
+func (x *exchange) path() *url.URL {
+	base := x.upstream.deployments[0].base
+	if base.Path == "" {
+		return &x.target
+	}
+	u := x.at(x.upstream.deployments[0])
+	u.Host = "" // whose it is, the configuration says
+	return u
 }
 
 // at returns the address of the request at a deployment.

@@ -25,6 +25,7 @@ type upstream struct {
 	name        string
 	deployments []*deployment // in the order of their names
 	keyed       bool          // one of them has a key
+	accounts    accounts      // of clients
 }
 
 // deployment is one account of a provider.
@@ -64,6 +65,8 @@ func (u *upstream) quota(model, deployment string) string {
 	m, known := u.Find(model)
 	if known {
 		model = m.Name
+	} else {
+		model = llm.PlainName(u.Kind, model)
 	}
 	if !known || !big[u.name] || strings.Contains(model, "*") {
 		model = u.name + "/" + model

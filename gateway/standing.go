@@ -29,8 +29,9 @@ func (x *exchange) tellAsProvider(h http.Header) {
 
 func (x *exchange) standings() (requests, tokens standing) {
 	if m := x.decision.Model; m != nil {
-		requests.consider(int64(m.Stats.MaxRPM), int64(m.Stats.MaxRPM-m.Stats.RPM), x.decision.RetryAfter)
-		tokens.consider(int64(m.Stats.MaxTPM), int64(m.Stats.MaxTPM-m.Stats.TPM), x.decision.RetryAfter)
+		reset := min(x.decision.RetryAfter, time.Minute) // it may be another limit's, or never
+		requests.consider(int64(m.Stats.MaxRPM), int64(m.Stats.MaxRPM-m.Stats.RPM), reset)
+		tokens.consider(int64(m.Stats.MaxTPM), int64(m.Stats.MaxTPM-m.Stats.TPM), reset)
 	}
 	for _, s := range x.decision.Windows() {
 		of := &requests

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -45,6 +46,24 @@ func (s *setup) quotas() map[string]quota {
 		}
 	}
 	return all
+}
+
+// Charges reports whether there are calls that are charged to a quota of this name.
+func (g *Gateway) Charges(quota string) bool { return g.setup.Load().charges(quota) }
+
+func (s *setup) charges(name string) bool {
+	if _, ok := s.quotas()[name]; ok {
+		return true
+	}
+	provider, model, _ := strings.Cut(name, "/")
+	u := s.upstreams[provider]
+	if u == nil || strings.Contains(model, "*") { // patterns are those of the configuration
+		return false
+	}
+	return slices.ContainsFunc(u.deployments, func(d *deployment) bool {
+		of := strings.TrimSuffix(model, "@"+d.name)
+		return of != "" && u.quota(of, d.name) == name
+	})
 }
 
 func (s *setup) projectLimits() map[string]project.Limit {

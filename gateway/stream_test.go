@@ -39,12 +39,13 @@ func (s *stepper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func open(t *testing.T, ctx context.Context, r *rig, path, body string) *http.Response {
+func open(t *testing.T, ctx context.Context, r *rig, path, body string, project ...string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, "POST", r.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header[fieldProject] = project
 	response, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -53,13 +54,16 @@ func open(t *testing.T, ctx context.Context, r *rig, path, body string) *http.Re
 	return response
 }
 
+// unasked is a stream whose client does not ask for usage.
+const unasked = `{"model":"gpt-4o","stream":true,"max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}`
+
 const streamed = `{"model":"gpt-4o","stream":true,"stream_options":{"include_usage":true},"max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}`
 
 // The headers of a stream come before its first byte, and every piece as it is sent.
 func TestStreamsWithoutDelay(t *testing.T) {
 	provider := &stepper{pieces: make(chan string)}
 	r := newRigBefore(t, oneOfEach, provider)
-	for _, body := range []string{streamed, strings.Replace(streamed, `"stream_options":{"include_usage":true},`, "", 1)} { // seen, and hidden
+	for _, body := range []string{streamed, unasked} { // seen, and hidden
 		provider.pieces = make(chan string)
 		response := open(t, t.Context(), r, chat, body)
 		lines := bufio.NewReader(response.Body)
@@ -150,6 +154,19 @@ func until(t *testing.T, what string, is func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never comes that %s", what)
 		}
+	}
+}
+
+// A stream whose end comes later than a client may take for a write is whole.
+func TestStreamThatEndsLate(t *testing.T) {
+	r := newRigBefore(t, oneOfEach+"server: {write_timeout: 50ms}\n", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "data: [DONE]\n\n")
+		http.NewResponseController(w).Flush()
+		<-time.After(200 * time.Millisecond)
+	}))
+	response := open(t, t.Context(), r, chat, streamed)
+	if text, err := io.ReadAll(response.Body); string(text) != "data: [DONE]\n\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 

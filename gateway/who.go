@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
@@ -40,7 +41,7 @@ func (x *exchange) identify() *refusal {
 			return x.bad(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on")
 		}
 		if x.foreign() {
-			return x.bad(http.StatusForbidden, "the request comes from a page of another site: to serve browsers, the gateway needs keys: required")
+			return x.bad(http.StatusForbidden, "the request comes from a page of another site, which may not use the gateway's own key")
 		}
 	}
 	x.rules = x.cfg.Projects[x.Project]
@@ -100,8 +101,13 @@ func (x *exchange) secrets() []string {
 			found = append(found, value)
 		}
 	}
-	if mayHaveKey(x.target.RawQuery) {
-		found = append(found, x.target.Query()["key"]...)
+	if x.target.RawQuery == "" {
+		return found
+	}
+	for pair := range strings.SplitSeq(x.target.RawQuery, "&") {
+		if name, value := parameter(pair); slices.Contains(ofCredentials, name) {
+			found = append(found, value)
+		}
 	}
 	return found
 }
@@ -111,37 +117,19 @@ func (x *exchange) secrets() []string {
 func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	x.shared = d.key != "" || x.cfg.Keys == config.KeysRequired
 	if !x.shared {
+		x.upstream.accounts.see(x.secrets())
+		x.call.Heeds = x.heeds
 		return
 	}
+	x.secret = d.key
 	for _, field := range fieldsOfKeys {
 		delete(h, field)
 	}
 	for _, field := range ofAccount {
 		delete(h, field)
 	}
-	u.RawQuery = withoutKey(u.RawQuery)
+	u.RawQuery = without(u.RawQuery, ofCredentials)
 	if d.key != "" {
-		field, prefix := x.keyField()
-		h[field] = []string{prefix + d.key}
+		x.putKey(h, d.key)
 	}
-}
-
-// mayHaveKey reports whether a query may have a key in it, however that is escaped.
-func mayHaveKey(query string) bool {
-	return strings.Contains(query, "key") || strings.Contains(query, "%")
-}
-
-// withoutKey returns a query without keys. What else stands in it stays as it is.
-func withoutKey(query string) string {
-	if !mayHaveKey(query) {
-		return query
-	}
-	var kept []string
-	for pair := range strings.SplitSeq(query, "&") {
-		name, _, _ := strings.Cut(pair, "=")
-		if plain, err := url.QueryUnescape(name); err == nil && plain != "key" {
-			kept = append(kept, pair)
-		}
-	}
-	return strings.Join(kept, "&")
 }

@@ -83,6 +83,10 @@ func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 	return p, nil
 }
 
+// AddProjects gives more projects series of their own, as [PrometheusConfig].Projects
+// does. What they have used so far stays with "other".
+func (p *Prometheus) AddProjects(ids ...string) error { return p.series.list(ids) }
+
 func (p *Prometheus) register(to prometheus.Registerer) error {
 	if to == nil {
 		to = prometheus.DefaultRegisterer

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,19 +21,25 @@ const defaultModels = 100
 type series[T any] struct {
 	create func(model, project string) *T
 
-	projects []string       // the first is none, and the second all that are not listed
-	places   map[string]int // of those that are listed
+	none, others *row[T]    // for calls without a model, and for all models that have no row
+	most         int        // rows of models
+	mu           sync.Mutex // of who adds something
 
-	none, others *row[T] // for calls without a model, and for all models that have no row
-	most         int     // rows of models
-	mu           sync.Mutex
-	models       atomic.Pointer[map[string]*row[T]] // is replaced, never changed
+	// They are replaced, never changed.
+	listing atomic.Pointer[listing]
+	models  atomic.Pointer[map[string]*row[T]]
 }
 
-// row is what is kept of one model: a T for each project, nil before it was seen.
+// listing is the projects that are told apart.
+type listing struct {
+	names  []string       // the first is none, and the second all that are not listed
+	places map[string]int // of those that are listed
+}
+
+// row is what is kept of one model: a cell for each project, as soon as it is seen.
 type row[T any] struct {
 	model string
-	cells []atomic.Pointer[T]
+	cells atomic.Pointer[[]*atomic.Pointer[T]] // is replaced, never changed
 }
 
 // newSeries returns series for so many models (0 for the default), and for the
@@ -44,45 +51,72 @@ func newSeries[T any](most int, projects []string, create func(model, project st
 	if most == 0 {
 		most = defaultModels
 	}
-	s := &series[T]{create: create, projects: []string{"", other}, places: map[string]int{}, most: most}
-	for _, id := range projects {
-		if id == "" || id == other || !utf8.ValidString(id) {
-			return nil, fmt.Errorf("ratelimit: project %.80q: an id in Projects must be UTF-8, and neither empty nor %q, which stands for all others", id, other)
-		}
-		if _, twice := s.places[id]; twice {
-			continue
-		}
-		s.places[id] = len(s.projects)
-		s.projects = append(s.projects, id)
-	}
-	s.none, s.others = s.newRow(""), s.newRow(other)
+	s := &series[T]{create: create, none: newRow[T](""), others: newRow[T](other), most: most}
+	s.listing.Store(&listing{[]string{"", other}, map[string]int{}})
 	s.models.Store(&map[string]*row[T]{})
-	return s, nil
+	return s, s.list(projects)
 }
 
-func (s *series[T]) newRow(model string) *row[T] {
-	return &row[T]{model, make([]atomic.Pointer[T], len(s.projects))}
+func newRow[T any](model string) *row[T] {
+	r := &row[T]{model: model}
+	r.cells.Store(new([]*atomic.Pointer[T]))
+	return r
+}
+
+// list tells projects apart from now on, beside those that are already.
+func (s *series[T]) list(projects []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := *s.listing.Load()
+	now.names, now.places = slices.Clone(now.names), maps.Clone(now.places)
+	for _, id := range projects {
+		if id == "" || id == other || !utf8.ValidString(id) {
+			return fmt.Errorf("ratelimit: project %.80q: an id in Projects must be UTF-8, and neither empty nor %q, which stands for all others", id, other)
+		}
+		if _, listed := now.places[id]; !listed {
+			now.places[id] = len(now.names)
+			now.names = append(now.names, id)
+		}
+	}
+	s.listing.Store(&now)
+	return nil
 }
 
 // of returns what is kept for the model and the project of an event.
 func (s *series[T]) of(e *ratelimit.Event) *T {
-	r, place := s.row(e), s.place(e.Project)
-	cell := &r.cells[place]
+	r, listing := s.row(e), s.listing.Load()
+	place := listing.place(e.Project)
+	cell := s.cell(r, place)
 	if t := cell.Load(); t != nil {
 		return t
 	}
-	cell.CompareAndSwap(nil, s.create(r.model, s.projects[place]))
+	cell.CompareAndSwap(nil, s.create(r.model, listing.names[place]))
 	return cell.Load()
 }
 
-func (s *series[T]) place(project string) int {
+func (l *listing) place(project string) int {
 	if project == "" {
 		return 0
 	}
-	if place, ok := s.places[project]; ok {
+	if place, ok := l.places[project]; ok {
 		return place
 	}
 	return 1
+}
+
+// cell returns the one at a place of a row, which gets longer if it must.
+func (s *series[T]) cell(r *row[T], place int) *atomic.Pointer[T] {
+	if cells := *r.cells.Load(); place < len(cells) {
+		return cells[place]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cells := slices.Clone(*r.cells.Load())
+	for len(cells) < len(s.listing.Load().names) {
+		cells = append(cells, new(atomic.Pointer[T]))
+	}
+	r.cells.Store(&cells)
+	return cells[place]
 }
 
 func (s *series[T]) row(e *ratelimit.Event) *row[T] {
@@ -113,7 +147,7 @@ func (s *series[T]) addRow(model string) *row[T] {
 		return s.others
 	}
 	model = strings.Clone(model) // it may be a part of something large
-	r := s.newRow(model)
+	r := newRow[T](model)
 	models = maps.Clone(models)
 	models[model] = r
 	s.models.Store(&models)

@@ -232,6 +232,45 @@ func TestSeriesTogether(t *testing.T) {
 	}
 }
 
+// Projects may be listed while others count: each has its own from then on, and what was
+// found before stays the same.
+func TestProjectsAreAdded(t *testing.T) {
+	s, err := newSeries(3, []string{"0"}, func(_, project string) *string { return &project })
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(project string) *string {
+		return s.of(&ratelimit.Event{Model: "m", Limited: true, Project: project})
+	}
+	first, others := of("0"), of("1")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 100 {
+				id := strconv.Itoa(i)
+				if err := s.list([]string{id, id}); err != nil {
+					t.Error(err)
+				}
+				if got := of(id); *got != id || got != of(id) {
+					t.Errorf("%s counts as %q", id, *got)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if of("0") != first || of("new") != others || *others != other {
+		t.Error("those that were there before are others now")
+	}
+	if n := len(s.listing.Load().names); n != 102 {
+		t.Errorf("%d are listed", n)
+	}
+	for _, bad := range []string{"", other, "\xff"} {
+		if err := s.list([]string{"fine", bad}); err == nil || *of("fine") != other {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
 // Whoever finds a place free that was taken meanwhile does not make one more.
 func TestSeriesMeanwhile(t *testing.T) {
 	e := &ratelimit.Event{Model: "a", Limited: true}

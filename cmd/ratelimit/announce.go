@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ func announce(w io.Writer, r server.Running) {
 	if r.Admin != nil {
 		fmt.Fprintf(w, "  admin  %s\n", address(r.Admin, cfg.Admin.TLS))
 	}
-	fmt.Fprintf(w, "  state  %s\n  keys   %s\n", withoutPassword(cfg.State), aboutKeys(cfg.Keys))
+	fmt.Fprintf(w, "  state  %s\n  keys   %s\n", cfg.RedactedState(), aboutKeys(cfg.Keys))
 	fmt.Fprintln(w, "  point an SDK at it by its base URL, or by the variable that it reads:")
 	t := table{head: []string{"", "", "", ""}}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
@@ -43,15 +42,6 @@ func address(a net.Addr, files config.TLS) string {
 		return scheme + net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
 	}
 	return scheme + a.String()
-}
-
-// withoutPassword returns where the state is, to be shown.
-func withoutPassword(state string) string {
-	u, err := url.Parse(state)
-	if err != nil || u.User == nil {
-		return state
-	}
-	return u.Redacted()
 }
 
 func aboutKeys(keys string) string {

@@ -22,8 +22,8 @@ func newCheck() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a configuration, and say what it means",
 		Long: `Check a configuration, and say what it means. All that is wrong with it is printed with its
-place, as file:line:column, and the exit code is 1. Secrets are read as a gateway would
-read them, and not shown.`,
+place, as file:line:column, and the exit code is 1. Secrets and certificates are read as a
+gateway would read them, and not shown.`,
 		Example: `  ratelimit check gateway.yaml
   ratelimit check --example > gateway.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -49,8 +49,11 @@ read them, and not shown.`,
 	}
 	c.Flags().BoolVar(&example, "example", false, "print a configuration with all that can be said, and its defaults")
 	c.Args = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 && !example {
+		switch {
+		case len(args) == 0 && !example:
 			return usageError{fmt.Errorf("%s needs FILE, or --example", c.CommandPath())}
+		case len(args) > 0 && example:
+			return usageError{fmt.Errorf("%s --example does not know what to do with %q", c.CommandPath(), args[0])}
 		}
 		return arguments(c, args)
 	}
@@ -62,7 +65,7 @@ func summary(cfg *config.Config) []string {
 	about := table{head: []string{"", ""}}
 	about.add("clients", cfg.Listen+secured(cfg.TLS))
 	about.add("admin API", aboutAdmin(&cfg.Admin))
-	about.add("state", withoutPassword(cfg.State))
+	about.add("state", cfg.RedactedState())
 	about.add("keys", cfg.Keys)
 	lines := about.lines()[1:]
 	lines = append(append(lines, ""), aboutProviders(cfg)...)

@@ -74,6 +74,29 @@ func TestCheckTellsAllFaults(t *testing.T) {
 	}
 }
 
+// Nothing of a state that is said to be elsewhere is shown, whatever it is.
+func TestCheckDoesNotShowTheState(t *testing.T) {
+	path := file(t, "gateway.yaml", "state: {env: TEST_STATE}")
+	for state, code := range map[string]int{
+		"redis://me:very-secret@127.0.0.1:6379/0":            exitFine,
+		"redis://127.0.0.1:6379/0?sentinel_pass=very-secret": exitFine,
+		"me:very-secret@127.0.0.1:6379":                      exitFailed,
+		"redis":                                              exitFailed,
+		"redis//me:very-secret@127.0.0.1:6379":               exitFailed,
+		"http://me:very-secret@127.0.0.1:6379":               exitFailed,
+		"redis://me:very-secret@127.0.0.1:6379/x":            exitFailed,
+	} {
+		t.Setenv("TEST_STATE", state)
+		got := run(t, "check", path)
+		if got.code != code || strings.Contains(got.stdout+got.stderr, "very-secret") {
+			t.Errorf("%s: %+v", state, got)
+		}
+		if code == exitFine && !strings.Contains(got.stdout, "state      redis://127.0.0.1:6379/0\n") {
+			t.Errorf("%s: %s", state, got.stdout)
+		}
+	}
+}
+
 func TestCheckOfNoFile(t *testing.T) {
 	got := run(t, "check", filepath.Join(t.TempDir(), "none.yaml"))
 	if got.code != exitFailed || !strings.Contains(got.stderr, "none.yaml") {

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
 // The exit codes.
@@ -25,13 +28,13 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	addCompletion(root)
 	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitFine
 	}
 	fmt.Fprintln(stderr, withPrefix(err))
-	var wrong usageError
-	if errors.As(err, &wrong) {
+	if wrongUsage(err) {
 		fmt.Fprintf(stderr, "See `%s --help`.\n", ran.CommandPath())
 		return exitUsage
 	}
@@ -70,10 +73,40 @@ than the limit.`,
 	return root
 }
 
+// addCompletion adds cobra's command, which would take any argument otherwise. It writes
+// to what the root's output is now.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Args, completion.RunE = noSuchCommand, root.RunE
+	for _, shell := range completion.Commands() {
+		shell.Args = arguments
+	}
+}
+
 // usageError is a command line that makes no sense.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
+
+// wrongUsage reports whether an error is one of the command line, and not of a file.
+func wrongUsage(err error) bool {
+	var wrong usageError
+	var faults config.Errors
+	return errors.As(err, &wrong) ||
+		errors.As(err, &faults) && slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Line == 0 })
+}
+
+// noEmptyFlags refuses flags that are said and have no value, as of a variable that is
+// not set: the default in its place would hardly be meant.
+func noEmptyFlags(c *cobra.Command, _ []string) error {
+	for _, name := range []string{"config", "listen", "admin", "state"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return usageError{fmt.Errorf("--%s is empty: it must have a value, or be left out", name)}
+		}
+	}
+	return nil
+}
 
 // noSuchCommand refuses arguments of a command that has only commands below it.
 func noSuchCommand(c *cobra.Command, args []string) error {
@@ -95,6 +128,9 @@ func arguments(c *cobra.Command, args []string) error {
 	for i, name := range names {
 		if i >= len(args) && !strings.HasPrefix(name, "[") {
 			return usageError{fmt.Errorf("%s needs %s", c.CommandPath(), name)}
+		}
+		if i < len(args) && args[i] == "" {
+			return usageError{fmt.Errorf("%s: %s is empty", c.CommandPath(), strings.Trim(name, "[]"))}
 		}
 	}
 	if len(args) > len(names) {

@@ -100,6 +100,13 @@ func TestWrongUsage(t *testing.T) {
 		{"key rotate id --grace -1s", "ratelimit: --grace is -1s: it must be 0 or more\nSee `ratelimit key rotate --help`.\n"},
 		{"demo --for 0s", "ratelimit: --for is 0s: it must be more than 0\nSee `ratelimit demo --help`.\n"},
 		{"status --admin ftp://x", "ratelimit: the address of the admin API must be one such as http://127.0.0.1:8081\nSee `ratelimit status --help`.\n"},
+		{"check --example x", "ratelimit: ratelimit check --example does not know what to do with \"x\"\nSee `ratelimit check --help`.\n"},
+		{"completion tcsh", "ratelimit: ratelimit completion has no command \"tcsh\": did you mean bash or fish or zsh?\nSee `ratelimit completion --help`.\n"},
+		{"completion bash x", "ratelimit: ratelimit completion bash does not know what to do with \"x\"\nSee `ratelimit completion bash --help`.\n"},
+		{"serve --config=", "ratelimit: --config is empty: it must have a value, or be left out\nSee `ratelimit serve --help`.\n"},
+		{"serve --state=", "ratelimit: --state is empty: it must have a value, or be left out\nSee `ratelimit serve --help`.\n"},
+		{"demo --listen=", "ratelimit: --listen is empty: it must have a value, or be left out\nSee `ratelimit demo --help`.\n"},
+		{"demo --listen here", "ratelimit: --listen: \"here\": it must be a host and a port, such as 127.0.0.1:8080, or :8080 for all interfaces\nSee `ratelimit demo --help`.\n"},
 		{"migrate a b c", "ratelimit: ratelimit migrate does not know what to do with \"c\"\nSee `ratelimit migrate --help`.\n"},
 	} {
 		got := run(t, strings.Fields(c.args)...)
@@ -109,9 +116,18 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
+// An argument that is empty, as of a variable that is not set, is none.
+func TestEmptyArgument(t *testing.T) {
+	for _, args := range [][]string{{"check", ""}, {"migrate", ""}, {"key", "revoke", ""}} {
+		if got := run(t, args...); got.code != exitUsage || !strings.Contains(got.stderr, "is empty") || got.stdout != "" {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
 // Without a command there is the help.
 func TestNoCommand(t *testing.T) {
-	for _, args := range [][]string{{}, {"key"}} {
+	for _, args := range [][]string{{}, {"key"}, {"completion"}} {
 		if got := run(t, args...); got.code != exitFine || !strings.Contains(got.stdout, "Usage:") {
 			t.Errorf("%v: %+v", args, got)
 		}

@@ -29,7 +29,8 @@ waits and who is refused.
 The gateway is a real one: while it runs, ` + "`ratelimit status`" + ` and curl work with it.`,
 		Example: `  ratelimit demo
   ratelimit demo --for 2m --listen 127.0.0.1:0 --admin off`,
-		Args: arguments,
+		Args:    arguments,
+		PreRunE: noEmptyFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if length <= 0 {
 				return usageError{fmt.Errorf("--for is %v: it must be more than 0", length)}
@@ -62,6 +63,10 @@ const (
 
 // demoConfig returns the configuration of the demo's gateway.
 func demoConfig(provider string, over config.Overrides) (*config.Config, error) {
+	over.State = cmp.Or(over.State, config.Memory)
+	if _, err := config.Load("", over); err != nil { // which tells of flags, and not of lines below
+		return nil, err
+	}
 	text := fmt.Sprintf(`
 listen: %q
 admin: {listen: %q}
@@ -80,7 +85,7 @@ projects:
   intern: {requests_per_minute: %d, max_wait: 0s}
 defaults: {max_wait: 5m}
 server: {drain: 2s}
-`, cmp.Or(over.Listen, "127.0.0.1:8080"), cmp.Or(over.Admin, "127.0.0.1:8081"), cmp.Or(over.State, config.Memory), provider,
+`, cmp.Or(over.Listen, "127.0.0.1:8080"), cmp.Or(over.Admin, "127.0.0.1:8081"), over.State, provider,
 		large, largeConcurrent, largeRequests, largeTokens, small, smallRequests, smallTokens, reportsTokens, internRequests)
 	return config.Parse("the demo's configuration", []byte(text))
 }

@@ -66,13 +66,6 @@ func TestDemoEndsEarly(t *testing.T) {
 	}
 }
 
-func TestDemoRefusesNonsense(t *testing.T) {
-	got := run(t, "demo", "--listen", "nowhere")
-	if got.code != exitFailed || !strings.Contains(got.stderr, "listen") {
-		t.Errorf("%+v", got)
-	}
-}
-
 // What people type is put into the demo's configuration as it is.
 func TestDemoConfig(t *testing.T) {
 	cfg, err := demoConfig("http://127.0.0.1:1", config.Overrides{Listen: "127.0.0.1:0", Admin: "off", State: "/tmp/a \"b\".db"})

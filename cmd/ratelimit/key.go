@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/gateway/keys"
 )
 
 func newKey() *cobra.Command {
@@ -82,12 +83,15 @@ func newKeyRotate(a *asking) *cobra.Command {
 		},
 		ValidArgsFunction: a.keys,
 	}
-	c.Flags().DurationVar(&grace, "grace", 0, "for how long the old one goes on to be valid (default: not at all)")
+	c.Flags().DurationVar(&grace, "grace", 0, "for how long the old one goes on to be valid (default: not at all, nor any before it)")
 	return c
 }
 
 // showKey prints a key that was made: what it is to stderr, and itself to stdout.
 func showKey(c *cobra.Command, key admin.IssuedKey) error {
+	if until := key.PreviousUntil; !until.IsZero() {
+		fmt.Fprintf(c.ErrOrStderr(), "the old key is valid until %s\n", until.Format(time.RFC3339))
+	}
 	fmt.Fprintf(c.ErrOrStderr(), "key %s of project %s, %s; it is not shown again:\n", key.ID, key.Project, expiry(key.Expires))
 	_, err := fmt.Fprintln(c.OutOrStdout(), key.Secret)
 	return err
@@ -148,19 +152,33 @@ func newKeyList(a *asking) *cobra.Command {
 			if asJSON {
 				return printJSON(c.OutOrStdout(), all)
 			}
-			t := table{head: []string{"project", "id", "name", "created", "expires"}}
-			for _, k := range all {
-				expires := "never"
-				if !k.Expires.IsZero() {
-					expires = k.Expires.Format(time.RFC3339)
-				}
-				t.add(k.Project, k.ID, k.Name, k.Created.Format(time.RFC3339), expires)
-			}
-			return printLines(c.OutOrStdout(), t.lines())
+			return printLines(c.OutOrStdout(), keyLines(all, time.Now()))
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// keyLines returns keys as people read them.
+func keyLines(all []keys.Key, now time.Time) []string {
+	t := table{head: []string{"project", "id", "name", "created", "expires", "old key until"}}
+	for _, k := range all {
+		expires, old := "never", "-"
+		if !k.Expires.IsZero() {
+			expires = k.Expires.Format(time.RFC3339)
+			if !now.Before(k.Expires) {
+				expires += " (expired)"
+			}
+		}
+		if !k.PreviousUntil.IsZero() {
+			old = k.PreviousUntil.Format(time.RFC3339)
+		}
+		t.add(k.Project, k.ID, k.Name, k.Created.Format(time.RFC3339), expires, old)
+	}
+	if len(all) == 0 {
+		return t.lines()
+	}
+	return t.withoutEmpty("-").lines()
 }
 
 // untilCompleted is how long a shell waits for completions.

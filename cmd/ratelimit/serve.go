@@ -23,7 +23,7 @@ func newServe() *cobra.Command {
 		Long: `Run the gateway.
 
 Without a configuration it listens at 127.0.0.1:8080, counts in ~/.core/ratelimits.db,
-and holds the models of OpenAI, Anthropic and Gemini to default quotas; a client's own
+and holds some models of OpenAI, Anthropic and Gemini to default quotas; a client's own
 key of the provider passes through. ` + "`ratelimit check --example`" + ` prints a configuration with
 all that can be said, and its defaults.
 
@@ -34,7 +34,8 @@ it at once.`,
 		Example: `  ratelimit serve
   ratelimit serve --config gateway.yaml
   ratelimit serve --listen 127.0.0.1:9000 --state redis://127.0.0.1:6379/0`,
-		Args: arguments,
+		Args:    arguments,
+		PreRunE: noEmptyFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return serve(c.Context(), file, over, c.ErrOrStderr())
 		},

@@ -142,15 +142,18 @@ func TestServe(t *testing.T) {
 func TestServeRefusesNonsense(t *testing.T) {
 	for _, c := range []struct {
 		args []string
+		code int
 		want string
 	}{
-		{[]string{"--listen", "nowhere"}, "--listen"},
-		{[]string{"--state", "postgres://x"}, "--state"},
-		{[]string{"--config", "none.yaml"}, "none.yaml"},
-		{[]string{"--admin", "0.0.0.0:0"}, "token"},
+		{[]string{"--listen", "nowhere"}, exitUsage, "--listen"},
+		{[]string{"--admin", "nowhere"}, exitUsage, "--admin"},
+		{[]string{"--state", "postgres://x"}, exitUsage, "--state"},
+		{[]string{"--config", "none.yaml"}, exitFailed, "none.yaml"},
+		{[]string{"--config", file(t, "gateway.yaml", "listen: nowhere")}, exitFailed, "gateway.yaml:1:9"},
+		{[]string{"--admin", "0.0.0.0:0"}, exitUsage, "token"},
 	} {
 		got := run(t, append([]string{"serve"}, c.args...)...)
-		if got.code != exitFailed || !strings.Contains(got.stderr, c.want) || strings.Contains(got.stderr, "Usage") {
+		if got.code != c.code || !strings.Contains(got.stderr, c.want) || strings.Contains(got.stderr, "Usage") {
 			t.Errorf("%v: %+v", c.args, got)
 		}
 	}

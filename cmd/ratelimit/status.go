@@ -73,8 +73,14 @@ func (a *asking) show(c *cobra.Command, client *admin.Client, s *screen, asJSON 
 func statusLines(s admin.State) []string {
 	lines := []string{fmt.Sprintf("gateway %s at %s, up %v, state in %s, keys %s, %d requests active",
 		s.Version, s.Listen, (time.Duration(s.Uptime) * time.Second), s.Store, s.Keys, s.Active)}
+	if s.Waiting > 0 {
+		lines[0] += fmt.Sprintf(", %d of them wait", s.Waiting)
+	}
 	if !s.Ready {
 		lines = append(lines, "NOT READY: "+s.Reason)
+	}
+	if s.StoreLost != "" {
+		lines = append(lines, fmt.Sprintf("REDIS IS LOST: %s (on_store_loss: %s); %s", whileLost[s.OnStoreLoss], s.OnStoreLoss, s.StoreLost))
 	}
 	lines = append(append(lines, ""), modelLines(s.Models)...)
 	if len(s.Projects) > 0 {
@@ -84,6 +90,13 @@ func statusLines(s admin.State) []string {
 		lines = append(lines, "and more: --json has no more either, ask the admin API for pages of /v1/projects")
 	}
 	return lines
+}
+
+// whileLost is what happens to calls while Redis is lost.
+var whileLost = map[string]string{
+	"deny":  "calls that have a limit are refused",
+	"allow": "everything passes, without limits",
+	"share": "each gateway lets its part of every limit pass",
 }
 
 // modelLines returns the models of which something is used, and how many others there
@@ -97,16 +110,19 @@ func modelLines(models []admin.Model) []string {
 		case u == nil:
 			t.add(m.Name, "?", "?", "?", "?", "?", "?", "?", "the store does not answer")
 			continue
-		case *u == (admin.Usage{}) && m.Paused == 0:
+		case *u == (admin.Usage{}) && m.Paused == 0 && m.Waiting == 0:
 			idle++
 			continue
 		}
-		note := ""
+		var notes []string
+		if m.Waiting > 0 {
+			notes = append(notes, fmt.Sprintf("%d wait", m.Waiting))
+		}
 		if m.Paused > 0 {
-			note = fmt.Sprintf("paused by the provider for %.0f s", m.Paused)
+			notes = append(notes, fmt.Sprintf("paused by the provider for %.0f s", m.Paused))
 		}
 		t.add(m.Name, used(u.RPM, q.MaxRPM), used(u.TPM, q.MaxTPM), used(u.InputTPM, q.MaxInputTPM), used(u.OutputTPM, q.MaxOutputTPM),
-			used(u.RPD, q.MaxRPD), used(u.TPD, q.MaxTPD), used(u.Concurrent, q.MaxConcurrent), note)
+			used(u.RPD, q.MaxRPD), used(u.TPD, q.MaxTPD), used(u.Concurrent, q.MaxConcurrent), strings.Join(notes, ", "))
 	}
 	var lines []string
 	if len(t.rows) > 0 {
@@ -118,27 +134,43 @@ func modelLines(models []admin.Model) []string {
 	return lines
 }
 
-// used returns how much of a quota is used; of none it is not known.
+// used returns how much is used, and of how much. Of what is not limited it may be that
+// nothing is known.
 func used(n, most int) string {
-	if most == 0 {
+	switch {
+	case most > 0:
+		return thousands(int64(n)) + " / " + thousands(int64(most))
+	case n > 0:
+		return thousands(int64(n))
+	default:
 		return "-"
 	}
-	return thousands(int64(n)) + " / " + thousands(int64(most))
 }
 
 func projectLines(projects []admin.Project) []string {
 	t := table{head: []string{"project", ">weight", "used"}}
 	for _, p := range projects {
-		var windows []string
-		for _, w := range p.Windows {
-			windows = append(windows, fmt.Sprintf("%s %s / %s", w.Name, thousands(w.Limit-w.Remaining), thousands(w.Limit)))
-		}
-		if len(windows) == 0 {
-			windows = []string{"no limits"}
-		}
-		t.add(p.ID, fmt.Sprint(max(p.Limit.Weight, 1)), strings.Join(windows, ", "))
+		t.add(p.ID, fmt.Sprint(max(p.Limit.Weight, 1)), standing(p))
 	}
 	return t.lines()
+}
+
+// standing says what a project has used of its limits.
+func standing(p admin.Project) string {
+	if p.Windows == nil {
+		return "?"
+	}
+	var parts []string
+	for _, w := range p.Windows {
+		parts = append(parts, fmt.Sprintf("%s %s / %s", w.Name, thousands(w.Limit-w.Remaining), thousands(w.Limit)))
+	}
+	if most := p.Limit.MaxConcurrent; most > 0 {
+		parts = append(parts, fmt.Sprintf("%s at a time", thousands(int64(most))))
+	}
+	if len(parts) == 0 {
+		return "no limits"
+	}
+	return strings.Join(parts, ", ")
 }
 
 func printLines(w io.Writer, lines []string) error {

@@ -52,11 +52,11 @@ func TestState(t *testing.T) {
 
 func TestQuotas(t *testing.T) {
 	r := newRig(t, usual)
-	r.want(t, 404, "GET", "/v1/quotas/groq/llama-5", "")
-	for _, path := range []string{"groq/llama-5", "groq%2Fllama-5"} {
+	r.want(t, 404, "GET", "/v1/quotas/anthropic/claude-5", "")
+	for _, path := range []string{"anthropic/claude-5", "anthropic%2Fclaude-5"} {
 		m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/"+path, `{"max_rpm": 7, "max_concurrent": 2}`))
 		want := ratelimit.ModelQuota{MaxRPM: 7, MaxConcurrent: 2}
-		if m.Name != "groq/llama-5" || m.Quota != want {
+		if m.Name != "anthropic/claude-5" || m.Quota != want {
 			t.Errorf("%+v", m)
 		}
 		if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/"+path, "")); m.Quota != want {
@@ -352,7 +352,7 @@ func TestBadInput(t *testing.T) {
 		says               string
 	}{
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rmp": 1}`, 400, `unknown field \"max_rmp\": the fields are max_rpm, max_tpm,`},
-		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": "1"}`, 400, "max_rpm is a string: it must be of type int"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": "1"}`, 400, "max_rpm is a string: it must be a whole number"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1.5}`, 400, "max_rpm is a number 1.5"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": -1}`, 400, "max_rpm of -1: it must be from 1"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1e300}`, 400, "max_rpm"},
@@ -368,8 +368,16 @@ func TestBadInput(t *testing.T) {
 		{"PUT", "/v1/quotas/a%00b", `{"max_rpm": 1}`, 400, "no control characters"},
 		{"PUT", "/v1/quotas/a%ffb", `{"max_rpm": 1}`, 400, "UTF-8"},
 		{"PUT", "/v1/quotas/" + strings.Repeat("x", 513), `{"max_rpm": 1}`, 400, "1 to 512 bytes"},
-		{"PUT", "/v1/projects/search", `{"requests_per_minute": -1}`, 400, "it must be from 0"},
-		{"PUT", "/v1/projects/search", `{"weight": 99999999}`, 400, "it must be from 0"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1, "max_tpm": 2, "max_rpm": 1}`, 400, "max_rpm is there twice: it may be once"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1, "MAX_rpm": 2}`, 400, "MAX_rpm is there twice"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"auto": 1}`, 400, "auto is a number: it must be true or false"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"day_resets_at": 7}`, 400, "day_resets_at is a number: it must be a string"},
+		{"PUT", "/v1/quotas/gpt-4oo", `{"max_rpm": 1}`, 404, `no call is charged to \"gpt-4oo\": it must be one of GET /v1/quotas`},
+		{"PUT", "/v1/quotas/opnai/o9", `{"max_rpm": 1}`, 404, "no call is charged"},
+		{"PUT", "/v1/projects/search", `{"requests_per_minute": -1}`, 400, `"requests_per_minute is -1: it must be from 0`},
+		{"PUT", "/v1/projects/search", `{"max_concurrent": -1}`, 400, `"max_concurrent is -1`},
+		{"PUT", "/v1/projects/search", `{"priority": 2000}`, 400, `"priority is 2000: it must be from -1000 to 1000`},
+		{"PUT", "/v1/projects/search", `{"weight": 99999999}`, 400, `"weight is 99999999: it must be from 0`},
 		{"PUT", "/v1/projects/search", `{"requests_a_minute": 1}`, 400, "the fields are requests_per_minute,"},
 		{"PUT", "/v1/projects/a%20b", `{}`, 400, "visible ASCII"},
 		{"GET", "/v1/projects/%c3%bc", ``, 400, "visible ASCII"},

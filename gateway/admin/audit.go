@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,7 +70,8 @@ func openAudit(path string, log *slog.Logger) (*audit, error) {
 	return a, a.recall()
 }
 
-// write records an entry. Once it returns nil, the entry is on disk.
+// write records an entry. Once it returns nil, the entry is on disk, or if there is no
+// file, in the log.
 func (a *audit) write(e *Entry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,10 +88,20 @@ func (a *audit) write(e *Entry) error {
 			return err
 		}
 	}
+	if err := a.toLog(e.Time, line); err != nil && a.path == "" {
+		return fmt.Errorf("ratelimit: the audit log: %w", err)
+	}
 	a.seq = e.Seq
 	a.remember(*e)
-	a.log.Info("audit", "entry", json.RawMessage(line))
 	return nil
+}
+
+// toLog writes to the log of the program, whatever its level is: that is for what may
+// be left out.
+func (a *audit) toLog(at time.Time, line []byte) error {
+	r := slog.NewRecord(at, slog.LevelInfo, "audit", 0)
+	r.AddAttrs(slog.Any("entry", json.RawMessage(line)))
+	return a.log.Handler().Handle(context.Background(), r)
 }
 
 // toFile writes to the file. It opens it each time, so that who moves it away, to

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -169,6 +170,38 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`) // it heals by itself
+}
+
+// TestAuditWhateverTheLevel: the level is for what may be left out of a log.
+func TestAuditWhateverTheLevel(t *testing.T) {
+	for _, level := range []slog.Level{slog.LevelWarn, slog.LevelError, math.MaxInt} {
+		var log logged
+		r := newRigWith(t, usual, Options{Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level}))})
+		r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{}`)
+		for _, result := range []string{intended, done} {
+			if !strings.Contains(log.String(), `"result":"`+result+`"`) {
+				t.Errorf("at level %v the log lacks what was %s: %s", level, result, log.String())
+			}
+		}
+	}
+}
+
+// full is where nothing more can be written.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestLogThatCannotBeWritten: where the log is all there is, what it cannot hold is not
+// done.
+func TestLogThatCannotBeWritten(t *testing.T) {
+	log := slog.New(slog.NewJSONHandler(full{}, nil))
+	for yaml, status := range map[string]int{usual: 503, withAudit(filepath.Join(t.TempDir(), "audit.jsonl")): 200} {
+		r := newRigWith(t, yaml, Options{Log: log})
+		r.want(t, status, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+		if q, _ := r.gateway.Models().Quota("gpt-4o"); (q.MaxRPM == 5) != (status == 200) {
+			t.Errorf("status %d: the quota is %+v", status, q)
+		}
+	}
 }
 
 func TestNothingChangesAfterClose(t *testing.T) {

@@ -29,7 +29,7 @@ func TestClient(t *testing.T) {
 	if _, ok := r.gateway.Keys().Find(made.Secret); !ok {
 		t.Error("there is no grace")
 	}
-	if list, err := c.Keys(ctx); err != nil || len(list) != 1 || list[0] != made.Key {
+	if list, err := c.Keys(ctx); err != nil || len(list) != 1 || list[0] != rotated.Key || list[0].PreviousUntil.IsZero() {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if err := c.RevokeKey(ctx, made.ID); err != nil {

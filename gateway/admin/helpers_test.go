@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -82,13 +83,14 @@ func newRigWith(t testing.TB, yaml string, o Options) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gateway.New(cfg, gateway.Options{})
+	r := &rig{logged: &logged{}}
+	o.Log, o.Version = cmp.Or(o.Log, slog.New(slog.NewJSONHandler(r.logged, nil))), "test"
+	g, err := gateway.New(cfg, gateway.Options{Log: o.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { g.Close() })
-	r := &rig{gateway: g, logged: &logged{}}
-	o.Log, o.Version = slog.New(slog.NewJSONHandler(r.logged, nil)), "test"
+	r.gateway = g
 	if r.Admin, err = New(g, o); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -38,7 +39,29 @@ func decode[T any](r *http.Request) (body T, err error) {
 	if _, err := d.Token(); err != io.EOF {
 		return body, problemf(http.StatusBadRequest, "the body: it must be one JSON object, and nothing behind it")
 	}
+	if name := twice(text); name != "" {
+		return body, problemf(http.StatusBadRequest, "the body: %s is there twice: it may be once", name)
+	}
 	return body, nil
+}
+
+// twice returns the first field that a valid object has a second time, be it in other
+// letters, or "".
+func twice(object []byte) string {
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.Token() // which opens it
+	var seen []string
+	for d.More() {
+		token, _ := d.Token()
+		name := token.(string)
+		if slices.ContainsFunc(seen, func(other string) bool { return strings.EqualFold(name, other) }) {
+			return name
+		}
+		seen = append(seen, name)
+		var value json.RawMessage
+		d.Decode(&value)
+	}
+	return ""
 }
 
 // fault says what is wrong with a body, and what is allowed.
@@ -46,13 +69,27 @@ func fault(err error, of reflect.Type) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
-		return fmt.Sprintf("%s is a %s: it must be of type %s", wrong.Field, wrong.Value, wrong.Type)
+		return fmt.Sprintf("%s is a %s: it must be %s", wrong.Field, wrong.Value, described(wrong.Type))
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return fmt.Sprintf("%.80s: the fields are %s", strings.TrimPrefix(err.Error(), "json: "), fields(of))
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "it ends too soon"
 	default:
 		return err.Error()
+	}
+}
+
+// described says what a field must be, in the words of JSON.
+func described(of reflect.Type) string {
+	switch of.Kind() {
+	case reflect.Int:
+		return "a whole number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	default:
+		return "of type " + of.String()
 	}
 }
 
@@ -64,6 +101,21 @@ func fields(of reflect.Type) string {
 		names = append(names, name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// inJSON returns what is wrong with a value of T, with its fields as JSON has them.
+func inJSON[T any](err error) error {
+	if err == nil {
+		return nil
+	}
+	text := plain(err)
+	for f := range reflect.TypeFor[T]().Fields() {
+		if rest, ok := strings.CutPrefix(text, f.Name+" "); ok {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			text = name + " " + rest
+		}
+	}
+	return problemf(http.StatusBadRequest, "%s", text)
 }
 
 // sendJSON answers with a value, or with none for 204.

@@ -32,9 +32,18 @@ func TestKeys(t *testing.T) {
 			t.Error("one of the two is not valid within the grace")
 		}
 	}
+	again := as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+first.ID+"/rotate", `{"grace": 60}`))
+	if _, ok := r.gateway.Keys().Find(first.Secret); !ok || again.PreviousUntil != second.PreviousUntil || time.Until(again.PreviousUntil).Round(time.Minute) != time.Hour {
+		t.Errorf("a second rotation ends the grace of the first: %t, %+v", ok, again.Key)
+	}
+	if list := as[KeyList](t, r.get(t, "/v1/keys")); len(list.Keys) != 1 || list.Keys[0] != again.Key {
+		t.Errorf("%+v", list)
+	}
 	third := as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+first.ID+"/rotate", `{}`))
-	if _, ok := r.gateway.Keys().Find(second.Secret); ok {
-		t.Error("the old one is valid without a grace")
+	for _, secret := range []string{first.Secret, second.Secret, again.Secret} {
+		if _, ok := r.gateway.Keys().Find(secret); ok {
+			t.Error("an old one is valid without a grace")
+		}
 	}
 
 	r.want(t, 204, "DELETE", "/v1/keys/"+first.ID, "")

@@ -3,6 +3,7 @@ package admin
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 )
@@ -50,5 +51,65 @@ func TestStoreIsLost(t *testing.T) {
 	}
 	if q, _ := r.gateway.Models().Quota("gpt-4o"); q.MaxRPM != 100 {
 		t.Errorf("the quota is %+v", q)
+	}
+}
+
+// TestLossIsSaid checks that whoever looks sees that Redis is lost, whatever happens to
+// clients meanwhile, and that it is back.
+func TestLossIsSaid(t *testing.T) {
+	for mode, ready := range map[string]bool{"deny": false, "allow": true, "share": true} {
+		t.Run(mode, func(t *testing.T) {
+			proxy := redistest.NewProxy(t, redistest.New(t).Addr)
+			r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.URL()+"\non_store_loss: "+mode, 1))
+			if s := as[State](t, r.get(t, "/v1/state")); s.StoreLost != "" {
+				t.Errorf("before: %+v", s)
+			}
+			proxy.Cut()
+			s := r.stateOnce(t, func(s State) bool { return s.StoreLost != "" })
+			if s.Ready != ready || s.OnStoreLoss != mode {
+				t.Errorf("%+v", s)
+			}
+			proxy.Heal()
+			r.stateOnce(t, func(s State) bool { return s.StoreLost == "" && s.Ready })
+			for _, line := range []string{`"level":"ERROR","msg":"Redis is lost","on_store_loss":"` + mode + `","error":"ratelimit: redis is lost: `, `"level":"WARN","msg":"Redis is back"`} {
+				if !strings.Contains(r.logged.String(), line) {
+					t.Errorf("the log lacks %s: %s", line, r.logged)
+				}
+			}
+		})
+	}
+}
+
+// TestKeysVanish checks that a Redis which comes back empty does not take the keys of
+// clients along without a word.
+func TestKeysVanish(t *testing.T) {
+	server := redistest.New(t)
+	proxy := redistest.NewProxy(t, server.Addr)
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.URL(), 1))
+	for range 2 {
+		r.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`)
+	}
+	proxy.Cut()
+	if _, err := server.Do("FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Heal()
+	r.stateOnce(t, func(State) bool { return len(r.gateway.Keys().List()) == 0 })
+	if !strings.Contains(r.logged.String(), `"level":"ERROR","msg":"virtual keys have vanished from the state: clients that send them are refused","keys":2`) {
+		t.Errorf("the log has %s", r.logged)
+	}
+}
+
+// stateOnce waits for a state that is certain to come, and returns it.
+func (r *rig) stateOnce(t *testing.T, is func(State) bool) State {
+	t.Helper()
+	for late := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		s := as[State](t, r.get(t, "/v1/state"))
+		if is(s) {
+			return s
+		}
+		if time.Now().After(late) {
+			t.Fatalf("it stays %+v", s)
+		}
 	}
 }

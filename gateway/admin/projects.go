@@ -113,7 +113,7 @@ func (a *Admin) setLimit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := invalid(limit.Validate()); err != nil {
+	if err := inJSON[project.Limit](limit.Validate()); err != nil {
 		return nil, err
 	}
 	err = a.do(r, change{

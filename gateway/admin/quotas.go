@@ -97,6 +97,9 @@ func (a *Admin) setQuota(r *http.Request) (any, error) {
 	if err := invalid(quota.Validate()); err != nil {
 		return nil, err
 	}
+	if a.quotaOf(name) == nil && !a.gateway.Charges(name) {
+		return nil, problemf(http.StatusNotFound, "no call is charged to %.80q: it must be one of GET /v1/quotas, or of a model that has none yet PROVIDER/MODEL, with deployments PROVIDER/MODEL@DEPLOYMENT", name)
+	}
 	err = a.do(r, change{
 		action: "quota.set", subject: name,
 		before: func() any { return a.quotaOf(name) },

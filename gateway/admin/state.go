@@ -22,7 +22,8 @@ type State struct {
 	Admin       string    `json:"admin"`
 	Store       string    `json:"store"` // "memory", "sqlite" or "redis"
 	OnStoreLoss string    `json:"on_store_loss"`
-	Keys        string    `json:"keys"` // "off" or "required"
+	StoreLost   string    `json:"store_lost,omitempty"` // why Redis cannot be asked, while it is lost
+	Keys        string    `json:"keys"`                 // "off" or "required"
 	Models      []Model   `json:"models"`
 	Projects    []Project `json:"projects"`      // the first 1,000
 	More        bool      `json:"more_projects"` // there are more
@@ -54,6 +55,9 @@ func (a *Admin) state(r *http.Request) (any, error) {
 		ids = ids[:largestPage]
 	}
 	s.Projects = a.projectsOf(r.Context(), ids)
+	if err := a.gateway.StoreLost(); err != nil { // which may be known from having asked
+		s.StoreLost = plain(err)
+	}
 	return s, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -15,13 +16,14 @@ func (c *Config) check(r *reader) {
 	if c.OnStoreLoss != "deny" && !c.Redis() {
 		r.at("on_store_loss").fault("%s is for a state in Redis: it must be deny, or left out", c.OnStoreLoss)
 	}
-	if c.Admin.Listen == c.Listen && port(c.Listen) != "0" {
-		r.at("admin.listen").fault("clients connect at %s: it must be another address, or off", c.Listen)
+	if collide(c.Admin.Listen, c.Listen) {
+		r.at("admin.listen").fault("clients connect at %s: it must be another port, or off", c.Listen)
 	}
 	if c.Admin.Listen != "" && !Loopback(c.Admin.Listen) && c.Admin.Token == (Secret{}) {
 		r.at("admin.listen").fault("others than this machine can reach %s: admin.token must be set, or it must be a loopback address", c.Admin.Listen)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		c.checkQuotas(r, name)
 		c.checkKeys(r, name)
 	}
 }
@@ -40,6 +42,22 @@ func (c *Config) checkKeys(r *reader, name string) {
 			at.deployment(deployment).fault("it has no key, which clients with keys of the gateway need: key must be %s", wantSecret)
 		case c.Keys == KeysOff && keyed && !Loopback(c.Listen):
 			at.deployment(deployment).warn("whoever can reach %s calls it with your key: keys should be %s", c.Listen, KeysRequired)
+		}
+	}
+}
+
+// checkQuotas warns of models that are named for something else than a quota, which
+// lifts the one that they have by default.
+func (c *Config) checkQuotas(r *reader, provider string) {
+	defaults := ratelimit.DefaultProfiles()[ratelimit.Provider(provider)].Models
+	for _, m := range c.Providers[provider].Models {
+		at := r.at(join("providers."+provider+".models", m.Name))
+		_, meant := r.said[at.path+".max_rpm"]
+		rest := m.Quota
+		rest.MaxConcurrent, rest.DayResetsAt = 0, ""
+		named := len(m.Aliases) > 0 || m.Quota != rest // {} says that it is without limits
+		if named && !meant && rest == (ratelimit.ModelQuota{}) && defaults[m.Name] != rest {
+			at.warn("it says nothing of requests and tokens, which lifts the default quota: they should be said; max_rpm: 0 if that is meant")
 		}
 	}
 }

@@ -24,6 +24,7 @@ type Config struct {
 	Defaults    *Project // of projects that are not among them
 	Server      Server
 	Log         Log
+	Blank       bool     // there is a file, and it says nothing
 	Warnings    []string // what is valid, but hardly meant
 }
 

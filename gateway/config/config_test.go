@@ -72,7 +72,11 @@ func TestWithoutAFile(t *testing.T) {
 			Deployments: map[string]*config.Deployment{"": {BaseURL: want.url}},
 		}, p)
 	}
-	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "{}", "\ufeff# nothing", "admin:\nproviders:\n", "keys: off\r\nlog:\r\n  level: info\r\n"} {
+	for _, text := range []string{"admin:\nproviders:\n", "keys: off\r\nlog:\r\n  level: info\r\n"} {
+		differ(t, text, c, parsed(t, text))
+	}
+	c.Blank, c.Warnings = true, []string{"gateway.yaml:1:1: it says nothing: all is as without a file"}
+	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "{}", "\ufeff# nothing"} {
 		differ(t, text, c, parsed(t, text))
 	}
 }
@@ -281,6 +285,15 @@ func TestWarnings(t *testing.T) {
 		"state: redis://:hunter2@localhost": {
 			"gateway.yaml:1:8: state: the password of Redis can be seen: state should be {env: NAME} or {file: PATH}"},
 		"state: {env: URL}": nil,
+		"providers:\n  anthropic:\n    models:\n      claude-sonnet-4: {aliases: [sonnet]}": {
+			"gateway.yaml:4:7: providers.anthropic.models.claude-sonnet-4: it says nothing of requests and tokens, which lifts the default quota: they should be said; max_rpm: 0 if that is meant"},
+		"providers:\n  gemini:\n    models:\n      gemini-2.5-pro: {max_concurrent: 3}": {
+			`gateway.yaml:4:7: providers.gemini.models["gemini-2.5-pro"]: it says nothing of requests and tokens, which lifts the default quota: they should be said; max_rpm: 0 if that is meant`},
+		"providers: {anthropic: {models: {claude-sonnet-4: {}}}}":                              nil, // says that it is without limits
+		"providers: {anthropic: {models: {claude-sonnet-4: {aliases: [sonnet], max_rpm: 0}}}}": nil,
+		"providers: {anthropic: {models: {claude-sonnet-4: {aliases: [sonnet], auto: true}}}}": nil,
+		"providers: {anthropic: {models: {claude-sonnet-9: {aliases: [sonnet]}}}}":             nil, // had none
+		"providers: {gemini: {models: {gemini-2.0-flash-lite: {aliases: [lite]}}}}":            nil, // had none
 	} {
 		differ(t, text, want, parsed(t, text).Warnings)
 	}

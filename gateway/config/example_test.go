@@ -75,8 +75,9 @@ func everything(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	certificate(t, dir)
 	text := regexp.MustCompile(`(?m)^( *)# `).ReplaceAllString(config.Example, "$1")
-	return strings.ReplaceAll(text, "/run/secrets", dir)
+	return strings.NewReplacer("/run/secrets", dir, "/etc/ratelimit", dir).Replace(text)
 }
 
 func TestExampleIsValidWithEverything(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // else.
 func FuzzParse(f *testing.F) {
 	f.Add(config.Example)
-	f.Add(wholeFile)
+	f.Add(wholeFile(f))
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil {
 		f.Fatal(err)

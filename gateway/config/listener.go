@@ -1,9 +1,11 @@
 package config
 
 import (
+	"crypto/tls"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -50,9 +52,25 @@ func Loopback(address string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-func port(address string) string {
-	_, port, _ := net.SplitHostPort(address)
-	return port
+// collide reports whether nobody can listen at both of two addresses.
+func collide(a, b string) bool {
+	hostA, portA, _ := net.SplitHostPort(a)
+	hostB, portB, _ := net.SplitHostPort(b)
+	return portA == portB && portA != "0" && (everywhere(hostA) || everywhere(hostB) || plainHost(hostA) == plainHost(hostB))
+}
+
+// everywhere reports whether to listen at a host is to listen at all addresses of the
+// machine, of both kinds.
+func everywhere(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+func plainHost(host string) string {
+	if host = strings.ToLower(host); host == "localhost" {
+		return "127.0.0.1"
+	}
+	return host
 }
 
 // adminAddress is address, or off.
@@ -70,13 +88,32 @@ func adminAddress(to *string) func(place) {
 func certificate(to *TLS) func(place) {
 	return func(p place) {
 		p.fields(
-			field{"cert", filePath(&to.Cert)},
-			field{"key", filePath(&to.Key)},
+			field{"cert", func(p place) { p.pem(&to.Cert, "the certificate") }},
+			field{"key", func(p place) {
+				if info, ok := p.pem(&to.Key, "the key"); ok {
+					p.warnOfReaders(info)
+				}
+			}},
 		)
-		if (to.Cert == "") != (to.Key == "") && !p.r.faulty(p.path) {
+		if p.r.faulty(p.path) || *to == (TLS{}) {
+			return
+		}
+		if to.Cert == "" || to.Key == "" {
 			p.fault("only one of cert and key: there must be both, or none")
+			return
+		}
+		if _, err := tls.LoadX509KeyPair(to.Cert, to.Key); err != nil {
+			p.fault("cert and key make no certificate: %s: they must be PEM, and belong together", strings.TrimPrefix(err.Error(), "tls: "))
 		}
 	}
+}
+
+// pem reads the path of a file, which must be there.
+func (p place) pem(to *string, what string) (os.FileInfo, bool) {
+	if filePath(to)(p); *to == "" {
+		return nil, false
+	}
+	return p.file(*to, what+", in PEM")
 }
 
 func (c *Config) readAdmin(p place) {
@@ -97,12 +134,15 @@ func state(to *string) func(place) {
 			return
 		}
 		scheme, _, isURL := strings.Cut(text, "://")
+		isRedis := isURL && (scheme == "redis" || scheme == "rediss")
 		switch {
+		case !isRedis && !isScalar(p.node):
+			p.fault("what is there is no URL of Redis: it must begin with redis:// or rediss://; a path, or memory, stands here itself")
 		case !isURL:
 			if path, ok := p.home(text); ok {
 				*to = path
 			}
-		case scheme != "redis" && scheme != "rediss":
+		case !isRedis:
 			p.fault("it is another kind of URL: it must be %s", want)
 		case !fitRedis(text):
 			p.fault("the URL of Redis cannot be read: it must be like redis://127.0.0.1:6379/0; " +

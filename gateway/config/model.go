@@ -7,17 +7,28 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Find returns the model that a client means by a name: the first whose name or alias
 // it is, or whose pattern it matches.
 func (p *Provider) Find(name string) (Model, bool) {
 	for _, m := range p.Models {
-		if Match(m.Name, name) || slices.Contains(m.Aliases, name) {
+		if p.Means(m.Name, name) || slices.Contains(m.Aliases, name) {
 			return m, true
 		}
 	}
 	return Model{}, false
+}
+
+// Means reports whether a name or a pattern stands for a model, by any of the names by
+// which the provider knows it: see [llm.PlainName].
+func (p *Provider) Means(pattern, name string) bool {
+	plain := llm.PlainName(p.Kind, name)
+	if isPattern(pattern) {
+		return Match(pattern, name) || Match(pattern, plain)
+	}
+	return llm.PlainName(p.Kind, pattern) == plain
 }
 
 // Match reports whether a name matches a pattern, in which * stands for any characters,
@@ -56,7 +67,7 @@ func (p *Provider) readModels(at place) {
 			key.fault("%s is never reached: it must stand before %s", shown(name), shown(earlier.Name))
 			return
 		} else if taken {
-			key.fault("%s is an alias of the model %s: it must be another name", shown(name), shown(earlier.Name))
+			key.fault("%s is another name of the model %s: each model may be named once", shown(name), shown(earlier.Name))
 			return
 		}
 		p.Models = append(p.Models, Model{Name: name})

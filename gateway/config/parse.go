@@ -52,6 +52,9 @@ func read(name string, text []byte, o Overrides) (*Config, error) {
 	if node := r.tree(text); node != nil {
 		c.read(place{r: r, node: node, line: 1, column: 1})
 	}
+	if c.Blank = name != "" && len(r.said) == 0; c.Blank {
+		r.at("").warn("it says nothing: all is as without a file")
+	}
 	r.override("listen", "--listen", o.Listen, address(&c.Listen))
 	r.override("admin.listen", "--admin", o.Admin, adminAddress(&c.Admin.Listen))
 	r.override("state", "--state", o.State, state(&c.State))

@@ -91,21 +91,36 @@ func (p place) secretFile() (string, bool) {
 	if path == "" {
 		return "", false
 	}
+	info, ok := p.file(path, "the secret")
+	if !ok {
+		return "", false
+	}
+	if info.Size() > maxSecret {
+		p.fault("the file has %d bytes: a secret may have %d", info.Size(), maxSecret)
+		return "", false
+	}
+	p.warnOfReaders(info)
+	return p.secretText(path)
+}
+
+// file returns what is known of a file, which must hold something.
+func (p place) file(path, what string) (os.FileInfo, bool) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		p.fault("the file cannot be found: it must hold the secret")
+		p.fault("the file cannot be found: it must hold %s", what)
 	case !info.Mode().IsRegular():
-		p.fault("it is no file: it must be one that holds the secret")
-	case info.Size() > maxSecret:
-		p.fault("the file has %d bytes: a secret may have %d", info.Size(), maxSecret)
+		p.fault("it is no file: it must be one that holds %s", what)
 	default:
-		if info.Mode().Perm()&0o004 != 0 {
-			p.warn("everybody on this machine can read the file: its mode should be 0600")
-		}
-		return p.secretText(path)
+		return info, true
 	}
-	return "", false
+	return nil, false
+}
+
+func (p place) warnOfReaders(info os.FileInfo) {
+	if info.Mode().Perm()&0o004 != 0 {
+		p.warn("everybody on this machine can read the file: its mode should be 0600")
+	}
 }
 
 func (p place) secretText(path string) (string, bool) {

@@ -27,7 +27,7 @@ func (c *Config) Redacted() any {
 	}
 	s := c.Server
 	return fileFields{
-		c.Listen, tlsFields(c.TLS), admin, c.redactedState(), c.OnStoreLoss, c.Keys,
+		c.Listen, tlsFields(c.TLS), admin, c.RedactedState(), c.OnStoreLoss, c.Keys,
 		providers, c.Defaults.redacted(), projects,
 		serverFields{
 			sizeText(s.MaxBody), sizeText(int64(s.MaxHeader)), short(s.HeaderTimeout), short(s.BodyTimeout),
@@ -78,8 +78,8 @@ type logFields struct {
 	Sample int    `json:"sample"`
 }
 
-// redactedState leaves out what may be a password.
-func (c *Config) redactedState() string {
+// RedactedState returns the State without what may be a password.
+func (c *Config) RedactedState() string {
 	if !c.Redis() {
 		return c.State
 	}

@@ -21,7 +21,7 @@ func redacted(t *testing.T, c *config.Config) string {
 // Without secrets, what is shown is a file with the same meaning: JSON is YAML. It names
 // the quotas that were only usual.
 func TestRedactedMeansTheSame(t *testing.T) {
-	for _, c := range []*config.Config{config.Default(), parsed(t, wholeFile)} {
+	for _, c := range []*config.Config{config.Default(), parsed(t, wholeFile(t))} {
 		text := redacted(t, c)
 		for _, p := range c.Providers {
 			for i := range p.Models {
@@ -33,10 +33,17 @@ func TestRedactedMeansTheSame(t *testing.T) {
 }
 
 // wholeFile has something in every field, but for secrets.
-const wholeFile = `
+func wholeFile(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	certificate(t, dir)
+	return strings.ReplaceAll(wholeText, "%s", dir)
+}
+
+const wholeText = `
 listen: ":1"
-tls: {cert: a, key: b}
-admin: {listen: off, tls: {cert: c, key: d}, audit: e}
+tls: {cert: "%s/cert.pem", key: "%s/key.pem"}
+admin: {listen: off, tls: {cert: "%s/cert.pem", key: "%s/key.pem"}, audit: e}
 state: redis://127.0.0.1:6379/3
 on_store_loss: share
 providers:

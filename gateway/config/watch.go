@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"crypto/sha256"
+	"os"
 	"time"
 )
 
@@ -46,8 +47,12 @@ func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) 
 	}
 }
 
-// sum tells what a file holds, and whether it is there.
+// sum tells what a file holds, and whether it is there. A pipe is not: what is read of
+// it is gone for others.
 func sum(path string) ([sha256.Size]byte, bool) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return [sha256.Size]byte{}, false
+	}
 	text, err := readFile(path)
 	return sha256.Sum256(text), err == nil
 }

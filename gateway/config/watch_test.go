@@ -2,6 +2,8 @@ package config_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -149,4 +151,18 @@ func TestWatchFromTheStart(t *testing.T) {
 			t.Errorf("%d changes, want 1", changes)
 		}
 	})
+}
+
+// A pipe is not read, for who reads it takes it away from others, or waits for ever.
+func TestWatchOfAPipe(t *testing.T) {
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer read.Close()
+	_, err = write.WriteString("keys: required")
+	must(t, err)
+	must(t, write.Close())
+	config.NewWatcher(fmt.Sprintf("/dev/fd/%d", read.Fd()))
+	if text, err := io.ReadAll(read); err != nil || string(text) != "keys: required" {
+		t.Errorf("%q is left, %v", text, err)
+	}
 }

@@ -42,8 +42,8 @@ func (r *Ring) Create(ctx context.Context, project, name string, ttl time.Durati
 }
 
 // Rotate makes a new secret of a key, in place of one that goes on to be valid for the
-// grace. What that has replaced before is not valid any more. The key expires when it
-// would have.
+// grace. What that has replaced before stays valid as long as was said then. With a grace
+// of 0, none but the new one is valid. The key expires when it would have.
 func (r *Ring) Rotate(ctx context.Context, id string, grace time.Duration) (secret string, k Key, err error) {
 	if grace < 0 {
 		return "", Key{}, fmt.Errorf("%w: the grace is %v: it must not be negative", ErrInvalid, grace)
@@ -64,12 +64,13 @@ func (r *Ring) Rotate(ctx context.Context, id string, grace time.Duration) (secr
 			return "", Key{}, unchanged(err, "rotated")
 		}
 		if added {
+			k.PreviousUntil = (*r.entries.Load())[id].previousUntil(now)
 			return secret, k, nil
 		}
 	}
 }
 
-// Revoke makes a key, and the one that it has replaced, not valid any more.
+// Revoke makes a key, and those that it has replaced, not valid any more.
 func (r *Ring) Revoke(ctx context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	ring, err := keys.Open(nil) // in memory
+	ring, err := keys.Open(nil, nil) // in memory
 	if err != nil {
 		fmt.Println(err)
 		return

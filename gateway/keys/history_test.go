@@ -23,27 +23,57 @@ type naive struct {
 
 type naiveKey struct {
 	key     Key
-	secrets []string
-	grace   time.Time // of the last but one
+	secrets []*naiveSecret
 	revoked bool
 }
 
-func (k *naiveKey) valid(secret string, now time.Time) bool {
-	last := len(k.secrets) - 1
-	switch {
-	case k.revoked || !k.key.Expires.IsZero() && !now.Before(k.key.Expires):
+type naiveSecret struct {
+	secret   string
+	replaced bool
+	until    time.Time // if it was replaced
+}
+
+func (k *naiveKey) valid(s *naiveSecret, now time.Time) bool {
+	if k.revoked || !k.key.Expires.IsZero() && !now.Before(k.key.Expires) {
 		return false
-	case secret == k.secrets[last]:
-		return true
 	}
-	return secret == k.secrets[last-1] && now.Before(k.grace)
+	return !s.replaced || now.Before(s.until)
+}
+
+// rotate adds a secret. What was replaced before keeps its grace, unless there is none
+// now.
+func (k *naiveKey) rotate(secret string, until time.Time) {
+	for _, s := range k.secrets {
+		if !s.replaced || until.IsZero() {
+			s.replaced, s.until = true, until
+		}
+	}
+	k.secrets = append(k.secrets, &naiveSecret{secret: secret})
+}
+
+// told is the key with until when one that was replaced is valid.
+func (k *naiveKey) told(now time.Time) Key {
+	told := k.key
+	for _, s := range k.secrets {
+		if !s.replaced || !k.valid(s, now) {
+			continue
+		}
+		until := s.until
+		if !k.key.Expires.IsZero() && k.key.Expires.Before(until) {
+			until = k.key.Expires
+		}
+		if until.After(told.PreviousUntil) {
+			told.PreviousUntil = until
+		}
+	}
+	return told
 }
 
 func (n *naive) list() []Key {
 	all := []Key{}
 	for _, k := range n.keys {
 		if !k.revoked {
-			all = append(all, k.key)
+			all = append(all, k.told(time.Now()))
 		}
 	}
 	slices.SortFunc(all, func(a, b Key) int { return strings.Compare(a.Project+" "+a.ID, b.Project+" "+b.ID) })
@@ -97,7 +127,7 @@ func (n *naive) take(r *Ring, s step) (differs string) {
 		if err != nil || k.Project != s.Project || k.Name != "a name" || k.Expires != later(now, s.Span) {
 			return fmt.Sprintf("%+v, %v", k, err)
 		}
-		n.keys = append(n.keys, &naiveKey{key: k, secrets: []string{secret}})
+		n.keys = append(n.keys, &naiveKey{key: k, secrets: []*naiveSecret{{secret: secret}}})
 		return ""
 	}
 	k := n.keys[s.Key%len(n.keys)]
@@ -110,11 +140,15 @@ func (n *naive) take(r *Ring, s step) (differs string) {
 	}
 	alive := k.valid(k.secrets[len(k.secrets)-1], now)
 	secret, key, err := r.Rotate(bg, k.key.ID, s.Span)
-	if alive != (err == nil) || alive && key != k.key {
-		return fmt.Sprintf("alive: %t; %+v, %v", alive, key, err)
+	if alive != (err == nil) {
+		return fmt.Sprintf("alive: %t; %v", alive, err)
 	}
-	if alive {
-		k.secrets, k.grace = append(k.secrets, secret), later(now, s.Span)
+	if !alive {
+		return ""
+	}
+	k.rotate(secret, later(now, s.Span))
+	if want := k.told(now); key != want {
+		return fmt.Sprintf("%+v; want %+v", key, want)
 	}
 	return ""
 }
@@ -133,9 +167,9 @@ func (n *naive) compare(r *Ring) (differs string) {
 	}
 	now := time.Now()
 	for _, k := range n.keys {
-		for i, secret := range k.secrets {
-			found, ok := r.Find(secret)
-			if want := k.valid(secret, now); ok != want || ok && found != k.key {
+		for i, s := range k.secrets {
+			found, ok := r.Find(s.secret)
+			if want := k.valid(s, now); ok != want || ok && found != k.key {
 				return fmt.Sprintf("secret %d of %d of %+v: %+v, %t; want %t", i, len(k.secrets), k.key, found, ok, want)
 			}
 		}

@@ -345,7 +345,7 @@ func TestKeeperFails(t *testing.T) {
 		}
 	}
 	f.reads = lost
-	if r, err := Open(f); r != nil || !errors.Is(err, lost) {
+	if r, err := Open(f, nil); r != nil || !errors.Is(err, lost) {
 		t.Errorf("opened: %v, %v", r, err)
 	}
 }
@@ -388,6 +388,41 @@ func TestOtherSettings(t *testing.T) {
 	}
 }
 
+// Who follows is told of keys that the store has forgotten, and not of those that were
+// revoked.
+func TestForgotten(t *testing.T) {
+	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
+	told := 0
+	r, err := Open(&flaky{Keeper: s}, func(n int) { told += n })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var last Key
+	for range 3 {
+		_, last = create(t, r, "p", "", 0)
+	}
+	rotate(t, r, last.ID, time.Hour)
+	revoke(t, ring(t, &flaky{Keeper: s}), last.ID)
+	forget := func() error {
+		return s.Update(bg, func(tx *sqlitestore.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err })
+	}
+	nothing := func() error { return nil }
+	for i, step := range []struct {
+		do         func() error
+		told, left int
+	}{
+		{nothing, 0, 2}, {forget, 2, 0}, {nothing, 2, 0},
+	} {
+		if err := errors.Join(step.do(), r.load(bg)); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(r.List()); told != step.told || got != step.left {
+			t.Errorf("step %d: told of %d, and %d are left: want %d and %d", i, told, got, step.told, step.left)
+		}
+	}
+}
+
 // A store may be closed before the ring is.
 func TestClosedStore(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
@@ -407,7 +442,7 @@ func TestClosedStore(t *testing.T) {
 	if err := r.Missed(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Open(s); err == nil {
+	if _, err := Open(s, nil); err == nil {
 		t.Error("opened in a store that is closed")
 	}
 }

@@ -28,6 +28,10 @@ type Key struct {
 	Name    string    `json:"name,omitempty"` // what it is for
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
+
+	// PreviousUntil is until when a secret is valid that was replaced. [Ring.List] and
+	// [Ring.Rotate] say it, while there is one.
+	PreviousUntil time.Time `json:"previous_until,omitzero"`
 }
 
 const maxName = 100

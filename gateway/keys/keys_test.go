@@ -56,8 +56,10 @@ func TestLife(t *testing.T) {
 
 		at(10*time.Second + 1)
 		second, again := rotate(t, r, key.ID, 5*time.Second) // until 15 s and a little, so until 16 s
-		if again != key {
-			t.Errorf("the key is %+v, and was %+v", again, key)
+		told := key
+		told.PreviousUntil = start.Add(16 * time.Second)
+		if got := r.List(); again != told || !slices.Contains(got, told) {
+			t.Errorf("the key is %+v, among %+v: want %+v", again, got, told)
 		}
 		wantKey(t, r, first, true, key)
 		wantKey(t, r, second, true, key)
@@ -66,13 +68,25 @@ func TestLife(t *testing.T) {
 		at(16 * time.Second)
 		wantKey(t, r, first, false, Key{})
 		wantKey(t, r, second, true, key)
+		if got := r.List(); !slices.Contains(got, key) {
+			t.Errorf("after the grace: %+v", got)
+		}
 
-		third, _ := rotate(t, r, key.ID, 24*time.Hour)
-		fourth, _ := rotate(t, r, key.ID, 24*time.Hour) // at most two are valid
-		wantKey(t, r, second, false, Key{})
-		wantKey(t, r, third, true, key)
-		fifth, _ := rotate(t, r, key.ID, 0) // no grace at all
-		wantKey(t, r, fourth, false, Key{})
+		third, _ := rotate(t, r, key.ID, 20*time.Second)  // until 36 s
+		fourth, _ := rotate(t, r, key.ID, 10*time.Second) // until 26 s
+		for _, each := range []string{second, third, fourth} {
+			wantKey(t, r, each, true, key)
+		}
+		at(26 * time.Second)
+		wantKey(t, r, second, true, key)
+		wantKey(t, r, third, false, Key{})
+		fifth, again := rotate(t, r, key.ID, 0) // no grace at all, for none of them
+		if again != key {
+			t.Errorf("%+v", again)
+		}
+		for _, each := range []string{second, third, fourth} {
+			wantKey(t, r, each, false, Key{})
+		}
 		wantKey(t, r, fifth, true, key)
 		last, _ := rotate(t, r, key.ID, 24*time.Hour)
 		at(time.Hour + time.Second - 1)

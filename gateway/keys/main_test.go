@@ -28,7 +28,7 @@ var bg = context.Background()
 // ring returns the keys of a keeper, until the test ends.
 func ring(t testing.TB, k settings.Keeper) *Ring {
 	t.Helper()
-	r, err := Open(k)
+	r, err := Open(k, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -20,6 +21,7 @@ type Ring struct {
 	entries atomic.Pointer[map[string]*entry] // by id; replaced, never changed
 	keeper  settings.Keeper                   // nil: there is none
 	most    int                               // keys
+	gone    func(n int)                       // may be nil
 	stop    func()
 
 	// mu is held while keys are changed or loaded, and guards what follows.
@@ -34,9 +36,10 @@ type Ring struct {
 const mostKeys = 10_000
 
 // Open returns the keys that are kept beside the counters of a store, and follows
-// what others change there. Without a keeper they are in memory.
-func Open(k settings.Keeper) (*Ring, error) {
-	r := &Ring{keeper: k, most: mostKeys, stop: func() {}}
+// what others change there. Without a keeper they are in memory. If the store has
+// forgotten some that nobody has revoked, gone is told how many, unless it is nil.
+func Open(k settings.Keeper, gone func(n int)) (*Ring, error) {
+	r := &Ring{keeper: k, most: mostKeys, gone: gone, stop: func() {}}
 	r.set(map[string][]*record{}, nil)
 	if k == nil {
 		return r, nil
@@ -73,17 +76,32 @@ func (r *Ring) reload(ctx context.Context) error {
 			ours[setting] = text
 		}
 	}
-	if r.loaded == nil || !maps.Equal(ours, r.loaded) { // most often it is others' settings that change
-		r.set(parse(ours, r.miss), ours)
+	if r.loaded != nil && maps.Equal(ours, r.loaded) { // most often it is others' settings that change
+		return nil
 	}
+	if n := r.forgotten(ours); n > 0 && r.gone != nil {
+		r.gone(n)
+	}
+	r.set(parse(ours, r.miss), ours)
 	return nil
+}
+
+// forgotten returns how many keys are not in the store any more. Of those that were
+// revoked, it keeps that they were.
+func (r *Ring) forgotten(ours map[string]string) (n int) {
+	for id := range r.records {
+		if _, kept := ours[kind+id]; !kept {
+			n++
+		}
+	}
+	return n
 }
 
 // set goes by records from now on, which were read from settings, or else were not.
 func (r *Ring) set(records map[string][]*record, loaded map[string]string) {
-	entries := make(map[string]*entry, len(records))
+	entries, now := make(map[string]*entry, len(records)), time.Now()
 	for id, secrets := range records {
-		entries[id] = newEntry(secrets)
+		entries[id] = newEntry(secrets, now)
 	}
 	r.records, r.loaded = records, loaded
 	r.entries.Store(&entries)
@@ -91,10 +109,12 @@ func (r *Ring) set(records map[string][]*record, loaded map[string]string) {
 
 // List returns all keys, in the order of their projects and their ids.
 func (r *Ring) List() []Key {
-	entries := *r.entries.Load()
+	entries, now := *r.entries.Load(), time.Now()
 	all := make([]Key, 0, len(entries))
 	for _, e := range entries {
-		all = append(all, e.key)
+		k := e.key
+		k.PreviousUntil = e.previousUntil(now)
+		all = append(all, k)
 	}
 	slices.SortFunc(all, func(a, b Key) int {
 		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.ID, b.ID))

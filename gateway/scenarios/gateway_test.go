@@ -91,11 +91,16 @@ type process struct {
 	err   error // once it has ended
 }
 
-// launch runs the program with a configuration file, at some address or again at one.
+// launch runs the program with a configuration file, at some address or again at one. An
+// empty state is the file's.
 func launch(t *testing.T, file, state, address string) *process {
 	t.Helper()
 	p := &process{door: door{log: newLogged()}, ended: make(chan struct{})}
-	p.cmd = exec.Command(program, "serve", "--config", file, "--state", state, "--listen", address, "--admin", "127.0.0.1:0")
+	args := []string{"serve", "--config", file, "--listen", address, "--admin", "127.0.0.1:0"}
+	if state != "" {
+		args = append(args, "--state", state)
+	}
+	p.cmd = exec.Command(program, args...)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
+	"reflect"
 	"sync"
 	"time"
 
@@ -51,7 +53,10 @@ func (s *server) reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	old := s.gateway.Config()
-	cfg, err := s.Load()
+	cfg, err := s.load()
+	if err == nil && cfg.Blank && !old.Blank {
+		err = fmt.Errorf("ratelimit: %s says nothing any more, which would lift all limits: if that is meant, it must say so, such as with keys: off", s.File)
+	}
 	if err != nil {
 		s.gateway.ReloadFailed(err)
 	} else {
@@ -62,11 +67,41 @@ func (s *server) reload() error {
 		return err
 	}
 	s.heed(cfg)
-	s.Log.Info("the configuration was reloaded")
+	s.Log.Info("the configuration was reloaded", "keys", cfg.Keys,
+		changes("projects", old.Projects, cfg.Projects), changes("models", models(old), models(cfg)))
 	if needsRestart(old.Server, cfg.Server) {
 		s.Log.Warn("max_header, header_timeout and idle_timeout of the server change when the gateway starts anew")
 	}
 	return nil
+}
+
+// changes counts what is new, gone, and different.
+func changes[V any](name string, old, new map[string]V) slog.Attr {
+	added, removed, changed := 0, 0, 0
+	for key, now := range new {
+		if before, ok := old[key]; !ok {
+			added++
+		} else if !reflect.DeepEqual(before, now) {
+			changed++
+		}
+	}
+	for key := range old {
+		if _, ok := new[key]; !ok {
+			removed++
+		}
+	}
+	return slog.Group(name, "added", added, "removed", removed, "changed", changed)
+}
+
+// models returns the models of a configuration, by their providers' names and theirs.
+func models(cfg *config.Config) map[string]config.Model {
+	all := map[string]config.Model{}
+	for name, p := range cfg.Providers {
+		for _, m := range p.Models {
+			all[name+"/"+m.Name] = m
+		}
+	}
+	return all
 }
 
 // needsRestart reports whether some of the change cannot be made while listening.

@@ -59,11 +59,12 @@ func TestReloadOnChange(t *testing.T) {
 // A bad configuration changes nothing, and is told of: to who has asked, in the log,
 // in the metrics.
 func TestBadReloadKeepsTheOld(t *testing.T) {
+	files := newPair(t)
 	for _, c := range []struct{ name, old, new, want string }{
 		{"a field that there is not", "state: memory", "stat: memory", "gateway.yaml:4:1"},
 		{"another address", "listen: 127.0.0.1:0", "listen: 127.0.0.1:1", "restart"},
 		{"another state", "state: memory", "state: /tmp/other.db", "restart"},
-		{"TLS", "state: memory", "state: memory\ntls: {cert: a, key: b}", "restart"},
+		{"TLS", "state: memory", "state: memory\ntls: {cert: " + files.cert + ", key: " + files.key + "}", "restart"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := start(t, mock(), basic)
@@ -100,6 +101,7 @@ func TestReloadTellsWhatWaitsForRestart(t *testing.T) {
 	r.log.await(t, "starts anew", 1)
 }
 
+// Changes are audited whatever the level; there is nothing else in the log.
 func TestLogLevel(t *testing.T) {
 	r := start(t, mock(), basic+"log: {level: error}\n")
 	if _, err := r.call(http.DefaultClient); err != nil {
@@ -114,7 +116,45 @@ func TestLogLevel(t *testing.T) {
 	}
 	r.edit(t, "level: off", "level: nonsense")
 	r.reload(t)
-	if r.log.String() != "" {
-		t.Errorf("it logs %s", r.log)
+	if text := r.log.but("audit"); text != "" {
+		t.Errorf("it logs %s", text)
 	}
+}
+
+// A file that was emptied, as by a template that failed, does not lift the limits.
+func TestReloadOfNothing(t *testing.T) {
+	const text = "providers: {openai: {models: {m: {max_rpm: 7}}}}"
+	for _, c := range []struct {
+		name, before, after string
+		refused             bool
+	}{
+		{"emptied", text, "", true},
+		{"all of it commented out", text, "# " + text, true},
+		{"without fields", text, "{}", true},
+		{"meant", text, "keys: off", false},
+		{"empty before", "# nothing", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := startOver(t, c.before)
+			r.write(t, c.after)
+			status, answer := r.reload(t)
+			if refused := status == http.StatusUnprocessableEntity && strings.Contains(answer, "says nothing any more"); refused != c.refused || !refused && status >= 300 {
+				t.Errorf("reload: %d %s", status, answer)
+			}
+			if q, _ := r.Gateway.Models().Quota("m"); (q.MaxRPM == 7) != c.refused {
+				t.Errorf("the quota is %+v", q)
+			}
+		})
+	}
+}
+
+// A reload says how much has changed.
+func TestReloadTellsWhatChanged(t *testing.T) {
+	r := start(t, mock(), basic+"projects: {a: {weight: 2}, b: {weight: 2}, c: {weight: 2}}\n")
+	r.edit(t, "{a: {weight: 2}, b: {weight: 2}, ", "{b: {weight: 3}, d: {}, e: {}, ")
+	r.edit(t, "      m: {max_rpm: 100_000}", "      n: {max_rpm: 100_000}")
+	if status, text := r.reload(t); status >= 300 {
+		t.Fatalf("reload: %d %s", status, text)
+	}
+	r.log.await(t, `"keys":"off","projects":{"added":2,"removed":1,"changed":1},"models":{"added":1,"removed":1,"changed":0}`, 1)
 }

@@ -25,6 +25,7 @@ type running struct {
 	Running
 	base, admin string // URLs
 	file        string // of the configuration
+	over        config.Overrides
 	signals     chan os.Signal
 	log         *logged
 	end         context.CancelFunc
@@ -50,6 +51,22 @@ func start(t *testing.T, provider http.Handler, text string) *running {
 	return r
 }
 
+// startOver runs a server that takes from the file what the command line does not say.
+func startOver(t *testing.T, text string) *running {
+	t.Helper()
+	r := &running{
+		file: filepath.Join(t.TempDir(), "gateway.yaml"), log: newLogged(), ended: make(chan error, 1),
+		over: config.Overrides{Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", State: config.Memory},
+	}
+	r.write(t, text)
+	r.run(t)
+	t.Cleanup(func() {
+		r.end()
+		<-r.ended
+	})
+	return r
+}
+
 // run runs a server with the file.
 func (r *running) run(t *testing.T) {
 	t.Helper()
@@ -61,7 +78,7 @@ func (r *running) run(t *testing.T) {
 	go func() {
 		defer close(r.ended)
 		r.ended <- Run(ctx, Options{
-			Load:   func() (*config.Config, error) { return config.Load(r.file, config.Overrides{}) },
+			Load:   func() (*config.Config, error) { return config.Load(r.file, r.over) },
 			File:   r.file,
 			Reload: r.signals, Log: log, Level: level, Version: "test",
 			Started: func(running Running) { started <- running },
@@ -212,7 +229,7 @@ func TestDoesNotStart(t *testing.T) {
 		{"the clients' address is in use", "listen: " + taken.Addr().String() + "\nstate: memory", "choose another address with --listen"},
 		{"the admin API's address is in use", "listen: 127.0.0.1:0\nadmin: {listen: '" + taken.Addr().String() + "'}\nstate: memory", "choose another address with --admin"},
 		{"no address of this machine", "listen: 192.0.2.1:8080\nstate: memory", "no address of this machine"},
-		{"no certificate", "listen: 127.0.0.1:0\nstate: memory\ntls: {cert: " + file + ", key: " + file + "}", "the certificate " + file},
+		{"no certificate", "listen: 127.0.0.1:0\nstate: memory\ntls: {cert: " + file + ", key: " + file + "}", "make no certificate"},
 		{"a state that cannot be written", "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nstate: " + file + "/state.db", file + "/state.db"},
 		{"a bad configuration", "listen: 127.0.0.1:0\nlisten: x", "gateway.yaml:2"},
 	} {
@@ -229,6 +246,31 @@ func TestDoesNotStart(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A pipe could be read once only, and would be empty then.
+func TestConfigurationThatIsAPipe(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	if _, err := io.WriteString(write, "listen: nowhere"); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	file := fmt.Sprintf("/dev/fd/%d", read.Fd())
+	if _, err := os.Stat(file); err != nil {
+		t.Skip("there are no names of open files")
+	}
+	err = Run(t.Context(), Options{
+		Load:    func() (*config.Config, error) { return config.Load(file, config.Overrides{State: config.Memory}) },
+		File:    file,
+		Started: func(Running) { t.Error("it has started") },
+	})
+	if err == nil || !strings.Contains(err.Error(), file+" is no regular file") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -265,6 +307,28 @@ func TestStateOutlivesIt(t *testing.T) {
 	}
 }
 
+// A start takes nothing back: what the file has named once is kept, and that is told.
+func TestLimitsOutliveTheFile(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state.db")
+	const projects = "projects: {gone: {requests_per_minute: 1}, stays: {requests_per_minute: 2}}\n"
+	r := start(t, mock(), strings.Replace(basic, "state: memory", "state: "+state, 1)+projects)
+	if err := r.stop(t); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(r.log.String(), "WARN") {
+		t.Errorf("it tells of limits that the file names:\n%s", r.log)
+	}
+	r.edit(t, "gone: {requests_per_minute: 1}, ", "")
+	r.edit(t, "m: {max_rpm: 100_000}", "n: {max_rpm: 100_000}")
+	r.ended = make(chan error, 1)
+	r.run(t)
+	r.log.await(t, `keep the limits that the state has of them: DELETE /v1/projects/{project} lifts one","count":1,"projects":["gone"]`, 1)
+	r.log.await(t, `which limit nothing here","count":1,"quotas":["m"]`, 1)
+	if n := r.Gateway.Projects().Limit("gone").RequestsPerMinute; n != 1 {
+		t.Errorf("its limit is %d, want 1", n)
+	}
+}
+
 // logged is a log that can be waited for.
 type logged struct {
 	mu      sync.Mutex
@@ -286,6 +350,17 @@ func (l *logged) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// but returns the lines that do not say something.
+func (l *logged) but(message string) string {
+	var rest strings.Builder
+	for line := range strings.Lines(l.String()) {
+		if !strings.Contains(line, `"msg":"`+message+`"`) {
+			rest.WriteString(line)
+		}
+	}
+	return rest.String()
 }
 
 // await waits until the log has words so many times.

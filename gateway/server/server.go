@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -43,7 +44,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.File != "" {
 		s.file = config.NewWatcher(o.File) // before it is read, so that no change is missed
 	}
-	cfg, err := o.Load()
+	cfg, err := s.load()
 	if err != nil {
 		return err
 	}
@@ -51,6 +52,7 @@ func Run(ctx context.Context, o Options) error {
 		return errors.Join(err, s.close())
 	}
 	s.heed(cfg)
+	s.tellKept(cfg)
 	failed := s.serve()
 	watching, stop := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
@@ -77,6 +79,14 @@ type server struct {
 	admins    *door           // nil: there is none
 	file      *config.Watcher // of the configuration; nil: there is none
 	reloading sync.Mutex
+}
+
+// load reads the configuration, from a file that can be read again later.
+func (s *server) load() (*config.Config, error) {
+	if info, err := os.Stat(s.File); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("ratelimit: %s is no regular file: the configuration must be one, since it is read again when it changes", s.File)
+	}
+	return s.Load()
 }
 
 // open listens, and then opens what the gateway counts in.

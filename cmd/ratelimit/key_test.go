@@ -1,0 +1,61 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/keys"
+)
+
+func TestKeyLines(t *testing.T) {
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	plain := keys.Key{ID: "aaaaaaaaaa", Project: "search", Name: "indexer", Created: now.Add(-time.Hour)}
+	expired, rotated := plain, plain
+	expired.ID, expired.Expires = "bbbbbbbbbb", now
+	rotated.ID, rotated.Expires, rotated.PreviousUntil = "cccccccccc", now.Add(time.Second), now.Add(time.Minute)
+	for name, c := range map[string]struct {
+		keys []keys.Key
+		want string
+	}{
+		"none": {nil, `
+project  id  name  created  expires  old key until`},
+		"plain": {[]keys.Key{plain}, `
+project  id          name     created               expires
+search   aaaaaaaaaa  indexer  2026-11-15T11:00:00Z  never`},
+		"all": {[]keys.Key{plain, expired, rotated}, `
+project  id          name     created               expires                         old key until
+search   aaaaaaaaaa  indexer  2026-11-15T11:00:00Z  never                           -
+search   bbbbbbbbbb  indexer  2026-11-15T11:00:00Z  2026-11-15T12:00:00Z (expired)  -
+search   cccccccccc  indexer  2026-11-15T11:00:00Z  2026-11-15T12:00:01Z            2026-11-15T12:01:00Z`},
+	} {
+		if got := "\n" + strings.Join(keyLines(c.keys, now), "\n"); got != c.want {
+			t.Errorf("%s:%s\nwant:%s", name, got, c.want)
+		}
+	}
+}
+
+// Who rotates a key with a grace is told until when the old one is valid, however often.
+func TestKeyRotateTells(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	s := serveWith(t, "--state", "memory", "--config", withMock(t, "keys: required\n"))
+	secret := strings.TrimSpace(run(t, "key", "create", "search").stdout)
+	id := strings.Split(secret, "-")[1]
+	for range 2 {
+		got := run(t, "key", "rotate", id, "--grace", "24h")
+		if got.code != exitFine || !strings.HasPrefix(got.stderr, "the old key is valid until 2") {
+			t.Errorf("%+v", got)
+		}
+		for _, key := range []string{secret, strings.TrimSpace(got.stdout)} {
+			if status := s.ask(t, "", key); status != 200 {
+				t.Errorf("a call with a key in its grace, or the new one: %d", status)
+			}
+		}
+	}
+	if got := run(t, "key", "list"); !strings.Contains(got.stdout, "old key until") {
+		t.Errorf("%+v", got)
+	}
+	if got := run(t, "key", "rotate", id); got.code != exitFine || strings.Contains(got.stderr, "the old key") {
+		t.Errorf("%+v", got)
+	}
+}

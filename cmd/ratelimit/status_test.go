@@ -1,0 +1,95 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+func TestStatusLines(t *testing.T) {
+	for name, c := range map[string]struct {
+		state admin.State
+		want  string
+	}{
+		"who waits": {
+			admin.State{Ready: true, Active: 4, Waiting: 3, Models: []admin.Model{
+				{Name: "busy", Quota: ratelimit.ModelQuota{MaxConcurrent: 1}, Usage: &admin.Usage{Concurrent: 1}, Waiting: 2},
+				{Name: "full", Quota: ratelimit.ModelQuota{MaxConcurrent: 2}, Usage: &admin.Usage{}, Waiting: 1, Paused: 9},
+				{Name: "idle", Usage: &admin.Usage{}},
+			}},
+			`
+gateway v1 at here, up 0s, state in redis, keys off, 4 requests active, 3 of them wait
+
+model  at a time
+busy       1 / 1  2 wait
+full       0 / 2  1 wait, paused by the provider for 9 s
+(1 models of which nothing is used)`,
+		},
+		"what is not limited": {
+			admin.State{Ready: true, Models: []admin.Model{
+				{Name: "a", Quota: ratelimit.ModelQuota{MaxTPM: 5000}, Usage: &admin.Usage{RPM: 3, TPM: 1200}},
+				{Name: "b", Quota: ratelimit.ModelQuota{MaxRPM: 9}, Usage: &admin.Usage{RPM: 1}},
+			}},
+			`
+gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
+
+model  requests/min     tokens/min
+a                 3  1,200 / 5,000
+b             1 / 9              -`,
+		},
+		"projects": {
+			admin.State{Ready: true, Projects: []admin.Project{
+				{ID: "free", Windows: []admin.Window{}},
+				{ID: "held", Windows: []admin.Window{{Name: "minute", Limit: 60, Remaining: 48}}, Limit: project.Limit{RequestsPerMinute: 60, MaxConcurrent: 5}},
+				{ID: "slow", Windows: []admin.Window{}, Limit: project.Limit{MaxConcurrent: 1, Weight: 3}},
+			}},
+			`
+gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
+
+
+project  weight  used
+free          1  no limits
+held          1  minute 12 / 60, 5 at a time
+slow          3  1 at a time`,
+		},
+		"calls are refused": {
+			admin.State{
+				Reason: "redis is lost: no answer", StoreLost: "redis is lost: no answer", OnStoreLoss: "deny",
+				Models:   []admin.Model{{Name: "m", Quota: ratelimit.ModelQuota{MaxRPM: 6}}},
+				Projects: []admin.Project{{ID: "held", Limit: project.Limit{RequestsPerMinute: 6}}},
+			},
+			`
+gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
+NOT READY: redis is lost: no answer
+REDIS IS LOST: calls that have a limit are refused (on_store_loss: deny); redis is lost: no answer
+
+model  requests/min  tokens/min  input/min  output/min  requests/day  tokens/day  at a time
+m                 ?           ?          ?           ?             ?           ?          ?  the store does not answer
+
+project  weight  used
+held          1  ?`,
+		},
+		"everything passes": {
+			admin.State{Ready: true, StoreLost: "redis is lost: no answer", OnStoreLoss: "allow"},
+			`
+gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
+REDIS IS LOST: everything passes, without limits (on_store_loss: allow); redis is lost: no answer
+`,
+		},
+		"a part passes": {
+			admin.State{Ready: true, StoreLost: "redis is lost: no answer", OnStoreLoss: "share"},
+			`
+gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
+REDIS IS LOST: each gateway lets its part of every limit pass (on_store_loss: share); redis is lost: no answer
+`,
+		},
+	} {
+		c.state.Version, c.state.Listen, c.state.Store, c.state.Keys = "v1", "here", "redis", "off"
+		if got := "\n" + strings.Join(statusLines(c.state), "\n"); got != c.want {
+			t.Errorf("%s:%s\nwant:%s", name, got, c.want)
+		}
+	}
+}

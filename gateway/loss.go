@@ -1,0 +1,52 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+)
+
+// loss is an observer that tells when Redis is lost and when it is back. Of a cluster,
+// it tells when the first part is lost, and when all are back.
+type loss struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	parts map[int]bool // those that are lost
+	why   error        // the first of them is; nil: none is
+}
+
+func newLoss(log *slog.Logger) *loss { return &loss{log: log, parts: map[int]bool{}} }
+
+// Observe heeds events of the store.
+func (l *loss) Observe(_ context.Context, e ratelimit.Event) {
+	if e.Kind != ratelimit.EventStore || e.Store == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch e.Store.Kind {
+	case redisstore.Lost:
+		l.parts[e.Store.Group] = true
+		if l.why == nil {
+			l.why = e.Store.Err
+			l.log.Error("Redis is lost", "on_store_loss", e.Store.Mode, "error", l.why)
+		}
+	case redisstore.Back:
+		delete(l.parts, e.Store.Group)
+		if l.why != nil && len(l.parts) == 0 {
+			l.why = nil
+			l.log.Warn("Redis is back", "on_store_loss", e.Store.Mode)
+		}
+	}
+}
+
+// lost returns why the store is lost, or nil.
+func (l *loss) lost() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}

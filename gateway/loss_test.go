@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+)
+
+// The log has a line when Redis is lost, and one when it is back: of a cluster, when the
+// first part is lost and when the last is back.
+func TestLossIsTold(t *testing.T) {
+	var log bytes.Buffer
+	l := newLoss(slog.New(slog.NewTextHandler(&log, nil)))
+	lost := func(part int) redisstore.Event {
+		return redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Allow, Group: part, Err: fmt.Errorf("part %d is cut off", part)}
+	}
+	back := func(part int) redisstore.Event {
+		return redisstore.Event{Kind: redisstore.Back, Mode: redisstore.Allow, Group: part}
+	}
+	for i, step := range []struct {
+		event redisstore.Event
+		why   string // it is lost afterwards
+		line  string // what the log has more
+	}{
+		{event: back(0)},
+		{lost(0), "part 0 is cut off", `level=ERROR msg="Redis is lost" on_store_loss=allow error="part 0 is cut off"`},
+		{event: redisstore.Event{Kind: redisstore.Decided, Allowed: 3}, why: "part 0 is cut off"},
+		{event: lost(0), why: "part 0 is cut off"},
+		{event: lost(63), why: "part 0 is cut off"},
+		{event: back(0), why: "part 0 is cut off"},
+		{event: back(63), line: `level=WARN msg="Redis is back" on_store_loss=allow`},
+		{event: back(63)},
+		{lost(63), "part 63 is cut off", `msg="Redis is lost"`},
+	} {
+		log.Reset()
+		ratelimit.OnStoreEvent(l)(step.event)
+		got := strings.TrimSpace(log.String())
+		if !strings.Contains(got, step.line) || (got == "") != (step.line == "") {
+			t.Errorf("step %d: the log has %q: want %q", i, got, step.line)
+		}
+		if why := l.lost(); fmt.Sprint(why) != fmt.Sprint(errorOf(step.why)) {
+			t.Errorf("step %d: it is lost because of %v: want %q", i, why, step.why)
+		}
+	}
+	l.Observe(t.Context(), ratelimit.Event{Kind: ratelimit.EventStore}) // of nothing
+}
+
+func errorOf(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}

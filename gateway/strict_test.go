@@ -1,0 +1,189 @@
+package gateway
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf16"
+)
+
+// What would be another request at a provider than it is here, or could not be read, is
+// refused, and the provider does not hear of it.
+func TestRefusedBeforeItIsSent(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, oneOfEach, upstream)
+	for _, c := range []struct {
+		method, path, body string
+		headers            []string
+		want               int
+	}{
+		{"TRACE", "/openai/v1/models", "", nil, 405},
+		{"TRACK", "/openai/v1/models", "", nil, 405},
+		{"PROPFIND", "/openai/v1/files", "", nil, 405},
+		{"POST", chat + ";a=b", hello, nil, 400},
+		{"POST", "/openai/v1/chat;a=b/completions", hello, nil, 400},
+		{"POST", "/openai/v1/chat%5ccompletions", hello, nil, 400},
+		{"POST", chat + "%00", hello, nil, 400},
+		{"POST", chat + "%09", hello, nil, 400},
+		{"POST", chat + "%20", hello, nil, 400},
+		{"POST", chat + ".", hello, nil, 400},
+		{"GET", generate + "?$httpMethod=POST", "", nil, 400},
+		{"GET", generate + "?a=b&%24http%4dethod=POST", "", nil, 400},
+		{"POST", generate + "?alt=proto", `{"contents":[]}`, nil, 415},
+		{"POST", generate + "?$alt=media", `{"contents":[]}`, nil, 415},
+		{"POST", generate + "?alt=json&callback=f", `{"contents":[]}`, nil, 415},
+		{"POST", chat, wide(hello, binary.LittleEndian), nil, 400},
+		{"POST", chat, wide(hello, binary.BigEndian), nil, 400},
+		{"POST", chat, hello + "\x00", nil, 400},
+		{"POST", chat, hello, []string{"Content-Type", "application/json; charset=utf-7"}, 415},
+		{"POST", chat, hello, []string{"Content-Type", "application/json; charset"}, 415},
+		{"POST", chat, hello, []string{"Content-Encoding", "identity", "Content-Encoding", "br"}, 415},
+	} {
+		a := r.do(t, c.method, c.path, c.body, c.headers...)
+		if a.status != c.want {
+			t.Errorf("%s %s %v: %d %s", c.method, c.path, c.headers, a.status, a.body)
+		}
+		if allowed := strings.Contains(a.header.Get("Allow"), "POST"); allowed != (c.want == 405) {
+			t.Errorf("%s: Allow is %q", c.method, a.header.Get("Allow"))
+		}
+		if last := r.last(t); last.Outcome != Refused {
+			t.Errorf("%s %s: recorded as %+v", c.method, c.path, last)
+		}
+	}
+	if n := len(upstream.requests); n > 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+	for _, c := range []struct{ path, body, kind string }{
+		{chat, hello, "application/json; charset=UTF-8"},
+		{generate + "?alt=sse", `{"contents":[]}`, "application/json"},
+		{generate + "?$alt=json&prettyPrint=false", `{"contents":[]}`, "application/json"},
+	} {
+		if a := r.post(t, c.path, c.body, "Content-Type", c.kind); a.status != 200 {
+			t.Errorf("%s: %d %s", c.path, a.status, a.body)
+		}
+	}
+}
+
+// wide returns a text in UTF-16.
+func wide(text string, order binary.AppendByteOrder) string {
+	var b []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		b = order.AppendUint16(b, unit)
+	}
+	return string(b)
+}
+
+// A client cannot leave the usage out of Gemini's answers.
+func TestUsageIsNotLeftOut(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, oneOfEach, upstream)
+	r.post(t, generate+"?fields=candidates&a=b&%24fields=x", `{"contents":[]}`, "X-Goog-FieldMask", "candidates")
+	if got := <-upstream.requests; got.URL.RawQuery != "a=b" || got.Header["X-Goog-Fieldmask"] != nil {
+		t.Errorf("%s %v", got.URL, got.Header)
+	}
+	r.do(t, "GET", "/gemini/v1beta/models?fields=models", "") // which has none
+	if got := <-upstream.requests; got.URL.RawQuery != "fields=models" {
+		t.Errorf("%s", got.URL)
+	}
+}
+
+// All names of a model are one model to its quota, and to who may call it.
+func TestNamesOfOneModel(t *testing.T) {
+	r := newRigBefore(t, `
+providers:
+  gemini: {base_url: MOCK, models: {gemini-2.5-pro: {max_rpm: 2}, "gemini-*": {max_rpm: 2}}}
+  local: {kind: ollama, base_url: MOCK, models: {"llama3:latest": {max_rpm: 2}}}
+  azure: {kind: azure, base_url: MOCK, models: {GPT-4o: {max_rpm: 2}}}
+defaults: {max_wait: 0s}
+projects: {p: {models: [gemini-2.5-pro, llama3, gpt-4o, gemini-1]}}
+`, newSeen())
+	for _, c := range []struct {
+		path  string
+		names []string
+		quota string
+	}{
+		{"/gemini/v1beta/openai/chat/completions", []string{"gemini-2.5-pro", "models/gemini-2.5-pro"}, "gemini-2.5-pro"},
+		{"/gemini/v1beta/openai/chat/completions", []string{"gemini-1", "models/gemini-1"}, "gemini/gemini-*"},
+		{"/local/api/chat", []string{"llama3", "LLAMA3", "library/llama3:latest"}, "local/llama3:latest"},
+		{"/azure/openai/deployments/gpt-4O/chat/completions", []string{""}, "azure/GPT-4o"},
+	} {
+		for i := range 4 {
+			name := c.names[i%len(c.names)]
+			a := r.post(t, c.path, fmt.Sprintf(`{"model":%q,"messages":[]}`, name), "X-Project-ID", "p")
+			if want := 200 + 229*(i/2); a.status != want || r.last(t).Quota != c.quota {
+				t.Errorf("%s: %d of %q; want %d of %q", name, a.status, r.last(t).Quota, want, c.quota)
+			}
+		}
+	}
+}
+
+// Who may only call some models may not name others to fall back to.
+func TestFallbacks(t *testing.T) {
+	r := newRigBefore(t, `
+providers: {openrouter: {kind: openrouter, base_url: MOCK}, anthropic: {base_url: MOCK}}
+projects: {p: {models: [cheap]}}
+`, newSeen())
+	for _, c := range []struct {
+		project, path, body string
+		want                int
+	}{
+		{"p", "/openrouter/api/v1/chat/completions", `{"model":"cheap","messages":[]}`, 200},
+		{"p", "/openrouter/api/v1/chat/completions", `{"model":"cheap","models":["dear"],"messages":[]}`, 403},
+		{"p", messages, `{"model":"cheap","fallbacks":[{"model":"dear"}],"messages":[]}`, 403},
+		{"q", "/openrouter/api/v1/chat/completions", `{"model":"cheap","models":["dear"],"messages":[]}`, 200},
+		{"q", "/openrouter/api/v1/chat/completions", `{"models":["dear"],"messages":[]}`, 400},
+	} {
+		if a := r.post(t, c.path, c.body, "X-Project-ID", c.project); a.status != c.want {
+			t.Errorf("%s: %s: %d %s", c.project, c.body, a.status, a.body)
+		}
+	}
+}
+
+// Calls are recognized by the path that the provider gets.
+func TestBaseWithAPath(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, `
+providers:
+  anthropic: {base_url: MOCK/v1, models: {claude: {max_rpm: 1}}}
+  local: {kind: ollama, base_url: MOCK/api, models: {llama: {max_rpm: 1}}}
+  proxy: {kind: gemini, base_url: MOCK/v1beta, models: {gemini: {max_rpm: 1, aliases: [best]}}}
+defaults: {max_wait: 0s}
+`, upstream)
+	for _, c := range []struct{ path, body, sent string }{
+		{"/anthropic/messages", `{"model":"claude","messages":[]}`, "/v1/messages"},
+		{"/local/chat", `{"model":"llama","messages":[]}`, "/api/chat"},
+		{"/proxy/models/best:generateContent", `{"contents":[]}`, "/v1beta/models/gemini:generateContent"},
+	} {
+		if a := r.post(t, c.path, c.body); a.status != 200 {
+			t.Errorf("%s: %d %s", c.path, a.status, a.body)
+		} else if got := <-upstream.requests; got.URL.Path != c.sent {
+			t.Errorf("%s: sent to %s", c.path, got.URL.Path)
+		}
+		if a := r.post(t, c.path, c.body); a.status != 429 {
+			t.Errorf("%s: %d %s", c.path, a.status, a.body)
+		}
+	}
+}
+
+// A server that refuses the gateway's key and quotes it does not tell it to clients.
+func TestKeyIsNotQuoted(t *testing.T) {
+	t.Setenv("KEY", "sk-secret")
+	for _, status := range []int{401, 403} {
+		r := newRigBefore(t, "keys: required\nproviders: {openai: {base_url: MOCK, key: {env: KEY}}}\n", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			io.WriteString(w, "no such key: "+r.Header.Get("Authorization"))
+		}))
+		secret, _, err := r.Keys().Create(t.Context(), "p", "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, body := range map[string]string{chat: hello, "/openai/v1/files": "x"} {
+			if a := r.post(t, path, body, "Authorization", "Bearer "+secret); a.status != status || a.body != "no such key: Bearer ***" {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		}
+	}
+}
