@@ -46,7 +46,7 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 	if response.StatusCode/100 != 2 {
 		return x.refused(response), nil
 	}
-	x.body = nil
+	x.release()
 	x.call.Hear(x.ctx, response.StatusCode, response.Header, nil)
 	x.relay(response, veiled)
 	return over, nil

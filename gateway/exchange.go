@@ -33,6 +33,7 @@ type exchange struct {
 
 	call     call.Call
 	body     []byte
+	holds    int64         // bytes of bodies that count as held
 	tried    []*deployment // of several
 	kept     *kept         // the answer to the attempt before, if there was one
 	decision project.Decision
@@ -66,6 +67,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // panics has left it open.
 func (x *exchange) end() {
 	x.call.Unanswered(x.sent)
+	x.release()
 	x.Took = time.Since(x.Time)
 	x.g.recent.add(&x.Record)
 	x.g.access.write(&x.Record)

@@ -60,6 +60,7 @@ type Gateway struct {
 	active  atomic.Int64
 	serving context.Context // ends when it drains
 	drain   context.CancelFunc
+	held    atomic.Int64 // bytes of bodies
 }
 
 const (

@@ -102,3 +102,37 @@ func TestHalfClosed(t *testing.T) {
 		t.Errorf("it looks whole: %q", text)
 	}
 }
+
+// Bodies that wait are bounded together. Who does not fit is told to try again, and there
+// is room as soon as others are answered.
+func TestBodiesAreBounded(t *testing.T) {
+	provider := &stepper{pieces: make(chan string)}
+	r := newRigBefore(t, `
+providers: {openai: {base_url: MOCK, models: {gpt-4o: {max_concurrent: 1}}}}
+server: {max_body: 1MiB, max_bodies: 1MiB}
+`, provider)
+	large := strings.Replace(streamed, "Hello", strings.Repeat("x", 600<<10), 1)
+	first := open(t, t.Context(), r, chat, large) // which is answered, and holds nothing any more
+	second := make(chan answer)
+	go func() { second <- r.post(t, chat, large) }()
+	until(t, "one waits", func() bool { return r.Models().Waiting("gpt-4o") == 1 })
+	for _, body := range []io.Reader{strings.NewReader(large), io.MultiReader(strings.NewReader(large))} { // of a known length, and in chunks
+		response, err := http.Post(r.url+chat, "application/json", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != 503 || response.Header.Get("X-Should-Retry") != "true" {
+			t.Errorf("%d %v", response.StatusCode, response.Header)
+		}
+	}
+	close(provider.pieces)
+	io.Copy(io.Discard, first.Body)
+	if a := <-second; a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	r.settled(t)
+	if n := r.held.Load(); n != 0 {
+		t.Errorf("%d bytes are held by nobody", n)
+	}
+}

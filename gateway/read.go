@@ -115,6 +115,8 @@ func (x *exchange) readBody() *refusal {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("the body has not come within %v", x.cfg.Server.BodyTimeout))
+	case errors.Is(err, errFull):
+		return later("the gateway holds as much of calls that wait as it may: try again", Refused)
 	case x.ctx.Err() != nil:
 		return x.leave()
 	case err != nil:
@@ -131,15 +133,15 @@ func (x *exchange) readBody() *refusal {
 // readAll reads the body, and no more than a byte beyond most. One that is short and of
 // a known length needs no more room than that.
 func (x *exchange) readAll(most int64) ([]byte, error) {
-	length := x.r.ContentLength
+	length, body := x.r.ContentLength, held{x}
 	if length < 0 || length > mostTrusted {
-		return io.ReadAll(io.LimitReader(x.r.Body, most+1))
+		return io.ReadAll(io.LimitReader(body, most+1))
 	}
 	text := make([]byte, length)
-	if _, err := io.ReadFull(x.r.Body, text); err != nil {
+	if _, err := io.ReadFull(body, text); err != nil {
 		return nil, err
 	}
-	_, err := x.r.Body.Read(make([]byte, 1)) // which sees the end
+	_, err := body.Read(make([]byte, 1)) // which sees the end
 	if err == io.EOF {
 		err = nil
 	}

@@ -25,10 +25,15 @@ func (x *exchange) bad(status int, message string) *refusal {
 	return &refusal{llm.Refusal{Status: status, Message: message}, Refused}
 }
 
+// later refuses a request that may be tried again in a moment.
+func later(message string, outcome Outcome) *refusal {
+	return &refusal{llm.Refusal{Status: http.StatusServiceUnavailable, Message: message, RetryAfter: time.Second, Retry: true}, outcome}
+}
+
 // busy refuses a request because the gateway stops.
 func (x *exchange) busy() *refusal {
 	x.w.Header().Set("Connection", "close")
-	return &refusal{llm.Refusal{Status: http.StatusServiceUnavailable, Message: "the gateway is about to stop: try again", RetryAfter: time.Second, Retry: true}, Refused}
+	return later("the gateway is about to stop: try again", Refused)
 }
 
 // leave ends the request of a client that has left.
@@ -36,7 +41,7 @@ func (x *exchange) leave() *refusal { return &refusal{llm.Refusal{Status: status
 
 // lost refuses a call because the store that counts cannot be asked.
 func (x *exchange) lost() *refusal {
-	return &refusal{llm.Refusal{Status: http.StatusServiceUnavailable, Message: "the limits cannot be asked at the moment: try again", RetryAfter: time.Second, Retry: true}, Lost}
+	return later("the limits cannot be asked at the moment: try again", Lost)
 }
 
 // failed refuses a call that could not be decided on.

@@ -22,6 +22,9 @@ func (c *Config) check(r *reader) {
 	if c.Admin.Listen != "" && !Loopback(c.Admin.Listen) && c.Admin.Token == (Secret{}) {
 		r.at("admin.listen").fault("others than this machine can reach %s: admin.token must be set, or it must be a loopback address", c.Admin.Listen)
 	}
+	if c.Server.MaxBodies < c.Server.MaxBody {
+		r.at("server.max_bodies").fault("one body may have %s: it must be at least that", sizeText(c.Server.MaxBody))
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		c.checkQuotas(r, name)
 		c.checkKeys(r, name)

@@ -82,6 +82,7 @@ type Project struct {
 // Server is what keeps clients in bounds.
 type Server struct {
 	MaxBody       int64         // bytes of the body of a call of a model, which is read before it is sent
+	MaxBodies     int64         // bytes of all of these that are held at a time: while they wait, and until their answers begin
 	MaxHeader     int           // bytes of the headers of a request
 	HeaderTimeout time.Duration // in which the headers must come
 	BodyTimeout   time.Duration // in which the body of a call must come

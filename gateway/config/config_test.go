@@ -51,7 +51,7 @@ func TestWithoutAFile(t *testing.T) {
 		"log":       {config.Log{Level: "info", Sample: 1}, c.Log},
 		"providers": {[]string{"anthropic", "gemini", "local", "openai"}, slices.Sorted(maps.Keys(c.Providers))},
 		"server": {config.Server{
-			MaxBody: 32 << 20, MaxHeader: 64 << 10, HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute,
+			MaxBody: 32 << 20, MaxBodies: 1 << 30, MaxHeader: 64 << 10, HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute,
 			WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, Drain: 30 * time.Second,
 		}, c.Server},
 	} {

@@ -21,6 +21,7 @@ func Default() *Config {
 		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second},
 		Server: Server{
 			MaxBody:       32 << 20,
+			MaxBodies:     1 << 30,
 			MaxHeader:     64 << 10,
 			HeaderTimeout: 10 * time.Second,
 			BodyTimeout:   time.Minute,

@@ -30,7 +30,7 @@ func (c *Config) Redacted() any {
 		c.Listen, tlsFields(c.TLS), admin, c.RedactedState(), c.OnStoreLoss, c.Keys,
 		providers, c.Defaults.redacted(), projects,
 		serverFields{
-			sizeText(s.MaxBody), sizeText(int64(s.MaxHeader)), short(s.HeaderTimeout), short(s.BodyTimeout),
+			sizeText(s.MaxBody), sizeText(s.MaxBodies), sizeText(int64(s.MaxHeader)), short(s.HeaderTimeout), short(s.BodyTimeout),
 			short(s.WriteTimeout), short(s.IdleTimeout), short(s.Drain),
 		},
 		logFields(c.Log),
@@ -65,6 +65,7 @@ type adminFields struct {
 
 type serverFields struct {
 	MaxBody       string `json:"max_body"`
+	MaxBodies     string `json:"max_bodies"`
 	MaxHeader     string `json:"max_header"`
 	HeaderTimeout string `json:"header_timeout"`
 	BodyTimeout   string `json:"body_timeout"`

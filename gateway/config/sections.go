@@ -23,6 +23,7 @@ func (s *Server) read(p place) {
 	const least, most = time.Millisecond, time.Hour
 	p.fields(
 		field{"max_body", size(&s.MaxBody, 1<<10, 1<<30)},
+		field{"max_bodies", size(&s.MaxBodies, 1<<20, 1<<40)},
 		field{"max_header", size(&s.MaxHeader, 4<<10, 1<<20)},
 		field{"header_timeout", duration(&s.HeaderTimeout, least, most)},
 		field{"body_timeout", duration(&s.BodyTimeout, least, most)},
