@@ -97,8 +97,9 @@ providers:
   gemini: {base_url: MOCK, models: {gemini-2.5-pro: {max_rpm: 2}, "gemini-*": {max_rpm: 2}}}
   local: {kind: ollama, base_url: MOCK, models: {"llama3:latest": {max_rpm: 2}}}
   azure: {kind: azure, base_url: MOCK, models: {GPT-4o: {max_rpm: 2}}}
+  openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 2}, gpt-4o-2024-05-13: {max_rpm: 2}}}
 defaults: {max_wait: 0s}
-projects: {p: {models: [gemini-2.5-pro, llama3, gpt-4o, gemini-1]}}
+projects: {p: {models: [gemini-2.5-pro, llama3, "gpt-4o*", gemini-1]}}
 `, newSeen())
 	for _, c := range []struct {
 		path  string
@@ -109,6 +110,8 @@ projects: {p: {models: [gemini-2.5-pro, llama3, gpt-4o, gemini-1]}}
 		{"/gemini/v1beta/openai/chat/completions", []string{"gemini-1", "models/gemini-1"}, "gemini/gemini-*"},
 		{"/local/api/chat", []string{"llama3", "LLAMA3", "library/llama3:latest"}, "local/llama3:latest"},
 		{"/azure/openai/deployments/gpt-4O/chat/completions", []string{""}, "azure/GPT-4o"},
+		{chat, []string{"gpt-4o", "gpt-4o-2024-08-06"}, "gpt-4o"},
+		{chat, []string{"gpt-4o-2024-05-13"}, "gpt-4o-2024-05-13"},
 	} {
 		for i := range 4 {
 			name := c.names[i%len(c.names)]

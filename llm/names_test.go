@@ -26,3 +26,23 @@ func TestPlainName(t *testing.T) {
 		}
 	}
 }
+
+func TestUndated(t *testing.T) {
+	for model, want := range map[string]string{
+		"gpt-4o":                     "gpt-4o",
+		"gpt-4o-2024-08-06":          "gpt-4o",
+		"gpt-4o-mini-2024-07-18":     "gpt-4o-mini",
+		"claude-sonnet-4-20250514":   "claude-sonnet-4",
+		"claude-3-5-haiku-20241022x": "claude-3-5-haiku-20241022x",
+		"gpt-4-0613":                 "gpt-4-0613",
+		"gpt-4o-2024-8-6":            "gpt-4o-2024-8-6",
+		"gpt-4o-2o24-08-06":          "gpt-4o-2o24-08-06",
+		"gpt-4o_20240806":            "gpt-4o_20240806",
+		"-20240806":                  "-20240806",
+		"":                           "",
+	} {
+		if got := Undated(model); got != want {
+			t.Errorf("%q of %q; want %q", got, model, want)
+		}
+	}
+}

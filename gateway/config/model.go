@@ -11,8 +11,18 @@ import (
 )
 
 // Find returns the model that a client means by a name: the first whose name or alias
-// it is, or whose pattern it matches.
+// it is, or whose pattern it matches; or else that of which it is a release.
 func (p *Provider) Find(name string) (Model, bool) {
+	if m, ok := p.find(name); ok {
+		return m, true
+	}
+	if undated := llm.Undated(name); undated != name {
+		return p.find(undated)
+	}
+	return Model{}, false
+}
+
+func (p *Provider) find(name string) (Model, bool) {
 	for _, m := range p.Models {
 		if p.Means(m.Name, name) || slices.Contains(m.Aliases, name) {
 			return m, true
@@ -63,7 +73,7 @@ func (p *Provider) readModels(at place) {
 			key.fault("a provider may have %d models: a pattern stands for many", maxModels)
 			return
 		}
-		if earlier, taken := p.Find(name); taken && isPattern(earlier.Name) {
+		if earlier, taken := p.find(name); taken && isPattern(earlier.Name) {
 			key.fault("%s is never reached: it must stand before %s", shown(name), shown(earlier.Name))
 			return
 		} else if taken {
@@ -112,7 +122,7 @@ func (p *Provider) readAliases(m *Model, at place) {
 		if !ok {
 			return
 		}
-		other, taken := p.Find(alias)
+		other, taken := p.find(alias)
 		switch {
 		case isPattern(alias):
 			at.fault("%s is a pattern: an alias must be a name", shown(alias))

@@ -149,7 +149,7 @@ func fitAddress(u *url.URL) bool {
 func (p *Provider) addDefaults(name string) {
 	profile := ratelimit.DefaultProfiles()[ratelimit.Provider(name)]
 	for _, model := range slices.Sorted(maps.Keys(profile.Models)) {
-		if _, known := p.Find(model); !known {
+		if _, known := p.find(model); !known {
 			p.Models = append(p.Models, Model{Name: model, Quota: profile.Models[model], Usual: true})
 		}
 	}
