@@ -52,7 +52,7 @@ func levelOf(rec *Record) slog.Level {
 }
 
 // maxAttrs is how many attributes a line has at most.
-const maxAttrs = 23
+const maxAttrs = 25
 
 // attrsOf appends what a line says: the fields of a Record that are not empty, and
 // durations in seconds.
@@ -74,6 +74,7 @@ func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
 	}
 	attrs = append(attrs, slog.Uint64("seq", rec.Seq), slog.Time("came", rec.Time), slog.String("outcome", string(rec.Outcome)))
 	number("status", rec.Status)
+	text("client", rec.Client)
 	text("method", rec.Method)
 	text("path", rec.Path)
 	text("project", rec.Project)
@@ -91,6 +92,7 @@ func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
 	if rec.Upstream > 0 {
 		attrs = append(attrs, slog.Float64("upstream", rec.Upstream.Seconds()))
 	}
+	text("request_id", rec.RequestID)
 	number("retries", rec.Retries)
 	number("input_tokens", rec.Input)
 	number("output_tokens", rec.Output)

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"net"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -18,10 +21,10 @@ import (
 // fullRecord is one in which every field says something.
 func fullRecord() *Record {
 	return &Record{
-		Seq: 7, Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Project: "search", Key: "abcdefghij",
+		Seq: 7, Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Client: "10.0.0.7:51512", Project: "search", Key: "abcdefghij",
 		Provider: "openai", Deployment: "eu", Method: "POST", Path: "/openai/v1/chat/completions",
 		Model: "best", Quota: "gpt-6-astra", Stream: true, Outcome: Broken, Limit: "tpm", Status: 502,
-		Waited: 250 * time.Millisecond, Upstream: 500 * time.Millisecond, Took: 2 * time.Second, Retries: 2,
+		Waited: 250 * time.Millisecond, Upstream: 500 * time.Millisecond, Took: 2 * time.Second, RequestID: "req_1", Retries: 2,
 		Input: 900, Output: 300, Cached: 100, Exact: true, Error: "connection reset",
 	}
 }
@@ -55,10 +58,10 @@ func TestAccessLogSaysEverything(t *testing.T) {
 	got := lines(t, slog.LevelInfo, 1, rec)[0]
 	delete(got, "time")
 	want := map[string]any{
-		"level": "ERROR", "msg": "request", "seq": 7., "came": "2026-03-01T12:00:00Z", "outcome": "broken", "status": 502.,
+		"level": "ERROR", "msg": "request", "seq": 7., "came": "2026-03-01T12:00:00Z", "outcome": "broken", "status": 502., "client": "10.0.0.7:51512",
 		"method": "POST", "path": "/openai/v1/chat/completions", "project": "search", "key": "abcdefghij",
 		"provider": "openai", "deployment": "eu", "model": "best", "quota": "gpt-6-astra", "stream": true, "limit": "tpm",
-		"took": 2., "waited": .25, "upstream": .5, "retries": 2., "input_tokens": 900., "output_tokens": 300.,
+		"took": 2., "waited": .25, "upstream": .5, "request_id": "req_1", "retries": 2., "input_tokens": 900., "output_tokens": 300.,
 		"cached_tokens": 100., "exact": true, "error": "connection reset",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -145,6 +148,36 @@ func (null) Enabled(context.Context, slog.Level) bool  { return true }
 func (null) Handle(context.Context, slog.Record) error { return nil }
 func (null) WithAttrs([]slog.Attr) slog.Handler        { return null{} }
 func (null) WithGroup(string) slog.Handler             { return null{} }
+
+// A complaint, of a client or to a provider, can be matched to a line.
+func TestRecordTellsOfBothEnds(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for name, c := range map[string]struct {
+		path, body string
+		header     http.Header // of the provider's answer
+		want       string
+	}{
+		"OpenAI":        {"/openai/v1/chat/completions", `{"model":"m","messages":[]}`, http.Header{"X-Request-Id": {"req_1"}}, "req_1"},
+		"Anthropic":     {"/anthropic/v1/messages", `{"model":"m","messages":[]}`, http.Header{"Request-Id": {"req_2"}}, "req_2"},
+		"both":          {"/openai/v1/chat/completions", `{"model":"m","messages":[]}`, http.Header{"Request-Id": {"a"}, "X-Request-Id": {"b"}}, "b"},
+		"no call":       {"/openai/v1/files", "{}", http.Header{"X-Request-Id": {"req_3"}}, "req_3"},
+		"none":          {"/openai/v1/chat/completions", `{"model":"m","messages":[]}`, nil, ""},
+		"a long one":    {"/openai/v1/files", "{}", http.Header{"X-Request-Id": {long}}, long[:256] + "…"},
+		"it is refused": {"/nobody/v1/files", "{}", http.Header{"X-Request-Id": {"req_4"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRigBefore(t, oneOfEach, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				maps.Copy(w.Header(), c.header)
+				io.WriteString(w, "{}")
+			}))
+			r.post(t, c.path, c.body)
+			rec := r.last(t)
+			if host, _, err := net.SplitHostPort(rec.Client); host != "127.0.0.1" || err != nil || rec.RequestID != c.want {
+				t.Errorf("from %q, the provider's %q: want %q", rec.Client, rec.RequestID, c.want)
+			}
+		})
+	}
+}
 
 func BenchmarkAccessLog(b *testing.B) {
 	log := newAccessLog(slog.New(slog.NewJSONHandler(io.Discard, nil)), 1)

@@ -161,6 +161,9 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	response, err := d.transport.RoundTrip(out.WithContext(ctx))
 	x.Upstream = time.Since(began)
 	x.sent = err == nil || sent(err)
+	if err == nil {
+		x.RequestID = requestID(response.Header)
+	}
 	return response, err
 }
 

@@ -51,7 +51,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{
 		g: g, setup: s, cfg: s.cfg,
 		w: w, r: r, ctx: r.Context(), control: http.NewResponseController(w),
-		Record: Record{Time: time.Now(), Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Broken},
+		Record: Record{Time: time.Now(), Client: r.RemoteAddr, Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Broken},
 	}
 	defer x.end()
 	x.extend()

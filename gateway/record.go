@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/http"
 	"strings"
 	"time"
 )
@@ -9,7 +10,8 @@ import (
 // recent decisions of the admin API. No key, and nothing that was said, is in it.
 type Record struct {
 	Seq        uint64        `json:"seq"`
-	Time       time.Time     `json:"time"` // when it came
+	Time       time.Time     `json:"time"`   // when it came
+	Client     string        `json:"client"` // the address that it came from, which may be a proxy's
 	Project    string        `json:"project,omitempty"`
 	Key        string        `json:"key,omitempty"` // the id of the virtual key
 	Provider   string        `json:"provider,omitempty"`
@@ -29,7 +31,8 @@ type Record struct {
 	Input      int           `json:"input_tokens,omitempty"`
 	Output     int           `json:"output_tokens,omitempty"`
 	Cached     int           `json:"cached_tokens,omitempty"`
-	Exact      bool          `json:"exact,omitempty"` // the provider has said how many tokens it was
+	Exact      bool          `json:"exact,omitempty"`      // the provider has said how many tokens it was
+	RequestID  string        `json:"request_id,omitempty"` // that the provider has given it
 	Error      string        `json:"error,omitempty"`
 }
 
@@ -45,14 +48,28 @@ const (
 	Lost    Outcome = "lost"    // the store that counts could not be asked
 )
 
-// mostPath is how many bytes of a path are recorded.
-const mostPath = 256
+// mostText is how many bytes are recorded of what others choose, such as a path.
+const mostText = 256
 
-// shortened returns a path for a record: a copy, for the path itself is a part of the
-// whole request line.
-func shortened(path string) string {
-	if len(path) <= mostPath {
-		return strings.Clone(path)
+// shortened returns a text for a record: a copy, for a path itself is a part of the whole
+// request line.
+func shortened(text string) string {
+	if len(text) <= mostText {
+		return strings.Clone(text)
 	}
-	return strings.ToValidUTF8(path[:mostPath], "") + "…"
+	return strings.ToValidUTF8(text[:mostText], "") + "…"
+}
+
+// fieldsOfRequestID are headers in which providers tell how they call a request:
+// OpenAI's and those like it, and Anthropic's.
+var fieldsOfRequestID = []string{"X-Request-Id", "Request-Id"}
+
+// requestID returns how a provider calls the request that it answers, or "".
+func requestID(h http.Header) string {
+	for _, name := range fieldsOfRequestID {
+		if said := h[name]; said != nil {
+			return shortened(said[0])
+		}
+	}
+	return ""
 }

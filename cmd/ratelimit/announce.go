@@ -22,7 +22,7 @@ func announce(w io.Writer, r server.Running) {
 	if r.Admin != nil {
 		fmt.Fprintf(w, "  admin  %s\n", address(r.Admin, cfg.Admin.TLS))
 	}
-	fmt.Fprintf(w, "  state  %s\n  keys   %s\n", cfg.RedactedState(), aboutKeys(cfg.Keys))
+	fmt.Fprintf(w, "  state  %s\n  keys   %s\n", cfg.RedactedState(), aboutKeys(cfg))
 	fmt.Fprintln(w, "  point an SDK at it by its base URL, or by the variable that it reads:")
 	t := table{head: []string{"", "", "", ""}}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
@@ -44,11 +44,28 @@ func address(a net.Addr, files config.TLS) string {
 	return scheme + a.String()
 }
 
-func aboutKeys(keys string) string {
-	if keys == config.KeysRequired {
+func aboutKeys(cfg *config.Config) string {
+	if cfg.Keys == config.KeysRequired {
 		return "required: make one with `ratelimit key create PROJECT`"
 	}
-	return "off: a client's own key passes through, its project is in X-Project-ID"
+	passes := "a client's own key passes through"
+	if keyed := keyed(cfg); len(keyed) > 0 {
+		passes += ", but to " + strings.Join(keyed, ", ") + " goes yours"
+	}
+	return "off: " + passes + "; its project is in X-Project-ID"
+}
+
+// keyed returns the providers for which the configuration has a key.
+func keyed(cfg *config.Config) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		for _, d := range cfg.Providers[name].Deployments {
+			if d.Key != (config.Secret{}) {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	return names
 }
 
 // baseURL returns that of a provider's SDKs, and the variable that they read it from,

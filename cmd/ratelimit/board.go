@@ -55,7 +55,7 @@ func (b *board) run(ctx context.Context, s *screen) error {
 		return err
 	}
 	if s.terminal {
-		return s.show(summary)
+		return s.leave(summary)
 	}
 	return printLines(s.w, append([]string{""}, summary...))
 }
@@ -198,5 +198,6 @@ func (b *board) words() []string {
 		fmt.Sprintf("search, chat and batch get %.0f%%, %.0f%% and %.0f%% of it, although batch asks most.", 100*b.share(search), 100*b.share(chat), 100*b.share(batch)),
 		fmt.Sprintf("intern may make %d requests a minute: %d have passed, %d were refused with 429, and told when to come back.", internRequests, intern.passed.Load(), intern.refused.Load()),
 		fmt.Sprintf("reports may use %s tokens a minute: its next call waits for the first to be a minute old.", thousands(reportsTokens)),
+		fmt.Sprintf("What has failed are errors of the provider, which makes one of %d calls of %s fail.", errorsEvery, large),
 	}
 }

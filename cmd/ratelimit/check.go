@@ -97,8 +97,11 @@ func aboutProviders(cfg *config.Config) []string {
 		for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
 			d := p.Deployments[deployment]
 			key := "the client's own"
-			if d.Key.Reveal() != "" {
+			switch {
+			case d.Key.Reveal() != "":
 				key = "ours"
+			case cfg.Keys == config.KeysRequired:
+				key = "none"
 			}
 			title := name
 			if deployment != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -74,6 +75,19 @@ func TestCheckTellsAllFaults(t *testing.T) {
 	}
 }
 
+// A server of one's own gets no key where clients have those of the gateway.
+func TestCheckTellsWhoseKeys(t *testing.T) {
+	t.Setenv("TEST_OPENAI_KEY", "sk-1")
+	for keys, want := range map[string]string{"required": "none", "off": "the client's own"} {
+		got := run(t, "check", file(t, "gateway.yaml", "keys: "+keys+"\nproviders: {openai: {key: {env: TEST_OPENAI_KEY}}}"))
+		for _, line := range []string{`openai +openai +https://api.openai.com +ours\n`, `local +ollama +http://127.0.0.1:11434 +` + want + `\n`} {
+			if !regexp.MustCompile(line).MatchString(got.stdout) {
+				t.Errorf("keys %s: there is no %s in\n%s", keys, line, got.stdout)
+			}
+		}
+	}
+}
+
 // Nothing of a state that is said to be elsewhere is shown, whatever it is.
 func TestCheckDoesNotShowTheState(t *testing.T) {
 	path := file(t, "gateway.yaml", "state: {env: TEST_STATE}")
@@ -136,7 +150,7 @@ func TestThousands(t *testing.T) {
 // On a terminal, lines take the place of those before.
 func TestScreen(t *testing.T) {
 	var text strings.Builder
-	s := &screen{w: &text, terminal: true}
+	s := &screen{w: &text, terminal: true, rows: func() int { return 0 }}
 	for _, lines := range [][]string{{"a", "b"}, {"c"}} {
 		if err := s.show(lines); err != nil {
 			t.Fatal(err)
@@ -146,7 +160,33 @@ func TestScreen(t *testing.T) {
 	if text.String() != want {
 		t.Errorf("got %q", text.String())
 	}
-	if isTerminal(&text) {
+	if newScreen(&text).terminal {
 		t.Error("a buffer is no terminal")
+	}
+}
+
+// What a terminal has no rows for is left out, so that nothing scrolls; the last lines are
+// all shown.
+func TestScreenOfFewRows(t *testing.T) {
+	lines := []string{"a", "b", "c", "d"}
+	for rows, want := range map[int][]string{
+		0: lines, // nobody knows
+		1: {"(4 more lines, for which the terminal has no rows)"},
+		2: {"(4 more lines, for which the terminal has no rows)"},
+		4: {"a", "b", "(2 more lines, for which the terminal has no rows)"},
+		5: lines, // the cursor stands in the fifth
+		6: lines,
+	} {
+		if diff := cmp.Diff(want, cut(lines, rows)); diff != "" {
+			t.Errorf("%d rows (-want +got):\n%s", rows, diff)
+		}
+	}
+	var text strings.Builder
+	s := &screen{w: &text, terminal: true, rows: func() int { return 3 }}
+	if err := s.show(lines); err != nil || s.shown != 2 || strings.Contains(text.String(), "b") {
+		t.Errorf("%d lines are shown, %v: %q", s.shown, err, text.String())
+	}
+	if err := s.leave(lines); err != nil || s.shown != 4 || !strings.Contains(text.String(), "\x1b[2Aa") {
+		t.Errorf("%d lines are left, %v: %q", s.shown, err, text.String())
 	}
 }

@@ -65,9 +65,12 @@ than the limit.`,
   ratelimit status                   who uses what`,
 		Args:          noSuchCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version:       thisBuild().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "tell which build this is")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newServe(), newDemo(), newCheck(), newStatus(), newKey(), newMigrate(), newVersion())
 	return root

@@ -96,8 +96,8 @@ func TestWrongUsage(t *testing.T) {
 		{"check a b", "ratelimit: ratelimit check does not know what to do with \"b\"\nSee `ratelimit check --help`.\n"},
 		{"key create", "ratelimit: ratelimit key create needs PROJECT\nSee `ratelimit key create --help`.\n"},
 		{"key revok x", "ratelimit: ratelimit key has no command \"revok\": did you mean revoke?\nSee `ratelimit key --help`.\n"},
-		{"key create p --expires -1s", "ratelimit: --expires is -1s: it must be 0 or more\nSee `ratelimit key create --help`.\n"},
-		{"key rotate id --grace -1s", "ratelimit: --grace is -1s: it must be 0 or more\nSee `ratelimit key rotate --help`.\n"},
+		{"key create p --expires -1s", "ratelimit: invalid argument \"-1s\" for \"--expires\" flag: it must be 0 or more, such as 90m, 12h or 30d\nSee `ratelimit key create --help`.\n"},
+		{"key rotate id --grace -1s", "ratelimit: invalid argument \"-1s\" for \"--grace\" flag: it must be 0 or more, such as 90m, 12h or 30d\nSee `ratelimit key rotate --help`.\n"},
 		{"demo --for 0s", "ratelimit: --for is 0s: it must be more than 0\nSee `ratelimit demo --help`.\n"},
 		{"status --admin ftp://x", "ratelimit: the address of the admin API must be one such as http://127.0.0.1:8081\nSee `ratelimit status --help`.\n"},
 		{"check --example x", "ratelimit: ratelimit check --example does not know what to do with \"x\"\nSee `ratelimit check --help`.\n"},
@@ -135,9 +135,10 @@ func TestNoCommand(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	got := run(t, "version")
-	if got.code != exitFine || !strings.HasPrefix(got.stdout, "ratelimit ") {
-		t.Errorf("%+v", got)
+	for _, how := range []string{"version", "--version"} {
+		if got := run(t, how); got != (outcome{exitFine, thisBuild().String() + "\n", ""}) || !strings.HasPrefix(got.stdout, "ratelimit ") {
+			t.Errorf("%s: %+v", how, got)
+		}
 	}
 	var b build
 	if err := json.Unmarshal([]byte(run(t, "version", "--json").stdout), &b); err != nil || b != thisBuild() {

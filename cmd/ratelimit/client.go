@@ -51,6 +51,7 @@ func (a *asking) client() (*admin.Client, error) {
 func (a *asking) explain(c *admin.Client, err error) error {
 	var connection *net.OpError
 	var problem *admin.Problem
+	var unanswered *url.Error
 	switch {
 	case err == nil:
 		return nil
@@ -58,6 +59,8 @@ func (a *asking) explain(c *admin.Client, err error) error {
 		return fmt.Errorf("no gateway answers at %s: start one with `ratelimit serve`", c.Base)
 	case errors.As(err, &problem) && problem.Status == http.StatusUnauthorized:
 		return fmt.Errorf("%w: put the token into the variable %s", err, a.tokenEnv)
+	case !errors.As(err, &problem) && !errors.As(err, &unanswered):
+		return fmt.Errorf("%w: %s must be the address of the admin API, and not that for clients; it begins with https:// where that has TLS", err, c.Base)
 	}
 	return err
 }

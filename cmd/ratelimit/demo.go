@@ -72,8 +72,11 @@ listen: %q
 admin: {listen: %q}
 state: %q
 providers:
+  anthropic: {base_url: %[4]q}
+  gemini: {base_url: %[4]q}
+  local: {base_url: %[4]q}
   openai:
-    base_url: %q
+    base_url: %[4]q
     models:
       %s: {max_concurrent: %d, max_rpm: %d, max_tpm: %d}
       %s: {max_rpm: %d, max_tpm: %d}

@@ -70,7 +70,14 @@ func TestDemoEndsEarly(t *testing.T) {
 func TestDemoConfig(t *testing.T) {
 	cfg, err := demoConfig("http://127.0.0.1:1", config.Overrides{Listen: "127.0.0.1:0", Admin: "off", State: "/tmp/a \"b\".db"})
 	if err != nil || cfg.State != "/tmp/a \"b\".db" || cfg.Admin.Listen != "" {
-		t.Errorf("%+v, %v", cfg, err)
+		t.Fatalf("%+v, %v", cfg, err)
+	}
+	for name, p := range cfg.Providers {
+		for _, d := range p.Deployments {
+			if d.BaseURL != "http://127.0.0.1:1" {
+				t.Errorf("%s is not made up: %s", name, d.BaseURL)
+			}
+		}
 	}
 }
 

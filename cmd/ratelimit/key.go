@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 )
 
@@ -20,7 +21,7 @@ func newKey() *cobra.Command {
 
 A client sends such a key as it would send the provider's. It is shown once, when it is
 made: alone on stdout, so that it can be piped; all else goes to stderr.`,
-		Example: `  ratelimit key create search --name "search in staging" --expires 720h
+		Example: `  ratelimit key create search --name "search in staging" --expires 30d
   ratelimit key create search | vault kv put secret/search key=-
   ratelimit key rotate ID --grace 24h`,
 		Args: noSuchCommand,
@@ -33,49 +34,44 @@ made: alone on stdout, so that it can be piped; all else goes to stderr.`,
 
 func newKeyCreate(a *asking) *cobra.Command {
 	var name string
-	var expires time.Duration
+	var expires span
 	c := &cobra.Command{
 		Use:     "create PROJECT",
 		Short:   "Make a key of a project",
-		Example: `  ratelimit key create search --name "search in staging" --expires 720h`,
+		Example: `  ratelimit key create search --name "search in staging" --expires 30d`,
 		Args:    arguments,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := notNegative("expires", expires); err != nil {
-				return err
-			}
 			client, err := a.client()
 			if err != nil {
 				return err
 			}
-			key, err := client.CreateKey(c.Context(), args[0], name, expires)
+			key, err := client.CreateKey(c.Context(), args[0], name, time.Duration(expires))
 			if err != nil {
 				return a.explain(client, err)
 			}
+			tellOfKey(c, client, args[0])
 			return showKey(c, key)
 		},
 		ValidArgsFunction: a.projects,
 	}
 	c.Flags().StringVar(&name, "name", "", "what the key is for")
-	c.Flags().DurationVar(&expires, "expires", 0, "after how long it expires (default: never)")
+	c.Flags().Var(&expires, "expires", "after how long it expires, such as 12h or 30d (default: never)")
 	return c
 }
 
 func newKeyRotate(a *asking) *cobra.Command {
-	var grace time.Duration
+	var grace span
 	c := &cobra.Command{
 		Use:     "rotate ID",
 		Short:   "Make a new key in place of one",
 		Example: "  ratelimit key rotate ID --grace 24h",
 		Args:    arguments,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := notNegative("grace", grace); err != nil {
-				return err
-			}
 			client, err := a.client()
 			if err != nil {
 				return err
 			}
-			key, err := client.RotateKey(c.Context(), args[0], grace)
+			key, err := client.RotateKey(c.Context(), args[0], time.Duration(grace))
 			if err != nil {
 				return a.explain(client, err)
 			}
@@ -83,8 +79,25 @@ func newKeyRotate(a *asking) *cobra.Command {
 		},
 		ValidArgsFunction: a.keys,
 	}
-	c.Flags().DurationVar(&grace, "grace", 0, "for how long the old one goes on to be valid (default: not at all, nor any before it)")
+	c.Flags().Var(&grace, "grace", "for how long the old one goes on to be valid, such as 12h or 7d (default: not at all, nor any before it)")
 	return c
+}
+
+// tellOfKey says what may surprise whoever has made a key: that this gateway takes none,
+// or that its project, which may be misspelt, has only the default limit.
+func tellOfKey(c *cobra.Command, client *admin.Client, project string) {
+	state, err := client.State(c.Context())
+	if err != nil {
+		return // the key is made all the same
+	}
+	if state.Keys == config.KeysOff {
+		fmt.Fprintln(c.ErrOrStderr(), "this gateway refuses all such keys until its configuration says keys: required")
+	}
+	for _, p := range state.Projects {
+		if p.ID == project && !p.Own {
+			fmt.Fprintf(c.ErrOrStderr(), "project %s has no limit of its own, but the default: %s\n", project, aboutLimit(p.Limit))
+		}
+	}
 }
 
 // showKey prints a key that was made: what it is to stderr, and itself to stdout.
@@ -103,13 +116,6 @@ func expiry(t time.Time) string {
 		return "which does not expire"
 	}
 	return "which expires " + t.Format(time.RFC3339)
-}
-
-func notNegative(flag string, d time.Duration) error {
-	if d < 0 {
-		return usageError{fmt.Errorf("--%s is %v: it must be 0 or more", flag, d)}
-	}
-	return nil
 }
 
 func newKeyRevoke(a *asking) *cobra.Command {

@@ -198,7 +198,7 @@ func TestStatusWatch(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
 	s := serveWith(t, "--state", "memory", "--config", withMock(t, "keys: required\n"))
-	created := run(t, "key", "create", "search", "--name", "in staging", "--expires", "720h")
+	created := run(t, "key", "create", "search", "--name", "in staging", "--expires", "30d")
 	secret := strings.TrimSuffix(created.stdout, "\n")
 	if created.code != exitFine || len(strings.Fields(created.stdout)) != 1 || strings.Contains(created.stderr, secret) {
 		t.Fatalf("%+v", created)
@@ -268,6 +268,50 @@ func TestToken(t *testing.T) {
 	t.Setenv(tokenVariable, "very-secret")
 	if got := run(t, "status"); got.code != exitFine {
 		t.Errorf("with the token: %+v", got)
+	}
+}
+
+// Who makes a key is told what may surprise: that it is not taken, or that its project has
+// but the default limit.
+func TestKeyCreateTells(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	const (
+		refused = "this gateway refuses all such keys until its configuration says keys: required\n"
+		key     = `key \w+ of project \w+, which does not expire; it is not shown again:\n`
+	)
+	for _, c := range []struct{ config, project, want string }{
+		{"keys: required\nprojects: {search: {requests_per_minute: 60}}", "search", ""},
+		{"keys: required\nprojects: {search: {}}", "search", ""}, // it is named
+		{"keys: required\nprojects: {search: {}}", "serch", "project serch has no limit of its own, but the default: unlimited\n"},
+		{"keys: required\ndefaults: {requests_per_minute: 60}", "serch", "project serch has no limit of its own, but the default: 60 requests/min\n"},
+		{"projects: {search: {}}", "search", refused},
+	} {
+		s := serveWith(t, "--state", "memory", "--config", withMock(t, c.config))
+		if got := run(t, "key", "create", c.project); got.code != exitFine || !regexp.MustCompile("^"+c.want+key+"$").MatchString(got.stderr) {
+			t.Errorf("%s: %+v", c.config, got)
+		}
+		s.end()
+	}
+}
+
+// Whose key a provider gets is told at the start.
+func TestServeTellsOfKeys(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	serveWith(t, "--state", "memory", "--config", withMock(t, "")).stderr.await(t,
+		`keys   off: a client's own key passes through, but to openai goes yours; its project is in X-Project-ID\n`)
+	serveWith(t, "--state", "memory").stderr.await(t, `keys   off: a client's own key passes through; its project is in X-Project-ID\n`)
+}
+
+// The address for clients is not that of the admin API, and is told apart from it.
+func TestNotTheAdminAddress(t *testing.T) {
+	s := serveWith(t, "--state", "memory")
+	if got := run(t, "status", "--admin", s.base); got.code != exitFailed || !strings.Contains(got.stderr, s.base+" must be the address of the admin API") {
+		t.Errorf("%+v", got)
+	}
+	for _, args := range []string{"key revoke nonsense", "status --admin https" + strings.TrimPrefix(s.admin, "http")} {
+		if got := run(t, strings.Fields(args)...); got.code != exitFailed || strings.Contains(got.stderr, "must be the address") {
+			t.Errorf("%s: what is wrong is said already: %+v", args, got)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func newStatus() *cobra.Command {
 			if watch {
 				return a.watch(c, client, asJSON)
 			}
-			return a.show(c, client, newScreen(c.OutOrStdout()), asJSON)
+			return a.show(c, client, newScreen(c.OutOrStdout()).leave, asJSON)
 		},
 	}
 	a.flags(c)
@@ -43,7 +43,7 @@ func (a *asking) watch(c *cobra.Command, client *admin.Client, asJSON bool) erro
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		err := a.show(c, client, s, asJSON)
+		err := a.show(c, client, s.show, asJSON)
 		if c.Context().Err() != nil {
 			return nil
 		}
@@ -58,7 +58,7 @@ func (a *asking) watch(c *cobra.Command, client *admin.Client, asJSON bool) erro
 	}
 }
 
-func (a *asking) show(c *cobra.Command, client *admin.Client, s *screen, asJSON bool) error {
+func (a *asking) show(c *cobra.Command, client *admin.Client, show func([]string) error, asJSON bool) error {
 	state, err := client.State(c.Context())
 	if err != nil {
 		return a.explain(client, err)
@@ -66,7 +66,7 @@ func (a *asking) show(c *cobra.Command, client *admin.Client, s *screen, asJSON 
 	if asJSON {
 		return printJSON(c.OutOrStdout(), state)
 	}
-	return s.show(statusLines(state))
+	return show(statusLines(state))
 }
 
 // statusLines returns a state as people read it.

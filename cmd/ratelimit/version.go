@@ -39,6 +39,8 @@ func thisBuild() build {
 	return b
 }
 
+func (b build) String() string { return fmt.Sprintf("ratelimit %s %s %s", b.Version, b.Go, b.Platform) }
+
 func newVersion() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -51,7 +53,7 @@ func newVersion() *cobra.Command {
 			if asJSON {
 				return printJSON(c.OutOrStdout(), b)
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "ratelimit %s %s %s\n", b.Version, b.Go, b.Platform)
+			_, err := fmt.Fprintln(c.OutOrStdout(), b)
 			return err
 		},
 	}

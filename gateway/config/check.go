@@ -8,6 +8,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
+// leastToken is how many bytes a token has that nobody guesses.
+const leastToken = 16
+
 // check finds what is wrong between fields that are right by themselves.
 func (c *Config) check(r *reader) {
 	if c.State == "" {
@@ -24,6 +27,12 @@ func (c *Config) check(r *reader) {
 	}
 	if c.Server.MaxBodies < c.Server.MaxBody {
 		r.at("server.max_bodies").fault("one body may have %s: it must be at least that", sizeText(c.Server.MaxBody))
+	}
+	if token := c.Admin.Token.Reveal(); token != "" && len(token) < leastToken {
+		r.at("admin.token").warn("it could be guessed: it should have %d characters or more", leastToken)
+	}
+	if c.Keys == KeysRequired && c.Admin.Listen == "" {
+		r.at("admin.listen").warn("keys are made through the admin API: it should be on, here or at another gateway that shares the state")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		c.checkQuotas(r, name)

@@ -294,6 +294,12 @@ func TestWarnings(t *testing.T) {
 		"providers: {anthropic: {models: {claude-sonnet-4: {aliases: [sonnet], auto: true}}}}": nil,
 		"providers: {anthropic: {models: {claude-sonnet-9: {aliases: [sonnet]}}}}":             nil, // had none
 		"providers: {gemini: {models: {gemini-2.0-flash-lite: {aliases: [lite]}}}}":            nil, // had none
+		"admin:\n  token: {env: ONE}": {
+			"gateway.yaml:2:3: admin.token: it could be guessed: it should have 16 characters or more"},
+		"admin: {token: {env: URL}}": nil,
+		"keys: required\nadmin: {listen: off}": {
+			"gateway.yaml:2:17: admin.listen: keys are made through the admin API: it should be on, here or at another gateway that shares the state"},
+		"admin: {listen: off}": nil,
 	} {
 		differ(t, text, want, parsed(t, text).Warnings)
 	}

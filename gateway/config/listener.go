@@ -2,10 +2,13 @@ package config
 
 import (
 	"crypto/tls"
+	"errors"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -121,8 +124,25 @@ func (c *Config) readAdmin(p place) {
 		field{"listen", adminAddress(&c.Admin.Listen)},
 		field{"tls", certificate(&c.Admin.TLS)},
 		field{"token", secret(&c.Admin.Token)},
-		field{"audit", filePath(&c.Admin.Audit)},
+		field{"audit", c.Admin.readAudit},
 	)
+}
+
+// readAudit reads the path of a file to which the gateway must be able to append.
+func (a *Admin) readAudit(p place) {
+	if filePath(&a.Audit)(p); a.Audit == "" {
+		return
+	}
+	if f, err := os.OpenFile(a.Audit, os.O_RDWR|os.O_APPEND, 0); err == nil {
+		f.Close()
+		return
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		p.fault("it cannot be written: it must be a file that this user may read and write")
+		return
+	}
+	if folder, err := os.Stat(filepath.Dir(a.Audit)); err != nil || !folder.IsDir() {
+		p.fault("there is no folder for it: it must be a file in one that exists")
+	}
 }
 
 // state reads where to count. A URL is not shown, since it may hold a password.

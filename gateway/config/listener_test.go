@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
@@ -32,5 +34,33 @@ func TestListenersThatCollide(t *testing.T) {
 		if _, err := config.Parse("gateway.yaml", []byte(text)); (err != nil) != c.collide {
 			t.Errorf("%s and %s: %v", c.clients, c.admin, err)
 		}
+	}
+}
+
+// A file for the audit log that no gateway could write is a fault, and it is not made.
+func TestAuditFile(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old")
+	if err := os.WriteFile(old, []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, fault := range map[string]string{
+		old:              "",
+		dir + "/new":     "",
+		dir:              "it cannot be written: it must be a file that this user may read and write",
+		dir + "/none/x":  "there is no folder for it: it must be a file in one that exists",
+		old + "/below":   "it cannot be written: it must be a file that this user may read and write",
+		dir + "/none/..": "there is no folder for it: it must be a file in one that exists",
+	} {
+		_, err := config.Parse("gateway.yaml", []byte("admin: {audit: "+path+"}"))
+		if fault == "" && err != nil || fault != "" && (err == nil || err.Error() != "ratelimit: gateway.yaml:1:16: admin.audit: "+fault) {
+			t.Errorf("%s: got %v, want %q", path, err, fault)
+		}
+	}
+	if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+	if text, err := os.ReadFile(old); err != nil || string(text) != "{}\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -56,10 +56,10 @@ func TestSecretFiles(t *testing.T) {
 	for _, c := range []struct {
 		text, want, fault string
 	}{
-		{"hunter2", "hunter2", fine},
-		{"hunter2\n", "hunter2", fine},
-		{"hunter2\r\n", "hunter2", fine},
-		{" hunter2 ", " hunter2 ", fine},
+		{"hunter2-hunter2-", "hunter2-hunter2-", fine},
+		{"hunter2-hunter2-\n", "hunter2-hunter2-", fine},
+		{"hunter2-hunter2-\r\n", "hunter2-hunter2-", fine},
+		{" hunter2-hunter2 ", " hunter2-hunter2 ", fine},
 		{"hunter2\n\n", "", "control characters"},
 		{"hunt\x00er2", "", "control characters"},
 		{"hunt\xffer2", "", "control characters"},
@@ -86,7 +86,7 @@ func TestSecretFiles(t *testing.T) {
 func TestSecretFilesThatOthersCanRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true, 0o604: true} {
-		if err := os.WriteFile(path, []byte("hunter2\n"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("hunter2-hunter2-\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chmod(path, mode); err != nil {

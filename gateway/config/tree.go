@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -80,7 +81,7 @@ func (r *reader) refuseTokens(tokens token.Tokens) {
 		if why := refused[t.Type]; why != "" {
 			at.fault("%s", why)
 		} else if t.Type == token.InvalidType {
-			at.fault("%s: %s", notYAML, t.Error)
+			at.fault("%s", invalid(t))
 		} else if t.Type == token.DocumentHeaderType && i > 0 {
 			at.fault("a second document: there must be one")
 		}
@@ -88,6 +89,14 @@ func (r *reader) refuseTokens(tokens token.Tokens) {
 	if t := tooDeep(tokens); t != nil {
 		place{r: r, line: t.Position.Line, column: t.Position.Column}.fault("brackets or dashes within %d others: that is the most that is allowed", maxDepth)
 	}
+}
+
+// invalid says what is wrong with a token that is none.
+func invalid(t *token.Token) string {
+	if strings.Contains(t.Error, "'\t'") || strings.Contains(t.Error, "tab character") {
+		return "a tab: lines must be indented with spaces"
+	}
+	return notYAML + ": " + t.Error
 }
 
 // tooDeep returns the token that opens one bracket, or one list on its line, too many.

@@ -39,6 +39,10 @@ func (s *server) heedSignals(ctx context.Context) {
 			return
 		case <-s.Reload:
 		}
+		if s.File == "" {
+			s.Log.Warn("there is no configuration to read anew: the gateway was started without a file")
+			continue
+		}
 		s.reload()
 		for _, d := range s.doors() {
 			if d.certificate != nil {

@@ -3,11 +3,14 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
 // While everything reloads, by every way that there is, no call fails and none is
@@ -157,4 +160,18 @@ func TestReloadTellsWhatChanged(t *testing.T) {
 		t.Fatalf("reload: %d %s", status, text)
 	}
 	r.log.await(t, `"keys":"off","projects":{"added":2,"removed":1,"changed":1},"models":{"added":1,"removed":1,"changed":0}`, 1)
+}
+
+// A signal to a gateway without a file says that there is nothing to read.
+func TestReloadWithoutFile(t *testing.T) {
+	r := &running{
+		signals: make(chan os.Signal, 1), log: newLogged(), ended: make(chan error, 1),
+		over: config.Overrides{Listen: "127.0.0.1:0", Admin: "off", State: config.Memory},
+	}
+	r.run(t)
+	r.signals <- syscall.SIGHUP
+	r.log.await(t, "started without a file", 1)
+	if err := r.stop(t); err != nil || strings.Contains(r.log.String(), "was reloaded") {
+		t.Errorf("%v; the log:\n%s", err, r.log)
+	}
 }

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Load    func() (*config.Config, error) // the configuration, at the start and whenever it is read anew
 	File    string                         // whose change has it read anew; empty: none
-	Reload  <-chan os.Signal               // so does a signal here; nil: none
+	Reload  <-chan os.Signal               // so does a signal here, if there is a file; nil: none
 	Log     *slog.Logger                   // the default is one that writes nothing
 	Level   *slog.LevelVar                 // is set to what the configuration says; nil: none
 	Version string
