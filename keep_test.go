@@ -145,18 +145,6 @@ func TestKeepWithoutTheStore(t *testing.T) {
 	})
 }
 
-// A limiter that is closed keeps nothing.
-func TestKeepOfAClosedLimiter(t *testing.T) {
-	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		res, _ := rl.TryAcquire("m", 1)
-		res.Keep()
-		if err := rl.Close(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Hour)
-	})
-}
-
 // A call whose places were forgotten while it kept them takes none of another's with it.
 func TestKeepAndReset(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {

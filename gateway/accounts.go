@@ -2,37 +2,55 @@ package gateway
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// accounts is whether the clients of a provider, each of which has a key of its own, all
-// have the same.
+// accounts is whether clients that have keys of their own all have the same.
 type accounts struct {
-	first   atomic.Uint64 // a hash of the first one's; 0: none yet
-	several atomic.Bool
+	last  atomic.Uint64 // a hash of the key that was used last; 0: none was yet
+	until atomic.Int64  // Unix nanoseconds: several were used, and may be again until then
 }
+
+// seldom is how long several accounts are thought to be in use after a change from one to
+// another. Keys and tokens of one account change, too, now and then.
+const seldom = 10 * time.Minute
 
 var seed = maphash.MakeSeed()
 
-// see notes a client's credentials.
+// see notes the keys of a client, which its provider has taken.
 func (a *accounts) see(secrets []string) {
+	if len(secrets) == 0 {
+		return
+	}
+	slices.Sort(secrets)
 	var h maphash.Hash
 	h.SetSeed(seed)
-	for _, secret := range secrets {
+	for _, secret := range slices.Compact(secrets) { // some send theirs twice
 		h.WriteString(secret)
 		h.WriteByte(0)
 	}
 	hash := max(1, h.Sum64())
-	if !a.first.CompareAndSwap(0, hash) && a.first.Load() != hash {
-		a.several.Store(true)
+	if before := a.last.Swap(hash); before != hash && before != 0 {
+		a.until.Store(time.Now().Add(seldom).UnixNano())
 	}
 }
 
-// heeds reports whether what a provider says of a client's own account holds for the
-// others: not if they may have other accounts, and not what would keep them out for long
-// before that is known.
-func (x *exchange) heeds(said llm.Limits) bool {
-	return !x.upstream.accounts.several.Load() && said.Cause != llm.SpendCap && said.Cause != llm.DayLimited
+func (a *accounts) several() bool { return time.Now().UnixNano() < a.until.Load() }
+
+// heeded returns what of a provider's word on a client's own account holds for others. If
+// they may have other accounts, it is that the provider itself has too much to do; before
+// that is known, it is not what would keep them out for long.
+func (x *exchange) heeded(said llm.Limits) llm.Limits {
+	several := x.upstream.accounts.several()
+	if several {
+		said.Windows = nil
+	}
+	if said.Cause != llm.Overloaded && several || said.Cause == llm.SpendCap || said.Cause == llm.DayLimited {
+		said.Cause = ""
+	}
+	return said
 }

@@ -3,7 +3,9 @@ package gateway
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -14,25 +16,36 @@ func TestAccountsOfClients(t *testing.T) {
 		quick = `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`
 	)
 	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		said := map[string]string{"Bearer broke": broke, "Bearer quick": quick}[r.Header.Get("Authorization")]
-		if said == "" {
-			io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
-			return
-		}
 		w.Header().Set("Retry-After", "20")
-		w.WriteHeader(429)
-		io.WriteString(w, said)
+		switch strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") {
+		case "rich":
+			io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
+		case "broke":
+			w.WriteHeader(429)
+			io.WriteString(w, broke)
+		case "quick":
+			w.WriteHeader(429)
+			io.WriteString(w, quick)
+		case "overloaded":
+			w.WriteHeader(529)
+		default:
+			w.WriteHeader(401)
+		}
 	})
 	for _, c := range []struct {
 		name   string
 		calls  []string
 		paused bool
 	}{
-		{"the only account is too quick", []string{"quick", "quick"}, true},
-		{"the only account is empty", []string{"broke", "broke"}, false},
+		{"the only account is too quick", []string{"quick"}, true},
+		{"the only account is empty", []string{"broke"}, false},
 		{"one of two is too quick", []string{"rich", "quick"}, false},
 		{"one of two is empty", []string{"rich", "broke"}, false},
 		{"an empty one comes first", []string{"broke", "rich"}, false},
+		{"the provider does not know another", []string{"rich", "unknown", "rich", "rich"}, false},
+		{"who is too quick has company that is not known", []string{"unknown", "quick"}, true},
+		{"who is too quick has company without a key", []string{"", "quick"}, true},
+		{"a provider is overloaded, of two accounts", []string{"rich", "overloaded"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}\ndefaults: {max_wait: 0s}\n", upstream)
@@ -44,4 +57,30 @@ func TestAccountsOfClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Several accounts are as good as one again when only one was used for long; who sends
+// its key twice has one.
+func TestAccountsChangeSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a accounts
+		a.see(nil)
+		a.see([]string{"a"})
+		a.see([]string{"a", "a"})
+		if a.several() {
+			t.Error("one is several")
+		}
+		a.see([]string{"b"})
+		for range 9 {
+			time.Sleep(time.Minute)
+			a.see([]string{"b"})
+			if !a.several() {
+				t.Error("the other may be used again")
+			}
+		}
+		time.Sleep(time.Minute)
+		if a.several() {
+			t.Error("the other is not used any more")
+		}
+	})
 }

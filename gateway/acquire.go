@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"strconv"
 	"time"
 
@@ -39,8 +38,8 @@ func (x *exchange) acquire(wait time.Duration) *refusal {
 		ask, x.call.MaxWait = x.call.Acquire, wait
 	}
 	began := time.Now()
-	ctx, leave := x.inLine()
-	defer leave()
+	ctx := &inLine{Context: x.ctx, serving: x.g.serving}
+	defer ctx.leave()
 	var err error
 	x.decision, err = ask(ctx)
 	x.Waited += time.Since(began)
@@ -57,17 +56,6 @@ func (x *exchange) acquire(wait time.Duration) *refusal {
 		return x.denied(err)
 	}
 	return x.failed(err)
-}
-
-// inLine returns the context of a call that waits: it ends with the client's, and when
-// the gateway drains.
-func (x *exchange) inLine() (context.Context, func()) {
-	ctx, cancel := context.WithCancel(x.ctx)
-	stop := context.AfterFunc(x.g.serving, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
 }
 
 // sleep waits before a call is tried again. It reports whether the client does, too.

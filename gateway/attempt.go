@@ -43,6 +43,9 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 	}
 	defer response.Body.Close()
 	d.heard(response.StatusCode)
+	if s := response.StatusCode; !x.shared && (s/100 == 2 || s == http.StatusTooManyRequests) {
+		x.upstream.accounts.see(x.secrets())
+	}
 	if response.StatusCode/100 != 2 {
 		return x.refused(response), nil
 	}
@@ -89,7 +92,7 @@ func (x *exchange) refused(response *http.Response) (rest time.Duration) {
 	said := x.call.Failed(context.WithoutCancel(x.ctx), response.StatusCode, response.Header, text)
 	retry := retryable(response, said.Cause) || x.untried() && ofOneAccount(response.StatusCode, said.Cause)
 	if rest := x.restAfter(restOf(response, said, x.Retries)); retry && err == nil && len(text) < call.MostOfError && x.mayRetry(rest) {
-		x.kept = &kept{response, text}
+		x.kept = &kept{response, text, x.shared, x.secret}
 		return rest
 	}
 	x.hand(response, io.MultiReader(bytes.NewReader(text), response.Body))
@@ -100,6 +103,8 @@ func (x *exchange) refused(response *http.Response) (rest time.Duration) {
 type kept struct {
 	response *http.Response
 	text     []byte // its body
+	shared   bool   // see [exchange]
+	secret   string
 }
 
 // orKept hands on the answer that was kept, if there is one, in place of a refusal.
@@ -108,6 +113,7 @@ func (x *exchange) orKept(no *refusal) *refusal {
 		return no
 	}
 	x.Limit, x.Error = "", ""
+	x.shared, x.secret = x.kept.shared, x.kept.secret
 	x.hand(x.kept.response, bytes.NewReader(x.kept.text))
 	return nil
 }

@@ -42,21 +42,21 @@ func deleteHops(h http.Header) {
 
 // putKey puts a key where the provider wants it.
 func (x *exchange) putKey(h http.Header, key string) {
-	plain, bearer := []string{key}, []string{"Bearer " + key}
 	switch {
 	case x.upstream.Kind == llm.Azure:
-		h["Api-Key"] = plain
+		h["Api-Key"] = []string{key}
+		return
 	case x.upstream.Kind == llm.Vertex:
-		h["Authorization"] = bearer
 	case x.endpoint.API == llm.Messages && x.upstream.Kind == llm.Anthropic:
-		h["X-Api-Key"] = plain
+		h["X-Api-Key"] = []string{key}
+		return
 	case x.endpoint.API == llm.Messages: // who else has that API may want either
-		h["X-Api-Key"], h["Authorization"] = plain, bearer
+		h["X-Api-Key"] = []string{key}
 	case x.endpoint.API == llm.Generate && !strings.Contains(x.target.Path, "/openai/"):
-		h["X-Goog-Api-Key"] = plain
-	default:
-		h["Authorization"] = bearer
+		h["X-Goog-Api-Key"] = []string{key}
+		return
 	}
+	h["Authorization"] = []string{"Bearer " + key}
 }
 
 // answer copies the headers of a provider's answer.

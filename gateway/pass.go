@@ -42,8 +42,8 @@ func (x *exchange) pass() *refusal {
 // charge charges one request to the project, in its turn if it may wait for that.
 func (x *exchange) charge() (no *refusal) {
 	began := time.Now()
-	ctx, leave := x.inLine()
-	defer leave()
+	ctx := &inLine{Context: x.ctx, serving: x.g.serving}
+	defer ctx.leave()
 	var err error
 	x.decision, err = x.g.limits.Projects.Spend(ctx, project.Call{Project: x.Project, MaxWait: x.patience()})
 	x.Waited = time.Since(began)

@@ -36,7 +36,8 @@ func (x *exchange) showUsage() *refusal {
 	x.target.RawQuery = without(x.target.RawQuery, ofUsage)
 	for pair := range strings.SplitSeq(x.target.RawQuery, "&") {
 		name, value := parameter(pair)
-		if name == "callback" || name == "alt" && value != "json" && value != "sse" {
+		kind, _, _ := strings.Cut(value, ";") // Google's own clients say json;enum-encoding=int
+		if name == "callback" || name == "alt" && kind != "" && kind != "json" && kind != "sse" {
 			return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the query has %.40q: the answer must be JSON or SSE, for it has to be read", pair))
 		}
 	}

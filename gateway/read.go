@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"os"
 	"slices"
@@ -55,6 +54,9 @@ func (x *exchange) read() *refusal {
 	return nil
 }
 
+// charsets are what JSON may be said to be in: UTF-8, or a part of it.
+var charsets = []string{"", "utf-8", "utf8", "us-ascii", "ascii"}
+
 // checkEncoding refuses a body that is not plain UTF-8, which could be another request to
 // its provider than it is here.
 func (x *exchange) checkEncoding() *refusal {
@@ -64,12 +66,11 @@ func (x *exchange) checkEncoding() *refusal {
 		}
 	}
 	for _, kind := range x.r.Header["Content-Type"] {
-		if !strings.Contains(kind, ";") {
-			continue
-		}
-		_, parameters, err := mime.ParseMediaType(kind)
-		if charset, ok := parameters["charset"]; err != nil || ok && !strings.EqualFold(charset, "utf-8") {
-			return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the body has Content-Type %.60q: its charset must be utf-8", kind))
+		for parameter := range strings.SplitSeq(kind, ";") {
+			name, value, _ := strings.Cut(strings.ToLower(parameter), "=")
+			if strings.TrimSpace(name) == "charset" && !slices.Contains(charsets, strings.Trim(value, ` "`)) {
+				return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the body has Content-Type %.60q: its charset must be utf-8", kind))
+			}
 		}
 	}
 	return nil

@@ -159,10 +159,10 @@ func until(t *testing.T, what string, is func() bool) {
 
 // A stream whose end comes later than a client may take for a write is whole.
 func TestStreamThatEndsLate(t *testing.T) {
-	r := newRigBefore(t, oneOfEach+"server: {write_timeout: 50ms}\n", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	r := newRigBefore(t, oneOfEach+"server: {write_timeout: 500ms}\n", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "data: [DONE]\n\n")
 		http.NewResponseController(w).Flush()
-		<-time.After(200 * time.Millisecond)
+		<-time.After(time.Second)
 	}))
 	response := open(t, t.Context(), r, chat, streamed)
 	if text, err := io.ReadAll(response.Body); string(text) != "data: [DONE]\n\n" || err != nil {

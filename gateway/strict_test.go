@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func TestRefusedBeforeItIsSent(t *testing.T) {
 		{"POST", chat, wide(hello, binary.BigEndian), nil, 400},
 		{"POST", chat, hello + "\x00", nil, 400},
 		{"POST", chat, hello, []string{"Content-Type", "application/json; charset=utf-7"}, 415},
-		{"POST", chat, hello, []string{"Content-Type", "application/json; charset"}, 415},
+		{"POST", chat, hello, []string{"Content-Type", `application/json; charset=utf-8; Charset="UTF-16"`}, 415},
 		{"POST", chat, hello, []string{"Content-Encoding", "identity", "Content-Encoding", "br"}, 415},
 	} {
 		a := r.do(t, c.method, c.path, c.body, c.headers...)
@@ -60,6 +61,9 @@ func TestRefusedBeforeItIsSent(t *testing.T) {
 		{chat, hello, "application/json; charset=UTF-8"},
 		{generate + "?alt=sse", `{"contents":[]}`, "application/json"},
 		{generate + "?$alt=json&prettyPrint=false", `{"contents":[]}`, "application/json"},
+		{generate + "?%24alt=json%3Benum-encoding%3Dint", `{"contents":[]}`, "application/json"},
+		{chat, hello, `application/json;charset="utf8";;`},
+		{chat, hello, "application/json; charset=; q"},
 	} {
 		if a := r.post(t, c.path, c.body, "Content-Type", c.kind); a.status != 200 {
 			t.Errorf("%s: %d %s", c.path, a.status, a.body)
@@ -96,10 +100,10 @@ func TestNamesOfOneModel(t *testing.T) {
 providers:
   gemini: {base_url: MOCK, models: {gemini-2.5-pro: {max_rpm: 2}, "gemini-*": {max_rpm: 2}}}
   local: {kind: ollama, base_url: MOCK, models: {"llama3:latest": {max_rpm: 2}}}
-  azure: {kind: azure, base_url: MOCK, models: {GPT-4o: {max_rpm: 2}}}
+  azure: {kind: azure, base_url: MOCK, models: {GPT-4o: {max_rpm: 2}, "O*": {max_rpm: 2}}}
   openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 2}, gpt-4o-2024-05-13: {max_rpm: 2}}}
 defaults: {max_wait: 0s}
-projects: {p: {models: [gemini-2.5-pro, llama3, "gpt-4o*", gemini-1]}}
+projects: {p: {models: [gemini-2.5-pro, llama3, "gpt-4o*", gemini-1, "o*"]}}
 `, newSeen())
 	for _, c := range []struct {
 		path  string
@@ -110,6 +114,7 @@ projects: {p: {models: [gemini-2.5-pro, llama3, "gpt-4o*", gemini-1]}}
 		{"/gemini/v1beta/openai/chat/completions", []string{"gemini-1", "models/gemini-1"}, "gemini/gemini-*"},
 		{"/local/api/chat", []string{"llama3", "LLAMA3", "library/llama3:latest"}, "local/llama3:latest"},
 		{"/azure/openai/deployments/gpt-4O/chat/completions", []string{""}, "azure/GPT-4o"},
+		{"/azure/openai/deployments/o3/chat/completions", []string{""}, "azure/O*"},
 		{chat, []string{"gpt-4o", "gpt-4o-2024-08-06"}, "gpt-4o"},
 		{chat, []string{"gpt-4o-2024-05-13"}, "gpt-4o-2024-05-13"},
 	} {
@@ -136,6 +141,8 @@ projects: {p: {models: [cheap]}}
 		{"p", "/openrouter/api/v1/chat/completions", `{"model":"cheap","messages":[]}`, 200},
 		{"p", "/openrouter/api/v1/chat/completions", `{"model":"cheap","models":["dear"],"messages":[]}`, 403},
 		{"p", messages, `{"model":"cheap","fallbacks":[{"model":"dear"}],"messages":[]}`, 403},
+		{"p", "/openrouter/api/v1/chat/completions", `{"model":"cheap","models":null,"messages":[]}`, 200},
+		{"p", "/openrouter/api/v1/chat/completions", `{"model":"cheap","models":[ ],"messages":[]}`, 200},
 		{"q", "/openrouter/api/v1/chat/completions", `{"model":"cheap","models":["dear"],"messages":[]}`, 200},
 		{"q", "/openrouter/api/v1/chat/completions", `{"models":["dear"],"messages":[]}`, 400},
 	} {
@@ -171,22 +178,50 @@ defaults: {max_wait: 0s}
 	}
 }
 
+// quoting is a server that refuses keys, and quotes them, in gzip if it may.
+type quoting int
+
+func (status quoting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	to := io.Writer(w)
+	if r.Header.Get("Accept-Encoding") == "gzip" {
+		w.Header().Set("Content-Encoding", "gzip")
+		packed := gzip.NewWriter(w)
+		defer packed.Close()
+		to = packed
+	}
+	w.WriteHeader(int(status))
+	io.WriteString(to, "no such key: "+r.Header.Get("Authorization"))
+}
+
 // A server that refuses the gateway's key and quotes it does not tell it to clients.
 func TestKeyIsNotQuoted(t *testing.T) {
 	t.Setenv("KEY", "sk-secret")
 	for _, status := range []int{401, 403} {
-		r := newRigBefore(t, "keys: required\nproviders: {openai: {base_url: MOCK, key: {env: KEY}}}\n", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(status)
-			io.WriteString(w, "no such key: "+r.Header.Get("Authorization"))
-		}))
+		r := newRigBefore(t, "keys: required\nproviders: {openai: {base_url: MOCK, key: {env: KEY}}}\n", quoting(status))
 		secret, _, err := r.Keys().Create(t.Context(), "p", "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for path, body := range map[string]string{chat: hello, "/openai/v1/files": "x"} {
-			if a := r.post(t, path, body, "Authorization", "Bearer "+secret); a.status != status || a.body != "no such key: Bearer ***" {
+			a := r.post(t, path, body, "Authorization", "Bearer "+secret, "Accept-Encoding", "gzip")
+			if a.status != status || a.body != "no such key: Bearer ***" {
 				t.Errorf("%s: %d %s", path, a.status, a.body)
 			}
 		}
+	}
+}
+
+// Nor does one whose answer is handed on because the next deployment gave none.
+func TestKeyOfAnotherDeploymentIsNotQuoted(t *testing.T) {
+	t.Setenv("A", "sk-of-a")
+	t.Setenv("B", "sk-of-b")
+	r := newRigBefore(t, `
+providers:
+  openai:
+    retries: 1
+    deployments: {a: {base_url: MOCK, key: {env: A}}, b: {base_url: "http://127.0.0.1:1", key: {env: B}}}
+`, quoting(401))
+	if a := r.post(t, chat, hello); a.status != 401 || a.body != "no such key: Bearer ***" || r.last(t).Retries != 1 {
+		t.Errorf("%d %s, recorded as %+v", a.status, a.body, r.last(t))
 	}
 }

@@ -117,11 +117,11 @@ func (x *exchange) secrets() []string {
 func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	x.shared = d.key != "" || x.cfg.Keys == config.KeysRequired
 	if !x.shared {
-		x.upstream.accounts.see(x.secrets())
-		x.call.Heeds = x.heeds
+		x.secret, x.call.Heeded = "", x.heeded
 		return
 	}
-	x.secret = d.key
+	x.secret, x.call.Heeded = d.key, nil
+	delete(h, "Accept-Encoding") // what is compressed could not be searched for the key
 	for _, field := range fieldsOfKeys {
 		delete(h, field)
 	}

@@ -141,8 +141,7 @@ func (r *requestReader) field(f field) {
 	case fieldModel:
 		r.named()
 	case fieldFallbacks:
-		r.fallbacks = true
-		r.skip()
+		r.fallbacks = r.some() || r.fallbacks
 	case fieldStream:
 		r.stream = r.word()
 	case fieldStreamOptions:
@@ -164,6 +163,15 @@ func (r *requestReader) field(f field) {
 	default:
 		r.promptField(f)
 	}
+}
+
+// some skips a value, and reports whether it is more than null or an empty list.
+func (r *requestReader) some() bool {
+	r.next()
+	from := r.at
+	r.skip()
+	value := bytes.Trim(r.body[from:r.at], "[] \t\r\n")
+	return len(value) > 0 && string(value) != "null"
 }
 
 // named reads the name of the model.

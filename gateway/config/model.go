@@ -35,10 +35,13 @@ func (p *Provider) find(name string) (Model, bool) {
 // which the provider knows it: see [llm.PlainName].
 func (p *Provider) Means(pattern, name string) bool {
 	plain := llm.PlainName(p.Kind, name)
-	if isPattern(pattern) {
-		return Match(pattern, name) || Match(pattern, plain)
+	if !isPattern(pattern) {
+		return llm.PlainName(p.Kind, pattern) == plain
 	}
-	return llm.PlainName(p.Kind, pattern) == plain
+	if p.Kind == llm.Ollama || p.Kind == llm.Azure { // who know names in any case
+		pattern, name = strings.ToLower(pattern), strings.ToLower(name)
+	}
+	return Match(pattern, name) || Match(pattern, plain)
 }
 
 // Match reports whether a name matches a pattern, in which * stands for any characters,

@@ -30,9 +30,9 @@ type Call struct {
 
 	MaxWait time.Duration // see [project.Call]
 
-	// Heeds reports whether what the provider says of its limits holds for all who
-	// share the quota. nil: it does.
-	Heeds func(said llm.Limits) bool
+	// Heeded returns what of a provider's word holds for all who share the quota. nil:
+	// all of it.
+	Heeded func(said llm.Limits) llm.Limits
 
 	reservation *ratelimit.Reservation
 }
@@ -110,9 +110,10 @@ func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte)
 }
 
 func (c *Call) heed(ctx context.Context, said llm.Limits) {
-	if c.Heeds == nil || c.Heeds(said) {
-		c.Limits.Models.Heed(ctx, c.Quota, said)
+	if c.Heeded != nil {
+		said = c.Heeded(said)
 	}
+	c.Limits.Models.Heed(ctx, c.Quota, said)
 }
 
 // Settle corrects what was reserved to what was used: of a response that was cut off

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -113,10 +114,6 @@ func (u *upload) done() bool {
 }
 
 func (e *exchange) startUpload(body io.ReadCloser, length int64) {
-	if text, ok := body.(*Bytes); ok {
-		same := *text // which stays as it is
-		body = &same
-	}
 	u := &upload{over: make(chan struct{})}
 	e.upload = u
 	go e.conn.run(u, body, length)
@@ -153,6 +150,9 @@ func (c *conn) copy(body io.Reader, length int64) error {
 	if length < 0 {
 		return c.copyChunks(body)
 	}
+	if text, ok := body.(*Bytes); ok {
+		return c.pushAll(*text)
+	}
 	buffer := make([]byte, oneWrite)
 	for left := length; left > 0; {
 		n, err := body.Read(buffer[:min(left, int64(len(buffer)))])
@@ -179,6 +179,16 @@ func (c *conn) push(p []byte) error {
 	_, err := c.stream.Write(p)
 	c.socket.forbear()
 	return err
+}
+
+// pushAll writes a body that is there as a whole.
+func (c *conn) pushAll(text []byte) error {
+	for part := range slices.Chunk(text, mostAtOnce) {
+		if err := c.push(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *conn) copyChunks(body io.Reader) error {
