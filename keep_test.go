@@ -3,10 +3,12 @@ package ratelimit_test
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
@@ -143,6 +145,22 @@ func TestKeepWithoutTheStore(t *testing.T) {
 			t.Errorf("once it is closed, the store is asked to %s", heard)
 		}
 	})
+}
+
+// Nothing holds on to a call that has ended.
+func TestKeepLetsGo(t *testing.T) {
+	rl := onStore(t, newElsewhere(), quotas{"m": {MaxConcurrent: 1}})
+	res, _ := rl.TryAcquire("m", 1)
+	res.Keep()
+	res.Commit(1, 1)
+	held := weak.Make(res)
+	res = nil
+	for range 3 { // what a timer holds may take a cycle more
+		runtime.GC()
+	}
+	if held.Value() != nil {
+		t.Error("it is still in memory")
+	}
 }
 
 // A call whose places were forgotten while it kept them takes none of another's with it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // inLine is the context of a call that may have to wait: it ends with the client's, and
@@ -14,32 +15,48 @@ type inLine struct {
 	serving         context.Context
 
 	once   sync.Once
-	joined context.Context
-	end    func()
+	joined atomic.Pointer[joined] // nil: not yet
+	alone  joined                 // of who has left without waiting
+}
+
+// joined is a context that ends with both.
+type joined struct {
+	context.Context
+	end func()
 }
 
 // Done is [context.Context]'s.
 func (l *inLine) Done() <-chan struct{} {
 	l.once.Do(l.join)
-	return l.joined.Done()
+	return l.joined.Load().Done()
 }
 
 func (l *inLine) join() {
 	ctx, cancel := context.WithCancel(l.Context)
 	stop := context.AfterFunc(l.serving, cancel)
-	l.joined, l.end = ctx, func() {
+	l.joined.Store(&joined{ctx, func() {
 		stop()
 		cancel()
-	}
+	}})
 }
 
 // Err is [context.Context]'s.
 func (l *inLine) Err() error { return cmp.Or(l.Context.Err(), l.serving.Err()) }
 
+// Value is [context.Context]'s. Contexts below find the one in it that ends them, or each
+// would need a goroutine to watch this one.
+func (l *inLine) Value(key any) any {
+	if j := l.joined.Load(); j != nil {
+		return j.Value(key)
+	}
+	return l.Context.Value(key)
+}
+
 // leave ends the wait.
 func (l *inLine) leave() {
-	l.once.Do(func() { l.joined = l.Context })
-	if l.end != nil {
-		l.end()
-	}
+	l.once.Do(func() {
+		l.alone = joined{l.Context, func() {}}
+		l.joined.Store(&l.alone)
+	})
+	l.joined.Load().end()
 }

@@ -77,6 +77,31 @@ func TestNobodyHasPaid(t *testing.T) {
 	}
 }
 
+// Where one account is used up for long, another is tried.
+func TestAnotherAccountHasPaid(t *testing.T) {
+	t.Setenv("KEY_A", "sk-a")
+	t.Setenv("KEY_B", "sk-b")
+	for _, code := range []string{"insufficient_quota", "rate_limit_exceeded"} {
+		r := newRig(t, `
+providers:
+  openai:
+    retries: 1
+    deployments: {a: {base_url: MOCK, key: {env: KEY_A}}, b: {base_url: MOCK, key: {env: KEY_B}}}
+    models: {gpt-4o: {max_rpm: 10}}
+`, mockprovider.Config{Script: func(call mockprovider.Call) mockprovider.Reply {
+			if call.Header.Get("Authorization") == "Bearer sk-a" {
+				return mockprovider.Reply{Status: 429, Code: code}
+			}
+			return mockprovider.Reply{}
+		}})
+		for range 3 {
+			if a := r.post(t, chat, hello); a.status != 200 {
+				t.Errorf("%s: %d %s", code, a.status, a.body)
+			}
+		}
+	}
+}
+
 func retryAfter(seconds string) http.Header { return http.Header{"Retry-After": {seconds}} }
 
 // A provider that cannot be reached costs nothing, and is tried again.
@@ -131,29 +156,38 @@ providers:
 // A stream is sent as its client wrote it to a server that does not take what asks for
 // usage. What else is wrong with it is the client's to see.
 func TestServerThatTellsNoUsage(t *testing.T) {
-	var sent []string
-	r := newRigBefore(t, oneOfEach, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		sent = append(sent, string(body))
-		switch {
-		case strings.Contains(string(body), "stream_options"):
-			w.WriteHeader(400)
-			io.WriteString(w, `{"error":{"message":"Unrecognized request argument supplied: stream_options"}}`)
-		case strings.Contains(string(body), "nonsense"):
-			w.WriteHeader(400)
-			io.WriteString(w, `{"error":{"message":"nonsense"}}`)
-		default:
+	for _, c := range []struct {
+		status  int
+		message string
+		again   bool
+	}{
+		{400, "Unrecognized request argument supplied: stream_options", true},
+		{422, "include_usage: extra fields not permitted", true},
+		{400, "nonsense", false},
+		{404, "no stream_options here", false},
+	} {
+		var sent []string
+		r := newRigBefore(t, oneOfEach, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			sent = append(sent, string(body))
+			if strings.Contains(string(body), "stream_options") {
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.message)
+				return
+			}
 			io.WriteString(w, "data: [DONE]\n\n")
+		}))
+		status, body, attempts := c.status, c.message, 1
+		if c.again {
+			status, body, attempts = 200, "data: [DONE]\n\n", 2
 		}
-	}))
-	if a := r.post(t, chat, unasked); a.status != 200 || a.body != "data: [DONE]\n\n" || len(sent) != 2 || sent[1] != unasked {
-		t.Errorf("%d %s of %q", a.status, a.body, sent)
-	}
-	if s := r.Models().Stats("gpt-4o"); s.RPM != 1 {
-		t.Errorf("%+v", s)
-	}
-	if a := r.post(t, chat, strings.Replace(unasked, "{", `{"nonsense":1,`, 1)); a.status != 400 || a.body != `{"error":{"message":"nonsense"}}` {
-		t.Errorf("%d %s", a.status, a.body)
+		a := r.post(t, chat, unasked)
+		if a.status != status || a.body != body || len(sent) != attempts || c.again && sent[1] != unasked {
+			t.Errorf("%d %s: %d %s of %q", c.status, c.message, a.status, a.body, sent)
+		}
+		if s := r.Models().Stats("gpt-4o"); s.RPM != 1 {
+			t.Errorf("%d %s: %+v", c.status, c.message, s)
+		}
 	}
 }
 

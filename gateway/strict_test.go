@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -125,6 +126,65 @@ projects: {p: {models: [gemini-2.5-pro, llama3, "gpt-4o*", gemini-1, "o*"]}}
 				t.Errorf("%s: %d of %q; want %d of %q", name, a.status, r.last(t).Quota, want, c.quota)
 			}
 		}
+	}
+}
+
+// A model that nobody has named has one name, too.
+func TestNamesOfAnUnknownModel(t *testing.T) {
+	r := newRigBefore(t, "providers: {local: {kind: ollama, base_url: MOCK}}\n", newSeen())
+	for _, name := range []string{"mistral", "MISTRAL:latest"} {
+		if a := r.post(t, "/local/api/chat", fmt.Sprintf(`{"model":%q,"messages":[]}`, name)); a.status != 200 || r.last(t).Quota != "local/mistral" {
+			t.Errorf("%s: %d of %q", name, a.status, r.last(t).Quota)
+		}
+	}
+}
+
+// HTTP/2 lets through what cannot be sent on.
+func TestBlankInAQuery(t *testing.T) {
+	r := newRigBefore(t, oneOfEach, newSeen())
+	for _, query := range []string{"a=b c", "a=\x7f"} {
+		request := httptest.NewRequest("POST", chat, strings.NewReader(hello))
+		request.URL.RawQuery = query
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, request)
+		if w.Code != 400 {
+			t.Errorf("%q: %d %s", query, w.Code, w.Body)
+		}
+	}
+}
+
+// Credentials in a query do not go to a provider whose key is the gateway's; nor does what
+// might be some.
+func TestCredentialsInAQuery(t *testing.T) {
+	t.Setenv("KEY", "of-the-provider")
+	upstream := newSeen()
+	r := newRigBefore(t, "providers: {gemini: {base_url: MOCK, key: {env: KEY}}}\n", upstream)
+	r.post(t, generate+"?key=mine&a=b&%24key=mine&access_token=mine&%6bey=mine&%zz=mine&c=d", `{"contents":[]}`)
+	if got := <-upstream.requests; got.URL.RawQuery != "a=b&c=d" {
+		t.Errorf("%s", got.URL.RawQuery)
+	}
+}
+
+// Who has Anthropic's API and is not Anthropic may want a key in either way.
+func TestKeyOfMessages(t *testing.T) {
+	t.Setenv("KEY", "sk")
+	upstream := newSeen()
+	r := newRigBefore(t, "providers: {anthropic: {base_url: MOCK, key: {env: KEY}}, vllm: {base_url: MOCK, key: {env: KEY}}}\n", upstream)
+	for path, bearer := range map[string]string{messages: "", "/vllm/v1/messages": "Bearer sk"} {
+		r.post(t, path, hello)
+		if got := (<-upstream.requests).Header; got.Get("X-Api-Key") != "sk" || got.Get("Authorization") != bearer {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
+// A stream that is signed is sent as it is, although it will not tell its usage.
+func TestSignedStream(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, oneOfEach, upstream)
+	r.post(t, chat, unasked, "Content-Digest", "sha-256=:x:")
+	if got := <-upstream.bodies; got != unasked {
+		t.Errorf("sent %s", got)
 	}
 }
 

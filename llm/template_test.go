@@ -252,7 +252,7 @@ func choice(i int) string { return strings.Replace(chatHead, ":0", fmt.Sprint(":
 func TestTemplateStreams(t *testing.T) {
 	for _, s := range templateStreams {
 		m, events := NewMeter(Chat, nil), thousand(s.event)
-		n := testing.AllocsPerRun(1, func() {
+		n := testing.AllocsPerRun(10, func() {
 			for _, e := range events {
 				_, _ = m.Write(e)
 			}

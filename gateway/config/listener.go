@@ -136,8 +136,11 @@ func (a *Admin) readAudit(p place) {
 	if f, err := os.OpenFile(a.Audit, os.O_RDWR|os.O_APPEND, 0); err == nil {
 		f.Close()
 		return
+	} else if errors.Is(err, fs.ErrPermission) { // the gateway may run as somebody else
+		p.warn("this user may not read and write it: the gateway's must")
+		return
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		p.fault("it cannot be written: it must be a file that this user may read and write")
+		p.fault("it cannot be written: it must be a file")
 		return
 	}
 	if folder, err := os.Stat(filepath.Dir(a.Audit)); err != nil || !folder.IsDir() {

@@ -23,8 +23,9 @@ func (p *Provider) Find(name string) (Model, bool) {
 }
 
 func (p *Provider) find(name string) (Model, bool) {
+	n := p.namesOf(name)
 	for _, m := range p.Models {
-		if p.Means(m.Name, name) || slices.Contains(m.Aliases, name) {
+		if n.are(m.Name) || slices.Contains(m.Aliases, name) {
 			return m, true
 		}
 	}
@@ -34,14 +35,34 @@ func (p *Provider) find(name string) (Model, bool) {
 // Means reports whether a name or a pattern stands for a model, by any of the names by
 // which the provider knows it: see [llm.PlainName].
 func (p *Provider) Means(pattern, name string) bool {
-	plain := llm.PlainName(p.Kind, name)
+	n := p.namesOf(name)
+	return n.are(pattern)
+}
+
+// names are those of one model at a provider: as it was sent, and plain.
+type names struct {
+	kind        llm.Provider
+	sent, plain string
+	fold        bool // the provider knows them in any case
+}
+
+func (p *Provider) namesOf(name string) names {
+	n := names{p.Kind, name, llm.PlainName(p.Kind, name), p.Kind == llm.Ollama || p.Kind == llm.Azure}
+	if n.fold {
+		n.sent = strings.ToLower(name)
+	}
+	return n
+}
+
+// are reports whether a pattern stands for the model.
+func (n *names) are(pattern string) bool {
 	if !isPattern(pattern) {
-		return llm.PlainName(p.Kind, pattern) == plain
+		return pattern == n.sent || llm.PlainName(n.kind, pattern) == n.plain
 	}
-	if p.Kind == llm.Ollama || p.Kind == llm.Azure { // who know names in any case
-		pattern, name = strings.ToLower(pattern), strings.ToLower(name)
+	if n.fold {
+		pattern = strings.ToLower(pattern)
 	}
-	return Match(pattern, name) || Match(pattern, plain)
+	return Match(pattern, n.sent) || Match(pattern, n.plain)
 }
 
 // Match reports whether a name matches a pattern, in which * stands for any characters,

@@ -84,6 +84,11 @@ func TestCertificateIsRenewed(t *testing.T) {
 	if n := serial(t, address); n != 2 {
 		t.Errorf("it shows certificate %d, want 2", n)
 	}
+	files.write(t, 3) // with which the configuration, which was refused meanwhile, can be read
+	r.log.await(t, "the configuration was reloaded", 1)
+	if n := serial(t, address); n != 3 {
+		t.Errorf("it shows certificate %d, want 3", n)
+	}
 }
 
 func TestTLSClientsMayUseHTTP2(t *testing.T) {

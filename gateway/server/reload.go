@@ -26,7 +26,14 @@ func (s *server) watch(ctx context.Context, watchers *sync.WaitGroup) {
 			continue
 		}
 		for _, file := range d.certificate.watchers {
-			watchers.Go(func() { file.Run(ctx, between, func() { s.renew(d.certificate) }) })
+			watchers.Go(func() {
+				file.Run(ctx, between, func() {
+					s.renew(d.certificate)
+					if s.unread.Load() { // which may have been for the certificate
+						s.reload()
+					}
+				})
+			})
 		}
 	}
 }
@@ -66,6 +73,7 @@ func (s *server) reload() error {
 	} else {
 		err = s.gateway.Reload(cfg)
 	}
+	s.unread.Store(err != nil)
 	if err != nil {
 		s.Log.Error("the configuration could not be reloaded: the old one stays", "error", err)
 		return err

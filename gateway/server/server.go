@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
@@ -79,6 +80,7 @@ type server struct {
 	admins    *door           // nil: there is none
 	file      *config.Watcher // of the configuration; nil: there is none
 	reloading sync.Mutex
+	unread    atomic.Bool // the last reload has failed
 }
 
 // load reads the configuration, from a file that can be read again later.
