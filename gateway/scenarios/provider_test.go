@@ -25,6 +25,7 @@ type provider struct {
 	came   []arrival
 	inside int // calls that are being answered, or wait
 	peak   int // most of them at a time
+	held   int // calls that wait, or have left the gate before it was opened
 }
 
 // arrival is a request that a provider has got.
@@ -82,6 +83,7 @@ func (p *provider) enter(r *http.Request, body []byte) <-chan struct{} {
 	if p.gate == nil {
 		return opened
 	}
+	p.held++
 	return p.gate
 }
 
@@ -119,6 +121,14 @@ func (p *provider) release() {
 		close(p.gate)
 		p.gate = nil
 	}
+	p.until, p.held = 0, 0
+}
+
+// holds reports whether so many calls wait.
+func (p *provider) holds(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held == n
 }
 
 // busy returns how many calls are being answered, or wait, and how many were at most.

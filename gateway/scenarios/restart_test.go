@@ -78,7 +78,7 @@ func TestRestart(t *testing.T) {
 		g := launch(t, file, state, anywhere)
 		p.holdAfter(midLoad)
 		ended := hammer(&g.door)
-		until(t, "all workers wait", func() bool { now, _ := p.busy(); return now == workers })
+		until(t, "all workers wait", func() bool { return p.holds(workers) })
 		g.tell(t, syscall.SIGTERM)
 		g.log.await(t, "draining: new requests are refused", 1)
 		if a := (call{model: "requests"}).must(t, &g.door, 503); a.header.Get("Retry-After") == "" {
@@ -117,8 +117,7 @@ func TestKill(t *testing.T) {
 				}
 				ended := hammer(&g.door)
 				until(t, "it is in mid-load", func() bool {
-					now, _ := p.busy()
-					return len(p.arrivals("")) >= midLoad && (now == workers || !held)
+					return len(p.arrivals("")) >= midLoad && (p.holds(workers) || !held)
 				})
 				g.tell(t, syscall.SIGKILL)
 				g.wait(t)
