@@ -15,8 +15,7 @@ type inLine struct {
 	serving         context.Context
 
 	once   sync.Once
-	joined atomic.Pointer[joined] // nil: not yet
-	alone  joined                 // of who has left without waiting
+	joined atomic.Pointer[joined] // nil: nobody has waited
 }
 
 // joined is a context that ends with both.
@@ -28,7 +27,10 @@ type joined struct {
 // Done is [context.Context]'s.
 func (l *inLine) Done() <-chan struct{} {
 	l.once.Do(l.join)
-	return l.joined.Load().Done()
+	if j := l.joined.Load(); j != nil {
+		return j.Done()
+	}
+	return l.Context.Done()
 }
 
 func (l *inLine) join() {
@@ -52,11 +54,10 @@ func (l *inLine) Value(key any) any {
 	return l.Context.Value(key)
 }
 
-// leave ends the wait.
+// leave ends the wait. Who has not waited so far does not any more.
 func (l *inLine) leave() {
-	l.once.Do(func() {
-		l.alone = joined{l.Context, func() {}}
-		l.joined.Store(&l.alone)
-	})
-	l.joined.Load().end()
+	l.once.Do(func() {})
+	if j := l.joined.Load(); j != nil {
+		j.end()
+	}
 }

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -157,17 +160,40 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A stream whose end comes later than a client may take for a write is whole.
-func TestStreamThatEndsLate(t *testing.T) {
-	r := newRigBefore(t, oneOfEach+"server: {write_timeout: 500ms}\n", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, "data: [DONE]\n\n")
-		http.NewResponseController(w).Flush()
-		<-time.After(time.Second)
-	}))
-	response := open(t, t.Context(), r, chat, streamed)
-	if text, err := io.ReadAll(response.Body); string(text) != "data: [DONE]\n\n" || err != nil {
-		t.Errorf("%q, %v", text, err)
+// deadlined is a client that must take what is written to it in time.
+type deadlined struct {
+	http.ResponseWriter
+	until time.Time
+}
+
+func (d *deadlined) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+
+func (d *deadlined) SetWriteDeadline(until time.Time) error {
+	d.until = until
+	return nil
+}
+
+// late is a body whose end comes long after its last byte.
+type late struct{ io.Reader }
+
+func (l late) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if err == io.EOF {
+		time.Sleep(time.Hour)
 	}
+	return n, err
+}
+
+// The end of a stream is given as much time as its bytes, however late it comes.
+func TestStreamThatEndsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &deadlined{ResponseWriter: httptest.NewRecorder()}
+		x := &exchange{w: w, r: httptest.NewRequest("POST", chat, nil), control: http.NewResponseController(w), cfg: config.Default()}
+		x.copy(late{strings.NewReader("data: [DONE]")}, -1)
+		if left := time.Until(w.until); left != x.cfg.Server.WriteTimeout || x.Outcome != "" {
+			t.Errorf("%v are left to write the end, and it is %q", left, x.Outcome)
+		}
+	})
 }
 
 // A stream that breaks off breaks off for the client too, whole answers and streamed
