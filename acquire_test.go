@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
 // waiting is calls of Acquire in a bubble, and when they returned.
@@ -597,6 +599,9 @@ func TestOneAsks(t *testing.T) {
 // TestOneTimer looks at what was allocated: a timer for the first of a line, and
 // none for the others.
 func TestOneTimer(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	rate := runtime.MemProfileRate
 	runtime.MemProfileRate = 1
 	defer func() { runtime.MemProfileRate = rate }()

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
 // TestModelsAndIter: those that have a quota and those that were used, each
@@ -461,6 +463,9 @@ func heapInUse() int64 {
 // TestMemoryOfUnknownModels: who only asks leaves nothing, and who uses leaves
 // something for a day.
 func TestMemoryOfUnknownModels(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	const names = 100_000
 	rl := memLimiter(t, ModelQuota{MaxRPM: 1})
 	clock := memClock(rl)
@@ -511,6 +516,9 @@ func TestMemoryOfUnknownModels(t *testing.T) {
 // TestMemoryOfOneModel does not grow with what is in its window, nor does what
 // passes.
 func TestMemoryOfOneModel(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	const calls = 100_000
 	rl := memLimiter(t, ModelQuota{MaxRPM: calls})
 	clock := memClock(rl)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
 // waitLine starts waits one after another in a bubble, and notes when each of
@@ -607,6 +609,9 @@ func TestLateTimerDoesNotPassAllAtOnce(t *testing.T) {
 // A thousand wait: they pass at exactly the rate, and no goroutine works for
 // them but their own.
 func TestThousandWaiters(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	for _, limits := range [][]Limit{{New(1, 7*time.Millisecond)}, {New(1, 7*time.Millisecond), roomy}, {New(1, 7*time.Millisecond).Using(SlidingLog)}} {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
 			l := NewLimiter(itself[int], limits...)
@@ -648,6 +653,9 @@ func TestThousandWaiters(t *testing.T) {
 }
 
 func TestLimitersStartNoGoroutines(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	before := runtime.NumGoroutine()
 	for i := range 1000 {
 		l := NewLimiter(itself[int], PerDay(10))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
 // workload is a kind of calls as programs make them: the i-th of them, and what it uses.
@@ -477,6 +479,9 @@ func TestEstimateGoesBeyondAllThatIsKnown(t *testing.T) {
 }
 
 func TestManyNamesTakeLittleMemory(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	request, used := spending(1000, 2, 4000)
 	var e Estimator
 	before := heapInUse()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -216,6 +217,9 @@ func TestMeterAllocatesNothing(t *testing.T) {
 // TestMeterLarge meters 16 MB of chunks, a line of 50 MB and values deep in one
 // another, and keeps none of it.
 func TestMeterLarge(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	m := llm.NewMeter(llm.Chat, nil)

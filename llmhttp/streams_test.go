@@ -8,12 +8,16 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // 10,000 streams, a thousand at a time, that end in every way leave nothing: no
 // place, no goroutine, no memory.
 func TestTenThousandStreams(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	const batches, atATime = 10, 1000
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {

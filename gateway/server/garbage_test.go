@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
 func TestPercentOf(t *testing.T) {
@@ -17,6 +19,9 @@ func TestPercentOf(t *testing.T) {
 
 // Each collection adjusts when the next one is, until it is told to stop.
 func TestMindGarbage(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	t.Setenv("GOGC", "")
 	stop := mindGarbage()
 	kept := make([]byte, 128<<20)

@@ -43,7 +43,7 @@ var order = []string{
 // pure packages import the standard library alone, and their tests these.
 var (
 	pure     = []string{"limit", "rate"}
-	forTests = []string{"pgregory.net/rapid", "go.uber.org/goleak"}
+	forTests = []string{"pgregory.net/rapid", "go.uber.org/goleak", module + "/internal/alone"}
 )
 
 func TestImportsPointDown(t *testing.T) {

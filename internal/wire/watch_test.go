@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
 // leave is how a client can go.
@@ -129,6 +131,9 @@ func TestPipelining(t *testing.T) {
 
 // A request that is answered within a moment has no goroutine of its own.
 func TestNobodyWatchesShortRequests(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		began, next := make(chan struct{}), make(chan struct{})
 		client := piped(&Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
