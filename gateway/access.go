@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 )
 
@@ -34,7 +35,7 @@ func (a *accessLog) write(rec *Record) {
 // sampled reports whether the request is to be written. The first that passed is.
 func (a *accessLog) sampled(rec *Record) bool {
 	sample := a.sample.Load()
-	if sample == 1 || rec.Outcome != Passed || rec.Status >= 400 {
+	if sample == 1 || rec.Outcome != Passed {
 		return true
 	}
 	return (a.passed.Add(1)-1)%sample == 0
@@ -44,8 +45,13 @@ func levelOf(rec *Record) slog.Level {
 	switch rec.Outcome {
 	case Passed:
 		return slog.LevelInfo
-	case Broken, Lost:
+	case Lost:
 		return slog.LevelError
+	case Failed:
+		if rec.Status < http.StatusBadRequest || rec.Status >= http.StatusInternalServerError {
+			return slog.LevelError // a provider that failed, or broke off; its 4xx are the client's doing
+		}
+		return slog.LevelWarn
 	default:
 		return slog.LevelWarn
 	}

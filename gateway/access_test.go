@@ -23,7 +23,7 @@ func fullRecord() *Record {
 	return &Record{
 		Seq: 7, Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Client: "10.0.0.7:51512", Project: "search", Key: "abcdefghij",
 		Provider: "openai", Deployment: "eu", Method: "POST", Path: "/openai/v1/chat/completions",
-		Model: "best", Quota: "gpt-6-astra", Stream: true, Outcome: Broken, Limit: "tpm", Status: 502,
+		Model: "best", Quota: "gpt-6-astra", Stream: true, Outcome: Failed, Limit: "tpm", Status: 502,
 		Waited: 250 * time.Millisecond, Upstream: 500 * time.Millisecond, Took: 2 * time.Second, RequestID: "req_1", Retries: 2,
 		Input: 900, Output: 300, Cached: 100, Exact: true, Error: "connection reset",
 	}
@@ -58,7 +58,7 @@ func TestAccessLogSaysEverything(t *testing.T) {
 	got := lines(t, slog.LevelInfo, 1, rec)[0]
 	delete(got, "time")
 	want := map[string]any{
-		"level": "ERROR", "msg": "request", "seq": 7., "came": "2026-03-01T12:00:00Z", "outcome": "broken", "status": 502., "client": "10.0.0.7:51512",
+		"level": "ERROR", "msg": "request", "seq": 7., "came": "2026-03-01T12:00:00Z", "outcome": "failed", "status": 502., "client": "10.0.0.7:51512",
 		"method": "POST", "path": "/openai/v1/chat/completions", "project": "search", "key": "abcdefghij",
 		"provider": "openai", "deployment": "eu", "model": "best", "quota": "gpt-6-astra", "stream": true, "limit": "tpm",
 		"took": 2., "waited": .25, "upstream": .5, "request_id": "req_1", "retries": 2., "input_tokens": 900., "output_tokens": 300.,
@@ -83,7 +83,7 @@ func TestAccessLogLeavesOutWhatIsEmpty(t *testing.T) {
 
 func TestAccessLogLevels(t *testing.T) {
 	for outcome, want := range map[Outcome]string{
-		Passed: "INFO", Denied: "WARN", Refused: "WARN", Left: "WARN", Broken: "ERROR", Lost: "ERROR",
+		Passed: "INFO", Denied: "WARN", Refused: "WARN", Left: "WARN", Throttled: "WARN", Failed: "ERROR", Lost: "ERROR",
 	} {
 		if got := lines(t, slog.LevelInfo, 1, &Record{Outcome: outcome})[0]["level"]; got != want {
 			t.Errorf("%s is logged as %s: want %s", outcome, got, want)
@@ -101,7 +101,7 @@ func TestAccessLogSample(t *testing.T) {
 	for i := range uint64(9) {
 		recs = append(recs, &Record{Seq: 10 + i, Outcome: Passed, Status: 200})
 	}
-	recs = append(recs, &Record{Seq: 1, Outcome: Passed, Status: 400}, &Record{Seq: 2, Outcome: Passed, Status: 500},
+	recs = append(recs, &Record{Seq: 1, Outcome: Failed, Status: 400}, &Record{Seq: 2, Outcome: Throttled, Status: 429},
 		&Record{Seq: 3, Outcome: Denied, Status: 429}, &Record{Seq: 4, Outcome: Left, Status: 200})
 	for sample, want := range map[int]string{
 		-1: "[10 11 12 13 14 15 16 17 18 1 2 3 4]",

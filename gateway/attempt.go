@@ -90,9 +90,10 @@ func (x *exchange) refused(response *http.Response) (rest time.Duration) {
 		text, err = io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
 	}
 	said := x.call.Failed(context.WithoutCancel(x.ctx), response.StatusCode, response.Header, text)
+	x.throttled = said.Cause != ""
 	retry := retryable(response, said.Cause) || x.untried() && ofOneAccount(response.StatusCode, said.Cause)
 	if rest := x.restAfter(restOf(response, said, x.Retries)); retry && err == nil && len(text) < call.MostOfError && x.mayRetry(rest) {
-		x.kept = &kept{response, text, x.shared, x.secret}
+		x.kept = &kept{response, text, x.shared, x.secret, x.throttled}
 		return rest
 	}
 	x.hand(response, io.MultiReader(bytes.NewReader(text), response.Body))
@@ -101,10 +102,11 @@ func (x *exchange) refused(response *http.Response) (rest time.Duration) {
 
 // kept is an answer that the client gets if no other attempt gets one.
 type kept struct {
-	response *http.Response
-	text     []byte // its body
-	shared   bool   // see [exchange]
-	secret   string
+	response  *http.Response
+	text      []byte // its body
+	shared    bool   // see [exchange]
+	secret    string
+	throttled bool
 }
 
 // orKept hands on the answer that was kept, if there is one, in place of a refusal.
@@ -113,7 +115,7 @@ func (x *exchange) orKept(no *refusal) *refusal {
 		return no
 	}
 	x.Limit, x.Error = "", ""
-	x.shared, x.secret = x.kept.shared, x.kept.secret
+	x.shared, x.secret, x.throttled = x.kept.shared, x.kept.secret, x.kept.throttled
 	x.hand(x.kept.response, bytes.NewReader(x.kept.text))
 	return nil
 }
@@ -213,7 +215,7 @@ func (x *exchange) unreached(err error) *refusal {
 	if timeout, ok := err.(net.Error); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		status, what = http.StatusGatewayTimeout, "has not answered in time"
 	}
-	return &refusal{llm.Refusal{Status: status, Message: fmt.Sprintf("the provider %q %s", x.Provider, what), Retry: !x.sent}, Broken}
+	return &refusal{llm.Refusal{Status: status, Message: fmt.Sprintf("the provider %q %s", x.Provider, what), Retry: !x.sent}, Failed}
 }
 
 // retryable reports whether a call that has failed may be tried again, by what its

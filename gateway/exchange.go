@@ -31,16 +31,17 @@ type exchange struct {
 	endpoint llm.Endpoint // in whose shape errors are told
 	rules    *config.Project
 
-	call     call.Call
-	body     []byte
-	holds    int64         // bytes of bodies that count as held
-	tried    []*deployment // of several
-	kept     *kept         // the answer to the attempt before, if there was one
-	decision project.Decision
-	sent     bool      // the provider may have got the request
-	shared   bool      // the account is the gateway's, and no client's own
-	secret   string    // its key
-	deadline time.Time // until when the client must take what is written to it
+	call      call.Call
+	body      []byte
+	holds     int64         // bytes of bodies that count as held
+	tried     []*deployment // of several
+	kept      *kept         // the answer to the attempt before, if there was one
+	decision  project.Decision
+	sent      bool      // the provider may have got the request
+	throttled bool      // the provider's last answer says that it is too much
+	shared    bool      // the account is the gateway's, and no client's own
+	secret    string    // its key
+	deadline  time.Time // until when the client must take what is written to it
 	Record
 }
 
@@ -51,7 +52,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{
 		g: g, setup: s, cfg: s.cfg,
 		w: w, r: r, ctx: r.Context(), control: http.NewResponseController(w),
-		Record: Record{Time: time.Now(), Client: r.RemoteAddr, Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Broken},
+		Record: Record{Time: time.Now(), Client: r.RemoteAddr, Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Failed},
 	}
 	defer x.end()
 	x.extend()

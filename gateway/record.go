@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Record is what became of one request: it feeds the access log, the metrics, and the
@@ -39,14 +41,29 @@ type Record struct {
 // Outcome is what became of a request, in one word.
 type Outcome string
 
+// The outcomes, which docs/glossary.md explains. The access log, the admin API and the
+// metrics have the same words.
 const (
-	Passed  Outcome = "passed"  // it was sent, and answered, whatever the status
-	Denied  Outcome = "denied"  // a limit has said no
-	Refused Outcome = "refused" // it was not valid: no key, no such provider, a body that cannot be read
-	Broken  Outcome = "broken"  // the provider could not be reached, or its answer broke off
-	Left    Outcome = "left"    // the client has left before the end
-	Lost    Outcome = "lost"    // the store that counts could not be asked
+	Passed    Outcome = "passed"    // the provider answered with a success
+	Denied    Outcome = "denied"    // a limit of the gateway said no: 429, or 413 for a call that can never pass
+	Refused   Outcome = "refused"   // the gateway does not take the request: no key, no such provider, a body that cannot be read
+	Throttled Outcome = "throttled" // the provider said that it is too much: its 429, its 529, or a 503 that says so
+	Failed    Outcome = "failed"    // the provider answered with another error, could not be reached, or its answer broke off
+	Left      Outcome = "left"      // the client left before the end
+	Lost      Outcome = "lost"      // the store that counts could not be asked
 )
+
+// answered returns the outcome of a request to which the provider answered with a status.
+// throttles is whether a 503 says that the provider is overloaded.
+func answered(status int, throttles bool) Outcome {
+	switch {
+	case status < http.StatusBadRequest:
+		return Passed
+	case throttles, status == http.StatusTooManyRequests, status == llm.StatusOverloaded:
+		return Throttled
+	}
+	return Failed
+}
 
 // mostText is how many bytes are recorded of what others choose, such as a path.
 const mostText = 256

@@ -57,9 +57,8 @@ func (x *exchange) hand(response *http.Response, body io.Reader) {
 	if response.ContentLength != 0 && waits(response.Body) {
 		x.control.Flush()
 	}
-	x.Outcome = Passed
-	x.copy(body, response.ContentLength)
-	if x.Outcome != Passed {
+	x.Outcome = answered(response.StatusCode, x.throttled)
+	if !x.copy(body, response.ContentLength) {
 		panic(http.ErrAbortHandler) // so that nobody takes it for whole
 	}
 }
@@ -82,8 +81,9 @@ func waits(body io.Reader) bool {
 // buffers are for copying.
 var buffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
 
-// copy copies a body of so many bytes, or of any number, to the client.
-func (x *exchange) copy(body io.Reader, length int64) {
+// copy copies a body of so many bytes, or of any number, to the client. It reports
+// whether the client has got all of it.
+func (x *exchange) copy(body io.Reader, length int64) (whole bool) {
 	buffer := buffers.Get().(*[8 << 10]byte)
 	defer buffers.Put(buffer)
 	for left := length; ; {
@@ -93,15 +93,16 @@ func (x *exchange) copy(body io.Reader, length int64) {
 			left -= int64(n)
 			if !x.write(buffer[:n], left != 0) {
 				x.Outcome = Left
-				break
+				return false
 			}
 		}
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
+			whole = errors.Is(err, io.EOF)
+			if !whole {
 				x.broke(err)
 			}
 			x.extend() // for the end, which may come long after the last byte
-			break
+			return whole
 		}
 	}
 }
@@ -139,5 +140,5 @@ func (x *exchange) broke(err error) {
 		x.Outcome = Left
 		return
 	}
-	x.Outcome, x.Error = Broken, err.Error()
+	x.Outcome, x.Error = Failed, err.Error()
 }

@@ -217,7 +217,7 @@ func TestBrokenStreams(t *testing.T) {
 		if response.StatusCode != 200 || err == nil || len(text) == 0 {
 			t.Errorf("%s: %d %q, %v", c.path, response.StatusCode, text, err)
 		}
-		if last := r.last(t); last.Outcome != Broken || last.Error == "" || last.Output == 0 {
+		if last := r.last(t); last.Outcome != Failed || last.Error == "" || last.Output == 0 {
 			t.Errorf("%s: recorded as %+v", c.path, last)
 		}
 	}

@@ -115,7 +115,7 @@ func (b *board) read() {
 func (b *board) line() string {
 	parts := []string{fmt.Sprintf("%3.0fs", time.Since(b.began).Seconds())}
 	for _, c := range b.crowds {
-		parts = append(parts, fmt.Sprintf("%s %d passed, %d wait, %d refused", c.project, c.passed.Load(), b.waiting(c), c.refused.Load()))
+		parts = append(parts, fmt.Sprintf("%s %d passed, %d wait, %d denied", c.project, c.passed.Load(), b.waiting(c), c.denied.Load()))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("overshoot %d", b.witness.overshoot())), " | ")
 }
@@ -129,13 +129,13 @@ func (b *board) lines() []string {
 }
 
 func (b *board) projects() []string {
-	t := table{head: []string{"project", "", ">sent", ">passed", ">waiting", ">refused", ">failed", ">tokens", ">share", ">p50 wait"}}
+	t := table{head: []string{"project", "", ">sent", ">passed", ">waiting", ">denied", ">failed", ">tokens", ">share", ">p50 wait"}}
 	for _, c := range b.crowds {
 		share := "-"
 		if c.model == large {
 			share = fmt.Sprintf("%.0f%%", 100*b.share(c))
 		}
-		t.add(c.project, c.does, thousands(c.sent.Load()), thousands(c.passed.Load()), fmt.Sprint(b.waiting(c)), thousands(c.refused.Load()),
+		t.add(c.project, c.does, thousands(c.sent.Load()), thousands(c.passed.Load()), fmt.Sprint(b.waiting(c)), thousands(c.denied.Load()),
 			thousands(c.failed.Load()), b.tokens(c), share, b.medianWait(c))
 	}
 	return t.lines()
@@ -196,7 +196,7 @@ func (b *board) words() []string {
 	return []string{
 		fmt.Sprintf("%s takes %d calls at a time, and 60 callers want it: they wait their turn. By their weights of 3, 1 and 1", large, largeConcurrent),
 		fmt.Sprintf("search, chat and batch get %.0f%%, %.0f%% and %.0f%% of it, although batch asks most.", 100*b.share(search), 100*b.share(chat), 100*b.share(batch)),
-		fmt.Sprintf("intern may make %d requests a minute: %d have passed, %d were refused with 429, and told when to come back.", internRequests, intern.passed.Load(), intern.refused.Load()),
+		fmt.Sprintf("intern may make %d requests a minute: %d have passed, %d were denied with 429, and told when to come back.", internRequests, intern.passed.Load(), intern.denied.Load()),
 		fmt.Sprintf("reports may use %s tokens a minute: its next call waits for the first to be a minute old.", thousands(reportsTokens)),
 		fmt.Sprintf("What has failed are errors of the provider, which makes one of %d calls of %s fail.", errorsEvery, large),
 	}

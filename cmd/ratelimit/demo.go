@@ -24,7 +24,7 @@ func newDemo() *cobra.Command {
 		Short: "See the gateway at work, without any key",
 		Long: `See the gateway at work, without any key: a provider that is made up, the gateway in
 front of it, and five projects that call it over HTTP. A table shows who passes, who
-waits and who is refused.
+waits and who is denied.
 
 The gateway is a real one: while it runs, ` + "`ratelimit status`" + ` and curl work with it.`,
 		Example: `  ratelimit demo

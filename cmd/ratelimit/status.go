@@ -94,7 +94,7 @@ func statusLines(s admin.State) []string {
 
 // whileLost is what happens to calls while Redis is lost.
 var whileLost = map[string]string{
-	"deny":  "calls that have a limit are refused",
+	"deny":  "calls that have a limit get 503",
 	"allow": "everything passes, without limits",
 	"share": "each gateway lets its part of every limit pass",
 }

@@ -55,7 +55,7 @@ free          1  no limits
 held          1  minute 12 / 60, 5 at a time
 slow          3  1 at a time`,
 		},
-		"calls are refused": {
+		"calls get 503": {
 			admin.State{
 				Reason: "redis is lost: no answer", StoreLost: "redis is lost: no answer", OnStoreLoss: "deny",
 				Models:   []admin.Model{{Name: "m", Quota: ratelimit.ModelQuota{MaxRPM: 6}}},
@@ -64,7 +64,7 @@ slow          3  1 at a time`,
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
 NOT READY: redis is lost: no answer
-REDIS IS LOST: calls that have a limit are refused (on_store_loss: deny); redis is lost: no answer
+REDIS IS LOST: calls that have a limit get 503 (on_store_loss: deny); redis is lost: no answer
 
 model  requests/min  tokens/min  input/min  output/min  requests/day  tokens/day  at a time
 m                 ?           ?          ?           ?             ?           ?          ?  the store does not answer

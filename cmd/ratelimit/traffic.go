@@ -22,8 +22,8 @@ type crowd struct {
 	output  int // tokens of an answer
 	stream  bool
 
-	sent, passed, refused, failed atomic.Int64
-	inFlight                      atomic.Int64
+	sent, passed, denied, failed atomic.Int64
+	inFlight                     atomic.Int64
 }
 
 // answered returns how many calls the provider has answered, with an error or without.
@@ -94,7 +94,7 @@ func (c *crowd) call(ctx context.Context, client *http.Client, url string, body 
 	case err == nil && status == http.StatusOK:
 		c.passed.Add(1)
 	case err == nil && status == http.StatusTooManyRequests:
-		c.refused.Add(1)
+		c.denied.Add(1)
 	default:
 		c.failed.Add(1)
 	}
