@@ -541,9 +541,7 @@ func TestTokenCounterBrokenConnection(t *testing.T) {
 }
 
 func TestTokenCounterNobodyListens(t *testing.T) {
-	server := httptest.NewServer(nil)
-	server.Close()
-	counter := TokenCounter{Provider: ProviderOpenAI, APIKey: countKey, BaseURL: server.URL}
+	counter := TokenCounter{Provider: ProviderOpenAI, APIKey: countKey, BaseURL: "http://127.0.0.1:1"}
 	n, err := counter.Count(t.Context(), "m", "t")
 	if text := countFails(t, n, err); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("%s; want one that wraps %v", text, syscall.ECONNREFUSED)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -170,6 +171,9 @@ func TestMetricsByMany(t *testing.T) {
 }
 
 func TestMetricsAllocateNothing(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	m := newMetrics(some("openai"), none)
 	rec := fullRecord()
 	m.observe(rec)

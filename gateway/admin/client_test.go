@@ -2,7 +2,6 @@ package admin
 
 import (
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -86,12 +85,7 @@ func TestClientErrors(t *testing.T) {
 
 // TestClientWithoutGateway checks that callers can tell that nobody listens.
 func TestClientWithoutGateway(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	if _, err := (&Client{Base: "http://" + l.Addr().String()}).State(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := (&Client{Base: "http://127.0.0.1:1"}).State(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Error(err)
 	}
 }
