@@ -79,7 +79,7 @@ func TestCheckTellsAllFaults(t *testing.T) {
 func TestCheckTellsWhoseKeys(t *testing.T) {
 	t.Setenv("TEST_OPENAI_KEY", "sk-1")
 	for keys, want := range map[string]string{"required": "none", "off": "the client's own"} {
-		got := run(t, "check", file(t, "gateway.yaml", "keys: "+keys+"\nproviders: {openai: {key: {env: TEST_OPENAI_KEY}}}"))
+		got := run(t, "check", file(t, "gateway.yaml", "keys: "+keys+"\nproviders: {openai: {key: {env: TEST_OPENAI_KEY}}, local: {}}"))
 		for _, line := range []string{`openai +openai +https://api.openai.com +ours\n`, `local +ollama +http://127.0.0.1:11434 +` + want + `\n`} {
 			if !regexp.MustCompile(line).MatchString(got.stdout) {
 				t.Errorf("keys %s: there is no %s in\n%s", keys, line, got.stdout)

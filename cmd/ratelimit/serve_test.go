@@ -88,7 +88,7 @@ func serveWith(t *testing.T, args ...string) *serving {
 	})
 	s.base = s.stderr.await(t, `serves (http\S+)`)
 	s.admin = s.stderr.await(t, `admin  (http\S+)`)
-	s.stderr.await(t, `local +http`)
+	s.stderr.await(t, `openai +http`)
 	t.Setenv(adminVariable, s.admin)
 	return s
 }

@@ -38,9 +38,14 @@ func (c *Config) check(r *reader) {
 		c.checkQuotas(r, name)
 		c.checkKeys(r, name)
 	}
+	if len(c.Providers) == 0 && !r.faulty("providers") {
+		r.at("providers").warn("no provider is served: with keys %s, providers must name each, and its key", KeysRequired)
+	}
 }
 
-// checkKeys sees to it that nobody's calls go without a key, nor on somebody else's.
+// checkKeys sees to it that nobody's calls go without a key, nor on somebody else's. With
+// keys required, a built-in provider that the file does not name is not served, of whatever
+// kind it is: nobody has decided that clients may reach it.
 func (c *Config) checkKeys(r *reader, name string) {
 	at, p := r.at("providers."+name), c.Providers[name]
 	_, named := r.said["providers."+name]
@@ -48,7 +53,7 @@ func (c *Config) checkKeys(r *reader, name string) {
 		keyed := p.Deployments[deployment].Key != Secret{}
 		own := p.Kind == llm.Ollama || p.Kind == llm.Compatible // a server of one's own may need none
 		switch {
-		case c.Keys == KeysRequired && !keyed && !own && !named:
+		case c.Keys == KeysRequired && !keyed && !named:
 			delete(c.Providers, name)
 		case c.Keys == KeysRequired && !keyed && !own:
 			at.deployment(deployment).fault("it has no key, which clients with keys of the gateway need: key must be %s", wantSecret)

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -203,17 +204,22 @@ providers:
 	}
 }
 
-// Without a key of its own, a provider that nobody has named cannot serve clients whose
-// keys are the gateway's. One's own servers may need none.
+// With keys required, only providers that the file names are served. A server of one's own
+// needs no key. The built-in local was served unasked.
 func TestKeysRequired(t *testing.T) {
 	t.Setenv("ONE", "key-1")
-	c := parsed(t, `
-keys: required
-providers:
-  openai: {key: {env: ONE}}
-  vllm: {base_url: "http://10.0.0.1:8000"}
-`)
-	differ(t, "providers", []string{"local", "openai", "vllm"}, slices.Sorted(maps.Keys(c.Providers)))
+	for providers, want := range map[string][]string{
+		`{openai: {key: {env: ONE}}, vllm: {base_url: "http://10.0.0.1:8000"}}`: {"openai", "vllm"},
+		`{openai: {key: {env: ONE}}, local: {}}`:                                {"local", "openai"},
+		`{local: {models: {m: {max_rpm: 1}}}}`:                                  {"local"},
+		`{}`:                                                                    nil,
+	} {
+		c := parsed(t, "keys: required\nproviders: "+providers)
+		differ(t, providers, want, slices.Sorted(maps.Keys(c.Providers)))
+		if warned := strings.Contains(fmt.Sprint(c.Warnings), "no provider is served"); warned != (want == nil) {
+			t.Errorf("%s: the warnings are %q", providers, c.Warnings)
+		}
+	}
 }
 
 func TestListeners(t *testing.T) {
@@ -297,7 +303,7 @@ func TestWarnings(t *testing.T) {
 		"admin:\n  token: {env: ONE}": {
 			"gateway.yaml:2:3: admin.token: it could be guessed: it should have 16 characters or more"},
 		"admin: {token: {env: URL}}": nil,
-		"keys: required\nadmin: {listen: off}": {
+		"keys: required\nadmin: {listen: off}\nproviders: {local: {}}": {
 			"gateway.yaml:2:17: admin.listen: keys are made through the admin API: it should be on, here or at another gateway that shares the state"},
 		"admin: {listen: off}": nil,
 	} {
