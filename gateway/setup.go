@@ -89,6 +89,8 @@ func (u *upstream) dialect() llm.API {
 		return llm.Generate
 	case llm.Ollama:
 		return llm.OllamaChat
+	case llm.Cohere:
+		return llm.CohereChat
 	}
 	return llm.Chat
 }

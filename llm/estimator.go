@@ -55,7 +55,7 @@ func (e *Estimator) Learn(project string, r *Request, used Usage) {
 		f.input = float64(t.Input)
 		f.counted = float64(t.Input - t.FreeInput)
 	}
-	if used.Exact && t.Output >= 0 && r.API != Embeddings {
+	if used.Exact && t.Output >= 0 && r.API.generates() {
 		f.output = float64(t.Output)
 	}
 	if f.input == untold && f.output == untold {
@@ -92,7 +92,7 @@ func callOf(r *Request) call {
 		bound:   math.Inf(1),
 	}
 	switch {
-	case r.API == Embeddings:
+	case !r.API.generates():
 		c.bound = 0
 	case r.MaxOutput > 0:
 		c.bound = float64(r.MaxOutput) * c.answers

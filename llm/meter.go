@@ -31,6 +31,7 @@ const (
 // shows in the body itself. One that is compressed is read if it is with gzip.
 func NewMeter(api API, h http.Header) *Meter {
 	m := &Meter{api: api}
+	m.stream.json.top = topOf(api)
 	switch strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")) {
 	case "", "identity":
 	case "gzip", "x-gzip":
@@ -96,7 +97,7 @@ func (m *Meter) Usage() Usage {
 	}
 	json := &m.stream.json
 	u := json.usage(json.unfinished())
-	if m.api == Embeddings && u.Input >= 0 { // they generate nothing
+	if !m.api.generates() && u.Input >= 0 {
 		u.Output, u.Exact = 0, true
 	}
 	return u

@@ -27,7 +27,9 @@ const (
 	geminiTotal
 	ollamaPrompt
 	ollamaOutput
-	numberNodes // all of them are before this
+	billedInput  // Cohere's, where it does not tell what the model has seen
+	billedOutput // Cohere's
+	numberNodes  // all of them are before this
 
 	// Text that the model has generated.
 	nodeText
@@ -58,6 +60,12 @@ const (
 	nodeCandidates
 	nodeParts
 	nodePart
+
+	// Values with members that Cohere alone has: see cohere.go.
+	nodeCohere
+	nodeCoherePart
+	nodeCohereUsage
+	nodeCohereBilled
 
 	// An error: a value with members, or a word that says it.
 	nodeFault
@@ -150,6 +158,8 @@ func (n node) member(name []byte) node {
 		if string(name) == "usage" {
 			return nodeUsage
 		}
+	case nodeCohere, nodeCoherePart, nodeCohereUsage, nodeCohereBilled:
+		return n.cohereMember(name)
 	case nodeFault:
 		switch string(name) {
 		case "type":
@@ -209,7 +219,7 @@ func (n node) messageMember(name []byte) node {
 		return nodeReasoning
 	case "reasoning_content":
 		return nodeReasoningContent
-	case "refusal", "thinking":
+	case "refusal", "thinking", "tool_plan":
 		return nodeText
 	case "tool_calls":
 		return nodeCalls

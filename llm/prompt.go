@@ -23,6 +23,14 @@ const (
 	fieldContext
 	fieldImages
 	fieldGenerationConfig
+	fieldMessage
+	fieldChatHistory
+	fieldPreamble
+	fieldDocuments
+	fieldToolResults
+	fieldTexts
+	fieldInputs
+	fieldQuery
 	promptFields
 
 	fieldUnknown
@@ -74,6 +82,22 @@ func fieldOf(key []byte) field {
 		return fieldImages
 	case "generationConfig", "generation_config":
 		return fieldGenerationConfig
+	case "message": // this and the following are Cohere's
+		return fieldMessage
+	case "chat_history":
+		return fieldChatHistory
+	case "preamble":
+		return fieldPreamble
+	case "documents":
+		return fieldDocuments
+	case "tool_results":
+		return fieldToolResults
+	case "texts":
+		return fieldTexts
+	case "inputs":
+		return fieldInputs
+	case "query":
+		return fieldQuery
 	case "model":
 		return fieldModel
 	case "models", "fallbacks": // OpenRouter's, LiteLLM's
@@ -141,10 +165,10 @@ func (p *promptReader) prompt(f field) {
 	case fieldTools, fieldFunctions:
 		p.tools()
 		return
-	case fieldResponseFormat, fieldText, fieldFormat:
+	case fieldResponseFormat, fieldText, fieldFormat, fieldDocuments, fieldToolResults:
 		p.all()
 		return
-	case fieldMessages, fieldContents, fieldInput, fieldPrompt:
+	case fieldMessages, fieldContents, fieldInput, fieldPrompt, fieldChatHistory, fieldTexts, fieldInputs:
 		if first == '[' {
 			p.list()
 			return
@@ -159,7 +183,7 @@ func (p *promptReader) prompt(f field) {
 // speaks reports whether a field that is no list of messages is one message.
 func (p *promptReader) speaks(f field) bool {
 	switch f {
-	case fieldSystem, fieldInstructions, fieldSystemInstruction, fieldMessages, fieldContents:
+	case fieldSystem, fieldInstructions, fieldSystemInstruction, fieldMessages, fieldContents, fieldMessage, fieldPreamble:
 		return true
 	case fieldInput:
 		return p.endpoint.API == Responses

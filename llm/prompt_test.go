@@ -152,6 +152,10 @@ func TestPromptStructure(t *testing.T) {
 		{"calls of Gemini", gemini, `{"contents":[{"role":"model","parts":[{"functionCall":{"name":"abcd","args":{"abcd":1}},"thoughtSignature":"abcd"}]},{"parts":[{"functionResponse":{"name":"abcd","response":{"abcd":"abcd"}}}]}]}`, 3 + 3 + 2*message + reply},
 		{"a schema of Gemini", gemini, `{"generationConfig":{"responseMimeType":"application/json","stopSequences":["abcd"],"responseSchema":{"type":"abcd"}}}`, 2},
 
+		{"Cohere chat", Endpoint{Provider: Cohere, API: CohereChat}, `{"messages":[{"role":"user","content":[{"type":"text","text":"abcd"}]}],"documents":["abcd",{"id":"abcd"}]}`, 1 + 1 + 2 + message + reply},
+		{"Cohere's first version", Endpoint{Provider: Cohere, API: CohereChat}, `{"message":"abcd","preamble":"abcd","chat_history":[{"role":"USER","message":"abcd"}],"conversation_id":"abcd"}`, 3 + 3*message + reply},
+		{"Cohere's embeddings", Endpoint{Provider: Cohere, API: CohereEmbed}, `{"input_type":"search_document","texts":["abcd","abcd"]}`, 2},
+		{"Cohere's ranks", Endpoint{Provider: Cohere, API: CohereRerank}, `{"query":"abcd","documents":["abcd","abcd"],"top_n":2}`, 3},
 		{"Ollama chat", Endpoint{Provider: Ollama, API: OllamaChat}, `{"messages":[{"role":"user","content":"abcd"}],"format":"json","keep_alive":"5m"}`, 1 + 1 + message + reply},
 		{"Ollama generate", Endpoint{Provider: Ollama, API: OllamaGenerate}, `{"prompt":"abcd","system":"abcd","template":"abcd","suffix":"abcd","context":[1,2,3],"raw":true}`, 4 + 3 + 2*message + reply},
 	} {

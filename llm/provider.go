@@ -19,6 +19,7 @@ const (
 	Mistral    Provider = "mistral"
 	OpenRouter Provider = "openrouter"
 	Ollama     Provider = "ollama"
+	Cohere     Provider = "cohere"
 	Compatible Provider = "compatible" // any other with OpenAI's API, such as vLLM or llama.cpp
 )
 
@@ -34,7 +35,14 @@ const (
 	Generate       API = "generate"        // Gemini's generateContent and streamGenerateContent
 	OllamaChat     API = "ollama-chat"     // Ollama's /api/chat
 	OllamaGenerate API = "ollama-generate" // Ollama's /api/generate
+	CohereChat     API = "cohere-chat"     // Cohere's /v2/chat and /v1/chat
+	CohereEmbed    API = "cohere-embed"    // Cohere's /v2/embed and /v1/embed
+	CohereRerank   API = "cohere-rerank"   // Cohere's /v2/rerank and /v1/rerank
 )
+
+// generates reports whether answers of the API have output tokens. Embeddings and
+// rankings are numbers, and cost input alone.
+func (a API) generates() bool { return a != Embeddings && a != CohereEmbed && a != CohereRerank }
 
 // Endpoint is where a request goes: what its URL says of it.
 type Endpoint struct {
@@ -73,13 +81,9 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 			return Endpoint{}, false
 		}
 		e.API = Messages
-	case "chat", "generate":
-		if parent != "api" {
+	case "chat", "generate", "embed", "rerank":
+		if e.API = apiBelow(parent, word); e.API == "" {
 			return Endpoint{}, false
-		}
-		e.API = OllamaChat
-		if word == "generate" {
-			e.API = OllamaGenerate
 		}
 	default:
 		if e, ok = callOfModel(rest, unescapeSegment(u, last)); !ok {
@@ -92,6 +96,26 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 	}
 	e.Provider = providerOf(u.Hostname(), e.API, deployment != "")
 	return e, true
+}
+
+// apiBelow returns the API of a path that ends in a word which several providers use:
+// Ollama's stands below api, Cohere's below the version. It is empty for any other.
+func apiBelow(parent, word string) API {
+	switch parent + "/" + word {
+	case "api/chat":
+		return OllamaChat
+	case "api/generate":
+		return OllamaGenerate
+	case "api/embed":
+		return Embeddings
+	case "v1/chat", "v2/chat":
+		return CohereChat
+	case "v1/embed", "v2/embed":
+		return CohereEmbed
+	case "v1/rerank", "v2/rerank":
+		return CohereRerank
+	}
+	return ""
 }
 
 // cutLast cuts the last segment off a path. Empty segments are none.
@@ -177,6 +201,8 @@ var hosts = []struct {
 	{"api.groq.com", Groq},
 	{"mistral.ai", Mistral}, // api. and codestral.
 	{"openrouter.ai", OpenRouter},
+	{"api.cohere.com", Cohere},
+	{"api.cohere.ai", Cohere},
 }
 
 func providerOf(host string, api API, deployment bool) Provider {
@@ -200,6 +226,8 @@ func providerOf(host string, api API, deployment bool) Provider {
 		return Gemini
 	case api == OllamaChat || api == OllamaGenerate:
 		return Ollama
+	case api == CohereChat || api == CohereEmbed || api == CohereRerank:
+		return Cohere
 	}
 	return Compatible
 }

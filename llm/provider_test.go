@@ -45,6 +45,13 @@ func TestRecognize(t *testing.T) {
 		{"https://notapi.openai.com.example/v1/chat/completions", Endpoint{Provider: Compatible, API: Chat}},
 		{"http://localhost:11434/api/chat", Endpoint{Provider: Ollama, API: OllamaChat}},
 		{"http://localhost:11434/api/generate", Endpoint{Provider: Ollama, API: OllamaGenerate}},
+		{"http://localhost:11434/api/embed", Endpoint{Provider: Compatible, API: Embeddings}},
+		{"https://api.cohere.com/v2/chat", Endpoint{Provider: Cohere, API: CohereChat}},
+		{"https://api.cohere.ai/v1/chat", Endpoint{Provider: Cohere, API: CohereChat}},
+		{"http://127.0.0.1/cohere/v2/embed", Endpoint{Provider: Cohere, API: CohereEmbed}},
+		{"https://api.cohere.com/v1/embed", Endpoint{Provider: Cohere, API: CohereEmbed}},
+		{"https://api.cohere.com/v2/rerank", Endpoint{Provider: Cohere, API: CohereRerank}},
+		{"https://api.cohere.com/compatibility/v1/chat/completions", Endpoint{Provider: Cohere, API: Chat}},
 		{"http://127.0.0.1:8000/v1/responses", Endpoint{Provider: Compatible, API: Responses}},
 		{"/v1/chat/completions", Endpoint{Provider: Compatible, API: Chat}}, // as a server sees it
 		{"/completions", Endpoint{Provider: Compatible, API: Completions}},

@@ -47,8 +47,14 @@ func (e Endpoint) refusal(r Refusal) any {
 		return object{"error": fault}
 	case OllamaChat, OllamaGenerate:
 		return object{"error": r.Message}
+	case CohereChat, CohereEmbed, CohereRerank:
+		return object{"message": r.Message}
 	}
-	return object{"error": object{"message": r.Message, "type": words.openAI, "param": nil, "code": words.code}}
+	body := object{"error": object{"message": r.Message, "type": words.openAI, "param": nil, "code": words.code}}
+	if e.Provider == Mistral || e.Provider == Cohere { // whose own SDKs look at the top, and others' into the error
+		body["message"], body["type"], body["code"] = r.Message, words.openAI, words.code
+	}
+	return body
 }
 
 // words are what the providers call a refusal.

@@ -13,12 +13,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-var refusalAPIs = []API{Chat, Responses, Completions, Embeddings, Messages, Generate, OllamaChat, OllamaGenerate}
+var refusalAPIs = []API{Chat, Responses, Completions, Embeddings, Messages, Generate, OllamaChat, OllamaGenerate, CohereChat, CohereEmbed, CohereRerank}
 
 func TestRefuse(t *testing.T) {
 	later := Refusal{Status: 429, Message: `all of "10 requests" <used>`, RetryAfter: 1500 * time.Millisecond, Retry: true}
 	never := Refusal{Status: 413, Message: "too large"}
 	openAILater := `{"error":{"message":"all of \"10 requests\" <used>","type":"requests","param":null,"code":"rate_limit_exceeded"}}`
+	atTheTop := `{"message":"all of \"10 requests\" <used>","type":"requests","code":"rate_limit_exceeded",` + openAILater[1:]
 	openAINever := `{"error":{"message":"too large","type":"invalid_request_error","param":null,"code":"request_too_large"}}`
 
 	for _, test := range []struct {
@@ -30,7 +31,10 @@ func TestRefuse(t *testing.T) {
 		{Endpoint{Provider: OpenAI, API: Chat}, never, openAINever},
 		{Endpoint{Provider: Azure, API: Responses}, later, openAILater},
 		{Endpoint{Provider: Groq, API: Completions}, later, openAILater},
-		{Endpoint{Provider: Mistral, API: Embeddings}, later, openAILater},
+		{Endpoint{Provider: Mistral, API: Embeddings}, later, atTheTop},
+		{Endpoint{Provider: Cohere, API: Chat}, later, atTheTop},
+		{Endpoint{Provider: Cohere, API: CohereChat}, later, `{"message":"all of \"10 requests\" <used>"}`},
+		{Endpoint{Provider: Cohere, API: CohereEmbed}, never, `{"message":"too large"}`},
 		{Endpoint{Provider: OpenRouter, API: Chat}, never, openAINever},
 		{Endpoint{Provider: Gemini, API: Chat}, later, openAILater},
 		{Endpoint{Provider: Ollama, API: Chat}, later, openAILater},
@@ -143,6 +147,11 @@ func errorOf(api API, body []byte) (message string, err error) {
 		var shape struct{ Error string }
 		err = json.Unmarshal(body, &shape)
 		return shape.Error, err
+	}
+	if api == CohereChat || api == CohereEmbed || api == CohereRerank {
+		var shape struct{ Message string }
+		err = json.Unmarshal(body, &shape)
+		return shape.Message, err
 	}
 	var shape struct{ Error struct{ Message string } }
 	err = json.Unmarshal(body, &shape)

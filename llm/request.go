@@ -298,7 +298,7 @@ func (r *requestReader) request() Request {
 		q.Answers = min(max(1, r.n, r.bestOf)*max(1, r.spent[fieldPrompt].prompts), math.MaxInt32)
 	case Responses:
 		q.Stream, q.MaxOutput = streamed, r.maxOutput
-	case Messages:
+	case Messages, CohereChat:
 		q.Stream, q.MaxOutput = streamed, r.maxTokens
 	case Generate:
 		q.MaxOutput, q.Answers = r.config.maxOutput, r.config.candidates

@@ -49,6 +49,8 @@ func TestRead(t *testing.T) {
 		{"responses", openAI(Responses), `{"model":"m","stream":true,"max_output_tokens":8,"max_tokens":9,"n":3}`, want{"m", true, 8, 1, true}},
 		{"embeddings", openAI(Embeddings), `{"model":"m","input":"x","stream":true,"max_tokens":9}`, want{"m", false, 0, 1, true}},
 		{"messages", Endpoint{Provider: Anthropic, API: Messages}, `{"model":"m","stream":true,"max_tokens":8}`, want{"m", true, 8, 1, true}},
+		{"Cohere", Endpoint{Provider: Cohere, API: CohereChat}, `{"model":"m","stream":true,"max_tokens":8}`, want{"m", true, 8, 1, true}},
+		{"Cohere's embeddings", Endpoint{Provider: Cohere, API: CohereEmbed}, `{"model":"m","texts":["a"],"stream":true,"max_tokens":8}`, want{"m", false, 0, 1, true}},
 		{"a deployment", Endpoint{Provider: Azure, API: Chat, Model: "mine"}, `{"model":"m","stream":true}`, want{"mine", true, 0, 1, false}},
 		{"Gemini", Endpoint{Provider: Gemini, API: Generate, Model: "g", Stream: true}, `{"model":"m","stream":false,"generationConfig":{"maxOutputTokens":8,"candidateCount":2}}`, want{"g", true, 8, 2, true}},
 		{"Gemini in snake case", Endpoint{Provider: Gemini, API: Generate, Model: "g"}, `{"generation_config":{"max_output_tokens":8,"candidate_count":2}}`, want{"g", false, 8, 2, true}},

@@ -36,7 +36,7 @@ func (s *numbers) has(n node) bool { return s.set&(1<<n) != 0 }
 
 // saysOutput are the numbers that tell how much was generated.
 const saysOutput uint32 = 1<<completionTokens | 1<<totalTokens | 1<<outputTokens |
-	1<<geminiCandidates | 1<<geminiThoughts | 1<<geminiTotal | 1<<ollamaOutput
+	1<<geminiCandidates | 1<<geminiThoughts | 1<<geminiTotal | 1<<ollamaOutput | 1<<billedOutput
 
 // text is how much text was seen.
 type text struct {
@@ -139,6 +139,8 @@ func (s *numbers) input() (int64, bool) {
 		return s.n[geminiPrompt] + s.n[geminiToolUse], true
 	case s.has(ollamaPrompt):
 		return s.n[ollamaPrompt], true
+	case s.has(billedInput):
+		return s.n[billedInput], true
 	}
 	return 0, false
 }
@@ -166,6 +168,8 @@ func (s *numbers) output() (int64, bool) {
 		return s.n[ollamaOutput], true
 	case s.has(totalTokens) && s.has(promptTokens):
 		return s.rest(totalTokens, promptTokens), true
+	case s.has(billedOutput):
+		return s.n[billedOutput], true
 	}
 	return 0, false
 }

@@ -52,16 +52,17 @@ func (e *events) learn(event []byte) {
 	case len(t.last) == 0:
 		t.last = append(t.last, event...)
 	default:
-		t.compare(event)
+		t.compare(event, e.json.top)
 		t.last = t.last[:0]
 		t.then = 4*t.then + 1
 		t.wait = t.then
 	}
 }
 
-// compare makes a template of an event if it is like the last one.
-func (t *template) compare(event []byte) {
-	var e events
+// compare makes a template of an event if it is like the last one. Top is the node of
+// whole values.
+func (t *template) compare(event []byte, top node) {
+	e := events{json: values{top: top}}
 	head := e.toText(event[:common(event, t.last)])
 	if head == 0 {
 		return

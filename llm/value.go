@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 )
@@ -17,6 +18,7 @@ type values struct {
 	shape shape
 	state state
 	node  node // of the value that comes, or that is read
+	top   node // of whole values; nodeNone is nodeTop
 
 	path [16]node // the values around it; with inArray, one of an array's
 	open int      // how many there are
@@ -104,8 +106,8 @@ func (v *values) unfinished() text {
 func (v *values) readTop(p []byte, i int) int {
 	switch p[i] {
 	case '{':
-		v.node, v.open = nodeTop, 0
-		v.enter(nodeTop, atName)
+		v.node, v.open = cmp.Or(v.top, nodeTop), 0
+		v.enter(v.node, atName)
 	case '[':
 		v.shape.array = true
 	case ' ', '\t', '\r', '\n', ',', ']':

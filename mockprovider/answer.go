@@ -44,7 +44,7 @@ const defaultOutput = 16
 
 func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 	a := &answer{Call: c, Reply: r, at: now}
-	if c.API != Embeddings {
+	if c.API.generates() {
 		a.think()
 		a.speak()
 		a.callTool()

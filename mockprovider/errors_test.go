@@ -123,8 +123,10 @@ func TestFaults(t *testing.T) {
 			response, text := c.call(url, "fault=error after=8 output=50", body)
 			events := eventsOf(t, response, text)
 			last := events[len(events)-1]
-			if r, ok := last["response"].(map[string]any); ok {
-				last = r
+			for _, wrapper := range []string{"response", "delta"} {
+				if r, ok := last[wrapper].(map[string]any); ok {
+					last = r
+				}
 			}
 			if len(events) != 9 || last["error"] == nil {
 				t.Errorf("%d events, the last %v", len(events), last)

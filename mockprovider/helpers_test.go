@@ -97,6 +97,8 @@ var apis = []api{
 	{name: "gemini-array", url: "https://aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/m:generateContent",
 		stream: "https://aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent",
 		body:   `{"contents":[{"role":"user","parts":[{"text":"Say something long, please."}]}]%s}`, most: `,"generationConfig":{"maxOutputTokens":%d}`},
+	{name: "cohere", url: "https://api.cohere.com/v2/chat",
+		body: `{"model":"m","messages":[{"role":"user","content":"Say something long, please."}]%s}`, flag: `,"stream":true`, most: `,"max_tokens":%d`},
 	{name: "ollama-chat", url: "http://localhost:11434/api/chat",
 		body: `{"model":"m","messages":[{"role":"user","content":"Say something long, please."}]%s}`, whole: `,"stream":false`, most: `,"options":{"num_predict":%d}`},
 	{name: "ollama-generate", url: "http://localhost:11434/api/generate",
@@ -166,7 +168,12 @@ func told(list []map[string]any) (u usage) {
 		if m, ok := e["message"].(map[string]any); ok && m["usage"] != nil { // of messages
 			e = m
 		}
-		if tokens, ok := e["usage"].(map[string]any); ok {
+		if d, ok := e["delta"].(map[string]any); ok && d["usage"] != nil { // of Cohere's
+			e = d
+		}
+		if tokens, ok := e["usage"].(map[string]any); ok && tokens["tokens"] != nil {
+			u = usage{input: number(tokens, "tokens", "input_tokens"), cached: number(tokens, "cached_tokens"), output: number(tokens, "tokens", "output_tokens")}
+		} else if ok {
 			u = usage{
 				input:      number(tokens, "prompt_tokens") + number(tokens, "input_tokens") + number(tokens, "cache_creation_input_tokens") + number(tokens, "cache_read_input_tokens"),
 				cached:     number(tokens, "prompt_tokens_details", "cached_tokens") + number(tokens, "input_tokens_details", "cached_tokens") + number(tokens, "cache_read_input_tokens"),

@@ -20,9 +20,10 @@ const (
 	Mistral    Provider = "mistral"
 	OpenRouter Provider = "openrouter"
 	Ollama     Provider = "ollama"
+	Cohere     Provider = "cohere"
 )
 
-var providers = []Provider{OpenAI, Azure, Anthropic, Gemini, Vertex, Groq, Mistral, OpenRouter, Ollama}
+var providers = []Provider{OpenAI, Azure, Anthropic, Gemini, Vertex, Groq, Mistral, OpenRouter, Ollama, Cohere}
 
 func providerOf(name string) (Provider, error) {
 	if p := Provider(name); slices.Contains(providers, p) {
@@ -44,6 +45,7 @@ var hosts = []struct {
 	{"api.groq.com", Groq},
 	{"api.mistral.ai", Mistral},
 	{"openrouter.ai", OpenRouter},
+	{"api.cohere.com", Cohere},
 }
 
 // providerAt returns who is at a host, or else who has made the API.
@@ -60,6 +62,8 @@ func providerAt(host string, api API) Provider {
 		return Gemini
 	case OllamaChat, OllamaGenerate:
 		return Ollama
+	case CohereChat, CohereEmbed, CohereRerank:
+		return Cohere
 	}
 	return OpenAI
 }

@@ -19,7 +19,13 @@ const (
 	Generate       API = "generate"        // Gemini's generateContent and streamGenerateContent
 	OllamaChat     API = "ollama-chat"     // Ollama's /api/chat
 	OllamaGenerate API = "ollama-generate" // Ollama's /api/generate
+	CohereChat     API = "cohere-chat"     // Cohere's /v2/chat
+	CohereEmbed    API = "cohere-embed"    // Cohere's /v2/embed
+	CohereRerank   API = "cohere-rerank"   // Cohere's /v2/rerank
 )
+
+// generates reports whether answers of the API have output tokens.
+func (a API) generates() bool { return a != Embeddings && a != CohereEmbed && a != CohereRerank }
 
 // format is how calls and answers of an API are written.
 type format interface {
@@ -49,6 +55,9 @@ var ways = []struct {
 }{
 	{"/api/chat", way{api: OllamaChat, format: ollama{chat: true}}},
 	{"/api/generate", way{api: OllamaGenerate, format: ollama{}}},
+	{"/v2/chat", way{api: CohereChat, format: cohereChat{}}},
+	{"/v2/embed", way{api: CohereEmbed, format: cohereEmbed{}}},
+	{"/v2/rerank", way{api: CohereRerank, format: cohereRerank{}}},
 	{"/chat/completions", way{api: Chat, format: chat{}}},
 	{"/completions", way{api: Completions, format: completions{}}},
 	{"/responses", way{api: Responses, format: responses{}}},

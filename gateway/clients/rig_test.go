@@ -33,6 +33,7 @@ providers:
   groq: {kind: groq, base_url: MOCK/openai, key: {file: SECRETS/groq}, models: {groq-test: {LIMITS}}}
   openrouter: {kind: openrouter, base_url: MOCK/api, key: {file: SECRETS/openrouter}, models: {maker/router-test: {LIMITS}}}
   azure: {kind: azure, base_url: MOCK, key: {file: SECRETS/azure}, models: {azure-test: {LIMITS}}}
+  cohere: {kind: cohere, base_url: MOCK, key: {file: SECRETS/cohere}, models: {command-test: {LIMITS}, embed-test: {LIMITS}, rerank-test: {LIMITS}}}
   down: {base_url: "http://127.0.0.1:1", key: {file: SECRETS/openai}}
 `
 
@@ -47,6 +48,7 @@ var keyed = map[string]struct{ field, prefix string }{
 	"groq":       {"Authorization", "Bearer "},
 	"openrouter": {"Authorization", "Bearer "},
 	"azure":      {"Api-Key", ""},
+	"cohere":     {"Authorization", "Bearer "},
 }
 
 // secretOf returns the key that a provider knows.

@@ -1,0 +1,153 @@
+package mockprovider
+
+import (
+	"errors"
+	"iter"
+)
+
+// cohereChat is Cohere's /v2/chat.
+type cohereChat struct{}
+
+func (cohereChat) read(c *Call) error {
+	if _, ok := c.fields["messages"].([]any); !ok {
+		return errors.New("invalid request: messages is required")
+	}
+	c.Stream = c.fields.flag("stream")
+	c.MaxOutput = c.fields.number("max_tokens")
+	c.Prompt = c.fields.count("messages", "tools", "documents")
+	return nil
+}
+
+func (cohereChat) framing(*Call) framing { return sseEnd }
+
+// usage tells what the model has seen, and fewer tokens that are billed, as Cohere does:
+// it does not bill what it writes around the messages itself.
+func (cohereChat) usage(u usage) object {
+	return object{
+		"billed_units":  object{"input_tokens": u.input / 2, "output_tokens": u.output - u.reasoning},
+		"tokens":        object{"input_tokens": u.input, "output_tokens": u.output},
+		"cached_tokens": u.cached,
+	}
+}
+
+func (cohereChat) end(a *answer) string { return a.end("COMPLETE", "MAX_TOKENS", "TOOL_CALL") }
+
+func (f cohereChat) whole(a *answer) object {
+	content := []object{}
+	if len(a.thoughts) > 0 {
+		content = append(content, object{"type": "thinking", "thinking": a.thought()})
+	}
+	if len(a.text) > 0 {
+		content = append(content, object{"type": "text", "text": a.said()})
+	}
+	message := object{"role": "assistant", "content": content}
+	if t := a.tool; t != nil {
+		message["tool_calls"] = []object{{"id": t.id, "type": "function", "function": object{"name": t.name, "arguments": t.argument()}}}
+	}
+	return object{"id": a.id(""), "finish_reason": f.end(a), "message": message, "usage": f.usage(a.usage)}
+}
+
+func (f cohereChat) events(a *answer) iter.Seq[event] {
+	return func(yield func(event) bool) {
+		s := &cohereStream{yield: yield}
+		s.tell("message-start", object{"id": a.id(""), "delta": object{"message": object{"role": "assistant", "content": []any{}}}}, event{})
+		s.content("thinking", a.thoughts, event{output: 1, reasoning: 1})
+		s.content("text", a.text, event{output: 1})
+		if t := a.tool; t != nil {
+			s.call("tool-call-start", object{"id": t.id, "type": "function", "function": object{"name": t.name, "arguments": ""}}, Count(t.name))
+			for _, token := range t.arguments {
+				s.call("tool-call-delta", object{"function": object{"arguments": token}}, 1)
+			}
+			s.tell("tool-call-end", object{"index": s.index}, event{})
+		}
+		s.tell("message-end", object{"delta": object{"finish_reason": f.end(a), "usage": f.usage(a.usage)}}, event{})
+	}
+}
+
+func (cohereChat) broken(a *answer) event {
+	return event{name: "message-end", data: object{"type": "message-end", "delta": object{"finish_reason": "ERROR", "error": a.failure().message}}}
+}
+
+// cohereStream is the events of one message.
+type cohereStream struct {
+	yield func(event) bool
+	over  bool // nobody listens any more
+	index int  // of the content
+}
+
+// tell sends an event that brings the tokens of e.
+func (s *cohereStream) tell(kind string, data object, e event) {
+	if s.over {
+		return
+	}
+	data["type"] = kind
+	e.name, e.data = kind, data
+	s.over = !s.yield(e)
+}
+
+// content sends tokens of one type, each of which brings the tokens of e.
+func (s *cohereStream) content(kind string, tokens []string, e event) {
+	if len(tokens) == 0 {
+		return
+	}
+	block := func(value object) object {
+		return object{"index": s.index, "delta": object{"message": object{"content": value}}}
+	}
+	s.tell("content-start", block(object{"type": kind, kind: ""}), event{})
+	for _, token := range tokens {
+		s.tell("content-delta", block(object{kind: token}), e)
+	}
+	s.tell("content-end", object{"index": s.index}, event{})
+	s.index++
+}
+
+// call sends a piece of a call of a tool.
+func (s *cohereStream) call(kind string, piece object, output int) {
+	s.tell(kind, object{"index": s.index, "delta": object{"message": object{"tool_calls": piece}}}, event{output: output})
+}
+
+// cohereEmbed is Cohere's /v2/embed. There are no streams of it.
+type cohereEmbed struct{ embeddings }
+
+func (cohereEmbed) read(c *Call) error {
+	texts, _ := c.fields["texts"].([]any)
+	inputs, _ := c.fields["inputs"].([]any)
+	c.Answers = len(texts) + len(inputs)
+	if c.Answers == 0 {
+		return errors.New("invalid request: texts, images or inputs is required")
+	}
+	c.Prompt = c.fields.count("texts", "inputs")
+	return nil
+}
+
+func (f cohereEmbed) whole(a *answer) object {
+	vectors := make([]any, a.Answers)
+	for i := range vectors {
+		vectors[i] = f.vector(a, i)
+	}
+	return object{
+		"id": a.id(""), "response_type": "embeddings_by_type", "embeddings": object{"float": vectors}, "texts": a.fields["texts"],
+		"meta": object{"api_version": object{"version": "2"}, "billed_units": object{"input_tokens": a.usage.input}},
+	}
+}
+
+// cohereRerank is Cohere's /v2/rerank. There are no streams of it, and it tells no
+// tokens.
+type cohereRerank struct{ embeddings }
+
+func (cohereRerank) read(c *Call) error {
+	documents, _ := c.fields["documents"].([]any)
+	if c.Answers = len(documents); c.Answers == 0 || c.fields.text("query") == "" {
+		return errors.New("invalid request: query and documents are required")
+	}
+	c.Prompt = c.fields.count("query", "documents")
+	return nil
+}
+
+func (cohereRerank) whole(a *answer) object {
+	results := make([]object, a.Answers)
+	for i := range results {
+		results[i] = object{"index": i, "relevance_score": 1 / float64(i+1)}
+	}
+	return object{"id": a.id(""), "results": results, "meta": object{"api_version": object{"version": "2"}, "billed_units": object{"search_units": 1}}}
+}
