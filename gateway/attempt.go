@@ -158,12 +158,16 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 		delete(h, name)
 	}
 	x.authorize(h, d, u)
-	out := (&http.Request{
+	out := &http.Request{
 		GetBody: again(body),
 		Method:  x.r.Method, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: body, ContentLength: length,
-	})
+	}
+	if !d.leads(out) {
+		body.Close()
+		return nil, errAstray
+	}
 	ctx, sent := noted(x.ctx, d.transport)
 	began := time.Now()
 	response, err := d.transport.RoundTrip(out.WithContext(ctx))

@@ -46,7 +46,7 @@ func checkURL(u *url.URL) error {
 		return fmt.Errorf("the scheme is %.20q: it must be http or https", u.Scheme)
 	case u.Host == "" || !httpguts.ValidHostHeader(u.Host):
 		return errors.New("the URL's host is missing, or has characters that are not allowed in it")
-	case u.Opaque != "" || u.Path != "" && u.Path[0] != '/':
+	case u.Opaque != "" || u.Path != "" && u.Path[0] != '/' || u.RawPath != "" && u.RawPath[0] != '/':
 		return errors.New("the URL's path does not begin with /")
 	case strings.ContainsFunc(u.RawQuery, blank):
 		return errors.New("the URL's query has a space or control characters")

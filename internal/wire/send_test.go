@@ -102,6 +102,7 @@ func TestRefused(t *testing.T) {
 		{"a Host that is no ASCII", func(r *http.Request) { r.Host = "bücher.example" }},
 		{"an opaque URL", func(r *http.Request) { r.URL.Opaque = "//secret HTTP/1.1\r\nA: b" }},
 		{"a relative path", func(r *http.Request) { r.URL.Path = "secret" }},
+		{"a path that begins with an escaped slash", func(r *http.Request) { r.URL.Path, r.URL.RawPath = "/@secret", "%2f@secret" }},
 		{"a query with a space", func(r *http.Request) { r.URL.RawQuery = "key=secret HTTP/1.1" }},
 		{"a query with a line's end", func(r *http.Request) { r.URL.RawQuery = "key=secret\r\nA: b" }},
 		{"a header's name with a colon", func(r *http.Request) { r.Header["A: b\r\nC"] = []string{"secret"} }},
