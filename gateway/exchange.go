@@ -91,6 +91,9 @@ func (x *exchange) serve() *refusal {
 	if no := x.route(); no != nil {
 		return no
 	}
+	if websocket(x.r.Header) {
+		return x.refuseWebSocket()
+	}
 	if no := x.identify(); no != nil {
 		return no
 	}

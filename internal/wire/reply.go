@@ -154,7 +154,7 @@ func (v *visit) hasBody() bool {
 // whether all of the body is there.
 func (v *visit) frame(whole bool) {
 	v.framed = true
-	var room [96]byte
+	var room [128]byte
 	b := room[:0]
 	length := v.length
 	if length < 0 && whole && (!v.head || v.written > 0) {
@@ -170,6 +170,9 @@ func (v *visit) frame(whole bool) {
 	default:
 		v.chunked = true
 		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+	}
+	if v.status == http.StatusUpgradeRequired { // RFC 9110 has it name the protocol that is spoken here
+		b = append(b, "Upgrade: HTTP/1.1\r\nConnection: Upgrade\r\n"...)
 	}
 	if v.last {
 		b = append(b, "Connection: close\r\n"...)

@@ -19,7 +19,8 @@ import (
 // [http.ResponseWriter] must not be used after that. The writer is a [http.Flusher],
 // and a [http.ResponseController] can set its deadlines. It sends the headers that it
 // is given, and none of its own but Date and those that frame the message: it does not
-// guess a Content-Type, sends no interim answers but 100, and no trailers.
+// guess a Content-Type, sends no interim answers but 100, and no trailers. An answer of 426
+// names HTTP/1.1 as the protocol that is spoken here.
 type Server struct {
 	Handler       http.Handler
 	HeaderTimeout time.Duration // of a request's headers, from its first byte on; 0: none

@@ -1,0 +1,26 @@
+package gateway
+
+import (
+	"net/http"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// websocket reports whether a request asks for a WebSocket: by Upgrade, or, where a proxy in
+// front has taken Upgrade out, by the fields of the handshake. Upgrade to anything else is
+// ignored, as RFC 9110 allows: Java's HTTP client offers h2c with every plain request.
+func websocket(h http.Header) bool {
+	return h["Sec-Websocket-Key"] != nil || h["Sec-Websocket-Version"] != nil ||
+		httpguts.HeaderValuesContainsToken(h["Upgrade"], "websocket")
+}
+
+// refuseWebSocket answers 426, at which OpenAI's Codex CLI goes on with plain HTTP at once; any
+// other status it tries again. RFC 9110 wants the protocol to be named that is spoken instead,
+// which HTTP/2 has no field for.
+func (x *exchange) refuseWebSocket() *refusal {
+	if x.r.ProtoMajor == 1 {
+		h := x.w.Header()
+		h["Upgrade"], h["Connection"] = []string{"HTTP/1.1"}, []string{"Upgrade"}
+	}
+	return x.bad(http.StatusUpgradeRequired, "the gateway does not hand WebSockets on: send a plain HTTP request, whose answer may be a stream of server-sent events")
+}
