@@ -195,7 +195,7 @@ func TestInvalidFreeEstimates(t *testing.T) {
 			if res != nil || d.Code != ratelimit.DecisionInvalidTokens || d.RetryAfter != ratelimit.Never {
 				t.Errorf("%+v: %v, %+v", tokens, res, d)
 			}
-			if list := seen.since(); len(list) != 1 || list[0].Kind != ratelimit.EventInvalid {
+			if list := seen.since(); len(list) != 1 || list[0].Kind != ratelimit.EventRefused {
 				t.Errorf("%+v: %+v", tokens, list)
 			}
 			call := ratelimit.Call{Model: "m", Tokens: tokens}

@@ -32,13 +32,13 @@ type EventKind string
 // The kinds of events. Looking at what is left is none.
 const (
 	EventAdmitted  EventKind = "admitted"  // a call may be made
-	EventDenied    EventKind = "denied"    // a limit has said no, to a call that does not wait or can never pass
-	EventInvalid   EventKind = "invalid"   // a call that is not valid: no limit was asked
-	EventShed      EventKind = "shed"      // a call gave up waiting, or was not let into the line
-	EventFailed    EventKind = "failed"    // the store that counts could not be asked
+	EventDenied    EventKind = "denied"    // a limit has said no: at once, or after the call has waited in vain
+	EventRefused   EventKind = "refused"   // the call is not valid: no limit was asked
+	EventLeft      EventKind = "left"      // the caller has left, or its time was over before a limit was asked
+	EventLost      EventKind = "lost"      // the store that counts could not be asked
 	EventSettled   EventKind = "settled"   // it is known what a call has used
 	EventCancelled EventKind = "cancelled" // a call was not made, and has given back what it took
-	EventPaused    EventKind = "paused"    // the provider has refused a call: RetryAfter is how long its model is paused, Cause is why
+	EventPaused    EventKind = "paused"    // the provider has throttled a call: RetryAfter is how long its model is paused, Cause is why
 	EventLowered   EventKind = "lowered"   // the provider has less left of Limit than the quota: Said is how much
 	EventLearned   EventKind = "learned"   // the maximum of Limit is what the provider has said: Said
 	EventStore     EventKind = "store"     // the store was lost, or is back: see Store
@@ -81,12 +81,12 @@ type Event struct {
 	Used      Tokens
 
 	// Said is how many the provider has said that are left of Limit, or that it
-	// grants. Cause is why it has refused a call.
+	// grants. Cause is why it has throttled a call.
 	Said  int64
 	Cause llm.Cause
 
-	// Err is why the store could not be asked, why a call was shed or is not
-	// valid, or that it can never pass where it would have waited.
+	// Err is why the store could not be asked, why the call is not valid, or why a
+	// call that was to wait waits no longer.
 	Err error
 
 	// Store is what a store in Redis tells, of kind EventStore.
@@ -120,17 +120,17 @@ func (rl *RateLimiter) event(c *call, d *Decision, err error) Event {
 	}
 	switch {
 	case c.invalid != nil:
-		e.Kind, e.RetryAfter, e.Err = EventInvalid, 0, c.invalid
+		e.Kind, e.RetryAfter, e.Err = EventRefused, 0, c.invalid
 		if checkProject(c.project) != nil {
 			e.Project = ""
 		}
 	case err == nil && d.Allowed:
-	case err == nil, errors.Is(err, ErrNever):
+	case err == nil, errors.Is(err, ErrNever), errors.Is(err, ErrCrowded), errors.Is(err, context.DeadlineExceeded) && d.Limit != "":
 		e.Kind = EventDenied
-	case errors.Is(err, ErrCrowded), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.Kind = EventShed
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Kind = EventLeft
 	default:
-		e.Kind = EventFailed
+		e.Kind = EventLost
 	}
 	return e
 }

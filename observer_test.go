@@ -128,11 +128,11 @@ func TestObserverOfModels(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		rl.Acquire(ctx, "m", 5)
-		d.want(t, "gave up", event(ratelimit.EventShed, func(e *ratelimit.Event) {
+		d.want(t, "gave up", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
 			e.Limit, e.RetryAfter, e.Estimated, e.Waited = "rpm", 40*time.Second, 5, 10*time.Second
 		}), context.DeadlineExceeded)
 		rl.Acquire(ctx, "m", 5)
-		d.want(t, "had given up", event(ratelimit.EventShed, func(e *ratelimit.Event) { e.Estimated = 5 }), context.DeadlineExceeded)
+		d.want(t, "had given up", event(ratelimit.EventLeft, func(e *ratelimit.Event) { e.Estimated = 5 }), context.DeadlineExceeded)
 		cancel()
 
 		third, _ := rl.Acquire(t.Context(), "m", 5)
@@ -156,14 +156,14 @@ func TestObserverOfModels(t *testing.T) {
 
 		rl.TryAcquire("m", -1)
 		invalid := d.since()
-		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventInvalid || invalid[0].RetryAfter != 0 || invalid[0].Limit != "" {
+		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].RetryAfter != 0 || invalid[0].Limit != "" {
 			t.Errorf("invalid: %+v", invalid)
 		}
 		if _, err := rl.Acquire(t.Context(), "m", -1); err == nil {
 			t.Error("it is valid")
 		}
 		invalid = d.since()
-		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventInvalid || invalid[0].RetryAfter != 0 || invalid[0].Err == nil {
+		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].RetryAfter != 0 || invalid[0].Err == nil {
 			t.Errorf("invalid, Acquire: %+v", invalid)
 		}
 		for model, limited := range map[string]bool{"free": true, "unknown": false} {
@@ -228,7 +228,7 @@ func TestObserverOfCalls(t *testing.T) {
 		short.MaxWait = 39 * time.Second
 		start := time.Now()
 		rl.AcquireCall(t.Context(), short)
-		d.want(t, "would wait for too long", of(ratelimit.EventShed, 0, denied), context.DeadlineExceeded)
+		d.want(t, "would wait for too long", of(ratelimit.EventDenied, 0, denied), context.DeadlineExceeded)
 		if time.Since(start) != 0 {
 			t.Errorf("it took %v", time.Since(start))
 		}
@@ -244,7 +244,7 @@ func TestObserverOfCalls(t *testing.T) {
 			t.Error(err)
 		}
 		crowded := d.since()
-		if len(crowded) != 1 || crowded[0].Kind != ratelimit.EventShed || crowded[0].Limit != "minute" || crowded[0].RetryAfter != 40*time.Second || !errors.Is(crowded[0].Err, ratelimit.ErrCrowded) {
+		if len(crowded) != 1 || crowded[0].Kind != ratelimit.EventDenied || crowded[0].Limit != "minute" || crowded[0].RetryAfter != 40*time.Second || !errors.Is(crowded[0].Err, ratelimit.ErrCrowded) {
 			t.Errorf("crowded: %+v", crowded)
 		}
 		res.Commit(1, 2)
@@ -273,7 +273,7 @@ func TestObserverOfCalls(t *testing.T) {
 
 		_, _, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Project: "p", Requests: -1, Limits: p.Limits})
 		invalid := d.since()
-		if err == nil || len(invalid) != 1 || invalid[0].Kind != ratelimit.EventInvalid || invalid[0].Project != "p" {
+		if err == nil || len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].Project != "p" {
 			t.Errorf("invalid: %+v, %v", invalid, err)
 		}
 	})
@@ -297,7 +297,7 @@ func TestObserverOfALostStore(t *testing.T) {
 		"AcquireCall":    func() { rl.AcquireCall(t.Context(), call) },
 	} {
 		do()
-		if list := d.since(); len(list) != 1 || list[0].Kind != ratelimit.EventFailed || list[0].Err != lost || list[0].Model != "m" || list[0].RemainingMinute != -1 {
+		if list := d.since(); len(list) != 1 || list[0].Kind != ratelimit.EventLost || list[0].Err != lost || list[0].Model != "m" || list[0].RemainingMinute != -1 {
 			t.Errorf("%s: %+v; want that it failed", what, list)
 		}
 	}
@@ -345,7 +345,7 @@ func TestObserverOfManyAtATime(t *testing.T) {
 		for _, e := range one {
 			count[e.Kind]++
 		}
-		if decided := count[ratelimit.EventAdmitted] + count[ratelimit.EventDenied] + count[ratelimit.EventShed]; decided != 64*15 || count[ratelimit.EventFailed] != 0 {
+		if decided := count[ratelimit.EventAdmitted] + count[ratelimit.EventDenied] + count[ratelimit.EventLeft]; decided != 64*15 || count[ratelimit.EventLost] != 0 {
 			t.Errorf("%v: %d decisions; want %d", count, decided, 64*15)
 		}
 		if len(one) != len(other) || min(count[ratelimit.EventAdmitted], count[ratelimit.EventDenied], count[ratelimit.EventSettled]) == 0 {
@@ -388,7 +388,7 @@ func TestRedisObserver(t *testing.T) {
 	eventually(t, "it is told of the loss", told(func(e ratelimit.Event) bool {
 		return e.Store.Kind == redisstore.Lost && errors.Is(e.Err, redisstore.ErrLost)
 	}))
-	if !slices.Contains(kinds, ratelimit.EventFailed) {
+	if !slices.Contains(kinds, ratelimit.EventLost) {
 		t.Errorf("%v; want the call that failed too", kinds)
 	}
 	proxy.Heal()

@@ -604,7 +604,7 @@ func TestObserverOfPaused(t *testing.T) {
 		rl.TryAcquire("m", 5)
 		d.want(t, "TryAcquire", held(ratelimit.EventDenied), nil)
 		rl.AcquireCall(t.Context(), ratelimit.Call{Model: "m", Estimated: 5, MaxWait: time.Second})
-		d.want(t, "AcquireCall", held(ratelimit.EventShed), context.DeadlineExceeded)
+		d.want(t, "AcquireCall", held(ratelimit.EventDenied), context.DeadlineExceeded)
 		rl.Acquire(t.Context(), "m", 5)
 		d.want(t, "Acquire", event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Waited, e.Estimated = 10*time.Second, 5 }), nil)
 		refuse(t, rl, "m", time.Hour)

@@ -73,8 +73,8 @@ func Shadow() Option {
 }
 
 // Wait lets a call wait in turn, for at most as long, where it would have been
-// refused. One that cannot pass in time, or not before its own deadline, is
-// refused at once. A client that goes away while it waits has taken nothing. Zero
+// denied. One that cannot pass in time, or not before its own deadline, is
+// denied at once. A client that goes away while it waits has taken nothing. Zero
 // is not to wait.
 func Wait(most time.Duration) Option {
 	if most < 0 {

@@ -192,7 +192,7 @@ func TestShadow(t *testing.T) {
 	}
 	store.lost.Store(true)
 	ask(request("GET"))
-	if failed := heard.count(ratelimit.EventFailed, true); failed != 1 {
+	if failed := heard.count(ratelimit.EventLost, true); failed != 1 {
 		t.Errorf("%d failed", failed)
 	}
 	ask(httptest.NewRequest("GET", "/", nil)) // names no project

@@ -31,9 +31,9 @@ func TestObserved(t *testing.T) {
 		project string
 	}{
 		{"passes", request(http.MethodGet), nil, ratelimit.EventAdmitted, "p"},
-		{"without a project", nobody, nil, ratelimit.EventInvalid, ""},
-		{"without a project, in the shadow", nobody, []Option{Shadow()}, ratelimit.EventInvalid, ""},
-		{"without a cost", request(http.MethodGet), []Option{broken}, ratelimit.EventInvalid, "p"},
+		{"without a project", nobody, nil, ratelimit.EventRefused, ""},
+		{"without a project, in the shadow", nobody, []Option{Shadow()}, ratelimit.EventRefused, ""},
+		{"without a cost", request(http.MethodGet), []Option{broken}, ratelimit.EventRefused, "p"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seen := &told{}
@@ -55,7 +55,7 @@ func TestOverdue(t *testing.T) {
 		seen := &told{}
 		limiter := configured(t, project.Config{Observer: seen})
 		w := do(Middleware(limiter, options...)(&fine{}), request(http.MethodGet).WithContext(ctx))
-		kinds := slices.ContainsFunc(seen.events, func(e ratelimit.Event) bool { return e.Kind == ratelimit.EventShed })
+		kinds := slices.ContainsFunc(seen.events, func(e ratelimit.Event) bool { return e.Kind == ratelimit.EventLeft })
 		if w.Code != statusGone || len(seen.events) != 1 || !kinds {
 			t.Errorf("%d, %+v", w.Code, seen.events)
 		}

@@ -60,7 +60,7 @@ func Shadow() Option {
 }
 
 // Wait lets a request wait in turn, for at most as long, where it would have
-// been refused. One that cannot pass in time is refused at once. A client that
+// been denied. One that cannot pass in time is denied at once. A client that
 // goes away while it waits has taken nothing. Zero is not to wait.
 func Wait(most time.Duration) Option {
 	if most < 0 {

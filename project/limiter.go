@@ -322,16 +322,16 @@ func (l *Limiter) observe(ctx context.Context, c *Call, d *Decision, err error) 
 	}
 	switch {
 	case errors.Is(err, ErrInvalid):
-		e.Kind, e.Estimated = ratelimit.EventInvalid, 0
+		e.Kind, e.Estimated = ratelimit.EventRefused, 0
 		if CheckID(c.Project) != nil {
 			e.Project = "" // it is none
 		}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.Kind = ratelimit.EventShed
-	case err != nil:
-		e.Kind = ratelimit.EventFailed
-	case !d.Allowed:
+	case err == nil && !d.Allowed, errors.Is(err, ratelimit.ErrCrowded), errors.Is(err, context.DeadlineExceeded) && d.Exceeded != "":
 		e.Kind = ratelimit.EventDenied
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Kind = ratelimit.EventLeft
+	case err != nil:
+		e.Kind = ratelimit.EventLost
 	}
 	l.observer.Observe(ctx, e)
 }

@@ -34,7 +34,7 @@ func wantLost(t *testing.T, l *project.Limiter, w *witness, model string, want e
 	}
 	events := w.saw()
 	for _, e := range events {
-		if e.Kind != ratelimit.EventFailed || e.Project != "p" || e.Limit != "" {
+		if e.Kind != ratelimit.EventLost || e.Project != "p" || e.Limit != "" {
 			t.Errorf("%+v", e)
 		}
 	}

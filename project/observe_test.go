@@ -126,7 +126,7 @@ func TestObserverOfBadCalls(t *testing.T) {
 			got := w.saw()
 			for _, e := range got {
 				named := c.Project == "p"
-				if e.Kind != ratelimit.EventInvalid || (e.Project == "p") != named || !named && e.Project != "" || e.Limit != "" {
+				if e.Kind != ratelimit.EventRefused || (e.Project == "p") != named || !named && e.Project != "" || e.Limit != "" {
 					t.Errorf("%+v: %+v", c, e)
 				}
 			}
@@ -148,7 +148,7 @@ func TestObserverOfWhoHasLeft(t *testing.T) {
 		l.Acquire(ctx, c)
 		got := w.saw()
 		for i, e := range got {
-			if e.Kind != ratelimit.EventShed || e.Project != "p" {
+			if e.Kind != ratelimit.EventLeft || e.Project != "p" {
 				t.Errorf("door %d: %+v", i, e)
 			}
 		}
@@ -158,7 +158,7 @@ func TestObserverOfWhoHasLeft(t *testing.T) {
 	})
 }
 
-// A wait is told of when it ends: with how long it was, or as shed.
+// A wait is told of when it ends: with how long it was, or as denied.
 func TestObserverOfWaits(t *testing.T) {
 	each := project.Limit{RequestsPerMinute: 1}
 	observed(t, each, func(t *testing.T, l *project.Limiter, w *witness, model string, _ *store.Memory) {
@@ -170,7 +170,7 @@ func TestObserverOfWaits(t *testing.T) {
 		if _, _, err := l.Acquire(soon, c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		if e := w.saw(); len(e) != 1 || e[0].Kind != ratelimit.EventShed || e[0].Waited != 10*time.Second || e[0].Limit != "minute" || e[0].Project != "p" {
+		if e := w.saw(); len(e) != 1 || e[0].Kind != ratelimit.EventDenied || e[0].Waited != 10*time.Second || e[0].Limit != "minute" || e[0].Project != "p" {
 			t.Errorf("%+v", e)
 		}
 		if _, _, err := l.Acquire(t.Context(), c); err != nil {

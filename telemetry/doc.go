@@ -22,7 +22,7 @@
 //	ratelimit_compared_tokens_total         counter    model, project
 //	ratelimit_estimate_error_ratio          histogram  model
 //	ratelimit_cancelled_total               counter    model, project
-//	ratelimit_provider_refusals_total       counter    model, cause
+//	ratelimit_provider_throttled_total      counter    model, cause
 //	ratelimit_quota_lowered_total           counter    model, limit
 //	ratelimit_quota_learned_total           counter    model, limit
 //	ratelimit_store_lost                    gauge
@@ -40,16 +40,16 @@
 //
 // Labels have these values:
 //
-//	outcome    admitted, denied, never (larger than the limit), invalid (no limit
-//	           was asked), shed (gave up waiting, or was not let into the line),
-//	           failed (the store could not be asked)
+//	outcome    admitted, denied, refused (not valid: no limit was asked), left (the
+//	           caller has, while it waited), lost (the store could not be asked);
+//	           docs/glossary.md explains them
 //	limit      which has denied the call, as in ratelimit.Event; empty for none
 //	model      one with a quota; "other"; empty for calls without one
 //	project    one of those in the config; "other"; empty for calls without one
 //	shadow     "true" for calls that go on even if they are denied
 //	type       input, output
 //	cause      rate_limit, day_limit, spend_cap, overload: why a provider has
-//	           refused a call; "other"
+//	           throttled a call; "other"
 //	mode       deny, allow, share: what the store was told to do when lost
 //	dimension  rpm, tpm, rpd, input_tpm, output_tpm, tpd, concurrent
 //
@@ -84,7 +84,7 @@
 //	ratelimit.compared_tokens         counter          gen_ai.request.model, project_id
 //	ratelimit.estimate.error          histogram        gen_ai.request.model
 //	ratelimit.cancelled               counter          gen_ai.request.model, project_id
-//	ratelimit.provider.refusals       counter          gen_ai.request.model, ratelimit.cause
+//	ratelimit.provider.throttled      counter          gen_ai.request.model, ratelimit.cause
 //	ratelimit.quota.lowered           counter          gen_ai.request.model, ratelimit.limit
 //	ratelimit.quota.learned           counter          gen_ai.request.model, ratelimit.limit
 //	ratelimit.store.lost              up-down counter  none

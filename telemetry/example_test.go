@@ -90,7 +90,7 @@ func ExampleOpenTelemetry() {
 	//    ratelimit.waited_seconds = 0
 	//    gen_ai.request.model = gpt-4o
 	// rate_limiter.allow Unset true
-	//    ratelimit.outcome = never
+	//    ratelimit.outcome = denied
 	//    ratelimit.shadow = false
 	//    ratelimit.waited_seconds = 0
 	//    gen_ai.request.model = gpt-4o

@@ -193,7 +193,7 @@ func TestDashboardExpressions(t *testing.T) {
 	for _, name := range []string{
 		"ratelimit_decisions_total", "ratelimit_wait_seconds_bucket", "ratelimit_estimate_error_ratio_bucket",
 		"ratelimit_model_used", "ratelimit_model_limit", "ratelimit_model_paused_seconds", "ratelimit_store_lost",
-		"ratelimit_provider_refusals_total", "ratelimit_quota_lowered_total", "ratelimit_quota_learned_total",
+		"ratelimit_provider_throttled_total", "ratelimit_quota_lowered_total", "ratelimit_quota_learned_total",
 	} {
 		if !shown[name] {
 			t.Errorf("the dashboard does not show %s", name)

@@ -59,12 +59,11 @@ func TestWithLimiter(t *testing.T) {
 		got := gathered(t, registry)
 		for series, want := range map[string]float64{
 			"ratelimit_decisions_total{limit=,model=m,outcome=admitted,project=,shadow=false}":  4,
-			"ratelimit_decisions_total{limit=tpm,model=m,outcome=never,project=,shadow=false}":  1,
-			"ratelimit_decisions_total{limit=rpm,model=m,outcome=denied,project=,shadow=false}": 1,
-			"ratelimit_decisions_total{limit=rpm,model=m,outcome=shed,project=,shadow=false}":   1,
+			"ratelimit_decisions_total{limit=tpm,model=m,outcome=denied,project=,shadow=false}": 1,
+			"ratelimit_decisions_total{limit=rpm,model=m,outcome=denied,project=,shadow=false}": 2,
 			"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                              50,
 			"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                            4,
-			"ratelimit_wait_seconds_sum{model=m,outcome=shed}":                                  10,
+			"ratelimit_wait_seconds_sum{model=m,outcome=denied}":                                10,
 			"ratelimit_used_tokens_total{model=m,project=,type=input}":                          1040,
 			"ratelimit_used_tokens_total{model=m,project=,type=output}":                         150,
 			"ratelimit_estimated_tokens_total{model=m,project=}":                                800,
@@ -131,12 +130,10 @@ func TestWithProvider(t *testing.T) {
 		want := map[string]float64{
 			"ratelimit_quota_learned_total{limit=rpm,model=m}":                                         1,
 			"ratelimit_quota_lowered_total{limit=rpm,model=m}":                                         1,
-			"ratelimit_provider_refusals_total{cause=overload,model=m}":                                1,
-			"ratelimit_provider_refusals_total{cause=spend_cap,model=other}":                           1,
-			"ratelimit_decisions_total{limit=paused,model=m,outcome=denied,project=acme,shadow=false}": 1,
-			"ratelimit_decisions_total{limit=paused,model=m,outcome=shed,project=acme,shadow=false}":   1,
+			"ratelimit_provider_throttled_total{cause=overload,model=m}":                               1,
+			"ratelimit_provider_throttled_total{cause=spend_cap,model=other}":                          1,
+			"ratelimit_decisions_total{limit=paused,model=m,outcome=denied,project=acme,shadow=false}": 2,
 			"ratelimit_decisions_total{limit=,model=m,outcome=admitted,project=acme,shadow=false}":     1,
-			"ratelimit_wait_seconds_count{model=m,outcome=shed}":                                       1,
 			"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                                   1,
 			"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                                     20,
 		}

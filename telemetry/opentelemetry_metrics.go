@@ -51,7 +51,7 @@ func (m *otelMeter) decide(ctx context.Context, e *ratelimit.Event, became outco
 	if m.decisions.Enabled(ctx) {
 		m.decisions.Add(ctx, 1, m.series.of(e).decision(verdictOf(e, became))...)
 	}
-	if became.waits() && m.waits.Enabled(ctx) {
+	if waited(e, became) && m.waits.Enabled(ctx) {
 		m.waits.Record(ctx, e.Waited.Seconds(), m.series.of(e).waits[became]...)
 	}
 }
@@ -103,7 +103,7 @@ type otelSeries struct {
 
 	input, output, errors []metric.RecordOption
 
-	refusals [causes]lazy[[]metric.AddOption]
+	throttled [causes]lazy[[]metric.AddOption]
 	limits   [limits]lazy[[]metric.AddOption]
 }
 

@@ -9,11 +9,11 @@ import (
 )
 
 // otelProvider is the metrics of what providers say about their limits.
-type otelProvider struct{ refusals, lowered, learned metric.Int64Counter }
+type otelProvider struct{ throttled, lowered, learned metric.Int64Counter }
 
 func newOtelProvider(in *instruments) *otelProvider {
 	return &otelProvider{
-		refusals: in.counter("ratelimit.provider.refusals", "{call}", "Calls that were made, and that a provider has refused, by its cause."),
+		throttled: in.counter("ratelimit.provider.throttled", "{call}", "Calls that were made, and that a provider has throttled, by its cause."),
 		lowered:  in.counter("ratelimit.quota.lowered", "{time}", "How often a provider had less left of a limit than the quota of the model."),
 		learned:  in.counter("ratelimit.quota.learned", "{time}", "How often the maximum of a quota was replaced by what a provider grants."),
 	}
@@ -22,8 +22,8 @@ func newOtelProvider(in *instruments) *otelProvider {
 func (p *otelProvider) observe(ctx context.Context, all *series[otelSeries], e *ratelimit.Event) {
 	switch e.Kind {
 	case ratelimit.EventPaused:
-		if p.refusals.Enabled(ctx) {
-			p.refusals.Add(ctx, 1, all.of(e).refusal(causeOf(e.Cause))...)
+		if p.throttled.Enabled(ctx) {
+			p.throttled.Add(ctx, 1, all.of(e).throttle(causeOf(e.Cause))...)
 		}
 	case ratelimit.EventLowered:
 		if p.lowered.Enabled(ctx) {
@@ -36,8 +36,8 @@ func (p *otelProvider) observe(ctx context.Context, all *series[otelSeries], e *
 	}
 }
 
-func (s *otelSeries) refusal(cause int) []metric.AddOption {
-	return s.refusals[cause].get(func() []metric.AddOption {
+func (s *otelSeries) throttle(cause int) []metric.AddOption {
+	return s.throttled[cause].get(func() []metric.AddOption {
 		return addOf(keyModel.String(s.model), keyCause.String(causeNames[cause]))
 	})
 }

@@ -72,7 +72,7 @@ func describe(span trace.Span, e *ratelimit.Event, became outcome) {
 	switch became {
 	case admitted:
 		span.SetStatus(codes.Ok, "request allowed")
-	case failed:
+	case lost:
 		span.SetStatus(codes.Error, cmp.Or(e.Err, errNoReason).Error())
 	}
 }

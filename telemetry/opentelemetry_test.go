@@ -104,22 +104,22 @@ func TestSpans(t *testing.T) {
 		"never": {
 			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "made-up", Limit: "tpm", RetryAfter: ratelimit.Never, RemainingMinute: -1},
 			attributes{"gen_ai.request.model": "made-up", "limit_exceeded": "tpm",
-				"ratelimit.outcome": "never", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
+				"ratelimit.outcome": "denied", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
 			codes.Unset, "",
 		},
-		"shed": {
-			ratelimit.Event{Kind: ratelimit.EventShed, Limit: "rpm", Waited: time.Minute, RemainingMinute: -1, Err: context.DeadlineExceeded},
-			attributes{"limit_exceeded": "rpm", "ratelimit.outcome": "shed", "ratelimit.shadow": false, "ratelimit.waited_seconds": 60.0},
+		"waited in vain": {
+			ratelimit.Event{Kind: ratelimit.EventDenied, Limit: "rpm", Waited: time.Minute, RemainingMinute: -1, Err: context.DeadlineExceeded},
+			attributes{"limit_exceeded": "rpm", "ratelimit.outcome": "denied", "ratelimit.shadow": false, "ratelimit.waited_seconds": 60.0},
 			codes.Unset, "",
 		},
 		"failed": {
-			ratelimit.Event{Kind: ratelimit.EventFailed, RemainingMinute: -1, Err: errGone},
-			attributes{"ratelimit.outcome": "failed", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
+			ratelimit.Event{Kind: ratelimit.EventLost, RemainingMinute: -1, Err: errGone},
+			attributes{"ratelimit.outcome": "lost", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
 			codes.Error, "the store is gone",
 		},
 		"failed, nobody says why": {
-			ratelimit.Event{Kind: ratelimit.EventFailed, RemainingMinute: -1},
-			attributes{"ratelimit.outcome": "failed", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
+			ratelimit.Event{Kind: ratelimit.EventLost, RemainingMinute: -1},
+			attributes{"ratelimit.outcome": "lost", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
 			codes.Error, "ratelimit: the store could not be asked",
 		},
 	} {
@@ -198,15 +198,15 @@ func TestMeter(t *testing.T) {
 			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.outcome=admitted,ratelimit.shadow=false":                      {1, 0},
 			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.limit=tpm,ratelimit.outcome=admitted,ratelimit.shadow=false":  {1, 0},
 			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.limit=minute,ratelimit.outcome=denied,ratelimit.shadow=false": {1, 0},
-			"gen_ai.request.model=gpt-4o,project_id=other,ratelimit.limit=tpm,ratelimit.outcome=never,ratelimit.shadow=false":    {1, 0},
+			"gen_ai.request.model=gpt-4o,project_id=other,ratelimit.limit=tpm,ratelimit.outcome=denied,ratelimit.shadow=false":   {1, 0},
 			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.limit=paused,ratelimit.outcome=denied,ratelimit.shadow=false": {1, 0},
 			"project_id=other,ratelimit.limit=day,ratelimit.outcome=denied,ratelimit.shadow=true":                                {1, 0},
-			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.limit=rpm,ratelimit.outcome=shed,ratelimit.shadow=false":      {1, 0},
-			"gen_ai.request.model=other,ratelimit.outcome=failed,ratelimit.shadow=false":                                         {1, 0},
+			"gen_ai.request.model=gpt-4o,project_id=acme,ratelimit.limit=rpm,ratelimit.outcome=denied,ratelimit.shadow=false":    {1, 0},
+			"gen_ai.request.model=other,ratelimit.outcome=lost,ratelimit.shadow=false":                                           {1, 0},
 		}},
 		"ratelimit.wait.duration": {"s", map[string]point{
 			"gen_ai.request.model=gpt-4o,ratelimit.outcome=admitted": {1.5, 2},
-			"gen_ai.request.model=gpt-4o,ratelimit.outcome=shed":     {60, 1},
+			"gen_ai.request.model=gpt-4o,ratelimit.outcome=denied":   {60, 1},
 		}},
 		"gen_ai.client.token.usage": {"{token}", map[string]point{
 			"gen_ai.request.model=gpt-4o,gen_ai.token.type=input":  {1200, 2},
@@ -216,7 +216,7 @@ func TestMeter(t *testing.T) {
 		"ratelimit.compared_tokens":  {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1600, 0}}},
 		"ratelimit.estimate.error":   {"1", map[string]point{"gen_ai.request.model=gpt-4o": {1200.0/1000 - 1 + 400.0/1000 - 1, 2}}},
 		"ratelimit.cancelled":        {"{call}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1, 0}}},
-		"ratelimit.provider.refusals": {"{call}", map[string]point{
+		"ratelimit.provider.throttled": {"{call}", map[string]point{
 			"gen_ai.request.model=gpt-4o,ratelimit.cause=rate_limit": {1, 0},
 			"gen_ai.request.model=gpt-4o,ratelimit.cause=spend_cap":  {1, 0},
 			"gen_ai.request.model=other,ratelimit.cause=overload":    {1, 0},
@@ -325,11 +325,11 @@ func TestMeterCounts(t *testing.T) {
 		},
 		"refused by the provider": {
 			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "m", Limited: true, RetryAfter: time.Hour, Cause: llm.DayLimited},
-			changes{"ratelimit.provider.refusals": {"gen_ai.request.model=m,ratelimit.cause=day_limit": {1, 0}}},
+			changes{"ratelimit.provider.throttled": {"gen_ai.request.model=m,ratelimit.cause=day_limit": {1, 0}}},
 		},
 		"refused by the provider of a model that anybody can name, for a reason that is not known": {
 			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "made-up", Cause: "bad mood"},
-			changes{"ratelimit.provider.refusals": {"gen_ai.request.model=other,ratelimit.cause=other": {1, 0}}},
+			changes{"ratelimit.provider.throttled": {"gen_ai.request.model=other,ratelimit.cause=other": {1, 0}}},
 		},
 		"lowered": {
 			ratelimit.Event{Kind: ratelimit.EventLowered, Model: "m", Limited: true, Limit: "rpm", Said: 3, RetryAfter: time.Minute},

@@ -76,7 +76,7 @@ func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.parts = append(p.store.parts(), p.provider.refusals, p.provider.lowered, p.provider.learned, p.decisions, p.used, p.estimated, p.compared, p.cancelled, p.waits, p.errors)
+	p.parts = append(p.store.parts(), p.provider.throttled, p.provider.lowered, p.provider.learned, p.decisions, p.used, p.estimated, p.compared, p.cancelled, p.waits, p.errors)
 	if err := p.register(cfg.Registerer); err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (p *Prometheus) decide(e *ratelimit.Event) {
 	s.decisions.at(v).get(func() prometheus.Counter {
 		return p.decisions.WithLabelValues(outcomeNames[v.outcome], limitNames[v.limit], s.model, s.project, shadowNames[v.shadow])
 	}).Inc()
-	if became.waits() {
+	if waited(e, became) {
 		s.waits[became].get(func() prometheus.Observer {
 			return p.waits.WithLabelValues(outcomeNames[became], s.model)
 		}).Observe(e.Waited.Seconds())
@@ -208,7 +208,7 @@ type promSeries struct {
 	estimates lazy[estimates]
 	cancelled lazy[prometheus.Counter]
 
-	refusals         [causes]lazy[prometheus.Counter]
+	throttled         [causes]lazy[prometheus.Counter]
 	lowered, learned [limits]lazy[prometheus.Counter]
 }
 

@@ -7,11 +7,11 @@ import (
 )
 
 // promProvider is the metrics of what providers say about their limits.
-type promProvider struct{ refusals, lowered, learned *prometheus.CounterVec }
+type promProvider struct{ throttled, lowered, learned *prometheus.CounterVec }
 
 func newPromProvider() *promProvider {
 	return &promProvider{
-		refusals: counters("provider_refusals_total", "Calls that were made, and that a provider has refused, by its cause.", "model", "cause"),
+		throttled: counters("provider_throttled_total", "Calls that were made, and that a provider has throttled, by its cause.", "model", "cause"),
 		lowered:  counters("quota_lowered_total", "How often a provider had less left of a limit than the quota of the model.", "model", "limit"),
 		learned:  counters("quota_learned_total", "How often the maximum of a quota was replaced by what a provider grants.", "model", "limit"),
 	}
@@ -21,7 +21,7 @@ func (p *promProvider) observe(s *promSeries, e *ratelimit.Event) {
 	switch e.Kind {
 	case ratelimit.EventPaused:
 		cause := causeOf(e.Cause)
-		s.refusals[cause].get(func() prometheus.Counter { return p.refusals.WithLabelValues(s.model, causeNames[cause]) }).Inc()
+		s.throttled[cause].get(func() prometheus.Counter { return p.throttled.WithLabelValues(s.model, causeNames[cause]) }).Inc()
 	case ratelimit.EventLowered:
 		limit := limitOf(e.Limit)
 		s.lowered[limit].get(func() prometheus.Counter { return p.lowered.WithLabelValues(s.model, limitNames[limit]) }).Inc()

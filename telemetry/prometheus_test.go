@@ -47,27 +47,27 @@ func TestPrometheusCounts(t *testing.T) {
 		},
 		"denied for ever": {
 			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "input_tpm", RetryAfter: ratelimit.Never},
-			changes{"ratelimit_decisions_total{limit=input_tpm,model=m,outcome=never,project=,shadow=false}": 1},
+			changes{"ratelimit_decisions_total{limit=input_tpm,model=m,outcome=denied,project=,shadow=false}": 1},
 		},
 		"a limit that is not known": {
 			ratelimit.Event{Kind: ratelimit.EventDenied, Limit: "fortnight"},
 			changes{"ratelimit_decisions_total{limit=other,model=,outcome=denied,project=,shadow=false}": 1},
 		},
-		"shed": {
-			ratelimit.Event{Kind: ratelimit.EventShed, Model: "m", Limited: true, Limit: "concurrent", Waited: time.Second},
+		"waited in vain": {
+			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "concurrent", Waited: time.Second},
 			changes{
-				"ratelimit_decisions_total{limit=concurrent,model=m,outcome=shed,project=,shadow=false}": 1,
-				"ratelimit_wait_seconds_count{model=m,outcome=shed}":                                     1,
-				"ratelimit_wait_seconds_sum{model=m,outcome=shed}":                                       1,
+				"ratelimit_decisions_total{limit=concurrent,model=m,outcome=denied,project=,shadow=false}": 1,
+				"ratelimit_wait_seconds_count{model=m,outcome=denied}":                                     1,
+				"ratelimit_wait_seconds_sum{model=m,outcome=denied}":                                       1,
 			},
 		},
 		"failed, for a model that anybody can name": {
-			ratelimit.Event{Kind: ratelimit.EventFailed, Model: "made-up", Err: errGone},
-			changes{"ratelimit_decisions_total{limit=,model=other,outcome=failed,project=,shadow=false}": 1},
+			ratelimit.Event{Kind: ratelimit.EventLost, Model: "made-up", Err: errGone},
+			changes{"ratelimit_decisions_total{limit=,model=other,outcome=lost,project=,shadow=false}": 1},
 		},
 		"a name that is not text": {
-			ratelimit.Event{Kind: ratelimit.EventFailed, Project: "\xff", Model: "\xff", Limited: true},
-			changes{"ratelimit_decisions_total{limit=,model=other,outcome=failed,project=other,shadow=false}": 1},
+			ratelimit.Event{Kind: ratelimit.EventLost, Project: "\xff", Model: "\xff", Limited: true},
+			changes{"ratelimit_decisions_total{limit=,model=other,outcome=lost,project=other,shadow=false}": 1},
 		},
 		"settled for less": {
 			ratelimit.Event{Kind: ratelimit.EventSettled, Project: "acme", Model: "m", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
@@ -120,11 +120,11 @@ func TestPrometheusCounts(t *testing.T) {
 		},
 		"refused by the provider": {
 			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "m", Limited: true, RetryAfter: time.Hour, Cause: llm.DayLimited},
-			changes{"ratelimit_provider_refusals_total{cause=day_limit,model=m}": 1},
+			changes{"ratelimit_provider_throttled_total{cause=day_limit,model=m}": 1},
 		},
 		"refused by the provider of a model that anybody can name, for a reason that is not known": {
 			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "made-up", RetryAfter: ratelimit.Never, Cause: "bad mood"},
-			changes{"ratelimit_provider_refusals_total{cause=other,model=other}": 1},
+			changes{"ratelimit_provider_throttled_total{cause=other,model=other}": 1},
 		},
 		"denied, because the provider has refused others": {
 			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "paused", RetryAfter: time.Hour},

@@ -23,10 +23,10 @@ const (
 
 	// The most series that there can be: of each pair its decisions, two
 	// kinds of tokens used, those estimated and those compared with them, and
-	// the cancelled ones; of each model two histograms of waits and one of
-	// errors, its refusals, and how often each limit was lowered and learned;
+	// the cancelled ones; of each model three histograms of waits and one of
+	// errors, its throttled calls, and how often each limit was lowered and learned;
 	// and eleven of the store.
-	mostSeries = mostPairs*(int(outcomes)*limits*shadows+5) + (fewModels+2)*(3+causes+2*limits) + 11
+	mostSeries = mostPairs*(int(outcomes)*limits*shadows+5) + (fewModels+2)*(4+causes+2*limits) + 11
 )
 
 // flood tells an observer of so many random events, four at a time.
@@ -45,7 +45,7 @@ func flood(t *testing.T, o ratelimit.Observer, events int) {
 }
 
 var (
-	kinds = []ratelimit.EventKind{ratelimit.EventAdmitted, ratelimit.EventDenied, ratelimit.EventShed, ratelimit.EventFailed,
+	kinds = []ratelimit.EventKind{ratelimit.EventAdmitted, ratelimit.EventDenied, ratelimit.EventLeft, ratelimit.EventLost,
 		ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned, "made up"}
 	storeKinds = []redisstore.EventKind{redisstore.Lost, redisstore.Decided, redisstore.Back, redisstore.Reconciled, "made up"}
 	modes      = []redisstore.StoreLoss{redisstore.Deny, redisstore.Allow, redisstore.Share, "made up"}

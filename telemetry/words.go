@@ -13,14 +13,13 @@ type outcome int
 const (
 	admitted outcome = iota
 	denied
-	never   // denied, for what can never pass
-	invalid // no limit was asked
-	shed
-	failed
+	refused // no limit was asked
+	left
+	lost
 	outcomes
 )
 
-var outcomeNames = [outcomes]string{"admitted", "denied", "never", "invalid", "shed", "failed"}
+var outcomeNames = [outcomes]string{"admitted", "denied", "refused", "left", "lost"}
 
 // outcomeOf returns the outcome of a decision. Other events are none.
 func outcomeOf(e *ratelimit.Event) (_ outcome, ok bool) {
@@ -28,23 +27,26 @@ func outcomeOf(e *ratelimit.Event) (_ outcome, ok bool) {
 	case ratelimit.EventAdmitted:
 		return admitted, true
 	case ratelimit.EventDenied:
-		if e.RetryAfter == ratelimit.Never {
-			return never, true
-		}
 		return denied, true
-	case ratelimit.EventInvalid:
-		return invalid, true
-	case ratelimit.EventShed:
-		return shed, true
-	case ratelimit.EventFailed:
-		return failed, true
+	case ratelimit.EventRefused:
+		return refused, true
+	case ratelimit.EventLeft:
+		return left, true
+	case ratelimit.EventLost:
+		return lost, true
 	default:
 		return 0, false
 	}
 }
 
 // waits reports whether calls with the outcome may have waited in line.
-func (o outcome) waits() bool { return o == admitted || o == shed }
+func (o outcome) waits() bool { return o == admitted || o == denied || o == left }
+
+// waited reports whether a decision counts among the waits: all that were admitted, and
+// of the others those that have waited in vain.
+func waited(e *ratelimit.Event, became outcome) bool {
+	return became == admitted || became.waits() && e.Waited > 0
+}
 
 // other stands for all names that get no series of their own.
 const other = "other"
@@ -69,7 +71,7 @@ func limitOf(name string) int {
 	return limits - 1
 }
 
-// causeNames is why providers refuse calls, as labels have it. The last stands for what
+// causeNames is why providers throttle calls, as labels have it. The last stands for what
 // is not known here.
 var causeNames = [...]string{"rate_limit", "day_limit", "spend_cap", "overload", other}
 

@@ -57,8 +57,8 @@ func run(ctx context.Context, w io.Writer) error {
 	if err := crowd(ctx, client, 12); err != nil {
 		return err
 	}
-	out.say("\nThe provider refuses a call, and says for how long. All who share the limiter wait for it.")
-	if err := ask(ctx, client, "refuse me"); err != nil {
+	out.say("\nThe provider throttles a call, and says for how long. All who share the limiter wait for it.")
+	if err := ask(ctx, client, "throttle me"); err != nil {
 		out.say("  " + err.Error())
 	}
 	if err := ask(ctx, client, "And me?"); err != nil {
@@ -69,14 +69,14 @@ func run(ctx context.Context, w io.Writer) error {
 		out.say("  " + err.Error())
 	}
 	stats, totals := limiter.Stats(model), provider.Totals()[model]
-	out.say(fmt.Sprintf("\nThe limiter has counted %d tokens in %d requests. The provider has: %d tokens in %d requests, and refused %d.",
+	out.say(fmt.Sprintf("\nThe limiter has counted %d tokens in %d requests. The provider has: %d tokens in %d requests, and throttled %d.",
 		stats.TPM, stats.RPM, totals.Input+totals.Output, totals.Requests, totals.Refused))
 	return nil
 }
 
-// script is what the provider does: it refuses calls that ask for it.
+// script is what the provider does: it throttles calls that ask for it.
 func script(c mockprovider.Call) mockprovider.Reply {
-	if strings.Contains(string(c.Body), "refuse me") {
+	if strings.Contains(string(c.Body), "throttle me") {
 		return mockprovider.Reply{Status: http.StatusTooManyRequests, RetryAfter: time.Second}
 	}
 	return mockprovider.Reply{Delay: 2 * time.Millisecond}

@@ -15,7 +15,7 @@ var shown = regexp.MustCompile(`^A stream\..*
 Twelve calls at once, .*
 (  (admitted: reserved \d+ tokens, waited \d+m?s|settled: used 7 and 16 tokens)
 ){24}
-The provider refuses a call, .*
+The provider throttles a call, .*
   admitted: reserved \d+ tokens, waited 0s
   paused for 1s: rate limit
   settled: used 0 and 0 tokens
@@ -26,7 +26,7 @@ The provider refuses a call, .*
 A prompt that the quota can never give is not sent\.
   OpenAI API error: 413 Request Entity Too Large
 
-The limiter has counted 319 tokens in 15 requests\. The provider has: 319 tokens in 14 requests, and refused 1\.
+The limiter has counted 319 tokens in 15 requests\. The provider has: 319 tokens in 14 requests, and throttled 1\.
 $`)
 
 func TestShow(t *testing.T) {
