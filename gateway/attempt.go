@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -207,19 +205,6 @@ func noted(ctx context.Context, transport http.RoundTripper) (context.Context, f
 func sentByWire(err error) bool {
 	fault := new(wire.Error)
 	return !errors.As(err, &fault) || fault.Sent
-}
-
-// unreached is the refusal of a call whose provider has not answered.
-func (x *exchange) unreached(err error) *refusal {
-	if x.ctx.Err() != nil {
-		return x.leave()
-	}
-	x.Error = err.Error()
-	status, what := http.StatusBadGateway, "could not be reached, or has not answered"
-	if timeout, ok := err.(net.Error); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		status, what = http.StatusGatewayTimeout, "has not answered in time"
-	}
-	return &refusal{llm.Refusal{Status: status, Message: fmt.Sprintf("the provider %q %s", x.Provider, what), Retry: !x.sent}, Failed}
 }
 
 // retryable reports whether a call that has failed may be tried again, by what its

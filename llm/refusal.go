@@ -13,6 +13,7 @@ type Refusal struct {
 	Message    string
 	RetryAfter time.Duration // 0: not said
 	Retry      bool          // whether the client's SDK should try again by itself
+	LeaveRetry bool          // nothing is said of that: the SDK follows its own rule
 }
 
 // Refuse returns the headers and the body of a refusal as the endpoint's provider
@@ -22,7 +23,9 @@ func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
 	h = http.Header{
 		"Content-Type":   {"application/json"},
 		"Content-Length": {strconv.Itoa(len(body))},
-		"X-Should-Retry": {strconv.FormatBool(r.Retry)},
+	}
+	if !r.LeaveRetry {
+		h["X-Should-Retry"] = []string{strconv.FormatBool(r.Retry)}
 	}
 	if r.RetryAfter > 0 {
 		h["Retry-After"] = []string{strconv.FormatInt(roundedUp(r.RetryAfter, time.Second), 10)}

@@ -29,6 +29,7 @@ func TestRefuse(t *testing.T) {
 	}{
 		{Endpoint{Provider: OpenAI, API: Chat}, later, openAILater},
 		{Endpoint{Provider: OpenAI, API: Chat}, never, openAINever},
+		{Endpoint{Provider: OpenAI, API: Chat}, Refusal{Status: 413, Message: "too large", LeaveRetry: true}, openAINever},
 		{Endpoint{Provider: Azure, API: Responses}, later, openAILater},
 		{Endpoint{Provider: Groq, API: Completions}, later, openAILater},
 		{Endpoint{Provider: Mistral, API: Embeddings}, later, atTheTop},
@@ -54,7 +55,9 @@ func TestRefuse(t *testing.T) {
 		}
 		want := http.Header{
 			"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))},
-			"X-Should-Retry": {strconv.FormatBool(test.refusal.Retry)},
+		}
+		if !test.refusal.LeaveRetry {
+			want["X-Should-Retry"] = []string{strconv.FormatBool(test.refusal.Retry)}
 		}
 		switch test.refusal.RetryAfter {
 		case 1500 * time.Millisecond:
