@@ -88,7 +88,11 @@ func (x *exchange) serve() *refusal {
 		x.w.Header().Set("Allow", strings.Join(methods, ", "))
 		return x.bad(http.StatusMethodNotAllowed, fmt.Sprintf("the method must be one of %s", strings.Join(methods, ", ")))
 	}
-	if no := x.route(); no != nil {
+	no := x.route()
+	if stranger := x.checkOrigin(); stranger != nil { // which learns nothing of the providers
+		return stranger
+	}
+	if no != nil {
 		return no
 	}
 	if websocket(x.r.Header) {

@@ -24,7 +24,6 @@ type upstream struct {
 	*config.Provider
 	name        string
 	deployments []*deployment // in the order of their names
-	keyed       bool          // one of them has a key
 	accounts    accounts      // of clients
 }
 
@@ -52,7 +51,6 @@ func (g *Gateway) newUpstream(name string, p *config.Provider) *upstream {
 		base, _ := url.Parse(d.BaseURL) // the configuration is valid
 		base.Path = strings.TrimRight(base.Path, "/")
 		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), transport: g.transportTo(base, p)})
-		u.keyed = u.keyed || d.Key != (config.Secret{})
 	}
 	return u
 }

@@ -40,9 +40,6 @@ func (x *exchange) identify() *refusal {
 		if x.virtual() {
 			return x.bad(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on")
 		}
-		if x.foreign() {
-			return x.bad(http.StatusForbidden, "the request comes from a page of another site, which may not use the gateway's own key")
-		}
 	}
 	x.rules = x.cfg.Projects[x.Project]
 	if x.rules == nil {
@@ -69,25 +66,6 @@ func (x *exchange) virtual() bool {
 		}
 	}
 	return false
-}
-
-// foreign reports whether a page of another site may be about to spend the gateway's own
-// key, which is not guarded: directly, or by a name of that site that leads here.
-func (x *exchange) foreign() bool {
-	if !x.upstream.keyed {
-		return false
-	}
-	if config.Loopback(x.cfg.Listen) && !config.Loopback(x.r.Host) {
-		return true
-	}
-	switch x.r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
-	default:
-		return true
-	}
-	origin := x.r.Header.Get("Origin")
-	_, host, _ := strings.Cut(origin, "://")
-	return origin != "" && host != x.r.Host
 }
 
 // secrets returns what stands where keys do.

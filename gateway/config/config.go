@@ -89,6 +89,7 @@ type Server struct {
 	WriteTimeout  time.Duration // in which a client must take what was written to it
 	IdleTimeout   time.Duration // of connections between requests
 	Drain         time.Duration // that streams get to finish when the gateway stops
+	Hosts         []string      // names, with or without a port, by which clients reach a gateway with keys off; see [Config.ServesHost]
 }
 
 // Log is the access log.

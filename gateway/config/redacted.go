@@ -31,7 +31,7 @@ func (c *Config) Redacted() any {
 		providers, c.Defaults.redacted(), projects,
 		serverFields{
 			sizeText(s.MaxBody), sizeText(s.MaxBodies), sizeText(int64(s.MaxHeader)), short(s.HeaderTimeout), short(s.BodyTimeout),
-			short(s.WriteTimeout), short(s.IdleTimeout), short(s.Drain),
+			short(s.WriteTimeout), short(s.IdleTimeout), short(s.Drain), s.Hosts,
 		},
 		logFields(c.Log),
 	}
@@ -72,6 +72,8 @@ type serverFields struct {
 	WriteTimeout  string `json:"write_timeout"`
 	IdleTimeout   string `json:"idle_timeout"`
 	Drain         string `json:"drain"`
+
+	Hosts []string `json:"hosts,omitempty"`
 }
 
 type logFields struct {

@@ -30,6 +30,7 @@ func (s *Server) read(p place) {
 		field{"write_timeout", duration(&s.WriteTimeout, least, most)},
 		field{"idle_timeout", duration(&s.IdleTimeout, least, most)},
 		field{"drain", duration(&s.Drain, 0, most)},
+		field{"hosts", s.readHosts},
 	)
 }
 
