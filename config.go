@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -40,6 +41,11 @@ type Config struct {
 	// Providers is whose default quotas to use. The default is Gemini's if
 	// there are no Quotas either, and nobody's otherwise.
 	Providers []Provider
+
+	// MaxPause is for how long a model is paused at most because its provider has
+	// refused a call. Where the provider asks for more, a single call then finds out
+	// whether the model is back. The default is [DefaultMaxPause].
+	MaxPause time.Duration
 
 	// Observer is told of everything that happens. It may be nil.
 	Observer Observer
@@ -82,6 +88,9 @@ func newLimiter(cfg Config) (*RateLimiter, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.MaxPause < 0 {
+		return nil, fmt.Errorf("ratelimit: MaxPause is %v: it must not be negative", cfg.MaxPause)
+	}
 	start := time.Now()
 	wall := start.UnixNano()
 	rl := &RateLimiter{
@@ -89,6 +98,7 @@ func newLimiter(cfg Config) (*RateLimiter, error) {
 		path:     cfg.FilePath,
 		others:   map[string]*model{},
 		observer: cfg.Observer,
+		maxPause: cmp.Or(cfg.MaxPause, DefaultMaxPause),
 		projects: &shared{store: store.NewMemory()},
 	}
 	rl.open = rl.newModel("", none)

@@ -93,6 +93,7 @@ type outcome struct {
 	vague    bool          // by a store's word: a day is full, or has just begun
 	denied   bool
 	retry    [dimensions]time.Duration // zero where it may pass
+	probe    time.Duration             // when a paused model may be probed, which is before the pause ends
 
 	project *ProjectStanding // nil without limits of a project
 	own     time.Duration    // when its windows let it pass, or zero

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -17,15 +18,25 @@ import (
 //   - Where it has refused the call, the model is paused for as long as it said, for
 //     all who share the limiter; on Redis, for all limiters there.
 //
+// A pause is no longer than [Config.MaxPause]; then, and in a long pause now and then
+// before, a single call passes as a probe. If the provider takes it, the pause ends for
+// all: see [Reservation.Served].
+//
 // Package llmhttp calls it; others read a response with [llm.ReadLimits].
 func (rl *RateLimiter) Heed(ctx context.Context, model string, said llm.Limits) {
+	rl.HeedWithin(ctx, model, said, rl.maxPause)
+}
+
+// HeedWithin is Heed with a bound of its own on the pause, in place of [Config.MaxPause].
+// 0 is that.
+func (rl *RateLimiter) HeedWithin(ctx context.Context, model string, said llm.Limits, maxPause time.Duration) {
 	if m := (*rl.quotas.Load())[model]; m != nil && len(said.Windows) > 0 {
 		at := standingOf(said.Windows)
 		rl.learn(ctx, m, &at)
 		rl.heedOthers(ctx, m, &at)
 	}
 	if said.Cause != "" && checkName(model) == nil {
-		rl.pause(ctx, model, said)
+		rl.pause(ctx, model, said, cmp.Or(max(maxPause, 0), rl.maxPause))
 	}
 }
 

@@ -57,18 +57,22 @@ func TestPausedModelsAreBounded(t *testing.T) {
 			}
 		}
 		full := map[string]span{}
-		for i := range mostPaused - 1 {
-			full[fmt.Sprint(i)] = span{rl.clock(), rl.clock() + int64(time.Hour)}
+		until := func(d time.Duration) span {
+			end := rl.clock() + int64(d)
+			return span{from: rl.clock(), word: end, until: end, probe: end, step: int64(firstProbe)}
 		}
-		full["0"] = span{rl.clock(), rl.clock() + int64(time.Second)}
+		for i := range mostPaused - 1 {
+			full[fmt.Sprint(i)] = until(2 * time.Minute)
+		}
+		full["0"] = until(time.Second)
 		rl.pauses.spans.Store(&full)
 		before := maps.Clone(full)
 		refuse("last", time.Minute)
 		refuse("one too many", time.Minute)
 		left("last", time.Minute)
 		left("one too many", 0)
-		refuse("1", 2*time.Hour)
-		left("1", 2*time.Hour)
+		refuse("1", 3*time.Minute)
+		left("1", 3*time.Minute)
 		time.Sleep(time.Second)
 		refuse("another", time.Minute) // in the place of the one that has ended
 		refuse("one too many", time.Minute)

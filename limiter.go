@@ -29,6 +29,7 @@ type RateLimiter struct {
 	projects *shared   // counts what projects use: shared, or else one in memory
 
 	pauses   pauses // of models whose providers take no calls
+	maxPause time.Duration
 	keeper   keeper // of quotas, if the store has one
 	unfollow func() // stops following the keeper's quotas; nil: it does not
 
@@ -110,7 +111,7 @@ func (rl *RateLimiter) limited(c *call, d *Decision) *model {
 	switch {
 	case m != nil && !m.rules.Load().free():
 		return m
-	case rl.Paused(c.model) > 0:
+	case rl.isPaused(c.model):
 		return rl.made(c.model)
 	case c.limits != nil:
 		return rl.open
@@ -127,13 +128,31 @@ func (rl *RateLimiter) unlimited(c *call) *Reservation {
 	return &Reservation{model: rl.find(c.model), open: true, project: c.project}
 }
 
-// take takes what a call asks of its model and its project, if it may pass.
-func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) (res *Reservation, err error) {
-	if left := rl.Paused(c.model); left > 0 {
-		err = rl.look(ctx, m, c, o)
-		o.deny(paused, left)
+// take takes what a call asks of its model and its project, if it may pass. Of a model
+// that is paused only a probe may.
+func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) (*Reservation, error) {
+	_, now, isPaused := rl.pauseOf(c.model)
+	if !isPaused {
+		return rl.takeAny(ctx, m, c, o)
+	}
+	probe, denying := rl.pauses.admit(c.model, now)
+	if denying != (span{}) {
+		err := rl.look(ctx, m, c, o)
+		o.denyPaused(&denying, now)
 		return nil, err
 	}
+	res, err := rl.takeAny(ctx, m, c, o)
+	if res == nil && probe != 0 {
+		rl.pauses.giveBack(c.model, now, probe)
+	} else if res != nil {
+		res.probe = probe
+	}
+	return res, err
+}
+
+// takeAny takes what a call asks of its model and its project, whether or not the model
+// is paused.
+func (rl *RateLimiter) takeAny(ctx context.Context, m *model, c *call, o *outcome) (res *Reservation, err error) {
 	switch {
 	case rl.shared != nil || m == rl.open:
 		res, err = rl.projects.take(ctx, m, c, o)
@@ -188,8 +207,8 @@ func (rl *RateLimiter) look(ctx context.Context, m *model, c *call, o *outcome) 
 		ask := o.rules.amounts(c.request)
 		err = rl.projects.lookProject(ctx, c, &ask, o)
 	}
-	if left := rl.Paused(c.model); left > 0 {
-		o.deny(paused, left)
+	if s, now, ok := rl.pauseOf(c.model); ok && now < s.probe {
+		o.denyPaused(&s, now)
 	}
 	return err
 }

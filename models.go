@@ -308,7 +308,7 @@ func (rl *RateLimiter) used() (names []string, err error) {
 // back; whether what such a call uses beyond that still counts is not defined.
 func (rl *RateLimiter) Reset(model string) {
 	m := rl.find(model)
-	rl.unpause(model)
+	rl.unpause(model, func(span) bool { return true })
 	m.elsewhere.Store(nil)
 	if rl.shared == nil {
 		m.replace(UsageStats{}, rl.clock())

@@ -39,6 +39,7 @@ const (
 	EventSettled   EventKind = "settled"   // it is known what a call has used
 	EventCancelled EventKind = "cancelled" // a call was not made, and has given back what it took
 	EventPaused    EventKind = "paused"    // the provider has throttled a call: RetryAfter is how long its model is paused, Cause is why
+	EventResumed   EventKind = "resumed"   // a pause has ended: Waited is how long it was, Cause is why the model was paused
 	EventLowered   EventKind = "lowered"   // the provider has less left of Limit than the quota: Said is how much
 	EventLearned   EventKind = "learned"   // the maximum of Limit is what the provider has said: Said
 	EventStore     EventKind = "store"     // the store was lost, or is back: see Store
@@ -63,13 +64,18 @@ type Event struct {
 	// minute, or -1 where that is not limited or not known.
 	RemainingMinute int64
 
-	// Waited is how long the call has waited in line.
+	// Waited is how long the call has waited in line. Of EventResumed it is how
+	// long the model was paused.
 	Waited time.Duration
 
 	// RetryAfter is when a call that was denied would pass, or [Never]. Of
-	// EventPaused it is how long the pause is, of EventLowered when all is there
+	// EventPaused it is how long the pause is at most, of EventLowered when all is there
 	// again if nobody else uses any.
 	RetryAfter time.Duration
+
+	// Began is set of EventPaused if the model was not paused before. Calls that were
+	// under way may be refused after it.
+	Began bool
 
 	// Shadow is set if the call goes on even where it is denied.
 	Shadow bool

@@ -3,110 +3,110 @@ package ratelimit
 import (
 	"context"
 	"fmt"
-	"maps"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// pauses is when the providers of models take no calls.
-type pauses struct {
-	spans atomic.Pointer[map[string]span] // replaced, never changed; nil: none
-	mu    sync.Mutex                      // held while it is replaced
-}
+// DefaultMaxPause is the MaxPause of a [Config] that has none.
+const DefaultMaxPause = 5 * time.Minute
 
-// span is Unix nanoseconds of the limiter's clock.
-type span struct{ from, until int64 }
-
-const (
-	mostPaused   = 4096           // models
-	longest      = 24 * time.Hour // pause
-	samePause    = 250 * time.Millisecond
-	pauseSetting = "pause/" // and the model's name
-)
-
-// until returns when the pause of a model ends, or ended, or 0 for none.
-func (p *pauses) until(model string) int64 {
-	spans := p.spans.Load()
-	if spans == nil {
-		return 0
-	}
-	return (*spans)[model].until
-}
-
-// extend pauses models until a time, unless they are for longer. It reports whether
-// that makes a difference.
-func (p *pauses) extend(model string, now, until int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	until = min(until, now+int64(longest))
-	was := max(p.until(model), now)
-	if until <= was {
-		return false
-	}
-	live := p.live(now)
-	if len(live) >= mostPaused && was == now {
-		return false
-	}
-	live[model] = span{now, until}
-	p.spans.Store(&live)
-	return until-was > int64(samePause)
-}
-
-// end ends the pause of a model, if it began before a time. It reports whether there
-// was one.
-func (p *pauses) end(model string, now, before int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	live := p.live(now)
-	if s, ok := live[model]; !ok || s.from >= before {
-		return false
-	}
-	delete(live, model)
-	p.spans.Store(&live)
-	return true
-}
-
-// live returns a copy of the pauses that have not ended.
-func (p *pauses) live(now int64) map[string]span {
-	live := map[string]span{}
-	if spans := p.spans.Load(); spans != nil {
-		maps.Copy(live, *spans)
-	}
-	maps.DeleteFunc(live, func(_ string, s span) bool { return s.until <= now })
-	return live
-}
+const pauseSetting = "pause/" // and the model's name
 
 // Paused returns how much longer the provider of a model takes no calls of it: see
 // [RateLimiter.Heed].
 func (rl *RateLimiter) Paused(model string) time.Duration {
-	until := rl.pauses.until(model)
-	if until == 0 { // nearly always: the clock is not needed
+	s, now, ok := rl.pauseOf(model)
+	if !ok {
 		return 0
 	}
-	return time.Duration(max(until-rl.clock(), 0))
+	return time.Duration(max(s.until-now, 0))
 }
 
-// pause lets no call of a model pass for as long as its provider has said.
-func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits) {
+// pauseOf returns the pause of a model, if there is one, and the time. A pause that is
+// found to have ended is told of.
+func (rl *RateLimiter) pauseOf(model string) (s span, now int64, ok bool) {
+	if s, ok = rl.pauses.get(model); !ok { // nearly always: the clock is not needed
+		return span{}, 0, false
+	}
+	if now = rl.clock(); now < s.word {
+		return s, now, true
+	}
+	rl.resume(model, now, func(s span) bool { return s.word <= now })
+	return span{}, now, false
+}
+
+// isPaused reports whether a model is paused, and at most a probe may pass.
+func (rl *RateLimiter) isPaused(model string) bool {
+	_, _, ok := rl.pauseOf(model)
+	return ok
+}
+
+// denyPaused enters that a pause denies a call.
+func (o *outcome) denyPaused(s *span, now int64) {
+	o.deny(paused, time.Duration(s.until-now))
+	o.probe = time.Duration(min(s.probe, s.word) - now)
+}
+
+// pause lets no call of a model pass for as long as its provider has said, but for
+// probes.
+func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits, most time.Duration) {
+	rl.pauseOf(model) // tells of one that has ended
 	now := rl.clock()
-	length := min(max(said.Pause, 0), longest)
-	until := now + int64(length)
-	news := rl.pauses.extend(model, now, until)
-	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause})
-	if news {
-		rl.post(ctx, model, posting{Until: until})
+	began, later := rl.pauses.extend(model, now, said.Pause, most, said.Cause)
+	length := max(min(said.Pause, longest, most), 0)
+	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause, Began: began})
+	if later {
+		rl.post(ctx, model, posting{Until: now + int64(length)})
 	}
 }
 
-// unpause ends a model's pause.
-func (rl *RateLimiter) unpause(model string) {
+// resume ends a model's pause if it is one that was meant, tells observers, and lets
+// waiting calls go on. It reports whether there was one.
+func (rl *RateLimiter) resume(model string, now int64, meant func(s span) bool) bool {
+	s, ok := rl.pauses.end(model, now, meant)
+	if !ok {
+		return false
+	}
+	if s.cause != "" {
+		lasted := time.Duration(min(now, s.word) - s.from)
+		rl.observeProvider(context.Background(), Event{Kind: EventResumed, Model: model, Waited: lasted, Cause: s.cause})
+	}
+	rl.find(model).line.Wake()
+	return true
+}
+
+// unpause ends a model's pause, if it is one that was meant, for all limiters that
+// share the store.
+func (rl *RateLimiter) unpause(model string, meant func(s span) bool) {
 	now := rl.clock()
-	if rl.pauses.end(model, now, now+1) {
+	if rl.resume(model, now, meant) {
 		rl.post(context.Background(), model, posting{Ended: now + 1})
+	}
+}
+
+// Served tells that the provider has taken the call, before it is known what it uses.
+// If the call was the probe of a pause, the pause ends for all. A Commit of tokens
+// that were used tells so too.
+func (r *Reservation) Served() {
+	if r == nil || r.probe == 0 {
+		return
+	}
+	r.model.limiter.unpause(r.model.name, func(s span) bool { return s.turn == r.probe })
+}
+
+// probed settles the probe of a pause, by how many tokens it has used: -1 where that is
+// not known. A call that has used none was not sent, or was refused for what it is, and
+// says nothing about the pause.
+func (r *Reservation) probed(used int) {
+	rl := r.model.limiter
+	switch {
+	case r.probe == 0:
+	case used > 0:
+		r.Served()
+	case used == 0:
+		rl.pauses.giveBack(r.model.name, rl.clock(), r.probe)
 	}
 }
 
@@ -135,10 +135,10 @@ func (rl *RateLimiter) hearPauses(values map[string]string) {
 	posted, _ := settings.Parse(values, pauseSetting, checkPosting, rl.miss)
 	now := rl.clock()
 	for model, p := range posted {
-		rl.pauses.extend(model, now, p.Until)
-		if rl.pauses.end(model, now, p.Ended) {
-			rl.find(model).line.Wake()
+		if s, _ := rl.pauses.get(model); p.Until > max(s.word, now) {
+			rl.pauses.extend(model, now, time.Duration(p.Until-now), rl.maxPause, "")
 		}
+		rl.resume(model, now, func(s span) bool { return s.from < p.Ended })
 	}
 }
 

@@ -300,12 +300,12 @@ func TestPauseExtends(t *testing.T) {
 	})
 }
 
-// Nothing that a provider says pauses a model for more than a day.
+// Nothing that a provider says pauses a model for longer than the bound.
 func TestPauseIsBounded(t *testing.T) {
 	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		for _, pause := range []time.Duration{day + 1, 48 * time.Hour, 1<<63 - 1} {
+		for _, pause := range []time.Duration{5*time.Minute + 1, time.Hour, day + 1, 1<<63 - 1} {
 			refuse(t, rl, "m", pause)
-			if d := rl.Decide("m", 1); d.Code != isPaused || d.RetryAfter != day {
+			if d := rl.Decide("m", 1); d.Code != isPaused || d.RetryAfter != ratelimit.DefaultMaxPause {
 				t.Errorf("a pause of %v: %+v", pause, d)
 			}
 		}
@@ -401,7 +401,7 @@ func TestPauseTogether(t *testing.T) {
 		for i := range 8 {
 			wg.Go(func() {
 				for k := range 50 {
-					refuse(t, rl, "m", time.Duration(i*50+k)*time.Second)
+					refuse(t, rl, "m", time.Duration(i*50+k)*time.Second/2)
 					refuse(t, rl, fmt.Sprint(k), time.Minute)
 					if _, d := rl.TryAcquire("m", 1); d.Code != isPaused {
 						t.Errorf("%+v", d)
@@ -411,7 +411,7 @@ func TestPauseTogether(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if d := rl.Decide("m", 1); d.RetryAfter != 399*time.Second {
+		if d := rl.Decide("m", 1); d.RetryAfter != 399*time.Second/2 {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -447,13 +447,13 @@ func TestRedisPause(t *testing.T) {
 	a, b := onRedis(t, url, pausable), onRedis(t, url, pausable)
 	held := func(rl *ratelimit.RateLimiter, model string) bool {
 		d := rl.Decide(model, 1)
-		return d.Code == isPaused && d.RetryAfter > 9*time.Minute && d.RetryAfter <= 10*time.Minute
+		return d.Code == isPaused && d.RetryAfter > 4*time.Minute && d.RetryAfter <= 5*time.Minute
 	}
 	for _, model := range []string{"m", "free", "auto"} {
-		refuse(t, a, model, 10*time.Minute)
+		refuse(t, a, model, 5*time.Minute)
 		eventually(t, model+" is paused", func() bool { return held(b, model) })
 	}
-	refuse(t, a, "unknown", 10*time.Minute)
+	refuse(t, a, "unknown", 5*time.Minute)
 	late := onRedis(t, url, pausable)
 	for _, model := range []string{"m", "free", "auto"} {
 		if !held(a, model) || !held(late, model) {
@@ -490,7 +490,7 @@ func TestRedisPause(t *testing.T) {
 			t.Errorf("another model: %+v", rl.Decide("free", 1))
 		}
 	}
-	refuse(t, late, "m", 10*time.Minute)
+	refuse(t, late, "m", 5*time.Minute)
 	eventually(t, "it is paused again", func() bool { return held(a, "m") && held(b, "m") })
 	if err := errors.Join(a.Persist(), b.Persist(), late.Persist()); err != nil {
 		t.Error(err)
@@ -502,7 +502,7 @@ func TestRedisPauseEndsTogether(t *testing.T) {
 	url := redistest.New(t).URL()
 	a, b := onRedis(t, url, pausable), onRedis(t, url, pausable)
 	for range 5 { // parts of a millisecond differ
-		refuse(t, a, "m", 10*time.Minute)
+		refuse(t, a, "m", 5*time.Minute)
 		eventually(t, "b has heard it", func() bool { return b.Decide("m", 1).Code == isPaused })
 		heard := b.Decide("m", 1).RetryAfter
 		if told := a.Decide("m", 1).RetryAfter; heard < told-100*time.Microsecond { // by which their clocks may differ
@@ -569,8 +569,8 @@ func TestRedisPauseNonsense(t *testing.T) {
 	if err := rl.Load(); err != nil {
 		t.Fatal(err)
 	}
-	if d := rl.Decide("m", 1); d.Code != isPaused || d.RetryAfter > day {
-		t.Errorf("until a year far away: %+v; want a day", d)
+	if d := rl.Decide("m", 1); d.Code != isPaused || d.RetryAfter > ratelimit.DefaultMaxPause {
+		t.Errorf("until a year far away: %+v; want %v", d, ratelimit.DefaultMaxPause)
 	}
 }
 
@@ -580,17 +580,22 @@ func TestObserverOfPaused(t *testing.T) {
 	observed(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
 		told := func(model string, limited bool, pause time.Duration, cause llm.Cause) ratelimit.Event {
 			return event(ratelimit.EventPaused, func(e *ratelimit.Event) {
-				e.Model, e.Limited, e.RetryAfter, e.Cause = model, limited, pause, cause
+				e.Model, e.Limited, e.RetryAfter, e.Cause, e.Began = model, limited, pause, cause, true
 			})
 		}
-		for _, cause := range []llm.Cause{llm.RateLimited, llm.DayLimited, llm.SpendCap, llm.Overloaded} {
+		resumed := func(after time.Duration) ratelimit.Event {
+			return event(ratelimit.EventResumed, func(e *ratelimit.Event) { e.Waited, e.Cause = after, llm.RateLimited })
+		}
+		for i, cause := range []llm.Cause{llm.RateLimited, llm.DayLimited, llm.SpendCap, llm.Overloaded} {
 			rl.Heed(t.Context(), "free", llm.Limits{Cause: cause, Pause: time.Minute})
-			d.want(t, string(cause), told("free", true, time.Minute, cause), nil)
+			want := told("free", true, time.Minute, cause)
+			want.Began = i == 0
+			d.want(t, string(cause), want, nil)
 		}
 		refuse(t, rl, "unknown", time.Second)
 		d.want(t, "a model without a quota", told("unknown", false, time.Second, llm.RateLimited), nil)
 		refuse(t, rl, "auto", 48*time.Hour)
-		d.want(t, "for two days", told("auto", true, day, llm.RateLimited), nil)
+		d.want(t, "for two days", told("auto", true, ratelimit.DefaultMaxPause, llm.RateLimited), nil)
 		rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, time.Minute, 3, time.Minute)}, Cause: llm.RateLimited, Pause: 10 * time.Second})
 		list := d.since()
 		lower := event(ratelimit.EventLowered, func(e *ratelimit.Event) { e.Limit, e.Said, e.RetryAfter = "rpm", 3, time.Minute })
@@ -606,10 +611,16 @@ func TestObserverOfPaused(t *testing.T) {
 		rl.AcquireCall(t.Context(), ratelimit.Call{Model: "m", Estimated: 5, MaxWait: time.Second})
 		d.want(t, "AcquireCall", held(ratelimit.EventDenied), context.DeadlineExceeded)
 		rl.Acquire(t.Context(), "m", 5)
-		d.want(t, "Acquire", event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Waited, e.Estimated = 10*time.Second, 5 }), nil)
+		admitted := event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Waited, e.Estimated = 10*time.Second, 5 })
+		if list := d.since(); !slices.Equal(list, []ratelimit.Event{resumed(10 * time.Second), admitted}) {
+			t.Errorf("Acquire: %+v", list)
+		}
 		refuse(t, rl, "m", time.Hour)
 		d.since()
+		time.Sleep(20 * time.Second)
 		rl.Reset("m")
-		d.none(t, "Reset")
+		d.want(t, "Reset", resumed(20*time.Second), nil)
+		rl.Reset("m")
+		d.none(t, "Reset of what is not paused")
 	})
 }

@@ -24,6 +24,7 @@ type Reservation struct {
 	open    bool     // nothing limits the model: it is told of what was used
 	inTurn  bool     // it was had by a turn in line, which has cost what was taken
 	project string
+	probe   int64 // of a pause, as [pauses] numbers it; 0: the call is none
 	ended   atomic.Bool
 }
 
@@ -60,6 +61,7 @@ func (r *Reservation) CommitTokens(t Tokens) {
 	if r.open && r.model.name != "" {
 		r.model.limiter.RecordUsage(r.model.name, input, output)
 	}
+	r.probed(max(t.Input, t.Output))
 	used := r.taken
 	used[ofSlots] = 0
 	if input >= 0 {
@@ -103,6 +105,7 @@ func (r *Reservation) Cancel() {
 	if r == nil || !r.ended.CompareAndSwap(false, true) {
 		return
 	}
+	r.probed(0)
 	r.model.limiter.settle(r, &amounts{})
 	r.model.limiter.observeEnd(r, EventCancelled, Tokens{})
 }

@@ -138,8 +138,8 @@ func (w *wait) inLine(ctx context.Context) error {
 	} else if ever := r.ever(&ask, limits); ever.denied {
 		w.said = ever
 		return w.never()
-	} else if w.ahead = ahead; !guessed(ahead.By) && w.tooLong(ahead.Again) {
-		return w.late(ahead.Again)
+	} else if w.ahead = ahead; !guessed(ahead.By) && w.tooLong(max(ahead.Again, rl.Paused(c.model))) {
+		return w.late(max(ahead.Again, rl.Paused(c.model)))
 	}
 	if so := w.sofar(); c.maxWait > 0 {
 		var cancel context.CancelFunc
@@ -177,13 +177,15 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	if w.model == rl.open && said.retry[paused] > 0 {
 		return line.Answer{}, errPaused
 	}
-	again := said.wait(rl.slotWait())
-	if again == Never {
+	least := said.wait(0)
+	if least == Never {
 		return line.Answer{}, w.never()
 	}
-	if least := said.wait(0); w.tooLong(least) {
+	if w.tooLong(least) {
 		return line.Answer{}, w.late(least)
 	}
+	said.retry[paused] = said.probe
+	again := said.wait(rl.slotWait())
 	again += rl.spread(again, w.lost)
 	w.lost++
 	if guess := rl.slotWait(); said.ownWait(guess) > said.modelWait(guess) {

@@ -88,7 +88,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 
 // open opens the state.
 func (g *Gateway) open(s *setup) (err error) {
-	if g.limits.Models, err = newModels(s, ratelimit.Observers{g.metrics.observer(), g.loss}); err != nil {
+	if g.limits.Models, err = newModels(s, ratelimit.Observers{g.metrics.observer(), g.loss, pauses{g}}); err != nil {
 		return err
 	}
 	if err = g.openProjects(s); err != nil {

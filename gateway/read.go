@@ -50,7 +50,7 @@ func (x *exchange) read() *refusal {
 	case asks.Fallbacks && len(x.rules.Models) > 0:
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: it may not name other models to fall back to", x.Project, strings.Join(x.rules.Models, ", ")))
 	}
-	x.call.Limits, x.call.Project = &x.g.limits, x.Project
+	x.call.Limits, x.call.Project, x.call.MaxPause = &x.g.limits, x.Project, x.upstream.MaxPause
 	return nil
 }
 

@@ -51,6 +51,21 @@ func (s *setup) quotas() map[string]quota {
 // Charges reports whether there are calls that are charged to a quota of this name.
 func (g *Gateway) Charges(quota string) bool { return g.setup.Load().charges(quota) }
 
+// providerOf returns the provider whose models are charged to a quota, or "".
+func (s *setup) providerOf(quota string) string {
+	if provider, _, _ := strings.Cut(quota, "/"); s.upstreams[provider] != nil {
+		return provider
+	}
+	for name, u := range s.upstreams {
+		for _, m := range u.Models {
+			if slices.ContainsFunc(u.deployments, func(d *deployment) bool { return u.quota(m.Name, d.name) == quota }) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
 func (s *setup) charges(name string) bool {
 	if _, ok := s.quotas()[name]; ok {
 		return true

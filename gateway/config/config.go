@@ -55,6 +55,7 @@ type Provider struct {
 	Models      []Model                // in the order of the file: the first that matches counts
 	Retries     int                    // how often a call is tried again before the first byte, where the provider says that it may be
 	Timeout     time.Duration          // until the response begins
+	MaxPause    time.Duration          // of a model, after the provider has refused a call
 	HTTP2       bool                   // talk HTTP/2 where the server does
 }
 

@@ -55,7 +55,7 @@ func (c *Config) readProviders(p place) {
 // newProvider returns a provider of which nothing is said, without models.
 func newProvider(name string) *Provider {
 	own := builtIn[name]
-	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute}
+	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute, MaxPause: ratelimit.DefaultMaxPause}
 	if p.Kind == "" {
 		p.Kind = llm.Compatible
 	}
@@ -71,6 +71,7 @@ func readProvider(name string, at place) *Provider {
 		field{"base_url", baseURL(&itself.BaseURL)},
 		field{"key", secret(&itself.Key)},
 		field{"timeout", duration(&p.Timeout, time.Millisecond, maxTimeout)},
+		field{"max_pause", duration(&p.MaxPause, time.Millisecond, maxTimeout)},
 		field{"retries", count(&p.Retries, 0, maxRetries)},
 		field{"http2", flag(&p.HTTP2)},
 		field{"deployments", func(at place) { p.Deployments = readDeployments(at, itself) }},

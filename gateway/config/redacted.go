@@ -98,6 +98,7 @@ type providerFields struct {
 	BaseURL     string                      `json:"base_url,omitempty"`
 	Key         Secret                      `json:"key,omitzero"`
 	Timeout     string                      `json:"timeout"`
+	MaxPause    string                      `json:"max_pause"`
 	Retries     int                         `json:"retries"`
 	HTTP2       bool                        `json:"http2"`
 	Deployments map[string]deploymentFields `json:"deployments,omitempty"`
@@ -110,7 +111,7 @@ type deploymentFields struct {
 }
 
 func (p *Provider) redacted() providerFields {
-	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), Retries: p.Retries, HTTP2: p.HTTP2, Models: p.Models}
+	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), MaxPause: short(p.MaxPause), Retries: p.Retries, HTTP2: p.HTTP2, Models: p.Models}
 	if itself := p.Deployments[""]; itself != nil {
 		f.BaseURL, f.Key = itself.BaseURL, itself.Key
 		return f

@@ -30,6 +30,8 @@ type Call struct {
 
 	MaxWait time.Duration // see [project.Call]
 
+	MaxPause time.Duration // see [ratelimit.RateLimiter.HeedWithin]
+
 	// Heeded returns what of a provider's word holds for all who share the quota. nil:
 	// all of it.
 	Heeded func(said llm.Limits) llm.Limits
@@ -102,10 +104,14 @@ func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byt
 	return said
 }
 
-// Hear lets the limiter know what a response says about the provider's limits.
+// Hear lets the limiter know what a response says about the provider's limits, and that
+// the provider has taken the call, if it has.
 func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
 	said := llm.ReadLimits(c.Asks.Provider, status, h, text, time.Now())
 	c.heed(ctx, said)
+	if status/100 == 2 {
+		c.reservation.Served()
+	}
 	return said
 }
 
@@ -113,7 +119,7 @@ func (c *Call) heed(ctx context.Context, said llm.Limits) {
 	if c.Heeded != nil {
 		said = c.Heeded(said)
 	}
-	c.Limits.Models.Heed(ctx, c.Quota, said)
+	c.Limits.Models.HeedWithin(ctx, c.Quota, said, c.MaxPause)
 }
 
 // Settle corrects what was reserved to what was used: of a response that was cut off

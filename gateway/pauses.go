@@ -1,0 +1,24 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// pauses is an observer that logs when a provider has paused a model, and when the model
+// is back. Calls that were under way and are refused after the first are not logged.
+type pauses struct{ g *Gateway }
+
+// Observe logs the begin and the end of a pause.
+func (p pauses) Observe(_ context.Context, e ratelimit.Event) {
+	switch {
+	case e.Kind == ratelimit.EventPaused && e.Began:
+		p.g.log.Warn("a model is paused: its provider has refused a call", "model", e.Model, "provider", p.g.setup.Load().providerOf(e.Model),
+			"cause", e.Cause, "for", e.RetryAfter, "until", time.Now().Add(e.RetryAfter))
+	case e.Kind == ratelimit.EventResumed:
+		p.g.log.Info("a model is not paused any more", "model", e.Model, "provider", p.g.setup.Load().providerOf(e.Model),
+			"cause", e.Cause, "after", e.Waited)
+	}
+}
