@@ -91,7 +91,7 @@ func (x *exchange) refused(response *http.Response) (rest time.Duration) {
 	x.throttled = said.Cause != ""
 	retry := retryable(response, said.Cause) || x.untried() && ofOneAccount(response.StatusCode, said.Cause)
 	if rest := x.restAfter(restOf(response, said, x.Retries)); retry && err == nil && len(text) < call.MostOfError && x.mayRetry(rest) {
-		x.kept = &kept{response, text, x.shared, x.secret, x.throttled}
+		x.kept = &kept{response, text, x.shared, x.hides, x.throttled}
 		return rest
 	}
 	x.hand(response, io.MultiReader(bytes.NewReader(text), response.Body))
@@ -103,7 +103,7 @@ type kept struct {
 	response  *http.Response
 	text      []byte // its body
 	shared    bool   // see [exchange]
-	secret    string
+	hides     *hider
 	throttled bool
 }
 
@@ -113,7 +113,7 @@ func (x *exchange) orKept(no *refusal) *refusal {
 		return no
 	}
 	x.Limit, x.Error = "", ""
-	x.shared, x.secret, x.throttled = x.kept.shared, x.kept.secret, x.kept.throttled
+	x.shared, x.hides, x.throttled = x.kept.shared, x.kept.hides, x.kept.throttled
 	x.hand(x.kept.response, bytes.NewReader(x.kept.text))
 	return nil
 }
@@ -172,6 +172,7 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	x.Upstream = time.Since(began)
 	x.sent = err == nil || sent(err)
 	if err == nil {
+		x.hides.header(response.Header)
 		x.RequestID = requestID(response.Header)
 	}
 	return response, err

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -47,9 +45,7 @@ func (m *metered) Read(p []byte) (int, error) {
 // hand hands a response on: its headers as soon as they are there, and every byte as
 // it comes.
 func (x *exchange) hand(response *http.Response, body io.Reader) {
-	if s := response.StatusCode; x.secret != "" && (s == http.StatusUnauthorized || s == http.StatusForbidden) {
-		body = x.hideKey(response, body)
-	}
+	body = x.hides.error(response, body)
 	x.answer(response.Header)
 	x.Status = response.StatusCode
 	x.extend()
@@ -61,15 +57,6 @@ func (x *exchange) hand(response *http.Response, body io.Reader) {
 	if !x.copy(body, response.ContentLength) {
 		panic(http.ErrAbortHandler) // so that nobody takes it for whole
 	}
-}
-
-// hideKey takes the gateway's key out of an answer that refuses it: some servers quote it.
-func (x *exchange) hideKey(response *http.Response, body io.Reader) io.Reader {
-	text, _ := io.ReadAll(io.LimitReader(body, call.MostOfError))
-	text = bytes.ReplaceAll(text, []byte(x.secret), []byte("***"))
-	response.Header.Del("Content-Length")
-	response.ContentLength = -1
-	return io.MultiReader(bytes.NewReader(text), body)
 }
 
 // waits reports whether nothing of a body is there yet.
@@ -140,5 +127,5 @@ func (x *exchange) broke(err error) {
 		x.Outcome = Left
 		return
 	}
-	x.Outcome, x.Error = Failed, err.Error()
+	x.Outcome, x.Error = Failed, x.hides.text(err.Error())
 }

@@ -32,6 +32,7 @@ type deployment struct {
 	name      string
 	base      *url.URL
 	key       string // empty: the client's own
+	hides     *hider // of the secrets with which calls are sent
 	transport http.RoundTripper
 	health
 }
@@ -50,7 +51,7 @@ func (g *Gateway) newUpstream(name string, p *config.Provider) *upstream {
 		d := p.Deployments[name]
 		base, _ := url.Parse(d.BaseURL) // the configuration is valid
 		base.Path = strings.TrimRight(base.Path, "/")
-		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), transport: g.transportTo(base, p)})
+		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), hides: newHider(d.Key.Reveal()), transport: g.transportTo(base, p)})
 	}
 	return u
 }

@@ -20,7 +20,7 @@ func (x *exchange) unreached(err error) *refusal {
 	if x.ctx.Err() != nil {
 		return x.leave()
 	}
-	x.Error = err.Error()
+	x.Error = x.hides.text(err.Error())
 	status, what := reason(err, x.sent)
 	return &refusal{llm.Refusal{
 		Status: status, Message: fmt.Sprintf("the provider %q %s", x.Provider, what),

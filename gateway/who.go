@@ -95,10 +95,10 @@ func (x *exchange) secrets() []string {
 func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	x.shared = d.key != "" || x.cfg.Keys == config.KeysRequired
 	if !x.shared {
-		x.secret, x.call.Heeded = "", x.heeded
+		x.hides, x.call.Heeded = nil, x.heeded
 		return
 	}
-	x.secret, x.call.Heeded = d.key, nil
+	x.hides, x.call.Heeded = d.hides, nil
 	delete(h, "Accept-Encoding") // what is compressed could not be searched for the key
 	for _, field := range fieldsOfKeys {
 		delete(h, field)

@@ -1,0 +1,133 @@
+package gateway
+
+import (
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+const quotedKey = `sk-a/b+c"d&of-the-provider`
+
+// quotes is a server that answers with a status, and quotes the key that it was sent wherever it
+// can: in headers, and in a body that is cut into pieces in the midst of the key.
+type quotes struct {
+	status  int
+	encoded string // the Content-Encoding of the body, unasked
+}
+
+func (q quotes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	h := w.Header()
+	h.Set("X-Request-Id", "id-"+key)
+	h.Set("Location", "https://login.example/?key="+url.QueryEscape(key))
+	h.Add("X-Debug", "ok")
+	h.Add("X-Debug", base64.StdEncoding.EncodeToString([]byte("user:"+key)))
+	if q.encoded != "" {
+		h.Set("Content-Encoding", q.encoded)
+	}
+	w.WriteHeader(q.status)
+	if q.encoded == "gzip" {
+		packed := gzip.NewWriter(w)
+		defer packed.Close()
+		fmt.Fprintf(packed, "the key is %s.", key)
+		return
+	}
+	text := fmt.Sprintf("the key is %s.", key)
+	for _, part := range []string{text[:12], text[12:20], text[20:]} {
+		io.WriteString(w, part)
+		http.NewResponseController(w).Flush()
+	}
+}
+
+// The gateway's key is in no header of an answer, and in no body that is not a success: only
+// answers of 401 and 403 were searched for it, and their bodies alone.
+func TestKeyIsInNoAnswer(t *testing.T) {
+	t.Setenv("KEY", quotedKey)
+	for _, q := range []quotes{
+		{200, ""}, {201, ""}, {302, ""}, {307, ""}, {400, ""}, {401, ""}, {404, ""}, {429, ""}, {500, ""}, {503, ""}, {500, "gzip"}, {400, "br"},
+	} {
+		r := newRigBefore(t, "keys: required\nproviders: {openai: {base_url: MOCK, key: {env: KEY}}}\n", q)
+		secret, _, err := r.Keys().Create(t.Context(), "p", "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "the key is ***."
+		if q.encoded == "br" {
+			want = ""
+		}
+		for path, body := range map[string]string{chat: hello, "/openai/v1/files": "x"} {
+			a := r.without(t, path, body, "Bearer "+secret)
+			if a.status != q.status || q.status >= 300 && a.body != want || a.header.Get("Content-Encoding") != "" && q.status >= 300 {
+				t.Errorf("%v at %s: %d %v %q", q, path, a.status, a.header, a.body)
+			}
+			if a.header.Get("X-Request-Id") != "id-***" || a.header.Get("Location") != "https://login.example/?key=***" {
+				t.Errorf("%v at %s: the headers are %v", q, path, a.header)
+			}
+			if got := a.header.Values("X-Debug"); len(got) != 2 || got[0] != "ok" || !strings.Contains(got[1], "***") {
+				t.Errorf("%v at %s: base64 is %q", q, path, got)
+			}
+			if last := r.last(t); strings.Contains(fmt.Sprint(last), "sk-a") {
+				t.Errorf("%v at %s: recorded as %+v", q, path, last)
+			}
+		}
+	}
+}
+
+// without posts a body, and follows no redirect.
+func (r *rig) without(t *testing.T, path, body, authorization string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", authorization)
+	response, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
+}
+
+// However a body is cut into pieces, no form of a secret is left in it, and all else is.
+func TestHidingAcrossPieces(t *testing.T) {
+	h := newHider("aabaabaa-1", "zz\"/zzzz")
+	for _, text := range []string{
+		"", "a", "aabaabaa-", "aabaabaa-1", "aabaabaabaabaa-1", "aabaabaa-1aabaabaa-1", "x" + `zz\"\/zzzz` + "y zz%22%2Fzzzz aabaaba", strings.Repeat("aab", 3000) + "aa-1",
+	} {
+		want := text
+		for _, needle := range h.needles {
+			want = strings.ReplaceAll(want, needle, hidden)
+		}
+		for name, body := range map[string]io.Reader{
+			"whole": strings.NewReader(text), "bytes": iotest.OneByteReader(strings.NewReader(text)), "halves": iotest.HalfReader(strings.NewReader(text)),
+			"with the end": iotest.DataErrReader(strings.NewReader(text)),
+		} {
+			got, err := io.ReadAll(&hiding{hider: h, body: body})
+			if err != nil || string(got) != want {
+				t.Errorf("%.60q in %s: %.60q, want %.60q, %v", text, name, got, want, err)
+			}
+		}
+	}
+	broken := &hiding{hider: h, body: io.MultiReader(strings.NewReader("it is aab"), iotest.ErrReader(io.ErrUnexpectedEOF))}
+	if got, err := io.ReadAll(broken); string(got) != "it is aab" || err != io.ErrUnexpectedEOF {
+		t.Errorf("what breaks off is %q, %v", got, err)
+	}
+}
+
+// A key that is but a word is not looked for: to hide it would garble answers.
+func TestShortKeysAreNotHidden(t *testing.T) {
+	if newHider("none") != nil || newHider("") != nil {
+		t.Error("a word is hidden")
+	}
+}
