@@ -144,6 +144,7 @@ func TestBlankInAQuery(t *testing.T) {
 	r := newRigBefore(t, oneOfEach, newSeen())
 	for _, query := range []string{"a=b c", "a=\x7f"} {
 		request := httptest.NewRequest("POST", chat, strings.NewReader(hello))
+		request.Host = "localhost"
 		request.URL.RawQuery = query
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, request)
