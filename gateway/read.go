@@ -34,6 +34,8 @@ func (x *exchange) read() *refusal {
 	switch {
 	case asks.Ambiguous:
 		return x.bad(http.StatusBadRequest, `the body has two fields "model" that differ`)
+	case asks.Wrong != "":
+		return x.bad(http.StatusBadRequest, "the request's body: "+asks.Wrong)
 	case asks.Fallbacks && asks.Model == "":
 		return x.bad(http.StatusBadRequest, `the body names several models: it must name the first as "model"`)
 	case len(asks.Model) > mostName || strings.ContainsFunc(asks.Model, unicode.IsControl) || !utf8.ValidString(asks.Model):

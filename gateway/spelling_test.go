@@ -70,3 +70,26 @@ func TestTwoModels(t *testing.T) {
 		}
 	}
 }
+
+// Some servers take 1 and "true" for true: such a stream went without its usage, and was
+// not metered.
+func TestSettingsAreOfTheirType(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, oneOfEach, upstream)
+	for _, c := range []struct{ path, field string }{
+		{chat, `"stream":1`}, {chat, `"stream":"true"`},
+		{chat, `"stream":true,"stream_options":0`}, {chat, `"stream":true,"stream_options":""`}, {chat, `"stream":true,"stream_options":[]`},
+		{chat, `"stream":true,"stream_options":{"include_usage":0}`}, {chat, `"stream":true,"stream_options":{"include_usage":""}`},
+		{chat, `"stream":true,"Stream":false`}, {chat, `"stream":false,"stream":true`}, {chat, `"n":"3"`},
+		{messages, `"stream":1`}, {messages, `"max_tokens":"5"`}, {"/local/api/chat", `"stream":0`}, {"/local/api/chat", `"STREAM":false`},
+		{generate, `"generationConfig":{"candidateCount":"3"}`}, {"/openai/v1/responses", `"stream":"yes"`},
+	} {
+		a := r.post(t, c.path, `{"model":"gpt-4o",`+c.field+`}`)
+		if a.status != 400 || !strings.Contains(a.body, "must") || r.last(t).Outcome != Refused {
+			t.Errorf("%s: %s: %d %s", c.path, c.field, a.status, a.body)
+		}
+	}
+	if n := len(upstream.requests); n > 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}

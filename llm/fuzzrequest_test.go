@@ -79,7 +79,7 @@ type bodyWriter struct {
 
 var fuzzedKeys = strings.Fields(`model stream stream_options include_usage max_tokens max_completion_tokens max_output_tokens n best_of
 	generationConfig generation_config maxOutputTokens candidateCount candidate_count responseSchema options num_predict
-	messages contents content parts text input prompt suffix system instructions systemInstruction tools functions response_format format context images
+	Stream MAX_TOKENS ſtream INCLUDE_USAGE Messages messages contents content parts text input prompt suffix system instructions systemInstruction tools functions response_format format context images
 	role type id detail arguments args source url image_url file_id data x`)
 
 func (w *bodyWriter) pick(n int) int { return rapid.IntRange(0, n-1).Draw(w.t, "pick") }
@@ -171,7 +171,10 @@ func readsRight(t tester, e Endpoint, body []byte) {
 	}
 	want := naiveRequest(e, object)
 	got := r
-	got.Prompt, got.ask, got.name, got.size, got.Ambiguous = 0, splice{}, splice{}, 0, false
+	got.Prompt, got.ask, got.name, got.size, got.Ambiguous, got.Wrong = 0, splice{}, splice{}, 0, false, ""
+	if isWrong := naiveWrong(e, object); (r.Wrong != "") != isWrong {
+		t.Fatalf("what is wrong with it is %q: want something: %v", r.Wrong, isWrong)
+	}
 	if got != want {
 		t.Fatalf("it is %+v: want %+v", got, want)
 	}
@@ -256,10 +259,7 @@ func naiveRequest(e Endpoint, object []pair) Request {
 	n := func(key string) int { return naiveWholeNumber(lastOf(object, key)) }
 	switch e.API {
 	case Chat:
-		r.Answers, r.MaxOutput = n("n"), n("max_completion_tokens")
-		if r.MaxOutput == 0 {
-			r.MaxOutput = n("max_tokens")
-		}
+		r.Answers, r.MaxOutput = n("n"), max(n("max_completion_tokens"), n("max_tokens"))
 	case Completions:
 		r.Answers, r.MaxOutput = max(1, n("n"), n("best_of")), n("max_tokens")
 		prompts := 0

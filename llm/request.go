@@ -3,7 +3,6 @@ package llm
 import (
 	"bytes"
 	"math"
-	"strings"
 )
 
 // Request is what the body of a request says.
@@ -22,6 +21,11 @@ type Request struct {
 	// "model" but for its case. Who serves the request may take another for it than
 	// Model.
 	Ambiguous bool
+
+	// Wrong says, in a sentence, which field of the body is not of its type, stands there
+	// twice, or is known but for its case, so that a server may read it in another way
+	// than this package does. It is empty where no field is.
+	Wrong string
 
 	// Fallbacks reports whether the body names other models, one of which may answer
 	// in the place of Model.
@@ -106,6 +110,8 @@ type bodySettings struct {
 	predict       int // Ollama's options.num_predict
 	asked         []byte
 	ask           splice
+	seen          uint64 // a bit for each field that was read
+	wrong         wrong
 }
 
 type generationConfig struct{ maxOutput, candidates int }
@@ -130,7 +136,7 @@ func (r *requestReader) read() {
 	for first := true; r.item(first, '}'); first = false {
 		key := r.key()
 		f := fieldOf(key)
-		r.ambiguous = r.ambiguous || f == fieldUnknown && len(key) == len("model") && strings.EqualFold(string(key), "model")
+		r.spell(key, f)
 		r.field(f)
 	}
 }
@@ -143,19 +149,19 @@ func (r *requestReader) field(f field) {
 	case fieldFallbacks:
 		r.fallbacks = r.some() || r.fallbacks
 	case fieldStream:
-		r.stream = r.word()
+		r.stream = r.flag(f, "stream")
 	case fieldStreamOptions:
 		r.streamOptions()
 	case fieldMaxTokens:
-		r.maxTokens = r.count()
+		r.maxTokens = r.whole(f, "max_tokens")
 	case fieldMaxCompletionTokens:
-		r.maxCompletion = r.count()
+		r.maxCompletion = r.whole(f, "max_completion_tokens")
 	case fieldMaxOutputTokens:
-		r.maxOutput = r.count()
+		r.maxOutput = r.whole(f, "max_output_tokens")
 	case fieldN:
-		r.n = r.count()
+		r.n = r.whole(f, "n")
 	case fieldBestOf:
-		r.bestOf = r.count()
+		r.bestOf = r.whole(f, "best_of")
 	case fieldOptions:
 		r.options()
 	case fieldUnknown:
@@ -179,6 +185,9 @@ func (r *requestReader) named() {
 	r.next()
 	from, again := r.at, r.place.to > 0
 	name := r.name()
+	if word := r.body[from:r.at]; len(word) > 0 && word[0] != '"' && string(word) != "null" {
+		r.mistake(fieldModel, "model", "must be a string")
+	}
 	r.ambiguous = r.ambiguous || again && name != r.model
 	r.model, r.place = name, splice{from: from, to: r.at}
 }
@@ -202,23 +211,26 @@ func (r *requestReader) promptField(f field) {
 
 func (r *requestReader) streamOptions() {
 	r.asked, r.ask = nil, splice{}
-	if r.next() != '{' {
-		if word := r.word(); string(word) == "null" {
-			r.ask = splice{r.at - len(word), r.at, `{` + askUsage + `}`}
+	if !r.object(fieldStreamOptions, "stream_options") {
+		if from := r.at - len("null"); string(r.body[max(from, 0):r.at]) == "null" {
+			r.ask = splice{from, r.at, `{` + askUsage + `}`}
 		}
 		return
 	}
-	r.at++
 	r.ask = splice{r.at, r.at, askUsage}
 	for first := true; r.item(first, '}'); first = false {
 		if first {
 			r.ask.text = askUsage + `,`
 		}
-		if string(r.key()) != "include_usage" {
+		if key := r.key(); string(key) != "include_usage" {
+			r.spellUsage(key)
 			r.skip()
 			continue
 		}
-		r.asked, r.ask = r.word(), splice{}
+		if r.asked != nil {
+			r.mistake(fieldStreamOptions, "include_usage", "must stand in stream_options once")
+		}
+		r.asked, r.ask = r.flag(fieldStreamOptions, "include_usage"), splice{}
 		if word := string(r.asked); word == "null" || word == "false" {
 			r.ask = splice{r.at - len(word), r.at, `true`}
 		}
@@ -227,14 +239,12 @@ func (r *requestReader) streamOptions() {
 
 func (r *requestReader) options() {
 	r.predict = 0
-	if r.next() != '{' {
-		r.skip()
+	if !r.object(fieldOptions, "options") {
 		return
 	}
-	r.at++
 	for first := true; r.item(first, '}'); first = false {
 		if string(r.key()) == "num_predict" {
-			r.predict = r.count()
+			r.predict = r.whole(fieldOptions, "num_predict")
 		} else {
 			r.skip()
 		}
@@ -243,17 +253,15 @@ func (r *requestReader) options() {
 
 func (r *requestReader) generationConfig() {
 	r.config = generationConfig{}
-	if r.next() != '{' {
-		r.skip()
+	if !r.object(fieldGenerationConfig, "generationConfig") {
 		return
 	}
-	r.at++
 	for first := true; r.item(first, '}'); first = false {
 		switch string(r.key()) {
 		case "maxOutputTokens", "max_output_tokens":
-			r.config.maxOutput = r.count()
+			r.config.maxOutput = r.whole(fieldGenerationConfig, "maxOutputTokens")
 		case "candidateCount", "candidate_count":
-			r.config.candidates = r.count()
+			r.config.candidates = r.whole(fieldGenerationConfig, "candidateCount")
 		case "responseSchema", "response_schema", "responseJsonSchema", "response_json_schema":
 			r.all()
 		default:
@@ -281,6 +289,7 @@ func (r *requestReader) request() Request {
 		Prompt:     spent.texts + spent.structure(),
 		UsageAsked: true,
 		Fallbacks:  r.fallbacks,
+		Wrong:      r.wrong.String(),
 		size:       len(r.body),
 	}
 	if q.Model == "" {
@@ -288,11 +297,8 @@ func (r *requestReader) request() Request {
 	}
 	streamed := q.Stream || string(r.stream) == "true"
 	switch q.API {
-	case Chat:
-		q.Stream, q.MaxOutput, q.Answers = streamed, r.maxCompletion, r.n
-		if q.MaxOutput == 0 {
-			q.MaxOutput = r.maxTokens
-		}
+	case Chat: // of two maxima, an older server heeds max_tokens alone
+		q.Stream, q.MaxOutput, q.Answers = streamed, max(r.maxCompletion, r.maxTokens), r.n
 	case Completions:
 		q.Stream, q.MaxOutput = streamed, r.maxTokens
 		q.Answers = min(max(1, r.n, r.bestOf)*max(1, r.spent[fieldPrompt].prompts), math.MaxInt32)

@@ -260,24 +260,25 @@ func (c *cursor) word() []byte {
 	return c.scalar()
 }
 
-// count reads a value that should be a number of tokens or of answers. What is no
-// number, or less than 1, is 0. It is bounded such that the product of two still is
-// an int.
-func (c *cursor) count() int {
+// count reads a value that should be a number of tokens or of answers, and reports
+// whether it is a whole number or null. What is no number, or less than 1, counts as 0.
+// The number is bounded such that the product of two still is an int.
+func (c *cursor) count() (n int, whole bool) {
 	word := c.word()
 	if n, ok := fewDigits(word); ok {
-		return n
+		return n, true
 	}
 	for _, b := range word {
 		if !('0' <= b && b <= '9' || b == '.' || b == '-' || b == '+' || b == 'e' || b == 'E') {
-			return 0
+			return 0, string(word) == "null"
 		}
 	}
-	n, _ := strconv.ParseFloat(string(word), 64) // out of range is infinite
-	if !(n >= 1) {
-		return 0
+	number, err := strconv.ParseFloat(string(word), 64) // out of range is infinite
+	whole = err == nil && number == math.Trunc(number)
+	if !(number >= 1) {
+		return 0, whole
 	}
-	return int(min(n, math.MaxInt32))
+	return int(min(number, math.MaxInt32)), whole
 }
 
 // fewDigits reads a whole number of a few digits.
