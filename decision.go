@@ -57,6 +57,10 @@ type Decision struct {
 	// where none denies.
 	Limit string
 
+	// Elsewhere is how much of Limit others have used who share the account, by the
+	// provider's word: Stats does not have it.
+	Elsewhere int
+
 	// Stats is what is used of the model after this decision.
 	Stats ModelStats
 
@@ -144,6 +148,9 @@ func (o *outcome) decide(d *Decision) {
 	}
 	d.Allowed, d.RetryAfter = false, o.wait(slotGuess)
 	d.Limit = o.exceeded()
+	if m := o.rules.missing; m != nil && !o.byProject() {
+		d.Elsewhere = int(m.n[o.by()])
+	}
 	d.Code, d.Reason = codeOf(d.Limit), o.reason(d.RetryAfter)
 }
 

@@ -142,7 +142,8 @@ func (s *ProjectStanding) reason() string {
 	if by.RetryAfter == Never {
 		return fmt.Sprintf("more than all %d %s of the project in %v", by.Limit.Count(), what, by.Limit.Period())
 	}
-	return fmt.Sprintf("the project's %d %s in %v are used up: try again in %v", by.Limit.Count(), what, by.Limit.Period(), told(by.RetryAfter))
+	return fmt.Sprintf("the project has %d of its %d %s in %v left, which is too little: try again in %v",
+		by.Remaining, by.Limit.Count(), what, by.Limit.Period(), told(by.RetryAfter))
 }
 
 // ever enters what the limits of a project that has used nothing say.

@@ -45,6 +45,7 @@ func (x *exchange) charge() (no *refusal) {
 	ctx := &inLine{Context: x.ctx, serving: x.g.serving}
 	defer ctx.leave()
 	var err error
+	x.call.Project = x.Project
 	x.decision, err = x.g.limits.Projects.Spend(ctx, project.Call{Project: x.Project, MaxWait: x.patience()})
 	x.Waited = time.Since(began)
 	switch {

@@ -30,8 +30,14 @@ func (x *exchange) tellAsProvider(h http.Header) {
 func (x *exchange) standings() (requests, tokens standing) {
 	if m := x.decision.Model; m != nil {
 		reset := min(x.decision.RetryAfter, time.Minute) // it may be another limit's, or never
-		requests.consider(int64(m.Stats.MaxRPM), int64(m.Stats.MaxRPM-m.Stats.RPM), reset)
-		tokens.consider(int64(m.Stats.MaxTPM), int64(m.Stats.MaxTPM-m.Stats.TPM), reset)
+		left := func(of string, most, used int) int64 {
+			if of == m.Limit {
+				used += m.Elsewhere
+			}
+			return int64(most - used)
+		}
+		requests.consider(int64(m.Stats.MaxRPM), left("rpm", m.Stats.MaxRPM, m.Stats.RPM), reset)
+		tokens.consider(int64(m.Stats.MaxTPM), left("tpm", m.Stats.MaxTPM, m.Stats.TPM), reset)
 	}
 	for _, s := range x.decision.Windows() {
 		of := &requests

@@ -14,6 +14,7 @@ type Refusal struct {
 	RetryAfter time.Duration // 0: not said
 	Retry      bool          // whether the client's SDK should try again by itself
 	LeaveRetry bool          // nothing is said of that: the SDK follows its own rule
+	Tokens     bool          // of 429: tokens were short, and not requests
 }
 
 // Refuse returns the headers and the body of a refusal as the endpoint's provider
@@ -39,6 +40,9 @@ func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
 func (e Endpoint) refusal(r Refusal) any {
 	type object = map[string]any
 	words := wordsOf(r.Status)
+	if r.Tokens && r.Status == http.StatusTooManyRequests {
+		words.openAI = "tokens" // its type is what there was too little of
+	}
 	switch e.API {
 	case Messages:
 		return object{"type": "error", "error": object{"type": words.anthropic, "message": r.Message}}
@@ -74,8 +78,6 @@ var refusals = []words{
 	{http.StatusForbidden, "invalid_request_error", "model_not_allowed", "permission_error", "PERMISSION_DENIED"},
 	{http.StatusNotFound, "invalid_request_error", "not_found", "not_found_error", "NOT_FOUND"},
 	{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT"},
-	// OpenAI's type is what there was too much of. With tokens, some clients would
-	// shorten the prompt; with requests they wait.
 	{http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"},
 	{http.StatusServiceUnavailable, "server_error", "server_is_overloaded", "overloaded_error", "UNAVAILABLE"},
 }

@@ -3,9 +3,10 @@ package main
 import (
 	"encoding/json"
 	"io"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
 // printJSON writes a value for programs and people.
@@ -17,17 +18,7 @@ func printJSON(w io.Writer, v any) error {
 }
 
 // thousands returns a number as people write it: 12,345.
-func thousands(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
-}
+func thousands(n int64) string { return numeral.Grouped(n) }
 
 // table is rows of cells under a head, with numbers to the right.
 type table struct {

@@ -36,6 +36,7 @@ type Call struct {
 	// all of it.
 	Heeded func(said llm.Limits) llm.Limits
 
+	asked       llm.Tokens // that the limits were asked for
 	reservation *ratelimit.Reservation
 }
 
@@ -58,14 +59,16 @@ func (c *Call) Try(ctx context.Context) (project.Decision, error) {
 func (c *Call) ask(ctx context.Context, through func(context.Context, ratelimit.Call) (*ratelimit.Reservation, ratelimit.Decision, error)) (project.Decision, error) {
 	var d ratelimit.Decision
 	var err error
-	c.reservation, d, err = through(ctx, ratelimit.Call{Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait})
+	c.asked = c.estimate()
+	c.reservation, d, err = through(ctx, ratelimit.Call{Model: c.Quota, Tokens: c.asked, MaxWait: c.MaxWait})
 	c.reservation.Keep()
 	return project.Decision{Allowed: d.Allowed, Exceeded: d.Limit, RetryAfter: d.RetryAfter, Model: &d}, err
 }
 
 func (c *Call) askBoth(ctx context.Context, through func(context.Context, project.Call) (*ratelimit.Reservation, project.Decision, error)) (d project.Decision, err error) {
+	c.asked = c.estimate()
 	c.reservation, d, err = through(ctx, project.Call{
-		Project: c.Project, Model: c.Quota, Tokens: c.estimate(), MaxWait: c.MaxWait,
+		Project: c.Project, Model: c.Quota, Tokens: c.asked, MaxWait: c.MaxWait,
 	})
 	c.reservation.Keep()
 	return d, err

@@ -1,7 +1,6 @@
 package call
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,32 +26,45 @@ func Denied(ctx context.Context, err error) bool {
 	return errors.Is(err, ratelimit.ErrNever) || errors.Is(err, ratelimit.ErrCrowded) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Refusal returns what to tell the caller of a call that was denied.
+// Refusal returns what to tell the caller of a call that was denied: whose limit it is,
+// what is left of it, what the call needs, and when to come back.
 func (c *Call) Refusal(d *project.Decision, err error) llm.Refusal {
-	why := ""
-	switch {
-	case d.Model != nil && d.Model.Reason != "":
-		why = d.Model.Reason
-	case d.Exceeded != "":
-		why = fmt.Sprintf("the project's limit %q is reached: try again in %v", d.Exceeded, d.RetryAfter.Round(time.Millisecond))
-	}
-	if err != nil && (why == "" || !errors.Is(err, context.DeadlineExceeded)) {
-		why = strings.TrimPrefix(err.Error(), "ratelimit: ")
-	}
-	r := llm.Refusal{
-		Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= mostRetried,
-		Message: fmt.Sprintf("the limiter has not sent %s: %s", c.what(), why),
-	}
+	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= mostRetried}
+	short := c.shortage(d)
+	r.Tokens = short != nil && short.tokens
 	if errors.Is(err, ratelimit.ErrNever) || d.RetryAfter == ratelimit.Never {
 		r.Status, r.RetryAfter, r.Retry = http.StatusRequestEntityTooLarge, 0, false
+		r.Message = notSent + c.whyNever(d, short, err)
+		return r
 	}
+	why := c.underWay(d)
+	switch {
+	case errors.Is(err, ratelimit.ErrCrowded):
+		why = fmt.Sprintf("as many calls of %s wait as may", c.owner())
+	case short != nil:
+		why = short.String()
+	case why == "" && d.Model != nil && d.Model.Reason != "":
+		r.Message = notSent + d.Model.Reason // which says when to come back
+		return r
+	case why == "":
+		why = fmt.Sprintf("the limit %q of %s denies it", d.Exceeded, c.owner())
+	}
+	r.Message = fmt.Sprintf("%s%s: try again in %v", notSent, why, told(d.RetryAfter))
 	return r
 }
 
-// what says which call it is.
-func (c *Call) what() string {
-	if name := cmp.Or(c.Asks.Model, c.Quota); name != "" {
-		return fmt.Sprintf("the call of %q", name)
+// notSent begins what callers are told, so that nobody takes it for the provider's word.
+const notSent = "not sent: "
+
+// whyNever says why a call can never pass.
+func (c *Call) whyNever(d *project.Decision, short *shortage, err error) string {
+	switch {
+	case short != nil:
+		return short.never()
+	case err != nil:
+		return strings.TrimPrefix(err.Error(), "ratelimit: ")
+	case d.Model != nil && d.Model.Reason != "":
+		return d.Model.Reason
 	}
-	return "the request"
+	return fmt.Sprintf("the limit %q of %s is smaller than this call: it can never pass", d.Exceeded, c.owner())
 }
