@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
 const mostName = 512
@@ -53,6 +55,7 @@ func (x *exchange) read() *refusal {
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: it may not name other models to fall back to", x.Project, strings.Join(x.rules.Models, ", ")))
 	}
 	x.call.Limits, x.call.Project, x.call.MaxPause = &x.g.limits, x.Project, x.upstream.MaxPause
+	x.call.ChargeSeen = x.rules.UnknownUsage == config.UsageSeen
 	return nil
 }
 

@@ -86,8 +86,8 @@ func TestStreamsWithoutDelay(t *testing.T) {
 	}
 }
 
-// A client that leaves frees its upstream connection, its slot and what it has not used
-// at once.
+// A client that leaves frees its upstream connection and its slot at once. What was reserved
+// for the answer stands, for nobody knows how much of it was made.
 func TestClientLeaves(t *testing.T) {
 	provider := &stepper{pieces: make(chan string), gone: make(chan struct{})}
 	r := newRigBefore(t, `
@@ -110,7 +110,7 @@ providers:
 		t.Fatal("the provider's connection stays open")
 	}
 	last := r.last(t)
-	if s := r.Models().Stats("gpt-4o"); s.Concurrent != 0 || s.TPM >= 50 || s.TPM == 0 {
+	if s := r.Models().Stats("gpt-4o"); s.Concurrent != 0 || s.TPM < 50 {
 		t.Errorf("after it has left: %+v", s)
 	}
 	if last.Outcome != Left || last.Output != 1 || last.Exact {

@@ -32,12 +32,7 @@ const mostTokens = min(1<<53, math.MaxInt/4)
 // project goes by the calls of all.
 func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	c := callOf(r)
-	f := c.first()
-	f = e.memory.revise(modelOf(r), c, f)
-	if project != "" {
-		f = e.memory.revise(projectOf(r, project), c, f)
-	}
-
+	f := e.expect(project, r, c)
 	t := Tokens{Input: roundedTokens(f.input), Output: roundedTokens(min(f.output, c.bound))}
 	if c.bounded() && (r.Provider == OpenAI || r.Provider == Azure) {
 		t.Output = max(t.Output, roundedTokens(c.bound)-t.Input) // they count what is allowed, used or not
@@ -47,15 +42,39 @@ func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	return t
 }
 
-// Learn takes note of what a call has used.
+// Floor returns how many tokens of output to charge at least for a request that was sent,
+// and whose response has not told them: what is expected of it, and no less than of a
+// request of which nothing is known. So a project that has taught short answers cannot cut
+// long ones off for next to nothing.
+func (e *Estimator) Floor(project string, r *Request) int {
+	c := callOf(r)
+	f := e.expect(project, r, c)
+	return roundedTokens(min(max(f.output, c.first().output), c.bound))
+}
+
+// expect returns the figures of a call as the model's history, and then the project's,
+// know them.
+func (e *Estimator) expect(project string, r *Request, c call) figures {
+	f := e.memory.revise(modelOf(r), c, c.first())
+	if project != "" {
+		f = e.memory.revise(projectOf(r, project), c, f)
+	}
+	return f
+}
+
+// Learn takes note of what a call has used. It learns nothing of a response that has not
+// told all, such as a stream that was cut off: by that a client could teach any figure.
 func (e *Estimator) Learn(project string, r *Request, used Usage) {
+	if !used.Exact {
+		return
+	}
 	t := used.Tokens(r.Provider)
 	f := figures{untold, untold, untold}
 	if t.Input >= 0 {
 		f.input = float64(t.Input)
 		f.counted = float64(t.Input - t.FreeInput)
 	}
-	if used.Exact && t.Output >= 0 && r.API.generates() {
+	if t.Output >= 0 && r.API.generates() {
 		f.output = float64(t.Output)
 	}
 	if f.input == untold && f.output == untold {

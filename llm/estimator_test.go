@@ -354,7 +354,7 @@ func TestLearnsOnlyWhatIsTold(t *testing.T) {
 	}{
 		{"both", Usage{Input: 5000, Output: 5000, Exact: true}, true, true},
 		{"no input", Usage{Input: -1, Output: 5000, Exact: true}, false, true},
-		{"cut off", Usage{Input: 5000, Output: 5000}, true, false},
+		{"cut off", Usage{Input: 5000, Output: 5000}, false, false},
 		{"nothing", Usage{Input: -1, Output: 5000}, false, false},
 		{"nonsense", Usage{Input: -7, Cached: -7, Output: -7, Exact: true}, false, false},
 	}
@@ -589,7 +589,10 @@ type naiveSeries struct {
 }
 
 func (n naiveEstimator) learn(project string, r *Request, used Usage) {
-	told, ended := used.Input >= 0, used.Exact && used.Output >= 0 && r.API != Embeddings
+	if !used.Exact {
+		return
+	}
+	told, ended := used.Input >= 0, used.Output >= 0 && r.API != Embeddings
 	input, output := float64(used.Input), float64(used.Output)
 	counted := input
 	if r.Provider == Anthropic || r.Provider == Groq {

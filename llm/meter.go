@@ -96,6 +96,9 @@ func (m *Meter) Usage() Usage {
 		m.gunzip.stop()
 	}
 	json := &m.stream.json
+	if m.format == formatValues && json.shape.values == 1 && !json.shape.array {
+		json.running = false // it is a whole response, whether or not it says that its answers have ended
+	}
 	u := json.usage(json.unfinished())
 	if !m.api.generates() && u.Input >= 0 {
 		u.Output, u.Exact = 0, true

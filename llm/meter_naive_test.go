@@ -69,6 +69,9 @@ func init() {
 		text("text", at+".name", at+".code")
 		text("args", at+".arguments", at+".args", at+".input")
 	}
+	for _, at := range []string{"choices.finish_reason", "candidates.finishReason", "response.candidates.finishReason"} {
+		naiveWords[at] = "finish"
+	}
 	naiveWords["type"], naiveWords["code"] = "type", "code"
 	for _, at := range naiveFaults {
 		naiveWords[at+".type"], naiveWords[at+".code"] = "fault type", "fault code"
@@ -89,13 +92,24 @@ type naive struct {
 	now          map[string]int64
 	words        map[string]string
 	failed       bool
+	answers      bool // the value has a piece of an answer
+	ends         bool // the value says that one ends
+	ended        bool
+	running      bool
+	values       int
 }
+
+var naiveAnswers = []string{"choices", "candidates", "response.candidates"}
 
 // naiveMeter meters a body whose values are complete.
 func naiveMeter(body string) metered {
 	n := naive{said: map[string]int64{}}
-	for _, e := range naiveEvents(body) {
+	events := naiveEvents(body)
+	for _, e := range events {
 		n.event(e)
+	}
+	if len(events) == 1 && n.values == 1 && strings.HasPrefix(strings.TrimLeft(strings.TrimPrefix(body, "\ufeff"), " \t\r\n"), "{") {
+		n.running = false
 	}
 	return metered{n.usage(), n.fault}
 }
@@ -139,6 +153,8 @@ func (n *naive) top(v any) {
 		}
 	case map[string]any:
 		n.texts, n.runes, n.now, n.words, n.failed = map[string]int{}, map[string]int{}, map[string]int64{}, map[string]string{}, false
+		n.answers, n.ends = false, false
+		n.values++
 		n.walk("", v, false)
 		n.commit()
 	}
@@ -158,6 +174,7 @@ func (n *naive) walk(path string, v any, element bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		n.failed = n.failed || slices.Contains(naiveFaults, path)
+		n.answers = n.answers || slices.Contains(naiveAnswers, path)
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			n.walk(strings.TrimPrefix(path+"."+k, "."), v[k], false)
 		}
@@ -181,6 +198,7 @@ func (n *naive) walk(path string, v any, element bool) {
 		return
 	}
 	n.failed = n.failed || slices.Contains(naiveFaults, path) && word != ""
+	n.ends = n.ends || naiveWords[path] == "finish" && word != ""
 	if name := naiveWords[path]; name != "" {
 		n.words[name] = word[:min(64, len(word))]
 	}
@@ -222,6 +240,10 @@ func (n *naive) commit() {
 		n.behind = n.behind || pieces > 0
 	}
 	n.behind = n.behind && !says
+	n.ended = n.ended || n.ends
+	if says {
+		n.running = n.answers && !n.ended
+	}
 	fault := ""
 	for _, w := range []string{n.words["fault code"], n.words["fault type"]} {
 		if fault == "" {
@@ -290,7 +312,7 @@ func (n *naive) usage() llm.Usage {
 	default:
 		exact = false
 	}
-	exact = exact && !n.behind && (out > 0 || n.pieces == 0)
+	exact = exact && !n.behind && !n.running && (out > 0 || n.pieces == 0)
 	if !exact {
 		out = max(out, s["started"], int64(n.pieces), int64(n.chars+5)/6)
 	}

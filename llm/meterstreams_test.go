@@ -16,8 +16,6 @@ type meterStream struct {
 
 	// truth is how many tokens were generated, by the provider's books.
 	truth int
-
-	running bool // it says what was generated up to now in chunks before the last
 }
 
 // sse returns a stream of events, each with a line of data.
@@ -132,9 +130,9 @@ var meterStreams = []meterStream{
 	{
 		name: "chat, Gemini's own, usage in every chunk, thoughts in the total alone", api: llm.Chat,
 		body: sse(`{"choices":[{"delta":{"content":"One"},"index":0}],"usage":{"completion_tokens":1,"prompt_tokens":8,"total_tokens":59}}`,
-			`{"choices":[{"delta":{"content":" two three"},"index":0}],"usage":{"completion_tokens":3,"prompt_tokens":8,"total_tokens":61}}`, "[DONE]"),
+			`{"choices":[{"delta":{"content":" two three"},"index":0,"finish_reason":"stop"}],"usage":{"completion_tokens":3,"prompt_tokens":8,"total_tokens":61}}`, "[DONE]"),
 		want:  llm.Usage{Input: 8, Output: 53, Exact: true},
-		truth: 53, running: true,
+		truth: 53,
 	},
 	{
 		name: "chat, DeepSeek", api: llm.Chat,
@@ -162,7 +160,7 @@ var meterStreams = []meterStream{
 		name: "chat, text after the usage", api: llm.Chat,
 		body:  sse(`{"choices":[{"delta":{"content":"One"}}],"usage":{"prompt_tokens":8,"completion_tokens":1,"total_tokens":9}}`, delta(`"content":" two"`), delta(`"content":" three"`)),
 		want:  llm.Usage{Input: 8, Output: 3},
-		truth: 3, running: true,
+		truth: 3,
 	},
 	{
 		name: "completions, streamed", api: llm.Completions,
@@ -292,18 +290,18 @@ var meterStreams = []meterStream{
 			`{"candidates": [{"content": {"parts": [{"text": " upon a time"}]}}],"usageMetadata": {"promptTokenCount": 7,"candidatesTokenCount": 4,"thoughtsTokenCount": 20,"totalTokenCount": 31}}`,
 			`{"candidates": [{"content": {"parts": [{"text": ""}]},"finishReason": "STOP"}],"usageMetadata": {"promptTokenCount": 7,"candidatesTokenCount": 5,"thoughtsTokenCount": 20,"totalTokenCount": 32}}`), "\n", "\r\n"),
 		want:  llm.Usage{Input: 7, Output: 25, Reasoning: 20, Exact: true},
-		truth: 25, running: true,
+		truth: 25,
 	},
 	{
 		name: "generate, an array", api: llm.Generate,
 		body: "[{\n  \"candidates\": [{\"content\": {\"parts\": [{\"text\": \"Once\"}]}}],\n  \"usageMetadata\": {\"promptTokenCount\": 7,\"candidatesTokenCount\": 1,\"totalTokenCount\": 8}\n}\n,\r\n" +
-			"{\n  \"candidates\": [{\"content\": {\"parts\": [{\"text\": \" upon\"}]}}],\n  \"usageMetadata\": {\"promptTokenCount\": 7,\"candidatesTokenCount\": 2,\"totalTokenCount\": 9}\n}\n]\n",
+			"{\n  \"candidates\": [{\"content\": {\"parts\": [{\"text\": \" upon\"}]},\"finishReason\": \"STOP\"}],\n  \"usageMetadata\": {\"promptTokenCount\": 7,\"candidatesTokenCount\": 2,\"totalTokenCount\": 9}\n}\n]\n",
 		want:  llm.Usage{Input: 7, Output: 2, Exact: true},
-		truth: 2, running: true,
+		truth: 2,
 	},
 	{
 		name: "generate, in a wrapper", api: llm.Generate,
-		body: sse(`{"response":{"candidates":[{"content":{"parts":[{"text":"Once"},{"executableCode":{"language":"PYTHON","code":"print(1)"}}]}}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":6,"totalTokenCount":13}}}`,
+		body: sse(`{"response":{"candidates":[{"content":{"parts":[{"text":"Once"},{"executableCode":{"language":"PYTHON","code":"print(1)"}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":6,"totalTokenCount":13}}}`,
 			`{"error":{"code":503,"message":"The model is overloaded","status":"UNAVAILABLE"}}`),
 		want:  llm.Usage{Input: 7, Output: 6, Exact: true},
 		fault: "503",

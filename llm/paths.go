@@ -71,6 +71,7 @@ const (
 	nodeFault
 
 	// Words.
+	nodeFinish // why an answer has ended
 	nodeType
 	nodeCode
 	nodeFaultType
@@ -95,6 +96,8 @@ func (n node) member(name []byte) node {
 			return nodeDelta
 		case "text":
 			return nodeText
+		case "finish_reason":
+			return nodeFinish
 		case "error":
 			return nodeFault
 		}
@@ -140,8 +143,11 @@ func (n node) member(name []byte) node {
 			return nodeArgs
 		}
 	case nodeCandidates:
-		if string(name) == "content" {
+		switch string(name) {
+		case "content":
 			return nodeParts
+		case "finishReason":
+			return nodeFinish
 		}
 	case nodeParts:
 		if string(name) == "parts" {

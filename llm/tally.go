@@ -12,6 +12,8 @@ type tally struct {
 	said    numbers
 	written text
 	behind  bool // text has come since output was last said
+	running bool // output was last said beside a piece of an answer, before any answer had ended
+	ended   bool // an answer has ended
 	fault   word
 
 	// Of the value that is being read.
@@ -19,6 +21,8 @@ type tally struct {
 	plain      text
 	reasonings [2]text // under either name
 	failed     bool    // it has an error
+	answers    bool    // it has a piece of an answer, or a whole one
+	ends       bool    // one of these is the last of its answer
 	kind, code word
 	faultKind  word
 	faultCode  word
@@ -93,9 +97,10 @@ func (t *tally) commit() {
 	}
 	written := t.texts()
 	t.written = t.written.plus(written)
+	t.ended = t.ended || t.ends
 	switch {
 	case t.now.set&saysOutput != 0:
-		t.behind = false
+		t.behind, t.running = false, t.answers && !t.ended
 	case written.pieces > 0:
 		t.behind = true
 	}
@@ -109,7 +114,7 @@ func (t *tally) commit() {
 func (t *tally) drop() {
 	t.now.set = 0
 	t.plain, t.reasonings = text{}, [2]text{}
-	t.failed = false
+	t.failed, t.answers, t.ends = false, false, false
 	t.kind.n, t.code.n, t.faultKind.n, t.faultCode.n = 0, 0, 0, 0
 }
 
@@ -195,7 +200,7 @@ func (t *tally) usage(unfinished text) Usage {
 	out, ok := t.said.output()
 	written := t.written.plus(unfinished)
 	u.Output = int(min(out, math.MaxInt))
-	u.Exact = ok && !t.behind && unfinished.pieces == 0 && (out > 0 || written.pieces == 0)
+	u.Exact = ok && !t.behind && !t.running && unfinished.pieces == 0 && (out > 0 || written.pieces == 0)
 	if !u.Exact {
 		u.Output = max(u.Output, int(t.said.n[startedTokens]), written.least())
 	}

@@ -222,6 +222,7 @@ func (v *values) beginObject() {
 		v.pass()
 	default:
 		v.failed = v.failed || v.node == nodeFault
+		v.answers = v.answers || v.node == nodeChoices || v.node == nodeCandidates
 		v.enter(v.node, atName)
 	}
 }
@@ -309,6 +310,9 @@ func (v *values) keep(b []byte) {
 	switch v.node {
 	case nodeFault:
 		v.failed = v.failed || len(b) > 0
+		return
+	case nodeFinish:
+		v.ends = v.ends || len(b) > 0
 		return
 	case nodeType:
 		w = &v.kind

@@ -131,7 +131,7 @@ func TestStreamsEnd(t *testing.T) {
 		for _, x := range streams {
 			t.Run(c.name+"/"+x.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, script(c.reply), ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1})
+					w := newWorld(t, script(c.reply), ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1}, llmhttp.ChargeSeen())
 					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 					defer cancel()
 					response := x.open(ctx, t, w.client)
@@ -152,6 +152,38 @@ func TestStreamsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A stream that ends before it has told its usage keeps what was reserved for its output:
+// closed after the first event, it had been charged as one token.
+func TestCutStreamsKeepTheirReservation(t *testing.T) {
+	stalls := mockprovider.Reply{Fault: mockprovider.FaultStall, After: 40, Output: 200}
+	for _, x := range streams {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, script(stalls), ample)
+				var first ratelimit.ModelStats
+				for i := range 3 {
+					before := w.limiter.Stats(model).TPM
+					response := x.open(t.Context(), t, w.client)
+					reserved := w.limiter.Stats(model).TPM - before
+					response.Body.Close()
+					s := w.limiter.Stats(model)
+					if kept := s.TPM - before; kept < 200 && !x.outputIsFree() || kept > reserved {
+						t.Errorf("%d tokens are charged, of %d that were reserved", kept, reserved)
+					}
+					if i == 0 {
+						first = s
+					} else if s.TPM != (i+1)*first.TPM {
+						t.Errorf("the first %d calls are charged %d, and the first one %d: a cut stream has taught the estimator", i+1, s.TPM, first.TPM)
+					}
+				}
+			})
+		})
+	}
+}
+
+// outputIsFree reports whether the provider counts only prompts towards its limits.
+func (x wire) outputIsFree() bool { return strings.HasPrefix(x.name, "gemini") }
 
 // A stream of which all is read but that it ends is settled exactly.
 func TestEndUnread(t *testing.T) {

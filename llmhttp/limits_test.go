@@ -375,18 +375,26 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// A stream that is left as it is has what was seen counted.
+// A stream that is left as it is keeps what was reserved, or has what was seen counted.
 func TestLeaveStreams(t *testing.T) {
 	asked := true
 	w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 		asked = c.UsageAsked
 		return mockprovider.Reply{}
-	}}, ample, llmhttp.LeaveStreams())
+	}}, ample, llmhttp.LeaveStreams(), llmhttp.ChargeSeen())
 	if status, err := streams[0].read(t.Context(), w.client); status != 200 || err != nil {
 		t.Fatal(status, err)
 	}
 	if used := w.ended(); asked || used.Output < 1 || used.Output > w.server.Totals()[model].Output {
 		t.Errorf("asked for usage: %v; %+v is settled", asked, used)
+	}
+
+	w = newWorld(t, mockprovider.Config{}, ample, llmhttp.LeaveStreams())
+	if status, err := streams[0].read(t.Context(), w.client); status != 200 || err != nil {
+		t.Fatal(status, err)
+	}
+	if s := w.limiter.Stats(model); s.TPM < 256 {
+		t.Errorf("%d tokens are charged for an answer of unknown length", s.TPM)
 	}
 }
 

@@ -60,3 +60,8 @@ func Tokenizer(count func(model, text string) int) Option {
 // stream_options.include_usage), and the chunk that tells it is hidden from the
 // caller. Use it for servers that refuse a request with such a field.
 func LeaveStreams() Option { return func(t *transport) { t.leaveStreams = true } }
+
+// ChargeSeen charges a response that ends before it has told its usage, such as a stream
+// that the caller closes early, what was seen of it. Without it, such a call keeps at least
+// what was reserved for its output, because the provider may have generated as much.
+func ChargeSeen() Option { return func(t *transport) { t.chargeSeen = true } }

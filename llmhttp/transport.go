@@ -22,6 +22,7 @@ type transport struct {
 	maxWait      time.Duration
 	reject       bool
 	leaveStreams bool
+	chargeSeen   bool
 }
 
 // New returns a transport that keeps calls of models inside the limiter's quotas,
@@ -62,7 +63,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("ratelimit: the body has Content-Encoding %.20q: it is not sent, for it must be read", encoding)
 	}
 	c := &passage{transport: t, request: req, sent: sending{text: text}}
-	c.Limits, c.MaxWait = &t.limits, t.maxWait
+	c.Limits, c.MaxWait, c.ChargeSeen = &t.limits, t.maxWait, t.chargeSeen
 	if c.Asks, err = endpoint.Read(text); err != nil {
 		return nil, err
 	}

@@ -78,7 +78,15 @@ type Project struct {
 	Limit   project.Limit
 	MaxWait time.Duration // how long a call may wait for its turn; 0: not at all
 	Models  []string      // names or patterns of models that it may call; empty: all
+
+	UnknownUsage string // [UsageReserved] or [UsageSeen]
 }
+
+// What a call is charged that was sent, and whose response has not told its usage.
+const (
+	UsageReserved = "reserved" // what was reserved for it, or what was seen if that is more
+	UsageSeen     = "seen"     // what was seen; where nothing was, what was reserved
+)
 
 // Server is what keeps clients in bounds.
 type Server struct {

@@ -47,7 +47,7 @@ func TestWithoutAFile(t *testing.T) {
 		"state":     {"/home/me/.core/ratelimits.db", c.State},
 		"loss":      {"deny", c.OnStoreLoss},
 		"keys":      {config.KeysOff, c.Keys},
-		"defaults":  {&config.Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second}, c.Defaults},
+		"defaults":  {&config.Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: config.UsageReserved}, c.Defaults},
 		"projects":  {0, len(c.Projects)},
 		"log":       {config.Log{Level: "info", Sample: 1}, c.Log},
 		"providers": {[]string{"anthropic", "gemini", "local", "openai"}, slices.Sorted(maps.Keys(c.Providers))},
@@ -121,8 +121,10 @@ projects:
     weight: 9
     priority: -1_000
     max_wait: 0
+    unknown_usage: reserved
     models: ["*"]
 defaults:
+  unknown_usage: seen
   requests_per_minute: 60
   weight: 2
   max_wait: 1m30s
@@ -131,14 +133,14 @@ defaults:
 	differ(t, "nothing", c.Defaults, c.Projects["nothing"])
 	differ(t, "defaults", &config.Project{
 		Limit:   project.Limit{RequestsPerMinute: 60, Weight: 2},
-		MaxWait: 90 * time.Second, Models: []string{"gpt-6*", "4.5"},
+		MaxWait: 90 * time.Second, Models: []string{"gpt-6*", "4.5"}, UnknownUsage: config.UsageSeen,
 	}, c.Defaults)
 	differ(t, "everything", &config.Project{
 		Limit: project.Limit{
 			RequestsPerHour: 2, RequestsPerDay: 3, TokensPerMinute: 4, TokensPerHour: 5, TokensPerDay: 6,
 			TokensPerMonth: 5_000_000, MaxConcurrent: 8, Weight: 9, Priority: -1000,
 		},
-		Models: []string{"*"},
+		Models: []string{"*"}, UnknownUsage: config.UsageReserved,
 	}, c.Projects["everything"])
 }
 

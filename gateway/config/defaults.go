@@ -18,7 +18,7 @@ func Default() *Config {
 		Keys:        KeysOff,
 		Providers:   map[string]*Provider{},
 		Projects:    map[string]*Project{},
-		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second},
+		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: UsageReserved},
 		Server: Server{
 			MaxBody:       32 << 20,
 			MaxBodies:     1 << 30,

@@ -30,6 +30,7 @@ func (pr *Project) read(at place) {
 		field{"weight", count(&l.Weight, 1, maxWeight)},
 		field{"priority", count(&l.Priority, -maxPriority, maxPriority)},
 		field{"max_wait", duration(&pr.MaxWait, 0, maxTimeout)},
+		field{"unknown_usage", oneOf(&pr.UnknownUsage, UsageReserved, UsageSeen)},
 		field{"models", pr.readModels},
 	)
 }
@@ -53,7 +54,8 @@ func (c *Config) readProjects(at place) {
 			key.fault("%s", strings.TrimPrefix(err.Error(), project.ErrInvalid.Error()+": "))
 			return
 		}
-		pr := &Project{c.Defaults.Limit, c.Defaults.MaxWait, slices.Clone(c.Defaults.Models)}
+		pr := new(*c.Defaults)
+		pr.Models = slices.Clone(pr.Models)
 		pr.read(value)
 		c.Projects[id] = pr
 	})

@@ -151,10 +151,11 @@ func (all modelFields) MarshalJSON() ([]byte, error) {
 
 type projectFields struct {
 	project.Limit
-	MaxWait string   `json:"max_wait"`
-	Models  []string `json:"models,omitempty"`
+	MaxWait      string   `json:"max_wait"`
+	UnknownUsage string   `json:"unknown_usage"`
+	Models       []string `json:"models,omitempty"`
 }
 
 func (pr *Project) redacted() projectFields {
-	return projectFields{pr.Limit, short(pr.MaxWait), pr.Models}
+	return projectFields{pr.Limit, short(pr.MaxWait), pr.UnknownUsage, pr.Models}
 }

@@ -32,12 +32,16 @@ type Call struct {
 
 	MaxPause time.Duration // see [ratelimit.RateLimiter.HeedWithin]
 
+	// ChargeSeen charges a response that has not told its usage what was seen of it. Else
+	// what was reserved for its output stands, or more: see unknownOutput.
+	ChargeSeen bool
+
 	// Heeded returns what of a provider's word holds for all who share the quota. nil:
 	// all of it.
 	Heeded func(said llm.Limits) llm.Limits
 
-	asked       llm.Tokens // that the limits were asked for
-	reservation *ratelimit.Reservation
+	asked       llm.Tokens             // that the limits were asked for
+	reservation *ratelimit.Reservation // nil before it is acquired, and once it is settled
 }
 
 // Acquire reserves what the call is thought to use, in its turn.
@@ -74,14 +78,18 @@ func (c *Call) askBoth(ctx context.Context, through func(context.Context, projec
 	return d, err
 }
 
-// Unanswered settles a call that has got no answer: what was never sent costs nothing,
-// and what was may have cost all that was reserved.
+// Unanswered settles a call that has got no answer: one that was never sent costs nothing,
+// and one that was sent may have cost all that was reserved. It does nothing to a call that
+// is settled, or was never acquired.
 func (c *Call) Unanswered(sent bool) {
-	if !sent {
+	switch {
+	case c.reservation == nil:
+	case sent:
+		c.commit(unknown)
+	default:
 		c.reservation.Cancel()
-		return
+		c.reservation = nil
 	}
-	c.reservation.Commit(-1, -1)
 }
 
 // MostOfError is how many bytes of an error are looked at.
@@ -98,12 +106,12 @@ func Telling(status int) bool {
 // all that was reserved. The text is that of an error that is [Telling]. It returns
 // what the provider has said of its limits.
 func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
-	used := 0
+	used := llm.Usage{Exact: true}
 	if status >= http.StatusInternalServerError && !Telling(status) {
-		used = -1
+		used = unknown
 	}
 	said := c.Hear(ctx, status, h, text)
-	c.reservation.Commit(used, used)
+	c.commit(used)
 	return said
 }
 
@@ -125,19 +133,14 @@ func (c *Call) heed(ctx context.Context, said llm.Limits) {
 	c.Limits.Models.HeedWithin(ctx, c.Quota, said, c.MaxPause)
 }
 
-// Settle corrects what was reserved to what was used: of a response that was cut off
-// before it told, the least that was seen. Where nothing was, what was reserved
-// stands.
+// Settle corrects what was reserved to what the response says that the call has used,
+// and has the estimator learn it.
 func (c *Call) Settle(ctx context.Context, m *llm.Meter) llm.Usage {
 	used := m.Usage()
 	if fault := m.Fault(); fault != "" {
 		c.heed(ctx, llm.ReadFault(fault, time.Now()))
 	}
-	tokens := used.Tokens(c.Asks.Provider)
-	if !used.Exact && used.Output == 0 {
-		tokens.Output, tokens.FreeOutput = -1, 0
-	}
-	c.reservation.CommitTokens(tokens)
+	c.commit(used)
 	c.Limits.Estimator.Learn(c.Project, &c.Asks, used)
 	return used
 }

@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// thinking is a provider whose answers have 2,000 tokens before the first that is seen. A
+// stream stalls after that, so that its client is sure to leave before the end.
+var thinking = mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
+	reply := mockprovider.Reply{Reasoning: 1990, Output: 10}
+	if c.Stream {
+		reply.Fault, reply.After = mockprovider.FaultStall, 6
+	}
+	return reply
+}}
+
+// budgeted is a gateway whose projects have budgets, which tell what they were charged.
+const budgeted = `
+providers:
+  openai: {base_url: MOCK, models: {"*": {}}}
+  anthropic: {base_url: MOCK, models: {"*": {}}}
+  gemini: {base_url: MOCK, models: {"*": {}}}
+  vllm: {base_url: MOCK, models: {"*": {}}}
+defaults: {tokens_per_month: 1_000_000_000}
+projects:
+  trusted: {unknown_usage: seen}
+`
+
+// charged returns how many tokens a project was charged.
+func (r *rig) charged(t testing.TB, project string) int {
+	t.Helper()
+	r.settled(t)
+	d, err := r.Projects().Peek(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range d.Windows() {
+		if s.Window.Tokens {
+			return int(s.Window.Count - s.Remaining)
+		}
+	}
+	t.Fatal("the project has no budget")
+	return 0
+}
+
+// leaveAfter opens a stream, and leaves once a line of it has the text.
+func (r *rig) leaveAfter(t *testing.T, text, path, body, project string) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	lines := bufio.NewScanner(open(t, ctx, r, path, body, project).Body)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), text) {
+			return
+		}
+	}
+	t.Fatalf("the stream has no %s: %v", text, lines.Err())
+}
+
+const (
+	// chatOf is a stream of OpenAI's API, of a model, with other fields.
+	chatOf = `{"model":%q,"stream":true,"messages":[{"role":"user","content":"Think"}]%s}`
+
+	generateStream = "/gemini/v1beta/models/gemini-3:streamGenerateContent?alt=sse"
+)
+
+// Of 40 streams that were closed after their first visible token, the provider had made
+// 80,000 tokens, and the project was charged 1,040.
+func TestLeavingAStreamIsNotFree(t *testing.T) {
+	const streams, tokens = 40, 2000
+	for _, c := range []struct {
+		name, path, body, visible string
+		learned                   string // a whole call of the same model
+	}{
+		{name: "bounded", path: chat, body: fmt.Sprintf(chatOf, "o5", `,"max_tokens":2000`), visible: `"content":"the"`},
+		{
+			name: "learned", path: "/vllm/v1/chat/completions", body: fmt.Sprintf(chatOf, "o5", `,"max_tokens":64000`), visible: `"content":"the"`,
+			learned: `{"model":"o5","max_tokens":64000,"messages":[{"role":"user","content":"Think"}]}`,
+		},
+		{
+			name: "Anthropic, after message_start", path: messages, visible: "message_start",
+			body:    `{"model":"claude-6","stream":true,"max_tokens":64000,"messages":[{"role":"user","content":"Think"}]}`,
+			learned: `{"model":"claude-6","max_tokens":64000,"messages":[{"role":"user","content":"Think"}]}`,
+		},
+		{
+			name: "Gemini, which tells what was used up to now", path: generateStream, visible: "usageMetadata",
+			body:    `{"contents":[{"parts":[{"text":"Think"}]}]}`,
+			learned: `{"contents":[{"parts":[{"text":"Think"}]}]}`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, budgeted, thinking)
+			whole, _, _ := strings.Cut(strings.Replace(c.path, "streamGenerate", "generate", 1), "?")
+			for range 16 {
+				if c.learned != "" && r.post(t, whole, c.learned, fieldProject, "teacher").status != 200 {
+					t.Fatal("it has learned nothing")
+				}
+			}
+			for range streams {
+				r.leaveAfter(t, c.visible, c.path, c.body, "leaver")
+			}
+			if got := r.charged(t, "leaver"); got < streams*tokens {
+				t.Errorf("%d tokens were made, and %d are charged", streams*tokens, got)
+			}
+		})
+	}
+}
+
+// A project that has taught the estimator to expect next to nothing is charged, for a
+// stream that it leaves, as one of which nothing is known.
+func TestShortAnswersDoNotMakeLeavingFree(t *testing.T) {
+	r := newRig(t, budgeted, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
+		if c.Stream {
+			return mockprovider.Reply{Reasoning: 2000, Output: 100, Fault: mockprovider.FaultStall, After: 3}
+		}
+		return mockprovider.Reply{Output: 1}
+	}})
+	for range 64 {
+		r.post(t, chat, `{"model":"o5","messages":[{"role":"user","content":"Hi"}]}`, fieldProject, "leaver")
+	}
+	before := r.charged(t, "leaver")
+	const streams = 10
+	for range streams {
+		r.leaveAfter(t, `"content":"the"`, chat, fmt.Sprintf(chatOf, "o5", ""), "leaver")
+	}
+	if got := r.charged(t, "leaver") - before; got < streams*256 {
+		t.Errorf("%d tokens are charged for %d streams", got, streams)
+	}
+}
+
+// What limits can never give is not reserved, and is charged all the same.
+func TestLeavingBeyondALimitIsNotFree(t *testing.T) {
+	r := newRig(t, budgeted+"  small: {tokens_per_minute: 300}\n", thinking)
+	r.leaveAfter(t, `"assistant"`, "/vllm/v1/chat/completions", fmt.Sprintf(chatOf, "o5", `,"max_tokens":1000`), "small")
+	r.settled(t)
+	d, err := r.Projects().Peek(t.Context(), "small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range d.Windows() {
+		if s.Window.Count == 1_000_000_000 && s.Window.Count-s.Remaining < 1000 {
+			t.Errorf("%d tokens are charged to the budget", s.Window.Count-s.Remaining)
+		}
+	}
+}
+
+// A project that the operator trusts is charged what was seen.
+func TestUnknownUsageSeen(t *testing.T) {
+	r := newRig(t, budgeted, thinking)
+	r.leaveAfter(t, `"content":"the"`, chat, fmt.Sprintf(chatOf, "o5", `,"max_tokens":2000`), "trusted")
+	if got := r.charged(t, "trusted"); got == 0 || got > 100 {
+		t.Errorf("%d tokens are charged", got)
+	}
+	if got := r.Config().Defaults.UnknownUsage; got != config.UsageReserved {
+		t.Errorf("the default is %q", got)
+	}
+}
+
+// The estimator learns nothing from streams that were cut.
+func TestCutStreamsTeachNothing(t *testing.T) {
+	r := newRig(t, budgeted, thinking)
+	asks := llm.Request{Endpoint: llm.Endpoint{Provider: llm.OpenAI, API: llm.Chat, Model: "o5"}, Prompt: 7, Answers: 1}
+	before := r.limits.Estimator.Estimate("leaver", &asks)
+	for range 20 {
+		r.leaveAfter(t, `"content":"the"`, chat, fmt.Sprintf(chatOf, "o5", ""), "leaver")
+	}
+	r.settled(t)
+	if after := r.limits.Estimator.Estimate("leaver", &asks); after != before {
+		t.Errorf("it has expected %+v, and expects %+v", before, after)
+	}
+}
