@@ -58,7 +58,7 @@ func levelOf(rec *Record) slog.Level {
 }
 
 // maxAttrs is how many attributes a line has at most.
-const maxAttrs = 25
+const maxAttrs = 26
 
 // attrsOf appends what a line says: the fields of a Record that are not empty, and
 // durations in seconds.
@@ -79,6 +79,7 @@ func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
 		}
 	}
 	attrs = append(attrs, slog.Uint64("seq", rec.Seq), slog.Time("came", rec.Time), slog.String("outcome", string(rec.Outcome)))
+	text("id", rec.ID)
 	number("status", rec.Status)
 	text("client", rec.Client)
 	text("method", rec.Method)

@@ -41,6 +41,7 @@ type exchange struct {
 	throttled bool      // the provider's last answer says that it is too much
 	shared    bool      // the account is the gateway's, and no client's own
 	hides     *hider    // of the secrets with which it was sent; nil: none of the gateway's
+	ids       [1]string // its id, as the value of a header
 	deadline  time.Time // until when the client must take what is written to it
 	Record
 }
@@ -54,6 +55,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w: w, r: r, ctx: r.Context(), control: http.NewResponseController(w),
 		Record: Record{Time: time.Now(), Client: r.RemoteAddr, Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Failed},
 	}
+	x.ID = g.ids.next()
+	x.ids[0] = x.ID
 	defer x.end()
 	x.extend()
 	if r.ContentLength != 0 {

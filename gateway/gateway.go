@@ -53,6 +53,7 @@ type Gateway struct {
 	prune    func()
 	log      *slog.Logger
 
+	ids     *numbering
 	recent  *recent
 	access  *accessLog
 	loss    *loss
@@ -72,7 +73,7 @@ const (
 // New returns a gateway as the configuration describes it. It listens nowhere.
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{log: log, transports: map[way]http.RoundTripper{}, recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
+	g := &Gateway{log: log, transports: map[way]http.RoundTripper{}, ids: newNumbering(), recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active)
 	ready := g.newSetup(cfg)

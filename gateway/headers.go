@@ -75,5 +75,6 @@ func (x *exchange) answer(from http.Header) {
 			delete(to, name)
 		}
 	}
+	x.identifyAnswer(to)
 	x.tell(to)
 }

@@ -68,11 +68,13 @@ func (x *exchange) refuse(no *refusal) {
 	if x.Error == "" {
 		x.Error = no.Message
 	}
+	no.ID = x.ID
 	header, body := x.endpoint.Refuse(no.Refusal)
 	to := x.w.Header()
 	for name, values := range header {
 		to[name] = values
 	}
+	x.identifyAnswer(to)
 	to["Cache-Control"] = []string{"no-store"}
 	if no.Status == http.StatusUnauthorized {
 		to["Www-Authenticate"] = []string{"Bearer"}

@@ -15,6 +15,7 @@ type Refusal struct {
 	Retry      bool          // whether the client's SDK should try again by itself
 	LeaveRetry bool          // nothing is said of that: the SDK follows its own rule
 	Tokens     bool          // of 429: tokens were short, and not requests
+	ID         string        // of the request, for bodies that have one: Anthropic's
 }
 
 // Refuse returns the headers and the body of a refusal as the endpoint's provider
@@ -45,7 +46,11 @@ func (e Endpoint) refusal(r Refusal) any {
 	}
 	switch e.API {
 	case Messages:
-		return object{"type": "error", "error": object{"type": words.anthropic, "message": r.Message}}
+		body := object{"type": "error", "error": object{"type": words.anthropic, "message": r.Message}}
+		if r.ID != "" {
+			body["request_id"] = r.ID
+		}
+		return body
 	case Generate:
 		fault := object{"code": r.Status, "message": r.Message, "status": words.google}
 		if r.RetryAfter > 0 {
