@@ -33,6 +33,9 @@ func (x *exchange) read() *refusal {
 		return x.bad(http.StatusBadRequest, strings.TrimPrefix(err.Error(), "ratelimit: "))
 	}
 	asks := &x.call.Asks
+	if no := x.oneModel(); no != nil {
+		return no
+	}
 	switch {
 	case asks.Ambiguous:
 		return x.bad(http.StatusBadRequest, `the body has two fields "model" that differ`)

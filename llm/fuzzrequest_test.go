@@ -171,7 +171,7 @@ func readsRight(t tester, e Endpoint, body []byte) {
 	}
 	want := naiveRequest(e, object)
 	got := r
-	got.Prompt, got.ask, got.name, got.size, got.Ambiguous, got.Wrong = 0, splice{}, splice{}, 0, false, ""
+	got.Prompt, got.ask, got.name, got.size, got.Ambiguous, got.Wrong, got.inPath = 0, splice{}, splice{}, 0, false, "", false
 	if isWrong := naiveWrong(e, object); (r.Wrong != "") != isWrong {
 		t.Fatalf("what is wrong with it is %q: want something: %v", r.Wrong, isWrong)
 	}
@@ -249,8 +249,11 @@ func naiveWholeNumber(value any) int {
 
 func naiveRequest(e Endpoint, object []pair) Request {
 	r := Request{Endpoint: e, UsageAsked: true}
+	inBody, _ := lastOf(object, "model").(string)
 	if r.Model == "" {
-		r.Model, _ = lastOf(object, "model").(string)
+		r.Model = inBody
+	} else if r.Provider != Azure {
+		r.InBody = inBody
 	}
 	stream := lastOf(object, "stream")
 	if e.API != Generate && e.API != Embeddings {

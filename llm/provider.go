@@ -90,11 +90,11 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 			return Endpoint{}, false
 		}
 	}
-	deployment := deploymentOf(path)
-	if deployment != "" {
-		e.Model = unescapeSegment(u, deployment)
+	from, to, deployment := modelIn(path)
+	if from < to {
+		e.Model = unescapeSegment(u, path[from:to])
 	}
-	e.Provider = providerOf(u.Hostname(), e.API, deployment != "")
+	e.Provider = providerOf(u.Hostname(), e.API, deployment)
 	return e, true
 }
 
@@ -173,16 +173,42 @@ func callOfModel(path, last string) (e Endpoint, ok bool) {
 	return e, e.API != ""
 }
 
-// deploymentOf returns what of Azure's limits apply to, or "".
-func deploymentOf(path string) string {
-	const before = "/openai/deployments/"
-	for i := range max(len(path)-len(before), 0) {
-		if path[i] == '/' && strings.EqualFold(path[i:i+len(before)], before) {
-			deployment, _, _ := strings.Cut(path[i+len(before):], "/")
-			return deployment
+// Folders below which a path names the model: Azure's, and OpenAI's old one, which servers
+// such as LiteLLM still have.
+const (
+	deploymentsFolder = "/openai/deployments/"
+	enginesFolder     = "/engines/"
+)
+
+// modelIn returns where the path of a call names its model below a folder: all between
+// the folder and the words of the API, since some servers have names with slashes. It
+// returns 0, 0 if it does not. deployment reports whether the folder is Azure's.
+func modelIn(path string) (from, to int, deployment bool) {
+	from, deployment = behind(path, deploymentsFolder), true
+	if from == 0 {
+		from, deployment = behind(path, enginesFolder), false
+	}
+	if from == 0 {
+		return 0, 0, false
+	}
+	rest, _ := cutLast(path)
+	for _, word := range []string{"/chat/", "/extensions/"} {
+		if at := len(rest) - len(word); at > 0 && strings.EqualFold(rest[at:], word) {
+			rest = rest[:at+1]
 		}
 	}
-	return ""
+	return from, max(from, len(strings.TrimRight(rest, "/"))), deployment
+}
+
+// behind returns where a path goes on behind a folder, in whatever case that is written,
+// or 0 if the folder is not in it.
+func behind(path, folder string) int {
+	for i := range max(len(path)-len(folder), 0) {
+		if path[i] == '/' && strings.EqualFold(path[i:i+len(folder)], folder) {
+			return i + len(folder)
+		}
+	}
+	return 0
 }
 
 // hosts are the ends of the providers' hosts.

@@ -5,11 +5,14 @@ import (
 	"strings"
 )
 
-// Rename returns the path and the body of a request as one for another model. Neither
-// is changed in any other way.
+// Rename returns the path and the body of a request as one for another model, wherever
+// they name it. Neither is changed in any other way.
 func (r *Request) Rename(path string, body []byte, model string) (string, []byte) {
+	if r.inPath {
+		path = renamePath(path, r.Model, model)
+	}
 	if r.name.to == 0 || len(body) != r.size {
-		return renamePath(path, r.Model, model), body
+		return path, body
 	}
 	name, _ := json.Marshal(model) // a string: it cannot fail
 	renamed := make([]byte, 0, len(body)+len(name))
@@ -18,11 +21,11 @@ func (r *Request) Rename(path string, body []byte, model string) (string, []byte
 	return path, append(renamed, body[r.name.to:]...)
 }
 
-// renamePath renames the model that a path names: Google's before a colon, Azure's as a
-// deployment.
+// renamePath renames the model that a path names: Google's before a colon, others below
+// a folder.
 func renamePath(path, from, to string) string {
-	if deploymentOf(path) == from {
-		return strings.Replace(path, "/openai/deployments/"+from, "/openai/deployments/"+to, 1)
+	if at, end, _ := modelIn(path); at < end {
+		return path[:at] + to + path[end:]
 	}
 	i := strings.LastIndex(path, "/"+from+":")
 	if i < 0 {

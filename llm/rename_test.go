@@ -10,8 +10,11 @@ func TestRename(t *testing.T) {
 		{"/v1/chat/completions", `{"model":"best","n":1}`, "/v1/chat/completions", `{"model":"gpt \"6\"","n":1}`},
 		{"/v1/messages", "\ufeff{ \"x\": {\"model\":\"best\"}, \"model\" : \"best\" }", "/v1/messages", "\ufeff{ \"x\": {\"model\":\"best\"}, \"model\" : \"gpt \\\"6\\\"\" }"},
 		{"/v1/chat/completions", `{"model":"b\u0065st"}`, "/v1/chat/completions", `{"model":"gpt \"6\""}`},
-		{"/v1beta/models/best:generateContent", `{"model":"best"}`, `/v1beta/models/gpt "6":generateContent`, `{"model":"best"}`},
+		{"/v1beta/models/best:generateContent", `{"model":"best"}`, `/v1beta/models/gpt "6":generateContent`, `{"model":"gpt \"6\""}`},
 		{"/v1/best:x/models/best:streamGenerateContent", `{}`, `/v1/best:x/models/gpt "6":streamGenerateContent`, `{}`},
+		{"/engines/best/completions", `{"model":"best"}`, `/engines/gpt "6"/completions`, `{"model":"gpt \"6\""}`},
+		{"/v1/Engines/best/embeddings/", `{}`, `/v1/Engines/gpt "6"/embeddings/`, `{}`},
+		{"/openai/Deployments/best/chat/completions", `{}`, `/openai/Deployments/gpt "6"/chat/completions`, `{}`},
 		{"/openai/deployments/best/chat/completions", `{"model":"best"}`, `/openai/deployments/gpt "6"/chat/completions`, `{"model":"best"}`},
 	} {
 		endpoint, ok := Recognize("POST", &url.URL{Path: c.path})

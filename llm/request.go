@@ -27,13 +27,18 @@ type Request struct {
 	// than this package does. It is empty where no field is.
 	Wrong string
 
+	// InBody is the model that the body names where the path names one as well, which is
+	// Model then. Azure does not look at the body's; other servers may prefer it.
+	InBody string
+
 	// Fallbacks reports whether the body names other models, one of which may answer
 	// in the place of Model.
 	Fallbacks bool
 
-	ask  splice // how to ask for usage
-	name splice // where the body names the model
-	size int    // of the body
+	ask    splice // how to ask for usage
+	name   splice // where the body names the model
+	inPath bool   // the path names the model
+	size   int    // of the body
 }
 
 // A splice puts text in the place of some bytes of a body. The zero splice means
@@ -292,8 +297,14 @@ func (r *requestReader) request() Request {
 		Wrong:      r.wrong.String(),
 		size:       len(r.body),
 	}
-	if q.Model == "" {
+	switch q.inPath = q.Model != ""; {
+	case !q.inPath:
 		q.Model, q.name, q.Ambiguous = r.model, r.place, r.ambiguous
+	case q.Provider != Azure:
+		q.InBody, q.Ambiguous = r.model, r.ambiguous
+		if q.InBody != "" {
+			q.name = r.place
+		}
 	}
 	streamed := q.Stream || string(r.stream) == "true"
 	switch q.API {

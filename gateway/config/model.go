@@ -39,6 +39,11 @@ func (p *Provider) Means(pattern, name string) bool {
 	return n.are(pattern)
 }
 
+// Same reports whether two names are those of one model.
+func (p *Provider) Same(one, other string) bool {
+	return one == other || llm.PlainName(p.Kind, one) == llm.PlainName(p.Kind, other)
+}
+
 // names are those of one model at a provider: as it was sent, and plain.
 type names struct {
 	kind        llm.Provider

@@ -1,0 +1,45 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// ofModel are parameters of a query in which some servers look for the model.
+var ofModel = []string{"model", "model_id", "engine", "deployment", "deployment_id"}
+
+// oneModel refuses a call that names two models that differ, in its path, its query or
+// its body: it would be charged to one, and might be served as the other. A model that
+// the query alone names is the model of the call. Of Azure's deployments the path alone
+// counts: its SDKs send a model in the body, and Azure does not look at it.
+func (x *exchange) oneModel() *refusal {
+	asks := &x.call.Asks
+	if asks.InBody != "" && !x.upstream.Same(asks.Model, asks.InBody) {
+		return x.twoModels("path", asks.Model, "body", asks.InBody)
+	}
+	if x.target.RawQuery == "" {
+		return nil
+	}
+	for pair := range strings.SplitSeq(x.target.RawQuery, "&") {
+		name, value := parameter(pair)
+		if value == "" || !slices.Contains(ofModel, strings.ToLower(name)) {
+			continue
+		}
+		if asks.Model == "" {
+			asks.Model, x.endpoint.Model = value, value
+		}
+		if !x.upstream.Same(asks.Model, value) {
+			return x.twoModels("query", value, "path or body", asks.Model)
+		}
+		if m, _ := x.upstream.Find(value); slices.Contains(m.Aliases, value) {
+			return x.bad(http.StatusBadRequest, fmt.Sprintf("the query names the model by %.60q, which is an alias: the body must name it, and the query must not", value))
+		}
+	}
+	return nil
+}
+
+func (x *exchange) twoModels(here, one, there, other string) *refusal {
+	return x.bad(http.StatusBadRequest, fmt.Sprintf("the %s names the model %.60q, and the %s %.60q: they must be the same", here, one, there, other))
+}

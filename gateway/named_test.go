@@ -1,0 +1,63 @@
+package gateway
+
+import "testing"
+
+// A model that a call names outside of its body was not looked at: the call was charged
+// to the body's model, and served as the other by servers such as LiteLLM.
+func TestACallNamesOneModel(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, `
+providers:
+  litellm: {base_url: MOCK, models: {cheap: {max_rpm: 1000}, dear: {max_rpm: 1000, aliases: [best]}}}
+  gemini: {base_url: MOCK}
+  azure: {kind: azure, base_url: MOCK}
+`, upstream)
+	const litellm = "/litellm/v1/chat/completions"
+	cheap, none := `{"model":"cheap","messages":[]}`, `{"messages":[]}`
+	for _, c := range []struct {
+		path, body string
+		want       int
+		model      string
+	}{
+		{litellm + "?model=dear", cheap, 400, ""},
+		{litellm + "?a=b&%6dodel=dear", cheap, 400, ""},
+		{litellm + "?MODEL=dear", cheap, 400, ""},
+		{litellm + "?model_id=dear", cheap, 400, ""},
+		{litellm + "?deployment=dear", cheap, 400, ""},
+		{litellm + "?model=cheap&model=dear", cheap, 400, ""},
+		{litellm + "?model=cheap&model=dear", none, 400, ""},
+		{litellm + "?model=cheap", cheap, 200, "cheap"},
+		{litellm + "?model=", cheap, 200, "cheap"},
+		{litellm + "?model=dear", none, 200, "dear"},
+		{litellm + "?model=best", none, 400, ""},
+		{litellm + "?model=best", `{"model":"best","messages":[]}`, 400, ""},
+		{"/litellm/engines/dear/chat/completions", cheap, 400, ""},
+		{"/litellm/v1/engines/dear/completions", cheap, 400, ""},
+		{"/litellm/Engines/dear/embeddings", cheap, 400, ""},
+		{"/litellm/engines/a/dear/chat/completions", cheap, 400, ""},
+		{"/litellm/openai/deployments/dear/chat/completions", cheap, 400, ""},
+		{"/litellm/openai/deployments/dear/chat/completions", `{"model":"dear","Model":"cheap"}`, 400, ""},
+		{"/litellm/engines/dear/chat/completions?model=cheap", none, 400, ""},
+		{"/litellm/engines/dear/chat/completions", none, 200, "dear"},
+		{"/litellm/engines/best/chat/completions", `{"model":"best"}`, 200, "best"},
+		{"/litellm/engines/cheap/chat/completions", cheap, 200, "cheap"},
+		{generate, `{"model":"models/gemini-2.5-pro","contents":[]}`, 200, "gemini-2.5-pro"},
+		{generate, `{"model":"gemini-2.5-flash","contents":[]}`, 400, ""},
+		{"/azure/openai/deployments/mine/chat/completions", `{"model":"gpt-4o"}`, 200, "mine"}, // which Azure's SDKs send
+		{"/azure/openai/deployments/mine/chat/completions?model=gpt-4o", none, 400, ""},
+	} {
+		a := r.post(t, c.path, c.body)
+		if last := r.last(t); a.status != c.want || last.Model != c.model {
+			t.Errorf("%s %s: %d of %q; want %d of %q: %s", c.path, c.body, a.status, last.Model, c.want, c.model, a.body)
+		}
+		if c.path == "/litellm/engines/best/chat/completions" {
+			for len(upstream.requests) > 1 {
+				<-upstream.requests
+				<-upstream.bodies
+			}
+			if sent, body := <-upstream.requests, <-upstream.bodies; sent.URL.Path != "/engines/dear/chat/completions" || body != `{"model":"dear"}` {
+				t.Errorf("sent to %s: %s", sent.URL, body)
+			}
+		}
+	}
+}
