@@ -94,8 +94,8 @@ ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';`},
 	{"auto", `ALTER TABLE quotas ADD COLUMN auto INTEGER NOT NULL DEFAULT 0`},
 }
 
-// open makes the tables, imports what an older program has left, and loads the
-// quotas.
+// open makes the tables, imports what an older program has left, loads the quotas, and
+// forgets what does not count.
 func (db *database) open(rl *RateLimiter) error {
 	return db.update(context.Background(), func(tx *sqlitestore.Tx) error {
 		imported, err := makeTables(tx)
@@ -109,10 +109,12 @@ func (db *database) open(rl *RateLimiter) error {
 		if err := rl.setQuotas(quotas); err != nil {
 			return err
 		}
-		if imported {
-			return nil
+		if !imported {
+			if err := importUsage(tx, rl); err != nil {
+				return err
+			}
 		}
-		return importUsage(tx, rl)
+		return rl.forgetUnknown(tx)
 	})
 }
 
@@ -275,6 +277,9 @@ func (db *database) load(ctx context.Context, rl *RateLimiter) error {
 func (db *database) save(rl *RateLimiter) error {
 	return db.update(context.Background(), func(tx *sqlitestore.Tx) error {
 		if err := writeQuotas(tx, rl.Quotas(), orKeep); err != nil {
+			return err
+		}
+		if err := tx.Sweep(); err != nil {
 			return err
 		}
 		all, err := getUsage(tx, rl)

@@ -39,9 +39,10 @@ type RateLimiter struct {
 	setting    sync.Mutex // held while quotas are set, here and where they are kept
 	persisting sync.Mutex // held from looking at usage to having written it
 
-	mu     sync.Mutex        // guards others, and changes of quotas
-	others map[string]*model // that were used and have no quota
-	crowd  int               // of others, at which those that are idle are forgotten
+	mu      sync.Mutex        // guards others, and changes of quotas
+	others  map[string]*model // that were used and have no quota
+	unknown names             // of those that are counted
+	crowd   int               // of others, at which those that are idle are forgotten
 }
 
 // TryAcquire reserves a call's estimated tokens, prompt and output together, or
@@ -323,15 +324,15 @@ func (rl *RateLimiter) CanSend(model string, estimatedTokens int) bool {
 }
 
 // RecordUsage charges a call that was made without a reservation, whatever the
-// quota says. Negative numbers count as zero; a name that no file could hold is
-// not counted.
+// quota says. Negative numbers count as zero. A name that no file could hold is not
+// counted, and neither are models without a quota beyond the first thousand of a day.
 func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) {
 	q := request{requests: 1, input: bounded(promptTokens), output: bounded(outputTokens), split: true}
-	if rl.shared != nil {
-		if checkName(name) == nil {
-			rl.shared.record(rl.find(name), q)
-		}
-		return
+	switch {
+	case !rl.counts(name):
+	case rl.shared != nil:
+		rl.shared.record(rl.find(name), q)
+	default:
+		rl.with(name, func(m *model) { m.record(rl.clock(), q) })
 	}
-	rl.with(name, func(m *model) { m.record(rl.clock(), q) })
 }

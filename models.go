@@ -310,6 +310,7 @@ func (rl *RateLimiter) Reset(model string) {
 	m := rl.find(model)
 	rl.unpause(model, func(span) bool { return true })
 	m.elsewhere.Store(nil)
+	rl.unknown.forget(model)
 	if rl.shared == nil {
 		m.replace(UsageStats{}, rl.clock())
 		return

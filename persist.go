@@ -43,7 +43,9 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 	}
 	names, _ := rl.names()
 	for _, name := range slices.AppendSeq(names, maps.Keys(file.State)) {
-		rl.with(name, func(m *model) { m.replace(file.State[name], rl.clock()) })
+		if rl.counts(name) {
+			rl.with(name, func(m *model) { m.replace(file.State[name], rl.clock()) })
+		}
 	}
 	return nil
 }

@@ -66,6 +66,12 @@ func (tx *Tx) Delete(prefix string) (err error) {
 	return err
 }
 
+// Sweep forgets all keys of which nothing is in use any more.
+func (tx *Tx) Sweep() error {
+	_, err := tx.Exec("DELETE FROM accounts WHERE full_at <= ?", tx.now)
+	return err
+}
+
 // next returns the first of the keys after those that begin with prefix, unless
 // there is none.
 func next(prefix []byte) ([]byte, bool) {
