@@ -28,7 +28,7 @@ func TestRefusal(t *testing.T) {
 			}
 			a := s.do(t, r.through(s, call))
 			got := a.Error
-			if got == nil || got.Status != 429 || got.Type != s.faults(429) || !strings.Contains(got.Message, s.model) {
+			if got == nil || got.Status != 429 || got.Type != s.faults(429) || !strings.Contains(got.Message, "not sent: ") || !strings.Contains(got.Message, "try again in ") {
 				t.Fatalf("%s: %+v, not %s", call, got, s.faults(429))
 			}
 			if s.provider != "gemini" { // whose SDKs show no headers
