@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 const mostName = 512
@@ -89,6 +91,9 @@ func (x *exchange) rename(model string) {
 	path, body := x.call.Asks.Rename(x.target.Path, x.body, model)
 	if path != x.target.Path {
 		x.target.Path, x.target.RawPath = path, ""
+		if strings.Contains(model, "/") && (x.endpoint.API == llm.Converse || x.endpoint.API == llm.Invoke) { // an ARN, which is one segment
+			x.target.RawPath = strings.Replace(path, model, url.PathEscape(model), 1)
+		}
 		x.endpoint.Model = model
 	}
 	x.body = body

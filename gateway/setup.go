@@ -90,6 +90,8 @@ func (u *upstream) dialect() llm.API {
 		return llm.OllamaChat
 	case llm.Cohere:
 		return llm.CohereChat
+	case llm.Bedrock:
+		return llm.Converse
 	}
 	return llm.Chat
 }

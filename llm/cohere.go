@@ -4,17 +4,6 @@ package llm
 // model has read and written, and as what is billed, without what Cohere itself writes
 // around a prompt. Limits count the former, where it is told: it is the larger one.
 
-// topOf returns the node of whole values of an API. Members that one provider alone has
-// are looked for in its own responses only, for other servers may repeat there what a
-// client has sent.
-func topOf(api API) node {
-	switch api {
-	case CohereChat, CohereEmbed, CohereRerank:
-		return nodeCohere
-	}
-	return nodeTop
-}
-
 // cohereMember returns the node of the member of n, which is one of Cohere's, with the
 // name.
 func (n node) cohereMember(name []byte) node {

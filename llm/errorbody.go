@@ -44,7 +44,7 @@ func readComplaint(body []byte, now time.Time) complaint {
 	c := complaint{
 		shape:  memberWord(whole, "type"),
 		kind:   memberWord(inner, "type"),
-		code:   memberWord(inner, "code"),
+		code:   cmp.Or(memberWord(inner, "code"), bareCode(memberWord(inner, "__type"))),
 		status: memberWord(inner, "status"),
 		text:   cmp.Or(memberWord(inner, "message"), memberWord(inner, "error")) + " " + memberWord(metadata, "limit_source"),
 		header: http.Header{},
@@ -119,6 +119,18 @@ func perIn(text string) time.Duration {
 	return 0
 }
 
+// amazonCode returns the code of an error of Amazon's that a header tells, in small
+// letters, or "".
+func amazonCode(h http.Header) string { return bareCode(strings.ToLower(h.Get("X-Amzn-Errortype"))) }
+
+// bareCode returns the code of an error of Amazon's without what may stand around it, such
+// as com.amazon.coral.service#ThrottlingException:http://internal.amazon.com/.
+func bareCode(code string) string {
+	code = code[strings.LastIndexByte(code, '#')+1:]
+	code, _, _ = strings.Cut(code, ":")
+	return code
+}
+
 // ofGoogle reports whether the error is about a quota of Google's.
 func (c *complaint) ofGoogle() bool { return c.status == "resource_exhausted" || len(c.violated) > 0 }
 
@@ -135,7 +147,7 @@ func (c *complaint) capped() bool {
 
 // overloaded reports whether the provider says that it has more to do than it can.
 func (c *complaint) overloaded() bool {
-	return c.names("server_is_overloaded", "slow_down", "overloaded_error") || c.speaksOf("overloaded", "high demand")
+	return c.names("server_is_overloaded", "slow_down", "overloaded_error", "serviceunavailableexception", "modelnotreadyexception") || c.speaksOf("overloaded", "high demand")
 }
 
 // names reports whether the error's code or type is one of these.

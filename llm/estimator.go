@@ -37,6 +37,9 @@ func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	if c.bounded() && (r.Provider == OpenAI || r.Provider == Azure) {
 		t.Output = max(t.Output, roundedTokens(c.bound)-t.Input) // they count what is allowed, used or not
 	}
+	if c.bounded() && r.Provider == Bedrock {
+		t.Output = max(t.Output, roundedTokens(c.bound)) // it takes all that is allowed at first, and gives back what was not used
+	}
 	t.FreeInput = max(t.Input-roundedTokens(f.counted), 0)
 	t.FreeOutput = Usage{Input: t.Input, Output: t.Output}.Tokens(r.Provider).FreeOutput
 	return t

@@ -81,7 +81,7 @@ func ReadFault(fault string, now time.Time) (l Limits) {
 	c := complaint{code: strings.ToLower(fault)}
 	status := 0
 	switch {
-	case c.unpaid() || c.names("429", "rate_limit_error", "rate_limit_exceeded", "resource_exhausted"):
+	case c.unpaid() || c.names("429", "rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception"):
 		status = http.StatusTooManyRequests
 	case c.overloaded() || c.names("503", "529", "unavailable"):
 		status = StatusOverloaded
@@ -95,6 +95,7 @@ func ReadFault(fault string, now time.Time) (l Limits) {
 
 func readRefused(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
 	c := readComplaint(body, now)
+	c.code = cmp.Or(c.code, amazonCode(h))
 	h = joinedHeaders(h, c.header)
 	l := Limits{Windows: readHeaders(p, h, c.per, now)}
 	for _, w := range c.violated {
@@ -132,7 +133,7 @@ func joinedHeaders(h, more http.Header) http.Header {
 // cause returns why a call was refused. said is the wait that was asked for, or 0.
 func (l *Limits) cause(status int, c *complaint, said time.Duration) Cause {
 	switch {
-	case status == StatusOverloaded:
+	case status == StatusOverloaded, c.names("modelnotreadyexception"):
 		return Overloaded
 	case status == http.StatusServiceUnavailable && (said > 0 || c.overloaded()):
 		return Overloaded

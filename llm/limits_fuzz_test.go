@@ -15,7 +15,7 @@ import (
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 var (
-	limitProviders = []Provider{OpenAI, Azure, Anthropic, Gemini, Vertex, Groq, Mistral, OpenRouter, Ollama, Cohere, Compatible}
+	limitProviders = []Provider{OpenAI, Azure, Anthropic, Gemini, Vertex, Groq, Mistral, OpenRouter, Ollama, Cohere, Bedrock, Compatible}
 	limitStatuses  = []int{429, 503, 529, 200, 201, 400, 402, 403, 404, 413, 500, 502, 0, -1}
 )
 

@@ -29,7 +29,7 @@ const headMost = 1 << 16
 // looksAs returns whose way of counting images the endpoint has.
 func (e Endpoint) looksAs() Provider {
 	switch {
-	case e.API == Messages || e.Provider == Anthropic:
+	case e.API == Messages || e.Provider == Anthropic || e.Provider == Bedrock:
 		return Anthropic
 	case e.API == Generate || e.Provider == Gemini || e.Provider == Vertex:
 		return Gemini

@@ -14,7 +14,9 @@ type Meter struct {
 	api    API
 	format format
 	stream events
-	gunzip *gunzip // nil unless the body is compressed
+	header http.Header // that may tell usage; nil: it does not
+	frames *frames     // nil unless the body is made of them
+	gunzip *gunzip     // nil unless the body is compressed
 }
 
 // format is how the values of a body follow one another.
@@ -24,6 +26,7 @@ const (
 	formatUnknown format = iota // as long as nothing has come but space
 	formatValues                // one after another, or in an array
 	formatEvents                // as server-sent events
+	formatFrames                // in AWS's event stream format
 	formatOpaque                // in a way that cannot be read
 )
 
@@ -32,6 +35,9 @@ const (
 func NewMeter(api API, h http.Header) *Meter {
 	m := &Meter{api: api}
 	m.stream.json.top = topOf(api)
+	if api == Invoke {
+		m.header = h
+	}
 	switch strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")) {
 	case "", "identity":
 	case "gzip", "x-gzip":
@@ -58,6 +64,8 @@ func (m *Meter) read(p []byte) {
 	switch m.format {
 	case formatValues:
 		m.stream.json.read(p)
+	case formatFrames:
+		m.frames.read(p)
 	case formatEvents:
 		for len(p) > 0 {
 			n, ended := m.stream.next(p)
@@ -84,6 +92,9 @@ func (m *Meter) sniff(p []byte) int {
 		default:
 			m.format = formatEvents
 		}
+		if c == 0 && m.stream.json.top == nodeBedrock { // the length of a frame, whose first byte is always 0
+			m.format, m.frames = formatFrames, newFrames(m.api, &m.stream.json)
+		}
 		return i
 	}
 	return len(p)
@@ -99,6 +110,7 @@ func (m *Meter) Usage() Usage {
 	if m.format == formatValues && json.shape.values == 1 && !json.shape.array {
 		json.running = false // it is a whole response, whether or not it says that its answers have ended
 	}
+	json.readHeaders(m.header)
 	u := json.usage(json.unfinished())
 	if !m.api.generates() && u.Input >= 0 {
 		u.Output, u.Exact = 0, true

@@ -1,6 +1,9 @@
 package llm_test
 
 import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -411,4 +414,102 @@ var meterStreams = []meterStream{
 		body: `{"meta":{"billed_units":{"input_tokens":1,"output_tokens":1}},"text":"x","delta":{"usage":{"tokens":{"input_tokens":1,"output_tokens":1}}}}`,
 		want: llm.Usage{Input: -1},
 	},
+	{
+		name: "Converse, whole", api: llm.Converse,
+		body: `{"metrics":{"latencyMs":816},"output":{"message":{"content":[{"reasoningContent":{"reasoningText":{"text":"Hm","signature":"EqQB"}}},{"text":"Hello there"},` +
+			`{"toolUse":{"toolUseId":"t","name":"look","input":{"city":"Rome"}}}],"role":"assistant"}},"stopReason":"end_turn",` +
+			`"usage":{"cacheReadInputTokens":40,"cacheWriteInputTokens":2,"inputTokens":30,"outputTokens":628,"totalTokens":700}}`,
+		want:  llm.Usage{Input: 72, Cached: 40, CacheWrite: 2, Output: 628, Exact: true},
+		truth: 628,
+	},
+	{
+		name: "Converse, streamed", api: llm.Converse,
+		body: converseFrames(
+			"messageStart", `{"p":"abcdefgh","role":"assistant"}`,
+			"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"Hm"}},"p":"abcd"}`,
+			"contentBlockDelta", `{"contentBlockIndex":1,"delta":{"text":"Hello"},"p":"abcdefghijklmnop"}`,
+			"contentBlockStart", `{"contentBlockIndex":2,"p":"ab","start":{"toolUse":{"name":"look","toolUseId":"t"}}}`,
+			"contentBlockDelta", `{"contentBlockIndex":2,"delta":{"toolUse":{"input":"{\"a\""}},"p":"abc"}`,
+			"messageStop", `{"p":"a","stopReason":"end_turn"}`,
+			"metadata", `{"metrics":{"latencyMs":500},"p":"ab","usage":{"inputTokens":125,"outputTokens":60,"totalTokens":185}}`,
+		),
+		want:  llm.Usage{Input: 125, Output: 60, Exact: true},
+		truth: 60,
+	},
+	{
+		name: "Converse, a stream that fails", api: llm.Converse,
+		body: converseFrames("contentBlockDelta", `{"contentBlockIndex":1,"delta":{"text":"Hello"}}`) +
+			frame(`{"message":"Too many tokens, please wait before trying again."}`, ":exception-type", "throttlingException", ":message-type", "exception"),
+		want:  llm.Usage{Input: -1, Output: 1},
+		fault: "throttlingException",
+		truth: 1,
+	},
+	{
+		name: "frames that are none", api: llm.Converse,
+		body: "\x00\x00\x00\x30\x00\x00\x00\x01garbage" + converseFrames("metadata", `{"usage":{"inputTokens":125,"outputTokens":60}}`),
+		want: llm.Usage{Input: -1},
+	},
+	{
+		name: "Invoke of Anthropic's, streamed", api: llm.Invoke,
+		body: invokeFrames(
+			`{"type":"message_start","message":{"id":"msg_bdrk_1","role":"assistant","content":[],"usage":{"input_tokens":9,"cache_read_input_tokens":3,"output_tokens":1}}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" wörld, how are you today?"}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":12}}`,
+			`{"type":"message_stop","amazon-bedrock-invocationMetrics":{"inputTokenCount":9,"outputTokenCount":12,"invocationLatency":1,"firstByteLatency":1,"cacheReadInputTokenCount":3,"cacheWriteInputTokenCount":0}}`,
+		),
+		want:  llm.Usage{Input: 12, Cached: 3, Output: 12, Exact: true},
+		truth: 12,
+	},
+	{
+		name: "Invoke of Nova's, streamed", api: llm.Invoke,
+		body: invokeFrames(
+			`{"messageStart":{"role":"assistant"}}`,
+			`{"contentBlockDelta":{"delta":{"text":"Hello"},"contentBlockIndex":0}}`,
+			`{"metadata":{"usage":{"inputTokens":4,"outputTokens":7,"cacheReadInputTokenCount":0}},"amazon-bedrock-invocationMetrics":{"inputTokenCount":4,"outputTokenCount":7}}`,
+		),
+		want:  llm.Usage{Input: 4, Output: 7, Exact: true},
+		truth: 7,
+	},
+	{
+		name: "Invoke of Titan's, cut off", api: llm.Invoke,
+		body: invokeFrames(`{"outputText":"Hello","index":0}`, `{"outputText":" there","index":0}`),
+		want: llm.Usage{Input: -1, Output: 2}, truth: 2,
+	},
+}
+
+// frame returns a message in AWS's event stream format, with headers that are given in
+// pairs.
+func frame(payload string, headers ...string) string {
+	var h []byte
+	for i := 0; i < len(headers); i += 2 {
+		h = append(append(h, byte(len(headers[i]))), headers[i]...)
+		h = append(h, 7) // a string
+		h = binary.BigEndian.AppendUint16(h, uint16(len(headers[i+1])))
+		h = append(h, headers[i+1]...)
+	}
+	f := binary.BigEndian.AppendUint32(nil, uint32(12+len(h)+len(payload)+4))
+	f = binary.BigEndian.AppendUint32(f, uint32(len(h)))
+	f = binary.BigEndian.AppendUint32(f, crc32.ChecksumIEEE(f))
+	f = append(append(f, h...), payload...)
+	return string(binary.BigEndian.AppendUint32(f, crc32.ChecksumIEEE(f)))
+}
+
+// converseFrames returns a stream of Converse, of types of events and their payloads.
+func converseFrames(events ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(events); i += 2 {
+		b.WriteString(frame(events[i+1], ":event-type", events[i], ":content-type", "application/json", ":message-type", "event"))
+	}
+	return b.String()
+}
+
+// invokeFrames returns a stream of Invoke, of the model's own events.
+func invokeFrames(events ...string) string {
+	var b strings.Builder
+	for _, e := range events {
+		payload := `{"bytes":"` + strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(e)), "/", `\/`) + `","p":"abcdef"}`
+		b.WriteString(frame(payload, ":event-type", "chunk", ":content-type", "application/json", ":message-type", "event"))
+	}
+	return b.String()
 }

@@ -4,7 +4,8 @@ import "strings"
 
 // PlainName returns the one of a model's names by which limits know it, where its
 // provider takes several for the same model: Gemini's with and without models/, Ollama's
-// in any case, of the library and with the tag latest, Azure's deployments in any case.
+// in any case, of the library and with the tag latest, Azure's deployments in any case,
+// Bedrock's models and profiles by their ARNs.
 func PlainName(p Provider, model string) string {
 	switch p {
 	case Gemini:
@@ -13,6 +14,8 @@ func PlainName(p Provider, model string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(model), "library/"), ":latest")
 	case Azure:
 		return strings.ToLower(model)
+	case Bedrock:
+		return bareARN(model)
 	}
 	return model
 }

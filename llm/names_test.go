@@ -19,6 +19,11 @@ func TestPlainName(t *testing.T) {
 		{Ollama, "me/llama3", "me/llama3"},
 		{Azure, "GPT-4o", "gpt-4o"},
 		{Compatible, "models/X:latest", "models/X:latest"},
+		{Bedrock, "anthropic.claude-x-v1:0", "anthropic.claude-x-v1:0"},
+		{Bedrock, "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-x-v1:0", "anthropic.claude-x-v1:0"},
+		{Bedrock, "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-x-v1:0", "us.anthropic.claude-x-v1:0"},
+		{Bedrock, "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc", "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc"},
+		{Bedrock, "arn:aws:bedrock:us-east-1::foundation-model/", "arn:aws:bedrock:us-east-1::foundation-model/"},
 		{Ollama, "", ""},
 	} {
 		if got := PlainName(c.provider, c.model); got != c.want || PlainName(c.provider, got) != got {

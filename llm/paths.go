@@ -67,6 +67,18 @@ const (
 	nodeCohereUsage
 	nodeCohereBilled
 
+	// Values with members that Bedrock alone has: see bedrock.go.
+	nodeBedrock
+	nodeBedrockPart
+	nodeBedrockUsage
+	nodeBedrockDelta
+	nodeBedrockContent
+	nodeBedrockThought
+	nodeChunk // of a stream of Invoke: the value of the model is packed into it
+
+	// A string that is another value, in base64: Bedrock's.
+	nodePacked
+
 	// An error: a value with members, or a word that says it.
 	nodeFault
 
@@ -166,6 +178,8 @@ func (n node) member(name []byte) node {
 		}
 	case nodeCohere, nodeCoherePart, nodeCohereUsage, nodeCohereBilled:
 		return n.cohereMember(name)
+	case nodeBedrock, nodeBedrockPart, nodeBedrockUsage, nodeBedrockDelta, nodeBedrockContent, nodeBedrockThought, nodeChunk:
+		return n.bedrockMember(name)
 	case nodeFault:
 		switch string(name) {
 		case "type":
@@ -175,6 +189,19 @@ func (n node) member(name []byte) node {
 		}
 	}
 	return nodeNone
+}
+
+// topOf returns the node of whole values of an API. Members that one provider alone has
+// are looked for in its own responses only, for other servers may repeat there what a
+// client has sent.
+func topOf(api API) node {
+	switch api {
+	case CohereChat, CohereEmbed, CohereRerank:
+		return nodeCohere
+	case Converse, Invoke:
+		return nodeBedrock
+	}
+	return nodeTop
 }
 
 // topMember returns the node of a member of a whole response or an event.

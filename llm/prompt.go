@@ -31,6 +31,8 @@ const (
 	fieldTexts
 	fieldInputs
 	fieldQuery
+	fieldToolConfig
+	fieldInputText
 	promptFields
 
 	fieldUnknown
@@ -44,6 +46,9 @@ const (
 	fieldN
 	fieldBestOf
 	fieldOptions
+	fieldInferenceConfig
+	fieldMaxGenLen
+	fieldTextGenerationConfig
 )
 
 func fieldOf(key []byte) field {
@@ -98,6 +103,16 @@ func fieldOf(key []byte) field {
 		return fieldInputs
 	case "query":
 		return fieldQuery
+	case "toolConfig": // Bedrock's
+		return fieldToolConfig
+	case "inputText": // this and the following are of models that Bedrock serves
+		return fieldInputText
+	case "max_gen_len":
+		return fieldMaxGenLen
+	case "textGenerationConfig":
+		return fieldTextGenerationConfig
+	case "inferenceConfig":
+		return fieldInferenceConfig
 	case "model":
 		return fieldModel
 	case "models", "fallbacks": // OpenRouter's, LiteLLM's
@@ -165,7 +180,7 @@ func (p *promptReader) prompt(f field) {
 	case fieldTools, fieldFunctions:
 		p.tools()
 		return
-	case fieldResponseFormat, fieldText, fieldFormat, fieldDocuments, fieldToolResults:
+	case fieldResponseFormat, fieldText, fieldFormat, fieldDocuments, fieldToolResults, fieldToolConfig:
 		p.all()
 		return
 	case fieldMessages, fieldContents, fieldInput, fieldPrompt, fieldChatHistory, fieldTexts, fieldInputs:
@@ -246,7 +261,7 @@ const (
 func placeOf(key []byte) place {
 	switch string(key) {
 	case "role", "type", "id", "status", "index", "object",
-		"tool_call_id", "tool_use_id", "call_id",
+		"tool_call_id", "tool_use_id", "call_id", "toolUseId",
 		"media_type", "mime_type", "mimeType", "format", "cache_control", "annotations",
 		"signature", "thoughtSignature", "thought_signature":
 		return placeLabel
@@ -256,9 +271,9 @@ func placeOf(key []byte) place {
 		return placeFree
 	case "source":
 		return placeSource
-	case "image_url", "video_url", "audio_url", "document_url", "file_url", "fileUri", "file_uri", "file_id":
+	case "image_url", "video_url", "audio_url", "document_url", "file_url", "fileUri", "file_uri", "file_id", "s3Location":
 		return placeReference
-	case "url":
+	case "url", "uri":
 		return placeAddress
 	}
 	return placePlain

@@ -156,6 +156,9 @@ func TestPromptStructure(t *testing.T) {
 		{"Cohere's first version", Endpoint{Provider: Cohere, API: CohereChat}, `{"message":"abcd","preamble":"abcd","chat_history":[{"role":"USER","message":"abcd"}],"conversation_id":"abcd"}`, 3 + 3*message + reply},
 		{"Cohere's embeddings", Endpoint{Provider: Cohere, API: CohereEmbed}, `{"input_type":"search_document","texts":["abcd","abcd"]}`, 2},
 		{"Cohere's ranks", Endpoint{Provider: Cohere, API: CohereRerank}, `{"query":"abcd","documents":["abcd","abcd"],"top_n":2}`, 3},
+		{"Converse", Endpoint{Provider: Bedrock, API: Converse}, `{"system":[{"text":"abcd"},{"cachePoint":{"type":"default"}}],"messages":[{"role":"user","content":[{"text":"abcd"},{"image":{"format":"png","source":{"s3Location":{"uri":"s3://a/b"}}}},{"toolUse":{"toolUseId":"tooluse_1","name":"abcd","input":{"abcd":"abcd"}}}]}],"additionalModelRequestFields":{"a":"abcd"}}`, 2 + 3 + anthropicMost + 2*message + reply},
+		{"tools of Converse", Endpoint{Provider: Bedrock, API: Converse}, `{"toolConfig":{"tools":[{"toolSpec":{"name":"abcd"}}]}}`, 2 + 2 + 1 + 1},
+		{"Titan", Endpoint{Provider: Bedrock, API: Invoke}, `{"inputText":"abcd"}`, 1},
 		{"Ollama chat", Endpoint{Provider: Ollama, API: OllamaChat}, `{"messages":[{"role":"user","content":"abcd"}],"format":"json","keep_alive":"5m"}`, 1 + 1 + message + reply},
 		{"Ollama generate", Endpoint{Provider: Ollama, API: OllamaGenerate}, `{"prompt":"abcd","system":"abcd","template":"abcd","suffix":"abcd","context":[1,2,3],"raw":true}`, 4 + 3 + 2*message + reply},
 	} {

@@ -20,6 +20,7 @@ const (
 	OpenRouter Provider = "openrouter"
 	Ollama     Provider = "ollama"
 	Cohere     Provider = "cohere"
+	Bedrock    Provider = "bedrock"    // Amazon's
 	Compatible Provider = "compatible" // any other with OpenAI's API, such as vLLM or llama.cpp
 )
 
@@ -38,6 +39,8 @@ const (
 	CohereChat     API = "cohere-chat"     // Cohere's /v2/chat and /v1/chat
 	CohereEmbed    API = "cohere-embed"    // Cohere's /v2/embed and /v1/embed
 	CohereRerank   API = "cohere-rerank"   // Cohere's /v2/rerank and /v1/rerank
+	Converse       API = "converse"        // Bedrock's converse and converse-stream
+	Invoke         API = "invoke"          // Bedrock's invoke and invoke-with-response-stream, in each model's own format
 )
 
 // generates reports whether answers of the API have output tokens. Embeddings and
@@ -85,6 +88,8 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 		if e.API = apiBelow(parent, word); e.API == "" {
 			return Endpoint{}, false
 		}
+	case "converse", "converse-stream", "invoke", "invoke-with-response-stream":
+		return callOfBedrock(u, rest, word)
 	default:
 		if e, ok = callOfModel(rest, unescapeSegment(u, last)); !ok {
 			return Endpoint{}, false
@@ -126,7 +131,7 @@ func cutLast(path string) (rest, last string) {
 }
 
 // longestWord is how many letters the longest of the words has that Recognize knows.
-const longestWord = len("completions")
+const longestWord = len("invoke-with-response-stream")
 
 // wordOf returns the word that a segment of the path of u is, if it may be one that
 // Recognize knows. Some servers' paths have no case.
@@ -171,6 +176,22 @@ func callOfModel(path, last string) (e Endpoint, ok bool) {
 		e.API = Messages
 	}
 	return e, e.API != ""
+}
+
+// callOfBedrock reads a path of Bedrock's, such as /model/amazon.nova-pro-v1%3A0/converse.
+// All between /model/ and the last segment is the name of the model, escaped slashes or
+// not: names that are ARNs have some.
+func callOfBedrock(u *url.URL, path, word string) (e Endpoint, ok bool) {
+	_, model, ok := strings.Cut(path, "/model/")
+	model = unescapeSegment(u, strings.TrimSuffix(model, "/"))
+	if !ok || model == "" {
+		return e, false
+	}
+	e = Endpoint{Provider: Bedrock, API: Converse, Model: model, Stream: strings.HasSuffix(word, "-stream")}
+	if strings.HasPrefix(word, "invoke") {
+		e.API = Invoke
+	}
+	return e, true
 }
 
 // Folders below which a path names the model: Azure's, and OpenAI's old one, which servers
@@ -231,6 +252,12 @@ var hosts = []struct {
 	{"api.cohere.ai", Cohere},
 }
 
+// ofBedrock reports whether a host is one of Bedrock's, such as
+// bedrock-runtime.us-east-1.amazonaws.com.
+func ofBedrock(host string) bool {
+	return strings.HasPrefix(host, "bedrock-") && (strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix(host, ".amazonaws.com.cn"))
+}
+
 func providerOf(host string, api API, deployment bool) Provider {
 	if api == Messages {
 		return Anthropic // whoever's the host is
@@ -246,6 +273,8 @@ func providerOf(host string, api API, deployment bool) Provider {
 		}
 	}
 	switch {
+	case ofBedrock(host):
+		return Bedrock
 	case deployment:
 		return Azure
 	case api == Generate:

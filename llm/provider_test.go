@@ -58,6 +58,11 @@ func TestRecognize(t *testing.T) {
 		{"https://api.cohere.com/v1/embed", Endpoint{Provider: Cohere, API: CohereEmbed}},
 		{"https://api.cohere.com/v2/rerank", Endpoint{Provider: Cohere, API: CohereRerank}},
 		{"https://api.cohere.com/compatibility/v1/chat/completions", Endpoint{Provider: Cohere, API: Chat}},
+		{"https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-pro-v1:0/converse", Endpoint{Provider: Bedrock, API: Converse, Model: "amazon.nova-pro-v1:0"}},
+		{"https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-x-v1%3A0/converse-stream", Endpoint{Provider: Bedrock, API: Converse, Model: "anthropic.claude-x-v1:0", Stream: true}},
+		{"http://127.0.0.1/bedrock/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.claude-x/invoke", Endpoint{Provider: Bedrock, API: Invoke, Model: "arn:aws:bedrock:us-east-1:1:inference-profile/us.claude-x"}},
+		{"http://127.0.0.1/model/arn:aws:bedrock:us-east-1:1:inference-profile/us.claude-x/invoke-with-response-stream", Endpoint{Provider: Bedrock, API: Invoke, Model: "arn:aws:bedrock:us-east-1:1:inference-profile/us.claude-x", Stream: true}},
+		{"https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/chat/completions", Endpoint{Provider: Bedrock, API: Chat}},
 		{"http://127.0.0.1:8000/v1/responses", Endpoint{Provider: Compatible, API: Responses}},
 		{"/v1/chat/completions", Endpoint{Provider: Compatible, API: Chat}}, // as a server sees it
 		{"/completions", Endpoint{Provider: Compatible, API: Completions}},
@@ -81,6 +86,10 @@ func TestRecognizeNoCall(t *testing.T) {
 	for _, s := range []string{
 		"", "/", "//", "https://api.openai.com",
 		"https://api.openai.com/v1/models",
+		"https://bedrock-runtime.us-east-1.amazonaws.com/model/m/count-tokens",
+		"https://bedrock-runtime.us-east-1.amazonaws.com/model//converse",
+		"https://bedrock-runtime.us-east-1.amazonaws.com/converse",
+		"https://bedrock-runtime.us-east-1.amazonaws.com/async-invoke",
 		"https://api.openai.com/v1/responses/input_tokens",
 		"https://api.openai.com/v1/responses/resp_1/cancel",
 		"https://api.openai.com/v1/chat/completions/chatcmpl-1",

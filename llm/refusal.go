@@ -33,6 +33,9 @@ func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
 		h["Retry-After"] = []string{strconv.FormatInt(roundedUp(r.RetryAfter, time.Second), 10)}
 		h["Retry-After-Ms"] = []string{strconv.FormatInt(roundedUp(r.RetryAfter, time.Millisecond), 10)}
 	}
+	if e.Provider == Bedrock {
+		h["X-Amzn-Errortype"] = []string{r.amazonCode()}
+	}
 	return h, body
 }
 
@@ -61,9 +64,11 @@ func (e Endpoint) refusal(r Refusal) any {
 		return object{"error": r.Message}
 	case CohereChat, CohereEmbed, CohereRerank:
 		return object{"message": r.Message}
+	case Converse, Invoke:
+		return object{"message": r.Message, "__type": r.amazonCode()}
 	}
 	body := object{"error": object{"message": r.Message, "type": words.openAI, "param": nil, "code": words.code}}
-	if e.Provider == Mistral || e.Provider == Cohere { // whose own SDKs look at the top, and others' into the error
+	if e.Provider == Mistral || e.Provider == Cohere || e.Provider == Bedrock { // whose own SDKs look at the top, and others' into the error
 		body["message"], body["type"], body["code"] = r.Message, words.openAI, words.code
 	}
 	return body
@@ -98,6 +103,28 @@ func wordsOf(status int) words {
 		return words{status, "server_error", "bad_gateway", "api_error", "UNAVAILABLE"}
 	}
 	return refusals[0]
+}
+
+// amazonCode returns the code by which Amazon's SDKs know an error. They try again by
+// themselves after a ThrottlingException, and not after one of a quota.
+func (r Refusal) amazonCode() string {
+	switch {
+	case r.Status == http.StatusUnauthorized:
+		return "UnrecognizedClientException"
+	case r.Status == http.StatusForbidden:
+		return "AccessDeniedException"
+	case r.Status == http.StatusNotFound:
+		return "ResourceNotFoundException"
+	case r.Status == http.StatusTooManyRequests && r.Retry:
+		return "ThrottlingException"
+	case r.Status == http.StatusTooManyRequests:
+		return "ServiceQuotaExceededException"
+	case r.Status == http.StatusServiceUnavailable:
+		return "ServiceUnavailableException"
+	case r.Status >= http.StatusInternalServerError:
+		return "InternalServerException"
+	}
+	return "ValidationException"
 }
 
 // retryDelay returns a wait as Google writes it: 22s, 0.5s.

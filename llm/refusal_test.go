@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var refusalAPIs = []API{Chat, Responses, Completions, Embeddings, Messages, Generate, OllamaChat, OllamaGenerate, CohereChat, CohereEmbed, CohereRerank}
+var refusalAPIs = []API{Chat, Responses, Completions, Embeddings, Messages, Generate, OllamaChat, OllamaGenerate, CohereChat, CohereEmbed, CohereRerank, Converse, Invoke}
 
 func TestRefuse(t *testing.T) {
 	later := Refusal{Status: 429, Message: `all of "10 requests" <used>`, RetryAfter: 1500 * time.Millisecond, Retry: true}
@@ -35,6 +35,10 @@ func TestRefuse(t *testing.T) {
 		{Endpoint{Provider: Mistral, API: Embeddings}, later, atTheTop},
 		{Endpoint{Provider: Cohere, API: Chat}, later, atTheTop},
 		{Endpoint{Provider: Cohere, API: CohereChat}, later, `{"message":"all of \"10 requests\" <used>"}`},
+		{Endpoint{Provider: Bedrock, API: Chat}, later, atTheTop},
+		{Endpoint{Provider: Bedrock, API: Converse}, later, `{"message":"all of \"10 requests\" <used>","__type":"ThrottlingException"}`},
+		{Endpoint{Provider: Bedrock, API: Invoke}, never, `{"message":"too large","__type":"ValidationException"}`},
+		{Endpoint{Provider: Bedrock, API: Invoke}, Refusal{Status: 429, Message: "m"}, `{"message":"m","__type":"ServiceQuotaExceededException"}`},
 		{Endpoint{Provider: Cohere, API: CohereEmbed}, never, `{"message":"too large"}`},
 		{Endpoint{Provider: OpenRouter, API: Chat}, never, openAINever},
 		{Endpoint{Provider: Gemini, API: Chat}, later, openAILater},
@@ -58,6 +62,9 @@ func TestRefuse(t *testing.T) {
 		}
 		if !test.refusal.LeaveRetry {
 			want["X-Should-Retry"] = []string{strconv.FormatBool(test.refusal.Retry)}
+		}
+		if test.endpoint.Provider == Bedrock {
+			want["X-Amzn-Errortype"] = []string{test.refusal.amazonCode()}
 		}
 		switch test.refusal.RetryAfter {
 		case 1500 * time.Millisecond:
@@ -151,7 +158,8 @@ func errorOf(api API, body []byte) (message string, err error) {
 		err = json.Unmarshal(body, &shape)
 		return shape.Error, err
 	}
-	if api == CohereChat || api == CohereEmbed || api == CohereRerank {
+	switch api {
+	case CohereChat, CohereEmbed, CohereRerank, Converse, Invoke:
 		var shape struct{ Message string }
 		err = json.Unmarshal(body, &shape)
 		return shape.Message, err

@@ -24,6 +24,9 @@ func (r *Request) Rename(path string, body []byte, model string) (string, []byte
 // renamePath renames the model that a path names: Google's before a colon, others below
 // a folder.
 func renamePath(path, from, to string) string {
+	if before, after, ok := strings.Cut(path, "/model/"+from+"/"); ok { // Bedrock's
+		return before + "/model/" + to + "/" + after
+	}
 	if at, end, _ := modelIn(path); at < end {
 		return path[:at] + to + path[end:]
 	}

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 )
 
@@ -113,6 +114,7 @@ type bodySettings struct {
 	n, bestOf     int
 	config        generationConfig
 	predict       int // Ollama's options.num_predict
+	inference     int // Bedrock's inferenceConfig.maxTokens, and what else its models call that
 	asked         []byte
 	ask           splice
 	seen          uint64 // a bit for each field that was read
@@ -169,6 +171,10 @@ func (r *requestReader) field(f field) {
 		r.bestOf = r.whole(f, "best_of")
 	case fieldOptions:
 		r.options()
+	case fieldInferenceConfig, fieldTextGenerationConfig:
+		r.inferenceConfig()
+	case fieldMaxGenLen:
+		r.inference = r.count()
 	case fieldUnknown:
 		r.skip()
 	default:
@@ -275,6 +281,25 @@ func (r *requestReader) generationConfig() {
 	}
 }
 
+// inferenceConfig reads how much a model of Bedrock's may write, by any of the names that
+// its models have for it.
+func (r *requestReader) inferenceConfig() {
+	r.inference = 0
+	if r.next() != '{' {
+		r.skip()
+		return
+	}
+	r.at++
+	for first := true; r.item(first, '}'); first = false {
+		switch string(r.key()) {
+		case "maxTokens", "max_new_tokens", "maxTokenCount":
+			r.inference = r.count()
+		default:
+			r.skip()
+		}
+	}
+}
+
 // total returns what all fields of the prompt promptCost.
 func (r *requestReader) total() (sum promptCost) {
 	for _, t := range &r.spent {
@@ -319,6 +344,10 @@ func (r *requestReader) request() Request {
 		q.Stream, q.MaxOutput = streamed, r.maxTokens
 	case Generate:
 		q.MaxOutput, q.Answers = r.config.maxOutput, r.config.candidates
+	case Converse:
+		q.MaxOutput = r.inference
+	case Invoke:
+		q.MaxOutput, q.Answers = cmp.Or(r.maxTokens, r.maxCompletion, r.inference), r.n
 	case OllamaChat, OllamaGenerate:
 		q.Stream, q.MaxOutput = string(r.stream) != "false", r.predict
 	}

@@ -12,7 +12,7 @@ type Tokens struct {
 
 // CachedIsFree reports whether a provider does not count what it reads from a cache
 // towards its limits.
-func CachedIsFree(p Provider) bool { return p == Anthropic || p == Groq }
+func CachedIsFree(p Provider) bool { return p == Anthropic || p == Groq || p == Bedrock }
 
 // Usage is what a response says that its call has used.
 type Usage struct {

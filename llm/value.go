@@ -26,7 +26,8 @@ type values struct {
 	deep  int  // how many brackets are open in a value that is passed over
 	piece bool // the text that is read has been counted as a piece
 
-	word   word // a name or a scalar, as far as it has come
+	word   word      // a name or a scalar, as far as it has come
+	packed *unpacker // of strings that are values themselves; nil: there are none
 	escape uint8
 	hex    rune
 }
@@ -46,6 +47,7 @@ const (
 	inText                // a string of text
 	inWord                // a string that is kept
 	inString              // a string that is not
+	inPacked              // a string that is a value itself
 	inScalar              // a number, or true, false, null
 	inDeep                // a value that is passed over
 	inDeepString
@@ -60,7 +62,7 @@ func (v *values) read(p []byte) {
 			i = v.readName(p, i)
 		case atValue:
 			i = v.readValue(p, i)
-		case inName, inText, inWord, inString, inDeepString:
+		case inName, inText, inWord, inString, inPacked, inDeepString:
 			i = v.readString(p, i)
 		case inDeep:
 			i = v.readDeep(p, i)
@@ -88,7 +90,7 @@ func (v *values) reset() {
 // newline reads the end of a line. It ends a scalar, and may not be in a string.
 func (v *values) newline() {
 	switch v.state {
-	case inName, inText, inWord, inString, inDeepString:
+	case inName, inText, inWord, inString, inPacked, inDeepString:
 		v.state = atBroken
 	case inScalar:
 		v.read([]byte{'\n'})
@@ -337,6 +339,8 @@ func (v *values) beginString(p []byte, i int) int {
 	case v.node.isWord():
 		v.word.n = 0
 		v.state = inWord
+	case v.node == nodePacked:
+		v.state = inPacked
 	default:
 		v.state = inString
 	}
@@ -377,6 +381,8 @@ func (v *values) gather(b []byte) {
 		}
 	case inName, inWord:
 		v.word.add(b)
+	case inPacked:
+		v.packed.write(b)
 	}
 }
 
@@ -426,6 +432,8 @@ func (v *values) gatherRune(r rune) {
 		v.write(1)
 	case inName, inWord:
 		v.word.addRune(r)
+	case inPacked: // only a slash is ever escaped
+		v.packed.write([]byte{byte(r)})
 	}
 }
 
@@ -438,6 +446,9 @@ func (v *values) endString() {
 		v.state = inDeep
 	case inWord:
 		v.keep(v.word.bytes())
+		v.proceed()
+	case inPacked:
+		v.packed.end()
 		v.proceed()
 	default:
 		v.proceed()

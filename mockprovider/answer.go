@@ -51,7 +51,7 @@ func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 	}
 	a.usage.input = c.Prompt
 	a.usage.cached = min(max(r.Cached, 0), c.Prompt)
-	if c.API == Messages {
+	if c.API == Messages || c.API == Converse || c.API == Invoke {
 		a.usage.cacheWrite = min(max(r.CacheWrite, 0), c.Prompt-a.usage.cached)
 	}
 	a.usage.reasoning = len(a.thoughts) * c.Answers
@@ -133,7 +133,7 @@ func (a *answer) provider() Provider { return cmp.Or(a.As, a.Provider) }
 // providers do not count what was read from a cache.
 func (a *answer) countedInput() int {
 	switch a.provider() {
-	case Anthropic, Groq:
+	case Anthropic, Groq, Bedrock:
 		return a.usage.input - a.usage.cached
 	}
 	return a.usage.input

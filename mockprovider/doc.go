@@ -2,7 +2,7 @@
 // formats, and costs nothing. It is for tests and demos.
 //
 // A [Server] answers at the paths of OpenAI, Azure, Anthropic, Gemini, Vertex, Groq,
-// Mistral, OpenRouter, Ollama and Cohere, at any host. What a call gets is chosen by
+// Mistral, OpenRouter, Ollama, Cohere and Bedrock, at any host. What a call gets is chosen by
 // [Config.Script], or by a header that any SDK can be told to send:
 //
 //	X-Mock: output=200 reasoning=50 cached=30

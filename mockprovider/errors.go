@@ -35,6 +35,8 @@ func (p Provider) body(f failure) object {
 		return object{"object": "error", "message": f.message, "type": cmp.Or(f.code, f.openAICode()), "param": nil, "code": strconv.Itoa(f.status)}
 	case Ollama:
 		return object{"error": f.message}
+	case Bedrock:
+		return object{"message": f.message}
 	case Cohere:
 		return object{"id": "mock", "message": f.message}
 	default:

@@ -21,9 +21,10 @@ const (
 	OpenRouter Provider = "openrouter"
 	Ollama     Provider = "ollama"
 	Cohere     Provider = "cohere"
+	Bedrock    Provider = "bedrock"
 )
 
-var providers = []Provider{OpenAI, Azure, Anthropic, Gemini, Vertex, Groq, Mistral, OpenRouter, Ollama, Cohere}
+var providers = []Provider{OpenAI, Azure, Anthropic, Gemini, Vertex, Groq, Mistral, OpenRouter, Ollama, Cohere, Bedrock}
 
 func providerOf(name string) (Provider, error) {
 	if p := Provider(name); slices.Contains(providers, p) {
@@ -46,6 +47,7 @@ var hosts = []struct {
 	{"api.mistral.ai", Mistral},
 	{"openrouter.ai", OpenRouter},
 	{"api.cohere.com", Cohere},
+	{".amazonaws.com", Bedrock},
 }
 
 // providerAt returns who is at a host, or else who has made the API.
@@ -64,6 +66,8 @@ func providerAt(host string, api API) Provider {
 		return Ollama
 	case CohereChat, CohereEmbed, CohereRerank:
 		return Cohere
+	case Converse, Invoke:
+		return Bedrock
 	}
 	return OpenAI
 }

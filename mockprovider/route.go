@@ -22,6 +22,8 @@ const (
 	CohereChat     API = "cohere-chat"     // Cohere's /v2/chat
 	CohereEmbed    API = "cohere-embed"    // Cohere's /v2/embed
 	CohereRerank   API = "cohere-rerank"   // Cohere's /v2/rerank
+	Converse       API = "converse"        // Bedrock's converse and converse-stream
+	Invoke         API = "invoke"          // Bedrock's invoke and invoke-with-response-stream, with models of Anthropic's
 )
 
 // generates reports whether answers of the API have output tokens.
@@ -58,6 +60,10 @@ var ways = []struct {
 	{"/v2/chat", way{api: CohereChat, format: cohereChat{}}},
 	{"/v2/embed", way{api: CohereEmbed, format: cohereEmbed{}}},
 	{"/v2/rerank", way{api: CohereRerank, format: cohereRerank{}}},
+	{"/converse", way{api: Converse, format: converse{}}},
+	{"/converse-stream", way{api: Converse, format: converse{}, stream: true}},
+	{"/invoke", way{api: Invoke, format: invoke{}}},
+	{"/invoke-with-response-stream", way{api: Invoke, format: invoke{}, stream: true}},
 	{"/chat/completions", way{api: Chat, format: chat{}}},
 	{"/completions", way{api: Completions, format: completions{}}},
 	{"/responses", way{api: Responses, format: responses{}}},
@@ -81,7 +87,7 @@ func route(u *url.URL) (way, bool) {
 
 // modelIn returns the model or the deployment that a path names, or "".
 func modelIn(path string) string {
-	for _, folder := range []string{"/models/", "/deployments/"} {
+	for _, folder := range []string{"/models/", "/deployments/", "/model/"} {
 		if _, name, ok := strings.Cut(path, folder); ok {
 			return name
 		}

@@ -34,7 +34,7 @@ type Reply struct {
 	Tool      *Tool  // which the model wants to be called, after its text
 
 	// Of the prompt's tokens, how many were read from a cache, and how many were
-	// written to it (by Anthropic, the only one to tell).
+	// written to it (by Anthropic and Bedrock, which tell).
 	Cached, CacheWrite int
 
 	// Status is that of an error, or 0. Then Code is the error's code or type (of

@@ -175,6 +175,9 @@ func (e *exchange) fail(f failure, at standings) {
 	}
 	e.provider().tellRetry(e.w.Header(), f.retry)
 	e.headers(at, true)
+	if e.provider() == Bedrock {
+		e.w.Header().Set("X-Amzn-Errortype", f.amazonCode()+":http://internal.amazon.com/")
+	}
 	e.json(f.status, encode(e.provider().body(f)))
 }
 
@@ -184,6 +187,9 @@ func (e *exchange) whole(a *answer) {
 		return
 	}
 	body := encode(e.format.whole(a))
+	if a.API == Invoke {
+		tellInvocation(e.w.Header(), a.usage)
+	}
 	switch {
 	case e.reply.Fault == FaultStall:
 		<-e.r.Context().Done()

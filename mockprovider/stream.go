@@ -12,14 +12,17 @@ type event struct {
 
 	// The tokens that it brings, for the totals. Those of reasoning are of output.
 	output, reasoning int
+
+	exception bool // of AWS's event streams: its name is that of an error
 }
 
 // framing is how events are put into a body.
 type framing struct {
 	contentType   string
-	before, after string // all events
-	between, end  string // two events, and at the end of each
-	sse           bool   // an event has a name and data; otherwise it is its data
+	before, after string             // all events
+	between, end  string             // two events, and at the end of each
+	sse           bool               // an event has a name and data; otherwise it is its data
+	frame         func(event) []byte // puts an event into a frame of AWS's event streams; nil: it is none
 }
 
 // The framings.
@@ -32,6 +35,9 @@ var (
 
 // event returns an event in its frame.
 func (f framing) event(e event, first bool) []byte {
+	if f.frame != nil {
+		return f.frame(e)
+	}
 	var text []byte
 	if !first {
 		text = append(text, f.between...)

@@ -28,7 +28,7 @@ var builtIn = map[string]struct {
 // kinds of providers, in the order in which errors list them.
 var kinds = []llm.Provider{
 	llm.OpenAI, llm.Azure, llm.Anthropic, llm.Gemini, llm.Vertex,
-	llm.Groq, llm.Mistral, llm.OpenRouter, llm.Ollama, llm.Cohere, llm.Compatible,
+	llm.Groq, llm.Mistral, llm.OpenRouter, llm.Ollama, llm.Cohere, llm.Bedrock, llm.Compatible,
 }
 
 const (
