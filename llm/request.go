@@ -2,7 +2,6 @@ package llm
 
 import (
 	"bytes"
-	"cmp"
 	"math"
 )
 
@@ -171,10 +170,12 @@ func (r *requestReader) field(f field) {
 		r.bestOf = r.whole(f, "best_of")
 	case fieldOptions:
 		r.options()
-	case fieldInferenceConfig, fieldTextGenerationConfig:
-		r.inferenceConfig()
+	case fieldInferenceConfig:
+		r.inferenceConfig(f, "inferenceConfig")
+	case fieldTextGenerationConfig:
+		r.inferenceConfig(f, "textGenerationConfig")
 	case fieldMaxGenLen:
-		r.inference = r.count()
+		r.inference = r.whole(f, "max_gen_len")
 	case fieldUnknown:
 		r.skip()
 	default:
@@ -283,17 +284,15 @@ func (r *requestReader) generationConfig() {
 
 // inferenceConfig reads how much a model of Bedrock's may write, by any of the names that
 // its models have for it.
-func (r *requestReader) inferenceConfig() {
+func (r *requestReader) inferenceConfig(f field, part string) {
 	r.inference = 0
-	if r.next() != '{' {
-		r.skip()
+	if !r.object(f, part) {
 		return
 	}
-	r.at++
 	for first := true; r.item(first, '}'); first = false {
-		switch string(r.key()) {
+		switch name := string(r.key()); name {
 		case "maxTokens", "max_new_tokens", "maxTokenCount":
-			r.inference = r.count()
+			r.inference = max(r.inference, r.whole(f, name))
 		default:
 			r.skip()
 		}
@@ -347,7 +346,7 @@ func (r *requestReader) request() Request {
 	case Converse:
 		q.MaxOutput = r.inference
 	case Invoke:
-		q.MaxOutput, q.Answers = cmp.Or(r.maxTokens, r.maxCompletion, r.inference), r.n
+		q.MaxOutput, q.Answers = max(r.maxTokens, r.maxCompletion, r.inference), r.n
 	case OllamaChat, OllamaGenerate:
 		q.Stream, q.MaxOutput = string(r.stream) != "false", r.predict
 	}

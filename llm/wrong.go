@@ -25,21 +25,25 @@ func (r *requestReader) mistake(f field, part, must string) {
 func (a API) has(f field) bool {
 	switch f {
 	case fieldStream, fieldStreamOptions:
-		return a.generates() && a != Generate
+		return a.generates() && a != Generate && a != Converse && a != Invoke
 	case fieldMaxTokens:
-		return a == Chat || a == Completions || a == Messages || a == CohereChat
+		return a == Chat || a == Completions || a == Messages || a == CohereChat || a == Invoke
 	case fieldMaxCompletionTokens:
-		return a == Chat
+		return a == Chat || a == Invoke
 	case fieldMaxOutputTokens:
 		return a == Responses
 	case fieldN:
-		return a == Chat || a == Completions
+		return a == Chat || a == Completions || a == Invoke
 	case fieldBestOf:
 		return a == Completions
 	case fieldOptions:
 		return a == OllamaChat || a == OllamaGenerate
 	case fieldGenerationConfig:
 		return a == Generate
+	case fieldInferenceConfig:
+		return a == Converse || a == Invoke
+	case fieldMaxGenLen, fieldTextGenerationConfig:
+		return a == Invoke
 	}
 	return f == fieldModel
 }

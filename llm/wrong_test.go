@@ -38,6 +38,8 @@ func TestFieldsThatAreNotOfTheirType(t *testing.T) {
 		{gemini, "maxOutputTokens", []string{`"generationConfig":{"maxOutputTokens":"8"}`, `"generation_config":{"max_output_tokens":"8"}`}, []string{`"generationConfig":{"maxOutputTokens":8}`}},
 		{gemini, "candidateCount", []string{`"generationConfig":{"candidateCount":"8"}`}, nil},
 		{gemini, "generationConfig", []string{`"generationConfig":[]`}, nil},
+		{Endpoint{Provider: Bedrock, API: Converse, Model: "m"}, "maxTokens", []string{`"inferenceConfig":{"maxTokens":"8"}`}, []string{`"inferenceConfig":{"maxTokens":8}`, `"stream":1`, `"max_tokens":"8"`}},
+		{Endpoint{Provider: Bedrock, API: Invoke, Model: "m"}, "max_tokens", []string{`"max_tokens":"8"`}, []string{`"max_gen_len":8`}},
 		{openAI(Chat), "model", []string{`"model":5`, `"model":["a"]`, `"model":{"a":1}`}, []string{`"model":null`, `"model":"m"`}},
 		{openAI(Chat), "stream", []string{`"stream":true,"stream":false`, `"stream":true,"Stream":false`, `"STREAM":true`, `"ſtream":true`}, nil},
 		{openAI(Chat), "messages", []string{`"messages":[],"messages":[]`, `"Messages":[]`}, nil},
