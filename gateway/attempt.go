@@ -26,10 +26,12 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 	d.active.Add(1)
 	defer d.active.Add(-1)
 	body, veiled := x.body, false
-	if asking, ok := x.call.Asks.AskUsage(x.body); ok && !call.Signed(x.r.Header) {
-		body, veiled = asking, true
+	if !x.signed {
+		delete(x.r.Header, "Accept-Encoding") // what is compressed could not be read
+		if asking, ok := x.call.Asks.AskUsage(x.body); ok {
+			body, veiled = asking, true
+		}
 	}
-	delete(x.r.Header, "Accept-Encoding") // what is compressed could not be read
 	response, err := x.send(d, (*wire.Bytes)(&body), int64(len(body)))
 	if err == nil && veiled && refusesUsage(response) {
 		response.Body.Close()

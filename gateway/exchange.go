@@ -40,6 +40,7 @@ type exchange struct {
 	sent      bool      // the provider may have got the request
 	throttled bool      // the provider's last answer says that it is too much
 	shared    bool      // the account is the gateway's, and no client's own
+	signed    bool      // the client has signed the request, which is sent as it is
 	hides     *hider    // of the secrets with which it was sent; nil: none of the gateway's
 	ids       [1]string // its id, as the value of a header
 	deadline  time.Time // until when the client must take what is written to it

@@ -29,7 +29,7 @@ func (x *exchange) checkQuery() *refusal {
 // showUsage sees to it that the answer to a call of Gemini tells what was used, and can
 // be read.
 func (x *exchange) showUsage() *refusal {
-	if x.endpoint.API != llm.Generate {
+	if x.endpoint.API != llm.Generate || x.signed {
 		return nil
 	}
 	delete(x.r.Header, "X-Goog-Fieldmask")

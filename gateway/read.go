@@ -24,6 +24,7 @@ func (x *exchange) read() *refusal {
 	if no := x.checkEncoding(); no != nil {
 		return no
 	}
+	x.signed = x.ownSignature()
 	if no := x.showUsage(); no != nil {
 		return no
 	}
@@ -51,6 +52,9 @@ func (x *exchange) read() *refusal {
 	x.Model, x.Stream = asks.Model, asks.Stream
 	m, _ := x.upstream.Find(asks.Model)
 	if slices.Contains(m.Aliases, asks.Model) {
+		if x.signed {
+			return x.bad(http.StatusBadRequest, fmt.Sprintf("%q is an alias, and the request is signed, so that it cannot be changed: it must name the model as %q", asks.Model, m.Name))
+		}
 		x.rename(m.Name)
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -19,6 +20,9 @@ func (x *exchange) relay(response *http.Response, veiled bool) {
 	if veiled {
 		body = meter.Hide(response.Body)
 		response.Header.Del("Content-Length")
+		for _, field := range call.SignatureFields {
+			delete(response.Header, field) // of a body that has the chunk
+		}
 		response.ContentLength = -1
 	} else {
 		body = &metered{response.Body, meter}

@@ -179,16 +179,6 @@ func TestKeyOfMessages(t *testing.T) {
 	}
 }
 
-// A stream that is signed is sent as it is, although it will not tell its usage.
-func TestSignedStream(t *testing.T) {
-	upstream := newSeen()
-	r := newRigBefore(t, oneOfEach, upstream)
-	r.post(t, chat, unasked, "Content-Digest", "sha-256=:x:")
-	if got := <-upstream.bodies; got != unasked {
-		t.Errorf("sent %s", got)
-	}
-}
-
 // Who may only call some models may not name others to fall back to.
 func TestFallbacks(t *testing.T) {
 	r := newRigBefore(t, `

@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -93,7 +94,7 @@ func (x *exchange) secrets() []string {
 // authorize puts the deployment's key in the place of whatever the client has sent. If
 // it has none, the client's own stays.
 func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
-	x.shared = d.key != "" || x.cfg.Keys == config.KeysRequired
+	x.shared = x.sharedAt(d)
 	if !x.shared {
 		x.hides, x.call.Heeded = nil, x.heeded
 		return
@@ -106,8 +107,23 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	for _, field := range ofAccount {
 		delete(h, field)
 	}
+	for _, field := range call.SignatureFields { // nothing that the client signs or hashes is sent with another's key
+		delete(h, field)
+	}
 	u.RawQuery = without(u.RawQuery, ofCredentials)
 	if d.key != "" {
 		x.putKey(h, d.key)
 	}
+}
+
+// sharedAt reports whether the account at a deployment is the gateway's.
+func (x *exchange) sharedAt(d *deployment) bool {
+	return d.key != "" || x.cfg.Keys == config.KeysRequired
+}
+
+// ownSignature reports whether the client has signed the request with credentials of its
+// own, which pass through. Where any deployment's account is the gateway's, a signature of
+// the client's means nothing, and must not keep the gateway from asking for usage.
+func (x *exchange) ownSignature() bool {
+	return !slices.ContainsFunc(x.upstream.deployments, x.sharedAt) && call.Signed(x.r.Header, x.target.RawQuery)
 }

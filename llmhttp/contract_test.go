@@ -436,6 +436,8 @@ func TestSignedIsSentAsItIs(t *testing.T) {
 		{"Content-Digest", true},
 		{"Digest", true},
 		{"Content-Md5", true},
+		{"Repr-Digest", true},
+		{"Signature-Input", true},
 		{"X-Project-Id", false},
 	} {
 		t.Run(c.header, func(t *testing.T) {

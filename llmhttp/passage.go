@@ -76,7 +76,7 @@ func (f fault) Timeout() bool { return errors.Is(f.error, context.DeadlineExceed
 // askUsage lets a stream tell what it uses, if it would not. It reports whether the
 // caller is not to see that.
 func (c *passage) askUsage() (veiled bool) {
-	if c.transport.leaveStreams || call.Signed(c.request.Header) {
+	if c.transport.leaveStreams || call.Signed(c.request.Header, c.request.URL.RawQuery) {
 		return false
 	}
 	asking, ok := c.Asks.AskUsage(c.sent.text)

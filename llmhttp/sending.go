@@ -38,7 +38,7 @@ func (s *sending) request(req *http.Request, base http.RoundTripper) *http.Reque
 	out := req.WithContext(s.context(req.Context()))
 	out.Body, out.GetBody = s.body(), func() (io.ReadCloser, error) { return s.body(), nil }
 	out.ContentLength, out.TransferEncoding = int64(len(s.text)), nil
-	if req.Header["Accept-Encoding"] != nil && !call.Signed(req.Header) {
+	if req.Header["Accept-Encoding"] != nil && !call.Signed(req.Header, req.URL.RawQuery) {
 		out.Header = req.Header.Clone()
 		out.Header.Del("Accept-Encoding")
 	}

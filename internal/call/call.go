@@ -144,14 +144,3 @@ func (c *Call) Settle(ctx context.Context, m *llm.Meter) llm.Usage {
 	c.Limits.Estimator.Learn(c.Project, &c.Asks, used)
 	return used
 }
-
-// Signed reports whether a request carries a signature, or a hash of its body: it must
-// be sent as it is.
-func Signed(h http.Header) bool {
-	for _, name := range [...]string{"X-Amz-Content-Sha256", "X-Amz-Date", "Signature", "Content-Digest", "Digest", "Content-Md5"} {
-		if h[name] != nil {
-			return true
-		}
-	}
-	return false
-}
