@@ -92,6 +92,9 @@ func (x *exchange) serve() *refusal {
 		x.w.Header().Set("Allow", strings.Join(methods, ", "))
 		return x.bad(http.StatusMethodNotAllowed, fmt.Sprintf("the method must be one of %s", strings.Join(methods, ", ")))
 	}
+	if holdsKey(x.r.URL.Path) {
+		return x.bad(http.StatusBadRequest, "a virtual key stands in the path: it must be in a header, in the place of the provider's key")
+	}
 	no := x.route()
 	if stranger := x.checkOrigin(); stranger != nil { // which learns nothing of the providers
 		return stranger

@@ -31,6 +31,9 @@ func (x *exchange) read() *refusal {
 	if no := x.readBody(); no != nil {
 		return no
 	}
+	if no := x.checkBody(); no != nil {
+		return no
+	}
 	var err error
 	if x.call.Asks, err = x.endpoint.Read(x.body); err != nil {
 		return x.bad(http.StatusBadRequest, strings.TrimPrefix(err.Error(), "ratelimit: "))
@@ -46,6 +49,8 @@ func (x *exchange) read() *refusal {
 		return x.bad(http.StatusBadRequest, "the request's body: "+asks.Wrong)
 	case asks.Fallbacks && asks.Model == "":
 		return x.bad(http.StatusBadRequest, `the body names several models: it must name the first as "model"`)
+	case holdsKey(asks.Model):
+		return x.bad(http.StatusBadRequest, "the name of the model holds a virtual key")
 	case len(asks.Model) > mostName || strings.ContainsFunc(asks.Model, unicode.IsControl) || !utf8.ValidString(asks.Model):
 		return x.bad(http.StatusBadRequest, fmt.Sprintf("the name of a model must have at most %d bytes of UTF-8, and no control characters", mostName))
 	}

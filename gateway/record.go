@@ -69,9 +69,10 @@ func answered(status int, throttles bool) Outcome {
 // mostText is how many bytes are recorded of what others choose, such as a path.
 const mostText = 256
 
-// shortened returns a text for a record: a copy, for a path itself is a part of the whole
-// request line.
+// shortened returns a text for a record, without virtual keys: a copy, for a path itself is a
+// part of the whole request line.
 func shortened(text string) string {
+	text, _ = withoutKeys(text)
 	if len(text) <= mostText {
 		return strings.Clone(text)
 	}

@@ -66,7 +66,7 @@ func (x *exchange) refuse(no *refusal) {
 		panic(http.ErrAbortHandler) // nothing must look like an answer
 	}
 	if x.Error == "" {
-		x.Error = no.Message
+		x.Error, _ = withoutKeys(no.Message)
 	}
 	no.ID = x.ID
 	header, body := x.endpoint.Refuse(no.Refusal)

@@ -29,6 +29,7 @@ func (x *exchange) identify() *refusal {
 			return x.bad(http.StatusUnauthorized, "a valid virtual key is needed, in the place of the provider's key")
 		}
 		x.Project, x.Key = key.Project, key.ID
+		x.keepKeys()
 	} else {
 		id := anyone
 		if said := x.r.Header[fieldProject]; said != nil {
@@ -37,8 +38,8 @@ func (x *exchange) identify() *refusal {
 		if err := project.CheckID(id); err != nil {
 			return x.bad(http.StatusBadRequest, "X-Project-ID: "+strings.TrimPrefix(err.Error(), "ratelimit: "))
 		}
-		x.Project = strings.Clone(id)
-		if x.virtual() {
+		x.Project = shortened(id)
+		if x.carriesKey() {
 			return x.bad(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on")
 		}
 	}
@@ -57,16 +58,6 @@ func (x *exchange) key() (keys.Key, bool) {
 		}
 	}
 	return keys.Key{}, false
-}
-
-// virtual reports whether the request carries what looks like a virtual key.
-func (x *exchange) virtual() bool {
-	for _, secret := range x.secrets() {
-		if keys.Is(secret) {
-			return true
-		}
-	}
-	return false
 }
 
 // secrets returns what stands where keys do.

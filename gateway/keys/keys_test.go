@@ -155,7 +155,7 @@ func TestFindNonsense(t *testing.T) {
 	_, other := create(t, r, "q", "", 0)
 	id, rest, _ := split(secret)
 	for _, each := range []string{
-		"", "-", "--", "rl--", "rl-", prefix + id, prefix + id + "-", rest, id + "-" + rest, secret + "a", secret + "\n", " " + secret, secret[1:], secret[:len(secret)-1],
+		"", "-", "--", "rl--", "rl-", Prefix + id, Prefix + id + "-", rest, id + "-" + rest, secret + "a", secret + "\n", " " + secret, secret[1:], secret[:len(secret)-1],
 		strings.ToUpper(secret), "Bearer " + secret, "sk-" + secret[3:], join(other.ID, rest), join(id, strings.Repeat("a", secretSize)), join("aaaaaaaaaa", rest),
 		strings.Repeat("x", len(secret)), strings.Repeat("\x00", len(secret)), strings.Repeat("rl-", 1<<20),
 	} {
@@ -265,4 +265,17 @@ func BenchmarkFind(b *testing.B) {
 			r.Find("rl-aaaaaaaaaa-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
 		}
 	})
+}
+
+// A key is found in the midst of a text, and what only begins like one is not.
+func TestIndex(t *testing.T) {
+	key := join(random(idSize), random(secretSize))
+	for text, want := range map[string]int{
+		"": -1, "rl-": -1, key: 0, "x" + key: 1, "curl-a url-b " + key + " rl-": 13, "rl-rl-" + key: 6, key[:Size-1]: -1, "x" + key[:Size-1] + "-": -1,
+		strings.ToUpper(key): -1,
+	} {
+		if got := Index(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
 }

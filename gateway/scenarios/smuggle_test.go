@@ -134,7 +134,7 @@ var abuses = []abuse{
 	{"two hosts", get(listing, "Host: other\r\n"), []int{400}, nil},
 	{"a host that is none", "GET " + listing + " HTTP/1.1\r\nHost: a b\r\n\r\n", []int{400}, nil},
 	{"another host", "GET " + listing + " HTTP/1.1\r\nHost: TRAP\r\nX-Forwarded-Host: TRAP\r\nForwarded: host=TRAP\r\nX-Original-URL: http://TRAP/\r\n\r\n", []int{200}, []string{models}},
-	{"an upgrade", get(listing, "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"), []int{200}, []string{models}},
+	{"an upgrade", get(listing, "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"), []int{426}, nil},
 	{"headers of one hop", get(listing, "Connection: X-B\r\nX-B: smuggled\r\nKeep-Alive: smuggled\r\nProxy-Authorization: smuggled\r\nProxy-Connection: smuggled\r\nTE: smuggled\r\nUpgrade: smuggled\r\n"), []int{200}, []string{models}},
 	{"an upgrade to HTTP/2", get(listing, "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"), []int{200}, []string{models}},
 	{"HTTP/2 at once", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{505}, nil},

@@ -1,0 +1,132 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
+
+// escapes escapes every byte of a text.
+func escapes(text string) string {
+	var all strings.Builder
+	for i := range len(text) {
+		fmt.Fprintf(&all, "%%%02X", text[i])
+	}
+	return all.String()
+}
+
+// leak is a request in which a virtual key stands where the gateway does not look for it.
+type leak struct {
+	path, body string
+	headers    []string
+	status     int // with keys required
+}
+
+func leaks(key string) []leak {
+	files := "/openai/v1/files"
+	return []leak{
+		{chat + "?api_key=" + key, hello, nil, 200},
+		{chat + "?a=1&x=" + url.QueryEscape(key) + "&b=2", hello, nil, 200},
+		{chat + "?a=1&x=" + escapes(key) + "&b=2", hello, nil, 200},
+		{chat + "?x=" + escapes(escapes("to:"+key+"!")) + "&b=2", hello, nil, 200},
+		{chat + "?" + key, hello, nil, 200},
+		{files + "?api_key=" + key, "x", nil, 200},
+		{chat, hello, []string{"Referer", "https://x.example/?key=" + key + "#top"}, 200},
+		{chat, hello, []string{"Referer", "https://x.example/?key=" + escapes(key)}, 200},
+		{chat, hello, []string{"X-Unknown", "1", "X-Unknown", "token=" + key}, 200},
+		{files, "x", []string{"User-Agent", "tool (" + key + ")"}, 200},
+		{chat, hello, []string{"X-Project-ID", key}, 200},
+		{"/openai/" + key + "/chat/completions", hello, nil, 400},
+		{"/openai/v1/" + escapes(escapes(key)), hello, nil, 400},
+		{"/" + key + "/v1/chat/completions", hello, nil, 400},
+		{"/openai/" + strings.Repeat("a", 220) + key, "", nil, 400}, // which the record would cut in its midst
+		{chat, strings.Replace(hello, "Hello", "my key is "+key+", a url-one", 1), nil, 400},
+		{chat, strings.Replace(hello, "gpt-4o", key, 1), nil, 400},
+		{chat, strings.Replace(hello, "gpt-4o", key[:len(key)-1]+"a", 1), nil, 400}, // which is none, but looks like one
+	}
+}
+
+// A virtual key leaves the gateway nowhere: neither to the provider nor into records, from which
+// log and metrics are made, wherever in a request it stands. One in any other parameter or header
+// than those for keys was sent on, and one in the path was recorded.
+func TestVirtualKeysLeaveNowhere(t *testing.T) {
+	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
+	for _, mode := range []string{config.KeysRequired, config.KeysOff} {
+		upstream := newSeen()
+		r := newRigBefore(t, strings.Replace(withKeys, "required", mode, 1), upstream)
+		key, _, err := r.Keys().Create(t.Context(), "search", "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range leaks(key) {
+			headers, want := c.headers, c.status
+			if mode == config.KeysRequired {
+				headers = append(headers, "Authorization", "Bearer "+key)
+			} else if want == 200 {
+				want = http.StatusUnauthorized
+			}
+			a := r.post(t, c.path, c.body, headers...)
+			if a.status != want {
+				t.Errorf("%s: %.120s %q: %d %s", mode, c.path, c.headers, a.status, a.body)
+			}
+			if shown := fmt.Sprint(r.last(t)); strings.Contains(shown, key[14:30]) {
+				t.Errorf("%s: %.120s %q: recorded as %s", mode, c.path, c.headers, shown)
+			}
+			if a.status != 200 {
+				continue
+			}
+			got, body := <-upstream.requests, <-upstream.bodies
+			if sent := unescaped(unescaped(fmt.Sprint(got.URL, got.Header, body))); strings.Contains(sent, key) {
+				t.Errorf("%s: %.120s %q: sent as %s", mode, c.path, c.headers, sent)
+			}
+			if strings.Contains(c.path, "b=2") && got.URL.Query().Get("b") != "2" {
+				t.Errorf("%.120s: the query is %q", c.path, got.URL.RawQuery)
+			}
+		}
+		if len(upstream.requests) > 0 {
+			t.Errorf("%s: a request was sent that was refused", mode)
+		}
+	}
+}
+
+// What only resembles a virtual key passes: words with its prefix, and examples in a prompt.
+func TestWhatOnlyResemblesAKeyPasses(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, oneOfEach, upstream)
+	slug := "https://x.example/curl-kubernetes-api-from-inside-a-pod-and-so-on?a=100%&b=%zz"
+	example := "rl-" + strings.Repeat("a", 10) + "-" + strings.Repeat("b", 32)
+	if a := r.post(t, chat, strings.Replace(hello, "Hello", slug+" "+example, 1), "Referer", slug); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got := <-upstream.requests; got.Header.Get("Referer") != slug {
+		t.Errorf("sent with %v", got.Header)
+	}
+}
+
+// Of a normal request, nothing is allocated to look for keys in it.
+func BenchmarkLookForKeys(b *testing.B) {
+	r := newRigBefore(b, oneOfEach, newSeen())
+	x := &exchange{g: r.Gateway, r: &http.Request{Header: http.Header{
+		"Authorization": {"Bearer " + strings.Repeat("a", 46)}, "User-Agent": {"OpenAI/Python 2.3.4 (linux; x64) with something more behind it"},
+		"Content-Type": {"application/json"}, "Accept": {"application/json"}, "X-Stainless-Lang": {"python"}, "X-Stainless-Os": {"Linux"},
+		"X-Stainless-Runtime": {"CPython"}, "X-Stainless-Retry-Count": {"0"}, "X-Stainless-Timeout": {"600"},
+	}}}
+	b.Run("headers", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			x.keepKeys()
+		}
+	})
+	x.body = []byte(strings.Repeat("The world's early commands were rarely clearly encoded, said Pearl-Lee. ", 1400))
+	b.Run("body of 100 KB", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(x.body)))
+		for b.Loop() {
+			x.checkBody()
+		}
+	})
+}
