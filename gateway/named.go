@@ -43,3 +43,11 @@ func (x *exchange) oneModel() *refusal {
 func (x *exchange) twoModels(here, one, there, other string) *refusal {
 	return x.bad(http.StatusBadRequest, fmt.Sprintf("the %s names the model %.60q, and the %s %.60q: they must be the same", here, one, there, other))
 }
+
+// escapes reports whether a call that names no model, such as one of OpenAI's responses
+// with a stored prompt, would be charged to no quota although the provider has some:
+// there is no pattern "*", and the configuration names no model for such calls.
+func (x *exchange) escapes() bool {
+	_, known := x.upstream.Find("")
+	return !known && x.upstream.Limited()
+}

@@ -61,3 +61,42 @@ providers:
 		}
 	}
 }
+
+// Calls that name no model were charged to no quota at all.
+func TestCallsWithoutAModelHaveAQuota(t *testing.T) {
+	const path, stored = "/openai/v1/responses", `{"prompt":{"id":"pmpt_1"}}`
+	for _, c := range []struct {
+		models, project string
+		want            int
+		quota           string
+	}{
+		{"models: {gpt-6: {max_rpm: 9}}", "", 400, ""},
+		{"kind: openai", "", 400, ""}, // which has quotas by default
+		{`models: {gpt-6: {max_rpm: 9}, "*": {max_rpm: 1}}`, "", 200, "openai/*"},
+		{"models: {gpt-6: {max_rpm: 1}, other: {max_rpm: 9}}, unnamed_model: gpt-6", "", 200, "gpt-6"},
+		{`models: {gpt-6: {max_rpm: 1}, "*": {max_rpm: 9}}, unnamed_model: gpt-6`, "models: [gpt-6]", 200, "gpt-6"},
+		{"models: {gpt-6: {max_rpm: 1}}, unnamed_model: gpt-6", "models: [other]", 403, ""},
+		{`models: {gpt-6: {max_rpm: 9}, "*": {max_rpm: 1}}`, "models: [gpt-6]", 403, ""},
+		{`models: {gpt-6: {max_rpm: 9}, "*": {max_rpm: 1}}`, `models: ["*"]`, 200, "openai/*"},
+	} {
+		upstream := newSeen()
+		r := newRigBefore(t, "providers: {openai: {base_url: MOCK, "+c.models+"}}\ndefaults: {max_wait: 0s, "+c.project+"}\n", upstream)
+		a := r.post(t, path, stored)
+		if last := r.last(t); a.status != c.want || last.Quota != c.quota || last.Model != "" {
+			t.Errorf("%s %s: %d of %q: %s", c.models, c.project, a.status, last.Quota, a.body)
+		}
+		if c.want != 200 {
+			continue
+		}
+		if got := <-upstream.bodies; got != stored {
+			t.Errorf("%s: sent %s", c.models, got)
+		}
+		if a := r.post(t, path, stored); a.status != 429 {
+			t.Errorf("%s: the second is %d %s", c.models, a.status, a.body)
+		}
+	}
+	r := newRigBefore(t, "providers: {vllm: {base_url: MOCK, models: {m: {aliases: [n]}}}}\n", newSeen())
+	if a := r.post(t, "/vllm/v1/chat/completions", `{"messages":[]}`); a.status != 200 {
+		t.Errorf("where there are no quotas: %d %s", a.status, a.body)
+	}
+}

@@ -62,7 +62,14 @@ func (x *exchange) read() *refusal {
 		}
 		x.rename(m.Name)
 	}
+	if asks.Model == "" {
+		asks.Model = x.upstream.Unnamed // which is charged; the provider gets the call as it is
+	}
 	switch {
+	case x.Model == "" && !x.mayCall(asks.Model):
+		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: the request names no model", x.Project, strings.Join(x.rules.Models, ", ")))
+	case asks.Model == "" && x.escapes():
+		return x.bad(http.StatusBadRequest, fmt.Sprintf(`the call names no model, and the provider %q has quotas: name a model, or have the configuration set unnamed_model, or a quota for "*"`, x.Provider))
 	case !x.mayCall(x.Model, asks.Model):
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may not call %q, but only %s", x.Project, x.Model, strings.Join(x.rules.Models, ", ")))
 	case asks.Fallbacks && len(x.rules.Models) > 0:

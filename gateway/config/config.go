@@ -53,6 +53,7 @@ type Provider struct {
 	Kind        llm.Provider           // whose headers, errors and way to send a key it has
 	Deployments map[string]*Deployment // at least one; "" is the name of the one that the provider itself describes
 	Models      []Model                // in the order of the file: the first that matches counts
+	Unnamed     string                 // the model to which calls that name none are charged; empty: the pattern "*", if there is one
 	Retries     int                    // how often a call is tried again before the first byte, where the provider says that it may be
 	Timeout     time.Duration          // until the response begins
 	MaxPause    time.Duration          // of a model, after the provider has refused a call

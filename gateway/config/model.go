@@ -32,6 +32,11 @@ func (p *Provider) find(name string) (Model, bool) {
 	return Model{}, false
 }
 
+// Limited reports whether a model of the provider has a quota.
+func (p *Provider) Limited() bool {
+	return slices.ContainsFunc(p.Models, func(m Model) bool { return m.Quota != ratelimit.ModelQuota{} })
+}
+
 // Means reports whether a name or a pattern stands for a model, by any of the names by
 // which the provider knows it: see [llm.PlainName].
 func (p *Provider) Means(pattern, name string) bool {

@@ -76,6 +76,7 @@ func readProvider(name string, at place) *Provider {
 		field{"http2", flag(&p.HTTP2)},
 		field{"deployments", func(at place) { p.Deployments = readDeployments(at, itself) }},
 		field{"models", p.readModels},
+		field{"unnamed_model", text(&p.Unnamed, "one of the provider's models")},
 	)
 	if d := p.Deployments[""]; d != nil {
 		*d = itself
@@ -86,6 +87,9 @@ func readProvider(name string, at place) *Provider {
 		}
 	}
 	p.addDefaults(name)
+	if _, known := p.Find(p.Unnamed); p.Unnamed != "" && !known && !at.r.faulty(at.path) {
+		at.r.at(at.path+".unnamed_model").fault("%s is none of the provider's models: it must be one that stands in models", shown(p.Unnamed))
+	}
 	return p
 }
 

@@ -103,6 +103,7 @@ type providerFields struct {
 	HTTP2       bool                        `json:"http2"`
 	Deployments map[string]deploymentFields `json:"deployments,omitempty"`
 	Models      modelFields                 `json:"models,omitempty"`
+	Unnamed     string                      `json:"unnamed_model,omitempty"`
 }
 
 type deploymentFields struct {
@@ -111,7 +112,7 @@ type deploymentFields struct {
 }
 
 func (p *Provider) redacted() providerFields {
-	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), MaxPause: short(p.MaxPause), Retries: p.Retries, HTTP2: p.HTTP2, Models: p.Models}
+	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), MaxPause: short(p.MaxPause), Retries: p.Retries, HTTP2: p.HTTP2, Models: p.Models, Unnamed: p.Unnamed}
 	if itself := p.Deployments[""]; itself != nil {
 		f.BaseURL, f.Key = itself.BaseURL, itself.Key
 		return f
