@@ -30,6 +30,7 @@ func TestForeignPages(t *testing.T) {
 		{off, "POST", chat, "localhost:8080", nil, 200},
 		{off, "POST", local, "LOCALHOST.", nil, 200},
 		{off, "POST", local, "dev.localhost:1", nil, 200},
+		{off, "POST", local, "host.docker.internal:8080", nil, 200},
 		{off, "POST", local, "[::1]:8080", nil, 200},
 		{off, "POST", local, "10.1.2.3", nil, 200},
 		{off, "POST", local, "ratelimit:8080", nil, 200}, // a container's name

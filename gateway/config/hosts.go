@@ -31,7 +31,8 @@ func (s *Server) readHosts(at place) {
 // ServesHost reports whether a request without a virtual key may name a host. A page of
 // another site can make a name of that site lead to the gateway (DNS rebinding), so names
 // of the public DNS must be among Server.Hosts. Addresses, names without a dot, such as those
-// of containers, and names below localhost never are such names.
+// of containers, and names below localhost and internal (Docker's host.docker.internal) never
+// are such names.
 func (c *Config) ServesHost(host string) bool {
 	name := host
 	if without, _, err := net.SplitHostPort(host); err == nil {
@@ -45,6 +46,6 @@ func (c *Config) ServesHost(host string) bool {
 		return true
 	}
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	return name == "localhost" || strings.HasSuffix(name, ".localhost") ||
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || strings.HasSuffix(name, ".internal") ||
 		slices.Contains(c.Server.Hosts, name) || slices.Contains(c.Server.Hosts, strings.ToLower(host))
 }
