@@ -34,9 +34,12 @@ func holdsKey(text string) bool {
 	return holds
 }
 
-// anyHoldsKey reports whether a virtual key stands in one of a header's values, most of which are
-// too short for that.
-func anyHoldsKey(values []string) bool {
+// fieldHoldsKey reports whether a virtual key stands in one of a header's values, most of which
+// are too short for that, or is its name, which has capitals by now.
+func fieldHoldsKey(name string, values []string) bool {
+	if len(name) >= keys.Size && holdsKey(strings.ToLower(name)) {
+		return true
+	}
 	for _, value := range values {
 		if len(value) >= keys.Size && holdsKey(value) {
 			return true
@@ -70,7 +73,7 @@ func unhex(c byte) int { return strings.IndexByte("0123456789abcdef", c|0x20) }
 // looked at, for they are replaced.
 func (x *exchange) keepKeys() {
 	for name, values := range x.r.Header {
-		if anyHoldsKey(values) && !slices.Contains(fieldsOfKeys, name) {
+		if fieldHoldsKey(name, values) && !slices.Contains(fieldsOfKeys, name) {
 			delete(x.r.Header, name)
 		}
 	}
@@ -82,8 +85,8 @@ func (x *exchange) keepKeys() {
 
 // carriesKey reports whether a header or the query of the request holds a virtual key.
 func (x *exchange) carriesKey() bool {
-	for _, values := range x.r.Header {
-		if anyHoldsKey(values) {
+	for name, values := range x.r.Header {
+		if fieldHoldsKey(name, values) {
 			return true
 		}
 	}

@@ -40,6 +40,7 @@ func leaks(key string) []leak {
 		{chat, hello, []string{"X-Unknown", "1", "X-Unknown", "token=" + key}, 200},
 		{files, "x", []string{"User-Agent", "tool (" + key + ")"}, 200},
 		{chat, hello, []string{"X-Project-ID", key}, 200},
+		{chat, hello, []string{key, "1"}, 200},
 		{"/openai/" + key + "/chat/completions", hello, nil, 400},
 		{"/openai/v1/" + escapes(escapes(key)), hello, nil, 400},
 		{"/" + key + "/v1/chat/completions", hello, nil, 400},
@@ -80,7 +81,7 @@ func TestVirtualKeysLeaveNowhere(t *testing.T) {
 				continue
 			}
 			got, body := <-upstream.requests, <-upstream.bodies
-			if sent := unescaped(unescaped(fmt.Sprint(got.URL, got.Header, body))); strings.Contains(sent, key) {
+			if sent := unescaped(unescaped(fmt.Sprint(got.URL, got.Header, body))); strings.Contains(strings.ToLower(sent), key) {
 				t.Errorf("%s: %.120s %q: sent as %s", mode, c.path, c.headers, sent)
 			}
 			if strings.Contains(c.path, "b=2") && got.URL.Query().Get("b") != "2" {
