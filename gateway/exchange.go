@@ -49,6 +49,9 @@ type exchange struct {
 
 // ServeHTTP serves a client's request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.probe(w, r) {
+		return
+	}
 	g.active.Add(1)
 	s := g.setup.Load()
 	x := &exchange{

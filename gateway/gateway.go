@@ -62,6 +62,7 @@ type Gateway struct {
 	serving context.Context // ends when it drains
 	drain   context.CancelFunc
 	held    atomic.Int64 // bytes of bodies
+	probed  probed
 }
 
 const (

@@ -12,7 +12,7 @@ import (
 // recent decisions of the admin API. No key, and nothing that was said, is in it.
 type Record struct {
 	Seq        uint64        `json:"seq"`
-	ID         string        `json:"id"` // that the gateway has given it, which its answer has, too
+	ID         string        `json:"id"`     // that the gateway has given it, which its answer has, too
 	Time       time.Time     `json:"time"`   // when it came
 	Client     string        `json:"client"` // the address that it came from, which may be a proxy's
 	Project    string        `json:"project,omitempty"`

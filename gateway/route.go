@@ -18,14 +18,17 @@ func (x *exchange) route() *refusal {
 	plain, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.Path, "/"), "/")
 	x.upstream = x.setup.upstreams[plain]
 	if x.upstream == nil {
-		return x.bad(http.StatusNotFound, fmt.Sprintf("no provider is named %.40q: a path begins with one of /%s/", plain, strings.Join(x.setup.names(), "/, /")))
+		return x.nobody(plain)
 	}
 	x.Provider = x.upstream.name
 	x.endpoint = llm.Endpoint{Provider: x.upstream.Kind, API: x.upstream.dialect()}
 	if !below(x.r.URL.EscapedPath(), "/"+x.upstream.name) {
 		return x.bad(http.StatusBadRequest, fmt.Sprintf("the path must begin with /%s/ as it is, with nothing escaped", x.upstream.name))
 	}
-	return x.aim(x.upstream.name)
+	if no := x.aim(x.upstream.name); no != nil {
+		return no
+	}
+	return x.versioned()
 }
 
 // names returns the names of the providers, in order.

@@ -46,7 +46,9 @@ func TestDenialsSayWhatIsLeftAndNeeded(t *testing.T) {
 			if c.status == 429 {
 				a = r.post(t, c.path, c.body, "X-Project-ID", "p")
 			}
-			var said struct{ Error struct{ Type, Message string } }
+			var said struct {
+				Error struct{ Type, Message string }
+			}
 			if err := json.Unmarshal([]byte(a.body), &said); err != nil {
 				t.Fatal(err)
 			}

@@ -8,18 +8,25 @@ import (
 // unknown says that a name is none of the fields, and which it may have been meant to be.
 func unknown(name string, fields []field) string {
 	names := make([]string, len(fields))
-	best, least := "", 1+max(len(name), 3)/3
 	for i, f := range fields {
 		names[i] = f.name
-		if d := distance(name, f.name); d < least {
-			best, least = f.name, d
-		}
 	}
 	guess := ""
-	if best != "" {
+	if best := Nearest(name, names); best != "" {
 		guess = fmt.Sprintf(" (did you mean %s?)", best)
 	}
 	return fmt.Sprintf("unknown field %s%s: it must be one of %s", shown(name), guess, strings.Join(names, ", "))
+}
+
+// Nearest returns the one of some names that a name may have been meant to be, or "".
+func Nearest(name string, names []string) (best string) {
+	least := 1 + max(len(name), 3)/3
+	for _, other := range names {
+		if d := distance(name, other); d < least {
+			best, least = other, d
+		}
+	}
+	return best
 }
 
 // distance is how many letters must be added, left out, replaced, or swapped with their

@@ -48,6 +48,10 @@ func (c *Config) readProviders(p place) {
 			key.fault("%s: the name of a provider must have 1 to 64 of a to z, 0 to 9 and -", shown(name))
 			return
 		}
+		if name == "healthz" || name == "readyz" {
+			key.fault("%s: a provider may not be named so, for /%s is where the gateway answers probes", shown(name), name)
+			return
+		}
 		c.Providers[name] = readProvider(name, value)
 	})
 }

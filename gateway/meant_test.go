@@ -1,0 +1,47 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// A base URL that lacks the provider or the version got a 404 that did not say so.
+func TestDidYouMean(t *testing.T) {
+	r := newRig(t, "keys: off", mockprovider.Config{}) // all providers are the built-in ones: nothing may be sent
+	for path, want := range map[string]string{
+		"/v1/chat/completions": "did you mean /openai/v1/chat/completions?",
+		"/chat/completions":    "did you mean /openai/v1/chat/completions?",
+		"/v1/responses":        "did you mean /openai/v1/responses?",
+		"/v1/models":           "did you mean /openai/v1/…?",
+		"/v1/messages":         "did you mean /anthropic/v1/messages?",
+		"/v1beta/models/gemini-2.5-pro:generateContent":  "did you mean /gemini/v1beta/models/…?",
+		"/opnai/v1/chat/completions":                     "did you mean /openai/…?",
+		"/Anthropic/v1/messages":                         "did you mean /anthropic/…?",
+		"/openai/chat/completions":                       "did you mean /openai/v1/chat/completions? The base URL is to end with /openai/v1",
+		"/openai/models":                                 "did you mean /openai/v1/models?",
+		"/anthropic/messages":                            "did you mean /anthropic/v1/messages?",
+		"/gemini/models/gemini-2.5-pro:generateContent":  "did you mean /gemini/v1beta/models?",
+		"/somewhere/v1/chat/completions":                 `no provider is named \"somewhere\": A path`,
+		"/rl-secretsecret-key/v1/chat/completions/other": "",
+	} {
+		a := r.post(t, path, hello)
+		if a.status != 404 || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+		if last := r.last(t); last.Outcome != Refused {
+			t.Errorf("%s: recorded as %+v", path, last)
+		}
+	}
+}
+
+// Servers of one's own may have no version in their paths.
+func TestPathsOfOthersStay(t *testing.T) {
+	seen := newSeen()
+	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}", seen)
+	r.post(t, "/openai/chat/completions", hello)
+	if got := <-seen.requests; got.URL.Path != "/chat/completions" {
+		t.Errorf("%s was asked for", got.URL.Path)
+	}
+}

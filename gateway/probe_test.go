@@ -1,0 +1,34 @@
+package gateway
+
+import (
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// Load balancers had no path to ask on the listener that they send clients to.
+func TestProbesNeedNoKey(t *testing.T) {
+	t.Setenv("PROBE_TEST_KEY", "secret")
+	r := newRig(t, "keys: required\nproviders: {openai: {base_url: MOCK, key: {env: PROBE_TEST_KEY}}}", mockprovider.Config{})
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if a := r.do(t, "GET", path, ""); a.status != 200 || a.body != `{"status":"ok"}` {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+		if a := r.do(t, "HEAD", path, ""); a.status != 200 || a.body != "" {
+			t.Errorf("HEAD %s: %d %s", path, a.status, a.body)
+		}
+		if a := r.post(t, path, "{}"); a.status != 404 {
+			t.Errorf("POST %s: %d %s", path, a.status, a.body)
+		}
+	}
+	if all := r.Recent("", 0, remembered); len(all) != 2 {
+		t.Errorf("probes were recorded: %+v", all)
+	}
+	r.Drain()
+	if a := r.do(t, "GET", "/readyz", ""); a.status != 503 || a.body != `{"status":"not ready"}` {
+		t.Errorf("while it stops: %d %s", a.status, a.body)
+	}
+	if a := r.do(t, "GET", "/healthz", ""); a.status != 200 {
+		t.Errorf("while it stops: %d %s", a.status, a.body)
+	}
+}
