@@ -23,6 +23,20 @@ type shape struct {
 	array   bool // they are in an array
 	choices form
 	usage   form
+	other   bool // they have a member that not every chunk has
+}
+
+// usualMember reports whether every chunk of a stream may have the member, or those that
+// have nothing but usage.
+func usualMember(n node, name []byte) bool {
+	if n != nodeNone {
+		return n == nodeChoices || n == nodeUsage
+	}
+	switch string(name) {
+	case "id", "object", "created", "model", "system_fingerprint", "service_tier", "provider", "obfuscation":
+		return true
+	}
+	return false
 }
 
 // form is what a member of an event is.
@@ -74,14 +88,21 @@ func (v *values) usageOnly() bool {
 	return v.state == atTop && v.shape == shape{values: 1, choices: formRight, usage: formRight}
 }
 
+// usageBeside reports whether what was read of an event is a chunk that has usage beside
+// an answer.
+func (v *values) usageBeside() bool {
+	return v.state == atTop && v.shape == shape{values: 1, choices: formWrong, usage: formRight, other: v.shape.other}
+}
+
 // stays reports whether the event that is being read cannot become such a chunk.
 func (v *values) stays() bool {
 	s := v.shape
-	return v.state == atBroken || s.array || s.choices == formWrong || s.usage == formWrong ||
+	return v.state == atBroken || s.array || s.other || s.choices == formWrong || s.usage == formWrong ||
 		s.values > 0 && !v.usageOnly()
 }
 
-// hider is a stream without chunks that have nothing but usage.
+// hider is a stream without chunks that have nothing but usage. A server that tells usage
+// beside its answers does so whether or not it was asked: of its stream nothing is hidden.
 type hider struct {
 	meter  *Meter
 	stream io.Reader
@@ -92,6 +113,7 @@ type hider struct {
 	from  int // of what is ready
 	ready int // the end of it
 
+	told    bool    // usage has come beside an answer
 	passing bool    // the event that is being read stays
 	between bool    // an event has just ended
 	last    verdict // of the event before
@@ -130,7 +152,7 @@ func (h *hider) fill() int {
 	if err == nil {
 		return n
 	}
-	if !h.meter.stream.json.usageOnly() {
+	if h.told || !h.meter.stream.json.usageOnly() {
 		h.ready = len(h.buf)
 	}
 	return n
@@ -178,9 +200,10 @@ func (h *hider) judge(p []byte, held int) (int, verdict) {
 		return 1, h.last
 	}
 	n, ended := e.next(p)
+	h.told = h.told || ended && e.json.usageBeside()
 	v := holds
 	switch {
-	case h.passing || e.json.stays() || held+n > maxHeld:
+	case h.told || h.passing || e.json.stays() || held+n > maxHeld:
 		v = passes
 	case ended && e.json.usageOnly():
 		v = hides

@@ -14,6 +14,14 @@ var (
 	usageChunk = sse(chunk(`[]`, `{"prompt_tokens":11,"completion_tokens":6,"total_tokens":17}`))
 	textChunk  = sse(delta(`"content":"Hello"`))
 	doneChunk  = sse("[DONE]")
+
+	llamaChunk = sse(`{"choices":[],"created":1794733200,"id":"chatcmpl-x","model":"qwen3","system_fingerprint":"b6000-x","object":"chat.completion.chunk",` +
+		`"usage":{"completion_tokens":6,"prompt_tokens":11,"total_tokens":17},"timings":{"prompt_n":11,"prompt_ms":30.5,"predicted_n":6,"predicted_per_second":92.1}}`)
+	llamaFirst = sse(`{"timings":{"prompt_n":11},"choices":[],"usage":{"completion_tokens":6,"prompt_tokens":11,"total_tokens":17}}`)
+	vllmChunk  = sse(`{"id":"chatcmpl-x","object":"chat.completion.chunk","created":1794733200,"model":"m","choices":[{"index":0,"delta":{"content":"Hello"},"logprobs":null,"finish_reason":null}],"usage":{"prompt_tokens":11,"total_tokens":12,"completion_tokens":1}}`)
+	lastChunk  = sse(chunk(`[{"index":0,"delta":{},"finish_reason":"stop"}]`, `{"prompt_tokens":11,"completion_tokens":6,"total_tokens":17}`))
+	groqChunk  = sse(`{"id":"chatcmpl-x","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}],"x_groq":{"id":"req_x","usage":{"prompt_tokens":11,"completion_tokens":6,"total_tokens":17}}}`)
+	fullChunk  = sse(`{"id":"x","provider":"Mock","model":"m","object":"chat.completion.chunk","created":1,"choices":[],"system_fingerprint":null,"service_tier":"default","obfuscation":"a8","usage":{"prompt_tokens":11,"completion_tokens":6,"total_tokens":17}}`)
 )
 
 func TestHide(t *testing.T) {
@@ -47,6 +55,14 @@ func TestHide(t *testing.T) {
 		{"too long to be held", textChunk + long + doneChunk, textChunk + long + doneChunk},
 		{"a broken one", "data: {\"choices\":[],\"usage\":{}\n\n", "data: {\"choices\":[],\"usage\":{}\n\n"},
 		{"cut", textChunk + usageChunk[:60], textChunk + usageChunk[:60]},
+		{"llama.cpp's timings", textChunk + llamaChunk + doneChunk, textChunk + llamaChunk + doneChunk},
+		{"timings before the usage", textChunk + llamaFirst + doneChunk, textChunk + llamaFirst + doneChunk},
+		{"a name with an escape", textChunk + sse(`{"choices":[],"\u0074imings":{},"usage":{}}`), textChunk + sse(`{"choices":[],"\u0074imings":{},"usage":{}}`)},
+		{"vLLM's continuous usage", vllmChunk + usageChunk + doneChunk, vllmChunk + usageChunk + doneChunk},
+		{"vLLM's continuous usage, without its end", vllmChunk + strings.TrimRight(usageChunk, "\n"), vllmChunk + strings.TrimRight(usageChunk, "\n")},
+		{"usage beside the end", lastChunk + usageChunk + doneChunk, lastChunk + usageChunk + doneChunk},
+		{"Groq's", groqChunk + doneChunk, groqChunk + doneChunk},
+		{"all that every chunk has", textChunk + fullChunk + doneChunk, textChunk + doneChunk},
 		{"no stream", `{"choices":[],"usage":{}}`, `{"choices":[],"usage":{}}`},
 		{"other APIs", all, all},
 	} {

@@ -123,7 +123,8 @@ func (m *Meter) Usage() Usage {
 func (m *Meter) Fault() string { return string(m.stream.json.fault.bytes()) }
 
 // Hide returns a reader of a stream without the chunk that tells nothing but
-// usage. What is read through it, the meter reads. A stream that is compressed is
+// usage. A chunk that has more, such as llama.cpp's timings, stays, and so does that of a
+// server that tells usage beside its answers, too. What is read through it, the meter reads. A stream that is compressed is
 // read as it is.
 func (m *Meter) Hide(stream io.Reader) io.Reader {
 	if m.gunzip != nil || m.format == formatOpaque {

@@ -81,10 +81,12 @@ func FuzzHide(f *testing.F) {
 		d := &dice{b}
 		var body, want strings.Builder
 		end := pick(d, "\n", "\r\n", "\r")
+		told := false
 		for range d.n(8) {
-			event, hidden := d.chatEvent(end)
+			event, hidden, beside := d.chatEvent(end)
 			body.WriteString(event)
-			if !hidden {
+			told = told || beside
+			if told || !hidden {
 				want.WriteString(event)
 			}
 		}
@@ -103,27 +105,32 @@ func FuzzHide(f *testing.F) {
 }
 
 // chatEvent draws an event of a stream of OpenAI's chat, and whether it tells
-// nothing but usage.
-func (d *dice) chatEvent(end string) (event string, hidden bool) {
+// nothing but usage, or usage beside something else.
+func (d *dice) chatEvent(end string) (event string, hidden, beside bool) {
 	choices := pick(d, `[]`, `[ ]`, `[]`, `[{"delta":{"content":"x"}}]`, `[0]`, `[[]]`, `{}`, `null`, `[""]`)
 	usage := pick(d, `{}`, `{"prompt_tokens":5,"completion_tokens":2}`, `{"x":[{}]}`, `null`, `[]`, `[{}]`, `1`, `"{}"`)
 	members := []string{`"choices":` + choices, `"usage": ` + usage}
-	hidden = choices[0] == '[' && len(choices) < 4 && choices != "[0]" && usage[0] == '{'
+	empty := choices == "[]" || choices == "[ ]"
+	hidden, beside = empty && usage[0] == '{', !empty && usage[0] == '{'
 	switch d.n(6) {
 	case 0:
 		members = []string{members[1], members[0]}
 	case 1:
-		members, hidden = members[:1], false
+		members, hidden, beside = members[:1], false, false
 	case 2:
-		members, hidden = members[1:], false
+		members, hidden, beside = members[1:], false, false
 	}
 	if d.n(8) == 0 {
 		members = append(members, `"pad":"`+strings.Repeat("x", 9000)+`"`)
 		hidden = false
 	}
-	members = append(members, pick(d, `"id":"a\"b"`, `"x_groq":{"usage":{},"choices":[1]}`, `"prompt_filter_results":[{}]`))
+	other := pick(d, `"id":"a\"b"`, `"x_groq":{"usage":{},"choices":[1]}`, `"prompt_filter_results":[{}]`, `"provider":"x"`, `"created":1`)
+	hidden = hidden && !strings.ContainsAny(other, "{[")
+	members = append(members, other)
 	data := "{" + strings.Join(members, pick(d, ",", ",\n", " , ")) + "}"
-	switch d.n(16) {
+	changed := d.n(16)
+	beside = beside && changed > 4
+	switch changed {
 	case 0:
 		data, hidden = "[DONE]", false
 	case 1:
@@ -140,7 +147,7 @@ func (d *dice) chatEvent(end string) (event string, hidden bool) {
 	for _, l := range lines {
 		event += pick(d, "data:", "data: ") + l + end
 	}
-	return event + end, hidden
+	return event + end, hidden, beside
 }
 
 // inPieces is a stream that comes in pieces, and breaks.

@@ -351,7 +351,7 @@ func (r *requestReader) request() Request {
 		q.Stream, q.MaxOutput = string(r.stream) != "false", r.predict
 	}
 	q.Answers = max(1, q.Answers)
-	if q.Stream && (q.API == Chat || q.API == Completions) && q.Provider != Mistral { // which always tells, and takes no field that it does not know
+	if q.Stream && (q.API == Chat || q.API == Completions) && !alwaysTells(q.Provider) {
 		q.UsageAsked = string(r.asked) == "true"
 		if r.err == nil {
 			q.ask = r.ask
@@ -359,3 +359,7 @@ func (r *requestReader) request() Request {
 	}
 	return q
 }
+
+// alwaysTells reports whether streams of a provider's chats tell usage without being asked:
+// it is not asked then, and nothing is hidden. Mistral would refuse the field, too.
+func alwaysTells(p Provider) bool { return p == Mistral || p == OpenRouter || p == Groq }

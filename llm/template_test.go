@@ -51,7 +51,7 @@ var templateEvents = []struct {
 	{"the type of an error", `data: {"delta":"T","type":"error"}` + "\n\n", false},
 	{"sound", `data: {"type":"response.audio.delta","delta":"T"}` + "\n\n", false},
 	{"sound, said after it", `data: {"delta":"T","type":"response.audio.delta"}` + "\n\n", false},
-	{"usage alone, and text", `data: {"choices":[],"usage":{},"delta":"T"}` + "\n\n", false},
+	{"usage and text", `data: {"choices":[],"usage":{},"delta":"T"}` + "\n\n", true},
 	{"usage alone", `data: {"choices":[],"usage":{},"id":"T"}` + "\n\n", false},
 	{"no text", `data: {"id":"T","choices":[]}` + "\n\n", false},
 	{"not complete", `data: {"delta":"T"` + "\n\n", false},

@@ -142,7 +142,7 @@ func (v *values) readName(p []byte, i int) int {
 			v.state = inName
 			return i + 1
 		}
-		v.node = object.member(p[i+1 : j])
+		v.member(object, p[i+1:j])
 		if i = j + 2; p[i] == ' ' && i+1 < len(p) {
 			i++
 		}
@@ -158,6 +158,12 @@ func (v *values) readName(p []byte, i int) int {
 		i = end
 	}
 	return i
+}
+
+// member begins a member of an object.
+func (v *values) member(object node, name []byte) {
+	v.node = object.member(name)
+	v.shape.other = v.shape.other || object == nodeTop && !usualMember(v.node, name)
 }
 
 // simpleEnd returns where in p, from i, a value ends that is a string without
@@ -440,7 +446,7 @@ func (v *values) gatherRune(r rune) {
 func (v *values) endString() {
 	switch v.state {
 	case inName:
-		v.node = v.path[v.open-1].member(v.word.bytes())
+		v.member(v.path[v.open-1], v.word.bytes())
 		v.state = atColon
 	case inDeepString:
 		v.state = inDeep

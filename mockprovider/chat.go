@@ -55,7 +55,11 @@ func (f chat) events(a *answer) iter.Seq[event] {
 		for _, d := range f.deltas(a) {
 			for i := range a.Answers {
 				choice := object{"index": i, "delta": d.delta, "logprobs": nil, "finish_reason": d.end}
-				if !yield(c.chunk([]object{choice}, d.output, d.reasoning)) {
+				e := c.chunk([]object{choice}, d.output, d.reasoning)
+				if d.end != nil && a.provider() == Groq {
+					e.data["x_groq"] = object{"id": "req_mock", "usage": completionUsage(a.usage)}
+				}
+				if !yield(e) {
 					return
 				}
 			}

@@ -55,7 +55,7 @@ func (c *chunks) chunk(choices []object, output, reasoning int) event {
 
 // usageChunk returns the last chunk, which tells usage, if there is one.
 func (c *chunks) usageChunk() (event, bool) {
-	if !c.UsageAsked || c.provider() == Gemini {
+	if !c.UsageAsked && c.provider() != OpenRouter || c.provider() == Gemini {
 		return event{}, false
 	}
 	e := c.chunk([]object{}, 0, 0)
