@@ -92,6 +92,7 @@ ALTER TABLE quotas ADD COLUMN max_tpd INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE quotas ADD COLUMN max_concurrent INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';`},
 	{"auto", `ALTER TABLE quotas ADD COLUMN auto INTEGER NOT NULL DEFAULT 0`},
+	{"margin", `ALTER TABLE quotas ADD COLUMN margin INTEGER NOT NULL DEFAULT 0`}, // nanoseconds
 }
 
 // open makes the tables, imports what an older program has left, loads the quotas, and
@@ -185,10 +186,10 @@ func each(tx *sqlitestore.Tx, query string, fn func(scan func(...any) error) err
 
 func readQuotas(tx *sqlitestore.Tx) (map[string]ModelQuota, error) {
 	quotas := map[string]ModelQuota{}
-	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto FROM quotas", func(scan func(...any) error) error {
+	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin FROM quotas", func(scan func(...any) error) error {
 		var model string
 		var q ModelQuota
-		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto)
+		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto, &q.Margin)
 		quotas[model] = q
 		return err
 	})
@@ -196,16 +197,16 @@ func readQuotas(tx *sqlitestore.Tx) (map[string]ModelQuota, error) {
 }
 
 const (
-	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
 	orReplace   = `ON CONFLICT (model) DO UPDATE SET max_rpm = excluded.max_rpm, max_tpm = excluded.max_tpm, max_rpd = excluded.max_rpd,
 		max_input_tpm = excluded.max_input_tpm, max_output_tpm = excluded.max_output_tpm, max_tpd = excluded.max_tpd,
-		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto`
+		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto, margin = excluded.margin`
 	orKeep = "ON CONFLICT (model) DO NOTHING"
 )
 
 func writeQuotas(tx *sqlitestore.Tx, quotas map[string]ModelQuota, conflict string) error {
 	for model, q := range quotas {
-		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto)
+		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin)
 		if err != nil {
 			return err
 		}

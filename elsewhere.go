@@ -30,8 +30,8 @@ func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing)
 	}
 	var o outcome
 	if rl.shared == nil {
-		m.stats(now, &o)
-	} else if err := rl.shared.peek(ctx, m, r, &amounts{}, &o); err != nil {
+		m.statsAtProvider(now, &o)
+	} else if err := rl.shared.peekAtProvider(ctx, m, r, &o); err != nil {
 		return // those who ask the store for a call will say so
 	}
 	more, less := m.lower(r, said, &o, now)
@@ -41,6 +41,36 @@ func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing)
 	if less {
 		m.line.Wake() // they were told to wait for longer
 	}
+}
+
+// lookAtProvider is look for nothing, but says what the provider counts as used: of a
+// minute nothing that is in the quota's margin. If that counted too, what others use
+// would be taken for it.
+func (u *usage) lookAtProvider(r *rules, now int64, o *outcome) {
+	u.look(r, now, &amounts{}, o)
+	if r.quota.Margin == 0 {
+		return
+	}
+	for _, most := range r.limited {
+		if !most.dim.ofDay() && most.dim != concurrent {
+			o.used[most.dim] -= u.minute.usedBy(now-int64(time.Minute), most.unit)
+		}
+	}
+}
+
+// peekAtProvider is lookAtProvider over a store. With a margin it takes all of a log to
+// know, so that is done once in a while; in between, what is in the margin counts too,
+// which makes less of what is missing, and never more.
+func (s *shared) peekAtProvider(ctx context.Context, m *model, r *rules, o *outcome) error {
+	now, last := m.limiter.clock(), m.compared.Load()
+	if r.quota.Margin == 0 || now-last < int64(fresh) || !m.compared.CompareAndSwap(last, now) {
+		return s.peek(ctx, m, r, &amounts{}, o)
+	}
+	u, at, err := s.usage(ctx, m.name, r)
+	if err == nil {
+		u.lookAtProvider(r, at, o)
+	}
+	return err
 }
 
 // matters reports whether what the provider says can make a difference: it has less
@@ -203,7 +233,7 @@ func (u *usage) retryWithout(r *rules, d dimension, n, used, now int64) time.Dur
 	freed := int64(0)
 	for i := u.minute.first; i < u.minute.next; i++ {
 		each := u.minute.use(i)
-		at := time.Duration(each.at-now) + time.Minute
+		at := time.Duration(each.at - now + r.quota.minute())
 		if at >= earliest {
 			break
 		}

@@ -2,15 +2,17 @@ package ratelimit
 
 import "time"
 
-// minute is what was used of a model in the last 60 seconds, in a ring, oldest
-// first. It knows the sum of all, so a decision looks at nothing but what has
-// just left. Times never go back.
+// minute is what was used of a model in the last 60 seconds and the margin of its
+// quota, in a ring, oldest first. It knows the sum of all, so a decision looks at
+// nothing but the uses that have just left. Times never go back. Its methods take as
+// since the latest time of which a use does not count any more.
 //
 // It is package limit's sliding log for several units at once: every request
 // uses all of them at the same time.
 type minute struct {
 	ring        []use // a power of two long; use i stands at i modulo its length
 	first, next int64
+	left        int64 // uses up to that time have left
 	sum         counts
 }
 
@@ -31,11 +33,12 @@ const (
 
 func (m *minute) use(i int64) *use { return &m.ring[i&int64(len(m.ring)-1)] }
 
-// slide takes out what has left at now: a use counts for exactly a minute.
-func (m *minute) slide(now int64) {
+// slide takes out the uses that have left.
+func (m *minute) slide(since int64) {
+	m.left = max(m.left, since)
 	for m.first < m.next {
 		u := m.use(m.first)
-		if u.at > now-int64(time.Minute) {
+		if u.at > since {
 			return
 		}
 		for i := range m.sum {
@@ -65,9 +68,9 @@ func (m *minute) correct(i int64, n *counts) {
 	}
 }
 
-// settle corrects what was used at a time by so much, unless it has left at now.
-func (m *minute) settle(at, now int64, n *counts) {
-	if at <= now-int64(time.Minute) {
+// settle corrects what was used at a time by so much, unless it has left.
+func (m *minute) settle(at, since int64, n *counts) {
+	if at <= max(since, m.left) { // a margin that has grown brings none back
 		return
 	}
 	low, high := m.first, m.next
@@ -91,12 +94,20 @@ func (m *minute) settle(at, now int64, n *counts) {
 }
 
 // retry returns when so much of a unit has left.
-func (m *minute) retry(u unit, much, now int64) time.Duration {
+func (m *minute) retry(u unit, much, since int64) time.Duration {
 	i := m.first
 	for much -= m.use(i).n[u]; much > 0; much -= m.use(i).n[u] {
 		i++
 	}
-	return time.Duration(m.use(i).at-now) + time.Minute
+	return time.Duration(m.use(i).at - since)
+}
+
+// usedBy returns how much of a unit was used up to a time, of the uses that count.
+func (m *minute) usedBy(at int64, u unit) (n int64) {
+	for i := m.first; i < m.next && m.use(i).at <= at; i++ {
+		n += m.use(i).n[u]
+	}
+	return n
 }
 
 func (m *minute) makeRoom() {
@@ -115,7 +126,7 @@ func (m *minute) makeRoom() {
 }
 
 // merge makes one of those uses that fall into one cell of a grid, as of the
-// latest of them. The ring is half full at most then.
+// latest of them. The ring is half full then, or three quarters with MaxMargin.
 func (m *minute) merge() {
 	const cell = int64(time.Minute) / (mostUses/2 - 1)
 	into, end := m.first, int64(0)

@@ -18,6 +18,7 @@ type model struct {
 
 	elsewhere atomic.Pointer[elsewhere] // used, by the provider's word; nil: nothing
 	glance    atomic.Pointer[glance]    // of what a store knows; nil: none yet
+	compared  atomic.Int64              // when a store was last asked what the provider counts of it
 	learned   int64                     // when its quota was last learned; the limiter's setting guards it
 
 	mu    sync.Mutex // guards the rest, and changes of rules
@@ -54,6 +55,13 @@ func (m *model) stats(clock int64, o *outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.usage.look(m.rules.Load(), m.now(clock), &amounts{}, o)
+}
+
+// statsAtProvider says what the provider counts as used.
+func (m *model) statsAtProvider(clock int64, o *outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.usage.lookAtProvider(m.rules.Load(), m.now(clock), o)
 }
 
 // take takes what is asked for, if it may pass and nothing else that also asks
@@ -121,7 +129,7 @@ func (m *model) setRules(r *rules, clock int64) {
 func (m *model) prune(clock int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	empty := m.usage.empty(m.now(clock))
+	empty := m.usage.empty(m.rules.Load(), m.now(clock))
 	if empty {
 		m.usage = usage{}
 	}

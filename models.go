@@ -294,8 +294,8 @@ func (rl *RateLimiter) names() (names []string, err error) {
 func (rl *RateLimiter) used() (names []string, err error) {
 	stored, err := rl.shared.models(context.Background())
 	for _, name := range stored {
-		err = errors.Join(err, rl.read(name, func(_ *rules, u *usage, now int64) {
-			if !u.empty(now) {
+		err = errors.Join(err, rl.read(name, func(r *rules, u *usage, now int64) {
+			if !u.empty(r, now) {
 				names = append(names, name)
 			}
 		}))

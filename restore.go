@@ -33,7 +33,7 @@ func (s *restorer) at(t time.Time) (int64, bool) {
 
 // minute enters what was used at a time.
 func (s *restorer) minute(of unit, t time.Time, n int64) {
-	if at, ok := s.at(t); ok && n > 0 && at > s.now-int64(time.Minute) {
+	if at, ok := s.at(t); ok && n > 0 && at > s.now-s.rules.quota.minute() {
 		u := use{at: at}
 		u.n[of] = n
 		s.uses = append(s.uses, u)

@@ -139,9 +139,9 @@ func newRules(q ModelQuota) (*rules, error) {
 			continue
 		}
 		c.looked = slices.Clone(c.limits)
-		for _, d := range c.dims {
+		for k, d := range c.dims {
 			if r.max[d] > 0 && !d.ofDay() {
-				c.looked, c.log = append(c.looked, ModelQuota{}.limit(d)), d
+				c.looked, c.log = append(c.looked, c.limits[k].WithCount(boundless)), d
 			}
 		}
 		r.charged = append(r.charged, c)
@@ -172,7 +172,7 @@ func (q ModelQuota) limit(d dimension) limit.Limit {
 	case concurrent:
 		return atATime(most)
 	default:
-		return limit.PerMinute(most).Using(limit.SlidingLog)
+		return limit.New(most, time.Minute+q.Margin).Using(limit.SlidingLog)
 	}
 }
 

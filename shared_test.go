@@ -567,12 +567,13 @@ type step struct {
 
 // histories draws quotas and steps. Which limits a model has does not change: of
 // what was used before it had one, only memory may know. Nor does when its day
-// ends, and nothing is settled after a reset.
+// ends, nor its margin, and nothing is settled after a reset.
 func histories(t *rapid.T) (quotas, []step) {
 	resets := rapid.SampledFrom([]string{"", "00:00 UTC", "12:00 America/Los_Angeles"}).Draw(t, "resets")
+	margin := rapid.SampledFrom([]time.Duration{0, 2 * time.Second, ratelimit.MaxMargin}).Draw(t, "margin")
 	has := rapid.SliceOfN(rapid.Bool(), 7, 7).Draw(t, "has")
 	quota := rapid.Custom(func(t *rapid.T) (q ratelimit.ModelQuota) {
-		q.DayResetsAt = resets
+		q.DayResetsAt, q.Margin = resets, margin
 		few, many := rapid.SampledFrom([]int{1, 2, 3, 5, 8}), rapid.SampledFrom([]int{5, 10, 20, 50})
 		for i, field := range []*int{&q.MaxRPM, &q.MaxRPD, &q.MaxConcurrent, &q.MaxTPM, &q.MaxTPD, &q.MaxInputTPM, &q.MaxOutputTPM} {
 			most := map[bool]*rapid.Generator[int]{true: few, false: many}[i < 3].Draw(t, "most")
@@ -592,7 +593,7 @@ func histories(t *rapid.T) (quotas, []step) {
 			Model:  rapid.SampledFrom([]string{"m", "m", "m", "a/b", "unknown"}).Draw(t, "model"),
 			Tokens: tokens.Draw(t, "tokens"),
 			Which:  rapid.IntRange(0, 9).Draw(t, "which"),
-			Wait:   rapid.SampledFrom([]time.Duration{1, time.Second, 7 * time.Second, 30 * time.Second, time.Minute, 10 * time.Minute, 5 * time.Hour, day}).Draw(t, "wait"),
+			Wait:   rapid.SampledFrom([]time.Duration{1, time.Second, 7 * time.Second, 30 * time.Second, time.Minute, time.Minute + margin, 10 * time.Minute, 5 * time.Hour, day}).Draw(t, "wait"),
 		}
 		if s.Do == "quota" && s.Model != "unknown" {
 			s.Quota = quota.Draw(t, "quota")

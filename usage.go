@@ -18,7 +18,7 @@ type usage struct {
 // look says in o, which is empty, what the rules say to asking for so much. It
 // takes nothing.
 func (u *usage) look(r *rules, now int64, ask *amounts, o *outcome) {
-	u.minute.slide(now)
+	u.minute.slide(now - r.quota.minute())
 	o.rules, o.at = r, now
 	o.used[rpm], o.used[tpm] = u.minute.sum[ofRequests], u.minute.sum[ofTokens]
 	o.used[inputTPM], o.used[outputTPM] = u.minute.sum[ofInput], u.minute.sum[ofOutput]
@@ -58,7 +58,7 @@ func (u *usage) retry(r *rules, d dimension, n, used, excess, now int64) time.Du
 	case d == concurrent:
 		return u.slots.Check(r.slots, now, n).RetryAfter
 	default:
-		return u.minute.retry(facts[d].unit, excess, now)
+		return u.minute.retry(facts[d].unit, excess, now-r.quota.minute())
 	}
 }
 
@@ -82,7 +82,7 @@ func (u *usage) settle(r *rules, taken *amounts, at, now int64, used *amounts) {
 	for i := range more {
 		more[i] = used[i] - taken[i]
 	}
-	u.minute.settle(at, now, &more)
+	u.minute.settle(at, now-r.quota.minute(), &more)
 	for unit := range u.days {
 		u.days[unit].settle(r.day, at, taken[unit], used[unit])
 	}
@@ -93,7 +93,7 @@ func (u *usage) settle(r *rules, taken *amounts, at, now int64, used *amounts) {
 
 // record charges what was used at now, whatever the rules say.
 func (u *usage) record(r *rules, now int64, used *amounts) {
-	u.minute.slide(now)
+	u.minute.slide(now - r.quota.minute())
 	u.minute.add(now, counts(used[:ofSlots]))
 	for unit := range u.days {
 		u.days[unit].add(r.day, now, used[unit])
@@ -101,14 +101,14 @@ func (u *usage) record(r *rules, now int64, used *amounts) {
 }
 
 // empty reports whether nothing counts any more.
-func (u *usage) empty(now int64) bool {
-	u.minute.slide(now)
+func (u *usage) empty(r *rules, now int64) bool {
+	u.minute.slide(now - r.quota.minute())
 	return u.minute.first == u.minute.next && now >= u.days[ofRequests].end && now >= u.days[ofTokens].end && now >= u.slots.FullAt()
 }
 
 // stats returns what was used, with its times.
 func (u *usage) stats(r *rules, now int64) UsageStats {
-	u.minute.slide(now)
+	u.minute.slide(now - r.quota.minute())
 	s := UsageStats{Tokens: u.entries(ofTokens)}
 	for i := u.minute.next - 1; i >= u.minute.first; i-- {
 		each := u.minute.use(i)

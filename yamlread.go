@@ -71,6 +71,7 @@ func (r *yamlReader) quota(in yamlPlace) (q ModelQuota, err error) {
 			q.Auto = err == nil && t.Value == "true"
 			return err
 		}},
+		{name: "margin", read: r.duration(&q.Margin)},
 	})
 	if err != nil {
 		return q, err
@@ -134,6 +135,21 @@ func (r *yamlReader) count(to *int, most int64) func(yamlPlace) error {
 			return r.errorf(t, "%s of %q: it must be %s", in.key.Value, t.Value, want)
 		}
 		*to = n
+		return nil
+	}
+}
+
+// duration reads one as Go writes it.
+func (r *yamlReader) duration(to *time.Duration) func(yamlPlace) error {
+	return func(in yamlPlace) error {
+		const want = "a duration such as 2s or 500ms"
+		t, err := r.scalar(in, want)
+		if err != nil {
+			return err
+		}
+		if *to, err = time.ParseDuration(t.Value); err != nil {
+			return r.unexpected(t, want)
+		}
 		return nil
 	}
 }

@@ -66,6 +66,9 @@ func (w *yamlWriter) quota(q ModelQuota) {
 	if q.Auto {
 		w.line("    auto: true")
 	}
+	if q.Margin != 0 {
+		w.line("    margin: ", q.Margin.String())
+	}
 }
 
 func (w *yamlWriter) usage(u UsageStats) {

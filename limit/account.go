@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // Account is all that one key has used, under each of its limits. It is what a
@@ -350,12 +351,15 @@ func (a *Account) Fork(now int64) *Account {
 }
 
 // shape is what makes what was used of one limit comparable with another's. Days
-// are days, whenever they begin.
+// are days, whenever they begin, and also if they last up to a minute longer.
 func (l *Limit) shape() Limit {
 	shape := *l
 	shape.count, shape.burst = 0, 0
 	if l.windowing == calendar {
 		shape.windowing, shape.minute, shape.zone = anchored, 0, nil
+	}
+	if l.windowing == anchored && l.period.Truncate(time.Minute) == day {
+		shape.period = day
 	}
 	return shape
 }
