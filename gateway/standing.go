@@ -29,7 +29,8 @@ func (x *exchange) tellAsProvider(h http.Header) {
 
 func (x *exchange) standings() (requests, tokens standing) {
 	if m := x.decision.Model; m != nil {
-		reset := min(x.decision.RetryAfter, time.Minute) // it may be another limit's, or never
+		quota, _ := x.g.limits.Models.Quota(x.Quota)
+		reset := min(x.decision.RetryAfter, time.Minute+quota.Margin) // it may be another limit's, or never
 		left := func(of string, most, used int) int64 {
 			if of == m.Limit {
 				used += m.Elsewhere

@@ -51,6 +51,16 @@ func (s *setup) quotas() map[string]quota {
 // Charges reports whether there are calls that are charged to a quota of this name.
 func (g *Gateway) Charges(quota string) bool { return g.setup.Load().charges(quota) }
 
+// WithMargin returns a quota with the margin of the provider whose calls are charged to
+// quotas of this name.
+func (g *Gateway) WithMargin(name string, q ratelimit.ModelQuota) ratelimit.ModelQuota {
+	s := g.setup.Load()
+	if u := s.upstreams[s.providerOf(name)]; u != nil {
+		return u.WithMargin(q)
+	}
+	return q
+}
+
 // providerOf returns the provider whose models are charged to a quota, or "".
 func (s *setup) providerOf(quota string) string {
 	if provider, _, _ := strings.Cut(quota, "/"); s.upstreams[provider] != nil {
@@ -123,18 +133,23 @@ func (g *Gateway) declare(s, before *setup) error {
 
 // setQuota sets a quota of the configuration; old is what it was in the one before. A
 // quota that is only usual gives way to any other. Maxima that were learned stay, unless
-// the configuration has changed.
+// the configuration has changed. The margin is always the configuration's.
 func (g *Gateway) setQuota(name string, q, old quota) error {
 	held, ok := g.limits.Models.Quota(name)
-	if ok && q.usual && (old == quota{} || old.usual) {
-		return nil
-	}
+	first := old == quota{}
+	old.Margin = q.Margin
 	to := q.ModelQuota
-	if ok && held.Auto && to.Auto && (old == quota{} || old == q) {
-		held.MaxConcurrent, held.DayResetsAt = to.MaxConcurrent, to.DayResetsAt // of which no provider tells
+	switch {
+	case ok && q.usual && (first || old.usual):
 		to = held
+	case ok && held.Auto && q.Auto && (first || old == q):
+		to = held
+		to.MaxConcurrent, to.DayResetsAt = q.MaxConcurrent, q.DayResetsAt // of which no provider tells
 	}
-	if now, ok := g.limits.Models.Quota(name); ok && now == to {
+	if to != (ratelimit.ModelQuota{}) {
+		to.Margin = q.Margin
+	}
+	if ok && held == to {
 		return nil
 	}
 	return g.limits.Models.SetQuota(name, to)

@@ -16,8 +16,8 @@ func TestStatusLines(t *testing.T) {
 	}{
 		"who waits": {
 			admin.State{Ready: true, Active: 4, Waiting: 3, Models: []admin.Model{
-				{Name: "busy", Quota: ratelimit.ModelQuota{MaxConcurrent: 1}, Usage: &admin.Usage{Concurrent: 1}, Waiting: 2},
-				{Name: "full", Quota: ratelimit.ModelQuota{MaxConcurrent: 2}, Usage: &admin.Usage{}, Waiting: 1, Paused: 9},
+				{Name: "busy", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxConcurrent: 1}}, Usage: &admin.Usage{Concurrent: 1}, Waiting: 2},
+				{Name: "full", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxConcurrent: 2}}, Usage: &admin.Usage{}, Waiting: 1, Paused: 9},
 				{Name: "idle", Usage: &admin.Usage{}},
 			}},
 			`
@@ -30,8 +30,8 @@ full       0 / 2  1 wait, paused by the provider for 9 s
 		},
 		"what is not limited": {
 			admin.State{Ready: true, Models: []admin.Model{
-				{Name: "a", Quota: ratelimit.ModelQuota{MaxTPM: 5000}, Usage: &admin.Usage{RPM: 3, TPM: 1200}},
-				{Name: "b", Quota: ratelimit.ModelQuota{MaxRPM: 9}, Usage: &admin.Usage{RPM: 1}},
+				{Name: "a", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxTPM: 5000}}, Usage: &admin.Usage{RPM: 3, TPM: 1200}},
+				{Name: "b", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 9}}, Usage: &admin.Usage{RPM: 1}},
 			}},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
@@ -58,7 +58,7 @@ slow          3  1 at a time`,
 		"calls get 503": {
 			admin.State{
 				Reason: "redis is lost: no answer", StoreLost: "redis is lost: no answer", OnStoreLoss: "deny",
-				Models:   []admin.Model{{Name: "m", Quota: ratelimit.ModelQuota{MaxRPM: 6}}},
+				Models:   []admin.Model{{Name: "m", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 6}}}},
 				Projects: []admin.Project{{ID: "held", Limit: project.Limit{RequestsPerMinute: 6}}},
 			},
 			`

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -55,22 +57,68 @@ func TestQuotas(t *testing.T) {
 	r.want(t, 404, "GET", "/v1/quotas/anthropic/claude-5", "")
 	for _, path := range []string{"anthropic/claude-5", "anthropic%2Fclaude-5"} {
 		m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/"+path, `{"max_rpm": 7, "max_concurrent": 2}`))
-		want := ratelimit.ModelQuota{MaxRPM: 7, MaxConcurrent: 2}
-		if m.Name != "anthropic/claude-5" || m.Quota != want {
+		want := ratelimit.ModelQuota{MaxRPM: 7, MaxConcurrent: 2, Margin: 2 * time.Second}
+		if m.Name != "anthropic/claude-5" || plainQuota(m) != want {
 			t.Errorf("%+v", m)
 		}
-		if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/"+path, "")); m.Quota != want {
+		if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/"+path, "")); plainQuota(m) != want {
 			t.Errorf("%+v", m)
 		}
 	}
 	if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/openai/gpt-6*", "")); m.Name != "openai/gpt-6*" || m.Quota.MaxRPM != 10 {
 		t.Errorf("of a pattern: %+v", m)
 	}
-	if m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`)); m.Quota != (ratelimit.ModelQuota{MaxRPM: 1}) {
+	if m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`)); plainQuota(m) != (ratelimit.ModelQuota{MaxRPM: 1, Margin: 2 * time.Second}) {
 		t.Errorf("it is not replaced: %+v", m)
 	}
 	if first, second := r.call(t, "small", "gpt-4o"), r.call(t, "small", "gpt-4o"); first != 200 || second != 429 {
 		t.Errorf("two calls of one a minute: %d, %d", first, second)
+	}
+}
+
+// plainQuota returns a model's quota as the limiter has it.
+func plainQuota(m Model) ratelimit.ModelQuota {
+	q := m.Quota.ModelQuota
+	q.Margin = time.Duration(*m.Quota.Margin)
+	return q
+}
+
+// A quota that is set without a margin gets its provider's; one that limits nothing has
+// none. What is told can be sent back as it is.
+func TestMarginOfAQuotaThatIsSet(t *testing.T) {
+	r := newRig(t, strings.Replace(usual, "openai:", "openai:\n    margin: 3s", 1))
+	for _, c := range []struct {
+		model, body string
+		want        time.Duration
+	}{
+		{"gpt-4o", `{"max_rpm": 5}`, 3 * time.Second},
+		{"gpt-4o", `{"max_rpm": 5, "margin": null}`, 3 * time.Second},
+		{"gpt-4o", `{"max_rpm": 5, "margin": 0.5}`, 500 * time.Millisecond},
+		{"gpt-4o", `{"max_rpm": 5, "margin": "1.5s"}`, 1500 * time.Millisecond},
+		{"gpt-4o", `{"max_rpm": 5, "margin": 0}`, 0},
+		{"gpt-4o", `{}`, 0},
+		{"openai/new", `{"max_tpm": 5}`, 3 * time.Second},
+		{"anthropic/new", `{"max_tpm": 5}`, 2 * time.Second},
+	} {
+		path := "/v1/quotas/" + c.model
+		m := as[Model](t, r.want(t, 200, "PUT", path, c.body))
+		if held, _ := r.gateway.Models().Quota(c.model); plainQuota(m).Margin != c.want || held.Margin != c.want {
+			t.Errorf("%s %s: %+v, and the limiter has %+v; want a margin of %v", c.model, c.body, plainQuota(m), held, c.want)
+		}
+		text, _ := json.Marshal(m.Quota)
+		if again := as[Model](t, r.want(t, 200, "PUT", path, string(text))); plainQuota(again) != plainQuota(m) {
+			t.Errorf("%s: %+v is told, and becomes %+v", text, plainQuota(m), plainQuota(again))
+		}
+	}
+	for body, want := range map[string]string{
+		`{"max_rpm": 5, "margin": 31}`:    "margin of 31s: it must be from 0s to 30s",
+		`{"max_rpm": 5, "margin": -1}`:    "no duration",
+		`{"max_rpm": 5, "margin": "two"}`: "no duration",
+		`{"max_rpm": 5, "margins": 2}`:    "auto, margin",
+	} {
+		if p := as[Problem](t, r.want(t, 400, "PUT", "/v1/quotas/gpt-4o", body)); !strings.Contains(p.Detail, want) {
+			t.Errorf("%s: %s", body, p.Detail)
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	want := []line{
-		{"quota.set", "gpt-4o", "done", "", `{"max_rpd":0,"max_rpm":100,"max_tpm":100000}`, `{"max_rpd":0,"max_rpm":5,"max_tpm":0}`},
+		{"quota.set", "gpt-4o", "done", "", `{"margin":2,"max_rpd":0,"max_rpm":100,"max_tpm":100000}`, `{"margin":2,"max_rpd":0,"max_rpm":5,"max_tpm":0}`},
 		{"limit.set", "new", "done", "", "null", `{"requests_per_day":9}`},
 		{"limit.unset", "new", "done", "", `{"requests_per_day":9}`, "null"},
 		{"model.reset", "gpt-4o", "done", "", `{"concurrent":0,"input_tpm":0,"output_tpm":0,"rpd":0,"rpm":0,"tpd":0,"tpm":0}`, "null"},

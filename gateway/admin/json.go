@@ -96,9 +96,11 @@ func described(of reflect.Type) string {
 // fields returns the names of a type's fields in JSON.
 func fields(of reflect.Type) string {
 	var names []string
-	for i := range of.NumField() {
-		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
+	for _, f := range reflect.VisibleFields(of) {
+		if !f.Anonymous {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			names = append(names, name)
+		}
 	}
 	return strings.Join(names, ", ")
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestSeconds(t *testing.T) {
@@ -34,21 +34,21 @@ func TestSeconds(t *testing.T) {
 
 // FuzzBody checks that a body is read, or that what is wrong with it is said.
 func FuzzBody(f *testing.F) {
-	for _, text := range []string{"", "{}", `{"max_rpm": 1}`, `{"max_rpm": 1}x`, `{"a":`, "[1]", `"x"`, "null", "\xff"} {
+	for _, text := range []string{"", "{}", `{"max_rpm": 1}`, `{"max_rpm": 1}x`, `{"a":`, "[1]", `"x"`, "null", "\xff", `{"margin": "2s"}`, `{"margin": null}`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r := httptest.NewRequest(http.MethodPut, "/", strings.NewReader(text))
 		r.Header.Set("Content-Type", "application/json; charset=utf-8")
-		quota, err := decode[ratelimit.ModelQuota](r)
+		quota, err := decode[Quota](r)
 		if err != nil {
 			if p := problemOf(err); p.Status < 400 || p.Status >= 500 || p.Detail == "" {
 				t.Errorf("%+v", p)
 			}
 			return
 		}
-		var same ratelimit.ModelQuota
-		if err := json.Unmarshal([]byte(text), &same); err != nil || same != quota || !strings.Contains(text, "{") {
+		var same Quota
+		if err := json.Unmarshal([]byte(text), &same); err != nil || !cmp.Equal(same, quota) || !strings.Contains(text, "{") {
 			t.Errorf("%q is read as %+v: %v", text, quota, err)
 		}
 	})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -227,7 +226,7 @@ func TestSchemasAreTheTypes(t *testing.T) {
 		"Project": Project{}, "Window": Window{}, "ProjectList": ProjectList{}, "Key": keys.Key{}, "KeyList": KeyList{},
 		"IssuedKey": IssuedKey{}, "Reloaded": Reloaded{}, "Decision": Decision{}, "DecisionList": DecisionList{},
 		"Entry": Entry{}, "AuditList": AuditList{}, "NewKey": NewKey{}, "Rotation": Rotation{},
-		"Quota": ratelimit.ModelQuota{}, "Limit": project.Limit{},
+		"Quota": Quota{}, "Limit": project.Limit{},
 	} {
 		schema := schemas[name].(object)
 		all, always := jsonFields(reflect.TypeOf(of))

@@ -14,11 +14,22 @@ import (
 
 // Model is a model's quota, and what is used of it.
 type Model struct {
-	Name    string               `json:"model"`
-	Quota   ratelimit.ModelQuota `json:"quota"`
-	Usage   *Usage               `json:"usage"`          // nil while the store cannot be asked
-	Waiting int                  `json:"waiting"`        // calls that wait for their turn here
-	Paused  float64              `json:"paused_seconds"` // how much longer the provider takes no calls
+	Name    string  `json:"model"`
+	Quota   Quota   `json:"quota"`
+	Usage   *Usage  `json:"usage"`          // nil while the store cannot be asked
+	Waiting int     `json:"waiting"`        // calls that wait for their turn here
+	Paused  float64 `json:"paused_seconds"` // how much longer the provider takes no calls
+}
+
+// Quota is what a model may use.
+type Quota struct {
+	ratelimit.ModelQuota
+	Margin *Seconds `json:"margin,omitempty"` // in place of the one above; nil: the provider's
+}
+
+func newQuota(q ratelimit.ModelQuota) Quota {
+	margin := Seconds(q.Margin)
+	return Quota{q, &margin}
 }
 
 // Usage is what is used of a model now. What its quota does not limit may be 0
@@ -62,7 +73,7 @@ func (a *Admin) model(name string) (m Model, ok bool) {
 	if !ok {
 		return Model{}, false
 	}
-	m = Model{Name: name, Quota: quota, Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds()}
+	m = Model{Name: name, Quota: newQuota(quota), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds()}
 	if d := rl.Decide(name, 0); d.Code != ratelimit.DecisionStoreLost {
 		s := &d.Stats
 		m.Usage = &Usage{s.RPM, s.TPM, s.RPD, s.InputTPM, s.OutputTPM, s.TPD, s.Concurrent, s.DayStart}
@@ -87,9 +98,13 @@ func noQuota(model string) *Problem {
 // next time.
 func (a *Admin) setQuota(r *http.Request) (any, error) {
 	name := r.PathValue("model")
-	quota, err := decode[ratelimit.ModelQuota](r)
+	asked, err := decode[Quota](r)
 	if err != nil {
 		return nil, err
+	}
+	quota := a.gateway.WithMargin(name, asked.ModelQuota)
+	if asked.Margin != nil {
+		quota.Margin = time.Duration(*asked.Margin)
 	}
 	if !fitName(name) {
 		return nil, problemf(http.StatusBadRequest, "model %.40q: a name must have 1 to %d bytes of UTF-8, and no control characters", name, maxName)
@@ -103,7 +118,7 @@ func (a *Admin) setQuota(r *http.Request) (any, error) {
 	err = a.do(r, change{
 		action: "quota.set", subject: name,
 		before: func() any { return a.quotaOf(name) },
-		make:   func() (any, error) { return quota, a.gateway.Models().SetQuota(name, quota) },
+		make:   func() (any, error) { return newQuota(quota), a.gateway.Models().SetQuota(name, quota) },
 	})
 	if err != nil {
 		return nil, err
@@ -121,7 +136,7 @@ func fitName(name string) bool {
 // quotaOf returns the quota of a model, or nil if it has none.
 func (a *Admin) quotaOf(name string) any {
 	if quota, ok := a.gateway.Models().Quota(name); ok {
-		return quota
+		return newQuota(quota)
 	}
 	return nil
 }

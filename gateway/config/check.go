@@ -71,7 +71,7 @@ func (c *Config) checkQuotas(r *reader, provider string) {
 		at := r.at(join("providers."+provider+".models", m.Name))
 		_, meant := r.said[at.path+".max_rpm"]
 		rest := m.Quota
-		rest.MaxConcurrent, rest.DayResetsAt = 0, ""
+		rest.MaxConcurrent, rest.DayResetsAt, rest.Margin = 0, "", 0
 		named := len(m.Aliases) > 0 || m.Quota != rest // {} says that it is without limits
 		if named && !meant && rest == (ratelimit.ModelQuota{}) && defaults[m.Name] != rest {
 			at.warn("it says nothing of requests and tokens, which lifts the default quota: they should be said; max_rpm: 0 if that is meant")

@@ -58,6 +58,7 @@ type Provider struct {
 	Timeout     time.Duration          // until the response begins
 	MaxPause    time.Duration          // of a model, after the provider has refused a call
 	HTTP2       bool                   // talk HTTP/2 where the server does
+	Margin      time.Duration          // by how much windows of quotas are longer that do not say so themselves: see [ratelimit.ModelQuota]
 }
 
 // Deployment is one account or server that serves a provider's models.

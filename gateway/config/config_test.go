@@ -69,7 +69,7 @@ func TestWithoutAFile(t *testing.T) {
 	} {
 		p := c.Providers[name]
 		differ(t, name, &config.Provider{
-			Kind: want.kind, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, Models: profile(name),
+			Kind: want.kind, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, Margin: 2 * time.Second, Models: profile(name),
 			Deployments: map[string]*config.Deployment{"": {BaseURL: want.url}},
 		}, p)
 	}
@@ -86,7 +86,11 @@ func TestWithoutAFile(t *testing.T) {
 func profile(name string) (models []config.Model) {
 	quotas := ratelimit.DefaultProfiles()[ratelimit.Provider(name)].Models
 	for _, model := range slices.Sorted(maps.Keys(quotas)) {
-		models = append(models, config.Model{Name: model, Quota: quotas[model], Usual: true})
+		quota := quotas[model]
+		if quota != (ratelimit.ModelQuota{}) {
+			quota.Margin = 2 * time.Second
+		}
+		models = append(models, config.Model{Name: model, Quota: quota, Usual: true})
 	}
 	return models
 }
@@ -155,6 +159,7 @@ providers:
     max_pause: 30s
     http2: true
     timeout: 250ms
+    margin: 3s
     models:
       gpt-4o:
         max_rpm: 1
@@ -166,7 +171,9 @@ providers:
         max_concurrent: 7
         day_resets_at: 00:00 America/Los_Angeles
         auto: true
+        margin: 0s
         aliases: [best, o1]
+      gpt-4.1: {max_rpm: 5}
       "gpt-4*": {}
   azure:
     kind: azure
@@ -182,24 +189,26 @@ providers:
 			MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7,
 			DayResetsAt: "00:00 America/Los_Angeles", Auto: true,
 		}},
+		{Name: "gpt-4.1", Quota: ratelimit.ModelQuota{MaxRPM: 5, Margin: 3 * time.Second}},
 		{Name: "gpt-4*"},
 	}
 	for _, m := range profile("openai") {
 		if !strings.HasPrefix(m.Name, "gpt-4") && m.Name != "o1" {
+			m.Quota.Margin = 3 * time.Second
 			models = append(models, m)
 		}
 	}
 	one, two := config.NewSecret("key-1"), config.NewSecret("key-2")
 	for name, want := range map[string]*config.Provider{
 		"openai": {
-			Kind: llm.OpenAI, Retries: 3, HTTP2: true, Timeout: 250 * time.Millisecond, MaxPause: 30 * time.Second, Models: models,
+			Kind: llm.OpenAI, Retries: 3, HTTP2: true, Timeout: 250 * time.Millisecond, MaxPause: 30 * time.Second, Margin: 3 * time.Second, Models: models,
 			Deployments: map[string]*config.Deployment{"": {BaseURL: "https://api.openai.com", Key: one}},
 		},
-		"azure": {Kind: llm.Azure, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, Deployments: map[string]*config.Deployment{
+		"azure": {Kind: llm.Azure, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
 			"eu": {BaseURL: "https://eu.example.com", Key: one},
 			"us": {BaseURL: "https://us.example.com:8443/base", Key: two},
 		}},
-		"vllm": {Kind: llm.Compatible, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, Deployments: map[string]*config.Deployment{
+		"vllm": {Kind: llm.Compatible, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
 			"": {BaseURL: "http://[::1]:8000"},
 		}},
 	} {

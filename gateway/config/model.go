@@ -125,7 +125,11 @@ func (p *Provider) readModel(m *Model, at place) {
 		at.fault("it has no value: it must be a mapping; {} is without limits")
 		return
 	}
+	m.Quota.Margin = p.Margin
 	at.fields(append(quotaFields(&m.Quota), field{"aliases", func(at place) { p.readAliases(m, at) }})...)
+	if m.Quota == (ratelimit.ModelQuota{Margin: p.Margin}) {
+		m.Quota.Margin = 0 // it has no windows
+	}
 	if err := m.Quota.Validate(); err != nil { // the numbers are in range already
 		at.r.at(at.path+".day_resets_at").fault("%s", strings.TrimPrefix(err.Error(), "ratelimit: "))
 	}
@@ -143,7 +147,16 @@ func quotaFields(q *ratelimit.ModelQuota) []field {
 		{"max_concurrent", amount(&q.MaxConcurrent)},
 		{"day_resets_at", text(&q.DayResetsAt, "a time of day and a time zone, such as 00:00 America/Los_Angeles")},
 		{"auto", flag(&q.Auto)},
+		{"margin", duration(&q.Margin, 0, ratelimit.MaxMargin)},
 	}
+}
+
+// WithMargin returns a quota with the provider's margin, unless it limits nothing.
+func (p *Provider) WithMargin(q ratelimit.ModelQuota) ratelimit.ModelQuota {
+	if q != (ratelimit.ModelQuota{}) {
+		q.Margin = p.Margin
+	}
+	return q
 }
 
 func (p *Provider) readAliases(m *Model, at place) {

@@ -32,6 +32,11 @@ var kinds = []llm.Provider{
 }
 
 const (
+	// defaultMargin is twice as long as calls were seen to differ in how long they
+	// take from their admission to the provider, with gateways that are killed all
+	// the time.
+	defaultMargin = 2 * time.Second
+
 	maxTimeout = 24 * time.Hour
 	maxRetries = 10
 	maxAmount  = 1 << 53 // that a quota or limit may be
@@ -59,7 +64,7 @@ func (c *Config) readProviders(p place) {
 // newProvider returns a provider of which nothing is said, without models.
 func newProvider(name string) *Provider {
 	own := builtIn[name]
-	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute, MaxPause: ratelimit.DefaultMaxPause}
+	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute, MaxPause: ratelimit.DefaultMaxPause, Margin: defaultMargin}
 	if p.Kind == "" {
 		p.Kind = llm.Compatible
 	}
@@ -78,6 +83,7 @@ func readProvider(name string, at place) *Provider {
 		field{"max_pause", duration(&p.MaxPause, time.Millisecond, maxTimeout)},
 		field{"retries", count(&p.Retries, 0, maxRetries)},
 		field{"http2", flag(&p.HTTP2)},
+		field{"margin", duration(&p.Margin, 0, ratelimit.MaxMargin)},
 		field{"deployments", func(at place) { p.Deployments = readDeployments(at, itself) }},
 		field{"models", p.readModels},
 		field{"unnamed_model", text(&p.Unnamed, "one of the provider's models")},
@@ -159,7 +165,7 @@ func (p *Provider) addDefaults(name string) {
 	profile := ratelimit.DefaultProfiles()[ratelimit.Provider(name)]
 	for _, model := range slices.Sorted(maps.Keys(profile.Models)) {
 		if _, known := p.find(model); !known {
-			p.Models = append(p.Models, Model{Name: model, Quota: profile.Models[model], Usual: true})
+			p.Models = append(p.Models, Model{Name: model, Quota: p.WithMargin(profile.Models[model]), Usual: true})
 		}
 	}
 }

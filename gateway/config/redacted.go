@@ -101,6 +101,7 @@ type providerFields struct {
 	MaxPause    string                      `json:"max_pause"`
 	Retries     int                         `json:"retries"`
 	HTTP2       bool                        `json:"http2"`
+	Margin      string                      `json:"margin"`
 	Deployments map[string]deploymentFields `json:"deployments,omitempty"`
 	Models      modelFields                 `json:"models,omitempty"`
 	Unnamed     string                      `json:"unnamed_model,omitempty"`
@@ -112,7 +113,7 @@ type deploymentFields struct {
 }
 
 func (p *Provider) redacted() providerFields {
-	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), MaxPause: short(p.MaxPause), Retries: p.Retries, HTTP2: p.HTTP2, Models: p.Models, Unnamed: p.Unnamed}
+	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), MaxPause: short(p.MaxPause), Retries: p.Retries, HTTP2: p.HTTP2, Margin: short(p.Margin), Models: p.Models, Unnamed: p.Unnamed}
 	if itself := p.Deployments[""]; itself != nil {
 		f.BaseURL, f.Key = itself.BaseURL, itself.Key
 		return f
@@ -137,8 +138,9 @@ func (all modelFields) MarshalJSON() ([]byte, error) {
 		}
 		quota, err := json.Marshal(struct {
 			ratelimit.ModelQuota
+			Margin  string   `json:"margin,omitempty"`
 			Aliases []string `json:"aliases,omitempty"`
-		}{m.Quota, m.Aliases})
+		}{m.Quota, m.margin(), m.Aliases})
 		if err != nil {
 			return nil, err
 		}
@@ -148,6 +150,15 @@ func (all modelFields) MarshalJSON() ([]byte, error) {
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
+}
+
+// margin returns the margin of a model's quota as text, or nothing where it has no
+// windows.
+func (m *Model) margin() string {
+	if m.Quota == (ratelimit.ModelQuota{}) {
+		return ""
+	}
+	return short(m.Quota.Margin)
 }
 
 type projectFields struct {

@@ -51,8 +51,11 @@ providers:
     timeout: 1h2m3s
     retries: 2
     http2: true
+    margin: 250ms
     models:
-      z: {max_rpm: 1, max_tpm: 2, max_rpd: 3, max_input_tpm: 4, max_output_tpm: 5, max_tpd: 6, max_concurrent: 7, day_resets_at: "00:00 UTC", auto: true, aliases: [y, "<&>"]}
+      z: {max_rpm: 1, max_tpm: 2, max_rpd: 3, max_input_tpm: 4, max_output_tpm: 5, max_tpd: 6, max_concurrent: 7, day_resets_at: "00:00 UTC", auto: true, margin: 3s, aliases: [y, "<&>"]}
+      none: {max_rpm: 1, margin: 0s}
+      its: {max_rpm: 1}
       "a*": {}
   azure: {kind: azure, deployments: {eu: {base_url: "https://eu"}, us: {base_url: "http://us/x"}}}
 defaults: {max_wait: 0, models: [a]}
