@@ -24,7 +24,8 @@
 // that is a debt, which delays what comes next. A caller that dies leaves its
 // estimate charged until the window has passed.
 //
-// A minute is any 60 seconds: what was used counts for exactly as long. A day is
+// A minute is any 60 seconds: what was used counts for exactly as long, or longer by
+// [ModelQuota.Margin], with which the quota holds where calls arrive, too. A day is
 // the 24 hours from its first request on, or a calendar day (see
 // [ModelQuota.DayResetsAt]). In memory, time is the wall clock's when the limiter
 // was made, and what the monotonic clock says has passed since: setting the wall

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -277,6 +278,32 @@ func TestMarginOnRedis(t *testing.T) {
 	fresh := onRedis(t, url, quotas{"fresh": {MaxRPM: 1, MaxRPD: 1, Margin: ratelimit.MaxMargin}})
 	if _, d := fill(fresh, "fresh", 1); d.RetryAfter <= day || d.RetryAfter > day+ratelimit.MaxMargin {
 		t.Errorf("%+v", d)
+	}
+}
+
+// Limiters whose configurations have different margins share a Redis exactly.
+func TestDifferentMarginsOnOneRedis(t *testing.T) {
+	url := redistest.New(t).URL()
+	var all []*ratelimit.RateLimiter
+	for _, m := range []time.Duration{0, margin, ratelimit.MaxMargin} {
+		all = append(all, onRedis(t, url, quotas{
+			"m": {MaxRPM: 30, Margin: m}, "day": {MaxRPD: 30, Margin: m}, "tokens": {MaxTPM: 300, MaxTPD: 310, Margin: m},
+		}))
+	}
+	for _, model := range []string{"m", "day", "tokens"} {
+		var wg sync.WaitGroup
+		var admitted atomic.Int64
+		for i := range 90 {
+			wg.Go(func() {
+				if _, d := all[i%len(all)].TryAcquire(model, 10); d.Allowed {
+					admitted.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if n := admitted.Load(); n != 30 {
+			t.Errorf("%s: %d pass; want 30", model, n)
+		}
 	}
 }
 

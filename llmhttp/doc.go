@@ -10,5 +10,8 @@
 // streamed or not. What the provider says about its limits corrects the limiter:
 // see [ratelimit.RateLimiter.Heed].
 //
+// A provider counts calls when they arrive, and some take longer to arrive than others:
+// see [ratelimit.ModelQuota.Margin].
+//
 // Requests that are no calls of a model pass as they are: see [llm.Recognize].
 package llmhttp
