@@ -104,7 +104,7 @@ type otelSeries struct {
 	input, output, errors []metric.RecordOption
 
 	throttled [causes]lazy[[]metric.AddOption]
-	limits   [limits]lazy[[]metric.AddOption]
+	limits    [limits]lazy[[]metric.AddOption]
 }
 
 func newOtelSeries(model, project string) *otelSeries {

@@ -14,8 +14,8 @@ type otelProvider struct{ throttled, lowered, learned metric.Int64Counter }
 func newOtelProvider(in *instruments) *otelProvider {
 	return &otelProvider{
 		throttled: in.counter("ratelimit.provider.throttled", "{call}", "Calls that were made, and that a provider has throttled, by its cause."),
-		lowered:  in.counter("ratelimit.quota.lowered", "{time}", "How often a provider had less left of a limit than the quota of the model."),
-		learned:  in.counter("ratelimit.quota.learned", "{time}", "How often the maximum of a quota was replaced by what a provider grants."),
+		lowered:   in.counter("ratelimit.quota.lowered", "{time}", "How often a provider had less left of a limit than the quota of the model."),
+		learned:   in.counter("ratelimit.quota.learned", "{time}", "How often the maximum of a quota was replaced by what a provider grants."),
 	}
 }
 

@@ -208,7 +208,7 @@ type promSeries struct {
 	estimates lazy[estimates]
 	cancelled lazy[prometheus.Counter]
 
-	throttled         [causes]lazy[prometheus.Counter]
+	throttled        [causes]lazy[prometheus.Counter]
 	lowered, learned [limits]lazy[prometheus.Counter]
 }
 

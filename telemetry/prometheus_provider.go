@@ -12,8 +12,8 @@ type promProvider struct{ throttled, lowered, learned *prometheus.CounterVec }
 func newPromProvider() *promProvider {
 	return &promProvider{
 		throttled: counters("provider_throttled_total", "Calls that were made, and that a provider has throttled, by its cause.", "model", "cause"),
-		lowered:  counters("quota_lowered_total", "How often a provider had less left of a limit than the quota of the model.", "model", "limit"),
-		learned:  counters("quota_learned_total", "How often the maximum of a quota was replaced by what a provider grants.", "model", "limit"),
+		lowered:   counters("quota_lowered_total", "How often a provider had less left of a limit than the quota of the model.", "model", "limit"),
+		learned:   counters("quota_learned_total", "How often the maximum of a quota was replaced by what a provider grants.", "model", "limit"),
 	}
 }
 
