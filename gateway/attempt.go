@@ -168,6 +168,10 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 		body.Close()
 		return nil, errAstray
 	}
+	if err := x.sign(d, out, body); err != nil {
+		body.Close()
+		return nil, err
+	}
 	ctx, sent := noted(x.ctx, d.transport)
 	began := time.Now()
 	response, err := d.transport.RoundTrip(out.WithContext(ctx))

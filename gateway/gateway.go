@@ -26,6 +26,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/gateway/sigv4"
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
@@ -44,8 +45,9 @@ type Options struct {
 // their providers. Make one with New.
 type Gateway struct {
 	setup      atomic.Pointer[setup]
-	reloading  sync.Mutex // guards transports and what is declared
+	reloading  sync.Mutex // guards transports, signers and what is declared
 	transports map[way]http.RoundTripper
+	signers    map[sigv4.Account]*sigv4.Signer
 
 	limits   call.Limits
 	keys     *keys.Ring
@@ -74,7 +76,7 @@ const (
 // New returns a gateway as the configuration describes it. It listens nowhere.
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{log: log, transports: map[way]http.RoundTripper{}, ids: newNumbering(), recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
+	g := &Gateway{log: log, transports: map[way]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newNumbering(), recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active)
 	ready := g.newSetup(cfg)

@@ -12,20 +12,27 @@ import (
 
 // pass hands on what is no call of a model: it counts as a request of the project's.
 func (x *exchange) pass() *refusal {
+	if strings.HasSuffix(x.target.Path, "/invoke-with-bidirectional-stream") {
+		return x.bad(http.StatusBadRequest, "streams in both directions are not supported: the gateway could not count their tokens")
+	}
 	if len(x.rules.Models) > 0 && !harmless(x.r.Method, x.target.Path) {
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: the gateway cannot tell which model this request is for", x.Project, strings.Join(x.rules.Models, ", ")))
 	}
 	if x.r.ContentLength > mostPassed {
 		return x.tooLong(mostPassed)
 	}
-	if no := x.charge(); no != nil {
-		return no
-	}
 	d := x.upstream.deployments[0]
 	x.Deployment = d.name
 	body := newUpload(x)
 	defer body.end()
-	response, err := x.send(d, body.reader(), x.r.ContentLength)
+	sent, length, no := x.passed(d, body)
+	if no != nil {
+		return no
+	}
+	if no := x.charge(); no != nil {
+		return no
+	}
+	response, err := x.send(d, sent, length)
 	switch {
 	case err != nil && body.late():
 		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("nothing of the body has come for %v", x.cfg.Server.BodyTimeout))
@@ -67,5 +74,5 @@ func harmless(method, path string) bool {
 	if method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete || method == http.MethodOptions {
 		return true
 	}
-	return strings.HasSuffix(path, "/count_tokens") || strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/input_tokens")
+	return strings.HasSuffix(path, "/count_tokens") || strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/input_tokens") || strings.HasSuffix(path, "/count-tokens")
 }

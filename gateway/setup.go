@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/sigv4"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -31,8 +32,9 @@ type upstream struct {
 type deployment struct {
 	name      string
 	base      *url.URL
-	key       string // empty: the client's own
-	hides     *hider // of the secrets with which calls are sent
+	key       string        // empty: the client's own
+	hides     *hider        // of the secrets with which calls are sent
+	signer    *sigv4.Signer // nil: calls are not signed
 	transport http.RoundTripper
 	health
 }
@@ -51,7 +53,7 @@ func (g *Gateway) newUpstream(name string, p *config.Provider) *upstream {
 		d := p.Deployments[name]
 		base, _ := url.Parse(d.BaseURL) // the configuration is valid
 		base.Path = strings.TrimRight(base.Path, "/")
-		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), hides: newHider(d.Key.Reveal()), transport: g.transportTo(base, p)})
+		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), hides: newHider(d.Key.Reveal()), signer: g.signerOf(d), transport: g.transportTo(base, p)})
 	}
 	return u
 }

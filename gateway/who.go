@@ -26,7 +26,7 @@ func (x *exchange) identify() *refusal {
 	if x.cfg.Keys == config.KeysRequired {
 		key, ok := x.key()
 		if !ok {
-			return x.bad(http.StatusUnauthorized, "a valid virtual key is needed, in the place of the provider's key")
+			return x.bad(http.StatusUnauthorized, x.needKey())
 		}
 		x.Project, x.Key = key.Project, key.ID
 		x.keepKeys()
@@ -41,6 +41,9 @@ func (x *exchange) identify() *refusal {
 		x.Project = shortened(id)
 		if x.carriesKey() {
 			return x.bad(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on")
+		}
+		if no := x.checkSignature(); no != nil {
+			return no
 		}
 	}
 	x.rules = x.cfg.Projects[x.Project]
@@ -101,7 +104,7 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	for _, field := range call.SignatureFields { // nothing that the client signs or hashes is sent with another's key
 		delete(h, field)
 	}
-	u.RawQuery = without(u.RawQuery, ofCredentials)
+	u.RawQuery = without(without(u.RawQuery, ofCredentials), ofSignature)
 	if d.key != "" {
 		x.putKey(h, d.key)
 	}
@@ -109,7 +112,7 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 
 // sharedAt reports whether the account at a deployment is the gateway's.
 func (x *exchange) sharedAt(d *deployment) bool {
-	return d.key != "" || x.cfg.Keys == config.KeysRequired
+	return d.key != "" || d.signer != nil || x.cfg.Keys == config.KeysRequired
 }
 
 // ownSignature reports whether the client has signed the request with credentials of its

@@ -1,9 +1,11 @@
 package clients
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -116,29 +118,48 @@ func TestBedrockThrottlesInAStream(t *testing.T) {
 	}
 }
 
+// amazonError returns what Amazon's SDK shows of an error.
+func amazonError(t *testing.T, err error) (code, message string, status int) {
+	t.Helper()
+	var api smithy.APIError
+	var response *smithyhttp.ResponseError
+	if !errors.As(err, &api) || !errors.As(err, &response) {
+		t.Fatalf("the SDK shows %v", err)
+	}
+	return api.ErrorCode(), api.ErrorMessage(), response.HTTPStatusCode()
+}
+
 // Amazon's SDK shows why a call was refused, by the code that it knows, and no
 // UnknownError.
 func TestBedrockRefusal(t *testing.T) {
 	r := newRig(t, with("max_rpm: 1", "defaults: {max_wait: 0s}"))
 	c := r.bedrockSDK(t)
-	shown := func(err error) (code, message string, status int) {
-		var api smithy.APIError
-		var response *smithyhttp.ResponseError
-		if !errors.As(err, &api) || !errors.As(err, &response) {
-			t.Fatalf("the SDK shows %v", err)
-		}
-		return api.ErrorCode(), api.ErrorMessage(), response.HTTPStatusCode()
-	}
 	if _, err := converse(t, c, bedrockModel); err != nil {
 		t.Fatal(err)
 	}
 	_, err := converse(t, c, bedrockModel)
-	if code, message, status := shown(err); code != "ThrottlingException" || message == "" || status != http.StatusTooManyRequests {
+	if code, message, status := amazonError(t, err); code != "ThrottlingException" || message == "" || status != http.StatusTooManyRequests {
 		t.Errorf("it shows %q, %q, %d", code, message, status)
 	}
 	r.key = "rlk-nobodys"
 	_, err = converse(t, r.bedrockSDK(t), bedrockModel)
-	if code, message, status := shown(err); code != "UnrecognizedClientException" || message == "" || status != http.StatusUnauthorized {
+	if code, message, status := amazonError(t, err); code != "UnrecognizedClientException" || message == "" || status != http.StatusUnauthorized {
+		t.Errorf("it shows %q, %q, %d", code, message, status)
+	}
+}
+
+// A client that signs, be it with its virtual key in the place of credentials, is told how
+// to send the key: it saw an UnknownError.
+func TestASignatureInThePlaceOfAKey(t *testing.T) {
+	r := newRig(t, with(ample))
+	signs := func(o *bedrockruntime.Options) {
+		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKIDCLIENT", SecretAccessKey: r.key}, nil
+		})
+		o.AuthSchemePreference = []string{"sigv4"}
+	}
+	_, err := converse(t, r.bedrockSDK(t, signs), bedrockModel)
+	if code, message, status := amazonError(t, err); code != "UnrecognizedClientException" || !strings.Contains(message, "AWS_BEARER_TOKEN_BEDROCK") || status != http.StatusUnauthorized {
 		t.Errorf("it shows %q, %q, %d", code, message, status)
 	}
 }

@@ -50,7 +50,7 @@ func (c *Config) checkKeys(r *reader, name string) {
 	at, p := r.at("providers."+name), c.Providers[name]
 	_, named := r.said["providers."+name]
 	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
-		keyed := p.Deployments[deployment].Key != Secret{}
+		keyed := p.Deployments[deployment].Key != Secret{} || p.Deployments[deployment].Signed()
 		own := p.Kind == llm.Ollama || p.Kind == llm.Compatible // a server of one's own may need none
 		switch {
 		case c.Keys == KeysRequired && !keyed && !named:

@@ -64,7 +64,9 @@ type Provider struct {
 // Deployment is one account or server that serves a provider's models.
 type Deployment struct {
 	BaseURL string // scheme and host, and what stands before the provider's own path
-	Key     Secret // empty: the client's own passes through
+	Key     Secret // empty: the client's own passes through, unless the calls are signed
+	Region  string // of Bedrock; empty: calls are not signed
+	AWS     *AWS   // nil: credentials of the default chain
 }
 
 // Model is a model, or those that match a pattern and share a quota.

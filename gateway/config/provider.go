@@ -79,6 +79,8 @@ func readProvider(name string, at place) *Provider {
 		field{"kind", oneOf(&p.Kind, kinds...)},
 		field{"base_url", baseURL(&itself.BaseURL)},
 		field{"key", secret(&itself.Key)},
+		field{"region", region(&itself.Region)},
+		field{"aws", account(&itself.AWS)},
 		field{"timeout", duration(&p.Timeout, time.Millisecond, maxTimeout)},
 		field{"max_pause", duration(&p.MaxPause, time.Millisecond, maxTimeout)},
 		field{"retries", count(&p.Retries, 0, maxRetries)},
@@ -92,6 +94,7 @@ func readProvider(name string, at place) *Provider {
 		*d = itself
 	}
 	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
+		p.Deployments[deployment].completeAWS(p.Kind, at.deployment(deployment))
 		if p.Deployments[deployment].BaseURL == "" && !at.r.faulty(at.path) {
 			at.deployment(deployment).fault("it has no base_url: it must be the address of the provider, such as https://api.example.com")
 		}
@@ -115,6 +118,8 @@ func readDeployments(at place, itself Deployment) map[string]*Deployment {
 		value.fields(
 			field{"base_url", baseURL(&d.BaseURL)},
 			field{"key", secret(&d.Key)},
+			field{"region", region(&d.Region)},
+			field{"aws", account(&d.AWS)},
 		)
 		all[name] = &d
 	})

@@ -97,6 +97,8 @@ type providerFields struct {
 	Kind        llm.Provider                `json:"kind"`
 	BaseURL     string                      `json:"base_url,omitempty"`
 	Key         Secret                      `json:"key,omitzero"`
+	Region      string                      `json:"region,omitempty"`
+	AWS         *awsFields                  `json:"aws,omitempty"`
 	Timeout     string                      `json:"timeout"`
 	MaxPause    string                      `json:"max_pause"`
 	Retries     int                         `json:"retries"`
@@ -108,19 +110,26 @@ type providerFields struct {
 }
 
 type deploymentFields struct {
-	BaseURL string `json:"base_url"`
-	Key     Secret `json:"key,omitzero"`
+	BaseURL string     `json:"base_url"`
+	Key     Secret     `json:"key,omitzero"`
+	Region  string     `json:"region,omitempty"`
+	AWS     *awsFields `json:"aws,omitempty"`
+}
+
+type awsFields struct {
+	Profile string `json:"profile,omitempty"`
+	RoleARN string `json:"role_arn,omitempty"`
 }
 
 func (p *Provider) redacted() providerFields {
 	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), MaxPause: short(p.MaxPause), Retries: p.Retries, HTTP2: p.HTTP2, Margin: short(p.Margin), Models: p.Models, Unnamed: p.Unnamed}
 	if itself := p.Deployments[""]; itself != nil {
-		f.BaseURL, f.Key = itself.BaseURL, itself.Key
+		f.BaseURL, f.Key, f.Region, f.AWS = itself.BaseURL, itself.Key, itself.Region, (*awsFields)(itself.AWS)
 		return f
 	}
 	f.Deployments = map[string]deploymentFields{}
 	for name, d := range p.Deployments {
-		f.Deployments[name] = deploymentFields(*d)
+		f.Deployments[name] = deploymentFields{d.BaseURL, d.Key, d.Region, (*awsFields)(d.AWS)}
 	}
 	return f
 }

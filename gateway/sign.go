@@ -1,0 +1,92 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/sigv4"
+	"dappco.re/go/core/go-ratelimit/internal/wire"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// ofSignature are the parameters of a query that AWS's Signature Version 4 may stand in.
+var ofSignature = []string{
+	"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-SignedHeaders", "X-Amz-Signature", "X-Amz-Security-Token",
+}
+
+// signerOf returns what signs calls to a deployment, or nil if nothing does. Signers
+// outlive a configuration, and so do the credentials that they have found.
+func (g *Gateway) signerOf(d *config.Deployment) *sigv4.Signer {
+	if !d.Signed() {
+		return nil
+	}
+	account := sigv4.Account{Region: d.Region}
+	if d.AWS != nil {
+		account.Profile, account.RoleARN = d.AWS.Profile, d.AWS.RoleARN
+	}
+	if g.signers[account] == nil {
+		g.signers[account] = sigv4.New(account)
+	}
+	return g.signers[account]
+}
+
+// sign signs a request to a deployment that wants it, as it is sent. Nothing of the
+// request may change afterwards.
+func (x *exchange) sign(d *deployment, out *http.Request, body io.ReadCloser) error {
+	if d.signer == nil {
+		return nil
+	}
+	var text []byte
+	if whole, ok := body.(*wire.Bytes); ok {
+		text = *whole
+	}
+	token, err := d.signer.Sign(x.ctx, out, text)
+	x.hides = newHider(token)
+	return err
+}
+
+// passed returns the body of a request that is no call of a model, and its length. It is
+// sent as it comes, unless it has to be signed.
+func (x *exchange) passed(d *deployment, body *upload) (io.ReadCloser, int64, *refusal) {
+	if d.signer == nil || x.r.ContentLength == 0 {
+		return body.reader(), x.r.ContentLength, nil
+	}
+	if no := x.readBody(); no != nil {
+		return nil, 0, no
+	}
+	return (*wire.Bytes)(&x.body), int64(len(x.body)), nil
+}
+
+// amazonSigned reports whether the client has signed the request with AWS's Signature
+// Version 4.
+func (x *exchange) amazonSigned() bool {
+	return strings.HasPrefix(x.r.Header.Get("Authorization"), "AWS4-")
+}
+
+// checkSignature refuses a request whose own signature would be sent to Bedrock and
+// cannot be valid there: the host is signed, and the client has signed the gateway's.
+func (x *exchange) checkSignature() *refusal {
+	if x.upstream.Kind != llm.Bedrock || !x.amazonSigned() {
+		return nil
+	}
+	for _, d := range x.upstream.deployments {
+		if !x.sharedAt(d) && x.r.Host != d.base.Host {
+			return x.bad(http.StatusForbidden, fmt.Sprintf("the request is signed (AWS Signature Version 4) for the host %.100q, which Bedrock would refuse: "+
+				"send a key of Bedrock as a bearer token (AWS_BEARER_TOKEN_BEDROCK), or have the gateway sign, by a region in its configuration", x.r.Host))
+		}
+	}
+	return nil
+}
+
+// needKey says that a virtual key is needed, and how to send one in the place of a
+// signature.
+func (x *exchange) needKey() string {
+	if x.amazonSigned() {
+		return "the request is signed (AWS Signature Version 4), which tells the gateway nothing: send a virtual key in its place, " +
+			"as a bearer token (AWS's SDKs take it from AWS_BEARER_TOKEN_BEDROCK) or in the header X-Api-Key"
+	}
+	return "a valid virtual key is needed, in the place of the provider's key"
+}
