@@ -25,18 +25,15 @@ const over time.Duration = -1
 func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 	d.active.Add(1)
 	defer d.active.Add(-1)
-	body, veiled := x.body, false
 	if !x.signed {
 		delete(x.r.Header, "Accept-Encoding") // what is compressed could not be read
-		if asking, ok := x.call.Asks.AskUsage(x.body); ok {
-			body, veiled = asking, true
-		}
 	}
+	body, veiled := x.askUsage(d)
 	response, err := x.send(d, (*wire.Bytes)(&body), int64(len(body)))
 	if err == nil && veiled && refusesUsage(response) {
 		response.Body.Close()
 		body, veiled = x.body, false
-		response, err = x.send(d, (*wire.Bytes)(&body), int64(len(body)))
+		response, err = x.sendUnasked(d, body)
 	}
 	if err != nil {
 		return x.unanswered(d, err)
@@ -53,20 +50,6 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 	x.call.Hear(x.ctx, response.StatusCode, response.Header, nil)
 	x.relay(response, veiled)
 	return over, nil
-}
-
-// refusesUsage reports whether a provider refuses a stream because it is asked to tell
-// usage, which its client has not done.
-func refusesUsage(response *http.Response) bool {
-	if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusUnprocessableEntity {
-		return false
-	}
-	text, _ := io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(text), response.Body), response.Body}
-	return bytes.Contains(text, []byte("stream_options")) || bytes.Contains(text, []byte("include_usage"))
 }
 
 // unanswered settles a call that has got no answer.

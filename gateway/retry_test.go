@@ -185,7 +185,7 @@ func TestServerThatTellsNoUsage(t *testing.T) {
 		if a.status != status || a.body != body || len(sent) != attempts || c.again && sent[1] != unasked {
 			t.Errorf("%d %s: %d %s of %q", c.status, c.message, a.status, a.body, sent)
 		}
-		if s := r.Models().Stats("gpt-4o"); s.RPM != 1 {
+		if s := r.Models().Stats("gpt-4o"); s.RPM != attempts {
 			t.Errorf("%d %s: %+v", c.status, c.message, s)
 		}
 	}

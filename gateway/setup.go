@@ -36,6 +36,7 @@ type deployment struct {
 	hides     *hider        // of the secrets with which calls are sent
 	signer    *sigv4.Signer // nil: calls are not signed
 	transport http.RoundTripper
+	unaskable unaskable
 	health
 }
 

@@ -58,8 +58,15 @@ type Provider struct {
 	Timeout     time.Duration          // until the response begins
 	MaxPause    time.Duration          // of a model, after the provider has refused a call
 	HTTP2       bool                   // talk HTTP/2 where the server does
+	StreamUsage string                 // [StreamUsageOn] or [StreamUsageOff]
 	Margin      time.Duration          // by how much windows of quotas are longer that do not say so themselves: see [ratelimit.ModelQuota]
 }
+
+// Whether streams of OpenAI's API are asked to tell their usage (stream_options).
+const (
+	StreamUsageOn  = "on"
+	StreamUsageOff = "off" // for servers that refuse the field
+)
 
 // Deployment is one account or server that serves a provider's models.
 type Deployment struct {

@@ -69,7 +69,7 @@ func TestWithoutAFile(t *testing.T) {
 	} {
 		p := c.Providers[name]
 		differ(t, name, &config.Provider{
-			Kind: want.kind, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, Margin: 2 * time.Second, Models: profile(name),
+			Kind: want.kind, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Models: profile(name),
 			Deployments: map[string]*config.Deployment{"": {BaseURL: want.url}},
 		}, p)
 	}
@@ -158,6 +158,7 @@ providers:
     retries: 3
     max_pause: 30s
     http2: true
+    stream_usage: off
     timeout: 250ms
     margin: 3s
     models:
@@ -201,14 +202,14 @@ providers:
 	one, two := config.NewSecret("key-1"), config.NewSecret("key-2")
 	for name, want := range map[string]*config.Provider{
 		"openai": {
-			Kind: llm.OpenAI, Retries: 3, HTTP2: true, Timeout: 250 * time.Millisecond, MaxPause: 30 * time.Second, Margin: 3 * time.Second, Models: models,
+			Kind: llm.OpenAI, Retries: 3, HTTP2: true, Timeout: 250 * time.Millisecond, MaxPause: 30 * time.Second, StreamUsage: config.StreamUsageOff, Margin: 3 * time.Second, Models: models,
 			Deployments: map[string]*config.Deployment{"": {BaseURL: "https://api.openai.com", Key: one}},
 		},
-		"azure": {Kind: llm.Azure, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
+		"azure": {Kind: llm.Azure, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
 			"eu": {BaseURL: "https://eu.example.com", Key: one},
 			"us": {BaseURL: "https://us.example.com:8443/base", Key: two},
 		}},
-		"vllm": {Kind: llm.Compatible, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
+		"vllm": {Kind: llm.Compatible, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
 			"": {BaseURL: "http://[::1]:8000"},
 		}},
 	} {

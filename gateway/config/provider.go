@@ -64,7 +64,7 @@ func (c *Config) readProviders(p place) {
 // newProvider returns a provider of which nothing is said, without models.
 func newProvider(name string) *Provider {
 	own := builtIn[name]
-	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute, MaxPause: ratelimit.DefaultMaxPause, Margin: defaultMargin}
+	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute, MaxPause: ratelimit.DefaultMaxPause, Margin: defaultMargin, StreamUsage: StreamUsageOn}
 	if p.Kind == "" {
 		p.Kind = llm.Compatible
 	}
@@ -85,6 +85,7 @@ func readProvider(name string, at place) *Provider {
 		field{"max_pause", duration(&p.MaxPause, time.Millisecond, maxTimeout)},
 		field{"retries", count(&p.Retries, 0, maxRetries)},
 		field{"http2", flag(&p.HTTP2)},
+		field{"stream_usage", oneOf(&p.StreamUsage, StreamUsageOn, StreamUsageOff)},
 		field{"margin", duration(&p.Margin, 0, ratelimit.MaxMargin)},
 		field{"deployments", func(at place) { p.Deployments = readDeployments(at, itself) }},
 		field{"models", p.readModels},

@@ -103,6 +103,7 @@ type providerFields struct {
 	MaxPause    string                      `json:"max_pause"`
 	Retries     int                         `json:"retries"`
 	HTTP2       bool                        `json:"http2"`
+	StreamUsage string                      `json:"stream_usage"`
 	Margin      string                      `json:"margin"`
 	Deployments map[string]deploymentFields `json:"deployments,omitempty"`
 	Models      modelFields                 `json:"models,omitempty"`
@@ -122,7 +123,7 @@ type awsFields struct {
 }
 
 func (p *Provider) redacted() providerFields {
-	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), MaxPause: short(p.MaxPause), Retries: p.Retries, HTTP2: p.HTTP2, Margin: short(p.Margin), Models: p.Models, Unnamed: p.Unnamed}
+	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), MaxPause: short(p.MaxPause), Retries: p.Retries, HTTP2: p.HTTP2, StreamUsage: p.StreamUsage, Margin: short(p.Margin), Models: p.Models, Unnamed: p.Unnamed}
 	if itself := p.Deployments[""]; itself != nil {
 		f.BaseURL, f.Key, f.Region, f.AWS = itself.BaseURL, itself.Key, itself.Region, (*awsFields)(itself.AWS)
 		return f
