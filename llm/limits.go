@@ -141,7 +141,7 @@ func (l *Limits) cause(status int, c *complaint, said time.Duration) Cause {
 		return "" // it is down, and says nothing about limits
 	case c.speaksOf("request too large"):
 		return "" // which is no reason to hold up others
-	case c.unpaid():
+	case c.unpaid(), c.speaksOf("calls / month"): // the latter is Cohere's, of trial keys
 		return SpendCap
 	case c.per == Day:
 		return DayLimited

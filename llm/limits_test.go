@@ -372,6 +372,13 @@ func TestReadRefused(t *testing.T) {
 		"OpenRouter, advice":    {OpenRouter, 429, nil, `{"error":{"message":"Rate limit exceeded. Add credits to go faster","code":429}}`, RateLimited, guessedRate, nil},
 		"OpenRouter, no credit": {OpenRouter, 402, nil, `{"error":{"message":"Insufficient credits","code":402}}`, "", 0, nil},
 
+		"Bedrock":             {Bedrock, 429, headersOf("X-Amzn-ErrorType", "ThrottlingException:http://internal.amazon.com/"), `{"message":"Too many tokens, please wait before trying again."}`, RateLimited, guessedRate, nil},
+		"Bedrock, a day":      {Bedrock, 429, headersOf("X-Amzn-ErrorType", "ThrottlingException"), `{"message":"Too many tokens per day, please wait before trying again."}`, DayLimited, guessedDay, nil},
+		"Bedrock, not ready":  {Bedrock, 429, headersOf("X-Amzn-ErrorType", "ModelNotReadyException"), `{"message":"The model is not ready."}`, Overloaded, guessedLoad, nil},
+		"Bedrock, overload":   {Bedrock, 503, nil, `{"__type":"com.amazon.coral.service#ServiceUnavailableException","message":"Bedrock is unable to process your request."}`, Overloaded, guessedLoad, nil},
+		"Cohere":              {Cohere, 429, nil, `{"message":"You are using a Trial key, which is limited to 20 API calls / minute."}`, RateLimited, guessedRate, nil},
+		"Cohere, for a month": {Cohere, 429, nil, `{"id":"1","message":"You are using a Trial key, which is limited to 1000 API calls / month. You can continue to use the Trial key for free or upgrade."}`, SpendCap, guessedSpend, nil},
+
 		"HTML":             {Compatible, 429, nil, "<html><h1>429</h1>Too many requests: please try again in 30 seconds.</html>", RateLimited, 30 * second, nil},
 		"HTML of 503":      {Compatible, 503, nil, "<html><h1>503 Service Temporarily Unavailable</h1>nginx</html>", "", 0, nil},
 		"no JSON":          {Compatible, 429, nil, `{"error":{"message":"on requests per day`, DayLimited, guessedDay, nil},
@@ -407,18 +414,21 @@ func TestReadLimitsLeavesHeaders(t *testing.T) {
 
 func TestReadFault(t *testing.T) {
 	for fault, want := range map[string]Limits{
-		"":                     {},
-		"server_error":         {},
-		"500":                  {},
-		"overloaded_error":     {Cause: Overloaded, Pause: guessedLoad},
-		"server_is_overloaded": {Cause: Overloaded, Pause: guessedLoad},
-		"slow_down":            {Cause: Overloaded, Pause: guessedLoad},
-		"503":                  {Cause: Overloaded, Pause: guessedLoad},
-		"UNAVAILABLE":          {Cause: Overloaded, Pause: guessedLoad},
-		"429":                  {Cause: RateLimited, Pause: guessedRate},
-		"rate_limit_error":     {Cause: RateLimited, Pause: guessedRate},
-		"RESOURCE_EXHAUSTED":   {Cause: RateLimited, Pause: guessedRate},
-		"insufficient_quota":   {Cause: SpendCap, Pause: guessedSpend},
+		"":                            {},
+		"server_error":                {},
+		"500":                         {},
+		"overloaded_error":            {Cause: Overloaded, Pause: guessedLoad},
+		"server_is_overloaded":        {Cause: Overloaded, Pause: guessedLoad},
+		"slow_down":                   {Cause: Overloaded, Pause: guessedLoad},
+		"503":                         {Cause: Overloaded, Pause: guessedLoad},
+		"UNAVAILABLE":                 {Cause: Overloaded, Pause: guessedLoad},
+		"429":                         {Cause: RateLimited, Pause: guessedRate},
+		"rate_limit_error":            {Cause: RateLimited, Pause: guessedRate},
+		"throttlingException":         {Cause: RateLimited, Pause: guessedRate},
+		"modelTimeoutException":       {},
+		"serviceUnavailableException": {Cause: Overloaded, Pause: guessedLoad},
+		"RESOURCE_EXHAUSTED":          {Cause: RateLimited, Pause: guessedRate},
+		"insufficient_quota":          {Cause: SpendCap, Pause: guessedSpend},
 	} {
 		if diff := cmp.Diff(want, ReadFault(fault, limitsNow)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", fault, diff)
