@@ -49,7 +49,7 @@ const (
 	Denied    Outcome = "denied"    // a limit of the gateway said no: 429, or 413 for a call that can never pass
 	Refused   Outcome = "refused"   // the gateway does not take the request: no key, no such provider, a body that cannot be read
 	Throttled Outcome = "throttled" // the provider said that it is too much: its 429, its 529, or a 503 that says so
-	Failed    Outcome = "failed"    // the provider answered with another error, could not be reached, or its answer broke off
+	Failed    Outcome = "failed"    // the provider answered with another error, could not be reached, or its answer broke off or ended in an error
 	Left      Outcome = "left"      // the client left before the end
 	Lost      Outcome = "lost"      // the store that counts could not be asked
 )

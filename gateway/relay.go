@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,9 @@ func (x *exchange) relay(response *http.Response, veiled bool) {
 	defer func() {
 		used := x.call.Settle(context.WithoutCancel(x.ctx), meter)
 		x.Input, x.Output, x.Cached, x.Exact = max(used.Input, 0), used.Output, used.Cached, used.Exact
+		if fault := meter.Fault(); fault != "" && x.Outcome == Passed {
+			x.Outcome, x.Error = Failed, "the answer tells an error: "+strings.ToValidUTF8(fault, "")
+		}
 	}()
 	x.hand(response, body)
 }

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -196,8 +198,36 @@ func TestStreamThatEndsLate(t *testing.T) {
 	})
 }
 
+// A stream that ends in an error event had been recorded as passed.
+func TestStreamsThatEndInAnErrorHaveFailed(t *testing.T) {
+	for _, c := range []struct{ path, body string }{
+		{chat, streamed},
+		{chat, unasked},
+		{messages, streamed},
+		{"/openai/v1/responses", `{"model":"gpt-4o","stream":true,"input":"Hi"}`},
+		{generateStream, `{"contents":[{"parts":[{"text":"Hi"}]}]}`},
+		{"/local/api/chat", streamed},
+	} {
+		var log bytes.Buffer // which is read once the request has ended
+		r := newRig(t, oneOfEach, mockprovider.Config{})
+		r.access = newAccessLog(slog.New(slog.NewTextHandler(&log, nil)), 1)
+		a := r.post(t, c.path, c.body, "X-Mock", "fault=error after=3")
+		last := r.last(t)
+		if a.status != 200 || last.Outcome != Failed || !strings.Contains(last.Error, "tells an error") {
+			t.Errorf("%s: %d, recorded as %+v", c.path, a.status, last)
+		}
+		if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "outcome=failed") {
+			t.Errorf("%s: logged as %s", c.path, got)
+		}
+		counted := gathered(t, r.metrics, "ratelimit_gateway_requests_total")
+		if len(counted) != 1 || counted[fmt.Sprint([]string{"failed", last.Provider, "2xx"})] != 1 {
+			t.Errorf("%s: counted as %v", c.path, counted)
+		}
+	}
+}
+
 // A stream that breaks off breaks off for the client too, whole answers and streamed
-// ones, and is settled with what was seen.
+// ones.
 func TestBrokenStreams(t *testing.T) {
 	r := newRig(t, oneOfEach, mockprovider.Config{})
 	for _, c := range []struct{ path, body, fault string }{
