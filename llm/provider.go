@@ -182,9 +182,9 @@ func callOfModel(path, last string) (e Endpoint, ok bool) {
 // All between /model/ and the last segment is the name of the model, escaped slashes or
 // not: names that are ARNs have some.
 func callOfBedrock(u *url.URL, path, word string) (e Endpoint, ok bool) {
-	_, model, ok := strings.Cut(path, "/model/")
-	model = unescapeSegment(u, strings.TrimSuffix(model, "/"))
-	if !ok || model == "" {
+	from := behind(path, "/model/")
+	model := strings.Trim(unescapeSegment(u, path[from:]), "/")
+	if from == 0 || model == "" {
 		return e, false
 	}
 	e = Endpoint{Provider: Bedrock, API: Converse, Model: model, Stream: strings.HasSuffix(word, "-stream")}

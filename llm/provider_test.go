@@ -62,6 +62,7 @@ func TestRecognize(t *testing.T) {
 		{"https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-x-v1%3A0/converse-stream", Endpoint{Provider: Bedrock, API: Converse, Model: "anthropic.claude-x-v1:0", Stream: true}},
 		{"http://127.0.0.1/bedrock/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.claude-x/invoke", Endpoint{Provider: Bedrock, API: Invoke, Model: "arn:aws:bedrock:us-east-1:1:inference-profile/us.claude-x"}},
 		{"http://127.0.0.1/model/arn:aws:bedrock:us-east-1:1:inference-profile/us.claude-x/invoke-with-response-stream", Endpoint{Provider: Bedrock, API: Invoke, Model: "arn:aws:bedrock:us-east-1:1:inference-profile/us.claude-x", Stream: true}},
+		{"http://127.0.0.1/Model//m//Converse/", Endpoint{Provider: Bedrock, API: Converse, Model: "m"}},
 		{"https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/chat/completions", Endpoint{Provider: Bedrock, API: Chat}},
 		{"http://127.0.0.1:8000/v1/responses", Endpoint{Provider: Compatible, API: Responses}},
 		{"/v1/chat/completions", Endpoint{Provider: Compatible, API: Chat}}, // as a server sees it
