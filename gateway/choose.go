@@ -19,6 +19,7 @@ func (x *exchange) choose() *deployment {
 	x.Deployment = best.name
 	x.Quota = x.upstream.quota(x.call.Asks.Model, best.name)
 	x.call.Quota = x.Quota
+	x.call.Guessed = x.setup.declared[x.Quota].usual && x.g.Origin(x.Quota) == Guessed
 	return best
 }
 

@@ -250,7 +250,9 @@ func TestWhatTheFileSays(t *testing.T) {
 	want("o3-mini", ratelimit.ModelQuota{MaxRPM: 7})
 	want("gpt-4o", ratelimit.ModelQuota{MaxRPM: 11})
 	reload("{}")
-	want("gpt-4o", usual["gpt-4o"])
+	guess := usual["gpt-4o"]
+	guess.Auto = true
+	want("gpt-4o", guess)
 
 	reload("{learner: {max_rpm: 5, max_concurrent: 50, auto: true}}")
 	set("learner", ratelimit.ModelQuota{MaxRPM: 500, MaxConcurrent: 50, Auto: true}) // which is what learning does

@@ -18,6 +18,7 @@ import (
 type setup struct {
 	cfg       *config.Config
 	upstreams map[string]*upstream
+	declared  map[string]quota // all quotas, by their names
 }
 
 // upstream is a provider made ready.
@@ -41,10 +42,11 @@ type deployment struct {
 }
 
 func (g *Gateway) newSetup(cfg *config.Config) *setup {
-	s := &setup{cfg, map[string]*upstream{}}
+	s := &setup{cfg: cfg, upstreams: map[string]*upstream{}}
 	for name, p := range cfg.Providers {
 		s.upstreams[name] = g.newUpstream(name, p)
 	}
+	s.declared = s.quotas()
 	return s
 }
 

@@ -140,7 +140,7 @@ func (g *Gateway) setQuota(name string, q, old quota) error {
 	old.Margin = q.Margin
 	to := q.ModelQuota
 	switch {
-	case ok && q.usual && (first || old.usual):
+	case ok && q.usual && (first || old.usual) && !published(held, q):
 		to = held
 	case ok && held.Auto && q.Auto && (first || old == q):
 		to = held

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/server"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -30,6 +31,29 @@ func announce(w io.Writer, r server.Running) {
 		t.add("  ", name, url, variable)
 	}
 	fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
+	announceGuesses(w, r.Gateway)
+}
+
+// announceGuesses says which quotas are guessed, those of the same size in one line.
+func announceGuesses(w io.Writer, g *gateway.Gateway) {
+	t := table{head: []string{"", "", "", ""}}
+	cfg := g.Config()
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		guessed := map[string][]string{}
+		for _, m := range cfg.Providers[name].Models {
+			if m.Usual && g.Origin(m.Name) == gateway.Guessed {
+				m.Quota.Auto = false
+				guessed[aboutQuota(m.Quota)] = append(guessed[aboutQuota(m.Quota)], m.Name)
+			}
+		}
+		for _, quota := range slices.Sorted(maps.Keys(guessed)) {
+			t.add("  ", name, quota, strings.Join(guessed[quota], ", "))
+		}
+	}
+	if len(t.rows) > 0 {
+		fmt.Fprintln(w, "  quotas that are guessed, until the provider's answers say better (Gemini's do not: name yours in a file):")
+		fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
+	}
 }
 
 // address returns a URL at which a listener is reached.

@@ -121,7 +121,11 @@ func aboutModels(cfg *config.Config) []string {
 			if len(m.Aliases) > 0 {
 				title += " (also " + strings.Join(m.Aliases, ", ") + ")"
 			}
-			t.add(name, title, aboutQuota(m.Quota))
+			quota := aboutQuota(m.Quota)
+			if m.Usual && m.Quota.Auto {
+				quota = "guessed: " + quota
+			}
+			t.add(name, title, quota)
 		}
 	}
 	return t.lines()

@@ -93,6 +93,16 @@ func serveWith(t *testing.T, args ...string) *serving {
 	return s
 }
 
+// Nobody was told that quotas were guessed, and for which models.
+func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
+	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "providers: {openai: {models: {gpt-4o: {max_rpm: 9}}}}"))
+	s.stderr.await(t, `quotas that are guessed`)
+	s.stderr.await(t, `openai +500 requests/min, 30,000 tokens/min +gpt-4-turbo, o1\n`)
+	if got := run(t, "check", file(t, "gateway.yaml", "keys: off")); got.code != 0 || !strings.Contains(got.stdout, "guessed: 500 requests/min, 30,000 tokens/min") {
+		t.Errorf("check: %+v", got)
+	}
+}
+
 // withMock is a configuration whose provider is made up.
 func withMock(t *testing.T, more string) string {
 	t.Helper()

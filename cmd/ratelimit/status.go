@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 )
 
@@ -115,6 +116,9 @@ func modelLines(models []admin.Model) []string {
 			continue
 		}
 		var notes []string
+		if m.Origin == gateway.Guessed || m.Origin == gateway.Learned {
+			notes = append(notes, string(m.Origin))
+		}
 		if m.Waiting > 0 {
 			notes = append(notes, fmt.Sprintf("%d wait", m.Waiting))
 		}

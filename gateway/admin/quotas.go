@@ -10,15 +10,17 @@ import (
 	"unicode/utf8"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway"
 )
 
 // Model is a model's quota, and what is used of it.
 type Model struct {
-	Name    string  `json:"model"`
-	Quota   Quota   `json:"quota"`
-	Usage   *Usage  `json:"usage"`          // nil while the store cannot be asked
-	Waiting int     `json:"waiting"`        // calls that wait for their turn here
-	Paused  float64 `json:"paused_seconds"` // how much longer the provider takes no calls
+	Name    string         `json:"model"`
+	Quota   Quota          `json:"quota"`
+	Origin  gateway.Origin `json:"origin"`         // where its maxima are from
+	Usage   *Usage         `json:"usage"`          // nil while the store cannot be asked
+	Waiting int            `json:"waiting"`        // calls that wait for their turn here
+	Paused  float64        `json:"paused_seconds"` // how much longer the provider takes no calls
 }
 
 // Quota is what a model may use.
@@ -73,7 +75,7 @@ func (a *Admin) model(name string) (m Model, ok bool) {
 	if !ok {
 		return Model{}, false
 	}
-	m = Model{Name: name, Quota: newQuota(quota), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds()}
+	m = Model{Name: name, Quota: newQuota(quota), Origin: a.gateway.Origin(name), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds()}
 	if d := rl.Decide(name, 0); d.Code != ratelimit.DecisionStoreLost {
 		s := &d.Stats
 		m.Usage = &Usage{s.RPM, s.TPM, s.RPD, s.InputTPM, s.OutputTPM, s.TPD, s.Concurrent, s.DayStart}

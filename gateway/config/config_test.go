@@ -90,6 +90,7 @@ func profile(name string) (models []config.Model) {
 		if quota != (ratelimit.ModelQuota{}) {
 			quota.Margin = 2 * time.Second
 		}
+		quota.Auto = quota != ratelimit.ModelQuota{Margin: quota.Margin} // a guess
 		models = append(models, config.Model{Name: model, Quota: quota, Usual: true})
 	}
 	return models

@@ -165,13 +165,16 @@ func fitAddress(u *url.URL) bool {
 	return u.Hostname() != "" && err == nil
 }
 
-// addDefaults adds the quotas that are known of a provider's models, where what is
-// there already does not say otherwise.
+// addDefaults adds the quotas that a provider has published for its models, where what
+// is there already does not say otherwise. They differ from account to account, so each
+// is a guess that the provider's word replaces.
 func (p *Provider) addDefaults(name string) {
 	profile := ratelimit.DefaultProfiles()[ratelimit.Provider(name)]
 	for _, model := range slices.Sorted(maps.Keys(profile.Models)) {
 		if _, known := p.find(model); !known {
-			p.Models = append(p.Models, Model{Name: model, Quota: p.WithMargin(profile.Models[model]), Usual: true})
+			q := p.WithMargin(profile.Models[model])
+			q.Auto = profile.Models[model] != ratelimit.ModelQuota{}
+			p.Models = append(p.Models, Model{Name: model, Quota: q, Usual: true})
 		}
 	}
 }

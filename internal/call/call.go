@@ -26,6 +26,7 @@ type Call struct {
 	Asks    llm.Request
 	Counted bool   // its prompt was counted by a tokenizer
 	Quota   string // the model that is charged
+	Guessed bool   // the provider has not yet said what the quota is: no prompt is too long for it
 	Project string
 
 	MaxWait time.Duration // see [project.Call]

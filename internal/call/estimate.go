@@ -16,7 +16,7 @@ func (c *Call) estimate() llm.Tokens {
 		all.fit(p.TokensPerDay)
 		all.fit(p.TokensPerMonth)
 	}
-	if llm.CachedIsFree(c.Asks.Provider) {
+	if c.Guessed || llm.CachedIsFree(c.Asks.Provider) {
 		least = 0
 	}
 	counted := guess{min(t.Input-t.FreeInput, all.input), min(t.Output-t.FreeOutput, all.output), least}

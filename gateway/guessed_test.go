@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// Without a configuration, gpt-4o was held to 30,000 tokens a minute although the
+// provider's headers said 2,000,000.
+func TestGuessedQuotasFollowTheProvider(t *testing.T) {
+	said := mockprovider.Limit{Requests: 10_000, Tokens: 2_000_000}
+	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Ratelimit-Limit-Requests", fmt.Sprint(said.Requests))
+		w.Header().Set("X-Ratelimit-Limit-Tokens", fmt.Sprint(said.Tokens))
+		w.Write([]byte(`{"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}}`))
+	}))
+	expect := func(tpm int, origin Origin) {
+		t.Helper()
+		r.settled(t)
+		if q, _ := r.Models().Quota("gpt-4o"); q.MaxTPM != tpm || r.Origin("gpt-4o") != origin {
+			t.Errorf("%+v, %s: want %d, %s", q, r.Origin("gpt-4o"), tpm, origin)
+		}
+	}
+	expect(30_000, Guessed)
+	// Nor is a prompt too long for a guess: the provider would never be heard.
+	long := fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":"%s"}]}`, strings.Repeat("word ", 100_000))
+	if a := r.post(t, chat, long); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	expect(2_000_000, Learned)
+	if err := r.Reload(r.Config()); err != nil {
+		t.Fatal(err)
+	}
+	expect(2_000_000, Learned)
+}
+
+// The provider's word counts where it is less than the guess, too.
+func TestGuessedQuotasAreLowered(t *testing.T) {
+	r := newRig(t, "providers: {openai: {base_url: MOCK}}", mockprovider.Config{Limits: map[string]mockprovider.Limit{"gpt-4o": {Requests: 3, Tokens: 10_000}}})
+	if a := r.post(t, chat, hello); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	r.settled(t)
+	if q, _ := r.Models().Quota("gpt-4o"); q.MaxTPM != 10_000 || q.MaxRPM != 3 || r.Origin("gpt-4o") != Learned {
+		t.Errorf("%+v, %s", q, r.Origin("gpt-4o"))
+	}
+}
+
+// What the file, or somebody at run time, has set is no guess.
+func TestSetQuotasStay(t *testing.T) {
+	r := newRig(t, "providers: {openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 500, max_tpm: 30_000}}}}",
+		mockprovider.Config{Limits: map[string]mockprovider.Limit{"gpt-4o": {Requests: 3, Tokens: 10_000}}})
+	r.post(t, chat, hello)
+	r.settled(t)
+	if q, _ := r.Models().Quota("gpt-4o"); q.MaxTPM != 30_000 || r.Origin("gpt-4o") != Set {
+		t.Errorf("%+v, %s", q, r.Origin("gpt-4o"))
+	}
+	if err := r.Models().SetQuota("o1", ratelimit.ModelQuota{MaxRPM: 1}); err != nil || r.Origin("o1") != Set {
+		t.Errorf("%v, %s", err, r.Origin("o1"))
+	}
+}
