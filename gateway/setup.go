@@ -27,6 +27,7 @@ type upstream struct {
 	name        string
 	deployments []*deployment // in the order of their names
 	accounts    accounts      // of clients
+	found       found
 }
 
 // deployment is one account of a provider.
@@ -70,7 +71,7 @@ func (u *upstream) quota(model, deployment string) string {
 	if known {
 		model = m.Name
 	} else {
-		model = llm.PlainName(u.Kind, model)
+		model = llm.BaseName(u.Kind, model)
 	}
 	if !known || !big[u.name] || strings.Contains(model, "*") {
 		model = u.name + "/" + model

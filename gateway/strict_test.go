@@ -95,16 +95,19 @@ func TestUsageIsNotLeftOut(t *testing.T) {
 	}
 }
 
-// All names of a model are one model to its quota, and to who may call it.
+// All names of a model are one model to its quota, and to the projects that may call it.
 func TestNamesOfOneModel(t *testing.T) {
+	const router = "/openrouter/api/v1/chat/completions"
 	r := newRigBefore(t, `
 providers:
-  gemini: {base_url: MOCK, models: {gemini-2.5-pro: {max_rpm: 2}, "gemini-*": {max_rpm: 2}}}
+  gemini: {base_url: MOCK, models: {gemini-2.5-pro: {max_rpm: 2}, gemini-2.5-flash: {max_rpm: 2}, "gemini-*": {max_rpm: 2}}}
   local: {kind: ollama, base_url: MOCK, models: {"llama3:latest": {max_rpm: 2}}}
   azure: {kind: azure, base_url: MOCK, models: {GPT-4o: {max_rpm: 2}, "O*": {max_rpm: 2}}}
   openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 2}, gpt-4o-2024-05-13: {max_rpm: 2}}}
+  anthropic: {base_url: MOCK, models: {claude-haiku-3.5: {max_rpm: 2}, "claude-sonnet-4*": {max_rpm: 2}, "*": {max_rpm: 100}}}
+  openrouter: {kind: openrouter, base_url: MOCK, models: {meta/llama-4: {max_rpm: 2}, "meta/llama-5:free": {max_rpm: 2}, meta/llama-5: {max_rpm: 2}, "*:free": {max_rpm: 2}, "*": {max_rpm: 100}}}
 defaults: {max_wait: 0s}
-projects: {p: {models: [gemini-2.5-pro, llama3, "gpt-4o*", gemini-1, "o*"]}}
+projects: {p: {models: [gemini-2.5-pro, "gemini-2.5-flash*", llama3, "gpt-4o*", gemini-1, "o*", "claude-haiku-3.5*", "claude-sonnet-4*", "meta/*"]}}
 `, newSeen())
 	for _, c := range []struct {
 		path  string
@@ -113,11 +116,18 @@ projects: {p: {models: [gemini-2.5-pro, llama3, "gpt-4o*", gemini-1, "o*"]}}
 	}{
 		{"/gemini/v1beta/openai/chat/completions", []string{"gemini-2.5-pro", "models/gemini-2.5-pro"}, "gemini-2.5-pro"},
 		{"/gemini/v1beta/openai/chat/completions", []string{"gemini-1", "models/gemini-1"}, "gemini/gemini-*"},
-		{"/local/api/chat", []string{"llama3", "LLAMA3", "library/llama3:latest"}, "local/llama3:latest"},
+		{"/local/api/chat", []string{"llama3", "LLAMA3", "registry.ollama.ai/library/llama3:latest", "library/llama3:latest"}, "local/llama3:latest"},
 		{"/azure/openai/deployments/gpt-4O/chat/completions", []string{""}, "azure/GPT-4o"},
 		{"/azure/openai/deployments/o3/chat/completions", []string{""}, "azure/O*"},
 		{chat, []string{"gpt-4o", "gpt-4o-2024-08-06"}, "gpt-4o"},
 		{chat, []string{"gpt-4o-2024-05-13"}, "gpt-4o-2024-05-13"},
+		{messages, []string{"claude-3-5-haiku-20241022", "claude-3-5-haiku-latest", "claude-haiku-3.5"}, "claude-haiku-3.5"},
+		{messages, []string{"claude-sonnet-4-0", "claude-4-sonnet-20250514"}, "anthropic/claude-sonnet-4*"},
+		{router, []string{"meta/llama-4:nitro", "meta/llama-4:floor", "meta/llama-4:online"}, "openrouter/meta/llama-4"},
+		{router, []string{"meta/llama-5:nitro", "Meta/Llama-5"}, "openrouter/meta/llama-5"},
+		{router, []string{"meta/llama-5:free"}, "openrouter/meta/llama-5:free"},
+		{router, []string{"meta/llama-6:free"}, "openrouter/*:free"},
+		{"/gemini/v1beta/models/gemini-2.5-flash-001:generateContent", []string{""}, "gemini-2.5-flash"},
 	} {
 		for i := range 4 {
 			name := c.names[i%len(c.names)]
@@ -132,7 +142,7 @@ projects: {p: {models: [gemini-2.5-pro, llama3, "gpt-4o*", gemini-1, "o*"]}}
 // A model that nobody has named has one name, too.
 func TestNamesOfAnUnknownModel(t *testing.T) {
 	r := newRigBefore(t, "providers: {local: {kind: ollama, base_url: MOCK}}\n", newSeen())
-	for _, name := range []string{"mistral", "MISTRAL:latest"} {
+	for _, name := range []string{"mistral", "MISTRAL:latest", "registry.ollama.ai/library/mistral", "mistral-2024-08-06"} {
 		if a := r.post(t, "/local/api/chat", fmt.Sprintf(`{"model":%q,"messages":[]}`, name)); a.status != 200 || r.last(t).Quota != "local/mistral" {
 			t.Errorf("%s: %d of %q", name, a.status, r.last(t).Quota)
 		}

@@ -327,3 +327,37 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("the state is %q", c.State)
 	}
 }
+
+// A name means the model that the rules for names say, and an exact name comes first.
+func TestFind(t *testing.T) {
+	cfg, err := config.Parse("test.yaml", []byte(`
+state: memory
+providers:
+  anthropic: {models: {claude-haiku-3.5: {}, claude-3-5-haiku-20240101: {}, claude-opus-5-20260101: {}, claude-opus-5-20260202: {}, "claude-opus-6-2026*": {}, claude-opus-6: {}, "*": {}}}
+  router: {kind: openrouter, base_url: "http://127.0.0.1", models: {a/b: {aliases: [best]}, "*:free": {}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ provider, name, want string }{
+		{"anthropic", "claude-haiku-3.5", "claude-haiku-3.5"},
+		{"anthropic", "claude-3-5-haiku", "claude-haiku-3.5"},
+		{"anthropic", "claude-3-5-haiku-20241022", "claude-haiku-3.5"},
+		{"anthropic", "claude-3-5-haiku-20240101", "claude-3-5-haiku-20240101"},
+		{"anthropic", "claude-haiku-3.5-20240101", "claude-3-5-haiku-20240101"}, // the same by its plain name
+		{"anthropic", "claude-opus-5-latest", "claude-opus-5-20260101"},
+		{"anthropic", "claude-opus-5-20260202", "claude-opus-5-20260202"},
+		{"anthropic", "claude-opus-6-20260101", "claude-opus-6-2026*"}, // a pattern for releases
+		{"anthropic", "claude-6-opus-20250101", "claude-opus-6"},
+		{"anthropic", "claude-opus-7", "*"},
+		{"router", "A/B", "a/b"},
+		{"router", "a/b:nitro", "a/b"},
+		{"router", "a/b:free", "*:free"},
+		{"router", "best", "a/b"},
+		{"router", "a/c", ""},
+	} {
+		if m, ok := cfg.Providers[c.provider].Find(c.name); m.Name != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q is %q; want %q", c.provider, c.name, m.Name, c.want)
+		}
+	}
+}

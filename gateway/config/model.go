@@ -10,18 +10,52 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Find returns the model that a client means by a name: the first whose name or alias
-// it is, or whose pattern it matches; or else that of which it is a release.
+// Find returns the model that a client means by a name: that of which it is a name or an
+// alias; or else that of which it is a release or a variant, see [llm.BaseName]; or else
+// the first whose pattern it matches. A pattern that a release matches, and its model
+// does not, is meant for releases, and comes before the model.
 func (p *Provider) Find(name string) (Model, bool) {
-	if m, ok := p.find(name); ok {
+	for _, m := range p.Models {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	m, known := p.find(name)
+	if known && !isPattern(m.Name) {
 		return m, true
 	}
-	if undated := llm.Undated(name); undated != name {
-		return p.find(undated)
+	base := llm.BaseName(p.Kind, name)
+	if known && !p.Means(m.Name, base) {
+		return m, true
 	}
-	return Model{}, false
+	if model, ok := p.ofBase(base); ok {
+		return model, true
+	}
+	if known {
+		return m, true
+	}
+	return p.find(base)
 }
 
+// ofBase returns the model that has a base name, or else the first that is a release or a
+// variant of that.
+func (p *Provider) ofBase(base string) (found Model, ok bool) {
+	for _, m := range p.Models {
+		if isPattern(m.Name) || llm.BaseName(p.Kind, m.Name) != base {
+			continue
+		}
+		if llm.PlainName(p.Kind, m.Name) == base {
+			return m, true
+		}
+		if !ok {
+			found, ok = m, true
+		}
+	}
+	return found, ok
+}
+
+// find returns the first model whose name or alias a name is, or whose pattern it
+// matches.
 func (p *Provider) find(name string) (Model, bool) {
 	n := p.namesOf(name)
 	for _, m := range p.Models {
@@ -57,7 +91,7 @@ type names struct {
 }
 
 func (p *Provider) namesOf(name string) names {
-	n := names{p.Kind, name, llm.PlainName(p.Kind, name), p.Kind == llm.Ollama || p.Kind == llm.Azure}
+	n := names{p.Kind, name, llm.PlainName(p.Kind, name), llm.PlainName(p.Kind, "A") == "a"}
 	if n.fold {
 		n.sent = strings.ToLower(name)
 	}
@@ -72,7 +106,7 @@ func (n *names) are(pattern string) bool {
 	if n.fold {
 		pattern = strings.ToLower(pattern)
 	}
-	return Match(pattern, n.sent) || Match(pattern, n.plain)
+	return Match(pattern, n.sent) || Match(pattern, n.plain) || Match(llm.PlainName(n.kind, pattern), n.plain)
 }
 
 // Match reports whether a name matches a pattern, in which * stands for any characters,
