@@ -28,7 +28,7 @@ providers:
 		for caller := range 4 {
 			callers.Go(func() {
 				for i := caller; i < names; i += 4 {
-					body := strings.Replace(hello, "gpt-4o", fmt.Sprint("invented-", i), 1)
+					body := strings.Replace(hello, "gpt-4o", fmt.Sprintf("invented-%d-x", i), 1)
 					if a := r.post(t, chat, body); a.status != http.StatusOK {
 						t.Errorf("%d %s", a.status, a.body)
 					}
