@@ -88,6 +88,26 @@ type glance struct {
 	used [dimensions]int64
 }
 
+// lowerGlance takes what a call has given back off the last glance. Otherwise it would
+// look as if the provider counted that, where others have used it since. A glance that
+// knows of it already says too little then, and the store is asked once more.
+func (m *model) lowerGlance(taken, used *amounts) {
+	for {
+		g := m.glance.Load()
+		if g == nil {
+			return
+		}
+		lower := *g
+		for d := range lower.used {
+			u := facts[d].unit
+			lower.used[d] -= max(taken[u]-used[u], 0)
+		}
+		if lower.used == g.used || m.glance.CompareAndSwap(g, &lower) {
+			return
+		}
+	}
+}
+
 // fresh is how long a glance is as good as another look.
 const fresh = time.Second
 

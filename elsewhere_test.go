@@ -282,6 +282,12 @@ var lowered = map[string]struct {
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, overRPM, time.Minute)
 	}},
+	"what was given back since": {quotas{"m": {MaxOutputTPM: 3}}, func(p *play) { // it hid what others use
+		p.try("m", 3, ok, 0).Cancel()
+		p.hears(leaves(llm.OutputTokens, time.Minute, 0, time.Minute))
+		p.try("m", 1, ok, 0)
+		p.try("m", 1, ratelimit.DecisionOutputTPMLimit, 40*time.Second)
+	}},
 	"the stricter of two that say the same": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
 		p.hears(leaves(llm.AllTokens, time.Minute, 10, time.Minute), leaves(llm.AllTokens, time.Minute, 80, time.Minute))
 		p.try("m", 10, ok, 0)

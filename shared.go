@@ -167,6 +167,7 @@ func (s *shared) settle(r *Reservation, used *amounts) {
 		c.actual = r.noted.limits.actual(c.actual, used)
 	}
 	s.make(c)
+	r.model.lowerGlance(&r.taken, used)
 }
 
 // make makes a correction, now or when the store can be asked again.
