@@ -13,9 +13,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// mostRetried is the longest wait after which an SDK may try again by itself. Beyond
-// it somebody should know.
-const mostRetried = time.Minute
+// mostRetried is the longest wait after which an SDK may try again by itself: that for a
+// quota's minute, with its margin. Beyond it somebody should know.
+const mostRetried = time.Minute + ratelimit.MaxMargin
 
 // Denied reports whether an error of a call says that the limits do not let it pass,
 // and is no fault.
