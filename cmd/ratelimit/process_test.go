@@ -71,10 +71,7 @@ func startProgram(t *testing.T) *program {
 	if runtime.GOOS == "windows" {
 		t.Skip("it has no such signals")
 	}
-	path := filepath.Join(t.TempDir(), "ratelimit")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	path := buildProgram(t)
 	t.Setenv("TEST_KEY", "sk-test")
 	p := &program{file: withMock(t, "state: "+filepath.Join(t.TempDir(), "state.db")+"\n")}
 	p.stderr = newOutput()
@@ -87,6 +84,16 @@ func startProgram(t *testing.T) *program {
 	p.base, p.admin = p.stderr.await(t, `serves (http\S+)`), p.stderr.await(t, `admin  (http\S+)`)
 	p.stderr.await(t, `openai +http`)
 	return p
+}
+
+// buildProgram builds the program, and returns its path.
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ratelimit")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
 }
 
 // wait waits for its end.

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The example of TLS in docs/gateway.md works as it is written: the admin API of the one
+// before had no TLS, so that its last command failed. Only ports are others here.
+func TestDocumentedTLSExample(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SSL_CERT_FILE is for Linux and the BSDs")
+	}
+	for _, tool := range []string{"openssl", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	dir, blocks := t.TempDir(), documented(t, "../../docs/gateway.md", "## TLS")
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks: want the file, and the commands of two terminals", len(blocks))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "gateway.yaml"), []byte(blocks[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environment := append(os.Environ(), "HOME="+dir, "OPENAI_API_KEY=sk-test", "PATH="+filepath.Dir(buildProgram(t))+":"+os.Getenv("PATH"))
+	stderr := newOutput()
+	serve := exec.Command("sh", "-ec", strings.Replace(blocks[1], "ratelimit serve", "exec ratelimit serve", 1)) // so that it is the one that is killed
+	serve.Dir, serve.Env, serve.Stderr = dir, environment, stderr
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer serve.Wait()
+	defer serve.Process.Kill()
+	stderr.await(t, `openai +https`)
+
+	commands := exec.Command("sh", "-ec", blocks[2])
+	commands.Dir, commands.Env = dir, environment
+	out, err := commands.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, stderr)
+	}
+	for _, want := range []string{"keys required", "rl-", `{"status":"ok"}`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("there is no %q in\n%s", want, out)
+		}
+	}
+}
+
+// documented returns the blocks of a section of a document, with free ports in place of
+// those that it names.
+func documented(t *testing.T, path, section string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), section+"\n")
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	rest = strings.ReplaceAll(rest, "0.0.0.0", "127.0.0.1")
+	for _, port := range []string{"8443", "8081"} {
+		rest = strings.ReplaceAll(rest, ":"+port, ":"+freePort(t))
+	}
+	for _, found := range regexp.MustCompile("(?s)```(?:yaml|sh)\n(.*?)```").FindAllStringSubmatch(rest, -1) {
+		blocks = append(blocks, found[1])
+	}
+	return blocks
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+}
