@@ -16,16 +16,17 @@ func withoutKeys(text string) (string, bool) {
 	if len(text) < keys.Size {
 		return text, false
 	}
-	for plain := text; ; {
-		if at := keys.Index(plain); at >= 0 {
-			rest, _ := withoutKeys(plain[at+keys.Size:])
-			return plain[:at] + hidden + rest, true
-		}
-		before := plain
-		if plain = unescaped(plain); plain == before {
-			return text, false
-		}
+	plain := unescaped(text)
+	at := keys.Index(plain)
+	if at < 0 {
+		return text, false
 	}
+	var clean strings.Builder
+	for ; at >= 0; at = keys.Index(plain) {
+		clean.WriteString(plain[:at] + hidden)
+		plain = plain[at+keys.Size:]
+	}
+	return clean.String() + plain, true
 }
 
 // holdsKey reports whether a virtual key stands in a text.
@@ -48,19 +49,19 @@ func fieldHoldsKey(name string, values []string) bool {
 	return false
 }
 
-// unescaped undoes the escaping of a URL, as far as it is well-formed.
+// unescaped undoes the escaping of a URL, as far as it is well-formed, until nothing in it is
+// escaped any more. A client chooses how often a text is escaped, so all of it is undone in one
+// pass: what the last three bytes stand for may complete an escape with the bytes before them.
 func unescaped(text string) string {
 	if !strings.Contains(text, "%") {
 		return text
 	}
 	plain := make([]byte, 0, len(text))
-	for i := 0; i < len(text); i++ {
-		if text[i] == '%' && i+2 < len(text) && unhex(text[i+1]) >= 0 && unhex(text[i+2]) >= 0 {
-			plain = append(plain, byte(unhex(text[i+1])<<4|unhex(text[i+2])))
-			i += 2
-			continue
-		}
+	for i := range len(text) {
 		plain = append(plain, text[i])
+		for at := len(plain) - 3; at >= 0 && plain[at] == '%' && unhex(plain[at+1]) >= 0 && unhex(plain[at+2]) >= 0; at = len(plain) - 3 {
+			plain = append(plain[:at], byte(unhex(plain[at+1])<<4|unhex(plain[at+2])))
+		}
 	}
 	return string(plain)
 }
