@@ -51,7 +51,7 @@ func announceGuesses(w io.Writer, g *gateway.Gateway) {
 		}
 	}
 	if len(t.rows) > 0 {
-		fmt.Fprintln(w, "  quotas that are guessed, until the provider's answers say better (Gemini's do not: name yours in a file):")
+		fmt.Fprintln(w, "  quotas that are guessed, until the provider's answers tell them (Gemini's never do: name yours in a file):")
 		fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
 	}
 }
