@@ -27,14 +27,14 @@ func (u *unaskable) holds() bool {
 // askUsage returns the body that is sent to a deployment: that of a stream which would not
 // tell its usage asks for it. veiled is whether it does: then the client, who has not asked,
 // is not to see the answer to that.
-func (x *exchange) askUsage(d *deployment) (body []byte, veiled bool) {
+func (x *exchange) askUsage(d *deployment) (body wire.Pieces, veiled bool) {
 	if x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.unaskable.holds() {
-		return x.body, false
+		return wire.Pieces{x.body}, false
 	}
-	if asking, ok := x.call.Asks.AskUsage(x.body); ok {
+	if asking, ok := x.asking(); ok {
 		return asking, true
 	}
-	return x.body, false
+	return wire.Pieces{x.body}, false
 }
 
 // sendUnasked sends a stream again that the provider has refused because it was asked for

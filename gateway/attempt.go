@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -29,11 +30,11 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 		delete(x.r.Header, "Accept-Encoding") // what is compressed could not be read
 	}
 	body, veiled := x.askUsage(d)
-	response, err := x.send(d, (*wire.Bytes)(&body), int64(len(body)))
+	response, err := x.send(d, bodyOf(body), body.Len())
 	if err == nil && veiled && refusesUsage(response) {
 		response.Body.Close()
-		body, veiled = x.body, false
-		response, err = x.sendUnasked(d, body)
+		veiled = false
+		response, err = x.sendUnasked(d, x.body)
 	}
 	if err != nil {
 		return x.unanswered(d, err)
@@ -163,6 +164,7 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	if err == nil {
 		x.hides.header(response.Header)
 		x.RequestID = requestID(response.Header)
+		response.Request = nil // which has the body
 	}
 	return response, err
 }
@@ -170,15 +172,21 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 // again returns how net/http sends a body again on another connection, where the first
 // was closed; nil for one that it cannot.
 func again(body io.ReadCloser) func() (io.ReadCloser, error) {
-	text, ok := body.(*wire.Bytes)
-	if !ok {
-		return nil
+	switch body := body.(type) {
+	case *wire.Bytes:
+		whole := *body
+		return func() (io.ReadCloser, error) {
+			copied := whole
+			return &copied, nil
+		}
+	case *wire.Pieces:
+		whole := slices.Clone(*body)
+		return func() (io.ReadCloser, error) {
+			copied := slices.Clone(whole)
+			return &copied, nil
+		}
 	}
-	whole := *text
-	return func() (io.ReadCloser, error) {
-		copied := whole
-		return &copied, nil
-	}
+	return nil
 }
 
 // noted returns a context for a transport, and whether any of a request that has failed

@@ -55,16 +55,18 @@ type Gateway struct {
 	prune    func()
 	log      *slog.Logger
 
-	ids     *numbering
-	recent  *recent
-	access  *accessLog
-	loss    *loss
-	metrics *metrics
-	active  atomic.Int64
-	serving context.Context // ends when it drains
-	drain   context.CancelFunc
-	held    atomic.Int64 // bytes of bodies
-	probed  probed
+	ids        *numbering
+	recent     *recent
+	access     *accessLog
+	loss       *loss
+	metrics    *metrics
+	active     atomic.Int64
+	serving    context.Context // ends when it drains
+	drain      context.CancelFunc
+	held       atomic.Int64 // bytes of bodies
+	bodies     atomic.Int64 // bytes of memory that large bodies have
+	collecting sync.Mutex   // held while the garbage of bodies is collected
+	probed     probed
 }
 
 const (

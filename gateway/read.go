@@ -60,7 +60,9 @@ func (x *exchange) read() *refusal {
 		if x.signed {
 			return x.bad(http.StatusBadRequest, fmt.Sprintf("%q is an alias, and the request is signed, so that it cannot be changed: it must name the model as %q", asks.Model, m.Name))
 		}
-		x.rename(m.Name)
+		if no := x.rename(m.Name); no != nil {
+			return no
+		}
 	}
 	if asks.Model == "" {
 		asks.Model = x.upstream.Unnamed // which is charged; the provider gets the call as it is
@@ -103,7 +105,11 @@ func (x *exchange) checkEncoding() *refusal {
 }
 
 // rename makes the request one for the model that an alias stands for.
-func (x *exchange) rename(model string) {
+func (x *exchange) rename(model string) *refusal {
+	before := int64(len(x.body))
+	if x.hold(before) != nil { // a copy, for a moment
+		return x.full()
+	}
 	path, body := x.call.Asks.Rename(x.target.Path, x.body, model)
 	if path != x.target.Path {
 		x.target.Path, x.target.RawPath = path, ""
@@ -112,8 +118,14 @@ func (x *exchange) rename(model string) {
 		}
 		x.endpoint.Model = model
 	}
+	if len(body) > 0 && &body[0] != &x.body[0] { // it is a copy
+		x.g.track(body)
+	}
 	x.body = body
+	x.g.held.Add(-before)
+	x.holds -= before
 	x.call.Asks, _ = x.endpoint.Read(body) // which it could read before
+	return nil
 }
 
 // mayCall reports whether the project may call a model, by one of its names.
@@ -146,7 +158,7 @@ func (x *exchange) readBody() *refusal {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("the body has not come within %v", x.cfg.Server.BodyTimeout))
 	case errors.Is(err, errFull):
-		return later("the gateway holds as much of calls that wait as it may: try again", Refused)
+		return x.full()
 	case x.ctx.Err() != nil:
 		return x.leave()
 	case err != nil:
@@ -160,24 +172,63 @@ func (x *exchange) readBody() *refusal {
 	return nil
 }
 
-// readAll reads the body, and no more than a byte beyond most. One that is short and of
-// a known length needs no more room than that.
+// growth is by how much the room for a body of a known length grows when it is full. A
+// client has to send an eighth of what is held for it, and little is copied.
+const growth = 8
+
+// readAll reads the body, and no more than a byte beyond most. Its room counts as held
+// before it is made. A short body of a known length has as much room as it needs; there
+// is more for a long one as it comes, up to its length.
 func (x *exchange) readAll(most int64) ([]byte, error) {
-	length, body := x.r.ContentLength, held{x}
-	if length < 0 || length > mostTrusted {
-		return io.ReadAll(io.LimitReader(body, most+1))
+	length := x.r.ContentLength
+	room := min(most+1, mostTrusted)
+	if length >= 0 {
+		room = length
 	}
-	text := make([]byte, length)
-	if _, err := io.ReadFull(body, text); err != nil {
-		return nil, err
+	for room > mostTrusted {
+		room = (room + growth - 1) / growth
 	}
-	_, err := body.Read(make([]byte, 1)) // which sees the end
-	if err == io.EOF {
-		err = nil
+	text, err := x.grow(nil, room)
+	for err == nil && int64(len(text)) <= most {
+		if len(text) == cap(text) {
+			if int64(len(text)) == length {
+				return text, x.atEnd()
+			}
+			if length >= 0 {
+				room = min(growth*room, length)
+			} else {
+				room = min(2*room, most+1)
+			}
+			if text, err = x.grow(text, room); err != nil {
+				break
+			}
+		}
+		var n int
+		n, err = x.r.Body.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
 	}
-	return text, err
+	switch {
+	case err != io.EOF:
+		return text, err
+	case int64(len(text)) < length:
+		return text, io.ErrUnexpectedEOF
+	}
+	return text, nil
+}
+
+// atEnd returns an error unless the body is at its end.
+func (x *exchange) atEnd() error {
+	if _, err := x.r.Body.Read(make([]byte, 1)); err != io.EOF {
+		return err
+	}
+	return nil
 }
 
 func (x *exchange) tooLong(most int64) *refusal {
 	return x.bad(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes", most))
+}
+
+// full refuses a call because too much is held of others.
+func (x *exchange) full() *refusal {
+	return later("the gateway holds as much of calls that wait as it may: try again", Refused)
 }

@@ -71,6 +71,15 @@ func (r *Request) AskUsage(body []byte) (asking []byte, ok bool) {
 	return append(asking, body[r.ask.to:]...), true
 }
 
+// AskUsagePieces is AskUsage that copies nothing: the pieces are to be sent one after
+// another, and share the memory of the body.
+func (r *Request) AskUsagePieces(body []byte) (pieces [][]byte, ok bool) {
+	if r.ask.text == "" || len(body) != r.size {
+		return nil, false
+	}
+	return [][]byte{body[:r.ask.from], []byte(r.ask.text), body[r.ask.to:]}, true
+}
+
 // CountWith makes Prompt what a tokenizer counts, in place of what characters tell.
 // What is no text counts as before.
 func (r *Request) CountWith(body []byte, count func(model, text string) int) {

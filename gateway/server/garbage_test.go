@@ -23,7 +23,7 @@ func TestMindGarbage(t *testing.T) {
 		return
 	}
 	t.Setenv("GOGC", "")
-	stop := mindGarbage()
+	_, stop := mindGarbage()
 	kept := make([]byte, 128<<20)
 	for deadline := time.Now().Add(10 * time.Second); gcPercent() != usualPercent; {
 		runtime.GC()

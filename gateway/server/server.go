@@ -40,7 +40,8 @@ type Running struct {
 // from ending in good order.
 func Run(ctx context.Context, o Options) error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	defer mindGarbage()()
+	garbage, ignore := mindGarbage()
+	defer ignore()
 	s := &server{Options: o}
 	if o.File != "" {
 		s.file = config.NewWatcher(o.File) // before it is read, so that no change is missed
@@ -52,6 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := s.open(cfg); err != nil {
 		return errors.Join(err, s.close())
 	}
+	garbage.know(s.gateway)
 	s.heed(cfg)
 	s.tellKept(cfg)
 	failed := s.serve()

@@ -64,6 +64,8 @@ func checkLength(req *http.Request) error {
 	case nil:
 	case *Bytes:
 		length = int64(len(*body))
+	case *Pieces:
+		length = body.Len()
 	default:
 		if body != http.NoBody {
 			return nil // it is sent as it is read, up to what the request says

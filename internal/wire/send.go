@@ -51,6 +51,8 @@ func measure(req *http.Request) (whole []byte, length int64) {
 			return nil, int64(len(*body))
 		}
 		return *body, int64(len(*body))
+	case *Pieces:
+		return nil, body.Len()
 	}
 	if req.Body == http.NoBody {
 		return nil, 0
@@ -152,6 +154,14 @@ func (c *conn) copy(body io.Reader, length int64) error {
 	}
 	if text, ok := body.(*Bytes); ok {
 		return c.pushAll(*text)
+	}
+	if pieces, ok := body.(*Pieces); ok {
+		for _, text := range *pieces {
+			if err := c.pushAll(text); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	buffer := make([]byte, oneWrite)
 	for left := length; left > 0; {

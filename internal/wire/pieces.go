@@ -1,0 +1,31 @@
+package wire
+
+import "io"
+
+// Pieces is [Bytes] in several pieces, which are sent one after another. It is for a
+// large body into which something was put: it need not be copied.
+type Pieces [][]byte
+
+// Len returns how many bytes there are in all.
+func (p *Pieces) Len() (n int64) {
+	for _, piece := range *p {
+		n += int64(len(piece))
+	}
+	return n
+}
+
+// Read is for other transports: it consumes what it returns.
+func (p *Pieces) Read(b []byte) (int, error) {
+	for len(*p) > 0 && len((*p)[0]) == 0 {
+		*p = (*p)[1:]
+	}
+	if len(*p) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, (*p)[0])
+	(*p)[0] = (*p)[0][n:]
+	return n, nil
+}
+
+// Close does nothing.
+func (p *Pieces) Close() error { return nil }
