@@ -24,8 +24,13 @@ var versions = map[string]string{
 	"generativelanguage.googleapis.com": "/v1beta",
 }
 
-// nobody refuses a request whose path begins with no provider's name.
+// nobody refuses a request whose path begins with no provider's name. Where keys are
+// required, the names are told to clients that have one.
 func (x *exchange) nobody(first string) *refusal {
+	x.target.RawQuery = x.r.URL.RawQuery // which may have the key
+	if _, known := x.key(); x.cfg.Keys == config.KeysRequired && !known {
+		return x.bad(http.StatusUnauthorized, x.needKey())
+	}
 	guess := ""
 	if meant := x.meant(first); meant != "" {
 		guess = fmt.Sprintf("did you mean %s? ", meant)

@@ -36,6 +36,27 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
+// With keys required, anybody who could connect was told the names of all providers.
+func TestStrangersAreNotToldTheProviders(t *testing.T) {
+	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
+	r := newRig(t, withKeys, mockprovider.Config{})
+	key, _, err := r.Keys().Create(t.Context(), "search", "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/v1/chat/completions", "/opnai/v1/chat/completions", "/somewhere?key=rl-none"} {
+		if a := r.post(t, path, hello); a.status != 401 || strings.Contains(a.body, "openai") {
+			t.Errorf("%s without a key: %d %s", path, a.status, a.body)
+		}
+		if a := r.post(t, path, hello, "Authorization", "Bearer "+key); a.status != 404 || !strings.Contains(a.body, "/openai/") {
+			t.Errorf("%s with a key: %d %s", path, a.status, a.body)
+		}
+	}
+	if a := r.post(t, "/somewhere?key="+key, hello); a.status != 404 {
+		t.Errorf("with a key in the query: %d %s", a.status, a.body)
+	}
+}
+
 // Servers of one's own may have no version in their paths.
 func TestPathsOfOthersStay(t *testing.T) {
 	seen := newSeen()
