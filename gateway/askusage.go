@@ -2,8 +2,11 @@ package gateway
 
 import (
 	"bytes"
+	"hash/maphash"
 	"io"
+	"maps"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,23 +15,51 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 )
 
-// unaskable is for how long a deployment is not asked for the usage of its streams, once it
-// has refused a stream for that.
-type unaskable struct{ until atomic.Int64 } // Unix nanoseconds
+// unaskable has the streams of a deployment that are not asked for their usage, because it
+// has refused a stream like them for that. One server may lead to several, and Azure's
+// api-version decides what is taken: a stream is like another if its model and its query are
+// the same, so that no client switches metering off for the other models.
+type unaskable struct {
+	some  atomic.Bool // until is not empty
+	mu    sync.Mutex
+	until map[uint64]time.Time // by the hash of model and query
+}
 
-// askAgainAfter is how long a deployment is taken to refuse stream_options.
-const askAgainAfter = 10 * time.Minute
+const (
+	askAgainAfter = 10 * time.Minute // for which streams like a refused one are not asked
+	mostUnaskable = 256              // clients choose models and queries
+)
 
-func (u *unaskable) note() { u.until.Store(time.Now().Add(askAgainAfter).UnixNano()) }
-func (u *unaskable) holds() bool {
-	return u.until.Load() != 0 && time.Now().UnixNano() < u.until.Load()
+func (u *unaskable) note(stream uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(u.until, func(_ uint64, until time.Time) bool { return !now.Before(until) })
+	if u.until == nil {
+		u.until = map[uint64]time.Time{}
+	}
+	if len(u.until) < mostUnaskable {
+		u.until[stream] = now.Add(askAgainAfter)
+	}
+	u.some.Store(true)
+}
+
+func (u *unaskable) holds(stream uint64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return time.Now().Before(u.until[stream])
+}
+
+// stream returns a hash of what decides whether the stream's usage may be asked for.
+func (x *exchange) stream() uint64 {
+	return maphash.String(seed, x.call.Asks.Model+"?"+x.target.RawQuery)
 }
 
 // askUsage returns the body that is sent to a deployment: that of a stream which would not
 // tell its usage asks for it. veiled is whether it does: then the client, who has not asked,
 // is not to see the answer to that.
 func (x *exchange) askUsage(d *deployment) (body wire.Pieces, veiled bool) {
-	if x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.unaskable.holds() {
+	if x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.unaskable.some.Load() && d.unaskable.holds(x.stream()) {
 		return wire.Pieces{x.body}, false
 	}
 	if asking, ok := x.asking(); ok {
@@ -39,13 +70,13 @@ func (x *exchange) askUsage(d *deployment) (body wire.Pieces, veiled bool) {
 
 // sendUnasked sends a stream again that the provider has refused because it was asked for
 // usage. The provider has had two requests then, so the model is charged one more. If it
-// takes this one, and the account is the gateway's, the deployment is remembered: a client's
+// takes this one, and the account is the gateway's, that is remembered: a client's
 // own account, or a body that is refused either way, must not switch metering off for others.
 func (x *exchange) sendUnasked(d *deployment, body []byte) (*http.Response, error) {
 	x.g.limits.Models.RecordUsage(x.Quota, 0, 0)
 	response, err := x.send(d, (*wire.Bytes)(&body), int64(len(body)))
 	if err == nil && response.StatusCode/100 == 2 && x.shared {
-		d.unaskable.note()
+		d.unaskable.note(x.stream())
 	}
 	return response, err
 }

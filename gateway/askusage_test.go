@@ -62,17 +62,57 @@ func TestAServerThatRefusesStreamOptionsIsRemembered(t *testing.T) {
 func TestAServerIsAskedForUsageAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var u unaskable
-		if u.holds() {
+		if u.holds(1) {
 			t.Error("it is not asked, although it has refused nothing")
 		}
-		u.note()
+		u.note(1)
 		time.Sleep(askAgainAfter - 1)
-		if !u.holds() {
+		if !u.holds(1) {
 			t.Error("it is asked too early")
 		}
 		time.Sleep(time.Nanosecond)
-		if u.holds() {
+		if u.holds(1) {
 			t.Error("it is never asked again")
+		}
+	})
+}
+
+// One stream that a server has refused for stream_options, of a model that it has from
+// elsewhere or with an old api-version, switched metering off for all of its models.
+func TestOneModelDoesNotSwitchMeteringOffForOthers(t *testing.T) {
+	t.Setenv("KEY", "sk")
+	server := new(refuser)
+	r := newRigBefore(t, "providers: {x: {base_url: MOCK, key: {env: KEY}, models: {\"*\": {max_rpm: 100}}}}\n", server)
+	for i, c := range []struct {
+		path, model string
+		requests    int64
+	}{
+		{"/x/v1/chat/completions?api-version=1", "gpt-4o", 2},
+		{"/x/v1/chat/completions?api-version=1", "gpt-4o", 1},
+		{"/x/v1/chat/completions?api-version=2", "gpt-4o", 2},
+		{"/x/v1/chat/completions?api-version=1", "gpt-4.1", 2},
+	} {
+		before := server.requests.Load()
+		r.post(t, c.path, strings.Replace(unasked, "gpt-4o", c.model, 1))
+		if got := server.requests.Load() - before; got != c.requests {
+			t.Errorf("stream %d: the server has had %d requests, want %d", i, got, c.requests)
+		}
+	}
+}
+
+// Clients choose models and queries, so not all of them are remembered.
+func TestUnaskableIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u unaskable
+		for i := range uint64(2 * mostUnaskable) {
+			u.note(i)
+		}
+		if len(u.until) != mostUnaskable {
+			t.Errorf("%d are remembered", len(u.until))
+		}
+		time.Sleep(askAgainAfter)
+		if u.note(1); len(u.until) != 1 {
+			t.Errorf("%d are remembered after they have ended", len(u.until))
 		}
 	})
 }
