@@ -17,7 +17,7 @@ func TestProbesNeedNoKey(t *testing.T) {
 		if a := r.do(t, "HEAD", path, ""); a.status != 200 || a.body != "" {
 			t.Errorf("HEAD %s: %d %s", path, a.status, a.body)
 		}
-		if a := r.post(t, path, "{}"); a.status != 404 {
+		if a := r.post(t, path, "{}"); a.status != 401 {
 			t.Errorf("POST %s: %d %s", path, a.status, a.body)
 		}
 	}
