@@ -5,7 +5,25 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
+
+const mostName = 512 // bytes of the name of a model
+
+// checkNames refuses names that no model has, before they are compared or looked up: to undo
+// what makes no difference in a name takes time that grows with the square of its length.
+func (x *exchange) checkNames(names ...string) *refusal {
+	for _, name := range names {
+		switch {
+		case len(name) > mostName || strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name):
+			return x.bad(http.StatusBadRequest, fmt.Sprintf("the name of a model must have at most %d bytes of UTF-8, and no control characters", mostName))
+		case holdsKey(name):
+			return x.bad(http.StatusBadRequest, "the name of the model holds a virtual key")
+		}
+	}
+	return nil
+}
 
 // ofModel are parameters of a query in which some servers look for the model.
 var ofModel = []string{"model", "model_id", "engine", "deployment", "deployment_id"}
@@ -16,6 +34,9 @@ var ofModel = []string{"model", "model_id", "engine", "deployment", "deployment_
 // counts: its SDKs send a model in the body, and Azure does not look at it.
 func (x *exchange) oneModel() *refusal {
 	asks := &x.call.Asks
+	if no := x.checkNames(asks.Model, asks.InBody); no != nil {
+		return no
+	}
 	if asks.InBody != "" && !x.upstream.Same(asks.Model, asks.InBody) {
 		return x.twoModels("path", asks.Model, "body", asks.InBody)
 	}
@@ -26,6 +47,9 @@ func (x *exchange) oneModel() *refusal {
 		name, value := parameter(pair)
 		if value == "" || !slices.Contains(ofModel, strings.ToLower(name)) {
 			continue
+		}
+		if no := x.checkNames(value); no != nil {
+			return no
 		}
 		if asks.Model == "" {
 			asks.Model, x.endpoint.Model = value, value

@@ -1,6 +1,9 @@
 package gateway
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A model that a call names outside of its body was not looked at: the call was charged
 // to the body's model, and served as the other by servers such as LiteLLM.
@@ -98,5 +101,22 @@ func TestCallsWithoutAModelHaveAQuota(t *testing.T) {
 	r := newRigBefore(t, "providers: {vllm: {base_url: MOCK, models: {m: {aliases: [n]}}}}\n", newSeen())
 	if a := r.post(t, "/vllm/v1/chat/completions", `{"messages":[]}`); a.status != 200 {
 		t.Errorf("where there are no quotas: %d %s", a.status, a.body)
+	}
+}
+
+// Names of any length were compared before they were checked, which takes time that grows with
+// the square of their length: a body of 420 KB kept a core busy for twelve seconds.
+func TestLongNamesAreNotCompared(t *testing.T) {
+	r := newRigBefore(t, "providers: {o: {kind: ollama, base_url: MOCK, models: {m: {max_rpm: 9}}}}\n", newSeen())
+	long := strings.Repeat("http://", 100) + "m"
+	for path, body := range map[string]string{
+		"/o/engines/m/chat/completions":        `{"model":"` + long + `"}`,
+		"/o/v1/chat/completions":               `{"model":"` + long + `"}`,
+		"/o/v1/chat/completions?model=" + long: `{"model":"m"}`,
+		"/o/api/chat?model=" + long:            `{}`,
+	} {
+		if a := r.post(t, path, body); a.status != 400 || !strings.Contains(a.body, "at most 512 bytes") {
+			t.Errorf("%.60s: %d %s", path, a.status, a.body)
+		}
 	}
 }

@@ -10,14 +10,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
-
-const mostName = 512
 
 // read reads a call of a model, and finds out which quota it is charged to.
 func (x *exchange) read() *refusal {
@@ -49,10 +45,6 @@ func (x *exchange) read() *refusal {
 		return x.bad(http.StatusBadRequest, "the request's body: "+asks.Wrong)
 	case asks.Fallbacks && asks.Model == "":
 		return x.bad(http.StatusBadRequest, `the body names several models: it must name the first as "model"`)
-	case holdsKey(asks.Model):
-		return x.bad(http.StatusBadRequest, "the name of the model holds a virtual key")
-	case len(asks.Model) > mostName || strings.ContainsFunc(asks.Model, unicode.IsControl) || !utf8.ValidString(asks.Model):
-		return x.bad(http.StatusBadRequest, fmt.Sprintf("the name of a model must have at most %d bytes of UTF-8, and no control characters", mostName))
 	}
 	x.Model, x.Stream = asks.Model, asks.Stream
 	m, _ := x.upstream.Find(asks.Model)
