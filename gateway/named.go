@@ -29,8 +29,9 @@ func (x *exchange) checkNames(names ...string) *refusal {
 var ofModel = []string{"model", "model_id", "engine", "deployment", "deployment_id"}
 
 // oneModel refuses a call that names two models that differ, in its path, its query or
-// its body: it would be charged to one, and might be served as the other. A model that
-// the query alone names is the model of the call. Of Azure's deployments the path alone
+// its body: it would be charged to one, and might be served as the other. A call that
+// names a model in its query alone is refused as well: most servers do not look there, and
+// OpenAI would serve a stored prompt with another. Of Azure's deployments the path alone
 // counts: its SDKs send a model in the body, and Azure does not look at it.
 func (x *exchange) oneModel() *refusal {
 	asks := &x.call.Asks
@@ -52,7 +53,7 @@ func (x *exchange) oneModel() *refusal {
 			return no
 		}
 		if asks.Model == "" {
-			asks.Model, x.endpoint.Model = value, value
+			return x.bad(http.StatusBadRequest, fmt.Sprintf("the query names the model %.60q, and the body none: the body must name it", value))
 		}
 		if !x.upstream.Same(asks.Model, value) {
 			return x.twoModels("query", value, "path or body", asks.Model)

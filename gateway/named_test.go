@@ -31,7 +31,7 @@ providers:
 		{litellm + "?model=cheap&model=dear", none, 400, ""},
 		{litellm + "?model=cheap", cheap, 200, "cheap"},
 		{litellm + "?model=", cheap, 200, "cheap"},
-		{litellm + "?model=dear", none, 200, "dear"},
+		{litellm + "?model=dear", none, 400, ""},
 		{litellm + "?model=best", none, 400, ""},
 		{litellm + "?model=best", `{"model":"best","messages":[]}`, 400, ""},
 		{"/litellm/engines/dear/chat/completions", cheap, 400, ""},
@@ -98,7 +98,13 @@ func TestCallsWithoutAModelHaveAQuota(t *testing.T) {
 			t.Errorf("%s: the second is %d %s", c.models, a.status, a.body)
 		}
 	}
-	r := newRigBefore(t, "providers: {vllm: {base_url: MOCK, models: {m: {aliases: [n]}}}}\n", newSeen())
+	r := newRigBefore(t, "providers: {openai: {base_url: MOCK, models: {gpt-6: {max_rpm: 9}}}}\ndefaults: {models: [gpt-6, free]}\n", newSeen())
+	for _, model := range []string{"gpt-6", "free"} { // a model in the query chose the quota, and OpenAI did not look at it
+		if a := r.post(t, path+"?model="+model, stored); a.status != 400 {
+			t.Errorf("with %s in the query: %d %s", model, a.status, a.body)
+		}
+	}
+	r = newRigBefore(t, "providers: {vllm: {base_url: MOCK, models: {m: {aliases: [n]}}}}\n", newSeen())
 	if a := r.post(t, "/vllm/v1/chat/completions", `{"messages":[]}`); a.status != 200 {
 		t.Errorf("where there are no quotas: %d %s", a.status, a.body)
 	}
