@@ -132,6 +132,7 @@ func (x *exchange) mayRetry(rest time.Duration) bool {
 
 // send sends the request with a body to a deployment.
 func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.Response, error) {
+	x.sent = false // an attempt before it may have been
 	u := x.at(d)
 	h := x.r.Header
 	if _, own := d.transport.(*wire.Transport); !own || x.upstream.Retries > 0 {

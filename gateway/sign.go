@@ -39,11 +39,14 @@ func (x *exchange) sign(d *deployment, out *http.Request, body io.ReadCloser) er
 	if d.signer == nil {
 		return nil
 	}
-	var text []byte
-	if whole, ok := body.(*wire.Bytes); ok {
-		text = *whole
+	var pieces wire.Pieces
+	switch body := body.(type) {
+	case *wire.Bytes:
+		pieces = wire.Pieces{*body}
+	case *wire.Pieces:
+		pieces = *body
 	}
-	token, err := d.signer.Sign(x.ctx, out, text)
+	token, err := d.signer.Sign(x.ctx, out, pieces...)
 	x.hides = newHider(token)
 	return err
 }

@@ -42,10 +42,10 @@ func New(a Account) *Signer { return &Signer{account: a, signer: v4.NewSigner()}
 // service is the name of Bedrock in signatures.
 const service = "bedrock"
 
-// Sign signs a request that is sent with a body, as it stands: its URL, its Host and its
-// headers must not change any more. It returns the session token that it has put in, which
+// Sign signs a request that is sent with a body, which may be in pieces, as it stands: its
+// URL, its Host and its headers must not change any more. It returns the session token that it has put in, which
 // is empty with credentials that last.
-func (s *Signer) Sign(ctx context.Context, r *http.Request, body []byte) (token string, err error) {
+func (s *Signer) Sign(ctx context.Context, r *http.Request, body ...[]byte) (token string, err error) {
 	provider, err := s.credentials(ctx)
 	if err != nil {
 		return "", err
@@ -54,8 +54,11 @@ func (s *Signer) Sign(ctx context.Context, r *http.Request, body []byte) (token 
 	if err != nil {
 		return "", fmt.Errorf("ratelimit: no credentials of AWS to sign with: %w", err)
 	}
-	sum := sha256.Sum256(body)
-	err = s.signer.SignHTTP(ctx, c, r, hex.EncodeToString(sum[:]), service, s.account.Region, time.Now())
+	sum := sha256.New()
+	for _, piece := range body {
+		sum.Write(piece)
+	}
+	err = s.signer.SignHTTP(ctx, c, r, hex.EncodeToString(sum.Sum(nil)), service, s.account.Region, time.Now())
 	return c.SessionToken, err
 }
 
