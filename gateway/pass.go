@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -14,6 +15,9 @@ import (
 func (x *exchange) pass() *refusal {
 	if strings.HasSuffix(x.target.Path, "/invoke-with-bidirectional-stream") {
 		return x.bad(http.StatusBadRequest, "streams in both directions are not supported: the gateway could not count their tokens")
+	}
+	if (x.upstream.Kind == llm.Gemini || x.upstream.Kind == llm.Vertex) && wraps(x.target.Path) {
+		return x.bad(http.StatusBadRequest, "batches of requests and remote procedure calls are not supported: the gateway could not see which models they call")
 	}
 	if len(x.rules.Models) > 0 && !harmless(x.r.Method, x.target.Path) {
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: the gateway cannot tell which model this request is for", x.Project, strings.Join(x.rules.Models, ", ")))
@@ -66,6 +70,14 @@ func (x *exchange) charge() (no *refusal) {
 		return x.denied(err)
 	}
 	return x.failed(err)
+}
+
+// wraps reports whether a path is one on which all of Google's APIs take calls of their methods
+// in another form: many HTTP requests in one body, or gRPC and what stands for it in browsers.
+func wraps(path string) bool {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	method := strings.HasPrefix(first, "google.") && rest != "" // google.ai.generativelanguage.v1.GenerativeService/GenerateContent
+	return method || first == "$rpc" || first == "batch"
 }
 
 // harmless reports whether a request that is no call of a model that can be read calls

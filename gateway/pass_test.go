@@ -136,3 +136,38 @@ server: {max_body: 1MiB, max_bodies: 1MiB}
 		t.Errorf("%d bytes are held by nobody", n)
 	}
 }
+
+// A body of many requests, or a remote procedure call, passed as one request that calls no
+// model: all of Google's APIs take calls of models in these forms too.
+func TestCallsInWrappingsOfGooglesAreRefused(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, "providers: {gemini: {base_url: MOCK}, team: {kind: vertex, base_url: MOCK}, own: {base_url: MOCK}}\n", upstream)
+	for _, path := range []string{
+		"/batch", "/batch/v1beta", "/%62atch", "/$rpc/google.ai.generativelanguage.v1beta.GenerativeService/GenerateContent",
+		"/%24rpc/x", "/google.ai.generativelanguage.v1beta.GenerativeService/GenerateContent",
+	} {
+		for _, provider := range []string{"/gemini", "/team"} {
+			if a := r.post(t, provider+path, "x"); a.status != 400 || len(upstream.requests) > 0 {
+				t.Errorf("%s%s: %d %s, %d sent", provider, path, a.status, a.body, len(upstream.requests))
+			}
+		}
+	}
+	for _, path := range []string{"/own/batch", "/gemini/v1beta/batches", "/team/v1/projects/p/locations/l/batchPredictionJobs"} {
+		if a := r.post(t, path, "x"); a.status != 200 {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+		<-upstream.requests
+		<-upstream.bodies
+	}
+}
+
+// To compact a conversation is a call of a model, which was charged to no quota.
+func TestCompactingIsACall(t *testing.T) {
+	r := newRigBefore(t, "providers: {openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 9}}}}\n", newSeen())
+	if a := r.post(t, "/openai/v1/responses/compact", `{"model":"gpt-4o","input":"Hi"}`); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if s := r.Models().Stats("gpt-4o"); s.RPM != 1 || s.TPM != 7 {
+		t.Errorf("%d requests and %d tokens are charged", s.RPM, s.TPM)
+	}
+}
