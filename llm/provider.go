@@ -79,6 +79,11 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 		e.API = Embeddings
 	case "responses":
 		e.API = Responses
+	case "compact": // of a conversation of OpenAI's responses, by a model
+		if parent != "responses" {
+			return Endpoint{}, false
+		}
+		e.API = Responses
 	case "messages":
 		if parent != "v1" { // of a thread
 			return Endpoint{}, false
