@@ -70,7 +70,7 @@ func (x *exchange) unanswered(d *deployment, err error) (rest time.Duration, no 
 func (x *exchange) refused(response *http.Response) (rest time.Duration) {
 	var text []byte
 	var err error
-	if call.Telling(response.StatusCode) || x.Retries < x.upstream.Retries {
+	if x.call.Reads(response.StatusCode) || x.Retries < x.upstream.Retries {
 		text, err = io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
 	}
 	said := x.call.Failed(context.WithoutCancel(x.ctx), response.StatusCode, response.Header, text)

@@ -89,7 +89,7 @@ func (c *passage) askUsage() (veiled bool) {
 // failed settles a call that the provider has refused.
 func (c *passage) failed(response *http.Response) *http.Response {
 	var text []byte
-	if call.Telling(response.StatusCode) {
+	if c.Reads(response.StatusCode) {
 		text, _ = io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
 		response.Body = resumed(text, response.Body)
 	}

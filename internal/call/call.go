@@ -4,6 +4,7 @@
 package call
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"time"
@@ -102,13 +103,29 @@ func Telling(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == llm.StatusOverloaded
 }
 
+// Reads reports whether Failed needs the text of an error with such a status: one that is
+// [Telling], or one in which Groq may quote what the model has generated.
+func (c *Call) Reads(status int) bool {
+	return Telling(status) || c.Asks.Provider == llm.Groq && status == http.StatusBadRequest
+}
+
+// quotes stands in an error of Groq's before an answer that is not the JSON, or the call of
+// a tool, that was asked for. The answer has cost tokens, which are not told.
+var quotes = []byte(`"failed_generation"`)
+
+// bytesOfToken is more than a token of nearly any text has.
+const bytesOfToken = 6
+
 // Failed settles a call to which the provider has answered with an error: it counts
 // as a request, and has used no tokens. One in which something broke may have used
-// all that was reserved. The text is that of an error that is [Telling]. It returns
+// all that was reserved, and so may one that quotes an answer, or more. It returns
 // what the provider has said of its limits.
 func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
 	used := llm.Usage{Exact: true}
-	if status >= http.StatusInternalServerError && !Telling(status) {
+	switch {
+	case bytes.Contains(text, quotes):
+		used = llm.Usage{Input: -1, Output: len(text) / bytesOfToken}
+	case status >= http.StatusInternalServerError && !Telling(status):
 		used = unknown
 	}
 	said := c.Hear(ctx, status, h, text)
