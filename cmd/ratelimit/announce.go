@@ -79,11 +79,11 @@ func aboutKeys(cfg *config.Config) string {
 	return "off: " + passes + "; its project is in X-Project-ID"
 }
 
-// keyed returns the providers for which the configuration has a key.
+// keyed returns the providers that are called with a key or a signature of the gateway's.
 func keyed(cfg *config.Config) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		for _, d := range cfg.Providers[name].Deployments {
-			if d.Key != (config.Secret{}) {
+			if d.Key != (config.Secret{}) || d.Signed() {
 				names = append(names, name)
 				break
 			}
