@@ -25,7 +25,7 @@ var naming = map[Provider]struct {
 		[]nameRule{bareARN, claude},
 		[]nameRule{unversioned, date("-v0"), after("us."), after("us-gov."), after("eu."), after("apac."), after("jp."), after("au."), after("ca."), after("global.")},
 	},
-	OpenRouter: {[]nameRule{strings.ToLower, claude}, []nameRule{upTo(":")}},
+	OpenRouter: {[]nameRule{strings.ToLower, claude}, []nameRule{upTo(":"), upTo("@")}}, // openai/gpt-4o@preset/team
 	Ollama: {
 		[]nameRule{strings.ToLower, after("http://"), after("https://"), after("registry.ollama.ai/"), after("library/"), upTo("@"), without(":latest")},
 		nil,

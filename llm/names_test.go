@@ -45,7 +45,7 @@ func TestBaseName(t *testing.T) {
 		Vertex:     {"gemini-2.0-flash google/gemini-2.0-flash-001 publishers/google/models/gemini-2.0-flash", "claude-haiku-3-5 claude-3-5-haiku@20241022 publishers/anthropic/models/claude-3-5-haiku@20241022"},
 		Mistral:    {"mistral-large mistral-large-latest mistral-large-2411"},
 		Cohere:     {"command-r-plus command-r-plus-08-2024"},
-		OpenRouter: {"meta/llama-4 meta/llama-4:nitro meta/llama-4:floor meta/llama-4:online meta/llama-4:free meta/llama-4:extended meta/llama-4:thinking Meta/Llama-4:nitro:online", "anthropic/claude-haiku-3-5 anthropic/claude-3.5-haiku anthropic/claude-3.5-haiku-20241022:beta"},
+		OpenRouter: {"meta/llama-4 meta/llama-4:nitro meta/llama-4:floor meta/llama-4:online meta/llama-4:free meta/llama-4:extended meta/llama-4:thinking Meta/Llama-4:nitro:online meta/llama-4@preset/team meta/llama-4:nitro@preset/team", "anthropic/claude-haiku-3-5 anthropic/claude-3.5-haiku anthropic/claude-3.5-haiku-20241022:beta"},
 		Ollama:     {"exp exp:latest EXP library/exp registry.ollama.ai/library/exp:latest Registry.Ollama.AI/library/exp https://registry.ollama.ai/library/exp:latest exp:latest@sha256:00", "exp:70b library/exp:70B", "me/exp registry.ollama.ai/me/exp:latest", "hf.co/me/exp hf.co/me/exp:latest"},
 		Bedrock:    {"anthropic.claude-haiku-3-5 anthropic.claude-3-5-haiku-20241022-v1:0 us.anthropic.claude-3-5-haiku-20241022-v1:0 arn:aws:bedrock:us-east-1:1:inference-profile/eu.anthropic.claude-3-5-haiku-20241022-v1:0", "amazon.nova-pro amazon.nova-pro-v1:0 global.amazon.nova-pro-v1:0 amazon.nova-pro-v1:0:24k", "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc arn:aws:bedrock:us-east-1:1:application-inference-profile/abc"},
 		Compatible: {"m m-2024-08-06", "M M", "m:latest m:latest"},
