@@ -144,7 +144,7 @@ func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) 
 	}
 	res, err := rl.takeAny(ctx, m, c, o)
 	if res == nil && probe != 0 {
-		rl.pauses.giveBack(c.model, now, probe)
+		rl.pauses.giveBack(c.model, now, probe, 0)
 	} else if res != nil {
 		res.probe = probe
 	}

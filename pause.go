@@ -96,9 +96,9 @@ func (r *Reservation) Served() {
 	r.model.limiter.unpause(r.model.name, func(s span) bool { return s.turn == r.probe })
 }
 
-// probed settles the probe of a pause, by how many tokens it has used: -1 where that is
-// not known. A call that has used none was not sent, or was refused for what it is, and
-// says nothing about the pause.
+// probed settles the probe of a pause that was sent, by how many tokens it has used: -1
+// where that is not known. A call that has used none was refused for what it is, and says
+// nothing about the pause.
 func (r *Reservation) probed(used int) {
 	rl := r.model.limiter
 	switch {
@@ -106,7 +106,7 @@ func (r *Reservation) probed(used int) {
 	case used > 0:
 		r.Served()
 	case used == 0:
-		rl.pauses.giveBack(r.model.name, rl.clock(), r.probe)
+		rl.pauses.giveBack(r.model.name, rl.clock(), r.probe, probeRest)
 	}
 }
 

@@ -42,6 +42,10 @@ const (
 	// firstProbe is when a pause is probed for the first time. Most limits of
 	// providers are by the minute, and a provider that asks for less knows why.
 	firstProbe = time.Minute
+
+	// probeRest is how long no call passes after a probe that its provider has refused for
+	// what it is. Or else a client with malformed calls could send as many as it likes.
+	probeRest = time.Second
 )
 
 // get returns the pause of a model, which may have ended.
@@ -129,12 +133,12 @@ func (p *pauses) admit(model string, now int64) (probe int64, denying span) {
 	return probe, denying
 }
 
-// giveBack lets the next call be the probe in place of one that has found out nothing,
-// unless the provider was heard meanwhile.
-func (p *pauses) giveBack(model string, now, probe int64) {
+// giveBack lets another call be the probe, after a rest, in place of one that has found out
+// nothing, unless the provider was heard meanwhile.
+func (p *pauses) giveBack(model string, now, probe int64, rest time.Duration) {
 	p.update(model, now, func(s *span) bool {
 		if s.turn == probe {
-			s.probe = now
+			s.probe = min(s.probe, now+int64(rest))
 		}
 		return s.word != 0
 	})

@@ -92,7 +92,7 @@ func TestProbeOutcomes(t *testing.T) {
 	}{
 		"served":               {end: func(_ *ratelimit.RateLimiter, res *ratelimit.Reservation) { res.Commit(2, 3) }, all: true},
 		"never sent":           {end: func(_ *ratelimit.RateLimiter, res *ratelimit.Reservation) { res.Cancel() }},
-		"refused as malformed": {end: func(_ *ratelimit.RateLimiter, res *ratelimit.Reservation) { res.Commit(0, 0) }},
+		"refused as malformed": {end: func(_ *ratelimit.RateLimiter, res *ratelimit.Reservation) { res.Commit(0, 0) }, next: time.Second},
 		"unknown":              {end: func(_ *ratelimit.RateLimiter, res *ratelimit.Reservation) { res.Commit(-1, -1) }, next: 2 * time.Minute},
 		"unanswered":           {end: func(*ratelimit.RateLimiter, *ratelimit.Reservation) {}, next: 2 * time.Minute},
 		"refused, and told so late": {end: func(rl *ratelimit.RateLimiter, res *ratelimit.Reservation) {

@@ -105,7 +105,9 @@ func (r *Reservation) Cancel() {
 	if r == nil || !r.ended.CompareAndSwap(false, true) {
 		return
 	}
-	r.probed(0)
+	if rl := r.model.limiter; r.probe != 0 {
+		rl.pauses.giveBack(r.model.name, rl.clock(), r.probe, 0)
+	}
 	r.model.limiter.settle(r, &amounts{})
 	r.model.limiter.observeEnd(r, EventCancelled, Tokens{})
 }
