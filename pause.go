@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -54,11 +55,11 @@ func (o *outcome) denyPaused(s *span, now int64) {
 func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits, most time.Duration) {
 	rl.pauseOf(model) // tells of one that has ended
 	now := rl.clock()
-	began, later := rl.pauses.extend(model, now, said.Pause, most, said.Cause)
+	began, news := rl.pauses.extend(model, now, refusal{now, said.Pause, most, said.Cause})
 	length := max(min(said.Pause, longest, most), 0)
 	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause, Began: began})
-	if later {
-		rl.post(ctx, model, posting{Until: now + int64(length)})
+	if news {
+		rl.post(ctx, model, posting{From: now, Until: now + int64(length)})
 	}
 }
 
@@ -110,9 +111,12 @@ func (r *Reservation) probed(used int) {
 	}
 }
 
-// posting is a pause as a setting of a store, in Unix nanoseconds: until when it is, or
-// before when all that had begun was ended. Machines go by it as far as their clocks agree.
+// posting is a pause as a setting of a store, in Unix nanoseconds: from when and until
+// when it is, or that every pause which was heard of before Ended has ended. Machines go
+// by it as far as their clocks agree. A limiter may hear a posting after its end: the
+// end that comes next covers it, because the posting says from when it is.
 type posting struct {
+	From  int64 `json:"from_ns,omitempty"` // 0: an older version has posted it
 	Until int64 `json:"until_ns,omitempty"`
 	Ended int64 `json:"ended_ns,omitempty"`
 }
@@ -136,15 +140,15 @@ func (rl *RateLimiter) hearPauses(values map[string]string) {
 	now := rl.clock()
 	for model, p := range posted {
 		if s, _ := rl.pauses.get(model); p.Until > max(s.word, now) {
-			rl.pauses.extend(model, now, time.Duration(p.Until-now), rl.maxPause, "")
+			rl.pauses.extend(model, now, refusal{at: cmp.Or(p.From, now), length: time.Duration(p.Until - now), most: rl.maxPause})
 		}
-		rl.resume(model, now, func(s span) bool { return s.from < p.Ended })
+		rl.resume(model, now, func(s span) bool { return s.heard < p.Ended })
 	}
 }
 
 func checkPosting(model string, p posting) error {
-	if p.Until < 0 || p.Ended < 0 {
-		return fmt.Errorf("ratelimit: a time of %d ns: it must not be negative", min(p.Until, p.Ended))
+	if least := min(p.From, p.Until, p.Ended); least < 0 {
+		return fmt.Errorf("ratelimit: a time of %d ns: it must not be negative", least)
 	}
 	return checkName(model)
 }

@@ -25,6 +25,8 @@ type pauses struct {
 // before.
 type span struct {
 	from  int64     // when the pause began
+	heard int64     // when the provider's last word was heard
+	own   bool      // this limiter has heard a word itself
 	word  int64     // when the pause ends by the provider's word
 	until int64     // when it ends as far as calls are told
 	probe int64     // when the next probe is let through
@@ -83,27 +85,40 @@ func (p *pauses) update(model string, now int64, change func(s *span) (keep bool
 	p.spans.Store(&all)
 }
 
+// refusal is a provider's word that it takes no calls of a model.
+type refusal struct {
+	at     int64         // when it was heard, by this limiter or by another one
+	length time.Duration // of the pause that the provider asks for
+	most   time.Duration // of the pause, as far as calls are told
+	cause  llm.Cause     // empty: another limiter has heard it
+}
+
 // extend pauses a model for as long as its provider has said, unless it is paused for
-// longer. It reports whether a pause has begun, and whether it ends later than it did.
-func (p *pauses) extend(model string, now int64, length, most time.Duration, cause llm.Cause) (began, later bool) {
-	length = min(length, longest)
+// longer. It reports whether a pause has begun, and whether others have to be told: it
+// ends later than it did, or this limiter had only been told of it.
+func (p *pauses) extend(model string, now int64, said refusal) (began, news bool) {
+	length := min(said.length, longest)
 	if length <= 0 {
 		return false, false
 	}
 	p.update(model, now, func(s *span) bool {
 		if began = s.word <= now; began {
-			*s = span{from: now, step: int64(firstProbe), cause: cause}
+			*s = span{from: now, step: int64(firstProbe), cause: said.cause}
 		}
 		was := max(s.until, now)
-		s.most = int64(most)
+		s.heard = max(s.heard, said.at)
+		s.most = int64(said.most)
 		s.word = max(s.word, now+int64(length))
 		s.until = max(s.until, min(s.word, now+s.most))
 		s.probe = now + min(s.step, s.most)
 		s.turn = p.nextTurn()
-		later = s.until-was > int64(samePause)
+		if said.cause != "" {
+			news = s.until-was > int64(samePause) || !s.own
+			s.own = true
+		}
 		return true
 	})
-	return began, later
+	return began, news
 }
 
 // nextTurn returns a number that no other turn of any model has. The caller holds mu.

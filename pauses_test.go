@@ -1,0 +1,63 @@
+package ratelimit
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// A limiter that hears of a pause late, after the pause was ended, ends it with the end
+// that it hears next, whoever has posted them. Else it would be paused for as long as
+// the provider had said, and tell nobody of later refusals.
+func TestPauseIsHeardAfterItsEnd(t *testing.T) {
+	rl := memLimiter(t, ModelQuota{MaxRPM: 10})
+	clock := memClock(rl)
+	hear := func(p posting) {
+		t.Helper()
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rl.hearPauses(map[string]string{pauseSetting + memModel: string(text)})
+	}
+	began := posting{From: clock.now, Until: clock.now + int64(5*time.Minute)}
+	clock.pass(time.Second)
+	ended := posting{Ended: clock.now}
+	clock.pass(time.Second)
+
+	hear(began)
+	if rl.Paused(memModel) == 0 {
+		t.Fatal("it has not heard of the pause")
+	}
+	hear(ended)
+	if left := rl.Paused(memModel); left > 0 {
+		t.Errorf("the pause has ended, and goes on for %v", left)
+	}
+
+	hear(began)
+	rl.Heed(t.Context(), memModel, llm.Limits{Cause: llm.RateLimited, Pause: 5 * time.Minute})
+	hear(ended)
+	if rl.Paused(memModel) == 0 {
+		t.Error("a later refusal is forgotten")
+	}
+}
+
+// A limiter that was told of a pause, and then hears the provider's word itself, tells
+// others: what it was told of may have ended.
+func TestOwnRefusalIsNews(t *testing.T) {
+	var p pauses
+	const now = int64(time.Hour)
+	told := refusal{at: now, length: time.Minute, most: time.Hour}
+	own := told
+	own.cause = llm.RateLimited
+	for i, step := range []struct {
+		said refusal
+		news bool
+	}{{told, false}, {own, true}, {own, false}, {told, false}} {
+		if _, news := p.extend("m", now, step.said); news != step.news {
+			t.Errorf("step %d: news is %v", i, news)
+		}
+	}
+}
