@@ -31,12 +31,15 @@ func (x *exchange) nobody(first string) *refusal {
 	if _, known := x.key(); x.cfg.Keys == config.KeysRequired && !known {
 		return x.bad(http.StatusUnauthorized, x.needKey())
 	}
-	guess := ""
-	if meant := x.meant(first); meant != "" {
-		guess = fmt.Sprintf("did you mean %s? ", meant)
+	wrong := fmt.Sprintf("no provider is named %.40q", first)
+	if first == "" {
+		wrong = "the path names no provider"
 	}
-	return x.bad(http.StatusNotFound, fmt.Sprintf("no provider is named %.40q: %sA path begins with one of /%s/",
-		first, guess, strings.Join(x.setup.names(), "/, /")))
+	guess := "."
+	if meant := x.meant(first); meant != "" {
+		guess = fmt.Sprintf(": did you mean %s?", meant)
+	}
+	return x.bad(http.StatusNotFound, fmt.Sprintf("%s%s A path begins with one of /%s/", wrong, guess, strings.Join(x.setup.names(), "/, /")))
 }
 
 // meant returns the path that was probably meant, for one that begins with no provider's

@@ -23,7 +23,8 @@ func TestDidYouMean(t *testing.T) {
 		"/openai/models":                                 "did you mean /openai/v1/models?",
 		"/anthropic/messages":                            "did you mean /anthropic/v1/messages?",
 		"/gemini/models/gemini-2.5-pro:generateContent":  "did you mean /gemini/v1beta/models?",
-		"/somewhere/v1/chat/completions":                 `no provider is named \"somewhere\": A path`,
+		"/somewhere/v1/chat/completions":                 `no provider is named \"somewhere\". A path begins with one of /anthropic/`,
+		"/":                                              "the path names no provider. A path begins with one of /anthropic/",
 		"/rl-secretsecret-key/v1/chat/completions/other": "",
 	} {
 		a := r.post(t, path, hello)

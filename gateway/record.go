@@ -80,8 +80,8 @@ func shortened(text string) string {
 }
 
 // fieldsOfRequestID are headers in which providers tell how they call a request:
-// OpenAI's and those like it, and Anthropic's.
-var fieldsOfRequestID = []string{"X-Request-Id", "Request-Id"}
+// OpenAI's and those like it, Anthropic's, and Amazon's.
+var fieldsOfRequestID = []string{"X-Request-Id", "Request-Id", "X-Amzn-Requestid"}
 
 // requestID returns how a provider calls the request that it answers, or "".
 func requestID(h http.Header) string {

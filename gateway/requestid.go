@@ -39,9 +39,12 @@ func (x *exchange) identifyAnswer(to http.Header) {
 			return
 		}
 	}
-	if x.endpoint.API == llm.Messages {
+	switch x.endpoint.API {
+	case llm.Messages:
 		to["Request-Id"] = x.ids[:]
-		return
+	case llm.Converse, llm.Invoke:
+		to["X-Amzn-Requestid"] = x.ids[:]
+	default:
+		to["X-Request-Id"] = x.ids[:]
 	}
-	to["X-Request-Id"] = x.ids[:]
 }

@@ -10,7 +10,7 @@ import (
 
 // No answer had an id by which it could be found in the access log.
 func TestEveryAnswerHasAnID(t *testing.T) {
-	r := newRig(t, oneOfEach+"projects: {none: {requests_per_minute: 1, max_wait: 0s}}", mockprovider.Config{})
+	r := newRig(t, oneOfEach+"  bedrock: {kind: bedrock, base_url: MOCK}\nprojects: {none: {requests_per_minute: 1, max_wait: 0s}}", mockprovider.Config{})
 	r.post(t, chat, hello, "X-Project-ID", "none")
 	seen := map[string]bool{}
 	for _, c := range []struct {
@@ -25,6 +25,8 @@ func TestEveryAnswerHasAnID(t *testing.T) {
 		{"/nobody/v1/chat/completions", hello, 404, "X-Request-Id"},
 		{messages, "[", 400, "Request-Id"},
 		{"/gemini/v1beta/models/gemini-2.5-pro:generateContent", "[", 400, "X-Request-Id"},
+		{"/bedrock/model/m/converse", "[", 400, "X-Amzn-Requestid"},
+		{"/bedrock/model/m/invoke", "[", 400, "X-Amzn-Requestid"},
 	} {
 		a := r.post(t, c.path, c.body)
 		last := r.last(t)
@@ -48,17 +50,22 @@ func TestEveryAnswerHasAnID(t *testing.T) {
 
 // Where the provider sends an id, that stays; where it sends none, the gateway's is there.
 func TestProvidersIDStays(t *testing.T) {
-	for given, want := range map[string]string{"req_1": "req_1", "": "gw_"} {
+	for _, c := range []struct{ field, given, want string }{
+		{"X-Request-Id", "req_1", "req_1"},
+		{"X-Amzn-Requestid", "5a3c", "5a3c"},
+		{"X-Request-Id", "", "gw_"},
+	} {
 		r := newRigBefore(t, oneOfEach, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if given != "" {
-				w.Header().Set("X-Request-Id", given)
+			if c.given != "" {
+				w.Header().Set(c.field, c.given)
 			}
 			w.Header().Set("X-Gateway-Request-Id", "another gateway's")
 			w.Write([]byte("{}"))
 		}))
 		a := r.post(t, chat, hello)
-		if !strings.HasPrefix(a.header.Get("X-Request-Id"), want) || a.header.Get("X-Gateway-Request-Id") != r.last(t).ID {
-			t.Errorf("the provider says %q: %v", given, a.header)
+		last := r.last(t)
+		if !strings.HasPrefix(a.header.Get(c.field), c.want) || a.header.Get("X-Gateway-Request-Id") != last.ID || last.RequestID != c.given {
+			t.Errorf("the provider says %q: %v, recorded as %+v", c.given, a.header, last)
 		}
 	}
 }

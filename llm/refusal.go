@@ -85,7 +85,7 @@ type words struct {
 var refusals = []words{
 	{http.StatusBadRequest, "invalid_request_error", "invalid_request", "invalid_request_error", "INVALID_ARGUMENT"},
 	{http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED"},
-	{http.StatusForbidden, "invalid_request_error", "model_not_allowed", "permission_error", "PERMISSION_DENIED"},
+	{http.StatusForbidden, "invalid_request_error", "permission_denied", "permission_error", "PERMISSION_DENIED"},
 	{http.StatusNotFound, "invalid_request_error", "not_found", "not_found_error", "NOT_FOUND"},
 	{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT"},
 	{http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"},

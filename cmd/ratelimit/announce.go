@@ -38,6 +38,7 @@ func announce(w io.Writer, r server.Running) {
 func announceGuesses(w io.Writer, g *gateway.Gateway) {
 	t := table{head: []string{"", "", "", ""}}
 	cfg := g.Config()
+	gemini := false
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		guessed := map[string][]string{}
 		for _, m := range cfg.Providers[name].Models {
@@ -49,11 +50,17 @@ func announceGuesses(w io.Writer, g *gateway.Gateway) {
 		for _, quota := range slices.Sorted(maps.Keys(guessed)) {
 			t.add("  ", name, quota, strings.Join(guessed[quota], ", "))
 		}
+		gemini = gemini || len(guessed) > 0 && cfg.Providers[name].Kind == llm.Gemini
 	}
-	if len(t.rows) > 0 {
-		fmt.Fprintln(w, "  quotas that are guessed, until the provider's answers tell them (Gemini's never do: name yours in a file):")
-		fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
+	if len(t.rows) == 0 {
+		return
 	}
+	but := ""
+	if gemini {
+		but = " (Gemini's do only with a 429: name yours in a file)"
+	}
+	fmt.Fprintf(w, "  quotas that are guessed, until the provider's answers tell them%s:\n", but)
+	fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
 }
 
 // address returns a URL at which a listener is reached.

@@ -23,9 +23,9 @@ func newServe() *cobra.Command {
 		Long: `Run the gateway.
 
 Without a configuration it listens at 127.0.0.1:8080, counts in ~/.core/ratelimits.db,
-and holds some models of OpenAI, Anthropic and Gemini to default quotas; a client's own
-key of the provider passes through. ` + "`ratelimit check --example`" + ` prints a configuration with
-all that can be said, and its defaults.
+and guesses the quotas of some models of OpenAI, Anthropic and Gemini until the providers
+tell them; a client's own key of the provider passes through.
+` + "`ratelimit check --example`" + ` prints a configuration with all that can be said, and its defaults.
 
 What it serves, and then its log (a JSON object a line), goes to stderr. The file is read
 anew when it changes and at SIGHUP: counters stay, and a bad one changes nothing. At

@@ -96,11 +96,18 @@ func serveWith(t *testing.T, args ...string) *serving {
 // Nobody was told that quotas were guessed, and for which models.
 func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
 	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "providers: {openai: {models: {gpt-4o: {max_rpm: 9}}}}"))
-	s.stderr.await(t, `quotas that are guessed`)
+	s.stderr.await(t, `quotas that are guessed, until .* tell them \(Gemini's`)
 	s.stderr.await(t, `openai +500 requests/min, 30,000 tokens/min +gpt-4-turbo, o1\n`)
 	if got := run(t, "check", file(t, "gateway.yaml", "keys: off")); got.code != 0 || !strings.Contains(got.stdout, "guessed: 500 requests/min, 30,000 tokens/min") {
 		t.Errorf("check: %+v", got)
 	}
+}
+
+// Of a provider that is not served, nothing is said: Gemini's was always.
+func TestServeSaysNothingOfProvidersThatItDoesNotServe(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-of-the-provider")
+	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "keys: required\nproviders: {openai: {key: {env: TEST_KEY}}}"))
+	s.stderr.await(t, `quotas that are guessed, until the provider's answers tell them:\n`)
 }
 
 // withMock is a configuration whose provider is made up.
