@@ -27,7 +27,9 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 	d.active.Add(1)
 	defer d.active.Add(-1)
 	if !x.signed {
-		delete(x.r.Header, "Accept-Encoding") // what is compressed could not be read
+		for _, name := range ofPart {
+			delete(x.r.Header, name)
+		}
 	}
 	body, veiled := x.askUsage(d)
 	response, err := x.send(d, bodyOf(body), body.Len())

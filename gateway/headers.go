@@ -23,6 +23,10 @@ var ours = []string{
 // ofAccount are headers in which a client chooses who is billed, and a provider tells.
 var ofAccount = []string{"Openai-Organization", "Openai-Project", "X-Goog-User-Project", "Anthropic-Organization-Id"}
 
+// ofPart are headers by which a client may get an answer whose usage the gateway cannot read:
+// compressed, a part of it, or to be fetched later.
+var ofPart = []string{"Accept-Encoding", "Range", "If-Range", "Prefer"}
+
 // ofHost are headers of answers that speak of the provider's own host.
 var ofHost = []string{"Alt-Svc", "Strict-Transport-Security"}
 

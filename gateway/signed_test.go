@@ -84,3 +84,24 @@ func TestSignedAlias(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
+
+// A server, or a proxy before it, that answers with the part of the body that Range names tells
+// the answer and not the usage, which stands at its end.
+func TestAnswersComeWhole(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, budgeted, upstream)
+	r.post(t, chat, hello, "Range", "bytes=0-99", "If-Range", "x", "Prefer", "respond-async", "Accept-Encoding", "br", "Priority", "u=1")
+	sent := <-upstream.requests
+	for _, name := range ofPart {
+		if sent.Header[name] != nil {
+			t.Errorf("%s is sent", name)
+		}
+	}
+	if sent.Header.Get("Priority") != "u=1" {
+		t.Errorf("sent with %v", sent.Header)
+	}
+	r.do(t, "GET", "/openai/v1/files/file-1/content", "", "Range", "bytes=0-99")
+	if sent := <-upstream.requests; sent.Header.Get("Range") != "bytes=0-99" {
+		t.Errorf("a file is fetched with %v", sent.Header)
+	}
+}
