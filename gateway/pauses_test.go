@@ -35,7 +35,7 @@ func TestLongPausesAreCutAndProbed(t *testing.T) {
 		}
 		return mockprovider.Reply{}
 	}})
-	r.log = slog.New(slog.NewTextHandler(&log, nil))
+	r.log = slog.New(slog.NewJSONHandler(&log, nil)) // as in serve, where a time.Duration would be nanoseconds
 	if a := r.post(t, chat, hello); a.status != http.StatusTooManyRequests {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -58,8 +58,8 @@ func TestLongPausesAreCutAndProbed(t *testing.T) {
 	}
 	text := log.String()
 	for _, want := range []string{
-		`msg="a model is paused: its provider has refused a call" model=gpt-4o provider=openai cause="rate limit" for=1s until=`,
-		`msg="a model is not paused any more" model=gpt-4o provider=openai cause="rate limit" after=`,
+		`"msg":"a model is paused: its provider has refused a call","model":"gpt-4o","provider":"openai","cause":"rate limit","for":"1s","until":"`,
+		`"msg":"a model is not paused any more","model":"gpt-4o","provider":"openai","cause":"rate limit","after":"`,
 	} {
 		if strings.Count(text, want) != 1 {
 			t.Errorf("the log has not once %q:\n%s", want, text)
