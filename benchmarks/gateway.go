@@ -22,7 +22,7 @@ func proxying(name, about string, d dialogue, clients int, require func(where st
 			return result{}, err
 		}
 		defer u.Close()
-		all, err := contest(u, d, clients)
+		all, err := contest(u, d, clients, b.before)
 		if err != nil {
 			return result{}, err
 		}
@@ -40,7 +40,7 @@ func proxying(name, about string, d dialogue, clients int, require func(where st
 			return result{}, err
 		}
 		title := fmt.Sprintf("%s; median of %d interleaved rounds of %v", about, b.rounds, slice)
-		return result{reports: []report{all.report(name, title)}, checks: require(name, all), notes: noise(name, had, cores)}, nil
+		return result{reports: []report{all.report(name, title)}, checks: append(require(name, all), all.asFastAsBefore(name)...), notes: noise(name, had, cores)}, nil
 	}}
 }
 

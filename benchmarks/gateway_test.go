@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -194,6 +196,29 @@ func TestProfilesOfProxies(t *testing.T) {
 	for _, pattern := range []string{"gateway-json-gateway-memory.cpu", "gateway-json-*ReverseProxy.allocs"} {
 		if files, _ := filepath.Glob(filepath.Join(dir, pattern)); len(files) != 1 {
 			t.Errorf("%d files %s", len(files), pattern)
+		}
+	}
+}
+
+// TestBefore has a build of this program, itself, stand beside it.
+func TestBefore(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := tiny()
+	b.before = self
+	got, err := choose(scenarios(), regexp.MustCompile("^gateway/json$"))[0].run(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var figures []string
+	for _, c := range got.checks {
+		figures = append(figures, c.figure)
+	}
+	for _, want := range []string{"gateway/json: gateway, memory, requests of gateway, memory, before", "gateway/json: gateway, SQLite, requests of gateway, SQLite, before"} {
+		if !slices.Contains(figures, want) {
+			t.Errorf("%q: there is no %q", figures, want)
 		}
 	}
 }

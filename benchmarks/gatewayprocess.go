@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,15 +116,15 @@ type running struct {
 }
 
 func (p proxy) run(upstream string) (*running, error) {
-	self, err := os.Executable()
+	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self)
+	cmd := exec.Command(cmp.Or(p.program, program))
 	if cmd.Dir, err = os.MkdirTemp("", "benchmarks"); err != nil {
 		return nil, err
 	}
-	cmd.Env = append(os.Environ(), childProxy+"="+p.name, childUpstream+"="+upstream)
+	cmd.Env = append(os.Environ(), childProxy+"="+p.ownName(), childUpstream+"="+upstream)
 	cmd.Stderr = os.Stderr
 	r := &running{cmd: cmd}
 	if err := r.start(); err != nil {

@@ -17,6 +17,8 @@ type proxy struct {
 	name  string
 	kind  kind
 	start func(upstream string) (door, error) // serves until the process ends
+
+	program string // that runs it; empty: this one
 }
 
 // door is where clients find the provider behind a proxy.
@@ -38,10 +40,10 @@ const (
 // proxies are all but the floor of having none.
 func proxies() []proxy {
 	return []proxy{
-		{nameWire, floor, wireProxy},
-		{nameGateway, ours, gatewayInMemory},
-		{nameGatewaySQLite, ours, gatewayOnSQLite},
-		{nameReverse, peer, reverseProxy},
+		{name: nameWire, kind: floor, start: wireProxy},
+		{name: nameGateway, kind: ours, start: gatewayInMemory},
+		{name: nameGatewaySQLite, kind: ours, start: gatewayOnSQLite},
+		{name: nameReverse, kind: peer, start: reverseProxy},
 	}
 }
 

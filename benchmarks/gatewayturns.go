@@ -26,13 +26,13 @@ type round struct {
 type contenders []*contender
 
 // contest starts the proxies, and so many clients of each.
-func contest(u *upstream, d dialogue, clients int) (all contenders, err error) {
+func contest(u *upstream, d dialogue, clients int, before string) (all contenders, err error) {
 	defer func() {
 		if err != nil {
 			all.stop()
 		}
 	}()
-	for _, p := range append([]proxy{{name: nameDirect, kind: floor}}, proxies()...) {
+	for _, p := range append([]proxy{{name: nameDirect, kind: floor}}, withBefore(proxies(), before)...) {
 		c := &contender{name: p.name, kind: p.kind}
 		all = append(all, c)
 		to := direct(u.Addr().String())

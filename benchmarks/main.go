@@ -43,6 +43,7 @@ type options struct {
 	slice    time.Duration
 	plots    string
 	profiles string
+	before   string
 	list     bool
 }
 
@@ -64,6 +65,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.DurationVar(&o.slice, "time", 60*time.Millisecond, "`duration` of one contestant's turn in one round; a wait runs for 20 of them")
 	fs.StringVar(&o.plots, "plots", "../docs/plots", "write SVG plots to this `directory`; empty: none")
 	fs.StringVar(&o.profiles, "profiles", "", "write profiles of the proxies to this `directory`; empty: none")
+	fs.StringVar(&o.before, "before", "", "run the gateways of this `program`, an earlier build of this one, beside ours, and compare")
 	fs.BoolVar(&o.list, "list", false, "list the scenarios and exit")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -105,7 +107,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		list(stdout, chosen)
 		return 0
 	}
-	b := &bench{slice: o.slice, rounds: 7, shrink: 1, profiles: o.profiles}
+	b := &bench{slice: o.slice, rounds: 7, shrink: 1, profiles: o.profiles, before: o.before}
 	if err := measure(b, chosen, o.plots, stdout, stderr); err != nil {
 		fmt.Fprintf(stderr, "benchmarks: %v\n", err)
 		return 1

@@ -13,6 +13,7 @@ type bench struct {
 	step   func(what string) // says where we are
 
 	profiles string // the directory of profiles; empty: none
+	before   string // an earlier build of this program, whose gateways run beside ours; empty: none
 }
 
 // finer takes as long, in more and shorter turns: for ratios of a few percent.
