@@ -153,7 +153,7 @@ func (p *pauses) admit(model string, now int64) (probe int64, denying span) {
 func (p *pauses) giveBack(model string, now, probe int64, rest time.Duration) {
 	p.update(model, now, func(s *span) bool {
 		if s.turn == probe {
-			s.probe = min(s.probe, now+int64(rest))
+			s.probe, s.step = min(s.probe, now+int64(rest)), max(s.step/2, int64(firstProbe)) // as before it
 		}
 		return s.word != 0
 	})

@@ -121,6 +121,21 @@ func TestProbeOutcomes(t *testing.T) {
 	}
 }
 
+// Probes that have found out nothing do not put the next one off: three calls that were
+// never sent made the time between probes the longest there is.
+func TestOnlyRefusedProbesMakeProbesRare(t *testing.T) {
+	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
+		refuse(t, rl, "m", time.Hour)
+		time.Sleep(time.Minute)
+		for range 3 {
+			mustTake(t, rl, 5).Cancel()
+		}
+		if got, want := probes(t, rl, "m", 7*time.Minute, time.Hour), []time.Duration{0, 2 * time.Minute, 6 * time.Minute}; !slices.Equal(got, want) {
+			t.Errorf("calls passed after %v; want %v", got, want)
+		}
+	})
+}
+
 // A call that its quota denies is no probe: the next one is.
 func TestDeniedCallsAreNoProbes(t *testing.T) {
 	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
