@@ -44,9 +44,9 @@ func TestAuto(t *testing.T) {
 		{grants(llm.Requests, time.Minute, 7), "rpm", func(q *ratelimit.ModelQuota) { q.MaxRPM = 7 }},
 		{grants(llm.Requests, llm.Day, 7), "rpd", func(q *ratelimit.ModelQuota) { q.MaxRPD = 7 }},
 		{grants(llm.AllTokens, time.Minute, 7), "tpm", func(q *ratelimit.ModelQuota) { q.MaxTPM = 7 }},
-		{grants(llm.AllTokens, llm.Day, 7), "tpd", func(q *ratelimit.ModelQuota) { q.MaxTPD = 7 }},
+		{grants(llm.AllTokens, llm.Day, 1<<53), "tpd", func(q *ratelimit.ModelQuota) { q.MaxTPD = 1 << 53 }},
 		{grants(llm.InputTokens, time.Minute, 7), "input_tpm", func(q *ratelimit.ModelQuota) { q.MaxInputTPM = 7 }},
-		{grants(llm.OutputTokens, time.Minute, 1<<53), "output_tpm", func(q *ratelimit.ModelQuota) { q.MaxOutputTPM = 1 << 53 }},
+		{grants(llm.OutputTokens, time.Minute, 7), "output_tpm", func(q *ratelimit.ModelQuota) { q.MaxOutputTPM = 7 }},
 		{grants(llm.Requests, time.Minute, 0), "", nil},
 		{grants(llm.Requests, time.Minute, -1), "", nil},
 		{grants(llm.AllTokens, time.Minute, 1<<53+1), "", nil},
@@ -88,6 +88,31 @@ func TestAuto(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A total that the provider does not tell is not less than the input and output that it
+// grants: a guess of 40,000 tokens held an account that had 2,000,000.
+func TestAutoTotalIsNotLessThanItsParts(t *testing.T) {
+	input, output := grants(llm.InputTokens, time.Minute, 2_000_000), grants(llm.OutputTokens, time.Minute, 400_000)
+	for _, c := range []struct {
+		before int
+		said   []llm.Window
+		want   int
+	}{
+		{40_000, []llm.Window{input, output}, 2_400_000},
+		{40_000, []llm.Window{output}, 400_000},
+		{3_000_000, []llm.Window{input, output}, 3_000_000},
+		{40_000, []llm.Window{input, output, grants(llm.AllTokens, time.Minute, 50_000)}, 50_000},
+		{40_000, []llm.Window{input, grants(llm.OutputTokens, time.Minute, 1<<63-1)}, 40_000},
+		{0, []llm.Window{input, output}, 0},
+	} {
+		everyLedger(t, quotas{"m": {MaxTPM: c.before, Auto: true}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+			learn(t, rl, c.said...)
+			if got := rl.Quotas()["m"].MaxTPM; got != c.want {
+				t.Errorf("%d, and then %+v: %d; want %d", c.before, c.said, got, c.want)
+			}
+		})
 	}
 }
 

@@ -103,12 +103,17 @@ func (s *standing) reset(d dimension) time.Duration {
 // that all who share it hear of, and answers may differ.
 const relearn = time.Second
 
-// taught returns the quota with the maxima that a provider has said.
+// taught returns the quota with the maxima that a provider has said. A total of tokens
+// that the provider has not said is not less than the input and output that it grants:
+// Anthropic tells these apart, and not always their total.
 func (q ModelQuota) taught(said *standing) ModelQuota {
 	for d := range said {
 		if most := said[d].Limit; most > 0 && most <= maxQuota {
 			q = q.with(dimension(d), int(most))
 		}
+	}
+	if parts := said[inputTPM].Limit + said[outputTPM].Limit; said[tpm].Limit == 0 && q.MaxTPM > 0 && parts <= maxQuota {
+		q.MaxTPM = max(q.MaxTPM, int(parts))
 	}
 	return q
 }
