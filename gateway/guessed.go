@@ -1,6 +1,11 @@
 package gateway
 
-import ratelimit "dappco.re/go/core/go-ratelimit"
+import (
+	"slices"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
 
 // Origin is where the maxima of a quota are from.
 type Origin string
@@ -25,6 +30,18 @@ func (g *Gateway) Origin(name string) Origin {
 		return Guessed
 	}
 	return Set
+}
+
+// Guesses returns the models of a provider whose quota is guessed, at one of its
+// deployments at least.
+func (g *Gateway) Guesses(provider string) []config.Model {
+	u := g.setup.Load().upstreams[provider]
+	if u == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(u.Models), func(m config.Model) bool {
+		return !slices.ContainsFunc(u.deployments, func(d *deployment) bool { return g.Origin(u.quota(m.Name, d.name)) == Guessed })
+	})
 }
 
 // sameMaxima reports whether two quotas have the same maxima, of those that a provider

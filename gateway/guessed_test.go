@@ -3,10 +3,12 @@ package gateway
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -37,6 +39,19 @@ func TestGuessedQuotasFollowTheProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(2_000_000, Learned)
+}
+
+// Models of several deployments are guesses, too: each has a quota of its own, and serve
+// told of none.
+func TestGuessesOfDeployments(t *testing.T) {
+	r := newRig(t, "providers: {openai: {base_url: MOCK, deployments: {a: {}, b: {}}, models: {gpt-4o: {max_rpm: 9}}}, gemini: {models: {}}}", mockprovider.Config{})
+	named := func(m config.Model) bool { return m.Name == "gpt-4o" }
+	if got := r.Guesses("openai"); len(got) == 0 || slices.ContainsFunc(got, named) {
+		t.Errorf("of two deployments %+v are guessed", got)
+	}
+	if got := r.Guesses("gemini"); len(got) == 0 {
+		t.Error("of a single one none is guessed")
+	}
 }
 
 // The provider's word counts where it is less than the guess, too.

@@ -41,11 +41,9 @@ func announceGuesses(w io.Writer, g *gateway.Gateway) {
 	gemini := false
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		guessed := map[string][]string{}
-		for _, m := range cfg.Providers[name].Models {
-			if m.Usual && g.Origin(m.Name) == gateway.Guessed {
-				m.Quota.Auto = false
-				guessed[aboutQuota(m.Quota)] = append(guessed[aboutQuota(m.Quota)], m.Name)
-			}
+		for _, m := range g.Guesses(name) {
+			m.Quota.Auto = false
+			guessed[aboutQuota(m.Quota)] = append(guessed[aboutQuota(m.Quota)], m.Name)
 		}
 		for _, quota := range slices.Sorted(maps.Keys(guessed)) {
 			t.add("  ", name, quota, strings.Join(guessed[quota], ", "))
