@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"io"
-	"maps"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
@@ -15,42 +12,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 )
 
-// unaskable has the streams of a deployment that are not asked for their usage, because it
-// has refused a stream like them for that. One server may lead to several, and Azure's
-// api-version decides what is taken: a stream is like another if its model and its query are
-// the same, so that no client switches metering off for the other models.
-type unaskable struct {
-	some  atomic.Bool // until is not empty
-	mu    sync.Mutex
-	until map[uint64]time.Time // by the hash of model and query
-}
+// askAgainAfter is for how long streams like one that a deployment has refused are not
+// asked for their usage.
+const askAgainAfter = 10 * time.Minute
 
-const (
-	askAgainAfter = 10 * time.Minute // for which streams like a refused one are not asked
-	mostUnaskable = 256              // clients choose models and queries
-)
-
-func (u *unaskable) note(stream uint64) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	now := time.Now()
-	maps.DeleteFunc(u.until, func(_ uint64, until time.Time) bool { return !now.Before(until) })
-	if u.until == nil {
-		u.until = map[uint64]time.Time{}
-	}
-	if len(u.until) < mostUnaskable {
-		u.until[stream] = now.Add(askAgainAfter)
-	}
-	u.some.Store(true)
-}
-
-func (u *unaskable) holds(stream uint64) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return time.Now().Before(u.until[stream])
-}
-
-// stream returns a hash of what decides whether the stream's usage may be asked for.
+// stream returns a hash of what decides whether the stream's usage may be asked for: its
+// model and its query. One server may lead to several, and Azure's api-version decides
+// what is taken, so no client switches metering off for the other models.
 func (x *exchange) stream() uint64 {
 	return maphash.String(seed, x.call.Asks.Model+"?"+x.target.RawQuery)
 }
@@ -59,7 +27,7 @@ func (x *exchange) stream() uint64 {
 // tell its usage asks for it. veiled is whether it does: then the client, who has not asked,
 // is not to see the answer to that.
 func (x *exchange) askUsage(d *deployment) (body wire.Pieces, veiled bool) {
-	if x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.unaskable.some.Load() && d.unaskable.holds(x.stream()) {
+	if x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.unaskable.any() && d.unaskable.has(x.stream()) {
 		return wire.Pieces{x.body}, false
 	}
 	if asking, ok := x.asking(); ok {
@@ -76,7 +44,7 @@ func (x *exchange) sendUnasked(d *deployment, body []byte) (*http.Response, erro
 	x.g.limits.Models.RecordUsage(x.Quota, 0, 0)
 	response, err := x.send(d, (*wire.Bytes)(&body), int64(len(body)))
 	if err == nil && response.StatusCode/100 == 2 && x.shared {
-		d.unaskable.note(x.stream())
+		d.unaskable.note(x.stream(), askAgainAfter)
 	}
 	return response, err
 }

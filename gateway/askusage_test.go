@@ -61,17 +61,17 @@ func TestAServerThatRefusesStreamOptionsIsRemembered(t *testing.T) {
 // A deployment is asked again after a while: it may have learned to tell.
 func TestAServerIsAskedForUsageAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var u unaskable
-		if u.holds(1) {
+		var u lately
+		if u.has(1) {
 			t.Error("it is not asked, although it has refused nothing")
 		}
-		u.note(1)
+		u.note(1, askAgainAfter)
 		time.Sleep(askAgainAfter - 1)
-		if !u.holds(1) {
+		if !u.has(1) {
 			t.Error("it is asked too early")
 		}
 		time.Sleep(time.Nanosecond)
-		if u.holds(1) {
+		if u.has(1) {
 			t.Error("it is never asked again")
 		}
 	})
@@ -98,21 +98,4 @@ func TestOneModelDoesNotSwitchMeteringOffForOthers(t *testing.T) {
 			t.Errorf("stream %d: the server has had %d requests, want %d", i, got, c.requests)
 		}
 	}
-}
-
-// Clients choose models and queries, so not all of them are remembered.
-func TestUnaskableIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var u unaskable
-		for i := range uint64(2 * mostUnaskable) {
-			u.note(i)
-		}
-		if len(u.until) != mostUnaskable {
-			t.Errorf("%d are remembered", len(u.until))
-		}
-		time.Sleep(askAgainAfter)
-		if u.note(1); len(u.until) != 1 {
-			t.Errorf("%d are remembered after they have ended", len(u.until))
-		}
-	})
 }

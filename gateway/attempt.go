@@ -42,7 +42,7 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 		return x.unanswered(d, err)
 	}
 	defer response.Body.Close()
-	d.heard(response.StatusCode)
+	d.heard(response.StatusCode, x.call.Asks.Model)
 	if s := response.StatusCode; !x.shared && (s/100 == 2 || s == http.StatusTooManyRequests) {
 		x.upstream.accounts.see(x.secrets())
 	}

@@ -31,7 +31,7 @@ func (x *exchange) best(all []*deployment) *deployment {
 			deployment: d,
 			said:       x.g.limits.Models.Decide(x.upstream.quota(x.call.Asks.Model, d.name), x.call.Asks.Prompt),
 			tried:      slices.Contains(x.tried, d),
-			well:       d.well(now),
+			well:       d.well(now, x.call.Asks.Model),
 		}
 		if best == nil || c.before(best) {
 			best = c

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -39,6 +41,43 @@ providers:
 			if s := r.Models().Stats("gpt-4o@a"); s.Concurrent != 0 {
 				t.Errorf("%s with %s retries: a place is lost: %+v", dead, retries, s)
 			}
+		}
+	}
+}
+
+// A deployment that does not serve one model serves the others: a client that asks for a
+// model which is forbidden there does not take the deployment from others.
+func TestAForbiddenModelDoesNotTakeADeploymentAway(t *testing.T) {
+	mock := mockprovider.New(mockprovider.Config{})
+	r := newRigBefore(t, `
+providers:
+  openai:
+    deployments:
+      a: {base_url: MOCK/a}
+      b: {base_url: MOCK}
+    models: {gpt-4o: {max_rpm: 3}, secret: {max_rpm: 100}}
+defaults: {max_wait: 0s}
+`, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if path, ok := strings.CutPrefix(r.URL.Path, "/a"); ok {
+			if strings.Contains(string(body), "secret") {
+				http.Error(w, "not for you", http.StatusForbidden)
+				return
+			}
+			r.URL.Path = path
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mock.ServeHTTP(w, r)
+	}))
+	forbidden := strings.Replace(hello, "gpt-4o", "secret", 1)
+	for i, want := range []int{403, 200, 200} { // the first goes to a, the others to b
+		if a := r.post(t, chat, forbidden); a.status != want {
+			t.Errorf("call %d of the forbidden model: %d", i, a.status)
+		}
+	}
+	for i := range 6 {
+		if a := r.post(t, chat, hello); a.status != 200 {
+			t.Errorf("call %d: %d %s", i, a.status, a.body)
 		}
 	}
 }

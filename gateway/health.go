@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"hash/maphash"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,10 @@ import (
 type health struct {
 	active atomic.Int64 // calls under way
 	until  atomic.Int64 // Unix nanoseconds: it has failed, and others come first until then
+
+	// forbidden has the models that it has answered with 403. Clients choose models, so
+	// that says nothing of the others.
+	forbidden lately
 }
 
 // unwell is how long a deployment that has failed comes after the others.
@@ -19,15 +24,20 @@ const unwell = 10 * time.Second
 // failed notes that it could not be reached.
 func (h *health) failed() { h.until.Store(time.Now().Add(unwell).UnixNano()) }
 
-// heard notes the status of an answer. One that says that all is used up says nothing
-// of its health.
-func (h *health) heard(status int) {
+// heard notes the status of an answer to a call of a model. One that says that all is
+// used up says nothing of its health.
+func (h *health) heard(status int, model string) {
 	switch {
-	case status == 401 || status == 403 || status >= 500 && !call.Telling(status):
+	case status == 403:
+		h.forbidden.note(maphash.String(seed, model), unwell)
+	case status == 401 || status >= 500 && !call.Telling(status):
 		h.failed()
 	case status < 300 && h.until.Load() != 0:
 		h.until.Store(0)
 	}
 }
 
-func (h *health) well(now time.Time) bool { return now.UnixNano() >= h.until.Load() }
+// well reports whether calls of a model may go there before they go to others.
+func (h *health) well(now time.Time, model string) bool {
+	return now.UnixNano() >= h.until.Load() && !(h.forbidden.any() && h.forbidden.has(maphash.String(seed, model)))
+}

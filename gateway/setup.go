@@ -38,7 +38,7 @@ type deployment struct {
 	hides     *hider        // of the secrets with which calls are sent
 	signer    *sigv4.Signer // nil: calls are not signed
 	transport http.RoundTripper
-	unaskable unaskable
+	unaskable lately // streams that it has refused because they were asked for their usage
 	health
 }
 
