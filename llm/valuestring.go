@@ -1,0 +1,130 @@
+package llm
+
+// The strings of a value: names, words that are kept, text that is counted, and packed
+// values, with their escapes.
+
+// beginString begins a string that is a value. The quote before it has been read.
+func (v *values) beginString(p []byte, i int) int {
+	v.shape.scalar(v.node, v.open)
+	switch {
+	case v.node.isText():
+		v.piece = false
+		v.state = inText
+	case v.node.isWord():
+		v.word.n = 0
+		v.state = inWord
+	case v.node == nodePacked:
+		v.state = inPacked
+	default:
+		v.state = inString
+	}
+	return v.readString(p, i)
+}
+
+// readString reads on in a string.
+func (v *values) readString(p []byte, i int) int {
+	for i < len(p) {
+		if v.escape > 0 {
+			v.unescape(p[i])
+			i++
+			continue
+		}
+		j := stringEnd(p, i)
+		v.gather(p[i:j])
+		if j == len(p) {
+			return j
+		}
+		i = j + 1
+		if p[j] == '"' {
+			v.endString()
+			return i
+		}
+		v.escape = 1
+	}
+	return i
+}
+
+// gather reads characters of a string.
+func (v *values) gather(b []byte) {
+	switch v.state {
+	case inText:
+		v.write(chars(b))
+	case inDeepString:
+		if v.node == nodeArgs {
+			v.write(chars(b))
+		}
+	case inName, inWord:
+		v.word.add(b)
+	case inPacked:
+		v.packed.write(b)
+	}
+}
+
+// write counts text.
+func (v *values) write(chars int) {
+	if chars == 0 {
+		return
+	}
+	t := &v.plain
+	switch v.node {
+	case nodeReasoning:
+		t = &v.reasonings[0]
+	case nodeReasoningContent:
+		t = &v.reasonings[1]
+	}
+	t.chars += chars
+	if !v.piece {
+		t.pieces++
+		v.piece = true
+	}
+}
+
+// unescape reads a byte of an escaped character: the first is 1, a digit 2 to 5.
+func (v *values) unescape(c byte) {
+	switch {
+	case v.escape > 1:
+		v.hex = v.hex<<4 | hexDigit(c)
+		if v.escape++; v.escape > 5 {
+			v.escape = 0
+			v.gatherRune(v.hex)
+		}
+	case c == 'u':
+		v.escape, v.hex = 2, 0
+	default:
+		v.escape = 0
+		v.gatherRune(unescaped(c))
+	}
+}
+
+// gatherRune reads an escaped character of a string.
+func (v *values) gatherRune(r rune) {
+	switch v.state {
+	case inText, inDeepString:
+		if v.state == inDeepString && v.node != nodeArgs || r >= 0xDC00 && r <= 0xDFFF { // the second half of a character
+			return
+		}
+		v.write(1)
+	case inName, inWord:
+		v.word.addRune(r)
+	case inPacked: // only a slash is ever escaped
+		v.packed.write([]byte{byte(r)})
+	}
+}
+
+func (v *values) endString() {
+	switch v.state {
+	case inName:
+		v.member(v.path[v.open-1], v.word.bytes())
+		v.state = atColon
+	case inDeepString:
+		v.state = inDeep
+	case inWord:
+		v.keep(v.word.bytes())
+		v.proceed()
+	case inPacked:
+		v.packed.end()
+		v.proceed()
+	default:
+		v.proceed()
+	}
+}
