@@ -37,6 +37,7 @@ type deployment struct {
 	key       string        // empty: the client's own
 	hides     *hider        // of the secrets with which calls are sent
 	signer    *sigv4.Signer // nil: calls are not signed
+	session   sessionHider  // of the token with which calls are signed
 	transport http.RoundTripper
 	unaskable lately // streams that it has refused because they were asked for their usage
 	health

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/sigv4"
@@ -47,8 +48,26 @@ func (x *exchange) sign(d *deployment, out *http.Request, body io.ReadCloser) er
 		pieces = *body
 	}
 	token, err := d.signer.Sign(x.ctx, out, pieces...)
-	x.hides = newHider(token)
+	x.hides = d.session.of(token)
 	return err
+}
+
+// sessionHider is the hider of a session token, which signs many calls before it expires.
+type sessionHider struct{ last atomic.Pointer[hiderOf] }
+
+type hiderOf struct {
+	token string
+	*hider
+}
+
+// of returns the hider of a token.
+func (s *sessionHider) of(token string) *hider {
+	h := s.last.Load()
+	if h == nil || h.token != token {
+		h = &hiderOf{token, newHider(token)}
+		s.last.Store(h)
+	}
+	return h.hider
 }
 
 // passed returns the body of a request that is no call of a model, and its length. It is
