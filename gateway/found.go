@@ -9,7 +9,7 @@ import (
 )
 
 // mostFound is how many names of models are remembered of a provider. Clients may invent
-// any number of them.
+// any number of them; then all are forgotten, so that those in use are remembered again.
 const mostFound = 1024
 
 // found remembers which models the names that clients use stand for: to compare a name
@@ -31,8 +31,10 @@ func (u *upstream) Find(name string) (config.Model, bool) {
 		return f.Model, f.known
 	}
 	m, known := u.Provider.Find(name)
-	if u.found.n.Add(1) <= mostFound {
-		u.found.names.Store(strings.Clone(name), &foundModel{m, known})
+	if u.found.n.Add(1) > mostFound {
+		u.found.names.Clear()
+		u.found.n.Store(1)
 	}
+	u.found.names.Store(strings.Clone(name), &foundModel{m, known})
 	return m, known
 }
