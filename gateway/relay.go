@@ -17,6 +17,7 @@ import (
 // whether the client is not to see the chunk that tells usage.
 func (x *exchange) relay(response *http.Response, veiled bool) {
 	meter := llm.NewMeter(x.call.Asks.API, response.Header)
+	meter.Expect(x.call.Asks.Answers)
 	var body io.Reader
 	if veiled {
 		body = meter.Hide(response.Body)

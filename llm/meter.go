@@ -48,6 +48,10 @@ func NewMeter(api API, h http.Header) *Meter {
 	return m
 }
 
+// Expect says how many answers were asked for, where it is more than one: totals that a
+// stream tells beside their pieces are exact once all have ended.
+func (m *Meter) Expect(answers int) { m.stream.json.asked = answers }
+
 // Write reads a piece of the body. It never fails.
 func (m *Meter) Write(p []byte) (int, error) {
 	if m.gunzip != nil {

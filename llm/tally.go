@@ -12,8 +12,9 @@ type tally struct {
 	said    numbers
 	written text
 	behind  bool // text has come since output was last said
-	running bool // output was last said beside a piece of an answer, before any answer had ended
-	ended   bool // an answer has ended
+	running bool // output was last said beside a piece of an answer, before all answers had ended
+	asked   int  // answers that were asked for; 0 is one
+	ended   int  // answers that have ended
 	fault   word
 
 	// Of the value that is being read.
@@ -22,7 +23,7 @@ type tally struct {
 	reasonings [2]text // under either name
 	failed     bool    // it has an error
 	answers    bool    // it has a piece of an answer, or a whole one
-	ends       bool    // one of these is the last of its answer
+	ends       int     // how many of these are the last of their answers
 	kind, code word
 	faultKind  word
 	faultCode  word
@@ -97,10 +98,10 @@ func (t *tally) commit() {
 	}
 	written := t.texts()
 	t.written = t.written.plus(written)
-	t.ended = t.ended || t.ends
+	t.ended += t.ends
 	switch {
 	case t.now.set&saysOutput != 0:
-		t.behind, t.running = false, t.answers && !t.ended
+		t.behind, t.running = false, t.answers && t.ended < max(t.asked, 1)
 	case written.pieces > 0:
 		t.behind = true
 	}
@@ -114,7 +115,7 @@ func (t *tally) commit() {
 func (t *tally) drop() {
 	t.now.set = 0
 	t.plain, t.reasonings = text{}, [2]text{}
-	t.failed, t.answers, t.ends = false, false, false
+	t.failed, t.answers, t.ends = false, false, 0
 	t.kind.n, t.code.n, t.faultKind.n, t.faultCode.n = 0, 0, 0, 0
 }
 

@@ -320,7 +320,9 @@ func (v *values) keep(b []byte) {
 		v.failed = v.failed || len(b) > 0
 		return
 	case nodeFinish:
-		v.ends = v.ends || len(b) > 0
+		if len(b) > 0 {
+			v.ends++
+		}
 		return
 	case nodeType:
 		w = &v.kind

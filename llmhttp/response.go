@@ -14,6 +14,7 @@ import (
 // is whether the caller is not to see the chunk that tells usage.
 func (c *passage) metered(response *http.Response, veiled bool) *http.Response {
 	body := &meteredBody{passage: c, source: response.Body, meter: llm.NewMeter(c.Asks.API, response.Header)}
+	body.meter.Expect(c.Asks.Answers)
 	if veiled {
 		body.veil = body.meter.Hide(response.Body)
 		response.Header.Del("Content-Length")
