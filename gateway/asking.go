@@ -18,7 +18,10 @@ func (x *exchange) asking() (wire.Pieces, bool) {
 		return x.call.Asks.AskUsagePieces(x.body)
 	}
 	text, ok := x.call.Asks.AskUsage(x.body)
-	return wire.Pieces{text}, ok
+	if !ok {
+		return nil, false
+	}
+	return wire.Pieces{text}, true
 }
 
 // bodyOf returns pieces as the body of a request.

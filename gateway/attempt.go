@@ -140,17 +140,20 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	if _, own := d.transport.(*wire.Transport); !own || x.upstream.Retries > 0 {
 		h = maps.Clone(h) // which another attempt begins with, or a transport still reads
 	}
-	deleteHops(h)
-	for _, name := range ours {
-		delete(h, name)
+	if x.has&kindHop != 0 {
+		deleteHops(h)
+	}
+	if x.has&kindOurs != 0 {
+		drop(h, kindOurs)
 	}
 	x.authorize(h, d, u)
-	out := &http.Request{
+	ctx, sent := noted(x.ctx, d.transport)
+	out := (&http.Request{
 		GetBody: again(body),
 		Method:  x.r.Method, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: body, ContentLength: length,
-	}
+	}).WithContext(ctx) // at once, so that there is one request in memory
 	if !d.leads(out) {
 		body.Close()
 		return nil, errAstray
@@ -159,9 +162,8 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 		body.Close()
 		return nil, err
 	}
-	ctx, sent := noted(x.ctx, d.transport)
 	began := time.Now()
-	response, err := d.transport.RoundTrip(out.WithContext(ctx))
+	response, err := d.transport.RoundTrip(out)
 	x.Upstream = time.Since(began)
 	x.sent = err == nil || sent(err)
 	if err == nil {

@@ -30,6 +30,7 @@ type exchange struct {
 	target   url.URL      // the provider's own path and query
 	endpoint llm.Endpoint // in whose shape errors are told
 	rules    *config.Project
+	has      kinds // of headers
 
 	call      call.Call
 	body      []byte
@@ -108,6 +109,7 @@ func (x *exchange) serve() *refusal {
 	if websocket(x.r.Header) {
 		return x.refuseWebSocket()
 	}
+	x.has = kindsOf(x.r.Header)
 	if no := x.identify(); no != nil {
 		return no
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -29,6 +30,52 @@ var ofPart = []string{"Accept-Encoding", "Range", "If-Range", "Prefer"}
 
 // ofHost are headers of answers that speak of the provider's own host.
 var ofHost = []string{"Alt-Svc", "Strict-Transport-Security"}
+
+// kinds is a set of kinds of headers. A request has few headers, and there are many that
+// are not sent on: to look at each of the few once is faster than to look for the many.
+// Every request pays for it.
+type kinds uint8
+
+const (
+	kindHop       kinds = 1 << iota // see hops
+	kindOurs                        // see ours
+	kindAccount                     // see ofAccount
+	kindSignature                   // see [call.SignatureFields]
+	kindKey                         // see fieldsOfKeys
+	kindLeak                        // any other header that holds a virtual key
+)
+
+// kindOf has the kind of each header that is not always sent on.
+var kindOf = func() map[string]kinds {
+	all := map[string]kinds{}
+	for kind, names := range map[kinds][]string{kindHop: hops, kindOurs: ours, kindAccount: ofAccount, kindSignature: call.SignatureFields, kindKey: fieldsOfKeys} {
+		for _, name := range names {
+			all[name] |= kind
+		}
+	}
+	return all
+}()
+
+// kindsOf returns which kinds of headers there are.
+func kindsOf(h http.Header) (all kinds) {
+	for name, values := range h {
+		kind := kindOf[name]
+		if kind&kindKey == 0 && fieldHoldsKey(name, values) {
+			kind |= kindLeak
+		}
+		all |= kind
+	}
+	return all
+}
+
+// drop deletes headers of some kinds.
+func drop(h http.Header, unwanted kinds) {
+	for name := range h {
+		if kindOf[name]&unwanted != 0 {
+			delete(h, name)
+		}
+	}
+}
 
 // deleteHops deletes headers that are meant for the next server.
 func deleteHops(h http.Header) {

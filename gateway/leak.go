@@ -73,9 +73,11 @@ func unhex(c byte) int { return strings.IndexByte("0123456789abcdef", c|0x20) }
 // look for it: headers and parameters that hold one are taken out. fieldsOfKeys are not
 // looked at, for they are replaced.
 func (x *exchange) keepKeys() {
-	for name, values := range x.r.Header {
-		if fieldHoldsKey(name, values) && !slices.Contains(fieldsOfKeys, name) {
-			delete(x.r.Header, name)
+	if x.has&kindLeak != 0 {
+		for name, values := range x.r.Header {
+			if kindOf[name]&kindKey == 0 && fieldHoldsKey(name, values) {
+				delete(x.r.Header, name)
+			}
 		}
 	}
 	if holdsKey(x.target.RawQuery) {
@@ -86,8 +88,11 @@ func (x *exchange) keepKeys() {
 
 // carriesKey reports whether a header or the query of the request holds a virtual key.
 func (x *exchange) carriesKey() bool {
-	for name, values := range x.r.Header {
-		if fieldHoldsKey(name, values) {
+	if x.has&kindLeak != 0 {
+		return true
+	}
+	for _, name := range fieldsOfKeys {
+		if fieldHoldsKey(name, x.r.Header[name]) {
 			return true
 		}
 	}

@@ -98,11 +98,8 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	for _, field := range fieldsOfKeys {
 		delete(h, field)
 	}
-	for _, field := range ofAccount {
-		delete(h, field)
-	}
-	for _, field := range call.SignatureFields { // nothing that the client signs or hashes is sent with another's key
-		delete(h, field)
+	if x.has&(kindAccount|kindSignature) != 0 { // nothing that the client signs or hashes is sent with another's key
+		drop(h, kindAccount|kindSignature)
 	}
 	u.RawQuery = without(without(u.RawQuery, ofCredentials), ofSignature)
 	if d.key != "" {

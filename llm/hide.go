@@ -26,17 +26,19 @@ type shape struct {
 	other   bool // they have a member that not every chunk has
 }
 
-// usualMember reports whether every chunk of a stream may have the member, or those that
-// have nothing but usage.
-func usualMember(n node, name []byte) bool {
-	if n != nodeNone {
-		return n == nodeChoices || n == nodeUsage
+// member notes a member of the whole value: whether it is one that every chunk of a stream
+// may have, or a chunk that has nothing but usage.
+func (s *shape) member(n node, name []byte) {
+	switch {
+	case n == nodeChoices || n == nodeUsage:
+		return
+	case n == nodeNone:
+		switch string(name) {
+		case "id", "object", "created", "model", "system_fingerprint", "service_tier", "provider", "obfuscation":
+			return
+		}
 	}
-	switch string(name) {
-	case "id", "object", "created", "model", "system_fingerprint", "service_tier", "provider", "obfuscation":
-		return true
-	}
-	return false
+	s.other = true
 }
 
 // form is what a member of an event is.

@@ -134,5 +134,6 @@ func (m *Meter) Hide(stream io.Reader) io.Reader {
 	if m.gunzip != nil || m.format == formatOpaque {
 		return io.TeeReader(stream, m)
 	}
+	m.stream.json.hides = true
 	return &hider{meter: m, stream: stream}
 }

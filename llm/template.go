@@ -52,17 +52,17 @@ func (e *events) learn(event []byte) {
 	case len(t.last) == 0:
 		t.last = append(t.last, event...)
 	default:
-		t.compare(event, e.json.top)
+		t.compare(event, &e.json)
 		t.last = t.last[:0]
 		t.then = 4*t.then + 1
 		t.wait = t.then
 	}
 }
 
-// compare makes a template of an event if it is like the last one. Top is the node of
-// whole values.
-func (t *template) compare(event []byte, top node) {
-	e := events{json: values{top: top}}
+// compare makes a template of an event if it is like the last one, for a meter that reads
+// as of does.
+func (t *template) compare(event []byte, of *values) {
+	e := events{json: values{top: of.top, hides: of.hides}}
 	head := e.toText(event[:common(event, t.last)])
 	if head == 0 {
 		return
@@ -115,5 +115,5 @@ func (e *events) isTemplate(tail []byte) bool {
 func (e *events) tells(tail []byte, want text) bool {
 	e.parse(tail)
 	v := &e.json
-	return !v.usageOnly() && !e.cr && v.written == want && v.said.set == 0 && v.fault.n == 0
+	return !(v.hides && v.usageOnly()) && !e.cr && v.written == want && v.said.set == 0 && v.fault.n == 0
 }

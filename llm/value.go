@@ -16,6 +16,7 @@ import (
 type values struct {
 	tally
 	shape shape
+	hides bool // chunks that have nothing but usage are hidden: shape tells them
 	state state
 	node  node // of the value that comes, or that is read
 	top   node // of whole values; nodeNone is nodeTop
@@ -142,7 +143,10 @@ func (v *values) readName(p []byte, i int) int {
 			v.state = inName
 			return i + 1
 		}
-		v.member(object, p[i+1:j])
+		v.node = object.member(p[i+1 : j])
+		if v.hides && object == nodeTop {
+			v.shape.member(v.node, p[i+1:j])
+		}
 		if i = j + 2; p[i] == ' ' && i+1 < len(p) {
 			i++
 		}
@@ -158,12 +162,6 @@ func (v *values) readName(p []byte, i int) int {
 		i = end
 	}
 	return i
-}
-
-// member begins a member of an object.
-func (v *values) member(object node, name []byte) {
-	v.node = object.member(name)
-	v.shape.other = v.shape.other || object == nodeTop && !usualMember(v.node, name)
 }
 
 // simpleEnd returns where in p, from i, a value ends that is a string without

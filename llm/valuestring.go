@@ -114,7 +114,11 @@ func (v *values) gatherRune(r rune) {
 func (v *values) endString() {
 	switch v.state {
 	case inName:
-		v.member(v.path[v.open-1], v.word.bytes())
+		object, name := v.path[v.open-1], v.word.bytes()
+		v.node = object.member(name)
+		if v.hides && object == nodeTop {
+			v.shape.member(v.node, name)
+		}
 		v.state = atColon
 	case inDeepString:
 		v.state = inDeep
