@@ -22,7 +22,7 @@ func (x *exchange) route() *refusal {
 	}
 	x.Provider = x.upstream.name
 	x.endpoint = llm.Endpoint{Provider: x.upstream.Kind, API: x.upstream.dialect()}
-	if !below(x.r.URL.EscapedPath(), "/"+x.upstream.name) {
+	if x.r.URL.RawPath != "" && !below(x.r.URL.EscapedPath(), "/"+x.upstream.name) {
 		return x.bad(http.StatusBadRequest, fmt.Sprintf("the path must begin with /%s/ as it is, with nothing escaped", x.upstream.name))
 	}
 	if no := x.aim(x.upstream.name); no != nil {

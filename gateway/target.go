@@ -86,7 +86,7 @@ func (d *deployment) leads(out *http.Request) bool {
 	if u.Scheme != d.base.Scheme || u.Host != d.base.Host || out.Host != d.base.Host || u.Opaque != "" || u.User != nil {
 		return false
 	}
-	return below(u.Path, d.base.Path) && below(u.EscapedPath(), d.base.EscapedPath()) && !climbs(u.Path)
+	return below(u.Path, d.base.Path) && (u.RawPath == "" || below(u.EscapedPath(), d.base.EscapedPath())) && !climbs(u.Path)
 }
 
 // below reports whether a path is the base, or begins with the base and a "/".
