@@ -42,12 +42,12 @@ func (a *accounts) see(secrets []string) {
 func (a *accounts) several() bool { return time.Now().UnixNano() < a.until.Load() }
 
 // heeded returns what of a provider's word on a client's own account holds for others. If
-// they may have other accounts, it is that the provider itself has too much to do; before
-// that is known, it is not what would keep them out for long.
+// they may have other accounts, it is that the provider itself has too much to do, and that
+// a guess is too low; before that is known, it is not what would keep them out for long.
 func (x *exchange) heeded(said llm.Limits) llm.Limits {
 	several := x.upstream.accounts.several()
 	if several {
-		said.Windows = nil
+		said.Windows = x.raises(said.Windows)
 	}
 	if said.Cause != llm.Overloaded && several || said.Cause == llm.SpendCap || said.Cause == llm.DayLimited {
 		said.Cause = ""

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
@@ -17,10 +18,17 @@ import (
 const askAgainAfter = 10 * time.Minute
 
 // stream returns a hash of what decides whether the stream's usage may be asked for: its
-// model and its query. One server may lead to several, and Azure's api-version decides
-// what is taken, so no client switches metering off for the other models.
+// model, since one server may lead to several, and Azure's api-version. So no client
+// switches metering off for other models, and none has streams sent twice by a query that
+// is always another.
 func (x *exchange) stream() uint64 {
-	return maphash.String(seed, x.call.Asks.Model+"?"+x.target.RawQuery)
+	version := ""
+	for pair := range strings.SplitSeq(x.target.RawQuery, "&") {
+		if name, value := parameter(pair); name == "api-version" {
+			version = value
+		}
+	}
+	return maphash.String(seed, x.call.Asks.Model+"?"+version)
 }
 
 // askUsage returns the body that is sent to a deployment: that of a stream which would not

@@ -89,6 +89,7 @@ func TestOneModelDoesNotSwitchMeteringOffForOthers(t *testing.T) {
 	}{
 		{"/x/v1/chat/completions?api-version=1", "gpt-4o", 2},
 		{"/x/v1/chat/completions?api-version=1", "gpt-4o", 1},
+		{"/x/v1/chat/completions?any=thing&api-version=1", "gpt-4o", 1},
 		{"/x/v1/chat/completions?api-version=2", "gpt-4o", 2},
 		{"/x/v1/chat/completions?api-version=1", "gpt-4.1", 2},
 	} {

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"slices"
+	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Origin is where the maxima of a quota are from.
@@ -42,6 +44,37 @@ func (g *Gateway) Guesses(provider string) []config.Model {
 	return slices.DeleteFunc(slices.Clone(u.Models), func(m config.Model) bool {
 		return !slices.ContainsFunc(u.deployments, func(d *deployment) bool { return g.Origin(u.quota(m.Name, d.name)) == Guessed })
 	})
+}
+
+// raises returns the limits of one account that are more than those of the quota, if that
+// was guessed: several accounts are not held to a guess that is too low for each of them.
+// What one account has left says nothing of the others.
+func (x *exchange) raises(windows []llm.Window) (higher []llm.Window) {
+	if !x.setup.declared[x.Quota].usual {
+		return nil
+	}
+	held, _ := x.g.limits.Models.Quota(x.Quota)
+	for _, w := range windows {
+		if most := maximum(&held, w); most > 0 && w.Limit > int64(most) {
+			higher = append(higher, llm.Window{Unit: w.Unit, Per: w.Per, Limit: w.Limit, Remaining: -1})
+		}
+	}
+	return higher
+}
+
+// maximum returns the maximum of a quota for the window of a provider's; 0 for none.
+func maximum(q *ratelimit.ModelQuota, w llm.Window) int {
+	switch {
+	case w.Unit == llm.Requests && w.Per == time.Minute:
+		return q.MaxRPM
+	case w.Unit == llm.Requests && w.Per == llm.Day:
+		return q.MaxRPD
+	case w.Unit == llm.AllTokens && w.Per == time.Minute:
+		return q.MaxTPM
+	case w.Unit == llm.AllTokens && w.Per == llm.Day:
+		return q.MaxTPD
+	}
+	return 0
 }
 
 // sameMaxima reports whether two quotas have the same maxima, of those that a provider

@@ -14,6 +14,29 @@ import (
 
 // Without a configuration, gpt-4o was held to 30,000 tokens a minute although the
 // provider's headers said 2,000,000.
+// Where clients have several accounts, the word of one raises a guess that is too low for
+// it, and never lowers one.
+func TestGuessesAreRaisedForSeveralAccounts(t *testing.T) {
+	tokens := map[string]string{"Bearer a": "2000000", "Bearer b": "10000"}
+	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Ratelimit-Limit-Tokens", tokens[r.Header.Get("Authorization")])
+		w.Write([]byte(`{"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}}`))
+	}))
+	r.setup.Load().upstreams["openai"].accounts.see([]string{"x"})
+	for _, c := range []struct {
+		key  string
+		want int
+	}{{"Bearer b", 30_000}, {"Bearer a", 2_000_000}, {"Bearer b", 2_000_000}} {
+		if a := r.do(t, "POST", chat, hello, "Authorization", c.key); a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		r.settled(t)
+		if q, _ := r.Models().Quota("gpt-4o"); q.MaxTPM != c.want {
+			t.Errorf("%s: %d tokens a minute, want %d", c.key, q.MaxTPM, c.want)
+		}
+	}
+}
+
 func TestGuessedQuotasFollowTheProvider(t *testing.T) {
 	said := mockprovider.Limit{Requests: 10_000, Tokens: 2_000_000}
 	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

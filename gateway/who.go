@@ -36,7 +36,7 @@ func (x *exchange) identify() *refusal {
 			id = said[0]
 		}
 		if err := project.CheckID(id); err != nil {
-			return x.bad(http.StatusBadRequest, "X-Project-ID: "+strings.TrimPrefix(err.Error(), "ratelimit: "))
+			return x.bad(http.StatusBadRequest, "X-Project-ID: "+strings.TrimPrefix(err.Error(), project.ErrInvalid.Error()+": "))
 		}
 		x.Project = shortened(id)
 		if x.carriesKey() {

@@ -42,17 +42,17 @@ func New(a Account) *Signer { return &Signer{account: a, signer: v4.NewSigner()}
 // service is the name of Bedrock in signatures.
 const service = "bedrock"
 
+// patience is for how long a request waits for credentials, which may have to be fetched
+// from another server.
+const patience = 30 * time.Second
+
 // Sign signs a request that is sent with a body, which may be in pieces, as it stands: its
-// URL, its Host and its headers must not change any more. It returns the session token that it has put in, which
-// is empty with credentials that last.
+// URL, its Host and its headers must not change any more. It returns the session token that
+// it has put in, which is empty with credentials that last.
 func (s *Signer) Sign(ctx context.Context, r *http.Request, body ...[]byte) (token string, err error) {
-	provider, err := s.credentials(ctx)
+	c, err := s.retrieve(ctx)
 	if err != nil {
 		return "", err
-	}
-	c, err := provider.Retrieve(ctx)
-	if err != nil {
-		return "", fmt.Errorf("ratelimit: no credentials of AWS to sign with: %w", err)
 	}
 	sum := sha256.New()
 	for _, piece := range body {
@@ -60,6 +60,21 @@ func (s *Signer) Sign(ctx context.Context, r *http.Request, body ...[]byte) (tok
 	}
 	err = s.signer.SignHTTP(ctx, c, r, hex.EncodeToString(sum.Sum(nil)), service, s.account.Region, time.Now())
 	return c.SessionToken, err
+}
+
+// retrieve returns the account's credentials.
+func (s *Signer) retrieve(ctx context.Context) (aws.Credentials, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	provider, err := s.credentials(ctx)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	c, err := provider.Retrieve(ctx)
+	if err != nil {
+		return aws.Credentials{}, fmt.Errorf("ratelimit: no credentials of AWS to sign with: %w", err)
+	}
+	return c, nil
 }
 
 // credentials returns where the account's credentials come from. Reading the SDK's files

@@ -93,7 +93,7 @@ func (s *shortage) parts() string {
 	all := numeral.Grouped(int64(s.needs.Input + s.needs.Output))
 	switch {
 	case s.needs.Output == 0:
-		return all
+		return all + " for its prompt"
 	case s.needs.Input == 0:
 		return "up to " + all
 	}
