@@ -18,11 +18,6 @@ func TestDocumentedTLSExample(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SSL_CERT_FILE is for Linux and the BSDs")
 	}
-	for _, tool := range []string{"openssl", "curl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
-		}
-	}
 	dir, blocks := t.TempDir(), documented(t, "../../docs/gateway.md", "## TLS")
 	if len(blocks) != 3 {
 		t.Fatalf("%d blocks: want the file, and the commands of two terminals", len(blocks))
