@@ -109,7 +109,10 @@ func TestLinkReads(t *testing.T) {
 	}
 	x.count("key", 1)
 	keys, err := x.server.Do("KEYS", "*")
-	if err != nil || len(keys.([]any)) != 2 || !slices.Contains(keys.([]any), any("test:{0}:lane:"+x.id+":0")) {
+	ofLane := func(key any) bool { // which of the lanes is free again by now is left to chance
+		return strings.HasPrefix(key.(string), "test:{0}:lane:"+x.id+":")
+	}
+	if err != nil || len(keys.([]any)) != 2 || !slices.ContainsFunc(keys.([]any), ofLane) {
 		t.Error(keys, err)
 	}
 }
