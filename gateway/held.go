@@ -21,7 +21,7 @@ func (x *exchange) grow(text []byte, room int64) ([]byte, error) {
 	return grown, nil
 }
 
-// hold counts so many bytes more as held, if there is room for them.
+// hold adds a number of bytes to what the gateway holds of bodies, if there is room for them.
 func (x *exchange) hold(more int64) error {
 	x.holds += more
 	if x.g.held.Add(more) > x.cfg.Server.MaxBodies {

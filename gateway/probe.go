@@ -50,7 +50,7 @@ func (g *Gateway) readiness() error {
 	return g.probed.err
 }
 
-// probed is what the store has said to the last probe.
+// probed is the store's answer to the last health probe.
 type probed struct {
 	sync.Mutex
 	at  time.Time

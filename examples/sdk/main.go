@@ -74,7 +74,7 @@ func run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// script is what the provider does: it throttles calls that ask for it.
+// script has the mock provider throttle the calls that ask for it.
 func script(c mockprovider.Call) mockprovider.Reply {
 	if strings.Contains(string(c.Body), "throttle me") {
 		return mockprovider.Reply{Status: http.StatusTooManyRequests, RetryAfter: time.Second}

@@ -36,7 +36,7 @@ func told(mock string) func(*bedrockruntime.Options) {
 	return bedrockruntime.WithAPIOptions(smithyhttp.SetHeaderValue("X-Mock", mock))
 }
 
-// conversation is what a call of Converse asks.
+// conversation is the body of a call of Bedrock's Converse API.
 func conversation() []types.Message {
 	return []types.Message{{Role: types.ConversationRoleUser, Content: []types.ContentBlock{&types.ContentBlockMemberText{Value: question}}}}
 }
