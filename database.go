@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
@@ -135,7 +136,7 @@ func (db *database) update(ctx context.Context, fn func(*sqlitestore.Tx) error) 
 // bare is an error without the prefix that all of ours have.
 type bare struct{ error }
 
-func (e bare) Error() string { return strings.TrimPrefix(e.error.Error(), "ratelimit: ") }
+func (e bare) Error() string { return message.Plain(e.error) }
 func (e bare) Unwrap() error { return e.error }
 
 // makeTables makes the tables and columns that are missing. It reports whether the

@@ -3,12 +3,12 @@ package ratelimit
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -105,7 +105,7 @@ func (rl *RateLimiter) try(ctx context.Context, c *call, d *Decision) (*Reservat
 // one if a project's limits have to be. Otherwise it returns the decision.
 func (rl *RateLimiter) limited(c *call, d *Decision) *model {
 	if c.invalid != nil {
-		d.Code, d.Reason, d.RetryAfter = DecisionInvalidTokens, strings.TrimPrefix(c.invalid.Error(), "ratelimit: "), Never
+		d.Code, d.Reason, d.RetryAfter = DecisionInvalidTokens, message.Plain(c.invalid), Never
 		return nil
 	}
 	m := (*rl.quotas.Load())[c.model]

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // checkName returns what is wrong with the name of a model, or nil. A name must
@@ -149,7 +151,7 @@ func newRulesOf(quotas map[string]ModelQuota) (map[string]*rules, error) {
 		}
 		r, err := newRules(quota)
 		if err != nil {
-			return nil, fmt.Errorf("ratelimit: quota of %q: %s", name, strings.TrimPrefix(err.Error(), "ratelimit: "))
+			return nil, fmt.Errorf("ratelimit: quota of %q: %s", name, message.Plain(err))
 		}
 		set[name] = r
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -32,7 +33,7 @@ func (x *exchange) read() *refusal {
 	}
 	var err error
 	if x.call.Asks, err = x.endpoint.Read(x.body); err != nil {
-		return x.bad(http.StatusBadRequest, strings.TrimPrefix(err.Error(), "ratelimit: "))
+		return x.bad(http.StatusBadRequest, message.Plain(err))
 	}
 	asks := &x.call.Asks
 	if no := x.oneModel(); no != nil {

@@ -3,10 +3,10 @@ package gateway
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -48,7 +48,7 @@ func (x *exchange) lost() *refusal {
 func (x *exchange) failed(err error) *refusal {
 	x.Error = err.Error()
 	if errors.Is(err, project.ErrInvalid) {
-		return x.bad(http.StatusBadRequest, strings.TrimPrefix(x.Error, "ratelimit: "))
+		return x.bad(http.StatusBadRequest, message.Plain(err))
 	}
 	return x.lost()
 }

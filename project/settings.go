@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -55,7 +55,7 @@ func (l *Limiter) SetLimits(limits map[string]Limit) error {
 func (l *Limiter) SetDefault(limit Limit) error {
 	usual, err := newPlan(limit, l.maxWaiting)
 	if err != nil {
-		return fmt.Errorf("ratelimit: the default limit: %s", strings.TrimPrefix(err.Error(), "ratelimit: "))
+		return fmt.Errorf("ratelimit: the default limit: %s", message.Plain(err))
 	}
 	l.usual.Store(usual)
 	return nil
@@ -128,7 +128,7 @@ func checkLimit(id string, limit Limit) error {
 		return err
 	}
 	if err := limit.Validate(); err != nil {
-		return fmt.Errorf("ratelimit: the limit of project %q: %s", id, strings.TrimPrefix(err.Error(), "ratelimit: "))
+		return fmt.Errorf("ratelimit: the limit of project %q: %s", id, message.Plain(err))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // Entry is a line of the audit log. A change has two: before it is made, and after.
@@ -213,12 +214,12 @@ func (a *Admin) do(r *http.Request, c change) error {
 		e.Before = c.before()
 	}
 	if err := a.audit.write(&e); err != nil {
-		return problemf(http.StatusServiceUnavailable, "nothing was changed, since it cannot be recorded: %s", plain(err))
+		return problemf(http.StatusServiceUnavailable, "nothing was changed, since it cannot be recorded: %s", message.Plain(err))
 	}
 	after, err := c.make()
 	e.After, e.Result = after, done
 	if err != nil {
-		e.After, e.Result, e.Error = nil, failed, plain(err)
+		e.After, e.Result, e.Error = nil, failed, message.Plain(err)
 	}
 	if err := a.audit.write(&e); err != nil {
 		a.log.Error("audit: a change was made, but what became of it cannot be recorded", "error", err, "action", e.Action, "subject", e.Subject, "result", e.Result)

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"net/http"
+
+	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // Health is the answer to a probe.
@@ -24,7 +26,7 @@ func (a *Admin) ready(r *http.Request) (any, error) {
 	case a.admit(r) != nil:
 		return nil, problemf(http.StatusServiceUnavailable, "the gateway is not ready")
 	default:
-		return nil, problemf(http.StatusServiceUnavailable, "the gateway is not ready: %s", plain(err))
+		return nil, problemf(http.StatusServiceUnavailable, "the gateway is not ready: %s", message.Plain(err))
 	}
 }
 

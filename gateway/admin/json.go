@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // maxBody is how many bytes a body may have.
@@ -110,7 +112,7 @@ func inJSON[T any](err error) error {
 	if err == nil {
 		return nil
 	}
-	text := plain(err)
+	text := message.Plain(err)
 	for f := range reflect.TypeFor[T]().Fields() {
 		if rest, ok := strings.CutPrefix(text, f.Name+" "); ok {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // Problem is an error of the API (RFC 9457).
@@ -34,23 +34,20 @@ func problemOf(err error) *Problem {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, keys.ErrUnknown):
-		return problemf(http.StatusNotFound, "%s", plain(err))
+		return problemf(http.StatusNotFound, "%s", message.Plain(err))
 	case errors.Is(err, keys.ErrInvalid):
-		return problemf(http.StatusBadRequest, "%s", plain(err))
+		return problemf(http.StatusBadRequest, "%s", message.Plain(err))
 	default:
-		return problemf(http.StatusServiceUnavailable, "%s", plain(err))
+		return problemf(http.StatusServiceUnavailable, "%s", message.Plain(err))
 	}
 }
-
-// plain returns an error without the name that ours begin with.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "ratelimit: ") }
 
 // invalid returns what is wrong with a request as a problem, or nil.
 func invalid(err error) error {
 	if err == nil {
 		return nil
 	}
-	return problemf(http.StatusBadRequest, "%s", plain(err))
+	return problemf(http.StatusBadRequest, "%s", message.Plain(err))
 }
 
 func (p *Problem) send(w http.ResponseWriter) {

@@ -1,6 +1,10 @@
 package admin
 
-import "net/http"
+import (
+	"net/http"
+
+	"dappco.re/go/core/go-ratelimit/internal/message"
+)
 
 // Reloaded is what reading the configuration anew has brought.
 type Reloaded struct {
@@ -16,7 +20,7 @@ func (a *Admin) readAnew(r *http.Request) (any, error) {
 	}
 	err := a.do(r, change{action: "config.reload", make: func() (any, error) {
 		if err := a.reload(); err != nil {
-			return nil, problemf(http.StatusUnprocessableEntity, "the gateway goes on with the configuration that it has: %s", plain(err))
+			return nil, problemf(http.StatusUnprocessableEntity, "the gateway goes on with the configuration that it has: %s", message.Plain(err))
 		}
 		return nil, nil
 	}})

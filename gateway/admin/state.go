@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // State is what a gateway does now.
@@ -48,7 +49,7 @@ func (a *Admin) state(r *http.Request) (any, error) {
 		s.Waiting += m.Waiting
 	}
 	if err := a.gateway.Ready(); err != nil {
-		s.Ready, s.Reason = false, plain(err)
+		s.Ready, s.Reason = false, message.Plain(err)
 	}
 	ids := a.known()
 	if s.More = len(ids) > largestPage; s.More {
@@ -56,7 +57,7 @@ func (a *Admin) state(r *http.Request) (any, error) {
 	}
 	s.Projects = a.projectsOf(r.Context(), ids)
 	if err := a.gateway.StoreLost(); err != nil { // which may be known from having asked
-		s.StoreLost = plain(err)
+		s.StoreLost = message.Plain(err)
 	}
 	return s, nil
 }

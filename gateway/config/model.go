@@ -7,6 +7,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -165,7 +166,7 @@ func (p *Provider) readModel(m *Model, at place) {
 		m.Quota.Margin = 0 // it has no windows
 	}
 	if err := m.Quota.Validate(); err != nil { // the numbers are in range already
-		at.r.at(at.path+".day_resets_at").fault("%s", strings.TrimPrefix(err.Error(), "ratelimit: "))
+		at.r.at(at.path+".day_resets_at").fault("%s", message.Plain(err))
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // record is a secret of a key as it is stored, under the key's id, and from the second
@@ -49,7 +51,7 @@ func parse(all map[string]string, miss func(error)) map[string][]*record {
 		switch {
 		case err != nil:
 			broken[idOf(name)] = true
-			miss(fmt.Errorf("ratelimit: the store's setting %.80q is not used: %s", setting, strings.TrimPrefix(err.Error(), "ratelimit: ")))
+			miss(fmt.Errorf("ratelimit: the store's setting %.80q is not used: %s", setting, message.Plain(err)))
 		case r == nil:
 			broken[idOf(name)] = true
 		default:

@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -113,7 +113,7 @@ func (r *Result) Reason() string {
 	case Never:
 		return `it is more than the limit "` + r.Decision.Exceeded + `" ever lets pass`
 	case Invalid:
-		return strings.TrimPrefix(r.Err.Error(), "ratelimit: ")
+		return message.Plain(r.Err)
 	case Lost:
 		return "the limits cannot be checked at the moment"
 	}

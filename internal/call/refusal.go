@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -62,7 +62,7 @@ func (c *Call) whyNever(d *project.Decision, short *shortage, err error) string 
 	case short != nil:
 		return short.never()
 	case err != nil:
-		return strings.TrimPrefix(err.Error(), "ratelimit: ")
+		return message.Plain(err)
 	case d.Model != nil && d.Model.Reason != "":
 		return d.Model.Reason
 	}

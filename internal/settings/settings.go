@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // Keeper is a store that keeps values beside the counters, which all who share it
@@ -97,7 +99,7 @@ func Parse[V any](all map[string]string, kind string, check func(name string, v 
 			err = check(name, value)
 		}
 		if err != nil {
-			miss(fmt.Errorf("ratelimit: the store's setting %.80q is not used: %s", setting, strings.TrimPrefix(err.Error(), "ratelimit: ")))
+			miss(fmt.Errorf("ratelimit: the store's setting %.80q is not used: %s", setting, message.Plain(err)))
 			continue
 		}
 		values[name] = value
