@@ -1,6 +1,6 @@
 # `make` lists the targets. `make test` is all that CI runs.
 
-MODULES := . benchmarks
+MODULES := . interop benchmarks
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
 
@@ -27,7 +27,7 @@ demo: ## see quotas, limits, an SDK and a service with projects at work in the t
 	@echo
 	@go run ./examples/limits
 	@echo
-	@go run ./examples/sdk
+	@cd interop && go run ./examples/sdk
 	@echo
 	@go run ./examples/service
 
@@ -35,8 +35,8 @@ bench: ## measure against the peers, print the ratios, write docs/plots/*.svg
 	@cd benchmarks && go run .
 
 fuzz: ## fuzz every target for FUZZTIME each (30s)
-	@scripts/fuzz.sh $(FUZZTIME)
+	@for m in $(MODULES); do (cd $$m && $(CURDIR)/scripts/fuzz.sh $(FUZZTIME)) || exit 1; done
 
 soak: ## the long versions of the property and concurrency tests
-	@go test -race -shuffle=on -timeout 60m -count=10 ./...
+	@for m in . interop; do (cd $$m && go test -race -shuffle=on -timeout 60m -count=10 ./...) || exit 1; done
 	@go test -race -timeout 60m ./limit ./store/... . ./internal/line ./project ./llm -rapid.checks=20000

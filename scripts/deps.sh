@@ -27,7 +27,7 @@ if [ -n "$packages" ]; then
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages # unquoted: words
 fi
 
-clients=gateway/clients
+clients=interop/gateway
 installed=$clients/node_modules/.package-lock.json # npm writes it last
 if [ ! -e $installed ] || [ $clients/package-lock.json -nt $installed ]; then
 	major=$(node -p 'process.versions.node.split(".")[0]')

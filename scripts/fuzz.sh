@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every Fuzz function of the module for the given time each, one after another.
+# Runs every Fuzz function of the module in this folder for the given time each, one after another.
 set -eu
 each=${1:-30s}
 for package in $(go list ./...); do

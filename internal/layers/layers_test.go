@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -132,6 +133,12 @@ func layerOf(folder string) int {
 	return slices.Index(order, first)
 }
 
+// ownModule reports whether a folder is a module of its own.
+func ownModule(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "go.mod"))
+	return err == nil
+}
+
 // importsBelow returns the imports of every Go file of the module.
 func importsBelow(t *testing.T, root string) map[string][]string {
 	t.Helper()
@@ -146,7 +153,7 @@ func importsBelow(t *testing.T, root string) map[string][]string {
 		}
 		relative = filepath.ToSlash(relative)
 		if entry.IsDir() {
-			if slices.Contains([]string{".git", "benchmarks", "tools", "internal/layers"}, relative) {
+			if relative != "." && ownModule(name) || slices.Contains([]string{".git", "internal/layers"}, relative) {
 				return filepath.SkipDir
 			}
 			return nil

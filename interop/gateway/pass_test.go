@@ -1,4 +1,4 @@
-package clients
+package gateway_test
 
 import (
 	"bytes"

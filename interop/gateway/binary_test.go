@@ -1,4 +1,4 @@
-package clients
+package gateway_test
 
 import (
 	"bufio"
@@ -70,7 +70,9 @@ func serve(t *testing.T, p *provider) *command {
 	t.Helper()
 	dir := t.TempDir()
 	g := &command{program: filepath.Join(dir, "ratelimit"), log: &logged{}, logEnded: make(chan struct{})}
-	if out, err := exec.Command("go", "build", "-o", g.program, "../../cmd/ratelimit").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", g.program, "./cmd/ratelimit")
+	build.Dir = "../.." // the main module, with its own requirements
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	file := filepath.Join(dir, "gateway.yaml")

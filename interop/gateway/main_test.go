@@ -1,6 +1,6 @@
-// Package clients tests the gateway with the SDKs that providers publish, for Go and for
+// Package gateway_test tests the gateway with the SDKs that providers publish, for Go and for
 // Node.js, as they are: all that they are told is a base URL and a key.
-package clients
+package gateway_test
 
 import (
 	"testing"
