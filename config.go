@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -91,10 +92,8 @@ func newLimiter(cfg Config) (*RateLimiter, error) {
 	if cfg.MaxPause < 0 {
 		return nil, fmt.Errorf("ratelimit: MaxPause is %v: it must not be negative", cfg.MaxPause)
 	}
-	start := time.Now()
-	wall := start.UnixNano()
 	rl := &RateLimiter{
-		clock:    func() int64 { return wall + int64(time.Since(start)) },
+		clock:    clock.New(),
 		path:     cfg.FilePath,
 		others:   map[string]*model{},
 		observer: cfg.Observer,

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -38,10 +38,12 @@ type shard struct {
 }
 
 // NewMemory returns an empty store.
-func NewMemory() *Memory {
-	start := time.Now()
-	wall := start.UnixNano()
-	m := &Memory{seed: maphash.MakeSeed(), clock: func() int64 { return wall + int64(time.Since(start)) }}
+func NewMemory() *Memory { return NewMemoryAt(clock.New()) }
+
+// NewMemoryAt returns an empty store with a clock of its own, which returns Unix
+// nanoseconds: for tests and simulations.
+func NewMemoryAt(clock func() int64) *Memory {
+	m := &Memory{seed: maphash.MakeSeed(), clock: clock}
 	for i := range m.shards {
 		m.shards[i].table.seed = m.seed
 	}

@@ -24,6 +24,8 @@ type Charge struct {
 	Key    string
 	Limits []limit.Limit
 	N      int64
+
+	prepared *prepared // by Prepare, or nil
 }
 
 // Store keeps what keys have used. All of its methods may be called at a time.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -98,13 +99,11 @@ var _ layer = (*loss)(nil)
 // newLoss returns a layer over below. nodes are nil unless the mode is Share. The
 // observer may be nil.
 func newLoss(below layer, mode StoreLoss, nodes *nodes, observer func(Event)) *loss {
-	start := time.Now()
-	wall := start.UnixNano()
 	l := &loss{
 		below:  below,
 		mode:   mode,
 		nodes:  nodes,
-		clock:  func() int64 { return wall + int64(time.Since(start)) },
+		clock:  clock.New(),
 		events: events{observe: observer},
 	}
 	if mode == Share {
