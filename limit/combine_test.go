@@ -337,9 +337,13 @@ func TestCombineCosts(t *testing.T) {
 		if d := both.Peek(30); d.Limit != PerMinute(1000) || d.RetryAfter != 1800*time.Millisecond {
 			t.Errorf("%+v", d)
 		}
-		if d := both.Peek(0); !d.Allowed { // a request of no tokens
+		if d := both.Spend(30); d.Allowed || d.Limit != PerMinute(1000) || d.RetryAfter != 1800*time.Millisecond {
 			t.Errorf("%+v", d)
 		}
+		if d := both.Spend(0); !d.Allowed { // a request of no tokens
+			t.Errorf("%+v", d)
+		}
+		remaining(t, requests, 0, 7)
 		if d := both.Peek(1001); d.RetryAfter != Never {
 			t.Errorf("%+v", d)
 		}

@@ -46,6 +46,9 @@ func (c *doors[In]) AllowN(in In, n int64) bool { return c.take(in, amount(n)).A
 // says which limit decided, what is left of it, and when to come back.
 func (c *doors[In]) Take(in In, n int64) Decision { return c.take(in, amount(n)) }
 
+// Spend is Take for in's cost.
+func (c *doors[In]) Spend(in In) Decision { return c.take(in, itsCost) }
+
 func (c *doors[In]) take(in In, n int64) Decision {
 	var few [4]demand
 	return decide(c.demands(few[:0], in, n), toTake, present, nil)

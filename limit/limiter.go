@@ -102,6 +102,9 @@ func (l *Limiter[In, K]) Take(in In, n int64) Decision {
 	return l.doors.Take(in, n)
 }
 
+// Spend is Take for in's cost.
+func (l *Limiter[In, K]) Spend(in In) Decision { return l.Take(in, l.costOf(in)) }
+
 // Peek says what Allow would, and charges nothing. What it says remains is
 // what remains now.
 func (l *Limiter[In, K]) Peek(in In) Decision {

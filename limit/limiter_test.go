@@ -893,11 +893,22 @@ func TestWithCost(t *testing.T) {
 				t.Error("Allow without costs")
 			}
 			left(29)
-			if d := l.Peek(29); !d.Allowed {
-				t.Errorf("Peek at 29: %+v", d)
+			if d := l.Spend(4); d != (Decision{true, limits[0], 25, 0, 75 * 864 * time.Second}) {
+				t.Errorf("Spend of 4: %+v", d)
 			}
-			if d := l.Peek(30); d.Allowed || d.Remaining != 29 || d.RetryAfter != 864*time.Second {
-				t.Errorf("Peek at 30: %+v", d)
+			left(25)
+			if d := plain.Spend(99); !d.Allowed { // costs 1
+				t.Errorf("Spend without costs: %+v", d)
+			}
+			if d := l.Spend(30); d.Allowed || d.RetryAfter != 6*864*time.Second {
+				t.Errorf("Spend of 30: %+v", d)
+			}
+			left(24)
+			if d := l.Peek(24); !d.Allowed {
+				t.Errorf("Peek at 24: %+v", d)
+			}
+			if d := l.Peek(25); d.Allowed || d.Remaining != 24 || d.RetryAfter != 864*time.Second {
+				t.Errorf("Peek at 25: %+v", d)
 			}
 			if d := l.Peek(101); d.RetryAfter != Never {
 				t.Errorf("Peek at 101: %+v", d)
@@ -909,12 +920,15 @@ func TestWithCost(t *testing.T) {
 				if err := l.Wait(t.Context(), cost); !errors.Is(err, ErrNever) {
 					t.Errorf("a cost of %d: %v", cost, err)
 				}
+				if d := l.Spend(cost); d.Allowed || d.RetryAfter != Never {
+					t.Errorf("a cost of %d is spent: %+v", cost, d)
+				}
 				if r, d := l.Reserve(cost); r != nil || d.RetryAfter != Never {
 					t.Errorf("a cost of %d is reserved: %+v", cost, d)
 				}
 			}
-			left(29)
-			if !l.Allow(29) || !l.Allow(0) || l.Allow(1) {
+			left(24)
+			if !l.Allow(24) || !l.Allow(0) || l.Allow(1) {
 				t.Error("nothing is left but what costs nothing")
 			}
 			left(0)
@@ -981,6 +995,7 @@ func TestNoAllocations(t *testing.T) {
 		Allow(string) bool
 		AllowN(string, int64) bool
 		Take(string, int64) Decision
+		Spend(string) Decision
 		Peek(string) Decision
 	}) {
 		t.Helper()
@@ -989,6 +1004,7 @@ func TestNoAllocations(t *testing.T) {
 			check(t, fmt.Sprintf("Take(%d)", n), func() { l.Take(key, n) })
 		}
 		check(t, "Allow", func() { l.Allow(key) })
+		check(t, "Spend", func() { l.Spend(key) })
 		check(t, "Peek", func() { l.Peek(key) })
 	}
 	kinds := []way{
