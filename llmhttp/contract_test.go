@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
@@ -65,21 +66,6 @@ func (x wire) request(ctx context.Context, t *testing.T) *http.Request {
 	return req
 }
 
-// used expects that all calls are settled, with so many tokens.
-func (r *recorder) used(t *testing.T, calls, input, output int) {
-	t.Helper()
-	var n int
-	var sum ratelimit.Tokens
-	for _, e := range r.all() {
-		if e.Kind == ratelimit.EventSettled {
-			n, sum.Input, sum.Output = n+1, sum.Input+e.Used.Input, sum.Output+e.Used.Output
-		}
-	}
-	if n != calls || sum.Input != input || sum.Output != output {
-		t.Errorf("%d calls are settled with %d and %d tokens, want %d with %d and %d", n, sum.Input, sum.Output, calls, input, output)
-	}
-}
-
 // A call whose own time is over while it waits gets an error that tells a timeout. It
 // is not the limiter that has refused it.
 func TestTimeIsOverWhileWaiting(t *testing.T) {
@@ -94,19 +80,19 @@ func TestTimeIsOverWhileWaiting(t *testing.T) {
 		for _, timeout := range []string{"context", "client"} {
 			t.Run(c.name+"/"+timeout, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, script(mockprovider.Reply{Output: 400}), c.quota)
-					first := streams[0].open(t.Context(), t, w.client)
+					w := llmhttptest.New(t, llmhttptest.Script(mockprovider.Reply{Output: 400}), c.quota)
+					first := streams[0].open(t.Context(), t, w.Client)
 					defer first.Body.Close()
 					ctx := t.Context()
 					if timeout == "client" {
-						w.client.Timeout = 10 * time.Second
+						w.Client.Timeout = 10 * time.Second
 					} else {
 						var cancel context.CancelFunc
 						ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
 						defer cancel()
 					}
 					began := time.Now()
-					status, err := whole.read(ctx, w.client)
+					status, err := whole.read(ctx, w.Client)
 					var told *url.Error
 					if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &told) || !told.Timeout() {
 						t.Errorf("%d, %v", status, err)
@@ -114,7 +100,7 @@ func TestTimeIsOverWhileWaiting(t *testing.T) {
 					if took := time.Since(began); took != 10*time.Second {
 						t.Errorf("it has waited for %v", took)
 					}
-					if n := w.server.Totals()[model].Requests; n != 1 {
+					if n := w.Server.Totals()[model].Requests; n != 1 {
 						t.Errorf("the provider has had %d calls", n)
 					}
 				})
@@ -145,8 +131,8 @@ func TestHiddenChunkHasNoLength(t *testing.T) {
 		{"left", []llmhttp.Option{llmhttp.LeaveStreams()}, streamBegin + streamUsage + streamEnd, int64(len(streamBegin + streamUsage + streamEnd))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			events := &recorder{}
-			client := &http.Client{Transport: llmhttp.New(server.Client().Transport, newLimiter(t, ample, events), c.option...)}
+			events := &llmhttptest.Recorder{}
+			client := &http.Client{Transport: llmhttp.New(server.Client().Transport, llmhttptest.NewLimiter(t, ample, events), c.option...)}
 			response, err := wire{"", server.URL + "/v1/chat/completions", streams[0].body}.send(t.Context(), client)
 			if err != nil {
 				t.Fatal(err)
@@ -163,7 +149,7 @@ func TestHiddenChunkHasNoLength(t *testing.T) {
 			if asked.Load() != (c.length < 0) {
 				t.Errorf("asked for usage: %v", asked.Load())
 			}
-			events.used(t, 1, 7, 5)
+			events.Used(t, 1, 7, 5)
 		})
 	}
 }
@@ -209,7 +195,7 @@ func TestNothingStaysWithTheContext(t *testing.T) {
 				return answered(200, nil, io.NopCloser(io.MultiReader(strings.NewReader(streamBegin), c.rest))), nil
 			})
 			ctx := &endless{Context: t.Context(), done: make(chan struct{})}
-			response, err := llmhttp.New(base, newLimiter(t, ample, nil)).RoundTrip(streams[0].request(ctx, t))
+			response, err := llmhttp.New(base, llmhttptest.NewLimiter(t, ample, nil)).RoundTrip(streams[0].request(ctx, t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,9 +216,9 @@ func TestContextEndsDuringRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read, write := io.Pipe()
 		base := tripper(func(*http.Request) (*http.Response, error) { return answered(200, nil, read), nil })
-		events := &recorder{}
+		events := &llmhttptest.Recorder{}
 		ctx, cancel := context.WithCancel(t.Context())
-		response, err := llmhttp.New(base, newLimiter(t, ample, events)).RoundTrip(streams[0].request(ctx, t))
+		response, err := llmhttp.New(base, llmhttptest.NewLimiter(t, ample, events)).RoundTrip(streams[0].request(ctx, t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +235,7 @@ func TestContextEndsDuringRead(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if n := events.count(ratelimit.EventSettled); n != 1 {
+		if n := events.Count(ratelimit.EventSettled); n != 1 {
 			t.Errorf("%d calls are settled", n)
 		}
 	})
@@ -265,8 +251,8 @@ func TestContextEndsBeforeTheAnswer(t *testing.T) {
 			end()
 			return answered(200, nil, io.NopCloser(strings.NewReader(streamBegin))), nil
 		})
-		events := &recorder{}
-		transport := llmhttp.New(base, newLimiter(t, ample, events))
+		events := &llmhttptest.Recorder{}
+		transport := llmhttp.New(base, llmhttptest.NewLimiter(t, ample, events))
 		for range calls {
 			ctx, cancel := context.WithCancel(t.Context())
 			end = cancel
@@ -276,7 +262,7 @@ func TestContextEndsBeforeTheAnswer(t *testing.T) {
 			cancel()
 		}
 		synctest.Wait()
-		if n := events.count(ratelimit.EventSettled); n != calls {
+		if n := events.Count(ratelimit.EventSettled); n != calls {
 			t.Errorf("%d of %d calls are settled", n, calls)
 		}
 	})
@@ -340,7 +326,7 @@ func TestRequestIsLeftAsItIs(t *testing.T) {
 			before.Header, before.URL = req.Header.Clone(), cloneURL(req.URL)
 			before.TransferEncoding = slices.Clone(req.TransferEncoding)
 
-			response, err := llmhttp.New(c.base, newLimiter(t, c.quota, nil)).RoundTrip(req)
+			response, err := llmhttp.New(c.base, llmhttptest.NewLimiter(t, c.quota, nil)).RoundTrip(req)
 			if (err == nil) != (c.status != 0) || err == nil && response.StatusCode != c.status {
 				t.Fatalf("%v, %v", response, err)
 			}
@@ -386,7 +372,7 @@ func TestLengthIsWrong(t *testing.T) {
 		t.Run(strconv.FormatInt(said, 10), func(t *testing.T) {
 			req := wire{"", server.URL + "/v1/responses", whole.body}.request(t.Context(), t)
 			req.ContentLength = said
-			response, err := llmhttp.New(server.Client().Transport, newLimiter(t, ample, nil)).RoundTrip(req)
+			response, err := llmhttp.New(server.Client().Transport, llmhttptest.NewLimiter(t, ample, nil)).RoundTrip(req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -411,7 +397,7 @@ func TestBodyBreaksAnywhere(t *testing.T) {
 			for _, after := range []int{0, 1, n - 1, n} {
 				req := whole.request(t.Context(), t)
 				req.Body, req.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole.body[:after]), failing{broken})), said
-				limiter := newLimiter(t, ample, nil)
+				limiter := llmhttptest.NewLimiter(t, ample, nil)
 				if _, err := llmhttp.New(base, limiter).RoundTrip(req); !errors.Is(err, broken) {
 					t.Errorf("%d bytes of %d: %v; want %v", after, said, err, broken)
 				}
@@ -452,8 +438,8 @@ func TestSignedIsSentAsItIs(t *testing.T) {
 			req := streams[0].request(t.Context(), t)
 			req.Header.Set(c.header, "something")
 			req.Header.Set("Accept-Encoding", "br")
-			events := &recorder{}
-			response, err := llmhttp.New(base, newLimiter(t, ample, events)).RoundTrip(req)
+			events := &llmhttptest.Recorder{}
+			response, err := llmhttp.New(base, llmhttptest.NewLimiter(t, ample, events)).RoundTrip(req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -471,7 +457,7 @@ func TestSignedIsSentAsItIs(t *testing.T) {
 			if diff := cmp.Diff(want, header); diff != "" {
 				t.Errorf("headers that should be (-) and that are (+) sent:\n%s", diff)
 			}
-			events.used(t, 1, 7, 5)
+			events.Used(t, 1, 7, 5)
 		})
 	}
 }
@@ -495,7 +481,7 @@ func TestResponseIsToTheRequest(t *testing.T) {
 				return response, err
 			})
 			req := wire{"", whole.url, strings.Replace(whole.body, "Hi", strings.Repeat("Hi ", 100), 1)}.request(t.Context(), t)
-			response, err := llmhttp.New(base, newLimiter(t, c.quota, nil)).RoundTrip(req)
+			response, err := llmhttp.New(base, llmhttptest.NewLimiter(t, c.quota, nil)).RoundTrip(req)
 			if err != nil || response.StatusCode != c.status || response.Request != req {
 				t.Errorf("%+v, %v", response, err)
 			}
@@ -516,7 +502,7 @@ func TestBodyIsForgotten(t *testing.T) {
 				return response, err
 			})
 			req := x.request(t.Context(), t)
-			response, err := llmhttp.New(base, newLimiter(t, ample, nil)).RoundTrip(req)
+			response, err := llmhttp.New(base, llmhttptest.NewLimiter(t, ample, nil)).RoundTrip(req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -555,14 +541,14 @@ func TestFailures(t *testing.T) {
 				io.Copy(io.Discard, r.Body)
 				return answered(c.status, nil, body), nil
 			})
-			events := &recorder{}
-			limiter := newLimiter(t, ratelimit.ModelQuota{MaxRPM: 10, MaxTPM: 10_000, MaxInputTPM: 10_000, MaxOutputTPM: 10_000, MaxConcurrent: 1}, events)
+			events := &llmhttptest.Recorder{}
+			limiter := llmhttptest.NewLimiter(t, ratelimit.ModelQuota{MaxRPM: 10, MaxTPM: 10_000, MaxInputTPM: 10_000, MaxOutputTPM: 10_000, MaxConcurrent: 1}, events)
 			response, err := llmhttp.New(base, limiter).RoundTrip(whole.request(t.Context(), t))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var reserved int
-			for _, e := range events.all() {
+			for _, e := range events.All() {
 				if e.Kind == ratelimit.EventAdmitted {
 					reserved = int(e.Estimated)
 				}
@@ -579,7 +565,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%d bytes of %d, %v", len(text), len(long), err)
 			}
 			response.Body.Close()
-			if n := events.count(ratelimit.EventSettled); n != 1 || body.closed.Load() != 1 {
+			if n := events.Count(ratelimit.EventSettled); n != 1 || body.closed.Load() != 1 {
 				t.Errorf("%d calls are settled, and the body is closed %d times", n, body.closed.Load())
 			}
 		})
@@ -597,7 +583,7 @@ func (i *idler) CloseIdleConnections() { i.closed++ }
 // The client's CloseIdleConnections reaches the transport below, if it has one.
 func TestCloseIdleConnections(t *testing.T) {
 	below := &idler{}
-	limiter := newLimiter(t, ample, nil)
+	limiter := llmhttptest.NewLimiter(t, ample, nil)
 	for _, base := range []http.RoundTripper{below, tripper(nil)} {
 		client := &http.Client{Transport: llmhttp.New(base, limiter)}
 		client.CloseIdleConnections()
@@ -642,8 +628,8 @@ func TestCompressedResponse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // which waits for goroutines to end
-				events := &recorder{}
-				limiter := newLimiter(t, ample, events)
+				events := &llmhttptest.Recorder{}
+				limiter := llmhttptest.NewLimiter(t, ample, events)
 				transport := llmhttp.New(answering(200, http.Header{"Content-Encoding": {"gzip"}}, c.text), limiter)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -665,9 +651,9 @@ func TestCompressedResponse(t *testing.T) {
 				}
 				synctest.Wait()
 				if c.told {
-					events.used(t, 1, 7, 5)
-				} else if s := limiter.Stats(model); events.count(ratelimit.EventSettled) != 1 || s.TPM < 500 || s.Concurrent != 0 {
-					t.Errorf("%+v, %+v", events.all(), s)
+					events.Used(t, 1, 7, 5)
+				} else if s := limiter.Stats(model); events.Count(ratelimit.EventSettled) != 1 || s.TPM < 500 || s.Concurrent != 0 {
+					t.Errorf("%+v, %+v", events.All(), s)
 				}
 			})
 		})
@@ -679,13 +665,13 @@ func TestCompressedResponse(t *testing.T) {
 func TestCloseDuringRead(t *testing.T) {
 	for _, proto := range []int{1, 2} {
 		t.Run("http"+strconv.Itoa(proto), func(t *testing.T) {
-			mock := mockprovider.New(script(mockprovider.Reply{Fault: mockprovider.FaultStall, After: 4}))
+			mock := mockprovider.New(llmhttptest.Script(mockprovider.Reply{Fault: mockprovider.FaultStall, After: 4}))
 			server := httptest.NewUnstartedServer(mock)
 			server.EnableHTTP2 = proto == 2
 			server.StartTLS()
 			defer server.Close()
-			events := &recorder{}
-			client := &http.Client{Transport: llmhttp.New(server.Client().Transport, newLimiter(t, ample, events))}
+			events := &llmhttptest.Recorder{}
+			client := &http.Client{Transport: llmhttp.New(server.Client().Transport, llmhttptest.NewLimiter(t, ample, events))}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // rather than wait forever
 			defer cancel()
 			const calls = 20
@@ -712,7 +698,7 @@ func TestCloseDuringRead(t *testing.T) {
 				}
 				all.Wait()
 			}
-			if n, cancelled := events.count(ratelimit.EventSettled), events.count(ratelimit.EventCancelled); n != calls || cancelled != 0 {
+			if n, cancelled := events.Count(ratelimit.EventSettled), events.Count(ratelimit.EventCancelled); n != calls || cancelled != 0 {
 				t.Errorf("%d of %d calls are settled, %d are cancelled", n, calls, cancelled)
 			}
 		})

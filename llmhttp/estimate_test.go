@@ -12,6 +12,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
@@ -66,7 +67,7 @@ var ceilings = []struct {
 // What the provider may have cached may be free, so no prompt is certain to be too
 // large for it; a project pays for it all the same.
 func TestEstimateMakesNoCallImpossible(t *testing.T) {
-	limiter := newLimiter(t, ample, nil)
+	limiter := llmhttptest.NewLimiter(t, ample, nil)
 	projects, err := project.NewWithConfig(project.Config{Models: limiter, Default: &project.Limit{}})
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestEstimateSharesWhatThereIs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.quota.MaxInputTPM, c.quota.MaxOutputTPM = cmp.Or(c.quota.MaxInputTPM, 1_000_000), cmp.Or(c.quota.MaxOutputTPM, 1_000_000) // so that each is counted
-			limiter := newLimiter(t, c.quota, nil)
+			limiter := llmhttptest.NewLimiter(t, c.quota, nil)
 			var s ratelimit.ModelStats
 			base := tripper(func(r *http.Request) (*http.Response, error) {
 				s = limiter.Stats(model)
@@ -186,7 +187,7 @@ func TestEnormousAnswer(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					quota, limit := ratelimit.ModelQuota{MaxRPM: 1000}, project.Limit{}
 					c.set(&quota, &limit, most)
-					limiter := newLimiter(t, quota, nil)
+					limiter := llmhttptest.NewLimiter(t, quota, nil)
 					projects, err := project.NewWithConfig(project.Config{Models: limiter, Default: &limit})
 					if err != nil {
 						t.Fatal(err)
@@ -220,14 +221,14 @@ func TestEstimatesAreLearned(t *testing.T) {
 		}
 		t.Run(string(u.provider), func(t *testing.T) {
 			says := map[string]int{"chatty": 120, "terse": 20}
-			w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
+			w := llmhttptest.New(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 				return mockprovider.Reply{Output: says[c.Header.Get("X-Project-Id")]}
 			}}, ample)
-			projects, err := project.NewWithConfig(project.Config{Models: w.limiter, Default: &project.Limit{}})
+			projects, err := project.NewWithConfig(project.Config{Models: w.Limiter, Default: &project.Limit{}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := w.through(llmhttp.Projects(projects, func(r *http.Request) string { return r.Header.Get("X-Project-Id") }))
+			client := w.Through(llmhttp.Projects(projects, func(r *http.Request) string { return r.Header.Get("X-Project-Id") }))
 			for _, name := range []string{"chatty", "terse"} {
 				for range 20 {
 					req := wire{"", u.url, fmt.Sprintf(u.body, model, "Hi")}.request(t.Context(), t)
@@ -240,7 +241,7 @@ func TestEstimatesAreLearned(t *testing.T) {
 					response.Body.Close()
 				}
 				var last, used int
-				for _, e := range w.events.all() {
+				for _, e := range w.Events.All() {
 					switch {
 					case e.Project != name:
 					case e.Kind == ratelimit.EventSettled:
@@ -253,7 +254,7 @@ func TestEstimatesAreLearned(t *testing.T) {
 					t.Errorf("%s: the last call reserved %d tokens, and used %d", name, last, used)
 				}
 			}
-			w.settled()
+			w.Settled()
 		})
 	}
 }
@@ -261,8 +262,8 @@ func TestEstimatesAreLearned(t *testing.T) {
 // A call is learned once, however often its body is read to the end and closed.
 func TestEstimatesAreLearnedOnce(t *testing.T) {
 	estimated := func(times int) (last int64) {
-		events := &recorder{}
-		transport := llmhttp.New(answering(200, nil, wholeAnswer), newLimiter(t, ample, events))
+		events := &llmhttptest.Recorder{}
+		transport := llmhttp.New(answering(200, nil, wholeAnswer), llmhttptest.NewLimiter(t, ample, events))
 		for range 3 {
 			response, err := transport.RoundTrip(wire{"", whole.url, `{"model":"some-model","input":"Hi"}`}.request(t.Context(), t))
 			if err != nil {
@@ -275,12 +276,12 @@ func TestEstimatesAreLearnedOnce(t *testing.T) {
 				response.Body.Close()
 			}
 		}
-		for _, e := range events.all() {
+		for _, e := range events.All() {
 			if e.Kind == ratelimit.EventAdmitted {
 				last = e.Estimated
 			}
 		}
-		events.used(t, 3, 3*7, 3*5)
+		events.Used(t, 3, 3*7, 3*5)
 		return last
 	}
 	if once, often := estimated(1), estimated(10); once != often {

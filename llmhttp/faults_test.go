@@ -14,6 +14,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
@@ -131,20 +132,20 @@ func TestStreamsEnd(t *testing.T) {
 		for _, x := range streams {
 			t.Run(c.name+"/"+x.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, script(c.reply), ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1}, llmhttp.ChargeSeen())
+					w := llmhttptest.New(t, llmhttptest.Script(c.reply), ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1}, llmhttp.ChargeSeen())
 					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 					defer cancel()
-					response := x.open(ctx, t, w.client)
-					if n := w.limiter.Stats(model).Concurrent; n != 1 {
+					response := x.open(ctx, t, w.Client)
+					if n := w.Limiter.Stats(model).Concurrent; n != 1 {
 						t.Errorf("%d places are held while it streams", n)
 					}
 					c.end(t, response, cancel)
 					synctest.Wait()
-					used, sent := w.ended(), w.server.Totals()[model]
+					used, sent := w.Ended(), w.Server.Totals()[model]
 					if used.Output < 1 || used.Output > sent.Output {
 						t.Errorf("%+v is settled; the provider has sent %+v", used, sent)
 					}
-					if n := w.server.Active(); n != 0 {
+					if n := w.Server.Active(); n != 0 {
 						t.Errorf("the provider still answers %d calls", n)
 					}
 				})
@@ -160,14 +161,14 @@ func TestCutStreamsKeepTheirReservation(t *testing.T) {
 	for _, x := range streams {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, script(stalls), ample)
+				w := llmhttptest.New(t, llmhttptest.Script(stalls), ample)
 				var first ratelimit.ModelStats
 				for i := range 3 {
-					before := w.limiter.Stats(model).TPM
-					response := x.open(t.Context(), t, w.client)
-					reserved := w.limiter.Stats(model).TPM - before
+					before := w.Limiter.Stats(model).TPM
+					response := x.open(t.Context(), t, w.Client)
+					reserved := w.Limiter.Stats(model).TPM - before
 					response.Body.Close()
-					s := w.limiter.Stats(model)
+					s := w.Limiter.Stats(model)
 					if kept := s.TPM - before; kept < 200 && !x.outputIsFree() || kept > reserved {
 						t.Errorf("%d tokens are charged, of %d that were reserved", kept, reserved)
 					}
@@ -190,8 +191,8 @@ func TestEndUnread(t *testing.T) {
 	for _, x := range streams {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, script(mockprovider.Reply{Output: 20}), ample)
-				response, err := x.send(t.Context(), w.client)
+				w := llmhttptest.New(t, llmhttptest.Script(mockprovider.Reply{Output: 20}), ample)
+				response, err := x.send(t.Context(), w.Client)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -200,7 +201,7 @@ func TestEndUnread(t *testing.T) {
 					t.Fatal(err)
 				}
 				response.Body.Close()
-				if response, err = x.send(t.Context(), w.client); err != nil {
+				if response, err = x.send(t.Context(), w.Client); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := io.ReadFull(response.Body, make([]byte, len(text))); err != nil {
@@ -208,7 +209,7 @@ func TestEndUnread(t *testing.T) {
 				}
 				response.Body.Close()
 				synctest.Wait()
-				w.settled()
+				w.Settled()
 			})
 		})
 	}
@@ -225,14 +226,14 @@ func TestNoAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, script(c.reply), ample)
-				w.client.Timeout = time.Minute / 2
-				if status, err := whole.read(t.Context(), w.client); err == nil {
+				w := llmhttptest.New(t, llmhttptest.Script(c.reply), ample)
+				w.Client.Timeout = time.Minute / 2
+				if status, err := whole.read(t.Context(), w.Client); err == nil {
 					t.Errorf("%d", status)
 				}
 				synctest.Wait()
-				w.ended()
-				if s := w.limiter.Stats(model); s.RPM != 1 || s.TPM < 500 {
+				w.Ended()
+				if s := w.Limiter.Stats(model); s.RPM != 1 || s.TPM < 500 {
 					t.Errorf("%+v", s)
 				}
 			})
@@ -253,16 +254,16 @@ func TestNeverSent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, mockprovider.Config{}, ample)
-				w.direct.DialTLSContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, c.dial(ctx) }
+				w := llmhttptest.New(t, mockprovider.Config{}, ample)
+				w.Direct.DialTLSContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, c.dial(ctx) }
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if _, err := whole.read(ctx, w.client); !errors.Is(err, c.is) {
+				if _, err := whole.read(ctx, w.Client); !errors.Is(err, c.is) {
 					t.Error(err)
 				}
 				synctest.Wait()
-				w.unused()
-				if n := w.events.count(ratelimit.EventCancelled); n != 1 {
+				w.Unused()
+				if n := w.Events.Count(ratelimit.EventCancelled); n != 1 {
 					t.Errorf("%d calls were cancelled", n)
 				}
 			})
@@ -285,14 +286,14 @@ func TestOtherTransports(t *testing.T) {
 		}, ratelimit.EventSettled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			events := &recorder{}
-			limiter := newLimiter(t, ample, events)
+			events := &llmhttptest.Recorder{}
+			limiter := llmhttptest.NewLimiter(t, ample, events)
 			client := &http.Client{Transport: llmhttp.New(c.base, limiter)}
 			if _, err := whole.read(t.Context(), client); !errors.Is(err, broken) {
 				t.Error(err)
 			}
-			if s := limiter.Stats(model); events.count(c.kind) != 1 || s.Concurrent != 0 || (s.TPM == 0) != (c.kind == ratelimit.EventCancelled) {
-				t.Errorf("%+v, %+v", events.all(), s)
+			if s := limiter.Stats(model); events.Count(c.kind) != 1 || s.Concurrent != 0 || (s.TPM == 0) != (c.kind == ratelimit.EventCancelled) {
+				t.Errorf("%+v, %+v", events.All(), s)
 			}
 		})
 	}
@@ -306,15 +307,15 @@ func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 // A request whose body cannot be read is not sent, and costs nothing.
 func TestBodyBroken(t *testing.T) {
 	broken := errors.New("the file is gone")
-	w := newWorld(t, mockprovider.Config{}, ample)
+	w := llmhttptest.New(t, mockprovider.Config{}, ample)
 	req, err := http.NewRequestWithContext(t.Context(), "POST", whole.url, io.MultiReader(strings.NewReader(whole.body[:10]), failing{broken}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.client.Do(req); !errors.Is(err, broken) {
+	if _, err := w.Client.Do(req); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	w.unused()
+	w.Unused()
 }
 
 // failing is a reader that fails.
@@ -322,31 +323,19 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// unused expects that nothing is charged, and nothing has reached the provider.
-func (w *world) unused() {
-	w.t.Helper()
-	s := w.limiter.Stats(model)
-	if s.RPM != 0 || s.TPM != 0 || s.RPD != 0 || s.Concurrent != 0 {
-		w.t.Errorf("%+v is charged", s)
-	}
-	if sent := w.server.Totals(); len(sent) != 0 {
-		w.t.Errorf("the provider has had %+v", sent)
-	}
-}
-
 // Who gives up waiting is charged nothing, and the provider never hears of it.
 func TestGivesUpWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, mockprovider.Config{}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1})
-		first := streams[0].open(t.Context(), t, w.client)
+		w := llmhttptest.New(t, mockprovider.Config{}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1})
+		first := streams[0].open(t.Context(), t, w.Client)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, err := whole.read(ctx, w.client)
+			_, err := whole.read(ctx, w.Client)
 			done <- err
 		}()
 		synctest.Wait()
-		if n := w.server.Totals()[model].Requests; n != 1 {
+		if n := w.Server.Totals()[model].Requests; n != 1 {
 			t.Errorf("%d calls have reached the provider, which may have one at a time", n)
 		}
 		cancel()
@@ -356,8 +345,8 @@ func TestGivesUpWaiting(t *testing.T) {
 		io.Copy(io.Discard, first.Body)
 		first.Body.Close()
 		synctest.Wait()
-		w.settled()
-		if status, err := whole.read(t.Context(), w.client); status != 200 || err != nil {
+		w.Settled()
+		if status, err := whole.read(t.Context(), w.Client); status != 200 || err != nil {
 			t.Error(status, err)
 		}
 	})
@@ -374,16 +363,16 @@ func TestOneAtATime(t *testing.T) {
 }
 
 func oneAtATime(t *testing.T, delay time.Duration) {
-	var w *world
+	var w *llmhttptest.World
 	var most atomic.Int64
-	w = newWorld(t, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
-		most.Store(max(most.Load(), int64(w.server.Active())))
+	w = llmhttptest.New(t, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+		most.Store(max(most.Load(), int64(w.Server.Active())))
 		return mockprovider.Reply{Delay: delay}
 	}}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1}, llmhttp.MaxWait(30*24*time.Hour))
 	var group sync.WaitGroup
 	for i := range 10 {
 		group.Go(func() {
-			if status, err := streams[i%len(streams)].read(t.Context(), w.client); status != 200 || err != nil {
+			if status, err := streams[i%len(streams)].read(t.Context(), w.Client); status != 200 || err != nil {
 				t.Error(status, err)
 			}
 		})
@@ -393,23 +382,23 @@ func oneAtATime(t *testing.T, delay time.Duration) {
 	if most.Load() != 1 {
 		t.Errorf("%d streams at a time", most.Load())
 	}
-	w.settled()
+	w.Settled()
 }
 
 // Connections are used again as they are without the transport.
 func TestConnectionsAreReused(t *testing.T) {
 	dials := func(t *testing.T, x wire, limited bool) (n int) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, mockprovider.Config{}, ample)
-			dial := w.direct.DialContext
+			w := llmhttptest.New(t, mockprovider.Config{}, ample)
+			dial := w.Direct.DialContext
 			count := func(ctx context.Context, network, addr string) (net.Conn, error) {
 				n++
 				return dial(ctx, network, addr)
 			}
-			w.direct.DialContext, w.direct.DialTLSContext = count, count
-			client := &http.Client{Transport: w.direct}
+			w.Direct.DialContext, w.Direct.DialTLSContext = count, count
+			client := &http.Client{Transport: w.Direct}
 			if limited {
-				client = w.client
+				client = w.Client
 			}
 			for range 5 {
 				if _, err := x.read(t.Context(), client); err != nil {
@@ -431,12 +420,12 @@ func TestConnectionsAreReused(t *testing.T) {
 
 // What the provider has refused counts as a request, and no tokens.
 func TestRefusedIsCounted(t *testing.T) {
-	w := newWorld(t, script(mockprovider.Reply{Status: 400}), ample)
-	if status, err := whole.read(t.Context(), w.client); status != 400 || err != nil {
+	w := llmhttptest.New(t, llmhttptest.Script(mockprovider.Reply{Status: 400}), ample)
+	if status, err := whole.read(t.Context(), w.Client); status != 400 || err != nil {
 		t.Error(status, err)
 	}
-	w.settled()
-	if s := w.limiter.Stats(model); s.RPM != 1 || s.TPM != 0 {
+	w.Settled()
+	if s := w.Limiter.Stats(model); s.RPM != 1 || s.TPM != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -444,7 +433,7 @@ func TestRefusedIsCounted(t *testing.T) {
 // A response that says nothing of usage leaves what was reserved.
 func TestUsageUntold(t *testing.T) {
 	silent := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{"ok":true}`) })
-	limiter := newLimiter(t, ample, nil)
+	limiter := llmhttptest.NewLimiter(t, ample, nil)
 	client := &http.Client{Transport: llmhttp.New(handled{silent}, limiter)}
 	if status, err := whole.read(t.Context(), client); status != 200 || err != nil {
 		t.Error(status, err)

@@ -1,8 +1,6 @@
 package llmhttp_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,10 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/openai/openai-go/v3"
-
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
@@ -41,21 +37,21 @@ func TestNobodyIsRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const calls = 150
-				w := newWorld(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: c.limit}}, c.quota,
+				w := llmhttptest.New(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: c.limit}}, c.quota,
 					llmhttp.MaxWait(0), llmhttp.Tokenizer(func(_, text string) int { return mockprovider.Count(text) }))
 				var all sync.WaitGroup
 				for i := range calls {
 					all.Go(func() {
 						x := wire{"", c.url, fmt.Sprintf(c.body, strings.Repeat("word ", 1+i%40), 1+i*7%90)}
-						if status, err := x.read(t.Context(), w.client); status != 200 || err != nil {
+						if status, err := x.read(t.Context(), w.Client); status != 200 || err != nil {
 							t.Errorf("call %d: %d, %v", i, status, err)
 						}
 					})
 				}
 				all.Wait()
 				synctest.Wait()
-				w.settled()
-				if sent := w.server.Totals()[model]; sent.Refused != 0 || sent.Requests != calls {
+				w.Settled()
+				if sent := w.Server.Totals()[model]; sent.Refused != 0 || sent.Requests != calls {
 					t.Errorf("%+v", sent)
 				}
 			})
@@ -69,18 +65,18 @@ func TestOthersUseTheAccount(t *testing.T) {
 	for _, x := range []wire{whole, streams[3]} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: {Requests: 60}}}, ratelimit.ModelQuota{MaxRPM: 60}, llmhttp.MaxWait(0))
+				w := llmhttptest.New(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: {Requests: 60}}}, ratelimit.ModelQuota{MaxRPM: 60}, llmhttp.MaxWait(0))
 				for range 50 {
-					if status, err := x.read(t.Context(), &http.Client{Transport: w.direct}); status != 200 || err != nil {
+					if status, err := x.read(t.Context(), &http.Client{Transport: w.Direct}); status != 200 || err != nil {
 						t.Fatal(status, err)
 					}
 				}
 				for i := range 40 {
-					if status, err := x.read(t.Context(), w.client); status != 200 || err != nil {
+					if status, err := x.read(t.Context(), w.Client); status != 200 || err != nil {
 						t.Errorf("call %d: %d, %v", i, status, err)
 					}
 				}
-				if sent := w.server.Totals()[model]; sent.Refused != 0 || sent.Requests != 90 {
+				if sent := w.Server.Totals()[model]; sent.Refused != 0 || sent.Requests != 90 {
 					t.Errorf("%+v", sent)
 				}
 			})
@@ -92,8 +88,8 @@ func TestOthersUseTheAccount(t *testing.T) {
 func TestOthersUseTheAccountAndManyCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := mockprovider.Config{Limits: map[string]mockprovider.Limit{model: {Requests: 60}}, Delay: time.Second}
-		w := newWorld(t, config, ratelimit.ModelQuota{MaxRPM: 60}, llmhttp.MaxWait(0))
-		past := &http.Client{Transport: w.direct}
+		w := llmhttptest.New(t, config, ratelimit.ModelQuota{MaxRPM: 60}, llmhttp.MaxWait(0))
+		past := &http.Client{Transport: w.Direct}
 		var all sync.WaitGroup
 		send := func(n int, client *http.Client) {
 			for range n {
@@ -106,9 +102,9 @@ func TestOthersUseTheAccountAndManyCome(t *testing.T) {
 			all.Wait()
 		}
 		send(50, past)
-		send(1, w.client)
-		send(40, w.client)
-		if sent := w.server.Totals()[model]; sent.Refused != 0 || sent.Requests != 91 {
+		send(1, w.Client)
+		send(40, w.Client)
+		if sent := w.Server.Totals()[model]; sent.Refused != 0 || sent.Requests != 91 {
 			t.Errorf("%+v", sent)
 		}
 	})
@@ -116,32 +112,32 @@ func TestOthersUseTheAccountAndManyCome(t *testing.T) {
 
 // A quota that is Auto becomes what the provider says.
 func TestAutoQuota(t *testing.T) {
-	w := newWorld(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: {Requests: 70, Tokens: 7000}}}, ratelimit.ModelQuota{MaxRPM: 5, Auto: true})
-	if status, err := whole.read(t.Context(), w.client); status != 200 || err != nil {
+	w := llmhttptest.New(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: {Requests: 70, Tokens: 7000}}}, ratelimit.ModelQuota{MaxRPM: 5, Auto: true})
+	if status, err := whole.read(t.Context(), w.Client); status != 200 || err != nil {
 		t.Fatal(status, err)
 	}
-	if s := w.limiter.Stats(model); s.MaxRPM != 70 || s.MaxTPM != 7000 {
+	if s := w.Limiter.Stats(model); s.MaxRPM != 70 || s.MaxTPM != 7000 {
 		t.Errorf("%+v", s)
 	}
 }
 
 // A prompt is as many tokens as the tokenizer says.
 func TestTokenizer(t *testing.T) {
-	w := newWorld(t, mockprovider.Config{}, ample, llmhttp.Tokenizer(func(name, text string) int {
+	w := llmhttptest.New(t, mockprovider.Config{}, ample, llmhttp.Tokenizer(func(name, text string) int {
 		if name != model || text != "Hi" {
 			t.Errorf("%q of %q", text, name)
 		}
 		return 12_345
 	}))
-	if status, err := whole.read(t.Context(), w.client); status != 200 || err != nil {
+	if status, err := whole.read(t.Context(), w.Client); status != 200 || err != nil {
 		t.Fatal(status, err)
 	}
-	for _, e := range w.events.all() {
+	for _, e := range w.Events.All() {
 		if e.Kind == ratelimit.EventAdmitted && (e.Estimated < 12_345 || e.Estimated > 20_000) {
 			t.Errorf("%d tokens were reserved", e.Estimated)
 		}
 	}
-	w.settled()
+	w.Settled()
 }
 
 // While the provider refuses calls, nobody who shares the limiter sends one.
@@ -164,16 +160,16 @@ func TestPauses(t *testing.T) {
 				began := time.Now()
 				var mu sync.Mutex
 				var arrived []time.Duration
-				w := newWorld(t, mockprovider.Config{Script: func(call mockprovider.Call) mockprovider.Reply {
+				w := llmhttptest.New(t, mockprovider.Config{Script: func(call mockprovider.Call) mockprovider.Reply {
 					mu.Lock()
 					defer mu.Unlock()
 					arrived = append(arrived, time.Since(began))
-					return once(c.reply)(call)
+					return llmhttptest.Once(c.reply)(call)
 				}}, ample)
-				c.x.read(t.Context(), w.client)
+				c.x.read(t.Context(), w.Client)
 				var all sync.WaitGroup
 				for i := range 20 {
-					client := w.through() // another transport, with the same limiter
+					client := w.Through() // another transport, with the same limiter
 					all.Go(func() {
 						if status, err := c.x.read(t.Context(), client); status != 200 || err != nil {
 							t.Errorf("call %d: %d, %v", i, status, err)
@@ -189,110 +185,16 @@ func TestPauses(t *testing.T) {
 						t.Errorf("a call has arrived after %v, want %v at least", at, c.least)
 					}
 				}
-				for _, e := range w.events.all() {
+				for _, e := range w.Events.All() {
 					if e.Kind == ratelimit.EventPaused && e.Cause != c.cause {
 						t.Errorf("%+v", e)
 					}
 				}
-				if n := w.events.count(ratelimit.EventPaused); n != 1 {
+				if n := w.Events.Count(ratelimit.EventPaused); n != 1 {
 					t.Errorf("it was paused %d times", n)
 				}
 			})
 		})
-	}
-}
-
-// Instead of letting calls wait, the transport tells the SDK to: it comes back by
-// itself, in time, and passes.
-func TestRejectedSDKsComeBack(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		busy time.Duration // until the minute has passed
-		call func(context.Context, *http.Client) error
-	}{
-		{"openai", 5 * time.Second, func(ctx context.Context, client *http.Client) error { // it waits 8 s at most
-			sdk := newOpenAI(client)
-			_, err := sdk.Chat.Completions.New(ctx, chatParams)
-			return err
-		}},
-		{"openai-stream", 5 * time.Second, func(ctx context.Context, client *http.Client) error {
-			sdk := newOpenAI(client)
-			stream := sdk.Chat.Completions.NewStreaming(ctx, chatParams)
-			defer stream.Close()
-			for stream.Next() {
-			}
-			return stream.Err()
-		}},
-		{"anthropic", 50 * time.Second, func(ctx context.Context, client *http.Client) error {
-			sdk := newAnthropic(client)
-			_, err := sdk.Messages.New(ctx, messageParams)
-			return err
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, mockprovider.Config{}, ratelimit.ModelQuota{MaxRPM: 1, MaxTPM: 1_000_000}, llmhttp.Reject())
-				if err := c.call(t.Context(), w.client); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Minute - c.busy)
-				began := time.Now()
-				if err := c.call(t.Context(), w.client); err != nil {
-					t.Fatal(err)
-				}
-				if took := time.Since(began); took < c.busy || took > c.busy+time.Second {
-					t.Errorf("it took %v, want %v", took, c.busy)
-				}
-				synctest.Wait()
-				w.settled()
-				if n, sent := w.events.count(ratelimit.EventDenied), w.server.Totals()[model]; n != 1 || sent.Requests != 2 || sent.Refused != 0 {
-					t.Errorf("%d denials, and the provider has had %+v", n, sent)
-				}
-			})
-		})
-	}
-}
-
-// What it would not help to try again is not tried again by SDKs. A prompt that
-// Anthropic may have cached is never too large.
-func TestRejectedForLong(t *testing.T) {
-	for _, c := range []struct {
-		name              string
-		quota             ratelimit.ModelQuota
-		openAI, anthropic int // status
-	}{
-		{"day", ratelimit.ModelQuota{MaxRPD: 1}, 429, 429},
-		{"never", ratelimit.ModelQuota{MaxTPM: 1000}, 413, 200},
-	} {
-		for _, options := range [][]llmhttp.Option{nil, {llmhttp.Reject()}} {
-			t.Run(fmt.Sprintf("%s/%d", c.name, len(options)), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, mockprovider.Config{}, c.quota, options...)
-					if c.openAI == 429 {
-						whole.read(t.Context(), w.client)
-					}
-					sdk := newOpenAI(w.client)
-					params := chatParams
-					params.Messages = []openai.ChatCompletionMessageParamUnion{openai.UserMessage(strings.Repeat("a long story ", 1000))}
-					_, err := sdk.Chat.Completions.New(t.Context(), params)
-					var said *openai.Error
-					if !errors.As(err, &said) || said.StatusCode != c.openAI {
-						t.Errorf("OpenAI's SDK says %v", err)
-					}
-					claude := newAnthropic(w.client)
-					long := messageParams
-					long.Messages = []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(strings.Repeat("a long story ", 1000)))}
-					_, err = claude.Messages.New(t.Context(), long)
-					var wrong *anthropic.Error
-					if c.anthropic == 200 && err != nil || c.anthropic != 200 && (!errors.As(err, &wrong) || wrong.StatusCode != c.anthropic) {
-						t.Errorf("Anthropic's SDK says %v", err)
-					}
-					if sent := w.server.Totals()[model].Requests; sent != 1 {
-						t.Errorf("the provider has had %d calls", sent)
-					}
-				})
-			})
-		}
 	}
 }
 
@@ -316,10 +218,10 @@ func TestMaxWait(t *testing.T) {
 				if c.most >= 0 {
 					options = append(options, llmhttp.MaxWait(c.most))
 				}
-				w := newWorld(t, mockprovider.Config{}, ratelimit.ModelQuota{MaxRPM: 1}, options...)
-				whole.read(t.Context(), w.client)
+				w := llmhttptest.New(t, mockprovider.Config{}, ratelimit.ModelQuota{MaxRPM: 1}, options...)
+				whole.read(t.Context(), w.Client)
 				began := time.Now()
-				status, err := whole.read(t.Context(), w.client)
+				status, err := whole.read(t.Context(), w.Client)
 				if took := time.Since(began); status != c.status || err != nil || took != c.took {
 					t.Errorf("%d, %v after %v", status, err, took)
 				}
@@ -331,12 +233,12 @@ func TestMaxWait(t *testing.T) {
 // A call is charged to the limits of its project too.
 func TestProjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, mockprovider.Config{}, ample)
-		limiter, err := project.NewWithConfig(project.Config{Models: w.limiter, Default: &project.Limit{RequestsPerMinute: 2, TokensPerMinute: 100_000}})
+		w := llmhttptest.New(t, mockprovider.Config{}, ample)
+		limiter, err := project.NewWithConfig(project.Config{Models: w.Limiter, Default: &project.Limit{RequestsPerMinute: 2, TokensPerMinute: 100_000}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := w.through(llmhttp.Reject(), llmhttp.Projects(limiter, func(r *http.Request) string { return r.Header.Get("X-Project-Id") }))
+		client := w.Through(llmhttp.Reject(), llmhttp.Projects(limiter, func(r *http.Request) string { return r.Header.Get("X-Project-Id") }))
 		for i, c := range []struct {
 			project string
 			status  int
@@ -355,7 +257,7 @@ func TestProjects(t *testing.T) {
 				t.Errorf("call %d, of project %s: %d", i, c.project, response.StatusCode)
 			}
 		}
-		if s := w.limiter.Stats(model); s.RPM != 3 || s.Concurrent != 0 {
+		if s := w.Limiter.Stats(model); s.RPM != 3 || s.Concurrent != 0 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -363,14 +265,14 @@ func TestProjects(t *testing.T) {
 
 // Models may share a quota.
 func TestQuota(t *testing.T) {
-	w := newWorld(t, mockprovider.Config{}, ample, llmhttp.Quota(func(r llm.Request) string {
+	w := llmhttptest.New(t, mockprovider.Config{}, ample, llmhttp.Quota(func(r llm.Request) string {
 		return strings.TrimSuffix(r.Model, "-2026")
 	}))
 	x := wire{"", whole.url, strings.Replace(whole.body, model, model+"-2026", 1)}
-	if status, err := x.read(t.Context(), w.client); status != 200 || err != nil {
+	if status, err := x.read(t.Context(), w.Client); status != 200 || err != nil {
 		t.Fatal(status, err)
 	}
-	if s := w.limiter.Stats(model); s.RPM != 1 || s.TPM == 0 {
+	if s := w.Limiter.Stats(model); s.RPM != 1 || s.TPM == 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -378,29 +280,29 @@ func TestQuota(t *testing.T) {
 // A stream that is left as it is keeps what was reserved, or has what was seen counted.
 func TestLeaveStreams(t *testing.T) {
 	asked := true
-	w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
+	w := llmhttptest.New(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 		asked = c.UsageAsked
 		return mockprovider.Reply{}
 	}}, ample, llmhttp.LeaveStreams(), llmhttp.ChargeSeen())
-	if status, err := streams[0].read(t.Context(), w.client); status != 200 || err != nil {
+	if status, err := streams[0].read(t.Context(), w.Client); status != 200 || err != nil {
 		t.Fatal(status, err)
 	}
-	if used := w.ended(); asked || used.Output < 1 || used.Output > w.server.Totals()[model].Output {
+	if used := w.Ended(); asked || used.Output < 1 || used.Output > w.Server.Totals()[model].Output {
 		t.Errorf("asked for usage: %v; %+v is settled", asked, used)
 	}
 
-	w = newWorld(t, mockprovider.Config{}, ample, llmhttp.LeaveStreams())
-	if status, err := streams[0].read(t.Context(), w.client); status != 200 || err != nil {
+	w = llmhttptest.New(t, mockprovider.Config{}, ample, llmhttp.LeaveStreams())
+	if status, err := streams[0].read(t.Context(), w.Client); status != 200 || err != nil {
 		t.Fatal(status, err)
 	}
-	if s := w.limiter.Stats(model); s.TPM < 256 {
+	if s := w.Limiter.Stats(model); s.TPM < 256 {
 		t.Errorf("%d tokens are charged for an answer of unknown length", s.TPM)
 	}
 }
 
 // Mistakes in the program show when it starts.
 func TestMistakes(t *testing.T) {
-	limiter := newLimiter(t, ample, nil)
+	limiter := llmhttptest.NewLimiter(t, ample, nil)
 	for name, mistake := range map[string]func(){
 		"no limiter":    func() { llmhttp.New(nil, nil) },
 		"negative wait": func() { llmhttp.MaxWait(-1) },

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
+	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -20,7 +21,7 @@ func TestTenThousandStreams(t *testing.T) {
 	}
 	const batches, atATime = 10, 1000
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
+		w := llmhttptest.New(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 			switch c.Number % 4 {
 			case 0:
 				return mockprovider.Reply{Fault: mockprovider.FaultReset, After: 6, Output: 6}
@@ -36,7 +37,7 @@ func TestTenThousandStreams(t *testing.T) {
 				ended.Go(func() {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					response, err := streams[i%len(streams)].send(ctx, w.client)
+					response, err := streams[i%len(streams)].send(ctx, w.Client)
 					opened.Done()
 					if err != nil {
 						t.Error(err)
@@ -56,12 +57,12 @@ func TestTenThousandStreams(t *testing.T) {
 				})
 			}
 			opened.Wait()
-			if n := w.limiter.Stats(model).Concurrent; n != atATime {
+			if n := w.Limiter.Stats(model).Concurrent; n != atATime {
 				t.Errorf("%d streams at a time, want %d", n, atATime)
 			}
 			close(goOn)
 			ended.Wait()
-			w.direct.CloseIdleConnections()
+			w.Direct.CloseIdleConnections()
 			synctest.Wait()
 		}
 		batch()
@@ -69,7 +70,7 @@ func TestTenThousandStreams(t *testing.T) {
 		for range batches - 1 {
 			batch()
 		}
-		w.ended()
+		w.Ended()
 		if n := runtime.NumGoroutine(); n > goroutines {
 			t.Errorf("%d goroutines after a thousand streams, %d after ten thousand", goroutines, n)
 		}
@@ -77,7 +78,7 @@ func TestTenThousandStreams(t *testing.T) {
 		if n := inUse(); n > heap+32<<20 {
 			t.Errorf("%d bytes after a thousand streams, %d after ten thousand", heap, n)
 		}
-		if n := w.server.Totals()[model].Requests; n != batches*atATime {
+		if n := w.Server.Totals()[model].Requests; n != batches*atATime {
 			t.Errorf("%d streams", n)
 		}
 	})

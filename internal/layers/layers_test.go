@@ -41,6 +41,12 @@ var order = []string{
 	"internal", // what packages share, and tests
 }
 
+// kits are what the tests of a package share with those in interop. Each stands in the
+// layer of its package.
+var kits = map[string]string{
+	"internal/llmhttptest": "llmhttp",
+}
+
 // pure packages import the standard library alone, and their tests these.
 var (
 	pure     = []string{"limit", "rate"}
@@ -86,6 +92,9 @@ func TestFaults(t *testing.T) {
 		{"internal/admit/admit.go", module + "/project", true},
 		{"project/limiter.go", module + "/internal/admit", false},
 		{"internal/line/line.go", module + "/project", false},
+		{"internal/llmhttptest/world.go", module + "/llmhttp", true},
+		{"llmhttp/limits_test.go", module + "/internal/llmhttptest", true},
+		{"project/limiter_test.go", module + "/internal/llmhttptest", false},
 	} {
 		fault := faultOf(c.file, layerOf(path.Dir(c.file)), c.imported)
 		if fine := fault == ""; fine != c.fine {
@@ -126,6 +135,9 @@ func allowedInTest(file, imported string) bool {
 
 // layerOf returns the place of a folder in order, or -1.
 func layerOf(folder string) int {
+	if of, ok := kits[folder]; ok {
+		folder = of
+	}
 	if own := slices.Index(order, folder); own >= 0 {
 		return own
 	}

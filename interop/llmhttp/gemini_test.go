@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -67,8 +68,8 @@ func TestGemini(t *testing.T) {
 	transparent(t, geminiCalls, replies)
 	transparent(t, geminiCalls, refusals(mockprovider.Gemini))
 	transparent(t, geminiCalls, []sdkReply{
-		{"503", true, always(mockprovider.Reply{Status: 503})},
-		{"mid-stream-error", false, always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
+		{"503", true, llmhttptest.Always(mockprovider.Reply{Status: 503})},
+		{"mid-stream-error", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
 	})
 }
 
@@ -76,15 +77,15 @@ func TestGemini(t *testing.T) {
 // is told so by the limiter, and the provider hears of one call.
 func TestGeminiDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, script(mockprovider.Reply{Status: 429, Code: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", RetryAfter: 3 * time.Second}), ample)
+		w := llmhttptest.New(t, llmhttptest.Script(mockprovider.Reply{Status: 429, Code: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", RetryAfter: 3 * time.Second}), ample)
 		for range 3 {
-			shown := geminiWhole(nil)(t.Context(), w.client)
+			shown := geminiWhole(nil)(t.Context(), w.Client)
 			if !strings.Contains(shown[0], "429") {
 				t.Error(shown)
 			}
 		}
-		w.settled()
-		if sent := w.server.Totals()[model]; sent.Refused != 1 {
+		w.Settled()
+		if sent := w.Server.Totals()[model]; sent.Refused != 1 {
 			t.Errorf("%+v", sent)
 		}
 	})

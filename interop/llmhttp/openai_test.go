@@ -13,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
+	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -126,30 +127,30 @@ var openAICalls = []sdkCall{
 
 // replies are those that every SDK gets.
 var replies = []sdkReply{
-	{"text", true, always(mockprovider.Reply{Text: "It is 21° in Paris, and <sunny>."})},
-	{"long", true, always(mockprovider.Reply{Output: 60})},
-	{"cut", true, always(mockprovider.Reply{Output: 500})},
-	{"thought", true, always(mockprovider.Reply{Reasoning: 20, Output: 9})},
-	{"cached", true, always(mockprovider.Reply{Cached: 5, CacheWrite: 2})},
-	{"tool", true, always(mockprovider.Reply{Tool: &mockprovider.Tool{Name: "get_weather", Arguments: `{"city":"Paris"}`}})},
-	{"text-and-tool", true, always(mockprovider.Reply{Reasoning: 3, Text: "I look.", Tool: &mockprovider.Tool{Name: "get_weather", Arguments: `{"city":"Paris"}`}})},
-	{"slow", true, always(mockprovider.Reply{Delay: 3 * time.Second})},
-	{"400", true, always(mockprovider.Reply{Status: 400})},
-	{"401", true, always(mockprovider.Reply{Status: 401})},
-	{"500", true, always(mockprovider.Reply{Status: 500})},
-	{"500-once", true, once(mockprovider.Reply{Status: 500})},
-	{"not-to-be-retried", true, always(mockprovider.Reply{Status: 503, Header: http.Header{"X-Should-Retry": {"false"}}})},
-	{"reset-before-once", false, once(mockprovider.Reply{Fault: mockprovider.FaultReset})},
-	{"reset", false, always(mockprovider.Reply{Fault: mockprovider.FaultReset, After: 6})},
-	{"early-end", false, always(mockprovider.Reply{Fault: mockprovider.FaultEnd, After: 6})},
+	{"text", true, llmhttptest.Always(mockprovider.Reply{Text: "It is 21° in Paris, and <sunny>."})},
+	{"long", true, llmhttptest.Always(mockprovider.Reply{Output: 60})},
+	{"cut", true, llmhttptest.Always(mockprovider.Reply{Output: 500})},
+	{"thought", true, llmhttptest.Always(mockprovider.Reply{Reasoning: 20, Output: 9})},
+	{"cached", true, llmhttptest.Always(mockprovider.Reply{Cached: 5, CacheWrite: 2})},
+	{"tool", true, llmhttptest.Always(mockprovider.Reply{Tool: &mockprovider.Tool{Name: "get_weather", Arguments: `{"city":"Paris"}`}})},
+	{"text-and-tool", true, llmhttptest.Always(mockprovider.Reply{Reasoning: 3, Text: "I look.", Tool: &mockprovider.Tool{Name: "get_weather", Arguments: `{"city":"Paris"}`}})},
+	{"slow", true, llmhttptest.Always(mockprovider.Reply{Delay: 3 * time.Second})},
+	{"400", true, llmhttptest.Always(mockprovider.Reply{Status: 400})},
+	{"401", true, llmhttptest.Always(mockprovider.Reply{Status: 401})},
+	{"500", true, llmhttptest.Always(mockprovider.Reply{Status: 500})},
+	{"500-once", true, llmhttptest.Once(mockprovider.Reply{Status: 500})},
+	{"not-to-be-retried", true, llmhttptest.Always(mockprovider.Reply{Status: 503, Header: http.Header{"X-Should-Retry": {"false"}}})},
+	{"reset-before-once", false, llmhttptest.Once(mockprovider.Reply{Fault: mockprovider.FaultReset})},
+	{"reset", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultReset, After: 6})},
+	{"early-end", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultEnd, After: 6})},
 }
 
 // refusals are 429 in the style of each provider that has this API.
 func refusals(as ...mockprovider.Provider) (list []sdkReply) {
 	for _, p := range as {
 		list = append(list,
-			sdkReply{"429-" + string(p), true, always(mockprovider.Reply{Status: 429, As: p, RetryAfter: 2 * time.Second})},
-			sdkReply{"429-once-" + string(p), true, once(mockprovider.Reply{Status: 429, As: p, RetryAfter: 2 * time.Second})},
+			sdkReply{"429-" + string(p), true, llmhttptest.Always(mockprovider.Reply{Status: 429, As: p, RetryAfter: 2 * time.Second})},
+			sdkReply{"429-once-" + string(p), true, llmhttptest.Once(mockprovider.Reply{Status: 429, As: p, RetryAfter: 2 * time.Second})},
 		)
 	}
 	return list
@@ -159,9 +160,9 @@ func TestOpenAI(t *testing.T) {
 	transparent(t, openAICalls, replies)
 	transparent(t, openAICalls, refusals(mockprovider.OpenAI, mockprovider.Azure, mockprovider.Groq, mockprovider.Mistral, mockprovider.OpenRouter))
 	transparent(t, openAICalls, []sdkReply{
-		{"429-quota", true, always(mockprovider.Reply{Status: 429, Code: "insufficient_quota", Header: http.Header{"X-Should-Retry": {"false"}}})},
-		{"mid-stream-error", false, always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
-		{"mid-stream-error-openrouter", false, always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6, As: mockprovider.OpenRouter})},
+		{"429-quota", true, llmhttptest.Always(mockprovider.Reply{Status: 429, Code: "insufficient_quota", Header: http.Header{"X-Should-Retry": {"false"}}})},
+		{"mid-stream-error", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
+		{"mid-stream-error-openrouter", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6, As: mockprovider.OpenRouter})},
 	})
 }
 
@@ -176,8 +177,8 @@ func TestOpenAIEmbeddings(t *testing.T) {
 			return openAIShown(sdk.Embeddings.New(ctx, openai.EmbeddingNewParams{Model: model, Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: []string{"a", "few words", "more"}}}))
 		}},
 	}, []sdkReply{
-		{"text", true, always(mockprovider.Reply{})},
-		{"500-once", true, once(mockprovider.Reply{Status: 500})},
+		{"text", true, llmhttptest.Always(mockprovider.Reply{})},
+		{"500-once", true, llmhttptest.Once(mockprovider.Reply{Status: 500})},
 	})
 }
 
@@ -190,7 +191,7 @@ func TestHiddenUsage(t *testing.T) {
 	}{{"not-asked-for", false, 0}, {"asked-for", true, 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked bool
-			w := newWorld(t, mockprovider.Config{Script: func(call mockprovider.Call) mockprovider.Reply {
+			w := llmhttptest.New(t, mockprovider.Config{Script: func(call mockprovider.Call) mockprovider.Reply {
 				asked = call.UsageAsked
 				return mockprovider.Reply{}
 			}}, ample)
@@ -198,7 +199,7 @@ func TestHiddenUsage(t *testing.T) {
 			if c.asks {
 				params.StreamOptions.IncludeUsage = openai.Bool(true)
 			}
-			sdk := newOpenAI(w.client)
+			sdk := newOpenAI(w.Client)
 			stream := sdk.Chat.Completions.NewStreaming(t.Context(), params)
 			defer stream.Close()
 			shown := 0
@@ -214,19 +215,19 @@ func TestHiddenUsage(t *testing.T) {
 			if !asked || shown != c.shown {
 				t.Errorf("the provider was asked: %v; %d chunks tell usage, want %d", asked, shown, c.shown)
 			}
-			w.settled()
+			w.Settled()
 		})
 	}
 }
 
 // What is no call of a model passes as it is, and is not charged.
 func TestOtherRequests(t *testing.T) {
-	w := newWorld(t, mockprovider.Config{}, ample)
-	sdk := newOpenAI(w.client)
+	w := llmhttptest.New(t, mockprovider.Config{}, ample)
+	sdk := newOpenAI(w.Client)
 	if _, err := sdk.Models.List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.events.all(); len(got) != 0 {
+	if got := w.Events.All(); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }

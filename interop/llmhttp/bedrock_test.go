@@ -9,15 +9,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
 
+	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // Calls of Amazon's SDK, which signs them, are charged what they use.
 func TestBedrockIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, script(mockprovider.Reply{Output: 9, Cached: 2}), ample)
+		w := llmhttptest.New(t, llmhttptest.Script(mockprovider.Reply{Output: 9, Cached: 2}), ample)
 		sdk := bedrockruntime.New(bedrockruntime.Options{
-			Region: "eu-north-1", HTTPClient: w.client,
+			Region: "eu-north-1", HTTPClient: w.Client,
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "secret"}, nil
 			}),
@@ -33,9 +34,9 @@ func TestBedrockIsCharged(t *testing.T) {
 		for range streamed.GetStream().Events() {
 		}
 		streamed.GetStream().Close()
-		w.settled()
-		sent := w.server.Totals()[model]
-		if s := w.limiter.Stats(model); s.RPM != 2 || s.TPM != sent.Input-sent.Cached+sent.Output || sent.Output != 18 {
+		w.Settled()
+		sent := w.Server.Totals()[model]
+		if s := w.Limiter.Stats(model); s.RPM != 2 || s.TPM != sent.Input-sent.Cached+sent.Output || sent.Output != 18 {
 			t.Errorf("it is charged %+v; the provider has sent %+v", s, sent)
 		}
 	})

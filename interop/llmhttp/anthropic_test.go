@@ -10,6 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
+	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -67,9 +68,9 @@ func TestAnthropic(t *testing.T) {
 	transparent(t, anthropicCalls, replies)
 	transparent(t, anthropicCalls, refusals(mockprovider.Anthropic))
 	transparent(t, anthropicCalls, []sdkReply{
-		{"529", true, always(mockprovider.Reply{Status: 529})},
-		{"529-once", true, once(mockprovider.Reply{Status: 529})},
-		{"429-long", true, once(mockprovider.Reply{Status: 429, RetryAfter: 40 * time.Second})},
-		{"mid-stream-error", false, always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
+		{"529", true, llmhttptest.Always(mockprovider.Reply{Status: 529})},
+		{"529-once", true, llmhttptest.Once(mockprovider.Reply{Status: 529})},
+		{"429-long", true, llmhttptest.Once(mockprovider.Reply{Status: 429, RetryAfter: 40 * time.Second})},
+		{"mid-stream-error", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
 	})
 }
