@@ -1,16 +1,11 @@
 package httplimit
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
-)
 
-// errForwarded does not repeat what was sent.
-var errForwarded = errors.New("ratelimit: X-Forwarded-For has something that is no IP address, after those that can be believed")
+	"dappco.re/go/core/go-ratelimit/internal/admit"
+)
 
 // ClientIP returns a function for [Identify] that tells clients apart by their
 // address: IPv4 by all of it, IPv6 by its /64, which is what one customer has.
@@ -23,68 +18,31 @@ var errForwarded = errors.New("ratelimit: X-Forwarded-For has something that is 
 //
 // It panics if a prefix is not valid.
 func ClientIP(trusted ...netip.Prefix) func(*http.Request) (string, error) {
-	proxies := make([]netip.Prefix, len(trusted))
-	for i, p := range trusted {
-		if !p.IsValid() {
-			panic(fmt.Sprintf("ratelimit: ClientIP: prefix %d is not valid", i+1))
-		}
-		proxies[i] = unmapped(p)
-	}
-	isProxy := func(a netip.Addr) bool {
-		return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a) })
-	}
+	proxies := admit.Trust(trusted)
 	return func(r *http.Request) (string, error) {
-		client, ok := parseAddr(r.RemoteAddr)
-		if !ok {
-			return "", fmt.Errorf("ratelimit: the client's address is not known: %q is no IP address", r.RemoteAddr)
+		client, err := clientOf(r, proxies)
+		switch {
+		case err != nil:
+			return "", err
+		case client.Addr().Is4():
+			return client.Addr().String(), nil
 		}
-		lines := r.Header["X-Forwarded-For"]
-		for line, hop := "", ""; isProxy(client); {
-			for line == "" {
-				if len(lines) == 0 {
-					return identity(client), nil
-				}
-				line, lines = lines[len(lines)-1], lines[:len(lines)-1]
-			}
-			line, hop = cutLast(line)
-			if hop == "" {
-				continue
-			}
-			if client, ok = parseAddr(hop); !ok {
-				return "", errForwarded
-			}
-		}
-		return identity(client), nil
+		return client.String(), nil
 	}
 }
 
-// cutLast returns what stands before and after the last comma of a list.
-func cutLast(list string) (rest, last string) {
-	comma := strings.LastIndexByte(list, ',')
-	return list[:max(comma, 0)], strings.Trim(list[comma+1:], " \t")
+// ClientPrefix returns a key function for a [limit.Limiter] of requests, which
+// tells clients apart as [ClientIP] does: by the /32 of IPv4, and by the /64 of
+// IPv6. Requests whose client is not known, for which ClientIP has an error, share
+// the zero prefix.
+func ClientPrefix(trusted ...netip.Prefix) func(*http.Request) netip.Prefix {
+	proxies := admit.Trust(trusted)
+	return func(r *http.Request) netip.Prefix {
+		client, _ := clientOf(r, proxies)
+		return client
+	}
 }
 
-// parseAddr reads an address, with or without a port. IPv4 in IPv6 is IPv4.
-func parseAddr(s string) (netip.Addr, bool) {
-	if withPort, err := netip.ParseAddrPort(s); err == nil {
-		return withPort.Addr().Unmap().WithZone(""), true
-	}
-	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
-	return a.Unmap().WithZone(""), err == nil
-}
-
-// unmapped returns a prefix of IPv4 in IPv6 as one of IPv4.
-func unmapped(p netip.Prefix) netip.Prefix {
-	if !p.Addr().Is4In6() || p.Bits() < 96 {
-		return p
-	}
-	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-}
-
-// identity returns the name of the project that a client is.
-func identity(a netip.Addr) string {
-	if a.Is4() {
-		return a.String()
-	}
-	return netip.PrefixFrom(a, 64).Masked().String()
+func clientOf(r *http.Request, proxies admit.Proxies) (netip.Prefix, error) {
+	return proxies.Client(r.RemoteAddr, r.Header["X-Forwarded-For"])
 }

@@ -79,8 +79,22 @@ func TestClientIP(t *testing.T) {
 			if err != nil && !strings.HasPrefix(err.Error(), "ratelimit: ") {
 				t.Error(err)
 			}
+			if prefix := ClientPrefix(trusted...)(r); prefix != prefixNamed(c.want) {
+				t.Errorf("ClientPrefix: %v", prefix)
+			}
 		})
 	}
+}
+
+// prefixNamed returns the prefix of the client that ClientIP names.
+func prefixNamed(id string) netip.Prefix {
+	switch {
+	case id == "":
+		return netip.Prefix{}
+	case !strings.Contains(id, "/"):
+		id += "/32"
+	}
+	return netip.MustParsePrefix(id)
 }
 
 func TestClientIPWithoutProxies(t *testing.T) {
@@ -99,6 +113,17 @@ func TestClientIPRefusesNoPrefix(t *testing.T) {
 		}
 	}()
 	ClientIP(netip.MustParsePrefix("10.0.0.0/8"), netip.Prefix{})
+}
+
+// A limiter's key costs no allocation.
+func TestClientPrefixAllocations(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr = "[2001:db8:1:2::1]:80"
+	r.Header.Set("X-Forwarded-For", "203.0.113.7, 2001:db8:1:3::1")
+	key := ClientPrefix(prefixes("2001:db8::/32")...)
+	if got := testing.AllocsPerRun(100, func() { key(r) }); got != 0 || key(r) != prefixNamed("203.0.113.7") {
+		t.Errorf("%v allocations, %v", got, key(r))
+	}
 }
 
 // Each client has its own limit, and cannot get another by what it sends.

@@ -1,0 +1,91 @@
+package admit
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// errForwarded does not repeat what was sent.
+var errForwarded = errors.New("ratelimit: X-Forwarded-For has something that is no IP address, after those that can be believed")
+
+// Proxies are those whose X-Forwarded-For is believed.
+type Proxies []netip.Prefix
+
+// Trust returns the proxies in some prefixes. It panics if a prefix is not valid.
+func Trust(trusted []netip.Prefix) Proxies {
+	proxies := make(Proxies, len(trusted))
+	for i, p := range trusted {
+		if !p.IsValid() {
+			panic(fmt.Sprintf("ratelimit: trusted proxies: prefix %d is not valid", i+1))
+		}
+		proxies[i] = unmapped(p)
+	}
+	return proxies
+}
+
+func (p Proxies) include(a netip.Addr) bool {
+	return slices.ContainsFunc(p, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// Client returns the prefix of the client's address: all of IPv4, and the /64 of
+// IPv6, which is what one customer has. The client is the peer, or where that is a
+// proxy, the rightmost forwarded address that is none; if there is no such
+// address, it is the proxy farthest away. forwarded is the lines of
+// X-Forwarded-For.
+func (p Proxies) Client(peer string, forwarded []string) (netip.Prefix, error) {
+	client, ok := parseAddr(peer)
+	if !ok {
+		return netip.Prefix{}, fmt.Errorf("ratelimit: the client's address is not known: %q is no IP address", peer)
+	}
+	for line, hop := "", ""; p.include(client); {
+		for line == "" {
+			if len(forwarded) == 0 {
+				return prefixOf(client), nil
+			}
+			line, forwarded = forwarded[len(forwarded)-1], forwarded[:len(forwarded)-1]
+		}
+		line, hop = cutLast(line)
+		if hop == "" {
+			continue
+		}
+		if client, ok = parseAddr(hop); !ok {
+			return netip.Prefix{}, errForwarded
+		}
+	}
+	return prefixOf(client), nil
+}
+
+// cutLast returns what stands before and after the last comma of a list.
+func cutLast(list string) (rest, last string) {
+	comma := strings.LastIndexByte(list, ',')
+	return list[:max(comma, 0)], strings.Trim(list[comma+1:], " \t")
+}
+
+// parseAddr reads an address, with or without a port. IPv4 in IPv6 is IPv4.
+func parseAddr(s string) (netip.Addr, bool) {
+	if strings.Contains(s, "]:") || strings.Count(s, ":") == 1 { // or else it has no port, and the error would cost
+		if withPort, err := netip.ParseAddrPort(s); err == nil {
+			return withPort.Addr().Unmap().WithZone(""), true
+		}
+	}
+	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
+	return a.Unmap().WithZone(""), err == nil
+}
+
+// unmapped returns a prefix of IPv4 in IPv6 as one of IPv4.
+func unmapped(p netip.Prefix) netip.Prefix {
+	if !p.Addr().Is4In6() || p.Bits() < 96 {
+		return p
+	}
+	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+}
+
+func prefixOf(a netip.Addr) netip.Prefix {
+	if a.Is4() {
+		return netip.PrefixFrom(a, 32)
+	}
+	return netip.PrefixFrom(a, 64).Masked()
+}
