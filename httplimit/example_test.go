@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 
-	"github.com/go-chi/chi/v5"
-	"github.com/gorilla/mux"
-
 	"dappco.re/go/core/go-ratelimit/httplimit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -49,49 +46,6 @@ func ExampleMiddleware() {
 	// ann /hello 200
 	// ann /hello 429
 	// bob /hello 200
-}
-
-func ExampleMiddleware_chi() {
-	limiter := project.New(&project.Limit{RequestsPerMinute: 1})
-	defer limiter.Close()
-
-	routes := chi.NewRouter()
-	routes.Get("/healthz", hello)
-	routes.Group(func(api chi.Router) {
-		api.Use(httplimit.Middleware(limiter))
-		api.Get("/hello", hello)
-	})
-	server := httptest.NewServer(routes)
-	defer server.Close()
-
-	ask(server, "/hello", "ann")
-	ask(server, "/hello", "ann")
-	ask(server, "/healthz", "ann")
-	// Output:
-	// ann /hello 200
-	// ann /hello 429
-	// ann /healthz 200
-}
-
-func ExampleMiddleware_gorilla() {
-	limiter := project.New(&project.Limit{RequestsPerMinute: 1})
-	defer limiter.Close()
-
-	routes := mux.NewRouter()
-	routes.Use(httplimit.Middleware(limiter,
-		httplimit.Skip(func(r *http.Request) bool { return r.URL.Path == "/healthz" })))
-	routes.HandleFunc("/healthz", hello)
-	routes.HandleFunc("/hello", hello)
-	server := httptest.NewServer(routes)
-	defer server.Close()
-
-	ask(server, "/hello", "ann")
-	ask(server, "/hello", "ann")
-	ask(server, "/healthz", "ann")
-	// Output:
-	// ann /hello 200
-	// ann /hello 429
-	// ann /healthz 200
 }
 
 func ExampleCost() {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/dunglas/httpsfv"
 	"go.uber.org/goleak"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -76,40 +78,46 @@ type member struct {
 	strange string // parameters that are none of ours
 }
 
-// parse reads a field as a structured list.
+// aMember is how a member of a field is written. In interop a library for structured
+// fields reads the same.
+var (
+	aMember    = regexp.MustCompile(`^"([a-z-]+)"((?:;[a-z]+=(?:[0-9]+|"[a-z]+"))*)$`)
+	aParameter = regexp.MustCompile(`;([a-z]+)=([0-9]+|"[a-z]+")`)
+)
+
+// parse reads a field that is a list.
 func parse(t testing.TB, h http.Header, field string) (all []member) {
 	t.Helper()
-	values := h.Values(field)
-	if len(values) == 0 {
-		return nil
-	}
-	list, err := httpsfv.UnmarshalList(values)
-	if err != nil {
-		t.Fatalf("%s: %q: %v", field, values, err)
-	}
-	for _, item := range list {
-		item := item.(httpsfv.Item)
-		m := member{name: item.Value.(string), r: -1, t: -1, q: -1, w: -1}
-		for _, key := range item.Params.Names() {
-			value, _ := item.Params.Get(key)
-			switch key {
-			case "r":
-				m.r = value.(int64)
-			case "t":
-				m.t = value.(int64)
-			case "q":
-				m.q = value.(int64)
-			case "w":
-				m.w = value.(int64)
-			case "qu":
-				m.qu = value.(string)
-			default:
-				m.strange += key
-			}
+	for _, value := range h.Values(field) {
+		for text := range strings.SplitSeq(value, ", ") {
+			all = append(all, parseMember(t, text))
 		}
-		all = append(all, m)
 	}
 	return all
+}
+
+func parseMember(t testing.TB, text string) member {
+	t.Helper()
+	found := aMember.FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("%q is no member of a list", text)
+	}
+	m := member{name: found[1], r: -1, t: -1, q: -1, w: -1}
+	numbers := map[string]*int64{"r": &m.r, "t": &m.t, "q": &m.q, "w": &m.w}
+	for _, p := range aParameter.FindAllStringSubmatch(found[2], -1) {
+		key, value := p[1], p[2]
+		if key == "qu" {
+			m.qu = strings.Trim(value, `"`)
+			continue
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if numbers[key] == nil || err != nil {
+			m.strange += key
+			continue
+		}
+		*numbers[key] = n
+	}
+	return m
 }
 
 // parseProblem reads the body of a refusal.

@@ -6,12 +6,16 @@ replace dappco.re/go/core/go-ratelimit => ..
 
 require (
 	dappco.re/go/core/go-ratelimit v0.0.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/aws/aws-sdk-go-v2 v1.47.5
 	github.com/aws/aws-sdk-go-v2/service/bedrockruntime v1.63.9
 	github.com/aws/smithy-go v1.28.7
 	github.com/cohere-ai/cohere-go/v2 v2.15.3
+	github.com/dunglas/httpsfv v1.1.2
+	github.com/go-chi/chi/v5 v5.5.0
 	github.com/google/go-cmp v0.7.0
+	github.com/gorilla/mux v1.8.1
 	github.com/openai/openai-go/v3 v3.90.0
 	go.uber.org/goleak v1.3.0
 	google.golang.org/genai v1.77.0

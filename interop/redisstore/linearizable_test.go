@@ -1,8 +1,9 @@
-package redisstore
+// Package redisstore_test checks histories of callers that share a Redis, with a library
+// that knows what linearizable means.
+package redisstore_test
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -10,12 +11,44 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anishathalye/porcupine"
+	"go.uber.org/goleak"
+
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
-	"github.com/anishathalye/porcupine"
-	"pgregory.net/rapid"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// A client that is closed leaves it asleep for up to five seconds.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+	)
+}
+
+// everyKind is one limit of each algorithm, and of each way in which windows begin. None
+// begins a window, or drains one, while a test runs.
+func everyKind(count int64) map[string]limit.Limit {
+	l := limit.New(count, 1000*time.Hour)
+	now := time.Now().UTC()
+	noon := time.Duration(now.Hour()+12)%24*time.Hour + time.Duration(now.Minute())*time.Minute // as far away as can be
+	return map[string]limit.Limit{
+		"gcra":            l,
+		"token bucket":    l.Using(limit.TokenBucket),
+		"leaky bucket":    l.Using(limit.LeakyBucket),
+		"fixed window":    l.Using(limit.FixedWindow),
+		"anchored":        l.Anchored(),
+		"calendar":        limit.PerDay(count).ResetAt(noon, time.UTC),
+		"sliding log":     l.Using(limit.SlidingLog),
+		"sliding counter": l.Using(limit.SlidingCounter),
+	}
+}
+
+// charge is so much of one of the two keys.
+func charge(key int, l limit.Limit, n int64) store.Charge {
+	return store.Charge{Key: fmt.Sprint("model/", key), Limits: []limit.Limit{l}, N: n}
+}
 
 // deed is one call: a take of so much of each of two keys, or the settlement of
 // one.
@@ -156,7 +189,7 @@ func takes(t *testing.T, s store.Store, l limit.Limit, d deed) (store.Receipt, v
 	var charges []store.Charge
 	for i, n := range d.n {
 		if n > 0 {
-			charges = append(charges, one(fmt.Sprint("model/", i), l, n)...)
+			charges = append(charges, charge(i, l, n))
 		}
 	}
 	r, decisions, err := s.Take(t.Context(), charges)
@@ -181,14 +214,19 @@ func TestLinearizable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, server.Addr)
-			cfg := Config{Namespace: t.Name(), Timeout: time.Minute}
 			h := &history{start: time.Now()}
-			var nodes []*Store
+			var nodes []store.Store
 			for range 3 {
-				nodes = append(nodes, opened(t, proxy.URL(), cfg))
+				node, err := redisstore.New(redisstore.Config{URL: proxy.URL(), Namespace: t.Name(), Timeout: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { node.Close() })
+				nodes = append(nodes, node)
 			}
-			for i := range 2 {
-				mustTake(t, nodes[0], one(fmt.Sprint("model/", i), l, filled))
+			full := []store.Charge{charge(0, l, filled), charge(1, l, filled)}
+			if r, decisions, err := nodes[0].Take(t.Context(), full); err != nil || r == nil {
+				t.Fatalf("%v, %v of %+v", decisions, err, full)
 			}
 			var all sync.WaitGroup
 			for caller := range callers {
@@ -260,113 +298,4 @@ func TestSequentialModel(t *testing.T) {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-}
-
-// Those who want the same at a time are told what they would have been told one
-// after another, to the unit.
-func TestTogether(t *testing.T) {
-	t.Parallel()
-	server := redistest.New(t)
-	for name, l := range everyKind(100) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := opened(t, server.URL(), Config{Namespace: t.Name(), Timeout: time.Minute})
-			var mu sync.Mutex
-			var left, denied []int64
-			var receipts []store.Receipt
-			var all sync.WaitGroup
-			for range 40 {
-				all.Go(func() {
-					r, decisions, err := s.Take(t.Context(), one("key", l, 7))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					if r == nil {
-						denied = append(denied, decisions[0].Remaining)
-						return
-					}
-					left, receipts = append(left, decisions[0].Remaining), append(receipts, r)
-				})
-			}
-			all.Wait()
-			slices.Sort(left)
-			if want := []int64{2, 9, 16, 23, 30, 37, 44, 51, 58, 65, 72, 79, 86, 93}; !slices.Equal(left, want) {
-				t.Errorf("those who passed were told that %v are left; want %v", left, want)
-			}
-			for _, n := range denied {
-				if n != 2 {
-					t.Errorf("who was denied was told that %d are left", n)
-				}
-			}
-			for i := len(receipts) - 1; i >= 0; i-- { // one by one, each for itself
-				all.Go(func() {
-					if err := s.Settle(t.Context(), receipts[i], []int64{8}); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			wantDebt := int64(14*8 - 100)
-			if !bucket(l) {
-				wantUsed(t, s, "key", l, 100+wantDebt)
-			}
-			wantLeft(t, s, "key", l, 0)
-		})
-	}
-}
-
-// Random histories of keys whose limits change all the time are answered as in
-// memory, with the server's clock.
-func TestLikeMemory(t *testing.T) {
-	t.Parallel()
-	s := opened(t, redistest.New(t).URL(), Config{Timeout: time.Minute})
-	kinds := everyKind(100)
-	names := slices.Sorted(maps.Keys(kinds))
-	var histories atomic.Int64
-	rapid.Check(t, func(t *rapid.T) {
-		key := fmt.Sprint("history", histories.Add(1))
-		memory := store.NewMemory()
-		defer memory.Close()
-		both := []store.Store{memory, s}
-		mine := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "kinds") // of two of a shape, one may become the other
-		var receipts [][2]store.Receipt
-		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			if len(receipts) > 0 && rapid.IntRange(0, 2).Draw(t, "step") == 0 {
-				r := rapid.SampledFrom(receipts).Draw(t, "receipt")
-				actual := rapid.Int64Range(0, 25).Draw(t, "actual")
-				for i, of := range both {
-					if err := of.Settle(t.Context(), r[i], []int64{actual}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				continue
-			}
-			charges := []store.Charge{{Key: key, N: rapid.Int64Range(1, 12).Draw(t, "n")}}
-			for _, name := range mine {
-				l := kinds[name].WithCount(rapid.SampledFrom([]int64{100, 20, 70}).Draw(t, "count"))
-				charges[0].Limits = append(charges[0].Limits, l.WithBurst(l.Count()))
-			}
-			var taken [2]store.Receipt
-			var left [2][]int64
-			for i, of := range both {
-				r, decisions, err := of.Take(t.Context(), charges)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, d := range decisions {
-					left[i] = append(left[i], d.Remaining)
-				}
-				taken[i] = r
-			}
-			if (taken[0] == nil) != (taken[1] == nil) || !slices.Equal(left[0], left[1]) {
-				t.Fatalf("%+v: %v are left; in memory %v", charges, left[1], left[0])
-			}
-			if taken[0] != nil {
-				receipts = append(receipts, taken)
-			}
-		}
-	})
 }
