@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Totals beside the pieces of several answers are exact once all have ended: a client that
-// left when the shortest had ended paid next to nothing for the others.
+// Totals that come beside pieces of several answers are exact only once all answers have ended. A
+// client that left after the shortest answer once paid next to nothing for the others.
 func TestMeterOfSeveralAnswers(t *testing.T) {
 	chunk := func(ended string, output int) string {
 		return fmt.Sprintf(`data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"index":0%s}],`+

@@ -7,8 +7,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// What a model of Bedrock's has used stands in headers, whatever its own format tells.
-func TestHeadersOfInvokeTellUsage(t *testing.T) {
+// Bedrock's headers report the usage of a model, whatever its own format reports.
+func TestInvokeHeadersReportUsage(t *testing.T) {
 	told := func(pairs ...string) http.Header {
 		h := http.Header{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -37,7 +37,7 @@ func TestHeadersOfInvokeTellUsage(t *testing.T) {
 	}
 }
 
-// A frame is metered without anything that is allocated for it.
+// The meter allocates nothing for a frame.
 func TestFramesAllocateNothing(t *testing.T) {
 	stream := []byte(invokeFrames(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}`))
 	m := llm.NewMeter(llm.Invoke, nil)

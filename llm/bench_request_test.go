@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// chatBody returns a body of a chat of about so many bytes, with line breaks and
-// quotes in its texts.
+// chatBody returns the body of a chat of about so many bytes, with line breaks and quotes in its
+// texts.
 func chatBody(size int) []byte {
 	var b strings.Builder
 	b.WriteString(`{"model":"gpt-4o","stream":true,"max_tokens":512,"temperature":0.2,"messages":[{"role":"system","content":"You are a helpful assistant."}`)
@@ -22,7 +22,7 @@ func chatBody(size int) []byte {
 	return []byte(b.String())
 }
 
-// BenchmarkRead compares the reading of a request with the decoding of a part of it.
+// BenchmarkRead compares Read with encoding/json, which decodes a part of the body.
 func BenchmarkRead(b *testing.B) {
 	for _, size := range []int{1 << 10, 100 << 10, 10 << 20} {
 		body := chatBody(size)

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	mostCount = 1 << 53 // a larger number is no limit of anybody's
+	maxCount = 1 << 53 // no provider has a larger limit
 
-	// A wait of three years makes no sense in seconds, so that it is a time:
-	// seconds since 1970, or milliseconds.
-	leastEpoch      = 100_000_000
-	leastEpochMilli = 100_000_000_000
+	// A number of seconds as large as this, three years, is no wait but a point in time: in
+	// seconds since 1970, or in milliseconds.
+	minEpoch      = 100_000_000
+	minEpochMilli = 100_000_000_000
 )
 
-// strictestCount returns the smallest whole number of a header, which may come
-// more than once, or -1. What is no number from least to mostCount is passed over.
+// strictestCount returns the smallest whole number among the values of a header, or -1. It ignores
+// values that are no number from least to maxCount.
 func strictestCount(values []string, least int64) int64 {
 	count := int64(-1)
 	for _, v := range values {
 		n, err := strconv.ParseUint(strings.TrimSpace(v), 10, 64)
-		if err != nil || n > mostCount || int64(n) < least {
+		if err != nil || n > maxCount || int64(n) < least {
 			continue
 		}
 		if count < 0 || int64(n) < count {
@@ -33,8 +33,7 @@ func strictestCount(values []string, least int64) int64 {
 	return count
 }
 
-// longestWait returns the longest wait of a header, which may come more than once,
-// or 0.
+// longestWait returns the longest wait among the values of a header, or 0.
 func longestWait(values []string, now time.Time) time.Duration {
 	var wait time.Duration
 	for _, v := range values {
@@ -43,9 +42,9 @@ func longestWait(values []string, now time.Time) time.Duration {
 	return wait
 }
 
-// parseWait reads how long to wait, in any form that providers write it in: seconds
-// (20, 0.5), a span (6m0s, 12ms, 1d2h), a time (RFC 3339, HTTP's, or since 1970). It
-// returns 0 for what is none of them or over, and a day at most.
+// parseWait reads a wait in any of the forms that providers use: seconds (20, 0.5), a duration
+// (6m0s, 12ms, 1d2h), or a point in time (RFC 3339, HTTP's format, or since 1970). The result is
+// from 0, for a time in the past or nonsense, to a day.
 func parseWait(s string, now time.Time) time.Duration {
 	s = strings.TrimSpace(s)
 	if isPlain(s) {
@@ -63,8 +62,7 @@ func parseWait(s string, now time.Time) time.Duration {
 	return 0
 }
 
-// parseMilli reads a number of milliseconds. It returns 0 for what is none, and a day
-// at most.
+// parseMilli reads a number of milliseconds. The result is from 0, for nonsense, to a day.
 func parseMilli(s string) time.Duration {
 	s = strings.TrimSpace(s)
 	if !isPlain(s) {
@@ -73,7 +71,7 @@ func parseMilli(s string) time.Duration {
 	return parseSpan(s + "ms")
 }
 
-// isPlain reports whether s is digits and points alone.
+// isPlain reports whether s has only digits and points.
 func isPlain(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < '0' || c > '9') && c != '.' {
@@ -83,22 +81,22 @@ func isPlain(s string) bool {
 	return s != ""
 }
 
-// parsePlain reads seconds from now, or a time since 1970.
+// parsePlain reads a number: seconds from now, or a point in time since 1970.
 func parsePlain(s string, now time.Time) time.Duration {
 	whole, _, _ := strings.Cut(s, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	switch {
-	case err != nil || n < leastEpoch:
+	case err != nil || n < minEpoch:
 		return parseSpan(s + "s")
-	case n > mostCount:
+	case n > maxCount:
 		return 0
-	case n < leastEpochMilli:
+	case n < minEpochMilli:
 		return waitUntil(time.Unix(n, 0), now)
 	}
 	return waitUntil(time.UnixMilli(n), now)
 }
 
-// parseSpan reads a duration as Go writes it, with days before it or not.
+// parseSpan reads a duration as Go writes it, after an optional number of days.
 func parseSpan(s string) time.Duration {
 	var days int
 	if number, rest, ok := strings.Cut(s, "d"); ok {
@@ -117,18 +115,18 @@ func parseSpan(s string) time.Duration {
 	return min(min(d, Day)+time.Duration(days)*Day, Day)
 }
 
-// waitUntil returns how long it is from now to t: from 0 to a day.
+// waitUntil returns the time from now to t, from 0 to a day.
 func waitUntil(t, now time.Time) time.Duration {
 	return min(max(t.Sub(now), 0), Day)
 }
 
-// spans are the words for a unit in the text of an error, by how they begin.
-var spans = []struct{ word, unit string }{
+// unitWords maps the first letters of words for units, in error messages, to units.
+var unitWords = []struct{ word, unit string }{
 	{"ms", "ms"}, {"milli", "ms"}, {"s", "s"}, {"min", "m"}, {"h", "h"}, {"day", "d"},
 }
 
-// waitIn returns the wait that a text in small letters speaks of, such as "please try
-// again in 7m12s", or 0.
+// waitIn returns the wait that a text in lower case asks for, as in "please try again in 7m12s", or
+// 0.
 func waitIn(text string) time.Duration {
 	for _, phrase := range []string{"try again in ", "retry in ", "retry after "} {
 		for _, after, ok := strings.Cut(text, phrase); ok; _, after, ok = strings.Cut(after, phrase) {
@@ -140,7 +138,7 @@ func waitIn(text string) time.Duration {
 	return 0
 }
 
-// leadingWait reads the span that a text begins with: 7m12s, or 45 seconds.
+// leadingWait reads the duration at the start of a text: 7m12s, or 45 seconds.
 func leadingWait(text string) time.Duration {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -151,9 +149,9 @@ func leadingWait(text string) time.Duration {
 		return parseSpan(number)
 	}
 	if len(words) == 1 || number != words[0] {
-		return parseSpan(number + "s") // it ends with the sentence
+		return parseSpan(number + "s") // the number without a unit ends the sentence
 	}
-	for _, s := range spans {
+	for _, s := range unitWords {
 		if strings.HasPrefix(words[1], s.word) {
 			return parseSpan(number + s.unit)
 		}
@@ -161,11 +159,10 @@ func leadingWait(text string) time.Duration {
 	return 0
 }
 
-// pacific is where Google's days begin.
+// pacific is the time zone of Google's days.
 var pacific = sync.OnceValue(func() *time.Location { return zoneOr("America/Los_Angeles", -8*time.Hour) })
 
-// zoneOr returns a zone by its name, or one with a fixed offset on a machine that has
-// no database of zones.
+// zoneOr returns a time zone, or a fixed offset on a machine without a database of zones.
 func zoneOr(name string, offset time.Duration) *time.Location {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -174,7 +171,7 @@ func zoneOr(name string, offset time.Duration) *time.Location {
 	return zone
 }
 
-// untilMidnight returns how long it is until the next day of a zone.
+// untilMidnight returns the time to the next day in a zone.
 func untilMidnight(now time.Time, zone *time.Location) time.Duration {
 	year, month, day := now.In(zone).Date()
 	return waitUntil(time.Date(year, month, day+1, 0, 0, 0, 0, zone), now)

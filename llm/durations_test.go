@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// limitsNow is when the responses of these tests come.
+// limitsNow is the time of the responses in these tests.
 var limitsNow = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 
 func TestStrictestCount(t *testing.T) {
@@ -221,7 +221,7 @@ func TestUntilMidnight(t *testing.T) {
 	}
 }
 
-// naiveLimitCount reads a whole number by the book.
+// naiveLimitCount parses a whole number with strconv alone.
 func naiveLimitCount(text string, least int64) int64 {
 	text = strings.TrimSpace(text)
 	if !regexp.MustCompile(`^[0-9]+$`).MatchString(text) {
@@ -252,8 +252,8 @@ func FuzzStrictestCount(f *testing.F) {
 	})
 }
 
-// naiveWait reads a wait by the book: what Go calls a duration, what it calls a time,
-// and numbers without any rounding. ok is false for what it knows nothing of.
+// naiveWait parses a wait with the parsers of package time, and numbers without any rounding. ok is
+// false for a text that these do not parse.
 func naiveWait(text string, now time.Time) (wait time.Duration, ok bool) {
 	text = strings.TrimSpace(text)
 	bound := func(d time.Duration) (time.Duration, bool) { return min(max(d, 0), Day), true }

@@ -11,37 +11,36 @@ import (
 	"time"
 )
 
-// complaint is what the body of an error says. Its strings are in small letters.
-type complaint struct {
-	shape    string // the type of the whole; Anthropic's is "error"
+// errorBody is what the body of an error says. Its strings are in lower case.
+type errorBody struct {
+	shape    string // the type of the whole body; Anthropic's is "error"
 	kind     string // the type of the error
 	code     string
 	status   string        // Google's
-	text     string        // the message; all of the body where that is no JSON
-	delay    time.Duration // Google's RetryInfo, or 0
-	violated []Window      // Google's QuotaFailure; a Unit may be empty
-	header   http.Header   // OpenRouter's metadata.headers
-	per      time.Duration // of the limit that it is about; 0 where it does not say
+	text     string        // the message; the whole body where that is not JSON
+	delay    time.Duration // from Google's RetryInfo, or 0
+	violated []Window      // from Google's QuotaFailure; a Unit may be empty
+	header   http.Header   // from OpenRouter's metadata.headers
+	per      time.Duration // the Per of the limit that the error is about; 0 if it does not say
 }
 
-// readComplaint reads the body of any provider's error, or whatever a proxy has put in
-// its place.
-func readComplaint(body []byte, now time.Time) complaint {
+// readErrorBody reads the error of any provider, or whatever a proxy has sent instead.
+func readErrorBody(body []byte, now time.Time) errorBody {
 	var whole any
 	if err := json.Unmarshal(body, &whole); err != nil {
-		c := complaint{text: strings.ToLower(string(body))}
-		c.per = perIn(c.text)
+		c := errorBody{text: strings.ToLower(string(body))}
+		c.per = periodIn(c.text)
 		return c
 	}
 	if list, ok := whole.([]any); ok && len(list) > 0 {
-		whole = list[0] // Gemini's, of a stream
+		whole = list[0] // an error of a Gemini stream
 	}
 	inner := member(whole, "error")
 	if _, ok := inner.(map[string]any); !ok {
-		inner = whole // Mistral's, and Ollama's, whose error is the message
+		inner = whole // Mistral's errors, and Ollama's, in which "error" is the message
 	}
 	metadata := member(inner, "metadata")
-	c := complaint{
+	c := errorBody{
 		shape:  memberWord(whole, "type"),
 		kind:   memberWord(inner, "type"),
 		code:   cmp.Or(memberWord(inner, "code"), bareCode(memberWord(inner, "__type"))),
@@ -60,12 +59,12 @@ func readComplaint(body []byte, now time.Time) complaint {
 	for _, w := range c.violated {
 		c.per = max(c.per, w.Per)
 	}
-	c.per = cmp.Or(c.per, perIn(c.text))
+	c.per = cmp.Or(c.per, periodIn(c.text))
 	return c
 }
 
 // readDetail reads one of the details of Google's errors.
-func (c *complaint) readDetail(detail any, now time.Time) {
+func (c *errorBody) readDetail(detail any, now time.Time) {
 	kind := memberWord(detail, "@type")
 	switch kind[strings.LastIndexByte(kind, '.')+1:] {
 	case "retryinfo":
@@ -78,9 +77,9 @@ func (c *complaint) readDetail(detail any, now time.Time) {
 	}
 }
 
-// violatedWindow returns the window of a violated quota, of which nothing is left. The
-// quota's name tells what it is: GenerateRequestsPerDayPerProjectPerModel-FreeTier. The
-// Unit is empty where that is none of ours, such as images.
+// violatedWindow returns the window of a violated quota, which has nothing left. The quota's name
+// says what it limits, as in GenerateRequestsPerDayPerProjectPerModel-FreeTier. The Unit is empty
+// where it is none of ours, such as images.
 func violatedWindow(violation any, now time.Time) Window {
 	w := Window{Limit: max(strictestCount([]string{memberText(violation, "quotaValue")}, 1), 0)}
 	id := memberWord(violation, "quotaId")
@@ -105,9 +104,9 @@ func violatedWindow(violation any, now time.Time) Window {
 	return w
 }
 
-// perIn returns the Per of the limit that a text is about, or 0. If it names several,
-// the first counts: what comes later is advice.
-func perIn(text string) time.Duration {
+// periodIn returns the Per of the limit that a text is about, or 0. If the text names several, the
+// first counts: the rest is advice.
+func periodIn(text string) time.Duration {
 	day := firstOf(text, "per day", "per-day", "(rpd)", "(tpd)", "daily")
 	minute := firstOf(text, "per min", "per-min", "(rpm)", "(tpm)")
 	switch {
@@ -119,47 +118,47 @@ func perIn(text string) time.Duration {
 	return 0
 }
 
-// amazonCode returns the code of an error of Amazon's that a header tells, in small
-// letters, or "".
+// amazonCode returns the code of an Amazon error from its header, in lower case, or "".
 func amazonCode(h http.Header) string { return bareCode(strings.ToLower(h.Get("X-Amzn-Errortype"))) }
 
-// bareCode returns the code of an error of Amazon's without what may stand around it, such
-// as com.amazon.coral.service#ThrottlingException:http://internal.amazon.com/.
+// bareCode returns the code of an Amazon error without the text around it, as in
+// com.amazon.coral.service#ThrottlingException:http://internal.amazon.com/.
 func bareCode(code string) string {
 	code = code[strings.LastIndexByte(code, '#')+1:]
 	code, _, _ = strings.Cut(code, ":")
 	return code
 }
 
-// ofGoogle reports whether the error is about a quota of Google's.
-func (c *complaint) ofGoogle() bool { return c.status == "resource_exhausted" || len(c.violated) > 0 }
+// googleQuota reports whether the error is about one of Google's quotas.
+func (c *errorBody) googleQuota() bool {
+	return c.status == "resource_exhausted" || len(c.violated) > 0
+}
 
-// unpaid reports whether somebody has to pay before the next call.
-func (c *complaint) unpaid() bool {
+// unpaid reports whether the customer has to pay before the next call.
+func (c *errorBody) unpaid() bool {
 	return c.names("insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active")
 }
 
-// capped reports whether an error of Anthropic's speaks of money. It has no code for
-// that.
-func (c *complaint) capped() bool {
+// spendCapped reports whether an error of Anthropic's, which has no code for that, is about money.
+func (c *errorBody) spendCapped() bool {
 	return c.shape == "error" && c.speaksOf("spend", "credit", "usage limit")
 }
 
-// overloaded reports whether the provider says that it has more to do than it can.
-func (c *complaint) overloaded() bool {
+// overloaded reports whether the provider says that it has too much load.
+func (c *errorBody) overloaded() bool {
 	return c.names("server_is_overloaded", "slow_down", "overloaded_error", "serviceunavailableexception", "modelnotreadyexception") || c.speaksOf("overloaded", "high demand")
 }
 
-// names reports whether the error's code or type is one of these.
-func (c *complaint) names(codes ...string) bool {
+// names reports whether the code or the type of the error is one of codes.
+func (c *errorBody) names(codes ...string) bool {
 	return slices.Contains(codes, c.code) || slices.Contains(codes, c.kind)
 }
 
-func (c *complaint) speaksOf(words ...string) bool {
+func (c *errorBody) speaksOf(words ...string) bool {
 	return firstOf(c.text, words...) < len(c.text)
 }
 
-// firstOf returns where the first of some words begins in a text, or the text's length.
+// firstOf returns the index of the first of some words in a text, or the length of the text.
 func firstOf(text string, words ...string) int {
 	first := len(text)
 	for _, w := range words {
@@ -176,18 +175,18 @@ func member(value any, name string) any {
 	return object[name]
 }
 
-// memberText returns a member that is a string, or a number, as it is written.
+// memberText returns a member that is a string, or a number as it is written.
 func memberText(value any, name string) string {
 	switch v := member(value, name).(type) {
 	case string:
 		return v
 	case float64:
-		if math.Abs(v) <= mostCount {
+		if math.Abs(v) <= maxCount {
 			return strconv.FormatFloat(v, 'f', -1, 64)
 		}
 	}
 	return ""
 }
 
-// memberWord returns the text of a member in small letters.
+// memberWord returns the text of a member in lower case.
 func memberWord(value any, name string) string { return strings.ToLower(memberText(value, name)) }

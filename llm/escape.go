@@ -6,20 +6,18 @@ import (
 	"math/bits"
 )
 
-// What both readers of JSON know of strings.
-
-// eachByte times a byte is a word of eight of it.
+// eachByte times a byte is a word with that byte eight times.
 const eachByte uint64 = 0x0101010101010101
 
-// stringEnd returns where in p, from i, is a quote or a backslash, or the length
-// of p. Most are near, and package bytes finds faster what is far; it looks at a part
-// of p at a time, so that it does not look for a far quote at each backslash.
+// stringEnd returns the index, from i on, of the first quote or backslash, or the length of p. Most
+// are near, so it first looks at eight bytes at a time. Package bytes is faster for a far one; it
+// searches in parts, so that it does not search for a far quote again at each backslash.
 func stringEnd(p []byte, i int) int {
 	const near, part = 64, 1024
 	for end := min(i+near, len(p)); i+8 <= end; i += 8 {
 		w := binary.LittleEndian.Uint64(p[i:])
 		quote, slash := w^'"'*eachByte, w^'\\'*eachByte
-		// The lowest bit that is set is that of the first byte that is zero.
+		// The lowest bit set marks the first byte that is a quote or a backslash.
 		if zero := ((quote-eachByte)&^quote | (slash-eachByte)&^slash) & (0x80 * eachByte); zero != 0 {
 			return i + bits.TrailingZeros64(zero)/8
 		}
@@ -58,7 +56,7 @@ func unescaped(c byte) rune {
 	return rune(c)
 }
 
-// hexDigit returns the value of a digit, or -1, which makes the character none.
+// hexDigit returns the value of a hexadecimal digit, or -1.
 func hexDigit(c byte) rune {
 	switch {
 	case c >= '0' && c <= '9':

@@ -2,77 +2,75 @@ package llm
 
 import "math"
 
-// Estimator estimates what calls will use by what calls before them have used: of
-// each model, and of each project of it, it knows the last few. The zero Estimator
-// is ready to use, and may be used by many goroutines at a time.
+// Estimator estimates the tokens of a call from the last calls of its model and of its project. The
+// zero Estimator is ready to use, by any number of goroutines.
 //
-// It aims at two things: that of a hundred calls at most five use more than was
-// reserved, be it of input, of output or of both together, and that on average less
-// than two and a half times what is used is reserved. Both hold from about the
-// fiftieth call on, while the load drifts, and if it jumps now and then. Some loads
-// allow only the first, those in which one call in twenty uses more than that many
-// times the mean: answers whose length is lognormal with a sigma of 1, if hardly any
-// prompt comes with them; a cache that holds all of the prompt, four times in five.
+// It aims at two things. At most five calls in a hundred use more than was reserved, be it of
+// input, of output or of both together. And on average less than two and a half times the used
+// tokens are reserved. Both hold from about the fiftieth call on, while the load drifts, and if it
+// jumps now and then. Some loads allow only the first: those in which one call in twenty uses more
+// than two and a half times the mean, such as answers whose length is lognormal with a sigma of 1
+// and that have hardly any prompt, or a cache that holds the whole prompt four times in five.
 type Estimator struct {
-	memory memory
+	histories historyCache
 }
 
-// What is reserved for the answer of a call of which nothing is known yet.
+// What to reserve for an answer of a model and project without any history, in tokens.
 const (
-	shortAnswer   = 256  // at least, where the request does not bound it,
-	longAnswer    = 2048 // and at most; between the two, as much as the prompt has
-	boundedAnswer = 1024 // at least, where the request bounds it: then it may be long
+	unboundedAnswerMin = 256  // the least, where the request does not bound the answer
+	unboundedAnswerMax = 2048 // the most then; between the two, as much as the prompt has
+	boundedAnswerMin   = 1024 // the least where the request bounds the answer: its caller expects a long one
 )
 
-// mostTokens is the largest estimate. A few of them can be added.
-const mostTokens = min(1<<53, math.MaxInt/4)
+// maxEstimate is the largest estimate. The sum of a few of them does not overflow.
+const maxEstimate = min(1<<53, math.MaxInt/4)
 
-// Estimate returns how many tokens to reserve for a request: so many that few calls
-// use more. Before anything was learned it goes by the request alone. One without a
-// project goes by the calls of all.
+// Estimate returns how many tokens to reserve for a request, so that few calls use more. Before it
+// has learned anything, it goes by the request alone. Without a project, it goes by the calls of
+// all projects.
 func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	c := callOf(r)
 	f := e.expect(project, r, c)
 	t := Tokens{Input: roundedTokens(f.input), Output: roundedTokens(min(f.output, c.bound))}
 	if c.bounded() && (r.Provider == OpenAI || r.Provider == Azure) {
-		t.Output = max(t.Output, roundedTokens(c.bound)-t.Input) // they count what is allowed, used or not
+		t.Output = max(t.Output, roundedTokens(c.bound)-t.Input) // these providers count the allowed tokens, used or not
 	}
 	if c.bounded() && r.Provider == Bedrock {
-		t.Output = max(t.Output, roundedTokens(c.bound)) // it takes all that is allowed at first, and gives back what was not used
+		t.Output = max(t.Output, roundedTokens(c.bound)) // Bedrock takes all allowed tokens first, and gives the unused ones back
 	}
 	t.FreeInput = max(t.Input-roundedTokens(f.counted), 0)
 	t.FreeOutput = Usage{Input: t.Input, Output: t.Output}.Tokens(r.Provider).FreeOutput
 	return t
 }
 
-// Floor returns how many tokens of output to charge at least for a request that was sent,
-// and whose response has not told them: what is expected of it, and no less than of a
-// request of which nothing is known. So a project that has taught short answers cannot cut
-// long ones off for next to nothing.
+// Floor returns the least output tokens to charge for a request that was sent and whose response
+// has not reported them: the expected ones, but no less than for a request without any history.
+// Otherwise a project that has only ever had short answers could cut long ones off for next to
+// nothing.
 func (e *Estimator) Floor(project string, r *Request) int {
 	c := callOf(r)
 	f := e.expect(project, r, c)
 	return roundedTokens(min(max(f.output, c.first().output), c.bound))
 }
 
-// expect returns the figures of a call as the model's history, and then the project's,
-// know them.
+// expect returns the figures of a call after the model's history, and then the project's, have
+// revised them.
 func (e *Estimator) expect(project string, r *Request, c call) figures {
-	f := e.memory.revise(modelOf(r), c, c.first())
+	f := e.histories.revise(modelOf(r), c, c.first())
 	if project != "" {
-		f = e.memory.revise(projectOf(r, project), c, f)
+		f = e.histories.revise(projectOf(r, project), c, f)
 	}
 	return f
 }
 
-// Learn takes note of what a call has used. It learns nothing of a response that has not
-// told all, such as a stream that was cut off: by that a client could teach any figure.
+// Learn records what a call has used. It ignores a response that has not reported everything, such
+// as a stream that was cut off: a client could teach it any figure with these.
 func (e *Estimator) Learn(project string, r *Request, used Usage) {
 	if !used.Exact {
 		return
 	}
 	t := used.Tokens(r.Provider)
-	f := figures{untold, untold, untold}
+	f := figures{unreported, unreported, unreported}
 	if t.Input >= 0 {
 		f.input = float64(t.Input)
 		f.counted = float64(t.Input - t.FreeInput)
@@ -80,31 +78,32 @@ func (e *Estimator) Learn(project string, r *Request, used Usage) {
 	if t.Output >= 0 && r.API.generates() {
 		f.output = float64(t.Output)
 	}
-	if f.input == untold && f.output == untold {
+	if f.input == unreported && f.output == unreported {
 		return
 	}
 	c := callOf(r)
-	e.memory.learn(modelOf(r), c, f)
+	e.histories.learn(modelOf(r), c, f)
 	if project != "" {
-		e.memory.learn(projectOf(r, project), c, f)
+		e.histories.learn(projectOf(r, project), c, f)
 	}
 }
 
-// figures is what a call uses, or is thought to use, in tokens. They only estimate,
-// so they may be fractions.
+// figures are the tokens that a call uses, or is expected to use. They only serve estimates, so
+// they may be fractions.
 type figures struct {
 	input   float64
-	counted float64 // of input, what the provider counts
+	counted float64 // the part of the input that the provider counts
 	output  float64 // of all answers
 }
 
-const untold = -1 // is a figure that the response does not tell
+// unreported is the figure of a response that does not have it.
+const unreported = -1
 
-// call is what is known of a call before it is made.
+// call is what is known of a call before it is sent.
 type call struct {
 	prompt  float64
 	answers float64
-	bound   float64 // of the output of all answers; infinite where there is none
+	bound   float64 // the most output of all answers; infinite where the request has no bound
 }
 
 func callOf(r *Request) call {
@@ -124,21 +123,21 @@ func callOf(r *Request) call {
 
 func (c call) bounded() bool { return !math.IsInf(c.bound, 1) }
 
-// first returns the figures of a call of which nothing is known but itself. Many
-// allow far more than they ever expect, so a bound is not taken at its word.
+// first returns the figures of a call without any history. Many clients allow far more than they
+// ever need, so a bound is not taken as an estimate.
 func (c call) first() figures {
-	answer := min(max(c.prompt, shortAnswer), longAnswer)
+	answer := min(max(c.prompt, unboundedAnswerMin), unboundedAnswerMax)
 	if c.bounded() {
-		answer = max(2*c.prompt, boundedAnswer)
+		answer = max(2*c.prompt, boundedAnswerMin)
 	}
-	input := c.prompt*9/8 + 16 // tokens are not quite what characters tell
+	input := c.prompt*9/8 + 16 // characters are only about a measure of tokens
 	return figures{input, input, answer * c.answers}
 }
 
-// roundedTokens rounds a figure up, to as much as an estimate may be.
+// roundedTokens rounds a figure up to whole tokens, up to maxEstimate.
 func roundedTokens(tokens float64) int {
-	if tokens >= mostTokens {
-		return mostTokens
+	if tokens >= maxEstimate {
+		return maxEstimate
 	}
 	return int(math.Ceil(tokens))
 }

@@ -14,13 +14,14 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
-// workload is a kind of calls as programs make them: the i-th of them, and what it uses.
+// workload is a realistic kind of calls: it returns the i-th call, and what that uses.
 type workload struct {
 	name string
 	call func(r *rand.Rand, i int) (Request, Usage)
 }
 
-// workloads are those for which both aims can be met: enough of what is used is prompt.
+// workloads are those for which both aims of the Estimator can be met, because a large part of the
+// usage is prompt.
 var workloads = []workload{
 	{"even", func(r *rand.Rand, _ int) (Request, Usage) {
 		return spending(logUniform(r, 900, 1100), lognormal(r, 1, 0.03), lognormal(r, 300, 0.2))
@@ -105,7 +106,7 @@ func lognormal(r *rand.Rand, median, sigma float64) float64 {
 	return median * math.Exp(sigma*r.NormFloat64())
 }
 
-// logUniform returns a number of any size between two, all sizes being as likely.
+// logUniform returns a number between two, uniform on a logarithmic scale.
 func logUniform(r *rand.Rand, least, most float64) float64 {
 	return least * math.Pow(most/least, r.Float64())
 }
@@ -121,7 +122,7 @@ func driftAt(i int) float64 { return math.Pow(4, min(max(float64(i-100)/200, 0),
 
 func jumpAt(i int) float64 { return []float64{1, 3}[i/150%2] }
 
-// coverage is how estimates of many calls compare with what these used.
+// coverage compares the estimates of many calls with their usage.
 type coverage struct {
 	calls, covered, inputs, outputs int
 	reserved, used                  float64
@@ -149,8 +150,8 @@ func (t *coverage) part(n int) float64 { return float64(n) / float64(t.calls) }
 
 func (t *coverage) ratio() float64 { return t.reserved / t.used }
 
-// runLoad makes 650 calls of a load, of which some are always under way, and gives each
-// from the fiftieth on to see.
+// runLoad makes 650 calls of a load, of which underWay are always in flight, and passes each from
+// the fiftieth on to see.
 func runLoad(l workload, seed uint64, underWay int, see func(i int, reserved, used Tokens)) {
 	type made struct {
 		request Request
@@ -269,8 +270,8 @@ func TestEstimateBeforeAnythingIsLearned(t *testing.T) {
 		{"embeddings", Request{Endpoint: Endpoint{Provider: OpenAI, API: Embeddings}, Prompt: 800, Answers: 1}, Tokens{Input: 916}},
 		{"nothing", Request{}, Tokens{Input: 16, Output: 256}},
 		{"nonsense", chat(Mistral, -5, -5, -5), Tokens{Input: 16, Output: 256}},
-		{"too much", chat(Mistral, huge, huge, huge), Tokens{Input: mostTokens, Output: mostTokens}},
-		{"too much of OpenAI", chat(OpenAI, 0, huge, huge), Tokens{Input: 16, Output: mostTokens}},
+		{"too much", chat(Mistral, huge, huge, huge), Tokens{Input: maxEstimate, Output: maxEstimate}},
+		{"too much of OpenAI", chat(OpenAI, 0, huge, huge), Tokens{Input: 16, Output: maxEstimate}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -282,7 +283,7 @@ func TestEstimateBeforeAnythingIsLearned(t *testing.T) {
 	}
 }
 
-func TestEstimateBelievesMoreAtOnceAndLessByAndBy(t *testing.T) {
+func TestEstimateRisesAtOnceAndFallsGradually(t *testing.T) {
 	request, _ := spending(1000, 1, 0)
 	var e Estimator
 	e.Learn("p", &request, Usage{Input: 3000, Output: 5000, Exact: true})
@@ -305,9 +306,9 @@ func TestEstimateBelievesMoreAtOnceAndLessByAndBy(t *testing.T) {
 	}
 }
 
-// Own calls were once lost in the rounding of what was thought before.
+// The project's own calls were once lost in the rounding of a huge earlier estimate.
 func TestOwnCallsCountBesideHugeOnesOfOthers(t *testing.T) {
-	s := series{n: someCalls, high: 300}
+	s := series{n: someCalls, reserve: 300}
 	if got := s.revise(1e20, 1); got != 300 {
 		t.Errorf("got %v, want 300", got)
 	}
@@ -344,7 +345,7 @@ func TestNewProjectStartsWithWhatOthersHaveTaught(t *testing.T) {
 	}
 }
 
-func TestLearnsOnlyWhatIsTold(t *testing.T) {
+func TestLearnsOnlyReportedUsage(t *testing.T) {
 	request, _ := spending(1000, 1, 0)
 	first := new(Estimator).Estimate("p", &request)
 	tests := []struct {
@@ -421,7 +422,7 @@ func TestWhatProvidersCount(t *testing.T) {
 	}
 }
 
-// nearTokens reports whether estimates are the same but for rounding.
+// nearTokens reports whether two estimates are equal but for rounding.
 func nearTokens(a, b Tokens) bool {
 	same := func(a, b int) bool {
 		return math.Abs(float64(a)-float64(b)) <= 2+1e-6*math.Abs(float64(b))
@@ -429,8 +430,8 @@ func nearTokens(a, b Tokens) bool {
 	return same(a.Input, b.Input) && same(a.Output, b.Output) && same(a.FreeInput, b.FreeInput) && same(a.FreeOutput, b.FreeOutput)
 }
 
-// A call without a project goes by those of all projects.
-func TestNoProjectGoesByAll(t *testing.T) {
+// The estimate of a call without a project comes from the calls of all projects.
+func TestCallWithoutProjectUsesAllProjects(t *testing.T) {
 	request, _ := spending(936, 1, 0)
 	var e Estimator
 	for range lastCalls {
@@ -441,7 +442,7 @@ func TestNoProjectGoesByAll(t *testing.T) {
 	}
 }
 
-// What comes on top of short prompts must not be multiplied for long ones.
+// Constant costs of short prompts must not be multiplied for long ones.
 func TestShortPromptsSayLittleOfLongOnes(t *testing.T) {
 	short, _ := spending(2, 1, 0)
 	long, _ := spending(5000, 1, 0)
@@ -458,9 +459,9 @@ func TestShortPromptsSayLittleOfLongOnes(t *testing.T) {
 	}
 }
 
-// If every call uses more than all before, more is reserved than any has used, but
-// not without end; and not for long after that.
-func TestEstimateGoesBeyondAllThatIsKnown(t *testing.T) {
+// While every call uses more than all calls before, more is reserved than any has used, but not
+// without bound, and not for long after that.
+func TestEstimateExceedsLargestFigureWhileCallsGrow(t *testing.T) {
 	request, used := spending(936, 1, 0)
 	var e Estimator
 	for i := range 40 {
@@ -499,7 +500,7 @@ func TestManyNamesTakeLittleMemory(t *testing.T) {
 	if took := heapInUse() - before; took > 4096<<10 {
 		t.Errorf("20,000 projects take %d KB, want 4,096 at most", took>>10)
 	}
-	if all := most * len(e.memory.shards); all < 3600 || all > 4096 {
+	if all := most * len(e.histories.shards); all < 3600 || all > 4096 {
 		t.Errorf("up to %d histories are kept, want 3,600 to 4,096", all)
 	}
 	if got := e.Estimate("in use", &request); got.Output < 9000 {
@@ -509,9 +510,9 @@ func TestManyNamesTakeLittleMemory(t *testing.T) {
 
 // histories returns how many histories each shard has.
 func histories(e *Estimator) []int {
-	n := make([]int, len(e.memory.shards))
-	for i := range e.memory.shards {
-		s := &e.memory.shards[i]
+	n := make([]int, len(e.histories.shards))
+	for i := range e.histories.shards {
+		s := &e.histories.shards[i]
 		n[i] = len(s.young)
 		for hash := range s.old {
 			n[i] += oneIf(s.young[hash] == nil)
@@ -527,7 +528,7 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func TestOnlyWhatIsLearnedIsRemembered(t *testing.T) {
+func TestOnlyLearnedCallsAreRemembered(t *testing.T) {
 	request, _ := spending(1000, 1, 0)
 	var e Estimator
 	for i := range 100 {
@@ -551,7 +552,7 @@ func TestKnownProjectsTakeNoAllocation(t *testing.T) {
 	}
 }
 
-// Whatever the order is in which they come, calls of constant cost teach that cost.
+// Calls of constant cost teach that cost, whatever the order in which goroutines make them.
 func TestEstimatorIsSharedByGoroutines(t *testing.T) {
 	var e Estimator
 	var wg sync.WaitGroup
@@ -573,8 +574,8 @@ func TestEstimatorIsSharedByGoroutines(t *testing.T) {
 	}
 }
 
-// naiveEstimator is an estimator written from its description, with no regard to
-// cost: it keeps all that it is told.
+// naiveEstimator follows the description of the Estimator with no regard to cost: it keeps all
+// calls.
 type naiveEstimator map[owner]*naiveHistory
 
 type naiveHistory struct {
@@ -685,7 +686,7 @@ func (n naiveEstimator) estimate(project string, r *Request) Tokens {
 	return t
 }
 
-// What short prompts have taught is no reason to reserve less for a long one.
+// A history of short prompts does not lower the estimate of a long one.
 func TestEstimatorLongPromptAfterShortOnes(t *testing.T) {
 	var e Estimator
 	short := Request{Endpoint: Endpoint{Provider: OpenAI, API: Chat, Model: "m"}, Prompt: 12, Answers: 1}
@@ -699,7 +700,7 @@ func TestEstimatorLongPromptAfterShortOnes(t *testing.T) {
 	}
 }
 
-// Each 16 bytes are a call: what it asks for, and what it has used.
+// Each 16 bytes of the input are a call: what it asks for, and what it has used.
 func FuzzEstimator(f *testing.F) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -738,7 +739,7 @@ func FuzzEstimator(f *testing.F) {
 			if !nearTokens(got, want) {
 				t.Fatalf("call %d, %+v:\ngot  %+v\nwant %+v", i/16, r, got, want)
 			}
-			if min(got.FreeInput, got.FreeOutput) < 0 || got.FreeInput > got.Input || got.FreeOutput > got.Output || max(got.Input, got.Output) > mostTokens {
+			if min(got.FreeInput, got.FreeOutput) < 0 || got.FreeInput > got.Input || got.FreeOutput > got.Output || max(got.Input, got.Output) > maxEstimate {
 				t.Fatalf("call %d, %+v:\ngot %+v, which is out of bounds", i/16, r, got)
 			}
 			e.Learn(project, &r, used)

@@ -5,28 +5,28 @@ import (
 	"hash/crc32"
 )
 
-// frames reads a stream in AWS's event stream format, in pieces split anywhere, and has
-// the payload of each message read as JSON. A message is its length, the length of its
-// headers and a checksum of both, then the headers, the payload, and a checksum of all.
+// frames reads AWS's event stream format, in pieces split anywhere, and passes the payload of each
+// message on as JSON. A message is its length, the length of its headers, a checksum of both, the
+// headers, the payload, and a checksum of everything.
 type frames struct {
-	json     *values // tallies what the messages tell
-	payloads *values // reads them: json itself, or what unpacks them for it
+	json     *values // tallies the content of the messages
+	payloads *values // reads the payloads: json itself, or a reader that unpacks base64 into it
 
-	head    [prelude + maxFrameHeaders]byte // what was kept of the prelude and the headers
-	at      int                             // bytes of the message that were read
+	head    [prelude + maxFrameHeaders]byte // the prelude and the first headers of the message
+	at      int                             // how many bytes of the message were read
 	headers int                             // where the headers of the message end
-	payload int                             // where its payload ends
-	broken  bool                            // it is no such stream
+	payload int                             // where the payload of the message ends
+	broken  bool                            // the stream has another format
 }
 
 const (
 	prelude         = 12 // bytes: two lengths and a checksum
 	frameEnd        = 4  // bytes of the checksum of a message
 	maxFrame        = 24 << 20
-	maxFrameHeaders = 512 // bytes of headers that are looked at
+	maxFrameHeaders = 512 // bytes of headers that are kept
 )
 
-// newFrames returns a reader of a stream of one of Bedrock's APIs, whose values json reads.
+// newFrames returns a reader of a stream of one of Bedrock's APIs.
 func newFrames(api API, json *values) *frames {
 	f := &frames{json: json, payloads: json}
 	if api == Invoke {
@@ -61,8 +61,8 @@ func (f *frames) read(p []byte) {
 	}
 }
 
-// keep keeps what of p belongs to the prelude or the headers, which end at end, and
-// returns how much of p that is.
+// keep stores the bytes of p that belong to the prelude or the headers, which end at end, and
+// returns their number.
 func (f *frames) keep(p []byte, end int) int {
 	n := min(len(p), end-f.at)
 	if f.at < len(f.head) {
@@ -84,7 +84,7 @@ func (f *frames) begin() {
 	f.payload = int(length) - frameEnd
 }
 
-// end ends a message. One that is an error tells its type in its headers.
+// end ends a message. An error has its type in the headers.
 func (f *frames) end() {
 	kind := f.header(":exception-type")
 	if kind == nil {
@@ -98,7 +98,7 @@ func (f *frames) end() {
 	f.at = 0
 }
 
-// header returns the value of a header of the message that is a string, or nil.
+// header returns the value of a header of the message if that is a string, or nil.
 func (f *frames) header(name string) []byte {
 	h := f.head[prelude:min(f.headers, len(f.head))]
 	for len(h) > 0 {
@@ -116,13 +116,13 @@ func (f *frames) header(name string) []byte {
 	return nil
 }
 
-// headerString is the type of headers that are strings.
+// headerString is the type of a header that is a string.
 const headerString = 7
 
-// cutHeader cuts the value of a header of a type off what stands before the next header.
-// The value is nil unless it is a string.
+// cutHeader cuts the value of a header off the headers that follow it. The value is nil unless it
+// is a string.
 func cutHeader(h []byte, kind byte) (value, rest []byte, ok bool) {
-	sizes := [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16} // of true, false, numbers, bytes, strings, times, UUIDs
+	sizes := [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16} // lengths of true, false, four integers, bytes, strings, times, UUIDs
 	if int(kind) >= len(sizes) {
 		return nil, nil, false
 	}

@@ -30,7 +30,7 @@ var fuzzedEndpoints = []Endpoint{
 	{Provider: Ollama, API: OllamaGenerate},
 }
 
-// FuzzRequest holds the reading of requests against encoding/json.
+// FuzzRequest compares Read with encoding/json.
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{
 		``, `{`, `[]`, `{}`, "\ufeff{\"model\":\"m\"}", `{"model":"m","stream":true}`,
@@ -52,12 +52,12 @@ func FuzzRequest(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte, to uint8) {
-		readsRight(t, fuzzedEndpoints[int(to)%len(fuzzedEndpoints)], body)
+		checkRead(t, fuzzedEndpoints[int(to)%len(fuzzedEndpoints)], body)
 	})
 }
 
-// TestRequestProperty does the same with bodies that always are JSON: fields in any
-// order, more than once, of any type, written in any way.
+// TestRequestProperty is FuzzRequest with bodies that are always JSON: fields in any order,
+// repeated, of any type, in any spelling.
 func TestRequestProperty(t *testing.T) { rapid.Check(t, propertyRequest) }
 
 func FuzzRequestOfFields(f *testing.F) { f.Fuzz(rapid.MakeFuzz(propertyRequest)) }
@@ -68,10 +68,10 @@ func propertyRequest(t *rapid.T) {
 	w.space()
 	w.object(0)
 	w.space()
-	readsRight(t, e, w.body)
+	checkRead(t, e, w.body)
 }
 
-// A bodyWriter writes bodies by chance.
+// A bodyWriter writes random bodies.
 type bodyWriter struct {
 	t    *rapid.T
 	body []byte
@@ -133,7 +133,7 @@ func (w *bodyWriter) value(depth int) {
 	}
 }
 
-// string writes a string in one of the ways that there are.
+// string writes a string in one of the possible encodings.
 func (w *bodyWriter) string(s string) {
 	w.body = append(w.body, '"')
 	way := w.pick(4)
@@ -155,10 +155,10 @@ func (w *bodyWriter) string(s string) {
 // A tester is a *testing.T or a *rapid.T.
 type tester interface{ Fatalf(string, ...any) }
 
-// readsRight checks all that holds for the reading of a body.
-func readsRight(t tester, e Endpoint, body []byte) {
+// checkRead checks everything that must hold when a body is read.
+func checkRead(t tester, e Endpoint, body []byte) {
 	r, err := e.Read(slices.Clip(body))
-	sameWithMoreBehind(t, e, body, r, err)
+	checkSpareCapacity(t, e, body, r, err)
 	if r.Answers < 1 || r.MaxOutput < 0 || r.Prompt < 0 || r.MaxOutput > math.MaxInt32 || r.Answers > math.MaxInt32 {
 		t.Fatalf("it is %+v", r)
 	}
@@ -171,19 +171,19 @@ func readsRight(t tester, e Endpoint, body []byte) {
 	}
 	want := naiveRequest(e, object)
 	got := r
-	got.Prompt, got.ask, got.name, got.size, got.Ambiguous, got.Wrong, got.inPath = 0, splice{}, splice{}, 0, false, "", false
-	if isWrong := naiveWrong(e, object); (r.Wrong != "") != isWrong {
+	got.Prompt, got.usageSplice, got.modelSplice, got.size, got.Ambiguous, got.Wrong, got.inPath = 0, splice{}, splice{}, 0, false, "", false
+	if isWrong := naiveProblem(e, object); (r.Wrong != "") != isWrong {
 		t.Fatalf("what is wrong with it is %q: want something: %v", r.Wrong, isWrong)
 	}
 	if got != want {
 		t.Fatalf("it is %+v: want %+v", got, want)
 	}
-	sameTexts(t, r, body, object)
-	asksWell(t, e, r, body)
+	checkTexts(t, r, body, object)
+	checkAskUsage(t, e, r, body)
 }
 
-// sameWithMoreBehind checks that what is behind the body in memory does not matter.
-func sameWithMoreBehind(t tester, e Endpoint, body []byte, r Request, err error) {
+// checkSpareCapacity checks that bytes behind the body in memory do not matter.
+func checkSpareCapacity(t tester, e Endpoint, body []byte, r Request, err error) {
 	more := append(slices.Clone(body), `","model":"behind","n":77}]}"`...)
 	again, againErr := e.Read(more[:len(body)])
 	if again != r || (err == nil) != (againErr == nil) || err != nil && err.Error() != againErr.Error() {
@@ -191,8 +191,7 @@ func sameWithMoreBehind(t tester, e Endpoint, body []byte, r Request, err error)
 	}
 }
 
-// A pair is a member of an object. Objects are []pair, to keep the order and those
-// that come twice.
+// A pair is a member of an object. An object is a []pair, which keeps the order and repeated keys.
 type pair struct {
 	key   string
 	value any
@@ -293,13 +292,13 @@ func naiveRequest(e Endpoint, object []pair) Request {
 	return r
 }
 
-// sameTexts checks the texts and what they are counted as. Images and files, which
-// are long, have their own tests.
-func sameTexts(t tester, r Request, body []byte, object []pair) {
+// checkTexts checks the texts of a prompt and their count. Images and files, which are long, have
+// tests of their own.
+func checkTexts(t tester, r Request, body []byte, object []pair) {
 	got := textsOf(r, body)
 	want := naiveTexts(object)
 	if slices.ContainsFunc(want, func(s string) bool {
-		return len(s) >= blobLeast && strings.Count(s, " ") < len(s)/16 || strings.HasPrefix(s, "data:")
+		return len(s) >= minBlob && strings.Count(s, " ") < len(s)/16 || strings.HasPrefix(s, "data:")
 	}) {
 		return
 	}
@@ -319,10 +318,10 @@ func sameTexts(t tester, r Request, body []byte, object []pair) {
 func naiveTexts(object []pair) (texts []string) {
 	last := map[field]int{}
 	for i, p := range object {
-		last[fieldOf([]byte(p.key))] = i
+		last[fields[p.key]] = i
 	}
 	for i, p := range object {
-		f := fieldOf([]byte(p.key))
+		f := fields[p.key]
 		if last[f] != i {
 			continue
 		}
@@ -344,14 +343,14 @@ func naiveTexts(object []pair) (texts []string) {
 		case fieldMessages, fieldContents, fieldInput, fieldPrompt:
 			if list, ok := p.value.([]any); ok {
 				for _, v := range list {
-					texts = append(texts, promptTexts(v, placePlain, 0)...)
+					texts = append(texts, promptTexts(v, keyText, 0)...)
 				}
 				continue
 			}
-			texts = append(texts, promptTexts(p.value, placePlain, 0)...)
+			texts = append(texts, promptTexts(p.value, keyText, 0)...)
 		default:
-			if f < promptFields {
-				texts = append(texts, promptTexts(p.value, placePlain, 0)...)
+			if fieldUnknown < f && f < promptFields {
+				texts = append(texts, promptTexts(p.value, keyText, 0)...)
 			}
 		}
 	}
@@ -382,10 +381,10 @@ func allTexts(value any) (texts []string) {
 }
 
 // promptTexts returns the strings that are meant for the model.
-func promptTexts(value any, in place, depth int) (texts []string) {
+func promptTexts(value any, in keyKind, depth int) (texts []string) {
 	switch v := value.(type) {
 	case string:
-		if in != placeReference {
+		if in != keyReference {
 			texts = []string{v}
 		}
 	case []any:
@@ -400,19 +399,19 @@ func promptTexts(value any, in place, depth int) (texts []string) {
 			return allTexts(v)
 		}
 		for _, p := range v {
-			at := placeOf([]byte(p.key))
+			at := keyKindOf([]byte(p.key))
 			_, isText := p.value.(string)
 			scalar := isText || p.value == nil || p.value == true || p.value == false || reflect.TypeOf(p.value) == reflect.TypeFor[json.Number]()
 			switch {
-			case at == placeLabel || at == placeDetail:
+			case at == keyLabel || at == keyDetail:
 				continue
-			case at == placeFree && !scalar:
+			case at == keyFree && !scalar:
 				texts = append(texts, allTexts(p.value)...)
 				continue
-			case at == placeFree, at == placeAddress && in != placeSource && in != placeReference:
-				at = placePlain
-			case at == placeAddress:
-				at = placeReference
+			case at == keyFree, at == keyAddress && in != keySource && in != keyReference:
+				at = keyText
+			case at == keyAddress:
+				at = keyReference
 			}
 			texts = append(texts, promptTexts(p.value, at, depth+1)...)
 		}
@@ -420,8 +419,9 @@ func promptTexts(value any, in place, depth int) (texts []string) {
 	return texts
 }
 
-// asksWell checks that a body that asks for usage does, and is the same otherwise.
-func asksWell(t tester, e Endpoint, r Request, body []byte) {
+// checkAskUsage checks that AskUsage returns a body that asks for usage, and differs in nothing
+// else.
+func checkAskUsage(t tester, e Endpoint, r Request, body []byte) {
 	asking, ok := r.AskUsage(body)
 	var before map[string]any
 	decode := func(b []byte) (m map[string]any) {

@@ -5,16 +5,15 @@ import (
 	"io"
 )
 
-// gunzip unpacks what is written to it, on a goroutine that begins with the first
-// write, and ends with stop.
+// gunzip decompresses what is written to it, on a goroutine that starts with the first write and
+// ends with stop.
 type gunzip struct {
 	input   *io.PipeWriter // nil before the first write
 	ended   chan struct{}
 	stopped bool
 }
 
-// write unpacks a piece. What comes after something that is not gzip is ignored, and
-// so is what comes after stop.
+// write decompresses a piece. It ignores everything after an error in the data, and after stop.
 func (g *gunzip) write(p []byte, into func([]byte)) {
 	if g.stopped {
 		return
@@ -28,7 +27,7 @@ func (g *gunzip) write(p []byte, into func([]byte)) {
 	g.input.Write(p)
 }
 
-// stop returns when all that was written is unpacked.
+// stop returns when everything that was written has been decompressed.
 func (g *gunzip) stop() {
 	g.stopped = true
 	if g.input != nil {

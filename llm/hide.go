@@ -6,29 +6,27 @@ import (
 )
 
 const (
-	// maxHeld is how much of an event is held back. A longer one is no chunk of
-	// usage.
-	maxHeld = 8 << 10
+	// maxWithheld is how many bytes of an event are withheld. A chunk of usage is never longer.
+	maxWithheld = 8 << 10
 
-	// hideRead is how much is read at a time.
+	// hideRead is how many bytes are read at a time.
 	hideRead = 4 << 10
 
-	// maxEmptyReads is how often a stream may read nothing without an error.
+	// maxEmptyReads is how many reads in a row may return neither bytes nor an error.
 	maxEmptyReads = 100
 )
 
-// shape is what tells whether an event is a chunk that has nothing but usage.
+// shape records what is needed to decide whether an event is a chunk with nothing but usage.
 type shape struct {
-	values  int  // how many are complete
-	array   bool // they are in an array
+	values  int  // how many values of the event are complete
+	array   bool // the values are in an array
 	choices form
 	usage   form
-	other   bool // they have a member that not every chunk has
+	other   bool // a value has a member that not every chunk has
 }
 
-// member notes a member of the whole value: whether it is one that every chunk of a stream
-// may have, or a chunk that has nothing but usage.
-func (s *shape) member(n node, name []byte) {
+// noteMember records a member of the chunk: whether chunks with nothing but usage may have it.
+func (s *shape) noteMember(n node, name []byte) {
 	switch {
 	case n == nodeChoices || n == nodeUsage:
 		return
@@ -41,87 +39,69 @@ func (s *shape) member(n node, name []byte) {
 	s.other = true
 }
 
-// form is what a member of an event is.
+// form says whether a member of an event looks as it does in a chunk with nothing but usage.
 type form uint8
 
 const (
 	formAbsent form = iota
-	formRight       // an empty array of choices, an object of usage
+	formRight       // choices are an empty array, usage is an object
 	formWrong
 )
 
-// object notes an object with so many values open around it.
-func (s *shape) object(n node, open int) {
+// noteValue records the form of a value at a depth: first is its first byte, { or [ or any other.
+func (s *shape) noteValue(n node, depth int, first byte) {
 	switch {
+	case n == nodeChoices && first == '[' && depth == 1 && s.choices == formAbsent:
+		s.choices = formRight
 	case n == nodeChoices: // or an element of them
 		s.choices = formWrong
-	case n == nodeUsage && open == 1 && s.usage == formAbsent:
-		s.usage = formRight
-	case n == nodeFault: // which the caller has to see
+	case n == nodeUsage && depth == 1 && first == '{':
+		s.usage = max(s.usage, formRight)
+	case n == nodeUsage && depth == 1:
+		s.usage = formWrong
+	case n == nodeFault && first == '{': // the client has to see errors
 		s.usage = formWrong
 	}
 }
 
-// list notes an array.
-func (s *shape) list(n node, open int) {
-	switch {
-	case n == nodeChoices && open == 1 && s.choices == formAbsent:
-		s.choices = formRight
-	case n == nodeChoices:
-		s.choices = formWrong
-	case n == nodeUsage && open == 1:
-		s.usage = formWrong
-	}
-}
-
-// scalar notes any other value.
-func (s *shape) scalar(n node, open int) {
-	switch {
-	case n == nodeChoices:
-		s.choices = formWrong
-	case n == nodeUsage && open == 1:
-		s.usage = formWrong
-	}
-}
-
-// usageOnly reports whether what was read of an event is a chunk that has nothing
-// but usage.
+// usageOnly reports whether the event is a chunk with nothing but usage.
 func (v *values) usageOnly() bool {
 	return v.state == atTop && v.shape == shape{values: 1, choices: formRight, usage: formRight}
 }
 
-// usageBeside reports whether what was read of an event is a chunk that has usage beside
-// an answer.
+// usageBeside reports whether the event is a chunk with usage beside a piece of an answer.
 func (v *values) usageBeside() bool {
 	return v.state == atTop && v.shape == shape{values: 1, choices: formWrong, usage: formRight, other: v.shape.other}
 }
 
-// stays reports whether the event that is being read cannot become such a chunk.
-func (v *values) stays() bool {
+// cannotHide reports whether the event, as far as it has come, can no longer become a chunk with
+// nothing but usage.
+func (v *values) cannotHide() bool {
 	s := v.shape
 	return v.state == atBroken || s.array || s.other || s.choices == formWrong || s.usage == formWrong ||
 		s.values > 0 && !v.usageOnly()
 }
 
-// hider is a stream without chunks that have nothing but usage. A server that tells usage
-// beside its answers does so whether or not it was asked: of its stream nothing is hidden.
+// hider reads a stream without the chunks that have nothing but usage. A server that reports usage
+// beside its answers does so whether or not it was asked for it: of its stream, nothing is hidden.
 type hider struct {
 	meter  *Meter
 	stream io.Reader
-	err    error // of the stream
+	err    error // the error with which the stream has ended
 
-	// What was read: ready to be handed on, and then held back.
+	// buf holds bytes of the stream: those from index from to ready may be read, those behind are
+	// withheld.
 	buf   []byte
-	from  int // of what is ready
-	ready int // the end of it
+	from  int
+	ready int
 
-	told    bool    // usage has come beside an answer
-	passing bool    // the event that is being read stays
-	between bool    // an event has just ended
-	last    verdict // of the event before
+	usageBeside bool // usage has come beside a piece of an answer: nothing is hidden any more
+	forwarding  bool // the event that is being read is not withheld
+	between     bool // an event has just ended
+	last        fate // the fate of the event before
 }
 
-// Read reads what is not hidden.
+// Read reads the bytes of the stream that are not hidden.
 func (h *hider) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -143,76 +123,76 @@ func (h *hider) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads a piece of the stream when nothing is ready, and returns its length.
+// fill reads a piece of the stream, and returns its length. It is called when nothing is ready.
 func (h *hider) fill() int {
-	held := copy(h.buf, h.buf[h.ready:])
-	h.buf = slices.Grow(h.buf[:held], hideRead)
+	withheld := copy(h.buf, h.buf[h.ready:])
+	h.buf = slices.Grow(h.buf[:withheld], hideRead)
 	h.from, h.ready = 0, 0
-	n, err := h.stream.Read(h.buf[held : held+hideRead])
-	h.buf, h.err = h.buf[:held+n], err
-	h.sort(held)
+	n, err := h.stream.Read(h.buf[withheld : withheld+hideRead])
+	h.buf, h.err = h.buf[:withheld+n], err
+	h.sort(withheld)
 	if err == nil {
 		return n
 	}
-	if h.told || !h.meter.stream.json.usageOnly() {
+	if h.usageBeside || !h.meter.stream.json.usageOnly() {
 		h.ready = len(h.buf)
 	}
 	return n
 }
 
-// sort has the meter read what has come, from there on, and keeps what is not
-// hidden. All before it is held back.
+// sort passes the bytes from an index on to the meter, and removes the hidden ones. All bytes
+// before the index are withheld.
 func (h *hider) sort(from int) {
-	end := from // of what is kept
+	end := from // where the kept bytes end
 	for from < len(h.buf) {
 		n, v := h.judge(h.buf[from:], end-h.ready)
 		end += copy(h.buf[end:], h.buf[from:from+n])
 		from += n
 		switch v {
-		case passes:
+		case forward:
 			h.ready = end
-		case hides:
+		case drop:
 			end = h.ready
 		}
 	}
 	h.buf = h.buf[:end]
 }
 
-// verdict is what becomes of what is held back.
-type verdict uint8
+// fate is what becomes of withheld bytes.
+type fate uint8
 
 const (
-	holds verdict = iota
-	passes
-	hides
+	withhold fate = iota
+	forward
+	drop
 )
 
-// judge has the meter read the next of p, and returns how much that is, and what
-// becomes of it and of what was held back before it.
-func (h *hider) judge(p []byte, held int) (int, verdict) {
+// judge lets the meter read the first bytes of p, and returns how many these are, and what becomes
+// of them and of the withheld bytes before them.
+func (h *hider) judge(p []byte, withheld int) (int, fate) {
 	m, e := h.meter, &h.meter.stream
 	if n := m.sniff(p); n > 0 {
-		return n, passes
+		return n, forward
 	}
 	if m.format == formatValues {
 		e.json.read(p)
-		return len(p), passes
+		return len(p), forward
 	}
-	if h.between && e.rest(p) > 0 {
+	if h.between && e.skipLF(p) > 0 {
 		return 1, h.last
 	}
 	n, ended := e.next(p)
-	h.told = h.told || ended && e.json.usageBeside()
-	v := holds
+	h.usageBeside = h.usageBeside || ended && e.json.usageBeside()
+	v := withhold
 	switch {
-	case h.told || h.passing || e.json.stays() || held+n > maxHeld:
-		v = passes
+	case h.usageBeside || h.forwarding || e.json.cannotHide() || withheld+n > maxWithheld:
+		v = forward
 	case ended && e.json.usageOnly():
-		v = hides
+		v = drop
 	case ended:
-		v = passes
+		v = forward
 	}
-	h.passing = v == passes && !ended
+	h.forwarding = v == forward && !ended
 	h.between, h.last = ended, v
 	if ended {
 		e.end()

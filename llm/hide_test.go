@@ -89,7 +89,7 @@ func TestHide(t *testing.T) {
 
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 
-// TestHideDelaysNothing checks that what can be handed on is, before more comes.
+// Bytes that may be forwarded are forwarded before more comes.
 func TestHideDelaysNothing(t *testing.T) {
 	for _, tt := range []struct{ name, come, want string }{
 		{"an event", textChunk, textChunk},
@@ -124,7 +124,7 @@ func TestHideDelaysNothing(t *testing.T) {
 	}
 }
 
-// until is a stream that may not be read to its end.
+// until is a stream that fails the test if it is read to its end.
 type until struct {
 	t *testing.T
 	inPieces
@@ -158,12 +158,12 @@ func TestHideErrors(t *testing.T) {
 	}
 }
 
-// idle is a stream that never reads anything.
+// idle is a stream whose reads return nothing.
 type idle struct{}
 
 func (idle) Read([]byte) (int, error) { return 0, nil }
 
-// TestHideCompressed checks that a stream that is compressed passes as it is.
+// A compressed stream passes as it is.
 func TestHideCompressed(t *testing.T) {
 	body := zip(t, textChunk+usageChunk+doneChunk)
 	m := llm.NewMeter(llm.Chat, gzipped)

@@ -19,16 +19,16 @@ const (
 	OutputTokens Unit = "output tokens"
 )
 
-// Day is the Per of limits by the day.
+// Day is the Per of a limit by the day.
 const Day = 24 * time.Hour
 
-// Window is where one of a provider's limits stands.
+// Window is the state of one of a provider's limits.
 type Window struct {
 	Unit      Unit
-	Per       time.Duration // time.Second, time.Minute, Day, or 0 where that is not known
-	Limit     int64         // 0 where it is not said
-	Remaining int64         // -1 where it is not said
-	Reset     time.Duration // until all of it is there again, Per at most; 0 where it is not said
+	Per       time.Duration // time.Second, time.Minute, Day, or 0 if unknown
+	Limit     int64         // 0 if the provider does not say
+	Remaining int64         // -1 if the provider does not say
+	Reset     time.Duration // the time until it is full again, at most Per; 0 if the provider does not say
 }
 
 // Cause is why a provider refuses a call.
@@ -36,38 +36,37 @@ type Cause string
 
 const (
 	RateLimited Cause = "rate limit"
-	DayLimited  Cause = "day limit" // it will not help to come back in seconds
-	SpendCap    Cause = "spend cap" // neither: somebody has to pay
-	Overloaded  Cause = "overload"  // of the provider, not of the caller
+	DayLimited  Cause = "day limit" // no use to try again within seconds
+	SpendCap    Cause = "spend cap" // no call passes until the customer pays
+	Overloaded  Cause = "overload"  // the provider has too much load; the caller is within its limits
 )
 
-// Limits is what a provider says about its limits in one response.
+// Limits is what a response says about the provider's limits.
 type Limits struct {
 	Windows []Window
 
-	// Cause is why the call was refused, or empty. Then Pause is how long to
-	// send nothing to the model: what the provider has said, or else a guess.
+	// Cause is why the call was refused, or empty. With a Cause, Pause is how long to send nothing
+	// to the model: the time that the provider has asked for, or else a guess.
 	Cause Cause
 	Pause time.Duration
 }
 
 // How long to pause where the provider does not say.
 const (
-	guessedRate  = time.Second      // buckets fill steadily: a little is there again soon
-	guessedLoad  = time.Second      // about as long as SDKs wait at first
-	guessedDay   = time.Hour        // it is not known when the day ends: so late, at most, that is noticed
-	guessedSpend = 10 * time.Minute // somebody who has paid should not wait for long
+	guessedRate  = time.Second      // a bucket fills steadily, so that some of it is there again soon
+	guessedLoad  = time.Second      // about the first wait of SDKs
+	guessedDay   = time.Hour        // the end of the day is unknown; it is noticed at most so late
+	guessedSpend = 10 * time.Minute // a customer who has paid should not wait for long
 
-	leastPause = 5 * time.Millisecond // never 0: the call has been refused, after all
-	leastLong  = time.Minute          // of a day or a spend cap, whatever else is said
+	minPause     = 5 * time.Millisecond // never 0, since the call was refused
+	minLongPause = time.Minute          // the least for a day or a spend cap, whatever else the response says
 )
 
-// StatusOverloaded is the status of a response from a provider that has more to do
-// than it can: Anthropic's.
+// StatusOverloaded is Anthropic's status for too much load.
 const StatusOverloaded = 529
 
-// ReadLimits reads what a response says about limits. The body is that of an error,
-// or nil. What makes no sense is ignored, and no wait is longer than a day.
+// ReadLimits reads what a response says about limits. body is that of an error, or nil. Nonsense is
+// ignored, and no wait is longer than a day.
 func ReadLimits(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, StatusOverloaded:
@@ -76,9 +75,9 @@ func ReadLimits(p Provider, status int, h http.Header, body []byte, now time.Tim
 	return Limits{Windows: readHeaders(p, h, 0, now)}
 }
 
-// ReadFault reads what [Meter.Fault] says about limits.
+// ReadFault returns what a fault that [Meter.Fault] has found says about limits.
 func ReadFault(fault string, now time.Time) (l Limits) {
-	c := complaint{code: strings.ToLower(fault)}
+	c := errorBody{code: strings.ToLower(fault)}
 	status := 0
 	switch {
 	case c.unpaid() || c.names("429", "rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception"):
@@ -94,7 +93,7 @@ func ReadFault(fault string, now time.Time) (l Limits) {
 }
 
 func readRefused(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
-	c := readComplaint(body, now)
+	c := readErrorBody(body, now)
 	c.code = cmp.Or(c.code, amazonCode(h))
 	h = joinedHeaders(h, c.header)
 	l := Limits{Windows: readHeaders(p, h, c.per, now)}
@@ -103,9 +102,9 @@ func readRefused(p Provider, status int, h http.Header, body []byte, now time.Ti
 			l.Windows = append(l.Windows, w)
 		}
 	}
-	said := cmp.Or(retryAfter(h, now), c.delay, waitIn(c.text))
-	l.Cause = l.cause(status, &c, said)
-	l.Pause = l.pause(&c, said, now)
+	asked := cmp.Or(retryAfter(h, now), c.delay, waitIn(c.text))
+	l.Cause = l.cause(status, &c, asked)
+	l.Pause = l.pause(&c, asked, now)
 	return l
 }
 
@@ -118,7 +117,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return cmp.Or(wait, longestWait(h["Retry-After"], now))
 }
 
-// joinedHeaders returns two headers as one.
+// joinedHeaders returns the values of both headers as one.
 func joinedHeaders(h, more http.Header) http.Header {
 	if len(more) == 0 {
 		return h
@@ -130,58 +129,58 @@ func joinedHeaders(h, more http.Header) http.Header {
 	return both
 }
 
-// cause returns why a call was refused. said is the wait that was asked for, or 0.
-func (l *Limits) cause(status int, c *complaint, said time.Duration) Cause {
+// cause returns why a call was refused. asked is the wait that the response asks for, or 0.
+func (l *Limits) cause(status int, c *errorBody, asked time.Duration) Cause {
 	switch {
 	case status == StatusOverloaded, c.names("modelnotreadyexception"):
 		return Overloaded
-	case status == http.StatusServiceUnavailable && (said > 0 || c.overloaded()):
+	case status == http.StatusServiceUnavailable && (asked > 0 || c.overloaded()):
 		return Overloaded
 	case status == http.StatusServiceUnavailable:
-		return "" // it is down, and says nothing about limits
+		return "" // the server is down, which is not about limits
 	case c.speaksOf("request too large"):
-		return "" // which is no reason to hold up others
-	case c.unpaid(), c.speaksOf("calls / month"): // the latter is Cohere's, of trial keys
+		return "" // other requests may pass
+	case c.unpaid(), c.speaksOf("calls / month"): // the latter is about Cohere's trial keys
 		return SpendCap
 	case c.per == Day:
 		return DayLimited
-	case c.capped() && said == 0 && !slices.ContainsFunc(l.Windows, Window.empty):
+	case c.spendCapped() && asked == 0 && !slices.ContainsFunc(l.Windows, Window.empty):
 		return SpendCap
-	case c.per == 0 && said == 0 && l.longestEmpty().Per == Day:
+	case c.per == 0 && asked == 0 && l.longestEmpty().Per == Day:
 		return DayLimited
 	}
 	return RateLimited
 }
 
 // pause returns how long to send nothing.
-func (l *Limits) pause(c *complaint, said time.Duration, now time.Time) time.Duration {
+func (l *Limits) pause(c *errorBody, asked time.Duration, now time.Time) time.Duration {
 	var wait time.Duration
 	switch l.Cause {
 	case "":
 		return 0
 	case RateLimited:
-		wait = cmp.Or(said, l.longestEmpty().Reset, guessedRate)
+		wait = cmp.Or(asked, l.longestEmpty().Reset, guessedRate)
 	case Overloaded:
-		wait = cmp.Or(said, guessedLoad)
+		wait = cmp.Or(asked, guessedLoad)
 	case DayLimited:
-		if c.ofGoogle() {
-			said = untilMidnight(now, pacific()) // what it asks for may be seconds
+		if c.googleQuota() {
+			asked = untilMidnight(now, pacific()) // Google may ask for seconds only
 		}
 		if w := l.longestEmpty(); w.Per != time.Minute {
-			said = cmp.Or(said, w.Reset)
+			asked = cmp.Or(asked, w.Reset)
 		}
-		wait = max(cmp.Or(said, guessedDay), leastLong)
+		wait = max(cmp.Or(asked, guessedDay), minLongPause)
 	case SpendCap:
-		wait = max(cmp.Or(said, guessedSpend), leastLong)
+		wait = max(cmp.Or(asked, guessedSpend), minLongPause)
 	}
-	return min(max(wait, leastPause), Day)
+	return min(max(wait, minPause), Day)
 }
 
 // empty reports whether nothing is left of a window.
 func (w Window) empty() bool { return w.Remaining == 0 }
 
-// longestEmpty returns the window of which nothing is left, as far as is known, that
-// takes the longest to reset.
+// longestEmpty returns, of the windows with nothing left or an unknown rest, the one that takes the
+// longest to reset.
 func (l *Limits) longestEmpty() Window {
 	var longest Window
 	for _, w := range l.Windows {

@@ -37,7 +37,7 @@ func BenchmarkReadLimits(b *testing.B) {
 	})
 }
 
-// Every response is read, so that reading one allocates its windows alone.
+// Limits are read from every response, so reading them allocates nothing but the windows.
 func TestReadLimitsAllocates(t *testing.T) {
 	h := headersOf(
 		"x-ratelimit-limit-requests", "500", "x-ratelimit-remaining-requests", "499", "x-ratelimit-reset-requests", "120ms",

@@ -19,7 +19,7 @@ var (
 	limitStatuses  = []int{429, 503, 529, 200, 201, 400, 402, 403, 404, 413, 500, 502, 0, -1}
 )
 
-// limitHeaderNames are all names that are read.
+// limitHeaderNames returns the names of all headers that are read.
 func limitHeaderNames() []string {
 	names := []string{"Retry-After", "Retry-After-Ms"}
 	for _, w := range allWindowHeaders {
@@ -28,7 +28,7 @@ func limitHeaderNames() []string {
 	return names
 }
 
-// The names are looked up as they are, so they must be as http.Header has them.
+// The names are looked up in the map directly, so they must be spelled as http.Header spells them.
 func TestHeaderNamesAreCanonical(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range limitHeaderNames() {
@@ -39,7 +39,7 @@ func TestHeaderNamesAreCanonical(t *testing.T) {
 	}
 }
 
-// checkLimits checks what holds of all that ReadLimits returns.
+// checkLimits checks what holds for every result of ReadLimits.
 func checkLimits(t rapid.TB, status int, l Limits) {
 	t.Helper()
 	for _, w := range l.Windows {
@@ -64,7 +64,7 @@ func checkLimits(t rapid.TB, status int, l Limits) {
 			t.Fatalf("status %d has no cause", status)
 		}
 	case RateLimited:
-		if status != 429 || l.Pause < leastPause {
+		if status != 429 || l.Pause < minPause {
 			t.Fatalf("status %d: rate limited for %v", status, l.Pause)
 		}
 	case DayLimited, SpendCap:
@@ -72,7 +72,7 @@ func checkLimits(t rapid.TB, status int, l Limits) {
 			t.Fatalf("status %d: %s for %v", status, l.Cause, l.Pause)
 		}
 	case Overloaded:
-		if status != 503 && status != 529 || l.Pause < leastPause {
+		if status != 503 && status != 529 || l.Pause < minPause {
 			t.Fatalf("status %d: overload for %v", status, l.Pause)
 		}
 	default:
@@ -80,8 +80,8 @@ func checkLimits(t rapid.TB, status int, l Limits) {
 	}
 }
 
-// checkReading reads limits, checks them, and checks that they do not depend on the
-// order of a map.
+// checkReading calls ReadLimits, checks the result, and checks that it does not depend on the order
+// of a map.
 func checkReading(t rapid.TB, p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
 	t.Helper()
 	l := ReadLimits(p, status, h, body, now)
@@ -128,7 +128,7 @@ func FuzzReadErrorBody(f *testing.F) {
 	})
 }
 
-// jsonValue draws JSON of the shape that errors have, with anything anywhere.
+// jsonValue draws JSON in the shape of errors, with any value anywhere.
 func jsonValue(t *rapid.T, depth int) any {
 	leaf := rapid.OneOf(
 		rapid.Just[any](nil), rapid.Just[any](true),
@@ -163,7 +163,7 @@ func jsonValue(t *rapid.T, depth int) any {
 	return object
 }
 
-// jsonBody draws the body of an error, most often an object with an error in it.
+// jsonBody draws the body of an error: most often an object with an error in it.
 func jsonBody(t *rapid.T) []byte {
 	value := jsonValue(t, 5)
 	if rapid.Bool().Draw(t, "in an error") {
@@ -176,7 +176,7 @@ func jsonBody(t *rapid.T) []byte {
 	return body
 }
 
-// A pause comes with a cause, and is from a little to a day, whatever a server sends.
+// A pause comes with a cause, and is between minPause and a day, whatever a server sends.
 func TestPauseComesWithCause(t *testing.T) {
 	names := limitHeaderNames()
 	values := rapid.OneOf(

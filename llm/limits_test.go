@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// headersOf returns headers given as names and values, one after the other.
+// headersOf returns headers from alternating names and values.
 func headersOf(pairs ...string) http.Header {
 	h := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -131,7 +131,7 @@ func TestReadWindows(t *testing.T) {
 	}
 }
 
-// Real servers write names in any case, and HTTP/2 has small letters alone.
+// Real servers write names in any case, and HTTP/2 has lower case alone.
 func TestReadLimitsOfAServer(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["x-ratelimit-LIMIT-requests"] = []string{"500"}
@@ -162,7 +162,7 @@ func TestReadLimitsOfAServer(t *testing.T) {
 	}
 }
 
-// Whatever a provider says in its own words is read back.
+// A window written in a provider's own headers is read back.
 func TestWindowsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(1, 1<<53).Draw(t, "limit")
@@ -173,7 +173,7 @@ func TestWindowsReadBack(t *testing.T) {
 		for unit, name := range map[Unit]string{Requests: "requests", AllTokens: "tokens"} {
 			h := headersOf("x-ratelimit-limit-"+name, decimal(limit), "x-ratelimit-remaining-"+name, decimal(remaining), "x-ratelimit-reset-"+name, reset.String())
 			got := ReadLimits(OpenAI, 200, h, nil, limitsNow).Windows
-			if len(got) != 1 || got[0].Per != minute && got[0].Per != Day && reset <= mostMinute {
+			if len(got) != 1 || got[0].Per != minute && got[0].Per != Day && reset <= maxMinuteReset {
 				t.Fatalf("%v is read as %+v", h, got)
 			}
 			want := Window{unit, got[0].Per, limit, remaining, reset}
@@ -195,7 +195,7 @@ func TestWindowsReadBack(t *testing.T) {
 	})
 }
 
-// A bucket's own arithmetic tells its Per, however much of it is used.
+// The Per of a bucket follows from its own numbers, however much of it is used.
 func TestPerOfABucket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		per := rapid.SampledFrom([]time.Duration{minute, Day}).Draw(t, "per")
@@ -228,7 +228,7 @@ func anthropicError(kind, message string) string {
 	return `{"type":"error","error":{"type":"` + kind + `","message":"` + message + `"},"request_id":"req_1"}`
 }
 
-// geminiError has a violation for each quota: its id, and its value in JSON.
+// geminiError returns an error with a violation for each quota: its id, and its value in JSON.
 func geminiError(delay string, quotas ...string) string {
 	details := `{"@type":"type.googleapis.com/google.rpc.Help","links":[]}`
 	var violations []string
@@ -281,7 +281,7 @@ func TestReadRefused(t *testing.T) {
 		"OpenAI, infinite":            {OpenAI, 429, headersOf("retry-after", "inf"), "", RateLimited, guessedRate, nil},
 		"OpenAI, negative":            {OpenAI, 429, headersOf("retry-after", "-4"), "", RateLimited, guessedRate, nil},
 		"OpenAI, zero":                {OpenAI, 429, headersOf("retry-after", "0", "retry-after-ms", "0"), "", RateLimited, guessedRate, nil},
-		"OpenAI, hardly":              {OpenAI, 429, headersOf("retry-after-ms", "0.001"), "", RateLimited, leastPause, nil},
+		"OpenAI, hardly":              {OpenAI, 429, headersOf("retry-after-ms", "0.001"), "", RateLimited, minPause, nil},
 		"OpenAI, too long":            {OpenAI, 429, headersOf("retry-after", "604800"), "", RateLimited, Day, nil},
 		"OpenAI, text": {OpenAI, 429, nil,
 			openAIError("tokens", "rate_limit_exceeded", openAIMessage+"tokens per min (TPM): Limit 30000. Please try again in 1.2s. Visit https://platform.openai.com"), RateLimited, 1200 * time.Millisecond, nil},
@@ -293,7 +293,7 @@ func TestReadRefused(t *testing.T) {
 		"OpenAI, nothing said": {OpenAI, 429, nil, "", RateLimited, guessedRate, nil},
 		"OpenAI, requests a day": {OpenAI, 429, nil,
 			openAIError("requests", "rate_limit_exceeded", openAIMessage+"requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 7m12s."), DayLimited, 432 * second, nil},
-		"OpenAI, a day in seconds": {OpenAI, 429, headersOf("retry-after", "9"), openAIError("requests", "rate_limit_exceeded", "on (RPD): Limit 10000"), DayLimited, leastLong, nil},
+		"OpenAI, a day in seconds": {OpenAI, 429, headersOf("retry-after", "9"), openAIError("requests", "rate_limit_exceeded", "on (RPD): Limit 10000"), DayLimited, minLongPause, nil},
 		"OpenAI, a day, not said":  {OpenAI, 429, nil, openAIError("tokens", "rate_limit_exceeded", "Limit reached on (TPD)."), DayLimited, guessedDay, nil},
 		"OpenAI, a day, and a minute that is used up": {OpenAI, 429, requestsOut, openAIError("tokens", "rate_limit_exceeded", "Tokens per day used up."), DayLimited, guessedDay,
 			[]Window{{Requests, minute, 500, 0, 30 * second}}},
@@ -307,7 +307,7 @@ func TestReadRefused(t *testing.T) {
 		"OpenAI, a request that is too large": {OpenAI, 429, nil, openAIError("tokens", "rate_limit_exceeded", "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 50000. The input or output tokens must be reduced in order to run successfully."), "", 0, nil},
 
 		"OpenAI, no quota":   {OpenAI, 429, nil, openAIError("insufficient_quota", "insufficient_quota", "You exceeded your current quota"), SpendCap, guessedSpend, nil},
-		"OpenAI, no credit":  {OpenAI, 429, headersOf("retry-after", "3"), openAIError("billing", "credit_balance_exhausted", "per day"), SpendCap, leastLong, nil},
+		"OpenAI, no credit":  {OpenAI, 429, headersOf("retry-after", "3"), openAIError("billing", "credit_balance_exhausted", "per day"), SpendCap, minLongPause, nil},
 		"OpenAI, hard limit": {OpenAI, 429, requestsOut, openAIError("billing_hard_limit_reached", "", ""), SpendCap, guessedSpend, []Window{{Requests, minute, 500, 0, 30 * second}}},
 		"OpenAI, overload":   {OpenAI, 503, nil, openAIError("server_error", "server_is_overloaded", "x"), Overloaded, guessedLoad, nil},
 		"OpenAI, slow down":  {OpenAI, 503, nil, openAIError("slow_down", "", ""), Overloaded, guessedLoad, nil},
@@ -363,7 +363,7 @@ func TestReadRefused(t *testing.T) {
 		"OpenRouter, a number": {OpenRouter, 429, nil, `{"error":{"message":"Rate limit exceeded: free-models-per-day-high-balance.","code":429,"metadata":{"headers":{"x-ratelimit-reset":1794787200000}}}}`,
 			DayLimited, 12 * time.Hour, []Window{{Requests, Day, 0, -1, 12 * time.Hour}}},
 		"OpenRouter, the end of a day": {OpenRouter, 429, headersOf("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1794744010000"), `{"error":{"message":"Rate limit exceeded: free-models-per-day.","code":429}}`,
-			DayLimited, leastLong, []Window{{Requests, Day, 0, 0, 10 * second}}},
+			DayLimited, minLongPause, []Window{{Requests, Day, 0, 0, 10 * second}}},
 		"OpenRouter, by its source": {OpenRouter, 429, nil, `{"error":{"message":"Rate limit exceeded","code":429,"metadata":{"limit_source":"openrouter_free_tier_daily"}}}`, DayLimited, guessedDay, nil},
 		"OpenRouter, a minute": {OpenRouter, 429, headersOf("X-RateLimit-Limit", "20", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1794744030000"),
 			`{"error":{"message":"Rate limit exceeded: free-models-per-min. Add 10 credits for 1000 requests per day","code":429,"metadata":{"headers":{"X-RateLimit-Reset":"1794744035000"}}}}`,
@@ -401,7 +401,7 @@ func TestReadRefused(t *testing.T) {
 	}
 }
 
-// The headers are the response's: nothing may change in them.
+// ReadLimits must not change the headers, which belong to the response.
 func TestReadLimitsLeavesHeaders(t *testing.T) {
 	h := headersOf("X-RateLimit-Remaining", "0")
 	before := h.Clone()

@@ -7,27 +7,27 @@ import (
 
 // What images and files cost, in tokens.
 const (
-	openAIGlance   = 85   // of an image at low detail, and of any beside its tiles
-	openAITile     = 170  // of 512 by 512 pixels
-	openAIUnseen   = 1105 // of an image of 1024 by 2048, or larger with these sides
-	anthropicMost  = 1600 // larger images are made smaller
-	anthropicPixel = 750  // pixels of a token
-	geminiTile     = 258  // of 768 by 768 pixels, or of a small image
-	geminiUnseen   = 4 * geminiTile
+	openAIImageBase         = 85   // an image at low detail, and the fixed part of any other
+	openAITile              = 170  // a tile of 512 by 512 pixels
+	openAIUnknownImage      = 1105 // an image of 1024 by 2048 pixels
+	anthropicMaxImage       = 1600 // Anthropic shrinks larger images
+	anthropicPixelsPerToken = 750
+	geminiTile              = 258 // a tile of 768 by 768 pixels, or a small image
+	geminiUnknownImage      = 4 * geminiTile
 
-	bytesOfSound = 500 // of a token: 32 of them are a second of MP3 at 128 kbit/s, as Gemini counts
-	bytesOfPaper = 50  // of a token of a PDF or of anything unknown: between pages of text and of pictures
-	paperLeast   = 1500
+	soundBytesPerToken = 500 // Gemini counts 32 tokens a second, which is MP3 at 128 kbit/s
+	paperBytesPerToken = 50  // a PDF or anything unknown: between pages of text and pages of pictures
+	minPaperTokens     = 1500
 )
 
-// blobLeast is the length from which on a text may be an image or a file.
-const blobLeast = 256
+// minBlob is the length from which on a string may be an image or a file.
+const minBlob = 256
 
-// headMost is how much of a blob with escapes in it is looked at.
-const headMost = 1 << 16
+// maxBlobHead is how many bytes of an escaped blob are unescaped.
+const maxBlobHead = 1 << 16
 
-// looksAs returns whose way of counting images the endpoint has.
-func (e Endpoint) looksAs() Provider {
+// imageRules returns the provider whose rules for the cost of images apply to the endpoint.
+func (e Endpoint) imageRules() Provider {
 	switch {
 	case e.API == Messages || e.Provider == Anthropic || e.Provider == Bedrock:
 		return Anthropic
@@ -37,55 +37,54 @@ func (e Endpoint) looksAs() Provider {
 	return OpenAI
 }
 
-// unseen returns what an image or a file costs of which nothing is known.
-func (e Endpoint) unseen() int {
-	switch e.looksAs() {
+// unknownImage returns the cost of an image or file of which nothing is known.
+func (e Endpoint) unknownImage() int {
+	switch e.imageRules() {
 	case Anthropic:
-		return anthropicMost
+		return anthropicMaxImage
 	case Gemini:
-		return geminiUnseen
+		return geminiUnknownImage
 	}
-	return openAIUnseen
+	return openAIUnknownImage
 }
 
-// media returns what the image or the file costs that a text is, or 0 for a text
-// that is none.
+// media returns the cost of the image or file that a string encodes, or 0 if it is a text.
 func (e Endpoint) media(t quoted) int {
 	mime, data, isURI := cutDataURI(t)
-	if !isURI && t.size() < blobLeast || !base64Like(data.raw) {
+	if !isURI && t.size() < minBlob || !base64Like(data.raw) {
 		return 0
 	}
 	size := data.size() / 4 * 3
 	raw := data.raw
 	if data.spare > 0 {
-		raw = base64Only(data.appendTo(nil, headMost))
+		raw = base64Only(data.appendTo(nil, maxBlobHead))
 	}
 	b := blob(raw)
 	switch kind := kindOf(b, mime); {
 	case kind == imageKind:
 		return e.image(b.dimensions())
 	case kind == soundKind:
-		return 1 + size/bytesOfSound
+		return 1 + size/soundBytesPerToken
 	case kind == paperKind:
-		return max(paperLeast, size/bytesOfPaper)
+		return max(minPaperTokens, size/paperBytesPerToken)
 	case isURI && b.printable():
-		return 1 + size/bytesOfToken
+		return 1 + size/bytesPerToken
 	case isURI || mixed(data.raw):
-		return 1 + size/bytesOfPaper
+		return 1 + size/paperBytesPerToken
 	}
 	return 0
 }
 
-// image returns what an image of such a size costs; 0 is a size that is not known.
+// image returns the cost of an image by its size in pixels; 0 stands for an unknown size.
 func (e Endpoint) image(width, height int) int {
 	if width <= 0 || height <= 0 {
-		return e.unseen()
+		return e.unknownImage()
 	}
-	// No provider looks at more, and products stay small.
+	// No provider uses more pixels, and the products below stay small.
 	width, height = fit(width, height, max(width, height), 8192)
-	switch e.looksAs() {
+	switch e.imageRules() {
 	case Anthropic:
-		return min(1+width*height/anthropicPixel, anthropicMost)
+		return min(1+width*height/anthropicPixelsPerToken, anthropicMaxImage)
 	case Gemini:
 		if width <= 384 && height <= 384 {
 			return geminiTile
@@ -95,10 +94,11 @@ func (e Endpoint) image(width, height int) int {
 	}
 	width, height = fit(width, height, max(width, height), 2048)
 	width, height = fit(width, height, min(width, height), 768)
-	return openAIGlance + openAITile*tiles(width, 512)*tiles(height, 512)
+	return openAIImageBase + openAITile*tiles(width, 512)*tiles(height, 512)
 }
 
-// fit makes an image smaller such that its given side is most pixels at most.
+// fit shrinks an image so that the given side, which is its width or height, has at most so many
+// pixels.
 func fit(width, height, side, most int) (int, int) {
 	if side <= most {
 		return width, height
@@ -107,11 +107,10 @@ func fit(width, height, side, most int) (int, int) {
 	return shrink(width), shrink(height)
 }
 
-// tiles returns how many tiles cover a side.
+// tiles returns the number of tiles that cover a side.
 func tiles(side, tile int) int { return (side + tile - 1) / tile }
 
-// cutDataURI cuts a text such as data:image/png;base64,iVBOR into its type and its
-// data.
+// cutDataURI cuts a string such as data:image/png;base64,iVBOR into its type and its data.
 func cutDataURI(t quoted) (mime []byte, data quoted, ok bool) {
 	head := t.raw[:min(len(t.raw), 128)]
 	if !bytes.HasPrefix(head, []byte("data:")) {
@@ -124,7 +123,7 @@ func cutDataURI(t quoted) (mime []byte, data quoted, ok bool) {
 	return mime[len("data:"):], quoted{t.raw[len(mime)+len(";base64,"):], t.spare}, true
 }
 
-// The value of each character of base64, of both alphabets, or -1.
+// sextets maps each character of base64, of either alphabet, to its value, and any other to -1.
 var sextets = func() (t [256]int8) {
 	for i := range t {
 		t[i] = -1
@@ -136,8 +135,8 @@ var sextets = func() (t [256]int8) {
 	return t
 }()
 
-// base64Like reports whether a few places of a text hold what base64 is made of, or
-// a backslash, which some put before slashes and line breaks.
+// base64Like samples four parts of a string, and reports whether they have only characters of
+// base64 and backslashes, which some encoders put before slashes and line breaks.
 func base64Like(raw []byte) bool {
 	const window = 64
 	for part := range 4 {
@@ -151,8 +150,8 @@ func base64Like(raw []byte) bool {
 	return len(raw) > 0
 }
 
-// mixed reports whether letters of both cases and digits come early in a text, as
-// they do in base64 of anything but a text that repeats.
+// mixed reports whether the start of a string has letters of both cases and digits, as base64 of
+// anything but repetitive text has.
 func mixed(raw []byte) bool {
 	var upper, lower, digit bool
 	for _, c := range raw[:min(len(raw), 64)] {
@@ -163,7 +162,7 @@ func mixed(raw []byte) bool {
 	return upper && lower && digit
 }
 
-// base64Only removes line breaks.
+// base64Only removes everything that is not base64, such as line breaks.
 func base64Only(b []byte) []byte {
 	kept := b[:0]
 	for _, c := range b {
@@ -174,11 +173,10 @@ func base64Only(b []byte) []byte {
 	return kept
 }
 
-// A blob is an image or a file in base64. Its bytes are read one by one, so what is
-// between those that matter is never decoded.
+// A blob is an image or a file in base64. It decodes single bytes on demand, and never the whole.
 type blob []byte
 
-// at returns a byte, or -1 past the end.
+// at returns the byte at an index, or -1 past the end.
 func (b blob) at(i int) int {
 	c, shift := i/3*4+i%3, 2*(i%3+1)
 	if c+1 >= len(b) || sextets[b[c]] < 0 || sextets[b[c+1]] < 0 {
@@ -187,7 +185,7 @@ func (b blob) at(i int) int {
 	return int(byte(int(sextets[b[c]])<<shift | int(sextets[b[c+1]])>>(6-shift)))
 }
 
-// head returns the bytes from i on. Those past the end are 0.
+// head returns 16 bytes from an index on, with zeros past the end.
 func (b blob) head(i int) (h [16]byte) {
 	for n := range h {
 		h[n] = byte(max(0, b.at(i+n)))
@@ -195,7 +193,7 @@ func (b blob) head(i int) (h [16]byte) {
 	return h
 }
 
-// is reports whether the bytes from i on are those of magic.
+// is reports whether the bytes from an index on are those of magic.
 func (b blob) is(i int, magic string) bool {
 	for n := range len(magic) {
 		if b.at(i+n) != int(magic[n]) {
@@ -205,7 +203,7 @@ func (b blob) is(i int, magic string) bool {
 	return true
 }
 
-// printable reports whether the blob begins like a text.
+// printable reports whether the blob starts like a text.
 func (b blob) printable() bool {
 	for i := range 24 {
 		if c := b.at(i); c >= 0 && c < ' ' && c != '\n' && c != '\r' && c != '\t' {
@@ -215,17 +213,17 @@ func (b blob) printable() bool {
 	return true
 }
 
-// A mediaKind is what a blob is to a model.
+// A mediaKind is the kind of file that a blob is.
 type mediaKind int
 
 const (
 	unknownKind mediaKind = iota
 	imageKind
-	soundKind // or film
+	soundKind // video too
 	paperKind
 )
 
-// magics are how files of a kind begin.
+// magics has the first bytes of each kind of file.
 var magics = []struct {
 	at    int
 	magic string
@@ -240,7 +238,7 @@ var magics = []struct {
 	{8, "mif1", imageKind},
 	{8, "avif", imageKind},
 	{0, "%PDF", paperKind},
-	{4, "ftyp", soundKind}, // MP4 and its kin
+	{4, "ftyp", soundKind}, // MP4 and related formats
 	{8, "WAVE", soundKind},
 	{8, "AVI ", soundKind},
 	{0, "OggS", soundKind},
@@ -252,7 +250,7 @@ var magics = []struct {
 	{0, "\x1a\x45\xdf\xa3", soundKind}, // WebM and Matroska
 }
 
-// kindOf tells what a blob is by how it begins, or else by its type.
+// kindOf returns the kind of a blob by its first bytes, or else by its MIME type.
 func kindOf(b blob, mime []byte) mediaKind {
 	for _, m := range magics {
 		if b.is(m.at, m.magic) {
@@ -268,8 +266,8 @@ func kindOf(b blob, mime []byte) mediaKind {
 	return unknownKind
 }
 
-// dimensions returns how many pixels wide and high an image is, or 0 where that is
-// not told early.
+// dimensions returns the width and height of an image in pixels, or 0 where its first bytes do not
+// have them.
 func (b blob) dimensions() (width, height int) {
 	le, be := binary.LittleEndian, binary.BigEndian
 	switch {
@@ -295,7 +293,7 @@ func (b blob) dimensions() (width, height int) {
 	return 0, 0
 }
 
-// jpeg goes from segment to segment of a JPEG until one tells its dimensions.
+// jpeg follows the segments of a JPEG up to the one that has the dimensions.
 func (b blob) jpeg() (width, height int) {
 	at := 2
 	for range 64 {
@@ -307,7 +305,7 @@ func (b blob) jpeg() (width, height int) {
 		switch {
 		case 0xc0 <= marker && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc:
 			return int(binary.BigEndian.Uint16(h[7:])), int(binary.BigEndian.Uint16(h[5:]))
-		case marker == 0xff: // filled up
+		case marker == 0xff: // a fill byte
 			at++
 			continue
 		}

@@ -21,7 +21,7 @@ var (
 	ofGemini    = Endpoint{Provider: Gemini, API: Generate}
 )
 
-// noise returns bytes that do not repeat, after a beginning.
+// noise returns bytes that do not repeat, behind a given beginning.
 func noise(size int, beginning string) []byte {
 	source := rand.NewChaCha8([32]byte{1})
 	b := make([]byte, size)
@@ -30,7 +30,7 @@ func noise(size int, beginning string) []byte {
 	return b
 }
 
-// picture returns an image as a real encoder writes it.
+// picture returns an image from a real encoder.
 func picture(t testing.TB, format string, width, height int) []byte {
 	t.Helper()
 	m := pixels.NewGray(pixels.Rect(0, 0, width, height))
@@ -53,16 +53,16 @@ func picture(t testing.TB, format string, width, height int) []byte {
 	return b.Bytes()
 }
 
-// withSegment puts a segment of so many bytes before the others of a JPEG.
+// withSegment inserts a segment of so many bytes before the others of a JPEG.
 func withSegment(jpeg []byte, marker byte, size int) []byte {
 	segment := append([]byte{0xff, marker, byte(size >> 8), byte(size)}, make([]byte, size-2)...)
 	return slices.Concat(jpeg[:2], segment, jpeg[2:])
 }
 
-// withEXIF puts as much before the rest of a JPEG as cameras do.
+// withEXIF inserts as many bytes of EXIF before the rest of a JPEG as cameras do.
 func withEXIF(jpeg []byte, size int) []byte { return withSegment(jpeg, 0xe1, size) }
 
-// webp returns how a WebP file of such a size begins, and noise.
+// webp returns the beginning of a WebP file of a size, and noise.
 func webp(format string, width, height int) []byte {
 	b := noise(1000, "RIFF\x00\x00\x00\x00WEBP"+format)
 	switch format {
@@ -108,7 +108,7 @@ func TestDimensions(t *testing.T) {
 	}
 }
 
-// TestDimensionsFarAway holds that an image of many segments does not cost time.
+// An image of many segments does not cost much time.
 func TestDimensionsFarAway(t *testing.T) {
 	data := picture(t, "jpeg", 300, 200)
 	for range 100 {
@@ -133,7 +133,7 @@ func TestImageTokens(t *testing.T) {
 		{1000, 20, 85 + 2*170, 27, 2 * 258},
 		{65535, 1, 85 + 4*170, 11, 4 * 258},
 		{1 << 31, 1 << 31, 85 + 4*170, 1600, 16 * 258},
-		{0, 10, openAIUnseen, anthropicMost, geminiUnseen},
+		{0, 10, openAIUnknownImage, anthropicMaxImage, geminiUnknownImage},
 	} {
 		got := [3]int{ofOpenAI.image(c.width, c.height), ofAnthropic.image(c.width, c.height), ofGemini.image(c.width, c.height)}
 		if want := [3]int{c.openAI, c.anthropic, c.gemini}; got != want {
@@ -144,7 +144,7 @@ func TestImageTokens(t *testing.T) {
 
 // TestMedia puts images and files into bodies as SDKs do.
 func TestMedia(t *testing.T) {
-	const message = tokensOfMessage + tokensOfReply
+	const message = tokensPerMessage + tokensPerReply
 	image := base64.StdEncoding.EncodeToString(picture(t, "png", 1024, 1024))
 	encode := func(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 	for _, c := range []struct {
@@ -167,7 +167,7 @@ func TestMedia(t *testing.T) {
 		{"slashes escaped", ofOpenAI, `{"messages":[{"content":[{"image_url":{"url":"data:image\/png;base64,` + strings.ReplaceAll(image, "/", `\/`) + `"}}]}]}`, 765 + message},
 		{"slashes escaped in a JPEG", ofOpenAI, `{"messages":[{"content":"` + strings.ReplaceAll(encode(picture(t, "jpeg", 1024, 1024)), "/", `\/`) + `"}]}`, 765 + message},
 		{"line breaks", ofAnthropic, `{"messages":[{"content":"` + inLines(image) + `"}]}`, 1399 + message},
-		{"an image of which no size is known", ofOpenAI, `{"messages":[{"content":"data:image/heic;base64,` + encode(noise(5000, "\x00")) + `"}]}`, openAIUnseen + message},
+		{"an image of which no size is known", ofOpenAI, `{"messages":[{"content":"data:image/heic;base64,` + encode(noise(5000, "\x00")) + `"}]}`, openAIUnknownImage + message},
 		{"a PDF", ofAnthropic, `{"messages":[{"content":[{"type":"document","source":{"data":"` + encode(noise(300_000, "%PDF-1.7\n")) + `"}}]}]}`, 6000 + message},
 		{"a PDF of a page", ofAnthropic, `{"messages":[{"content":[{"type":"document","source":{"data":"` + encode(noise(3000, "%PDF-1.7\n")) + `"}}]}]}`, 1500 + message},
 		{"a WAV", ofOpenAI, `{"messages":[{"content":[{"type":"input_audio","input_audio":{"data":"` + encode(noise(30_000, "RIFF\x00\x00\x00\x00WAVEfmt ")) + `","format":"wav"}}]}]}`, 61 + message},
@@ -194,7 +194,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// inLines breaks a text as MIME does.
+// inLines breaks a text into lines as MIME does.
 func inLines(s string) string {
 	var b strings.Builder
 	for ; len(s) > 76; s = s[76:] {
@@ -203,7 +203,7 @@ func inLines(s string) string {
 	return b.String() + s
 }
 
-// TestLargeMedia holds that 10 MB are not millions of tokens, whatever they are.
+// A file of 10 MB is not millions of tokens, whatever its type.
 func TestLargeMedia(t *testing.T) {
 	for _, beginning := range []string{"\x89PNG\r\n\x1a\n", "\xff\xd8\xff\xe0", "GIF89a", "RIFF\x00\x00\x00\x00WEBPVP8 ", "%PDF-1.7", "ID3", "\x1a\x45\xdf\xa3", "OggS", "fLaC", "?"} {
 		data := strings.Repeat(base64.StdEncoding.EncodeToString(noise(3<<10, beginning)), 10<<10/3)
@@ -217,8 +217,7 @@ func TestLargeMedia(t *testing.T) {
 	}
 }
 
-// FuzzDimensions holds the dimensions of images against the decoders of the
-// standard library.
+// FuzzDimensions compares the dimensions of images with the decoders of the standard library.
 func FuzzDimensions(f *testing.F) {
 	for _, format := range []string{"png", "gif", "jpeg"} {
 		f.Add(picture(f, format, 30, 20))

@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// Meter reads what a response has used from its body as it passes, whole or
-// streamed, in pieces of any size. It keeps a few kilobytes at most, and some tens
-// of them of a body that is compressed. Make one with NewMeter, and call Usage when
-// the body ends, however it does. It may be used by one goroutine at a time.
+// Meter reads the usage of a call from the body of its response as it passes, whole or streamed, in
+// pieces of any size. It needs a few kilobytes, and some tens of kilobytes for a compressed body.
+// NewMeter makes one; call Usage when the body ends, for whatever reason. A Meter is for one
+// goroutine at a time.
 type Meter struct {
 	api    API
 	format format
 	stream events
-	header http.Header // that may tell usage; nil: it does not
-	frames *frames     // nil unless the body is made of them
+	header http.Header // may have usage; nil where it cannot
+	frames *frames     // nil unless the body is an AWS event stream
 	gunzip *gunzip     // nil unless the body is compressed
 }
 
-// format is how the values of a body follow one another.
+// format is how the JSON values of a body follow one another.
 type format uint8
 
 const (
-	formatUnknown format = iota // as long as nothing has come but space
+	formatUnknown format = iota // nothing but white space has come so far
 	formatValues                // one after another, or in an array
-	formatEvents                // as server-sent events
-	formatFrames                // in AWS's event stream format
-	formatOpaque                // in a way that cannot be read
+	formatEvents                // server-sent events
+	formatFrames                // AWS's event stream
+	formatOpaque                // a compression that the meter does not know
 )
 
-// NewMeter returns a meter of the body of a response with such headers. The format
-// shows in the body itself. One that is compressed is read if it is with gzip.
+// NewMeter returns a meter for the body of a response with these headers. It recognises the format
+// by the body itself. Of compressed bodies it reads those in gzip.
 func NewMeter(api API, h http.Header) *Meter {
 	m := &Meter{api: api}
 	m.stream.json.top = topOf(api)
@@ -48,9 +48,9 @@ func NewMeter(api API, h http.Header) *Meter {
 	return m
 }
 
-// Expect says how many answers were asked for, where it is more than one: totals that a
-// stream tells beside their pieces are exact once all have ended.
-func (m *Meter) Expect(answers int) { m.stream.json.asked = answers }
+// Expect says how many answers the request asks for, if more than one. The totals that a stream
+// reports beside pieces of answers are exact only once all answers have ended.
+func (m *Meter) Expect(answers int) { m.stream.json.answersAsked = answers }
 
 // Write reads a piece of the body. It never fails.
 func (m *Meter) Write(p []byte) (int, error) {
@@ -62,7 +62,7 @@ func (m *Meter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// read reads a piece of the body that is not compressed.
+// read reads a piece of the decompressed body.
 func (m *Meter) read(p []byte) {
 	p = p[m.sniff(p):]
 	switch m.format {
@@ -81,8 +81,8 @@ func (m *Meter) read(p []byte) {
 	}
 }
 
-// sniff finds the format by the first byte that tells it, and returns how much of p
-// is before that: space, or a byte order mark.
+// sniff finds the format by the first byte that shows it, and returns how many bytes are before
+// that: white space, or a byte order mark.
 func (m *Meter) sniff(p []byte) int {
 	if m.format != formatUnknown {
 		return 0
@@ -96,7 +96,7 @@ func (m *Meter) sniff(p []byte) int {
 		default:
 			m.format = formatEvents
 		}
-		if c == 0 && m.stream.json.top == nodeBedrock { // the length of a frame, whose first byte is always 0
+		if c == 0 && m.stream.json.top == nodeBedrock { // a frame starts with its length, whose first byte is always 0
 			m.format, m.frames = formatFrames, newFrames(m.api, &m.stream.json)
 		}
 		return i
@@ -104,15 +104,15 @@ func (m *Meter) sniff(p []byte) int {
 	return len(p)
 }
 
-// Usage returns what was used, by all that was written. What is written after that
-// does not count.
+// Usage returns what the call has used, according to everything that was written. It ignores later
+// writes.
 func (m *Meter) Usage() Usage {
 	if m.gunzip != nil {
 		m.gunzip.stop()
 	}
 	json := &m.stream.json
 	if m.format == formatValues && json.shape.values == 1 && !json.shape.array {
-		json.running = false // it is a whole response, whether or not it says that its answers have ended
+		json.interim = false // a whole response is complete, even without a finish reason
 	}
 	json.readHeaders(m.header)
 	u := json.usage(json.unfinished())
@@ -122,18 +122,18 @@ func (m *Meter) Usage() Usage {
 	return u
 }
 
-// Fault returns the type or the code of an error that a stream has told after it
-// had begun, such as "overloaded_error", or "". Ask for Usage first.
+// Fault returns the type or the code of an error that a stream has reported after its start, such
+// as "overloaded_error", or "". Call Usage first.
 func (m *Meter) Fault() string { return string(m.stream.json.fault.bytes()) }
 
-// Hide returns a reader of a stream without the chunk that tells nothing but
-// usage. A chunk that has more, such as llama.cpp's timings, stays, and so does that of a
-// server that tells usage beside its answers, too. What is read through it, the meter reads. A stream that is compressed is
-// read as it is.
+// Hide returns a reader of a stream without the chunk that has nothing but usage; the meter reads
+// everything that is read through it. A chunk that has more, such as llama.cpp's timings, stays,
+// and so do all chunks of a server that reports usage beside its answers. A compressed stream stays
+// as it is.
 func (m *Meter) Hide(stream io.Reader) io.Reader {
 	if m.gunzip != nil || m.format == formatOpaque {
 		return io.TeeReader(stream, m)
 	}
-	m.stream.json.hides = true
+	m.stream.json.hidesUsage = true
 	return &hider{meter: m, stream: stream}
 }

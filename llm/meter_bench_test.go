@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// benchStreams are chunks as they come most of the time.
+// benchStreams are typical chunks of streams.
 var benchStreams = []struct {
 	name  string
 	api   llm.API
@@ -50,7 +50,7 @@ func BenchmarkHide(b *testing.B) {
 	}
 }
 
-// chunks is a stream of the same chunk for ever.
+// chunks is an endless stream of one chunk.
 type chunks struct{ p []byte }
 
 func (c *chunks) Read(p []byte) (int, error) { return copy(p, c.p), nil }

@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// seedDice adds bytes to draw by.
+// seedDice adds bytes from which dice draws.
 func seedDice(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -22,7 +22,7 @@ func seedDice(f *testing.F) {
 	}
 }
 
-// cut cuts a body into pieces as the dice fall.
+// cut cuts a body into random pieces.
 func (d *dice) cut(body string) []string {
 	var pieces []string
 	for len(body) > 0 && len(d.b) > 0 {
@@ -33,7 +33,7 @@ func (d *dice) cut(body string) []string {
 	return append(pieces, body)
 }
 
-// FuzzMeterModel has a meter and a naive one read the same streams.
+// FuzzMeterModel compares the meter with a naive one on the same streams.
 func FuzzMeterModel(f *testing.F) {
 	seedDice(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -49,7 +49,7 @@ func FuzzMeterModel(f *testing.F) {
 	})
 }
 
-// FuzzMeterSplit has a meter read any bytes, in any pieces.
+// FuzzMeterSplit writes any bytes to a meter, in any pieces.
 func FuzzMeterSplit(f *testing.F) {
 	for _, s := range meterStreams {
 		f.Add([]byte(s.body), []byte("\x00\x30\x00\x11\x01\x07\x00\x02\x00\x60\x00\x05"), true)
@@ -73,8 +73,7 @@ func FuzzMeterSplit(f *testing.F) {
 	})
 }
 
-// FuzzHide hides in streams, and compares with those without the events that a
-// naive reader would hide.
+// FuzzHide compares Hide with a naive reader that removes the events with nothing but usage.
 func FuzzHide(f *testing.F) {
 	seedDice(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -104,8 +103,8 @@ func FuzzHide(f *testing.F) {
 	})
 }
 
-// chatEvent draws an event of a stream of OpenAI's chat, and whether it tells
-// nothing but usage, or usage beside something else.
+// chatEvent draws an event of an OpenAI chat stream, and whether it has nothing but usage, or usage
+// beside something else.
 func (d *dice) chatEvent(end string) (event string, hidden, beside bool) {
 	choices := pick(d, `[]`, `[ ]`, `[]`, `[{"delta":{"content":"x"}}]`, `[0]`, `[[]]`, `{}`, `null`, `[""]`)
 	usage := pick(d, `{}`, `{"prompt_tokens":5,"completion_tokens":2}`, `{"x":[{}]}`, `null`, `[]`, `[{}]`, `1`, `"{}"`)
@@ -150,7 +149,7 @@ func (d *dice) chatEvent(end string) (event string, hidden, beside bool) {
 	return event + end, hidden, beside
 }
 
-// inPieces is a stream that comes in pieces, and breaks.
+// inPieces is a stream that comes in pieces, and ends in an error.
 type inPieces struct{ pieces []string }
 
 func (r *inPieces) Read(p []byte) (int, error) {
@@ -164,7 +163,7 @@ func (r *inPieces) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readBy reads all, so many bytes at a time.
+// readBy reads everything, so many bytes at a time.
 func readBy(r io.Reader, size func() int) (string, error) {
 	var b bytes.Buffer
 	for {

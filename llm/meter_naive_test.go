@@ -12,7 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Where a meter looks, as paths; arrays do not show in them.
+// The values that a meter reads, as paths without the indexes of arrays.
 var (
 	naiveNumbers    = map[string]string{} // path to name
 	naiveTexts      = map[string]string{} // path to what kind of text
@@ -81,7 +81,8 @@ func init() {
 	naivePathsKnown = known
 }
 
-// naive is a meter that splits a body into events by the book, and decodes them.
+// naive is a meter that splits a body into events as the standard says, and decodes them with
+// encoding/json.
 type naive struct {
 	said         map[string]int64
 	pieces       int
@@ -114,7 +115,7 @@ func naiveMeter(body string) metered {
 	return metered{n.usage(), n.fault}
 }
 
-// naiveEvents returns the data of the events of a stream, or else all of the body.
+// naiveEvents returns the data of the events of a stream, or else the whole body.
 func naiveEvents(body string) []string {
 	body = strings.TrimLeft(strings.TrimPrefix(body, "\ufeff"), " \t\r\n")
 	if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
@@ -209,7 +210,7 @@ func (n *naive) text(kind string, runes int) {
 	n.runes[kind] += runes
 }
 
-// naiveStrings returns how many characters there are in all strings in v.
+// naiveStrings returns how many characters all strings in v have.
 func naiveStrings(v any) int {
 	count := 0
 	switch v := v.(type) {
@@ -323,10 +324,10 @@ func (n *naive) usage() llm.Usage {
 	}
 }
 
-// dice draws by bytes, so that a fuzzer can.
+// dice draws from bytes, which a fuzzer may choose.
 type dice struct{ b []byte }
 
-// n draws one of 0 to n-1. When nothing is left it is 0.
+// n draws a number from 0 to n-1. It is 0 when no bytes are left.
 func (d *dice) n(n int) int {
 	v := 0
 	for range 2 {
@@ -365,7 +366,7 @@ func (d *dice) value(depth int) any {
 	return d.scalar()
 }
 
-// object draws an event with values at places that a meter knows, and elsewhere.
+// object draws an event with values under the names that the meter knows, and under others.
 func (d *dice) object() map[string]any {
 	top := map[string]any{}
 	for range d.n(8) {

@@ -13,7 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// metered is what a meter makes of a body.
+// metered is what a meter reports about a body.
 type metered struct {
 	Usage llm.Usage
 	Fault string
@@ -28,7 +28,7 @@ func meter(api llm.API, h http.Header, pieces ...string) metered {
 	return metered{m.Usage(), m.Fault()}
 }
 
-// bytewise returns the bytes of a body, one in a piece.
+// bytewise cuts a body into single bytes.
 func bytewise(body string) []string {
 	pieces := make([]string, len(body))
 	for i := range pieces {
@@ -94,11 +94,11 @@ func TestMeterGzip(t *testing.T) {
 	}
 }
 
-// gzipped are the headers of a body that is compressed.
+// gzipped are the headers of a compressed body.
 var gzipped = http.Header{"Content-Encoding": {"gzip"}}
 
-// TestMeterCut cuts every stream at every byte. What is claimed then is never more
-// than the truth, and exact only where the provider has said it.
+// TestMeterCut cuts every stream at every byte. The usage of the rest is never more than that of
+// the whole, and exact only where the provider has reported it.
 func TestMeterCut(t *testing.T) {
 	for _, s := range meterStreams {
 		t.Run(s.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestMeterNumbers(t *testing.T) {
 	}
 }
 
-// TestMeterLeast checks what is known of a response that tells no usage.
+// TestMeterLeast checks the least output of a response that does not report usage.
 func TestMeterLeast(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string
@@ -186,8 +186,7 @@ func TestMeterEncodings(t *testing.T) {
 	}
 }
 
-// TestMeterGzipEnds checks that nothing is left running, whether Usage is called
-// once, twice or before anything was written.
+// No goroutine is left, whether Usage is called once, twice or before anything was written.
 func TestMeterGzipEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, body := range []string{"", "garbage", zip(t, "{}"), zip(t, "{}")[:12]} {
@@ -214,8 +213,8 @@ func TestMeterAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestMeterLarge meters 16 MB of chunks, a line of 50 MB and values deep in one
-// another, and keeps none of it.
+// TestMeterLarge meters 16 MB of chunks, a line of 50 MB and deeply nested values, and keeps none
+// of it.
 func TestMeterLarge(t *testing.T) {
 	if !alone.Test(t) {
 		return

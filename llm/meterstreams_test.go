@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// meterStream is the body of a response, and what a meter must make of it.
+// meterStream is the body of a response, and what a meter must report about it.
 type meterStream struct {
 	name  string
 	api   llm.API
@@ -17,15 +17,15 @@ type meterStream struct {
 	want  llm.Usage
 	fault string
 
-	// truth is how many tokens were generated, by the provider's books.
+	// truth is how many tokens were really generated.
 	truth int
 }
 
 // sse returns a stream of events, each with a line of data.
 func sse(data ...string) string { return "data: " + strings.Join(data, "\n\ndata: ") + "\n\n" }
 
-// named returns a stream of events that are named by their type, as Anthropic's and
-// those of OpenAI's responses are.
+// named returns a stream of events with their types as names, as Anthropic's and those of OpenAI's
+// responses have them.
 func named(data ...string) string {
 	var b strings.Builder
 	for _, d := range data {
@@ -36,7 +36,7 @@ func named(data ...string) string {
 	return b.String()
 }
 
-// chunk returns a chunk of OpenAI's chat with such choices and usage.
+// chunk returns a chunk of OpenAI's chat with these choices and usage.
 func chunk(choices, usage string) string {
 	return `{"id":"chatcmpl-BjDSx8aZ","object":"chat.completion.chunk","created":1794733200,"model":"gpt-6-luna",` +
 		`"service_tier":"default","system_fingerprint":"fp_44709d6fcb","choices":` + choices + `,"usage":` + usage + `}`
@@ -478,8 +478,7 @@ var meterStreams = []meterStream{
 	},
 }
 
-// frame returns a message in AWS's event stream format, with headers that are given in
-// pairs.
+// frame returns a message in AWS's event stream format. The headers are given as pairs.
 func frame(payload string, headers ...string) string {
 	var h []byte
 	for i := 0; i < len(headers); i += 2 {
@@ -495,7 +494,7 @@ func frame(payload string, headers ...string) string {
 	return string(binary.BigEndian.AppendUint32(f, crc32.ChecksumIEEE(f)))
 }
 
-// converseFrames returns a stream of Converse, of types of events and their payloads.
+// converseFrames returns a Converse stream, from types of events and their payloads.
 func converseFrames(events ...string) string {
 	var b strings.Builder
 	for i := 0; i < len(events); i += 2 {
@@ -504,7 +503,7 @@ func converseFrames(events ...string) string {
 	return b.String()
 }
 
-// invokeFrames returns a stream of Invoke, of the model's own events.
+// invokeFrames returns an Invoke stream, from the model's own events.
 func invokeFrames(events ...string) string {
 	var b strings.Builder
 	for _, e := range events {

@@ -2,13 +2,12 @@ package llm
 
 import "strings"
 
-// naming is the table of rules by which a provider's names of one model are found to be
-// the same.
+// naming has the rules by which several names of a provider turn out to mean one model.
 var naming = map[Provider]struct {
-	// same undoes what makes no difference: the provider takes both names for one model.
+	// same rules remove a part that makes no difference to the provider.
 	same []nameRule
-	// variant undoes what makes a name one of a release or a variant, which shares the
-	// limits of its model unless the configuration names it.
+	// variant rules remove the mark of a release or a variant, which shares the limits of
+	// its model unless the configuration names it.
 	variant []nameRule
 }{
 	OpenAI:    {nil, []nameRule{date("-0000"), without("-latest")}}, // gpt-4-0613, chatgpt-4o-latest
@@ -32,23 +31,22 @@ var naming = map[Provider]struct {
 	},
 }
 
-// A nameRule returns the name without what it undoes, or the name itself.
+// A nameRule removes one part of a name, or returns the name as it is.
 type nameRule func(name string) string
 
-// PlainName returns the one of a model's names by which limits know it, where its
-// provider takes several for the same model: Gemini's with and without models/, Ollama's
-// in any case, of its registry or its library, and with the tag latest, Azure's
-// deployments and OpenRouter's models in any case, and Anthropic's with the generation
-// before or behind the family, with dots or dashes, and Bedrock's by their ARNs.
-func PlainName(p Provider, model string) string { return settle(model, naming[p].same) }
+// PlainName returns the name under which limits know a model, where its provider accepts several
+// names for it: Gemini's with and without models/; Ollama's in any case, with its registry or
+// library, and with the tag latest; Azure's deployments and OpenRouter's models in any case;
+// Anthropic's with the generation before or after the family, with dots or dashes; Bedrock's ARNs.
+func PlainName(p Provider, model string) string { return applyRules(model, naming[p].same) }
 
-// BaseName returns the plain name of the model of which a name is a release or a variant,
-// or the name of the model itself: gpt-4o of gpt-4o-2024-08-06, claude-haiku-3-5 of
-// claude-3-5-haiku-latest, OpenRouter's x of x:nitro.
+// BaseName returns the plain name of the model that a release or a variant belongs to, or the plain
+// name itself: gpt-4o for gpt-4o-2024-08-06, claude-haiku-3-5 for claude-3-5-haiku-latest, and for
+// OpenRouter x for x:nitro.
 func BaseName(p Provider, model string) string {
 	rules := naming[p]
 	for {
-		name := settle(Undated(settle(model, rules.same)), rules.variant)
+		name := applyRules(Undated(applyRules(model, rules.same)), rules.variant)
 		if name == model {
 			return name
 		}
@@ -56,9 +54,9 @@ func BaseName(p Provider, model string) string {
 	}
 }
 
-// settle applies rules until none of them changes the name. Each rule makes it shorter,
-// or makes no difference when it is applied again.
-func settle(name string, rules []nameRule) string {
+// applyRules applies rules until none of them changes the name. It ends because each rule shortens
+// the name, or changes nothing when it is applied again.
+func applyRules(name string, rules []nameRule) string {
 	for i := 0; i < len(rules); i++ {
 		if changed := rules[i](name); changed != name && changed != "" {
 			name, i = changed, -1
@@ -67,13 +65,13 @@ func settle(name string, rules []nameRule) string {
 	return name
 }
 
-// after undoes a beginning.
+// after removes a prefix.
 func after(prefix string) nameRule {
 	return func(name string) string { return strings.TrimPrefix(name, prefix) }
 }
 
-// unversioned undoes the version of one of Bedrock's models, such as :0 or :0:24k. The
-// ARNs of applications' profiles have colons of their own.
+// unversioned removes the version of one of Bedrock's models, such as :0 or :0:24k. It leaves ARNs
+// alone, which have colons of their own.
 func unversioned(name string) string {
 	if strings.HasPrefix(name, "arn:") {
 		return name
@@ -81,12 +79,12 @@ func unversioned(name string) string {
 	return upTo(":")(name)
 }
 
-// without undoes an end.
+// without removes a suffix.
 func without(suffix string) nameRule {
 	return func(name string) string { return strings.TrimSuffix(name, suffix) }
 }
 
-// upTo undoes a sign and all behind it.
+// upTo removes a sign and everything behind it.
 func upTo(sign string) nameRule {
 	return func(name string) string {
 		name, _, _ = strings.Cut(name, sign)
@@ -94,7 +92,7 @@ func upTo(sign string) nameRule {
 	}
 }
 
-// date undoes an end that has digits where a pattern has zeros.
+// date removes a suffix that has digits where the pattern has zeros.
 func date(pattern string) nameRule {
 	return func(name string) string {
 		if at := len(name) - len(pattern); at > 0 && isLike(name[at:], pattern) {
@@ -106,9 +104,9 @@ func date(pattern string) nameRule {
 
 var dates = []nameRule{date("-0000-00-00"), date("-00000000")}
 
-// Undated returns the name of the model of which a name with a date at its end is one
-// release, as OpenAI and Anthropic write them: gpt-4o of gpt-4o-2024-08-06,
-// claude-sonnet-4 of claude-sonnet-4-20250514. Others stay as they are.
+// Undated returns the name of a model without the date of a release, as OpenAI and Anthropic write
+// it: gpt-4o for gpt-4o-2024-08-06, claude-sonnet-4 for claude-sonnet-4-20250514. A name without a
+// date stays as it is.
 func Undated(model string) string {
 	for _, undo := range dates {
 		if name := undo(model); name != model {
@@ -118,8 +116,8 @@ func Undated(model string) string {
 	return model
 }
 
-// isLike reports whether a text has digits where a pattern has, and is the same
-// otherwise.
+// isLike reports whether a text has digits where the pattern has zeros, and is equal to it
+// elsewhere.
 func isLike(text, pattern string) bool {
 	for i := range len(pattern) {
 		digit := text[i] >= '0' && text[i] <= '9'
@@ -130,8 +128,8 @@ func isLike(text, pattern string) bool {
 	return true
 }
 
-// claude writes one of Anthropic's names as the newer ones are written: the family, and
-// then the generation, with dashes. It makes claude-haiku-3-5 of claude-3.5-haiku.
+// claude rewrites one of Anthropic's names in the newer form: the family, then the generation, with
+// dashes. claude-3.5-haiku becomes claude-haiku-3-5.
 func claude(name string) string {
 	const maker = "claude-"
 	at := strings.Index(name, maker)
@@ -152,8 +150,8 @@ func claude(name string) string {
 	return name
 }
 
-// generationOf returns the numbers of one or two digits that a text begins with, such as
-// 3-5 or 3.5. A date has more digits.
+// generationOf returns the one or two numbers at the start of a text, each of one or two digits,
+// such as 3-5 or 3.5. A date has more digits.
 func generationOf(text string) string {
 	end := 0
 	for i := 0; i <= len(text); {

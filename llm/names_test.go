@@ -69,7 +69,7 @@ func TestBaseName(t *testing.T) {
 	}
 }
 
-// Whatever a client sends for a name, its plain name has itself for one.
+// The plain name of a plain name is that name, whatever a client sends.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"claude-3-5-haiku-20241022-v1:0", "claude-3.-x", "claude-1-2-3-", "library/library/:latest", "models/", "@:-0-latest", "us.eu.x-v1:0"} {
 		f.Add(name)

@@ -1,25 +1,27 @@
 package llm
 
-// node is a place in a response that the meter knows: what a value there means,
-// and which of its members to look at. An array stands for its elements.
+import "maps"
+
+// node says what a value of a response means to the meter, and which of its members matter. An
+// array has the node of its elements.
 type node uint8
 
 // The order matters: see the methods below.
 const (
-	nodeNone node = iota // nothing of interest, nor within it
+	nodeNone node = iota // neither the value nor anything in it matters
 
-	// Numbers. Each is also the place of its number in a tally.
-	promptTokens     // OpenAI's chat, completions and embeddings: with what is cached
-	completionTokens // with reasoning, but see tally.output
+	// Numbers. A node is also the index of its number in a tally.
+	promptTokens     // OpenAI's chat, completions and embeddings: includes cached tokens
+	completionTokens // includes reasoning, with the exception that numbers.output handles
 	totalTokens
 	cachedTokens
 	reasoningTokens
-	inputTokens      // OpenAI's responses: with what is cached; Anthropic: without
-	outputTokens     // with reasoning
-	startedTokens    // Anthropic's output as a stream begins: not all of it
+	inputTokens      // OpenAI's responses: includes cached tokens; Anthropic: does not
+	outputTokens     // includes reasoning
+	startedTokens    // Anthropic's output count at the start of a stream: a part of the total
 	cacheWriteTokens // Anthropic's
 	cacheReadTokens  // Anthropic's
-	geminiPrompt     // with what is cached
+	geminiPrompt     // includes cached tokens
 	geminiCached
 	geminiCandidates
 	geminiThoughts
@@ -27,21 +29,21 @@ const (
 	geminiTotal
 	ollamaPrompt
 	ollamaOutput
-	billedInput  // Cohere's, where it does not tell what the model has seen
+	billedInput  // Cohere's, used where it does not report the tokens that the model read
 	billedOutput // Cohere's
-	numberNodes  // all of them are before this
+	numberNodes  // nodes below this one are numbers
 
 	// Text that the model has generated.
 	nodeText
-	nodeReasoning        // some servers tell reasoning under two names,
-	nodeReasoningContent // the same text under both
-	nodeArgs             // a string, or the strings in any other value
+	nodeReasoning        // some servers send the same reasoning text under
+	nodeReasoningContent // both of these names
+	nodeArgs             // arguments of a tool: a string, or all strings inside any other value
 
 	// Either text or a value with members.
 	nodeContent
 	nodeThinking
-	nodeResponse   // an object of OpenAI's responses or a wrapper's; Ollama's text
-	nodeBlockDelta // Anthropic's object; the text of OpenAI's responses
+	nodeResponse   // an object in OpenAI's responses and in wrappers; a string of text in Ollama's
+	nodeBlockDelta // an object in Anthropic's streams; a string of text in those of OpenAI's responses
 
 	// Values with members.
 	nodeTop
@@ -51,43 +53,44 @@ const (
 	nodeMetadata // Gemini's usage
 	nodeGroq
 	nodeChoices
-	nodeDelta        // of a choice, or its message
-	nodeMessage      // Ollama's, or Anthropic's as a stream begins
-	nodeStartedUsage // Anthropic's as a stream begins
+	nodeDelta        // a piece of a choice, or its whole message
+	nodeMessage      // Ollama's message, or Anthropic's at the start of a stream
+	nodeStartedUsage // Anthropic's usage at the start of a stream
 	nodeCalls
 	nodeFunction
-	nodeItems // of the output of OpenAI's responses
+	nodeItems // the output of OpenAI's responses
 	nodeCandidates
 	nodeParts
 	nodePart
 
-	// Values with members that Cohere alone has: see cohere.go.
+	// Values with members in Cohere's responses only.
 	nodeCohere
 	nodeCoherePart
 	nodeCohereUsage
 	nodeCohereBilled
 
-	// Values with members that Bedrock alone has: see bedrock.go.
+	// Values with members in Bedrock's responses only.
 	nodeBedrock
 	nodeBedrockPart
 	nodeBedrockUsage
 	nodeBedrockDelta
 	nodeBedrockContent
 	nodeBedrockThought
-	nodeChunk // of a stream of Invoke: the value of the model is packed into it
+	nodeChunk // an event of an Invoke stream, which holds the model's own JSON in base64
 
-	// A string that is another value, in base64: Bedrock's.
+	// A string that holds a JSON value in base64: Bedrock's.
 	nodePacked
 
-	// An error: a value with members, or a word that says it.
+	// An error: a value with members, or a word.
 	nodeFault
 
 	// Words.
-	nodeFinish // why an answer has ended
+	nodeFinish // the reason why an answer has ended
 	nodeType
 	nodeCode
 	nodeFaultType
 	nodeFaultCode
+	nodes // the number of nodes
 )
 
 func (n node) isNumber() bool   { return n < numberNodes }
@@ -95,105 +98,181 @@ func (n node) isText() bool     { return n >= nodeText && n <= nodeBlockDelta }
 func (n node) isWord() bool     { return n >= nodeFault }
 func (n node) hasMembers() bool { return n >= nodeContent && n <= nodeFault }
 
+// members maps the names of the members that matter to their nodes, for each node with members.
+var members = [nodes]map[string]node{
+	nodeTop: topMembers,
+	nodeResponse: {
+		"usage": nodeUsage, "usageMetadata": nodeMetadata, "candidates": nodeCandidates, "error": nodeFault,
+	},
+	nodeFault: {"type": nodeFaultType, "code": nodeFaultCode},
+
+	// Text.
+	nodeChoices: {
+		"delta": nodeDelta, "message": nodeDelta, "text": nodeText, "finish_reason": nodeFinish, "error": nodeFault,
+	},
+	nodeDelta:      messageMembers,
+	nodeMessage:    with(messageMembers, map[string]node{"usage": nodeStartedUsage}),
+	nodeBlockDelta: blockDeltaMembers,
+	nodeContent:    contentMembers,
+	nodeThinking:   {"text": nodeText},
+	nodeItems: {
+		"content": nodeContent, "summary": nodeContent, "name": nodeText, "arguments": nodeArgs, "input": nodeArgs,
+	},
+	nodeCalls: {"function": nodeFunction, "custom": nodeFunction},
+	nodeFunction: {
+		"name": nodeText, "code": nodeText, "arguments": nodeArgs, "args": nodeArgs, "input": nodeArgs,
+	},
+	nodeCandidates: {"content": nodeParts, "finishReason": nodeFinish},
+	nodeParts:      {"parts": nodePart},
+	nodePart:       {"text": nodeText, "functionCall": nodeFunction, "executableCode": nodeFunction},
+
+	// Usage.
+	nodeUsage:         usageMembers,
+	nodeStartedUsage:  with(usageMembers, map[string]node{"output_tokens": startedTokens}),
+	nodeInputDetails:  {"cached_tokens": cachedTokens},
+	nodeOutputDetails: {"reasoning_tokens": reasoningTokens},
+	nodeMetadata: {
+		"promptTokenCount":        geminiPrompt,
+		"cachedContentTokenCount": geminiCached,
+		"candidatesTokenCount":    geminiCandidates,
+		"thoughtsTokenCount":      geminiThoughts,
+		"toolUsePromptTokenCount": geminiToolUse,
+		"totalTokenCount":         geminiTotal,
+	},
+	nodeGroq: {"usage": nodeUsage},
+
+	// Cohere reports usage twice: as tokens, which is what the model has read and written, and
+	// as what it bills, without the text that Cohere itself puts around a prompt. Its limits
+	// count the former, which is the larger one. Version 1 of its API has the text at the top, and
+	// repeats it in the response that ends a stream.
+	nodeCohere: with(topMembers, map[string]node{
+		"usage": nodeCohereUsage, "meta": nodeCohereUsage, "delta": nodeCoherePart, "response": nodeCoherePart,
+		"message": nodeDelta, "text": nodeText,
+	}),
+	nodeCoherePart: {
+		"message": nodeDelta, "usage": nodeCohereUsage, "meta": nodeCohereUsage, "error": nodeFault,
+	},
+	nodeCohereUsage:  {"tokens": nodeUsage, "billed_units": nodeCohereBilled, "cached_tokens": cachedTokens},
+	nodeCohereBilled: {"input_tokens": billedInput, "output_tokens": billedOutput},
+
+	// Bedrock's Converse reports usage in a format of its own. Its Invoke hands on what the model
+	// writes in its own format, and adds usage in headers and in the last event of a stream.
+	// Tokens that were read from a cache or written to it are not part of the input.
+	nodeBedrock: with(topMembers, map[string]node{
+		"usage": nodeBedrockUsage, "amazon-bedrock-invocationMetrics": nodeBedrockUsage,
+		"output": nodeBedrockPart, "metadata": nodeBedrockPart,
+		"contentBlockDelta": nodeBedrockPart, "contentBlockStart": nodeBedrockPart, // in Nova's streams
+		"delta": nodeBedrockDelta, "start": nodeBedrockContent,
+		"outputText": nodeText, "generation": nodeText, "completion": nodeText, // Titan's, Llama's, and old models' of Anthropic
+	}),
+	nodeBedrockPart: {
+		"message": nodeBedrockPart, "content": nodeBedrockContent, "start": nodeBedrockContent,
+		"delta": nodeBedrockDelta, "usage": nodeBedrockUsage,
+	},
+	nodeBedrockUsage: with(usageMembers, map[string]node{
+		"inputTokens": inputTokens, "inputTokenCount": inputTokens,
+		"outputTokens": outputTokens, "outputTokenCount": outputTokens,
+		"cacheReadInputTokens": cacheReadTokens, "cacheReadInputTokenCount": cacheReadTokens,
+		"cacheWriteInputTokens": cacheWriteTokens, "cacheWriteInputTokenCount": cacheWriteTokens,
+	}),
+	nodeBedrockDelta:   with(blockDeltaMembers, bedrockContent),
+	nodeBedrockContent: with(contentMembers, bedrockContent),
+	nodeBedrockThought: {"text": nodeText, "reasoningText": nodeBedrockThought},
+	nodeChunk:          {"bytes": nodePacked},
+}
+
+// Members that several values have.
+var (
+	topMembers = map[string]node{ // of a whole response or an event
+		"usage":             nodeUsage,
+		"usageMetadata":     nodeMetadata,
+		"choices":           nodeChoices,
+		"delta":             nodeBlockDelta,
+		"message":           nodeMessage,
+		"content":           nodeContent,
+		"content_block":     nodeContent,
+		"candidates":        nodeCandidates,
+		"response":          nodeResponse,
+		"output":            nodeItems,
+		"thinking":          nodeText,
+		"x_groq":            nodeGroq,
+		"prompt_eval_count": ollamaPrompt,
+		"eval_count":        ollamaOutput,
+		"error":             nodeFault,
+		"type":              nodeType,
+		"code":              nodeCode,
+	}
+	messageMembers = map[string]node{
+		"content":           nodeContent,
+		"reasoning":         nodeReasoning,
+		"reasoning_content": nodeReasoningContent,
+		"refusal":           nodeText,
+		"thinking":          nodeText,
+		"tool_plan":         nodeText,
+		"tool_calls":        nodeCalls,
+		"function_call":     nodeFunction,
+	}
+	contentMembers = map[string]node{
+		"text": nodeText, "refusal": nodeText, "name": nodeText, "thinking": nodeThinking, "input": nodeArgs,
+	}
+	blockDeltaMembers = map[string]node{"text": nodeText, "partial_json": nodeText, "thinking": nodeText}
+	bedrockContent    = map[string]node{"reasoningContent": nodeBedrockThought, "toolUse": nodeFunction}
+	usageMembers      = map[string]node{
+		"prompt_tokens":               promptTokens,
+		"completion_tokens":           completionTokens,
+		"total_tokens":                totalTokens,
+		"input_tokens":                inputTokens,
+		"output_tokens":               outputTokens,
+		"prompt_tokens_details":       nodeInputDetails,
+		"input_tokens_details":        nodeInputDetails,
+		"completion_tokens_details":   nodeOutputDetails,
+		"output_tokens_details":       nodeOutputDetails,
+		"cache_creation_input_tokens": cacheWriteTokens,
+		"cache_read_input_tokens":     cacheReadTokens,
+		"prompt_cache_hit_tokens":     cachedTokens, // DeepSeek's
+	}
+)
+
+// with returns the members of both maps. A name that both have gets its node from more.
+func with(base, more map[string]node) map[string]node {
+	all := maps.Clone(base)
+	maps.Copy(all, more)
+	return all
+}
+
 // member returns the node of the member of n with the name.
 func (n node) member(name []byte) node {
-	switch n {
-	case nodeTop:
-		return topMember(name)
-	case nodeUsage, nodeStartedUsage, nodeInputDetails, nodeOutputDetails, nodeMetadata:
-		return n.number(name)
-	case nodeChoices:
-		switch string(name) {
-		case "delta", "message":
-			return nodeDelta
-		case "text":
-			return nodeText
-		case "finish_reason":
-			return nodeFinish
-		case "error":
-			return nodeFault
-		}
-	case nodeDelta, nodeMessage:
-		return n.messageMember(name)
-	case nodeBlockDelta:
-		switch string(name) {
-		case "text", "partial_json", "thinking":
-			return nodeText
-		}
-	case nodeContent, nodeThinking:
-		return n.contentMember(name)
-	case nodeCalls:
-		switch string(name) {
-		case "function", "custom":
-			return nodeFunction
-		}
-	case nodeFunction:
-		switch string(name) {
-		case "name", "code":
-			return nodeText
-		case "arguments", "args", "input":
-			return nodeArgs
-		}
-	case nodeResponse:
-		switch string(name) {
-		case "usage":
-			return nodeUsage
-		case "usageMetadata":
-			return nodeMetadata
-		case "candidates":
-			return nodeCandidates
-		case "error":
-			return nodeFault
-		}
-	case nodeItems:
-		switch string(name) {
-		case "content", "summary":
-			return nodeContent
-		case "name":
-			return nodeText
-		case "arguments", "input":
-			return nodeArgs
-		}
-	case nodeCandidates:
-		switch string(name) {
-		case "content":
-			return nodeParts
-		case "finishReason":
-			return nodeFinish
-		}
-	case nodeParts:
-		if string(name) == "parts" {
-			return nodePart
-		}
-	case nodePart:
-		switch string(name) {
-		case "text":
-			return nodeText
-		case "functionCall", "executableCode":
-			return nodeFunction
-		}
-	case nodeGroq:
-		if string(name) == "usage" {
-			return nodeUsage
-		}
-	case nodeCohere, nodeCoherePart, nodeCohereUsage, nodeCohereBilled:
-		return n.cohereMember(name)
-	case nodeBedrock, nodeBedrockPart, nodeBedrockUsage, nodeBedrockDelta, nodeBedrockContent, nodeBedrockThought, nodeChunk:
-		return n.bedrockMember(name)
-	case nodeFault:
-		switch string(name) {
-		case "type":
-			return nodeFaultType
-		case "code":
-			return nodeFaultCode
+	if len(name) > longestName {
+		return nodeNone
+	}
+	for _, m := range membersByLength[n][len(name)] {
+		if m.name == string(name) {
+			return m.node
 		}
 	}
 	return nodeNone
 }
 
-// topOf returns the node of whole values of an API. Members that one provider alone has
-// are looked for in its own responses only, for other servers may repeat there what a
-// client has sent.
+const longestName = len("amazon-bedrock-invocationMetrics")
+
+type namedNode struct {
+	name string
+	node node
+}
+
+// membersByLength holds the members by the lengths of their names. A search among the few names of
+// one length is faster than a look-up in a map.
+var membersByLength = func() (t [nodes][longestName + 1][]namedNode) {
+	for n, of := range members {
+		for name, node := range of {
+			t[n][len(name)] = append(t[n][len(name)], namedNode{name, node})
+		}
+	}
+	return t
+}()
+
+// topOf returns the node of a whole response, or event, of an API. Names that only one provider
+// uses are read in its own responses only: another server may echo there what the client has sent.
 func topOf(api API) node {
 	switch api {
 	case CohereChat, CohereEmbed, CohereRerank:
@@ -202,145 +281,4 @@ func topOf(api API) node {
 		return nodeBedrock
 	}
 	return nodeTop
-}
-
-// topMember returns the node of a member of a whole response or an event.
-func topMember(name []byte) node {
-	switch string(name) {
-	case "usage":
-		return nodeUsage
-	case "usageMetadata":
-		return nodeMetadata
-	case "choices":
-		return nodeChoices
-	case "delta":
-		return nodeBlockDelta
-	case "message":
-		return nodeMessage
-	case "content", "content_block":
-		return nodeContent
-	case "candidates":
-		return nodeCandidates
-	case "response":
-		return nodeResponse
-	case "output":
-		return nodeItems
-	case "thinking":
-		return nodeText
-	case "x_groq":
-		return nodeGroq
-	case "prompt_eval_count":
-		return ollamaPrompt
-	case "eval_count":
-		return ollamaOutput
-	case "error":
-		return nodeFault
-	case "type":
-		return nodeType
-	case "code":
-		return nodeCode
-	}
-	return nodeNone
-}
-
-// messageMember returns the node of a member of a message, or of a piece of one.
-func (n node) messageMember(name []byte) node {
-	switch string(name) {
-	case "content":
-		return nodeContent
-	case "reasoning":
-		return nodeReasoning
-	case "reasoning_content":
-		return nodeReasoningContent
-	case "refusal", "thinking", "tool_plan":
-		return nodeText
-	case "tool_calls":
-		return nodeCalls
-	case "function_call":
-		return nodeFunction
-	case "usage":
-		if n == nodeMessage {
-			return nodeStartedUsage
-		}
-	}
-	return nodeNone
-}
-
-// contentMember returns the node of a member of a part of a message.
-func (n node) contentMember(name []byte) node {
-	if n == nodeThinking && string(name) != "text" {
-		return nodeNone
-	}
-	switch string(name) {
-	case "text", "refusal", "name":
-		return nodeText
-	case "thinking":
-		return nodeThinking
-	case "input":
-		return nodeArgs
-	}
-	return nodeNone
-}
-
-// number returns the node of a member that tells usage.
-func (n node) number(name []byte) node {
-	switch n {
-	case nodeInputDetails:
-		if string(name) == "cached_tokens" {
-			return cachedTokens
-		}
-		return nodeNone
-	case nodeOutputDetails:
-		if string(name) == "reasoning_tokens" {
-			return reasoningTokens
-		}
-		return nodeNone
-	case nodeMetadata:
-		return metadataNumber(name)
-	}
-	switch string(name) {
-	case "prompt_tokens":
-		return promptTokens
-	case "completion_tokens":
-		return completionTokens
-	case "total_tokens":
-		return totalTokens
-	case "input_tokens":
-		return inputTokens
-	case "output_tokens":
-		if n == nodeStartedUsage {
-			return startedTokens
-		}
-		return outputTokens
-	case "prompt_tokens_details", "input_tokens_details":
-		return nodeInputDetails
-	case "completion_tokens_details", "output_tokens_details":
-		return nodeOutputDetails
-	case "cache_creation_input_tokens":
-		return cacheWriteTokens
-	case "cache_read_input_tokens":
-		return cacheReadTokens
-	case "prompt_cache_hit_tokens": // DeepSeek's
-		return cachedTokens
-	}
-	return nodeNone
-}
-
-// metadataNumber returns the node of a member of Gemini's usage.
-func metadataNumber(name []byte) node {
-	switch string(name) {
-	case "promptTokenCount":
-		return geminiPrompt
-	case "cachedContentTokenCount":
-		return geminiCached
-	case "candidatesTokenCount":
-		return geminiCandidates
-	case "thoughtsTokenCount":
-		return geminiThoughts
-	case "toolUsePromptTokenCount":
-		return geminiToolUse
-	case "totalTokenCount":
-		return geminiTotal
-	}
-	return nodeNone
 }

@@ -1,12 +1,12 @@
 package llm
 
-// A field is a field of a body that matters, whatever the API: no name means two
-// things.
+// A field is a field of a request body that this package reads, whatever the API.
 type field int
 
-// The fields of the prompt come first.
 const (
-	fieldMessages field = iota
+	fieldUnknown field = iota
+
+	fieldMessages
 	fieldContents
 	fieldInput
 	fieldPrompt
@@ -33,9 +33,8 @@ const (
 	fieldQuery
 	fieldToolConfig
 	fieldInputText
-	promptFields
+	promptFields // fields before this one are of the prompt
 
-	fieldUnknown
 	fieldModel
 	fieldFallbacks
 	fieldStream
@@ -51,126 +50,87 @@ const (
 	fieldTextGenerationConfig
 )
 
-func fieldOf(key []byte) field {
-	switch string(key) {
-	case "messages":
-		return fieldMessages
-	case "contents":
-		return fieldContents
-	case "input":
-		return fieldInput
-	case "prompt":
-		return fieldPrompt
-	case "suffix":
-		return fieldSuffix
-	case "system":
-		return fieldSystem
-	case "instructions":
-		return fieldInstructions
-	case "systemInstruction", "system_instruction":
-		return fieldSystemInstruction
-	case "tools":
-		return fieldTools
-	case "functions":
-		return fieldFunctions
-	case "response_format":
-		return fieldResponseFormat
-	case "text":
-		return fieldText
-	case "format":
-		return fieldFormat
-	case "template":
-		return fieldTemplate
-	case "context":
-		return fieldContext
-	case "images":
-		return fieldImages
-	case "generationConfig", "generation_config":
-		return fieldGenerationConfig
-	case "message": // this and the following are Cohere's
-		return fieldMessage
-	case "chat_history":
-		return fieldChatHistory
-	case "preamble":
-		return fieldPreamble
-	case "documents":
-		return fieldDocuments
-	case "tool_results":
-		return fieldToolResults
-	case "texts":
-		return fieldTexts
-	case "inputs":
-		return fieldInputs
-	case "query":
-		return fieldQuery
-	case "toolConfig": // Bedrock's
-		return fieldToolConfig
-	case "inputText": // this and the following are of models that Bedrock serves
-		return fieldInputText
-	case "max_gen_len":
-		return fieldMaxGenLen
-	case "textGenerationConfig":
-		return fieldTextGenerationConfig
-	case "inferenceConfig":
-		return fieldInferenceConfig
-	case "model":
-		return fieldModel
-	case "models", "fallbacks": // OpenRouter's, LiteLLM's
-		return fieldFallbacks
-	case "stream":
-		return fieldStream
-	case "stream_options":
-		return fieldStreamOptions
-	case "max_tokens":
-		return fieldMaxTokens
-	case "max_completion_tokens":
-		return fieldMaxCompletionTokens
-	case "max_output_tokens":
-		return fieldMaxOutputTokens
-	case "n":
-		return fieldN
-	case "best_of":
-		return fieldBestOf
-	case "options":
-		return fieldOptions
-	}
-	return fieldUnknown
+// fields maps names to fields. No two APIs use one name for different things.
+var fields = map[string]field{
+	"messages":              fieldMessages,
+	"contents":              fieldContents,
+	"input":                 fieldInput,
+	"prompt":                fieldPrompt,
+	"suffix":                fieldSuffix,
+	"system":                fieldSystem,
+	"instructions":          fieldInstructions,
+	"systemInstruction":     fieldSystemInstruction,
+	"system_instruction":    fieldSystemInstruction,
+	"tools":                 fieldTools,
+	"functions":             fieldFunctions,
+	"response_format":       fieldResponseFormat,
+	"text":                  fieldText,
+	"format":                fieldFormat,
+	"template":              fieldTemplate,
+	"context":               fieldContext,
+	"images":                fieldImages,
+	"generationConfig":      fieldGenerationConfig,
+	"generation_config":     fieldGenerationConfig,
+	"message":               fieldMessage,
+	"chat_history":          fieldChatHistory,
+	"preamble":              fieldPreamble,
+	"documents":             fieldDocuments,
+	"tool_results":          fieldToolResults,
+	"texts":                 fieldTexts,
+	"inputs":                fieldInputs,
+	"query":                 fieldQuery,
+	"toolConfig":            fieldToolConfig,
+	"inputText":             fieldInputText,
+	"max_gen_len":           fieldMaxGenLen,
+	"textGenerationConfig":  fieldTextGenerationConfig,
+	"inferenceConfig":       fieldInferenceConfig,
+	"model":                 fieldModel,
+	"models":                fieldFallbacks,
+	"fallbacks":             fieldFallbacks,
+	"stream":                fieldStream,
+	"stream_options":        fieldStreamOptions,
+	"max_tokens":            fieldMaxTokens,
+	"max_completion_tokens": fieldMaxCompletionTokens,
+	"max_output_tokens":     fieldMaxOutputTokens,
+	"n":                     fieldN,
+	"best_of":               fieldBestOf,
+	"options":               fieldOptions,
 }
 
 // What a prompt costs beside its texts, in tokens.
 const (
-	tokensOfMessage = 4   // its role, and where it begins and ends
-	tokensOfReply   = 3   // where the answer to messages begins
-	tokensOfTool    = 8   // what is written around it
-	tokensOfToolUse = 300 // what Anthropic tells a model about the use of tools
+	tokensPerMessage = 4   // the role, and the marks around the message
+	tokensPerReply   = 3   // the marks with which the answer begins
+	tokensPerTool    = 8   // what the provider writes around the definition of a tool
+	tokensForToolUse = 300 // Anthropic's own instructions to the model for the use of tools
 )
 
-// bytesOfToken is how many bytes of text a token is: about four in English, and a
-// little more than one character where characters are three bytes.
-const bytesOfToken = 4
+// bytesPerToken is the length of a token of text: about four bytes in English, and a little more
+// than one character of a script with three bytes a character.
+const bytesPerToken = 4
 
 // A promptCost is what a prompt, or a field of it, costs.
 type promptCost struct {
-	texts    int // tokens of texts, by their bytes
+	texts    int // tokens of texts, from their bytes
 	messages int
-	prompts  int // how many prompts a list of them holds
-	other    int // tokens of what is no text
+	prompts  int // how many prompts a list of prompts has
+	other    int // tokens of everything but text
 }
 
-// structure returns the tokens of what is no text.
+// structure returns the tokens of everything but text.
 func (t promptCost) structure() int {
 	if t.messages == 0 {
 		return t.other
 	}
-	return t.other + t.messages*tokensOfMessage + tokensOfReply
+	return t.other + t.messages*tokensPerMessage + tokensPerReply
 }
 
-// A promptReader reads what of a body is prompt.
+// A promptReader reads the prompt in a body.
 type promptReader struct {
 	cursor
 	endpoint   Endpoint
-	promptCost                   // of the field that is being read
-	each       func(text string) // takes the texts; may be nil
+	promptCost                   // the cost of the field that is being read
+	each       func(text string) // receives the texts; may be nil
 }
 
 // prompt reads a field of the prompt.
@@ -189,14 +149,14 @@ func (p *promptReader) prompt(f field) {
 			return
 		}
 	}
-	if p.speaks(f) && (first == '"' || first == '{' || first == '[') {
+	if p.isMessage(f) && (first == '"' || first == '{' || first == '[') {
 		p.messages++
 	}
-	p.value(placePlain, 0)
+	p.value(keyText, 0)
 }
 
-// speaks reports whether a field that is no list of messages is one message.
-func (p *promptReader) speaks(f field) bool {
+// isMessage reports whether a field that holds no list of messages is itself one message.
+func (p *promptReader) isMessage(f field) bool {
 	switch f {
 	case fieldSystem, fieldInstructions, fieldSystemInstruction, fieldMessages, fieldContents, fieldMessage, fieldPreamble:
 		return true
@@ -218,11 +178,11 @@ func (p *promptReader) list() {
 		case '"', '[':
 			p.prompts++
 		}
-		p.element(placePlain, 0)
+		p.element(keyText, 0)
 	}
 }
 
-// tools reads what tools a model may use. All of that is written into the prompt.
+// tools reads the definitions of tools. The provider writes all of them into the prompt.
 func (p *promptReader) tools() {
 	if p.next() != '[' {
 		p.skip()
@@ -231,64 +191,64 @@ func (p *promptReader) tools() {
 	p.at++
 	for first := true; p.item(first, ']'); first = false {
 		if first && p.endpoint.API == Messages {
-			p.other += tokensOfToolUse
+			p.other += tokensForToolUse
 		}
-		p.other += tokensOfTool
+		p.other += tokensPerTool
 		p.all()
 	}
 }
 
-// all reads a value of which everything is text: keys, strings, numbers.
+// all reads a value in which every key, string and number counts as text.
 func (p *promptReader) all() {
 	p.walk(func(t quoted) {
-		p.take(t, placePlain)
+		p.countText(t, keyText)
 	})
 }
 
-// A place is what the value of a key is to a prompt.
-type place int
+// A keyKind says how the value under a key counts in a prompt.
+type keyKind int
 
 const (
-	placePlain     place = iota // texts, and objects and lists of them
-	placeLabel                  // no text for the model, such as a role
-	placeDetail                 // how closely to look at an image
-	placeFree                   // a value of the model's or a tool's own making: all of it is text
-	placeSource                 // of an image or a file
-	placeReference              // an image or a file that is elsewhere
-	placeAddress                // a reference, within a source or a reference
+	keyText      keyKind = iota // texts, and objects and lists of them
+	keyLabel                    // not shown to the model, such as a role
+	keyDetail                   // how closely the model looks at an image
+	keyFree                     // arguments and results of tools: everything in them is text
+	keySource                   // the source of an image or a file
+	keyReference                // a link to an image or a file
+	keyAddress                  // a reference if it is inside a source or a reference, or else text
 )
 
-func placeOf(key []byte) place {
+func keyKindOf(key []byte) keyKind {
 	switch string(key) {
 	case "role", "type", "id", "status", "index", "object",
 		"tool_call_id", "tool_use_id", "call_id", "toolUseId",
 		"media_type", "mime_type", "mimeType", "format", "cache_control", "annotations",
 		"signature", "thoughtSignature", "thought_signature":
-		return placeLabel
+		return keyLabel
 	case "detail":
-		return placeDetail
+		return keyDetail
 	case "input", "args", "arguments", "response", "parameters":
-		return placeFree
+		return keyFree
 	case "source":
-		return placeSource
+		return keySource
 	case "image_url", "video_url", "audio_url", "document_url", "file_url", "fileUri", "file_uri", "file_id", "s3Location":
-		return placeReference
+		return keyReference
 	case "url", "uri":
-		return placeAddress
+		return keyAddress
 	}
-	return placePlain
+	return keyText
 }
 
-// maxDepth is how deep objects and lists are told apart. What is deeper is text.
+// maxDepth is how deep the reader tells objects and lists apart. Deeper values count as text.
 const maxDepth = 32
 
-// value reads a value of the prompt, and returns what images and files it directly
-// is.
-func (p *promptReader) value(in place, depth int) (media int) {
+// value reads a value of the prompt. media is the cost of the image or file that the value itself
+// is, or 0.
+func (p *promptReader) value(in keyKind, depth int) (media int) {
 	switch p.next() {
 	case '"':
 		if t := p.str(); p.err == nil {
-			return p.take(t, in)
+			return p.countText(t, in)
 		}
 	case '{':
 		if depth == maxDepth {
@@ -311,57 +271,58 @@ func (p *promptReader) value(in place, depth int) (media int) {
 	return 0
 }
 
-// element reads a value of a list. A number is a token.
-func (p *promptReader) element(in place, depth int) {
+// element reads an element of a list. A number is a token.
+func (p *promptReader) element(in keyKind, depth int) {
 	if b := p.next(); b == '-' || '0' <= b && b <= '9' {
 		p.other++
 	}
 	p.value(in, depth)
 }
 
-// object reads an object, whose own place is in.
-func (p *promptReader) object(in place, depth int) {
+// object reads an object that stands under a key of the kind in.
+func (p *promptReader) object(in keyKind, depth int) {
 	p.at++
 	media, low := 0, false
 	for first := true; p.item(first, '}'); first = false {
-		switch at := placeOf(p.key()); at {
-		case placeLabel:
+		switch at := keyKindOf(p.key()); at {
+		case keyLabel:
 			p.skip()
-		case placeDetail:
+		case keyDetail:
 			low = p.name() == "low"
-		case placeFree:
+		case keyFree:
 			if b := p.next(); b == '{' || b == '[' {
 				p.all()
 			} else {
-				p.value(placePlain, depth)
+				p.value(keyText, depth)
 			}
-		case placeAddress:
-			if in == placeSource || in == placeReference {
-				at = placeReference
+		case keyAddress:
+			if in == keySource || in == keyReference {
+				at = keyReference
 			} else {
-				at = placePlain
+				at = keyText
 			}
 			media += p.value(at, depth)
 		default:
 			media += p.value(at, depth)
 		}
 	}
-	if low && media > 0 && p.endpoint.looksAs() == OpenAI {
-		p.other += openAIGlance - media
+	if low && media > 0 && p.endpoint.imageRules() == OpenAI {
+		p.other += openAIImageBase - media
 	}
 }
 
-// take counts a text, or the image or file that it is, and returns what that costs.
-func (p *promptReader) take(t quoted, in place) (media int) {
+// countText adds the cost of a string: of a text, or of the image or file that it encodes or links
+// to. It returns the cost of the latter, or 0.
+func (p *promptReader) countText(t quoted, in keyKind) (media int) {
 	media = p.endpoint.media(t)
-	if media == 0 && in == placeReference {
-		media = p.endpoint.unseen()
+	if media == 0 && in == keyReference {
+		media = p.endpoint.unknownImage()
 	}
 	if media > 0 {
 		p.other += media
 		return media
 	}
-	p.texts += (t.size() + bytesOfToken - 1) / bytesOfToken
+	p.texts += (t.size() + bytesPerToken - 1) / bytesPerToken
 	if p.each != nil {
 		p.each(t.String())
 	}

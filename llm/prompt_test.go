@@ -8,8 +8,7 @@ import (
 
 const weatherSchema = `{"type":"object","properties":{"location":{"type":"string","description":"The city and state, e.g. San Francisco, CA"}},"required":["location"]}`
 
-// TestPromptKnown holds estimates against counts that the providers publish beside
-// these requests.
+// TestPromptKnown compares estimates with the counts that providers publish for these requests.
 func TestPromptKnown(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -86,9 +85,9 @@ func TestPromptKnown(t *testing.T) {
 	}
 }
 
-// TestPromptStructure says what counts. A text of four letters is one token.
+// TestPromptStructure lists what counts. A text of four letters is one token.
 func TestPromptStructure(t *testing.T) {
-	const message, reply, tool = tokensOfMessage, tokensOfReply, tokensOfTool
+	const message, reply, tool = tokensPerMessage, tokensPerReply, tokensPerTool
 	chat := Endpoint{Provider: OpenAI, API: Chat}
 	responses := Endpoint{Provider: OpenAI, API: Responses}
 	messages := Endpoint{Provider: Anthropic, API: Messages}
@@ -116,19 +115,19 @@ func TestPromptStructure(t *testing.T) {
 		{"numbers in tools", chat, `{"tools":[{"minimum":1000,"deep":[true,null]}]}`, 2 + 1 + 1 + 1 + 1 + tool},
 		{"functions", chat, `{"functions":[{"name":"abcd"}]}`, 2 + tool},
 		{"a schema", chat, `{"response_format":{"type":"json_schema"}}`, 4},
-		{"an image by its address", chat, `{"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`, openAIUnseen + message + reply},
+		{"an image by its address", chat, `{"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`, openAIUnknownImage + message + reply},
 		{"an image at a glance", chat, `{"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png","detail":"low"}}]}]}`, 85 + message + reply},
 		{"a glance told first", chat, `{"messages":[{"content":[{"type":"image_url","image_url":{"detail":"low","url":"https://example.com/a.png"}}]}]}`, 85 + message + reply},
 		{"a glance at nothing", chat, `{"messages":[{"content":[{"detail":"low"}]}]}`, message + reply},
-		{"no glance at Anthropic's", messages, `{"messages":[{"content":[{"detail":"low","image_url":"https://example.com/a.png"}]}]}`, anthropicMost + message + reply},
-		{"Mistral's images", Endpoint{Provider: Mistral, API: Chat}, `{"messages":[{"content":[{"type":"image_url","image_url":"https://example.com/a.png"}]}]}`, openAIUnseen + message + reply},
-		{"a file", chat, `{"messages":[{"content":[{"type":"file","file":{"file_id":"file-1"}}]}]}`, openAIUnseen + message + reply},
+		{"no glance at Anthropic's", messages, `{"messages":[{"content":[{"detail":"low","image_url":"https://example.com/a.png"}]}]}`, anthropicMaxImage + message + reply},
+		{"Mistral's images", Endpoint{Provider: Mistral, API: Chat}, `{"messages":[{"content":[{"type":"image_url","image_url":"https://example.com/a.png"}]}]}`, openAIUnknownImage + message + reply},
+		{"a file", chat, `{"messages":[{"content":[{"type":"file","file":{"file_id":"file-1"}}]}]}`, openAIUnknownImage + message + reply},
 		{"an address in a text", chat, `{"messages":[{"content":"https://example.com/a.png!!!"}]}`, 7 + message + reply},
 
 		{"a prompt", responses, `{"input":"abcd","instructions":"abcd"}`, 2 + 2*message + reply},
 		{"items", responses, `{"input":[{"role":"user","content":"abcd"},{"type":"message","role":"assistant","status":"completed","id":"msg_1","content":[{"type":"output_text","text":"abcd","annotations":[{"type":"url_citation","url":"https://example.com","title":"abcd"}]}]}]}`, 2 + 2*message + reply},
 		{"calls and outputs", responses, `{"input":[{"type":"function_call","call_id":"c","name":"abcd","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"abcd"}]}`, 3 + 2*message + reply},
-		{"images of responses", responses, `{"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://example.com/a.png","detail":"low"},{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]}`, 85 + openAIUnseen + message + reply},
+		{"images of responses", responses, `{"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://example.com/a.png","detail":"low"},{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]}`, 85 + openAIUnknownImage + message + reply},
 		{"a format", responses, `{"text":{"format":{"type":"text"}}}`, 1 + 2 + 1},
 		{"no prompt", responses, `{"input":null,"previous_response_id":"resp_1"}`, 0},
 
@@ -142,11 +141,11 @@ func TestPromptStructure(t *testing.T) {
 		{"system blocks", messages, `{"system":[{"type":"text","text":"abcd","cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{"role":"user","content":"abcd"}]}`, 2 + 2*message + reply},
 		{"uses of tools", messages, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"abcd","input":{"city":"Rome"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"abcd"}]}]}]}`, 4 + 2*message + reply},
 		{"thoughts", messages, `{"thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"abcd","signature":"EqQBCgIYAhIM"}]}]}`, 1 + message + reply},
-		{"sources", messages, `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"document","source":{"type":"file","file_id":"file_1"}},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"abcd"}}]}]}`, 2*anthropicMost + 1 + message + reply},
+		{"sources", messages, `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"document","source":{"type":"file","file_id":"file_1"}},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"abcd"}}]}]}`, 2*anthropicMaxImage + 1 + message + reply},
 		{"results of a search", messages, `{"messages":[{"content":[{"type":"web_search_result","url":"http://a.bc","title":"abcd"}]}]}`, 3 + 1 + message + reply},
-		{"tools of Anthropic", messages, `{"tools":[{"name":"abcd"},{"name":"abcd"}]}`, 4 + 2*tool + tokensOfToolUse},
+		{"tools of Anthropic", messages, `{"tools":[{"name":"abcd"},{"name":"abcd"}]}`, 4 + 2*tool + tokensForToolUse},
 
-		{"contents", gemini, `{"systemInstruction":{"parts":[{"text":"abcd"}]},"contents":[{"role":"user","parts":[{"text":"abcd"},{"fileData":{"mimeType":"video/mp4","fileUri":"https://example.com/a"}}]}]}`, 2 + geminiUnseen + 2*message + reply},
+		{"contents", gemini, `{"systemInstruction":{"parts":[{"text":"abcd"}]},"contents":[{"role":"user","parts":[{"text":"abcd"},{"fileData":{"mimeType":"video/mp4","fileUri":"https://example.com/a"}}]}]}`, 2 + geminiUnknownImage + 2*message + reply},
 		{"one content", gemini, `{"contents":{"parts":{"text":"abcd"}},"system_instruction":"abcd"}`, 2 + 2*message + reply},
 		{"functions of Gemini", gemini, `{"tools":[{"functionDeclarations":[{"name":"abcd"}]}]}`, 5 + 1 + 1 + tool},
 		{"calls of Gemini", gemini, `{"contents":[{"role":"model","parts":[{"functionCall":{"name":"abcd","args":{"abcd":1}},"thoughtSignature":"abcd"}]},{"parts":[{"functionResponse":{"name":"abcd","response":{"abcd":"abcd"}}}]}]}`, 3 + 3 + 2*message + reply},
@@ -156,7 +155,7 @@ func TestPromptStructure(t *testing.T) {
 		{"Cohere's first version", Endpoint{Provider: Cohere, API: CohereChat}, `{"message":"abcd","preamble":"abcd","chat_history":[{"role":"USER","message":"abcd"}],"conversation_id":"abcd"}`, 3 + 3*message + reply},
 		{"Cohere's embeddings", Endpoint{Provider: Cohere, API: CohereEmbed}, `{"input_type":"search_document","texts":["abcd","abcd"]}`, 2},
 		{"Cohere's ranks", Endpoint{Provider: Cohere, API: CohereRerank}, `{"query":"abcd","documents":["abcd","abcd"],"top_n":2}`, 3},
-		{"Converse", Endpoint{Provider: Bedrock, API: Converse}, `{"system":[{"text":"abcd"},{"cachePoint":{"type":"default"}}],"messages":[{"role":"user","content":[{"text":"abcd"},{"image":{"format":"png","source":{"s3Location":{"uri":"s3://a/b"}}}},{"toolUse":{"toolUseId":"tooluse_1","name":"abcd","input":{"abcd":"abcd"}}}]}],"additionalModelRequestFields":{"a":"abcd"}}`, 2 + 3 + anthropicMost + 2*message + reply},
+		{"Converse", Endpoint{Provider: Bedrock, API: Converse}, `{"system":[{"text":"abcd"},{"cachePoint":{"type":"default"}}],"messages":[{"role":"user","content":[{"text":"abcd"},{"image":{"format":"png","source":{"s3Location":{"uri":"s3://a/b"}}}},{"toolUse":{"toolUseId":"tooluse_1","name":"abcd","input":{"abcd":"abcd"}}}]}],"additionalModelRequestFields":{"a":"abcd"}}`, 2 + 3 + anthropicMaxImage + 2*message + reply},
 		{"tools of Converse", Endpoint{Provider: Bedrock, API: Converse}, `{"toolConfig":{"tools":[{"toolSpec":{"name":"abcd"}}]}}`, 2 + 2 + 1 + 1},
 		{"Titan", Endpoint{Provider: Bedrock, API: Invoke}, `{"inputText":"abcd"}`, 1},
 		{"Ollama chat", Endpoint{Provider: Ollama, API: OllamaChat}, `{"messages":[{"role":"user","content":"abcd"}],"format":"json","keep_alive":"5m"}`, 1 + 1 + message + reply},
@@ -175,7 +174,7 @@ func TestPromptStructure(t *testing.T) {
 	}
 }
 
-// TestPromptOfLongTexts checks that a long text is not taken for an image or a file.
+// A long text is not taken for an image or a file.
 func TestPromptOfLongTexts(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("a", 10_000),

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Provider is who serves a model, as far as its host tells.
+// Provider is the company or server that serves a model, as far as the host in the URL shows.
 type Provider string
 
 const (
 	OpenAI     Provider = "openai"
-	Azure      Provider = "azure" // OpenAI's models, of a deployment
+	Azure      Provider = "azure" // OpenAI's models in Azure deployments
 	Anthropic  Provider = "anthropic"
-	Gemini     Provider = "gemini" // of AI Studio, with either of its APIs
-	Vertex     Provider = "vertex" // Gemini's API, of Google Cloud
+	Gemini     Provider = "gemini" // Google's AI Studio, with its own API or its copy of OpenAI's
+	Vertex     Provider = "vertex" // Gemini's API on Google Cloud
 	Groq       Provider = "groq"
 	Mistral    Provider = "mistral"
 	OpenRouter Provider = "openrouter"
 	Ollama     Provider = "ollama"
 	Cohere     Provider = "cohere"
-	Bedrock    Provider = "bedrock"    // Amazon's
-	Compatible Provider = "compatible" // any other with OpenAI's API, such as vLLM or llama.cpp
+	Bedrock    Provider = "bedrock"    // Amazon Bedrock
+	Compatible Provider = "compatible" // any other server with OpenAI's API, such as vLLM or llama.cpp
 )
 
-// API is the format that a request and its response have.
+// API is the format of a request and of its response.
 type API string
 
 const (
@@ -43,32 +43,32 @@ const (
 	Invoke         API = "invoke"          // Bedrock's invoke and invoke-with-response-stream, in each model's own format
 )
 
-// generates reports whether answers of the API have output tokens. Embeddings and
-// rankings are numbers, and cost input alone.
+// generates reports whether answers of the API have output tokens. Embeddings and rankings are
+// numbers: they cost input tokens alone.
 func (a API) generates() bool { return a != Embeddings && a != CohereEmbed && a != CohereRerank }
 
-// Endpoint is where a request goes: what its URL says of it.
+// Endpoint is what the URL of a request says about it.
 type Endpoint struct {
 	Provider Provider
 	API      API
-	Model    string // that the path names; empty where the body does
-	Stream   bool   // the path says that the response is streamed
+	Model    string // the model that the path names; empty where the body names it
+	Stream   bool   // whether the path asks for a streamed response
 }
 
-// Recognize returns where a request goes, and whether that is a call of a model
-// that this package can read. Others are lists of models, counts of tokens, files and
-// the like, and APIs that it does not know.
+// Recognize reads the endpoint from the URL of a request. ok is false for every request that is not
+// a call of a model in a format that this package reads: lists of models, counts of tokens, files,
+// unknown APIs.
 func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 	if method != http.MethodPost {
 		return Endpoint{}, false
 	}
 	path := u.Path
-	if u.RawPath != "" { // a segment has a slash or the like in it
+	if u.RawPath != "" { // a segment contains an escaped slash or the like
 		path = u.EscapedPath()
 	}
 	rest, last := cutLast(path)
 	_, parent := cutLast(rest)
-	parent, word := wordOf(u, parent), wordOf(u, last)
+	parent, word := routeWord(u, parent), routeWord(u, last)
 	switch word {
 	case "completions":
 		e.API = Completions
@@ -79,13 +79,13 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 		e.API = Embeddings
 	case "responses":
 		e.API = Responses
-	case "compact": // of a conversation of OpenAI's responses, by a model
+	case "compact": // OpenAI's responses: a model compacts a conversation
 		if parent != "responses" {
 			return Endpoint{}, false
 		}
 		e.API = Responses
 	case "messages":
-		if parent != "v1" { // of a thread
+		if parent != "v1" { // the messages of an OpenAI thread
 			return Endpoint{}, false
 		}
 		e.API = Messages
@@ -108,8 +108,8 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 	return e, true
 }
 
-// apiBelow returns the API of a path that ends in a word which several providers use:
-// Ollama's stands below api, Cohere's below the version. It is empty for any other.
+// apiBelow returns the API of a path that ends in a word which several providers use: Ollama's
+// paths have "api" before it, Cohere's have a version. It returns "" for any other path.
 func apiBelow(parent, word string) API {
 	switch parent + "/" + word {
 	case "api/chat":
@@ -128,26 +128,26 @@ func apiBelow(parent, word string) API {
 	return ""
 }
 
-// cutLast cuts the last segment off a path. Empty segments are none.
+// cutLast cuts the last segment off a path. It ignores slashes at the end.
 func cutLast(path string) (rest, last string) {
 	path = strings.TrimRight(path, "/")
 	i := strings.LastIndexByte(path, '/')
 	return path[:i+1], path[i+1:]
 }
 
-// longestWord is how many letters the longest of the words has that Recognize knows.
-const longestWord = len("invoke-with-response-stream")
+// maxRouteWord is the length of the longest word that Recognize knows.
+const maxRouteWord = len("invoke-with-response-stream")
 
-// wordOf returns the word that a segment of the path of u is, if it may be one that
-// Recognize knows. Some servers' paths have no case.
-func wordOf(u *url.URL, segment string) string {
-	if word := unescapeSegment(u, segment); len(word) <= longestWord {
+// routeWord returns a path segment in lower case, since some servers ignore case, or "" if it is
+// too long to be a word that Recognize knows.
+func routeWord(u *url.URL, segment string) string {
+	if word := unescapeSegment(u, segment); len(word) <= maxRouteWord {
 		return strings.ToLower(word)
 	}
 	return ""
 }
 
-// unescapeSegment returns what a segment of the path of u stands for.
+// unescapeSegment undoes the percent-encoding of a segment of the path of u.
 func unescapeSegment(u *url.URL, segment string) string {
 	if u.RawPath == "" {
 		return segment
@@ -159,9 +159,9 @@ func unescapeSegment(u *url.URL, segment string) string {
 	return plain
 }
 
-// callOfModel reads a path of Google's, such as /v1beta/models/gemini-pro:generateContent.
-// Vertex has endpoints of tuned models beside models, and Anthropic's models with
-// Anthropic's API; AI Studio has tunedModels.
+// callOfModel reads one of Google's paths, such as /v1beta/models/gemini-pro:generateContent.
+// Vertex also has endpoints for tuned models, and serves Anthropic's models with Anthropic's API;
+// AI Studio has tunedModels.
 func callOfModel(path, last string) (e Endpoint, ok bool) {
 	_, parent := cutLast(path)
 	if parent != "models" && parent != "tunedModels" && parent != "endpoints" {
@@ -183,11 +183,11 @@ func callOfModel(path, last string) (e Endpoint, ok bool) {
 	return e, e.API != ""
 }
 
-// callOfBedrock reads a path of Bedrock's, such as /model/amazon.nova-pro-v1%3A0/converse.
-// All between /model/ and the last segment is the name of the model, escaped slashes or
-// not: names that are ARNs have some.
+// callOfBedrock reads one of Bedrock's paths, such as /model/amazon.nova-pro-v1%3A0/converse.
+// Everything between /model/ and the last segment is the name of the model: a name that is an ARN
+// has slashes, escaped or not.
 func callOfBedrock(u *url.URL, path, word string) (e Endpoint, ok bool) {
-	from := behind(path, "/model/")
+	from := afterFolder(path, "/model/")
 	model := strings.Trim(unescapeSegment(u, path[from:]), "/")
 	if from == 0 || model == "" {
 		return e, false
@@ -199,20 +199,20 @@ func callOfBedrock(u *url.URL, path, word string) (e Endpoint, ok bool) {
 	return e, true
 }
 
-// Folders below which a path names the model: Azure's, and OpenAI's old one, which servers
+// The path names the model below these folders: Azure's, and an old one of OpenAI's, which servers
 // such as LiteLLM still have.
 const (
 	deploymentsFolder = "/openai/deployments/"
 	enginesFolder     = "/engines/"
 )
 
-// modelIn returns where the path of a call names its model below a folder: all between
-// the folder and the words of the API, since some servers have names with slashes. It
-// returns 0, 0 if it does not. deployment reports whether the folder is Azure's.
+// modelIn returns the range of the path that names the model below one of these folders: everything
+// up to the words of the API, since some servers have names with slashes. The range is 0, 0 if the
+// path has no such folder. deployment reports whether the folder is Azure's.
 func modelIn(path string) (from, to int, deployment bool) {
-	from, deployment = behind(path, deploymentsFolder), true
+	from, deployment = afterFolder(path, deploymentsFolder), true
 	if from == 0 {
-		from, deployment = behind(path, enginesFolder), false
+		from, deployment = afterFolder(path, enginesFolder), false
 	}
 	if from == 0 {
 		return 0, 0, false
@@ -226,9 +226,9 @@ func modelIn(path string) (from, to int, deployment bool) {
 	return from, max(from, len(strings.TrimRight(rest, "/"))), deployment
 }
 
-// behind returns where a path goes on behind a folder, in whatever case that is written,
-// or 0 if the folder is not in it.
-func behind(path, folder string) int {
+// afterFolder returns the index of the first byte behind a folder, whose case does not matter, or 0
+// if the path does not have the folder.
+func afterFolder(path, folder string) int {
 	for i := range max(len(path)-len(folder), 0) {
 		if path[i] == '/' && strings.EqualFold(path[i:i+len(folder)], folder) {
 			return i + len(folder)
@@ -237,7 +237,7 @@ func behind(path, folder string) int {
 	return 0
 }
 
-// hosts are the ends of the providers' hosts.
+// hosts maps the ends of host names to providers.
 var hosts = []struct {
 	end      string
 	provider Provider
@@ -265,7 +265,7 @@ func ofBedrock(host string) bool {
 
 func providerOf(host string, api API, deployment bool) Provider {
 	if api == Messages {
-		return Anthropic // whoever's the host is
+		return Anthropic // whatever the host
 	}
 	host = strings.TrimSuffix(host, ".")
 	for _, h := range hosts {

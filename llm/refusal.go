@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Refusal is an answer that a limiter gives in place of a provider.
+// Refusal is an answer of the limiter's own in place of the provider's.
 type Refusal struct {
-	Status     int // 429, 413 for a call that can never pass, or any other of an error
+	Status     int // 429, 413 for a call that can never pass, or the status of any other error
 	Message    string
-	RetryAfter time.Duration // 0: not said
+	RetryAfter time.Duration // 0: unknown
 	Retry      bool          // whether the client's SDK should try again by itself
-	LeaveRetry bool          // nothing is said of that: the SDK follows its own rule
-	Tokens     bool          // of 429: tokens were short, and not requests
-	ID         string        // of the request, for bodies that have one: Anthropic's
+	LeaveRetry bool          // the answer says nothing about that, so that the SDK follows its own rule
+	Tokens     bool          // of a 429: tokens were short, not requests
+	ID         string        // the request's id, for bodies that have one: Anthropic's
 }
 
-// Refuse returns the headers and the body of a refusal as the endpoint's provider
-// would write them, so that its SDKs understand it.
+// Refuse returns the headers and the body of a refusal in the form of the endpoint's provider, so
+// that its SDKs understand it.
 func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
-	body, _ = json.Marshal(e.refusal(r)) // strings and numbers alone: it cannot fail
+	body, _ = json.Marshal(e.refusal(r)) // cannot fail: only strings and numbers
 	h = http.Header{
 		"Content-Type":   {"application/json"},
 		"Content-Length": {strconv.Itoa(len(body))},
@@ -30,8 +30,8 @@ func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
 		h["X-Should-Retry"] = []string{strconv.FormatBool(r.Retry)}
 	}
 	if r.RetryAfter > 0 {
-		h["Retry-After"] = []string{strconv.FormatInt(roundedUp(r.RetryAfter, time.Second), 10)}
-		h["Retry-After-Ms"] = []string{strconv.FormatInt(roundedUp(r.RetryAfter, time.Millisecond), 10)}
+		h["Retry-After"] = []string{strconv.FormatInt(ceilDiv(r.RetryAfter, time.Second), 10)}
+		h["Retry-After-Ms"] = []string{strconv.FormatInt(ceilDiv(r.RetryAfter, time.Millisecond), 10)}
 	}
 	if e.Provider == Bedrock {
 		h["X-Amzn-Errortype"] = []string{r.amazonCode()}
@@ -39,13 +39,13 @@ func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
 	return h, body
 }
 
-// refusal returns the body of a refusal: by the API, not by who serves it, for that is
-// what the SDK reads.
+// refusal returns the body of a refusal. Its form depends on the API, not on the server, since that
+// is what the SDK reads.
 func (e Endpoint) refusal(r Refusal) any {
 	type object = map[string]any
 	words := wordsOf(r.Status)
 	if r.Tokens && r.Status == http.StatusTooManyRequests {
-		words.openAI = "tokens" // its type is what there was too little of
+		words.openAI = "tokens" // OpenAI's type names what was short
 	}
 	switch e.API {
 	case Messages:
@@ -68,13 +68,13 @@ func (e Endpoint) refusal(r Refusal) any {
 		return object{"message": r.Message, "__type": r.amazonCode()}
 	}
 	body := object{"error": object{"message": r.Message, "type": words.openAI, "param": nil, "code": words.code}}
-	if e.Provider == Mistral || e.Provider == Cohere || e.Provider == Bedrock { // whose own SDKs look at the top, and others' into the error
+	if e.Provider == Mistral || e.Provider == Cohere || e.Provider == Bedrock { // their own SDKs read the top level, OpenAI's the error
 		body["message"], body["type"], body["code"] = r.Message, words.openAI, words.code
 	}
 	return body
 }
 
-// words are what the providers call a refusal.
+// words are the providers' codes for a refusal.
 type words struct {
 	status       int
 	openAI, code string
@@ -92,7 +92,7 @@ var refusals = []words{
 	{http.StatusServiceUnavailable, "server_error", "server_is_overloaded", "overloaded_error", "UNAVAILABLE"},
 }
 
-// wordsOf returns the words for a refusal with a status.
+// wordsOf returns the codes for a refusal with a status.
 func wordsOf(status int) words {
 	for _, w := range refusals {
 		if w.status == status {
@@ -105,8 +105,8 @@ func wordsOf(status int) words {
 	return refusals[0]
 }
 
-// amazonCode returns the code by which Amazon's SDKs know an error. They try again by
-// themselves after a ThrottlingException, and not after one of a quota.
+// amazonCode returns the code by which Amazon's SDKs know an error. They try again by themselves
+// after a ThrottlingException, and not after a ServiceQuotaExceededException.
 func (r Refusal) amazonCode() string {
 	switch {
 	case r.Status == http.StatusUnauthorized:
@@ -127,14 +127,14 @@ func (r Refusal) amazonCode() string {
 	return "ValidationException"
 }
 
-// retryDelay returns a wait as Google writes it: 22s, 0.5s.
+// retryDelay returns a wait in Google's form: 22s, 0.5s.
 func retryDelay(d time.Duration) string {
-	seconds := float64(roundedUp(d, time.Millisecond)) / 1000
+	seconds := float64(ceilDiv(d, time.Millisecond)) / 1000
 	return strconv.FormatFloat(seconds, 'f', -1, 64) + "s"
 }
 
-// roundedUp returns how many units d is.
-func roundedUp(d, unit time.Duration) int64 {
+// ceilDiv returns the number of units in d, rounded up.
+func ceilDiv(d, unit time.Duration) int64 {
 	n := int64(d / unit)
 	if d%unit > 0 {
 		n++

@@ -113,7 +113,7 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 	}
 }
 
-// What we say in a provider's place is read as what the provider would say.
+// ReadLimits reads a refusal of ours as it reads the provider's own.
 func TestRefusalsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := Endpoint{Provider: rapid.SampledFrom(limitProviders).Draw(t, "provider"), API: rapid.SampledFrom(refusalAPIs).Draw(t, "api")}
@@ -131,7 +131,7 @@ func TestRefusalsReadBack(t *testing.T) {
 		if want == 0 {
 			want = guessedRate
 		}
-		want = max(want, leastPause)
+		want = max(want, minPause)
 		read := func(h http.Header) {
 			got := checkReading(t, e.Provider, r.Status, h, body, limitsNow)
 			if got.Cause != RateLimited || got.Pause != want || got.Windows != nil {
@@ -151,7 +151,7 @@ func TestRefusalsReadBack(t *testing.T) {
 	})
 }
 
-// errorOf returns the message of a refusal, read by the book.
+// errorOf decodes the message of a refusal with encoding/json.
 func errorOf(api API, body []byte) (message string, err error) {
 	if api == OllamaChat || api == OllamaGenerate {
 		var shape struct{ Error string }

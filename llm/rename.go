@@ -2,27 +2,25 @@ package llm
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
-// Rename returns the path and the body of a request as one for another model, wherever
-// they name it. Neither is changed in any other way.
+// Rename returns the path and the body with another model's name wherever they name the model.
+// Nothing else in them changes.
 func (r *Request) Rename(path string, body []byte, model string) (string, []byte) {
 	if r.inPath {
 		path = renamePath(path, r.Model, model)
 	}
-	if r.name.to == 0 || len(body) != r.size {
+	if r.modelSplice.to == 0 || len(body) != r.size {
 		return path, body
 	}
-	name, _ := json.Marshal(model) // a string: it cannot fail
-	renamed := make([]byte, 0, len(body)+len(name))
-	renamed = append(renamed, body[:r.name.from]...)
-	renamed = append(renamed, name...)
-	return path, append(renamed, body[r.name.to:]...)
+	name, _ := json.Marshal(model) // cannot fail: a string
+	return path, slices.Concat(body[:r.modelSplice.from], name, body[r.modelSplice.to:])
 }
 
-// renamePath renames the model that a path names: Google's before a colon, others below
-// a folder.
+// renamePath replaces the name of the model in a path: Google's is before a colon, others' below a
+// folder.
 func renamePath(path, from, to string) string {
 	if before, after, ok := strings.Cut(path, "/model/"+from+"/"); ok { // Bedrock's
 		return before + "/model/" + to + "/" + after

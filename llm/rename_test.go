@@ -36,7 +36,7 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// A body whose model a server could read in another way is ambiguous.
+// A body is ambiguous if a server could read another model from it.
 func TestAmbiguous(t *testing.T) {
 	for body, want := range map[string]bool{
 		`{"model":"a"}`:                   false,

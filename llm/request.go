@@ -3,97 +3,89 @@ package llm
 import (
 	"bytes"
 	"math"
+	"slices"
 )
 
 // Request is what the body of a request says.
 type Request struct {
-	Endpoint // with the model and whether the response is streamed as the body says, where the path does not
+	Endpoint // the endpoint, completed from the body: the model and the streaming flag, where the path does not have them
 
-	MaxOutput int // the most tokens of one answer; 0 where it is not bounded, and for embeddings, which have none
-	Answers   int // how many answers it asks for, to all of its prompts; at least 1
-	Prompt    int // how many tokens its prompt is, by its characters and its structure
+	MaxOutput int // the most tokens that one answer may have; 0 where there is no bound, and for embeddings
+	Answers   int // how many answers the request asks for, to all of its prompts; at least 1
+	Prompt    int // an estimate of the tokens of the prompt, from its characters and its structure
 
-	// UsageAsked reports whether the stream will tell usage: it is asked for, or
-	// the API always tells.
+	// UsageAsked reports whether the stream will report usage: because the body asks for it, or
+	// because the API always does.
 	UsageAsked bool
 
-	// Ambiguous reports whether the body names its model twice, or by a field that is
-	// "model" but for its case. Who serves the request may take another for it than
-	// Model.
+	// Ambiguous reports whether the body names its model twice, or in a field whose name is "model"
+	// but for its case. A server may then serve another model than Model.
 	Ambiguous bool
 
-	// Wrong says, in a sentence, which field of the body is not of its type, stands there
-	// twice, or is known but for its case, so that a server may read it in another way
-	// than this package does. It is empty where no field is.
+	// Wrong is a sentence about the first field of the body that has the wrong type, comes twice,
+	// or has a known name in the wrong case, so that a server may read it in another way than this
+	// package does. It is empty where there is no such field.
 	Wrong string
 
-	// InBody is the model that the body names where the path names one as well, which is
-	// Model then. Azure does not look at the body's; other servers may prefer it.
+	// InBody is the model that the body names where the path names one too, which is then Model.
+	// Azure ignores the body's; other servers may prefer it.
 	InBody string
 
-	// Fallbacks reports whether the body names other models, one of which may answer
-	// in the place of Model.
+	// Fallbacks reports whether the body names other models, one of which may answer instead of
+	// Model.
 	Fallbacks bool
 
-	ask    splice // how to ask for usage
-	name   splice // where the body names the model
-	inPath bool   // the path names the model
-	size   int    // of the body
+	usageSplice splice // the edit that asks for usage
+	modelSplice splice // where the body names the model
+	inPath      bool   // the path names the model
+	size        int    // the length of the body
 }
 
-// A splice puts text in the place of some bytes of a body. The zero splice means
-// that there is nothing to put.
+// A splice replaces a range of a body with a text. The zero splice changes nothing.
 type splice struct {
 	from, to int
 	text     string
 }
 
-// Read reads the body of a request that goes to the endpoint. It looks at nothing
-// but the fields that it needs, so fields that it does not know do not matter.
-// The error says what is wrong with the body; what was read before that is returned
-// with it.
+// Read reads the body of a request to the endpoint. It ignores the fields that it does not know.
+// The error says what is wrong with the body; the Request holds what was read before the error.
 func (e Endpoint) Read(body []byte) (Request, error) {
 	r := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: e}}
 	r.read()
 	return r.request(), r.err
 }
 
-// AskUsage returns the body of a request whose stream would not tell usage as one
-// whose stream does: it has stream_options.include_usage, and is the same
-// otherwise. Where that is not possible or not needed, ok is false.
+// AskUsage returns the body with stream_options.include_usage set, so that the stream reports its
+// usage. ok is false where that is not possible or not needed.
 func (r *Request) AskUsage(body []byte) (asking []byte, ok bool) {
-	if r.ask.text == "" || len(body) != r.size {
-		return nil, false
-	}
-	asking = make([]byte, 0, len(body)+len(r.ask.text))
-	asking = append(asking, body[:r.ask.from]...)
-	asking = append(asking, r.ask.text...)
-	return append(asking, body[r.ask.to:]...), true
+	pieces, ok := r.AskUsagePieces(body)
+	return slices.Concat(pieces...), ok
 }
 
-// AskUsagePieces is AskUsage that copies nothing: the pieces are to be sent one after
-// another, and share the memory of the body.
+// AskUsagePieces is AskUsage without a copy: the pieces share the memory of the body, and are sent
+// one after another.
 func (r *Request) AskUsagePieces(body []byte) (pieces [][]byte, ok bool) {
-	if r.ask.text == "" || len(body) != r.size {
+	if r.usageSplice.text == "" || len(body) != r.size {
 		return nil, false
 	}
-	return [][]byte{body[:r.ask.from], []byte(r.ask.text), body[r.ask.to:]}, true
+	return [][]byte{body[:r.usageSplice.from], []byte(r.usageSplice.text), body[r.usageSplice.to:]}, true
 }
 
-// CountWith makes Prompt what a tokenizer counts, in place of what characters tell.
-// What is no text counts as before.
+// CountWith replaces the estimate in Prompt: a tokenizer counts the texts. Everything but text
+// counts as before.
 func (r *Request) CountWith(body []byte, count func(model, text string) int) {
 	texts := 0
 	spent := r.reread(body, func(text string) { texts += count(r.Model, text) })
 	r.Prompt = texts + spent.structure()
 }
 
-// reread reads the prompt again, for its texts.
+// reread reads the prompt again, and calls each with its texts. A field that comes twice is read
+// where it comes last.
 func (r *Request) reread(body []byte, each func(text string)) promptCost {
 	first := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: r.Endpoint}}
 	first.read()
 	again := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: r.Endpoint, each: each}}
-	again.only = &first.begins
+	again.onlyAt = &first.starts
 	again.read()
 	return again.total()
 }
@@ -103,16 +95,16 @@ type requestReader struct {
 	promptReader
 	bodySettings
 
-	spent  [promptFields]promptCost // of each field of the prompt; of two with one name the last counts
-	begins [promptFields]int        // where the values of these begin
-	only   *[promptFields]int       // if not nil, values that begin elsewhere are skipped
+	spent  [promptFields]promptCost // what each field of the prompt costs; of two fields with one name the last counts
+	starts [promptFields]int        // where the value of each of these fields begins
+	onlyAt *[promptFields]int       // if not nil, values of the prompt that begin elsewhere are skipped
 }
 
-// bodySettings are what a body says beside the prompt. A number is 0 and a word is nil
-// where the body does not say, or says nonsense.
+// bodySettings is what a body says beside the prompt. A number is 0 and a word is nil where the
+// body does not have it, or has nonsense.
 type bodySettings struct {
 	model         string
-	place         splice // of the model's name
+	modelAt       splice // where the name of the model is
 	ambiguous     bool
 	fallbacks     bool
 	stream        []byte
@@ -122,11 +114,11 @@ type bodySettings struct {
 	n, bestOf     int
 	config        generationConfig
 	predict       int // Ollama's options.num_predict
-	inference     int // Bedrock's inferenceConfig.maxTokens, and what else its models call that
-	asked         []byte
-	ask           splice
-	seen          uint64 // a bit for each field that was read
-	wrong         wrong
+	inference     int // Bedrock's inferenceConfig.maxTokens, or the field of that meaning in a model's own format
+	includeUsage  []byte
+	usageSplice   splice
+	seen          uint64 // one bit for each field that the body has
+	problem       problem
 }
 
 type generationConfig struct{ maxOutput, candidates int }
@@ -134,7 +126,7 @@ type generationConfig struct{ maxOutput, candidates int }
 const askUsage = `"include_usage":true`
 
 func (r *requestReader) read() {
-	if at := bytes.IndexByte(r.body, 0); at >= 0 { // to who takes UTF-16 it would be another request
+	if at := bytes.IndexByte(r.body, 0); at >= 0 { // a server that accepts UTF-16 would read another request
 		r.at = at
 		r.fail("a zero byte: it must be UTF-8,")
 		return
@@ -147,11 +139,11 @@ func (r *requestReader) read() {
 		return
 	}
 	r.at++
-	r.ask = splice{r.at, r.at, `"stream_options":{` + askUsage + `},`}
+	r.usageSplice = splice{r.at, r.at, `"stream_options":{` + askUsage + `},`}
 	for first := true; r.item(first, '}'); first = false {
 		key := r.key()
-		f := fieldOf(key)
-		r.spell(key, f)
+		f := fields[string(key)]
+		r.checkSpelling(key, f)
 		r.field(f)
 	}
 }
@@ -160,9 +152,9 @@ func (r *requestReader) read() {
 func (r *requestReader) field(f field) {
 	switch f {
 	case fieldModel:
-		r.named()
+		r.modelName()
 	case fieldFallbacks:
-		r.fallbacks = r.some() || r.fallbacks
+		r.fallbacks = r.notEmpty() || r.fallbacks
 	case fieldStream:
 		r.stream = r.flag(f, "stream")
 	case fieldStreamOptions:
@@ -192,8 +184,8 @@ func (r *requestReader) field(f field) {
 	}
 }
 
-// some skips a value, and reports whether it is more than null or an empty list.
-func (r *requestReader) some() bool {
+// notEmpty skips a value, and reports whether it is anything but null or an empty list.
+func (r *requestReader) notEmpty() bool {
 	r.next()
 	from := r.at
 	r.skip()
@@ -201,23 +193,23 @@ func (r *requestReader) some() bool {
 	return len(value) > 0 && string(value) != "null"
 }
 
-// named reads the name of the model.
-func (r *requestReader) named() {
+// modelName reads the name of the model.
+func (r *requestReader) modelName() {
 	r.next()
-	from, again := r.at, r.place.to > 0
+	from, again := r.at, r.modelAt.to > 0
 	name := r.name()
 	if word := r.body[from:r.at]; len(word) > 0 && word[0] != '"' && string(word) != "null" {
-		r.mistake(fieldModel, "model", "must be a string")
+		r.misread(fieldModel, "model", "must be a string")
 	}
 	r.ambiguous = r.ambiguous || again && name != r.model
-	r.model, r.place = name, splice{from: from, to: r.at}
+	r.model, r.modelAt = name, splice{from: from, to: r.at}
 }
 
-// promptField reads a field of the prompt, and what it costs.
+// promptField reads a field of the prompt, and records what it costs.
 func (r *requestReader) promptField(f field) {
 	r.next()
-	r.begins[f] = r.at
-	if r.only != nil && r.only[f] != r.at {
+	r.starts[f] = r.at
+	if r.onlyAt != nil && r.onlyAt[f] != r.at {
 		r.skip()
 		return
 	}
@@ -231,29 +223,29 @@ func (r *requestReader) promptField(f field) {
 }
 
 func (r *requestReader) streamOptions() {
-	r.asked, r.ask = nil, splice{}
+	r.includeUsage, r.usageSplice = nil, splice{}
 	if !r.object(fieldStreamOptions, "stream_options") {
 		if from := r.at - len("null"); string(r.body[max(from, 0):r.at]) == "null" {
-			r.ask = splice{from, r.at, `{` + askUsage + `}`}
+			r.usageSplice = splice{from, r.at, `{` + askUsage + `}`}
 		}
 		return
 	}
-	r.ask = splice{r.at, r.at, askUsage}
+	r.usageSplice = splice{r.at, r.at, askUsage}
 	for first := true; r.item(first, '}'); first = false {
 		if first {
-			r.ask.text = askUsage + `,`
+			r.usageSplice.text = askUsage + `,`
 		}
 		if key := r.key(); string(key) != "include_usage" {
-			r.spellUsage(key)
+			r.checkUsageSpelling(key)
 			r.skip()
 			continue
 		}
-		if r.asked != nil {
-			r.mistake(fieldStreamOptions, "include_usage", "must stand in stream_options once")
+		if r.includeUsage != nil {
+			r.misread(fieldStreamOptions, "include_usage", "must stand in stream_options once")
 		}
-		r.asked, r.ask = r.flag(fieldStreamOptions, "include_usage"), splice{}
-		if word := string(r.asked); word == "null" || word == "false" {
-			r.ask = splice{r.at - len(word), r.at, `true`}
+		r.includeUsage, r.usageSplice = r.flag(fieldStreamOptions, "include_usage"), splice{}
+		if word := string(r.includeUsage); word == "null" || word == "false" {
+			r.usageSplice = splice{r.at - len(word), r.at, `true`}
 		}
 	}
 }
@@ -291,8 +283,8 @@ func (r *requestReader) generationConfig() {
 	}
 }
 
-// inferenceConfig reads how much a model of Bedrock's may write, by any of the names that
-// its models have for it.
+// inferenceConfig reads the bound of the output of one of Bedrock's models, which has several
+// names.
 func (r *requestReader) inferenceConfig(f field, part string) {
 	r.inference = 0
 	if !r.object(f, part) {
@@ -308,7 +300,7 @@ func (r *requestReader) inferenceConfig(f field, part string) {
 	}
 }
 
-// total returns what all fields of the prompt promptCost.
+// total returns the cost of all fields of the prompt.
 func (r *requestReader) total() (sum promptCost) {
 	for _, t := range &r.spent {
 		sum.texts += t.texts
@@ -318,7 +310,7 @@ func (r *requestReader) total() (sum promptCost) {
 	return sum
 }
 
-// request returns what was read.
+// request returns what was read from the body.
 func (r *requestReader) request() Request {
 	spent := r.total()
 	q := Request{
@@ -327,21 +319,21 @@ func (r *requestReader) request() Request {
 		Prompt:     spent.texts + spent.structure(),
 		UsageAsked: true,
 		Fallbacks:  r.fallbacks,
-		Wrong:      r.wrong.String(),
+		Wrong:      r.problem.String(),
 		size:       len(r.body),
 	}
 	switch q.inPath = q.Model != ""; {
 	case !q.inPath:
-		q.Model, q.name, q.Ambiguous = r.model, r.place, r.ambiguous
+		q.Model, q.modelSplice, q.Ambiguous = r.model, r.modelAt, r.ambiguous
 	case q.Provider != Azure:
 		q.InBody, q.Ambiguous = r.model, r.ambiguous
 		if q.InBody != "" {
-			q.name = r.place
+			q.modelSplice = r.modelAt
 		}
 	}
 	streamed := q.Stream || string(r.stream) == "true"
 	switch q.API {
-	case Chat: // of two maxima, an older server heeds max_tokens alone
+	case Chat: // older servers know max_tokens alone
 		q.Stream, q.MaxOutput, q.Answers = streamed, max(r.maxCompletion, r.maxTokens), r.n
 	case Completions:
 		q.Stream, q.MaxOutput = streamed, r.maxTokens
@@ -360,15 +352,15 @@ func (r *requestReader) request() Request {
 		q.Stream, q.MaxOutput = string(r.stream) != "false", r.predict
 	}
 	q.Answers = max(1, q.Answers)
-	if q.Stream && (q.API == Chat || q.API == Completions) && !alwaysTells(q.Provider) {
-		q.UsageAsked = string(r.asked) == "true"
+	if q.Stream && (q.API == Chat || q.API == Completions) && !alwaysReportsUsage(q.Provider) {
+		q.UsageAsked = string(r.includeUsage) == "true"
 		if r.err == nil {
-			q.ask = r.ask
+			q.usageSplice = r.usageSplice
 		}
 	}
 	return q
 }
 
-// alwaysTells reports whether streams of a provider's chats tell usage without being asked:
-// it is not asked then, and nothing is hidden. Mistral would refuse the field, too.
-func alwaysTells(p Provider) bool { return p == Mistral || p == OpenRouter || p == Groq }
+// alwaysReportsUsage reports whether a provider's chat streams report usage without being asked.
+// The gateway then neither asks for it nor hides it. Mistral would reject the field.
+func alwaysReportsUsage(p Provider) bool { return p == Mistral || p == OpenRouter || p == Groq }

@@ -8,18 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// A cursor reads JSON off a whole body, once, front to back, and allocates
-// nothing. It takes what a lenient server might take: control characters in
-// strings, any word as a value, a comma too many. After an error it is at the end
-// of the body, where there is nothing more to read.
+// A cursor reads JSON off a whole body, once, front to back, without allocations. It accepts what a
+// lenient server might accept: control characters in strings, any word as a value, a comma too
+// many. After an error it is at the end of the body.
 type cursor struct {
 	body []byte
 	at   int
 	err  error
 }
 
-// fail keeps the first thing that is wrong, and where. It does not quote the body,
-// which may be secret.
+// fail records the first error, and where it is. It does not quote the body, which may be secret.
 func (c *cursor) fail(what string) {
 	if c.err == nil {
 		c.err = fmt.Errorf("ratelimit: request body: %s at byte %d", what, c.at)
@@ -27,8 +25,8 @@ func (c *cursor) fail(what string) {
 	c.at = len(c.body)
 }
 
-// next moves to the next byte that is no white space and returns it, or 0 at the
-// end. All control characters count as white space.
+// next moves to the next byte that is no white space and returns it, or 0 at the end. All control
+// characters count as white space.
 func (c *cursor) next() byte {
 	for c.at < len(c.body) {
 		if b := c.body[c.at]; b > ' ' {
@@ -39,8 +37,8 @@ func (c *cursor) next() byte {
 	return 0
 }
 
-// item moves to the next item of an object or array, and reports whether there is
-// one. Past the last it takes the end, which is } or ].
+// item moves to the next item of an object or array, and reports whether there is one. Behind the
+// last item it reads end, which is } or ].
 func (c *cursor) item(first bool, end byte) bool {
 	b := c.next()
 	switch {
@@ -82,11 +80,11 @@ func (c *cursor) key() []byte {
 
 // A quoted is a string of the body.
 type quoted struct {
-	raw   []byte // what stands between the quotes
-	spare int    // how many bytes raw is longer than what it stands for: 0 where nothing is escaped
+	raw   []byte // the bytes between the quotes
+	spare int    // by how many bytes raw is longer than the text, because of escapes
 }
 
-// size returns how many bytes the text is, as UTF-8.
+// size returns the length of the text as UTF-8.
 func (t quoted) size() int { return len(t.raw) - t.spare }
 
 // str reads a string. The cursor is on its first quote.
@@ -113,9 +111,9 @@ func (c *cursor) str() quoted {
 	return quoted{}
 }
 
-// readEscape reads what starts with a backslash: the character that it stands for, how
-// many bytes it has, and how many that character has. What is no escape of JSON
-// stands for what comes after the backslash.
+// readEscape reads an escape, which starts with a backslash: the character that it stands for, the
+// length of the escape, and the length of that character. An unknown escape stands for the
+// character behind the backslash.
 func readEscape(b []byte) (r rune, size, stands int) {
 	if len(b) < 2 {
 		return utf8.RuneError, len(b), 0
@@ -143,7 +141,7 @@ func readEscape(b []byte) (r rune, size, stands int) {
 	return r, size, utf8.RuneLen(r)
 }
 
-// hex4 returns the number that four hexadecimal digits are, or -1.
+// hex4 returns the number that four hexadecimal digits make, or -1.
 func hex4(b []byte) rune {
 	if len(b) < 4 {
 		return -1
@@ -155,7 +153,7 @@ func hex4(b []byte) rune {
 	return max(r, -1)
 }
 
-// String returns what the text stands for. What is not UTF-8 is U+FFFD.
+// String returns the text without escapes. Bytes that are not UTF-8 become U+FFFD.
 func (t quoted) String() string {
 	if t.spare == 0 && utf8.Valid(t.raw) {
 		return string(t.raw)
@@ -163,8 +161,7 @@ func (t quoted) String() string {
 	return string(t.appendTo(make([]byte, 0, t.size()), math.MaxInt))
 }
 
-// appendTo appends what the text stands for to dst, but stops when that is at least
-// limit bytes long.
+// appendTo appends the text without escapes to dst, and stops when that has at least limit bytes.
 func (t quoted) appendTo(dst []byte, limit int) []byte {
 	for raw := t.raw; len(raw) > 0 && len(dst) < limit; {
 		r, size := rune(raw[0]), 1
@@ -203,8 +200,8 @@ var scalarEnds = func() (t [256]bool) {
 	return t
 }()
 
-// walk reads a value, and gives each of its keys, strings and scalars to leaf, if
-// that is not nil. How deep it nests does not matter.
+// walk reads a value of any depth, and calls leaf, if that is not nil, with each of its keys,
+// strings and scalars.
 func (c *cursor) walk(leaf func(quoted)) {
 	for depth := 0; ; {
 		switch b := c.next(); b {
@@ -238,10 +235,10 @@ func (c *cursor) walk(leaf func(quoted)) {
 	}
 }
 
-// skip reads a value that does not matter.
+// skip reads a value, and ignores it.
 func (c *cursor) skip() { c.walk(nil) }
 
-// name reads a value that should be a string. Any other is "".
+// name reads a value that should be a string. Any other value reads as "".
 func (c *cursor) name() string {
 	if c.next() != '"' {
 		c.skip()
@@ -250,7 +247,7 @@ func (c *cursor) name() string {
 	return c.str().String()
 }
 
-// word reads a value that should be a scalar. Any other is nil.
+// word reads a value that should be a scalar. Any other value reads as nil.
 func (c *cursor) word() []byte {
 	switch c.next() {
 	case '"', '{', '[', 0:
@@ -260,9 +257,9 @@ func (c *cursor) word() []byte {
 	return c.scalar()
 }
 
-// count reads a value that should be a number of tokens or of answers, and reports
-// whether it is a whole number or null. What is no number, or less than 1, counts as 0.
-// The number is bounded such that the product of two still is an int.
+// count reads a value that should be a number of tokens or of answers, and reports whether it is a
+// whole number or null. Anything else, and numbers below 1, read as 0. The number is bounded so
+// that the product of two is an int.
 func (c *cursor) count() (n int, whole bool) {
 	word := c.word()
 	if n, ok := fewDigits(word); ok {
@@ -273,7 +270,7 @@ func (c *cursor) count() (n int, whole bool) {
 			return 0, string(word) == "null"
 		}
 	}
-	number, err := strconv.ParseFloat(string(word), 64) // out of range is infinite
+	number, err := strconv.ParseFloat(string(word), 64) // infinite if out of range
 	whole = err == nil && number == math.Trunc(number)
 	if !(number >= 1) {
 		return 0, whole
@@ -281,7 +278,7 @@ func (c *cursor) count() (n int, whole bool) {
 	return int(min(number, math.MaxInt32)), whole
 }
 
-// fewDigits reads a whole number of a few digits.
+// fewDigits reads a whole number of up to nine digits.
 func fewDigits(word []byte) (n int, ok bool) {
 	if len(word) == 0 || len(word) > 9 {
 		return 0, false

@@ -2,33 +2,33 @@ package llm
 
 import "bytes"
 
-// events reads a stream of server-sent events, in pieces split anywhere, and has
-// their data read as JSON. Lines end in LF, CR LF or CR.
+// events reads a stream of server-sent events, in pieces split anywhere, and passes their data on
+// as JSON. Lines end in LF, CR LF or CR.
 type events struct {
 	json values
 	line line
-	cr   bool // the last byte was CR: if LF comes, it belongs to that
+	cr   bool // the last byte was CR: an LF that comes next belongs to it
 
 	template *template // nil before the first event has ended
 }
 
-// line is how much of a line was read: 1 to 4 is so much of the name, data.
+// line is how much of a line was read: 1 to 4 are so many letters of the name "data".
 type line uint8
 
 const (
 	lineStart   line = 0
 	lineName    line = 4
 	lineData    line = 5
-	lineIgnored line = 6 // what does not matter
+	lineIgnored line = 6 // a line that does not matter
 )
 
-// next reads up to the end of an event, or else all of p. It returns how much that
-// is, and whether the event has ended: then end is to be called.
+// next reads up to the end of an event, or else all of p. It returns how many bytes it has read,
+// and whether the event has ended: then the caller calls end.
 func (e *events) next(p []byte) (n int, ended bool) {
-	n = e.rest(p)
-	begins := e.line == lineStart && e.json.state == atTop && e.json.shape == shape{} // no data was read of it
+	n = e.skipLF(p)
+	begins := e.line == lineStart && e.json.state == atTop && e.json.shape == shape{} // no data of the event was read yet
 	if begins {
-		if end := e.repeat(p[n:]); end > 0 {
+		if end := e.matchTemplate(p[n:]); end > 0 {
 			return n + end, true
 		}
 	}
@@ -39,7 +39,7 @@ func (e *events) next(p []byte) (n int, ended bool) {
 	return n + end, ended
 }
 
-// parse is next without a template, where no LF is left of the line before.
+// parse is next without the template. No LF is left of the line before.
 func (e *events) parse(p []byte) (n int, ended bool) {
 	for n < len(p) {
 		i := n + lineEnd(p[n:])
@@ -49,7 +49,7 @@ func (e *events) parse(p []byte) (n int, ended bool) {
 		}
 		e.cr = p[i] == '\r'
 		n = i + 1
-		n += e.rest(p[n:])
+		n += e.skipLF(p[n:])
 		if e.endLine() {
 			return n, true
 		}
@@ -57,8 +57,8 @@ func (e *events) parse(p []byte) (n int, ended bool) {
 	return n, false
 }
 
-// rest returns how much of p belongs to the line that has ended: LF after CR.
-func (e *events) rest(p []byte) int {
+// skipLF returns how many bytes of p belong to the line that has ended: an LF behind a CR.
+func (e *events) skipLF(p []byte) int {
 	if !e.cr || len(p) == 0 {
 		return 0
 	}
@@ -69,7 +69,7 @@ func (e *events) rest(p []byte) int {
 	return 0
 }
 
-// end ends an event. What was not complete in it is forgotten.
+// end ends an event. An incomplete value in it is forgotten.
 func (e *events) end() { e.json.reset() }
 
 // readLine reads a piece of a line.
@@ -94,8 +94,8 @@ func (e *events) readLine(b []byte) {
 	}
 }
 
-// beginData begins the data of a line. The lines of an event are one text, with the
-// ends of the lines in it. A space before the data is one more that JSON may have.
+// beginData begins the data of a line. The lines of an event are one text with line ends in
+// between. The space before the data is white space to JSON.
 func (e *events) beginData() {
 	e.json.newline()
 	e.line = lineData
@@ -108,8 +108,8 @@ func (e *events) endLine() bool {
 	return blank
 }
 
-// lineEnd returns where in p is LF or CR, or the length of p. It looks at a part of
-// p at a time, so that it does not look for LF again and again where there is none.
+// lineEnd returns the index of the first LF or CR in p, or the length of p. It searches in parts,
+// so that it does not search for a far LF again at each CR.
 func lineEnd(p []byte) int {
 	const part = 512
 	for at := 0; at < len(p); at += part {

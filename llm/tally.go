@@ -6,77 +6,75 @@ import (
 	"strconv"
 )
 
-// tally is what the values of a response have told. What a value tells counts once
-// it is complete.
+// tally accumulates what the JSON values of a response report. A value counts once it is complete.
 type tally struct {
-	said    numbers
-	written text
-	behind  bool // text has come since output was last said
-	running bool // output was last said beside a piece of an answer, before all answers had ended
-	asked   int  // answers that were asked for; 0 is one
-	ended   int  // answers that have ended
-	fault   word
+	reported     numbers
+	written      text
+	textSince    bool // text has come since the output was last reported
+	interim      bool // the output was last reported beside a piece of an answer, before all answers had ended
+	answersAsked int  // how many answers the request asks for; 0 means one
+	answersEnded int  // how many answers have ended
+	fault        word
 
-	// Of the value that is being read.
-	now        numbers
+	// What the value that is being read has so far.
+	current    numbers
 	plain      text
-	reasonings [2]text // under either name
-	failed     bool    // it has an error
-	answers    bool    // it has a piece of an answer, or a whole one
-	ends       int     // how many of these are the last of their answers
+	reasonings [2]text // under either of its two names
+	failed     bool    // the value has an error
+	hasAnswer  bool    // the value has a piece of an answer, or a whole one
+	finished   int     // how many answers the value ends
 	kind, code word
 	faultKind  word
 	faultCode  word
 }
 
-// numbers is what of the numbers was said.
+// numbers are counts of tokens, by their nodes.
 type numbers struct {
-	set uint32 // the bit of each that was said
-	n   [numberNodes]int64
+	present uint32 // one bit for each number that was reported
+	n       [numberNodes]int64
 }
 
-func (s *numbers) say(n node, v int64) { s.set |= 1 << n; s.n[n] = v }
+func (s *numbers) set(n node, v int64) { s.present |= 1 << n; s.n[n] = v }
 
-func (s *numbers) has(n node) bool { return s.set&(1<<n) != 0 }
+func (s *numbers) has(n node) bool { return s.present&(1<<n) != 0 }
 
-// saysOutput are the numbers that tell how much was generated.
-const saysOutput uint32 = 1<<completionTokens | 1<<totalTokens | 1<<outputTokens |
+// outputNumbers are the numbers that include generated tokens.
+const outputNumbers uint32 = 1<<completionTokens | 1<<totalTokens | 1<<outputTokens |
 	1<<geminiCandidates | 1<<geminiThoughts | 1<<geminiTotal | 1<<ollamaOutput | 1<<billedOutput
 
-// text is how much text was seen.
+// text is an amount of text.
 type text struct {
-	pieces int // that are not empty
+	pieces int // how many non-empty pieces
 	chars  int
 }
 
-// charsPerToken is more than nearly any text has, of any language.
+// charsPerToken is more than nearly any text has, in any language.
 const charsPerToken = 6
 
-// least returns the fewest tokens that the text may have: every piece has one.
+// least returns the fewest tokens that the text can have: each piece has at least one.
 func (t text) least() int { return max(t.pieces, (t.chars+charsPerToken-1)/charsPerToken) }
 
 func (t text) plus(o text) text { return text{t.pieces + o.pieces, t.chars + o.chars} }
 
 // texts returns the text of the value that is being read.
 func (t *tally) texts() text {
-	if t.kind.is("response.audio.delta") { // its delta is no text
+	if t.kind.is("response.audio.delta") { // the delta is audio, not text
 		return text{}
 	}
 	a, b := t.reasonings[0], t.reasonings[1]
 	return t.plain.plus(text{max(a.pieces, b.pieces), max(a.chars, b.chars)})
 }
 
-// number notes a number of the value. Whatever is no whole number below 2^53
-// is ignored.
+// number records a number of the value. It ignores everything but whole numbers below 2^53.
 func (t *tally) number(n node, b []byte) {
 	if v, ok := whole(b); ok {
-		t.now.say(n, v)
+		t.current.set(n, v)
 	}
 }
 
-// whole returns the number that b says, if it is a whole one from 0 to below 2^53.
+// whole parses a whole number from 0 to below 2^53.
 func whole(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) >= maxWord { // or perhaps cut
+	if len(b) == 0 || len(b) >= maxWord { // a longer word may have been cut
 		return 0, false
 	}
 	var v int64
@@ -90,20 +88,20 @@ func whole(b []byte) (int64, bool) {
 	return v, true
 }
 
-// commit makes what the value has told count, and begins another.
+// commit adds the complete value to the tally, and begins another value.
 func (t *tally) commit() {
-	for set := t.now.set; set != 0; set &= set - 1 {
+	for set := t.current.present; set != 0; set &= set - 1 {
 		n := node(bits.TrailingZeros32(set))
-		t.said.say(n, t.now.n[n])
+		t.reported.set(n, t.current.n[n])
 	}
 	written := t.texts()
 	t.written = t.written.plus(written)
-	t.ended += t.ends
+	t.answersEnded += t.finished
 	switch {
-	case t.now.set&saysOutput != 0:
-		t.behind, t.running = false, t.answers && t.ended < max(t.asked, 1)
+	case t.current.present&outputNumbers != 0:
+		t.textSince, t.interim = false, t.hasAnswer && t.answersEnded < max(t.answersAsked, 1)
 	case written.pieces > 0:
-		t.behind = true
+		t.textSince = true
 	}
 	if t.fault.n == 0 && (t.failed || t.kind.is("error")) {
 		t.fault = t.faultNow()
@@ -113,13 +111,13 @@ func (t *tally) commit() {
 
 // drop forgets the value that is being read.
 func (t *tally) drop() {
-	t.now.set = 0
+	t.current.present = 0
 	t.plain, t.reasonings = text{}, [2]text{}
-	t.failed, t.answers, t.ends = false, false, 0
+	t.failed, t.hasAnswer, t.finished = false, false, 0
 	t.kind.n, t.code.n, t.faultKind.n, t.faultCode.n = 0, 0, 0, 0
 }
 
-// faultNow returns the error that the value tells.
+// faultNow returns the error that the value reports.
 func (t *tally) faultNow() word {
 	switch {
 	case t.faultCode.n > 0:
@@ -134,7 +132,7 @@ func (t *tally) faultNow() word {
 	return w
 }
 
-// input returns how many tokens the prompt was said to have.
+// input returns the tokens of the prompt, if they were reported.
 func (s *numbers) input() (int64, bool) {
 	switch {
 	case s.has(promptTokens):
@@ -151,9 +149,9 @@ func (s *numbers) input() (int64, bool) {
 	return 0, false
 }
 
-// output returns how many tokens were said to be generated. Where a total is more
-// than the prompt and what was generated, as with some servers that do not count
-// reasoning to the latter, the rest was generated too.
+// output returns the generated tokens, if they were reported. Some servers leave reasoning out of
+// the completion tokens: where the total is more than the prompt and the completion, the rest was
+// generated too.
 func (s *numbers) output() (int64, bool) {
 	switch {
 	case s.has(completionTokens):
@@ -180,7 +178,7 @@ func (s *numbers) output() (int64, bool) {
 	return 0, false
 }
 
-// rest returns what of the total is not the prompt, or 0 where either was not said.
+// rest returns the total without the prompt, or 0 where either was not reported.
 func (s *numbers) rest(total, prompt node) int64 {
 	if !s.has(total) || !s.has(prompt) {
 		return 0
@@ -188,23 +186,23 @@ func (s *numbers) rest(total, prompt node) int64 {
 	return max(0, s.n[total]-s.n[prompt]-s.n[geminiToolUse])
 }
 
-// usage returns what was used. Text that is unfinished has not been told to count.
+// usage returns what the call has used. unfinished is the text of a value that was cut off.
 func (t *tally) usage(unfinished text) Usage {
 	u := Usage{Input: -1}
-	if in, ok := t.said.input(); ok {
+	if in, ok := t.reported.input(); ok {
 		u.Input = int(min(in, math.MaxInt))
 	}
 	room := max(u.Input, 0)
-	u.Cached = min(room, int(max(t.said.n[cachedTokens], t.said.n[cacheReadTokens], t.said.n[geminiCached])))
-	u.CacheWrite = min(room-u.Cached, int(t.said.n[cacheWriteTokens]))
+	u.Cached = min(room, int(max(t.reported.n[cachedTokens], t.reported.n[cacheReadTokens], t.reported.n[geminiCached])))
+	u.CacheWrite = min(room-u.Cached, int(t.reported.n[cacheWriteTokens]))
 
-	out, ok := t.said.output()
+	out, ok := t.reported.output()
 	written := t.written.plus(unfinished)
 	u.Output = int(min(out, math.MaxInt))
-	u.Exact = ok && !t.behind && !t.running && unfinished.pieces == 0 && (out > 0 || written.pieces == 0)
+	u.Exact = ok && !t.textSince && !t.interim && unfinished.pieces == 0 && (out > 0 || written.pieces == 0)
 	if !u.Exact {
-		u.Output = max(u.Output, int(t.said.n[startedTokens]), written.least())
+		u.Output = max(u.Output, int(t.reported.n[startedTokens]), written.least())
 	}
-	u.Reasoning = min(u.Output, int(max(t.said.n[reasoningTokens], t.said.n[geminiThoughts])))
+	u.Reasoning = min(u.Output, int(max(t.reported.n[reasoningTokens], t.reported.n[geminiThoughts])))
 	return u
 }

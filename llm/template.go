@@ -2,24 +2,23 @@ package llm
 
 import "bytes"
 
-// maxTemplate is how long an event may be that a template is made of.
+// maxTemplate is the length of the longest event that becomes a template.
 const maxTemplate = 768
 
-// template is an event without its text: nearly all events of a stream differ in
-// nothing else. An event that has just plain text between head and tail tells that
-// text, and nothing more.
+// template is an event without its text: nearly all events of a stream differ in nothing else. An
+// event with plain text between head and tail adds that text to the tally, and nothing more.
 type template struct {
 	head []byte // up to the first character of the text
-	tail []byte // from the quote after it to the end of the event; empty if none was learned
+	tail []byte // from the quote behind the text to the end of the event; empty while there is no template
 
-	last []byte // an event to compare with another, or nothing
-	wait int    // how many events to read before two are compared
-	then int    // how many to read after that
+	last     []byte // an event to compare with the next one, or empty
+	skip     int    // how many events to read before two are compared
+	nextSkip int    // how many to read after that
 }
 
-// repeat reads an event that is like the template, if p begins with one, and
-// returns its length, or 0. All else is left to parse: repeat only saves time.
-func (e *events) repeat(p []byte) int {
+// matchTemplate reads an event that fits the template, if p begins with one, and returns its
+// length, or 0. parse would read the event just the same: the template only saves time.
+func (e *events) matchTemplate(p []byte) int {
 	t := e.template
 	if t == nil || len(t.tail) == 0 || !bytes.HasPrefix(p, t.head) {
 		return 0
@@ -29,41 +28,40 @@ func (e *events) repeat(p []byte) int {
 	if !bytes.HasPrefix(p[end:], t.tail) || lineEnd(text) < len(text) {
 		return 0
 	}
-	e.json.piece = false // of whatever node: there is no other text
+	e.json.pieceCounted = false // there is no other text, whatever its node
 	e.json.write(chars(text))
 	e.json.commit()
-	t.wait, t.then = 1, 1
+	t.skip, t.nextSkip = 1, 1
 	return end + len(t.tail)
 }
 
-// learn makes a template of two events that are not like the one that there is, if
-// they are alike. That takes as long as to read two or three of them, so it is tried
-// again only after 1, 5, 21, 85 others and so on: soon where events repeat, and seldom
-// where they never do.
+// learn makes a template from two events that do not fit the present one, if they are alike. That
+// takes as long as reading two or three events, so it is tried again only after 1, 5, 21, 85 more
+// events and so on: soon where events repeat, and seldom where they never do.
 func (e *events) learn(event []byte) {
 	if e.template == nil {
 		e.template = new(template)
 	}
 	t := e.template
 	switch {
-	case t.wait > 0:
-		t.wait--
+	case t.skip > 0:
+		t.skip--
 	case len(event) > maxTemplate:
 	case len(t.last) == 0:
 		t.last = append(t.last, event...)
 	default:
 		t.compare(event, &e.json)
 		t.last = t.last[:0]
-		t.then = 4*t.then + 1
-		t.wait = t.then
+		t.nextSkip = 4*t.nextSkip + 1
+		t.skip = t.nextSkip
 	}
 }
 
-// compare makes a template of an event if it is like the last one, for a meter that reads
-// as of does.
-func (t *template) compare(event []byte, of *values) {
-	e := events{json: values{top: of.top, hides: of.hides}}
-	head := e.toText(event[:common(event, t.last)])
+// compare makes a template from an event if it is like the last one. reader is the meter's reader
+// of values, which has the same settings as the copy that tries the template.
+func (t *template) compare(event []byte, reader *values) {
+	e := events{json: values{top: reader.top, hidesUsage: reader.hidesUsage}}
+	head := e.toText(event[:commonPrefix(event, t.last)])
 	if head == 0 {
 		return
 	}
@@ -75,8 +73,8 @@ func (t *template) compare(event []byte, of *values) {
 	t.tail = append(t.tail[:0], tail...)
 }
 
-// common returns how much of a and b is the same.
-func common(a, b []byte) int {
+// commonPrefix returns the length of the common prefix of a and b.
+func commonPrefix(a, b []byte) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
@@ -84,8 +82,8 @@ func common(a, b []byte) int {
 	return n
 }
 
-// toText reads up to the first text of an event, and returns how much that is, or 0
-// where there is none.
+// toText reads up to the first text of an event, and returns the length of that, or 0 if there is
+// no text.
 func (e *events) toText(event []byte) int {
 	n := 0
 	for i, c := range event {
@@ -101,19 +99,19 @@ func (e *events) toText(event []byte) int {
 	return 0
 }
 
-// isTemplate reports whether what was read, up to a text, and the tail make a
-// template: with no text they tell nothing, and with a character just that. So there
-// is no other text, number or fault, and the text counts.
+// isTemplate reports whether the part of the event that was read, up to a text, and the tail make a
+// template: without a text they add nothing to the tally, and with one character just that. So they
+// have no other text, no number and no error, and the text counts.
 func (e *events) isTemplate(tail []byte) bool {
 	none, one := *e, *e
 	one.parse([]byte("x"))
-	return none.tells(tail, text{}) && one.tells(tail, text{pieces: 1, chars: 1})
+	return none.readsOnly(tail, text{}) && one.readsOnly(tail, text{pieces: 1, chars: 1})
 }
 
-// tells reads the tail, which ends the event, and reports whether the event stays in
-// the stream, leaves nothing for the next, and has told so much text and nothing else.
-func (e *events) tells(tail []byte, want text) bool {
+// readsOnly reads the tail, which ends the event, and reports whether the event is not hidden,
+// leaves nothing for the next one, and has exactly this text and nothing else.
+func (e *events) readsOnly(tail []byte, want text) bool {
 	e.parse(tail)
 	v := &e.json
-	return !(v.hides && v.usageOnly()) && !e.cr && v.written == want && v.said.set == 0 && v.fault.n == 0
+	return !(v.hidesUsage && v.usageOnly()) && !e.cr && v.written == want && v.reported.present == 0 && v.fault.n == 0
 }

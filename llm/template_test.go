@@ -15,8 +15,8 @@ const (
 	chatTail = `"},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n"
 )
 
-// templateEvents are events, with T for the text that varies, and whether a template
-// may be made of them.
+// templateEvents are events, with T in the place of the varying text, and whether they make a
+// template.
 var templateEvents = []struct {
 	name, event string
 	want        bool
@@ -62,13 +62,13 @@ var templateEvents = []struct {
 	{"too long", chatHead + "T" + strings.Repeat("x", maxTemplate) + chatTail, false},
 }
 
-// templateTexts are what T may be.
+// templateTexts are the texts that replace T.
 var templateTexts = []string{
 	"T", "", " limits", "日本", "é", "\xe6", "\x80\x80", "\t", "a long text that goes on and on and on and on", `\n`, `\"`, `\\`, `\u00e9`, `\udc00`, `\`, `\u00`,
 	"a\nb", "a\n\nb", "a\rb", `"`, `","content":"`, `"}}]}` + "\n\n" + chatHead,
 }
 
-// TestTemplateLearns checks which events a template is made of.
+// TestTemplateLearns checks which events make a template.
 func TestTemplateLearns(t *testing.T) {
 	for _, tt := range templateEvents {
 		var e events
@@ -77,17 +77,17 @@ func TestTemplateLearns(t *testing.T) {
 				e.end()
 			}
 		}
-		if got := e.repeat([]byte(tt.event)) == len(tt.event); got != tt.want {
+		if got := e.matchTemplate([]byte(tt.event)) == len(tt.event); got != tt.want {
 			t.Errorf("%s: learned is %t, want %t", tt.name, got, tt.want)
 		}
 	}
 }
 
-// TestTemplateChanges checks that a template is soon that of the events that come.
+// After a change of events, the template soon fits the new ones.
 func TestTemplateChanges(t *testing.T) {
 	var e events
 	next := func(event string) (repeats bool) {
-		repeats = e.repeat([]byte(event)) > 0
+		repeats = e.matchTemplate([]byte(event)) > 0
 		if _, ended := e.next([]byte(event)); ended {
 			e.end()
 		}
@@ -106,8 +106,7 @@ func TestTemplateChanges(t *testing.T) {
 	}
 }
 
-// TestTemplateBegins checks that only what begins an event is compared with a
-// template.
+// Only bytes that begin an event are compared with a template.
 func TestTemplateBegins(t *testing.T) {
 	event := chatHead + "T" + chatTail
 	for _, before := range []string{
@@ -121,7 +120,7 @@ func TestTemplateBegins(t *testing.T) {
 	}
 }
 
-// TestTemplatePairs has every event follow those that a template is made of.
+// TestTemplatePairs lets every event follow those that make a template.
 func TestTemplatePairs(t *testing.T) {
 	for _, a := range templateEvents {
 		for _, b := range templateEvents {
@@ -163,15 +162,15 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// outcome is all that is seen of a meter.
+// outcome is everything that a meter shows.
 type outcome struct {
 	usage  Usage
 	fault  string
-	passed string // what was not hidden
+	passed string // the bytes that were not hidden
 }
 
-// sameByBytes checks that it does not matter in what pieces a stream is read. By
-// bytes, no template ever matches.
+// sameByBytes checks that the pieces in which a stream is read do not matter. A template never
+// matches single bytes.
 func sameByBytes(t *testing.T, stream string, size func() int) {
 	t.Helper()
 	var pieces []string
@@ -188,7 +187,7 @@ func sameByBytes(t *testing.T, stream string, size func() int) {
 	}
 }
 
-// split returns the bytes of a stream, one in a piece.
+// split cuts a stream into single bytes.
 func split(stream string) []string {
 	pieces := make([]string, len(stream))
 	for i := range pieces {
@@ -197,7 +196,7 @@ func split(stream string) []string {
 	return pieces
 }
 
-// read reads a stream in such pieces, and through Hide.
+// read reads a stream in these pieces, through Hide.
 func read(pieces []string) outcome {
 	m := NewMeter(Chat, nil)
 	for _, p := range pieces {
@@ -226,8 +225,7 @@ func (r *piecewise) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// templateStreams are streams of events by their number, and whether a template is
-// made of them.
+// templateStreams are streams of numbered events, and whether they make a template.
 var templateStreams = []struct {
 	name  string
 	event func(i int) string
@@ -247,8 +245,7 @@ var templateStreams = []struct {
 
 func choice(i int) string { return strings.Replace(chatHead, ":0", fmt.Sprint(":", i), 1) }
 
-// TestTemplateStreams checks that a template is made where it is of use, and that
-// events cost no memory either way.
+// A template is made where it is of use, and events allocate nothing either way.
 func TestTemplateStreams(t *testing.T) {
 	for _, s := range templateStreams {
 		m, events := NewMeter(Chat, nil), thousand(s.event)

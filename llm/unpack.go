@@ -1,19 +1,18 @@
 package llm
 
-// unpacker has a value read that is packed into a string as base64, in pieces split
-// anywhere.
+// unpacker decodes base64 in pieces split anywhere, and passes the JSON value in it on.
 type unpacker struct {
-	into  *values
+	into  *values // reads the JSON value
 	bits  uint32
-	count int // of bits
+	count int // the number of bits
 }
 
-// write reads characters of base64. What is none is passed over.
+// write decodes characters of base64, and ignores any others.
 func (u *unpacker) write(b []byte) {
 	var plain [96]byte
 	n := 0
 	for _, c := range b {
-		v := sextet(c)
+		v := sextets[c]
 		if v < 0 {
 			continue
 		}
@@ -35,21 +34,4 @@ func (u *unpacker) write(b []byte) {
 func (u *unpacker) end() {
 	u.into.reset()
 	u.bits, u.count = 0, 0
-}
-
-// sextet returns the six bits that a character of base64 stands for, or -1.
-func sextet(c byte) int {
-	switch {
-	case c >= 'A' && c <= 'Z':
-		return int(c - 'A')
-	case c >= 'a' && c <= 'z':
-		return int(c-'a') + 26
-	case c >= '0' && c <= '9':
-		return int(c-'0') + 52
-	case c == '+':
-		return 62
-	case c == '/':
-		return 63
-	}
-	return -1
 }

@@ -6,53 +6,52 @@ import (
 	"math/bits"
 )
 
-// values reads JSON values that follow one another, in pieces split anywhere, and
-// tallies what they tell. It keeps no text, and nothing of what it need not know.
-// Brackets and commas between values are passed over, so the elements of an array
-// are such values too.
+// values reads JSON values that follow one another, in pieces split anywhere, and tallies them. It
+// keeps no text. It ignores brackets and commas between values, so that it reads the elements of an
+// array like values.
 //
-// It takes any JSON, and more: what matters is that a value has all of its brackets.
-// What follows something that cannot be read is ignored, up to reset.
+// It accepts any JSON, and more: what matters is that a value has all of its brackets. After
+// something that cannot be read it ignores everything up to reset.
 type values struct {
 	tally
-	shape shape
-	hides bool // chunks that have nothing but usage are hidden: shape tells them
-	state state
-	node  node // of the value that comes, or that is read
-	top   node // of whole values; nodeNone is nodeTop
+	shape      shape
+	hidesUsage bool // chunks with nothing but usage are hidden: shape is recorded
+	state      state
+	node       node // of the value that is being read or comes next
+	top        node // the node of whole values; nodeNone stands for nodeTop
 
-	path [16]node // the values around it; with inArray, one of an array's
-	open int      // how many there are
+	path  [16]node // the nodes of the values around this one; an array's has the bit inArray
+	depth int      // how many values are around this one
 
-	deep  int  // how many brackets are open in a value that is passed over
-	piece bool // the text that is read has been counted as a piece
+	skipDepth    int  // how many brackets are open in a value that is skipped
+	pieceCounted bool // the text that is being read has been counted as a piece
 
-	word   word      // a name or a scalar, as far as it has come
-	packed *unpacker // of strings that are values themselves; nil: there are none
-	escape uint8
+	word   word      // the name or scalar that is being read
+	packed *unpacker // decodes strings that hold JSON; nil: there are none
+	escape uint8     // 0 outside an escape, 1 behind the backslash, 2 to 5 before each digit of \u
 	hex    rune
 }
 
-// inArray marks the node of an array.
+// inArray is the bit of a node of an array.
 const inArray node = 1 << 7
 
-// state is what comes next.
+// state is what the reader expects, or is inside of.
 type state uint8
 
 const (
-	atTop    state = iota // a value, or nothing
-	atName                // of a member, or the end of an object
-	inName                //
-	atColon               //
-	atValue               // of a member or an element, or the end of an array
-	inText                // a string of text
-	inWord                // a string that is kept
-	inString              // a string that is not
-	inPacked              // a string that is a value itself
-	inScalar              // a number, or true, false, null
-	inDeep                // a value that is passed over
-	inDeepString
-	atBroken // nothing that can be read
+	atTop  state = iota // expects a value, or the end
+	atName              // expects a name, or the end of an object
+	inName
+	atColon
+	atValue      // expects a value, or the end of an array
+	inText       // a string of text, which is counted
+	inWord       // a string that is kept
+	inString     // a string that is ignored
+	inPacked     // a string that holds JSON in base64
+	inScalar     // a number, true, false or null
+	inDeep       // a value that is skipped
+	inDeepString // a string in a value that is skipped
+	atBroken     // the rest cannot be read
 )
 
 // read reads a piece.
@@ -79,7 +78,7 @@ func (v *values) read(p []byte) {
 	}
 }
 
-// reset forgets a value that is not complete. Another may follow.
+// reset forgets an incomplete value, and expects another.
 func (v *values) reset() {
 	if v.state != atTop {
 		v.drop()
@@ -88,7 +87,7 @@ func (v *values) reset() {
 	v.shape = shape{}
 }
 
-// newline reads the end of a line. It ends a scalar, and may not be in a string.
+// newline reads the end of a line. It ends a scalar; a string cannot contain it.
 func (v *values) newline() {
 	switch v.state {
 	case inName, inText, inWord, inString, inPacked, inDeepString:
@@ -98,7 +97,7 @@ func (v *values) newline() {
 	}
 }
 
-// unfinished returns the text of the value that is not complete.
+// unfinished returns the text of an incomplete value.
 func (v *values) unfinished() text {
 	if v.state == atTop || v.state == atBroken {
 		return text{}
@@ -109,7 +108,7 @@ func (v *values) unfinished() text {
 func (v *values) readTop(p []byte, i int) int {
 	switch p[i] {
 	case '{':
-		v.node, v.open = cmp.Or(v.top, nodeTop), 0
+		v.node, v.depth = cmp.Or(v.top, nodeTop), 0
 		v.enter(v.node, atName)
 	case '[':
 		v.shape.array = true
@@ -120,10 +119,10 @@ func (v *values) readTop(p []byte, i int) int {
 	return i + 1
 }
 
-// readName reads names, and passes over members of no interest that are wholly in p
-// and without members of their own: nearly all are.
+// readName reads names. It skips members that do not matter if they are strings or scalars and
+// wholly in p, as nearly all are.
 func (v *values) readName(p []byte, i int) int {
-	object := v.path[v.open-1]
+	object := v.path[v.depth-1]
 	for i < len(p) {
 		switch p[i] {
 		case '"':
@@ -144,8 +143,8 @@ func (v *values) readName(p []byte, i int) int {
 			return i + 1
 		}
 		v.node = object.member(p[i+1 : j])
-		if v.hides && object == nodeTop {
-			v.shape.member(v.node, p[i+1:j])
+		if v.hidesUsage && object == nodeTop {
+			v.shape.noteMember(v.node, p[i+1:j])
 		}
 		if i = j + 2; p[i] == ' ' && i+1 < len(p) {
 			i++
@@ -164,8 +163,8 @@ func (v *values) readName(p []byte, i int) int {
 	return i
 }
 
-// simpleEnd returns where in p, from i, a value ends that is a string without
-// escapes or a scalar, and wholly in p. It is -1 for any other.
+// simpleEnd returns the index behind a string without escapes or a scalar that starts at i and is
+// wholly in p, or -1.
 func simpleEnd(p []byte, i int) int {
 	switch p[i] {
 	case '"':
@@ -218,48 +217,48 @@ func (v *values) readValue(p []byte, i int) int {
 	return i + 1
 }
 
-// elements reports whether the value is one of an array.
-func (v *values) elements() bool { return v.path[v.open-1]&inArray != 0 }
+// elements reports whether the value is an element of an array.
+func (v *values) elements() bool { return v.path[v.depth-1]&inArray != 0 }
 
 func (v *values) beginObject() {
-	v.shape.object(v.node, v.open)
+	v.shape.noteValue(v.node, v.depth, '{')
 	switch {
-	case !v.node.hasMembers() || v.open == len(v.path):
-		v.pass()
+	case !v.node.hasMembers() || v.depth == len(v.path):
+		v.skip()
 	default:
 		v.failed = v.failed || v.node == nodeFault
-		v.answers = v.answers || v.node == nodeChoices || v.node == nodeCandidates
+		v.hasAnswer = v.hasAnswer || v.node == nodeChoices || v.node == nodeCandidates
 		v.enter(v.node, atName)
 	}
 }
 
 func (v *values) beginArray() {
-	v.shape.list(v.node, v.open)
-	if v.node == nodeNone || v.node == nodeArgs || v.elements() || v.open == len(v.path) {
-		v.pass()
+	v.shape.noteValue(v.node, v.depth, '[')
+	if v.node == nodeNone || v.node == nodeArgs || v.elements() || v.depth == len(v.path) {
+		v.skip()
 		return
 	}
 	v.enter(v.node|inArray, atValue)
 }
 
-// pass begins a value that is passed over.
-func (v *values) pass() {
-	v.piece = false
-	v.deep = 1
+// skip begins a value that is ignored.
+func (v *values) skip() {
+	v.pieceCounted = false
+	v.skipDepth = 1
 	v.state = inDeep
 }
 
 // enter begins the members or the elements of a value.
 func (v *values) enter(n node, s state) {
-	v.path[v.open] = n
-	v.open++
+	v.path[v.depth] = n
+	v.depth++
 	v.state = s
 }
 
 // leave ends a value with members or elements.
 func (v *values) leave() {
-	v.open--
-	if v.open > 0 {
+	v.depth--
+	if v.depth > 0 {
 		v.proceed()
 		return
 	}
@@ -268,17 +267,17 @@ func (v *values) leave() {
 	v.state = atTop
 }
 
-// proceed goes on after a value.
+// proceed goes on behind a value.
 func (v *values) proceed() {
 	v.state = atName
-	if n := v.path[v.open-1]; n&inArray != 0 {
+	if n := v.path[v.depth-1]; n&inArray != 0 {
 		v.node = n &^ inArray
 		v.state = atValue
 	}
 }
 
 func (v *values) beginScalar(p []byte, i int) int {
-	v.shape.scalar(v.node, v.open)
+	v.shape.noteValue(v.node, v.depth, 0)
 	j := scalarEnd(p, i)
 	if j < len(p) { // nearly always
 		v.scalar(p[i:j])
@@ -310,7 +309,7 @@ func (v *values) scalar(b []byte) {
 	v.proceed()
 }
 
-// keep keeps a word that the value is.
+// keep stores the word that the value is.
 func (v *values) keep(b []byte) {
 	var w *word
 	switch v.node {
@@ -319,7 +318,7 @@ func (v *values) keep(b []byte) {
 		return
 	case nodeFinish:
 		if len(b) > 0 {
-			v.ends++
+			v.finished++
 		}
 		return
 	case nodeType:
@@ -335,7 +334,7 @@ func (v *values) keep(b []byte) {
 	w.add(b)
 }
 
-// readDeep reads on in a value that is passed over.
+// readDeep reads on in a value that is ignored.
 func (v *values) readDeep(p []byte, i int) int {
 	for ; i < len(p); i++ {
 		switch p[i] {
@@ -343,10 +342,10 @@ func (v *values) readDeep(p []byte, i int) int {
 			v.state = inDeepString
 			return i + 1
 		case '{', '[':
-			v.deep++
+			v.skipDepth++
 		case '}', ']':
-			v.deep--
-			if v.deep == 0 {
+			v.skipDepth--
+			if v.skipDepth == 0 {
 				v.proceed()
 				return i + 1
 			}
@@ -355,7 +354,7 @@ func (v *values) readDeep(p []byte, i int) int {
 	return i
 }
 
-// scalarEnd returns where in p, from i, a scalar ends, or the length of p.
+// scalarEnd returns the index of the end of a scalar, from i on, or the length of p.
 func scalarEnd(p []byte, i int) int {
 	for ; i < len(p); i++ {
 		switch p[i] {
@@ -374,7 +373,7 @@ func chars(b []byte) int {
 		n -= bits.OnesCount64(w >> 7 &^ (w >> 6) & eachByte)
 	}
 	for _, c := range b {
-		n -= int(c >> 7 &^ (c >> 6) & 1) // the bits of a byte that goes on with a character
+		n -= int(c >> 7 &^ (c >> 6) & 1) // 1 for a byte that continues a character
 	}
 	return n
 }

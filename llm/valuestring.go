@@ -5,10 +5,10 @@ package llm
 
 // beginString begins a string that is a value. The quote before it has been read.
 func (v *values) beginString(p []byte, i int) int {
-	v.shape.scalar(v.node, v.open)
+	v.shape.noteValue(v.node, v.depth, 0)
 	switch {
 	case v.node.isText():
-		v.piece = false
+		v.pieceCounted = false
 		v.state = inText
 	case v.node.isWord():
 		v.word.n = 0
@@ -73,13 +73,13 @@ func (v *values) write(chars int) {
 		t = &v.reasonings[1]
 	}
 	t.chars += chars
-	if !v.piece {
+	if !v.pieceCounted {
 		t.pieces++
-		v.piece = true
+		v.pieceCounted = true
 	}
 }
 
-// unescape reads a byte of an escaped character: the first is 1, a digit 2 to 5.
+// unescape reads a byte of an escape.
 func (v *values) unescape(c byte) {
 	switch {
 	case v.escape > 1:
@@ -100,7 +100,7 @@ func (v *values) unescape(c byte) {
 func (v *values) gatherRune(r rune) {
 	switch v.state {
 	case inText, inDeepString:
-		if v.state == inDeepString && v.node != nodeArgs || r >= 0xDC00 && r <= 0xDFFF { // the second half of a character
+		if v.state == inDeepString && v.node != nodeArgs || r >= 0xDC00 && r <= 0xDFFF { // the second half of a surrogate pair
 			return
 		}
 		v.write(1)
@@ -114,10 +114,10 @@ func (v *values) gatherRune(r rune) {
 func (v *values) endString() {
 	switch v.state {
 	case inName:
-		object, name := v.path[v.open-1], v.word.bytes()
+		object, name := v.path[v.depth-1], v.word.bytes()
 		v.node = object.member(name)
-		if v.hides && object == nodeTop {
-			v.shape.member(v.node, name)
+		if v.hidesUsage && object == nodeTop {
+			v.shape.noteMember(v.node, name)
 		}
 		v.state = atColon
 	case inDeepString:

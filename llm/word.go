@@ -2,7 +2,7 @@ package llm
 
 import "unicode/utf8"
 
-// maxWord is how much of a word is kept. Every name that matters is shorter.
+// maxWord is how many bytes of a word are kept. Every name that matters is shorter.
 const maxWord = 64
 
 // word is the beginning of a name, a number or a code.

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Servers that coerce types, that take the first of two fields, or that do not care for
-// case would read these bodies in another way than this package.
+// Servers that convert types, that use the first of two fields, or that ignore case would read
+// these bodies in another way than this package.
 func TestFieldsThatAreNotOfTheirType(t *testing.T) {
 	openAI := func(api API) Endpoint { return Endpoint{Provider: OpenAI, API: api} }
 	ollama := Endpoint{Provider: Ollama, API: OllamaChat}
@@ -59,15 +59,15 @@ func TestFieldsThatAreNotOfTheirType(t *testing.T) {
 	}
 }
 
-// naiveWrong reports whether a field is not of its type, stands twice, or is known but
-// for its case.
-func naiveWrong(e Endpoint, object []pair) bool {
+// naiveProblem reports whether a field has the wrong type, comes twice, or has a known name in the
+// wrong case.
+func naiveProblem(e Endpoint, object []pair) bool {
 	seen := map[field]bool{}
 	for _, p := range object {
-		f := fieldOf([]byte(p.key))
+		f := fields[p.key]
 		if f == fieldUnknown {
 			lower := strings.ToLower(strings.ReplaceAll(p.key, "ſ", "s"))
-			if known := fieldOf([]byte(lower)); known != fieldUnknown && known != fieldModel {
+			if known := fields[lower]; known != fieldUnknown && known != fieldModel {
 				return true
 			}
 			continue
@@ -81,7 +81,7 @@ func naiveWrong(e Endpoint, object []pair) bool {
 }
 
 func wrongType(a API, f field, value any) bool {
-	if value == nil || !a.has(f) {
+	if value == nil || !a.hasField(f) {
 		return false
 	}
 	members, isObject := value.([]pair)

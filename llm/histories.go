@@ -5,23 +5,24 @@ import (
 	"sync"
 )
 
-// memory has the histories of the models and projects that were used last. Requests
-// name them, so there may be any number: it keeps 4,096 at most, each of less than
-// a kilobyte, and none of the names.
-type memory struct {
+// historyCache keeps the histories of the models and projects that were used last. Their names come
+// from requests, so their number has to be bounded: it keeps at most 4,096 histories, each of less
+// than a kilobyte, and none of the names.
+type historyCache struct {
 	shards [16]shard
 }
 
-// shard has two generations of histories. What is used becomes young. Once there are
-// too many young ones, those that are old are forgotten, and the young ones are old.
+// shard has two generations of histories. A history that is used becomes young. When there are too
+// many young ones, the old ones are forgotten, and the young ones become old.
 type shard struct {
 	mu         sync.Mutex
-	young, old map[uint64]*history // by the hash of the owner
+	young, old map[uint64]*history
 }
 
-const generation = 128 // histories at most
+const generation = 128 // the most histories of one generation of a shard
 
-// owner is whose history it is: a project's, with one model, or that of all of them.
+// owner is whose history it is: that of a project with one model, or that of all projects with the
+// model.
 type owner struct {
 	provider       Provider
 	model, project string
@@ -34,9 +35,8 @@ func projectOf(r *Request, project string) owner {
 	return owner{provider: r.Provider, model: r.Model, project: project}
 }
 
-// revise returns figures of a call as the owner's history knows them better, if it
-// has one.
-func (m *memory) revise(o owner, c call, f figures) figures {
+// revise returns figures that the owner's history has revised, if there is one.
+func (m *historyCache) revise(o owner, c call, f figures) figures {
 	s, hash := m.shard(o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,8 +46,8 @@ func (m *memory) revise(o owner, c call, f figures) figures {
 	return f
 }
 
-// learn takes note of what a call has used in the owner's history.
-func (m *memory) learn(o owner, c call, f figures) {
+// learn records what a call has used in the owner's history.
+func (m *historyCache) learn(o owner, c call, f figures) {
 	s, hash := m.shard(o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,12 +61,12 @@ func (m *memory) learn(o owner, c call, f figures) {
 
 var ownerSeed = maphash.MakeSeed()
 
-func (m *memory) shard(o owner) (s *shard, hash uint64) {
+func (m *historyCache) shard(o owner) (s *shard, hash uint64) {
 	hash = maphash.Comparable(ownerSeed, o)
 	return &m.shards[hash%uint64(len(m.shards))], hash
 }
 
-// find returns a history, which is young then, or nil.
+// find returns a history, and makes it young, or nil.
 func (s *shard) find(hash uint64) *history {
 	if h := s.young[hash]; h != nil {
 		return h

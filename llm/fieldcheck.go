@@ -1,0 +1,130 @@
+package llm
+
+import "strings"
+
+// problem is the first field of a body that a server may read in another way than this package
+// does, and what the field must be. The zero problem means that there is none.
+type problem struct{ field, must string }
+
+func (w problem) String() string {
+	if w.field == "" {
+		return ""
+	}
+	return `the field "` + w.field + `" ` + w.must
+}
+
+// misread records that a part of a field is not as it must be, if the API has the field.
+func (r *requestReader) misread(f field, part, must string) {
+	if r.problem.field == "" && r.endpoint.API.hasField(f) {
+		r.problem = problem{part, must}
+	}
+}
+
+// hasField reports whether requests of the API have a setting. Servers ignore a setting that they
+// do not have, whatever its value.
+func (a API) hasField(f field) bool {
+	switch f {
+	case fieldStream, fieldStreamOptions:
+		return a.generates() && a != Generate && a != Converse && a != Invoke
+	case fieldMaxTokens:
+		return a == Chat || a == Completions || a == Messages || a == CohereChat || a == Invoke
+	case fieldMaxCompletionTokens:
+		return a == Chat || a == Invoke
+	case fieldMaxOutputTokens:
+		return a == Responses
+	case fieldN:
+		return a == Chat || a == Completions || a == Invoke
+	case fieldBestOf:
+		return a == Completions
+	case fieldOptions:
+		return a == OllamaChat || a == OllamaGenerate
+	case fieldGenerationConfig:
+		return a == Generate
+	case fieldInferenceConfig:
+		return a == Converse || a == Invoke
+	case fieldMaxGenLen, fieldTextGenerationConfig:
+		return a == Invoke
+	}
+	return f == fieldModel
+}
+
+// flag reads a value that should be true, false or null.
+func (r *requestReader) flag(f field, part string) []byte {
+	word := r.word()
+	switch string(word) {
+	case "true", "false", "null":
+	default:
+		r.misread(f, part, "must be true or false")
+	}
+	return word
+}
+
+// whole reads a value that should be a whole number or null.
+func (r *requestReader) whole(f field, part string) int {
+	n, ok := r.count()
+	if !ok {
+		r.misread(f, part, "must be a whole number")
+	}
+	return n
+}
+
+// object moves into an object, and reports whether there is one. It skips any other value, which
+// should be null.
+func (r *requestReader) object(f field, part string) bool {
+	if r.next() == '{' {
+		r.at++
+		return true
+	}
+	if word := r.word(); string(word) != "null" {
+		r.misread(f, part, "must be an object")
+	}
+	return false
+}
+
+// checkSpelling records a field that the body has twice, since some servers use the first and some
+// the last, and a field whose name is known but for its case, since some servers ignore case. The
+// model has a rule of its own, see [Request.Ambiguous]; lists of fallbacks have several names.
+func (r *requestReader) checkSpelling(key []byte, f field) {
+	switch f {
+	case fieldModel, fieldFallbacks:
+	case fieldUnknown:
+		known := foldedField(key)
+		r.ambiguous = r.ambiguous || known == fieldModel
+		if known != fieldUnknown && known != fieldModel && r.problem.field == "" {
+			r.problem = problem{folded(key), "must be written in lower case"}
+		}
+	default:
+		if r.seen&(1<<f) != 0 && r.problem.field == "" {
+			r.problem = problem{string(key), "must stand in the body once"}
+		}
+		r.seen |= 1 << f
+	}
+}
+
+// maxFieldName is the length of the longest name of a field, with room for letters that fold to
+// shorter ones.
+const maxFieldName = 2 * len("max_completion_tokens")
+
+// foldedField returns the field whose name is a key in upper or mixed case.
+func foldedField(key []byte) field {
+	if len(key) > maxFieldName {
+		return fieldUnknown
+	}
+	for _, b := range key {
+		if b >= 'A' && b <= 'Z' || b >= 0x80 {
+			return fields[folded(key)]
+		}
+	}
+	return fieldUnknown // the key is in lower case
+}
+
+// folded returns a key in lower case. Go's JSON decoder takes ſ for s and the Kelvin sign for k.
+func folded(key []byte) string { return strings.ToLower(strings.ToUpper(string(key))) }
+
+// checkUsageSpelling records a member of stream_options whose name is include_usage but for its
+// case.
+func (r *requestReader) checkUsageSpelling(key []byte) {
+	if len(key) <= maxFieldName && folded(key) == "include_usage" {
+		r.misread(fieldStreamOptions, "include_usage", "must be written in lower case")
+	}
+}
