@@ -2,13 +2,14 @@ package telemetry
 
 import (
 	"flag"
+	"net/http"
+	"net/http/httptest"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 var update = flag.Bool("update", false, "write testdata/exposition.txt anew")
@@ -16,17 +17,12 @@ var update = flag.Bool("update", false, "write testdata/exposition.txt anew")
 // exposition returns what a scrape returns.
 func exposition(t *testing.T, from prometheus.Gatherer) string {
 	t.Helper()
-	families, err := from.Gather()
-	if err != nil {
-		t.Fatal(err)
+	scrape := httptest.NewRecorder()
+	promhttp.HandlerFor(from, promhttp.HandlerOpts{}).ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if scrape.Code != http.StatusOK {
+		t.Fatal(scrape.Code, scrape.Body)
 	}
-	var text strings.Builder
-	for _, family := range families {
-		if _, err := expfmt.MetricFamilyToText(&text, family); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return text.String()
+	return scrape.Body.String()
 }
 
 // What the story looks like to who scrapes it. Names and labels are what

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
 const (
@@ -326,43 +324,6 @@ func checkValue(t *testing.T, expr string, series map[string]string, want map[st
 		t.Fatal(err)
 	}
 	promtool(t, "", "test", "rules", file)
-}
-
-var otelPattern = regexp.MustCompile(`(?m)^//\t((?:ratelimit|gen_ai)\.\S+) +(counter|up-down counter|histogram) `)
-
-// The table of OpenTelemetry's metrics names every one with its kind, and no
-// other; and the guide mentions them.
-func TestOpenTelemetryDocumented(t *testing.T) {
-	o, reader := newMetered(t, OpenTelemetryConfig{})
-	tell(t, o, story...)
-	text, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := map[string]string{}
-	for _, found := range otelPattern.FindAllStringSubmatch(string(text), -1) {
-		listed[found[1]] = found[2]
-	}
-	guide, err := os.ReadFile(guideFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := map[string]string{}
-	for name, m := range collected(t, reader) {
-		made[name] = "histogram"
-		if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
-			made[name] = "counter"
-			if !sum.IsMonotonic {
-				made[name] = "up-down counter"
-			}
-		}
-		if !strings.Contains(string(guide), "`"+name+"`") {
-			t.Errorf("the guide does not mention %s", name)
-		}
-	}
-	if diff := cmp.Diff(made, listed); diff != "" {
-		t.Errorf("doc.go, -made +listed:\n%s", diff)
-	}
 }
 
 // The table in the package's documentation and the operator's guide name every

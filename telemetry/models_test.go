@@ -10,13 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
 func TestModelCollector(t *testing.T) {
-	rl := newLimiter(t, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{
+	rl := telemetrytest.NewLimiter(t, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{
 		"a":    {MaxRPM: 1, MaxTPM: 1000, MaxRPD: 50},
 		"b":    {MaxInputTPM: 100, MaxOutputTPM: 200, MaxTPD: 5000, MaxConcurrent: 2},
 		"free": {},
@@ -25,7 +26,7 @@ func TestModelCollector(t *testing.T) {
 	registry.MustRegister(NewModelCollector(rl))
 	check := func(when string, want map[string]float64) {
 		t.Helper()
-		if diff := cmp.Diff(want, gathered(t, registry)); diff != "" {
+		if diff := cmp.Diff(want, telemetrytest.Gathered(t, registry)); diff != "" {
 			t.Errorf("%s, -want +got:\n%s", when, diff)
 		}
 	}
@@ -62,7 +63,7 @@ func TestModelCollector(t *testing.T) {
 // A pause is shown for as long as it lasts, whatever else limits the model.
 func TestModelCollectorPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rl := newLimiter(t, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"a": {MaxRPD: 2}, "free": {}}})
+		rl := telemetrytest.NewLimiter(t, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"a": {MaxRPD: 2}, "free": {}}})
 		for range 2 {
 			rl.RecordUsage("a", 1, 1) // all of it
 		}
@@ -80,7 +81,7 @@ func TestModelCollectorPaused(t *testing.T) {
 				"ratelimit_model_paused_seconds{model=a}": step.want, "ratelimit_model_paused_seconds{model=free}": step.want,
 				"ratelimit_model_limit{dimension=rpd,model=a}": 2, "ratelimit_model_used{dimension=rpd,model=a}": 2,
 			}
-			if diff := cmp.Diff(want, gathered(t, registry)); diff != "" {
+			if diff := cmp.Diff(want, telemetrytest.Gathered(t, registry)); diff != "" {
 				t.Errorf("%v later, -want +got:\n%s", step.wait, diff)
 			}
 		}
@@ -110,7 +111,7 @@ func TestModelCollectorStoreLost(t *testing.T) {
 		{false, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
 	} {
 		lossy.lost = step.lost
-		if diff := cmp.Diff(step.want, gathered(t, registry)); diff != "" {
+		if diff := cmp.Diff(step.want, telemetrytest.Gathered(t, registry)); diff != "" {
 			t.Errorf("lost: %v, -want +got:\n%s", step.lost, diff)
 		}
 	}
@@ -124,14 +125,14 @@ type lossyStore struct {
 
 func (s *lossyStore) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	if s.lost {
-		return nil, errGone
+		return nil, telemetrytest.ErrGone
 	}
 	return s.Memory.Peek(ctx, charges)
 }
 
 func (s *lossyStore) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	if s.lost {
-		return nil, 0, errGone
+		return nil, 0, telemetrytest.ErrGone
 	}
 	return s.Memory.Read(ctx, keys...)
 }

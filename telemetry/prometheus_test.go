@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
@@ -62,7 +63,7 @@ func TestPrometheusCounts(t *testing.T) {
 			},
 		},
 		"failed, for a model that anybody can name": {
-			ratelimit.Event{Kind: ratelimit.EventLost, Model: "made-up", Err: errGone},
+			ratelimit.Event{Kind: ratelimit.EventLost, Model: "made-up", Err: telemetrytest.ErrGone},
 			changes{"ratelimit_decisions_total{limit=,model=other,outcome=lost,project=,shadow=false}": 1},
 		},
 		"a name that is not text": {
@@ -150,19 +151,19 @@ func TestPrometheusCounts(t *testing.T) {
 			},
 		},
 		"the store is lost": {
-			stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Deny}),
+			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Deny}),
 			changes{"ratelimit_store_lost": 1, "ratelimit_store_losses_total": 1},
 		},
 		"decided without the store": {
-			stored(redisstore.Event{Kind: redisstore.Decided, Mode: redisstore.Allow, Allowed: 3, Denied: 2}),
+			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Decided, Mode: redisstore.Allow, Allowed: 3, Denied: 2}),
 			changes{
 				"ratelimit_store_lost_decisions_total{mode=allow,outcome=admitted}": 3,
 				"ratelimit_store_lost_decisions_total{mode=allow,outcome=denied}":   2,
 			},
 		},
-		"a mode that is not known": {stored(redisstore.Event{Kind: redisstore.Decided, Mode: "guess", Allowed: 3}), changes{}},
+		"a mode that is not known": {telemetrytest.Stored(redisstore.Event{Kind: redisstore.Decided, Mode: "guess", Allowed: 3}), changes{}},
 		"reconciled, and events were missed before": {
-			stored(redisstore.Event{Kind: redisstore.Reconciled, Keys: 3, Charged: 40, Missed: 2}),
+			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Reconciled, Keys: 3, Charged: 40, Missed: 2}),
 			changes{"ratelimit_store_reconciled_keys_total": 3, "ratelimit_store_reconciled_units_total": 40, "ratelimit_store_missed_events_total": 2},
 		},
 		"an event of the store without one":     {ratelimit.Event{Kind: ratelimit.EventStore}, changes{}},
@@ -170,8 +171,8 @@ func TestPrometheusCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, registry := newProm(t, PrometheusConfig{Projects: []string{"acme", "acme"}})
-			tell(t, p, c.event)
-			got := changes(gathered(t, registry))
+			telemetrytest.Tell(t, p, c.event)
+			got := changes(telemetrytest.Gathered(t, registry))
 			maps.DeleteFunc(got, func(_ string, by float64) bool { return by == 0 })
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("changes, -want +got:\n%s", diff)
@@ -184,8 +185,8 @@ func TestPrometheusCounts(t *testing.T) {
 // others look as if they had used more than was reserved for them.
 func TestPrometheusSameCalls(t *testing.T) {
 	p, registry := newProm(t, PrometheusConfig{})
-	tell(t, p, halfKnown...)
-	got := gathered(t, registry)
+	telemetrytest.Tell(t, p, telemetrytest.HalfKnown...)
+	got := telemetrytest.Gathered(t, registry)
 	for series, want := range map[string]float64{
 		"ratelimit_estimated_tokens_total{model=,project=}":        1000,
 		"ratelimit_compared_tokens_total{model=,project=}":         250,
@@ -203,13 +204,13 @@ func TestPrometheusSameCalls(t *testing.T) {
 // is told.
 func TestPrometheusStoreLost(t *testing.T) {
 	p, registry := newProm(t, PrometheusConfig{})
-	for i, step := range losing {
-		tell(t, p, stored(redisstore.Event{Kind: step.kind, Group: step.group}))
-		if got := gathered(t, registry)["ratelimit_store_lost"]; got != step.lost {
-			t.Errorf("step %d, %s %d: %v are lost, want %v", i, step.kind, step.group, got, step.lost)
+	for i, step := range telemetrytest.Losing {
+		telemetrytest.Tell(t, p, telemetrytest.Stored(redisstore.Event{Kind: step.Kind, Group: step.Group}))
+		if got := telemetrytest.Gathered(t, registry)["ratelimit_store_lost"]; got != step.Lost {
+			t.Errorf("step %d, %s %d: %v are lost, want %v", i, step.Kind, step.Group, got, step.Lost)
 		}
 	}
-	if got := gathered(t, registry)["ratelimit_store_losses_total"]; got != 5 {
+	if got := telemetrytest.Gathered(t, registry)["ratelimit_store_losses_total"]; got != 5 {
 		t.Errorf("%v losses, want 5", got)
 	}
 }
@@ -269,10 +270,10 @@ func TestPrometheusSeveral(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name == "east" {
-			tell(t, p, stored(redisstore.Event{Kind: redisstore.Lost}))
+			telemetrytest.Tell(t, p, telemetrytest.Stored(redisstore.Event{Kind: redisstore.Lost}))
 		}
 	}
-	got := gathered(t, registry)
+	got := telemetrytest.Gathered(t, registry)
 	if east, west := got["ratelimit_store_lost{store=east}"], got["ratelimit_store_lost{store=west}"]; east != 1 || west != 0 {
 		t.Errorf("lost: east %v, west %v; want 1 and 0", east, west)
 	}
@@ -284,8 +285,8 @@ func TestPrometheusDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer prometheus.DefaultRegisterer.Unregister(p)
-	tell(t, p, story...)
-	got := gathered(t, prometheus.DefaultGatherer)
+	telemetrytest.Tell(t, p, telemetrytest.Story...)
+	got := telemetrytest.Gathered(t, prometheus.DefaultGatherer)
 	if n := got["ratelimit_decisions_total{limit=minute,model=gpt-4o,outcome=denied,project=other,shadow=false}"]; n != 1 {
 		t.Errorf("%v denials of a project that is not listed, want 1", n)
 	}

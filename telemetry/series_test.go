@@ -2,181 +2,52 @@ package telemetry
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/store/redisstore"
+	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 )
 
-const (
-	fewModels = 10
-	mostPairs = (fewModels + 2) * (2 + 2) // models and projects, with none and other
-
-	// The most series that there can be: of each pair its decisions, two
-	// kinds of tokens used, those estimated and those compared with them, and
-	// the cancelled ones; of each model three histograms of waits and one of
-	// errors, its throttled calls, and how often each limit was lowered and learned;
-	// and eleven of the store.
-	mostSeries = mostPairs*(int(outcomes)*limits*shadows+5) + (fewModels+2)*(4+causes+2*limits) + 11
-)
-
-// flood tells an observer of so many random events, four at a time.
-func flood(t *testing.T, o ratelimit.Observer, events int) {
-	t.Helper()
-	var all sync.WaitGroup
-	for seed := range uint64(4) {
-		all.Go(func() {
-			random := rand.New(rand.NewPCG(seed, 4))
-			for range events / 4 {
-				o.Observe(t.Context(), randomEvent(random))
-			}
-		})
+// The tests of the observers know how many values labels have.
+func TestValuesOfLabels(t *testing.T) {
+	if diff := cmp.Diff(limitNames[:], slices.Concat(telemetrytest.Limits, []string{other})); diff != "" {
+		t.Errorf("limits, -here +in telemetrytest:\n%s", diff)
 	}
-	all.Wait()
-}
-
-var (
-	kinds = []ratelimit.EventKind{ratelimit.EventAdmitted, ratelimit.EventDenied, ratelimit.EventLeft, ratelimit.EventLost,
-		ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned, "made up"}
-	storeKinds = []redisstore.EventKind{redisstore.Lost, redisstore.Decided, redisstore.Back, redisstore.Reconciled, "made up"}
-	modes      = []redisstore.StoreLoss{redisstore.Deny, redisstore.Allow, redisstore.Share, "made up"}
-)
-
-func randomEvent(random *rand.Rand) ratelimit.Event {
-	e := ratelimit.Event{
-		Kind:            kinds[random.IntN(len(kinds))],
-		Project:         randomName(random, "acme", "initech"),
-		Model:           randomName(random, "gpt-4o", "other"),
-		Limited:         random.IntN(2) == 0,
-		Limit:           randomName(random, limitNames[:]...),
-		RemainingMinute: random.Int64N(100) - 1,
-		Waited:          time.Duration(random.Int64()),
-		Shadow:          random.IntN(2) == 0,
-		Estimated:       random.Int64() - random.Int64(),
-		Used: ratelimit.Tokens{
-			Input: random.Int() - random.Int(), Output: random.Int() - random.Int(),
-			FreeInput: random.Int() - random.Int(), FreeOutput: random.Int() - random.Int(),
-		},
-		Cause: llm.Cause(randomName(random, string(llm.RateLimited), string(llm.DayLimited), string(llm.SpendCap), string(llm.Overloaded))),
-	}
-	if random.IntN(4) == 0 {
-		e.RetryAfter = ratelimit.Never
-	}
-	if e.Kind == ratelimit.EventStore && random.IntN(10) > 0 {
-		e.Store = &redisstore.Event{
-			Kind: storeKinds[random.IntN(len(storeKinds))], Mode: modes[random.IntN(len(modes))],
-			Group: random.Int() - random.Int(), Allowed: random.Int64(), Denied: -random.Int64(), Keys: random.Int(), Missed: random.Int(),
-		}
-	}
-	return e
-}
-
-// randomName returns one of the names, or none, or anything that a client may send.
-func randomName(random *rand.Rand, names ...string) string {
-	switch random.IntN(5) {
-	case 0:
-		return ""
-	case 1:
-		return "\xff" + strconv.Itoa(random.Int())
-	case 2:
-		return strconv.Itoa(random.Int())
-	default:
-		return names[random.IntN(len(names))]
+	here := []int{int(outcomes), shadows, causes}
+	if diff := cmp.Diff(here, []int{telemetrytest.Outcomes, telemetrytest.Shadows, telemetrytest.Causes}); diff != "" {
+		t.Errorf("outcomes, shadows and causes, -here +in telemetrytest:\n%s", diff)
 	}
 }
 
 func TestPrometheusCardinality(t *testing.T) {
-	p, registry := newProm(t, PrometheusConfig{Models: fewModels, Projects: []string{"acme", "initech"}})
-	flood(t, p, 1_000_000)
+	p, registry := newProm(t, PrometheusConfig{Models: telemetrytest.Models, Projects: telemetrytest.Projects})
+	telemetrytest.Flood(t, p, 1_000_000)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	series, values := 0, map[string]map[string]bool{}
+	series, values := 0, telemetrytest.Values{}
 	for _, family := range families {
 		series += len(family.Metric)
 		for _, m := range family.Metric {
 			for _, label := range m.Label {
-				note(values, label.GetName(), label.GetValue())
+				values.Note(label.GetName(), label.GetValue())
 			}
 		}
 	}
-	if series > mostSeries {
-		t.Errorf("%d series; at most %d are allowed", series, mostSeries)
+	if most := telemetrytest.MostSeries(); series > most {
+		t.Errorf("%d series; at most %d are allowed", series, most)
 	}
-	checkValues(t, values, map[string]int{"model": fewModels + 2, "project": 2 + 2, "limit": limits, "outcome": int(outcomes), "shadow": shadows, "type": 2, "mode": 3, "cause": causes})
-}
-
-func TestOpenTelemetryCardinality(t *testing.T) {
-	o, reader := newMetered(t, OpenTelemetryConfig{Models: fewModels, Projects: []string{"acme", "initech"}})
-	flood(t, o, 100_000)
-	series, values := 0, map[string]map[string]bool{}
-	for _, attributes := range sets(collected(t, reader)) {
-		series++
-		for _, kv := range attributes.ToSlice() {
-			note(values, string(kv.Key), kv.Value.String())
-		}
-	}
-	if series > mostSeries {
-		t.Errorf("%d series; at most %d are allowed", series, mostSeries)
-	}
-	checkValues(t, values, map[string]int{
-		string(keyModel): fewModels + 1, string(keyProject): 2 + 1, string(keyLimit): limits - 1, // none has no attribute
-		string(keyOutcome): int(outcomes), string(keyShadow): shadows, string(keyTokenType): 2, string(keyMode): 3, string(keyCause): causes,
+	values.Check(t, map[string]int{
+		"model": telemetrytest.Models + 2, "project": len(telemetrytest.Projects) + 2, "limit": limits,
+		"outcome": telemetrytest.Outcomes, "shadow": telemetrytest.Shadows, "type": telemetrytest.Types,
+		"mode": telemetrytest.Modes, "cause": telemetrytest.Causes,
 	})
-}
-
-func note(values map[string]map[string]bool, label, value string) {
-	if values[label] == nil {
-		values[label] = map[string]bool{}
-	}
-	values[label][value] = true
-}
-
-// checkValues says how many values each label has at most. The flood is wide
-// enough for each to have several.
-func checkValues(t *testing.T, values map[string]map[string]bool, want map[string]int) {
-	t.Helper()
-	for label, of := range values {
-		if len(of) > want[label] || len(of) < 2 {
-			t.Errorf("the label %s has %d values, want 2 to %d", label, len(of), want[label])
-		}
-		for value := range of {
-			if strings.ContainsRune(value, '\uFFFD') || strings.Contains(value, "\xff") {
-				t.Errorf("the label %s has the value %q", label, value)
-			}
-		}
-	}
-}
-
-// sets returns the attributes of all points.
-func sets(metrics map[string]metricdata.Metrics) (all []attribute.Set) {
-	for _, m := range metrics {
-		switch data := m.Data.(type) {
-		case metricdata.Sum[int64]:
-			for _, point := range data.DataPoints {
-				all = append(all, point.Attributes)
-			}
-		case metricdata.Histogram[int64]:
-			for _, point := range data.DataPoints {
-				all = append(all, point.Attributes)
-			}
-		case metricdata.Histogram[float64]:
-			for _, point := range data.DataPoints {
-				all = append(all, point.Attributes)
-			}
-		}
-	}
-	return all
 }
 
 // The first models that are seen get the series, whoever else comes.
@@ -310,10 +181,7 @@ func TestModelsDefault(t *testing.T) {
 
 // Every limit that an event may name keeps its name.
 func TestLimitNames(t *testing.T) {
-	for _, name := range []string{
-		"", "minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
-		"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
-	} {
+	for _, name := range telemetrytest.Limits {
 		if got := limitNames[limitOf(name)]; got != name {
 			t.Errorf("%q counts as %q", name, got)
 		}

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 )
 
 // server is a Prometheus that runs for one test.
@@ -167,7 +169,7 @@ func TestPrometheusServer(t *testing.T) {
 	p, registry := full(t)
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tell(t, p, story...)
+		telemetrytest.Tell(t, p, telemetrytest.Story...)
 		metrics.ServeHTTP(w, r)
 	}))
 	defer target.Close()

@@ -44,7 +44,8 @@ var order = []string{
 // kits are what the tests of a package share with those in interop. Each stands in the
 // layer of its package.
 var kits = map[string]string{
-	"internal/llmhttptest": "llmhttp",
+	"internal/llmhttptest":   "llmhttp",
+	"internal/telemetrytest": "telemetry",
 }
 
 // pure packages import the standard library alone, and their tests these.

@@ -1,4 +1,4 @@
-package telemetry
+package telemetry_test
 
 import (
 	"context"
@@ -11,17 +11,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/telemetry"
 )
 
 // A limiter's calls arrive in both observers: who waited for how long, who gave up,
 // and what was used.
 func TestWithLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, registry := newProm(t, PrometheusConfig{})
+		p, registry := newProm(t, telemetry.PrometheusConfig{})
 		o, provider, recorder := newTraced(t)
-		rl := newLimiter(t, ratelimit.Config{
+		rl := telemetrytest.NewLimiter(t, ratelimit.Config{
 			Quotas:   map[string]ratelimit.ModelQuota{"m": {MaxRPM: 2, MaxTPM: 1000}},
 			Observer: ratelimit.Observers{p, o},
 		})
@@ -56,7 +58,7 @@ func TestWithLimiter(t *testing.T) {
 		}
 		waiting.Commit(500, 100)
 
-		got := gathered(t, registry)
+		got := telemetrytest.Gathered(t, registry)
 		for series, want := range map[string]float64{
 			"ratelimit_decisions_total{limit=,model=m,outcome=admitted,project=,shadow=false}":  4,
 			"ratelimit_decisions_total{limit=tpm,model=m,outcome=denied,project=,shadow=false}": 1,
@@ -91,9 +93,9 @@ func TestWithLimiter(t *testing.T) {
 // is counted once: a refusal is no denial, and who is denied for it was not refused.
 func TestWithProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, registry := newProm(t, PrometheusConfig{Projects: []string{"acme"}})
+		p, registry := newProm(t, telemetry.PrometheusConfig{Projects: []string{"acme"}})
 		o, _, recorder := newTraced(t)
-		rl := newLimiter(t, ratelimit.Config{
+		rl := telemetrytest.NewLimiter(t, ratelimit.Config{
 			Quotas:   map[string]ratelimit.ModelQuota{"m": {MaxRPM: 5, Auto: true}},
 			Observer: ratelimit.Observers{p, o},
 		})
@@ -125,7 +127,7 @@ func TestWithProvider(t *testing.T) {
 			t.Errorf("a wait that is long enough: %+v, %v after %v", d, err, time.Since(start))
 		}
 
-		got := gathered(t, registry)
+		got := telemetrytest.Gathered(t, registry)
 		maps.DeleteFunc(got, func(_ string, by float64) bool { return by == 0 })
 		want := map[string]float64{
 			"ratelimit_quota_learned_total{limit=rpm,model=m}":                                         1,

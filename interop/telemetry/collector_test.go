@@ -1,4 +1,4 @@
-package telemetry
+package telemetry_test
 
 import (
 	"io"
@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/telemetry"
 )
 
 // otlpCollector keeps the spans that are sent to it over HTTP, by their names.
@@ -66,7 +67,7 @@ func TestOTLP(t *testing.T) {
 		t.Fatal(err)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
-	o, err := NewOpenTelemetry(OpenTelemetryConfig{TracerProvider: provider, MeterProvider: metricnoop.NewMeterProvider()})
+	o, err := telemetry.NewOpenTelemetry(telemetry.OpenTelemetryConfig{TracerProvider: provider, MeterProvider: metricnoop.NewMeterProvider()})
 	if err != nil {
 		t.Fatal(err)
 	}

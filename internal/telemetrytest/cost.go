@@ -1,0 +1,28 @@
+package telemetrytest
+
+import (
+	"context"
+	"testing"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// Allocs returns how many allocations an event costs that was seen before.
+func Allocs(o ratelimit.Observer, e ratelimit.Event) float64 {
+	ctx := context.Background()
+	o.Observe(ctx, e)
+	return testing.AllocsPerRun(100, func() { o.Observe(ctx, e) })
+}
+
+// BenchmarkObserver measures an observer with the usual events.
+func BenchmarkObserver(b *testing.B, name string, o ratelimit.Observer) {
+	for _, event := range []string{"admitted", "denied", "settled"} {
+		b.Run(name+"/"+event, func(b *testing.B) {
+			e, ctx := Usual[event], b.Context()
+			b.ReportAllocs()
+			for b.Loop() {
+				o.Observe(ctx, e)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package telemetrytest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+)
+
+// Limits is the limits that an event may name. The first is none.
+var Limits = []string{
+	"", "minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
+	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
+}
+
+// How many values the labels of metrics have at most, in a flood.
+const (
+	Models   = 10 // that are told apart
+	Outcomes = 5
+	Shadows  = 2
+	Causes   = 5
+	Types    = 2 // of tokens
+	Modes    = 3 // of a store that is lost
+)
+
+// Projects is those that are told apart in a flood.
+var Projects = []string{"acme", "initech"}
+
+// MostSeries returns how many series there can be at most: of each pair of a model and a
+// project its decisions, two kinds of tokens used, those estimated and those compared with
+// them, and the cancelled ones; of each model three histograms of waits and one of errors,
+// its throttled calls, and how often each limit was lowered and learned; and eleven of the
+// store.
+func MostSeries() int {
+	models, projects, limits := Models+2, len(Projects)+2, len(Limits)+1 // with none and other
+	return models*projects*(Outcomes*limits*Shadows+5) + models*(4+Causes+2*limits) + 11
+}
+
+// Flood tells an observer of so many random events, four at a time.
+func Flood(t *testing.T, o ratelimit.Observer, events int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for seed := range uint64(4) {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(seed, 4))
+			for range events / 4 {
+				o.Observe(t.Context(), randomEvent(random))
+			}
+		})
+	}
+	all.Wait()
+}
+
+var (
+	limits = append(slices.Clone(Limits), "other")
+	kinds  = []ratelimit.EventKind{ratelimit.EventAdmitted, ratelimit.EventDenied, ratelimit.EventLeft, ratelimit.EventLost,
+		ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned, "made up"}
+	storeKinds = []redisstore.EventKind{redisstore.Lost, redisstore.Decided, redisstore.Back, redisstore.Reconciled, "made up"}
+	modes      = []redisstore.StoreLoss{redisstore.Deny, redisstore.Allow, redisstore.Share, "made up"}
+)
+
+func randomEvent(random *rand.Rand) ratelimit.Event {
+	e := ratelimit.Event{
+		Kind:            kinds[random.IntN(len(kinds))],
+		Project:         randomName(random, "acme", "initech"),
+		Model:           randomName(random, "gpt-4o", "other"),
+		Limited:         random.IntN(2) == 0,
+		Limit:           randomName(random, limits...),
+		RemainingMinute: random.Int64N(100) - 1,
+		Waited:          time.Duration(random.Int64()),
+		Shadow:          random.IntN(2) == 0,
+		Estimated:       random.Int64() - random.Int64(),
+		Used: ratelimit.Tokens{
+			Input: random.Int() - random.Int(), Output: random.Int() - random.Int(),
+			FreeInput: random.Int() - random.Int(), FreeOutput: random.Int() - random.Int(),
+		},
+		Cause: llm.Cause(randomName(random, string(llm.RateLimited), string(llm.DayLimited), string(llm.SpendCap), string(llm.Overloaded))),
+	}
+	if random.IntN(4) == 0 {
+		e.RetryAfter = ratelimit.Never
+	}
+	if e.Kind == ratelimit.EventStore && random.IntN(10) > 0 {
+		e.Store = &redisstore.Event{
+			Kind: storeKinds[random.IntN(len(storeKinds))], Mode: modes[random.IntN(len(modes))],
+			Group: random.Int() - random.Int(), Allowed: random.Int64(), Denied: -random.Int64(), Keys: random.Int(), Missed: random.Int(),
+		}
+	}
+	return e
+}
+
+// randomName returns one of the names, or none, or anything that a client may send.
+func randomName(random *rand.Rand, names ...string) string {
+	switch random.IntN(5) {
+	case 0:
+		return ""
+	case 1:
+		return "\xff" + strconv.Itoa(random.Int())
+	case 2:
+		return strconv.Itoa(random.Int())
+	default:
+		return names[random.IntN(len(names))]
+	}
+}
+
+// Values is the values of each label that series have.
+type Values map[string]map[string]bool
+
+// Note enters a value of a label.
+func (v Values) Note(label, value string) {
+	if v[label] == nil {
+		v[label] = map[string]bool{}
+	}
+	v[label][value] = true
+}
+
+// Check expects that each label has no more values than it may have, and that all are text.
+// The flood is wide enough for each to have several.
+func (v Values) Check(t *testing.T, most map[string]int) {
+	t.Helper()
+	for label, of := range v {
+		if len(of) > most[label] || len(of) < 2 {
+			t.Errorf("the label %s has %d values, want 2 to %d", label, len(of), most[label])
+		}
+		for value := range of {
+			if strings.ContainsRune(value, '\uFFFD') || strings.Contains(value, "\xff") {
+				t.Errorf("the label %s has the value %q", label, value)
+			}
+		}
+	}
+}
