@@ -15,9 +15,9 @@ const mostCopied = 64 << 10
 // asked.
 func (x *exchange) asking() (wire.Pieces, bool) {
 	if len(x.body) > mostCopied {
-		return x.call.Asks.AskUsagePieces(x.body)
+		return x.call.Request.AskUsagePieces(x.body)
 	}
-	text, ok := x.call.Asks.AskUsage(x.body)
+	text, ok := x.call.Request.AskUsage(x.body)
 	if !ok {
 		return nil, false
 	}

@@ -28,7 +28,7 @@ func (x *exchange) stream() uint64 {
 			version = value
 		}
 	}
-	return maphash.String(seed, x.call.Asks.Model+"?"+version)
+	return maphash.String(seed, x.call.Request.Model+"?"+version)
 }
 
 // askUsage returns the body that is sent to a deployment: that of a stream which would not
@@ -63,7 +63,7 @@ func refusesUsage(response *http.Response) bool {
 	if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusUnprocessableEntity {
 		return false
 	}
-	text, _ := io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
+	text, _ := io.ReadAll(io.LimitReader(response.Body, call.MaxErrorBody))
 	response.Body = struct {
 		io.Reader
 		io.Closer

@@ -42,7 +42,7 @@ func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
 		return x.unanswered(d, err)
 	}
 	defer response.Body.Close()
-	d.heard(response.StatusCode, x.call.Asks.Model)
+	d.heard(response.StatusCode, x.call.Request.Model)
 	if s := response.StatusCode; !x.shared && (s/100 == 2 || s == http.StatusTooManyRequests) {
 		x.upstream.accounts.see(x.secrets())
 	}
@@ -72,13 +72,13 @@ func (x *exchange) unanswered(d *deployment, err error) (rest time.Duration, no 
 func (x *exchange) refused(response *http.Response) (rest time.Duration) {
 	var text []byte
 	var err error
-	if x.call.Reads(response.StatusCode) || x.Retries < x.upstream.Retries {
-		text, err = io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
+	if x.call.ReadsError(response.StatusCode) || x.Retries < x.upstream.Retries {
+		text, err = io.ReadAll(io.LimitReader(response.Body, call.MaxErrorBody))
 	}
 	said := x.call.Failed(context.WithoutCancel(x.ctx), response.StatusCode, response.Header, text)
 	x.throttled = said.Cause != ""
 	retry := retryable(response, said.Cause) || x.untried() && ofOneAccount(response.StatusCode, said.Cause)
-	if rest := x.restAfter(restOf(response, said, x.Retries)); retry && err == nil && len(text) < call.MostOfError && x.mayRetry(rest) {
+	if rest := x.restAfter(restOf(response, said, x.Retries)); retry && err == nil && len(text) < call.MaxErrorBody && x.mayRetry(rest) {
 		x.kept = &kept{response, text, x.shared, x.hides, x.throttled}
 		return rest
 	}

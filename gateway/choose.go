@@ -17,9 +17,9 @@ func (x *exchange) choose() *deployment {
 		x.tried = append(x.tried, best)
 	}
 	x.Deployment = best.name
-	x.Quota = x.upstream.quota(x.call.Asks.Model, best.name)
+	x.Quota = x.upstream.quota(x.call.Request.Model, best.name)
 	x.call.Quota = x.Quota
-	x.call.Guessed = x.setup.declared[x.Quota].usual && x.g.Origin(x.Quota) == Guessed
+	x.call.QuotaGuessed = x.setup.declared[x.Quota].usual && x.g.Origin(x.Quota) == Guessed
 	return best
 }
 
@@ -29,9 +29,9 @@ func (x *exchange) best(all []*deployment) *deployment {
 	for _, d := range all {
 		c := &candidate{
 			deployment: d,
-			said:       x.g.limits.Models.Decide(x.upstream.quota(x.call.Asks.Model, d.name), x.call.Asks.Prompt),
+			said:       x.g.limits.Models.Decide(x.upstream.quota(x.call.Request.Model, d.name), x.call.Request.Prompt),
 			tried:      slices.Contains(x.tried, d),
-			well:       d.well(now, x.call.Asks.Model),
+			well:       d.well(now, x.call.Request.Model),
 		}
 		if best == nil || c.before(best) {
 			best = c

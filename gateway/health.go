@@ -30,7 +30,7 @@ func (h *health) heard(status int, model string) {
 	switch {
 	case status == 403:
 		h.forbidden.note(maphash.String(seed, model), unwell)
-	case status == 401 || status >= 500 && !call.Telling(status):
+	case status == 401 || status >= 500 && !call.MayThrottle(status):
 		h.failed()
 	case status < 300 && h.until.Load() != 0:
 		h.until.Store(0)

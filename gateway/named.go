@@ -34,7 +34,7 @@ var ofModel = []string{"model", "model_id", "engine", "deployment", "deployment_
 // OpenAI would serve a stored prompt with another. Of Azure's deployments the path alone
 // counts: its SDKs send a model in the body, and Azure does not look at it.
 func (x *exchange) oneModel() *refusal {
-	asks := &x.call.Asks
+	asks := &x.call.Request
 	if no := x.checkNames(asks.Model, asks.InBody); no != nil {
 		return no
 	}

@@ -32,10 +32,10 @@ func (x *exchange) read() *refusal {
 		return no
 	}
 	var err error
-	if x.call.Asks, err = x.endpoint.Read(x.body); err != nil {
+	if x.call.Request, err = x.endpoint.Read(x.body); err != nil {
 		return x.bad(http.StatusBadRequest, message.Plain(err))
 	}
-	asks := &x.call.Asks
+	asks := &x.call.Request
 	if no := x.oneModel(); no != nil {
 		return no
 	}
@@ -103,7 +103,7 @@ func (x *exchange) rename(model string) *refusal {
 	if x.hold(before) != nil { // a copy, for a moment
 		return x.full()
 	}
-	path, body := x.call.Asks.Rename(x.target.Path, x.body, model)
+	path, body := x.call.Request.Rename(x.target.Path, x.body, model)
 	if path != x.target.Path {
 		x.target.Path, x.target.RawPath = path, ""
 		if strings.Contains(model, "/") && (x.endpoint.API == llm.Converse || x.endpoint.API == llm.Invoke) { // an ARN, which is one segment
@@ -117,7 +117,7 @@ func (x *exchange) rename(model string) *refusal {
 	x.body = body
 	x.g.held.Add(-before)
 	x.holds -= before
-	x.call.Asks, _ = x.endpoint.Read(body) // which it could read before
+	x.call.Request, _ = x.endpoint.Read(body) // which it could read before
 	return nil
 }
 

@@ -16,8 +16,8 @@ import (
 // relay hands the answer to a call on, metering it, and settles the call. veiled is
 // whether the client is not to see the chunk that tells usage.
 func (x *exchange) relay(response *http.Response, veiled bool) {
-	meter := llm.NewMeter(x.call.Asks.API, response.Header)
-	meter.Expect(x.call.Asks.Answers)
+	meter := llm.NewMeter(x.call.Request.API, response.Header)
+	meter.Expect(x.call.Request.Answers)
 	var body io.Reader
 	if veiled {
 		body = meter.Hide(response.Body)

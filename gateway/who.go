@@ -90,10 +90,10 @@ func (x *exchange) secrets() []string {
 func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	x.shared = x.sharedAt(d)
 	if !x.shared {
-		x.hides, x.call.Heeded = nil, x.heeded
+		x.hides, x.call.Applies = nil, x.heeded
 		return
 	}
-	x.hides, x.call.Heeded = d.hides, nil
+	x.hides, x.call.Applies = d.hides, nil
 	delete(h, "Accept-Encoding") // what is compressed could not be searched for the key
 	for _, field := range fieldsOfKeys {
 		delete(h, field)

@@ -40,16 +40,16 @@ func (c *passage) run() (*http.Response, error) {
 // returns the answer.
 func (c *passage) acquire() (denied *http.Response, err error) {
 	t := c.transport
-	c.Quota = c.Asks.Model
+	c.Quota = c.Request.Model
 	if t.quotaOf != nil {
-		c.Quota = t.quotaOf(c.Asks)
+		c.Quota = t.quotaOf(c.Request)
 	}
 	if t.projectOf != nil {
 		c.Project = t.projectOf(c.request)
 	}
 	if t.tokenizer != nil {
-		c.Asks.CountWith(c.sent.text, t.tokenizer)
-		c.Counted = true
+		c.Request.CountWith(c.sent.text, t.tokenizer)
+		c.ExactPrompt = true
 	}
 	ask := c.Acquire
 	if t.reject {
@@ -79,7 +79,7 @@ func (c *passage) askUsage() (veiled bool) {
 	if c.transport.leaveStreams || call.Signed(c.request.Header, c.request.URL.RawQuery) {
 		return false
 	}
-	asking, ok := c.Asks.AskUsage(c.sent.text)
+	asking, ok := c.Request.AskUsage(c.sent.text)
 	if ok {
 		c.sent.text = asking
 	}
@@ -89,8 +89,8 @@ func (c *passage) askUsage() (veiled bool) {
 // failed settles a call that the provider has refused.
 func (c *passage) failed(response *http.Response) *http.Response {
 	var text []byte
-	if c.Reads(response.StatusCode) {
-		text, _ = io.ReadAll(io.LimitReader(response.Body, call.MostOfError))
+	if c.ReadsError(response.StatusCode) {
+		text, _ = io.ReadAll(io.LimitReader(response.Body, call.MaxErrorBody))
 		response.Body = resumed(text, response.Body)
 	}
 	c.Failed(c.request.Context(), response.StatusCode, response.Header, text)

@@ -14,7 +14,7 @@ import (
 func (c *passage) refuse(d *project.Decision, err error) *http.Response {
 	r := c.Refusal(d, err)
 	r.Retry = r.Retry && err == nil // who has waited already has waited enough
-	header, text := c.Asks.Refuse(r)
+	header, text := c.Request.Refuse(r)
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)), StatusCode: r.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

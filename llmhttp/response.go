@@ -13,8 +13,8 @@ import (
 // metered returns the response with a body that is metered while it is read. veiled
 // is whether the caller is not to see the chunk that tells usage.
 func (c *passage) metered(response *http.Response, veiled bool) *http.Response {
-	body := &meteredBody{passage: c, source: response.Body, meter: llm.NewMeter(c.Asks.API, response.Header)}
-	body.meter.Expect(c.Asks.Answers)
+	body := &meteredBody{passage: c, source: response.Body, meter: llm.NewMeter(c.Request.API, response.Header)}
+	body.meter.Expect(c.Request.Answers)
 	if veiled {
 		body.veil = body.meter.Hide(response.Body)
 		response.Header.Del("Content-Length")

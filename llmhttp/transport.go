@@ -64,7 +64,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c := &passage{transport: t, request: req, sent: sending{text: text}}
 	c.Limits, c.MaxWait, c.ChargeSeen = &t.limits, t.maxWait, t.chargeSeen
-	if c.Asks, err = endpoint.Read(text); err != nil {
+	if c.Request, err = endpoint.Read(text); err != nil {
 		return nil, err
 	}
 	return c.run()

@@ -2,24 +2,26 @@ package call
 
 import "dappco.re/go/core/go-ratelimit/llm"
 
-// estimate returns how many tokens to reserve. It is a guess, so it makes no call
-// impossible: where a limit could never give as much, it is all that there is, unless
-// the prompt alone is certain to be more.
+// estimate returns how many tokens to reserve. An estimate must make no call impossible:
+// where a limit is smaller than the estimate, all of the limit is reserved. Only a prompt
+// that is certainly longer than the limit is left as it is, so that the limit denies it.
 func (c *Call) estimate() llm.Tokens {
-	t := c.Limits.Estimator.Estimate(c.Project, &c.Asks)
-	least := c.leastInput()
-	all := guess{t.Input, t.Output, least}
+	t := c.Limits.Estimator.Estimate(c.Project, &c.Request)
+	certain := c.Request.Prompt / 2 // the estimate by characters is at most twice the truth
+	if c.ExactPrompt {
+		certain = c.Request.Prompt
+	}
+	all := amounts{t.Input, t.Output, certain}
 	if c.Limits.Projects != nil {
 		p := c.Limits.Projects.Limit(c.Project)
-		all.fit(p.TokensPerMinute)
-		all.fit(p.TokensPerHour)
-		all.fit(p.TokensPerDay)
-		all.fit(p.TokensPerMonth)
+		for _, limit := range []int{p.TokensPerMinute, p.TokensPerHour, p.TokensPerDay, p.TokensPerMonth} {
+			all.fit(limit)
+		}
 	}
-	if c.Guessed || llm.CachedIsFree(c.Asks.Provider) {
-		least = 0
+	if c.QuotaGuessed || llm.CachedIsFree(c.Request.Provider) {
+		certain = 0
 	}
-	counted := guess{min(t.Input-t.FreeInput, all.input), min(t.Output-t.FreeOutput, all.output), least}
+	counted := amounts{min(t.Input-t.FreeInput, all.input), min(t.Output-t.FreeOutput, all.output), certain}
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	counted.fitInput(q.MaxInputTPM)
 	if q.MaxOutputTPM > 0 {
@@ -33,28 +35,20 @@ func (c *Call) estimate() llm.Tokens {
 	}
 }
 
-// leastInput returns how many tokens the prompt has for certain: what its characters
-// tell may be twice as many.
-func (c *Call) leastInput() int {
-	if c.Counted {
-		return c.Asks.Prompt
-	}
-	return c.Asks.Prompt / 2
-}
+// amounts is how many tokens a call is estimated to use, and how many tokens its prompt
+// has for certain.
+type amounts struct{ input, output, certain int }
 
-// guess is how many tokens a call may use.
-type guess struct{ input, output, least int }
-
-// fit makes it fit a limit on both together; 0 is none.
-func (g *guess) fit(most int) {
-	g.fitInput(most)
-	if most > 0 {
-		g.output = min(g.output, max(most-g.input, 0))
+// fit cuts the amounts down to a limit on input and output together; 0 is no limit.
+func (a *amounts) fit(limit int) {
+	a.fitInput(limit)
+	if limit > 0 {
+		a.output = min(a.output, max(limit-a.input, 0))
 	}
 }
 
-func (g *guess) fitInput(most int) {
-	if most > 0 && g.least <= most {
-		g.input = min(g.input, most)
+func (a *amounts) fitInput(limit int) {
+	if limit > 0 && a.certain <= limit {
+		a.input = min(a.input, limit)
 	}
 }

@@ -12,32 +12,33 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// shortage is the limit that has denied a call, in numbers.
+// shortage is the limit on requests or tokens that has denied a call, in numbers.
 type shortage struct {
-	whose      string // the project, or the model
-	what       string // is limited, such as "tokens a minute"
-	tokens     bool   // and not requests
-	most, left int64
-	needs      llm.Tokens // of a limit of tokens: the part that counts for it
+	owner     string // the project or the model, as messages name it
+	unit      string // such as "tokens a minute"
+	tokens    bool   // the limit counts tokens, and not requests
+	max, left int64
+	needs     llm.Tokens // the call's tokens that count for the limit
 }
 
-// shortage returns the limit that has denied the call. It is nil for a limit that has no
-// numbers: a pause, calls at a time, or a decision that says no more than when to come back.
+// shortage returns the limit that has denied the call, or nil where there are no such
+// numbers: a pause, a limit on calls at a time, or a decision that says only when to try
+// again.
 func (c *Call) shortage(d *project.Decision) *shortage {
 	for _, s := range d.Windows() {
 		if s.Window.Name == d.Exceeded {
-			return &shortage{c.owner(), unitOf(s.Window), s.Window.Tokens, s.Window.Count, max(s.Remaining, 0), llm.Tokens{Input: c.asked.Input, Output: c.asked.Output}}
+			return &shortage{c.owner(), unitOf(s.Window), s.Window.Tokens, s.Window.Count, max(s.Remaining, 0), llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}}
 		}
 	}
 	if d.Model == nil {
 		return nil
 	}
-	counted := llm.Tokens{Input: c.asked.Input - c.asked.FreeInput, Output: c.asked.Output - c.asked.FreeOutput}
-	of := func(what string, most, used int, needs llm.Tokens) *shortage {
-		if most == 0 {
+	counted := llm.Tokens{Input: c.estimated.Input - c.estimated.FreeInput, Output: c.estimated.Output - c.estimated.FreeOutput}
+	of := func(unit string, maximum, used int, needs llm.Tokens) *shortage {
+		if maximum == 0 {
 			return nil
 		}
-		return &shortage{c.model(), what, needs != llm.Tokens{}, int64(most), max(int64(most-used-d.Model.Elsewhere), 0), needs}
+		return &shortage{c.model(), unit, needs != llm.Tokens{}, int64(maximum), max(int64(maximum-used-d.Model.Elsewhere), 0), needs}
 	}
 	switch s := &d.Model.Stats; d.Model.Limit {
 	case "rpm":
@@ -56,40 +57,38 @@ func (c *Call) shortage(d *project.Decision) *shortage {
 	return nil
 }
 
-// unitOf returns what a project's window limits: tokens a month, requests a minute.
+// unitOf returns the unit of a project's window, such as "tokens a month".
 func unitOf(w *project.Window) string {
-	if per, tokens := strings.CutPrefix(w.Name, "tokens-"); tokens {
-		return "tokens " + article(per) + per
+	counted, article := "requests", "a"
+	period, tokens := strings.CutPrefix(w.Name, "tokens-")
+	if tokens {
+		counted = "tokens"
 	}
-	return "requests " + article(w.Name) + w.Name
+	if period == "hour" {
+		article = "an"
+	}
+	return counted + " " + article + " " + period
 }
 
-func article(of string) string {
-	if of == "hour" {
-		return "an "
-	}
-	return "a "
-}
-
-// String says what is left, and what the call needs.
+// String says how much of the limit is left, and what the call needs.
 func (s *shortage) String() string {
-	text := fmt.Sprintf("%s has %s of its %s %s left", s.whose, numeral.Grouped(s.left), numeral.Grouped(s.most), s.what)
+	text := fmt.Sprintf("%s has %s of its %s %s left", s.owner, numeral.Grouped(s.left), numeral.Grouped(s.max), s.unit)
 	switch needs := int64(s.needs.Input + s.needs.Output); {
 	case s.tokens && needs > s.left:
-		return text + ", and this call needs " + s.parts()
+		return text + ", and this call needs " + s.needText()
 	case s.tokens || s.left > 0:
 		return text + ", and calls that came earlier wait for it"
 	}
 	return text
 }
 
-// never says that the call needs more than there ever is.
-func (s *shortage) never() string {
-	return fmt.Sprintf("%s may use %s %s, and this call needs %s: it can never pass", s.whose, numeral.Grouped(s.most), s.what, s.parts())
+// neverText says that the call needs more than the limit ever gives.
+func (s *shortage) neverText() string {
+	return fmt.Sprintf("%s may use %s %s, and this call needs %s: it can never pass", s.owner, numeral.Grouped(s.max), s.unit, s.needText())
 }
 
-// parts says what the call needs, prompt and answer apart.
-func (s *shortage) parts() string {
+// needText says what the call needs, with prompt and answer apart.
+func (s *shortage) needText() string {
 	all := numeral.Grouped(int64(s.needs.Input + s.needs.Output))
 	switch {
 	case s.needs.Output == 0:
@@ -100,9 +99,9 @@ func (s *shortage) parts() string {
 	return fmt.Sprintf("%s (prompt %s, answer up to %s)", all, numeral.Grouped(int64(s.needs.Input)), numeral.Grouped(int64(s.needs.Output)))
 }
 
-// underWay says that as many calls are under way as may be at a time, or that the
-// provider has paused the model; empty where neither denies.
-func (c *Call) underWay(d *project.Decision) string {
+// busyOrPaused says that a limit on calls at a time denies the call, or that the provider
+// has paused the model. It is empty where neither is the reason.
+func (c *Call) busyOrPaused(d *project.Decision) string {
 	switch {
 	case d.Exceeded == ratelimit.ConcurrentProject:
 		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.owner(), numeral.Grouped(d.Concurrent))
@@ -118,11 +117,11 @@ func (c *Call) underWay(d *project.Decision) string {
 
 func (c *Call) owner() string { return fmt.Sprintf("project %q", c.Project) }
 
-func (c *Call) model() string { return fmt.Sprintf("model %q", cmp.Or(c.Asks.Model, c.Quota)) }
+func (c *Call) model() string { return fmt.Sprintf("model %q", cmp.Or(c.Request.Model, c.Quota)) }
 
-// told returns a wait as people are told it, never too short: in whole seconds, or in
-// milliseconds below one.
-func told(d time.Duration) time.Duration {
+// roundedUp returns a wait in whole seconds, or in milliseconds below one second. It is
+// never shorter than the wait.
+func roundedUp(d time.Duration) time.Duration {
 	unit := time.Second
 	if d < unit {
 		unit = time.Millisecond

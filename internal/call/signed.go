@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// SignatureFields are headers that sign a request, hash its body, or belong to those that
-// do: AWS's, those of RFC 9421 and RFC 9530, and older ones.
+// SignatureFields are the headers that sign a request or hash its body, and those that
+// belong to them: AWS's, those of RFC 9421 and RFC 9530, and older ones.
 var SignatureFields = []string{
 	"Signature", "Signature-Input", "Content-Digest", "Repr-Digest", "Digest", "Content-Md5",
 	"Want-Content-Digest", "Want-Repr-Digest", "Want-Digest",
 	"X-Amz-Content-Sha256", "X-Amz-Date", "X-Amz-Security-Token",
 }
 
-// Signed reports whether a request with such headers and such a query carries a signature,
-// or a hash of its body: it must be sent as it is.
+// Signed reports whether a request with these headers and this query carries a signature
+// or a hash of its body. Such a request must be sent unchanged.
 func Signed(h http.Header, query string) bool {
 	for _, name := range SignatureFields {
 		if h[name] != nil && !strings.HasPrefix(name, "Want-") {

@@ -2,14 +2,14 @@ package call
 
 import "dappco.re/go/core/go-ratelimit/llm"
 
-// unknown is the usage of a call whose response has told nothing.
-var unknown = llm.Usage{Input: -1}
+// unknownUsage is the usage of a call whose response has reported nothing.
+var unknownUsage = llm.Usage{Input: -1}
 
-// commit ends the reservation with what was used. Only a figure that the provider has said
-// may lower the charge: a client that leaves in the middle of a stream must not pay less
-// than one that stays.
+// commit ends the reservation with what the call has used. Only a number that the provider
+// has reported may lower the charge: a client that leaves in the middle of a stream must not
+// pay less than a client that stays.
 func (c *Call) commit(used llm.Usage) {
-	tokens := used.Tokens(c.Asks.Provider)
+	tokens := used.Tokens(c.Request.Provider)
 	if !used.Exact && !(c.ChargeSeen && used.Output > 0) {
 		tokens.Output, tokens.FreeOutput = c.unknownOutput(used.Output)
 	}
@@ -17,17 +17,18 @@ func (c *Call) commit(used llm.Usage) {
 	c.reservation = nil
 }
 
-// unknownOutput returns the output to charge where the provider has not said it, and how
-// much of that is free: the most of what was reserved, what was seen, and the estimator's
-// floor. The reservation may be below the floor, because it is cut down to what the limits
-// can ever give. An output of -1 lets the reservation stand.
+// unknownOutput returns the output to charge where the provider has not reported it, and
+// how much of that the provider does not count. The charge is the largest of what was
+// reserved, what was seen, and the estimator's floor, which may be above the reservation:
+// estimate cuts that down to what the limits can ever give. An output of -1 leaves the
+// reservation as it is.
 func (c *Call) unknownOutput(seen int) (output, free int) {
-	floor := c.Limits.Estimator.Floor(c.Project, &c.Asks)
-	least := llm.Usage{Output: max(seen, floor)}.Tokens(c.Asks.Provider)
-	counted, reserved := least.Output-least.FreeOutput, c.asked.Output-c.asked.FreeOutput
-	if least.Output <= c.asked.Output && counted <= reserved {
+	floor := c.Limits.Estimator.Floor(c.Project, &c.Request)
+	least := llm.Usage{Output: max(seen, floor)}.Tokens(c.Request.Provider)
+	counted, reserved := least.Output-least.FreeOutput, c.estimated.Output-c.estimated.FreeOutput
+	if least.Output <= c.estimated.Output && counted <= reserved {
 		return -1, 0
 	}
-	output = max(least.Output, c.asked.Output)
-	return output, output - max(counted, reserved)
+	output = max(least.Output, c.estimated.Output)
+	return output, output - counted
 }

@@ -1,0 +1,136 @@
+package call
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Limits of the model make tokens free, because they count for the project. Limits of the
+// project cut the estimate itself.
+func TestEstimateFitsEveryLimit(t *testing.T) {
+	type quota = ratelimit.ModelQuota
+	exact := func(c *Call) { c.ExactPrompt = true }
+	guessed := func(c *Call) { c.QuotaGuessed = true }
+	from := func(p llm.Provider) func(*Call) { return func(c *Call) { c.Request = request(p, 1000) } }
+	for _, test := range []struct {
+		name    string
+		quota   quota
+		project *project.Limit
+		change  func(*Call)
+		want    llm.Tokens
+	}{
+		{"no limit", quota{}, nil, nil, llm.Tokens{Input: 1141, Output: 1000}},
+		{"only requests are limited", quota{MaxRPM: 1, MaxRPD: 1}, &project.Limit{RequestsPerMinute: 1}, nil, llm.Tokens{Input: 1141, Output: 1000}},
+
+		{"room for a part of the output", quota{MaxTPM: 2000}, nil, nil, llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 141}},
+		{"a day's room for a part of the output", quota{MaxTPD: 2000}, nil, nil, llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 141}},
+		{"the smallest of several limits", quota{MaxTPM: 1500, MaxTPD: 2000}, nil, nil, llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 641}},
+		{"room for a part of the input", quota{MaxTPM: 1100}, nil, nil, llm.Tokens{Input: 1141, Output: 1000, FreeInput: 41, FreeOutput: 1000}},
+		{"a limit on input", quota{MaxInputTPM: 600}, nil, nil, llm.Tokens{Input: 1141, Output: 1000, FreeInput: 541}},
+		{"a limit on output", quota{MaxOutputTPM: 300}, nil, nil, llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 700}},
+
+		{"certainly too long", quota{MaxTPM: 499}, nil, nil, llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 1000}},
+		{"perhaps not too long", quota{MaxTPM: 500}, nil, nil, llm.Tokens{Input: 1141, Output: 1000, FreeInput: 641, FreeOutput: 1000}},
+		{"a counted prompt that is too long", quota{MaxInputTPM: 999}, nil, exact, llm.Tokens{Input: 1141, Output: 1000}},
+		{"a counted prompt that fits", quota{MaxInputTPM: 1000}, nil, exact, llm.Tokens{Input: 1141, Output: 1000, FreeInput: 141}},
+		{"too long for a guess", quota{MaxTPM: 400}, nil, guessed, llm.Tokens{Input: 1141, Output: 1000, FreeInput: 741, FreeOutput: 1000}},
+		{"too long unless it is cached", quota{MaxTPM: 400}, nil, from(llm.Anthropic), llm.Tokens{Input: 1141, Output: 1000, FreeInput: 741, FreeOutput: 1000}},
+
+		{"the project's minute", quota{}, &project.Limit{TokensPerMinute: 2000}, nil, llm.Tokens{Input: 1141, Output: 859}},
+		{"the project's hour", quota{}, &project.Limit{TokensPerHour: 2000}, nil, llm.Tokens{Input: 1141, Output: 859}},
+		{"the project's day", quota{}, &project.Limit{TokensPerDay: 2000}, nil, llm.Tokens{Input: 1141, Output: 859}},
+		{"the project's month", quota{}, &project.Limit{TokensPerMonth: 2000}, nil, llm.Tokens{Input: 1141, Output: 859}},
+		{"certainly too long for the project", quota{}, &project.Limit{TokensPerDay: 499}, guessed, llm.Tokens{Input: 1141}},
+		{"the project and the model", quota{MaxTPM: 1500}, &project.Limit{TokensPerMinute: 2000}, nil, llm.Tokens{Input: 1141, Output: 859, FreeOutput: 500}},
+
+		{"a provider that does not count output", quota{}, nil, from(llm.Gemini), llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 1000}},
+		{"the same within a limit", quota{MaxTPM: 1100}, nil, from(llm.Gemini), llm.Tokens{Input: 1141, Output: 1000, FreeInput: 41, FreeOutput: 1000}},
+		{"the same within the project's", quota{}, &project.Limit{TokensPerMinute: 2000}, from(llm.Gemini), llm.Tokens{Input: 1141, Output: 859, FreeOutput: 859}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCall(newLimits(t, test.quota, test.project))
+			if test.change != nil {
+				test.change(c)
+			}
+			if diff := cmp.Diff(test.want, c.estimate()); diff != "" {
+				t.Errorf("want (-), got (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What the estimator has learned to be cached is free for the model, within the limits.
+func TestEstimateLeavesCachedInputFree(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		provider llm.Provider
+		project  *project.Limit
+		free     bool
+	}{
+		{"cached input is free", llm.Anthropic, nil, true},
+		{"cached input is free for the model of a project", llm.Anthropic, &project.Limit{TokensPerMinute: 100_000}, true},
+		{"cached input counts", llm.OpenAI, nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCall(newLimits(t, ratelimit.ModelQuota{MaxTPM: 100_000}, test.project))
+			c.Request = request(test.provider, 1000)
+			for range 100 {
+				c.Limits.Estimator.Learn(owner, &c.Request, llm.Usage{Input: 1000, Cached: 900, Output: 10, Exact: true})
+			}
+			got := c.estimate()
+			if free := got.FreeInput > 800; free != test.free || got.Input < 1000 || got.FreeOutput != 0 {
+				t.Errorf("%+v is reserved", got)
+			}
+		})
+	}
+}
+
+// An estimate makes no call impossible: limits that nothing has used deny a call only if
+// its prompt is certainly longer than one of them, and then for ever.
+func TestEstimatesMakeNoCallImpossible(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	limit := func() int { return random.IntN(4) / 3 * (1 + random.IntN(3000)) } // often none
+	for range 300 {
+		quota := ratelimit.ModelQuota{MaxTPM: limit(), MaxInputTPM: limit(), MaxOutputTPM: limit(), MaxTPD: limit()}
+		var of *project.Limit
+		if random.IntN(2) == 0 {
+			of = &project.Limit{TokensPerMinute: limit(), TokensPerHour: limit(), TokensPerDay: limit(), TokensPerMonth: limit()}
+		}
+		c := newCall(newLimits(t, quota, of))
+		provider := []llm.Provider{llm.OpenAI, llm.Anthropic, llm.Gemini}[random.IntN(3)]
+		c.Request = request(provider, random.IntN(3000))
+		c.Request.MaxOutput = limit()
+		c.ExactPrompt, c.QuotaGuessed = random.IntN(2) == 0, random.IntN(2) == 0
+
+		prompt := c.Request.Prompt
+		if !c.ExactPrompt {
+			prompt /= 2
+		}
+		var bounds []int
+		if !c.QuotaGuessed && provider != llm.Anthropic {
+			bounds = append(bounds, quota.MaxTPM, quota.MaxInputTPM, quota.MaxTPD)
+		}
+		if of != nil {
+			bounds = append(bounds, of.TokensPerMinute, of.TokensPerHour, of.TokensPerDay, of.TokensPerMonth)
+		}
+		fits := true
+		for _, bound := range bounds {
+			fits = fits && (bound == 0 || prompt <= bound)
+		}
+		d, err := c.Try(t.Context())
+		if err != nil || d.Allowed != fits {
+			t.Fatalf("allowed is %v, want %v (error %v): prompt %d of %s, exact %v, guessed %v, quota %+v, project %+v",
+				d.Allowed, fits, err, c.Request.Prompt, provider, c.ExactPrompt, c.QuotaGuessed, quota, of)
+		}
+		if !fits && c.Refusal(&d, nil).Status != http.StatusRequestEntityTooLarge {
+			t.Fatalf("the refusal is not final: %+v", c.Refusal(&d, nil))
+		}
+	}
+}
