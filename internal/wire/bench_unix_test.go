@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// headers is what a provider's response has, more or less.
+// headers are typical of a provider's response.
 const headers = "Date: Sun, 15 Nov 2026 18:00:00 GMT\r\nServer: plain\r\nx-request-id: req_0123456789\r\n" +
 	"x-ratelimit-limit-requests: 500\r\nx-ratelimit-remaining-requests: 499\r\nx-ratelimit-reset-requests: 120ms\r\n"
 
@@ -26,7 +26,7 @@ func whole(text string) string {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(text), text)
 }
 
-// chunks is an answer of so many chunks.
+// chunks returns an answer of so many chunks.
 func chunks(n int) []string {
 	parts := []string{"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" + headers + "Transfer-Encoding: chunked\r\n\r\n"}
 	event := "data: {\"choices\":[{\"delta\":{\"content\":\"word\"}}]}\n\n"
@@ -38,7 +38,7 @@ func chunks(n int) []string {
 
 const questionSize = 1024
 
-// answers are what the server of benchmarks says, part by part.
+// answers are what the server of the benchmarks sends, part by part.
 var answers = map[string][]string{"/json": {whole(strings.Repeat("y", 1024))}, "/sse": chunks(20)}
 
 func init() {
@@ -47,8 +47,8 @@ func init() {
 	}
 }
 
-// serveForBenchmarks is a server in a process of its own, so that what this process
-// uses is what the client uses. It reads no more of a request than it must.
+// serveForBenchmarks is a server in a process of its own, so that this process measures the client
+// alone. It reads no more of a request than it must.
 func serveForBenchmarks() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -90,7 +90,7 @@ func answerAll(c net.Conn) {
 	}
 }
 
-// serverProcess starts it, and returns where it listens.
+// serverProcess starts the server, and returns its address.
 func serverProcess(b *testing.B) string {
 	command := exec.CommandContext(b.Context(), os.Args[0])
 	command.Env = append(os.Environ(), "WIRE_SERVER=1")
@@ -109,8 +109,8 @@ func serverProcess(b *testing.B) string {
 	return "http://" + strings.TrimSpace(line)
 }
 
-// BenchmarkRoundTrip compares with a tuned http.Transport. cpu-ns/op is the time that
-// the processors have worked for the client, in the kernel and out of it.
+// BenchmarkRoundTrip compares the Transport with a tuned http.Transport. cpu-ns/op is the processor
+// time of the client, in the kernel and in the program.
 func BenchmarkRoundTrip(b *testing.B) {
 	url := serverProcess(b)
 	question := bytes.Repeat([]byte("x"), questionSize)
@@ -128,7 +128,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// drive sends requests, each with a context of its own as a gateway's have.
+// drive sends requests, each with a context of its own, like those of a gateway.
 func drive(b *testing.B, t http.RoundTripper, url string, fill func(*http.Request)) {
 	plain, err := http.NewRequest(http.MethodPost, url, nil)
 	if err != nil {
@@ -176,8 +176,7 @@ func worked() int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// BenchmarkOpenStreams says how much heap an open stream takes, with what the server
-// has of it, which is little.
+// BenchmarkOpenStreams measures the heap of an open stream, which includes the server's small part.
 func BenchmarkOpenStreams(b *testing.B) {
 	server := startRaw(b, func(c net.Conn) {
 		c.Read(make([]byte, 512))

@@ -6,26 +6,26 @@ import (
 	"sync/atomic"
 )
 
-// body is what an exchange needs to know to be the body of a response.
+// body is the part of an exchange that makes it the body of a response.
 type body struct {
-	intake
+	framedReader
 	state atomic.Int32
-	err   error // how it has ended
+	err   error // the error with which the body has ended
 }
 
-// The states of a body. Who takes it out of open or reading to an end decides about the
-// connection.
+// The states of a body. The goroutine that moves it from bodyOpen or bodyReading to an end also
+// decides what becomes of the connection.
 const (
-	open int32 = iota
-	reading
-	atEnd
-	closed
+	bodyOpen int32 = iota
+	bodyReading
+	bodyEnded
+	bodyClosed
 )
 
-// begin makes the exchange the response's body. well is whether all of the request is
-// sent, or still being sent.
+// begin makes the exchange the response's body. well reports whether the request was sent, or is
+// still being sent.
 func (e *exchange) begin(response *http.Response, f frame, well bool) {
-	e.intake = newIntake(f, e.conn.reader)
+	e.framedReader = newFramedReader(f, e.conn.reader)
 	e.last = e.last || !well || response.Request.Close
 	if f.length == 0 {
 		response.Body = http.NoBody
@@ -35,21 +35,21 @@ func (e *exchange) begin(response *http.Response, f frame, well bool) {
 	response.Body = e
 }
 
-// Read reads the body. Its end gives the connection back.
+// Read reads the body. At its end, the connection is free for another exchange.
 func (e *exchange) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if !e.state.CompareAndSwap(open, reading) {
-		return 0, e.over()
+	if !e.state.CompareAndSwap(bodyOpen, bodyReading) {
+		return 0, e.endError()
 	}
 	n, err := e.read(p)
-	next := open
+	next := bodyOpen
 	if err != nil {
-		next = atEnd
-		e.err = e.blame(err)
+		next = bodyEnded
+		e.err = e.publicError(err)
 	}
-	if !e.state.CompareAndSwap(reading, next) {
+	if !e.state.CompareAndSwap(bodyReading, next) {
 		return n, http.ErrBodyReadAfterClose
 	}
 	if err == nil {
@@ -59,43 +59,51 @@ func (e *exchange) Read(p []byte) (int, error) {
 	return n, e.err
 }
 
-// blame returns what the caller is told of an error.
-func (e *exchange) blame(err error) error {
+// publicError returns an error as the caller sees it.
+func (e *exchange) publicError(err error) error {
 	if err == io.EOF {
 		return err
 	}
-	return &Error{Host: e.conn.origin.host, Sent: true, Err: ended(e.ctx, err)}
+	return &Error{Host: e.conn.origin.host, Sent: true, Err: contextOr(e.ctx, err)}
 }
 
-// over returns why nothing can be read any more.
-func (e *exchange) over() error {
-	if e.state.Load() == atEnd {
+// endError returns why nothing can be read any more.
+func (e *exchange) endError() error {
+	if e.state.Load() == bodyEnded {
 		return e.err
 	}
 	return http.ErrBodyReadAfterClose
 }
 
-// Close ends the body, and a Read that is under way. Unless all of the body is there
-// already, that closes the connection.
+// Close ends the body, and a Read that is under way. It closes the connection unless the rest of
+// the body has already come.
 func (e *exchange) Close() error {
-	switch e.state.Swap(closed) {
-	case open:
-		e.finish(!e.last && e.drained())
-	case reading:
+	switch e.state.Swap(bodyClosed) {
+	case bodyOpen:
+		e.finish(!e.last && e.drain())
+	case bodyReading:
 		e.finish(false)
 	}
 	return nil
 }
 
-// drained reads what is left of the body, as far as that is there. It reports whether
-// that was all.
-func (e *exchange) drained() bool {
-	e.conn.socket.held = true
-	defer func() { e.conn.socket.held = false }()
+// drain reads what has come of the rest of the body, and reports whether that was all of it.
+func (e *exchange) drain() bool {
+	e.conn.socket.noWait = true
+	defer func() { e.conn.socket.noWait = false }()
 	for {
 		var p [512]byte
 		if _, err := e.read(p[:]); err != nil {
 			return err == io.EOF
 		}
 	}
+}
+
+// Buffered returns how many bytes of the body, with its framing, have come before the first Read. A
+// proxy uses it to decide whether to send the headers on at once.
+func (e *exchange) Buffered() int {
+	if e.state.Load() != bodyOpen { // another exchange may have the connection by now
+		return 0
+	}
+	return e.conn.reader.Buffered()
 }

@@ -2,14 +2,14 @@ package wire
 
 import "io"
 
-// Bytes is the body of a request that is there as a whole:
+// Bytes is the body of a request that is in memory:
 //
 //	text := wire.Bytes(encoded)
 //	req.Body = &text
 //
-// A [Transport] sends all of it, whatever Request.ContentLength says, and does not
-// change it: the same Bytes can be sent again. It must not change any more: some of a
-// large one may still be sent when the response is there.
+// A [Transport] sends all of it, whatever Request.ContentLength says, and does not consume it: the
+// same Bytes can be sent again. The caller must not change the bytes after that: a part of a large
+// body may still be sent when the response has come.
 type Bytes []byte
 
 // Read is for other transports: it consumes what it returns.

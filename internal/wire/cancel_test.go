@@ -17,8 +17,8 @@ import (
 // big is more than the buffers of two sockets hold.
 const big = 32 << 20
 
-// TestCancel ends a request's context in each stage of it. The caller gets the
-// context's error, and the server sees that the connection is closed.
+// TestCancel ends the context of a request in each of its stages. The caller gets the context's
+// error, and the server sees that the connection is closed.
 func TestCancel(t *testing.T) {
 	for _, c := range []struct {
 		name, scheme string
@@ -39,7 +39,7 @@ func TestCancel(t *testing.T) {
 			reached()
 		}, true},
 		{"waiting for the request's body", "http", func() io.ReadCloser { return stuck(t) }, func(c net.Conn, reached func()) {
-			bufio.NewReader(c).ReadString('c') // of the header that says chunked
+			bufio.NewReader(c).ReadString('c') // up to the header that says chunked
 			reached()
 		}, true},
 		{"waiting for headers", "http", nil, func(c net.Conn, reached func()) {
@@ -74,12 +74,12 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// zeros has no end.
+// zeros is endless.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// stuck returns a body that does not come before the test's end.
+// stuck returns a body that does not come before the end of the test.
 func stuck(t *testing.T) io.ReadCloser {
 	r, w := io.Pipe()
 	t.Cleanup(func() { w.Close() })
@@ -116,8 +116,7 @@ func TestCancelBody(t *testing.T) {
 	}
 }
 
-// TestCancelAfterEnd ends the context when the response has been read: the connection
-// is not closed.
+// A context that ends after the response was read does not close the connection.
 func TestCancelAfterEnd(t *testing.T) {
 	for _, framing := range []string{"Content-Length: 0\r\n\r\n", "Content-Length: 4\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n\r\n"} {
 		server := startRaw(t, always(ok+framing, false))
@@ -135,7 +134,7 @@ func TestCancelAfterEnd(t *testing.T) {
 	}
 }
 
-// TestEndedContext sends nothing, whether there is a connection already or not.
+// With an ended context nothing is sent, with or without an idle connection.
 func TestEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -161,7 +160,7 @@ func TestEndedContext(t *testing.T) {
 	}
 }
 
-// TestTimeouts has each limit of time pass.
+// TestTimeouts lets each timeout pass.
 func TestTimeouts(t *testing.T) {
 	silent := startRaw(t, func(c net.Conn) { io.Copy(io.Discard, c) })
 	slow := startRaw(t, func(c net.Conn) {
@@ -179,10 +178,10 @@ func TestTimeouts(t *testing.T) {
 		want      error
 		sent      bool
 	}{
-		{"handshake", &Transport{DialTimeout: soon}, newRequest(t, "GET", "https"+silent.url[len("http"):], ""), lateDial, false},
-		{"headers", &Transport{HeaderTimeout: soon}, newRequest(t, "GET", silent.url, ""), lateHeader, true},
-		{"the rest of the headers", &Transport{HeaderTimeout: soon}, newRequest(t, "GET", slow.url, ""), lateHeader, true},
-		{"headers of what is streamed", &Transport{HeaderTimeout: soon}, streamed, lateHeader, true},
+		{"handshake", &Transport{DialTimeout: soon}, newRequest(t, "GET", "https"+silent.url[len("http"):], ""), errDialTimeout, false},
+		{"headers", &Transport{HeaderTimeout: soon}, newRequest(t, "GET", silent.url, ""), errHeaderTimeout, true},
+		{"the rest of the headers", &Transport{HeaderTimeout: soon}, newRequest(t, "GET", slow.url, ""), errHeaderTimeout, true},
+		{"headers of what is streamed", &Transport{HeaderTimeout: soon}, streamed, errHeaderTimeout, true},
 	} {
 		_, err := send(newTransport(t, c.transport), c.req)
 		var fault *Error
@@ -195,7 +194,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestHeaderTimeoutSparesBody has a body come much later than headers may.
+// A body may come much later than HeaderTimeout.
 func TestHeaderTimeoutSparesBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
@@ -213,8 +212,7 @@ func TestHeaderTimeoutSparesBody(t *testing.T) {
 	})
 }
 
-// TestHeaderTimeoutIsOver has the headers come before the request's end, and the body
-// long after that.
+// The headers come before the end of the request, and the body long after it.
 func TestHeaderTimeoutIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
@@ -236,8 +234,7 @@ func TestHeaderTimeoutIsOver(t *testing.T) {
 	})
 }
 
-// TestHeaderTimeoutCounts has many requests on one connection, each as slow as it may
-// be, and then one that is slower.
+// Many requests on one connection are each as slow as they may be; then one is slower.
 func TestHeaderTimeoutCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
@@ -258,15 +255,15 @@ func TestHeaderTimeoutCounts(t *testing.T) {
 			must(t, over(c), newRequest(t, "GET", "http://host", ""), "200", "hi")
 		}
 		began := time.Now()
-		if _, err := send(over(c), newRequest(t, "GET", "http://host", "")); err != lateHeader || time.Since(began) != time.Minute {
+		if _, err := send(over(c), newRequest(t, "GET", "http://host", "")); err != errHeaderTimeout || time.Since(began) != time.Minute {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		c.transport.CloseIdleConnections()
 	})
 }
 
-// TestLastWord has a connection take only a part of its second request, and the server
-// say nothing: that is not waited for as long as for headers.
+// A connection accepts only a part of its second request, and the server sends nothing. The client
+// waits a shorter time for an answer than HeaderTimeout.
 func TestLastWord(t *testing.T) {
 	for name, body := range map[string]io.ReadCloser{"whole": nil, "streamed": io.NopCloser(strings.NewReader("text"))} {
 		t.Run(name, func(t *testing.T) {
@@ -278,10 +275,10 @@ func TestLastWord(t *testing.T) {
 				must(t, over(c), newRequest(t, "GET", "http://host", ""), "200", "hi")
 				req := newRequest(t, "GET", "http://host", "")
 				if body != nil {
-					numb.after, req.Body = 1, body // which comes after the headers
+					numb.after, req.Body = 1, body // written after the headers
 				}
 				began := time.Now()
-				if _, err := send(over(c), req); err != io.ErrClosedPipe || time.Since(began) != lastWord {
+				if _, err := send(over(c), req); err != io.ErrClosedPipe || time.Since(began) != finalAnswerWait {
 					t.Errorf("%v after %v", err, time.Since(began))
 				}
 				c.transport.CloseIdleConnections()

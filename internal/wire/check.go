@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// check returns why a request cannot be sent. What it lets pass cannot be read as
-// anything but the one request that it is. No value is in its errors.
+// check returns why a request cannot be sent. A request that passes cannot be read as any other
+// one. The errors quote no values of headers.
 func check(req *http.Request) error {
 	if req.Method != "" && !httpguts.ValidHeaderFieldName(req.Method) || req.Method == http.MethodConnect {
 		return fmt.Errorf("the method is %.20q: it must be a token, and not CONNECT", req.Method)
@@ -51,13 +51,13 @@ func checkURL(u *url.URL) error {
 	case strings.ContainsFunc(u.RawQuery, blank):
 		return errors.New("the URL's query has a space or control characters")
 	}
-	return nil // its path is escaped when it is written
+	return nil // the path is escaped when it is written
 }
 
 // blank reports whether r would end a request's target.
 func blank(r rune) bool { return r <= ' ' || r == 0x7f }
 
-// checkLength compares the length of a body with what the request says.
+// checkLength compares the length of a body with the request's ContentLength.
 func checkLength(req *http.Request) error {
 	length := int64(0)
 	switch body := req.Body.(type) {
@@ -68,7 +68,7 @@ func checkLength(req *http.Request) error {
 		length = body.Len()
 	default:
 		if body != http.NoBody {
-			return nil // it is sent as it is read, up to what the request says
+			return nil // it is sent as it is read, up to ContentLength
 		}
 	}
 	if req.ContentLength > 0 && req.ContentLength != length {

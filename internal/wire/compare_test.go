@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// stricter are the reasons for which we refuse what net/http's transport takes: what
-// another reader could understand differently, or what a gateway must not pass on.
+// stricter are the reasons for which this package refuses answers that net/http's transport
+// accepts: another reader could read them in another way, or a gateway must not pass them on.
 var stricter = []malformed{
 	"it is neither HTTP/1.1 nor HTTP/1.0",                  // it takes HTTP/0.9 and HTTP/2.0
 	"its status is not three digits and a reason",          // it takes two spaces, +20, and control characters
@@ -28,10 +28,10 @@ var stricter = []malformed{
 	"a header has control characters",                      // it takes them in lines that go on
 }
 
-// FuzzCompare has net/http's transport and ours read the same answer. Whatever we take,
-// it must take, too, and in the same way.
+// FuzzCompare lets net/http's transport and ours read the same answer. Theirs must accept every
+// answer that ours accepts, and read it in the same way.
 func FuzzCompare(f *testing.F) {
-	log.SetOutput(io.Discard) // where net/http tells what comes unasked
+	log.SetOutput(io.Discard) // net/http logs unsolicited answers
 	f.Cleanup(func() { log.SetOutput(os.Stderr) })
 	for _, c := range goodAnswers {
 		f.Add([]byte(c.answer), c.method == "HEAD")
@@ -62,7 +62,7 @@ func FuzzCompare(f *testing.F) {
 	})
 }
 
-// answering returns a connection on which the answer to whatever is asked comes.
+// answering returns a connection on which every request gets the answer.
 func answering(answer []byte) net.Conn {
 	client, server := net.Pipe()
 	go func() {
@@ -93,8 +93,8 @@ func sendOurs(t *testing.T, method string, answer []byte) (result, error) {
 	return alike(got), err
 }
 
-// alike returns a result without what may differ: net/http removes a Connection
-// that says close, moves trailers, and invents a Cache-Control.
+// alike returns a result without permitted differences: net/http removes a Connection that says
+// close, moves trailers, and adds a Cache-Control.
 func alike(r result) result {
 	for _, name := range []string{"Connection", "Trailer"} {
 		r.Header.Del(name)

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// conn is a connection. One exchange at a time has it.
+// conn is a connection of a Transport. It has one exchange at a time.
 type conn struct {
 	transport *Transport
 	origin    origin
 	socket    socket
 	stream    io.ReadWriter        // the socket, or TLS over it
-	state     *tls.ConnectionState // nil: it is plain
-	reader    *bufio.Reader        // of the stream
+	state     *tls.ConnectionState // nil without TLS
+	reader    *bufio.Reader        // reads from the stream
 	hangUp    func()               // closes the socket
-	pulse     *pulse
+	peeker    *peeker
 
-	used  bool      // an exchange has gone well on it
-	since time.Time // it is idle
+	used  bool      // an exchange has succeeded on it
+	since time.Time // the start of its idle time
 }
 
-// readerSize is small, for each of thousands of open streams has one.
+// readerSize is small because each of thousands of open streams has a reader.
 const readerSize = 4 << 10
 
 func (t *Transport) dial(ctx context.Context, at origin, u *url.URL) (*conn, error) {
@@ -37,9 +37,9 @@ func (t *Transport) dial(ctx context.Context, at origin, u *url.URL) (*conn, err
 		return c, err
 	}
 	if theirs, has := ctx.Deadline(); has && !time.Now().Before(theirs) {
-		return nil, context.DeadlineExceeded // which the context may not know yet
+		return nil, context.DeadlineExceeded // the context may not have ended yet
 	}
-	return nil, lateDial
+	return nil, errDialTimeout
 }
 
 func (t *Transport) dialWithin(ctx context.Context, at origin, u *url.URL) (*conn, error) {
@@ -50,7 +50,7 @@ func (t *Transport) dialWithin(ctx context.Context, at origin, u *url.URL) (*con
 	}
 	c := t.newConn(at, raw)
 	if at.scheme == "https" {
-		if err := c.secure(ctx, t.config(u.Hostname())); err != nil {
+		if err := c.handshake(ctx, t.config(u.Hostname())); err != nil {
 			raw.Close()
 			return nil, err
 		}
@@ -59,7 +59,8 @@ func (t *Transport) dialWithin(ctx context.Context, at origin, u *url.URL) (*con
 }
 
 func (t *Transport) newConn(at origin, raw net.Conn) *conn {
-	c := &conn{transport: t, origin: at, socket: socket{Conn: raw}, pulse: newPulse(raw), hangUp: func() { raw.Close() }}
+	c := &conn{transport: t, origin: at, socket: socket{Conn: raw}, peeker: newPeeker(raw), hangUp: func() { raw.Close() }}
+	c.socket.reads.set = raw.SetReadDeadline
 	c.stream = &c.socket
 	c.reader = bufio.NewReaderSize(c.stream, readerSize)
 	return c
@@ -77,7 +78,7 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-func (c *conn) secure(ctx context.Context, config *tls.Config) error {
+func (c *conn) handshake(ctx context.Context, config *tls.Config) error {
 	layer := tls.Client(&c.socket, config)
 	if err := layer.HandshakeContext(ctx); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (c *conn) secure(ctx context.Context, config *tls.Config) error {
 	return nil
 }
 
-// config returns how to speak TLS with a host.
+// config returns the TLS configuration for a host.
 func (t *Transport) config(host string) *tls.Config {
 	config := t.TLS.Clone()
 	if config == nil {
@@ -107,17 +108,16 @@ func (t *Transport) config(host string) *tls.Config {
 	return config
 }
 
-// silent reports whether a connection is open, and nobody has sent anything on it
-// unasked.
+// silent reports whether the connection is open, and the server has sent nothing on it unasked.
 func (c *conn) silent() bool {
-	if c.reader.Buffered() > 0 || !c.pulse.silent(c.since) {
+	if c.reader.Buffered() > 0 || !c.peeker.silent(c.since) {
 		return false
 	}
 	if c.state == nil {
 		return true
 	}
-	c.socket.held = true // and TLS has nothing that it has read already
+	c.socket.noWait = true // TLS must have no data that it has already read
 	_, err := c.stream.Read(make([]byte, 1))
-	c.socket.held = false
-	return err == errHeld
+	c.socket.noWait = false
+	return err == errNoData
 }

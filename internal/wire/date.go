@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// second is a second as a Date header has it.
-type second struct {
+// cachedDate is a second, formatted for the Date header.
+type cachedDate struct {
 	unix int64
 	text string
 }
 
-var lately atomic.Pointer[second]
+var dateCache atomic.Pointer[cachedDate]
 
-// date returns the time for a Date header. It is written once a second.
+// date returns the time for a Date header. It is formatted once a second.
 func date() string {
 	now := time.Now()
-	s := lately.Load()
+	s := dateCache.Load()
 	if s == nil || s.unix != now.Unix() {
-		s = &second{now.Unix(), now.UTC().Format(http.TimeFormat)}
-		lately.Store(s)
+		s = &cachedDate{now.Unix(), now.UTC().Format(http.TimeFormat)}
+		dateCache.Store(s)
 	}
 	return s.text
 }

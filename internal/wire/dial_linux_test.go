@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// busy returns an address where connections are not accepted, and not refused.
+// busy returns an address where connections are neither accepted nor refused.
 func busy(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -45,7 +45,7 @@ func TestCancelDial(t *testing.T) {
 		want      error
 	}{
 		{&Transport{}, ctx, context.DeadlineExceeded},
-		{&Transport{DialTimeout: 20 * time.Millisecond}, t.Context(), lateDial},
+		{&Transport{DialTimeout: 20 * time.Millisecond}, t.Context(), errDialTimeout},
 	} {
 		_, err := send(newTransport(t, c.transport), newRequest(t, "GET", "http://"+address, "").WithContext(c.ctx))
 		var fault *Error

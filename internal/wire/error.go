@@ -2,10 +2,10 @@ package wire
 
 import "errors"
 
-// Error is why a request has got no answer, or only a part of one. It is a [net.Error].
+// Error is why a request has no answer, or only a part of one. It is a [net.Error].
 type Error struct {
 	Host string
-	Sent bool // false: for certain, no byte of the request was sent
+	Sent bool // false: certainly no byte of the request was sent
 	Err  error
 }
 
@@ -23,14 +23,14 @@ func (e *Error) Timeout() bool {
 // Temporary makes it a [net.Error].
 func (e *Error) Temporary() bool { return e.Timeout() }
 
-// late is the error of what took too long.
-type late string
+// timeoutError is the error of an operation that took too long.
+type timeoutError string
 
-func (l late) Error() string { return string(l) }
+func (l timeoutError) Error() string { return string(l) }
 
-func (l late) Timeout() bool { return true }
+func (l timeoutError) Timeout() bool { return true }
 
 const (
-	lateDial   late = "no connection within DialTimeout"
-	lateHeader late = "no answer within HeaderTimeout"
+	errDialTimeout   timeoutError = "no connection within DialTimeout"
+	errHeaderTimeout timeoutError = "no answer within HeaderTimeout"
 )

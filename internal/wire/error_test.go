@@ -18,7 +18,7 @@ func TestError(t *testing.T) {
 		{io.ErrUnexpectedEOF, "ratelimit: host: unexpected EOF", false},
 		{context.Canceled, "ratelimit: host: context canceled", false},
 		{context.DeadlineExceeded, "ratelimit: host: context deadline exceeded", true},
-		{lateHeader, "ratelimit: host: no answer within HeaderTimeout", true},
+		{errHeaderTimeout, "ratelimit: host: no answer within HeaderTimeout", true},
 		{&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}, "ratelimit: host: dial tcp: refused", false},
 	} {
 		var fault net.Error = &Error{Host: "host", Err: c.err}

@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// exchange is one request and its response on a connection. It is the response's
-// body, too.
+// exchange is one request and its response on a connection. It is also the response's body.
 type exchange struct {
 	conn   *conn
 	ctx    context.Context
-	stop   func() bool // watching the context; nil: it never ends
+	stop   func() bool // stops watching the context; nil: the context never ends
 	upload *upload     // nil: the request was sent as a whole
 	body
 }
 
-// lastWord is how long a server that takes no more of a request may take to say why.
-const lastWord = time.Second
+// finalAnswerWait is how long a server that reads no more of a request has to answer.
+const finalAnswerWait = time.Second
 
-// exchange sends a request, and reads the response up to its body. sent is whether
-// anything of the request has left. If it fails, the connection is closed.
+// exchange sends a request, and reads the response up to its body. sent reports whether any byte of
+// the request was sent. After an error the connection is closed.
 func (c *conn) exchange(req *http.Request) (response *http.Response, sent bool, err error) {
 	e := &exchange{conn: c, ctx: req.Context()}
 	if e.ctx.Done() != nil {
@@ -32,7 +31,7 @@ func (c *conn) exchange(req *http.Request) (response *http.Response, sent bool, 
 	sent, failed := e.send(req)
 	if !sent {
 		e.finish(false)
-		return nil, false, ended(e.ctx, failed)
+		return nil, false, contextOr(e.ctx, failed)
 	}
 	if failed != nil && req.Body != nil {
 		req.Body.Close()
@@ -48,7 +47,7 @@ func (c *conn) exchange(req *http.Request) (response *http.Response, sent bool, 
 	return response, true, nil
 }
 
-// cause returns why an exchange has failed: what came first.
+// cause returns the first reason why an exchange has failed.
 func (e *exchange) cause(sending, receiving error) error {
 	switch {
 	case e.ctx.Err() != nil:
@@ -58,12 +57,12 @@ func (e *exchange) cause(sending, receiving error) error {
 	case e.upload.failed() != nil:
 		return e.upload.failed()
 	case errors.Is(receiving, os.ErrDeadlineExceeded):
-		return lateHeader
+		return errHeaderTimeout
 	}
 	return receiving
 }
 
-// finish gives the connection back if all went well, and closes it if not.
+// finish returns the connection to the idle ones if all went well, or else closes it.
 func (e *exchange) finish(well bool) {
 	if e.stop != nil && !e.stop() {
 		well = false

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// malformed is why a message is refused. Nothing of the message is in it.
+// malformed is why a message is refused. It quotes nothing of the message.
 type malformed string
 
 func (m malformed) Error() string { return "the message is malformed: " + string(m) }
 
 var errLongHeader = errors.New("the headers are longer than MaxHeader")
 
-// readHead appends what comes up to the empty line to b: the first line, and headers of
-// the form Name:value, with names in their canonical form. Each ends with \n. left is
-// how many bytes they may have.
+// readHead appends the head of a message to b, up to the empty line: the first line, and headers of
+// the form Name:value, with names in their canonical form. Each line ends with \n. left is how many
+// more bytes the head may have.
 func readHead(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
 	b, err := readLine(r, b, left)
 	if err != nil {
@@ -72,8 +72,8 @@ func readLine(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
 	}
 }
 
-// normalize brings a header's line into its form, and returns how long that is. A line
-// that goes on with the header before it begins with a space, which is in no name.
+// normalize rewrites a header's line in place, and returns its new length. It refuses a line that
+// continues the header before it: that begins with a space, which no name has.
 func normalize(line []byte) (int, error) {
 	colon := bytes.IndexByte(line, ':')
 	if colon < 0 || !canonical(line[:colon]) {
@@ -88,8 +88,8 @@ func normalize(line []byte) (int, error) {
 	return colon + 1 + copy(line[colon+1:], value), nil
 }
 
-// canonical writes a header's name as [http.CanonicalHeaderKey] does. It reports
-// whether it is a name.
+// canonical rewrites a header's name as [http.CanonicalHeaderKey] does, and reports whether it is a
+// valid name.
 func canonical(name []byte) bool {
 	upper := true
 	for i, b := range name {
@@ -107,8 +107,8 @@ func canonical(name []byte) bool {
 	return len(name) > 0
 }
 
-// parseFields returns the headers that readHead has written. Their strings are parts of
-// the text.
+// parseFields returns the headers that readHead has written. Their strings share the memory of the
+// text.
 func parseFields(text string) http.Header {
 	n := strings.Count(text, "\n")
 	header, values := make(http.Header, n), make([]string, n)

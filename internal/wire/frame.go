@@ -8,16 +8,16 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// frame is how a response's body ends: after a length, with its last chunk, or with the
+// frame is how the end of a body is found: by a length, by its last chunk, or by the end of the
 // connection.
 type frame struct {
-	length  int64 // below 0: it has none
+	length  int64 // below 0: none
 	chunked bool
 	last    bool // the connection is not used again
 }
 
-// frameOf returns how the body ends, by RFC 9112, 6.3. It refuses whatever two readers
-// could understand differently. Headers that speak of the frame alone are removed.
+// frameOf returns the framing of a response, by RFC 9112, 6.3. It refuses everything that two
+// readers could read in different ways. It removes headers that are only about the framing.
 func frameOf(response *http.Response, method string) (frame, error) {
 	h := response.Header
 	f := frame{length: -1, last: response.ProtoMinor == 0 || httpguts.HeaderValuesContainsToken(h["Connection"], "close")}
@@ -50,13 +50,13 @@ func frameOf(response *http.Response, method string) (frame, error) {
 	return f, err
 }
 
-// isChunked compares without regard to case. The length keeps letters out that are
+// isChunked compares without regard to case. The comparison of lengths excludes letters that are
 // not ASCII.
 func isChunked(coding string) bool {
 	return len(coding) == len("chunked") && strings.EqualFold(coding, "chunked")
 }
 
-// oneLength returns the length that all the values are.
+// oneLength returns the length that all values agree on.
 func oneLength(values []string) (int64, error) {
 	for _, v := range values {
 		if v != values[0] {

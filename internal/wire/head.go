@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// buffers are for what is written, and for headers that are read.
+// buffers are pooled, for what is written and for headers that are read.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-// mostKept is the size of a buffer that is worth keeping.
-const mostKept = 64 << 10
+// maxPooled is the size of the largest buffer that returns to the pool.
+const maxPooled = 64 << 10
 
-func giveBack(b *[]byte) {
-	if cap(*b) <= mostKept {
+func putBuffer(b *[]byte) {
+	if cap(*b) <= maxPooled {
 		*b = (*b)[:0]
 		buffers.Put(b)
 	}
 }
 
-// appendHead appends the request up to its empty line. It must have been checked. A
-// length below 0 is one that nobody knows.
+// appendHead appends the request line and the headers of a request that has been checked. A length
+// below 0 is unknown.
 func appendHead(b []byte, req *http.Request, length int64) []byte {
 	method := req.Method
 	if method == "" {
@@ -47,7 +47,7 @@ func appendHead(b []byte, req *http.Request, length int64) []byte {
 		b = append(b, "Connection: close\r\n"...)
 	}
 	for name, values := range req.Header {
-		if ours(name) {
+		if isFraming(name) {
 			continue
 		}
 		for _, value := range values {
@@ -74,8 +74,7 @@ func appendField(b []byte, name, value string) []byte {
 	return append(append(b, value...), "\r\n"...)
 }
 
-// withoutZone returns a host without the zone of its IPv6 address, which means
-// something on this machine alone.
+// withoutZone returns a host without the zone of its IPv6 address, which only this machine knows.
 func withoutZone(host string) string {
 	from, to := strings.IndexByte(host, '%'), strings.LastIndexByte(host, ']')
 	if host[0] != '[' || from < 0 || to < from {
@@ -84,12 +83,12 @@ func withoutZone(host string) string {
 	return host[:from] + host[to:]
 }
 
-// frameNames are the headers that speak of the connection, or of the message's frame.
-var frameNames = []string{"Connection", "Content-Length", "Host", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "Upgrade"}
+// framingNames are the headers about the connection and the framing of the message.
+var framingNames = []string{"Connection", "Content-Length", "Host", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// ours reports whether we alone decide what a header says, however it is spelled.
-func ours(name string) bool {
-	for _, n := range frameNames {
+// isFraming reports whether this package alone sets a header, however its name is spelled.
+func isFraming(name string) bool {
+	for _, n := range framingNames {
 		if len(n) == len(name) && strings.EqualFold(n, name) {
 			return true
 		}

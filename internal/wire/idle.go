@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// take returns an idle connection to an origin, or nil. The one that was used last
-// goes first, so that those that are too many grow old.
+// take returns an idle connection to an origin, or nil. It prefers the one that was used last, so
+// that superfluous ones reach their timeout.
 func (t *Transport) take(at origin) *conn {
 	for {
 		c := t.pop(at)
@@ -58,8 +58,7 @@ func (t *Transport) push(c *conn) bool {
 
 func (t *Transport) idleTimeout() time.Duration { return cmp.Or(t.IdleTimeout, time.Minute) }
 
-// sweep closes the connections that are idle for too long. It runs again when the
-// next will be, if there is one.
+// sweep closes connections that were idle for too long, and sets the timer for the next one.
 func (t *Transport) sweep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +86,7 @@ func (t *Transport) sweep() {
 	t.janitor.Reset(next)
 }
 
-// CloseIdleConnections closes connections that nobody uses.
+// CloseIdleConnections closes the connections that are not in use.
 func (t *Transport) CloseIdleConnections() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

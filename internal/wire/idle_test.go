@@ -15,7 +15,7 @@ import (
 
 const hello = ok + "Content-Length: 2\r\n\r\nhi"
 
-// TestMaxIdle keeps no more connections than it may.
+// No more connections are kept than MaxIdle.
 func TestMaxIdle(t *testing.T) {
 	came, together, gone := make(chan struct{}), make(chan struct{}), make(chan struct{}, 8)
 	server := startRaw(t, func(c net.Conn) {
@@ -47,8 +47,7 @@ func TestMaxIdle(t *testing.T) {
 	}
 }
 
-// TestJanitor has connections grow old: the server sees them close, and then nothing
-// is left that could wake up.
+// Connections that are idle for too long are closed, and then no timer is left.
 func TestJanitor(t *testing.T) {
 	gone := make(chan struct{}, 2)
 	server := startRaw(t, func(c net.Conn) {
@@ -67,7 +66,7 @@ func TestJanitor(t *testing.T) {
 	}
 }
 
-// TestJanitorTakesTheOldest has connections become idle one after the other.
+// Connections become idle one after the other.
 func TestJanitorTakesTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &Transport{IdleTimeout: time.Hour}
@@ -88,8 +87,7 @@ func TestJanitorTakesTheOldest(t *testing.T) {
 	})
 }
 
-// TestCloseEarly closes bodies before their end. The connection is kept if the rest
-// was there already.
+// A body is closed before its end. The connection is kept if the rest has already come.
 func TestCloseEarly(t *testing.T) {
 	for _, c := range []struct {
 		name, answer string
@@ -125,7 +123,7 @@ func TestCloseEarly(t *testing.T) {
 	}
 }
 
-// TestCloseWhileReading ends a Read that waits.
+// Close ends a Read that waits.
 func TestCloseWhileReading(t *testing.T) {
 	server := startRaw(t, always(ok+"Content-Length: 3\r\n\r\nhi", false))
 	response, err := newTransport(t, nil).RoundTrip(newRequest(t, "GET", server.url, ""))
@@ -141,7 +139,7 @@ func TestCloseWhileReading(t *testing.T) {
 	}
 }
 
-// TestRequestClose does not keep a connection that the request says is its last.
+// A connection is not kept after a request with Close.
 func TestRequestClose(t *testing.T) {
 	server := startRaw(t, always(hello, false))
 	transport := newTransport(t, nil)
@@ -155,7 +153,7 @@ func TestRequestClose(t *testing.T) {
 	}
 }
 
-// TestStaleBody reads and closes a body whose connection somebody else has by now.
+// A body is read and closed after its connection went to another request.
 func TestStaleBody(t *testing.T) {
 	server := startRaw(t, always(hello, false))
 	transport := newTransport(t, nil)

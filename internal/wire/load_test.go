@@ -18,8 +18,8 @@ import (
 
 var nothing = log.New(io.Discard, "", 0)
 
-// startEcho starts a server that says how long a body is, and what its sum is, and
-// sends it back in pieces.
+// startEcho starts a server that returns the length and the checksum of a body in headers, and the
+// body in pieces.
 func startEcho(t testing.TB) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
@@ -40,8 +40,8 @@ func startEcho(t testing.TB) *httptest.Server {
 	return server
 }
 
-// TestTogether has many callers share a transport. Some read slowly, some close early,
-// some leave. Whoever reads to the end reads what it has sent.
+// Many callers share a transport. Some read slowly, some close early, some cancel. A caller that
+// reads to the end reads what it has sent.
 func TestTogether(t *testing.T) {
 	server := startEcho(t)
 	transport := newTransport(t, &Transport{MaxIdle: 4})
@@ -59,7 +59,7 @@ func TestTogether(t *testing.T) {
 	all.Wait()
 }
 
-// pattern has no two equal ends.
+// pattern has no two equal suffixes.
 var pattern = func() (text []byte) {
 	for i := range 5000 {
 		text = fmt.Appendf(text, "%d,", i)
@@ -109,7 +109,7 @@ func unless(expected bool, err error) error {
 	return err
 }
 
-// TestBig sends a large body, and gets one.
+// TestBig sends a large body, and receives one.
 func TestBig(t *testing.T) {
 	server := startEcho(t)
 	transport := newTransport(t, nil)

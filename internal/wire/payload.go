@@ -10,31 +10,31 @@ import (
 	"time"
 )
 
-// payload is a request's body.
+// payload is the body of a request.
 type payload struct {
-	visit  *visit
-	expect bool // the client waits for 100 before it sends it
+	reply  *reply
+	expect bool // the client waits for 100 Continue before it sends the body
 
-	mu sync.Mutex // held while it is read
-	intake
-	err error // how it has ended; nil: it has not
+	mu sync.Mutex // held while the body is read
+	framedReader
+	err error // the error with which the body has ended; nil: it has not
 }
 
-// body makes the payload that of a request.
-func (v *visit) body(r *http.Request, f frame) {
-	b := &v.payload
-	b.visit, b.intake = v, newIntake(f, v.peer.reader)
+// body makes the payload the body of a request.
+func (w *reply) body(r *http.Request, f frame) {
+	b := &w.payload
+	b.reply, b.framedReader = w, newFramedReader(f, w.peer.reader)
 	if f.length == 0 {
 		b.err = io.EOF
 		r.Body = http.NoBody
-		v.peer.watch.start()
+		w.peer.watch.start()
 		return
 	}
 	b.expect = r.ProtoMinor > 0 && len(r.Header["Expect"]) > 0 && strings.EqualFold(r.Header["Expect"][0], "100-continue")
 	r.Body = b
 }
 
-// Read reads the body. A client that waits for it is told to send it.
+// Read reads the body. It first sends 100 Continue to a client that waits for it.
 func (b *payload) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,7 +42,7 @@ func (b *payload) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	if b.expect {
-		b.visit.allow()
+		b.reply.sendContinue()
 	}
 	n, err := b.read(p)
 	if err == nil {
@@ -51,45 +51,45 @@ func (b *payload) Read(p []byte) (int, error) {
 	b.err = err
 	switch {
 	case err == io.EOF:
-		b.visit.peer.watch.start()
-	case gone(err):
-		b.visit.cancel()
+		b.reply.peer.watch.start()
+	case clientLeft(err):
+		b.reply.cancel()
 	}
 	return n, err
 }
 
-// gone reports whether an error says that the client has left. One that is late, or
-// sends what makes no sense, can still be told so.
-func gone(err error) bool {
+// clientLeft reports whether an error means that the client has left. A client that is late, or
+// sends nonsense, can still read an answer.
+func clientLeft(err error) bool {
 	fault, ok := errors.AsType[net.Error](err)
 	return errors.Is(err, io.ErrUnexpectedEOF) || ok && !fault.Timeout()
 }
 
-// Close does nothing: what is left of the body is read after the answer.
+// Close does nothing: the rest of the body is read after the answer.
 func (b *payload) Close() error { return nil }
 
-// mostLeft is how much of a body is read that the handler has not: if there is more, to
-// close the connection is cheaper.
-const mostLeft = 256 << 10
+// maxDrain is how many bytes of a body are read that the handler has not read. Beyond that, it is
+// cheaper to close the connection.
+const maxDrain = 256 << 10
 
-// lost reports whether the end of the body will not be reached: it has broken off, or
-// more is left than is worth reading, or the client waits to be asked for it.
-func (b *payload) lost() bool {
+// wontEnd reports whether the end of the body will not be reached: the body has broken off, too
+// much of it is left, or the client still waits for 100 Continue.
+func (b *payload) wontEnd() bool {
 	if !b.mu.TryLock() {
-		return false // somebody reads it
+		return false // the handler is reading it
 	}
 	defer b.mu.Unlock()
 	if b.err != nil {
 		return b.err != io.EOF
 	}
-	return b.length > mostLeft || b.expect && !b.visit.allowed()
+	return b.length > maxDrain || b.expect && !b.reply.hasContinued()
 }
 
-// leave ends the body when the handler has returned: nobody can read it any more. It
-// reports whether it was at its end, or could be brought there.
-func (b *payload) leave(drain bool) bool {
+// finish ends the body when the handler has returned: nobody can read it any more. It reports
+// whether the body was at its end, or has been read to its end.
+func (b *payload) finish(drain bool) bool {
 	if !b.mu.TryLock() {
-		b.visit.peer.reads.end() // for which somebody still waits
+		b.reply.peer.reads.end() // interrupts a goroutine that still reads
 		b.mu.Lock()
 		drain = false
 	}
@@ -104,10 +104,10 @@ func (b *payload) leave(drain bool) bool {
 
 func (b *payload) drain() {
 	buffer := buffers.Get().(*[]byte)
-	defer giveBack(buffer)
+	defer putBuffer(buffer)
 	room := (*buffer)[:cap(*buffer)]
-	b.visit.peer.reads.within(time.Second)
-	for n := 0; n <= mostLeft && b.err == nil; {
+	b.reply.peer.reads.within(time.Second)
+	for n := 0; n <= maxDrain && b.err == nil; {
 		var read int
 		read, b.err = b.read(room)
 		n += read

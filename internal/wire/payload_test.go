@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What the handler has not read of a body is read after the answer, within bounds.
+// The part of a body that the handler has not read is read after the answer, within bounds.
 func TestUnreadBody(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -19,8 +19,8 @@ func TestUnreadBody(t *testing.T) {
 		announced, again bool // the connection is closed: it says so; it is used again
 	}{
 		{"short", "Content-Length: 5", "hello", false, true},
-		{"at the bound", fmt.Sprintf("Content-Length: %d", mostLeft), strings.Repeat("x", mostLeft), false, true},
-		{"long", fmt.Sprintf("Content-Length: %d", mostLeft+1), strings.Repeat("x", mostLeft+1), true, false},
+		{"at the bound", fmt.Sprintf("Content-Length: %d", maxDrain), strings.Repeat("x", maxDrain), false, true},
+		{"long", fmt.Sprintf("Content-Length: %d", maxDrain+1), strings.Repeat("x", maxDrain+1), true, false},
 		{"short chunks", "Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n", false, true},
 		{"long chunks", "Transfer-Encoding: chunked", strings.Repeat("400\r\n"+strings.Repeat("x", 1024)+"\r\n", 300) + "0\r\n\r\n", false, false},
 		{"bad chunks", "Transfer-Encoding: chunked", "x\r\n", false, false},
@@ -45,7 +45,7 @@ func TestUnreadBody(t *testing.T) {
 	}
 }
 
-// A body is asked for when it is read first, and not at all if it is not.
+// The server sends 100 Continue when the body is first read, and not at all if it is not read.
 func TestExpectContinue(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -95,8 +95,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// A body cannot be read any more when its handler has returned, not even by who reads
-// it already.
+// A body cannot be read after its handler has returned, not even by a Read that is under way.
 func TestBodyAfterTheHandler(t *testing.T) {
 	errs := make(chan error, 2)
 	reading := make(chan struct{})
@@ -123,7 +122,7 @@ func TestBodyAfterTheHandler(t *testing.T) {
 	}
 }
 
-// A body that is kept does not read what comes after it.
+// A body that outlives its handler does not read the bytes of the next request.
 func TestBodyOfAnotherRequest(t *testing.T) {
 	var first io.Reader
 	conn := serving(t, func(w http.ResponseWriter, r *http.Request) {

@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// peer is a client's connection. One goroutine serves it.
+// peer is a client's connection to a Server. One goroutine serves it.
 type peer struct {
-	server *Server
-	conn   net.Conn
-	remote string
-	reader *bufio.Reader // of the peer; nil while a request takes long
-	header http.Header   // of the answer, used again and again
-	reads  term
-	writes term
-	watch  watch
-	posted bool         // the last request was a POST
-	asked  http.Request // while it is read
+	server  *Server
+	conn    net.Conn
+	remote  string
+	reader  *bufio.Reader // reads from the peer; nil while the handler takes long
+	header  http.Header   // of the answer, reused for every request
+	reads   deadline
+	writes  deadline
+	watch   watch
+	posted  bool         // the last request was a POST
+	request http.Request // the request that is being read
 
 	mu   sync.Mutex
-	used bool // there was a request
-	idle bool // nothing of the next request has come
+	used bool // a request has come
+	idle bool // no byte of the next request has come
 }
 
 func newPeer(s *Server, c net.Conn) *peer {
@@ -43,7 +43,7 @@ func newPeer(s *Server, c net.Conn) *peer {
 	return p
 }
 
-// readers are those of peers that read something, or wait for it.
+// readers are pooled: only peers that read or wait for a request have one.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerSize) }}
 
 func (p *peer) borrowReader() {
@@ -51,7 +51,7 @@ func (p *peer) borrowReader() {
 	p.reader.Reset(p)
 }
 
-// returnReader gives the reader back, unless some of the next request is in it.
+// returnReader puts the reader back, unless it has bytes of the next request.
 func (p *peer) returnReader() {
 	if p.reader.Buffered() > 0 {
 		return
@@ -71,12 +71,12 @@ func (p *peer) serve() {
 	}
 }
 
-// lastCall is how long a request may take that is on its way while its connection is
-// about to be closed.
-const lastCall = 50 * time.Millisecond
+// finalRequestWait is how long a connection that is about to close waits for a request that may be
+// on its way.
+const finalRequestWait = 50 * time.Millisecond
 
-// await waits for the first bytes of a request. It reports whether they have come. As
-// for net/http, what comes of a second one before an end is nothing if it is shorter
+// await waits for the first bytes of a request, and reports whether they have come. Like net/http,
+// it ignores what comes before the end of a connection if that is not the first request and shorter
 // than any method.
 func (p *peer) await(within time.Duration) bool {
 	first := 1
@@ -86,48 +86,48 @@ func (p *peer) await(within time.Duration) bool {
 	if p.reader.Buffered() >= first {
 		return true
 	}
-	p.rest(within)
+	p.beginWait(within)
 	_, err := p.reader.Peek(first)
-	if err != nil && p.unwanted() {
-		p.reads.within(lastCall)
+	if err != nil && p.closing() {
+		p.reads.within(finalRequestWait)
 		_, err = p.reader.Peek(first)
 	}
-	p.wake()
+	p.endWait()
 	return err == nil
 }
 
-// rest begins to wait for a request.
-func (p *peer) rest(within time.Duration) {
+// beginWait sets the deadline of the next request.
+func (p *peer) beginWait(within time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle = true
-	if p.unwanted() {
-		within = lastCall
+	if p.closing() {
+		within = finalRequestWait
 	}
 	p.reads.within(within)
 }
 
-func (p *peer) wake() {
+func (p *peer) endWait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle, p.used = false, true
 }
 
-// rouse ends the wait for a request that is not wanted any more.
-func (p *peer) rouse() {
+// abortWait ends the wait for a request if the connection is to be closed.
+func (p *peer) abortWait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.idle && p.unwanted() {
+	if p.idle && p.closing() {
 		p.reads.end()
 	}
 }
 
-// unwanted reports whether the connection is not to have another request.
-func (p *peer) unwanted() bool {
-	return p.server.closed.Load() || p.used && p.server.ending.Load()
+// closing reports whether the connection takes no further request.
+func (p *peer) closing() bool {
+	return p.server.closed.Load() || p.used && p.server.draining.Load()
 }
 
-// next serves a request. It reports whether there may be another.
+// next serves one request, and reports whether another may follow.
 func (p *peer) next() bool {
 	p.reads.within(p.server.HeaderTimeout)
 	f, err := p.readRequest()
@@ -138,33 +138,33 @@ func (p *peer) next() bool {
 	p.reads.until(time.Time{})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	v := p.visit(f, cancel)
-	r := p.asked.WithContext(ctx)
-	p.asked = http.Request{}
-	if !p.handle(v, r) {
-		p.conn.Close() // what is there of the answer is not its end
-		v.abandon()
+	w := p.newReply(f, cancel)
+	r := p.request.WithContext(ctx)
+	p.request = http.Request{}
+	if !p.handle(w, r) {
+		p.conn.Close() // the client must not take the part of the answer for all of it
+		w.abandon()
 		return false
 	}
 	cancel()
-	return v.finish()
+	return w.finish()
 }
 
-// handle calls the handler. It reports whether that has not panicked.
-func (p *peer) handle(v *visit, r *http.Request) (well bool) {
+// handle calls the handler, and reports whether it has returned without a panic.
+func (p *peer) handle(w *reply, r *http.Request) (well bool) {
 	defer p.watch.stop()
 	defer func() {
 		if !well {
-			p.tell(recover())
+			p.logPanic(recover())
 		}
 	}()
-	p.server.Handler.ServeHTTP(v, r)
+	p.server.Handler.ServeHTTP(w, r)
 	return true
 }
 
-// tell logs a panic: what kind it was and where, but not what it says, which may be of
-// the request.
-func (p *peer) tell(v any) {
+// logPanic logs the kind and the stack of a panic, but not its value, which may be part of the
+// request.
+func (p *peer) logPanic(v any) {
 	if v == http.ErrAbortHandler || p.server.Log == nil {
 		return
 	}
@@ -199,9 +199,10 @@ func (p *peer) write(b []byte) error {
 	}
 }
 
-// lastRead is how long we wait for a client to have read an answer behind which the
-// connection is closed. What it still sends would destroy the answer on its way.
-const lastRead = 500 * time.Millisecond
+// lingerTime is how long the server waits for a client to read an answer before it closes the
+// connection. Bytes that the client still sends would otherwise reset the connection, and destroy
+// the answer.
+const lingerTime = 500 * time.Millisecond
 
 // linger closes the connection for writing, and reads on for a while.
 func (p *peer) linger() {
@@ -209,19 +210,19 @@ func (p *peer) linger() {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	p.reads.within(lastRead)
+	p.reads.within(lingerTime)
 	io.Copy(io.Discard, struct{ io.Reader }{p.reader})
 }
 
-// refuse says why something is no request. Who has left is not told.
+// refuse answers bytes that are no valid request, unless the client has left.
 func (p *peer) refuse(err error) {
 	var broken net.Error
 	if err == io.EOF || errors.As(err, &broken) {
 		return
 	}
-	no := refused(err)
+	no := refusalOf(err)
 	status := fmt.Sprintf("%d %s", no.status, http.StatusText(no.status))
-	p.writes.within(lastRead)
+	p.writes.within(lingerTime)
 	err = p.write(fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s: %s", status, status, no.reason))
 	if err == nil {
 		p.linger()

@@ -2,11 +2,11 @@ package wire
 
 import "io"
 
-// Pieces is [Bytes] in several pieces, which are sent one after another. It is for a
-// large body into which something was put: it need not be copied.
+// Pieces is [Bytes] in several pieces, which are sent one after another. It serves a large body
+// into which something is inserted, without a copy.
 type Pieces [][]byte
 
-// Len returns how many bytes there are in all.
+// Len returns the number of bytes.
 func (p *Pieces) Len() (n int64) {
 	for _, piece := range *p {
 		n += int64(len(piece))

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// mostInterim is how many answers may come before the one that counts.
-const mostInterim = 16
+// maxInterim is how many interim answers may come before the final one.
+const maxInterim = 16
 
 // receive reads a response up to its body.
 func (c *conn) receive(req *http.Request) (*http.Response, frame, error) {
 	buffer := buffers.Get().(*[]byte)
-	defer giveBack(buffer)
+	defer putBuffer(buffer)
 	left := c.transport.maxHeader()
-	for range mostInterim {
+	for range maxInterim {
 		head, err := readHead(c.reader, (*buffer)[:0], &left)
 		*buffer = head
 		if err != nil {
@@ -38,7 +38,7 @@ func (c *conn) receive(req *http.Request) (*http.Response, frame, error) {
 	return nil, frame{}, malformed("too many interim answers")
 }
 
-// parse reads what readHead has written. The strings of the response are parts of it.
+// parse parses what readHead has written. The strings of the response share its memory.
 func parse(head string) (*http.Response, error) {
 	line, fields, _ := strings.Cut(head, "\n")
 	response := &http.Response{ProtoMajor: 1, Header: parseFields(fields)}

@@ -11,7 +11,7 @@ import (
 
 const ok = "HTTP/1.1 200 OK\r\n"
 
-// goodAnswers are odd, but right. kept is whether the next request goes over the same
+// goodAnswers are unusual but valid. kept says whether the next request goes over the same
 // connection.
 var goodAnswers = []struct {
 	name, method, answer string
@@ -96,7 +96,7 @@ var badAnswers = []struct{ name, answer string }{
 	{"one header that is too long", ok + "X: " + strings.Repeat("y", 300<<10) + "\r\n\r\n"},
 }
 
-// TestAnswers has a server answer byte for byte, twice.
+// A server sends each of these answers byte for byte, twice.
 func TestAnswers(t *testing.T) {
 	for _, c := range goodAnswers {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestBadAnswers has a server answer what must be refused.
+// A server sends answers that must be refused.
 func TestBadAnswers(t *testing.T) {
 	for _, c := range badAnswers {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,8 +133,8 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestStreamDoesNotWait has chunks come one by one, and the last in pieces: whatever is
-// there is returned before the rest is waited for.
+// Chunks come one by one, and the last one in pieces. Each read returns what has come, without
+// waiting for the rest.
 func TestStreamDoesNotWait(t *testing.T) {
 	parts := []string{
 		ok + "Transfer-Encoding: chunked\r\n\r\n1\r\na", "\r\n1\r\nb\r", "\n1\r\nc\r\n1", "\r\nd\r\n0\r\n",
@@ -180,7 +180,7 @@ func TestStreamDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestBuffered asks how much of a body has come with its headers.
+// Buffered returns how much of a body has come with its headers.
 func TestBuffered(t *testing.T) {
 	for answer, want := range map[string]int{hello: 2, ok + "Content-Length: 9\r\n\r\n": 0} {
 		server := startRaw(t, always(answer, false))
@@ -195,7 +195,7 @@ func TestBuffered(t *testing.T) {
 	}
 }
 
-// TestMaxHeader counts every byte up to the body, interim answers included.
+// MaxHeader counts every byte up to the body, interim answers included.
 func TestMaxHeader(t *testing.T) {
 	const interim = "HTTP/1.1 100 Continue\r\n\r\n"
 	server := startRaw(t, always(interim+hello, false))

@@ -13,100 +13,99 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// visit is one request and its answer on a peer's connection. It is the handler's
+// reply is one request on a peer's connection and the answer to it. It is the handler's
 // [http.ResponseWriter].
-type visit struct {
-	peer    *peer
-	cancel  context.CancelFunc // ends the request's context
-	old     bool               // the request is HTTP/1.0
-	head    bool               // the answer has no body, but says how long it would be
-	last    bool               // the connection is closed after it
-	payload payload
+type reply struct {
+	peer     *peer
+	cancel   context.CancelFunc // ends the request's context
+	http10   bool               // the request is HTTP/1.0
+	headOnly bool               // the answer to a HEAD has no body, but may have its length
+	last     bool               // the connection is closed after the answer
+	payload  payload
 
 	status  int
-	length  int64 // of the answer's body, as the handler has said; below 0: it has not
+	length  int64 // the length of the body according to the handler; below 0: unknown
 	written int64
 	chunked bool
 	framed  bool    // the headers are complete
-	out     *[]byte // that is not sent yet; nil: nothing
-	start   int     // of the body in it
-	err     error   // of writing
+	out     *[]byte // bytes that are not sent yet; nil: none
+	start   int     // where the body starts in out
+	err     error   // of a write
 
-	mu   sync.Mutex // guards told
-	told bool       // the client was told to send the body, or is not told any more
+	mu        sync.Mutex // guards continued
+	continued bool       // 100 Continue was sent, or is not to be sent any more
 }
 
-func (p *peer) visit(f frame, cancel context.CancelFunc) *visit {
-	r := &p.asked
-	v := &visit{peer: p, cancel: cancel, old: r.ProtoMinor == 0, head: r.Method == http.MethodHead, last: f.last, length: -1}
-	p.watch.open(cancel)
-	v.body(r, f)
-	return v
+func (p *peer) newReply(f frame, cancel context.CancelFunc) *reply {
+	r := &p.request
+	w := &reply{peer: p, cancel: cancel, http10: r.ProtoMinor == 0, headOnly: r.Method == http.MethodHead, last: f.last, length: -1}
+	p.watch.beginRequest(cancel)
+	w.body(r, f)
+	return w
 }
 
 // Header returns the headers of the answer.
-func (v *visit) Header() http.Header { return v.peer.header }
+func (w *reply) Header() http.Header { return w.peer.header }
 
-// SetReadDeadline sets until when the request's body must have come.
-func (v *visit) SetReadDeadline(t time.Time) error {
-	v.peer.reads.until(t)
+// SetReadDeadline sets the time by which the request's body must have come.
+func (w *reply) SetReadDeadline(t time.Time) error {
+	w.peer.reads.until(t)
 	return nil
 }
 
-// SetWriteDeadline sets until when the client must have taken what is written.
-func (v *visit) SetWriteDeadline(t time.Time) error {
-	v.peer.writes.until(t)
+// SetWriteDeadline sets the time by which the client must have read what is written.
+func (w *reply) SetWriteDeadline(t time.Time) error {
+	w.peer.writes.until(t)
 	return nil
 }
 
-// allow tells the client to send the body, unless the answer has begun.
-func (v *visit) allow() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if !v.told {
-		v.told = true
-		v.peer.write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+// sendContinue tells the client to send the body, unless the answer has begun.
+func (w *reply) sendContinue() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.continued {
+		w.continued = true
+		w.peer.write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 	}
 }
 
-func (v *visit) allowed() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.told
+func (w *reply) hasContinued() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.continued
 }
 
-// WriteHeader begins the answer with a status and the headers as they are now. Interim
-// ones are not sent.
-func (v *visit) WriteHeader(status int) {
+// WriteHeader begins the answer with a status and the present headers. It ignores interim statuses.
+func (w *reply) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("ratelimit: the status is %d: it must be from 200 to 999", status))
 	}
-	if v.status != 0 || status < 200 {
+	if w.status != 0 || status < 200 {
 		return
 	}
-	v.status = status
-	v.last = v.last || v.payload.lost() || v.peer.server.ending.Load() || httpguts.HeaderValuesContainsToken(v.peer.header["Connection"], "close")
-	if v.payload.expect {
-		v.mu.Lock()
-		v.told = true
-		v.mu.Unlock()
+	w.status = status
+	w.last = w.last || w.payload.wontEnd() || w.peer.server.draining.Load() || httpguts.HeaderValuesContainsToken(w.peer.header["Connection"], "close")
+	if w.payload.expect {
+		w.mu.Lock()
+		w.continued = true
+		w.mu.Unlock()
 	}
-	v.begin()
+	w.begin()
 }
 
-// begin appends the status line and the headers to what is sent, all but those which
-// frame the message, unless these are known already.
-func (v *visit) begin() {
-	h := v.peer.header
-	v.length = declared(h["Content-Length"])
-	b := append(v.buffer(), "HTTP/1.1 "...)
-	if v.old {
+// begin appends the status line and the headers to the answer. The framing follows at once if it is
+// known.
+func (w *reply) begin() {
+	h := w.peer.header
+	w.length = declared(h["Content-Length"])
+	b := append(w.buffer(), "HTTP/1.1 "...)
+	if w.http10 {
 		b[len("HTTP/1.")] = '0'
 	}
-	b = append(strconv.AppendInt(b, int64(v.status), 10), ' ')
-	b = append(append(b, http.StatusText(v.status)...), crlf...)
+	b = append(strconv.AppendInt(b, int64(w.status), 10), ' ')
+	b = append(append(b, http.StatusText(w.status)...), crlf...)
 	for name, values := range h {
-		if ours(name) || !httpguts.ValidHeaderFieldName(name) {
+		if isFraming(name) || !httpguts.ValidHeaderFieldName(name) {
 			continue
 		}
 		for _, value := range values {
@@ -116,14 +115,14 @@ func (v *visit) begin() {
 	if _, has := h["Date"]; !has {
 		b = appendField(b, "Date", date())
 	}
-	v.keep(b)
-	v.start = len(b)
-	if v.length >= 0 || !v.hasBody() {
-		v.frame(false)
+	w.setBuffer(b)
+	w.start = len(b)
+	if w.length >= 0 || !w.hasBody() {
+		w.addFraming(false)
 	}
 }
 
-// declared returns the length that a handler has said, or -1.
+// declared returns the length that a handler has set, or -1.
 func declared(values []string) int64 {
 	if len(values) == 0 {
 		return -1
@@ -137,7 +136,7 @@ func declared(values []string) int64 {
 
 var ends = strings.NewReplacer("\r", " ", "\n", " ")
 
-// oneLine returns a header's value without what would end it.
+// oneLine replaces the characters that would end a header's value.
 func oneLine(value string) string {
 	if strings.IndexByte(value, '\n') < 0 && strings.IndexByte(value, '\r') < 0 {
 		return value
@@ -145,161 +144,161 @@ func oneLine(value string) string {
 	return ends.Replace(value)
 }
 
-// hasBody reports whether an answer of the status has a body at all.
-func (v *visit) hasBody() bool {
-	return v.status != http.StatusNoContent && v.status != http.StatusNotModified
+// hasBody reports whether answers with the status have a body.
+func (w *reply) hasBody() bool {
+	return w.status != http.StatusNoContent && w.status != http.StatusNotModified
 }
 
-// frame puts what frames the message, and the end of the headers, before the body. whole is
-// whether all of the body is there.
-func (v *visit) frame(whole bool) {
-	v.framed = true
+// addFraming inserts the framing headers and the end of the headers before the body. whole reports
+// whether the body is complete.
+func (w *reply) addFraming(whole bool) {
+	w.framed = true
 	var room [128]byte
 	b := room[:0]
-	length := v.length
-	if length < 0 && whole && (!v.head || v.written > 0) {
-		length = v.written
+	length := w.length
+	if length < 0 && whole && (!w.headOnly || w.written > 0) {
+		length = w.written
 	}
 	switch {
-	case !v.hasBody():
+	case !w.hasBody():
 	case length >= 0:
 		b = append(strconv.AppendInt(append(b, "Content-Length: "...), length, 10), crlf...)
-	case v.head:
-	case v.old:
-		v.last = true
+	case w.headOnly:
+	case w.http10:
+		w.last = true
 	default:
-		v.chunked = true
+		w.chunked = true
 		b = append(b, "Transfer-Encoding: chunked\r\n"...)
 	}
-	if v.status == http.StatusUpgradeRequired { // RFC 9110 has it name the protocol that is spoken here
+	if w.status == http.StatusUpgradeRequired { // RFC 9110: it names the protocol that the server speaks
 		b = append(b, "Upgrade: HTTP/1.1\r\nConnection: Upgrade\r\n"...)
 	}
-	if v.last {
+	if w.last {
 		b = append(b, "Connection: close\r\n"...)
 	}
-	v.insert(append(b, crlf...))
-	v.start += len(b) + len(crlf)
+	w.insert(append(b, crlf...))
+	w.start += len(b) + len(crlf)
 }
 
-// Write writes some of the answer's body. It is sent when there is enough of it, with
-// [visit.Flush], or when the handler returns.
-func (v *visit) Write(p []byte) (int, error) {
-	if v.status == 0 {
-		v.WriteHeader(http.StatusOK)
+// Write writes a part of the answer's body. It is sent when there is enough of it, by
+// [reply.Flush], or when the handler returns.
+func (w *reply) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
 	}
 	switch {
 	case len(p) == 0:
-		return 0, v.err
-	case !v.hasBody():
+		return 0, w.err
+	case !w.hasBody():
 		return 0, http.ErrBodyNotAllowed
 	}
-	v.written += int64(len(p))
+	w.written += int64(len(p))
 	switch {
-	case v.length >= 0 && v.written > v.length:
+	case w.length >= 0 && w.written > w.length:
 		return 0, http.ErrContentLength
-	case v.head:
+	case w.headOnly:
 		return len(p), nil
 	}
-	for rest := p; len(rest) > 0 && v.err == nil; {
-		b := v.buffer()
-		n := min(len(rest), max(oneWrite-len(b), 1))
-		v.keep(append(b, rest[:n]...))
+	for rest := p; len(rest) > 0 && w.err == nil; {
+		b := w.buffer()
+		n := min(len(rest), max(maxCopied-len(b), 1))
+		w.setBuffer(append(b, rest[:n]...))
 		rest = rest[n:]
-		if len(b)+n >= oneWrite {
-			v.send(false)
+		if len(b)+n >= maxCopied {
+			w.send(false)
 		}
 	}
-	if v.err != nil {
-		return 0, v.err
+	if w.err != nil {
+		return 0, w.err
 	}
 	return len(p), nil
 }
 
 // Flush sends what was written.
-func (v *visit) Flush() { v.FlushError() }
+func (w *reply) Flush() { w.FlushError() }
 
 // FlushError is Flush with its error.
-func (v *visit) FlushError() error {
-	if v.status == 0 {
-		v.WriteHeader(http.StatusOK)
+func (w *reply) FlushError() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
 	}
-	if v.err == nil && v.out != nil {
-		v.send(false)
+	if w.err == nil && w.out != nil {
+		w.send(false)
 	}
-	return v.err
+	return w.err
 }
 
-// send sends what was written. end is whether that is all.
-func (v *visit) send(end bool) {
-	if !v.framed {
-		v.frame(end)
+// send sends what was written. end reports whether that completes the answer.
+func (w *reply) send(end bool) {
+	if !w.framed {
+		w.addFraming(end)
 	}
-	if v.chunked {
-		v.chunk(end)
+	if w.chunked {
+		w.chunk(end)
 	}
-	b := v.buffer()
-	if len(b) > 0 && v.err == nil {
-		if v.err = v.peer.write(b); v.err != nil {
-			v.cancel()
+	b := w.buffer()
+	if len(b) > 0 && w.err == nil {
+		if w.err = w.peer.write(b); w.err != nil {
+			w.cancel()
 		}
 	}
-	v.discard()
+	w.discard()
 }
 
-// chunk makes what is there of the body a chunk.
-func (v *visit) chunk(end bool) {
-	b := v.buffer()
-	if size := len(b) - v.start; size > 0 {
+// chunk turns the unsent part of the body into a chunk.
+func (w *reply) chunk(end bool) {
+	b := w.buffer()
+	if size := len(b) - w.start; size > 0 {
 		var room [16]byte
-		v.insert(append(strconv.AppendInt(room[:0], int64(size), 16), crlf...))
-		v.keep(append(v.buffer(), crlf...))
+		w.insert(append(strconv.AppendInt(room[:0], int64(size), 16), crlf...))
+		w.setBuffer(append(w.buffer(), crlf...))
 	}
 	if end {
-		v.keep(append(v.buffer(), "0\r\n\r\n"...))
+		w.setBuffer(append(w.buffer(), "0\r\n\r\n"...))
 	}
 }
 
-// buffer returns what is not sent yet, to be appended to.
-func (v *visit) buffer() []byte {
-	if v.out == nil {
-		v.out = buffers.Get().(*[]byte)
+// buffer returns the bytes that are not sent yet.
+func (w *reply) buffer() []byte {
+	if w.out == nil {
+		w.out = buffers.Get().(*[]byte)
 	}
-	return *v.out
+	return *w.out
 }
 
-func (v *visit) keep(b []byte) { *v.out = b }
+func (w *reply) setBuffer(b []byte) { *w.out = b }
 
-// insert puts bytes before the body.
-func (v *visit) insert(text []byte) { v.keep(slices.Insert(v.buffer(), v.start, text...)) }
+// insert inserts bytes before the body.
+func (w *reply) insert(text []byte) { w.setBuffer(slices.Insert(w.buffer(), w.start, text...)) }
 
-func (v *visit) discard() {
-	if v.out != nil {
-		giveBack(v.out)
-		v.out, v.start = nil, 0
+func (w *reply) discard() {
+	if w.out != nil {
+		putBuffer(w.out)
+		w.out, w.start = nil, 0
 	}
 }
 
-// finish ends the answer. It reports whether the connection can be used again.
-func (v *visit) finish() bool {
-	if v.status == 0 {
-		v.WriteHeader(http.StatusOK)
+// finish ends the answer, and reports whether the connection can be used again.
+func (w *reply) finish() bool {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
 	}
-	if v.err == nil {
-		v.send(true)
+	if w.err == nil {
+		w.send(true)
 	}
-	short := v.length >= 0 && v.written != v.length && !v.head && v.hasBody()
-	well := v.err == nil && !v.last && !short
-	clear(v.peer.header)
-	v.peer.writes.until(time.Time{})
-	atEnd := v.payload.leave(well)
-	if v.err == nil && !short && !atEnd {
-		v.peer.linger()
+	short := w.length >= 0 && w.written != w.length && !w.headOnly && w.hasBody()
+	well := w.err == nil && !w.last && !short
+	clear(w.peer.header)
+	w.peer.writes.until(time.Time{})
+	atEnd := w.payload.finish(well)
+	if w.err == nil && !short && !atEnd {
+		w.peer.linger()
 	}
 	return well && atEnd
 }
 
-// abandon ends an answer that is not to be complete.
-func (v *visit) abandon() {
-	v.discard()
-	v.payload.leave(false)
+// abandon ends an answer that stays incomplete.
+func (w *reply) abandon() {
+	w.discard()
+	w.payload.finish(false)
 }

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// serving serves a handler until the test ends, and returns a connection to it.
+// serving serves a handler until the end of the test, and returns a connection to it.
 func serving(t testing.TB, h http.HandlerFunc) net.Conn {
 	t.Helper()
 	return dial(t, serverOf(t, &Server{Handler: h}))
@@ -52,7 +52,7 @@ var dateLine = regexp.MustCompile(`Date: [A-Z][a-z][a-z], \d\d [A-Z][a-z][a-z] \
 func flush(w http.ResponseWriter) { http.NewResponseController(w).Flush() }
 
 func TestReply(t *testing.T) {
-	long := strings.Repeat("x", oneWrite+5)
+	long := strings.Repeat("x", maxCopied+5)
 	for _, c := range []struct {
 		name, asked string
 		handler     http.HandlerFunc
@@ -172,7 +172,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// The Date is that of the moment.
+// The Date is the present time.
 func TestDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 3 {
@@ -216,8 +216,7 @@ func (c countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// What is written between two flushes is one write, with the headers before it and the
-// end behind it.
+// Everything between two flushes is one write, with the headers before it and the end behind it.
 func TestWrites(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -267,7 +266,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// A panic ends its connection alone. The log does not have what it says.
+// A panic ends its own connection only. The log does not have the value of the panic.
 func TestPanic(t *testing.T) {
 	var logged bytes.Buffer
 	s := &Server{Log: slog.New(slog.NewTextHandler(&logged, nil)), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -279,7 +278,7 @@ func TestPanic(t *testing.T) {
 		case "/status":
 			w.WriteHeader(99)
 		case "/abort":
-			panic(http.ErrAbortHandler) // which is no fault
+			panic(http.ErrAbortHandler) // not logged
 		}
 	})}
 	addr := serverOf(t, s)
@@ -307,7 +306,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A client that does not take its answer is given up at the deadline.
+// A client that does not read its answer is given up at the deadline.
 func TestWriteDeadline(t *testing.T) {
 	failed := make(chan error, 1)
 	c := serving(t, func(w http.ResponseWriter, r *http.Request) {
@@ -326,7 +325,7 @@ func TestWriteDeadline(t *testing.T) {
 	}
 }
 
-// The deadlines of one answer are not those of the next.
+// The deadlines of one answer do not apply to the next.
 func TestDeadlinesEnd(t *testing.T) {
 	const soon = 500 * time.Millisecond
 	passed := make(chan struct{})
@@ -351,7 +350,7 @@ func TestDeadlinesEnd(t *testing.T) {
 	}
 }
 
-// Who sends on after what was refused still gets to know why.
+// A client that keeps sending after a refused request still receives the reason.
 func TestRefusalIsRead(t *testing.T) {
 	c := serving(t, nil)
 	var sent sync.WaitGroup
@@ -363,7 +362,7 @@ func TestRefusalIsRead(t *testing.T) {
 	c.Close()
 }
 
-// script is what a handler does, as bytes say.
+// script is what a handler does, encoded in bytes.
 type script []byte
 
 // request returns what the client sends.
@@ -400,8 +399,8 @@ func (s script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// FuzzReply has the same handler answer through net/http's server and through ours. Who
-// reads the answers must not see a difference.
+// FuzzReply lets the same handler answer through net/http's server and ours. The client must not
+// see a difference.
 func FuzzReply(f *testing.F) {
 	for _, s := range []string{"\x00\x00", "\x00\x00\x06", "\x04\x01\x19\x19\x19\x19", "\x00\x00\x01\x00\x01\x00", "\x02\x00\x01\x00\xfd", "\x01\x00\x06", "\x08\x01\x06", "\x08\x02\x00", "\x0c\x07\xfd", "\x00\x00\xfd\xfd\x00\xf9\x06"} {
 		f.Add([]byte(s))

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// refusal is why a request is refused, with the status that says so.
+// refusal is why a request is refused, and the status of the answer.
 type refusal struct {
 	status int
 	reason string
@@ -17,10 +17,10 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.reason }
 
-func bad(reason string) error { return refusal{http.StatusBadRequest, reason} }
+func badRequest(reason string) error { return refusal{http.StatusBadRequest, reason} }
 
-// refused returns the refusal that an error of reading a request is.
-func refused(err error) refusal {
+// refusalOf returns the refusal for an error in reading a request.
+func refusalOf(err error) refusal {
 	var no refusal
 	var text malformed
 	switch {
@@ -34,19 +34,19 @@ func refused(err error) refusal {
 	return refusal{http.StatusBadRequest, "it ends too soon"}
 }
 
-// readRequest reads a request up to its body. It refuses what net/http refuses, and
-// whatever a server behind us could understand differently.
+// readRequest reads a request up to its body. It refuses what net/http refuses, and everything that
+// a server behind this one could read in another way.
 func (p *peer) readRequest() (frame, error) {
 	p.skipBlank()
 	buffer := buffers.Get().(*[]byte)
-	defer giveBack(buffer)
+	defer putBuffer(buffer)
 	left := p.server.maxHeader()
 	head, err := readHead(p.reader, (*buffer)[:0], &left)
 	*buffer = head
 	if err != nil {
 		return frame{}, err
 	}
-	r := &p.asked
+	r := &p.request
 	if *r, err = parseRequest(string(head)); err != nil {
 		return frame{}, err
 	}
@@ -63,12 +63,12 @@ func (p *peer) readRequest() (frame, error) {
 	return f, nil
 }
 
-// skipBlank skips the end of a line that some clients send after a POST.
+// skipBlank skips the line break that some clients send after a POST.
 func (p *peer) skipBlank() {
 	if !p.posted {
 		return
 	}
-	next, _ := p.reader.Peek(4) // what is no more than that is no request
+	next, _ := p.reader.Peek(4) // shorter than any request
 	n := 0
 	for n < len(next) && (next[n] == '\r' || next[n] == '\n') {
 		n++
@@ -76,26 +76,25 @@ func (p *peer) skipBlank() {
 	p.reader.Discard(n)
 }
 
-// parseRequest reads what readHead has written. The strings of the request are parts
-// of it.
+// parseRequest parses what readHead has written. The strings of the request share its memory.
 func parseRequest(head string) (r http.Request, err error) {
 	line, fields, _ := strings.Cut(head, "\n")
 	method, rest, _ := strings.Cut(line, " ")
 	target, proto, ok := strings.Cut(rest, " ")
 	if !ok || !httpguts.ValidHeaderFieldName(method) {
-		return r, bad("its first line is not a method, a target and a version")
+		return r, badRequest("its first line is not a method, a target and a version")
 	}
 	r.Method, r.RequestURI, r.Proto = method, target, proto
 	if r.ProtoMajor, r.ProtoMinor, ok = http.ParseHTTPVersion(proto); !ok {
-		return r, bad("its version is none of HTTP")
+		return r, badRequest("its version is not one of HTTP")
 	}
 	if r.URL, err = parseTarget(method, target); err != nil {
-		return r, bad("its target is no URL")
+		return r, badRequest("its target is no URL")
 	}
 	r.Header = parseFields(fields)
 	hosts := r.Header["Host"]
 	if len(hosts) > 1 {
-		return r, bad("it has several Hosts")
+		return r, badRequest("it has several Hosts")
 	}
 	if r.Host = r.URL.Host; r.Host == "" && len(hosts) > 0 {
 		r.Host = hosts[0]
@@ -103,8 +102,8 @@ func parseRequest(head string) (r http.Request, err error) {
 	return r, nil
 }
 
-// parseTarget parses what stands behind the method. Only a CONNECT has a host there
-// without a scheme.
+// parseTarget parses the target behind the method. Only the target of a CONNECT has a host without
+// a scheme.
 func parseTarget(method, target string) (*url.URL, error) {
 	if method != http.MethodConnect || strings.HasPrefix(target, "/") {
 		return url.ParseRequestURI(target)
@@ -116,8 +115,8 @@ func parseTarget(method, target string) (*url.URL, error) {
 	return u, err
 }
 
-// frameOfRequest returns how the request's body ends. Headers that speak of the frame
-// alone are removed.
+// frameOfRequest returns the framing of the request's body. It removes headers that are only about
+// the framing.
 func frameOfRequest(r *http.Request) (f frame, err error) {
 	h := r.Header
 	codings, lengths := h["Transfer-Encoding"], h["Content-Length"]
@@ -131,11 +130,11 @@ func frameOfRequest(r *http.Request) (f frame, err error) {
 			h["Content-Length"] = lengths[:1]
 		}
 	case r.ProtoMajor < 1 || r.ProtoMajor == 1 && r.ProtoMinor == 0:
-		return f, bad("it has a Transfer-Encoding, which HTTP/1.0 does not know")
+		return f, badRequest("it has a Transfer-Encoding, which HTTP/1.0 does not know")
 	case len(codings) > 1 || !isChunked(codings[0]):
 		return f, refusal{http.StatusNotImplemented, "its Transfer-Encoding is not chunked"}
 	case len(lengths) > 0:
-		return f, bad("it has both a Transfer-Encoding and a Content-Length")
+		return f, badRequest("it has both a Transfer-Encoding and a Content-Length")
 	default:
 		f.chunked, f.length = true, -1
 		r.TransferEncoding = []string{"chunked"}
@@ -150,13 +149,13 @@ func frameOfRequest(r *http.Request) (f frame, err error) {
 	return f, nil
 }
 
-// dropTrailer removes the announcement of trailers, which are dropped.
+// dropTrailer removes the announcement of trailers, which this server drops.
 func dropTrailer(h http.Header) error {
 	for _, list := range h["Trailer"] {
 		for name := range strings.SplitSeq(list, ",") {
 			switch http.CanonicalHeaderKey(strings.Trim(name, " \t")) {
 			case "Transfer-Encoding", "Trailer", "Content-Length":
-				return bad("its trailer would change its frame")
+				return badRequest("its trailer would change its frame")
 			}
 		}
 	}
@@ -164,20 +163,20 @@ func dropTrailer(h http.Header) error {
 	return nil
 }
 
-// checkRequest returns why a request whose frame is known is refused.
+// checkRequest returns why a request with a known framing is refused.
 func checkRequest(r *http.Request) error {
 	hosts := r.Header["Host"]
 	switch {
 	case r.ProtoMajor != 1:
 		return refusal{http.StatusHTTPVersionNotSupported, "it is not HTTP/1"}
 	case len(hosts) == 0 && r.ProtoMinor > 0 && r.Method != http.MethodConnect:
-		return bad("it has no Host")
+		return badRequest("it has no Host")
 	case len(hosts) == 1 && !httpguts.ValidHostHeader(hosts[0]):
-		return bad("its Host has characters that are not allowed in it")
+		return badRequest("its Host has characters that are not allowed in it")
 	}
 	for _, expected := range r.Header["Expect"] {
 		if expected != "" && !strings.EqualFold(expected, "100-continue") {
-			return refusal{http.StatusExpectationFailed, "it expects what no server knows"}
+			return refusal{http.StatusExpectationFailed, "its Expect is not 100-continue"}
 		}
 	}
 	return nil

@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// oneWrite is the size of a body that is copied behind its headers, to be sent with
-// them in one write.
-const oneWrite = 16 << 10
+// maxCopied is the size of the largest body that is copied behind its headers, to be sent with them
+// in one write.
+const maxCopied = 16 << 10
 
-// mostAtOnce is the size of a body that is sent before the answer is read. More may not
-// fit between the two: a server that has answered already may never take it.
-const mostAtOnce = 256 << 10
+// maxBeforeAnswer is the size of the largest body that is sent before the answer is read. A larger
+// one may not fit into the buffers of the connection, and a server that has already answered may
+// never read it.
+const maxBeforeAnswer = 256 << 10
 
-// send writes the request: all of it, or its headers if its body has yet to be read or
-// is large. sent is whether anything has left.
+// send writes the request: all of it, or only its headers if its body is large or has yet to be
+// read. sent reports whether any byte was written.
 func (e *exchange) send(req *http.Request) (sent bool, err error) {
 	c := e.conn
 	c.socket.wrote = false
@@ -28,10 +29,10 @@ func (e *exchange) send(req *http.Request) (sent bool, err error) {
 	*buffer = appendHead(*buffer, req, length)
 	err = c.write(buffer, whole)
 	sent = c.socket.wrote
-	giveBack(buffer)
+	putBuffer(buffer)
 	switch {
 	case err != nil:
-		c.socket.allow(lastWord)
+		c.socket.allow(finalAnswerWait)
 	case length != int64(len(whole)):
 		e.startUpload(req.Body, length)
 	default:
@@ -40,14 +41,14 @@ func (e *exchange) send(req *http.Request) (sent bool, err error) {
 	return sent, err
 }
 
-// measure returns the body if it is to be sent at once, and its length, which is below
-// 0 if nobody knows it.
+// measure returns the body if it is to be sent at once, and its length, which is below 0 if it is
+// unknown.
 func measure(req *http.Request) (whole []byte, length int64) {
 	switch body := req.Body.(type) {
 	case nil:
 		return nil, 0
 	case *Bytes:
-		if len(*body) > mostAtOnce {
+		if len(*body) > maxBeforeAnswer {
 			return nil, int64(len(*body))
 		}
 		return *body, int64(len(*body))
@@ -64,7 +65,7 @@ func measure(req *http.Request) (whole []byte, length int64) {
 }
 
 func (c *conn) write(head *[]byte, body []byte) error {
-	if len(body) <= oneWrite {
+	if len(body) <= maxCopied {
 		*head = append(*head, body...)
 		_, err := c.stream.Write(*head)
 		return err
@@ -79,11 +80,11 @@ func (c *conn) write(head *[]byte, body []byte) error {
 	return err
 }
 
-// upload is a body that is sent as it is read, by a goroutine of its own: nobody knows
-// when it comes or is taken, and the answer may come before its end. A nil upload is done.
+// upload is a body that a goroutine of its own sends while the answer is read: it is unknown when
+// the body comes and when the server reads it. A nil upload is done.
 type upload struct {
-	over chan struct{}
-	err  error // once it is over
+	over chan struct{} // closed at the end
+	err  error         // valid once over is closed
 }
 
 func (u *upload) failed() error {
@@ -98,11 +99,10 @@ func (u *upload) failed() error {
 	}
 }
 
-// moment is how long we wait for an upload to know that it is over, when the server
-// has answered already.
-const moment = 50 * time.Millisecond
+// uploadEndWait is how long a finished exchange waits for its upload to end.
+const uploadEndWait = 50 * time.Millisecond
 
-// done reports whether all of it was sent.
+// done reports whether the whole body was sent.
 func (u *upload) done() bool {
 	if u == nil {
 		return true
@@ -110,7 +110,7 @@ func (u *upload) done() bool {
 	select {
 	case <-u.over:
 		return u.err == nil
-	case <-time.After(moment):
+	case <-time.After(uploadEndWait):
 		return false
 	}
 }
@@ -118,25 +118,25 @@ func (u *upload) done() bool {
 func (e *exchange) startUpload(body io.ReadCloser, length int64) {
 	u := &upload{over: make(chan struct{})}
 	e.upload = u
-	go e.conn.run(u, body, length)
+	go e.conn.runUpload(u, body, length)
 }
 
-// run sends a body. If it cannot be read, the connection is closed; if it cannot be
-// written, the server may still say why.
-func (c *conn) run(u *upload, body io.ReadCloser, length int64) {
+// runUpload sends a body. If the body cannot be read, the connection is closed; if it cannot be
+// written, the server may still answer why.
+func (c *conn) runUpload(u *upload, body io.ReadCloser, length int64) {
 	var broken *bodyError
 	u.err = c.copy(body, length)
 	body.Close()
 	if u.err == nil {
 		c.socket.allow(c.transport.HeaderTimeout)
-		close(u.over) // from now on the connection may be another exchange's
+		close(u.over) // from now on another exchange may have the connection
 		return
 	}
 	close(u.over)
 	if errors.As(u.err, &broken) {
 		c.hangUp()
 	} else {
-		c.socket.allow(lastWord)
+		c.socket.allow(finalAnswerWait)
 	}
 }
 
@@ -163,7 +163,7 @@ func (c *conn) copy(body io.Reader, length int64) error {
 		}
 		return nil
 	}
-	buffer := make([]byte, oneWrite)
+	buffer := make([]byte, maxCopied)
 	for left := length; left > 0; {
 		n, err := body.Read(buffer[:min(left, int64(len(buffer)))])
 		if n > 0 {
@@ -182,8 +182,7 @@ func (c *conn) copy(body io.Reader, length int64) error {
 	return nil
 }
 
-// push writes some of a body. A server that takes none of it may take as long as it may
-// to answer.
+// push writes a part of a body. A server that reads none of it has HeaderTimeout to answer.
 func (c *conn) push(p []byte) error {
 	c.socket.allow(c.transport.HeaderTimeout)
 	_, err := c.stream.Write(p)
@@ -191,9 +190,9 @@ func (c *conn) push(p []byte) error {
 	return err
 }
 
-// pushAll writes a body that is there as a whole.
+// pushAll writes a body that is in memory.
 func (c *conn) pushAll(text []byte) error {
-	for part := range slices.Chunk(text, mostAtOnce) {
+	for part := range slices.Chunk(text, maxBeforeAnswer) {
 		if err := c.push(part); err != nil {
 			return err
 		}
@@ -202,10 +201,10 @@ func (c *conn) pushAll(text []byte) error {
 }
 
 func (c *conn) copyChunks(body io.Reader) error {
-	const room = len("ffff\r\n") // before each chunk
-	buffer := make([]byte, room+oneWrite+len("\r\n"))
+	const room = len("ffff\r\n") // for the size of a chunk
+	buffer := make([]byte, room+maxCopied+len("\r\n"))
 	for {
-		n, err := body.Read(buffer[room : room+oneWrite])
+		n, err := body.Read(buffer[room : room+maxCopied])
 		if n > 0 {
 			if err := c.writeChunk(buffer, room, n); err != nil {
 				return err
@@ -220,7 +219,7 @@ func (c *conn) copyChunks(body io.Reader) error {
 	}
 }
 
-// writeChunk writes n bytes that stand behind room for their size.
+// writeChunk writes n bytes, which stand in the buffer behind room for their size.
 func (c *conn) writeChunk(buffer []byte, room, n int) error {
 	size := strconv.AppendInt(nil, int64(n), 16)
 	size = append(size, "\r\n"...)

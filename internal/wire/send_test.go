@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// written returns what the transport writes of a request with a length of 0 or
-// more, with its headers in order.
+// written returns what the transport writes for a request of known length, with its headers in
+// order.
 func written(t *testing.T, req *http.Request) string {
 	t.Helper()
 	got := make(chan string, 1)
@@ -66,8 +66,8 @@ func TestWritten(t *testing.T) {
 		{"a stream that is longer than it says", http.Request{Method: "POST", ContentLength: 2, Body: stream("text")}, "http://a", []string{"POST / HTTP/1.1", "Content-Length: 2", "Host: a", "", "te"}},
 		{"a stream", http.Request{Method: "POST", Body: stream("hi")}, "http://a", []string{"POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "", "1\r\nh\r\n1\r\ni\r\n0\r\n\r\n"}},
 		{"a stream of nothing", http.Request{Method: "POST", ContentLength: -1, Body: stream("")}, "http://a", []string{"POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "", "0\r\n\r\n"}},
-		{"a large chunk", http.Request{Method: "POST", Body: io.NopCloser(strings.NewReader(strings.Repeat("x", oneWrite+1)))}, "http://a",
-			[]string{"POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "", "4000\r\n" + strings.Repeat("x", oneWrite) + "\r\n1\r\nx\r\n0\r\n\r\n"}},
+		{"a large chunk", http.Request{Method: "POST", Body: io.NopCloser(strings.NewReader(strings.Repeat("x", maxCopied+1)))}, "http://a",
+			[]string{"POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "", "4000\r\n" + strings.Repeat("x", maxCopied) + "\r\n1\r\nx\r\n0\r\n\r\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			target, err := url.Parse(c.target)
@@ -82,8 +82,8 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// TestRefused has requests that would be read as something else, or not at all.
-// Nothing is sent, their bodies are closed, and no error tells a secret.
+// These requests would be read as other ones, or not at all. Nothing is sent, their bodies are
+// closed, and no error contains a secret.
 func TestRefused(t *testing.T) {
 	server := startRaw(t, always(hello, false))
 	host := server.url[len("http://"):]
@@ -145,8 +145,8 @@ type watched struct {
 
 func (w *watched) Close() error { w.closed++; return nil }
 
-// TestBodyFails has the request's body break off: the caller learns why, and the
-// server gets no end of it.
+// A request's body breaks off: the caller learns why, and the server does not see a complete
+// request.
 func TestBodyFails(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -178,8 +178,7 @@ func TestBodyFails(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswer has a server refuse a body that it does not want to read, and close
-// the connection.
+// A server refuses a body without reading it, and closes the connection.
 func TestEarlyAnswer(t *testing.T) {
 	const refusal = "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!"
 	for name, body := range map[string]func() io.ReadCloser{
@@ -206,7 +205,7 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswerBeforeEnd has a server answer before it has read all, and go on reading.
+// A server answers before it has read the whole request, and reads on.
 func TestAnswerBeforeEnd(t *testing.T) {
 	answered, total := make(chan struct{}), make(chan int64, 1)
 	server := startRaw(t, func(c net.Conn) {
@@ -238,8 +237,8 @@ func TestAnswerBeforeEnd(t *testing.T) {
 	}
 }
 
-// TestAnswerInsteadOfEnd has a server answer without having read all: the rest of the
-// request must not be the beginning of the next.
+// A server answers without reading the whole request: the rest of the request must not become the
+// beginning of the next.
 func TestAnswerInsteadOfEnd(t *testing.T) {
 	server := startRaw(t, func(c net.Conn) {
 		http.ReadRequest(bufio.NewReader(c))
@@ -257,7 +256,7 @@ func TestAnswerInsteadOfEnd(t *testing.T) {
 	}
 }
 
-// TestBytesAgain sends the same bytes twice, and reads them.
+// The same Bytes are sent twice, and then read.
 func TestBytesAgain(t *testing.T) {
 	server := startRaw(t, always(hello, false))
 	transport := newTransport(t, nil)
@@ -269,8 +268,8 @@ func TestBytesAgain(t *testing.T) {
 	}
 }
 
-// TestUnused has a connection that was used before fail before anything is written:
-// another is taken. One that is new is not tried again.
+// A connection that was used before fails before anything is written: another one is used. A new
+// connection is not tried again.
 func TestUnused(t *testing.T) {
 	server := startRaw(t, always(hello, false))
 	transport := newTransport(t, nil)
@@ -289,14 +288,14 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// deaf takes nothing.
+// deaf accepts nothing.
 type deaf struct{}
 
 func (deaf) Read([]byte) (int, error)  { return 0, io.EOF }
 func (deaf) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// TestHeadCutOff has a connection take a part of the headers: the request is not sent
-// again, and its body is closed.
+// A connection accepts only a part of the headers: the request is not sent again, and its body is
+// closed.
 func TestHeadCutOff(t *testing.T) {
 	client, server := net.Pipe()
 	server.Close()
@@ -311,7 +310,7 @@ func TestHeadCutOff(t *testing.T) {
 	}
 }
 
-// TestCutOffIsNotKept has a server answer although it got a part of the request alone.
+// A server answers although it has received only a part of the request.
 func TestCutOffIsNotKept(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
@@ -323,7 +322,7 @@ func TestCutOffIsNotKept(t *testing.T) {
 	}
 }
 
-// cutOff fails after so many writes, when it has taken five bytes.
+// cutOff fails after so many writes, when it has accepted five more bytes.
 type cutOff struct {
 	net.Conn
 	after int
@@ -337,8 +336,8 @@ func (c *cutOff) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A server that answers before it has taken a large body is heard, and one that takes
-// none of it may take no longer than it may to answer.
+// The answer of a server that answers before it has read a large body is received. A server that
+// reads none of the body has HeaderTimeout to answer.
 func TestLargeBytes(t *testing.T) {
 	for _, c := range []struct {
 		name, answer string

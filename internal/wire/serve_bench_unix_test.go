@@ -32,7 +32,7 @@ func trivial(w http.ResponseWriter, r *http.Request) {
 			break
 		}
 	}
-	giveBack(buffer)
+	putBuffer(buffer)
 	control := http.NewResponseController(w)
 	control.SetWriteDeadline(time.Now().Add(time.Minute))
 	h := w.Header()
@@ -58,8 +58,8 @@ var (
 	oneEvent    = []byte("data: {\"choices\":[{\"delta\":{\"content\":\"word\"}}]}\n\n")
 )
 
-// serveForClients is a server in a process of its own. It tells what it has used, in
-// nanoseconds, allocations and bytes, whenever it reads a line.
+// serveForClients is a server in a process of its own. Whenever it reads a line, it reports what it
+// has used, in nanoseconds, allocations and bytes.
 func serveForClients(which string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *served) line(b *testing.B) string {
 	return line
 }
 
-// used returns what the process says that it has used.
+// used returns what the process reports that it has used.
 func (s *served) used(b *testing.B) (used [5]float64) {
 	fmt.Fprintln(s.in)
 	for i, word := range strings.Fields(s.line(b)) {
@@ -125,8 +125,7 @@ func (s *served) used(b *testing.B) (used [5]float64) {
 	return used
 }
 
-// BenchmarkServe compares with net/http's server. What is reported is the server's part
-// alone.
+// BenchmarkServe compares with net/http's server. It reports the server's part alone.
 func BenchmarkServe(b *testing.B) {
 	for _, path := range []string{"json", "sse"} {
 		for _, which := range []string{"wire", "nethttp"} {
@@ -181,8 +180,8 @@ func ask(b *testing.B, addr, path string, pb *testing.PB) {
 	}
 }
 
-// BenchmarkConnections says how much memory a connection takes in the server: one that
-// is idle, and one whose stream has begun.
+// BenchmarkConnections measures the memory of a connection in the server: an idle one, and one with
+// an open stream.
 func BenchmarkConnections(b *testing.B) {
 	const conns = 400
 	for _, path := range []string{"idle", "open"} {
@@ -212,7 +211,7 @@ func BenchmarkConnections(b *testing.B) {
 
 func memory() (m runtime.MemStats) {
 	runtime.GC()
-	runtime.GC() // which empties the pools
+	runtime.GC() // empties the pools
 	runtime.ReadMemStats(&m)
 	return m
 }

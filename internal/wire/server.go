@@ -12,32 +12,30 @@ import (
 	"time"
 )
 
-// Server serves HTTP/1.1 on plain connections, as strictly as net/http's server, with
-// one goroutine a connection. TLS, and with it HTTP/2, are net/http's.
+// Server serves HTTP/1.1 on plain connections, as strictly as net/http's server, with one goroutine
+// a connection. TLS, and HTTP/2 with it, are left to net/http.
 //
-// What a handler is given is its own until it returns: its headers, its body and its
-// [http.ResponseWriter] must not be used after that. The writer is a [http.Flusher],
-// and a [http.ResponseController] can set its deadlines. It sends the headers that it
-// is given, and none of its own but Date and those that frame the message: it does not
-// guess a Content-Type, sends no interim answers but 100, and no trailers. An answer of 426
-// names HTTP/1.1 as the protocol that is spoken here.
+// A handler must not use its headers, its body or its [http.ResponseWriter] after it has returned.
+// The writer is a [http.Flusher], and a [http.ResponseController] can set its deadlines. It sends
+// the headers that it is given, and none of its own but Date and those that frame the message: it
+// does not guess a Content-Type, and sends no trailers and no interim answers but 100. An answer of
+// 426 names HTTP/1.1 in Upgrade.
 type Server struct {
 	Handler       http.Handler
-	HeaderTimeout time.Duration // of a request's headers, from its first byte on; 0: none
-	IdleTimeout   time.Duration // of connections between requests; 0: none
-	MaxHeader     int           // bytes of a request's headers; 1 MiB if it is 0
-	Log           *slog.Logger  // of handlers that panic, without anything of the request; nil: none
+	HeaderTimeout time.Duration // for a request's headers, from its first byte on; 0: none
+	IdleTimeout   time.Duration // for connections between requests; 0: none
+	MaxHeader     int           // bytes of a request's headers; 1 MiB if 0
+	Log           *slog.Logger  // logs panics of handlers, without anything of the request; nil: no log
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	peers     map[*peer]struct{}
-	ending    atomic.Bool   // each answer is the last of its connection
-	closed    atomic.Bool   // nobody is let in any more
-	gone      chan struct{} // closed when the last peer is gone; nil: nobody waits for that
+	draining  atomic.Bool   // each answer is the last of its connection
+	closed    atomic.Bool   // no client is admitted any more
+	allGone   chan struct{} // closed when the last peer is gone; nil: nobody waits for that
 }
 
-// Serve lets clients in until the server is shut down, and returns
-// [http.ErrServerClosed] then.
+// Serve admits clients until the server is shut down, and then returns [http.ErrServerClosed].
 func (s *Server) Serve(l net.Listener) error {
 	if !s.listen(l) {
 		l.Close()
@@ -54,7 +52,7 @@ func (s *Server) Serve(l net.Listener) error {
 			}
 		case s.closed.Load():
 			return http.ErrServerClosed
-		case !passes(err):
+		case !isTemporary(err):
 			return err
 		default:
 			rest = min(max(2*rest, 5*time.Millisecond), time.Second)
@@ -63,9 +61,9 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// passes reports whether a listener may accept again after an error, as it may when
-// there are too many open files.
-func passes(err error) bool {
+// isTemporary reports whether a listener can accept again after an error, such as too many open
+// files.
+func isTemporary(err error) bool {
 	var t interface{ Temporary() bool }
 	return errors.As(err, &t) && t.Temporary()
 }
@@ -107,21 +105,21 @@ func (s *Server) forget(p *peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.peers, p)
-	s.tellGone()
+	s.signalGone()
 }
 
-// tellGone wakes who waits for the last peer, if there is none any more.
-func (s *Server) tellGone() {
-	if s.gone != nil && len(s.peers) == 0 {
-		close(s.gone)
-		s.gone = nil
+// signalGone wakes those that wait for the last peer, if no peer is left.
+func (s *Server) signalGone() {
+	if s.allGone != nil && len(s.peers) == 0 {
+		close(s.allGone)
+		s.allGone = nil
 	}
 }
 
 func (s *Server) maxHeader() int64 { return int64(cmp.Or(s.MaxHeader, 1<<20)) }
 
-// Drain closes the connections that are idle, and from now on each other after its
-// next answer. New ones are still let in.
+// Drain closes the idle connections now, and each other one after its next answer. New connections
+// are still admitted.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,15 +127,15 @@ func (s *Server) Drain() {
 }
 
 func (s *Server) drain() {
-	s.ending.Store(true)
+	s.draining.Store(true)
 	for p := range s.peers {
-		p.rouse()
+		p.abortWait()
 	}
 }
 
-// Shutdown lets nobody in any more, closes the connections that are idle, and waits for
-// the others: each is closed after its answer. If ctx ends before, its error is
-// returned, and who is left is served on.
+// Shutdown admits no client any more, closes the idle connections, and waits for the others, each
+// of which is closed after its answer. If ctx ends first, Shutdown returns its error, and the
+// remaining requests are still served.
 func (s *Server) Shutdown(ctx context.Context) error {
 	gone, err := s.shut()
 	select {
@@ -148,17 +146,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// shut closes the listeners. What it returns is closed when no peer is left.
+// shut closes the listeners. gone is closed when no peer is left.
 func (s *Server) shut() (gone <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err = s.close()
 	s.drain()
-	if s.gone == nil {
-		s.gone = make(chan struct{})
+	if s.allGone == nil {
+		s.allGone = make(chan struct{})
 	}
-	gone = s.gone
-	s.tellGone()
+	gone = s.allGone
+	s.signalGone()
 	return gone, err
 }
 
@@ -172,13 +170,13 @@ func (s *Server) close() error {
 	return errors.Join(faults...)
 }
 
-// Close closes the listeners and all connections. The contexts of requests that are
-// being served end.
+// Close closes the listeners and all connections. It ends the contexts of the requests that are
+// being served.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.close()
-	s.ending.Store(true)
+	s.draining.Store(true)
 	for p := range s.peers {
 		p.conn.Close()
 		p.watch.hangUp()

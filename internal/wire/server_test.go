@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// rawServer hands each of its connections to a function.
+// rawServer passes each of its connections to a function.
 type rawServer struct {
 	url      string
 	accepted atomic.Int32
@@ -61,8 +61,7 @@ func (s *rawServer) closeAll() {
 	}
 }
 
-// always answers each request with the same bytes, and closes the connection then if
-// it is told to.
+// always answers each request with the same bytes, and then closes the connection if closes is set.
 func always(text string, closes bool) func(net.Conn) {
 	return func(c net.Conn) {
 		r := bufio.NewReader(c)
@@ -107,7 +106,7 @@ func newRequest(t testing.TB, method, url, body string) *http.Request {
 	return req
 }
 
-// result is all that a caller sees of a response.
+// result is everything that a caller sees of a response.
 type result struct {
 	Status string
 	Header http.Header
@@ -115,7 +114,7 @@ type result struct {
 	Body   string
 }
 
-// send returns what comes back, and the first error there is.
+// send returns the response, and the first error.
 func send(rt http.RoundTripper, req *http.Request) (result, error) {
 	response, err := rt.RoundTrip(req)
 	if err != nil {
@@ -126,7 +125,7 @@ func send(rt http.RoundTripper, req *http.Request) (result, error) {
 	return result{response.Status, response.Header, response.ContentLength, string(text)}, err
 }
 
-// must expects an answer.
+// must fails the test unless this answer comes.
 func must(t testing.TB, rt http.RoundTripper, req *http.Request, status, body string) {
 	t.Helper()
 	got, err := send(rt, req)
@@ -138,7 +137,7 @@ func must(t testing.TB, rt http.RoundTripper, req *http.Request, status, body st
 // over sends requests over one connection.
 func over(c *conn) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		c.transport.pop(c.origin) // where it is if it was used before
+		c.transport.pop(c.origin) // where a used connection is
 		response, _, err := c.exchange(req)
 		return response, err
 	})

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// gate is a handler that tells of each request, and answers when it is told to.
+// gate is a handler that reports each request, and answers when it is told to.
 type gate struct{ began, next chan struct{} }
 
 func newGate() *gate { return &gate{make(chan struct{}, 100), make(chan struct{})} }
@@ -98,7 +98,7 @@ func awaitUsed(s *Server, n int) {
 	}
 }
 
-// While it drains, who comes is still answered, once.
+// While the server drains, a new client is still answered, once.
 func TestDrain(t *testing.T) {
 	s := &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {})}
 	addr := serverOf(t, s)
@@ -130,7 +130,7 @@ func TestClose(t *testing.T) {
 	addr := serverOf(t, s)
 	conns := []net.Conn{dial(t, addr), dial(t, addr), dial(t, addr)}
 	io.WriteString(conns[0], get)
-	io.WriteString(conns[1], get+get) // of whom nobody could notice that it leaves
+	io.WriteString(conns[1], get+get) // with a second request, the server cannot notice that it leaves
 	<-g.began
 	<-g.began
 	if err := s.Close(); err != nil {
@@ -141,12 +141,12 @@ func TestClose(t *testing.T) {
 			t.Errorf("%d: %q", i, text)
 		}
 	}
-	if err := s.Shutdown(t.Context()); err != nil { // which waits for the handlers
+	if err := s.Shutdown(t.Context()); err != nil { // waits for the handlers
 		t.Error(err)
 	}
 }
 
-// Whatever the moment of a shutdown, a request that a handler has begun is answered.
+// Whenever a shutdown comes, a request that a handler has begun is answered.
 func TestShutdownUnderLoad(t *testing.T) {
 	for range 20 {
 		var begun, answered atomic.Int64
@@ -200,7 +200,7 @@ func askUntilClosed(t *testing.T, c net.Conn, answered *atomic.Int64) {
 	}
 }
 
-// A listener that fails for a while is asked again.
+// A listener that fails temporarily is used again.
 func TestAcceptAgain(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// requests are what clients send on a connection, and the statuses that come back.
+// requests are what clients send on a connection, and the statuses of the answers.
 var requests = []struct{ name, text, statuses string }{
 	{"GET", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
 	{"a query", "GET /a%2Fb/%7e?x=1&y=%20#z HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
@@ -121,15 +121,15 @@ var requests = []struct{ name, text, statuses string }{
 	{"two expectations", "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue, coffee\r\nContent-Length: 2\r\n\r\nhi", "417"},
 }
 
-// stricterRequests are the reasons for which we refuse what net/http's server takes:
-// what another reader could understand differently, or what nobody sends.
+// stricterRequests are the reasons for which this package refuses requests that net/http's server
+// accepts: another reader could read them in another way, or no client sends them.
 var stricterRequests = []string{
 	"its headers are too long",                                 // it takes 4 KiB more
 	"the name of a header is not a token",                      // it takes headers that go on in the next line. RFC 9112, 5.2: a server may refuse that
 	"it has both a Transfer-Encoding and a Content-Length",     // RFC 9112, 6.3: ought to be handled as an error
 	"it has a Transfer-Encoding, which HTTP/1.0 does not know", // RFC 9112, 6.1: its frame is faulty; it ignores the header
 	"it is not HTTP/1",                                         // it hands the preface of HTTP/2 to the handler
-	"it expects what no server knows",                          // it looks for 100-continue among several
+	"its Expect is not 100-continue",                           // it accepts 100-continue among several values
 }
 
 // seen is what a handler sees of a request.
@@ -144,7 +144,7 @@ type seen struct {
 	why                                                    error
 }
 
-// witness is a server whose handler notes what it sees.
+// witness is a server whose handler records what it sees.
 type witness struct {
 	socket string // a file: ports would run out
 	mu     sync.Mutex
@@ -155,7 +155,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	h := r.Header.Clone()
 	if h.Get("Pragma") == "no-cache" {
-		h.Del("Cache-Control") // which net/http invents
+		h.Del("Cache-Control") // added by net/http
 	}
 	s := seen{
 		r.Method, r.RequestURI, r.URL.String(), r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.Host, r.Proto,
@@ -167,7 +167,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	io.WriteString(rw, "ok\n")
 }
 
-// said is what comes back from a server, and what its handler has seen.
+// said is what a server sends back, and what its handler has seen.
 type said struct {
 	statuses string
 	seen     []seen
@@ -177,7 +177,7 @@ type said struct {
 
 var statusLine = regexp.MustCompile(`HTTP/1\.[01] (\d\d\d) `)
 
-// hear sends text, and returns what comes back until the end.
+// hear sends text, and returns everything that comes back.
 func (w *witness) hear(t testing.TB, text []byte) said {
 	c, err := net.Dial("unix", w.socket)
 	if err != nil {
@@ -215,7 +215,7 @@ func witnessOurs(t testing.TB) *witness {
 	return w
 }
 
-// listening has a server serve until the test ends.
+// listening lets a server serve until the end of the test.
 func listening(t testing.TB, network, address string, serve func(net.Listener) error, end func(context.Context) error) string {
 	l, err := net.Listen(network, address)
 	if err != nil {
@@ -243,8 +243,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// FuzzStrict has net/http's server and ours read the same bytes. Whatever we take, it
-// must take, too, and in the same way.
+// FuzzStrict lets net/http's server and ours read the same bytes. Theirs must accept every request
+// that ours accepts, and read it in the same way.
 func FuzzStrict(f *testing.F) {
 	theirs, ours := witnessTheirs(f), witnessOurs(f)
 	for _, c := range requests {
@@ -257,7 +257,7 @@ func FuzzStrict(f *testing.F) {
 	})
 }
 
-// alikeSaid returns how what we say differs from what net/http says, where it must not.
+// alikeSaid returns how our server's answer differs from net/http's where it must not.
 func alikeSaid(want, got said) error {
 	for i, s := range got.seen {
 		if i >= len(want.seen) {
@@ -273,7 +273,7 @@ func alikeSaid(want, got said) error {
 	switch {
 	case want.statuses == got.statuses, want.err != nil:
 		return nil
-	case len(got.seen) > 0 && got.seen[len(got.seen)-1].Proto == "HTTP/1.0": // after which we close
+	case len(got.seen) > 0 && got.seen[len(got.seen)-1].Proto == "HTTP/1.0": // ours closes the connection after it
 		return nil
 	case slices.ContainsFunc(stricterRequests, func(reason string) bool { return strings.HasSuffix(got.text, reason) }):
 		return nil

@@ -17,7 +17,7 @@ import (
 func startTLS(t *testing.T, handler http.HandlerFunc, change func(*httptest.Server)) (*httptest.Server, *Transport) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
-	server.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}} // and we ask for one
+	server.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}} // the transport asks for the latter only
 	if change != nil {
 		change(server)
 	}
@@ -36,7 +36,7 @@ func TestTLS(t *testing.T) {
 		text, _ := io.ReadAll(r.Body)
 		io.WriteString(w, r.Proto+" "+r.TLS.NegotiatedProtocol+" "+r.TLS.ServerName+" "+string(text))
 	}, nil)
-	transport.TLS.ServerName = "example.com" // which the certificate has
+	transport.TLS.ServerName = "example.com" // a name in the certificate
 	for range 3 {
 		must(t, transport, newRequest(t, "POST", server.URL, "hi"), "200", "HTTP/1.1 http/1.1 example.com hi")
 	}
@@ -70,7 +70,7 @@ func TestTLSKeepsConnections(t *testing.T) {
 			}
 		}
 	})
-	for _, size := range []int{0, 1, 1000, oneWrite, oneWrite + 1, 1 << 20} {
+	for _, size := range []int{0, 1, 1000, maxCopied, maxCopied + 1, 1 << 20} {
 		text := strings.Repeat("x", size)
 		must(t, transport, newRequest(t, "POST", server.URL, text), "200", text)
 		streamed := newRequest(t, "POST", server.URL, "")
@@ -99,8 +99,8 @@ func TestTLSRefuses(t *testing.T) {
 	}
 }
 
-// TestTLSUnasked has a server send a second answer with the first: the transport has
-// read it from the socket already, but not decrypted it.
+// A server sends a second answer with the first. The transport has already read it from the socket,
+// but has not decrypted it.
 func TestTLSUnasked(t *testing.T) {
 	certificate, trusting := startTLS(t, nil, nil)
 	server := startRaw(t, func(raw net.Conn) {
@@ -122,7 +122,7 @@ func TestTLSUnasked(t *testing.T) {
 	}
 }
 
-// corked keeps what is written until it is told to let it go at once.
+// corked keeps what is written, and then writes it at once.
 type corked struct {
 	net.Conn
 	cork bool

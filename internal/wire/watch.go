@@ -7,43 +7,42 @@ import (
 	"time"
 )
 
-// watch notices that a client leaves while its request is being served: the end of the
-// connection can be read then. It begins only if that takes longer than a moment, so
-// that what is answered at once pays nothing for it: not even for a timer, which goes on
-// from one request to the next.
+// watch notices that a client leaves while its request is being served: reading the connection then
+// fails. It starts to read only after watchAfter, so that a quick request pays nothing for it, not
+// even for a timer: that keeps running from one request to the next.
 type watch struct {
 	peer *peer
 
-	mu     sync.Mutex
-	over   sync.Cond   // it does not read any more
-	timer  *time.Timer // after which it begins to read; nil: there was none yet
-	timed  bool        // the timer runs
-	young  bool        // the request has come since it was set
-	state  int
-	cancel context.CancelFunc // of the request; nil: there is none
-	byte   [1]byte            // that has come of the next request
-	has    bool
+	mu        sync.Mutex
+	stopped   sync.Cond   // signals the end of the read
+	timer     *time.Timer // starts the read; nil: not used yet
+	timerRuns bool
+	fresh     bool // the request has come since the timer was set
+	state     int
+	cancel    context.CancelFunc // ends the context of the request; nil: there is no request
+	byte      [1]byte            // the first byte of the next request, if hasByte
+	hasByte   bool
 }
 
 // The states of a watch.
 const (
-	asleep   = iota
-	rising   // it is about to read
-	looking  // it reads
-	stopping // it reads, and is to stop
+	watchIdle    = iota
+	watchWaiting // it starts to read when the timer fires
+	watchReading
+	watchStopping // it reads, and is told to stop
 )
 
-// watchAfter is how long a request may take before its client is watched: no longer
-// than twice that passes unwatched.
+// watchAfter is how long a request may take before its client is watched. At most twice that time
+// passes unwatched.
 const watchAfter = 20 * time.Millisecond
 
 func (w *watch) init(p *peer) {
 	w.peer = p
-	w.over.L = &w.mu
+	w.stopped.L = &w.mu
 }
 
-// open begins a request.
-func (w *watch) open(cancel context.CancelFunc) {
+// beginRequest begins a request.
+func (w *watch) beginRequest(cancel context.CancelFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cancel = cancel
@@ -58,22 +57,22 @@ func (w *watch) hangUp() {
 	}
 }
 
-// start watches the client from a moment later on. All of the request must have been
-// read. Who reads the end of a request that is over starts nothing.
+// start watches the client from watchAfter on. The whole request must have been read. After the end
+// of the request it does nothing.
 func (w *watch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.cancel == nil || w.has || w.state != asleep {
+	if w.cancel == nil || w.hasByte || w.state != watchIdle {
 		return
 	}
-	w.state, w.young = rising, true
-	if !w.timed {
+	w.state, w.fresh = watchWaiting, true
+	if !w.timerRuns {
 		w.time()
 	}
 }
 
 func (w *watch) time() {
-	w.timed, w.young = true, false
+	w.timerRuns, w.fresh = true, false
 	if w.timer == nil {
 		w.timer = time.AfterFunc(watchAfter, w.run)
 		return
@@ -81,27 +80,28 @@ func (w *watch) time() {
 	w.timer.Reset(watchAfter)
 }
 
-// stop ends the watch, and waits for that.
+// stop ends the watch, and waits until it has stopped reading.
 func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.state == looking {
-		w.state = stopping
+	if w.state == watchReading {
+		w.state = watchStopping
 		w.peer.reads.end()
-		for w.state == stopping {
-			w.over.Wait()
+		for w.state == watchStopping {
+			w.stopped.Wait()
 		}
 		w.peer.reads.until(time.Time{})
 	}
-	w.state, w.cancel = asleep, nil
+	w.state, w.cancel = watchIdle, nil
 	if w.peer.reader == nil {
 		w.peer.borrowReader()
 	}
 }
 
-// run reads a byte. Only that of a next request comes before the end.
+// run reads one byte. That is either the first byte of a next request, or the end of the
+// connection.
 func (w *watch) run() {
-	if !w.begin() {
+	if !w.shouldRead() {
 		return
 	}
 	for {
@@ -112,24 +112,24 @@ func (w *watch) run() {
 	}
 }
 
-// begin reports whether the time has come to read.
-func (w *watch) begin() bool {
+// shouldRead reports whether it is time to read.
+func (w *watch) shouldRead() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timed = false
-	if w.state != rising {
+	w.timerRuns = false
+	if w.state != watchWaiting {
 		return false
 	}
-	if w.young {
+	if w.fresh {
 		w.time()
 		return false
 	}
-	w.state = looking
+	w.state = watchReading
 	w.peer.returnReader()
 	return true
 }
 
-// ended heeds what was read. It reports whether there is nothing more to read.
+// ended handles the result of a read, and reports whether the watch is over.
 func (w *watch) ended(n int, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,26 +137,26 @@ func (w *watch) ended(n int, err error) bool {
 	late := ok && timeout.Timeout()
 	switch {
 	case n > 0:
-		w.has = true
-	case late && w.state == looking:
-		w.peer.reads.until(time.Time{}) // whatever the handler has said: there is no body to wait for
+		w.hasByte = true
+	case late && w.state == watchReading:
+		w.peer.reads.until(time.Time{}) // ignores the handler's read deadline: there is no body left
 		w.peer.reads.tooSoon(err)
 		return false
 	case !late:
 		w.cancel()
 	}
-	w.state = asleep
-	w.over.Broadcast()
+	w.state = watchIdle
+	w.stopped.Broadcast()
 	return true
 }
 
-// take moves the byte of the next request, if there is one.
+// take moves the byte of the next request to b, if there is one.
 func (w *watch) take(b []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.has || len(b) == 0 {
+	if !w.hasByte || len(b) == 0 {
 		return false
 	}
-	b[0], w.has = w.byte[0], false
+	b[0], w.hasByte = w.byte[0], false
 	return true
 }

@@ -17,7 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
-// leave is how a client can go.
+// leave is a way in which a client can end its connection.
 var leave = map[string]func(net.Conn){
 	"closes":      func(c net.Conn) { c.Close() },
 	"half-closes": func(c net.Conn) { c.(*net.TCPConn).CloseWrite() },
@@ -27,7 +27,7 @@ var leave = map[string]func(net.Conn){
 	},
 }
 
-// A client that leaves is noticed, whatever the handler does then.
+// The server notices that a client leaves, whatever the handler does then.
 func TestClientLeaves(t *testing.T) {
 	for _, c := range []struct{ name, asked, path string }{
 		{"while it waits", get, "/wait"},
@@ -78,8 +78,8 @@ func piped(s *Server) net.Conn {
 	return client
 }
 
-// Requests that come while another is being served are neither lost nor taken for the
-// client's leaving.
+// Requests that come while another is being served are neither lost nor taken for the end of the
+// connection.
 func TestPipelining(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -129,7 +129,7 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// A request that is answered within a moment has no goroutine of its own.
+// A request that is answered quickly has no goroutine of its own.
 func TestNobodyWatchesShortRequests(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -168,13 +168,13 @@ func stacks() string {
 	return string(b[:runtime.Stack(b, true)])
 }
 
-// stub is a listener at which nobody comes.
+// stub is a listener without clients.
 type stub struct{ net.Listener }
 
 func (stub) Close() error { return nil }
 
-// Deadlines of reading do not end the context once all of the body is there: neither
-// the handler's, nor that of the headers.
+// Read deadlines do not end the context once the whole body has come: neither the handler's, nor
+// that of the headers.
 func TestReadDeadlineWhileWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := piped(&Server{HeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -198,7 +198,7 @@ func TestReadDeadlineWhileWatched(t *testing.T) {
 	})
 }
 
-// Nor do they end the watch.
+// Read deadlines do not end the watch either.
 func TestClientLeavesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := make(chan struct{})
@@ -214,7 +214,7 @@ func TestClientLeavesLate(t *testing.T) {
 	})
 }
 
-// The time for the headers is not that for the body.
+// HeaderTimeout does not apply to the body.
 func TestBodyAfterHeaderTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := piped(&Server{HeaderTimeout: time.Second, IdleTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +232,7 @@ func TestBodyAfterHeaderTimeout(t *testing.T) {
 	})
 }
 
-// A deadline that was put off loses nothing of what is written then.
+// A deadline that is moved to a later time loses nothing of what is being written.
 func TestWriteDeadlineIsPutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := strings.Repeat("0123456789", 1000)
@@ -310,16 +310,16 @@ func TestReadDeadline(t *testing.T) {
 	}
 }
 
-// Who reads the end of a body when its handler has returned does not have the next
-// request read by two.
+// A goroutine that reads the end of a body after its handler has returned does not start a watch,
+// which would read the next request.
 func TestNobodyWatchesBetweenRequests(t *testing.T) {
 	var w watch
 	w.init(&peer{reader: bufio.NewReader(nil)})
-	w.open(func() {})
+	w.beginRequest(func() {})
 	w.start()
 	w.stop()
 	w.start()
-	if w.state != asleep {
+	if w.state != watchIdle {
 		t.Errorf("its state is %d", w.state)
 	}
 }

@@ -11,34 +11,33 @@ import (
 	"time"
 )
 
-// Transport is a [http.RoundTripper] whose caller itself writes to the connection and
-// reads from it: no goroutine stands between, but for one that sends a body which is
-// not [Bytes]. The zero Transport is a good one.
+// Transport is a [http.RoundTripper] whose caller itself writes to the connection and reads from
+// it. There is no goroutine in between, except one that sends a body which is not [Bytes]. The zero
+// Transport is ready to use.
 //
-// It sends the headers that it is given, and none of its own but Host and those that
-// frame the message: no User-Agent, no Accept-Encoding. Nothing is sent twice, but a
-// request of which nothing could be written on a connection that was used before.
-// Every error that it returns, and that its bodies return, is an [*Error], but for
-// [io.EOF] and [http.ErrBodyReadAfterClose].
+// It sends the headers that it is given, and none of its own but Host and those that frame the
+// message: no User-Agent, no Accept-Encoding. It sends nothing twice, except a request of which
+// nothing could be written on a connection that had been used before. Every error that it returns,
+// and that its bodies return, is an [*Error], except [io.EOF] and [http.ErrBodyReadAfterClose].
 type Transport struct {
-	DialTimeout   time.Duration // of a connection with its handshake; 10 seconds if it is 0
-	HeaderTimeout time.Duration // from the request's end to that of the response's headers, and for some of its body to be taken; 0: none
-	IdleTimeout   time.Duration // of connections between requests; 60 seconds if it is 0
-	MaxIdle       int           // connections kept to a host; 512 if it is 0
-	MaxHeader     int64         // bytes of a response's headers; 256 KiB if it is 0
-	TLS           *tls.Config   // of https; nil: the usual
+	DialTimeout   time.Duration // for a connection with its TLS handshake; 10 seconds if 0
+	HeaderTimeout time.Duration // from the end of the request to the end of the response's headers, and for each part of a request's body to be written; 0: none
+	IdleTimeout   time.Duration // for connections between requests; 60 seconds if 0
+	MaxIdle       int           // idle connections kept for a host; 512 if 0
+	MaxHeader     int64         // bytes of a response's headers; 256 KiB if 0
+	TLS           *tls.Config   // for https; nil: the default
 
 	mu       sync.Mutex
-	idle     map[origin][]*conn     // the one that was used last is the last
-	janitor  *time.Timer            // closes what is idle for too long; nil: nothing is
-	sessions tls.ClientSessionCache // of handshakes, to be resumed
+	idle     map[origin][]*conn     // in the order of their last use
+	janitor  *time.Timer            // closes connections that are idle for too long; nil: none is idle
+	sessions tls.ClientSessionCache // TLS sessions, which are resumed
 }
 
-// origin is where connections lead.
+// origin is the server of a connection.
 type origin struct{ scheme, host string }
 
-// RoundTrip sends a request, and returns the response once its headers are there. Its
-// body may still be read after that, until it is closed.
+// RoundTrip sends a request, and returns the response once its headers have come. The body can be
+// read after that, until it is closed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := check(req); err != nil {
 		return nil, unsent(req, err)
@@ -63,7 +62,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// connect returns a connection that nobody uses.
+// connect returns a connection that is not in use.
 func (t *Transport) connect(req *http.Request) (*conn, error) {
 	at := origin{req.URL.Scheme, req.URL.Host}
 	if c := t.take(at); c != nil {
@@ -71,12 +70,12 @@ func (t *Transport) connect(req *http.Request) (*conn, error) {
 	}
 	c, err := t.dial(req.Context(), at, req.URL)
 	if err != nil {
-		return nil, ended(req.Context(), err)
+		return nil, contextOr(req.Context(), err)
 	}
 	return c, nil
 }
 
-// unsent is the error of a request of which nothing has left. It closes the body.
+// unsent returns the error of a request of which no byte was sent. It closes the body.
 func unsent(req *http.Request, err error) error {
 	if req.Body != nil {
 		req.Body.Close()
@@ -90,6 +89,6 @@ func unsent(req *http.Request, err error) error {
 
 func (t *Transport) maxHeader() int64 { return cmp.Or(t.MaxHeader, 256<<10) }
 
-// ended returns the context's error if it has one, and err if not: what breaks when a
-// context ends breaks because of that.
-func ended(ctx context.Context, err error) error { return cmp.Or(ctx.Err(), err) }
+// contextOr returns the error of the context, or else err: when a context ends, it breaks the
+// connection, and is the cause of the error.
+func contextOr(ctx context.Context, err error) error { return cmp.Or(ctx.Err(), err) }

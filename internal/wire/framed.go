@@ -7,24 +7,24 @@ import (
 	"net/http/httputil"
 )
 
-// intake is a message's body as it comes: its frame, and where it is read from.
-type intake struct {
+// framedReader reads the body of a message, according to its framing.
+type framedReader struct {
 	frame
 	reader  *bufio.Reader
-	chunks  io.Reader // nil: it is not chunked
-	trailer bool      // what comes next is the trailer
+	chunks  io.Reader // nil: the body is not chunked
+	trailer bool      // the trailer comes next
 }
 
-func newIntake(f frame, r *bufio.Reader) intake {
-	i := intake{frame: f, reader: r}
+func newFramedReader(f frame, r *bufio.Reader) framedReader {
+	i := framedReader{frame: f, reader: r}
 	if f.chunked {
 		i.chunks = httputil.NewChunkedReader(r)
 	}
 	return i
 }
 
-// read is as that of an [io.Reader].
-func (i *intake) read(p []byte) (int, error) {
+// read is like that of an [io.Reader].
+func (i *framedReader) read(p []byte) (int, error) {
 	switch {
 	case i.trailer:
 		return 0, i.readTrailer()
@@ -46,23 +46,23 @@ func (i *intake) read(p []byte) (int, error) {
 
 const crlf = "\r\n"
 
-func (i *intake) readChunks(p []byte) (int, error) {
+func (i *framedReader) readChunks(p []byte) (int, error) {
 	n, err := i.chunks.Read(p)
 	if err != io.EOF {
 		return n, err
 	}
 	i.trailer = true
 	if next, _ := i.reader.Peek(min(len(crlf), i.reader.Buffered())); n > 0 && string(next) != crlf {
-		return n, nil // which does not wait for the trailer
+		return n, nil // return the data without waiting for the trailer
 	}
 	return n, i.readTrailer()
 }
 
 const errLongTrailer malformed = "the trailer is too long"
 
-// readTrailer reads what stands behind the last chunk, and drops it. It returns io.EOF
-// if that is as it should be.
-func (i *intake) readTrailer() error {
+// readTrailer reads and drops the trailer behind the last chunk. It returns io.EOF if the trailer
+// is valid.
+func (i *framedReader) readTrailer() error {
 	for left := readerSize; left > 0; {
 		line, err := i.reader.ReadSlice('\n')
 		switch err {
@@ -79,7 +79,7 @@ func (i *intake) readTrailer() error {
 		if len(line) == 0 {
 			return io.EOF
 		}
-		if _, err := normalize(line); err != nil { // as it is of a line that ends with LF alone
+		if _, err := normalize(line); err != nil { // also for a line that ends with LF alone
 			return err
 		}
 	}

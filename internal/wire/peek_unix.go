@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// pulse looks at a socket without waiting, and without taking anything from it.
-type pulse struct {
+// peeker peeks at a socket without waiting and without consuming anything.
+type peeker struct {
 	raw  syscall.RawConn
 	look func(fd uintptr)
 	seen error
 }
 
-func newPulse(c net.Conn) *pulse {
-	p := &pulse{}
+func newPeeker(c net.Conn) *peeker {
+	p := &peeker{}
 	if sys, ok := c.(syscall.Conn); ok {
 		p.raw, _ = sys.SyscallConn()
 	}
@@ -28,6 +28,6 @@ func newPulse(c net.Conn) *pulse {
 }
 
 // silent reports whether the socket is open and has nothing to read.
-func (p *pulse) silent(time.Time) bool {
+func (p *peeker) silent(time.Time) bool {
 	return p.raw != nil && p.raw.Control(p.look) == nil && p.seen == syscall.EAGAIN
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSilence has a server do what makes an idle connection useless.
+// A server does what makes an idle connection useless.
 func TestSilence(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -42,13 +42,13 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// arrived waits until something has come on the one idle connection, or its end.
+// arrived waits until data, or the end, has come on the one idle connection.
 func arrived(t *testing.T, transport *Transport) {
 	t.Helper()
 	transport.mu.Lock()
 	defer transport.mu.Unlock()
 	for _, list := range transport.idle {
-		p := list[0].pulse
+		p := list[0].peeker
 		p.raw.Read(func(fd uintptr) bool {
 			p.look(fd)
 			return p.seen != syscall.EAGAIN
