@@ -43,7 +43,7 @@ func refusal(ctx context.Context, id string, result *admit.Result) error {
 // others knows only for which they wait.
 func quotaFailure(id string, result *admit.Result) *errdetails.QuotaFailure {
 	failure := &errdetails.QuotaFailure{}
-	standings := result.Decision.Windows()
+	standings := result.Standings()
 	for i := range standings {
 		s := &standings[i]
 		if result.Denial(s) == 0 {

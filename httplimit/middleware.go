@@ -21,12 +21,26 @@ func Middleware(limiter *project.Limiter, options ...Option) func(http.Handler) 
 	if limiter == nil {
 		panic("ratelimit: Middleware needs a limiter: it is nil")
 	}
-	s := &settings{gate: admit.Gate{Limiter: limiter}, identify: fromHeader}
+	s := newSettings(options)
+	if s.observe != nil {
+		panic("ratelimit: Middleware takes no Observe: the limiter of projects has an observer")
+	}
+	s.gate.Limiter = limiter
+	if s.identify == nil {
+		s.identify = fromHeader
+	}
+	return s.wrap
+}
+
+func newSettings(options []Option) *settings {
+	s := &settings{}
 	for _, o := range options {
 		o(s)
 	}
-	return func(next http.Handler) http.Handler { return &limited{s, next} }
+	return s
 }
+
+func (s *settings) wrap(next http.Handler) http.Handler { return &limited{s, next} }
 
 // limited is a handler behind the limits.
 type limited struct {
@@ -58,6 +72,10 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // ask asks whether a request may pass.
 func (s *settings) ask(r *http.Request, result *admit.Result) {
+	if s.plain != nil {
+		s.plain.Ask(r.Context(), r, result)
+		return
+	}
 	id, err := s.identify(r)
 	if err != nil {
 		s.gate.Refuse(r.Context(), id, err, result)

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Option changes what [Middleware] does.
+// Option changes what [Middleware] or [Limit] does.
 type Option func(*settings)
 
 type settings struct {
@@ -16,7 +17,12 @@ type settings struct {
 	identify func(*http.Request) (string, error)
 	cost     func(*http.Request) (requests, tokens int, err error) // nil: one request
 	skip     func(*http.Request) bool                              // nil: none
+	answer   func(w http.ResponseWriter, r *http.Request, status int, reason string)
 	policies admit.Policies
+
+	// Of Limit:
+	plain   *admit.PlainGate[*http.Request] // nil: of Middleware
+	observe func(*http.Request, limit.Decision)
 }
 
 // Identify takes the name of a request's project from identify, in place of the
@@ -50,6 +56,18 @@ func Skip(skip func(*http.Request) bool) Option {
 		panic("ratelimit: Skip needs a function: it is nil")
 	}
 	return func(s *settings) { s.skip = skip }
+}
+
+// Answer lets answer write the response to a request that is refused, in place of
+// an application/problem+json. The fields that tell the client where it stands,
+// Retry-After and Cache-Control are already set. status is what would have been
+// sent, and reason says why, for the client to read. It is not called for a client
+// that has gone.
+func Answer(answer func(w http.ResponseWriter, r *http.Request, status int, reason string)) Option {
+	if answer == nil {
+		panic("ratelimit: Answer needs a function: it is nil")
+	}
+	return func(s *settings) { s.answer = answer }
 }
 
 // Shadow counts and tells the limiter's observers what would become of a

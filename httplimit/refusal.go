@@ -49,7 +49,12 @@ func (s *settings) refuse(w http.ResponseWriter, r *http.Request, result *admit.
 		h.Set("Retry-After", "1")
 	}
 	h["Cache-Control"] = noStore
-	describe(result).send(w, r)
+	p := describe(result)
+	if s.answer != nil {
+		s.answer(w, r, p.Status, p.Detail)
+		return
+	}
+	p.send(w, r)
 }
 
 func describe(result *admit.Result) *problem {
@@ -72,7 +77,7 @@ func describe(result *admit.Result) *problem {
 // violated returns the names of the windows that deny a request. Who has waited
 // behind others knows only for which they wait.
 func violated(result *admit.Result) (names []string) {
-	standings := result.Decision.Windows()
+	standings := result.Standings()
 	for i := range standings {
 		if s := &standings[i]; result.Denial(s) > 0 {
 			names = append(names, s.Window.Name)

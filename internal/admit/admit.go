@@ -36,6 +36,7 @@ const (
 type Result struct {
 	Answer   Answer
 	Decision project.Decision // of the answers Pass, Later and Never
+	plain    plainStanding    // in place of the decision's windows, where a plain limiter was asked
 
 	// Reservation is of the call's tokens: nil where it has none, and where it
 	// was not let pass.

@@ -16,9 +16,10 @@ const (
 )
 
 // Tell sets the fields that say where the project stands: in all of its windows
-// after a request that passes, or else in those that deny it.
+// after a request that passes, or else in those that deny it. Of a plain limiter
+// it is the limit that decided.
 func (p *Policies) Tell(h http.Header, result *Result) {
-	standings := result.Decision.Windows()
+	standings := result.Standings()
 	if len(standings) == 0 {
 		return
 	}
@@ -40,7 +41,7 @@ type field struct {
 
 // appendLimits appends the value of RateLimit.
 func (p *policy) appendLimits(b []byte, result *Result) []byte {
-	standings := result.Decision.Windows()
+	standings := result.Standings()
 	for i := range standings {
 		s := &standings[i]
 		until := s.ResetAfter

@@ -2,7 +2,9 @@ package admit
 
 import (
 	"sync/atomic"
+	"time"
 
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -16,6 +18,7 @@ const slotBits = 8
 
 // policy is what is the same in all responses on some windows.
 type policy struct {
+	limit   limit.Limit // of a plain limiter; zero for those of projects
 	windows []*project.Window
 	periods []string // the parameter t of each that lasts its whole period
 
@@ -63,8 +66,11 @@ func (p *policy) isOf(standings []project.Standing) bool {
 func slotOf(standings []project.Standing) uint64 {
 	var hash uint64
 	for i := range standings {
-		w := standings[i].Window
-		hash = (hash ^ uint64(w.Count) ^ uint64(w.Period)) * 0x9e3779b97f4a7c15 // 2^64 by the golden ratio
+		hash = mix(hash, standings[i].Window.Count, standings[i].Window.Period)
 	}
 	return hash >> (64 - slotBits)
+}
+
+func mix(hash uint64, count int64, period time.Duration) uint64 {
+	return (hash ^ uint64(count) ^ uint64(period)) * 0x9e3779b97f4a7c15 // 2^64 by the golden ratio
 }

@@ -1,0 +1,98 @@
+package httplimit_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/httplimit"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// show sends a request, and prints its status and the limit that decided.
+func show(server *httptest.Server, path, body string) {
+	response, err := server.Client().Post(server.URL+path, "text/plain", strings.NewReader(body))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer response.Body.Close()
+	fmt.Println(path, response.StatusCode, response.Header.Get("RateLimit-Policy"))
+}
+
+func ExampleLimit() {
+	perClient := limit.NewLimiter(httplimit.ClientPrefix(), limit.PerMinute(2), limit.PerDay(1000))
+
+	routes := http.NewServeMux()
+	routes.HandleFunc("/hello", hello)
+	server := httptest.NewServer(httplimit.Limit(perClient)(routes))
+	defer server.Close()
+
+	for range 3 {
+		show(server, "/hello", "")
+	}
+	// Output:
+	// /hello 200 "2/min";q=2;w=60
+	// /hello 200 "2/min";q=2;w=60
+	// /hello 429 "2/min";q=2;w=60
+}
+
+// Each client may send three requests a minute; all of them together, 100 bytes.
+func ExampleLimit_combined() {
+	requests := limit.NewLimiter(httplimit.ClientPrefix(), limit.PerMinute(3))
+	bytes := limit.NewLimiter(func(*http.Request) struct{} { return struct{}{} }, limit.PerMinute(100)).
+		WithCost(func(r *http.Request) int64 { return r.ContentLength })
+
+	server := httptest.NewServer(httplimit.Limit(limit.Combine(requests, bytes))(http.HandlerFunc(hello)))
+	defer server.Close()
+
+	show(server, "/small", "hello")
+	show(server, "/large", strings.Repeat("hello", 20))
+	show(server, "/huge", strings.Repeat("hello", 21))
+	// Output:
+	// /small 200 "3/min";q=3;w=60
+	// /large 429 "100/min";q=100;w=60
+	// /huge 413 "100/min";q=100;w=60
+}
+
+func ExampleAnswer() {
+	perPath := limit.NewLimiter(func(r *http.Request) string { return r.URL.Path }, limit.PerDay(1))
+	busy := func(w http.ResponseWriter, r *http.Request, status int, reason string) {
+		http.Error(w, "too busy for "+r.URL.Path, status)
+	}
+	h := httplimit.Limit(perPath, httplimit.Answer(busy))(http.HandlerFunc(hello))
+
+	for range 2 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		fmt.Print(w.Code, " ", w.Body)
+	}
+	// Output:
+	// 200 hello
+	// 429 too busy for /
+}
+
+// What would be denied is counted, and passes.
+func ExampleObserve() {
+	perPath := limit.NewLimiter(func(r *http.Request) string { return r.URL.Path }, limit.PerDay(1))
+	denied := map[string]int{}
+	count := func(r *http.Request, d limit.Decision) {
+		if !d.Allowed {
+			denied[d.Limit.String()]++
+		}
+	}
+	h := httplimit.Limit(perPath, httplimit.Shadow(), httplimit.Observe(count))(http.HandlerFunc(hello))
+
+	for range 3 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		fmt.Println(w.Code)
+	}
+	fmt.Println(denied)
+	// Output:
+	// 200
+	// 200
+	// 200
+	// map[1/day:2]
+}

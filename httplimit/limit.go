@@ -1,0 +1,59 @@
+package httplimit
+
+import (
+	"context"
+	"net/http"
+
+	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// Limiter is what [Limit] asks about requests: a *[limit.Limiter] of them, whatever
+// its keys, or a *[limit.Combined].
+type Limiter interface {
+	Spend(r *http.Request) limit.Decision
+	Peek(r *http.Request) limit.Decision
+	Wait(ctx context.Context, r *http.Request) error
+}
+
+// Limit is [Middleware] without projects: only requests reach a handler which the
+// limiter lets pass.
+//
+//	perClient := limit.NewLimiter(httplimit.ClientPrefix(), limit.PerSecond(10), limit.PerMinute(200))
+//	http.ListenAndServe(addr, httplimit.Limit(perClient)(handler))
+//
+// The limiter says what a request's key is, what its limits are, and what it costs:
+// see [limit.Limiter.WithCost]. Its functions are called once for a request, and
+// again for one that waits. The fields of a response tell the limit that decided,
+// under its text:
+//
+//	RateLimit-Policy: "10/s";q=10;w=1
+//	RateLimit: "10/s";r=9;t=1
+//
+// The options are [Wait], [Shadow], [Skip], [Answer] and [Observe]. Limit panics if
+// the limiter is nil, and if it is given Identify or Cost, which are for projects.
+func Limit(limiter Limiter, options ...Option) func(http.Handler) http.Handler {
+	s := newSettings(options)
+	switch {
+	case limiter == nil:
+		panic("ratelimit: Limit needs a limiter: it is nil")
+	case s.identify != nil:
+		panic("ratelimit: Limit takes no Identify: the limiter has a key function")
+	case s.cost != nil:
+		panic("ratelimit: Limit takes no Cost: the limiter says what a request costs, see limit.Limiter.WithCost")
+	}
+	s.plain = &admit.PlainGate[*http.Request]{
+		Limiter: limiter, Wait: s.gate.Wait, Shadow: s.gate.Shadow, Observe: s.observe, Policies: &s.policies,
+	}
+	return s.wrap
+}
+
+// Observe tells observe what [Limit] has decided on each request, once it has: for
+// metrics, for logs, and to see what [Shadow] would refuse. It is called on the
+// request's goroutine.
+func Observe(observe func(r *http.Request, d limit.Decision)) Option {
+	if observe == nil {
+		panic("ratelimit: Observe needs a function: it is nil")
+	}
+	return func(s *settings) { s.observe = observe }
+}

@@ -1,0 +1,77 @@
+package admit
+
+import (
+	"math"
+	"math/big"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// FuzzPlainFields compares the fields of a plain limiter's decision with what a
+// library writes, for limits of every kind, valid or not.
+func FuzzPlainFields(f *testing.F) {
+	f.Add(int64(10), int64(time.Second), int64(10), uint8(limit.GCRA), int64(9), int64(time.Second), true)
+	f.Add(int64(math.MaxInt64), int64(5*time.Microsecond), int64(1), uint8(limit.FixedWindow), int64(math.MinInt64), int64(math.MaxInt64), false)
+	f.Add(int64(0), int64(0), int64(-1), uint8(200), int64(1e15), int64(1), false)
+	f.Add(int64(-5), int64(math.MinInt64), int64(7), uint8(101), int64(0), int64(0), false)
+	f.Add(int64(1000), int64(24*time.Hour), int64(1000), uint8(102), int64(0), int64(time.Hour+1), true)
+	f.Fuzz(func(t *testing.T, count, period, burst int64, kind uint8, remaining, until int64, allowed bool) {
+		l := limit.New(count, time.Duration(period)).WithBurst(burst)
+		switch kind {
+		case 101:
+			l = l.Anchored()
+		case 102:
+			l = l.ResetAt(time.Duration(until), nil)
+		default:
+			l = l.Using(limit.Algorithm(kind))
+		}
+		d := limit.Decision{Allowed: allowed, Limit: l, Remaining: remaining, ResetAfter: time.Duration(until)}
+		if !allowed {
+			d.RetryAfter = max(time.Duration(until), 1)
+			until = int64(d.RetryAfter)
+		}
+		var p Policies
+		for range 2 { // made, and remembered
+			var r Result
+			h := http.Header{}
+			r.enter(d, &p)
+			p.Tell(h, &r)
+			if allowed && l == (limit.Limit{}) {
+				if len(h) > 0 {
+					t.Errorf("nothing governs it, but it is told %v", h)
+				}
+				return
+			}
+			name := r.Standings()[0].Window.Name
+			if !allowed && r.Decision.Exceeded != name {
+				t.Errorf("exceeded: %q, told: %q", r.Decision.Exceeded, name)
+			}
+			if parsed, err := limit.Parse(name); l.Validate() == nil && (err != nil || parsed != l) {
+				t.Errorf("%q is not the name of %v: %v, %v", name, l, parsed, err)
+			}
+			if got, want := h.Get("RateLimit"), marshalLimit(t, name, remaining, time.Duration(until)); got != want {
+				t.Errorf("RateLimit: %s, want %s", got, want)
+			}
+			policy := httpsfv.NewItem(name)
+			policy.Params.Add("q", within(big.NewInt(count)))
+			policy.Params.Add("w", wholeSeconds(time.Duration(period)))
+			if got, want := h.Get("RateLimit-Policy"), marshal(t, httpsfv.List{policy}); got != want {
+				t.Errorf("RateLimit-Policy: %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+func marshalLimit(t *testing.T, name string, remaining int64, until time.Duration) string {
+	item := httpsfv.NewItem(name)
+	item.Params.Add("r", within(big.NewInt(remaining)))
+	if until != limit.Never {
+		item.Params.Add("t", wholeSeconds(until))
+	}
+	return marshal(t, httpsfv.List{item})
+}
