@@ -28,8 +28,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// Answers that tell that 7 and 5 tokens were used. That of a stream has a chunk
-// that who has not asked for usage does not see.
+// Answers that report 7 tokens of input and 5 of output. The stream reports them in a chunk
+// that a caller who has not asked for usage does not see.
 const (
 	wholeAnswer = `{"object":"response","status":"completed","usage":{"input_tokens":7,"output_tokens":5,"total_tokens":12}}`
 	streamBegin = `data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}` + "\n\n"
@@ -37,7 +37,7 @@ const (
 	streamEnd   = "data: [DONE]\n\n"
 )
 
-// answered is a response as a transport returns it.
+// answered returns a response as a transport does.
 func answered(status int, header http.Header, body io.ReadCloser) *http.Response {
 	if header == nil {
 		header = http.Header{}
@@ -45,7 +45,7 @@ func answered(status int, header http.Header, body io.ReadCloser) *http.Response
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: header, Body: body, ContentLength: -1}
 }
 
-// answering is a transport that reads a request and answers it, always the same.
+// answering returns a transport that reads each request and always gives the same answer.
 func answering(status int, header http.Header, text string) tripper {
 	return func(r *http.Request) (*http.Response, error) {
 		defer r.Body.Close()
@@ -66,16 +66,16 @@ func (x wire) request(ctx context.Context, t *testing.T) *http.Request {
 	return req
 }
 
-// A call whose own time is over while it waits gets an error that tells a timeout. It
-// is not the limiter that has refused it.
-func TestTimeIsOverWhileWaiting(t *testing.T) {
+// A call whose context ends while it waits gets an error that is a timeout, and no refusal
+// of the limiter's.
+func TestDeadlinePassesWhileWaiting(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		quota ratelimit.ModelQuota
 	}{
 		{"requests", ratelimit.ModelQuota{MaxRPM: 1}},
 		{"tokens", ratelimit.ModelQuota{MaxTPM: 500}},
-		{"places", ratelimit.ModelQuota{MaxConcurrent: 1}},
+		{"calls at a time", ratelimit.ModelQuota{MaxConcurrent: 1}},
 	} {
 		for _, timeout := range []string{"context", "client"} {
 			t.Run(c.name+"/"+timeout, func(t *testing.T) {
@@ -109,8 +109,7 @@ func TestTimeIsOverWhileWaiting(t *testing.T) {
 	}
 }
 
-// A stream from which a chunk is hidden does not have the length that the provider
-// has told.
+// A stream from which a chunk is hidden loses the Content-Length that the provider sent.
 func TestHiddenChunkHasNoLength(t *testing.T) {
 	var asked atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -154,8 +153,8 @@ func TestHiddenChunkHasNoLength(t *testing.T) {
 	}
 }
 
-// endless is a context that never ends, although it could. It counts what waits for
-// its end.
+// endless is a context that never ends, although it has a Done channel. It counts the
+// functions that wait for its end.
 type endless struct {
 	context.Context
 	done    chan struct{}
@@ -163,7 +162,7 @@ type endless struct {
 }
 
 func (c *endless) Done() <-chan struct{} { return c.done }
-func (c *endless) Value(any) any         { return nil } // it is no context of the standard library's
+func (c *endless) Value(any) any         { return nil } // unlike a context of the standard library
 
 func (c *endless) AfterFunc(func()) (stop func() bool) {
 	c.waiting.Add(1)
@@ -173,12 +172,12 @@ func (c *endless) AfterFunc(func()) (stop func() bool) {
 	}
 }
 
-// A call that has ended leaves nothing with its context, which may live long.
+// A call that has ended leaves no function behind in its context, which may live long.
 func TestNothingStaysWithTheContext(t *testing.T) {
 	broken := errors.New("connection reset")
 	for _, c := range []struct {
 		name string
-		rest io.Reader // of the stream
+		rest io.Reader // what follows of the stream
 		end  func(io.ReadCloser)
 	}{
 		{"read", strings.NewReader(streamEnd), func(b io.ReadCloser) { io.Copy(io.Discard, b) }},
@@ -210,8 +209,8 @@ func TestNothingStaysWithTheContext(t *testing.T) {
 	}
 }
 
-// A context that ends while somebody reads settles the call when the read returns,
-// even if nobody reads on, and the body knows nothing of contexts.
+// A context that ends during a read settles the call when the read returns, even if the
+// caller does not read on, and even if the body does not watch the context.
 func TestContextEndsDuringRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read, write := io.Pipe()
@@ -241,8 +240,8 @@ func TestContextEndsDuringRead(t *testing.T) {
 	})
 }
 
-// A context that has ended before there is an answer settles the call of one that
-// comes in spite of that. There are many, for the end may come at a bad moment.
+// A context that has ended before an answer comes settles its call when the answer comes
+// all the same. The test makes many calls, so that the end comes at every moment.
 func TestContextEndsBeforeTheAnswer(t *testing.T) {
 	const calls = 500
 	synctest.Test(t, func(t *testing.T) {
@@ -268,7 +267,7 @@ func TestContextEndsBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-// handedOn is a body that knows whether it was closed.
+// handedOn is a body that records whether it was closed.
 type handedOn struct {
 	io.Reader
 	closed atomic.Int64
@@ -294,7 +293,7 @@ func TestRequestIsLeftAsItIs(t *testing.T) {
 		base   http.RoundTripper
 		body   io.Reader
 		change func(*http.Request)
-		status int // 0: an error
+		status int // 0: the transport returns an error
 	}{
 		{"sent", ample, fine, strings.NewReader(asks), nil, 200},
 		{"length unknown", ample, fine, strings.NewReader(asks), func(r *http.Request) { r.ContentLength = -1 }, 200},
@@ -357,7 +356,7 @@ func cloneURL(u *url.URL) *url.URL {
 	return &c
 }
 
-// The provider gets the body in full, however long the request says that it is.
+// The provider gets the whole body, even where the Content-Length is wrong.
 func TestLengthIsWrong(t *testing.T) {
 	var got string
 	var length int64
@@ -384,8 +383,8 @@ func TestLengthIsWrong(t *testing.T) {
 	}
 }
 
-// A body that breaks is not sent, however long the request says that it is, and
-// wherever it breaks.
+// A body that cannot be read to its end is not sent, wherever it breaks off and whatever
+// its Content-Length is.
 func TestBodyBreaksAnywhere(t *testing.T) {
 	base := tripper(func(*http.Request) (*http.Response, error) {
 		t.Error("it is sent")
@@ -409,9 +408,9 @@ func TestBodyBreaksAnywhere(t *testing.T) {
 	}
 }
 
-// No encoding is asked for that could not be read, unless the request is signed.
-// Signed, it is sent as it is, to the byte.
-func TestSignedIsSentAsItIs(t *testing.T) {
+// The transport asks for no compressed answer, which it could not read. A signed request is
+// sent unchanged, to the byte.
+func TestSignedRequestsAreSentUnchanged(t *testing.T) {
 	for _, c := range []struct {
 		header string
 		signed bool
@@ -462,7 +461,7 @@ func TestSignedIsSentAsItIs(t *testing.T) {
 	}
 }
 
-// A response is the one to the caller's request, whoever has written it.
+// The Request of every response is the caller's, of refusals too.
 func TestResponseIsToTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -489,8 +488,8 @@ func TestResponseIsToTheRequest(t *testing.T) {
 	}
 }
 
-// An answer that is read for long does not keep the request's body in memory, be it
-// the caller's or one that asks for usage.
+// While the caller reads an answer, the request's body is not kept in memory: neither the
+// caller's nor the one that asks for usage.
 func TestBodyIsForgotten(t *testing.T) {
 	for _, x := range []wire{streams[0], whole} {
 		t.Run(x.name, func(t *testing.T) {
@@ -516,7 +515,7 @@ func TestBodyIsForgotten(t *testing.T) {
 	}
 }
 
-// writes is a function as a writer.
+// writes is an [io.Writer] that calls a function.
 type writes func([]byte)
 
 func (f writes) Write(p []byte) (int, error) {
@@ -524,8 +523,9 @@ func (f writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What the provider refuses has used no tokens; where something broke, all that was
-// reserved may be used. Each counts as a request, and is handed on in full.
+// A call that the provider refuses has used no tokens; one that failed inside the provider
+// may have used all that was reserved. Each counts as a request, and the caller gets the
+// whole error.
 func TestFailures(t *testing.T) {
 	long := strings.Repeat(`{"error":{"message":"no"}}`, 10_000)
 	for _, c := range []struct {
@@ -572,7 +572,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// idler is a transport that has idle connections.
+// idler is a transport that counts how often its idle connections are closed.
 type idler struct {
 	tripper
 	closed int
@@ -580,7 +580,7 @@ type idler struct {
 
 func (i *idler) CloseIdleConnections() { i.closed++ }
 
-// The client's CloseIdleConnections reaches the transport below, if it has one.
+// The client's CloseIdleConnections reaches the base transport, if that has the method.
 func TestCloseIdleConnections(t *testing.T) {
 	below := &idler{}
 	limiter := llmhttptest.NewLimiter(t, ample, nil)
@@ -593,7 +593,7 @@ func TestCloseIdleConnections(t *testing.T) {
 	}
 }
 
-// zipped returns a text that is compressed.
+// zipped returns a text compressed with gzip.
 func zipped(t *testing.T, text string) string {
 	t.Helper()
 	var packed bytes.Buffer
@@ -605,16 +605,16 @@ func zipped(t *testing.T, text string) string {
 	return packed.String()
 }
 
-// A response that the transport below leaves compressed is handed on as it is, and
-// metered all the same. However it ends, nothing of that goes on.
+// A response that the base transport leaves compressed reaches the caller unchanged, and is
+// metered all the same. However it ends, no goroutine is left.
 func TestCompressedResponse(t *testing.T) {
 	stream := zipped(t, streamBegin+streamUsage+streamEnd)
 	for _, c := range []struct {
 		name   string
 		x      wire
 		text   string
-		most   int64 // bytes to read
-		cancel bool  // and not close
+		most   int64 // bytes that the caller reads
+		cancel bool  // the caller cancels the context, and does not close the body
 		told   bool
 	}{
 		{"stream", streams[0], stream, 1 << 20, false, true},
@@ -627,7 +627,7 @@ func TestCompressedResponse(t *testing.T) {
 		{"empty", streams[0], "", 1 << 20, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // which waits for goroutines to end
+			synctest.Test(t, func(t *testing.T) { // waits for all goroutines to end
 				events := &llmhttptest.Recorder{}
 				limiter := llmhttptest.NewLimiter(t, ample, events)
 				transport := llmhttp.New(answering(200, http.Header{"Content-Encoding": {"gzip"}}, c.text), limiter)
@@ -660,8 +660,8 @@ func TestCompressedResponse(t *testing.T) {
 	}
 }
 
-// A body may be closed while it is read, by several at once: the read ends, and the
-// call is settled once.
+// Several goroutines may close a body during a read: the read ends, and the call is settled
+// once.
 func TestCloseDuringRead(t *testing.T) {
 	for _, proto := range []int{1, 2} {
 		t.Run("http"+strconv.Itoa(proto), func(t *testing.T) {

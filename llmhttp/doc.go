@@ -5,13 +5,13 @@
 //		Transport: llmhttp.New(nil, limiter),
 //	}))
 //
-// Each call reserves what it is thought to use, waits its turn, and is settled with
-// what it has used, which is read from the response while the caller reads it,
-// streamed or not. What the provider says about its limits corrects the limiter:
-// see [ratelimit.RateLimiter.Heed].
+// Each call reserves what it is estimated to use, waits its turn, and is settled with what
+// it has used. The transport reads that from the response while the caller reads it,
+// streamed or not. What the provider says about its limits corrects the limiter: see
+// [ratelimit.RateLimiter.Heed].
 //
 // A provider counts calls when they arrive, and some take longer to arrive than others:
 // see [ratelimit.ModelQuota.Margin].
 //
-// Requests that are no calls of a model pass as they are: see [llm.Recognize].
+// The transport sends other requests than calls of a model unchanged: see [llm.Recognize].
 package llmhttp

@@ -19,12 +19,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// prompted are calls of each provider, with a model and a prompt, that let the answer be
-// as long as may be.
+// prompted are calls of each provider, with a model and a prompt, that allow the longest
+// answer.
 var prompted = []struct {
 	provider  llm.Provider
 	url, body string
-	free      bool // the provider does not count what it has cached
+	free      bool // the provider does not count cached input
 }{
 	{llm.OpenAI, "https://api.openai.com/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
 	{llm.Azure, "https://here.openai.azure.com/openai/v1/responses", `{"model":%q,"input":%q}`, false},
@@ -38,8 +38,8 @@ var prompted = []struct {
 	{llm.Compatible, "http://localhost:8000/v1/embeddings", `{"model":%q,"input":%q}`, false},
 }
 
-// ceilings are limits on tokens, each on its own. One of input holds up a call whose
-// prompt is larger; one of output holds up none, for nobody knows how long an answer is.
+// ceilings are limits on tokens, each alone. A limit on input denies a call whose prompt is
+// larger; a limit on output denies none, since nobody knows how long an answer will be.
 var ceilings = []struct {
 	name    string
 	input   bool
@@ -62,10 +62,10 @@ var ceilings = []struct {
 	}},
 }
 
-// An estimate makes no call impossible. Only a prompt that is certain to be larger
-// than a limit does: by a tokenizer, or else if half of what its characters tell is.
-// What the provider may have cached may be free, so no prompt is certain to be too
-// large for it; a project pays for it all the same.
+// An estimate makes no call impossible. Only a prompt that is certainly larger than a limit
+// does: by a tokenizer's count, or by half of the estimate by characters. Where the provider
+// does not count cached input, no prompt is certainly too large for a model; a project pays
+// for cached input all the same.
 func TestEstimateMakesNoCallImpossible(t *testing.T) {
 	limiter := llmhttptest.NewLimiter(t, ample, nil)
 	projects, err := project.NewWithConfig(project.Config{Models: limiter, Default: &project.Limit{}})
@@ -120,7 +120,7 @@ func TestEstimateMakesNoCallImpossible(t *testing.T) {
 	}
 }
 
-// leastPrompt returns how many tokens a prompt has for certain.
+// leastPrompt returns how many tokens a prompt has at least.
 func leastPrompt(t *testing.T, provider llm.Provider, address, body string, exact bool, count func(model, text string) int) int {
 	t.Helper()
 	at, err := url.Parse(address)
@@ -142,15 +142,15 @@ func leastPrompt(t *testing.T, provider llm.Provider, address, body string, exac
 	return asks.Prompt
 }
 
-// What is reserved for the prompt and the answer fits the limits on each, and on both
-// together, of which the prompt comes first.
-func TestEstimateSharesWhatThereIs(t *testing.T) {
+// The reservation fits the limits on input, on output, and on both together, which the
+// prompt takes before the answer.
+func TestEstimatesFitEveryLimit(t *testing.T) {
 	asks := fmt.Sprintf(`{"model":"some-model","input":%q,"max_output_tokens":100000}`, strings.Repeat("word ", 1000))
 	for _, c := range []struct {
 		name          string
 		quota         ratelimit.ModelQuota
-		least         int // tokens of the prompt that are reserved
-		input, output int // at most
+		least         int // tokens that are reserved for the prompt at least
+		input, output int // tokens that are reserved at most
 	}{
 		{"answer is cut", ratelimit.ModelQuota{MaxTPM: 2000}, 1000, 2000, 1000},
 		{"prompt is cut", ratelimit.ModelQuota{MaxTPM: 800}, 800, 800, 0},
@@ -158,7 +158,7 @@ func TestEstimateSharesWhatThereIs(t *testing.T) {
 		{"each is cut", ratelimit.ModelQuota{MaxInputTPM: 900, MaxOutputTPM: 50}, 900, 900, 50},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.quota.MaxInputTPM, c.quota.MaxOutputTPM = cmp.Or(c.quota.MaxInputTPM, 1_000_000), cmp.Or(c.quota.MaxOutputTPM, 1_000_000) // so that each is counted
+			c.quota.MaxInputTPM, c.quota.MaxOutputTPM = cmp.Or(c.quota.MaxInputTPM, 1_000_000), cmp.Or(c.quota.MaxOutputTPM, 1_000_000) // both are counted only if they are limited
 			limiter := llmhttptest.NewLimiter(t, c.quota, nil)
 			var s ratelimit.ModelStats
 			base := tripper(func(r *http.Request) (*http.Response, error) {
@@ -176,8 +176,7 @@ func TestEstimateSharesWhatThereIs(t *testing.T) {
 	}
 }
 
-// One answer that was larger than a limit, or one prompt, makes no later call
-// impossible.
+// A single answer, or prompt, that was larger than a limit makes no later call impossible.
 func TestEnormousAnswer(t *testing.T) {
 	const most, enormous = 10_000, 60_000
 	x := wire{"", whole.url, `{"model":"some-model","input":"Hi"}`}
@@ -212,11 +211,11 @@ func TestEnormousAnswer(t *testing.T) {
 	}
 }
 
-// Of many equal calls, the later ones reserve about what they use, each project's by
-// its own.
+// After many equal calls, a call reserves about what such calls use. Each project learns
+// from its own calls.
 func TestEstimatesAreLearned(t *testing.T) {
 	for _, u := range prompted {
-		if strings.HasSuffix(u.url, "/embeddings") { // which have no answer
+		if strings.HasSuffix(u.url, "/embeddings") { // generate no output
 			continue
 		}
 		t.Run(string(u.provider), func(t *testing.T) {
@@ -259,7 +258,8 @@ func TestEstimatesAreLearned(t *testing.T) {
 	}
 }
 
-// A call is learned once, however often its body is read to the end and closed.
+// The estimator learns from a call once, however often the body is read to its end and
+// closed.
 func TestEstimatesAreLearnedOnce(t *testing.T) {
 	estimated := func(times int) (last int64) {
 		events := &llmhttptest.Recorder{}

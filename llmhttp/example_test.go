@@ -13,7 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// Whatever takes an http.Client is limited by giving it this one.
+// Give this http.Client to whatever makes calls, and its calls are limited.
 func Example() {
 	provider := httptest.NewServer(mockprovider.New(mockprovider.Config{}))
 	defer provider.Close()
@@ -47,7 +47,7 @@ func Example() {
 	// tokens: 23 of 30000
 }
 
-// With Reject, a call that may not be sent gets the provider's own kind of answer.
+// With Reject, a call that is denied gets an answer like the provider's own.
 func ExampleReject() {
 	provider := httptest.NewServer(mockprovider.New(mockprovider.Config{}))
 	defer provider.Close()

@@ -19,10 +19,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// wire is a call without an SDK.
+// wire is a call that is made without an SDK.
 type wire struct{ name, url, body string }
 
-// streams are calls of streams, of each API.
+// streams are calls whose answers are streamed, one for each API.
 var streams = []wire{
 	{"chat", "https://api.openai.com/v1/chat/completions", `{"model":"some-model","stream":true,"max_tokens":500,"messages":[{"role":"user","content":"Hi"}]}`},
 	{"responses", "https://api.openai.com/v1/responses", `{"model":"some-model","stream":true,"max_output_tokens":500,"input":"Hi"}`},
@@ -34,7 +34,7 @@ var streams = []wire{
 	{"ollama-generate", "http://localhost:11434/api/generate", `{"model":"some-model","prompt":"Hi","options":{"num_predict":500}}`},
 }
 
-// whole is a call of which the answer is not streamed.
+// whole is a call whose answer is not streamed.
 var whole = wire{"whole", "https://api.openai.com/v1/responses", `{"model":"some-model","max_output_tokens":500,"input":"Hi"}`}
 
 // send sends the call.
@@ -70,8 +70,8 @@ func (x wire) read(ctx context.Context, client *http.Client) (status int, err er
 	return response.StatusCode, err
 }
 
-// However a stream ends, its call is settled, its place is free, and the provider
-// has nobody to talk to.
+// However a stream ends, its call is settled, its concurrency slot is free, and the
+// connection to the provider is closed.
 func TestStreamsEnd(t *testing.T) {
 	stalls := mockprovider.Reply{Fault: mockprovider.FaultStall, After: 40, Output: 100}
 	for _, c := range []struct {
@@ -137,7 +137,7 @@ func TestStreamsEnd(t *testing.T) {
 					defer cancel()
 					response := x.open(ctx, t, w.Client)
 					if n := w.Limiter.Stats(model).Concurrent; n != 1 {
-						t.Errorf("%d places are held while it streams", n)
+						t.Errorf("%d concurrency slots are taken while it streams", n)
 					}
 					c.end(t, response, cancel)
 					synctest.Wait()
@@ -154,8 +154,8 @@ func TestStreamsEnd(t *testing.T) {
 	}
 }
 
-// A stream that ends before it has told its usage keeps what was reserved for its output:
-// closed after the first event, it had been charged as one token.
+// A stream that ends before it has reported its usage is charged what was reserved for its
+// output. Once, a stream that was closed after its first event was charged one token.
 func TestCutStreamsKeepTheirReservation(t *testing.T) {
 	stalls := mockprovider.Reply{Fault: mockprovider.FaultStall, After: 40, Output: 200}
 	for _, x := range streams {
@@ -186,7 +186,7 @@ func TestCutStreamsKeepTheirReservation(t *testing.T) {
 // outputIsFree reports whether the provider counts only prompts towards its limits.
 func (x wire) outputIsFree() bool { return strings.HasPrefix(x.name, "gemini") }
 
-// A stream of which all is read but that it ends is settled exactly.
+// A stream of which the caller reads all but the end of the body is settled exactly.
 func TestEndUnread(t *testing.T) {
 	for _, x := range streams {
 		t.Run(x.name, func(t *testing.T) {
@@ -271,8 +271,8 @@ func TestNeverSent(t *testing.T) {
 	}
 }
 
-// What any other transport has not begun to read it has not sent.
-func TestOtherTransports(t *testing.T) {
+// A transport of another type has sent nothing if it has not begun to read the body.
+func TestTransportsOfOtherTypes(t *testing.T) {
 	broken := errors.New("no route to host")
 	for _, c := range []struct {
 		name string
@@ -299,7 +299,7 @@ func TestOtherTransports(t *testing.T) {
 	}
 }
 
-// tripper is a function as a transport.
+// tripper is an [http.RoundTripper] that calls a function.
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -323,7 +323,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Who gives up waiting is charged nothing, and the provider never hears of it.
+// A caller that stops waiting is charged nothing, and the provider gets no request.
 func TestGivesUpWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := llmhttptest.New(t, mockprovider.Config{}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1})
@@ -352,8 +352,8 @@ func TestGivesUpWaiting(t *testing.T) {
 	})
 }
 
-// A place that a stream holds is the next call's as soon as it ends, however long that
-// takes.
+// The next call gets the concurrency slot of a stream as soon as the stream ends, however
+// long that takes.
 func TestOneAtATime(t *testing.T) {
 	for _, delay := range []time.Duration{time.Second, 25 * time.Minute} {
 		t.Run(delay.String(), func(t *testing.T) {
@@ -385,7 +385,7 @@ func oneAtATime(t *testing.T, delay time.Duration) {
 	w.Settled()
 }
 
-// Connections are used again as they are without the transport.
+// Connections are reused as much as without the transport.
 func TestConnectionsAreReused(t *testing.T) {
 	dials := func(t *testing.T, x wire, limited bool) (n int) {
 		synctest.Test(t, func(t *testing.T) {
@@ -418,7 +418,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// What the provider has refused counts as a request, and no tokens.
+// A call that the provider has refused counts as a request that used no tokens.
 func TestRefusedIsCounted(t *testing.T) {
 	w := llmhttptest.New(t, llmhttptest.Script(mockprovider.Reply{Status: 400}), ample)
 	if status, err := whole.read(t.Context(), w.Client); status != 400 || err != nil {
@@ -430,8 +430,8 @@ func TestRefusedIsCounted(t *testing.T) {
 	}
 }
 
-// A response that says nothing of usage leaves what was reserved.
-func TestUsageUntold(t *testing.T) {
+// A call whose response does not report usage is charged what was reserved.
+func TestResponseWithoutUsage(t *testing.T) {
 	silent := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{"ok":true}`) })
 	limiter := llmhttptest.NewLimiter(t, ample, nil)
 	client := &http.Client{Transport: llmhttp.New(handled{silent}, limiter)}
@@ -443,7 +443,7 @@ func TestUsageUntold(t *testing.T) {
 	}
 }
 
-// handled is a transport that asks a handler, without a network.
+// handled is a transport that calls a handler, without a network.
 type handled struct{ http.Handler }
 
 func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {

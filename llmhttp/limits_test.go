@@ -17,15 +17,15 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// With the provider's own limits as quotas, no client is ever refused, whatever it
-// uses, and however many there are.
-func TestNobodyIsRefused(t *testing.T) {
+// With the provider's own limits as quotas, the provider refuses no call, whatever the
+// calls use and however many clients there are.
+func TestProviderRefusesNoCall(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		limit mockprovider.Limit
 		quota ratelimit.ModelQuota
 		url   string
-		body  string // with a prompt and the most tokens
+		body  string // a format of the prompt and the maximum of tokens
 	}{
 		{"openai", mockprovider.Limit{Requests: 60, Tokens: 6000}, ratelimit.ModelQuota{MaxRPM: 60, MaxTPM: 6000},
 			"https://api.openai.com/v1/responses", `{"model":"some-model","input":%q,"max_output_tokens":%d}`},
@@ -59,8 +59,8 @@ func TestNobodyIsRefused(t *testing.T) {
 	}
 }
 
-// Where others use the provider with the same account, who comes through the limiter
-// hears of it before the provider has to refuse a call.
+// Where other programs use the same account, the limiter learns of that from the headers,
+// before the provider has to refuse a call.
 func TestOthersUseTheAccount(t *testing.T) {
 	for _, x := range []wire{whole, streams[3]} {
 		t.Run(x.name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestOthersUseTheAccount(t *testing.T) {
 	}
 }
 
-// The same for many who come at once, after one who has heard of it.
+// The same holds for many calls that come at once, after one call has read the headers.
 func TestOthersUseTheAccountAndManyCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := mockprovider.Config{Limits: map[string]mockprovider.Limit{model: {Requests: 60}}, Delay: time.Second}
@@ -110,7 +110,7 @@ func TestOthersUseTheAccountAndManyCome(t *testing.T) {
 	})
 }
 
-// A quota that is Auto becomes what the provider says.
+// The provider's headers replace the maxima of a quota that is Auto.
 func TestAutoQuota(t *testing.T) {
 	w := llmhttptest.New(t, mockprovider.Config{Limits: map[string]mockprovider.Limit{model: {Requests: 70, Tokens: 7000}}}, ratelimit.ModelQuota{MaxRPM: 5, Auto: true})
 	if status, err := whole.read(t.Context(), w.Client); status != 200 || err != nil {
@@ -121,7 +121,7 @@ func TestAutoQuota(t *testing.T) {
 	}
 }
 
-// A prompt is as many tokens as the tokenizer says.
+// A prompt has as many tokens as the tokenizer counts.
 func TestTokenizer(t *testing.T) {
 	w := llmhttptest.New(t, mockprovider.Config{}, ample, llmhttp.Tokenizer(func(name, text string) int {
 		if name != model || text != "Hi" {
@@ -140,7 +140,7 @@ func TestTokenizer(t *testing.T) {
 	w.Settled()
 }
 
-// While the provider refuses calls, nobody who shares the limiter sends one.
+// While the provider refuses calls, no transport that shares the limiter sends one.
 func TestPauses(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -198,8 +198,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// A call waits for its turn as long as it may, and is refused at once if that is
-// not long enough.
+// A call waits for its turn up to MaxWait, and is refused at once if that is too short.
 func TestMaxWait(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -277,7 +276,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// A stream that is left as it is keeps what was reserved, or has what was seen counted.
+// A stream that is sent unchanged is charged what was reserved, or what was seen of it.
 func TestLeaveStreams(t *testing.T) {
 	asked := true
 	w := llmhttptest.New(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
@@ -300,7 +299,7 @@ func TestLeaveStreams(t *testing.T) {
 	}
 }
 
-// Mistakes in the program show when it starts.
+// Invalid options panic when the program starts.
 func TestMistakes(t *testing.T) {
 	limiter := llmhttptest.NewLimiter(t, ample, nil)
 	for name, mistake := range map[string]func(){

@@ -1,7 +1,6 @@
 package llmhttp
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -10,13 +9,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// metered returns the response with a body that is metered while it is read. veiled
-// is whether the caller is not to see the chunk that tells usage.
-func (c *passage) metered(response *http.Response, veiled bool) *http.Response {
-	body := &meteredBody{passage: c, source: response.Body, meter: llm.NewMeter(c.Request.API, response.Header)}
-	body.meter.Expect(c.Request.Answers)
-	if veiled {
-		body.veil = body.meter.Hide(response.Body)
+// metered returns the response with a body that is metered while the caller reads it.
+// hideUsage takes the chunk that reports usage out of the body.
+func (x *exchange) metered(response *http.Response, hideUsage bool) *http.Response {
+	body := &meteredBody{exchange: x, source: response.Body, meter: llm.NewMeter(x.Request.API, response.Header)}
+	body.meter.Expect(x.Request.Answers)
+	if hideUsage {
+		body.visible = body.meter.Hide(response.Body)
 		response.Header.Del("Content-Length")
 		response.ContentLength = -1
 	}
@@ -25,15 +24,15 @@ func (c *passage) metered(response *http.Response, veiled bool) *http.Response {
 	return response
 }
 
-// meteredBody settles its call when it ends, is closed, or its context is cancelled,
-// whichever comes first.
+// meteredBody settles its call once: when the body ends, when it is closed, or when the
+// context is cancelled.
 type meteredBody struct {
-	passage *passage
-	source  io.ReadCloser
-	veil    io.Reader   // of the source, without what is hidden; nil: nothing is
-	stop    func() bool // waiting for the context to end; nil: it never does
+	exchange *exchange
+	source   io.ReadCloser
+	visible  io.Reader   // the source without the chunk that is hidden; nil: nothing is hidden
+	stop     func() bool // stops waiting for the end of the context; nil: it never ends
 
-	mu      sync.Mutex // held while it is read, which may take long
+	mu      sync.Mutex // is locked during a read, which may take long
 	meter   *llm.Meter
 	settled bool
 	closed  bool
@@ -41,37 +40,32 @@ type meteredBody struct {
 
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.read(p)
-	if b.passage.request.Context().Err() != nil { // it may have ended while it was read
-		b.cancelled()
+	if b.exchange.httpRequest.Context().Err() != nil { // the context may have ended during the read
+		b.settleCancelled()
 	}
 	return n, err
 }
 
-func (b *meteredBody) read(p []byte) (int, error) {
+func (b *meteredBody) read(p []byte) (n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	n, err := b.metered(p)
+	if b.visible != nil {
+		n, err = b.visible.Read(p) // the meter sees it on the way
+	} else {
+		n, err = b.source.Read(p)
+		b.meter.Write(p[:n])
+	}
 	if err != nil {
 		b.settle()
 	}
 	return n, err
 }
 
-// metered reads the source through the meter.
-func (b *meteredBody) metered(p []byte) (int, error) {
-	if b.veil != nil {
-		return b.veil.Read(p)
-	}
-	n, err := b.source.Read(p)
-	b.meter.Write(p[:n])
-	return n, err
-}
-
 func (b *meteredBody) Close() error {
-	err := b.source.Close() // which ends a read that is under way
+	err := b.source.Close() // ends a read that another goroutine is in
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
@@ -79,30 +73,29 @@ func (b *meteredBody) Close() error {
 	return err
 }
 
-// watch lets the end of the context settle the call, if nobody reads the body.
+// watch settles the call when its context ends while nobody reads the body.
 func (b *meteredBody) watch() {
-	ctx := b.passage.request.Context()
+	ctx := b.exchange.httpRequest.Context()
 	if ctx.Done() == nil {
 		return
 	}
 	b.mu.Lock()
-	b.stop = context.AfterFunc(ctx, b.cancelled)
+	b.stop = context.AfterFunc(ctx, b.settleCancelled)
 	b.mu.Unlock()
-	if ctx.Err() != nil { // b.cancelled may have found the lock taken
-		b.cancelled()
+	if ctx.Err() != nil { // settleCancelled may have found the mutex locked
+		b.settleCancelled()
 	}
 }
 
-// cancelled settles the call of a context that has ended. Where the body is being
-// read, who reads it does.
-func (b *meteredBody) cancelled() {
+// settleCancelled settles the call after its context has ended. During a read it leaves
+// that to the reader, which looks at the context afterwards.
+func (b *meteredBody) settleCancelled() {
 	if b.mu.TryLock() {
 		defer b.mu.Unlock()
 		b.settle()
 	}
 }
 
-// settle settles the call, once.
 func (b *meteredBody) settle() {
 	if b.settled {
 		return
@@ -111,13 +104,5 @@ func (b *meteredBody) settle() {
 	if b.stop != nil {
 		b.stop()
 	}
-	b.passage.Settle(b.passage.request.Context(), b.meter)
-}
-
-// resumed is a body of which some was read already.
-func resumed(read []byte, body io.ReadCloser) io.ReadCloser {
-	return struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(read), body), body}
+	b.exchange.Settle(b.exchange.httpRequest.Context(), b.meter)
 }

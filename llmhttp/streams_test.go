@@ -13,8 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// 10,000 streams, a thousand at a time, that end in every way leave nothing: no
-// place, no goroutine, no memory.
+// 10,000 streams, a thousand at a time, that end in every way leave nothing behind: no
+// concurrency slot, no goroutine, no memory.
 func TestTenThousandStreams(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -52,7 +52,7 @@ func TestTenThousandStreams(t *testing.T) {
 						io.ReadFull(response.Body, make([]byte, 50))
 						response.Body.Close()
 					case 2:
-						cancel() // and nobody closes it
+						cancel() // without closing the body
 					}
 				})
 			}
@@ -74,7 +74,7 @@ func TestTenThousandStreams(t *testing.T) {
 		if n := runtime.NumGoroutine(); n > goroutines {
 			t.Errorf("%d goroutines after a thousand streams, %d after ten thousand", goroutines, n)
 		}
-		// The events that the test has recorded, and a limiter's minute, take some.
+		// The events that the test has recorded take some memory, and so does the limiter's minute.
 		if n := inUse(); n > heap+32<<20 {
 			t.Errorf("%d bytes after a thousand streams, %d after ten thousand", heap, n)
 		}
@@ -84,7 +84,7 @@ func TestTenThousandStreams(t *testing.T) {
 	})
 }
 
-// inUse returns how many bytes are in use.
+// inUse returns how many bytes of the heap are in use.
 func inUse() uint64 {
 	runtime.GC()
 	runtime.GC()

@@ -11,13 +11,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// transport limits what passes through it.
+// transport limits the calls of models that are sent through it.
 type transport struct {
 	base   http.RoundTripper
 	limits call.Limits
 
 	projectOf    func(*http.Request) string
-	quotaOf      func(llm.Request) string // nil: the model's own
+	quotaOf      func(llm.Request) string // nil: each model has its own quota
 	tokenizer    func(model, text string) int
 	maxWait      time.Duration
 	reject       bool
@@ -25,9 +25,9 @@ type transport struct {
 	chargeSeen   bool
 }
 
-// New returns a transport that keeps calls of models inside the limiter's quotas,
-// and sends them with base, or with [http.DefaultTransport] if that is nil. It
-// panics if it is given no limiter.
+// New returns a transport that keeps calls of models inside the limiter's quotas, and
+// sends them with base. A nil base is [http.DefaultTransport]. New panics if the limiter is
+// nil.
 func New(base http.RoundTripper, limiter *ratelimit.RateLimiter, options ...Option) http.RoundTripper {
 	if limiter == nil {
 		panic("ratelimit: New needs a limiter: it is nil")
@@ -42,14 +42,15 @@ func New(base http.RoundTripper, limiter *ratelimit.RateLimiter, options ...Opti
 	return t
 }
 
-// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+// CloseIdleConnections does what [http.Client.CloseIdleConnections] expects.
 func (t *transport) CloseIdleConnections() {
 	if closer, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
 	}
 }
 
-// RoundTrip sends a request in its turn.
+// RoundTrip sends a call of a model when its limits let it pass, and any other request at
+// once.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	endpoint, ok := llm.Recognize(req.Method, req.URL)
 	if !ok || req.Body == nil || req.Body == http.NoBody {
@@ -62,10 +63,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if encoding := req.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, fmt.Errorf("ratelimit: the body has Content-Encoding %.20q: it is not sent, for it must be read", encoding)
 	}
-	c := &passage{transport: t, request: req, sent: sending{text: text}}
-	c.Limits, c.MaxWait, c.ChargeSeen = &t.limits, t.maxWait, t.chargeSeen
-	if c.Request, err = endpoint.Read(text); err != nil {
+	x := &exchange{transport: t, httpRequest: req, body: outgoing{text: text}}
+	x.Limits, x.MaxWait, x.ChargeSeen = &t.limits, t.maxWait, t.chargeSeen
+	if x.Request, err = endpoint.Read(text); err != nil {
 		return nil, err
 	}
-	return c.run()
+	return x.run()
 }

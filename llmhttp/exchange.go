@@ -1,0 +1,115 @@
+package llmhttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// exchange is one call and its response: reserve, send, read the provider's limits, meter,
+// settle.
+type exchange struct {
+	call.Call
+	transport   *transport
+	httpRequest *http.Request
+	body        outgoing
+}
+
+func (x *exchange) run() (*http.Response, error) {
+	if refusal, err := x.acquire(); refusal != nil || err != nil {
+		return refusal, err
+	}
+	hideUsage := x.askUsage()
+	base := x.transport.base
+	response, err := base.RoundTrip(x.body.of(x.httpRequest, base))
+	if err != nil {
+		x.Unanswered(x.body.began.Load())
+		return nil, err
+	}
+	x.body.text, response.Request = nil, x.httpRequest // the copy of the body may go
+	if response.StatusCode/100 != 2 {
+		return x.fail(response), nil
+	}
+	x.Hear(x.httpRequest.Context(), response.StatusCode, response.Header, nil)
+	return x.metered(response, hideUsage), nil
+}
+
+// acquire reserves what the call is estimated to use. For a call that a limit denies, it
+// returns the response that the caller gets.
+func (x *exchange) acquire() (refusal *http.Response, err error) {
+	t := x.transport
+	x.Quota = x.Request.Model
+	if t.quotaOf != nil {
+		x.Quota = t.quotaOf(x.Request)
+	}
+	if t.projectOf != nil {
+		x.Project = t.projectOf(x.httpRequest)
+	}
+	if t.tokenizer != nil {
+		x.Request.CountWith(x.body.text, t.tokenizer)
+		x.ExactPrompt = true
+	}
+	ask := x.Acquire
+	if t.reject {
+		ask = x.Try
+	}
+	ctx := x.httpRequest.Context()
+	d, err := ask(ctx)
+	switch {
+	case err == nil && d.Allowed:
+		return nil, nil
+	case err == nil, call.Denied(ctx, err):
+		return x.refuse(&d, err), nil
+	default:
+		return nil, fault{err}
+	}
+}
+
+// fault is an error that reports timeouts as those of [http.Transport] do.
+type fault struct{ error }
+
+func (f fault) Unwrap() error { return f.error }
+func (f fault) Timeout() bool { return errors.Is(f.error, context.DeadlineExceeded) }
+
+// refuse returns the response to a call that is not sent, in the form of its provider.
+func (x *exchange) refuse(d *project.Decision, err error) *http.Response {
+	r := x.Refusal(d, err)
+	r.Retry = r.Retry && err == nil // a call that has waited in vain should not come back by itself
+	header, text := x.Request.Refuse(r)
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)), StatusCode: r.Status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)),
+		Request: x.httpRequest,
+	}
+}
+
+// askUsage makes the request ask for the usage of a stream that would not report it. It
+// reports whether it has done so: the caller must not see what it has not asked for.
+func (x *exchange) askUsage() (hideUsage bool) {
+	if x.transport.leaveStreams || call.Signed(x.httpRequest.Header, x.httpRequest.URL.RawQuery) {
+		return false
+	}
+	asking, ok := x.Request.AskUsage(x.body.text)
+	if ok {
+		x.body.text = asking
+	}
+	return ok
+}
+
+// fail settles a call that the provider has answered with an error.
+func (x *exchange) fail(response *http.Response) *http.Response {
+	var text []byte
+	if x.ReadsError(response.StatusCode) {
+		text, _ = io.ReadAll(io.LimitReader(response.Body, call.MaxErrorBody))
+		response.Body = call.Rewound(text, response.Body)
+	}
+	x.Failed(x.httpRequest.Context(), response.StatusCode, response.Header, text)
+	return response
+}
