@@ -250,16 +250,20 @@ func (r *rules) actual(used *amounts) []int64 {
 	return actual
 }
 
-// record charges what was used by settling a take of nothing.
+// record charges what was used whatever the limits say: under limits of the same
+// kinds with boundless counts, which share their counters.
 func (s *shared) record(m *model, q request) {
-	ctx := context.Background()
 	r := m.rules.Load()
 	used := r.amounts(q)
-	used[ofSlots] = -1 // it has none
-	receipt, _, err := s.store.Take(ctx, charges(m.name, r, &amounts{}))
-	if err == nil {
-		err = s.store.Settle(ctx, receipt, r.actual(&used))
+	used[ofSlots] = 0 // a call that is over has no slot
+	list := slices.DeleteFunc(charges(m.name, r, &used), func(c store.Charge) bool { return c.N == 0 })
+	for i, c := range list {
+		list[i].Limits = slices.Clone(c.Limits)
+		for k, l := range c.Limits {
+			list[i].Limits[k] = l.WithCount(boundless)
+		}
 	}
+	_, _, err := s.store.Take(context.Background(), list)
 	s.miss(err)
 }
 

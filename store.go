@@ -5,25 +5,13 @@ import (
 	"errors"
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
-	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
-// Store is a store that can also say what was used: any of this module's, or one
-// that passes storetest and has the other two methods.
-type Store interface {
-	store.Store
-
-	// Read returns what each of the keys has used, and as of which time in
-	// Unix nanoseconds. That of a key which has used nothing is a zero
-	// account. The accounts are the caller's.
-	Read(ctx context.Context, keys ...string) (accounts []*limit.Account, at int64, err error)
-
-	// Keys returns all keys that begin with prefix of which anything is
-	// stored, in order. Some may be full by now.
-	Keys(ctx context.Context, prefix string) ([]string, error)
-}
+// Store is where counters live: any store of this module, or one that passes
+// storetest.
+type Store = store.Store
 
 // NewWithStore returns a limiter with the quotas of cfg whose counters are in a
 // store: all limiters on it share their quotas exactly. Of cfg it wants nothing

@@ -144,7 +144,7 @@ func TestRoundTrips(t *testing.T) {
 			{"full", try(1), "take peek"},
 			{"nothing", try(0), "read take peek"},
 			{"a look", func() ratelimit.Decision { return rl.Decide("m", 1) }, "peek"},
-			{"recorded", func() ratelimit.Decision { rl.RecordUsage("m", 1, 1); return none }, "take settle"},
+			{"recorded", func() ratelimit.Decision { rl.RecordUsage("m", 1, 1); return none }, "take"},
 			{"with a debt", try(1), "take peek"},
 			{"stats", func() ratelimit.Decision { rl.Stats("m"); return none }, "peek"},
 			{"an hour later", func() ratelimit.Decision { time.Sleep(time.Hour); return none }, ""},

@@ -376,11 +376,7 @@ func (c *counter) become(l *Limit, now int64) {
 		b := c.limit.backlogAt(c.state, now)
 		next, beyond := convert(&c.limit, l, b), int64(0)
 		if c.refunds.beyond > 0 || next.NS == maxCount { // more than it can hold is kept in whole amounts
-			used := c.limit.amountOf(b)
-			if c.limit.backlogOf(used) != b {
-				used++
-			}
-			used = correct(used, c.refunds.beyond)
+			used := correct(c.limit.heldBy(b), c.refunds.beyond)
 			if next = l.backlogOf(used); next.NS == maxCount {
 				beyond = used - l.amountOf(next)
 			}

@@ -268,7 +268,7 @@ func accountWithstands(t historyT, a Account, src historySource) {
 		allowed := n > 0
 		for _, l := range limits {
 			d := a.Check(l, now, n)
-			last = modelAnswer{d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter}
+			last = modelAnswerIn(d)
 			if d.Remaining < 0 || d.RetryAfter < 0 || d.ResetAfter < 0 || d.Allowed != (d.RetryAfter == 0) {
 				t.Fatalf("%v: check %d at %d: %+v", l, n, now, d)
 			}

@@ -182,7 +182,7 @@ func (h *accountHistory) compare(i int, now, n int64) modelAnswer {
 	h.t.Helper()
 	l := h.limits[i]
 	d := h.account.Check(l, now, n)
-	got, want := modelAnswer{d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter}, h.look(i, now, n)
+	got, want := modelAnswerIn(d), h.look(i, now, n)
 	fine := got == want
 	if h.forgot && h.buckets[i] != nil {
 		most := modelReplayAnswer(l, modelReplay(l, h.most, now), n)
@@ -374,7 +374,7 @@ func propertyAccountClock(t historyT, src historySource) {
 			return
 		}
 		d := account.Check(l, now, n)
-		last = modelAnswer{d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter}
+		last = modelAnswerIn(d)
 		if want := m.take(now, n); last != want {
 			t.Fatalf("%v: take %d at %d: %+v; by its definition %+v", l, n, now, last, want)
 		}

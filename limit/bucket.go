@@ -39,6 +39,15 @@ func (l Limit) amountOf(b backlog) int64 {
 	return int64(min(q, maxCount))
 }
 
+// heldBy returns how much a bucket holds whose backlog is b, rounded up.
+func (l Limit) heldBy(b backlog) int64 {
+	n := l.amountOf(b)
+	if l.backlogOf(n) != b {
+		n = correct(n, 1)
+	}
+	return n
+}
+
 func (l Limit) sum(a, b backlog) backlog {
 	ns, parts := correct(a.NS, b.NS), a.Parts+b.Parts
 	if parts >= l.count {
@@ -78,12 +87,11 @@ func (l Limit) takeBucket(s state, now, n int64) (state, verdict) {
 		Remaining:  l.amountOf(l.difference(room, before)),
 		ResetAfter: before.drained(),
 	}
+	if d.Used = l.burst - d.Remaining; d.Remaining == 0 {
+		d.Used = l.heldBy(before)
+	}
 	if l.never(n) {
 		d.RetryAfter = Never
-		return s, d
-	}
-	if n == 0 {
-		d.Allowed = true
 		return s, d
 	}
 	after := l.sum(before, l.backlogOf(n))
@@ -91,6 +99,10 @@ func (l Limit) takeBucket(s state, now, n int64) (state, verdict) {
 		return s, d
 	}
 	d.Allowed = true
+	if n == 0 {
+		return s, d
+	}
+	d.Used += n
 	d.Remaining -= n
 	d.ResetAfter = after.drained()
 	return state{now, after.NS, after.Parts}, d

@@ -166,13 +166,13 @@ func modelReplayAnswer(l Limit, parts *big.Int, n int64) modelAnswer {
 	level := ratQuo(new(big.Rat).SetInt(parts), modelRat(int64(l.Period())))
 	after := ratAdd(level, modelRat(n))
 	a := modelAnswer{}
-	if over := ratSub(after, modelRat(l.Burst())); n == 0 || over.Sign() <= 0 {
+	if over := ratSub(after, modelRat(l.Burst())); over.Sign() <= 0 {
 		a.allowed = true
 		level = after
 	} else {
 		a.retry = time.Duration(ratCeil(ratQuo(over, modelRate(l))))
 	}
-	a.remaining = max(ratFloor(ratSub(modelRat(l.Burst()), level)), 0)
+	a.used, a.remaining = ratCeil(level), max(ratFloor(ratSub(modelRat(l.Burst()), level)), 0)
 	a.reset = time.Duration(ratCeil(ratQuo(level, modelRate(l))))
 	return a
 }

@@ -232,26 +232,26 @@ func TestCombinedDecision(t *testing.T) {
 		all := Combine[int](b, c, a)
 		check := func(got, want Decision) {
 			t.Helper()
-			if got != want {
+			if want = begun(want); got != want {
 				t.Errorf("\n got %+v\nwant %+v", got, want)
 			}
 		}
-		check(all.Peek(0), Decision{true, minute, 10, 0, 0})
-		check(all.Take(0, 10), Decision{true, minute, 0, 0, time.Minute})
-		check(all.Take(0, 5), Decision{false, minute, 0, 30 * time.Second, time.Minute})
-		check(all.Peek(0), Decision{false, minute, 0, 6 * time.Second, time.Minute})
-		check(all.Take(0, 0), Decision{true, minute, 0, 0, time.Minute})
+		check(all.Peek(0), decision(true, minute, 10, 0, 0))
+		check(all.Take(0, 10), decision(true, minute, 0, 0, time.Minute))
+		check(all.Take(0, 5), decision(false, minute, 0, 30*time.Second, time.Minute))
+		check(all.Peek(0), decision(false, minute, 0, 6*time.Second, time.Minute))
+		check(all.Take(0, 0), decision(true, minute, 0, 0, time.Minute))
 		time.Sleep(time.Minute)
-		check(all.Take(0, 10), Decision{true, minute, 0, 0, time.Minute})
+		check(all.Take(0, 10), decision(true, minute, 0, 0, time.Minute))
 		time.Sleep(time.Minute)
-		check(all.Take(0, 10), Decision{true, minute, 0, 0, time.Minute})
-		check(all.Peek(0), Decision{false, minute, 0, 6 * time.Second, time.Minute})
+		check(all.Take(0, 10), decision(true, minute, 0, 0, time.Minute))
+		check(all.Peek(0), decision(false, minute, 0, 6*time.Second, time.Minute))
 		time.Sleep(time.Minute)
-		check(all.Peek(0), Decision{true, hour, 1, 0, 57 * time.Minute})
-		check(all.Take(0, 10), Decision{false, hour, 1, 17 * time.Minute, 57 * time.Minute})
-		check(all.Take(0, 11), Decision{false, minute, 10, Never, 0})
-		check(all.Take(0, 31), Decision{false, hour, 1, Never, 57 * time.Minute})
-		check(Combine[int](c).Peek(0), Decision{true, day, 970, 0, 24*time.Hour - 3*time.Minute})
+		check(all.Peek(0), decision(true, hour, 1, 0, 57*time.Minute))
+		check(all.Take(0, 10), decision(false, hour, 1, 17*time.Minute, 57*time.Minute))
+		check(all.Take(0, 11), decision(false, minute, 10, Never, 0))
+		check(all.Take(0, 31), decision(false, hour, 1, Never, 57*time.Minute))
+		check(Combine[int](c).Peek(0), decision(true, day, 970, 0, 24*time.Hour-3*time.Minute))
 	})
 }
 

@@ -26,16 +26,18 @@ func (l Limit) takeCounter(s state, now, n int64) (state, verdict) {
 	room := l.count - used           // were it not for the previous one
 	weighted := scale(previous, left, period, 1)
 	d := verdict{
+		Used:       correct(used, weighted),
 		Remaining:  max(room-weighted, 0),
 		ResetAfter: l.slidOut(slid, now),
 	}
 	switch {
 	case l.never(n):
 		d.RetryAfter = Never
-	case n == 0:
+	case n == 0 && room >= weighted:
 		d.Allowed = true
 	case n <= room-weighted:
 		d.Allowed = true
+		d.Used += n
 		d.Remaining -= n
 		slid.b += n
 		d.ResetAfter = l.slidOut(slid, now)

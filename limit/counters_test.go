@@ -215,7 +215,7 @@ func TestRuling(t *testing.T) {
 			t.Errorf("%s: %v decides; want %v", test.name, d.Limit, test.want)
 		}
 		for _, h := range test.heard {
-			if h.limit == test.want && modelAnswerOf(h.says) != (modelAnswer{d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter}) {
+			if h.limit == test.want && modelAnswerOf(h.says) != modelAnswerIn(d) {
 				t.Errorf("%s: %+v says %+v", test.name, h.says, d)
 			}
 		}

@@ -18,7 +18,15 @@ type Decision struct {
 	// the zero Limit where none governs the request.
 	Limit Limit
 
-	// Remaining is how much of Limit is left after this decision.
+	// Used is how much counts as used of Limit after this decision: of a log
+	// what is in its window, of a fixed window what was used since it began, of
+	// a sliding counter its estimate, and of a bucket its backlog, both rounded
+	// up. More than the limit's burst is a debt, and until it is gone even an
+	// amount of zero is denied.
+	Used int64
+
+	// Remaining is how much of Limit is left after this decision: nothing in a
+	// debt, and otherwise the limit's burst less Used.
 	Remaining int64
 
 	// RetryAfter is when the same request passes every limit if nothing else
@@ -28,19 +36,25 @@ type Decision struct {
 
 	// ResetAfter is when Limit is full again if nothing else passes.
 	ResetAfter time.Duration
+
+	// Since is when the window of a [FixedWindow] began, in Unix nanoseconds,
+	// if anything is used of it, and 0 otherwise.
+	Since int64
 }
 
 // verdict is what one limit says to a request: a Decision without the limit.
 type verdict struct {
 	Allowed    bool
+	Used       int64
 	Remaining  int64
 	RetryAfter time.Duration
 	ResetAfter time.Duration
+	Since      int64
 }
 
 // by returns the verdict as a limit's decision.
 func (v verdict) by(l Limit) Decision {
-	return Decision{v.Allowed, l, v.Remaining, v.RetryAfter, v.ResetAfter}
+	return Decision{v.Allowed, l, v.Used, v.Remaining, v.RetryAfter, v.ResetAfter, v.Since}
 }
 
 // ruling is the verdict that decides, so far, and whose it is.

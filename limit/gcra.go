@@ -49,6 +49,9 @@ func (g *gcra) verdict(backlog uint64, n int64, allowed bool) verdict {
 	v := verdict{Allowed: allowed, ResetAfter: g.duration(backlog)}
 	if backlog < g.room {
 		v.Remaining = int64((g.room - backlog) / g.each)
+		v.Used = g.limit.burst - v.Remaining
+	} else {
+		v.Used = int64((backlog + g.each - 1) / g.each)
 	}
 	switch {
 	case allowed:
@@ -70,7 +73,7 @@ func (g *gcra) duration(units uint64) time.Duration {
 
 // check answers as if n was taken from a backlog, and returns what it was then.
 func (g *gcra) check(backlog uint64, n int64) (uint64, verdict) {
-	if g.limit.never(n) || n > 0 && backlog+uint64(n)*g.each > g.room {
+	if g.limit.never(n) || backlog+uint64(n)*g.each > g.room {
 		return backlog, g.verdict(backlog, n, false)
 	}
 	backlog += uint64(n) * g.each

@@ -96,19 +96,20 @@ func (h *history) check(l Limit, now, n int64) verdict {
 
 // says is what a limit says to n, by its window.
 func (h *history) says(l *Limit, w *slidingWindow, now, n int64) verdict {
-	v := verdict{Remaining: max(l.count-w.sum, 0)}
+	v := verdict{Used: w.sum, Remaining: max(l.count-w.sum, 0)}
 	if w.sum > 0 {
 		v.ResetAfter = time.Duration(h.entry(h.next-1).at-now) + l.period
 	}
 	switch {
 	case l.never(n):
 		v.RetryAfter = Never
+	case n > l.count-w.sum:
+		v.RetryAfter = h.retry(w, now, w.sum-l.count+n)
 	case n == 0:
 		v.Allowed = true
-	case n > v.Remaining:
-		v.RetryAfter = h.retry(w, now, w.sum+n-l.count)
 	default:
 		v.Allowed = true
+		v.Used += n
 		v.Remaining -= n
 		v.ResetAfter = l.period
 	}
@@ -126,7 +127,7 @@ func (h *history) spend(limits []Limit, now, n int64, decisions []Decision) (all
 		left := l.count - h.windowAt(i, l.period, now).sum
 		allowed = allowed && n <= left
 		d.Limit = *l
-		d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter = true, left-n, 0, l.period
+		d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter, d.Since = true, l.count-left+n, left-n, 0, l.period, 0
 	}
 	if allowed {
 		h.add(now, n)
@@ -139,7 +140,7 @@ func (h *history) spend(limits []Limit, now, n int64, decisions []Decision) (all
 		if v.Allowed {
 			v = h.says(l, w, now, 0)
 		}
-		d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter = v.Allowed, v.Remaining, v.RetryAfter, v.ResetAfter
+		d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter = v.Allowed, v.Used, v.Remaining, v.RetryAfter, v.ResetAfter
 	}
 	return false
 }

@@ -417,24 +417,38 @@ type asked struct {
 	want Decision
 }
 
+// decision returns a decision of a limit that has no debt.
+func decision(allowed bool, l Limit, remaining int64, retry, reset time.Duration) Decision {
+	return Decision{Allowed: allowed, Limit: l, Used: l.Burst() - remaining, Remaining: remaining, RetryAfter: retry, ResetAfter: reset}
+}
+
+// begun returns d with the start of its window, if that ends when the limit is full
+// again.
+func begun(d Decision) Decision {
+	if d.Limit.Algorithm() == FixedWindow && d.ResetAfter > 0 {
+		d.Since = time.Now().Add(d.ResetAfter - d.Limit.Period()).UnixNano()
+	}
+	return d
+}
+
 func TestDecision(t *testing.T) {
 	const s, m = time.Second, time.Minute
 	gcra, fixed, log, counter := PerMinute(10), PerMinute(10).Using(FixedWindow), PerMinute(10).Using(SlidingLog), PerMinute(10).Using(SlidingCounter)
 	hour := PerHour(15)
 	bucketSteps := []asked{
-		{0, 4, Decision{true, gcra, 6, 0, 24 * s}},
-		{0, 7, Decision{false, gcra, 6, 6 * s, 24 * s}},
-		{6 * s, 7, Decision{true, gcra, 0, 0, m}},
-		{6 * s, 1, Decision{false, gcra, 0, 6 * s, m}},
-		{6 * s, 10, Decision{false, gcra, 0, m, m}},
-		{6 * s, 11, Decision{false, gcra, 0, Never, m}},
-		{6 * s, -1, Decision{false, gcra, 0, Never, m}},
-		{6 * s, math.MinInt64, Decision{false, gcra, 0, Never, m}},
-		{6 * s, math.MaxInt64, Decision{false, gcra, 0, Never, m}},
-		{6 * s, 0, Decision{true, gcra, 0, 0, m}},
-		{12*s - 1, 1, Decision{false, gcra, 0, 1, 54*s + 1}},
-		{12 * s, 1, Decision{true, gcra, 0, 0, m}},
-		{12*s + m, 0, Decision{true, gcra, 10, 0, 0}},
+		{0, 4, decision(true, gcra, 6, 0, 24*s)},
+		{0, 7, decision(false, gcra, 6, 6*s, 24*s)},
+		{6 * s, 7, decision(true, gcra, 0, 0, m)},
+		{6 * s, 1, decision(false, gcra, 0, 6*s, m)},
+		{6 * s, 10, decision(false, gcra, 0, m, m)},
+		{6 * s, 11, decision(false, gcra, 0, Never, m)},
+		{6 * s, -1, decision(false, gcra, 0, Never, m)},
+		{6 * s, math.MinInt64, decision(false, gcra, 0, Never, m)},
+		{6 * s, math.MaxInt64, decision(false, gcra, 0, Never, m)},
+		{6 * s, 0, decision(true, gcra, 0, 0, m)},
+		{12*s - 1, 1, decision(false, gcra, 0, 1, 54*s+1)},
+		{12 * s, 1, decision(true, gcra, 0, 0, m)},
+		{12*s + m, 0, decision(true, gcra, 10, 0, 0)},
 	}
 	tests := []struct {
 		name   string
@@ -450,44 +464,44 @@ func TestDecision(t *testing.T) {
 		{"wide bucket", []Limit{gcra, roomy}, bucketSteps},
 		{"bucket, named twice", []Limit{gcra, gcra}, bucketSteps},
 		{"window", []Limit{fixed}, []asked{
-			{30 * s, 4, Decision{true, fixed, 6, 0, 30 * s}},
-			{30 * s, 7, Decision{false, fixed, 6, 30 * s, 30 * s}},
-			{45 * s, 11, Decision{false, fixed, 6, Never, 15 * s}},
-			{m - 1, 7, Decision{false, fixed, 6, 1, 1}},
-			{m, 7, Decision{true, fixed, 3, 0, m}},
+			{30 * s, 4, decision(true, fixed, 6, 0, 30*s)},
+			{30 * s, 7, decision(false, fixed, 6, 30*s, 30*s)},
+			{45 * s, 11, decision(false, fixed, 6, Never, 15*s)},
+			{m - 1, 7, decision(false, fixed, 6, 1, 1)},
+			{m, 7, decision(true, fixed, 3, 0, m)},
 		}},
 		{"window, named twice", []Limit{fixed, fixed}, []asked{
-			{0, 4, Decision{true, fixed, 6, 0, m}},
-			{0, 6, Decision{true, fixed, 0, 0, m}},
+			{0, 4, decision(true, fixed, 6, 0, m)},
+			{0, 6, decision(true, fixed, 0, 0, m)},
 		}},
 		{"log", []Limit{log}, []asked{
-			{0, 4, Decision{true, log, 6, 0, m}},
-			{20 * s, 6, Decision{true, log, 0, 0, m}},
-			{20 * s, 1, Decision{false, log, 0, 40 * s, m}},
-			{20 * s, 5, Decision{false, log, 0, m, m}},
-			{m - 1, 1, Decision{false, log, 0, 1, 20*s + 1}},
-			{m, 4, Decision{true, log, 0, 0, m}},
+			{0, 4, decision(true, log, 6, 0, m)},
+			{20 * s, 6, decision(true, log, 0, 0, m)},
+			{20 * s, 1, decision(false, log, 0, 40*s, m)},
+			{20 * s, 5, decision(false, log, 0, m, m)},
+			{m - 1, 1, decision(false, log, 0, 1, 20*s+1)},
+			{m, 4, decision(true, log, 0, 0, m)},
 		}},
 		{"log, named twice", []Limit{log, log}, []asked{
-			{0, 4, Decision{true, log, 6, 0, m}},
-			{0, 6, Decision{true, log, 0, 0, m}},
+			{0, 4, decision(true, log, 6, 0, m)},
+			{0, 6, decision(true, log, 0, 0, m)},
 		}},
 		{"counter", []Limit{counter}, []asked{
-			{0, 10, Decision{true, counter, 0, 0, 2 * m}},
-			{m, 1, Decision{false, counter, 0, 6 * s, m}},
-			{m + 6*s, 1, Decision{true, counter, 0, 0, m + 54*s}},
+			{0, 10, decision(true, counter, 0, 0, 2*m)},
+			{m, 1, decision(false, counter, 0, 6*s, m)},
+			{m + 6*s, 1, decision(true, counter, 0, 0, m+54*s)},
 		}},
 		{"several", []Limit{gcra, hour}, []asked{
-			{0, 10, Decision{true, gcra, 0, 0, m}},
-			{0, 1, Decision{false, gcra, 0, 6 * s, m}},
-			{m, 10, Decision{false, hour, 5, 19 * m, 39 * m}},
-			{m, 3, Decision{true, hour, 2, 0, 51 * m}},
-			{m, 11, Decision{false, gcra, 7, Never, 18 * s}},
+			{0, 10, decision(true, gcra, 0, 0, m)},
+			{0, 1, decision(false, gcra, 0, 6*s, m)},
+			{m, 10, decision(false, hour, 5, 19*m, 39*m)},
+			{m, 3, decision(true, hour, 2, 0, 51*m)},
+			{m, 11, decision(false, gcra, 7, Never, 18*s)},
 		}},
 		{"several windows of one log", []Limit{PerHour(15).Using(SlidingLog), log}, []asked{
-			{0, 10, Decision{true, log, 0, 0, m}},
-			{m, 6, Decision{false, PerHour(15).Using(SlidingLog), 5, 59 * m, 59 * m}},
-			{m, 5, Decision{true, PerHour(15).Using(SlidingLog), 0, 0, 60 * m}},
+			{0, 10, decision(true, log, 0, 0, m)},
+			{m, 6, decision(false, PerHour(15).Using(SlidingLog), 5, 59*m, 59*m)},
+			{m, 5, decision(true, PerHour(15).Using(SlidingLog), 0, 0, 60*m)},
 		}},
 	}
 	for _, test := range tests {
@@ -501,8 +515,8 @@ func TestDecision(t *testing.T) {
 				if before.Allowed != step.want.Allowed || before.RetryAfter != step.want.RetryAfter {
 					t.Errorf("at %v, Peek at %d: %+v, want %+v", step.at, step.n, before, step.want)
 				}
-				if got := l.Take("key", step.n); got != step.want {
-					t.Errorf("at %v, Take(%d):\n got %+v\nwant %+v", step.at, step.n, got, step.want)
+				if got, want := l.Take("key", step.n), begun(step.want); got != want {
+					t.Errorf("at %v, Take(%d):\n got %+v\nwant %+v", step.at, step.n, got, want)
 				}
 			}
 		})
@@ -893,7 +907,7 @@ func TestWithCost(t *testing.T) {
 				t.Error("Allow without costs")
 			}
 			left(29)
-			if d := l.Spend(4); d != (Decision{true, limits[0], 25, 0, 75 * 864 * time.Second}) {
+			if d := l.Spend(4); d != decision(true, limits[0], 25, 0, 75*864*time.Second) {
 				t.Errorf("Spend of 4: %+v", d)
 			}
 			left(25)

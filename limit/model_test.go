@@ -18,13 +18,19 @@ import (
 // modelAnswer is what a limit says to one request.
 type modelAnswer struct {
 	allowed   bool
+	used      int64
 	remaining int64
 	retry     time.Duration
 	reset     time.Duration
+	since     int64
 }
 
 func modelAnswerOf(v verdict) modelAnswer {
-	return modelAnswer{v.Allowed, v.Remaining, v.RetryAfter, v.ResetAfter}
+	return modelAnswer{v.Allowed, v.Used, v.Remaining, v.RetryAfter, v.ResetAfter, v.Since}
+}
+
+func modelAnswerIn(d Decision) modelAnswer {
+	return modelAnswer{d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter, d.Since}
 }
 
 // modelPassed is what passed when.
@@ -85,7 +91,7 @@ func (m *modelTokens) take(now, n int64) modelAnswer {
 	switch {
 	case modelNever(m.limit, n):
 		a.retry = Never
-	case n == 0:
+	case n == 0 && tokens.Sign() >= 0:
 		a.allowed = true
 	case tokens.Cmp(modelRat(n)) >= 0:
 		a.allowed = true
@@ -94,7 +100,7 @@ func (m *modelTokens) take(now, n int64) modelAnswer {
 	default:
 		a.retry = time.Duration(ratCeil(ratQuo(ratSub(modelRat(n), tokens), rate)))
 	}
-	a.remaining = max(ratFloor(tokens), 0)
+	a.used, a.remaining = ratCeil(ratSub(burst, tokens)), max(ratFloor(tokens), 0)
 	a.reset = time.Duration(ratCeil(ratQuo(ratSub(burst, tokens), rate)))
 	return a
 }
@@ -117,7 +123,7 @@ func (m *modelLeaky) take(now, n int64) modelAnswer {
 	switch {
 	case modelNever(m.limit, n):
 		a.retry = Never
-	case n == 0:
+	case n == 0 && level.Cmp(burst) <= 0:
 		a.allowed = true
 	case ratAdd(level, modelRat(n)).Cmp(burst) <= 0:
 		a.allowed = true
@@ -127,7 +133,7 @@ func (m *modelLeaky) take(now, n int64) modelAnswer {
 		over := ratSub(ratAdd(level, modelRat(n)), burst)
 		a.retry = time.Duration(ratCeil(ratQuo(over, rate)))
 	}
-	a.remaining = max(ratFloor(ratSub(burst, level)), 0)
+	a.used, a.remaining = ratCeil(level), max(ratFloor(ratSub(burst, level)), 0)
 	a.reset = time.Duration(ratCeil(ratQuo(level, rate)))
 	return a
 }
@@ -158,7 +164,7 @@ func (m *modelArrival) take(now, n int64) modelAnswer {
 	switch {
 	case modelNever(m.limit, n):
 		a.retry = Never
-	case n == 0:
+	case n == 0 && early.Sign() <= 0:
 		a.allowed = true
 	case early.Sign() <= 0:
 		a.allowed = true
@@ -168,6 +174,7 @@ func (m *modelArrival) take(now, n int64) modelAnswer {
 		a.retry = time.Duration(ratCeil(early))
 	}
 	ahead := ratSub(tat, modelRat(now))
+	a.used = ratCeil(ratQuo(ahead, interval))
 	a.remaining = max(ratFloor(ratQuo(ratSub(tolerance, ahead), interval)), 0)
 	a.reset = time.Duration(ratCeil(ahead))
 	return a
@@ -248,7 +255,7 @@ func (m *modelWindow) take(now, n int64) modelAnswer {
 	switch {
 	case modelNever(m.limit, n):
 		a.retry = Never
-	case n == 0:
+	case n == 0 && used <= m.limit.Count():
 		a.allowed = true
 	case n <= m.limit.Count()-used:
 		a.allowed = true
@@ -261,9 +268,9 @@ func (m *modelWindow) take(now, n int64) modelAnswer {
 	default:
 		a.retry = time.Duration(end - now)
 	}
-	a.remaining = max(m.limit.Count()-used, 0)
+	a.used, a.remaining = used, max(m.limit.Count()-used, 0)
 	if used > 0 {
-		a.reset = time.Duration(end - now)
+		a.reset, a.since = time.Duration(end-now), start
 	}
 	return a
 }
@@ -303,7 +310,8 @@ func (m *modelLog) look(now, n int64) modelAnswer {
 	}
 	in := m.inWindow(now)
 	m.passed = in // what has left does not come back
-	a := modelAnswer{remaining: max(m.limit.Count()-modelSum(in), 0)}
+	used := modelSum(in)
+	a := modelAnswer{used: used, remaining: max(m.limit.Count()-used, 0)}
 	for _, e := range in {
 		if e.n > 0 {
 			a.reset = max(a.reset, time.Duration(e.at-now)+m.limit.Period())
@@ -312,10 +320,11 @@ func (m *modelLog) look(now, n int64) modelAnswer {
 	switch {
 	case modelNever(m.limit, n):
 		a.retry = Never
-	case n == 0:
+	case n == 0 && used <= m.limit.Count():
 		a.allowed = true
-	case n <= a.remaining:
+	case n <= m.limit.Count()-used:
 		a.allowed = true
+		a.used += n
 		a.remaining -= n
 		a.reset = m.limit.Period()
 	default:
@@ -399,7 +408,7 @@ func (m *modelCounter) take(now, n int64) modelAnswer {
 	switch {
 	case modelNever(m.limit, n):
 		a.retry = Never
-	case n == 0:
+	case n == 0 && room.Sign() >= 0:
 		a.allowed = true
 	case modelRat(n).Cmp(room) <= 0:
 		a.allowed = true
@@ -409,7 +418,7 @@ func (m *modelCounter) take(now, n int64) modelAnswer {
 	default:
 		a.retry = m.first(now, m.limit.Count()-n)
 	}
-	a.remaining = max(ratFloor(room), 0)
+	a.used, a.remaining = ratCeil(ratSub(modelRat(m.limit.Count()), room)), max(ratFloor(room), 0)
 	a.reset = m.first(now, 0)
 	return a
 }

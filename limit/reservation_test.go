@@ -494,3 +494,106 @@ func TestRefundAfterTheKeyCameBackForLonger(t *testing.T) {
 		}
 	})
 }
+
+// While more is used than the limit allows, even an amount of zero is denied, by
+// every door, until the debt is gone.
+func TestDebtDeniesZero(t *testing.T) {
+	for _, w := range everyWay(10, time.Minute) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l := NewLimiter(itself[int], w.limits...)
+			r, _ := l.ReserveN(0, 10)
+			if d := l.Take(0, 0); !d.Allowed || d.Used != 10 || d.Remaining != 0 {
+				t.Fatalf("zero, when all is used: %+v", d)
+			}
+			r.Settle(13)
+			d := l.Take(0, 0)
+			if d.Allowed || d.Used != 13 || d.RetryAfter <= 0 || d.RetryAfter == Never || d.ResetAfter < d.RetryAfter {
+				t.Fatalf("zero, in a debt: %+v", d)
+			}
+			if l.AllowN(0, 0) {
+				t.Error("AllowN lets zero pass in a debt")
+			}
+			if r, d := l.ReserveN(0, 0); r != nil || d.Allowed {
+				t.Errorf("ReserveN lets zero pass in a debt: %+v", d)
+			}
+			free := l.WithCost(func(int) int64 { return 0 })
+			if peeked := free.Peek(0); peeked != d {
+				t.Errorf("Peek says %+v, and Take %+v", peeked, d)
+			}
+			if d := Combine[int](free, NewLimiter(itself[int], roomy)).Take(0, 0); d.Allowed {
+				t.Errorf("Combine lets zero pass in a debt: %+v", d)
+			}
+			time.Sleep(d.RetryAfter - 1)
+			if l.AllowN(0, 0) {
+				t.Error("zero passes before the debt is gone")
+			}
+			time.Sleep(1)
+			if d := l.Take(0, 0); !d.Allowed || d.Used > 10 {
+				t.Errorf("zero, when the debt is gone: %+v", d)
+			}
+		})
+	}
+}
+
+// A wait for zero ends when the debt is gone; what it is combined with waits too.
+func TestWaitForZeroInADebt(t *testing.T) {
+	for _, w := range everyWay(10, time.Minute) {
+		inBubble(t, w.name, func(t *testing.T) {
+			l, other := NewLimiter(itself[int], w.limits...), NewLimiter(itself[int], roomy)
+			both := Combine[int](l.WithCost(func(int) int64 { return 0 }), other)
+			r, _ := l.ReserveN(0, 10)
+			r.Settle(13)
+			gone := time.Now().Add(l.Take(0, 0).RetryAfter)
+			waits := []func() error{
+				func() error { return l.WaitN(t.Context(), 0, 0) },
+				func() error { return both.Wait(t.Context(), 0) },
+				func() error { return l.WaitN(t.Context(), 0, 0) },
+			}
+			done := make(chan time.Time, len(waits))
+			for _, wait := range waits {
+				go func() {
+					if err := wait(); err != nil {
+						t.Error(err)
+					}
+					done <- time.Now()
+				}()
+			}
+			for range waits {
+				if at := <-done; !at.Equal(gone) {
+					t.Errorf("a wait for zero ends %v after the debt is gone", at.Sub(gone))
+				}
+			}
+			if !l.AllowN(0, 0) || other.Peek(0).Used != 1 {
+				t.Errorf("after the waits, %+v and %+v", l.Take(0, 0), other.Peek(0))
+			}
+		})
+	}
+}
+
+// Since is when the window that is open began, and 0 where none is.
+func TestSince(t *testing.T) {
+	for name, l := range map[string]Limit{"aligned": PerMinute(10).Using(FixedWindow), "anchored": PerMinute(10).Anchored(), "a day": PerDay(10).ResetAt(0, nil)} {
+		inBubble(t, name, func(t *testing.T) {
+			limiter := NewLimiter(itself[int], l)
+			time.Sleep(20 * time.Second)
+			if d := limiter.Peek(0); d.Since != 0 {
+				t.Errorf("before anything was used: %+v", d)
+			}
+			start := time.Now()
+			if name != "anchored" {
+				start = start.Truncate(l.Period())
+			}
+			limiter.Take(0, 4)
+			time.Sleep(10 * time.Second)
+			for _, d := range []Decision{limiter.Peek(0), limiter.Take(0, 5), limiter.Take(0, 5), limiter.Take(0, 11)} {
+				if d.Since != start.UnixNano() {
+					t.Errorf("the window began at %d: %+v", start.UnixNano(), d)
+				}
+			}
+			time.Sleep(l.Period())
+			if d := limiter.Peek(0); d.Since != 0 || d.Used != 0 {
+				t.Errorf("after the window has ended: %+v", d)
+			}
+		})
+	}
+}

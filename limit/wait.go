@@ -130,7 +130,7 @@ func impossible(demands []demand) error {
 func newWaiter(demands []demand) *waiter {
 	w := &waiter{passed: make(chan struct{})}
 	for _, d := range demands {
-		if d.asks() {
+		if len(d.limits) > 0 {
 			w.demands = append(w.demands, d)
 		}
 	}
@@ -234,13 +234,13 @@ func (w *waiter) pass() (passed bool, freed []place) {
 	}
 	now := clock()
 	for i, p := range w.places {
-		if first := p.line().first(); first != nil && first.ticket < w.ticket {
+		if first := p.line().first(); first != nil && first.ticket < w.ticket && w.demands[i].n > 0 {
 			return false, w.stand(i, p.line().due-now, now)
 		}
 	}
 	at := now
-	if w.paced() {
-		at = max(w.arrived, w.places[0].line().from, now-late)
+	if l := w.paced(); l != nil {
+		at = max(w.arrived, l.from, now-late)
 	}
 	for {
 		d := decide(w.demands, inTurn, at, nil)
@@ -251,26 +251,33 @@ func (w *waiter) pass() (passed bool, freed []place) {
 		if at += int64(d.RetryAfter); at > now {
 			i := w.heldUpBy(now)
 			freed = w.stand(i, at-now, now)
-			w.wakeAt(w.places[i], at-now)
+			if w.places[i].line().first() == w { // a demand of zero may stand behind others
+				w.wakeAt(w.places[i], at-now)
+			}
 			return false, freed
 		}
 	}
 }
 
-// paced reports whether w stands in the line of buckets alone. It can pass them
-// as of the time at which it might have, if its timer was a little late, so
-// that those who wait get all of the rate. While it stood there, nobody else has
-// taken anything.
-func (w *waiter) paced() bool {
-	if len(w.places) > 1 || w.stands[0] == nil {
-		return false
-	}
-	for _, l := range w.demands[0].limits {
-		if !l.algorithm.bursts() {
-			return false
+// paced returns the line that w stands in if w asks for an amount of one counter,
+// and all of its limits are buckets; otherwise nil. It can pass them as of the
+// time at which it might have, if its timer was a little late, so that those who
+// wait get all of the rate. While it stood there, nobody else has taken anything.
+func (w *waiter) paced() (in *line) {
+	for i := range w.demands {
+		d := &w.demands[i]
+		if slices.ContainsFunc(d.limits, func(l Limit) bool { return !l.algorithm.bursts() }) {
+			return nil
 		}
+		if d.n == 0 {
+			continue
+		}
+		if in != nil || w.stands[i] == nil {
+			return nil
+		}
+		in = w.places[i].line()
 	}
-	return true
+	return in
 }
 
 // heldUpBy returns which of w's demands is denied longest.
@@ -295,7 +302,7 @@ func (w *waiter) stand(heldUp int, while, now int64) (freed []place) {
 	all := while <= now-w.arrived
 	for i, p := range w.places {
 		switch {
-		case i == heldUp || all:
+		case i == heldUp || all && w.demands[i].n > 0:
 			w.standIn(i)
 		case w.stands[i] != nil:
 			p.line().from = max(p.line().from, now)

@@ -9,21 +9,22 @@ func (l Limit) takeWindow(s state, now, n int64) (state, verdict) {
 		current.at, current.a = l.window(now)
 	}
 	left := time.Duration(current.a - now)
-	d := verdict{Remaining: max(l.count-current.b, 0)}
+	d := verdict{Used: current.b, Remaining: max(l.count-current.b, 0)}
 	if current.b > 0 {
-		d.ResetAfter = left
+		d.ResetAfter, d.Since = left, current.at
 	}
 	switch {
 	case l.never(n):
 		d.RetryAfter = Never
+	case n > l.count-current.b:
+		d.RetryAfter = left
 	case n == 0:
 		d.Allowed = true
-	case n > d.Remaining:
-		d.RetryAfter = left
 	default:
 		d.Allowed = true
+		d.Used += n
 		d.Remaining -= n
-		d.ResetAfter = left
+		d.ResetAfter, d.Since = left, current.at
 		current.b += n
 		return current, d
 	}

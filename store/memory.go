@@ -122,8 +122,7 @@ func (m *Memory) Peek(ctx context.Context, charges []Charge) ([]limit.Decision, 
 	return decisions, nil
 }
 
-// Read returns what each of the keys has used, and as of which time in Unix
-// nanoseconds. That of a key which has used nothing is a zero account.
+// Read is [Store]'s.
 func (m *Memory) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	if err := check(ctx, nil); err != nil {
 		return nil, 0, err
@@ -155,8 +154,7 @@ func clone(a *limit.Account) *limit.Account {
 	return c
 }
 
-// Keys returns all keys that begin with prefix of which anything is stored, in
-// order.
+// Keys is [Store]'s.
 func (m *Memory) Keys(ctx context.Context, prefix string) (keys []string, err error) {
 	if err := m.checkOpen(ctx); err != nil {
 		return nil, err

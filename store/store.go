@@ -34,7 +34,13 @@ type Charge struct {
 type Store interface {
 	// Take charges all of the charges, or none if a limit denies one. It
 	// returns what each limit says, in the order of the charges and of their
-	// limits. See [Allowed] and [Deciding].
+	// limits. See [Allowed] and [Deciding]. A limit of which more is used than
+	// it allows denies even a charge of zero.
+	//
+	// Every decision says what is used and since when, exactly. A store that
+	// cannot know it, since it decides without the place where all is counted,
+	// says what it knows: Used is the limit's burst less Remaining, or more, and
+	// Since is 0 if it does not know the window.
 	Take(ctx context.Context, charges []Charge) (Receipt, []limit.Decision, error)
 
 	// Settle corrects what was taken to what was used: one amount for each
@@ -45,6 +51,15 @@ type Store interface {
 	// Peek returns what Take would, and charges nothing. What it says remains
 	// is what remains now.
 	Peek(ctx context.Context, charges []Charge) ([]limit.Decision, error)
+
+	// Read returns what each of the keys has used, and as of which time in Unix
+	// nanoseconds. That of a key which has used nothing is a zero account. The
+	// accounts are the caller's.
+	Read(ctx context.Context, keys ...string) (accounts []*limit.Account, at int64, err error)
+
+	// Keys returns all keys that begin with prefix of which anything is stored,
+	// in order. Some may have nothing in use any more.
+	Keys(ctx context.Context, prefix string) ([]string, error)
 
 	// Reset forgets what was used of all keys that begin with prefix.
 	Reset(ctx context.Context, prefix string) error

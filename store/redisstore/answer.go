@@ -112,12 +112,13 @@ func (f *found) decide(decisions []limit.Decision, at int64, take bool) []limit.
 	for i := range f.counters {
 		c := &f.counters[i]
 		d := c.check(at, n)
-		if d.Allowed && n > 0 && c.leased > 0 {
+		if d.Allowed && c.leased > 0 {
 			d = c.besideLeases(d, at, n)
 		}
 		if d.Allowed && !take {
 			d = c.check(at, 0)
 		}
+		d.Used += min(c.leased, most-d.Used)
 		d.Remaining = max(d.Remaining-c.leased, 0)
 		decisions = append(decisions, d)
 	}
@@ -194,16 +195,17 @@ type logged struct{ sum, newest, enough int64 }
 
 // check says what a sliding log says: see [limit.Account.Check].
 func (s logged) check(l limit.Limit, at, n int64) limit.Decision {
-	d := limit.Decision{Limit: l, Remaining: max(l.Count()-s.sum, 0)}
+	d := limit.Decision{Limit: l, Used: s.sum, Remaining: max(l.Count()-s.sum, 0)}
 	if s.sum > 0 {
 		d.ResetAfter = time.Duration(s.newest-at) + l.Period()
 	}
 	switch {
 	case n > l.Burst():
 		d.RetryAfter = limit.Never
-	case n > d.Remaining:
+	case n > l.Count()-s.sum:
 		d.RetryAfter = time.Duration(s.enough-at) + l.Period()
 	case n > 0:
+		d.Used += n
 		d.Remaining -= n
 		d.ResetAfter = l.Period()
 		fallthrough

@@ -141,7 +141,7 @@ func wantUsed(t *testing.T, s *Store, key string, l limit.Limit, want int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := used(accounts[0], l, at); got != want {
+	if got := accounts[0].Check(l, at, 0).Used; got != want {
 		t.Errorf("%d are used of %v; want %d", got, l, want)
 	}
 }

@@ -175,6 +175,7 @@ func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []
 		r.parts = append(r.parts, part{of: h, n: c.N})
 		left := h.left.Load()
 		for _, d := range h.decisions {
+			d.Used -= max(left, 0)
 			d.Remaining += max(left, 0)
 			decisions = append(decisions, d)
 		}
@@ -404,8 +405,7 @@ func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) er
 func (l *leases) settleLate(ctx context.Context, p *part, actual int64) (done bool, err error) {
 	if actual > p.n {
 		if p.debt == nil {
-			nothing := []store.Charge{{Key: p.of.charge.Key, Limits: p.of.charge.Limits}}
-			if p.debt, _, err = l.below.Take(ctx, nothing); err != nil {
+			if p.debt, err = l.below.owe(ctx, p.of.charge); err != nil {
 				return false, err
 			}
 		}
@@ -428,6 +428,11 @@ func (l *leases) settleLate(ctx context.Context, p *part, actual int64) (done bo
 // Peek is [store.Store]'s. What this node has leased counts as used.
 func (l *leases) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	return l.below.Peek(ctx, charges)
+}
+
+// owe is layer's.
+func (l *leases) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
+	return l.below.owe(ctx, charge)
 }
 
 // Read returns what was used without what is leased.

@@ -76,7 +76,7 @@ func (e *estate) owe(now, n int64) { e.account.Settle(e.limits, limit.ReceiptOf(
 func (e *estate) allows(now, n int64) (each []bool) {
 	for _, l := range e.limits {
 		leased := e.leased()
-		each = append(each, n == 0 || n <= l.Burst()-leased && e.account.Check(l, now, n+leased).Allowed)
+		each = append(each, n <= l.Burst()-leased && e.account.Check(l, now, n+leased).Allowed)
 	}
 	return each
 }
@@ -104,9 +104,10 @@ func (e *estate) says(now, n int64, charged bool, said []limit.Decision) error {
 		if !charged && (allows || want.Allowed) {
 			want = e.account.Check(l, now, 0)
 		}
+		want.Used += leased
 		want.Remaining = max(want.Remaining-leased, 0)
 		if want.Allowed = allows; leased > 0 {
-			want.ResetAfter = got.ResetAfter
+			want.ResetAfter, want.Since = got.ResetAfter, got.Since
 			if !allows && n <= l.Burst() && got.RetryAfter > 0 && got.RetryAfter < limit.Never {
 				want.RetryAfter = got.RetryAfter
 			}

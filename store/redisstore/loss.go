@@ -69,8 +69,11 @@ const (
 // layer is what a layer of the store offers to the one above it.
 type layer interface {
 	store.Store
-	Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error)
-	Keys(ctx context.Context, prefix string) ([]string, error)
+
+	// owe returns a receipt of zero of a charge's key and limits, as if it had
+	// been taken just now. Settling it charges what was used, whatever the limits
+	// say.
+	owe(ctx context.Context, charge store.Charge) (store.Receipt, error)
 }
 
 // loss does what the operator chose while Redis, below, is lost.
@@ -160,6 +163,15 @@ func (l *loss) Take(ctx context.Context, charges []store.Charge) (store.Receipt,
 		return nil, decisions, nil
 	}
 	return n, decisions, nil
+}
+
+// owe is layer's.
+func (l *loss) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
+	r, err := l.below.owe(ctx, charge)
+	if p, ok := l.here(ctx, err); ok {
+		return l.books.owe(charge, p), nil
+	}
+	return r, err
 }
 
 func (l *loss) decide(charges []store.Charge, p place) (*note, []limit.Decision) {

@@ -181,13 +181,18 @@ func (d *desk) say(decisions []limit.Decision, charges []store.Charge) []limit.D
 	return decisions
 }
 
+// say turns what a node's part of a limit says to n into what is said of the limit:
+// the parts of the other nodes count as used.
 func say(d *limit.Decision, g *ledger, l limit.Limit, n int64) {
 	d.Limit = l
+	part := g.place.share(l.Burst())
 	if g.closed {
 		if _, some := g.place.of(l); !some {
-			d.Allowed, d.Remaining, d.RetryAfter = n == 0, 0, 0
+			part = 0
+			d.Allowed, d.Remaining, d.RetryAfter = n == 0 && d.Used == 0, 0, 0
 		}
 	}
+	d.Used += min(l.Burst()-part, most-d.Used)
 	switch {
 	case d.Allowed:
 	case n > l.Burst():
@@ -209,10 +214,19 @@ func (b *books) admit(charges []store.Charge) (*note, []limit.Decision) {
 		receipts[i] = d.ledgers[i].admit(d.now, c.N)
 		for _, l := range c.Limits {
 			says := d.ledgers[i].account.Check(l, d.now, 0)
-			decisions = append(decisions, limit.Decision{Allowed: true, Limit: l, Remaining: says.Remaining, ResetAfter: says.ResetAfter})
+			decisions = append(decisions, limit.Decision{Allowed: true, Limit: l, Used: says.Used, Remaining: says.Remaining, ResetAfter: says.ResetAfter, Since: says.Since})
 		}
 	}
 	return d.note(charges, receipts), decisions
+}
+
+// owe returns the receipt of zero.
+func (b *books) owe(charge store.Charge, p place) *note {
+	charge.N = 0
+	charges := []store.Charge{charge}
+	d := b.lock(charges, p)
+	defer d.unlock()
+	return d.note(charges, []limit.Receipt{limit.ReceiptOf(0, d.now)})
 }
 
 // admit takes n where there is room for it. Elsewhere it is a debt.

@@ -98,6 +98,17 @@ func (w *wire) Take(ctx context.Context, charges []store.Charge) (store.Receipt,
 	return &simReceipt{charges: slices.Clone(charges), receipts: receipts}, decisions, nil
 }
 
+func (w *wire) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
+	charges := []store.Charge{charge}
+	if err := w.fails(charges); err != nil {
+		return nil, err
+	}
+	if err := w.answers("owe", charges); err != nil {
+		return nil, err
+	}
+	return &simReceipt{charges: charges, receipts: []limit.Receipt{limit.ReceiptOf(0, w.now())}}, nil
+}
+
 func (w *wire) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
 	held, ok := r.(*simReceipt)
 	if !ok {

@@ -144,16 +144,7 @@ func owed(a, told *limit.Account, l limit.Limit, now int64) int64 {
 		ns := a.Check(l, now, 0).ResetAfter - told.Check(l, now, 0).ResetAfter
 		return drains(l, max(int64(ns), 0))
 	}
-	return max(used(a, l, now)-used(told, l, now), 0)
-}
-
-// used returns what is used of a limit that is no bucket, debts included: what
-// remains of one that is like it and larger than any debt.
-func used(a *limit.Account, l limit.Limit, now int64) int64 {
-	large := l.WithCount(most)
-	fork := a.Fork(now)
-	fork.Fit([]limit.Limit{large}, now)
-	return most - fork.Check(large, now, 0).Remaining
+	return max(a.Check(l, now, 0).Used-told.Check(l, now, 0).Used, 0)
 }
 
 // sent notes that a bill is on its way, with a receipt of Redis. The counts of its

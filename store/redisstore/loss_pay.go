@@ -118,7 +118,7 @@ func (l *loss) pay(ctx context.Context, g *ledger) (paid int64, err error) {
 // Redis is charged once.
 func (l *loss) charge(ctx context.Context, g *ledger, b *bill) error {
 	if b.receipt == nil {
-		r, _, err := l.below.Take(ctx, []store.Charge{{Key: g.key, Limits: b.limits}})
+		r, err := l.below.owe(ctx, store.Charge{Key: g.key, Limits: b.limits})
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,16 @@ func (g *gone) Peek(ctx context.Context, _ []store.Charge) ([]limit.Decision, er
 	return nil, g.why(ctx)
 }
 
+func (g *gone) Read(ctx context.Context, _ ...string) ([]*limit.Account, int64, error) {
+	return nil, 0, g.why(ctx)
+}
+
+func (g *gone) Keys(ctx context.Context, _ string) ([]string, error) { return nil, g.why(ctx) }
+
+func (g *gone) owe(ctx context.Context, _ store.Charge) (store.Receipt, error) {
+	return nil, g.why(ctx)
+}
+
 func (g *gone) Reset(ctx context.Context, _ string) error {
 	if g.closed.Load() {
 		return store.ErrClosed

@@ -238,14 +238,12 @@ func (s *Store) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decis
 	return s.top.Peek(ctx, charges)
 }
 
-// Read returns what each of the keys has used, and as of which time in Unix
-// nanoseconds. That of a key which has used nothing is a zero account.
+// Read is [store.Store]'s.
 func (s *Store) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	return s.top.Read(ctx, keys...)
 }
 
-// Keys returns all keys that begin with prefix of which something may be in use,
-// in order. It looks at every key of the database.
+// Keys is [store.Store]'s. It looks at every key of the database.
 func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
 	return s.top.Keys(ctx, prefix)
 }

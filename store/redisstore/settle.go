@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -53,6 +54,16 @@ func (r *remote) Settle(ctx context.Context, kept store.Receipt, actual []int64)
 		held.settled[i] = true
 	}
 	return nil
+}
+
+// owe is layer's. It asks nothing of the server, but fails if that is known to be
+// lost.
+func (r *remote) owe(_ context.Context, charge store.Charge) (store.Receipt, error) {
+	if err := r.link.lost(partOf(charge.Key)); err != nil {
+		return nil, err
+	}
+	charge.N = 0
+	return r.receipt([]*taken{{Receipt: limit.ReceiptOf(0, r.link.now()), charge: charge}}), nil
 }
 
 // await waits until it is known what became of a settlement of which that was not

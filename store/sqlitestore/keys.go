@@ -2,8 +2,7 @@ package sqlitestore
 
 import "context"
 
-// Keys returns all keys that begin with prefix of which anything is stored, in
-// order.
+// Keys is [store.Store]'s.
 func (s *Store) Keys(ctx context.Context, prefix string) (keys []string, err error) {
 	err = s.enter(&op{ctx: ctx, step: func(*batch) (err error) {
 		keys, err = (&Tx{s: s}).Keys(prefix)

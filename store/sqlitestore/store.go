@@ -102,8 +102,7 @@ func (s *Store) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decis
 	return decisions, nil
 }
 
-// Read returns what each of the keys has used, and as of which time in Unix
-// nanoseconds. That of a key which has used nothing is a zero account.
+// Read is [store.Store]'s.
 func (s *Store) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	accounts := make([]*limit.Account, len(keys))
 	var at int64

@@ -34,7 +34,8 @@ func neverAndLater(b *bench, l limit.Limit) {
 	b.mustTake(charge("key", 1, l))
 }
 
-// nothing: a take of nothing always passes, and is the beginning of nothing.
+// nothing: a take of nothing passes where nothing is owed, and is the beginning of
+// nothing.
 func nothing(b *bench, l limit.Limit) {
 	full := b.peek(charge("key", 1, l))[0]
 	b.settle(b.mustTake(charge("key", 0, l)), 0)
@@ -155,6 +156,12 @@ func endedContext(t *testing.T, newStore opener) {
 		if d, err := b.store.Peek(ctx, []store.Charge{charge("key", 1, l)}); !errors.Is(err, ctx.Err()) || d != nil {
 			t.Errorf("peek: %v, %v; want %v", d, err, ctx.Err())
 		}
+		if accounts, _, err := b.store.Read(ctx, "key"); !errors.Is(err, ctx.Err()) || accounts != nil {
+			t.Errorf("read: %v, %v; want %v", accounts, err, ctx.Err())
+		}
+		if keys, err := b.store.Keys(ctx, ""); !errors.Is(err, ctx.Err()) || keys != nil {
+			t.Errorf("keys: %v, %v; want %v", keys, err, ctx.Err())
+		}
 		if err := b.store.Reset(ctx, ""); !errors.Is(err, ctx.Err()) {
 			t.Errorf("reset: %v; want %v", err, ctx.Err())
 		}
@@ -188,6 +195,12 @@ func closed(t *testing.T, newStore opener) {
 	}
 	if err := b.store.Settle(t.Context(), r, []int64{0}); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("settle: %v; want %v", err, store.ErrClosed)
+	}
+	if accounts, _, err := b.store.Read(t.Context(), "key"); !errors.Is(err, store.ErrClosed) || accounts != nil {
+		t.Errorf("read: %v, %v; want %v", accounts, err, store.ErrClosed)
+	}
+	if keys, err := b.store.Keys(t.Context(), ""); !errors.Is(err, store.ErrClosed) || keys != nil {
+		t.Errorf("keys: %v, %v; want %v", keys, err, store.ErrClosed)
 	}
 	if err := b.store.Reset(t.Context(), ""); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("reset: %v; want %v", err, store.ErrClosed)

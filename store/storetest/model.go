@@ -16,13 +16,14 @@ import (
 
 // answer is what one limit says.
 type answer struct {
-	allowed      bool
-	remaining    int64
-	retry, reset time.Duration
+	allowed         bool
+	used, remaining int64
+	retry, reset    time.Duration
+	since           int64
 }
 
 func answerOf(d limit.Decision) answer {
-	return answer{d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter}
+	return answer{d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter, d.Since}
 }
 
 // counter is what one key has used of one limit. Looking at it changes nothing.

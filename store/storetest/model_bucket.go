@@ -88,12 +88,13 @@ func (c *bucketCounter) look(now, n int64) answer {
 	case never(c.limit, n):
 		a.retry = limit.Never
 		after = before
-	case n == 0 || after.Cmp(room) <= 0:
+	case after.Cmp(room) <= 0:
 		a.allowed = true
 	default:
 		a.retry = time.Duration(up(less(after, room)))
 		after = before
 	}
+	a.used = up(c.amount(after))
 	a.remaining = down(c.amount(less(room, after)))
 	a.reset = time.Duration(up(after))
 	return a

@@ -46,7 +46,7 @@ func (c *logCounter) look(now, n int64) answer {
 	switch {
 	case never(c.limit, n):
 		a.retry = limit.Never
-	case n == 0:
+	case n == 0 && used <= c.limit.Count():
 		a.allowed = true
 	case n <= c.limit.Count()-used:
 		a.allowed = true
@@ -60,7 +60,7 @@ func (c *logCounter) look(now, n int64) answer {
 			}
 		}
 	}
-	a.remaining = max(c.limit.Count()-used, 0)
+	a.used, a.remaining = used, max(c.limit.Count()-used, 0)
 	return a
 }
 
@@ -141,7 +141,7 @@ func (c *slidingCounter) look(now, n int64) answer {
 	switch {
 	case never(c.limit, n):
 		a.retry = limit.Never
-	case n == 0:
+	case n == 0 && used.Cmp(rat(c.limit.Count())) <= 0:
 		a.allowed = true
 	case plus(used, rat(n)).Cmp(rat(c.limit.Count())) <= 0:
 		a.allowed = true
@@ -150,7 +150,7 @@ func (c *slidingCounter) look(now, n int64) answer {
 	default:
 		a.retry = c.until(now, c.limit.Count()-n)
 	}
-	a.remaining = down(less(rat(c.limit.Count()), used))
+	a.used, a.remaining = up(used), down(less(rat(c.limit.Count()), used))
 	return a
 }
 

@@ -103,20 +103,20 @@ func (c *windowCounter) at(now int64) (start, end, used int64) {
 }
 
 func (c *windowCounter) look(now, n int64) answer {
-	_, end, used := c.at(now)
+	start, end, used := c.at(now)
 	a := answer{}
 	switch {
 	case never(c.limit, n):
 		a.retry = limit.Never
-	case n == 0 || n <= c.limit.Count()-used:
+	case n <= c.limit.Count()-used:
 		a.allowed = true
 		used += n
 	default:
 		a.retry = time.Duration(end - now)
 	}
-	a.remaining = max(c.limit.Count()-used, 0)
+	a.used, a.remaining = used, max(c.limit.Count()-used, 0)
 	if used > 0 {
-		a.reset = time.Duration(end - now)
+		a.reset, a.since = time.Duration(end-now), start
 	}
 	return a
 }

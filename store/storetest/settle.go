@@ -55,6 +55,76 @@ func debtsDelay(b *bench, l limit.Limit) {
 	b.mustTake(charge("key", 1, l))
 }
 
+// debtsDenyZero: while more is used than the limit allows, even zero is denied, and
+// told when the debt is gone.
+func debtsDenyZero(b *bench, l limit.Limit) {
+	r := b.mustTake(charge("key", l.Count(), l))
+	b.mustTake(charge("key", 0, l))
+	b.settle(r, l.Count()+5)
+	peeked, zero := b.peek(charge("key", 0, l))[0], charge("key", 0, l)
+	if peeked.Allowed || peeked.Used != l.Count()+5 || peeked.Remaining != 0 {
+		b.Errorf("%v: a peek at zero in a debt of 5: %+v", l, peeked)
+	}
+	other := charge("other", 1, l)
+	retry := b.mustNotTake(other, zero)
+	if retry != peeked.RetryAfter || retry <= 0 || retry > b.mustNotTake(charge("key", 1, l)) {
+		b.Errorf("%v: zero is told to come back after %v; a peek says %v", l, retry, peeked.RetryAfter)
+	}
+	b.wantLeft(l.Count(), "other", l, "after zero of another key was denied")
+	b.clock.add(retry - 1)
+	b.mustNotTake(zero)
+	b.clock.add(1)
+	b.mustTake(other, zero)
+	if d := b.peek(zero)[0]; d.Used > l.Count() {
+		b.Errorf("%v: zero passes while %d are used", l, d.Used)
+	}
+}
+
+// boundless is the count of a limit that allows anything.
+const boundless = 1 << 62
+
+// chargedWhatever: what is charged to a limit like the one of the key, but of a
+// boundless count, is used of the limit too, whatever that says.
+func chargedWhatever(t *testing.T, newStore opener) {
+	for _, name := range []string{"fixed window", "anchored", "log", "days of a zone"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, newStore)
+			l := everyRule(10, time.Minute)[name].Limit
+			any, hour := l.WithCount(boundless), limit.PerHour(100).Using(limit.SlidingLog)
+			r := b.mustTake(charge("key", 6, l, hour))
+			began := b.peek(charge("key", 1, l))[0].Since
+			b.clock.add(time.Second)
+			b.mustTake(charge("key", 7, any, hour.WithCount(boundless)))
+			want := func(used int64, after string) {
+				t.Helper()
+				for _, d := range b.peek(charge("key", 0, l, hour)) {
+					if d.Used != used || d.Remaining != max(d.Limit.Count()-used, 0) {
+						t.Fatalf("%s: %+v; want %d used", after, d, used)
+					}
+				}
+				if d := b.peek(charge("key", 0, l))[0]; d.Since != began {
+					t.Fatalf("%s: the window began at %d; want %d", after, d.Since, began)
+				}
+			}
+			want(13, "6 were taken and 7 charged")
+			b.mustNotTake(charge("key", 0, l, hour))
+			b.settle(r, 2)
+			want(9, "2 of 6 were used and 7 charged")
+			b.mustTake(charge("key", 1, l, hour))
+			late := b.mustTake(charge("key", 3, any, hour.WithCount(boundless)))
+			want(13, "1 was taken and 3 charged")
+			b.settle(late, 5)
+			want(15, "5 of 3 were used")
+			b.clock.add(b.peek(charge("key", 0, l))[0].ResetAfter)
+			if d := b.peek(charge("key", 0, l))[0]; d.Used != 0 || d.Since != 0 {
+				t.Errorf("after all has passed: %+v", d)
+			}
+			b.mustTake(charge("fresh", 4, any))
+			b.wantLeft(6, "fresh", l, "after 4 were charged to a fresh key")
+		})
+	}
+}
+
 // debtsOfNothing: a take of nothing that used something in the end owes it.
 func debtsOfNothing(b *bench, l limit.Limit) {
 	for _, between := range []int64{0, 1} { // taken in between

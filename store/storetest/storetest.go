@@ -45,6 +45,8 @@ func Run(t *testing.T, newStore func(t *testing.T, clock func() int64) store.Sto
 		{"a receipt is settled once", ofEvery(100, settledOnce)},
 		{"a negative amount leaves what was taken", ofEvery(10, leftAsItIs)},
 		{"debts delay what follows", ofEvery(10, debtsDelay)},
+		{"a debt denies zero", ofEvery(10, debtsDenyZero)},
+		{"what is charged whatever the limits say is used", chargedWhatever},
 		{"what was taken for nothing is owed", ofEvery(10, debtsOfNothing)},
 		{"refunds are no headroom in a later window", ofEvery(10, refundsAreNoHeadroom)},
 		{"a take is settled in its own window, late or not", ofEvery(10, settledLate)},
@@ -61,10 +63,12 @@ func Run(t *testing.T, newStore func(t *testing.T, clock func() int64) store.Sto
 		{"what is owed counts, though the clock went back", ofEvery(10, owedWhileBack)},
 
 		{"never and later are different answers", ofEvery(10, neverAndLater)},
-		{"nothing always passes", ofEvery(10, nothing)},
+		{"nothing passes without a debt", ofEvery(10, nothing)},
 		{"invalid charges charge nothing", invalidCharges},
 		{"no charges pass", noCharges},
 		{"any bytes are a key, and a prefix", odd},
+		{"accounts are read", ofEvery(10, readAccounts)},
+		{"keys are listed", listedKeys},
 
 		{"what was used stays when a count changes", ofEveryChange(time.Minute, raisedAndLowered)},
 		{"what was used stays when a count is 1 for a moment", ofEveryChange(24*time.Hour, loweredForAMoment)},

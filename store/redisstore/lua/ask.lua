@@ -88,7 +88,7 @@ F.ask[LOGGING] = function(a, c, l, charge, answer, told)
 	if l[4] == 1 then return false end
 	local usedh, usedl = F.plus(w[SUM], w[SUM + 1], charge[3], charge[4])
 	local overh, overl = F.minus(usedh, usedl, F.minus(l[5], l[6], F.leasedh, F.leasedl))
-	if not charge[5] or overh < 0 or overh == 0 and overl == 0 then return true end
+	if overh < 0 or overh == 0 and overl == 0 then return true end
 	local i = w[FIRST]
 	while i < log[NEXT] and (overh > 0 or overh == 0 and overl > 0) do
 		local e = F.entry(a, i)

@@ -165,7 +165,7 @@ local function weigh(a, charge)
 			if F.trouble then return false, F.trouble end
 			told = told + 6
 		end
-		allowed = allowed and (allows or not charge[5])
+		allowed = allowed and allows
 		if kind ~= LOGGING and charge[5] then
 			if not c then c = {name, l[3], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, true} end -- new
 			planned[plans + 1], planned[plans + 2], planned[plans + 3], planned[plans + 4], planned[plans + 5] = a, c, ath, atl, ah
