@@ -1,16 +1,12 @@
-// Package docs holds the tests of what the documentation says.
 package docs
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
-
-const root = "../.."
 
 // TestSecurityNamesTests checks that every test which docs/security.md names exists, and
 // that no threat is without one.
@@ -55,19 +51,16 @@ var declaration = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 
 // declared returns the names of all tests of the repository.
 func declared(t *testing.T) map[string]bool {
+	t.Helper()
 	names := map[string]bool{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
+	for _, path := range files(t, "_test.go") {
+		source, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
 		}
-		source, err := os.ReadFile(path)
 		for _, found := range declaration.FindAllStringSubmatch(string(source), -1) {
 			names[found[1]] = true
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return names
 }
