@@ -15,7 +15,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// announce says what a gateway serves, and how to use it.
+// announce prints what a gateway serves, and how to use it.
 func announce(w io.Writer, r server.Running) {
 	cfg := r.Gateway.Config()
 	base := address(r.Clients, cfg.TLS)
@@ -34,7 +34,7 @@ func announce(w io.Writer, r server.Running) {
 	announceGuesses(w, r.Gateway)
 }
 
-// announceGuesses says which quotas are guessed, those of the same size in one line.
+// announceGuesses prints which quotas are guessed; models with equal quotas share a line.
 func announceGuesses(w io.Writer, g *gateway.Gateway) {
 	t := table{head: []string{"", "", "", ""}}
 	cfg := g.Config()
@@ -61,7 +61,7 @@ func announceGuesses(w io.Writer, g *gateway.Gateway) {
 	fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
 }
 
-// address returns a URL at which a listener is reached.
+// address returns the URL of a listener. One on all interfaces is at localhost.
 func address(a net.Addr, files config.TLS) string {
 	scheme := "http://"
 	if files != (config.TLS{}) {
@@ -84,7 +84,7 @@ func aboutKeys(cfg *config.Config) string {
 	return "off: " + passes + "; its project is in X-Project-ID"
 }
 
-// keyed returns the providers that are called with a key or a signature of the gateway's.
+// keyed returns the providers that the gateway calls with a key or a signature of its own.
 func keyed(cfg *config.Config) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		for _, d := range cfg.Providers[name].Deployments {
@@ -97,8 +97,8 @@ func keyed(cfg *config.Config) (names []string) {
 	return names
 }
 
-// baseURL returns that of a provider's SDKs, and the variable that they read it from,
-// if there is one.
+// baseURL returns the base URL for a provider's SDKs, and the variable that they read it
+// from, if there is one.
 func baseURL(base, provider string, kind llm.Provider) (url, variable string) {
 	url = base + "/" + provider
 	switch kind {

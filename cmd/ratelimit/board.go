@@ -14,15 +14,15 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/server"
 )
 
-// board shows what happens in the demo.
+// board shows the state of the demo.
 type board struct {
 	running server.Running
 	witness *witness
 	crowds  []*crowd
 	began   time.Time
 
-	last  uint64                     // record that was read
-	waits map[string][]time.Duration // of calls that passed, by project
+	last  uint64                     // number of the last record that was read
+	waits map[string][]time.Duration // how long calls that passed have waited, by project
 	spent map[string]int64           // tokens, by project
 }
 
@@ -31,8 +31,8 @@ const (
 	lineEvery   = time.Second            // elsewhere
 )
 
-// run lets the crowds call, and shows what happens, until ctx ends; then what has
-// happened.
+// run has the crowds call and shows the state of the demo until ctx ends, and then a
+// summary.
 func (b *board) run(ctx context.Context, s *screen) error {
 	b.waits, b.spent = map[string][]time.Duration{}, map[string]int64{}
 	base := address(b.running.Clients, config.TLS{})
@@ -41,7 +41,7 @@ func (b *board) run(ctx context.Context, s *screen) error {
 	if err := printLines(s.w, b.intro(base)); err != nil {
 		return err
 	}
-	calling, stop := context.WithCancel(context.WithoutCancel(ctx)) // calls that are cut off would be seen at the provider after they have given up their places
+	calling, stop := context.WithCancel(context.WithoutCancel(ctx)) // a call that is cut off gives up its slot before the provider has noticed, which would look like overshoot
 	var crowds sync.WaitGroup
 	for _, c := range b.crowds {
 		crowds.Go(func() { c.run(calling, &http.Client{Transport: transport}, base) })
@@ -68,7 +68,7 @@ func (b *board) intro(base string) []string {
 	return append(lines, "")
 }
 
-// show shows what happens until ctx ends.
+// show shows the state of the demo until ctx ends.
 func (b *board) show(ctx context.Context, s *screen) error {
 	every := lineEvery
 	if s.terminal {
@@ -93,10 +93,10 @@ func (b *board) show(ctx context.Context, s *screen) error {
 	}
 }
 
-// mostWaits is of how many calls of a project the waits are kept.
+// mostWaits is how many waits are kept for each project.
 const mostWaits = 1000
 
-// read takes from the gateway what became of the last calls.
+// read takes the records of the last calls from the gateway.
 func (b *board) read() {
 	records := b.running.Gateway.Recent("", b.last, 1<<20)
 	for i := range records {
@@ -111,7 +111,7 @@ func (b *board) read() {
 	}
 }
 
-// line returns where the demo stands, in one line.
+// line returns the state of the demo in one line.
 func (b *board) line() string {
 	parts := []string{fmt.Sprintf("%3.0fs", time.Since(b.began).Seconds())}
 	for _, c := range b.crowds {
@@ -120,7 +120,7 @@ func (b *board) line() string {
 	return strings.Join(append(parts, fmt.Sprintf("overshoot %d", b.witness.overshoot())), " | ")
 }
 
-// lines returns where the demo stands.
+// lines returns the state of the demo as tables, with an explanation.
 func (b *board) lines() []string {
 	lines := b.projects()
 	lines = append(append(lines, ""), b.models()...)
@@ -141,13 +141,13 @@ func (b *board) projects() []string {
 	return t.lines()
 }
 
-// waiting returns how many calls are with the gateway: sent, and not yet at the
+// waiting returns how many calls of a crowd wait at the gateway: sent, and not yet at the
 // provider.
 func (b *board) waiting(c *crowd) int64 {
 	return max(c.inFlight.Load()-int64(b.witness.answering(c.project)), 0)
 }
 
-// share returns a project's part of the calls of its model that were answered.
+// share returns a project's share of the answered calls of its model.
 func (b *board) share(c *crowd) float64 {
 	all := int64(0)
 	for _, other := range b.crowds {
@@ -158,7 +158,7 @@ func (b *board) share(c *crowd) float64 {
 	return float64(c.answered()) / float64(max(all, 1))
 }
 
-// tokens returns what a project has used, or used of its limit.
+// tokens returns how many tokens a project has used, and its limit if it has one.
 func (b *board) tokens(c *crowd) string {
 	d, err := b.running.Gateway.Projects().Peek(context.Background(), c.project)
 	if err != nil {
@@ -172,7 +172,7 @@ func (b *board) tokens(c *crowd) string {
 	return thousands(b.spent[c.project])
 }
 
-// medianWait returns how long half of a project's calls have waited at most.
+// medianWait returns the median of the waits of a project's calls.
 func (b *board) medianWait(c *crowd) string {
 	waits := slices.Sorted(slices.Values(b.waits[c.project]))
 	if len(waits) == 0 {
@@ -190,7 +190,7 @@ func (b *board) models() []string {
 	return t.lines()
 }
 
-// words says what there is to see.
+// words explains what the tables show.
 func (b *board) words() []string {
 	search, chat, batch, intern := b.crowds[0], b.crowds[1], b.crowds[2], b.crowds[4]
 	return []string{

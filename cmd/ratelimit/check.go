@@ -20,10 +20,10 @@ func newCheck() *cobra.Command {
 	var example bool
 	c := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Check a configuration, and say what it means",
-		Long: `Check a configuration, and say what it means. All that is wrong with it is printed with its
-place, as file:line:column, and the exit code is 1. Secrets and certificates are read as a
-gateway would read them, and not shown.`,
+		Short: "Check a configuration, and print what it means",
+		Long: `Check a configuration, and print what it means. Every fault is printed with its place, as
+file:line:column, and the exit code is 1. The command reads secrets and certificates as the
+gateway would, and does not show them.`,
 		Example: `  ratelimit check gateway.yaml
   ratelimit check --example > gateway.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ gateway would read them, and not shown.`,
 			return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	c.Flags().BoolVar(&example, "example", false, "print a configuration with all that can be said, and its defaults")
+	c.Flags().BoolVar(&example, "example", false, "print a configuration with every field and its default")
 	c.Args = func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 && !example:
@@ -60,7 +60,7 @@ gateway would read them, and not shown.`,
 	return c
 }
 
-// summary says what a configuration means.
+// summary returns what a configuration means, as lines for people.
 func summary(cfg *config.Config) []string {
 	about := table{head: []string{"", ""}}
 	about.add("clients", cfg.Listen+secured(cfg.TLS))

@@ -20,8 +20,8 @@ const (
 	exitUsage  = 2
 )
 
-// Main runs the command line, and returns its exit code: 0 if all is fine, 1 if
-// something failed, 2 if the command line makes no sense.
+// Main runs a command line and returns its exit code: 0 if it succeeded, 1 if it failed,
+// 2 if the command line itself is wrong.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -41,7 +41,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return exitFailed
 }
 
-// withPrefix returns what an error says, in the way of all errors.
+// withPrefix returns the text of an error, with the prefix that all our errors have.
 func withPrefix(err error) string {
 	text := err.Error()
 	if strings.HasPrefix(text, "ratelimit: ") {
@@ -56,13 +56,13 @@ func newRoot() *cobra.Command {
 		Short: "A gateway that keeps callers of LLM APIs inside their limits, exactly",
 		Long: `A gateway that keeps callers of LLM APIs inside their limits, exactly.
 
-Start it, and set the base URL of any SDK to it: requests and tokens are limited for
-each model and each project, those who wait are served in turn, and no more passes
-than the limit.`,
-		Example: `  ratelimit demo                     see it at work, without any key
-  ratelimit serve                    http://127.0.0.1:8080/openai/v1 is OpenAI's API now
-  ratelimit serve --config gw.yaml   with limits of your own
-  ratelimit status                   who uses what`,
+Start the gateway, and set the base URL of any SDK to it. It limits requests and tokens
+for each model and each project. Calls beyond a limit wait their turn or are denied: no
+more than the limit ever passes.`,
+		Example: `  ratelimit demo                     shows the gateway at work, without any key
+  ratelimit serve                    serves OpenAI's API at http://127.0.0.1:8080/openai/v1
+  ratelimit serve --config gw.yaml   enforces limits of your own
+  ratelimit status                   shows what models and projects use`,
 		Args:          noSuchCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		Version:       thisBuild().String(),
@@ -70,14 +70,14 @@ than the limit.`,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "tell which build this is")
+	root.Flags().Bool("version", false, "print which build this is")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newServe(), newDemo(), newCheck(), newStatus(), newKey(), newMigrate(), newVersion())
 	return root
 }
 
-// addCompletion adds cobra's command, which would take any argument otherwise. It writes
-// to what the root's output is now.
+// addCompletion adds cobra's completion command, and has it refuse unknown arguments. The
+// command writes to the output that the root has at this moment, so that must be set before.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"})
@@ -87,12 +87,13 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// usageError is a command line that makes no sense.
+// usageError is the error of a command line that is wrong in itself.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-// wrongUsage reports whether an error is one of the command line, and not of a file.
+// wrongUsage reports whether the fault is in the command line, and not in a file. A fault of
+// the configuration without a line comes from a flag.
 func wrongUsage(err error) bool {
 	var wrong usageError
 	var faults config.Errors
@@ -100,8 +101,8 @@ func wrongUsage(err error) bool {
 		errors.As(err, &faults) && slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Line == 0 })
 }
 
-// noEmptyFlags refuses flags that are said and have no value, as of a variable that is
-// not set: the default in its place would hardly be meant.
+// noEmptyFlags refuses a flag that is set to an empty value, such as that of an unset
+// variable: the user would hardly mean the default.
 func noEmptyFlags(c *cobra.Command, _ []string) error {
 	for _, name := range []string{"config", "listen", "admin", "state"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
@@ -111,7 +112,7 @@ func noEmptyFlags(c *cobra.Command, _ []string) error {
 	return nil
 }
 
-// noSuchCommand refuses arguments of a command that has only commands below it.
+// noSuchCommand refuses all arguments, for commands that only have subcommands.
 func noSuchCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -124,8 +125,8 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 	return usageError{errors.New(text)}
 }
 
-// arguments lets a command have exactly those of its usage: the words after its name,
-// of which those in brackets may be left out.
+// arguments checks that a command has exactly the arguments that its usage line names;
+// those in brackets may be left out.
 func arguments(c *cobra.Command, args []string) error {
 	names := strings.Fields(c.Use)[1:]
 	for i, name := range names {

@@ -15,7 +15,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 )
 
-// The environment that commands which ask a gateway read.
+// The environment variables of the commands that ask a gateway.
 const (
 	adminVariable = "RATELIMIT_ADMIN"
 	tokenVariable = "RATELIMIT_ADMIN_TOKEN"
@@ -23,18 +23,18 @@ const (
 
 const defaultAdmin = "http://127.0.0.1:8081"
 
-// asking is how a gateway's admin API is reached.
+// asking says how to reach the admin API of a gateway.
 type asking struct {
 	base     string
 	tokenEnv string
 }
 
 func (a *asking) flags(c *cobra.Command) {
-	c.PersistentFlags().StringVar(&a.base, "admin", "", "the `URL` of the admin API (default $"+adminVariable+", or "+defaultAdmin+")")
-	c.PersistentFlags().StringVar(&a.tokenEnv, "token-env", tokenVariable, "the `NAME` of the variable that holds the admin API's token")
+	c.PersistentFlags().StringVar(&a.base, "admin", "", "ask the admin API at `URL` (default $"+adminVariable+", or "+defaultAdmin+")")
+	c.PersistentFlags().StringVar(&a.tokenEnv, "token-env", tokenVariable, "read the admin API's token from the variable `NAME`")
 }
 
-// client returns one of the gateway that the command line and the environment name.
+// client returns a client of the admin API that the command line or the environment names.
 func (a *asking) client() (*admin.Client, error) {
 	base := cmp.Or(a.base, os.Getenv(adminVariable), defaultAdmin)
 	if !strings.Contains(base, "://") {
@@ -47,7 +47,7 @@ func (a *asking) client() (*admin.Client, error) {
 	return &admin.Client{Base: base, Token: os.Getenv(a.tokenEnv)}, nil
 }
 
-// explain says what to do about an error of the admin API.
+// explain returns an error of the admin API with what the user can do about it.
 func (a *asking) explain(c *admin.Client, err error) error {
 	var connection *net.OpError
 	var problem *admin.Problem

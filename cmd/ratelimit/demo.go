@@ -22,11 +22,11 @@ func newDemo() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "See the gateway at work, without any key",
-		Long: `See the gateway at work, without any key: a provider that is made up, the gateway in
-front of it, and five projects that call it over HTTP. A table shows who passes, who
-waits and who is denied.
+		Long: `See the gateway at work, without any key: a simulated provider, the gateway in front of
+it, and five projects that call it over HTTP. A table shows for each project how many
+calls pass, wait and are denied.
 
-The gateway is a real one: while it runs, ` + "`ratelimit status`" + ` and curl work with it.`,
+The gateway is a real one: while the demo runs, ` + "`ratelimit status`" + ` and curl work with it.`,
 		Example: `  ratelimit demo
   ratelimit demo --for 2m --listen 127.0.0.1:0 --admin off`,
 		Args:    arguments,
@@ -39,12 +39,12 @@ The gateway is a real one: while it runs, ` + "`ratelimit status`" + ` and curl 
 		},
 	}
 	listenFlags(c, &over)
-	c.Flags().Lookup("state").Usage = "where to count: a `FILE`, a redis:// URL, or memory (default memory)"
-	c.Flags().DurationVar(&length, "for", 30*time.Second, "how long")
+	c.Flags().Lookup("state").Usage = "count in a SQLite `FILE`, at a redis:// URL, or in \"memory\" (default memory)"
+	c.Flags().DurationVar(&length, "for", 30*time.Second, "how long the demo runs")
 	return c
 }
 
-// The models of the demo, and what they allow.
+// The models of the demo, and their quotas.
 const (
 	large           = "demo-large"
 	small           = "demo-small"
@@ -64,7 +64,7 @@ const (
 // demoConfig returns the configuration of the demo's gateway.
 func demoConfig(provider string, over config.Overrides) (*config.Config, error) {
 	over.State = cmp.Or(over.State, config.Memory)
-	if _, err := config.Load("", over); err != nil { // which tells of flags, and not of lines below
+	if _, err := config.Load("", over); err != nil { // faults of flags are told as such, and not as lines of the text below
 		return nil, err
 	}
 	text := fmt.Sprintf(`
@@ -93,7 +93,7 @@ server: {drain: 2s}
 	return config.Parse("the demo's configuration", []byte(text))
 }
 
-// demonstrate runs the demo for a time, or until ctx ends.
+// demonstrate runs the demo for the given time, or until ctx ends.
 func demonstrate(ctx context.Context, over config.Overrides, length time.Duration, w io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,11 +16,11 @@ func newKey() *cobra.Command {
 	a := &asking{}
 	c := &cobra.Command{
 		Use:   "key",
-		Short: "Make, list, rotate and revoke the keys of projects",
-		Long: `Make, list, rotate and revoke the virtual keys of projects, at a gateway that runs.
+		Short: "Make, list, rotate and revoke the virtual keys of projects",
+		Long: `Make, list, rotate and revoke the virtual keys of projects, at a running gateway.
 
-A client sends such a key as it would send the provider's. It is shown once, when it is
-made: alone on stdout, so that it can be piped; all else goes to stderr.`,
+A client sends a virtual key as it would send the provider's key. The key is shown once,
+when it is made: alone on stdout, so that it can be piped; everything else goes to stderr.`,
 		Example: `  ratelimit key create search --name "search in staging" --expires 30d
   ratelimit key create search | vault kv put secret/search key=-
   ratelimit key rotate ID --grace 24h`,
@@ -37,7 +37,7 @@ func newKeyCreate(a *asking) *cobra.Command {
 	var expires span
 	c := &cobra.Command{
 		Use:     "create PROJECT",
-		Short:   "Make a key of a project",
+		Short:   "Make a key for a project",
 		Example: `  ratelimit key create search --name "search in staging" --expires 30d`,
 		Args:    arguments,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -55,7 +55,7 @@ func newKeyCreate(a *asking) *cobra.Command {
 		ValidArgsFunction: a.projects,
 	}
 	c.Flags().StringVar(&name, "name", "", "what the key is for")
-	c.Flags().Var(&expires, "expires", "after how long it expires, such as 12h or 30d (default: never)")
+	c.Flags().Var(&expires, "expires", "after how long the key expires, such as 12h or 30d (default: never)")
 	return c
 }
 
@@ -63,7 +63,7 @@ func newKeyRotate(a *asking) *cobra.Command {
 	var grace span
 	c := &cobra.Command{
 		Use:     "rotate ID",
-		Short:   "Make a new key in place of one",
+		Short:   "Replace a key by a new one",
 		Example: "  ratelimit key rotate ID --grace 24h",
 		Args:    arguments,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -79,12 +79,12 @@ func newKeyRotate(a *asking) *cobra.Command {
 		},
 		ValidArgsFunction: a.keys,
 	}
-	c.Flags().Var(&grace, "grace", "for how long the old one goes on to be valid, such as 12h or 7d (default: not at all, nor any before it)")
+	c.Flags().Var(&grace, "grace", "for how long the old key stays valid, such as 12h or 7d (default: it and those before it end at once)")
 	return c
 }
 
-// tellOfKey says what may surprise whoever has made a key: that this gateway takes none,
-// or that its project, which may be misspelt, has only the default limit.
+// tellOfKey warns the user who has made a key of two surprises: that the gateway takes no
+// keys, and that the project, which may be misspelt, has only the default limit.
 func tellOfKey(c *cobra.Command, client *admin.Client, project string) {
 	state, err := client.State(c.Context())
 	if err != nil {
@@ -100,7 +100,7 @@ func tellOfKey(c *cobra.Command, client *admin.Client, project string) {
 	}
 }
 
-// showKey prints a key that was made: what it is to stderr, and itself to stdout.
+// showKey prints a new key to stdout, and what it is for to stderr.
 func showKey(c *cobra.Command, key admin.IssuedKey) error {
 	if until := key.PreviousUntil; !until.IsZero() {
 		fmt.Fprintf(c.ErrOrStderr(), "the old key is valid until %s\n", until.Format(time.RFC3339))
@@ -110,7 +110,7 @@ func showKey(c *cobra.Command, key admin.IssuedKey) error {
 	return err
 }
 
-// expiry says when a key expires.
+// expiry returns when a key expires, as the end of a sentence.
 func expiry(t time.Time) string {
 	if t.IsZero() {
 		return "which does not expire"
@@ -121,7 +121,7 @@ func expiry(t time.Time) string {
 func newKeyRevoke(a *asking) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "Make a key not valid any more",
+		Short:   "Revoke a key, so that it is not valid any more",
 		Example: "  ratelimit key revoke ID",
 		Args:    arguments,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -143,7 +143,7 @@ func newKeyList(a *asking) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "List the keys: whose they are, not the keys themselves",
+		Short:   "List the ids of keys and their projects, not the keys themselves",
 		Example: "  ratelimit key list --json",
 		Args:    arguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -165,7 +165,7 @@ func newKeyList(a *asking) *cobra.Command {
 	return c
 }
 
-// keyLines returns keys as people read them.
+// keyLines returns keys as a table for people.
 func keyLines(all []keys.Key, now time.Time) []string {
 	t := table{head: []string{"project", "id", "name", "created", "expires", "old key until"}}
 	for _, k := range all {
@@ -187,10 +187,10 @@ func keyLines(all []keys.Key, now time.Time) []string {
 	return t.withoutEmpty("-").lines()
 }
 
-// untilCompleted is how long a shell waits for completions.
+// untilCompleted is how long the shell's user waits for completions at most.
 const untilCompleted = 2 * time.Second
 
-// keys completes the id of a key.
+// keys completes the ids of the gateway's keys.
 func (a *asking) keys(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.complete(c, args, func(ctx context.Context, client *admin.Client) (found []cobra.Completion) {
 		all, _ := client.Keys(ctx)
@@ -201,7 +201,7 @@ func (a *asking) keys(c *cobra.Command, args []string, _ string) ([]cobra.Comple
 	})
 }
 
-// projects completes a project that the gateway knows.
+// projects completes the names of the projects that the gateway knows.
 func (a *asking) projects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.complete(c, args, func(ctx context.Context, client *admin.Client) (found []cobra.Completion) {
 		state, _ := client.State(ctx)
@@ -212,7 +212,7 @@ func (a *asking) projects(c *cobra.Command, args []string, _ string) ([]cobra.Co
 	})
 }
 
-// complete completes the first argument with what the gateway says, if it runs.
+// complete completes the first argument with the gateway's answer, if it is running.
 func (a *asking) complete(c *cobra.Command, args []string, ask func(context.Context, *admin.Client) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
 	client, err := a.client()
 	if err != nil || len(args) > 0 {

@@ -1,4 +1,4 @@
-// Command ratelimit is the gateway, and what manages it.
+// Command ratelimit runs the gateway and manages it.
 package main
 
 import (
@@ -15,7 +15,7 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		signal.Stop(signals) // before the first has any effect: a second ends the program at once
+		signal.Stop(signals) // before the first signal has any effect, so that a second one ends the program at once
 		cancel()
 	}()
 	os.Exit(Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

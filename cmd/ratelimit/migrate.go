@@ -13,12 +13,12 @@ import (
 func newMigrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate [YAML] [SQLITE]",
-		Short: "Move quotas and usage from a YAML file into a SQLite file",
-		Long: `Move quotas and usage from a YAML file into a SQLite file, in place of those that it
-holds. The YAML file stays as it is. It can be repeated; if it fails, the SQLite file is
-as it was.
+		Short: "Copy quotas and usage from a YAML file into a SQLite file",
+		Long: `Copy quotas and usage from a YAML file into a SQLite file, where they replace those that
+the SQLite file holds. The YAML file does not change. The command can be repeated; if it
+fails, the SQLite file is as it was.
 
-Without arguments it is ~/.core/ratelimits.yaml, and ~/.core/ratelimits.db.`,
+Without arguments the files are ~/.core/ratelimits.yaml and ~/.core/ratelimits.db.`,
 		Example: "  ratelimit migrate\n  ratelimit migrate old.yaml new.db",
 		Args:    arguments,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,9 +54,9 @@ func migrationFiles(args []string) (from, to string, err error) {
 	return from, to, nil
 }
 
-// tellMigrated says what a SQLite file holds now.
+// tellMigrated prints what the SQLite file holds after the migration.
 func tellMigrated(c *cobra.Command, from, to string) error {
-	rl, err := ratelimit.NewWithSQLiteConfig(to, ratelimit.Config{Providers: []ratelimit.Provider{ratelimit.ProviderLocal}}) // which has no quotas to add
+	rl, err := ratelimit.NewWithSQLiteConfig(to, ratelimit.Config{Providers: []ratelimit.Provider{ratelimit.ProviderLocal}}) // a provider without quotas of its own, so that none are added
 	if err != nil {
 		return err
 	}

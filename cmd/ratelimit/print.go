@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
-// printJSON writes a value for programs and people.
+// printJSON writes a value as indented JSON.
 func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -17,18 +17,18 @@ func printJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// thousands returns a number as people write it: 12,345.
+// thousands returns a number with separators, such as 12,345.
 func thousands(n int64) string { return numeral.Grouped(n) }
 
-// table is rows of cells under a head, with numbers to the right.
+// table is rows of cells under a head.
 type table struct {
-	head []string // a name that begins with ">" has its column to the right
+	head []string // the column of a name that begins with ">" is right-aligned
 	rows [][]string
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// lines returns the table, in columns as wide as they must be.
+// lines returns the table in columns that are as wide as their widest cell.
 func (t *table) lines() []string {
 	head := make([]string, len(t.head))
 	widths := make([]int, len(t.head))
@@ -58,7 +58,7 @@ func (t *table) lines() []string {
 	return all
 }
 
-// withoutEmpty returns the table without columns that have the same cell in every row.
+// withoutEmpty returns the table without the columns that have the given cell in every row.
 func (t *table) withoutEmpty(cell string) *table {
 	kept := &table{rows: make([][]string, len(t.rows))}
 	for i, name := range t.head {

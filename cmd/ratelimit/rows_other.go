@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// rowsOf returns how many rows a terminal has: 0, which is that nobody knows.
+// rowsOf returns how many rows a terminal has: 0, because it cannot be found out here.
 func rowsOf(*os.File) int { return 0 }

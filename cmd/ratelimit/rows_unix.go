@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rowsOf returns how many rows a terminal has, or 0.
+// rowsOf returns how many rows a terminal has, or 0 if that is unknown.
 func rowsOf(terminal *os.File) int {
 	size, err := unix.IoctlGetWinsize(int(terminal.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// screen shows lines in place of those that it has shown before, where it is a
-// terminal; elsewhere one after the other.
+// screen shows lines. On a terminal they replace the lines that it has shown before;
+// elsewhere they follow them.
 type screen struct {
 	w        io.Writer
 	terminal bool
-	rows     func() int // that the terminal has; 0: it does not tell
-	shown    int
+	rows     func() int // how many rows the terminal has; 0 if that is unknown
+	shown    int        // lines to replace
 }
 
 func newScreen(w io.Writer) *screen {
@@ -27,8 +27,8 @@ func isTerminal(file *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// show shows lines that others are to take the place of: as many as there is room for,
-// since what has scrolled away could not be replaced.
+// show shows lines that the next call replaces. It shows as many as the terminal has rows
+// for, since lines that have scrolled away could not be replaced.
 func (s *screen) show(lines []string) error {
 	if s.terminal {
 		lines = cut(lines, s.rows())
@@ -36,8 +36,8 @@ func (s *screen) show(lines []string) error {
 	return s.leave(lines)
 }
 
-// cut leaves out lines that do not fit into some rows, of which the cursor takes one, and
-// says how many.
+// cut leaves out the lines for which there are no rows, and says how many they are. The
+// cursor needs a row too.
 func cut(lines []string, rows int) []string {
 	if rows == 0 || len(lines) < rows {
 		return lines
@@ -46,20 +46,20 @@ func cut(lines []string, rows int) []string {
 	return append(slices.Clone(lines[:room]), fmt.Sprintf("(%d more lines, for which the terminal has no rows)", len(lines)-room))
 }
 
-// leave shows the last lines, all of them.
+// leave shows lines that stay, all of them.
 func (s *screen) leave(lines []string) error {
 	if !s.terminal {
 		return printLines(s.w, lines)
 	}
 	var text strings.Builder
-	text.WriteString("\x1b[?7l") // lines that are too long are cut, not wrapped
+	text.WriteString("\x1b[?7l") // cuts long lines instead of wrapping them
 	if s.shown > 0 {
-		fmt.Fprintf(&text, "\x1b[%dA", s.shown) // up
+		fmt.Fprintf(&text, "\x1b[%dA", s.shown) // moves the cursor up
 	}
 	for _, line := range lines {
-		text.WriteString(line + "\x1b[K\n") // and what was behind it is gone
+		text.WriteString(line + "\x1b[K\n") // clears the rest of the line
 	}
-	text.WriteString("\x1b[J\x1b[?7h") // so is what was below
+	text.WriteString("\x1b[J\x1b[?7h") // clears the lines below, and wraps again
 	s.shown = len(lines)
 	_, err := io.WriteString(s.w, text.String())
 	return err

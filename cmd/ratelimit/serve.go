@@ -22,15 +22,15 @@ func newServe() *cobra.Command {
 		Short: "Run the gateway",
 		Long: `Run the gateway.
 
-Without a configuration it listens at 127.0.0.1:8080, counts in ~/.core/ratelimits.db,
-and guesses the quotas of some models of OpenAI, Anthropic and Gemini until the providers
-tell them; a client's own key of the provider passes through.
-` + "`ratelimit check --example`" + ` prints a configuration with all that can be said, and its defaults.
+Without a configuration, the gateway listens at 127.0.0.1:8080 and counts in
+~/.core/ratelimits.db. It guesses the quotas of some models of OpenAI, Anthropic and
+Gemini until the providers' answers tell them. A client's own key of the provider passes
+through. ` + "`ratelimit check --example`" + ` prints a configuration with every field and its default.
 
-What it serves, and then its log (a JSON object a line), goes to stderr. The file is read
-anew when it changes and at SIGHUP: counters stay, and a bad one changes nothing. At
-SIGTERM and Ctrl-C it refuses new requests and lets streams finish; a second signal ends
-it at once.`,
+The gateway first prints what it serves, and then a log of one JSON object a line, both to
+stderr. It reads the configuration again when the file changes and at SIGHUP: counters
+stay, and a file with a fault changes nothing. At SIGTERM and Ctrl-C it answers new
+requests with 503 and lets streams finish; a second signal ends it at once.`,
 		Example: `  ratelimit serve
   ratelimit serve --config gateway.yaml
   ratelimit serve --listen 127.0.0.1:9000 --state redis://127.0.0.1:6379/0`,
@@ -40,17 +40,17 @@ it at once.`,
 			return serve(c.Context(), file, over, c.ErrOrStderr())
 		},
 	}
-	c.Flags().StringVar(&file, "config", "", "the configuration `FILE` (default: none)")
+	c.Flags().StringVar(&file, "config", "", "read the configuration from `FILE` (default: none)")
 	c.MarkFlagFilename("config", "yaml", "yml")
 	listenFlags(c, &over)
 	return c
 }
 
-// listenFlags adds the flags that win over a configuration.
+// listenFlags adds the flags that override fields of the configuration.
 func listenFlags(c *cobra.Command, over *config.Overrides) {
-	c.Flags().StringVar(&over.Listen, "listen", "", "the `ADDRESS` for clients (default 127.0.0.1:8080)")
-	c.Flags().StringVar(&over.Admin, "admin", "", "the `ADDRESS` of the admin API, or off (default 127.0.0.1:8081)")
-	c.Flags().StringVar(&over.State, "state", "", "where to count: a `FILE`, a redis:// URL, or memory (default ~/.core/ratelimits.db)")
+	c.Flags().StringVar(&over.Listen, "listen", "", "serve clients at `ADDRESS` (default 127.0.0.1:8080)")
+	c.Flags().StringVar(&over.Admin, "admin", "", "serve the admin API at `ADDRESS`, or \"off\" (default 127.0.0.1:8081)")
+	c.Flags().StringVar(&over.State, "state", "", "count in a SQLite `FILE`, at a redis:// URL, or in \"memory\" (default ~/.core/ratelimits.db)")
 }
 
 // serve runs a gateway until ctx ends.

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// span is a flag that says how long: as [time.ParseDuration] reads it, or in days.
+// span is a flag with a duration: as [time.ParseDuration] reads it, or in days, such as 30d.
 type span time.Duration
 
 func (s *span) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16) // of more it could not hold the nanoseconds
+		n, err = strconv.ParseUint(days, 10, 16) // more days would overflow the nanoseconds
 		d = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || d < 0 {
@@ -26,7 +26,7 @@ func (s *span) Set(text string) error {
 
 func (s *span) String() string {
 	if *s == 0 {
-		return "" // which help leaves out
+		return "" // so that the help shows no default
 	}
 	return time.Duration(*s).String()
 }

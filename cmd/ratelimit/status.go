@@ -18,7 +18,7 @@ func newStatus() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "status",
 		Short:   "Show what models and projects use of their limits",
-		Long:    "Show what models and projects use of their limits, at a gateway that runs.",
+		Long:    "Show what models and projects use of their limits, at a running gateway.",
 		Example: "  ratelimit status --watch\n  ratelimit status --json | jq '.models[] | select(.paused_seconds > 0)'\n  RATELIMIT_ADMIN_TOKEN=… ratelimit status --admin https://gateway:8081",
 		Args:    arguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -34,11 +34,11 @@ func newStatus() *cobra.Command {
 	}
 	a.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on, every second, until Ctrl-C")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again every second, until Ctrl-C")
 	return c
 }
 
-// watch shows the status again and again. Ctrl-C is no error.
+// watch shows the status every second until the user presses Ctrl-C, which is no error.
 func (a *asking) watch(c *cobra.Command, client *admin.Client, asJSON bool) error {
 	s := newScreen(c.OutOrStdout())
 	tick := time.NewTicker(time.Second)
@@ -70,7 +70,7 @@ func (a *asking) show(c *cobra.Command, client *admin.Client, show func([]string
 	return show(statusLines(state))
 }
 
-// statusLines returns a state as people read it.
+// statusLines returns a state as lines for people.
 func statusLines(s admin.State) []string {
 	lines := []string{fmt.Sprintf("gateway %s at %s, up %v, state in %s, keys %s, %d requests active",
 		s.Version, s.Listen, (time.Duration(s.Uptime) * time.Second), s.Store, s.Keys, s.Active)}
@@ -100,8 +100,8 @@ var whileLost = map[string]string{
 	"share": "each gateway lets its part of every limit pass",
 }
 
-// modelLines returns the models of which something is used, and how many others there
-// are.
+// modelLines returns a table of the models that are used, paused or waited for, and a line
+// with the number of the others.
 func modelLines(models []admin.Model) []string {
 	t := table{head: []string{"model", ">requests/min", ">tokens/min", ">input/min", ">output/min", ">requests/day", ">tokens/day", ">at a time", ""}}
 	idle := 0
@@ -138,8 +138,8 @@ func modelLines(models []admin.Model) []string {
 	return lines
 }
 
-// used returns how much is used, and of how much. Of what is not limited it may be that
-// nothing is known.
+// used returns how much of a limit is used, such as 3 / 500. Without a limit, the usage may
+// be unknown: then it is a dash.
 func used(n, most int) string {
 	switch {
 	case most > 0:
@@ -159,7 +159,7 @@ func projectLines(projects []admin.Project) []string {
 	return t.lines()
 }
 
-// standing says what a project has used of its limits.
+// standing returns what a project has used of its limits.
 func standing(p admin.Project) string {
 	if p.Windows == nil {
 		return "?"

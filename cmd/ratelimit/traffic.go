@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// crowd is the callers of a project, each of which calls a model again and again.
+// crowd is the callers of one project, each of which calls a model again and again.
 type crowd struct {
 	project string
-	does    string // for people
+	does    string // a description for people
 	model   string
 	callers int
-	pause   time.Duration // of a caller between two calls
+	pause   time.Duration // how long a caller rests between two calls
 	prompt  string
 	output  int // tokens of an answer
 	stream  bool
@@ -29,7 +29,7 @@ type crowd struct {
 // answered returns how many calls the provider has answered, with an error or without.
 func (c *crowd) answered() int64 { return c.passed.Load() + c.failed.Load() }
 
-// demoCrowds returns those of the demo.
+// demoCrowds returns the crowds of the demo.
 func demoCrowds() []*crowd {
 	const question = "Where does the river rise, and where does it end?"
 	return []*crowd{
@@ -41,14 +41,14 @@ func demoCrowds() []*crowd {
 	}
 }
 
-// run lets all callers call until ctx ends.
+// run has all callers call until ctx ends.
 func (c *crowd) run(ctx context.Context, client *http.Client, base string) {
 	body, err := json.Marshal(map[string]any{
 		"model": c.model, "user": c.project, "max_tokens": c.output, "stream": c.stream,
 		"messages": []map[string]string{{"role": "user", "content": c.prompt}},
 	})
 	if err != nil {
-		panic(err) // it is made of strings and numbers
+		panic(err) // cannot happen: the value is strings and numbers
 	}
 	var callers sync.WaitGroup
 	for range c.callers {
@@ -62,7 +62,7 @@ func (c *crowd) run(ctx context.Context, client *http.Client, base string) {
 	callers.Wait()
 }
 
-// rest waits, or until ctx ends.
+// rest waits for d, or until ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	if d == 0 {
 		return
@@ -73,8 +73,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// call makes a call, and counts what became of it. One that the end of the demo cuts
-// off was never sent.
+// call makes a call and counts its outcome. A call that the end of the demo cuts off counts
+// as never sent.
 func (c *crowd) call(ctx context.Context, client *http.Client, url string, body []byte) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {

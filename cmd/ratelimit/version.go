@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build is what is known of how the program was made.
+// build describes how the program was built.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // it has changes that the revision has not
+	Modified bool   `json:"modified,omitempty"` // the source had changes beyond the revision
 	Time     string `json:"time,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
@@ -45,7 +45,7 @@ func newVersion() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Tell which build this is",
+		Short:   "Print which build this is",
 		Example: "  ratelimit version --json",
 		Args:    arguments,
 		RunE: func(c *cobra.Command, _ []string) error {

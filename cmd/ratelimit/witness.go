@@ -11,21 +11,21 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// window is the time in which the witness looks for more than a minute's limit. It is
-// a second short of a minute: a call takes a moment from the gateway to the provider,
-// and not every call the same.
+// window is the time in which the witness looks for more than a minute's limit. It is a
+// second shorter than a minute, because calls take different times from the gateway to the
+// provider.
 const window = 59 * time.Second
 
-// witness is the demo's provider. It sees for itself how much gets through.
+// witness is the demo's provider. It measures by itself how much gets through.
 type witness struct {
 	provider http.Handler
 
 	mu     sync.Mutex
-	active map[string]int // calls that are being answered, of projects
+	active map[string]int // calls that are being answered, by project
 	seen   map[string]*seen
 }
 
-// seen is what was seen of a model or a project.
+// seen is what the witness has seen of a model or of a project.
 type seen struct {
 	active, mostActive int
 	arrivals           []arrival // of the last window
@@ -51,7 +51,8 @@ func newWitness() *witness {
 	return w
 }
 
-// asked is what the witness reads of a call: OpenAI's field user has the project.
+// asked is what the witness reads of a call. The demo puts the project into OpenAI's field
+// user.
 type asked struct {
 	Model string `json:"model"`
 	User  string `json:"user"`
@@ -64,7 +65,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var a asked
-	json.Unmarshal(body, &a) // where it fails, the provider says so
+	json.Unmarshal(body, &a) // the provider answers a bad body with an error
 	w.count(a, 1)
 	defer w.count(a, -1)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -91,12 +92,12 @@ func (w *witness) of(name string) *seen {
 
 // How the demo's provider answers.
 const (
-	answerTime  = 240 * time.Millisecond // of calls and of streams
-	errorsEvery = 23                     // one call of so many fails
+	answerTime  = 240 * time.Millisecond // of a whole answer, streamed or not
+	errorsEvery = 23                     // one call in so many fails
 )
 
-// answer is the script: answers have as many tokens as the call allows, take a while,
-// and now and then there is an error.
+// answer is the script of the provider: an answer has as many tokens as the call allows and
+// takes a while, and now and then it is an error.
 func (w *witness) answer(c mockprovider.Call) mockprovider.Reply {
 	var a asked
 	json.Unmarshal(c.Body, &a)
@@ -112,7 +113,7 @@ func (w *witness) answer(c mockprovider.Call) mockprovider.Reply {
 	return reply
 }
 
-// note adds a call to what its model and its project have used.
+// note adds a call to the usage of its model and of its project.
 func (w *witness) note(a asked, tokens int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,8 +140,8 @@ func (w *witness) answering(project string) int {
 	return w.active[project]
 }
 
-// overshoot returns by how much any limit was ever exceeded: calls at a time,
-// requests and tokens together.
+// overshoot returns by how much the limits were ever exceeded: the sum of concurrent calls,
+// requests and tokens above their limits.
 func (w *witness) overshoot() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
