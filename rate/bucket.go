@@ -7,58 +7,58 @@ import (
 	"time"
 )
 
-// A bucket is the parameters of a limiter and, in one word, its state.
+// A bucket has the parameters of a limiter and, in one word, its state.
 //
-// The state counts in units, a fixed number of them to a token. What has been supplied since the origin is a straight
-// line that starts at zero; spent is what has been taken, and lags behind supply only while the bucket is full. So the
-// bucket holds size − (spent − supply), and taking n tokens is
+// The state counts in units, a fixed number of them to a token. The supply since the origin is a straight line that
+// starts at zero. spent is what has been taken; it is below the supply only while the bucket is full. So the bucket
+// holds size − (spent − supply), and taking n tokens is
 //
 //	spent = max(spent, supply) + n×unit, if that is at most supply + room.
 //
-// Whatever cannot be said in the word (other parameters, time that goes back, a line that has become too long) takes a
-// new bucket; the word of the old one is then closed for good.
+// A change that the word cannot express (other parameters, time that goes back, a supply that is too large) makes a new
+// bucket; the word of the old one is then closed for good.
 type bucket struct {
 	start   int64  // the origin in nanoseconds since epoch
-	horizon uint64 // nanoseconds after which supply is too large for the word
+	horizon uint64 // nanoseconds after which the supply is too large for the word
 	unit    uint64 // units to a token
-	mul     uint64 // units supplied a nanosecond: mul × 2^(shift−64)
+	mul     uint64 // units supplied a nanosecond are mul × 2^(shift−64)
 	shift   uint8
 	endless bool   // a nanosecond fills the bucket whatever its burst, so nothing is counted
-	room    uint64 // size, and what is supplied in almost a nanosecond: a token that near counts as there
+	room    uint64 // size, plus the supply of almost a nanosecond: a token that is that near counts as present
 
 	spent atomic.Uint64
-	last  atomic.Int64 // when tokens were last taken, in nanoseconds since the origin, or a little earlier: see source
+	last  atomic.Int64 // when tokens were last taken, in nanoseconds since the origin, or up to maxLag earlier
 
-	left   uint64 // spent as the mutex's holder left it; guarded by the mutex
-	limit  Limit
-	burst  int
-	size   uint64    // units in the full bucket
-	grace  uint64    // units supplied in what is missing from room to the nanosecond
-	origin time.Time // what start says, without a bound: epoch may be centuries away
+	lockedSpent uint64 // spent as the last holder of the mutex left it; guarded by the mutex
+	limit       Limit
+	burst       int
+	size        uint64    // units in the full bucket
+	grace       uint64    // units supplied in the part of a nanosecond that room lacks
+	origin      time.Time // the time that start stands for, without a bound: epoch may be centuries away
 }
 
 const (
-	closed    = math.MaxUint64 // spent, in a bucket that is no longer the limiter's
-	maxSupply = 1 << 62        // at the horizon, as near as a float64 gets
-	maxUsed   = 1 << 63        // of spent − supply, so that spent stays below closed
+	spentClosed = math.MaxUint64 // spent of a bucket that was replaced
+	maxSupply   = 1 << 62        // the supply at the horizon, within the precision of a float64
+	maxUsed     = 1 << 63        // the most of spent − supply, so that spent stays below spentClosed
 )
 
-// A source is where a time comes from. A time that is earlier than the last one by no more than hold does not turn the
-// clock back: the goroutine that read it was held up on its way here, and others have overtaken it.
-type source struct {
-	hold time.Duration
-	lag  time.Duration // by how much last may be too early, so that it need not be written each time
+// A timeSource is where a time comes from. A time that is earlier than the last one by no more than maxBack does not
+// turn the clock back: the goroutine that read it was delayed, and others have overtaken it.
+type timeSource struct {
+	maxBack time.Duration
+	maxLag  time.Duration // by how much last may be too early, so that it need not be written each time
 }
 
 var (
-	told  = source{hold: time.Millisecond}
-	clock = source{hold: time.Second, lag: time.Millisecond}
+	givenTime = timeSource{maxBack: time.Millisecond}
+	ownClock  = timeSource{maxBack: time.Second, maxLag: time.Millisecond}
 )
 
-// newBucket is a full bucket that can run up a debt of several times the given one, or of twice its burst.
+// newBucket returns a full bucket that can hold a debt of several times the given one, or of twice its burst.
 func newBucket(limit Limit, burst int, origin time.Time, debt float64) *bucket {
 	b := &bucket{
-		start:   min(max(int64(origin.Sub(epoch)), -maxSupply), maxSupply), // further away, it is past the horizon
+		start:   min(max(int64(origin.Sub(epoch)), -maxSupply), maxSupply), // further away it is past the horizon
 		horizon: maxSupply,
 		endless: limit >= 1<<61*1e9,
 		limit:   limit,
@@ -75,8 +75,8 @@ func newBucket(limit Limit, burst int, origin time.Time, debt float64) *bucket {
 	b.mul = uint64(fraction*(1<<53)) << 11 >> max(0, -exponent)
 	b.shift = uint8(max(0, exponent))
 	b.horizon = uint64(min(maxSupply/speed, maxSupply))
-	// The last bit of a float64 must not decide about a wait of whole nanoseconds: with a 64th of one to spare, what is
-	// limited to Every(d) waits for d, and not for d−1 or d+1.
+	// The last bit of a float64 must not decide about a wait of whole nanoseconds: with a 64th of one to spare, a limit
+	// of Every(d) waits for d, and not for d−1 or d+1.
 	b.grace = uint64(speed / 64)
 	if burst > 0 {
 		b.room = b.size + uint64(max(0, math.Ceil(speed*63/64)-1))
@@ -84,9 +84,9 @@ func newBucket(limit Limit, burst int, origin time.Time, debt float64) *bucket {
 	return b
 }
 
-// scale chooses a unit so fine that the word just holds as many tokens and a minute's supply, and returns how many units
-// are supplied a nanosecond. Unless tokens are many, a nanosecond at a limit of 1 is a power of two, and so any limit is
-// exact.
+// scale chooses the finest unit with which the word holds so many tokens and the supply of a minute, and returns how
+// many units are supplied a nanosecond. Unless tokens are many, a nanosecond at a limit of 1 is a power of two, and so
+// any limit is exact.
 func (b *bucket) scale(tokens float64) (speed float64) {
 	for b.unit = 1e9 << 20; ; b.unit /= 2 {
 		if b.limit > 0 && !b.endless {
@@ -98,7 +98,7 @@ func (b *bucket) scale(tokens float64) (speed float64) {
 	}
 }
 
-// supply is what has been supplied after elapsed nanoseconds, or MaxUint64 if that is more.
+// supply returns the units supplied in elapsed nanoseconds, or MaxUint64 if they are more.
 func (b *bucket) supply(elapsed uint64) uint64 {
 	hi, lo := bits.Mul64(elapsed, b.mul)
 	if hi>>(64-b.shift) != 0 {
@@ -107,36 +107,36 @@ func (b *bucket) supply(elapsed uint64) uint64 {
 	return hi<<b.shift | lo>>(64-b.shift)
 }
 
-// line is supply within the horizon, where there is a quicker way.
+// line is a faster supply, for times within the horizon.
 func (b *bucket) line(elapsed int64) uint64 {
 	supply, _ := bits.Mul64(uint64(elapsed)<<(b.shift&63), b.mul)
 	return supply
 }
 
-// back reports whether a time before the last one turns the clock back. If the bucket was full then, it always does:
-// there is nothing that could be had twice.
-func (b *bucket) back(elapsed, last int64, spent uint64, by source) bool {
-	return elapsed < last-int64(by.hold) || spent <= b.line(last)
+// turnsBack reports whether a time before the last one turns the clock back. It always does if the bucket was full at
+// the last time: then no token could be had twice.
+func (b *bucket) turnsBack(elapsed, last int64, spent uint64, by timeSource) bool {
+	return elapsed < last-int64(by.maxBack) || spent <= b.line(last)
 }
 
-// lacks reports that there were no n tokens at the last time.
+// lacks reports whether there were less than n tokens at the last time.
 func (b *bucket) lacks(spent uint64, last int64, n int) bool {
 	supply := b.line(last)
-	return spent != closed && max(spent, supply)-supply > b.room-uint64(n)*b.unit
+	return spent != spentClosed && max(spent, supply)-supply > b.room-uint64(n)*b.unit
 }
 
-// take takes n tokens if they are there at elapsed. It is not sure when it takes more than the word to decide.
-func (b *bucket) take(elapsed int64, n int, by source) (ok, sure bool) {
+// take takes n tokens if they are there at elapsed. sure is false if the word alone does not decide.
+func (b *bucket) take(elapsed int64, n int, by timeSource) (ok, sure bool) {
 	if n < 1 {
 		return false, false
 	}
 	if n > b.burst || b.endless {
-		return n <= b.most(), true
+		return n <= b.maxTokens(), true
 	}
 	last := b.last.Load()
 	if elapsed < last {
-		if spent := b.spent.Load(); b.back(elapsed, last, spent, by) {
-			return false, b.lacks(spent, last, n) // and then nothing changes, not even the time
+		if spent := b.spent.Load(); b.turnsBack(elapsed, last, spent, by) {
+			return false, b.lacks(spent, last, n) // a denial changes nothing, not even the time
 		}
 		elapsed = last
 	}
@@ -146,7 +146,7 @@ func (b *bucket) take(elapsed int64, n int, by source) (ok, sure bool) {
 	cost, supply := uint64(n)*b.unit, b.line(elapsed)
 	for {
 		spent := b.spent.Load()
-		if spent == closed {
+		if spent == spentClosed {
 			return false, false
 		}
 		used := max(spent, supply) - supply
@@ -157,21 +157,21 @@ func (b *bucket) take(elapsed int64, n int, by source) (ok, sure bool) {
 			break
 		}
 	}
-	if elapsed > last+int64(by.lag) {
+	if elapsed > last+int64(by.maxLag) {
 		b.last.Store(elapsed)
 	}
 	return true, true
 }
 
-// most is the largest n that can be had.
-func (b *bucket) most() int {
+// maxTokens returns the largest n that can ever be taken at once.
+func (b *bucket) maxTokens() int {
 	if b.limit >= Inf {
 		return math.MaxInt
 	}
 	return b.burst
 }
 
-// charge adds n tokens to used, or takes −n from it; used ends between nothing and maxUsed.
+// charge adds n tokens to used, or subtracts −n from it. The result is from 0 to maxUsed.
 func (b *bucket) charge(used uint64, n int) uint64 {
 	if n >= 0 {
 		return min(used+uint64(n)*b.unit, maxUsed)
@@ -183,8 +183,8 @@ func (b *bucket) charge(used uint64, n int) uint64 {
 	return used - back
 }
 
-// wait is how long it takes until the bucket from which used has been taken is no longer in debt, without the fraction of
-// a nanosecond.
+// wait returns how long it takes until a bucket from which used has been taken is no longer in debt, rounded down to
+// nanoseconds.
 func (b *bucket) wait(used uint64) time.Duration {
 	if used <= max(b.room, b.size) {
 		return 0
@@ -198,7 +198,7 @@ func (b *bucket) wait(used uint64) time.Duration {
 	return time.Duration(min(max(nanoseconds, 1), math.MaxInt64))
 }
 
-// tokens is what is left when used has been taken.
+// tokens returns how many tokens are left when used has been taken.
 func (b *bucket) tokens(used uint64) float64 {
 	if used > b.size {
 		return -float64(used-b.size) / float64(b.unit)
@@ -206,7 +206,8 @@ func (b *bucket) tokens(used uint64) float64 {
 	return float64(b.size-used) / float64(b.unit)
 }
 
-// convert turns units of from to the token into units of to, rounded down; more is the remainder.
+// convert changes units, of which from make a token, to units of which to make a token, rounded down. more is the
+// remainder.
 func convert(units, from, to uint64) (converted, more uint64) {
 	hi, lo := bits.Mul64(units, to)
 	if hi >= from {

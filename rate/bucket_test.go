@@ -2,19 +2,19 @@ package rate
 
 import "testing"
 
-// Whoever still holds a bucket that has been replaced must look for the new one, not take its word for a full one.
+// A goroutine that still holds a replaced bucket must use the new one, and not take the closed word for a full bucket.
 func TestClosedBucketDecidesNothing(t *testing.T) {
 	b := newBucket(10, 5, start, 0)
 	b.last.Store(int64(10 * ms))
-	b.spent.Store(closed)
+	b.spent.Store(spentClosed)
 	for _, elapsed := range []int64{0, int64(10 * ms), int64(20 * ms)} {
-		if ok, sure := b.take(elapsed, 1, told); ok || sure {
+		if ok, sure := b.take(elapsed, 1, givenTime); ok || sure {
 			t.Errorf("at %d: ok %v, sure %v", elapsed, ok, sure)
 		}
 	}
 }
 
-// The limits that people write are whole numbers of units, so that nothing is rounded.
+// Common limits are whole numbers of units, so that nothing is rounded.
 func TestCommonLimitsAreExact(t *testing.T) {
 	for _, limit := range []Limit{0.25, 0.5, 1, 3, 7, 10, 60, 100, 999, 1000, 1e4, 1e5, 1e6} {
 		for _, burst := range []int{1, 10, 1000, 1e6} {

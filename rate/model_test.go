@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A model is a token bucket as one would write it down, in exact fractions.
+// A model is a token bucket in its plainest form, in exact fractions.
 type model struct {
 	limit, burst, tokens *big.Rat
 	last                 time.Duration
@@ -31,9 +31,10 @@ func (m *model) tokensAt(t time.Duration) *big.Rat {
 	return elapsed
 }
 
-// hold is the last time instead of one that is earlier by a millisecond or less, unless nothing has been taken yet.
+// hold returns the last time instead of one that is earlier by a millisecond or less, unless nothing has been taken
+// yet.
 func (m *model) hold(t time.Duration) time.Duration {
-	if t < m.last && t >= m.last-told.hold && m.tokens.Cmp(m.burst) < 0 {
+	if t < m.last && t >= m.last-givenTime.maxBack && m.tokens.Cmp(m.burst) < 0 {
 		return m.last
 	}
 	return t
@@ -44,8 +45,8 @@ func (m *model) take(t time.Duration, n int) {
 	m.last = t
 }
 
-// follow takes a limiter through a history and compares it with the model: what is there must be had, and what is missing
-// by a nanosecond must not.
+// follow takes a limiter through a history and compares it with the model: it must admit what the model has, and deny
+// what is missing by a nanosecond.
 func follow(t *testing.T, limit Limit, burst int, history func() (time.Duration, int, bool)) {
 	lim, m := NewLimiter(limit, burst), newModel(limit, burst)
 	passed := 0.0

@@ -28,7 +28,7 @@ import (
 	"time"
 )
 
-// Limit is a number of events a second. Zero and less refill nothing: what is in the bucket is all there will be.
+// Limit is a number of events a second. A limit of zero or less never refills the bucket.
 type Limit float64
 
 // Inf is the limit that admits every event, whatever the burst.
@@ -58,11 +58,11 @@ func Every(interval time.Duration) Limit {
 type Limiter struct {
 	bucket atomic.Pointer[bucket] // nil in the zero Limiter
 
-	mu        sync.Mutex // held by whatever changes more than the bucket's word
-	lastEvent time.Time  // when the event admitted last is due, which may be in the future
+	mu        sync.Mutex // held by every change of more than the bucket's word
+	lastEvent time.Time  // the time of the event that was admitted last, which may be in the future
 }
 
-// epoch is what the fast path measures time from.
+// epoch is the origin of the times on the fast path.
 var epoch = time.Now()
 
 // NewLimiter makes a limiter of r events a second and at most b at once, with b tokens to begin with.
@@ -90,38 +90,38 @@ func (lim *Limiter) Burst() int {
 
 // Tokens returns how many tokens there are now. They are fewer than zero when reservations have taken them in advance.
 func (lim *Limiter) Tokens() float64 {
-	return lim.tokensAt(time.Now(), clock)
+	return lim.tokensAt(time.Now(), ownClock)
 }
 
 // TokensAt returns how many tokens there are at t.
 func (lim *Limiter) TokensAt(t time.Time) float64 {
-	return lim.tokensAt(t, told)
+	return lim.tokensAt(t, givenTime)
 }
 
 // Allow reports whether an event may happen now, and takes a token if it may.
 func (lim *Limiter) Allow() bool {
 	if b := lim.bucket.Load(); b != nil {
-		if ok, sure := b.take(int64(time.Since(epoch))-b.start, 1, clock); sure {
+		if ok, sure := b.take(int64(time.Since(epoch))-b.start, 1, ownClock); sure {
 			return ok
 		}
 	}
-	return lim.reserve(time.Now(), clock, 1, 0).ok
+	return lim.reserve(time.Now(), ownClock, 1, 0).ok
 }
 
 // AllowN reports whether n events may happen at t, and takes n tokens if they may. It is for events that are dropped
 // when there are too many of them; those that can wait use [Limiter.WaitN] or [Limiter.ReserveN].
 func (lim *Limiter) AllowN(t time.Time, n int) bool {
-	return lim.reserve(t, told, n, 0).ok
+	return lim.reserve(t, givenTime, n, 0).ok
 }
 
 // Reserve takes a token now, from the future if need be; see [Limiter.ReserveN].
 func (lim *Limiter) Reserve() *Reservation {
-	r := lim.reserve(time.Now(), clock, 1, InfDuration)
+	r := lim.reserve(time.Now(), ownClock, 1, InfDuration)
 	return &r
 }
 
 // ReserveN takes n tokens at t, from the future if need be, and returns a [Reservation] that says how long to wait
-// before acting. Whoever comes next waits until these tokens have been made up for.
+// before acting. The next caller waits until these tokens have been supplied.
 //
 //	r := lim.ReserveN(time.Now(), 10)
 //	if !r.OK() {
@@ -130,28 +130,28 @@ func (lim *Limiter) Reserve() *Reservation {
 //	time.Sleep(r.Delay())
 //	act()
 //
-// [Limiter.WaitN] does the same and heeds a context.
+// [Limiter.WaitN] does the same, and stops when its context ends.
 func (lim *Limiter) ReserveN(t time.Time, n int) *Reservation {
-	r := lim.reserve(t, told, n, InfDuration)
+	r := lim.reserve(t, givenTime, n, InfDuration)
 	return &r
 }
 
 // SetLimit changes the limit from now on; see [Limiter.SetLimitAt].
 func (lim *Limiter) SetLimit(newLimit Limit) {
-	lim.set(time.Now(), clock, func(_ Limit, burst int) (Limit, int) { return newLimit, burst })
+	lim.set(time.Now(), ownClock, func(_ Limit, burst int) (Limit, int) { return newLimit, burst })
 }
 
 // SetLimitAt changes the limit from t on. Reservations made before keep the times they were given.
 func (lim *Limiter) SetLimitAt(t time.Time, newLimit Limit) {
-	lim.set(t, told, func(_ Limit, burst int) (Limit, int) { return newLimit, burst })
+	lim.set(t, givenTime, func(_ Limit, burst int) (Limit, int) { return newLimit, burst })
 }
 
 // SetBurst changes the burst from now on; see [Limiter.SetBurstAt].
 func (lim *Limiter) SetBurst(newBurst int) {
-	lim.set(time.Now(), clock, func(limit Limit, _ int) (Limit, int) { return limit, newBurst })
+	lim.set(time.Now(), ownClock, func(limit Limit, _ int) (Limit, int) { return limit, newBurst })
 }
 
 // SetBurstAt changes the burst from t on. The tokens stay what they are, or become newBurst if they are more.
 func (lim *Limiter) SetBurstAt(t time.Time, newBurst int) {
-	lim.set(t, told, func(limit Limit, _ int) (Limit, int) { return limit, newBurst })
+	lim.set(t, givenTime, func(limit Limit, _ int) (Limit, int) { return limit, newBurst })
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// start is the time that tables count from. It lacks a monotonic reading, as times from elsewhere do.
+// start is the origin of the times in tables. It has no monotonic reading, like times from elsewhere.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
 const ms = time.Millisecond
 
-// A step is an AllowN and, before it, what TokensAt must say.
+// A step is an AllowN and, before it, the expected result of TokensAt.
 type step struct {
 	at     time.Duration
 	tokens float64
@@ -186,7 +186,7 @@ func TestSetLimitAndBurst(t *testing.T) {
 	}
 }
 
-// Supply outgrows the word of a bucket again and again; nothing is lost or gained where it starts anew.
+// The supply outgrows the word of a bucket again and again. Nothing is lost or gained when a new bucket begins.
 func TestBeyondTheHorizon(t *testing.T) {
 	for _, limit := range []Limit{1e3, 1e6, 1e9, 1e12, 1e15} {
 		lim := NewLimiter(limit, 10)
@@ -226,7 +226,7 @@ func TestConcurrentAllowAdmitsTheBurst(t *testing.T) {
 	}
 }
 
-// Every change of parameters takes a new bucket; no token is lost or doubled on the way.
+// Every change of parameters makes a new bucket. No token is lost or doubled.
 func TestConcurrentSetKeepsTheTokens(t *testing.T) {
 	const burst, goroutines = 200_000, 4
 	lim := NewLimiter(0, burst)
@@ -252,7 +252,7 @@ func TestConcurrentSetKeepsTheTokens(t *testing.T) {
 	}
 }
 
-// Goroutines read the clock and are overtaken before they ask; that must not give any tokens.
+// Goroutines read the clock and are overtaken before they ask. That must not give any tokens.
 func TestConcurrentAllowKeepsTheLimit(t *testing.T) {
 	const limit, burst, goroutines, calls = 1e6, 10, 16, 20_000
 	lim := NewLimiter(limit, burst)

@@ -8,13 +8,13 @@ import (
 // InfDuration is the delay of a [Reservation] that is not OK: there is no point in waiting.
 const InfDuration = time.Duration(math.MaxInt64)
 
-// A Reservation is the right to let events happen from some time on. Who will not use it may cancel it, so that others
-// need not wait for tokens that nobody takes.
+// A Reservation is the right to let events happen from some time on. A caller that will not use it may cancel it, so
+// that others need not wait for its tokens.
 type Reservation struct {
 	ok        bool
 	timeToAct time.Time
 
-	// What there is to give back: nothing if lim is nil. tokens is guarded by lim's mutex.
+	// lim is nil if there is nothing to refund. tokens is guarded by its mutex.
 	lim    *Limiter
 	from   *bucket
 	tokens int
@@ -38,14 +38,14 @@ func (r *Reservation) DelayFrom(t time.Time) time.Duration {
 // Cancel gives the tokens back now; see [Reservation.CancelAt].
 func (r *Reservation) Cancel() {
 	if r.lim != nil {
-		r.lim.giveBack(time.Now(), clock, r)
+		r.lim.refund(time.Now(), ownClock, r)
 	}
 }
 
-// CancelAt gives the tokens back at t, unless it is past the time to act. Tokens on whose being taken the delay of a later
-// reservation was built stay taken.
+// CancelAt gives the tokens back at t, unless the time to act has passed. Tokens that the delay of a later reservation
+// depends on stay taken.
 func (r *Reservation) CancelAt(t time.Time) {
 	if r.lim != nil {
-		r.lim.giveBack(t, told, r)
+		r.lim.refund(t, givenTime, r)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An act is one thing done to a limiter with reservations: it reserves n and wants the delay, or cancels the reservation
-// of an earlier act.
+// An act is one step with reservations: it reserves n and expects the delay, or cancels the reservation of an earlier
+// act.
 type act struct {
 	at     time.Duration
 	n      int
@@ -164,7 +164,7 @@ func TestReservationsOutliveTheirParameters(t *testing.T) {
 	}
 }
 
-// A reservation without limit took nothing, and so has nothing to give back once there is one.
+// A reservation without limit took nothing, and so gives nothing back once there is a limit.
 func TestCancelWhatWasInfinite(t *testing.T) {
 	lim := NewLimiter(Inf, 2)
 	r := lim.ReserveN(at(0), 2)
@@ -176,7 +176,7 @@ func TestCancelWhatWasInfinite(t *testing.T) {
 	}
 }
 
-// Reserving and cancelling from many goroutines makes no tokens.
+// Goroutines that reserve and cancel create no tokens.
 func TestConcurrentCancel(t *testing.T) {
 	lim := NewLimiter(1e-6, 10)
 	lim.AllowN(time.Now(), 10)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sometimes does something now and then, a warning in a hot loop for example:
+// Sometimes runs a function now and then, for example to log a warning in a hot loop:
 //
 //	var rarely = rate.Sometimes{First: 3, Interval: 10 * time.Second}
 //
@@ -15,7 +15,8 @@ import (
 //		}
 //	}
 //
-// Each field that is set lets more calls through, and the first call always passes: the zero Sometimes acts once.
+// Each field that is set lets more calls through. The first call always passes: the zero Sometimes runs the function
+// once.
 type Sometimes struct {
 	First    int           // let the first calls through, as many as this
 	Every    int           // let one call in this many through, beginning with the first

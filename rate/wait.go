@@ -25,16 +25,16 @@ func (lim *Limiter) WaitN(ctx context.Context, n int) error {
 	if b := lim.bucket.Load(); b != nil {
 		now := time.Since(epoch)
 		if !limited || now <= deadline.Sub(epoch) {
-			if ok, _ := b.take(int64(now)-b.start, n, clock); ok {
+			if ok, _ := b.take(int64(now)-b.start, n, ownClock); ok {
 				return nil
 			}
 		}
 	}
-	t, longest := time.Now(), InfDuration
+	t, maxWait := time.Now(), InfDuration
 	if limited {
-		longest = deadline.Sub(t)
+		maxWait = deadline.Sub(t)
 	}
-	r := lim.reserve(t, clock, n, longest)
+	r := lim.reserve(t, ownClock, n, maxWait)
 	if !r.ok {
 		if err := lim.tooMany(n); err != nil {
 			return err
@@ -56,11 +56,11 @@ func (lim *Limiter) WaitN(ctx context.Context, n int) error {
 	}
 }
 
-// tooMany is the error of waiting for more tokens than there can ever be.
+// tooMany returns an error if n is more than the tokens that there can ever be.
 func (lim *Limiter) tooMany(n int) error {
 	burst, most := 0, 0
 	if b := lim.bucket.Load(); b != nil {
-		burst, most = b.burst, b.most()
+		burst, most = b.burst, b.maxTokens()
 	}
 	if n > most {
 		return fmt.Errorf("rate: Wait(n=%d) exceeds limiter's burst %d", n, burst)

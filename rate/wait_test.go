@@ -10,7 +10,7 @@ import (
 )
 
 func TestWaitTakesAsLongAsItMust(t *testing.T) {
-	outside := NewLimiter(10, 2) // made where time is another one
+	outside := NewLimiter(10, 2) // made outside the bubble, where time differs
 	for name, make := range map[string]func() *Limiter{
 		"made inside":  func() *Limiter { return NewLimiter(10, 2) },
 		"made outside": func() *Limiter { return outside },
@@ -131,7 +131,7 @@ func TestWaitErrors(t *testing.T) {
 	}
 }
 
-// late is a context whose deadline has passed but that has not ended yet.
+// late is a context whose deadline has passed, but which has not ended yet.
 type late struct{ context.Context }
 
 func (late) Deadline() (time.Time, bool) { return time.Now().Add(-1), true }
@@ -145,7 +145,7 @@ func TestWaitOvertakenBySetBurst(t *testing.T) {
 	}
 }
 
-// A meddler does something when it is asked for its deadline.
+// A meddler runs a function when it is asked for its deadline.
 type meddler struct {
 	context.Context
 	meddle func()
