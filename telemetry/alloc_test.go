@@ -11,7 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 )
 
-// What was seen before costs no allocation.
+// An event of a known model and project allocates nothing.
 func TestPrometheusAllocatesNothing(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -24,7 +24,7 @@ func TestPrometheusAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Switched off, or not yet on, it costs no allocation at all.
+// Without a provider, or before one is set, events allocate nothing.
 func TestOpenTelemetryOffAllocatesNothing(t *testing.T) {
 	if !alone.Test(t) {
 		return

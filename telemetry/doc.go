@@ -1,5 +1,5 @@
-// Package telemetry tells of what is limited: to Prometheus, and with
-// OpenTelemetry. Give its observers to the Config of a limiter.
+// Package telemetry exports what a limiter decides and counts: to Prometheus, and
+// with OpenTelemetry. Give its observers to the Config of a limiter.
 //
 //	metrics, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{})
 //	…
@@ -8,12 +8,12 @@
 //	prometheus.MustRegister(telemetry.NewModelCollector(rl))
 //	http.Handle("/metrics", promhttp.Handler())
 //
-// Both at a time are ratelimit.Observers{metrics, traces}. A store that you make
-// tells them with ratelimit.OnStoreEvent.
+// For both at once, use ratelimit.Observers{metrics, traces}. For the events of a
+// store that you make yourself, use ratelimit.OnStoreEvent.
 //
 // # Prometheus
 //
-// What [Prometheus] exports:
+// [Prometheus] exports:
 //
 //	ratelimit_decisions_total               counter    outcome, limit, model, project, shadow
 //	ratelimit_wait_seconds                  histogram  outcome, model
@@ -32,7 +32,7 @@
 //	ratelimit_store_reconciled_units_total  counter
 //	ratelimit_store_missed_events_total     counter
 //
-// And what a collector from [NewModelCollector] does:
+// A collector from [NewModelCollector] exports:
 //
 //	ratelimit_model_used                    gauge      model, dimension
 //	ratelimit_model_limit                   gauge      model, dimension
@@ -40,41 +40,40 @@
 //
 // Labels have these values:
 //
-//	outcome    admitted, denied, refused (not valid: no limit was asked), left (the
-//	           caller has, while it waited), lost (the store could not be asked);
-//	           docs/glossary.md explains them
-//	limit      which has denied the call, as in ratelimit.Event; empty for none
-//	model      one with a quota; "other"; empty for calls without one
-//	project    one of those in the config; "other"; empty for calls without one
+//	outcome    admitted, denied, refused (the call is not valid: no limit was asked),
+//	           left (the caller left while the call waited), lost (the store could
+//	           not be asked); docs/glossary.md explains them
+//	limit      the limit that denied the call, as in ratelimit.Event; empty for none
+//	model      a model with a quota; "other"; empty for calls without a model
+//	project    a project in the config; "other"; empty for calls without a project
 //	shadow     "true" for calls that go on even if they are denied
 //	type       input, output
-//	cause      rate_limit, day_limit, spend_cap, overload: why a provider has
-//	           throttled a call; "other"
-//	mode       deny, allow, share: what the store was told to do when lost
+//	cause      why a provider has throttled a call: rate_limit, day_limit, spend_cap,
+//	           overload, other
+//	mode       what the limiter does while the store is lost: deny, allow, share
 //	dimension  rpm, tpm, rpd, input_tpm, output_tpm, tpd, concurrent
 //
-// Clients cannot make more series, whatever they send: models without a quota are
-// "other", and so are models beyond the first hundred and projects that are not
-// listed.
+// The number of series is bounded, whatever clients send: models without a quota,
+// models beyond the first hundred and projects that are not listed are "other".
 //
 // grafana/dashboard.json and prometheus/alerts.yml use them; docs/telemetry.md
 // is the guide to both.
 //
 // # OpenTelemetry
 //
-// [OpenTelemetry] makes a span rate_limiter.allow of each decision, below the one
-// in its context, as long as the call has waited. The status is Ok for calls that
-// are admitted, and Error where the store could not be asked. Attributes:
+// [OpenTelemetry] makes a span rate_limiter.allow for each decision, as a child of
+// the span in its context, which lasts as long as the call has waited. The status is
+// Ok for admitted calls, and Error where the store could not be asked. Attributes:
 //
-//	project_id                whose call it is
-//	gen_ai.request.model      which it is for
-//	limit_exceeded            which limit has denied it
+//	project_id                the project of the call
+//	gen_ai.request.model      the model of the call
+//	limit_exceeded            the limit that denied it
 //	remaining_minute          requests that the project has left in this minute
 //	ratelimit.outcome         as the label above
 //	ratelimit.shadow          as the label above
-//	ratelimit.waited_seconds  how long it has waited
+//	ratelimit.waited_seconds  how long the call has waited
 //
-// Those that are not known are left out. Metrics, bounded as above, with the same
+// Unknown ones are left out. The metrics are bounded as above, and have the same
 // meaning as those for Prometheus:
 //
 //	ratelimit.decisions               counter          ratelimit.outcome, ratelimit.limit, ratelimit.shadow, gen_ai.request.model, project_id

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/exposition.txt anew")
 
-// exposition returns what a scrape returns.
+// exposition returns the text of a scrape.
 func exposition(t *testing.T, from prometheus.Gatherer) string {
 	t.Helper()
 	scrape := httptest.NewRecorder()
@@ -25,8 +25,8 @@ func exposition(t *testing.T, from prometheus.Gatherer) string {
 	return scrape.Body.String()
 }
 
-// What the story looks like to who scrapes it. Names and labels are what
-// dashboards and alerts are made of, so a change here is one for their owners.
+// The exposition is compared with a golden file. Dashboards and alerts depend on its names and
+// labels, so a change here affects their owners.
 func TestExposition(t *testing.T) {
 	const golden = "testdata/exposition.txt"
 	_, registry := full(t)

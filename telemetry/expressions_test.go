@@ -20,7 +20,7 @@ const (
 	guideFile     = "../docs/telemetry.md"
 )
 
-// dashboard is what the tests look at of one.
+// dashboard is the part of a dashboard that the tests read.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int
@@ -52,7 +52,7 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// expressions returns what the panels ask, by their titles.
+// expressions returns the expressions of the panels, by their titles.
 func (d *dashboard) expressions() map[string][]string {
 	all := map[string][]string{}
 	for _, p := range d.Panels {
@@ -132,7 +132,7 @@ var (
 	legendPattern  = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 )
 
-// checkExpression says what an expression names that nobody exports.
+// checkExpression reports names in an expression that are not exported.
 func checkExpression(t *testing.T, where, expr string, metrics map[string][]string) {
 	t.Helper()
 	names := namePattern.FindAllString(expr, -1)
@@ -162,7 +162,7 @@ func checkExpression(t *testing.T, where, expr string, metrics map[string][]stri
 	}
 }
 
-// targetLabels is what Prometheus adds to every series that it scrapes.
+// targetLabels are the labels that Prometheus adds to every scraped series.
 func targetLabels() []string { return []string{"job", "instance"} }
 
 func TestDashboardExpressions(t *testing.T) {
@@ -199,7 +199,7 @@ func TestDashboardExpressions(t *testing.T) {
 	}
 }
 
-// What Grafana wants of a dashboard that it imports.
+// The dashboard has what Grafana requires for an import.
 func TestDashboardLayout(t *testing.T) {
 	d := readDashboard(t)
 	if d.UID == "" || d.Title == "" || d.SchemaVersion < 38 {
@@ -263,7 +263,7 @@ func TestAlertExpressions(t *testing.T) {
 	promtool(t, "", "test", "rules", alertsTest)
 }
 
-// What the dashboard shows as a share is one, also of traffic that is not all alike.
+// What the dashboard shows as a share is between 0 and 1, for mixed traffic too.
 func TestDashboardShares(t *testing.T) {
 	d := readDashboard(t)
 	for _, c := range []struct {
@@ -300,7 +300,7 @@ func TestDashboardShares(t *testing.T) {
 	}
 }
 
-// checkValue has promtool evaluate an expression after ten minutes.
+// checkValue lets promtool evaluate an expression after ten minutes.
 func checkValue(t *testing.T, expr string, series map[string]string, want map[string]float64) {
 	t.Helper()
 	type object = map[string]any
@@ -326,8 +326,8 @@ func checkValue(t *testing.T, expr string, series map[string]string, want map[st
 	promtool(t, "", "test", "rules", file)
 }
 
-// The table in the package's documentation and the operator's guide name every
-// metric, and no other.
+// The table in the package's documentation and the operator's guide name every metric, and no
+// other.
 func TestDocumented(t *testing.T) {
 	_, registry := full(t)
 	families, err := registry.Gather()

@@ -10,10 +10,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 )
 
-// Observers start no goroutine, and what tests start they end.
+// Observers start no goroutine, and tests end those that they start.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newProm returns an observer with a registry of its own, which has it alone.
+// newProm returns an observer with a registry of its own.
 func newProm(t testing.TB, cfg PrometheusConfig) (*Prometheus, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -25,8 +25,8 @@ func newProm(t testing.TB, cfg PrometheusConfig) (*Prometheus, *prometheus.Regis
 	return p, registry
 }
 
-// full returns a registry with all that the package exports, and who was told the
-// story.
+// full returns a registry with everything that the package exports, and an observer that has seen
+// all events of the story.
 func full(t testing.TB) (*Prometheus, *prometheus.Registry) {
 	t.Helper()
 	p, registry := newProm(t, PrometheusConfig{Projects: []string{"acme"}})

@@ -6,14 +6,12 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// NewModelCollector returns a collector that says at each scrape how much is used
-// of every model's quota, and of how much: ratelimit_model_used and
-// ratelimit_model_limit; and how much longer its provider takes no calls:
-// ratelimit_model_paused_seconds. Models without a quota are not in it, nor what a
-// quota does not limit. What is used is missing while the store cannot be asked.
+// NewModelCollector returns a collector that reports at each scrape, for each model with a quota,
+// how much of the quota is used, ratelimit_model_used, how much it allows, ratelimit_model_limit,
+// and for how much longer its provider takes no calls, ratelimit_model_paused_seconds. Dimensions
+// without a limit are left out, and so is what is used while the store cannot be asked.
 //
-// Register it beside [Prometheus]. With a store that limiters share, each of
-// them says the same.
+// Register it beside [Prometheus]. Limiters that share a store all report the same.
 func NewModelCollector(rl *ratelimit.RateLimiter) prometheus.Collector {
 	labels := []string{"model", "dimension"}
 	return &modelCollector{
@@ -29,15 +27,15 @@ type modelCollector struct {
 	used, limit, paused *prometheus.Desc
 }
 
-// Describe sends what the metrics are.
+// Describe sends the descriptions of the metrics.
 func (c *modelCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.used
 	to <- c.limit
 	to <- c.paused
 }
 
-// Collect sends the metrics. It asks for the models that have a quota alone: there
-// may be any number of others.
+// Collect sends the metrics. It asks only for models with a quota: there may be any number of
+// others.
 func (c *modelCollector) Collect(to chan<- prometheus.Metric) {
 	for model, quota := range c.limiter.Quotas() {
 		now := c.limiter.Decide(model, 0)
@@ -54,8 +52,8 @@ func (c *modelCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// dimension is one of the ways in which a quota limits a model, by the name that
-// events give to it.
+// dimension is one of the ways in which a quota limits a model, with the name that events have for
+// it.
 type dimension struct {
 	name        string
 	used, limit int

@@ -88,8 +88,7 @@ func TestModelCollectorPaused(t *testing.T) {
 	})
 }
 
-// While the store is lost nobody knows what is used, so nobody says that it is
-// nothing.
+// While the store is lost it is unknown what is used, so the metric is missing and not 0.
 func TestModelCollectorStoreLost(t *testing.T) {
 	memory := store.NewMemory()
 	defer memory.Close()

@@ -13,8 +13,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// OpenTelemetryConfig is how an [OpenTelemetry] is made. The zero value is a good
-// one.
+// OpenTelemetryConfig configures an [OpenTelemetry]. The zero value is ready to use.
 type OpenTelemetryConfig struct {
 	// TracerProvider makes the spans. The default is the global one.
 	TracerProvider trace.TracerProvider
@@ -22,38 +21,36 @@ type OpenTelemetryConfig struct {
 	// MeterProvider makes the metrics. The default is the global one.
 	MeterProvider metric.MeterProvider
 
-	// Models is how many models are told apart in metrics: those with a quota
-	// that are used first. The default is 100. All others count as "other".
-	// Spans name the model whatever it is.
+	// Models is how many models metrics tell apart: the first ones with a quota that are used. The
+	// default is 100. All others count as "other". Spans always name the model.
 	Models int
 
-	// Projects is the ids of the projects that are told apart in metrics. By
-	// default none is. All others count as "other". Spans name the project
-	// whatever it is.
+	// Projects has the ids of the projects that metrics tell apart. The default is none. All others
+	// count as "other". Spans always name the project.
 	Projects []string
 }
 
-// OpenTelemetry is an observer that makes a span of each decision, and counts. The
-// package's documentation lists its spans and metrics. It lives as long as its
-// meter provider, which asks it whether the store is lost.
+// OpenTelemetry is an observer that makes a span for each decision, and counts. The package's
+// documentation lists its spans and metrics. It lives as long as its meter provider, which asks it
+// whether the store is lost.
 type OpenTelemetry struct {
-	tracer trace.Tracer         // nil: there is none
-	unset  trace.TracerProvider // the global one before anybody has set it, if it is that; or nil
-	meter  *otelMeter
+	tracer      trace.Tracer         // nil: tracing is off
+	placeholder trace.TracerProvider // the global provider if it was not set yet; or nil
+	meter       *otelMeter
 }
 
 var _ ratelimit.Observer = (*OpenTelemetry)(nil)
 
-// scope is by whom spans and metrics are made.
+// scope is the instrumentation scope of all spans and metrics.
 const scope = "dappco.re/go/core/go-ratelimit/telemetry"
 
-// NewOpenTelemetry returns an observer as cfg describes it.
+// NewOpenTelemetry returns an observer with the given configuration.
 func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
-	var unset trace.TracerProvider
+	var placeholder trace.TracerProvider
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
-		if nobodySet(cfg.TracerProvider) {
-			unset = cfg.TracerProvider
+		if isPlaceholder(cfg.TracerProvider) {
+			placeholder = cfg.TracerProvider
 		}
 	}
 	if cfg.MeterProvider == nil {
@@ -63,14 +60,14 @@ func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &OpenTelemetry{tracer: cfg.TracerProvider.Tracer(scope), unset: unset, meter: meter}
+	o := &OpenTelemetry{tracer: cfg.TracerProvider.Tracer(scope), placeholder: placeholder, meter: meter}
 	if _, off := o.tracer.(noop.Tracer); off {
 		o.tracer = nil
 	}
 	return o, nil
 }
 
-// Observe makes a span of a decision, and counts whatever happens.
+// Observe makes a span for a decision, and counts every event.
 func (o *OpenTelemetry) Observe(ctx context.Context, e ratelimit.Event) {
 	switch e.Kind {
 	case ratelimit.EventStore:
@@ -87,26 +84,24 @@ func (o *OpenTelemetry) Observe(ctx context.Context, e ratelimit.Event) {
 }
 
 func (o *OpenTelemetry) decide(ctx context.Context, e *ratelimit.Event) {
-	became, ok := outcomeOf(e)
+	result, ok := outcomeOf(e)
 	if !ok {
 		return
 	}
-	o.meter.decide(ctx, e, became)
+	o.meter.decide(ctx, e, result)
 	if o.traces() {
-		o.span(ctx, e, became)
+		o.span(ctx, e, result)
 	}
 }
 
-// traces reports whether anybody may want spans. The global provider that nobody
-// has set yet would make some that go nowhere; it hands on what it is asked once
-// it is set.
+// traces reports whether spans may be exported. The global provider would make spans that go
+// nowhere before it is set; afterwards it passes them on.
 func (o *OpenTelemetry) traces() bool {
-	return o.tracer != nil && (o.unset == nil || otel.GetTracerProvider() != o.unset)
+	return o.tracer != nil && (o.placeholder == nil || otel.GetTracerProvider() != o.placeholder)
 }
 
-// nobodySet reports whether a global provider is the one that stands for what will
-// be set.
-func nobodySet(p trace.TracerProvider) bool {
+// isPlaceholder reports whether a global provider is the one that stands in until another is set.
+func isPlaceholder(p trace.TracerProvider) bool {
 	t := reflect.TypeOf(p)
 	return t.Kind() == reflect.Pointer && strings.HasSuffix(t.Elem().PkgPath(), "otel/internal/global")
 }

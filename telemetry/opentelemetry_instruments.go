@@ -8,41 +8,41 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// instruments makes those of a meter, and keeps what went wrong.
+// instruments makes the instruments of a meter, and collects errors.
 type instruments struct {
 	meter metric.Meter
 	err   error
 }
 
 func (in *instruments) counter(name, unit, about string) metric.Int64Counter {
-	made, err := in.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(about))
+	c, err := in.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(about))
 	in.check(name, err)
-	return made
+	return c
 }
 
 func (in *instruments) histogram(name, unit, about string, bounds []float64) metric.Float64Histogram {
-	made, err := in.meter.Float64Histogram(name, metric.WithUnit(unit), metric.WithDescription(about), metric.WithExplicitBucketBoundaries(bounds...))
+	h, err := in.meter.Float64Histogram(name, metric.WithUnit(unit), metric.WithDescription(about), metric.WithExplicitBucketBoundaries(bounds...))
 	in.check(name, err)
-	return made
+	return h
 }
 
-// wholeHistogram makes one of whole numbers.
+// wholeHistogram makes a histogram of whole numbers.
 func (in *instruments) wholeHistogram(name, unit, about string, bounds []float64) metric.Int64Histogram {
-	made, err := in.meter.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(about), metric.WithExplicitBucketBoundaries(bounds...))
+	h, err := in.meter.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(about), metric.WithExplicitBucketBoundaries(bounds...))
 	in.check(name, err)
-	return made
+	return h
 }
 
-// level makes one that is read at each collection. Those of several observers with
-// one provider add up. A callback that is an option of the instrument would not do:
-// a provider that has it already drops the second one.
-func (in *instruments) level(name, unit, about string, read func() int) {
-	made, err := in.meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(about))
+// gauge makes an instrument that is read at each collection. The values of several observers with
+// one provider add up. The callback cannot be an option of the instrument: a provider that already
+// has the instrument ignores the second callback.
+func (in *instruments) gauge(name, unit, about string, read func() int) {
+	g, err := in.meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(about))
 	if err == nil {
 		_, err = in.meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-			to.ObserveInt64(made, int64(read()))
+			to.ObserveInt64(g, int64(read()))
 			return nil
-		}, made)
+		}, g)
 	}
 	in.check(name, err)
 }

@@ -9,7 +9,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// otelMeter is the metrics of an [OpenTelemetry].
+// otelMeter has the metrics of an [OpenTelemetry].
 type otelMeter struct {
 	series   *series[otelSeries]
 	store    *otelStore
@@ -20,7 +20,7 @@ type otelMeter struct {
 	tokens                                    metric.Int64Histogram
 }
 
-// tokenBounds is what the conventions for generative AI advise.
+// tokenBounds are the ones that the semantic conventions for generative AI advise.
 var tokenBounds = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 
 func newOtelMeter(cfg OpenTelemetryConfig) (*otelMeter, error) {
@@ -36,10 +36,10 @@ func newOtelMeter(cfg OpenTelemetryConfig) (*otelMeter, error) {
 		decisions: in.counter("ratelimit.decisions", "{decision}", "Decisions on calls, by what became of them and by the limit that denied them."),
 		waits:     in.histogram("ratelimit.wait.duration", "s", "How long calls have waited in line until they were admitted, or gave up.", waitBounds),
 		tokens:    in.wholeHistogram("gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", tokenBounds),
-		estimated: in.counter("ratelimit.estimated_tokens", "{token}", "Tokens that were reserved for calls of which it is known now what they have used."),
+		estimated: in.counter("ratelimit.estimated_tokens", "{token}", "Tokens that were reserved for calls whose usage is known."),
 		compared:  in.counter("ratelimit.compared_tokens", "{token}", "Tokens that the calls in ratelimit.estimated_tokens have used."),
-		errors:    in.histogram("ratelimit.estimate.error", "1", "By how much of its estimate a call has used more than it; negative for less.", errorBounds),
-		cancelled: in.counter("ratelimit.cancelled", "{call}", "Calls that were admitted, not made, and have given back what they took."),
+		errors:    in.histogram("ratelimit.estimate.error", "1", "Relative error of the estimates of calls: used by estimated, less one.", errorBounds),
+		cancelled: in.counter("ratelimit.cancelled", "{call}", "Calls that were admitted and then cancelled, which gave everything back."),
 	}
 	if in.err != nil {
 		return nil, in.err
@@ -47,20 +47,20 @@ func newOtelMeter(cfg OpenTelemetryConfig) (*otelMeter, error) {
 	return m, nil
 }
 
-func (m *otelMeter) decide(ctx context.Context, e *ratelimit.Event, became outcome) {
+func (m *otelMeter) decide(ctx context.Context, e *ratelimit.Event, result outcome) {
 	if m.decisions.Enabled(ctx) {
-		m.decisions.Add(ctx, 1, m.series.of(e).decision(verdictOf(e, became))...)
+		m.decisions.Add(ctx, 1, m.series.of(e).decision(verdictOf(e, result))...)
 	}
-	if waited(e, became) && m.waits.Enabled(ctx) {
-		m.waits.Record(ctx, e.Waited.Seconds(), m.series.of(e).waits[became]...)
+	if waited(e, result) && m.waits.Enabled(ctx) {
+		m.waits.Record(ctx, e.Waited.Seconds(), m.series.of(e).waits[result]...)
 	}
 }
 
-// settle measures what a call has used, as far as it is known. Where all of it is,
-// it is compared with the estimate.
+// settle records what a call has used, as far as it is known, and compares it with the estimate if
+// all of it is known.
 func (m *otelMeter) settle(ctx context.Context, e *ratelimit.Event) {
 	if m.tokens.Enabled(ctx) {
-		m.use(ctx, e)
+		m.recordTokens(ctx, e)
 	}
 	c, ok := comparisonOf(e)
 	if !ok {
@@ -77,7 +77,7 @@ func (m *otelMeter) settle(ctx context.Context, e *ratelimit.Event) {
 	}
 }
 
-func (m *otelMeter) use(ctx context.Context, e *ratelimit.Event) {
+func (m *otelMeter) recordTokens(ctx context.Context, e *ratelimit.Event) {
 	s := m.series.of(e)
 	if e.Used.Input > 0 {
 		m.tokens.Record(ctx, int64(e.Used.Input), s.input...)
@@ -93,13 +93,13 @@ func (m *otelMeter) cancel(ctx context.Context, e *ratelimit.Event) {
 	}
 }
 
-// otelSeries is the attributes of a model's and a project's metrics, made ready.
+// otelSeries has the prepared attributes of the metrics of one model and project.
 type otelSeries struct {
 	model, project string
 
 	decisions perVerdict[lazy[[]metric.AddOption]]
 	calls     []metric.AddOption
-	waits     [outcomes][]metric.RecordOption // nil where nothing waits
+	waits     [outcomes][]metric.RecordOption // nil for outcomes without a wait
 
 	input, output, errors []metric.RecordOption
 

@@ -8,7 +8,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// otelProvider is the metrics of what providers say about their limits.
+// otelProvider has the metrics of what providers report about their limits.
 type otelProvider struct{ throttled, lowered, learned metric.Int64Counter }
 
 func newOtelProvider(in *instruments) *otelProvider {

@@ -30,18 +30,18 @@ const (
 	keyMode            = attribute.Key("ratelimit.mode")
 )
 
-// span makes the span of a decision that was made just now. Nothing is built for
-// one that nobody will see.
-func (o *OpenTelemetry) span(ctx context.Context, e *ratelimit.Event, became outcome) {
-	span := o.begun(ctx, e.Waited)
+// span makes the span of a decision that was made just now. It builds nothing for a span that is
+// not recorded.
+func (o *OpenTelemetry) span(ctx context.Context, e *ratelimit.Event, result outcome) {
+	span := o.startSpan(ctx, e.Waited)
 	if span.IsRecording() {
-		describe(span, e, became)
+		describe(span, e, result)
 	}
 	span.End()
 }
 
-// begun returns a span that has begun a while ago.
-func (o *OpenTelemetry) begun(ctx context.Context, ago time.Duration) (span trace.Span) {
+// startSpan returns a span that began a while ago.
+func (o *OpenTelemetry) startSpan(ctx context.Context, ago time.Duration) (span trace.Span) {
 	if ago <= 0 {
 		_, span = o.tracer.Start(ctx, spanName)
 		return span
@@ -50,9 +50,9 @@ func (o *OpenTelemetry) begun(ctx context.Context, ago time.Duration) (span trac
 	return span
 }
 
-func describe(span trace.Span, e *ratelimit.Event, became outcome) {
+func describe(span trace.Span, e *ratelimit.Event, result outcome) {
 	attributes := append(make([]attribute.KeyValue, 0, 7),
-		keyOutcome.String(outcomeNames[became]),
+		keyOutcome.String(outcomeNames[result]),
 		keyShadow.Bool(e.Shadow),
 		keyWaited.Float64(e.Waited.Seconds()),
 	)
@@ -62,14 +62,14 @@ func describe(span trace.Span, e *ratelimit.Event, became outcome) {
 	if e.Model != "" {
 		attributes = append(attributes, keyModel.String(e.Model))
 	}
-	if e.Limit != "" && became != admitted {
+	if e.Limit != "" && result != admitted {
 		attributes = append(attributes, keyLimitExceeded.String(e.Limit))
 	}
 	if e.RemainingMinute >= 0 {
 		attributes = append(attributes, keyRemainingMinute.Int64(e.RemainingMinute))
 	}
 	span.SetAttributes(attributes...)
-	switch became {
+	switch result {
 	case admitted:
 		span.SetStatus(codes.Ok, "request allowed")
 	case lost:

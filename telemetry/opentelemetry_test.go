@@ -9,7 +9,7 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 )
 
-// A provider that refuses a metric is told of by the metric's name.
+// The error of a provider that refuses a metric has the metric's name.
 func TestOpenTelemetryRefused(t *testing.T) {
 	for refused, name := range map[string]string{
 		"ratelimit.decisions":       "ratelimit.decisions",

@@ -19,7 +19,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// promtool runs promtool, which has to find nothing wrong.
+// promtool runs promtool, which must find nothing wrong.
 func promtool(t *testing.T, input string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(program(t, "promtool"), args...)

@@ -10,28 +10,26 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// PrometheusConfig is how a [Prometheus] is made. The zero value is a good one.
+// PrometheusConfig configures a [Prometheus]. The zero value is ready to use.
 type PrometheusConfig struct {
 	// Registerer is where the metrics are registered. The default is
 	// prometheus.DefaultRegisterer.
 	Registerer prometheus.Registerer
 
-	// Models is how many models get series of their own: those with a quota
-	// that are used first. The default is 100. All others count as "other".
+	// Models is how many models have series of their own: the first ones with a quota that are
+	// used. The default is 100. All others count as "other".
 	Models int
 
-	// Projects is the ids of the projects that get series of their own. By
-	// default none does. All others count as "other".
+	// Projects has the ids of the projects that have series of their own. The default is none. All
+	// others count as "other".
 	Projects []string
 }
 
-// Prometheus is an observer that counts for Prometheus. The package's
-// documentation lists its metrics. One is enough for everything that a program
-// limits with one store; give each store its own where there are several, with
-// prometheus.WrapRegistererWith and a label that tells them apart.
+// Prometheus is an observer that counts for Prometheus. The package's documentation lists its
+// metrics. One is enough for everything that a program limits with one store. With several stores,
+// give each its own, with prometheus.WrapRegistererWith and a label that tells them apart.
 //
-// It is a prometheus.Collector so that it can be unregistered; NewPrometheus has
-// registered it.
+// It is a prometheus.Collector so that it can be unregistered; NewPrometheus has registered it.
 type Prometheus struct {
 	series   *series[promSeries]
 	store    *promStore
@@ -53,9 +51,8 @@ var (
 	errorBounds = []float64{-0.9, -0.75, -0.5, -0.25, -0.1, -0.05, 0, 0.05, 0.1, 0.25, 0.5, 1, 2, 5}
 )
 
-// NewPrometheus returns an observer whose metrics are registered. If such an
-// observer is registered there already, the error wraps a
-// prometheus.AlreadyRegisteredError, which holds that one.
+// NewPrometheus returns an observer whose metrics are registered. If such an observer is already
+// registered, the error wraps a prometheus.AlreadyRegisteredError, which holds that one.
 func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 	p := &Prometheus{
 		store:    newPromStore(),
@@ -63,11 +60,11 @@ func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 		decisions: counters("decisions_total", "Decisions on calls, by what became of them and by the limit that denied them.",
 			"outcome", "limit", "model", "project", "shadow"),
 		used:      counters("used_tokens_total", "Tokens that calls have used.", "model", "project", "type"),
-		estimated: counters("estimated_tokens_total", "Tokens that were reserved for calls of which it is known now what they have used.", "model", "project"),
+		estimated: counters("estimated_tokens_total", "Tokens that were reserved for calls whose usage is known.", "model", "project"),
 		compared:  counters("compared_tokens_total", "Tokens that the calls in ratelimit_estimated_tokens_total have used.", "model", "project"),
-		cancelled: counters("cancelled_total", "Calls that were admitted, not made, and have given back what they took.", "model", "project"),
+		cancelled: counters("cancelled_total", "Calls that were admitted and then cancelled, which gave everything back.", "model", "project"),
 		waits:     histograms("wait_seconds", "How long calls have waited in line until they were admitted, or gave up.", waitBounds, "outcome", "model"),
-		errors:    histograms("estimate_error_ratio", "By how much of its estimate a call has used more than it; negative for less.", errorBounds, "model"),
+		errors:    histograms("estimate_error_ratio", "Relative error of the estimates of calls: used by estimated, less one.", errorBounds, "model"),
 	}
 	var err error
 	p.series, err = newSeries(cfg.Models, cfg.Projects, func(model, project string) *promSeries {
@@ -83,8 +80,8 @@ func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 	return p, nil
 }
 
-// AddProjects gives more projects series of their own, as [PrometheusConfig].Projects
-// does. What they have used so far stays with "other".
+// AddProjects gives more projects series of their own, like [PrometheusConfig].Projects. What they
+// have used so far stays with "other".
 func (p *Prometheus) AddProjects(ids ...string) error { return p.series.list(ids) }
 
 func (p *Prometheus) register(to prometheus.Registerer) error {
@@ -101,7 +98,7 @@ func (p *Prometheus) register(to prometheus.Registerer) error {
 	return nil
 }
 
-// namespace is what the names of all metrics begin with.
+// namespace is the prefix of the names of all metrics.
 const namespace = "ratelimit"
 
 func counters(name, help string, labels ...string) *prometheus.CounterVec {
@@ -112,7 +109,7 @@ func histograms(name, help string, bounds []float64, labels ...string) *promethe
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: bounds}, labels)
 }
 
-// Describe sends what the metrics are.
+// Describe sends the descriptions of the metrics.
 func (p *Prometheus) Describe(to chan<- *prometheus.Desc) {
 	for _, part := range p.parts {
 		part.Describe(to)
@@ -143,24 +140,24 @@ func (p *Prometheus) Observe(_ context.Context, e ratelimit.Event) {
 }
 
 func (p *Prometheus) decide(e *ratelimit.Event) {
-	became, ok := outcomeOf(e)
+	result, ok := outcomeOf(e)
 	if !ok {
 		return
 	}
 	s := p.series.of(e)
-	v := verdictOf(e, became)
+	v := verdictOf(e, result)
 	s.decisions.at(v).get(func() prometheus.Counter {
 		return p.decisions.WithLabelValues(outcomeNames[v.outcome], limitNames[v.limit], s.model, s.project, shadowNames[v.shadow])
 	}).Inc()
-	if waited(e, became) {
-		s.waits[became].get(func() prometheus.Observer {
-			return p.waits.WithLabelValues(outcomeNames[became], s.model)
+	if waited(e, result) {
+		s.waits[result].get(func() prometheus.Observer {
+			return p.waits.WithLabelValues(outcomeNames[result], s.model)
 		}).Observe(e.Waited.Seconds())
 	}
 }
 
-// settle counts what a call has used, as far as it is known. Where all of it is, it
-// is compared with the estimate.
+// settle counts what a call has used, as far as it is known, and compares it with the estimate if
+// all of it is known.
 func (p *Prometheus) settle(e *ratelimit.Event) {
 	input, output := int64(e.Used.Input), int64(e.Used.Output)
 	if input < 0 && output < 0 {
@@ -198,7 +195,7 @@ func (p *Prometheus) cancel(e *ratelimit.Event) {
 	s.cancelled.get(func() prometheus.Counter { return p.cancelled.WithLabelValues(s.model, s.project) }).Inc()
 }
 
-// promSeries is the metrics of a model and a project.
+// promSeries has the metrics of one model and project.
 type promSeries struct {
 	model, project string
 
@@ -215,13 +212,13 @@ type promSeries struct {
 // tokens counts what calls have used.
 type tokens struct{ input, output prometheus.Counter }
 
-// estimates compares what was reserved for calls with what these have used.
+// estimates compares what was reserved for calls with what they have used.
 type estimates struct {
 	estimated, compared prometheus.Counter
 	errors              prometheus.Observer
 }
 
-// add adds to a counter, which cannot go back.
+// add adds to a counter, which cannot decrease.
 func add(to prometheus.Counter, n int64) {
 	if n > 0 {
 		to.Add(float64(n))

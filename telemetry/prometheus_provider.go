@@ -6,7 +6,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// promProvider is the metrics of what providers say about their limits.
+// promProvider has the metrics of what providers report about their limits.
 type promProvider struct{ throttled, lowered, learned *prometheus.CounterVec }
 
 func newPromProvider() *promProvider {

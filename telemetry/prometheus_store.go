@@ -6,7 +6,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// promStore is the metrics of a store that can be lost.
+// promStore has the metrics of a store that can be lost.
 type promStore struct {
 	groups lostGroups
 	lost   prometheus.GaugeFunc
@@ -17,16 +17,16 @@ type promStore struct {
 	decided   map[redisstore.StoreLoss]decided
 }
 
-// decided counts what was decided without the store.
+// decided counts decisions without the store.
 type decided struct{ admitted, denied prometheus.Counter }
 
 func newPromStore() *promStore {
 	s := &promStore{
 		losses:    counter("store_losses_total", "How often the store, or a part of a cluster, was lost."),
-		keys:      counter("store_reconciled_keys_total", "Keys of which the store was charged what had passed without it, once it was back."),
-		charged:   counter("store_reconciled_units_total", "What it was charged then, in requests and tokens together."),
+		keys:      counter("store_reconciled_keys_total", "Keys that were charged, once the store was back, with what had been admitted without it."),
+		charged:   counter("store_reconciled_units_total", "What these keys were charged with, in requests and tokens together."),
 		missed:    counter("store_missed_events_total", "Events of the store that were dropped because observers took too long: other metrics of the store lack them."),
-		decisions: counters("store_lost_decisions_total", "Decisions that were made without the store, by what it was told to do when lost.", "mode", "outcome"),
+		decisions: counters("store_lost_decisions_total", "Decisions without the store, by what the limiter does while it is lost.", "mode", "outcome"),
 		decided:   map[redisstore.StoreLoss]decided{},
 	}
 	s.lost = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -51,13 +51,13 @@ func (s *promStore) parts() []prometheus.Collector {
 }
 
 func (s *promStore) observe(e *redisstore.Event) {
-	news := s.groups.note(e)
-	add(s.missed, news.missed)
-	add(s.losses, news.losses)
-	add(s.keys, news.keys)
-	add(s.charged, news.charged)
-	if by, ok := s.decided[news.mode]; ok {
-		add(by.admitted, news.admitted)
-		add(by.denied, news.denied)
+	delta := s.groups.record(e)
+	add(s.missed, delta.missed)
+	add(s.losses, delta.losses)
+	add(s.keys, delta.keys)
+	add(s.charged, delta.charged)
+	if by, ok := s.decided[delta.mode]; ok {
+		add(by.admitted, delta.admitted)
+		add(by.denied, delta.denied)
 	}
 }

@@ -181,8 +181,8 @@ func TestPrometheusCounts(t *testing.T) {
 	}
 }
 
-// A part of what was used that is not known, or no estimate at all, do not make
-// others look as if they had used more than was reserved for them.
+// A call whose usage is partly unknown, or that has no estimate, is left out of both sides of the
+// comparison.
 func TestPrometheusSameCalls(t *testing.T) {
 	p, registry := newProm(t, PrometheusConfig{})
 	telemetrytest.Tell(t, p, telemetrytest.HalfKnown...)
@@ -200,8 +200,7 @@ func TestPrometheusSameCalls(t *testing.T) {
 	}
 }
 
-// The gauge says how many groups are lost, whatever the order and however often it
-// is told.
+// The gauge is the number of lost groups, whatever the order of events and however often they come.
 func TestPrometheusStoreLost(t *testing.T) {
 	p, registry := newProm(t, PrometheusConfig{})
 	for i, step := range telemetrytest.Losing {
@@ -238,7 +237,7 @@ func TestPrometheusConfig(t *testing.T) {
 	}
 }
 
-// taken returns a registry in which somebody else has one of our names.
+// taken returns a registry in which another collector has one of our names.
 func taken(t *testing.T) prometheus.Registerer {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -261,7 +260,7 @@ func TestPrometheusTwice(t *testing.T) {
 	}
 }
 
-// Several stores are told apart by a label that each of them has.
+// A label tells several stores apart.
 func TestPrometheusSeveral(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for _, name := range []string{"east", "west"} {

@@ -15,43 +15,42 @@ import (
 // defaultModels is how many models get series of their own.
 const defaultModels = 100
 
-// series keeps a T for each pair of a model and a project that was seen. Their
-// number is bounded, whatever clients send. Finding one that is there allocates
-// nothing and locks nothing.
+// series keeps a T for each pair of a model and a project that has been seen. The number of pairs
+// is bounded, whatever clients send. Finding an existing one allocates nothing and takes no lock.
 type series[T any] struct {
 	create func(model, project string) *T
 
-	none, others *row[T]    // for calls without a model, and for all models that have no row
-	most         int        // rows of models
-	mu           sync.Mutex // of who adds something
+	none, others *row[T] // for calls without a model, and for models without a row
+	maxModels    int
+	mu           sync.Mutex // guards additions
 
-	// They are replaced, never changed.
+	// listing and models are replaced, never changed.
 	listing atomic.Pointer[listing]
 	models  atomic.Pointer[map[string]*row[T]]
 }
 
-// listing is the projects that are told apart.
+// listing is the projects that have series of their own.
 type listing struct {
-	names  []string       // the first is none, and the second all that are not listed
-	places map[string]int // of those that are listed
+	names   []string       // the first is "", for none, and the second stands for all that are not listed
+	indexes map[string]int // of the listed projects, in names
 }
 
-// row is what is kept of one model: a cell for each project, as soon as it is seen.
+// row has the cells of one model: one for each project, filled when the project is first seen.
 type row[T any] struct {
 	model string
-	cells atomic.Pointer[[]*atomic.Pointer[T]] // is replaced, never changed
+	cells atomic.Pointer[[]*atomic.Pointer[T]] // replaced, never changed
 }
 
-// newSeries returns series for so many models (0 for the default), and for the
-// projects that are listed.
-func newSeries[T any](most int, projects []string, create func(model, project string) *T) (*series[T], error) {
-	if most < 0 {
-		return nil, fmt.Errorf("ratelimit: Models of %d: it must be at least 1, or 0 for %d", most, defaultModels)
+// newSeries returns series for at most maxModels models, 0 for the default, and for the listed
+// projects.
+func newSeries[T any](maxModels int, projects []string, create func(model, project string) *T) (*series[T], error) {
+	if maxModels < 0 {
+		return nil, fmt.Errorf("ratelimit: Models of %d: it must be at least 1, or 0 for %d", maxModels, defaultModels)
 	}
-	if most == 0 {
-		most = defaultModels
+	if maxModels == 0 {
+		maxModels = defaultModels
 	}
-	s := &series[T]{create: create, none: newRow[T](""), others: newRow[T](other), most: most}
+	s := &series[T]{create: create, none: newRow[T](""), others: newRow[T](other), maxModels: maxModels}
 	s.listing.Store(&listing{[]string{"", other}, map[string]int{}})
 	s.models.Store(&map[string]*row[T]{})
 	return s, s.list(projects)
@@ -63,18 +62,18 @@ func newRow[T any](model string) *row[T] {
 	return r
 }
 
-// list tells projects apart from now on, beside those that are already.
+// list gives more projects series of their own from now on.
 func (s *series[T]) list(projects []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := *s.listing.Load()
-	now.names, now.places = slices.Clone(now.names), maps.Clone(now.places)
+	now.names, now.indexes = slices.Clone(now.names), maps.Clone(now.indexes)
 	for _, id := range projects {
 		if id == "" || id == other || !utf8.ValidString(id) {
 			return fmt.Errorf("ratelimit: project %.80q: an id in Projects must be UTF-8, and neither empty nor %q, which stands for all others", id, other)
 		}
-		if _, listed := now.places[id]; !listed {
-			now.places[id] = len(now.names)
+		if _, listed := now.indexes[id]; !listed {
+			now.indexes[id] = len(now.names)
 			now.names = append(now.names, id)
 		}
 	}
@@ -82,32 +81,32 @@ func (s *series[T]) list(projects []string) error {
 	return nil
 }
 
-// of returns what is kept for the model and the project of an event.
+// of returns the T for the model and the project of an event.
 func (s *series[T]) of(e *ratelimit.Event) *T {
 	r, listing := s.row(e), s.listing.Load()
-	place := listing.place(e.Project)
-	cell := s.cell(r, place)
+	index := listing.index(e.Project)
+	cell := s.cell(r, index)
 	if t := cell.Load(); t != nil {
 		return t
 	}
-	cell.CompareAndSwap(nil, s.create(r.model, listing.names[place]))
+	cell.CompareAndSwap(nil, s.create(r.model, listing.names[index]))
 	return cell.Load()
 }
 
-func (l *listing) place(project string) int {
+func (l *listing) index(project string) int {
 	if project == "" {
 		return 0
 	}
-	if place, ok := l.places[project]; ok {
-		return place
+	if index, ok := l.indexes[project]; ok {
+		return index
 	}
 	return 1
 }
 
-// cell returns the one at a place of a row, which gets longer if it must.
-func (s *series[T]) cell(r *row[T], place int) *atomic.Pointer[T] {
-	if cells := *r.cells.Load(); place < len(cells) {
-		return cells[place]
+// cell returns the cell of a row at an index. It extends the row if necessary.
+func (s *series[T]) cell(r *row[T], index int) *atomic.Pointer[T] {
+	if cells := *r.cells.Load(); index < len(cells) {
+		return cells[index]
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +115,7 @@ func (s *series[T]) cell(r *row[T], place int) *atomic.Pointer[T] {
 		cells = append(cells, new(atomic.Pointer[T]))
 	}
 	r.cells.Store(&cells)
-	return cells[place]
+	return cells[index]
 }
 
 func (s *series[T]) row(e *ratelimit.Event) *row[T] {
@@ -130,7 +129,7 @@ func (s *series[T]) row(e *ratelimit.Event) *row[T] {
 	if r := models[e.Model]; r != nil {
 		return r
 	}
-	if len(models) >= s.most || e.Model == other || !utf8.ValidString(e.Model) {
+	if len(models) >= s.maxModels || e.Model == other || !utf8.ValidString(e.Model) {
 		return s.others
 	}
 	return s.addRow(e.Model)
@@ -143,10 +142,10 @@ func (s *series[T]) addRow(model string) *row[T] {
 	if r := models[model]; r != nil {
 		return r
 	}
-	if len(models) >= s.most {
+	if len(models) >= s.maxModels {
 		return s.others
 	}
-	model = strings.Clone(model) // it may be a part of something large
+	model = strings.Clone(model) // the name may share the memory of a large body
 	r := newRow[T](model)
 	models = maps.Clone(models)
 	models[model] = r
@@ -154,16 +153,15 @@ func (s *series[T]) addRow(model string) *row[T] {
 	return r
 }
 
-// lazy is a T that is made when it is needed first.
-type lazy[T any] struct{ made atomic.Pointer[T] }
+// lazy is a T that is made when it is first needed.
+type lazy[T any] struct{ value atomic.Pointer[T] }
 
-// get returns the T. Calls at the same time may each make one, so these must be
-// the same.
+// get returns the T. Concurrent calls may each make one, so all of them must be equal.
 func (l *lazy[T]) get(create func() T) T {
-	if t := l.made.Load(); t != nil {
+	if t := l.value.Load(); t != nil {
 		return *t
 	}
 	t := create()
-	l.made.Store(&t)
+	l.value.Store(&t)
 	return t
 }

@@ -13,7 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 )
 
-// The tests of the observers know how many values labels have.
+// The tests of the observers rely on the number of values of each label.
 func TestValuesOfLabels(t *testing.T) {
 	if diff := cmp.Diff(limitNames[:], slices.Concat(telemetrytest.Limits, []string{other})); diff != "" {
 		t.Errorf("limits, -here +in telemetrytest:\n%s", diff)
@@ -50,7 +50,7 @@ func TestPrometheusCardinality(t *testing.T) {
 	})
 }
 
-// The first models that are seen get the series, whoever else comes.
+// The first models that are seen have the series, whatever comes later.
 func TestModelsFirstCome(t *testing.T) {
 	s, err := newSeries(2, nil, func(model, _ string) *string { return &model })
 	if err != nil {
@@ -70,7 +70,7 @@ func TestModelsFirstCome(t *testing.T) {
 	}
 }
 
-// However many find a pair first, all get the same.
+// Goroutines that find a pair first at the same time all get the same T.
 func TestSeriesTogether(t *testing.T) {
 	s, err := newSeries(3, []string{"acme"}, func(_, _ string) *int { return new(int) })
 	if err != nil {
@@ -103,8 +103,8 @@ func TestSeriesTogether(t *testing.T) {
 	}
 }
 
-// Projects may be listed while others count: each has its own from then on, and what was
-// found before stays the same.
+// Projects may be listed while others count: each has its own series from then on, and existing
+// series stay.
 func TestProjectsAreAdded(t *testing.T) {
 	s, err := newSeries(3, []string{"0"}, func(_, project string) *string { return &project })
 	if err != nil {
@@ -142,7 +142,7 @@ func TestProjectsAreAdded(t *testing.T) {
 	}
 }
 
-// Whoever finds a place free that was taken meanwhile does not make one more.
+// A goroutine that finds a cell empty which another fills in the meantime does not add a second T.
 func TestSeriesMeanwhile(t *testing.T) {
 	e := &ratelimit.Event{Model: "a", Limited: true}
 	var s *series[int]

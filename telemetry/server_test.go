@@ -31,8 +31,8 @@ type server struct {
 
 var listeningOn = regexp.MustCompile(`"Listening on".* address=(127\.0\.0\.1:\d+)`)
 
-// startPrometheus starts a Prometheus on a port that is free, which scrapes the
-// target and has the alerts, and returns when it is ready.
+// startPrometheus starts a Prometheus on a free port that scrapes the target and has the alerts,
+// and returns when it is ready.
 func startPrometheus(t *testing.T, target string) *server {
 	t.Helper()
 	folder := t.TempDir()
@@ -62,7 +62,7 @@ scrape_configs:
 	return s
 }
 
-// launch starts a program that ends with the test, and returns what it says.
+// launch starts a program that ends with the test, and returns its output.
 func launch(t *testing.T, program string, args ...string) io.Reader {
 	t.Helper()
 	runtime.LockOSThread() // the program ends with the thread that has started it
@@ -87,7 +87,7 @@ func launch(t *testing.T, program string, args ...string) io.Reader {
 	return output
 }
 
-// addressIn returns the address that Prometheus says it listens on.
+// addressIn returns the address on which Prometheus says it listens.
 func addressIn(t *testing.T, said io.Reader) string {
 	t.Helper()
 	var all []string
@@ -103,7 +103,7 @@ func addressIn(t *testing.T, said io.Reader) string {
 	return ""
 }
 
-// until asks again and again until what is asked for is true.
+// until repeats a question until it returns no error.
 func (s *server) until(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -163,8 +163,8 @@ func (s *server) query(t *testing.T, expr string) ([]sample, error) {
 	return answer.Data.Result, json.Unmarshal(body, &answer)
 }
 
-// A Prometheus scrapes the metrics, evaluates what the dashboard asks, and the
-// alerts. Before each scrape the story goes on, so that there is something to see.
+// A Prometheus scrapes the metrics, and evaluates the expressions of the dashboard and the alerts.
+// Before each scrape more events come, so that there is something to see.
 func TestPrometheusServer(t *testing.T) {
 	p, registry := full(t)
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
@@ -193,7 +193,7 @@ func TestPrometheusServer(t *testing.T) {
 	s.until(t, "all alerts were evaluated", func() error { return s.alertsEvaluated(t) })
 }
 
-// answers says if an expression is not valid, or has no number to show.
+// answers fails the test if an expression is not valid, or has no number.
 func (s *server) answers(t *testing.T, where, expr string) {
 	t.Helper()
 	got, err := s.query(t, expr)

@@ -7,13 +7,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// outcome is what became of a call that asked to be made.
+// outcome is the result of a decision.
 type outcome int
 
 const (
 	admitted outcome = iota
 	denied
-	refused // no limit was asked
+	refused // the call was not valid: no limit was asked
 	left
 	lost
 	outcomes
@@ -21,7 +21,7 @@ const (
 
 var outcomeNames = [outcomes]string{"admitted", "denied", "refused", "left", "lost"}
 
-// outcomeOf returns the outcome of a decision. Other events are none.
+// outcomeOf returns the outcome of a decision. ok is false for other events.
 func outcomeOf(e *ratelimit.Event) (_ outcome, ok bool) {
 	switch e.Kind {
 	case ratelimit.EventAdmitted:
@@ -42,17 +42,17 @@ func outcomeOf(e *ratelimit.Event) (_ outcome, ok bool) {
 // waits reports whether calls with the outcome may have waited in line.
 func (o outcome) waits() bool { return o == admitted || o == denied || o == left }
 
-// waited reports whether a decision counts among the waits: all that were admitted, and
-// of the others those that have waited in vain.
-func waited(e *ratelimit.Event, became outcome) bool {
-	return became == admitted || became.waits() && e.Waited > 0
+// waited reports whether a decision counts in the histogram of waits: every admitted call does, and
+// any other if it has waited in vain.
+func waited(e *ratelimit.Event, result outcome) bool {
+	return result == admitted || result.waits() && e.Waited > 0
 }
 
-// other stands for all names that get no series of their own.
+// other stands for all names without series of their own.
 const other = "other"
 
-// limitNames is the limits that an event may name. The first is none, and the last
-// stands for those that are not known here.
+// limitNames are the limits that an event may name. The first is none, and the last stands for
+// unknown ones.
 var limitNames = [...]string{
 	"",
 	"minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
@@ -60,10 +60,10 @@ var limitNames = [...]string{
 	other,
 }
 
-// limits is how many values the label has.
+// limits is the number of values of the label.
 const limits = len(limitNames)
 
-// limitOf returns the place of a limit in limitNames.
+// limitOf returns the index of a limit in limitNames.
 func limitOf(name string) int {
 	if i := slices.Index(limitNames[:], name); i >= 0 {
 		return i
@@ -71,14 +71,14 @@ func limitOf(name string) int {
 	return limits - 1
 }
 
-// causeNames is why providers throttle calls, as labels have it. The last stands for what
-// is not known here.
+// causeNames are the causes for which providers throttle calls, as values of a label. The last
+// stands for unknown ones.
 var causeNames = [...]string{"rate_limit", "day_limit", "spend_cap", "overload", other}
 
-// causes is how many values the label has.
+// causes is the number of values of the label.
 const causes = len(causeNames)
 
-// causeOf returns the place of a cause in causeNames.
+// causeOf returns the index of a cause in causeNames.
 func causeOf(c llm.Cause) int {
 	switch c {
 	case llm.RateLimited:
@@ -94,8 +94,7 @@ func causeOf(c llm.Cause) int {
 	}
 }
 
-// shadows is how many values the label has: the call was held to the decision, or
-// not.
+// shadows is the number of values of the label: whether the call goes on even if it is denied.
 const shadows = 2
 
 var shadowNames = [shadows]string{"false", "true"}
@@ -107,15 +106,15 @@ func shadowOf(shadow bool) int {
 	return 0
 }
 
-// verdict is a decision as far as it is counted.
+// verdict is a decision as it is counted.
 type verdict struct {
 	outcome outcome
-	limit   int // place in limitNames
-	shadow  int // place in shadowNames
+	limit   int // index in limitNames
+	shadow  int // index in shadowNames
 }
 
-func verdictOf(e *ratelimit.Event, became outcome) verdict {
-	return verdict{became, limitOf(e.Limit), shadowOf(e.Shadow)}
+func verdictOf(e *ratelimit.Event, result outcome) verdict {
+	return verdict{result, limitOf(e.Limit), shadowOf(e.Shadow)}
 }
 
 // perVerdict has a T for each verdict.
