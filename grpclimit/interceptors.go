@@ -16,7 +16,10 @@ import (
 // It panics if the limiter is nil. Options that make no sense panic too, where
 // they are made: both are mistakes in the program, which show when it starts.
 func UnaryServerInterceptor(limiter *project.Limiter, options ...Option) grpc.UnaryServerInterceptor {
-	s := newSettings(limiter, options)
+	return newSettings(limiter, options).unary()
+}
+
+func (s *settings) unary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		reservation, err := s.admit(ctx, info.FullMethod, request)
 		if err != nil {
@@ -33,7 +36,10 @@ func UnaryServerInterceptor(limiter *project.Limiter, options ...Option) grpc.Un
 // StreamServerInterceptor is [UnaryServerInterceptor] for streams. It charges one
 // once, when it is opened.
 func StreamServerInterceptor(limiter *project.Limiter, options ...Option) grpc.StreamServerInterceptor {
-	s := newSettings(limiter, options)
+	return newSettings(limiter, options).stream()
+}
+
+func (s *settings) stream() grpc.StreamServerInterceptor {
 	return func(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		ctx := stream.Context()
 		reservation, err := s.admit(ctx, info.FullMethod, nil)
@@ -71,8 +77,12 @@ func (s *settings) admit(ctx context.Context, method string, request any) (*rate
 	return result.Reservation, nil
 }
 
-// ask asks whether a call may pass. It returns the call's project.
+// ask asks whether a call may pass. It returns the call's project, if it has one.
 func (s *settings) ask(ctx context.Context, method string, request any, result *admit.Result) (id string) {
+	if s.plain != nil {
+		s.plain.Ask(ctx, RPC{ctx, method, request}, result)
+		return ""
+	}
 	id, err := s.identify(ctx)
 	if err != nil {
 		s.gate.Refuse(ctx, id, err, result)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -17,13 +18,28 @@ type settings struct {
 	identify func(context.Context) (string, error)
 	cost     func(ctx context.Context, method string, request any) (requests, tokens int, err error) // nil: one request
 	skip     func(ctx context.Context, method string) bool                                           // nil: none
+
+	// Of LimitUnary and LimitStream:
+	plain   *admit.PlainGate[RPC] // nil: of projects
+	observe func(RPC, limit.Decision)
 }
 
 func newSettings(limiter *project.Limiter, options []Option) *settings {
-	if limiter == nil {
+	s := applied(options)
+	switch {
+	case limiter == nil:
 		panic("ratelimit: an interceptor needs a limiter: it is nil")
+	case s.observe != nil:
+		panic("ratelimit: an interceptor for projects takes no Observe: their limiter has an observer")
+	case s.identify == nil:
+		s.identify = fromMetadata
 	}
-	s := &settings{gate: admit.Gate{Limiter: limiter}, identify: fromMetadata}
+	s.gate.Limiter = limiter
+	return s
+}
+
+func applied(options []Option) *settings {
+	s := &settings{}
 	for _, o := range options {
 		o(s)
 	}

@@ -43,6 +43,10 @@ func refusal(ctx context.Context, id string, result *admit.Result) error {
 // others knows only for which they wait.
 func quotaFailure(id string, result *admit.Result) *errdetails.QuotaFailure {
 	failure := &errdetails.QuotaFailure{}
+	subject := "" // a plain limiter does not tell its keys
+	if id != "" {
+		subject = "project:" + id
+	}
 	standings := result.Standings()
 	for i := range standings {
 		s := &standings[i]
@@ -54,7 +58,7 @@ func quotaFailure(id string, result *admit.Result) *errdetails.QuotaFailure {
 			unit = "tokens"
 		}
 		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{
-			Subject:     "project:" + id,
+			Subject:     subject,
 			Description: fmt.Sprintf("%d %s in %v, of which %d are left", s.Window.Count, unit, s.Window.Period, s.Remaining),
 			QuotaMetric: unit,
 			QuotaId:     s.Window.Name,
@@ -62,7 +66,7 @@ func quotaFailure(id string, result *admit.Result) *errdetails.QuotaFailure {
 		})
 	}
 	if failure.Violations == nil {
-		failure.Violations = []*errdetails.QuotaFailure_Violation{{Subject: "project:" + id, QuotaId: result.Decision.Exceeded}}
+		failure.Violations = []*errdetails.QuotaFailure_Violation{{Subject: subject, QuotaId: result.Decision.Exceeded}}
 	}
 	return failure
 }
