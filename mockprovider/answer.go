@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// answer is what a model has to say to a call.
+// answer is a model's answer to a call.
 type answer struct {
 	*Call
 	*Reply
@@ -17,7 +17,7 @@ type answer struct {
 	thoughts []string // tokens
 	text     []string // tokens
 	tool     *tool    // nil: none
-	cut      bool     // by the most tokens that the call wants
+	cut      bool     // the answer reached the most tokens that the call allows
 
 	usage usage // of all answers to the call
 }
@@ -30,16 +30,16 @@ type tool struct {
 	cost      int // in tokens
 }
 
-// usage is what a call uses.
+// usage is what a call uses, in tokens.
 type usage struct {
-	input, cached, cacheWrite int // cached and cacheWrite are of input
-	output, reasoning         int // reasoning is of output
+	input, cached, cacheWrite int // cached and cacheWrite are parts of input
+	output, reasoning         int // reasoning is a part of output
 }
 
-// fresh returns how many tokens of the prompt no cache has to do with.
+// fresh returns the tokens of the prompt that were neither read from a cache nor written to one.
 func (u usage) fresh() int { return u.input - u.cached - u.cacheWrite }
 
-// defaultOutput is how many tokens an answer has.
+// defaultOutput is how many tokens an answer has by default.
 const defaultOutput = 16
 
 func newAnswer(c *Call, r *Reply, now time.Time) *answer {
@@ -62,13 +62,14 @@ func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 	return a
 }
 
-// left returns how many tokens of an answer are left.
+// left returns how many more tokens the answer may have.
 func (a *answer) left() int {
-	return cmp.Or(a.MaxOutput, mostTokens) - len(a.thoughts) - len(a.text)
+	return cmp.Or(a.MaxOutput, maxTokens) - len(a.thoughts) - len(a.text)
 }
 
-// most returns the tokens that are left for, and notes if that is not all.
-func (a *answer) most(tokens []string) []string {
+// withinLimit returns the tokens that the answer still has room for, and marks the answer as cut if
+// that is not all.
+func (a *answer) withinLimit(tokens []string) []string {
 	if left := a.left(); len(tokens) > left {
 		a.cut = true
 		return tokens[:left]
@@ -76,20 +77,20 @@ func (a *answer) most(tokens []string) []string {
 	return tokens
 }
 
-func (a *answer) think() { a.thoughts = a.most(say(max(a.Reasoning, 0))) }
+func (a *answer) think() { a.thoughts = a.withinLimit(wordsOf(max(a.Reasoning, 0))) }
 
 func (a *answer) speak() {
 	switch {
 	case a.Text != "":
-		a.text = a.most(split(a.Text))
+		a.text = a.withinLimit(split(a.Text))
 	case a.Output > 0:
-		a.text = a.most(say(a.Output))
+		a.text = a.withinLimit(wordsOf(a.Output))
 	case a.Tool == nil:
-		a.text = a.most(say(defaultOutput))
+		a.text = a.withinLimit(wordsOf(defaultOutput))
 	}
 }
 
-// callTool calls the tool, if there are tokens left for all of it.
+// callTool calls the tool, if there is room for the whole call.
 func (a *answer) callTool() {
 	if a.Tool == nil {
 		return
@@ -103,11 +104,11 @@ func (a *answer) callTool() {
 	a.tool = t
 }
 
-// said returns the text in one piece.
-func (a *answer) said() string { return strings.Join(a.text, "") }
+// fullText returns the text in one piece.
+func (a *answer) fullText() string { return strings.Join(a.text, "") }
 
-// thought returns the thoughts in one piece.
-func (a *answer) thought() string { return strings.Join(a.thoughts, "") }
+// fullThoughts returns the thoughts in one piece.
+func (a *answer) fullThoughts() string { return strings.Join(a.thoughts, "") }
 
 func (t *tool) argument() string { return strings.Join(t.arguments, "") }
 
@@ -123,14 +124,14 @@ func (a *answer) end(done, cut, tool string) string {
 	}
 }
 
-// id returns the answer's, with the prefix of an API.
+// id returns an id of the answer, with the prefix of an API.
 func (a *answer) id(prefix string) string { return fmt.Sprintf("%smock%d", prefix, a.Number) }
 
-// provider returns whose headers and errors the answer has.
+// provider returns the provider whose headers and errors the answer has.
 func (a *answer) provider() Provider { return cmp.Or(a.As, a.Provider) }
 
-// countedInput returns how many tokens of the prompt count towards limits: some
-// providers do not count what was read from a cache.
+// countedInput returns how many tokens of the prompt count towards limits: some providers do not
+// count tokens that were read from a cache.
 func (a *answer) countedInput() int {
 	switch a.provider() {
 	case Anthropic, Groq, Bedrock:
@@ -139,7 +140,7 @@ func (a *answer) countedInput() int {
 	return a.usage.input
 }
 
-// failure returns the error that breaks the answer.
+// failure returns the error that breaks the answer off.
 func (a *answer) failure() failure {
 	f := failure{status: http.StatusInternalServerError, code: a.Code, message: "the mock was told to break off", model: a.Model}
 	if a.provider() == Anthropic {

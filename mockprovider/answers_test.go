@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Every API tells in its place exactly what the totals count.
-func TestUsageToldIsUsageSent(t *testing.T) {
+// Every API reports exactly the usage that the totals count.
+func TestUsageReportedIsUsageSent(t *testing.T) {
 	for _, a := range apis {
 		for _, stream := range []bool{false, true} {
 			for _, most := range []int{0, 1, 7, 30} {
@@ -21,11 +21,11 @@ func TestUsageToldIsUsageSent(t *testing.T) {
 						if response.StatusCode != 200 {
 							t.Fatalf("%d: %s", response.StatusCode, text)
 						}
-						got, sent := told(eventsOf(t, response, text)), c.Totals()["m"]
-						if strings.HasPrefix(a.name, "ollama") { // does not tell these
+						got, sent := reportedUsage(eventsOf(t, response, text)), c.Totals()["m"]
+						if strings.HasPrefix(a.name, "ollama") { // does not report these
 							sent.Cached, sent.Reasoning = 0, 0
 						}
-						if a.name == "cohere" { // does not tell this
+						if a.name == "cohere" { // does not report this
 							sent.Reasoning = 0
 						}
 						if want := (usage{sent.Input, sent.Cached, sent.CacheWrite, sent.Output, sent.Reasoning}); got != want || sent.Requests != 1 || got.input < 6 {
@@ -41,9 +41,9 @@ func TestUsageToldIsUsageSent(t *testing.T) {
 	}
 }
 
-// The events of a stream bring, in all, what the whole answer tells.
+// The tokens of the events of a stream add up to the usage of the whole answer.
 func TestEventsAddUp(t *testing.T) {
-	for _, w := range ways {
+	for _, w := range routes {
 		if !w.api.generates() {
 			continue
 		}
@@ -70,8 +70,8 @@ func TestEventsAddUp(t *testing.T) {
 	}
 }
 
-// A stream without usage asked for has none, and with it null in all but the last.
-func TestChatTellsUsageWhenAsked(t *testing.T) {
+// A chat stream has no usage unless it is asked for; then it is null in all chunks but the last.
+func TestChatReportsUsageWhenAsked(t *testing.T) {
 	const url = "https://api.openai.com/v1/chat/completions"
 	c := start(t, Config{})
 	response, text := c.call(url, "output=3", `{"model":"m","messages":[],"stream":true}`)
@@ -93,7 +93,7 @@ func TestChatTellsUsageWhenAsked(t *testing.T) {
 	}
 }
 
-// Tokens come one by one, and are the text if they are joined.
+// Tokens come one by one, and make the text if they are joined.
 func TestStreamsAreTheText(t *testing.T) {
 	const text = "Grüße aus 東京: it's 21° today."
 	c := start(t, Config{Script: func(Call) Reply { return Reply{Text: text} }})
@@ -110,7 +110,7 @@ func TestStreamsAreTheText(t *testing.T) {
 	}
 }
 
-// textOf returns the text that an event brings.
+// textOf returns the text that an event carries.
 func textOf(e map[string]any) string {
 	find := func(path ...string) string {
 		var v any = e
@@ -186,7 +186,7 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// What counts prompts and lists models uses nothing.
+// Requests that count prompts or list models use nothing.
 func TestOthers(t *testing.T) {
 	c := start(t, Config{})
 	for _, each := range []struct{ url, body, want string }{
@@ -223,7 +223,7 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	for n := range 50 {
-		if got := Count(strings.Join(say(n), "")); got != n {
+		if got := Count(strings.Join(wordsOf(n), "")); got != n {
 			t.Errorf("say(%d) has %d tokens", n, got)
 		}
 	}

@@ -24,7 +24,7 @@ func (converse) framing(*Call) framing { return converseFrames }
 
 func (converse) end(a *answer) string { return a.end("end_turn", "max_tokens", "tool_use") }
 
-// usage tells the prompt in three parts, which add up.
+// usage reports the prompt in three parts, which add up.
 func (converse) usage(u usage) object {
 	return object{
 		"inputTokens": u.fresh(), "outputTokens": u.output, "totalTokens": u.input + u.output,
@@ -35,10 +35,10 @@ func (converse) usage(u usage) object {
 func (f converse) whole(a *answer) object {
 	content := []object{}
 	if len(a.thoughts) > 0 {
-		content = append(content, object{"reasoningContent": object{"reasoningText": object{"text": a.thought(), "signature": signature}}})
+		content = append(content, object{"reasoningContent": object{"reasoningText": object{"text": a.fullThoughts(), "signature": signature}}})
 	}
 	if len(a.text) > 0 {
-		content = append(content, object{"text": a.said()})
+		content = append(content, object{"text": a.fullText()})
 	}
 	if t := a.tool; t != nil {
 		content = append(content, object{"toolUse": object{"toolUseId": t.id, "name": t.name, "input": raw(t.argument())}})
@@ -51,15 +51,15 @@ func (f converse) whole(a *answer) object {
 
 func (f converse) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		s := &converseStream{yield: yield}
-		s.tell("messageStart", object{"role": "assistant"}, event{})
+		s := &converseStream{sender: sender{yield: yield}}
+		s.emit("messageStart", object{"role": "assistant"}, event{})
 		s.block(a.thoughts, func(token string) object { return object{"reasoningContent": object{"text": token}} }, event{output: 1, reasoning: 1})
 		s.block(a.text, func(token string) object { return object{"text": token} }, event{output: 1})
 		if t := a.tool; t != nil {
 			s.tool(t)
 		}
-		s.tell("messageStop", object{"stopReason": f.end(a)}, event{})
-		s.tell("metadata", object{"usage": f.usage(a.usage), "metrics": object{"latencyMs": 1}}, event{})
+		s.emit("messageStop", object{"stopReason": f.end(a)}, event{})
+		s.emit("metadata", object{"usage": f.usage(a.usage), "metrics": object{"latencyMs": 1}}, event{})
 	}
 }
 
@@ -68,47 +68,43 @@ func (converse) broken(a *answer) event {
 	return event{name: cmp.Or(f.code, "internalServerException"), data: Bedrock.body(f), exception: true}
 }
 
-// converseStream is the events of one message.
+// converseStream sends the events of one message.
 type converseStream struct {
-	yield func(event) bool
-	over  bool // nobody listens any more
-	index int  // of the block
+	sender
+	index int // of the block
 }
 
-// tell sends an event that brings the tokens of e.
-func (s *converseStream) tell(kind string, data object, e event) {
-	if s.over {
-		return
-	}
-	data["p"] = "abcd" // which makes all events about as long
+// emit sends an event that carries the tokens of e.
+func (s *converseStream) emit(kind string, data object, e event) {
+	data["p"] = "abcd" // padding
 	e.name, e.data = kind, data
-	s.over = !s.yield(e)
+	s.send(e)
 }
 
-// block sends tokens of one type, each of which brings the tokens of e.
+// block sends tokens of one type, each in an event that carries the tokens of e.
 func (s *converseStream) block(tokens []string, delta func(string) object, e event) {
 	if len(tokens) == 0 {
 		return
 	}
 	for _, token := range tokens {
-		s.tell("contentBlockDelta", object{"contentBlockIndex": s.index, "delta": delta(token)}, e)
+		s.emit("contentBlockDelta", object{"contentBlockIndex": s.index, "delta": delta(token)}, e)
 	}
-	s.tell("contentBlockStop", object{"contentBlockIndex": s.index}, event{})
+	s.emit("contentBlockStop", object{"contentBlockIndex": s.index}, event{})
 	s.index++
 }
 
 // tool sends a call of a tool.
 func (s *converseStream) tool(t *tool) {
 	start := object{"toolUse": object{"toolUseId": t.id, "name": t.name}}
-	s.tell("contentBlockStart", object{"contentBlockIndex": s.index, "start": start}, event{output: Count(t.name)})
+	s.emit("contentBlockStart", object{"contentBlockIndex": s.index, "start": start}, event{output: Count(t.name)})
 	s.block(t.arguments, func(token string) object { return object{"toolUse": object{"input": token}} }, event{output: 1})
 }
 
-// invoke is Bedrock's invoke and invoke-with-response-stream, with a model of Anthropic's.
+// invoke is Bedrock's invoke and invoke-with-response-stream, with one of Anthropic's models.
 type invoke struct{ messages }
 
 func (f invoke) read(c *Call) error {
-	stream := c.Stream // as the path says
+	stream := c.Stream // from the path
 	err := f.messages.read(c)
 	c.Stream = stream
 	return err
@@ -116,7 +112,7 @@ func (f invoke) read(c *Call) error {
 
 func (invoke) framing(*Call) framing { return invokeFrames }
 
-// events are those of the model, of which the last tells Bedrock's own metrics too.
+// events are those of the model. The last one has Bedrock's own metrics too.
 func (f invoke) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
 		for e := range f.messages.events(a) {
@@ -135,29 +131,9 @@ func (f invoke) events(a *answer) iter.Seq[event] {
 
 func (invoke) broken(a *answer) event { return converse{}.broken(a) }
 
-// tellInvocation writes what a call of Invoke has used into headers.
-func tellInvocation(h http.Header, u usage) {
+// writeInvocation writes the usage of an Invoke call into headers.
+func writeInvocation(h http.Header, u usage) {
 	for name, n := range map[string]int{"Input": u.fresh(), "Output": u.output, "Cache-Read-Input": u.cached, "Cache-Write-Input": u.cacheWrite} {
 		h.Set("X-Amzn-Bedrock-"+name+"-Token-Count", strconv.Itoa(n))
 	}
-}
-
-// amazonCode returns the code by which Amazon's SDKs know the error.
-func (f failure) amazonCode() string {
-	if f.code != "" {
-		return f.code
-	}
-	switch f.status {
-	case http.StatusForbidden:
-		return "AccessDeniedException"
-	case http.StatusNotFound:
-		return "ResourceNotFoundException"
-	case http.StatusTooManyRequests:
-		return "ThrottlingException"
-	case http.StatusServiceUnavailable:
-		return "ServiceUnavailableException"
-	case http.StatusInternalServerError:
-		return "InternalServerException"
-	}
-	return "ValidationException"
 }

@@ -34,10 +34,10 @@ func (f chat) whole(a *answer) object {
 	for i := range choices {
 		message := object{"role": "assistant", "content": nil, "refusal": nil}
 		if len(a.text) > 0 {
-			message["content"] = a.said()
+			message["content"] = a.fullText()
 		}
 		if a.provider() == OpenRouter && len(a.thoughts) > 0 {
-			message["reasoning"] = a.thought()
+			message["reasoning"] = a.fullThoughts()
 		}
 		if t := a.tool; t != nil {
 			message["tool_calls"] = []object{{"id": t.id, "type": "function", "function": object{"name": t.name, "arguments": t.argument()}}}

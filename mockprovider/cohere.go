@@ -20,8 +20,8 @@ func (cohereChat) read(c *Call) error {
 
 func (cohereChat) framing(*Call) framing { return sseEnd }
 
-// usage tells what the model has seen, and fewer tokens that are billed, as Cohere does:
-// it does not bill what it writes around the messages itself.
+// usage reports all tokens, and fewer tokens that are billed, as Cohere does: it does not bill the
+// text that it puts around the messages itself.
 func (cohereChat) usage(u usage) object {
 	return object{
 		"billed_units":  object{"input_tokens": u.input / 2, "output_tokens": u.output - u.reasoning},
@@ -35,10 +35,10 @@ func (cohereChat) end(a *answer) string { return a.end("COMPLETE", "MAX_TOKENS",
 func (f cohereChat) whole(a *answer) object {
 	content := []object{}
 	if len(a.thoughts) > 0 {
-		content = append(content, object{"type": "thinking", "thinking": a.thought()})
+		content = append(content, object{"type": "thinking", "thinking": a.fullThoughts()})
 	}
 	if len(a.text) > 0 {
-		content = append(content, object{"type": "text", "text": a.said()})
+		content = append(content, object{"type": "text", "text": a.fullText()})
 	}
 	message := object{"role": "assistant", "content": content}
 	if t := a.tool; t != nil {
@@ -49,8 +49,8 @@ func (f cohereChat) whole(a *answer) object {
 
 func (f cohereChat) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		s := &cohereStream{yield: yield}
-		s.tell("message-start", object{"id": a.id(""), "delta": object{"message": object{"role": "assistant", "content": []any{}}}}, event{})
+		s := &cohereStream{sender: sender{yield: yield}}
+		s.emit("message-start", object{"id": a.id(""), "delta": object{"message": object{"role": "assistant", "content": []any{}}}}, event{})
 		s.content("thinking", a.thoughts, event{output: 1, reasoning: 1})
 		s.content("text", a.text, event{output: 1})
 		if t := a.tool; t != nil {
@@ -58,9 +58,9 @@ func (f cohereChat) events(a *answer) iter.Seq[event] {
 			for _, token := range t.arguments {
 				s.call("tool-call-delta", object{"function": object{"arguments": token}}, 1)
 			}
-			s.tell("tool-call-end", object{"index": s.index}, event{})
+			s.emit("tool-call-end", object{"index": s.index}, event{})
 		}
-		s.tell("message-end", object{"delta": object{"finish_reason": f.end(a), "usage": f.usage(a.usage)}}, event{})
+		s.emit("message-end", object{"delta": object{"finish_reason": f.end(a), "usage": f.usage(a.usage)}}, event{})
 	}
 }
 
@@ -68,24 +68,20 @@ func (cohereChat) broken(a *answer) event {
 	return event{name: "message-end", data: object{"type": "message-end", "delta": object{"finish_reason": "ERROR", "error": a.failure().message}}}
 }
 
-// cohereStream is the events of one message.
+// cohereStream sends the events of one message.
 type cohereStream struct {
-	yield func(event) bool
-	over  bool // nobody listens any more
-	index int  // of the content
+	sender
+	index int // of the content
 }
 
-// tell sends an event that brings the tokens of e.
-func (s *cohereStream) tell(kind string, data object, e event) {
-	if s.over {
-		return
-	}
+// emit sends an event that carries the tokens of e.
+func (s *cohereStream) emit(kind string, data object, e event) {
 	data["type"] = kind
 	e.name, e.data = kind, data
-	s.over = !s.yield(e)
+	s.send(e)
 }
 
-// content sends tokens of one type, each of which brings the tokens of e.
+// content sends tokens of one type, each in an event that carries the tokens of e.
 func (s *cohereStream) content(kind string, tokens []string, e event) {
 	if len(tokens) == 0 {
 		return
@@ -93,20 +89,20 @@ func (s *cohereStream) content(kind string, tokens []string, e event) {
 	block := func(value object) object {
 		return object{"index": s.index, "delta": object{"message": object{"content": value}}}
 	}
-	s.tell("content-start", block(object{"type": kind, kind: ""}), event{})
+	s.emit("content-start", block(object{"type": kind, kind: ""}), event{})
 	for _, token := range tokens {
-		s.tell("content-delta", block(object{kind: token}), e)
+		s.emit("content-delta", block(object{kind: token}), e)
 	}
-	s.tell("content-end", object{"index": s.index}, event{})
+	s.emit("content-end", object{"index": s.index}, event{})
 	s.index++
 }
 
 // call sends a piece of a call of a tool.
 func (s *cohereStream) call(kind string, piece object, output int) {
-	s.tell(kind, object{"index": s.index, "delta": object{"message": object{"tool_calls": piece}}}, event{output: output})
+	s.emit(kind, object{"index": s.index, "delta": object{"message": object{"tool_calls": piece}}}, event{output: output})
 }
 
-// cohereEmbed is Cohere's /v2/embed. There are no streams of it.
+// cohereEmbed is Cohere's /v2/embed. It has no streams.
 type cohereEmbed struct{ embeddings }
 
 func (cohereEmbed) read(c *Call) error {
@@ -131,8 +127,7 @@ func (f cohereEmbed) whole(a *answer) object {
 	}
 }
 
-// cohereRerank is Cohere's /v2/rerank. There are no streams of it, and it tells no
-// tokens.
+// cohereRerank is Cohere's /v2/rerank. It has no streams, and reports no tokens.
 type cohereRerank struct{ embeddings }
 
 func (cohereRerank) read(c *Call) error {

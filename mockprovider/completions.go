@@ -5,7 +5,7 @@ import "iter"
 // completions is OpenAI's legacy completions.
 type completions struct{}
 
-// read takes each prompt of several for itself.
+// read counts each of several prompts as one of its own.
 func (completions) read(c *Call) error {
 	c.readCompletion()
 	if prompts, ok := c.fields["prompt"].([]any); ok && len(prompts) > 0 {
@@ -33,14 +33,14 @@ func (completions) end(a *answer) string { return a.end("stop", "length", "stop"
 func (f completions) whole(a *answer) object {
 	choices := make([]object, a.Answers)
 	for i := range choices {
-		choices[i] = f.choice(i, a.said(), f.end(a))
+		choices[i] = f.choice(i, a.fullText(), f.end(a))
 	}
 	body := f.frame(a)
 	body["choices"], body["usage"] = choices, completionUsage(a.usage)
 	return body
 }
 
-// events tells tokens that are no text, which this API has no place for, with the end.
+// events carry tokens that are no text, for which this API has no field, with the last event.
 func (f completions) events(a *answer) iter.Seq[event] {
 	c := &chunks{answer: a, frame: f.frame(a)}
 	return func(yield func(event) bool) {

@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// embeddings is OpenAI's embeddings. There are no streams of them.
+// embeddings is OpenAI's embeddings. It has no streams.
 type embeddings struct{}
 
 func (embeddings) read(c *Call) error {
@@ -29,7 +29,7 @@ func (embeddings) framing(*Call) framing          { return framing{} }
 func (embeddings) events(*answer) iter.Seq[event] { return func(func(event) bool) {} }
 func (embeddings) broken(*answer) event           { return event{} }
 
-// defaultDimensions is how many numbers an embedding has.
+// defaultDimensions is how many numbers an embedding has by default.
 const defaultDimensions = 8
 
 func (f embeddings) whole(a *answer) object {
@@ -43,7 +43,7 @@ func (f embeddings) whole(a *answer) object {
 	}
 }
 
-// vector returns the i-th embedding in the encoding that was asked for.
+// vector returns the i-th embedding in the requested encoding.
 func (embeddings) vector(a *answer, i int) any {
 	numbers := make([]float32, cmp.Or(a.fields.number("dimensions"), defaultDimensions))
 	for k := range numbers {

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// failure is an error as a client is told it.
+// failure is an error that a client receives.
 type failure struct {
 	status  int
-	code    string // the provider's usual one if empty
+	code    string // empty: the provider's usual one
 	message string
-	retry   time.Duration // 0: not said
+	retry   time.Duration // 0: none
 	model   string
 }
 
-// statusOverloaded is Anthropic's.
+// statusOverloaded is Anthropic's status for too much load.
 const statusOverloaded = 529
 
-// body returns the body of an error as a provider writes it.
+// body returns the body of an error in the provider's format.
 func (p Provider) body(f failure) object {
 	switch p {
 	case Anthropic:
-		return object{"type": "error", "error": object{"type": f.anthropicType(), "message": f.message}, "request_id": "req_mock"}
+		return object{"type": "error", "error": object{"type": cmp.Or(f.code, f.codes().anthropic), "message": f.message}, "request_id": "req_mock"}
 	case Gemini, Vertex:
 		return object{"error": f.gemini()}
 	case OpenRouter:
@@ -32,7 +32,7 @@ func (p Provider) body(f failure) object {
 	case Azure:
 		return object{"error": object{"code": cmp.Or(f.code, strconv.Itoa(f.status)), "message": f.message}}
 	case Mistral:
-		return object{"object": "error", "message": f.message, "type": cmp.Or(f.code, f.openAICode()), "param": nil, "code": strconv.Itoa(f.status)}
+		return object{"object": "error", "message": f.message, "type": cmp.Or(f.code, f.codes().openAI), "param": nil, "code": strconv.Itoa(f.status)}
 	case Ollama:
 		return object{"error": f.message}
 	case Bedrock:
@@ -40,7 +40,7 @@ func (p Provider) body(f failure) object {
 	case Cohere:
 		return object{"id": "mock", "message": f.message}
 	default:
-		return object{"error": object{"message": f.message, "type": f.openAIType(), "param": nil, "code": cmp.Or(f.code, f.openAICode())}}
+		return object{"error": object{"message": f.message, "type": f.openAIType(), "param": nil, "code": cmp.Or(f.code, f.codes().openAI)}}
 	}
 }
 
@@ -57,75 +57,45 @@ func (f failure) openAIType() string {
 	}
 }
 
-func (f failure) openAICode() string {
-	switch f.status {
-	case http.StatusUnauthorized:
-		return "invalid_api_key"
-	case http.StatusNotFound:
-		return "model_not_found"
-	case http.StatusTooManyRequests:
-		return "rate_limit_exceeded"
-	case http.StatusServiceUnavailable:
-		return "server_is_overloaded"
-	case http.StatusInternalServerError:
-		return "server_error"
-	default:
-		return "invalid_request"
-	}
+// codes are the providers' codes for one status.
+type codes struct {
+	status                            int
+	openAI, anthropic, google, amazon string
 }
 
-func (f failure) anthropicType() string {
-	if f.code != "" {
-		return f.code
+// statusCodes has the codes by status. The last row is for all other ones.
+var statusCodes = []codes{
+	{http.StatusBadRequest, "invalid_request", "invalid_request_error", "INVALID_ARGUMENT", "ValidationException"},
+	{http.StatusUnauthorized, "invalid_api_key", "authentication_error", "UNAUTHENTICATED", "ValidationException"},
+	{http.StatusForbidden, "invalid_request", "permission_error", "PERMISSION_DENIED", "AccessDeniedException"},
+	{http.StatusNotFound, "model_not_found", "not_found_error", "NOT_FOUND", "ResourceNotFoundException"},
+	{http.StatusRequestEntityTooLarge, "invalid_request", "request_too_large", "INTERNAL", "ValidationException"},
+	{http.StatusTooManyRequests, "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "ThrottlingException"},
+	{http.StatusInternalServerError, "server_error", "api_error", "INTERNAL", "InternalServerException"},
+	{http.StatusServiceUnavailable, "server_is_overloaded", "api_error", "UNAVAILABLE", "ServiceUnavailableException"},
+	{statusOverloaded, "invalid_request", "overloaded_error", "INTERNAL", "ValidationException"},
+	{0, "invalid_request", "api_error", "INTERNAL", "ValidationException"},
+}
+
+// codes returns the providers' codes for the failure.
+func (f failure) codes() codes {
+	for _, c := range statusCodes {
+		if c.status == f.status {
+			return c
+		}
 	}
-	switch f.status {
-	case http.StatusUnauthorized:
-		return "authentication_error"
-	case http.StatusForbidden:
-		return "permission_error"
-	case http.StatusNotFound:
-		return "not_found_error"
-	case http.StatusRequestEntityTooLarge:
-		return "request_too_large"
-	case http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case statusOverloaded:
-		return "overloaded_error"
-	case http.StatusBadRequest:
-		return "invalid_request_error"
-	default:
-		return "api_error"
-	}
+	return statusCodes[len(statusCodes)-1]
 }
 
 func (f failure) gemini() object {
-	e := object{"code": f.status, "message": f.message, "status": f.geminiStatus()}
+	e := object{"code": f.status, "message": f.message, "status": f.codes().google}
 	if f.status == http.StatusTooManyRequests {
 		e["details"] = f.geminiDetails()
 	}
 	return e
 }
 
-func (f failure) geminiStatus() string {
-	switch f.status {
-	case http.StatusUnauthorized:
-		return "UNAUTHENTICATED"
-	case http.StatusForbidden:
-		return "PERMISSION_DENIED"
-	case http.StatusNotFound:
-		return "NOT_FOUND"
-	case http.StatusTooManyRequests:
-		return "RESOURCE_EXHAUSTED"
-	case http.StatusServiceUnavailable:
-		return "UNAVAILABLE"
-	case http.StatusBadRequest:
-		return "INVALID_ARGUMENT"
-	default:
-		return "INTERNAL"
-	}
-}
-
-// geminiDetails says which quota was violated, and for how long.
+// geminiDetails names the violated quota, and how long to wait.
 func (f failure) geminiDetails() []object {
 	details := []object{{
 		"@type": "type.googleapis.com/google.rpc.QuotaFailure",

@@ -68,7 +68,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Bad requests are told what is wrong, and use nothing.
+// Bad requests are answered with what is wrong, and use nothing.
 func TestBadRequests(t *testing.T) {
 	for _, c := range []struct {
 		method, url, mock, body string
@@ -114,7 +114,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// A stream that breaks in the middle has sent what the totals say.
+// A stream that breaks off in the middle has sent what the totals count.
 func TestFaults(t *testing.T) {
 	for _, a := range apis {
 		url, body := a.request(true, 0)
@@ -178,7 +178,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// sentSome expects that some of 50 tokens were sent.
+// sentSome checks that some of 50 tokens were sent.
 func sentSome(t *testing.T, c *client) {
 	t.Helper()
 	if got := c.Totals()["m"]; got.Requests != 1 || got.Output < 1 || got.Output > 8 {
@@ -186,7 +186,7 @@ func sentSome(t *testing.T, c *client) {
 	}
 }
 
-// A whole answer breaks before it or in its middle, or is an error.
+// A whole answer breaks off before it or in its middle, or is an error.
 func TestWholeFaults(t *testing.T) {
 	c := start(t, Config{})
 	if _, err := c.post(t.Context(), chatURL, "fault=reset", chatBody); err == nil {
@@ -224,7 +224,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// Limits let a minute's amount pass, then what flows in; headers tell what is left.
+// Limits let the amount of a minute pass, and then what is supplied. Headers report what is left.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, Config{Limits: map[string]Limit{"m": {Requests: 60, Tokens: 6000}}})
@@ -258,7 +258,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// Anthropic counts input and output apart, not what is cached, and rounds.
+// Anthropic counts input and output separately, does not count cached tokens, and rounds.
 func TestAnthropicLimits(t *testing.T) {
 	c := start(t, Config{Now: func() time.Time { return t0 }, Limits: map[string]Limit{"m": {InputTokens: 60_000, OutputTokens: 6000}}})
 	response, _ := c.call("https://api.anthropic.com/v1/messages", "output=600 cached=1", `{"model":"m","max_tokens":4096,"messages":[{"role":"user","content":"Hi"}]}`)
@@ -273,9 +273,9 @@ func TestAnthropicLimits(t *testing.T) {
 	}
 }
 
-// What was read from a cache counts with some providers, and not with others.
+// Tokens that were read from a cache count with some providers, and not with others.
 func TestCachedTokensCount(t *testing.T) {
-	for provider, left := range map[string]string{"openai": "88", "groq": "89"} { // of 100: 10 said, and 2 or 1 of the prompt
+	for provider, left := range map[string]string{"openai": "88", "groq": "89"} { // of 100: 10 of output, and 2 or 1 of the prompt
 		c := start(t, Config{Now: func() time.Time { return t0 }, Limits: map[string]Limit{"m": {Tokens: 100}}})
 		response, _ := c.call(chatURL, "output=10 cached=1 as="+provider, chatBody)
 		if got := response.Header.Get("X-Ratelimit-Remaining-Tokens"); got != left {
@@ -284,7 +284,7 @@ func TestCachedTokensCount(t *testing.T) {
 	}
 }
 
-// An event is with the client as soon as it is there.
+// An event reaches the client at once.
 func TestEventsAreFlushed(t *testing.T) {
 	for _, a := range apis {
 		t.Run(a.name, func(t *testing.T) {

@@ -2,10 +2,10 @@ package mockprovider
 
 import "encoding/json"
 
-// object is one of JSON, to be sent.
+// object is a JSON object to be sent.
 type object map[string]any
 
-// encode returns a value that is made of what JSON has.
+// encode encodes a value as JSON, which must not fail.
 func encode(value any) []byte {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -14,8 +14,8 @@ func encode(value any) []byte {
 	return text
 }
 
-// fields are those of a JSON object that was received. What is not there, or is of
-// another kind, is zero.
+// fields are those of a JSON object that was received. A field that is missing or of another type
+// reads as zero.
 type fields map[string]any
 
 func (f fields) text(name string) string {
@@ -30,7 +30,7 @@ func (f fields) flag(name string) bool {
 
 func (f fields) number(name string) int {
 	n, _ := f[name].(float64)
-	return int(min(max(n, 0), mostTokens))
+	return int(min(max(n, 0), maxTokens))
 }
 
 func (f fields) in(name string) fields {
@@ -38,7 +38,7 @@ func (f fields) in(name string) fields {
 	return object
 }
 
-// count returns how many tokens are in some of the fields.
+// count returns how many tokens some of the fields have.
 func (f fields) count(names ...string) (n int) {
 	for _, name := range names {
 		n += countIn(f[name])

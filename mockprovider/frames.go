@@ -18,8 +18,8 @@ var (
 
 const eventStream = "application/vnd.amazon.eventstream"
 
-// frameOf returns a message in AWS's event stream format that tells an event, or an error,
-// by its type: two lengths and their checksum, headers, the payload, and a checksum of all.
+// frameOf returns an event or an error, with its type, as a message in AWS's event stream format:
+// two lengths and their checksum, headers, the payload, and a checksum of everything.
 func frameOf(e event, kind string, data object) []byte {
 	headers := frameHeader(nil, ":content-type", "application/json")
 	if e.exception {
@@ -37,7 +37,7 @@ func frameOf(e event, kind string, data object) []byte {
 	return binary.BigEndian.AppendUint32(f, crc32.ChecksumIEEE(f))
 }
 
-// frameHeader adds a header that is a string, which is type 7.
+// frameHeader appends a header that is a string, which is type 7.
 func frameHeader(to []byte, name, value string) []byte {
 	to = append(append(append(to, byte(len(name))), name...), 7)
 	to = binary.BigEndian.AppendUint16(to, uint16(len(value)))

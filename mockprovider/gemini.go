@@ -29,7 +29,7 @@ func (gemini) framing(c *Call) framing {
 
 func (gemini) end(a *answer) string { return a.end("STOP", "MAX_TOKENS", "STOP") }
 
-// body returns a response with some candidates, and what was used so far.
+// body returns a response with some candidates, and the usage so far.
 func (gemini) body(a *answer, candidates []object, sent usage) object {
 	u := object{
 		"promptTokenCount":     a.usage.input,
@@ -61,10 +61,10 @@ func (gemini) toolCall(t *tool) object {
 func (f gemini) whole(a *answer) object {
 	parts := []object{}
 	if len(a.thoughts) > 0 {
-		parts = append(parts, object{"text": a.thought(), "thought": true})
+		parts = append(parts, object{"text": a.fullThoughts(), "thought": true})
 	}
 	if len(a.text) > 0 {
-		parts = append(parts, object{"text": a.said()})
+		parts = append(parts, object{"text": a.fullText()})
 	}
 	if a.tool != nil {
 		parts = append(parts, f.toolCall(a.tool))
@@ -76,7 +76,7 @@ func (f gemini) whole(a *answer) object {
 	return f.body(a, candidates, a.usage)
 }
 
-// events tells what was used so far in each.
+// events report the usage so far in each.
 func (f gemini) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
 		var sent usage
@@ -96,10 +96,10 @@ func (f gemini) events(a *answer) iter.Seq[event] {
 	}
 }
 
-// piece is one of an answer.
+// piece is a piece of an answer.
 type piece struct {
 	parts             []object
-	end               string // why it is the last, or empty
+	end               string // why the answer ends; empty before the last piece
 	output, reasoning int
 }
 

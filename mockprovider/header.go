@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// FromHeader is the script that a server has by default: it does what the header
-// X-Mock says, in words such as output=20 and fault=reset. A header that makes no
-// sense gets an error that says why.
+// FromHeader is the default script of a server: it follows the header X-Mock, which has words such
+// as output=20 and fault=reset. A header with an unknown word or value gets an error that says what
+// is wrong.
 func FromHeader(c Call) Reply {
 	var r Reply
 	for _, word := range strings.Fields(c.Header.Get("X-Mock")) {
@@ -60,8 +60,8 @@ func (r *Reply) set(word string) (err error) {
 
 func number(value string) (int, error) {
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 0 || n > mostTokens {
-		return 0, fmt.Errorf("it must be a number from 0 to %d", mostTokens)
+	if err != nil || n < 0 || n > maxTokens {
+		return 0, fmt.Errorf("it must be a number from 0 to %d", maxTokens)
 	}
 	return n, nil
 }

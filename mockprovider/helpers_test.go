@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client is one of a server in memory.
+// client is a client of a server in memory.
 type client struct {
 	t *testing.T
 	*http.Client
@@ -44,7 +44,7 @@ func (c *client) post(ctx context.Context, url, mock, body string) (*http.Respon
 	return c.Do(req)
 }
 
-// call sends a call, and returns its answer and all of its body.
+// call sends a call, and returns its answer with the whole body.
 func (c *client) call(url, mock, body string) (*http.Response, []byte) {
 	c.t.Helper()
 	response, err := c.post(c.t.Context(), url, mock, body)
@@ -121,7 +121,7 @@ func (a api) request(stream bool, most int) (url, body string) {
 	return url, fmt.Sprintf(a.body, more)
 }
 
-// eventsOf returns the data of a body's events: one if it is whole.
+// eventsOf returns the data of a body's events: one if the answer is whole.
 func eventsOf(t *testing.T, response *http.Response, body []byte) (list []map[string]any) {
 	t.Helper()
 	add := func(text []byte) {
@@ -152,8 +152,8 @@ func eventsOf(t *testing.T, response *http.Response, body []byte) (list []map[st
 	return list
 }
 
-// told returns what usage the events of any API tell, in a naive way.
-func told(list []map[string]any) (u usage) {
+// reportedUsage returns the usage that the events of any API report, read in a naive way.
+func reportedUsage(list []map[string]any) (u usage) {
 	number := func(m map[string]any, path ...string) int {
 		for _, name := range path[:len(path)-1] {
 			m, _ = m[name].(map[string]any)

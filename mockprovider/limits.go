@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Limit is how much of a model a minute grants: a bucket of each, which is full at
-// first and fills evenly. Zero is unlimited.
+// Limit is how much a model allows a minute: one token bucket each, full at first. Zero means no
+// limit.
 type Limit struct {
 	Requests     int
-	Tokens       int // of the prompt and the output
+	Tokens       int // prompt and output together
 	InputTokens  int
 	OutputTokens int
 }
 
-// bucket is one of a limit's.
+// bucket is one token bucket of a limit.
 type bucket struct {
 	limit  int
-	fullAt time.Time // and before that it lacks what flows in until then
+	fullAt time.Time // when it is full; until then it lacks what is supplied in the time left
 }
 
-// fill is how long it takes to fill n of a bucket.
+// fill returns how long it takes to supply n.
 func (b *bucket) fill(n int) time.Duration {
 	return time.Duration(int64(n) * int64(time.Minute) / int64(b.limit))
 }
@@ -30,36 +30,36 @@ func (b *bucket) wait(n int, now time.Time) time.Duration {
 	if b.limit == 0 {
 		return 0
 	}
-	return b.lacks(now) + b.fill(n) - time.Minute
+	return b.untilFull(now) + b.fill(n) - time.Minute
 }
 
-// lacks returns how long it takes to be full.
-func (b *bucket) lacks(now time.Time) time.Duration { return max(b.fullAt.Sub(now), 0) }
+// untilFull returns how long it takes until the bucket is full.
+func (b *bucket) untilFull(now time.Time) time.Duration { return max(b.fullAt.Sub(now), 0) }
 
 func (b *bucket) take(n int, now time.Time) {
 	if b.limit > 0 {
-		b.fullAt = now.Add(b.lacks(now) + b.fill(n))
+		b.fullAt = now.Add(b.untilFull(now) + b.fill(n))
 	}
 }
 
-// standing returns where the bucket stands.
-func (b *bucket) standing(now time.Time) standing {
+// state returns the state of the bucket.
+func (b *bucket) state(now time.Time) limitState {
 	if b.limit == 0 {
-		return standing{}
+		return limitState{}
 	}
-	lacks := b.lacks(now)
+	lacks := b.untilFull(now)
 	left := int64(time.Minute-lacks) * int64(b.limit) / int64(time.Minute)
-	return standing{limit: b.limit, remaining: int(left), reset: lacks}
+	return limitState{limit: b.limit, remaining: int(left), reset: lacks}
 }
 
-// standing is where a limit stands, as headers tell it. A limit of 0 is none.
-type standing struct {
+// limitState is the state of a limit, as headers report it. A limit of 0 means none.
+type limitState struct {
 	limit, remaining int
-	reset            time.Duration // until it is full
+	reset            time.Duration // the time until it is full
 }
 
-// standings is where all limits of a model stand.
-type standings struct{ requests, tokens, input, output standing }
+// limitStates are the states of all limits of a model.
+type limitStates struct{ requests, tokens, input, output limitState }
 
 // gate enforces the limit of one model.
 type gate struct {
@@ -74,9 +74,9 @@ func newGate(l Limit) *gate {
 	}
 }
 
-// pass takes what a call is going to use, which a mock knows before, or nothing. It
-// returns how long to wait for that, or 0 if it has taken it.
-func (g *gate) pass(input, output int, now time.Time) (wait time.Duration, at standings) {
+// pass takes everything that a call is going to use, which a mock knows beforehand, or nothing. It
+// returns how long to wait, or 0 if it has taken it.
+func (g *gate) pass(input, output int, now time.Time) (wait time.Duration, at limitStates) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	wait = max(
@@ -89,5 +89,5 @@ func (g *gate) pass(input, output int, now time.Time) (wait time.Duration, at st
 		g.input.take(input, now)
 		g.output.take(output, now)
 	}
-	return wait, standings{g.requests.standing(now), g.tokens.standing(now), g.input.standing(now), g.output.standing(now)}
+	return wait, limitStates{g.requests.state(now), g.tokens.state(now), g.input.state(now), g.output.state(now)}
 }

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// InMemory serves on connections in memory, and returns a transport that has no
-// others: whatever the host, https or not, its requests come here. Call stop once
-// nothing uses it any more. It works within the bubbles of testing/synctest.
+// InMemory serves on connections in memory, and returns a transport that only has those: its
+// requests come here whatever the host, with https too. Call stop when nothing uses the transport
+// any more. It works within the bubbles of testing/synctest.
 func (s *Server) InMemory() (transport *http.Transport, stop func()) {
 	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: s}
@@ -42,7 +42,7 @@ func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Accept is [net.Listener]'s.
+// Accept implements [net.Listener].
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
@@ -52,13 +52,13 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is [net.Listener]'s.
+// Close implements [net.Listener].
 func (l *listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-// Addr is [net.Listener]'s.
+// Addr implements [net.Listener].
 func (l *listener) Addr() net.Addr { return address{} }
 
 type address struct{}

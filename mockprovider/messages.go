@@ -24,7 +24,7 @@ func (messages) read(c *Call) error {
 
 func (messages) framing(*Call) framing { return sse }
 
-// usage tells the prompt in three parts, which add up.
+// usage reports the prompt in three parts, which add up.
 func (messages) usage(u usage, output, thinking int) object {
 	return object{
 		"input_tokens":                u.fresh(),
@@ -47,10 +47,10 @@ func (messages) end(a *answer) string { return a.end("end_turn", "max_tokens", "
 func (f messages) whole(a *answer) object {
 	content := []object{}
 	if len(a.thoughts) > 0 {
-		content = append(content, object{"type": "thinking", "thinking": a.thought(), "signature": signature})
+		content = append(content, object{"type": "thinking", "thinking": a.fullThoughts(), "signature": signature})
 	}
 	if len(a.text) > 0 {
-		content = append(content, object{"type": "text", "text": a.said()})
+		content = append(content, object{"type": "text", "text": a.fullText()})
 	}
 	if t := a.tool; t != nil {
 		content = append(content, object{"type": "tool_use", "id": t.id, "name": t.name, "input": raw(t.argument())})
@@ -58,23 +58,23 @@ func (f messages) whole(a *answer) object {
 	return f.message(a, content, f.end(a), f.usage(a.usage, a.usage.output, a.usage.reasoning))
 }
 
-// signature is that of thoughts.
+// signature is the signature of thoughts.
 const signature = "bW9jaw=="
 
 func (f messages) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		s := &messageStream{answer: a, yield: yield}
+		s := &messageStream{answer: a, sender: sender{yield: yield}}
 		started := f.message(a, []object{}, nil, f.usage(a.usage, min(1, a.usage.output), 0))
-		s.tell("message_start", object{"message": started}, 0, 0)
-		s.tell("ping", object{}, 0, 0)
+		s.emit("message_start", object{"message": started}, 0, 0)
+		s.emit("ping", object{}, 0, 0)
 		s.thoughts()
 		s.text()
 		s.tool()
-		s.tell("message_delta", object{
+		s.emit("message_delta", object{
 			"delta": object{"stop_reason": f.end(a), "stop_sequence": nil},
 			"usage": f.usage(a.usage, a.usage.output, a.usage.reasoning),
 		}, 0, 0)
-		s.tell("message_stop", object{}, 0, 0)
+		s.emit("message_stop", object{}, 0, 0)
 	}
 }
 
@@ -82,32 +82,28 @@ func (messages) broken(a *answer) event {
 	return event{name: "error", data: Anthropic.body(a.failure())}
 }
 
-// messageStream is the events of one message.
+// messageStream sends the events of one message.
 type messageStream struct {
 	*answer
-	yield func(event) bool
-	over  bool // nobody listens any more
-	index int  // of the block
+	sender
+	index int // of the block
 }
 
-func (s *messageStream) tell(kind string, data object, output, reasoning int) {
-	if s.over {
-		return
-	}
+func (s *messageStream) emit(kind string, data object, output, reasoning int) {
 	data["type"] = kind
-	s.over = !s.yield(event{name: kind, data: data, output: output, reasoning: reasoning})
+	s.send(event{name: kind, data: data, output: output, reasoning: reasoning})
 }
 
 func (s *messageStream) start(block object, output int) {
-	s.tell("content_block_start", object{"index": s.index, "content_block": block}, output, 0)
+	s.emit("content_block_start", object{"index": s.index, "content_block": block}, output, 0)
 }
 
 func (s *messageStream) delta(kind, field, value string, output, reasoning int) {
-	s.tell("content_block_delta", object{"index": s.index, "delta": object{"type": kind, field: value}}, output, reasoning)
+	s.emit("content_block_delta", object{"index": s.index, "delta": object{"type": kind, field: value}}, output, reasoning)
 }
 
 func (s *messageStream) stop() {
-	s.tell("content_block_stop", object{"index": s.index}, 0, 0)
+	s.emit("content_block_stop", object{"index": s.index}, 0, 0)
 	s.index++
 }
 

@@ -37,7 +37,7 @@ func (f ollama) piece(a *answer, text, thinking string, t *tool) object {
 	return p
 }
 
-// finish makes a piece the last. A prompt that was cached as a whole is not told of.
+// finish makes a piece the last one. It leaves the prompt out if that was cached as a whole.
 func (ollama) finish(a *answer, p object) object {
 	p["done"], p["done_reason"] = true, a.end("stop", "length", "stop")
 	p["total_duration"], p["load_duration"], p["prompt_eval_duration"], p["eval_duration"] = 5000, 1000, 1000, 3000
@@ -49,7 +49,7 @@ func (ollama) finish(a *answer, p object) object {
 }
 
 func (f ollama) whole(a *answer) object {
-	return f.finish(a, f.piece(a, a.said(), a.thought(), a.tool))
+	return f.finish(a, f.piece(a, a.fullText(), a.fullThoughts(), a.tool))
 }
 
 func (f ollama) events(a *answer) iter.Seq[event] {

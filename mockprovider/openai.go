@@ -3,11 +3,10 @@ package mockprovider
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 )
 
-// What OpenAI's APIs for completions, chat and others, have in common.
-
-// readCompletion reads what the fields that both APIs have say.
+// readCompletion reads the fields that both APIs have.
 func (c *Call) readCompletion() {
 	f := c.fields
 	c.Stream = f.flag("stream")
@@ -16,7 +15,7 @@ func (c *Call) readCompletion() {
 	c.Answers = max(f.number("n"), 1)
 }
 
-// completionUsage returns usage as both APIs tell it.
+// completionUsage returns usage in the format of both APIs.
 func completionUsage(u usage) object {
 	return object{
 		"prompt_tokens":             u.input,
@@ -30,20 +29,18 @@ func completionUsage(u usage) object {
 // chunks makes the chunks of a stream of either API, which differ in their choices.
 type chunks struct {
 	*answer
-	frame object // what all chunks have
-	sent  usage  // so far
+	frame object // the members that all chunks have
+	sent  usage  // the usage so far
 }
 
-// chunk returns a chunk with the tokens that it brings.
+// chunk returns a chunk that carries so many tokens.
 func (c *chunks) chunk(choices []object, output, reasoning int) event {
 	c.sent.output += output
 	c.sent.reasoning += reasoning
 	data := object{"choices": choices}
-	for name, value := range c.frame {
-		data[name] = value
-	}
+	maps.Copy(data, c.frame)
 	switch {
-	case c.provider() == Gemini: // tells what was used so far in each
+	case c.provider() == Gemini: // reports the usage so far in each chunk
 		so := c.usage
 		so.output, so.reasoning = c.sent.output, c.sent.reasoning
 		data["usage"] = completionUsage(so)
@@ -53,7 +50,7 @@ func (c *chunks) chunk(choices []object, output, reasoning int) event {
 	return event{data: data, output: output, reasoning: reasoning}
 }
 
-// usageChunk returns the last chunk, which tells usage, if there is one.
+// usageChunk returns the last chunk, which reports usage, if there is one.
 func (c *chunks) usageChunk() (event, bool) {
 	if !c.UsageAsked && c.provider() != OpenRouter || c.provider() == Gemini {
 		return event{}, false
@@ -63,19 +60,17 @@ func (c *chunks) usageChunk() (event, bool) {
 	return e, true
 }
 
-// brokenChunk tells an error in mid-stream.
+// brokenChunk reports an error in mid-stream.
 func (c *chunks) brokenChunk() event {
 	data := c.provider().body(c.failure())
 	if c.provider() == OpenRouter {
-		for name, value := range c.frame {
-			data[name] = value
-		}
+		maps.Copy(data, c.frame)
 		data["choices"] = []object{{"index": 0, "delta": object{"content": ""}, "finish_reason": "error"}}
 	}
 	return event{data: data}
 }
 
-// raw is JSON as it stands, or an empty object if it is none.
+// raw returns text as JSON, or an empty object if it is not JSON.
 func raw(text string) json.RawMessage {
 	if !json.Valid([]byte(text)) {
 		return json.RawMessage("{}")

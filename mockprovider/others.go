@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// counting are the paths at which prompts are counted, and where the number stands.
+// counting are the paths that count the tokens of a prompt, and the fields with the result.
 var counting = []struct{ end, field string }{
 	{"/responses/input_tokens", "input_tokens"},
 	{"/messages/count_tokens", "input_tokens"},
 	{":countTokens", "totalTokens"},
 }
 
-// tokensOnly answers a request that counts a prompt, if it is one. It uses none.
-func (e *exchange) tokensOnly() bool {
+// countsTokens answers a request to count the tokens of a prompt, if it is one. It uses no tokens.
+func (e *exchange) countsTokens() bool {
 	for _, c := range counting {
 		if !strings.HasSuffix(e.r.URL.Path, c.end) {
 			continue
 		}
 		var f fields
-		if err := json.NewDecoder(http.MaxBytesReader(e.w, e.r.Body, mostBody)).Decode(&f); err != nil {
-			e.fail(failure{status: http.StatusBadRequest, message: err.Error()}, standings{})
+		if err := json.NewDecoder(http.MaxBytesReader(e.w, e.r.Body, maxBody)).Decode(&f); err != nil {
+			e.fail(failure{status: http.StatusBadRequest, message: err.Error()}, limitStates{})
 			return true
 		}
 		n := f.count("messages", "system", "tools", "input", "instructions", "contents", "systemInstruction")
@@ -31,8 +31,8 @@ func (e *exchange) tokensOnly() bool {
 	return false
 }
 
-// modelsOnly answers a request for the list of models, if it is one.
-func (e *exchange) modelsOnly() bool {
+// listsModels answers a request for the list of models, if it is one.
+func (e *exchange) listsModels() bool {
 	if e.r.Method != http.MethodGet || !strings.HasSuffix(e.r.URL.Path, "/models") {
 		return false
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Provider is whose headers and errors an answer has.
+// Provider says whose headers and errors an answer has.
 type Provider string
 
 // The providers.
@@ -33,7 +33,7 @@ func providerOf(name string) (Provider, error) {
 	return "", fmt.Errorf("it must be one of %v", providers)
 }
 
-// hosts are those of the providers, by their ends.
+// hosts maps the ends of host names to providers.
 var hosts = []struct {
 	end      string
 	provider Provider
@@ -50,7 +50,7 @@ var hosts = []struct {
 	{".amazonaws.com", Bedrock},
 }
 
-// providerAt returns who is at a host, or else who has made the API.
+// providerAt returns the provider of a host, or else that of the API.
 func providerAt(host string, api API) Provider {
 	for _, h := range hosts {
 		if strings.HasSuffix(host, h.end) {

@@ -1,6 +1,7 @@
 package mockprovider
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 )
@@ -31,7 +32,7 @@ func (responses) usage(u usage) object {
 	}
 }
 
-// response returns the object that holds the answer, as far as it has come.
+// response returns the object with the answer, as far as it has come.
 func (responses) response(a *answer, status string, output []object, usage any) object {
 	r := object{
 		"id": a.id("resp_"), "object": "response", "created_at": a.at.Unix(), "model": a.Model, "status": status,
@@ -44,21 +45,21 @@ func (responses) response(a *answer, status string, output []object, usage any) 
 	return r
 }
 
-// end returns the response when it is over.
+// end returns the final response.
 func (f responses) end(a *answer) object {
 	return f.response(a, a.end("completed", "incomplete", "completed"), f.items(a), f.usage(a.usage))
 }
 
 func (f responses) whole(a *answer) object { return f.end(a) }
 
-// items returns what the answer consists of.
+// items returns the parts of the answer.
 func (f responses) items(a *answer) []object {
 	items := []object{}
 	if len(a.thoughts) > 0 {
 		items = append(items, f.reasoning(a))
 	}
 	if len(a.text) > 0 {
-		items = append(items, f.message(a, "completed", []object{f.part(a.said())}))
+		items = append(items, f.message(a, "completed", []object{f.part(a.fullText())}))
 	}
 	if a.tool != nil {
 		items = append(items, f.toolCall(a, "completed", a.tool.argument()))
@@ -84,53 +85,45 @@ func (responses) toolCall(a *answer, status, arguments string) object {
 
 func (f responses) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		s := &responseStream{answer: a, yield: yield}
-		s.tell("response.created", object{"response": f.response(a, "in_progress", []object{}, nil)}, 0, 0)
-		s.tell("response.in_progress", object{"response": f.response(a, "in_progress", []object{}, nil)}, 0, 0)
+		s := &responseStream{answer: a, sender: sender{yield: yield}}
+		s.emit("response.created", object{"response": f.response(a, "in_progress", []object{}, nil)}, 0, 0)
+		s.emit("response.in_progress", object{"response": f.response(a, "in_progress", []object{}, nil)}, 0, 0)
 		s.thoughts()
 		s.text()
 		s.tool()
 		end := f.end(a)
-		s.tell("response."+end["status"].(string), object{"response": end}, 0, 0)
+		s.emit("response."+end["status"].(string), object{"response": end}, 0, 0)
 	}
 }
 
 func (f responses) broken(a *answer) event {
 	r := f.response(a, "failed", []object{}, nil)
 	why := a.failure()
-	code := why.code
-	if code == "" {
-		code = why.openAICode()
-	}
-	r["error"] = object{"code": code, "message": why.message}
+	r["error"] = object{"code": cmp.Or(why.code, why.codes().openAI), "message": why.message}
 	return event{name: "response.failed", data: object{"type": "response.failed", "response": r}}
 }
 
-// responseStream is the events of one response.
+// responseStream sends the events of one response.
 type responseStream struct {
 	responses
 	*answer
-	yield func(event) bool
-	over  bool // nobody listens any more
+	sender
 	seq   int
 	index int // of the item
 }
 
-func (s *responseStream) tell(kind string, data object, output, reasoning int) {
-	if s.over {
-		return
-	}
+func (s *responseStream) emit(kind string, data object, output, reasoning int) {
 	data["type"], data["sequence_number"] = kind, s.seq
 	s.seq++
-	s.over = !s.yield(event{name: kind, data: data, output: output, reasoning: reasoning})
+	s.send(event{name: kind, data: data, output: output, reasoning: reasoning})
 }
 
 func (s *responseStream) added(item object, output, reasoning int) {
-	s.tell("response.output_item.added", object{"output_index": s.index, "item": item}, output, reasoning)
+	s.emit("response.output_item.added", object{"output_index": s.index, "item": item}, output, reasoning)
 }
 
 func (s *responseStream) done(item object) {
-	s.tell("response.output_item.done", object{"output_index": s.index, "item": item}, 0, 0)
+	s.emit("response.output_item.done", object{"output_index": s.index, "item": item}, 0, 0)
 	s.index++
 }
 
@@ -150,13 +143,13 @@ func (s *responseStream) text() {
 		return more
 	}
 	s.added(s.message(s.answer, "in_progress", []object{}), 0, 0)
-	s.tell("response.content_part.added", at(object{"part": s.part("")}), 0, 0)
+	s.emit("response.content_part.added", at(object{"part": s.part("")}), 0, 0)
 	for _, token := range s.answer.text {
-		s.tell("response.output_text.delta", at(object{"delta": token, "logprobs": []object{}}), 1, 0)
+		s.emit("response.output_text.delta", at(object{"delta": token, "logprobs": []object{}}), 1, 0)
 	}
-	s.tell("response.output_text.done", at(object{"text": s.said(), "logprobs": []object{}}), 0, 0)
-	s.tell("response.content_part.done", at(object{"part": s.part(s.said())}), 0, 0)
-	s.done(s.message(s.answer, "completed", []object{s.part(s.said())}))
+	s.emit("response.output_text.done", at(object{"text": s.fullText(), "logprobs": []object{}}), 0, 0)
+	s.emit("response.content_part.done", at(object{"part": s.part(s.fullText())}), 0, 0)
+	s.done(s.message(s.answer, "completed", []object{s.part(s.fullText())}))
 }
 
 func (s *responseStream) tool() {
@@ -170,8 +163,8 @@ func (s *responseStream) tool() {
 	}
 	s.added(s.toolCall(s.answer, "in_progress", ""), Count(t.name), 0)
 	for _, token := range t.arguments {
-		s.tell("response.function_call_arguments.delta", at(object{"delta": token}), 1, 0)
+		s.emit("response.function_call_arguments.delta", at(object{"delta": token}), 1, 0)
 	}
-	s.tell("response.function_call_arguments.done", at(object{"name": t.name, "arguments": t.argument()}), 0, 0)
+	s.emit("response.function_call_arguments.done", at(object{"name": t.name, "arguments": t.argument()}), 0, 0)
 	s.done(s.toolCall(s.answer, "completed", t.argument()))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// API is the format that a call and its answer have.
+// API is the format of a call and of its answer.
 type API string
 
 // The APIs.
@@ -29,60 +29,59 @@ const (
 // generates reports whether answers of the API have output tokens.
 func (a API) generates() bool { return a != Embeddings && a != CohereEmbed && a != CohereRerank }
 
-// format is how calls and answers of an API are written.
+// format reads calls and writes answers of an API.
 type format interface {
-	// read completes a call by the fields of its body. The error says what is
-	// wrong with them.
+	// read completes a call from the fields of its body. The error says what is wrong with them.
 	read(c *Call) error
 
 	whole(a *answer) object
 	events(a *answer) iter.Seq[event]
-	broken(a *answer) event // tells an error in mid-stream
+	broken(a *answer) event // reports an error in mid-stream
 	framing(c *Call) framing
 }
 
-// way is where a URL leads.
-type way struct {
+// endpoint is what a URL leads to.
+type endpoint struct {
 	api    API
 	format format
 	model  string
 	stream bool
-	array  bool // a stream of Gemini as an array
+	array  bool // a Gemini stream as an array
 }
 
-// ways are those that paths end with. The longer of two that fit comes first.
-var ways = []struct {
+// routes are found by the ends of paths. The longer of two that fit comes first.
+var routes = []struct {
 	end string
-	way
+	endpoint
 }{
-	{"/api/chat", way{api: OllamaChat, format: ollama{chat: true}}},
-	{"/api/generate", way{api: OllamaGenerate, format: ollama{}}},
-	{"/v2/chat", way{api: CohereChat, format: cohereChat{}}},
-	{"/v2/embed", way{api: CohereEmbed, format: cohereEmbed{}}},
-	{"/v2/rerank", way{api: CohereRerank, format: cohereRerank{}}},
-	{"/converse", way{api: Converse, format: converse{}}},
-	{"/converse-stream", way{api: Converse, format: converse{}, stream: true}},
-	{"/invoke", way{api: Invoke, format: invoke{}}},
-	{"/invoke-with-response-stream", way{api: Invoke, format: invoke{}, stream: true}},
-	{"/chat/completions", way{api: Chat, format: chat{}}},
-	{"/completions", way{api: Completions, format: completions{}}},
-	{"/responses", way{api: Responses, format: responses{}}},
-	{"/embeddings", way{api: Embeddings, format: embeddings{}}},
-	{"/messages", way{api: Messages, format: messages{}}},
-	{":generateContent", way{api: Generate, format: gemini{}}},
-	{":streamGenerateContent", way{api: Generate, format: gemini{}, stream: true}},
+	{"/api/chat", endpoint{api: OllamaChat, format: ollama{chat: true}}},
+	{"/api/generate", endpoint{api: OllamaGenerate, format: ollama{}}},
+	{"/v2/chat", endpoint{api: CohereChat, format: cohereChat{}}},
+	{"/v2/embed", endpoint{api: CohereEmbed, format: cohereEmbed{}}},
+	{"/v2/rerank", endpoint{api: CohereRerank, format: cohereRerank{}}},
+	{"/converse", endpoint{api: Converse, format: converse{}}},
+	{"/converse-stream", endpoint{api: Converse, format: converse{}, stream: true}},
+	{"/invoke", endpoint{api: Invoke, format: invoke{}}},
+	{"/invoke-with-response-stream", endpoint{api: Invoke, format: invoke{}, stream: true}},
+	{"/chat/completions", endpoint{api: Chat, format: chat{}}},
+	{"/completions", endpoint{api: Completions, format: completions{}}},
+	{"/responses", endpoint{api: Responses, format: responses{}}},
+	{"/embeddings", endpoint{api: Embeddings, format: embeddings{}}},
+	{"/messages", endpoint{api: Messages, format: messages{}}},
+	{":generateContent", endpoint{api: Generate, format: gemini{}}},
+	{":streamGenerateContent", endpoint{api: Generate, format: gemini{}, stream: true}},
 }
 
-// route returns where a URL leads, if that is a call of a model.
-func route(u *url.URL) (way, bool) {
-	for _, w := range ways {
+// route returns what a URL leads to, if that is a call of a model.
+func route(u *url.URL) (endpoint, bool) {
+	for _, w := range routes {
 		if before, ok := strings.CutSuffix(u.Path, w.end); ok {
 			w.model = modelIn(before)
 			w.array = w.stream && u.Query().Get("alt") != "sse"
-			return w.way, true
+			return w.endpoint, true
 		}
 	}
-	return way{}, false
+	return endpoint{}, false
 }
 
 // modelIn returns the model or the deployment that a path names, or "".

@@ -12,19 +12,18 @@ import (
 	"time"
 )
 
-// Config is how a server behaves. The zero Config is a server that answers every
-// call with a short text, unless its headers say otherwise.
+// Config configures a server. The zero Config is a server that answers every call with a short
+// text, unless a header of the call says otherwise.
 type Config struct {
-	// Script says what a call gets: [FromHeader] by default. It is called by many
-	// goroutines at a time.
+	// Script returns the reply to a call: [FromHeader] by default. Goroutines call it concurrently.
 	Script func(Call) Reply
 
-	Limits map[string]Limit // of models by name; others are not limited
-	Delay  time.Duration    // before each event, where the reply does not say; none by default
+	Limits map[string]Limit // by model; other models have no limit
+	Delay  time.Duration    // before each event, unless the reply has its own; none by default
 	Now    func() time.Time // time.Now by default
 }
 
-// Server is a handler that answers like the providers do. Make one with [New].
+// Server is a handler that answers as the providers do. Make one with [New].
 type Server struct {
 	config Config
 	gates  map[string]*gate
@@ -51,19 +50,19 @@ func New(config Config) *Server {
 // Active returns how many calls are being answered.
 func (s *Server) Active() int { return int(s.active.Load()) }
 
-// mostBody is how many bytes a request has at most.
-const mostBody = 64 << 20
+// maxBody is the largest body of a request, in bytes.
+const maxBody = 64 << 20
 
-// ServeHTTP is [http.Handler]'s.
+// ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.active.Add(1)
 	defer s.active.Add(-1)
 	e := &exchange{server: s, w: w, r: r, now: s.config.Now()}
-	if e.tokensOnly() || e.modelsOnly() {
+	if e.countsTokens() || e.listsModels() {
 		return
 	}
 	if failed := e.read(); failed != nil {
-		e.fail(*failed, standings{})
+		e.fail(*failed, limitStates{})
 		return
 	}
 	e.answer()
@@ -95,7 +94,7 @@ func (e *exchange) read() *failure {
 		return &failure{status: http.StatusMethodNotAllowed, message: "calls of models are POST requests"}
 	}
 	var err error
-	if e.call.Body, err = io.ReadAll(http.MaxBytesReader(e.w, e.r.Body, mostBody)); err != nil {
+	if e.call.Body, err = io.ReadAll(http.MaxBytesReader(e.w, e.r.Body, maxBody)); err != nil {
 		return &failure{status: http.StatusRequestEntityTooLarge, message: err.Error()}
 	}
 	if err = json.Unmarshal(e.call.Body, &e.call.fields); err != nil {
@@ -111,22 +110,22 @@ func (e *exchange) read() *failure {
 	return nil
 }
 
-// answer gives the call what the script says, if the limits let it pass.
+// answer sends the reply of the script, if the limits let the call pass.
 func (e *exchange) answer() {
 	s, c := e.server, &e.call
 	c.Number = s.ledger.number(c.Model)
 	e.reply = s.config.Script(*c)
 	if e.reply.Status != 0 {
 		message := cmp.Or(e.reply.Text, fmt.Sprintf("the mock was told to answer with %d", e.reply.Status))
-		e.fail(failure{status: e.reply.Status, code: e.reply.Code, message: message, retry: e.reply.RetryAfter}, e.scripted())
+		e.fail(failure{status: e.reply.Status, code: e.reply.Code, message: message, retry: e.reply.RetryAfter}, e.scriptedLimits())
 		return
 	}
 	a := newAnswer(c, &e.reply, e.now)
 	if e.reply.Fault == FaultError && !c.Stream {
-		e.fail(a.failure(), standings{})
+		e.fail(a.failure(), limitStates{})
 		return
 	}
-	var at standings
+	var at limitStates
 	if g := s.gates[c.Model]; g != nil {
 		var wait time.Duration
 		if wait, at = g.pass(a.countedInput(), a.usage.output, e.now); wait > 0 {
@@ -143,40 +142,40 @@ func (e *exchange) answer() {
 	}
 }
 
-// scripted returns limits that fit a refusal which the script wants.
-func (e *exchange) scripted() standings {
+// scriptedLimits returns limits that fit a refusal of the script.
+func (e *exchange) scriptedLimits() limitStates {
 	if e.reply.Status != http.StatusTooManyRequests {
-		return standings{}
+		return limitStates{}
 	}
-	return standings{
-		requests: standing{limit: 60, remaining: 0, reset: max(e.reply.RetryAfter, time.Second)},
-		tokens:   standing{limit: 100_000, remaining: 100_000},
+	return limitStates{
+		requests: limitState{limit: 60, remaining: 0, reset: max(e.reply.RetryAfter, time.Second)},
+		tokens:   limitState{limit: 100_000, remaining: 100_000},
 	}
 }
 
-// provider returns whose headers and errors the answer has.
+// provider returns the provider whose headers and errors the answer has.
 func (e *exchange) provider() Provider {
 	return cmp.Or(e.reply.As, e.call.Provider, OpenAI)
 }
 
-func (e *exchange) headers(at standings, failed bool) {
+func (e *exchange) headers(at limitStates, failed bool) {
 	h := e.w.Header()
-	e.provider().tell(h, at, failed, e.now)
+	e.provider().writeLimits(h, at, failed, e.now)
 	h.Set("X-Request-Id", fmt.Sprintf("req_mock%d", e.call.Number))
 	h.Set("Request-Id", h.Get("X-Request-Id"))
 	maps.Copy(h, e.reply.Header)
 }
 
 // fail answers with an error.
-func (e *exchange) fail(f failure, at standings) {
+func (e *exchange) fail(f failure, at limitStates) {
 	f.model = e.call.Model
 	if f.model != "" {
 		e.server.ledger.add(f.model, Totals{Refused: 1})
 	}
-	e.provider().tellRetry(e.w.Header(), f.retry)
+	e.provider().writeRetry(e.w.Header(), f.retry)
 	e.headers(at, true)
 	if e.provider() == Bedrock {
-		e.w.Header().Set("X-Amzn-Errortype", f.amazonCode()+":http://internal.amazon.com/")
+		e.w.Header().Set("X-Amzn-Errortype", cmp.Or(f.code, f.codes().amazon)+":http://internal.amazon.com/")
 	}
 	e.json(f.status, encode(e.provider().body(f)))
 }
@@ -188,7 +187,7 @@ func (e *exchange) whole(a *answer) {
 	}
 	body := encode(e.format.whole(a))
 	if a.API == Invoke {
-		tellInvocation(e.w.Header(), a.usage)
+		writeInvocation(e.w.Header(), a.usage)
 	}
 	switch {
 	case e.reply.Fault == FaultStall:
@@ -213,7 +212,7 @@ func (e *exchange) json(status int, body []byte) {
 	e.w.Write(body)
 }
 
-// pause waits for the delay, and reports whether the client does too.
+// pause waits for the delay, and reports whether the client is still there.
 func (e *exchange) pause() bool {
 	delay := cmp.Or(e.reply.Delay, e.server.config.Delay)
 	if delay == 0 {

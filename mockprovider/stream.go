@@ -10,19 +10,32 @@ type event struct {
 	name string // empty: none
 	data object
 
-	// The tokens that it brings, for the totals. Those of reasoning are of output.
+	// output and reasoning are the tokens that it carries, for the totals. reasoning is a part of
+	// output.
 	output, reasoning int
 
-	exception bool // of AWS's event streams: its name is that of an error
+	exception bool // in AWS's event streams: the name is that of an error
 }
 
-// framing is how events are put into a body.
+// sender passes events on until the receiver stops.
+type sender struct {
+	yield func(event) bool
+	over  bool // the receiver has stopped
+}
+
+func (s *sender) send(e event) {
+	if !s.over {
+		s.over = !s.yield(e)
+	}
+}
+
+// framing is how events are written into a body.
 type framing struct {
 	contentType   string
-	before, after string             // all events
-	between, end  string             // two events, and at the end of each
-	sse           bool               // an event has a name and data; otherwise it is its data
-	frame         func(event) []byte // puts an event into a frame of AWS's event streams; nil: it is none
+	before, after string             // around all events
+	between, end  string             // between two events, and at the end of each
+	sse           bool               // an event has a name and data; otherwise it is only its data
+	frame         func(event) []byte // writes an event as a message of AWS's event streams; nil: the stream is none
 }
 
 // The framings.
@@ -55,19 +68,18 @@ func (f framing) event(e event, first bool) []byte {
 func (e *exchange) stream(a *answer) {
 	s := &streaming{exchange: e, framing: e.format.framing(a.Call), flusher: http.NewResponseController(e.w)}
 	for event := range e.format.events(a) {
-		if !e.pause() || e.breaks(s, a) || !s.send(event) {
+		if !e.pause() || e.applyFault(s, a) || !s.send(event) {
 			return
 		}
 	}
-	if e.breaks(s, a) {
+	if e.applyFault(s, a) {
 		return
 	}
 	io.WriteString(e.w, s.framing.after)
 }
 
-// breaks lets happen what goes wrong, once it is time. It reports whether the stream
-// is over.
-func (e *exchange) breaks(s *streaming, a *answer) bool {
+// applyFault applies the fault of the reply once it is due, and reports whether the stream is over.
+func (e *exchange) applyFault(s *streaming, a *answer) bool {
 	if e.reply.Fault == "" || s.sent < e.reply.After {
 		return false
 	}
@@ -88,7 +100,7 @@ func (e *exchange) breaks(s *streaming, a *answer) bool {
 	return true
 }
 
-// streaming is a stream of which some was sent.
+// streaming is a stream that is being sent.
 type streaming struct {
 	*exchange
 	framing framing
@@ -112,7 +124,7 @@ func (s *streaming) begin() {
 // send sends an event, and reports whether that has worked.
 func (s *streaming) send(e event) bool {
 	s.begin()
-	s.server.ledger.add(s.call.Model, Totals{Output: e.output, Reasoning: e.reasoning}) // before a client can see it
+	s.server.ledger.add(s.call.Model, Totals{Output: e.output, Reasoning: e.reasoning}) // counted before the client can see it
 	if _, err := s.w.Write(s.framing.event(e, s.sent == 0)); err != nil {
 		return false
 	}

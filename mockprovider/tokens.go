@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// mostTokens is how many tokens an answer has at most.
-const mostTokens = 1 << 20
+// maxTokens is the most tokens of an answer.
+const maxTokens = 1 << 20
 
-// Count returns how many tokens a text has. A token is up to four letters or digits,
-// with the space before them, or any other character.
+// Count returns how many tokens a text has. A token is up to four letters or digits, with the space
+// before them, or any other character.
 func Count(text string) int { return len(split(text)) }
 
-// split returns the tokens of a text, which are the text if they are joined.
+// split cuts a text into its tokens.
 func split(text string) (tokens []string) {
 	for text != "" {
 		n := tokenEnd(text)
@@ -22,7 +22,7 @@ func split(text string) (tokens []string) {
 	return tokens
 }
 
-// tokenEnd returns where the first token of a text ends.
+// tokenEnd returns the length of the first token of a text.
 func tokenEnd(text string) int {
 	end := 0
 	if text[0] == ' ' && len(text) > 1 {
@@ -44,8 +44,8 @@ func tokenEnd(text string) int {
 
 var words = strings.Fields("the sea was calm and the wind had gone so we lay on deck and saw the moon rise")
 
-// say returns n tokens of text.
-func say(n int) []string {
+// wordsOf returns n tokens of text.
+func wordsOf(n int) []string {
 	tokens := make([]string, n)
 	for i := range tokens {
 		tokens[i] = " " + words[i%len(words)]
@@ -56,8 +56,7 @@ func say(n int) []string {
 	return tokens
 }
 
-// countIn returns how many tokens a value of JSON has: those of its texts, and one
-// for each number.
+// countIn returns how many tokens a JSON value has: those of its texts, and one for each number.
 func countIn(value any) (n int) {
 	switch v := value.(type) {
 	case string:

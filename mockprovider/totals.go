@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Totals is what was asked of a model, and what it has sent.
+// Totals is what a model was asked for, and what it has sent.
 type Totals struct {
-	Requests int // that got an answer, or a part of one
-	Refused  int // that got an error
+	Requests int // requests with an answer, or a part of one
+	Refused  int // requests with an error
 
-	Input      int // tokens of prompts, with those that were cached
-	Cached     int // of Input
-	CacheWrite int // of Input
-	Output     int // tokens that were sent, with those of reasoning
-	Reasoning  int // of Output
+	Input      int // tokens of prompts, cached ones included
+	Cached     int // a part of Input
+	CacheWrite int // a part of Input
+	Output     int // tokens that were sent, reasoning included
+	Reasoning  int // a part of Output
 }
 
 // ledger keeps the totals of models.
@@ -24,7 +24,7 @@ type ledger struct {
 	calls  map[string]int
 }
 
-// number returns the number of a call of a model.
+// number returns the number of the next call of a model.
 func (l *ledger) number(model string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// tell writes where limits stand into headers, as a provider does.
-func (p Provider) tell(h http.Header, at standings, failed bool, now time.Time) {
+// writeLimits writes the states of limits into headers, as the provider does.
+func (p Provider) writeLimits(h http.Header, at limitStates, failed bool, now time.Time) {
 	switch p {
 	case OpenAI, Groq:
-		tellOpenAI(h, at, func(reset time.Duration) string { return reset.Round(time.Millisecond).String() })
+		writeOpenAI(h, at, func(reset time.Duration) string { return reset.Round(time.Millisecond).String() })
 	case Azure:
-		tellOpenAI(h, at, func(reset time.Duration) string { return strconv.Itoa(seconds(reset)) })
+		writeOpenAI(h, at, func(reset time.Duration) string { return strconv.Itoa(seconds(reset)) })
 	case Mistral:
-		tellMistral(h, at)
+		writeMistral(h, at)
 	case Anthropic:
-		tellAnthropic(h, at, now)
+		writeAnthropic(h, at, now)
 	case OpenRouter:
 		if failed && at.requests.limit > 0 {
 			h.Set("X-RateLimit-Limit", strconv.Itoa(at.requests.limit))
@@ -27,8 +27,8 @@ func (p Provider) tell(h http.Header, at standings, failed bool, now time.Time) 
 	}
 }
 
-func tellOpenAI(h http.Header, at standings, duration func(time.Duration) string) {
-	for name, s := range map[string]standing{"requests": at.requests, "tokens": at.tokens} {
+func writeOpenAI(h http.Header, at limitStates, duration func(time.Duration) string) {
+	for name, s := range map[string]limitState{"requests": at.requests, "tokens": at.tokens} {
 		if s.limit == 0 {
 			continue
 		}
@@ -38,8 +38,8 @@ func tellOpenAI(h http.Header, at standings, duration func(time.Duration) string
 	}
 }
 
-func tellMistral(h http.Header, at standings) {
-	for name, s := range map[string]standing{"req": at.requests, "tokens": at.tokens} {
+func writeMistral(h http.Header, at limitStates) {
+	for name, s := range map[string]limitState{"req": at.requests, "tokens": at.tokens} {
 		if s.limit == 0 {
 			continue
 		}
@@ -48,9 +48,9 @@ func tellMistral(h http.Header, at standings) {
 	}
 }
 
-// tellAnthropic rounds what is left of tokens to thousands.
-func tellAnthropic(h http.Header, at standings, now time.Time) {
-	for name, s := range map[string]standing{"requests": at.requests, "tokens": at.tokens, "input-tokens": at.input, "output-tokens": at.output} {
+// writeAnthropic rounds the tokens that are left to thousands.
+func writeAnthropic(h http.Header, at limitStates, now time.Time) {
+	for name, s := range map[string]limitState{"requests": at.requests, "tokens": at.tokens, "input-tokens": at.input, "output-tokens": at.output} {
 		if s.limit == 0 {
 			continue
 		}
@@ -63,9 +63,8 @@ func tellAnthropic(h http.Header, at standings, now time.Time) {
 	}
 }
 
-// tellRetry writes how long to wait, if that is said: of Gemini the error's body
-// says it.
-func (p Provider) tellRetry(h http.Header, wait time.Duration) {
+// writeRetry writes how long to wait, if that is known. Gemini's errors have it in the body.
+func (p Provider) writeRetry(h http.Header, wait time.Duration) {
 	if wait <= 0 || p == Gemini || p == Vertex {
 		return
 	}
