@@ -10,6 +10,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/unreported"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -40,7 +41,7 @@ type Limiter struct {
 
 	closed   atomic.Bool
 	unfollow func() // stops following limits that are set elsewhere; may be nil
-	missed   misses
+	missed   unreported.Error
 }
 
 // Call is one request of a project.
@@ -346,7 +347,7 @@ func (l *Limiter) Close() error {
 	if l.unfollow != nil {
 		l.unfollow()
 	}
-	err := l.missed.report()
+	err := l.missed.Take()
 	if l.owned {
 		err = errors.Join(err, l.models.Close())
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
@@ -156,14 +155,14 @@ func (l *Limiter) follow(keeper settings.Keeper) error {
 		if err != nil && !errors.Is(err, store.ErrClosed) {
 			return err
 		}
-		limits, unset := settings.Parse(values, limitSetting, checkLimit, l.missed.add)
+		limits, unset := settings.Parse(values, limitSetting, checkLimit, l.missed.Keep)
 		l.unsetPlans(unset)
 		return l.setPlans(l.changed(limits))
 	}
 	if err := load(context.Background()); err != nil {
 		return err
 	}
-	l.unfollow = settings.Follow(keeper, load, l.missed.add)
+	l.unfollow = settings.Follow(keeper, load, l.missed.Keep)
 	return nil
 }
 
@@ -175,26 +174,4 @@ func (l *Limiter) changed(limits map[string]Limit) map[string]Limit {
 		return before != nil && before.limit == limit
 	})
 	return limits
-}
-
-// misses keeps the first error that nobody could be told.
-type misses struct {
-	mu    sync.Mutex
-	first error
-}
-
-func (m *misses) add(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.first == nil {
-		m.first = err
-	}
-}
-
-func (m *misses) report() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	err := m.first
-	m.first = nil
-	return err
 }

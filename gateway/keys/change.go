@@ -13,11 +13,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
 
-// Create makes a key of a project, and returns it with what is known of it. It
-// expires after ttl, unless that is 0.
-func (r *Ring) Create(ctx context.Context, project, name string, ttl time.Duration) (secret string, k Key, err error) {
+// Create makes a key of a project, and returns the whole key and its description. The key
+// expires after ttl; 0 is never.
+func (r *Ring) Create(ctx context.Context, project, name string, ttl time.Duration) (key string, k Key, err error) {
 	now := time.Now()
-	k = Key{Project: project, Name: name, Created: now.UTC().Truncate(time.Second), Expires: end(now, ttl)}
+	k = Key{Project: project, Name: name, Created: now.UTC().Truncate(time.Second), Expires: expiry(now, ttl)}
 	if err := k.validate(); err != nil {
 		return "", Key{}, err
 	}
@@ -26,72 +26,73 @@ func (r *Ring) Create(ctx context.Context, project, name string, ttl time.Durati
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.records) >= r.most {
-		return "", Key{}, fmt.Errorf("%w: it would be one too many: there may be %d; revoke those that are not needed", ErrInvalid, r.most)
+	if len(r.records) >= r.maxKeys {
+		return "", Key{}, fmt.Errorf("%w: it would be one too many: there may be %d; revoke those that are not needed", ErrInvalid, r.maxKeys)
 	}
 	for {
 		k.ID = random(idSize)
-		secret, added, err := r.add(ctx, record{Key: k})
+		key, added, err := r.add(ctx, record{Key: k})
 		if err != nil {
-			return "", Key{}, unchanged(err, "made")
+			return "", Key{}, notDone(err, "made")
 		}
 		if added {
-			return secret, k, nil
+			return key, k, nil
 		}
 	}
 }
 
-// Rotate makes a new secret of a key, in place of one that goes on to be valid for the
-// grace. What that has replaced before stays valid as long as was said then. With a grace
-// of 0, none but the new one is valid. The key expires when it would have.
-func (r *Ring) Rotate(ctx context.Context, id string, grace time.Duration) (secret string, k Key, err error) {
+// Rotate gives a key a new secret, and returns the whole key and its description. The secret
+// before stays valid for the grace period, and secrets that were replaced earlier for theirs.
+// With a grace period of 0, only the new secret is valid. When the key expires does not
+// change.
+func (r *Ring) Rotate(ctx context.Context, id string, grace time.Duration) (key string, k Key, err error) {
 	if grace < 0 {
 		return "", Key{}, fmt.Errorf("%w: the grace is %v: it must not be negative", ErrInvalid, grace)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
-		known, err := r.known(ctx, id)
+		secrets, err := r.current(ctx, id)
 		if err != nil {
-			return "", Key{}, unchanged(err, "rotated")
+			return "", Key{}, notDone(err, "rotated")
 		}
-		k, now := known[0].Key, time.Now()
+		k, now := secrets[0].Key, time.Now()
 		if !k.Expires.IsZero() && !now.Before(k.Expires) {
 			return "", Key{}, fmt.Errorf("%w: it has expired on %s: make another", ErrInvalid, k.Expires.Format(time.RFC3339))
 		}
-		secret, added, err := r.add(ctx, record{Key: k, Turn: len(known), Grace: end(now, grace)})
+		key, added, err := r.add(ctx, record{Key: k, Number: len(secrets), Grace: expiry(now, grace)})
 		if err != nil {
-			return "", Key{}, unchanged(err, "rotated")
+			return "", Key{}, notDone(err, "rotated")
 		}
 		if added {
 			k.PreviousUntil = (*r.entries.Load())[id].previousUntil(now)
-			return secret, k, nil
+			return key, k, nil
 		}
 	}
 }
 
-// Revoke makes a key, and those that it has replaced, not valid any more.
+// Revoke removes a key with all of its secrets.
 func (r *Ring) Revoke(ctx context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known, err := r.known(ctx, id)
+	secrets, err := r.current(ctx, id)
 	if err == nil {
-		err = r.drop(ctx, known)
+		err = r.erase(ctx, secrets)
 	}
-	return unchanged(err, "revoked")
+	return notDone(err, "revoked")
 }
 
-// unchanged says what has not been done to a key, for an error of the keeper. A store
-// whose answer is lost may have done it, but nobody has been given a new secret then.
-func unchanged(err error, done string) error {
+// notDone adds to an error of the store what was not done to the key. If only the store's
+// answer was lost, it may have been done, but nobody has got the new secret.
+func notDone(err error, done string) error {
 	if err == nil || errors.Is(err, ErrUnknown) {
 		return err
 	}
 	return fmt.Errorf("%w (as far as is known, the key was not %s)", err, done)
 }
 
-// CheckID returns an error if no key has such an id. It may be a whole key, so it is not
-// shown.
+// CheckID returns an error if a text does not have the form of an id. The error does not
+// show the text, which may be a whole key.
 func CheckID(id string) error {
 	if !isID(id) {
 		return fmt.Errorf("%w: an id has %d characters of a-z and 2-7, and stands between the dashes of a key", ErrUnknown, idSize)
@@ -99,62 +100,62 @@ func CheckID(id string) error {
 	return nil
 }
 
-// known returns what is kept of a key by now.
-func (r *Ring) known(ctx context.Context, id string) ([]*record, error) {
+// current returns the records of a key that are in the store now.
+func (r *Ring) current(ctx context.Context, id string) ([]*record, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
 	if err := r.reload(ctx); err != nil {
 		return nil, err
 	}
-	known := r.records[id]
-	if known == nil {
+	if r.records[id] == nil {
 		return nil, fmt.Errorf("%w: %s", ErrUnknown, id)
 	}
-	return known, nil
+	return r.records[id], nil
 }
 
-// add makes a secret and keeps the record of it, unless there is one of the same name.
-func (r *Ring) add(ctx context.Context, made record) (key string, added bool, err error) {
+// add makes a secret and stores its record. added is false if another gateway was first to
+// store a record with this name.
+func (r *Ring) add(ctx context.Context, rec record) (key string, added bool, err error) {
 	secret := random(secretSize)
 	hash := sha256.Sum256([]byte(secret))
-	made.Hash = hash[:]
-	if first, err := r.keep(ctx, &made); err != nil || !first {
+	rec.Hash = hash[:]
+	if first, err := r.write(ctx, &rec); err != nil || !first {
 		return "", false, err
 	}
 	records := maps.Clone(r.records)
-	records[made.ID] = append(slices.Clip(records[made.ID]), &made)
+	records[rec.ID] = append(slices.Clip(records[rec.ID]), &rec)
 	r.set(records, nil)
-	return join(made.ID, secret), true, nil
+	return join(rec.ID, secret), true, nil
 }
 
-// keep writes a record, and reports whether it is the first of its name.
-func (r *Ring) keep(ctx context.Context, made *record) (bool, error) {
+// write stores a record, and reports whether it is the first with its name.
+func (r *Ring) write(ctx context.Context, rec *record) (bool, error) {
 	if r.keeper == nil {
-		return len(r.records[made.ID]) == made.Turn, nil
+		return len(r.records[rec.ID]) == rec.Number, nil
 	}
-	name := made.setting()
-	now, err := settings.Put(ctx, r.keeper, kind, map[string]*record{name: made}, true)
+	name := rec.setting()
+	now, err := settings.Put(ctx, r.keeper, settingPrefix, map[string]*record{name: rec}, true)
 	if err != nil {
 		return false, err
 	}
-	stands, err := parseRecord(name, now[kind+name])
-	return err == nil && stands != nil && bytes.Equal(stands.Hash, made.Hash), nil
+	stored, err := parseRecord(name, now[settingPrefix+name])
+	return err == nil && stored != nil && bytes.Equal(stored.Hash, rec.Hash), nil
 }
 
-// drop takes back all records of a key.
-func (r *Ring) drop(ctx context.Context, known []*record) error {
+// erase empties all records of a key.
+func (r *Ring) erase(ctx context.Context, secrets []*record) error {
 	if r.keeper != nil {
-		gone := map[string]*record{}
-		for _, secret := range known {
-			gone[secret.setting()] = nil
+		empty := map[string]*record{}
+		for _, secret := range secrets {
+			empty[secret.setting()] = nil
 		}
-		if _, err := settings.Put(ctx, r.keeper, kind, gone, false); err != nil {
+		if _, err := settings.Put(ctx, r.keeper, settingPrefix, empty, false); err != nil {
 			return err
 		}
 	}
 	records := maps.Clone(r.records)
-	delete(records, known[0].ID)
+	delete(records, secrets[0].ID)
 	r.set(records, nil)
 	return nil
 }

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// digest is what is kept of a secret. A slow hash is for what people think up: nobody
-// guesses one of 2^160 secrets, however fast the hash.
+// digest is the stored hash of a secret. Passwords that people think up need a slow hash;
+// a secret is one of 2^160, which nobody guesses, however fast the hash.
 type digest [sha256.Size]byte
 
-// entry is a key as Find wants it. Times are Unix seconds.
+// entry is a key made ready for Find. Times are Unix seconds.
 type entry struct {
 	key     Key
 	secret  digest
 	expires int64
-	before  []replaced // that may still be valid
+	old     []oldSecret
 }
 
-// replaced is a secret in its grace.
-type replaced struct {
+// oldSecret is a secret that was replaced, and stays valid for a grace period.
+type oldSecret struct {
 	secret digest
 	until  int64
 }
 
-// nobody is the entry of ids that are not known.
-var nobody entry
+// noEntry stands for an unknown id. Nothing matches it.
+var noEntry entry
 
 func newEntry(secrets []*record, now time.Time) *entry {
 	key, last := secrets[0].Key, secrets[len(secrets)-1]
@@ -34,20 +34,20 @@ func newEntry(secrets []*record, now time.Time) *entry {
 	if !key.Expires.IsZero() {
 		e.expires = key.Expires.Unix()
 	}
-	for i := len(secrets) - 1; i > 0 && !secrets[i].Grace.IsZero(); i-- { // without a grace, nothing before is valid
+	for i := len(secrets) - 1; i > 0 && !secrets[i].Grace.IsZero(); i-- { // a secret without a grace period ends all before it
 		if until := secrets[i].Grace; now.Before(until) {
-			e.before = append(e.before, replaced{digest(secrets[i-1].Hash), until.Unix()})
+			e.old = append(e.old, oldSecret{digest(secrets[i-1].Hash), until.Unix()})
 		}
 	}
 	return e
 }
 
-// previousUntil returns until when a secret that was replaced is valid, or zero if none
-// is.
+// previousUntil returns when the last replaced secret stops being valid, or the zero time
+// if none is valid any more.
 func (e *entry) previousUntil(now time.Time) time.Time {
 	var last int64
-	for _, b := range e.before {
-		last = max(last, min(b.until, e.expires))
+	for _, secret := range e.old {
+		last = max(last, min(secret.until, e.expires))
 	}
 	if last <= now.Unix() {
 		return time.Time{}
@@ -55,16 +55,16 @@ func (e *entry) previousUntil(now time.Time) time.Time {
 	return time.Unix(last, 0).UTC()
 }
 
-// Find returns the key that a client has sent, if it is valid. Of what has the form of
-// a key, it takes as long for one that is wrong as for one that is right.
-func (r *Ring) Find(secret string) (Key, bool) {
-	id, secret, ok := split(secret)
+// Find returns the key that a client has sent, if it is valid. A text in the form of a key
+// takes as long to refuse as to accept.
+func (r *Ring) Find(text string) (Key, bool) {
+	id, secret, ok := split(text)
 	if !ok {
 		return Key{}, false
 	}
 	e := (*r.entries.Load())[id]
 	if e == nil {
-		e = &nobody
+		e = &noEntry
 	}
 	if !e.admits(sha256.Sum256([]byte(secret)), time.Now().Unix()) {
 		return Key{}, false
@@ -73,10 +73,10 @@ func (r *Ring) Find(secret string) (Key, bool) {
 }
 
 func (e *entry) admits(secret digest, now int64) bool {
-	is := subtle.ConstantTimeCompare(secret[:], e.secret[:]) == 1
-	for i := range e.before {
-		was := subtle.ConstantTimeCompare(secret[:], e.before[i].secret[:]) == 1
-		is = is || was && now < e.before[i].until
+	valid := subtle.ConstantTimeCompare(secret[:], e.secret[:]) == 1
+	for i := range e.old {
+		matches := subtle.ConstantTimeCompare(secret[:], e.old[i].secret[:]) == 1
+		valid = valid || matches && now < e.old[i].until
 	}
-	return is && now < e.expires
+	return valid && now < e.expires
 }

@@ -15,8 +15,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
-// naive is what keys should be: every secret that was ever given out, and what became
-// of its key.
+// naive is a simple model of keys: every secret that was ever given out, and what became of
+// its key.
 type naive struct {
 	keys []*naiveKey
 }
@@ -30,7 +30,7 @@ type naiveKey struct {
 type naiveSecret struct {
 	secret   string
 	replaced bool
-	until    time.Time // if it was replaced
+	until    time.Time // when it stops being valid, if it was replaced
 }
 
 func (k *naiveKey) valid(s *naiveSecret, now time.Time) bool {
@@ -40,8 +40,8 @@ func (k *naiveKey) valid(s *naiveSecret, now time.Time) bool {
 	return !s.replaced || now.Before(s.until)
 }
 
-// rotate adds a secret. What was replaced before keeps its grace, unless there is none
-// now.
+// rotate adds a secret. Secrets that were replaced before keep their grace period, unless
+// this rotation has none.
 func (k *naiveKey) rotate(secret string, until time.Time) {
 	for _, s := range k.secrets {
 		if !s.replaced || until.IsZero() {
@@ -51,9 +51,10 @@ func (k *naiveKey) rotate(secret string, until time.Time) {
 	k.secrets = append(k.secrets, &naiveSecret{secret: secret})
 }
 
-// told is the key with until when one that was replaced is valid.
-func (k *naiveKey) told(now time.Time) Key {
-	told := k.key
+// described returns the description of the key, with when its last replaced secret stops
+// being valid.
+func (k *naiveKey) described(now time.Time) Key {
+	key := k.key
 	for _, s := range k.secrets {
 		if !s.replaced || !k.valid(s, now) {
 			continue
@@ -62,30 +63,30 @@ func (k *naiveKey) told(now time.Time) Key {
 		if !k.key.Expires.IsZero() && k.key.Expires.Before(until) {
 			until = k.key.Expires
 		}
-		if until.After(told.PreviousUntil) {
-			told.PreviousUntil = until
+		if until.After(key.PreviousUntil) {
+			key.PreviousUntil = until
 		}
 	}
-	return told
+	return key
 }
 
 func (n *naive) list() []Key {
 	all := []Key{}
 	for _, k := range n.keys {
 		if !k.revoked {
-			all = append(all, k.told(time.Now()))
+			all = append(all, k.described(time.Now()))
 		}
 	}
 	slices.SortFunc(all, func(a, b Key) int { return strings.Compare(a.Project+" "+a.ID, b.Project+" "+b.ID) })
 	return all
 }
 
-// step is one thing that happens. Rings and keys are counted round.
+// step is one change, or a passing of time. Indices of rings and keys wrap around.
 type step struct {
 	Do        string
 	Ring, Key int
 	Project   string
-	Span      time.Duration // that a key or a grace lasts, or that passes
+	Span      time.Duration // how long a key or a grace period lasts, or how much time passes
 }
 
 func steps(most int, spans ...time.Duration) *rapid.Generator[[]step] {
@@ -100,7 +101,8 @@ func steps(most int, spans ...time.Duration) *rapid.Generator[[]step] {
 	}), 1, most)
 }
 
-// play lets rings of one keeper do all steps, and says where they differ from the model.
+// play takes all steps with the rings of one store, and says where they differ from the
+// model.
 func play(rings []*Ring, all []step) (differs string) {
 	model := &naive{}
 	for i, s := range all {
@@ -147,13 +149,10 @@ func (n *naive) take(r *Ring, s step) (differs string) {
 		return ""
 	}
 	k.rotate(secret, later(now, s.Span))
-	if want := k.told(now); key != want {
-		return fmt.Sprintf("%+v; want %+v", key, want)
-	}
-	return ""
+	return difference(k.described(now), key)
 }
 
-// later is a time from now, at the next full second.
+// later returns the end of a duration from now on, rounded up to a whole second.
 func later(now time.Time, d time.Duration) time.Time {
 	if d == 0 {
 		return time.Time{}
@@ -174,8 +173,8 @@ func (n *naive) compare(r *Ring) (differs string) {
 			}
 		}
 	}
-	if got, want := r.List(), n.list(); !slices.Equal(got, want) {
-		return fmt.Sprintf("%+v; want %+v", got, want)
+	if differs := difference(n.list(), r.List()); differs != "" {
+		return differs
 	}
 	if err := r.Missed(); err != nil {
 		return err.Error()
@@ -183,12 +182,12 @@ func (n *naive) compare(r *Ring) (differs string) {
 	return ""
 }
 
-// Whatever happens to keys, in whatever order, through whichever ring: those are valid
-// that should be.
+// After any history of changes, through whichever ring, exactly the keys are valid that the
+// model has as valid.
 func TestHistories(t *testing.T) {
 	file := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
-	for name, place := range map[string]struct {
-		most int // steps
+	for name, newStore := range map[string]struct {
+		most int // how many steps at most
 		open func(t *testing.T) []*Ring
 	}{
 		"memory": {50, func(t *testing.T) []*Ring { return []*Ring{ring(t, nil)} }},
@@ -201,9 +200,9 @@ func TestHistories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				all := steps(place.most, 0, 1, time.Second, 1700*time.Millisecond, 3*time.Second, 10*time.Second).Draw(rt, "history")
+				all := steps(newStore.most, 0, 1, time.Second, 1700*time.Millisecond, 3*time.Second, 10*time.Second).Draw(rt, "history")
 				var differs string
-				synctest.Test(t, func(t *testing.T) { differs = play(place.open(t), all) })
+				synctest.Test(t, func(t *testing.T) { differs = play(newStore.open(t), all) })
 				if differs != "" {
 					rt.Fatal(differs)
 				}
@@ -212,7 +211,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// On Redis nothing ends by itself, as it would do so at any moment.
+// In Redis the clock is real, so no key and no grace period ends during a history.
 func TestHistoriesInRedis(t *testing.T) {
 	server := redistest.New(t)
 	a, b := openRedis(t, server.URL()), openRedis(t, server.URL())
@@ -227,8 +226,7 @@ func TestHistoriesInRedis(t *testing.T) {
 	})
 }
 
-// Whatever a store holds, a ring does not panic, and nothing of it is a key that is not
-// valid.
+// Whatever a store holds, a ring does not panic, and accepts only valid records.
 func FuzzParse(f *testing.F) {
 	const valid = `{"id":"abcdefgh23","project":"p","created":"2026-01-01T00:00:00Z","sha256":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`
 	f.Add("abcdefgh23", valid, "abcdefgh23/1", strings.Replace(valid, "{", `{"turn":1,"grace":"2026-01-01T00:00:00Z",`, 1))
@@ -236,9 +234,9 @@ func FuzzParse(f *testing.F) {
 	f.Add("", "{}", "/", "[]")
 	f.Fuzz(func(t *testing.T, name, text, name2, text2 string) {
 		r := &Ring{}
-		r.set(parse(map[string]string{kind + name: text, kind + name2: text2}, r.miss), nil)
+		r.set(parse(map[string]string{settingPrefix + name: text, settingPrefix + name2: text2}, r.missed.Keep), nil)
 		for _, k := range r.List() {
-			if !isID(k.ID) || k.validate() != nil || r.records[k.ID][0].Turn != 0 {
+			if !isID(k.ID) || k.validate() != nil || r.records[k.ID][0].Number != 0 {
 				t.Errorf("%+v", k)
 			}
 		}

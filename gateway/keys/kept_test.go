@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +20,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
-// Keys outlive the gateway that has made them.
+// Keys outlive the gateway that has created them.
 func TestRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	s := openSQLite(t, path)
@@ -42,19 +41,19 @@ func TestRestart(t *testing.T) {
 	wantKey(t, r, before, true, rotated)
 	wantKey(t, r, now, true, rotated)
 	wantKey(t, r, gone, false, Key{})
-	if got := r.List(); !slices.Equal(got, list) {
-		t.Errorf("%+v; want %+v", got, list)
+	if diff := difference(list, r.List()); diff != "" {
+		t.Errorf("want (-), got (+):\n%s", diff)
 	}
 	if err := r.Missed(); err != nil {
 		t.Error(err)
 	}
 }
 
-// What one gateway does reaches the others.
+// A change that one gateway makes reaches the others.
 func TestFollow(t *testing.T) {
-	for name, place := range places {
+	for name, newStore := range stores {
 		t.Run(name, func(t *testing.T) {
-			connect := place(t)
+			connect := newStore(t)
 			a, b := ring(t, connect()), ring(t, connect())
 			valid := func(r *Ring, secret string) bool { _, ok := r.Find(secret); return ok }
 			first, k := create(t, a, "p", "", 0)
@@ -68,7 +67,7 @@ func TestFollow(t *testing.T) {
 			}
 			b.Close()
 			third, k3 := create(t, a, "p", "", 0)
-			rotate(t, b, k3.ID, 0) // who has not followed looks first
+			rotate(t, b, k3.ID, 0) // a ring that has not loaded the key reads the store first
 			eventually(t, "it is replaced once more", func() bool { return !valid(a, third) })
 			for _, r := range []*Ring{a, b} {
 				if err := r.Missed(); err != nil {
@@ -79,12 +78,12 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Gateways that change keys at the same time do so one after another: of all new
-// secrets of a key one is valid, and none of a key that was revoked.
+// Gateways that change keys at the same time do so one after another: of the new secrets of
+// a key exactly one is valid, and of a revoked key none.
 func TestAtTheSameTime(t *testing.T) {
-	for name, place := range places {
+	for name, newStore := range stores {
 		t.Run(name, func(t *testing.T) {
-			connect := place(t)
+			connect := newStore(t)
 			rings := []*Ring{ring(t, connect()), ring(t, connect())}
 			_, stays := create(t, rings[0], "p", "stays", 0)
 			_, goes := create(t, rings[1], "p", "goes", 0)
@@ -160,8 +159,7 @@ func TestAtTheSameTime(t *testing.T) {
 	}
 }
 
-// No secret, whole or in part, is anywhere but with who has been given it, and no hash
-// is anywhere but in the store.
+// No part of a secret is stored, logged or shown anywhere, and its hash is only in the store.
 func TestSecretsAreNowhere(t *testing.T) {
 	dir := t.TempDir()
 	s := openSQLite(t, filepath.Join(dir, "limits.db"))
@@ -181,7 +179,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range all { // break it in many ways
+	for name, text := range all { // break the record in many ways
 		for i := range len(text) {
 			miss := func(err error) { said = append(said, err.Error()) }
 			parse(map[string]string{name: text[:i]}, miss)
@@ -210,7 +208,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		}
 		hash := r.records[k.ID][i].Hash
 		if !strings.Contains(stored, base64.StdEncoding.EncodeToString(hash)) {
-			t.Error("its hash is not stored") // or this test would look for the wrong thing
+			t.Error("its hash is not stored") // otherwise the test looks for the wrong text
 		}
 		for _, form := range []string{string(hash[:8]), base64.StdEncoding.EncodeToString(hash)[:8], hex.EncodeToString(hash)[:8], fmt.Sprint(hash[:4])} {
 			if strings.Contains(told, strings.Trim(form, "[]")) {
@@ -220,7 +218,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 }
 
-// A key of which not all is understood is left out, with a word, and others are not.
+// A key with a record that is not valid is left out, and reported. Other keys stay valid.
 func TestBadRecords(t *testing.T) {
 	server := redistest.New(t)
 	s := openRedis(t, server.URL())
@@ -228,7 +226,7 @@ func TestBadRecords(t *testing.T) {
 	good, k := create(t, r, "p", "good", 0)
 	first, bad := create(t, r, "p", "bad", 0)
 	second, _ := rotate(t, r, bad.ID, time.Hour)
-	id, name, turn := bad.ID, kind+bad.ID, kind+bad.ID+"/1"
+	id, name, turn := bad.ID, settingPrefix+bad.ID, settingPrefix+bad.ID+"/1"
 	all, err := s.Settings(bg)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +236,7 @@ func TestBadRecords(t *testing.T) {
 		{name, "{", "unexpected EOF"},
 		{name, "[]", "cannot unmarshal array"},
 		{name, "{}", "it is of another key"},
-		{name, all[kind+k.ID], "it is of another key"},
+		{name, all[settingPrefix+k.ID], "it is of another key"},
 		{turn, all[name], "it is of another key"},
 		{name, all[turn], "it is of another key"},
 		{name, strings.Replace(all[name], "{", `{"scope":"read",`, 1), "unknown field"},
@@ -268,10 +266,10 @@ func TestBadRecords(t *testing.T) {
 		late.Close()
 		do(t, server, "HSET", "ratelimit:settings", name, all[name], turn, all[turn])
 	}
-	do(t, server, "HSET", "ratelimit:settings", kind, "{}", "key", "?", "keys/"+id, "?", kind+id+"/2", all[turn])
-	do(t, server, "HDEL", "ratelimit:settings", turn, kind+id+"/2")
+	do(t, server, "HSET", "ratelimit:settings", settingPrefix, "{}", "key", "?", "keys/"+id, "?", settingPrefix+id+"/2", all[turn])
+	do(t, server, "HDEL", "ratelimit:settings", turn, settingPrefix+id+"/2")
 	late := ring(t, s)
-	wantKey(t, late, first, true, bad) // nothing is left of the second
+	wantKey(t, late, first, true, bad) // the second secret has vanished without a trace
 	do(t, server, "HDEL", "ratelimit:settings", name)
 	do(t, server, "HSET", "ratelimit:settings", turn, all[turn])
 	late = ring(t, s)
@@ -287,7 +285,7 @@ func do(t *testing.T, server *redistest.Server, args ...string) {
 	}
 }
 
-// flaky is a keeper that may fail.
+// flaky is a store that fails when a test says so.
 type flaky struct {
 	settings.Keeper
 	reads, writes error
@@ -307,10 +305,10 @@ func (f *flaky) PutSettings(ctx context.Context, values map[string]string, onlyN
 	return f.Keeper.PutSettings(ctx, values, onlyNew)
 }
 
-// WatchSettings says nothing, so that only what a call does is seen.
+// WatchSettings reports no changes, so that a test sees only what its calls do.
 func (f *flaky) WatchSettings(func()) (stop func()) { return func() {} }
 
-// What cannot be kept has not happened, and the error says so.
+// A change that the store does not take has not happened, and the error says so.
 func TestKeeperFails(t *testing.T) {
 	lost := errors.New("ratelimit: lost")
 	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
@@ -326,7 +324,7 @@ func TestKeeperFails(t *testing.T) {
 		fail()
 		var errs = map[string]error{"revoked": r.Revoke(bg, k.ID)}
 		_, _, errs["rotated"] = r.Rotate(bg, k.ID, 0)
-		if name != "reading" { // it need not
+		if name != "reading" { // creating a key reads nothing
 			_, _, errs["made"] = r.Create(bg, "p", "", 0)
 		}
 		for done, err := range errs {
@@ -350,8 +348,8 @@ func TestKeeperFails(t *testing.T) {
 	}
 }
 
-// Other settings, such as limits of projects, are not the ring's business; and where
-// they alone change, keys are not read anew.
+// A ring ignores other settings, such as limits of projects. Where only those change, it
+// does not read its keys again.
 func TestOtherSettings(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
 	settingstest.Put(t, s, "project/p", "{}")
@@ -370,7 +368,7 @@ func TestOtherSettings(t *testing.T) {
 	}
 	_, k := create(t, r, "p", "deleted by hand", 0)
 	err := s.Update(bg, func(tx *sqlitestore.Tx) error {
-		_, err := tx.Exec("DELETE FROM settings WHERE name = ?", []byte(kind+k.ID))
+		_, err := tx.Exec("DELETE FROM settings WHERE name = ?", []byte(settingPrefix+k.ID))
 		return err
 	})
 	if err != nil {
@@ -388,8 +386,7 @@ func TestOtherSettings(t *testing.T) {
 	}
 }
 
-// Who follows is told of keys that the store has forgotten, and not of those that were
-// revoked.
+// A ring reports keys that have vanished from the store, and not keys that were revoked.
 func TestForgotten(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
 	told := 0

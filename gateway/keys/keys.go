@@ -1,7 +1,7 @@
-// Package keys is the gateway's virtual keys: each stands for a project, and is shown
-// once, when it is made.
+// Package keys holds the gateway's virtual keys. Each belongs to a project, and is shown
+// once, when it is created.
 //
-// A key is rl-<id>-<secret>. The id may be seen; of the secret only a hash is kept.
+// A key is rl-<id>-<secret>. The id is public; of the secret only a hash is stored.
 package keys
 
 import (
@@ -17,20 +17,19 @@ import (
 
 var (
 	ErrUnknown = errors.New("ratelimit: there is no such key")
-	ErrInvalid = errors.New("ratelimit: invalid key") // it, or what was to be done with it; nothing has changed
+	ErrInvalid = errors.New("ratelimit: invalid key") // the key or the change is not valid; nothing has changed
 )
 
-// Key is what is known of a key. It is not the key itself: that cannot be told from it.
-// Times are in UTC, and in whole seconds.
+// Key describes a key. It does not hold the secret. Times are in UTC, and in whole seconds.
 type Key struct {
-	ID      string    `json:"id"` // the part of the key that may be seen
+	ID      string    `json:"id"` // the public part of the key
 	Project string    `json:"project"`
 	Name    string    `json:"name,omitempty"` // what it is for
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 
-	// PreviousUntil is until when a secret is valid that was replaced. [Ring.List] and
-	// [Ring.Rotate] say it, while there is one.
+	// PreviousUntil is when the last replaced secret stops being valid. [Ring.List] and
+	// [Ring.Rotate] set it while there is such a secret.
 	PreviousUntil time.Time `json:"previous_until,omitzero"`
 }
 
@@ -54,9 +53,9 @@ func (k *Key) validate() error {
 	return nil
 }
 
-// end returns when a time from now is over, in whole seconds: rather too late than too
-// early. 0 has no end.
-func end(now time.Time, d time.Duration) time.Time {
+// expiry returns the end of a duration from now on, rounded up to a whole second. A
+// duration of 0 never ends, which is the zero time.
+func expiry(now time.Time, d time.Duration) time.Time {
 	if d == 0 {
 		return time.Time{}
 	}

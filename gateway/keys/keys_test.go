@@ -32,8 +32,8 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// A key is valid from when it is made until it expires, is replaced and its grace has
-// passed, or is revoked: each to the second.
+// A secret is valid, to the second, from its creation until its key expires or is revoked,
+// or until it is replaced and its grace period has passed.
 func TestLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(300 * time.Millisecond) // the clock is between two seconds
@@ -58,10 +58,10 @@ func TestLife(t *testing.T) {
 
 		at(10*time.Second + 1)
 		second, again := rotate(t, r, key.ID, 5*time.Second) // until 15 s and a little, so until 16 s
-		told := key
-		told.PreviousUntil = start.Add(16 * time.Second)
-		if got := r.List(); again != told || !slices.Contains(got, told) {
-			t.Errorf("the key is %+v, among %+v: want %+v", again, got, told)
+		described := key
+		described.PreviousUntil = start.Add(16 * time.Second)
+		if got := r.List(); again != described || !slices.Contains(got, described) {
+			t.Errorf("the key is not among %+v; want (-), got (+):\n%s", got, difference(described, again))
 		}
 		wantKey(t, r, first, true, key)
 		wantKey(t, r, second, true, key)
@@ -82,7 +82,7 @@ func TestLife(t *testing.T) {
 		at(26 * time.Second)
 		wantKey(t, r, second, true, key)
 		wantKey(t, r, third, false, Key{})
-		fifth, again := rotate(t, r, key.ID, 0) // no grace at all, for none of them
+		fifth, again := rotate(t, r, key.ID, 0) // ends every grace period
 		if again != key {
 			t.Errorf("%+v", again)
 		}
@@ -94,7 +94,7 @@ func TestLife(t *testing.T) {
 		at(time.Hour + time.Second - 1)
 		wantKey(t, r, fifth, true, key)
 		wantKey(t, r, last, true, key)
-		at(time.Hour + time.Second) // and no grace is longer than the key's life
+		at(time.Hour + time.Second) // no grace period outlives the key
 		wantKey(t, r, fifth, false, Key{})
 		wantKey(t, r, last, false, Key{})
 		if _, _, err := r.Rotate(bg, key.ID, time.Hour); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "it has expired on "+key.Expires.Format(time.RFC3339)) {
@@ -139,8 +139,8 @@ func TestList(t *testing.T) {
 		want = append(want, k)
 	}
 	slices.SortFunc(want, func(a, b Key) int { return strings.Compare(a.Project+" "+a.ID, b.Project+" "+b.ID) })
-	if got := r.List(); !slices.Equal(got, want) {
-		t.Errorf("%+v; want %+v", got, want)
+	if diff := difference(want, r.List()); diff != "" {
+		t.Errorf("want (-), got (+):\n%s", diff)
 	}
 	r.List()[0].Project = "mine"
 	if got := r.List(); !slices.Equal(got, want) {
@@ -148,7 +148,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What is not a key, or not quite one, is not valid.
+// A text that is no key, or not quite one, is not valid.
 func TestFindNonsense(t *testing.T) {
 	r := ring(t, nil)
 	secret, k := create(t, r, "p", "", 0)
@@ -171,7 +171,7 @@ func TestFindNonsense(t *testing.T) {
 	wantKey(t, r, secret, true, k)
 }
 
-// What is not valid changes nothing, and is told so.
+// An invalid change changes nothing, and its error says what is wrong.
 func TestBadInput(t *testing.T) {
 	r := ring(t, nil)
 	secret, k := create(t, r, "p", "", 0)
@@ -216,10 +216,10 @@ func TestBadInput(t *testing.T) {
 
 func TestMostKeys(t *testing.T) {
 	r := ring(t, nil)
-	if r.most != 10_000 {
-		t.Errorf("there may be %d", r.most)
+	if r.maxKeys != 10_000 {
+		t.Errorf("there may be %d", r.maxKeys)
 	}
-	r.most = 3
+	r.maxKeys = 3
 	var k Key
 	for range 3 {
 		_, k = create(t, r, "p", "", 0)
@@ -227,7 +227,7 @@ func TestMostKeys(t *testing.T) {
 	if _, _, err := r.Create(bg, "p", "", 0); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "there may be 3") {
 		t.Error(err)
 	}
-	rotate(t, r, k.ID, 0) // is not one more
+	rotate(t, r, k.ID, 0) // a new secret is no new key
 	revoke(t, r, k.ID)
 	create(t, r, "p", "", 0)
 }
@@ -267,7 +267,7 @@ func BenchmarkFind(b *testing.B) {
 	})
 }
 
-// A key is found in the midst of a text, and what only begins like one is not.
+// Index finds a key in the middle of a text, and not a text that only begins like one.
 func TestIndex(t *testing.T) {
 	key := join(random(idSize), random(secretSize))
 	for text, want := range map[string]int{

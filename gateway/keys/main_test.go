@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
@@ -15,10 +16,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
-// Close ends what follows a store, so no goroutine is left.
+// Close stops following the store, so no goroutine is left.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// A client of Redis that is closed leaves this asleep for up to five seconds.
+		// A closed client of Redis leaves this goroutine asleep for up to five seconds.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 	)
 }
@@ -61,14 +62,20 @@ func revoke(t testing.TB, r *Ring, id string) {
 	}
 }
 
+// difference says where two values differ; times must be the same in their zone, too.
+func difference(want, got any) string {
+	return cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a == b }))
+}
+
 // wantKey checks whether a secret is valid, and whose it is.
 func wantKey(t testing.TB, r *Ring, secret string, valid bool, want Key) {
 	t.Helper()
 	if !valid {
 		want = Key{}
 	}
-	if got, ok := r.Find(secret); ok != valid || got != want {
-		t.Errorf("%+v, %t; want %+v, %t", got, ok, want, valid)
+	got, ok := r.Find(secret)
+	if diff := difference(want, got); diff != "" || ok != valid {
+		t.Errorf("valid is %t, want %t; the key: want (-), got (+):\n%s", ok, valid, diff)
 	}
 }
 
@@ -101,8 +108,8 @@ func openRedis(t testing.TB, url string) *redisstore.Store {
 	return s
 }
 
-// places is where several gateways may keep their keys, each through a store of its own.
-var places = map[string]func(t testing.TB) (connect func() settings.Keeper){
+// stores is where several gateways may keep their keys, each through a store of its own.
+var stores = map[string]func(t testing.TB) (connect func() settings.Keeper){
 	"SQLite": func(t testing.TB) func() settings.Keeper {
 		path := filepath.Join(t.TempDir(), "limits.db")
 		return func() settings.Keeper { return openSQLite(t, path) }

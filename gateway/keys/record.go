@@ -14,25 +14,25 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
-// record is a secret of a key as it is stored, under the key's id, and from the second
-// one on with its number: "key/abcdefgh23", "key/abcdefgh23/1". It is never changed,
-// only taken back, and nobody but the first to write under a name does. So those who
-// change a key at the same time, wherever they are, do so one after another; and
-// whatever else they do, without the first record there is no key.
+// record is a secret of a key as the store has it: under the key's id, and from the second
+// secret on with its number, as in "key/abcdefgh23" and "key/abcdefgh23/1". A record never
+// changes; revoking the key empties it. Only the first gateway to write a name succeeds, so
+// gateways that change a key at the same time do so one after another. Without its first
+// record there is no key.
 type record struct {
 	Key
-	Turn  int       `json:"turn,omitempty"` // how many secrets it had before
-	Hash  []byte    `json:"sha256"`         // of the secret
-	Grace time.Time `json:"grace,omitzero"` // until then, the secret before is valid
+	Number int       `json:"turn,omitempty"` // how many secrets the key had before
+	Hash   []byte    `json:"sha256"`         // see digest
+	Grace  time.Time `json:"grace,omitzero"` // when the secret before stops being valid
 }
 
-const kind = "key/" // of settings
+const settingPrefix = "key/"
 
 func (r *record) setting() string {
-	if r.Turn == 0 {
+	if r.Number == 0 {
 		return r.ID
 	}
-	return r.ID + "/" + strconv.Itoa(r.Turn)
+	return r.ID + "/" + strconv.Itoa(r.Number)
 }
 
 func idOf(setting string) string {
@@ -40,13 +40,13 @@ func idOf(setting string) string {
 	return id
 }
 
-// parse returns the records of keys by the keys' ids, in their order. A key of which
-// not all is there and understood is left out, and missed: a secret that was replaced
-// must not become valid again.
+// parse returns the records of all keys, by id and in the order of their numbers. It leaves
+// out a key of which a record is missing or not valid, and gives miss the error: a secret
+// that was replaced must not become valid again.
 func parse(all map[string]string, miss func(error)) map[string][]*record {
 	found, broken := map[string][]*record{}, map[string]bool{}
 	for setting, text := range all {
-		name := strings.TrimPrefix(setting, kind)
+		name := strings.TrimPrefix(setting, settingPrefix)
 		r, err := parseRecord(name, text)
 		switch {
 		case err != nil:
@@ -59,8 +59,8 @@ func parse(all map[string]string, miss func(error)) map[string][]*record {
 		}
 	}
 	for id, records := range found {
-		slices.SortFunc(records, func(a, b *record) int { return cmp.Compare(a.Turn, b.Turn) })
-		first, last := records[0].Turn, records[len(records)-1].Turn
+		slices.SortFunc(records, func(a, b *record) int { return cmp.Compare(a.Number, b.Number) })
+		first, last := records[0].Number, records[len(records)-1].Number
 		if !broken[id] && first == 0 && last == len(records)-1 {
 			continue
 		}
@@ -72,7 +72,7 @@ func parse(all map[string]string, miss func(error)) map[string][]*record {
 	return found
 }
 
-// parseRecord returns nil for what was taken back. Its errors do not show the text.
+// parseRecord returns nil for a record that was emptied. Its errors do not show the text.
 func parseRecord(setting, text string) (*record, error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -91,7 +91,7 @@ func parseRecord(setting, text string) (*record, error) {
 
 func (r *record) validate(setting string) error {
 	switch {
-	case !isID(r.ID) || r.Turn < 0 || r.setting() != setting:
+	case !isID(r.ID) || r.Number < 0 || r.setting() != setting:
 		return errors.New("it is of another key")
 	case len(r.Hash) != len(digest{}):
 		return fmt.Errorf("its hash has %d bytes: it must have %d", len(r.Hash), len(digest{}))

@@ -12,34 +12,33 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
+	"dappco.re/go/core/go-ratelimit/internal/unreported"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Ring is all keys of a gateway. Its methods may be called at a time. While what it is
-// kept in cannot be asked, it goes by what it knows.
+// Ring is all keys of a gateway. Its methods may be called concurrently. While the store
+// of the keys does not answer, a Ring goes on with the keys that it has loaded.
 type Ring struct {
-	entries atomic.Pointer[map[string]*entry] // by id; replaced, never changed
-	keeper  settings.Keeper                   // nil: there is none
-	most    int                               // keys
-	gone    func(n int)                       // may be nil
-	stop    func()
+	entries    atomic.Pointer[map[string]*entry] // by id; the map is replaced, never changed
+	keeper     settings.Keeper                   // the store of the keys; nil: they are only in memory
+	maxKeys    int
+	onVanished func(n int) // may be nil
+	stop       func()
+	missed     unreported.Error
 
-	// mu is held while keys are changed or loaded, and guards what follows.
-	mu      sync.Mutex
-	records map[string][]*record // of each key, by its id, in the order of their turns
-	loaded  map[string]string    // the settings that they were read from; nil: they have changed since
-
-	missing sync.Mutex
-	missed  error // the first
+	mu      sync.Mutex           // held while keys are changed or loaded
+	records map[string][]*record // the secrets of each key, by its id, in the order of their numbers
+	loaded  map[string]string    // the settings that records were read from; nil: this ring has changed a key since
 }
 
-const mostKeys = 10_000
+const defaultMaxKeys = 10_000
 
-// Open returns the keys that are kept beside the counters of a store, and follows
-// what others change there. Without a keeper they are in memory. If the store has
-// forgotten some that nobody has revoked, gone is told how many, unless it is nil.
-func Open(k settings.Keeper, gone func(n int)) (*Ring, error) {
-	r := &Ring{keeper: k, most: mostKeys, gone: gone, stop: func() {}}
+// Open returns the keys that a store keeps beside its counters, and follows the changes
+// that other gateways make there. With a nil keeper, keys are only in memory. If keys vanish
+// from the store that nobody has revoked, Open calls onVanished with their number, unless it
+// is nil.
+func Open(k settings.Keeper, onVanished func(n int)) (*Ring, error) {
+	r := &Ring{keeper: k, maxKeys: defaultMaxKeys, onVanished: onVanished, stop: func() {}}
 	r.set(map[string][]*record{}, nil)
 	if k == nil {
 		return r, nil
@@ -47,17 +46,17 @@ func Open(k settings.Keeper, gone func(n int)) (*Ring, error) {
 	if err := r.reload(context.Background()); err != nil {
 		return nil, err
 	}
-	r.stop = settings.Follow(k, r.load, r.miss)
+	r.stop = settings.Follow(k, r.load, r.missed.Keep)
 	return r, nil
 }
 
-// load goes by what is kept.
+// load reads the keys from the store.
 func (r *Ring) load(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := r.reload(ctx)
 	if errors.Is(err, store.ErrClosed) {
-		return nil // there will be no more
+		return nil // no change can follow
 	}
 	return err
 }
@@ -72,32 +71,32 @@ func (r *Ring) reload(ctx context.Context) error {
 	}
 	ours := map[string]string{}
 	for setting, text := range all {
-		if strings.HasPrefix(setting, kind) {
+		if strings.HasPrefix(setting, settingPrefix) {
 			ours[setting] = text
 		}
 	}
-	if r.loaded != nil && maps.Equal(ours, r.loaded) { // most often it is others' settings that change
+	if r.loaded != nil && maps.Equal(ours, r.loaded) { // only other settings have changed, as is usual
 		return nil
 	}
-	if n := r.forgotten(ours); n > 0 && r.gone != nil {
-		r.gone(n)
+	if n := r.vanished(ours); n > 0 && r.onVanished != nil {
+		r.onVanished(n)
 	}
-	r.set(parse(ours, r.miss), ours)
+	r.set(parse(ours, r.missed.Keep), ours)
 	return nil
 }
 
-// forgotten returns how many keys are not in the store any more. Of those that were
-// revoked, it keeps that they were.
-func (r *Ring) forgotten(ours map[string]string) (n int) {
+// vanished returns how many keys are in the ring and not in the store. Revoked keys do not
+// count: the store keeps an empty setting for each.
+func (r *Ring) vanished(ours map[string]string) (n int) {
 	for id := range r.records {
-		if _, kept := ours[kind+id]; !kept {
+		if _, kept := ours[settingPrefix+id]; !kept {
 			n++
 		}
 	}
 	return n
 }
 
-// set goes by records from now on, which were read from settings, or else were not.
+// set replaces all keys. loaded is the settings that records were read from, or nil.
 func (r *Ring) set(records map[string][]*record, loaded map[string]string) {
 	entries, now := make(map[string]*entry, len(records)), time.Now()
 	for id, secrets := range records {
@@ -122,24 +121,9 @@ func (r *Ring) List() []Key {
 	return all
 }
 
-// miss keeps an error that nobody could be told.
-func (r *Ring) miss(err error) {
-	r.missing.Lock()
-	defer r.missing.Unlock()
-	if r.missed == nil {
-		r.missed = err
-	}
-}
+// Missed returns the first error, since it was last called, of following the store: the
+// keys could not be loaded, or a key is not valid and was left out.
+func (r *Ring) Missed() error { return r.missed.Take() }
 
-// Missed returns what went wrong while it followed others, the first since it was last
-// asked: keys that could not be loaded, or one that is not valid and left out.
-func (r *Ring) Missed() error {
-	r.missing.Lock()
-	defer r.missing.Unlock()
-	err := r.missed
-	r.missed = nil
-	return err
-}
-
-// Close stops following what others change.
+// Close stops following the store.
 func (r *Ring) Close() { r.stop() }

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// The form of a key. All of it may stand in a header and in a URL.
+// The form of a key. Headers and URLs can hold all of its characters.
 const (
-	Prefix     = "rl-" // with which a key begins
+	Prefix     = "rl-" // the beginning of every key
 	idSize     = 10
 	secretSize = 32 // 160 bits
 	alphabet   = "abcdefghijklmnopqrstuvwxyz234567"
 
-	dash = len(Prefix) + idSize  // stands between id and secret
-	Size = dash + 1 + secretSize // bytes of a key
+	dash = len(Prefix) + idSize  // the index of the dash between id and secret
+	Size = dash + 1 + secretSize // the length of a key in bytes
 )
 
 var base = base32.NewEncoding(alphabet).WithPadding(base32.NoPadding)
 
-// random returns so many characters of five random bits each.
+// random returns a text of a given length. Each character has five random bits.
 func random(size int) string {
 	bytes := make([]byte, (size*5+7)/8)
 	rand.Read(bytes)
@@ -28,7 +28,7 @@ func random(size int) string {
 
 func join(id, secret string) string { return Prefix + id + "-" + secret }
 
-// split returns the parts of what has the form of a key.
+// split returns the parts of a key. ok is false for a text in another form.
 func split(key string) (id, secret string, ok bool) {
 	if !Is(key) {
 		return "", "", false
@@ -36,10 +36,10 @@ func split(key string) (id, secret string, ok bool) {
 	return key[len(Prefix):dash], key[dash+1:], true
 }
 
-func isID(s string) bool { return len(s) == idSize && encoded(s) }
+func isID(s string) bool { return len(s) == idSize && inAlphabet(s) }
 
-// encoded reports whether a text has characters of the alphabet alone.
-func encoded[T string | []byte](s T) bool {
+// inAlphabet reports whether all characters of a text are in the alphabet.
+func inAlphabet[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '2' || c > '7') {
 			return false
@@ -51,10 +51,10 @@ func encoded[T string | []byte](s T) bool {
 // Is reports whether a text has the form of a key.
 func Is[T string | []byte](text T) bool {
 	return len(text) == Size && string(text[:len(Prefix)]) == Prefix && text[dash] == '-' &&
-		encoded(text[len(Prefix):dash]) && encoded(text[dash+1:])
+		inAlphabet(text[len(Prefix):dash]) && inAlphabet(text[dash+1:])
 }
 
-// Index returns where the first text that has the form of a key stands in another, or -1.
+// Index returns the index of the first key in a text, by its form, or -1.
 func Index(text string) int {
 	for from := 0; len(text)-from >= Size; from += len(Prefix) {
 		next := strings.Index(text[from:], Prefix)

@@ -1,5 +1,5 @@
-// Package sigv4 signs requests to Bedrock with AWS's Signature Version 4, with credentials
-// that AWS's own SDK finds: in the environment, in its files, of a machine or of a role.
+// Package sigv4 signs requests to Bedrock with AWS's Signature Version 4. AWS's own SDK
+// finds the credentials: in the environment, in its files, or those of a machine or a role.
 package sigv4
 
 import (
@@ -18,37 +18,37 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// Account is whose credentials sign, and for which region. The credentials are those of
-// the SDK's default chain if Profile is empty, and their own if RoleARN is.
+// Account says which credentials sign requests, and for which region.
 type Account struct {
 	Region  string
-	Profile string // of the shared files
-	RoleARN string // of the role that is assumed with the credentials
+	Profile string // a profile in the SDK's files; empty: the SDK's default chain of credentials
+	RoleARN string // a role to assume with these credentials; empty: they sign themselves
 }
 
 // Signer signs requests for an account. It looks for credentials when it first signs, and
-// renews them before they expire. It may be used by several goroutines at a time.
+// renews them before they expire. Its methods may be called concurrently.
 type Signer struct {
 	account Account
 	signer  *v4.Signer
 
-	mu    sync.Mutex
-	found aws.CredentialsProvider // nil before any were found
+	mu       sync.Mutex
+	provider aws.CredentialsProvider // nil before the SDK's configuration was read
 }
 
-// New returns a signer for an account.
+// New returns a signer for an account. It reads nothing yet.
 func New(a Account) *Signer { return &Signer{account: a, signer: v4.NewSigner()} }
 
-// service is the name of Bedrock in signatures.
-const service = "bedrock"
+const (
+	service = "bedrock" // Bedrock's name in signatures
 
-// patience is for how long a request waits for credentials, which may have to be fetched
-// from another server.
-const patience = 30 * time.Second
+	// maxWait bounds how long a request waits for credentials, which another server may
+	// have to issue.
+	maxWait = 30 * time.Second
+)
 
-// Sign signs a request that is sent with a body, which may be in pieces, as it stands: its
-// URL, its Host and its headers must not change any more. It returns the session token that
-// it has put in, which is empty with credentials that last.
+// Sign signs a request and its body, which may be in pieces. The request's URL, Host and
+// headers must not change afterwards. Sign returns the session token that it has put into the
+// request; it is empty with credentials that do not expire.
 func (s *Signer) Sign(ctx context.Context, r *http.Request, body ...[]byte) (token string, err error) {
 	c, err := s.retrieve(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Signer) Sign(ctx context.Context, r *http.Request, body ...[]byte) (tok
 
 // retrieve returns the account's credentials.
 func (s *Signer) retrieve(ctx context.Context) (aws.Credentials, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	provider, err := s.credentials(ctx)
 	if err != nil {
@@ -77,21 +77,21 @@ func (s *Signer) retrieve(ctx context.Context) (aws.Credentials, error) {
 	return c, nil
 }
 
-// credentials returns where the account's credentials come from. Reading the SDK's files
-// may fail, and is tried again with the next request then.
+// credentials returns the source of the account's credentials. If the SDK's files cannot
+// be read, the next request tries again.
 func (s *Signer) credentials(ctx context.Context) (aws.CredentialsProvider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.found != nil {
-		return s.found, nil
+	if s.provider != nil {
+		return s.provider, nil
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(s.account.Region), config.WithSharedConfigProfile(s.account.Profile))
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: the configuration of AWS cannot be read: %w", err)
 	}
-	s.found = cfg.Credentials
+	s.provider = cfg.Credentials
 	if s.account.RoleARN != "" {
-		s.found = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.account.RoleARN))
+		s.provider = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.account.RoleARN))
 	}
-	return s.found, nil
+	return s.provider, nil
 }

@@ -1,0 +1,29 @@
+// Package unreported keeps errors of work that no caller waits for.
+package unreported
+
+import "sync"
+
+// Error keeps the first error since somebody last asked. The zero Error has none. Its
+// methods may be called concurrently.
+type Error struct {
+	mu    sync.Mutex
+	first error
+}
+
+// Keep keeps an error, unless there is one already.
+func (e *Error) Keep(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.first == nil {
+		e.first = err
+	}
+}
+
+// Take returns the error that is kept, or nil, and forgets it.
+func (e *Error) Take() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := e.first
+	e.first = nil
+	return err
+}
