@@ -1,8 +1,7 @@
 // Package alone runs a test in a process of its own.
 //
-// A test that looks at the goroutines, the heap, the timers or a setting of the whole
-// process sees those of the tests before it, too. In a process of its own there are
-// none.
+// A test that examines the goroutines, the heap, the timers or a setting of the whole
+// process also sees those of the tests before it. In a process of its own there are none.
 package alone
 
 import (
@@ -15,12 +14,11 @@ import (
 	"time"
 )
 
-// mark is the environment variable that names the test which runs alone.
+// mark is the environment variable with the name of the test that runs alone.
 const mark = "RATELIMIT_TEST_ALONE"
 
-// Test reports whether the test runs in a process of its own. If it does not yet, Test
-// runs it in such a process, fails as it fails there, and returns false: the caller is
-// to return then.
+// Test reports whether the test runs in a process of its own. If it does not, Test runs it
+// in such a process, fails if it fails there, and returns false: the caller then returns.
 //
 //	if !alone.Test(t) {
 //		return
@@ -36,8 +34,8 @@ func Test(t *testing.T) bool {
 	return false
 }
 
-// run runs the test of a name in a process of its own. A process that has not run the
-// test is an error, too.
+// run runs the test with a name in a process of its own. It is also an error if the process
+// has not run the test.
 func run(t *testing.T, name string) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -51,7 +49,7 @@ func run(t *testing.T, name string) error {
 	child.Env = append(os.Environ(), mark+"="+name)
 	out, err := child.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+name+" ") {
-		return fmt.Errorf("alone, it does not pass: %v\n%s", err, out)
+		return fmt.Errorf("the test fails in a process of its own: %v\n%s", err, out)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-func TestFailuresAreToldOn(t *testing.T) {
+func TestFailuresAreReported(t *testing.T) {
 	for _, name := range []string{"TestFailing", "TestThatDoesNotExist"} {
 		if run(t, name) == nil {
 			t.Errorf("%s has passed", name)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Who is denied by what is its flow's own lets others pass at once, and comes back
-// when it was told to.
+// A waiter that is denied by its flow's own limits lets others pass at once, and asks again at the
+// given time.
 func TestStepsAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -42,8 +42,8 @@ func TestStepsAside(t *testing.T) {
 	})
 }
 
-// A flow that comes back has its turns as others do: neither has it lost what it
-// had gained, nor has it gained while it was away.
+// A flow that comes back has its turns as others do: it has not lost what it had gained, and it has
+// not gained while it was aside.
 func TestComesBackInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -102,8 +102,8 @@ func TestComesBackInVain(t *testing.T) {
 	})
 }
 
-// Those of a flow who are aside in several lines come back in the order of their
-// arrival, or of their priorities.
+// Waiters of a flow that are aside in several lines come back in the order of their arrival, or of
+// their priorities.
 func TestAsideInSeveralLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -137,8 +137,7 @@ func TestAsideInSeveralLines(t *testing.T) {
 	})
 }
 
-// All who are aside in several lines wait for the first of them alone: it alone
-// asks.
+// Of all waiters of a flow that are aside in several lines, only the first one asks.
 func TestAsideOneAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -161,8 +160,8 @@ func TestAsideOneAsks(t *testing.T) {
 	})
 }
 
-// Who has come back to a line that denies it waits for the line, and not for what
-// is its flow's own: others of the flow do not wait for it.
+// A waiter that has come back to a line that denies it waits for the line, and not for its flow's
+// own limits: other calls of the flow do not wait for it.
 func TestComesBackToAFullLine(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -199,8 +198,8 @@ func TestComesBackToAFullLine(t *testing.T) {
 	}
 }
 
-// Something of a flow's own is given back after who asks was denied, and before it
-// has stepped aside: it asks again at once.
+// Something is given back to a flow's own limits after a waiter was denied, and before it has
+// stepped aside: it asks again at once.
 func TestWakeWhileSteppingAside(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -230,8 +229,7 @@ func TestWakeWhileSteppingAside(t *testing.T) {
 	}
 }
 
-// Something of a line is given back while who has the turn asks: it asks again at
-// once.
+// Something is given back to a line while the waiter that has the turn asks: it asks again at once.
 func TestWakeWhileAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -251,8 +249,8 @@ func TestWakeWhileAsking(t *testing.T) {
 	})
 }
 
-// Flows that wait for what is their own do not wait for each other, even if what
-// one of them asks takes long.
+// Flows that wait for their own limits do not wait for each other, even if the ask of one takes
+// long.
 func TestOwnLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -287,7 +285,7 @@ func TestOwnLines(t *testing.T) {
 	})
 }
 
-// WakeAll lets all who are aside ask, each flow in order.
+// WakeAll lets all waiters that are aside ask, each flow in order.
 func TestWakeAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)

@@ -2,29 +2,29 @@ package line
 
 import "container/list"
 
-// Whole is the cost of a turn that uses up all that there is.
+// Whole is the cost of a turn that uses the whole limit.
 const Whole = 1 << 32
 
-// least is what a turn costs at least, so that nobody has any number of them in a
-// row by asking for next to nothing.
+// least is the smallest cost of a turn, so that a flow does not have any number of turns in a row
+// for requests that cost next to nothing.
 const least = quantum / 16
 
-// quantum is what a flow of weight 1 gains in a round: so little that a flow
-// whose turns are cheap does not have many in a row.
+// quantum is what a flow of weight 1 gains in a round. It is small, so that a flow with cheap turns
+// does not have many in a row.
 const quantum = Whole / 256
 
-// flow is those who belong together.
+// flow is the waiting calls that belong together, such as those of one project.
 type flow struct {
 	name    string
 	weight  int64
 	rank    int
-	waiters list.List     // of *waiter, who comes first first
-	circle  *circle       // of its rank, if it is ready,
-	place   *list.Element // and where it stands there, or nil
-	lacks   bool          // it waits for what is its own: see Hall.lacks
+	waiters list.List     // of *waiter, in the order in which they are served
+	circle  *circle       // the circle of its rank, if the flow is ready
+	place   *list.Element // its element of the circle; nil if the flow is not ready
+	lacks   bool          // the flow waits for its own limits: see Hall.lacks
 
-	// Deficit round robin: whenever a round comes to a flow it gains its
-	// quantum, and has turns while it has gained as much as they cost.
+	// deficit and visited are those of deficit round robin: when a round reaches a flow, it gains
+	// its quantum, and it has turns while it has gained as much as they cost.
 	deficit int64
 	visited bool // the round is at this flow, which has its quantum
 }
@@ -36,7 +36,7 @@ func (f *flow) first() *waiter {
 	return nil
 }
 
-// enter puts w behind those who come before it: most often behind all.
+// enter inserts w behind the waiters that come before it: most often behind all.
 func (f *flow) enter(w *waiter) {
 	for e := f.waiters.Back(); e != nil; e = e.Prev() {
 		if !w.before(e.Value.(*waiter)) {

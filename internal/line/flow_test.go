@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// textbook is deficit round robin as it is in books: flows in a circle, each of
-// which gains its quantum when it is visited, and is served while that suffices. Of
-// those in the circle, only the ones of the highest rank take part.
+// textbook is deficit round robin as textbooks have it: flows in a circle, each of which gains its
+// quantum when it is visited, and is served while that suffices. Only the flows of the highest rank
+// in the circle take part.
 type textbook struct {
 	circle []*visited
 	turn   *visited
@@ -59,7 +59,7 @@ func (b *textbook) join(flow string, rank int, weight int64, s standing) {
 	b.choose()
 }
 
-// leave takes somebody out, who has been served or has given up.
+// leave removes a waiter that has been served or has given up.
 func (b *textbook) leave(name string, served bool) {
 	for i, f := range b.circle {
 		k := slices.IndexFunc(f.queue, func(s standing) bool { return s.name == name })
@@ -85,7 +85,7 @@ func (b *textbook) highest() int {
 	return slices.MaxFunc(b.circle, func(a, b *visited) int { return cmp.Compare(a.rank, b.rank) }).rank
 }
 
-// choose finds whose turn it is, if nobody has it.
+// choose finds the waiter that has the turn, if none has it.
 func (b *textbook) choose() {
 	for b.turn == nil && len(b.circle) > 0 {
 		i := slices.IndexFunc(b.circle, func(f *visited) bool { return f.rank == b.highest() })
@@ -103,7 +103,7 @@ func (b *textbook) choose() {
 	}
 }
 
-// serve serves so many, and returns who they were.
+// serve serves n waiters, and returns their names.
 func (b *textbook) serve(n int) (names []string) {
 	for ; n > 0 && b.turn != nil; n-- {
 		name := b.turn.queue[0].name
@@ -113,7 +113,7 @@ func (b *textbook) serve(n int) (names []string) {
 	return names
 }
 
-// act is something that happens to a line.
+// act is an event in the life of a line.
 type act struct {
 	Do       string
 	Flow     string
@@ -145,8 +145,8 @@ func acts(t *rapid.T) (weights map[string]int64, list []act) {
 	return weights, list
 }
 
-// Turns are had in the order of the book, whoever comes, passes or gives up, and
-// whatever rank its flow has by then.
+// Waiters have their turns in the textbook's order, whatever joins, passes or gives up, and
+// whatever rank a flow has by then.
 func TestLikeTheTextbook(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		weights, list := acts(rt)
@@ -188,14 +188,13 @@ func TestLikeTheTextbook(t *testing.T) {
 	})
 }
 
-// While flows have somebody waiting all of the time, what each of them was served
-// by its weight differs by no more than a quantum, and the largest cost of one who
-// had to wait for the next round.
+// While each flow always has a waiting call, what two flows were served by their weights differs by
+// no more than a quantum and the largest cost of a waiter that had to wait for the next round.
 //
-// After v visits a flow of weight w was served v·quantum·w, less what it could not
-// use, which is less than its largest cost c. During a visit it is between that of
-// the visit before and that of this one. Of two flows one was visited at most once
-// more than the other. So s/w differs by quantum + c/w at most.
+// After v visits a flow of weight w was served v·quantum·w, less what it could not use, which is
+// less than its largest cost c. During a visit it is between that of the visit before and that of
+// this one. Of two flows one was visited at most once more than the other. So s/w differs by
+// quantum + c/w at most.
 func TestSharesByWeight(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 5).Draw(rt, "flows")
@@ -244,8 +243,8 @@ func TestSharesByWeight(t *testing.T) {
 	})
 }
 
-// A flow has its turn, whatever others send without end: when it comes, none of
-// them has had more than its weight allows.
+// A flow has its turn, whatever others send without end: by then, none of them has had more than
+// its weight allows.
 func TestNobodyStarves(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -301,8 +300,8 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
-// A flow of weight 3 has three turns for one of another's, and the one who came
-// first is the first to have one.
+// A flow of weight 3 has three turns for one of another flow, and the waiter that came first is
+// served first.
 func TestThreeToOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -325,8 +324,8 @@ func TestThreeToOne(t *testing.T) {
 	})
 }
 
-// A flow pays for what its turns have cost beyond what was thought, and is given
-// back what they have not cost.
+// A flow pays for turns that have cost more than expected, and is refunded for those that have cost
+// less.
 func TestCharge(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -367,7 +366,7 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// Turns that cost nothing are not had without end: another flow has its turn too.
+// A flow whose turns cost nothing does not have them without end: another flow has its turn too.
 func TestTurnsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Hall is a number of lines. The zero Hall is ready for use.
+// Hall is a number of lines with the same flows. The zero Hall is ready for use.
 type Hall struct {
-	mu       sync.Mutex // guards all of its lines
+	mu       sync.Mutex // guards the hall and all of its lines
 	arrivals int64
-	aside    map[string][]*waiter // of each flow, those who come first first
-	asking   map[*waiter]bool     // those whose answer is not known yet
-	own      map[string]*Line     // of flows that wait for nothing that they share
-	lacking  map[string]*lack     // of flows that wait for what is their own
-	lackings atomic.Int32         // how many there are
-	wakeable atomic.Int32         // who is aside or asking
+	aside    map[string][]*waiter // for each flow, the waiters that have stepped aside, in the order in which they are served
+	asking   map[*waiter]bool     // waiters whose ask has not returned yet
+	own      map[string]*Line     // lines of flows that wait for their own limits alone
+	lacking  map[string]*lack     // flows that wait for their own limits
+	lackings atomic.Int32         // the number of flows in lacking
+	wakeable atomic.Int32         // the number of waiters that are aside or asking
 }
 
-// Idle reports whether nobody waits for what is its flow's own, and nobody asks.
+// Idle reports whether no flow waits for its own limits, and no waiter asks.
 func (h *Hall) Idle() bool { return h.wakeable.Load() == 0 && h.lackings.Load() == 0 }
 
-// Ahead reports whether anybody of a flow waits for what is its own.
+// Ahead reports whether a call of the flow waits for the flow's own limits.
 func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,15 +34,15 @@ func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 	return Ahead{time.Until(d.due), d.by}, true
 }
 
-// lack is that a flow waits for what is its own.
+// lack is the state of a flow that waits for its own limits.
 type lack struct {
-	lines int // in which it does
-	told      // the last of it who asked
+	lines int // the number of lines in which the flow does
+	told      // the answer to the last waiter of the flow that asked
 }
 
-// lacks notes whether a flow waits in one of the lines for what is its own. It does
-// from when its first was told so until somebody of it is told otherwise, or nobody
-// of it is left.
+// lacks records whether a flow waits in one of the lines for its own limits. It does from the time
+// at which its first waiter was denied by them until a waiter of it is denied by something else, or
+// none is left.
 func (h *Hall) lacks(f *flow, does bool) {
 	if f.lacks == does {
 		return
@@ -66,7 +66,7 @@ func (h *Hall) lacks(f *flow, does bool) {
 	}
 }
 
-// Wait is a line's for who waits for nothing but what is its flow's own.
+// Wait is [Line.Wait] for a call that waits for its flow's own limits alone.
 func (h *Hall) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) error {
 	h.mu.Lock()
 	l := h.own[t.Flow]
@@ -89,9 +89,9 @@ func (h *Hall) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 	return l.Wait(ctx, t, ask)
 }
 
-// Wake lets the first of a flow who has stepped aside ask again: something of the
-// flow's own was given back. Who is asking may have been a moment too early for
-// it, and asks once more.
+// Wake lets the first waiter of a flow that has stepped aside ask again, because something was
+// given back to the flow's own limits. A waiter that is asking may have asked a moment too early,
+// so it asks once more.
 func (h *Hall) Wake(flow string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +117,7 @@ func (h *Hall) WakeAll() {
 	}
 }
 
-// asks notes that w asks, and hasAsked that it knows the answer.
+// asks records that w asks, and hasAsked that it has the answer.
 func (h *Hall) asks(w *waiter) {
 	if h.asking == nil {
 		h.asking = map[*waiter]bool{}
@@ -147,7 +147,7 @@ func (h *Hall) goAside(w *waiter) {
 	h.aside[w.Flow] = slices.Insert(q, at, w)
 }
 
-// comeBack takes w out of those who have stepped aside, and lets the next ask.
+// comeBack removes w from the waiters that have stepped aside, and lets the next one ask.
 func (h *Hall) comeBack(w *waiter) {
 	if !w.aside {
 		return

@@ -1,18 +1,17 @@
-// Package line is who waits for what, and whose turn it is.
+// Package line queues calls that wait for limits, and decides which call has the turn.
 //
-// A [Line] is those who wait for one thing that they share, such as a model's
-// quota. Each of them belongs to a flow, such as a project. Flows of a higher rank
-// have their turns first: those of a lower one have none as long as any of these
-// wait. Between flows of the same rank turns are shared by weight, within a flow it
-// is first come, first served among those of the same priority. Whoever has the turn
-// asks, and sleeps until the time that it was told; the others sleep until it is
-// their turn. While anybody waits, nobody else of the same rank or a lower one should
-// take anything: see [Line.Held] and [Hall.Ahead].
+// A [Line] is a queue of calls that wait for one shared limit, such as a model's quota.
+// Each call belongs to a flow, such as a project. Flows of a higher rank have their turns
+// first: those of a lower rank have none while a call of a higher one waits. Flows of the
+// same rank share turns by weight. Within a flow, calls of the same priority are served
+// first come, first served. The call that has the turn asks the limits, and sleeps until
+// the time that it is given; the others sleep until they have the turn. While a call
+// waits, no new call of the same rank or a lower one should take anything: see
+// [Line.Held] and [Hall.Ahead].
 //
-// Who is denied by something that is its flow's own, and not the line's, steps
-// aside: others have their turns meanwhile. A [Hall] is lines whose flows are the
-// same, so that those who have stepped aside in several lines are served in order
-// too.
+// A call that is denied by its flow's own limits, and not by the line's, steps aside:
+// other flows have their turns meanwhile. A [Hall] is lines with the same flows, so that
+// calls of a flow that have stepped aside in several lines are served in order too.
 package line
 
 import (
@@ -25,58 +24,58 @@ import (
 	"time"
 )
 
-// ErrCrowded is the error of who finds as many of its flow in line as may be.
+// ErrCrowded is the error of a call whose flow already has as many waiting calls as it may have.
 var ErrCrowded = errors.New("ratelimit: too many wait already")
 
-// Line is one line. Make it with [Hall.NewLine].
+// Line is a queue of waiting calls. Make it with [Hall.NewLine].
 type Line struct {
 	hall    *Hall
 	waiting atomic.Int32
-	users   int // of the hall's own lines
+	users   int // the number of calls in one of the hall's own lines
 
 	flows map[string]*flow
-	debts map[string]int64 // of flows that have left with a deficit below zero, as long as anybody waits
-	ready ready            // those flows that have not stepped aside
-	turn  *waiter          // whose turn it is: nil only if no flow is ready
-	held  bool             // the line has denied who has the turn, or who had it before
-	told                   // the last whom it has denied
+	debts map[string]int64 // of flows that have left with a deficit below zero; kept while any call waits
+	ready ready            // the flows that have not stepped aside
+	turn  *waiter          // the waiter that has the turn: nil only if no flow is ready
+	held  bool             // the line has denied the waiter that has the turn, or the one before it
+	told                   // the answer to the last waiter that the line has denied
 }
 
-// Ticket is how somebody stands in line.
+// Ticket is what a call brings when it joins a line.
 type Ticket struct {
 	Flow     string
-	Rank     int   // of the flow: higher comes first
+	Rank     int   // of the flow: a higher one is served first
 	Weight   int   // of the flow among those of its rank, from 1
-	Priority int   // in the flow: higher comes first
-	Cost     int64 // of having a turn, of [Whole]
-	Most     int   // of the flow may wait; 0 is any number
+	Priority int   // in the flow: a higher one is served first
+	Cost     int64 // of a turn, as a part of [Whole]
+	Most     int   // how many calls of the flow may wait; 0 means any number
 
-	// What it was told if it has asked already.
-	Denied bool // by the line
-	Aside  bool // by what is its flow's own: then
+	// The remaining fields are the answer to a call that has already asked.
+	Denied bool // the line has denied the call
+	Aside  bool // the flow's own limits have denied it, with Again and By
 	Again  time.Duration
 	By     string
 }
 
-// Answer is what who has the turn was told.
+// Answer is the answer to a waiter that has the turn.
 type Answer struct {
 	Done  bool
 	Again time.Duration // when to ask again
-	Aside bool          // it is something of the flow's own that denies
-	By    string        // which limit
+	Aside bool          // the flow's own limits deny
+	By    string        // the limit that denies
 }
 
-// waiter is somebody in line.
+// waiter is a call in a line.
 type waiter struct {
 	Ticket
 	flow    *flow
-	place   *list.Element // in the flow
+	place   *list.Element // its element in the flow
 	arrived int64
 	aside   bool
-	poke    chan struct{} // holds a token when it should look again
+	poke    chan struct{} // holds a token when the waiter should look again
 }
 
-// told is when to ask again, and which limit has denied.
+// told is when a denied waiter asks again, and which limit has denied it.
 type told struct {
 	due time.Time
 	by  string
@@ -85,17 +84,17 @@ type told struct {
 // NewLine returns an empty line.
 func (h *Hall) NewLine() *Line { return &Line{hall: h, flows: map[string]*flow{}} }
 
-// Waiting returns how many are in line.
+// Waiting returns how many calls are in the line.
 func (l *Line) Waiting() int { return int(l.waiting.Load()) }
 
-// Ahead is who comes before whoever comes now.
+// Ahead is the state of the calls that come before a new one.
 type Ahead struct {
 	Again time.Duration // when they ask again
-	By    string        // which limit has denied them
+	By    string        // the limit that has denied them
 }
 
-// Held reports whether the line has denied somebody who still waits, so that
-// nobody else of a flow of such a rank should take anything.
+// Held reports whether the line has denied a call that still waits, so that no new call of a flow
+// of this rank should take anything.
 func (l *Line) Held(rank int) (a Ahead, held bool) {
 	if l.waiting.Load() == 0 {
 		return a, false
@@ -108,7 +107,7 @@ func (l *Line) Held(rank int) (a Ahead, held bool) {
 	return Ahead{time.Until(l.due), l.by}, true
 }
 
-// Wait calls ask in turn until it is done, or fails, or ctx ends.
+// Wait calls ask, whenever the call has the turn, until ask is done or fails, or ctx ends.
 func (l *Line) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) error {
 	w, err := l.join(t)
 	if err != nil {
@@ -177,7 +176,7 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 		l.lacksOwn(f, told{time.Now().Add(t.Again), t.By})
 	}
 	if before != nil && f.first() == w {
-		before.look() // its place is not the first any more
+		before.look() // it is not the first any more
 	}
 	l.pass()
 	return w, nil
@@ -191,7 +190,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 		f.deficit -= w.Cost
 	}
 	l.hall.hasAsked(w)
-	held := w.aside || f.first() == w // up the others of its flow
+	blocking := w.aside || f.first() == w // calls of its flow behind this one wait until it has left
 	f.waiters.Remove(w.place)
 	l.waiting.Add(-1)
 	l.hall.comeBack(w)
@@ -201,7 +200,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 		l.takeOut(f)
 		delete(l.flows, f.name)
 		l.remember(f.name, -f.deficit)
-	case held:
+	case blocking:
 		l.putBackUnlessAside(f)
 	}
 	if l.turn == w {
@@ -210,15 +209,14 @@ func (l *Line) leave(w *waiter, passed bool) {
 	l.pass()
 }
 
-// mayAsk reports whether it is w's turn. If not, w is poked when it should look
-// again.
+// mayAsk reports whether w has the turn. If not, w is poked when it should look again.
 func (l *Line) mayAsk(w *waiter) bool {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
 	may := l.comesFirst(w)
 	if may {
 		select {
-		case <-w.poke: // it is looking
+		case <-w.poke: // the waiter is looking right now
 		default:
 		}
 		l.hall.asks(w)
@@ -254,18 +252,18 @@ func (l *Line) comesFirst(w *waiter) bool {
 	return l.turn == w
 }
 
-// waitsForTurn notes that it is not what is the flow's own that w waits for.
+// waitsForTurn records that w waits for its turn, and not for its flow's own limits.
 func (l *Line) waitsForTurn(w *waiter) {
 	l.hall.lacks(w.flow, false)
 	l.hall.comeBack(w)
 }
 
-// wasTold notes what w was told. If it is denied by what is its flow's own, it
-// lets others have their turns.
+// wasTold records the answer to w. If its flow's own limits have denied w, it steps aside, so that
+// others have their turns.
 func (l *Line) wasTold(w *waiter, a Answer) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	defer l.hall.hasAsked(w) // not before it is aside: a wake must find it
+	defer l.hall.hasAsked(w) // only once it is aside: a wake must find it in one of the two
 	said := told{time.Now().Add(a.Again), a.By}
 	l.held, w.Denied = !a.Aside, !a.Aside
 	if a.Aside {
@@ -289,13 +287,13 @@ func (l *Line) goAside(w *waiter) {
 	l.pass()
 }
 
-// lacksOwn notes that a flow was denied by what is its own.
+// lacksOwn records that a flow was denied by its own limits.
 func (l *Line) lacksOwn(f *flow, t told) {
 	l.hall.lacks(f, true)
 	l.hall.lacking[f.name].told = t
 }
 
-// takeOut takes a flow out of those that are ready, and putBack puts it back.
+// takeOut removes a flow from those that are ready, and putBack adds it again.
 func (l *Line) takeOut(f *flow) {
 	if f.place != nil {
 		l.ready.remove(f)
@@ -329,8 +327,8 @@ func (l *Line) rank(f *flow, to int) {
 // outranked reports whether a flow of a higher rank is ready.
 func (l *Line) outranked(f *flow) bool { return l.ready.rank() > f.rank }
 
-// pass gives the turn to whoever is next, if nobody has it. Who has it and has been
-// outranked is told, and lets go of it: it may be asking.
+// pass gives the turn to the next waiter, if none has it. A waiter that has the turn and is
+// outranked is woken to give it up by itself, because it may be asking.
 func (l *Line) pass() {
 	if l.turn != nil {
 		if l.outranked(l.turn.flow) {
@@ -348,10 +346,10 @@ func (l *Line) pass() {
 	l.turn.look()
 }
 
-// mostDebts is how many flows' debts are remembered.
+// mostDebts is how many debts of flows are kept.
 const mostDebts = 1 << 14
 
-// remember notes what a flow owes that has left. When nobody waits any more, all is
+// remember keeps the debt of a flow that has left. When no call waits any more, all debts are
 // forgotten.
 func (l *Line) remember(flow string, debt int64) {
 	switch {
@@ -365,8 +363,8 @@ func (l *Line) remember(flow string, debt int64) {
 	}
 }
 
-// Charge corrects what a turn of a flow has cost by so much more, or less, as long
-// as anybody waits. Nobody gains more by it than its next turn.
+// Charge corrects the cost of a turn of a flow by so much more, or less, while any call waits. A
+// flow gains at most its next turn by it.
 func (l *Line) Charge(flow string, more int64) {
 	if l.waiting.Load() == 0 {
 		return
@@ -384,7 +382,7 @@ func (l *Line) Charge(flow string, more int64) {
 	}
 }
 
-// Wake lets who has the turn ask again: something was given back.
+// Wake lets the waiter that has the turn ask again, because something was given back.
 func (l *Line) Wake() {
 	if l.waiting.Load() == 0 {
 		return
@@ -396,7 +394,7 @@ func (l *Line) Wake() {
 	}
 }
 
-// look lets w look again whether it is its turn.
+// look lets w look again whether it has the turn.
 func (w *waiter) look() {
 	select {
 	case w.poke <- struct{}{}:
@@ -404,7 +402,7 @@ func (w *waiter) look() {
 	}
 }
 
-// compare says who of two in a flow comes first.
+// compare orders two waiters of a flow.
 func (w *waiter) compare(other *waiter) int {
 	return cmp.Or(cmp.Compare(other.Priority, w.Priority), cmp.Compare(w.arrived, other.arrived))
 }

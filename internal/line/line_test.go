@@ -14,20 +14,19 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Whoever waits does so on its own goroutine, so none is left when all have passed
-// or given up.
+// Each waiter waits on its own goroutine, so none is left when all have passed or given up.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// office is a hall, and what those who wait in its lines ask for: something of the
-// line, and something of their flow's own.
+// office is a hall, and the limits that its waiters ask: those of the line, and those of their
+// flow.
 type office struct {
 	t    *testing.T
 	hall Hall
 
 	mu     sync.Mutex
-	open   map[*Line]int  // how many a line lets pass yet; the own lines let all
-	own    map[string]int // how many a flow may have yet; not in it: any number
-	again  time.Duration  // what who is denied is told
+	open   map[*Line]int  // how many more a line lets pass; a flow's own line lets all pass
+	own    map[string]int // how many more a flow may have; a missing flow: any number
+	again  time.Duration  // when a denied waiter is told to ask again
 	asking map[*Line]int
 	asked  int
 	passed []string
@@ -48,14 +47,14 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// line returns a line that lets nobody pass yet.
+// line returns a line that lets nothing pass yet.
 func (o *office) line() *Line {
 	l := o.hall.NewLine()
 	o.open[l] = 0
 	return l
 }
 
-// ask asks, and notes who has passed. A nil line is a flow's own.
+// ask asks the limits, and records the name if it has passed. A nil line is a flow's own.
 func (o *office) ask(l *Line, flow, name string) (Answer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,14 +85,14 @@ func (o *office) ask(l *Line, flow, name string) (Answer, error) {
 	return Answer{Done: true}, nil
 }
 
-// join puts somebody into a line, and returns when it waits or has passed.
+// join puts a waiter into a line, and returns when it waits or has passed.
 func (o *office) join(l *Line, name string, t Ticket) {
 	o.t.Helper()
 	o.start(l, name, t)
 	synctest.Wait()
 }
 
-// start is join that does not wait.
+// start is join without the wait.
 func (o *office) start(l *Line, name string, t Ticket) {
 	ctx, cancel := context.WithCancel(context.Background())
 	o.mu.Lock()
@@ -111,7 +110,7 @@ func (o *office) start(l *Line, name string, t Ticket) {
 	}()
 }
 
-// let lets so many more of a line pass.
+// let lets n more pass in a line.
 func (o *office) let(l *Line, n int) {
 	o.mu.Lock()
 	o.open[l] += n
@@ -120,7 +119,7 @@ func (o *office) let(l *Line, n int) {
 	synctest.Wait()
 }
 
-// give lets a flow have so many more.
+// give lets a flow have n more.
 func (o *office) give(flow string, n int) {
 	o.mu.Lock()
 	o.own[flow] += n
@@ -129,7 +128,7 @@ func (o *office) give(flow string, n int) {
 	synctest.Wait()
 }
 
-// cancel lets some give up.
+// cancel lets some waiters give up.
 func (o *office) cancel(names ...string) {
 	for _, name := range names {
 		o.quit[name]()
@@ -137,8 +136,8 @@ func (o *office) cancel(names ...string) {
 	synctest.Wait()
 }
 
-// wantPassed wants these to have passed since the last time, in order: names with
-// spaces between.
+// wantPassed checks that these waiters have passed since the last check, in this order. The names
+// are separated by spaces.
 func (o *office) wantPassed(names string) {
 	o.t.Helper()
 	o.mu.Lock()
@@ -149,14 +148,14 @@ func (o *office) wantPassed(names string) {
 	o.passed = nil
 }
 
-// asks is how often anybody has asked.
+// asks returns how often ask was called.
 func (o *office) asks() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.asked
 }
 
-// ahead is who comes before whoever of a flow comes now.
+// ahead returns what comes before a new call of a flow.
 func ahead(l *Line, flow string) (Ahead, bool) {
 	if a, waiting := l.hall.Ahead(flow); waiting {
 		return a, true
@@ -164,7 +163,7 @@ func ahead(l *Line, flow string) (Ahead, bool) {
 	return l.Held(0)
 }
 
-// wantNobody wants no trace to be left of those who waited.
+// wantNobody checks that no trace is left of those that waited.
 func (o *office) wantNobody() {
 	o.t.Helper()
 	synctest.Wait()
@@ -203,7 +202,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// Who has the turn asks once, and then when it was told to; the others do not ask.
+// The waiter that has the turn asks once, and then at the time that it was given. The others do not
+// ask.
 func TestOneAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -231,8 +231,8 @@ func TestOneAsks(t *testing.T) {
 	})
 }
 
-// Within a flow higher priorities come first, whoever has the turn meanwhile, but
-// nobody comes before another flow's by its priority.
+// Within a flow a higher priority comes first, whatever has the turn meanwhile. A priority does not
+// count between flows.
 func TestPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -254,7 +254,7 @@ func TestPriority(t *testing.T) {
 	})
 }
 
-// One of a higher priority comes before one who is aside, and is denied for itself.
+// A waiter of a higher priority comes before one that is aside, and is denied for itself.
 func TestPriorityWhileAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -277,8 +277,8 @@ func TestPriorityWhileAside(t *testing.T) {
 	})
 }
 
-// While somebody asks, one of a higher priority comes: the first loses its turn
-// only if it is denied.
+// While a waiter asks, one of a higher priority comes: the first loses its turn only if it is
+// denied.
 func TestPriorityWhileAsking(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -318,8 +318,7 @@ func TestPriorityWhileAsking(t *testing.T) {
 	}
 }
 
-// As many of a flow as may be wait, and no more; other flows and lines have
-// nothing to do with it.
+// As many calls of a flow wait as may, and no more. Other flows and lines are not affected.
 func TestCrowded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -354,7 +353,7 @@ func TestCrowded(t *testing.T) {
 	})
 }
 
-// An error of who asks is its own, and the next has its turn.
+// An error of ask ends that waiter alone, and the next has its turn.
 func TestFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -378,8 +377,7 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// Whoever gives up, wherever it stands, leaves nothing behind, and the others go
-// on in order.
+// A waiter that gives up, wherever it stands, leaves nothing behind, and the others go on in order.
 func TestGivesUp(t *testing.T) {
 	for _, tt := range []struct {
 		name, who string
@@ -422,8 +420,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// A context that has ended already does not keep anybody from passing at once, and
-// does not let anybody wait.
+// With a context that has already ended, a call may pass at once, but does not wait.
 func TestContextHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -444,7 +441,7 @@ func TestContextHasEnded(t *testing.T) {
 	})
 }
 
-// Waking who has no reason to wake changes nothing.
+// A wake without a reason changes nothing.
 func TestSpuriousWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -487,7 +484,7 @@ func TestSpuriousWakes(t *testing.T) {
 	})
 }
 
-// Ahead is who comes before a newcomer.
+// Ahead is what comes before a new call.
 func TestAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -533,9 +530,8 @@ func TestAhead(t *testing.T) {
 	})
 }
 
-// A line is held from when it has denied somebody until all whom it has denied have
-// passed. Who only tries, for the first time or again after it was aside, holds up
-// no other flow.
+// A line is held from its first denial until all waiters that it has denied have passed. A waiter
+// that only tries, for the first time or again after it was aside, does not hold up other flows.
 func TestHeld(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -574,8 +570,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// Who has passed leaves the line as held as it was for the next in it, who may
-// have to wait for the same.
+// A waiter that has passed leaves the line held for the next one, which may have to wait for the
+// same limit.
 func TestHeldForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -596,8 +592,8 @@ func TestHeldForTheNext(t *testing.T) {
 	})
 }
 
-// Who was denied by the line holds it when it has the turn again, whatever those have
-// been told who had it meanwhile.
+// A waiter that the line has denied holds it when it has the turn again, whatever the answers to
+// the waiters in between.
 func TestHeldByWhoWasDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)

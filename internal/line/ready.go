@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// ready is the flows that may have turns: a circle for each rank of which there are
-// any, the highest first.
+// ready is the flows that may have turns: a circle for each rank that has any, the highest first.
 type ready []*circle
 
-// circle is flows of one rank, which have turns in rounds.
+// circle is the flows of one rank, which have turns in rounds.
 type circle struct {
 	rank  int
 	flows list.List // the round is at the first
@@ -27,7 +26,7 @@ func (r *ready) add(f *flow) {
 	f.place = f.circle.flows.PushBack(f)
 }
 
-// remove takes out a flow.
+// remove removes a flow.
 func (r *ready) remove(f *flow) {
 	c := f.circle
 	c.flows.Remove(f.place)
@@ -38,7 +37,7 @@ func (r *ready) remove(f *flow) {
 	}
 }
 
-// rank returns the highest of any flow.
+// rank returns the highest rank of any ready flow.
 func (r ready) rank() int {
 	if len(r) == 0 {
 		return math.MinInt
@@ -46,7 +45,7 @@ func (r ready) rank() int {
 	return r[0].rank
 }
 
-// next returns the flow whose turn it is, or nil if none is ready.
+// next returns the flow that has the next turn, or nil if none is ready.
 func (r ready) next() *flow {
 	if len(r) == 0 {
 		return nil
@@ -76,7 +75,7 @@ func (c *circle) round() *flow {
 	return nil
 }
 
-// skip lets those rounds pass in which nobody would have a turn.
+// skip skips the rounds in which no flow would have a turn.
 func (c *circle) skip() {
 	rounds := int64(Whole)
 	for e := c.flows.Front(); e != nil; e = e.Next() {

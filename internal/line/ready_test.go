@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 )
 
-// Flows of a higher rank have their turns first, by weight among each other; those of
-// a lower one have theirs when none of these waits.
+// Flows of a higher rank have their turns first, by weight among each other. Flows of a lower rank
+// have theirs when none of these waits.
 func TestRanks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -38,7 +38,7 @@ func TestRanks(t *testing.T) {
 	})
 }
 
-// Who has the turn loses it to one of a higher rank, and has it back after that.
+// A waiter loses its turn to one of a higher rank, and has it back after that.
 func TestOutranked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -57,8 +57,8 @@ func TestOutranked(t *testing.T) {
 	})
 }
 
-// Who asks as one of a higher rank comes may pass: it is not interrupted, and nobody
-// else asks meanwhile.
+// A waiter that asks while one of a higher rank comes may pass: it is not interrupted, and no other
+// asks meanwhile.
 func TestOutrankedAsItAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -77,8 +77,8 @@ func TestOutrankedAsItAsks(t *testing.T) {
 	})
 }
 
-// One of a higher rank that has stepped aside leaves turns to others, and has the
-// next when it comes back.
+// A flow of a higher rank that has stepped aside leaves turns to others, and has the next turn when
+// it comes back.
 func TestAsideOutranksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -99,7 +99,7 @@ func TestAsideOutranksNobody(t *testing.T) {
 	})
 }
 
-// A flow has the rank of the last that has joined it.
+// A flow has the rank of the last call that has joined it.
 func TestRankChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -117,7 +117,7 @@ func TestRankChanges(t *testing.T) {
 	})
 }
 
-// A line holds up newcomers of the rank of those who wait in it, and of lower ones.
+// A line holds up new calls of the rank of its waiters, and of lower ranks.
 func TestHeldByRank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)

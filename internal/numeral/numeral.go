@@ -1,4 +1,4 @@
-// Package numeral writes numbers as people read them.
+// Package numeral formats numbers for people.
 package numeral
 
 import "strconv"

@@ -1,5 +1,5 @@
-// Package settings follows what is set beside the counters of a store, by
-// whoever shares it.
+// Package settings reads and writes the settings that a store keeps beside its counters,
+// and follows the changes of other nodes that share the store.
 package settings
 
 import (
@@ -13,26 +13,25 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
-// Keeper is a store that keeps values beside the counters, which all who share it
-// see.
+// Keeper is a store that keeps values beside its counters, which all nodes that share it see.
 type Keeper interface {
 	// Settings returns all values by their names.
 	Settings(ctx context.Context) (map[string]string, error)
 
-	// PutSettings sets values, or only those of names that have none yet, in
-	// one step. It returns what the names stand for now.
+	// PutSettings sets values in one step, or with onlyNew only those of names without a value. It
+	// returns the values that the names have now.
 	PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error)
 
-	// WatchSettings calls changed when values may have changed, one call at a
-	// time, until stop returns. It calls it when it begins to watch, too, and
-	// whenever it could not for a while.
+	// WatchSettings calls changed when values may have changed, one call at a time, until stop
+	// returns. It also calls it when it begins to watch, and after each time in which it could not
+	// watch.
 	WatchSettings(changed func()) (stop func())
 }
 
-const reload = time.Second // after a load that failed
+const reload = time.Second // between two attempts to load
 
-// Follow calls load whenever others may have set something, until stop returns. A
-// load that fails is tried again, and its error given to miss.
+// Follow calls load whenever another node may have set something, until stop returns. It repeats a
+// load that fails, and passes the error to miss.
 func Follow(k Keeper, load func(ctx context.Context) error, miss func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stopWatching := k.WatchSettings(func() { loadSoon(ctx, load, miss) })
@@ -57,8 +56,8 @@ func loadSoon(ctx context.Context, load func(ctx context.Context) error, miss fu
 	}
 }
 
-// Put sets values of a kind, in JSON, or only those that have none yet. It returns
-// what they are now.
+// Put sets values of a kind, encoded as JSON, or with onlyNew only those of names without a value.
+// It returns the values that the names have now.
 func Put[V any](ctx context.Context, k Keeper, kind string, values map[string]V, onlyNew bool) (map[string]string, error) {
 	texts := map[string]string{}
 	for name, value := range values {
@@ -71,7 +70,7 @@ func Put[V any](ctx context.Context, k Keeper, kind string, values map[string]V,
 	return k.PutSettings(ctx, texts, onlyNew)
 }
 
-// none is the value of what was set and is not any more.
+// none is the value of a name whose value was taken back.
 const none = "null"
 
 // Unset takes back the value of a name.
@@ -80,9 +79,9 @@ func Unset(ctx context.Context, k Keeper, kind, name string) error {
 	return err
 }
 
-// Parse returns the values of a kind among all settings, and the names whose values
-// were taken back. One that is not valid here, such as a newer program's, is left
-// out, and missed.
+// Parse returns the values of a kind among all settings, and the names whose values were taken
+// back. It leaves out values that are not valid for this program, such as those of a newer one, and
+// passes the error to miss.
 func Parse[V any](all map[string]string, kind string, check func(name string, v V) error, miss func(error)) (values map[string]V, unset []string) {
 	values = map[string]V{}
 	for setting, text := range all {
@@ -107,8 +106,8 @@ func Parse[V any](all map[string]string, kind string, check func(name string, v 
 	return values, unset
 }
 
-// parse returns a value of which all is understood: a limit that this program
-// does not know must not be lost without a word.
+// parse decodes a value, and refuses unknown fields: a limit that this program does not know must
+// not be lost silently.
 func parse[V any](text string) (v V, err error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()

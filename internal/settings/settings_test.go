@@ -20,7 +20,7 @@ type size struct {
 type board struct {
 	values  map[string]string
 	changed func()
-	fails   int // how often it cannot be asked
+	fails   int // how many more times Settings fails
 }
 
 func (b *board) Settings(context.Context) (map[string]string, error) {
@@ -72,7 +72,7 @@ func TestPutAndParse(t *testing.T) {
 	}
 }
 
-// A value of which not all is understood is left out, with a word.
+// A value with unknown parts is left out, and reported.
 func TestParseNonsense(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", `{"width":1}{}`, `{"width":1,"depth":2}`, `{"width":0}`, `{"width":"1"}`} {
 		var missed error
@@ -86,7 +86,7 @@ func TestParseNonsense(t *testing.T) {
 	}
 }
 
-// A load that fails is tried again until it does not, or nobody follows any more.
+// A load that fails is repeated until it succeeds, or until stop.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &board{fails: 2}
