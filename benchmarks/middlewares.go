@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"dappco.re/go/core/go-ratelimit/httplimit"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"github.com/go-chi/httprate"
 	golimiterhttp "github.com/sethvargo/go-limiter/httplimit"
@@ -22,6 +23,7 @@ const (
 	nameBare       = "the bare handler"
 	nameMiddleware = "httplimit, three windows"
 	nameOneMinute  = "httplimit, one window"
+	namePlain      = "httplimit.Limit"
 	nameHTTPRate   = "httprate"
 )
 
@@ -42,12 +44,13 @@ type wrapped struct {
 var handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 
 // middlewares all tell the client what is left, as is their default. Ours has one window, as peers
-// do, and three.
+// do, and three; without projects it is a plain limit.Limiter.
 func middlewares() []wrapping {
 	return []wrapping{
 		{nameBare, floor, func(_ quota, next http.Handler) wrapped { return wrapped{Handler: next} }},
 		{nameOneMinute, ours, func(q quota, next http.Handler) wrapped { return projectMiddleware(q.minute(), next) }},
 		{nameMiddleware, ours, func(q quota, next http.Handler) wrapped { return projectMiddleware(q.windows(), next) }},
+		{namePlain, ours, plainMiddleware},
 		{nameHTTPRate, peer, httprateMiddleware},
 		{"go-limiter", peer, goLimiterMiddleware},
 		{"throttled", peer, throttledMiddleware},
@@ -62,6 +65,11 @@ func projectKey(r *http.Request) (string, error) { return projectOf(r), nil }
 func projectMiddleware(limit *project.Limit, next http.Handler) wrapped {
 	l := project.New(limit)
 	return wrapped{httplimit.Middleware(l)(next), func() { _ = l.Close() }}
+}
+
+func plainMiddleware(q quota, next http.Handler) wrapped {
+	l := limit.NewLimiter(projectOf, limit.New(q.count, q.period))
+	return wrapped{Handler: httplimit.Limit(l)(next)}
 }
 
 func httprateMiddleware(q quota, next http.Handler) wrapped {

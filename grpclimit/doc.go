@@ -12,6 +12,9 @@
 // [Shadow] only counts, [Skip] lets some pass. A stream is charged once, when it is
 // opened.
 //
+// [LimitUnary] and [LimitStream] are the same without projects, for any
+// [limit.Limiter] of calls.
+//
 // # Answers
 //
 // What is refused is not handed on, and charges nothing.

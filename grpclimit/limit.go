@@ -70,7 +70,7 @@ func newPlain(limiter Limiter, options []Option) *settings {
 }
 
 // Observe tells observe what a plain limiter has decided on each call, once it has:
-// for metrics, for logs, and to see what [Shadow] would refuse. It is called on the
+// for metrics, for logs, and to see what [Shadow] would deny. It is called on the
 // call's goroutine.
 func Observe(observe func(rpc RPC, d limit.Decision)) Option {
 	if observe == nil {

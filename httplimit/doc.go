@@ -8,6 +8,11 @@
 // name from anywhere else. [Cost] charges tokens too, [Wait] lets requests wait
 // in turn, [Shadow] only counts, [Skip] lets some pass.
 //
+// [Limit] is the same without projects, for any [limit.Limiter] of requests:
+//
+//	perClient := limit.NewLimiter(httplimit.ClientPrefix(), limit.PerSecond(10), limit.PerMinute(200))
+//	http.ListenAndServe(addr, httplimit.Limit(perClient)(handler))
+//
 // # Answers
 //
 // Responses have the fields RateLimit-Policy, which says what the limits are,

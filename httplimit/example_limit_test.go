@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 
 	"dappco.re/go/core/go-ratelimit/httplimit"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // show sends a request, and prints its status and the limit that decided.
-func show(server *httptest.Server, path, body string) {
-	response, err := server.Client().Post(server.URL+path, "text/plain", strings.NewReader(body))
+func show(server *httptest.Server, path string) {
+	response, err := server.Client().Get(server.URL + path)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -30,7 +29,7 @@ func ExampleLimit() {
 	defer server.Close()
 
 	for range 3 {
-		show(server, "/hello", "")
+		show(server, "/hello")
 	}
 	// Output:
 	// /hello 200 "2/min";q=2;w=60
@@ -38,22 +37,23 @@ func ExampleLimit() {
 	// /hello 429 "2/min";q=2;w=60
 }
 
-// Each client may send three requests a minute; all of them together, 100 bytes.
+// Each client may send three requests an hour; together they may cost 100 an hour.
 func ExampleLimit_combined() {
-	requests := limit.NewLimiter(httplimit.ClientPrefix(), limit.PerMinute(3))
-	bytes := limit.NewLimiter(func(*http.Request) struct{} { return struct{}{} }, limit.PerMinute(100)).
-		WithCost(func(r *http.Request) int64 { return r.ContentLength })
+	costs := map[string]int64{"/page": 1, "/search": 100, "/export": 1000}
+	requests := limit.NewLimiter(httplimit.ClientPrefix(), limit.PerHour(3))
+	work := limit.NewLimiter(func(*http.Request) struct{} { return struct{}{} }, limit.PerHour(100)).
+		WithCost(func(r *http.Request) int64 { return costs[r.URL.Path] })
 
-	server := httptest.NewServer(httplimit.Limit(limit.Combine(requests, bytes))(http.HandlerFunc(hello)))
+	server := httptest.NewServer(httplimit.Limit(limit.Combine(requests, work))(http.HandlerFunc(hello)))
 	defer server.Close()
 
-	show(server, "/small", "hello")
-	show(server, "/large", strings.Repeat("hello", 20))
-	show(server, "/huge", strings.Repeat("hello", 21))
+	show(server, "/page")
+	show(server, "/search")
+	show(server, "/export")
 	// Output:
-	// /small 200 "3/min";q=3;w=60
-	// /large 429 "100/min";q=100;w=60
-	// /huge 413 "100/min";q=100;w=60
+	// /page 200 "3/h";q=3;w=3600
+	// /search 429 "100/h";q=100;w=3600
+	// /export 413 "100/h";q=100;w=3600
 }
 
 func ExampleAnswer() {

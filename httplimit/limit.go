@@ -49,7 +49,7 @@ func Limit(limiter Limiter, options ...Option) func(http.Handler) http.Handler {
 }
 
 // Observe tells observe what [Limit] has decided on each request, once it has: for
-// metrics, for logs, and to see what [Shadow] would refuse. It is called on the
+// metrics, for logs, and to see what [Shadow] would deny. It is called on the
 // request's goroutine.
 func Observe(observe func(r *http.Request, d limit.Decision)) Option {
 	if observe == nil {

@@ -58,8 +58,8 @@ func Skip(skip func(*http.Request) bool) Option {
 	return func(s *settings) { s.skip = skip }
 }
 
-// Answer lets answer write the response to a request that is refused, in place of
-// an application/problem+json. The fields that tell the client where it stands,
+// Answer lets answer write the response to a request that is denied or refused, in
+// place of an application/problem+json. The fields that tell the client where it stands,
 // Retry-After and Cache-Control are already set. status is what would have been
 // sent, and reason says why, for the client to read. It is not called for a client
 // that has gone.
