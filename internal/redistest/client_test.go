@@ -32,11 +32,11 @@ func (c *client) send(args ...string) {
 	}
 }
 
-// read expects bytes to come.
+// read checks that these bytes come.
 func (c *client) read(want string) {
 	c.t.Helper()
 	b := make([]byte, len(want))
-	c.SetReadDeadline(time.Now().Add(patience))
+	c.SetReadDeadline(time.Now().Add(timeout))
 	if n, err := io.ReadFull(c, b); err != nil || string(b) != want {
 		c.t.Fatalf("%q, %v; want %q", b[:n], err, want)
 	}
@@ -48,7 +48,7 @@ func (c *client) expect(want string, args ...string) {
 	c.read(want)
 }
 
-// silent expects that nothing comes for a while, and the connection stays.
+// silent checks that nothing comes for a while, and the connection stays open.
 func (c *client) silent() {
 	c.t.Helper()
 	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
@@ -57,10 +57,10 @@ func (c *client) silent() {
 	}
 }
 
-// ended expects the end of the connection, with an error (nil: an orderly one).
+// ended checks that the connection ends, with an error (nil: in order).
 func (c *client) ended(want error) {
 	c.t.Helper()
-	c.SetReadDeadline(time.Now().Add(patience))
+	c.SetReadDeadline(time.Now().Add(timeout))
 	rest, err := io.ReadAll(c)
 	if len(rest) > 0 || !errors.Is(err, want) {
 		c.t.Fatalf("%q, %v; want %v", rest, err, want)

@@ -39,7 +39,7 @@ func TestCluster(t *testing.T) {
 	}
 	total := int64(0)
 	for _, s := range cluster.Servers {
-		size := must(t, s, "DBSIZE").(int64)
+		size := doOrFail(t, s, "DBSIZE").(int64)
 		if size == 0 {
 			t.Error("a master has no key")
 		}

@@ -16,13 +16,13 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m,
-		// A client of rueidis leaves these behind when it is closed, asleep for
-		// up to five seconds.
+		// A client of rueidis leaves these goroutines behind when it is closed, asleep for up to
+		// five seconds.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
 }
 
-// child starts a server, says where, and waits to be killed.
+// child starts a server, prints its address, and waits to be killed.
 func child() {
 	s, err := Start(Options{})
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// New returns a server that runs until the test ends. Args are added to those
-// of redis-server.
+// New returns a server that runs until the test ends. args are added to those of redis-server.
 func New(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return start(t, Options{Args: args})
@@ -22,18 +21,18 @@ func start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// await waits until something is so.
-func await(t testing.TB, what string, so func() bool) {
+// eventually waits until a condition holds.
+func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(5 * step) {
+	for end := time.Now().Add(timeout); !done(); time.Sleep(5 * pollInterval) {
 		if time.Now().After(end) {
-			t.Fatalf("ratelimit: waited %v for %s", patience, what)
+			t.Fatalf("ratelimit: waited %v for %s", timeout, what)
 		}
 	}
 }
 
-// must has a server carry out a command.
-func must(t testing.TB, s *Server, args ...string) any {
+// doOrFail lets a server run a command, which must succeed.
+func doOrFail(t testing.TB, s *Server, args ...string) any {
 	t.Helper()
 	answer, err := s.Do(args...)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 
 const host = "127.0.0.1"
 
-// listen returns a listener on a port that was free. It is below those that the
-// system gives to outgoing connections, so it stays free while a server that is
-// to come back on it is down.
+// listen returns a listener on a free port. The port is below those that the system uses for
+// outgoing connections, so it stays free while a server that will return to it is down.
 func listen() (l *net.TCPListener, err error) {
 	for range 100 {
 		port := 10_000 + rand.IntN(22_000)
@@ -30,8 +29,8 @@ func listenOn(addr string) (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// drawPorts returns two ports that are free.
-func drawPorts() (first, second string, err error) {
+// freePorts returns two free ports.
+func freePorts() (first, second string, err error) {
 	a, err := listen()
 	if err != nil {
 		return "", "", err

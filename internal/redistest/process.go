@@ -16,10 +16,10 @@ type process struct {
 // launch starts a program, which ends with this one at the latest.
 func launch(program string, args []string, output *os.File) (*process, error) {
 	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = output, output, mortal()
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = output, output, endWithParent()
 	started, done := make(chan error), make(chan struct{})
 	go func() {
-		// It ends with the thread that started it, so that thread waits for it.
+		// The program ends with the thread that started it, so that thread waits for it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(done)

@@ -2,8 +2,7 @@ package redistest
 
 import "syscall"
 
-// mortal is what makes a program end with the one that started it, however that
-// ends.
-func mortal() *syscall.SysProcAttr {
+// endWithParent makes a program end with the one that started it, however that ends.
+func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

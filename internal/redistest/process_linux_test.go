@@ -29,7 +29,7 @@ func TestServerEndsWithTheProgram(t *testing.T) {
 	}
 	addr, home, _ := strings.Cut(strings.TrimSpace(said), " ")
 	defer os.RemoveAll(home)
-	await(t, "the server to end", func() bool {
+	eventually(t, "the server to end", func() bool {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			conn.Close()

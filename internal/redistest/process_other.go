@@ -4,5 +4,5 @@ package redistest
 
 import "syscall"
 
-// mortal does nothing: here a program outlives one that is killed.
-func mortal() *syscall.SysProcAttr { return nil }
+// endWithParent does nothing: on this system a program outlives a parent that is killed.
+func endWithParent() *syscall.SysProcAttr { return nil }

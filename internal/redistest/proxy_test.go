@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// between returns a server, a proxy to it, and a client that is connected.
+// between returns a server, a proxy to it, and a connected client.
 func between(t *testing.T) (*Server, *Proxy, *client) {
 	t.Helper()
 	t.Parallel()
@@ -25,7 +25,7 @@ func between(t *testing.T) (*Server, *Proxy, *client) {
 // counts waits until so many requests have reached the server.
 func counts(t *testing.T, s *Server, want string) {
 	t.Helper()
-	await(t, "a request", func() bool { return must(t, s, "GET", "count") == want })
+	eventually(t, "a request", func() bool { return doOrFail(t, s, "GET", "count") == want })
 }
 
 func TestProxyPassesAll(t *testing.T) {
@@ -75,12 +75,12 @@ func TestProxyStall(t *testing.T) {
 	late.silent()
 	expect(t, s, nil, "GET", "count")
 	p.Heal()
-	counts(t, s, "3") // that of the client which has left too
+	counts(t, s, "3") // including the request of the client that has left
 	c.read(":")
 	late.read(":")
 }
 
-// The end of a server is not seen through a network that is down.
+// The end of a server is not seen through a stalled network.
 func TestProxyStallHidesTheEnd(t *testing.T) {
 	s, p, c := between(t)
 	p.Stall()
@@ -163,8 +163,8 @@ func TestProxyDropAnswer(t *testing.T) {
 	c.expect(":3\r\n", "INCR", "count")
 }
 
-// A proxy that is cut refuses connections at once, though programs are being
-// started, and can be healed at once.
+// A proxy that is cut refuses connections at once, even while processes are being started, and can
+// be healed at once.
 func TestProxyCutWhileOthersStart(t *testing.T) {
 	_, p, _ := between(t)
 	stop := make(chan struct{})
@@ -190,7 +190,7 @@ func TestProxyCutWhileOthersStart(t *testing.T) {
 	}
 }
 
-// Close ends what is under way in any state.
+// Close ends everything, in any state.
 func TestProxyClose(t *testing.T) {
 	for name, fault := range map[string]func(*Proxy){
 		"none":          func(*Proxy) {},
@@ -209,8 +209,8 @@ func TestProxyClose(t *testing.T) {
 			if _, err := net.Dial("tcp", p.Addr); !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Fatal(err)
 			}
-			if len(p.passages) > 0 {
-				t.Error(p.passages)
+			if len(p.tunnels) > 0 {
+				t.Error(p.tunnels)
 			}
 		})
 	}

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Refusal is the answer of a server that did not do as it was told. It begins
-// with a word that says why.
+// Refusal is an error that a server answers with. Its first word is the kind of the error.
 type Refusal string
 
 func (r Refusal) Error() string { return "ratelimit: redis says: " + string(r) }
@@ -22,7 +21,7 @@ func (r Refusal) is(word string) bool {
 	return first == word
 }
 
-var errGarbled = errors.New("ratelimit: not an answer of Redis")
+var errMalformed = errors.New("ratelimit: not an answer of Redis")
 
 // do sends a command through a Unix socket, and returns the answer.
 func do(socket string, args ...string) (any, error) {
@@ -38,7 +37,7 @@ func do(socket string, args ...string) (any, error) {
 	return answer(bufio.NewReader(conn))
 }
 
-// command returns the words of a command as they are sent.
+// command encodes a command.
 func command(args []string) []byte {
 	b := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, arg := range args {
@@ -55,7 +54,7 @@ func answer(r *bufio.Reader) (any, error) {
 	}
 	line = strings.TrimSuffix(line, "\r\n")
 	if line == "" {
-		return nil, errGarbled
+		return nil, errMalformed
 	}
 	kind, rest := line[0], line[1:]
 	switch kind {
@@ -67,7 +66,7 @@ func answer(r *bufio.Reader) (any, error) {
 	n, err := strconv.ParseInt(rest, 10, 64)
 	switch {
 	case err != nil:
-		return nil, errGarbled
+		return nil, errMalformed
 	case kind == ':':
 		return n, nil
 	case n < 0:
@@ -77,7 +76,7 @@ func answer(r *bufio.Reader) (any, error) {
 	case kind == '*':
 		return list(r, n)
 	}
-	return nil, errGarbled
+	return nil, errMalformed
 }
 
 func text(r *bufio.Reader, n int64) (any, error) {

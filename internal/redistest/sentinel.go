@@ -12,41 +12,39 @@ import (
 
 const masterSet = "mymaster"
 
-// Sentinel is a master and its replica, and three sentinels that watch them. They
-// promote the replica when the master has not answered two of them for about a
-// second.
+// Sentinel is a master and its replica, and three sentinels that watch them. They promote the
+// replica when the master has not answered two of them for about a second.
 type Sentinel struct {
-	Servers   []*Server // the master and the replica, in the order they began
+	Servers   []*Server // the first master and the first replica
 	Sentinels []*Server
 }
 
-// NewSentinel returns servers and sentinels that know each other, and run until
-// the test ends. Args are added to those of the servers.
+// NewSentinel returns servers and sentinels that know each other, and run until the test ends. args
+// are added to those of the servers.
 func NewSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
 	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...)
 	master := New(t, args...)
 	replica := New(t, append([]string{"--replicaof", host, portOf(master.Addr)}, args...)...)
 	n := &Sentinel{Servers: []*Server{master, replica}}
-	// No two lose patience at the same time: each would vote for itself.
+	// With different timeouts, no two start a failover at the same time, and vote for themselves.
 	for _, ms := range []int{1000, 1200, 1400} {
 		n.Sentinels = append(n.Sentinels, newSentinel(t, master, ms))
 	}
 	for _, s := range n.Sentinels {
-		await(t, "the sentinels to meet", func() bool {
+		eventually(t, "the sentinels to meet", func() bool {
 			answer, _ := s.Do("SENTINEL", "CKQUORUM", masterSet)
 			return strings.HasPrefix(fmt.Sprint(answer), "OK 3 usable")
 		})
 	}
 	n.AwaitReplica(t)
 	for _, s := range n.Sentinels {
-		hurry(t, s, "1000")
+		setPeriods(t, s, "1000")
 	}
 	return n
 }
 
-// newSentinel returns a sentinel that takes a master for dead after so many
-// milliseconds.
+// newSentinel returns a sentinel that considers a master dead after so many milliseconds.
 func newSentinel(t testing.TB, master *Server, ms int) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,28 +57,26 @@ sentinel failover-timeout %[1]s 3000
 		t.Fatal(err)
 	}
 	s := start(t, Options{Dir: dir, config: config, Args: []string{"--sentinel"}})
-	hurry(t, s, "100")
+	setPeriods(t, s, "100")
 	return s
 }
 
-// hurry makes a sentinel look around every so many milliseconds, and not mind a
-// machine that is slow. A failover takes more than a second: what was heard three
-// of these periods ago, or five of those between two pings, must be good enough
-// for it. After it a sentinel connects anew, within the latter, and may not lose
-// patience by then.
-func hurry(t testing.TB, sentinel *Server, ms string) {
+// setPeriods lets a sentinel ask for information every so many milliseconds, and tolerate a slow
+// machine. A failover takes more than a second, and requires information that is at most three of
+// these periods, and five ping periods, old. After a failover a sentinel connects again within a
+// ping period, and must not consider the master dead before.
+func setPeriods(t testing.TB, sentinel *Server, ms string) {
 	t.Helper()
-	must(t, sentinel, "SENTINEL", "DEBUG", "info-period", ms, "publish-period", ms, "ping-period", "400",
+	doOrFail(t, sentinel, "SENTINEL", "DEBUG", "info-period", ms, "publish-period", ms, "ping-period", "400",
 		"tilt-trigger", "60000")
 }
 
-// URL returns the addresses of the sentinels as clients want them.
+// URL returns the addresses of the sentinels for clients.
 func (n *Sentinel) URL() string {
 	return urlOf(addrs(n.Sentinels), "/0", url.Values{"master_set": {masterSet}})
 }
 
-// Master returns the server that a sentinel says is the master, or nil if no
-// sentinel answers.
+// Master returns the server that a sentinel reports as master, or nil if no sentinel answers.
 func (n *Sentinel) Master() *Server {
 	for _, s := range n.Sentinels {
 		if master := n.masterOf(s); master != nil {
@@ -90,9 +86,8 @@ func (n *Sentinel) Master() *Server {
 	return nil
 }
 
-// Failover makes the replica the master, though nothing is wrong with the one
-// that is, and waits until all know. It returns the new one, which knows all that
-// was written before the call.
+// Failover makes the replica the master, although the present master works, and waits until all
+// sentinels know. It returns the new master, which has everything that was written before the call.
 func (n *Sentinel) Failover(t testing.TB) *Server {
 	t.Helper()
 	old := n.Master()
@@ -101,7 +96,7 @@ func (n *Sentinel) Failover(t testing.TB) *Server {
 	}
 	n.AwaitReplica(t)
 	lead := n.Sentinels[slices.IndexFunc(n.Sentinels, func(s *Server) bool { return n.masterOf(s) == old })]
-	await(t, "the failover", func() bool {
+	eventually(t, "the failover", func() bool {
 		if n.masterOf(lead) != old {
 			return true
 		}
@@ -111,12 +106,12 @@ func (n *Sentinel) Failover(t testing.TB) *Server {
 	return n.AwaitMaster(t, old)
 }
 
-// AwaitMaster waits until a server is the master that is not the other one, and
-// all sentinels that answer say so. It returns it.
+// AwaitMaster waits until a server other than the given one is the master, and all sentinels that
+// answer report it. It returns that server.
 func (n *Sentinel) AwaitMaster(t testing.TB, other *Server) *Server {
 	t.Helper()
 	var master *Server
-	await(t, "another master", func() bool {
+	eventually(t, "another master", func() bool {
 		master = n.Master()
 		if master == nil || master == other {
 			return false
@@ -124,20 +119,20 @@ func (n *Sentinel) AwaitMaster(t testing.TB, other *Server) *Server {
 		role, _ := master.Do("ROLE")
 		return strings.HasPrefix(fmt.Sprint(role), "[master ") &&
 			!slices.ContainsFunc(n.Sentinels, func(s *Server) bool {
-				said := n.masterOf(s)
-				return said != nil && said != master
+				reported := n.masterOf(s)
+				return reported != nil && reported != master
 			})
 	})
 	return master
 }
 
-// AwaitReplica waits until the replica has all that was written to the master
-// before the call, and all sentinels that answer would promote it. After a
-// failover this takes some seconds: so long there are two masters.
+// AwaitReplica waits until the replica has everything that was written to the master before the
+// call, and all sentinels that answer would promote it. After a failover this takes some seconds,
+// in which there are two masters.
 func (n *Sentinel) AwaitReplica(t testing.TB) {
 	t.Helper()
 	written := int64(-1)
-	await(t, "the replica", func() bool {
+	eventually(t, "the replica", func() bool {
 		master := n.Master()
 		if master == nil {
 			return false
@@ -149,13 +144,13 @@ func (n *Sentinel) AwaitReplica(t testing.TB) {
 		return has > 0 && has >= written
 	})
 	for _, s := range n.Sentinels {
-		await(t, "the sentinels to know the replica", func() bool { return content(s) })
+		eventually(t, "the sentinels to know the replica", func() bool { return seesReplica(s) })
 	}
 }
 
-// content returns whether a sentinel, if it answers, sees a replica that follows
-// the master. One that does not yet may still demote it when it is promoted.
-func content(sentinel *Server) bool {
+// seesReplica reports whether a sentinel sees a replica that follows the master, or does not
+// answer. A sentinel that does not see it yet may still demote the replica after it was promoted.
+func seesReplica(sentinel *Server) bool {
 	answer, err := sentinel.Do("SENTINEL", "REPLICAS", masterSet)
 	about := fmt.Sprint(answer)
 	return err != nil || strings.Contains(about, " flags slave ") &&
@@ -176,8 +171,7 @@ func progress(master *Server) (has, all int64) {
 	return has, all
 }
 
-// masterOf returns the server that a sentinel says is the master, or nil if it
-// does not answer.
+// masterOf returns the server that a sentinel reports as master, or nil if it does not answer.
 func (n *Sentinel) masterOf(sentinel *Server) *Server {
 	answer, _ := sentinel.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterSet)
 	parts, _ := answer.([]any)

@@ -43,7 +43,7 @@ func TestSentinelPromotes(t *testing.T) {
 	if err := old.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	must(t, now, "SET", "key", "value")
+	doOrFail(t, now, "SET", "key", "value")
 	n.AwaitReplica(t)
 	expect(t, old, "value", "GET", "key")
 }

@@ -16,44 +16,43 @@ import (
 )
 
 const (
-	// patience is how long a server may take to start, and others to agree.
-	patience = 30 * time.Second
-	step     = 2 * time.Millisecond // between two looks
+	// timeout is how long a server may take to start, and servers to agree.
+	timeout      = 30 * time.Second
+	pollInterval = 2 * time.Millisecond // between two checks
 )
 
 var errInUse = errors.New("ratelimit: another program listens on the port")
 
-// Options say how a server runs. The zero Options are right for most.
+// Options configure a server. The zero Options are right for most tests.
 type Options struct {
-	// Args are added to redis-server's arguments, and win over those that are
-	// there: nothing is persisted unless they say so.
+	// Args are added to the arguments of redis-server, and override them: by default nothing is
+	// persisted.
 	Args []string
 
-	// Dir is where the server works and its output goes (redis.log).
-	// Default: a temporary directory, which Close removes.
+	// Dir is the working directory of the server, with its output (redis.log). Default: a temporary
+	// directory, which Close removes.
 	Dir string
 
-	config  string // its configuration file, if it has one
+	config  string // the configuration file, or empty
 	cluster bool
 	tls     bool
 }
 
-// Server is a redis-server. Its methods may be called in any order, and at the
-// same time.
+// Server is a redis-server. Its methods may be called in any order, and concurrently.
 type Server struct {
 	Addr string // host:port
 
 	program string
 	options Options
-	home    string // a directory with a short name, as that of a socket must be
-	bus     string // the port on which the nodes of a cluster meet
+	home    string // a directory with a short name, as the path of a socket requires
+	bus     string // the port for the bus of a cluster
 
 	mu      sync.Mutex
 	process *process // the last one
 	closed  bool
 }
 
-// Start returns a server that answers, on a port that was free.
+// Start returns a running server on a free port.
 func Start(o Options) (*Server, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -69,7 +68,7 @@ func Start(o Options) (*Server, error) {
 	}
 	s := &Server{program: program, options: o, home: home}
 	for range 20 {
-		if err = s.runAnywhere(); !errors.Is(err, errInUse) {
+		if err = s.runOnFreePorts(); !errors.Is(err, errInUse) {
 			break
 		}
 	}
@@ -80,10 +79,9 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// runAnywhere starts the process on ports that were free. Another program may
-// have been faster.
-func (s *Server) runAnywhere() error {
-	port, bus, err := drawPorts()
+// runOnFreePorts starts the process on free ports. Another program may still take a port first.
+func (s *Server) runOnFreePorts() error {
+	port, bus, err := freePorts()
 	if err != nil {
 		return err
 	}
@@ -91,11 +89,11 @@ func (s *Server) runAnywhere() error {
 	return s.run()
 }
 
-// URL returns the address as clients want it.
+// URL returns the address for clients.
 func (s *Server) URL() string { return s.url(nil) }
 
-// LoginURL returns the address for a user that the server's arguments name, such
-// as "--user", "alice", "on", ">secret", "~*", "+@all".
+// LoginURL returns the address for a user of the server's arguments, such as "--user", "alice",
+// "on", ">secret", "~*", "+@all".
 func (s *Server) LoginURL(user, password string) string {
 	return s.url(url.UserPassword(user, password))
 }
@@ -108,12 +106,11 @@ func (s *Server) url(user *url.Userinfo) string {
 	return u.String()
 }
 
-// Do has the server itself carry out a command, past its port: proxies, TLS and
-// what happens to clients do not matter. The answer is nil, an int64, a string
-// or a []any of these.
+// Do runs a command on the server through its Unix socket, so that proxies, TLS and faults of
+// clients do not matter. The answer is nil, an int64, a string or a []any of these.
 func (s *Server) Do(args ...string) (any, error) { return do(s.socket(), args...) }
 
-// Pause stops the server where it is. Its connections stay.
+// Pause stops the process. Its connections stay.
 func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +119,7 @@ func (s *Server) Pause() {
 	}
 }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,9 +141,8 @@ func (s *Server) kill() {
 	}
 }
 
-// Restart starts the server again, after killing it if it runs: on the same
-// port, in the same directory, with the same arguments. It returns once the
-// server answers and has loaded what it persisted.
+// Restart starts the server again, after killing it if it runs: on the same port, in the same
+// directory, with the same arguments. It returns once the server answers and has loaded its data.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,13 +150,13 @@ func (s *Server) Restart() error {
 		return errors.New("ratelimit: the server is closed")
 	}
 	s.kill()
-	end := time.Now().Add(patience)
+	end := time.Now().Add(timeout)
 	for {
 		err := s.run()
 		if !errors.Is(err, errInUse) || time.Now().After(end) {
 			return err
 		}
-		time.Sleep(step)
+		time.Sleep(pollInterval)
 	}
 }
 
@@ -211,21 +207,20 @@ func (s *Server) run() error {
 		return nil
 	}
 	s.kill()
-	said, err := io.ReadAll(io.NewSectionReader(output, before, 1<<20))
+	log, err := io.ReadAll(io.NewSectionReader(output, before, 1<<20))
 	switch {
 	case err != nil:
 		return fmt.Errorf("ratelimit: redis-server did not start, and its output cannot be read: %w", err)
-	case bytes.Contains(said, []byte("Address already in use")):
+	case bytes.Contains(log, []byte("Address already in use")):
 		return errInUse
 	}
-	return fmt.Errorf("ratelimit: redis-server did not start:\n%s", said)
+	return fmt.Errorf("ratelimit: redis-server did not start:\n%s", log)
 }
 
-// ready waits until the server answers, and returns whether it does. It asks
-// through the socket, where no other server can answer, and which opens after
-// the port.
+// ready waits until the server answers, and reports whether it does. It asks through the socket,
+// where no other server can answer, and which opens after the port.
 func (s *Server) ready() bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(step) {
+	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(pollInterval) {
 		if s.process.ended() {
 			return false
 		}

@@ -14,12 +14,12 @@ import (
 // expect compares the answer to a command.
 func expect(t *testing.T, s *Server, want any, args ...string) {
 	t.Helper()
-	if got := must(t, s, args...); got != want {
+	if got := doOrFail(t, s, args...); got != want {
 		t.Fatalf("%v: %v, want %v", args, got, want)
 	}
 }
 
-// persistent are arguments of a server that forgets nothing.
+// persistent are arguments of a server that persists everything.
 var persistent = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 func TestAnswers(t *testing.T) {
@@ -29,7 +29,7 @@ func TestAnswers(t *testing.T) {
 	expect(t, s, "a value\r\nof two lines", "GET", "key")
 	expect(t, s, nil, "GET", "other")
 	expect(t, s, int64(1), "DEL", "key")
-	got := must(t, s, "EVAL", "return {1, 'two', {false, redis.error_reply('BAD luck')}}", "0").([]any)
+	got := doOrFail(t, s, "EVAL", "return {1, 'two', {false, redis.error_reply('BAD luck')}}", "0").([]any)
 	inner := got[2].([]any)
 	if got[0] != int64(1) || got[1] != "two" || inner[0] != nil || inner[1] != Refusal("BAD luck") {
 		t.Fatal(got)
@@ -38,7 +38,7 @@ func TestAnswers(t *testing.T) {
 	if _, err := s.Do("NONSENSE"); !errors.As(err, &refusal) || !refusal.is("ERR") {
 		t.Fatal(err)
 	}
-	if got := must(t, s, "CONFIG", "GET", "save").([]any); got[1] != "" {
+	if got := doOrFail(t, s, "CONFIG", "GET", "save").([]any); got[1] != "" {
 		t.Fatal("it saves", got)
 	}
 	if s.URL() != "redis://"+s.Addr {
@@ -60,7 +60,7 @@ func TestKilledServerForgets(t *testing.T) {
 			t.Parallel()
 			s := New(t, c.args...)
 			addr := s.Addr
-			must(t, s, "SET", "key", "value")
+			doOrFail(t, s, "SET", "key", "value")
 			s.Kill()
 			s.Kill()
 			if conn, err := net.Dial("tcp", s.Addr); !errors.Is(err, syscall.ECONNREFUSED) {
@@ -80,12 +80,12 @@ func TestKilledServerForgets(t *testing.T) {
 	}
 }
 
-// A server that is back has loaded all, however long it takes.
+// A restarted server has loaded its data, however long that takes.
 func TestRestartWaitsForTheData(t *testing.T) {
 	t.Parallel()
 	s := New(t, "--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024", "--key-load-delay", "1000")
-	must(t, s, "EVAL", "for i = 1, 100 do redis.call('SET', 'key' .. i, string.rep('x', 1024)) end", "0")
-	must(t, s, "SAVE")
+	doOrFail(t, s, "EVAL", "for i = 1, 100 do redis.call('SET', 'key' .. i, string.rep('x', 1024)) end", "0")
+	doOrFail(t, s, "SAVE")
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,14 +104,14 @@ func TestPausedServerIsSilent(t *testing.T) {
 	c.read("+PONG\r\n")
 }
 
-// Methods do no harm in states that they are not meant for.
+// Methods do no harm in unexpected states.
 func TestAnyOrder(t *testing.T) {
 	t.Parallel()
 	s := New(t)
 	s.Resume()
 	s.Pause()
 	s.Pause()
-	if err := s.Restart(); err != nil { // of one that is paused
+	if err := s.Restart(); err != nil { // while it is paused
 		t.Fatal(err)
 	}
 	expect(t, s, "PONG", "PING")
@@ -165,7 +165,7 @@ func TestDir(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		must(t, s, "INCR", "starts")
+		doOrFail(t, s, "INCR", "starts")
 		home := s.home
 		s.Close()
 		if _, err := os.Stat(home); !errors.Is(err, os.ErrNotExist) {

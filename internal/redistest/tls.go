@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// TLS is a server that speaks nothing else on its port.
+// TLS is a server that only speaks TLS on its port.
 type TLS struct {
 	*Server
 
-	CAFile string      // the certificate, in PEM, of who vouches for the server
-	Config *tls.Config // of a client that trusts it
+	CAFile string      // the certificate of the server's issuer, in PEM
+	Config *tls.Config // for a client that trusts the server
 }
 
-// NewTLS returns a server that speaks TLS, and runs until the test ends. Args
-// are added to those of redis-server.
+// NewTLS returns a server that speaks TLS, and runs until the test ends. args are added to those of
+// redis-server.
 func NewTLS(t testing.TB, args ...string) *TLS {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func NewTLS(t testing.TB, args ...string) *TLS {
 	}
 }
 
-// issuer vouches for servers.
+// issuer signs the certificates of servers.
 type issuer struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -80,7 +80,7 @@ func (i issuer) issue(t testing.TB, dir string) (cert, key string) {
 	return cert, key
 }
 
-// sign writes the certificate that a parent gives to the owner of a key.
+// sign writes the certificate that a parent issues to the owner of a key.
 func sign(t testing.TB, template, parent *x509.Certificate, owner, by *ecdsa.PrivateKey, file string) []byte {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &owner.PublicKey, by)
@@ -91,7 +91,7 @@ func sign(t testing.TB, template, parent *x509.Certificate, owner, by *ecdsa.Pri
 	return der
 }
 
-// valid returns a template of a certificate for these days.
+// valid returns a template of a certificate that is valid now.
 func valid(serial int64, name string) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(serial),

@@ -12,7 +12,7 @@ import (
 
 var alice = []string{"--user", "alice", "on", ">se/cr@t", "~*", "+@all", "--user", "default", "off"}
 
-// ping returns what a client says that logs in with a URL.
+// ping returns the error of a client that logs in with a URL.
 func ping(t *testing.T, url string, config *tls.Config) error {
 	t.Helper()
 	option, err := rueidis.ParseURL(url)

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// deafen closes a listener, and its copies too: a program that is being started
-// has one until it runs.
-func deafen(l *net.TCPListener) {
+// closeListener closes a listener, and also its copies: a process that is being started inherits
+// one until it runs.
+func closeListener(l *net.TCPListener) {
 	if raw, err := l.SyscallConn(); err == nil {
 		raw.Control(func(fd uintptr) { syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
 	}

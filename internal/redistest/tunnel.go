@@ -5,44 +5,44 @@ import (
 	"time"
 )
 
-// passage is a client's connection through a proxy.
-type passage struct {
+// tunnel is a client's connection through a proxy.
+type tunnel struct {
 	proxy          *Proxy
 	client, server *net.TCPConn
-	done           chan struct{} // closed when the passage is
+	done           chan struct{} // closed with the tunnel
 
-	// The proxy's lock guards these, and server until it is there.
-	closed bool
-	lost   bool // it holds an answer that shall never arrive
+	// The proxy's lock guards these fields, and server until it is set.
+	closed      bool
+	holdsAnswer bool // it holds an answer that must never arrive
 }
 
-// piece is what came from the server in one go.
-type piece struct {
+// chunk is what came from the server in one read.
+type chunk struct {
 	bytes []byte
 	due   time.Time
 }
 
-// serve passes all on, until either side has closed the connection.
-func (c *passage) serve() {
-	defer c.end()
-	if !c.may(false) || !c.dial() {
+// serve passes everything on until either side has closed the connection.
+func (c *tunnel) serve() {
+	defer c.finish()
+	if !c.awaitFlow(false) || !c.dial() {
 		return
 	}
-	pieces := make(chan piece, 1024)
+	pieces := make(chan chunk, 1024)
 	c.proxy.tasks.Go(c.requests)
 	c.proxy.tasks.Go(func() { c.receive(pieces) })
 	c.answers(pieces)
 }
 
-func (c *passage) end() {
+func (c *tunnel) finish() {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
 	c.close()
-	delete(c.proxy.passages, c)
+	delete(c.proxy.tunnels, c)
 }
 
 // close is called with the proxy's lock.
-func (c *passage) close() {
+func (c *tunnel) close() {
 	if c.closed {
 		return
 	}
@@ -55,20 +55,21 @@ func (c *passage) close() {
 	c.proxy.changed.Broadcast()
 }
 
-// may waits while the proxy is stalled, and returns whether the passage is open.
-func (c *passage) may(answer bool) bool {
+// awaitFlow waits while the proxy is stalled, and reports whether the tunnel is open. answer says
+// whether the data is an answer.
+func (c *tunnel) awaitFlow(answer bool) bool {
 	p := c.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !c.closed && (p.faults.stalled || answer && p.faults.answersStalled) {
-		c.lost = c.lost || answer && p.faults.answersStalled
+		c.holdsAnswer = c.holdsAnswer || answer && p.faults.answersStalled
 		p.changed.Wait()
 	}
 	return !c.closed
 }
 
 // dial connects to the server.
-func (c *passage) dial() bool {
+func (c *tunnel) dial() bool {
 	conn, err := net.Dial("tcp", c.proxy.target)
 	if err != nil {
 		return false
@@ -83,13 +84,13 @@ func (c *passage) dial() bool {
 	return true
 }
 
-// requests passes on what the client sends. The server learns that this was all
-// and closes the connection, when it has read it.
-func (c *passage) requests() {
+// requests passes on what the client sends. At the end the server reads everything, and then closes
+// the connection.
+func (c *tunnel) requests() {
 	b := make([]byte, 16<<10)
 	for {
 		n, ended := c.client.Read(b)
-		if !c.may(false) {
+		if !c.awaitFlow(false) {
 			return
 		}
 		if ended != nil {
@@ -103,7 +104,7 @@ func (c *passage) requests() {
 }
 
 // receive reads what the server sends.
-func (c *passage) receive(pieces chan<- piece) {
+func (c *tunnel) receive(pieces chan<- chunk) {
 	defer close(pieces)
 	for {
 		b := make([]byte, 16<<10)
@@ -112,22 +113,22 @@ func (c *passage) receive(pieces chan<- piece) {
 			return
 		}
 		select {
-		case pieces <- piece{bytes: b[:n], due: time.Now().Add(c.proxy.delay())}:
+		case pieces <- chunk{bytes: b[:n], due: time.Now().Add(c.proxy.delay())}:
 		case <-c.done:
 			return
 		}
 	}
 }
 
-// answers passes on what was received, until it is all or is cut.
-func (c *passage) answers(pieces <-chan piece) {
+// answers passes on what was received, until the end or until a cut.
+func (c *tunnel) answers(pieces <-chan chunk) {
 	var cut *cut
 	for p := range pieces {
-		if !c.rest(time.Until(p.due)) || !c.may(true) {
+		if !c.sleep(time.Until(p.due)) || !c.awaitFlow(true) {
 			return
 		}
 		if cut == nil {
-			cut = c.proxy.claim()
+			cut = c.proxy.takeCut()
 		}
 		if cut != nil && cut.after <= len(p.bytes) {
 			c.client.Write(p.bytes[:cut.after])
@@ -143,11 +144,11 @@ func (c *passage) answers(pieces <-chan piece) {
 			cut.after -= len(p.bytes)
 		}
 	}
-	c.may(true) // learn that the server has closed the connection
+	c.awaitFlow(true) // a stall also delays the end of the connection
 }
 
-// rest waits, and returns whether the passage is open.
-func (c *passage) rest(d time.Duration) bool {
+// sleep waits, and reports whether the tunnel is open.
+func (c *tunnel) sleep(d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package redistest
+
+import "net"
+
+// closeListener closes a listener.
+func closeListener(l *net.TCPListener) { l.Close() }
