@@ -19,6 +19,7 @@ import (
 type Account struct {
 	counters counters
 	seen     int64 // the last time that it was told
+	plan     *Plan // that it is laid out for, or nil
 
 	// epoch is drawn when the account is first charged, and one more whenever
 	// its clock has gone back since. 0 is that of an account which was never
@@ -129,21 +130,28 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 	}
 	a.charge(limits, now, n)
 	r := Receipt{N: n, At: now, Epoch: a.epoch}
-	for i := range limits {
-		l := &limits[i]
-		if !l.algorithm.bursts() {
-			continue
-		}
-		if r.Buckets == nil {
-			r.Buckets = make([]BucketReceipt, len(limits))
-		}
-		c := a.counters.find(l)
-		r.Buckets[i] = BucketReceipt{Backlog(l.backlogAt(c.state, now)), Backlog(c.refunds.total), c.refunds.changes}
+	if slices.ContainsFunc(limits, func(l Limit) bool { return l.algorithm.bursts() }) {
+		r.Buckets = a.appendBuckets(make([]BucketReceipt, 0, len(limits)), limits, now)
 	}
 	return r
 }
 
+// appendBuckets appends the receipt of what was just taken of each limit. That of a
+// limit which is no bucket is empty.
+func (a *Account) appendBuckets(receipts []BucketReceipt, limits []Limit, now int64) []BucketReceipt {
+	for i := range limits {
+		var r BucketReceipt
+		if l := &limits[i]; l.algorithm.bursts() {
+			c := a.counters.find(l)
+			r = BucketReceipt{Backlog(l.backlogAt(c.state, now)), Backlog(c.refunds.total), c.refunds.changes}
+		}
+		receipts = append(receipts, r)
+	}
+	return receipts
+}
+
 func (a *Account) charge(limits []Limit, now, n int64) {
+	a.plan = nil
 	a.bear(now)
 	a.counters.take(limits, now, n)
 }
@@ -206,6 +214,7 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 			r = ReceiptOf(0, now)
 		}
 	}
+	a.plan = nil
 	a.bear(now)
 	r.At = min(r.At, now) // as far as its clock went back
 	logged := false
@@ -222,7 +231,6 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 			continue
 		}
 		c := a.heir(limits, i, now)
-		c.rewind(now) // or a window that is yet to begin would not take in what is owed
 		each := receipt{n: r.N, at: r.At}
 		switch {
 		case r.Buckets == nil:
@@ -231,12 +239,20 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 		default: // of refunds in another life this one does not know
 			each.backlog = backlog(r.Buckets[i].Left)
 		}
-		freed := a.counters.settleOne(c, each, now, actual)
+		freed := a.settleOne(l, c, each, now, actual)
 		c.refunds.total = wrap(l, c.refunds.total, freed)
-		if l.windowing == anchored && c.state.b == 0 {
-			c.state = state{} // what was given back has begun no window
-		}
 	}
+}
+
+// settleOne corrects a take of a limit in its counter, or that of the limit which it
+// has become. It returns what a bucket was refunded.
+func (a *Account) settleOne(l *Limit, c *counter, r receipt, now, actual int64) (refunded backlog) {
+	c.rewind(now) // or a window that is yet to begin would not take in what is owed
+	refunded = a.counters.settleOne(c, r, now, actual)
+	if l.windowing == anchored && c.state.b == 0 {
+		c.state = state{} // what was given back has begun no window
+	}
+	return refunded
 }
 
 // heir returns the counter of a limit, or of the one that it has become: of those
@@ -330,6 +346,7 @@ func (a *Account) Fit(limits []Limit, now int64) {
 		for i := range a.counters.each {
 			c := &a.counters.each[i]
 			if c.limit.shape() == l.shape() && !slices.Contains(limits, c.limit) {
+				a.plan = nil
 				c.become(l, now)
 				_, v := l.take(c.state, now, 0)
 				a.counters.fullAt = max(a.counters.fullAt, now+int64(v.ResetAfter))

@@ -158,6 +158,25 @@ func (h *history) windowAt(i int, period time.Duration, now int64) *slidingWindo
 	return w
 }
 
+// slid returns the window at i as of now, where rewind was called.
+func (h *history) slid(i int, now int64) *slidingWindow {
+	w := &h.windows[i]
+	if w.first < h.next && h.entry(w.first).at <= now-int64(w.period) {
+		h.slide(w, now)
+	}
+	return w
+}
+
+// layOut moves the windows of periods to the front, and makes those that are
+// missing.
+func (h *history) layOut(periods []time.Duration, now int64) {
+	for i, period := range periods {
+		h.window(period, now)
+		k := slices.IndexFunc(h.windows, func(w slidingWindow) bool { return w.period == period })
+		h.windows[i], h.windows[k] = h.windows[k], h.windows[i]
+	}
+}
+
 // retry returns when so much has left w.
 func (h *history) retry(w *slidingWindow, now, much int64) time.Duration {
 	i := w.first
@@ -296,9 +315,14 @@ func (h *history) settle(now int64, r receipt, actual int64) {
 		}
 		return
 	}
+	h.amend(i, actual-r.n)
+}
+
+// amend adds to an entry, or takes off it if delta is negative.
+func (h *history) amend(i, delta int64) {
 	e := h.entry(i)
 	before := e.n
-	e.n = correct(before, actual-r.n)
+	e.n = correct(before, delta)
 	for k := range h.windows {
 		if w := &h.windows[k]; w.first <= i && e.n > before {
 			w.sum = correct(w.sum, e.n-before)
@@ -307,6 +331,12 @@ func (h *history) settle(now int64, r receipt, actual int64) {
 		}
 	}
 	h.trim()
+}
+
+// holds reports whether the entry at an index is the last one of a time, and in any
+// window.
+func (h *history) holds(i, at, now int64) bool {
+	return at > now-h.longest() && i >= h.oldest && i < h.next && h.entry(i).at == at && (i+1 == h.next || h.entry(i+1).at > at)
 }
 
 // search returns the index of the first entry at a time or later.

@@ -155,6 +155,7 @@ func (a *Account) Prepare(limits []Limit, now int64) {
 	for _, l := range limits {
 		a.counters.check(l, now, 0)
 	}
+	a.plan = nil
 	a.counters.dropFull(now)
 	if h := a.counters.log; h != nil {
 		h.makeRoom(now)

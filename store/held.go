@@ -1,17 +1,13 @@
 package store
 
 import (
-	"hash/maphash"
 	"math/bits"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// few is as many charges as most takes have, for which held needs no heap.
-const few = 4
-
-// held is the accounts of some charges, while their shards are locked.
-type held struct {
+// lockedAccounts is the accounts of some charges, while their shards are locked.
+type lockedAccounts struct {
 	store  *Memory
 	locked uint64 // the shards, as bits
 
@@ -26,18 +22,19 @@ type held struct {
 // place is where the entry of a key is, or will be.
 type place struct {
 	hash  uint64
+	shard uint64
 	entry *entry
 	isNew bool
 }
 
-func (h *held) places() []place {
+func (h *lockedAccounts) places() []place {
 	if h.manyPlaces != nil {
 		return h.manyPlaces
 	}
 	return h.fewPlaces[:h.charges]
 }
 
-func (h *held) accounts() []*limit.Account {
+func (h *lockedAccounts) accounts() []*limit.Account {
 	if h.manyAccounts != nil {
 		return h.manyAccounts
 	}
@@ -46,15 +43,15 @@ func (h *held) accounts() []*limit.Account {
 
 // lock locks the shards of the charges' keys, in one order whatever theirs,
 // unless the store is closed.
-func (h *held) lock(m *Memory, charges []Charge) error {
+func (h *lockedAccounts) lock(m *Memory, charges []Charge) error {
 	h.store, h.charges = m, len(charges)
 	if len(charges) > few {
 		h.manyPlaces, h.manyAccounts = make([]place, len(charges)), make([]*limit.Account, len(charges))
 	}
 	places := h.places()
 	for i := range charges {
-		places[i].hash = maphash.String(m.seed, charges[i].Key)
-		h.locked |= 1 << (places[i].hash % shards)
+		places[i].hash, places[i].shard = hashOf(charges[i].Key), shardOf(charges[i].Key)
+		h.locked |= 1 << places[i].shard
 	}
 	for rest := h.locked; rest != 0; rest &= rest - 1 {
 		m.shards[bits.TrailingZeros64(rest)].mu.Lock()
@@ -67,11 +64,11 @@ func (h *held) lock(m *Memory, charges []Charge) error {
 }
 
 // open opens the accounts of the charges, which may be new.
-func (h *held) open(charges []Charge) {
+func (h *lockedAccounts) open(charges []Charge) {
 	places, accounts := h.places(), h.accounts()
 	for i := range charges {
 		p := &places[i]
-		if p.entry = h.store.find(p.hash, charges[i].Key); p.entry == nil {
+		if p.entry = h.store.find(p.shard, p.hash, charges[i].Key); p.entry == nil {
 			p.entry, p.isNew = &entry{key: charges[i].Key}, true
 		}
 		accounts[i] = p.entry.purse.Account()
@@ -80,19 +77,21 @@ func (h *held) open(charges []Charge) {
 
 // keep remembers the accounts that are new and in use, and forgets a few that are
 // full: more than come, so that those in use are most of all.
-func (h *held) keep(now int64) {
+func (h *lockedAccounts) keep(now int64) {
 	places := h.places()
 	for i := range places {
 		if p := &places[i]; p.isNew && now < p.entry.purse.FullAt() {
-			t := &h.store.shards[p.hash%shards].table
-			t.insert(p.hash/shards, p.entry)
+			t := &h.store.shards[p.shard].table
+			t.insert(p.hash, p.entry)
 			t.sweep(now, forNew)
 		}
 	}
 }
 
-func (h *held) unlock() {
+func (h *lockedAccounts) unlock() {
 	for rest := h.locked; rest != 0; rest &= rest - 1 {
 		h.store.shards[bits.TrailingZeros64(rest)].mu.Unlock()
 	}
 }
+
+func (h *lockedAccounts) now() int64 { return h.store.timeOf(h.locked, h.store.clock()) }

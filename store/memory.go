@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -16,14 +15,13 @@ import (
 // Memory is a [Store] in this process. Its clock is monotonic: it follows the
 // wall clock as of when it was made. Make one with [NewMemory].
 type Memory struct {
-	seed   maphash.Seed
 	clock  func() int64
 	closed atomic.Bool
 
 	sweepAt atomic.Int64  // by the clock
 	turn    atomic.Uint64 // of the shards, to be swept
 
-	_      [88]byte // so that no shard shares a cache line with these
+	_      [96]byte // so that no shard shares a cache line with these
 	shards [shards]shard
 }
 
@@ -33,6 +31,7 @@ const shards = 64
 // shard is what some of the keys have used.
 type shard struct {
 	mu    sync.Mutex
+	seen  int64 // the latest reading of the clock
 	table table
 	_     [56]byte // so that no two share a cache line
 }
@@ -43,11 +42,7 @@ func NewMemory() *Memory { return NewMemoryAt(clock.New()) }
 // NewMemoryAt returns an empty store with a clock of its own, which returns Unix
 // nanoseconds: for tests and simulations.
 func NewMemoryAt(clock func() int64) *Memory {
-	m := &Memory{seed: maphash.MakeSeed(), clock: clock}
-	for i := range m.shards {
-		m.shards[i].table.seed = m.seed
-	}
-	return m
+	return &Memory{clock: clock}
 }
 
 type memoryReceipt struct {
@@ -64,11 +59,11 @@ func (m *Memory) Take(ctx context.Context, charges []Charge) (Receipt, []limit.D
 	if err := check(ctx, charges); err != nil {
 		return nil, nil, err
 	}
-	var h held
+	var h lockedAccounts
 	if err := h.lock(m, charges); err != nil {
 		return nil, nil, err
 	}
-	now := m.clock()
+	now := h.now()
 	h.open(charges)
 	receipts, decisions := Take(h.accounts(), charges, now)
 	h.keep(now)
@@ -94,11 +89,11 @@ func (m *Memory) Settle(ctx context.Context, r Receipt, actual []int64) error {
 	if !receipt.settled.CompareAndSwap(false, true) {
 		return nil
 	}
-	var h held
+	var h lockedAccounts
 	if err := h.lock(m, receipt.charges); err != nil {
 		return err
 	}
-	now := m.clock()
+	now := h.now()
 	h.open(receipt.charges)
 	Settle(h.accounts(), receipt.charges, receipt.receipts, actual, now)
 	h.keep(now)
@@ -112,7 +107,7 @@ func (m *Memory) Peek(ctx context.Context, charges []Charge) ([]limit.Decision, 
 	if err := check(ctx, charges); err != nil {
 		return nil, err
 	}
-	var h held
+	var h lockedAccounts
 	if err := h.lock(m, charges); err != nil {
 		return nil, err
 	}
@@ -131,7 +126,7 @@ func (m *Memory) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 	for i, key := range keys {
 		charges[i].Key = key
 	}
-	var h held
+	var h lockedAccounts
 	if err := h.lock(m, charges); err != nil {
 		return nil, 0, err
 	}
@@ -139,7 +134,7 @@ func (m *Memory) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 	accounts := make([]*limit.Account, len(keys))
 	for i, key := range keys {
 		var purse limit.Purse
-		if e := m.find(h.places()[i].hash, key); e != nil {
+		if e := m.find(h.places()[i].shard, h.places()[i].hash, key); e != nil {
 			purse = e.purse
 		}
 		accounts[i] = clone(purse.Account())
@@ -195,7 +190,7 @@ func (m *Memory) Close() error {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
-		s.table = table{seed: m.seed}
+		s.table = table{}
 		s.mu.Unlock()
 	}
 	return nil
@@ -213,8 +208,8 @@ func (m *Memory) Len() (n int) {
 }
 
 // find returns the entry of a key, whose shard is locked, or nil.
-func (m *Memory) find(hash uint64, key string) *entry {
-	return m.shards[hash%shards].table.find(hash/shards, []byte(key))
+func (m *Memory) find(shard, hash uint64, key string) *entry {
+	return m.shards[shard].table.find(hash, key)
 }
 
 func (m *Memory) checkOpen(ctx context.Context) error {
@@ -232,3 +227,16 @@ func check(ctx context.Context, charges []Charge) error {
 }
 
 func notAsked(err error) error { return fmt.Errorf("ratelimit: not asked: %w", err) }
+
+// Put replaces what a key has used by a copy of a.
+func (m *Memory) Put(key string, a *limit.Account) error {
+	p := &prepared{key: key, hash: hashOf(key), shard: shardOf(key)}
+	if err := m.lock(1 << p.shard); err != nil {
+		return err
+	}
+	e := m.entryOf(p)
+	*e.purse.Account() = *clone(a)
+	m.keep(p, e, m.clock())
+	m.unlock(1 << p.shard)
+	return nil
+}

@@ -3,79 +3,69 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// prepared is what Prepare has found out about a charge.
-type prepared struct{}
+// prepared is a key with its limits, made ready.
+type prepared struct {
+	key   string
+	plan  *limit.Plan
+	hash  uint64
+	shard uint64
+
+	owner atomic.Pointer[Memory] // the first store that was asked for it, or nil
+	entry *entry                 // the key's in owner, as far as is known; its shard's lock guards it
+}
 
 // Prepare checks a key and its limits, and returns a charge of nothing that
 // stores need not check again. Copies of the charge are prepared too: set N in
 // a copy. Prepare keeps a copy of the limits.
+//
+// A charge that is prepared once and used often is fastest with one [Memory].
 func Prepare(key string, limits []limit.Limit) (Charge, error) {
-	c := Charge{Key: key, Limits: slices.Clone(limits)}
-	if err := Validate([]Charge{c}); err != nil {
+	if err := Validate([]Charge{{Key: key, Limits: limits}}); err != nil {
 		return Charge{}, err
 	}
-	c.prepared = new(prepared)
-	return c, nil
+	p := &prepared{key: key, plan: limit.NewPlan(limits), hash: hashOf(key), shard: shardOf(key)}
+	return Charge{Key: key, Limits: p.plan.Limits(), prepared: p}, nil
 }
 
-// Hold is room for what a take needs until it is settled. It lives inside the
-// caller's reservation. The zero Hold is ready for a take.
-type Hold struct{ receipt Receipt }
+// seed is that of all hashes of keys in this process.
+var seed = maphash.MakeSeed()
 
-// TakeInto is Take of prepared charges. It appends what each limit says to
-// decisions, notes in h what SettleHold needs, and reports whether all limits
-// allow.
-func (m *Memory) TakeInto(ctx context.Context, charges []Charge, decisions []limit.Decision, h *Hold) ([]limit.Decision, bool, error) {
-	if err := arePrepared(charges); err != nil {
-		return decisions, false, err
+// hashOf returns the hash by which a table finds a key.
+func hashOf(key string) uint64 { return maphash.String(seed, key) / shards }
+
+// shardOf returns the shard of a key. Keys that differ only after their last slash
+// have one: so all that is counted of a project, or of a model, is locked at once.
+func shardOf(key string) uint64 {
+	if end := strings.LastIndexByte(key, '/'); end > 0 {
+		key = key[:end]
 	}
-	r, said, err := m.Take(ctx, charges)
-	h.receipt = r
-	return append(decisions, said...), err == nil && r != nil, err
+	return maphash.String(seed, key) % shards
 }
 
-// PeekInto is Peek of prepared charges. It appends what each limit says to
-// decisions, and reports whether all limits allow.
-func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []limit.Decision) ([]limit.Decision, bool, error) {
-	if err := arePrepared(charges); err != nil {
-		return decisions, false, err
+// checkPrepared returns what is wrong with charges that should be prepared.
+func checkPrepared(ctx context.Context, charges []Charge) error {
+	if err := ctx.Err(); err != nil {
+		return notAsked(err)
 	}
-	said, err := m.Peek(ctx, charges)
-	return append(decisions, said...), err == nil && Allowed(said), err
-}
-
-// SettleHold is Settle of what TakeInto has noted in h: one amount for each
-// charge, or a negative one to leave what was taken. Only the first call
-// after a take does anything. It must not be called for one Hold at a time by
-// several goroutines.
-func (m *Memory) SettleHold(h *Hold, actual []int64) {
-	m.Settle(context.Background(), h.receipt, actual)
-	*h = Hold{}
-}
-
-// Put replaces what a key has used by a copy of a.
-func (m *Memory) Put(key string, a *limit.Account) error {
-	charges := []Charge{{Key: key}}
-	var h held
-	if err := h.lock(m, charges); err != nil {
-		return err
-	}
-	defer h.unlock()
-	h.open(charges)
-	*h.accounts()[0] = *clone(a)
-	h.keep(m.clock())
-	return nil
-}
-
-func arePrepared(charges []Charge) error {
 	for i := range charges {
-		if charges[i].prepared == nil {
-			return fmt.Errorf("%w: the charge of %q is not prepared", ErrInvalid, charges[i].Key)
+		c := &charges[i]
+		if c.prepared == nil {
+			return fmt.Errorf("%w: the charge of %q is not prepared", ErrInvalid, c.Key)
+		}
+		if c.N < 0 {
+			return Validate(charges)
+		}
+		for k := range charges[:i] {
+			if other := charges[k].prepared; other.hash == c.prepared.hash && other.key == c.prepared.key {
+				return Validate(charges)
+			}
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,10 +14,18 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/storetest"
 )
 
-// preparedMemory is a Memory whose charges are prepared.
+// preparedMemory is a Memory whose charges are prepared, once for each key and
+// limits.
 type preparedMemory struct {
 	*store.Memory
 	closed atomic.Bool // which SettleHold need not say
+
+	mu       sync.Mutex
+	prepared map[string][]store.Charge
+}
+
+func newPreparedMemory(clock func() int64) *preparedMemory {
+	return &preparedMemory{Memory: store.NewMemoryAt(clock), prepared: map[string][]store.Charge{}}
 }
 
 func (m *preparedMemory) Close() error {
@@ -23,20 +33,29 @@ func (m *preparedMemory) Close() error {
 	return m.Memory.Close()
 }
 
-func (m *preparedMemory) prepare(charges []store.Charge) ([]store.Charge, error) {
-	if err := store.Validate(charges); err != nil {
-		return nil, err
-	}
-	var ready []store.Charge
+func (m *preparedMemory) prepare(charges []store.Charge) (ready []store.Charge, err error) {
 	for _, c := range charges {
-		prepared, err := store.Prepare(c.Key, c.Limits)
-		if err != nil {
+		n := c.N
+		if c, err = m.prepareOne(c); err != nil {
 			return nil, err
 		}
-		prepared.N = c.N
-		ready = append(ready, prepared)
+		c.N = n
+		ready = append(ready, c)
 	}
 	return ready, nil
+}
+
+func (m *preparedMemory) prepareOne(c store.Charge) (store.Charge, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, known := range m.prepared[c.Key] {
+		if slices.Equal(known.Limits, c.Limits) {
+			return known, nil
+		}
+	}
+	ready, err := store.Prepare(c.Key, c.Limits)
+	m.prepared[c.Key] = append(m.prepared[c.Key], ready)
+	return ready, err
 }
 
 // preparedReceipt is the Hold of a take.
@@ -88,9 +107,9 @@ func (m *preparedMemory) Settle(ctx context.Context, r store.Receipt, actual []i
 
 func TestPreparedMemory(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
-		m := store.NewMemoryAt(clock)
+		m := newPreparedMemory(clock)
 		t.Cleanup(func() { m.Close() })
-		return &preparedMemory{Memory: m}
+		return m
 	})
 }
 

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
+	"unsafe"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -19,18 +19,20 @@ func (m *Memory) Spend(ctx context.Context, key []byte, limits []limit.Limit, n 
 	if n < 0 {
 		return decisions, fmt.Errorf("%w: %d of %q: it must not be negative", ErrInvalid, n, string(key))
 	}
-	hash := maphash.Bytes(m.seed, key)
-	s := &m.shards[hash%shards]
+	name := unsafe.String(unsafe.SliceData(key), len(key)) // which is not kept
+	hash := hashOf(name)
+	s := &m.shards[shardOf(name)]
 	s.mu.Lock()
 	if m.closed.Load() {
 		s.mu.Unlock()
 		return decisions, ErrClosed
 	}
 	now := m.clock()
-	if e := s.table.find(hash/shards, key); e != nil {
+	s.seen = now
+	if e := s.table.find(hash, name); e != nil {
 		decisions = e.purse.Spend(limits, now, n, decisions)
 	} else {
-		decisions = s.spendNew(hash/shards, key, limits, now, n, decisions)
+		decisions = s.spendNew(hash, key, limits, now, n, decisions)
 	}
 	s.mu.Unlock()
 	m.sweep(now)

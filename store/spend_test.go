@@ -48,7 +48,7 @@ func TestSpendIsTake(t *testing.T) {
 		ctx := context.Background()
 		now := time.Date(2026, time.March, 14, 7, 0, 0, 0, time.UTC).UnixNano()
 		spends := store.NewMemoryAt(func() int64 { return now })
-		takes := spends.NewLike() // what is full, both forget at the same time
+		takes := store.NewMemoryAt(func() int64 { return now })
 		var receipts [][2]store.Receipt
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now += rapid.OneOf(

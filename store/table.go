@@ -1,7 +1,6 @@
 package store
 
 import (
-	"hash/maphash"
 	"iter"
 	"slices"
 
@@ -18,7 +17,6 @@ type table struct {
 	mask   uint64 // the least of the form 2^k-1 which all their indexes fit
 	keys   uint64
 	hand   uint64 // the chain that is swept next
-	seed   maphash.Seed
 }
 
 // page is chains that are allocated together.
@@ -33,8 +31,8 @@ type entry struct {
 	purse limit.Purse
 }
 
-// hash returns the hash of a key: what is left of it once its shard is chosen.
-func (t *table) hash(key string) uint64 { return maphash.String(t.seed, key) / shards }
+// gone is the next of an entry that is in no table: it is new, or was forgotten.
+var gone = new(entry)
 
 // index returns the chain of a hash.
 func (t *table) index(hash uint64) uint64 {
@@ -50,12 +48,12 @@ func (t *table) chain(i uint64) **entry {
 }
 
 // find returns the entry of a key, or nil.
-func (t *table) find(hash uint64, key []byte) *entry {
+func (t *table) find(hash uint64, key string) *entry {
 	if t.chains == 0 {
 		return nil
 	}
 	e := *t.chain(t.index(hash))
-	for e != nil && e.key != string(key) {
+	for e != nil && e.key != key {
 		e = e.next
 	}
 	return e
@@ -90,7 +88,7 @@ func (t *table) grow() {
 	*split = nil
 	for e := all; e != nil; {
 		next := e.next
-		chain := t.chain(t.index(t.hash(e.key)))
+		chain := t.chain(t.index(hashOf(e.key)))
 		e.next, *chain = *chain, e
 		e = next
 	}
@@ -132,10 +130,10 @@ func (t *table) sweep(now int64, chains int) bool {
 }
 
 // forget removes entries from a chain.
-func (t *table) forget(chain uint64, gone func(e *entry) bool) {
+func (t *table) forget(chain uint64, which func(e *entry) bool) {
 	for at := t.chain(chain); *at != nil; {
-		if e := *at; gone(e) {
-			*at = e.next
+		if e := *at; which(e) {
+			*at, e.next = e.next, gone
 			t.keys--
 		} else {
 			at = &e.next

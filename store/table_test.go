@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"hash/maphash"
 	"testing"
 	"time"
 	"unsafe"
@@ -11,16 +10,6 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/limit"
 )
-
-// NewLike returns an empty store with the same clock, and the same hashes.
-func (m *Memory) NewLike() *Memory {
-	like := NewMemoryAt(m.clock)
-	like.seed = m.seed
-	for i := range like.shards {
-		like.shards[i].table.seed = m.seed
-	}
-	return like
-}
 
 // spentUntil returns what is in use until a time after 0.
 func spentUntil(full int64) (p limit.Purse) {
@@ -31,7 +20,7 @@ func spentUntil(full int64) (p limit.Purse) {
 // A table holds what a map would, and has about as many chains as keys.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tab := table{seed: maphash.MakeSeed()}
+		tab := table{}
 		want := map[string]*entry{}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			now := rapid.Int64Range(0, 100).Draw(t, "now")
@@ -41,7 +30,7 @@ func TestTable(t *testing.T) {
 					key := fmt.Sprint(rapid.IntRange(0, 1000).Draw(t, "key"))
 					if want[key] == nil {
 						want[key] = &entry{key: key, purse: spentUntil(rapid.Int64Range(1, 100).Draw(t, "full"))}
-						tab.insert(tab.hash(key), want[key])
+						tab.insert(hashOf(key), want[key])
 					}
 				}
 			case "sweep":
@@ -95,11 +84,11 @@ func sameTable(t *rapid.T, tab *table, want map[string]*entry) {
 		t.Fatalf("%d keys, and %d are listed; want %d", tab.keys, n, len(want))
 	}
 	for key, e := range want {
-		if tab.find(tab.hash(key), []byte(key)) != e {
+		if tab.find(hashOf(key), key) != e {
 			t.Fatalf("%q is not found", key)
 		}
 	}
-	if tab.find(tab.hash("none"), []byte("none")) != nil {
+	if tab.find(hashOf("none"), "none") != nil {
 		t.Fatal("a key is found that is not there")
 	}
 	if most := uint64(len(tab.pages) * pageLen); tab.chains > most || tab.chains+pageLen <= most || tab.chains < tab.keys {
@@ -109,10 +98,10 @@ func sameTable(t *rapid.T, tab *table, want map[string]*entry) {
 
 // Chains stay short.
 func TestTableChains(t *testing.T) {
-	tab := table{seed: maphash.MakeSeed()}
+	tab := table{}
 	for i := range 100_000 {
 		key := fmt.Sprint(i)
-		tab.insert(tab.hash(key), &entry{key: key})
+		tab.insert(hashOf(key), &entry{key: key})
 	}
 	longest := 0
 	for chain := range tab.chains {

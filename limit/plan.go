@@ -1,0 +1,235 @@
+package limit
+
+import (
+	"slices"
+	"time"
+)
+
+// Plan is the limits of a key, made ready for accounts to be asked about them
+// again and again. It does not change, and any number of accounts may share it.
+type Plan struct {
+	limits []Limit
+
+	// at is where an account that is laid out for the plan has what was used of
+	// each limit. For a sliding log it is the index of its window. For others it is
+	// where their counter is likely to be, since counters are made in this order.
+	at []int
+
+	periods  []time.Duration // of the log's windows
+	counters []int           // the limits that have counters of their own, as indexes
+	buckets  bool            // whether any limit is a bucket
+}
+
+// NewPlan returns the plan of limits, which must be valid. It keeps a copy.
+func NewPlan(limits []Limit) *Plan {
+	p := &Plan{limits: slices.Clone(limits), at: make([]int, len(limits))}
+	for i, l := range limits {
+		first := slices.Index(limits, l)
+		switch {
+		case l.algorithm == SlidingLog:
+			if p.at[i] = slices.Index(p.periods, l.period); p.at[i] < 0 {
+				p.at[i] = len(p.periods)
+				p.periods = append(p.periods, l.period)
+			}
+		case first < i:
+			p.at[i] = p.at[first]
+		default:
+			p.at[i] = len(p.counters)
+			p.counters = append(p.counters, i)
+		}
+		p.buckets = p.buckets || l.algorithm.bursts()
+	}
+	return p
+}
+
+// Limits returns the limits of the plan. Do not change them.
+func (p *Plan) Limits() []Limit { return p.limits }
+
+// Buckets reports whether any limit of the plan is a bucket: their settlement needs
+// receipts, and the time.
+func (p *Plan) Buckets() bool { return p.buckets }
+
+// Mark is what Correct must know of a Charge.
+type Mark struct {
+	N     int64
+	epoch uint64
+	entry int64 // index of the log's entry
+}
+
+// Ask makes the account ready for the plan's limits, and fills in what each of
+// them says to n, as if n was taken. It reports whether all of them allow n. Either
+// Charge or Deny comes next.
+func (a *Account) Ask(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
+	a.enter(now)
+	if a.plan != p {
+		a.layOut(p, now)
+	}
+	log := a.logOf(p, now)
+	allowed = true
+	for i := range p.limits {
+		l, d := &p.limits[i], &decisions[i]
+		if log != nil && n > 0 && l.algorithm == SlidingLog {
+			left := l.count - log.slid(p.at[i], now).sum
+			d.Limit = *l
+			d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter = n <= left, left-n, 0, l.period
+		} else {
+			*d = a.says(p, i, log, now, n).by(*l)
+		}
+		allowed = allowed && d.Allowed
+	}
+	return allowed
+}
+
+// layOut makes an account ready for the limits of a plan. Then it need not compare
+// them with what it has, until it meets other limits.
+func (a *Account) layOut(p *Plan, now int64) {
+	a.Fit(p.limits, now)
+	a.plan = nil
+	if log := a.counters.log; log != nil && len(p.periods) > 0 {
+		log.layOut(p.periods, now)
+		a.counters.fullAt = max(a.counters.fullAt, log.fullAt())
+	}
+	if a.epoch != 0 {
+		a.plan = p
+	}
+}
+
+// logOf returns the log as of now of an account that is laid out for a plan, or nil
+// if the plan needs none or nothing was charged yet.
+func (a *Account) logOf(p *Plan, now int64) *history {
+	log := a.counters.log
+	if log == nil || len(p.periods) == 0 {
+		return nil
+	}
+	log.rewind(now)
+	return log
+}
+
+// says is what a limit of the plan says to n. log is that of logOf.
+func (a *Account) says(p *Plan, i int, log *history, now, n int64) verdict {
+	l := &p.limits[i]
+	if l.algorithm == SlidingLog {
+		if log == nil {
+			return log.says(l, &slidingWindow{}, now, n)
+		}
+		return log.says(l, log.slid(p.at[i], now), now, n)
+	}
+	var s state
+	if c := a.counterOf(p, i); c != nil {
+		c.rewind(now)
+		s = c.state
+	}
+	_, v := l.take(s, now, n)
+	return v
+}
+
+// counterOf returns the counter of a limit of the plan, or nil if nothing of it was
+// used.
+func (a *Account) counterOf(p *Plan, i int) *counter {
+	l, each := &p.limits[i], a.counters.each
+	if at := p.at[i]; at < len(each) && each[at].limit == *l {
+		return &each[at]
+	}
+	return a.counters.find(l)
+}
+
+// Deny corrects what Ask has filled in where another key's limits, or one of the
+// plan's own, deny the request: the limits that allow n say what remains while
+// nothing is taken.
+func (a *Account) Deny(p *Plan, now, n int64, decisions []Decision) {
+	a.look(p, now, n, decisions)
+}
+
+// look fills in what each limit of the plan says to n while nothing is taken. It
+// reports whether all of them allow n.
+func (a *Account) look(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
+	log := a.logOf(p, now)
+	allowed = true
+	for i := range p.limits {
+		v := a.says(p, i, log, now, n)
+		allowed = allowed && v.Allowed
+		if v.Allowed && n > 0 {
+			v = a.says(p, i, log, now, 0)
+		}
+		decisions[i] = v.by(p.limits[i])
+	}
+	return allowed
+}
+
+// Peek fills in what each limit of the plan says to n while nothing is taken. It
+// reports whether all of them allow n. The account stays ready for the limits that
+// it had before.
+func (a *Account) Peek(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
+	switch {
+	case now >= a.FullAt():
+		a = &Account{}
+	case a.plan != p || now < a.seen:
+		a.plan = nil // they may have a log in common
+		a = a.Fork(now)
+		a.layOut(p, now)
+	}
+	return a.look(p, now, n, decisions)
+}
+
+// Charge charges n to every limit of the plan, all of which have allowed it when
+// they were asked. It appends what the settlement of buckets needs to receipts:
+// one for each limit, if any of the plan is a bucket.
+func (a *Account) Charge(p *Plan, now, n int64, receipts []BucketReceipt) (Mark, []BucketReceipt) {
+	if n == 0 {
+		if p.buckets {
+			receipts = append(receipts, make([]BucketReceipt, len(p.limits))...)
+		}
+		return Mark{epoch: a.epoch}, receipts
+	}
+	a.bear(now)
+	m := Mark{N: n, epoch: a.epoch}
+	c := &a.counters
+	for _, i := range p.counters {
+		l, each := &p.limits[i], a.counterOf(p, i)
+		if each == nil {
+			each = c.of(l, now)
+		}
+		var v verdict
+		each.state, v = l.take(each.state, now, n)
+		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
+	}
+	if len(p.periods) > 0 {
+		log := c.log
+		if log == nil {
+			log = c.history(p.limits, now)
+		}
+		log.add(now, n)
+		c.fullAt = max(c.fullAt, log.fullAt())
+		m.entry = log.next - 1
+	}
+	if p.buckets {
+		receipts = a.appendBuckets(receipts, p.limits, now)
+	}
+	return m, receipts
+}
+
+// Correct is Settle of what Charge has taken at a time. receipts are those that
+// Charge has added. Where the plan has no buckets, now may be any time since.
+func (a *Account) Correct(p *Plan, m Mark, receipts []BucketReceipt, at, now, actual int64) {
+	if a.plan != p || a.epoch != m.epoch || now < a.seen || p.buckets || !a.holds(p, m, at, now) {
+		a.Settle(p.limits, Receipt{N: m.N, At: at, Epoch: m.epoch, Buckets: receipts}, now, actual)
+		return
+	}
+	a.seen = now
+	for _, i := range p.counters {
+		a.settleOne(&p.limits[i], a.counterOf(p, i), receipt{n: m.N, at: at}, now, actual)
+	}
+	if len(p.periods) > 0 {
+		a.counters.log.amend(m.entry, actual-m.N)
+	}
+}
+
+// holds reports whether the account still has what a charge has made.
+func (a *Account) holds(p *Plan, m Mark, at, now int64) bool {
+	for _, i := range p.counters {
+		if a.counterOf(p, i) == nil {
+			return false
+		}
+	}
+	return len(p.periods) == 0 || a.counters.log != nil && a.counters.log.holds(m.entry, at, now)
+}
