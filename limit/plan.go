@@ -71,7 +71,7 @@ func (a *Account) Ask(p *Plan, now, n int64, decisions []Decision) (allowed bool
 		if log != nil && n > 0 && l.algorithm == SlidingLog {
 			left := l.count - log.slid(p.at[i], now).sum
 			d.Limit = *l
-			d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter = n <= left, left-n, 0, l.period
+			d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter, d.Since = n <= left, l.count-left+n, left-n, 0, l.period, 0
 		} else {
 			*d = a.says(p, i, log, now, n).by(*l)
 		}
