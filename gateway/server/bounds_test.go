@@ -23,7 +23,7 @@ func TestHeaderBomb(t *testing.T) {
 	}
 }
 
-// Who sends its headers too slowly is cut off.
+// A client that sends its headers too slowly is cut off.
 func TestSlowHeaders(t *testing.T) {
 	r := start(t, mock(), strings.Replace(basic, "drain: 20s", "drain: 20s, header_timeout: 1s", 1))
 	c := r.half(t)
@@ -32,7 +32,7 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// A panic ends its request alone, and the log does not have what it says.
+// A panic ends only its own request, and the log does not have the panic's text.
 func TestPanicIsIsolated(t *testing.T) {
 	log := newLogged()
 	handler := isolated(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,20 +8,20 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// certificate is one that is read from its files anew when they change.
+// certificate is a TLS certificate that is read again when its files change.
 type certificate struct {
 	files    config.TLS
-	watchers [2]*config.Watcher // of the files
+	watchers [2]*config.Watcher // one for each file
 	current  atomic.Pointer[tls.Certificate]
 }
 
 func newCertificate(files config.TLS) (*certificate, error) {
 	c := &certificate{files: files}
-	c.watchers = [...]*config.Watcher{config.NewWatcher(files.Cert), config.NewWatcher(files.Key)} // before they are read
+	c.watchers = [...]*config.Watcher{config.NewWatcher(files.Cert), config.NewWatcher(files.Key)} // before the files are read
 	return c, c.load()
 }
 
-// load reads the files. If they make no certificate, the last one stays.
+// load reads the files. If they are not valid, the last certificate stays.
 func (c *certificate) load() error {
 	pair, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *certificate) load() error {
 	return nil
 }
 
-// config returns that of a listener which shows the certificate.
+// config returns the configuration of a listener that uses the certificate.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,

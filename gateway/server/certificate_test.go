@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// pair is a certificate's files.
+// pair is the files of a certificate and its key.
 type pair struct{ cert, key string }
 
 // write makes a certificate with a serial number, and puts it into the files.
@@ -53,7 +53,7 @@ func newPair(t *testing.T) pair {
 	return p
 }
 
-// serial returns that of the certificate which a server shows.
+// serial returns the serial number of the certificate that a server sends.
 func serial(t *testing.T, address string) int64 {
 	t.Helper()
 	c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
@@ -84,7 +84,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	if n := serial(t, address); n != 2 {
 		t.Errorf("it shows certificate %d, want 2", n)
 	}
-	files.write(t, 3) // with which the configuration, which was refused meanwhile, can be read
+	files.write(t, 3) // now the configuration, which was refused, is valid again
 	r.log.await(t, "the configuration was reloaded", 1)
 	if n := serial(t, address); n != 3 {
 		t.Errorf("it shows certificate %d, want 3", n)

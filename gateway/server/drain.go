@@ -3,48 +3,48 @@ package server
 import "time"
 
 const (
-	tellEvery = 5 * time.Second // how many requests are left
-	lookEvery = 10 * time.Millisecond
-	untilGone = 5 * time.Second // that requests which were cut off have to notice it
-	untilRead = 2 * time.Second // that clients have to read the end of their answers
+	logInterval   = 5 * time.Second
+	checkInterval = 10 * time.Millisecond
+	timeToSettle  = 5 * time.Second // for requests that were cut off
+	timeToRead    = 2 * time.Second // for clients to read the end of their answers
 )
 
-// drain refuses new requests, and lets those that are being served finish within what
-// the configuration gives them. The doors stay open meanwhile, so that those who come
-// are told, and the admin API too.
+// drain refuses new requests, and gives requests in progress as long as the configuration
+// says to finish. Meanwhile the server listens, so that clients get the refusal, and the
+// admin API goes on.
 func (s *server) drain() {
 	within := s.gateway.Config().Server.Drain
 	s.gateway.Drain()
-	s.clients.host.Drain()
+	s.clients.server.Drain()
 	s.Log.Info("draining: new requests are refused", "active", s.gateway.Active(), "within", within.String())
-	if s.await(within) {
-		s.clients.finish(untilRead)
+	if s.waitIdle(within) {
+		s.clients.finish(timeToRead)
 	} else {
 		s.Log.Warn("the time to drain is up: those that are left are cut off", "active", s.gateway.Active())
-		s.clients.host.Close()
-		s.await(untilGone) // they settle what they have reserved before the state is closed
+		s.clients.server.Close()
+		s.waitIdle(timeToSettle) // the requests must settle their reservations before the state is closed
 	}
 	if s.admins != nil {
-		s.admins.finish(untilRead)
+		s.admins.finish(timeToRead)
 	}
 	s.Log.Info("drained")
 }
 
-// await reports whether no request is left within a time.
-func (s *server) await(within time.Duration) bool {
-	late := time.NewTimer(within)
-	defer late.Stop()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	tell := time.NewTicker(tellEvery)
-	defer tell.Stop()
+// waitIdle waits until no request is in progress. It returns false after the timeout.
+func (s *server) waitIdle(timeout time.Duration) bool {
+	end := time.NewTimer(timeout)
+	defer end.Stop()
+	check := time.NewTicker(checkInterval)
+	defer check.Stop()
+	log := time.NewTicker(logInterval)
+	defer log.Stop()
 	for s.gateway.Active() > 0 {
 		select {
-		case <-late.C:
+		case <-end.C:
 			return false
-		case <-tell.C:
+		case <-log.C:
 			s.Log.Info("draining", "active", s.gateway.Active())
-		case <-look.C:
+		case <-check.C:
 		}
 	}
 	return true

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// slow is a provider whose streams send an event when they are told to.
+// slow is a provider whose streams send one event, and end when the test says so.
 type slow struct {
-	began chan struct{} // a value for each call
-	next  chan struct{} // closed: all streams end
-	gone  chan struct{} // a value for each call that was cut off
+	began chan struct{} // gets a value when a call begins
+	next  chan struct{} // the test closes it to end all streams
+	gone  chan struct{} // gets a value when a call is cut off
 }
 
 func newSlow() *slow {
@@ -35,7 +35,7 @@ func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream begins a stream, and returns it once its first event is there.
+// stream begins a stream, reads its first event, and returns it.
 func (r *running) stream(t *testing.T) (*bufio.Reader, io.Closer) {
 	t.Helper()
 	text := strings.Replace(chat, `"model"`, `"stream":true,"model"`, 1)
@@ -51,7 +51,7 @@ func (r *running) stream(t *testing.T) (*bufio.Reader, io.Closer) {
 	return body, resp.Body
 }
 
-// half sends a half of a request's headers.
+// half connects, and sends half of a request's headers.
 func (r *running) half(t *testing.T) net.Conn {
 	t.Helper()
 	return r.dial(t, "POST /openai/v1/chat/completions HTTP/1.1\r\nHost: gateway\r\n")
@@ -88,7 +88,7 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 	if _, err := answers.ReadByte(); err != io.EOF {
 		t.Errorf("a connection that is idle is not closed: %v", err)
 	}
-	// One whose request was not all there yet is refused, in good order.
+	// A request that had not arrived in full is refused with an answer.
 	fmt.Fprintf(late, "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(chat), chat)
 	resp, err := http.ReadResponse(bufio.NewReader(late), nil)
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !resp.Close {
@@ -133,8 +133,8 @@ func TestDrainCutsOffAtItsLimit(t *testing.T) {
 	}
 }
 
-// A client that leaves while the gateway drains does not hold it up.
-func TestDrainDoesNotWaitForWhoHasLeft(t *testing.T) {
+// The gateway does not wait for a client that leaves while it drains.
+func TestDrainDoesNotWaitForClientsThatLeft(t *testing.T) {
 	r := start(t, newSlow(), basic)
 	_, stream := r.stream(t)
 	r.end()

@@ -11,24 +11,23 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway"
 )
 
-// leastGarbage is how many bytes of garbage are left alone.
-const leastGarbage = 64 << 20
+const (
+	minGarbage     = 64 << 20 // bytes of garbage that do not start a collection
+	defaultPercent = 100      // Go's own GOGC
+)
 
-// usualPercent is Go's.
-const usualPercent = 100
-
-// mindGarbage has garbage collected once there is as much of it as of what is in use, as
-// Go does, but not before there is leastGarbage: a gateway has little in use, and would
-// collect many times a second. Once it knows the gateway, it also keeps memory close to
-// what may be held of bodies. Whoever has set GOGC or GOMEMLIMIT knows better. It ends
-// with stop.
-func mindGarbage() (m *minder, stop func()) {
-	m = &minder{}
-	m.collected(&cycle{m})
-	return m, func() {
-		m.stopped.Store(true)
+// tuneGC lets Go collect garbage when there is as much garbage as live memory, which is
+// Go's default, but not before there are minGarbage bytes: a gateway has little live memory,
+// and Go would collect many times a second. After setGateway, it also keeps Go's memory close
+// to what the configuration allows for bodies. The environment variables GOGC and GOMEMLIMIT
+// take precedence. stop restores Go's defaults.
+func tuneGC() (t *gcTuner, stop func()) {
+	t = &gcTuner{}
+	t.adjust(&cycle{t})
+	return t, func() {
+		t.stopped.Store(true)
 		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(usualPercent)
+			debug.SetGCPercent(defaultPercent)
 		}
 		if os.Getenv("GOMEMLIMIT") == "" {
 			debug.SetMemoryLimit(math.MaxInt64)
@@ -36,48 +35,47 @@ func mindGarbage() (m *minder, stop func()) {
 	}
 }
 
-type minder struct {
+type gcTuner struct {
 	stopped atomic.Bool
-	gateway atomic.Pointer[gateway.Gateway] // whose bodies are in memory; nil: there is none yet
+	gateway atomic.Pointer[gateway.Gateway] // nil before setGateway
 }
 
-// know tells whose bodies are in memory.
-func (m *minder) know(g *gateway.Gateway) {
-	m.gateway.Store(g)
-	runtime.GC() // after which it is heeded
+// setGateway sets the gateway whose bodies are in memory.
+func (t *gcTuner) setGateway(g *gateway.Gateway) {
+	t.gateway.Store(g)
+	runtime.GC() // runs adjust
 }
 
-// cycle is garbage of which a collection tells.
-type cycle struct{ minder *minder }
+// cycle is an object that nothing refers to: its finalizer runs after each collection.
+type cycle struct{ tuner *gcTuner }
 
-// collected adjusts when the next collection is, after each.
-func (m *minder) collected(c *cycle) {
-	if m.stopped.Load() {
+// adjust sets when the next collection starts. It runs after each collection.
+func (t *gcTuner) adjust(c *cycle) {
+	if t.stopped.Load() {
 		return
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percentOf(inUse()))
+		debug.SetGCPercent(percentFor(liveMemory()))
 	}
-	if g := m.gateway.Load(); g != nil && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limitOf(elsewhere(g.Bodies()), g.Config().Server.MaxBodies))
+	if g := t.gateway.Load(); g != nil && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit(otherMemory(g.Bodies()), g.Config().Server.MaxBodies))
 	}
-	runtime.SetFinalizer(c, m.collected)
+	runtime.SetFinalizer(c, t.adjust)
 }
 
-// percentOf returns how much garbage there may be, in percent of what is in use.
-func percentOf(inUse uint64) int {
-	return int(max(leastGarbage*100/max(inUse, 1<<20), usualPercent))
+// percentFor returns how much garbage there may be, in percent of the live memory.
+func percentFor(live uint64) int {
+	return int(max(minGarbage*100/max(live, 1<<20), defaultPercent))
 }
 
-// limitOf returns how many bytes Go may use: for bodies an eighth more than may be held,
-// and for everything else as much garbage as is in use.
-func limitOf(elsewhere, maxBodies int64) int64 {
-	return maxBodies + maxBodies/8 + 2*elsewhere + min(leastGarbage, maxBodies/8)
+// memoryLimit returns how many bytes Go may use: for bodies an eighth more than the
+// gateway may hold, and for everything else as much garbage as live memory.
+func memoryLimit(other, maxBodies int64) int64 {
+	return maxBodies + maxBodies/8 + 2*other + min(minGarbage, maxBodies/8)
 }
 
-// elsewhere returns how many bytes are in use for other things than bodies, which have
-// so many bytes.
-func elsewhere(bodies int64) int64 {
+// otherMemory returns how many bytes are in use for everything but bodies.
+func otherMemory(bodies int64) int64 {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/objects:bytes"},
@@ -86,15 +84,15 @@ func elsewhere(bodies int64) int64 {
 		{Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(samples)
-	apart := int64(samples[0].Value.Uint64())
+	outsideHeap := int64(samples[0].Value.Uint64())
 	for _, heap := range samples[1:] {
-		apart -= int64(heap.Value.Uint64())
+		outsideHeap -= int64(heap.Value.Uint64())
 	}
-	return apart + max(int64(inUse())-bodies, 0)
+	return outsideHeap + max(int64(liveMemory())-bodies, 0)
 }
 
-// inUse returns how many bytes were, when garbage was last collected.
-func inUse() uint64 {
+// liveMemory returns how many bytes of the heap the last collection found in use.
+func liveMemory() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()

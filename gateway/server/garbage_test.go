@@ -9,23 +9,23 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
-func TestPercentOf(t *testing.T) {
+func TestPercentFor(t *testing.T) {
 	for inUse, want := range map[uint64]int{0: 6400, 1 << 20: 6400, 8 << 20: 800, 64 << 20: 100, 1 << 30: 100} {
-		if got := percentOf(inUse); got != want {
+		if got := percentFor(inUse); got != want {
 			t.Errorf("%d bytes: %d%%", inUse, got)
 		}
 	}
 }
 
-// Each collection adjusts when the next one is, until it is told to stop.
-func TestMindGarbage(t *testing.T) {
+// Each collection adjusts when the next one starts, until tuning stops.
+func TestTuneGC(t *testing.T) {
 	if !alone.Test(t) {
 		return
 	}
 	t.Setenv("GOGC", "")
-	_, stop := mindGarbage()
+	_, stop := tuneGC()
 	kept := make([]byte, 128<<20)
-	for deadline := time.Now().Add(10 * time.Second); gcPercent() != usualPercent; {
+	for deadline := time.Now().Add(10 * time.Second); gcPercent() != defaultPercent; {
 		runtime.GC()
 		if time.Now().After(deadline) {
 			t.Fatalf("with much in use, it is still %d%%", gcPercent())
@@ -33,7 +33,7 @@ func TestMindGarbage(t *testing.T) {
 	}
 	runtime.KeepAlive(kept)
 	kept = nil
-	for deadline := time.Now().Add(10 * time.Second); gcPercent() == usualPercent; {
+	for deadline := time.Now().Add(10 * time.Second); gcPercent() == defaultPercent; {
 		runtime.GC()
 		if time.Now().After(deadline) {
 			t.Fatal("with little in use, it is as usual")
@@ -41,13 +41,13 @@ func TestMindGarbage(t *testing.T) {
 	}
 	stop()
 	runtime.GC()
-	if got := gcPercent(); got != usualPercent {
+	if got := gcPercent(); got != defaultPercent {
 		t.Errorf("it is %d%% at the end", got)
 	}
 }
 
 func gcPercent() int {
-	percent := debug.SetGCPercent(usualPercent)
+	percent := debug.SetGCPercent(defaultPercent)
 	debug.SetGCPercent(percent)
 	return percent
 }

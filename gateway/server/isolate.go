@@ -8,9 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// isolated returns a handler whose panics end their own request alone. The log has
-// what kind of panic it was and where, but not what it says: that may be of the
-// request.
+// isolated returns a handler whose panics end only their own request. The log has the kind
+// of a panic and its stack, but not its text, which may be a part of the request.
 func isolated(h http.Handler, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -19,7 +18,7 @@ func isolated(h http.Handler, log *slog.Logger) http.Handler {
 				return
 			}
 			if v != http.ErrAbortHandler {
-				log.Error("a request has panicked", "panic", kind(v), "stack", string(debug.Stack()))
+				log.Error("a request has panicked", "panic", panicKind(v), "stack", string(debug.Stack()))
 			}
 			panic(http.ErrAbortHandler)
 		}()
@@ -27,8 +26,8 @@ func isolated(h http.Handler, log *slog.Logger) http.Handler {
 	})
 }
 
-// kind says what a panic is, without what it may tell of a request.
-func kind(v any) string {
+// panicKind describes a panic without the values in it.
+func panicKind(v any) string {
 	if fault, ok := v.(runtime.Error); ok {
 		return fault.Error()
 	}

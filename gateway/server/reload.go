@@ -12,24 +12,25 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// between is how often files are looked at.
-const between = 2 * time.Second
+// pollInterval is how often the server looks whether files have changed.
+const pollInterval = 2 * time.Second
 
-// watch reads anew what changes, until ctx ends.
+// watch starts goroutines that reload the configuration and certificates when their files
+// change, until ctx ends.
 func (s *server) watch(ctx context.Context, watchers *sync.WaitGroup) {
-	watchers.Go(func() { s.heedSignals(ctx) })
-	if s.file != nil {
-		watchers.Go(func() { s.file.Run(ctx, between, func() { s.reload() }) })
+	watchers.Go(func() { s.reloadOnSignal(ctx) })
+	if s.configFile != nil {
+		watchers.Go(func() { s.configFile.Run(ctx, pollInterval, func() { s.reload() }) })
 	}
-	for _, d := range s.doors() {
-		if d.certificate == nil {
+	for _, e := range s.endpoints() {
+		if e.certificate == nil {
 			continue
 		}
-		for _, file := range d.certificate.watchers {
+		for _, file := range e.certificate.watchers {
 			watchers.Go(func() {
-				file.Run(ctx, between, func() {
-					s.renew(d.certificate)
-					if s.unread.Load() { // which may have been for the certificate
+				file.Run(ctx, pollInterval, func() {
+					s.renew(e.certificate)
+					if s.reloadFailed.Load() { // perhaps because of the certificate
 						s.reload()
 					}
 				})
@@ -38,8 +39,8 @@ func (s *server) watch(ctx context.Context, watchers *sync.WaitGroup) {
 	}
 }
 
-// heedSignals reloads whenever it is told to.
-func (s *server) heedSignals(ctx context.Context) {
+// reloadOnSignal reloads the configuration and certificates at each signal.
+func (s *server) reloadOnSignal(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -51,15 +52,15 @@ func (s *server) heedSignals(ctx context.Context) {
 			continue
 		}
 		s.reload()
-		for _, d := range s.doors() {
-			if d.certificate != nil {
-				s.renew(d.certificate)
+		for _, e := range s.endpoints() {
+			if e.certificate != nil {
+				s.renew(e.certificate)
 			}
 		}
 	}
 }
 
-// reload goes on with the configuration as it is now. A bad one changes nothing.
+// reload reads the configuration again. An invalid one changes nothing.
 func (s *server) reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -73,12 +74,12 @@ func (s *server) reload() error {
 	} else {
 		err = s.gateway.Reload(cfg)
 	}
-	s.unread.Store(err != nil)
+	s.reloadFailed.Store(err != nil)
 	if err != nil {
 		s.Log.Error("the configuration could not be reloaded: the old one stays", "error", err)
 		return err
 	}
-	s.heed(cfg)
+	s.apply(cfg)
 	s.Log.Info("the configuration was reloaded", "keys", cfg.Keys,
 		changes("projects", old.Projects, cfg.Projects), changes("models", models(old), models(cfg)))
 	if needsRestart(old.Server, cfg.Server) {
@@ -87,7 +88,7 @@ func (s *server) reload() error {
 	return nil
 }
 
-// changes counts what is new, gone, and different.
+// changes counts the entries of a map that were added, removed and changed.
 func changes[V any](name string, old, new map[string]V) slog.Attr {
 	added, removed, changed := 0, 0, 0
 	for key, now := range new {
@@ -105,7 +106,7 @@ func changes[V any](name string, old, new map[string]V) slog.Attr {
 	return slog.Group(name, "added", added, "removed", removed, "changed", changed)
 }
 
-// models returns the models of a configuration, by their providers' names and theirs.
+// models returns the models of a configuration, by "provider/model".
 func models(cfg *config.Config) map[string]config.Model {
 	all := map[string]config.Model{}
 	for name, p := range cfg.Providers {
@@ -116,13 +117,13 @@ func models(cfg *config.Config) map[string]config.Model {
 	return all
 }
 
-// needsRestart reports whether some of the change cannot be made while listening.
+// needsRestart reports whether settings have changed that a listening server cannot change.
 func needsRestart(old, new config.Server) bool {
 	return old.MaxHeader != new.MaxHeader || old.HeaderTimeout != new.HeaderTimeout || old.IdleTimeout != new.IdleTimeout
 }
 
-// heed takes from the configuration what is not the gateway's.
-func (s *server) heed(cfg *config.Config) {
+// apply logs the configuration's warnings, and sets the level of the log.
+func (s *server) apply(cfg *config.Config) {
 	for _, warning := range cfg.Warnings {
 		s.Log.Warn(warning)
 	}
@@ -139,8 +140,8 @@ func (s *server) heed(cfg *config.Config) {
 	}
 }
 
-// renew shows a certificate as it is in its files now. While only one of the two was
-// replaced they do not fit, and the old one stays.
+// renew reads a certificate from its files again. While only one of the two files was
+// replaced, they do not match, and the old certificate stays.
 func (s *server) renew(c *certificate) {
 	if err := c.load(); err != nil {
 		s.Log.Warn("the certificate could not be renewed: the old one stays", "error", err)

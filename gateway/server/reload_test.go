@@ -13,8 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// While everything reloads, by every way that there is, no call fails and none is
-// forgotten.
+// During reloads of every kind, no call fails, and every call is counted.
 func TestReloadUnderLoad(t *testing.T) {
 	r := start(t, mock(), basic)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
@@ -49,7 +48,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// A change of the file is noticed.
+// A change of the file reloads the configuration.
 func TestReloadOnChange(t *testing.T) {
 	r := start(t, mock(), basic)
 	r.edit(t, "100_000", "7")
@@ -59,8 +58,7 @@ func TestReloadOnChange(t *testing.T) {
 	}
 }
 
-// A bad configuration changes nothing, and is told of: to who has asked, in the log,
-// in the metrics.
+// An invalid configuration changes nothing. The admin API, the log and the metrics report it.
 func TestBadReloadKeepsTheOld(t *testing.T) {
 	files := newPair(t)
 	for _, c := range []struct{ name, old, new, want string }{
@@ -94,8 +92,8 @@ func TestBadReloadKeepsTheOld(t *testing.T) {
 	}
 }
 
-// What cannot change while it listens is told.
-func TestReloadTellsWhatWaitsForRestart(t *testing.T) {
+// The log warns of settings that change only at a restart.
+func TestReloadWarnsOfWhatNeedsARestart(t *testing.T) {
 	r := start(t, mock(), basic)
 	r.edit(t, "drain: 20s", "drain: 21s, idle_timeout: 7s")
 	if status, text := r.reload(t); status >= 300 {
@@ -104,7 +102,7 @@ func TestReloadTellsWhatWaitsForRestart(t *testing.T) {
 	r.log.await(t, "starts anew", 1)
 }
 
-// Changes are audited whatever the level; there is nothing else in the log.
+// The level bounds what is logged. The audit of changes is logged at every level.
 func TestLogLevel(t *testing.T) {
 	r := start(t, mock(), basic+"log: {level: error}\n")
 	if _, err := r.call(http.DefaultClient); err != nil {
@@ -119,13 +117,13 @@ func TestLogLevel(t *testing.T) {
 	}
 	r.edit(t, "level: off", "level: nonsense")
 	r.reload(t)
-	if text := r.log.but("audit"); text != "" {
+	if text := r.log.without("audit"); text != "" {
 		t.Errorf("it logs %s", text)
 	}
 }
 
-// A file that was emptied, as by a template that failed, does not lift the limits.
-func TestReloadOfNothing(t *testing.T) {
+// An emptied file, as a failed template leaves it, does not lift the limits.
+func TestReloadOfAnEmptyFile(t *testing.T) {
 	const text = "providers: {openai: {models: {m: {max_rpm: 7}}}}"
 	for _, c := range []struct {
 		name, before, after string
@@ -151,8 +149,8 @@ func TestReloadOfNothing(t *testing.T) {
 	}
 }
 
-// A reload says how much has changed.
-func TestReloadTellsWhatChanged(t *testing.T) {
+// The log says how many projects and models a reload has changed.
+func TestReloadCountsChanges(t *testing.T) {
 	r := start(t, mock(), basic+"projects: {a: {weight: 2}, b: {weight: 2}, c: {weight: 2}}\n")
 	r.edit(t, "{a: {weight: 2}, b: {weight: 2}, ", "{b: {weight: 3}, d: {}, e: {}, ")
 	r.edit(t, "      m: {max_rpm: 100_000}", "      n: {max_rpm: 100_000}")
@@ -162,7 +160,7 @@ func TestReloadTellsWhatChanged(t *testing.T) {
 	r.log.await(t, `"keys":"off","projects":{"added":2,"removed":1,"changed":1},"models":{"added":1,"removed":1,"changed":0}`, 1)
 }
 
-// A signal to a gateway without a file says that there is nothing to read.
+// A gateway without a file logs that a signal had nothing to reload.
 func TestReloadWithoutFile(t *testing.T) {
 	r := &running{
 		signals: make(chan os.Signal, 1), log: newLogged(), ended: make(chan error, 1),

@@ -24,7 +24,7 @@ import (
 type running struct {
 	Running
 	base, admin string // URLs
-	file        string // of the configuration
+	file        string // the configuration's
 	over        config.Overrides
 	signals     chan os.Signal
 	log         *logged
@@ -32,7 +32,7 @@ type running struct {
 	ended       chan error
 }
 
-// start runs a server with a configuration, in which %s is where its provider is.
+// start runs a server with a configuration, in which %s stands for its provider's address.
 func start(t *testing.T, provider http.Handler, text string) *running {
 	t.Helper()
 	upstream := httptest.NewServer(provider)
@@ -51,7 +51,8 @@ func start(t *testing.T, provider http.Handler, text string) *running {
 	return r
 }
 
-// startOver runs a server that takes from the file what the command line does not say.
+// startOver runs a server whose listeners are set as with options of the command line, and
+// everything else by the file.
 func startOver(t *testing.T, text string) *running {
 	t.Helper()
 	r := &running{
@@ -95,7 +96,7 @@ func (r *running) run(t *testing.T) {
 	}
 }
 
-// stop ends the server, and returns what Run says.
+// stop ends the server, and returns Run's error.
 func (r *running) stop(t *testing.T) error {
 	t.Helper()
 	r.end()
@@ -124,7 +125,7 @@ func (r *running) write(t *testing.T, text string) {
 	}
 }
 
-// edit replaces something in the configuration.
+// edit replaces a text in the configuration's file.
 func (r *running) edit(t *testing.T, old, new string) {
 	t.Helper()
 	text, err := os.ReadFile(r.file)
@@ -212,8 +213,7 @@ func TestWithoutAdmin(t *testing.T) {
 	}
 }
 
-// What a start fails of is said in words, with what to do about it; nothing is left
-// open.
+// The error of a failed start says what to do about it, and nothing is left open.
 func TestDoesNotStart(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -249,7 +249,7 @@ func TestDoesNotStart(t *testing.T) {
 	}
 }
 
-// A pipe could be read once only, and would be empty then.
+// A configuration in a pipe is refused: it could not be read again.
 func TestConfigurationThatIsAPipe(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -274,7 +274,7 @@ func TestConfigurationThatIsAPipe(t *testing.T) {
 	}
 }
 
-// A second gateway can be started where the first one has ended.
+// A second gateway can listen at the address of one that has ended.
 func TestAddressIsFreeAfterwards(t *testing.T) {
 	r := start(t, mock(), basic)
 	if err := r.stop(t); err != nil {
@@ -288,8 +288,8 @@ func TestAddressIsFreeAfterwards(t *testing.T) {
 	}
 }
 
-// The state is flushed at the end: what was used is known to the next gateway.
-func TestStateOutlivesIt(t *testing.T) {
+// The state is written at the end, so the next gateway goes on with the same counts.
+func TestStateOutlivesTheServer(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state.db")
 	r := start(t, mock(), strings.Replace(basic, "state: memory", "state: "+state, 1))
 	for range 3 {
@@ -307,7 +307,7 @@ func TestStateOutlivesIt(t *testing.T) {
 	}
 }
 
-// A start takes nothing back: what the file has named once is kept, and that is told.
+// A start does not remove limits that were in the file once. The log names them.
 func TestLimitsOutliveTheFile(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state.db")
 	const projects = "projects: {gone: {requests_per_minute: 1}, stays: {requests_per_minute: 2}}\n"
@@ -329,11 +329,11 @@ func TestLimitsOutliveTheFile(t *testing.T) {
 	}
 }
 
-// logged is a log that can be waited for.
+// logged is a log in which a test can wait for a line.
 type logged struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	written chan struct{} // is closed, and replaced, at each write
+	written chan struct{} // each write closes and replaces it
 }
 
 func newLogged() *logged { return &logged{written: make(chan struct{})} }
@@ -352,8 +352,8 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// but returns the lines that do not say something.
-func (l *logged) but(message string) string {
+// without returns the lines that do not contain a message.
+func (l *logged) without(message string) string {
 	var rest strings.Builder
 	for line := range strings.Lines(l.String()) {
 		if !strings.Contains(line, `"msg":"`+message+`"`) {
@@ -363,7 +363,7 @@ func (l *logged) but(message string) string {
 	return rest.String()
 }
 
-// await waits until the log has words so many times.
+// await waits until the log contains the words a number of times.
 func (l *logged) await(t *testing.T, words string, times int) {
 	t.Helper()
 	late := time.After(20 * time.Second)

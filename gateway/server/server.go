@@ -1,4 +1,4 @@
-// Package server runs a gateway: its listeners, its reloads and its end.
+// Package server runs a gateway: it listens, reloads the configuration, and drains.
 package server
 
 import (
@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,32 +20,32 @@ import (
 
 // Options is what a server is started with.
 type Options struct {
-	Load    func() (*config.Config, error) // the configuration, at the start and whenever it is read anew
-	File    string                         // whose change has it read anew; empty: none
-	Reload  <-chan os.Signal               // so does a signal here, if there is a file; nil: none
-	Log     *slog.Logger                   // the default is one that writes nothing
-	Level   *slog.LevelVar                 // is set to what the configuration says; nil: none
+	Load    func() (*config.Config, error) // reads the configuration, at the start and at each reload
+	File    string                         // the configuration's file, which a change reloads; empty: it is never reloaded
+	Reload  <-chan os.Signal               // a signal reloads the file, too; may be nil
+	Log     *slog.Logger                   // nil: nothing is logged
+	Level   *slog.LevelVar                 // Run sets it to the level in the configuration; may be nil
 	Version string
-	Started func(Running) // called once it listens; may be nil
+	Started func(Running) // Run calls it once the server listens; may be nil
 }
 
 // Running is a server that listens.
 type Running struct {
 	Gateway *gateway.Gateway
 	Clients net.Addr
-	Admin   net.Addr // nil: there is none
+	Admin   net.Addr // nil: there is no admin listener
 }
 
-// Run serves until ctx ends, and drains then: requests that are being served get as
-// long as the configuration says. An error says what has kept it from serving, or
-// from ending in good order.
+// Run serves until ctx ends. Then it drains: requests in progress get as long as the
+// configuration says. The error says why the server could not start, go on, or close its
+// state.
 func Run(ctx context.Context, o Options) error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	garbage, ignore := mindGarbage()
-	defer ignore()
+	gc, stopTuning := tuneGC()
+	defer stopTuning()
 	s := &server{Options: o}
 	if o.File != "" {
-		s.file = config.NewWatcher(o.File) // before it is read, so that no change is missed
+		s.configFile = config.NewWatcher(o.File) // before the file is read, so that no change is missed
 	}
 	cfg, err := s.load()
 	if err != nil {
@@ -53,9 +54,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := s.open(cfg); err != nil {
 		return errors.Join(err, s.close())
 	}
-	garbage.know(s.gateway)
-	s.heed(cfg)
-	s.tellKept(cfg)
+	gc.setGateway(s.gateway)
+	s.apply(cfg)
+	s.logUnnamed(cfg)
 	failed := s.serve()
 	watching, stop := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
@@ -73,19 +74,19 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, s.close())
 }
 
-// server is a gateway and its doors.
+// server is a gateway and the endpoints at which it listens.
 type server struct {
 	Options
-	gateway   *gateway.Gateway
-	admin     *admin.Admin
-	clients   *door
-	admins    *door           // nil: there is none
-	file      *config.Watcher // of the configuration; nil: there is none
-	reloading sync.Mutex
-	unread    atomic.Bool // the last reload has failed
+	gateway      *gateway.Gateway
+	admin        *admin.Admin
+	clients      *endpoint
+	admins       *endpoint       // nil: there is no admin listener
+	configFile   *config.Watcher // nil: the configuration has no file
+	reloading    sync.Mutex
+	reloadFailed atomic.Bool // the last reload
 }
 
-// load reads the configuration, from a file that can be read again later.
+// load reads the configuration. Its file must be one that can be read again.
 func (s *server) load() (*config.Config, error) {
 	if info, err := os.Stat(s.File); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("ratelimit: %s is no regular file: the configuration must be one, since it is read again when it changes", s.File)
@@ -93,13 +94,13 @@ func (s *server) load() (*config.Config, error) {
 	return s.Load()
 }
 
-// open listens, and then opens what the gateway counts in.
+// open listens, and then opens the gateway with its state.
 func (s *server) open(cfg *config.Config) (err error) {
-	if s.clients, err = openDoor("listen", cfg.Listen, cfg.TLS); err != nil {
+	if s.clients, err = listen("listen", cfg.Listen, cfg.TLS); err != nil {
 		return err
 	}
 	if cfg.Admin.Listen != "" {
-		if s.admins, err = openDoor("admin", cfg.Admin.Listen, cfg.Admin.TLS); err != nil {
+		if s.admins, err = listen("admin", cfg.Admin.Listen, cfg.Admin.TLS); err != nil {
 			return err
 		}
 	}
@@ -114,18 +115,19 @@ func (s *server) open(cfg *config.Config) (err error) {
 	return err
 }
 
-// serve lets requests in. What keeps it from that later is sent.
-func (s *server) serve() (failed <-chan error) {
-	faults := make(chan error, 2)
+// serve starts to accept requests. The channel gets an error when an endpoint stops
+// listening by itself.
+func (s *server) serve() <-chan error {
+	failed := make(chan error, 2)
 	limits := s.gateway.Config().Server
-	s.clients.serve(newHost(s.clients, isolated(s.gateway, s.Log), limits, s.Log), faults)
+	s.clients.serve(newClientServer(s.clients, isolated(s.gateway, s.Log), limits, s.Log), failed)
 	if s.admins != nil {
-		h := newStandard(s.admins, isolated(s.admin, s.Log), limits, s.Log)
-		h.ReadTimeout = limits.HeaderTimeout + limits.BodyTimeout // it streams nothing
+		h := newNetHTTP(s.admins, isolated(s.admin, s.Log), limits, s.Log)
+		h.ReadTimeout = limits.HeaderTimeout + limits.BodyTimeout // the admin API streams nothing
 		h.WriteTimeout = limits.HeaderTimeout + limits.BodyTimeout + limits.WriteTimeout
-		s.admins.serve(h, faults)
+		s.admins.serve(h, failed)
 	}
-	return faults
+	return failed
 }
 
 func (s *server) running() Running {
@@ -136,27 +138,21 @@ func (s *server) running() Running {
 	return r
 }
 
-// doors returns those that there are.
-func (s *server) doors() (all []*door) {
-	for _, d := range []*door{s.clients, s.admins} {
-		if d != nil {
-			all = append(all, d)
-		}
-	}
-	return all
+// endpoints returns the endpoints that are open.
+func (s *server) endpoints() []*endpoint {
+	return slices.DeleteFunc([]*endpoint{s.clients, s.admins}, func(e *endpoint) bool { return e == nil })
 }
 
-// close releases what was opened, in the order that loses nothing.
-func (s *server) close() error {
-	var faults []error
-	for _, d := range s.doors() {
-		d.close()
+// close releases what was opened: first what uses the state, then the state.
+func (s *server) close() (err error) {
+	for _, e := range s.endpoints() {
+		e.close()
 	}
 	if s.admin != nil {
-		faults = append(faults, s.admin.Close())
+		err = s.admin.Close()
 	}
 	if s.gateway != nil {
-		faults = append(faults, s.gateway.Close())
+		err = errors.Join(err, s.gateway.Close())
 	}
-	return errors.Join(faults...)
+	return err
 }

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
+
+// endpoint is an address at which the server listens.
+type endpoint struct {
+	listener    net.Listener
+	certificate *certificate // nil: no TLS
+	server      httpServer   // nil before serve
+}
+
+// listen opens the endpoint at an address. name is the option that sets the address.
+func listen(name, address string, files config.TLS) (*endpoint, error) {
+	e := &endpoint{}
+	var err error
+	if files != (config.TLS{}) {
+		if e.certificate, err = newCertificate(files); err != nil {
+			return nil, err
+		}
+	}
+	if e.listener, err = net.Listen("tcp", address); err != nil {
+		return nil, fmt.Errorf("ratelimit: cannot listen at %s (%s): %w", address, name, explain(err, name))
+	}
+	return e, nil
+}
+
+// explain returns an error that says why the server cannot listen, and what to do about it.
+func explain(err error, name string) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return hinted{err, "another program, or another gateway, listens there: stop it, or choose another address with --" + name}
+	case errors.Is(err, syscall.EACCES):
+		return hinted{err, "ports below 1024 need a privilege: choose another one with --" + name}
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return hinted{err, "that is no address of this machine: choose one of its own, or 0.0.0.0 for all of them"}
+	}
+	return err
+}
+
+// hinted is an error with a text that says what to do about it.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Error() string { return h.hint }
+func (h hinted) Unwrap() error { return h.error }
+
+// serve starts to accept requests, and returns at once. failed gets an error when the
+// server stops by itself.
+func (e *endpoint) serve(s httpServer, failed chan<- error) {
+	e.server = s
+	go func() {
+		if err := s.Serve(e.listener); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("ratelimit: cannot listen at %s any more: %w", e.listener.Addr(), err)
+		}
+	}()
+}
+
+// finish accepts no more requests, and gives clients some time to read the end of their
+// answers.
+func (e *endpoint) finish(timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if e.server.Shutdown(ctx) != nil {
+		e.server.Close()
+	}
+}
+
+func (e *endpoint) close() {
+	if e.server != nil {
+		e.server.Close()
+	}
+	e.listener.Close()
+}
