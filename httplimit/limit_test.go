@@ -34,34 +34,38 @@ func body(bytes int) *http.Request {
 
 func to(path string) *http.Request { return httptest.NewRequest("GET", path, nil) }
 
-// The fields to the letter: in a bubble no time passes.
+// The fields to the letter: in a bubble no time passes. It begins at midnight UTC.
 func TestLimitFields(t *testing.T) {
-	second, minute, day := limit.PerSecond(10), limit.PerMinute(200), limit.PerDay(1000).ResetAt(0, nil)
-	perPath := limit.NewLimiter(byPath, second, minute)
+	second, minute, hour, day := limit.PerSecond(10), limit.PerMinute(200), limit.PerHour(5), limit.PerDay(1000).ResetAt(0, nil)
+	by := func(limits ...limit.Limit) *limit.Limiter[*http.Request, string] {
+		return limit.NewLimiter(byPath, limits...)
+	}
+	costing := func(n int64) func(*http.Request) int64 { return func(*http.Request) int64 { return n } }
+	chosen := func(*http.Request) []limit.Limit { return []limit.Limit{second} }
 	for _, c := range []struct {
 		name          string
-		limiter       Limiter
+		limiter       func() Limiter
 		limits, rules string
 	}{
-		{"one limit", limit.NewLimiter(byPath, second), `"10/s";r=9;t=1`, `"10/s";q=10;w=1`},
-		{"two limits", limit.NewLimiter(byPath, minute, second), `"10/s";r=9;t=1`, `"10/s";q=10;w=1`},
-		{"combined", limit.Combine(perPath, limit.NewLimiter(everybody, limit.PerHour(5))), `"5/h";r=4;t=720`, `"5/h";q=5;w=3600`},
-		{"a burst", limit.NewLimiter(byPath, minute.WithBurst(300)), `"200/min burst 300";r=299;t=1`, `"200/min burst 300";q=200;w=60`},
-		{"a calendar's day", limit.NewLimiter(byPath, day),
-			`"1000/day fixed at 00:00 UTC";r=999;t=86400`, `"1000/day fixed at 00:00 UTC";q=1000;w=86400`},
-		{"less than a second", limit.NewLimiter(byPath, limit.New(2, 100*time.Millisecond).Using(limit.SlidingLog)),
+		{"one limit", func() Limiter { return by(second) }, `"10/s";r=9;t=1`, `"10/s";q=10;w=1`},
+		{"two limits", func() Limiter { return by(minute, second) }, `"10/s";r=9;t=1`, `"10/s";q=10;w=1`},
+		{"combined", func() Limiter { return limit.Combine(by(second, minute), limit.NewLimiter(everybody, hour)) },
+			`"5/h";r=4;t=720`, `"5/h";q=5;w=3600`},
+		{"a burst", func() Limiter { return by(minute.WithBurst(300)) },
+			`"200/min burst 300";r=299;t=1`, `"200/min burst 300";q=200;w=60`},
+		{"a calendar's day", func() Limiter { return by(day) },
+			`"1000/day fixed at 00:00 UTC";r=999;t=82800`, `"1000/day fixed at 00:00 UTC";q=1000;w=86400`},
+		{"less than a second", func() Limiter { return by(limit.New(2, 100*time.Millisecond).Using(limit.SlidingLog)) },
 			`"2/100ms log";r=1;t=1`, `"2/100ms log";q=2;w=1`},
-		{"chosen by a function", limit.NewLimiterFunc(byPath, func(*http.Request) []limit.Limit { return []limit.Limit{second} }),
-			`"10/s";r=9;t=1`, `"10/s";q=10;w=1`},
-		{"a cost", limit.NewLimiter(byPath, minute).WithCost(func(*http.Request) int64 { return 50 }),
-			`"200/min";r=150;t=15`, `"200/min";q=200;w=60`},
-		{"no cost", limit.NewLimiter(byPath, minute).WithCost(func(*http.Request) int64 { return 0 }),
-			`"200/min";r=200;t=0`, `"200/min";q=200;w=60`},
-		{"no limits", limit.NewLimiter(byPath), "", ""},
+		{"chosen by a function", func() Limiter { return limit.NewLimiterFunc(byPath, chosen) }, `"10/s";r=9;t=1`, `"10/s";q=10;w=1`},
+		{"a cost", func() Limiter { return by(minute).WithCost(costing(50)) }, `"200/min";r=150;t=15`, `"200/min";q=200;w=60`},
+		{"no cost", func() Limiter { return by(minute).WithCost(costing(0)) }, `"200/min";r=200;t=0`, `"200/min";q=200;w=60`},
+		{"no limits", func() Limiter { return by() }, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := do(Limit(c.limiter)(&fine{}), to("/"))
+				time.Sleep(time.Hour) // away from midnight
+				w := do(Limit(c.limiter())(&fine{}), to("/"))
 				if w.Code != 200 || w.Body.String() != "fine" {
 					t.Fatal(w.Code, w.Body)
 				}

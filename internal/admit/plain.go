@@ -17,7 +17,7 @@ type Limiter[In any] interface {
 	Wait(ctx context.Context, in In) error
 }
 
-// PlainGate is how a plain limiter admits calls.
+// PlainGate admits calls by a plain limiter.
 type PlainGate[In any] struct {
 	Limiter  Limiter[In]
 	Wait     time.Duration            // how long a call may wait in turn; zero: not at all
@@ -39,7 +39,8 @@ func (g *PlainGate[In]) Ask(ctx context.Context, in In, r *Result) {
 	r.Answer = r.judge(ctx)
 }
 
-// wait waits in turn. Where the key stands afterwards, a second look has to tell.
+// wait lets a call wait in turn. The limiter says only whether it passed, so Peek
+// tells where the key stands afterwards.
 func (g *PlainGate[In]) wait(ctx context.Context, in In) (limit.Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.Wait)
 	defer cancel()
@@ -48,7 +49,7 @@ func (g *PlainGate[In]) wait(ctx context.Context, in In) (limit.Decision, error)
 	if d.Allowed = err == nil; d.Allowed {
 		d.RetryAfter = 0
 	} else {
-		d.RetryAfter = max(d.RetryAfter, 1) // it may have become free since
+		d.RetryAfter = max(d.RetryAfter, 1) // the key may have become free since
 	}
 	return d, err
 }
