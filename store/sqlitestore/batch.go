@@ -8,41 +8,40 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// batch is a transaction, and what is known of the file. That outlives the
-// transaction, for as long as nobody else changes the file.
+// batch is a transaction, and a cache of rows, which outlives the transaction as long as no other
+// process changes the file.
 type batch struct {
-	s       *Store
-	now     int64
-	version int64           // of the file, as SQLite tells it: it differs if others have changed it
-	rows    map[string]*row // by their keys
-	touched []*row          // by this transaction
-	fault   error           // of the file, and so of everybody
+	s         *Store
+	now       int64
+	version   int64           // SQLite's version of the data: it changes when another process changes the file
+	rows      map[string]*row // the cached rows, by their keys
+	touched   []*row          // rows of this transaction
+	fileError error           // an error of the file, which fails all calls of the transaction
 
-	asked    []*row // by the step that runs
+	stepRows []*row // rows of the present step
 	accounts []*limit.Account
 }
 
-// mostKnown is how many rows are known at most when a transaction begins.
-const mostKnown = 256
+// maxCachedRows is how many rows may be cached when a transaction begins.
+const maxCachedRows = 256
 
-// heed begins with what is known, unless the file is not of that version any
-// more.
-func (b *batch) heed(version int64) {
-	if version != b.version || len(b.rows) > mostKnown {
+// setVersion keeps the cached rows, unless the file has another version by now.
+func (b *batch) setVersion(version int64) {
+	if version != b.version || len(b.rows) > maxCachedRows {
 		b.forget()
 	}
 	b.version = version
 }
 
-// forget forgets what is known of the file.
+// forget drops the cached rows.
 func (b *batch) forget() { clear(b.rows) }
 
-var errPanicked = errors.New("ratelimit: a call that shared the transaction has panicked")
+var errPanic = errors.New("ratelimit: a call that shared the transaction has panicked")
 
-// carry lets ops take their steps in the transaction that has begun, and ends
-// it. What they did happens, or each of them has an error and nothing does.
-func (s *Store) carry(ops []*op) {
-	err := errPanicked
+// execute runs the steps of ops in the transaction that has begun, and ends it. Either everything
+// they did happens, or each of them has an error and nothing happens.
+func (s *Store) execute(ops []*operation) {
+	err := errPanic
 	defer func() {
 		s.batch.touched = s.batch.touched[:0]
 		if err == nil {
@@ -59,12 +58,12 @@ func (s *Store) carry(ops []*op) {
 	err = s.run(ops)
 }
 
-func (s *Store) run(ops []*op) error {
+func (s *Store) run(ops []*operation) error {
 	b := &s.batch
-	b.s, b.now, b.fault = s, s.clock(), nil
+	b.s, b.now, b.fileError = s, s.clock(), nil
 	for _, o := range ops {
-		if o.err = o.step(b); b.fault != nil {
-			return b.fault
+		if o.err = o.step(b); b.fileError != nil {
+			return b.fileError
 		}
 	}
 	if err := b.flush(); err != nil {
@@ -73,27 +72,27 @@ func (s *Store) run(ops []*op) error {
 	return s.commit()
 }
 
-// of returns the accounts of the charges' keys, in their order, until it is
-// called again.
-func (b *batch) of(charges []store.Charge) ([]*limit.Account, error) {
-	b.asked, b.accounts = b.asked[:0], b.accounts[:0]
+// accountsOf returns the accounts of the charges' keys, in their order. They are valid until the
+// next call.
+func (b *batch) accountsOf(charges []store.Charge) ([]*limit.Account, error) {
+	b.stepRows, b.accounts = b.stepRows[:0], b.accounts[:0]
 	for _, c := range charges {
 		r, err := b.row(c.Key)
 		if err != nil {
 			return nil, err
 		}
-		b.asked, b.accounts = append(b.asked, r), append(b.accounts, &r.account)
+		b.stepRows, b.accounts = append(b.stepRows, r), append(b.accounts, &r.account)
 	}
 	return b.accounts, nil
 }
 
-// row returns the row of a key, which it loads if it is not known.
+// row returns the row of a key. It loads the row if it is not cached.
 func (b *batch) row(key string) (*row, error) {
 	r := b.rows[key]
 	if r == nil {
 		r = b.s.load(key)
 		if r.err != nil && !errors.Is(r.err, limit.ErrCorrupt) {
-			b.fault = r.err
+			b.fileError = r.err
 		}
 		if b.rows == nil {
 			b.rows = map[string]*row{}
@@ -107,34 +106,34 @@ func (b *batch) row(key string) (*row, error) {
 	return r, r.err
 }
 
-// flush writes what has changed, and forgets some keys of which nothing is in
-// use: two for each that has come, so that those in use are most of all.
+// flush writes the changed rows, and deletes some full accounts: two for each row that is new or
+// has moved in the index, so that most of the stored accounts are in use.
 func (b *batch) flush() error {
-	came := 0
+	moved := 0
 	for _, r := range b.touched {
 		switch {
-		case r.changed || r.taken && !b.s.kept(r, b.now):
+		case r.changed || r.decided && !b.s.fileMatches(r, b.now):
 			moves, err := b.s.save(r)
 			if err != nil {
 				return err
 			}
 			if moves {
-				came++
+				moved++
 			}
-		case r.used:
+		case r.dirty:
 			delete(b.rows, r.key)
 		}
-		r.touched, r.used, r.taken, r.changed = false, false, false, false
+		r.touched, r.dirty, r.decided, r.changed = false, false, false, false
 	}
-	if came == 0 {
+	if moved == 0 {
 		return nil
 	}
-	_, err := b.s.do.sweep.Exec(b.now, 2*came)
+	_, err := b.s.do.sweep.Exec(b.now, 2*moved)
 	b.forgetFull()
-	return b.s.fault(err)
+	return b.s.describe(err)
 }
 
-// forgetFull forgets the rows that may have been swept.
+// forgetFull drops the cached rows that may have been swept.
 func (b *batch) forgetFull() {
 	maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return r.fullAt <= b.now })
 }

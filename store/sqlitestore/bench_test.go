@@ -26,7 +26,7 @@ func BenchmarkTake(b *testing.B) {
 		for _, most := range []int{1024, 1} {
 			b.Run(fmt.Sprintf("%s/carry=%d", name, most), func(b *testing.B) {
 				s := open(b)
-				s.most = most
+				s.maxBatch = most
 				b.ReportAllocs()
 				b.ResetTimer()
 				took, longest, err := takes(s, name, b.N)
@@ -40,7 +40,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// Four processes do that at once.
+// Four processes take at the same time.
 func BenchmarkTakeProcesses(b *testing.B) {
 	for _, name := range slices.Sorted(maps.Keys(benchLimits)) {
 		b.Run(name, func(b *testing.B) {
@@ -79,7 +79,7 @@ func hammer(s *Store, told string) error {
 	return err
 }
 
-// takes takes n times, and returns how long all of it took, and the slowest.
+// takes takes n times, and returns how long all of it took, and the slowest take.
 func takes(s *Store, name string, n int) (took, longest time.Duration, err error) {
 	const goroutines = 64
 	charges := []store.Charge{{Key: "key", Limits: benchLimits[name], N: 1}}

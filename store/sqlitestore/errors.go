@@ -8,20 +8,20 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-const unwritable = "it, or its folder, cannot be written to"
+const reasonUnwritable = "it, or its folder, cannot be written to"
 
-// reasons say what SQLite's codes mean to whoever runs the program.
+// reasons explain SQLite's codes to the operator.
 var reasons = map[int]string{
-	sqlite3.SQLITE_READONLY: unwritable,
-	sqlite3.SQLITE_CANTOPEN: unwritable,
-	sqlite3.SQLITE_PERM:     unwritable,
+	sqlite3.SQLITE_READONLY: reasonUnwritable,
+	sqlite3.SQLITE_CANTOPEN: reasonUnwritable,
+	sqlite3.SQLITE_PERM:     reasonUnwritable,
 	sqlite3.SQLITE_FULL:     "the disk is full",
 	sqlite3.SQLITE_NOTADB:   "it is not a SQLite database",
 	sqlite3.SQLITE_CORRUPT:  "the database is damaged",
 }
 
-// fault returns an error that names the file.
-func (s *Store) fault(err error) error {
+// describe returns an error that names the file, and explains SQLite's code.
+func (s *Store) describe(err error) error {
 	if err == nil {
 		return nil
 	}

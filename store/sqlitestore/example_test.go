@@ -12,8 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
-// Two processes would do the same: each opens the file, and both share what it
-// holds.
+// Two processes would do the same: each opens the file, and both share its limits.
 func Example() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -32,7 +31,7 @@ func Example() {
 			log.Fatal(err)
 		}
 		fmt.Println(store.Allowed(decisions), store.Deciding(decisions).Remaining)
-		if err := s.Settle(ctx, receipt, []int64{350}); err != nil { // it came to less
+		if err := s.Settle(ctx, receipt, []int64{350}); err != nil { // less was used
 			log.Fatal(err)
 		}
 		s.Close()

@@ -2,22 +2,19 @@ package sqlitestore
 
 import "context"
 
-// Keys is [store.Store]'s.
+// Keys implements [store.Store].
 func (s *Store) Keys(ctx context.Context, prefix string) (keys []string, err error) {
-	err = s.enter(&op{ctx: ctx, step: func(*batch) (err error) {
+	err = s.submit(&operation{ctx: ctx, step: func(*batch) (err error) {
 		keys, err = (&Tx{s: s}).Keys(prefix)
 		return err
 	}})
 	return keys, err
 }
 
-// Keys is the store's Keys.
+// Keys returns the stored keys that begin with prefix, in order.
 func (tx *Tx) Keys(prefix string) (keys []string, err error) {
-	query, args := "SELECT key FROM accounts WHERE key >= ? ORDER BY key", []any{[]byte(prefix)}
-	if after, ok := next([]byte(prefix)); ok {
-		query, args = "SELECT key FROM accounts WHERE key >= ? AND key < ? ORDER BY key", []any{[]byte(prefix), after}
-	}
-	rows, err := tx.Query(query, args...)
+	condition, args := beginsWith(prefix)
+	rows, err := tx.Query("SELECT key FROM accounts WHERE "+condition+" ORDER BY key", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -25,9 +22,9 @@ func (tx *Tx) Keys(prefix string) (keys []string, err error) {
 	for rows.Next() {
 		var key []byte
 		if err := rows.Scan(&key); err != nil {
-			return nil, tx.s.fault(err)
+			return nil, tx.s.describe(err)
 		}
 		keys = append(keys, string(key))
 	}
-	return keys, tx.s.fault(rows.Err())
+	return keys, tx.s.describe(rows.Err())
 }

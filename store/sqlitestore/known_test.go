@@ -13,8 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// What a store knows of the file never differs from what is in it, whoever has changed
-// it: two that share a file say what one says that reads it anew each time.
+// The cached rows of a store never differ from the file, whatever changes it: two stores that share
+// a file answer like one that reads it anew each time.
 func TestKnownRows(t *testing.T) {
 	dir, run := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {

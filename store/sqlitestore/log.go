@@ -1,22 +1,21 @@
 package sqlitestore
 
-// longLog is how long the write-ahead log may become, in pages. What is in it is
-// moved to the file itself then, and it begins anew.
-const longLog = 1000
+// maxLogPages is the length of the write-ahead log, in pages, from which on its content is moved to
+// the file itself, so that the log begins again.
+const maxLogPages = 1000
 
-// trim keeps the log short. SQLite would do it too, but not keep others from
-// writing meanwhile: where several processes are busy, it never comes to the end
-// of the log, which grows for ever. Who has just committed is most often the
-// first to lock the file again. If it is not, or if somebody reads, another
-// transaction tries again.
-func (s *Store) trim() {
-	if s.untrimmed++; s.untrimmed < 16 {
+// trimLog keeps the log short. SQLite's own checkpoint does not keep others from writing meanwhile:
+// with several busy processes it never reaches the end of the log, which grows for ever. The
+// process that has just committed is most often the first to lock the file again. If it is not, or
+// if another process reads, a later transaction tries again.
+func (s *Store) trimLog() {
+	if s.sinceTrim++; s.sinceTrim < 16 {
 		return
 	}
-	s.untrimmed = 0
+	s.sinceTrim = 0
 	var busy, pages, moved int
 	err := s.do.logLength.QueryRow().Scan(&busy, &pages, &moved)
-	if err == nil && pages >= longLog && moved < pages {
+	if err == nil && pages >= maxLogPages && moved < pages {
 		s.do.checkpoint.Exec()
 	}
 }

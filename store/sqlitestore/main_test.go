@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// children are what this program does as another process of a test: with the
-// store in a file, once it is told to.
+// children are what this program does as another process of a test, with the store in a file, when
+// it is told to begin.
 var children = map[string]func(s *Store, told string) error{
 	"admit":  admit,
 	"hammer": hammer,
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 func child(name, path string) error {
 	s := newStore(path)
-	s.patience = time.Minute // a busy machine may keep a process that has the lock from running
+	s.busyTimeout = time.Minute // a busy machine may keep a process that has the lock from running
 	if err := s.open(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func child(name, path string) error {
 	return children[name](s, told)
 }
 
-// process is a child.
+// process is a child process.
 type process struct {
 	*exec.Cmd
 	input  io.WriteCloser
@@ -97,8 +97,7 @@ func (p *process) line(t testing.TB) string {
 	return line
 }
 
-// count returns how many lines the child says, until there are as many or it
-// ends.
+// count returns how many lines the child prints, until there are as many as most or it ends.
 func (p *process) count(most int) (n int64) {
 	for n < int64(most) {
 		if _, err := p.output.ReadString('\n'); err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// nap sleeps. Where nothing else runs, [time.Sleep] sleeps for a millisecond at
-// least, in which another process has many transactions.
+// nap sleeps for microseconds. On an idle machine [time.Sleep] sleeps for at least a millisecond,
+// in which another process has many transactions.
 func nap(d time.Duration) {
 	spec := syscall.NsecToTimespec(int64(d))
 	syscall.Nanosleep(&spec, nil)

@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// version is that of the schema, in PRAGMA user_version. A file that has none
-// is new, or of an older program: what tables that has are not ours.
+// version is that of the schema, in PRAGMA user_version. A file without one is new, or that of an
+// older program, whose tables are not ours.
 const version = 1
 
 const schema = `
 CREATE TABLE accounts (
 	key     BLOB PRIMARY KEY,
-	full_at INTEGER NOT NULL, -- from when on nothing of it is in use, rounded up
+	full_at INTEGER NOT NULL, -- the time from which on nothing of it is in use, rounded up
 	account BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX accounts_full_at ON accounts (full_at);
 PRAGMA user_version = %d`
 
-// statements are those of every call.
+// statements are prepared once for all calls.
 type statements struct {
 	begin, beginImmediate, version, commit, rollback *sql.Stmt
 	format                                           *sql.Stmt
@@ -42,7 +42,7 @@ func (s *Store) open() error {
 		return err
 	}
 	if s.db, err = sql.Open("sqlite", uri); err != nil {
-		return s.fault(err)
+		return s.describe(err)
 	}
 	s.db.SetMaxOpenConns(1)
 	if err := s.connect(); err != nil {
@@ -52,44 +52,44 @@ func (s *Store) open() error {
 	return nil
 }
 
-// making is held while a file is made: closing it must not drop the locks of
-// another store on it.
-var making sync.Mutex
+// creating is held while a file is created: closing it must not drop the locks that another store
+// of this process has on it.
+var creating sync.Mutex
 
-// file returns the file's URI. If there is no file it makes one.
+// file returns the URI of the file. It creates the file if there is none.
 func (s *Store) file() (string, error) {
 	if s.path == "" {
 		return "", errors.New("ratelimit: the path of a store must not be empty")
 	}
 	path, err := filepath.Abs(s.path)
 	if err != nil {
-		return "", s.fault(err)
+		return "", s.describe(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", s.fault(err)
+		return "", s.describe(err)
 	}
-	making.Lock()
-	defer making.Unlock()
+	creating.Lock()
+	defer creating.Unlock()
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return "", fmt.Errorf("ratelimit: %s: it must be a file, and is %v", s.path, info.Mode())
 	}
-	made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	created, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		err = made.Close()
+		err = created.Close()
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", s.fault(err)
+		return "", s.describe(err)
 	}
 	if path = filepath.ToSlash(path); !strings.HasPrefix(path, "/") {
-		path = "/" + path // it begins with a drive
+		path = "/" + path // the path begins with a drive
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String(), nil
 }
 
-// connect makes the one connection, and the tables if there are none.
+// connect opens the one connection, and creates the tables if there are none.
 func (s *Store) connect() (err error) {
 	if s.conn, err = s.db.Conn(context.Background()); err != nil {
-		return s.fault(err)
+		return s.describe(err)
 	}
 	err = s.prepare([]preparation{
 		{&s.do.begin, "BEGIN"},
@@ -100,13 +100,13 @@ func (s *Store) connect() (err error) {
 		{&s.do.rollback, "ROLLBACK"},
 	})
 	if err != nil {
-		return s.fault(err)
+		return s.describe(err)
 	}
 	if err := s.conn.Raw(s.writable); err != nil {
 		return err
 	}
 	since := time.Now()
-	if err := s.patiently(context.Background(), since, s.keepLog); err != nil {
+	if err := s.retryWhileBusy(context.Background(), since, s.useWAL); err != nil {
 		return err
 	}
 	if err := s.migrate(since); err != nil {
@@ -121,7 +121,7 @@ func (s *Store) connect() (err error) {
 		{&s.do.checkpoint, "PRAGMA wal_checkpoint(RESTART)"},
 		{&s.do.lastChange, "SELECT ifnull(max(change), 0) FROM settings"},
 	}
-	return s.patiently(context.Background(), since, func() error { return s.prepare(calls) })
+	return s.retryWhileBusy(context.Background(), since, func() error { return s.prepare(calls) })
 }
 
 type preparation struct {
@@ -139,21 +139,21 @@ func (s *Store) prepare(all []preparation) (err error) {
 	return nil
 }
 
-// writable returns an error if the file cannot be written to: SQLite would say
-// so only when something is.
+// writable returns an error if the file cannot be written to. SQLite would report it only at the
+// first write.
 func (s *Store) writable(conn any) error {
 	readOnly, err := conn.(interface{ IsReadOnly(string) (bool, error) }).IsReadOnly("main")
 	if err != nil {
-		return s.fault(err)
+		return s.describe(err)
 	}
 	if readOnly {
-		return fmt.Errorf("ratelimit: %s: %s", s.path, unwritable)
+		return fmt.Errorf("ratelimit: %s: %s", s.path, reasonUnwritable)
 	}
 	return nil
 }
 
-// keepLog makes the file one with a write-ahead log.
-func (s *Store) keepLog() error {
+// useWAL switches the file to a write-ahead log.
+func (s *Store) useWAL() error {
 	if _, err := s.conn.ExecContext(context.Background(), "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0"); err != nil {
 		return err
 	}
@@ -167,13 +167,13 @@ func (s *Store) keepLog() error {
 	return nil
 }
 
-// migrate makes the tables that are missing. Files of version 1 did not always have
-// settings, and a program that does not know them can use one that has.
+// migrate creates missing tables. Early files of version 1 have no settings, and a program that
+// does not know settings can use a file with them.
 func (s *Store) migrate(since time.Time) error {
 	return s.transact(context.Background(), since, func() error {
 		var found int
 		if err := s.do.format.QueryRow().Scan(&found); err != nil {
-			return s.fault(err)
+			return s.describe(err)
 		}
 		if found < 0 || found > version {
 			return fmt.Errorf("ratelimit: %s: its version is %d: this program knows %d", s.path, found, version)
@@ -183,16 +183,16 @@ func (s *Store) migrate(since time.Time) error {
 			missing = fmt.Sprintf(schema, version) + ";" + missing
 		}
 		_, err := s.conn.ExecContext(context.Background(), missing)
-		return s.fault(err)
+		return s.describe(err)
 	})
 }
 
 func (s *Store) disconnect() error {
 	for _, statement := range s.prepared {
-		statement.Close() // or else the connection stays open
+		statement.Close() // otherwise the connection stays open
 	}
 	if s.conn != nil {
 		s.conn.Close()
 	}
-	return s.fault(s.db.Close())
+	return s.describe(s.db.Close())
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A path is the name of a file, whatever is in it.
+// A path is the name of a file, whatever characters it has.
 func TestPaths(t *testing.T) {
 	for _, path := range []string{
 		"limits.db", "a b", "what?", "a?mode=memory", "a?_pragma=user_version(7)&vfs=none", "#1", "a#b?c", "100%", "%41", "%00",
@@ -55,7 +55,7 @@ func files(t *testing.T, root string) (found []string) {
 	return found
 }
 
-// What is made is for this user alone; what was there stays as it is.
+// New files are for this user alone; existing ones keep their modes.
 func TestModes(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "there"), 0o755); err != nil {
@@ -79,8 +79,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Those who find no file, and those who find one of an older program, make the
-// tables once, however many they are.
+// Several processes that open a missing file, or one of an older program, create the tables once.
 func TestOpenAtOnce(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"no file":        nil,
@@ -110,7 +109,7 @@ func TestOpenAtOnce(t *testing.T) {
 	}
 }
 
-// older makes a file as other programs make theirs.
+// older creates a file as other programs do.
 func older(t testing.TB, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)

@@ -19,9 +19,9 @@ const (
 
 var quotas = []limit.Limit{limit.PerDay(quota).Using(limit.FixedWindow).Anchored(), perDay(quota)}
 
-// admit takes until it is denied, and says a line each time that it is allowed.
+// admit takes until it is denied, and prints a line for each take that is admitted.
 func admit(s *Store, _ string) error {
-	s.most = 8 // so that it takes longer
+	s.maxBatch = 8 // so that it takes longer
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
 	for range crowd {
@@ -70,9 +70,8 @@ func TestProcesses(t *testing.T) {
 	check(t, path)
 }
 
-// Processes are killed again and again, and others take their places. What was
-// admitted counts; what a process was admitted and did not live to say counts
-// too.
+// Processes are killed again and again, and others replace them. Takes that were admitted count,
+// even if a process was killed before it could report them.
 func TestKilledProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	var admitted, killed atomic.Int64
@@ -105,7 +104,7 @@ func TestKilledProcesses(t *testing.T) {
 	check(t, path)
 }
 
-// check holds a file to what was admitted.
+// check compares a file with what was admitted.
 func check(t *testing.T, path string) {
 	t.Helper()
 	s := openAt(t, path)

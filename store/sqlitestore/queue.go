@@ -10,32 +10,32 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// op is a call that waits for its turn. Whoever finds nobody at work begins a
-// transaction, and carries in it all who wait by then. After that it hands the
-// work over to the first who has come since, so nobody works for others for
-// ever, and no goroutine is needed for it.
-type op struct {
+// operation is a call that waits for a transaction. The caller that finds no transaction running
+// begins one, and runs all waiting calls in it. After that it wakes the first caller that has come
+// since, which runs the next transaction. So no caller works for others for ever, and no goroutine
+// is needed.
+type operation struct {
 	ctx   context.Context
 	since time.Time
 
-	// step is its part in a transaction that it shares. Its error is its
-	// alone, and it has changed nothing then.
+	// step is the call's part of a shared transaction. After an error it must have changed nothing;
+	// the error is that of this call alone.
 	step   func(*batch) error
-	writes bool // step may
+	writes bool // step may write
 
-	alone func() error // it does instead, while nobody else works
-	last  bool         // nobody may enter after it
+	exclusive func() error // runs instead of step, outside of any shared transaction
+	closes    bool         // no call may come after it
 
-	turn chan bool // true: to work; false: it is done
+	wake chan bool // true: run the next transaction; false: the call is done
 	err  error
 }
 
-// enter waits until o is done. If o's context ends before a transaction has
-// begun to carry it, it leaves, and nothing has happened. Otherwise what it
-// says is what happened, whether the context has ended or not.
-func (s *Store) enter(o *op) error {
+// submit waits until o is done. If the context ends before a transaction has begun to run it, the
+// call is withdrawn, and nothing has happened. Afterwards the result is what has happened, whether
+// the context has ended or not.
+func (s *Store) submit(o *operation) error {
 	o.since = time.Now()
-	o.turn = make(chan bool, 1)
+	o.wake = make(chan bool, 1)
 	s.mu.Lock()
 	if s.closed.Load() {
 		s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *Store) enter(o *op) error {
 		s.mu.Unlock()
 		return fmt.Errorf("ratelimit: not asked: %w", err)
 	}
-	s.closed.Store(o.last)
+	s.closed.Store(o.closes)
 	s.queue = append(s.queue, o)
 	work := !s.working
 	s.working = true
@@ -53,35 +53,35 @@ func (s *Store) enter(o *op) error {
 	if !work {
 		var left bool
 		if work, left = s.wait(o); left {
-			return s.left(o.ctx)
+			return s.gaveUp(o.ctx)
 		}
 	}
 	if work {
-		s.work(o)
+		s.runBatch(o)
 	}
 	return o.err
 }
 
-// wait returns whether o is to work, or has left.
-func (s *Store) wait(o *op) (work, left bool) {
+// wait reports whether o is to run the next transaction, or has been withdrawn.
+func (s *Store) wait(o *operation) (work, left bool) {
 	select {
-	case work = <-o.turn:
+	case work = <-o.wake:
 		return work, false
 	case <-o.ctx.Done():
 	}
 	if s.leave(o) {
 		select {
-		case <-o.turn: // it was to work
+		case <-o.wake: // it was to run the next transaction
 			s.handOver()
 		default:
 		}
 		return false, true
 	}
-	return <-o.turn, false
+	return <-o.wake, false
 }
 
-// leave takes o out of the queue, unless a transaction carries it.
-func (s *Store) leave(o *op) bool {
+// leave removes o from the queue, and reports whether no transaction runs it.
+func (s *Store) leave(o *operation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.Index(s.queue, o)
@@ -91,21 +91,21 @@ func (s *Store) leave(o *op) bool {
 	return i >= 0
 }
 
-// handOver lets the next in the queue work.
+// handOver lets the next caller in the queue run a transaction.
 func (s *Store) handOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.working = len(s.queue) > 0; s.working {
-		s.queue[0].turn <- true
+		s.queue[0].wake <- true
 	}
 }
 
-// work carries o, which is the first of the queue, and others with it.
-func (s *Store) work(o *op) {
+// runBatch runs o, which is the first of the queue, and others with it.
+func (s *Store) runBatch(o *operation) {
 	defer s.handOver()
-	if o.alone != nil {
+	if o.exclusive != nil {
 		s.leave(o)
-		o.err = o.alone()
+		o.err = o.exclusive()
 		return
 	}
 	s.gather()
@@ -115,35 +115,35 @@ func (s *Store) work(o *op) {
 		return
 	}
 	began := time.Now()
-	ops := s.draw(writes)
-	s.carried = len(ops)
+	ops := s.takeBatch(writes)
+	s.lastBatch = len(ops)
 	defer func() {
 		for _, other := range ops {
 			if other != o {
-				other.turn <- false
+				other.wake <- false
 			}
 		}
 	}()
-	s.carry(ops)
-	s.took = time.Since(began)
+	s.execute(ops)
+	s.lastDuration = time.Since(began)
 }
 
-// crowded is how many calls a transaction carries at least if it is worth to wait
-// for those whom the next one could.
-const crowded = 8
+// gatherFrom is the number of calls in a transaction from which on it is worth waiting for more.
+const gatherFrom = 8
 
-const moment = time.Millisecond
+// maxGather is the longest wait for more calls.
+const maxGather = time.Millisecond
 
-// gather lets those come again whom the last transaction has carried: the more
-// there are in the next, the less it costs each of them. While many are busy
-// elsewhere in between, it waits for as long as the last one took, or a moment.
+// gather lets the callers of the last transaction return: the more calls share a transaction, the
+// less it costs each of them. If many of them are still busy elsewhere, it waits as long as the
+// last transaction took, up to maxGather.
 func (s *Store) gather() {
-	if s.carried < 2 {
+	if s.lastBatch < 2 {
 		return
 	}
 	runtime.Gosched()
-	if s.carried >= crowded && s.waiting() < s.carried {
-		time.Sleep(min(s.took, moment))
+	if s.lastBatch >= gatherFrom && s.waiting() < s.lastBatch {
+		time.Sleep(min(s.lastDuration, maxGather))
 	}
 }
 
@@ -156,16 +156,16 @@ func (s *Store) waiting() int {
 func (s *Store) anyWrites() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.queue[:s.sharing()], func(o *op) bool { return o.writes })
+	return slices.ContainsFunc(s.queue[:s.shareable()], func(o *operation) bool { return o.writes })
 }
 
-// draw takes those who can share a transaction off the front of the queue.
-func (s *Store) draw(writes bool) []*op {
+// takeBatch takes the calls that can share a transaction off the front of the queue.
+func (s *Store) takeBatch(writes bool) []*operation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.sharing()
+	n := s.shareable()
 	if !writes {
-		if first := slices.IndexFunc(s.queue[:n], func(o *op) bool { return o.writes }); first >= 0 {
+		if first := slices.IndexFunc(s.queue[:n], func(o *operation) bool { return o.writes }); first >= 0 {
 			n = first
 		}
 	}
@@ -174,10 +174,10 @@ func (s *Store) draw(writes bool) []*op {
 	return ops
 }
 
-// sharing returns how many at the front of the queue can share a transaction.
-func (s *Store) sharing() int {
-	n := min(len(s.queue), s.most)
-	if first := slices.IndexFunc(s.queue[:n], func(o *op) bool { return o.alone != nil }); first >= 0 {
+// shareable returns how many calls at the front of the queue can share a transaction.
+func (s *Store) shareable() int {
+	n := min(len(s.queue), s.maxBatch)
+	if first := slices.IndexFunc(s.queue[:n], func(o *operation) bool { return o.exclusive != nil }); first >= 0 {
 		return first
 	}
 	return n

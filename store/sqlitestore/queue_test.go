@@ -26,8 +26,7 @@ func transactions(s *Store) *atomic.Int64 {
 	return &n
 }
 
-// occupy lets a transaction run until what it returns is called. Whoever comes
-// in between waits.
+// occupy lets a transaction run until release is called. Calls in between wait.
 func occupy(t *testing.T, s *Store) (release func()) {
 	t.Helper()
 	inside, end := make(chan struct{}), make(chan struct{})
@@ -49,8 +48,8 @@ func occupy(t *testing.T, s *Store) (release func()) {
 	}
 }
 
-// Calls that wait for one transaction are carried by the next, in the order in
-// which they came, and not more of them than it may carry.
+// Calls that wait for one transaction share the next one, in the order in which they came, up to
+// its maximum.
 func TestCombining(t *testing.T) {
 	for _, test := range []struct{ calls, most, want int }{
 		{100, 1024, 1},
@@ -61,7 +60,7 @@ func TestCombining(t *testing.T) {
 		t.Run(fmt.Sprintf("%d calls, %d at a time", test.calls, test.most), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := open(t)
-				s.most = test.most
+				s.maxBatch = test.most
 				release := occupy(t, s)
 				n := transactions(s)
 				left := make([]int64, test.calls)
@@ -93,7 +92,7 @@ func TestCombining(t *testing.T) {
 	}
 }
 
-// Of calls that share a transaction, one that fails by itself is the only one.
+// Of calls that share a transaction, one that fails by itself fails alone.
 func TestOneFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
@@ -137,15 +136,15 @@ func TestOneFailsAlone(t *testing.T) {
 	})
 }
 
-// If the file cannot be read, all who share the transaction are told so, and
-// nothing has happened: SQLite may have ended it by itself.
+// If the file cannot be read, all calls of the transaction fail, and nothing has happened: SQLite
+// may have ended the transaction by itself.
 func TestFileFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
 		update(t, s,
 			"ALTER TABLE accounts RENAME TO real",
 			`CREATE VIEW accounts AS SELECT key, full_at,
-				CASE key WHEN CAST('bad' AS BLOB) THEN abs(-9223372036854775808) ELSE account END AS account FROM real`, // which fails
+				CASE key WHEN CAST('bad' AS BLOB) THEN abs(-9223372036854775808) ELSE account END AS account FROM real`, // reading the key "bad" fails
 			"CREATE TRIGGER i INSTEAD OF INSERT ON accounts BEGIN INSERT OR REPLACE INTO real VALUES (NEW.key, NEW.full_at, NEW.account); END",
 			"CREATE TRIGGER u INSTEAD OF UPDATE ON accounts BEGIN UPDATE real SET account = NEW.account WHERE key = NEW.key; END",
 			"CREATE TRIGGER d INSTEAD OF DELETE ON accounts BEGIN DELETE FROM real WHERE key = OLD.key; END")
@@ -170,6 +169,7 @@ func TestFileFails(t *testing.T) {
 
 // breakCommits makes every transaction fail as it is committed, until mended.
 var (
+	// breakCommits makes every commit fail until it is mended.
 	breakCommits = []string{
 		"CREATE TABLE parents (id INTEGER PRIMARY KEY)",
 		"CREATE TABLE orphans (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)",
@@ -187,8 +187,7 @@ func breakAll(t *testing.T, s *Store) {
 	update(t, s, breakCommits...)
 }
 
-// If the commit fails, everybody whom the transaction carried is told so, and
-// nothing has happened.
+// If the commit fails, all calls of the transaction fail, and nothing has happened.
 func TestFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
@@ -225,7 +224,7 @@ func TestFailedCommit(t *testing.T) {
 	})
 }
 
-// Who gives up while waiting has taken nothing, and holds up nobody.
+// A caller that gives up while waiting has taken nothing, and blocks no other.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
@@ -268,13 +267,13 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
-// Who gives up at the very moment at which it is to work hands the work over.
+// A caller that gives up at the moment at which it is to run a transaction passes that on.
 func TestGivingUpTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
 		var charged int64
 		for range 50 {
-			s.working = true // this test does
+			s.working = true // as if this test ran a transaction
 			ctx, cancel := context.WithCancel(t.Context())
 			var passed atomic.Int64
 			var wg sync.WaitGroup
@@ -291,8 +290,8 @@ func TestGivingUpTheTurn(t *testing.T) {
 			}
 			s.mu.Lock()
 			cancel()
-			runtime.Gosched() // who gives up now finds the store locked
-			s.queue[0].turn <- true
+			runtime.Gosched() // a caller that gives up now finds the store locked
+			s.queue[0].wake <- true
 			s.mu.Unlock()
 			wg.Wait()
 			charged += passed.Load()
@@ -301,14 +300,14 @@ func TestGivingUpTheTurn(t *testing.T) {
 	})
 }
 
-// Once a transaction carries it, a call says what happened, whether its context
-// has ended by then or not.
+// Once a transaction runs it, a call returns what has happened, whether its context has ended or
+// not.
 func TestContextEndsInTheTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
 		release := occupy(t, s)
 		ctx, cancel := context.WithCancel(t.Context())
-		s.clock = func() int64 { // is read once the transaction has begun
+		s.clock = func() int64 { // read once the transaction has begun
 			cancel()
 			synctest.Wait()
 			return noon
@@ -329,8 +328,7 @@ func TestContextEndsInTheTransaction(t *testing.T) {
 	})
 }
 
-// A step that panics takes those down that share its transaction, and nobody
-// else.
+// A step that panics fails the calls that share its transaction, and no others.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
@@ -342,12 +340,12 @@ func TestPanic(t *testing.T) {
 					t.Error("no panic")
 				}
 			}()
-			s.enter(&op{ctx: t.Context(), writes: true, step: func(*batch) error { panic("step") }})
+			s.submit(&operation{ctx: t.Context(), writes: true, step: func(*batch) error { panic("step") }})
 		})
 		synctest.Wait()
 		for range 3 {
 			wg.Go(func() {
-				if _, _, err := s.Take(t.Context(), charge("key", 1, perDay(10))); err != errPanicked {
+				if _, _, err := s.Take(t.Context(), charge("key", 1, perDay(10))); err != errPanic {
 					t.Error(err)
 				}
 			})

@@ -8,33 +8,33 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// row is one key's account.
+// row is the account of one key.
 type row struct {
 	key     string
 	account limit.Account
 	err     error // why it cannot be read
 
 	stored bool  // it is in the file
-	fullAt int64 // as it is there: see roundUp
+	fullAt int64 // as in the file: see roundUp
 
-	// In a transaction:
+	// The following fields are about the present transaction.
 	touched bool
-	used    bool // it may not be quite what the file says any more
+	dirty   bool // the account may differ from the one in the file
 	changed bool // it must be written
-	taken   bool // or denied: see kept
+	decided bool // a take was admitted or denied: see fileMatches
 }
 
-// load returns the row of a key. If there is none, it has used nothing.
+// load returns the row of a key. If the file has none, its account is empty.
 func (s *Store) load(key string) *row {
 	r := &row{key: key}
 	rows, err := s.do.load.Query([]byte(key))
 	if err != nil {
-		r.err = s.fault(err)
+		r.err = s.describe(err)
 		return r
 	}
 	defer rows.Close()
 	if !rows.Next() {
-		r.err = s.fault(rows.Err())
+		r.err = s.describe(rows.Err())
 		return r
 	}
 	r.stored = true
@@ -52,19 +52,18 @@ func (r *row) scan(rows *sql.Rows) error {
 	return r.account.UnmarshalBinary(account)
 }
 
-// kept reports whether the file says of a key what r says. A take of nothing
-// changes an account all the same if the clock went back or the limits have
-// changed. Unless that is kept, the next one changes it again, and what is in
-// use then lasts for ever.
-func (s *Store) kept(r *row, now int64) bool {
+// fileMatches reports whether the file has the account of r. A denied take may still change an
+// account, if the clock has gone back or the limits have changed. Unless that is written, each
+// later take makes the same change again, and what is in use then never ends.
+func (s *Store) fileMatches(r *row, now int64) bool {
 	file := s.load(r.key)
-	file.account.Fit(nil, now) // tells it the time, and nothing else
+	file.account.Fit(nil, now) // moves it to the present time, and changes nothing else
 	before, _ := file.account.AppendBinary(nil)
 	after, _ := r.account.AppendBinary(nil)
 	return bytes.Equal(before, after)
 }
 
-// save writes a row. It reports whether that moves it in the index.
+// save writes a row, and reports whether that moves it in the index.
 func (s *Store) save(r *row) (moves bool, err error) {
 	s.bytes, _ = r.account.AppendBinary(s.bytes[:0])
 	fullAt := roundUp(r.account.FullAt())
@@ -74,11 +73,11 @@ func (s *Store) save(r *row) (moves bool, err error) {
 	}
 	_, err = statement.Exec([]byte(r.key), fullAt, s.bytes)
 	r.stored, r.fullAt = true, fullAt
-	return moves, s.fault(err)
+	return moves, s.describe(err)
 }
 
-// roundUp rounds a time up to a minute or so: no row moves in the index more
-// often than that. It leaves the end of time as it is.
+// roundUp rounds a time up to about a minute, so that a row does not move in the index more often
+// than that. It leaves the end of time as it is.
 func roundUp(t int64) int64 {
 	const minute = 1 << 36
 	return max(t, (t+minute-1)&^(minute-1))

@@ -14,8 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Keys of which nothing is in use are forgotten as others come, and those in use
-// never are.
+// Full accounts are deleted as others come, and those in use never are.
 func TestSweep(t *testing.T) {
 	s := open(t)
 	now := noon
@@ -44,13 +43,13 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%d rows after as many keys came as are full; want %d", got, many+1)
 	}
 	wantUsed(t, s, "in use", perDay(10), 1)
-	for i := range many { // which are in use until the minute is over
+	for i := range many { // in use until the end of the minute
 		now += int64(time.Minute) / many
 		take(t, s, charge(fmt.Sprint("third ", i), 1, perMinute))
 		wantUsed(t, s, "third 0", perMinute, 1)
 	}
 	now += int64(10 * time.Minute)
-	for range 2 * many { // a key that stays does it too
+	for range 2 * many { // writes to an existing key sweep too
 		take(t, s, charge("in use", 1, perDay(1000)))
 		now += int64(time.Minute)
 	}
@@ -70,8 +69,8 @@ func TestRoundUp(t *testing.T) {
 	}
 }
 
-// The clock jumps by an hour, either way, and the file is opened again in
-// between. A denial does not last longer than it says, and nothing is granted.
+// The clock jumps by an hour in either direction, and the file is opened again in between. A denial
+// does not last longer than it says, and nothing is granted.
 func TestClockJumps(t *testing.T) {
 	const hour = int64(time.Hour)
 	for name, l := range map[string]limit.Limit{
@@ -121,8 +120,8 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// Rows that are no accounts are errors that say where, whatever is in them, and
-// a reset mends them.
+// Rows that are no accounts are errors that name the key, whatever is in them, and a reset repairs
+// them.
 func TestCorruptRows(t *testing.T) {
 	s := openLoose(t)
 	take(t, s, charge("key", 3, perDay(10)))
@@ -154,7 +153,7 @@ func TestCorruptRows(t *testing.T) {
 	}
 }
 
-// A file says no wrong types: SQLite refuses them.
+// SQLite refuses values of wrong types.
 func TestTypes(t *testing.T) {
 	s := open(t)
 	take(t, s, charge("key", 3, perDay(10)))
@@ -166,7 +165,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// openLoose opens a file with a table that takes anything.
+// openLoose opens a file with a table that accepts any type.
 func openLoose(t testing.TB) *Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "limits.db")
@@ -177,8 +176,8 @@ func openLoose(t testing.TB) *Store {
 	return openAt(t, path)
 }
 
-// FuzzTampered writes rows that no store has written, and takes of them. There
-// is an error that says so, or no more passes than the limit.
+// FuzzTampered writes rows that no store has written, and takes of them. There is an error, or no
+// more than the limit is admitted.
 func FuzzTampered(f *testing.F) {
 	s := openLoose(f)
 	var now int64
@@ -232,7 +231,7 @@ func FuzzTampered(f *testing.F) {
 	})
 }
 
-// typed returns a value as another type of SQLite's.
+// typed returns a value as another SQLite type.
 func typed(as byte, value any) any {
 	switch as {
 	case 1:
@@ -249,7 +248,7 @@ func typed(as byte, value any) any {
 	return value
 }
 
-// passes takes of a key until it is denied, and returns how much it was allowed.
+// passes takes of a key until it is denied, and returns how much was admitted.
 func passes(s *Store, l limit.Limit) (n int64, err error) {
 	for n <= l.Burst() {
 		r, _, err := s.Take(context.Background(), charge("key", 1, l))

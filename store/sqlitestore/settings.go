@@ -10,9 +10,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Settings are values beside the accounts, such as limits that were set at run time,
-// which all who share the file see. A value that changes gets a new row, whose number
-// is higher than all before: so the highest tells whether anything has changed.
+// Settings are values beside the accounts, such as limits that were set at run time, which all
+// processes that share the file see. A value that changes gets a new row with a higher number than
+// all before, so the highest number shows whether anything has changed.
 const settingsSchema = `
 CREATE TABLE IF NOT EXISTS settings (
 	change INTEGER PRIMARY KEY,
@@ -22,14 +22,14 @@ CREATE TABLE IF NOT EXISTS settings (
 
 // Settings returns all settings by their names.
 func (s *Store) Settings(ctx context.Context) (values map[string]string, err error) {
-	err = s.enter(&op{ctx: ctx, step: func(*batch) (err error) {
-		values, err = s.settings()
+	err = s.submit(&operation{ctx: ctx, step: func(*batch) (err error) {
+		values, err = s.readSettings()
 		return err
 	}})
 	return values, err
 }
 
-func (s *Store) settings() (map[string]string, error) {
+func (s *Store) readSettings() (map[string]string, error) {
 	rows, err := (&Tx{s: s}).Query("SELECT name, value FROM settings")
 	if err != nil {
 		return nil, err
@@ -39,25 +39,25 @@ func (s *Store) settings() (map[string]string, error) {
 	for rows.Next() {
 		var name, value []byte
 		if err := rows.Scan(&name, &value); err != nil {
-			return nil, s.fault(err)
+			return nil, s.describe(err)
 		}
 		values[string(name)] = string(value)
 	}
-	return values, s.fault(rows.Err())
+	return values, s.describe(rows.Err())
 }
 
-// setting returns one, if it is there.
-func (s *Store) setting(name string) (value string, there bool, err error) {
+// setting returns the value of one setting, if it exists.
+func (s *Store) setting(name string) (value string, exists bool, err error) {
 	var bytes []byte
 	err = s.conn.QueryRowContext(context.Background(), "SELECT value FROM settings WHERE name = ?", []byte(name)).Scan(&bytes)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
 	}
-	return string(bytes), err == nil, s.fault(err)
+	return string(bytes), err == nil, s.describe(err)
 }
 
-// PutSettings sets values by their names, or only those of names that have none
-// yet, in one step. It returns what the names stand for now.
+// PutSettings sets values by their names, or with onlyNew only those of names without a value, in
+// one step. It returns the values that the names have now.
 func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error) {
 	if len(values) == 0 {
 		return nil, nil
@@ -65,12 +65,12 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 	now, changed := map[string]string{}, false
 	err := s.Update(ctx, func(tx *Tx) error {
 		for name, value := range values {
-			stands, there, err := s.setting(name)
+			current, exists, err := s.setting(name)
 			if err != nil {
 				return err
 			}
-			if there && (onlyNew || stands == value) {
-				now[name] = stands
+			if exists && (onlyNew || current == value) {
+				now[name] = current
 				continue
 			}
 			if _, err := tx.Exec("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", []byte(name), []byte(value)); err != nil {
@@ -84,18 +84,17 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 		return nil, err
 	}
 	if changed {
-		s.watchers.tell()
+		s.watchers.notify()
 	}
 	return now, nil
 }
 
-// lookAgain is how often somebody who watches looks whether another process has
-// changed settings.
-const lookAgain = time.Second
+// pollInterval is how often a watcher checks whether another process has changed settings.
+const pollInterval = time.Second
 
-// WatchSettings calls changed when settings have changed, one call at a time, until
-// stop returns: at once for those who set them through this Store, and within about a
-// second for others. It calls it when it begins to watch, too.
+// WatchSettings calls changed when settings have changed, one call at a time, until stop returns:
+// at once if they were set through this Store, and within about a second otherwise. It also calls
+// it when it begins to watch.
 func (s *Store) WatchSettings(changed func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	news := s.watchers.add()
@@ -111,7 +110,7 @@ func (s *Store) WatchSettings(changed func()) (stop func()) {
 }
 
 func (s *Store) watch(ctx context.Context, news <-chan struct{}, changed func()) {
-	again := time.NewTicker(lookAgain)
+	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	for seen := int64(-1); ; {
 		last, err := s.lastChange(ctx)
@@ -133,13 +132,13 @@ func (s *Store) watch(ctx context.Context, news <-chan struct{}, changed func())
 
 // lastChange returns the number of the last change of settings.
 func (s *Store) lastChange(ctx context.Context) (n int64, err error) {
-	err = s.enter(&op{ctx: ctx, step: func(*batch) error {
-		return s.fault(s.do.lastChange.QueryRow().Scan(&n))
+	err = s.submit(&operation{ctx: ctx, step: func(*batch) error {
+		return s.describe(s.do.lastChange.QueryRow().Scan(&n))
 	}})
 	return n, err
 }
 
-// watchers are those who want to know of changes that are made through a store.
+// watchers are notified of changes that are made through a store.
 type watchers struct {
 	mu  sync.Mutex
 	all map[chan struct{}]bool
@@ -162,13 +161,13 @@ func (w *watchers) remove(news chan struct{}) {
 	delete(w.all, news)
 }
 
-func (w *watchers) tell() {
+func (w *watchers) notify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for news := range w.all {
 		select {
 		case news <- struct{}{}:
-		default: // it is told already
+		default: // a notification is pending
 		}
 	}
 }

@@ -33,7 +33,7 @@ func wantSettings(t *testing.T, s *Store, want values) {
 	}
 }
 
-// Settings stay in the file, and whatever is done to accounts leaves them alone.
+// Settings stay in the file, and operations on accounts leave them alone.
 func TestSettingsStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	s := openAt(t, path)
@@ -46,7 +46,7 @@ func TestSettingsStay(t *testing.T) {
 	wantSettings(t, openAt(t, path), values{"x": "1"})
 }
 
-// A file of a program that knew no settings gets room for them, and keeps what it has.
+// A file of a program that knew no settings gets their table, and keeps its content.
 func TestFileWithoutSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	s := openAt(t, path)
@@ -72,7 +72,7 @@ func TestFileWithoutSettings(t *testing.T) {
 	wantSettings(t, s, values{"x": "1"})
 }
 
-// What changes nothing is no change to those who watch, and decisions are none.
+// Setting the same value is no change for watchers, and neither are decisions.
 func TestLastChange(t *testing.T) {
 	s := open(t)
 	last, err := s.lastChange(t.Context())
@@ -106,7 +106,7 @@ func TestLastChange(t *testing.T) {
 	}
 }
 
-// What is set through the same store is told at once, and does not wait for the next look.
+// A change through the same store is reported at once, without waiting for the next poll.
 func TestWatchAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
@@ -138,7 +138,7 @@ func TestPutSettingsFails(t *testing.T) {
 	update(t, s, "PRAGMA max_page_count = "+query(t, s, "PRAGMA page_count"))
 	wantFault("full", "the disk is full")
 	update(t, s, "PRAGMA max_page_count = 1000000")
-	s.patience = 20 * time.Millisecond
+	s.busyTimeout = 20 * time.Millisecond
 	unlock := lock(t, s)
 	wantFault("locked", "others have had it locked for more than 20ms")
 	unlock()
@@ -151,7 +151,7 @@ func TestPutSettingsFails(t *testing.T) {
 	settingstest.Await(t, s, news, "x", "2")
 }
 
-// Who watches a store that is closed is left alone, and can still stop.
+// A watcher of a closed store is not called, and can still be stopped.
 func TestSettingsOfAClosedStore(t *testing.T) {
 	s := open(t)
 	news := make(chan struct{}, 100)
@@ -179,7 +179,7 @@ func init() {
 	}
 }
 
-// Another process's settings are heard of.
+// Changes of settings by another process are noticed.
 func TestSettingsOfAnotherProcess(t *testing.T) {
 	s := open(t)
 	news := settingstest.Watched(t, s)

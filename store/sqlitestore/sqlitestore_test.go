@@ -25,7 +25,7 @@ func TestStore(t *testing.T) {
 // noon is a time at which no window begins.
 var noon = time.Date(2026, time.March, 14, 12, 0, 0, 1, time.UTC).UnixNano()
 
-// perDay is a limit whose window lasts as long as any test.
+// perDay is a limit whose window is longer than any test.
 func perDay(n int64) limit.Limit { return limit.PerDay(n).Using(limit.SlidingLog) }
 
 func charge(key string, n int64, limits ...limit.Limit) []store.Charge {
@@ -83,7 +83,7 @@ func update(t testing.TB, s *Store, statements ...string) {
 	}
 }
 
-// query returns the one value that a query has.
+// query returns the one value of a query.
 func query(t testing.TB, s *Store, query string) (value string) {
 	t.Helper()
 	err := s.Update(t.Context(), func(tx *Tx) error {
@@ -137,7 +137,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// Two stores of one process are two users of one file, as two processes are.
+// Two stores of one process share a file as two processes do.
 func TestTwoStoresOfOneProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	stores := []*Store{openAt(t, path), openAt(t, path)}
@@ -170,7 +170,7 @@ func TestTwoStoresOfOneProcess(t *testing.T) {
 	}
 }
 
-// A file that only reads, or only denies, is not written to.
+// Reads and denials do not write to the file.
 func TestNothingIsWrittenInVain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	s, other := openAt(t, path), openAt(t, path)
@@ -248,7 +248,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("account %d has used %d; want %d", i, used, want)
 		}
 	}
-	accounts[1].Take([]limit.Limit{perDay(10)}, now, 7) // is the caller's alone
+	accounts[1].Take([]limit.Limit{perDay(10)}, now, 7) // belongs to the caller alone
 	if used, _ := accounts[2].Used(perDay(10), now); used != 3 {
 		t.Errorf("two accounts are one")
 	}

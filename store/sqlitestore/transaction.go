@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// patiently calls try until others do not have the file locked, for as long as
-// a call that came at since may wait. SQLite would wait too, but longer each
-// time: of processes that are busy, the last to come would wait for seconds.
-func (s *Store) patiently(ctx context.Context, since time.Time, try func() error) error {
+// retryWhileBusy calls try until the file is not locked by others, for as long as a call that came
+// at since may wait. SQLite would wait too, but longer each time: of several busy processes, the
+// last one would wait for seconds.
+func (s *Store) retryWhileBusy(ctx context.Context, since time.Time, try func() error) error {
 	for tries := 0; ; tries++ {
 		err := try()
 		switch {
 		case err == nil:
 			return nil
 		case !busy(err):
-			return s.fault(err)
+			return s.describe(err)
 		case ctx.Err() != nil:
-			return s.left(ctx)
-		case time.Since(since) >= s.patience:
-			return fmt.Errorf("ratelimit: %s: others have had it locked for more than %v: %w", s.path, s.patience, err)
-		case tries < 1000: // for a tenth of a second or so
+			return s.gaveUp(ctx)
+		case time.Since(since) >= s.busyTimeout:
+			return fmt.Errorf("ratelimit: %s: others have had it locked for more than %v: %w", s.path, s.busyTimeout, err)
+		case tries < 1000: // for about a tenth of a second
 			nap(time.Duration(20+rand.IntN(80)) * time.Microsecond)
 		default:
 			time.Sleep(time.Millisecond)
@@ -30,15 +30,15 @@ func (s *Store) patiently(ctx context.Context, since time.Time, try func() error
 	}
 }
 
-// begin begins a transaction that has the file to itself, or one that reads
-// what is in it by now. If others have changed it since the last, what is
-// known of it is forgotten.
+// begin begins a transaction that locks the file for writing, or one that reads its present
+// content. It drops the cached rows if other processes have changed the file since the last
+// transaction.
 func (s *Store) begin(ctx context.Context, since time.Time, writes bool) error {
 	begin := s.do.begin
 	if writes {
 		begin = s.do.beginImmediate
 	}
-	return s.patiently(ctx, since, func() error {
+	return s.retryWhileBusy(ctx, since, func() error {
 		if _, err := begin.Exec(); err != nil {
 			return err
 		}
@@ -48,13 +48,13 @@ func (s *Store) begin(ctx context.Context, since time.Time, writes bool) error {
 			s.do.rollback.Exec()
 			return err
 		}
-		s.batch.heed(version)
+		s.batch.setVersion(version)
 		return nil
 	})
 }
 
-// transact calls fn in a transaction that has the file to itself. Unless it
-// returns nil, nothing of it has happened.
+// transact calls fn in a transaction that locks the file for writing. Unless fn returns nil,
+// nothing of it has happened.
 func (s *Store) transact(ctx context.Context, since time.Time, fn func() error) error {
 	if err := s.begin(ctx, since, true); err != nil {
 		return err
@@ -76,12 +76,12 @@ func (s *Store) transact(ctx context.Context, since time.Time, fn func() error) 
 
 func (s *Store) commit() error {
 	if _, err := s.do.commit.Exec(); err != nil {
-		return s.fault(err)
+		return s.describe(err)
 	}
-	s.trim()
+	s.trimLog()
 	return nil
 }
 
-func (s *Store) left(ctx context.Context) error {
+func (s *Store) gaveUp(ctx context.Context) error {
 	return fmt.Errorf("ratelimit: %s: gave up waiting for a turn: %w", s.path, ctx.Err())
 }

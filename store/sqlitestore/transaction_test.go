@@ -12,7 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// lock has another connection lock the file.
+// lock lets another connection lock the file.
 func lock(t *testing.T, s *Store) (unlock func()) {
 	t.Helper()
 	return occupy(t, openAt(t, s.path))
@@ -20,7 +20,7 @@ func lock(t *testing.T, s *Store) (unlock func()) {
 
 func TestLocked(t *testing.T) {
 	s := open(t)
-	s.patience = 20 * time.Millisecond
+	s.busyTimeout = 20 * time.Millisecond
 	held := take(t, s, charge("key", 5, perDay(10)))
 	unlock := lock(t, s)
 	for name, call := range map[string]func() error{
@@ -30,7 +30,7 @@ func TestLocked(t *testing.T) {
 		"update": func() error { return s.Update(t.Context(), func(*Tx) error { t.Error("it ran"); return nil }) },
 		"open": func() error {
 			other := newStore(s.path)
-			other.patience = s.patience
+			other.busyTimeout = s.busyTimeout
 			return other.open()
 		},
 	} {
@@ -39,7 +39,7 @@ func TestLocked(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	wantUsed(t, s, "key", perDay(10), 5) // who reads does not wait
+	wantUsed(t, s, "key", perDay(10), 5) // a reader does not wait
 	if d, err := s.Peek(t.Context(), charge("key", 6, perDay(10))); err != nil || d[0].Allowed {
 		t.Errorf("peek: %+v, %v", d, err)
 	}
@@ -50,8 +50,8 @@ func TestLocked(t *testing.T) {
 	wantUsed(t, s, "key", perDay(10), 2)
 }
 
-// Who waits for others to unlock the file gets it as soon as they do, and may
-// give up before that.
+// A call that waits for others to unlock the file gets it as soon as they do, and may give up
+// before that.
 func TestWaitingForOthers(t *testing.T) {
 	s := open(t)
 	unlock := lock(t, s)
@@ -63,7 +63,7 @@ func TestWaitingForOthers(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		for waiting(s) <= i { // the first of them waits for the file, the others for it
+		for waiting(s) <= i { // the first of them waits for the file, the others for the first
 			runtime.Gosched()
 		}
 	}
@@ -103,7 +103,7 @@ func TestDiskFull(t *testing.T) {
 	take(t, s, append(charge("key", 1, perDay(10)), charge(long, 1, perDay(10))...))
 }
 
-// The log begins anew when it is long, and as soon as nobody reads the old one.
+// The log begins again when it is long, as soon as no reader uses the old one.
 func TestLogStaysShort(t *testing.T) {
 	s := open(t)
 	update(t, s, "CREATE TABLE mine (page BLOB)")
@@ -118,7 +118,7 @@ func TestLogStaysShort(t *testing.T) {
 		}
 		return longest
 	}
-	const most = longLog + 16*20
+	const most = maxLogPages + 16*20
 	if got := grow(); got > most {
 		t.Errorf("it has become %d pages long; want %d at most", got, most)
 	}
@@ -210,8 +210,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// What is put in place of an account is another: nothing of the one before is
-// given back from it.
+// An account that is replaced refunds nothing for takes from the one before.
 func TestPutVoidsReceipts(t *testing.T) {
 	s := open(t)
 	held := take(t, s, charge("key", 3, perDay(10)))

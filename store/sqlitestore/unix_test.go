@@ -18,7 +18,7 @@ func init() {
 	children["locked"] = lockedByOthers
 }
 
-// A file that cannot be written to is found out when it is opened.
+// Open finds a file that cannot be written to.
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
@@ -30,10 +30,10 @@ func TestReadOnly(t *testing.T) {
 		want         string
 	}{
 		{"both can be written to", 0o777, 0o666, ""},
-		{"the file is read-only", 0o777, 0o444, unwritable},
-		{"the file is not readable", 0o777, 0, unwritable},
-		{"the folder is read-only", 0o555, 0o666, unwritable},
-		{"both are read-only", 0o555, 0o444, unwritable},
+		{"the file is read-only", 0o777, 0o444, reasonUnwritable},
+		{"the file is not readable", 0o777, 0, reasonUnwritable},
+		{"the folder is read-only", 0o555, 0o666, reasonUnwritable},
+		{"both are read-only", 0o555, 0o444, reasonUnwritable},
 		{"there is no file, and the folder is read-only", 0o555, absent, "permission denied"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -64,11 +64,11 @@ func TestReadOnly(t *testing.T) {
 
 const absent = fs.FileMode(1 << 20)
 
-// openAsAnother returns what a process says that opens a file, as a user who may
-// not write everywhere, as those who run tests sometimes may.
+// openAsAnother returns the output of a process that opens a file as a user without the permission
+// to write everywhere, which the user who runs tests may have.
 func openAsAnother(t *testing.T, path string) string {
 	t.Helper()
-	program := "/proc/self/exe" // which another user may start, wherever it is
+	program := "/proc/self/exe" // another user may start it, wherever it is
 	if os.Geteuid() != 0 {
 		program = os.Args[0]
 	}
@@ -85,8 +85,8 @@ func openAsAnother(t *testing.T, path string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// Opening a file again must not drop the locks that a store of this process has
-// on it, as closing a file does.
+// Opening a file again must not drop the locks that a store of this process has on it, as closing a
+// file does.
 func TestOpenAgainKeepsLocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	s := openAt(t, path)
@@ -106,8 +106,8 @@ func locked(t *testing.T, path string) bool {
 	return p.line(t) == "true\n"
 }
 
-// lockedByOthers says whether another process has locked what SQLite locks as
-// long as it has a file open.
+// lockedByOthers reports whether another process holds the lock that SQLite holds as long as it has
+// a file open.
 func lockedByOthers(s *Store, _ string) error {
 	file, err := os.OpenFile(s.path, os.O_RDWR, 0)
 	if err != nil {
