@@ -597,3 +597,29 @@ func TestSince(t *testing.T) {
 		})
 	}
 }
+
+// A wait for zero that stands behind another changes nothing for that, nor for what
+// others are told.
+func TestWaitForZeroBehindAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(itself[int], PerMinute(10))
+		r, _ := l.ReserveN(0, 10)
+		r.Settle(13)
+		passes := l.Take(0, 5).RetryAfter
+		done := make(chan error, 2)
+		for _, n := range []int64{5, 0} {
+			go func() { done <- l.WaitN(t.Context(), 0, n) }()
+			synctest.Wait()
+		}
+		start := time.Now()
+		time.Sleep(passes - 1) // 1 would pass now, but for those who wait
+		if d := l.Take(0, 1); d.Allowed || d.RetryAfter != 1 {
+			t.Errorf("a nanosecond before the first in line passes: %+v", d)
+		}
+		for range 2 {
+			if err := <-done; err != nil || time.Since(start) != passes {
+				t.Errorf("a wait ends after %v: %v; want %v", time.Since(start), err, passes)
+			}
+		}
+	})
+}

@@ -135,8 +135,8 @@ func TestRemainingWithLeases(t *testing.T) {
 			if err != nil || !decisions[0].Allowed || decisions[0].Limit != l {
 				d.Fatalf("take %d: %+v, %v", used, decisions, err)
 			}
-			if decisions[0].Remaining != 160-used {
-				d.Fatalf("%d remain after %d of 160", decisions[0].Remaining, used)
+			if decisions[0].Used != used || decisions[0].Remaining != 160-used {
+				d.Fatalf("%d are used and %d remain after %d of 160", decisions[0].Used, decisions[0].Remaining, used)
 			}
 		}
 		_, decisions, err := node.Take(d.Context(), []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 1}})

@@ -128,11 +128,11 @@ func TestAllow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFleetNode(newSim(), Allow, place{}, nil)
 			f.wire.lost.Store(true)
-			for i, want := range []struct{ n, left int64 }{{4, 6}, {4, 2}, {4, 0}, {100, 0}} {
+			for i, want := range []struct{ n, used, left int64 }{{4, 4, 6}, {4, 8, 2}, {4, 12, 0}, {100, 112, 0}} {
 				r, decisions := f.take(t, "key", want.n, l)
 				d := decisions[0]
-				if r == nil || d.Remaining != want.left || d.Limit != l || d.RetryAfter != 0 {
-					t.Errorf("take %d is %+v; want %d left", i, d, want.left)
+				if r == nil || d.Used != want.used || d.Remaining != want.left || d.Limit != l || d.RetryAfter != 0 {
+					t.Errorf("take %d is %+v; want %d used and %d left", i, d, want.used, want.left)
 				}
 			}
 			r, _ := f.take(t, "key", 5, l)
@@ -165,11 +165,11 @@ func TestShare(t *testing.T) {
 			f := newFleetNode(newSim(), Share, place{0, 2}, nil)
 			f.take(t, "key", 4, l)
 			f.wire.lost.Store(true)
-			if r, decisions := f.take(t, "key", 2, l); r == nil || decisions[0].Remaining != 1 || decisions[0].Limit != l {
+			if r, decisions := f.take(t, "key", 2, l); r == nil || decisions[0].Used != 9 || decisions[0].Remaining != 1 || decisions[0].Limit != l {
 				t.Errorf("2 of a part of 5, of which 2 are used: %+v", decisions)
 			}
 			r, decisions := f.take(t, "key", 2, l)
-			if d := decisions[0]; r != nil || d.Limit != l || d.Remaining != 1 || d.RetryAfter <= 0 || d.RetryAfter > 2*l.Period() {
+			if d := decisions[0]; r != nil || d.Limit != l || d.Used != 9 || d.Remaining != 1 || d.RetryAfter <= 0 || d.RetryAfter > 2*l.Period() {
 				t.Errorf("2 more: %+v", d)
 			}
 			if _, decisions = f.take(t, "key", 6, l); decisions[0].Allowed || decisions[0].RetryAfter != l.Period() {
@@ -181,9 +181,13 @@ func TestShare(t *testing.T) {
 			if r, _ = f.take(t, "key", 0, l); r == nil {
 				t.Error("nothing does not pass")
 			}
+			f.Settle(t.Context(), r, []int64{3})
+			if _, decisions = f.take(t, "key", 0, l); decisions[0].Allowed || decisions[0].Used != 12 {
+				t.Errorf("nothing, after 3 were used beyond a part of which 1 was left: %+v", decisions)
+			}
 			f.wire.lost.Store(false)
-			if _, decisions = f.take(t, "key", 3, l); !decisions[0].Allowed || decisions[0].Remaining != 1 {
-				t.Errorf("3 after 4 and 2: %+v", decisions)
+			if _, decisions = f.take(t, "key", 1, l); !decisions[0].Allowed || decisions[0].Used != 10 {
+				t.Errorf("1 after 4, 2 and 3: %+v", decisions)
 			}
 			if open := f.books.open.Load(); open != 0 {
 				t.Errorf("%d ledgers are open", open)
@@ -308,7 +312,7 @@ func TestNoPart(t *testing.T) {
 	f.wire.lost.Store(true)
 	other := limit.PerMinute(10)
 	_, decisions := f.take(t, "key", 1, l, other)
-	if d := decisions[0]; d.Allowed || d.Limit != l || d.Remaining != 0 || d.RetryAfter != l.Period() {
+	if d := decisions[0]; d.Allowed || d.Limit != l || d.Used != l.Count() || d.Remaining != 0 || d.RetryAfter != l.Period() {
 		t.Errorf("one of nothing: %+v", d)
 	}
 	if d := decisions[1]; !d.Allowed || d.Limit != other || d.Remaining != 5 {
