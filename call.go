@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
 )
 
 // ErrCrowded is the error of a call that may not wait because too many of its
@@ -83,10 +84,10 @@ type call struct {
 // checkProject returns what is wrong with the name of a project, which may be
 // empty.
 func checkProject(name string) error {
-	if name == "" || fitName(name) {
+	if name == "" || modelname.Valid(name) {
 		return nil
 	}
-	return fmt.Errorf("ratelimit: project %.40q: a name must have up to %d bytes of UTF-8, and no control characters", name, maxName)
+	return fmt.Errorf("ratelimit: project %.40q: a name must have up to %d bytes of UTF-8, and no control characters", name, modelname.MaxBytes)
 }
 
 func (c *Call) ready() call {

@@ -7,29 +7,15 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
 )
 
-// checkName returns what is wrong with the name of a model, or nil. A name must
-// be fit to stand in a file.
-func checkName(name string) error {
-	if !fitName(name) {
-		return fmt.Errorf("ratelimit: model %.40q: a name must have 1 to %d bytes of UTF-8, and no control characters", name, maxName)
-	}
-	return nil
-}
-
-const maxName = 512
-
-func fitName(name string) bool {
-	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
-}
+// checkName returns what is wrong with the name of a model, or nil.
+func checkName(name string) error { return modelname.Check(name) }
 
 // with calls fn with the model of a name, and makes one where there is none,
 // unless no model can have the name. fn must not take long.

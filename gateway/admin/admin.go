@@ -16,11 +16,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway"
 )
 
-// Options is how the API is made.
+// Options configures the API.
 type Options struct {
-	Reload  func() error // reads the configuration anew; nil: there is no file
+	Reload  func() error // reads the configuration again; nil: the gateway has no file
 	Version string
-	Log     *slog.Logger // the default is one that writes nothing
+	Log     *slog.Logger // nil: nothing is logged
 }
 
 // Admin is the handler of a gateway's admin API. Make one with New.
@@ -33,12 +33,11 @@ type Admin struct {
 	mux      *http.ServeMux
 	origins  *http.CrossOriginProtection
 	audit    *audit
-	changing sync.Mutex // held by who changes something
+	changing sync.Mutex // held during a change
 }
 
-// New returns the handler of a gateway's admin API. What it needs of the
-// configuration (the token, the audit log), it reads from there. Close closes the
-// audit log.
+// New returns the handler of a gateway's admin API. The gateway's configuration has the
+// token and the path of the audit log, which Close closes.
 func New(g *gateway.Gateway, o Options) (*Admin, error) {
 	a := &Admin{
 		gateway: g,
@@ -60,7 +59,7 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 	return a, nil
 }
 
-// routes are all paths but /metrics.
+// routes returns all routes but /metrics.
 func (a *Admin) routes() []route {
 	return []route{
 		{"GET /healthz", http.StatusOK, a.health},
@@ -68,7 +67,7 @@ func (a *Admin) routes() []route {
 		{"GET /openapi.json", http.StatusOK, a.document},
 		{"GET /v1/state", http.StatusOK, a.state},
 		{"GET /v1/config", http.StatusOK, a.config},
-		{"POST /v1/reload", http.StatusOK, a.readAnew},
+		{"POST /v1/reload", http.StatusOK, a.reloadConfig},
 		{"POST /v1/reset", http.StatusNoContent, a.reset},
 		{"GET /v1/quotas", http.StatusOK, a.quotas},
 		{"GET /v1/quotas/{model...}", http.StatusOK, a.quota},
@@ -86,10 +85,10 @@ func (a *Admin) routes() []route {
 	}
 }
 
-// route is a path, and what it answers with.
+// route is a method, a path, and the function that answers requests to it.
 type route struct {
 	pattern string
-	status  int // of what is no error
+	status  int // of every answer that is no error
 	answer  func(r *http.Request) (any, error)
 }
 
@@ -109,7 +108,7 @@ func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	if p := a.admit(r); p != nil && !open[r.URL.Path] {
+	if p := a.admit(r); p != nil && !publicPaths[r.URL.Path] {
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="ratelimit"`)
 		}
@@ -118,37 +117,37 @@ func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	handler, pattern := a.mux.Handler(r)
 	if pattern == "" {
-		a.astray(w, r, handler)
+		a.refuseRoute(w, r, handler)
 		return
 	}
 	a.mux.ServeHTTP(w, r)
 }
 
-// astray answers a request to no path, or with a wrong method, of which handler says
-// which it is.
-func (a *Admin) astray(w http.ResponseWriter, r *http.Request, handler http.Handler) {
-	said := &quiet{header: http.Header{}}
-	handler.ServeHTTP(said, r)
-	if said.status != http.StatusMethodNotAllowed {
+// refuseRoute answers a request that matches no route. handler is the one of [http.ServeMux]
+// for such requests: it knows whether the path or the method is wrong.
+func (a *Admin) refuseRoute(w http.ResponseWriter, r *http.Request, handler http.Handler) {
+	recorder := &headerRecorder{header: http.Header{}}
+	handler.ServeHTTP(recorder, r)
+	if recorder.status != http.StatusMethodNotAllowed {
 		problemf(http.StatusNotFound, "there is nothing at %.80q: GET /openapi.json says what there is", r.URL.Path).send(w)
 		return
 	}
-	allowed := said.header.Get("Allow")
+	allowed := recorder.header.Get("Allow")
 	w.Header().Set("Allow", allowed)
 	problemf(http.StatusMethodNotAllowed, "the method is %.20q: it must be one of %s", r.Method, allowed).send(w)
 }
 
-// quiet keeps the status and the headers of an answer, and writes nothing.
-type quiet struct {
+// headerRecorder records the status and the headers of an answer, and drops its body.
+type headerRecorder struct {
 	header http.Header
 	status int
 }
 
-func (q *quiet) Header() http.Header         { return q.header }
-func (q *quiet) WriteHeader(status int)      { q.status = status }
-func (q *quiet) Write(b []byte) (int, error) { return len(b), nil }
+func (h *headerRecorder) Header() http.Header         { return h.header }
+func (h *headerRecorder) WriteHeader(status int)      { h.status = status }
+func (h *headerRecorder) Write(b []byte) (int, error) { return len(b), nil }
 
-// isolate lets a panic end no more than its request.
+// isolate recovers from a panic, so that it ends only its own request.
 func (a *Admin) isolate(w http.ResponseWriter) {
 	fault := recover()
 	if fault == nil {
@@ -161,7 +160,7 @@ func (a *Admin) isolate(w http.ResponseWriter) {
 	problemf(http.StatusInternalServerError, "the gateway has made a mistake: its log says which").send(w)
 }
 
-// Close closes the audit log: nothing can be changed any more.
+// Close closes the audit log. Every later change is refused.
 func (a *Admin) Close() error {
 	a.audit.close()
 	return nil

@@ -27,8 +27,8 @@ func TestState(t *testing.T) {
 		t.Fatal(status)
 	}
 	s := as[State](t, r.get(t, "/v1/state"))
-	if s.Version != "test" || !s.Ready || s.Store != "memory" || s.Keys != "off" || s.OnStoreLoss != "deny" || s.Uptime <= 0 || s.Started.IsZero() {
-		t.Errorf("%+v", s)
+	if s.Uptime <= 0 || s.Started.IsZero() {
+		t.Errorf("started at %v, %v seconds ago", s.Started, s.Uptime)
 	}
 	var gpt *Model
 	for i := range s.Models {
@@ -43,9 +43,9 @@ func TestState(t *testing.T) {
 	for _, p := range s.Projects {
 		ids = append(ids, p.ID)
 	}
-	if diff := cmp.Diff([]string{"search", "small"}, ids); diff != "" {
-		t.Error(diff)
-	}
+	differs(t, "the projects", []string{"search", "small"}, ids)
+	s.Uptime, s.Started, s.Models, s.Projects, s.Listen, s.Admin = 0, time.Time{}, nil, nil, "", ""
+	differs(t, "the state", State{Version: "test", Ready: true, Store: "memory", Keys: "off", OnStoreLoss: "deny"}, s)
 	r.gateway.Drain()
 	if s := as[State](t, r.get(t, "/v1/state")); s.Ready || !strings.Contains(s.Reason, "stop") {
 		t.Errorf("it drains: %+v", s)
@@ -58,19 +58,16 @@ func TestQuotas(t *testing.T) {
 	for _, path := range []string{"anthropic/claude-5", "anthropic%2Fclaude-5"} {
 		m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/"+path, `{"max_rpm": 7, "max_concurrent": 2}`))
 		want := ratelimit.ModelQuota{MaxRPM: 7, MaxConcurrent: 2, Margin: 2 * time.Second}
-		if m.Name != "anthropic/claude-5" || plainQuota(m) != want {
-			t.Errorf("%+v", m)
-		}
-		if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/"+path, "")); plainQuota(m) != want {
-			t.Errorf("%+v", m)
-		}
+		differs(t, "the name", "anthropic/claude-5", m.Name)
+		differs(t, "the quota that is set", want, plainQuota(m))
+		m = as[Model](t, r.want(t, 200, "GET", "/v1/quotas/"+path, ""))
+		differs(t, "the quota afterwards", want, plainQuota(m))
 	}
 	if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/openai/gpt-6*", "")); m.Name != "openai/gpt-6*" || m.Quota.MaxRPM != 10 {
 		t.Errorf("of a pattern: %+v", m)
 	}
-	if m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`)); plainQuota(m) != (ratelimit.ModelQuota{MaxRPM: 1, Margin: 2 * time.Second}) {
-		t.Errorf("it is not replaced: %+v", m)
-	}
+	m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`))
+	differs(t, "the quota that replaces another", ratelimit.ModelQuota{MaxRPM: 1, Margin: 2 * time.Second}, plainQuota(m))
 	if first, second := r.call(t, "small", "gpt-4o"), r.call(t, "small", "gpt-4o"); first != 200 || second != 429 {
 		t.Errorf("two calls of one a minute: %d, %d", first, second)
 	}
@@ -83,8 +80,8 @@ func plainQuota(m Model) ratelimit.ModelQuota {
 	return q
 }
 
-// A quota that is set without a margin gets its provider's; one that limits nothing has
-// none. What is told can be sent back as it is.
+// A quota that is set without a margin gets its provider's margin; a quota without limits
+// has no margin. A quota that the API returns can be sent back unchanged.
 func TestMarginOfAQuotaThatIsSet(t *testing.T) {
 	r := newRig(t, strings.Replace(usual, "openai:", "openai:\n    margin: 3s", 1))
 	for _, c := range []struct {
@@ -106,9 +103,8 @@ func TestMarginOfAQuotaThatIsSet(t *testing.T) {
 			t.Errorf("%s %s: %+v, and the limiter has %+v; want a margin of %v", c.model, c.body, plainQuota(m), held, c.want)
 		}
 		text, _ := json.Marshal(m.Quota)
-		if again := as[Model](t, r.want(t, 200, "PUT", path, string(text))); plainQuota(again) != plainQuota(m) {
-			t.Errorf("%s: %+v is told, and becomes %+v", text, plainQuota(m), plainQuota(again))
-		}
+		again := as[Model](t, r.want(t, 200, "PUT", path, string(text)))
+		differs(t, "the quota that is sent back", plainQuota(m), plainQuota(again))
 	}
 	for body, want := range map[string]string{
 		`{"max_rpm": 5, "margin": 31}`:    "margin of 31s: it must be from 0s to 30s",
@@ -141,7 +137,7 @@ func TestPagesOfQuotas(t *testing.T) {
 	}
 }
 
-// TestStateIsBounded has more projects than a state tells of.
+// A state lists no more than 1,000 projects, and says that there are more.
 func TestStateIsBounded(t *testing.T) {
 	r := newRig(t, usual)
 	limits := map[string]project.Limit{}
@@ -156,7 +152,7 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
-// TestWaiting checks that calls that wait are counted.
+// The state counts calls that wait.
 func TestWaiting(t *testing.T) {
 	r := newRig(t, usual)
 	rl := r.gateway.Models()
@@ -193,19 +189,15 @@ func TestWaiting(t *testing.T) {
 func TestProjects(t *testing.T) {
 	r := newRig(t, usual)
 	p := as[Project](t, r.want(t, 200, "GET", "/v1/projects/search", ""))
-	if !p.Own || p.Limit != (project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}) {
-		t.Errorf("%+v", p)
-	}
-	if p := as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", "")); p.ID != "a/b" || p.Own || len(p.Windows) != 0 {
-		t.Errorf("one that is not known: %+v", p)
-	}
+	p.Windows = nil
+	differs(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true}, p)
+	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
+	differs(t, "an unknown project", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}}, p)
 	p = as[Project](t, r.want(t, 200, "PUT", "/v1/projects/a%2Fb", `{"requests_per_minute": 3, "tokens_per_day": 1000}`))
 	want := Project{"a/b", project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, true, []Window{
 		{"minute", "requests", 3, 3, 60, 0}, {"tokens-day", "tokens", 1000, 1000, 86400, 0},
 	}}
-	if diff := cmp.Diff(want, p); diff != "" {
-		t.Error(diff)
-	}
+	differs(t, "a project with a new limit", want, p)
 	if status := r.call(t, "a/b", "gpt-4o"); status != 200 {
 		t.Fatal(status)
 	}
@@ -215,22 +207,18 @@ func TestProjects(t *testing.T) {
 	}
 	r.want(t, 204, "POST", "/v1/reset", `{"project": "a/b"}`)
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
-	if diff := cmp.Diff(want, p); diff != "" {
-		t.Errorf("after a reset: %s", diff)
-	}
-	if p := as[Project](t, r.want(t, 200, "DELETE", "/v1/projects/a%2Fb", "")); p.Own || p.Limit != (project.Limit{Weight: 1}) {
-		t.Errorf("after it was unset: %+v", p)
-	}
+	differs(t, "the project after a reset", want, p)
+	p = as[Project](t, r.want(t, 200, "DELETE", "/v1/projects/a%2Fb", ""))
+	differs(t, "the project after its limit was unset", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}}, p)
 }
 
-// TestKnownProjects checks that those with a limit, with a key, and of the last
-// requests are listed.
+// Projects with a limit, with a key, and of the last requests are listed.
 func TestKnownProjects(t *testing.T) {
 	r := newRig(t, usual)
 	r.want(t, 200, "PUT", "/v1/projects/set", `{"requests_per_minute": 3}`)
 	r.want(t, 201, "POST", "/v1/keys", `{"project": "keyed"}`)
 	r.call(t, "calling", "gpt-4o")
-	for _, path := range []string{"/nowhere", "/openai/v1/models"} { // these are nobody's
+	for _, path := range []string{"/nowhere", "/openai/v1/models"} { // these requests have no project
 		req := httptest.NewRequest("GET", r.clients+path, nil)
 		req.Header.Set("X-Project-ID", "not valid")
 		resp, err := r.client.Transport.(*holding).RoundTripper.RoundTrip(req)
@@ -282,11 +270,11 @@ func TestDecisions(t *testing.T) {
 		t.Errorf("%+v", third)
 	}
 	for query, want := range map[string][]uint64{
-		"?limit=2":                       {3, 4}, // the last
-		"?after=0&limit=2":               {1, 2}, // the first
+		"?limit=2":                       {3, 4}, // the latest two
+		"?after=0&limit=2":               {1, 2}, // the first two
 		"?after=2":                       {3, 4},
 		"?after=4":                       nil,
-		"?after=99":                      {1, 2, 3, 4}, // of another run
+		"?after=99":                      {1, 2, 3, 4}, // a number from another run of the gateway
 		"?project=small":                 {1, 2, 3},
 		"?project=small&limit=1":         {3},
 		"?project=small&after=1&limit=1": {2},
@@ -321,9 +309,8 @@ func TestReload(t *testing.T) {
 	newRig(t, usual).want(t, 409, "POST", "/v1/reload", "")
 }
 
-// TestReloadTakesBack checks how long changes hold: until the configuration, which
-// names the model and the project, is read anew.
-func TestReloadTakesBack(t *testing.T) {
+// Changes of a model and a project that the configuration names hold until a reload.
+func TestReloadRestoresTheConfiguration(t *testing.T) {
 	var r *rig
 	r = newRigWith(t, usual, Options{Reload: func() error { return r.gateway.Reload(r.gateway.Config()) }})
 	quotas, limits := r.gateway.Models().Quotas(), r.gateway.Projects().Limits()
@@ -367,7 +354,7 @@ func TestDocumentIsServed(t *testing.T) {
 	}
 }
 
-func TestAstray(t *testing.T) {
+func TestUnknownRoutes(t *testing.T) {
 	r := newRig(t, usual)
 	for _, c := range []struct {
 		method, path string
@@ -390,7 +377,7 @@ func TestAstray(t *testing.T) {
 	}
 }
 
-// TestBadInput checks that what is wrong is said, and changes nothing.
+// Invalid requests change nothing, and the answer says what is wrong.
 func TestBadInput(t *testing.T) {
 	r := newRig(t, usual)
 	before := r.gateway.Models().Quotas()
@@ -465,7 +452,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestPanic checks that one ends its request alone, and lets go of what it held.
+// A panic ends only its own request, and unlocks what the request had locked.
 func TestPanic(t *testing.T) {
 	r := newRigWith(t, usual, Options{Reload: func() error { panic("a mistake") }})
 	r.want(t, 500, "POST", "/v1/reload", "")

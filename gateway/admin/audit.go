@@ -17,11 +17,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
-// Entry is a line of the audit log. A change has two: before it is made, and after.
+// Entry is a line of the audit log. Each change has two: one before it is made, and one
+// after.
 type Entry struct {
-	Seq     uint64    `json:"seq"` // goes up by one, over restarts too
+	Seq     uint64    `json:"seq"` // grows by one with each entry, across restarts
 	Time    time.Time `json:"time"`
-	Who     string    `json:"who"` // "token" or "loopback", and the address
+	Who     string    `json:"who"` // "token" or "loopback", and the client's address
 	Action  string    `json:"action"`
 	Subject string    `json:"subject,omitempty"`
 	Before  any       `json:"before,omitempty"`
@@ -30,14 +31,14 @@ type Entry struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-// Results of entries.
+// The results of an entry.
 const (
 	intended = "intended"
 	done     = "done"
 	failed   = "failed"
 )
 
-// auditFile returns the path of the audit log, or "" if it is not written to a file.
+// auditFile returns the path of the audit log, or "" if it has no file.
 func auditFile(cfg *config.Config) string {
 	if cfg.Admin.Audit != "" || storeOf(cfg) != "sqlite" {
 		return cfg.Admin.Audit
@@ -45,34 +46,34 @@ func auditFile(cfg *config.Config) string {
 	return cfg.State + ".audit.jsonl"
 }
 
-// audit is the log of changes: in a file, if it has one, in the log of the program,
-// and the last of it in memory.
+// audit is the log of changes. Entries go to a file, if it has one, and to the program's
+// log. The last maxEntries are in memory, too.
 type audit struct {
 	path string // may be empty
 	log  *slog.Logger
 
 	mu     sync.Mutex
-	seq    uint64  // of the last entry
-	last   []Entry // at most remembered
+	seq    uint64 // of the last entry
+	last   []Entry
 	closed bool
 }
 
-// remembered is how many entries are kept in memory.
-const remembered = 1024
+const maxEntries = 1024
 
 func openAudit(path string, log *slog.Logger) (*audit, error) {
 	a := &audit{path: path, log: log}
 	if path == "" {
 		return a, nil
 	}
-	if err := a.toFile(nil); err != nil {
-		return nil, err
+	err := a.appendToFile(nil)
+	if err == nil {
+		err = a.recall()
 	}
-	return a, a.recall()
+	return a, auditError(err)
 }
 
-// write records an entry. Once it returns nil, the entry is on disk, or if there is no
-// file, in the log.
+// write records an entry. Once it returns nil, the entry is on disk or, without a file, in
+// the program's log.
 func (a *audit) write(e *Entry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,56 +82,55 @@ func (a *audit) write(e *Entry) error {
 	}
 	e.Seq, e.Time = a.seq+1, time.Now().UTC()
 	line, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("ratelimit: the audit log: %w", err)
+	if err == nil && a.path != "" {
+		err = a.appendToFile(append(line, '\n'))
 	}
-	if a.path != "" {
-		if err := a.toFile(append(line, '\n')); err != nil {
-			return err
-		}
+	if err != nil {
+		return auditError(err)
 	}
 	if err := a.toLog(e.Time, line); err != nil && a.path == "" {
-		return fmt.Errorf("ratelimit: the audit log: %w", err)
+		return auditError(err)
 	}
 	a.seq = e.Seq
 	a.remember(*e)
 	return nil
 }
 
-// toLog writes to the log of the program, whatever its level is: that is for what may
-// be left out.
+func auditError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("ratelimit: the audit log: %w", err)
+}
+
+// toLog writes an entry to the program's log. It ignores the log's level, because no entry
+// may be left out.
 func (a *audit) toLog(at time.Time, line []byte) error {
 	r := slog.NewRecord(at, slog.LevelInfo, "audit", 0)
 	r.AddAttrs(slog.Any("entry", json.RawMessage(line)))
 	return a.log.Handler().Handle(context.Background(), r)
 }
 
-// toFile writes to the file. It opens it each time, so that who moves it away, to
-// begin a new one, needs to tell nobody.
-func (a *audit) toFile(line []byte) (err error) {
+// appendToFile writes a line to the file, or only creates the file if the line is nil. It
+// opens the file each time, so that an operator may move it away without a restart.
+func (a *audit) appendToFile(line []byte) error {
 	f, err := os.OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("ratelimit: the audit log: %w", err)
-	}
-	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
-			err = fmt.Errorf("ratelimit: the audit log: %w", err)
-		}
-	}()
-	if line == nil {
-		return nil
-	}
-	if torn(f) {
-		line = append([]byte{'\n'}, line...)
-	}
-	if _, err := f.Write(line); err != nil {
 		return err
 	}
-	return f.Sync()
+	if line != nil {
+		if endsMidLine(f) {
+			line = append([]byte{'\n'}, line...)
+		}
+		if _, err = f.Write(line); err == nil {
+			err = f.Sync()
+		}
+	}
+	return errors.Join(err, f.Close())
 }
 
-// torn reports whether the last line of a file was not written to its end.
-func torn(f *os.File) bool {
+// endsMidLine reports whether the last line of a file is incomplete, as after a crash.
+func endsMidLine(f *os.File) bool {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil || end == 0 {
 		return false
@@ -141,29 +141,29 @@ func torn(f *os.File) bool {
 }
 
 func (a *audit) remember(e Entry) {
-	if len(a.last) == remembered {
+	if len(a.last) == maxEntries {
 		a.last = append(a.last[:0], a.last[1:]...)
 	}
 	a.last = append(a.last, e)
 }
 
-// tail is how many bytes of the file are read back: more than the entries that are
-// kept, unless they are long.
-const tail = 2 << 20
+// maxRecalled is how many bytes recall reads: more than maxEntries entries, unless they are
+// long.
+const maxRecalled = 2 << 20
 
-// recall reads the last entries back. Lines that are none are left out.
+// recall reads the last entries from the file. It skips lines that are no entries.
 func (a *audit) recall() error {
 	f, err := os.Open(a.path)
 	if err != nil {
-		return fmt.Errorf("ratelimit: the audit log: %w", err)
+		return err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > tail {
-		f.Seek(-tail, io.SeekEnd)
+	if info, err := f.Stat(); err == nil && info.Size() > maxRecalled {
+		f.Seek(-maxRecalled, io.SeekEnd)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, tail))
+	text, err := io.ReadAll(io.LimitReader(f, maxRecalled))
 	if err != nil {
-		return fmt.Errorf("ratelimit: the audit log: %w", err)
+		return err
 	}
 	for line := range bytes.Lines(text) {
 		var e Entry
@@ -175,8 +175,8 @@ func (a *audit) recall() error {
 	return nil
 }
 
-// after returns the first n entries that follow a sequence number, oldest first. A
-// number that none has had yet is one of another run, and all follow it.
+// after returns the first n entries after a sequence number, oldest first. A number above
+// the last is from another run of the gateway, and all entries follow it.
 func (a *audit) after(seq uint64, n int) []Entry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -198,25 +198,25 @@ func (a *audit) close() {
 	a.closed = true
 }
 
-// change is something that is to be changed, and recorded.
+// change is a change that the audit log records.
 type change struct {
 	action, subject string
 	before          func() any
-	make            func() (after any, err error)
+	apply           func() (after any, err error)
 }
 
-// do makes a change, if it can be recorded: one at a time.
+// do makes a change, unless the audit log cannot record it. Changes are made one at a time.
 func (a *Admin) do(r *http.Request, c change) error {
 	a.changing.Lock()
 	defer a.changing.Unlock()
-	e := Entry{Who: a.whoIs(r), Action: c.action, Subject: c.subject, Result: intended}
+	e := Entry{Who: a.actor(r), Action: c.action, Subject: c.subject, Result: intended}
 	if c.before != nil {
 		e.Before = c.before()
 	}
 	if err := a.audit.write(&e); err != nil {
 		return problemf(http.StatusServiceUnavailable, "nothing was changed, since it cannot be recorded: %s", message.Plain(err))
 	}
-	after, err := c.make()
+	after, err := c.apply()
 	e.After, e.Result = after, done
 	if err != nil {
 		e.After, e.Result, e.Error = nil, failed, message.Plain(err)
@@ -227,17 +227,17 @@ func (a *Admin) do(r *http.Request, c change) error {
 	return err
 }
 
-// AuditList is some entries of the audit log, oldest first.
+// AuditList is a page of the audit log, oldest entry first.
 type AuditList struct {
 	Entries []Entry `json:"entries"`
-	Next    uint64  `json:"next"` // the after with which to ask for what follows
+	Next    uint64  `json:"next"` // the parameter after of the next page
 }
 
 func (a *Admin) auditLog(r *http.Request) (any, error) {
-	q, err := query(r, "after", "limit")
+	q, err := parameters(r, "after", "limit")
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := latest(q, a.audit.after, func(e Entry) uint64 { return e.Seq })
+	list, next, err := pageAfter(q, a.audit.after, func(e Entry) uint64 { return e.Seq })
 	return AuditList{list, next}, err
 }

@@ -59,7 +59,7 @@ func TestAudit(t *testing.T) {
 	r.want(t, 404, "DELETE", "/v1/keys/"+id, "")
 	fault = errors.New("ratelimit: bad")
 	r.want(t, 422, "POST", "/v1/reload", "")
-	r.want(t, 400, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": -5}`) // is no change
+	r.want(t, 400, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": -5}`) // an invalid request is not recorded
 
 	type line struct {
 		Action, Subject, Result, Error string
@@ -107,7 +107,7 @@ func TestAudit(t *testing.T) {
 	if n := strings.Count(r.logged.String(), `"msg":"audit"`); n != len(list) {
 		t.Errorf("%d of %d entries are in the log", n, len(list))
 	}
-	for _, query := range []string{"?limit=1000", "?limit=1000&after=0", "?limit=1000&after=4711"} { // which is of another run
+	for _, query := range []string{"?limit=1000", "?limit=1000&after=0", "?limit=1000&after=4711"} { // 4711 is from another run of the gateway
 		served := as[AuditList](t, r.get(t, "/v1/audit"+query))
 		if diff := cmp.Diff(list, served.Entries); diff != "" {
 			t.Errorf("the file (-) and what is served (+) differ: %s", diff)
@@ -129,7 +129,7 @@ func TestAuditSaysWho(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeRecordedIsNotDone takes the audit log away.
+// Changes that the audit log cannot record are not made.
 func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "logs")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -160,20 +160,21 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 			t.Error(a.text)
 		}
 	}
-	if !cmp.Equal(quotas, r.gateway.Models().Quotas()) || !cmp.Equal(limits, r.gateway.Projects().Limits()) || !cmp.Equal(keys, r.gateway.Keys().List()) || asked {
-		t.Error("something was changed")
-	}
-	if got := as[AuditList](t, r.get(t, "/v1/audit")); len(got.Entries) != 0 {
-		t.Errorf("%+v", got)
+	differs(t, "quotas", quotas, r.gateway.Models().Quotas())
+	differs(t, "limits", limits, r.gateway.Projects().Limits())
+	differs(t, "keys", keys, r.gateway.Keys().List())
+	differs(t, "the audit log", AuditList{Entries: []Entry{}}, as[AuditList](t, r.get(t, "/v1/audit")))
+	if asked {
+		t.Error("the configuration was reloaded")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`) // it heals by itself
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`) // the log is writable again, without a restart
 }
 
-// TestAuditWhateverTheLevel: the level is for what may be left out of a log.
-func TestAuditWhateverTheLevel(t *testing.T) {
+// The audit is logged at every level of the log.
+func TestAuditIgnoresTheLevel(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelWarn, slog.LevelError, math.MaxInt} {
 		var log logged
 		r := newRigWith(t, usual, Options{Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level}))})
@@ -186,14 +187,13 @@ func TestAuditWhateverTheLevel(t *testing.T) {
 	}
 }
 
-// full is where nothing more can be written.
+// full is a log that cannot be written, as on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-// TestLogThatCannotBeWritten: where the log is all there is, what it cannot hold is not
-// done.
-func TestLogThatCannotBeWritten(t *testing.T) {
+// Without an audit file, a change that the program's log cannot record is not made.
+func TestUnloggedChangesAreNotMade(t *testing.T) {
 	log := slog.New(slog.NewJSONHandler(full{}, nil))
 	for yaml, status := range map[string]int{usual: 503, withAudit(filepath.Join(t.TempDir(), "audit.jsonl")): 200} {
 		r := newRigWith(t, yaml, Options{Log: log})
@@ -213,8 +213,8 @@ func TestNothingChangesAfterClose(t *testing.T) {
 	r.want(t, 200, "GET", "/v1/state", "")
 }
 
-// TestAuditBesideTheState checks where it is if the configuration does not say, and
-// that others cannot read it.
+// Without a configured path, the audit log is beside the state, and other users cannot read
+// it.
 func TestAuditBesideTheState(t *testing.T) {
 	dir := t.TempDir()
 	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+dir+"/state.db", 1))
@@ -229,18 +229,17 @@ func TestAuditBesideTheState(t *testing.T) {
 	}
 }
 
-func TestAuditFileThatCannotBe(t *testing.T) {
+func TestAuditFileThatCannotBeOpened(t *testing.T) {
 	if _, err := openAudit(t.TempDir()+"/missing/audit.jsonl", discard); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: the audit log: ") {
 		t.Error(err)
 	}
 }
 
-// TestAuditIsRecalled checks what is read back after a restart, by what the file has
-// at its end.
+// After a restart, the log has the entries at the end of its file, and skips damaged lines.
 func TestAuditIsRecalled(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
-		want []uint64 // after another entry
+		want []uint64 // the numbers of all entries after one more change
 	}{
 		"empty":        {"", []uint64{1}},
 		"some":         {`{"seq":4}` + "\n" + `{"seq":5}` + "\n", []uint64{4, 5, 6}},
@@ -259,7 +258,7 @@ func TestAuditIsRecalled(t *testing.T) {
 		if err := a.write(&Entry{Action: "test"}); err != nil {
 			t.Fatal(name, err)
 		}
-		for _, again := range []bool{false, true} { // and after one more restart
+		for _, again := range []bool{false, true} { // the same after one more restart
 			if again {
 				if a, err = openAudit(path, discard); err != nil {
 					t.Fatal(name, err)
@@ -276,12 +275,12 @@ func TestAuditIsRecalled(t *testing.T) {
 	}
 }
 
-// TestAuditIsBounded writes more than is kept, and recalls as much from a long file.
+// The log in memory is bounded, after many changes and after a restart with a long file.
 func TestAuditIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var text strings.Builder
 	filler := strings.Repeat("x", 2000)
-	for i := range 3000 { // more than is read back
+	for i := range 3000 { // more than a restart reads
 		fmt.Fprintf(&text, `{"seq":%d,"subject":%q}`+"\n", i+1, filler)
 	}
 	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
@@ -292,20 +291,19 @@ func TestAuditIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := a.after(0, 9999)
-	if n := len(list); n != remembered || list[n-1].Seq != 3000 {
+	if n := len(list); n != maxEntries || list[n-1].Seq != 3000 {
 		t.Errorf("%d are recalled", n)
 	}
 	if err := a.write(&Entry{}); err != nil {
 		t.Fatal(err)
 	}
-	if list := a.after(0, 9999); len(list) != remembered || list[0].Seq != 3001-remembered+1 {
+	if list := a.after(0, 9999); len(list) != maxEntries || list[0].Seq != 3001-maxEntries+1 {
 		t.Errorf("%d are kept, from %d on", len(list), list[0].Seq)
 	}
 }
 
-// TestAuditMovedAway checks that a file that is moved away for a new one needs no
-// restart.
-func TestAuditMovedAway(t *testing.T) {
+// The file may be moved away: the next change begins a new one, without a restart.
+func TestAuditFileIsMovedAway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	r := newRig(t, withAudit(path))
 	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
@@ -318,9 +316,9 @@ func TestAuditMovedAway(t *testing.T) {
 	}
 }
 
-// TestChangesByMany checks that changes at a time are recorded one after another, each
-// from what the one before has left.
-func TestChangesByMany(t *testing.T) {
+// Concurrent changes are recorded one after another: each begins with the result of the one
+// before.
+func TestConcurrentChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	r := newRig(t, withAudit(path))
 	var wg sync.WaitGroup

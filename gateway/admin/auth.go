@@ -9,12 +9,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// open are the paths that anybody may ask for: those of probes.
-var open = map[string]bool{"/healthz": true, "/readyz": true}
+// publicPaths need no token: load balancers probe them.
+var publicPaths = map[string]bool{"/healthz": true, "/readyz": true}
 
-// admit returns why a request may not be served, or nil. With a token, it must have
-// it. Without one, it must come from this machine, and from no page of another site
-// in a browser on it: neither directly, nor by a name of that site that leads here.
+// admit returns why a request is refused, or nil. If the API has a token, the request must
+// carry it. If not, the request must come from this machine, and from no page of another site
+// in a browser here: neither directly nor by DNS rebinding, with a name of that site that
+// resolves to this machine.
 func (a *Admin) admit(r *http.Request) *Problem {
 	if token := a.gateway.Config().Admin.Token.Reveal(); token != "" {
 		return admitBearer(r, token)
@@ -31,8 +32,8 @@ func (a *Admin) admit(r *http.Request) *Problem {
 	return nil
 }
 
-// admitBearer compares hashes, which have the same length, so that it takes as long
-// for any token.
+// admitBearer compares hashes of equal length, so that it takes as long for a wrong token as
+// for the right one.
 func admitBearer(r *http.Request, token string) *Problem {
 	scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got, want := sha256.Sum256([]byte(strings.TrimSpace(sent))), sha256.Sum256([]byte(token))
@@ -42,8 +43,8 @@ func admitBearer(r *http.Request, token string) *Problem {
 	return problemf(http.StatusUnauthorized, "the admin API needs its token, as Authorization: Bearer")
 }
 
-// whoIs returns who makes a change, for the audit log.
-func (a *Admin) whoIs(r *http.Request) string {
+// actor returns who makes a change, for the audit log.
+func (a *Admin) actor(r *http.Request) string {
 	if a.gateway.Config().Admin.Token.Reveal() != "" {
 		return "token " + r.RemoteAddr
 	}

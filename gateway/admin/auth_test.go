@@ -11,7 +11,7 @@ import (
 
 const secretToken = "the-token-that-nobody-may-see"
 
-// withToken is a configuration in which the API has a token.
+// withToken is a configuration with a token for the API.
 func withToken(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "token")
@@ -56,7 +56,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestTokenFromAfar checks that with a token, other names and machines are served.
+// With a token, clients on other machines and with other names of the host are served.
 func TestTokenFromAfar(t *testing.T) {
 	r := newRig(t, withToken(t))
 	req := httptest.NewRequest(http.MethodGet, "http://gateway.example/v1/state", nil)
@@ -109,8 +109,8 @@ func TestLoopbackOnly(t *testing.T) {
 	}
 }
 
-// TestReadyTellsNoStranger checks that who has no token is not told why.
-func TestReadyTellsNoStranger(t *testing.T) {
+// A caller without the token does not get the reason why the gateway is not ready.
+func TestReadinessHidesItsReason(t *testing.T) {
 	r := newRig(t, withToken(t))
 	r.gateway.Drain()
 	if a := r.want(t, 503, "GET", "/readyz", ""); strings.Contains(a.text, "stop") {

@@ -14,15 +14,15 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 )
 
-// Client speaks to the admin API of a gateway. Errors that the API answers with are
-// a [*Problem]; those of the connection are net/http's.
+// Client calls the admin API of a gateway. An error that the API has answered with is a
+// [*Problem]; an error of the connection wraps that of net/http.
 type Client struct {
 	Base  string       // such as http://127.0.0.1:8081
 	Token string       // empty: none is sent
 	HTTP  *http.Client // nil: one that gives up after 30 seconds
 }
 
-// State returns what the gateway does now.
+// State returns the state of the gateway.
 func (c *Client) State(ctx context.Context) (State, error) {
 	return get[State](ctx, c, http.MethodGet, "/v1/state", nil)
 }
@@ -42,32 +42,31 @@ func (c *Client) Keys(ctx context.Context) ([]keys.Key, error) {
 	}
 }
 
-// CreateKey makes a key of a project, which expires after ttl, unless that is 0.
+// CreateKey makes a key of a project. It expires after ttl; 0 is never.
 func (c *Client) CreateKey(ctx context.Context, project, name string, ttl time.Duration) (IssuedKey, error) {
 	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys", NewKey{project, name, Seconds(ttl)})
 }
 
-// RotateKey makes a new key in place of one, which goes on to be valid for the
-// grace.
+// RotateKey gives a key a new secret. The old secret stays valid for the grace period.
 func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) (IssuedKey, error) {
 	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys/"+url.PathEscape(id)+"/rotate", Rotation{Seconds(grace)})
 }
 
-// RevokeKey makes a key not valid any more.
+// RevokeKey removes a key.
 func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	_, err := get[struct{}](ctx, c, http.MethodDelete, "/v1/keys/"+url.PathEscape(id), nil)
 	return err
 }
 
-// Reload has the gateway read its configuration anew.
+// Reload lets the gateway read its configuration again.
 func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	return get[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil)
 }
 
-// maxAnswer is how many bytes of an answer are read.
+// maxAnswer is how many bytes of an answer a Client reads.
 const maxAnswer = 64 << 20
 
-// get returns what the API answers.
+// get sends a request to the API and returns its answer.
 func get[T any](ctx context.Context, c *Client, method, path string, body any) (answer T, err error) {
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
@@ -117,7 +116,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	return resp, nil
 }
 
-// problemIn returns the error that an answer is.
+// problemIn returns the error in an answer.
 func problemIn(resp *http.Response, from io.Reader) error {
 	p := &Problem{}
 	if err := json.NewDecoder(from).Decode(p); err != nil || p.Detail == "" {

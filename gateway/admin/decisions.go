@@ -6,27 +6,27 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway"
 )
 
-// DecisionList is some of the last requests, oldest first.
+// DecisionList is a page of the last requests, oldest first.
 type DecisionList struct {
 	Decisions []Decision `json:"decisions"`
-	Next      uint64     `json:"next"` // the after with which to ask for what follows
+	Next      uint64     `json:"next"` // the parameter after of the next page
 }
 
 // Decision is what became of a request.
 type Decision struct {
 	gateway.Record
 	Waited   float64 `json:"waited_seconds"`
-	Upstream float64 `json:"upstream_seconds"` // from sending it until the response began
+	Upstream float64 `json:"upstream_seconds"` // from sending the request to the beginning of the response
 	Took     float64 `json:"took_seconds"`
 }
 
 func (a *Admin) decisions(r *http.Request) (any, error) {
-	q, err := query(r, "project", "after", "limit")
+	q, err := parameters(r, "project", "after", "limit")
 	if err != nil {
 		return nil, err
 	}
 	recent := func(seq uint64, n int) []gateway.Record { return a.gateway.Recent(q.Get("project"), seq, n) }
-	list, next, err := latest(q, recent, func(rec gateway.Record) uint64 { return rec.Seq })
+	list, next, err := pageAfter(q, recent, func(rec gateway.Record) uint64 { return rec.Seq })
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ type Health struct {
 // health says that the process runs.
 func (a *Admin) health(*http.Request) (any, error) { return Health{"ok"}, nil }
 
-// ready says whether clients are served. Why they are not, only those are told who
-// may ask for everything.
+// ready says whether the gateway serves clients. Only callers with access to the whole API
+// get the reason why it does not.
 func (a *Admin) ready(r *http.Request) (any, error) {
 	err := a.gateway.Ready()
 	switch {
@@ -33,5 +33,5 @@ func (a *Admin) ready(r *http.Request) (any, error) {
 //go:embed openapi.json
 var openAPI []byte
 
-// document is the OpenAPI document of this API.
+// document returns the OpenAPI document of this API.
 func (a *Admin) document(*http.Request) (any, error) { return json.RawMessage(openAPI), nil }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"dappco.re/go/core/go-ratelimit/gateway"
@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// A client of Redis that is closed leaves this asleep for up to five seconds.
+		// A closed client of Redis leaves this goroutine asleep for up to five seconds.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 	)
 }
@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 type rig struct {
 	*Admin
 	gateway *gateway.Gateway
-	clients string // where the gateway listens
-	url     string // where the API does
+	clients string // the gateway's URL
+	url     string // the API's URL
 	client  *http.Client
 	logged  *logged
 }
 
-// logged keeps what is logged.
+// logged is a log in memory.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -84,7 +84,10 @@ func newRigWith(t testing.TB, yaml string, o Options) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{logged: &logged{}}
-	o.Log, o.Version = cmp.Or(o.Log, slog.New(slog.NewJSONHandler(r.logged, nil))), "test"
+	o.Version = "test"
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewJSONHandler(r.logged, nil))
+	}
 	g, err := gateway.New(cfg, gateway.Options{Log: o.Log})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +113,7 @@ type answer struct {
 	text   string
 }
 
-// as reads the body of an answer.
+// as decodes the body of an answer.
 func as[T any](t testing.TB, a answer) (value T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.text), &value); err != nil {
@@ -124,7 +127,8 @@ func (r *rig) get(t testing.TB, path string) answer {
 	return r.send(t, http.MethodGet, path, "")
 }
 
-// send sends a request to the API. Headers are given in pairs; that of JSON is there.
+// send sends a request to the API. Headers are given as names and values; the Content-Type
+// is JSON.
 func (r *rig) send(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
@@ -151,7 +155,7 @@ func (r *rig) send(t testing.TB, method, path, body string, headers ...string) a
 	return answer{resp.StatusCode, resp.Header, string(text)}
 }
 
-// want sends a request that is answered with a status, and returns the answer.
+// want sends a request, expects a status, and returns the answer.
 func (r *rig) want(t testing.TB, status int, method, path, body string) answer {
 	t.Helper()
 	a := r.send(t, method, path, body)
@@ -183,8 +187,16 @@ func (r *rig) call(t testing.TB, project, model string) int {
 	return resp.StatusCode
 }
 
-// settle waits until no request is being served: each is recorded a moment after its
-// client has the answer.
+// differs fails the test if got is not as wanted, and prints what differs.
+func differs(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: want (-), got (+):\n%s", what, diff)
+	}
+}
+
+// settle waits until no request is in progress: the gateway records a request shortly after
+// the client has got the answer.
 func (r *rig) settle(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); r.gateway.Active() > 0; time.Sleep(time.Millisecond) {
@@ -194,7 +206,7 @@ func (r *rig) settle(t testing.TB) {
 	}
 }
 
-// holding is a transport that holds every answer to the document.
+// holding is a transport that checks every answer against the OpenAPI document.
 type holding struct {
 	t testing.TB
 	http.RoundTripper
@@ -218,7 +230,7 @@ func (h *holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// check returns in what an answer is not as the document has it.
+// check returns how an answer differs from the document.
 func (h *holding) check(req *http.Request, resp *http.Response, text []byte) error {
 	for _, header := range []string{"X-Content-Type-Options: nosniff", "Cache-Control: no-store"} {
 		if name, value, _ := strings.Cut(header, ": "); resp.Header.Get(name) != value {
@@ -269,7 +281,7 @@ func (h *holding) value(text []byte, schema any) error {
 	return h.validator.validate(value, schema)
 }
 
-// operation returns the one of a request, or nil.
+// operation returns the document's operation for a request, or nil.
 func (h *holding) operation(req *http.Request) object {
 	for path, item := range h.validator.doc["paths"].(object) {
 		part := `[^/]+`

@@ -15,10 +15,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
-// maxBody is how many bytes a body may have.
+// maxBody is how many bytes the body of a request may have.
 const maxBody = 64 << 10
 
-// decode reads the body of a request, which is one object with the fields of T.
+// decode reads the body of a request: a JSON object with the fields of T.
 func decode[T any](r *http.Request) (body T, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return body, problemf(http.StatusUnsupportedMediaType, "the Content-Type is %.80q: it must be application/json", r.Header.Get("Content-Type"))
@@ -30,28 +30,28 @@ func decode[T any](r *http.Request) (body T, err error) {
 	if len(text) > maxBody {
 		return body, problemf(http.StatusRequestEntityTooLarge, "the body is too long: it may have %d bytes", maxBody)
 	}
-	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) { // null would be one without fields
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) { // the decoder would take null for an empty object
 		return body, problemf(http.StatusBadRequest, "the body: it must be a JSON object, with fields among %s", fields(reflect.TypeFor[T]()))
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&body); err != nil {
-		return body, problemf(http.StatusBadRequest, "the body: %s", fault(err, reflect.TypeFor[T]()))
+		return body, problemf(http.StatusBadRequest, "the body: %s", bodyFault(err, reflect.TypeFor[T]()))
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return body, problemf(http.StatusBadRequest, "the body: it must be one JSON object, and nothing behind it")
 	}
-	if name := twice(text); name != "" {
+	if name := duplicateField(text); name != "" {
 		return body, problemf(http.StatusBadRequest, "the body: %s is there twice: it may be once", name)
 	}
 	return body, nil
 }
 
-// twice returns the first field that a valid object has a second time, be it in other
+// duplicateField returns the first field that a valid JSON object has twice, in any case of
 // letters, or "".
-func twice(object []byte) string {
+func duplicateField(object []byte) string {
 	d := json.NewDecoder(bytes.NewReader(object))
-	d.Token() // which opens it
+	d.Token() // the opening brace
 	var seen []string
 	for d.More() {
 		token, _ := d.Token()
@@ -66,12 +66,12 @@ func twice(object []byte) string {
 	return ""
 }
 
-// fault says what is wrong with a body, and what is allowed.
-func fault(err error, of reflect.Type) string {
+// bodyFault says what is wrong with a body, and what is allowed.
+func bodyFault(err error, of reflect.Type) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
-		return fmt.Sprintf("%s is a %s: it must be %s", wrong.Field, wrong.Value, described(wrong.Type))
+		return fmt.Sprintf("%s is a %s: it must be %s", wrong.Field, wrong.Value, jsonType(wrong.Type))
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return fmt.Sprintf("%.80s: the fields are %s", strings.TrimPrefix(err.Error(), "json: "), fields(of))
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -81,8 +81,8 @@ func fault(err error, of reflect.Type) string {
 	}
 }
 
-// described says what a field must be, in the words of JSON.
-func described(of reflect.Type) string {
+// jsonType returns what a field of a Go type must be in JSON.
+func jsonType(of reflect.Type) string {
 	switch of.Kind() {
 	case reflect.Int:
 		return "a whole number"
@@ -95,7 +95,7 @@ func described(of reflect.Type) string {
 	}
 }
 
-// fields returns the names of a type's fields in JSON.
+// fields returns the names that a type's fields have in JSON.
 func fields(of reflect.Type) string {
 	var names []string
 	for _, f := range reflect.VisibleFields(of) {
@@ -107,8 +107,9 @@ func fields(of reflect.Type) string {
 	return strings.Join(names, ", ")
 }
 
-// inJSON returns what is wrong with a value of T, with its fields as JSON has them.
-func inJSON[T any](err error) error {
+// withJSONNames returns the error of validating a T as a Problem that names the fields as
+// JSON does, or nil.
+func withJSONNames[T any](err error) error {
 	if err == nil {
 		return nil
 	}
@@ -122,7 +123,7 @@ func inJSON[T any](err error) error {
 	return problemf(http.StatusBadRequest, "%s", text)
 }
 
-// sendJSON answers with a value, or with none for 204.
+// sendJSON answers with a value, or without a body for 204.
 func sendJSON(w http.ResponseWriter, status int, value any) {
 	if status == http.StatusNoContent {
 		w.WriteHeader(status)
@@ -130,9 +131,9 @@ func sendJSON(w http.ResponseWriter, status int, value any) {
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // all answers are types of ours, which can be
+		panic(err) // all answers are types of this package, which marshal
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(text, '\n')) // who cannot be written to has gone
+	w.Write(append(text, '\n')) // an error means that the client has left
 }

@@ -32,7 +32,7 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// FuzzBody checks that a body is read, or that what is wrong with it is said.
+// Any body is either decoded or refused with a text that says what is wrong.
 func FuzzBody(f *testing.F) {
 	for _, text := range []string{"", "{}", `{"max_rpm": 1}`, `{"max_rpm": 1}x`, `{"a":`, "[1]", `"x"`, "null", "\xff", `{"margin": "2s"}`, `{"margin": null}`} {
 		f.Add(text)

@@ -12,25 +12,25 @@ import (
 // KeyList is a page of keys.
 type KeyList struct {
 	Keys []keys.Key `json:"keys"`
-	Next string     `json:"next,omitempty"` // the after of the next page, if there is one
+	Next string     `json:"next,omitempty"` // the parameter after of the next page; empty: this is the last
 }
 
-// NewKey is a key to be made.
+// NewKey is a request for a key.
 type NewKey struct {
 	Project string  `json:"project"`
 	Name    string  `json:"name,omitempty"` // what it is for
 	TTL     Seconds `json:"ttl,omitempty"`  // after which it expires; 0: never
 }
 
-// IssuedKey is a key that was made, with the key itself: nobody is told it again.
+// IssuedKey is a new key, or one with a new secret.
 type IssuedKey struct {
 	keys.Key
-	Secret string `json:"secret"`
+	Secret string `json:"secret"` // the whole key, which is shown only here
 }
 
-// Rotation is how a key is to be rotated.
+// Rotation is a request for a new secret of a key.
 type Rotation struct {
-	Grace Seconds `json:"grace,omitempty"` // for which the old one goes on to be valid
+	Grace Seconds `json:"grace,omitempty"` // how long the old secret stays valid
 }
 
 func (a *Admin) keys(r *http.Request) (any, error) {
@@ -66,11 +66,11 @@ func (a *Admin) rotateKey(r *http.Request) (any, error) {
 	})
 }
 
-// issue makes a change that ends in a key. Only the answer has the key itself: it is
-// in no log. Once begun, it ends whether or not the client waits for it.
+// issue makes a change that results in a new secret. Only the answer has it, and no log. A
+// change that has begun ends even if the client leaves.
 func (a *Admin) issue(r *http.Request, c change, do func(ctx context.Context) (string, keys.Key, error)) (any, error) {
 	var issued IssuedKey
-	c.make = func() (after any, err error) {
+	c.apply = func() (after any, err error) {
 		issued.Secret, issued.Key, err = do(context.WithoutCancel(r.Context()))
 		return issued.Key, err
 	}
@@ -88,11 +88,11 @@ func (a *Admin) revokeKey(r *http.Request) (any, error) {
 	return nil, a.do(r, change{
 		action: "key.revoke", subject: id,
 		before: func() any { return a.keyOf(id) },
-		make:   func() (any, error) { return nil, a.gateway.Keys().Revoke(context.WithoutCancel(r.Context()), id) },
+		apply:  func() (any, error) { return nil, a.gateway.Keys().Revoke(context.WithoutCancel(r.Context()), id) },
 	})
 }
 
-// keyOf returns what is known of a key, or nil.
+// keyOf returns the description of a key, or nil.
 func (a *Admin) keyOf(id string) any {
 	for _, k := range a.gateway.Keys().List() {
 		if k.ID == id {

@@ -8,8 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 )
 
-// TestStoreIsLost checks what is said while Redis does not answer: what is known
-// without it, and that nothing was changed.
+// While Redis does not answer, the API returns what it has in memory, and refuses changes.
 func TestStoreIsLost(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
@@ -54,9 +53,8 @@ func TestStoreIsLost(t *testing.T) {
 	}
 }
 
-// TestLossIsSaid checks that whoever looks sees that Redis is lost, whatever happens to
-// clients meanwhile, and that it is back.
-func TestLossIsSaid(t *testing.T) {
+// The state says that Redis is lost, in every mode of on_store_loss, and that it is back.
+func TestStateReportsLoss(t *testing.T) {
 	for mode, ready := range map[string]bool{"deny": false, "allow": true, "share": true} {
 		t.Run(mode, func(t *testing.T) {
 			proxy := redistest.NewProxy(t, redistest.New(t).Addr)
@@ -80,9 +78,8 @@ func TestLossIsSaid(t *testing.T) {
 	}
 }
 
-// TestKeysVanish checks that a Redis which comes back empty does not take the keys of
-// clients along without a word.
-func TestKeysVanish(t *testing.T) {
+// The log reports keys that a restarted, empty Redis has lost.
+func TestVanishedKeysAreReported(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
 	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.URL(), 1))
@@ -100,7 +97,7 @@ func TestKeysVanish(t *testing.T) {
 	}
 }
 
-// stateOnce waits for a state that is certain to come, and returns it.
+// stateOnce waits until the state meets a condition, and returns it.
 func (r *rig) stateOnce(t *testing.T, is func(State) bool) State {
 	t.Helper()
 	for late := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {

@@ -42,8 +42,8 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 	}
 }
 
-// TestDocumentSaysWhatRoutesAnswer checks the status of what is no error.
-func TestDocumentSaysWhatRoutesAnswer(t *testing.T) {
+// The document has the status of every route's success.
+func TestDocumentHasTheStatusOfSuccess(t *testing.T) {
 	ops := operations(document(t))
 	for _, r := range new(Admin).routes() {
 		responses := ops[strings.ReplaceAll(r.pattern, "...}", "}")]["responses"].(object)
@@ -87,8 +87,8 @@ func TestDocumentIsWellFormed(t *testing.T) {
 	}
 }
 
-// checkParameters checks that each {part} of a path is described, and each parameter
-// has a schema.
+// checkParameters checks that the document describes each {part} of a path, and that each
+// parameter has a schema.
 func checkParameters(t *testing.T, doc object, name string, op object) {
 	_, path, _ := strings.Cut(name, " ")
 	shared, _ := doc["paths"].(object)[path].(object)["parameters"].([]any)
@@ -134,7 +134,7 @@ func checkResponses(t *testing.T, doc object, name string, op object) {
 	}
 }
 
-// followed returns what a value refers to, or itself.
+// followed returns the value that a reference leads to, or the value itself.
 func followed(t *testing.T, doc object, value any) any {
 	t.Helper()
 	ref, ok := value.(object)["$ref"].(string)
@@ -148,8 +148,7 @@ func followed(t *testing.T, doc object, value any) any {
 	return to
 }
 
-// TestDocumentHasNoLooseEnds checks that every reference leads somewhere, and that
-// every component is used.
+// Every reference leads to a component, and every component is used.
 func TestDocumentHasNoLooseEnds(t *testing.T) {
 	doc := document(t)
 	used := map[string]bool{}
@@ -185,7 +184,7 @@ func walk(value any, fn func(object)) {
 	}
 }
 
-// TestExamplesAreValid checks the examples beside schemas, and inside them.
+// Examples, beside schemas and inside them, are valid by their schemas.
 func TestExamplesAreValid(t *testing.T) {
 	doc := document(t)
 	v := &validator{doc}
@@ -217,9 +216,8 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// TestSchemasAreTheTypes checks that a schema has the fields of its type, and
-// requires those that are never left out.
-func TestSchemasAreTheTypes(t *testing.T) {
+// A schema has the fields of its Go type, and requires those that JSON always has.
+func TestSchemasMatchTheirTypes(t *testing.T) {
 	schemas := document(t)["components"].(object)["schemas"].(object)
 	for name, of := range map[string]any{
 		"Problem": Problem{}, "Health": Health{}, "State": State{}, "Model": Model{}, "Usage": Usage{}, "ModelList": ModelList{},
@@ -233,7 +231,7 @@ func TestSchemasAreTheTypes(t *testing.T) {
 		if diff := cmp.Diff(all, slices.Sorted(maps.Keys(schema["properties"].(object)))); diff != "" {
 			t.Errorf("the fields of %s (-) and of its schema (+) differ:\n%s", name, diff)
 		}
-		if name == "Quota" { // nothing is required of who sets one
+		if name == "Quota" { // a request to set a quota may leave out any field
 			continue
 		}
 		var required []string
@@ -248,8 +246,8 @@ func TestSchemasAreTheTypes(t *testing.T) {
 	}
 }
 
-// jsonFields returns the names of a type's fields in JSON: all, and those that are
-// never left out.
+// jsonFields returns the names that a type's fields have in JSON: all, and those that JSON
+// always has.
 func jsonFields(of reflect.Type) (all, always []string) {
 	for _, f := range reflect.VisibleFields(of) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// How many a page has.
+// How many entries a page has.
 const (
-	usualPage   = 100
-	largestPage = 1000
+	defaultPage = 100
+	maxPage     = 1000
 )
 
-// query returns the parameters of a request, of which these are known.
-func query(r *http.Request, known ...string) (url.Values, error) {
+// parameters returns the parameters of a request's query. It refuses all but the known ones.
+func parameters(r *http.Request, known ...string) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, problemf(http.StatusBadRequest, "the query: %v", err)
@@ -31,22 +31,23 @@ func query(r *http.Request, known ...string) (url.Values, error) {
 	return q, nil
 }
 
-// limitIn returns how many a client asks for.
-func limitIn(q url.Values) (int, error) {
+// pageSize returns how many entries a client asks for.
+func pageSize(q url.Values) (int, error) {
 	if !q.Has("limit") {
-		return usualPage, nil
+		return defaultPage, nil
 	}
 	n, err := strconv.Atoi(q.Get("limit"))
-	if err != nil || n < 1 || n > largestPage {
-		return 0, problemf(http.StatusBadRequest, "limit is %.40q: it must be from 1 to %d", q.Get("limit"), largestPage)
+	if err != nil || n < 1 || n > maxPage {
+		return 0, problemf(http.StatusBadRequest, "limit is %.40q: it must be from 1 to %d", q.Get("limit"), maxPage)
 	}
 	return n, nil
 }
 
-// latest returns the first of a list that follow the number that a client has seen
-// last, or, if it says none, the last ones; and the number after which to go on.
-func latest[T any](q url.Values, after func(seq uint64, n int) []T, number func(T) uint64) (list []T, next uint64, err error) {
-	n, err := limitIn(q)
+// pageAfter returns a page of numbered entries: the first ones after the number that the
+// client gives, or the last ones if it gives none. next is the number after which the next
+// page begins.
+func pageAfter[T any](q url.Values, after func(seq uint64, n int) []T, number func(T) uint64) (list []T, next uint64, err error) {
+	n, err := pageSize(q)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -56,7 +57,7 @@ func latest[T any](q url.Values, after func(seq uint64, n int) []T, number func(
 		}
 		list = after(next, n)
 	} else {
-		list = after(0, remembered)
+		list = after(0, maxEntries)
 		list = list[max(len(list)-n, 0):]
 	}
 	if len(list) > 0 {
@@ -65,14 +66,15 @@ func latest[T any](q url.Values, after func(seq uint64, n int) []T, number func(
 	return list, next, nil
 }
 
-// pageOf returns those of a list whose names follow the one that a client has seen
-// last, in order, and what it asks for next, if there are more.
+// pageOf returns a page of a list in the order of names: the entries whose names follow the
+// one that the client gives. next is the name after which the next page begins, or "" if
+// there is none.
 func pageOf[T any](r *http.Request, list []T, name func(T) string) (page []T, next string, err error) {
-	q, err := query(r, "after", "limit")
+	q, err := parameters(r, "after", "limit")
 	if err != nil {
 		return nil, "", err
 	}
-	n, err := limitIn(q)
+	n, err := pageSize(q)
 	if err != nil {
 		return nil, "", err
 	}

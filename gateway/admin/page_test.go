@@ -14,7 +14,7 @@ import (
 
 func sortedCopy(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// TestPages checks that pages, one after another, are the whole list in order.
+// All pages together are the whole list, in order.
 func TestPages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfNDistinct(rapid.StringN(1, 4, -1), 0, 20, rapid.ID).Draw(t, "list")
@@ -41,8 +41,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// TestFollow checks that who goes on after what it has seen misses nothing of what a
-// list still has, and sees nothing twice.
+// A client that asks for each next page of a growing list misses no entry that the list
+// still has, and gets none twice.
 func TestFollow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := &audit{log: discard}
@@ -55,7 +55,7 @@ func TestFollow(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			list, next, err := latest(q, a.after, func(e Entry) uint64 { return e.Seq })
+			list, next, err := pageAfter(q, a.after, func(e Entry) uint64 { return e.Seq })
 			if err != nil || len(list) > limit {
 				t.Fatal(list, err)
 			}

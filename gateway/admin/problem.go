@@ -21,13 +21,13 @@ type Problem struct {
 // Error returns the detail.
 func (p *Problem) Error() string { return "ratelimit: " + p.Detail }
 
-// problemf returns a problem whose kind its status says.
+// problemf returns a problem that has no type but its status.
 func problemf(status int, format string, args ...any) *Problem {
 	return &Problem{"about:blank", http.StatusText(status), status, fmt.Sprintf(format, args...)}
 }
 
-// problemOf returns an error as a problem. What is not known otherwise is a fault of
-// the store.
+// problemOf returns an error as a problem. Any error that it does not know is one of the
+// store.
 func problemOf(err error) *Problem {
 	var p *Problem
 	switch {
@@ -42,7 +42,7 @@ func problemOf(err error) *Problem {
 	}
 }
 
-// invalid returns what is wrong with a request as a problem, or nil.
+// invalid returns an error as a problem with status 400, or nil.
 func invalid(err error) error {
 	if err == nil {
 		return nil
@@ -54,5 +54,5 @@ func (p *Problem) send(w http.ResponseWriter) {
 	text, _ := json.Marshal(p) // texts and a number
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	w.Write(append(text, '\n')) // who cannot be written to has gone
+	w.Write(append(text, '\n')) // an error means that the client has left
 }

@@ -9,38 +9,38 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Project is a project's limit, and where it stands.
+// Project is a project's limit, and what is left of it.
 type Project struct {
 	ID      string        `json:"project"`
 	Limit   project.Limit `json:"limit"`
-	Own     bool          `json:"own"`     // its limit is its own, and not the default
-	Windows []Window      `json:"windows"` // nil while the store cannot be asked
+	Own     bool          `json:"own"`     // the project has a limit of its own, and not the default
+	Windows []Window      `json:"windows"` // nil while the store does not answer
 }
 
-// Window is where a project stands in one of its windows.
+// Window is one window of a project's limit, and what is left of it.
 type Window struct {
 	Name       string  `json:"window"`
 	Unit       string  `json:"unit"` // "requests" or "tokens"
 	Limit      int64   `json:"limit"`
 	Remaining  int64   `json:"remaining"`
 	Period     float64 `json:"period_seconds"`
-	ResetAfter float64 `json:"reset_after_seconds"` // until it is empty if nothing else passes
+	ResetAfter float64 `json:"reset_after_seconds"` // until all of it is left, if no other call passes
 }
 
 // ProjectList is a page of projects.
 type ProjectList struct {
 	Projects []Project `json:"projects"`
-	Next     string    `json:"next,omitempty"` // the after of the next page, if there is one
+	Next     string    `json:"next,omitempty"` // the parameter after of the next page; empty: this is the last
 }
 
 func (a *Admin) projects(r *http.Request) (any, error) {
-	ids, next, err := pageOf(r, a.known(), func(id string) string { return id })
+	ids, next, err := pageOf(r, a.knownProjects(), func(id string) string { return id })
 	return ProjectList{a.projectsOf(r.Context(), ids), next}, err
 }
 
-// known returns the projects that something is known of: those that have a limit or a
-// key, and those of the last requests.
-func (a *Admin) known() []string {
+// knownProjects returns the projects that have a limit or a key, and those of the last
+// requests.
+func (a *Admin) knownProjects() []string {
 	all := a.gateway.Projects().Limits()
 	for id := range a.gateway.Config().Projects {
 		all[id] = project.Limit{}
@@ -48,8 +48,8 @@ func (a *Admin) known() []string {
 	for _, k := range a.gateway.Keys().List() {
 		all[k.Project] = project.Limit{}
 	}
-	for _, rec := range a.gateway.Recent("", 0, remembered) {
-		if project.CheckID(rec.Project) == nil { // it was not refused before it was known whose it is
+	for _, rec := range a.gateway.Recent("", 0, maxEntries) {
+		if project.CheckID(rec.Project) == nil { // a request that was refused early has no project
 			all[rec.Project] = project.Limit{}
 		}
 	}
@@ -71,7 +71,7 @@ func (a *Admin) projectOf(ctx context.Context, id string) Project {
 	return a.projectsOf(ctx, []string{id})[0]
 }
 
-// windowsOf returns where a project stands, or nil if the store cannot be asked.
+// windowsOf returns the windows of a project, or nil if the store does not answer.
 func (a *Admin) windowsOf(ctx context.Context, id string) []Window {
 	d, err := a.gateway.Projects().Peek(ctx, id)
 	if err != nil {
@@ -102,8 +102,8 @@ func (a *Admin) project(r *http.Request) (any, error) {
 	return a.projectOf(r.Context(), id), nil
 }
 
-// setLimit sets the limit of a project, until the configuration says otherwise when
-// it is read the next time.
+// setLimit sets the limit of a project. If the configuration names the project, the limit
+// holds until the next reload.
 func (a *Admin) setLimit(r *http.Request) (any, error) {
 	id, err := projectIn(r)
 	if err != nil {
@@ -113,32 +113,23 @@ func (a *Admin) setLimit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := inJSON[project.Limit](limit.Validate()); err != nil {
+	if err := withJSONNames[project.Limit](limit.Validate()); err != nil {
 		return nil, err
 	}
-	err = a.do(r, change{
-		action: "limit.set", subject: id,
-		before: func() any { return a.limitOf(id) },
-		make:   func() (any, error) { return limit, a.gateway.Projects().SetLimit(id, limit) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return a.projectOf(r.Context(), id), nil
+	return a.changeLimit(r, id, "limit.set", func() (any, error) { return limit, a.gateway.Projects().SetLimit(id, limit) })
 }
 
-// unsetLimit gives a project the default again.
+// unsetLimit gives a project the default limit again.
 func (a *Admin) unsetLimit(r *http.Request) (any, error) {
 	id, err := projectIn(r)
 	if err != nil {
 		return nil, err
 	}
-	err = a.do(r, change{
-		action: "limit.unset", subject: id,
-		before: func() any { return a.limitOf(id) },
-		make:   func() (any, error) { return nil, a.gateway.Projects().UnsetLimit(id) },
-	})
-	if err != nil {
+	return a.changeLimit(r, id, "limit.unset", func() (any, error) { return nil, a.gateway.Projects().UnsetLimit(id) })
+}
+
+func (a *Admin) changeLimit(r *http.Request, id, action string, apply func() (after any, err error)) (any, error) {
+	if err := a.do(r, change{action: action, subject: id, before: func() any { return a.limitOf(id) }, apply: apply}); err != nil {
 		return nil, err
 	}
 	return a.projectOf(r.Context(), id), nil

@@ -1,32 +1,31 @@
 package admin
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
 )
 
 // Model is a model's quota, and what is used of it.
 type Model struct {
 	Name    string         `json:"model"`
 	Quota   Quota          `json:"quota"`
-	Origin  gateway.Origin `json:"origin"`         // where its maxima are from
-	Usage   *Usage         `json:"usage"`          // nil while the store cannot be asked
-	Waiting int            `json:"waiting"`        // calls that wait for their turn here
+	Origin  gateway.Origin `json:"origin"`         // where the quota's maxima are from
+	Usage   *Usage         `json:"usage"`          // nil while the store does not answer
+	Waiting int            `json:"waiting"`        // calls that wait in this gateway
 	Paused  float64        `json:"paused_seconds"` // how much longer the provider takes no calls
 }
 
 // Quota is what a model may use.
 type Quota struct {
 	ratelimit.ModelQuota
-	Margin *Seconds `json:"margin,omitempty"` // in place of the one above; nil: the provider's
+	Margin *Seconds `json:"margin,omitempty"` // in seconds, in place of ModelQuota's; nil: the provider's margin
 }
 
 func newQuota(q ratelimit.ModelQuota) Quota {
@@ -34,8 +33,8 @@ func newQuota(q ratelimit.ModelQuota) Quota {
 	return Quota{q, &margin}
 }
 
-// Usage is what is used of a model now. What its quota does not limit may be 0
-// although something was used.
+// Usage is what is used of a model now. A count that the quota does not limit may be 0
+// although calls were made.
 type Usage struct {
 	RPM        int       `json:"rpm"`
 	TPM        int       `json:"tpm"`
@@ -50,7 +49,7 @@ type Usage struct {
 // ModelList is a page of quotas.
 type ModelList struct {
 	Quotas []Model `json:"quotas"`
-	Next   string  `json:"next,omitempty"` // the after of the next page, if there is one
+	Next   string  `json:"next,omitempty"` // the parameter after of the next page; empty: this is the last
 }
 
 func (a *Admin) quotas(r *http.Request) (any, error) {
@@ -58,7 +57,7 @@ func (a *Admin) quotas(r *http.Request) (any, error) {
 	return ModelList{a.modelsOf(names), next}, err
 }
 
-// modelsOf returns the models of names that have a quota.
+// modelsOf returns the models with these names, as far as they have a quota.
 func (a *Admin) modelsOf(names []string) []Model {
 	models := []Model{}
 	for _, name := range names {
@@ -96,22 +95,19 @@ func noQuota(model string) *Problem {
 	return problemf(http.StatusNotFound, "model %.80q has no quota: GET /v1/quotas says which have", model)
 }
 
-// setQuota sets a quota, until the configuration says otherwise when it is read the
-// next time.
+// setQuota sets a quota. If the configuration names the model, the quota holds until the
+// next reload.
 func (a *Admin) setQuota(r *http.Request) (any, error) {
 	name := r.PathValue("model")
-	asked, err := decode[Quota](r)
+	ask, err := decode[Quota](r)
 	if err != nil {
 		return nil, err
 	}
-	quota := a.gateway.WithMargin(name, asked.ModelQuota)
-	if asked.Margin != nil {
-		quota.Margin = time.Duration(*asked.Margin)
+	quota := a.gateway.WithMargin(name, ask.ModelQuota)
+	if ask.Margin != nil {
+		quota.Margin = time.Duration(*ask.Margin)
 	}
-	if !fitName(name) {
-		return nil, problemf(http.StatusBadRequest, "model %.40q: a name must have 1 to %d bytes of UTF-8, and no control characters", name, maxName)
-	}
-	if err := invalid(quota.Validate()); err != nil {
+	if err := invalid(cmp.Or(modelname.Check(name), quota.Validate())); err != nil {
 		return nil, err
 	}
 	if a.quotaOf(name) == nil && !a.gateway.Charges(name) {
@@ -120,19 +116,13 @@ func (a *Admin) setQuota(r *http.Request) (any, error) {
 	err = a.do(r, change{
 		action: "quota.set", subject: name,
 		before: func() any { return a.quotaOf(name) },
-		make:   func() (any, error) { return newQuota(quota), a.gateway.Models().SetQuota(name, quota) },
+		apply:  func() (any, error) { return newQuota(quota), a.gateway.Models().SetQuota(name, quota) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	m, _ := a.model(name)
 	return m, nil
-}
-
-const maxName = 512 // as the limiter has it
-
-func fitName(name string) bool {
-	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // quotaOf returns the quota of a model, or nil if it has none.

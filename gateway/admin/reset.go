@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Reset is what is to forget what was used: a model or a project.
+// Reset names the model or the project whose usage is set to zero.
 type Reset struct {
 	Model   string `json:"model,omitempty"`
 	Project string `json:"project,omitempty"`
@@ -39,7 +39,7 @@ func (a *Admin) resetModel(r *http.Request, name string) error {
 			m, _ := a.model(name)
 			return m.Usage
 		},
-		make: func() (any, error) {
+		apply: func() (any, error) {
 			a.gateway.Models().Reset(name)
 			if a.gateway.Models().Decide(name, 0).Code == ratelimit.DecisionStoreLost {
 				return nil, problemf(http.StatusServiceUnavailable, "the store cannot be asked: model %q may not have been reset", name)
@@ -56,6 +56,6 @@ func (a *Admin) resetProject(r *http.Request, id string) error {
 	return a.do(r, change{
 		action: "project.reset", subject: id,
 		before: func() any { return a.windowsOf(r.Context(), id) },
-		make:   func() (any, error) { return nil, a.gateway.Projects().Reset(context.WithoutCancel(r.Context()), id) },
+		apply:  func() (any, error) { return nil, a.gateway.Projects().Reset(context.WithoutCancel(r.Context()), id) },
 	})
 }

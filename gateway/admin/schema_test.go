@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// object is an object of JSON.
+// object is a JSON object.
 type object = map[string]any
 
 // document returns the OpenAPI document.
@@ -27,7 +27,7 @@ func document(t testing.TB) object {
 	return doc
 }
 
-// resolve returns what a reference in the document stands for.
+// resolve returns the part of the document that a reference names.
 func resolve(doc object, ref string) (any, error) {
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
@@ -43,14 +43,14 @@ func resolve(doc object, ref string) (any, error) {
 	return at, nil
 }
 
-// rule checks a value by a keyword of a schema.
+// rule checks a value by one keyword of a schema.
 type rule func(v *validator, value, word any, schema object) error
 
-// words are all keywords of JSON Schema that the document may use: those without a
-// rule say nothing of a value.
+// words are all keywords of JSON Schema that the document may use. Keywords without a rule
+// do not restrict values.
 var words map[string]rule
 
-func init() { // since rules need words
+func init() { // not in the declaration, because rules refer to words
 	words = map[string]rule{
 		"$ref":                 (*validator).ref,
 		"oneOf":                (*validator).oneOf,
@@ -74,10 +74,10 @@ func init() { // since rules need words
 	}
 }
 
-// validator holds values to the schemas of a document.
+// validator checks values against the schemas of a document.
 type validator struct{ doc object }
 
-// validate returns what is wrong with a value by a schema, or nil.
+// validate returns how a value violates a schema, or nil.
 func (v *validator) validate(value, schema any) error {
 	rules, ok := schema.(object)
 	if !ok {

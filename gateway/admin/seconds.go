@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Seconds is a duration: in JSON a number of seconds. A string such as "24h" is
-// understood, too.
+// Seconds is a duration. In JSON it is a number of seconds, or a string such as "24h".
 type Seconds time.Duration
 
 // MarshalJSON returns the number of seconds.

@@ -10,24 +10,24 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
-// State is what a gateway does now.
+// State describes a running gateway.
 type State struct {
 	Version     string    `json:"version"`
 	Started     time.Time `json:"started"`
 	Uptime      float64   `json:"uptime_seconds"`
 	Ready       bool      `json:"ready"`
-	Reason      string    `json:"reason,omitempty"` // why it is not ready
-	Active      int       `json:"active"`           // requests that are being served
-	Waiting     int       `json:"waiting"`          // those of them that wait for a model with a quota
+	Reason      string    `json:"reason,omitempty"` // why the gateway is not ready
+	Active      int       `json:"active"`           // requests in progress
+	Waiting     int       `json:"waiting"`          // requests that wait for a model's quota
 	Listen      string    `json:"listen"`
 	Admin       string    `json:"admin"`
 	Store       string    `json:"store"` // "memory", "sqlite" or "redis"
 	OnStoreLoss string    `json:"on_store_loss"`
-	StoreLost   string    `json:"store_lost,omitempty"` // why Redis cannot be asked, while it is lost
+	StoreLost   string    `json:"store_lost,omitempty"` // why Redis does not answer, while it is lost
 	Keys        string    `json:"keys"`                 // "off" or "required"
 	Models      []Model   `json:"models"`
-	Projects    []Project `json:"projects"`      // the first 1,000
-	More        bool      `json:"more_projects"` // there are more
+	Projects    []Project `json:"projects"`      // 1,000 at most
+	More        bool      `json:"more_projects"` // there are more projects
 }
 
 func (a *Admin) state(r *http.Request) (any, error) {
@@ -51,18 +51,18 @@ func (a *Admin) state(r *http.Request) (any, error) {
 	if err := a.gateway.Ready(); err != nil {
 		s.Ready, s.Reason = false, message.Plain(err)
 	}
-	ids := a.known()
-	if s.More = len(ids) > largestPage; s.More {
-		ids = ids[:largestPage]
+	ids := a.knownProjects()
+	if s.More = len(ids) > maxPage; s.More {
+		ids = ids[:maxPage]
 	}
 	s.Projects = a.projectsOf(r.Context(), ids)
-	if err := a.gateway.StoreLost(); err != nil { // which may be known from having asked
+	if err := a.gateway.StoreLost(); err != nil { // asked last, because the calls above may have found the loss
 		s.StoreLost = message.Plain(err)
 	}
 	return s, nil
 }
 
-// storeOf returns in what kind of store a gateway counts.
+// storeOf returns the kind of a gateway's store.
 func storeOf(cfg *config.Config) string {
 	switch {
 	case cfg.State == config.Memory:
