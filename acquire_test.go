@@ -259,7 +259,7 @@ func TestWaitersWakeSooner(t *testing.T) {
 		{"no quota", func(rl *RateLimiter, _ *Reservation) { rl.SetQuota(memModel, ModelQuota{}) }, true},
 		{"another's quota", func(rl *RateLimiter, _ *Reservation) { rl.SetQuota("other", ModelQuota{}) }, false},
 		{"Load", func(rl *RateLimiter, _ *Reservation) {
-			saved, err := NewWithConfig(Config{FilePath: rl.path, Quotas: map[string]ModelQuota{memModel: quota}})
+			saved, err := NewWithConfig(Config{FilePath: rl.file, Quotas: map[string]ModelQuota{memModel: quota}})
 			if err == nil {
 				err = saved.Persist()
 			}
@@ -562,11 +562,7 @@ func TestOneAsks(t *testing.T) {
 		const waiters = 1000
 		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
 		var readings atomic.Int64
-		clock := rl.clock
-		rl.clock = func() int64 {
-			readings.Add(1)
-			return clock()
-		}
+		memReads(rl, func() { readings.Add(1) })
 		memTake(t, rl, 1)
 		var group sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
@@ -734,11 +730,7 @@ func TestSlotsAreNotPolled(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxConcurrent: 1})
 		held := memTake(t, w.rl, 1)
 		var readings atomic.Int64
-		clock := w.rl.clock
-		w.rl.clock = func() int64 {
-			readings.Add(1)
-			return clock()
-		}
+		memReads(w.rl, func() { readings.Add(1) })
 		w.acquire(t.Context(), "a", 1)
 		readings.Store(0)
 		w.sleep(9 * time.Minute)

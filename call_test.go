@@ -16,7 +16,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
-	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 	"pgregory.net/rapid"
 )
@@ -31,36 +31,90 @@ type window struct {
 func (w window) tokens() bool { return strings.HasPrefix(w.name, "tokens") }
 
 // places is a window of so many calls at a time.
-func places(n int64) window { return window{ratelimit.ConcurrentProject, n, 10 * time.Minute} }
+func places(n int64) window { return window{project.Concurrent, n, 10 * time.Minute} }
 
-func (w window) ofPlaces() bool { return w.name == ratelimit.ConcurrentProject }
+func (w window) ofPlaces() bool { return w.name == project.Concurrent }
 
-// projectLimits returns limits as a project has them: requests first, then tokens,
-// then calls at a time.
-func projectLimits(windows ...window) *ratelimit.ProjectLimits {
-	l := &ratelimit.ProjectLimits{}
+// call is a [ratelimit.Call] with the limits of its project.
+type projectCall struct {
+	Model     string
+	Estimated int
+	Tokens    ratelimit.Tokens
+	Requests  int
+	Project   string
+	Limits    func() *project.Limit // nil: none
+	MaxWait   time.Duration
+	Priority  int
+	Shadow    bool
+}
+
+// on sets the limits of the call's project, and returns the call.
+func (c projectCall) on(rl *ratelimit.RateLimiter) ratelimit.Call {
+	if c.Limits != nil {
+		setLimits(rl, c.Project, c.Limits())
+	}
+	return ratelimit.Call{
+		Model: c.Model, Estimated: c.Estimated, Tokens: c.Tokens, Requests: c.Requests, Project: c.Project,
+		MaxWait: c.MaxWait, Priority: c.Priority, Shadow: c.Shadow,
+	}
+}
+
+func tryAcquireCall(rl *ratelimit.RateLimiter, ctx context.Context, c projectCall) (*ratelimit.Reservation, ratelimit.Decision, error) {
+	return rl.TryAcquireCall(ctx, c.on(rl))
+}
+
+func acquireCall(rl *ratelimit.RateLimiter, ctx context.Context, c projectCall) (*ratelimit.Reservation, ratelimit.Decision, error) {
+	return rl.AcquireCall(ctx, c.on(rl))
+}
+
+// projectsOf returns the limiter of a limiter's projects, in which a project may use any
+// amount unless its limits are set.
+func projectsOf(rl *ratelimit.RateLimiter) *project.Limiter {
+	return projectsWith(rl, project.Config{MaxWaiting: 1 << 20})
+}
+
+func projectsWith(rl *ratelimit.RateLimiter, cfg project.Config) *project.Limiter {
+	cfg.Default = &project.Limit{}
+	made, _ := projectLimiters.LoadOrStore(rl, sync.OnceValue(func() *project.Limiter {
+		projects, err := rl.NewProjects(cfg)
+		if err != nil {
+			panic(err)
+		}
+		return projects
+	}))
+	return made.(func() *project.Limiter)()
+}
+
+var projectLimiters sync.Map
+
+// setLimits sets the limits of a project, if it has others.
+func setLimits(rl *ratelimit.RateLimiter, id string, l *project.Limit) {
+	if projects := projectsOf(rl); projects.Limit(id) != *l {
+		if err := projects.SetLimit(id, *l); err != nil && project.CheckID(id) == nil {
+			panic(err)
+		}
+	}
+}
+
+// projectLimits returns limits as a project has them.
+func projectLimits(windows ...window) *project.Limit {
+	l := &project.Limit{}
 	for _, w := range windows {
-		if w.ofPlaces() {
-			l.MaxConcurrent = int(w.count)
-			continue
-		}
-		each := limit.New(w.count, w.period).Using(limit.SlidingLog)
-		if l.Names = append(l.Names, w.name); w.tokens() {
-			l.Tokens = append(l.Tokens, each)
-		} else {
-			l.Requests = append(l.Requests, each)
-		}
+		*map[string]*int{
+			"minute": &l.RequestsPerMinute, "hour": &l.RequestsPerHour, "day": &l.RequestsPerDay, "tokens-minute": &l.TokensPerMinute,
+			"tokens-hour": &l.TokensPerHour, "tokens-day": &l.TokensPerDay, project.Concurrent: &l.MaxConcurrent,
+		}[w.name] = int(w.count)
 	}
 	return l
 }
 
 // only returns a func that returns the limits.
-func only(l *ratelimit.ProjectLimits) func() *ratelimit.ProjectLimits {
-	return func() *ratelimit.ProjectLimits { return l }
+func only(l *project.Limit) func() *project.Limit {
+	return func() *project.Limit { return l }
 }
 
 // perMinute is a project's limits on requests and tokens a minute; zero is none.
-func perMinute(requests, tokens int64) func() *ratelimit.ProjectLimits {
+func perMinute(requests, tokens int64) func() *project.Limit {
 	var list []window
 	if requests > 0 {
 		list = append(list, window{"minute", requests, time.Minute})
@@ -72,21 +126,25 @@ func perMinute(requests, tokens int64) func() *ratelimit.ProjectLimits {
 }
 
 // remaining is what is left of a project's limits.
-func remaining(t testing.TB, rl *ratelimit.RateLimiter, project string, limits func() *ratelimit.ProjectLimits) (left []int64) {
+func remaining(t testing.TB, rl *ratelimit.RateLimiter, id string, limits func() *project.Limit) (left []int64) {
 	t.Helper()
-	said, err := rl.Projects().Store().Peek(context.Background(), limits().Charges(project, 0, 0))
+	setLimits(rl, id, limits())
+	d, err := projectsOf(rl).Peek(context.Background(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range said {
-		left = append(left, d.Remaining)
+	for _, s := range d.Windows() {
+		left = append(left, s.Remaining)
+	}
+	if most := limits().MaxConcurrent; most > 0 {
+		left = append(left, int64(most)-d.Concurrent)
 	}
 	return left
 }
 
 // wantLeft wants so much to be left of a project's limits, and so many requests
 // and tokens to be used of the model.
-func wantLeft(t testing.TB, rl *ratelimit.RateLimiter, c ratelimit.Call, rpm, tpm int, left ...int64) {
+func wantLeft(t testing.TB, rl *ratelimit.RateLimiter, c projectCall, rpm, tpm int, left ...int64) {
 	t.Helper()
 	if got := remaining(t, rl, c.Project, c.Limits); !slices.Equal(got, left) {
 		t.Errorf("%s has %d left; want %d", c.Project, got, left)
@@ -97,9 +155,9 @@ func wantLeft(t testing.TB, rl *ratelimit.RateLimiter, c ratelimit.Call, rpm, tp
 }
 
 // tryCall makes a call that must be valid.
-func tryCall(t testing.TB, rl *ratelimit.RateLimiter, c ratelimit.Call) (*ratelimit.Reservation, ratelimit.Decision) {
+func tryCall(t testing.TB, rl *ratelimit.RateLimiter, c projectCall) (*ratelimit.Reservation, ratelimit.Decision) {
 	t.Helper()
-	res, d, err := rl.TryAcquireCall(t.Context(), c)
+	res, d, err := tryAcquireCall(rl, t.Context(), c)
 	if err != nil || (res != nil) != d.Allowed {
 		t.Fatalf("%+v: %v, %+v, %v", c, res, d, err)
 	}
@@ -126,10 +184,10 @@ func everyLedger(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.R
 // A call is charged to its project and its model, or to nothing.
 func TestCallTakesBothOrNothing(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 3, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		p := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(5, 80), Estimated: 30}
-		q := ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(2, 0), Estimated: 30}
+		p := projectCall{Model: "m", Project: "p", Limits: perMinute(5, 80), Estimated: 30}
+		q := projectCall{Model: "m", Project: "q", Limits: perMinute(2, 0), Estimated: 30}
 		_, d := tryCall(t, rl, p)
-		if d.Code != ok || d.Stats.RPM != 1 || d.Stats.TPM != 30 || d.Project == nil || d.Project.Decisions[0].Remaining != 4 || d.Project.Decisions[1].Remaining != 50 {
+		if d.Code != ok || d.Stats.RPM != 1 || d.Stats.TPM != 30 || d.Project == nil || d.Project.Windows()[0].Remaining != 4 || d.Project.Windows()[1].Remaining != 50 {
 			t.Errorf("%+v", d)
 		}
 		wantLeft(t, rl, p, 1, 30, 4, 50)
@@ -189,7 +247,7 @@ func TestCallSettlesBoth(t *testing.T) {
 		} {
 			for _, model := range []string{"m", "free", "unknown", ""} {
 				t.Logf("%s, %q", tt.name, model)
-				c := ratelimit.Call{Model: model, Project: "p", Limits: perMinute(10, 200), Estimated: 30, Tokens: tt.tokens, Requests: tt.requests}
+				c := projectCall{Model: model, Project: "p", Limits: perMinute(10, 200), Estimated: 30, Tokens: tt.tokens, Requests: tt.requests}
 				if c.Tokens != (ratelimit.Tokens{}) {
 					c.Estimated = 0
 				}
@@ -231,7 +289,7 @@ func TestCallSettlesBoth(t *testing.T) {
 func TestCallSettledLate(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		limits := projectLimits(window{"minute", 5, time.Minute}, window{"hour", 9, time.Hour}, window{"tokens-minute", 50, time.Minute})
-		c := ratelimit.Call{Model: "m", Project: "p", Limits: only(limits), Estimated: 20}
+		c := projectCall{Model: "m", Project: "p", Limits: only(limits), Estimated: 20}
 		early, _ := tryCall(t, rl, c)
 		time.Sleep(time.Minute)
 		tryCall(t, rl, c)
@@ -245,7 +303,7 @@ func TestCallSettledLate(t *testing.T) {
 func TestCallLimitsChange(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 10}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		limits := perMinute(5, 100)
-		c := ratelimit.Call{Model: "m", Project: "p", Estimated: 20, Limits: func() *ratelimit.ProjectLimits { return limits() }}
+		c := projectCall{Model: "m", Project: "p", Estimated: 20, Limits: func() *project.Limit { return limits() }}
 		res, _ := tryCall(t, rl, c)
 		limits = perMinute(2, 50)
 		wantLeft(t, rl, c, 1, 20, 1, 30)
@@ -261,8 +319,8 @@ func TestCallLimitsChange(t *testing.T) {
 		} else {
 			res.Cancel()
 		}
-		limits = func() *ratelimit.ProjectLimits { return &ratelimit.ProjectLimits{} }
-		if _, d := tryCall(t, rl, c); !d.Allowed || d.Project == nil || len(d.Project.Decisions) != 0 {
+		limits = func() *project.Limit { return &project.Limit{} }
+		if _, d := tryCall(t, rl, c); !d.Allowed || d.Project == nil || len(d.Project.Windows()) != 0 {
 			t.Errorf("no limits: %+v", d)
 		}
 	})
@@ -272,12 +330,12 @@ func TestCallLimitsChange(t *testing.T) {
 // project's, until it is settled. Debts hold it up all the same.
 func TestCallOfNoTokens(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 3, MaxTPM: 10}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		c := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(2, 10)}
+		c := projectCall{Model: "m", Project: "p", Limits: perMinute(2, 10)}
 		res, _ := tryCall(t, rl, c)
 		wantLeft(t, rl, c, 1, 0, 1, 9)
 		res.Commit(0, 0)
 		wantLeft(t, rl, c, 1, 0, 1, 10)
-		q := ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(0, 10)}
+		q := projectCall{Model: "m", Project: "q", Limits: perMinute(0, 10)}
 		res, _ = tryCall(t, rl, q)
 		wantLeft(t, rl, q, 2, 0, 9)
 		res.Commit(7, 7) // a debt of the model's and of the project's
@@ -300,27 +358,27 @@ func TestCallInvalid(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 3}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		for _, tt := range []struct {
 			name string
-			call ratelimit.Call
+			call projectCall
 			says string
 		}{
-			{"negative", ratelimit.Call{Estimated: -1}, "-1 tokens"},
-			{"too many", ratelimit.Call{Estimated: math.MaxInt}, "tokens"},
-			{"a negative part", ratelimit.Call{Tokens: ratelimit.Tokens{Input: 1, Output: -2}}, "-2 tokens"},
-			{"both", ratelimit.Call{Estimated: 1, Tokens: ratelimit.Tokens{Input: 1}}, "both"},
-			{"negative requests", ratelimit.Call{Requests: -1}, "-1 requests"},
-			{"too many requests", ratelimit.Call{Requests: math.MaxInt}, "requests"},
+			{"negative", projectCall{Estimated: -1}, "-1 tokens"},
+			{"too many", projectCall{Estimated: math.MaxInt}, "tokens"},
+			{"a negative part", projectCall{Tokens: ratelimit.Tokens{Input: 1, Output: -2}}, "-2 tokens"},
+			{"both", projectCall{Estimated: 1, Tokens: ratelimit.Tokens{Input: 1}}, "both"},
+			{"negative requests", projectCall{Requests: -1}, "-1 requests"},
+			{"too many requests", projectCall{Requests: math.MaxInt}, "requests"},
 		} {
 			for _, model := range []string{"m", "unknown", ""} {
 				c := tt.call
 				c.Model, c.Project, c.Limits = model, "p", perMinute(3, 0)
-				res, d, err := rl.TryAcquireCall(t.Context(), c)
+				res, d, err := tryAcquireCall(rl, t.Context(), c)
 				if res != nil || d.Allowed || d.Code != ratelimit.DecisionInvalidTokens || d.RetryAfter != ratelimit.Never {
 					t.Errorf("%s: %v, %+v", tt.name, res, d)
 				}
 				if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), tt.says) || !strings.Contains(d.Reason, tt.says) {
 					t.Errorf("%s: %v, %q; want it to say %q", tt.name, err, d.Reason, tt.says)
 				}
-				res, d, err = rl.AcquireCall(t.Context(), c)
+				res, d, err = acquireCall(rl, t.Context(), c)
 				if res != nil || d.Allowed || d.Code != ratelimit.DecisionInvalidTokens || err == nil || !strings.Contains(err.Error(), tt.says) {
 					t.Errorf("%s: %v, %+v, %v", tt.name, res, d, err)
 				}
@@ -338,16 +396,16 @@ func TestCallNever(t *testing.T) {
 			t.Helper()
 			for _, tt := range []struct {
 				name  string
-				call  ratelimit.Call
+				call  projectCall
 				limit string
 			}{
-				{"model's tokens", ratelimit.Call{Model: "m", Estimated: 101, Limits: perMinute(9, 200)}, "tpm"},
-				{"model's requests", ratelimit.Call{Model: "m", Requests: 3, Limits: perMinute(9, 200)}, "rpm"},
-				{"project's tokens", ratelimit.Call{Model: "m", Estimated: 81, Limits: perMinute(9, 80)}, "tokens-minute"},
-				{"project's requests", ratelimit.Call{Model: "m", Requests: 2, Limits: perMinute(1, 80)}, "minute"},
-				{"project's, of no model", ratelimit.Call{Requests: 2, Limits: perMinute(1, 80)}, "minute"},
-				{"project's, of an unknown one", ratelimit.Call{Model: "unknown", Estimated: 81, Limits: perMinute(1, 80)}, "tokens-minute"},
-				{"both", ratelimit.Call{Model: "m", Estimated: 201, Limits: perMinute(1, 80)}, "tpm"},
+				{"model's tokens", projectCall{Model: "m", Estimated: 101, Limits: perMinute(9, 200)}, "tpm"},
+				{"model's requests", projectCall{Model: "m", Requests: 3, Limits: perMinute(9, 200)}, "rpm"},
+				{"project's tokens", projectCall{Model: "m", Estimated: 81, Limits: perMinute(9, 80)}, "tokens-minute"},
+				{"project's requests", projectCall{Model: "m", Requests: 2, Limits: perMinute(1, 80)}, "minute"},
+				{"project's, of no model", projectCall{Requests: 2, Limits: perMinute(1, 80)}, "minute"},
+				{"project's, of an unknown one", projectCall{Model: "unknown", Estimated: 81, Limits: perMinute(1, 80)}, "tokens-minute"},
+				{"both", projectCall{Model: "m", Estimated: 201, Limits: perMinute(1, 80)}, "tpm"},
 			} {
 				tt.call.Project = "p"
 				start, before, model := time.Now(), remaining(t, rl, "p", tt.call.Limits), rl.Stats("m")
@@ -355,7 +413,7 @@ func TestCallNever(t *testing.T) {
 				if d.Allowed || d.RetryAfter != ratelimit.Never || d.Limit != tt.limit || !strings.Contains(d.Reason, "never") {
 					t.Errorf("%s, %d wait: %+v", tt.name, waiting, d)
 				}
-				res, d, err := rl.AcquireCall(t.Context(), tt.call)
+				res, d, err := acquireCall(rl, t.Context(), tt.call)
 				if res != nil || !errors.Is(err, ratelimit.ErrNever) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != ratelimit.Never {
 					t.Errorf("%s, %d wait: %v, %+v, %v", tt.name, waiting, res, d, err)
 				}
@@ -372,7 +430,7 @@ func TestCallNever(t *testing.T) {
 			rl.TryAcquire("m", 1)
 		}
 		never(0)
-		go rl.AcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(1, 0)})
+		go acquireCall(rl, t.Context(), projectCall{Model: "m", Project: "q", Limits: perMinute(1, 0)})
 		synctest.Wait()
 		never(1)
 		if rl.Waiting("m") != 1 {
@@ -386,16 +444,16 @@ func TestCallNever(t *testing.T) {
 func TestCallCrowded(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		limits := perMinute(50, 0)()
-		limits.MaxWaiting = 2
+		projectsWith(rl, project.Config{MaxWaiting: 2})
 		for _, model := range []string{"m", "n"} {
-			c := ratelimit.Call{Model: model, Project: "p", Limits: only(limits)}
+			c := projectCall{Model: model, Project: "p", Limits: only(limits)}
 			tryCall(t, rl, c)
 			for range 2 {
-				go rl.AcquireCall(t.Context(), c)
+				go acquireCall(rl, t.Context(), c)
 				synctest.Wait()
 			}
 			start := time.Now()
-			res, d, err := rl.AcquireCall(t.Context(), c)
+			res, d, err := acquireCall(rl, t.Context(), c)
 			if res != nil || !errors.Is(err, ratelimit.ErrCrowded) || d.Allowed || d.Limit != "rpm" || time.Since(start) != 0 {
 				t.Errorf("%v, %+v, %v", res, d, err)
 			}
@@ -403,7 +461,7 @@ func TestCallCrowded(t *testing.T) {
 				t.Errorf("%d wait; want 2", rl.Waiting(model))
 			}
 			c.Project = "q"
-			go rl.AcquireCall(t.Context(), c)
+			go acquireCall(rl, t.Context(), c)
 			synctest.Wait()
 			if rl.Waiting(model) != 3 {
 				t.Errorf("%d wait; want another project's too", rl.Waiting(model))
@@ -419,26 +477,26 @@ func TestCallCrowded(t *testing.T) {
 // to whichever model; other projects do.
 func TestCallNobodyOvertakes(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 100}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		p := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(0, 10), Estimated: 6}
+		p := projectCall{Model: "m", Project: "p", Limits: perMinute(0, 10), Estimated: 6}
 		tryCall(t, rl, p)
 		time.Sleep(20 * time.Second)
 		passed := make(chan time.Time, 1)
 		go func() {
-			if _, d, err := rl.AcquireCall(t.Context(), p); err != nil || !d.Allowed {
+			if _, d, err := acquireCall(rl, t.Context(), p); err != nil || !d.Allowed {
 				t.Errorf("%+v, %v", d, err)
 			}
 			passed <- time.Now()
 		}()
 		synctest.Wait()
-		again, by, waiting := rl.Projects().Ahead("p")
+		again, by, waiting := rl.Ahead("p")
 		if !waiting || by != "tokens-minute" || again != 40*time.Second {
 			t.Errorf("%v, %s, %t", again, by, waiting)
 		}
-		if _, _, waiting := rl.Projects().Ahead("q"); waiting {
+		if _, _, waiting := rl.Ahead("q"); waiting {
 			t.Error("nobody of q waits")
 		}
 		for _, model := range []string{"m", "n", "unknown", ""} {
-			small := ratelimit.Call{Model: model, Project: "p", Limits: p.Limits, Estimated: 1}
+			small := projectCall{Model: model, Project: "p", Limits: p.Limits, Estimated: 1}
 			_, d := tryCall(t, rl, small)
 			if d.Allowed || d.RetryAfter != 40*time.Second || d.Limit != "tokens-minute" || d.Code != ratelimit.DecisionProjectLimit {
 				t.Errorf("%q: %+v", model, d)
@@ -455,7 +513,7 @@ func TestCallNobodyOvertakes(t *testing.T) {
 		if at := <-passed; at.Sub(start) != 40*time.Second {
 			t.Errorf("it passed after %v", at.Sub(start))
 		}
-		if _, _, waiting := rl.Projects().Ahead("p"); waiting {
+		if _, _, waiting := rl.Ahead("p"); waiting {
 			t.Error("nobody waits any more")
 		}
 	})
@@ -465,17 +523,17 @@ func TestCallNobodyOvertakes(t *testing.T) {
 // keeps its place before those who come later.
 func TestCallThatBothDeny(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		p := ratelimit.Call{Project: "p", Limits: perMinute(1, 0)}
+		p := projectCall{Project: "p", Limits: perMinute(1, 0)}
 		tryCall(t, rl, p)
 		time.Sleep(30 * time.Second)
 		rl.TryAcquire("m", 1)
 		start := time.Now()
 		p.Model = "m"
-		calls := []ratelimit.Call{p, {Model: "m", Project: "q", Limits: perMinute(9, 0)}, {Model: "m"}}
+		calls := []projectCall{p, {Model: "m", Project: "q", Limits: perMinute(9, 0)}, {Model: "m"}}
 		var group sync.WaitGroup
 		for i, c := range calls {
 			group.Go(func() {
-				if _, _, err := rl.AcquireCall(t.Context(), c); err != nil || time.Since(start) != time.Duration(i+1)*time.Minute {
+				if _, _, err := acquireCall(rl, t.Context(), c); err != nil || time.Since(start) != time.Duration(i+1)*time.Minute {
 					t.Errorf("%q passes after %v, %v; want %d minutes", c.Project, time.Since(start), err, i+1)
 				}
 			})
@@ -491,14 +549,14 @@ func TestCallWakes(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 100}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		for _, models := range [][2]string{{"m", "m"}, {"m", "n"}, {"m", ""}, {"", "m"}, {"", ""}, {"unknown", "m"}, {"unknown", "other"}} {
 			limits := perMinute(1, 0)
-			c := ratelimit.Call{Project: strings.Join(models[:], "-"), Limits: func() *ratelimit.ProjectLimits { return limits() }}
+			c := projectCall{Project: strings.Join(models[:], "-"), Limits: func() *project.Limit { return limits() }}
 			c.Model = models[0]
 			held, _ := tryCall(t, rl, c)
 			c.Model = models[1]
 			var passed atomic.Int32
 			for range 2 {
 				go func() {
-					if res, _, _ := rl.AcquireCall(t.Context(), c); res != nil {
+					if res, _, _ := acquireCall(rl, t.Context(), c); res != nil {
 						passed.Add(1)
 					}
 				}()
@@ -514,7 +572,7 @@ func TestCallWakes(t *testing.T) {
 				t.Errorf("%q: %d have passed; want one", models, passed.Load())
 			}
 			limits = perMinute(2, 0)
-			rl.Projects().Wake(c.Project)
+			setLimits(rl, c.Project, limits())
 			synctest.Wait()
 			if passed.Load() != 2 {
 				t.Errorf("%q: %d have passed; want both", models, passed.Load())
@@ -527,7 +585,7 @@ func TestCallWakes(t *testing.T) {
 func TestCallGivesUp(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		for _, tt := range []struct{ model, limit string }{{"m", "rpm"}, {"n", "minute"}, {"", "minute"}} {
-			p := ratelimit.Call{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
+			p := projectCall{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
 			q := p
 			q.Project, q.Limits = "q"+tt.model, perMinute(5, 0)
 			tryCall(t, rl, p)
@@ -537,7 +595,7 @@ func TestCallGivesUp(t *testing.T) {
 			}
 			before := remaining(t, rl, waits.Project, waits.Limits)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			res, d, err := rl.AcquireCall(ctx, waits)
+			res, d, err := acquireCall(rl, ctx, waits)
 			cancel()
 			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != time.Minute {
 				t.Errorf("%q: %v, %+v, %v", tt.model, res, d, err)
@@ -548,10 +606,10 @@ func TestCallGivesUp(t *testing.T) {
 			if tt.model != "" && rl.Stats(tt.model).RPM != 1 {
 				t.Errorf("%+v", rl.Stats(tt.model))
 			}
-			if _, _, waiting := rl.Projects().Ahead(waits.Project); waiting || rl.Waiting(tt.model) != 0 {
+			if _, _, waiting := rl.Ahead(waits.Project); waiting || rl.Waiting(tt.model) != 0 {
 				t.Errorf("%q: somebody waits", tt.model)
 			}
-			if _, _, err := rl.AcquireCall(ctx, q); !errors.Is(err, context.DeadlineExceeded) {
+			if _, _, err := acquireCall(rl, ctx, q); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("ended before: %v", err)
 			}
 		}
@@ -566,7 +624,7 @@ func TestCallMaxWait(t *testing.T) {
 			model, limit string
 			left         int64
 		}{{"m", "rpm", 8}, {"n", "minute", 0}, {"", "minute", 0}} {
-			c := ratelimit.Call{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
+			c := projectCall{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
 			tryCall(t, rl, c)
 			if tt.model == "m" {
 				c.Project, c.Limits = "q", perMinute(9, 0)
@@ -575,7 +633,7 @@ func TestCallMaxWait(t *testing.T) {
 			for _, most := range []time.Duration{1, time.Second, 40*time.Second - 1, 40 * time.Second} {
 				start := time.Now()
 				c.MaxWait = most
-				res, d, err := rl.AcquireCall(t.Context(), c)
+				res, d, err := acquireCall(rl, t.Context(), c)
 				if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != 40*time.Second || time.Since(start) != 0 {
 					t.Errorf("%q, %v: %v, %+v, %v, after %v", tt.model, most, res, d, err, time.Since(start))
 				}
@@ -584,7 +642,7 @@ func TestCallMaxWait(t *testing.T) {
 			passed := make(chan time.Duration, 1)
 			c.MaxWait = 41 * time.Second
 			go func() {
-				if res, _, err := rl.AcquireCall(t.Context(), c); res == nil {
+				if res, _, err := acquireCall(rl, t.Context(), c); res == nil {
 					t.Errorf("%q: %v", tt.model, err)
 				}
 				passed <- time.Since(start)
@@ -592,12 +650,12 @@ func TestCallMaxWait(t *testing.T) {
 			synctest.Wait()
 			behind := c
 			behind.MaxWait = 30 * time.Second // those before it wait for longer
-			res, d, err := rl.AcquireCall(t.Context(), behind)
+			res, d, err := acquireCall(rl, t.Context(), behind)
 			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != 40*time.Second || time.Since(start) != 0 {
 				t.Errorf("%q, behind another: %v, %+v, %v, after %v", tt.model, res, d, err, time.Since(start))
 			}
 			behind.MaxWait = 41 * time.Second // it is asked when the first has passed
-			res, d, err = rl.AcquireCall(t.Context(), behind)
+			res, d, err = acquireCall(rl, t.Context(), behind)
 			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || time.Since(start) != 40*time.Second {
 				t.Errorf("%q, behind another, asked: %v, %+v, %v, after %v", tt.model, res, d, err, time.Since(start))
 			}
@@ -607,7 +665,7 @@ func TestCallMaxWait(t *testing.T) {
 			if left := remaining(t, rl, c.Project, c.Limits); left[0] != tt.left {
 				t.Errorf("%q: %d left; want %d", tt.model, left, tt.left)
 			}
-			if _, _, waiting := rl.Projects().Ahead(c.Project); waiting || rl.Waiting(tt.model) != 0 {
+			if _, _, waiting := rl.Ahead(c.Project); waiting || rl.Waiting(tt.model) != 0 {
 				t.Errorf("%q: somebody waits", tt.model)
 			}
 			time.Sleep(time.Hour)
@@ -620,14 +678,14 @@ func TestCallMaxWait(t *testing.T) {
 func TestCallMaxWaitForASlot(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		held, _ := rl.TryAcquire("m", 1)
-		c := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(9, 0), MaxWait: 5500 * time.Millisecond}
+		c := projectCall{Model: "m", Project: "p", Limits: perMinute(9, 0), MaxWait: 5500 * time.Millisecond}
 		start := time.Now()
 		var group sync.WaitGroup
 		for _, most := range []time.Duration{5500 * time.Millisecond, 5500 * time.Millisecond, 4500 * time.Millisecond} { // behind each other
 			group.Go(func() {
 				call := c
 				call.MaxWait = most
-				res, d, err := rl.AcquireCall(t.Context(), call)
+				res, d, err := acquireCall(rl, t.Context(), call)
 				if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Limit != "concurrent" || time.Since(start) != most {
 					t.Errorf("%v, %+v, %v, after %v", res, d, err, time.Since(start))
 				}
@@ -637,7 +695,7 @@ func TestCallMaxWaitForASlot(t *testing.T) {
 		group.Wait()
 		wantLeft(t, rl, c, 1, 1, 9)
 		group.Go(func() {
-			res, _, err := rl.AcquireCall(t.Context(), c)
+			res, _, err := acquireCall(rl, t.Context(), c)
 			if res == nil || time.Since(start) != c.MaxWait+3*time.Second {
 				t.Errorf("%v, after %v", err, time.Since(start))
 			}
@@ -653,8 +711,8 @@ func TestCallMaxWaitForASlot(t *testing.T) {
 // is a slot, the call that waits for its own lets others have it.
 func TestCallThatASlotAndItsProjectDeny(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		p := ratelimit.Call{Project: "p", Limits: perMinute(1, 0)}
-		q := ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(9, 0)}
+		p := projectCall{Project: "p", Limits: perMinute(1, 0)}
+		q := projectCall{Model: "m", Project: "q", Limits: perMinute(9, 0)}
 		tryCall(t, rl, p)
 		time.Sleep(20 * time.Second)
 		slot, _ := rl.TryAcquire("m", 1)
@@ -665,7 +723,7 @@ func TestCallThatASlotAndItsProjectDeny(t *testing.T) {
 		start := time.Now()
 		var group sync.WaitGroup
 		group.Go(func() {
-			if _, d, err := rl.AcquireCall(t.Context(), p); err != nil || !d.Allowed || time.Since(start) != 40*time.Second {
+			if _, d, err := acquireCall(rl, t.Context(), p); err != nil || !d.Allowed || time.Since(start) != 40*time.Second {
 				t.Errorf("p: %+v, %v, after %v", d, err, time.Since(start))
 			}
 		})
@@ -675,7 +733,7 @@ func TestCallThatASlotAndItsProjectDeny(t *testing.T) {
 		}
 		slot.Cancel()
 		synctest.Wait()
-		again, by, waiting := rl.Projects().Ahead("p")
+		again, by, waiting := rl.Ahead("p")
 		if !waiting || by != "minute" || again != 30*time.Second {
 			t.Errorf("%v, %q, %t", again, by, waiting)
 		}
@@ -704,7 +762,7 @@ func TestCallExactly(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			everyLedger(t, quotas{"m": tt.quota}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-				exactly(t, rl, ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(tt.requests, tt.tokens), Estimated: 7}, tt.want)
+				exactly(t, rl, projectCall{Model: "m", Project: "p", Limits: perMinute(tt.requests, tt.tokens), Estimated: 7}, tt.want)
 			})
 		})
 	}
@@ -712,7 +770,7 @@ func TestCallExactly(t *testing.T) {
 
 // exactly lets 64 make calls at a time, and wants so many to be admitted, and
 // counted on both sides.
-func exactly(t *testing.T, rl *ratelimit.RateLimiter, c ratelimit.Call, want int) {
+func exactly(t *testing.T, rl *ratelimit.RateLimiter, c projectCall, want int) {
 	t.Helper()
 	before := remaining(t, rl, c.Project, c.Limits)
 	var admitted atomic.Int64
@@ -720,7 +778,7 @@ func exactly(t *testing.T, rl *ratelimit.RateLimiter, c ratelimit.Call, want int
 	for range 64 {
 		group.Go(func() {
 			for range 2 {
-				if res, _, err := rl.TryAcquireCall(t.Context(), c); err != nil {
+				if res, _, err := tryAcquireCall(rl, t.Context(), c); err != nil {
 					t.Error(err)
 				} else if res != nil {
 					admitted.Add(1)
@@ -734,11 +792,11 @@ func exactly(t *testing.T, rl *ratelimit.RateLimiter, c ratelimit.Call, want int
 	}
 	limits := c.Limits()
 	left := slices.Clone(before)
-	for i := range limits.Requests {
-		left[i] -= int64(want)
+	if limits.RequestsPerMinute > 0 {
+		left[0] -= int64(want)
 	}
-	for i := range limits.Tokens {
-		left[len(limits.Requests)+i] -= int64(want * c.Estimated)
+	if limits.TokensPerMinute > 0 {
+		left[len(left)-1] -= int64(want * c.Estimated)
 	}
 	wantLeft(t, rl, c, want, want*c.Estimated, left...)
 }
@@ -748,12 +806,12 @@ func TestRedisCalls(t *testing.T) {
 	url := redistest.New(t).URL()
 	q := quotas{"m": {MaxRPM: 37, MaxTPM: 10_000}, "n": {MaxTPM: 100, MaxConcurrent: 5}}
 	a, b := onRedis(t, url, q), onRedis(t, url, q)
-	exactly(t, a, ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(1000, 0), Estimated: 7}, 37)
-	if _, d := tryCall(t, b, ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(5, 0)}); d.Code != overRPM {
+	exactly(t, a, projectCall{Model: "m", Project: "p", Limits: perMinute(1000, 0), Estimated: 7}, 37)
+	if _, d := tryCall(t, b, projectCall{Model: "m", Project: "q", Limits: perMinute(5, 0)}); d.Code != overRPM {
 		t.Errorf("%+v", d)
 	}
 
-	c := ratelimit.Call{Model: "n", Project: "q", Limits: perMinute(3, 90), Estimated: 40}
+	c := projectCall{Model: "n", Project: "q", Limits: perMinute(3, 90), Estimated: 40}
 	held, _ := tryCall(t, a, c)
 	wantLeft(t, b, c, 1, 40, 2, 50)
 	c.Estimated = 51
@@ -774,14 +832,14 @@ func TestRedisCalls(t *testing.T) {
 	held.Cancel()
 	wantLeft(t, a, c, 1, 11, 2, 79)
 
-	c = ratelimit.Call{Model: "unknown", Project: "s", Limits: perMinute(1, 0)} // waits for what is its own
+	c = projectCall{Model: "unknown", Project: "s", Limits: perMinute(1, 0)} // waits for what is its own
 	held, _ = tryCall(t, a, c)
 	served := make(chan error, 1)
 	go func() {
-		_, _, err := a.AcquireCall(t.Context(), c)
+		_, _, err := acquireCall(a, t.Context(), c)
 		served <- err
 	}()
-	eventually(t, "it waits", func() bool { _, _, waiting := a.Projects().Ahead("s"); return waiting })
+	eventually(t, "it waits", func() bool { _, _, waiting := a.Ahead("s"); return waiting })
 	held.Cancel()
 	if err := <-served; err != nil {
 		t.Error(err)
@@ -794,14 +852,14 @@ func TestCallStoreLost(t *testing.T) {
 	e := newElsewhere()
 	rl := onStore(t, e, quotas{"m": {MaxRPM: 3}})
 	for _, model := range []string{"m", "unknown", ""} {
-		c := ratelimit.Call{Model: model, Project: "p" + model, Limits: perMinute(3, 0)}
+		c := projectCall{Model: model, Project: "p" + model, Limits: perMinute(3, 0)}
 		lost := errors.New("lost")
 		e.lose(lost)
-		res, d, err := rl.TryAcquireCall(t.Context(), c)
+		res, d, err := tryAcquireCall(rl, t.Context(), c)
 		if res != nil || err != lost || d.Allowed || d.Code != ratelimit.DecisionStoreLost {
 			t.Errorf("%v, %+v, %v", res, d, err)
 		}
-		if res, _, err := rl.AcquireCall(t.Context(), c); res != nil || err != lost {
+		if res, _, err := acquireCall(rl, t.Context(), c); res != nil || err != lost {
 			t.Errorf("%v, %v", res, err)
 		}
 		e.lose(nil)
@@ -815,9 +873,9 @@ func TestCallOfAClosedProjectStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rl.Projects().Store().Close()
-	c := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(3, 0)}
-	res, d, err := rl.TryAcquireCall(t.Context(), c)
+	rl.Counters().Close()
+	c := projectCall{Model: "m", Project: "p", Limits: perMinute(3, 0)}
+	res, d, err := tryAcquireCall(rl, t.Context(), c)
 	if res != nil || !errors.Is(err, store.ErrClosed) || d.Code != ratelimit.DecisionStoreLost {
 		t.Errorf("%v, %+v, %v", res, d, err)
 	}
@@ -880,7 +938,7 @@ type dim struct {
 	of     func(*naiveUse) int64
 }
 
-func (b *naiveBook) dims(model string, c *ratelimit.Call, n, tokens int64) (list []dim) {
+func (b *naiveBook) dims(model string, c *projectCall, n, tokens int64) (list []dim) {
 	q := b.quotas[model]
 	of := func(get func(*naiveUse) int64) func(*naiveUse) int64 {
 		return func(u *naiveUse) int64 {
@@ -926,7 +984,7 @@ func (b *naiveBook) wait(now time.Time, most, n int64, period time.Duration, of 
 
 // decide returns when the call passes, by which limit it is denied, and when it
 // passes by its slots alone.
-func (b *naiveBook) decide(now time.Time, c *ratelimit.Call, n, tokens int64) (retry time.Duration, by string, slots bool) {
+func (b *naiveBook) decide(now time.Time, c *projectCall, n, tokens int64) (retry time.Duration, by string, slots bool) {
 	var model, own time.Duration
 	var never string
 	for _, d := range b.dims(c.Model, c, n, tokens) {
@@ -1054,7 +1112,7 @@ func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
 	var uses []*naiveUse
 	var last time.Duration
 	for step, a := range list {
-		c := ratelimit.Call{Model: a.Model, Project: a.Project, Requests: a.Requests}
+		c := projectCall{Model: a.Model, Project: a.Project, Requests: a.Requests}
 		n, tokens := int64(max(a.Requests, 1)), int64(a.Tokens.Input+a.Tokens.Output)
 		if a.Split && tokens > 0 {
 			c.Tokens = a.Tokens
@@ -1077,12 +1135,12 @@ func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
 			var err error
 			switch a.Do {
 			case "try":
-				if res, d, err = rl.TryAcquireCall(ctx, c); err != nil || (res != nil) != d.Allowed || d.Allowed != (retry == 0) || d.RetryAfter != retry || d.Limit != by {
+				if res, d, err = tryAcquireCall(rl, ctx, c); err != nil || (res != nil) != d.Allowed || d.Allowed != (retry == 0) || d.RetryAfter != retry || d.Limit != by {
 					return fmt.Sprintf("step %d, %+v: %+v, %v; want %v, by %q", step, a, d, err, retry, by)
 				}
 				last = retry
 			case "acquire":
-				res, d, err = rl.AcquireCall(ctx, c)
+				res, d, err = acquireCall(rl, ctx, c)
 				if retry == ratelimit.Never {
 					if res != nil || !errors.Is(err, ratelimit.ErrNever) || d.RetryAfter != retry || d.Limit != by || time.Since(start) != 0 {
 						return fmt.Sprintf("step %d, %+v: %+v, %v; want never, by %q", step, a, d, err, by)
@@ -1173,14 +1231,19 @@ func compare(rl *ratelimit.RateLimiter, b *naiveBook) string {
 			return fmt.Sprintf("%s: %+v; want %d requests and %d tokens", model, s, rpm, tpm)
 		}
 	}
-	for project, windows := range b.windows {
-		said, err := rl.Projects().Store().Peek(context.Background(), projectLimits(windows...).Charges(project, 0, 0))
+	for id, windows := range b.windows {
+		setLimits(rl, id, projectLimits(windows...))
+		said, err := projectsOf(rl).Peek(context.Background(), id)
 		if err != nil {
 			return err.Error()
 		}
-		for i, w := range windows {
-			if left := max(w.count-b.count(now, w.period, b.ofProject(project, w)), 0); said[i].Remaining != left {
-				return fmt.Sprintf("%s, %s: %d left; want %d", project, w.name, said[i].Remaining, left)
+		found := map[string]int64{project.Concurrent: int64(projectLimits(windows...).MaxConcurrent) - said.Concurrent}
+		for _, s := range said.Windows() {
+			found[s.Window.Name] = s.Remaining
+		}
+		for _, w := range windows {
+			if left := max(w.count-b.count(now, w.period, b.ofProject(id, w)), 0); found[w.name] != left {
+				return fmt.Sprintf("%s, %s: %d left; want %d", id, w.name, found[w.name], left)
 			}
 		}
 	}

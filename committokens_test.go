@@ -15,13 +15,13 @@ type spent struct{ tpm, input, output, tpd, project int }
 
 // What the provider does not count is a project's, and not a model's.
 func TestCommitTokens(t *testing.T) {
-	sum := ratelimit.Call{Estimated: 100}
-	split := ratelimit.Call{Tokens: ratelimit.Tokens{Input: 60, Output: 40}}
-	free := ratelimit.Call{Tokens: ratelimit.Tokens{Input: 60, Output: 40, FreeInput: 20, FreeOutput: 10}}
-	all := ratelimit.Call{Tokens: ratelimit.Tokens{Input: 60, FreeInput: 60}}
+	sum := projectCall{Estimated: 100}
+	split := projectCall{Tokens: ratelimit.Tokens{Input: 60, Output: 40}}
+	free := projectCall{Tokens: ratelimit.Tokens{Input: 60, Output: 40, FreeInput: 20, FreeOutput: 10}}
+	all := projectCall{Tokens: ratelimit.Tokens{Input: 60, FreeInput: 60}}
 	for _, c := range []struct {
 		name     string
-		call     ratelimit.Call
+		call     projectCall
 		reserved spent
 		used     ratelimit.Tokens
 		want     spent
@@ -89,7 +89,7 @@ func TestCommitTokens(t *testing.T) {
 func TestCommitIsCommitTokens(t *testing.T) {
 	for _, used := range [][2]int{{0, 0}, {5, 7}, {-1, 7}, {5, -1}, {-1, -1}, {-9, 200}, {300, 300}, {math.MaxInt, 1}} {
 		everyLedger(t, quotas{"a": {MaxTPM: 100, MaxInputTPM: 80, MaxTPD: 1000}, "b": {MaxTPM: 100, MaxInputTPM: 80, MaxTPD: 1000}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-			for _, tokens := range []ratelimit.Call{{Estimated: 40}, {Tokens: ratelimit.Tokens{Input: 10, Output: 5}}} {
+			for _, tokens := range []projectCall{{Estimated: 40}, {Tokens: ratelimit.Tokens{Input: 10, Output: 5}}} {
 				var stats [2]ratelimit.ModelStats
 				for i, model := range []string{"a", "b"} {
 					tokens.Model = model
@@ -116,7 +116,7 @@ func TestCommitIsCommitTokens(t *testing.T) {
 func TestCommitTokensOfFreeModels(t *testing.T) {
 	for _, model := range []string{"free", "unknown", ""} {
 		everyLedger(t, quotas{"free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-			call := ratelimit.Call{Model: model, Project: "p", Limits: perMinute(0, 1000), Tokens: ratelimit.Tokens{Input: 60, Output: 40, FreeInput: 20}}
+			call := projectCall{Model: model, Project: "p", Limits: perMinute(0, 1000), Tokens: ratelimit.Tokens{Input: 60, Output: 40, FreeInput: 20}}
 			res, d := tryCall(t, rl, call)
 			if !d.Allowed {
 				t.Fatalf("%+v", d)
@@ -143,7 +143,7 @@ func TestCommitTokensOfFreeModels(t *testing.T) {
 // A debt is of what counts: what is free delays nobody but the project.
 func TestFreeTokensAreNoDebt(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		call := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(0, 500), Estimated: 10}
+		call := projectCall{Model: "m", Project: "p", Limits: perMinute(0, 500), Estimated: 10}
 		res, _ := tryCall(t, rl, call)
 		res.CommitTokens(ratelimit.Tokens{Input: 900, Output: 20, FreeInput: 890})
 		if d := rl.Decide("m", 70); !d.Allowed {
@@ -166,7 +166,7 @@ func TestFreeEstimates(t *testing.T) {
 		}
 		res.Cancel()
 		for limit, code := range map[int64]ratelimit.DecisionCode{599: ratelimit.DecisionProjectLimit, 600: ok} {
-			_, d := tryCall(t, rl, ratelimit.Call{Model: "m", Project: fmt.Sprint(limit), Limits: perMinute(0, limit), Tokens: large})
+			_, d := tryCall(t, rl, projectCall{Model: "m", Project: fmt.Sprint(limit), Limits: perMinute(0, limit), Tokens: large})
 			if d.Code != code || code != ok && d.RetryAfter != ratelimit.Never {
 				t.Errorf("a project with %d tokens: %+v", limit, d)
 			}
@@ -198,9 +198,9 @@ func TestInvalidFreeEstimates(t *testing.T) {
 			if list := seen.since(); len(list) != 1 || list[0].Kind != ratelimit.EventRefused {
 				t.Errorf("%+v: %+v", tokens, list)
 			}
-			call := ratelimit.Call{Model: "m", Tokens: tokens}
-			res, _, tried := rl.TryAcquireCall(t.Context(), call)
-			again, _, waited := rl.AcquireCall(t.Context(), call)
+			call := projectCall{Model: "m", Tokens: tokens}
+			res, _, tried := tryAcquireCall(rl, t.Context(), call)
+			again, _, waited := acquireCall(rl, t.Context(), call)
 			third, err := rl.AcquireTokens(t.Context(), "m", tokens)
 			if res != nil || again != nil || third != nil || tried == nil || waited == nil || err == nil {
 				t.Errorf("%+v: %v, %v, %v", tokens, tried, waited, err)

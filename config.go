@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -50,6 +51,13 @@ type Config struct {
 
 	// Observer is told of everything that happens. It may be nil.
 	Observer Observer
+
+	// OnError is told of errors that no call can return, as they happen: a correction that
+	// could not be made because the store was lost, a quota in the store that is not valid.
+	// The first of them is also Persist's and Close's. It may be nil.
+	OnError func(error)
+
+	clock func() int64 // nil: the monotonic clock
 }
 
 // New returns a limiter with Gemini's default quotas, whose file is
@@ -64,7 +72,14 @@ func NewWithConfig(cfg Config) (*RateLimiter, error) {
 		if err := cfg.noStoreLoss(); err != nil {
 			return nil, err
 		}
-		return newLimiter(cfg)
+		if cfg.clock == nil {
+			cfg.clock = clock.New()
+		}
+		rl, err := newLimiter(cfg, store.NewMemoryAt(cfg.clock), true)
+		if err == nil {
+			rl.inFile = true
+		}
+		return rl, err
 	case BackendSQLite:
 		return NewWithSQLiteConfig(cfg.FilePath, cfg)
 	case BackendRedis:
@@ -83,8 +98,8 @@ func (cfg Config) noStoreLoss() error {
 	return fmt.Errorf("ratelimit: OnStoreLoss is %q: only with the backend %s may it be set", cfg.OnStoreLoss, BackendRedis)
 }
 
-// newLimiter returns a limiter with the quotas of cfg.
-func newLimiter(cfg Config) (*RateLimiter, error) {
+// newLimiter returns a limiter with the quotas of cfg that counts in a store.
+func newLimiter(cfg Config, s Store, owned bool) (*RateLimiter, error) {
 	quotas, err := cfg.quotas()
 	if err != nil {
 		return nil, err
@@ -92,15 +107,17 @@ func newLimiter(cfg Config) (*RateLimiter, error) {
 	if cfg.MaxPause < 0 {
 		return nil, fmt.Errorf("ratelimit: MaxPause is %v: it must not be negative", cfg.MaxPause)
 	}
-	rl := &RateLimiter{
-		clock:    clock.New(),
-		path:     cfg.FilePath,
-		others:   map[string]*model{},
-		observer: cfg.Observer,
-		maxPause: cmp.Or(cfg.MaxPause, DefaultMaxPause),
-		projects: &shared{store: store.NewMemory()},
+	if cfg.clock == nil {
+		cfg.clock = clock.New()
 	}
-	rl.open = rl.newModel("", none)
+	rl := &RateLimiter{
+		engine: admission.New(admission.Config{
+			Store: s, Owned: owned, Clock: cfg.clock, Observer: cfg.Observer, OnError: cfg.OnError,
+		}),
+		file:     cfg.FilePath,
+		others:   map[string]*model{},
+		maxPause: cmp.Or(cfg.MaxPause, DefaultMaxPause),
+	}
 	rl.quotas.Store(&map[string]*model{})
 	if err := rl.setQuotas(quotas); err != nil {
 		return nil, err

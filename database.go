@@ -1,12 +1,14 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
@@ -27,24 +29,24 @@ func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
 	if err := cfg.noStoreLoss(); err != nil {
 		return nil, err
 	}
-	rl, err := newLimiter(cfg)
-	if err != nil {
+	if _, err := cfg.quotas(); err != nil { // before a file is made
 		return nil, err
 	}
-	if dbPath == "" {
-		dbPath = cfg.FilePath
-	}
-	if dbPath, err = pathOr(dbPath, "ratelimits.db"); err != nil {
+	dbPath, err := pathOr(cmp.Or(dbPath, cfg.FilePath), "ratelimits.db")
+	if err != nil {
 		return nil, err
 	}
 	opened, err := sqlitestore.Open(dbPath)
 	if err != nil {
 		return nil, err
 	}
-	db := &database{opened, dbPath}
-	rl.countIn(&shared{store: opened, owned: true})
-	rl.keeper = db
-	if err := db.open(rl); err != nil {
+	rl, err := newLimiter(cfg, opened, true)
+	if err == nil {
+		db := &database{opened, dbPath}
+		rl.keeper = db
+		err = db.open(rl)
+	}
+	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
 	return rl, nil
@@ -234,25 +236,25 @@ func (db *database) addQuotas(quotas map[string]ModelQuota) (held map[string]Mod
 }
 
 // readUsage returns what was used of a model.
-func readUsage(tx *sqlitestore.Tx, model string, r *rules) (*usage, error) {
-	var accounts []*limit.Account
-	for _, c := range r.charged {
-		account, err := tx.Account(key(model, c.unit))
+func readUsage(tx *sqlitestore.Tx, model string, r *admission.Rules) (*usage, error) {
+	u := &usage{r, map[admission.Unit]*limit.Account{}, tx.Now()}
+	for _, l := range r.Limits {
+		account, err := tx.Account(key(model, l.Unit))
 		if err != nil {
 			return nil, err
 		}
-		accounts = append(accounts, account)
+		u.accounts[l.Unit] = account
 	}
-	return usageOf(r, accounts, tx.Now()), nil
+	return u, nil
 }
 
 // putUsage sets what was used of a model of which nothing is known.
-func putUsage(tx *sqlitestore.Tx, model string, r *rules, u *usage) error {
-	for i, account := range u.accounts(r, tx.Now()) {
+func putUsage(tx *sqlitestore.Tx, model string, accounts map[admission.Unit]*limit.Account) error {
+	for unit, account := range accounts {
 		if account.FullAt() <= tx.Now() {
 			continue
 		}
-		if err := tx.Put(key(model, r.charged[i].unit), account); err != nil {
+		if err := tx.Put(key(model, unit), account); err != nil {
 			return err
 		}
 	}

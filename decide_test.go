@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 )
 
 func TestDecisionCodes(t *testing.T) {
@@ -158,7 +160,7 @@ func TestNever(t *testing.T) {
 		{"TPD", ModelQuota{MaxTPD: 100}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
 		{"TPD by a calendar", ModelQuota{MaxTPD: 100, DayResetsAt: "00:00 UTC"}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
 		{"TPD below TPM", ModelQuota{MaxTPD: 100, MaxTPM: 200}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
-		{"the largest", ModelQuota{MaxTPM: maxQuota}, Tokens{Input: maxTokens, Output: 1}, DecisionTPMLimit},
+		{"the largest", ModelQuota{MaxTPM: maxQuota}, Tokens{Input: admission.MaxTokens, Output: 1}, DecisionTPMLimit},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -187,7 +189,7 @@ func TestNever(t *testing.T) {
 	})
 	t.Run("exactly the largest", func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: maxQuota})
-		memTake(t, rl, maxTokens)
+		memTake(t, rl, admission.MaxTokens)
 		if s := rl.Stats(memModel); s.TPM != maxQuota {
 			t.Errorf("%+v", s)
 		}
@@ -202,7 +204,7 @@ func TestInvalidTokens(t *testing.T) {
 	}
 	before := rl.AllStats()
 	for _, model := range []string{memModel, "free", "unknown", ""} {
-		for _, n := range []int{-1, math.MinInt, maxTokens + 1, math.MaxInt} {
+		for _, n := range []int{-1, math.MinInt, admission.MaxTokens + 1, math.MaxInt} {
 			check := func(door string, d Decision) {
 				t.Helper()
 				if d.Allowed || d.Code != DecisionInvalidTokens || d.RetryAfter != Never || d.Reason == "" {
@@ -240,15 +242,15 @@ func TestUnknownAndUnlimitedModels(t *testing.T) {
 		rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{"free": {}, "freeday": {DayResetsAt: "00:00 UTC"}}})
 		for model, code := range map[string]DecisionCode{"unknown": DecisionUnknownModel, "free": DecisionUnlimited, "freeday": DecisionUnlimited} {
 			for range 1000 {
-				d := rl.Decide(model, maxTokens)
-				res, taken := rl.TryAcquire(model, maxTokens)
+				d := rl.Decide(model, admission.MaxTokens)
+				res, taken := rl.TryAcquire(model, admission.MaxTokens)
 				if !d.Allowed || d.Code != code || d.RetryAfter != 0 || taken != d || res == nil || !rl.CanSend(model, 5) {
 					t.Fatalf("%s: %+v and %+v; want %s", model, d, taken, code)
 				}
-				if _, err := rl.Acquire(t.Context(), model, maxTokens); err != nil {
+				if _, err := rl.Acquire(t.Context(), model, admission.MaxTokens); err != nil {
 					t.Fatal(err)
 				}
-				if err := rl.WaitForCapacity(t.Context(), model, maxTokens); err != nil {
+				if err := rl.WaitForCapacity(t.Context(), model, admission.MaxTokens); err != nil {
 					t.Fatal(err)
 				}
 				res.Cancel()

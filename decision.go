@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // Never is the RetryAfter of what can never pass: it is larger than its quota.
@@ -50,7 +52,7 @@ type Decision struct {
 	// before it: zero when it is allowed, [Never] when it cannot. Where others
 	// wait, it is when the first of them passes. When a call that is under way
 	// ends nobody knows, so for [DecisionConcurrencyLimit] and for a project's
-	// [ConcurrentProject] it is a guess.
+	// [project.Concurrent] it is a guess.
 	RetryAfter time.Duration
 
 	// Limit is the name of the limit that Code stands for, as in [Event]; empty
@@ -65,7 +67,7 @@ type Decision struct {
 	Stats ModelStats
 
 	// Project is what the limits of the call's project say; nil without any.
-	Project *ProjectStanding
+	Project *project.Decision
 }
 
 // ModelStats is what is used of a model, and of how much. Zero for a maximum is
@@ -83,113 +85,94 @@ type ModelStats struct {
 	Concurrent, MaxConcurrent int
 }
 
-// outcome is what a ledger says to a request: of each dimension what is used,
-// and when it lets the request pass.
-type outcome struct {
-	rules    *rules
-	taken    amounts           // zero if it was denied, or only looked at
-	at       int64             // when it was taken,
-	epoch    int32             // and in which of the model's epochs
-	used     [dimensions]int64 // before it was taken
-	dayStart int64
-	dayLeft  time.Duration // which is what a store says in place of dayStart
-	full     bool          // by a store's word: a log, and more may be used than it holds
-	vague    bool          // by a store's word: a day is full, or has just begun
-	denied   bool
-	retry    [dimensions]time.Duration // zero where it may pass
-	probe    time.Duration             // when a paused model may be probed, which is before the pause ends
-
-	project *ProjectStanding // nil without limits of a project
-	own     time.Duration    // when its windows let it pass, or zero
-	ownSlot time.Duration    // when the lease of one of its calls ends, if as many as may be are under way
-}
-
-// deny enters that a dimension lets the request pass no earlier than in a while.
-func (o *outcome) deny(d dimension, retry time.Duration) {
-	o.denied = true
-	o.retry[d] = retry
-}
-
-// by returns the dimension that decides, where one denies: the first that denies
-// for ever, or else the first that denies.
-func (o *outcome) by() dimension {
-	if d := slices.Index(o.retry[:], Never); d >= 0 {
-		return dimension(d)
-	}
-	return dimension(slices.IndexFunc(o.retry[:], func(retry time.Duration) bool { return retry > 0 }))
-}
-
-// wait returns when every limit lets the request pass, as far as is known.
-func (o *outcome) wait(guess time.Duration) time.Duration {
-	return max(o.ownWait(guess), o.modelWait(guess))
-}
-
-// modelWait returns when every dimension lets the request pass, as far as is
-// known. The end of a call is not known, at the latest it is the end of its lease:
-// guess is what to take for it.
-func (o *outcome) modelWait(guess time.Duration) (longest time.Duration) {
-	for d, retry := range o.retry {
-		if dimension(d) == concurrent && retry != Never {
-			retry = min(retry, guess)
-		}
-		longest = max(longest, retry)
-	}
-	return longest
-}
-
-// decide makes d, which is empty, the decision. Both are large, so they are
-// handed on by their addresses.
-func (o *outcome) decide(d *Decision) {
-	d.Allowed, d.Code, d.Reason = true, DecisionAllowed, "within the quota"
-	d.Project = o.project
-	o.describe(&d.Stats)
-	if !o.denied {
+// say makes d, which is empty, the decision that the engine's result is. Both are large, so
+// they are handed on by their addresses.
+func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
+	if a.Invalid != nil {
+		*d = invalid(a.Invalid)
+		d.Stats = rl.Stats(a.Model)
 		return
 	}
-	d.Allowed, d.RetryAfter = false, o.wait(slotGuess)
-	d.Limit = o.exceeded()
-	if m := o.rules.missing; m != nil && !o.byProject() {
-		d.Elsewhere = int(m.n[o.by()])
+	var v view
+	if s := a.standing(r); s != nil {
+		v.see(s)
 	}
-	d.Code, d.Reason = codeOf(d.Limit), o.reason(d.RetryAfter)
+	v.describe(&d.Stats)
+	if a.own != nil {
+		if s := r.Outcome.Of(a.own); s != nil && s.Rules() != nil {
+			d.Project = project.DecisionOf(s)
+		}
+	}
+	switch d.Limit, d.RetryAfter = r.Limit(), r.RetryAfter(); {
+	case r.Allowed():
+		d.Allowed, d.Code, d.Reason = true, DecisionAllowed, "within the quota"
+	case r.Outcome.Denied:
+		rl.deny(a, r, &v, d)
+	case r.Behind:
+		d.Code = codeOf(d.Limit)
+		d.Reason = fmt.Sprintf("others wait for %s: try again in %v", whatIs(d.Limit), told(d.RetryAfter))
+	}
 }
 
-// reason says for people what denies longest.
-func (o *outcome) reason(retry time.Duration) string {
-	switch {
-	case o.byProject() && retry == Never:
-		return o.project.reason() + ": it can never pass"
-	case o.byProject():
-		return o.project.reason()
-	case retry == Never:
-		return o.excess() + ": it can never pass"
-	default:
-		return o.shortage(retry)
+// deny completes the decision on a call that a limit denies.
+func (rl *RateLimiter) deny(a *asking, r *admission.Result, v *view, d *Decision) {
+	d.Code = codeOf(d.Limit)
+	if s := r.Outcome.Deciding(); a.model == nil || s.Scope != a.model.scope {
+		d.Code, d.Reason = DecisionProjectLimit, d.Project.Reason()
+	} else {
+		if v.missing != nil {
+			d.Elsewhere = int(v.missing.n[dimensionNamed(d.Limit)])
+		}
+		d.Reason = v.reason(dimensionNamed(d.Limit), d.RetryAfter)
+	}
+	if r.Behind && d.RetryAfter > r.Outcome.Deciding().Wait(admission.SlotGuess) {
+		d.Reason = "others wait; " + d.Reason
 	}
 }
 
-// byProject reports whether it is the project's limits that deny longest.
-func (o *outcome) byProject() bool { return o.ownWait(slotGuess) > o.modelWait(slotGuess) }
+// view is what the limits of a model say to a call, by dimension.
+type view struct {
+	quota   ModelQuota
+	missing *missing // by the provider's word; nil: nothing
 
-// exceeded returns the name of the limit that decides.
-func (o *outcome) exceeded() string {
-	if o.byProject() {
-		return o.project.exceeded()
-	}
-	return facts[o.by()].name
+	used     [dimensions]int64
+	retry    [dimensions]time.Duration // zero where the call may pass
+	dayStart int64
 }
 
-// shortage says what is used up until when: of several, what is so for longest.
-func (o *outcome) shortage(retry time.Duration) string {
-	by := dimension(slices.Index(o.retry[:], slices.Max(o.retry[:])))
+// see enters what a model's scope has said.
+func (v *view) see(s *admission.Standing) {
+	if r := s.Rules(); r != nil {
+		v.quota, v.missing = setupOf(r).quota, setupOf(r).missing
+	}
+	for l, said := range s.Decisions() {
+		if l.ID >= atProvider {
+			continue
+		}
+		d := dimension(l.ID)
+		v.used[d], v.retry[d] = said.Used, said.RetryAfter
+		if d == rpd {
+			v.dayStart = said.Since
+		}
+	}
+	v.retry[paused] = s.Closed.For
+}
+
+// reason says for people why the model denies a call, which a dimension decides: what is
+// used up until when, and of several dimensions what is so for longest.
+func (v *view) reason(by dimension, retry time.Duration) string {
+	if retry == Never {
+		return v.excess(by) + ": it can never pass"
+	}
+	by = dimension(slices.Index(v.retry[:], slices.Max(v.retry[:])))
 	if by == paused {
 		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", told(retry))
 	}
 	used := "used"
-	if m := o.rules.missing; m != nil && m.n[by] > 0 {
-		used = fmt.Sprintf("used, and %d elsewhere", m.n[by])
+	if v.missing != nil && v.missing.n[by] > 0 {
+		used = fmt.Sprintf("used, and %d elsewhere", v.missing.n[by])
 	}
-	return fmt.Sprintf("%d of %d %s %s: try again in %v", o.used[by], o.rules.max[by], facts[by].what, used, told(retry))
+	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], v.quota.max(by), facts[by].what, used, told(retry))
 }
 
 // told returns a wait as people are told it: in whole milliseconds, and not too short.
@@ -197,54 +180,48 @@ func told(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// excess says of what a request asks more than there ever is.
-func (o *outcome) excess() string {
-	by := o.by()
-	return fmt.Sprintf("more than all %d %s", o.rules.max[by], facts[by].what)
+// excess says of what a call asks more than there ever is.
+func (v *view) excess(by dimension) string {
+	return fmt.Sprintf("more than all %d %s", v.quota.max(by), facts[by].what)
 }
 
 // describe makes s what is used, and of how much.
-func (o *outcome) describe(s *ModelStats) {
-	q := &o.rules.quota
-	s.RPM, s.MaxRPM = o.usedOf(rpm), q.MaxRPM
-	s.TPM, s.MaxTPM = o.usedOf(tpm), q.MaxTPM
-	s.RPD, s.MaxRPD = o.usedOf(rpd), q.MaxRPD
-	if o.dayStart != 0 {
-		s.DayStart = utc(o.dayStart)
+func (v *view) describe(s *ModelStats) {
+	q := &v.quota
+	s.RPM, s.MaxRPM = int(v.used[rpm]), q.MaxRPM
+	s.TPM, s.MaxTPM = int(v.used[tpm]), q.MaxTPM
+	s.RPD, s.MaxRPD = int(v.used[rpd]), q.MaxRPD
+	if v.dayStart != 0 {
+		s.DayStart = utc(v.dayStart)
 	}
-	if q.MaxInputTPM > 0 {
-		s.InputTPM, s.MaxInputTPM = o.usedOf(inputTPM), q.MaxInputTPM
-	}
-	if q.MaxOutputTPM > 0 {
-		s.OutputTPM, s.MaxOutputTPM = o.usedOf(outputTPM), q.MaxOutputTPM
-	}
-	if q.MaxTPD > 0 {
-		s.TPD, s.MaxTPD = o.usedOf(tpd), q.MaxTPD
-	}
-	if q.MaxConcurrent > 0 {
-		s.Concurrent, s.MaxConcurrent = o.usedOf(concurrent), q.MaxConcurrent
-	}
+	s.InputTPM, s.MaxInputTPM = int(v.used[inputTPM]), q.MaxInputTPM
+	s.OutputTPM, s.MaxOutputTPM = int(v.used[outputTPM]), q.MaxOutputTPM
+	s.TPD, s.MaxTPD = int(v.used[tpd]), q.MaxTPD
+	s.Concurrent, s.MaxConcurrent = int(v.used[concurrent]), q.MaxConcurrent
 }
 
-// usedOf returns what is used of a dimension, with what was taken.
-func (o *outcome) usedOf(d dimension) int { return int(o.used[d] + o.taken[facts[d].unit]) }
+// dimensionNamed returns the dimension whose limit has a name, or dimensions where none has.
+func dimensionNamed(name string) dimension {
+	for d := range facts {
+		if facts[d].name == name {
+			return dimension(d)
+		}
+	}
+	return dimensions
+}
 
 // codeOf returns the code of the limit of a name, and whatIs what it limits. Limits
 // that are not a model's are a project's.
 func codeOf(name string) DecisionCode {
-	for d := range facts {
-		if facts[d].name == name {
-			return facts[d].code
-		}
+	if d := dimensionNamed(name); d < dimensions {
+		return facts[d].code
 	}
 	return DecisionProjectLimit
 }
 
 func whatIs(name string) string {
-	for d := range facts {
-		if facts[d].name == name {
-			return facts[d].what
-		}
+	if d := dimensionNamed(name); d < dimensions {
+		return facts[d].what
 	}
 	return "what the project may use"
 }

@@ -3,8 +3,10 @@ package ratelimit
 import (
 	"context"
 	"math/bits"
-	"slices"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // elsewhere is what others use of a model's quotas, with the same account, as the
@@ -24,62 +26,43 @@ type missing struct {
 
 // heedOthers compares what the provider has left with what the model's quota has.
 func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing) {
-	r, now := m.rules.Load(), rl.clock()
-	if !said.matters(r, m.elsewhere.Load() != nil) || m.elsewhere.Load() == nil && said.agrees(r, m.glance.Load(), now) {
+	q, now := m.quota(), rl.engine.Now()
+	had := m.elsewhere.Load() != nil
+	if !said.matters(q, had) || !had && said.agrees(q, m.glance.Load(), now) {
 		return
 	}
-	var o outcome
-	if rl.shared == nil {
-		m.statsAtProvider(now, &o)
-	} else if err := rl.shared.peekAtProvider(ctx, m, r, &o); err != nil {
+	var o admission.Outcome
+	if err := m.look(ctx, &o); err != nil {
 		return // those who ask the store for a call will say so
 	}
-	more, less := m.lower(r, said, &o, now)
+	used := usedAtProvider(o.Of(m.scope))
+	more, less := m.lower(q, said, &used, now)
 	for _, d := range more {
 		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: facts[d].name, Said: said[d].Remaining, RetryAfter: said.reset(d)})
 	}
 	if less {
-		m.line.Wake() // they were told to wait for longer
+		rl.engine.Wake(m.scope) // calls were told to wait for longer
 	}
 }
 
-// lookAtProvider is look for nothing, but says what the provider counts as used: of a
-// minute nothing that is in the quota's margin. If that counted too, what others use
-// would be taken for it.
-func (u *usage) lookAtProvider(r *rules, now int64, o *outcome) {
-	u.look(r, now, &amounts{}, o)
-	if r.quota.Margin == 0 {
-		return
+// usedAtProvider returns what the provider counts as used: of a minute nothing that is in
+// the quota's margin. If that counted too, what others use would be taken for it.
+func usedAtProvider(s *admission.Standing) (used [dimensions]int64) {
+	for l, said := range s.Decisions() { // of a dimension, the provider's limit comes last
+		used[l.ID%atProvider] = said.Used
 	}
-	for _, most := range r.limited {
-		if !most.dim.ofDay() && most.dim != concurrent {
-			o.used[most.dim] -= u.minute.usedBy(now-int64(time.Minute), most.unit)
-		}
-	}
-}
-
-// peekAtProvider is lookAtProvider over a store. With a margin it takes all of a log to
-// know, so that is done once in a while; in between, what is in the margin counts too,
-// which makes less of what is missing, and never more.
-func (s *shared) peekAtProvider(ctx context.Context, m *model, r *rules, o *outcome) error {
-	now, last := m.limiter.clock(), m.compared.Load()
-	if r.quota.Margin == 0 || now-last < int64(fresh) || !m.compared.CompareAndSwap(last, now) {
-		return s.peek(ctx, m, r, &amounts{}, o)
-	}
-	u, at, err := s.usage(ctx, m.name, r)
-	if err == nil {
-		u.lookAtProvider(r, at, o)
-	}
-	return err
+	return used
 }
 
 // matters reports whether what the provider says can make a difference: it has less
 // than all of a maximum, or it had.
-func (said *standing) matters(r *rules, had bool) bool {
-	return slices.ContainsFunc(r.limited, func(most maximum) bool {
-		w := &said[most.dim]
-		return w.Remaining >= 0 && (had || w.Remaining < most.max)
-	})
+func (said *standing) matters(q *ModelQuota, had bool) bool {
+	for d := range paused {
+		if most := int64(q.max(d)); most > 0 && said[d].Remaining >= 0 && (had || said[d].Remaining < most) {
+			return true
+		}
+	}
+	return false
 }
 
 // glance is what a store has said at a time that is used, when a call was last taken.
@@ -88,10 +71,16 @@ type glance struct {
 	used [dimensions]int64
 }
 
-// lowerGlance takes what a call has given back off the last glance. Otherwise it would
-// look as if the provider counted that, where others have used it since. A glance that
-// knows of it already says too little then, and the store is asked once more.
-func (m *model) lowerGlance(taken, used *amounts) {
+// glanceAt notes what a store has said to a call that it has taken. In memory there is no
+// need: it can be asked again for next to nothing.
+func (m *model) glanceAt(s *admission.Standing) {
+	m.glance.Store(&glance{m.limiter.engine.Now(), usedAtProvider(s)})
+}
+
+// Settled is [admission.Gate]'s. It takes what a call has given back off the last glance.
+// Otherwise it would look as if the provider counted that, where others have used it since.
+// A glance that knows of it already says too little then, and the store is asked once more.
+func (m *model) Settled(taken, used admission.Amounts) {
 	for {
 		g := m.glance.Load()
 		if g == nil {
@@ -113,14 +102,16 @@ const fresh = time.Second
 
 // agrees reports whether the provider has at least as much left as was left a moment
 // ago: then nobody else has used any, and the store need not be asked.
-func (said *standing) agrees(r *rules, g *glance, now int64) bool {
+func (said *standing) agrees(q *ModelQuota, g *glance, now int64) bool {
 	if g == nil || now-g.at > int64(fresh) {
 		return false
 	}
-	return !slices.ContainsFunc(r.limited, func(most maximum) bool {
-		w := &said[most.dim]
-		return w.Remaining >= 0 && w.Remaining < most.max-g.used[most.dim]
-	})
+	for d := range paused {
+		if most := int64(q.max(d)); most > 0 && said[d].Remaining >= 0 && said[d].Remaining < most-g.used[d] {
+			return false
+		}
+	}
+	return true
 }
 
 // lower enters what is missing of the quota, by what the provider has left and what
@@ -130,7 +121,7 @@ func (said *standing) agrees(r *rules, g *glance, now int64) bool {
 // An answer does not know of calls that have come after it, so with many under way
 // some make too little of it. Of a minute the strictest counts therefore: what is
 // missing comes back by itself soon enough. Of a day the last does.
-func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []dimension, less bool) {
+func (m *model) lower(q *ModelQuota, said *standing, used *[dimensions]int64, now int64) (more []dimension, less bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var e elsewhere
@@ -138,12 +129,12 @@ func (m *model) lower(r *rules, said *standing, o *outcome, now int64) (more []d
 		e = *before
 	}
 	was := e.at(now)
-	for i := range r.limited {
-		d, reset := r.limited[i].dim, said.reset(r.limited[i].dim)
-		if said[d].Remaining < 0 || reset <= 0 {
+	for d := range paused {
+		reset := said.reset(d)
+		if q.max(d) == 0 || said[d].Remaining < 0 || reset <= 0 {
 			continue
 		}
-		n := max(r.max[d]-o.used[d]-min(said[d].Remaining, maxQuota), 0)
+		n := max(int64(q.max(d))-used[d]-min(said[d].Remaining, maxQuota), 0)
 		switch {
 		case n > was.n[d]:
 			more = append(more, d)
@@ -195,90 +186,88 @@ func (m *missing) when(d dimension, most int64) time.Duration {
 	return time.Duration(a.from + back - m.now)
 }
 
-// rulesAt returns the model's rules at a time: with less where the provider has
-// less.
-func (m *model) rulesAt(now int64) *rules {
-	r, e := m.rules.Load(), m.elsewhere.Load()
+// Lower is [admission.Gate]'s: with less where the provider has less.
+func (m *model) Lower(r *admission.Rules, now int64) *admission.Rules {
+	e := m.elsewhere.Load()
 	if e == nil {
 		return r
 	}
-	if less := e.at(now); !less.none() {
-		return r.without(less)
+	less := e.at(now)
+	if less.none() {
+		m.elsewhere.CompareAndSwap(e, nil)
+		return r
 	}
-	m.elsewhere.CompareAndSwap(e, nil)
-	return r
+	lower := r.Lowered(func(l *admission.Limit) int64 { return less.left(l) })
+	lower.Setup = &setup{setupOf(r).quota, &less}
+	return lower
 }
 
-// without returns the rules without what is missing. At least one is left of each
-// maximum, so that somebody finds out when there is more again.
-func (r *rules) without(less missing) *rules {
-	lower := *r
-	lower.missing = &less
-	lower.limited = slices.Clone(r.limited)
-	for i := range lower.limited {
-		most := &lower.limited[i]
-		most.max = max(most.max-less.n[most.dim], 1)
+// left returns the count of a limit without what is missing of it. At least one is left, so
+// that somebody finds out when there is more again.
+func (m *missing) left(l *admission.Limit) int64 {
+	if l.Free {
+		return l.Limit.Count()
 	}
-	lower.charged = slices.Clone(r.charged)
-	for i := range lower.charged {
-		c := &lower.charged[i]
-		c.limits, c.looked = slices.Clone(c.limits), slices.Clone(c.looked)
-		for k, d := range c.dims {
-			if r.max[d] > 0 && less.n[d] > 0 {
-				c.limits[k] = c.limits[k].WithCount(max(r.max[d]-less.n[d], 1))
-				c.looked[k] = c.limits[k]
-			}
-		}
-	}
-	return &lower
+	return max(l.Limit.Count()-m.n[l.ID], 1)
 }
 
-// retryWithout is retry of a dimension of which some is missing: what is used leaves,
-// and what is missing comes back.
-func (u *usage) retryWithout(r *rules, d dimension, n, used, now int64) time.Duration {
-	earliest := Never
-	try := func(at time.Duration, freed int64) {
-		switch rest := used - freed + n; {
-		case rest <= 1: // which is always left
-			earliest = min(earliest, at)
-		case rest <= r.max[d]:
-			earliest = min(earliest, max(at, r.missing.when(d, r.max[d]-rest)))
-		}
-	}
-	try(0, 0)
-	if d.ofDay() {
-		try(time.Duration(u.days[facts[d].unit].end-now), used)
-		return earliest
-	}
-	freed := int64(0)
-	for i := u.minute.first; i < u.minute.next; i++ {
-		each := u.minute.use(i)
-		at := time.Duration(each.at - now + r.quota.minute())
-		if at >= earliest {
-			break
-		}
-		freed += each.n[facts[d].unit]
-		try(at, freed)
-	}
-	return earliest
-}
-
-// reconsider corrects when a request passes that a store has denied: it does not know
-// of what comes back.
-func (s *shared) reconsider(ctx context.Context, m *model, ask *amounts, o *outcome) error {
-	if o.rules.missing == nil || !o.denied {
+// Reconsider is [admission.Gate]'s: what is used leaves, and what is missing comes back.
+func (m *model) Reconsider(ctx context.Context, e *admission.Engine, s *admission.Standing, ask *admission.Ask) error {
+	r := s.Rules()
+	less := setupOf(r).missing
+	if less == nil {
 		return nil
 	}
-	u, at, err := s.usage(ctx, m.name, o.rules)
+	accounts, at, err := e.Read(ctx, m.scope)
 	if err != nil {
 		return err
 	}
-	var exact outcome
-	u.look(o.rules, at, ask, &exact)
-	for d := range o.retry {
-		if o.retry[d] > 0 && o.rules.missing.n[d] > 0 {
-			o.retry[d] = max(exact.retry[d], 1) // something may have been given back since
+	for l, said := range s.Decisions() {
+		if !said.Allowed && less.n[l.ID] > 0 {
+			w := without{less, dimension(l.ID), int64(setupOf(r).quota.max(dimension(l.ID))), r.Amount(l.Unit, ask)}
+			said.RetryAfter = max(w.retry(l.Limit, said, accounts[l.Unit], at), 1) // something may have been given back since
 		}
 	}
 	return nil
+}
+
+// without is a call of which a dimension denies so much, while some of it is missing.
+type without struct {
+	missing *missing
+	dim     dimension
+	max, n  int64
+}
+
+// retry returns when the dimension lets the call pass.
+func (w *without) retry(l limit.Limit, said *limit.Decision, account *limit.Account, now int64) time.Duration {
+	if w.n > w.max {
+		return Never
+	}
+	earliest := Never
+	try := func(at time.Duration, freed int64) {
+		switch rest := said.Used - freed + w.n; {
+		case rest <= 1: // which is always left
+			earliest = min(earliest, at)
+		case rest <= w.max:
+			earliest = min(earliest, max(at, w.missing.when(w.dim, w.max-rest)))
+		}
+	}
+	try(0, 0)
+	if w.dim.ofDay() {
+		try(said.ResetAfter, said.Used)
+		return earliest
+	}
+	freed, since := int64(0), now-int64(l.Period())
+	for at, n := range account.Entries() {
+		leaves := time.Duration(at - since)
+		if leaves <= 0 {
+			continue
+		}
+		if leaves >= earliest {
+			break
+		}
+		freed += n
+		try(leaves, freed)
+	}
+	return earliest
 }

@@ -13,6 +13,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -72,10 +73,10 @@ func crowdOn(t *testing.T, rl *ratelimit.RateLimiter, quota ratelimit.ModelQuota
 }
 
 // come lets a call of a project come now.
-func (c *crowd) come(call ratelimit.Call, number int) {
+func (c *crowd) come(call projectCall, number int) {
 	start := time.Now()
 	c.group.Go(func() {
-		res, _, err := c.rl.AcquireCall(c.ctx, call)
+		res, _, err := acquireCall(c.rl, c.ctx, call)
 		if err != nil {
 			if c.ctx.Err() == nil {
 				c.t.Errorf("%s: %v", call.Project, err)
@@ -93,7 +94,7 @@ func (c *crowd) come(call ratelimit.Call, number int) {
 }
 
 // queue lets many calls of a project come now, one after another.
-func (c *crowd) queue(call ratelimit.Call, n int, tokens func() int) {
+func (c *crowd) queue(call projectCall, n int, tokens func() int) {
 	for i := range n {
 		if tokens != nil {
 			call.Estimated = tokens()
@@ -104,7 +105,7 @@ func (c *crowd) queue(call ratelimit.Call, n int, tokens func() int) {
 }
 
 // keepComing lets a call come every so often, for a while.
-func (c *crowd) keepComing(call ratelimit.Call, every, during time.Duration) {
+func (c *crowd) keepComing(call projectCall, every, during time.Duration) {
 	c.group.Go(func() {
 		for i := range int(during / every) {
 			c.come(call, i)
@@ -114,19 +115,19 @@ func (c *crowd) keepComing(call ratelimit.Call, every, during time.Duration) {
 }
 
 // keepWaiting keeps some calls of a project waiting, until the test ends.
-func (c *crowd) keepWaiting(call ratelimit.Call, n int) {
+func (c *crowd) keepWaiting(call projectCall, n int) {
 	for range n {
 		c.group.Go(func() {
 			for c.ctx.Err() == nil {
-				c.rl.AcquireCall(c.ctx, call)
+				acquireCall(c.rl, c.ctx, call)
 			}
 		})
 	}
 }
 
 // weighing is a call of a project of a weight, which has no other limits.
-func weighing(project string, weight int) ratelimit.Call {
-	return ratelimit.Call{Model: "m", Project: project, Limits: only(&ratelimit.ProjectLimits{Weight: weight})}
+func weighing(id string, weight int) projectCall {
+	return projectCall{Model: "m", Project: id, Limits: only(&project.Limit{Weight: weight})}
 }
 
 // wantShares wants what two projects were served to be as three to one, within
@@ -359,8 +360,8 @@ func TestFairAmongNoise(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		quota  ratelimit.ModelQuota
-		tokens int     // of a quiet call, and of a polite one
-		cost   float64 // of the largest call, of the quota
+		tokens int     // of a quiet projectCall, and of a polite one
+		cost   float64 // of the largest projectCall, of the quota
 		noise  func(c *crowd)
 	}{
 		{"a hundred times its share", ratelimit.ModelQuota{MaxRPM: 30}, 1, 1.0 / 30, func(c *crowd) {
@@ -405,7 +406,7 @@ func TestFairWhileOneIsHeldUp(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		quota  ratelimit.ModelQuota
-		limits *ratelimit.ProjectLimits
+		limits *project.Limit
 	}{
 		{"an hour", ratelimit.ModelQuota{MaxRPM: 30}, projectLimits(window{"hour", 1, time.Hour})},
 		{"tokens", ratelimit.ModelQuota{MaxTPM: 3000}, projectLimits(window{"tokens-day", 150, 24 * time.Hour})},
@@ -418,13 +419,10 @@ func TestFairWhileOneIsHeldUp(t *testing.T) {
 			}
 			without := quiet(t, tt.quota, 100, polite)
 			with := quiet(t, tt.quota, 100, func(c *crowd) {
-				held := ratelimit.Call{Model: "m", Project: "held up", Limits: only(tt.limits), Estimated: 100}
-				used, err := c.rl.Projects().Store().Peek(c.ctx, tt.limits.Charges(held.Project, 1, 100))
-				if err != nil || !used[0].Allowed {
-					t.Fatal(used, err)
-				}
-				if _, _, err := c.rl.Projects().Store().Take(c.ctx, tt.limits.Charges(held.Project, 1, 100)); err != nil {
-					t.Fatal(err)
+				held := projectCall{Model: "m", Project: "held-up", Limits: only(tt.limits), Estimated: 100}
+				setLimits(c.rl, held.Project, tt.limits)
+				if _, d, err := projectsOf(c.rl).Take(c.ctx, project.Call{Project: held.Project, Estimated: 100}); err != nil || !d.Allowed {
+					t.Fatal(d, err)
 				}
 				c.queue(held, 50, nil)
 				polite(c)
@@ -444,7 +442,7 @@ func TestFairWhileOneIsHeldUp(t *testing.T) {
 func TestFairAcrossModels(t *testing.T) {
 	everyLedger(t, quotas{"a": {MaxRPM: 1000}, "b": {MaxTPM: 1000}, "c": {MaxConcurrent: 100}, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		limits := perMinute(1, 0)
-		first := ratelimit.Call{Model: "a", Project: "p", Limits: limits}
+		first := projectCall{Model: "a", Project: "p", Limits: limits}
 		tryCall(t, rl, first)
 		start := time.Now()
 		at := make([]time.Duration, 12)
@@ -453,7 +451,7 @@ func TestFairAcrossModels(t *testing.T) {
 			call := first
 			call.Model = []string{"a", "b", "free", "unknown", "c", ""}[i%6]
 			group.Go(func() {
-				if _, _, err := rl.AcquireCall(t.Context(), call); err != nil {
+				if _, _, err := acquireCall(rl, t.Context(), call); err != nil {
 					t.Error(err)
 				}
 				at[i] = time.Since(start)
@@ -524,7 +522,7 @@ func TestFairAmongLiars(t *testing.T) {
 					call.Estimated = estimated
 					for range 1500 {
 						c.group.Go(func() {
-							res, _, err := c.rl.AcquireCall(c.ctx, call)
+							res, _, err := acquireCall(c.rl, c.ctx, call)
 							if err != nil {
 								return
 							}
@@ -565,7 +563,7 @@ func TestFairWithALiarInALoop(t *testing.T) {
 			for range callers {
 				c.group.Go(func() {
 					for {
-						res, _, err := c.rl.AcquireCall(c.ctx, call)
+						res, _, err := acquireCall(c.rl, c.ctx, call)
 						if err != nil {
 							return
 						}
@@ -613,7 +611,7 @@ func (s slowly) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decis
 func TestFairToThoseWhoWaitForTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := onStore(t, slowly{store.NewMemory(), 5 * time.Millisecond}, quotas{"m": {MaxRPM: 1000}, "n": {MaxRPM: 1000}})
-		p := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(1, 0)}
+		p := projectCall{Model: "m", Project: "p", Limits: perMinute(1, 0)}
 		tryCall(t, rl, p)
 		models := []string{"m", "n", "", "m", "m"}
 		var mu sync.Mutex
@@ -623,7 +621,7 @@ func TestFairToThoseWhoWaitForTheirOwn(t *testing.T) {
 			call := p
 			call.Model = model
 			group.Go(func() {
-				if _, _, err := rl.AcquireCall(t.Context(), call); err != nil {
+				if _, _, err := acquireCall(rl, t.Context(), call); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -644,7 +642,7 @@ func TestFairToThoseWhoWaitForTheirOwn(t *testing.T) {
 						return
 					case <-time.After(7 * time.Millisecond):
 					}
-					if res, d, err := rl.TryAcquireCall(t.Context(), call); res != nil || err != nil {
+					if res, d, err := tryAcquireCall(rl, t.Context(), call); res != nil || err != nil {
 						mu.Lock()
 						waiting := len(order) < len(models)
 						mu.Unlock()

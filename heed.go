@@ -42,20 +42,20 @@ func (rl *RateLimiter) HeedWithin(ctx context.Context, model string, said llm.Li
 
 // learn lets what the provider grants replace the maxima of a quota that is Auto.
 func (rl *RateLimiter) learn(ctx context.Context, m *model, said *standing) {
-	if q := m.rules.Load().quota; !q.Auto || q.taught(said) == q {
+	if q := *m.quota(); !q.Auto || q.taught(said) == q {
 		return
 	}
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
-	now := rl.clock()
-	was := m.rules.Load().quota // somebody may have set it meanwhile
+	now := rl.engine.Now()
+	was := *m.quota() // somebody may have set it meanwhile
 	q := was.taught(said)
 	if !was.Auto || q == was || m.learned != 0 && now < m.learned+int64(relearn) {
 		return
 	}
 	m.learned = now
 	if err := rl.setQuotaLocked(m.name, q); err != nil {
-		rl.miss(err)
+		rl.engine.Miss(err)
 		return
 	}
 	for d := range dimensions {
@@ -145,10 +145,11 @@ func (q ModelQuota) with(d dimension, most int) ModelQuota {
 }
 
 func (rl *RateLimiter) observeProvider(ctx context.Context, e Event) {
-	if rl.observer == nil {
+	o := rl.engine.Observer()
+	if o == nil {
 		return
 	}
 	e.RemainingMinute = -1
 	e.Limited = (*rl.quotas.Load())[e.Model] != nil
-	rl.observer.Observe(ctx, e)
+	o.Observe(ctx, e)
 }

@@ -58,8 +58,8 @@ func TestPausedModelsAreBounded(t *testing.T) {
 		}
 		full := map[string]span{}
 		until := func(d time.Duration) span {
-			end := rl.clock() + int64(d)
-			return span{from: rl.clock(), word: end, until: end, probe: end, step: int64(firstProbe)}
+			end := rl.engine.Now() + int64(d)
+			return span{from: rl.engine.Now(), word: end, until: end, probe: end, step: int64(firstProbe)}
 		}
 		for i := range mostPaused - 1 {
 			full[fmt.Sprint(i)] = until(2 * time.Minute)

@@ -59,7 +59,7 @@ func TestKeepLikeTheNaiveBook(t *testing.T) {
 				continue
 			}
 			limits := only(projectLimits(places(ofProject)))
-			res, d := tryCall(t, rl, ratelimit.Call{Model: "m", Project: project, Limits: limits})
+			res, d := tryCall(t, rl, projectCall{Model: "m", Project: project, Limits: limits})
 			if want := all < ofModel && own < ofProject; d.Allowed != want {
 				t.Fatalf("%d of %d, of the project %d of %d are under way: %+v", all, ofModel, own, ofProject, d)
 			}
@@ -89,7 +89,7 @@ func TestKeepLikeTheNaiveBook(t *testing.T) {
 func TestKeepEndsWhileItIsRenewed(t *testing.T) {
 	const many = 100
 	everyLedger(t, quotas{"m": {MaxConcurrent: many}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		c := ratelimit.Call{Model: "m", Project: "p", Limits: only(projectLimits(places(many)))}
+		c := projectCall{Model: "m", Project: "p", Limits: only(projectLimits(places(many)))}
 		for range 5 {
 			var group sync.WaitGroup
 			for range many {

@@ -2,14 +2,16 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // ErrNever is the error of a wait that could never end: what it waits for is
@@ -19,14 +21,10 @@ var ErrNever = limit.ErrNever
 // RateLimiter keeps the calls to each model inside its quota. All of its methods
 // may be called at a time. Make one with [New] or one of its relatives.
 type RateLimiter struct {
-	clock  func() int64 // Unix nanoseconds
-	shared *shared      // counts in a store; nil: models count for themselves
-	path   string       // of the YAML file, unless there is a store; may be empty: see pathOr
-
-	observer Observer  // may be nil
-	hall     line.Hall // of the lines of all models
-	open     *model    // stands for one where nothing but a project's limits counts
-	projects *shared   // counts what projects use: shared, or else one in memory
+	engine   *admission.Engine
+	projects atomic.Pointer[project.Limiter] // whose calls the models' are; nil: nobody's
+	file     string                          // the YAML file; may be empty: see pathOr
+	inFile   bool                            // quotas and usage are kept in the YAML file, when Persist is called
 
 	pauses   pauses // of models whose providers take no calls
 	maxPause time.Duration
@@ -42,16 +40,13 @@ type RateLimiter struct {
 	mu      sync.Mutex        // guards others, and changes of quotas
 	others  map[string]*model // that were used and have no quota
 	unknown names             // of those that are counted
-	crowd   int               // of others, at which those that are idle are forgotten
 }
 
 // TryAcquire reserves a call's estimated tokens, prompt and output together, or
 // says why not. It takes all of the model's quotas in one step, or nothing. While
-// others wait for the model, it denies.
+// other calls wait for the model, it denies.
 func (rl *RateLimiter) TryAcquire(model string, estimatedTokens int) (res *Reservation, d Decision) {
-	c := call{model: model}
-	c.request, c.invalid = newRequest(estimatedTokens)
-	res, _ = rl.tryAcquire(context.Background(), &c, &d)
+	res, _ = rl.try(context.Background(), &Call{Model: model, Estimated: estimatedTokens}, &d)
 	return res, d
 }
 
@@ -59,263 +54,115 @@ func (rl *RateLimiter) TryAcquire(model string, estimatedTokens int) (res *Reser
 // apart, which a model with a quota for each should be given: where only their
 // sum is known, each may be all of it, and is reserved as such.
 func (rl *RateLimiter) TryAcquireTokens(model string, estimated Tokens) (res *Reservation, d Decision) {
-	c := call{model: model}
-	c.request, c.invalid = newSplitRequest(estimated)
-	res, _ = rl.tryAcquire(context.Background(), &c, &d)
+	res, _ = rl.try(context.Background(), &Call{Model: model, Tokens: estimated}, &d)
 	return res, d
 }
 
-func (rl *RateLimiter) tryAcquire(ctx context.Context, c *call, d *Decision) (*Reservation, error) {
-	res, err := rl.try(ctx, c, d)
-	if rl.observer != nil {
-		rl.observer.Observe(ctx, rl.event(c, d, err))
-	}
-	return res, err
+// TryAcquireCall is TryAcquire for a call in full. A denial is no error: that
+// says that the call is not valid, or that the store could not be asked.
+func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
+	res, err = rl.try(ctx, &c, &d)
+	return res, d, err
 }
 
-func (rl *RateLimiter) try(ctx context.Context, c *call, d *Decision) (*Reservation, error) {
-	m := rl.limited(c, d)
-	if m == nil {
-		d.Stats = rl.Stats(c.model)
-		if !d.Allowed {
-			return nil, nil
-		}
-		return rl.unlimited(c), nil
+func (rl *RateLimiter) try(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
+	var asks asking
+	if rl.ready(c, &asks); asks.free {
+		return rl.pass(ctx, &asks, d), nil
 	}
-	if _, waiting := rl.ahead(m, c); waiting {
-		if err := rl.decide(ctx, m, c, d); err != nil || !d.Allowed {
-			return nil, err
-		}
-		*d = Decision{} // those who waited have just left
-	}
-	var o outcome
-	res, err := rl.take(ctx, m, c, &o)
-	if err != nil {
+	var r admission.Result
+	err := rl.engine.Try(ctx, &asks.Call, &r)
+	if err != nil && asks.Invalid == nil {
 		*d = lost(err)
 		return nil, err
 	}
-	if rl.shared != nil {
-		rl.shared.describe(m, &o)
-	}
-	o.decide(d)
-	return res, nil
+	rl.say(&asks, &r, d)
+	return rl.reservation(&asks, &r), err
 }
 
-// limited returns the model if its quota has to be asked, or else what stands for
-// one if a project's limits have to be. Otherwise it returns the decision.
-func (rl *RateLimiter) limited(c *call, d *Decision) *model {
-	if c.invalid != nil {
-		d.Code, d.Reason, d.RetryAfter = DecisionInvalidTokens, message.Plain(c.invalid), Never
+// Acquire reserves a call's estimated tokens as soon as it may pass. Calls that
+// wait for a model are served first come, first served. It fails with [ErrNever]
+// at once if the call is larger than the model's quota, and with ctx's error when
+// ctx ends; then it has taken nothing. A call that waits for the next day blocks the
+// calls behind it, so give ctx a deadline.
+func (rl *RateLimiter) Acquire(ctx context.Context, model string, estimatedTokens int) (*Reservation, error) {
+	var d Decision
+	return rl.acquire(ctx, &Call{Model: model, Estimated: estimatedTokens}, &d)
+}
+
+// AcquireTokens is Acquire for an estimate of the prompt and the output apart:
+// see TryAcquireTokens.
+func (rl *RateLimiter) AcquireTokens(ctx context.Context, model string, estimated Tokens) (*Reservation, error) {
+	var d Decision
+	return rl.acquire(ctx, &Call{Model: model, Tokens: estimated}, &d)
+}
+
+// AcquireCall is Acquire for a call in full. Calls that wait for a model have their
+// turns by the priorities of their projects, by their weights among those of the same
+// priority, and first come, first served within a project, unless the priorities of
+// its calls differ. A call that has to wait for what its project may use holds up
+// no other project's. When it fails, the decision is the last that it was told, or what
+// the calls before it wait for.
+func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
+	res, err = rl.acquire(ctx, &c, &d)
+	return res, d, err
+}
+
+func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
+	var asks asking
+	if rl.ready(c, &asks); asks.free && ctx.Err() == nil {
+		return rl.pass(ctx, &asks, d), nil
+	}
+	var r admission.Result
+	err := rl.engine.Acquire(ctx, &asks.Call, &r)
+	rl.say(&asks, &r, d)
+	return rl.reservation(&asks, &r), inWords(&asks, d, err)
+}
+
+// inWords returns the error of a call that could never pass, in words.
+func inWords(asks *asking, d *Decision, err error) error {
+	var never *admission.Never
+	if !errors.As(err, &never) {
+		return err
+	}
+	if d.Code == DecisionProjectLimit {
+		return fmt.Errorf("%w: %s", ErrNever, d.Project.Reason())
+	}
+	var v view
+	v.see(never.Outcome.Of(asks.model.scope))
+	return fmt.Errorf("%w: %s: %s", ErrNever, asks.Model, v.excess(dimensionNamed(d.Limit)))
+}
+
+// WaitForCapacity returns when a call of so many tokens may be made, and takes
+// nothing: other callers who are told so at the same time may be first. Acquire is for
+// callers who want to have it.
+func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
+	var asks asking
+	if rl.ready(&Call{Model: model, Estimated: tokens}, &asks); asks.free && ctx.Err() == nil {
 		return nil
 	}
-	m := (*rl.quotas.Load())[c.model]
-	switch {
-	case m != nil && !m.rules.Load().free():
-		return m
-	case rl.isPaused(c.model):
-		return rl.made(c.model)
-	case c.limits != nil:
-		return rl.open
-	case m != nil:
-		d.Allowed, d.Code, d.Reason = true, DecisionUnlimited, "the model's quota limits nothing"
-	default:
-		d.Allowed, d.Code, d.Reason = true, DecisionUnknownModel, "the model has no quota"
-	}
-	return nil
-}
-
-// unlimited returns the reservation of a call that nothing limits.
-func (rl *RateLimiter) unlimited(c *call) *Reservation {
-	return &Reservation{model: rl.find(c.model), open: true, project: c.project}
-}
-
-// take takes what a call asks of its model and its project, if it may pass. Of a model
-// that is paused only a probe may.
-func (rl *RateLimiter) take(ctx context.Context, m *model, c *call, o *outcome) (*Reservation, error) {
-	_, now, isPaused := rl.pauseOf(c.model)
-	if !isPaused {
-		return rl.takeAny(ctx, m, c, o)
-	}
-	probe, denying := rl.pauses.admit(c.model, now)
-	if denying != (span{}) {
-		err := rl.look(ctx, m, c, o)
-		o.denyPaused(&denying, now)
-		return nil, err
-	}
-	res, err := rl.takeAny(ctx, m, c, o)
-	if res == nil && probe != 0 {
-		rl.pauses.giveBack(c.model, now, probe, 0)
-	} else if res != nil {
-		res.probe = probe
-	}
-	return res, err
-}
-
-// takeAny takes what a call asks of its model and its project, whether or not the model
-// is paused.
-func (rl *RateLimiter) takeAny(ctx context.Context, m *model, c *call, o *outcome) (res *Reservation, err error) {
-	switch {
-	case rl.shared != nil || m == rl.open:
-		res, err = rl.projects.take(ctx, m, c, o)
-	case c.limits != nil:
-		res, err = rl.takeBoth(ctx, m, c, o)
-	default:
-		m.take(rl.clock(), c.request, o, nil)
-		if !o.denied {
-			res = newReservation(m, c, o)
-		}
-	}
-	if res == nil {
-		return nil, err
-	}
-	res.project = c.project
-	if m == rl.open {
-		res.open = true
-		if c.model != "" {
-			res.model = rl.find(c.model)
-		}
-	}
-	return res, err
-}
-
-// takeBoth takes what a call asks of a model that is counted in memory, and of its
-// project.
-func (rl *RateLimiter) takeBoth(ctx context.Context, m *model, c *call, o *outcome) (*Reservation, error) {
-	var note *noted
-	var err error
-	m.take(rl.clock(), c.request, o, func(ask amounts) {
-		note, err = rl.projects.takeProject(ctx, c, &ask, o)
-		o.denied = o.denied || err != nil
-	})
-	if err != nil || o.denied {
-		return nil, err
-	}
-	res := newReservation(m, c, o)
-	res.noted = note
-	return res, nil
-}
-
-func newReservation(m *model, c *call, o *outcome) *Reservation {
-	return &Reservation{model: m, taken: o.taken, at: o.at, epoch: o.epoch, split: c.request.split}
-}
-
-// look says what take would, and takes nothing.
-func (rl *RateLimiter) look(ctx context.Context, m *model, c *call, o *outcome) (err error) {
-	if rl.shared != nil {
-		err = rl.shared.look(ctx, m, c, o)
-	} else {
-		m.look(rl.clock(), c.request, o)
-		ask := o.rules.amounts(c.request)
-		err = rl.projects.lookProject(ctx, c, &ask, o)
-	}
-	if s, now, ok := rl.pauseOf(c.model); ok && now < s.probe {
-		o.denyPaused(&s, now)
-	}
-	return err
-}
-
-// settle corrects a reservation, and lets go on who waits for what it gives back.
-func (rl *RateLimiter) settle(r *Reservation, used *amounts) {
-	if r.keeping != nil {
-		r.keeping.end(r)
-	}
-	if rl.shared == nil && !r.open {
-		r.model.settle(r, used)
-	}
-	if r.inTurn {
-		r.model.line.Charge(r.flow(), r.costMore(used))
-	}
-	if r.noted != nil {
-		rl.projects.settle(r, used)
-	}
-	r.model.line.Wake()
-	rl.wakeProject(r.project)
-}
-
-// wakeProject lets calls that wait for what a project may use ask again.
-func (rl *RateLimiter) wakeProject(project string) {
-	if !rl.hall.Idle() {
-		rl.hall.Wake(project)
-		rl.hall.Wake(project + plain)
-	}
-}
-
-// flow returns the flow of the call that has reserved it.
-func (r *Reservation) flow() string {
-	if r.noted == nil {
-		return r.project
-	}
-	return flowOf(r.project, r.noted.limits)
-}
-
-// costMore returns how much more of its model's quota a reservation has used than
-// its turn has cost. A slot that it gives back it has had.
-func (r *Reservation) costMore(used *amounts) int64 {
-	had := *used
-	had[ofSlots] = r.taken[ofSlots]
-	rules := r.model.rules.Load()
-	return rules.share(&had) - rules.share(&r.taken)
-}
-
-// lost is the answer where the store could not be asked.
-func lost(err error) Decision {
-	return Decision{Code: DecisionStoreLost, Reason: err.Error(), RetryAfter: slotGuess}
+	var r admission.Result
+	var d Decision
+	err := rl.engine.AwaitCapacity(ctx, &asks.Call, &r)
+	rl.say(&asks, &r, &d)
+	return inWords(&asks, &d, err)
 }
 
 // Decide says what TryAcquire would, and takes nothing. What it says may not be
 // true any more when you act on it: see TryAcquire.
-func (rl *RateLimiter) Decide(model string, estimatedTokens int) Decision {
-	var d Decision
-	c := call{model: model}
-	c.request, c.invalid = newRequest(estimatedTokens)
-	if m := rl.limited(&c, &d); m != nil {
-		rl.decide(context.Background(), m, &c, &d)
-	} else {
-		d.Stats = rl.Stats(model)
+func (rl *RateLimiter) Decide(model string, estimatedTokens int) (d Decision) {
+	var asks asking
+	if rl.ready(&Call{Model: model, Estimated: estimatedTokens}, &asks); asks.free {
+		rl.allow(&asks, &d)
+		return d
 	}
+	var r admission.Result
+	if err := rl.engine.Look(context.Background(), &asks.Call, &r); err != nil && asks.Invalid == nil {
+		return lost(err)
+	}
+	rl.say(&asks, &r, &d)
 	return d
 }
-
-// decide says what the limits say, and those who wait.
-func (rl *RateLimiter) decide(ctx context.Context, m *model, c *call, d *Decision) error {
-	var o outcome
-	if err := rl.look(ctx, m, c, &o); err != nil {
-		*d = lost(err)
-		return err
-	}
-	if rl.shared != nil {
-		rl.shared.describe(m, &o)
-	}
-	o.decide(d)
-	ahead, waiting := rl.ahead(m, c)
-	if !waiting {
-		return nil
-	}
-	switch again := againOf(ahead); {
-	case !o.denied:
-		d.behind(ahead)
-	case again > d.RetryAfter:
-		d.RetryAfter, d.Reason = again, "others wait; "+o.reason(again)
-	}
-	return nil
-}
-
-// behind makes d a denial by those who wait.
-func (d *Decision) behind(ahead line.Ahead) {
-	d.Allowed, d.Limit, d.Code, d.RetryAfter = false, ahead.By, codeOf(ahead.By), againOf(ahead)
-	d.Reason = fmt.Sprintf("others wait for %s: try again in %v", whatIs(ahead.By), told(d.RetryAfter))
-}
-
-// againOf returns when those who wait ask again. For a slot it is a guess.
-func againOf(ahead line.Ahead) time.Duration {
-	if guessed(ahead.By) {
-		return min(max(ahead.Again, 1), slotGuess)
-	}
-	return max(ahead.Again, 1)
-}
-
-// guessed reports whether it is a guess when the limit of a name lets a call pass.
-func guessed(name string) bool { return name == facts[concurrent].name || name == ConcurrentProject }
 
 // CanSend reports whether a call of so many tokens may be made. It takes nothing:
 // calls that are made in parallel can all be told yes. See TryAcquire.
@@ -327,12 +174,152 @@ func (rl *RateLimiter) CanSend(model string, estimatedTokens int) bool {
 // quota says. Negative numbers count as zero. A name that no file could hold is not
 // counted, and neither are models without a quota beyond the first thousand of a day.
 func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) {
-	q := request{requests: 1, input: bounded(promptTokens), output: bounded(outputTokens), split: true}
-	switch {
-	case !rl.counts(name):
-	case rl.shared != nil:
-		rl.shared.record(rl.find(name), q)
-	default:
-		rl.with(name, func(m *model) { m.record(rl.clock(), q) })
+	if !rl.counts(name) {
+		return
 	}
+	used, _ := admission.NewAsk(1, 0, Tokens{Input: bounded(promptTokens), Output: bounded(outputTokens)})
+	used.Split = true // also of nothing
+	rl.with(name, func(m *model) { rl.engine.Miss(rl.engine.Record(context.Background(), m.scope, used)) })
+}
+
+// bounded returns a number of tokens as one that can be counted.
+func bounded(n int) int { return min(max(n, 0), admission.MaxTokens) }
+
+// asking is a call made ready for the engine.
+type asking struct {
+	admission.Call
+	model   *model           // nil: none has a part in it
+	own     *admission.Scope // of the project; nil: none has a part in it
+	scopes  [2]*admission.Scope
+	free    bool // neither a quota nor a project's limit governs the call
+	isKnown bool // the model has a quota
+}
+
+// ready makes a call ready.
+func (rl *RateLimiter) ready(c *Call, a *asking) {
+	a.Model, a.Project, a.MaxWait, a.Priority, a.Shadow = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow
+	a.Ask, a.Invalid = c.ask()
+	a.model = (*rl.quotas.Load())[c.Model]
+	a.isKnown = a.model != nil
+	a.Limited = a.isKnown
+	if a.Invalid != nil {
+		if checkProject(c.Project) != nil {
+			a.Project = ""
+		}
+		return
+	}
+	a.own, a.Invalid = rl.projectScope(c.Project)
+	limited := a.isKnown && a.model.scope.Limited()
+	switch {
+	case a.Invalid != nil:
+		return
+	case !limited && !rl.limitsProjects(a.own) && (c.Model == "" || !rl.isPaused(c.Model)):
+		a.free = true
+		return
+	case c.Model != "" && !a.isKnown:
+		a.model = rl.made(c.Model)
+	}
+	a.Scopes = a.scopes[:0]
+	if a.model != nil {
+		a.Scopes = append(a.Scopes, a.model.scope)
+	}
+	if a.own != nil {
+		a.Scopes = append(a.Scopes, a.own)
+	}
+}
+
+// limitsProjects reports whether a call with such a scope is charged to its project.
+func (rl *RateLimiter) limitsProjects(own *admission.Scope) bool {
+	return own != nil && own.Rules() != nil
+}
+
+// projectScope returns the scope of a call's project, or nil where it has none. Where
+// projects have no limits, calls still have their turns by their projects.
+func (rl *RateLimiter) projectScope(id string) (*admission.Scope, error) {
+	if id == "" {
+		return nil, nil
+	}
+	if projects := rl.projects.Load(); projects != nil {
+		return projects.Scope(id)
+	}
+	return rl.engine.NewOwn(id), nil
+}
+
+// NewProjects returns a limiter of projects that counts where this one does. From then on
+// each call that names a project is charged to the limits of the project and to the quotas
+// of its model, all or nothing; and calls that wait for a model have their turns by the
+// priorities and weights of their projects. The limiter's own methods are for calls
+// without a model. Of cfg, Store, Observer and OnError must not be set: they are those of
+// this limiter.
+//
+// A limiter has limits of projects once: a second call fails. Close closes them too.
+func (rl *RateLimiter) NewProjects(cfg project.Config) (*project.Limiter, error) {
+	rl.setting.Lock()
+	defer rl.setting.Unlock()
+	if rl.projects.Load() != nil {
+		return nil, errors.New("ratelimit: the limiter has limits of projects already")
+	}
+	projects, err := project.NewOn(rl.engine, cfg)
+	if err == nil {
+		rl.projects.Store(projects)
+	}
+	return projects, err
+}
+
+// Projects returns the limiter that NewProjects has returned, or nil.
+func (rl *RateLimiter) Projects() *project.Limiter { return rl.projects.Load() }
+
+// pass lets a call pass that nothing governs.
+func (rl *RateLimiter) pass(ctx context.Context, a *asking, d *Decision) *Reservation {
+	rl.allow(a, d)
+	var r admission.Result
+	r.Outcome.Pass()
+	rl.engine.Observe(ctx, &a.Call, &r, nil)
+	r.Reservation = rl.engine.Unlimited(&a.Call)
+	return rl.reservation(a, &r)
+}
+
+// allow is the decision on a call that nothing governs.
+func (rl *RateLimiter) allow(a *asking, d *Decision) {
+	d.Allowed, d.Code, d.Reason = true, DecisionUnknownModel, "the model has no quota"
+	if a.isKnown {
+		d.Code, d.Reason = DecisionUnlimited, "the model's quota limits nothing"
+	}
+	d.Stats = rl.Stats(a.Model)
+}
+
+// reservation returns the reservation of a call that was admitted, or nil. A model without
+// limits is told of what was used when that is known.
+func (rl *RateLimiter) reservation(a *asking, r *admission.Result) *Reservation {
+	res := r.Reservation
+	if res == nil {
+		return nil
+	}
+	if s := a.standing(r); s != nil && s.Rules() != nil {
+		if !rl.engine.InMemory() {
+			a.model.glanceAt(s)
+		}
+	} else if a.Model != "" {
+		name := a.Model
+		res.AfterCommit(func(t Tokens) { rl.RecordUsage(name, t.Input-t.FreeInput, t.Output-t.FreeOutput) })
+	}
+	return (*Reservation)(res)
+}
+
+// standing returns what the scope of the call's model has said, or nil if it was not asked.
+func (a *asking) standing(r *admission.Result) *admission.Standing {
+	if a.model == nil {
+		return nil
+	}
+	return r.Outcome.Of(a.model.scope)
+}
+
+// lost is the answer where the store could not be asked.
+func lost(err error) Decision {
+	return Decision{Code: DecisionStoreLost, Reason: err.Error(), RetryAfter: admission.SlotGuess}
+}
+
+// invalid is the answer to a call that is not valid.
+func invalid(err error) Decision {
+	return Decision{Code: DecisionInvalidTokens, Reason: message.Plain(err), RetryAfter: Never}
 }

@@ -2,10 +2,13 @@ package ratelimit
 
 import (
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"dappco.re/go/core/go-ratelimit/internal/clock"
 )
 
 // Whoever waits does so on its own goroutine, and BackgroundPrune's ends with
@@ -25,21 +28,49 @@ func memLimiter(t testing.TB, quota ModelQuota) *RateLimiter {
 func memConfigured(t testing.TB, cfg Config) *RateLimiter {
 	t.Helper()
 	cfg.FilePath = filepath.Join(t.TempDir(), "ratelimits.yaml")
+	return memMade(t, cfg)
+}
+
+// memMade returns a limiter in memory whose clock can be replaced.
+func memMade(t testing.TB, cfg Config) *RateLimiter {
+	t.Helper()
+	c := &memTime{read: clock.New()}
+	cfg.clock = func() int64 { return c.read() }
 	rl, err := NewWithConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	memClocks.Store(rl, c)
+	t.Cleanup(func() { memClocks.Delete(rl) })
 	return rl
+}
+
+// memClocks are the clocks of the limiters that memMade has made.
+var memClocks sync.Map
+
+// memReads lets fn be called whenever the limiter reads its clock.
+func memReads(rl *RateLimiter, fn func()) {
+	c, _ := memClocks.Load(rl)
+	before := c.(*memTime).read
+	c.(*memTime).read = func() int64 {
+		fn()
+		return before()
+	}
 }
 
 // memClock puts a clock into the limiter that stands still until it is moved.
 func memClock(rl *RateLimiter) *memTime {
-	c := &memTime{now: rl.clock()}
-	rl.clock = func() int64 { return c.now }
+	found, _ := memClocks.Load(rl)
+	c := found.(*memTime)
+	c.now = c.read()
+	c.read = func() int64 { return c.now }
 	return c
 }
 
-type memTime struct{ now int64 }
+type memTime struct {
+	now  int64
+	read func() int64
+}
 
 func (c *memTime) pass(d time.Duration) { c.now += int64(d) }
 

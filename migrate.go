@@ -50,13 +50,14 @@ func migrate(tx *sqlitestore.Tx, file saved) error {
 	for model, state := range file.State {
 		r := set[model]
 		if r == nil {
-			r = unknown
+			r = unknown()
 		}
-		u := newUsage(r, state, tx.Now())
-		if err := putUsage(tx, model, r, u); err != nil {
+		accounts := restore(r, state, tx.Now())
+		if err := putUsage(tx, model, accounts); err != nil {
 			return err
 		}
-		all[model] = u.stats(r, tx.Now())
+		u := &usage{r, accounts, tx.Now()}
+		all[model] = u.stats()
 	}
 	return exportUsage(tx, all)
 }

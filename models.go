@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // checkName returns what is wrong with the name of a model, or nil.
@@ -22,14 +26,9 @@ func checkName(name string) error { return modelname.Check(name) }
 func (rl *RateLimiter) with(name string, fn func(*model)) {
 	if m := (*rl.quotas.Load())[name]; m != nil {
 		fn(m)
-		return
+	} else if checkName(name) == nil {
+		fn(rl.made(name))
 	}
-	if checkName(name) != nil {
-		return
-	}
-	rl.mu.Lock() // so that nobody forgets it meanwhile
-	defer rl.mu.Unlock()
-	fn(rl.modelLocked(name))
 }
 
 func (rl *RateLimiter) modelLocked(name string) *model {
@@ -38,20 +37,25 @@ func (rl *RateLimiter) modelLocked(name string) *model {
 	}
 	m := rl.others[name]
 	if m == nil {
-		if len(rl.others) >= rl.crowd {
-			rl.forgetIdle()
-			rl.crowd = max(2*len(rl.others), 64)
+		if len(rl.others) >= mostOthers {
+			rl.forgetIdle(nil)
 		}
-		m = rl.newModel(name, unknown)
+		m = rl.newModel(name, unknown())
 		rl.others[name] = m
 	}
 	return m
 }
 
-// forgetIdle drops what is known of models without a quota and without usage.
-func (rl *RateLimiter) forgetIdle() {
-	now := rl.clock()
-	maps.DeleteFunc(rl.others, func(_ string, m *model) bool { return m.line.Waiting() == 0 && m.prune(now) })
+// mostOthers is how many models without a quota are known before those are forgotten that
+// no call waits for. What was used of them is in the store.
+const mostOthers = 2 * mostUnknown
+
+// forgetIdle forgets the models without a quota that no call waits for, but for some. The
+// caller holds mu.
+func (rl *RateLimiter) forgetIdle(but []string) {
+	maps.DeleteFunc(rl.others, func(name string, m *model) bool {
+		return m.scope.Waiting() == 0 && !slices.Contains(but, name)
+	})
 }
 
 // SetQuota sets the quota of a model. What was used of it stays; a day that is
@@ -75,7 +79,11 @@ func (rl *RateLimiter) setQuotaLocked(model string, quota ModelQuota) error {
 			return err
 		}
 	}
-	return rl.setQuotas(quotas)
+	before, _ := rl.Quota(model)
+	if err := rl.setQuotas(quotas); err != nil || before.DayResetsAt == quota.DayResetsAt {
+		return err
+	}
+	return rl.engine.Refit(context.Background(), rl.find(model).scope)
 }
 
 // AddProvider sets the quotas of a provider's models as [DefaultProfiles] has
@@ -116,21 +124,23 @@ func (rl *RateLimiter) setQuotas(quotas map[string]ModelQuota) error {
 	defer rl.mu.Unlock()
 	models := maps.Clone(*rl.quotas.Load())
 	for name, r := range set {
-		if m := models[name]; m != nil && m.rules.Load().quota == r.quota {
+		if m := models[name]; m != nil && *m.quota() == setupOf(r).quota {
 			continue
 		}
 		m := rl.modelLocked(name)
-		m.setRules(r, rl.clock())
+		if err := rl.engine.SetRules(m.scope, r); err != nil {
+			return err
+		}
 		delete(rl.others, name)
 		models[name] = m
-		m.line.Wake()
+		rl.engine.Wake(m.scope)
 	}
 	rl.quotas.Store(&models)
 	return nil
 }
 
-func newRulesOf(quotas map[string]ModelQuota) (map[string]*rules, error) {
-	set := map[string]*rules{}
+func newRulesOf(quotas map[string]ModelQuota) (map[string]*admission.Rules, error) {
+	set := map[string]*admission.Rules{}
 	for name, quota := range quotas {
 		if err := checkName(name); err != nil {
 			return nil, err
@@ -145,7 +155,7 @@ func newRulesOf(quotas map[string]ModelQuota) (map[string]*rules, error) {
 }
 
 // Waiting returns how many calls wait for a model, here.
-func (rl *RateLimiter) Waiting(model string) int { return rl.find(model).line.Waiting() }
+func (rl *RateLimiter) Waiting(model string) int { return rl.find(model).scope.Waiting() }
 
 // Quota returns the quota of a model, and whether it has one.
 func (rl *RateLimiter) Quota(model string) (q ModelQuota, ok bool) {
@@ -153,34 +163,16 @@ func (rl *RateLimiter) Quota(model string) (q ModelQuota, ok bool) {
 	if m == nil {
 		return q, false
 	}
-	return m.rules.Load().quota, true
+	return *m.quota(), true
 }
 
 // Quotas returns a copy of all quotas.
 func (rl *RateLimiter) Quotas() map[string]ModelQuota {
 	quotas := map[string]ModelQuota{}
 	for name, m := range *rl.quotas.Load() {
-		quotas[name] = m.rules.Load().quota
+		quotas[name] = *m.quota()
 	}
 	return quotas
-}
-
-// read calls fn with what was used of a model, which fn may look at until it
-// returns.
-func (rl *RateLimiter) read(name string, fn func(r *rules, u *usage, now int64)) error {
-	m := rl.find(name)
-	if rl.shared != nil {
-		r := m.rules.Load()
-		u, at, err := rl.shared.usage(context.Background(), name, r)
-		if err == nil {
-			fn(r, u, at)
-		}
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	fn(m.rules.Load(), &m.usage, m.now(rl.clock()))
-	return nil
 }
 
 // find returns the model of a name, or one without quota and usage.
@@ -193,7 +185,7 @@ func (rl *RateLimiter) find(name string) *model {
 	if m := rl.others[name]; m != nil {
 		return m
 	}
-	return rl.newModel(name, unknown)
+	return rl.newModel(name, unknown())
 }
 
 // made returns the model of a name, and makes one where there is none.
@@ -206,7 +198,7 @@ func (rl *RateLimiter) made(name string) *model {
 // State returns what is used of each model of which anything is.
 func (rl *RateLimiter) State() map[string]UsageStats {
 	state, err := rl.state()
-	rl.miss(err)
+	rl.engine.Miss(err)
 	return state
 }
 
@@ -214,25 +206,30 @@ func (rl *RateLimiter) state() (map[string]UsageStats, error) {
 	names, err := rl.names()
 	state := map[string]UsageStats{}
 	for _, name := range names {
-		err = errors.Join(err, rl.read(name, func(r *rules, u *usage, now int64) {
-			if s := u.stats(r, now); !s.empty() {
-				state[name] = s
-			}
-		}))
+		u, failed := rl.find(name).usage(context.Background())
+		if err = errors.Join(err, failed); failed != nil {
+			continue
+		}
+		if s := u.stats(); !s.empty() {
+			state[name] = s
+		}
 	}
 	return state, err
 }
 
 // Stats returns what is used of a model, and of how much.
 func (rl *RateLimiter) Stats(model string) ModelStats {
+	var o admission.Outcome
+	var v view
 	var s ModelStats
-	var o outcome
-	if m := rl.find(model); rl.shared != nil {
-		rl.miss(rl.shared.stats(m, &o))
+	m := rl.find(model)
+	if err := m.look(context.Background(), &o); err != nil {
+		rl.engine.Miss(err)
+		v.quota = *m.quota()
 	} else {
-		m.stats(rl.clock(), &o)
+		v.see(o.Of(m.scope))
 	}
-	o.describe(&s)
+	v.describe(&s)
 	return s
 }
 
@@ -256,7 +253,7 @@ func (rl *RateLimiter) Iter() iter.Seq2[string, ModelStats] {
 func (rl *RateLimiter) Models() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		names, err := rl.names()
-		rl.miss(err)
+		rl.engine.Miss(err)
 		for _, name := range names {
 			if !yield(name) {
 				return
@@ -266,29 +263,45 @@ func (rl *RateLimiter) Models() iter.Seq[string] {
 }
 
 func (rl *RateLimiter) names() (names []string, err error) {
-	if rl.shared != nil {
-		names, err = rl.used()
+	if names, err = rl.used(); err == nil {
+		rl.mu.Lock()
+		rl.forgetIdle(names)
+		rl.mu.Unlock()
 	}
-	rl.mu.Lock()
-	rl.forgetIdle()
-	names = slices.AppendSeq(names, maps.Keys(rl.others))
 	names = slices.AppendSeq(names, maps.Keys(*rl.quotas.Load()))
-	rl.mu.Unlock()
 	slices.Sort(names)
 	return slices.Compact(names), err
 }
 
-// used returns the models of which a store knows that they are used.
+// used returns the models of which the store knows that they are used.
 func (rl *RateLimiter) used() (names []string, err error) {
-	stored, err := rl.shared.models(context.Background())
-	for _, name := range stored {
-		err = errors.Join(err, rl.read(name, func(r *rules, u *usage, now int64) {
-			if !u.empty(r, now) {
-				names = append(names, name)
-			}
-		}))
+	ctx := context.Background()
+	keys, err := rl.engine.Store().Keys(ctx, allModels)
+	for _, name := range modelsOf(keys) {
+		u, failed := rl.find(name).usage(ctx)
+		if err = errors.Join(err, failed); failed == nil && !u.empty() {
+			names = append(names, name)
+		}
 	}
 	return names, err
+}
+
+const allModels = "model/"
+
+// keyPrefix is what the keys of a model begin with, and no other model's.
+func keyPrefix(model string) string { return allModels + url.PathEscape(model) + "/" }
+
+func key(model string, u admission.Unit) string { return keyPrefix(model) + u.String() }
+
+// modelsOf returns the names of the models whose keys are given, in order.
+func modelsOf(keys []string) (names []string) {
+	for _, key := range keys {
+		escaped, _, _ := strings.Cut(strings.TrimPrefix(key, allModels), "/")
+		if name, err := url.PathUnescape(escaped); err == nil && keyPrefix(name) == allModels+escaped+"/" {
+			names = append(names, name)
+		}
+	}
+	return slices.Compact(names)
 }
 
 // Reset forgets what was used of a model, and what its provider has said: it is not
@@ -299,13 +312,7 @@ func (rl *RateLimiter) Reset(model string) {
 	rl.unpause(model, func(span) bool { return true })
 	m.elsewhere.Store(nil)
 	rl.unknown.forget(model)
-	if rl.shared == nil {
-		m.replace(UsageStats{}, rl.clock())
-		return
-	}
-	m.day.Store(nil)
-	rl.miss(rl.shared.store.Reset(context.Background(), keyPrefix(model)))
-	m.line.Wake()
+	rl.engine.Miss(rl.engine.Reset(context.Background(), m.scope))
 }
 
 // BackgroundPrune forgets every interval what does not count any more, until the
@@ -339,18 +346,11 @@ func (rl *RateLimiter) BackgroundPrune(interval time.Duration) (stop func()) {
 	}
 }
 
+// prune forgets models without a quota, and what does not count any more.
 func (rl *RateLimiter) prune() {
-	for _, m := range *rl.quotas.Load() {
-		m.prune(rl.clock())
+	if memory, ok := rl.engine.Store().(*store.Memory); ok {
+		memory.Sweep()
 	}
-	rl.mu.Lock()
-	defer rl.mu.Unlock()
-	rl.forgetIdle()
-}
-
-// miss keeps the error of a call that cannot return it, for Persist and Close.
-func (rl *RateLimiter) miss(err error) {
-	if rl.shared != nil && err != nil {
-		rl.shared.miss(err)
-	}
+	_, err := rl.names()
+	rl.engine.Miss(err)
 }

@@ -2,6 +2,8 @@ package ratelimit_test
 
 import (
 	"context"
+	events "dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/project"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -84,8 +86,8 @@ func observed(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.Rate
 					t.Fatal(err)
 				}
 				defer closeFile(t, rl)
-				if rl.Projects().Observer() != d {
-					t.Errorf("the observer is %v", rl.Projects().Observer())
+				if rl.TheObserver() != d {
+					t.Errorf("the observer is %v", rl.TheObserver())
 				}
 				test(t, rl, d)
 			})
@@ -184,8 +186,8 @@ func TestObserverOfModels(t *testing.T) {
 		rl.Stats("m")
 		rl.AllStats()
 		rl.State()
-		rl.Projects().Store().Peek(t.Context(), perMinute(1, 1)().Charges("p", 1, 1))
-		rl.Projects().Ahead("p")
+		projectsOf(rl).Peek(t.Context(), "p")
+		rl.Ahead("p")
 		if err := rl.WaitForCapacity(t.Context(), "m", 1); err != nil {
 			t.Error(err)
 		}
@@ -197,8 +199,8 @@ func TestObserverOfModels(t *testing.T) {
 func TestObserverOfCalls(t *testing.T) {
 	observed(t, quotas{"m": {MaxRPM: 3}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
 		limits := perMinute(2, 0)()
-		limits.MaxWaiting = 1
-		p := ratelimit.Call{Model: "m", Project: "p", Estimated: 10, Limits: only(limits)}
+		projectsWith(rl, project.Config{MaxWaiting: 1})
+		p := projectCall{Model: "m", Project: "p", Estimated: 10, Limits: only(limits)}
 		of := func(kind ratelimit.EventKind, left int64, change func(*ratelimit.Event)) ratelimit.Event {
 			e := event(kind, func(e *ratelimit.Event) { e.Project, e.RemainingMinute, e.Estimated = "p", left, 10 })
 			if change != nil {
@@ -221,13 +223,13 @@ func TestObserverOfCalls(t *testing.T) {
 
 		many := p
 		many.Requests = 3
-		rl.AcquireCall(t.Context(), many)
+		acquireCall(rl, t.Context(), many)
 		d.want(t, "never", of(ratelimit.EventDenied, 0, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "minute", ratelimit.Never }), ratelimit.ErrNever)
 
 		short := p
 		short.MaxWait = 39 * time.Second
 		start := time.Now()
-		rl.AcquireCall(t.Context(), short)
+		acquireCall(rl, t.Context(), short)
 		d.want(t, "would wait for too long", of(ratelimit.EventDenied, 0, denied), context.DeadlineExceeded)
 		if time.Since(start) != 0 {
 			t.Errorf("it took %v", time.Since(start))
@@ -235,12 +237,12 @@ func TestObserverOfCalls(t *testing.T) {
 
 		done := make(chan *ratelimit.Reservation)
 		go func() {
-			res, _, _ := rl.AcquireCall(t.Context(), p)
+			res, _, _ := acquireCall(rl, t.Context(), p)
 			done <- res
 		}()
 		synctest.Wait()
 		d.none(t, "waiting")
-		if _, _, err := rl.AcquireCall(t.Context(), p); !errors.Is(err, ratelimit.ErrCrowded) {
+		if _, _, err := acquireCall(rl, t.Context(), p); !errors.Is(err, ratelimit.ErrCrowded) {
 			t.Error(err)
 		}
 		crowded := d.since()
@@ -256,7 +258,7 @@ func TestObserverOfCalls(t *testing.T) {
 
 		for range 3 { // now it is the model that denies
 			rl.TryAcquire("m", 0)
-			rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "q", Limits: perMinute(9, 0)})
+			tryAcquireCall(rl, t.Context(), projectCall{Model: "m", Project: "q", Limits: perMinute(9, 0)})
 		}
 		d.since()
 		tryCall(t, rl, p)
@@ -271,7 +273,7 @@ func TestObserverOfCalls(t *testing.T) {
 		res.Commit(1, 1)
 		d.want(t, "no model", ratelimit.Event{Kind: ratelimit.EventSettled, Project: "p", RemainingMinute: -1, Estimated: 10, Used: ratelimit.Tokens{Input: 1, Output: 1}}, nil)
 
-		_, _, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Project: "p", Requests: -1, Limits: p.Limits})
+		_, _, err := tryAcquireCall(rl, t.Context(), projectCall{Project: "p", Requests: -1, Limits: p.Limits})
 		invalid := d.since()
 		if err == nil || len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].Project != "p" {
 			t.Errorf("invalid: %+v, %v", invalid, err)
@@ -289,12 +291,12 @@ func TestObserverOfALostStore(t *testing.T) {
 	defer rl.Close()
 	lost := errors.New("lost")
 	e.lose(lost)
-	call := ratelimit.Call{Model: "m", Project: "p", Limits: perMinute(5, 0)}
+	call := projectCall{Model: "m", Project: "p", Limits: perMinute(5, 0)}
 	for what, do := range map[string]func(){
 		"TryAcquire":     func() { rl.TryAcquire("m", 1) },
 		"Acquire":        func() { rl.Acquire(t.Context(), "m", 1) },
-		"TryAcquireCall": func() { rl.TryAcquireCall(t.Context(), call) },
-		"AcquireCall":    func() { rl.AcquireCall(t.Context(), call) },
+		"TryAcquireCall": func() { tryAcquireCall(rl, t.Context(), call) },
+		"AcquireCall":    func() { acquireCall(rl, t.Context(), call) },
 	} {
 		do()
 		if list := d.since(); len(list) != 1 || list[0].Kind != ratelimit.EventLost || list[0].Err != lost || list[0].Model != "m" || list[0].RemainingMinute != -1 {
@@ -325,12 +327,12 @@ func TestObserverOfManyAtATime(t *testing.T) {
 		var group sync.WaitGroup
 		for i := range 64 {
 			group.Go(func() {
-				call := ratelimit.Call{Model: "m", Project: string(rune('a' + i%3)), Limits: perMinute(50, 0), Estimated: i}
+				call := projectCall{Model: "m", Project: string(rune('a' + i%3)), Limits: perMinute(50, 0), Estimated: i}
 				for k := range 10 {
 					ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-					res, _, _ := rl.TryAcquireCall(ctx, call)
+					res, _, _ := tryAcquireCall(rl, ctx, call)
 					if k%2 == 0 {
-						res, _, _ = rl.AcquireCall(ctx, call)
+						res, _, _ = acquireCall(rl, ctx, call)
 					}
 					if k%3 == 0 {
 						res.Commit(k, k)
@@ -354,10 +356,10 @@ func TestObserverOfManyAtATime(t *testing.T) {
 	})
 }
 
-func TestOnStoreEvent(t *testing.T) {
+func TestStoreEvents(t *testing.T) {
 	d := &diary{}
 	lost := redisstore.Event{Kind: redisstore.Lost, Err: redisstore.ErrLost, Denied: 3}
-	ratelimit.OnStoreEvent(d)(lost)
+	events.OfStore(d)(lost)
 	list := d.since()
 	if len(list) != 1 || list[0].Kind != ratelimit.EventStore || list[0].RemainingMinute != -1 || list[0].Store == nil || *list[0].Store != lost || list[0].Err != lost.Err {
 		t.Errorf("%+v", list)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
@@ -14,9 +15,9 @@ func importUsage(tx *sqlitestore.Tx, rl *RateLimiter) error {
 		query string
 		enter func(s *restorer, at time.Time, n int64)
 	}{
-		{"SELECT model, day_start, day_count FROM daily", func(s *restorer, at time.Time, n int64) { s.day(ofRequests, at, n) }},
-		{"SELECT model, ts, 1 FROM requests", func(s *restorer, at time.Time, n int64) { s.minute(ofRequests, at, n) }},
-		{"SELECT model, ts, count FROM tokens", func(s *restorer, at time.Time, n int64) { s.minute(ofTokens, at, n) }},
+		{"SELECT model, day_start, day_count FROM daily", func(s *restorer, at time.Time, n int64) { s.day(admission.Requests, at, n) }},
+		{"SELECT model, ts, 1 FROM requests", func(s *restorer, at time.Time, n int64) { s.minute(admission.Requests, at, n) }},
+		{"SELECT model, ts, count FROM tokens", func(s *restorer, at time.Time, n int64) { s.minute(admission.Tokens, at, n) }},
 	} {
 		err := each(tx, table.query, func(scan func(...any) error) error {
 			var model string
@@ -25,7 +26,7 @@ func importUsage(tx *sqlitestore.Tx, rl *RateLimiter) error {
 				return err
 			}
 			if all[model] == nil {
-				all[model] = &restorer{rules: rl.find(model).rules.Load(), now: tx.Now()}
+				all[model] = &restorer{rules: rl.find(model).scope.Rules(), now: tx.Now()}
 			}
 			table.enter(all[model], utc(at), n)
 			return nil
@@ -35,7 +36,7 @@ func importUsage(tx *sqlitestore.Tx, rl *RateLimiter) error {
 		}
 	}
 	for model, s := range all {
-		if err := putUsage(tx, model, s.rules, s.result()); err != nil {
+		if err := putUsage(tx, model, s.accounts()); err != nil {
 			return err
 		}
 	}
@@ -50,12 +51,11 @@ func getUsage(tx *sqlitestore.Tx, rl *RateLimiter) (map[string]UsageStats, error
 	}
 	all := map[string]UsageStats{}
 	for _, model := range modelsOf(keys) {
-		r := rl.find(model).rules.Load()
-		u, err := readUsage(tx, model, r)
+		u, err := readUsage(tx, model, rl.find(model).scope.Rules())
 		if err != nil {
 			return nil, err
 		}
-		all[model] = u.stats(r, tx.Now())
+		all[model] = u.stats()
 	}
 	return all, nil
 }

@@ -118,7 +118,7 @@ func TestOvershoot(t *testing.T) {
 							if err != nil {
 								return
 							}
-							call := log.admit(res.at, estimate)
+							call := log.admit(rl.engine.Now(), estimate)
 							if wait := tt.takes(); wait > 0 {
 								time.Sleep(wait)
 							}
@@ -163,7 +163,7 @@ func TestOvershootWithoutWaiting(t *testing.T) {
 						time.Sleep(d.RetryAfter)
 						continue
 					}
-					call := log.admit(res.at, estimate)
+					call := log.admit(rl.engine.Now(), estimate)
 					time.Sleep(time.Duration(rand.IntN(int(time.Second))))
 					log.settle(call, res, rand.IntN(estimate+1), 0)
 				}

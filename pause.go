@@ -31,11 +31,18 @@ func (rl *RateLimiter) pauseOf(model string) (s span, now int64, ok bool) {
 	if s, ok = rl.pauses.get(model); !ok { // nearly always: the clock is not needed
 		return span{}, 0, false
 	}
-	if now = rl.clock(); now < s.word {
-		return s, now, true
+	now = rl.engine.Now()
+	s, ok = rl.pauseAt(model, now)
+	return s, now, ok
+}
+
+// pauseAt is pauseOf at a time.
+func (rl *RateLimiter) pauseAt(model string, now int64) (s span, ok bool) {
+	if s, ok = rl.pauses.get(model); !ok || now < s.word {
+		return s, ok
 	}
 	rl.resume(model, now, func(s span) bool { return s.word <= now })
-	return span{}, now, false
+	return span{}, false
 }
 
 // isPaused reports whether a model is paused, and at most a probe may pass.
@@ -44,17 +51,11 @@ func (rl *RateLimiter) isPaused(model string) bool {
 	return ok
 }
 
-// denyPaused enters that a pause denies a call.
-func (o *outcome) denyPaused(s *span, now int64) {
-	o.deny(paused, time.Duration(s.until-now))
-	o.probe = time.Duration(min(s.probe, s.word) - now)
-}
-
 // pause lets no call of a model pass for as long as its provider has said, but for
 // probes.
 func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits, most time.Duration) {
 	rl.pauseOf(model) // tells of one that has ended
-	now := rl.clock()
+	now := rl.engine.Now()
 	began, news := rl.pauses.extend(model, now, refusal{now, said.Pause, most, said.Cause})
 	length := max(min(said.Pause, longest, most), 0)
 	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause, Began: began})
@@ -74,40 +75,16 @@ func (rl *RateLimiter) resume(model string, now int64, meant func(s span) bool) 
 		lasted := time.Duration(min(now, s.word) - s.from)
 		rl.observeProvider(context.Background(), Event{Kind: EventResumed, Model: model, Waited: lasted, Cause: s.cause})
 	}
-	rl.find(model).line.Wake()
+	rl.engine.Wake(rl.find(model).scope)
 	return true
 }
 
 // unpause ends a model's pause, if it is one that was meant, for all limiters that
 // share the store.
 func (rl *RateLimiter) unpause(model string, meant func(s span) bool) {
-	now := rl.clock()
+	now := rl.engine.Now()
 	if rl.resume(model, now, meant) {
 		rl.post(context.Background(), model, posting{Ended: now + 1})
-	}
-}
-
-// Served tells that the provider has taken the call, before it is known what it uses.
-// If the call was the probe of a pause, the pause ends for all. A Commit of tokens
-// that were used tells so too.
-func (r *Reservation) Served() {
-	if r == nil || r.probe == 0 {
-		return
-	}
-	r.model.limiter.unpause(r.model.name, func(s span) bool { return s.turn == r.probe })
-}
-
-// probed settles the probe of a pause that was sent, by how many tokens it has used: -1
-// where that is not known. A call that has used none was refused for what it is, and says
-// nothing about the pause.
-func (r *Reservation) probed(used int) {
-	rl := r.model.limiter
-	switch {
-	case r.probe == 0:
-	case used > 0:
-		r.Served()
-	case used == 0:
-		rl.pauses.giveBack(r.model.name, rl.clock(), r.probe, probeRest)
 	}
 }
 
@@ -130,14 +107,14 @@ func (rl *RateLimiter) post(ctx context.Context, model string, said posting) {
 	}
 	values := map[string]posting{model: said}
 	if _, err := settings.Put(context.WithoutCancel(ctx), p.keeper, pauseSetting, values, false); err != nil {
-		rl.miss(err)
+		rl.engine.Miss(err)
 	}
 }
 
 // hearPauses takes over the pauses that others have posted.
 func (rl *RateLimiter) hearPauses(values map[string]string) {
-	posted, _ := settings.Parse(values, pauseSetting, checkPosting, rl.miss)
-	now := rl.clock()
+	posted, _ := settings.Parse(values, pauseSetting, checkPosting, rl.engine.Miss)
+	now := rl.engine.Now()
 	for model, p := range posted {
 		if s, _ := rl.pauses.get(model); p.Until > max(s.word, now) {
 			rl.pauses.extend(model, now, refusal{at: cmp.Or(p.From, now), length: time.Duration(p.Until - now), most: rl.maxPause})

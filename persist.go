@@ -2,8 +2,9 @@ package ratelimit
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"errors"
+
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Load reads quotas and usage from the limiter's file. Quotas in the file take
@@ -24,10 +25,10 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 	if rl.keeper != nil {
 		return rl.keeper.load(ctx, rl)
 	}
-	if rl.shared != nil {
+	if !rl.inFile {
 		return nil
 	}
-	path, err := pathOr(rl.path, "ratelimits.yaml")
+	path, err := pathOr(rl.file, "ratelimits.yaml")
 	if err != nil {
 		return err
 	}
@@ -41,13 +42,24 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 	if err := rl.setQuotas(file.Quotas); err != nil {
 		return err
 	}
-	names, _ := rl.names()
-	for _, name := range slices.AppendSeq(names, maps.Keys(file.State)) {
-		if rl.counts(name) {
-			rl.with(name, func(m *model) { m.replace(file.State[name], rl.clock()) })
-		}
+	memory, now := rl.engine.Store().(*store.Memory), rl.engine.Now()
+	if err := memory.Reset(ctx, allModels); err != nil {
+		return err
 	}
-	return nil
+	for name, saved := range file.State {
+		if !rl.counts(name) {
+			continue
+		}
+		rl.with(name, func(m *model) {
+			for unit, account := range restore(m.scope.Rules(), saved, now) {
+				err = errors.Join(err, memory.Put(key(name, unit), account))
+			}
+		})
+	}
+	for _, m := range *rl.quotas.Load() {
+		rl.engine.Wake(m.scope)
+	}
+	return err
 }
 
 // Persist writes quotas and usage to the limiter's file: all of it, or nothing.
@@ -63,12 +75,12 @@ func (rl *RateLimiter) Persist() error {
 	rl.persisting.Lock()
 	defer rl.persisting.Unlock()
 	if rl.keeper != nil {
-		return rl.shared.reportMissed(rl.keeper.save(rl))
+		return rl.engine.Missed(rl.keeper.save(rl))
 	}
-	if rl.shared != nil {
-		return rl.shared.reportMissed(nil)
+	if !rl.inFile {
+		return rl.engine.Missed(nil)
 	}
-	path, err := pathOr(rl.path, "ratelimits.yaml")
+	path, err := pathOr(rl.file, "ratelimits.yaml")
 	if err != nil {
 		return err
 	}
@@ -84,16 +96,18 @@ func (rl *RateLimiter) Persist() error {
 // was given stays open. Without any of these it does nothing: usage since the
 // last Persist is lost.
 func (rl *RateLimiter) Close() error {
-	if rl.shared == nil {
+	if rl.inFile {
 		return nil
+	}
+	if projects := rl.projects.Load(); projects != nil {
+		projects.Close()
 	}
 	if rl.unfollow != nil {
 		rl.unfollow()
 	}
-	err := rl.shared.close()
+	err := rl.engine.Close()
 	for _, m := range *rl.quotas.Load() {
-		m.line.Wake() // and find it closed, one after another
+		rl.engine.Wake(m.scope) // calls that wait find it closed, one after another
 	}
-	rl.hall.WakeAll()
-	return rl.shared.reportMissed(err)
+	return err
 }

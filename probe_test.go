@@ -153,10 +153,10 @@ func TestDeniedCallsAreNoProbes(t *testing.T) {
 func TestNobodyWaitsForAProbeInVain(t *testing.T) {
 	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		refuse(t, rl, "m", time.Hour)
-		call := ratelimit.Call{Model: "m", Estimated: 5, MaxWait: 2 * time.Minute}
+		call := projectCall{Model: "m", Estimated: 5, MaxWait: 2 * time.Minute}
 		start := time.Now()
 		for range 2 {
-			_, d, err := rl.AcquireCall(t.Context(), call)
+			_, d, err := acquireCall(rl, t.Context(), call)
 			if err == nil || d.Code != isPaused || time.Since(start) != 0 {
 				t.Errorf("%+v, %v after %v", d, err, time.Since(start))
 			}

@@ -497,8 +497,9 @@ func TestSetQuotaMovesAndChangesTheDay(t *testing.T) {
 	})
 }
 
-// TestSetQuotaStartsAndEndsLimits: a limit that is new counts what was used
-// before it, but for the calls that were under way, which held no slot.
+// TestSetQuotaStartsAndEndsLimits: requests and tokens of the minute and requests of the
+// day are always counted; any other limit that is new counts from when it was set, and goes
+// on where it was when it is set again.
 func TestSetQuotaStartsAndEndsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		some := ModelQuota{MaxRPM: 100}
@@ -516,17 +517,17 @@ func TestSetQuotaStartsAndEndsLimits(t *testing.T) {
 			}
 		}
 		early := memTakeSplit(t, rl, Tokens{Input: 30, Output: 10})
-		set(all, ModelStats{RPM: 1, TPM: 40, RPD: 1, InputTPM: 30, OutputTPM: 10, TPD: 40})
+		set(all, ModelStats{RPM: 1, TPM: 40, RPD: 1})
 		late := memTakeSplit(t, rl, Tokens{Input: 30, Output: 10})
 		set(some, ModelStats{RPM: 2, TPM: 80, RPD: 2})
-		set(all, ModelStats{RPM: 2, TPM: 80, RPD: 2, InputTPM: 60, OutputTPM: 20, TPD: 80, Concurrent: 1})
+		set(all, ModelStats{RPM: 2, TPM: 80, RPD: 2, InputTPM: 30, OutputTPM: 10, TPD: 40, Concurrent: 1})
 		set(ModelQuota{}, ModelStats{RPM: 2, TPM: 80, RPD: 2})
 		if d := rl.Decide(memModel, 1<<40); d.Code != DecisionUnlimited {
 			t.Errorf("%+v; want it unlimited", d)
 		}
 		late.Cancel()
 		early.Commit(1, 2)
-		set(all, ModelStats{RPM: 1, TPM: 3, RPD: 1, InputTPM: 1, OutputTPM: 2, TPD: 3})
+		set(all, ModelStats{RPM: 1, TPM: 3, RPD: 1})
 		set(ModelQuota{MaxRPM: 1}, ModelStats{RPM: 1, TPM: 3, RPD: 1})
 		memPassesIn(t, rl, 1<<40, DecisionRPMLimit, time.Minute)
 	})

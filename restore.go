@@ -5,16 +5,23 @@ import (
 	"slices"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// restorer makes usage of what was written of it, in any order. What does not
-// count any more is dropped, and what is in the future counts as of now.
+// restorer makes the accounts of a model from what was written of its usage, in any order.
+// What does not count any more is dropped, and what is in the future counts as of now.
 type restorer struct {
-	rules *rules
+	rules *admission.Rules
 	now   int64
-	uses  []use
-	usage usage
+	uses  []restored
+}
+
+// restored is what was used of a unit at a time: of the minute's limits, or of the day's.
+type restored struct {
+	unit  admission.Unit
+	ofDay bool
+	at, n int64
 }
 
 // oldest is longer ago than anything that still counts.
@@ -32,92 +39,62 @@ func (s *restorer) at(t time.Time) (int64, bool) {
 }
 
 // minute enters what was used at a time.
-func (s *restorer) minute(of unit, t time.Time, n int64) {
-	if at, ok := s.at(t); ok && n > 0 && at > s.now-s.rules.quota.minute() {
-		u := use{at: at}
-		u.n[of] = n
-		s.uses = append(s.uses, u)
+func (s *restorer) minute(of admission.Unit, t time.Time, n int64) {
+	if at, ok := s.at(t); ok && n > 0 && at > s.now-setupOf(s.rules).quota.minute() {
+		s.uses = append(s.uses, restored{of, false, at, n})
 	}
 }
 
 // day enters what was used in the day that began at a time.
-func (s *restorer) day(of unit, start time.Time, n int64) {
+func (s *restorer) day(of admission.Unit, start time.Time, n int64) {
 	if at, ok := s.at(start); ok && n > 0 {
-		s.usage.days[of].add(s.rules.day, at, n)
+		s.uses = append(s.uses, restored{of, true, at, n})
 	}
 }
 
-func (s *restorer) result() *usage {
-	slices.SortStableFunc(s.uses, func(a, b use) int { return cmp.Compare(a.at, b.at) })
+// accounts returns the accounts by unit.
+func (s *restorer) accounts() map[admission.Unit]*limit.Account {
+	accounts := map[admission.Unit]*limit.Account{}
+	slices.SortStableFunc(s.uses, func(a, b restored) int { return cmp.Compare(a.at, b.at) })
 	for _, u := range s.uses {
-		s.usage.minute.add(u.at, u.n)
+		limits := s.limits(u.unit, u.ofDay)
+		if len(limits) == 0 {
+			continue
+		}
+		if accounts[u.unit] == nil {
+			accounts[u.unit] = new(limit.Account)
+		}
+		accounts[u.unit].Settle(limits, limit.Receipt{At: u.at}, u.at, u.n)
 	}
-	return &s.usage
+	return accounts
 }
 
-// newUsage returns usage as it was saved.
-func newUsage(r *rules, saved UsageStats, now int64) *usage {
+// limits returns the limits of a unit: those of the day, or of the minute.
+func (s *restorer) limits(of admission.Unit, ofDay bool) (list []limit.Limit) {
+	for _, l := range s.rules.Limits {
+		if l.Unit == of && ofDay == (l.Limit.Algorithm() == limit.FixedWindow) {
+			list = append(list, l.Limit)
+		}
+	}
+	return list
+}
+
+// restore returns the accounts of usage as it was saved.
+func restore(r *admission.Rules, saved UsageStats, now int64) map[admission.Unit]*limit.Account {
 	s := restorer{rules: r, now: now}
 	for _, at := range saved.Requests {
-		s.minute(ofRequests, at, 1)
+		s.minute(admission.Requests, at, 1)
 	}
-	for of, entries := range map[unit][]TokenEntry{ofTokens: saved.Tokens, ofInput: saved.InputTokens, ofOutput: saved.OutputTokens} {
+	for of, entries := range map[admission.Unit][]TokenEntry{
+		admission.Tokens: saved.Tokens, admission.Input: saved.InputTokens, admission.Output: saved.OutputTokens,
+	} {
 		for _, e := range entries {
 			s.minute(of, e.Time, int64(e.Count))
 		}
 	}
-	s.day(ofRequests, saved.DayStart, int64(saved.DayCount))
+	s.day(admission.Requests, saved.DayStart, int64(saved.DayCount))
 	if saved.DayTokens != nil {
-		s.day(ofTokens, saved.DayTokens.Time, int64(saved.DayTokens.Count))
+		s.day(admission.Tokens, saved.DayTokens.Time, int64(saved.DayTokens.Count))
 	}
-	return s.result()
-}
-
-// usageOf returns usage as accounts have it, which are those of the rules'
-// charges in their order.
-func usageOf(r *rules, accounts []*limit.Account, now int64) *usage {
-	s := restorer{rules: r, now: now}
-	for i, c := range r.charged {
-		account := accounts[i]
-		account.Fit(c.limits, now)
-		if c.unit == ofSlots {
-			s.usage.slots = *account
-			continue
-		}
-		for at, n := range account.Entries() {
-			s.minute(c.unit, utc(at), n)
-		}
-		for k, d := range c.dims {
-			if d.ofDay() {
-				start, end, used := account.Window(c.limits[k], now)
-				s.usage.days[c.unit] = day{start: start, end: end, since: start, used: used}
-			}
-		}
-	}
-	return s.result()
-}
-
-// accounts returns usage as accounts have it, the other way.
-func (u *usage) accounts(r *rules, now int64) []*limit.Account {
-	var accounts []*limit.Account
-	for _, c := range r.charged {
-		account := new(limit.Account)
-		for k, d := range c.dims {
-			only := c.limits[k : k+1]
-			switch {
-			case c.unit == ofSlots:
-				*account = u.slots
-			case d.ofDay():
-				today := u.days[c.unit].at(now)
-				account.Settle(only, limit.ReceiptOf(0, today.start), today.start, today.used)
-			default:
-				for _, e := range u.entries(c.unit) {
-					at := e.Time.UnixNano()
-					account.Settle(only, limit.ReceiptOf(0, at), at, int64(e.Count))
-				}
-			}
-		}
-		accounts = append(accounts, account)
-	}
-	return accounts
+	return s.accounts()
 }

@@ -6,12 +6,13 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/store"
-	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
-// Store is where counters live: any store of this module, or one that passes
-// storetest.
+// Store is where a limiter counts: any of this module's, or one that passes storetest.
 type Store = store.Store
+
+// Store returns where the limiter counts.
+func (rl *RateLimiter) Store() Store { return rl.engine.Store() }
 
 // NewWithStore returns a limiter with the quotas of cfg whose counters are in a
 // store: all limiters on it share their quotas exactly. Of cfg it wants nothing
@@ -28,36 +29,25 @@ func NewWithStore(s Store, cfg Config) (*RateLimiter, error) {
 	if cfg.Backend != "" || cfg.FilePath != "" || cfg.OnStoreLoss != "" {
 		return nil, errors.New("ratelimit: Backend, FilePath and OnStoreLoss are for limiters that make their store: this one is given it")
 	}
-	return newOnStore(&shared{store: s, remote: !local(s)}, cfg)
-}
-
-// local reports whether all who use a store are on this machine, as far as is
-// known.
-func local(s Store) bool {
-	switch s.(type) {
-	case *store.Memory, *sqlitestore.Store:
-		return true
-	}
-	return false
+	return newOnStore(s, false, cfg)
 }
 
 // newOnStore returns a limiter that counts in a store. If the store keeps
 // settings, it loads the quotas from there, and follows them.
-func newOnStore(s *shared, cfg Config) (*RateLimiter, error) {
-	rl, err := newLimiter(cfg)
+func newOnStore(s Store, owned bool, cfg Config) (*RateLimiter, error) {
+	rl, err := newLimiter(cfg, s, owned)
 	if err != nil {
 		return nil, err
 	}
-	rl.countIn(s)
-	values, ok := s.store.(settings.Keeper)
+	values, ok := s.(settings.Keeper)
 	if !ok {
 		return rl, nil
 	}
-	rl.keeper = &posted{values, rl.miss}
+	rl.keeper = &posted{values, rl.engine.Miss}
 	if err := rl.Load(); err != nil {
 		return nil, err
 	}
-	rl.unfollow = settings.Follow(values, rl.loadUnlessClosed, rl.miss)
+	rl.unfollow = settings.Follow(values, rl.loadUnlessClosed, rl.engine.Miss)
 	return rl, nil
 }
 
@@ -68,9 +58,6 @@ func (rl *RateLimiter) loadUnlessClosed(ctx context.Context) error {
 	}
 	return nil
 }
-
-// countIn makes a limiter count in a store.
-func (rl *RateLimiter) countIn(s *shared) { rl.shared, rl.projects = s, s }
 
 // keeper keeps quotas where all who share the counters find them.
 type keeper interface {

@@ -55,7 +55,7 @@ func (n *names) forget(name string) {
 // counts reports whether what is used of a model is counted: models with a quota always
 // are.
 func (rl *RateLimiter) counts(name string) bool {
-	return (*rl.quotas.Load())[name] != nil || checkName(name) == nil && rl.unknown.admit(name, rl.clock())
+	return (*rl.quotas.Load())[name] != nil || checkName(name) == nil && rl.unknown.admit(name, rl.engine.Now())
 }
 
 // forgetUnknown forgets, when a file is opened, what does not count any more, and the
@@ -75,7 +75,7 @@ func (rl *RateLimiter) forgetUnknown(tx *sqlitestore.Tx) error {
 	}
 	for i, name := range list {
 		if i < mostUnknown {
-			rl.unknown.admit(name, rl.clock())
+			rl.unknown.admit(name, rl.engine.Now())
 		} else if err := tx.Delete(keyPrefix(name)); err != nil {
 			return err
 		}
@@ -86,10 +86,10 @@ func (rl *RateLimiter) forgetUnknown(tx *sqlitestore.Tx) error {
 // sortByUse puts the models that were used most first. One of which that cannot be read
 // comes last.
 func sortByUse(tx *sqlitestore.Tx, models []string) {
-	today := map[string]int{}
+	today, rules := map[string]int{}, unknown()
 	for _, name := range models {
-		if u, err := readUsage(tx, name, unknown); err == nil {
-			today[name] = u.stats(unknown, tx.Now()).DayCount
+		if u, err := readUsage(tx, name, rules); err == nil {
+			today[name] = u.stats().DayCount
 		}
 	}
 	slices.SortFunc(models, func(a, b string) int { return cmp.Compare(today[b], today[a]) })

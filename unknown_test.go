@@ -9,6 +9,8 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 )
 
 // limitersOf runs a test on a limiter in memory, on a file and on a store, each in a
@@ -96,11 +98,11 @@ func TestInventedModelsOfAFileAreForgotten(t *testing.T) {
 		}
 		err = file.Update(t.Context(), func(tx *sqlitestore.Tx) error {
 			for name, n := range rules {
-				var u usage
-				for range n {
-					u.record(unknown, tx.Now(), &amounts{ofRequests: 1, ofTokens: 2})
-				}
-				if err := putUsage(tx, name, unknown, &u); err != nil {
+				s := restorer{rules: unknown(), now: tx.Now()}
+				s.minute(admission.Requests, utc(tx.Now()), int64(n))
+				s.minute(admission.Tokens, utc(tx.Now()), int64(2*n))
+				s.day(admission.Requests, utc(tx.Now()), int64(n))
+				if err := putUsage(tx, name, s.accounts()); err != nil {
 					return err
 				}
 			}
@@ -115,7 +117,7 @@ func TestInventedModelsOfAFileAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer rl.Close()
-		keys, err := rl.shared.store.Keys(t.Context(), "")
+		keys, err := rl.engine.Store().Keys(t.Context(), "")
 		if err != nil || len(keys) != 2*(mostUnknown+1) {
 			t.Errorf("%d keys, %v; want %d", len(keys), err, 2*(mostUnknown+1))
 		}
@@ -130,7 +132,7 @@ func TestInventedModelsOfAFileAreForgotten(t *testing.T) {
 		if err := rl.Persist(); err != nil {
 			t.Fatal(err)
 		}
-		if keys, err = rl.shared.store.Keys(t.Context(), ""); err != nil || len(keys) != 0 {
+		if keys, err = rl.engine.Store().Keys(t.Context(), ""); err != nil || len(keys) != 0 {
 			t.Errorf("a day later: %d keys, %v", len(keys), err)
 		}
 	})

@@ -50,7 +50,7 @@ func (x *exchange) acquire(wait time.Duration) *refusal {
 		return x.leave()
 	case ctx.Err() != nil:
 		return x.busy()
-	case x.decision.Model != nil && x.decision.Model.Code == ratelimit.DecisionStoreLost:
+	case x.decision.Code == ratelimit.DecisionStoreLost:
 		return x.lost()
 	case err == nil, call.Denied(x.ctx, err):
 		return x.denied(err)

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // exchange is a request and its answer, on their straight line: route, identify, read,
@@ -37,7 +37,7 @@ type exchange struct {
 	holds     int64         // bytes of bodies that count as held
 	tried     []*deployment // of several
 	kept      *kept         // the answer to the attempt before, if there was one
-	decision  project.Decision
+	decision  ratelimit.Decision
 	sent      bool      // the provider may have got the request
 	throttled bool      // the provider's last answer says that it is too much
 	shared    bool      // the account is the gateway's, and no client's own

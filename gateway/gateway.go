@@ -104,11 +104,11 @@ func (g *Gateway) open(s *setup) (err error) {
 }
 
 func (g *Gateway) openProjects(s *setup) (err error) {
-	g.limits.Projects, err = project.NewWithConfig(project.Config{Models: g.limits.Models, Default: &s.cfg.Defaults.Limit})
+	g.limits.Projects, err = g.limits.Models.NewProjects(project.Config{Default: &s.cfg.Defaults.Limit})
 	if err != nil {
 		return err
 	}
-	keeper, _ := g.limits.Models.Projects().Store().(settings.Keeper)
+	keeper, _ := g.limits.Models.Store().(settings.Keeper)
 	if g.keys, err = keys.Open(keeper, g.tellGone); err != nil {
 		return errors.Join(err, g.limits.Projects.Close())
 	}
@@ -209,7 +209,7 @@ func (g *Gateway) Ready() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
-	_, err := g.limits.Models.Projects().Store().Peek(ctx, question)
+	_, err := g.limits.Models.Store().Peek(ctx, question)
 	return err
 }
 

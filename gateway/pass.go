@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -55,9 +56,9 @@ func (x *exchange) charge() (no *refusal) {
 	began := time.Now()
 	ctx := &inLine{Context: x.ctx, serving: x.g.serving}
 	defer ctx.leave()
-	var err error
 	x.call.Project = x.Project
-	x.decision, err = x.g.limits.Projects.Spend(ctx, project.Call{Project: x.Project, MaxWait: x.patience()})
+	d, err := x.g.limits.Projects.Spend(ctx, project.Call{Project: x.Project, MaxWait: x.patience()})
+	x.decision = ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: &d}
 	x.Waited = time.Since(began)
 	switch {
 	case err == nil && x.decision.Allowed:

@@ -55,7 +55,7 @@ func (x *exchange) failed(err error) *refusal {
 
 // denied refuses a call that a limit has denied; err is why it waits no longer.
 func (x *exchange) denied(err error) *refusal {
-	x.Limit = x.decision.Exceeded
+	x.Limit = x.decision.Limit
 	return &refusal{x.call.Refusal(&x.decision, err), Denied}
 }
 
@@ -96,5 +96,10 @@ func (x *exchange) tell(h http.Header) {
 	if !x.decision.Allowed {
 		answer = admit.Later
 	}
-	x.g.policies.Tell(h, &admit.Result{Answer: answer, Decision: x.decision})
+	if x.decision.Project == nil {
+		return
+	}
+	d := *x.decision.Project
+	d.Allowed, d.Exceeded, d.RetryAfter = x.decision.Allowed, x.decision.Limit, x.decision.RetryAfter // the model's limits, too
+	x.g.policies.Tell(h, &admit.Result{Answer: answer, Decision: d})
 }

@@ -28,19 +28,21 @@ func (x *exchange) tellAsProvider(h http.Header) {
 }
 
 func (x *exchange) standings() (requests, tokens standing) {
-	if m := x.decision.Model; m != nil {
-		quota, _ := x.g.limits.Models.Quota(x.Quota)
-		reset := min(x.decision.RetryAfter, time.Minute+quota.Margin) // it may be another limit's, or never
-		left := func(of string, most, used int) int64 {
-			if of == m.Limit {
-				used += m.Elsewhere
-			}
-			return int64(most - used)
+	d := &x.decision
+	quota, _ := x.g.limits.Models.Quota(x.Quota)
+	reset := min(d.RetryAfter, time.Minute+quota.Margin) // it may be another limit's, or never
+	left := func(of string, most, used int) int64 {
+		if of == d.Limit {
+			used += d.Elsewhere
 		}
-		requests.consider(int64(m.Stats.MaxRPM), left("rpm", m.Stats.MaxRPM, m.Stats.RPM), reset)
-		tokens.consider(int64(m.Stats.MaxTPM), left("tpm", m.Stats.MaxTPM, m.Stats.TPM), reset)
+		return int64(most - used)
 	}
-	for _, s := range x.decision.Windows() {
+	requests.consider(int64(d.Stats.MaxRPM), left("rpm", d.Stats.MaxRPM, d.Stats.RPM), reset)
+	tokens.consider(int64(d.Stats.MaxTPM), left("tpm", d.Stats.MaxTPM, d.Stats.TPM), reset)
+	if d.Project == nil {
+		return requests, tokens
+	}
+	for _, s := range d.Project.Windows() {
 		of := &requests
 		if s.Window.Tokens {
 			of = &tokens

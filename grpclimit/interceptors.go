@@ -5,7 +5,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -65,7 +64,7 @@ func (r *reserved) Context() context.Context { return r.ctx }
 
 // admit returns what was reserved for a call that may go on, which may be nothing,
 // or the error that it is refused with.
-func (s *settings) admit(ctx context.Context, method string, request any) (*ratelimit.Reservation, error) {
+func (s *settings) admit(ctx context.Context, method string, request any) (*project.Reservation, error) {
 	if s.skip != nil && s.skip(ctx, method) {
 		return nil, nil
 	}
@@ -102,4 +101,4 @@ func (s *settings) ask(ctx context.Context, method string, request any, result *
 // ReservationFrom returns what was reserved for the call whose context it is, or
 // nil if it was charged no tokens: see [Cost]. All methods of a nil Reservation do
 // nothing.
-func ReservationFrom(ctx context.Context) *ratelimit.Reservation { return admit.ReservationFrom(ctx) }
+func ReservationFrom(ctx context.Context) *project.Reservation { return admit.ReservationFrom(ctx) }

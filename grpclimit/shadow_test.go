@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -33,8 +33,8 @@ func (f *failing) Take(ctx context.Context, charges []store.Charge) (store.Recei
 // denials counts what goes on although it was denied.
 type denials struct{ n atomic.Int32 }
 
-func (d *denials) Observe(_ context.Context, e ratelimit.Event) {
-	if e.Kind == ratelimit.EventDenied && e.Shadow {
+func (d *denials) Observe(_ context.Context, e event.Event) {
+	if e.Kind == event.Denied && e.Shadow {
 		d.n.Add(1)
 	}
 }

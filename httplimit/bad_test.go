@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -58,7 +58,7 @@ func TestBadInput(t *testing.T) {
 			if response.StatusCode != c.status || !strings.Contains(string(body), c.says) || len(body) > 1000 || !utf8.Valid(body) {
 				t.Errorf("%d: %.1000q", response.StatusCode, body)
 			}
-			charged := heard.count(ratelimit.EventAdmitted, false)
+			charged := heard.count(event.Admitted, false)
 			if want := c.status == 200; (charged == 1) != want || (next.calls.Load() == 1) != want {
 				t.Errorf("%d charged, %d calls", charged, next.calls.Load())
 			}
@@ -85,7 +85,7 @@ func FuzzID(f *testing.F) {
 				t.Errorf("%+v", p)
 			}
 		}
-		passed := heard.count(ratelimit.EventAdmitted, false)
+		passed := heard.count(event.Admitted, false)
 		if w.Code != want || (passed == 1) != (want == 200) || next.calls.Load() != passed {
 			t.Errorf("%q: %d, %d charged, %d calls", id, w.Code, passed, next.calls.Load())
 		}

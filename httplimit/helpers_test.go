@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -138,20 +138,20 @@ func parseProblem(t testing.TB, h http.Header, body []byte) (p problem) {
 // ears is an observer that remembers.
 type ears struct {
 	mu    sync.Mutex
-	heard []ratelimit.Event
+	heard []event.Event
 }
 
-func (e *ears) Observe(_ context.Context, event ratelimit.Event) {
+func (e *ears) Observe(_ context.Context, told event.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard = append(e.heard, event)
+	e.heard = append(e.heard, told)
 }
 
-func (e *ears) count(kind ratelimit.EventKind, shadow bool) (n int32) {
+func (e *ears) count(kind event.Kind, shadow bool) (n int32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, event := range e.heard {
-		if event.Kind == kind && event.Shadow == shadow {
+	for _, told := range e.heard {
+		if told.Kind == kind && told.Shadow == shadow {
 			n++
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -94,4 +93,4 @@ func (s *settings) ask(r *http.Request, result *admit.Result) {
 // ReservationFrom returns what was reserved for the request whose context it
 // is, or nil if it was charged no tokens: see [Cost]. All methods of a nil
 // Reservation do nothing.
-func ReservationFrom(ctx context.Context) *ratelimit.Reservation { return admit.ReservationFrom(ctx) }
+func ReservationFrom(ctx context.Context) *project.Reservation { return admit.ReservationFrom(ctx) }

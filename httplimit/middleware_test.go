@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -186,13 +186,13 @@ func TestShadow(t *testing.T) {
 	for range 5 {
 		ask(request("GET"))
 	}
-	admitted, denied := heard.count(ratelimit.EventAdmitted, true), heard.count(ratelimit.EventDenied, true)
+	admitted, denied := heard.count(event.Admitted, true), heard.count(event.Denied, true)
 	if admitted != 2 || denied != 3 || used(t, limiter) != 2 {
 		t.Errorf("%d admitted, %d denied, %d used", admitted, denied, used(t, limiter))
 	}
 	store.lost.Store(true)
 	ask(request("GET"))
-	if failed := heard.count(ratelimit.EventLost, true); failed != 1 {
+	if failed := heard.count(event.Lost, true); failed != 1 {
 		t.Errorf("%d failed", failed)
 	}
 	ask(httptest.NewRequest("GET", "/", nil)) // names no project
@@ -289,14 +289,14 @@ func tokensUsed(t *testing.T, limiter *project.Limiter) int64 {
 func TestReservation(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		handle func(*ratelimit.Reservation)
+		handle func(*project.Reservation)
 		used   int64
 	}{
-		{"committed", func(r *ratelimit.Reservation) { r.Commit(20, 10) }, 30},
-		{"more than estimated", func(r *ratelimit.Reservation) { r.Commit(100, 50) }, 150},
-		{"cancelled", func(r *ratelimit.Reservation) { r.Cancel() }, 0},
-		{"left", func(*ratelimit.Reservation) {}, 100},
-		{"panic", func(*ratelimit.Reservation) { panic(http.ErrAbortHandler) }, 100},
+		{"committed", func(r *project.Reservation) { r.Commit(20, 10) }, 30},
+		{"more than estimated", func(r *project.Reservation) { r.Commit(100, 50) }, 150},
+		{"cancelled", func(r *project.Reservation) { r.Cancel() }, 0},
+		{"left", func(*project.Reservation) {}, 100},
+		{"panic", func(*project.Reservation) { panic(http.ErrAbortHandler) }, 100},
 	} {
 		for _, wait := range []time.Duration{0, time.Hour} {
 			t.Run(c.name, func(t *testing.T) {

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // told keeps what happened to requests, and whether they went on.
-type told struct{ events []ratelimit.Event }
+type told struct{ events []event.Event }
 
-func (t *told) Observe(_ context.Context, e ratelimit.Event) { t.events = append(t.events, e) }
+func (t *told) Observe(_ context.Context, e event.Event) { t.events = append(t.events, e) }
 
 // Every request reaches the observers once, those of nobody too: who tries with
 // Shadow wants to know how many there are.
@@ -27,13 +27,13 @@ func TestObserved(t *testing.T) {
 		name    string
 		request *http.Request
 		options []Option
-		kind    ratelimit.EventKind
+		kind    event.Kind
 		project string
 	}{
-		{"passes", request(http.MethodGet), nil, ratelimit.EventAdmitted, "p"},
-		{"without a project", nobody, nil, ratelimit.EventRefused, ""},
-		{"without a project, in the shadow", nobody, []Option{Shadow()}, ratelimit.EventRefused, ""},
-		{"without a cost", request(http.MethodGet), []Option{broken}, ratelimit.EventRefused, "p"},
+		{"passes", request(http.MethodGet), nil, event.Admitted, "p"},
+		{"without a project", nobody, nil, event.Refused, ""},
+		{"without a project, in the shadow", nobody, []Option{Shadow()}, event.Refused, ""},
+		{"without a cost", request(http.MethodGet), []Option{broken}, event.Refused, "p"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seen := &told{}
@@ -55,7 +55,7 @@ func TestOverdue(t *testing.T) {
 		seen := &told{}
 		limiter := configured(t, project.Config{Observer: seen})
 		w := do(Middleware(limiter, options...)(&fine{}), request(http.MethodGet).WithContext(ctx))
-		kinds := slices.ContainsFunc(seen.events, func(e ratelimit.Event) bool { return e.Kind == ratelimit.EventLeft })
+		kinds := slices.ContainsFunc(seen.events, func(e event.Event) bool { return e.Kind == event.Left })
 		if w.Code != statusGone || len(seen.events) != 1 || !kinds {
 			t.Errorf("%d, %+v", w.Code, seen.events)
 		}

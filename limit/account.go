@@ -386,6 +386,9 @@ func (l *Limit) shape() Limit {
 // ends when the calendar says, if days begin otherwise now, and when it would have
 // if they do not: that can be a day later, where the clock went back.
 func (c *counter) become(l *Limit, now int64) {
+	if l.algorithm == FixedWindow && c.state.b == 0 {
+		c.state = state{} // a window of which nothing is used is none
+	}
 	if l.windowing == calendar && now < c.state.a && c.limit.WithCount(l.count) != *l {
 		_, c.state.a = l.window(now)
 	}

@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // exchange is one call and its response: reserve, send, read the provider's limits, meter,
@@ -78,7 +78,7 @@ func (f fault) Unwrap() error { return f.error }
 func (f fault) Timeout() bool { return errors.Is(f.error, context.DeadlineExceeded) }
 
 // refuse returns the response to a call that is not sent, in the form of its provider.
-func (x *exchange) refuse(d *project.Decision, err error) *http.Response {
+func (x *exchange) refuse(d *ratelimit.Decision, err error) *http.Response {
 	r := x.Refusal(d, err)
 	r.Retry = r.Retry && err == nil // a call that has waited in vain should not come back by itself
 	header, text := x.Request.Refuse(r)

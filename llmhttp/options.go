@@ -31,7 +31,8 @@ func MaxWait(d time.Duration) Option {
 func Reject() Option { return func(t *transport) { t.reject = true } }
 
 // Projects charges each call to the limits of a project, too. The function of returns the
-// project of a request. The limiter's Models must be the limiter that [New] is given.
+// project of a request. The limiter must be one that
+// [ratelimit.RateLimiter.NewProjects] of the limiter that [New] is given has returned.
 func Projects(limiter *project.Limiter, of func(*http.Request) string) Option {
 	if limiter == nil || of == nil {
 		panic("ratelimit: Projects needs a limiter, and a function that tells whose a request is: one is nil")

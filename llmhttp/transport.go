@@ -36,8 +36,8 @@ func New(base http.RoundTripper, limiter *ratelimit.RateLimiter, options ...Opti
 	for _, option := range options {
 		option(t)
 	}
-	if t.limits.Projects != nil && t.limits.Projects.Models() != limiter {
-		panic("ratelimit: Projects: the Models of the projects' limiter must be the limiter that New is given")
+	if t.limits.Projects != nil && t.limits.Projects != limiter.Projects() {
+		panic("ratelimit: Projects: they must be those of the limiter that New is given: see RateLimiter.NewProjects")
 	}
 	return t
 }

@@ -1,9 +1,10 @@
 package project
 
 import (
+	"fmt"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -15,8 +16,7 @@ type Decision struct {
 	Allowed bool
 
 	// Exceeded is the name of the limit that denies, or that denies longest of
-	// several: a [Window]'s, "concurrent-project" of [Limit].MaxConcurrent, or a
-	// model's, such as "rpm" or "tpm". It is empty where none does.
+	// several: a [Window]'s, or [Concurrent]. It is empty where none does.
 	Exceeded string
 
 	// RetryAfter is when the same call passes if nothing else passes before it:
@@ -28,9 +28,6 @@ type Decision struct {
 	// Concurrent is how many calls of the project are under way, with this one, up
 	// to [Limit].MaxConcurrent. Without that they are not counted.
 	Concurrent int64
-
-	// Model is what the quotas of the model say; nil if the call is for none.
-	Model *ratelimit.Decision
 
 	plan      *plan
 	count     int
@@ -49,38 +46,79 @@ type Standing struct {
 // was charged to: of requests, then of tokens, the shortest first.
 func (d *Decision) Windows() []Standing { return d.standings[:d.count] }
 
-// hear enters what the limits of a plan say, or the first of them.
-func (d *Decision) hear(p *plan, said []limit.Decision) {
-	d.plan = p
-	for i := range said {
-		s := &said[i]
-		if i == len(p.windows) {
-			d.hearConcurrent(s)
-			return
+// DecisionOf returns what a project's scope has said to a call that is charged to other
+// scopes as well. It is for package ratelimit.
+func DecisionOf(s *admission.Standing) *Decision {
+	d := &Decision{Allowed: true}
+	d.hear(s)
+	return d
+}
+
+// hear enters what the limits of a project's scope say.
+func (d *Decision) hear(s *admission.Standing) {
+	d.plan = s.Rules().Setup.(*plan)
+	var said [windows]*limit.Decision // by window
+	var slots *limit.Decision
+	for l, each := range s.Decisions() {
+		if l.Unit == admission.Slots {
+			slots = each
+		} else {
+			said[l.ID] = each
 		}
-		w := &p.windows[i]
-		d.standings[d.count] = Standing{w, s.Remaining, s.RetryAfter, s.ResetAfter}
-		d.count++
-		if s.RetryAfter > d.RetryAfter {
-			d.Allowed, d.RetryAfter, d.Exceeded = false, s.RetryAfter, w.Name
+	}
+	for i, each := range said {
+		if each != nil {
+			d.enter(&d.plan.windows[i], each)
 		}
+	}
+	if slots != nil {
+		d.enterSlots(slots)
 	}
 }
 
-// hearConcurrent enters what the limit on calls at a time says.
-func (d *Decision) hearConcurrent(s *limit.Decision) {
-	d.Concurrent = s.Limit.Count() - s.Remaining
-	if guess := (ratelimit.Projects{}).Guess(s.RetryAfter); guess > d.RetryAfter {
-		d.Allowed, d.RetryAfter, d.Exceeded = false, guess, ratelimit.ConcurrentProject
+// enter enters what a window says.
+func (d *Decision) enter(w *Window, said *limit.Decision) {
+	d.standings[d.count] = Standing{w, said.Remaining, said.RetryAfter, said.ResetAfter}
+	d.count++
+	if said.RetryAfter > d.RetryAfter {
+		d.Allowed, d.RetryAfter, d.Exceeded = false, said.RetryAfter, w.Name
 	}
 }
 
-// remainingMinute returns how many requests are left of the minute, or -1.
-func (d *Decision) remainingMinute() int64 {
+// enterSlots enters what the limit on calls at a time says.
+func (d *Decision) enterSlots(said *limit.Decision) {
+	d.Concurrent = min(said.Used, said.Limit.Count())
+	if guess := min(said.RetryAfter, admission.SlotGuess); guess > d.RetryAfter {
+		d.Allowed, d.RetryAfter, d.Exceeded = false, guess, Concurrent
+	}
+}
+
+// Reason says for people what denies the call: empty where nothing does.
+func (d *Decision) Reason() string {
+	if d.Exceeded == Concurrent {
+		return fmt.Sprintf("all of the project's %d calls at a time are under way: try again in %v", d.plan.limit.MaxConcurrent, told(d.RetryAfter))
+	}
 	for i := range d.Windows() {
-		if s := &d.standings[i]; s.Window.Name == "minute" {
-			return s.Remaining
+		if s := &d.standings[i]; s.Window.Name == d.Exceeded {
+			return s.reason(d.RetryAfter)
 		}
 	}
-	return -1
+	return ""
+}
+
+func (s *Standing) reason(retry time.Duration) string {
+	what := "requests"
+	if s.Window.Tokens {
+		what = "tokens"
+	}
+	if retry == Never {
+		return fmt.Sprintf("more than all %d %s of the project in %v: it can never pass", s.Window.Count, what, s.Window.Period)
+	}
+	return fmt.Sprintf("the project has %d of its %d %s in %v left, which is too little: try again in %v",
+		s.Remaining, s.Window.Count, what, s.Window.Period, told(retry))
+}
+
+// told returns a wait as people are told it: in whole milliseconds, and not too short.
+func told(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"unicode/utf8"
-
-	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
 const maxID = 128
@@ -52,10 +50,15 @@ func not(kind byte, id string) int {
 	return len(id)
 }
 
+// keyOf returns what the keys of a project's counters begin with, and no other
+// project's: that of its requests ends in "requests", that of its tokens in "tokens",
+// that of its calls under way in "slots".
+func keyOf(id string) string { return "project/" + url.PathEscape(id) + "/" }
+
 // appendKey appends the key of a project's requests.
 func appendKey(key []byte, id string) []byte {
 	if not(unescaped, id) < len(id) {
-		return append(append(key, (ratelimit.Projects{}).Key(id)...), "requests"...)
+		return append(append(key, keyOf(id)...), "requests"...)
 	}
 	key = append(key, "project/"...)
 	key = append(key, id...)

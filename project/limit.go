@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -24,7 +24,7 @@ type Limit struct {
 	// by [Limiter.Take] or [Limiter.Acquire], and neither committed nor cancelled.
 	// [Limiter.Spend] reserves nothing, so its calls do not count. A call holds its
 	// place for ten minutes at most, so that whoever dies gives it back; who may take
-	// longer keeps it with [ratelimit.Reservation.Keep].
+	// longer keeps it with [Reservation.Keep].
 	MaxConcurrent int `json:"max_concurrent,omitempty"`
 
 	// Priority is that of the project when several wait for a model, from -1000 to
@@ -110,40 +110,65 @@ type Window struct {
 	Period time.Duration
 }
 
-// plan is a limit made ready.
+// plan is a limit made ready. Plans are replaced, never changed.
 type plan struct {
 	limit    Limit
 	windows  []Window // of requests, then of tokens
 	exceeded []error  // what Allow says of each
-	limits   ratelimit.ProjectLimits
-	spent    ratelimit.ProjectLimits // limits of what reserves nothing
-	requests ratelimit.ProjectLimits // spent without those on tokens
+	requests []limit.Limit
+	limits   []admission.Limit // of the windows, by their places there, and then the one on calls at a time
+	waiting  int               // how many calls may wait for one model
 }
 
 func newPlan(l Limit, maxWaiting int) (*plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
-	p := &plan{limit: l, limits: ratelimit.ProjectLimits{
-		MaxConcurrent: l.MaxConcurrent, Priority: l.Priority, Weight: max(l.Weight, 1), MaxWaiting: maxWaiting,
-	}}
+	p := &plan{limit: l, waiting: maxWaiting}
 	for _, f := range l.fields() {
 		if f.most == 0 {
 			continue
 		}
+		log := limit.New(int64(f.most), f.period).Using(limit.SlidingLog)
+		unit := admission.AllTokens
+		if !f.tokens {
+			unit = admission.Requests
+			p.requests = append(p.requests, log)
+		}
+		p.limits = append(p.limits, admission.Limit{Name: f.name, ID: len(p.windows), Unit: unit, Limit: log})
 		p.windows = append(p.windows, Window{f.name, f.tokens, int64(f.most), f.period})
 		p.exceeded = append(p.exceeded, fmt.Errorf("%w: %d %s", ErrExceeded, f.most, f.of))
-		p.limits.Names = append(p.limits.Names, f.name)
-		log := limit.New(int64(f.most), f.period).Using(limit.SlidingLog)
-		if f.tokens {
-			p.limits.Tokens = append(p.limits.Tokens, log)
-		} else {
-			p.limits.Requests = append(p.limits.Requests, log)
+	}
+	if l.MaxConcurrent > 0 {
+		p.limits = append(p.limits, admission.Limit{
+			Name: Concurrent, ID: len(p.windows), Unit: admission.Slots, Limit: admission.AtATime(int64(l.MaxConcurrent)),
+		})
+	}
+	return p, nil
+}
+
+// Concurrent is the name of the limit on the calls of a project at a time.
+const Concurrent = "concurrent-project"
+
+// rules returns the plan as the rules of a scope.
+func (p *plan) rules() *admission.Rules {
+	return &admission.Rules{
+		Limits: p.limits, Setup: p, LeastTokens: 1, Rank: p.limit.Priority, Weight: p.limit.Weight, MaxWaiting: p.waiting,
+	}
+}
+
+// nearest returns the limit with numbers that are out of range replaced by the nearest
+// ones that limit.
+func (l Limit) nearest() Limit {
+	for _, n := range []*int{
+		&l.RequestsPerMinute, &l.RequestsPerHour, &l.RequestsPerDay,
+		&l.TokensPerMinute, &l.TokensPerHour, &l.TokensPerDay, &l.TokensPerMonth, &l.MaxConcurrent,
+	} {
+		if *n != 0 {
+			*n = min(max(*n, 1), maxAmount)
 		}
 	}
-	p.spent = p.limits
-	p.spent.MaxConcurrent = 0
-	p.requests = p.spent
-	p.requests.Tokens, p.requests.Names = nil, p.limits.Names[:len(p.limits.Requests)]
-	return p, nil
+	l.Priority = min(max(l.Priority, -maxPriority), maxPriority)
+	l.Weight = min(max(l.Weight, 0), maxWeight)
+	return l
 }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/unreported"
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -20,34 +22,30 @@ import (
 var (
 	ErrExceeded = errors.New("ratelimit: rate limit exceeded") // Allow's, of what was denied
 	ErrInvalid  = errors.New("ratelimit: invalid call")        // nothing was charged
-	ErrNever    = ratelimit.ErrNever                           // of a wait that could never end
-	ErrCrowded  = ratelimit.ErrCrowded                         // of a call that may not wait: too many of its project do
+	ErrNever    = limit.ErrNever                               // of a wait that could never end
+	ErrCrowded  = line.ErrCrowded                              // of a call that may not wait: too many of its project do
 )
 
 // Limiter limits what each project may use. All of its methods may be called at a
 // time. Make one with [New] or [NewWithConfig].
 type Limiter struct {
-	models     *ratelimit.RateLimiter // does all that waits or is settled
-	owned      bool                   // models was made here
-	store      ratelimit.Store        // of models
-	memory     *store.Memory          // the store, if it is that
-	observer   ratelimit.Observer     // may be nil
+	engine     *admission.Engine
+	owned      bool          // the engine is this limiter's alone
+	memory     *store.Memory // the store, if it is that
 	maxWaiting int
-	broken     error // why no call can be decided on, or nil
 
 	usual   atomic.Pointer[plan] // of projects without one of their own
 	plans   *plans               // of those with one
+	scopes  *scopes              // of those that are in use
 	setting sync.Mutex           // held while limits are set, here and where they are kept
 
 	closed   atomic.Bool
 	unfollow func() // stops following limits that are set elsewhere; may be nil
-	missed   unreported.Error
 }
 
 // Call is one request of a project.
 type Call struct {
 	Project string
-	Model   string // of [Config].Models; empty: its quotas have no part in it
 
 	Requests int // as how many requests it counts: 0 is one
 
@@ -56,7 +54,7 @@ type Call struct {
 	// Take and Acquire reserve at least one of a project whose tokens are
 	// limited, so that what it owes holds it up; Spend asks for none if both are 0.
 	Estimated int
-	Tokens    ratelimit.Tokens
+	Tokens    llm.Tokens
 
 	// MaxWait is how long [Limiter.Acquire] and [Limiter.Spend] may wait. Without
 	// it, Acquire waits as long as the context lets it, and Spend not at all. With
@@ -96,111 +94,66 @@ func (d *Decision) err() error {
 // Take without a reservation, or Acquire if the call may wait. A denial is no
 // error, unless it waits. As nothing says when the call ends, it is not one of
 // those that [Limit].MaxConcurrent counts. In memory it allocates nothing for a call
-// without tokens and model that does not wait.
-func (l *Limiter) Spend(ctx context.Context, c Call) (Decision, error) {
-	if c.Model != "" || c.MaxWait > 0 {
-		return l.spendInTurn(ctx, c)
+// without tokens that does not wait.
+func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
+	if c.MaxWait == 0 && c.tokens() == 0 && l.memory != nil && l.engine.Quiet() && l.check(&c) == nil {
+		err = l.spendInMemory(ctx, &c, &d)
+		return d, err
 	}
-	var d Decision
-	err := l.spend(ctx, &c, &d)
-	if l.observer != nil {
-		l.observe(ctx, &c, &d, err)
+	part := admission.WithoutSlots
+	if c.tokens() == 0 {
+		part = admission.RequestsOnly
 	}
-	return d, err
-}
-
-func (l *Limiter) spendInTurn(ctx context.Context, c Call) (Decision, error) {
-	through := l.models.TryAcquireCall
-	if c.MaxWait > 0 {
-		through = l.models.AcquireCall
+	if c.MaxWait == 0 {
+		_, d, err = l.reserve(ctx, &c, part, l.engine.Try)
+		return d, err
 	}
-	res, d, err := l.reserve(ctx, c, through, func(p *plan) *ratelimit.ProjectLimits {
-		if c.tokens() == 0 {
-			return &p.requests
-		}
-		return &p.spent
-	})
+	res, d, err := l.reserve(ctx, &c, part, l.engine.Acquire)
 	res.Commit(-1, -1)
 	return d, err
 }
 
-func (l *Limiter) spend(ctx context.Context, c *Call, d *Decision) error {
-	if err := l.check(c); err != nil {
-		return err
-	}
+// spendInMemory is Spend of a valid call that asks for requests alone, while no call waits.
+func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error {
+	var key [len("project//requests") + maxID]byte // an id that must be escaped may need more
+	var room [requestWindows]limit.Decision
 	p := l.planOf(c.Project)
-	if again, by, waiting := l.models.Projects().Ahead(c.Project); waiting && p.limitedBy(by, c) { // they come first
-		if err := l.look(ctx, p, p.charges(c), d); err != nil {
+	d.plan = p
+	if len(p.requests) > 0 {
+		said, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), p.requests, int64(max(c.Requests, 1)), room[:0])
+		if err != nil {
+			l.engine.Observe(ctx, l.call(c, admission.RequestsOnly), &admission.Result{}, err)
 			return err
 		}
-		if again = max(again, 1); again > d.RetryAfter {
-			d.Allowed, d.RetryAfter, d.Exceeded = false, again, by
+		for i := range said {
+			d.enter(&p.windows[i], &said[i])
 		}
-		return nil
 	}
-	d.Allowed = true
-	switch {
-	case c.tokens() == 0 && len(p.limits.Requests) == 0: // nothing limits it
-		return nil
-	case c.tokens() == 0 && l.memory != nil:
-		return l.spendInMemory(ctx, p, c, d)
+	d.Allowed = d.Exceeded == ""
+	if o := l.engine.Observer(); o != nil {
+		o.Observe(ctx, d.event(c))
 	}
-	_, said, err := l.store.Take(ctx, p.charges(c))
-	if err != nil {
-		d.Allowed = false
-		return err
-	}
-	d.hear(p, said)
 	return nil
 }
 
-func (l *Limiter) spendInMemory(ctx context.Context, p *plan, c *Call, d *Decision) error {
-	var key [len("project//requests") + maxID]byte // an id that must be escaped may need more
-	var said [requestWindows]limit.Decision
-	decisions, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), p.limits.Requests, int64(max(c.Requests, 1)), said[:0])
-	if err != nil {
-		d.Allowed = false
-		return err
+// event returns what observers are told of a call that was spent.
+func (d *Decision) event(c *Call) event.Event {
+	e := event.Event{
+		Kind: event.Admitted, Project: c.Project, Limit: d.Exceeded, RemainingMinute: -1, RetryAfter: d.RetryAfter, Shadow: c.Shadow,
 	}
-	d.hear(p, decisions)
-	return nil
+	if !d.Allowed {
+		e.Kind = event.Denied
+	}
+	if d.count > 0 && d.standings[0].Window.Name == "minute" {
+		e.RemainingMinute = d.standings[0].Remaining
+	}
+	return e
 }
 
-// limitedBy reports whether a limit has a part in a call.
-func (p *plan) limitedBy(name string, c *Call) bool {
-	if name == ratelimit.ConcurrentProject { // it is spent, and takes no place
-		return false
-	}
-	return c.tokens() > 0 || slices.Contains(p.requests.Names, name)
-}
-
-// charges returns what a call is charged. One that asks for no tokens is not asked
-// whether it may have any.
-func (p *plan) charges(c *Call) (list []store.Charge) {
-	prefix := (ratelimit.Projects{}).Key(c.Project)
-	if len(p.limits.Requests) > 0 {
-		list = append(list, store.Charge{Key: prefix + "requests", Limits: p.limits.Requests, N: int64(max(c.Requests, 1))})
-	}
-	if n := c.tokens(); len(p.limits.Tokens) > 0 && n > 0 {
-		list = append(list, store.Charge{Key: prefix + "tokens", Limits: p.limits.Tokens, N: n})
-	}
-	return list
-}
-
-// look says where a project stands, and what it would say to charges.
-func (l *Limiter) look(ctx context.Context, p *plan, list []store.Charge, d *Decision) error {
-	said, err := l.store.Peek(ctx, list)
-	if err == nil {
-		d.Allowed = true
-		d.hear(p, said)
-	}
-	return err
-}
-
-// Take charges a call to its project and its model, to all or nothing. A denial is
-// no error. The reservation is to be committed with what was used, or cancelled.
-func (l *Limiter) Take(ctx context.Context, c Call) (*ratelimit.Reservation, Decision, error) {
-	return l.reserve(ctx, c, l.models.TryAcquireCall, everyLimit)
+// Take charges a call to its project, to all of its limits or to none. A denial is no
+// error. The reservation is to be committed with what was used, or cancelled.
+func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, error) {
+	return l.reserve(ctx, &c, admission.Whole, l.engine.Try)
 }
 
 // Acquire is Take that waits in turn. It fails at once with [ErrNever] if the call
@@ -208,79 +161,96 @@ func (l *Limiter) Take(ctx context.Context, c Call) (*ratelimit.Reservation, Dec
 // with ctx's error when ctx ends; then nothing is charged, and the decision is the
 // last that it was told.
 //
-// Calls of a project to the same model come in the order of their priorities, and
-// first come, first served within these; so do those without a model. Projects that
-// wait for a model's quota have their turns by the priorities of their limits, and by
-// their weights among those of the same. A project that waits for what it may use
-// itself holds up no other.
-func (l *Limiter) Acquire(ctx context.Context, c Call) (*ratelimit.Reservation, Decision, error) {
-	return l.reserve(ctx, c, l.models.AcquireCall, everyLimit)
+// Calls of a project come in the order of their priorities, and first come, first served
+// within these. A project that waits for what it may use itself holds up no other.
+func (l *Limiter) Acquire(ctx context.Context, c Call) (*Reservation, Decision, error) {
+	return l.reserve(ctx, &c, admission.Whole, l.engine.Acquire)
 }
 
-type door = func(context.Context, ratelimit.Call) (*ratelimit.Reservation, ratelimit.Decision, error)
+// door is a way into the engine.
+type door = func(context.Context, *admission.Call, *admission.Result) error
 
-func everyLimit(p *plan) *ratelimit.ProjectLimits { return &p.limits }
+// reserve asks for a call, of the part of its project's limits that is given.
+func (l *Limiter) reserve(ctx context.Context, c *Call, part admission.Part, through door) (*Reservation, Decision, error) {
+	asks := l.call(c, part)
+	var r admission.Result
+	err := through(ctx, asks, &r)
+	d := decisionOf(asks, &r)
+	if r.Reservation == nil {
+		return nil, d, l.say(asks, &d, err)
+	}
+	return (*Reservation)(r.Reservation), d, err
+}
 
-// reserve asks for a call, of its project by those limits of its plan that are
-// chosen.
-func (l *Limiter) reserve(ctx context.Context, c Call, through door, chosen func(*plan) *ratelimit.ProjectLimits) (*ratelimit.Reservation, Decision, error) {
-	var d Decision
-	if err := l.check(&c); err != nil {
-		if l.observer != nil {
-			l.observe(ctx, &c, &d, err)
+// say returns the error of a call that could never pass, in words.
+func (l *Limiter) say(c *admission.Call, d *Decision, err error) error {
+	var never *admission.Never
+	if errors.As(err, &never) {
+		return fmt.Errorf("%w: %s", ErrNever, d.Reason())
+	}
+	return err
+}
+
+// decisionOf returns the decision on a call of a project alone.
+func decisionOf(c *admission.Call, r *admission.Result) (d Decision) {
+	if len(c.Scopes) > 0 {
+		if s := r.Outcome.Of(c.Scopes[0]); s != nil {
+			d.hear(s)
 		}
-		return nil, d, err
 	}
-	var plans []*plan // by which it was decided on, the last last
-	res, said, err := through(ctx, ratelimit.Call{
-		Model: c.Model, Requests: c.Requests, Estimated: c.Estimated, Tokens: c.Tokens,
-		Project: c.Project, MaxWait: c.MaxWait, Priority: c.Priority, Shadow: c.Shadow,
-		Limits: func() *ratelimit.ProjectLimits {
-			p := l.planOf(c.Project)
-			if len(plans) == 0 || plans[len(plans)-1] != p {
-				plans = append(plans, p)
-			}
-			return chosen(p)
-		},
-	})
-	if s := said.Project; s != nil {
-		i := slices.IndexFunc(plans, func(p *plan) bool { return chosen(p) == s.Limits })
-		d.hear(plans[i], s.Decisions)
+	d.Allowed, d.RetryAfter, d.Exceeded = r.Allowed(), r.RetryAfter(), r.Limit()
+	return d
+}
+
+// call returns what the engine is asked for a call.
+func (l *Limiter) call(c *Call, part admission.Part) *admission.Call {
+	asks := &admission.Call{
+		Part: part, MaxWait: c.MaxWait, Priority: c.Priority, Project: c.Project, Shadow: c.Shadow, Invalid: l.check(c),
 	}
-	d.Allowed, d.RetryAfter, d.Exceeded = said.Allowed, said.RetryAfter, said.Limit
-	if c.Model != "" {
-		d.Model = &said
+	if asks.Invalid != nil {
+		if CheckID(c.Project) != nil {
+			asks.Project = "" // it is none
+		}
+		return asks
 	}
-	return res, d, err
+	asks.Ask, _ = admission.NewAsk(c.Requests, c.Estimated, c.Tokens)
+	scope, err := l.scopes.of(l, c.Project)
+	asks.Scopes, asks.Invalid = []*admission.Scope{scope}, err
+	return asks
+}
+
+// Scope returns the scope of a project, for calls that are charged to other scopes as
+// well. It is for package ratelimit.
+func (l *Limiter) Scope(projectID string) (*admission.Scope, error) {
+	if err := l.check(&Call{Project: projectID}); err != nil {
+		return nil, err
+	}
+	return l.scopes.of(l, projectID)
 }
 
 // Peek says where a project stands, in all of its windows, and what Take would say
 // to a call. It charges nothing.
 func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) {
-	var d Decision
-	if err := l.check(&Call{Project: projectID}); err != nil {
-		return d, err
+	asks := l.call(&Call{Project: projectID}, admission.Whole)
+	var r admission.Result
+	if err := l.engine.Look(ctx, asks, &r); err != nil {
+		return Decision{}, err
 	}
-	p := l.planOf(projectID)
-	err := l.look(ctx, p, p.limits.Charges(projectID, 1, 0), &d)
-	return d, err
+	r.Behind = false // it says where the project stands, whoever waits
+	return decisionOf(asks, &r), nil
 }
 
 // Reset forgets what a project has used, and which of its calls are under way.
 func (l *Limiter) Reset(ctx context.Context, projectID string) error {
-	if err := l.check(&Call{Project: projectID}); err != nil {
+	scope, err := l.Scope(projectID)
+	if err != nil {
 		return err
 	}
-	err := l.store.Reset(ctx, (ratelimit.Projects{}).Key(projectID))
-	l.models.Projects().Wake(projectID)
-	return err
+	return l.engine.Reset(ctx, scope)
 }
 
 // check returns what is wrong with a call.
 func (l *Limiter) check(c *Call) error {
-	if l.broken != nil {
-		return l.broken
-	}
 	if l.closed.Load() {
 		return store.ErrClosed
 	}
@@ -290,22 +260,11 @@ func (l *Limiter) check(c *Call) error {
 	if err := CheckID(c.Project); err != nil {
 		return err
 	}
-	if c.Model != "" && l.owned {
-		return fmt.Errorf("%w: it is for the model %.40q: Config.Models must say what its quota is", ErrInvalid, c.Model)
-	}
-	if c.Requests < 0 || int64(c.Requests) > maxAmount {
-		return fmt.Errorf("%w: it counts as %d requests: it must be from 0, which is one, to %d", ErrInvalid, c.Requests, int64(maxAmount))
-	}
 	if c.MaxWait < 0 {
 		return fmt.Errorf("%w: it may wait for %v: that must not be negative", ErrInvalid, c.MaxWait)
 	}
-	for _, n := range [...]int{c.Estimated, c.Tokens.Input, c.Tokens.Output} {
-		if n < 0 || int64(n) > maxAmount {
-			return fmt.Errorf("%w: %d tokens: it must be from 0 to %d", ErrInvalid, n, int64(maxAmount))
-		}
-	}
-	if c.Estimated > 0 && c.Tokens != (ratelimit.Tokens{}) {
-		return fmt.Errorf("%w: Estimated and Tokens are both set: where the parts are known, Estimated must be 0", ErrInvalid)
+	if _, err := admission.NewAsk(c.Requests, c.Estimated, c.Tokens); err != nil {
+		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
 	}
 	return nil
 }
@@ -315,41 +274,18 @@ func (c *Call) tokens() int64 {
 	return int64(c.Estimated) + int64(c.Tokens.Input) + int64(c.Tokens.Output)
 }
 
-// observe tells of a call that was spent.
-func (l *Limiter) observe(ctx context.Context, c *Call, d *Decision, err error) {
-	e := ratelimit.Event{
-		Kind: ratelimit.EventAdmitted, Project: c.Project, Limit: d.Exceeded, RemainingMinute: d.remainingMinute(),
-		RetryAfter: d.RetryAfter, Shadow: c.Shadow, Estimated: c.tokens(), Err: err,
-	}
-	switch {
-	case errors.Is(err, ErrInvalid):
-		e.Kind, e.Estimated = ratelimit.EventRefused, 0
-		if CheckID(c.Project) != nil {
-			e.Project = "" // it is none
-		}
-	case err == nil && !d.Allowed, errors.Is(err, ratelimit.ErrCrowded), errors.Is(err, context.DeadlineExceeded) && d.Exceeded != "":
-		e.Kind = ratelimit.EventDenied
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.Kind = ratelimit.EventLeft
-	case err != nil:
-		e.Kind = ratelimit.EventLost
-	}
-	l.observer.Observe(ctx, e)
-}
-
-// Close lets nobody ask any more. Those who wait get an error, unless there are
-// Models, who go on. It returns what went wrong of what nobody could
-// be told.
+// Close lets nobody ask any more. Calls that wait get an error. It returns the first of
+// the errors that no call could return. Of a limiter that a RateLimiter has made it stops
+// following the limits that are set elsewhere, and no more.
 func (l *Limiter) Close() error {
-	if l.broken != nil || !l.closed.CompareAndSwap(false, true) {
+	if !l.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	if l.unfollow != nil {
 		l.unfollow()
 	}
-	err := l.missed.Take()
-	if l.owned {
-		err = errors.Join(err, l.models.Close())
+	if !l.owned {
+		return nil
 	}
-	return err
+	return l.engine.Close()
 }

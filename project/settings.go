@@ -27,15 +27,12 @@ func (l *Limiter) SetLimit(projectID string, limit Limit) error {
 // SetLimits sets the limits of several projects, or none if one is not valid. On
 // Redis and SQLite it is one step, whatever their number.
 func (l *Limiter) SetLimits(limits map[string]Limit) error {
-	if l.broken != nil {
-		return l.broken
-	}
 	if l.closed.Load() {
 		return store.ErrClosed
 	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
-	if keeper, ok := l.store.(settings.Keeper); ok {
+	if keeper, ok := l.engine.Store().(settings.Keeper); ok {
 		for id, each := range limits {
 			if err := checkLimit(id, each); err != nil {
 				return err
@@ -57,6 +54,7 @@ func (l *Limiter) SetDefault(limit Limit) error {
 		return fmt.Errorf("ratelimit: the default limit: %s", message.Plain(err))
 	}
 	l.usual.Store(usual)
+	l.scopes.update(l)
 	return nil
 }
 
@@ -68,7 +66,7 @@ func (l *Limiter) UnsetLimit(projectID string) error {
 	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
-	if keeper, ok := l.store.(settings.Keeper); ok {
+	if keeper, ok := l.engine.Store().(settings.Keeper); ok {
 		if err := settings.Unset(context.Background(), keeper, limitSetting, projectID); err != nil {
 			return err
 		}
@@ -88,30 +86,21 @@ func (l *Limiter) unsetPlans(ids []string) {
 	l.put(gone)
 }
 
-// put sets plans, and lets those who wait ask again.
+// put sets plans, and lets calls that wait ask again.
 func (l *Limiter) put(some map[string]*plan) {
 	l.plans.set(some)
-	if l.models == nil { // it is still being made
-		return
-	}
 	for id := range some {
-		l.models.Projects().Wake(id)
+		l.scopes.updateOne(l, id)
 	}
 }
 
 // Limit returns the limit of a project.
 func (l *Limiter) Limit(projectID string) Limit {
-	if l.broken != nil {
-		return Limit{}
-	}
 	return l.planOf(projectID).limit
 }
 
 // Limits returns the limits of the projects that have one of their own.
 func (l *Limiter) Limits() map[string]Limit {
-	if l.broken != nil {
-		return map[string]Limit{}
-	}
 	return l.plans.limits()
 }
 
@@ -155,14 +144,14 @@ func (l *Limiter) follow(keeper settings.Keeper) error {
 		if err != nil && !errors.Is(err, store.ErrClosed) {
 			return err
 		}
-		limits, unset := settings.Parse(values, limitSetting, checkLimit, l.missed.Keep)
+		limits, unset := settings.Parse(values, limitSetting, checkLimit, l.engine.Miss)
 		l.unsetPlans(unset)
 		return l.setPlans(l.changed(limits))
 	}
 	if err := load(context.Background()); err != nil {
 		return err
 	}
-	l.unfollow = settings.Follow(keeper, load, l.missed.Keep)
+	l.unfollow = settings.Follow(keeper, load, l.engine.Miss)
 	return nil
 }
 

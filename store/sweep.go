@@ -31,3 +31,15 @@ func (m *Memory) sweep(now int64) {
 	}
 	s.mu.Unlock()
 }
+
+// Sweep forgets all that does not count any more. Memory is bounded without it: each call
+// forgets a little.
+func (m *Memory) Sweep() {
+	now := m.clock()
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		s.table.sweep(now, int(s.table.chains))
+		s.mu.Unlock()
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -40,7 +39,7 @@ type Result struct {
 
 	// Reservation is of the call's tokens: nil where it has none, and where it
 	// was not let pass.
-	Reservation *ratelimit.Reservation
+	Reservation *project.Reservation
 
 	// Err says what is wrong with a call that is Invalid.
 	Err error

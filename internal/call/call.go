@@ -18,7 +18,7 @@ import (
 // Limits is what calls are charged to, and what estimates them.
 type Limits struct {
 	Models    *ratelimit.RateLimiter
-	Projects  *project.Limiter // over the same Models; nil: calls have no project
+	Projects  *project.Limiter // those of Models; nil: calls have no project
 	Estimator llm.Estimator
 }
 
@@ -31,7 +31,7 @@ type Call struct {
 	QuotaGuessed bool   // the provider has not confirmed the quota, so no prompt counts as too long for it
 	Project      string
 
-	MaxWait  time.Duration // see [project.Call]
+	MaxWait  time.Duration // see [ratelimit.Call]
 	MaxPause time.Duration // see [ratelimit.RateLimiter.HeedWithin]
 
 	// ChargeSeen charges only the output that was seen, where a response ends before it
@@ -47,37 +47,29 @@ type Call struct {
 	reservation *ratelimit.Reservation // nil before the call is admitted, and once it is settled
 }
 
-// Acquire reserves what the call is estimated to use. It waits for the call's turn.
-func (c *Call) Acquire(ctx context.Context) (project.Decision, error) {
-	if c.Limits.Projects == nil {
-		return c.askModel(ctx, c.Limits.Models.AcquireCall)
-	}
-	return c.askProject(ctx, c.Limits.Projects.Acquire)
+// Acquire reserves what the call is estimated to use, of its model and of its project. It
+// waits for the call's turn.
+func (c *Call) Acquire(ctx context.Context) (d ratelimit.Decision, err error) {
+	c.reservation, d, err = c.Limits.Models.AcquireCall(ctx, c.asks())
+	c.reservation.Keep()
+	return d, err
 }
 
 // Try is Acquire without the wait. A denial is no error.
-func (c *Call) Try(ctx context.Context) (project.Decision, error) {
-	if c.Limits.Projects == nil {
-		return c.askModel(ctx, c.Limits.Models.TryAcquireCall)
-	}
-	return c.askProject(ctx, c.Limits.Projects.Take)
-}
-
-func (c *Call) askModel(ctx context.Context, ask func(context.Context, ratelimit.Call) (*ratelimit.Reservation, ratelimit.Decision, error)) (project.Decision, error) {
-	var d ratelimit.Decision
-	var err error
-	c.estimated = c.estimate()
-	c.reservation, d, err = ask(ctx, ratelimit.Call{Model: c.Quota, Tokens: c.estimated, MaxWait: c.MaxWait})
-	c.reservation.Keep()
-	return project.Decision{Allowed: d.Allowed, Exceeded: d.Limit, RetryAfter: d.RetryAfter, Model: &d}, err
-}
-
-// askProject asks the limits of the project and of the model together.
-func (c *Call) askProject(ctx context.Context, ask func(context.Context, project.Call) (*ratelimit.Reservation, project.Decision, error)) (d project.Decision, err error) {
-	c.estimated = c.estimate()
-	c.reservation, d, err = ask(ctx, project.Call{Project: c.Project, Model: c.Quota, Tokens: c.estimated, MaxWait: c.MaxWait})
+func (c *Call) Try(ctx context.Context) (d ratelimit.Decision, err error) {
+	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, c.asks())
 	c.reservation.Keep()
 	return d, err
+}
+
+// asks estimates the call, and returns what it asks for.
+func (c *Call) asks() ratelimit.Call {
+	c.estimated = c.estimate()
+	asks := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, MaxWait: c.MaxWait}
+	if c.Limits.Projects != nil {
+		asks.Project = c.Project
+	}
+	return asks
 }
 
 // Unanswered settles a call that the provider has not answered. A call that was not sent

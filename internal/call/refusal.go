@@ -10,7 +10,6 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // maxAutoRetry is the longest wait after which an SDK may try again by itself: the wait
@@ -28,7 +27,7 @@ func Denied(ctx context.Context, err error) bool {
 
 // Refusal returns the answer to a call that a limit has denied. It says whose limit that
 // is, what is left of it, what the call needs, and when to try again.
-func (c *Call) Refusal(d *project.Decision, err error) llm.Refusal {
+func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
 	short := c.shortage(d)
 	r.Tokens = short != nil && short.tokens
@@ -43,11 +42,11 @@ func (c *Call) Refusal(d *project.Decision, err error) llm.Refusal {
 		why = fmt.Sprintf("as many calls of %s wait as may", c.owner())
 	case short != nil:
 		why = short.String()
-	case why == "" && d.Model != nil && d.Model.Reason != "":
-		r.Message = notSent + d.Model.Reason // the reason says when to try again
+	case why == "" && d.Reason != "":
+		r.Message = notSent + d.Reason // the reason says when to try again
 		return r
 	case why == "":
-		why = fmt.Sprintf("the limit %q of %s denies it", d.Exceeded, c.owner())
+		why = fmt.Sprintf("the limit %q of %s denies it", d.Limit, c.owner())
 	}
 	r.Message = fmt.Sprintf("%s%s: try again in %v", notSent, why, roundedUp(d.RetryAfter))
 	return r
@@ -57,14 +56,14 @@ func (c *Call) Refusal(d *project.Decision, err error) llm.Refusal {
 const notSent = "not sent: "
 
 // whyNever says why a call can never pass.
-func (c *Call) whyNever(d *project.Decision, short *shortage, err error) string {
+func (c *Call) whyNever(d *ratelimit.Decision, short *shortage, err error) string {
 	switch {
 	case short != nil:
 		return short.neverText()
 	case err != nil:
 		return message.Plain(err)
-	case d.Model != nil && d.Model.Reason != "":
-		return d.Model.Reason
+	case d.Reason != "":
+		return d.Reason
 	}
-	return fmt.Sprintf("the limit %q of %s is smaller than this call: it can never pass", d.Exceeded, c.owner())
+	return fmt.Sprintf("the limit %q of %s is smaller than this call: it can never pass", d.Limit, c.owner())
 }

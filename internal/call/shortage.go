@@ -24,23 +24,20 @@ type shortage struct {
 // shortage returns the limit that has denied the call, or nil where there are no such
 // numbers: a pause, a limit on calls at a time, or a decision that says only when to try
 // again.
-func (c *Call) shortage(d *project.Decision) *shortage {
-	for _, s := range d.Windows() {
-		if s.Window.Name == d.Exceeded {
+func (c *Call) shortage(d *ratelimit.Decision) *shortage {
+	for _, s := range windowsOf(d) {
+		if s.Window.Name == d.Limit {
 			return &shortage{c.owner(), unitOf(s.Window), s.Window.Tokens, s.Window.Count, max(s.Remaining, 0), llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}}
 		}
-	}
-	if d.Model == nil {
-		return nil
 	}
 	counted := llm.Tokens{Input: c.estimated.Input - c.estimated.FreeInput, Output: c.estimated.Output - c.estimated.FreeOutput}
 	of := func(unit string, maximum, used int, needs llm.Tokens) *shortage {
 		if maximum == 0 {
 			return nil
 		}
-		return &shortage{c.model(), unit, needs != llm.Tokens{}, int64(maximum), max(int64(maximum-used-d.Model.Elsewhere), 0), needs}
+		return &shortage{c.model(), unit, needs != llm.Tokens{}, int64(maximum), max(int64(maximum-used-d.Elsewhere), 0), needs}
 	}
-	switch s := &d.Model.Stats; d.Model.Limit {
+	switch s := &d.Stats; d.Limit {
 	case "rpm":
 		return of("requests a minute", s.MaxRPM, s.RPM, llm.Tokens{})
 	case "rpd":
@@ -55,6 +52,14 @@ func (c *Call) shortage(d *project.Decision) *shortage {
 		return of("output tokens a minute", s.MaxOutputTPM, s.OutputTPM, llm.Tokens{Output: counted.Output})
 	}
 	return nil
+}
+
+// windowsOf returns where the call's project stands.
+func windowsOf(d *ratelimit.Decision) []project.Standing {
+	if d.Project == nil {
+		return nil
+	}
+	return d.Project.Windows()
 }
 
 // unitOf returns the unit of a project's window, such as "tokens a month".
@@ -101,15 +106,13 @@ func (s *shortage) needText() string {
 
 // busyOrPaused says that a limit on calls at a time denies the call, or that the provider
 // has paused the model. It is empty where neither is the reason.
-func (c *Call) busyOrPaused(d *project.Decision) string {
+func (c *Call) busyOrPaused(d *ratelimit.Decision) string {
 	switch {
-	case d.Exceeded == ratelimit.ConcurrentProject:
-		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.owner(), numeral.Grouped(d.Concurrent))
-	case d.Model == nil:
-		return ""
-	case d.Model.Limit == "concurrent" && d.Model.Stats.MaxConcurrent > 0:
-		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.model(), numeral.Grouped(int64(d.Model.Stats.MaxConcurrent)))
-	case d.Model.Code == ratelimit.DecisionPaused:
+	case d.Limit == project.Concurrent:
+		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.owner(), numeral.Grouped(d.Project.Concurrent))
+	case d.Limit == "concurrent" && d.Stats.MaxConcurrent > 0:
+		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.model(), numeral.Grouped(int64(d.Stats.MaxConcurrent)))
+	case d.Code == ratelimit.DecisionPaused:
 		return fmt.Sprintf("the provider takes no calls of %s for now", c.model())
 	}
 	return ""

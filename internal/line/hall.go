@@ -31,7 +31,7 @@ func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 	if d == nil {
 		return a, false
 	}
-	return Ahead{time.Until(d.due), d.by}, true
+	return Ahead{time.Until(d.due), d.by, d.guess}, true
 }
 
 // lack is the state of a flow that waits for its own limits.

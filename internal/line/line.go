@@ -55,6 +55,7 @@ type Ticket struct {
 	Aside  bool // the flow's own limits have denied it, with Again and By
 	Again  time.Duration
 	By     string
+	Guess  bool // nobody knows when By lets a call pass
 }
 
 // Answer is the answer to a waiter that has the turn.
@@ -63,6 +64,7 @@ type Answer struct {
 	Again time.Duration // when to ask again
 	Aside bool          // the flow's own limits deny
 	By    string        // the limit that denies
+	Guess bool          // nobody knows when By lets a call pass
 }
 
 // waiter is a call in a line.
@@ -77,8 +79,9 @@ type waiter struct {
 
 // told is when a denied waiter asks again, and which limit has denied it.
 type told struct {
-	due time.Time
-	by  string
+	due   time.Time
+	by    string
+	guess bool
 }
 
 // NewLine returns an empty line.
@@ -91,6 +94,7 @@ func (l *Line) Waiting() int { return int(l.waiting.Load()) }
 type Ahead struct {
 	Again time.Duration // when they ask again
 	By    string        // the limit that has denied them
+	Guess bool          // nobody knows when By lets a call pass
 }
 
 // Held reports whether the line has denied a call that still waits, so that no new call of a flow
@@ -104,7 +108,7 @@ func (l *Line) Held(rank int) (a Ahead, held bool) {
 	if !l.held || l.ready.rank() < rank {
 		return a, false
 	}
-	return Ahead{time.Until(l.due), l.by}, true
+	return Ahead{time.Until(l.due), l.by, l.guess}, true
 }
 
 // Wait calls ask, whenever the call has the turn, until ask is done or fails, or ctx ends.
@@ -173,7 +177,7 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 	before := f.first()
 	f.enter(w)
 	if t.Aside && !f.lacks {
-		l.lacksOwn(f, told{time.Now().Add(t.Again), t.By})
+		l.lacksOwn(f, told{time.Now().Add(t.Again), t.By, t.Guess})
 	}
 	if before != nil && f.first() == w {
 		before.look() // it is not the first any more
@@ -264,7 +268,7 @@ func (l *Line) wasTold(w *waiter, a Answer) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
 	defer l.hall.hasAsked(w) // only once it is aside: a wake must find it in one of the two
-	said := told{time.Now().Add(a.Again), a.By}
+	said := told{time.Now().Add(a.Again), a.By, a.Guess}
 	l.held, w.Denied = !a.Aside, !a.Aside
 	if a.Aside {
 		l.lacksOwn(w.flow, said)

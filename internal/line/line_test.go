@@ -507,7 +507,7 @@ func TestAhead(t *testing.T) {
 		o.own["x"] = 0
 		o.join(l, "x1", Ticket{Flow: "x", Cost: 1})
 		time.Sleep(10 * time.Minute)
-		own := Ahead{50 * time.Minute, "own"}
+		own := Ahead{Again: 50 * time.Minute, By: "own"}
 		check(l, "x", own, true)
 		check(other, "x", own, true)
 		check(l, "a", Ahead{}, false)
@@ -517,10 +517,10 @@ func TestAhead(t *testing.T) {
 		want("hall", a, any, Ahead{}, false)
 		o.join(l, "a1", Ticket{Flow: "a", Cost: 1})
 		time.Sleep(10 * time.Minute)
-		check(l, "a", Ahead{50 * time.Minute, "line"}, true)
-		check(l, "b", Ahead{50 * time.Minute, "line"}, true)
+		check(l, "a", Ahead{Again: 50 * time.Minute, By: "line"}, true)
+		check(l, "b", Ahead{Again: 50 * time.Minute, By: "line"}, true)
 		check(other, "a", Ahead{}, false)
-		check(l, "x", Ahead{40 * time.Minute, "own"}, true)
+		check(l, "x", Ahead{Again: 40 * time.Minute, By: "own"}, true)
 		a, any = o.hall.Ahead("a")
 		want("hall", a, any, Ahead{}, false)
 		o.cancel("a1", "x1")

@@ -6,12 +6,20 @@ import "sync"
 // Error keeps the first error since somebody last asked. The zero Error has none. Its
 // methods may be called concurrently.
 type Error struct {
+	OnError func(error) // is called with every error that is kept or would be; may be nil
+
 	mu    sync.Mutex
 	first error
 }
 
-// Keep keeps an error, unless there is one already.
+// Keep keeps an error, unless there is one already. nil is none.
 func (e *Error) Keep(err error) {
+	if err == nil {
+		return
+	}
+	if e.OnError != nil {
+		e.OnError(err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.first == nil {

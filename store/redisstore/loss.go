@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +27,7 @@ import (
 //
 // What a node keeps of a key it forgets when it is full again, as [store.Memory]
 // does. With Share it remembers besides what Redis said of the last 65,536 keys.
-type StoreLoss string
+type StoreLoss = store.LossMode
 
 const (
 	// Deny answers with errors that wrap [ErrLost]. It is the default.
@@ -399,14 +398,4 @@ func (l *loss) tell(e Event) {
 		_, e.Nodes, _ = l.nodes.part()
 	}
 	l.events.tell(e)
-}
-
-// Validate returns what is wrong with the mode and what is allowed, or nil. None
-// is [Deny].
-func (m StoreLoss) Validate() error {
-	switch m {
-	case "", Deny, Allow, Share:
-		return nil
-	}
-	return fmt.Errorf("ratelimit: %q when the store is lost: it must be deny, allow or share", string(m))
 }

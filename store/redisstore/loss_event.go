@@ -1,49 +1,24 @@
 package redisstore
 
-import "sync"
+import (
+	"sync"
+
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Event tells of the way to Redis: see [store.Event].
+type Event = store.Event
 
 // EventKind is what happened.
-type EventKind string
+type EventKind = store.EventKind
 
 // The kinds of events.
 const (
-	Lost       EventKind = "lost"       // Redis, or a part of a cluster, cannot be asked
-	Decided    EventKind = "decided"    // takes were decided without it; about once a second
-	Back       EventKind = "back"       // it can be asked again
-	Reconciled EventKind = "reconciled" // it was charged what has passed without it
+	Lost       = store.Lost
+	Decided    = store.Decided
+	Back       = store.Back
+	Reconciled = store.Reconciled
 )
-
-// Event tells of the way to Redis. Events are for metrics and logs: each Lost is
-// followed by a Back of the same Group, unless the store is closed before.
-type Event struct {
-	Kind EventKind
-
-	// Mode is what the store does while Redis is lost.
-	Mode StoreLoss
-
-	// Group is the part of a cluster that was lost or is back: each of 64 is of
-	// 256 hash slots. It is 0 without a cluster.
-	Group int
-
-	// Nodes is by how many nodes the limits are shared, with [Share]: 0 before
-	// this node has heard it.
-	Nodes int
-
-	// Err is why Redis was lost. It wraps [ErrLost].
-	Err error
-
-	// Allowed and Denied are how many takes were decided without Redis, since
-	// the last event of that kind.
-	Allowed, Denied int64
-
-	// Keys is how many keys were reconciled, and Charged how much in all.
-	Keys    int
-	Charged int64
-
-	// Missed is how many events before this one were dropped, because
-	// the observer had not returned from earlier ones.
-	Missed int
-}
 
 // mostEvents is how many events wait for the observer.
 const mostEvents = 256

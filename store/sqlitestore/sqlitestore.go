@@ -87,3 +87,6 @@ func newStore(path string) *Store {
 // Close closes the file once all calls that came before are done. Later calls get
 // [store.ErrClosed].
 func (s *Store) Close() error { return s.close() }
+
+// Local reports whether all who use the store are on this machine: they are.
+func (s *Store) Local() bool { return true }

@@ -1,0 +1,178 @@
+package admission
+
+import (
+	"math/bits"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Limit is one of the limits of a scope.
+type Limit struct {
+	Name  string // as callers and observers are told it
+	ID    int    // the door's own number for it
+	Unit  Unit
+	Limit limit.Limit
+	Free  bool // it denies nothing: its count is boundless, and it only tells what is used
+}
+
+const (
+	// Boundless is the count of a limit that only counts.
+	Boundless = 1 << 62
+
+	// Lease is how long a call may hold a slot. The slot of a process that has died
+	// is free after that.
+	Lease = 10 * time.Minute
+
+	// SlotGuess is when to ask again for a slot: nobody knows when a call ends.
+	SlotGuess = time.Second
+)
+
+// AtATime returns the limit on so many calls under way.
+func AtATime(n int64) limit.Limit { return limit.New(n, Lease).Using(limit.SlidingLog) }
+
+// Rules are what holds in a scope, made ready for calls. They are replaced, never changed.
+type Rules struct {
+	Limits []Limit // in the order in which they decide
+	Setup  any     // what the door made them from
+
+	// InOrder lets the first limit that denies decide, in place of the one that denies
+	// longest.
+	InOrder bool
+
+	// LeastTokens is how many of AllTokens a call takes at least, so that a debt holds up
+	// a caller who never estimates.
+	LeastTokens int64
+
+	Rank       int // of the scope's calls in the line of another scope: higher comes first
+	Weight     int // of the scope among those of its rank: 0 is 1
+	MaxWaiting int // how many of its calls may wait for one other scope: 0 is any number
+
+	key     string
+	plans   [parts]plan
+	most    [units]int64 // the least count of the unit's limits; 0: it has none
+	limited bool         // some limit denies
+}
+
+// Part is the part of a scope's limits that a call is charged to.
+type Part uint8
+
+const (
+	Whole        Part = iota // every limit: the call reserves
+	WithoutSlots             // nothing says when the call ends
+	RequestsOnly             // and it has no tokens
+	parts
+)
+
+func (p Part) has(u Unit) bool { return p == Whole || u == Requests || p == WithoutSlots && u != Slots }
+
+// plan is what a store is asked for a call in one scope.
+type plan struct {
+	rules   *Rules
+	charges []store.Charge // prepared, of nothing; one a unit
+	units   []Unit         // of the charges
+	limits  []int          // for each decision of the store, the place of its limit in Rules.Limits
+}
+
+// nothing is the plan of a scope without limits.
+var nothing plan
+
+// ready makes the rules ready for the keys that begin with key.
+func (r *Rules) ready(key string) error {
+	r.key = key
+	for i := range r.Limits {
+		l := &r.Limits[i]
+		if l.Free {
+			continue
+		}
+		r.limited = true
+		if n := l.Limit.Count(); r.most[l.Unit] == 0 || n < r.most[l.Unit] {
+			r.most[l.Unit] = n
+		}
+	}
+	for part := range parts {
+		if err := r.plan(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Rules) plan(part Part) error {
+	p := &r.plans[part]
+	p.rules = r
+	for u := range units {
+		var limits []limit.Limit
+		for i := range r.Limits {
+			if r.Limits[i].Unit == u && part.has(u) {
+				limits = append(limits, r.Limits[i].Limit)
+				p.limits = append(p.limits, i)
+			}
+		}
+		if limits == nil {
+			continue
+		}
+		charge, err := store.Prepare(r.key+keyEnds[u], limits)
+		if err != nil {
+			return err
+		}
+		p.charges, p.units = append(p.charges, charge), append(p.units, u)
+	}
+	return nil
+}
+
+// Key returns the key of the scope's counters of a unit.
+func (r *Rules) Key(u Unit) string { return r.key + keyEnds[u] }
+
+// Amount returns how much of a unit a call is charged.
+func (r *Rules) Amount(u Unit, ask *Ask) int64 {
+	n := ask.Amounts[u]
+	switch {
+	case !ask.Split && (u == Input || u == Output):
+		n = min(ask.Amounts[Tokens], r.most[u])
+	case u == AllTokens && ask.Amounts[Requests] > 0:
+		n = max(n, r.LeastTokens)
+	}
+	return n
+}
+
+// append appends what a call is charged.
+func (p *plan) append(list []store.Charge, ask *Ask) []store.Charge {
+	for i := range p.charges {
+		list = append(list, p.charges[i])
+		list[len(list)-1].N = p.rules.Amount(p.units[i], ask)
+	}
+	return list
+}
+
+// has reports whether a limit of such a name has a part in the plan.
+func (p *plan) has(name string) bool {
+	for _, i := range p.limits {
+		if p.rules.Limits[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// share returns how much of its scope a call takes, of the limit of which it takes
+// most: line.Whole is all.
+func (p *plan) share(ask *Ask) (most int64) {
+	for i, u := range p.units {
+		if p.rules.most[u] > 0 {
+			most = max(most, shareOf(p.rules.Amount(p.units[i], ask), p.rules.most[u]))
+		}
+	}
+	return most
+}
+
+func shareOf(n, of int64) int64 {
+	if n >= of {
+		return line.Whole
+	}
+	hi, lo := bits.Mul64(uint64(n), line.Whole)
+	share, _ := bits.Div64(hi, lo, uint64(of))
+	return int64(share)
+}

@@ -1,0 +1,209 @@
+package admission
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Scope is whatever has limits, and calls that wait for it.
+type Scope struct {
+	Key string // begins the keys of its counters, and no other scope's
+
+	gate  Gate
+	line  *line.Line // of calls that wait; nil: only calls of one flow name the scope
+	rules atomic.Pointer[Rules]
+
+	awaited atomic.Int32 // by how many calls, of a scope that is not shared
+}
+
+// Gate stands before the limits of a scope. It may let nothing pass for a while, but
+// for single calls that find out whether it may open, and it may lower the limits.
+type Gate interface {
+	// Idle reports whether the gate is open and lowers nothing, which it nearly always
+	// is. The other methods are not called then.
+	Idle() bool
+
+	// Lower returns rules with the limits as they are at a time.
+	Lower(r *Rules, now int64) *Rules
+
+	// Look says for how long the gate lets nothing pass.
+	Look(now int64) Closed
+
+	// Admit lets one call pass, if it may: as a probe, whose number is not 0, if the
+	// gate is closed.
+	Admit(now int64) (probe int64, closed Closed)
+
+	// GiveBack says that a probe was not made.
+	GiveBack(now, probe int64)
+
+	// Served says that the provider has taken a probe, and Committed how many tokens a
+	// probe has used: -1 where that is not known.
+	Served(probe int64)
+	Committed(now, probe int64, used int)
+
+	// Settled says what a call has taken of the scope and what of it it has used, where
+	// other processes may count in the store too.
+	Settled(taken, used Amounts)
+
+	// Reconsider corrects when a call passes that lowered limits have denied: the store
+	// does not know of what they are lowered by.
+	Reconsider(ctx context.Context, e *Engine, s *Standing, ask *Ask) error
+}
+
+// Closed says for how long a gate lets nothing pass. The zero Closed is open.
+type Closed struct {
+	For   time.Duration // as far as callers are told
+	Probe time.Duration // until a single call may find out whether it opens
+}
+
+// NewShared returns a scope that calls of several flows name, such as a model. Calls
+// that wait for it have their turns by the ranks and weights of their own scopes.
+// gate may be nil.
+func (e *Engine) NewShared(key string, gate Gate) *Scope {
+	return &Scope{Key: key, gate: gate, line: e.hall.NewLine()}
+}
+
+// NewOwn returns a scope whose calls are one flow, such as a project.
+func (e *Engine) NewOwn(key string) *Scope { return &Scope{Key: key} }
+
+// SetRules replaces the scope's rules. What was used stays. Calls that wait are decided
+// on by the new rules.
+func (e *Engine) SetRules(s *Scope, r *Rules) error {
+	if err := r.ready(s.Key); err != nil {
+		return err
+	}
+	s.rules.Store(r)
+	return nil
+}
+
+// Refit lets what was used of a scope go on under its rules as they are now. Otherwise it
+// does when the scope is next charged: too late for a window whose end has changed.
+func (e *Engine) Refit(ctx context.Context, s *Scope) error {
+	list := (&s.rules.Load().plans[Whole]).append(nil, &Ask{})
+	if len(list) == 0 {
+		return nil
+	}
+	_, _, err := e.store.Take(ctx, list)
+	return err
+}
+
+// Rules returns the scope's rules, or nil before any were set.
+func (s *Scope) Rules() *Rules { return s.rules.Load() }
+
+// Limited reports whether a limit of the scope may deny a call.
+func (s *Scope) Limited() bool { r := s.rules.Load(); return r != nil && r.limited }
+
+// Waiting returns how many calls wait for a shared scope.
+func (s *Scope) Waiting() int { return s.line.Waiting() }
+
+// Awaited reports whether a call waits that names the scope, which is not shared.
+func (s *Scope) Awaited() bool { return s.awaited.Load() > 0 }
+
+// planFor returns what a call is charged in the scope now.
+func (s *Scope) planFor(e *Engine, part Part) *plan {
+	r := s.rules.Load()
+	if r == nil || !r.limited && s.line != nil {
+		return &nothing
+	}
+	if s.gate != nil && !s.gate.Idle() {
+		r = s.gate.Lower(r, e.clock())
+	}
+	return &r.plans[part]
+}
+
+// Lowered returns the rules with other counts. count returns that of a limit.
+func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
+	lower := &Rules{Setup: r.Setup, InOrder: r.InOrder, LeastTokens: r.LeastTokens, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.MaxWaiting}
+	for i := range r.Limits {
+		l := r.Limits[i]
+		l.Limit = l.Limit.WithCount(count(&r.Limits[i]))
+		lower.Limits = append(lower.Limits, l)
+	}
+	if lower.ready(r.key) != nil {
+		return r // a count out of range
+	}
+	return lower
+}
+
+// Record charges what was used without a reservation, whatever the limits say.
+func (e *Engine) Record(ctx context.Context, s *Scope, used Ask) error {
+	list := s.recorded(&used)
+	if len(list) == 0 {
+		return nil
+	}
+	_, said, err := e.store.Take(ctx, list)
+	if err != nil || store.Allowed(said) {
+		return err
+	}
+	actual := make([]int64, len(list)) // it is too much to count: as far as it can be
+	for i := range list {
+		actual[i], list[i].N = list[i].N, 0
+	}
+	receipt, _, err := e.store.Take(ctx, list)
+	if err != nil {
+		return err
+	}
+	return e.store.Settle(ctx, receipt, actual)
+}
+
+// recorded returns charges of what was used, under limits that deny nothing.
+func (s *Scope) recorded(used *Ask) (list []store.Charge) {
+	r := s.rules.Load()
+	if r == nil {
+		return nil
+	}
+	p := &r.plans[WithoutSlots]
+	for i := range p.charges {
+		c := store.Charge{Key: p.charges[i].Key, N: r.Amount(p.units[i], used)}
+		for _, l := range p.charges[i].Limits {
+			c.Limits = append(c.Limits, l.WithCount(Boundless))
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// Read returns what the scope has used of each unit that it counts, and as of which
+// time in Unix nanoseconds.
+func (e *Engine) Read(ctx context.Context, s *Scope) (used map[Unit]*limit.Account, at int64, err error) {
+	r := s.rules.Load()
+	p := &r.plans[Whole]
+	keys := make([]string, len(p.charges))
+	for i := range keys {
+		keys[i] = p.charges[i].Key
+	}
+	if e.closed.Load() {
+		return nil, 0, store.ErrClosed
+	}
+	accounts, at, err := e.store.Read(ctx, keys...)
+	if err != nil {
+		return nil, 0, err
+	}
+	used = map[Unit]*limit.Account{}
+	for i, a := range accounts {
+		a.Fit(p.charges[i].Limits, at)
+		used[p.units[i]] = a
+	}
+	return used, at, nil
+}
+
+// LookAt says what is used of a scope. Nothing is asked for, and no gate.
+func (e *Engine) LookAt(ctx context.Context, s *Scope, o *Outcome) error {
+	if e.closed.Load() {
+		return store.ErrClosed
+	}
+	o.standings = append(o.fewStandings[:0], Standing{Scope: s, plan: &s.rules.Load().plans[Whole]})
+	return e.peekStandings(ctx, &Ask{}, o)
+}
+
+// Reset forgets what the scope has used.
+func (e *Engine) Reset(ctx context.Context, s *Scope) error {
+	err := e.store.Reset(ctx, s.Key)
+	e.Wake(s)
+	return err
+}

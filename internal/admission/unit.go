@@ -1,0 +1,88 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// Unit is what a limit counts.
+type Unit uint8
+
+const (
+	Requests  Unit = iota
+	Tokens         // tokens that the provider counts, prompt and output together
+	Input          // tokens of the prompt that the provider counts
+	Output         // tokens of the output that the provider counts
+	Slots          // calls under way
+	AllTokens      // all tokens, also those that the provider does not count
+	units
+)
+
+// keyEnds end the keys of a scope's counters. No scope limits both Tokens and AllTokens.
+var keyEnds = [units]string{"requests", "tokens", "input", "output", "slots", "tokens"}
+
+// String returns the end of the unit's keys.
+func (u Unit) String() string { return keyEnds[u] }
+
+// Amounts is an amount of each unit.
+type Amounts [units]int64
+
+// MaxTokens is the most that a call may ask for, of tokens and of requests.
+const MaxTokens = 1 << 53
+
+// Ask is what a call is expected to use.
+type Ask struct {
+	Amounts
+
+	// Split is set if input and output are known. Otherwise their sum is, in Tokens, and
+	// each of them may be all of it.
+	Split bool
+
+	// FreeInput and FreeOutput are the parts of AllTokens that the provider does not count.
+	FreeInput, FreeOutput int64
+}
+
+// NewAsk returns what a call of so many requests asks for, of which either the sum of
+// its tokens is estimated or, if tokens are not zero, their parts. 0 requests are one.
+func NewAsk(requests, estimated int, tokens llm.Tokens) (a Ask, err error) {
+	a.Amounts[Requests], a.Amounts[Slots] = max(int64(requests), 1), 1
+	err = checkCount("requests", requests)
+	if tokens == (llm.Tokens{}) {
+		a.Amounts[Tokens], a.Amounts[AllTokens] = int64(estimated), int64(estimated)
+		return a, cmp.Or(err, checkCount("tokens", estimated))
+	}
+	if estimated != 0 && err == nil {
+		err = fmt.Errorf("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
+	}
+	return a, cmp.Or(err, a.split(tokens))
+}
+
+// split makes the ask that of an estimate whose parts are known.
+func (a *Ask) split(t llm.Tokens) error {
+	a.Split = true
+	a.FreeInput, a.FreeOutput = int64(t.FreeInput), int64(t.FreeOutput)
+	a.Amounts[Input], a.Amounts[Output] = int64(t.Input)-a.FreeInput, int64(t.Output)-a.FreeOutput
+	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
+	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
+	return cmp.Or(checkCount("tokens", t.Input), checkCount("tokens", t.Output),
+		checkFree(t.FreeInput, t.Input), checkFree(t.FreeOutput, t.Output))
+}
+
+func checkCount(of string, n int) error {
+	if n < 0 || int64(n) > MaxTokens {
+		return fmt.Errorf("ratelimit: %d %s: it must be from 0 to %d", n, of, int64(MaxTokens))
+	}
+	return nil
+}
+
+func checkFree(free, all int) error {
+	if free < 0 || free > all {
+		return fmt.Errorf("ratelimit: %d tokens that do not count, of %d: it must be from 0 to all", free, all)
+	}
+	return nil
+}
+
+// bounded returns a number of tokens as one that can be counted.
+func bounded(n int) int64 { return min(max(int64(n), 0), MaxTokens) }

@@ -1,0 +1,394 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// Acquire takes what the call asks for as soon as it may pass, in its turn. It fails at
+// once with an error that wraps [limit.ErrNever] if the call is larger than a limit; with
+// [line.ErrCrowded] if too many calls of its flow wait; and with ctx's error when ctx
+// ends, or when the call would have to wait for longer than it may. Then nothing is taken.
+func (e *Engine) Acquire(ctx context.Context, c *Call, r *Result) error {
+	passed, err := e.acquireNow(ctx, c, r)
+	if !passed && err == nil {
+		err = e.await(ctx, c, r, false)
+	}
+	if e.observer != nil {
+		e.Observe(ctx, c, r, err)
+	}
+	return err
+}
+
+// acquireNow takes what the call asks for if it may pass at once. It needs no heap.
+func (e *Engine) acquireNow(ctx context.Context, c *Call, r *Result) (passed bool, err error) {
+	switch {
+	case ctx.Err() != nil:
+		return false, fmt.Errorf("ratelimit: not waiting: %w", ctx.Err())
+	case c.Invalid != nil:
+		return false, c.Invalid
+	}
+	if _, waiting := e.ahead(c); waiting {
+		return false, nil
+	}
+	r.Reservation, err = e.take(ctx, c, &r.Outcome)
+	return r.Reservation != nil, err
+}
+
+// AwaitCapacity returns when the call would pass, and takes nothing.
+func (e *Engine) AwaitCapacity(ctx context.Context, c *Call, r *Result) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("ratelimit: not waiting: %w", err)
+	}
+	if c.Invalid != nil {
+		return c.Invalid
+	}
+	return e.await(ctx, c, r, true)
+}
+
+// await lets a call wait for its turn.
+func (e *Engine) await(ctx context.Context, c *Call, r *Result, looks bool) error {
+	call := *c // the caller's may be on its stack
+	call.Scopes = slices.Clone(c.Scopes)
+	w := &wait{engine: e, call: &call, looks: looks}
+	err := w.inLine(ctx)
+	if err != nil && !w.result.Outcome.asked { // it is told of the calls before it
+		if ahead, waiting := e.ahead(&call); waiting {
+			w.result.Ahead, w.result.Behind = ahead, true
+		}
+	} else {
+		w.result.Behind = false
+	}
+	r.Reservation, r.Waited, r.Ahead, r.Behind = w.result.Reservation, w.result.Waited, w.result.Ahead, w.result.Behind
+	r.Outcome.keep(&w.result.Outcome)
+	return err
+}
+
+// wait is a call that waits for its turn.
+type wait struct {
+	engine *Engine
+	call   *Call
+	result Result
+	looks  bool  // it takes nothing
+	start  int64 // when it began to wait
+	lost   int   // races against other machines
+}
+
+// inLine asks at once if no other call comes first, and then in turn.
+func (w *wait) inLine(ctx context.Context) error {
+	e, c, r := w.engine, w.call, &w.result
+	t := c.ticket(e)
+	if ahead, waiting := e.ahead(c); !waiting {
+		a, err := w.ask(ctx)
+		if a.Done || err != nil {
+			return err
+		}
+		t.Denied, t.Aside, t.Again, t.By, t.Guess = !a.Aside, a.Aside, a.Again, a.By, a.Guess
+	} else if err := w.never(); err != nil {
+		return err
+	} else if r.Ahead, r.Behind = ahead, true; !ahead.Guess && w.tooLong(max(ahead.Again, c.closedFor(e))) {
+		return w.late(max(ahead.Again, c.closedFor(e)))
+	}
+	if so := w.sofar(); c.MaxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.MaxWait-so)
+		defer cancel()
+	}
+	defer e.enlist(c, t.Flow)()
+	defer func() { r.Waited = w.sofar() }()
+	inTurn := func() (line.Answer, error) { return w.ask(ctx) }
+	shared := c.line()
+	if shared == nil {
+		return e.hall.Wait(ctx, t, inTurn)
+	}
+	err := shared.Wait(ctx, t, inTurn)
+	if r.Reservation != nil {
+		r.Reservation.line, r.Reservation.flow = shared, t.Flow
+	}
+	return err
+}
+
+// ask asks once, in turn.
+func (w *wait) ask(ctx context.Context) (line.Answer, error) {
+	e, r := w.engine, &w.result
+	said := new(Outcome)
+	var err error
+	if w.looks {
+		err = e.peek(ctx, w.call, said)
+	} else {
+		r.Reservation, err = e.take(ctx, w.call, said)
+	}
+	if err != nil {
+		return line.Answer{}, err
+	}
+	if r.Outcome.keep(said); !said.Denied {
+		return line.Answer{Done: true}, nil
+	}
+	least := said.wait(0)
+	if least == limit.Never {
+		return line.Answer{}, w.neverBy(said)
+	}
+	if w.tooLong(least) {
+		return line.Answer{}, w.late(least)
+	}
+	shared, own := said.waits(e.slotWait())
+	again := max(shared, own)
+	again += e.spread(again, w.lost)
+	w.lost++
+	by, guess := said.waitsFor(own > shared)
+	return line.Answer{Again: again, Aside: own > shared, By: by, Guess: guess}, nil
+}
+
+// keep makes o what another outcome is, whose room it takes over.
+func (o *Outcome) keep(said *Outcome) {
+	o.Denied, o.asked, o.standings, o.said = said.Denied, said.asked, said.standings, said.said
+}
+
+// waitsFor returns the limit that a call waits for: of its own scopes, or of the shared
+// one; and whether it is a guess when that lets the call pass.
+func (o *Outcome) waitsFor(own bool) (name string, guess bool) {
+	longest := time.Duration(0)
+	for i := range o.standings {
+		s := &o.standings[i]
+		wait := s.Wait(SlotGuess)
+		if (s.Scope.line == nil) != own || wait <= longest {
+			continue
+		}
+		longest = wait
+		var by *limit.Decision
+		name, by = s.By()
+		guess = by != nil && s.unitOf(by) == Slots
+	}
+	return name, guess
+}
+
+// unitOf returns the unit of the limit that has said something.
+func (s *Standing) unitOf(by *limit.Decision) Unit {
+	for l, d := range s.Decisions() {
+		if d == by {
+			return l.Unit
+		}
+	}
+	return Requests
+}
+
+// never returns an error if the call could never pass, whatever is used.
+func (w *wait) never() error {
+	ever := new(Outcome)
+	ever.ever(w.engine, w.call)
+	if ever.Denied && ever.wait(0) == limit.Never {
+		w.result.Outcome.keep(ever)
+		return w.neverBy(ever)
+	}
+	return nil
+}
+
+func (w *wait) neverBy(o *Outcome) error { return &Never{o} }
+
+// Never is the error of a call that is larger than a limit. It wraps [limit.ErrNever].
+type Never struct{ Outcome *Outcome }
+
+func (n *Never) Error() string {
+	s := n.Outcome.Deciding()
+	name, by := s.By()
+	return fmt.Sprintf("%v: more than all %d of the limit %q", limit.ErrNever, by.Limit.Count(), name)
+}
+
+func (n *Never) Unwrap() error { return limit.ErrNever }
+
+// tooLong reports whether the call may not wait for so long any more.
+func (w *wait) tooLong(again time.Duration) bool {
+	most := w.call.MaxWait
+	return most > 0 && again >= most-w.sofar()
+}
+
+// sofar returns how long the call has waited. The clock starts when it is first asked for.
+func (w *wait) sofar() time.Duration {
+	now := w.engine.clock()
+	if w.start == 0 {
+		w.start = now
+	}
+	return time.Duration(now - w.start)
+}
+
+func (w *wait) late(again time.Duration) error {
+	return fmt.Errorf("ratelimit: it would pass in %v, and may wait for %v in all: %w", again, w.call.MaxWait, context.DeadlineExceeded)
+}
+
+// own returns the innermost of the call's own scopes, or nil.
+func (c *Call) own() *Scope {
+	for _, s := range c.Scopes {
+		if s.line == nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// line returns the line of the call's shared scope, or nil.
+func (c *Call) line() *line.Line {
+	for _, s := range c.Scopes {
+		if s.line != nil {
+			return s.line
+		}
+	}
+	return nil
+}
+
+// closedFor returns for how long the gate of a scope lets nothing pass.
+func (c *Call) closedFor(e *Engine) time.Duration {
+	if s := closedScope(c); s != nil {
+		return s.gate.Look(e.clock()).For
+	}
+	return 0
+}
+
+// plain ends the flow of calls that ask for nothing but requests, so that these do not
+// wait behind those of their scope that wait for tokens, or for another call to end.
+const plain = "\x00plain"
+
+// flow returns the flow of the call.
+func (c *Call) flow(e *Engine) string {
+	s := c.own()
+	if s == nil {
+		return ""
+	}
+	for _, u := range s.planFor(e, c.Part).units {
+		if u != Requests {
+			return s.Key
+		}
+	}
+	return s.Key + plain
+}
+
+// ticket returns how the call stands in line.
+func (c *Call) ticket(e *Engine) line.Ticket {
+	t := line.Ticket{Flow: c.flow(e), Weight: 1, Priority: c.Priority}
+	for _, s := range c.Scopes {
+		r := s.rules.Load()
+		switch {
+		case r == nil:
+		case s.line != nil:
+			t.Cost = s.planFor(e, c.Part).share(&c.Ask)
+		case s == c.own():
+			t.Rank, t.Weight, t.Most = r.Rank, max(r.Weight, 1), r.MaxWaiting
+		}
+	}
+	return t
+}
+
+// ahead reports whether another call waits that comes before one that comes now. Calls that
+// wait for a limit which has no part in this one do not.
+func (e *Engine) ahead(c *Call) (a line.Ahead, waiting bool) {
+	rank := 0
+	if s := c.own(); s != nil {
+		if a, waiting = e.aheadOf(s, s.planFor(e, c.Part)); waiting {
+			return a, true
+		}
+		if r := s.rules.Load(); r != nil {
+			rank = r.Rank
+		}
+	}
+	if l := c.line(); l != nil && l.Waiting() > 0 {
+		return l.Held(rank)
+	}
+	return a, false
+}
+
+// aheadOf reports whether a call of a scope waits for one of the scope's limits that a plan
+// has.
+func (e *Engine) aheadOf(s *Scope, p *plan) (a line.Ahead, waiting bool) {
+	if e.hall.Idle() {
+		return a, false
+	}
+	for _, flow := range [...]string{s.Key + plain, s.Key} {
+		if a, waiting = e.hall.Ahead(flow); waiting && p.has(a.By) {
+			return a, true
+		}
+	}
+	return line.Ahead{}, false
+}
+
+// Ahead is what calls that come first wait for: see [Engine.Ahead].
+type Ahead = line.Ahead
+
+// Ahead reports whether a call of a scope of its own waits for a limit of the scope that
+// has a part in calls of such a kind.
+func (e *Engine) Ahead(s *Scope, part Part) (Ahead, bool) { return e.aheadOf(s, s.planFor(e, part)) }
+
+// enlist notes for which scopes of its own the call waits, until the function that it
+// returns is called.
+func (e *Engine) enlist(c *Call, flow string) (leave func()) {
+	change := func(by int) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, s := range c.Scopes {
+			if s.line != nil {
+				continue
+			}
+			s.awaited.Add(int32(by))
+			flows := e.waitsFor[s.Key]
+			if flows == nil {
+				flows = map[string]int{}
+				e.waitsFor[s.Key] = flows
+			}
+			if flows[flow] += by; flows[flow] == 0 {
+				delete(flows, flow)
+			}
+			if len(flows) == 0 {
+				delete(e.waitsFor, s.Key)
+			}
+		}
+	}
+	e.waiting.Add(1)
+	change(1)
+	return func() {
+		change(-1)
+		e.waiting.Add(-1)
+	}
+}
+
+// Wake lets calls ask again that wait for a scope: its rules have changed, or something was
+// given back.
+func (e *Engine) Wake(s *Scope) {
+	if s.line != nil {
+		s.line.Wake()
+		return
+	}
+	if e.waiting.Load() == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for flow := range e.waitsFor[s.Key] {
+		e.hall.Wake(flow)
+	}
+}
+
+// spread returns how much longer to wait than the limits said, at random, so that machines
+// which wait for the same do not all ask at the same instant. Asking early would be in
+// vain. A call that has lost such a race comes sooner the next time, before those that have
+// not waited as long.
+func (e *Engine) spread(wait time.Duration, lost int) time.Duration {
+	if !e.remote {
+		return 0
+	}
+	return rand.N(min(wait/16, maxSpread)>>min(lost, 16) + 1)
+}
+
+const maxSpread = 10 * time.Millisecond
+
+// slotWait is how long to wait at most for a slot before asking again. In memory, a call
+// that gives one back says so; other processes do not.
+func (e *Engine) slotWait() time.Duration {
+	if e.memory != nil {
+		return Lease
+	}
+	return SlotGuess
+}
