@@ -119,6 +119,9 @@ func (rl *RateLimiter) deny(a *asking, r *admission.Result, v *view, d *Decision
 	d.Code = codeOf(d.Limit)
 	if s := r.Outcome.Deciding(); a.model == nil || s.Scope != a.model.scope {
 		d.Code, d.Reason = DecisionProjectLimit, d.Project.Reason()
+		if d.RetryAfter == Never {
+			d.Reason += ": it can never pass"
+		}
 	} else {
 		if v.missing != nil {
 			d.Elsewhere = int(v.missing.n[dimensionNamed(d.Limit)])

@@ -14,8 +14,8 @@ func TestAddedWindowCountsWhatWasUsed(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLimiter(t, kind.on(t, project.Config{Default: &project.Limit{RequestsPerMinute: 10}}))
-				c := project.Call{Project: "p", Model: kind.model, Requests: 10}
+				l := newLimiter(t, kind(t, project.Config{Default: &project.Limit{RequestsPerMinute: 10}}))
+				c := project.Call{Project: "p", Requests: 10}
 				if d := spend(t, l, c); !d.Allowed {
 					t.Fatalf("%+v", d)
 				}

@@ -184,10 +184,10 @@ func TestManyTimes(t *testing.T) {
 func TestContextHasEnded(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, kind.on(t, project.Config{}))
+			l := newLimiter(t, kind(t, project.Config{}))
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			c := project.Call{Project: "p", Model: kind.model}
+			c := project.Call{Project: "p"}
 			d, spent := l.Spend(ctx, c)
 			res, taken, failed := l.Take(ctx, c)
 			waited, acquired, never := l.Acquire(ctx, c)

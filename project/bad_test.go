@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"strings"
 	"testing"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/project"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // everyDoor makes a call through every method that takes one, and returns what each
@@ -37,20 +34,19 @@ func TestBadCalls(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			each := project.Limit{RequestsPerMinute: 9, TokensPerMinute: 9}
-			l := newLimiter(t, kind.on(t, project.Config{Default: &each}))
+			l := newLimiter(t, kind(t, project.Config{Default: &each}))
 			for says, c := range map[string]project.Call{
-				"the project id is empty":                       {},
-				"the project id has 129 bytes: it may have 128": {Project: strings.Repeat("p", 129)},
-				"only visible ASCII":                            {Project: "p\n"},
-				"it counts as -1 requests: it must be from 0, which is one, to 9007199254740992":               {Project: "p", Requests: -1},
-				"it counts as -9223372036854775808 requests":                                                   {Project: "p", Requests: math.MinInt},
-				"it counts as 9007199254740993 requests: it must be from 0, which is one, to 9007199254740992": {Project: "p", Requests: 1<<53 + 1},
-				"it counts as 9223372036854775807 requests":                                                    {Project: "p", Requests: math.MaxInt},
-				"-1 tokens: it must be from 0 to 9007199254740992":                                             {Project: "p", Estimated: -1},
-				"-9223372036854775808 tokens":                                                                  {Project: "p", Estimated: math.MinInt},
-				"9223372036854775807 tokens: it must be from 0 to 9007199254740992":                            {Project: "p", Estimated: math.MaxInt},
+				"the project id is empty":                                                         {},
+				"the project id has 129 bytes: it may have 128":                                   {Project: strings.Repeat("p", 129)},
+				"only visible ASCII":                                                              {Project: "p\n"},
+				"-1 requests: it must be from 0, which is one, to 9007199254740992":               {Project: "p", Requests: -1},
+				"-9223372036854775808 requests":                                                   {Project: "p", Requests: math.MinInt},
+				"9007199254740993 requests: it must be from 0, which is one, to 9007199254740992": {Project: "p", Requests: 1<<53 + 1},
+				"9223372036854775807 requests":                                                    {Project: "p", Requests: math.MaxInt},
+				"-1 tokens: it must be from 0 to 9007199254740992":                                {Project: "p", Estimated: -1},
+				"-9223372036854775808 tokens":                                                     {Project: "p", Estimated: math.MinInt},
+				"9223372036854775807 tokens: it must be from 0 to 9007199254740992":               {Project: "p", Estimated: math.MaxInt},
 			} {
-				c.Model = kind.model
 				errs := everyDoor(l, c)
 				for door, err := range errs {
 					if !errors.Is(err, project.ErrInvalid) || !strings.HasPrefix(err.Error(), "ratelimit: invalid call: ") || !strings.Contains(err.Error(), says) {
@@ -65,20 +61,6 @@ func TestBadCalls(t *testing.T) {
 				t.Errorf("left: %v", left)
 			}
 		})
-	}
-}
-
-// A call for a model needs somebody who knows its quota.
-func TestModelWithoutModels(t *testing.T) {
-	l := limited(t, project.Limit{RequestsPerMinute: 9})
-	errs := everyDoor(l, project.Call{Project: "p", Model: "gpt-4o"})
-	for door, err := range errs {
-		if !errors.Is(err, project.ErrInvalid) || !strings.Contains(err.Error(), `the model "gpt-4o": Config.Models must say`) {
-			t.Errorf("%s: %v", door, err)
-		}
-	}
-	if left := left(t, l, "p"); len(errs) != 3 || left["minute"] != 9 {
-		t.Errorf("%v, left: %v", errs, left)
 	}
 }
 
@@ -110,11 +92,11 @@ func TestIDsDoNotCollide(t *testing.T) {
 	ids := []string{"a", "a/b", "a%2Fb", "a%252Fb", "a/requests", "a/tokens", "a/", "/a", "..", "../a", ".", "%", "A", "*", "[a]", "{a}", "{b}"}
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, kind.on(t, project.Config{Default: &project.Limit{RequestsPerMinute: 100, TokensPerMinute: 100}}))
+			l := newLimiter(t, kind(t, project.Config{Default: &project.Limit{RequestsPerMinute: 100, TokensPerMinute: 100}}))
 			want := map[string]int64{}
 			for i, id := range ids {
 				for n := range i + 1 {
-					c := project.Call{Project: id, Model: kind.model, Estimated: n % 2} // through both ways to a key
+					c := project.Call{Project: id, Estimated: n % 2} // through both ways to a key
 					if d := spend(t, l, c); !d.Allowed {
 						t.Fatalf("%q is denied", id)
 					}
@@ -180,37 +162,41 @@ func TestBadLimits(t *testing.T) {
 	}
 }
 
-// New cannot fail, so its limiter says at every call what is wrong.
+// New cannot fail: a number that is out of range counts as the nearest that limits.
 func TestNewWithABadLimit(t *testing.T) {
-	for says, bad := range badLimits {
+	const most = 1 << 53
+	for bad, want := range map[project.Limit]project.Limit{
+		{RequestsPerMinute: -1}:                              {RequestsPerMinute: 1},
+		{RequestsPerHour: math.MinInt, RequestsPerMinute: 7}: {RequestsPerHour: 1, RequestsPerMinute: 7},
+		{RequestsPerDay: most + 1}:                           {RequestsPerDay: most},
+		{TokensPerMinute: math.MaxInt}:                       {TokensPerMinute: most},
+		{TokensPerHour: -5}:                                  {TokensPerHour: 1},
+		{TokensPerDay: -1}:                                   {TokensPerDay: 1},
+		{TokensPerMonth: math.MaxInt}:                        {TokensPerMonth: most},
+		{MaxConcurrent: -1}:                                  {MaxConcurrent: 1},
+		{Priority: -1001}:                                    {Priority: -1000},
+		{Priority: math.MaxInt}:                              {Priority: 1000},
+		{Weight: -1}:                                         {},
+		{Weight: 1<<20 + 1}:                                  {Weight: 1 << 20},
+	} {
+		before := bad
 		l := project.New(&bad)
-		c := project.Call{Project: "p", Estimated: 1}
-		errs := everyDoor(l, c)
-		allowed, err := l.Allow(t.Context(), "p")
-		_, peek := l.Peek(t.Context(), "p")
-		maps.Copy(errs, map[string]error{
-			"Allow": err, "Peek": peek, "Reset": l.Reset(t.Context(), "p"), "SetLimit": l.SetLimit("p", project.Limit{}),
-			"SetLimits": l.SetLimits(nil), "UnsetLimit": l.UnsetLimit("p"),
-		})
-		for door, err := range errs {
-			if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: the default limit: "+says) {
-				t.Errorf("%s: %v; want %s", door, err, says)
-			}
+		if got := l.Limit("p"); got != want || bad != before {
+			t.Errorf("%+v counts as %+v, and has become %+v; want %+v", before, got, bad, want)
 		}
-		if len(errs) != 9 || allowed {
-			t.Errorf("%v, %t", errs, allowed)
+		if err := l.Close(); err != nil {
+			t.Error(err)
 		}
-		if l.Limit("p") != (project.Limit{}) || len(l.Limits()) != 0 || l.Close() != nil || l.Close() != nil {
-			t.Errorf("%v, %v", l.Limit("p"), l.Limits())
-		}
+	}
+	l := project.New(&project.Limit{RequestsPerMinute: -1})
+	use(t, l, "p", 1)
+	if allowed, err := l.Allow(t.Context(), "p"); allowed || !errors.Is(err, project.ErrExceeded) {
+		t.Errorf("%t, %v", allowed, err)
 	}
 }
 
 func TestBadConfigs(t *testing.T) {
-	rl := models(t, plenty)
 	for says, cfg := range map[string]project.Config{
-		"Models and Store are both set":                          {Models: rl, Store: store.NewMemory()},
-		"Models and Observer are both set":                       {Models: rl, Observer: ratelimit.Observers{}},
 		"MaxWaiting is -1: it must be at least 0, which is 1000": {MaxWaiting: -1},
 	} {
 		if l, err := project.NewWithConfig(cfg); l != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: "+says) {
@@ -229,9 +215,9 @@ func TestLargest(t *testing.T) {
 				TokensPerMinute: most, TokensPerHour: most, TokensPerDay: most, TokensPerMonth: most,
 				MaxConcurrent: most, Priority: 1000, Weight: 1 << 20,
 			}
-			l := newLimiter(t, kind.on(t, project.Config{Default: &each}))
+			l := newLimiter(t, kind(t, project.Config{Default: &each}))
 			for _, c := range []project.Call{{Requests: most - 1, Estimated: most - 1}, {Estimated: 1}} {
-				c.Project, c.Model = "p", kind.model
+				c.Project = "p"
 				if d := spend(t, l, c); !d.Allowed {
 					t.Fatalf("%+v is denied by %q for %v", c, d.Exceeded, d.RetryAfter)
 				}
@@ -241,7 +227,7 @@ func TestLargest(t *testing.T) {
 					t.Errorf("%s: %d left", name, n)
 				}
 			}
-			if d := spend(t, l, project.Call{Project: "p", Model: kind.model}); d.Allowed || d.Exceeded != "day" {
+			if d := spend(t, l, project.Call{Project: "p"}); d.Allowed || d.Exceeded != "day" {
 				t.Errorf("%t, %q", d.Allowed, d.Exceeded)
 			}
 		})

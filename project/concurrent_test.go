@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -53,9 +52,6 @@ func TestConcurrentTakesAllOrNothing(t *testing.T) {
 			none, d, err := l.Take(t.Context(), c)
 			if err != nil || none != nil || d.Allowed || d.Exceeded != concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
 				t.Fatalf("%+v, %v", d, err)
-			}
-			if d.Model != nil && d.Model.Code != ratelimit.DecisionProjectLimit {
-				t.Errorf("%q, because %q", d.Model.Code, d.Model.Reason)
 			}
 		}
 		d, err = l.Peek(t.Context(), "p")
@@ -116,38 +112,6 @@ func TestConcurrentMaxWait(t *testing.T) {
 	})
 }
 
-// A project that waits for its own calls to end leaves the model to others, at once.
-func TestConcurrentHoldsUpNobodyElse(t *testing.T) {
-	for name, rl := range map[string]func(t testing.TB) *ratelimit.RateLimiter{
-		"memory": func(t testing.TB) *ratelimit.RateLimiter {
-			return models(t, ratelimit.ModelQuota{MaxRPM: 4, MaxConcurrent: 3})
-		},
-		"store": func(t testing.TB) *ratelimit.RateLimiter {
-			return modelsOn(t, store.NewMemory(), ratelimit.ModelQuota{MaxRPM: 4, MaxConcurrent: 3})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLine(newLimiter(t, project.Config{Models: rl(t), Limits: map[string]project.Limit{"p": {MaxConcurrent: 1, Weight: 9}, "q": {}}}))
-				p, q := project.Call{Project: "p", Model: "m"}, project.Call{Project: "q", Model: "m"}
-				l.join(t.Context(), "p1", p)
-				l.join(t.Context(), "p2", p)
-				l.join(t.Context(), "q1", q)
-				l.join(t.Context(), "q2", q)
-				l.passed(t, "p1", "q1", "q2")
-				l.join(t.Context(), "q3", q) // the model takes three at a time
-				l.passed(t, "p1", "q1", "q2")
-				l.cancel("q1")
-				synctest.Wait()
-				l.passed(t, "p1", "q1", "q2", "q3")
-				l.cancel("p1")
-				synctest.Wait()
-				l.passed(t, "p1", "p2", "q1", "q2", "q3")
-			})
-		})
-	}
-}
-
 // What is spent has no end that anybody tells of, so it takes no place, and does not
 // wait for one.
 func TestConcurrentDoesNotCountWhatIsSpent(t *testing.T) {
@@ -185,9 +149,6 @@ func TestConcurrentDoesNotCountWhatIsSpent(t *testing.T) {
 // others to end.
 func TestSpentWaitsBehindNobodyWhoWaitsForAPlace(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2, MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
-		if c.Model != "" {
-			t.Skip("there, all of a project keep to its line")
-		}
 		l.join(t.Context(), "a", c)
 		l.join(t.Context(), "b", c)
 		use(t, l.Limiter, "p", 1)
@@ -230,11 +191,11 @@ func TestConcurrentTogether(t *testing.T) {
 		},
 		"SQLite": func(t *testing.T) func() project.Config {
 			path := filepath.Join(t.TempDir(), "limits.db")
-			return func() project.Config { return project.Config{Models: modelsOn(t, openSQLite(t, path), plenty)} }
+			return func() project.Config { return project.Config{Store: openSQLite(t, path)} }
 		},
 		"Redis": func(t *testing.T) func() project.Config {
 			url := redistest.New(t).URL()
-			return func() project.Config { return project.Config{Models: modelsOn(t, openRedis(t, url), plenty)} }
+			return func() project.Config { return project.Config{Store: openRedis(t, url)} }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,9 +207,6 @@ func TestConcurrentTogether(t *testing.T) {
 				cfg.Default = &each
 				l := newLimiter(t, cfg)
 				c := project.Call{Project: "p", Estimated: 1}
-				if cfg.Models != nil {
-					c.Model = "m"
-				}
 				for range callers / 2 {
 					all.Go(func() {
 						for range calls {

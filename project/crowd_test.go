@@ -15,8 +15,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// event is something that happens while calls of a project wait.
-type event struct {
+// happening is something that happens while calls of a project wait.
+type happening struct {
 	do       string
 	requests int
 	tokens   int
@@ -31,7 +31,7 @@ type event struct {
 // waiter is who waits, in the model.
 type waiter struct {
 	name     string
-	event    event
+	event    happening
 	deadline int64
 }
 
@@ -46,7 +46,7 @@ type queue struct {
 }
 
 // join lets somebody stand in line, unless it could never pass.
-func (q *queue) join(name string, e event) {
+func (q *queue) join(name string, e happening) {
 	for _, w := range windows(q.limit) {
 		if asks := (&used{0, int64(e.requests), int64(e.tokens), 1}); asks.of(w) > w.Count {
 			q.returned = append(q.returned, fmt.Sprint(name, " never, at ", time.Duration(q.now)))
@@ -108,8 +108,8 @@ func (q *queue) sleep(until int64) {
 	}
 }
 
-var events = rapid.Custom(func(t *rapid.T) event {
-	e := event{do: rapid.SampledFrom([]string{"join", "join", "join", "join", "spend", "commit", "cancel", "set", "reset", "pass", "pass", "pass"}).Draw(t, "do")}
+var happenings = rapid.Custom(func(t *rapid.T) happening {
+	e := happening{do: rapid.SampledFrom([]string{"join", "join", "join", "join", "spend", "commit", "cancel", "set", "reset", "pass", "pass", "pass"}).Draw(t, "do")}
 	switch e.do {
 	case "join", "spend":
 		e.requests, e.tokens = rapid.IntRange(1, 3).Draw(t, "requests"), rapid.IntRange(1, 15).Draw(t, "tokens")
@@ -134,11 +134,11 @@ func crowded(t *rapid.T) project.Limit {
 
 // crowd lets a history happen to a limiter and to the model, and returns where they
 // differ.
-func crowd(l *line, model string, all []event) string {
+func crowd(l *line, all []happening) string {
 	ctx := context.Background()
 	q := &queue{naive: naive{limit: l.Limit("p")}, uses: map[string]*used{}}
 	for i, e := range all {
-		c := project.Call{Project: "p", Model: model, Requests: e.requests, Estimated: e.tokens, Priority: e.priority}
+		c := project.Call{Project: "p", Requests: e.requests, Estimated: e.tokens, Priority: e.priority}
 		switch e.do {
 		case "join":
 			name := fmt.Sprint("call ", i)
@@ -235,13 +235,13 @@ func TestCrowds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				limit := crowded(rt)
-				all := rapid.SliceOfN(events, 1, 40).Draw(rt, "events")
+				all := rapid.SliceOfN(happenings, 1, 40).Draw(rt, "events")
 				for i := range all {
 					all[i].pass = min(all[i].pass, longest(name))
 				}
 				var differs string
 				synctest.Test(t, func(t *testing.T) {
-					differs = crowd(newLine(newLimiter(t, kind.on(t, project.Config{Default: &limit}))), kind.model, all)
+					differs = crowd(newLine(newLimiter(t, kind(t, project.Config{Default: &limit}))), all)
 				})
 				if differs != "" {
 					rt.Fatal(differs)

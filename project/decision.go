@@ -112,7 +112,7 @@ func (s *Standing) reason(retry time.Duration) string {
 		what = "tokens"
 	}
 	if retry == Never {
-		return fmt.Sprintf("more than all %d %s of the project in %v: it can never pass", s.Window.Count, what, s.Window.Period)
+		return fmt.Sprintf("more than all %d %s of the project in %v", s.Window.Count, what, s.Window.Period)
 	}
 	return fmt.Sprintf("the project has %d of its %d %s in %v left, which is too little: try again in %v",
 		s.Remaining, s.Window.Count, what, s.Window.Period, told(retry))

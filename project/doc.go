@@ -10,9 +10,8 @@
 //
 // [Limiter.Spend] says where the project stands; [Limiter.Take] charges tokens
 // whose number is an estimate, to be corrected; [Limiter.Acquire] waits for its
-// turn. With [Config].Models, a call is charged to its project's windows and to the
-// quotas of its model, or to nothing; and those who wait for a model have their
-// turns by the priorities and the weights of their projects.
+// turn. Calls that are also charged to the quotas of a model, or to nothing, are those of
+// a limiter of package ratelimit whose NewProjects has made the limiter of projects.
 //
 // Package httplimit is this as a middleware, grpclimit as interceptors.
 package project

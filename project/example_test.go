@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/project"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 func ExampleNew() {
@@ -51,20 +49,11 @@ func ExampleLimiter_Spend() {
 	//   2 of 12 left in any 1h0m0s
 }
 
-// A call is charged to the windows of its project and to the quota of its model, or to
-// neither.
+// A call takes what it is thought to use, and gives back what it has not used.
 func ExampleNewWithConfig() {
-	models, err := ratelimit.NewWithStore(store.NewMemory(), ratelimit.Config{
-		Quotas: map[string]ratelimit.ModelQuota{"gpt-4o": {MaxRPM: 500, MaxTPM: 30_000}},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer models.Close()
 	limiter, err := project.NewWithConfig(project.Config{
 		Default: &project.Limit{TokensPerMinute: 10_000},
 		Limits:  map[string]project.Limit{"team-a": {TokensPerMinute: 20_000, Weight: 3}},
-		Models:  models,
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -72,7 +61,7 @@ func ExampleNewWithConfig() {
 	defer limiter.Close()
 
 	ctx := context.Background()
-	call := project.Call{Project: "team-a", Model: "gpt-4o", Estimated: 15_000}
+	call := project.Call{Project: "team-a", Estimated: 15_000}
 	res, d, err := limiter.Take(ctx, call)
 	if err != nil {
 		log.Fatal(err)
@@ -84,12 +73,10 @@ func ExampleNewWithConfig() {
 	res.Commit(900, 300) // is what it came to
 	_, d, _ = limiter.Take(ctx, call)
 	fmt.Println("allowed:", d.Allowed, d.Windows()[0].Remaining)
-	fmt.Println("tokens of the model:", models.Stats("gpt-4o").TPM)
 	// Output:
 	// allowed: true 5000
 	// allowed: false tokens-minute
 	// allowed: true 3800
-	// tokens of the model: 16200
 }
 
 // A limit that is raised lets those who wait go on, at once.

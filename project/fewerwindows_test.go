@@ -31,22 +31,20 @@ func (f *fails) Take(ctx context.Context, charges []store.Charge) (store.Receipt
 // A limit loses windows while a call waits, and then the store fails: the decision is
 // the last that the call was told, of the windows that there were.
 func TestFewerWindowsAndAStoreThatFails(t *testing.T) {
-	for _, model := range []string{"", "m"} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &fails{Memory: store.NewMemory()}
-			many := project.Limit{RequestsPerMinute: 1, RequestsPerHour: 5, RequestsPerDay: 6, TokensPerMinute: 7, TokensPerHour: 8, TokensPerDay: 9, TokensPerMonth: 10, MaxConcurrent: 11}
-			l := newLine(newLimiter(t, project.Config{Default: &many, Models: modelsOn(t, s, plenty)}))
-			c := project.Call{Project: "p", Model: model, Estimated: 1}
-			l.join(t.Context(), "a", c)
-			l.join(t.Context(), "b", c)
-			l.sleep(time.Second)
-			s.now.Store(true)
-			setLimit(t, l.Limiter, "p", project.Limit{RequestsPerDay: 9})
-			synctest.Wait()
-			l.failed(t, "b", time.Second, errFails)
-			if _, d := l.result("b"); d.Allowed || d.Exceeded != "minute" || len(d.Windows()) != 7 || d.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
-				t.Errorf("%t, %q, %v, %+v", d.Allowed, d.Exceeded, d.RetryAfter, d.Windows())
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &fails{Memory: store.NewMemory()}
+		many := project.Limit{RequestsPerMinute: 1, RequestsPerHour: 5, RequestsPerDay: 6, TokensPerMinute: 7, TokensPerHour: 8, TokensPerDay: 9, TokensPerMonth: 10, MaxConcurrent: 11}
+		l := newLine(newLimiter(t, project.Config{Default: &many, Store: s}))
+		c := project.Call{Project: "p", Estimated: 1}
+		l.join(t.Context(), "a", c)
+		l.join(t.Context(), "b", c)
+		l.sleep(time.Second)
+		s.now.Store(true)
+		setLimit(t, l.Limiter, "p", project.Limit{RequestsPerDay: 9})
+		synctest.Wait()
+		l.failed(t, "b", time.Second, errFails)
+		if _, d := l.result("b"); d.Allowed || d.Exceeded != "minute" || len(d.Windows()) != 7 || d.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
+			t.Errorf("%t, %q, %v, %+v", d.Allowed, d.Exceeded, d.RetryAfter, d.Windows())
+		}
+	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -91,7 +90,7 @@ func steps(shape project.Limit, doing []string) *rapid.Generator[step] {
 
 // ticket is a reservation, and what the model knows of it.
 type ticket struct {
-	*ratelimit.Reservation
+	*project.Reservation
 	use       *used
 	estimated int
 	forgotten bool // by a reset
@@ -99,7 +98,7 @@ type ticket struct {
 
 // play lets a history happen to a limiter and to the model. It returns the first
 // step in which they differ, or an empty string.
-func play(l *project.Limiter, model string, clock func() int64, all []step, same func(got, want answer) bool) string {
+func play(l *project.Limiter, clock func() int64, all []step, same func(got, want answer) bool) string {
 	ctx := context.Background()
 	usual := l.Limit("one without its own")
 	projects := make([]naive, len(ids))
@@ -110,7 +109,7 @@ func play(l *project.Limiter, model string, clock func() int64, all []step, same
 	var last time.Duration // that was to be waited
 	for i, s := range all {
 		n, id := &projects[s.project], ids[s.project]
-		call := project.Call{Project: id, Model: model, Requests: s.requests, Estimated: s.tokens}
+		call := project.Call{Project: id, Requests: s.requests, Estimated: s.tokens}
 		requests := int64(max(s.requests, 1))
 		var d project.Decision
 		var want answer
@@ -214,8 +213,8 @@ func TestHistories(t *testing.T) {
 				var differs string
 				synctest.Test(t, func(t *testing.T) {
 					start := time.Now()
-					l := newLimiter(t, kind.on(t, project.Config{Default: &def, Limits: map[string]project.Limit{ids[1]: own}}))
-					differs = play(l, kind.model, func() int64 { return int64(time.Since(start)) }, history, exactly)
+					l := newLimiter(t, kind(t, project.Config{Default: &def, Limits: map[string]project.Limit{ids[1]: own}}))
+					differs = play(l, func() int64 { return int64(time.Since(start)) }, history, exactly)
 				})
 				if differs != "" {
 					rt.Fatal(differs)

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-
-	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
 // tricky is ids that keys, paths and headers have trouble with.
@@ -60,7 +58,7 @@ func TestCheckID(t *testing.T) {
 func TestKeysAreApart(t *testing.T) {
 	of := map[string]string{}
 	for _, id := range tricky {
-		for _, key := range []string{string(appendKey(nil, id)), (ratelimit.Projects{}).Key(id) + "tokens"} {
+		for _, key := range []string{string(appendKey(nil, id)), keyOf(id) + "tokens"} {
 			if other, taken := of[key]; taken {
 				t.Errorf("%q and %q have the key %q", id, other, key)
 			}
@@ -69,7 +67,7 @@ func TestKeysAreApart(t *testing.T) {
 	}
 	for _, id := range tricky {
 		for key, owner := range of {
-			if strings.HasPrefix(key, (ratelimit.Projects{}).Key(id)) && owner != id {
+			if strings.HasPrefix(key, keyOf(id)) && owner != id {
 				t.Errorf("a reset of %q forgets %q of %q", id, key, owner)
 			}
 		}
@@ -100,14 +98,14 @@ func FuzzID(f *testing.F) {
 			return
 		}
 		key := string(appendKey([]byte("before "), id))
-		if key != "before "+(ratelimit.Projects{}).Key(id)+"requests" {
+		if key != "before "+keyOf(id)+"requests" {
 			t.Errorf("the key of %q is %q", id, key)
 		}
 		if CheckID(other) != nil || other == id {
 			return
 		}
-		prefix := (ratelimit.Projects{}).Key(id)
-		if strings.HasPrefix((ratelimit.Projects{}).Key(other), prefix) || strings.HasPrefix(prefix, (ratelimit.Projects{}).Key(other)) {
+		prefix := keyOf(id)
+		if strings.HasPrefix(keyOf(other), prefix) || strings.HasPrefix(prefix, keyOf(other)) {
 			t.Errorf("%q and %q have keys in common", id, other)
 		}
 	})

@@ -31,11 +31,11 @@ func (f far) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision
 
 // quietly makes the calls of a project that is sometimes at its limit, and returns
 // what became of each, and when. Some of them wait, if any should.
-func quietly(l *project.Limiter, model string, waits bool) (trace []string) {
+func quietly(l *project.Limiter, waits bool) (trace []string) {
 	start := time.Now()
 	for i := range 150 {
 		time.Sleep(700 * time.Millisecond)
-		c := project.Call{Project: "quiet", Model: model, Estimated: i % 7}
+		c := project.Call{Project: "quiet", Estimated: i % 7}
 		var d project.Decision
 		var err error
 		switch {
@@ -65,8 +65,8 @@ func quietly(l *project.Limiter, model string, waits bool) (trace []string) {
 
 // loudly makes a hundred times as many calls as a project may, of every kind, until
 // ctx ends.
-func loudly(ctx context.Context, l *project.Limiter, model string) {
-	c := project.Call{Project: "loud", Model: model, Estimated: 5}
+func loudly(ctx context.Context, l *project.Limiter) {
+	c := project.Call{Project: "loud", Estimated: 5}
 	var all sync.WaitGroup
 	for i := range 5 {
 		all.Go(func() {
@@ -92,32 +92,32 @@ func loudly(ctx context.Context, l *project.Limiter, model string) {
 // is admitted, nor what it is told, nor how long it waits.
 func TestIsolation(t *testing.T) {
 	each := project.Limit{RequestsPerMinute: 60, RequestsPerHour: 100, TokensPerMinute: 200}
-	for _, name := range []string{"memory", "models", "models on a store"} {
+	for _, name := range []string{"memory", "another store"} {
 		t.Run(name, func(t *testing.T) {
-			wantIsolation(t, true, func(t *testing.T) (*project.Limiter, string) {
-				return newLimiter(t, kinds[name].on(t, project.Config{Default: &each})), kinds[name].model
+			wantIsolation(t, true, func(t *testing.T) *project.Limiter {
+				return newLimiter(t, kinds[name](t, project.Config{Default: &each}))
 			})
 		})
 	}
-	t.Run("models that are far", func(t *testing.T) {
-		wantIsolation(t, false, func(t *testing.T) (*project.Limiter, string) { // how long it waits is a little at random
-			return newLimiter(t, project.Config{Default: &each, Models: modelsOn(t, far{store.NewMemory()}, plenty)}), "m"
+	t.Run("a store that is far", func(t *testing.T) {
+		wantIsolation(t, false, func(t *testing.T) *project.Limiter { // how long it waits is a little at random
+			return newLimiter(t, project.Config{Default: &each, Store: far{store.NewMemory()}})
 		})
 	})
 }
 
-func wantIsolation(t *testing.T, waits bool, create func(t *testing.T) (*project.Limiter, string)) {
+func wantIsolation(t *testing.T, waits bool, create func(t *testing.T) *project.Limiter) {
 	var alone, beside []string
 	synctest.Test(t, func(t *testing.T) {
-		l, model := create(t)
-		alone = quietly(l, model, waits)
+		l := create(t)
+		alone = quietly(l, waits)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		l, model := create(t)
+		l := create(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		var loud sync.WaitGroup
-		loud.Go(func() { loudly(ctx, l, model) })
-		beside = quietly(l, model, waits)
+		loud.Go(func() { loudly(ctx, l) })
+		beside = quietly(l, waits)
 		cancel()
 		loud.Wait()
 	})
@@ -140,12 +140,12 @@ func TestNoisyWaitersDenyNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, project.Config{
 			Limits: map[string]project.Limit{"loud": {RequestsPerMinute: 1}, "quiet": {RequestsPerMinute: 1 << 40}},
-			Models: modelsOn(t, far{store.NewMemory()}, plenty),
+			Store:  far{store.NewMemory()},
 		})
 		use(t, l, "loud", 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		var loud sync.WaitGroup
-		loud.Go(func() { l.Acquire(ctx, project.Call{Project: "loud", Model: "m"}) })
+		loud.Go(func() { l.Acquire(ctx, project.Call{Project: "loud"}) })
 		defer loud.Wait()
 		defer cancel()
 		time.Sleep(away + away/2) // it asks for the second time: it is in line now
@@ -154,13 +154,13 @@ func TestNoisyWaitersDenyNobody(t *testing.T) {
 			"it has asked":         func() {},
 			"its limit was set":    func() { l.SetLimit("loud", project.Limit{RequestsPerMinute: 1}) },
 			"its time has come":    func() { time.Sleep(time.Minute - 2*away) },
-			"another of it waits":  func() { loud.Go(func() { l.Acquire(ctx, project.Call{Project: "loud", Model: "m", Priority: 1}) }) },
+			"another of it waits":  func() { loud.Go(func() { l.Acquire(ctx, project.Call{Project: "loud", Priority: 1}) }) },
 			"something came back":  func() { l.Reset(ctx, "nobody") },
 			"it may have had less": func() { l.SetLimits(map[string]project.Limit{"loud": {RequestsPerMinute: 1, RequestsPerHour: 1}}) },
 		} {
 			wake()
 			synctest.Wait() // it is on its way to the store
-			if _, d, err := l.Take(ctx, project.Call{Project: "quiet", Model: "m"}); err != nil || !d.Allowed {
+			if _, d, err := l.Take(ctx, project.Call{Project: "quiet"}); err != nil || !d.Allowed {
 				t.Errorf("%s: %q, %v, %v", what, d.Exceeded, d.RetryAfter, err)
 			}
 		}

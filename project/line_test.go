@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -24,12 +23,12 @@ type line struct {
 	at    map[string]time.Duration
 	told  map[string]project.Decision
 	errs  map[string]error
-	held  map[string]*ratelimit.Reservation
+	held  map[string]*project.Reservation
 }
 
 func newLine(l *project.Limiter) *line {
 	return &line{Limiter: l, start: time.Now(), at: map[string]time.Duration{}, told: map[string]project.Decision{},
-		errs: map[string]error{}, held: map[string]*ratelimit.Reservation{}}
+		errs: map[string]error{}, held: map[string]*project.Reservation{}}
 }
 
 // join starts a call, and returns when it waits or has returned.
@@ -59,7 +58,7 @@ func (l *line) passed(t testing.TB, names ...string) {
 }
 
 // result returns what a call has reserved, and was told.
-func (l *line) result(name string) (*ratelimit.Reservation, project.Decision) {
+func (l *line) result(name string) (*project.Reservation, project.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held[name], l.told[name]
@@ -107,7 +106,7 @@ func inLine(t *testing.T, cfg project.Config, test func(t *testing.T, l *line, c
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test(t, newLine(newLimiter(t, kind.on(t, cfg))), project.Call{Project: "p", Model: kind.model})
+				test(t, newLine(newLimiter(t, kind(t, cfg))), project.Call{Project: "p"})
 			})
 		})
 	}
@@ -201,12 +200,9 @@ func TestSpendWhileOthersWait(t *testing.T) {
 // A request that asks for no tokens does not wait behind those who wait for some.
 func TestPlainRequestsPassThoseWhoWaitForTokens(t *testing.T) {
 	for name, kind := range kinds {
-		if kind.model != "" {
-			continue // there, all of a project keep to its line
-		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLine(newLimiter(t, kind.on(t, project.Config{Default: &project.Limit{RequestsPerMinute: 5, TokensPerMinute: 10}})))
+				l := newLine(newLimiter(t, kind(t, project.Config{Default: &project.Limit{RequestsPerMinute: 5, TokensPerMinute: 10}})))
 				c := project.Call{Project: "p", Estimated: 6}
 				l.join(t.Context(), "a", c)
 				l.join(t.Context(), "b", c)

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -14,10 +14,10 @@ import (
 
 // wantLost wants every method to say that the store could not be asked, which is no
 // denial, and observers to be told so.
-func wantLost(t *testing.T, l *project.Limiter, w *witness, model string, want error) {
+func wantLost(t *testing.T, l *project.Limiter, w *witness, want error) {
 	t.Helper()
-	errs := everyDoor(l, project.Call{Project: "p", Model: model})
-	for door, err := range everyDoor(l, project.Call{Project: "p", Model: model, Estimated: 2}) {
+	errs := everyDoor(l, project.Call{Project: "p"})
+	for door, err := range everyDoor(l, project.Call{Project: "p", Estimated: 2}) {
 		errs[door+" of tokens"] = err
 	}
 	if len(errs) != 6 {
@@ -34,7 +34,7 @@ func wantLost(t *testing.T, l *project.Limiter, w *witness, model string, want e
 	}
 	events := w.saw()
 	for _, e := range events {
-		if e.Kind != ratelimit.EventLost || e.Project != "p" || e.Limit != "" {
+		if e.Kind != event.Lost || e.Project != "p" || e.Limit != "" {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -44,11 +44,11 @@ func wantLost(t *testing.T, l *project.Limiter, w *witness, model string, want e
 }
 
 func TestStoreIsClosed(t *testing.T) {
-	observed(t, project.Limit{RequestsPerMinute: 5, TokensPerMinute: 5}, func(t *testing.T, l *project.Limiter, w *witness, model string, s *store.Memory) {
+	observed(t, project.Limit{RequestsPerMinute: 5, TokensPerMinute: 5}, func(t *testing.T, l *project.Limiter, w *witness, s *store.Memory) {
 		use(t, l, "p", 1)
 		w.saw()
 		s.Close()
-		wantLost(t, l, w, model, store.ErrClosed)
+		wantLost(t, l, w, store.ErrClosed)
 		setLimit(t, l, "p", project.Limit{RequestsPerMinute: 1}) // it is not kept there
 	})
 }
@@ -60,7 +60,7 @@ func TestRedisIsLost(t *testing.T) {
 	use(t, l, "p", 1)
 	w.saw()
 	server.Kill()
-	wantLost(t, l, w, "", nil)
+	wantLost(t, l, w, nil)
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestRedisIsLost(t *testing.T) {
 
 // A limiter that was closed decides on nothing any more, through any door.
 func TestClosed(t *testing.T) {
-	for name, s := range map[string]ratelimit.Store{"memory": nil, "store": store.NewMemory()} {
+	for name, s := range map[string]store.Store{"memory": nil, "store": store.NewMemory()} {
 		t.Run(name, func(t *testing.T) {
 			w := &witness{}
 			l := newLimiter(t, project.Config{Store: s, Observer: w})
@@ -81,7 +81,7 @@ func TestClosed(t *testing.T) {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
-			wantLost(t, l, w, "", store.ErrClosed)
+			wantLost(t, l, w, store.ErrClosed)
 			if err := l.Close(); err != nil {
 				t.Errorf("closed twice: %v", err)
 			}
@@ -115,21 +115,4 @@ func TestCloseWhileOthersWait(t *testing.T) {
 			l.failed(t, name, time.Second, store.ErrClosed)
 		}
 	})
-}
-
-// With Models, a limiter that is closed is done, and the models go on.
-func TestCloseLeavesModels(t *testing.T) {
-	rl := models(t, plenty)
-	l := newLimiter(t, project.Config{Models: rl})
-	use(t, l, "p", 1)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again := newLimiter(t, project.Config{Models: rl})
-	if left := left(t, again, "p"); left["minute"] != 59 {
-		t.Errorf("left: %v", left)
-	}
-	if res, d := rl.TryAcquire("m", 1); res == nil || !d.Allowed {
-		t.Errorf("%+v", d)
-	}
 }

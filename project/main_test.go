@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
@@ -52,57 +51,27 @@ func openSQLite(t testing.TB, path string) *sqlitestore.Store {
 	return s
 }
 
-// plenty is the quota of a model that is never short of anything.
-var plenty = ratelimit.ModelQuota{MaxRPM: 1 << 53, MaxTPM: 1 << 53}
-
-// models returns a limiter of models that counts in memory.
-func models(t testing.TB, quota ratelimit.ModelQuota) *ratelimit.RateLimiter {
-	t.Helper()
-	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
-		FilePath: filepath.Join(t.TempDir(), "ratelimits.yaml"),
-		Quotas:   map[string]ratelimit.ModelQuota{"m": quota},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rl
-}
-
-// modelsOn returns a limiter of models that counts in a store.
-func modelsOn(t testing.TB, s ratelimit.Store, quota ratelimit.ModelQuota) *ratelimit.RateLimiter {
-	t.Helper()
-	rl, err := ratelimit.NewWithStore(s, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": quota}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rl.Close() })
-	return rl
-}
-
-// kinds is where a limiter may count. Calls of those with a model are for it. In those
-// with a file, which is looked at every second, not much time should pass.
-var kinds = map[string]struct {
-	model string
-	on    func(t testing.TB, cfg project.Config) project.Config
-}{
-	"memory": {"", func(_ testing.TB, cfg project.Config) project.Config { return cfg }},
-	"a store in memory": {"", func(_ testing.TB, cfg project.Config) project.Config {
+// kinds is where a limiter may count. In a file, which is looked at every second, not
+// much time should pass.
+var kinds = map[string]func(t testing.TB, cfg project.Config) project.Config{
+	"memory": func(_ testing.TB, cfg project.Config) project.Config { return cfg },
+	"a store in memory": func(_ testing.TB, cfg project.Config) project.Config {
 		cfg.Store = store.NewMemory()
 		return cfg
-	}},
-	"SQLite": {"", func(t testing.TB, cfg project.Config) project.Config {
+	},
+	"another store": func(_ testing.TB, cfg project.Config) project.Config {
+		cfg.Store = another{store.NewMemory()}
+		return cfg
+	},
+	"SQLite": func(t testing.TB, cfg project.Config) project.Config {
 		cfg.Store = openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
 		return cfg
-	}},
-	"models": {"m", func(t testing.TB, cfg project.Config) project.Config {
-		cfg.Models = models(t, plenty)
-		return cfg
-	}},
-	"models on a store": {"m", func(t testing.TB, cfg project.Config) project.Config {
-		cfg.Models = modelsOn(t, store.NewMemory(), plenty)
-		return cfg
-	}},
+	},
 }
+
+// another is a store that is asked as any other is: what is faster for [store.Memory] alone
+// has no part in it.
+type another struct{ *store.Memory }
 
 // longest returns how much time may pass at once in a history on a kind.
 func longest(kind string) time.Duration {

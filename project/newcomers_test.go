@@ -14,29 +14,19 @@ import (
 // project who comes later takes what it has waited for.
 func TestNewcomersComeLater(t *testing.T) {
 	limit := project.Limit{TokensPerMinute: 10, RequestsPerMinute: 10}
-	for name, cfg := range map[string]func(t *testing.T) (project.Config, string){
-		"a store": func(*testing.T) (project.Config, string) {
-			return project.Config{Default: &limit, Store: far{store.NewMemory()}}, ""
-		},
-		"models": func(t *testing.T) (project.Config, string) {
-			return project.Config{Default: &limit, Models: modelsOn(t, far{store.NewMemory()}, plenty)}, "m"
-		},
-	} {
-		for of, c := range map[string]project.Call{" tokens": {Requests: 1, Estimated: 6}, " requests": {Requests: 6}} {
-			t.Run(name+of, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					cfg, model := cfg(t)
-					wantNewcomersToWait(t, newLine(newLimiter(t, cfg)), model, c)
-				})
+	for of, c := range map[string]project.Call{"tokens": {Requests: 1, Estimated: 6}, "requests": {Requests: 6}} {
+		t.Run(of, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wantNewcomersToWait(t, newLine(newLimiter(t, project.Config{Default: &limit, Store: far{store.NewMemory()}})), c)
 			})
-		}
+		})
 	}
 }
 
 // wantNewcomersToWait wants two calls that wait to pass one after another, whoever
 // comes in between and asks for a little less.
-func wantNewcomersToWait(t *testing.T, l *line, model string, c project.Call) {
-	c.Project, c.Model = "p", model
+func wantNewcomersToWait(t *testing.T, l *line, c project.Call) {
+	c.Project = "p"
 	l.join(t.Context(), "a", c)
 	l.sleep(time.Second)
 	l.join(t.Context(), "b", c)
@@ -45,18 +35,16 @@ func wantNewcomersToWait(t *testing.T, l *line, model string, c project.Call) {
 	l.sleep(time.Minute - away)
 	var newcomers sync.WaitGroup
 	for range 400 { // from before "b" asks until it has passed
-		for _, model := range []string{"", model} {
-			newcomers.Go(func() {
-				c := project.Call{Project: "p", Model: model, Requests: max(c.Requests-1, 1), Estimated: max(c.Estimated-1, 0)}
-				d := spend(t, l.Limiter, c)
-				_, taken, err := l.Take(t.Context(), c)
-				for _, d := range []project.Decision{d, taken} {
-					if d.Allowed || d.RetryAfter <= 0 || d.Exceeded == "" || err != nil {
-						t.Errorf("at %v: %t, %q, %v, %v", time.Since(l.start), d.Allowed, d.Exceeded, d.RetryAfter, err)
-					}
+		newcomers.Go(func() {
+			c := project.Call{Project: "p", Requests: max(c.Requests-1, 1), Estimated: max(c.Estimated-1, 0)}
+			d := spend(t, l.Limiter, c)
+			_, taken, err := l.Take(t.Context(), c)
+			for _, d := range []project.Decision{d, taken} {
+				if d.Allowed || d.RetryAfter <= 0 || d.Exceeded == "" || err != nil {
+					t.Errorf("at %v: %t, %q, %v, %v", time.Since(l.start), d.Allowed, d.Exceeded, d.RetryAfter, err)
 				}
-			})
-		}
+			}
+		})
 		time.Sleep(100 * time.Microsecond)
 	}
 	newcomers.Wait()

@@ -9,7 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -17,17 +18,17 @@ import (
 // witness is an observer that remembers.
 type witness struct {
 	mu  sync.Mutex
-	all []ratelimit.Event
+	all []event.Event
 }
 
-func (w *witness) Observe(_ context.Context, e ratelimit.Event) {
+func (w *witness) Observe(_ context.Context, e event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, e)
 }
 
 // saw returns what has happened since it was last asked, without errors.
-func (w *witness) saw() (all []ratelimit.Event) {
+func (w *witness) saw() (all []event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all, w.all = w.all, nil
@@ -37,29 +38,24 @@ func (w *witness) saw() (all []ratelimit.Event) {
 	return all
 }
 
-// observed runs a test for a limiter that counts in a store, and for one with models
-// on a store, with a witness.
-func observed(t *testing.T, each project.Limit, test func(t *testing.T, l *project.Limiter, w *witness, model string, s *store.Memory)) {
-	t.Run("store", func(t *testing.T) {
+// observed runs a test for a limiter that counts in memory, and for one that counts in
+// another store, with a witness.
+func observed(t *testing.T, each project.Limit, test func(t *testing.T, l *project.Limiter, w *witness, s *store.Memory)) {
+	t.Run("memory", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, s := &witness{}, store.NewMemory()
-			test(t, newLimiter(t, project.Config{Default: &each, Store: s, Observer: w}), w, "", s)
+			test(t, newLimiter(t, project.Config{Default: &each, Store: s, Observer: w}), w, s)
 		})
 	})
-	t.Run("models", func(t *testing.T) {
+	t.Run("another store", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, s := &witness{}, store.NewMemory()
-			rl, err := ratelimit.NewWithStore(s, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": plenty}, Observer: w})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer rl.Close()
-			test(t, newLimiter(t, project.Config{Default: &each, Models: rl}), w, "m", s)
+			test(t, newLimiter(t, project.Config{Default: &each, Store: another{s}, Observer: w}), w, s)
 		})
 	})
 }
 
-func wantEvents(t *testing.T, w *witness, want ...ratelimit.Event) {
+func wantEvents(t *testing.T, w *witness, want ...event.Event) {
 	t.Helper()
 	if got := w.saw(); !slices.Equal(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
@@ -68,44 +64,42 @@ func wantEvents(t *testing.T, w *witness, want ...ratelimit.Event) {
 
 func TestObserver(t *testing.T) {
 	each := project.Limit{RequestsPerMinute: 2, RequestsPerHour: 3, TokensPerDay: 50}
-	observed(t, each, func(t *testing.T, l *project.Limiter, w *witness, model string, _ *store.Memory) {
+	observed(t, each, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {
 		ctx := t.Context()
-		event := func(kind ratelimit.EventKind, by string, remaining int64, retry time.Duration, estimated int64) ratelimit.Event {
-			return ratelimit.Event{Kind: kind, Project: "p", Limit: by, RemainingMinute: remaining, RetryAfter: retry, Estimated: estimated}
+		of := func(kind event.Kind, by string, remaining int64, retry time.Duration, estimated int64) event.Event {
+			return event.Event{Kind: kind, Project: "p", Limit: by, RemainingMinute: remaining, RetryAfter: retry, Estimated: estimated}
 		}
 		spend(t, l, project.Call{Project: "p", Estimated: 20})
-		wantEvents(t, w, event(ratelimit.EventAdmitted, "", 1, 0, 20))
+		wantEvents(t, w, of(event.Admitted, "", 1, 0, 20))
 		spend(t, l, project.Call{Project: "p", Estimated: 51, Shadow: true})
-		e := event(ratelimit.EventDenied, "tokens-day", 1, project.Never, 51)
+		e := of(event.Denied, "tokens-day", 1, project.Never, 51)
 		e.Shadow = true
 		wantEvents(t, w, e)
 		l.Allow(ctx, "p")
-		wantEvents(t, w, event(ratelimit.EventAdmitted, "", 0, 0, 0))
+		wantEvents(t, w, of(event.Admitted, "", 0, 0, 0))
 		l.Allow(ctx, "p")
-		wantEvents(t, w, event(ratelimit.EventDenied, "minute", 0, time.Minute, 0))
+		wantEvents(t, w, of(event.Denied, "minute", 0, time.Minute, 0))
 		time.Sleep(time.Minute)
 		l.Allow(ctx, "p")
 		l.Allow(ctx, "p")
-		wantEvents(t, w, event(ratelimit.EventAdmitted, "", 1, 0, 0), event(ratelimit.EventDenied, "hour", 1, 59*time.Minute, 0))
+		wantEvents(t, w, of(event.Admitted, "", 1, 0, 0), of(event.Denied, "hour", 1, 59*time.Minute, 0))
 		if _, err := l.Peek(ctx, "p"); err != nil {
 			t.Fatal(err)
 		}
 		l.Reset(ctx, "p")
 		wantEvents(t, w) // looking is none
-		res, _, _ := l.Take(ctx, project.Call{Project: "p", Model: model, Estimated: 10})
+		res, _, _ := l.Take(ctx, project.Call{Project: "p", Estimated: 10})
 		res.Commit(3, 4)
-		taken := event(ratelimit.EventAdmitted, "", 1, 0, 10)
-		settled := event(ratelimit.EventSettled, "", -1, 0, 10)
-		settled.Used = ratelimit.Tokens{Input: 3, Output: 4}
-		taken.Model, taken.Limited = model, model != ""
-		settled.Model, settled.Limited = model, model != ""
+		taken := of(event.Admitted, "", 1, 0, 10)
+		settled := of(event.Settled, "", -1, 0, 10)
+		settled.Used = llm.Tokens{Input: 3, Output: 4}
 		wantEvents(t, w, taken, settled)
 	})
 }
 
 // Where the minute is not limited, nothing is said of it.
 func TestObserverWithoutAMinute(t *testing.T) {
-	observed(t, project.Limit{RequestsPerHour: 5}, func(t *testing.T, l *project.Limiter, w *witness, _ string, _ *store.Memory) {
+	observed(t, project.Limit{RequestsPerHour: 5}, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {
 		l.Allow(t.Context(), "p")
 		if e := w.saw(); len(e) != 1 || e[0].RemainingMinute != -1 {
 			t.Errorf("%+v", e)
@@ -116,17 +110,16 @@ func TestObserverWithoutAMinute(t *testing.T) {
 // Of a call that is not valid observers are told once, by every door. Its project is
 // named if it can be one.
 func TestObserverOfBadCalls(t *testing.T) {
-	observed(t, project.Limit{RequestsPerMinute: 5}, func(t *testing.T, l *project.Limiter, w *witness, model string, _ *store.Memory) {
+	observed(t, project.Limit{RequestsPerMinute: 5}, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {
 		ctx := t.Context()
 		for _, c := range []project.Call{{Project: ""}, {Project: "caf\u00e9"}, {Project: "p", Estimated: -1}, {Project: "p", Requests: -1}, {Project: "p", Fault: errors.New("no cost")}} {
-			c.Model = model
 			l.Spend(ctx, c)
 			l.Take(ctx, c)
 			l.Acquire(ctx, c)
 			got := w.saw()
 			for _, e := range got {
 				named := c.Project == "p"
-				if e.Kind != ratelimit.EventRefused || (e.Project == "p") != named || !named && e.Project != "" || e.Limit != "" {
+				if e.Kind != event.Refused || (e.Project == "p") != named || !named && e.Project != "" || e.Limit != "" {
 					t.Errorf("%+v: %+v", c, e)
 				}
 			}
@@ -139,16 +132,16 @@ func TestObserverOfBadCalls(t *testing.T) {
 
 // A caller that has left is not the store's fault.
 func TestObserverOfWhoHasLeft(t *testing.T) {
-	observed(t, project.Limit{RequestsPerMinute: 1}, func(t *testing.T, l *project.Limiter, w *witness, model string, _ *store.Memory) {
+	observed(t, project.Limit{RequestsPerMinute: 1}, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		c := project.Call{Project: "p", Model: model}
+		c := project.Call{Project: "p"}
 		l.Spend(ctx, c)
 		l.Take(ctx, c)
 		l.Acquire(ctx, c)
 		got := w.saw()
 		for i, e := range got {
-			if e.Kind != ratelimit.EventLeft || e.Project != "p" {
+			if e.Kind != event.Left || e.Project != "p" {
 				t.Errorf("door %d: %+v", i, e)
 			}
 		}
@@ -161,8 +154,8 @@ func TestObserverOfWhoHasLeft(t *testing.T) {
 // A wait is told of when it ends: with how long it was, or as denied.
 func TestObserverOfWaits(t *testing.T) {
 	each := project.Limit{RequestsPerMinute: 1}
-	observed(t, each, func(t *testing.T, l *project.Limiter, w *witness, model string, _ *store.Memory) {
-		c := project.Call{Project: "p", Model: model}
+	observed(t, each, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {
+		c := project.Call{Project: "p"}
 		use(t, l, "p", 1)
 		w.saw()
 		soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -170,20 +163,20 @@ func TestObserverOfWaits(t *testing.T) {
 		if _, _, err := l.Acquire(soon, c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		if e := w.saw(); len(e) != 1 || e[0].Kind != ratelimit.EventDenied || e[0].Waited != 10*time.Second || e[0].Limit != "minute" || e[0].Project != "p" {
+		if e := w.saw(); len(e) != 1 || e[0].Kind != event.Denied || e[0].Waited != 10*time.Second || e[0].Limit != "minute" || e[0].Project != "p" {
 			t.Errorf("%+v", e)
 		}
 		if _, _, err := l.Acquire(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		if e := w.saw(); len(e) != 1 || e[0].Kind != ratelimit.EventAdmitted || e[0].Waited != 50*time.Second || e[0].RemainingMinute != 0 {
+		if e := w.saw(); len(e) != 1 || e[0].Kind != event.Admitted || e[0].Waited != 50*time.Second || e[0].RemainingMinute != 0 {
 			t.Errorf("%+v", e)
 		}
 		c.Requests = 2
 		if _, _, err := l.Acquire(t.Context(), c); !errors.Is(err, project.ErrNever) {
 			t.Fatal(err)
 		}
-		if e := w.saw(); len(e) != 1 || e[0].Kind != ratelimit.EventDenied || e[0].Limit != "minute" || e[0].RetryAfter != project.Never {
+		if e := w.saw(); len(e) != 1 || e[0].Kind != event.Denied || e[0].Limit != "minute" || e[0].RetryAfter != project.Never {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -2,17 +2,14 @@ package project_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
@@ -97,7 +94,7 @@ func TestRedisHistories(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		if differs := play(l, "", func() int64 { return 0 }, all, sensible); differs != "" {
+		if differs := play(l, func() int64 { return 0 }, all, sensible); differs != "" {
 			rt.Fatal(differs)
 		}
 	})
@@ -193,7 +190,6 @@ func TestRedisSetLimitStays(t *testing.T) {
 func TestRedisSettings(t *testing.T) {
 	server := redistest.New(t)
 	s := openRedis(t, server.URL())
-	rl := modelsOn(t, s, ratelimit.ModelQuota{MaxRPM: 7})
 	l := newLimiter(t, project.Config{Store: s})
 	good := project.Limit{RequestsPerMinute: 3}
 	for _, each := range []struct{ field, value, says string }{
@@ -224,21 +220,6 @@ func TestRedisSettings(t *testing.T) {
 	do(t, server, "DEL", "ratelimit:settings")
 	if err := l.SetLimit("m", good); err != nil {
 		t.Fatal(err)
-	}
-	quota := ratelimit.ModelQuota{MaxRPM: 8}
-	if err := rl.SetQuota("m", quota); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		rl2 := modelsOn(t, s, ratelimit.ModelQuota{MaxRPM: 7})
-		both := newLimiter(t, project.Config{Models: rl2})
-		if both.Limit("m") != good || rl2.Quotas()["m"] != quota {
-			t.Errorf("%d: %+v, %+v", i, both.Limit("m"), rl2.Quotas())
-		}
-	}
-	fields := fmt.Sprint(do(t, server, "HKEYS", "ratelimit:settings"))
-	if names := strings.Fields(strings.Trim(fields, "[]")); len(names) != 2 || !slices.Contains(names, "project/m") || !slices.Contains(names, "quota/m") {
-		t.Errorf("settings: %v", names)
 	}
 	if err := l.Close(); err != nil && !strings.Contains(err.Error(), "is not used") { // of those above
 		t.Error(err)

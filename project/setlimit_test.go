@@ -27,8 +27,8 @@ func setLimit(t testing.TB, l *project.Limiter, id string, limit project.Limit) 
 func TestSetLimitKeepsWhatWasUsed(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, kind.on(t, project.Config{Default: &project.Limit{RequestsPerMinute: 10}}))
-			c := project.Call{Project: "p", Model: kind.model}
+			l := newLimiter(t, kind(t, project.Config{Default: &project.Limit{RequestsPerMinute: 10}}))
+			c := project.Call{Project: "p"}
 			use(t, l, "p", 10)
 			use(t, l, "q", 10)
 			for most, remains := range map[int]int64{3: 0, 10: 0, 11: 1, 1000: 990, 1: 0} {
@@ -36,7 +36,7 @@ func TestSetLimitKeepsWhatWasUsed(t *testing.T) {
 				if left := left(t, l, "p"); left["minute"] != remains {
 					t.Errorf("with %d: %d left; want %d", most, left["minute"], remains)
 				}
-				if d := spend(t, l, project.Call{Project: "q", Model: kind.model}); d.Allowed {
+				if d := spend(t, l, project.Call{Project: "q"}); d.Allowed {
 					t.Error("the limit of another project has changed")
 				}
 			}

@@ -37,12 +37,12 @@ func TestAskingInVainIsNotRepeated(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				counts := &asked{Memory: store.NewMemory()}
-				l := newLimiter(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}, Models: modelsOn(t, counts, plenty)})
+				l := newLimiter(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}, Store: counts})
 				start := time.Now()
 				var all sync.WaitGroup
 				for _, tokens := range []int{1, 9, 5, 5} { // the last two wait
 					all.Go(func() {
-						if _, _, err := l.Acquire(t.Context(), project.Call{Project: "p", Model: "m", Estimated: tokens}); err != nil {
+						if _, _, err := l.Acquire(t.Context(), project.Call{Project: "p", Estimated: tokens}); err != nil {
 							t.Error(err)
 						}
 					})

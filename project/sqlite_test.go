@@ -3,10 +3,8 @@ package project_test
 import (
 	"maps"
 	"path/filepath"
-	"slices"
 	"testing"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -33,38 +31,5 @@ func TestSQLiteSetLimit(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// In a file of models, quotas and limits of projects are each kept once, and are there
-// again when it is opened.
-func TestSQLiteKeepsOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "limits.db")
-	open := func() (*ratelimit.RateLimiter, *project.Limiter) {
-		rl, err := ratelimit.NewWithSQLite(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { rl.Close() })
-		return rl, newLimiter(t, project.Config{Models: rl})
-	}
-	rl, l := open()
-	quota, limit := ratelimit.ModelQuota{MaxRPM: 7}, project.Limit{RequestsPerMinute: 3}
-	if err := rl.SetQuota("m", quota); err != nil {
-		t.Fatal(err)
-	}
-	setLimit(t, l, "p", limit)
-	for _, err := range []error{rl.Persist(), l.Close(), rl.Close()} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	rl, l = open()
-	if rl.Quotas()["m"] != quota || l.Limit("p") != limit {
-		t.Errorf("%+v, %+v", rl.Quotas()["m"], l.Limit("p"))
-	}
-	kept, err := openSQLite(t, path).Settings(t.Context())
-	if err != nil || !slices.Equal(slices.Collect(maps.Keys(kept)), []string{"project/p"}) {
-		t.Errorf("settings %v, %v", kept, err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -14,18 +13,18 @@ import (
 
 // stores is where several limiters may count together: each returns what one of them
 // needs.
-var stores = map[string]func(t testing.TB) func() ratelimit.Store{
-	"memory": func(testing.TB) func() ratelimit.Store {
+var stores = map[string]func(t testing.TB) func() store.Store{
+	"memory": func(testing.TB) func() store.Store {
 		s := store.NewMemory()
-		return func() ratelimit.Store { return s }
+		return func() store.Store { return s }
 	},
-	"SQLite": func(t testing.TB) func() ratelimit.Store {
+	"SQLite": func(t testing.TB) func() store.Store {
 		path := filepath.Join(t.TempDir(), "limits.db")
-		return func() ratelimit.Store { return openSQLite(t, path) }
+		return func() store.Store { return openSQLite(t, path) }
 	},
-	"Redis": func(t testing.TB) func() ratelimit.Store {
+	"Redis": func(t testing.TB) func() store.Store {
 		url := redistest.New(t).URL()
-		return func() ratelimit.Store { return openRedis(t, url) }
+		return func() store.Store { return openRedis(t, url) }
 	},
 }
 
@@ -36,10 +35,9 @@ func TestTogether(t *testing.T) {
 			open := shared(t)
 			each := project.Limit{RequestsPerHour: 40, TokensPerDay: 1000}
 			var limiters []*project.Limiter
-			for range 2 {
+			for range 3 {
 				limiters = append(limiters, newLimiter(t, project.Config{Default: &each, Store: open()}))
 			}
-			limiters = append(limiters, newLimiter(t, project.Config{Default: &each, Models: modelsOn(t, open(), plenty)}))
 			var mu sync.Mutex
 			passed := map[string]int{}
 			var all sync.WaitGroup
@@ -55,7 +53,7 @@ func TestTogether(t *testing.T) {
 							if i%2 == 0 {
 								d, err = l.Spend(t.Context(), c)
 							} else {
-								var res *ratelimit.Reservation
+								var res *project.Reservation
 								res, d, err = l.Take(t.Context(), c)
 								res.Commit(-1, -1)
 							}

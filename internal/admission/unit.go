@@ -48,10 +48,10 @@ type Ask struct {
 // its tokens is estimated or, if tokens are not zero, their parts. 0 requests are one.
 func NewAsk(requests, estimated int, tokens llm.Tokens) (a Ask, err error) {
 	a.Amounts[Requests], a.Amounts[Slots] = max(int64(requests), 1), 1
-	err = checkCount("requests", requests)
+	err = checkCount(requests, "requests", "0, which is one,")
 	if tokens == (llm.Tokens{}) {
 		a.Amounts[Tokens], a.Amounts[AllTokens] = int64(estimated), int64(estimated)
-		return a, cmp.Or(err, checkCount("tokens", estimated))
+		return a, cmp.Or(err, checkCount(estimated, "tokens", "0"))
 	}
 	if estimated != 0 && err == nil {
 		err = fmt.Errorf("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
@@ -66,13 +66,13 @@ func (a *Ask) split(t llm.Tokens) error {
 	a.Amounts[Input], a.Amounts[Output] = int64(t.Input)-a.FreeInput, int64(t.Output)-a.FreeOutput
 	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
 	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
-	return cmp.Or(checkCount("tokens", t.Input), checkCount("tokens", t.Output),
+	return cmp.Or(checkCount(t.Input, "tokens", "0"), checkCount(t.Output, "tokens", "0"),
 		checkFree(t.FreeInput, t.Input), checkFree(t.FreeOutput, t.Output))
 }
 
-func checkCount(of string, n int) error {
+func checkCount(n int, of, least string) error {
 	if n < 0 || int64(n) > MaxTokens {
-		return fmt.Errorf("ratelimit: %d %s: it must be from 0 to %d", n, of, int64(MaxTokens))
+		return fmt.Errorf("ratelimit: %d %s: it must be from %s to %d", n, of, least, int64(MaxTokens))
 	}
 	return nil
 }
