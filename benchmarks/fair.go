@@ -44,13 +44,13 @@ func (s shares) sub(t shares) shares {
 func fair(b *bench) (result, error) {
 	const name = "project/fair"
 	b.step("waiting")
-	l, err := newRivals()
+	rl, err := newRivals()
 	if err != nil {
 		return result{}, err
 	}
-	defer l.Close()
+	defer rl.Close()
 	took := fairSlices * b.slice
-	got, err := compete(l, b.slice, took)
+	got, err := compete(rl, b.slice, took)
 	if err != nil {
 		return result{}, err
 	}
@@ -73,7 +73,7 @@ func fair(b *bench) (result, error) {
 }
 
 // compete returns what the rivals are granted in d, after they have competed for warmUp already.
-func compete(l *project.Limiter, warmUp, d time.Duration) (shares, error) {
+func compete(rl *ratelimit.RateLimiter, warmUp, d time.Duration) (shares, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	var (
 		counts [len(rivals)]atomic.Int64
@@ -82,7 +82,7 @@ func compete(l *project.Limiter, warmUp, d time.Duration) (shares, error) {
 	for i, r := range rivals {
 		for range waitEach {
 			wg.Go(func() {
-				if err := callInLoop(ctx, l, r.id, &counts[i]); err != nil {
+				if err := callInLoop(ctx, rl, r.id, &counts[i]); err != nil {
 					cancel(err)
 				}
 			})
@@ -108,7 +108,7 @@ func compete(l *project.Limiter, warmUp, d time.Duration) (shares, error) {
 	return got, nil
 }
 
-func newRivals() (*project.Limiter, error) {
+func newRivals() (*ratelimit.RateLimiter, error) {
 	models, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{model: {MaxConcurrent: places}}})
 	if err != nil {
 		return nil, err
@@ -117,13 +117,14 @@ func newRivals() (*project.Limiter, error) {
 	for _, r := range rivals {
 		limits[r.id] = project.Limit{Weight: r.weight}
 	}
-	return project.NewWithConfig(project.Config{Default: &project.Limit{}, Limits: limits, Models: models})
+	_, err = models.NewProjects(project.Config{Default: &project.Limit{}, Limits: limits})
+	return models, err
 }
 
 // callInLoop calls the model, one call after the other, until ctx ends, and counts what was granted.
-func callInLoop(ctx context.Context, l *project.Limiter, id string, granted *atomic.Int64) error {
+func callInLoop(ctx context.Context, rl *ratelimit.RateLimiter, id string, granted *atomic.Int64) error {
 	for {
-		r, _, err := l.Acquire(ctx, project.Call{Project: id, Model: model, Estimated: 1000})
+		r, _, err := rl.AcquireCall(ctx, ratelimit.Call{Project: id, Model: model, Estimated: 1000})
 		if ctx.Err() != nil {
 			r.Cancel()
 			return nil

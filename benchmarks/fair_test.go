@@ -6,15 +6,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 func TestRivalsShareByWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(newRivals())
-		defer l.Close()
+		rl := must(newRivals())
+		defer rl.Close()
 		// All calls begin and end together, so it is looked at them halfway.
-		got, err := compete(l, 100*callTime+callTime/2, 1000*callTime)
+		got, err := compete(rl, 100*callTime+callTime/2, 1000*callTime)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,11 +29,11 @@ func TestRivalsShareByWeight(t *testing.T) {
 
 func TestRivalsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := project.New(nil) // which has no models
-		defer l.Close()
+		rl := must(newRivals())
+		rl.Close()
 		start := time.Now()
-		if got, err := compete(l, time.Second, time.Hour); !errors.Is(err, project.ErrInvalid) {
-			t.Errorf("%v and error %v, want %v", got, err, project.ErrInvalid)
+		if got, err := compete(rl, time.Second, time.Hour); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%v and error %v, want %v", got, err, store.ErrClosed)
 		}
 		if took := time.Since(start); took >= time.Second {
 			t.Errorf("it took %v to notice", took)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -39,7 +40,7 @@ func TestLossIsTold(t *testing.T) {
 		{lost(63), "part 63 is cut off", `msg="Redis is lost"`},
 	} {
 		log.Reset()
-		ratelimit.OnStoreEvent(l)(step.event)
+		event.OfStore(l)(step.event)
 		got := strings.TrimSpace(log.String())
 		if !strings.Contains(got, step.line) || (got == "") != (step.line == "") {
 			t.Errorf("step %d: the log has %q: want %q", i, got, step.line)

@@ -68,7 +68,7 @@ var ceilings = []struct {
 // for cached input all the same.
 func TestEstimateMakesNoCallImpossible(t *testing.T) {
 	limiter := llmhttptest.NewLimiter(t, ample, nil)
-	projects, err := project.NewWithConfig(project.Config{Models: limiter, Default: &project.Limit{}})
+	projects, err := limiter.NewProjects(project.Config{Default: &project.Limit{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestEnormousAnswer(t *testing.T) {
 					quota, limit := ratelimit.ModelQuota{MaxRPM: 1000}, project.Limit{}
 					c.set(&quota, &limit, most)
 					limiter := llmhttptest.NewLimiter(t, quota, nil)
-					projects, err := project.NewWithConfig(project.Config{Models: limiter, Default: &limit})
+					projects, err := limiter.NewProjects(project.Config{Default: &limit})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -223,7 +223,7 @@ func TestEstimatesAreLearned(t *testing.T) {
 			w := llmhttptest.New(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 				return mockprovider.Reply{Output: says[c.Header.Get("X-Project-Id")]}
 			}}, ample)
-			projects, err := project.NewWithConfig(project.Config{Models: w.Limiter, Default: &project.Limit{}})
+			projects, err := w.Limiter.NewProjects(project.Config{Default: &project.Limit{}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -233,7 +233,7 @@ func TestMaxWait(t *testing.T) {
 func TestProjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := llmhttptest.New(t, mockprovider.Config{}, ample)
-		limiter, err := project.NewWithConfig(project.Config{Models: w.Limiter, Default: &project.Limit{RequestsPerMinute: 2, TokensPerMinute: 100_000}})
+		limiter, err := w.Limiter.NewProjects(project.Config{Default: &project.Limit{RequestsPerMinute: 2, TokensPerMinute: 100_000}})
 		if err != nil {
 			t.Fatal(err)
 		}

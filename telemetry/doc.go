@@ -9,7 +9,7 @@
 //	http.Handle("/metrics", promhttp.Handler())
 //
 // For both at once, use ratelimit.Observers{metrics, traces}. For the events of a
-// store that you make yourself, use ratelimit.OnStoreEvent.
+// store that you make yourself, use event.OfStore.
 //
 // # Prometheus
 //

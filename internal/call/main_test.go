@@ -34,7 +34,7 @@ func newLimits(t *testing.T, quota ratelimit.ModelQuota, limit *project.Limit) *
 	if limit == nil {
 		return limits
 	}
-	limits.Projects, err = project.NewWithConfig(project.Config{Models: models, Default: limit, MaxWaiting: 1})
+	limits.Projects, err = models.NewProjects(project.Config{Default: limit, MaxWaiting: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

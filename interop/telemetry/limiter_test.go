@@ -99,11 +99,9 @@ func TestWithProvider(t *testing.T) {
 			Quotas:   map[string]ratelimit.ModelQuota{"m": {MaxRPM: 5, Auto: true}},
 			Observer: ratelimit.Observers{p, o},
 		})
-		projects, err := project.NewWithConfig(project.Config{Default: &project.Limit{RequestsPerMinute: 60}, Models: rl})
-		if err != nil {
+		if _, err := rl.NewProjects(project.Config{Default: &project.Limit{RequestsPerMinute: 60}}); err != nil {
 			t.Fatal(err)
 		}
-		defer projects.Close()
 		rl.Heed(t.Context(), "m", llm.Limits{
 			Windows: []llm.Window{{Unit: llm.Requests, Per: time.Minute, Limit: 10, Remaining: 6, Reset: time.Minute}},
 			Cause:   llm.Overloaded, Pause: 20 * time.Second,
@@ -113,17 +111,17 @@ func TestWithProvider(t *testing.T) {
 			t.Errorf("%d spans before there was a call", n)
 		}
 
-		call := project.Call{Project: "acme", Model: "m"}
-		if _, d, err := projects.Take(t.Context(), call); err != nil || d.Allowed || d.Exceeded != "paused" || d.RetryAfter != 20*time.Second {
+		call := ratelimit.Call{Project: "acme", Model: "m"}
+		if _, d, err := rl.TryAcquireCall(t.Context(), call); err != nil || d.Allowed || d.Limit != "paused" || d.RetryAfter != 20*time.Second {
 			t.Errorf("while it is paused: %+v, %v", d, err)
 		}
 		call.MaxWait = time.Second
-		if _, d, err := projects.Acquire(t.Context(), call); !errors.Is(err, context.DeadlineExceeded) || d.Exceeded != "paused" {
+		if _, d, err := rl.AcquireCall(t.Context(), call); !errors.Is(err, context.DeadlineExceeded) || d.Limit != "paused" {
 			t.Errorf("a wait that is too short: %+v, %v", d, err)
 		}
 		call.MaxWait = time.Minute
 		start := time.Now()
-		if _, d, err := projects.Acquire(t.Context(), call); err != nil || !d.Allowed || time.Since(start) != 20*time.Second {
+		if _, d, err := rl.AcquireCall(t.Context(), call); err != nil || !d.Allowed || time.Since(start) != 20*time.Second {
 			t.Errorf("a wait that is long enough: %+v, %v after %v", d, err, time.Since(start))
 		}
 
