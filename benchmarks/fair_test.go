@@ -30,7 +30,7 @@ func TestRivalsShareByWeight(t *testing.T) {
 func TestRivalsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := must(newRivals())
-		rl.Close()
+		rl.Projects().Close()
 		start := time.Now()
 		if got, err := compete(rl, time.Second, time.Hour); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("%v and error %v, want %v", got, err, store.ErrClosed)
