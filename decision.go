@@ -95,12 +95,12 @@ func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
 	}
 	var v view
 	if s := a.standing(r); s != nil {
-		v.see(s)
+		v.see(&r.Outcome, s)
 	}
 	v.describe(&d.Stats)
 	if a.own != nil {
 		if s := r.Outcome.Of(a.own); s != nil && s.Rules() != nil {
-			d.Project = project.DecisionOf(s)
+			d.Project = project.DecisionOf(&r.Outcome, s)
 		}
 	}
 	switch d.Limit, d.RetryAfter = r.Limit(), r.RetryAfter(); {
@@ -128,7 +128,7 @@ func (rl *RateLimiter) deny(a *asking, r *admission.Result, v *view, d *Decision
 		}
 		d.Reason = v.reason(dimensionNamed(d.Limit), d.RetryAfter)
 	}
-	if r.Behind && d.RetryAfter > r.Outcome.Deciding().Wait(admission.SlotGuess) {
+	if r.Behind && d.RetryAfter > r.Outcome.Wait(r.Outcome.Deciding(), admission.SlotGuess) {
 		d.Reason = "others wait; " + d.Reason
 	}
 }
@@ -144,11 +144,12 @@ type view struct {
 }
 
 // see enters what a model's scope has said.
-func (v *view) see(s *admission.Standing) {
+func (v *view) see(o *admission.Outcome, s *admission.Standing) {
 	if r := s.Rules(); r != nil {
 		v.quota, v.missing = setupOf(r).quota, setupOf(r).missing
 	}
-	for l, said := range s.Decisions() {
+	for i := range s.Len() {
+		l, said := o.At(s, i)
 		if l.ID >= atProvider {
 			continue
 		}

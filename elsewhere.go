@@ -35,7 +35,7 @@ func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing)
 	if err := m.look(ctx, &o); err != nil {
 		return // those who ask the store for a call will say so
 	}
-	used := usedAtProvider(o.Of(m.scope))
+	used := usedAtProvider(&o, o.Of(m.scope))
 	more, less := m.lower(q, said, &used, now)
 	for _, d := range more {
 		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: facts[d].name, Said: said[d].Remaining, RetryAfter: said.reset(d)})
@@ -47,8 +47,9 @@ func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing)
 
 // usedAtProvider returns what the provider counts as used: of a minute nothing that is in
 // the quota's margin. If that counted too, what others use would be taken for it.
-func usedAtProvider(s *admission.Standing) (used [dimensions]int64) {
-	for l, said := range s.Decisions() { // of a dimension, the provider's limit comes last
+func usedAtProvider(o *admission.Outcome, s *admission.Standing) (used [dimensions]int64) {
+	for i := range s.Len() { // of a dimension, the provider's limit comes last
+		l, said := o.At(s, i)
 		used[l.ID%atProvider] = said.Used
 	}
 	return used
@@ -73,8 +74,8 @@ type glance struct {
 
 // glanceAt notes what a store has said to a call that it has taken. In memory there is no
 // need: it can be asked again for next to nothing.
-func (m *model) glanceAt(s *admission.Standing) {
-	m.glance.Store(&glance{m.limiter.engine.Now(), usedAtProvider(s)})
+func (m *model) glanceAt(o *admission.Outcome, s *admission.Standing) {
+	m.glance.Store(&glance{m.limiter.engine.Now(), usedAtProvider(o, s)})
 }
 
 // Settled is [admission.Gate]'s. It takes what a call has given back off the last glance.
@@ -212,7 +213,7 @@ func (m *missing) left(l *admission.Limit) int64 {
 }
 
 // Reconsider is [admission.Gate]'s: what is used leaves, and what is missing comes back.
-func (m *model) Reconsider(ctx context.Context, e *admission.Engine, s *admission.Standing, ask *admission.Ask) error {
+func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admission.Outcome, s *admission.Standing, ask *admission.Ask) error {
 	r := s.Rules()
 	less := setupOf(r).missing
 	if less == nil {
@@ -222,7 +223,8 @@ func (m *model) Reconsider(ctx context.Context, e *admission.Engine, s *admissio
 	if err != nil {
 		return err
 	}
-	for l, said := range s.Decisions() {
+	for i := range s.Len() {
+		l, said := o.At(s, i)
 		if !said.Allowed && less.n[l.ID] > 0 {
 			w := without{less, dimension(l.ID), int64(setupOf(r).quota.max(dimension(l.ID))), r.Amount(l.Unit, ask)}
 			said.RetryAfter = max(w.retry(l.Limit, said, accounts[l.Unit], at), 1) // something may have been given back since

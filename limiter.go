@@ -67,11 +67,13 @@ func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reserva
 
 func (rl *RateLimiter) try(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
 	var asks asking
-	if rl.ready(c, &asks); asks.free {
+	var scopes [2]*admission.Scope
+	n := rl.ready(c, &asks, &scopes)
+	if asks.free {
 		return rl.pass(ctx, &asks, d), nil
 	}
 	var r admission.Result
-	err := rl.engine.Try(ctx, &asks.Call, &r)
+	err := rl.engine.Try(ctx, &asks.Call, scopes[:n], &r)
 	if err != nil && asks.Invalid == nil {
 		*d = lost(err)
 		return nil, err
@@ -110,11 +112,13 @@ func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservatio
 
 func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
 	var asks asking
-	if rl.ready(c, &asks); asks.free && ctx.Err() == nil {
+	var scopes [2]*admission.Scope
+	n := rl.ready(c, &asks, &scopes)
+	if asks.free && ctx.Err() == nil {
 		return rl.pass(ctx, &asks, d), nil
 	}
 	var r admission.Result
-	err := rl.engine.Acquire(ctx, &asks.Call, &r)
+	err := rl.engine.Acquire(ctx, &asks.Call, scopes[:n], &r)
 	rl.say(&asks, &r, d)
 	return rl.reservation(&asks, &r), inWords(&asks, d, err)
 }
@@ -129,7 +133,7 @@ func inWords(asks *asking, d *Decision, err error) error {
 		return fmt.Errorf("%w: %s", ErrNever, d.Project.Reason())
 	}
 	var v view
-	v.see(never.Outcome.Of(asks.model.scope))
+	v.see(never.Outcome, never.Outcome.Of(asks.model.scope))
 	return fmt.Errorf("%w: %s: %s", ErrNever, asks.Model, v.excess(dimensionNamed(d.Limit)))
 }
 
@@ -138,12 +142,14 @@ func inWords(asks *asking, d *Decision, err error) error {
 // callers who want to have it.
 func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
 	var asks asking
-	if rl.ready(&Call{Model: model, Estimated: tokens}, &asks); asks.free && ctx.Err() == nil {
+	var scopes [2]*admission.Scope
+	n := rl.ready(&Call{Model: model, Estimated: tokens}, &asks, &scopes)
+	if asks.free && ctx.Err() == nil {
 		return nil
 	}
 	var r admission.Result
 	var d Decision
-	err := rl.engine.AwaitCapacity(ctx, &asks.Call, &r)
+	err := rl.engine.AwaitCapacity(ctx, &asks.Call, scopes[:n], &r)
 	rl.say(&asks, &r, &d)
 	return inWords(&asks, &d, err)
 }
@@ -152,12 +158,14 @@ func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens
 // true any more when you act on it: see TryAcquire.
 func (rl *RateLimiter) Decide(model string, estimatedTokens int) (d Decision) {
 	var asks asking
-	if rl.ready(&Call{Model: model, Estimated: estimatedTokens}, &asks); asks.free {
+	var scopes [2]*admission.Scope
+	n := rl.ready(&Call{Model: model, Estimated: estimatedTokens}, &asks, &scopes)
+	if asks.free {
 		rl.allow(&asks, &d)
 		return d
 	}
 	var r admission.Result
-	if err := rl.engine.Look(context.Background(), &asks.Call, &r); err != nil && asks.Invalid == nil {
+	if err := rl.engine.Look(context.Background(), &asks.Call, scopes[:n], &r); err != nil && asks.Invalid == nil {
 		return lost(err)
 	}
 	rl.say(&asks, &r, &d)
@@ -190,13 +198,12 @@ type asking struct {
 	admission.Call
 	model   *model           // nil: none has a part in it
 	own     *admission.Scope // of the project; nil: none has a part in it
-	scopes  [2]*admission.Scope
-	free    bool // neither a quota nor a project's limit governs the call
-	isKnown bool // the model has a quota
+	free    bool             // neither a quota nor a project's limit governs the call
+	isKnown bool             // the model has a quota
 }
 
-// ready makes a call ready.
-func (rl *RateLimiter) ready(c *Call, a *asking) {
+// ready makes a call ready, and enters the scopes that it names. It returns how many.
+func (rl *RateLimiter) ready(c *Call, a *asking, scopes *[2]*admission.Scope) (n int) {
 	a.Model, a.Project, a.MaxWait, a.Priority, a.Shadow = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow
 	a.Ask, a.Invalid = c.ask()
 	a.model = (*rl.quotas.Load())[c.Model]
@@ -206,26 +213,28 @@ func (rl *RateLimiter) ready(c *Call, a *asking) {
 		if checkProject(c.Project) != nil {
 			a.Project = ""
 		}
-		return
+		return 0
 	}
 	a.own, a.Invalid = rl.projectScope(c.Project)
 	limited := a.isKnown && a.model.scope.Limited()
 	switch {
 	case a.Invalid != nil:
-		return
+		return 0
 	case !limited && !rl.limitsProjects(a.own) && (c.Model == "" || !rl.isPaused(c.Model)):
 		a.free = true
-		return
+		return 0
 	case c.Model != "" && !a.isKnown:
 		a.model = rl.made(c.Model)
 	}
-	a.Scopes = a.scopes[:0]
 	if a.model != nil {
-		a.Scopes = append(a.Scopes, a.model.scope)
+		scopes[n] = a.model.scope
+		n++
 	}
 	if a.own != nil {
-		a.Scopes = append(a.Scopes, a.own)
+		scopes[n] = a.own
+		n++
 	}
+	return n
 }
 
 // limitsProjects reports whether a call with such a scope is charged to its project.
@@ -297,7 +306,7 @@ func (rl *RateLimiter) reservation(a *asking, r *admission.Result) *Reservation 
 	}
 	if s := a.standing(r); s != nil && s.Rules() != nil {
 		if !rl.engine.InMemory() {
-			a.model.glanceAt(s)
+			a.model.glanceAt(&r.Outcome, s)
 		}
 	} else if a.Model != "" {
 		name := a.Model

@@ -227,7 +227,7 @@ func (rl *RateLimiter) Stats(model string) ModelStats {
 		rl.engine.Miss(err)
 		v.quota = *m.quota()
 	} else {
-		v.see(o.Of(m.scope))
+		v.see(&o, o.Of(m.scope))
 	}
 	v.describe(&s)
 	return s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -42,19 +43,30 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 	if err := rl.setQuotas(file.Quotas); err != nil {
 		return err
 	}
+	return rl.replaceUsage(ctx, file.State)
+}
+
+// replaceUsage puts what a file holds in the place of what was used so far. A key is
+// replaced at once, so that no call finds less used than before and after.
+func (rl *RateLimiter) replaceUsage(ctx context.Context, saved map[string]UsageStats) error {
 	memory, now := rl.engine.Store().(*store.Memory), rl.engine.Now()
-	if err := memory.Reset(ctx, allModels); err != nil {
+	keys, err := memory.Keys(ctx, allModels)
+	if err != nil {
 		return err
 	}
-	for name, saved := range file.State {
-		if !rl.counts(name) {
-			continue
-		}
-		rl.with(name, func(m *model) {
-			for unit, account := range restore(m.scope.Rules(), saved, now) {
-				err = errors.Join(err, memory.Put(key(name, unit), account))
+	accounts := map[string]*limit.Account{}
+	for _, key := range keys {
+		accounts[key] = new(limit.Account)
+	}
+	for name, usage := range saved {
+		if rl.counts(name) {
+			for unit, account := range restore(rl.find(name).scope.Rules(), usage, now) {
+				accounts[key(name, unit)] = account
 			}
-		})
+		}
+	}
+	for key, account := range accounts {
+		err = errors.Join(err, memory.Put(key, account))
 	}
 	for _, m := range *rl.quotas.Load() {
 		rl.engine.Wake(m.scope)

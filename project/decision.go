@@ -48,31 +48,24 @@ func (d *Decision) Windows() []Standing { return d.standings[:d.count] }
 
 // DecisionOf returns what a project's scope has said to a call that is charged to other
 // scopes as well. It is for package ratelimit.
-func DecisionOf(s *admission.Standing) *Decision {
+func DecisionOf(o *admission.Outcome, s *admission.Standing) *Decision {
 	d := &Decision{Allowed: true}
-	d.hear(s)
+	d.hear(o, s)
 	return d
 }
 
 // hear enters what the limits of a project's scope say.
-func (d *Decision) hear(s *admission.Standing) {
+func (d *Decision) hear(o *admission.Outcome, s *admission.Standing) {
 	d.plan = s.Rules().Setup.(*plan)
-	var said [windows]*limit.Decision // by window
-	var slots *limit.Decision
-	for l, each := range s.Decisions() {
-		if l.Unit == admission.Slots {
-			slots = each
-		} else {
-			said[l.ID] = each
+	for i := range s.Len() {
+		if l, said := o.At(s, i); l.Unit != admission.Slots {
+			d.enter(&d.plan.windows[l.ID], said)
 		}
 	}
-	for i, each := range said {
-		if each != nil {
-			d.enter(&d.plan.windows[i], each)
+	for i := range s.Len() { // which come last, whatever their place
+		if l, said := o.At(s, i); l.Unit == admission.Slots {
+			d.enterSlots(said)
 		}
-	}
-	if slots != nil {
-		d.enterSlots(slots)
 	}
 }
 

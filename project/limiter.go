@@ -195,7 +195,7 @@ func (l *Limiter) say(c *admission.Call, d *Decision, err error) error {
 func decisionOf(c *admission.Call, r *admission.Result) (d Decision) {
 	if len(c.Scopes) > 0 {
 		if s := r.Outcome.Of(c.Scopes[0]); s != nil {
-			d.hear(s)
+			d.hear(&r.Outcome, s)
 		}
 	}
 	d.Allowed, d.RetryAfter, d.Exceeded = r.Allowed(), r.RetryAfter(), r.Limit()

@@ -11,12 +11,14 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
+// Scopes are what a call is charged to: at most one that is shared, and any number of its
+// own, the innermost first. The call's flow is that of the innermost.
+//
+// They are no part of [Call], so that a caller may have them on its stack.
+type Scopes []*Scope
+
 // Call is a call that asks for admission.
 type Call struct {
-	// Scopes are what the call is charged to: at most one that is shared, and any
-	// number of its own, the innermost first. Its flow is that of the innermost.
-	Scopes []*Scope
-
 	Part Part
 	Ask  Ask
 
@@ -51,8 +53,7 @@ func (r *Result) Allowed() bool { return !r.Behind && r.Outcome.asked && !r.Outc
 func (r *Result) Limit() string {
 	switch {
 	case r.Outcome.Denied:
-		name, _ := r.Outcome.Deciding().By()
-		return name
+		return r.Outcome.NameOf(r.Outcome.Deciding())
 	case r.Behind:
 		return r.Ahead.By
 	}
@@ -62,7 +63,7 @@ func (r *Result) Limit() string {
 // RetryAfter returns when to ask again: [limit.Never] where that is in vain.
 func (r *Result) RetryAfter() (wait time.Duration) {
 	if r.Outcome.Denied {
-		wait = r.Outcome.wait(SlotGuess)
+		wait = r.Outcome.longest(SlotGuess)
 	}
 	if r.Behind {
 		wait = max(wait, r.again())
@@ -80,42 +81,42 @@ func (r *Result) again() time.Duration {
 
 // Try takes what the call asks for of all its scopes, or nothing. While other calls wait
 // that come first, it takes nothing.
-func (e *Engine) Try(ctx context.Context, c *Call, r *Result) error {
-	err := e.try(ctx, c, r)
+func (e *Engine) Try(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
+	err := e.try(ctx, c, scopes, r)
 	if e.observer != nil {
 		e.Observe(ctx, c, r, err)
 	}
 	return err
 }
 
-func (e *Engine) try(ctx context.Context, c *Call, r *Result) error {
+func (e *Engine) try(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
 	if c.Invalid != nil {
 		return c.Invalid
 	}
-	if _, waiting := e.ahead(c); waiting {
-		if err := e.look(ctx, c, r); err != nil || !r.Allowed() {
+	if _, waiting := e.ahead(c, scopes); waiting {
+		if err := e.look(ctx, c, scopes, r); err != nil || !r.Allowed() {
 			return err
 		}
 		*r = Result{} // the calls that waited have just left
 	}
 	var err error
-	r.Reservation, err = e.take(ctx, c, &r.Outcome)
+	r.Reservation, err = e.take(ctx, c, scopes, &r.Outcome)
 	return err
 }
 
 // Look says what Try would, and takes nothing.
-func (e *Engine) Look(ctx context.Context, c *Call, r *Result) error {
+func (e *Engine) Look(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
 	if c.Invalid != nil {
 		return c.Invalid
 	}
-	return e.look(ctx, c, r)
+	return e.look(ctx, c, scopes, r)
 }
 
-func (e *Engine) look(ctx context.Context, c *Call, r *Result) error {
-	if err := e.peek(ctx, c, &r.Outcome); err != nil {
+func (e *Engine) look(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
+	if err := e.peek(ctx, c, scopes, &r.Outcome); err != nil {
 		return err
 	}
-	r.Ahead, r.Behind = e.ahead(c)
+	r.Ahead, r.Behind = e.ahead(c, scopes)
 	return nil
 }
 

@@ -1,43 +1,58 @@
 package admission
 
 import (
-	"iter"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Outcome is what the limits of its scopes say to a call. Do not copy one: it may point
-// to itself.
+// Outcome is what the limits of its scopes say to a call. It has room for what most calls
+// have, so that it can be on the stack; what is more is on the heap.
 type Outcome struct {
 	Denied bool
 
-	asked     bool // the limits were asked
-	standings []Standing
-	said      []limit.Decision
-
-	// Room for what most calls have, so that they need no heap.
-	fewStandings [2]Standing
-	fewSaid      [12]limit.Decision
+	asked    bool // the limits were asked
+	scopes   int
+	few      [2]Standing
+	many     []Standing // of all scopes, if there are more than few
+	fewSaid  [12]limit.Decision
+	manySaid []limit.Decision // of all limits, if there are more than few
 }
 
-// Standing is what the limits of one scope say to a call.
+// Standing is what one scope says to a call. What each of its limits says is in the outcome:
+// see [Outcome.At].
 type Standing struct {
 	Scope  *Scope
 	Closed Closed // by the gate of the scope
 
-	plan *plan
-	said []limit.Decision // in the order of plan.limits
+	plan  *plan
+	first int // the place of its first decision among all
+}
+
+// all returns the standing of each scope.
+func (o *Outcome) all() []Standing {
+	if o.many != nil {
+		return o.many
+	}
+	return o.few[:o.scopes]
+}
+
+func (o *Outcome) said() []limit.Decision {
+	if o.manySaid != nil {
+		return o.manySaid
+	}
+	return o.fewSaid[:]
 }
 
 // Pass makes the outcome that of a call which no limit governs.
 func (o *Outcome) Pass() { o.asked = true }
 
-// Of returns what a scope said, or nil if it was not asked.
+// Of returns what a scope says, or nil if it was not asked.
 func (o *Outcome) Of(s *Scope) *Standing {
-	for i := range o.standings {
-		if o.standings[i].Scope == s {
-			return &o.standings[i]
+	all := o.all()
+	for i := range all {
+		if all[i].Scope == s {
+			return &all[i]
 		}
 	}
 	return nil
@@ -46,38 +61,38 @@ func (o *Outcome) Of(s *Scope) *Standing {
 // Rules returns the rules by which the scope was decided on: nil where it has none.
 func (s *Standing) Rules() *Rules { return s.plan.rules }
 
-// Decisions returns the limits that were asked, and what each of them said.
-func (s *Standing) Decisions() iter.Seq2[*Limit, *limit.Decision] {
-	return func(yield func(*Limit, *limit.Decision) bool) {
-		for i := range s.said {
-			if !yield(&s.plan.rules.Limits[s.plan.limits[i]], &s.said[i]) {
-				return
-			}
-		}
-	}
+// Len returns how many limits of the scope were asked.
+func (s *Standing) Len() int { return len(s.plan.limits) }
+
+// At returns one of the limits of a scope that were asked, and what it said.
+func (o *Outcome) At(s *Standing, i int) (*Limit, *limit.Decision) {
+	return &s.plan.rules.Limits[s.plan.limits[i]], &o.said()[s.first+i]
 }
 
-// denied reports whether the scope denies the call.
-func (s *Standing) denied() bool {
-	for i := range s.said {
-		if !s.said[i].Allowed {
+// denies reports whether a scope denies the call.
+func (o *Outcome) denies(s *Standing) bool {
+	for i := range s.Len() {
+		if !o.said()[s.first+i].Allowed {
 			return true
 		}
 	}
 	return s.Closed.For > 0
 }
 
-// Wait returns when the scope lets the call pass, as far as is known. When a call that
-// is under way ends is not known, at the latest it is the end of its lease: guess is what
-// to take for it. What is known comes before a guess that is longer.
-func (s *Standing) Wait(guess time.Duration) time.Duration { return s.wait(guess, s.Closed.For) }
+// Wait returns when a scope lets the call pass, as far as is known. When a call that is
+// under way ends is not known, at the latest it is the end of its lease: guess is what to
+// take for it. What is known comes before a guess that is longer.
+func (o *Outcome) Wait(s *Standing, guess time.Duration) time.Duration {
+	return o.wait(s, guess, s.Closed.For)
+}
 
-func (s *Standing) wait(guess, closed time.Duration) time.Duration {
+func (o *Outcome) wait(s *Standing, guess, closed time.Duration) time.Duration {
 	known, slot := closed, time.Duration(0)
-	for i := range s.said {
-		switch retry := s.said[i].RetryAfter; {
+	for i := range s.Len() {
+		l, d := o.At(s, i)
+		switch retry := d.RetryAfter; {
 		case retry == 0:
-		case retry != limit.Never && s.plan.rules.Limits[s.plan.limits[i]].Unit == Slots:
+		case retry != limit.Never && l.Unit == Slots:
 			slot = retry
 		default:
 			known = max(known, retry)
@@ -92,42 +107,45 @@ func (s *Standing) wait(guess, closed time.Duration) time.Duration {
 // PausedName is the name of the limit that a closed gate stands for.
 const PausedName = "paused"
 
-// By returns the limit that decides where the scope denies: its name, and its decision,
-// which is nil for a closed gate.
-func (s *Standing) By() (name string, by *limit.Decision) {
+// By returns the limit that decides where a scope denies, and what it said: nil and nil for
+// a closed gate.
+func (o *Outcome) By(s *Standing) (*Limit, *limit.Decision) {
 	deciding := -1
-	for i := range s.said {
-		switch d := &s.said[i]; {
-		case d.Allowed:
-		case deciding < 0 || s.precedes(i, deciding):
+	for i := range s.Len() {
+		if !o.said()[s.first+i].Allowed && (deciding < 0 || o.precedes(s, i, deciding)) {
 			deciding = i
 		}
 	}
 	if deciding < 0 {
-		return PausedName, nil
+		return nil, nil
 	}
-	return s.plan.rules.Limits[s.plan.limits[deciding]].Name, &s.said[deciding]
+	return o.At(s, deciding)
+}
+
+// NameOf returns the name of the limit that decides where a scope denies.
+func (o *Outcome) NameOf(s *Standing) string {
+	if l, _ := o.By(s); l != nil {
+		return l.Name
+	}
+	return PausedName
 }
 
 // precedes reports whether of two limits that deny the first decides.
-func (s *Standing) precedes(a, b int) bool {
-	x, y := s.said[a].RetryAfter, s.said[b].RetryAfter
-	if s.plan.rules.InOrder && (x == limit.Never) == (y == limit.Never) {
+func (o *Outcome) precedes(s *Standing, a, b int) bool {
+	x, y := o.told(s, a), o.told(s, b)
+	if s.plan.rules.InOrder && (x == limit.Never) == (y == limit.Never) || x == y {
 		return s.plan.limits[a] < s.plan.limits[b]
 	}
-	if x, y = s.told(a), s.told(b); x != y {
-		return x > y
-	}
-	return s.plan.limits[a] < s.plan.limits[b]
+	return x > y
 }
 
 // told returns for how long callers are told that a limit denies.
-func (s *Standing) told(i int) time.Duration {
-	retry := s.said[i].RetryAfter
-	if retry != limit.Never && s.plan.rules.Limits[s.plan.limits[i]].Unit == Slots {
-		return min(retry, SlotGuess)
+func (o *Outcome) told(s *Standing, i int) time.Duration {
+	l, d := o.At(s, i)
+	if d.RetryAfter != limit.Never && l.Unit == Slots {
+		return min(d.RetryAfter, SlotGuess)
 	}
-	return retry
+	return d.RetryAfter
 }
 
 // Deciding returns the standing that denies longest, where one denies: of several, the
@@ -135,27 +153,30 @@ func (s *Standing) told(i int) time.Duration {
 func (o *Outcome) Deciding() *Standing {
 	var deciding *Standing
 	longest := time.Duration(0)
-	for i := range o.standings {
-		if wait := o.standings[i].Wait(SlotGuess); wait > longest {
-			deciding, longest = &o.standings[i], wait
+	all := o.all()
+	for i := range all {
+		if wait := o.Wait(&all[i], SlotGuess); wait > longest {
+			deciding, longest = &all[i], wait
 		}
 	}
 	return deciding
 }
 
-// wait returns when every scope lets the call pass, as far as is known.
-func (o *Outcome) wait(guess time.Duration) (longest time.Duration) {
-	for i := range o.standings {
-		longest = max(longest, o.standings[i].Wait(guess))
+// longest returns when every scope lets the call pass, as far as is known.
+func (o *Outcome) longest(guess time.Duration) (longest time.Duration) {
+	all := o.all()
+	for i := range all {
+		longest = max(longest, o.Wait(&all[i], guess))
 	}
 	return longest
 }
 
 // waits returns when the shared scope lets the call ask again, and when its own scopes do.
 func (o *Outcome) waits(guess time.Duration) (shared, own time.Duration) {
-	for i := range o.standings {
-		s := &o.standings[i]
-		if wait := s.wait(guess, s.Closed.Probe); s.Scope.line != nil {
+	all := o.all()
+	for i := range all {
+		s := &all[i]
+		if wait := o.wait(s, guess, s.Closed.Probe); s.Scope.line != nil {
 			shared = max(shared, wait)
 		} else {
 			own = max(own, wait)
@@ -167,13 +188,14 @@ func (o *Outcome) waits(guess time.Duration) (shared, own time.Duration) {
 // remainingMinute returns how many requests the innermost of the call's own scopes has
 // left in the minute, or -1.
 func (o *Outcome) remainingMinute() int64 {
-	for i := range o.standings {
-		s := &o.standings[i]
+	all := o.all()
+	for k := range all {
+		s := &all[k]
 		if s.Scope.line != nil {
 			continue
 		}
-		for l, d := range s.Decisions() {
-			if l.Unit == Requests && l.Limit.Period() == time.Minute {
+		for i := range s.Len() {
+			if l, d := o.At(s, i); l.Unit == Requests && l.Limit.Period() == time.Minute {
 				return d.Remaining
 			}
 		}

@@ -40,8 +40,9 @@ type reserved struct {
 func (e *Engine) newReservation(c *Call, o *Outcome) *Reservation {
 	r := &Reservation{engine: e, ask: c.Ask, project: c.Project, model: c.Model, limited: c.Limited}
 	r.plans = r.fewPlans[:0]
-	for i := range o.standings {
-		s := &o.standings[i]
+	all := o.all()
+	for i := range all {
+		s := &all[i]
 		r.plans = append(r.plans, reserved{s.Scope, s.plan})
 		if !c.Ask.Split && s.plan.rules != nil && s.Scope.line != nil {
 			r.ask.Amounts[Input] = s.plan.rules.Amount(Input, &c.Ask)

@@ -52,7 +52,7 @@ type Gate interface {
 
 	// Reconsider corrects when a call passes that lowered limits have denied: the store
 	// does not know of what they are lowered by.
-	Reconsider(ctx context.Context, e *Engine, s *Standing, ask *Ask) error
+	Reconsider(ctx context.Context, e *Engine, o *Outcome, s *Standing, ask *Ask) error
 }
 
 // Closed says for how long a gate lets nothing pass. The zero Closed is open.
@@ -197,7 +197,8 @@ func (e *Engine) LookAt(ctx context.Context, s *Scope, o *Outcome) error {
 	if e.closed.Load() {
 		return store.ErrClosed
 	}
-	o.standings = append(o.fewStandings[:0], Standing{Scope: s, plan: &s.rules.Load().plans[Whole]})
+	o.few[0], o.scopes = Standing{Scope: s, plan: &s.rules.Load().plans[Whole]}, 1
+	o.makeRoom()
 	return e.peekStandings(ctx, &Ask{}, o)
 }
 

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"slices"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -13,19 +12,19 @@ const fewCharges = 8
 
 // take takes what a call asks for, if every limit of every scope lets it pass. A denial
 // returns no reservation and no error.
-func (e *Engine) take(ctx context.Context, c *Call, o *Outcome) (*Reservation, error) {
+func (e *Engine) take(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
 	if e.closed.Load() {
 		return nil, store.ErrClosed
 	}
-	gated := closedScope(c)
+	gated := scopes.closed()
 	if gated == nil {
-		return e.takeLimits(ctx, c, o)
+		return e.takeLimits(ctx, c, scopes, o)
 	}
 	probe, closed := gated.gate.Admit(e.clock())
 	if closed != (Closed{}) {
-		return nil, e.lookThrough(ctx, c, o, gated, closed)
+		return nil, e.lookThrough(ctx, c, scopes, o, gated, closed)
 	}
-	res, err := e.takeLimits(ctx, c, o)
+	res, err := e.takeLimits(ctx, c, scopes, o)
 	switch {
 	case probe == 0:
 	case res == nil:
@@ -36,9 +35,9 @@ func (e *Engine) take(ctx context.Context, c *Call, o *Outcome) (*Reservation, e
 	return res, err
 }
 
-// closedScope returns the scope whose gate may be closed, or nil.
-func closedScope(c *Call) *Scope {
-	for _, s := range c.Scopes {
+// closed returns the scope whose gate may be closed, or nil.
+func (all Scopes) closed() *Scope {
+	for _, s := range all {
 		if s.gate != nil && !s.gate.Idle() {
 			return s
 		}
@@ -47,8 +46,8 @@ func closedScope(c *Call) *Scope {
 }
 
 // lookThrough says what the limits behind a closed gate say.
-func (e *Engine) lookThrough(ctx context.Context, c *Call, o *Outcome, gated *Scope, closed Closed) error {
-	err := e.peekLimits(ctx, c, o)
+func (e *Engine) lookThrough(ctx context.Context, c *Call, scopes Scopes, o *Outcome, gated *Scope, closed Closed) error {
+	err := e.peekLimits(ctx, c, scopes, o)
 	if s := o.Of(gated); s != nil {
 		s.Closed, o.Denied = closed, true
 	}
@@ -56,8 +55,8 @@ func (e *Engine) lookThrough(ctx context.Context, c *Call, o *Outcome, gated *Sc
 }
 
 // takeLimits takes what a call asks for of every limit, or nothing.
-func (e *Engine) takeLimits(ctx context.Context, c *Call, o *Outcome) (*Reservation, error) {
-	o.begin(e, c)
+func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
+	o.begin(e, c.Part, scopes)
 	if e.memory != nil {
 		return e.takeInMemory(ctx, c, o)
 	}
@@ -66,14 +65,15 @@ func (e *Engine) takeLimits(ctx context.Context, c *Call, o *Outcome) (*Reservat
 	}
 	list := o.charges(nil, &c.Ask)
 	if len(list) == 0 {
-		o.hear(nil)
+		o.hear()
 		return e.newReservation(c, o), nil
 	}
 	receipt, said, err := e.store.Take(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	o.hear(said)
+	copy(o.said(), said)
+	o.hear()
 	if o.Denied {
 		return nil, e.reconsider(ctx, c, o)
 	}
@@ -85,11 +85,11 @@ func (e *Engine) takeLimits(ctx context.Context, c *Call, o *Outcome) (*Reservat
 func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome) (*Reservation, error) {
 	var few [fewCharges]store.Charge
 	var hold store.Hold
-	said, allowed, err := e.memory.TakeInto(ctx, o.charges(few[:0], &c.Ask), o.fewSaid[:0], &hold)
+	_, allowed, err := e.memory.TakeInto(ctx, o.charges(few[:0], &c.Ask), o.said()[:0], &hold)
 	if err != nil {
 		return nil, err
 	}
-	o.hear(said)
+	o.hear()
 	if !allowed {
 		return nil, e.reconsider(ctx, c, o)
 	}
@@ -99,69 +99,84 @@ func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome) (*Reserv
 }
 
 // peek says what take would, and takes nothing.
-func (e *Engine) peek(ctx context.Context, c *Call, o *Outcome) error {
+func (e *Engine) peek(ctx context.Context, c *Call, scopes Scopes, o *Outcome) error {
 	if e.closed.Load() {
 		return store.ErrClosed
 	}
-	gated := closedScope(c)
+	gated := scopes.closed()
 	if gated == nil {
-		return e.peekLimits(ctx, c, o)
+		return e.peekLimits(ctx, c, scopes, o)
 	}
 	closed := gated.gate.Look(e.clock())
 	if closed == (Closed{}) {
-		return e.peekLimits(ctx, c, o)
+		return e.peekLimits(ctx, c, scopes, o)
 	}
-	return e.lookThrough(ctx, c, o, gated, closed)
+	return e.lookThrough(ctx, c, scopes, o, gated, closed)
 }
 
-func (e *Engine) peekLimits(ctx context.Context, c *Call, o *Outcome) error {
-	o.begin(e, c)
+func (e *Engine) peekLimits(ctx context.Context, c *Call, scopes Scopes, o *Outcome) error {
+	o.begin(e, c.Part, scopes)
 	if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
 		return err
 	}
 	return e.reconsider(ctx, c, o)
 }
 
-func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) error {
-	var said []limit.Decision
-	var err error
+func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err error) {
 	if e.memory != nil {
 		var few [fewCharges]store.Charge
-		said, _, err = e.memory.PeekInto(ctx, o.charges(few[:0], ask), o.fewSaid[:0])
+		_, _, err = e.memory.PeekInto(ctx, o.charges(few[:0], ask), o.said()[:0])
 	} else if list := o.charges(nil, ask); len(list) > 0 {
+		var said []limit.Decision
 		said, err = e.store.Peek(ctx, list)
+		copy(o.said(), said)
 	}
 	if err == nil {
-		o.hear(said)
+		o.hear()
 	}
 	return err
 }
 
-// begin makes an outcome ready to hear what the limits of a call's scopes say.
-func (o *Outcome) begin(e *Engine, c *Call) {
-	o.Denied = false
-	o.standings = o.fewStandings[:0]
-	for _, s := range c.Scopes {
-		o.standings = append(o.standings, Standing{Scope: s, plan: s.planFor(e, c.Part)})
+// begin makes an outcome ready for what the limits of a call's scopes say.
+func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
+	o.Denied, o.many, o.scopes = false, nil, len(scopes)
+	if o.scopes > len(o.few) {
+		o.many = make([]Standing, o.scopes)
+	}
+	all := o.all()
+	for i, s := range scopes {
+		all[i] = Standing{Scope: s, plan: s.planFor(e, part)}
+	}
+	o.makeRoom()
+}
+
+// makeRoom gives each standing its place among the decisions.
+func (o *Outcome) makeRoom() {
+	all, n := o.all(), 0
+	for i := range all {
+		all[i].first = n
+		n += all[i].Len()
+	}
+	if o.manySaid = nil; n > len(o.fewSaid) {
+		o.manySaid = make([]limit.Decision, n)
 	}
 }
 
 // charges appends what the scopes are charged.
 func (o *Outcome) charges(list []store.Charge, ask *Ask) []store.Charge {
-	for i := range o.standings {
-		list = o.standings[i].plan.append(list, ask)
+	all := o.all()
+	for i := range all {
+		list = all[i].plan.append(list, ask)
 	}
 	return list
 }
 
-// hear enters what a store said, in the order of charges.
-func (o *Outcome) hear(said []limit.Decision) {
-	o.asked, o.said = true, said
-	for i := range o.standings {
-		s := &o.standings[i]
-		n := len(s.plan.limits)
-		s.said, said = said[:n:n], said[n:]
-		o.Denied = o.Denied || s.denied()
+// hear notes that the limits were asked, and whether one denies.
+func (o *Outcome) hear() {
+	o.asked = true
+	all := o.all()
+	for i := range all {
+		o.Denied = o.Denied || o.denies(&all[i])
 	}
 }
 
@@ -170,29 +185,28 @@ func (e *Engine) reconsider(ctx context.Context, c *Call, o *Outcome) error {
 	if !o.Denied {
 		return nil
 	}
-	for i := range o.standings {
-		s := &o.standings[i]
+	for i := range o.all() {
+		s := &o.all()[i]
 		if s.Scope.gate == nil || s.plan.rules == nil || s.plan.rules == s.Scope.rules.Load() {
 			continue
 		}
-		ask, corrected := c.Ask, *s // the call and the outcome may be on the caller's stack
-		corrected.said = slices.Clone(s.said)
-		if err := s.Scope.gate.Reconsider(ctx, e, &corrected, &ask); err != nil {
+		ask, corrected := c.Ask, *o // the call and the outcome may be on the caller's stack
+		if err := s.Scope.gate.Reconsider(ctx, e, &corrected, &corrected.all()[i], &ask); err != nil {
 			return err
 		}
-		copy(s.said, corrected.said)
+		*o = corrected
 	}
 	return nil
 }
 
 // ever says what the limits say to a call if nothing is used.
-func (o *Outcome) ever(e *Engine, c *Call) {
-	o.begin(e, c)
-	var said []limit.Decision
+func (o *Outcome) ever(e *Engine, c *Call, scopes Scopes) {
+	o.begin(e, c.Part, scopes)
+	said := o.said()[:0]
 	for _, charge := range o.charges(nil, &c.Ask) {
 		for _, l := range charge.Limits {
 			said = append(said, new(limit.Account).Check(l, 0, charge.N))
 		}
 	}
-	o.hear(said)
+	o.hear()
 }

@@ -15,10 +15,10 @@ import (
 // once with an error that wraps [limit.ErrNever] if the call is larger than a limit; with
 // [line.ErrCrowded] if too many calls of its flow wait; and with ctx's error when ctx
 // ends, or when the call would have to wait for longer than it may. Then nothing is taken.
-func (e *Engine) Acquire(ctx context.Context, c *Call, r *Result) error {
-	passed, err := e.acquireNow(ctx, c, r)
+func (e *Engine) Acquire(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
+	passed, err := e.acquireNow(ctx, c, scopes, r)
 	if !passed && err == nil {
-		err = e.await(ctx, c, r, false)
+		err = e.await(ctx, c, scopes, r, false)
 	}
 	if e.observer != nil {
 		e.Observe(ctx, c, r, err)
@@ -27,46 +27,45 @@ func (e *Engine) Acquire(ctx context.Context, c *Call, r *Result) error {
 }
 
 // acquireNow takes what the call asks for if it may pass at once. It needs no heap.
-func (e *Engine) acquireNow(ctx context.Context, c *Call, r *Result) (passed bool, err error) {
+func (e *Engine) acquireNow(ctx context.Context, c *Call, scopes Scopes, r *Result) (passed bool, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return false, fmt.Errorf("ratelimit: not waiting: %w", ctx.Err())
 	case c.Invalid != nil:
 		return false, c.Invalid
 	}
-	if _, waiting := e.ahead(c); waiting {
+	if _, waiting := e.ahead(c, scopes); waiting {
 		return false, nil
 	}
-	r.Reservation, err = e.take(ctx, c, &r.Outcome)
+	r.Reservation, err = e.take(ctx, c, scopes, &r.Outcome)
 	return r.Reservation != nil, err
 }
 
 // AwaitCapacity returns when the call would pass, and takes nothing.
-func (e *Engine) AwaitCapacity(ctx context.Context, c *Call, r *Result) error {
+func (e *Engine) AwaitCapacity(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not waiting: %w", err)
 	}
 	if c.Invalid != nil {
 		return c.Invalid
 	}
-	return e.await(ctx, c, r, true)
+	return e.await(ctx, c, scopes, r, true)
 }
 
 // await lets a call wait for its turn.
-func (e *Engine) await(ctx context.Context, c *Call, r *Result, looks bool) error {
+func (e *Engine) await(ctx context.Context, c *Call, scopes Scopes, r *Result, looks bool) error {
 	call := *c // the caller's may be on its stack
-	call.Scopes = slices.Clone(c.Scopes)
-	w := &wait{engine: e, call: &call, looks: looks}
+	w := &wait{engine: e, call: &call, scopes: slices.Clone(scopes), looks: looks}
 	err := w.inLine(ctx)
 	if err != nil && !w.result.Outcome.asked { // it is told of the calls before it
-		if ahead, waiting := e.ahead(&call); waiting {
+		if ahead, waiting := e.ahead(&call, w.scopes); waiting {
 			w.result.Ahead, w.result.Behind = ahead, true
 		}
 	} else {
 		w.result.Behind = false
 	}
 	r.Reservation, r.Waited, r.Ahead, r.Behind = w.result.Reservation, w.result.Waited, w.result.Ahead, w.result.Behind
-	r.Outcome.keep(&w.result.Outcome)
+	r.Outcome = w.result.Outcome
 	return err
 }
 
@@ -74,6 +73,7 @@ func (e *Engine) await(ctx context.Context, c *Call, r *Result, looks bool) erro
 type wait struct {
 	engine *Engine
 	call   *Call
+	scopes Scopes
 	result Result
 	looks  bool  // it takes nothing
 	start  int64 // when it began to wait
@@ -83,8 +83,8 @@ type wait struct {
 // inLine asks at once if no other call comes first, and then in turn.
 func (w *wait) inLine(ctx context.Context) error {
 	e, c, r := w.engine, w.call, &w.result
-	t := c.ticket(e)
-	if ahead, waiting := e.ahead(c); !waiting {
+	t := w.scopes.ticket(e, c)
+	if ahead, waiting := e.ahead(c, w.scopes); !waiting {
 		a, err := w.ask(ctx)
 		if a.Done || err != nil {
 			return err
@@ -92,18 +92,18 @@ func (w *wait) inLine(ctx context.Context) error {
 		t.Denied, t.Aside, t.Again, t.By, t.Guess = !a.Aside, a.Aside, a.Again, a.By, a.Guess
 	} else if err := w.never(); err != nil {
 		return err
-	} else if r.Ahead, r.Behind = ahead, true; !ahead.Guess && w.tooLong(max(ahead.Again, c.closedFor(e))) {
-		return w.late(max(ahead.Again, c.closedFor(e)))
+	} else if r.Ahead, r.Behind = ahead, true; !ahead.Guess && w.tooLong(max(ahead.Again, w.scopes.closedFor(e))) {
+		return w.late(max(ahead.Again, w.scopes.closedFor(e)))
 	}
 	if so := w.sofar(); c.MaxWait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.MaxWait-so)
 		defer cancel()
 	}
-	defer e.enlist(c, t.Flow)()
+	defer e.enlist(w.scopes, t.Flow)()
 	defer func() { r.Waited = w.sofar() }()
 	inTurn := func() (line.Answer, error) { return w.ask(ctx) }
-	shared := c.line()
+	shared := w.scopes.line()
 	if shared == nil {
 		return e.hall.Wait(ctx, t, inTurn)
 	}
@@ -120,17 +120,17 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	said := new(Outcome)
 	var err error
 	if w.looks {
-		err = e.peek(ctx, w.call, said)
+		err = e.peek(ctx, w.call, w.scopes, said)
 	} else {
-		r.Reservation, err = e.take(ctx, w.call, said)
+		r.Reservation, err = e.take(ctx, w.call, w.scopes, said)
 	}
 	if err != nil {
 		return line.Answer{}, err
 	}
-	if r.Outcome.keep(said); !said.Denied {
+	if r.Outcome = *said; !said.Denied {
 		return line.Answer{Done: true}, nil
 	}
-	least := said.wait(0)
+	least := said.longest(0)
 	if least == limit.Never {
 		return line.Answer{}, w.neverBy(said)
 	}
@@ -145,45 +145,31 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	return line.Answer{Again: again, Aside: own > shared, By: by, Guess: guess}, nil
 }
 
-// keep makes o what another outcome is, whose room it takes over.
-func (o *Outcome) keep(said *Outcome) {
-	o.Denied, o.asked, o.standings, o.said = said.Denied, said.asked, said.standings, said.said
-}
-
 // waitsFor returns the limit that a call waits for: of its own scopes, or of the shared
 // one; and whether it is a guess when that lets the call pass.
 func (o *Outcome) waitsFor(own bool) (name string, guess bool) {
 	longest := time.Duration(0)
-	for i := range o.standings {
-		s := &o.standings[i]
-		wait := s.Wait(SlotGuess)
+	all := o.all()
+	for i := range all {
+		s := &all[i]
+		wait := o.Wait(s, SlotGuess)
 		if (s.Scope.line == nil) != own || wait <= longest {
 			continue
 		}
-		longest = wait
-		var by *limit.Decision
-		name, by = s.By()
-		guess = by != nil && s.unitOf(by) == Slots
-	}
-	return name, guess
-}
-
-// unitOf returns the unit of the limit that has said something.
-func (s *Standing) unitOf(by *limit.Decision) Unit {
-	for l, d := range s.Decisions() {
-		if d == by {
-			return l.Unit
+		longest, name, guess = wait, PausedName, false
+		if l, _ := o.By(s); l != nil {
+			name, guess = l.Name, l.Unit == Slots
 		}
 	}
-	return Requests
+	return name, guess
 }
 
 // never returns an error if the call could never pass, whatever is used.
 func (w *wait) never() error {
 	ever := new(Outcome)
-	ever.ever(w.engine, w.call)
-	if ever.Denied && ever.wait(0) == limit.Never {
-		w.result.Outcome.keep(ever)
+	ever.ever(w.engine, w.call, w.scopes)
+	if ever.Denied && ever.longest(0) == limit.Never {
+		w.result.Outcome = *ever
 		return w.neverBy(ever)
 	}
 	return nil
@@ -195,9 +181,8 @@ func (w *wait) neverBy(o *Outcome) error { return &Never{o} }
 type Never struct{ Outcome *Outcome }
 
 func (n *Never) Error() string {
-	s := n.Outcome.Deciding()
-	name, by := s.By()
-	return fmt.Sprintf("%v: more than all %d of the limit %q", limit.ErrNever, by.Limit.Count(), name)
+	l, _ := n.Outcome.By(n.Outcome.Deciding())
+	return fmt.Sprintf("%v: more than all %d of the limit %q", limit.ErrNever, l.Limit.Count(), l.Name)
 }
 
 func (n *Never) Unwrap() error { return limit.ErrNever }
@@ -222,8 +207,8 @@ func (w *wait) late(again time.Duration) error {
 }
 
 // own returns the innermost of the call's own scopes, or nil.
-func (c *Call) own() *Scope {
-	for _, s := range c.Scopes {
+func (all Scopes) own() *Scope {
+	for _, s := range all {
 		if s.line == nil {
 			return s
 		}
@@ -232,8 +217,8 @@ func (c *Call) own() *Scope {
 }
 
 // line returns the line of the call's shared scope, or nil.
-func (c *Call) line() *line.Line {
-	for _, s := range c.Scopes {
+func (all Scopes) line() *line.Line {
+	for _, s := range all {
 		if s.line != nil {
 			return s.line
 		}
@@ -242,8 +227,8 @@ func (c *Call) line() *line.Line {
 }
 
 // closedFor returns for how long the gate of a scope lets nothing pass.
-func (c *Call) closedFor(e *Engine) time.Duration {
-	if s := closedScope(c); s != nil {
+func (all Scopes) closedFor(e *Engine) time.Duration {
+	if s := all.closed(); s != nil {
 		return s.gate.Look(e.clock()).For
 	}
 	return 0
@@ -254,12 +239,12 @@ func (c *Call) closedFor(e *Engine) time.Duration {
 const plain = "\x00plain"
 
 // flow returns the flow of the call.
-func (c *Call) flow(e *Engine) string {
-	s := c.own()
+func (all Scopes) flow(e *Engine, part Part) string {
+	s := all.own()
 	if s == nil {
 		return ""
 	}
-	for _, u := range s.planFor(e, c.Part).units {
+	for _, u := range s.planFor(e, part).units {
 		if u != Requests {
 			return s.Key
 		}
@@ -268,15 +253,15 @@ func (c *Call) flow(e *Engine) string {
 }
 
 // ticket returns how the call stands in line.
-func (c *Call) ticket(e *Engine) line.Ticket {
-	t := line.Ticket{Flow: c.flow(e), Weight: 1, Priority: c.Priority}
-	for _, s := range c.Scopes {
+func (all Scopes) ticket(e *Engine, c *Call) line.Ticket {
+	t := line.Ticket{Flow: all.flow(e, c.Part), Weight: 1, Priority: c.Priority}
+	for _, s := range all {
 		r := s.rules.Load()
 		switch {
 		case r == nil:
 		case s.line != nil:
 			t.Cost = s.planFor(e, c.Part).share(&c.Ask)
-		case s == c.own():
+		case s == all.own():
 			t.Rank, t.Weight, t.Most = r.Rank, max(r.Weight, 1), r.MaxWaiting
 		}
 	}
@@ -285,9 +270,9 @@ func (c *Call) ticket(e *Engine) line.Ticket {
 
 // ahead reports whether another call waits that comes before one that comes now. Calls that
 // wait for a limit which has no part in this one do not.
-func (e *Engine) ahead(c *Call) (a line.Ahead, waiting bool) {
+func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 	rank := 0
-	if s := c.own(); s != nil {
+	if s := scopes.own(); s != nil {
 		if a, waiting = e.aheadOf(s, s.planFor(e, c.Part)); waiting {
 			return a, true
 		}
@@ -295,7 +280,7 @@ func (e *Engine) ahead(c *Call) (a line.Ahead, waiting bool) {
 			rank = r.Rank
 		}
 	}
-	if l := c.line(); l != nil && l.Waiting() > 0 {
+	if l := scopes.line(); l != nil && l.Waiting() > 0 {
 		return l.Held(rank)
 	}
 	return a, false
@@ -324,11 +309,11 @@ func (e *Engine) Ahead(s *Scope, part Part) (Ahead, bool) { return e.aheadOf(s, 
 
 // enlist notes for which scopes of its own the call waits, until the function that it
 // returns is called.
-func (e *Engine) enlist(c *Call, flow string) (leave func()) {
+func (e *Engine) enlist(scopes Scopes, flow string) (leave func()) {
 	change := func(by int) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		for _, s := range c.Scopes {
+		for _, s := range scopes {
 			if s.line != nil {
 				continue
 			}
