@@ -166,7 +166,7 @@ func (v *view) see(o *admission.Outcome, s *admission.Standing) {
 // used up until when, and of several dimensions what is so for longest.
 func (v *view) reason(by dimension, retry time.Duration) string {
 	if retry == Never {
-		return v.excess(by) + ": it can never pass"
+		return excess(by, &v.quota) + ": it can never pass"
 	}
 	by = dimension(slices.Index(v.retry[:], slices.Max(v.retry[:])))
 	if by == paused {
@@ -185,8 +185,8 @@ func told(d time.Duration) time.Duration {
 }
 
 // excess says of what a call asks more than there ever is.
-func (v *view) excess(by dimension) string {
-	return fmt.Sprintf("more than all %d %s", v.quota.max(by), facts[by].what)
+func excess(by dimension, q *ModelQuota) string {
+	return fmt.Sprintf("more than all %d %s", q.max(by), facts[by].what)
 }
 
 // describe makes s what is used, and of how much.

@@ -125,16 +125,13 @@ func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Rese
 
 // inWords returns the error of a call that could never pass, in words.
 func inWords(asks *asking, d *Decision, err error) error {
-	var never *admission.Never
-	if !errors.As(err, &never) {
+	switch {
+	case !errors.Is(err, ErrNever):
 		return err
-	}
-	if d.Code == DecisionProjectLimit {
+	case d.Code == DecisionProjectLimit:
 		return fmt.Errorf("%w: %s", ErrNever, d.Project.Reason())
 	}
-	var v view
-	v.see(never.Outcome, never.Outcome.Of(asks.model.scope))
-	return fmt.Errorf("%w: %s: %s", ErrNever, asks.Model, v.excess(dimensionNamed(d.Limit)))
+	return fmt.Errorf("%w: %s: %s", ErrNever, asks.Model, excess(dimensionNamed(d.Limit), asks.model.quota()))
 }
 
 // WaitForCapacity returns when a call of so many tokens may be made, and takes

@@ -105,10 +105,10 @@ func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 		part = admission.RequestsOnly
 	}
 	if c.MaxWait == 0 {
-		_, d, err = l.reserve(ctx, &c, part, l.engine.Try)
+		_, d, err = l.try(ctx, &c, part)
 		return d, err
 	}
-	res, d, err := l.reserve(ctx, &c, part, l.engine.Acquire)
+	res, d, err := l.acquire(ctx, &c, part)
 	res.Commit(-1, -1)
 	return d, err
 }
@@ -122,7 +122,7 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 	if len(p.requests) > 0 {
 		said, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), p.requests, int64(max(c.Requests, 1)), room[:0])
 		if err != nil {
-			l.engine.Observe(ctx, l.call(c, admission.RequestsOnly), &admission.Result{}, err)
+			l.engine.Observe(ctx, &admission.Call{Project: c.Project, Shadow: c.Shadow}, &admission.Result{}, err)
 			return err
 		}
 		for i := range said {
@@ -153,7 +153,7 @@ func (d *Decision) event(c *Call) event.Event {
 // Take charges a call to its project, to all of its limits or to none. A denial is no
 // error. The reservation is to be committed with what was used, or cancelled.
 func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, error) {
-	return l.reserve(ctx, &c, admission.Whole, l.engine.Try)
+	return l.try(ctx, &c, admission.Whole)
 }
 
 // Acquire is Take that waits in turn. It fails at once with [ErrNever] if the call
@@ -164,59 +164,61 @@ func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, err
 // Calls of a project come in the order of their priorities, and first come, first served
 // within these. A project that waits for what it may use itself holds up no other.
 func (l *Limiter) Acquire(ctx context.Context, c Call) (*Reservation, Decision, error) {
-	return l.reserve(ctx, &c, admission.Whole, l.engine.Acquire)
+	return l.acquire(ctx, &c, admission.Whole)
 }
 
-// door is a way into the engine.
-type door = func(context.Context, *admission.Call, *admission.Result) error
-
-// reserve asks for a call, of the part of its project's limits that is given.
-func (l *Limiter) reserve(ctx context.Context, c *Call, part admission.Part, through door) (*Reservation, Decision, error) {
-	asks := l.call(c, part)
+// try asks for a call, of the part of its project's limits that is given.
+func (l *Limiter) try(ctx context.Context, c *Call, part admission.Part) (*Reservation, Decision, error) {
+	var asks admission.Call
 	var r admission.Result
-	err := through(ctx, asks, &r)
-	d := decisionOf(asks, &r)
-	if r.Reservation == nil {
-		return nil, d, l.say(asks, &d, err)
+	scopes := [1]*admission.Scope{l.ready(c, part, &asks)}
+	err := l.engine.Try(ctx, &asks, scopes[:], &r)
+	return l.answer(scopes[0], &r, err)
+}
+
+// acquire is try that waits.
+func (l *Limiter) acquire(ctx context.Context, c *Call, part admission.Part) (*Reservation, Decision, error) {
+	var asks admission.Call
+	var r admission.Result
+	scopes := [1]*admission.Scope{l.ready(c, part, &asks)}
+	err := l.engine.Acquire(ctx, &asks, scopes[:], &r)
+	return l.answer(scopes[0], &r, err)
+}
+
+// answer returns what became of a call of a project. An error of one that could never pass
+// says so in words.
+func (l *Limiter) answer(scope *admission.Scope, r *admission.Result, err error) (*Reservation, Decision, error) {
+	d := decisionOf(scope, r)
+	if errors.Is(err, ErrNever) {
+		err = fmt.Errorf("%w: %s", ErrNever, d.Reason())
 	}
 	return (*Reservation)(r.Reservation), d, err
 }
 
-// say returns the error of a call that could never pass, in words.
-func (l *Limiter) say(c *admission.Call, d *Decision, err error) error {
-	var never *admission.Never
-	if errors.As(err, &never) {
-		return fmt.Errorf("%w: %s", ErrNever, d.Reason())
-	}
-	return err
-}
-
-// decisionOf returns the decision on a call of a project alone.
-func decisionOf(c *admission.Call, r *admission.Result) (d Decision) {
-	if len(c.Scopes) > 0 {
-		if s := r.Outcome.Of(c.Scopes[0]); s != nil {
-			d.hear(&r.Outcome, s)
-		}
+// decisionOf returns the decision on a call of a project alone. Of a call that is not valid
+// there is no scope.
+func decisionOf(scope *admission.Scope, r *admission.Result) (d Decision) {
+	if s := r.Outcome.Of(scope); s != nil {
+		d.hear(&r.Outcome, s)
 	}
 	d.Allowed, d.RetryAfter, d.Exceeded = r.Allowed(), r.RetryAfter(), r.Limit()
 	return d
 }
 
-// call returns what the engine is asked for a call.
-func (l *Limiter) call(c *Call, part admission.Part) *admission.Call {
-	asks := &admission.Call{
-		Part: part, MaxWait: c.MaxWait, Priority: c.Priority, Project: c.Project, Shadow: c.Shadow, Invalid: l.check(c),
-	}
-	if asks.Invalid != nil {
+// ready makes asks, which is empty, what the engine is asked for a call. It returns the
+// scope of the call's project, or nil if the call is not valid.
+func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call) *admission.Scope {
+	asks.Part, asks.MaxWait, asks.Priority, asks.Project, asks.Shadow = part, c.MaxWait, c.Priority, c.Project, c.Shadow
+	if asks.Invalid = l.check(c); asks.Invalid != nil {
 		if CheckID(c.Project) != nil {
 			asks.Project = "" // it is none
 		}
-		return asks
+		return nil
 	}
 	asks.Ask, _ = admission.NewAsk(c.Requests, c.Estimated, c.Tokens)
 	scope, err := l.scopes.of(l, c.Project)
-	asks.Scopes, asks.Invalid = []*admission.Scope{scope}, err
-	return asks
+	asks.Invalid = err
+	return scope
 }
 
 // Scope returns the scope of a project, for calls that are charged to other scopes as
@@ -231,13 +233,14 @@ func (l *Limiter) Scope(projectID string) (*admission.Scope, error) {
 // Peek says where a project stands, in all of its windows, and what Take would say
 // to a call. It charges nothing.
 func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) {
-	asks := l.call(&Call{Project: projectID}, admission.Whole)
+	var asks admission.Call
 	var r admission.Result
-	if err := l.engine.Look(ctx, asks, &r); err != nil {
+	scopes := [1]*admission.Scope{l.ready(&Call{Project: projectID}, admission.Whole, &asks)}
+	if err := l.engine.Look(ctx, &asks, scopes[:], &r); err != nil {
 		return Decision{}, err
 	}
 	r.Behind = false // it says where the project stands, whoever waits
-	return decisionOf(asks, &r), nil
+	return decisionOf(scopes[0], &r), nil
 }
 
 // Reset forgets what a project has used, and which of its calls are under way.

@@ -175,17 +175,9 @@ func (w *wait) never() error {
 	return nil
 }
 
-func (w *wait) neverBy(o *Outcome) error { return &Never{o} }
-
-// Never is the error of a call that is larger than a limit. It wraps [limit.ErrNever].
-type Never struct{ Outcome *Outcome }
-
-func (n *Never) Error() string {
-	l, _ := n.Outcome.By(n.Outcome.Deciding())
-	return fmt.Sprintf("%v: more than all %d of the limit %q", limit.ErrNever, l.Limit.Count(), l.Name)
+func (w *wait) neverBy(o *Outcome) error {
+	return fmt.Errorf("%w: the limit %q is smaller", limit.ErrNever, o.NameOf(o.Deciding()))
 }
-
-func (n *Never) Unwrap() error { return limit.ErrNever }
 
 // tooLong reports whether the call may not wait for so long any more.
 func (w *wait) tooLong(again time.Duration) bool {
