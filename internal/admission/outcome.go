@@ -188,6 +188,9 @@ func (o *Outcome) waits(guess time.Duration) (shared, own time.Duration) {
 // remainingMinute returns how many requests the innermost of the call's own scopes has
 // left in the minute, or -1.
 func (o *Outcome) remainingMinute() int64 {
+	if !o.asked {
+		return -1
+	}
 	all := o.all()
 	for k := range all {
 		s := &all[k]
