@@ -67,7 +67,7 @@ func (w *writer) bytes(b []byte) {
 	*w = append(*w, b...)
 }
 
-var errForeign = errors.New("ratelimit: redis has answered, or holds, what go-ratelimit has not written")
+var errCorrupt = errors.New("ratelimit: redis has answered, or holds, what go-ratelimit has not written")
 
 // reader takes values off the front of bytes. After its first fault it returns
 // zeros.
@@ -80,7 +80,7 @@ var zeros [8]byte
 
 func (r *reader) take(n int) []byte {
 	if n > len(r.rest) {
-		r.err, r.rest = errForeign, nil
+		r.err, r.rest = errCorrupt, nil
 		return zeros[:min(n, len(zeros))]
 	}
 	b := r.rest[:n]

@@ -22,9 +22,9 @@ const parts = 1024
 
 const (
 	lanes       = 2     // batches of a queue that are under way at a time
-	mostOps     = 64    // of a batch
-	mostWaiting = 65536 // ops of a link that have not been sent
-	mostKeys    = 65535 // of an op
+	maxBatchOps = 64    // of a batch
+	maxQueued   = 65536 // ops of a link that have not been sent
+	maxKeys     = 65535 // of an op
 )
 
 // link carries ops to the server: those that wait together go together, each
@@ -35,25 +35,25 @@ const (
 // again, and gets the same answers. A goroutine runs in a lane for as long as
 // there is something to send.
 type link struct {
-	client rueidis.Client
-	cfg    linkConfig
-	text   string // of the script
-	sha    string
-	id     string // no other link has it
-	server serverClock
-	seats  sync.Pool
+	client  rueidis.Client
+	cfg     linkConfig
+	text    string // of the script
+	sha     string
+	id      string // no other link has it
+	server  serverClock
+	waiters sync.Pool
 
 	closing chan struct{}
 	running sync.WaitGroup // lanes, probers and those who tell
 
-	mu       sync.Mutex
-	closed   bool
-	waiting  int // ops in all queues
-	sequence uint64
-	queues   []queue   // one a part in a cluster, otherwise one
-	breakers []breaker // one a group in a cluster, otherwise one
-	news     []change  // that changed has not heard
-	telling  bool
+	mu        sync.Mutex
+	closed    bool
+	queued    int // ops in all queues
+	sequence  uint64
+	queues    []queue   // one a part in a cluster, otherwise one
+	breakers  []breaker // one a group in a cluster, otherwise one
+	changes   []change  // that changed has not heard
+	notifying bool
 }
 
 // linkConfig is what a link must know.
@@ -69,19 +69,19 @@ type linkConfig struct {
 // op is one operation. It belongs to the link from when it is passed to it: neither
 // it nor its keys and body may be changed or used for another.
 type op struct {
-	part  int      // 0…1023; keys of the op are all of this part
-	keys  []string // full Redis keys
-	body  []byte   // what the script's run reads
-	reads bool     // it changes nothing
-	asks  bool     // it is of no use once its caller has left
+	part     int      // 0…1023; keys of the op are all of this part
+	keys     []string // full Redis keys
+	body     []byte   // what the script's run reads
+	reads    bool     // it changes nothing
+	dropLate bool     // it is of no use once its caller has left
 
-	// late is called with the answer if the caller has left before it came, on a
+	// onLate is called with the answer if the caller has left before it came, on a
 	// goroutine of the link. It may send, not do. May be nil.
-	late func(answer []byte, at int64)
+	onLate func(answer []byte, at int64)
 
-	// failed is called if nobody waits for it and the link has given it up. It has
+	// onFailed is called if nobody waits for it and the link has given it up. It has
 	// not happened, unless it may have. May be nil.
-	failed func(o *op, maybe bool)
+	onFailed func(o *op, maybe bool)
 
 	answer []byte
 	at     int64 // server's Unix ns
@@ -92,7 +92,7 @@ type op struct {
 
 	// The link's.
 	state      state
-	seat       *seat // of who waits for it; nil: nobody does
+	waiter     *waiter // of who waits for it; nil: nobody does
 	batch      *batch
 	err        error // of its own
 	prev, next *op   // in its queue
@@ -102,21 +102,21 @@ type op struct {
 type state uint8
 
 const (
-	queued state = iota
-	sent
-	over // its caller knows what came of it, or has left
+	opQueued state = iota
+	opSent
+	opFinished // its caller knows what came of it, or has left
 )
 
-// seat is where a caller waits.
-type seat struct {
-	turn  chan struct{} // its op is done
+// waiter is where a caller waits.
+type waiter struct {
+	done  chan struct{} // its op is done
 	timer *time.Timer
 }
 
-func newSeat() any {
+func newWaiter() any {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
-	return &seat{turn: make(chan struct{}, 1), timer: timer}
+	return &waiter{done: make(chan struct{}, 1), timer: timer}
 }
 
 func newLink(client rueidis.Client, cfg linkConfig) *link {
@@ -129,7 +129,7 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 		queues:   make([]queue, 1),
 		breakers: make([]breaker, 1),
 	}
-	l.seats.New = newSeat
+	l.waiters.New = newWaiter
 	if cfg.cluster {
 		l.queues = make([]queue, parts)
 		l.breakers = make([]breaker, groups)
@@ -137,7 +137,7 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 	for part := range l.queues {
 		l.queues[part].part = part
 		for lane := 1; lane < lanes && cfg.clock != nil; lane++ {
-			l.queues[part].taken[lane] = true // so that its times arrive in their order
+			l.queues[part].busy[lane] = true // so that its times arrive in their order
 		}
 		l.queues[part].breaker = &l.breakers[0]
 		if cfg.cluster {
@@ -166,36 +166,36 @@ func (l *link) do(ctx context.Context, o *op) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
 	}
-	s := l.seats.Get().(*seat)
-	defer l.seats.Put(s)
-	o.seat = s
-	if err := l.enter(o); err != nil {
+	s := l.waiters.Get().(*waiter)
+	defer l.waiters.Put(s)
+	o.waiter = s
+	if err := l.enqueue(o); err != nil {
 		return err
 	}
 	s.timer.Reset(l.cfg.timeout)
 	defer s.timer.Stop()
 	select {
-	case <-s.turn:
+	case <-s.done:
 		return o.err
 	case <-ctx.Done():
 	case <-s.timer.C:
 	}
-	was, cause := l.leave(o)
-	if was == over {
-		<-s.turn
+	was, cause := l.abandon(o)
+	if was == opFinished {
+		<-s.done
 		return o.err
 	}
-	o.unanswered = was == sent
-	return l.left(ctx, o, was, cause)
+	o.unanswered = was == opSent
+	return l.abandonError(ctx, o, was, cause)
 }
 
 // send does o, and nobody waits for it: o.late is called with the answer.
-func (l *link) send(o *op) error { return l.enter(o) }
+func (l *link) send(o *op) error { return l.enqueue(o) }
 
-// enter lets o wait for a lane.
-func (l *link) enter(o *op) error {
-	if len(o.keys) > mostKeys {
-		return fmt.Errorf("ratelimit: %d keys at a time: there may be %d", len(o.keys), mostKeys)
+// enqueue lets o wait for a lane.
+func (l *link) enqueue(o *op) error {
+	if len(o.keys) > maxKeys {
+		return fmt.Errorf("ratelimit: %d keys at a time: there may be %d", len(o.keys), maxKeys)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,32 +206,32 @@ func (l *link) enter(o *op) error {
 	if q.breaker.err != nil {
 		return q.breaker.err
 	}
-	if l.waiting == mostWaiting {
+	if l.queued == maxQueued {
 		return errOverloaded
 	}
 	q.push(o)
-	l.waiting++
-	if lane, free := q.enter(); free {
+	l.queued++
+	if lane, free := q.takeLane(); free {
 		l.running.Add(1)
 		go l.run(q, lane)
 	}
 	return nil
 }
 
-// leave takes o out of its queue if it waits there. It returns how far o was, and
+// abandon takes o out of its queue if it waits there. It returns how far o was, and
 // why it was not answered, if that is known. From now on it is over.
-func (l *link) leave(o *op) (was state, cause error) {
+func (l *link) abandon(o *op) (was state, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was = o.state
 	switch was {
-	case queued:
+	case opQueued:
 		l.queue(o.part).remove(o)
-		l.waiting--
-	case sent:
+		l.queued--
+	case opSent:
 		cause = o.batch.cause
 	}
-	o.state = over
+	o.state = opFinished
 	return was, cause
 }
 
@@ -274,9 +274,9 @@ func (l *link) close() {
 	}
 	var dropped []*op
 	for i := range l.queues {
-		dropped = l.empty(&l.queues[i], dropped)
+		dropped = l.drainQueue(&l.queues[i], dropped)
 	}
 	l.mu.Unlock()
-	finish(dropped, store.ErrClosed)
+	answerOps(dropped, store.ErrClosed)
 	l.running.Wait()
 }

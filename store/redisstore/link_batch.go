@@ -12,20 +12,20 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// unresolved is for how long a batch that may have run is sent again. Its marker
+// resendFor is for how long a batch that may have run is sent again. Its marker
 // lasts longer, and the script does not run it when that may have gone.
-const unresolved = 45 * time.Second
+const resendFor = 45 * time.Second
 
 // batch is what one call carries.
 type batch struct {
-	queue  *queue
-	lane   int
-	number uint64
-	ops    []*op
-	reads  bool      // all of them do
-	tried  time.Time // first
-	sent   int64     // server's Unix seconds, before which it has not run
-	maybe  bool      // it may have run, and the answer got lost
+	queue      *queue
+	lane       int
+	number     uint64
+	ops        []*op
+	reads      bool      // all of them do
+	firstTry   time.Time // first
+	sent       int64     // server's Unix seconds, before which it has not run
+	mayHaveRun bool      // it may have run, and the answer got lost
 
 	// Under the link's lock.
 	resolved bool
@@ -38,9 +38,9 @@ func (l *link) newBatch(q *queue, lane int) *batch {
 	return &batch{queue: q, lane: lane, number: l.sequence}
 }
 
-// carry sends b until it is answered, has failed, or is given up.
-func (l *link) carry(b *batch) {
-	b.tried = time.Now()
+// sendBatch sends b until it is answered, has failed, or is given up.
+func (l *link) sendBatch(b *batch) {
+	b.firstTry = time.Now()
 	overdue := time.AfterFunc(l.cfg.timeout, func() { l.overdue(b) })
 	defer overdue.Stop()
 	for tries := 0; ; tries++ {
@@ -49,13 +49,13 @@ func (l *link) carry(b *batch) {
 			l.deliver(b, r)
 			return
 		}
-		if !l.again(b, err) {
-			l.giveUp(b)
+		if !l.shouldRetry(b, err) {
+			l.failUnwaited(b)
 			return
 		}
 		if !l.pause(l.healed(b.queue.breaker), backoff(2*time.Millisecond, tries)) {
 			l.fail(b, store.ErrClosed)
-			l.giveUp(b)
+			l.failUnwaited(b)
 			return
 		}
 		l.dropUseless(b)
@@ -67,16 +67,16 @@ func (l *link) carry(b *batch) {
 func (l *link) dropUseless(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !b.maybe {
-		b.ops = slices.DeleteFunc(b.ops, func(o *op) bool { return o.asks && o.state == over })
+	if !b.mayHaveRun {
+		b.ops = slices.DeleteFunc(b.ops, func(o *op) bool { return o.dropLate && o.state == opFinished })
 	}
 }
 
-// giveUp tells of ops that nobody waits for that b has failed.
-func (l *link) giveUp(b *batch) {
+// failUnwaited tells of ops that nobody waits for that b has failed.
+func (l *link) failUnwaited(b *batch) {
 	for _, o := range b.ops {
-		if o.failed != nil {
-			o.failed(o, b.maybe)
+		if o.onFailed != nil {
+			o.onFailed(o, b.mayHaveRun)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (l *link) try(b *batch) (reply, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.timeout)
 	defer cancel()
 	asked := time.Now()
-	if !b.maybe {
+	if !b.mayHaveRun {
 		b.sent = l.server.now() / 1e9
 	}
 	result := l.client.Do(ctx, l.command("EVALSHA", l.sha, b))
@@ -101,13 +101,13 @@ func (l *link) try(b *batch) (reply, error) {
 	}
 	if err := result.Error(); err != nil {
 		if at, ok := isLate(err); ok {
-			l.server.tell(at, time.Since(asked))
+			l.server.observe(at, time.Since(asked))
 		}
 		return reply{}, err
 	}
 	r, err := read(result, len(b.ops))
-	if err == nil && l.cfg.clock == nil && !b.maybe { // what is remembered tells an old time
-		l.server.tell(r.at, time.Since(asked))
+	if err == nil && l.cfg.clock == nil && !b.mayHaveRun { // what is remembered tells an old time
+		l.server.observe(r.at, time.Since(asked))
 	}
 	return r, err
 }
@@ -115,7 +115,7 @@ func (l *link) try(b *batch) (reply, error) {
 // command returns b as one command.
 func (l *link) command(name, script string, b *batch) rueidis.Completed {
 	keys := 1
-	index := make([]byte, 0, 3*mostOps)
+	index := make([]byte, 0, 3*maxBatchOps)
 	var bodies []string // each once: callers often want the same of other keys
 	for _, o := range b.ops {
 		body := rueidis.BinaryString(o.body)
@@ -179,10 +179,10 @@ func (l *link) deliver(b *batch, r reply) {
 		l.heal(b.queue.breaker)
 	}
 	for i, o := range b.ops {
-		if o.state == over || o.seat == nil {
+		if o.state == opFinished || o.waiter == nil {
 			nobody = append(nobody, i)
 		}
-		o.state = over
+		o.state = opFinished
 	}
 	l.mu.Unlock()
 	for i, o := range b.ops {
@@ -191,15 +191,15 @@ func (l *link) deliver(b *batch, r reply) {
 		}
 		o.at = r.at
 		o.answer, o.err = answer(&r.answers[i])
-		o.seat.turn <- struct{}{}
+		o.waiter.done <- struct{}{}
 	}
 	for _, i := range nobody {
 		o := b.ops[i]
 		switch a, err := answer(&r.answers[i]); {
-		case err == nil && o.late != nil:
-			o.late(a, r.at)
-		case err != nil && o.failed != nil:
-			o.failed(o, true) // and always will
+		case err == nil && o.onLate != nil:
+			o.onLate(a, r.at)
+		case err != nil && o.onFailed != nil:
+			o.onFailed(o, true) // and always will
 		}
 	}
 }
@@ -216,40 +216,44 @@ func answer(m *rueidis.RedisMessage) ([]byte, error) {
 	return a, nil
 }
 
-// again says whether to send b again after it failed. If not, all who wait know
+// shouldRetry says whether to send b again after it failed. If not, all who wait know
 // why.
-func (l *link) again(b *batch, err error) bool {
+func (l *link) shouldRetry(b *batch, err error) bool {
 	outcome := outcomeOf(err)
-	if outcome == unknown && !b.reads {
-		b.maybe = true
+	if outcome == outcomeUnknown && !b.reads {
+		b.mayHaveRun = true
 	}
-	age := time.Since(b.tried)
+	age := time.Since(b.firstTry)
 	l.mu.Lock()
 	b.cause = err
-	owed := b.owed()
+	owed := b.mustFinish()
 	l.mu.Unlock()
 	switch {
-	case outcome == late && b.maybe: // whether it has run cannot be found out any more
-		l.fail(b, l.because(b.queue, err))
+	case outcome == outcomeTooLate && b.mayHaveRun: // whether it has run cannot be found out any more
+		l.fail(b, l.lostError(b.queue, err))
 		return false
-	case outcome != refused && (age < l.cfg.timeout || owed && age < unresolved):
+	case outcome != outcomeRejected && (age < l.cfg.timeout || owed && age < resendFor):
 		return true
 	}
-	err = l.because(b.queue, err)
+	err = l.lostError(b.queue, err)
 	l.fail(b, err)
-	l.lose(b.queue, err)
+	l.trip(b.queue, err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return age < unresolved && b.owed() // to those who have left meanwhile, too
+	return age < resendFor && b.mustFinish() // to those who have left meanwhile, too
 }
 
-// owed reports whether b shall be sent again though nobody waits for it. The link's
+// mustFinish reports whether b shall be sent again though nobody waits for it. The link's
 // lock is held.
-func (b *batch) owed() bool { return b.maybe || slices.ContainsFunc(b.ops, (*op).owed) }
+func (b *batch) mustFinish() bool {
+	return b.mayHaveRun || slices.ContainsFunc(b.ops, (*op).mustFinish)
+}
 
-// owed reports whether the op shall happen though nobody waits: its caller was told
+// mustFinish reports whether the op shall happen though nobody waits: its caller was told
 // that it may, or sent it. The link's lock is held.
-func (o *op) owed() bool { return !o.reads && !o.asks && (o.state == over || o.seat == nil) }
+func (o *op) mustFinish() bool {
+	return !o.reads && !o.dropLate && (o.state == opFinished || o.waiter == nil)
+}
 
 // fail tells all who wait for b that it has failed. If it may have run they are
 // owed an answer, which late gets; otherwise they are carried no further.
@@ -258,18 +262,18 @@ func (l *link) fail(b *batch, err error) {
 	b.resolved = true
 	var waited, others []*op
 	for _, o := range b.ops {
-		if o.state == over || o.seat == nil {
+		if o.state == opFinished || o.waiter == nil {
 			others = append(others, o)
 			continue
 		}
-		o.state, o.unanswered = over, b.maybe
+		o.state, o.unanswered = opFinished, b.mayHaveRun
 		waited = append(waited, o)
 	}
-	if !b.maybe {
+	if !b.mayHaveRun {
 		b.ops = others
 	}
 	l.mu.Unlock()
-	finish(waited, err)
+	answerOps(waited, err)
 }
 
 // overdue is called when b was not answered for the whole timeout.
@@ -278,7 +282,7 @@ func (l *link) overdue(b *batch) {
 	resolved, cause := b.resolved, b.cause
 	l.mu.Unlock()
 	if !resolved {
-		l.lose(b.queue, l.because(b.queue, cause))
+		l.trip(b.queue, l.lostError(b.queue, cause))
 	}
 }
 

@@ -76,33 +76,33 @@ type layer interface {
 	owe(ctx context.Context, charge store.Charge) (store.Receipt, error)
 }
 
-// loss does what the operator chose while Redis, below, is lost.
+// fallback does what the operator chose while Redis, below, is lost.
 //
 // Below is asked each time: it says at once that it is lost while it is known to
 // be. Then books decide, with the same arithmetic as everywhere.
-type loss struct {
+type fallback struct {
 	below layer
 	mode  StoreLoss
 	nodes *nodes // that share; nil unless they do
 	clock func() int64
 
-	known   *known // nil unless nodes share
-	books   *books
-	events  events
-	sweeper sweeper
+	observed *observations // nil unless nodes share
+	ledgers  *ledgers
+	events   events
+	sweeper  sweeper
 
 	closed atomic.Bool
 
 	allowed, denied atomic.Int64 // decided here, and not told of yet
-	toldAt          atomic.Int64
+	reportedAt      atomic.Int64
 }
 
-var _ layer = (*loss)(nil)
+var _ layer = (*fallback)(nil)
 
-// newLoss returns a layer over below. nodes are nil unless the mode is Share. The
+// newFallback returns a layer over below. nodes are nil unless the mode is Share. The
 // observer may be nil.
-func newLoss(below layer, mode StoreLoss, nodes *nodes, observer func(Event)) *loss {
-	l := &loss{
+func newFallback(below layer, mode StoreLoss, nodes *nodes, observer func(Event)) *fallback {
+	l := &fallback{
 		below:  below,
 		mode:   mode,
 		nodes:  nodes,
@@ -110,47 +110,47 @@ func newLoss(below layer, mode StoreLoss, nodes *nodes, observer func(Event)) *l
 		events: events{observe: observer},
 	}
 	if mode == Share {
-		l.known = newKnown()
+		l.observed = newObservations()
 	}
-	l.books = newBooks(func() int64 { return l.clock() }, l.known)
+	l.ledgers = newLedgers(func() int64 { return l.clock() }, l.observed)
 	return l
 }
 
-// place returns this node's, and whether it may decide without Redis.
-func (l *loss) place() (p place, ok bool) {
+// share returns this node's, and whether it may decide without Redis.
+func (l *fallback) share() (p share, ok bool) {
 	switch l.mode {
 	case Allow:
 		return whole, true
 	case Share:
-		rank, n, known := l.nodes.part()
-		return place{rank, n}, known
+		rank, n, known := l.nodes.share()
+		return share{rank, n}, known
 	default:
-		return place{}, false
+		return share{}, false
 	}
 }
 
-// here reports whether a call that below has failed is to be decided here.
-func (l *loss) here(ctx context.Context, err error) (p place, ok bool) {
+// decidesHere reports whether a call that below has failed is to be decided here.
+func (l *fallback) decidesHere(ctx context.Context, err error) (p share, ok bool) {
 	if !errors.Is(err, ErrLost) || ctx.Err() != nil {
-		return place{}, false
+		return share{}, false
 	}
-	return l.place()
+	return l.share()
 }
 
 // Take is [store.Store]'s.
-func (l *loss) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
-	asked := l.ask(charges, true)
-	err := l.payUp(ctx, charges)
+func (l *fallback) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	asked := l.beginCall(charges, true)
+	err := l.payDebts(ctx, charges)
 	if err == nil {
 		var r store.Receipt
 		var decisions []limit.Decision
 		if r, decisions, err = l.below.Take(ctx, charges); err == nil {
-			l.heard(charges, asked, decisions, r != nil)
+			l.answered(charges, asked, decisions, r != nil)
 			return r, decisions, nil
 		}
 	}
-	l.unheard(charges, asked)
-	p, ok := l.here(ctx, err)
+	l.unanswered(charges, asked)
+	p, ok := l.decidesHere(ctx, err)
 	if !ok {
 		return nil, nil, err
 	}
@@ -158,7 +158,7 @@ func (l *loss) Take(ctx context.Context, charges []store.Charge) (store.Receipt,
 		return nil, nil, err
 	}
 	n, decisions := l.decide(charges, p)
-	l.decided(n != nil)
+	l.countDecision(n != nil)
 	if n == nil {
 		return nil, decisions, nil
 	}
@@ -166,29 +166,29 @@ func (l *loss) Take(ctx context.Context, charges []store.Charge) (store.Receipt,
 }
 
 // owe is layer's.
-func (l *loss) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
+func (l *fallback) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
 	r, err := l.below.owe(ctx, charge)
-	if p, ok := l.here(ctx, err); ok {
-		return l.books.owe(charge, p), nil
+	if p, ok := l.decidesHere(ctx, err); ok {
+		return l.ledgers.owe(charge, p), nil
 	}
 	return r, err
 }
 
-func (l *loss) decide(charges []store.Charge, p place) (*note, []limit.Decision) {
+func (l *fallback) decide(charges []store.Charge, p share) (*localReceipt, []limit.Decision) {
 	if l.mode == Allow {
-		return l.books.admit(charges)
+		return l.ledgers.admitAll(charges)
 	}
-	return l.books.take(charges, p)
+	return l.ledgers.take(charges, p)
 }
 
-// payUp charges to Redis what it is owed of the charges' keys.
-func (l *loss) payUp(ctx context.Context, charges []store.Charge) error {
-	if l.books.open.Load() == 0 {
+// payDebts charges to Redis what it is owed of the charges' keys.
+func (l *fallback) payDebts(ctx context.Context, charges []store.Charge) error {
+	if l.ledgers.count.Load() == 0 {
 		return nil
 	}
 	asked := false
 	for i := range charges {
-		g := l.books.find(charges[i].Key)
+		g := l.ledgers.find(charges[i].Key)
 		if g == nil {
 			continue
 		}
@@ -205,42 +205,42 @@ func (l *loss) payUp(ctx context.Context, charges []store.Charge) error {
 	return nil
 }
 
-// owes reports whether Redis has not been charged yet all that has passed without it.
-func (l *loss) owes() bool { return l.books.open.Load() > 0 }
+// inDebt reports whether Redis has not been charged yet all that has passed without it.
+func (l *fallback) inDebt() bool { return l.ledgers.count.Load() > 0 }
 
-// ask notes that below is about to be asked for charges: before anybody looks whether
+// beginCall notes that below is about to be asked for charges: before anybody looks whether
 // their keys have ledgers, so that a ledger that is begun later counts them.
-func (l *loss) ask(charges []store.Charge, take bool) []question {
-	if l.known == nil {
+func (l *fallback) beginCall(charges []store.Charge, take bool) []pendingTake {
+	if l.observed == nil {
 		return nil
 	}
-	return l.known.ask(charges, take)
+	return l.observed.beginTake(charges, take)
 }
 
-// heard notes that below has answered, and whether it has granted what it was asked for.
-func (l *loss) heard(charges []store.Charge, asked []question, decisions []limit.Decision, granted bool) {
-	if l.known != nil {
-		l.known.hear(charges, asked, decisions, l.clock())
-		l.books.answered(asked, granted)
+// answered notes that below has answered, and whether it has granted what it was asked for.
+func (l *fallback) answered(charges []store.Charge, asked []pendingTake, decisions []limit.Decision, granted bool) {
+	if l.observed != nil {
+		l.observed.record(charges, asked, decisions, l.clock())
+		l.ledgers.resolve(asked, granted)
 	}
 	l.wake(false)
 }
 
-// unheard notes that below has not answered. It may have granted what it was asked
+// unanswered notes that below has not answered. It may have granted what it was asked
 // for, but nobody passes by that.
-func (l *loss) unheard(charges []store.Charge, asked []question) {
-	if l.known != nil {
-		l.known.drop(charges, asked)
-		l.books.answered(asked, false)
+func (l *fallback) unanswered(charges []store.Charge, asked []pendingTake) {
+	if l.observed != nil {
+		l.observed.drop(charges, asked)
+		l.ledgers.resolve(asked, false)
 	}
 }
 
-// look peeks below, and notes what it says.
-func (l *loss) look(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	asked := l.ask(charges, false)
+// peekBelow peeks below, and notes what it says.
+func (l *fallback) peekBelow(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	asked := l.beginCall(charges, false)
 	decisions, err := l.below.Peek(ctx, charges)
 	if err == nil {
-		l.heard(charges, asked, decisions, false)
+		l.answered(charges, asked, decisions, false)
 	}
 	return decisions, err
 }
@@ -249,8 +249,8 @@ func (l *loss) look(ctx context.Context, charges []store.Charge) ([]limit.Decisi
 // lost, later. What was taken here is settled here. Once Redis was charged
 // for that, what was used beyond it is a debt, and what was not used is not given
 // back.
-func (l *loss) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
-	n, ok := r.(*note)
+func (l *fallback) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
+	n, ok := r.(*localReceipt)
 	if !ok {
 		err := l.below.Settle(ctx, r, actual)
 		if err == nil {
@@ -258,7 +258,7 @@ func (l *loss) Settle(ctx context.Context, r store.Receipt, actual []int64) erro
 		}
 		return err
 	}
-	if n.books != l.books || len(actual) != len(n.charges) {
+	if n.all != l.ledgers || len(actual) != len(n.charges) {
 		return store.ErrReceipt
 	}
 	if l.closed.Load() {
@@ -267,32 +267,32 @@ func (l *loss) Settle(ctx context.Context, r store.Receipt, actual []int64) erro
 	if !n.settled.CompareAndSwap(false, true) {
 		return nil
 	}
-	p, ok := l.place()
+	p, ok := l.share()
 	if !ok {
 		p = whole
 	}
-	l.books.settle(n, actual, p)
+	l.ledgers.settle(n, actual, p)
 	l.wake(false)
 	return nil
 }
 
 // Peek is [store.Store]'s.
-func (l *loss) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	err := l.payUp(ctx, charges)
+func (l *fallback) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	err := l.payDebts(ctx, charges)
 	if err == nil {
 		var decisions []limit.Decision
-		if decisions, err = l.look(ctx, charges); err == nil {
+		if decisions, err = l.peekBelow(ctx, charges); err == nil {
 			return decisions, nil
 		}
 	}
-	p, ok := l.here(ctx, err)
+	p, ok := l.decidesHere(ctx, err)
 	if !ok {
 		return nil, err
 	}
 	if err := store.Validate(charges); err != nil {
 		return nil, err
 	}
-	decisions := l.books.peek(charges, p)
+	decisions := l.ledgers.peek(charges, p)
 	if l.mode == Allow {
 		for i := range decisions {
 			decisions[i].Allowed, decisions[i].RetryAfter = true, 0
@@ -303,54 +303,54 @@ func (l *loss) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decisi
 
 // Read returns what each of the keys has used: at this node, if Redis is lost,
 // with its part of what Redis last said.
-func (l *loss) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
+func (l *fallback) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	accounts, at, err := l.below.Read(ctx, keys...)
 	for i := 0; i < len(keys) && err == nil; i++ {
-		if g := l.books.find(keys[i]); g != nil {
+		if g := l.ledgers.find(keys[i]); g != nil {
 			if err = l.reconcile(ctx, g); err == nil {
 				accounts, at, err = l.below.Read(ctx, keys...)
 			}
 		}
 	}
-	p, ok := l.here(ctx, err)
+	p, ok := l.decidesHere(ctx, err)
 	if !ok {
 		return accounts, at, err
 	}
 	accounts, at = make([]*limit.Account, len(keys)), l.clock()
 	for i, key := range keys {
-		accounts[i] = l.books.read(key, p)
+		accounts[i] = l.ledgers.read(key, p)
 	}
 	return accounts, at, nil
 }
 
 // Keys returns all keys that begin with prefix of which anything is stored, in
 // order: of those that this node knows, if Redis is lost.
-func (l *loss) Keys(ctx context.Context, prefix string) ([]string, error) {
+func (l *fallback) Keys(ctx context.Context, prefix string) ([]string, error) {
 	keys, err := l.below.Keys(ctx, prefix)
-	if _, ok := l.here(ctx, err); !ok {
+	if _, ok := l.decidesHere(ctx, err); !ok {
 		return keys, err
 	}
-	return l.books.keys(prefix), nil
+	return l.ledgers.keys(prefix), nil
 }
 
 // Reset is [store.Store]'s. If Redis is lost, this node forgets, and the error
 // says that Redis did not.
-func (l *loss) Reset(ctx context.Context, prefix string) error {
+func (l *fallback) Reset(ctx context.Context, prefix string) error {
 	err := l.below.Reset(ctx, prefix)
 	if err == nil || errors.Is(err, ErrLost) {
-		l.books.reset(prefix)
+		l.ledgers.reset(prefix)
 	}
 	return err
 }
 
 // Close charges to Redis what can be charged, and closes what is below.
-func (l *loss) Close() error {
+func (l *fallback) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
 	l.sweeper.stop()
 	l.sweep(context.Background())
-	l.tellDecided()
+	l.reportDecided()
 	if l.nodes != nil {
 		l.nodes.close()
 	}
@@ -358,47 +358,47 @@ func (l *loss) Close() error {
 }
 
 // changed hears from the link that a part of the keyspace is lost, or is back.
-func (l *loss) changed(c change) {
+func (l *fallback) changed(c change) {
 	if c.lost {
-		l.tell(Event{Kind: Lost, Group: c.group, Err: c.err})
+		l.emit(Event{Kind: Lost, Group: c.group, Err: c.err})
 		return
 	}
-	l.tellDecided()
-	l.tell(Event{Kind: Back, Group: c.group})
+	l.reportDecided()
+	l.emit(Event{Kind: Back, Group: c.group})
 	l.wake(true)
 }
 
-// tellEvery is how often the observer is told of decisions.
-const tellEvery = int64(time.Second)
+// reportEvery is how often the observer is told of decisions.
+const reportEvery = int64(time.Second)
 
-// decided counts a decision, and tells of it and others now and then.
-func (l *loss) decided(allowed bool) {
+// countDecision counts a decision, and tells of it and others now and then.
+func (l *fallback) countDecision(allowed bool) {
 	if allowed {
 		l.allowed.Add(1)
 	} else {
 		l.denied.Add(1)
 	}
-	now, last := l.clock(), l.toldAt.Load()
+	now, last := l.clock(), l.reportedAt.Load()
 	since := now - last
-	if (since >= tellEvery || since < 0) && l.toldAt.CompareAndSwap(last, now) {
-		l.tellDecided()
+	if (since >= reportEvery || since < 0) && l.reportedAt.CompareAndSwap(last, now) {
+		l.reportDecided()
 	}
 }
 
-func (l *loss) tellDecided() {
+func (l *fallback) reportDecided() {
 	e := Event{Kind: Decided, Allowed: l.allowed.Swap(0), Denied: l.denied.Swap(0)}
 	if e.Allowed+e.Denied > 0 {
-		l.tell(e)
+		l.emit(e)
 	}
 }
 
-// tell tells the observer.
-func (l *loss) tell(e Event) {
+// emit tells the observer.
+func (l *fallback) emit(e Event) {
 	e.Mode = l.mode
 	if l.nodes != nil {
-		_, e.Nodes, _ = l.nodes.part()
+		_, e.Nodes, _ = l.nodes.share()
 	}
-	l.events.tell(e)
+	l.events.send(e)
 }
 
 // Validate returns what is wrong with the mode and what is allowed, or nil. None

@@ -45,8 +45,8 @@ type Event struct {
 	Missed int
 }
 
-// mostEvents is how many events wait for the observer.
-const mostEvents = 256
+// maxEvents is how many events wait for the observer.
+const maxEvents = 256
 
 // events passes events on in order, without holding up who tells of them. A
 // goroutine runs while there are any.
@@ -56,33 +56,33 @@ type events struct {
 	mu      sync.Mutex
 	queue   []Event
 	missed  int
-	telling bool
+	running bool
 }
 
-func (e *events) tell(event Event) {
+func (e *events) send(event Event) {
 	if e.observe == nil {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.join(event) {
+	if e.merge(event) {
 		return
 	}
-	if len(e.queue) == mostEvents {
+	if len(e.queue) == maxEvents {
 		e.missed++
 		return
 	}
 	event.Missed, e.missed = e.missed, 0
 	e.queue = append(e.queue, event)
-	if !e.telling {
-		e.telling = true
+	if !e.running {
+		e.running = true
 		go e.run()
 	}
 }
 
-// join adds an event's amounts to the last event that waits, if it is of the same
+// merge adds an event's amounts to the last event that waits, if it is of the same
 // kind and these are all that they tell.
-func (e *events) join(event Event) bool {
+func (e *events) merge(event Event) bool {
 	if len(e.queue) == 0 || event.Kind != Reconciled && event.Kind != Decided {
 		return false
 	}
@@ -101,7 +101,7 @@ func (e *events) run() {
 	for {
 		e.mu.Lock()
 		if len(e.queue) == 0 {
-			e.telling = false
+			e.running = false
 			e.mu.Unlock()
 			return
 		}

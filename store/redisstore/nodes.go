@@ -22,13 +22,13 @@ type nodes struct {
 	announce func(ctx context.Context) (living []string, err error)
 	withdraw func(ctx context.Context) error
 
-	heard atomic.Pointer[place] // nil: nothing was
-	stop  context.CancelFunc
-	done  chan struct{}
+	current atomic.Pointer[share] // nil: nothing was
+	stop    context.CancelFunc
+	done    chan struct{}
 }
 
-// silence is after how many intervals a node is taken to have ended.
-const silence = 5
+// maxMissed is after how many intervals a node is taken to have ended.
+const maxMissed = 5
 
 // announcement is run with a node and for how many milliseconds it may be silent.
 var announcement = rueidis.NewLuaScript(`
@@ -44,7 +44,7 @@ return redis.call('ZRANGE', KEYS[1], 0, -1)
 // so every interval.
 func newNodes(client rueidis.Client, namespace string, interval time.Duration) *nodes {
 	id, key := rand.Text(), namespace+":nodes"
-	silent := strconv.FormatInt(max((silence*interval).Milliseconds(), 1), 10)
+	silent := strconv.FormatInt(max((maxMissed*interval).Milliseconds(), 1), 10)
 	n := &nodes{
 		id:       id,
 		interval: interval,
@@ -62,7 +62,7 @@ func newNodes(client rueidis.Client, namespace string, interval time.Duration) *
 func (n *nodes) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop, n.done = stop, make(chan struct{})
-	n.hear(ctx)
+	n.announceOnce(ctx)
 	go n.run(ctx)
 }
 
@@ -75,13 +75,13 @@ func (n *nodes) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			n.hear(ctx)
+			n.announceOnce(ctx)
 		}
 	}
 }
 
-// hear announces the node, and hears which others live.
-func (n *nodes) hear(ctx context.Context) {
+// announceOnce announces the node, and hears which others live.
+func (n *nodes) announceOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.interval)
 	defer cancel()
 	living, err := n.announce(ctx)
@@ -90,17 +90,17 @@ func (n *nodes) hear(ctx context.Context) {
 	}
 	slices.Sort(living) // in one order at all nodes
 	if rank, ok := slices.BinarySearch(living, n.id); ok {
-		n.heard.Store(&place{rank, len(living)})
+		n.current.Store(&share{rank, len(living)})
 	}
 }
 
-// part returns which of how many nodes this one is, if that was ever heard.
-func (n *nodes) part() (rank, of int, known bool) {
-	p := n.heard.Load()
+// share returns which of how many nodes this one is, if that was ever heard.
+func (n *nodes) share() (rank, of int, known bool) {
+	p := n.current.Load()
 	if p == nil {
 		return 0, 0, false
 	}
-	return p.rank, p.n, true
+	return p.rank, p.nodes, true
 }
 
 // close takes the node out of the set, so that the others have its part at once.

@@ -16,19 +16,19 @@ import (
 func (r *remote) takeParts(parent context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	ctx, cancel := context.WithTimeout(parent, r.timeout)
 	defer cancel()
-	takes := make([]*taken, len(charges))
+	takes := make([]*chargeReceipt, len(charges))
 	each := make([][]limit.Decision, len(charges))
 	groups := r.byPart(len(charges), func(i int) string { return charges[i].Key })
 	for at, part := range groups {
 		t, err := r.ask(ctx, pick(charges, part))
 		if err != nil {
-			r.undo(slices.DeleteFunc(takes, func(t *taken) bool { return t == nil }))
-			return nil, nil, r.outOfTime(parent, err)
+			r.undo(slices.DeleteFunc(takes, func(t *chargeReceipt) bool { return t == nil }))
+			return nil, nil, r.timeoutError(parent, err)
 		}
 		spread(t.decisions(t.status == allowed), charges, part, each)
 		if t.status == denied {
 			if err := r.retreat(ctx, charges, groups, at, takes, each); err != nil {
-				return nil, nil, r.outOfTime(parent, err)
+				return nil, nil, r.timeoutError(parent, err)
 			}
 			return nil, slices.Concat(each...), nil
 		}
@@ -41,7 +41,7 @@ func (r *remote) takeParts(parent context.Context, charges []store.Charge) (stor
 
 // retreat gives back what was taken of the groups before the one that denied, and
 // asks all others what they say.
-func (r *remote) retreat(ctx context.Context, charges []store.Charge, groups [][]int, deniedBy int, takes []*taken, each [][]limit.Decision) (err error) {
+func (r *remote) retreat(ctx context.Context, charges []store.Charge, groups [][]int, deniedBy int, takes []*chargeReceipt, each [][]limit.Decision) (err error) {
 	for _, part := range groups[:deniedBy] {
 		taken := pick(takes, part)
 		done, failed := r.correct(ctx, taken, make([]int64, len(part)), true)

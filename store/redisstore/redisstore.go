@@ -212,9 +212,9 @@ func (s *Store) build(cfg Config) {
 	if mode == Share {
 		others = newNodes(s.client, s.namespace, announceEvery)
 	}
-	var lossy *loss
+	var lossy *fallback
 	remote := newRemote(s.client, s.namespace, s.timeout, nil, func(c change) { lossy.changed(c) })
-	lossy = newLoss(remote, mode, others, cfg.OnEvent)
+	lossy = newFallback(remote, mode, others, cfg.OnEvent)
 	lossy.clock = remote.link.now
 	s.top = lossy
 	if cfg.Lease > 0 {

@@ -12,62 +12,62 @@ import (
 
 // What is asked of the script. See lua/take.lua and its neighbours, which read it.
 const (
-	toTake = 1 + iota
-	toPeek
-	toLease
-	toEnd
-	toSettle
-	toRead
-	toReplace
+	stepTake = 1 + iota
+	stepPeek
+	stepLease
+	stepEnd
+	stepSettle
+	stepRead
+	stepReplace
 )
 
 // Kinds of limits, by their arithmetic.
 const (
-	aBucket = 1 + iota
-	anAligned
-	anAnchored
-	aCalendar
-	aCounter
-	aLog
+	kindBucket = 1 + iota
+	kindAligned
+	kindAnchored
+	kindCalendar
+	kindCounter
+	kindLog
 )
 
 func kindOf(l limit.Limit) byte {
 	switch l.Algorithm() {
 	case limit.FixedWindow:
-		return anAligned + byte(l.Windowing())
+		return kindAligned + byte(l.Windowing())
 	case limit.SlidingCounter:
-		return aCounter
+		return kindCounter
 	case limit.SlidingLog:
-		return aLog
+		return kindLog
 	default:
-		return aBucket
+		return kindBucket
 	}
 }
 
-// head is how a limit begins wherever the script reads one: its kind, its name
+// limitPrefix is how a limit begins wherever the script reads one: its kind, its name
 // and the name of its shape.
-type head []byte
+type limitPrefix []byte
 
-// heads holds the heads of limits that were asked, up to a number of them.
-type heads struct {
-	of    sync.Map // limit.Limit to head
-	count atomic.Int64
+// prefixCache holds the heads of limits that were asked, up to a number of them.
+type prefixCache struct {
+	byLimit sync.Map // limit.Limit to head
+	count   atomic.Int64
 }
 
-const mostHeads = 1 << 14
+const maxPrefixes = 1 << 14
 
-func (h *heads) head(l limit.Limit) head {
-	if known, ok := h.of.Load(l); ok {
-		return known.(head)
+func (h *prefixCache) prefix(l limit.Limit) limitPrefix {
+	if known, ok := h.byLimit.Load(l); ok {
+		return known.(limitPrefix)
 	}
 	var w writer
 	w.byte(kindOf(l))
 	w.name(nameOf(l))
 	w.name(nameOf(l.Shape()))
-	if h.count.Add(1) <= mostHeads {
-		h.of.Store(l, head(w))
+	if h.count.Add(1) <= maxPrefixes {
+		h.byLimit.Store(l, limitPrefix(w))
 	}
-	return head(w)
+	return limitPrefix(w)
 }
 
 func nameOf(l limit.Limit) string {
@@ -143,26 +143,26 @@ func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
 			q.limit(l, c.N, now)
 		}
 	}
-	q.o.reads = step == toPeek
+	q.o.reads = step == stepPeek
 	return q.op()
 }
 
 // limit writes a limit as the script is asked for n of it.
 func (q *request) limit(l limit.Limit, n, now int64) {
 	w := &q.w
-	*w = append(*w, q.r.heads.head(l)...)
+	*w = append(*w, q.r.prefixes.prefix(l)...)
 	w.bool(n > l.Burst())
 	w.number(l.Count())
 	switch kindOf(l) {
-	case aBucket:
+	case kindBucket:
 		w.backlog(l.Cost(n))
 		w.backlog(l.Cost(l.Burst()))
-	case anAligned, aCounter:
+	case kindAligned, kindCounter:
 		w.number(floor(now, l.Period()))
 		w.number(int64(l.Period()))
-	case anAnchored, aLog:
+	case kindAnchored, kindLog:
 		w.number(int64(l.Period()))
-	case aCalendar: // a day before and after, in case clocks differ
+	case kindCalendar: // a day before and after, in case clocks differ
 		start, end := l.Window(now)
 		before, _ := l.Window(start - 1)
 		_, after := l.Window(end)
@@ -180,12 +180,12 @@ func floor(t int64, period time.Duration) int64 {
 
 // settle returns the op that corrects takes, each to its amount. Where undo is
 // set and nothing has happened since, it is as if they were not taken.
-func (r *remote) settle(takes []*taken, actual []int64, undo bool) *op {
+func (r *remote) settle(takes []*chargeReceipt, actual []int64, undo bool) *op {
 	charges := make([]store.Charge, len(takes))
 	for i, t := range takes {
 		charges[i] = t.charge
 	}
-	q := r.newRequest(toSettle, charges)
+	q := r.newRequest(stepSettle, charges)
 	w := &q.w
 	for i, t := range takes {
 		limits := distinct(t.charge.Limits)
@@ -214,11 +214,11 @@ func (r *remote) settle(takes []*taken, actual []int64, undo bool) *op {
 }
 
 // settlement writes a limit as the script is asked to correct a take of it.
-func (q *request) settlement(l limit.Limit, t *taken, actual int64) {
+func (q *request) settlement(l limit.Limit, t *chargeReceipt, actual int64) {
 	w := &q.w
-	*w = append(*w, q.r.heads.head(l)...)
+	*w = append(*w, q.r.prefixes.prefix(l)...)
 	switch kindOf(l) {
-	case aBucket:
+	case kindBucket:
 		var b limit.BucketReceipt
 		if t.Buckets != nil {
 			b = t.Buckets[slices.Index(t.charge.Limits, l)]
@@ -229,10 +229,10 @@ func (q *request) settlement(l limit.Limit, t *taken, actual int64) {
 		w.unsigned(uint64(b.Refunded.NS))
 		w.number(b.Refunded.Parts)
 		w.float(b.Changes)
-	case aCounter:
+	case kindCounter:
 		w.number(floor(t.At, l.Period()))
 		w.number(int64(l.Period()))
-	case aLog:
+	case kindLog:
 		w.number(int64(l.Period()))
 	default:
 		start, end := l.Window(t.At)

@@ -63,7 +63,7 @@ func (r *remote) owe(_ context.Context, charge store.Charge) (store.Receipt, err
 		return nil, err
 	}
 	charge.N = 0
-	return r.receipt([]*taken{{Receipt: limit.ReceiptOf(0, r.link.now()), charge: charge}}), nil
+	return r.receipt([]*chargeReceipt{{Receipt: limit.ReceiptOf(0, r.link.now()), charge: charge}}), nil
 }
 
 // await waits until it is known what became of a settlement of which that was not
@@ -86,7 +86,7 @@ func (r *remote) await(ctx context.Context, f *fate, key string) (done bool, err
 	case <-f.known:
 		return f.happened, nil
 	case <-within.Done():
-		return false, r.outOfTime(ctx, fmt.Errorf("ratelimit: waiting for redis: %w", within.Err()))
+		return false, r.timeoutError(ctx, fmt.Errorf("ratelimit: waiting for redis: %w", within.Err()))
 	}
 }
 
@@ -105,7 +105,7 @@ type fate struct {
 	happened bool          // or it cannot be found out
 }
 
-func (f *fate) is(happened bool) {
+func (f *fate) resolve(happened bool) {
 	f.happened = happened
 	close(f.known)
 }
@@ -113,10 +113,10 @@ func (f *fate) is(happened bool) {
 // do does an op.
 func (r *remote) do(ctx context.Context, o *op) error {
 	var f *fate
-	if !o.reads && o.late == nil {
+	if !o.reads && o.onLate == nil {
 		f = &fate{known: make(chan struct{})}
-		o.late = func(answer []byte, _ int64) { f.is(statusOf(answer) == allowed) }
-		o.failed = func(_ *op, maybe bool) { f.is(maybe) }
+		o.onLate = func(answer []byte, _ int64) { f.resolve(statusOf(answer) == allowed) }
+		o.onFailed = func(_ *op, maybe bool) { f.resolve(maybe) }
 	}
 	err := r.link.do(ctx, o)
 	if err != nil && o.unanswered && !o.reads {
@@ -127,17 +127,17 @@ func (r *remote) do(ctx context.Context, o *op) error {
 
 // correct settles takes that may share a script call. It is done in spite of an
 // error if that is unanswered.
-func (r *remote) correct(ctx context.Context, takes []*taken, actual []int64, undo bool) (done bool, err error) {
-	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
+func (r *remote) correct(ctx context.Context, takes []*chargeReceipt, actual []int64, undo bool) (done bool, err error) {
+	err = r.retry(ctx, func(ctx context.Context) (status, error) {
 		o := r.settle(takes, actual, undo)
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		if s := statusOf(o.answer); s != far {
+		if s := statusOf(o.answer); s != skewed {
 			return s, nil
 		}
 		return unready, nil // it was taken too long ago
-	}, func(ctx context.Context) (status, error) { return r.settleHere(ctx, takes, actual) })
+	}, func(ctx context.Context) (status, error) { return r.settleLocally(ctx, takes, actual) })
 	_, done = errors.AsType[unanswered](err)
 	return done || err == nil, err
 }

@@ -6,35 +6,35 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// most is the largest amount that is counted.
-const most = 1 << 62
+// maxAmount is the largest amount that is counted.
+const maxAmount = 1 << 62
 
-// place is which of how many nodes this one is: rank is from 0 to n-1.
-type place struct{ rank, n int }
+// share is which of how many nodes this one is: rank is from 0 to n-1.
+type share struct{ rank, nodes int }
 
 // whole is the place of a node that has every limit to itself.
-var whole = place{0, 1}
+var whole = share{0, 1}
 
-// share returns the node's part of c. The parts of all nodes add up to c.
-func (p place) share(c int64) int64 {
-	return scale(c, int64(p.rank)+1, int64(p.n), 0) - scale(c, int64(p.rank), int64(p.n), 0)
+// of returns the node's part of c. The parts of all nodes add up to c.
+func (p share) of(c int64) int64 {
+	return scale(c, int64(p.rank)+1, int64(p.nodes), 0) - scale(c, int64(p.rank), int64(p.nodes), 0)
 }
 
-// of returns the node's part of a limit, and whether it has any. If it has none,
+// limit returns the node's part of a limit, and whether it has any. If it has none,
 // the part is one of the same kind to keep accounts by, and nothing may pass.
-func (p place) of(l limit.Limit) (part limit.Limit, some bool) {
-	part = l.WithCount(p.share(l.Count())).WithBurst(p.share(l.Burst()))
+func (p share) limit(l limit.Limit) (part limit.Limit, some bool) {
+	part = l.WithCount(p.of(l.Count())).WithBurst(p.of(l.Burst()))
 	if part.Validate() != nil {
 		return l.WithCount(1).WithBurst(1), false
 	}
 	return part, true
 }
 
-// bucket reports whether what was used of a limit drains.
-func bucket(l limit.Limit) bool { return l.Algorithm() <= limit.LeakyBucket }
+// isBucket reports whether what was used of a limit drains.
+func isBucket(l limit.Limit) bool { return l.Algorithm() <= limit.LeakyBucket }
 
-// drains returns how much of a bucket drains in a time, rounded up.
-func drains(l limit.Limit, ns int64) int64 {
+// drainedIn returns how much of a bucket drains in a time, rounded up.
+func drainedIn(l limit.Limit, ns int64) int64 {
 	return scale(l.Count(), ns, int64(l.Period()), 1)
 }
 
@@ -43,11 +43,11 @@ func drains(l limit.Limit, ns int64) int64 {
 func scale(n, numerator, denominator, up int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(numerator))
 	if hi >= uint64(denominator) {
-		return most
+		return maxAmount
 	}
 	q, r := bits.Div64(hi, lo, uint64(denominator))
 	if up == 1 && r > 0 {
 		q++
 	}
-	return int64(min(q, most))
+	return int64(min(q, maxAmount))
 }

@@ -19,7 +19,7 @@ type payment struct {
 
 // claim begins a payment of g, or returns the one that is under way. It returns
 // neither if there is nothing to pay any more.
-func (b *books) claim(g *ledger) (mine, others *payment) {
+func (b *ledgers) claim(g *ledger) (mine, others *payment) {
 	s := &b.shards[b.index(g.key)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (b *books) claim(g *ledger) (mine, others *payment) {
 }
 
 // end ends a payment of g.
-func (b *books) end(g *ledger, p *payment, err error) {
+func (b *ledgers) end(g *ledger, p *payment, err error) {
 	s := &b.shards[b.index(g.key)]
 	s.mu.Lock()
 	g.payment = nil
@@ -40,16 +40,16 @@ func (b *books) end(g *ledger, p *payment, err error) {
 	close(p.done)
 }
 
-// billed returns the next bill of g. If there is none, g is closed, provided that it
+// nextBill returns the next bill of g. If there is none, g is closed, provided that it
 // is known where Redis is.
-func (b *books) billed(g *ledger, known bool) *bill {
+func (b *ledgers) nextBill(g *ledger, known bool) *bill {
 	s := &b.shards[b.index(g.key)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.gone {
 		return nil
 	}
-	bill := g.next(b.clock())
+	bill := g.nextBill(b.clock())
 	if bill == nil && known {
 		g.paid = true
 		b.remove(s, g)
@@ -58,7 +58,7 @@ func (b *books) billed(g *ledger, known bool) *bill {
 }
 
 // update changes g.
-func (b *books) update(g *ledger, change func(g *ledger)) {
+func (b *ledgers) update(g *ledger, change func(g *ledger)) {
 	s := &b.shards[b.index(g.key)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,13 +67,13 @@ func (b *books) update(g *ledger, change func(g *ledger)) {
 
 // reconcile charges to Redis what g owes, and closes it. If somebody does already,
 // it waits for that.
-func (l *loss) reconcile(ctx context.Context, g *ledger) error {
+func (l *fallback) reconcile(ctx context.Context, g *ledger) error {
 	for {
-		mine, others := l.books.claim(g)
+		mine, others := l.ledgers.claim(g)
 		if mine != nil {
 			n, err := l.pay(ctx, g)
-			l.books.end(g, mine, err)
-			l.paid(n)
+			l.ledgers.end(g, mine, err)
+			l.reportPaid(n)
 			return err
 		}
 		if others == nil {
@@ -92,17 +92,17 @@ func (l *loss) reconcile(ctx context.Context, g *ledger) error {
 
 // pay pays bill after bill, and closes g once Redis has said where that leaves its
 // key: from there the node goes on if Redis is lost again.
-func (l *loss) pay(ctx context.Context, g *ledger) (paid int64, err error) {
-	known := l.known == nil
+func (l *fallback) pay(ctx context.Context, g *ledger) (paid int64, err error) {
+	known := l.observed == nil
 	for {
-		b := l.books.billed(g, known)
+		b := l.ledgers.nextBill(g, known)
 		switch {
 		case b != nil:
 			if err := l.charge(ctx, g, b); err != nil {
 				return paid, err
 			}
 			paid += b.n
-			known = l.known == nil
+			known = l.observed == nil
 		case known:
 			return paid, nil
 		default:
@@ -116,36 +116,36 @@ func (l *loss) pay(ctx context.Context, g *ledger) (paid int64, err error) {
 
 // charge pays a bill. One that may have reached Redis is sent again as it was, so
 // Redis is charged once.
-func (l *loss) charge(ctx context.Context, g *ledger, b *bill) error {
+func (l *fallback) charge(ctx context.Context, g *ledger, b *bill) error {
 	if b.receipt == nil {
 		r, err := l.below.owe(ctx, store.Charge{Key: g.key, Limits: b.limits})
 		if err != nil {
 			return err
 		}
-		l.books.update(g, func(g *ledger) { g.sent(b, r, l.clock()) })
+		l.ledgers.update(g, func(g *ledger) { g.markSent(b, r, l.clock()) })
 	}
 	if err := l.below.Settle(ctx, b.receipt, []int64{b.n}); err != nil {
 		return err
 	}
-	l.books.update(g, func(g *ledger) { g.bill = nil })
+	l.ledgers.update(g, func(g *ledger) { g.bill = nil })
 	return nil
 }
 
 // locate hears from Redis where the key of g is.
-func (l *loss) locate(ctx context.Context, g *ledger) error {
+func (l *fallback) locate(ctx context.Context, g *ledger) error {
 	charge := store.Charge{Key: g.key}
-	l.books.update(g, func(g *ledger) { charge.Limits = g.limits })
-	_, err := l.look(ctx, []store.Charge{charge})
+	l.ledgers.update(g, func(g *ledger) { charge.Limits = g.limits })
+	_, err := l.peekBelow(ctx, []store.Charge{charge})
 	return err
 }
 
-// paid tells of what was paid.
-func (l *loss) paid(n int64) {
+// reportPaid tells of what was paid.
+func (l *fallback) reportPaid(n int64) {
 	if n == 0 {
 		return
 	}
-	l.tellDecided()
-	l.tell(Event{Kind: Reconciled, Keys: 1, Charged: n})
+	l.reportDecided()
+	l.emit(Event{Kind: Reconciled, Keys: 1, Charged: n})
 }
 
 const (
@@ -154,8 +154,8 @@ const (
 )
 
 // sweep pays what all ledgers owe that can be paid.
-func (l *loss) sweep(ctx context.Context) {
-	all := l.books.all()
+func (l *fallback) sweep(ctx context.Context) {
+	all := l.ledgers.all()
 	var next atomic.Int64
 	var done sync.WaitGroup
 	for range min(sweepers, len(all)) {
@@ -179,8 +179,8 @@ type sweeper struct {
 }
 
 // wake sweeps, unless it was done within the last second and is not pressing.
-func (l *loss) wake(pressing bool) {
-	if l.books.open.Load() == 0 {
+func (l *fallback) wake(pressing bool) {
+	if l.ledgers.count.Load() == 0 {
 		return
 	}
 	s := &l.sweeper
@@ -196,7 +196,7 @@ func (l *loss) wake(pressing bool) {
 	}
 }
 
-func (l *loss) sweeps() {
+func (l *fallback) sweeps() {
 	s := &l.sweeper
 	for more := true; more; {
 		l.sweep(context.Background())

@@ -10,47 +10,47 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// books are the ledgers of all keys that were used while Redis was lost and that
+// ledgers are the ledgers of all keys that were used while Redis was lost and that
 // it has not been told of. A ledger whose account is full again owes nothing and
 // is forgotten, as in [store.Memory]: so they are as many as the keys in use.
-type books struct {
-	seed   maphash.Seed
-	clock  func() int64 // read once a call, under its locks
-	known  *known       // nil: nothing is
-	open   atomic.Int64 // ledgers, and those who may be about to begin some
-	shards [64]bookShard
+type ledgers struct {
+	seed     maphash.Seed
+	clock    func() int64  // read once a call, under its locks
+	observed *observations // nil: nothing is
+	count    atomic.Int64  // ledgers, and those who may be about to begin some
+	shards   [64]ledgerShard
 }
 
-// bookShard is the ledgers of some of the keys.
-type bookShard struct {
+// ledgerShard is the ledgers of some of the keys.
+type ledgerShard struct {
 	mu      sync.Mutex
 	ledgers map[string]*ledger
 	_       [48]byte // so that no two share a cache line
 }
 
-func newBooks(clock func() int64, k *known) *books {
-	b := &books{seed: maphash.MakeSeed(), clock: clock, known: k}
+func newLedgers(clock func() int64, k *observations) *ledgers {
+	b := &ledgers{seed: maphash.MakeSeed(), clock: clock, observed: k}
 	for i := range b.shards {
 		b.shards[i].ledgers = map[string]*ledger{}
 	}
 	return b
 }
 
-func (b *books) index(key string) int {
+func (b *ledgers) index(key string) int {
 	return int(maphash.String(b.seed, key) % uint64(len(b.shards)))
 }
 
 // begin returns a new ledger, which goes on where Redis was.
-func (b *books) begin(key string, p place, now int64) *ledger {
+func (b *ledgers) begin(key string, p share, now int64) *ledger {
 	g := &ledger{key: strings.Clone(key)} // it may outlive the call
-	if b.known != nil {
-		b.known.begin(g, p, now)
+	if b.observed != nil {
+		b.observed.seed(g, p, now)
 	}
 	return g
 }
 
-// forget looks at a few ledgers, wherever the map begins this time.
-func (b *books) forget(s *bookShard, now int64) {
+// sweepSome looks at a few ledgers, wherever the map begins this time.
+func (b *ledgers) sweepSome(s *ledgerShard, now int64) {
 	looked := 0
 	for _, g := range s.ledgers {
 		if now >= g.account.FullAt() && g.bill == nil && g.payment == nil {
@@ -63,25 +63,25 @@ func (b *books) forget(s *bookShard, now int64) {
 }
 
 // remove forgets a ledger. Its shard is locked.
-func (b *books) remove(s *bookShard, g *ledger) {
+func (b *ledgers) remove(s *ledgerShard, g *ledger) {
 	g.gone = true
 	delete(s.ledgers, g.key)
-	b.open.Add(-1)
+	b.count.Add(-1)
 }
 
-// answered notes that Redis has granted what it was asked for, or has not, in the
+// resolve notes that Redis has granted what it was asked for, or has not, in the
 // ledgers that were begun meanwhile.
-func (b *books) answered(asked []question, granted bool) {
+func (b *ledgers) resolve(asked []pendingTake, granted bool) {
 	for i := range asked {
 		if q := &asked[i]; q.ledger != nil {
-			b.update(q.ledger, func(g *ledger) { g.answered(q, granted, b.clock()) })
+			b.update(q.ledger, func(g *ledger) { g.resolve(q, granted, b.clock()) })
 		}
 	}
 }
 
 // find returns the ledger of a key, or nil.
-func (b *books) find(key string) *ledger {
-	if b.open.Load() == 0 {
+func (b *ledgers) find(key string) *ledger {
+	if b.count.Load() == 0 {
 		return nil
 	}
 	s := &b.shards[b.index(key)]
@@ -91,7 +91,7 @@ func (b *books) find(key string) *ledger {
 }
 
 // all returns all ledgers.
-func (b *books) all() (all []*ledger) {
+func (b *ledgers) all() (all []*ledger) {
 	for i := range b.shards {
 		s := &b.shards[i]
 		s.mu.Lock()
@@ -104,7 +104,7 @@ func (b *books) all() (all []*ledger) {
 }
 
 // read returns a copy of what a key has used of its limits here.
-func (b *books) read(key string, p place) *limit.Account {
+func (b *ledgers) read(key string, p share) *limit.Account {
 	s := &b.shards[b.index(key)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,21 +122,21 @@ func (b *books) read(key string, p place) *limit.Account {
 
 // keys returns all keys that begin with prefix of which anything was used, in
 // order.
-func (b *books) keys(prefix string) (keys []string) {
+func (b *ledgers) keys(prefix string) (keys []string) {
 	for _, g := range b.all() {
 		if strings.HasPrefix(g.key, prefix) {
 			keys = append(keys, g.key)
 		}
 	}
-	if b.known != nil {
-		b.known.names(prefix, b.clock(), func(key string) { keys = append(keys, key) })
+	if b.observed != nil {
+		b.observed.keys(prefix, b.clock(), func(key string) { keys = append(keys, key) })
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
 // reset forgets all keys that begin with prefix, and what Redis said of them.
-func (b *books) reset(prefix string) {
+func (b *ledgers) reset(prefix string) {
 	for i := range b.shards {
 		s := &b.shards[i]
 		s.mu.Lock()
@@ -147,7 +147,7 @@ func (b *books) reset(prefix string) {
 		}
 		s.mu.Unlock()
 	}
-	if b.known != nil {
-		b.known.reset(prefix)
+	if b.observed != nil {
+		b.observed.reset(prefix)
 	}
 }

@@ -11,36 +11,36 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// crowd lets callers who want the same of the same key at a time take it together:
+// coalescer lets callers who want the same of the same key at a time take it together:
 // that is as if they had asked one after another, and costs the server as much as
 // one. Who comes while another asks waits for its answer, with all who do, and then
 // one asks for all.
-type crowd struct {
-	r *remote
+type coalescer struct {
+	remote *remote
 
 	mu      sync.Mutex
-	groups  map[want]*group
+	groups  map[takeKey]*sameTakes
 	closed  bool
 	serving sync.WaitGroup
 }
 
-// want is what callers have in common.
-type want struct {
+// takeKey is what callers have in common.
+type takeKey struct {
 	key   string
 	n     int64
 	first limit.Limit
 }
 
-// group is those who want the same while one of them asks. The lock of the crowd
+// sameTakes is those who want the same while one of them asks. The lock of the crowd
 // guards it.
-type group struct {
+type sameTakes struct {
 	limits  []limit.Limit
-	waiting []*member
+	waiting []*coalescedTake
 	denied  bool // the last time
 }
 
-// member is one who waits in a group.
-type member struct {
+// coalescedTake is one who waits in a group.
+type coalescedTake struct {
 	done chan struct{} // closed when it is served
 	left bool          // it has left before: under the lock of the crowd
 
@@ -50,11 +50,11 @@ type member struct {
 }
 
 // take takes one charge.
-func (c *crowd) take(ctx context.Context, charge store.Charge) (store.Receipt, []limit.Decision, error) {
+func (c *coalescer) take(ctx context.Context, charge store.Charge) (store.Receipt, []limit.Decision, error) {
 	if len(charge.Limits) == 0 || charge.N == 0 {
-		return c.alone(ctx, charge)
+		return c.takeOne(ctx, charge)
 	}
-	w := want{charge.Key, charge.N, charge.Limits[0]}
+	w := takeKey{charge.Key, charge.N, charge.Limits[0]}
 	c.mu.Lock()
 	g := c.groups[w]
 	switch {
@@ -62,38 +62,38 @@ func (c *crowd) take(ctx context.Context, charge store.Charge) (store.Receipt, [
 		c.mu.Unlock()
 		return nil, nil, store.ErrClosed
 	case g == nil:
-		g = &group{limits: charge.Limits}
+		g = &sameTakes{limits: charge.Limits}
 		if c.groups == nil {
-			c.groups = map[want]*group{}
+			c.groups = map[takeKey]*sameTakes{}
 		}
 		c.groups[w] = g
 		c.mu.Unlock()
 		defer c.next(w, g)
-		return c.alone(ctx, charge)
+		return c.takeOne(ctx, charge)
 	case !slices.Equal(g.limits, charge.Limits):
 		c.mu.Unlock()
-		return c.alone(ctx, charge)
+		return c.takeOne(ctx, charge)
 	}
-	m := &member{done: make(chan struct{})}
+	m := &coalescedTake{done: make(chan struct{})}
 	g.waiting = append(g.waiting, m)
 	c.mu.Unlock()
 	return c.wait(ctx, m)
 }
 
-func (c *crowd) alone(ctx context.Context, charge store.Charge) (store.Receipt, []limit.Decision, error) {
-	t, err := c.r.ask(ctx, []store.Charge{charge})
+func (c *coalescer) takeOne(ctx context.Context, charge store.Charge) (store.Receipt, []limit.Decision, error) {
+	t, err := c.remote.ask(ctx, []store.Charge{charge})
 	if err != nil {
 		return nil, nil, err
 	}
 	if t.status == denied {
 		return nil, t.decisions(false), nil
 	}
-	return c.r.receipt(t.takes()), t.decisions(true), nil
+	return c.remote.receipt(t.takes()), t.decisions(true), nil
 }
 
 // wait waits until m is served, as long as a call may take.
-func (c *crowd) wait(ctx context.Context, m *member) (store.Receipt, []limit.Decision, error) {
-	timer := time.NewTimer(c.r.timeout)
+func (c *coalescer) wait(ctx context.Context, m *coalescedTake) (store.Receipt, []limit.Decision, error) {
+	timer := time.NewTimer(c.remote.timeout)
 	defer timer.Stop()
 	select {
 	case <-m.done:
@@ -112,35 +112,35 @@ func (c *crowd) wait(ctx context.Context, m *member) (store.Receipt, []limit.Dec
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("ratelimit: waiting for redis: %w", err)
 	}
-	return nil, nil, fmt.Errorf("%w: no answer within %v", ErrLost, c.r.timeout)
+	return nil, nil, fmt.Errorf("%w: no answer within %v", ErrLost, c.remote.timeout)
 }
 
 // next serves those who have come while one asked, or forgets the group.
-func (c *crowd) next(w want, g *group) {
+func (c *coalescer) next(w takeKey, g *sameTakes) {
 	c.mu.Lock()
 	if len(g.waiting) > 0 && !c.closed {
-		c.serving.Go(func() { c.serve(w, g) })
+		c.serving.Go(func() { c.serveWaiting(w, g) })
 		c.mu.Unlock()
 		return
 	}
 	delete(c.groups, w)
 	c.mu.Unlock()
-	c.tell(g.waiting, nil, store.ErrClosed)
+	c.answerAll(g.waiting, nil, store.ErrClosed)
 }
 
 // close waits for those who serve others. The link is closed.
-func (c *crowd) close() {
+func (c *coalescer) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.serving.Wait()
 }
 
-// serve serves all who wait, until nobody does.
-func (c *crowd) serve(w want, g *group) {
+// serveWaiting serves all who wait, until nobody does.
+func (c *coalescer) serveWaiting(w takeKey, g *sameTakes) {
 	for {
 		c.mu.Lock()
-		all := slices.DeleteFunc(g.waiting, func(m *member) bool { return m.left })
+		all := slices.DeleteFunc(g.waiting, func(m *coalescedTake) bool { return m.left })
 		g.waiting = nil
 		if len(all) == 0 {
 			delete(c.groups, w)
@@ -154,33 +154,33 @@ func (c *crowd) serve(w want, g *group) {
 
 // serveAll takes for all of them at once. If not all can pass, as many as can, and
 // what is said to the next is said to the others.
-func (c *crowd) serveAll(w want, g *group, all []*member) {
+func (c *coalescer) serveAll(w takeKey, g *sameTakes, all []*coalescedTake) {
 	size := len(all)
 	if g.denied {
 		size = 1
 	}
 	for len(all) > 0 {
-		size = min(size, len(all), mostOf(g.limits, w.n))
-		t, err := c.r.ask(context.Background(), []store.Charge{{Key: w.key, Limits: g.limits, N: int64(size) * w.n}})
+		size = min(size, len(all), maxTimes(g.limits, w.n))
+		t, err := c.remote.ask(context.Background(), []store.Charge{{Key: w.key, Limits: g.limits, N: int64(size) * w.n}})
 		switch {
 		case err != nil:
-			c.tell(all, nil, err)
+			c.answerAll(all, nil, err)
 			return
 		case t.status == allowed:
 			c.admit(t, w.n, all[:size])
 			all, size, g.denied = all[size:], len(all)-size, false
 		case size == 1:
 			g.denied = true
-			c.tell(all, t.decisions(false), nil)
+			c.answerAll(all, t.decisions(false), nil)
 			return
 		default:
-			size = max(min(fitting(t.decisions(false), w.n), size-1), 1)
+			size = max(min(timesLeft(t.decisions(false), w.n), size-1), 1)
 		}
 	}
 }
 
-// mostOf returns how often n fits into each of the limits.
-func mostOf(limits []limit.Limit, n int64) int {
+// maxTimes returns how often n fits into each of the limits.
+func maxTimes(limits []limit.Limit, n int64) int {
 	most := int64(1 << 20)
 	for _, l := range limits {
 		most = min(most, l.Burst()/n)
@@ -188,8 +188,8 @@ func mostOf(limits []limit.Limit, n int64) int {
 	return int(max(most, 1))
 }
 
-// fitting returns how often n is left of each limit.
-func fitting(decisions []limit.Decision, n int64) int {
+// timesLeft returns how often n is left of each limit.
+func timesLeft(decisions []limit.Decision, n int64) int {
 	least := int64(1 << 20)
 	for _, d := range decisions {
 		least = min(least, d.Remaining/n)
@@ -199,25 +199,25 @@ func fitting(decisions []limit.Decision, n int64) int {
 
 // admit gives each of the members its part of what was taken for all, as if they
 // had asked one after another. The parts of those who have left are given back.
-func (c *crowd) admit(t told, n int64, members []*member) {
-	f := &t.each[0]
+func (c *coalescer) admit(t takeAnswer, n int64, members []*coalescedTake) {
+	f := &t.accounts[0]
 	f.charge.N = n
-	var unclaimed []*taken
+	var unclaimed []*chargeReceipt
 	for _, m := range members {
 		take := f.take(t.at)
-		m.receipt, m.decisions = c.r.receipt([]*taken{take}), f.decide(nil, t.at, true)
+		m.receipt, m.decisions = c.remote.receipt([]*chargeReceipt{take}), f.decide(nil, t.at, true)
 		if !c.finish(m) {
 			unclaimed = append(unclaimed, take)
 		}
-		f.pass(t.at, n)
+		f.advance(t.at, n)
 	}
 	for _, take := range unclaimed {
-		c.r.send(c.r.settle([]*taken{take}, []int64{0}, false))
+		c.remote.send(c.remote.settle([]*chargeReceipt{take}, []int64{0}, false))
 	}
 }
 
-// tell tells members the same.
-func (c *crowd) tell(members []*member, decisions []limit.Decision, err error) {
+// answerAll tells members the same.
+func (c *coalescer) answerAll(members []*coalescedTake, decisions []limit.Decision, err error) {
 	for _, m := range members {
 		m.decisions, m.err = slices.Clone(decisions), err
 		c.finish(m)
@@ -225,7 +225,7 @@ func (c *crowd) tell(members []*member, decisions []limit.Decision, err error) {
 }
 
 // finish lets m go on, unless it has left.
-func (c *crowd) finish(m *member) bool {
+func (c *coalescer) finish(m *coalescedTake) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.left {
