@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
@@ -94,7 +95,7 @@ func TestInventedModelsOfAFileAreForgotten(t *testing.T) {
 		for i := range many {
 			rules[fmt.Sprint("invented", i)] = 1
 		}
-		err = file.Update(t.Context(), func(tx *sqlitestore.Tx) error {
+		err = file.Update(t.Context(), func(tx transaction.Tx) error {
 			for name, n := range rules {
 				var u usage
 				for range n {

@@ -35,6 +35,7 @@ var order = []string{
 	".", // package ratelimit
 	"llm",
 	"store",
+	"internal/transaction", // what a SQLite store and package ratelimit share
 	"rate",
 	"limit",
 	"mockprovider",
