@@ -24,7 +24,7 @@ const (
 	maxCounters    = 250
 )
 
-// readAccount reads an account and the entries of its log.
+// readAccount decodes an account and the entries of its log.
 func readAccount(bytes, ring []byte) (stored, error) {
 	s := stored{bytes: bytes, account: new(limit.Account)}
 	if len(bytes) == 0 {
@@ -90,8 +90,8 @@ func (r *reader) log(shot *limit.Snapshot, ring []byte) {
 	}
 }
 
-// rebuildLog makes do without the entries of a log, which Redis has evicted, or somebody
-// else has changed: all that was in any window counts as used when the newest was.
+// rebuildLog replaces the entries of a log that Redis has evicted, or another program has changed:
+// everything that was in any window counts as used at the time of the newest entry.
 func rebuildLog(shot *limit.Snapshot, newest int64) {
 	var most int64
 	for _, w := range shot.Windows {
@@ -107,7 +107,7 @@ func rebuildLog(shot *limit.Snapshot, newest int64) {
 
 var errTooManyCounters = fmt.Errorf("more than %d limits of the key are in use", maxCounters)
 
-// write returns the account as the script keeps it, and its log.
+// write encodes the account as the script keeps it, and its log.
 func (s *stored) write() (account, ring []byte, err error) {
 	shot := s.account.Snapshot()
 	if shot.Epoch == 0 {
@@ -149,7 +149,7 @@ func (w *writer) counter(c limit.Counter) {
 	w.number(c.Beyond)
 }
 
-// log writes a log whose ring has room for one more entry, and returns that.
+// log writes a log whose ring has room for one more entry, and returns the ring.
 func (w *writer) log(shot limit.Snapshot) []byte {
 	size := max(1<<bits.Len(uint(len(shot.Entries))), 8)
 	ring := make(writer, 0, size*entryBytes)
@@ -173,8 +173,8 @@ func (w *writer) log(shot limit.Snapshot) []byte {
 	return append(ring, make([]byte, size*entryBytes-len(ring))...)
 }
 
-// storedLease is a lease as the script keeps it: a name, when it ends, and the charge as
-// it was asked for.
+// storedLease is a lease as the script keeps it: a name, the time at which it ends, and the request
+// for its charge.
 type storedLease struct {
 	name    string
 	ends    int64
@@ -195,10 +195,10 @@ func (w *writer) leased(l storedLease) {
 	*w = append(*w, l.request...)
 }
 
-// charge returns what was asked for, but for the key.
+// charge returns the requested charge, without its key.
 func (l storedLease) charge() (c store.Charge, err error) {
 	r := reader{rest: l.request}
-	r.take(4) // the step, one charge, and the places of its keys
+	r.take(4) // the step, the number of charges, and two indexes of keys
 	c.N = r.number()
 	for range r.byte() {
 		kind := r.byte()
@@ -213,5 +213,5 @@ func (l storedLease) charge() (c store.Charge, err error) {
 	return c, r.err
 }
 
-// limitBytes is how long limits of a kind are beyond what all have.
+// limitBytes is the length of a limit of each kind beyond the part that all kinds have.
 var limitBytes = [...]int{kindBucket: 48, kindAligned: 24, kindAnchored: 12, kindCalendar: 48, kindCounter: 24, kindLog: 12}

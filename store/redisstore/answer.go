@@ -8,46 +8,46 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// status is how the script answers.
+// status is the first byte of the script's answer.
 type status byte
 
 const (
 	denied  status = iota
 	allowed        // or done
-	unready        // an account must be made ready first: see prepare
-	skewed         // the clocks are too far apart; by the answer the link knows
+	unready        // an account must be prepared first: see prepare
+	skewed         // the clocks differ too much; the link learns the server's time from the answer
 )
 
-// statusOf returns how an answer begins.
+// statusOf returns the status of an answer.
 func statusOf(answer []byte) status {
 	r := reader{rest: answer}
 	return status(r.byte())
 }
 
-// takeAnswer is the answer to a take or a peek: what the script found.
+// takeAnswer is the answer to a take or a peek: the state that the script found.
 type takeAnswer struct {
 	status   status
 	at       int64
-	accounts []accountState // of each charge
+	accounts []accountState // one for each charge
 }
 
-// accountState is an account before a take, as far as a charge's limits need it, with the
+// accountState is the part of an account that a charge's limits need, before the take, with the
 // epoch and revision that it has afterwards.
 type accountState struct {
 	charge   store.Charge
 	epoch    uint64
 	revision int64
-	counters []counter // of each limit
+	counters []counter // one for each limit
 }
 
 // counter is what was used of a limit.
 type counter struct {
 	limit.Counter
-	log    logState // of a sliding log, instead
-	leased int64    // set aside: see lease
+	log    logState // of a sliding log, in place of the Counter
+	leased int64    // set aside by leases
 }
 
-// parseTake reads the answer to a take of charges, or to a peek.
+// parseTake decodes the answer to a take of charges, or to a peek.
 func parseTake(o *op, charges []store.Charge) (takeAnswer, error) {
 	r := reader{rest: o.answer}
 	t := takeAnswer{status: status(r.byte()), at: o.at}
@@ -83,8 +83,8 @@ func (r *reader) found(l limit.Limit) counter {
 	return c
 }
 
-// decisions returns what all limits say. Without take, one that allows says what
-// remains now.
+// decisions returns the decisions of all limits. Without take, the decision of a limit that allows
+// has what remains now.
 func (t *takeAnswer) decisions(take bool) []limit.Decision {
 	n := 0
 	for i := range t.accounts {
@@ -97,7 +97,7 @@ func (t *takeAnswer) decisions(take bool) []limit.Decision {
 	return decisions
 }
 
-// takes returns what must be known to settle what was taken.
+// takes returns what settlements need to know about the take.
 func (t *takeAnswer) takes() []*chargeReceipt {
 	takes := make([]*chargeReceipt, len(t.accounts))
 	for i := range t.accounts {
@@ -106,7 +106,7 @@ func (t *takeAnswer) takes() []*chargeReceipt {
 	return takes
 }
 
-// decide appends what each limit says. What is leased counts as used.
+// decide appends the decision of each limit. Leased amounts count as used.
 func (f *accountState) decide(decisions []limit.Decision, at int64, take bool) []limit.Decision {
 	n := f.charge.N
 	for i := range f.counters {
@@ -125,8 +125,7 @@ func (f *accountState) decide(decisions []limit.Decision, at int64, take bool) [
 	return decisions
 }
 
-// besideLeases returns what a limit that allows n says if what is leased of it counts
-// as used.
+// besideLeases returns the decision of a limit that allows n, if its leased amounts count as used.
 func (c *counter) besideLeases(d limit.Decision, at, n int64) limit.Decision {
 	retry := leaseRetry
 	if burst := c.Limit.Burst(); n <= burst-c.leased {
@@ -141,15 +140,15 @@ func (c *counter) besideLeases(d limit.Decision, at, n int64) limit.Decision {
 	return d
 }
 
-// leaseRetry is when to ask again for what is leased to others.
+// leaseRetry is when to ask again for what is leased to other nodes.
 const leaseRetry = 10 * time.Millisecond
 
-// chargeReceipt is what must be known to settle one charge of a take.
+// chargeReceipt is what a settlement needs to know about one charge of a take.
 type chargeReceipt struct {
 	limit.Receipt
 	charge   store.Charge
-	revision int64     // of the account, after it
-	before   []counter // of each limit; may change
+	revision int64     // of the account, after the take
+	before   []counter // one for each limit; may change
 }
 
 func (f *accountState) take(at int64) *chargeReceipt {
@@ -169,7 +168,7 @@ func (f *accountState) take(at int64) *chargeReceipt {
 	return t
 }
 
-// advance lets an amount pass, so that f is as the next who asks finds it.
+// advance applies a take of n to the state, so that it is the one that the next take finds.
 func (f *accountState) advance(at, n int64) {
 	for i := range f.counters {
 		c := &f.counters[i]
@@ -188,12 +187,11 @@ func (c *counter) check(at, n int64) limit.Decision {
 	return c.Check(at, n)
 }
 
-// logState is what the script tells of a sliding log: what is in its window, when
-// the newest entry was made, and when that which leaves enough room for what was
-// denied.
+// logState is what the script reports about a sliding log: the amount in its window, the time of
+// the newest entry, and the time of the entry whose end leaves enough room for what was denied.
 type logState struct{ sum, newest, roomAt int64 }
 
-// check says what a sliding log says: see [limit.Account.Check].
+// check is [limit.Account.Check] for a sliding log.
 func (s logState) check(l limit.Limit, at, n int64) limit.Decision {
 	d := limit.Decision{Limit: l, Used: s.sum, Remaining: max(l.Count()-s.sum, 0)}
 	if s.sum > 0 {

@@ -11,10 +11,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// coalescer lets callers who want the same of the same key at a time take it together:
-// that is as if they had asked one after another, and costs the server as much as
-// one. Who comes while another asks waits for its answer, with all who do, and then
-// one asks for all.
+// coalescer merges concurrent takes of the same amount of the same key into one call, with the
+// result of calls one after another and the cost of one. A take that comes while an equal one is
+// being asked waits for its answer, together with all other equal ones, and then one call asks for
+// all of them.
 type coalescer struct {
 	remote *remote
 
@@ -24,25 +24,24 @@ type coalescer struct {
 	serving sync.WaitGroup
 }
 
-// takeKey is what callers have in common.
+// takeKey is what equal takes have in common.
 type takeKey struct {
 	key   string
 	n     int64
 	first limit.Limit
 }
 
-// sameTakes is those who want the same while one of them asks. The lock of the crowd
-// guards it.
+// sameTakes are equal takes while one of them is being asked. The lock of the coalescer guards it.
 type sameTakes struct {
 	limits  []limit.Limit
 	waiting []*coalescedTake
-	denied  bool // the last time
+	denied  bool // the last call was denied
 }
 
-// coalescedTake is one who waits in a group.
+// coalescedTake is a take that waits for the shared call.
 type coalescedTake struct {
-	done chan struct{} // closed when it is served
-	left bool          // it has left before: under the lock of the crowd
+	done chan struct{} // closed when it has its answer
+	left bool          // its caller has left before; guarded by the lock of the coalescer
 
 	receipt   store.Receipt
 	decisions []limit.Decision
@@ -91,7 +90,7 @@ func (c *coalescer) takeOne(ctx context.Context, charge store.Charge) (store.Rec
 	return c.remote.receipt(t.takes()), t.decisions(true), nil
 }
 
-// wait waits until m is served, as long as a call may take.
+// wait waits for the answer to m, at most for the timeout.
 func (c *coalescer) wait(ctx context.Context, m *coalescedTake) (store.Receipt, []limit.Decision, error) {
 	timer := time.NewTimer(c.remote.timeout)
 	defer timer.Stop()
@@ -115,7 +114,7 @@ func (c *coalescer) wait(ctx context.Context, m *coalescedTake) (store.Receipt, 
 	return nil, nil, fmt.Errorf("%w: no answer within %v", ErrLost, c.remote.timeout)
 }
 
-// next serves those who have come while one asked, or forgets the group.
+// next serves the takes that have come in the meantime, or forgets the group.
 func (c *coalescer) next(w takeKey, g *sameTakes) {
 	c.mu.Lock()
 	if len(g.waiting) > 0 && !c.closed {
@@ -128,7 +127,7 @@ func (c *coalescer) next(w takeKey, g *sameTakes) {
 	c.answerAll(g.waiting, nil, store.ErrClosed)
 }
 
-// close waits for those who serve others. The link is closed.
+// close waits for the calls that serve others. The link must be closed.
 func (c *coalescer) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -136,7 +135,7 @@ func (c *coalescer) close() {
 	c.serving.Wait()
 }
 
-// serveWaiting serves all who wait, until nobody does.
+// serveWaiting serves all waiting takes until there are none.
 func (c *coalescer) serveWaiting(w takeKey, g *sameTakes) {
 	for {
 		c.mu.Lock()
@@ -152,8 +151,8 @@ func (c *coalescer) serveWaiting(w takeKey, g *sameTakes) {
 	}
 }
 
-// serveAll takes for all of them at once. If not all can pass, as many as can, and
-// what is said to the next is said to the others.
+// serveAll takes for all of them at once. If not all can pass, it takes for as many as can, and the
+// others get the answer to the next.
 func (c *coalescer) serveAll(w takeKey, g *sameTakes, all []*coalescedTake) {
 	size := len(all)
 	if g.denied {
@@ -197,8 +196,8 @@ func timesLeft(decisions []limit.Decision, n int64) int {
 	return int(least)
 }
 
-// admit gives each of the members its part of what was taken for all, as if they
-// had asked one after another. The parts of those who have left are given back.
+// admit gives each take its part of what was taken for all, as if they had been asked one after
+// another. The parts of callers that have left are given back.
 func (c *coalescer) admit(t takeAnswer, n int64, members []*coalescedTake) {
 	f := &t.accounts[0]
 	f.charge.N = n
@@ -216,7 +215,7 @@ func (c *coalescer) admit(t takeAnswer, n int64, members []*coalescedTake) {
 	}
 }
 
-// answerAll tells members the same.
+// answerAll gives all takes the same answer.
 func (c *coalescer) answerAll(members []*coalescedTake, decisions []limit.Decision, err error) {
 	for _, m := range members {
 		m.decisions, m.err = slices.Clone(decisions), err
@@ -224,7 +223,7 @@ func (c *coalescer) answerAll(members []*coalescedTake, decisions []limit.Decisi
 	}
 }
 
-// finish lets m go on, unless it has left.
+// finish wakes the caller of m, and reports whether it has not left.
 func (c *coalescer) finish(m *coalescedTake) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

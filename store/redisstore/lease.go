@@ -13,63 +13,60 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// leases lets this node spend slices of limits by itself. A slice is taken from
-// the limit before any of it is spent, and counts as used until what was spent of
-// it is charged and the rest given back. So nothing overshoots, and while it lasts
-// the others have that much less.
+// leases lets this node take slices of limits by itself. A slice is taken from the limit before any
+// of it is used, and counts as used until what was used of it is charged and the rest is given
+// back. So nothing overshoots, and meanwhile the other nodes have that much less.
 type leases struct {
-	below  *fallback
+	*fallback
 	remote *remote
 	term   time.Duration
 
-	keys sync.Map // key to *space
+	keys sync.Map // key to *leasedKey
 
-	mu       sync.Mutex // for all but spending
+	mu       sync.Mutex // for everything but taking from a lease
 	keyCount int        // of spaces
 	closed   bool
-	running  sync.WaitGroup // leases that are asked for, or whose end is told
+	running  sync.WaitGroup // leases that are being acquired or given back
 
-	// Who takes from several leases holds it for reading, until it is known that it
-	// has all or what it took is back; so none of them is ended in between, and
-	// charged for what nobody got.
+	// A take from several leases holds multiKey for reading until it has all of them or has given
+	// them back. So none of them ends in between, and is charged for what no caller got.
 	multiKey sync.RWMutex
 }
 
 const (
 	maxSlice     = 16   // a lease is at most such a part of the smallest limit
-	hotTakes     = 8    // takes of a key in a term, from which on it is leased
+	hotTakes     = 8    // takes of a key in a term from which on it is leased
 	maxKeyStates = 8192 // keys that are watched
 )
 
-// leasedKey is what this node knows of one key. The lock of leases guards it, but for
-// the lease.
+// leasedKey is what this node knows of one key. The lock of leases guards it, except the lease.
 type leasedKey struct {
 	key   string
 	lease atomic.Pointer[lease] // nil: none
 
-	since     time.Time // of the term in which it counts
-	takes     int64     // in it
-	amount    int64     // taken in it
-	acquiring bool      // somebody asks for a lease
+	since     time.Time // the start of the term in which takes are counted
+	takes     int64     // in the term
+	amount    int64     // taken in the term
+	acquiring bool      // a caller is acquiring a lease
 }
 
 // lease is a lease that this node has, or had.
 type lease struct {
 	name      string
 	charge    store.Charge     // what was set aside
-	decisions []limit.Decision // on it, by limit
+	decisions []limit.Decision // on the charge, by limit
 	until     time.Time        // by this node's clock: earlier than by the server's
 	timer     *time.Timer
 
-	left  atomic.Int64 // less than nothing: it is over
+	left  atomic.Int64 // below zero: the lease is over
 	takes atomic.Int64
 
-	spent   int64          // once it is over
-	done    chan struct{}  // closed when the server has heard of that
-	charged *chargeReceipt // what it was charged by then; nil: all of it, or it is not known
+	spent   int64          // valid once the lease is over
+	done    chan struct{}  // closed when the server was told what was spent
+	charged *chargeReceipt // what the server has charged for it; nil: all of it, or unknown
 }
 
-// take takes n of what is left, if it is there.
+// take takes n from the lease, if that is left.
 func (h *lease) take(n int64) bool {
 	for {
 		left := h.left.Load()
@@ -96,31 +93,31 @@ func (h *lease) give(n int64) bool {
 }
 
 func newLeases(below *fallback, remote *remote, term time.Duration) *leases {
-	return &leases{below: below, remote: remote, term: term}
+	return &leases{fallback: below, remote: remote, term: term}
 }
 
-// leaseReceipt is a receipt of what was taken from leases.
+// leaseReceipt is the receipt of a take from leases.
 type leaseReceipt struct {
 	leases  *leases
-	parts   []leasePart // of each charge
+	parts   []leasePart // one for each charge
 	settled atomic.Bool
 
-	// Of one charge with one limit, so that both are one piece of memory.
+	// The memory of a receipt with one charge and one limit.
 	onePart     [1]leasePart
 	oneDecision [1]limit.Decision
 }
 
-// leasePart is what was taken from a lease. Who settles it has it to itself.
+// leasePart is what was taken from one lease. Only the settling goroutine uses it.
 type leasePart struct {
 	of   *lease
 	n    int64
-	debt store.Receipt // of what it used beyond, while that is not charged
+	debt store.Receipt // of what was used beyond, until it is charged
 }
 
-// Take is [store.Store]'s.
+// Take implements [store.Store].
 func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	if ctx.Err() != nil {
-		return l.below.Take(ctx, charges)
+		return l.fallback.Take(ctx, charges)
 	}
 	now := time.Now()
 	if receipt, decisions := l.takeLocally(charges, now); receipt != nil {
@@ -130,7 +127,7 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 	for _, h := range spent {
 		go l.finish(h)
 	}
-	for _, h := range spent { // or what is left of it would be in the way
+	for _, h := range spent { // until then, what is left of the lease counts as used
 		select {
 		case <-h.done:
 		case <-ctx.Done():
@@ -141,7 +138,7 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 			return receipt, decisions, nil
 		}
 	}
-	return l.below.Take(ctx, charges)
+	return l.fallback.Take(ctx, charges)
 }
 
 // takeLocally takes all of the charges from leases, or none.
@@ -199,8 +196,8 @@ func (l *leases) find(c *store.Charge, now time.Time) *lease {
 	return h
 }
 
-// countTakes counts takes that leases could not serve. It returns the charges whose
-// keys should be leased, and the leases that are spent, which are over now.
+// countTakes counts takes that leases could not serve. It returns the charges whose keys should be
+// leased, and the leases that are used up, which are over now.
 func (l *leases) countTakes(charges []store.Charge, now time.Time) (wanted []store.Charge, spent []*lease) {
 	if store.Validate(charges) != nil {
 		return nil, nil
@@ -233,8 +230,8 @@ func (l *leases) countTakes(charges []store.Charge, now time.Time) (wanted []sto
 	return wanted, spent
 }
 
-// keyState returns that of a key. If there are very many, those of keys that are not
-// leased are forgotten.
+// keyState returns the state of a key. If there are too many, it drops those of keys without a
+// lease.
 func (l *leases) keyState(key string) *leasedKey {
 	if s, ok := l.keys.Load(key); ok {
 		return s.(*leasedKey)
@@ -258,10 +255,10 @@ func (l *leases) dropKey(s *leasedKey) {
 	l.keyCount--
 }
 
-// sliceSize returns how much to lease of a key: about twice as much as was taken in a
-// term, and no more than a part of the smallest limit. Zero: it is not worth it.
+// sliceSize returns how much to lease of a key: about twice as much as was taken in a term, and no
+// more than a part of the smallest limit. Zero means that a lease is not worth it.
 func (l *leases) sliceSize(s *leasedKey, c *store.Charge) int64 {
-	if s.lease.Load() != nil || s.acquiring || s.takes < hotTakes || len(c.Limits) == 0 || l.below.inDebt() {
+	if s.lease.Load() != nil || s.acquiring || s.takes < hotTakes || len(c.Limits) == 0 || l.inDebt() {
 		return 0
 	}
 	most := 2 * max(s.amount, c.N)
@@ -277,7 +274,7 @@ func (l *leases) sliceSize(s *leasedKey, c *store.Charge) int64 {
 	return most
 }
 
-// acquire asks for leases. It returns whether all were granted.
+// acquire acquires leases, and reports whether all were granted.
 func (l *leases) acquire(ctx context.Context, wanted []store.Charge) bool {
 	all := true
 	for _, c := range wanted {
@@ -288,7 +285,7 @@ func (l *leases) acquire(ctx context.Context, wanted []store.Charge) bool {
 }
 
 func (l *leases) acquireOne(ctx context.Context, c store.Charge) bool {
-	until := time.Now().Add(l.term - l.term/8) // so that its end arrives before it is over there
+	until := time.Now().Add(l.term - l.term/8) // so that the end arrives before the server's own end of the lease
 	name, decisions, granted := l.grant(ctx, c)
 	l.mu.Lock()
 	s := l.keyState(c.Key)
@@ -310,25 +307,25 @@ func (l *leases) acquireOne(ctx context.Context, c store.Charge) bool {
 	return false
 }
 
-// grant asks Redis for a lease, unless it does not know yet of all that has passed.
-// In case it is lost next, what is leased counts as used.
+// grant asks Redis for a lease, unless Redis does not know yet of everything that was admitted. In
+// case Redis is lost next, leased amounts count as used.
 func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision, granted bool) {
 	charges := []store.Charge{c}
-	asked := l.below.beginCall(charges, true)
-	if !l.below.inDebt() {
+	pending := l.beginCall(charges, true)
+	if !l.inDebt() {
 		var err error
 		name, decisions, err = l.remote.lease(ctx, c, l.term)
 		granted = err == nil && name != ""
 	}
 	if granted {
-		l.below.answered(charges, asked, decisions, true)
+		l.answered(charges, pending, decisions, true)
 	} else {
-		l.below.unanswered(charges, asked)
+		l.unanswered(charges, pending)
 	}
 	return name, decisions, granted
 }
 
-// expire ends a lease whose time is over, unless it was before.
+// expire ends a lease whose time is over, unless it has ended before.
 func (l *leases) expire(s *leasedKey, h *lease) {
 	l.mu.Lock()
 	if l.closed || s.lease.Load() != h {
@@ -337,15 +334,15 @@ func (l *leases) expire(s *leasedKey, h *lease) {
 	}
 	l.retire(s)
 	if h.takes.Load() < hotTakes {
-		l.dropKey(s) // it has cooled down
-	} else { // so the next take leases it again, if it comes soon
+		l.dropKey(s) // not hot any more
+	} else { // the next take acquires a lease again, if it comes soon
 		s.since, s.takes, s.amount = time.Now(), hotTakes, h.spent
 	}
 	l.mu.Unlock()
 	l.finish(h)
 }
 
-// retire lets nobody spend the lease of a space any more. It is to be finished.
+// retire ends the lease of a key for this node. The caller then calls finish.
 func (l *leases) retire(s *leasedKey) {
 	h := s.lease.Swap(nil)
 	h.timer.Stop()
@@ -355,8 +352,8 @@ func (l *leases) retire(s *leasedKey) {
 	l.running.Add(1)
 }
 
-// finish tells the server what was spent of a lease. Where that fails, the server
-// charges all of it when its time is over.
+// finish tells the server what was spent of a lease. If that fails, the server charges all of it
+// when its time is over.
 func (l *leases) finish(h *lease) {
 	defer l.running.Done()
 	defer close(h.done)
@@ -365,12 +362,12 @@ func (l *leases) finish(h *lease) {
 	h.charged, _ = l.remote.end(context.Background(), c, h.name)
 }
 
-// Settle is [store.Store]'s. What was not used goes back to the lease that it was
-// taken from, or to the limits if that is over.
+// Settle implements [store.Store]. Amounts that were not used go back to their lease, or to the
+// limits if the lease is over.
 func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
 	receipt, ok := r.(*leaseReceipt)
 	if !ok {
-		return l.below.Settle(ctx, r, actual)
+		return l.fallback.Settle(ctx, r, actual)
 	}
 	if receipt.leases != l || len(actual) != len(receipt.parts) {
 		return store.ErrReceipt
@@ -400,16 +397,16 @@ func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) er
 	return nil
 }
 
-// settleLate settles what was taken from a lease that is over, or has not enough
-// left: what was used beyond is a debt.
+// settleLate settles a part of a lease that is over, or has not enough left: what was used beyond
+// it is a debt.
 func (l *leases) settleLate(ctx context.Context, p *leasePart, actual int64) (done bool, err error) {
 	if actual > p.n {
 		if p.debt == nil {
-			if p.debt, err = l.below.owe(ctx, p.of.charge); err != nil {
+			if p.debt, err = l.owe(ctx, p.of.charge); err != nil {
 				return false, err
 			}
 		}
-		err = l.below.Settle(ctx, p.debt, []int64{actual - p.n})
+		err = l.fallback.Settle(ctx, p.debt, []int64{actual - p.n})
 		return err == nil, err
 	}
 	select {
@@ -425,33 +422,13 @@ func (l *leases) settleLate(ctx context.Context, p *leasePart, actual int64) (do
 	return l.remote.correct(ctx, []*chargeReceipt{&of}, []int64{actual}, false)
 }
 
-// Peek is [store.Store]'s. What this node has leased counts as used.
-func (l *leases) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	return l.below.Peek(ctx, charges)
-}
-
-// owe is layer's.
-func (l *leases) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
-	return l.below.owe(ctx, charge)
-}
-
-// Read returns what was used without what is leased.
-func (l *leases) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
-	return l.below.Read(ctx, keys...)
-}
-
-// Keys returns all keys that begin with prefix.
-func (l *leases) Keys(ctx context.Context, prefix string) ([]string, error) {
-	return l.below.Keys(ctx, prefix)
-}
-
-// Reset is [store.Store]'s. What other nodes have leased they may spend until it ends.
+// Reset implements [store.Store]. Other nodes may use their leases until these end.
 func (l *leases) Reset(ctx context.Context, prefix string) error {
 	l.mu.Lock()
 	ended := l.retireAll(prefix)
 	l.mu.Unlock()
 	l.finishAll(ended)
-	return l.below.Reset(ctx, prefix)
+	return l.fallback.Reset(ctx, prefix)
 }
 
 // Close gives all leases back.
@@ -462,7 +439,7 @@ func (l *leases) Close() error {
 	l.mu.Unlock()
 	l.finishAll(ended)
 	l.running.Wait()
-	return l.below.Close()
+	return l.fallback.Close()
 }
 
 // retireAll retires the leases of all keys that begin with prefix.

@@ -9,12 +9,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// leaseName is how many bytes the name of a lease has.
+// leaseName is the length of the name of a lease, in bytes.
 const leaseName = 16
 
-// lease sets a charge aside for a time, from when the server decides. Until then
-// every limit counts it as used. It returns the name of the lease, or none if a limit
-// denies it.
+// lease sets a charge aside for a time, from the server's decision on. Until the end every limit
+// counts it as used. It returns the name of the lease, or "" if a limit denies it.
 func (r *remote) lease(ctx context.Context, c store.Charge, term time.Duration) (name string, decisions []limit.Decision, err error) {
 	name = rand.Text()[:leaseName]
 	t, err := r.askLease(ctx, stepLease, c, name, term)
@@ -24,9 +23,9 @@ func (r *remote) lease(ctx context.Context, c store.Charge, term time.Duration) 
 	return name, t.decisions(true), nil
 }
 
-// end gives a lease back, and charges what was used of it, now. It returns nil if
-// the server has charged all of it before, since its time was over, or has forgotten
-// it with the key, since all was full again.
+// end gives a lease back, and charges what was used of it, now. It returns nil if the server has
+// charged all of it before, because its time was over, or has forgotten it with the key, because
+// all limits were full again.
 func (r *remote) end(ctx context.Context, c store.Charge, name string) (*chargeReceipt, error) {
 	t, err := r.askLease(ctx, stepEnd, c, name, 0)
 	if err != nil || t.status == denied {
@@ -63,7 +62,7 @@ func (r *remote) leaseOp(step byte, c store.Charge, name string, term time.Durat
 	return o
 }
 
-// endLate gives back a lease that was granted after who asked for it has left.
+// endLate gives back a lease that was granted after its caller has left.
 func (r *remote) endLate(answer []byte, c store.Charge, name string) {
 	if statusOf(answer) == allowed {
 		c.N = 0

@@ -199,7 +199,7 @@ func TestSettleWhatWasLeasedAgain(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
 		below := &mute{layer: node.remote}
-		node.below.below = below
+		node.fallback.below = below
 		r := node.heat(l)
 		below.lost.Store(true)
 		for range 3 {

@@ -2,16 +2,16 @@ package redisstore
 
 import "time"
 
-// breaker keeps callers from waiting for what is lost. Once a batch was not
-// answered for the whole timeout, or the server refused it, ops of its group fail
-// at once. Meanwhile a prober asks whether the server is back.
+// breaker keeps callers from waiting for a lost server. Once a batch was not answered within the
+// timeout, or the server refused it, ops of its group fail at once. Meanwhile a prober asks whether
+// the server is back.
 type breaker struct {
 	group  int
 	err    error         // why the group is lost; nil: it is not
 	healed chan struct{} // closed when it is back
 }
 
-// change says that a group of the keyspace was lost, or is back.
+// change says that a group of the keyspace is lost, or is back.
 type change struct {
 	lost  bool
 	group int
@@ -57,8 +57,8 @@ func (l *link) heal(b *breaker) {
 	l.report(change{group: b.group})
 }
 
-// probe tries to send an empty batch until the breaker closes. It writes its
-// marker: a server that cannot write is as good as lost.
+// probe sends an empty batch until the breaker closes. The batch writes its marker: a server that
+// cannot write is as good as lost.
 func (l *link) probe(q *queue, healed <-chan struct{}) {
 	defer l.running.Done()
 	for tries := 0; l.pause(healed, backoff(50*time.Millisecond, tries)); tries++ {
@@ -91,7 +91,7 @@ func (l *link) report(c change) {
 	go l.notify()
 }
 
-// notify tells all news, one after another.
+// notify passes all changes on, one after another.
 func (l *link) notify() {
 	defer l.running.Done()
 	for {

@@ -12,9 +12,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
+// ErrLost says that Redis did not answer in time, or cannot serve.
+var ErrLost = errors.New("ratelimit: redis is lost")
+
 var errOverloaded = fmt.Errorf("%w: overloaded: %d operations wait to be sent", ErrLost, maxQueued)
 
-// outcome is what an error means for the batch that it was the answer to.
+// outcome is what an error means for the batch.
 type outcome uint8
 
 const (
@@ -63,13 +66,13 @@ func outcomeOf(err error) outcome {
 	return outcomeUnknown
 }
 
-// code returns an error reply's first word.
+// code returns the first word of an error reply.
 func code(err *rueidis.RedisError) string {
 	code, _, _ := strings.Cut(err.Error(), " ")
 	return code
 }
 
-// isLate returns the server's Unix ns if it says that a batch came too late.
+// isLate returns the server's time in Unix nanoseconds if it says that a batch came too late.
 func isLate(err error) (at int64, ok bool) {
 	reply, ok := rueidis.IsRedisErr(err)
 	if !ok {
@@ -82,7 +85,7 @@ func isLate(err error) (at int64, ok bool) {
 	return sec*1e9 + micros*1e3, true
 }
 
-// lostError returns ErrLost with its cause; nil: there was no answer.
+// lostError returns ErrLost with its cause. A nil cause means that there was no answer.
 func (l *link) lostError(q *queue, cause error) error {
 	if cause == nil || errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: no answer within %v from %s", ErrLost, l.cfg.timeout, l.serverName(q.part))

@@ -4,7 +4,7 @@ import "runtime"
 
 // queue is where ops wait for a lane.
 type queue struct {
-	part        int // of all of them, in a cluster
+	part        int // of all of its ops, in a cluster
 	breaker     *breaker
 	first, last *op
 	busy        [lanes]bool
@@ -45,13 +45,13 @@ func (q *queue) takeLane() (lane int, free bool) {
 	return 0, false
 }
 
-// run sends what waits, until nothing does.
+// run sends batches until the queue is empty.
 func (l *link) run(q *queue, lane int) {
 	defer l.running.Done()
 	crowded := false
 	for {
 		if crowded {
-			runtime.Gosched() // those whom the last batch carried may come again
+			runtime.Gosched() // lets the callers of the last batch return, so that they share the next one
 		}
 		b := l.nextBatch(q, lane)
 		if b == nil {
@@ -62,8 +62,7 @@ func (l *link) run(q *queue, lane int) {
 	}
 }
 
-// nextBatch makes a batch of those who have waited longest. If nobody waits it
-// gives the lane back.
+// nextBatch makes a batch of the ops that have waited longest. If there are none it frees the lane.
 func (l *link) nextBatch(q *queue, lane int) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +71,7 @@ func (l *link) nextBatch(q *queue, lane int) *batch {
 		return nil
 	}
 	b := l.newBatch(q, lane)
-	b.reads = q.first.reads // all of them do, or none: what is read would make a large marker
+	b.reads = q.first.reads // reads are not mixed with writes: their answers would make the marker large
 	b.ops = make([]*op, 0, min(l.queued, maxBatchOps))
 	for q.first != nil && q.first.reads == b.reads && len(b.ops) < maxBatchOps {
 		o := q.first
@@ -84,7 +83,7 @@ func (l *link) nextBatch(q *queue, lane int) *batch {
 	return b
 }
 
-// drainQueue appends all ops of a queue to dropped; they are over.
+// drainQueue appends all ops of a queue to dropped, and finishes them.
 func (l *link) drainQueue(q *queue, dropped []*op) []*op {
 	for q.first != nil {
 		o := q.first
@@ -96,7 +95,7 @@ func (l *link) drainQueue(q *queue, dropped []*op) []*op {
 	return dropped
 }
 
-// answerOps tells the callers of ops that are over.
+// answerOps answers the callers of finished ops.
 func answerOps(ops []*op, err error) {
 	for _, o := range ops {
 		switch {

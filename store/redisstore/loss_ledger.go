@@ -7,26 +7,25 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// ledger is what a key has used at this node while Redis was lost. Its shard's
-// lock guards it.
+// ledger is what a key has used at this node while Redis was lost. The lock of its shard guards it.
 type ledger struct {
 	key    string
 	limits []limit.Limit // as they were last charged
 	share  share
-	shares []limit.Limit // the node's, of each of limits
-	empty  bool          // some part is nothing, so nothing passes
+	shares []limit.Limit // the node's share of each of limits
+	empty  bool          // some share is nothing, so nothing passes
 
-	// account is what was used of the parts, by which the node decides. told is
-	// what Redis knows of it. So Redis is owed the difference.
+	// account is what was used of the shares, by which the node decides. reported is the part of it
+	// that Redis knows. So Redis is owed the difference.
 	account  limit.Account
 	reported limit.Account
 
-	pending []*pendingTake // before the ledger was begun, and Redis may grant it yet
+	pending []*pendingTake // takes from before the ledger was begun that Redis may still grant
 
-	bill    *bill    // that may have reached Redis, or not
-	payment *payment // that is under way
-	gone    bool     // nobody will look at it again
-	paid    bool     // because Redis has what was used
+	bill    *bill    // may have reached Redis, or not
+	payment *payment // under way
+	gone    bool     // removed from its shard
+	paid    bool     // removed because Redis was charged for everything
 }
 
 // bill is what Redis is owed of some of a key's limits.
@@ -36,7 +35,7 @@ type bill struct {
 	receipt store.Receipt // once Redis has been asked for it
 }
 
-// seed lets the ledger, which is new, go on where Redis was when it was last heard of.
+// seed lets the ledger, which is new, start from the last observation of Redis.
 func (g *ledger) seed(h *observation, p share) {
 	g.fit(h.limits, p, h.at)
 	for _, u := range h.pastUses(p) {
@@ -45,8 +44,7 @@ func (g *ledger) seed(h *observation, p share) {
 	}
 }
 
-// resolve notes that what Redis was asked for before the ledger was begun was
-// granted, or was not.
+// resolve records whether Redis has granted a take that was pending when the ledger was begun.
 func (g *ledger) resolve(q *pendingTake, granted bool, now int64) {
 	g.pending = slices.DeleteFunc(g.pending, func(other *pendingTake) bool { return other == q })
 	if granted {
@@ -55,7 +53,7 @@ func (g *ledger) resolve(q *pendingTake, granted bool, now int64) {
 	}
 }
 
-// pendingUse returns how much Redis may grant yet.
+// pendingUse returns how much Redis may still grant.
 func (g *ledger) pendingUse() (n int64) {
 	for _, q := range g.pending {
 		n += min(q.n, maxAmount-n)
@@ -63,7 +61,7 @@ func (g *ledger) pendingUse() (n int64) {
 	return n
 }
 
-// fit makes the ledger one of other limits, or of another part of them.
+// fit adapts the ledger to other limits, or to another share of them.
 func (g *ledger) fit(limits []limit.Limit, p share, now int64) {
 	if g.share == p && slices.Equal(g.limits, limits) {
 		return
@@ -87,7 +85,7 @@ func impose(a *limit.Account, limits []limit.Limit, now, n int64) {
 		switch {
 		case l.Algorithm() == limit.SlidingLog:
 			if !logged {
-				a.Take(logs(limits), now, n) // a log has room for anything
+				a.Take(logs(limits), now, n) // a log accepts any amount
 			}
 			logged = true
 		case slices.Contains(limits[:i], l):
@@ -103,12 +101,12 @@ func logs(limits []limit.Limit) []limit.Limit {
 	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Algorithm() != limit.SlidingLog })
 }
 
-// nextBill returns what Redis is owed: the bill that is open, or the next one, or nil
-// if there is none.
+// nextBill returns what Redis is owed: the bill that is open, or the next one, or nil if there is
+// none.
 //
-// What only the longer of a key's windows still hold is owed to them alone, but
-// for sliding logs, which are one log. Limits of one shape might take each other's
-// place if they came alone: they are owed what the one is that is owed most.
+// Amounts that only the longer of a key's windows still hold are owed to these alone, except for
+// sliding logs, which are one log. Limits of one shape might replace each other if they were
+// charged alone: each of them is owed as much as the one that is owed most.
 func (g *ledger) nextBill(now int64) *bill {
 	if g.bill != nil {
 		return g.bill
@@ -139,16 +137,16 @@ func (g *ledger) nextBill(now int64) *bill {
 }
 
 // difference returns how much more of a limit one account has used than another.
-func difference(a, told *limit.Account, l limit.Limit, now int64) int64 {
+func difference(a, b *limit.Account, l limit.Limit, now int64) int64 {
 	if isBucket(l) {
-		ns := a.Check(l, now, 0).ResetAfter - told.Check(l, now, 0).ResetAfter
+		ns := a.Check(l, now, 0).ResetAfter - b.Check(l, now, 0).ResetAfter
 		return drainedIn(l, max(int64(ns), 0))
 	}
-	return max(a.Check(l, now, 0).Used-told.Check(l, now, 0).Used, 0)
+	return max(a.Check(l, now, 0).Used-b.Check(l, now, 0).Used, 0)
 }
 
-// markSent notes that a bill is on its way, with a receipt of Redis. The counts of its
-// limits may have changed since it was made.
+// markSent records that a bill is on its way, with a receipt of Redis. The counts of its limits may
+// have changed since it was made.
 func (g *ledger) markSent(b *bill, r store.Receipt, now int64) {
 	b.receipt = r
 	g.bill = b

@@ -10,18 +10,18 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// ledgers are the ledgers of all keys that were used while Redis was lost and that
-// it has not been told of. A ledger whose account is full again owes nothing and
-// is forgotten, as in [store.Memory]: so they are as many as the keys in use.
+// ledgers are the ledgers of all keys that were used while Redis was lost and for which it has not
+// been charged. A ledger whose account is full again owes nothing and is forgotten, as in
+// [store.Memory]: so there are as many as keys in use.
 type ledgers struct {
 	seed     maphash.Seed
 	clock    func() int64  // read once a call, under its locks
-	observed *observations // nil: nothing is
-	count    atomic.Int64  // ledgers, and those who may be about to begin some
+	observed *observations // nil: nothing
+	count    atomic.Int64  // of ledgers, and of calls that may be about to begin some
 	shards   [64]ledgerShard
 }
 
-// ledgerShard is the ledgers of some of the keys.
+// ledgerShard has the ledgers of some of the keys.
 type ledgerShard struct {
 	mu      sync.Mutex
 	ledgers map[string]*ledger
@@ -40,16 +40,19 @@ func (b *ledgers) index(key string) int {
 	return int(maphash.String(b.seed, key) % uint64(len(b.shards)))
 }
 
-// begin returns a new ledger, which goes on where Redis was.
+func (b *ledgers) shard(key string) *ledgerShard { return &b.shards[b.index(key)] }
+
+// begin returns a new ledger, which starts from what is known about Redis.
 func (b *ledgers) begin(key string, p share, now int64) *ledger {
-	g := &ledger{key: strings.Clone(key)} // it may outlive the call
+	g := &ledger{key: strings.Clone(key)} // the ledger may outlive the call
 	if b.observed != nil {
 		b.observed.seed(g, p, now)
 	}
 	return g
 }
 
-// sweepSome looks at a few ledgers, wherever the map begins this time.
+// sweepSome checks a few ledgers, in the random order of the map, and removes those that are full
+// again.
 func (b *ledgers) sweepSome(s *ledgerShard, now int64) {
 	looked := 0
 	for _, g := range s.ledgers {
@@ -62,18 +65,18 @@ func (b *ledgers) sweepSome(s *ledgerShard, now int64) {
 	}
 }
 
-// remove forgets a ledger. Its shard is locked.
+// remove removes a ledger. Its shard is locked.
 func (b *ledgers) remove(s *ledgerShard, g *ledger) {
 	g.gone = true
 	delete(s.ledgers, g.key)
 	b.count.Add(-1)
 }
 
-// resolve notes that Redis has granted what it was asked for, or has not, in the
-// ledgers that were begun meanwhile.
-func (b *ledgers) resolve(asked []pendingTake, granted bool) {
-	for i := range asked {
-		if q := &asked[i]; q.ledger != nil {
+// resolve records, in ledgers that were begun in the meantime, whether Redis has granted pending
+// takes.
+func (b *ledgers) resolve(pending []pendingTake, granted bool) {
+	for i := range pending {
+		if q := &pending[i]; q.ledger != nil {
 			b.update(q.ledger, func(g *ledger) { g.resolve(q, granted, b.clock()) })
 		}
 	}
@@ -84,7 +87,7 @@ func (b *ledgers) find(key string) *ledger {
 	if b.count.Load() == 0 {
 		return nil
 	}
-	s := &b.shards[b.index(key)]
+	s := b.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ledgers[key]
@@ -103,9 +106,9 @@ func (b *ledgers) all() (all []*ledger) {
 	return all
 }
 
-// read returns a copy of what a key has used of its limits here.
+// read returns a copy of the account of a key at this node.
 func (b *ledgers) read(key string, p share) *limit.Account {
-	s := &b.shards[b.index(key)]
+	s := b.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := b.clock()
@@ -120,8 +123,7 @@ func (b *ledgers) read(key string, p share) *limit.Account {
 	return account
 }
 
-// keys returns all keys that begin with prefix of which anything was used, in
-// order.
+// keys returns all keys that begin with prefix and of which anything is in use, in order.
 func (b *ledgers) keys(prefix string) (keys []string) {
 	for _, g := range b.all() {
 		if strings.HasPrefix(g.key, prefix) {
@@ -135,7 +137,7 @@ func (b *ledgers) keys(prefix string) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// reset forgets all keys that begin with prefix, and what Redis said of them.
+// reset forgets all keys that begin with prefix, and what Redis said about them.
 func (b *ledgers) reset(prefix string) {
 	for i := range b.shards {
 		s := &b.shards[i]

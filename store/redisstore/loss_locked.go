@@ -8,29 +8,29 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// localReceipt is the receipt of what was taken here.
+// localReceipt is the receipt of a take that was decided here.
 type localReceipt struct {
 	all      *ledgers
 	charges  []store.Charge
 	ledgers  []*ledger
-	shares   [][]limit.Limit // of the charges' limits, as of the take
+	shares   [][]limit.Limit // the node's shares of the charges' limits, at the time of the take
 	receipts []limit.Receipt
 	settled  atomic.Bool
 }
 
-// lockedLedgers is the ledgers of some charges, while their shards are locked.
+// lockedLedgers are the ledgers of some charges, while their shards are locked.
 type lockedLedgers struct {
 	all     *ledgers
 	now     int64
-	shards  []*ledgerShard // of each charge
+	shards  []*ledgerShard // one for each charge
 	ledgers []*ledger
 	locked  []*ledgerShard // in the order in which they are locked, each once
 }
 
-// lock locks the shards of the charges' keys, in one order whatever theirs. A key
-// that has no ledger gets one of the charge's limits, which is not kept yet.
+// lock locks the shards of the charges' keys, in one order whatever theirs. A key without a ledger
+// gets one with the charge's limits, which is not stored yet.
 func (b *ledgers) lock(charges []store.Charge, p share) lockedLedgers {
-	b.count.Add(1) // so that who asks Redis from now on looks for a ledger
+	b.count.Add(1) // a call that asks Redis from now on looks for a ledger
 	d := lockedLedgers{
 		all:     b,
 		shards:  make([]*ledgerShard, len(charges)),
@@ -59,7 +59,7 @@ func (b *ledgers) lock(charges []store.Charge, p share) lockedLedgers {
 	return d
 }
 
-// fit makes the ledgers those of the charges' limits.
+// fit adapts the ledgers to the charges' limits.
 func (d *lockedLedgers) fit(charges []store.Charge, p share) {
 	for i, g := range d.ledgers {
 		g.fit(charges[i].Limits, p, d.now)
@@ -73,8 +73,8 @@ func (d *lockedLedgers) unlock() {
 	d.all.count.Add(-1)
 }
 
-// store keeps the ledgers that are new and in use, and forgets a few that are full
-// again: at least as many as come.
+// store stores the ledgers that are new and in use, and removes a few that are full again: at least
+// as many as come.
 func (d *lockedLedgers) store() {
 	for i, g := range d.ledgers {
 		s := d.shards[i]
@@ -95,7 +95,7 @@ func (d *lockedLedgers) accounts() []*limit.Account {
 	return accounts
 }
 
-// shareCharges returns the charges with the node's parts as their limits.
+// shareCharges returns the charges with the node's shares as their limits.
 func (d *lockedLedgers) shareCharges(charges []store.Charge) []store.Charge {
 	shares := slices.Clone(charges)
 	for i, g := range d.ledgers {
@@ -104,7 +104,7 @@ func (d *lockedLedgers) shareCharges(charges []store.Charge) []store.Charge {
 	return shares
 }
 
-// receipt returns the receipt of what was taken.
+// receipt returns the receipt of a take.
 func (d *lockedLedgers) receipt(charges []store.Charge, receipts []limit.Receipt) *localReceipt {
 	n := &localReceipt{all: d.all, charges: slices.Clone(charges), ledgers: d.ledgers, receipts: receipts}
 	n.shares = make([][]limit.Limit, len(charges))
@@ -114,8 +114,8 @@ func (d *lockedLedgers) receipt(charges []store.Charge, receipts []limit.Receipt
 	return n
 }
 
-// take charges all of the charges to the node's parts of their limits, or none. A
-// denial has no note.
+// take charges all of the charges to the node's shares of their limits, or none. A denial has no
+// receipt.
 func (b *ledgers) take(charges []store.Charge, p share) (*localReceipt, []limit.Decision) {
 	d := b.lock(charges, p)
 	defer d.unlock()
@@ -132,12 +132,12 @@ func (b *ledgers) take(charges []store.Charge, p share) (*localReceipt, []limit.
 	return d.receipt(charges, receipts), decisions
 }
 
-// peek returns what is said of the limits if Redis grants all that it may yet.
+// peek returns the decisions if Redis grants all pending takes.
 func (d *lockedLedgers) peek(charges []store.Charge) []limit.Decision {
 	return d.translate(store.Peek(d.accounts(), d.withPending(charges), d.now), charges)
 }
 
-// hasRoom reports whether there is room for the charges beside what Redis may grant yet.
+// hasRoom reports whether there is room for the charges beside the pending takes.
 func (d *lockedLedgers) hasRoom(charges []store.Charge) bool {
 	if !slices.ContainsFunc(d.ledgers, func(g *ledger) bool { return len(g.pending) > 0 }) {
 		return true
@@ -145,8 +145,8 @@ func (d *lockedLedgers) hasRoom(charges []store.Charge) bool {
 	return store.Allowed(store.Peek(d.accounts(), d.withPending(charges), d.now))
 }
 
-// withPending returns the charges with the node's parts as their limits, and with what
-// Redis may grant yet of the same keys.
+// withPending returns the charges with the node's shares as their limits, and with the pending
+// takes of the same keys added.
 func (d *lockedLedgers) withPending(charges []store.Charge) []store.Charge {
 	all := d.shareCharges(charges)
 	for i, g := range d.ledgers {
@@ -157,8 +157,7 @@ func (d *lockedLedgers) withPending(charges []store.Charge) []store.Charge {
 	return all
 }
 
-// emptyShare reports whether anything is asked of a limit of which the node's part is
-// nothing.
+// emptyShare reports whether a charge has a limit of which the node's share is nothing.
 func (d *lockedLedgers) emptyShare(charges []store.Charge) bool {
 	for i, g := range d.ledgers {
 		if g.empty && charges[i].N > 0 {
@@ -168,7 +167,7 @@ func (d *lockedLedgers) emptyShare(charges []store.Charge) bool {
 	return false
 }
 
-// translate turns what the parts say into what is said of the limits.
+// translate turns decisions of the node's shares into decisions of the limits.
 func (d *lockedLedgers) translate(decisions []limit.Decision, charges []store.Charge) []limit.Decision {
 	at := 0
 	for i, g := range d.ledgers {
@@ -181,8 +180,8 @@ func (d *lockedLedgers) translate(decisions []limit.Decision, charges []store.Ch
 	return decisions
 }
 
-// translateDecision turns what a node's part of a limit says to n into what is said of the limit:
-// the parts of the other nodes count as used.
+// translateDecision turns the decision of a node's share on n into one of the limit: the shares of
+// the other nodes count as used.
 func translateDecision(d *limit.Decision, g *ledger, l limit.Limit, n int64) {
 	d.Limit = l
 	part := g.share.of(l.Burst())
@@ -197,7 +196,7 @@ func translateDecision(d *limit.Decision, g *ledger, l limit.Limit, n int64) {
 	case d.Allowed:
 	case n > l.Burst():
 		d.RetryAfter = limit.Never
-	case d.RetryAfter == 0 || d.RetryAfter == limit.Never: // more than the part, but Redis may be back by then
+	case d.RetryAfter == 0 || d.RetryAfter == limit.Never: // more than the share, but Redis may be back by then
 		d.RetryAfter = l.Period()
 	}
 }
@@ -213,8 +212,8 @@ func (b *ledgers) admitAll(charges []store.Charge) (*localReceipt, []limit.Decis
 	for i, c := range charges {
 		receipts[i] = d.ledgers[i].admit(d.now, c.N)
 		for _, l := range c.Limits {
-			says := d.ledgers[i].account.Check(l, d.now, 0)
-			decisions = append(decisions, limit.Decision{Allowed: true, Limit: l, Used: says.Used, Remaining: says.Remaining, ResetAfter: says.ResetAfter, Since: says.Since})
+			now := d.ledgers[i].account.Check(l, d.now, 0)
+			decisions = append(decisions, limit.Decision{Allowed: true, Limit: l, Used: now.Used, Remaining: now.Remaining, ResetAfter: now.ResetAfter, Since: now.Since})
 		}
 	}
 	return d.receipt(charges, receipts), decisions
@@ -229,7 +228,7 @@ func (b *ledgers) owe(charge store.Charge, p share) *localReceipt {
 	return d.receipt(charges, []limit.Receipt{limit.ReceiptOf(0, d.now)})
 }
 
-// admit takes n where there is room for it. Elsewhere it is a debt.
+// admit takes n if there is room for it. Otherwise n is a debt.
 func (g *ledger) admit(now, n int64) limit.Receipt {
 	for _, part := range g.shares {
 		if !g.account.Check(part, now, n).Allowed {
@@ -245,15 +244,15 @@ func (b *ledgers) peek(charges []store.Charge, p share) []limit.Decision {
 	d := b.lock(charges, p)
 	defer d.unlock()
 	for i, g := range d.ledgers {
-		fork := &ledger{account: *g.account.Fork(d.now), pending: g.pending} // so that other limits leave the ledger as it is
+		fork := &ledger{account: *g.account.Fork(d.now), pending: g.pending} // a copy, so that a peek with other limits does not change the ledger
 		fork.fit(charges[i].Limits, p, d.now)
 		d.ledgers[i] = fork
 	}
 	return d.peek(charges)
 }
 
-// settle corrects what was taken here. If Redis was charged for it since, what was
-// used beyond it is a debt in another ledger, and what was not used stays.
+// settle corrects a take that was decided here. If Redis was charged for it since, what was used
+// beyond it is a debt in another ledger, and what was not used stays charged.
 func (b *ledgers) settle(n *localReceipt, actual []int64, p share) {
 	d := b.lock(n.charges, p)
 	defer d.unlock()

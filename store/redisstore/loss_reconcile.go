@@ -11,16 +11,17 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// payment is one that is under way. Others who need the key wait for it.
+// payment is the payment of a ledger that is under way. Other callers that need the key wait for
+// it.
 type payment struct {
 	done chan struct{}
-	err  error // once it is done
+	err  error // valid once it is done
 }
 
-// claim begins a payment of g, or returns the one that is under way. It returns
-// neither if there is nothing to pay any more.
+// claim begins a payment of g, or returns the one that is under way. It returns neither if there is
+// nothing to pay any more.
 func (b *ledgers) claim(g *ledger) (mine, others *payment) {
-	s := &b.shards[b.index(g.key)]
+	s := b.shard(g.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.gone || g.payment != nil {
@@ -32,7 +33,7 @@ func (b *ledgers) claim(g *ledger) (mine, others *payment) {
 
 // end ends a payment of g.
 func (b *ledgers) end(g *ledger, p *payment, err error) {
-	s := &b.shards[b.index(g.key)]
+	s := b.shard(g.key)
 	s.mu.Lock()
 	g.payment = nil
 	s.mu.Unlock()
@@ -40,33 +41,33 @@ func (b *ledgers) end(g *ledger, p *payment, err error) {
 	close(p.done)
 }
 
-// nextBill returns the next bill of g. If there is none, g is closed, provided that it
-// is known where Redis is.
-func (b *ledgers) nextBill(g *ledger, known bool) *bill {
-	s := &b.shards[b.index(g.key)]
+// nextBill returns the next bill of g. If there is none and the state of Redis is known, it closes
+// g.
+func (b *ledgers) nextBill(g *ledger, located bool) *bill {
+	s := b.shard(g.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.gone {
 		return nil
 	}
 	bill := g.nextBill(b.clock())
-	if bill == nil && known {
+	if bill == nil && located {
 		g.paid = true
 		b.remove(s, g)
 	}
 	return bill
 }
 
-// update changes g.
+// update changes g under the lock of its shard.
 func (b *ledgers) update(g *ledger, change func(g *ledger)) {
-	s := &b.shards[b.index(g.key)]
+	s := b.shard(g.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(g)
 }
 
-// reconcile charges to Redis what g owes, and closes it. If somebody does already,
-// it waits for that.
+// reconcile charges Redis for what g owes, and closes g. If another caller is doing that, it waits
+// for it.
 func (l *fallback) reconcile(ctx context.Context, g *ledger) error {
 	for {
 		mine, others := l.ledgers.claim(g)
@@ -90,32 +91,32 @@ func (l *fallback) reconcile(ctx context.Context, g *ledger) error {
 	}
 }
 
-// pay pays bill after bill, and closes g once Redis has said where that leaves its
-// key: from there the node goes on if Redis is lost again.
+// pay pays bill after bill, and closes g once Redis has reported the resulting state of its key,
+// from which the node starts if Redis is lost again.
 func (l *fallback) pay(ctx context.Context, g *ledger) (paid int64, err error) {
-	known := l.observed == nil
+	located := l.observed == nil
 	for {
-		b := l.ledgers.nextBill(g, known)
+		b := l.ledgers.nextBill(g, located)
 		switch {
 		case b != nil:
 			if err := l.charge(ctx, g, b); err != nil {
 				return paid, err
 			}
 			paid += b.n
-			known = l.observed == nil
-		case known:
+			located = l.observed == nil
+		case located:
 			return paid, nil
 		default:
 			if err := l.locate(ctx, g); err != nil {
 				return paid, err
 			}
-			known = true
+			located = true
 		}
 	}
 }
 
-// charge pays a bill. One that may have reached Redis is sent again as it was, so
-// Redis is charged once.
+// charge pays a bill. A bill that may have reached Redis is sent again unchanged, so Redis is
+// charged once.
 func (l *fallback) charge(ctx context.Context, g *ledger, b *bill) error {
 	if b.receipt == nil {
 		r, err := l.below.owe(ctx, store.Charge{Key: g.key, Limits: b.limits})
@@ -131,7 +132,7 @@ func (l *fallback) charge(ctx context.Context, g *ledger, b *bill) error {
 	return nil
 }
 
-// locate hears from Redis where the key of g is.
+// locate asks Redis for the state of the key of g.
 func (l *fallback) locate(ctx context.Context, g *ledger) error {
 	charge := store.Charge{Key: g.key}
 	l.ledgers.update(g, func(g *ledger) { charge.Limits = g.limits })
@@ -139,7 +140,7 @@ func (l *fallback) locate(ctx context.Context, g *ledger) error {
 	return err
 }
 
-// reportPaid tells of what was paid.
+// reportPaid reports what was paid.
 func (l *fallback) reportPaid(n int64) {
 	if n == 0 {
 		return
@@ -149,11 +150,11 @@ func (l *fallback) reportPaid(n int64) {
 }
 
 const (
-	sweepers   = 16          // ledgers that are paid at a time
+	sweepers   = 16          // ledgers that are paid at the same time
 	sweepEvery = time.Second // at least, unless Redis is known to be back
 )
 
-// sweep pays what all ledgers owe that can be paid.
+// sweep pays what all ledgers owe, as far as possible.
 func (l *fallback) sweep(ctx context.Context) {
 	all := l.ledgers.all()
 	var next atomic.Int64
@@ -161,7 +162,7 @@ func (l *fallback) sweep(ctx context.Context) {
 	for range min(sweepers, len(all)) {
 		done.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
-				l.reconcile(ctx, all[i]) // what is still owed is paid by a later sweep
+				l.reconcile(ctx, all[i]) // after an error, a later sweep pays the rest
 			}
 		})
 	}
@@ -178,7 +179,7 @@ type sweeper struct {
 	done    sync.WaitGroup
 }
 
-// wake sweeps, unless it was done within the last second and is not pressing.
+// wake starts a sweep, unless it is not urgent and there was one within the last second.
 func (l *fallback) wake(pressing bool) {
 	if l.ledgers.count.Load() == 0 {
 		return
@@ -207,7 +208,7 @@ func (l *fallback) sweeps() {
 	}
 }
 
-// stop waits for the sweep that runs. None begins any more.
+// stop waits for the running sweep. No other begins any more.
 func (s *sweeper) stop() {
 	s.mu.Lock()
 	s.closed = true

@@ -9,12 +9,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// What is rare the script does not do: a clock that went back, a limit that has
-// changed, a log that is full. Then the accounts are read, package limit does it,
-// and they are written if nobody has changed them meanwhile.
+// The script does not handle rare cases: a clock that went back, a limit that has changed, a
+// log that is full. Then the accounts are read, package limit changes them, and they are
+// written unless another call has changed them meanwhile.
 
-// prepare makes accounts ready for a take, which the script then decides. Who comes
-// while another does the same waits for that.
+// prepare makes accounts ready for a take, which the script then decides. If another caller is
+// preparing the same key, it waits for that.
 func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 	r.mu.Lock()
 	other, done := r.preparing[charges[0].Key], make(chan struct{})
@@ -49,8 +49,8 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 	return err
 }
 
-// makeReady makes an account ready for a take. Leases whose time is over are charged,
-// and others are made leases of what their limits have become.
+// makeReady makes an account ready for a take. It charges leases whose time is over, and moves
+// others to the limits that have replaced theirs.
 func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
 	s.rewind(at)
 	s.account.Prepare(limits, at)
@@ -76,7 +76,7 @@ func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
 	return nil
 }
 
-// tooManyCounters reports whether there are too many counters for those of limits to be added.
+// tooManyCounters reports whether the account has no room for the counters of limits.
 func (s *stored) tooManyCounters(limits []limit.Limit) bool {
 	counters := s.account.Snapshot().Counters
 	if len(counters)+len(limits) <= maxCounters {
@@ -87,7 +87,7 @@ func (s *stored) tooManyCounters(limits []limit.Limit) bool {
 	})
 }
 
-// rewind moves the ends of leases by as much as the account's clock went back.
+// rewind moves the ends of leases by as much as the account's clock has gone back.
 func (s *stored) rewind(at int64) {
 	if len(s.leases) == 0 {
 		return
@@ -98,8 +98,7 @@ func (s *stored) rewind(at int64) {
 	}
 }
 
-// mapLimits returns what limits are now: where one is gone and another of its shape is
-// asked for, that.
+// mapLimits replaces each limit that is gone by an asked one of the same shape.
 func mapLimits(limits, asked []limit.Limit) []limit.Limit {
 	now := slices.Clone(limits)
 	for i, l := range now {
@@ -130,7 +129,7 @@ func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]lim
 		if err := r.makeReady(a, charges[i].Limits, at); err != nil {
 			return nil, err
 		}
-		for _, l := range a.leases { // as if it was taken just now
+		for _, l := range a.leases { // counts as taken just now
 			c, err := l.charge()
 			if err != nil {
 				return nil, err
@@ -158,8 +157,8 @@ func (r *remote) settleLocally(ctx context.Context, takes []*chargeReceipt, actu
 	return r.replace(ctx, charges, accounts)
 }
 
-// Read returns what each of the keys has used, and as of which time in Unix
-// nanoseconds. That of a key which has used nothing is a zero account.
+// Read returns the accounts of the keys, and the time in Unix nanoseconds as of which they are
+// read. A key that has used nothing has a zero account.
 func (r *remote) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	charges := make([]store.Charge, len(keys))
 	for i, key := range keys {
@@ -220,8 +219,8 @@ func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, in
 	return accounts, o.at, nil
 }
 
-// replace writes accounts as they have become. It is unready if others have
-// changed one since it was read: then nothing is written.
+// replace writes accounts. It is unready if another caller has changed one since it was read: then
+// nothing is written.
 func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored) (status, error) {
 	q := r.newRequest(stepReplace, charges)
 	for i, c := range charges {

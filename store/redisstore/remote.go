@@ -14,8 +14,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// remote counts in Redis: each of its calls is one script call, or, in a cluster,
-// one for each part of the keyspace that its keys are in.
+// remote counts in Redis. Each of its calls is one script call, or, in a cluster, one for each part
+// of the keyspace.
 type remote struct {
 	client    rueidis.Client
 	namespace string
@@ -28,10 +28,10 @@ type remote struct {
 	mu     sync.Mutex
 	unsent []*op // see send
 
-	preparing map[string]chan struct{} // keys; closed when it is done
+	preparing map[string]chan struct{} // by key; closed when it is done
 }
 
-// newRemote returns a remote. The clock is the server's if it is nil.
+// newRemote returns a remote. A nil clock is the server's.
 func newRemote(client rueidis.Client, namespace string, timeout time.Duration, clock func() int64, changed func(change)) *remote {
 	r := &remote{
 		client:    client,
@@ -40,7 +40,7 @@ func newRemote(client rueidis.Client, namespace string, timeout time.Duration, c
 		cluster:   client.Mode() == rueidis.ClientModeCluster,
 		preparing: map[string]chan struct{}{},
 	}
-	heard := func(c change) {
+	onChange := func(c change) {
 		if !c.lost {
 			r.resend()
 		}
@@ -48,19 +48,19 @@ func newRemote(client rueidis.Client, namespace string, timeout time.Duration, c
 			changed(c)
 		}
 	}
-	r.link = newLink(client, linkConfig{namespace: namespace, timeout: timeout, clock: clock, script: arithmetic, cluster: r.cluster, changed: heard})
+	r.link = newLink(client, linkConfig{namespace: namespace, timeout: timeout, clock: clock, script: arithmetic, cluster: r.cluster, changed: onChange})
 	r.coalescer.remote = r
 	return r
 }
 
-// receipt is a take's. Settled is what was settled of it.
+// receipt is the receipt of a take.
 type receipt struct {
 	remote *remote
 	takes  []*chargeReceipt
 
 	mu      sync.Mutex
-	settled []bool  // of each take
-	fates   []*fate // of those that are being settled
+	settled []bool  // for each take
+	fates   []*fate // of settlements whose answer is missing
 }
 
 // Take is [store.Store]'s.
@@ -86,7 +86,7 @@ func (r *remote) receipt(takes []*chargeReceipt) *receipt {
 	return &receipt{remote: r, takes: takes}
 }
 
-// check says what is wrong with a call.
+// check returns what is wrong with a call.
 func (r *remote) check(ctx context.Context, charges []store.Charge) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
@@ -111,7 +111,7 @@ func (r *remote) ask(ctx context.Context, charges []store.Charge) (t takeAnswer,
 	if len(charges) == 0 {
 		return takeAnswer{status: allowed}, r.link.alive()
 	}
-	if err := r.link.lost(partOf(charges[0].Key)); err != nil { // before anything is made for nothing
+	if err := r.link.lost(partOf(charges[0].Key)); err != nil { // fails before the request is built
 		return takeAnswer{}, err
 	}
 	err = r.retry(ctx, func(ctx context.Context) (status, error) {
@@ -126,8 +126,8 @@ func (r *remote) ask(ctx context.Context, charges []store.Charge) (t takeAnswer,
 	return t, err
 }
 
-// retry calls step until it is neither unready nor far, within the timeout. Where it
-// is unready, repair comes before the next step, or does it instead.
+// retry calls step until it is neither unready nor skewed, within the timeout. If it is unready,
+// repair comes before the next step, or replaces it.
 func (r *remote) retry(ctx context.Context, step, repair func(context.Context) (status, error)) error {
 	start := time.Now()
 	s, err := step(ctx)
@@ -147,7 +147,7 @@ func (r *remote) retry(ctx context.Context, step, repair func(context.Context) (
 	return r.timeoutError(ctx, err)
 }
 
-// timeoutError returns the error of what has ended with the timeout, though ctx has not.
+// timeoutError returns the error of a call that has ended with the timeout, though ctx has not.
 func (r *remote) timeoutError(ctx context.Context, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return err
@@ -179,8 +179,8 @@ func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Deci
 	return slices.Concat(each...), nil
 }
 
-// peek peeks at charges that may share a script call. It may keep what a take that is
-// denied keeps: that a clock went back, that limits have changed.
+// peek peeks at charges that may share a script call. With keep, it may store what a denied take
+// stores: that a clock went back, or that limits have changed.
 func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (decisions []limit.Decision, err error) {
 	if len(charges) == 0 {
 		return nil, r.link.alive()

@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// What is asked of the script. See lua/take.lua and its neighbours, which read it.
+// The steps of the script. See lua/take.lua and the files beside it, which read them.
 const (
 	stepTake = 1 + iota
 	stepPeek
@@ -44,13 +44,13 @@ func kindOf(l limit.Limit) byte {
 	}
 }
 
-// limitPrefix is how a limit begins wherever the script reads one: its kind, its name
-// and the name of its shape.
+// limitPrefix is the encoding that a limit has in every request: its kind, its name and the name of
+// its shape.
 type limitPrefix []byte
 
-// prefixCache holds the heads of limits that were asked, up to a number of them.
+// prefixCache holds the prefixes of limits, up to a number of them.
 type prefixCache struct {
-	byLimit sync.Map // limit.Limit to head
+	byLimit sync.Map // limit.Limit to limitPrefix
 	count   atomic.Int64
 }
 
@@ -75,7 +75,7 @@ func nameOf(l limit.Limit) string {
 	return string(b)
 }
 
-// request is what is asked of the script, while it is written.
+// request is a call of the script while it is written.
 type request struct {
 	r *remote
 	o *op
@@ -97,7 +97,7 @@ func (q *request) op() *op {
 	return q.o
 }
 
-// key writes the places of a key and of its log's, if it has one.
+// key writes the indexes of a key's name and of the name of its log, if it has one.
 func (q *request) key(key string, logged bool) {
 	name := q.r.redisKey(partOf(key), key)
 	q.o.keys = append(q.o.keys, name)
@@ -110,7 +110,7 @@ func (q *request) key(key string, logged bool) {
 	q.w.byte(byte(len(q.o.keys)))
 }
 
-// distinct returns the limits, each once.
+// distinct returns the limits without repetitions.
 func distinct(limits []limit.Limit) []limit.Limit {
 	for i := 1; i < len(limits); i++ {
 		if slices.Contains(limits[:i], limits[i]) {
@@ -130,8 +130,7 @@ func hasLog(limits []limit.Limit) bool {
 	return slices.ContainsFunc(limits, func(l limit.Limit) bool { return l.Algorithm() == limit.SlidingLog })
 }
 
-// take returns the op that takes charges, or peeks. now is about what the server's
-// clock shows.
+// take returns the op that takes charges, or peeks. now is about the time of the server's clock.
 func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
 	q := r.newRequest(step, charges)
 	for _, c := range charges {
@@ -147,7 +146,7 @@ func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
 	return q.op()
 }
 
-// limit writes a limit as the script is asked for n of it.
+// limit writes a limit of which n is asked.
 func (q *request) limit(l limit.Limit, n, now int64) {
 	w := &q.w
 	*w = append(*w, q.r.prefixes.prefix(l)...)
@@ -162,7 +161,7 @@ func (q *request) limit(l limit.Limit, n, now int64) {
 		w.number(int64(l.Period()))
 	case kindAnchored, kindLog:
 		w.number(int64(l.Period()))
-	case kindCalendar: // a day before and after, in case clocks differ
+	case kindCalendar: // with the windows before and after, in case the clocks differ
 		start, end := l.Window(now)
 		before, _ := l.Window(start - 1)
 		_, after := l.Window(end)
@@ -178,8 +177,8 @@ func floor(t int64, period time.Duration) int64 {
 	return start
 }
 
-// settle returns the op that corrects takes, each to its amount. Where undo is
-// set and nothing has happened since, it is as if they were not taken.
+// settle returns the op that corrects takes, each to its amount. With undo, and if nothing has
+// changed since, the accounts become what they were before the takes.
 func (r *remote) settle(takes []*chargeReceipt, actual []int64, undo bool) *op {
 	charges := make([]store.Charge, len(takes))
 	for i, t := range takes {
@@ -213,7 +212,7 @@ func (r *remote) settle(takes []*chargeReceipt, actual []int64, undo bool) *op {
 	return q.op()
 }
 
-// settlement writes a limit as the script is asked to correct a take of it.
+// settlement writes a limit of which a take is corrected.
 func (q *request) settlement(l limit.Limit, t *chargeReceipt, actual int64) {
 	w := &q.w
 	*w = append(*w, q.r.prefixes.prefix(l)...)

@@ -7,7 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// undoLate undoes a take whose caller has left before it was answered.
+// undoLate undoes a take whose caller left before the answer came.
 func (r *remote) undoLate(o *op, charges []store.Charge) {
 	t, err := parseTake(o, charges)
 	if err == nil && t.status == allowed {
@@ -15,15 +15,15 @@ func (r *remote) undoLate(o *op, charges []store.Charge) {
 	}
 }
 
-// undo gives back what was taken, without waiting for it.
+// undo gives takes back, without waiting for it.
 func (r *remote) undo(takes []*chargeReceipt) {
 	for _, part := range r.byPart(len(takes), func(i int) string { return takes[i].charge.Key }) {
 		r.send(r.settle(pick(takes, part), make([]int64, len(part)), true))
 	}
 }
 
-// send does an op without waiting for it. One that has not happened is sent again
-// when Redis is back, or a while later.
+// send runs an op without waiting for it. If it has not happened it is sent again when Redis is
+// back, or after a while.
 func (r *remote) send(o *op) {
 	o.onFailed = r.keepUnsent
 	if err := r.link.send(o); errors.Is(err, ErrLost) {
@@ -46,7 +46,7 @@ func (r *remote) keepUnsent(o *op, maybe bool) {
 	}
 }
 
-// resend sends what could not be sent.
+// resend sends the ops that could not be sent.
 func (r *remote) resend() {
 	r.mu.Lock()
 	unsent := r.unsent
@@ -57,4 +57,4 @@ func (r *remote) resend() {
 	}
 }
 
-const maxUnsent = 4096 // ops; those beyond leave what was taken
+const maxUnsent = 4096 // beyond that, takes are not given back

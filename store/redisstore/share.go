@@ -9,19 +9,19 @@ import (
 // maxAmount is the largest amount that is counted.
 const maxAmount = 1 << 62
 
-// share is which of how many nodes this one is: rank is from 0 to n-1.
+// share is a node's part of every limit: rank is from 0 to nodes-1.
 type share struct{ rank, nodes int }
 
-// whole is the place of a node that has every limit to itself.
+// whole is the share of a node that has every limit to itself.
 var whole = share{0, 1}
 
-// of returns the node's part of c. The parts of all nodes add up to c.
+// of returns the node's share of c. The shares of all nodes add up to c.
 func (p share) of(c int64) int64 {
 	return scale(c, int64(p.rank)+1, int64(p.nodes), 0) - scale(c, int64(p.rank), int64(p.nodes), 0)
 }
 
-// limit returns the node's part of a limit, and whether it has any. If it has none,
-// the part is one of the same kind to keep accounts by, and nothing may pass.
+// limit returns the node's share of a limit, and whether it has any. If it has none, part is a
+// limit of the same kind to keep accounts with, and nothing may pass.
 func (p share) limit(l limit.Limit) (part limit.Limit, some bool) {
 	part = l.WithCount(p.of(l.Count())).WithBurst(p.of(l.Burst()))
 	if part.Validate() != nil {
@@ -30,7 +30,7 @@ func (p share) limit(l limit.Limit) (part limit.Limit, some bool) {
 	return part, true
 }
 
-// isBucket reports whether what was used of a limit drains.
+// isBucket reports whether the limit is a bucket, from which used amounts drain.
 func isBucket(l limit.Limit) bool { return l.Algorithm() <= limit.LeakyBucket }
 
 // drainedIn returns how much of a bucket drains in a time, rounded up.
@@ -38,8 +38,8 @@ func drainedIn(l limit.Limit, ns int64) int64 {
 	return scale(l.Count(), ns, int64(l.Period()), 1)
 }
 
-// scale returns n*numerator/denominator, rounded up if up is 1 and down if it is
-// 0. It stops at most.
+// scale returns n*numerator/denominator, rounded up if up is 1 and down if it is 0, but at most
+// maxAmount.
 func scale(n, numerator, denominator, up int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(numerator))
 	if hi >= uint64(denominator) {

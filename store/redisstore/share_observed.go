@@ -11,9 +11,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// observations is what Redis last said of the keys that this node has asked for. It is
-// where the node goes on if Redis is lost. It knows 65,536 keys at most, and
-// forgets those first that are full again soonest, of a few.
+// observations are what Redis last said about the keys that this node has asked for. The node
+// starts from them if Redis is lost. They are of at most 65,536 keys. To make room, of a few keys
+// the one is forgotten that is full again soonest.
 type observations struct {
 	hashSeed maphash.Seed
 	shards   [64]observationShard
@@ -22,40 +22,40 @@ type observations struct {
 type observationShard struct {
 	mu      sync.Mutex
 	keys    map[string]*observation
-	pending map[string][]*pendingTake // that have no answer yet
-	tick    uint64                    // how many answers were heard
+	pending map[string][]*pendingTake // takes without an answer yet
+	tick    uint64                    // how many answers were recorded
 	_       [32]byte                  // so that no two share a cache line
 }
 
-// maxObserved is how many keys a shard knows.
+// maxObserved is the most keys of a shard.
 const maxObserved = 1024
 
-// observation is what Redis said of a key.
+// observation is what Redis said about a key.
 //
-// Answers are not heard in the order in which Redis gave them. One is newer than
-// all that were heard before it was asked for; of others that is not known, and what
-// is used is what the largest says. So that it goes though some call is always
-// under way, answers are of two ages: one that was asked for after the first of each
-// was heard is newer than all of older, which goes, and begins the next.
+// Answers are not recorded in the order in which Redis gave them. An answer is newer than all that
+// were recorded before its call began; for others the order is unknown, and the largest usage
+// counts. So that old usage disappears even if some call is always under way, answers are kept in
+// two generations: an answer to a call that began after the first answer of newer was recorded is
+// newer than all of older, which is dropped, and begins the next generation.
 type observation struct {
-	at     int64 // when, by this node's clock
+	at     int64 // the time of the record, by this node's clock
 	limits []limit.Limit
-	newer  []usage // of each limit
-	older  []usage // before that; empty if all of it has gone
-	first  uint64  // tick of the first answer in each
-	last   uint64  // tick of the last
+	newer  []usage // one for each limit
+	older  []usage // the generation before; empty if it was dropped
+	first  uint64  // tick of the first answer in newer
+	last   uint64  // tick of the last answer
 }
 
-// usage is what is used of a limit, and until when. That of a bucket is told by when
-// it will have drained.
+// usage is what is used of a limit, and until when. For a bucket only the time counts at which it
+// will have drained.
 type usage struct{ used, until int64 }
 
-// pendingTake is a charge of a call that has no answer yet. Redis may grant it.
+// pendingTake is a charge of a call without an answer yet. Redis may grant it.
 type pendingTake struct {
 	n      int64
 	index  int     // among those of its key
 	began  uint64  // tick
-	ledger *ledger // that was begun meanwhile, if any
+	ledger *ledger // begun in the meantime, if any
 }
 
 func newObservations() *observations {
@@ -71,8 +71,8 @@ func (k *observations) shard(key string) *observationShard {
 	return &k.shards[maphash.String(k.hashSeed, key)%uint64(len(k.shards))]
 }
 
-// beginTake notes that Redis is about to be asked for charges, to take them or to look. What
-// comes of a take must be told, by hear or drop.
+// beginTake records that Redis is about to be asked for charges, to take them or to peek. Each take
+// must be followed by record or drop.
 func (k *observations) beginTake(charges []store.Charge, take bool) []pendingTake {
 	all := make([]pendingTake, len(charges))
 	for i := range charges {
@@ -89,7 +89,7 @@ func (k *observations) beginTake(charges []store.Charge, take bool) []pendingTak
 	return all
 }
 
-// drop notes that Redis has not answered.
+// drop records that Redis has not answered.
 func (k *observations) drop(charges []store.Charge, all []pendingTake) {
 	for i := range all {
 		s := k.shard(charges[i].Key)
@@ -112,7 +112,7 @@ func (s *observationShard) drop(key string, q *pendingTake) {
 	}
 }
 
-// record remembers what Redis has said to charges, as of now.
+// record records Redis's answer to charges, as of now.
 func (k *observations) record(charges []store.Charge, all []pendingTake, decisions []limit.Decision, now int64) {
 	for i := range charges {
 		c, q := &charges[i], &all[i]
@@ -133,7 +133,7 @@ func (s *observationShard) record(c *store.Charge, began uint64, decisions []lim
 	h := s.keys[c.Key]
 	if h == nil {
 		if !slices.ContainsFunc(decisions, func(d limit.Decision) bool { return d.ResetAfter > 0 }) {
-			return // a key that is full is the same as an unknown one
+			return // a full key is the same as an unknown one
 		}
 		if len(s.keys) >= maxObserved {
 			s.evict()
@@ -149,8 +149,8 @@ func (s *observationShard) record(c *store.Charge, began uint64, decisions []lim
 	}
 }
 
-// rotate makes room for an answer at a tick, to a call that was made at another: what
-// is older than it for certain goes.
+// rotate makes room for an answer with a tick, to a call that began at another tick: everything
+// that is certainly older is dropped.
 func (h *observation) rotate(limits []limit.Limit, began, tick uint64) {
 	switch {
 	case began >= h.last || !slices.Equal(h.limits, limits):
@@ -164,10 +164,10 @@ func (h *observation) rotate(limits []limit.Limit, began, tick uint64) {
 	h.limits, h.last = limits, tick
 }
 
-// zeroUsages returns that nothing was said of n limits, in the place of what was.
+// zeroUsages returns n zero usages, in the memory of others.
 func zeroUsages(was []usage, n int) []usage { return append(was[:0], make([]usage, n)...) }
 
-// usageOf returns what a decision says of a limit. What is leased counts as used.
+// usageOf returns the usage in a decision on a limit. Leased amounts count as used.
 func usageOf(l limit.Limit, d *limit.Decision, now int64) usage {
 	reset := int64(d.ResetAfter)
 	if !isBucket(l) {
@@ -179,8 +179,7 @@ func usageOf(l limit.Limit, d *limit.Decision, now int64) usage {
 	return usage{until: now + reset}
 }
 
-// larger returns what was said to be more, of two of which either may be the newer.
-// Of two windows it is the later one.
+// larger returns the larger of two usages of unknown order. Of two windows it is the later one.
 func larger(l limit.Limit, a, b usage) usage {
 	if a.until < b.until {
 		a, b = b, a
@@ -191,8 +190,8 @@ func larger(l limit.Limit, a, b usage) usage {
 	return usage{max(a.used, b.used), a.until}
 }
 
-// evict forgets one key: of a few, wherever the map begins this time, the one
-// that is full again soonest.
+// evict forgets one key: of a few, in the random order of the map, the one that is full again
+// soonest.
 func (s *observationShard) evict() {
 	var soonest string
 	var until int64
@@ -208,7 +207,7 @@ func (s *observationShard) evict() {
 	delete(s.keys, soonest)
 }
 
-// validUntil returns from when on nothing of what was heard counts.
+// validUntil returns the time from which on nothing in the observation counts.
 func (h *observation) validUntil() (last int64) {
 	for _, each := range h.newer {
 		last = max(last, each.until)
@@ -219,7 +218,7 @@ func (h *observation) validUntil() (last int64) {
 	return last
 }
 
-// at returns what was heard of a key, if anything of it still counts at now.
+// at returns the observation of a key, if anything of it still counts at now.
 func (k *observations) at(key string, now int64) *observation {
 	s := k.shard(key)
 	s.mu.Lock()
@@ -241,8 +240,7 @@ func (s *observationShard) at(key string, now int64) *observation {
 	return all
 }
 
-// seed lets g go on where Redis was: from what was heard of its key, and with all
-// calls that have no answer yet.
+// seed lets g start from what Redis said about its key, and with all takes without an answer yet.
 func (k *observations) seed(g *ledger, p share, now int64) {
 	s := k.shard(g.key)
 	s.mu.Lock()
@@ -256,7 +254,7 @@ func (k *observations) seed(g *ledger, p share, now int64) {
 	}
 }
 
-// keys adds all keys that begin with prefix and of which anything counts.
+// keys passes all keys to add that begin with prefix and of which anything counts.
 func (k *observations) keys(prefix string, now int64, add func(key string)) {
 	for i := range k.shards {
 		s := &k.shards[i]
@@ -284,14 +282,14 @@ func (k *observations) reset(prefix string) {
 	}
 }
 
-// pastUse is that so much was used of some limits at a time.
+// pastUse is an amount that was used of some limits at a time.
 type pastUse struct {
 	limits []limit.Limit
 	at, n  int64
 }
 
-// pastUses returns the node's part of what was used, oldest first. The parts of all
-// nodes are no less than all of it, for no shorter time.
+// pastUses returns the node's share of what was used, oldest first. The shares of all nodes are no
+// less than all of it, for no shorter time.
 func (h *observation) pastUses(p share) []pastUse {
 	var all []pastUse
 	var logs []int
@@ -310,8 +308,8 @@ func (h *observation) pastUses(p share) []pastUse {
 	return all
 }
 
-// used returns the node's part of what was used of a limit, rounded up. If all of
-// the limit is used, so is all of the part. A bucket's takes as long to drain.
+// used returns the node's share of what was used of a limit, rounded up. If all of the limit is
+// used, so is all of the share. The share of a bucket takes as long to drain.
 func (p share) used(l limit.Limit, n int64) int64 {
 	return max(scale(n, p.of(l.Burst()), l.Burst(), 1), scale(n, p.of(l.Count()), l.Count(), 1))
 }
@@ -324,8 +322,8 @@ func (h *observation) used(i int) int64 {
 	return h.newer[i].used
 }
 
-// usedSince returns as of when a limit must have been used to be full when Redis
-// said it would be.
+// usedSince returns the time as of which a limit must have been used to be full when Redis said it
+// would be.
 func (h *observation) usedSince(i int) int64 {
 	l := h.limits[i]
 	if l.Algorithm() == limit.SlidingLog || l.Windowing() == limit.Anchored {
@@ -334,8 +332,8 @@ func (h *observation) usedSince(i int) int64 {
 	return h.at
 }
 
-// logUses returns what was used of sliding logs. All of them see one log: what
-// only a longer window holds had just left the next shorter one.
+// logUses returns what was used of sliding logs. All of them see one log: what only a longer window
+// holds had just left the next shorter one.
 func (h *observation) logUses(logs []int, p share) (all []pastUse) {
 	slices.SortFunc(logs, func(a, b int) int { return cmp.Compare(h.limits[a].Period(), h.limits[b].Period()) })
 	var parts []limit.Limit
