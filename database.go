@@ -10,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
@@ -101,7 +102,7 @@ ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';`},
 // open makes the tables, imports what an older program has left, loads the quotas, and
 // forgets what does not count.
 func (db *database) open(rl *RateLimiter) error {
-	return db.update(context.Background(), func(tx *sqlitestore.Tx) error {
+	return db.update(context.Background(), func(tx transaction.Tx) error {
 		imported, err := makeTables(tx)
 		if err != nil {
 			return err
@@ -123,9 +124,9 @@ func (db *database) open(rl *RateLimiter) error {
 }
 
 // update runs fn in a transaction. Its errors name the file.
-func (db *database) update(ctx context.Context, fn func(*sqlitestore.Tx) error) error {
+func (db *database) update(ctx context.Context, fn func(transaction.Tx) error) error {
 	var fault error
-	err := db.store.Update(ctx, func(tx *sqlitestore.Tx) error {
+	err := db.store.Update(ctx, func(tx transaction.Tx) error {
 		fault = fn(tx)
 		return fault
 	})
@@ -143,7 +144,7 @@ func (e bare) Unwrap() error { return e.error }
 
 // makeTables makes the tables and columns that are missing. It reports whether the
 // file's usage is in its accounts already.
-func makeTables(tx *sqlitestore.Tx) (complete bool, err error) {
+func makeTables(tx transaction.Tx) (complete bool, err error) {
 	if _, err := tx.Exec(tables); err != nil {
 		return false, err
 	}
@@ -165,7 +166,7 @@ func makeTables(tx *sqlitestore.Tx) (complete bool, err error) {
 	return complete, nil
 }
 
-func hasColumn(tx *sqlitestore.Tx, name string) (there bool, err error) {
+func hasColumn(tx transaction.Tx, name string) (there bool, err error) {
 	err = each(tx, "SELECT COUNT(*) FROM pragma_table_info('quotas') WHERE name = ?", func(scan func(...any) error) error {
 		return scan(&there)
 	}, name)
@@ -173,7 +174,7 @@ func hasColumn(tx *sqlitestore.Tx, name string) (there bool, err error) {
 }
 
 // each calls fn for each row of a query.
-func each(tx *sqlitestore.Tx, query string, fn func(scan func(...any) error) error, args ...any) error {
+func each(tx transaction.Tx, query string, fn func(scan func(...any) error) error, args ...any) error {
 	rows, err := tx.Query(query, args...)
 	if err != nil {
 		return err
@@ -187,7 +188,7 @@ func each(tx *sqlitestore.Tx, query string, fn func(scan func(...any) error) err
 	return rows.Err()
 }
 
-func readQuotas(tx *sqlitestore.Tx) (map[string]ModelQuota, error) {
+func readQuotas(tx transaction.Tx) (map[string]ModelQuota, error) {
 	quotas := map[string]ModelQuota{}
 	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin FROM quotas", func(scan func(...any) error) error {
 		var model string
@@ -207,7 +208,7 @@ const (
 	orKeep = "ON CONFLICT (model) DO NOTHING"
 )
 
-func writeQuotas(tx *sqlitestore.Tx, quotas map[string]ModelQuota, conflict string) error {
+func writeQuotas(tx transaction.Tx, quotas map[string]ModelQuota, conflict string) error {
 	for model, q := range quotas {
 		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin)
 		if err != nil {
@@ -218,13 +219,13 @@ func writeQuotas(tx *sqlitestore.Tx, quotas map[string]ModelQuota, conflict stri
 }
 
 func (db *database) putQuotas(quotas map[string]ModelQuota) error {
-	return db.update(context.Background(), func(tx *sqlitestore.Tx) error { return writeQuotas(tx, quotas, orReplace) })
+	return db.update(context.Background(), func(tx transaction.Tx) error { return writeQuotas(tx, quotas, orReplace) })
 }
 
 // addQuotas writes the quotas that the file does not have yet, and returns those
 // that it has of the same models.
 func (db *database) addQuotas(quotas map[string]ModelQuota) (held map[string]ModelQuota, err error) {
-	err = db.update(context.Background(), func(tx *sqlitestore.Tx) error {
+	err = db.update(context.Background(), func(tx transaction.Tx) error {
 		if err := writeQuotas(tx, quotas, orKeep); err != nil {
 			return err
 		}
@@ -236,7 +237,7 @@ func (db *database) addQuotas(quotas map[string]ModelQuota) (held map[string]Mod
 }
 
 // readUsage returns what was used of a model.
-func readUsage(tx *sqlitestore.Tx, model string, r *admission.Rules) (*usage, error) {
+func readUsage(tx transaction.Tx, model string, r *admission.Rules) (*usage, error) {
 	u := &usage{r, map[admission.Unit]*limit.Account{}, tx.Now()}
 	for _, l := range r.Limits {
 		account, err := tx.Account(key(model, l.Unit))
@@ -249,7 +250,7 @@ func readUsage(tx *sqlitestore.Tx, model string, r *admission.Rules) (*usage, er
 }
 
 // putUsage sets what was used of a model of which nothing is known.
-func putUsage(tx *sqlitestore.Tx, model string, accounts map[admission.Unit]*limit.Account) error {
+func putUsage(tx transaction.Tx, model string, accounts map[admission.Unit]*limit.Account) error {
 	for unit, account := range accounts {
 		if account.FullAt() <= tx.Now() {
 			continue
@@ -263,7 +264,7 @@ func putUsage(tx *sqlitestore.Tx, model string, accounts map[admission.Unit]*lim
 
 func (db *database) load(ctx context.Context, rl *RateLimiter) error {
 	var quotas map[string]ModelQuota
-	err := db.update(ctx, func(tx *sqlitestore.Tx) (err error) {
+	err := db.update(ctx, func(tx transaction.Tx) (err error) {
 		quotas, err = readQuotas(tx)
 		return err
 	})
@@ -279,7 +280,7 @@ func (db *database) load(ctx context.Context, rl *RateLimiter) error {
 // save writes the quotas that the file does not have yet, and what was used, for
 // older programs.
 func (db *database) save(rl *RateLimiter) error {
-	return db.update(context.Background(), func(tx *sqlitestore.Tx) error {
+	return db.update(context.Background(), func(tx transaction.Tx) error {
 		if err := writeQuotas(tx, rl.Quotas(), orKeep); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
@@ -25,11 +26,11 @@ func MigrateYAMLToSQLite(yamlPath, sqlitePath string) error {
 		return err
 	}
 	db := &database{opened, sqlitePath}
-	err = db.update(context.Background(), func(tx *sqlitestore.Tx) error { return migrate(tx, file) })
+	err = db.update(context.Background(), func(tx transaction.Tx) error { return migrate(tx, file) })
 	return errors.Join(err, opened.Close())
 }
 
-func migrate(tx *sqlitestore.Tx, file saved) error {
+func migrate(tx transaction.Tx, file saved) error {
 	if _, err := makeTables(tx); err != nil {
 		return err
 	}

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
-	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 )
 
 // importUsage reads what an older program has written into the accounts.
-func importUsage(tx *sqlitestore.Tx, rl *RateLimiter) error {
+func importUsage(tx transaction.Tx, rl *RateLimiter) error {
 	all := map[string]*restorer{}
 	for _, table := range []struct {
 		query string
@@ -44,7 +44,7 @@ func importUsage(tx *sqlitestore.Tx, rl *RateLimiter) error {
 }
 
 // getUsage returns what was used of each model.
-func getUsage(tx *sqlitestore.Tx, rl *RateLimiter) (map[string]UsageStats, error) {
+func getUsage(tx transaction.Tx, rl *RateLimiter) (map[string]UsageStats, error) {
 	keys, err := tx.Keys(allModels)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ WITH RECURSIVE each(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM each WHERE i < ?
 SELECT ?1, ?2 FROM each`
 
 // exportUsage replaces what older programs read of what was used.
-func exportUsage(tx *sqlitestore.Tx, all map[string]UsageStats) error {
+func exportUsage(tx transaction.Tx, all map[string]UsageStats) error {
 	if _, err := tx.Exec("DELETE FROM requests; DELETE FROM tokens; DELETE FROM daily"); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 )
 
 // names is the models without a quota that are counted. Clients may invent any number
@@ -61,7 +61,7 @@ func (rl *RateLimiter) counts(name string) bool {
 // forgetUnknown forgets, when a file is opened, what does not count any more, and the
 // models without a quota that are too many, which older programs have counted. Of those
 // the most used stay.
-func (rl *RateLimiter) forgetUnknown(tx *sqlitestore.Tx) error {
+func (rl *RateLimiter) forgetUnknown(tx transaction.Tx) error {
 	if err := tx.Sweep(); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (rl *RateLimiter) forgetUnknown(tx *sqlitestore.Tx) error {
 
 // sortByUse puts the models that were used most first. One of which that cannot be read
 // comes last.
-func sortByUse(tx *sqlitestore.Tx, models []string) {
+func sortByUse(tx transaction.Tx, models []string) {
 	today, rules := map[string]int{}, unknown()
 	for _, name := range models {
 		if u, err := readUsage(tx, name, rules); err == nil {

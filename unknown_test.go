@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 
@@ -96,7 +97,7 @@ func TestInventedModelsOfAFileAreForgotten(t *testing.T) {
 		for i := range many {
 			rules[fmt.Sprint("invented", i)] = 1
 		}
-		err = file.Update(t.Context(), func(tx *sqlitestore.Tx) error {
+		err = file.Update(t.Context(), func(tx transaction.Tx) error {
 			for name, n := range rules {
 				s := restorer{rules: unknown(), now: tx.Now()}
 				s.minute(admission.Requests, utc(tx.Now()), int64(n))

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
-	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 )
 
 // naive is a simple model of keys: every secret that was ever given out, and what became of
@@ -192,7 +192,7 @@ func TestHistories(t *testing.T) {
 	}{
 		"memory": {50, func(t *testing.T) []*Ring { return []*Ring{ring(t, nil)} }},
 		"SQLite": {10, func(t *testing.T) []*Ring {
-			if err := file.Update(bg, func(tx *sqlitestore.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err }); err != nil {
+			if err := file.Update(bg, func(tx transaction.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err }); err != nil {
 				t.Fatal(err)
 			}
 			return []*Ring{ring(t, &flaky{Keeper: file}), ring(t, &flaky{Keeper: file})}

@@ -17,7 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/settings/settingstest"
-	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 )
 
 // Keys outlive the gateway that has created them.
@@ -367,7 +367,7 @@ func TestOtherSettings(t *testing.T) {
 		t.Error("keys were read anew")
 	}
 	_, k := create(t, r, "p", "deleted by hand", 0)
-	err := s.Update(bg, func(tx *sqlitestore.Tx) error {
+	err := s.Update(bg, func(tx transaction.Tx) error {
 		_, err := tx.Exec("DELETE FROM settings WHERE name = ?", []byte(settingPrefix+k.ID))
 		return err
 	})
@@ -402,7 +402,7 @@ func TestForgotten(t *testing.T) {
 	rotate(t, r, last.ID, time.Hour)
 	revoke(t, ring(t, &flaky{Keeper: s}), last.ID)
 	forget := func() error {
-		return s.Update(bg, func(tx *sqlitestore.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err })
+		return s.Update(bg, func(tx transaction.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err })
 	}
 	nothing := func() error { return nil }
 	for i, step := range []struct {

@@ -37,6 +37,7 @@ var order = []string{
 	"event",
 	"llm",
 	"store",
+	"internal/transaction", // what a SQLite store and package ratelimit share
 	"rate",
 	"limit",
 	"mockprovider",

@@ -14,17 +14,17 @@ type stored struct {
 	bytes    []byte // as it was read; empty: nothing is in use
 	account  *limit.Account
 	revision int64
-	leases   []leased
+	leases   []storedLease
 }
 
 const (
 	accountVersion = 1
 	entryBytes     = 24
-	mostEntries    = 1 << 16 // more than any log has
-	mostCounters   = 250
+	maxEntries     = 1 << 16 // more than any log has
+	maxCounters    = 250
 )
 
-// readAccount reads an account and the entries of its log.
+// readAccount decodes an account and the entries of its log.
 func readAccount(bytes, ring []byte) (stored, error) {
 	s := stored{bytes: bytes, account: new(limit.Account)}
 	if len(bytes) == 0 {
@@ -32,7 +32,7 @@ func readAccount(bytes, ring []byte) (stored, error) {
 	}
 	r := reader{rest: bytes}
 	if version := r.byte(); version != accountVersion {
-		return s, fmt.Errorf("%w: version %d: this program knows version %d", errForeign, version, accountVersion)
+		return s, fmt.Errorf("%w: version %d: this program knows version %d", errCorrupt, version, accountVersion)
 	}
 	shot := limit.Snapshot{FullAt: r.number(), Seen: r.number(), Epoch: r.epoch()}
 	s.revision = r.float()
@@ -51,7 +51,7 @@ func readAccount(bytes, ring []byte) (stored, error) {
 	}
 	account, err := shot.Account()
 	if err != nil {
-		return s, fmt.Errorf("%w: %w", errForeign, err)
+		return s, fmt.Errorf("%w: %w", errCorrupt, err)
 	}
 	s.account = account
 	return s, nil
@@ -59,7 +59,7 @@ func readAccount(bytes, ring []byte) (stored, error) {
 
 func (r *reader) counter() (c limit.Counter) {
 	if err := c.Limit.UnmarshalBinary(r.name()); err != nil && r.err == nil {
-		r.err = fmt.Errorf("%w: %w", errForeign, err)
+		r.err = fmt.Errorf("%w: %w", errCorrupt, err)
 	}
 	r.name()
 	c.At, c.A, c.B = r.number(), r.number(), r.number()
@@ -76,12 +76,12 @@ func (r *reader) log(shot *limit.Snapshot, ring []byte) {
 		w := limit.Window{Period: time.Duration(r.number()), First: int(r.float() - oldest), Sum: r.number()}
 		shot.Windows = append(shot.Windows, w)
 	}
-	if r.err != nil || size < 1 || size > mostEntries || oldest < 0 || next < oldest || next-oldest > size {
-		r.err = errForeign
+	if r.err != nil || size < 1 || size > maxEntries || oldest < 0 || next < oldest || next-oldest > size {
+		r.err = errCorrupt
 		return
 	}
 	if int64(len(ring)) != size*entryBytes {
-		mend(shot, newest)
+		rebuildLog(shot, newest)
 		return
 	}
 	for i := oldest; i < next; i++ {
@@ -90,9 +90,9 @@ func (r *reader) log(shot *limit.Snapshot, ring []byte) {
 	}
 }
 
-// mend makes do without the entries of a log, which Redis has evicted, or somebody
-// else has changed: all that was in any window counts as used when the newest was.
-func mend(shot *limit.Snapshot, newest int64) {
+// rebuildLog replaces the entries of a log that Redis has evicted, or another program has changed:
+// everything that was in any window counts as used at the time of the newest entry.
+func rebuildLog(shot *limit.Snapshot, newest int64) {
 	var most int64
 	for _, w := range shot.Windows {
 		most = max(most, w.Sum)
@@ -105,16 +105,16 @@ func mend(shot *limit.Snapshot, newest int64) {
 	}
 }
 
-var errCrowded = fmt.Errorf("more than %d limits of the key are in use", mostCounters)
+var errTooManyCounters = fmt.Errorf("more than %d limits of the key are in use", maxCounters)
 
-// write returns the account as the script keeps it, and its log.
+// write encodes the account as the script keeps it, and its log.
 func (s *stored) write() (account, ring []byte, err error) {
 	shot := s.account.Snapshot()
 	if shot.Epoch == 0 {
 		return nil, nil, nil
 	}
-	if len(shot.Counters) > mostCounters || len(shot.Windows) > mostCounters {
-		return nil, nil, errCrowded
+	if len(shot.Counters) > maxCounters || len(shot.Windows) > maxCounters {
+		return nil, nil, errTooManyCounters
 	}
 	var w writer
 	w.byte(accountVersion)
@@ -149,7 +149,7 @@ func (w *writer) counter(c limit.Counter) {
 	w.number(c.Beyond)
 }
 
-// log writes a log whose ring has room for one more entry, and returns that.
+// log writes a log whose ring has room for one more entry, and returns the ring.
 func (w *writer) log(shot limit.Snapshot) []byte {
 	size := max(1<<bits.Len(uint(len(shot.Entries))), 8)
 	ring := make(writer, 0, size*entryBytes)
@@ -173,45 +173,45 @@ func (w *writer) log(shot limit.Snapshot) []byte {
 	return append(ring, make([]byte, size*entryBytes-len(ring))...)
 }
 
-// leased is a lease as the script keeps it: a name, when it ends, and the charge as
-// it was asked for.
-type leased struct {
-	name  string
-	ends  int64
-	asked []byte
+// storedLease is a lease as the script keeps it: a name, the time at which it ends, and the request
+// for its charge.
+type storedLease struct {
+	name    string
+	ends    int64
+	request []byte
 }
 
-func (r *reader) leased() leased {
-	l := leased{name: string(r.take(leaseName)), ends: r.number()}
-	l.asked = r.take(int(r.byte()) | int(r.byte())<<8)
+func (r *reader) leased() storedLease {
+	l := storedLease{name: string(r.take(leaseName)), ends: r.number()}
+	l.request = r.take(int(r.byte()) | int(r.byte())<<8)
 	return l
 }
 
-func (w *writer) leased(l leased) {
+func (w *writer) leased(l storedLease) {
 	*w = append(*w, l.name...)
 	w.number(l.ends)
-	w.byte(byte(len(l.asked)))
-	w.byte(byte(len(l.asked) >> 8))
-	*w = append(*w, l.asked...)
+	w.byte(byte(len(l.request)))
+	w.byte(byte(len(l.request) >> 8))
+	*w = append(*w, l.request...)
 }
 
-// charge returns what was asked for, but for the key.
-func (l leased) charge() (c store.Charge, err error) {
-	r := reader{rest: l.asked}
-	r.take(4) // the step, one charge, and the places of its keys
+// charge returns the requested charge, without its key.
+func (l storedLease) charge() (c store.Charge, err error) {
+	r := reader{rest: l.request}
+	r.take(4) // the step, the number of charges, and two indexes of keys
 	c.N = r.number()
 	for range r.byte() {
 		kind := r.byte()
 		var of limit.Limit
-		if err := of.UnmarshalBinary(r.name()); err != nil || int(kind) >= len(askedBytes) {
-			return c, errForeign
+		if err := of.UnmarshalBinary(r.name()); err != nil || int(kind) >= len(limitBytes) {
+			return c, errCorrupt
 		}
 		c.Limits = append(c.Limits, of)
 		r.name()
-		r.take(1 + 12 + askedBytes[kind])
+		r.take(1 + 12 + limitBytes[kind])
 	}
 	return c, r.err
 }
 
-// askedBytes is how long limits of a kind are beyond what all have.
-var askedBytes = [...]int{aBucket: 48, anAligned: 24, anAnchored: 12, aCalendar: 48, aCounter: 24, aLog: 12}
+// limitBytes is the length of a limit of each kind beyond the part that all kinds have.
+var limitBytes = [...]int{kindBucket: 48, kindAligned: 24, kindAnchored: 12, kindCalendar: 48, kindCounter: 24, kindLog: 12}

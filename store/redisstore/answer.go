@@ -8,56 +8,56 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// status is how the script answers.
+// status is the first byte of the script's answer.
 type status byte
 
 const (
 	denied  status = iota
 	allowed        // or done
-	unready        // an account must be made ready first: see prepare
-	far            // the clocks are too far apart; by the answer the link knows
+	unready        // an account must be prepared first: see prepare
+	skewed         // the clocks differ too much; the link learns the server's time from the answer
 )
 
-// statusOf returns how an answer begins.
+// statusOf returns the status of an answer.
 func statusOf(answer []byte) status {
 	r := reader{rest: answer}
 	return status(r.byte())
 }
 
-// told is the answer to a take or a peek: what the script found.
-type told struct {
-	status status
-	at     int64
-	each   []found // of each charge
+// takeAnswer is the answer to a take or a peek: the state that the script found.
+type takeAnswer struct {
+	status   status
+	at       int64
+	accounts []accountState // one for each charge
 }
 
-// found is an account before a take, as far as a charge's limits need it, with the
+// accountState is the part of an account that a charge's limits need, before the take, with the
 // epoch and revision that it has afterwards.
-type found struct {
+type accountState struct {
 	charge   store.Charge
 	epoch    uint64
 	revision int64
-	counters []counter // of each limit
+	counters []counter // one for each limit
 }
 
 // counter is what was used of a limit.
 type counter struct {
 	limit.Counter
-	log    logged // of a sliding log, instead
-	leased int64  // set aside: see lease
+	log    logState // of a sliding log, in place of the Counter
+	leased int64    // set aside by leases
 }
 
-// hear reads the answer to a take of charges, or to a peek.
-func hear(o *op, charges []store.Charge) (told, error) {
+// parseTake decodes the answer to a take of charges, or to a peek.
+func parseTake(o *op, charges []store.Charge) (takeAnswer, error) {
 	r := reader{rest: o.answer}
-	t := told{status: status(r.byte()), at: o.at}
-	if t.status == unready || t.status == far {
+	t := takeAnswer{status: status(r.byte()), at: o.at}
+	if t.status == unready || t.status == skewed {
 		return t, r.err
 	}
-	t.each = make([]found, len(charges))
+	t.accounts = make([]accountState, len(charges))
 	for i, c := range charges {
-		f := &t.each[i]
-		*f = found{charge: c, epoch: r.epoch(), revision: r.float()}
+		f := &t.accounts[i]
+		*f = accountState{charge: c, epoch: r.epoch(), revision: r.float()}
 		f.counters = make([]counter, len(c.Limits))
 		for k, l := range c.Limits {
 			if same := slices.Index(c.Limits[:k], l); same >= 0 {
@@ -73,41 +73,41 @@ func hear(o *op, charges []store.Charge) (told, error) {
 func (r *reader) found(l limit.Limit) counter {
 	c := counter{Counter: limit.Counter{Limit: l}, leased: r.number()}
 	switch kindOf(l) {
-	case aBucket:
+	case kindBucket:
 		c.At, c.A, c.B, c.Refunded, c.Changes = r.number(), r.number(), r.number(), r.backlog(), r.float()
-	case aLog:
-		c.log = logged{sum: r.number(), newest: r.number(), enough: r.number()}
+	case kindLog:
+		c.log = logState{sum: r.number(), newest: r.number(), roomAt: r.number()}
 	default:
 		c.At, c.A, c.B = r.number(), r.number(), r.number()
 	}
 	return c
 }
 
-// decisions returns what all limits say. Without take, one that allows says what
-// remains now.
-func (t *told) decisions(take bool) []limit.Decision {
+// decisions returns the decisions of all limits. Without take, the decision of a limit that allows
+// has what remains now.
+func (t *takeAnswer) decisions(take bool) []limit.Decision {
 	n := 0
-	for i := range t.each {
-		n += len(t.each[i].counters)
+	for i := range t.accounts {
+		n += len(t.accounts[i].counters)
 	}
 	decisions := make([]limit.Decision, 0, n)
-	for i := range t.each {
-		decisions = t.each[i].decide(decisions, t.at, take)
+	for i := range t.accounts {
+		decisions = t.accounts[i].decide(decisions, t.at, take)
 	}
 	return decisions
 }
 
-// takes returns what must be known to settle what was taken.
-func (t *told) takes() []*taken {
-	takes := make([]*taken, len(t.each))
-	for i := range t.each {
-		takes[i] = t.each[i].take(t.at)
+// takes returns what settlements need to know about the take.
+func (t *takeAnswer) takes() []*chargeReceipt {
+	takes := make([]*chargeReceipt, len(t.accounts))
+	for i := range t.accounts {
+		takes[i] = t.accounts[i].take(t.at)
 	}
 	return takes
 }
 
-// decide appends what each limit says. What is leased counts as used.
-func (f *found) decide(decisions []limit.Decision, at int64, take bool) []limit.Decision {
+// decide appends the decision of each limit. Leased amounts count as used.
+func (f *accountState) decide(decisions []limit.Decision, at int64, take bool) []limit.Decision {
 	n := f.charge.N
 	for i := range f.counters {
 		c := &f.counters[i]
@@ -118,17 +118,16 @@ func (f *found) decide(decisions []limit.Decision, at int64, take bool) []limit.
 		if d.Allowed && !take {
 			d = c.check(at, 0)
 		}
-		d.Used += min(c.leased, most-d.Used)
+		d.Used += min(c.leased, maxAmount-d.Used)
 		d.Remaining = max(d.Remaining-c.leased, 0)
 		decisions = append(decisions, d)
 	}
 	return decisions
 }
 
-// besideLeases returns what a limit that allows n says if what is leased of it counts
-// as used.
+// besideLeases returns the decision of a limit that allows n, if its leased amounts count as used.
 func (c *counter) besideLeases(d limit.Decision, at, n int64) limit.Decision {
-	retry := leaseGuess
+	retry := leaseRetry
 	if burst := c.Limit.Burst(); n <= burst-c.leased {
 		both := c.check(at, n+c.leased)
 		if both.Allowed {
@@ -141,20 +140,20 @@ func (c *counter) besideLeases(d limit.Decision, at, n int64) limit.Decision {
 	return d
 }
 
-// leaseGuess is when to ask again for what is leased to others.
-const leaseGuess = 10 * time.Millisecond
+// leaseRetry is when to ask again for what is leased to other nodes.
+const leaseRetry = 10 * time.Millisecond
 
-// taken is what must be known to settle one charge of a take.
-type taken struct {
+// chargeReceipt is what a settlement needs to know about one charge of a take.
+type chargeReceipt struct {
 	limit.Receipt
 	charge   store.Charge
-	revision int64     // of the account, after it
-	before   []counter // of each limit; may change
+	revision int64     // of the account, after the take
+	before   []counter // one for each limit; may change
 }
 
-func (f *found) take(at int64) *taken {
+func (f *accountState) take(at int64) *chargeReceipt {
 	n := f.charge.N
-	t := &taken{limit.Receipt{N: n, At: at, Epoch: f.epoch}, f.charge, f.revision, f.counters}
+	t := &chargeReceipt{limit.Receipt{N: n, At: at, Epoch: f.epoch}, f.charge, f.revision, f.counters}
 	for i := range f.counters {
 		c := &f.counters[i]
 		if n == 0 || c.Limit.Algorithm() > limit.LeakyBucket {
@@ -169,8 +168,8 @@ func (f *found) take(at int64) *taken {
 	return t
 }
 
-// pass lets an amount pass, so that f is as the next who asks finds it.
-func (f *found) pass(at, n int64) {
+// advance applies a take of n to the state, so that it is the one that the next take finds.
+func (f *accountState) advance(at, n int64) {
 	for i := range f.counters {
 		c := &f.counters[i]
 		if c.Limit.Algorithm() == limit.SlidingLog {
@@ -188,13 +187,12 @@ func (c *counter) check(at, n int64) limit.Decision {
 	return c.Check(at, n)
 }
 
-// logged is what the script tells of a sliding log: what is in its window, when
-// the newest entry was made, and when that which leaves enough room for what was
-// denied.
-type logged struct{ sum, newest, enough int64 }
+// logState is what the script reports about a sliding log: the amount in its window, the time of
+// the newest entry, and the time of the entry whose end leaves enough room for what was denied.
+type logState struct{ sum, newest, roomAt int64 }
 
-// check says what a sliding log says: see [limit.Account.Check].
-func (s logged) check(l limit.Limit, at, n int64) limit.Decision {
+// check is [limit.Account.Check] for a sliding log.
+func (s logState) check(l limit.Limit, at, n int64) limit.Decision {
 	d := limit.Decision{Limit: l, Used: s.sum, Remaining: max(l.Count()-s.sum, 0)}
 	if s.sum > 0 {
 		d.ResetAfter = time.Duration(s.newest-at) + l.Period()
@@ -203,7 +201,7 @@ func (s logged) check(l limit.Limit, at, n int64) limit.Decision {
 	case n > l.Burst():
 		d.RetryAfter = limit.Never
 	case n > l.Count()-s.sum:
-		d.RetryAfter = time.Duration(s.enough-at) + l.Period()
+		d.RetryAfter = time.Duration(s.roomAt-at) + l.Period()
 	case n > 0:
 		d.Used += n
 		d.Remaining -= n

@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// What goes to the script and comes back is written as Redis's struct library
-// reads it: see the formats in lua/.
+// Requests and answers of the script have the encoding of Redis's struct library: see the
+// formats in lua/.
 
 // writer appends values to bytes.
 type writer []byte
@@ -29,7 +29,7 @@ func (w *writer) float(v int64) {
 	*w = binary.LittleEndian.AppendUint64(*w, math.Float64bits(float64(v)))
 }
 
-// number appends a number in the two places that Lua needs for it to be exact.
+// number appends a number as two values, which Lua needs to be exact.
 func (w *writer) number(v int64) {
 	hi, lo := v/billion, v%billion
 	if lo < 0 {
@@ -43,7 +43,7 @@ func (w *writer) uint32(v uint32) { *w = binary.LittleEndian.AppendUint32(*w, v)
 
 const billion = 1_000_000_000
 
-// unsigned appends a number that is modulo 2^64.
+// unsigned appends a number modulo 2^64.
 func (w *writer) unsigned(v uint64) {
 	w.float(int64(v / billion))
 	w.uint32(uint32(v % billion))
@@ -67,10 +67,9 @@ func (w *writer) bytes(b []byte) {
 	*w = append(*w, b...)
 }
 
-var errForeign = errors.New("ratelimit: redis has answered, or holds, what go-ratelimit has not written")
+var errCorrupt = errors.New("ratelimit: redis has answered, or holds, what go-ratelimit has not written")
 
-// reader takes values off the front of bytes. After its first fault it returns
-// zeros.
+// reader takes values off the front of bytes. After its first error it returns zeros.
 type reader struct {
 	rest []byte
 	err  error
@@ -80,7 +79,7 @@ var zeros [8]byte
 
 func (r *reader) take(n int) []byte {
 	if n > len(r.rest) {
-		r.err, r.rest = errForeign, nil
+		r.err, r.rest = errCorrupt, nil
 		return zeros[:min(n, len(zeros))]
 	}
 	b := r.rest[:n]

@@ -50,11 +50,11 @@ func newNode(t *testing.T, url string, cfg Config) *node {
 	return n
 }
 
-func (n *node) loss() *loss { return n.top.(*loss) }
+func (n *node) loss() *fallback { return n.top.(*fallback) }
 
 func (n *node) link() *link { return linkOf(n.Store) }
 
-func linkOf(s *Store) *link { return s.top.(*loss).below.(*remote).link }
+func linkOf(s *Store) *link { return s.top.(*fallback).below.(*remote).link }
 
 // awaitBack waits until a store that has lost Redis has it back.
 func awaitBack(s *Store) {
@@ -77,13 +77,13 @@ func (n *node) heals() {
 		s.mu.Unlock()
 		l := n.link()
 		l.mu.Lock()
-		busy := l.queues[0].taken != [lanes]bool{} || l.breakers[0].err != nil || l.telling
+		busy := l.queues[0].busy != [lanes]bool{} || l.breakers[0].err != nil || l.notifying
 		l.mu.Unlock()
 		e := &n.loss().events
 		e.mu.Lock()
-		telling := e.telling
+		telling := e.running
 		e.mu.Unlock()
-		if !sweeping && !busy && !telling && !n.owes() && n.loss().books.open.Load() == 0 {
+		if !sweeping && !busy && !telling && !n.owes() && n.loss().ledgers.count.Load() == 0 {
 			return
 		}
 		runtime.Gosched()
@@ -174,7 +174,7 @@ func losesRedis(t *testing.T, server *redistest.Server, fails func(*redistest.Pr
 			t.Fatal(err)
 		}
 		if mode == Share {
-			n.loss().nodes.hear(t.Context())
+			n.loss().nodes.announceOnce(t.Context())
 		}
 		n.heals()
 	}
@@ -466,7 +466,7 @@ func TestGivenBackThoughLost(t *testing.T) {
 	x.idle()
 	release := x.hold()
 	r.undo(kept.takes)
-	x.lose(&x.queues[0], fmt.Errorf("%w: for a test", ErrLost))
+	x.trip(&x.queues[0], fmt.Errorf("%w: for a test", ErrLost))
 	<-back
 	release()
 	x.idle()
@@ -577,7 +577,7 @@ func TestMasterOfAClusterIsLost(t *testing.T) {
 		l, busy := n.link(), n.owes()
 		l.mu.Lock()
 		for i := range l.queues {
-			busy = busy || l.queues[i].taken != [lanes]bool{} || l.queues[i].breaker.err != nil
+			busy = busy || l.queues[i].busy != [lanes]bool{} || l.queues[i].breaker.err != nil
 		}
 		l.mu.Unlock()
 		if !busy {

@@ -8,12 +8,12 @@ import (
 
 // Keys in Redis are
 //
-//	<namespace>:{<part>}:<length of the key>:<key>        what a key has used
+//	<namespace>:{<part>}:<length of the key>:<key>        the account of a key
 //	<namespace>:{<part>}:<length of the key>:<key>:log    its sliding log
 //
-// The part is made of the key up to its last slash, or of all of it. So the keys
-// of one model or project are in one hash slot, and one call decides on all of
-// them. The length keeps any two keys apart, whatever they consist of.
+// The part depends on the key up to its last slash, or on all of it. So the keys of one
+// model or project are in one hash slot, and one call decides on all of them. The length
+// tells any two keys apart, whatever characters they have.
 
 // partOf returns the part of the keyspace that a key is in.
 func partOf(key string) int {
@@ -40,8 +40,8 @@ func (r *remote) redisKey(part int, key string) string {
 	return string(b)
 }
 
-// keyOf returns the key whose name in Redis is given, unless it is none, or its
-// log.
+// keyOf returns the key with a name in Redis, and whether the name is that of its log. ok is false
+// for all other names.
 func (r *remote) keyOf(name string) (key string, log, ok bool) {
 	rest, ok := strings.CutPrefix(name, r.namespace+":{")
 	if !ok {
@@ -61,8 +61,7 @@ func (r *remote) keyOf(name string) (key string, log, ok bool) {
 	return key, log, true
 }
 
-// pattern matches the names of all keys that begin with prefix, and perhaps of
-// others.
+// pattern matches the names of all keys that begin with prefix, and perhaps of others.
 func (r *remote) pattern(prefix string) string {
 	escape := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
 	return escape.Replace(r.namespace) + ":{*}:*:" + escape.Replace(prefix) + "*"

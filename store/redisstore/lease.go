@@ -13,64 +13,61 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// leases lets this node spend slices of limits by itself. A slice is taken from
-// the limit before any of it is spent, and counts as used until what was spent of
-// it is charged and the rest given back. So nothing overshoots, and while it lasts
-// the others have that much less.
+// leases lets this node take slices of limits by itself. A slice is taken from the limit before any
+// of it is used, and counts as used until what was used of it is charged and the rest is given
+// back. So nothing overshoots, and meanwhile the other nodes have that much less.
 type leases struct {
-	below  *loss
+	*fallback
 	remote *remote
 	term   time.Duration
 
-	spaces sync.Map // key to *space
+	keys sync.Map // key to *leasedKey
 
-	mu     sync.Mutex // for all but spending
-	count  int        // of spaces
-	closed bool
-	ending sync.WaitGroup // leases that are asked for, or whose end is told
+	mu       sync.Mutex // for everything but taking from a lease
+	keyCount int        // of spaces
+	closed   bool
+	running  sync.WaitGroup // leases that are being acquired or given back
 
-	// Who takes from several leases holds it for reading, until it is known that it
-	// has all or what it took is back; so none of them is ended in between, and
-	// charged for what nobody got.
-	several sync.RWMutex
+	// A take from several leases holds multiKey for reading until it has all of them or has given
+	// them back. So none of them ends in between, and is charged for what no caller got.
+	multiKey sync.RWMutex
 }
 
 const (
-	leaseShare = 16   // a lease is at most such a part of the smallest limit
-	leaseHeat  = 8    // takes of a key in a term, from which on it is leased
-	mostSpaces = 8192 // keys that are watched
+	maxSlice     = 16   // a lease is at most such a part of the smallest limit
+	hotTakes     = 8    // takes of a key in a term from which on it is leased
+	maxKeyStates = 8192 // keys that are watched
 )
 
-// space is what this node knows of one key. The lock of leases guards it, but for
-// the lease.
-type space struct {
-	key  string
-	held atomic.Pointer[held] // nil: none
+// leasedKey is what this node knows of one key. The lock of leases guards it, except the lease.
+type leasedKey struct {
+	key   string
+	lease atomic.Pointer[lease] // nil: none
 
-	since  time.Time // of the term in which it counts
-	takes  int64     // in it
-	amount int64     // taken in it
-	asking bool      // somebody asks for a lease
+	since     time.Time // the start of the term in which takes are counted
+	takes     int64     // in the term
+	amount    int64     // taken in the term
+	acquiring bool      // a caller is acquiring a lease
 }
 
-// held is a lease that this node has, or had.
-type held struct {
+// lease is a lease that this node has, or had.
+type lease struct {
 	name      string
 	charge    store.Charge     // what was set aside
-	decisions []limit.Decision // on it, by limit
+	decisions []limit.Decision // on the charge, by limit
 	until     time.Time        // by this node's clock: earlier than by the server's
 	timer     *time.Timer
 
-	left  atomic.Int64 // less than nothing: it is over
+	left  atomic.Int64 // below zero: the lease is over
 	takes atomic.Int64
 
-	spent int64         // once it is over
-	done  chan struct{} // closed when the server has heard of that
-	paid  *taken        // what it was charged by then; nil: all of it, or it is not known
+	spent   int64          // valid once the lease is over
+	done    chan struct{}  // closed when the server was told what was spent
+	charged *chargeReceipt // what the server has charged for it; nil: all of it, or unknown
 }
 
-// take takes n of what is left, if it is there.
-func (h *held) take(n int64) bool {
+// take takes n from the lease, if that is left.
+func (h *lease) take(n int64) bool {
 	for {
 		left := h.left.Load()
 		if left < n {
@@ -83,7 +80,7 @@ func (h *held) take(n int64) bool {
 }
 
 // give gives n back, unless the lease is over.
-func (h *held) give(n int64) bool {
+func (h *lease) give(n int64) bool {
 	for {
 		left := h.left.Load()
 		if left < 0 {
@@ -95,75 +92,75 @@ func (h *held) give(n int64) bool {
 	}
 }
 
-func newLeases(below *loss, remote *remote, term time.Duration) *leases {
-	return &leases{below: below, remote: remote, term: term}
+func newLeases(below *fallback, remote *remote, term time.Duration) *leases {
+	return &leases{fallback: below, remote: remote, term: term}
 }
 
-// leaseReceipt is a receipt of what was taken from leases.
+// leaseReceipt is the receipt of a take from leases.
 type leaseReceipt struct {
 	leases  *leases
-	parts   []part // of each charge
+	parts   []leasePart // one for each charge
 	settled atomic.Bool
 
-	// Of one charge with one limit, so that both are one piece of memory.
-	part     [1]part
-	decision [1]limit.Decision
+	// The memory of a receipt with one charge and one limit.
+	onePart     [1]leasePart
+	oneDecision [1]limit.Decision
 }
 
-// part is what was taken from a lease. Who settles it has it to itself.
-type part struct {
-	of   *held
+// leasePart is what was taken from one lease. Only the settling goroutine uses it.
+type leasePart struct {
+	of   *lease
 	n    int64
-	debt store.Receipt // of what it used beyond, while that is not charged
+	debt store.Receipt // of what was used beyond, until it is charged
 }
 
-// Take is [store.Store]'s.
+// Take implements [store.Store].
 func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	if ctx.Err() != nil {
-		return l.below.Take(ctx, charges)
+		return l.fallback.Take(ctx, charges)
 	}
 	now := time.Now()
-	if receipt, decisions := l.spend(charges, now); receipt != nil {
+	if receipt, decisions := l.takeLocally(charges, now); receipt != nil {
 		return receipt, decisions, nil
 	}
-	wanted, spent := l.watch(charges, now)
+	wanted, spent := l.countTakes(charges, now)
 	for _, h := range spent {
 		go l.finish(h)
 	}
-	for _, h := range spent { // or what is left of it would be in the way
+	for _, h := range spent { // until then, what is left of the lease counts as used
 		select {
 		case <-h.done:
 		case <-ctx.Done():
 		}
 	}
-	if len(wanted) > 0 && l.ask(ctx, wanted) {
-		if receipt, decisions := l.spend(charges, time.Now()); receipt != nil {
+	if len(wanted) > 0 && l.acquire(ctx, wanted) {
+		if receipt, decisions := l.takeLocally(charges, time.Now()); receipt != nil {
 			return receipt, decisions, nil
 		}
 	}
-	return l.below.Take(ctx, charges)
+	return l.fallback.Take(ctx, charges)
 }
 
-// spend takes all of the charges from leases, or none.
-func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []limit.Decision) {
+// takeLocally takes all of the charges from leases, or none.
+func (l *leases) takeLocally(charges []store.Charge, now time.Time) (store.Receipt, []limit.Decision) {
 	if len(charges) == 0 {
 		return nil, nil
 	}
 	if len(charges) > 1 {
-		l.several.RLock()
-		defer l.several.RUnlock()
+		l.multiKey.RLock()
+		defer l.multiKey.RUnlock()
 	}
-	h := l.lease(&charges[0], now)
+	h := l.find(&charges[0], now)
 	if h == nil {
 		return nil, nil
 	}
 	r := &leaseReceipt{leases: l}
-	r.parts = r.part[:0]
-	decisions := r.decision[:0:1]
+	r.parts = r.onePart[:0]
+	decisions := r.oneDecision[:0:1]
 	for i := range charges {
 		c, twice := &charges[i], false
 		if i > 0 {
-			h = l.lease(c, now)
+			h = l.find(c, now)
 			twice = slices.ContainsFunc(charges[:i], func(other store.Charge) bool { return other.Key == c.Key })
 		}
 		if h == nil || twice || !h.take(c.N) {
@@ -172,7 +169,7 @@ func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []
 			}
 			return nil, nil
 		}
-		r.parts = append(r.parts, part{of: h, n: c.N})
+		r.parts = append(r.parts, leasePart{of: h, n: c.N})
 		left := h.left.Load()
 		for _, d := range h.decisions {
 			d.Used -= max(left, 0)
@@ -186,22 +183,22 @@ func (l *leases) spend(charges []store.Charge, now time.Time) (store.Receipt, []
 	return r, decisions
 }
 
-// lease returns the lease that a charge may be taken from, or nil.
-func (l *leases) lease(c *store.Charge, now time.Time) *held {
-	s, ok := l.spaces.Load(c.Key)
+// find returns the lease that a charge may be taken from, or nil.
+func (l *leases) find(c *store.Charge, now time.Time) *lease {
+	s, ok := l.keys.Load(c.Key)
 	if !ok {
 		return nil
 	}
-	h := s.(*space).held.Load()
+	h := s.(*leasedKey).lease.Load()
 	if h == nil || c.N < 0 || !now.Before(h.until) || !slices.Equal(c.Limits, h.charge.Limits) {
 		return nil
 	}
 	return h
 }
 
-// watch counts takes that leases could not serve. It returns the charges whose
-// keys should be leased, and the leases that are spent, which are over now.
-func (l *leases) watch(charges []store.Charge, now time.Time) (wanted []store.Charge, spent []*held) {
+// countTakes counts takes that leases could not serve. It returns the charges whose keys should be
+// leased, and the leases that are used up, which are over now.
+func (l *leases) countTakes(charges []store.Charge, now time.Time) (wanted []store.Charge, spent []*lease) {
 	if store.Validate(charges) != nil {
 		return nil, nil
 	}
@@ -212,61 +209,61 @@ func (l *leases) watch(charges []store.Charge, now time.Time) (wanted []store.Ch
 	}
 	for i := range charges {
 		c := &charges[i]
-		s := l.space(c.Key)
+		s := l.keyState(c.Key)
 		if now.Sub(s.since) >= l.term {
 			s.since, s.takes, s.amount = now, 0, 0
 		}
 		s.takes++
 		s.amount += c.N
-		if h := s.held.Load(); h != nil && (c.N > h.left.Load() || !slices.Equal(c.Limits, h.charge.Limits)) {
+		if h := s.lease.Load(); h != nil && (c.N > h.left.Load() || !slices.Equal(c.Limits, h.charge.Limits)) {
 			l.retire(s)
 			s.takes += h.takes.Load()
 			s.amount += h.spent
 			spent = append(spent, h)
 		}
-		if slice := l.slice(s, c); slice > 0 {
-			s.asking = true
-			l.ending.Add(1)
+		if slice := l.sliceSize(s, c); slice > 0 {
+			s.acquiring = true
+			l.running.Add(1)
 			wanted = append(wanted, store.Charge{Key: c.Key, Limits: c.Limits, N: slice})
 		}
 	}
 	return wanted, spent
 }
 
-// space returns that of a key. If there are very many, those of keys that are not
-// leased are forgotten.
-func (l *leases) space(key string) *space {
-	if s, ok := l.spaces.Load(key); ok {
-		return s.(*space)
+// keyState returns the state of a key. If there are too many, it drops those of keys without a
+// lease.
+func (l *leases) keyState(key string) *leasedKey {
+	if s, ok := l.keys.Load(key); ok {
+		return s.(*leasedKey)
 	}
-	if l.count >= mostSpaces {
-		l.spaces.Range(func(key, value any) bool {
-			if s := value.(*space); s.held.Load() == nil && !s.asking {
-				l.forget(s)
+	if l.keyCount >= maxKeyStates {
+		l.keys.Range(func(key, value any) bool {
+			if s := value.(*leasedKey); s.lease.Load() == nil && !s.acquiring {
+				l.dropKey(s)
 			}
 			return true
 		})
 	}
-	s := &space{key: key, since: time.Now()}
-	l.spaces.Store(key, s)
-	l.count++
+	s := &leasedKey{key: key, since: time.Now()}
+	l.keys.Store(key, s)
+	l.keyCount++
 	return s
 }
 
-func (l *leases) forget(s *space) {
-	l.spaces.Delete(s.key)
-	l.count--
+func (l *leases) dropKey(s *leasedKey) {
+	l.keys.Delete(s.key)
+	l.keyCount--
 }
 
-// slice returns how much to lease of a key: about twice as much as was taken in a
-// term, and no more than a part of the smallest limit. Zero: it is not worth it.
-func (l *leases) slice(s *space, c *store.Charge) int64 {
-	if s.held.Load() != nil || s.asking || s.takes < leaseHeat || len(c.Limits) == 0 || l.below.owes() {
+// sliceSize returns how much to lease of a key: about twice as much as was taken in a term, and no
+// more than a part of the smallest limit. Zero means that a lease is not worth it.
+func (l *leases) sliceSize(s *leasedKey, c *store.Charge) int64 {
+	if s.lease.Load() != nil || s.acquiring || s.takes < hotTakes || len(c.Limits) == 0 || l.inDebt() {
 		return 0
 	}
 	most := 2 * max(s.amount, c.N)
 	for _, limit := range c.Limits {
-		most = min(most, limit.Burst()/leaseShare)
+		most = min(most, limit.Burst()/maxSlice)
 		if l.term > limit.Period()/2 {
 			return 0
 		}
@@ -277,28 +274,28 @@ func (l *leases) slice(s *space, c *store.Charge) int64 {
 	return most
 }
 
-// ask asks for leases. It returns whether all were granted.
-func (l *leases) ask(ctx context.Context, wanted []store.Charge) bool {
+// acquire acquires leases, and reports whether all were granted.
+func (l *leases) acquire(ctx context.Context, wanted []store.Charge) bool {
 	all := true
 	for _, c := range wanted {
-		all = l.askOne(ctx, c) && all
-		l.ending.Done()
+		all = l.acquireOne(ctx, c) && all
+		l.running.Done()
 	}
 	return all
 }
 
-func (l *leases) askOne(ctx context.Context, c store.Charge) bool {
-	until := time.Now().Add(l.term - l.term/8) // so that its end arrives before it is over there
+func (l *leases) acquireOne(ctx context.Context, c store.Charge) bool {
+	until := time.Now().Add(l.term - l.term/8) // so that the end arrives before the server's own end of the lease
 	name, decisions, granted := l.grant(ctx, c)
 	l.mu.Lock()
-	s := l.space(c.Key)
-	s.asking = false
+	s := l.keyState(c.Key)
+	s.acquiring = false
 	s.since, s.takes, s.amount = time.Now(), 0, 0
 	if granted && !l.closed {
-		h := &held{name: name, charge: c, decisions: decisions, until: until, done: make(chan struct{})}
+		h := &lease{name: name, charge: c, decisions: decisions, until: until, done: make(chan struct{})}
 		h.left.Store(c.N)
 		h.timer = time.AfterFunc(time.Until(until), func() { l.expire(s, h) })
-		s.held.Store(h)
+		s.lease.Store(h)
 		l.mu.Unlock()
 		return true
 	}
@@ -310,67 +307,67 @@ func (l *leases) askOne(ctx context.Context, c store.Charge) bool {
 	return false
 }
 
-// grant asks Redis for a lease, unless it does not know yet of all that has passed.
-// In case it is lost next, what is leased counts as used.
+// grant asks Redis for a lease, unless Redis does not know yet of everything that was admitted. In
+// case Redis is lost next, leased amounts count as used.
 func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision, granted bool) {
 	charges := []store.Charge{c}
-	asked := l.below.ask(charges, true)
-	if !l.below.owes() {
+	pending := l.beginCall(charges, true)
+	if !l.inDebt() {
 		var err error
 		name, decisions, err = l.remote.lease(ctx, c, l.term)
 		granted = err == nil && name != ""
 	}
 	if granted {
-		l.below.heard(charges, asked, decisions, true)
+		l.answered(charges, pending, decisions, true)
 	} else {
-		l.below.unheard(charges, asked)
+		l.unanswered(charges, pending)
 	}
 	return name, decisions, granted
 }
 
-// expire ends a lease whose time is over, unless it was before.
-func (l *leases) expire(s *space, h *held) {
+// expire ends a lease whose time is over, unless it has ended before.
+func (l *leases) expire(s *leasedKey, h *lease) {
 	l.mu.Lock()
-	if l.closed || s.held.Load() != h {
+	if l.closed || s.lease.Load() != h {
 		l.mu.Unlock()
 		return
 	}
 	l.retire(s)
-	if h.takes.Load() < leaseHeat {
-		l.forget(s) // it has cooled down
-	} else { // so the next take leases it again, if it comes soon
-		s.since, s.takes, s.amount = time.Now(), leaseHeat, h.spent
+	if h.takes.Load() < hotTakes {
+		l.dropKey(s) // not hot any more
+	} else { // the next take acquires a lease again, if it comes soon
+		s.since, s.takes, s.amount = time.Now(), hotTakes, h.spent
 	}
 	l.mu.Unlock()
 	l.finish(h)
 }
 
-// retire lets nobody spend the lease of a space any more. It is to be finished.
-func (l *leases) retire(s *space) {
-	h := s.held.Swap(nil)
+// retire ends the lease of a key for this node. The caller then calls finish.
+func (l *leases) retire(s *leasedKey) {
+	h := s.lease.Swap(nil)
 	h.timer.Stop()
-	l.several.Lock()
+	l.multiKey.Lock()
 	h.spent = h.charge.N - h.left.Swap(-1)
-	l.several.Unlock()
-	l.ending.Add(1)
+	l.multiKey.Unlock()
+	l.running.Add(1)
 }
 
-// finish tells the server what was spent of a lease. Where that fails, the server
-// charges all of it when its time is over.
-func (l *leases) finish(h *held) {
-	defer l.ending.Done()
+// finish tells the server what was spent of a lease. If that fails, the server charges all of it
+// when its time is over.
+func (l *leases) finish(h *lease) {
+	defer l.running.Done()
 	defer close(h.done)
 	c := h.charge
 	c.N = h.spent
-	h.paid, _ = l.remote.end(context.Background(), c, h.name)
+	h.charged, _ = l.remote.end(context.Background(), c, h.name)
 }
 
-// Settle is [store.Store]'s. What was not used goes back to the lease that it was
-// taken from, or to the limits if that is over.
+// Settle implements [store.Store]. Amounts that were not used go back to their lease, or to the
+// limits if the lease is over.
 func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
 	receipt, ok := r.(*leaseReceipt)
 	if !ok {
-		return l.below.Settle(ctx, r, actual)
+		return l.fallback.Settle(ctx, r, actual)
 	}
 	if receipt.leases != l || len(actual) != len(receipt.parts) {
 		return store.ErrReceipt
@@ -400,16 +397,16 @@ func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) er
 	return nil
 }
 
-// settleLate settles what was taken from a lease that is over, or has not enough
-// left: what was used beyond is a debt.
-func (l *leases) settleLate(ctx context.Context, p *part, actual int64) (done bool, err error) {
+// settleLate settles a part of a lease that is over, or has not enough left: what was used beyond
+// it is a debt.
+func (l *leases) settleLate(ctx context.Context, p *leasePart, actual int64) (done bool, err error) {
 	if actual > p.n {
 		if p.debt == nil {
-			if p.debt, err = l.below.owe(ctx, p.of.charge); err != nil {
+			if p.debt, err = l.owe(ctx, p.of.charge); err != nil {
 				return false, err
 			}
 		}
-		err = l.below.Settle(ctx, p.debt, []int64{actual - p.n})
+		err = l.fallback.Settle(ctx, p.debt, []int64{actual - p.n})
 		return err == nil, err
 	}
 	select {
@@ -417,41 +414,21 @@ func (l *leases) settleLate(ctx context.Context, p *part, actual int64) (done bo
 	case <-ctx.Done():
 		return false, fmt.Errorf("ratelimit: waiting for the end of a lease: %w", ctx.Err())
 	}
-	if p.of.paid == nil {
+	if p.of.charged == nil {
 		return true, nil // the server has charged all of it
 	}
-	of := *p.of.paid
+	of := *p.of.charged
 	of.N = p.n
-	return l.remote.correct(ctx, []*taken{&of}, []int64{actual}, false)
+	return l.remote.correct(ctx, []*chargeReceipt{&of}, []int64{actual}, false)
 }
 
-// Peek is [store.Store]'s. What this node has leased counts as used.
-func (l *leases) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	return l.below.Peek(ctx, charges)
-}
-
-// owe is layer's.
-func (l *leases) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
-	return l.below.owe(ctx, charge)
-}
-
-// Read returns what was used without what is leased.
-func (l *leases) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
-	return l.below.Read(ctx, keys...)
-}
-
-// Keys returns all keys that begin with prefix.
-func (l *leases) Keys(ctx context.Context, prefix string) ([]string, error) {
-	return l.below.Keys(ctx, prefix)
-}
-
-// Reset is [store.Store]'s. What other nodes have leased they may spend until it ends.
+// Reset implements [store.Store]. Other nodes may use their leases until these end.
 func (l *leases) Reset(ctx context.Context, prefix string) error {
 	l.mu.Lock()
 	ended := l.retireAll(prefix)
 	l.mu.Unlock()
 	l.finishAll(ended)
-	return l.below.Reset(ctx, prefix)
+	return l.fallback.Reset(ctx, prefix)
 }
 
 // Close gives all leases back.
@@ -461,15 +438,15 @@ func (l *leases) Close() error {
 	ended := l.retireAll("")
 	l.mu.Unlock()
 	l.finishAll(ended)
-	l.ending.Wait()
-	return l.below.Close()
+	l.running.Wait()
+	return l.fallback.Close()
 }
 
 // retireAll retires the leases of all keys that begin with prefix.
-func (l *leases) retireAll(prefix string) (ended []*held) {
-	l.spaces.Range(func(key, value any) bool {
-		s := value.(*space)
-		if h := s.held.Load(); h != nil && strings.HasPrefix(s.key, prefix) {
+func (l *leases) retireAll(prefix string) (ended []*lease) {
+	l.keys.Range(func(key, value any) bool {
+		s := value.(*leasedKey)
+		if h := s.lease.Load(); h != nil && strings.HasPrefix(s.key, prefix) {
 			l.retire(s)
 			ended = append(ended, h)
 		}
@@ -478,7 +455,7 @@ func (l *leases) retireAll(prefix string) (ended []*held) {
 	return ended
 }
 
-func (l *leases) finishAll(all []*held) {
+func (l *leases) finishAll(all []*lease) {
 	var done sync.WaitGroup
 	for _, h := range all {
 		done.Go(func() { l.finish(h) })

@@ -28,10 +28,10 @@ func anyStored(t *rapid.T) stored {
 	asks := &remote{}
 	for range rapid.IntRange(0, 8).Draw(t, "leases") {
 		c := store.Charge{Limits: limits[:rapid.IntRange(0, len(limits)).Draw(t, "of")], N: rapid.Int64Range(0, 1<<62).Draw(t, "leased")}
-		s.leases = append(s.leases, leased{
-			name:  rand.Text()[:leaseName],
-			ends:  rapid.Int64().Draw(t, "ends"),
-			asked: asks.take(toTake, []store.Charge{c}, now).body,
+		s.leases = append(s.leases, storedLease{
+			name:    rand.Text()[:leaseName],
+			ends:    rapid.Int64().Draw(t, "ends"),
+			request: asks.take(stepTake, []store.Charge{c}, now).body,
 		})
 	}
 	return s
@@ -46,7 +46,9 @@ func TestLeasesAreWrittenAndRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same := func(a, b leased) bool { return a.name == b.name && a.ends == b.ends && bytes.Equal(a.asked, b.asked) }
+		same := func(a, b storedLease) bool {
+			return a.name == b.name && a.ends == b.ends && bytes.Equal(a.request, b.request)
+		}
 		if !slices.EqualFunc(s.leases, read.leases, same) || read.revision != s.revision {
 			t.Fatalf("%+v, revision %d; want %+v, %d", read.leases, read.revision, s.leases, s.revision)
 		}
@@ -64,8 +66,8 @@ func TestChargeOfALease(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(t, "limits") {
 			want.Limits = append(want.Limits, anyLimit(t))
 		}
-		asked := (&remote{}).take(toTake, []store.Charge{want}, noon.UnixNano()).body
-		got, err := leased{asked: asked}.charge()
+		asked := (&remote{}).take(stepTake, []store.Charge{want}, noon.UnixNano()).body
+		got, err := storedLease{request: asked}.charge()
 		if err != nil || got.N != want.N {
 			t.Fatalf("%d, %v; want %d", got.N, err, want.N)
 		}
@@ -75,7 +77,7 @@ func TestChargeOfALease(t *testing.T) {
 			}
 		}
 		cut := rapid.IntRange(0, len(asked)-1).Draw(t, "cut")
-		if _, err := (leased{asked: asked[:cut]}).charge(); err == nil {
+		if _, err := (storedLease{request: asked[:cut]}).charge(); err == nil {
 			t.Fatalf("%d of %d bytes are no fault", cut, len(asked))
 		}
 	})

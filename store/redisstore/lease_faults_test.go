@@ -31,7 +31,7 @@ func TestLeasesWhileAnswersGetLost(t *testing.T) {
 			for seed := range uint64(2) {
 				proxy := redistest.NewProxy(t, server.Addr)
 				r := newRemote(dialed(t, proxy.URL()), d.namespace, 50*time.Millisecond, d.at.Load, nil)
-				node := &leaser{newLeases(newLoss(r, Deny, nil, nil), r, time.Minute), t}
+				node := &leaser{newLeases(newFallback(r, Deny, nil, nil), r, time.Minute), t}
 				nodes.Go(func() {
 					var takers sync.WaitGroup
 					for i := range uint64(2) {
@@ -102,12 +102,12 @@ func TestLeasesInACluster(t *testing.T) {
 		charges = append(charges, store.Charge{Key: fmt.Sprint("key ", i), Limits: []limit.Limit{l}, N: 1})
 	}
 	charges[0].Key = "key"
-	for i := range leaseHeat + 5 {
+	for i := range hotTakes + 5 {
 		r, _, err := node.Take(t.Context(), charges)
 		if err != nil || r == nil {
 			t.Fatal(r, err)
 		}
-		if _, leased := r.(*leaseReceipt); leased != (i >= leaseHeat-1) {
+		if _, leased := r.(*leaseReceipt); leased != (i >= hotTakes-1) {
 			t.Errorf("take %d is from leases: %v", i, leased)
 		}
 	}

@@ -29,8 +29,8 @@ type estateLease struct {
 	n, ends int64
 	left    int64
 	parts   []estatePart
-	paid    *taken        // by the store; nil: it is open, or was charged at once
-	receipt limit.Receipt // by the model
+	paid    *chargeReceipt // by the store; nil: it is open, or was charged at once
+	receipt limit.Receipt  // by the model
 }
 
 // estatePart is what was spent at one time: a place in the lists.
@@ -305,7 +305,7 @@ func (s *estates) end() {
 
 // charge charges what was spent of a lease. What the limits have no room for, since
 // there were debts, cannot be settled.
-func (s *estates) charge(l *estateLease, n int64, paid *taken) {
+func (s *estates) charge(l *estateLease, n int64, paid *chargeReceipt) {
 	e, now := l.of, s.now()
 	for _, each := range e.limits {
 		if !e.account.Check(each, now, n).Allowed {
@@ -333,7 +333,7 @@ func (s *estates) settlePart() {
 	of.N, receipt.N = part.n, part.n
 	s.forget(l.of)
 	s.note("settle %d of %d that were leased of %q", actual, part.n, l.of.key)
-	if done, err := s.desk.correct(s.Context(), []*taken{&of}, []int64{actual}, false); !done || err != nil {
+	if done, err := s.desk.correct(s.Context(), []*chargeReceipt{&of}, []int64{actual}, false); !done || err != nil {
 		s.failf("settle a part: %v, %v", done, err)
 	}
 	l.of.account.Settle(l.of.limits, receipt, s.now(), actual)

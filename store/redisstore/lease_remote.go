@@ -9,47 +9,46 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// leaseName is how many bytes the name of a lease has.
+// leaseName is the length of the name of a lease, in bytes.
 const leaseName = 16
 
-// lease sets a charge aside for a time, from when the server decides. Until then
-// every limit counts it as used. It returns the name of the lease, or none if a limit
-// denies it.
+// lease sets a charge aside for a time, from the server's decision on. Until the end every limit
+// counts it as used. It returns the name of the lease, or "" if a limit denies it.
 func (r *remote) lease(ctx context.Context, c store.Charge, term time.Duration) (name string, decisions []limit.Decision, err error) {
 	name = rand.Text()[:leaseName]
-	t, err := r.askLease(ctx, toLease, c, name, term)
+	t, err := r.askLease(ctx, stepLease, c, name, term)
 	if err != nil || t.status == denied {
 		return "", nil, err
 	}
 	return name, t.decisions(true), nil
 }
 
-// end gives a lease back, and charges what was used of it, now. It returns nil if
-// the server has charged all of it before, since its time was over, or has forgotten
-// it with the key, since all was full again.
-func (r *remote) end(ctx context.Context, c store.Charge, name string) (*taken, error) {
-	t, err := r.askLease(ctx, toEnd, c, name, 0)
+// end gives a lease back, and charges what was used of it, now. It returns nil if the server has
+// charged all of it before, because its time was over, or has forgotten it with the key, because
+// all limits were full again.
+func (r *remote) end(ctx context.Context, c store.Charge, name string) (*chargeReceipt, error) {
+	t, err := r.askLease(ctx, stepEnd, c, name, 0)
 	if err != nil || t.status == denied {
 		return nil, err
 	}
 	return t.takes()[0], nil
 }
 
-func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name string, term time.Duration) (t told, err error) {
+func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name string, term time.Duration) (t takeAnswer, err error) {
 	charges := []store.Charge{c}
-	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
-		t = told{}
+	err = r.retry(ctx, func(ctx context.Context) (status, error) {
+		t = takeAnswer{}
 		o := r.leaseOp(step, c, name, term)
-		if step == toLease {
-			o.asks, o.late = true, func(answer []byte, _ int64) { r.endUnknown(answer, c, name) }
+		if step == stepLease {
+			o.dropLate, o.onLate = true, func(answer []byte, _ int64) { r.endLate(answer, c, name) }
 		}
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		if step == toEnd && statusOf(o.answer) == denied {
+		if step == stepEnd && statusOf(o.answer) == denied {
 			return denied, nil
 		}
-		t, err = hear(o, charges)
+		t, err = parseTake(o, charges)
 		return t.status, err
 	}, func(ctx context.Context) (status, error) { return unready, r.prepare(ctx, charges) })
 	return t, err
@@ -63,10 +62,10 @@ func (r *remote) leaseOp(step byte, c store.Charge, name string, term time.Durat
 	return o
 }
 
-// endUnknown gives back a lease that was granted after who asked for it has left.
-func (r *remote) endUnknown(answer []byte, c store.Charge, name string) {
+// endLate gives back a lease that was granted after its caller has left.
+func (r *remote) endLate(answer []byte, c store.Charge, name string) {
 	if statusOf(answer) == allowed {
 		c.N = 0
-		r.send(r.leaseOp(toEnd, c, name, 0))
+		r.send(r.leaseOp(stepEnd, c, name, 0))
 	}
 }

@@ -45,7 +45,7 @@ func (d *lender) leases(n int64, term time.Duration, limits ...limit.Limit) (nam
 }
 
 // ends ends a lease of which n was spent. It returns nil if it was charged before.
-func (d *lender) ends(name string, n int64, limits ...limit.Limit) *taken {
+func (d *lender) ends(name string, n int64, limits ...limit.Limit) *chargeReceipt {
 	d.Helper()
 	paid, err := d.end(d.Context(), store.Charge{Key: "key", Limits: limits, N: n}, name)
 	if err != nil {
@@ -507,7 +507,7 @@ func TestSettlePartsOfALease(t *testing.T) {
 		for _, part := range []struct{ n, actual int64 }{{10, 4}, {20, 0}, {30, 30}} {
 			of := *paid
 			of.N = part.n
-			if done, err := d.correct(d.Context(), []*taken{&of}, []int64{part.actual}, false); !done || err != nil {
+			if done, err := d.correct(d.Context(), []*chargeReceipt{&of}, []int64{part.actual}, false); !done || err != nil {
 				d.Fatal(done, err)
 			}
 		}

@@ -38,7 +38,7 @@ type leaser struct {
 
 func (d *lender) leaser(term time.Duration) *leaser {
 	r := newRemote(d.client, d.namespace, 2*time.Second, d.at.Load, nil)
-	l := &leaser{newLeases(newLoss(r, Deny, nil, nil), r, term), d.TB}
+	l := &leaser{newLeases(newFallback(r, Deny, nil, nil), r, term), d.TB}
 	d.Cleanup(func() { l.leases.Close() })
 	return l
 }
@@ -59,9 +59,9 @@ func (l *leaser) take(key string, n int64, limits ...limit.Limit) (r store.Recei
 // receipt.
 func (l *leaser) heat(limits ...limit.Limit) store.Receipt {
 	l.Helper()
-	for i := range leaseHeat {
+	for i := range hotTakes {
 		r, leased := l.take("key", 1, limits...)
-		if leased != (i == leaseHeat-1) {
+		if leased != (i == hotTakes-1) {
 			l.Fatalf("take %d is from a lease: %v", i, leased)
 		}
 		if leased {
@@ -72,9 +72,9 @@ func (l *leaser) heat(limits ...limit.Limit) store.Receipt {
 }
 
 // held returns the lease of a key, or nil.
-func (l *leaser) held(key string) *held {
-	if s, ok := l.spaces.Load(key); ok {
-		return s.(*space).held.Load()
+func (l *leaser) held(key string) *lease {
+	if s, ok := l.keys.Load(key); ok {
+		return s.(*leasedKey).lease.Load()
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func TestSettleWhatWasLeasedAgain(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
 		below := &mute{layer: node.remote}
-		node.below.below = below
+		node.fallback.below = below
 		r := node.heat(l)
 		below.lost.Store(true)
 		for range 3 {
@@ -287,8 +287,8 @@ func TestLeaseThatComesLate(t *testing.T) {
 	d := newLender(t, dialed(t, proxy.URL()))
 	node := d.leaser(20 * time.Millisecond)
 	node.mu.Lock()
-	s := node.space("key")
-	s.takes, s.amount = leaseHeat, 10
+	s := node.keyState("key")
+	s.takes, s.amount = hotTakes, 10
 	node.mu.Unlock()
 	proxy.Delay(50 * time.Millisecond)
 	if r, leased := node.take("key", 1, l); leased || r == nil {
@@ -303,9 +303,9 @@ func TestLeaveWhileALeaseIsAskedFor(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr)
 	d := newLender(t, dialed(t, server.URL()))
 	r := newRemote(dialed(t, proxy.URL()), d.namespace, 5*time.Second, d.at.Load, nil)
-	node := &leaser{newLeases(newLoss(r, Deny, nil, nil), r, time.Minute), t}
+	node := &leaser{newLeases(newFallback(r, Deny, nil, nil), r, time.Minute), t}
 	t.Cleanup(func() { node.leases.Close() })
-	for range leaseHeat - 1 {
+	for range hotTakes - 1 {
 		node.take("key", 1, l)
 	}
 	proxy.StallAnswers()
@@ -373,12 +373,12 @@ func TestCloseWhileALeaseIsAskedFor(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr)
 	d := newLender(t, dialed(t, server.URL()))
 	r := newRemote(dialed(t, proxy.URL()), d.namespace, 5*time.Second, d.at.Load, nil)
-	node := &leaser{newLeases(newLoss(r, Deny, nil, nil), r, time.Minute), t}
-	for range leaseHeat - 1 {
+	node := &leaser{newLeases(newFallback(r, Deny, nil, nil), r, time.Minute), t}
+	for range hotTakes - 1 {
 		node.take("key", 1, l)
 	}
 	proxy.Delay(100 * time.Millisecond)
-	used := int64(leaseHeat - 1)
+	used := int64(hotTakes - 1)
 	var asked sync.WaitGroup
 	asked.Go(func() {
 		r, _, err := node.Take(t.Context(), []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 1}})
@@ -454,11 +454,11 @@ func TestDebtsComeBeforeLeases(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr)
 	d := newLender(t, dialed(t, proxy.URL()))
 	r := newRemote(d.client, d.namespace, 200*time.Millisecond, d.at.Load, nil)
-	node := &leaser{newLeases(newLoss(r, Allow, nil, nil), r, time.Minute), t}
+	node := &leaser{newLeases(newFallback(r, Allow, nil, nil), r, time.Minute), t}
 	t.Cleanup(func() { node.leases.Close() })
 	l := limit.New(160, time.Hour).Using(limit.FixedWindow)
 	proxy.Cut()
-	for range leaseHeat - 1 {
+	for range hotTakes - 1 {
 		if r, _ := node.take("key", 40, l); r == nil {
 			t.Fatal("nothing is allowed")
 		}
@@ -503,7 +503,7 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 		if err := node.Reset(d.Context(), ""); err != nil {
 			d.Fatal(err)
 		}
-		for range leaseHeat {
+		for range hotTakes {
 			if r, _, err := node.Take(d.Context(), both(1, 1)); r == nil || err != nil {
 				d.Fatal(r, err)
 			}
@@ -606,9 +606,9 @@ func TestWhatIsLeased(t *testing.T) {
 		{"nothing", []limit.Limit{l}, repeat(20, step{0, 0, 0}, 0)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			leases := newLeases(newLoss(nil, Deny, nil, nil), nil, term)
+			leases := newLeases(newFallback(nil, Deny, nil, nil), nil, term)
 			for i, s := range test.steps {
-				wanted, spent := leases.watch([]store.Charge{{Key: "key", Limits: test.limits, N: s.n}}, start.Add(s.at))
+				wanted, spent := leases.countTakes([]store.Charge{{Key: "key", Limits: test.limits, N: s.n}}, start.Add(s.at))
 				var leased int64
 				for _, w := range wanted {
 					leased += w.N
@@ -623,38 +623,38 @@ func TestWhatIsLeased(t *testing.T) {
 
 // However many keys there are, few are watched.
 func TestWatchedKeysAreBounded(t *testing.T) {
-	leases := newLeases(newLoss(nil, Deny, nil, nil), nil, time.Second)
+	leases := newLeases(newFallback(nil, Deny, nil, nil), nil, time.Second)
 	limits := []limit.Limit{limit.PerHour(1000)}
-	for i := range 3 * mostSpaces {
-		leases.watch([]store.Charge{{Key: fmt.Sprint(i), Limits: limits, N: 1}}, time.Now())
-		if leases.count > mostSpaces {
-			t.Fatalf("%d keys are watched", leases.count)
+	for i := range 3 * maxKeyStates {
+		leases.countTakes([]store.Charge{{Key: fmt.Sprint(i), Limits: limits, N: 1}}, time.Now())
+		if leases.keyCount > maxKeyStates {
+			t.Fatalf("%d keys are watched", leases.keyCount)
 		}
 	}
 	n := 0
-	leases.spaces.Range(func(any, any) bool { n++; return true })
-	if n != leases.count {
-		t.Errorf("%d keys are watched, and %d are counted", n, leases.count)
+	leases.keys.Range(func(any, any) bool { n++; return true })
+	if n != leases.keyCount {
+		t.Errorf("%d keys are watched, and %d are counted", n, leases.keyCount)
 	}
 }
 
 // A call that several leases cannot serve leaves nothing behind in one that ends
 // meanwhile: it was charged for that, and nobody had got it.
 func TestLeaseEndsWhileItIsTakenFrom(t *testing.T) {
-	node := newLeases(newLoss(nil, Deny, nil, nil), nil, time.Minute)
+	node := newLeases(newFallback(nil, Deny, nil, nil), nil, time.Minute)
 	limits := []limit.Limit{limit.PerHour(1600)}
 	var charges []store.Charge
 	for i := range 2000 { // many, so that it takes long to find that the last is not leased
 		c := store.Charge{Key: fmt.Sprint("key ", i), Limits: limits, N: 1}
-		h := &held{charge: c, until: time.Now().Add(time.Minute), timer: time.NewTimer(time.Minute)}
+		h := &lease{charge: c, until: time.Now().Add(time.Minute), timer: time.NewTimer(time.Minute)}
 		h.charge.N = 100
 		h.left.Store(100)
-		node.space(c.Key).held.Store(h)
+		node.keyState(c.Key).lease.Store(h)
 		charges = append(charges, c)
 	}
 	charges = append(charges, store.Charge{Key: "another", Limits: limits, N: 1})
-	first := node.space("key 0")
-	lease := first.held.Load()
+	first := node.keyState("key 0")
+	lease := first.lease.Load()
 
 	var ender sync.WaitGroup
 	ender.Go(func() {
@@ -666,7 +666,7 @@ func TestLeaseEndsWhileItIsTakenFrom(t *testing.T) {
 		node.retire(first)
 	})
 	for lease.left.Load() >= 0 {
-		if r, _ := node.spend(charges, time.Now()); r != nil {
+		if r, _ := node.takeLocally(charges, time.Now()); r != nil {
 			t.Error("what is not leased was spent")
 		}
 	}
@@ -818,7 +818,7 @@ func TestIdleLeases(t *testing.T) {
 			}
 			t.Logf("%d nodes, takes of %d: %.2f%% of the limit is idle, at most %.2f%%",
 				nodes, each, 100*float64(idle)/float64(takes*count), 100*float64(most)/count)
-			if most > nodes*count/leaseShare {
+			if most > nodes*count/maxSlice {
 				t.Errorf("%d of %d are idle at %d nodes", most, count, nodes)
 			}
 		})

@@ -132,7 +132,7 @@ func (w *wanderer) look() {
 	}
 	a := accounts[0]
 	for _, l := range w.leases {
-		open := slices.ContainsFunc(a.leases, func(other leased) bool { return other.name == l.name })
+		open := slices.ContainsFunc(a.leases, func(other storedLease) bool { return other.name == l.name })
 		if open && l.charged {
 			w.Fatal("a lease that was charged is open again")
 		}

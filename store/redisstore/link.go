@@ -17,106 +17,105 @@ import (
 //go:embed session.lua
 var session string
 
-// parts is how many parts the keyspace has.
+// parts is the number of parts of the keyspace.
 const parts = 1024
 
 const (
-	lanes       = 2     // batches of a queue that are under way at a time
-	mostOps     = 64    // of a batch
-	mostWaiting = 65536 // ops of a link that have not been sent
-	mostKeys    = 65535 // of an op
+	lanes       = 2     // batches of a queue that may be under way at the same time
+	maxBatchOps = 64    // in a batch
+	maxQueued   = 65536 // ops of a link that are not sent yet
+	maxKeys     = 65535 // of an op
 )
 
-// link carries ops to the server: those that wait together go together, each
-// exactly once, and none is waited for longer than the timeout.
+// link sends ops to the server in batches: those that wait together go together, each exactly once,
+// and no caller waits longer than the timeout.
 //
-// A queue has a few lanes. A lane sends one batch after another, and the server
-// remembers the answers of a lane's last batch. One whose answer got lost is sent
-// again, and gets the same answers. A goroutine runs in a lane for as long as
-// there is something to send.
+// A queue has a few lanes. A lane sends one batch after another, and the server remembers the
+// answers to a lane's last batch. A batch whose answer is lost is sent again, and gets the same
+// answers. A lane has a goroutine while there is something to send.
 type link struct {
-	client rueidis.Client
-	cfg    linkConfig
-	text   string // of the script
-	sha    string
-	id     string // no other link has it
-	server serverClock
-	seats  sync.Pool
+	client  rueidis.Client
+	cfg     linkConfig
+	text    string // of the script
+	sha     string
+	id      string // no other link has it
+	server  serverClock
+	waiters sync.Pool
 
 	closing chan struct{}
-	running sync.WaitGroup // lanes, probers and those who tell
+	running sync.WaitGroup // lanes, probers and the goroutine that notifies
 
-	mu       sync.Mutex
-	closed   bool
-	waiting  int // ops in all queues
-	sequence uint64
-	queues   []queue   // one a part in a cluster, otherwise one
-	breakers []breaker // one a group in a cluster, otherwise one
-	news     []change  // that changed has not heard
-	telling  bool
+	mu        sync.Mutex
+	closed    bool
+	queued    int // ops in all queues
+	sequence  uint64
+	queues    []queue   // one for each part in a cluster, otherwise one
+	breakers  []breaker // one for each group in a cluster, otherwise one
+	changes   []change  // not yet passed to changed
+	notifying bool
 }
 
-// linkConfig is what a link must know.
+// linkConfig configures a link.
 type linkConfig struct {
 	namespace string
-	timeout   time.Duration // for which a call waits for its answer at most
-	clock     func() int64  // Unix ns; nil: the server's. For tests.
+	timeout   time.Duration // the longest time that a call waits for its answer
+	clock     func() int64  // in Unix nanoseconds; nil: the server's. For tests.
 	script    string        // the arithmetic: see session.lua
 	cluster   bool          // ops of different parts cannot share a call
-	changed   func(change)  // may be nil. Called in order, on goroutines of the link
+	changed   func(change)  // may be nil; called in order, on goroutines of the link
 }
 
-// op is one operation. It belongs to the link from when it is passed to it: neither
-// it nor its keys and body may be changed or used for another.
+// op is one operation. The link owns it from the time at which it gets it: neither it nor its keys
+// and body may be changed or reused.
 type op struct {
-	part  int      // 0…1023; keys of the op are all of this part
-	keys  []string // full Redis keys
-	body  []byte   // what the script's run reads
-	reads bool     // it changes nothing
-	asks  bool     // it is of no use once its caller has left
+	part     int      // 0…1023; all keys of the op are in this part
+	keys     []string // full Redis keys
+	body     []byte   // the input of the script
+	reads    bool     // it changes nothing
+	dropLate bool     // it is useless once its caller has left
 
-	// late is called with the answer if the caller has left before it came, on a
-	// goroutine of the link. It may send, not do. May be nil.
-	late func(answer []byte, at int64)
+	// onLate is called with an answer that comes after the caller has left, on a goroutine of the
+	// link. It may call send, but not do. It may be nil.
+	onLate func(answer []byte, at int64)
 
-	// failed is called if nobody waits for it and the link has given it up. It has
-	// not happened, unless it may have. May be nil.
-	failed func(o *op, maybe bool)
+	// onFailed is called if no caller waits for the op and the link has given it up. The op has not
+	// happened, unless maybe is true. It may be nil.
+	onFailed func(o *op, maybe bool)
 
 	answer []byte
-	at     int64 // server's Unix ns
+	at     int64 // the server's time, in Unix nanoseconds
 
-	// unanswered says, after an error, that it may have happened, or will: the
-	// link goes on to find out. Otherwise it has not.
+	// unanswered reports, after an error, that the op may have happened, or will: the link goes on
+	// to find out. Otherwise it has not.
 	unanswered bool
 
-	// The link's.
+	// The following fields belong to the link.
 	state      state
-	seat       *seat // of who waits for it; nil: nobody does
+	waiter     *waiter // of the waiting caller; nil: none
 	batch      *batch
-	err        error // of its own
+	err        error // of this op alone
 	prev, next *op   // in its queue
 }
 
-// state is how far an op is. It changes under the link's lock.
+// state is the progress of an op. It changes under the link's lock.
 type state uint8
 
 const (
-	queued state = iota
-	sent
-	over // its caller knows what came of it, or has left
+	opQueued state = iota
+	opSent
+	opFinished // its caller has the answer, or has left
 )
 
-// seat is where a caller waits.
-type seat struct {
-	turn  chan struct{} // its op is done
+// waiter is where a caller waits.
+type waiter struct {
+	done  chan struct{} // signals that its op is finished
 	timer *time.Timer
 }
 
-func newSeat() any {
+func newWaiter() any {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
-	return &seat{turn: make(chan struct{}, 1), timer: timer}
+	return &waiter{done: make(chan struct{}, 1), timer: timer}
 }
 
 func newLink(client rueidis.Client, cfg linkConfig) *link {
@@ -129,7 +128,7 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 		queues:   make([]queue, 1),
 		breakers: make([]breaker, 1),
 	}
-	l.seats.New = newSeat
+	l.waiters.New = newWaiter
 	if cfg.cluster {
 		l.queues = make([]queue, parts)
 		l.breakers = make([]breaker, groups)
@@ -137,7 +136,7 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 	for part := range l.queues {
 		l.queues[part].part = part
 		for lane := 1; lane < lanes && cfg.clock != nil; lane++ {
-			l.queues[part].taken[lane] = true // so that its times arrive in their order
+			l.queues[part].busy[lane] = true // one lane only, so that the times of the test's clock arrive in order
 		}
 		l.queues[part].breaker = &l.breakers[0]
 		if cfg.cluster {
@@ -152,7 +151,7 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 	return l
 }
 
-// queue returns where ops of a part wait.
+// queue returns the queue for ops of a part.
 func (l *link) queue(part int) *queue {
 	if l.cfg.cluster {
 		return &l.queues[part]
@@ -160,42 +159,42 @@ func (l *link) queue(part int) *queue {
 	return &l.queues[0]
 }
 
-// do sends o and waits for its answer, until ctx ends or the timeout has passed.
-// Unless it was sent by then, nothing has happened; otherwise o.late hears of it.
+// do sends o and waits for its answer, until ctx ends or the timeout has passed. Unless it was sent
+// by then, nothing has happened; otherwise o.onLate is called with the answer.
 func (l *link) do(ctx context.Context, o *op) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
 	}
-	s := l.seats.Get().(*seat)
-	defer l.seats.Put(s)
-	o.seat = s
-	if err := l.enter(o); err != nil {
+	s := l.waiters.Get().(*waiter)
+	defer l.waiters.Put(s)
+	o.waiter = s
+	if err := l.enqueue(o); err != nil {
 		return err
 	}
 	s.timer.Reset(l.cfg.timeout)
 	defer s.timer.Stop()
 	select {
-	case <-s.turn:
+	case <-s.done:
 		return o.err
 	case <-ctx.Done():
 	case <-s.timer.C:
 	}
-	was, cause := l.leave(o)
-	if was == over {
-		<-s.turn
+	was, cause := l.abandon(o)
+	if was == opFinished {
+		<-s.done
 		return o.err
 	}
-	o.unanswered = was == sent
-	return l.left(ctx, o, was, cause)
+	o.unanswered = was == opSent
+	return l.abandonError(ctx, o, was, cause)
 }
 
-// send does o, and nobody waits for it: o.late is called with the answer.
-func (l *link) send(o *op) error { return l.enter(o) }
+// send sends o without waiting: o.onLate is called with the answer.
+func (l *link) send(o *op) error { return l.enqueue(o) }
 
-// enter lets o wait for a lane.
-func (l *link) enter(o *op) error {
-	if len(o.keys) > mostKeys {
-		return fmt.Errorf("ratelimit: %d keys at a time: there may be %d", len(o.keys), mostKeys)
+// enqueue puts o into its queue, and starts a lane if one is free.
+func (l *link) enqueue(o *op) error {
+	if len(o.keys) > maxKeys {
+		return fmt.Errorf("ratelimit: %d keys at a time: there may be %d", len(o.keys), maxKeys)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,36 +205,36 @@ func (l *link) enter(o *op) error {
 	if q.breaker.err != nil {
 		return q.breaker.err
 	}
-	if l.waiting == mostWaiting {
+	if l.queued == maxQueued {
 		return errOverloaded
 	}
 	q.push(o)
-	l.waiting++
-	if lane, free := q.enter(); free {
+	l.queued++
+	if lane, free := q.takeLane(); free {
 		l.running.Add(1)
 		go l.run(q, lane)
 	}
 	return nil
 }
 
-// leave takes o out of its queue if it waits there. It returns how far o was, and
-// why it was not answered, if that is known. From now on it is over.
-func (l *link) leave(o *op) (was state, cause error) {
+// abandon removes o from its queue if it is there. It returns the state of o, and why there is no
+// answer yet, if that is known. From now on o is finished.
+func (l *link) abandon(o *op) (was state, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was = o.state
 	switch was {
-	case queued:
+	case opQueued:
 		l.queue(o.part).remove(o)
-		l.waiting--
-	case sent:
+		l.queued--
+	case opSent:
 		cause = o.batch.cause
 	}
-	o.state = over
+	o.state = opFinished
 	return was, cause
 }
 
-// lost returns why ops of a part cannot be sent for now, or nil.
+// lost returns why ops of a part cannot be sent at present, or nil.
 func (l *link) lost(part int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -255,8 +254,8 @@ func (l *link) alive() error {
 	return nil
 }
 
-// now returns what the server's clock shows, as far as its answers have told:
-// before the first one, what this machine's does.
+// now returns the time of the server's clock as far as its answers show it: before the first one,
+// the time of this machine.
 func (l *link) now() int64 {
 	if l.cfg.clock != nil {
 		return l.cfg.clock()
@@ -264,8 +263,8 @@ func (l *link) now() int64 {
 	return l.server.now()
 }
 
-// close lets batches that are under way finish what they are trying, and fails
-// all others. No goroutine of the link is left when it returns.
+// close lets batches that are under way finish their present attempt, and fails all others. No
+// goroutine of the link is left when it returns.
 func (l *link) close() {
 	l.mu.Lock()
 	if !l.closed {
@@ -274,9 +273,9 @@ func (l *link) close() {
 	}
 	var dropped []*op
 	for i := range l.queues {
-		dropped = l.empty(&l.queues[i], dropped)
+		dropped = l.drainQueue(&l.queues[i], dropped)
 	}
 	l.mu.Unlock()
-	finish(dropped, store.ErrClosed)
+	answerOps(dropped, store.ErrClosed)
 	l.running.Wait()
 }

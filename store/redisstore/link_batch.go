@@ -12,35 +12,35 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// unresolved is for how long a batch that may have run is sent again. Its marker
-// lasts longer, and the script does not run it when that may have gone.
-const unresolved = 45 * time.Second
+// resendFor is for how long a batch that may have run is sent again. Its marker in Redis lives
+// longer, and the script refuses to run a batch whose marker may have expired.
+const resendFor = 45 * time.Second
 
-// batch is what one call carries.
+// batch is the ops of one call.
 type batch struct {
-	queue  *queue
-	lane   int
-	number uint64
-	ops    []*op
-	reads  bool      // all of them do
-	tried  time.Time // first
-	sent   int64     // server's Unix seconds, before which it has not run
-	maybe  bool      // it may have run, and the answer got lost
+	queue      *queue
+	lane       int
+	number     uint64
+	ops        []*op
+	reads      bool      // all of its ops only read
+	firstTry   time.Time // first
+	sent       int64     // the server's Unix seconds before which it has not run
+	mayHaveRun bool      // it may have run, and the answer was lost
 
-	// Under the link's lock.
+	// The link's lock guards the following fields.
 	resolved bool
-	cause    error // why there is no answer yet, if it is known
+	cause    error // why there is no answer yet, if that is known
 }
 
-// newBatch returns one without ops. The link's lock is held.
+// newBatch returns a batch without ops. The link's lock is held.
 func (l *link) newBatch(q *queue, lane int) *batch {
 	l.sequence++
 	return &batch{queue: q, lane: lane, number: l.sequence}
 }
 
-// carry sends b until it is answered, has failed, or is given up.
-func (l *link) carry(b *batch) {
-	b.tried = time.Now()
+// sendBatch sends b until it is answered, has failed, or is given up.
+func (l *link) sendBatch(b *batch) {
+	b.firstTry = time.Now()
 	overdue := time.AfterFunc(l.cfg.timeout, func() { l.overdue(b) })
 	defer overdue.Stop()
 	for tries := 0; ; tries++ {
@@ -49,39 +49,39 @@ func (l *link) carry(b *batch) {
 			l.deliver(b, r)
 			return
 		}
-		if !l.again(b, err) {
-			l.giveUp(b)
+		if !l.shouldRetry(b, err) {
+			l.failUnwaited(b)
 			return
 		}
 		if !l.pause(l.healed(b.queue.breaker), backoff(2*time.Millisecond, tries)) {
 			l.fail(b, store.ErrClosed)
-			l.giveUp(b)
+			l.failUnwaited(b)
 			return
 		}
 		l.dropUseless(b)
 	}
 }
 
-// dropUseless takes ops out of b that nobody has any use for: they would only have
-// to be undone. One that may have run must be sent as it was.
+// dropUseless removes ops from b whose callers have left and that would only have to be undone. A
+// batch that may have run must be sent again unchanged.
 func (l *link) dropUseless(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !b.maybe {
-		b.ops = slices.DeleteFunc(b.ops, func(o *op) bool { return o.asks && o.state == over })
+	if !b.mayHaveRun {
+		b.ops = slices.DeleteFunc(b.ops, func(o *op) bool { return o.dropLate && o.state == opFinished })
 	}
 }
 
-// giveUp tells of ops that nobody waits for that b has failed.
-func (l *link) giveUp(b *batch) {
+// failUnwaited calls onFailed for the ops of a failed batch that no caller waits for.
+func (l *link) failUnwaited(b *batch) {
 	for _, o := range b.ops {
-		if o.failed != nil {
-			o.failed(o, b.maybe)
+		if o.onFailed != nil {
+			o.onFailed(o, b.mayHaveRun)
 		}
 	}
 }
 
-// reply is what the server says to a batch.
+// reply is the server's answer to a batch.
 type reply struct {
 	at      int64
 	answers []rueidis.RedisMessage
@@ -91,8 +91,8 @@ type reply struct {
 func (l *link) try(b *batch) (reply, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.timeout)
 	defer cancel()
-	asked := time.Now()
-	if !b.maybe {
+	sentAt := time.Now()
+	if !b.mayHaveRun {
 		b.sent = l.server.now() / 1e9
 	}
 	result := l.client.Do(ctx, l.command("EVALSHA", l.sha, b))
@@ -101,13 +101,13 @@ func (l *link) try(b *batch) (reply, error) {
 	}
 	if err := result.Error(); err != nil {
 		if at, ok := isLate(err); ok {
-			l.server.tell(at, time.Since(asked))
+			l.server.observe(at, time.Since(sentAt))
 		}
 		return reply{}, err
 	}
 	r, err := read(result, len(b.ops))
-	if err == nil && l.cfg.clock == nil && !b.maybe { // what is remembered tells an old time
-		l.server.tell(r.at, time.Since(asked))
+	if err == nil && l.cfg.clock == nil && !b.mayHaveRun { // a remembered answer has an old time
+		l.server.observe(r.at, time.Since(sentAt))
 	}
 	return r, err
 }
@@ -115,7 +115,7 @@ func (l *link) try(b *batch) (reply, error) {
 // command returns b as one command.
 func (l *link) command(name, script string, b *batch) rueidis.Completed {
 	keys := 1
-	index := make([]byte, 0, 3*mostOps)
+	index := make([]byte, 0, 3*maxBatchOps)
 	var bodies []string // each once: callers often want the same of other keys
 	for _, o := range b.ops {
 		body := rueidis.BinaryString(o.body)
@@ -128,7 +128,7 @@ func (l *link) command(name, script string, b *batch) rueidis.Completed {
 		keys += n
 		index = append(index, byte(n>>8), byte(n), byte(at))
 	}
-	// The marker alone says which slot it is: the others are of its part.
+	// Only the marker determines the slot: the other keys are in the same part.
 	c := l.client.B().Arbitrary(name).Args(script, strconv.Itoa(keys)).Keys(l.marker(b))
 	for _, o := range b.ops {
 		c = c.Args(o.keys...)
@@ -149,7 +149,7 @@ func (l *link) marker(b *batch) string {
 	return l.cfg.namespace + ":{" + strconv.Itoa(b.queue.part) + "}:lane:" + l.id + ":" + strconv.Itoa(b.lane)
 }
 
-// read returns what a result says.
+// read decodes a result.
 func read(result rueidis.RedisResult, ops int) (reply, error) {
 	all, err := result.ToArray()
 	if err != nil {
@@ -169,8 +169,7 @@ func read(result rueidis.RedisResult, ops int) (reply, error) {
 	return reply{at: sec*1e9 + ns, answers: all[2:]}, nil
 }
 
-// deliver hands the answers to those who wait for them, and to late where nobody
-// does.
+// deliver passes the answers to the waiting callers, and to onLate for ops without one.
 func (l *link) deliver(b *batch, r reply) {
 	var nobody []int
 	l.mu.Lock()
@@ -179,10 +178,10 @@ func (l *link) deliver(b *batch, r reply) {
 		l.heal(b.queue.breaker)
 	}
 	for i, o := range b.ops {
-		if o.state == over || o.seat == nil {
+		if o.state == opFinished || o.waiter == nil {
 			nobody = append(nobody, i)
 		}
-		o.state = over
+		o.state = opFinished
 	}
 	l.mu.Unlock()
 	for i, o := range b.ops {
@@ -191,15 +190,15 @@ func (l *link) deliver(b *batch, r reply) {
 		}
 		o.at = r.at
 		o.answer, o.err = answer(&r.answers[i])
-		o.seat.turn <- struct{}{}
+		o.waiter.done <- struct{}{}
 	}
 	for _, i := range nobody {
 		o := b.ops[i]
 		switch a, err := answer(&r.answers[i]); {
-		case err == nil && o.late != nil:
-			o.late(a, r.at)
-		case err != nil && o.failed != nil:
-			o.failed(o, true) // and always will
+		case err == nil && o.onLate != nil:
+			o.onLate(a, r.at)
+		case err != nil && o.onFailed != nil:
+			o.onFailed(o, true) // it fails every time
 		}
 	}
 }
@@ -216,74 +215,78 @@ func answer(m *rueidis.RedisMessage) ([]byte, error) {
 	return a, nil
 }
 
-// again says whether to send b again after it failed. If not, all who wait know
-// why.
-func (l *link) again(b *batch, err error) bool {
+// shouldRetry reports whether to send b again after an error. If not, all waiting callers have been
+// answered.
+func (l *link) shouldRetry(b *batch, err error) bool {
 	outcome := outcomeOf(err)
-	if outcome == unknown && !b.reads {
-		b.maybe = true
+	if outcome == outcomeUnknown && !b.reads {
+		b.mayHaveRun = true
 	}
-	age := time.Since(b.tried)
+	age := time.Since(b.firstTry)
 	l.mu.Lock()
 	b.cause = err
-	owed := b.owed()
+	owed := b.mustFinish()
 	l.mu.Unlock()
 	switch {
-	case outcome == late && b.maybe: // whether it has run cannot be found out any more
-		l.fail(b, l.because(b.queue, err))
+	case outcome == outcomeTooLate && b.mayHaveRun: // it is too late to find out whether it has run
+		l.fail(b, l.lostError(b.queue, err))
 		return false
-	case outcome != refused && (age < l.cfg.timeout || owed && age < unresolved):
+	case outcome != outcomeRejected && (age < l.cfg.timeout || owed && age < resendFor):
 		return true
 	}
-	err = l.because(b.queue, err)
+	err = l.lostError(b.queue, err)
 	l.fail(b, err)
-	l.lose(b.queue, err)
+	l.trip(b.queue, err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return age < unresolved && b.owed() // to those who have left meanwhile, too
+	return age < resendFor && b.mustFinish() // also for callers that have left in the meantime
 }
 
-// owed reports whether b shall be sent again though nobody waits for it. The link's
-// lock is held.
-func (b *batch) owed() bool { return b.maybe || slices.ContainsFunc(b.ops, (*op).owed) }
+// mustFinish reports whether b must be sent again although no caller waits for it. The link's lock
+// is held.
+func (b *batch) mustFinish() bool {
+	return b.mayHaveRun || slices.ContainsFunc(b.ops, (*op).mustFinish)
+}
 
-// owed reports whether the op shall happen though nobody waits: its caller was told
-// that it may, or sent it. The link's lock is held.
-func (o *op) owed() bool { return !o.reads && !o.asks && (o.state == over || o.seat == nil) }
+// mustFinish reports whether the op must happen although no caller waits for it: the caller was
+// told that it may happen, or did not mean to wait. The link's lock is held.
+func (o *op) mustFinish() bool {
+	return !o.reads && !o.dropLate && (o.state == opFinished || o.waiter == nil)
+}
 
-// fail tells all who wait for b that it has failed. If it may have run they are
-// owed an answer, which late gets; otherwise they are carried no further.
+// fail answers the waiting callers of b with an error. If b may have run, onLate still gets their
+// answers; otherwise their ops are removed.
 func (l *link) fail(b *batch, err error) {
 	l.mu.Lock()
 	b.resolved = true
 	var waited, others []*op
 	for _, o := range b.ops {
-		if o.state == over || o.seat == nil {
+		if o.state == opFinished || o.waiter == nil {
 			others = append(others, o)
 			continue
 		}
-		o.state, o.unanswered = over, b.maybe
+		o.state, o.unanswered = opFinished, b.mayHaveRun
 		waited = append(waited, o)
 	}
-	if !b.maybe {
+	if !b.mayHaveRun {
 		b.ops = others
 	}
 	l.mu.Unlock()
-	finish(waited, err)
+	answerOps(waited, err)
 }
 
-// overdue is called when b was not answered for the whole timeout.
+// overdue is called when b was not answered within the timeout.
 func (l *link) overdue(b *batch) {
 	l.mu.Lock()
 	resolved, cause := b.resolved, b.cause
 	l.mu.Unlock()
 	if !resolved {
-		l.lose(b.queue, l.because(b.queue, cause))
+		l.trip(b.queue, l.lostError(b.queue, cause))
 	}
 }
 
-// pause waits until it is time for the next try, or there is reason to hope
-// earlier. It returns false when the link is closed.
+// pause waits before the next attempt, until d has passed or the breaker closes. It returns false
+// when the link is closed.
 func (l *link) pause(healed <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -296,8 +299,7 @@ func (l *link) pause(healed <-chan struct{}, d time.Duration) bool {
 	return true
 }
 
-// backoff returns how long to pause before the next try: longer each time, up to a
-// second.
+// backoff returns the wait before the next attempt: longer each time, up to a second.
 func backoff(first time.Duration, tries int) time.Duration {
 	d := min(first<<min(tries, 20), time.Second)
 	return d/2 + rand.N(d/2)

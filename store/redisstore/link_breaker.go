@@ -2,16 +2,16 @@ package redisstore
 
 import "time"
 
-// breaker keeps callers from waiting for what is lost. Once a batch was not
-// answered for the whole timeout, or the server refused it, ops of its group fail
-// at once. Meanwhile a prober asks whether the server is back.
+// breaker keeps callers from waiting for a lost server. Once a batch was not answered within the
+// timeout, or the server refused it, ops of its group fail at once. Meanwhile a prober asks whether
+// the server is back.
 type breaker struct {
 	group  int
 	err    error         // why the group is lost; nil: it is not
 	healed chan struct{} // closed when it is back
 }
 
-// change says that a group of the keyspace was lost, or is back.
+// change says that a group of the keyspace is lost, or is back.
 type change struct {
 	lost  bool
 	group int
@@ -25,8 +25,8 @@ func (l *link) healed(b *breaker) <-chan struct{} {
 	return b.healed
 }
 
-// lose opens the breaker of a queue, and fails all ops that wait behind it.
-func (l *link) lose(q *queue, err error) {
+// trip opens the breaker of a queue, and fails all ops that wait behind it.
+func (l *link) trip(q *queue, err error) {
 	l.mu.Lock()
 	if l.closed || q.breaker.err != nil {
 		l.mu.Unlock()
@@ -36,14 +36,14 @@ func (l *link) lose(q *queue, err error) {
 	var dropped []*op
 	for i := range l.queues {
 		if l.queues[i].breaker == q.breaker {
-			dropped = l.empty(&l.queues[i], dropped)
+			dropped = l.drainQueue(&l.queues[i], dropped)
 		}
 	}
 	l.running.Add(1)
 	go l.probe(q, q.breaker.healed)
 	l.report(change{lost: true, group: q.breaker.group, err: err})
 	l.mu.Unlock()
-	finish(dropped, err)
+	answerOps(dropped, err)
 }
 
 // heal closes a breaker. The link's lock is held.
@@ -57,8 +57,8 @@ func (l *link) heal(b *breaker) {
 	l.report(change{group: b.group})
 }
 
-// probe tries to send an empty batch until the breaker closes. It writes its
-// marker: a server that cannot write is as good as lost.
+// probe sends an empty batch until the breaker closes. The batch writes its marker: a server that
+// cannot write is as good as lost.
 func (l *link) probe(q *queue, healed <-chan struct{}) {
 	defer l.running.Done()
 	for tries := 0; l.pause(healed, backoff(50*time.Millisecond, tries)); tries++ {
@@ -82,27 +82,27 @@ func (l *link) report(c change) {
 	if l.cfg.changed == nil {
 		return
 	}
-	l.news = append(l.news, c)
-	if l.telling {
+	l.changes = append(l.changes, c)
+	if l.notifying {
 		return
 	}
-	l.telling = true
+	l.notifying = true
 	l.running.Add(1)
-	go l.tell()
+	go l.notify()
 }
 
-// tell tells all news, one after another.
-func (l *link) tell() {
+// notify passes all changes on, one after another.
+func (l *link) notify() {
 	defer l.running.Done()
 	for {
 		l.mu.Lock()
-		if len(l.news) == 0 {
-			l.telling = false
+		if len(l.changes) == 0 {
+			l.notifying = false
 			l.mu.Unlock()
 			return
 		}
-		c := l.news[0]
-		l.news = l.news[1:]
+		c := l.changes[0]
+		l.changes = l.changes[1:]
 		l.mu.Unlock()
 		l.cfg.changed(c)
 	}

@@ -44,7 +44,7 @@ func TestLinkChaos(t *testing.T) {
 		all.Go(func() {
 			for range turns {
 				o := countOp("key")
-				o.late = func(answer []byte, _ int64) {
+				o.onLate = func(answer []byte, _ int64) {
 					owed.Add(-1)
 					happens(answer)
 				}

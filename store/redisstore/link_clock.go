@@ -5,33 +5,32 @@ import (
 	"time"
 )
 
-// serverClock is the server's clock, as far as its answers have told. It goes back
-// only if the server's does.
+// serverClock is the server's clock, as far as its answers show it. It goes back only if the
+// server's does.
 type serverClock struct {
-	mu   sync.Mutex
-	at   int64     // Unix ns
-	here time.Time // when that was; zero: no answer has told
+	mu       sync.Mutex
+	readTime int64     // in Unix nanoseconds
+	readAt   time.Time // when that was; zero: there was no answer yet
 }
 
-// now returns what the clock shows: before the first answer, this machine's time.
+// now returns the time of the clock: before the first answer, the time of this machine.
 func (c *serverClock) now() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.show(time.Now())
+	return c.at(time.Now())
 }
 
-func (c *serverClock) show(here time.Time) int64 {
-	if c.here.IsZero() {
+func (c *serverClock) at(here time.Time) int64 {
+	if c.readAt.IsZero() {
 		return here.UnixNano()
 	}
-	return c.at + int64(here.Sub(c.here))
+	return c.readTime + int64(here.Sub(c.readAt))
 }
 
-// tell tells what the clock showed some time within the last while: it shows
-// that now, or up to a while more.
-func (c *serverClock) tell(at int64, while time.Duration) {
+// observe records the time that the clock showed at some point within the last while.
+func (c *serverClock) observe(at int64, while time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	here := time.Now()
-	c.at, c.here = min(max(c.show(here), at), at+int64(while)), here
+	c.readTime, c.readAt = min(max(c.at(here), at), at+int64(while)), here
 }

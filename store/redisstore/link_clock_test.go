@@ -27,7 +27,7 @@ func TestLinkServerClock(t *testing.T) {
 			{9e9, 0, 9e9},
 			{5e9, 0, 5e9},
 		} {
-			c.tell(step.at, step.while)
+			c.observe(step.at, step.while)
 			if got := c.now(); got != step.want {
 				t.Errorf("%+v: %d", step, got)
 			}

@@ -12,23 +12,26 @@ import (
 	"github.com/redis/rueidis"
 )
 
-var errOverloaded = fmt.Errorf("%w: overloaded: %d operations wait to be sent", ErrLost, mostWaiting)
+// ErrLost says that Redis did not answer in time, or cannot serve.
+var ErrLost = errors.New("ratelimit: redis is lost")
 
-// outcome is what an error means for the batch that it was the answer to.
+var errOverloaded = fmt.Errorf("%w: overloaded: %d operations wait to be sent", ErrLost, maxQueued)
+
+// outcome is what an error means for the batch.
 type outcome uint8
 
 const (
-	unknown outcome = iota // it may have run
-	unsent                 // it has not run, and may soon
-	late                   // it has not run: the server's clock is not what it was taken for
-	refused                // it has not run, and will not soon
+	outcomeUnknown  outcome = iota // it may have run
+	outcomeNotRun                  // it has not run, and may soon
+	outcomeTooLate                 // it has not run: the server's clock is not what it was taken for
+	outcomeRejected                // it has not run, and will not soon
 )
 
 // refusal is an answer that makes no sense.
 type refusal struct{ error }
 
-// passing are the errors of servers that will serve soon, or elsewhere.
-var passing = []string{
+// transient are the errors of servers that will serve soon, or elsewhere.
+var transient = []string{
 	"ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOREPLICAS", "READONLY", "TRYAGAIN", "UNBLOCKED",
 }
 
@@ -46,30 +49,30 @@ var advice = map[string]string{
 
 func outcomeOf(err error) outcome {
 	if _, ok := err.(refusal); ok {
-		return refused
+		return outcomeRejected
 	}
 	if _, ok := isLate(err); ok {
-		return late
+		return outcomeTooLate
 	}
 	if reply, ok := rueidis.IsRedisErr(err); ok {
-		if slices.Contains(passing, code(reply)) {
-			return unsent
+		if slices.Contains(transient, code(reply)) {
+			return outcomeNotRun
 		}
-		return refused
+		return outcomeRejected
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		return unsent
+		return outcomeNotRun
 	}
-	return unknown
+	return outcomeUnknown
 }
 
-// code returns an error reply's first word.
+// code returns the first word of an error reply.
 func code(err *rueidis.RedisError) string {
 	code, _, _ := strings.Cut(err.Error(), " ")
 	return code
 }
 
-// isLate returns the server's Unix ns if it says that a batch came too late.
+// isLate returns the server's time in Unix nanoseconds if it says that a batch came too late.
 func isLate(err error) (at int64, ok bool) {
 	reply, ok := rueidis.IsRedisErr(err)
 	if !ok {
@@ -82,23 +85,23 @@ func isLate(err error) (at int64, ok bool) {
 	return sec*1e9 + micros*1e3, true
 }
 
-// because returns ErrLost with its cause; nil: there was no answer.
-func (l *link) because(q *queue, cause error) error {
+// lostError returns ErrLost with its cause. A nil cause means that there was no answer.
+func (l *link) lostError(q *queue, cause error) error {
 	if cause == nil || errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: no answer within %v from %s", ErrLost, l.cfg.timeout, l.where(q.part))
+		return fmt.Errorf("%w: no answer within %v from %s", ErrLost, l.cfg.timeout, l.serverName(q.part))
 	}
 	reply, ok := rueidis.IsRedisErr(cause)
 	if !ok {
-		return fmt.Errorf("%w: no connection to %s: %w", ErrLost, l.where(q.part), cause)
+		return fmt.Errorf("%w: no connection to %s: %w", ErrLost, l.serverName(q.part), cause)
 	}
 	if advice := advice[code(reply)]; advice != "" {
-		return fmt.Errorf("%w: %s says: %w (%s)", ErrLost, l.where(q.part), cause, advice)
+		return fmt.Errorf("%w: %s says: %w (%s)", ErrLost, l.serverName(q.part), cause, advice)
 	}
-	return fmt.Errorf("%w: %s says: %w", ErrLost, l.where(q.part), cause)
+	return fmt.Errorf("%w: %s says: %w", ErrLost, l.serverName(q.part), cause)
 }
 
-// where names the server of a part.
-func (l *link) where(part int) string {
+// serverName names the server of a part.
+func (l *link) serverName(part int) string {
 	if l.cfg.cluster {
 		return fmt.Sprintf("the master of slot %d", slotOf(strconv.Itoa(part)))
 	}
@@ -110,16 +113,16 @@ func (l *link) where(part int) string {
 	return strings.Join(addresses, ", ")
 }
 
-// left returns the error of a caller that leaves before its op was answered.
-func (l *link) left(ctx context.Context, o *op, was state, cause error) error {
+// abandonError returns the error of a caller that leaves before its op was answered.
+func (l *link) abandonError(ctx context.Context, o *op, was state, cause error) error {
 	err := ctx.Err()
 	switch {
-	case err != nil && was == queued:
+	case err != nil && was == opQueued:
 		return fmt.Errorf("ratelimit: not asked: %w", err)
 	case err != nil:
 		return fmt.Errorf("ratelimit: asked, but left before the answer: %w", err)
-	case was == queued:
-		return fmt.Errorf("%w: not asked within %v: others before it still wait for %s", ErrLost, l.cfg.timeout, l.where(o.part))
+	case was == opQueued:
+		return fmt.Errorf("%w: not asked within %v: others before it still wait for %s", ErrLost, l.cfg.timeout, l.serverName(o.part))
 	}
-	return l.because(l.queue(o.part), cause)
+	return l.lostError(l.queue(o.part), cause)
 }

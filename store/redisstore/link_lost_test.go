@@ -67,7 +67,7 @@ func TestLinkLostAndBack(t *testing.T) {
 				c.lose(x)
 				o := countOp("key")
 				late := 0
-				o.late = func([]byte, int64) { late++ }
+				o.onLate = func([]byte, int64) { late++ }
 				if err := x.do(t.Context(), o); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), x.proxy.Addr) || !strings.Contains(err.Error(), c.why) {
 					t.Error(err)
 				}
@@ -153,23 +153,23 @@ func TestLinkOutcomes(t *testing.T) {
 		err  error
 		want outcome
 	}{
-		{io.EOF, unknown},
-		{context.DeadlineExceeded, unknown},
-		{&net.OpError{Op: "read", Err: io.EOF}, unknown},
-		{&net.OpError{Op: "dial", Err: io.EOF}, unsent},
-		{replied("LOADING the data"), unsent},
-		{replied("MASTERDOWN for now"), unsent},
-		{replied("CLUSTERDOWN for now"), unsent},
-		{replied("MOVED 1 elsewhere"), unsent},
-		{replied("READONLY"), unsent},
-		{replied("LATE 1700000000 12"), late},
-		{replied("LATE without a time"), refused},
-		{replied("STALE by now"), refused},
-		{replied("OOM there is"), refused},
-		{replied("MISCONF there is"), refused},
-		{replied("NOAUTH given"), refused},
-		{replied("ERR of any other kind"), refused},
-		{refusal{io.EOF}, refused},
+		{io.EOF, outcomeUnknown},
+		{context.DeadlineExceeded, outcomeUnknown},
+		{&net.OpError{Op: "read", Err: io.EOF}, outcomeUnknown},
+		{&net.OpError{Op: "dial", Err: io.EOF}, outcomeNotRun},
+		{replied("LOADING the data"), outcomeNotRun},
+		{replied("MASTERDOWN for now"), outcomeNotRun},
+		{replied("CLUSTERDOWN for now"), outcomeNotRun},
+		{replied("MOVED 1 elsewhere"), outcomeNotRun},
+		{replied("READONLY"), outcomeNotRun},
+		{replied("LATE 1700000000 12"), outcomeTooLate},
+		{replied("LATE without a time"), outcomeRejected},
+		{replied("STALE by now"), outcomeRejected},
+		{replied("OOM there is"), outcomeRejected},
+		{replied("MISCONF there is"), outcomeRejected},
+		{replied("NOAUTH given"), outcomeRejected},
+		{replied("ERR of any other kind"), outcomeRejected},
+		{refusal{io.EOF}, outcomeRejected},
 	} {
 		if got := outcomeOf(c.err); got != c.want {
 			t.Errorf("%v: %d; want %d", c.err, got, c.want)
@@ -189,20 +189,20 @@ func TestLinkOwed(t *testing.T) {
 	defer leave()
 	owed, own, sentOff := countOp("owed"), countOp("own"), countOp("sent off")
 	answers := make(chan string, 10)
-	owed.late = func(answer []byte, _ int64) { answers <- "owed " + string(answer) }
-	own.late = func(answer []byte, _ int64) { answers <- "own " + string(answer) }
-	sentOff.late = func(answer []byte, _ int64) { answers <- "sent off " + string(answer) }
+	owed.onLate = func(answer []byte, _ int64) { answers <- "owed " + string(answer) }
+	own.onLate = func(answer []byte, _ int64) { answers <- "own " + string(answer) }
+	sentOff.onLate = func(answer []byte, _ int64) { answers <- "sent off " + string(answer) }
 	gone, refused := make(chan error), make(chan error)
 	go func() { gone <- x.do(left, owed) }()
 	go func() { refused <- x.do(t.Context(), own) }()
 	if err := x.send(sentOff); err != nil {
 		t.Fatal(err)
 	}
-	x.until(func() bool { return x.waiting == 3 })
+	x.until(func() bool { return x.queued == 3 })
 	tell(t, x.server, "CONFIG SET maxmemory 1")
 	x.server.Pause()
 	release()
-	x.until(func() bool { return owed.state == sent })
+	x.until(func() bool { return owed.state == opSent })
 	leave()
 	if err := <-gone; !errors.Is(err, context.Canceled) || !owed.unanswered {
 		t.Error(err, owed.unanswered)
@@ -215,7 +215,7 @@ func TestLinkOwed(t *testing.T) {
 
 	reads := x.newBatch(&x.queues[0], 0)
 	reads.reads = true
-	x.carry(reads)
+	x.sendBatch(reads)
 	if x.lost(0) == nil {
 		t.Error("a server that can only read is back")
 	}
@@ -260,10 +260,10 @@ func TestLinkLeftWhileRefused(t *testing.T) {
 	defer leave()
 	o := countOp("key")
 	late := ""
-	o.late = func(answer []byte, _ int64) { late = string(answer) }
+	o.onLate = func(answer []byte, _ int64) { late = string(answer) }
 	x.client = hooked{x.client, func() {
 		leave()
-		x.until(func() bool { return o.state == over })
+		x.until(func() bool { return o.state == opFinished })
 	}}
 	tell(t, x.server, "CONFIG SET maxmemory 1")
 	if err := x.do(left, o); !errors.Is(err, context.Canceled) || !o.unanswered {
@@ -289,9 +289,9 @@ func TestLinkLostWhileWaiting(t *testing.T) {
 	for range 10 {
 		go func() { told <- x.do(t.Context(), countOp("key")) }()
 	}
-	x.until(func() bool { return x.waiting == 10 })
+	x.until(func() bool { return x.queued == 10 })
 	want := fmt.Errorf("%w: for a test", ErrLost)
-	x.lose(&x.queues[0], want)
+	x.trip(&x.queues[0], want)
 	for range 10 {
 		if err := <-told; err != want {
 			t.Error(err)
@@ -307,7 +307,7 @@ func TestLinkChanges(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
 	for range 100 {
-		x.lose(&x.queues[0], ErrLost)
+		x.trip(&x.queues[0], ErrLost)
 		x.mu.Lock()
 		x.heal(x.queues[0].breaker)
 		x.mu.Unlock()

@@ -4,10 +4,10 @@ import "runtime"
 
 // queue is where ops wait for a lane.
 type queue struct {
-	part        int // of all of them, in a cluster
+	part        int // of all of its ops, in a cluster
 	breaker     *breaker
 	first, last *op
-	taken       [lanes]bool
+	busy        [lanes]bool
 }
 
 func (q *queue) push(o *op) {
@@ -34,77 +34,76 @@ func (q *queue) remove(o *op) {
 	o.prev, o.next = nil, nil
 }
 
-// enter takes a lane, if one is free.
-func (q *queue) enter() (lane int, free bool) {
-	for lane := range q.taken {
-		if !q.taken[lane] {
-			q.taken[lane] = true
+// takeLane takes a lane, if one is free.
+func (q *queue) takeLane() (lane int, free bool) {
+	for lane := range q.busy {
+		if !q.busy[lane] {
+			q.busy[lane] = true
 			return lane, true
 		}
 	}
 	return 0, false
 }
 
-// run sends what waits, until nothing does.
+// run sends batches until the queue is empty.
 func (l *link) run(q *queue, lane int) {
 	defer l.running.Done()
 	crowded := false
 	for {
 		if crowded {
-			runtime.Gosched() // those whom the last batch carried may come again
+			runtime.Gosched() // lets the callers of the last batch return, so that they share the next one
 		}
-		b := l.draw(q, lane)
+		b := l.nextBatch(q, lane)
 		if b == nil {
 			return
 		}
-		l.carry(b)
+		l.sendBatch(b)
 		crowded = len(b.ops) > 1
 	}
 }
 
-// draw makes a batch of those who have waited longest. If nobody waits it
-// gives the lane back.
-func (l *link) draw(q *queue, lane int) *batch {
+// nextBatch makes a batch of the ops that have waited longest. If there are none it frees the lane.
+func (l *link) nextBatch(q *queue, lane int) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if q.first == nil {
-		q.taken[lane] = false
+		q.busy[lane] = false
 		return nil
 	}
 	b := l.newBatch(q, lane)
-	b.reads = q.first.reads // all of them do, or none: what is read would make a large marker
-	b.ops = make([]*op, 0, min(l.waiting, mostOps))
-	for q.first != nil && q.first.reads == b.reads && len(b.ops) < mostOps {
+	b.reads = q.first.reads // reads are not mixed with writes: their answers would make the marker large
+	b.ops = make([]*op, 0, min(l.queued, maxBatchOps))
+	for q.first != nil && q.first.reads == b.reads && len(b.ops) < maxBatchOps {
 		o := q.first
 		q.remove(o)
-		l.waiting--
-		o.state, o.batch = sent, b
+		l.queued--
+		o.state, o.batch = opSent, b
 		b.ops = append(b.ops, o)
 	}
 	return b
 }
 
-// empty appends all ops of a queue to dropped; they are over.
-func (l *link) empty(q *queue, dropped []*op) []*op {
+// drainQueue appends all ops of a queue to dropped, and finishes them.
+func (l *link) drainQueue(q *queue, dropped []*op) []*op {
 	for q.first != nil {
 		o := q.first
 		q.remove(o)
-		l.waiting--
-		o.state = over
+		l.queued--
+		o.state = opFinished
 		dropped = append(dropped, o)
 	}
 	return dropped
 }
 
-// finish tells the callers of ops that are over.
-func finish(ops []*op, err error) {
+// answerOps answers the callers of finished ops.
+func answerOps(ops []*op, err error) {
 	for _, o := range ops {
 		switch {
-		case o.seat != nil:
+		case o.waiter != nil:
 			o.err = err
-			o.seat.turn <- struct{}{}
-		case o.failed != nil:
-			o.failed(o, false)
+			o.waiter.done <- struct{}{}
+		case o.onFailed != nil:
+			o.onFailed(o, false)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestLinkWrongClock(t *testing.T) {
 		t.Run(fmt.Sprint(wrong), func(t *testing.T) {
 			t.Parallel()
 			x := newLinkTest(t, patient)
-			x.link.server.tell(time.Now().Add(wrong).UnixNano(), 0)
+			x.link.server.observe(time.Now().Add(wrong).UnixNano(), 0)
 			x.count("key", 1)
 			x.count("key", 2)
 			o := countOp("key")

@@ -2,8 +2,8 @@ package redisstore
 
 import "strconv"
 
-// groups is how many groups of hash slots there are. What is lost is lost by
-// group: a cluster's masters serve ranges of slots.
+// groups is the number of groups of hash slots. A cluster is lost by groups, because its masters
+// serve ranges of slots.
 const groups = 64
 
 // groupOf returns the group of a part's hash slot.
@@ -11,8 +11,7 @@ func groupOf(part int) int {
 	return int(slotOf(strconv.Itoa(part)) >> 8)
 }
 
-// slotOf returns the hash slot of a key's tag: its CRC16 (XMODEM), modulo the
-// 16384 slots.
+// slotOf returns the hash slot of a key's tag: its CRC16 (XMODEM), modulo the 16384 slots.
 func slotOf(tag string) uint16 {
 	var crc uint16
 	for i := range len(tag) {

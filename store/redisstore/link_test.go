@@ -118,10 +118,10 @@ func (x *linkTest) hold() (release func()) {
 	defer x.mu.Unlock()
 	q := &x.queues[0]
 	for lane := range lanes {
-		if q.taken[lane] {
+		if q.busy[lane] {
 			x.t.Fatal("a lane is busy")
 		}
-		q.taken[lane] = true
+		q.busy[lane] = true
 	}
 	return func() {
 		for lane := range lanes {
@@ -133,7 +133,7 @@ func (x *linkTest) hold() (release func()) {
 
 // idle waits until all lanes of the first queue are free.
 func (x *linkTest) idle() {
-	x.until(func() bool { return x.queues[0].taken == [lanes]bool{} })
+	x.until(func() bool { return x.queues[0].busy == [lanes]bool{} })
 }
 
 // until waits until something is so, under the link's lock.
@@ -190,7 +190,7 @@ func TestLinkCombining(t *testing.T) {
 		t.Fatal(err)
 	}
 	release := x.hold()
-	const callers = 2*mostOps + 10
+	const callers = 2*maxBatchOps + 10
 	answers := map[string]int{}
 	failed := 0
 	var mu sync.Mutex
@@ -212,7 +212,7 @@ func TestLinkCombining(t *testing.T) {
 			answers[string(o.answer)]++
 		})
 	}
-	x.until(func() bool { return x.waiting == callers })
+	x.until(func() bool { return x.queued == callers })
 	release()
 	all.Wait()
 	counted := callers - failed
@@ -293,16 +293,16 @@ func TestLinkLeaveBefore(t *testing.T) {
 	}
 	stay := countOp("key")
 	stayed := make(chan error)
-	x.until(func() bool { return x.waiting == 3 })
+	x.until(func() bool { return x.queued == 3 })
 	go func() { stayed <- x.do(t.Context(), stay) }()
-	x.until(func() bool { return x.waiting == 4 })
+	x.until(func() bool { return x.queued == 4 })
 	cancel()
 	for range 3 {
 		if err := <-left; !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "ratelimit: not asked: ") {
 			t.Error(err)
 		}
 	}
-	x.until(func() bool { return x.waiting == 1 })
+	x.until(func() bool { return x.queued == 1 })
 	release()
 	if err := <-stayed; err != nil || string(stay.answer) != "1" {
 		t.Error(string(stay.answer), err)
@@ -324,20 +324,20 @@ func TestLinkLeaveAfter(t *testing.T) {
 	o := countOp("key")
 	answers := make(chan string, 10)
 	var before int64
-	o.late = func(answer []byte, at int64) {
+	o.onLate = func(answer []byte, at int64) {
 		if x.now() < before {
 			t.Error("an old answer has put the clock back")
 		}
 		answers <- string(answer)
 		further := countOp("key")
-		further.late = func(answer []byte, at int64) { answers <- string(answer) }
+		further.onLate = func(answer []byte, at int64) { answers <- string(answer) }
 		if err := x.send(further); err != nil {
 			t.Error(err)
 		}
 	}
 	left := make(chan error)
 	go func() { left <- x.do(ctx, o) }()
-	x.until(func() bool { return o.state == sent })
+	x.until(func() bool { return o.state == opSent })
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not asked") {
 		t.Error(err)
@@ -369,7 +369,7 @@ func TestLinkLate(t *testing.T) {
 	x.proxy.Stall()
 	o := countOp("key")
 	answers := make(chan string, 10)
-	o.late = func(answer []byte, at int64) { answers <- string(answer) }
+	o.onLate = func(answer []byte, at int64) { answers <- string(answer) }
 	if err := x.do(t.Context(), o); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), x.proxy.Addr) {
 		t.Error(err)
 	}
@@ -403,7 +403,7 @@ func TestLinkOverload(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
 	x.hold()
-	for range mostWaiting {
+	for range maxQueued {
 		if err := x.send(countOp("key")); err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +414,7 @@ func TestLinkOverload(t *testing.T) {
 	if x.lost(0) != nil {
 		t.Error("lost")
 	}
-	o := &op{keys: make([]string, mostKeys+1)}
+	o := &op{keys: make([]string, maxKeys+1)}
 	if err := x.do(t.Context(), o); err == nil || !strings.Contains(err.Error(), "65535") {
 		t.Error(err)
 	}
@@ -441,13 +441,13 @@ func TestLinkClose(t *testing.T) {
 			o := countOp("key")
 			underway := make(chan error)
 			go func() { underway <- x.do(t.Context(), o) }()
-			x.until(func() bool { return o.state == sent })
+			x.until(func() bool { return o.state == opSent })
 			x.mu.Lock()
-			x.queues[0].taken = [lanes]bool{true, true}
+			x.queues[0].busy = [lanes]bool{true, true}
 			x.mu.Unlock()
 			waits := make(chan error)
 			go func() { waits <- x.do(t.Context(), countOp("key")) }()
-			x.until(func() bool { return x.waiting == 1 })
+			x.until(func() bool { return x.queued == 1 })
 			x.close()
 			if err := <-waits; !errors.Is(err, store.ErrClosed) {
 				t.Error(err)

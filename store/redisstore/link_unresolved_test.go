@@ -45,11 +45,11 @@ func TestLinkUnresolved(t *testing.T) {
 		defer l.close()
 		start := time.Now()
 		o := countOp("key")
-		o.late = func([]byte, int64) { t.Error("there was no answer") }
+		o.onLate = func([]byte, int64) { t.Error("there was no answer") }
 		if err := l.do(t.Context(), o); !errors.Is(err, ErrLost) || time.Since(start) != time.Second {
 			t.Error(err, time.Since(start))
 		}
-		time.Sleep(unresolved - 2*time.Second)
+		time.Sleep(resendFor - 2*time.Second)
 		if !busy(l) {
 			t.Error("given up")
 		}
@@ -94,5 +94,5 @@ func TestLinkCloseUnresolved(t *testing.T) {
 func busy(l *link) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queues[0].taken != [lanes]bool{}
+	return l.queues[0].busy != [lanes]bool{}
 }

@@ -13,55 +13,54 @@ import (
 
 // StoreLoss is what to do while Redis is lost.
 //
-// Whether it is lost is seen from each call: in a cluster, some keys may be and
-// others not. A call all of whose keys can be asked for is decided by Redis.
+// Each call finds out whether Redis is lost: in a cluster, some keys may be and others not. A call
+// whose keys can all be asked for is decided by Redis.
 //
-// What was admitted without Redis is charged to it, as a debt, before the node
-// asks it for the same key again. Keys that nobody asks for are charged in the
-// background once Redis answers. If the node ends before that, they are not.
+// What was admitted without Redis is charged to it, as a debt, before the node asks it for the same
+// key again. Keys that no call asks for are charged in the background once Redis answers. If the
+// node ends before that, they are not.
 //
-// A debt counts from when it was charged: for at most a window longer than what
-// was admitted would have, and never for a shorter time. It is what the limit
-// still holds of it. But the sliding logs of a key are one log: what only the
-// longest of their windows still holds is in the others too, for one window.
+// A debt counts from the time at which it is charged: at most for a window longer than what was
+// admitted would have counted, and never for a shorter time. It is what the limit still holds of
+// it. But the sliding logs of a key are one log: what only the longest of their windows still holds
+// is in the others too, for one window.
 //
-// What a node keeps of a key it forgets when it is full again, as [store.Memory]
-// does. With Share it remembers besides what Redis said of the last 65,536 keys.
+// A node forgets a key when it is full again, as [store.Memory] does. With Share it also remembers
+// what Redis said about the last 65,536 keys.
 type StoreLoss = store.LossMode
 
 const (
 	// Deny answers with errors that wrap [ErrLost]. It is the default.
 	Deny StoreLoss = "deny"
 
-	// Allow lets everything pass, and counts it.
+	// Allow admits everything, and counts it.
 	Allow StoreLoss = "allow"
 
-	// Share lets each node enforce its part of every limit: of n nodes, each has
+	// Share lets each node enforce its share of every limit: of n nodes, each has
 	// one n-th of count and burst, in whole numbers that add up to the limit. A
-	// node whose part is nothing denies. A request that is larger than the part,
-	// and not than the limit, is told to come back a period later.
+	// node whose share is nothing denies. The answer to a request that is larger than
+	// the share, but not than the limit, is to come back a period later.
 	//
-	// A node goes on from what Redis last said to it of a key, and takes its part
-	// of that as used, and all that it has asked for and has no answer to yet. So if
-	// all nodes lose Redis at once:
+	// A node starts from what Redis last said about a key: it counts its share of that
+	// as used, and everything that it has asked for without an answer yet. So if all
+	// nodes lose Redis at once:
 	//
 	//   - in a window that begins after the loss, at most the limit passes;
 	//   - in one that holds the loss, at most the limit and what was admitted by
 	//     others since a node last asked for the key: twice the limit at most.
 	//
-	// If k of n nodes lose Redis, the others share all of the limit in Redis, and
-	// those k have their parts beside it: at most the limit, and k/n of it, passes
+	// If k of n nodes lose Redis, the others have all of the limit in Redis, and
+	// those k have their shares beside it: at most the limit, and k/n of it, passes
 	// in any window. The same holds while nodes return one after another, until
 	// each has charged Redis; after that it is the limit.
 	//
-	// That is so for nodes that agree on how many they are, which they tell each
-	// other by Redis every two seconds. A node that has just started is counted
-	// by others when they next ask. One that could never ask denies, as [Deny]
-	// does. One that is silent for ten seconds counts as ended, and those who
-	// still ask take its part. So where nodes lose Redis one after another, more
-	// than ten seconds apart, their parts can add up to more than the limit. The
-	// part of a node that was killed is nobody's for ten seconds, or until Redis
-	// is back.
+	// This requires that the nodes agree on how many they are, which they announce to
+	// each other through Redis every two seconds. The others count a node that has just
+	// started when they next announce themselves. A node that has never reached Redis
+	// denies, as with [Deny]. A node that is silent for ten seconds counts as ended, and
+	// the others have its share. So where nodes lose Redis one after another, more than
+	// ten seconds apart, their shares can add up to more than the limit. No node has the
+	// share of one that was killed for ten seconds, or until Redis is back.
 	Share StoreLoss = "share"
 )
 
@@ -69,39 +68,38 @@ const (
 type layer interface {
 	store.Store
 
-	// owe returns a receipt of zero of a charge's key and limits, as if it had
-	// been taken just now. Settling it charges what was used, whatever the limits
-	// say.
+	// owe returns a receipt of zero of a charge's key and limits, as if it had been taken just now.
+	// Settling it charges what was used, whatever the limits say.
 	owe(ctx context.Context, charge store.Charge) (store.Receipt, error)
 }
 
-// loss does what the operator chose while Redis, below, is lost.
+// fallback does what the operator chose while Redis, below it, is lost.
 //
-// Below is asked each time: it says at once that it is lost while it is known to
-// be. Then books decide, with the same arithmetic as everywhere.
-type loss struct {
+// It passes each call on: the layer below fails at once while Redis is known to be lost. Then
+// ledgers decide, with the same arithmetic as everywhere.
+type fallback struct {
 	below layer
 	mode  StoreLoss
-	nodes *nodes // that share; nil unless they do
+	nodes *nodes // nil unless they share
 	clock func() int64
 
-	known   *known // nil unless nodes share
-	books   *books
-	events  events
-	sweeper sweeper
+	observed *observations // nil unless nodes share
+	ledgers  *ledgers
+	events   events
+	sweeper  sweeper
 
 	closed atomic.Bool
 
-	allowed, denied atomic.Int64 // decided here, and not told of yet
-	toldAt          atomic.Int64
+	allowed, denied atomic.Int64 // decided here, and not reported yet
+	reportedAt      atomic.Int64
 }
 
-var _ layer = (*loss)(nil)
+var _ layer = (*fallback)(nil)
 
-// newLoss returns a layer over below. nodes are nil unless the mode is Share. The
-// observer may be nil.
-func newLoss(below layer, mode StoreLoss, nodes *nodes, observer func(Event)) *loss {
-	l := &loss{
+// newFallback returns a layer over below. nodes are nil unless the mode is Share. The observer may
+// be nil.
+func newFallback(below layer, mode StoreLoss, nodes *nodes, observer func(Event)) *fallback {
+	l := &fallback{
 		below:  below,
 		mode:   mode,
 		nodes:  nodes,
@@ -109,47 +107,46 @@ func newLoss(below layer, mode StoreLoss, nodes *nodes, observer func(Event)) *l
 		events: events{observe: observer},
 	}
 	if mode == Share {
-		l.known = newKnown()
+		l.observed = newObservations()
 	}
-	l.books = newBooks(func() int64 { return l.clock() }, l.known)
+	l.ledgers = newLedgers(func() int64 { return l.clock() }, l.observed)
 	return l
 }
 
-// place returns this node's, and whether it may decide without Redis.
-func (l *loss) place() (p place, ok bool) {
+// share returns this node's share, and whether it may decide without Redis.
+func (l *fallback) share() (p share, ok bool) {
 	switch l.mode {
 	case Allow:
 		return whole, true
 	case Share:
-		rank, n, known := l.nodes.part()
-		return place{rank, n}, known
+		return l.nodes.share()
 	default:
-		return place{}, false
+		return share{}, false
 	}
 }
 
-// here reports whether a call that below has failed is to be decided here.
-func (l *loss) here(ctx context.Context, err error) (p place, ok bool) {
+// decidesHere reports whether a call that has failed below is decided here.
+func (l *fallback) decidesHere(ctx context.Context, err error) (p share, ok bool) {
 	if !errors.Is(err, ErrLost) || ctx.Err() != nil {
-		return place{}, false
+		return share{}, false
 	}
-	return l.place()
+	return l.share()
 }
 
-// Take is [store.Store]'s.
-func (l *loss) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
-	asked := l.ask(charges, true)
-	err := l.payUp(ctx, charges)
+// Take implements [store.Store].
+func (l *fallback) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	pending := l.beginCall(charges, true)
+	err := l.payDebts(ctx, charges)
 	if err == nil {
 		var r store.Receipt
 		var decisions []limit.Decision
 		if r, decisions, err = l.below.Take(ctx, charges); err == nil {
-			l.heard(charges, asked, decisions, r != nil)
+			l.answered(charges, pending, decisions, r != nil)
 			return r, decisions, nil
 		}
 	}
-	l.unheard(charges, asked)
-	p, ok := l.here(ctx, err)
+	l.unanswered(charges, pending)
+	p, ok := l.decidesHere(ctx, err)
 	if !ok {
 		return nil, nil, err
 	}
@@ -157,41 +154,41 @@ func (l *loss) Take(ctx context.Context, charges []store.Charge) (store.Receipt,
 		return nil, nil, err
 	}
 	n, decisions := l.decide(charges, p)
-	l.decided(n != nil)
+	l.countDecision(n != nil)
 	if n == nil {
 		return nil, decisions, nil
 	}
 	return n, decisions, nil
 }
 
-// owe is layer's.
-func (l *loss) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
+// owe implements layer.
+func (l *fallback) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
 	r, err := l.below.owe(ctx, charge)
-	if p, ok := l.here(ctx, err); ok {
-		return l.books.owe(charge, p), nil
+	if p, ok := l.decidesHere(ctx, err); ok {
+		return l.ledgers.owe(charge, p), nil
 	}
 	return r, err
 }
 
-func (l *loss) decide(charges []store.Charge, p place) (*note, []limit.Decision) {
+func (l *fallback) decide(charges []store.Charge, p share) (*localReceipt, []limit.Decision) {
 	if l.mode == Allow {
-		return l.books.admit(charges)
+		return l.ledgers.admitAll(charges)
 	}
-	return l.books.take(charges, p)
+	return l.ledgers.take(charges, p)
 }
 
-// payUp charges to Redis what it is owed of the charges' keys.
-func (l *loss) payUp(ctx context.Context, charges []store.Charge) error {
-	if l.books.open.Load() == 0 {
+// payDebts charges Redis for what it is owed of the charges' keys.
+func (l *fallback) payDebts(ctx context.Context, charges []store.Charge) error {
+	if l.ledgers.count.Load() == 0 {
 		return nil
 	}
 	asked := false
 	for i := range charges {
-		g := l.books.find(charges[i].Key)
+		g := l.ledgers.find(charges[i].Key)
 		if g == nil {
 			continue
 		}
-		if !asked { // so that a bill is not made for nothing
+		if !asked { // no bill is made while Redis is still lost
 			if _, err := l.below.Peek(ctx, charges); err != nil {
 				return err
 			}
@@ -204,52 +201,52 @@ func (l *loss) payUp(ctx context.Context, charges []store.Charge) error {
 	return nil
 }
 
-// owes reports whether Redis has not been charged yet all that has passed without it.
-func (l *loss) owes() bool { return l.books.open.Load() > 0 }
+// inDebt reports whether Redis has not been charged yet for everything that was admitted without
+// it.
+func (l *fallback) inDebt() bool { return l.ledgers.count.Load() > 0 }
 
-// ask notes that below is about to be asked for charges: before anybody looks whether
-// their keys have ledgers, so that a ledger that is begun later counts them.
-func (l *loss) ask(charges []store.Charge, take bool) []question {
-	if l.known == nil {
+// beginCall records that Redis is about to be asked for charges. It comes before the check whether
+// their keys have ledgers, so that a ledger that begins later counts them.
+func (l *fallback) beginCall(charges []store.Charge, take bool) []pendingTake {
+	if l.observed == nil {
 		return nil
 	}
-	return l.known.ask(charges, take)
+	return l.observed.beginTake(charges, take)
 }
 
-// heard notes that below has answered, and whether it has granted what it was asked for.
-func (l *loss) heard(charges []store.Charge, asked []question, decisions []limit.Decision, granted bool) {
-	if l.known != nil {
-		l.known.hear(charges, asked, decisions, l.clock())
-		l.books.answered(asked, granted)
+// answered records that Redis has answered, and whether it has granted the charges.
+func (l *fallback) answered(charges []store.Charge, pending []pendingTake, decisions []limit.Decision, granted bool) {
+	if l.observed != nil {
+		l.observed.record(charges, pending, decisions, l.clock())
+		l.ledgers.resolve(pending, granted)
 	}
 	l.wake(false)
 }
 
-// unheard notes that below has not answered. It may have granted what it was asked
-// for, but nobody passes by that.
-func (l *loss) unheard(charges []store.Charge, asked []question) {
-	if l.known != nil {
-		l.known.drop(charges, asked)
-		l.books.answered(asked, false)
+// unanswered records that Redis has not answered. It may have granted the charges, but no caller
+// passes by that.
+func (l *fallback) unanswered(charges []store.Charge, pending []pendingTake) {
+	if l.observed != nil {
+		l.observed.drop(charges, pending)
+		l.ledgers.resolve(pending, false)
 	}
 }
 
-// look peeks below, and notes what it says.
-func (l *loss) look(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	asked := l.ask(charges, false)
+// peekBelow peeks below, and records the answer.
+func (l *fallback) peekBelow(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	pending := l.beginCall(charges, false)
 	decisions, err := l.below.Peek(ctx, charges)
 	if err == nil {
-		l.heard(charges, asked, decisions, false)
+		l.answered(charges, pending, decisions, false)
 	}
 	return decisions, err
 }
 
-// Settle is [store.Store]'s. What was taken from Redis is settled there: if it is
-// lost, later. What was taken here is settled here. Once Redis was charged
-// for that, what was used beyond it is a debt, and what was not used is not given
-// back.
-func (l *loss) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
-	n, ok := r.(*note)
+// Settle implements [store.Store]. A take from Redis is settled there: later, if Redis is lost. A
+// take that was decided here is settled here. Once Redis was charged for it, what was used beyond
+// it is a debt, and what was not used is not given back.
+func (l *fallback) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
+	n, ok := r.(*localReceipt)
 	if !ok {
 		err := l.below.Settle(ctx, r, actual)
 		if err == nil {
@@ -257,7 +254,7 @@ func (l *loss) Settle(ctx context.Context, r store.Receipt, actual []int64) erro
 		}
 		return err
 	}
-	if n.books != l.books || len(actual) != len(n.charges) {
+	if n.all != l.ledgers || len(actual) != len(n.charges) {
 		return store.ErrReceipt
 	}
 	if l.closed.Load() {
@@ -266,32 +263,32 @@ func (l *loss) Settle(ctx context.Context, r store.Receipt, actual []int64) erro
 	if !n.settled.CompareAndSwap(false, true) {
 		return nil
 	}
-	p, ok := l.place()
+	p, ok := l.share()
 	if !ok {
 		p = whole
 	}
-	l.books.settle(n, actual, p)
+	l.ledgers.settle(n, actual, p)
 	l.wake(false)
 	return nil
 }
 
-// Peek is [store.Store]'s.
-func (l *loss) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	err := l.payUp(ctx, charges)
+// Peek implements [store.Store].
+func (l *fallback) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	err := l.payDebts(ctx, charges)
 	if err == nil {
 		var decisions []limit.Decision
-		if decisions, err = l.look(ctx, charges); err == nil {
+		if decisions, err = l.peekBelow(ctx, charges); err == nil {
 			return decisions, nil
 		}
 	}
-	p, ok := l.here(ctx, err)
+	p, ok := l.decidesHere(ctx, err)
 	if !ok {
 		return nil, err
 	}
 	if err := store.Validate(charges); err != nil {
 		return nil, err
 	}
-	decisions := l.books.peek(charges, p)
+	decisions := l.ledgers.peek(charges, p)
 	if l.mode == Allow {
 		for i := range decisions {
 			decisions[i].Allowed, decisions[i].RetryAfter = true, 0
@@ -300,102 +297,103 @@ func (l *loss) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decisi
 	return decisions, nil
 }
 
-// Read returns what each of the keys has used: at this node, if Redis is lost,
-// with its part of what Redis last said.
-func (l *loss) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
+// Read returns the accounts of the keys. If Redis is lost they are those of this node, with its
+// share of what Redis last said.
+func (l *fallback) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	accounts, at, err := l.below.Read(ctx, keys...)
 	for i := 0; i < len(keys) && err == nil; i++ {
-		if g := l.books.find(keys[i]); g != nil {
+		if g := l.ledgers.find(keys[i]); g != nil {
 			if err = l.reconcile(ctx, g); err == nil {
 				accounts, at, err = l.below.Read(ctx, keys...)
 			}
 		}
 	}
-	p, ok := l.here(ctx, err)
+	p, ok := l.decidesHere(ctx, err)
 	if !ok {
 		return accounts, at, err
 	}
 	accounts, at = make([]*limit.Account, len(keys)), l.clock()
 	for i, key := range keys {
-		accounts[i] = l.books.read(key, p)
+		accounts[i] = l.ledgers.read(key, p)
 	}
 	return accounts, at, nil
 }
 
-// Keys returns all keys that begin with prefix of which anything is stored, in
-// order: of those that this node knows, if Redis is lost.
-func (l *loss) Keys(ctx context.Context, prefix string) ([]string, error) {
+// Keys returns all stored keys that begin with prefix, in order. If Redis is lost they are those
+// that this node knows.
+func (l *fallback) Keys(ctx context.Context, prefix string) ([]string, error) {
 	keys, err := l.below.Keys(ctx, prefix)
-	if _, ok := l.here(ctx, err); !ok {
+	if _, ok := l.decidesHere(ctx, err); !ok {
 		return keys, err
 	}
-	return l.books.keys(prefix), nil
+	return l.ledgers.keys(prefix), nil
 }
 
-// Reset is [store.Store]'s. If Redis is lost, this node forgets, and the error
-// says that Redis did not.
-func (l *loss) Reset(ctx context.Context, prefix string) error {
+// Reset implements [store.Store]. If Redis is lost, this node forgets the keys, and the error says
+// that Redis did not.
+func (l *fallback) Reset(ctx context.Context, prefix string) error {
 	err := l.below.Reset(ctx, prefix)
 	if err == nil || errors.Is(err, ErrLost) {
-		l.books.reset(prefix)
+		l.ledgers.reset(prefix)
 	}
 	return err
 }
 
-// Close charges to Redis what can be charged, and closes what is below.
-func (l *loss) Close() error {
+// Close charges Redis for what can be charged, and closes the layer below.
+func (l *fallback) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
 	l.sweeper.stop()
 	l.sweep(context.Background())
-	l.tellDecided()
+	l.reportDecided()
 	if l.nodes != nil {
 		l.nodes.close()
 	}
 	return l.below.Close()
 }
 
-// changed hears from the link that a part of the keyspace is lost, or is back.
-func (l *loss) changed(c change) {
+// changed is called by the link when a part of the keyspace is lost, or is back.
+func (l *fallback) changed(c change) {
 	if c.lost {
-		l.tell(Event{Kind: Lost, Group: c.group, Err: c.err})
+		l.emit(Event{Kind: Lost, Group: c.group, Err: c.err})
 		return
 	}
-	l.tellDecided()
-	l.tell(Event{Kind: Back, Group: c.group})
+	l.reportDecided()
+	l.emit(Event{Kind: Back, Group: c.group})
 	l.wake(true)
 }
 
-// tellEvery is how often the observer is told of decisions.
-const tellEvery = int64(time.Second)
+// reportEvery is how often decisions are reported to the observer.
+const reportEvery = int64(time.Second)
 
-// decided counts a decision, and tells of it and others now and then.
-func (l *loss) decided(allowed bool) {
+// countDecision counts a decision, and reports the counts now and then.
+func (l *fallback) countDecision(allowed bool) {
 	if allowed {
 		l.allowed.Add(1)
 	} else {
 		l.denied.Add(1)
 	}
-	now, last := l.clock(), l.toldAt.Load()
+	now, last := l.clock(), l.reportedAt.Load()
 	since := now - last
-	if (since >= tellEvery || since < 0) && l.toldAt.CompareAndSwap(last, now) {
-		l.tellDecided()
+	if (since >= reportEvery || since < 0) && l.reportedAt.CompareAndSwap(last, now) {
+		l.reportDecided()
 	}
 }
 
-func (l *loss) tellDecided() {
+func (l *fallback) reportDecided() {
 	e := Event{Kind: Decided, Allowed: l.allowed.Swap(0), Denied: l.denied.Swap(0)}
 	if e.Allowed+e.Denied > 0 {
-		l.tell(e)
+		l.emit(e)
 	}
 }
 
-// tell tells the observer.
-func (l *loss) tell(e Event) {
+// emit passes an event to the observer.
+func (l *fallback) emit(e Event) {
 	e.Mode = l.mode
 	if l.nodes != nil {
-		_, e.Nodes, _ = l.nodes.part()
+		s, _ := l.nodes.share()
+		e.Nodes = s.nodes
 	}
-	l.events.tell(e)
+	l.events.send(e)
 }

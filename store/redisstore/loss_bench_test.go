@@ -24,8 +24,8 @@ func (silentWire) Peek(context.Context, []store.Charge) ([]limit.Decision, error
 // A decision while Redis is lost, beside one of the store in memory.
 func BenchmarkLost(b *testing.B) {
 	benchTakes(b, "memory", store.NewMemory())
-	benchTakes(b, "share", newLoss(silentWire{}, Share, nodesAt(place{1, 3}), nil))
-	benchTakes(b, "allow", newLoss(silentWire{}, Allow, nil, nil))
+	benchTakes(b, "share", newFallback(silentWire{}, Share, nodesAt(share{1, 3}), nil))
+	benchTakes(b, "allow", newFallback(silentWire{}, Allow, nil, nil))
 }
 
 // benchTakes takes of two keys, one after another and in parallel.
@@ -61,7 +61,7 @@ func benchTakes(b *testing.B, name string, s store.Store) {
 
 // What it costs to remember what Redis says.
 func BenchmarkHear(b *testing.B) {
-	k := newKnown()
+	k := newObservations()
 	limits := []limit.Limit{limit.PerMinute(1 << 40), limit.PerDay(1 << 40).Using(limit.FixedWindow)}
 	charges := []store.Charge{{Key: "gpt-4o/requests", Limits: limits, N: 1}}
 	var a limit.Account
@@ -69,6 +69,6 @@ func BenchmarkHear(b *testing.B) {
 	decisions := says(&a, 1, limits)
 	b.ReportAllocs()
 	for b.Loop() {
-		k.hear(charges, k.ask(charges, true), decisions, 1)
+		k.record(charges, k.beginTake(charges, true), decisions, 1)
 	}
 }

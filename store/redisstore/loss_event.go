@@ -20,44 +20,44 @@ const (
 	Reconciled = store.Reconciled
 )
 
-// mostEvents is how many events wait for the observer.
-const mostEvents = 256
+// maxEvents is how many events wait for the observer.
+const maxEvents = 256
 
-// events passes events on in order, without holding up who tells of them. A
-// goroutine runs while there are any.
+// events passes events on in order, without blocking the caller. It has a goroutine while there are
+// any.
 type events struct {
 	observe func(Event) // may be nil
 
 	mu      sync.Mutex
 	queue   []Event
 	missed  int
-	telling bool
+	running bool
 }
 
-func (e *events) tell(event Event) {
+func (e *events) send(event Event) {
 	if e.observe == nil {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.join(event) {
+	if e.merge(event) {
 		return
 	}
-	if len(e.queue) == mostEvents {
+	if len(e.queue) == maxEvents {
 		e.missed++
 		return
 	}
 	event.Missed, e.missed = e.missed, 0
 	e.queue = append(e.queue, event)
-	if !e.telling {
-		e.telling = true
+	if !e.running {
+		e.running = true
 		go e.run()
 	}
 }
 
-// join adds an event's amounts to the last event that waits, if it is of the same
-// kind and these are all that they tell.
-func (e *events) join(event Event) bool {
+// merge adds an event's amounts to the last event in the queue, if it is of the same kind and has
+// nothing but amounts.
+func (e *events) merge(event Event) bool {
 	if len(e.queue) == 0 || event.Kind != Reconciled && event.Kind != Decided {
 		return false
 	}
@@ -76,7 +76,7 @@ func (e *events) run() {
 	for {
 		e.mu.Lock()
 		if len(e.queue) == 0 {
-			e.telling = false
+			e.running = false
 			e.mu.Unlock()
 			return
 		}

@@ -14,7 +14,7 @@ import (
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []Event
-		f := newFleetNode(newSim(), Share, place{0, 3}, func(e Event) { heard = append(heard, e) })
+		f := newFleetNode(newSim(), Share, share{0, 3}, func(e Event) { heard = append(heard, e) })
 		why := fmt.Errorf("%w: the wire is cut", ErrLost)
 		f.changed(change{lost: true, group: 7, err: why})
 		f.wire.lost.Store(true)
@@ -62,14 +62,14 @@ func TestSlowObserver(t *testing.T) {
 			heard = append(heard, e)
 		}}
 		for range 10 {
-			e.tell(Event{Kind: Reconciled, Keys: 1, Charged: 5})
+			e.send(Event{Kind: Reconciled, Keys: 1, Charged: 5})
 		}
 		for i := range 1000 {
-			e.tell(Event{Kind: Lost, Group: i})
+			e.send(Event{Kind: Lost, Group: i})
 		}
 		close(release)
 		synctest.Wait()
-		e.tell(Event{Kind: Back})
+		e.send(Event{Kind: Back})
 		synctest.Wait()
 
 		keys, groups := 0, -1
@@ -83,7 +83,7 @@ func TestSlowObserver(t *testing.T) {
 			}
 		}
 		last := heard[len(heard)-1]
-		if keys != 10 || len(heard) > mostEvents+2 || last.Kind != Back || last.Missed != 999-groups {
+		if keys != 10 || len(heard) > maxEvents+2 || last.Kind != Back || last.Missed != 999-groups {
 			t.Errorf("%d events, of %d keys; the last is %+v", len(heard), keys, last)
 		}
 	})

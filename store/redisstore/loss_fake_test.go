@@ -175,32 +175,32 @@ func (w *wire) Close() error { return nil }
 
 // fleetNode is one node of a fleet over a stand-in for Redis.
 type fleetNode struct {
-	*loss
+	*fallback
 	wire *wire
 }
 
 func (f *fleetNode) String() string {
-	p, _ := f.place()
-	return fmt.Sprintf("%d of %d", p.rank, p.n)
+	p, _ := f.share()
+	return fmt.Sprintf("%d of %d", p.rank, p.nodes)
 }
 
 // nodesAt returns nodes that have heard nothing but this node's place.
-func nodesAt(p place) *nodes {
+func nodesAt(p share) *nodes {
 	n := &nodes{stop: func() {}, done: make(chan struct{}), withdraw: func(context.Context) error { return nil }}
 	close(n.done)
-	n.heard.Store(&p)
+	n.current.Store(&p)
 	return n
 }
 
 // newFleetNode returns the node at a place. What it owes is charged when the
 // test says, and not in the background.
-func newFleetNode(s *sim, mode StoreLoss, p place, observer func(Event)) *fleetNode {
+func newFleetNode(s *sim, mode StoreLoss, p share, observer func(Event)) *fleetNode {
 	w := &wire{sim: s}
 	var n *nodes
 	if mode == Share {
 		n = nodesAt(p)
 	}
-	l := newLoss(w, mode, n, observer)
+	l := newFallback(w, mode, n, observer)
 	l.clock = s.now
 	l.sweeper.closed = true
 	return &fleetNode{l, w}

@@ -19,7 +19,7 @@ func within(l limit.Limit, buckets int64, passed []admitted) (largest int64) {
 	for i, first := range passed {
 		sum := int64(0)
 		for _, p := range passed[i:] {
-			if !bucket(l) && !sameWindow(l, first.at, p.at) {
+			if !isBucket(l) && !sameWindow(l, first.at, p.at) {
 				break
 			}
 			sum += p.n
@@ -38,7 +38,7 @@ func sameWindow(l limit.Limit, a, b int64) bool {
 }
 
 func drained(l limit.Limit, ns int64) int64 {
-	if !bucket(l) {
+	if !isBucket(l) {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(l.Count()), uint64(ns))
@@ -76,7 +76,7 @@ func newFleet(t *rapid.T) *fleet {
 	f.charges = []store.Charge{{Key: "key", Limits: fleetLimits(t)}}
 	n := rapid.IntRange(1, 5).Draw(t, "nodes")
 	for rank := range n {
-		f.nodes = append(f.nodes, newFleetNode(f.sim, Share, place{rank, n}, nil))
+		f.nodes = append(f.nodes, newFleetNode(f.sim, Share, share{rank, n}, nil))
 	}
 	return f
 }
@@ -100,7 +100,7 @@ func (f *fleet) take() {
 	}
 	f.passed = append(f.passed, admitted{f.sim.now(), n})
 	where := any("redis")
-	if _, here := r.(*note); here {
+	if _, here := r.(*localReceipt); here {
 		where = node
 	}
 	f.by[where] = append(f.by[where], admitted{f.sim.now(), n})
@@ -150,7 +150,7 @@ func TestFleetGoesOnWhereItWas(t *testing.T) {
 				}
 				for _, node := range f.nodes {
 					node.sweep(t.Context())
-					if open := node.books.open.Load(); !lost && open > 0 {
+					if open := node.ledgers.count.Load(); !lost && open > 0 {
 						t.Fatalf("%d ledgers are open after all was paid", open)
 					}
 				}
@@ -213,10 +213,10 @@ func TestFleetInPart(t *testing.T) {
 		for where, passed := range f.by {
 			p := whole
 			if node, ok := where.(*fleetNode); ok {
-				p, _ = node.place()
+				p, _ = node.share()
 			}
 			for _, l := range f.charges[0].Limits {
-				part, _ := p.of(l)
+				part, _ := p.limit(l)
 				if got := within(part, 1, passed); got > part.Burst() {
 					t.Fatalf("%d have passed at %v in a window of %v: %v", got, where, part, passed)
 				}

@@ -7,26 +7,25 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// ledger is what a key has used at this node while Redis was lost. Its shard's
-// lock guards it.
+// ledger is what a key has used at this node while Redis was lost. The lock of its shard guards it.
 type ledger struct {
 	key    string
 	limits []limit.Limit // as they were last charged
-	place  place
-	parts  []limit.Limit // the node's, of each of limits
-	closed bool          // some part is nothing, so nothing passes
+	share  share
+	shares []limit.Limit // the node's share of each of limits
+	empty  bool          // some share is nothing, so nothing passes
 
-	// account is what was used of the parts, by which the node decides. told is
-	// what Redis knows of it. So Redis is owed the difference.
-	account limit.Account
-	told    limit.Account
+	// account is what was used of the shares, by which the node decides. reported is the part of it
+	// that Redis knows. So Redis is owed the difference.
+	account  limit.Account
+	reported limit.Account
 
-	asked []*question // before the ledger was begun, and Redis may grant it yet
+	pending []*pendingTake // takes from before the ledger was begun that Redis may still grant
 
-	bill    *bill    // that may have reached Redis, or not
-	payment *payment // that is under way
-	gone    bool     // nobody will look at it again
-	paid    bool     // because Redis has what was used
+	bill    *bill    // may have reached Redis, or not
+	payment *payment // under way
+	gone    bool     // removed from its shard
+	paid    bool     // removed because Redis was charged for everything
 }
 
 // bill is what Redis is owed of some of a key's limits.
@@ -36,47 +35,46 @@ type bill struct {
 	receipt store.Receipt // once Redis has been asked for it
 }
 
-// goOn lets the ledger, which is new, go on where Redis was when it was last heard of.
-func (g *ledger) goOn(h *heard, p place) {
+// seed lets the ledger, which is new, start from the last observation of Redis.
+func (g *ledger) seed(h *observation, p share) {
 	g.fit(h.limits, p, h.at)
-	for _, u := range h.uses(p) {
+	for _, u := range h.pastUses(p) {
 		impose(&g.account, u.limits, u.at, u.n)
-		impose(&g.told, u.limits, u.at, u.n)
+		impose(&g.reported, u.limits, u.at, u.n)
 	}
 }
 
-// answered notes that what Redis was asked for before the ledger was begun was
-// granted, or was not.
-func (g *ledger) answered(q *question, granted bool, now int64) {
-	g.asked = slices.DeleteFunc(g.asked, func(other *question) bool { return other == q })
+// resolve records whether Redis has granted a take that was pending when the ledger was begun.
+func (g *ledger) resolve(q *pendingTake, granted bool, now int64) {
+	g.pending = slices.DeleteFunc(g.pending, func(other *pendingTake) bool { return other == q })
 	if granted {
-		impose(&g.account, g.parts, now, q.n)
-		impose(&g.told, g.parts, now, q.n)
+		impose(&g.account, g.shares, now, q.n)
+		impose(&g.reported, g.shares, now, q.n)
 	}
 }
 
-// held returns how much Redis may grant yet.
-func (g *ledger) held() (n int64) {
-	for _, q := range g.asked {
-		n += min(q.n, most-n)
+// pendingUse returns how much Redis may still grant.
+func (g *ledger) pendingUse() (n int64) {
+	for _, q := range g.pending {
+		n += min(q.n, maxAmount-n)
 	}
 	return n
 }
 
-// fit makes the ledger one of other limits, or of another part of them.
-func (g *ledger) fit(limits []limit.Limit, p place, now int64) {
-	if g.place == p && slices.Equal(g.limits, limits) {
+// fit adapts the ledger to other limits, or to another share of them.
+func (g *ledger) fit(limits []limit.Limit, p share, now int64) {
+	if g.share == p && slices.Equal(g.limits, limits) {
 		return
 	}
-	g.limits, g.place, g.closed = limits, p, false
-	g.parts = make([]limit.Limit, len(limits))
+	g.limits, g.share, g.empty = limits, p, false
+	g.shares = make([]limit.Limit, len(limits))
 	for i, l := range limits {
-		part, some := p.of(l)
-		g.parts[i] = part
-		g.closed = g.closed || !some
+		part, some := p.limit(l)
+		g.shares[i] = part
+		g.empty = g.empty || !some
 	}
-	g.account.Fit(g.parts, now)
-	g.told.Fit(g.parts, now)
+	g.account.Fit(g.shares, now)
+	g.reported.Fit(g.shares, now)
 }
 
 // impose charges n to all limits, whether they have room for it or not.
@@ -87,7 +85,7 @@ func impose(a *limit.Account, limits []limit.Limit, now, n int64) {
 		switch {
 		case l.Algorithm() == limit.SlidingLog:
 			if !logged {
-				a.Take(logs(limits), now, n) // a log has room for anything
+				a.Take(logs(limits), now, n) // a log accepts any amount
 			}
 			logged = true
 		case slices.Contains(limits[:i], l):
@@ -103,21 +101,21 @@ func logs(limits []limit.Limit) []limit.Limit {
 	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Algorithm() != limit.SlidingLog })
 }
 
-// next returns what Redis is owed: the bill that is open, or the next one, or nil
-// if there is none.
+// nextBill returns what Redis is owed: the bill that is open, or the next one, or nil if there is
+// none.
 //
-// What only the longer of a key's windows still hold is owed to them alone, but
-// for sliding logs, which are one log. Limits of one shape might take each other's
-// place if they came alone: they are owed what the one is that is owed most.
-func (g *ledger) next(now int64) *bill {
+// Amounts that only the longer of a key's windows still hold are owed to these alone, except for
+// sliding logs, which are one log. Limits of one shape might replace each other if they were
+// charged alone: each of them is owed as much as the one that is owed most.
+func (g *ledger) nextBill(now int64) *bill {
 	if g.bill != nil {
 		return g.bill
 	}
-	each := make([]int64, len(g.parts))
-	for i, part := range g.parts {
-		owed := owed(&g.account, &g.told, part, now)
+	each := make([]int64, len(g.shares))
+	for i, part := range g.shares {
+		owed := difference(&g.account, &g.reported, part, now)
 		for k := range each {
-			if part.Shape() == g.parts[k].Shape() {
+			if part.Shape() == g.shares[k].Shape() {
 				each[k] = max(each[k], owed)
 				each[i] = max(each[i], each[k])
 			}
@@ -138,25 +136,25 @@ func (g *ledger) next(now int64) *bill {
 	return b
 }
 
-// owed returns how much more of a limit one account has used than another.
-func owed(a, told *limit.Account, l limit.Limit, now int64) int64 {
-	if bucket(l) {
-		ns := a.Check(l, now, 0).ResetAfter - told.Check(l, now, 0).ResetAfter
-		return drains(l, max(int64(ns), 0))
+// difference returns how much more of a limit one account has used than another.
+func difference(a, b *limit.Account, l limit.Limit, now int64) int64 {
+	if isBucket(l) {
+		ns := a.Check(l, now, 0).ResetAfter - b.Check(l, now, 0).ResetAfter
+		return drainedIn(l, max(int64(ns), 0))
 	}
-	return max(a.Check(l, now, 0).Used-told.Check(l, now, 0).Used, 0)
+	return max(a.Check(l, now, 0).Used-b.Check(l, now, 0).Used, 0)
 }
 
-// sent notes that a bill is on its way, with a receipt of Redis. The counts of its
-// limits may have changed since it was made.
-func (g *ledger) sent(b *bill, r store.Receipt, now int64) {
+// markSent records that a bill is on its way, with a receipt of Redis. The counts of its limits may
+// have changed since it was made.
+func (g *ledger) markSent(b *bill, r store.Receipt, now int64) {
 	b.receipt = r
 	g.bill = b
 	var parts []limit.Limit
-	for _, part := range g.parts {
+	for _, part := range g.shares {
 		if slices.ContainsFunc(b.limits, func(l limit.Limit) bool { return l.Shape() == part.Shape() }) {
 			parts = append(parts, part)
 		}
 	}
-	impose(&g.told, parts, now, b.n)
+	impose(&g.reported, parts, now, b.n)
 }

@@ -31,7 +31,7 @@ func newCutNode(t testing.TB, server *redistest.Server, mode StoreLoss) *cutNode
 	return c
 }
 
-func (c *cutNode) loss() *loss { return c.top.(*loss) }
+func (c *cutNode) loss() *fallback { return c.top.(*fallback) }
 
 // await returns the next event of a kind.
 func (c *cutNode) await(t testing.TB, kind EventKind) Event {
@@ -79,7 +79,7 @@ func TestShareOfRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range both {
-				c.loss().nodes.hear(t.Context())
+				c.loss().nodes.announceOnce(t.Context())
 			}
 			charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 40}}
 			r, _, err := both[0].Take(t.Context(), charges)

@@ -73,7 +73,7 @@ func (g *gone) why(ctx context.Context) error {
 // The only node of a fleet is a store like any other while Redis is lost.
 func TestLostStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
-		l := newLoss(&gone{wire: &wire{sim: newSim()}}, Share, nodesAt(whole), nil)
+		l := newFallback(&gone{wire: &wire{sim: newSim()}}, Share, nodesAt(whole), nil)
 		l.clock = clock
 		t.Cleanup(func() { l.Close() })
 		return l
@@ -81,7 +81,7 @@ func TestLostStore(t *testing.T) {
 }
 
 func TestDenyPassesErrorsOn(t *testing.T) {
-	f := newFleetNode(newSim(), Deny, place{}, nil)
+	f := newFleetNode(newSim(), Deny, share{}, nil)
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerMinute(10)}, N: 1}}
 	r, _ := f.take(t, "key", 1, limit.PerMinute(10))
 	f.wire.lost.Store(true)
@@ -126,7 +126,7 @@ var everyLimit = map[string]limit.Limit{
 func TestAllow(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Allow, place{}, nil)
+			f := newFleetNode(newSim(), Allow, share{}, nil)
 			f.wire.lost.Store(true)
 			for i, want := range []struct{ n, used, left int64 }{{4, 4, 6}, {4, 8, 2}, {4, 12, 0}, {100, 112, 0}} {
 				r, decisions := f.take(t, "key", want.n, l)
@@ -148,10 +148,10 @@ func TestAllow(t *testing.T) {
 			if decisions[0].Allowed {
 				t.Errorf("Redis does not know what has passed: %+v", decisions)
 			}
-			if bucket(l) && decisions[0].RetryAfter != 109*l.Period()/10 {
+			if isBucket(l) && decisions[0].RetryAfter != 109*l.Period()/10 {
 				t.Errorf("Redis was not charged 118, of which 109 must drain: %+v", decisions)
 			}
-			if got := 1000 - f.wire.left(t, "key", l.WithCount(1000)); !bucket(l) && got != 118 {
+			if got := 1000 - f.wire.left(t, "key", l.WithCount(1000)); !isBucket(l) && got != 118 {
 				t.Errorf("Redis was charged %d of 118", got)
 			}
 		})
@@ -162,7 +162,7 @@ func TestAllow(t *testing.T) {
 func TestShare(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Share, place{0, 2}, nil)
+			f := newFleetNode(newSim(), Share, share{0, 2}, nil)
 			f.take(t, "key", 4, l)
 			f.wire.lost.Store(true)
 			if r, decisions := f.take(t, "key", 2, l); r == nil || decisions[0].Used != 9 || decisions[0].Remaining != 1 || decisions[0].Limit != l {
@@ -189,7 +189,7 @@ func TestShare(t *testing.T) {
 			if _, decisions = f.take(t, "key", 1, l); !decisions[0].Allowed || decisions[0].Used != 10 {
 				t.Errorf("1 after 4, 2 and 3: %+v", decisions)
 			}
-			if open := f.books.open.Load(); open != 0 {
+			if open := f.ledgers.count.Load(); open != 0 {
 				t.Errorf("%d ledgers are open", open)
 			}
 		})
@@ -211,7 +211,7 @@ func TestWindowsOfAKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSim()
-			f := newFleetNode(s, Share, place{1, 2}, nil)
+			f := newFleetNode(s, Share, share{1, 2}, nil)
 			f.take(t, "key", 3, c.limits...)
 			s.pass(2 * time.Minute)
 			f.Peek(t.Context(), []store.Charge{{Key: "key", Limits: c.limits}})
@@ -236,7 +236,7 @@ func TestWindowsOfAKey(t *testing.T) {
 func TestUnequalParts(t *testing.T) {
 	s := newSim()
 	l := limit.PerMinute(1).WithBurst(140)
-	f := newFleetNode(s, Share, place{1, 2}, nil) // the other may not admit anything
+	f := newFleetNode(s, Share, share{1, 2}, nil) // the other may not admit anything
 	f.take(t, "key", 30, l)
 	f.wire.lost.Store(true)
 	f.take(t, "key", 30, l)
@@ -251,7 +251,7 @@ func TestUnequalParts(t *testing.T) {
 func TestLimitsOfOneShape(t *testing.T) {
 	s := newSim()
 	fast, slow := limit.PerMinute(60), limit.PerMinute(6).WithBurst(60)
-	f := newFleetNode(s, Allow, place{}, nil)
+	f := newFleetNode(s, Allow, share{}, nil)
 	f.wire.lost.Store(true)
 	f.take(t, "key", 10, fast, slow)
 	s.pass(5 * time.Second)
@@ -268,12 +268,12 @@ func TestCountChangesWhilePaid(t *testing.T) {
 			f := newFleetNode(newSim(), Share, whole, nil)
 			f.wire.lost.Store(true)
 			f.take(t, "key", 4, l)
-			g := f.books.find("key")
-			b := f.books.billed(g, true)
+			g := f.ledgers.find("key")
+			b := f.ledgers.nextBill(g, true)
 			f.take(t, "key", 1, l.WithCount(20))
-			f.books.update(g, func(g *ledger) { g.sent(b, nil, f.clock()) })
-			f.books.update(g, func(g *ledger) { g.bill = nil })
-			if next := f.books.billed(g, true); b.n != 4 || next == nil || next.n != 1 {
+			f.ledgers.update(g, func(g *ledger) { g.markSent(b, nil, f.clock()) })
+			f.ledgers.update(g, func(g *ledger) { g.bill = nil })
+			if next := f.ledgers.nextBill(g, true); b.n != 4 || next == nil || next.n != 1 {
 				t.Errorf("4 and 1 are owed: %+v, %+v", b, next)
 			}
 		})
@@ -285,15 +285,15 @@ func TestCountChangesWhilePaid(t *testing.T) {
 func TestPlaceChanges(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Share, place{0, 2}, nil)
+			f := newFleetNode(newSim(), Share, share{0, 2}, nil)
 			f.take(t, "key", 4, l)
 			f.wire.lost.Store(true)
 			f.take(t, "key", 1, l)
-			f.nodes.heard.Store(&whole)
+			f.nodes.current.Store(&whole)
 			if _, d := f.take(t, "key", 2, l); d[0].Remaining != 5 {
 				t.Errorf("2, 1 and 2 were used of 10: %+v", d)
 			}
-			f.nodes.heard.Store(&place{1, 3})
+			f.nodes.current.Store(&share{1, 3})
 			if r, d := f.take(t, "key", 1, l); r != nil {
 				t.Errorf("5 were used of 3: %+v", d)
 			}
@@ -308,7 +308,7 @@ func TestPlaceChanges(t *testing.T) {
 func TestNoPart(t *testing.T) {
 	s := newSim()
 	l := limit.PerMinute(1)
-	f := newFleetNode(s, Share, place{0, 2}, nil)
+	f := newFleetNode(s, Share, share{0, 2}, nil)
 	f.wire.lost.Store(true)
 	other := limit.PerMinute(10)
 	_, decisions := f.take(t, "key", 1, l, other)
@@ -322,7 +322,7 @@ func TestNoPart(t *testing.T) {
 		t.Error("nothing of nothing does not pass")
 	}
 
-	f.nodes.heard.Store(nil)
+	f.nodes.current.Store(nil)
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{other}, N: 1}}
 	if _, _, err := f.Take(t.Context(), charges); !errors.Is(err, ErrLost) {
 		t.Errorf("a node that has no place: %v", err)
@@ -344,7 +344,7 @@ func TestChargedOnce(t *testing.T) {
 			f.wire.mute.Store(true)
 			f.take(t, "key", 2, l) // is taken here: the bill was not answered
 			f.sweep(t.Context())
-			if f.books.open.Load() != 1 {
+			if f.ledgers.count.Load() != 1 {
 				t.Error("the ledger is closed before Redis has answered")
 			}
 			f.wire.mute.Store(false)
@@ -352,7 +352,7 @@ func TestChargedOnce(t *testing.T) {
 			if got := 100 - f.wire.left(t, "key", l); got != 10 {
 				t.Errorf("Redis counts %d of 10", got)
 			}
-			if f.books.open.Load() != 0 {
+			if f.ledgers.count.Load() != 0 {
 				t.Error("the ledger is open")
 			}
 		})
@@ -437,7 +437,7 @@ func TestForeignNotes(t *testing.T) {
 // Where only some keys are lost, only calls that need them are decided here.
 func TestSomeKeys(t *testing.T) {
 	l := limit.PerMinute(10).Using(limit.SlidingLog)
-	f := newFleetNode(newSim(), Share, place{0, 2}, nil)
+	f := newFleetNode(newSim(), Share, share{0, 2}, nil)
 	prefix := "lost"
 	f.wire.without.Store(&prefix)
 	charges := func(n int64, keys ...string) (all []store.Charge) {
@@ -471,7 +471,7 @@ func TestSomeKeys(t *testing.T) {
 func TestLookedAtWhileLost(t *testing.T) {
 	log, fixed := limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(20).Using(limit.FixedWindow)
 	s := newSim()
-	f := newFleetNode(s, Share, place{0, 2}, nil)
+	f := newFleetNode(s, Share, share{0, 2}, nil)
 	f.take(t, "a/heard", 4, log, fixed)
 	f.take(t, "b/other", 1, log, fixed)
 	f.wire.lost.Store(true)
@@ -541,7 +541,7 @@ func TestLookedAtAfterwards(t *testing.T) {
 }
 
 func TestBadCallsWhileLost(t *testing.T) {
-	f := newFleetNode(newSim(), Allow, place{}, nil)
+	f := newFleetNode(newSim(), Allow, share{}, nil)
 	f.wire.lost.Store(true)
 	if _, _, err := f.Take(t.Context(), []store.Charge{{Key: "key", N: -1}}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("less than nothing: %v", err)
@@ -552,7 +552,7 @@ func TestBadCallsWhileLost(t *testing.T) {
 	if r, _, err := f.Take(ended, charges); r != nil || err == nil {
 		t.Errorf("a context that has ended: %v, %v", r, err)
 	}
-	if n := f.books.open.Load(); n != 0 {
+	if n := f.ledgers.count.Load(); n != 0 {
 		t.Errorf("%d ledgers are open", n)
 	}
 }
@@ -586,7 +586,7 @@ func TestNothingIsForgotten(t *testing.T) {
 						more := n + int64(i%2)
 						passed[first].Add(n)
 						passed[second].Add(n)
-						if _, here := r.(*note); here {
+						if _, here := r.(*localReceipt); here {
 							if err := f.Settle(t.Context(), r, []int64{more, -1}); err != nil {
 								t.Error(err)
 							}
@@ -606,7 +606,7 @@ func TestNothingIsForgotten(t *testing.T) {
 					}
 				}
 			}
-			if open := f.books.open.Load(); open != 0 {
+			if open := f.ledgers.count.Load(); open != 0 {
 				t.Errorf("%d ledgers are open", open)
 			}
 		})
@@ -623,7 +623,7 @@ func TestPaidInTheBackground(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleetNode(newSim(), Share, place{0, 2}, nil)
+				f := newFleetNode(newSim(), Share, share{0, 2}, nil)
 				f.sweeper.closed = false
 				f.wire.lost.Store(true)
 				for i := range 100 {
@@ -650,7 +650,7 @@ func TestPaidInTheBackground(t *testing.T) {
 func TestSweptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.PerMinute(10).Using(limit.SlidingLog)
-		f := newFleetNode(newSim(), Allow, place{}, nil)
+		f := newFleetNode(newSim(), Allow, share{}, nil)
 		f.sweeper.closed = false
 		f.wire.lost.Store(true)
 		f.take(t, "early", 1, l)
@@ -667,7 +667,7 @@ func TestSweptAgain(t *testing.T) {
 		f.changed(change{})
 		f.wire.mu.Unlock()
 		synctest.Wait()
-		if open := f.books.open.Load(); open != 0 {
+		if open := f.ledgers.count.Load(); open != 0 {
 			t.Errorf("%d ledgers are open", open)
 		}
 	})
@@ -682,7 +682,7 @@ func TestLedgersAreForgotten(t *testing.T) {
 		f.take(t, fmt.Sprint(i), 1, limit.PerSecond(1))
 		s.pass(10 * time.Millisecond)
 	}
-	if open := f.books.open.Load(); open > 1000 {
+	if open := f.ledgers.count.Load(); open > 1000 {
 		t.Errorf("%d ledgers are open, and 100 in use", open)
 	}
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// nodes tells the other nodes that this one lives, and hears which others do. They
-// meet in a sorted set in Redis: node to when it was last there, in the server's
-// milliseconds. Who was silent for five intervals is taken out of it.
+// nodes announces this node to the others, and knows which others are alive. They share a sorted
+// set in Redis, from node to the time of its last announcement in the server's milliseconds. A node
+// that was silent for five intervals is removed from it.
 //
-// Failures change nothing: what was last heard stands.
+// After an error the last known state stays.
 type nodes struct {
 	id       string
 	interval time.Duration
 	announce func(ctx context.Context) (living []string, err error)
 	withdraw func(ctx context.Context) error
 
-	heard atomic.Pointer[place] // nil: nothing was
-	stop  context.CancelFunc
-	done  chan struct{}
+	current atomic.Pointer[share] // nil: unknown
+	stop    context.CancelFunc
+	done    chan struct{}
 }
 
-// silence is after how many intervals a node is taken to have ended.
-const silence = 5
+// maxMissed is the number of intervals after which a silent node counts as ended.
+const maxMissed = 5
 
-// announcement is run with a node and for how many milliseconds it may be silent.
+// announcement is called with a node and the number of milliseconds for which it may be silent.
 var announcement = rueidis.NewLuaScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -40,11 +40,10 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 `)
 
-// newNodes announces this node, waiting for an interval at most, and goes on to do
-// so every interval.
+// newNodes announces this node, waiting at most for an interval, and again every interval.
 func newNodes(client rueidis.Client, namespace string, interval time.Duration) *nodes {
 	id, key := rand.Text(), namespace+":nodes"
-	silent := strconv.FormatInt(max((silence*interval).Milliseconds(), 1), 10)
+	silent := strconv.FormatInt(max((maxMissed*interval).Milliseconds(), 1), 10)
 	n := &nodes{
 		id:       id,
 		interval: interval,
@@ -62,7 +61,7 @@ func newNodes(client rueidis.Client, namespace string, interval time.Duration) *
 func (n *nodes) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop, n.done = stop, make(chan struct{})
-	n.hear(ctx)
+	n.announceOnce(ctx)
 	go n.run(ctx)
 }
 
@@ -75,40 +74,39 @@ func (n *nodes) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			n.hear(ctx)
+			n.announceOnce(ctx)
 		}
 	}
 }
 
-// hear announces the node, and hears which others live.
-func (n *nodes) hear(ctx context.Context) {
+// announceOnce announces the node, and learns which others are alive.
+func (n *nodes) announceOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.interval)
 	defer cancel()
 	living, err := n.announce(ctx)
 	if err != nil {
 		return
 	}
-	slices.Sort(living) // in one order at all nodes
+	slices.Sort(living) // all nodes have the same order
 	if rank, ok := slices.BinarySearch(living, n.id); ok {
-		n.heard.Store(&place{rank, len(living)})
+		n.current.Store(&share{rank, len(living)})
 	}
 }
 
-// part returns which of how many nodes this one is, if that was ever heard.
-func (n *nodes) part() (rank, of int, known bool) {
-	p := n.heard.Load()
-	if p == nil {
-		return 0, 0, false
+// share returns which of how many nodes this one is, if that is known.
+func (n *nodes) share() (s share, known bool) {
+	if current := n.current.Load(); current != nil {
+		return *current, true
 	}
-	return p.rank, p.n, true
+	return share{}, false
 }
 
-// close takes the node out of the set, so that the others have its part at once.
-// It waits for that for an interval at most.
+// close removes the node from the set, so that the others have its share at once. It waits at most
+// for an interval.
 func (n *nodes) close() {
 	n.stop()
 	<-n.done
 	ctx, cancel := context.WithTimeout(context.Background(), n.interval)
 	defer cancel()
-	n.withdraw(ctx) // or else it is taken out when it has been silent
+	n.withdraw(ctx) // after an error, it is removed once it was silent for long enough
 }

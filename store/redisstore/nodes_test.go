@@ -34,8 +34,9 @@ func ranks(t *testing.T, all ...*nodes) {
 	t.Helper()
 	had := map[int]bool{}
 	for _, n := range all {
-		n.hear(t.Context())
-		rank, of, known := n.part()
+		n.announceOnce(t.Context())
+		s, known := n.share()
+		rank, of := s.rank, s.nodes
 		if !known || of != len(all) || rank < 0 || rank >= of || had[rank] {
 			t.Fatalf("rank %d of %d, known is %v; want one of %d apart from %v", rank, of, known, len(all), had)
 		}
@@ -50,8 +51,8 @@ func TestNodes(t *testing.T) {
 	var all []*nodes
 	for i := range 3 {
 		n := newNodes(client, "test", interval)
-		if _, of, known := n.part(); !known || of != i+1 {
-			t.Errorf("node %d has heard of %d, known is %v", i, of, known)
+		if s, known := n.share(); !known || s.nodes != i+1 {
+			t.Errorf("node %d has heard of %d, known is %v", i, s.nodes, known)
 		}
 		all = append(all, n)
 	}
@@ -73,9 +74,9 @@ func TestNodes(t *testing.T) {
 	}
 	join("silent for long", 6*interval)
 	join("silent", 4*interval)
-	all[0].hear(t.Context())
-	if _, of, _ := all[0].part(); of != 4 {
-		t.Errorf("heard of %d; want the three and the one that was silent for a while", of)
+	all[0].announceOnce(t.Context())
+	if s, _ := all[0].share(); s.nodes != 4 {
+		t.Errorf("heard of %d; want the three and the one that was silent for a while", s.nodes)
 	}
 	join("silent", 6*interval)
 	ranks(t, all...)
@@ -135,7 +136,8 @@ func TestNodesGoOn(t *testing.T) {
 		n.start()
 		for i, step := range steps {
 			synctest.Wait()
-			rank, of, known := n.part()
+			s, known := n.share()
+			rank, of := s.rank, s.nodes
 			if got := fmt.Sprint(rank, " of ", of, " ", known); got != step.want || announced.Load() != int64(i+1) {
 				t.Errorf("step %d: %s after %d announcements; want %s", i, got, announced.Load(), step.want)
 			}

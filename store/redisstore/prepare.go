@@ -9,12 +9,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// What is rare the script does not do: a clock that went back, a limit that has
-// changed, a log that is full. Then the accounts are read, package limit does it,
-// and they are written if nobody has changed them meanwhile.
+// The script does not handle rare cases: a clock that went back, a limit that has changed, a
+// log that is full. Then the accounts are read, package limit changes them, and they are
+// written unless another call has changed them meanwhile.
 
-// prepare makes accounts ready for a take, which the script then decides. Who comes
-// while another does the same waits for that.
+// prepare makes accounts ready for a take, which the script then decides. If another caller is
+// preparing the same key, it waits for that.
 func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 	r.mu.Lock()
 	other, done := r.preparing[charges[0].Key], make(chan struct{})
@@ -41,7 +41,7 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 		return err
 	}
 	for i, c := range charges {
-		if err := r.ready(&accounts[i], c.Limits, at); err != nil {
+		if err := r.makeReady(&accounts[i], c.Limits, at); err != nil {
 			return fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
 		}
 	}
@@ -49,13 +49,13 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 	return err
 }
 
-// ready makes an account ready for a take. Leases whose time is over are charged,
-// and others are made leases of what their limits have become.
-func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
+// makeReady makes an account ready for a take. It charges leases whose time is over, and moves
+// others to the limits that have replaced theirs.
+func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
 	s.rewind(at)
 	s.account.Prepare(limits, at)
-	if s.crowded(limits) {
-		return errCrowded
+	if s.tooManyCounters(limits) {
+		return errTooManyCounters
 	}
 	kept := s.leases[:0]
 	for _, l := range s.leases {
@@ -67,8 +67,8 @@ func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
 			s.account.Settle(c.Limits, limit.ReceiptOf(0, at), at, c.N)
 			continue
 		}
-		if c.Limits = become(c.Limits, limits); len(c.Limits) > 0 {
-			l.asked = r.take(toTake, []store.Charge{c}, at).body
+		if c.Limits = mapLimits(c.Limits, limits); len(c.Limits) > 0 {
+			l.request = r.take(stepTake, []store.Charge{c}, at).body
 		}
 		kept = append(kept, l)
 	}
@@ -76,10 +76,10 @@ func (r *remote) ready(s *stored, limits []limit.Limit, at int64) error {
 	return nil
 }
 
-// crowded reports whether there are too many counters for those of limits to be added.
-func (s *stored) crowded(limits []limit.Limit) bool {
+// tooManyCounters reports whether the account has no room for the counters of limits.
+func (s *stored) tooManyCounters(limits []limit.Limit) bool {
 	counters := s.account.Snapshot().Counters
-	if len(counters)+len(limits) <= mostCounters {
+	if len(counters)+len(limits) <= maxCounters {
 		return false
 	}
 	return slices.ContainsFunc(limits, func(l limit.Limit) bool {
@@ -87,7 +87,7 @@ func (s *stored) crowded(limits []limit.Limit) bool {
 	})
 }
 
-// rewind moves the ends of leases by as much as the account's clock went back.
+// rewind moves the ends of leases by as much as the account's clock has gone back.
 func (s *stored) rewind(at int64) {
 	if len(s.leases) == 0 {
 		return
@@ -98,9 +98,8 @@ func (s *stored) rewind(at int64) {
 	}
 }
 
-// become returns what limits are now: where one is gone and another of its shape is
-// asked for, that.
-func become(limits, asked []limit.Limit) []limit.Limit {
+// mapLimits replaces each limit that is gone by an asked one of the same shape.
+func mapLimits(limits, asked []limit.Limit) []limit.Limit {
 	now := slices.Clone(limits)
 	for i, l := range now {
 		if slices.Contains(asked, l) {
@@ -116,8 +115,8 @@ func become(limits, asked []limit.Limit) []limit.Limit {
 	return now
 }
 
-// peekHere answers a peek that the script could not.
-func (r *remote) peekHere(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+// peekLocally answers a peek that the script could not.
+func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	accounts, at, err := r.read(ctx, charges)
 	if err != nil {
 		return nil, err
@@ -127,10 +126,10 @@ func (r *remote) peekHere(ctx context.Context, charges []store.Charge) ([]limit.
 		if len(a.leases) == 0 {
 			continue
 		}
-		if err := r.ready(a, charges[i].Limits, at); err != nil {
+		if err := r.makeReady(a, charges[i].Limits, at); err != nil {
 			return nil, err
 		}
-		for _, l := range a.leases { // as if it was taken just now
+		for _, l := range a.leases { // counts as taken just now
 			c, err := l.charge()
 			if err != nil {
 				return nil, err
@@ -141,8 +140,8 @@ func (r *remote) peekHere(ctx context.Context, charges []store.Charge) ([]limit.
 	return store.Peek(accountsOf(accounts), charges, at), nil
 }
 
-// settleHere settles what the script could not.
-func (r *remote) settleHere(ctx context.Context, takes []*taken, actual []int64) (status, error) {
+// settleLocally settles what the script could not.
+func (r *remote) settleLocally(ctx context.Context, takes []*chargeReceipt, actual []int64) (status, error) {
 	charges := make([]store.Charge, len(takes))
 	for i, t := range takes {
 		charges[i] = t.charge
@@ -158,8 +157,8 @@ func (r *remote) settleHere(ctx context.Context, takes []*taken, actual []int64)
 	return r.replace(ctx, charges, accounts)
 }
 
-// Read returns what each of the keys has used, and as of which time in Unix
-// nanoseconds. That of a key which has used nothing is a zero account.
+// Read returns the accounts of the keys, and the time in Unix nanoseconds as of which they are
+// read. A key that has used nothing has a zero account.
 func (r *remote) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	charges := make([]store.Charge, len(keys))
 	for i, key := range keys {
@@ -169,7 +168,7 @@ func (r *remote) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 	latest := r.link.now()
 	first := true
 	for _, part := range r.byPart(len(keys), func(i int) string { return keys[i] }) {
-		for some := range slices.Chunk(part, mostKeysAsked) {
+		for some := range slices.Chunk(part, maxCharges) {
 			accounts, at, err := r.read(ctx, pick(charges, some))
 			if err != nil {
 				return nil, 0, err
@@ -195,7 +194,7 @@ func accountsOf(all []stored) []*limit.Account {
 
 // read returns the accounts of the charges' keys.
 func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, int64, error) {
-	q := r.newRequest(toRead, charges)
+	q := r.newRequest(stepRead, charges)
 	for _, c := range charges {
 		q.key(c.Key, true)
 	}
@@ -220,10 +219,10 @@ func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, in
 	return accounts, o.at, nil
 }
 
-// replace writes accounts as they have become. It is unready if others have
-// changed one since it was read: then nothing is written.
+// replace writes accounts. It is unready if another caller has changed one since it was read: then
+// nothing is written.
 func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored) (status, error) {
-	q := r.newRequest(toReplace, charges)
+	q := r.newRequest(stepReplace, charges)
 	for i, c := range charges {
 		account, ring, err := accounts[i].write()
 		if err != nil {

@@ -77,7 +77,7 @@ func (c *serverClock) shift(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	here := time.Now()
-	c.at, c.here = here.Add(d).UnixNano(), here
+	c.readTime, c.readAt = here.Add(d).UnixNano(), here
 }
 
 // exhaust takes one of each key in turn, in a few goroutines, until all are

@@ -2,30 +2,30 @@
 // machines share exactly.
 //
 // A decision is one script call, whatever the number of limits and algorithms, and in
-// general of keys: the script reads the server's clock, and does the arithmetic of
-// package limit to the unit. Decisions that are asked for while others are on
-// their way wait for each other, and the next call carries them all.
+// general of keys: the script reads the server's clock, and does exactly the arithmetic of
+// package limit. Decisions that are asked for while others are under way wait together,
+// and share the next call.
 //
 // # Exactly once
 //
-// An answer that gets lost on its way does not charge twice: the server remembers
-// the answers of each caller's last call for a minute, and gives them again to who
-// asks again. What was taken for a caller that has left meanwhile is given back.
+// An answer that gets lost does not charge twice: the server remembers the answers to each
+// lane's last call for a minute, and repeats them if the call is repeated. What was taken
+// for a caller that has left in the meantime is given back.
 //
 // # Servers
 //
 // The URL names a server, nodes of a cluster, or Sentinels: see [Config]. It must be
 // Redis 6.2, Valkey 7.2, or newer. In a cluster, keys
 // with the same beginning, up to their last slash, are in one slot, and decided on
-// together. Others are taken one after another, in one order for everybody, and
-// given back if a later one denies: then somebody else may be denied who would
-// have passed, for as long as that takes.
+// together. Others are taken one after another, in one order for all nodes, and given
+// back if a later one denies: for as long as that takes, another call may be denied that
+// would have passed.
 //
 // Redis should not evict keys that are in use: set its maxmemory-policy to
-// noeviction, or to one that evicts by time to live. What it has evicted or lost
-// (it was killed, and its append-only file is up to a second behind; a replica
-// took over that was a little behind) may be admitted again: at most what was
-// admitted in the time that was lost. Once a key is full again it expires.
+// noeviction, or to one that evicts by time to live. Usage that it has evicted or lost
+// (it was killed, and its append-only file is up to a second behind; a replica took over
+// that was a little behind) may be admitted again: at most what was admitted in the time
+// that was lost. Once a key is full again it expires.
 package redisstore
 
 import (
@@ -42,48 +42,44 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Config is how a [Store] is made. The zero Config is a good one.
+// Config configures a [Store]. The zero Config is ready to use.
 type Config struct {
-	// URL is where the server is, as in
+	// URL is the address of the server, as in
 	//
 	//	redis://127.0.0.1:6379/0
 	//	rediss://user:password@redis.example.com:6380
 	//	redis://sentinel-1:26379?addr=sentinel-2:26379&master_set=mymaster
 	//	redis://node-1:6379?addr=node-2:6379&addr=node-3:6379
 	//
-	// with rediss for TLS, a user and password of Redis's ACL, and the names of
-	// further Sentinels or nodes of a cluster. The default is
-	// redis://127.0.0.1:6379/0.
+	// with rediss for TLS, a user and password of Redis's ACL, and the names of further Sentinels
+	// or nodes of a cluster. The default is redis://127.0.0.1:6379/0.
 	URL string
 
-	// Namespace is what the names of all keys begin with. Stores with the same
-	// one share their limits. The default is "ratelimit".
+	// Namespace is the prefix of the names of all keys. Stores with the same namespace share their
+	// limits. The default is "ratelimit".
 	Namespace string
 
-	// Timeout is how long a call waits for Redis at most. One that has something
-	// else to tell Redis first (what was admitted while it was lost, the end of a
-	// lease) waits for each, and Reset and Keys for each thousand keys. The
-	// default is 250ms.
+	// Timeout is the longest time that a call waits for Redis. A call that has to charge something
+	// else first (what was admitted while Redis was lost, the end of a lease) waits for each, and
+	// Reset and Keys wait for each thousand keys. The default is 250ms.
 	Timeout time.Duration
 
 	// OnStoreLoss is what to do while Redis is lost. The default is Deny.
 	OnStoreLoss StoreLoss
 
-	// Lease is for how long a node sets aside slices of the limits of keys that it
-	// takes from often, to spend them without asking Redis. A slice is at most a
-	// sixteenth of the smallest limit of its key, and none is taken of limits
-	// whose period is less than twice as long. Nothing overshoots: a slice counts
-	// as used from when it is taken; what was not spent of it comes back when it
-	// ends, at the latest after this time. Until then the other nodes have that
-	// much less, and what decisions say remains is what this node knows of it. A
-	// slice whose end arrives late at the server, by an eighth of this time, is
-	// charged as if all of it was spent. The default is 0: no leases. 100ms is a
-	// good choice; it must be from 50ms to a minute.
+	// Lease is for how long a node sets aside slices of the limits of keys that it takes from
+	// often, to take from them without asking Redis. A slice is at most a sixteenth of the smallest
+	// limit of its key, and limits whose period is less than twice as long have none. Nothing
+	// overshoots: a slice counts as used from the time at which it is taken, and what was not taken
+	// from it comes back when it ends, at the latest after this time. Until then the other nodes
+	// have that much less, and Remaining in decisions is what this node knows. A slice whose end
+	// arrives late at the server, by an eighth of this time, is charged in full. The default is 0:
+	// no leases. 100ms is a good choice; it must be from 50ms to a minute.
 	Lease time.Duration
 
-	// OnEvent is told when Redis is lost, what is decided without it, when it is
-	// back, and what it is charged then. It is called in order, one at a time, and
-	// should not take long. It may be nil.
+	// OnEvent is called when Redis is lost, for decisions without it, when it is back, and for what
+	// it is charged then. The calls come in order, one at a time, and should not take long. It may
+	// be nil.
 	OnEvent func(Event)
 }
 
@@ -98,7 +94,7 @@ const (
 // Store is a [store.Store] in Redis. Make one with [New] or [NewFromClient].
 type Store struct {
 	client    rueidis.Client
-	owned     bool // the client is the store's
+	owned     bool // the store closes the client
 	namespace string
 	timeout   time.Duration
 
@@ -108,8 +104,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New connects to the server and returns a store in it. A server that does not
-// answer is an error here.
+// New connects to the server and returns a store in it. It returns an error if the server does not
+// answer.
 func New(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -124,10 +120,10 @@ func New(cfg Config) (*Store, error) {
 		option.Dialer.Timeout = max(timeout, time.Second)
 	}
 	if option.ConnWriteTimeout == 0 {
-		option.ConnWriteTimeout = max(timeout, time.Second) // after which a connection that is silent is given up
+		option.ConnWriteTimeout = max(timeout, time.Second) // after this time a silent connection is given up
 	}
 	if option.TLSConfig != nil {
-		option.TLSConfig.ServerName = "" // each server's own
+		option.TLSConfig.ServerName = "" // the default: the host of each server
 		option.Sentinel.TLSConfig = option.TLSConfig
 	}
 	client, err := rueidis.NewClient(option)
@@ -143,8 +139,8 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// refusedBy returns why a server cannot be used. One that answers is not lost, but
-// not what the URL says.
+// refusedBy returns why a server cannot be used. A server that answers with an error is not lost,
+// but is not what the URL says.
 func refusedBy(address string, err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); !ok {
 		return fmt.Errorf("%w: %s: %w", ErrLost, address, err)
@@ -154,7 +150,7 @@ func refusedBy(address string, err error) error {
 	return fmt.Errorf("ratelimit: %s: %w", address, err)
 }
 
-// parseURL reads a URL. Its errors do not show it, since it may hold a password.
+// parseURL parses a URL. Its errors do not quote the URL, which may contain a password.
 func parseURL(text string) (rueidis.ClientOption, error) {
 	option, err := rueidis.ParseURL(text)
 	if err != nil {
@@ -164,9 +160,9 @@ func parseURL(text string) (rueidis.ClientOption, error) {
 	return option, nil
 }
 
-// NewFromClient returns a store in the server of a client, which stays the
-// caller's to close, after the store. The URL in cfg is not used. A client whose
-// ConnWriteTimeout is a second or so finds out sooner that a connection is dead.
+// NewFromClient returns a store in the server of a client, which the caller closes, after the
+// store. The URL in cfg is not used. A client whose ConnWriteTimeout is about a second notices a
+// dead connection sooner.
 func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("ratelimit: no client is given")
@@ -212,45 +208,45 @@ func (s *Store) build(cfg Config) {
 	if mode == Share {
 		others = newNodes(s.client, s.namespace, announceEvery)
 	}
-	var lossy *loss
-	remote := newRemote(s.client, s.namespace, s.timeout, nil, func(c change) { lossy.changed(c) })
-	lossy = newLoss(remote, mode, others, cfg.OnEvent)
-	lossy.clock = remote.link.now
-	s.top = lossy
+	var fall *fallback
+	remote := newRemote(s.client, s.namespace, s.timeout, nil, func(c change) { fall.changed(c) })
+	fall = newFallback(remote, mode, others, cfg.OnEvent)
+	fall.clock = remote.link.now
+	s.top = fall
 	if cfg.Lease > 0 {
-		s.top = newLeases(lossy, remote, cfg.Lease)
+		s.top = newLeases(fall, remote, cfg.Lease)
 	}
 }
 
-// Take is [store.Store]'s.
+// Take implements [store.Store].
 func (s *Store) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	return s.top.Take(ctx, charges)
 }
 
-// Settle is [store.Store]'s. After an error it may be called again, with the same
-// amounts, and does what the first call has not done.
+// Settle implements [store.Store]. After an error it may be called again, with the same amounts,
+// and does what the first call has not done.
 func (s *Store) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
 	return s.top.Settle(ctx, r, actual)
 }
 
-// Peek is [store.Store]'s.
+// Peek implements [store.Store].
 func (s *Store) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	return s.top.Peek(ctx, charges)
 }
 
-// Read is [store.Store]'s.
+// Read implements [store.Store].
 func (s *Store) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	return s.top.Read(ctx, keys...)
 }
 
-// Keys is [store.Store]'s. It looks at every key of the database.
+// Keys implements [store.Store]. It scans every key of the database.
 func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
 	return s.top.Keys(ctx, prefix)
 }
 
-// Reset is [store.Store]'s. It looks at every key of the database.
+// Reset implements [store.Store]. It scans every key of the database.
 func (s *Store) Reset(ctx context.Context, prefix string) error { return s.top.Reset(ctx, prefix) }
 
-// Close gives back what the store holds, and ends its calls. Those that come later
-// get [store.ErrClosed].
+// Close gives leases back, charges Redis for what was admitted without it, and ends all calls.
+// Later calls get [store.ErrClosed].
 func (s *Store) Close() error { return s.close() }

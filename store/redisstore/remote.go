@@ -14,24 +14,24 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// remote counts in Redis: each of its calls is one script call, or, in a cluster,
-// one for each part of the keyspace that its keys are in.
+// remote counts in Redis. Each of its calls is one script call, or, in a cluster, one for each part
+// of the keyspace.
 type remote struct {
 	client    rueidis.Client
 	namespace string
 	timeout   time.Duration
 	cluster   bool
 	link      *link
-	heads     heads
-	crowd     crowd
+	prefixes  prefixCache
+	coalescer coalescer
 
 	mu     sync.Mutex
 	unsent []*op // see send
 
-	preparing map[string]chan struct{} // keys; closed when it is done
+	preparing map[string]chan struct{} // by key; closed when it is done
 }
 
-// newRemote returns a remote. The clock is the server's if it is nil.
+// newRemote returns a remote. A nil clock is the server's.
 func newRemote(client rueidis.Client, namespace string, timeout time.Duration, clock func() int64, changed func(change)) *remote {
 	r := &remote{
 		client:    client,
@@ -40,7 +40,7 @@ func newRemote(client rueidis.Client, namespace string, timeout time.Duration, c
 		cluster:   client.Mode() == rueidis.ClientModeCluster,
 		preparing: map[string]chan struct{}{},
 	}
-	heard := func(c change) {
+	onChange := func(c change) {
 		if !c.lost {
 			r.resend()
 		}
@@ -48,19 +48,19 @@ func newRemote(client rueidis.Client, namespace string, timeout time.Duration, c
 			changed(c)
 		}
 	}
-	r.link = newLink(client, linkConfig{namespace: namespace, timeout: timeout, clock: clock, script: arithmetic, cluster: r.cluster, changed: heard})
-	r.crowd.r = r
+	r.link = newLink(client, linkConfig{namespace: namespace, timeout: timeout, clock: clock, script: arithmetic, cluster: r.cluster, changed: onChange})
+	r.coalescer.remote = r
 	return r
 }
 
-// receipt is a take's. Settled is what was settled of it.
+// receipt is the receipt of a take.
 type receipt struct {
 	remote *remote
-	takes  []*taken
+	takes  []*chargeReceipt
 
 	mu      sync.Mutex
-	settled []bool  // of each take
-	fates   []*fate // of those that are being settled
+	settled []bool  // for each take
+	fates   []*fate // of settlements whose answer is missing
 }
 
 // Take is [store.Store]'s.
@@ -70,7 +70,7 @@ func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receip
 	}
 	charges = slices.Clone(charges)
 	if len(charges) == 1 {
-		return r.crowd.take(ctx, charges[0])
+		return r.coalescer.take(ctx, charges[0])
 	}
 	if r.cluster && len(charges) > 1 {
 		return r.takeParts(ctx, charges)
@@ -82,11 +82,11 @@ func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receip
 	return r.receipt(t.takes()), t.decisions(true), nil
 }
 
-func (r *remote) receipt(takes []*taken) *receipt {
+func (r *remote) receipt(takes []*chargeReceipt) *receipt {
 	return &receipt{remote: r, takes: takes}
 }
 
-// check says what is wrong with a call.
+// check returns what is wrong with a call.
 func (r *remote) check(ctx context.Context, charges []store.Charge) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
@@ -95,40 +95,40 @@ func (r *remote) check(ctx context.Context, charges []store.Charge) error {
 	for _, c := range charges {
 		limits += len(c.Limits)
 	}
-	if len(charges) > mostKeysAsked || limits > mostLimitsAsked {
-		return fmt.Errorf("%w: %d keys with %d limits in all: Redis can be asked for %d and %d at a time", store.ErrInvalid, len(charges), limits, mostKeysAsked, mostLimitsAsked)
+	if len(charges) > maxCharges || limits > maxLimits {
+		return fmt.Errorf("%w: %d keys with %d limits in all: Redis can be asked for %d and %d at a time", store.ErrInvalid, len(charges), limits, maxCharges, maxLimits)
 	}
 	return store.Validate(charges)
 }
 
 const (
-	mostKeysAsked   = 100
-	mostLimitsAsked = 500
+	maxCharges = 100
+	maxLimits  = 500
 )
 
 // ask takes charges that may share a script call.
-func (r *remote) ask(ctx context.Context, charges []store.Charge) (t told, err error) {
+func (r *remote) ask(ctx context.Context, charges []store.Charge) (t takeAnswer, err error) {
 	if len(charges) == 0 {
-		return told{status: allowed}, r.link.alive()
+		return takeAnswer{status: allowed}, r.link.alive()
 	}
-	if err := r.link.lost(partOf(charges[0].Key)); err != nil { // before anything is made for nothing
-		return told{}, err
+	if err := r.link.lost(partOf(charges[0].Key)); err != nil { // fails before the request is built
+		return takeAnswer{}, err
 	}
-	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
-		o := r.take(toTake, charges, r.link.now())
-		o.asks, o.late = true, func(answer []byte, at int64) { r.giveBack(&op{answer: answer, at: at}, charges) }
+	err = r.retry(ctx, func(ctx context.Context) (status, error) {
+		o := r.take(stepTake, charges, r.link.now())
+		o.dropLate, o.onLate = true, func(answer []byte, at int64) { r.undoLate(&op{answer: answer, at: at}, charges) }
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		t, err = hear(o, charges)
+		t, err = parseTake(o, charges)
 		return t.status, err
 	}, func(ctx context.Context) (status, error) { return unready, r.prepare(ctx, charges) })
 	return t, err
 }
 
-// repeat calls step until it is neither unready nor far, within the timeout. Where it
-// is unready, repair comes before the next step, or does it instead.
-func (r *remote) repeat(ctx context.Context, step, repair func(context.Context) (status, error)) error {
+// retry calls step until it is neither unready nor skewed, within the timeout. If it is unready,
+// repair comes before the next step, or replaces it.
+func (r *remote) retry(ctx context.Context, step, repair func(context.Context) (status, error)) error {
 	start := time.Now()
 	s, err := step(ctx)
 	if err != nil || s <= allowed {
@@ -144,11 +144,11 @@ func (r *remote) repeat(ctx context.Context, step, repair func(context.Context) 
 		}
 		s, err = step(patient)
 	}
-	return r.outOfTime(ctx, err)
+	return r.timeoutError(ctx, err)
 }
 
-// outOfTime returns the error of what has ended with the timeout, though ctx has not.
-func (r *remote) outOfTime(ctx context.Context, err error) error {
+// timeoutError returns the error of a call that has ended with the timeout, though ctx has not.
+func (r *remote) timeoutError(ctx context.Context, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return err
 	}
@@ -179,25 +179,25 @@ func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Deci
 	return slices.Concat(each...), nil
 }
 
-// peek peeks at charges that may share a script call. It may keep what a take that is
-// denied keeps: that a clock went back, that limits have changed.
+// peek peeks at charges that may share a script call. With keep, it may store what a denied take
+// stores: that a clock went back, or that limits have changed.
 func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (decisions []limit.Decision, err error) {
 	if len(charges) == 0 {
 		return nil, r.link.alive()
 	}
-	err = r.repeat(ctx, func(ctx context.Context) (status, error) {
-		o := r.take(toPeek, charges, r.link.now())
+	err = r.retry(ctx, func(ctx context.Context) (status, error) {
+		o := r.take(stepPeek, charges, r.link.now())
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		t, err := hear(o, charges)
+		t, err := parseTake(o, charges)
 		decisions = t.decisions(false)
 		return t.status, err
 	}, func(ctx context.Context) (s status, err error) {
 		if keep {
 			return unready, r.prepare(ctx, charges)
 		}
-		decisions, err = r.peekHere(ctx, charges)
+		decisions, err = r.peekLocally(ctx, charges)
 		return allowed, err
 	})
 	return decisions, err
@@ -206,6 +206,6 @@ func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (d
 // Close is [store.Store]'s.
 func (r *remote) Close() error {
 	r.link.close()
-	r.crowd.close()
+	r.coalescer.close()
 	return nil
 }

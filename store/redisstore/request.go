@@ -10,64 +10,64 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// What is asked of the script. See lua/take.lua and its neighbours, which read it.
+// The steps of the script. See lua/take.lua and the files beside it, which read them.
 const (
-	toTake = 1 + iota
-	toPeek
-	toLease
-	toEnd
-	toSettle
-	toRead
-	toReplace
+	stepTake = 1 + iota
+	stepPeek
+	stepLease
+	stepEnd
+	stepSettle
+	stepRead
+	stepReplace
 )
 
 // Kinds of limits, by their arithmetic.
 const (
-	aBucket = 1 + iota
-	anAligned
-	anAnchored
-	aCalendar
-	aCounter
-	aLog
+	kindBucket = 1 + iota
+	kindAligned
+	kindAnchored
+	kindCalendar
+	kindCounter
+	kindLog
 )
 
 func kindOf(l limit.Limit) byte {
 	switch l.Algorithm() {
 	case limit.FixedWindow:
-		return anAligned + byte(l.Windowing())
+		return kindAligned + byte(l.Windowing())
 	case limit.SlidingCounter:
-		return aCounter
+		return kindCounter
 	case limit.SlidingLog:
-		return aLog
+		return kindLog
 	default:
-		return aBucket
+		return kindBucket
 	}
 }
 
-// head is how a limit begins wherever the script reads one: its kind, its name
-// and the name of its shape.
-type head []byte
+// limitPrefix is the encoding that a limit has in every request: its kind, its name and the name of
+// its shape.
+type limitPrefix []byte
 
-// heads holds the heads of limits that were asked, up to a number of them.
-type heads struct {
-	of    sync.Map // limit.Limit to head
-	count atomic.Int64
+// prefixCache holds the prefixes of limits, up to a number of them.
+type prefixCache struct {
+	byLimit sync.Map // limit.Limit to limitPrefix
+	count   atomic.Int64
 }
 
-const mostHeads = 1 << 14
+const maxPrefixes = 1 << 14
 
-func (h *heads) head(l limit.Limit) head {
-	if known, ok := h.of.Load(l); ok {
-		return known.(head)
+func (h *prefixCache) prefix(l limit.Limit) limitPrefix {
+	if known, ok := h.byLimit.Load(l); ok {
+		return known.(limitPrefix)
 	}
 	var w writer
 	w.byte(kindOf(l))
 	w.name(nameOf(l))
 	w.name(nameOf(l.Shape()))
-	if h.count.Add(1) <= mostHeads {
-		h.of.Store(l, head(w))
+	if h.count.Add(1) <= maxPrefixes {
+		h.byLimit.Store(l, limitPrefix(w))
 	}
-	return head(w)
+	return limitPrefix(w)
 }
 
 func nameOf(l limit.Limit) string {
@@ -75,7 +75,7 @@ func nameOf(l limit.Limit) string {
 	return string(b)
 }
 
-// request is what is asked of the script, while it is written.
+// request is a call of the script while it is written.
 type request struct {
 	r *remote
 	o *op
@@ -97,7 +97,7 @@ func (q *request) op() *op {
 	return q.o
 }
 
-// key writes the places of a key and of its log's, if it has one.
+// key writes the indexes of a key's name and of the name of its log, if it has one.
 func (q *request) key(key string, logged bool) {
 	name := q.r.redisKey(partOf(key), key)
 	q.o.keys = append(q.o.keys, name)
@@ -110,7 +110,7 @@ func (q *request) key(key string, logged bool) {
 	q.w.byte(byte(len(q.o.keys)))
 }
 
-// distinct returns the limits, each once.
+// distinct returns the limits without repetitions.
 func distinct(limits []limit.Limit) []limit.Limit {
 	for i := 1; i < len(limits); i++ {
 		if slices.Contains(limits[:i], limits[i]) {
@@ -130,8 +130,7 @@ func hasLog(limits []limit.Limit) bool {
 	return slices.ContainsFunc(limits, func(l limit.Limit) bool { return l.Algorithm() == limit.SlidingLog })
 }
 
-// take returns the op that takes charges, or peeks. now is about what the server's
-// clock shows.
+// take returns the op that takes charges, or peeks. now is about the time of the server's clock.
 func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
 	q := r.newRequest(step, charges)
 	for _, c := range charges {
@@ -143,26 +142,26 @@ func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
 			q.limit(l, c.N, now)
 		}
 	}
-	q.o.reads = step == toPeek
+	q.o.reads = step == stepPeek
 	return q.op()
 }
 
-// limit writes a limit as the script is asked for n of it.
+// limit writes a limit of which n is asked.
 func (q *request) limit(l limit.Limit, n, now int64) {
 	w := &q.w
-	*w = append(*w, q.r.heads.head(l)...)
+	*w = append(*w, q.r.prefixes.prefix(l)...)
 	w.bool(n > l.Burst())
 	w.number(l.Count())
 	switch kindOf(l) {
-	case aBucket:
+	case kindBucket:
 		w.backlog(l.Cost(n))
 		w.backlog(l.Cost(l.Burst()))
-	case anAligned, aCounter:
+	case kindAligned, kindCounter:
 		w.number(floor(now, l.Period()))
 		w.number(int64(l.Period()))
-	case anAnchored, aLog:
+	case kindAnchored, kindLog:
 		w.number(int64(l.Period()))
-	case aCalendar: // a day before and after, in case clocks differ
+	case kindCalendar: // with the windows before and after, in case the clocks differ
 		start, end := l.Window(now)
 		before, _ := l.Window(start - 1)
 		_, after := l.Window(end)
@@ -178,14 +177,14 @@ func floor(t int64, period time.Duration) int64 {
 	return start
 }
 
-// settle returns the op that corrects takes, each to its amount. Where undo is
-// set and nothing has happened since, it is as if they were not taken.
-func (r *remote) settle(takes []*taken, actual []int64, undo bool) *op {
+// settle returns the op that corrects takes, each to its amount. With undo, and if nothing has
+// changed since, the accounts become what they were before the takes.
+func (r *remote) settle(takes []*chargeReceipt, actual []int64, undo bool) *op {
 	charges := make([]store.Charge, len(takes))
 	for i, t := range takes {
 		charges[i] = t.charge
 	}
-	q := r.newRequest(toSettle, charges)
+	q := r.newRequest(stepSettle, charges)
 	w := &q.w
 	for i, t := range takes {
 		limits := distinct(t.charge.Limits)
@@ -213,12 +212,12 @@ func (r *remote) settle(takes []*taken, actual []int64, undo bool) *op {
 	return q.op()
 }
 
-// settlement writes a limit as the script is asked to correct a take of it.
-func (q *request) settlement(l limit.Limit, t *taken, actual int64) {
+// settlement writes a limit of which a take is corrected.
+func (q *request) settlement(l limit.Limit, t *chargeReceipt, actual int64) {
 	w := &q.w
-	*w = append(*w, q.r.heads.head(l)...)
+	*w = append(*w, q.r.prefixes.prefix(l)...)
 	switch kindOf(l) {
-	case aBucket:
+	case kindBucket:
 		var b limit.BucketReceipt
 		if t.Buckets != nil {
 			b = t.Buckets[slices.Index(t.charge.Limits, l)]
@@ -229,10 +228,10 @@ func (q *request) settlement(l limit.Limit, t *taken, actual int64) {
 		w.unsigned(uint64(b.Refunded.NS))
 		w.number(b.Refunded.Parts)
 		w.float(b.Changes)
-	case aCounter:
+	case kindCounter:
 		w.number(floor(t.At, l.Period()))
 		w.number(int64(l.Period()))
-	case aLog:
+	case kindLog:
 		w.number(int64(l.Period()))
 	default:
 		start, end := l.Window(t.At)

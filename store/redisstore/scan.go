@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Reset is [store.Store]'s.
+// Reset implements [store.Store].
 func (r *remote) Reset(ctx context.Context, prefix string) error {
 	if err := r.check(ctx, nil); err != nil {
 		return err
@@ -30,8 +30,8 @@ func (r *remote) Reset(ctx context.Context, prefix string) error {
 	})
 }
 
-// Keys returns all keys of which something may be in use that begin with prefix,
-// in order. It looks at every key of the database.
+// Keys returns all keys that begin with prefix and of which something may be in use, in order. It
+// scans every key of the database.
 func (r *remote) Keys(ctx context.Context, prefix string) (keys []string, err error) {
 	err = r.scan(ctx, prefix, func(names []string) error {
 		for _, name := range names {
@@ -45,8 +45,8 @@ func (r *remote) Keys(ctx context.Context, prefix string) (keys []string, err er
 	return slices.Compact(keys), err
 }
 
-// scan calls fn with the names in Redis of keys that begin with prefix, some at a
-// time, and of their logs.
+// scan calls fn with the names in Redis of keys that begin with prefix, and of their logs, some at
+// a time.
 func (r *remote) scan(ctx context.Context, prefix string, fn func(names []string) error) error {
 	if err := r.link.alive(); err != nil {
 		return err

@@ -9,10 +9,9 @@ import (
 //go:embed lua
 var lua embed.FS
 
-// arithmetic is the script that session.lua is the end of. A call runs all of its
-// text anew, and to make a function costs more than many a step: so what is not
-// needed for takes from buckets is in a function of its own, which is called if it
-// is.
+// arithmetic is the script before session.lua. Each call runs the whole text, and creating a
+// function costs more than many a step. So everything that takes from buckets do not need is in one
+// function, which is only called when it is needed.
 var arithmetic = constants(
 	text("account", "take") +
 		"function rest()\n" + text("numbers", "windows", "log", "ask", "settle", "lease", "whole") + "end\n" +
@@ -23,7 +22,7 @@ func text(names ...string) string {
 	for _, name := range names {
 		file, err := lua.ReadFile("lua/" + name + ".lua")
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // cannot happen: the file is embedded
 		}
 		all.Write(file)
 	}
@@ -35,12 +34,11 @@ var (
 	capitals   = regexp.MustCompile(`\b[A-Z][A-Z_]*\b`)
 )
 
-// constants puts constants in their places. A line
+// constants replaces constants by their values. A line
 //
 //	const NAME value
 //
-// defines one. To Lua they would be variables, which every function that is made
-// has to find.
+// defines one. In Lua they would be variables, which each new function has to look up.
 func constants(text string) string {
 	values := map[string]string{}
 	for _, found := range definition.FindAllStringSubmatch(text, -1) {

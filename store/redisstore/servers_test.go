@@ -558,7 +558,7 @@ func TestBetweenTakeAndSettle(t *testing.T) {
 					switch {
 					case actual == 2:
 						want = c.want.less
-					case actual == 9 && bucket(l):
+					case actual == 9 && isBucket(l):
 						want = c.want.bucket
 					case actual == 9 && name == "anchored":
 						want = c.want.anchored

@@ -12,9 +12,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Settings are values beside the counters, such as quotas, which all who share
-// the namespace see. They are in a hash, and whoever changes it says so on a
-// channel of the same name.
+// Settings are values beside the counters, such as quotas, which all nodes with the same
+// namespace see. They are in a hash. A node that changes it publishes a message on a channel
+// of the same name.
 
 func (s *Store) settings() string { return s.namespace + ":settings" }
 
@@ -29,8 +29,8 @@ func (s *Store) Settings(ctx context.Context) (map[string]string, error) {
 	return values, nil
 }
 
-// putSettings sets fields, or only those that are not there yet, tells the others
-// if that changes any, and returns what the fields are then.
+// putSettings sets fields, or only new ones, publishes a message if that changes any, and returns
+// the values that the fields have then.
 var putSettings = rueidis.NewLuaScript(`
 local now, changed = {}, false
 for i = 2, #ARGV, 2 do
@@ -48,8 +48,8 @@ end
 return now
 `)
 
-// PutSettings sets values by their names, or only those of names that have none
-// yet, in one step. It returns what the names stand for now.
+// PutSettings sets values by their names, or with onlyNew only those of names without a value, in
+// one step. It returns the values that the names have now.
 func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error) {
 	if len(values) == 0 {
 		return nil, nil
@@ -69,14 +69,14 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 	if err != nil {
 		return nil, settingsFault(ctx, err)
 	}
-	stands := map[string]string{}
+	current := map[string]string{}
 	for i, name := range names {
-		stands[name] = now[i]
+		current[name] = now[i]
 	}
-	return stands, nil
+	return current, nil
 }
 
-// settingsFault returns what an error of Redis or of the way there means.
+// settingsFault describes an error of Redis or of the connection.
 func settingsFault(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, rueidis.ErrClosing):
@@ -90,20 +90,20 @@ func settingsFault(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: settings: %w", ErrLost, err)
 }
 
-// WatchSettings calls changed when settings may have changed, one call at a time,
-// until stop returns. It calls it when it begins to watch, too, and whenever it
-// could not for a while: others may have changed them in between.
+// WatchSettings calls changed when settings may have changed, one call at a time, until stop
+// returns. It also calls it when it begins to watch, and after each time in which it could not
+// watch, when others may have changed them.
 func (s *Store) WatchSettings(changed func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	news := make(chan struct{}, 1)
-	tell := func() {
+	notify := func() {
 		select {
 		case news <- struct{}{}:
-		default: // it is told already
+		default: // a notification is pending
 		}
 	}
 	var watching sync.WaitGroup
-	watching.Go(func() { s.subscribe(ctx, tell) })
+	watching.Go(func() { s.subscribe(ctx, notify) })
 	watching.Go(func() {
 		for {
 			select {
@@ -120,16 +120,15 @@ func (s *Store) WatchSettings(changed func()) (stop func()) {
 	}
 }
 
-// resubscribe is how long to wait at least before subscribing again, and half of
-// how long at most.
+// resubscribe is the shortest wait before subscribing again, and half of the longest.
 const resubscribe = 250 * time.Millisecond
 
-// subscribe calls tell for each change and after each subscription, until ctx
-// ends. tell must not wait: the connection waits for it.
-func (s *Store) subscribe(ctx context.Context, tell func()) {
-	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { tell() })
+// subscribe calls notify for each change and after each subscription, until ctx ends. notify must
+// not wait: the connection waits for it.
+func (s *Store) subscribe(ctx context.Context, notify func()) {
+	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { notify() })
 	for {
-		s.client.Receive(hooked, s.client.B().Subscribe().Channel(s.settings()).Build(), func(rueidis.PubSubMessage) { tell() })
+		s.client.Receive(hooked, s.client.B().Subscribe().Channel(s.settings()).Build(), func(rueidis.PubSubMessage) { notify() })
 		select {
 		case <-time.After(resubscribe + rand.N(resubscribe)):
 		case <-ctx.Done():

@@ -6,48 +6,48 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// most is the largest amount that is counted.
-const most = 1 << 62
+// maxAmount is the largest amount that is counted.
+const maxAmount = 1 << 62
 
-// place is which of how many nodes this one is: rank is from 0 to n-1.
-type place struct{ rank, n int }
+// share is a node's part of every limit: rank is from 0 to nodes-1.
+type share struct{ rank, nodes int }
 
-// whole is the place of a node that has every limit to itself.
-var whole = place{0, 1}
+// whole is the share of a node that has every limit to itself.
+var whole = share{0, 1}
 
-// share returns the node's part of c. The parts of all nodes add up to c.
-func (p place) share(c int64) int64 {
-	return scale(c, int64(p.rank)+1, int64(p.n), 0) - scale(c, int64(p.rank), int64(p.n), 0)
+// of returns the node's share of c. The shares of all nodes add up to c.
+func (p share) of(c int64) int64 {
+	return scale(c, int64(p.rank)+1, int64(p.nodes), 0) - scale(c, int64(p.rank), int64(p.nodes), 0)
 }
 
-// of returns the node's part of a limit, and whether it has any. If it has none,
-// the part is one of the same kind to keep accounts by, and nothing may pass.
-func (p place) of(l limit.Limit) (part limit.Limit, some bool) {
-	part = l.WithCount(p.share(l.Count())).WithBurst(p.share(l.Burst()))
+// limit returns the node's share of a limit, and whether it has any. If it has none, part is a
+// limit of the same kind to keep accounts with, and nothing may pass.
+func (p share) limit(l limit.Limit) (part limit.Limit, some bool) {
+	part = l.WithCount(p.of(l.Count())).WithBurst(p.of(l.Burst()))
 	if part.Validate() != nil {
 		return l.WithCount(1).WithBurst(1), false
 	}
 	return part, true
 }
 
-// bucket reports whether what was used of a limit drains.
-func bucket(l limit.Limit) bool { return l.Algorithm() <= limit.LeakyBucket }
+// isBucket reports whether the limit is a bucket, from which used amounts drain.
+func isBucket(l limit.Limit) bool { return l.Algorithm() <= limit.LeakyBucket }
 
-// drains returns how much of a bucket drains in a time, rounded up.
-func drains(l limit.Limit, ns int64) int64 {
+// drainedIn returns how much of a bucket drains in a time, rounded up.
+func drainedIn(l limit.Limit, ns int64) int64 {
 	return scale(l.Count(), ns, int64(l.Period()), 1)
 }
 
-// scale returns n*numerator/denominator, rounded up if up is 1 and down if it is
-// 0. It stops at most.
+// scale returns n*numerator/denominator, rounded up if up is 1 and down if it is 0, but at most
+// maxAmount.
 func scale(n, numerator, denominator, up int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(numerator))
 	if hi >= uint64(denominator) {
-		return most
+		return maxAmount
 	}
 	q, r := bits.Div64(hi, lo, uint64(denominator))
 	if up == 1 && r > 0 {
 		q++
 	}
-	return int64(min(q, most))
+	return int64(min(q, maxAmount))
 }

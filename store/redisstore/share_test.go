@@ -21,7 +21,7 @@ func TestShares(t *testing.T) {
 		{1 << 62, []int64{1 << 61, 1 << 61}},
 	} {
 		for rank, want := range c.want {
-			if got := (place{rank, len(c.want)}).share(c.whole); got != want {
+			if got := (share{rank, len(c.want)}).of(c.whole); got != want {
 				t.Errorf("node %d of %d has %d of %d; want %d", rank, len(c.want), got, c.whole, want)
 			}
 		}
@@ -35,7 +35,7 @@ func TestSharesAddUp(t *testing.T) {
 		n := rapid.IntRange(1, 1000).Draw(t, "nodes")
 		sum := int64(0)
 		for rank := range n {
-			part := (place{rank, n}).share(c)
+			part := (share{rank, n}).of(c)
 			if part < c/int64(n) || part > c/int64(n)+1 {
 				t.Fatalf("node %d of %d has %d of %d", rank, n, part, c)
 			}
@@ -57,9 +57,9 @@ func TestUsesAddUp(t *testing.T) {
 		n := rapid.IntRange(1, 100).Draw(t, "nodes")
 		sum, left := int64(0), int64(0)
 		for rank := range n {
-			p := place{rank, n}
-			sum += min(p.used(l, used), most-sum)
-			left += max(p.share(l.Burst())-p.used(l, used), 0)
+			p := share{rank, n}
+			sum += min(p.used(l, used), maxAmount-sum)
+			left += max(p.of(l.Burst())-p.used(l, used), 0)
 		}
 		if sum < used || left > l.Burst()-used {
 			t.Fatalf("%d of %d are used: %d nodes take %d to be, and %d to be left", used, l.Burst(), n, sum, left)
@@ -71,20 +71,20 @@ func TestParts(t *testing.T) {
 	day := limit.PerDay(9).ResetAt(0, nil)
 	for name, c := range map[string]struct {
 		of   limit.Limit
-		at   place
+		at   share
 		want limit.Limit // zero: none
 	}{
-		"count and burst":      {limit.PerMinute(9).WithBurst(5), place{1, 2}, limit.PerMinute(5).WithBurst(3)},
-		"a window":             {limit.PerMinute(9).Using(limit.FixedWindow), place{0, 2}, limit.PerMinute(4).Using(limit.FixedWindow)},
-		"a day":                {day, place{2, 3}, limit.PerDay(3).ResetAt(0, nil)},
+		"count and burst":      {limit.PerMinute(9).WithBurst(5), share{1, 2}, limit.PerMinute(5).WithBurst(3)},
+		"a window":             {limit.PerMinute(9).Using(limit.FixedWindow), share{0, 2}, limit.PerMinute(4).Using(limit.FixedWindow)},
+		"a day":                {day, share{2, 3}, limit.PerDay(3).ResetAt(0, nil)},
 		"the whole":            {day, whole, day},
-		"fewer than nodes":     {limit.PerMinute(1), place{0, 2}, limit.Limit{}},
-		"a burst of too few":   {limit.PerMinute(60).WithBurst(1), place{0, 2}, limit.Limit{}},
-		"one has all of it":    {limit.PerMinute(60).WithBurst(1), place{1, 2}, limit.PerMinute(30).WithBurst(1)},
-		"a log":                {limit.PerMinute(60).Using(limit.SlidingLog), place{1, 4}, limit.PerMinute(15).Using(limit.SlidingLog)},
-		"a counter, unequally": {limit.PerMinute(5).Using(limit.SlidingCounter), place{1, 2}, limit.PerMinute(3).Using(limit.SlidingCounter)},
+		"fewer than nodes":     {limit.PerMinute(1), share{0, 2}, limit.Limit{}},
+		"a burst of too few":   {limit.PerMinute(60).WithBurst(1), share{0, 2}, limit.Limit{}},
+		"one has all of it":    {limit.PerMinute(60).WithBurst(1), share{1, 2}, limit.PerMinute(30).WithBurst(1)},
+		"a log":                {limit.PerMinute(60).Using(limit.SlidingLog), share{1, 4}, limit.PerMinute(15).Using(limit.SlidingLog)},
+		"a counter, unequally": {limit.PerMinute(5).Using(limit.SlidingCounter), share{1, 2}, limit.PerMinute(3).Using(limit.SlidingCounter)},
 	} {
-		got, some := c.at.of(c.of)
+		got, some := c.at.limit(c.of)
 		if err := got.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -62,7 +62,7 @@ func TestTogether(t *testing.T) {
 			}
 			all.Wait()
 			wantDebt := int64(14*8 - 100)
-			if !bucket(l) {
+			if !isBucket(l) {
 				wantUsed(t, s, "key", l, 100+wantDebt)
 			}
 			wantLeft(t, s, "key", l, 0)

@@ -5,16 +5,15 @@ import "context"
 // Keys implements [store.Store].
 func (s *Store) Keys(ctx context.Context, prefix string) (keys []string, err error) {
 	err = s.submit(&operation{ctx: ctx, step: func(*batch) (err error) {
-		keys, err = (&Tx{s: s}).Keys(prefix)
+		keys, err = (&tx{s: s}).Keys(prefix)
 		return err
 	}})
 	return keys, err
 }
 
-// Keys returns the stored keys that begin with prefix, in order.
-func (tx *Tx) Keys(prefix string) (keys []string, err error) {
+func (t *tx) Keys(prefix string) (keys []string, err error) {
 	condition, args := beginsWith(prefix)
-	rows, err := tx.Query("SELECT key FROM accounts WHERE "+condition+" ORDER BY key", args...)
+	rows, err := t.Query("SELECT key FROM accounts WHERE "+condition+" ORDER BY key", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -22,9 +21,9 @@ func (tx *Tx) Keys(prefix string) (keys []string, err error) {
 	for rows.Next() {
 		var key []byte
 		if err := rows.Scan(&key); err != nil {
-			return nil, tx.s.describe(err)
+			return nil, t.s.describe(err)
 		}
 		keys = append(keys, string(key))
 	}
-	return keys, tx.s.describe(rows.Err())
+	return keys, t.s.describe(rows.Err())
 }

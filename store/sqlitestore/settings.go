@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"database/sql"
 	"errors"
 	"sync"
@@ -30,7 +31,7 @@ func (s *Store) Settings(ctx context.Context) (values map[string]string, err err
 }
 
 func (s *Store) readSettings() (map[string]string, error) {
-	rows, err := (&Tx{s: s}).Query("SELECT name, value FROM settings")
+	rows, err := (&tx{s: s}).Query("SELECT name, value FROM settings")
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 		return nil, nil
 	}
 	now, changed := map[string]string{}, false
-	err := s.Update(ctx, func(tx *Tx) error {
+	err := s.Update(ctx, func(tx transaction.Tx) error {
 		for name, value := range values {
 			current, exists, err := s.setting(name)
 			if err != nil {

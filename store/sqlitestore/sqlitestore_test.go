@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/storetest"
@@ -70,7 +71,7 @@ func wantUsed(t testing.TB, s *Store, key string, l limit.Limit, want int64) {
 // update runs statements.
 func update(t testing.TB, s *Store, statements ...string) {
 	t.Helper()
-	err := s.Update(t.Context(), func(tx *Tx) error {
+	err := s.Update(t.Context(), func(tx transaction.Tx) error {
 		for _, statement := range statements {
 			if _, err := tx.Exec(statement); err != nil {
 				return err
@@ -86,7 +87,7 @@ func update(t testing.TB, s *Store, statements ...string) {
 // query returns the one value of a query.
 func query(t testing.TB, s *Store, query string) (value string) {
 	t.Helper()
-	err := s.Update(t.Context(), func(tx *Tx) error {
+	err := s.Update(t.Context(), func(tx transaction.Tx) error {
 		rows, err := tx.Query(query)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"slices"
 	"sync/atomic"
 
@@ -132,5 +133,5 @@ func clone(a *limit.Account) *limit.Account {
 
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, prefix string) error {
-	return s.Update(ctx, func(tx *Tx) error { return tx.Delete(prefix) })
+	return s.Update(ctx, func(tx transaction.Tx) error { return tx.Delete(prefix) })
 }

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"errors"
 	"runtime"
 	"strings"
@@ -27,7 +28,9 @@ func TestLocked(t *testing.T) {
 		"take":   func() error { _, _, err := s.Take(t.Context(), charge("key", 1, perDay(10))); return err },
 		"settle": func() error { return s.Settle(t.Context(), held, []int64{0}) },
 		"reset":  func() error { return s.Reset(t.Context(), "") },
-		"update": func() error { return s.Update(t.Context(), func(*Tx) error { t.Error("it ran"); return nil }) },
+		"update": func() error {
+			return s.Update(t.Context(), func(transaction.Tx) error { t.Error("it ran"); return nil })
+		},
 		"open": func() error {
 			other := newStore(s.path)
 			other.busyTimeout = s.busyTimeout
@@ -145,7 +148,7 @@ func TestUpdate(t *testing.T) {
 	update(t, s, "CREATE TABLE mine (name TEXT)")
 	imported := new(limit.Account)
 	imported.Take([]limit.Limit{perDay(10)}, noon, 4)
-	work := func(tx *Tx) error {
+	work := func(tx transaction.Tx) error {
 		if tx.Now() != noon {
 			t.Errorf("it began at %d; want %d", tx.Now(), noon)
 		}
@@ -177,7 +180,7 @@ func TestUpdate(t *testing.T) {
 	} {
 		func() {
 			defer func() { recover() }()
-			err := s.Update(t.Context(), func(tx *Tx) error {
+			err := s.Update(t.Context(), func(tx transaction.Tx) error {
 				if err := work(tx); err != nil {
 					t.Error(err)
 				}
@@ -204,7 +207,7 @@ func TestUpdate(t *testing.T) {
 	}
 	wantUsed(t, s, "imported", perDay(10), 4)
 	wantUsed(t, s, "old", perDay(10), 0)
-	if err := s.Update(t.Context(), func(tx *Tx) error { _, err := tx.Exec("nonsense"); return err }); err == nil ||
+	if err := s.Update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Exec("nonsense"); return err }); err == nil ||
 		!strings.HasPrefix(err.Error(), "ratelimit: "+s.path) {
 		t.Errorf("%v does not name the file", err)
 	}
@@ -214,7 +217,7 @@ func TestUpdate(t *testing.T) {
 func TestPutVoidsReceipts(t *testing.T) {
 	s := open(t)
 	held := take(t, s, charge("key", 3, perDay(10)))
-	err := s.Update(t.Context(), func(tx *Tx) error {
+	err := s.Update(t.Context(), func(tx transaction.Tx) error {
 		a := new(limit.Account)
 		a.Take([]limit.Limit{perDay(10)}, tx.Now(), 5)
 		return tx.Put("key", a)

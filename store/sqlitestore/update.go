@@ -4,66 +4,60 @@ import (
 	"context"
 	"database/sql"
 
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Tx is a transaction that locks the file for writing, for accounts and for the caller's own
-// tables. It ends with the function that it was given to.
-type Tx struct {
+// tx is a [transaction.Tx].
+type tx struct {
 	s   *Store
 	now int64
 }
 
 // Update runs fn in a transaction: everything that it did happens if it returns nil, and otherwise
-// nothing does. fn must not call the store, which waits for it to end.
-func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
+// nothing does. fn must not call the store, which waits for it to end. It is for package ratelimit,
+// which keeps tables of its own in the file.
+func (s *Store) Update(ctx context.Context, fn func(transaction.Tx) error) error {
 	o := &operation{ctx: ctx}
 	o.exclusive = func() error {
-		return s.transact(ctx, o.since, func() error { return fn(&Tx{s, s.clock()}) })
+		return s.transact(ctx, o.since, func() error { return fn(&tx{s, s.clock()}) })
 	}
 	return s.submit(o)
 }
 
-// Now returns the time at which the transaction began, in Unix nanoseconds.
-func (tx *Tx) Now() int64 { return tx.now }
+func (t *tx) Now() int64 { return t.now }
 
-// Exec executes a statement.
-func (tx *Tx) Exec(query string, args ...any) (sql.Result, error) {
-	result, err := tx.s.conn.ExecContext(context.Background(), query, args...)
-	return result, tx.s.describe(err)
+func (t *tx) Exec(query string, args ...any) (sql.Result, error) {
+	result, err := t.s.conn.ExecContext(context.Background(), query, args...)
+	return result, t.s.describe(err)
 }
 
-// Query executes a query. Its rows must be closed before the transaction ends.
-func (tx *Tx) Query(query string, args ...any) (*sql.Rows, error) {
-	rows, err := tx.s.conn.QueryContext(context.Background(), query, args...)
-	return rows, tx.s.describe(err)
+func (t *tx) Query(query string, args ...any) (*sql.Rows, error) {
+	rows, err := t.s.conn.QueryContext(context.Background(), query, args...)
+	return rows, t.s.describe(err)
 }
 
-// Account returns the account of a key.
-func (tx *Tx) Account(key string) (*limit.Account, error) {
-	r := tx.s.load(key)
+func (t *tx) Account(key string) (*limit.Account, error) {
+	r := t.s.load(key)
 	if r.err != nil {
 		return nil, r.err
 	}
 	return &r.account, nil
 }
 
-// Put replaces the account of a key.
-func (tx *Tx) Put(key string, a *limit.Account) error {
-	_, err := tx.s.save(&row{key: key, account: *a})
+func (t *tx) Put(key string, a *limit.Account) error {
+	_, err := t.s.save(&row{key: key, account: *a})
 	return err
 }
 
-// Delete deletes the accounts of all keys that begin with prefix.
-func (tx *Tx) Delete(prefix string) error {
+func (t *tx) Delete(prefix string) error {
 	condition, args := beginsWith(prefix)
-	_, err := tx.Exec("DELETE FROM accounts WHERE "+condition, args...)
+	_, err := t.Exec("DELETE FROM accounts WHERE "+condition, args...)
 	return err
 }
 
-// Sweep deletes all accounts that are full: nothing of them is in use any more.
-func (tx *Tx) Sweep() error {
-	_, err := tx.Exec("DELETE FROM accounts WHERE full_at <= ?", tx.now)
+func (t *tx) Sweep() error {
+	_, err := t.Exec("DELETE FROM accounts WHERE full_at <= ?", t.now)
 	return err
 }
 

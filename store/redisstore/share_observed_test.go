@@ -10,11 +10,11 @@ import (
 )
 
 // hears lets k hear what a key's limits say, of which so much was used.
-func hears(k *known, key string, now, n int64, limits ...limit.Limit) {
+func hears(k *observations, key string, now, n int64, limits ...limit.Limit) {
 	var a limit.Account
 	impose(&a, limits, now, n)
 	charges := []store.Charge{{Key: key, Limits: limits}}
-	k.hear(charges, k.ask(charges, false), says(&a, now, limits), now)
+	k.record(charges, k.beginTake(charges, false), says(&a, now, limits), now)
 }
 
 func says(a *limit.Account, now int64, limits []limit.Limit) (decisions []limit.Decision) {
@@ -36,22 +36,22 @@ func TestHeard(t *testing.T) {
 			var a limit.Account
 			limits := []limit.Limit{l}
 			impose(&a, limits, start, c.used)
-			k := newKnown()
+			k := newObservations()
 			heardAt := start + int64(20*time.Second)
 			charges := []store.Charge{{Key: "key", Limits: limits}}
-			k.hear(charges, k.ask(charges, false), says(&a, heardAt, limits), heardAt)
+			k.record(charges, k.beginTake(charges, false), says(&a, heardAt, limits), heardAt)
 			now := heardAt + int64(c.later)
 			g := &ledger{key: "key"}
-			k.begin(g, whole, now)
+			k.seed(g, whole, now)
 			got, want := g.account.Check(l, now, 0), a.Check(l, now, 0)
 			unit := time.Duration(0)
-			if bucket(l) {
+			if isBucket(l) {
 				unit = l.Period() / time.Duration(l.Count())
 			}
 			if more := got.ResetAfter - want.ResetAfter; more < 0 || more > unit || unit == 0 && got.Remaining != want.Remaining {
 				t.Errorf("%s: %v after %d were used: %+v; want %+v", name, c.later, c.used, got, want)
 			}
-			if owed := g.next(now); owed != nil {
+			if owed := g.nextBill(now); owed != nil {
 				t.Errorf("%s: Redis is owed %+v of what it said itself", name, owed)
 			}
 		}
@@ -61,15 +61,15 @@ func TestHeard(t *testing.T) {
 // What is leased of a bucket, which has not been poured in yet, counts as used.
 func TestHeardOfLeases(t *testing.T) {
 	l := limit.PerMinute(10)
-	k := newKnown()
+	k := newObservations()
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}}}
 	now := newSim().now()
 	for _, c := range []struct {
 		left, want int64
 		reset      time.Duration
 	}{{8, 2, 12 * time.Second}, {8, 2, 7 * time.Second}, {5, 5, 12 * time.Second}, {0, 20, 2 * time.Minute}} {
-		k.hear(charges, k.ask(charges, false), []limit.Decision{{Limit: l, Remaining: c.left, ResetAfter: c.reset}}, now)
-		if got := k.of("key", now).used(0); got != c.want {
+		k.record(charges, k.beginTake(charges, false), []limit.Decision{{Limit: l, Remaining: c.left, ResetAfter: c.reset}}, now)
+		if got := k.at("key", now).used(0); got != c.want {
 			t.Errorf("%d are used if %d are left, and all in %v; want %d", got, c.left, c.reset, c.want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestHeardOfLeases(t *testing.T) {
 
 // What is known is bounded, and what lasts is kept rather than what is full soon.
 func TestKnownIsBounded(t *testing.T) {
-	k := newKnown()
+	k := newObservations()
 	now := newSim().now()
 	const long = 1000
 	for i := range 100_000 {
@@ -88,23 +88,23 @@ func TestKnownIsBounded(t *testing.T) {
 		hears(k, fmt.Sprint(i), now, 5, l)
 	}
 	n, kept := 0, 0
-	k.names("", now, func(string) { n++ })
+	k.keys("", now, func(string) { n++ })
 	for i := range long {
-		if k.of(fmt.Sprint(i), now) != nil {
+		if k.at(fmt.Sprint(i), now) != nil {
 			kept++
 		}
 	}
-	if n > 64*mostHeard || n < 32*mostHeard {
+	if n > 64*maxObserved || n < 32*maxObserved {
 		t.Errorf("%d keys are known", n)
 	}
 	if kept < long*9/10 {
 		t.Errorf("%d keys of %d that last are known", kept, long)
 	}
-	if k.of("99999", now+int64(time.Minute)) != nil {
+	if k.at("99999", now+int64(time.Minute)) != nil {
 		t.Error("a key that is full is known")
 	}
 	hears(k, "unused", now, 0, limit.PerDay(10))
-	if k.of("unused", now) != nil {
+	if k.at("unused", now) != nil {
 		t.Error("a key of which nothing was used is known")
 	}
 }

@@ -7,32 +7,32 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// giveBack undoes a take whose caller has left before it was answered.
-func (r *remote) giveBack(o *op, charges []store.Charge) {
-	t, err := hear(o, charges)
+// undoLate undoes a take whose caller left before the answer came.
+func (r *remote) undoLate(o *op, charges []store.Charge) {
+	t, err := parseTake(o, charges)
 	if err == nil && t.status == allowed {
 		r.undo(t.takes())
 	}
 }
 
-// undo gives back what was taken, without waiting for it.
-func (r *remote) undo(takes []*taken) {
+// undo gives takes back, without waiting for it.
+func (r *remote) undo(takes []*chargeReceipt) {
 	for _, part := range r.byPart(len(takes), func(i int) string { return takes[i].charge.Key }) {
 		r.send(r.settle(pick(takes, part), make([]int64, len(part)), true))
 	}
 }
 
-// send does an op without waiting for it. One that has not happened is sent again
-// when Redis is back, or a while later.
+// send runs an op without waiting for it. If it has not happened it is sent again when Redis is
+// back, or after a while.
 func (r *remote) send(o *op) {
-	o.failed = r.keep
+	o.onFailed = r.keepUnsent
 	if err := r.link.send(o); errors.Is(err, ErrLost) {
-		r.keep(o, false)
+		r.keepUnsent(o, false)
 	}
 }
 
-// keep keeps an op to be sent again, unless it may have happened.
-func (r *remote) keep(o *op, maybe bool) {
+// keepUnsent keeps an op to be sent again, unless it may have happened.
+func (r *remote) keepUnsent(o *op, maybe bool) {
 	if maybe {
 		return
 	}
@@ -41,12 +41,12 @@ func (r *remote) keep(o *op, maybe bool) {
 	if len(r.unsent) == 0 {
 		time.AfterFunc(r.timeout, r.resend)
 	}
-	if len(r.unsent) < mostUnsent {
+	if len(r.unsent) < maxUnsent {
 		r.unsent = append(r.unsent, &op{part: o.part, keys: o.keys, body: o.body})
 	}
 }
 
-// resend sends what could not be sent.
+// resend sends the ops that could not be sent.
 func (r *remote) resend() {
 	r.mu.Lock()
 	unsent := r.unsent
@@ -57,4 +57,4 @@ func (r *remote) resend() {
 	}
 }
 
-const mostUnsent = 4096 // ops; those beyond leave what was taken
+const maxUnsent = 4096 // beyond that, takes are not given back

@@ -1,0 +1,37 @@
+// Package transaction is what package ratelimit may do to the file of a SQLite store,
+// in which it keeps tables of its own beside the store's accounts.
+package transaction
+
+import (
+	"database/sql"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// Tx is a transaction that locks the file for writing, for accounts and for the caller's
+// own tables. It ends with the function that it was given to.
+type Tx interface {
+	// Now returns the time at which the transaction began, in Unix nanoseconds.
+	Now() int64
+
+	// Exec executes a statement.
+	Exec(query string, args ...any) (sql.Result, error)
+
+	// Query executes a query. Its rows must be closed before the transaction ends.
+	Query(query string, args ...any) (*sql.Rows, error)
+
+	// Account returns the account of a key.
+	Account(key string) (*limit.Account, error)
+
+	// Put replaces the account of a key.
+	Put(key string, a *limit.Account) error
+
+	// Keys returns the stored keys that begin with prefix, in order.
+	Keys(prefix string) ([]string, error)
+
+	// Delete deletes the accounts of all keys that begin with prefix.
+	Delete(prefix string) error
+
+	// Sweep deletes all accounts that are full: nothing of them is in use any more.
+	Sweep() error
+}

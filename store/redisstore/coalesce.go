@@ -1,0 +1,235 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// coalescer merges concurrent takes of the same amount of the same key into one call, with the
+// result of calls one after another and the cost of one. A take that comes while an equal one is
+// being asked waits for its answer, together with all other equal ones, and then one call asks for
+// all of them.
+type coalescer struct {
+	remote *remote
+
+	mu      sync.Mutex
+	groups  map[takeKey]*sameTakes
+	closed  bool
+	serving sync.WaitGroup
+}
+
+// takeKey is what equal takes have in common.
+type takeKey struct {
+	key   string
+	n     int64
+	first limit.Limit
+}
+
+// sameTakes are equal takes while one of them is being asked. The lock of the coalescer guards it.
+type sameTakes struct {
+	limits  []limit.Limit
+	waiting []*coalescedTake
+	denied  bool // the last call was denied
+}
+
+// coalescedTake is a take that waits for the shared call.
+type coalescedTake struct {
+	done chan struct{} // closed when it has its answer
+	left bool          // its caller has left before; guarded by the lock of the coalescer
+
+	receipt   store.Receipt
+	decisions []limit.Decision
+	err       error
+}
+
+// take takes one charge.
+func (c *coalescer) take(ctx context.Context, charge store.Charge) (store.Receipt, []limit.Decision, error) {
+	if len(charge.Limits) == 0 || charge.N == 0 {
+		return c.takeOne(ctx, charge)
+	}
+	w := takeKey{charge.Key, charge.N, charge.Limits[0]}
+	c.mu.Lock()
+	g := c.groups[w]
+	switch {
+	case c.closed:
+		c.mu.Unlock()
+		return nil, nil, store.ErrClosed
+	case g == nil:
+		g = &sameTakes{limits: charge.Limits}
+		if c.groups == nil {
+			c.groups = map[takeKey]*sameTakes{}
+		}
+		c.groups[w] = g
+		c.mu.Unlock()
+		defer c.next(w, g)
+		return c.takeOne(ctx, charge)
+	case !slices.Equal(g.limits, charge.Limits):
+		c.mu.Unlock()
+		return c.takeOne(ctx, charge)
+	}
+	m := &coalescedTake{done: make(chan struct{})}
+	g.waiting = append(g.waiting, m)
+	c.mu.Unlock()
+	return c.wait(ctx, m)
+}
+
+func (c *coalescer) takeOne(ctx context.Context, charge store.Charge) (store.Receipt, []limit.Decision, error) {
+	t, err := c.remote.ask(ctx, []store.Charge{charge})
+	if err != nil {
+		return nil, nil, err
+	}
+	if t.status == denied {
+		return nil, t.decisions(false), nil
+	}
+	return c.remote.receipt(t.takes()), t.decisions(true), nil
+}
+
+// wait waits for the answer to m, at most for the timeout.
+func (c *coalescer) wait(ctx context.Context, m *coalescedTake) (store.Receipt, []limit.Decision, error) {
+	timer := time.NewTimer(c.remote.timeout)
+	defer timer.Stop()
+	select {
+	case <-m.done:
+		return m.receipt, m.decisions, m.err
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-m.done:
+		return m.receipt, m.decisions, m.err
+	default:
+		m.left = true
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fmt.Errorf("ratelimit: waiting for redis: %w", err)
+	}
+	return nil, nil, fmt.Errorf("%w: no answer within %v", ErrLost, c.remote.timeout)
+}
+
+// next serves the takes that have come in the meantime, or forgets the group.
+func (c *coalescer) next(w takeKey, g *sameTakes) {
+	c.mu.Lock()
+	if len(g.waiting) > 0 && !c.closed {
+		c.serving.Go(func() { c.serveWaiting(w, g) })
+		c.mu.Unlock()
+		return
+	}
+	delete(c.groups, w)
+	c.mu.Unlock()
+	c.answerAll(g.waiting, nil, store.ErrClosed)
+}
+
+// close waits for the calls that serve others. The link must be closed.
+func (c *coalescer) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.serving.Wait()
+}
+
+// serveWaiting serves all waiting takes until there are none.
+func (c *coalescer) serveWaiting(w takeKey, g *sameTakes) {
+	for {
+		c.mu.Lock()
+		all := slices.DeleteFunc(g.waiting, func(m *coalescedTake) bool { return m.left })
+		g.waiting = nil
+		if len(all) == 0 {
+			delete(c.groups, w)
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		c.serveAll(w, g, all)
+	}
+}
+
+// serveAll takes for all of them at once. If not all can pass, it takes for as many as can, and the
+// others get the answer to the next.
+func (c *coalescer) serveAll(w takeKey, g *sameTakes, all []*coalescedTake) {
+	size := len(all)
+	if g.denied {
+		size = 1
+	}
+	for len(all) > 0 {
+		size = min(size, len(all), maxTimes(g.limits, w.n))
+		t, err := c.remote.ask(context.Background(), []store.Charge{{Key: w.key, Limits: g.limits, N: int64(size) * w.n}})
+		switch {
+		case err != nil:
+			c.answerAll(all, nil, err)
+			return
+		case t.status == allowed:
+			c.admit(t, w.n, all[:size])
+			all, size, g.denied = all[size:], len(all)-size, false
+		case size == 1:
+			g.denied = true
+			c.answerAll(all, t.decisions(false), nil)
+			return
+		default:
+			size = max(min(timesLeft(t.decisions(false), w.n), size-1), 1)
+		}
+	}
+}
+
+// maxTimes returns how often n fits into each of the limits.
+func maxTimes(limits []limit.Limit, n int64) int {
+	most := int64(1 << 20)
+	for _, l := range limits {
+		most = min(most, l.Burst()/n)
+	}
+	return int(max(most, 1))
+}
+
+// timesLeft returns how often n is left of each limit.
+func timesLeft(decisions []limit.Decision, n int64) int {
+	least := int64(1 << 20)
+	for _, d := range decisions {
+		least = min(least, d.Remaining/n)
+	}
+	return int(least)
+}
+
+// admit gives each take its part of what was taken for all, as if they had been asked one after
+// another. The parts of callers that have left are given back.
+func (c *coalescer) admit(t takeAnswer, n int64, members []*coalescedTake) {
+	f := &t.accounts[0]
+	f.charge.N = n
+	var unclaimed []*chargeReceipt
+	for _, m := range members {
+		take := f.take(t.at)
+		m.receipt, m.decisions = c.remote.receipt([]*chargeReceipt{take}), f.decide(nil, t.at, true)
+		if !c.finish(m) {
+			unclaimed = append(unclaimed, take)
+		}
+		f.advance(t.at, n)
+	}
+	for _, take := range unclaimed {
+		c.remote.send(c.remote.settle([]*chargeReceipt{take}, []int64{0}, false))
+	}
+}
+
+// answerAll gives all takes the same answer.
+func (c *coalescer) answerAll(members []*coalescedTake, decisions []limit.Decision, err error) {
+	for _, m := range members {
+		m.decisions, m.err = slices.Clone(decisions), err
+		c.finish(m)
+	}
+}
+
+// finish wakes the caller of m, and reports whether it has not left.
+func (c *coalescer) finish(m *coalescedTake) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.left {
+		return false
+	}
+	close(m.done)
+	return true
+}

@@ -1,0 +1,354 @@
+package redisstore
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// observations are what Redis last said about the keys that this node has asked for. The node
+// starts from them if Redis is lost. They are of at most 65,536 keys. To make room, of a few keys
+// the one is forgotten that is full again soonest.
+type observations struct {
+	hashSeed maphash.Seed
+	shards   [64]observationShard
+}
+
+type observationShard struct {
+	mu      sync.Mutex
+	keys    map[string]*observation
+	pending map[string][]*pendingTake // takes without an answer yet
+	tick    uint64                    // how many answers were recorded
+	_       [32]byte                  // so that no two share a cache line
+}
+
+// maxObserved is the most keys of a shard.
+const maxObserved = 1024
+
+// observation is what Redis said about a key.
+//
+// Answers are not recorded in the order in which Redis gave them. An answer is newer than all that
+// were recorded before its call began; for others the order is unknown, and the largest usage
+// counts. So that old usage disappears even if some call is always under way, answers are kept in
+// two generations: an answer to a call that began after the first answer of newer was recorded is
+// newer than all of older, which is dropped, and begins the next generation.
+type observation struct {
+	at     int64 // the time of the record, by this node's clock
+	limits []limit.Limit
+	newer  []usage // one for each limit
+	older  []usage // the generation before; empty if it was dropped
+	first  uint64  // tick of the first answer in newer
+	last   uint64  // tick of the last answer
+}
+
+// usage is what is used of a limit, and until when. For a bucket only the time counts at which it
+// will have drained.
+type usage struct{ used, until int64 }
+
+// pendingTake is a charge of a call without an answer yet. Redis may grant it.
+type pendingTake struct {
+	n      int64
+	index  int     // among those of its key
+	began  uint64  // tick
+	ledger *ledger // begun in the meantime, if any
+}
+
+func newObservations() *observations {
+	k := &observations{hashSeed: maphash.MakeSeed()}
+	for i := range k.shards {
+		k.shards[i].keys = map[string]*observation{}
+		k.shards[i].pending = map[string][]*pendingTake{}
+	}
+	return k
+}
+
+func (k *observations) shard(key string) *observationShard {
+	return &k.shards[maphash.String(k.hashSeed, key)%uint64(len(k.shards))]
+}
+
+// beginTake records that Redis is about to be asked for charges, to take them or to peek. Each take
+// must be followed by record or drop.
+func (k *observations) beginTake(charges []store.Charge, take bool) []pendingTake {
+	all := make([]pendingTake, len(charges))
+	for i := range charges {
+		c, q := &charges[i], &all[i]
+		s := k.shard(c.Key)
+		s.mu.Lock()
+		q.began = s.tick
+		if take && c.N > 0 {
+			q.n, q.index = c.N, len(s.pending[c.Key])
+			s.pending[c.Key] = append(s.pending[c.Key], q)
+		}
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// drop records that Redis has not answered.
+func (k *observations) drop(charges []store.Charge, all []pendingTake) {
+	for i := range all {
+		s := k.shard(charges[i].Key)
+		s.mu.Lock()
+		s.drop(charges[i].Key, &all[i])
+		s.mu.Unlock()
+	}
+}
+
+func (s *observationShard) drop(key string, q *pendingTake) {
+	if q.n == 0 {
+		return
+	}
+	all := s.pending[key]
+	last := all[len(all)-1]
+	all[q.index], last.index = last, q.index
+	s.pending[key] = all[:len(all)-1]
+	if len(all) == 1 {
+		delete(s.pending, key)
+	}
+}
+
+// record records Redis's answer to charges, as of now.
+func (k *observations) record(charges []store.Charge, all []pendingTake, decisions []limit.Decision, now int64) {
+	for i := range charges {
+		c, q := &charges[i], &all[i]
+		n := min(len(c.Limits), len(decisions))
+		s := k.shard(c.Key)
+		s.mu.Lock()
+		s.drop(c.Key, q)
+		s.record(c, q.began, decisions[:n], now)
+		s.mu.Unlock()
+		decisions = decisions[n:]
+	}
+}
+
+func (s *observationShard) record(c *store.Charge, began uint64, decisions []limit.Decision, now int64) {
+	if len(decisions) < len(c.Limits) {
+		return
+	}
+	h := s.keys[c.Key]
+	if h == nil {
+		if !slices.ContainsFunc(decisions, func(d limit.Decision) bool { return d.ResetAfter > 0 }) {
+			return // a full key is the same as an unknown one
+		}
+		if len(s.keys) >= maxObserved {
+			s.evict()
+		}
+		h = new(observation)
+		s.keys[strings.Clone(c.Key)] = h
+	}
+	s.tick++
+	h.rotate(c.Limits, began, s.tick)
+	h.at = max(h.at, now)
+	for i, l := range c.Limits {
+		h.newer[i] = larger(l, h.newer[i], usageOf(l, &decisions[i], now))
+	}
+}
+
+// rotate makes room for an answer with a tick, to a call that began at another tick: everything
+// that is certainly older is dropped.
+func (h *observation) rotate(limits []limit.Limit, began, tick uint64) {
+	switch {
+	case began >= h.last || !slices.Equal(h.limits, limits):
+		h.older = h.older[:0]
+		h.newer = zeroUsages(h.newer, len(limits))
+		h.first, h.at = tick, 0
+	case began >= h.first:
+		h.newer, h.older = zeroUsages(h.older, len(limits)), h.newer
+		h.first, h.at = tick, 0
+	}
+	h.limits, h.last = limits, tick
+}
+
+// zeroUsages returns n zero usages, in the memory of others.
+func zeroUsages(was []usage, n int) []usage { return append(was[:0], make([]usage, n)...) }
+
+// usageOf returns the usage in a decision on a limit. Leased amounts count as used.
+func usageOf(l limit.Limit, d *limit.Decision, now int64) usage {
+	reset := int64(d.ResetAfter)
+	if !isBucket(l) {
+		return usage{l.Count() - d.Remaining, now + reset}
+	}
+	if used := l.Burst() - d.Remaining; used > drainedIn(l, reset) { // some of it is leased
+		reset = scale(used, int64(l.Period()), l.Count(), 1)
+	}
+	return usage{until: now + reset}
+}
+
+// larger returns the larger of two usages of unknown order. Of two windows it is the later one.
+func larger(l limit.Limit, a, b usage) usage {
+	if a.until < b.until {
+		a, b = b, a
+	}
+	if l.Algorithm() == limit.FixedWindow && a.until-b.until > int64(l.Period())/2 {
+		return a
+	}
+	return usage{max(a.used, b.used), a.until}
+}
+
+// evict forgets one key: of a few, in the random order of the map, the one that is full again
+// soonest.
+func (s *observationShard) evict() {
+	var soonest string
+	var until int64
+	looked := 0
+	for key, h := range s.keys {
+		if at := h.validUntil(); looked == 0 || at < until {
+			soonest, until = key, at
+		}
+		if looked++; looked == 8 {
+			break
+		}
+	}
+	delete(s.keys, soonest)
+}
+
+// validUntil returns the time from which on nothing in the observation counts.
+func (h *observation) validUntil() (last int64) {
+	for _, each := range h.newer {
+		last = max(last, each.until)
+	}
+	for _, each := range h.older {
+		last = max(last, each.until)
+	}
+	return last
+}
+
+// at returns the observation of a key, if anything of it still counts at now.
+func (k *observations) at(key string, now int64) *observation {
+	s := k.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at(key, now)
+}
+
+func (s *observationShard) at(key string, now int64) *observation {
+	h := s.keys[key]
+	if h == nil || now >= h.validUntil() {
+		return nil
+	}
+	all := &observation{at: h.at, limits: h.limits, newer: slices.Clone(h.newer)}
+	for i, older := range h.older {
+		if now < older.until {
+			all.newer[i] = larger(h.limits[i], all.newer[i], older)
+		}
+	}
+	return all
+}
+
+// seed lets g start from what Redis said about its key, and with all takes without an answer yet.
+func (k *observations) seed(g *ledger, p share, now int64) {
+	s := k.shard(g.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.at(g.key, now); h != nil {
+		g.seed(h, p)
+	}
+	for _, q := range s.pending[g.key] {
+		q.ledger = g
+		g.pending = append(g.pending, q)
+	}
+}
+
+// keys passes all keys to add that begin with prefix and of which anything counts.
+func (k *observations) keys(prefix string, now int64, add func(key string)) {
+	for i := range k.shards {
+		s := &k.shards[i]
+		s.mu.Lock()
+		for key, h := range s.keys {
+			if strings.HasPrefix(key, prefix) && now < h.validUntil() {
+				add(key)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// reset forgets all keys that begin with prefix.
+func (k *observations) reset(prefix string) {
+	for i := range k.shards {
+		s := &k.shards[i]
+		s.mu.Lock()
+		for key := range s.keys {
+			if strings.HasPrefix(key, prefix) {
+				delete(s.keys, key)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// pastUse is an amount that was used of some limits at a time.
+type pastUse struct {
+	limits []limit.Limit
+	at, n  int64
+}
+
+// pastUses returns the node's share of what was used, oldest first. The shares of all nodes are no
+// less than all of it, for no shorter time.
+func (h *observation) pastUses(p share) []pastUse {
+	var all []pastUse
+	var logs []int
+	for i, l := range h.limits {
+		switch {
+		case h.newer[i].until <= h.at || slices.Contains(h.limits[:i], l):
+		case l.Algorithm() == limit.SlidingLog:
+			logs = append(logs, i)
+		default:
+			part, _ := p.limit(l)
+			all = append(all, pastUse{[]limit.Limit{part}, h.usedSince(i), p.used(l, h.used(i))})
+		}
+	}
+	all = append(all, h.logUses(logs, p)...)
+	slices.SortStableFunc(all, func(a, b pastUse) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// used returns the node's share of what was used of a limit, rounded up. If all of the limit is
+// used, so is all of the share. The share of a bucket takes as long to drain.
+func (p share) used(l limit.Limit, n int64) int64 {
+	return max(scale(n, p.of(l.Burst()), l.Burst(), 1), scale(n, p.of(l.Count()), l.Count(), 1))
+}
+
+// used returns what is used of a limit.
+func (h *observation) used(i int) int64 {
+	if l := h.limits[i]; isBucket(l) {
+		return drainedIn(l, h.newer[i].until-h.at)
+	}
+	return h.newer[i].used
+}
+
+// usedSince returns the time as of which a limit must have been used to be full when Redis said it
+// would be.
+func (h *observation) usedSince(i int) int64 {
+	l := h.limits[i]
+	if l.Algorithm() == limit.SlidingLog || l.Windowing() == limit.Anchored {
+		return h.newer[i].until - int64(l.Period())
+	}
+	return h.at
+}
+
+// logUses returns what was used of sliding logs. All of them see one log: what only a longer window
+// holds had just left the next shorter one.
+func (h *observation) logUses(logs []int, p share) (all []pastUse) {
+	slices.SortFunc(logs, func(a, b int) int { return cmp.Compare(h.limits[a].Period(), h.limits[b].Period()) })
+	var parts []limit.Limit
+	for _, i := range logs {
+		part, _ := p.limit(h.limits[i])
+		parts = append(parts, part)
+	}
+	counted, left := int64(0), int64(maxAmount)
+	for _, i := range logs {
+		n := p.used(h.limits[i], h.newer[i].used)
+		if n > counted {
+			all = append(all, pastUse{parts, min(h.usedSince(i), left), n - counted})
+			counted = n
+		}
+		left = h.at - int64(h.limits[i].Period())
+	}
+	return all
+}
