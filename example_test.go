@@ -3,11 +3,14 @@ package ratelimit_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit"
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Reserve what a call is thought to cost, make it, and say what it cost.
@@ -111,4 +114,43 @@ func ExampleModelQuota_dayResetsAt() {
 	stats := rl.Stats("gemini-2.5-pro")
 	fmt.Println(stats.RPD, "of", stats.MaxRPD, "requests since", stats.DayStart.In(zone).Format("15:04"))
 	// Output: 1 of 1000 requests since 00:00
+}
+
+// A call is charged to the limits of its project and to the quota of its model, or to
+// neither.
+func ExampleRateLimiter_NewProjects() {
+	models, err := ratelimit.NewWithStore(store.NewMemory(), ratelimit.Config{
+		Quotas: map[string]ratelimit.ModelQuota{"gpt-4o": {MaxRPM: 500, MaxTPM: 30_000}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer models.Close()
+	_, err = models.NewProjects(project.Config{
+		Default: &project.Limit{TokensPerMinute: 10_000},
+		Limits:  map[string]project.Limit{"team-a": {TokensPerMinute: 20_000, Weight: 3}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	ctx := context.Background()
+	call := ratelimit.Call{Project: "team-a", Model: "gpt-4o", Estimated: 15_000}
+	res, d, err := models.TryAcquireCall(ctx, call)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("allowed:", d.Allowed, d.Project.Windows()[0].Remaining)
+	_, d, _ = models.TryAcquireCall(ctx, call)
+	fmt.Println("allowed:", d.Allowed, d.Limit)
+
+	res.Commit(900, 300) // is what it came to
+	_, d, _ = models.TryAcquireCall(ctx, call)
+	fmt.Println("allowed:", d.Allowed, d.Project.Windows()[0].Remaining)
+	fmt.Println("tokens of the model:", models.Stats("gpt-4o").TPM)
+	// Output:
+	// allowed: true 5000
+	// allowed: false tokens-minute
+	// allowed: true 3800
+	// tokens of the model: 16200
 }

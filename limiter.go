@@ -12,6 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // ErrNever is the error of a wait that could never end: what it waits for is
@@ -325,7 +326,10 @@ func lost(err error) Decision {
 	return Decision{Code: DecisionStoreLost, Reason: err.Error(), RetryAfter: admission.SlotGuess}
 }
 
-// invalid is the answer to a call that is not valid.
+// invalid is the answer to a call that is not valid, or whose project's limits were closed.
 func invalid(err error) Decision {
+	if errors.Is(err, store.ErrClosed) {
+		return lost(err)
+	}
 	return Decision{Code: DecisionInvalidTokens, Reason: message.Plain(err), RetryAfter: Never}
 }
