@@ -10,6 +10,13 @@ type day struct {
 	used       int64
 }
 
+// dayOf returns when the day begins that a time falls into, by the calendar of a
+// limit, and when it ends.
+func dayOf(calendar limit.Limit, now int64) (start, end int64) {
+	d := new(limit.Account).Check(calendar, now, 1)
+	return d.Since, now + int64(d.ResetAfter)
+}
+
 // at returns the day as of now: an empty one if it has ended.
 func (d day) at(now int64) day {
 	if now >= d.end {
@@ -25,7 +32,7 @@ func (d *day) add(calendar limit.Limit, now, n int64) {
 	}
 	if now >= d.end {
 		*d = day{since: now}
-		d.start, d.end = calendar.Window(now)
+		d.start, d.end = dayOf(calendar, now)
 	}
 	d.used = min(d.used+n, mostSum)
 }
@@ -34,7 +41,7 @@ func (d *day) add(calendar limit.Limit, now, n int64) {
 // one it ends when it would have.
 func (d *day) move(q ModelQuota, calendar limit.Limit, now int64) {
 	if *d = d.at(now); d.end > 0 && q.DayResetsAt != "" {
-		_, d.end = calendar.Window(now)
+		_, d.end = dayOf(calendar, now)
 	}
 }
 
@@ -48,7 +55,7 @@ func (d *day) settle(calendar limit.Limit, at, taken, used int64) {
 	case at >= d.end:
 		d.add(calendar, at, used)
 	default:
-		if _, end := calendar.Window(at); end > d.since {
+		if _, end := dayOf(calendar, at); end > d.since {
 			d.used = min(d.used+used, mostSum)
 		}
 	}

@@ -145,6 +145,6 @@ func (m *model) leave(p *place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.epoch == m.epoch {
-		m.usage.slots.Settle(crowd, limit.ReceiptOf(1, p.at), m.last, 0)
+		m.usage.slots.Settle(crowd, limit.Receipt{N: 1, At: p.at}, m.last, 0)
 	}
 }

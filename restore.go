@@ -89,8 +89,9 @@ func usageOf(r *rules, accounts []*limit.Account, now int64) *usage {
 		}
 		for k, d := range c.dims {
 			if d.ofDay() {
-				start, end, used := account.Window(c.limits[k], now)
-				s.usage.days[c.unit] = day{start: start, end: end, since: start, used: used}
+				if said := account.Check(c.limits[k], now, 0); said.Used > 0 {
+					s.usage.days[c.unit] = day{start: said.Since, end: now + int64(said.ResetAfter), since: said.Since, used: said.Used}
+				}
 			}
 		}
 	}
@@ -109,11 +110,11 @@ func (u *usage) accounts(r *rules, now int64) []*limit.Account {
 				*account = u.slots
 			case d.ofDay():
 				today := u.days[c.unit].at(now)
-				account.Settle(only, limit.ReceiptOf(0, today.start), today.start, today.used)
+				account.Settle(only, limit.Receipt{At: today.start}, today.start, today.used)
 			default:
 				for _, e := range u.entries(c.unit) {
 					at := e.Time.UnixNano()
-					account.Settle(only, limit.ReceiptOf(0, at), at, int64(e.Count))
+					account.Settle(only, limit.Receipt{At: at}, at, int64(e.Count))
 				}
 			}
 		}

@@ -26,7 +26,7 @@ func (u *usage) look(r *rules, now int64, ask *amounts, o *outcome) {
 	o.used[rpd], o.dayStart = today.used, today.start
 	o.used[tpd] = u.days[ofTokens].at(now).used
 	if r.max[concurrent] > 0 {
-		o.used[concurrent], _ = u.slots.Used(r.slots, now)
+		o.used[concurrent] = u.slots.Check(r.slots, now, 0).Used
 	}
 	for i := range r.limited {
 		most := &r.limited[i]
@@ -87,7 +87,7 @@ func (u *usage) settle(r *rules, taken *amounts, at, now int64, used *amounts) {
 		u.days[unit].settle(r.day, at, taken[unit], used[unit])
 	}
 	if taken[ofSlots] > 0 {
-		u.slots.Settle([]limit.Limit{r.slots}, limit.ReceiptOf(taken[ofSlots], at), now, used[ofSlots])
+		u.slots.Settle([]limit.Limit{r.slots}, limit.Receipt{N: taken[ofSlots], At: at}, now, used[ofSlots])
 	}
 }
 

@@ -133,20 +133,6 @@ func (l Limit) Cost(n int64) Backlog { return Backlog(l.backlogOf(n)) }
 // of two limits which differ in counts alone is the same. It is not valid.
 func (l Limit) Shape() Limit { return l.shape() }
 
-// Windowing is where the windows of a [FixedWindow] begin.
-type Windowing uint8
-
-// The ways in which windows begin: at multiples of their period since 1970, at
-// the first request, at a time of day.
-const (
-	Aligned  = Windowing(aligned)
-	Anchored = Windowing(anchored)
-	Calendar = Windowing(calendar)
-)
-
-// Windowing returns where the windows of the limit begin.
-func (l Limit) Windowing() Windowing { return Windowing(l.windowing) }
-
 // Prepare makes an account ready for a take that adds to what it has: its clock
 // and limits are those that are given, the counters that are full again are
 // gone, and its log has room for one more entry.

@@ -106,7 +106,7 @@ func (w *wire) owe(ctx context.Context, charge store.Charge) (store.Receipt, err
 	if err := w.answers("owe", charges); err != nil {
 		return nil, err
 	}
-	return &simReceipt{charges: charges, receipts: []limit.Receipt{limit.ReceiptOf(0, w.now())}}, nil
+	return &simReceipt{charges: charges, receipts: []limit.Receipt{{At: w.now()}}}, nil
 }
 
 func (w *wire) Settle(ctx context.Context, r store.Receipt, actual []int64) error {

@@ -225,7 +225,7 @@ func (b *ledgers) owe(charge store.Charge, p share) *localReceipt {
 	charges := []store.Charge{charge}
 	d := b.lock(charges, p)
 	defer d.unlock()
-	return d.receipt(charges, []limit.Receipt{limit.ReceiptOf(0, d.now)})
+	return d.receipt(charges, []limit.Receipt{{At: d.now}})
 }
 
 // admit takes n if there is room for it. Otherwise n is a debt.
@@ -233,7 +233,7 @@ func (g *ledger) admit(now, n int64) limit.Receipt {
 	for _, part := range g.shares {
 		if !g.account.Check(part, now, n).Allowed {
 			impose(&g.account, g.shares, now, n)
-			return limit.ReceiptOf(n, now)
+			return limit.Receipt{N: n, At: now}
 		}
 	}
 	return g.account.Take(g.shares, now, n)
@@ -264,7 +264,7 @@ func (b *ledgers) settle(n *localReceipt, actual []int64, p share) {
 		case !n.ledgers[i].paid:
 			g.account.Settle(n.shares[i], n.receipts[i], d.now, actual[i])
 		case more > 0:
-			g.account.Settle(g.shares, limit.ReceiptOf(0, n.receipts[i].At), d.now, more)
+			g.account.Settle(g.shares, limit.Receipt{At: n.receipts[i].At}, d.now, more)
 		}
 	}
 }

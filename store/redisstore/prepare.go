@@ -64,7 +64,7 @@ func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
 			return err
 		}
 		if l.ends <= at {
-			s.account.Settle(c.Limits, limit.ReceiptOf(0, at), at, c.N)
+			s.account.Settle(c.Limits, limit.Receipt{At: at}, at, c.N)
 			continue
 		}
 		if c.Limits = mapLimits(c.Limits, limits); len(c.Limits) > 0 {
@@ -134,7 +134,7 @@ func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]lim
 			if err != nil {
 				return nil, err
 			}
-			a.account.Settle(c.Limits, limit.ReceiptOf(0, at), at, c.N)
+			a.account.Settle(c.Limits, limit.Receipt{At: at}, at, c.N)
 		}
 	}
 	return store.Peek(accountsOf(accounts), charges, at), nil

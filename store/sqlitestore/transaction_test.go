@@ -162,7 +162,7 @@ func TestUpdate(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if used, _ := a.Used(perDay(10), noon); used != 4 {
+		if used := a.Check(perDay(10), noon, 0).Used; used != 4 {
 			t.Errorf("%d are used; want 4", used)
 		}
 		none, err := tx.Account("none")
