@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -87,19 +88,11 @@ func (d *lockedLedgers) store() {
 	}
 }
 
-func (d *lockedLedgers) accounts() []*limit.Account {
-	accounts := make([]*limit.Account, len(d.ledgers))
+// shareCharges returns the charges of the ledgers' accounts, with the node's shares as their limits.
+func (d *lockedLedgers) shareCharges(charges []store.Charge) []accounts.Charge {
+	shares := make([]accounts.Charge, len(charges))
 	for i, g := range d.ledgers {
-		accounts[i] = &g.account
-	}
-	return accounts
-}
-
-// shareCharges returns the charges with the node's shares as their limits.
-func (d *lockedLedgers) shareCharges(charges []store.Charge) []store.Charge {
-	shares := slices.Clone(charges)
-	for i, g := range d.ledgers {
-		shares[i].Limits = g.shares
+		shares[i] = accounts.Charge{Account: &g.account, Limits: g.shares, N: charges[i].N}
 	}
 	return shares
 }
@@ -124,7 +117,7 @@ func (b *ledgers) take(charges []store.Charge, p share) (*localReceipt, []limit.
 	if d.emptyShare(charges) || !d.hasRoom(charges) {
 		return nil, d.peek(charges)
 	}
-	receipts, decisions := store.Take(d.accounts(), d.shareCharges(charges), d.now)
+	receipts, decisions := accounts.Take(d.shareCharges(charges), d.now)
 	d.translate(decisions, charges)
 	if receipts == nil {
 		return nil, decisions
@@ -134,7 +127,7 @@ func (b *ledgers) take(charges []store.Charge, p share) (*localReceipt, []limit.
 
 // peek returns the decisions if Redis grants all pending takes.
 func (d *lockedLedgers) peek(charges []store.Charge) []limit.Decision {
-	return d.translate(store.Peek(d.accounts(), d.withPending(charges), d.now), charges)
+	return d.translate(accounts.Peek(d.withPending(charges), d.now), charges)
 }
 
 // hasRoom reports whether there is room for the charges beside the pending takes.
@@ -142,12 +135,12 @@ func (d *lockedLedgers) hasRoom(charges []store.Charge) bool {
 	if !slices.ContainsFunc(d.ledgers, func(g *ledger) bool { return len(g.pending) > 0 }) {
 		return true
 	}
-	return store.Allowed(store.Peek(d.accounts(), d.withPending(charges), d.now))
+	return store.Allowed(accounts.Peek(d.withPending(charges), d.now))
 }
 
 // withPending returns the charges with the node's shares as their limits, and with the pending
 // takes of the same keys added.
-func (d *lockedLedgers) withPending(charges []store.Charge) []store.Charge {
+func (d *lockedLedgers) withPending(charges []store.Charge) []accounts.Charge {
 	all := d.shareCharges(charges)
 	for i, g := range d.ledgers {
 		if n := &all[i].N; *n > 0 {

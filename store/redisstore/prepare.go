@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -117,12 +118,12 @@ func mapLimits(limits, asked []limit.Limit) []limit.Limit {
 
 // peekLocally answers a peek that the script could not.
 func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	accounts, at, err := r.read(ctx, charges)
+	all, at, err := r.read(ctx, charges)
 	if err != nil {
 		return nil, err
 	}
-	for i := range accounts {
-		a := &accounts[i]
+	for i := range all {
+		a := &all[i]
 		if len(a.leases) == 0 {
 			continue
 		}
@@ -137,7 +138,11 @@ func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]lim
 			a.account.Settle(c.Limits, limit.Receipt{At: at}, at, c.N)
 		}
 	}
-	return store.Peek(accountsOf(accounts), charges, at), nil
+	peeked := make([]accounts.Charge, len(charges))
+	for i, c := range charges {
+		peeked[i] = accounts.Charge{Account: all[i].account, Limits: c.Limits, N: c.N}
+	}
+	return accounts.Peek(peeked, at), nil
 }
 
 // settleLocally settles what the script could not.
@@ -182,14 +187,6 @@ func (r *remote) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 		}
 	}
 	return all, latest, r.link.alive()
-}
-
-func accountsOf(all []stored) []*limit.Account {
-	accounts := make([]*limit.Account, len(all))
-	for i := range all {
-		accounts[i] = all[i].account
-	}
-	return accounts
 }
 
 // read returns the accounts of the charges' keys.
