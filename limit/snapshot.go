@@ -88,7 +88,8 @@ func (s Snapshot) Account() (*Account, error) {
 	if len(s.Windows) == 0 {
 		return a, nil
 	}
-	h := &history{dropped: s.Dropped, next: int64(len(s.Entries))}
+	h := newHistory(s.Dropped)
+	h.next = int64(len(s.Entries))
 	if len(s.Entries) > 0 {
 		h.ring = make([]entry, max(1<<bits.Len(uint(len(s.Entries)-1)), firstEntries))
 	}
