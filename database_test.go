@@ -879,7 +879,7 @@ func wantSafe(t testing.TB, path string) (opened bool) {
 // account returns an account as a literal of SQL.
 func account(limits []limit.Limit, at time.Time, n int64) string {
 	var a limit.Account
-	a.Settle(limits, limit.ReceiptOf(0, at.UnixNano()), at.UnixNano(), n)
+	a.Settle(limits, limit.Receipt{At: at.UnixNano()}, at.UnixNano(), n)
 	bytes, _ := a.AppendBinary(nil)
 	return fmt.Sprintf("x'%x'", bytes)
 }
@@ -1019,7 +1019,7 @@ func FuzzTamperedDatabase(f *testing.F) {
 		f.Add(uint8(i), uint8(i), int64(-1), []byte("m"), i < oldTamperings)
 	}
 	var a limit.Account
-	a.Settle([]limit.Limit{limit.PerMinute(3).Using(limit.SlidingLog), limit.PerDay(5).Anchored()}, limit.ReceiptOf(0, now.UnixNano()), now.UnixNano(), 2)
+	a.Settle([]limit.Limit{limit.PerMinute(3).Using(limit.SlidingLog), limit.PerDay(5).Anchored()}, limit.Receipt{At: now.UnixNano()}, now.UnixNano(), 2)
 	bytes, _ := a.AppendBinary(nil)
 	f.Add(uint8(len(tamperings)-1), uint8(3), int64(0), bytes, false)
 	f.Fuzz(func(t *testing.T, where, kind uint8, number int64, text []byte, old bool) {

@@ -80,8 +80,8 @@ func (u *usage) day(d dimension) *TokenEntry {
 		if l.ID != int(d) {
 			continue
 		}
-		if used, since := u.accounts[l.Unit].Used(l.Limit, u.now); used > 0 {
-			return &TokenEntry{utc(since), int(used)}
+		if said := u.accounts[l.Unit].Check(l.Limit, u.now, 0); said.Used > 0 {
+			return &TokenEntry{utc(said.Since), int(said.Used)}
 		}
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// accessLog writes a line for each request.
+// accessLog logs requests: every request that did not pass, and a sample of those that did.
 type accessLog struct {
 	log    *slog.Logger
-	sample atomic.Uint64 // one of so many that passed is written
-	passed atomic.Uint64
+	sample atomic.Uint64 // one in this many requests that passed is logged
+	passed atomic.Uint64 // requests so far
 }
 
 func newAccessLog(log *slog.Logger, sample int) *accessLog {
@@ -22,7 +22,7 @@ func newAccessLog(log *slog.Logger, sample int) *accessLog {
 
 func (a *accessLog) resample(sample int) { a.sample.Store(uint64(max(sample, 1))) }
 
-// write writes the line of a request, unless it passed and is not of the sample.
+// write logs a request, unless it passed and is not in the sample.
 func (a *accessLog) write(rec *Record) {
 	level := levelOf(rec)
 	if !a.log.Enabled(context.Background(), level) || !a.sampled(rec) {
@@ -32,7 +32,7 @@ func (a *accessLog) write(rec *Record) {
 	a.log.LogAttrs(context.Background(), level, "request", attrsOf(rec, room[:0])...)
 }
 
-// sampled reports whether the request is to be written. The first that passed is.
+// sampled reports whether to log a request. The first that passed is in the sample.
 func (a *accessLog) sampled(rec *Record) bool {
 	sample := a.sample.Load()
 	if sample == 1 || rec.Outcome != Passed {
@@ -49,7 +49,7 @@ func levelOf(rec *Record) slog.Level {
 		return slog.LevelError
 	case Failed:
 		if rec.Status < http.StatusBadRequest || rec.Status >= http.StatusInternalServerError {
-			return slog.LevelError // a provider that failed, or broke off; its 4xx are the client's doing
+			return slog.LevelError // the provider is at fault; a 4xx is the client's fault
 		}
 		return slog.LevelWarn
 	default:
@@ -57,10 +57,10 @@ func levelOf(rec *Record) slog.Level {
 	}
 }
 
-// maxAttrs is how many attributes a line has at most.
+// maxAttrs is the largest number of attributes of a line.
 const maxAttrs = 26
 
-// attrsOf appends what a line says: the fields of a Record that are not empty, and
+// attrsOf appends the attributes of a line: the fields of a Record that are not empty, with
 // durations in seconds.
 func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
 	text := func(name, value string) {

@@ -9,45 +9,47 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// accounts is whether clients that have keys of their own all have the same.
+// accounts tracks whether clients with keys of their own all use one account of the
+// provider.
 type accounts struct {
-	last  atomic.Uint64 // a hash of the key that was used last; 0: none was yet
-	until atomic.Int64  // Unix nanoseconds: several were used, and may be again until then
+	last  atomic.Uint64 // a hash of the keys that were used last; 0: none yet
+	until atomic.Int64  // Unix nanoseconds: until then, several accounts count as in use
 }
 
-// seldom is how long several accounts are thought to be in use after a change from one to
-// another. Keys and tokens of one account change, too, now and then.
-const seldom = 10 * time.Minute
+// severalFor is how long several accounts count as in use after one request came with other
+// keys than the request before. Keys of a single account change, too, now and then.
+const severalFor = 10 * time.Minute
 
-var seed = maphash.MakeSeed()
+var hashSeed = maphash.MakeSeed()
 
-// see notes the keys of a client, which its provider has taken.
-func (a *accounts) see(secrets []string) {
-	if len(secrets) == 0 {
+// observe records the keys of a client that the provider has accepted.
+func (a *accounts) observe(keys []string) {
+	if len(keys) == 0 {
 		return
 	}
-	slices.Sort(secrets)
+	slices.Sort(keys)
 	var h maphash.Hash
-	h.SetSeed(seed)
-	for _, secret := range slices.Compact(secrets) { // some send theirs twice
-		h.WriteString(secret)
+	h.SetSeed(hashSeed)
+	for _, key := range slices.Compact(keys) { // some clients send their key twice
+		h.WriteString(key)
 		h.WriteByte(0)
 	}
 	hash := max(1, h.Sum64())
 	if before := a.last.Swap(hash); before != hash && before != 0 {
-		a.until.Store(time.Now().Add(seldom).UnixNano())
+		a.until.Store(time.Now().Add(severalFor).UnixNano())
 	}
 }
 
 func (a *accounts) several() bool { return time.Now().UnixNano() < a.until.Load() }
 
-// heeded returns what of a provider's word on a client's own account holds for others. If
-// they may have other accounts, it is that the provider itself has too much to do, and that
-// a guess is too low; before that is known, it is not what would keep them out for long.
-func (x *exchange) heeded(said llm.Limits) llm.Limits {
+// forAllAccounts returns the part of the provider's statement on one client's account that
+// holds for all clients. With several accounts, that is an overload of the provider, and
+// limits above a guessed quota. With one, it is everything but what would keep all clients
+// out for long, in case there is a second account after all.
+func (x *exchange) forAllAccounts(said llm.Limits) llm.Limits {
 	several := x.upstream.accounts.several()
 	if several {
-		said.Windows = x.raises(said.Windows)
+		said.Windows = x.higherLimits(said.Windows)
 	}
 	if said.Cause != llm.Overloaded && several || said.Cause == llm.SpendCap || said.Cause == llm.DayLimited {
 		said.Cause = ""

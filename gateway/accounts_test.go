@@ -64,16 +64,16 @@ func TestAccountsOfClients(t *testing.T) {
 func TestAccountsChangeSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a accounts
-		a.see(nil)
-		a.see([]string{"a"})
-		a.see([]string{"a", "a"})
+		a.observe(nil)
+		a.observe([]string{"a"})
+		a.observe([]string{"a", "a"})
 		if a.several() {
 			t.Error("one is several")
 		}
-		a.see([]string{"b"})
+		a.observe([]string{"b"})
 		for range 9 {
 			time.Sleep(time.Minute)
-			a.see([]string{"b"})
+			a.observe([]string{"b"})
 			if !a.several() {
 				t.Error("the other may be used again")
 			}

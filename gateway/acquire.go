@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -8,38 +9,43 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/call"
 )
 
-// Headers in which SDKs tell how many seconds they wait for an answer.
-var timeouts = []string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout", "X-Server-Timeout"}
+// timeoutFields are the headers in which SDKs say how many seconds they wait for an answer.
+var timeoutFields = []string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout", "X-Server-Timeout"}
 
-// patience returns how long a call may wait for its turn: as long as its project lets
-// it, and no longer than its client waits.
-func (x *exchange) patience() time.Duration { return x.clientWaits(x.rules.MaxWait) }
+// maxWait returns how long a call may wait for its turn: as long as its project allows, and
+// no longer than its client waits.
+func (x *exchange) maxWait() time.Duration { return x.clientTimeout(x.rules.MaxWait) }
 
-// clientWaits returns for how long the client waits for an answer, as far as it tells,
-// but no longer than most.
-func (x *exchange) clientWaits(most time.Duration) time.Duration {
-	for _, field := range timeouts {
+// clientTimeout returns how long the client says that it waits for an answer, but no longer
+// than timeout.
+func (x *exchange) clientTimeout(timeout time.Duration) time.Duration {
+	for _, field := range timeoutFields {
 		value := x.r.Header[field]
 		if value == nil {
 			continue
 		}
-		if seconds, err := strconv.ParseFloat(value[0], 64); err == nil && seconds > 0 && seconds < most.Seconds() {
-			most = time.Duration(seconds * float64(time.Second))
+		if seconds, err := strconv.ParseFloat(value[0], 64); err == nil && seconds > 0 && seconds < timeout.Seconds() {
+			timeout = time.Duration(seconds * float64(time.Second))
 		}
 	}
-	return most
+	return timeout
 }
 
-// acquire reserves what the call is thought to use, in its turn if it may wait for
-// that.
+// acquire reserves what the call is estimated to use. If the call may wait, it waits for
+// its turn.
 func (x *exchange) acquire(wait time.Duration) *refusal {
-	ask := x.call.Try
 	if wait > 0 && x.rules.MaxWait > 0 {
-		ask, x.call.MaxWait = x.call.Acquire, wait
+		x.call.MaxWait = wait
+		return x.decide(x.call.Acquire)
 	}
+	return x.decide(x.call.Try)
+}
+
+// decide asks the limits about the request, and returns why it is refused, or nil.
+func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error)) *refusal {
 	began := time.Now()
-	ctx := &inLine{Context: x.ctx, serving: x.g.serving}
-	defer ctx.leave()
+	ctx := &waitContext{Context: x.ctx, serving: x.g.serving}
+	defer ctx.release()
 	var err error
 	x.decision, err = ask(ctx)
 	x.Waited += time.Since(began)
@@ -47,18 +53,18 @@ func (x *exchange) acquire(wait time.Duration) *refusal {
 	case err == nil && x.decision.Allowed:
 		return nil
 	case x.ctx.Err() != nil:
-		return x.leave()
+		return x.clientLeft()
 	case ctx.Err() != nil:
-		return x.busy()
+		return x.stopping()
 	case x.decision.Code == ratelimit.DecisionStoreLost:
-		return x.lost()
+		return x.storeLost()
 	case err == nil, call.Denied(x.ctx, err):
 		return x.denied(err)
 	}
-	return x.failed(err)
+	return x.undecided(err)
 }
 
-// sleep waits before a call is tried again. It reports whether the client does, too.
+// sleep waits before the call is sent again. It returns false if the client leaves.
 func (x *exchange) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

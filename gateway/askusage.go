@@ -13,60 +13,75 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 )
 
-// askAgainAfter is for how long streams like one that a deployment has refused are not
-// asked for their usage.
-const askAgainAfter = 10 * time.Minute
+// usageRefusedFor is how long a deployment gets no requests for the usage of streams like
+// one that it has refused because of such a request.
+const usageRefusedFor = 10 * time.Minute
 
-// stream returns a hash of what decides whether the stream's usage may be asked for: its
-// model, since one server may lead to several, and Azure's api-version. So no client
-// switches metering off for other models, and none has streams sent twice by a query that
-// is always another.
-func (x *exchange) stream() uint64 {
+// maxCopied is the largest body that is copied to add the request for usage, so that it is
+// sent in one write. A larger one is sent in pieces: a copy would take as much memory again
+// for as long as the call waits.
+const maxCopied = 64 << 10
+
+// streamHash returns a hash of what decides whether a deployment accepts requests for the
+// usage of a stream: the model, since one server may pass calls on to several, and Azure's
+// api-version. So no client switches metering off for other models, or makes the gateway send
+// its streams twice by a query that is always new.
+func (x *exchange) streamHash() uint64 {
 	version := ""
 	for pair := range strings.SplitSeq(x.target.RawQuery, "&") {
 		if name, value := parameter(pair); name == "api-version" {
 			version = value
 		}
 	}
-	return maphash.String(seed, x.call.Request.Model+"?"+version)
+	return maphash.String(hashSeed, x.call.Request.Model+"?"+version)
 }
 
-// askUsage returns the body that is sent to a deployment: that of a stream which would not
-// tell its usage asks for it. veiled is whether it does: then the client, who has not asked,
-// is not to see the answer to that.
-func (x *exchange) askUsage(d *deployment) (body wire.Pieces, veiled bool) {
-	if x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.unaskable.any() && d.unaskable.has(x.stream()) {
+// askUsage returns the body that is sent to a deployment. If the request is for a stream
+// that would not report its usage, the body asks for it, and hideUsage is true: the client
+// has not asked for usage, and must not see it.
+func (x *exchange) askUsage(d *deployment) (body wire.Pieces, hideUsage bool) {
+	if x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.usageRefused.mayHave() && d.usageRefused.has(x.streamHash()) {
 		return wire.Pieces{x.body}, false
 	}
-	if asking, ok := x.asking(); ok {
-		return asking, true
+	if len(x.body) > maxCopied {
+		if pieces, ok := x.call.Request.AskUsagePieces(x.body); ok {
+			return pieces, true
+		}
+	} else if text, ok := x.call.Request.AskUsage(x.body); ok {
+		return wire.Pieces{text}, true
 	}
 	return wire.Pieces{x.body}, false
 }
 
-// sendUnasked sends a stream again that the provider has refused because it was asked for
-// usage. The provider has had two requests then, so the model is charged one more. If it
-// takes this one, and the account is the gateway's, that is remembered: a client's
-// own account, or a body that is refused either way, must not switch metering off for others.
+// sendUnasked sends a stream again, as the client has sent it, after the provider has refused
+// the request for usage. The provider has got two requests, so the model is charged one more.
+// If the provider accepts this one, and the account is the gateway's, the deployment gets no
+// such requests for a while. A client's own account, or a body that is refused either way,
+// must not switch metering off for others.
 func (x *exchange) sendUnasked(d *deployment, body []byte) (*http.Response, error) {
 	x.g.limits.Models.RecordUsage(x.Quota, 0, 0)
 	response, err := x.send(d, (*wire.Bytes)(&body), int64(len(body)))
-	if err == nil && response.StatusCode/100 == 2 && x.shared {
-		d.unaskable.note(x.stream(), askAgainAfter)
+	if err == nil && response.StatusCode/100 == 2 && x.gatewayAccount {
+		d.usageRefused.add(x.streamHash(), usageRefusedFor)
 	}
 	return response, err
 }
 
-// refusesUsage reports whether a provider refuses a stream because it is asked to tell
-// usage, which its client has not done.
-func refusesUsage(response *http.Response) bool {
+// refusedForUsage reports whether the provider has refused a stream because of the request
+// for usage, which the gateway has added.
+func refusedForUsage(response *http.Response) bool {
 	if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusUnprocessableEntity {
 		return false
 	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, call.MaxErrorBody))
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(text), response.Body), response.Body}
+	response.Body = call.Rewound(text, response.Body)
 	return bytes.Contains(text, []byte("stream_options")) || bytes.Contains(text, []byte("include_usage"))
+}
+
+// readerOf returns pieces as the body of a request.
+func readerOf(pieces wire.Pieces) io.ReadCloser {
+	if len(pieces) == 1 {
+		return (*wire.Bytes)(&pieces[0])
+	}
+	return &pieces
 }

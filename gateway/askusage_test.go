@@ -61,12 +61,12 @@ func TestAServerThatRefusesStreamOptionsIsRemembered(t *testing.T) {
 // A deployment is asked again after a while: it may have learned to tell.
 func TestAServerIsAskedForUsageAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var u lately
+		var u expiringSet
 		if u.has(1) {
 			t.Error("it is not asked, although it has refused nothing")
 		}
-		u.note(1, askAgainAfter)
-		time.Sleep(askAgainAfter - 1)
+		u.add(1, usageRefusedFor)
+		time.Sleep(usageRefusedFor - 1)
 		if !u.has(1) {
 			t.Error("it is asked too early")
 		}

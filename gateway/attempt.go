@@ -18,58 +18,59 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// over is that a call is not to be tried again.
-const over time.Duration = -1
+// noRetry is the delay of a call that is not sent again.
+const noRetry time.Duration = -1
 
-// attempt sends the call to a deployment, and relays the answer. Where it is to be tried
-// again instead, it returns after how long.
-func (x *exchange) attempt(d *deployment) (rest time.Duration, no *refusal) {
+// attempt sends the call to a deployment, and relays the answer. If the call should be sent
+// again instead, it returns after which delay.
+func (x *exchange) attempt(d *deployment) (delay time.Duration, no *refusal) {
 	d.active.Add(1)
 	defer d.active.Add(-1)
 	if !x.signed {
-		for _, name := range ofPart {
+		for _, name := range partialFields {
 			delete(x.r.Header, name)
 		}
 	}
-	body, veiled := x.askUsage(d)
-	response, err := x.send(d, bodyOf(body), body.Len())
-	if err == nil && veiled && refusesUsage(response) {
+	body, hideUsage := x.askUsage(d)
+	response, err := x.send(d, readerOf(body), body.Len())
+	if err == nil && hideUsage && refusedForUsage(response) {
 		response.Body.Close()
-		veiled = false
+		hideUsage = false
 		response, err = x.sendUnasked(d, x.body)
 	}
 	if err != nil {
 		return x.unanswered(d, err)
 	}
 	defer response.Body.Close()
-	d.heard(response.StatusCode, x.call.Request.Model)
-	if s := response.StatusCode; !x.shared && (s/100 == 2 || s == http.StatusTooManyRequests) {
-		x.upstream.accounts.see(x.secrets())
+	d.health.observe(response.StatusCode, x.call.Request.Model)
+	if s := response.StatusCode; !x.gatewayAccount && (s/100 == 2 || s == http.StatusTooManyRequests) {
+		x.upstream.accounts.observe(x.sentKeys())
 	}
 	if response.StatusCode/100 != 2 {
-		return x.refused(response), nil
+		return x.answeredWithError(response), nil
 	}
 	x.release()
 	x.call.Hear(x.ctx, response.StatusCode, response.Header, nil)
-	x.relay(response, veiled)
-	return over, nil
+	x.relay(response, hideUsage)
+	return noRetry, nil
 }
 
-// unanswered settles a call that has got no answer.
-func (x *exchange) unanswered(d *deployment, err error) (rest time.Duration, no *refusal) {
+// unanswered settles a call that got no answer. It returns the delay before the next
+// attempt, or the refusal.
+func (x *exchange) unanswered(d *deployment, err error) (delay time.Duration, no *refusal) {
 	x.call.Unanswered(x.sent)
 	if x.ctx.Err() == nil {
-		d.failed()
+		d.markFailed()
 	}
-	if rest := x.restAfter(backoff(x.Retries)); !x.sent && x.mayRetry(rest) {
-		return rest, nil
+	if delay := x.delayUnlessUntried(backoff(x.Retries)); !x.sent && x.mayRetry(delay) {
+		return delay, nil
 	}
-	return over, x.unreached(err)
+	return noRetry, x.unreached(err)
 }
 
-// refused settles a call that the provider has answered with an error, and hands that
-// on, unless it is to be tried again.
-func (x *exchange) refused(response *http.Response) (rest time.Duration) {
+// answeredWithError settles a call that the provider has answered with an error. The client
+// gets the error, unless the call should be sent again: then the error is kept as fallback.
+func (x *exchange) answeredWithError(response *http.Response) (delay time.Duration) {
 	var text []byte
 	var err error
 	if x.call.ReadsError(response.StatusCode) || x.Retries < x.upstream.Retries {
@@ -77,86 +78,88 @@ func (x *exchange) refused(response *http.Response) (rest time.Duration) {
 	}
 	said := x.call.Failed(context.WithoutCancel(x.ctx), response.StatusCode, response.Header, text)
 	x.throttled = said.Cause != ""
-	retry := retryable(response, said.Cause) || x.untried() && ofOneAccount(response.StatusCode, said.Cause)
-	if rest := x.restAfter(restOf(response, said, x.Retries)); retry && err == nil && len(text) < call.MaxErrorBody && x.mayRetry(rest) {
-		x.kept = &kept{response, text, x.shared, x.hides, x.throttled}
-		return rest
+	retry := retryable(response, said.Cause) || x.untried() && concernsOneAccount(response.StatusCode, said.Cause)
+	if delay := x.delayUnlessUntried(retryDelay(response, said, x.Retries)); retry && err == nil && len(text) < call.MaxErrorBody && x.mayRetry(delay) {
+		x.fallback = &fallback{response, text, x.gatewayAccount, x.hider, x.throttled}
+		return delay
 	}
-	x.hand(response, io.MultiReader(bytes.NewReader(text), response.Body))
-	return over
+	x.forward(response, io.MultiReader(bytes.NewReader(text), response.Body))
+	return noRetry
 }
 
-// kept is an answer that the client gets if no other attempt gets one.
-type kept struct {
-	response  *http.Response
-	text      []byte // its body
-	shared    bool   // see [exchange]
-	hides     *hider
-	throttled bool
+// fallback is an error of the provider that the client gets if no later attempt is answered.
+type fallback struct {
+	response *http.Response
+	text     []byte // the response's body
+
+	// The values that [exchange] had for this attempt.
+	gatewayAccount bool
+	hider          *hider
+	throttled      bool
 }
 
-// orKept hands on the answer that was kept, if there is one, in place of a refusal.
-func (x *exchange) orKept(no *refusal) *refusal {
-	if x.kept == nil || no.outcome == Left {
+// orFallback forwards the fallback in place of a refusal, if there is one.
+func (x *exchange) orFallback(no *refusal) *refusal {
+	if x.fallback == nil || no.outcome == Left {
 		return no
 	}
 	x.Limit, x.Error = "", ""
-	x.shared, x.hides, x.throttled = x.kept.shared, x.kept.hides, x.kept.throttled
-	x.hand(x.kept.response, bytes.NewReader(x.kept.text))
+	x.gatewayAccount, x.hider, x.throttled = x.fallback.gatewayAccount, x.fallback.hider, x.fallback.throttled
+	x.forward(x.fallback.response, bytes.NewReader(x.fallback.text))
 	return nil
 }
 
-// restAfter returns how long to wait before the next attempt: not at all if there is a
-// deployment that was not tried.
-func (x *exchange) restAfter(d time.Duration) time.Duration {
+// delayUnlessUntried returns the delay before the next attempt: none if the next attempt can
+// go to a deployment that was not tried yet.
+func (x *exchange) delayUnlessUntried(d time.Duration) time.Duration {
 	if x.untried() {
 		return 0
 	}
 	return d
 }
 
-// untried reports whether there is a deployment that was not tried.
+// untried reports whether a deployment is left that was not tried yet.
 func (x *exchange) untried() bool {
 	return len(x.upstream.deployments) > 1 && len(x.tried) < len(x.upstream.deployments)
 }
 
-// ofOneAccount reports whether a call was refused for a reason that another account need
-// not have.
-func ofOneAccount(status int, cause llm.Cause) bool {
+// concernsOneAccount reports whether a call was refused for a reason that may not hold for
+// another account.
+func concernsOneAccount(status int, cause llm.Cause) bool {
 	return cause == llm.SpendCap || cause == llm.DayLimited || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// mayRetry reports whether the call may be tried again after a rest, which is to end
-// while the client waits.
-func (x *exchange) mayRetry(rest time.Duration) bool {
-	return x.Retries < x.upstream.Retries && x.ctx.Err() == nil && time.Since(x.Time)+rest < x.clientWaits(x.upstream.Timeout)
+// mayRetry reports whether the call may be sent again after a delay: retries are left, and
+// the client still waits then.
+func (x *exchange) mayRetry(delay time.Duration) bool {
+	return x.Retries < x.upstream.Retries && x.ctx.Err() == nil && time.Since(x.Time)+delay < x.clientTimeout(x.upstream.Timeout)
 }
 
-// send sends the request with a body to a deployment.
+// send sends the request to a deployment, with this body.
 func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.Response, error) {
-	x.sent = false // an attempt before it may have been
-	u := x.at(d)
+	x.sent = false // an earlier attempt may have set it
+	u := x.address(d)
 	h := x.r.Header
 	if _, own := d.transport.(*wire.Transport); !own || x.upstream.Retries > 0 {
-		h = maps.Clone(h) // which another attempt begins with, or a transport still reads
+		h = maps.Clone(h) // another attempt starts with the original, and net/http reads headers even after its answer
 	}
-	if x.has&kindHop != 0 {
+	if x.headerKinds&kindHop != 0 {
 		deleteHops(h)
 	}
-	if x.has&kindOurs != 0 {
-		drop(h, kindOurs)
+	if x.headerKinds&kindGateway != 0 {
+		dropKinds(h, kindGateway)
 	}
 	x.authorize(h, d, u)
-	ctx, sent := noted(x.ctx, d.transport)
+	ctx, mayHaveGot := traceSent(x.ctx, d.transport)
 	out := (&http.Request{
-		GetBody: again(body),
+		GetBody: replay(body),
 		Method:  x.r.Method, URL: u, Host: u.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: body, ContentLength: length,
-	}).WithContext(ctx) // at once, so that there is one request in memory
-	if !d.leads(out) {
+	}).WithContext(ctx) // in one expression, so that only this copy is on the heap
+	if !d.receives(out) {
 		body.Close()
-		return nil, errAstray
+		return nil, errWrongTarget
 	}
 	if err := x.sign(d, out, body); err != nil {
 		body.Close()
@@ -165,18 +168,18 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	began := time.Now()
 	response, err := d.transport.RoundTrip(out)
 	x.Upstream = time.Since(began)
-	x.sent = err == nil || sent(err)
+	x.sent = err == nil || mayHaveGot(err)
 	if err == nil {
-		x.hides.header(response.Header)
+		x.hider.redactHeader(response.Header)
 		x.RequestID = requestID(response.Header)
-		response.Request = nil // which has the body
+		response.Request = nil // lets go of the body
 	}
 	return response, err
 }
 
-// again returns how net/http sends a body again on another connection, where the first
-// was closed; nil for one that it cannot.
-func again(body io.ReadCloser) func() (io.ReadCloser, error) {
+// replay returns a GetBody for net/http, which sends the body again if the server has closed
+// the connection. It is nil for a body that cannot be read twice.
+func replay(body io.ReadCloser) func() (io.ReadCloser, error) {
 	switch body := body.(type) {
 	case *wire.Bytes:
 		whole := *body
@@ -194,9 +197,10 @@ func again(body io.ReadCloser) func() (io.ReadCloser, error) {
 	return nil
 }
 
-// noted returns a context for a transport, and whether any of a request that has failed
-// may have reached the server: our own says so, and net/http when it writes.
-func noted(ctx context.Context, transport http.RoundTripper) (context.Context, func(error) bool) {
+// traceSent returns a context for a request, and a function that reports whether the server
+// may have got any of the request although it failed. The transport of package wire says so
+// in its errors; net/http reports when it writes.
+func traceSent(ctx context.Context, transport http.RoundTripper) (context.Context, func(error) bool) {
 	if _, own := transport.(*wire.Transport); own {
 		return ctx, sentByWire
 	}
@@ -210,8 +214,8 @@ func sentByWire(err error) bool {
 	return !errors.As(err, &fault) || fault.Sent
 }
 
-// retryable reports whether a call that has failed may be tried again, by what its
-// provider says: as its SDKs do.
+// retryable reports whether a failed call may be sent again, by the rules of the provider's
+// SDKs.
 func retryable(r *http.Response, cause llm.Cause) bool {
 	switch r.Header.Get("X-Should-Retry") {
 	case "true":
@@ -228,22 +232,22 @@ func retryable(r *http.Response, cause llm.Cause) bool {
 	return r.StatusCode >= http.StatusInternalServerError
 }
 
-// restOf returns how long to wait before a call is tried again. For a model that is
-// paused it waits in line.
-func restOf(r *http.Response, said llm.Limits, retries int) time.Duration {
+// retryDelay returns how long to wait before the call is sent again. There is no delay if the
+// model is paused: the call waits for the end of the pause in its queue.
+func retryDelay(r *http.Response, said llm.Limits, retries int) time.Duration {
 	if said.Pause > 0 {
 		return 0
 	}
-	if seconds, err := strconv.ParseFloat(r.Header.Get("Retry-After"), 64); err == nil && seconds >= 0 && seconds < mostRest.Seconds() {
+	if seconds, err := strconv.ParseFloat(r.Header.Get("Retry-After"), 64); err == nil && seconds >= 0 && seconds < maxRetryAfter.Seconds() {
 		return time.Duration(seconds * float64(time.Second))
 	}
 	return backoff(retries)
 }
 
 const (
-	firstRest = 500 * time.Millisecond
-	lastRest  = 8 * time.Second
-	mostRest  = time.Hour // that a provider is believed
+	minBackoff    = 500 * time.Millisecond
+	maxBackoff    = 8 * time.Second
+	maxRetryAfter = time.Hour // a longer Retry-After of a provider is ignored
 )
 
-func backoff(retries int) time.Duration { return min(firstRest<<min(retries, 10), lastRest) }
+func backoff(retries int) time.Duration { return min(minBackoff<<min(retries, 10), maxBackoff) }

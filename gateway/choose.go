@@ -7,8 +7,8 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// choose returns the deployment that the call goes to: one that it has not failed at,
-// that is well, and has most left of the model's quota, or has enough soonest.
+// choose returns the deployment that the call is sent to: one that was not tried yet, is
+// healthy, and has the largest part of the model's quota left, or will admit the call soonest.
 func (x *exchange) choose() *deployment {
 	all := x.upstream.deployments
 	best := all[0]
@@ -17,9 +17,9 @@ func (x *exchange) choose() *deployment {
 		x.tried = append(x.tried, best)
 	}
 	x.Deployment = best.name
-	x.Quota = x.upstream.quota(x.call.Request.Model, best.name)
+	x.Quota = x.upstream.quotaName(x.call.Request.Model, best.name)
 	x.call.Quota = x.Quota
-	x.call.QuotaGuessed = x.setup.declared[x.Quota].usual && x.g.Origin(x.Quota) == Guessed
+	x.call.QuotaGuessed = x.setup.declared[x.Quota].isDefault && x.g.Origin(x.Quota) == Guessed
 	return best
 }
 
@@ -29,11 +29,11 @@ func (x *exchange) best(all []*deployment) *deployment {
 	for _, d := range all {
 		c := &candidate{
 			deployment: d,
-			said:       x.g.limits.Models.Decide(x.upstream.quota(x.call.Request.Model, d.name), x.call.Request.Prompt),
+			decision:   x.g.limits.Models.Decide(x.upstream.quotaName(x.call.Request.Model, d.name), x.call.Request.Prompt),
 			tried:      slices.Contains(x.tried, d),
-			well:       d.well(now, x.call.Request.Model),
+			healthy:    d.healthy(now, x.call.Request.Model),
 		}
-		if best == nil || c.before(best) {
+		if best == nil || c.betterThan(best) {
 			best = c
 		}
 	}
@@ -43,37 +43,37 @@ func (x *exchange) best(all []*deployment) *deployment {
 // candidate is a deployment that a call may go to.
 type candidate struct {
 	*deployment
-	said        ratelimit.Decision
-	tried, well bool
+	decision       ratelimit.Decision
+	tried, healthy bool
 }
 
-// before reports whether a call rather goes to c than to o.
-func (c *candidate) before(o *candidate) bool {
+// betterThan reports whether c is a better choice than o.
+func (c *candidate) betterThan(o *candidate) bool {
 	switch {
 	case c.tried != o.tried:
 		return o.tried
-	case c.well != o.well:
-		return c.well
-	case c.said.Allowed != o.said.Allowed:
-		return c.said.Allowed
-	case !c.said.Allowed:
-		return c.said.RetryAfter < o.said.RetryAfter
+	case c.healthy != o.healthy:
+		return c.healthy
+	case c.decision.Allowed != o.decision.Allowed:
+		return c.decision.Allowed
+	case !c.decision.Allowed:
+		return c.decision.RetryAfter < o.decision.RetryAfter
 	}
-	if a, b := room(&c.said.Stats), room(&o.said.Stats); a != b {
+	if a, b := headroom(&c.decision.Stats), headroom(&o.decision.Stats); a != b {
 		return a > b
 	}
 	return c.active.Load() < o.active.Load()
 }
 
-// room returns which part of a model's quota is left, of whatever is scarcest.
-func room(s *ratelimit.ModelStats) float64 {
+// headroom returns which part of a model's quota is left, in the scarcest dimension.
+func headroom(s *ratelimit.ModelStats) float64 {
 	least := 1.0
-	for _, of := range [...]struct{ used, most int }{
+	for _, of := range [...]struct{ used, max int }{
 		{s.RPM, s.MaxRPM}, {s.TPM, s.MaxTPM}, {s.RPD, s.MaxRPD}, {s.TPD, s.MaxTPD},
 		{s.InputTPM, s.MaxInputTPM}, {s.OutputTPM, s.MaxOutputTPM}, {s.Concurrent, s.MaxConcurrent},
 	} {
-		if of.most > 0 {
-			least = min(least, 1-float64(of.used)/float64(of.most))
+		if of.max > 0 {
+			least = min(least, 1-float64(of.used)/float64(of.max))
 		}
 	}
 	return least

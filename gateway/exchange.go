@@ -15,8 +15,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// exchange is a request and its answer, on their straight line: route, identify, read,
-// reserve, send, relay, settle.
+// exchange is one request and its answer: route, identify, read, reserve, send, relay,
+// settle.
 type exchange struct {
 	g       *Gateway
 	setup   *setup
@@ -28,23 +28,23 @@ type exchange struct {
 
 	upstream *upstream
 	target   url.URL      // the provider's own path and query
-	endpoint llm.Endpoint // in whose shape errors are told
+	endpoint llm.Endpoint // gives refusals their form
 	rules    *config.Project
-	has      kinds // of headers
 
-	call      call.Call
-	body      []byte
-	holds     int64         // bytes of bodies that count as held
-	tried     []*deployment // of several
-	kept      *kept         // the answer to the attempt before, if there was one
-	decision  ratelimit.Decision
-	sent      bool      // the provider may have got the request
-	throttled bool      // the provider's last answer says that it is too much
-	shared    bool      // the account is the gateway's, and no client's own
-	signed    bool      // the client has signed the request, which is sent as it is
-	hides     *hider    // of the secrets with which it was sent; nil: none of the gateway's
-	ids       [1]string // its id, as the value of a header
-	deadline  time.Time // until when the client must take what is written to it
+	headerKinds    kinds // of the headers that the request has
+	call           call.Call
+	body           []byte
+	heldBytes      int64         // see [Gateway]
+	tried          []*deployment // empty if there is only one
+	fallback       *fallback     // nil before the first attempt that is repeated
+	decision       ratelimit.Decision
+	sent           bool      // the provider may have got the request
+	throttled      bool      // the provider's last answer throttles the call
+	gatewayAccount bool      // the account at the provider is the gateway's, and not the client's
+	signed         bool      // the client has signed the request, so it is sent unchanged
+	hider          *hider    // redacts the secrets that the request was sent with; nil: they are the client's
+	idValue        [1]string // the request's id, as the value of a header
+	deadline       time.Time // of the next write to the client
 	Record
 }
 
@@ -61,19 +61,19 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Record: Record{Time: time.Now(), Client: r.RemoteAddr, Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Failed},
 	}
 	x.ID = g.ids.next()
-	x.ids[0] = x.ID
+	x.idValue[0] = x.ID
 	defer x.end()
-	x.extend()
+	x.extendWriteDeadline()
 	if r.ContentLength != 0 {
-		x.control.SetReadDeadline(x.Time.Add(x.cfg.Server.BodyTimeout)) // also for a body that nobody wants
+		x.control.SetReadDeadline(x.Time.Add(x.cfg.Server.BodyTimeout)) // bounds the time of bodies that are not read, too
 	}
 	if no := x.serve(); no != nil {
 		x.refuse(no)
 	}
 }
 
-// end settles what is still open, and records what became of the request. Whoever
-// panics has left it open.
+// end settles the call if nothing has settled it, as after a panic, and records the
+// request.
 func (x *exchange) end() {
 	x.call.Unanswered(x.sent)
 	x.release()
@@ -84,13 +84,14 @@ func (x *exchange) end() {
 	x.g.active.Add(-1)
 }
 
-// methods are those that are handed on. TRACE would tell the client the provider's key.
+// methods are the methods that the gateway forwards. The answer to a TRACE would have the
+// provider's key.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 // serve answers the request, or returns why it is refused.
 func (x *exchange) serve() *refusal {
 	if x.g.serving.Err() != nil {
-		return x.busy()
+		return x.stopping()
 	}
 	if !slices.Contains(methods, x.r.Method) {
 		x.w.Header().Set("Allow", strings.Join(methods, ", "))
@@ -100,8 +101,8 @@ func (x *exchange) serve() *refusal {
 		return x.bad(http.StatusBadRequest, "a virtual key stands in the path: it must be in a header, in the place of the provider's key")
 	}
 	no := x.route()
-	if stranger := x.checkOrigin(); stranger != nil { // which learns nothing of the providers
-		return stranger
+	if foreign := x.checkOrigin(); foreign != nil { // comes first, because the refusal of route may name the providers
+		return foreign
 	}
 	if no != nil {
 		return no
@@ -109,11 +110,11 @@ func (x *exchange) serve() *refusal {
 	if websocket(x.r.Header) {
 		return x.refuseWebSocket()
 	}
-	x.has = kindsOf(x.r.Header)
+	x.headerKinds = kindsOf(x.r.Header)
 	if no := x.identify(); no != nil {
 		return no
 	}
-	path := x.path()
+	path := x.providerPath()
 	endpoint, ok := llm.Recognize(x.r.Method, path)
 	if x.ambiguous(path, endpoint, ok) {
 		return x.bad(http.StatusBadRequest, "the path is escaped where it need not be: it can be read in two ways")
@@ -121,7 +122,7 @@ func (x *exchange) serve() *refusal {
 	if !ok || x.r.ContentLength == 0 {
 		return x.pass()
 	}
-	if endpoint.API != llm.Messages { // which is Anthropic's, whoever serves it
+	if endpoint.API != llm.Messages { // Anthropic's API, whichever provider serves it
 		endpoint.Provider = x.upstream.Kind
 	}
 	x.endpoint = endpoint
@@ -131,26 +132,26 @@ func (x *exchange) serve() *refusal {
 	return x.callModel()
 }
 
-// callModel sends a call of a model, and again where the provider says that it may be.
+// callModel sends a call of a model, and again as long as an attempt may be repeated.
 func (x *exchange) callModel() *refusal {
-	until := x.Time.Add(x.patience())
+	until := x.Time.Add(x.maxWait())
 	for again := false; ; again = true {
 		d := x.choose()
 		if no := x.acquire(time.Until(until)); no != nil {
-			return x.orKept(no)
+			return x.orFallback(no)
 		}
 		if again {
 			x.Retries++
 		}
-		rest, no := x.attempt(d)
+		delay, no := x.attempt(d)
 		if no != nil {
-			return x.orKept(no)
+			return x.orFallback(no)
 		}
-		if rest == over {
+		if delay == noRetry {
 			return nil
 		}
-		if !x.sleep(rest) {
-			return x.leave()
+		if !x.sleep(delay) {
+			return x.clientLeft()
 		}
 	}
 }

@@ -1,9 +1,8 @@
-// Package gateway is the proxy in front of LLM providers: it finds out whose a request
-// is, reserves what it may use, sends it on, meters the answer as it passes, and
-// settles.
+// Package gateway is a proxy in front of LLM providers. It finds the project of a request,
+// reserves what the request may use, forwards it, meters the answer as it passes, and settles.
 //
-// Package server runs one with its listeners, and so does the command ratelimit serve.
-// On its own it is a [http.Handler]:
+// Package server, and the command ratelimit serve, run a gateway with its listeners. A
+// [Gateway] alone is an [http.Handler]:
 //
 //	cfg, err := config.Load("ratelimit.yaml", config.Overrides{})
 //	…
@@ -35,18 +34,18 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Options is what a gateway is given beside its configuration. The zero Options are
-// good ones.
+// Options configures a gateway beside its configuration file. The zero Options are ready to
+// use.
 type Options struct {
-	Log *slog.Logger // the default is one that writes nothing
+	Log *slog.Logger // nil: nothing is logged
 }
 
-// Gateway is a handler of clients' requests: it limits them, and sends them on to
-// their providers. Make one with New.
+// Gateway serves the requests of clients: it limits them, and forwards them to their
+// providers. Make one with New.
 type Gateway struct {
 	setup      atomic.Pointer[setup]
-	reloading  sync.Mutex // guards transports, signers and what is declared
-	transports map[way]http.RoundTripper
+	reloading  sync.Mutex // guards transports and signers, and is held while quotas and limits are declared
+	transports map[transportKind]http.RoundTripper
 	signers    map[sigv4.Account]*sigv4.Signer
 
 	limits   call.Limits
@@ -55,30 +54,30 @@ type Gateway struct {
 	prune    func()
 	log      *slog.Logger
 
-	ids        *numbering
+	ids        *idSource
 	recent     *recent
 	access     *accessLog
 	loss       *loss
 	metrics    *metrics
 	active     atomic.Int64
-	serving    context.Context // ends when it drains
+	serving    context.Context // ends when the gateway drains
 	drain      context.CancelFunc
-	held       atomic.Int64 // bytes of bodies
-	bodies     atomic.Int64 // bytes of memory that large bodies have
-	collecting sync.Mutex   // held while the garbage of bodies is collected
-	probed     probed
+	heldBytes  atomic.Int64 // memory that the bodies of requests in progress may use
+	bodyMemory atomic.Int64 // memory of large bodies, with those that the garbage collector has not freed yet
+	collecting sync.Mutex   // held during a collection that a body has started
+	probed     readinessCache
 }
 
 const (
-	remembered  = 1024 // requests
-	pruneEvery  = time.Minute
-	readyWithin = time.Second
+	maxRecent    = 1024 // requests that Recent can return
+	pruneEvery   = time.Minute
+	readyTimeout = time.Second
 )
 
-// New returns a gateway as the configuration describes it. It listens nowhere.
+// New returns a gateway with a configuration. It does not listen.
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{log: log, transports: map[way]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newNumbering(), recent: newRecent(remembered), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
+	g := &Gateway{log: log, transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active)
 	ready := g.newSetup(cfg)
@@ -86,15 +85,15 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.setup.Store(ready)
-	g.tellMissed()
-	g.metrics.follow(g.limits.Models, g.named)
+	g.logMissedKeys()
+	g.metrics.follow(g.limits.Models, g.namedProjects)
 	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
 	return g, nil
 }
 
-// open opens the state.
+// open opens the state: the limiters of models and projects, and the keys.
 func (g *Gateway) open(s *setup) (err error) {
-	if g.limits.Models, err = newModels(s, ratelimit.Observers{g.metrics.observer(), g.loss, pauses{g}}); err != nil {
+	if g.limits.Models, err = newModels(s, ratelimit.Observers{g.metrics.limiter, g.loss, pauses{g}}); err != nil {
 		return err
 	}
 	if err = g.openProjects(s); err != nil {
@@ -109,7 +108,7 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 		return err
 	}
 	keeper, _ := g.limits.Models.Store().(settings.Keeper)
-	if g.keys, err = keys.Open(keeper, g.tellGone); err != nil {
+	if g.keys, err = keys.Open(keeper, g.logVanishedKeys); err != nil {
 		return errors.Join(err, g.limits.Projects.Close())
 	}
 	if err = g.declare(s, nil); err != nil {
@@ -119,9 +118,9 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 	return nil
 }
 
-// Reload goes on with another configuration. Every counter stays, and requests under
-// way are not disturbed. If it fails, the old one stays. Listeners, TLS and State
-// cannot change: an error says so.
+// Reload replaces the configuration. Counters stay, and requests in progress go on with the
+// configuration that they began with. Listeners, TLS and the state cannot change. After an
+// error, the old configuration stays.
 func (g *Gateway) Reload(cfg *config.Config) (err error) {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
@@ -136,27 +135,28 @@ func (g *Gateway) Reload(cfg *config.Config) (err error) {
 	}
 	g.access.resample(cfg.Log.Sample)
 	g.setup.Store(ready)
-	g.metrics.tellApart()
-	g.tellMissed()
+	g.metrics.labelProjects()
+	g.logMissedKeys()
 	return nil
 }
 
-// tellMissed logs what went wrong while others' changes of keys were followed.
-func (g *Gateway) tellMissed() {
+// logMissedKeys logs errors of following the keys in the store.
+func (g *Gateway) logMissedKeys() {
 	if err := g.keys.Missed(); err != nil {
 		g.log.Warn("some virtual keys of the state may be missing", "error", err)
 	}
 }
 
-// tellGone logs that the state has lost keys, as a Redis does that keeps nothing on disk.
-func (g *Gateway) tellGone(n int) {
+// logVanishedKeys logs that keys have vanished from the state, as when a Redis without
+// persistence restarts.
+func (g *Gateway) logVanishedKeys(n int) {
 	g.log.Error("virtual keys have vanished from the state: clients that send them are refused", "keys", n)
 }
 
 // ReloadFailed counts a reload whose configuration could not be read.
 func (g *Gateway) ReloadFailed(err error) { g.metrics.reloaded(err) }
 
-// changeable returns an error if a gateway cannot go on with another configuration.
+// changeable returns an error if a change of the configuration takes a restart.
 func changeable(old, new *config.Config) error {
 	for _, c := range []struct {
 		what    string
@@ -189,45 +189,44 @@ func (g *Gateway) Projects() *project.Limiter { return g.limits.Projects }
 // Keys returns the virtual keys.
 func (g *Gateway) Keys() *keys.Ring { return g.keys }
 
-// Metrics returns what the gateway counts, for Prometheus.
-func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics.gatherer() }
+// Metrics returns the gateway's metrics, for Prometheus.
+func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics.registry }
 
-// Recent returns the last requests, the latest last: at most n of those after a
-// sequence number, and of one project unless that is empty.
+// Recent returns the first n of the last requests after a sequence number, oldest first. If
+// project is not empty, it returns only the project's requests.
 func (g *Gateway) Recent(project string, after uint64, n int) []Record {
 	return g.recent.after(project, after, n)
 }
 
-// Active returns how many requests are being served.
+// Active returns how many requests are in progress.
 func (g *Gateway) Active() int { return int(g.active.Load()) }
 
-// Ready returns why the gateway cannot serve clients: the store that counts cannot be
-// asked, or it drains. It is nil if it can.
+// Ready returns nil if the gateway can serve clients. The error says that it drains, or that
+// its store does not answer.
 func (g *Gateway) Ready() error {
 	if g.serving.Err() != nil {
 		return errors.New("ratelimit: the gateway is about to stop")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
-	_, err := g.limits.Models.Store().Peek(ctx, question)
+	_, err := g.limits.Models.Store().Peek(ctx, readinessCheck)
 	return err
 }
 
-// StoreLost returns why Redis, or a part of a cluster, cannot be asked at the moment, or
-// nil. What happens to clients meanwhile is what the configuration says: it may be that
-// they are served.
+// StoreLost returns why Redis, or a part of a cluster, does not answer, or nil. Meanwhile
+// clients may be served all the same: the configuration says so.
 func (g *Gateway) StoreLost() error { return g.loss.lost() }
 
-// question is what the store is asked to see whether it answers. It charges nothing.
-var question = []store.Charge{{Key: "gateway/ready", Limits: []limit.Limit{limit.PerMinute(1)}, N: 1}}
+// readinessCheck is a charge that Ready asks the store about, without making it.
+var readinessCheck = []store.Charge{{Key: "gateway/ready", Limits: []limit.Limit{limit.PerMinute(1)}, N: 1}}
 
-// Drain refuses new requests from now on, and those that wait, with 503.
+// Drain refuses new requests, and requests that wait, with 503 from now on.
 func (g *Gateway) Drain() { g.drain() }
 
-// Close releases everything. Call it when no request is being served any more.
+// Close releases everything. Call it when no request is in progress any more.
 func (g *Gateway) Close() error {
 	g.prune()
-	g.tellMissed()
+	g.logMissedKeys()
 	g.keys.Close()
 	for _, t := range g.transports {
 		if idle, ok := t.(interface{ CloseIdleConnections() }); ok {
@@ -235,14 +234,14 @@ func (g *Gateway) Close() error {
 		}
 	}
 	err := g.limits.Projects.Close()
-	if g.Config().State != config.Memory { // which is to leave nothing behind
+	if g.Config().State != config.Memory { // memory has nothing to write
 		err = errors.Join(err, g.persist())
 	}
 	return errors.Join(err, g.limits.Models.Close())
 }
 
-// persist writes what is not written yet. The first time it is told what has gone wrong
-// since the start, of which nobody was told: that may be over long since.
+// persist writes the state. The first call of Persist also returns an error that has occurred
+// any time since the start and may be over, so that one is only logged.
 func (g *Gateway) persist() error {
 	err := g.limits.Models.Persist()
 	if err == nil {

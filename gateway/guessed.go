@@ -15,54 +15,53 @@ type Origin string
 // The origins of quotas.
 const (
 	Set     Origin = "set"     // by the configuration, or at run time
-	Guessed Origin = "guessed" // they are published ones, until the provider says what they are
-	Learned Origin = "learned" // by the provider's word
+	Guessed Origin = "guessed" // from what the provider has published, until its headers replace them
+	Learned Origin = "learned" // from the provider's headers
 )
 
 // Origin returns where the maxima of a quota are from.
 func (g *Gateway) Origin(name string) Origin {
-	held, _ := g.limits.Models.Quota(name)
+	current, _ := g.limits.Models.Quota(name)
 	declared, ok := g.setup.Load().declared[name]
 	switch {
-	case !held.Auto:
+	case !current.Auto:
 		return Set
-	case !ok || !sameMaxima(held, declared.ModelQuota):
+	case !ok || !sameMaxima(current, declared.ModelQuota):
 		return Learned
-	case declared.usual:
+	case declared.isDefault:
 		return Guessed
 	}
 	return Set
 }
 
-// Guesses returns the models of a provider whose quota is guessed, at one of its
-// deployments at least.
+// Guesses returns the models of a provider whose quota is guessed, at any of its deployments.
 func (g *Gateway) Guesses(provider string) []config.Model {
 	u := g.setup.Load().upstreams[provider]
 	if u == nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(u.Models), func(m config.Model) bool {
-		return !slices.ContainsFunc(u.deployments, func(d *deployment) bool { return g.Origin(u.quota(m.Name, d.name)) == Guessed })
+		return !slices.ContainsFunc(u.deployments, func(d *deployment) bool { return g.Origin(u.quotaName(m.Name, d.name)) == Guessed })
 	})
 }
 
-// raises returns the limits of one account that are more than those of the quota, if that
-// was guessed: several accounts are not held to a guess that is too low for each of them.
-// What one account has left says nothing of the others.
-func (x *exchange) raises(windows []llm.Window) (higher []llm.Window) {
-	if !x.setup.declared[x.Quota].usual {
+// higherLimits returns the limits of one account that are above a guessed quota, so that a
+// guess which is too low for each of several accounts does not hold them up. What is left of
+// one account's limits is left out: it does not concern the other accounts.
+func (x *exchange) higherLimits(windows []llm.Window) (higher []llm.Window) {
+	if !x.setup.declared[x.Quota].isDefault {
 		return nil
 	}
-	held, _ := x.g.limits.Models.Quota(x.Quota)
+	current, _ := x.g.limits.Models.Quota(x.Quota)
 	for _, w := range windows {
-		if most := maximum(&held, w); most > 0 && w.Limit > int64(most) {
+		if m := maximum(&current, w); m > 0 && w.Limit > int64(m) {
 			higher = append(higher, llm.Window{Unit: w.Unit, Per: w.Per, Limit: w.Limit, Remaining: -1})
 		}
 	}
 	return higher
 }
 
-// maximum returns the maximum of a quota for the window of a provider's; 0 for none.
+// maximum returns the maximum of a quota for a provider's window, or 0 for none.
 func maximum(q *ratelimit.ModelQuota, w llm.Window) int {
 	switch {
 	case w.Unit == llm.Requests && w.Per == time.Minute:
@@ -77,15 +76,15 @@ func maximum(q *ratelimit.ModelQuota, w llm.Window) int {
 	return 0
 }
 
-// sameMaxima reports whether two quotas have the same maxima, of those that a provider
-// tells.
+// sameMaxima reports whether two quotas have the same maxima, as far as a provider reports
+// them.
 func sameMaxima(one, other ratelimit.ModelQuota) bool {
 	other.Auto, other.Margin, other.MaxConcurrent, other.DayResetsAt = one.Auto, one.Margin, one.MaxConcurrent, one.DayResetsAt
 	return one == other
 }
 
-// published reports whether a quota that is held is a published one, of a state that was
-// written when these were no guesses.
-func published(held ratelimit.ModelQuota, q quota) bool {
-	return q.Auto && !held.Auto && sameMaxima(held, q.ModelQuota)
+// isPublished reports whether the state's quota has the published maxima of q without being
+// automatic: an older version has written it, which took these maxima for certain.
+func isPublished(current ratelimit.ModelQuota, q quota) bool {
+	return q.Auto && !current.Auto && sameMaxima(current, q.ModelQuota)
 }

@@ -22,7 +22,7 @@ func TestGuessesAreRaisedForSeveralAccounts(t *testing.T) {
 		w.Header().Set("X-Ratelimit-Limit-Tokens", tokens[r.Header.Get("Authorization")])
 		w.Write([]byte(`{"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}}`))
 	}))
-	r.setup.Load().upstreams["openai"].accounts.see([]string{"x"})
+	r.setup.Load().upstreams["openai"].accounts.observe([]string{"x"})
 	for _, c := range []struct {
 		key  string
 		want int

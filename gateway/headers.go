@@ -8,47 +8,48 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// hops are headers that are meant for the next server, and not for those behind it.
-var hops = []string{
+// hopFields are hop-by-hop headers: they are meant for the next server only.
+var hopFields = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// ours are headers of requests that are no business of a provider's: what is for the
-// gateway, and what browsers and proxies before it tell of the client.
-var ours = []string{
+// gatewayFields are headers that a provider does not get: they are for the gateway, or
+// browsers and proxies describe the client in them.
+var gatewayFields = []string{
 	fieldProject, "Cookie", "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
 	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
 }
 
-// ofAccount are headers in which a client chooses who is billed, and a provider tells.
-var ofAccount = []string{"Openai-Organization", "Openai-Project", "X-Goog-User-Project", "Anthropic-Organization-Id"}
+// accountFields are headers in which a client chooses the account that is billed, and a
+// provider names it.
+var accountFields = []string{"Openai-Organization", "Openai-Project", "X-Goog-User-Project", "Anthropic-Organization-Id"}
 
-// ofPart are headers by which a client may get an answer whose usage the gateway cannot read:
-// compressed, a part of it, or to be fetched later.
-var ofPart = []string{"Accept-Encoding", "Range", "If-Range", "Prefer"}
+// partialFields are headers that ask for an answer whose usage the gateway cannot read: a
+// compressed one, a part of one, or one to be fetched later.
+var partialFields = []string{"Accept-Encoding", "Range", "If-Range", "Prefer"}
 
-// ofHost are headers of answers that speak of the provider's own host.
-var ofHost = []string{"Alt-Svc", "Strict-Transport-Security"}
+// hostFields are headers of answers that concern the provider's own host.
+var hostFields = []string{"Alt-Svc", "Strict-Transport-Security"}
 
-// kinds is a set of kinds of headers. A request has few headers, and there are many that
-// are not sent on: to look at each of the few once is faster than to look for the many.
-// Every request pays for it.
+// kinds is a set of kinds of headers. A request has few headers, and many are not forwarded:
+// looking up each of the few is faster than looking for each of the many, and every request
+// does this.
 type kinds uint8
 
 const (
-	kindHop       kinds = 1 << iota // see hops
-	kindOurs                        // see ours
-	kindAccount                     // see ofAccount
-	kindSignature                   // see [call.SignatureFields]
-	kindKey                         // see fieldsOfKeys
-	kindLeak                        // any other header that holds a virtual key
+	kindHop       kinds = 1 << iota // hopFields
+	kindGateway                     // gatewayFields
+	kindAccount                     // accountFields
+	kindSignature                   // [call.SignatureFields]
+	kindKey                         // keyFields
+	kindLeak                        // any other header with a virtual key in it
 )
 
-// kindOf has the kind of each header that is not always sent on.
+// kindOf has the kind of each header that is not always forwarded.
 var kindOf = func() map[string]kinds {
 	all := map[string]kinds{}
-	for kind, names := range map[kinds][]string{kindHop: hops, kindOurs: ours, kindAccount: ofAccount, kindSignature: call.SignatureFields, kindKey: fieldsOfKeys} {
+	for kind, names := range map[kinds][]string{kindHop: hopFields, kindGateway: gatewayFields, kindAccount: accountFields, kindSignature: call.SignatureFields, kindKey: keyFields} {
 		for _, name := range names {
 			all[name] |= kind
 		}
@@ -56,7 +57,7 @@ var kindOf = func() map[string]kinds {
 	return all
 }()
 
-// kindsOf returns which kinds of headers there are.
+// kindsOf returns the kinds of headers that a request has.
 func kindsOf(h http.Header) (all kinds) {
 	for name, values := range h {
 		kind := kindOf[name]
@@ -68,8 +69,8 @@ func kindsOf(h http.Header) (all kinds) {
 	return all
 }
 
-// drop deletes headers of some kinds.
-func drop(h http.Header, unwanted kinds) {
+// dropKinds deletes the headers of unwanted kinds.
+func dropKinds(h http.Header, unwanted kinds) {
 	for name := range h {
 		if kindOf[name]&unwanted != 0 {
 			delete(h, name)
@@ -77,7 +78,7 @@ func drop(h http.Header, unwanted kinds) {
 	}
 }
 
-// deleteHops deletes headers that are meant for the next server.
+// deleteHops deletes the hop-by-hop headers, and those that the Connection header names.
 func deleteHops(h http.Header) {
 	for _, list := range h["Connection"] {
 		for name := range strings.SplitSeq(list, ",") {
@@ -86,13 +87,13 @@ func deleteHops(h http.Header) {
 			}
 		}
 	}
-	for _, name := range hops {
+	for _, name := range hopFields {
 		delete(h, name)
 	}
 }
 
-// putKey puts a key where the provider wants it.
-func (x *exchange) putKey(h http.Header, key string) {
+// setKey sets the provider's key in the header that the provider expects.
+func (x *exchange) setKey(h http.Header, key string) {
 	switch {
 	case x.upstream.Kind == llm.Azure:
 		h["Api-Key"] = []string{key}
@@ -101,7 +102,7 @@ func (x *exchange) putKey(h http.Header, key string) {
 	case x.endpoint.API == llm.Messages && x.upstream.Kind == llm.Anthropic:
 		h["X-Api-Key"] = []string{key}
 		return
-	case x.endpoint.API == llm.Messages: // who else has that API may want either
+	case x.endpoint.API == llm.Messages: // other providers of this API may expect either header
 		h["X-Api-Key"] = []string{key}
 	case x.endpoint.API == llm.Generate && !strings.Contains(x.target.Path, "/openai/"):
 		h["X-Goog-Api-Key"] = []string{key}
@@ -110,22 +111,23 @@ func (x *exchange) putKey(h http.Header, key string) {
 	h["Authorization"] = []string{"Bearer " + key}
 }
 
-// answer copies the headers of a provider's answer.
-func (x *exchange) answer(from http.Header) {
+// copyHeaders copies the headers of a provider's answer to the client's, without those that
+// the client must not get, and adds the gateway's.
+func (x *exchange) copyHeaders(from http.Header) {
 	deleteHops(from)
 	to := x.w.Header()
 	for name, values := range from {
 		to[name] = values
 	}
-	for _, name := range ofHost {
+	for _, name := range hostFields {
 		delete(to, name)
 	}
-	if x.shared {
+	if x.gatewayAccount {
 		delete(to, "Set-Cookie")
-		for _, name := range ofAccount {
+		for _, name := range accountFields {
 			delete(to, name)
 		}
 	}
-	x.identifyAnswer(to)
-	x.tell(to)
+	x.setRequestID(to)
+	x.setLimitHeaders(to)
 }

@@ -8,36 +8,36 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/call"
 )
 
-// health is how a deployment fares.
+// health is the health of a deployment.
 type health struct {
-	active atomic.Int64 // calls under way
-	until  atomic.Int64 // Unix nanoseconds: it has failed, and others come first until then
+	active      atomic.Int64 // calls in progress
+	failedUntil atomic.Int64 // Unix nanoseconds: until then, calls prefer other deployments
 
-	// forbidden has the models that it has answered with 403. Clients choose models, so
-	// that says nothing of the others.
-	forbidden lately
+	// forbidden has hashes of the models for which the deployment has answered 403. Clients
+	// choose models, so a 403 does not concern other models.
+	forbidden expiringSet
 }
 
-// unwell is how long a deployment that has failed comes after the others.
-const unwell = 10 * time.Second
+// unhealthyFor is how long calls prefer other deployments to one that has failed.
+const unhealthyFor = 10 * time.Second
 
-// failed notes that it could not be reached.
-func (h *health) failed() { h.until.Store(time.Now().Add(unwell).UnixNano()) }
+// markFailed records that the deployment could not be reached, or has failed.
+func (h *health) markFailed() { h.failedUntil.Store(time.Now().Add(unhealthyFor).UnixNano()) }
 
-// heard notes the status of an answer to a call of a model. One that says that all is
-// used up says nothing of its health.
-func (h *health) heard(status int, model string) {
+// observe records the status of an answer to a call of a model. A status that throttles does
+// not concern the deployment's health.
+func (h *health) observe(status int, model string) {
 	switch {
 	case status == 403:
-		h.forbidden.note(maphash.String(seed, model), unwell)
+		h.forbidden.add(maphash.String(hashSeed, model), unhealthyFor)
 	case status == 401 || status >= 500 && !call.MayThrottle(status):
-		h.failed()
-	case status < 300 && h.until.Load() != 0:
-		h.until.Store(0)
+		h.markFailed()
+	case status < 300 && h.failedUntil.Load() != 0:
+		h.failedUntil.Store(0)
 	}
 }
 
-// well reports whether calls of a model may go there before they go to others.
-func (h *health) well(now time.Time, model string) bool {
-	return now.UnixNano() >= h.until.Load() && !(h.forbidden.any() && h.forbidden.has(maphash.String(seed, model)))
+// healthy reports whether calls of a model need not prefer other deployments.
+func (h *health) healthy(now time.Time, model string) bool {
+	return now.UnixNano() >= h.failedUntil.Load() && !(h.forbidden.mayHave() && h.forbidden.has(maphash.String(hashSeed, model)))
 }

@@ -108,7 +108,7 @@ func (r *rig) do(t testing.TB, method, path, body string, headers ...string) ans
 func (r *rig) last(t testing.TB) Record {
 	t.Helper()
 	r.settled(t)
-	all := r.Recent("", 0, remembered)
+	all := r.Recent("", 0, maxRecent)
 	if len(all) == 0 {
 		t.Fatal("no request was recorded")
 	}

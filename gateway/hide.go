@@ -13,27 +13,26 @@ import (
 	"strings"
 )
 
-// hider takes the secrets of a deployment out of what its server answers: some servers
-// quote them in errors. Its needles are the forms in which a secret may be quoted, the longest
-// first. A nil hider hides nothing.
+// hider redacts the secrets of a deployment in its server's answers: some servers quote them
+// in errors. A nil hider redacts nothing.
 type hider struct {
-	needles []string
-	least   int // bytes of the shortest needle
+	needles  []string // the forms in which a secret may be quoted, the longest first
+	shortest int      // bytes of the shortest needle
 }
 
 const (
-	hidden = "***" // stands in the place of a secret
+	redacted = "***" // replaces a secret
 
-	// leastHidden is how many bytes a secret has at least. A shorter one is a word such as
-	// "none" for a server that needs no key: to hide it would garble answers.
-	leastHidden = 7
+	// minSecret is how many bytes a secret has at least. A shorter one is a word such as
+	// "none" for a server that needs no key: redacting it would garble answers.
+	minSecret = 7
 )
 
-// newHider returns a hider of secrets, or nil if there are none.
+// newHider returns a hider of secrets, or nil if there is nothing to redact.
 func newHider(secrets ...string) *hider {
 	h := &hider{}
 	for _, secret := range secrets {
-		if len(secret) >= leastHidden {
+		if len(secret) >= minSecret {
 			h.needles = append(h.needles, forms(secret)...)
 		}
 	}
@@ -42,13 +41,13 @@ func newHider(secrets ...string) *hider {
 	}
 	slices.SortFunc(h.needles, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	h.needles = slices.Compact(h.needles)
-	h.least = len(h.needles[len(h.needles)-1])
+	h.shortest = len(h.needles[len(h.needles)-1])
 	return h
 }
 
-// forms returns a secret as it is, as URLs and JSON escape it, and as it stands in base64,
-// of which there are three forms: one for each place in a group of three bytes. The characters
-// that it shares with what stands around it are left out.
+// forms returns the forms in which an answer may quote a secret: unchanged, escaped as in URLs
+// and JSON, and in base64. Base64 has three forms, one for each position in a group of three
+// bytes; they leave out the characters that also depend on the bytes around the secret.
 func forms(secret string) []string {
 	quoted, _ := json.Marshal(secret) // a string cannot fail
 	plain := string(quoted[1 : len(quoted)-1])
@@ -61,79 +60,79 @@ func forms(secret string) []string {
 	return all
 }
 
-// text returns a text without the secrets.
-func (h *hider) text(text string) string {
-	if h == nil || len(text) < h.least {
+// redact returns a text without the secrets.
+func (h *hider) redact(text string) string {
+	if h == nil || len(text) < h.shortest {
 		return text
 	}
 	for _, needle := range h.needles {
-		text = strings.ReplaceAll(text, needle, hidden)
+		text = strings.ReplaceAll(text, needle, redacted)
 	}
 	return text
 }
 
-// header takes the secrets out of all values of a header. Most values are shorter than any
-// secret, so that this costs next to nothing.
-func (h *hider) header(header http.Header) {
+// redactHeader redacts the secrets in all values of a header. Most values are shorter than
+// any secret, so this costs next to nothing.
+func (h *hider) redactHeader(header http.Header) {
 	if h == nil {
 		return
 	}
 	for _, values := range header {
 		for i, value := range values {
-			if len(value) >= h.least {
-				values[i] = h.text(value)
+			if len(value) >= h.shortest {
+				values[i] = h.redact(value)
 			}
 		}
 	}
 }
 
-// error takes the secrets out of the body of an answer that is no success. The body of a
-// success is what the model says, and its streams are not to be held up: it stays as it is. A
-// body that is compressed although nobody has asked for that is unpacked, or, where that is not
-// gzip, left out.
-func (h *hider) error(response *http.Response, body io.Reader) io.Reader {
+// redactError returns the body of an answer, without the secrets if the answer is an error.
+// The body of a success is the model's own text, and redacting would delay its stream. A body
+// that is compressed, although the gateway has not asked for that, is unpacked, or dropped if
+// it is not gzip.
+func (h *hider) redactError(response *http.Response, body io.Reader) io.Reader {
 	if h == nil || response.StatusCode < http.StatusMultipleChoices {
 		return body
 	}
 	switch encoding := response.Header.Get("Content-Encoding"); {
 	case encoding == "" || strings.EqualFold(encoding, "identity"):
 	case strings.EqualFold(encoding, "gzip") || strings.EqualFold(encoding, "x-gzip"):
-		body = &unpacked{body: body}
+		body = &gunzipped{body: body}
 	default:
 		body = http.NoBody
 	}
 	response.Header.Del("Content-Encoding")
 	response.Header.Del("Content-Length")
 	response.ContentLength = -1
-	return &hiding{hider: h, body: body}
+	return &redactedBody{hider: h, body: body}
 }
 
-// unpacked is a body in gzip, which is read from when it is read.
-type unpacked struct {
+// gunzipped unpacks a body in gzip when it is first read.
+type gunzipped struct {
 	body io.Reader
 	zip  *gzip.Reader
 }
 
-func (u *unpacked) Read(p []byte) (n int, err error) {
+func (u *gunzipped) Read(p []byte) (n int, err error) {
 	if u.zip == nil {
 		if u.zip, err = gzip.NewReader(u.body); err != nil {
-			return 0, io.EOF // it is empty, or no gzip: nothing of it may be shown
+			return 0, io.EOF // the body is no gzip, so nothing of it can be redacted and shown
 		}
 	}
 	return u.zip.Read(p)
 }
 
-// hiding is a body without the secrets. It holds back what may be the beginning of one
-// until more of the body comes: at most a byte less than the longest needle.
-type hiding struct {
+// redactedBody is a body without the secrets. It keeps back what may be the beginning of a
+// secret until more of the body comes: at most one byte less than the longest needle.
+type redactedBody struct {
 	*hider
-	body  io.Reader
-	held  []byte // may be the beginning of a secret
-	ready []byte // may be read
-	err   error  // of body
+	body    io.Reader
+	pending []byte // may be the beginning of a secret
+	ready   []byte // redacted, to be read
+	err     error  // of reading the body
 }
 
-func (h *hiding) Read(p []byte) (int, error) {
+func (h *redactedBody) Read(p []byte) (int, error) {
 	for len(h.ready) == 0 {
 		if h.err != nil {
 			return 0, h.err
@@ -145,32 +144,32 @@ func (h *hiding) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads some of the body.
-func (h *hiding) fill() {
+// fill reads a part of the body, and redacts it.
+func (h *redactedBody) fill() {
 	var room [4 << 10]byte
 	var n int
 	n, h.err = h.body.Read(room[:])
-	text := append(h.held, room[:n]...)
+	text := append(h.pending, room[:n]...)
 	for _, needle := range h.needles {
-		text = bytes.ReplaceAll(text, []byte(needle), []byte(hidden))
+		text = bytes.ReplaceAll(text, []byte(needle), []byte(redacted))
 	}
-	h.held = nil
+	h.pending = nil
 	if h.err == nil {
-		end := len(text) - h.begun(text)
-		h.held = bytes.Clone(text[end:])
+		end := len(text) - h.prefixLength(text)
+		h.pending = bytes.Clone(text[end:])
 		text = text[:end]
 	}
 	h.ready = text
 }
 
-// begun returns how many bytes at the end of a text are the beginning of a needle.
-func (h *hiding) begun(text []byte) (most int) {
+// prefixLength returns how many bytes at the end of a text are the beginning of a needle.
+func (h *redactedBody) prefixLength(text []byte) (longest int) {
 	for _, needle := range h.needles {
-		for n := min(len(needle)-1, len(text)); n > most; n-- {
+		for n := min(len(needle)-1, len(text)); n > longest; n-- {
 			if string(text[len(text)-n:]) == needle[:n] {
-				most = n
+				longest = n
 			}
 		}
 	}
-	return most
+	return longest
 }

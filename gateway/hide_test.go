@@ -107,19 +107,19 @@ func TestHidingAcrossPieces(t *testing.T) {
 	} {
 		want := text
 		for _, needle := range h.needles {
-			want = strings.ReplaceAll(want, needle, hidden)
+			want = strings.ReplaceAll(want, needle, redacted)
 		}
 		for name, body := range map[string]io.Reader{
 			"whole": strings.NewReader(text), "bytes": iotest.OneByteReader(strings.NewReader(text)), "halves": iotest.HalfReader(strings.NewReader(text)),
 			"with the end": iotest.DataErrReader(strings.NewReader(text)),
 		} {
-			got, err := io.ReadAll(&hiding{hider: h, body: body})
+			got, err := io.ReadAll(&redactedBody{hider: h, body: body})
 			if err != nil || string(got) != want {
 				t.Errorf("%.60q in %s: %.60q, want %.60q, %v", text, name, got, want, err)
 			}
 		}
 	}
-	broken := &hiding{hider: h, body: io.MultiReader(strings.NewReader("it is aab"), iotest.ErrReader(io.ErrUnexpectedEOF))}
+	broken := &redactedBody{hider: h, body: io.MultiReader(strings.NewReader("it is aab"), iotest.ErrReader(io.ErrUnexpectedEOF))}
 	if got, err := io.ReadAll(broken); string(got) != "it is aab" || err != io.ErrUnexpectedEOF {
 		t.Errorf("what breaks off is %q, %v", got, err)
 	}

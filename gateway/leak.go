@@ -9,10 +9,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 )
 
-// withoutKeys returns a text in which *** stands in the place of virtual keys, and whether
-// there were any. A key that is escaped as in URLs, however often, is found too: the text is
-// returned unescaped then.
-func withoutKeys(text string) (string, bool) {
+// redactKeys returns a text with *** in place of its virtual keys, and whether there were
+// any. It also finds keys that are escaped as in URLs, any number of times; then it returns
+// the text unescaped.
+func redactKeys(text string) (string, bool) {
 	if len(text) < keys.Size {
 		return text, false
 	}
@@ -23,20 +23,20 @@ func withoutKeys(text string) (string, bool) {
 	}
 	var clean strings.Builder
 	for ; at >= 0; at = keys.Index(plain) {
-		clean.WriteString(plain[:at] + hidden)
+		clean.WriteString(plain[:at] + redacted)
 		plain = plain[at+keys.Size:]
 	}
 	return clean.String() + plain, true
 }
 
-// holdsKey reports whether a virtual key stands in a text.
+// holdsKey reports whether a text has a virtual key in it.
 func holdsKey(text string) bool {
-	_, holds := withoutKeys(text)
+	_, holds := redactKeys(text)
 	return holds
 }
 
-// fieldHoldsKey reports whether a virtual key stands in one of a header's values, most of which
-// are too short for that, or is its name, which has capitals by now.
+// fieldHoldsKey reports whether a header has a virtual key in a value, or in its name, which
+// net/http has changed to capital letters. Most values are too short for a key.
 func fieldHoldsKey(name string, values []string) bool {
 	if len(name) >= keys.Size && holdsKey(strings.ToLower(name)) {
 		return true
@@ -49,9 +49,9 @@ func fieldHoldsKey(name string, values []string) bool {
 	return false
 }
 
-// unescaped undoes the escaping of a URL, as far as it is well-formed, until nothing in it is
-// escaped any more. A client chooses how often a text is escaped, so all of it is undone in one
-// pass: what the last three bytes stand for may complete an escape with the bytes before them.
+// unescaped undoes the escaping of a URL until nothing well-formed is escaped any more. A
+// client chooses how often a text is escaped, so one pass undoes all of it: the byte that the
+// last three bytes stand for may complete an escape with the bytes before them.
 func unescaped(text string) string {
 	if !strings.Contains(text, "%") {
 		return text
@@ -69,11 +69,10 @@ func unescaped(text string) string {
 // unhex returns the value of a hexadecimal digit, or -1.
 func unhex(c byte) int { return strings.IndexByte("0123456789abcdef", c|0x20) }
 
-// keepKeys sees to it that no virtual key is sent on in a place where the gateway does not
-// look for it: headers and parameters that hold one are taken out. fieldsOfKeys are not
-// looked at, for they are replaced.
-func (x *exchange) keepKeys() {
-	if x.has&kindLeak != 0 {
+// removeKeys deletes headers and parameters that have a virtual key in them, so that no
+// provider gets one. It leaves keyFields alone, because authorize replaces them.
+func (x *exchange) removeKeys() {
+	if x.headerKinds&kindLeak != 0 {
 		for name, values := range x.r.Header {
 			if kindOf[name]&kindKey == 0 && fieldHoldsKey(name, values) {
 				delete(x.r.Header, name)
@@ -86,12 +85,12 @@ func (x *exchange) keepKeys() {
 	}
 }
 
-// carriesKey reports whether a header or the query of the request holds a virtual key.
+// carriesKey reports whether a header or the query of the request has a virtual key in it.
 func (x *exchange) carriesKey() bool {
-	if x.has&kindLeak != 0 {
+	if x.headerKinds&kindLeak != 0 {
 		return true
 	}
-	for _, name := range fieldsOfKeys {
+	for _, name := range keyFields {
 		if fieldHoldsKey(name, x.r.Header[name]) {
 			return true
 		}
@@ -99,10 +98,10 @@ func (x *exchange) carriesKey() bool {
 	return holdsKey(x.target.RawQuery)
 }
 
-// checkBody refuses a body that holds a valid virtual key, which the provider is not to see.
-// What has the form of a key alone may be an example that somebody writes about. It looks for
+// checkBodyForKeys refuses a body with a valid virtual key in it, which the provider must not
+// see. A text that only has the form of a key may be an example in a prompt. The search is for
 // the last byte of the prefix, the only one that is rare in texts.
-func (x *exchange) checkBody() *refusal {
+func (x *exchange) checkBodyForKeys() *refusal {
 	const last = len(keys.Prefix) - 1
 	for at := last; at < len(x.body); at++ {
 		next := bytes.IndexByte(x.body[at:], keys.Prefix[last])
@@ -110,15 +109,13 @@ func (x *exchange) checkBody() *refusal {
 			return nil
 		}
 		at += next
-		if key := x.body[at-last:]; len(key) >= keys.Size && keys.Is(key[:keys.Size]) && x.g.valid(string(key[:keys.Size])) {
+		key := x.body[at-last:]
+		if len(key) < keys.Size || !keys.Is(key[:keys.Size]) {
+			continue
+		}
+		if _, valid := x.g.keys.Find(string(key[:keys.Size])); valid {
 			return x.bad(http.StatusBadRequest, "the body holds a valid virtual key, which is not sent on: take it out, and replace the key if others have seen it")
 		}
 	}
 	return nil
-}
-
-// valid reports whether a text is a virtual key that is valid now.
-func (g *Gateway) valid(key string) bool {
-	_, ok := g.keys.Find(key)
-	return ok
 }

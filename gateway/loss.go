@@ -9,19 +9,19 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// loss is an observer that tells when Redis is lost and when it is back. Of a cluster,
-// it tells when the first part is lost, and when all are back.
+// loss is an observer that logs when Redis is lost and when it is back. For a cluster, it
+// logs when the first part is lost and when all parts are back.
 type loss struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
-	parts map[int]bool // those that are lost
-	why   error        // the first of them is; nil: none is
+	parts map[int]bool // the parts that are lost
+	why   error        // why the first of them is lost; nil: none is
 }
 
 func newLoss(log *slog.Logger) *loss { return &loss{log: log, parts: map[int]bool{}} }
 
-// Observe heeds events of the store.
+// Observe records events of the store.
 func (l *loss) Observe(_ context.Context, e ratelimit.Event) {
 	if e.Kind != ratelimit.EventStore || e.Store == nil {
 		return

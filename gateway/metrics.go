@@ -13,9 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/telemetry"
 )
 
-// metrics is what the gateway counts for Prometheus: its requests, beside what
-// package telemetry counts of the limiter, and what Go and the system tell of the
-// process.
+// metrics is the gateway's metrics for Prometheus: those of requests, those of the limiter by
+// package telemetry, and those of the process.
 type metrics struct {
 	registry *prometheus.Registry
 	limiter  *telemetry.Prometheus
@@ -24,40 +23,39 @@ type metrics struct {
 	took, upstream    *prometheus.HistogramVec
 	reloads           *prometheus.CounterVec
 
-	providers func() []string // who may be a label
-	projects  func() []string // likewise, of whom the first that come are
-	mu        sync.Mutex      // of who adds to series, or to apart
+	providers func() []string // the names that may be labels
+	projects  func() []string // the names that may be labels, of which the first maxLabelled are
+	mu        sync.Mutex      // held to add to series or labelled
 	series    atomic.Pointer[map[labels]*series]
-	apart     map[string]bool // the projects that have series of their own
+	labelled  map[string]bool // the projects with a label of their own
 }
 
-// labels are those of a request.
+// labels are the labels of a request.
 type labels struct {
 	provider string
 	outcome  Outcome
 	status   string
 }
 
-// series is where requests of the same labels are counted.
+// series counts the requests with the same labels.
 type series struct {
 	requests, retries prometheus.Counter
 	took, upstream    prometheus.Observer
 }
 
-// noProvider is the label of requests to none, or to one that is not in the
-// configuration.
+// noProvider is the label of requests to a provider that is not in the configuration.
 const noProvider = "none"
 
-// secondsBounds are the upper bounds of buckets: from an answer out of a cache to a
-// long stream.
+// secondsBounds are the upper bounds of histogram buckets, from a cached answer to a long
+// stream.
 var secondsBounds = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 
-// mostApart is how many projects have series of their own.
-const mostApart = 1000
+// maxLabelled is how many projects have a label of their own.
+const maxLabelled = 1000
 
-// named returns the projects that somebody who may change the gateway has named, and no
-// client has: those of the configuration, and those that have a limit or a key.
-func (g *Gateway) named() []string {
+// namedProjects returns the projects that an operator has named, and not a client: those in
+// the configuration, and those with a limit or a key.
+func (g *Gateway) namedProjects() []string {
 	named := slices.Sorted(maps.Keys(g.Config().Projects))
 	named = append(named, slices.Sorted(maps.Keys(g.limits.Projects.Limits()))...)
 	for _, k := range g.keys.List() {
@@ -66,13 +64,13 @@ func (g *Gateway) named() []string {
 	return named
 }
 
-// newMetrics returns the metrics of a gateway that has these providers, and so many
-// requests under way.
+// newMetrics returns the metrics of a gateway. providers returns the names of its providers,
+// and active how many requests are in progress.
 func newMetrics(providers func() []string, active func() int) *metrics {
 	m := &metrics{
 		registry:  prometheus.NewRegistry(),
 		providers: providers,
-		apart:     map[string]bool{},
+		labelled:  map[string]bool{},
 		requests:  newCounters("requests_total", "Requests of clients, by what became of them and by the class of their status.", "provider", "outcome", "status"),
 		retries:   newCounters("retries_total", "How often a call was sent again.", "provider"),
 		took:      newSeconds("request_seconds", "How long requests have taken, from their first byte to the last of the response.", "provider"),
@@ -90,13 +88,13 @@ func newMetrics(providers func() []string, active func() int) *metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	limiter, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{Registerer: m.registry})
 	if err != nil {
-		panic(err) // only what is registered already could fail, and the registry is new
+		panic(err) // only a second registration fails, and the registry is new
 	}
 	m.limiter = limiter
 	return m
 }
 
-// What the names of the metrics begin with.
+// The beginning of the metrics' names.
 const (
 	namespace = "ratelimit"
 	subsystem = "gateway"
@@ -112,43 +110,37 @@ func newSeconds(name, help string, labels ...string) *prometheus.HistogramVec {
 	}, labels)
 }
 
-// observer returns who counts what the limiter does.
-func (m *metrics) observer() ratelimit.Observer { return m.limiter }
-
-// follow counts how much is used of each model's quota, and tells projects apart. One
-// limiter may be followed.
+// follow adds the metrics of each model's quota, and labels projects. It may be called once.
 func (m *metrics) follow(rl *ratelimit.RateLimiter, projects func() []string) {
 	m.projects = projects
-	m.tellApart()
-	m.registry.MustRegister(telemetry.NewModelCollector(rl), newcomers{m})
+	m.labelProjects()
+	m.registry.MustRegister(telemetry.NewModelCollector(rl), projectLabeller{m})
 }
 
-// tellApart gives projects that are new series of their own, while there is room.
-func (m *metrics) tellApart() {
+// labelProjects gives new projects labels of their own, up to maxLabelled.
+func (m *metrics) labelProjects() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var more []string
 	for _, id := range m.projects() {
-		if !m.apart[id] && len(m.apart) < mostApart && id != "other" { // which stands for all others
-			m.apart[id] = true
+		if !m.labelled[id] && len(m.labelled) < maxLabelled && id != "other" { // the label of all projects without one
+			m.labelled[id] = true
 			more = append(more, id)
 		}
 	}
 	if err := m.limiter.AddProjects(more...); err != nil {
-		panic(err) // an id of a project is fit for a label
+		panic(err) // every project's id is a valid label
 	}
 }
 
-// newcomers is a collector of nothing, which has each scrape look for new projects:
-// other gateways make some, too.
-type newcomers struct{ *metrics }
+// projectLabeller is a collector without metrics, which labels new projects at each scrape:
+// other gateways that share the state add projects, too.
+type projectLabeller struct{ *metrics }
 
-func (newcomers) Describe(chan<- *prometheus.Desc)   {}
-func (n newcomers) Collect(chan<- prometheus.Metric) { n.tellApart() }
+func (projectLabeller) Describe(chan<- *prometheus.Desc)   {}
+func (n projectLabeller) Collect(chan<- prometheus.Metric) { n.labelProjects() }
 
-func (m *metrics) gatherer() prometheus.Gatherer { return m.registry }
-
-// reloaded counts that the configuration was read anew, or could not be.
+// reloaded counts a reload of the configuration, or one that failed.
 func (m *metrics) reloaded(err error) {
 	result := "done"
 	if err != nil {
@@ -170,7 +162,8 @@ func (m *metrics) observe(rec *Record) {
 	}
 }
 
-// statusClass returns the label of a status: 429 has its own, since a limit said so.
+// statusClass returns the label of a status. 429 has a label of its own, because it is a
+// limit's.
 func statusClass(status int) string {
 	switch {
 	case status == 429:
@@ -188,7 +181,7 @@ func statusClass(status int) string {
 	}
 }
 
-// seriesOf returns where requests of these labels are counted.
+// seriesOf returns the series of requests with these labels.
 func (m *metrics) seriesOf(of labels) *series {
 	if s := (*m.series.Load())[of]; s != nil {
 		return s

@@ -21,7 +21,7 @@ import (
 // how much was observed, and its sum.
 func gathered(t *testing.T, m *metrics, prefix string) map[string]float64 {
 	t.Helper()
-	families, err := m.gatherer().Gather()
+	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestMetricsOfTheLimiter(t *testing.T) {
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
 		FilePath: t.TempDir() + "/limits.yaml",
 		Quotas:   map[string]ratelimit.ModelQuota{"gpt-6": {MaxRPM: 5}},
-		Observer: m.observer(),
+		Observer: m.limiter,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -244,19 +244,19 @@ func TestMetricsTellProjectsApart(t *testing.T) {
 // whoever comes and goes.
 func TestMetricsBoundProjects(t *testing.T) {
 	m := newMetrics(some(), none)
-	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Observer: m.observer(), FilePath: t.TempDir() + "/limits.yaml"})
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Observer: m.limiter, FilePath: t.TempDir() + "/limits.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rl.Close()
 	named := []string{"other"}
 	m.follow(rl, func() []string { return named })
-	for i := range 3 * mostApart {
+	for i := range 3 * maxLabelled {
 		named = []string{fmt.Sprint(i), fmt.Sprint(i + 1)}
-		m.tellApart()
+		m.labelProjects()
 		m.limiter.Observe(t.Context(), ratelimit.Event{Kind: ratelimit.EventCancelled, Project: named[0]})
 	}
-	if got := gathered(t, m, "ratelimit_cancelled_total"); len(got) != mostApart+1 || got["[ other]"] != 2*mostApart {
+	if got := gathered(t, m, "ratelimit_cancelled_total"); len(got) != maxLabelled+1 || got["[ other]"] != 2*maxLabelled {
 		t.Errorf("%d series; %v are of others", len(got), got["[ other]"])
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// checkOrigin refuses pages of other sites where clients need no virtual key: those that
-// call the gateway directly, and those that have a name of their own site lead to it (DNS
-// rebinding). They could spend the user's limits and the gateway's key, and read answers.
-// Reads are refused as well, unlike by [http.CrossOriginProtection].
+// checkOrigin refuses requests of other sites' pages in a browser, where clients need no
+// virtual key: a page could spend the user's limits with the gateway's key, and read answers.
+// It refuses pages that call the gateway by its own name, and by a name of their site that
+// resolves to the gateway (DNS rebinding). Unlike [http.CrossOriginProtection], it refuses
+// reads, too.
 func (x *exchange) checkOrigin() *refusal {
 	if x.cfg.Keys == config.KeysRequired {
 		return nil
@@ -25,7 +26,7 @@ func (x *exchange) checkOrigin() *refusal {
 	return nil
 }
 
-// crossSite reports whether a browser says that a page of another origin makes the request.
+// crossSite reports whether a browser says that the request is from a page of another origin.
 func crossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":

@@ -7,11 +7,11 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// pauses is an observer that logs when a provider has paused a model, and when the model
-// is back. Calls that were under way and are refused after the first are not logged.
+// pauses is an observer that logs the beginning and the end of each pause of a model. It does
+// not log later refusals of calls that were in progress when the pause began.
 type pauses struct{ g *Gateway }
 
-// Observe logs the begin and the end of a pause.
+// Observe is [ratelimit.Observer]'s.
 func (p pauses) Observe(_ context.Context, e ratelimit.Event) {
 	switch {
 	case e.Kind == ratelimit.EventPaused && e.Began:

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Paths on which the client listener answers probes of load balancers, as the admin
-// listener does: without a key, uncharged, and not in the access log.
+// Paths on which the client listener answers probes of load balancers, as the admin listener
+// does. Probes need no key, cost nothing, and are not in the access log.
 const (
 	pathHealth = "/healthz"
 	pathReady  = "/readyz"
 )
 
-// probe answers a probe, if the request is one. It tells strangers no reason.
+// probe answers a request that is a probe, and reports whether it was one. The answer has no
+// reasons, because anybody may send a probe.
 func (g *Gateway) probe(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != pathHealth && r.URL.Path != pathReady {
 		return false
@@ -35,23 +36,23 @@ func (g *Gateway) probe(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// readiness returns why clients are not served, or nil. Whoever reaches the listener may
-// ask, so the store is asked once a second at most.
+// readiness is Ready with a cache: anybody may send a probe, so the store is asked at most
+// once a second.
 func (g *Gateway) readiness() error {
 	if g.serving.Err() != nil {
 		return g.Ready()
 	}
 	g.probed.Lock()
 	defer g.probed.Unlock()
-	if now := time.Now(); now.Sub(g.probed.at) > readyWithin {
+	if now := time.Now(); now.Sub(g.probed.at) > readyTimeout {
 		g.probed.err = g.Ready()
 		g.probed.at = now
 	}
 	return g.probed.err
 }
 
-// probed is the store's answer to the last health probe.
-type probed struct {
+// readinessCache is the last result of Ready.
+type readinessCache struct {
 	sync.Mutex
 	at  time.Time
 	err error

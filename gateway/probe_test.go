@@ -21,7 +21,7 @@ func TestProbesNeedNoKey(t *testing.T) {
 			t.Errorf("POST %s: %d %s", path, a.status, a.body)
 		}
 	}
-	if all := r.Recent("", 0, remembered); len(all) != 2 {
+	if all := r.Recent("", 0, maxRecent); len(all) != 2 {
 		t.Errorf("probes were recorded: %+v", all)
 	}
 	r.Drain()

@@ -10,33 +10,32 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Parameters of a query that Google's servers take, with or without a $ before their
-// names.
+// Parameters of a query that Google's servers accept, with or without a $ before their names.
 var (
-	ofCredentials = []string{"key", "access_token"}
-	ofMethod      = []string{"httpMethod"} // in whose place it says another
-	ofUsage       = []string{"fields"}     // of the answer, which may leave usage out
+	credentialParameters = []string{"key", "access_token"}
+	methodParameters     = []string{"httpMethod"} // replaces the method of the request
+	usageParameters      = []string{"fields"}     // selects fields of the answer, and may leave usage out
 )
 
-// checkQuery refuses what makes a request another at the provider than it is here.
+// checkQuery refuses a query with which the provider would take the request for another.
 func (x *exchange) checkQuery() *refusal {
-	if x.endpoint.API == llm.Generate && without(x.target.RawQuery, ofMethod) != x.target.RawQuery {
+	if x.endpoint.API == llm.Generate && withoutParameters(x.target.RawQuery, methodParameters) != x.target.RawQuery {
 		return x.bad(http.StatusBadRequest, "the query names another method: it must not")
 	}
 	return nil
 }
 
-// showUsage sees to it that the answer to a call of Gemini tells what was used, and can
-// be read.
-func (x *exchange) showUsage() *refusal {
+// ensureUsage makes sure that the answer of Gemini reports usage in a form that the gateway
+// can read. It refuses a request for another form.
+func (x *exchange) ensureUsage() *refusal {
 	if x.endpoint.API != llm.Generate || x.signed {
 		return nil
 	}
 	delete(x.r.Header, "X-Goog-Fieldmask")
-	x.target.RawQuery = without(x.target.RawQuery, ofUsage)
+	x.target.RawQuery = withoutParameters(x.target.RawQuery, usageParameters)
 	for pair := range strings.SplitSeq(x.target.RawQuery, "&") {
 		name, value := parameter(pair)
-		kind, _, _ := strings.Cut(value, ";") // Google's own clients say json;enum-encoding=int
+		kind, _, _ := strings.Cut(value, ";") // Google's own clients send json;enum-encoding=int
 		if name == "callback" || name == "alt" && kind != "" && kind != "json" && kind != "sse" {
 			return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the query has %.40q: the answer must be JSON or SSE, for it has to be read", pair))
 		}
@@ -44,27 +43,27 @@ func (x *exchange) showUsage() *refusal {
 	return nil
 }
 
-// without returns a query without some parameters. What else stands in it stays as it is.
-func without(query string, names []string) string {
+// withoutParameters returns a query without some parameters, and otherwise unchanged.
+func withoutParameters(query string, names []string) string {
 	if query == "" {
 		return ""
 	}
-	var kept []string
+	var others []string
 	for pair := range strings.SplitSeq(query, "&") {
 		if name, _ := parameter(pair); !slices.Contains(names, name) {
-			kept = append(kept, pair)
+			others = append(others, pair)
 		}
 	}
-	return strings.Join(kept, "&")
+	return strings.Join(others, "&")
 }
 
-// parameter returns the name and the value of one. What cannot be read is a key, to be
-// on the safe side.
+// parameter returns the name and the value of a query's parameter. A name that cannot be
+// unescaped counts as that of a key, to be on the safe side.
 func parameter(pair string) (name, value string) {
 	name, value, _ = strings.Cut(pair, "=")
 	name, err := url.QueryUnescape(name)
 	if err != nil {
-		return ofCredentials[0], ""
+		return credentialParameters[0], ""
 	}
 	if plain, err := url.QueryUnescape(value); err == nil {
 		value = plain

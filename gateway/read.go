@@ -16,58 +16,58 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// read reads a call of a model, and finds out which quota it is charged to.
+// read reads the body of a call of a model, and checks that the project may make the call.
 func (x *exchange) read() *refusal {
 	if no := x.checkEncoding(); no != nil {
 		return no
 	}
 	x.signed = x.ownSignature()
-	if no := x.showUsage(); no != nil {
+	if no := x.ensureUsage(); no != nil {
 		return no
 	}
 	if no := x.readBody(); no != nil {
 		return no
 	}
-	if no := x.checkBody(); no != nil {
+	if no := x.checkBodyForKeys(); no != nil {
 		return no
 	}
 	var err error
 	if x.call.Request, err = x.endpoint.Read(x.body); err != nil {
 		return x.bad(http.StatusBadRequest, message.Plain(err))
 	}
-	asks := &x.call.Request
-	if no := x.oneModel(); no != nil {
+	request := &x.call.Request
+	if no := x.checkOneModel(); no != nil {
 		return no
 	}
 	switch {
-	case asks.Ambiguous:
+	case request.Ambiguous:
 		return x.bad(http.StatusBadRequest, `the body has two fields "model" that differ`)
-	case asks.Wrong != "":
-		return x.bad(http.StatusBadRequest, "the request's body: "+asks.Wrong)
-	case asks.Fallbacks && asks.Model == "":
+	case request.Wrong != "":
+		return x.bad(http.StatusBadRequest, "the request's body: "+request.Wrong)
+	case request.Fallbacks && request.Model == "":
 		return x.bad(http.StatusBadRequest, `the body names several models: it must name the first as "model"`)
 	}
-	x.Model, x.Stream = asks.Model, asks.Stream
-	m, _ := x.upstream.Find(asks.Model)
-	if slices.Contains(m.Aliases, asks.Model) {
+	x.Model, x.Stream = request.Model, request.Stream
+	m, _ := x.upstream.Find(request.Model)
+	if slices.Contains(m.Aliases, request.Model) {
 		if x.signed {
-			return x.bad(http.StatusBadRequest, fmt.Sprintf("%q is an alias, and the request is signed, so that it cannot be changed: it must name the model as %q", asks.Model, m.Name))
+			return x.bad(http.StatusBadRequest, fmt.Sprintf("%q is an alias, and the request is signed, so that it cannot be changed: it must name the model as %q", request.Model, m.Name))
 		}
-		if no := x.rename(m.Name); no != nil {
+		if no := x.renameModel(m.Name); no != nil {
 			return no
 		}
 	}
-	if asks.Model == "" {
-		asks.Model = x.upstream.Unnamed // which is charged; the provider gets the call as it is
+	if request.Model == "" {
+		request.Model = x.upstream.Unnamed // is charged; the provider gets the call unchanged
 	}
 	switch {
-	case x.Model == "" && !x.mayCall(asks.Model):
+	case x.Model == "" && !x.mayCall(request.Model):
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: the request names no model", x.Project, strings.Join(x.rules.Models, ", ")))
-	case asks.Model == "" && x.escapes():
+	case request.Model == "" && x.escapesQuotas():
 		return x.bad(http.StatusBadRequest, fmt.Sprintf(`the call names no model, and the provider %q has quotas: name a model, or have the configuration set unnamed_model, or a quota for "*"`, x.Provider))
-	case !x.mayCall(x.Model, asks.Model):
+	case !x.mayCall(x.Model, request.Model):
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may not call %q, but only %s", x.Project, x.Model, strings.Join(x.rules.Models, ", ")))
-	case asks.Fallbacks && len(x.rules.Models) > 0:
+	case request.Fallbacks && len(x.rules.Models) > 0:
 		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: it may not name other models to fall back to", x.Project, strings.Join(x.rules.Models, ", ")))
 	}
 	x.call.Limits, x.call.Project, x.call.MaxPause = &x.g.limits, x.Project, x.upstream.MaxPause
@@ -75,11 +75,11 @@ func (x *exchange) read() *refusal {
 	return nil
 }
 
-// charsets are what JSON may be said to be in: UTF-8, or a part of it.
+// charsets are the charsets of JSON that the gateway accepts: UTF-8 and ASCII.
 var charsets = []string{"", "utf-8", "utf8", "us-ascii", "ascii"}
 
-// checkEncoding refuses a body that is not plain UTF-8, which could be another request to
-// its provider than it is here.
+// checkEncoding refuses a body that is compressed or not UTF-8: the provider could read
+// another request in it than the gateway does.
 func (x *exchange) checkEncoding() *refusal {
 	for _, encoding := range x.r.Header["Content-Encoding"] {
 		if encoding != "" && encoding != "identity" {
@@ -97,31 +97,31 @@ func (x *exchange) checkEncoding() *refusal {
 	return nil
 }
 
-// rename makes the request one for the model that an alias stands for.
-func (x *exchange) rename(model string) *refusal {
+// renameModel replaces an alias in the request with the model that it stands for.
+func (x *exchange) renameModel(model string) *refusal {
 	before := int64(len(x.body))
-	if x.hold(before) != nil { // a copy, for a moment
-		return x.full()
+	if x.holdBytes(before) != nil { // there are two copies for a moment
+		return x.noMemory()
 	}
 	path, body := x.call.Request.Rename(x.target.Path, x.body, model)
 	if path != x.target.Path {
 		x.target.Path, x.target.RawPath = path, ""
-		if strings.Contains(model, "/") && (x.endpoint.API == llm.Converse || x.endpoint.API == llm.Invoke) { // an ARN, which is one segment
+		if strings.Contains(model, "/") && (x.endpoint.API == llm.Converse || x.endpoint.API == llm.Invoke) { // the model is an ARN, which must stay one segment
 			x.target.RawPath = strings.Replace(path, model, url.PathEscape(model), 1)
 		}
 		x.endpoint.Model = model
 	}
-	if len(body) > 0 && &body[0] != &x.body[0] { // it is a copy
+	if len(body) > 0 && &body[0] != &x.body[0] { // the body was copied
 		x.g.track(body)
 	}
 	x.body = body
-	x.g.held.Add(-before)
-	x.holds -= before
-	x.call.Request, _ = x.endpoint.Read(body) // which it could read before
+	x.g.heldBytes.Add(-before)
+	x.heldBytes -= before
+	x.call.Request, _ = x.endpoint.Read(body) // the original could be read, so this can
 	return nil
 }
 
-// mayCall reports whether the project may call a model, by one of its names.
+// mayCall reports whether the project may call a model by any of these names.
 func (x *exchange) mayCall(names ...string) bool {
 	if len(x.rules.Models) == 0 {
 		return true
@@ -136,53 +136,53 @@ func (x *exchange) mayCall(names ...string) bool {
 	return false
 }
 
-// mostTrusted is how many bytes are made room for because a client says that it will
-// send them.
-const mostTrusted = 64 << 10
+// maxPreallocated is for how many bytes of a body there is memory at once because the
+// request's Content-Length says so.
+const maxPreallocated = 64 << 10
 
-// readBody reads the body, in time and in bounds.
+// readBody reads the body. It refuses one that is too long or takes too long.
 func (x *exchange) readBody() *refusal {
-	most := x.cfg.Server.MaxBody
-	if x.r.ContentLength > most {
-		return x.tooLong(most)
+	limit := x.cfg.Server.MaxBody
+	if x.r.ContentLength > limit {
+		return x.tooLong(limit)
 	}
-	text, err := x.readAll(most)
+	text, err := x.readAll(limit)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("the body has not come within %v", x.cfg.Server.BodyTimeout))
-	case errors.Is(err, errFull):
-		return x.full()
+	case errors.Is(err, errNoMemory):
+		return x.noMemory()
 	case x.ctx.Err() != nil:
-		return x.leave()
+		return x.clientLeft()
 	case err != nil:
 		x.w.Header().Set("Connection", "close")
 		return x.bad(http.StatusBadRequest, "the body breaks off, or is not well-formed")
-	case int64(len(text)) > most:
-		return x.tooLong(most)
+	case int64(len(text)) > limit:
+		return x.tooLong(limit)
 	}
 	x.control.SetReadDeadline(time.Time{})
 	x.body = text
 	return nil
 }
 
-// growth is by how much the room for a body of a known length grows when it is full. A
-// client has to send an eighth of what is held for it, and little is copied.
+// growth is by how much the buffer of a body of known length grows when it is full. So a
+// client has to send an eighth of the memory that is held for it, and little is copied.
 const growth = 8
 
-// readAll reads the body, and no more than a byte beyond most. Its room counts as held
-// before it is made. A short body of a known length has as much room as it needs; there
-// is more for a long one as it comes, up to its length.
-func (x *exchange) readAll(most int64) ([]byte, error) {
+// readAll reads the body, and no more than a byte beyond the limit. A short body of known
+// length gets a buffer of its length; the buffer of a long one grows up to its length. The
+// buffer counts as held before it is allocated.
+func (x *exchange) readAll(limit int64) ([]byte, error) {
 	length := x.r.ContentLength
-	room := min(most+1, mostTrusted)
+	room := min(limit+1, maxPreallocated)
 	if length >= 0 {
 		room = length
 	}
-	for room > mostTrusted {
+	for room > maxPreallocated {
 		room = (room + growth - 1) / growth
 	}
 	text, err := x.grow(nil, room)
-	for err == nil && int64(len(text)) <= most {
+	for err == nil && int64(len(text)) <= limit {
 		if len(text) == cap(text) {
 			if int64(len(text)) == length {
 				return text, x.atEnd()
@@ -190,7 +190,7 @@ func (x *exchange) readAll(most int64) ([]byte, error) {
 			if length >= 0 {
 				room = min(growth*room, length)
 			} else {
-				room = min(2*room, most+1)
+				room = min(2*room, limit+1)
 			}
 			if text, err = x.grow(text, room); err != nil {
 				break
@@ -217,11 +217,11 @@ func (x *exchange) atEnd() error {
 	return nil
 }
 
-func (x *exchange) tooLong(most int64) *refusal {
-	return x.bad(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes", most))
+func (x *exchange) tooLong(limit int64) *refusal {
+	return x.bad(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes", limit))
 }
 
-// full refuses a call because too much is held of others.
-func (x *exchange) full() *refusal {
-	return later("the gateway holds as much of calls that wait as it may: try again", Refused)
+// noMemory refuses a call because the bodies of other calls take up the memory for bodies.
+func (x *exchange) noMemory() *refusal {
+	return retryLater("the gateway holds as much of calls that wait as it may: try again", Refused)
 }

@@ -2,16 +2,16 @@ package gateway
 
 import "sync"
 
-// recent is the last requests. Its methods may be called at a time.
+// recent keeps the last requests. Its methods may be called concurrently.
 type recent struct {
 	mu   sync.Mutex
-	last uint64   // Seq of the latest; the first has 1
-	ring []Record // the one of Seq n is at n modulo its length
+	last uint64   // the Seq of the latest request; the first has 1
+	ring []Record // the request with Seq n is at index n modulo the length
 }
 
 func newRecent(size int) *recent { return &recent{ring: make([]Record, size)} }
 
-// add numbers a request, and keeps a copy of it in place of the oldest.
+// add numbers a request, and replaces the oldest with a copy of it.
 func (r *recent) add(rec *Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,9 +20,9 @@ func (r *recent) add(rec *Record) {
 	r.ring[r.last%uint64(len(r.ring))] = *rec
 }
 
-// after returns the first n that follow a sequence number, oldest first: of one
-// project, unless that is empty. A number that none has had yet is one of another run,
-// and all follow it.
+// after returns the first n requests after a sequence number, oldest first. If project is not
+// empty, it returns only the project's requests. A number above the last is from another run
+// of the gateway, and all requests follow it.
 func (r *recent) after(project string, seq uint64, n int) []Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

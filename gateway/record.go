@@ -8,55 +8,56 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Record is what became of one request: it feeds the access log, the metrics, and the
-// recent decisions of the admin API. No key, and nothing that was said, is in it.
+// Record describes one request and its outcome. The access log, the metrics, and the recent
+// decisions of the admin API come from it. It contains no key, and nothing of a prompt or an
+// answer.
 type Record struct {
 	Seq        uint64        `json:"seq"`
-	ID         string        `json:"id"`     // that the gateway has given it, which its answer has, too
-	Time       time.Time     `json:"time"`   // when it came
-	Client     string        `json:"client"` // the address that it came from, which may be a proxy's
+	ID         string        `json:"id"`     // the gateway's id of the request, which the answer has in a header
+	Time       time.Time     `json:"time"`   // when the request came
+	Client     string        `json:"client"` // the address of the client, or of a proxy in front of the gateway
 	Project    string        `json:"project,omitempty"`
-	Key        string        `json:"key,omitempty"` // the id of the virtual key
+	Key        string        `json:"key,omitempty"` // the virtual key's id
 	Provider   string        `json:"provider,omitempty"`
 	Deployment string        `json:"deployment,omitempty"`
 	Method     string        `json:"method"`
 	Path       string        `json:"path"`            // without the query
-	Model      string        `json:"model,omitempty"` // that was asked for
-	Quota      string        `json:"quota,omitempty"` // that was charged
+	Model      string        `json:"model,omitempty"` // as the request names it
+	Quota      string        `json:"quota,omitempty"` // the name of the quota that was charged
 	Stream     bool          `json:"stream,omitempty"`
 	Outcome    Outcome       `json:"outcome"`
-	Limit      string        `json:"limit,omitempty"` // that has denied it
-	Status     int           `json:"status"`          // 499: the client has left
+	Limit      string        `json:"limit,omitempty"` // the limit that denied the request
+	Status     int           `json:"status"`          // 499 if the client has left
 	Waited     time.Duration `json:"-"`
-	Upstream   time.Duration `json:"-"` // from sending it until the response began
+	Upstream   time.Duration `json:"-"` // from sending the request to the beginning of the response
 	Took       time.Duration `json:"-"`
 	Retries    int           `json:"retries,omitempty"`
 	Input      int           `json:"input_tokens,omitempty"`
 	Output     int           `json:"output_tokens,omitempty"`
 	Cached     int           `json:"cached_tokens,omitempty"`
-	Exact      bool          `json:"exact,omitempty"`      // the provider has said how many tokens it was
-	RequestID  string        `json:"request_id,omitempty"` // that the provider has given it
+	Exact      bool          `json:"exact,omitempty"`      // the provider has reported the tokens
+	RequestID  string        `json:"request_id,omitempty"` // the provider's id of the request
 	Error      string        `json:"error,omitempty"`
 }
 
 // Outcome is what became of a request, in one word.
 type Outcome string
 
-// The outcomes, which docs/glossary.md explains. The access log, the admin API and the
-// metrics have the same words.
+// The outcomes, as docs/glossary.md explains them. The access log, the admin API and the
+// metrics use the same words.
 const (
 	Passed    Outcome = "passed"    // the provider answered with a success
 	Denied    Outcome = "denied"    // a limit of the gateway said no: 429, or 413 for a call that can never pass
-	Refused   Outcome = "refused"   // the gateway does not take the request: no key, no such provider, a body that cannot be read
-	Throttled Outcome = "throttled" // the provider said that it is too much: its 429, its 529, or a 503 that says so
+	Refused   Outcome = "refused"   // the gateway does not accept the request: no key, no such provider, an unreadable body
+	Throttled Outcome = "throttled" // the provider limits the caller or is overloaded: its 429, its 529, or a 503 that says so
 	Failed    Outcome = "failed"    // the provider answered with another error, could not be reached, or its answer broke off or ended in an error
 	Left      Outcome = "left"      // the client left before the end
-	Lost      Outcome = "lost"      // the store that counts could not be asked
+	Lost      Outcome = "lost"      // the store that counts did not answer
 )
 
-// answered returns the outcome of a request to which the provider answered with a status.
-// throttles is whether a 503 says that the provider is overloaded.
-func answered(status int, throttles bool) Outcome {
+// outcomeOf returns the outcome of a request that the provider has answered with a status.
+// throttles says that the answer's body is that of an overloaded provider.
+func outcomeOf(status int, throttles bool) Outcome {
 	switch {
 	case status < http.StatusBadRequest:
 		return Passed
@@ -66,26 +67,26 @@ func answered(status int, throttles bool) Outcome {
 	return Failed
 }
 
-// mostText is how many bytes are recorded of what others choose, such as a path.
-const mostText = 256
+// maxText is how many bytes a record has of a text that clients choose, such as a path.
+const maxText = 256
 
-// shortened returns a text for a record, without virtual keys: a copy, for a path itself is a
-// part of the whole request line.
+// shortened returns a text for a record, without virtual keys. It is a copy: a path would keep
+// its whole request line in memory.
 func shortened(text string) string {
-	text, _ = withoutKeys(text)
-	if len(text) <= mostText {
+	text, _ = redactKeys(text)
+	if len(text) <= maxText {
 		return strings.Clone(text)
 	}
-	return strings.ToValidUTF8(text[:mostText], "") + "…"
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// fieldsOfRequestID are headers in which providers tell how they call a request:
-// OpenAI's and those like it, Anthropic's, and Amazon's.
-var fieldsOfRequestID = []string{"X-Request-Id", "Request-Id", "X-Amzn-Requestid"}
+// requestIDFields are the headers with a provider's id of a request: OpenAI's and those like
+// it, Anthropic's, and Amazon's.
+var requestIDFields = []string{"X-Request-Id", "Request-Id", "X-Amzn-Requestid"}
 
-// requestID returns how a provider calls the request that it answers, or "".
+// requestID returns the provider's id of a request, or "".
 func requestID(h http.Header) string {
-	for _, name := range fieldsOfRequestID {
+	for _, name := range requestIDFields {
 		if said := h[name]; said != nil {
 			return shortened(said[0])
 		}

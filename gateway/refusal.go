@@ -11,10 +11,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// statusGone is what is recorded of a client that did not wait for the answer.
-const statusGone = 499
+// statusClientLeft is recorded for a client that did not wait for the answer.
+const statusClientLeft = 499
 
-// refusal is an answer of the gateway's own.
+// refusal is an answer of the gateway in place of the provider's.
 type refusal struct {
 	llm.Refusal
 	outcome Outcome
@@ -25,48 +25,51 @@ func (x *exchange) bad(status int, message string) *refusal {
 	return &refusal{llm.Refusal{Status: status, Message: message}, Refused}
 }
 
-// later refuses a request that may be tried again in a moment.
-func later(message string, outcome Outcome) *refusal {
+// retryLater refuses a request that the client may send again in a second.
+func retryLater(message string, outcome Outcome) *refusal {
 	return &refusal{llm.Refusal{Status: http.StatusServiceUnavailable, Message: message, RetryAfter: time.Second, Retry: true}, outcome}
 }
 
-// busy refuses a request because the gateway stops.
-func (x *exchange) busy() *refusal {
+// stopping refuses a request because the gateway drains.
+func (x *exchange) stopping() *refusal {
 	x.w.Header().Set("Connection", "close")
-	return later("the gateway is about to stop: try again", Refused)
+	return retryLater("the gateway is about to stop: try again", Refused)
 }
 
-// leave ends the request of a client that has left.
-func (x *exchange) leave() *refusal { return &refusal{llm.Refusal{Status: statusGone}, Left} }
-
-// lost refuses a call because the store that counts cannot be asked.
-func (x *exchange) lost() *refusal {
-	return later("the limits cannot be asked at the moment: try again", Lost)
+// clientLeft ends the request of a client that has left.
+func (x *exchange) clientLeft() *refusal {
+	return &refusal{llm.Refusal{Status: statusClientLeft}, Left}
 }
 
-// failed refuses a call that could not be decided on.
-func (x *exchange) failed(err error) *refusal {
+// storeLost refuses a call because the store that counts does not answer.
+func (x *exchange) storeLost() *refusal {
+	return retryLater("the limits cannot be asked at the moment: try again", Lost)
+}
+
+// undecided refuses a call because of an error of the limiter.
+func (x *exchange) undecided(err error) *refusal {
 	x.Error = err.Error()
 	if errors.Is(err, project.ErrInvalid) {
 		return x.bad(http.StatusBadRequest, message.Plain(err))
 	}
-	return x.lost()
+	return x.storeLost()
 }
 
-// denied refuses a call that a limit has denied; err is why it waits no longer.
+// denied refuses a call that a limit has denied. err says why the call waits no longer, if it
+// has waited.
 func (x *exchange) denied(err error) *refusal {
 	x.Limit = x.decision.Limit
 	return &refusal{x.call.Refusal(&x.decision, err), Denied}
 }
 
-// refuse answers a request with a refusal, in the shape of the provider's own.
+// refuse answers a request with a refusal, in the form of the provider's own errors.
 func (x *exchange) refuse(no *refusal) {
 	x.Outcome, x.Status = no.outcome, no.Status
 	if no.outcome == Left {
-		panic(http.ErrAbortHandler) // nothing must look like an answer
+		panic(http.ErrAbortHandler) // closes the connection without an answer
 	}
 	if x.Error == "" {
-		x.Error, _ = withoutKeys(no.Message)
+		x.Error, _ = redactKeys(no.Message)
 	}
 	no.ID = x.ID
 	header, body := x.endpoint.Refuse(no.Refusal)
@@ -74,24 +77,25 @@ func (x *exchange) refuse(no *refusal) {
 	for name, values := range header {
 		to[name] = values
 	}
-	x.identifyAnswer(to)
+	x.setRequestID(to)
 	to["Cache-Control"] = []string{"no-store"}
 	if no.Status == http.StatusUnauthorized {
 		to["Www-Authenticate"] = []string{"Bearer"}
 	}
 	if no.outcome == Denied {
-		x.tell(to)
-		x.tellAsProvider(to)
+		x.setLimitHeaders(to)
+		x.setProviderHeaders(to)
 	}
-	x.extend()
+	x.extendWriteDeadline()
 	x.w.WriteHeader(no.Status)
 	if x.r.Method != http.MethodHead {
 		x.w.Write(body)
 	}
 }
 
-// tell tells where the project stands, in the fields that are a standard.
-func (x *exchange) tell(h http.Header) {
+// setLimitHeaders sets the standard headers with the limits of the project and what is left
+// of them.
+func (x *exchange) setLimitHeaders(h http.Header) {
 	answer := admit.Pass
 	if !x.decision.Allowed {
 		answer = admit.Later

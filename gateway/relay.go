@@ -13,17 +13,17 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// relay hands the answer to a call on, metering it, and settles the call. veiled is
-// whether the client is not to see the chunk that tells usage.
-func (x *exchange) relay(response *http.Response, veiled bool) {
+// relay forwards the answer to a call, meters it, and settles the call. hideUsage takes the
+// chunk that reports usage out of the answer.
+func (x *exchange) relay(response *http.Response, hideUsage bool) {
 	meter := llm.NewMeter(x.call.Request.API, response.Header)
 	meter.Expect(x.call.Request.Answers)
 	var body io.Reader
-	if veiled {
+	if hideUsage {
 		body = meter.Hide(response.Body)
 		response.Header.Del("Content-Length")
 		for _, field := range call.SignatureFields {
-			delete(response.Header, field) // of a body that has the chunk
+			delete(response.Header, field) // the signature of the body with the chunk is not valid
 		}
 		response.ContentLength = -1
 	} else {
@@ -36,10 +36,10 @@ func (x *exchange) relay(response *http.Response, veiled bool) {
 			x.Outcome, x.Error = Failed, "the answer tells an error: "+strings.ToValidUTF8(fault, "")
 		}
 	}()
-	x.hand(response, body)
+	x.forward(response, body)
 }
 
-// metered is a body that a meter reads with whoever reads it.
+// metered is a body that passes everything that is read to a meter.
 type metered struct {
 	body  io.Reader
 	meter *llm.Meter
@@ -51,41 +51,39 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hand hands a response on: its headers as soon as they are there, and every byte as
-// it comes.
-func (x *exchange) hand(response *http.Response, body io.Reader) {
-	body = x.hides.error(response, body)
-	x.answer(response.Header)
+// forward sends a response to the client: its headers at once, and every byte as it comes.
+func (x *exchange) forward(response *http.Response, body io.Reader) {
+	body = x.hider.redactError(response, body)
+	x.copyHeaders(response.Header)
 	x.Status = response.StatusCode
-	x.extend()
+	x.extendWriteDeadline()
 	x.w.WriteHeader(response.StatusCode)
-	if response.ContentLength != 0 && waits(response.Body) {
+	if response.ContentLength != 0 && nothingBuffered(response.Body) {
 		x.control.Flush()
 	}
-	x.Outcome = answered(response.StatusCode, x.throttled)
+	x.Outcome = outcomeOf(response.StatusCode, x.throttled)
 	if !x.copy(body, response.ContentLength) {
-		panic(http.ErrAbortHandler) // so that nobody takes it for whole
+		panic(http.ErrAbortHandler) // closes the connection, so that the client sees that the answer is not complete
 	}
 }
 
-// waits reports whether nothing of a body is there yet.
-func waits(body io.Reader) bool {
+// nothingBuffered reports whether a read of the body may have to wait.
+func nothingBuffered(body io.Reader) bool {
 	b, ok := body.(interface{ Buffered() int })
 	return !ok || b.Buffered() == 0
 }
 
-// buffers are for copying.
 var buffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
 
-// copy copies a body of so many bytes, or of any number, to the client. It reports
-// whether the client has got all of it.
+// copy copies a body to the client. length is the body's length, or -1. It reports whether
+// the client has got all of the body.
 func (x *exchange) copy(body io.Reader, length int64) (whole bool) {
 	buffer := buffers.Get().(*[8 << 10]byte)
 	defer buffers.Put(buffer)
 	for left := length; ; {
 		n, err := body.Read(buffer[:])
 		if n > 0 {
-			x.extend()
+			x.extendWriteDeadline()
 			left -= int64(n)
 			if !x.write(buffer[:n], left != 0) {
 				x.Outcome = Left
@@ -95,17 +93,17 @@ func (x *exchange) copy(body io.Reader, length int64) (whole bool) {
 		if err != nil {
 			whole = errors.Is(err, io.EOF)
 			if !whole {
-				x.broke(err)
+				x.bodyBroke(err)
 			}
-			x.extend() // for the end, which may come long after the last byte
+			x.extendWriteDeadline() // the end may come long after the last byte
 			return whole
 		}
 	}
 }
 
-// extend gives the client time to take what is written next. Over HTTP/2 a deadline ends
-// a stream even while nothing is written: there every write has its own.
-func (x *exchange) extend() {
+// extendWriteDeadline gives the client time to take the next write. In HTTP/2 a deadline ends
+// a stream even while nothing is written, so write sets one for each write.
+func (x *exchange) extendWriteDeadline() {
 	if x.r.ProtoMajor > 1 {
 		return
 	}
@@ -117,7 +115,7 @@ func (x *exchange) extend() {
 	x.control.SetWriteDeadline(x.deadline)
 }
 
-// write writes some of a body. It reports whether the client still takes it.
+// write writes a part of a body. It returns false if the client does not take it.
 func (x *exchange) write(p []byte, more bool) bool {
 	if x.r.ProtoMajor > 1 {
 		x.control.SetWriteDeadline(time.Now().Add(x.cfg.Server.WriteTimeout))
@@ -129,12 +127,12 @@ func (x *exchange) write(p []byte, more bool) bool {
 	return !more || x.control.Flush() == nil
 }
 
-// broke notes that a body has broken off: because the client has left, or else by the
-// provider.
-func (x *exchange) broke(err error) {
+// bodyBroke records that a body has broken off, because the client has left or the provider
+// has failed.
+func (x *exchange) bodyBroke(err error) {
 	if x.ctx.Err() != nil {
 		x.Outcome = Left
 		return
 	}
-	x.Outcome, x.Error = Failed, x.hides.text(err.Error())
+	x.Outcome, x.Error = Failed, x.hider.redact(err.Error())
 }

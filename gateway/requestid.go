@@ -10,41 +10,41 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// fieldID is the header of every answer that has the gateway's own id of its request.
+// fieldID is the header of every answer with the gateway's id of the request.
 const fieldID = "X-Gateway-Request-Id"
 
-// numbering gives every request of a gateway an id: a random prefix, which tells the
-// runs of all gateways apart, and a number.
-type numbering struct {
+// idSource makes the ids of requests: a random prefix, which no other run of a gateway has,
+// and a number.
+type idSource struct {
 	prefix string
 	last   atomic.Uint64
 }
 
-func newNumbering() *numbering {
-	return &numbering{prefix: "gw_" + strings.ToLower(rand.Text()[:10]) + "_"}
+func newIDSource() *idSource {
+	return &idSource{prefix: "gw_" + strings.ToLower(rand.Text()[:10]) + "_"}
 }
 
-// next returns the id of another request.
-func (n *numbering) next() string {
+// next returns a new id.
+func (s *idSource) next() string {
 	var room [40]byte
-	return string(strconv.AppendUint(append(room[:0], n.prefix...), n.last.Add(1), 10))
+	return string(strconv.AppendUint(append(room[:0], s.prefix...), s.last.Add(1), 10))
 }
 
-// identifyAnswer tells the client the id of its request. Where the provider has given
-// none, it is also where the client's SDK looks for the provider's.
-func (x *exchange) identifyAnswer(to http.Header) {
-	to[fieldID] = x.ids[:]
-	for _, name := range fieldsOfRequestID {
+// setRequestID sets the header with the request's id. If the provider has sent no id of its
+// own, the gateway's is also in the header where the client's SDK looks for one.
+func (x *exchange) setRequestID(to http.Header) {
+	to[fieldID] = x.idValue[:]
+	for _, name := range requestIDFields {
 		if to[name] != nil {
 			return
 		}
 	}
 	switch x.endpoint.API {
 	case llm.Messages:
-		to["Request-Id"] = x.ids[:]
+		to["Request-Id"] = x.idValue[:]
 	case llm.Converse, llm.Invoke:
-		to["X-Amzn-Requestid"] = x.ids[:]
+		to["X-Amzn-Requestid"] = x.idValue[:]
 	default:
-		to["X-Request-Id"] = x.ids[:]
+		to["X-Request-Id"] = x.idValue[:]
 	}
 }

@@ -14,32 +14,33 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// setup is a configuration made ready. A request keeps the one that it began with.
+// setup is a configuration made ready for requests. A request keeps the setup that it began
+// with.
 type setup struct {
 	cfg       *config.Config
 	upstreams map[string]*upstream
-	declared  map[string]quota // all quotas, by their names
+	declared  map[string]quota // all quotas of the configuration, by their names
 }
 
-// upstream is a provider made ready.
+// upstream is a provider of a setup.
 type upstream struct {
 	*config.Provider
 	name        string
 	deployments []*deployment // in the order of their names
-	accounts    accounts      // of clients
-	found       found
+	accounts    accounts
+	cache       modelCache
 }
 
-// deployment is one account of a provider.
+// deployment is one of several accounts or servers of a provider.
 type deployment struct {
-	name      string
-	base      *url.URL
-	key       string        // empty: the client's own
-	hides     *hider        // of the secrets with which calls are sent
-	signer    *sigv4.Signer // nil: calls are not signed
-	session   sessionHider  // of the token with which calls are signed
-	transport http.RoundTripper
-	unaskable lately // streams that it has refused because they were asked for their usage
+	name         string
+	base         *url.URL
+	key          string        // empty: clients send their own
+	hider        *hider        // redacts key
+	signer       *sigv4.Signer // nil: calls are not signed
+	session      sessionHider  // redacts the token that signs calls
+	transport    http.RoundTripper
+	usageRefused expiringSet // hashes of streams that it has refused because of the request for usage
 	health
 }
 
@@ -58,23 +59,23 @@ func (g *Gateway) newUpstream(name string, p *config.Provider) *upstream {
 		d := p.Deployments[name]
 		base, _ := url.Parse(d.BaseURL) // the configuration is valid
 		base.Path = strings.TrimRight(base.Path, "/")
-		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), hides: newHider(d.Key.Reveal()), signer: g.signerOf(d), transport: g.transportTo(base, p)})
+		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), hider: newHider(d.Key.Reveal()), signer: g.signerOf(d), transport: g.transportTo(base, p)})
 	}
 	return u
 }
 
-// quota returns the name of the quota that a model is charged to at a deployment: its
-// own, or that of the pattern that it matches, behind the provider's. Models that have
-// a quota at one of the big providers go by their bare names, under which other
-// programs that share the state count them too.
-func (u *upstream) quota(model, deployment string) string {
+// quotaName returns the name of the quota that a call of a model at a deployment is charged
+// to: PROVIDER/MODEL, with the pattern in place of the model if the model matches one. Models
+// of the big providers that the configuration names have no PROVIDER, because other programs
+// that share the state count them by their bare names.
+func (u *upstream) quotaName(model, deployment string) string {
 	m, known := u.Find(model)
 	if known {
 		model = m.Name
 	} else {
 		model = llm.BaseName(u.Kind, model)
 	}
-	if !known || !big[u.name] || strings.Contains(model, "*") {
+	if !known || !bigProviders[u.name] || strings.Contains(model, "*") {
 		model = u.name + "/" + model
 	}
 	if deployment != "" {
@@ -83,11 +84,10 @@ func (u *upstream) quota(model, deployment string) string {
 	return model
 }
 
-var big = map[string]bool{"openai": true, "anthropic": true, "gemini": true}
+var bigProviders = map[string]bool{"openai": true, "anthropic": true, "gemini": true}
 
-// dialect returns the API in whose shape errors are told where a request is no call of
-// a model.
-func (u *upstream) dialect() llm.API {
+// errorAPI returns the API whose form errors have where a request is no call of a model.
+func (u *upstream) errorAPI() llm.API {
 	switch u.Kind {
 	case llm.Anthropic:
 		return llm.Messages
@@ -103,31 +103,30 @@ func (u *upstream) dialect() llm.API {
 	return llm.Chat
 }
 
-// way is what tells transports apart.
-type way struct {
-	timeout  time.Duration
-	standard bool
+// transportKind is the options of a transport. Deployments with the same options share one.
+type transportKind struct {
+	timeout time.Duration
+	netHTTP bool
 }
 
-// transportTo returns how to send requests to a server: over HTTP/1.1 on connections of
-// our own, or, where it is to be HTTP/2 or a proxy stands between, with net/http.
-// Transports outlive a configuration, and so do their connections.
+// transportTo returns the transport of requests to a server: package wire's for HTTP/1.1, and
+// net/http's for HTTP/2 or a proxy on the way. Transports and their connections outlive a
+// configuration.
 func (g *Gateway) transportTo(base *url.URL, p *config.Provider) http.RoundTripper {
 	proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: base})
-	w := way{p.Timeout, p.HTTP2 || proxy != nil}
-	if t := g.transports[w]; t != nil {
-		return t
+	k := transportKind{p.Timeout, p.HTTP2 || proxy != nil}
+	if g.transports[k] == nil {
+		g.transports[k] = newTransport(k)
 	}
-	g.transports[w] = newTransport(w)
-	return g.transports[w]
+	return g.transports[k]
 }
 
-func newTransport(w way) http.RoundTripper {
-	if !w.standard {
-		return &wire.Transport{HeaderTimeout: w.timeout}
+func newTransport(k transportKind) http.RoundTripper {
+	if !k.netHTTP {
+		return &wire.Transport{HeaderTimeout: k.timeout}
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.ResponseHeaderTimeout, t.DisableCompression = w.timeout, true
+	t.ResponseHeaderTimeout, t.DisableCompression = k.timeout, true
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 512
 	return t
 }

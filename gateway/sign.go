@@ -13,13 +13,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// ofSignature are the parameters of a query that AWS's Signature Version 4 may stand in.
-var ofSignature = []string{
+// signatureParameters are the parameters of a query with AWS's Signature Version 4.
+var signatureParameters = []string{
 	"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-SignedHeaders", "X-Amz-Signature", "X-Amz-Security-Token",
 }
 
-// signerOf returns what signs calls to a deployment, or nil if nothing does. Signers
-// outlive a configuration, and so do the credentials that they have found.
+// signerOf returns the signer of calls to a deployment, or nil if they are not signed.
+// Signers and their credentials outlive a configuration.
 func (g *Gateway) signerOf(d *config.Deployment) *sigv4.Signer {
 	if !d.Signed() {
 		return nil
@@ -34,8 +34,8 @@ func (g *Gateway) signerOf(d *config.Deployment) *sigv4.Signer {
 	return g.signers[account]
 }
 
-// sign signs a request to a deployment that wants it, as it is sent. Nothing of the
-// request may change afterwards.
+// sign signs a request, if the deployment has a signer. The request must not change
+// afterwards.
 func (x *exchange) sign(d *deployment, out *http.Request, body io.ReadCloser) error {
 	if d.signer == nil {
 		return nil
@@ -48,14 +48,14 @@ func (x *exchange) sign(d *deployment, out *http.Request, body io.ReadCloser) er
 		pieces = *body
 	}
 	token, err := d.signer.Sign(x.ctx, out, pieces...)
-	x.hides = d.session.of(token)
+	x.hider = d.session.of(token)
 	return err
 }
 
-// sessionHider is the hider of a session token, which signs many calls before it expires.
-type sessionHider struct{ last atomic.Pointer[hiderOf] }
+// sessionHider caches the hider of a session token, which signs many calls before it expires.
+type sessionHider struct{ last atomic.Pointer[tokenHider] }
 
-type hiderOf struct {
+type tokenHider struct {
 	token string
 	*hider
 }
@@ -64,15 +64,15 @@ type hiderOf struct {
 func (s *sessionHider) of(token string) *hider {
 	h := s.last.Load()
 	if h == nil || h.token != token {
-		h = &hiderOf{token, newHider(token)}
+		h = &tokenHider{token, newHider(token)}
 		s.last.Store(h)
 	}
 	return h.hider
 }
 
-// passed returns the body of a request that is no call of a model, and its length. It is
-// sent as it comes, unless it has to be signed.
-func (x *exchange) passed(d *deployment, body *upload) (io.ReadCloser, int64, *refusal) {
+// passBody returns the body of a request that is no call of a model, and its length. The body
+// is forwarded as it comes, unless it has to be signed.
+func (x *exchange) passBody(d *deployment, body *upload) (io.ReadCloser, int64, *refusal) {
 	if d.signer == nil || x.r.ContentLength == 0 {
 		return body.reader(), x.r.ContentLength, nil
 	}
@@ -88,14 +88,14 @@ func (x *exchange) amazonSigned() bool {
 	return strings.HasPrefix(x.r.Header.Get("Authorization"), "AWS4-")
 }
 
-// checkSignature refuses a request whose own signature would be sent to Bedrock and
-// cannot be valid there: the host is signed, and the client has signed the gateway's.
+// checkSignature refuses a request with a client's signature for Bedrock that cannot be valid
+// there: a signature covers the host, and the client has signed the gateway's.
 func (x *exchange) checkSignature() *refusal {
 	if x.upstream.Kind != llm.Bedrock || !x.amazonSigned() {
 		return nil
 	}
 	for _, d := range x.upstream.deployments {
-		if !x.sharedAt(d) && x.r.Host != d.base.Host {
+		if !x.usesGatewayAccount(d) && x.r.Host != d.base.Host {
 			return x.bad(http.StatusForbidden, fmt.Sprintf("the request is signed (AWS Signature Version 4) for the host %.100q, which Bedrock would refuse: "+
 				"send a key of Bedrock as a bearer token (AWS_BEARER_TOKEN_BEDROCK), or have the gateway sign, by a region in its configuration", x.r.Host))
 		}
@@ -103,9 +103,8 @@ func (x *exchange) checkSignature() *refusal {
 	return nil
 }
 
-// needKey says that a virtual key is needed, and how to send one in the place of a
-// signature.
-func (x *exchange) needKey() string {
+// keyNeeded says that a virtual key is needed, and how to send one in place of a signature.
+func (x *exchange) keyNeeded() string {
 	if x.amazonSigned() {
 		return "the request is signed (AWS Signature Version 4), which tells the gateway nothing: send a virtual key in its place, " +
 			"as a bearer token (AWS's SDKs take it from AWS_BEARER_TOKEN_BEDROCK) or in the header X-Api-Key"

@@ -92,7 +92,7 @@ func TestAnswersComeWhole(t *testing.T) {
 	r := newRigBefore(t, budgeted, upstream)
 	r.post(t, chat, hello, "Range", "bytes=0-99", "If-Range", "x", "Prefer", "respond-async", "Accept-Encoding", "br", "Priority", "u=1")
 	sent := <-upstream.requests
-	for _, name := range ofPart {
+	for _, name := range partialFields {
 		if sent.Header[name] != nil {
 			t.Errorf("%s is sent", name)
 		}

@@ -9,11 +9,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// newModels opens the state, and returns the limiter that counts there.
+// newModels opens the state, and returns the limiter of models that counts there.
 func newModels(s *setup, o ratelimit.Observer) (*ratelimit.RateLimiter, error) {
 	cfg := ratelimit.Config{
 		Quotas:    map[string]ratelimit.ModelQuota{},
-		Providers: []ratelimit.Provider{ratelimit.ProviderLocal}, // which has none of its own
+		Providers: []ratelimit.Provider{ratelimit.ProviderLocal}, // has no quotas of its own
 		Observer:  o,
 	}
 	for name, q := range s.quotas() {
@@ -29,10 +29,10 @@ func newModels(s *setup, o ratelimit.Observer) (*ratelimit.RateLimiter, error) {
 	return ratelimit.NewWithConfig(cfg)
 }
 
-// quota is one of the configuration.
+// quota is a quota of the configuration.
 type quota struct {
 	ratelimit.ModelQuota
-	usual bool // the file does not name it
+	isDefault bool // a published quota that the file does not name
 }
 
 // quotas returns all quotas of the configuration.
@@ -41,18 +41,18 @@ func (s *setup) quotas() map[string]quota {
 	for _, u := range s.upstreams {
 		for _, m := range u.Models {
 			for _, d := range u.deployments {
-				all[u.quota(m.Name, d.name)] = quota{m.Quota, m.Usual}
+				all[u.quotaName(m.Name, d.name)] = quota{m.Quota, m.Usual}
 			}
 		}
 	}
 	return all
 }
 
-// Charges reports whether there are calls that are charged to a quota of this name.
+// Charges reports whether calls may be charged to a quota with this name.
 func (g *Gateway) Charges(quota string) bool { return g.setup.Load().charges(quota) }
 
-// WithMargin returns a quota with the margin of the provider whose calls are charged to
-// quotas of this name.
+// WithMargin returns a quota with the margin of the provider whose calls are charged to the
+// quota with this name.
 func (g *Gateway) WithMargin(name string, q ratelimit.ModelQuota) ratelimit.ModelQuota {
 	s := g.setup.Load()
 	if u := s.upstreams[s.providerOf(name)]; u != nil {
@@ -61,14 +61,14 @@ func (g *Gateway) WithMargin(name string, q ratelimit.ModelQuota) ratelimit.Mode
 	return q
 }
 
-// providerOf returns the provider whose models are charged to a quota, or "".
+// providerOf returns the name of the provider whose calls are charged to a quota, or "".
 func (s *setup) providerOf(quota string) string {
 	if provider, _, _ := strings.Cut(quota, "/"); s.upstreams[provider] != nil {
 		return provider
 	}
 	for name, u := range s.upstreams {
 		for _, m := range u.Models {
-			if slices.ContainsFunc(u.deployments, func(d *deployment) bool { return u.quota(m.Name, d.name) == quota }) {
+			if slices.ContainsFunc(u.deployments, func(d *deployment) bool { return u.quotaName(m.Name, d.name) == quota }) {
 				return name
 			}
 		}
@@ -82,12 +82,12 @@ func (s *setup) charges(name string) bool {
 	}
 	provider, model, _ := strings.Cut(name, "/")
 	u := s.upstreams[provider]
-	if u == nil || strings.Contains(model, "*") { // patterns are those of the configuration
+	if u == nil || strings.Contains(model, "*") { // only the configuration may name patterns
 		return false
 	}
 	return slices.ContainsFunc(u.deployments, func(d *deployment) bool {
 		of := strings.TrimSuffix(model, "@"+d.name)
-		return of != "" && u.quota(of, d.name) == name
+		return of != "" && u.quotaName(of, d.name) == name
 	})
 }
 
@@ -99,9 +99,9 @@ func (s *setup) projectLimits() map[string]project.Limit {
 	return all
 }
 
-// declare sets the quotas and limits of a configuration in place of those of the one
-// before, which is nil at the start: what that named, and this one does not, is taken
-// back. What was set in other ways, and the configuration does not name, stays.
+// declare sets the quotas and limits of a setup in place of those of the setup before, which
+// is nil at the start. It removes what the setup before named and this one does not. Quotas
+// and limits that no configuration has named stay.
 func (g *Gateway) declare(s, before *setup) error {
 	quotas, limits := s.quotas(), s.projectLimits()
 	var old map[string]quota
@@ -131,25 +131,25 @@ func (g *Gateway) declare(s, before *setup) error {
 	return g.limits.Projects.SetLimits(limits)
 }
 
-// setQuota sets a quota of the configuration; old is what it was in the one before. A
-// quota that is only usual gives way to any other. Maxima that were learned stay, unless
-// the configuration has changed. The margin is always the configuration's.
+// setQuota sets a quota of the configuration; old is the quota of the configuration before.
+// A default quota replaces no other. Learned maxima stay, unless the configuration has
+// changed. The margin is always the configuration's.
 func (g *Gateway) setQuota(name string, q, old quota) error {
-	held, ok := g.limits.Models.Quota(name)
+	current, ok := g.limits.Models.Quota(name)
 	first := old == quota{}
 	old.Margin = q.Margin
 	to := q.ModelQuota
 	switch {
-	case ok && q.usual && (first || old.usual) && !published(held, q):
-		to = held
-	case ok && held.Auto && q.Auto && (first || old == q):
-		to = held
-		to.MaxConcurrent, to.DayResetsAt = q.MaxConcurrent, q.DayResetsAt // of which no provider tells
+	case ok && q.isDefault && (first || old.isDefault) && !isPublished(current, q):
+		to = current
+	case ok && current.Auto && q.Auto && (first || old == q):
+		to = current
+		to.MaxConcurrent, to.DayResetsAt = q.MaxConcurrent, q.DayResetsAt // no provider reports these
 	}
 	if to != (ratelimit.ModelQuota{}) {
 		to.Margin = q.Margin
 	}
-	if ok && held == to {
+	if ok && current == to {
 		return nil
 	}
 	return g.limits.Models.SetQuota(name, to)

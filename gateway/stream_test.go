@@ -141,7 +141,7 @@ providers:
 		t.Error("it was answered")
 	}
 	until(t, "nobody waits", func() bool { return r.Models().Waiting("gpt-4o") == 0 && r.Active() == 1 })
-	if last := r.Recent("", 0, 1); len(last) != 1 || last[0].Outcome != Left || last[0].Status != statusGone {
+	if last := r.Recent("", 0, 1); len(last) != 1 || last[0].Outcome != Left || last[0].Status != statusClientLeft {
 		t.Errorf("recorded as %+v", last)
 	}
 	close(provider.pieces)

@@ -8,10 +8,10 @@ import (
 	"unicode"
 )
 
-// aim sets the target of the request: the path that stands behind the provider's name,
-// which begins with "/" or is empty, and the query. A path that servers could read in
-// different ways is refused.
-func (x *exchange) aim(name string) *refusal {
+// setTarget sets the target of the request: the query, and the path after the provider's
+// name, which begins with "/" or is empty. It refuses a path that servers could read in
+// different ways.
+func (x *exchange) setTarget(name string) *refusal {
 	u := x.r.URL
 	x.target = url.URL{Path: u.Path[len("/")+len(name):], RawQuery: u.RawQuery}
 	if u.RawPath != "" {
@@ -21,9 +21,9 @@ func (x *exchange) aim(name string) *refusal {
 	switch {
 	case strings.HasPrefix(path, "//"): // some servers take what follows for a host
 		return x.bad(http.StatusBadRequest, `the path behind the provider's name begins with "//": it must begin with one "/"`)
-	case climbs(path):
+	case hasDotSegment(path):
 		return x.bad(http.StatusBadRequest, `the path has a part of dots alone, such as "." or ".."`)
-	case strings.ContainsFunc(path, odd) || strings.TrimRight(path, " .") != path:
+	case strings.ContainsFunc(path, oddInPath) || strings.TrimRight(path, " .") != path:
 		return x.bad(http.StatusBadRequest, `the path must have no control characters, ";" or "\", and no blank or dot at its end`)
 	case strings.ContainsFunc(x.target.RawQuery, oddInQuery):
 		return x.bad(http.StatusBadRequest, `the query must have no blanks, control characters or "#"`)
@@ -31,16 +31,16 @@ func (x *exchange) aim(name string) *refusal {
 	return x.checkQuery()
 }
 
-// odd reports whether a character stands in no path of an API: servers do not agree on
-// its meaning.
-func odd(r rune) bool { return r == ';' || r == '\\' || unicode.IsControl(r) }
+// oddInPath reports whether servers do not agree on what a character in a path means. No API
+// has such a path.
+func oddInPath(r rune) bool { return r == ';' || r == '\\' || unicode.IsControl(r) }
 
 // oddInQuery reports whether a character must be escaped in a query.
 func oddInQuery(r rune) bool { return r == ' ' || r == '#' || unicode.IsControl(r) }
 
-// climbs reports whether a path has a part that may lead out of it: dots alone, or dots
-// and blanks, which some servers drop.
-func climbs(path string) bool {
+// hasDotSegment reports whether a path has a segment that may lead to a parent: only dots, or
+// dots and blanks, since some servers drop blanks.
+func hasDotSegment(path string) bool {
 	if !strings.Contains(path, "/.") && !strings.Contains(path, "/ ") {
 		return false
 	}
@@ -52,19 +52,19 @@ func climbs(path string) bool {
 	return false
 }
 
-// path returns the path of the request at the provider, with the query.
-func (x *exchange) path() *url.URL {
+// providerPath returns the path and the query of the request at the provider, without a host.
+func (x *exchange) providerPath() *url.URL {
 	base := x.upstream.deployments[0].base
 	if base.Path == "" {
 		return &x.target
 	}
-	u := x.at(x.upstream.deployments[0])
-	u.Host = "" // the configuration says which provider it is
+	u := x.address(x.upstream.deployments[0])
+	u.Host = "" // the host must not decide which API it is: the configuration does
 	return u
 }
 
-// at returns the address of the request at a deployment.
-func (x *exchange) at(d *deployment) *url.URL {
+// address returns the URL of the request at a deployment.
+func (x *exchange) address(d *deployment) *url.URL {
 	u := x.target
 	u.Scheme, u.Host = d.base.Scheme, d.base.Host
 	u.Path = d.base.Path + u.Path
@@ -74,19 +74,19 @@ func (x *exchange) at(d *deployment) *url.URL {
 	return &u
 }
 
-// errAstray is the error of a request that would leave the gateway for another place
-// than a deployment.
-var errAstray = errors.New("ratelimit: the request is not for the configured base_url, and was not sent")
+// errWrongTarget is the error of a request that would go to another server than the
+// deployment's.
+var errWrongTarget = errors.New("ratelimit: the request is not for the configured base_url, and was not sent")
 
-// leads reports whether a request goes to the deployment and nowhere else: to its host,
-// with its Host header, and below its path. It is the last look at a request before the
-// provider's key leaves with it, whatever has made the request.
-func (d *deployment) leads(out *http.Request) bool {
+// receives reports whether a request goes to the deployment: to its host, with its Host
+// header, and below its path. It is the last check before the request is sent with the
+// provider's key.
+func (d *deployment) receives(out *http.Request) bool {
 	u := out.URL
 	if u.Scheme != d.base.Scheme || u.Host != d.base.Host || out.Host != d.base.Host || u.Opaque != "" || u.User != nil {
 		return false
 	}
-	return below(u.Path, d.base.Path) && (u.RawPath == "" || below(u.EscapedPath(), d.base.EscapedPath())) && !climbs(u.Path)
+	return below(u.Path, d.base.Path) && (u.RawPath == "" || below(u.EscapedPath(), d.base.EscapedPath())) && !hasDotSegment(u.Path)
 }
 
 // below reports whether a path is the base, or begins with the base and a "/".

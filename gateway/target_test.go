@@ -302,14 +302,14 @@ func TestARequestThatLeadsElsewhereIsNotSent(t *testing.T) {
 	} {
 		r := &http.Request{Host: "provider.test", URL: &url.URL{Scheme: "https", Host: "provider.test", Path: "/base/v1/models"}}
 		c.change(r)
-		if got := d.leads(r); got != c.want {
+		if got := d.receives(r); got != c.want {
 			t.Errorf("%s: %v", c.why, got)
 		}
 	}
 	var sent wire.Bytes
 	x := &exchange{r: &http.Request{URL: &url.URL{}}, target: url.URL{Path: "ment/x"}, cfg: parse(t, "state: memory"), ctx: t.Context()}
 	x.upstream = &upstream{}
-	if _, err := x.send(d, &sent, 0); err != errAstray {
+	if _, err := x.send(d, &sent, 0); err != errWrongTarget {
 		t.Errorf("a path that does not begin with / is sent: %v", err)
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// unreached is the refusal of a call whose provider has not answered. A call that was
-// never sent may be sent again. Of one that was, the client's SDK follows its own rule,
-// as it would without the gateway.
+// unreached refuses a call that the provider has not answered. If the call was not sent, the
+// client may send it again. If it was, the client's SDK follows its own rule, as it would
+// without the gateway.
 func (x *exchange) unreached(err error) *refusal {
 	if x.ctx.Err() != nil {
-		return x.leave()
+		return x.clientLeft()
 	}
-	x.Error = x.hides.text(err.Error())
+	x.Error = x.hider.redact(err.Error())
 	status, what := reason(err, x.sent)
 	return &refusal{llm.Refusal{
 		Status: status, Message: fmt.Sprintf("the provider %q %s", x.Provider, what),
@@ -28,9 +28,9 @@ func (x *exchange) unreached(err error) *refusal {
 	}, Failed}
 }
 
-// reason returns the status for a provider that has not answered, and what to tell the
-// client of it. The text is one of a few, so that no address, port or name of a host
-// behind the gateway is in it: the log has the error.
+// reason returns the status and the text for a provider that has not answered. The text is
+// one of a few, so that it has no address, port or name of a host behind the gateway. The log
+// has the error itself.
 func reason(err error, sent bool) (status int, what string) {
 	var late interface{ Timeout() bool }
 	if errors.As(err, &late) && late.Timeout() || errors.Is(err, context.DeadlineExceeded) {
@@ -50,7 +50,7 @@ func reason(err error, sent bool) (status int, what string) {
 	return http.StatusBadGateway, "has given no valid answer"
 }
 
-// whyUnsent says why a request could not be sent, as far as that is known.
+// whyUnsent says why a request could not be sent, or nothing for an unknown reason.
 func whyUnsent(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError

@@ -9,27 +9,26 @@ import (
 	"time"
 )
 
-// mostPassed is how many bytes the body may have of what is no call of a model, and is
-// not read before it is sent: files.
-const mostPassed = 1 << 30
+// maxPassed is the largest body, such as a file, of a request that is no call of a model. The
+// gateway forwards it without reading it first.
+const maxPassed = 1 << 30
 
 var errTooLong = errors.New("ratelimit: the body is too long")
 
-// upload is the body of a request that is sent on as it comes. Some of it must come
-// within every body_timeout. Whoever reads it may go on to when the request is served
-// already.
+// upload is a body that is forwarded as it comes. At least one byte must come within each
+// body_timeout. The transport may still read it after the request was served.
 type upload struct {
 	x      *exchange
 	mu     sync.Mutex
 	until  time.Time
-	left   int64
+	left   int64 // bytes that may still come
 	err    error
 	served bool
 }
 
-func newUpload(x *exchange) *upload { return &upload{x: x, left: mostPassed} }
+func newUpload(x *exchange) *upload { return &upload{x: x, left: maxPassed} }
 
-// reader returns what is to be sent.
+// reader returns the body to send.
 func (u *upload) reader() io.ReadCloser {
 	if u.x.r.ContentLength == 0 {
 		return http.NoBody
@@ -56,7 +55,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// extend gives the client time to send more.
+// extend gives the client time to send more of the body.
 func (u *upload) extend() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -71,28 +70,28 @@ func (u *upload) extend() error {
 	return nil
 }
 
-// Close is that nobody wants more of it.
+// Close is [io.Closer]'s. The server closes the request's body.
 func (u *upload) Close() error { return nil }
 
-// end is that the request is served.
+// end ends the reading when the request was served.
 func (u *upload) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.served = true
 	if u.x.r.ContentLength != 0 && !errors.Is(u.err, io.EOF) {
-		u.x.control.SetReadDeadline(time.Now()) // which ends a read that is under way
+		u.x.control.SetReadDeadline(time.Now()) // ends a read that is in progress
 	}
 }
 
-// late reports whether nothing has come for too long. The request's context may tell so
-// before who reads it does.
-func (u *upload) late() bool {
+// timedOut reports whether no byte has come for too long. The request's context may end
+// before the read does.
+func (u *upload) timedOut() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return errors.Is(u.err, os.ErrDeadlineExceeded) || u.err == nil && !u.until.IsZero() && !time.Now().Before(u.until)
 }
 
-func (u *upload) long() bool {
+func (u *upload) exceeded() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return errors.Is(u.err, errTooLong)

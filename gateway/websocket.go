@@ -6,17 +6,17 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// websocket reports whether a request asks for a WebSocket: by Upgrade, or, where a proxy in
-// front has taken Upgrade out, by the fields of the handshake. Upgrade to anything else is
+// websocket reports whether a request asks for a WebSocket: by the header Upgrade, or by the
+// other headers of the handshake if a proxy has removed Upgrade. An Upgrade to anything else is
 // ignored, as RFC 9110 allows: Java's HTTP client offers h2c with every plain request.
 func websocket(h http.Header) bool {
 	return h["Sec-Websocket-Key"] != nil || h["Sec-Websocket-Version"] != nil ||
 		httpguts.HeaderValuesContainsToken(h["Upgrade"], "websocket")
 }
 
-// refuseWebSocket answers 426, at which OpenAI's Codex CLI goes on with plain HTTP at once; any
-// other status it tries again. RFC 9110 wants the protocol to be named that is spoken instead,
-// which HTTP/2 has no field for.
+// refuseWebSocket answers 426. OpenAI's Codex CLI then uses plain HTTP at once; after any other
+// status, it tries again. RFC 9110 demands that the answer names the protocol to use, for which
+// HTTP/2 has no header.
 func (x *exchange) refuseWebSocket() *refusal {
 	if x.r.ProtoMajor == 1 {
 		h := x.w.Header()

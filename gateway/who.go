@@ -12,26 +12,26 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// anyone is the project of requests that name none.
-const anyone = "default"
+// defaultProject is the project of requests that name none.
+const defaultProject = "default"
 
 const fieldProject = "X-Project-Id"
 
-// Where clients put a key, each as its SDK does.
-var fieldsOfKeys = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key"}
+// keyFields are the headers in which SDKs send a key.
+var keyFields = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key"}
 
-// identify finds out whose request it is: by its virtual key, or by X-Project-ID where
-// there are none.
+// identify finds the project of the request: by its virtual key, or by X-Project-ID where
+// keys are off.
 func (x *exchange) identify() *refusal {
 	if x.cfg.Keys == config.KeysRequired {
-		key, ok := x.key()
+		key, ok := x.findKey()
 		if !ok {
-			return x.bad(http.StatusUnauthorized, x.needKey())
+			return x.bad(http.StatusUnauthorized, x.keyNeeded())
 		}
 		x.Project, x.Key = key.Project, key.ID
-		x.keepKeys()
+		x.removeKeys()
 	} else {
-		id := anyone
+		id := defaultProject
 		if said := x.r.Header[fieldProject]; said != nil {
 			id = said[0]
 		}
@@ -53,9 +53,9 @@ func (x *exchange) identify() *refusal {
 	return nil
 }
 
-// key returns the virtual key of the request.
-func (x *exchange) key() (keys.Key, bool) {
-	for _, secret := range x.secrets() {
+// findKey returns the valid virtual key of the request, if it has one.
+func (x *exchange) findKey() (keys.Key, bool) {
+	for _, secret := range x.sentKeys() {
 		if key, ok := x.g.keys.Find(secret); ok {
 			return key, true
 		}
@@ -63,10 +63,10 @@ func (x *exchange) key() (keys.Key, bool) {
 	return keys.Key{}, false
 }
 
-// secrets returns what stands where keys do.
-func (x *exchange) secrets() []string {
+// sentKeys returns the values in all headers and parameters that may have a key.
+func (x *exchange) sentKeys() []string {
 	found := make([]string, 0, 4)
-	for _, field := range fieldsOfKeys {
+	for _, field := range keyFields {
 		for _, value := range x.r.Header[field] {
 			if scheme, token, ok := strings.Cut(value, " "); ok && strings.EqualFold(scheme, "bearer") {
 				value = strings.TrimSpace(token)
@@ -78,43 +78,44 @@ func (x *exchange) secrets() []string {
 		return found
 	}
 	for pair := range strings.SplitSeq(x.target.RawQuery, "&") {
-		if name, value := parameter(pair); slices.Contains(ofCredentials, name) {
+		if name, value := parameter(pair); slices.Contains(credentialParameters, name) {
 			found = append(found, value)
 		}
 	}
 	return found
 }
 
-// authorize puts the deployment's key in the place of whatever the client has sent. If
-// it has none, the client's own stays.
+// authorize replaces the client's credentials with the deployment's key. If the account at the
+// deployment is the client's own, its credentials stay.
 func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
-	x.shared = x.sharedAt(d)
-	if !x.shared {
-		x.hides, x.call.Applies = nil, x.heeded
+	x.gatewayAccount = x.usesGatewayAccount(d)
+	if !x.gatewayAccount {
+		x.hider, x.call.Applies = nil, x.forAllAccounts
 		return
 	}
-	x.hides, x.call.Applies = d.hides, nil
-	delete(h, "Accept-Encoding") // what is compressed could not be searched for the key
-	for _, field := range fieldsOfKeys {
+	x.hider, x.call.Applies = d.hider, nil
+	delete(h, "Accept-Encoding") // the gateway could not redact the key in a compressed answer
+	for _, field := range keyFields {
 		delete(h, field)
 	}
-	if x.has&(kindAccount|kindSignature) != 0 { // nothing that the client signs or hashes is sent with another's key
-		drop(h, kindAccount|kindSignature)
+	if x.headerKinds&(kindAccount|kindSignature) != 0 { // the client's signature does not cover the gateway's key
+		dropKinds(h, kindAccount|kindSignature)
 	}
-	u.RawQuery = without(without(u.RawQuery, ofCredentials), ofSignature)
+	u.RawQuery = withoutParameters(withoutParameters(u.RawQuery, credentialParameters), signatureParameters)
 	if d.key != "" {
-		x.putKey(h, d.key)
+		x.setKey(h, d.key)
 	}
 }
 
-// sharedAt reports whether the account at a deployment is the gateway's.
-func (x *exchange) sharedAt(d *deployment) bool {
+// usesGatewayAccount reports whether requests to a deployment use an account of the gateway's,
+// and not the client's own.
+func (x *exchange) usesGatewayAccount(d *deployment) bool {
 	return d.key != "" || d.signer != nil || x.cfg.Keys == config.KeysRequired
 }
 
-// ownSignature reports whether the client has signed the request with credentials of its
-// own, which pass through. Where any deployment's account is the gateway's, a signature of
-// the client's means nothing, and must not keep the gateway from asking for usage.
+// ownSignature reports whether the client has signed the request for an account of its own.
+// If any deployment uses an account of the gateway's, a client's signature is not forwarded,
+// and must not keep the gateway from asking for usage.
 func (x *exchange) ownSignature() bool {
-	return !slices.ContainsFunc(x.upstream.deployments, x.sharedAt) && call.Signed(x.r.Header, x.target.RawQuery)
+	return !slices.ContainsFunc(x.upstream.deployments, x.usesGatewayAccount) && call.Signed(x.r.Header, x.target.RawQuery)
 }

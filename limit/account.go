@@ -31,6 +31,11 @@ type Account struct {
 const rewinds = 1<<16 - 1
 
 // Receipt is what Settle must know of a Take.
+//
+// A receipt of nothing but N and At is right for limits that are logs or windows, if
+// the account was not forgotten since and its clock has not gone back. One of zero
+// is right for all limits: settling it charges what was used whatever they say, as
+// a debt.
 type Receipt struct {
 	N, At   int64
 	Epoch   uint64          // of the account that it was taken from
@@ -53,12 +58,6 @@ type refunds struct {
 	changes int64   // of the limit; what was taken before one is not given back
 	beyond  int64   // used, and more than the backlog could hold when the limit changed
 }
-
-// ReceiptOf returns the receipt of n taken at a time, of limits that are logs
-// or windows, from an account that was not forgotten since and whose clock does
-// not go back. That of nothing is right for all limits: settling it charges what
-// was used whatever they say, as a debt.
-func ReceiptOf(n, at int64) Receipt { return Receipt{N: n, At: at} }
 
 // enter tells the account the time. What is full by then is forgotten.
 func (a *Account) enter(now int64) {
@@ -89,36 +88,6 @@ func newEpoch() uint64 { return (rand.Uint64() | 1<<63) &^ rewinds }
 func (a *Account) Check(l Limit, now, n int64) Decision {
 	a.enter(now)
 	return a.counters.check(l, now, n).by(l)
-}
-
-// Used returns what counts as used of a limit that is a log or a window, and
-// since when the window is open.
-func (a *Account) Used(l Limit, now int64) (used, since int64) {
-	a.enter(now)
-	if l.algorithm == SlidingLog {
-		if a.counters.log == nil {
-			return 0, 0
-		}
-		return a.counters.log.window(l.period, now).sum, now - int64(l.period)
-	}
-	found := a.counters.find(&l)
-	if found == nil {
-		return 0, 0
-	}
-	if found.rewind(now); now >= found.state.a {
-		return 0, 0
-	}
-	return found.state.b, found.state.at
-}
-
-// Window returns the window of a [FixedWindow] that is open at now, and what is
-// used of it: nothing, where none is.
-func (a *Account) Window(l Limit, now int64) (start, end, used int64) {
-	used, start = a.Used(l, now)
-	if used == 0 {
-		return 0, 0, 0
-	}
-	return start, a.counters.find(&l).state.a, used
 }
 
 // Take charges n to every limit. All of them have room for it: [Account.Check]
@@ -211,7 +180,7 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 		}
 		if r.Epoch&^rewinds == a.epoch&^rewinds { // and when that was, its clock does not say
 			actual -= r.N
-			r = ReceiptOf(0, now)
+			r = Receipt{At: now}
 		}
 	}
 	a.plan = nil

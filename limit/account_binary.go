@@ -262,7 +262,7 @@ func (c *counter) sane() bool {
 }
 
 func (r *reader) history(windows int) *history {
-	h := &history{}
+	h := newHistory(0)
 	for range windows {
 		w := slidingWindow{period: time.Duration(r.amount(maxPeriod)), first: r.amount(mostEntries)}
 		if w.period < 1 {

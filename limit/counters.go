@@ -79,7 +79,7 @@ func (c *counters) check(l Limit, now, n int64) verdict {
 // history returns the log, with a window for each of the limits that need one.
 func (c *counters) history(limits []Limit, now int64) *history {
 	if c.log == nil {
-		c.log = &history{dropped: now - 1, windows: make([]slidingWindow, 0, len(limits))}
+		c.log = newHistory(now - 1)
 	}
 	for i := range limits {
 		if l := &limits[i]; l.algorithm == SlidingLog {

@@ -16,6 +16,8 @@ type history struct {
 	next    int64   // index of the next one
 	windows []slidingWindow
 	dropped int64 // entries up to that time have left every window, or are not known
+
+	fewWindows [3]slidingWindow // as many as most keys have, in the room that windows begins with
 }
 
 type entry struct{ at, n int64 }
@@ -30,6 +32,13 @@ const (
 	firstEntries = 4
 	mostEntries  = 4096 // beyond which neighbours merge
 )
+
+// newHistory returns an empty history: of what was up to a time, nothing is known.
+func newHistory(dropped int64) *history {
+	h := &history{dropped: dropped}
+	h.windows = h.fewWindows[:0]
+	return h
+}
 
 func (h *history) entry(i int64) *entry { return &h.ring[i&int64(len(h.ring)-1)] }
 
@@ -256,13 +265,18 @@ func (h *history) merge() {
 	into := h.oldest // where the next entry that is kept goes
 	var end int64    // of the cell that the last one which was kept is in
 	cell, until := int64(0), int64(math.MaxInt64)
+	edge := h.edge(h.oldest)
 	for i := h.oldest; i < h.next; i++ {
 		e := *h.entry(i)
 		apart := i == h.oldest
-		for k := range h.windows {
-			if w := &h.windows[k]; w.first == i {
-				w.first, apart = into, true
+		if i == edge {
+			apart = true
+			for k := range h.windows {
+				if w := &h.windows[k]; w.first == i {
+					w.first = into
+				}
 			}
+			edge = h.edge(i + 1)
 		}
 		if !apart && e.at < end {
 			last := h.entry(into - 1)
@@ -283,6 +297,17 @@ func (h *history) merge() {
 		h.windows[k].first = min(h.windows[k].first, into) // of those with nothing in them
 	}
 	h.next = into
+}
+
+// edge returns the index of the first entry from i on with which a window begins.
+func (h *history) edge(i int64) int64 {
+	edge := int64(math.MaxInt64)
+	for _, w := range h.windows {
+		if w.first >= i {
+			edge = min(edge, w.first)
+		}
+	}
+	return edge
 }
 
 // cell returns how wide the grid is on which entries of an age are merged, and

@@ -57,8 +57,8 @@ type Mark struct {
 }
 
 // Ask makes the account ready for the plan's limits, and fills in what each of
-// them says to n, as if n was taken. It reports whether all of them allow n. Either
-// Charge or Deny comes next.
+// them says to n. It reports whether all of them allow n. Either Charge or Deny comes
+// next.
 func (a *Account) Ask(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
 	a.enter(now)
 	if a.plan != p {
@@ -67,17 +67,99 @@ func (a *Account) Ask(p *Plan, now, n int64, decisions []Decision) (allowed bool
 	log := a.logOf(p, now)
 	allowed = true
 	for i := range p.limits {
-		l, d := &p.limits[i], &decisions[i]
-		if log != nil && n > 0 && l.algorithm == SlidingLog {
-			left := l.count - log.slid(p.at[i], now).sum
-			d.Limit = *l
-			d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter, d.Since = n <= left, l.count-left+n, left-n, 0, l.period, 0
-		} else {
-			*d = a.says(p, i, log, now, n).by(*l)
-		}
-		allowed = allowed && d.Allowed
+		a.answer(p, i, log, now, n, true, &decisions[i])
+		allowed = allowed && decisions[i].Allowed
 	}
 	return allowed
+}
+
+// Deny corrects what Ask has filled in where a limit denies the request, be it
+// another key's: the limits that allow n say what remains while nothing is taken.
+func (a *Account) Deny(p *Plan, now, n int64, decisions []Decision) {
+	log := a.logOf(p, now)
+	for i := range p.limits {
+		if decisions[i].Allowed {
+			a.answer(p, i, log, now, n, false, &decisions[i])
+		}
+	}
+}
+
+// Peek fills in what each limit of the plan says to n while nothing is taken. It
+// reports whether all of them allow n. The account stays ready for the limits that
+// it had before.
+func (a *Account) Peek(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
+	switch {
+	case now >= a.FullAt():
+		a = &Account{}
+	case a.plan != p || now < a.seen:
+		a.plan = nil // they may have a log in common
+		a = a.Fork(now)
+		a.layOut(p, now)
+	}
+	log := a.logOf(p, now)
+	allowed = true
+	for i := range p.limits {
+		a.answer(p, i, log, now, n, false, &decisions[i])
+		allowed = allowed && decisions[i].Allowed
+	}
+	return allowed
+}
+
+// answer fills in what a limit of the plan says to n: how much is left once n is
+// taken, or while nothing is. log is that of logOf.
+func (a *Account) answer(p *Plan, i int, log *history, now, n int64, taken bool, d *Decision) {
+	l := &p.limits[i]
+	var w *slidingWindow
+	var c *counter
+	var used, since int64
+	var reset time.Duration // once n is taken
+	switch {
+	case l.algorithm == SlidingLog && log != nil:
+		w = log.slid(p.at[i], now)
+		used, reset = w.sum, l.period
+	case l.algorithm == FixedWindow:
+		if c = a.counterOf(p, i); c != nil && c.isOpen(now) {
+			used, reset, since = c.state.b, time.Duration(c.state.a-now), c.state.at
+			break
+		}
+		fallthrough
+	default:
+		v := a.says(p, i, log, now, n)
+		if v.Allowed && n > 0 && !taken {
+			v = a.says(p, i, log, now, 0)
+		}
+		*d = v.by(*l)
+		return
+	}
+	left := l.count - used
+	d.Limit = *l
+	d.Allowed, d.RetryAfter = n <= left, 0
+	if d.Allowed && n > 0 && taken {
+		d.Used, d.Remaining, d.ResetAfter, d.Since = used+n, left-n, reset, since
+		return
+	}
+	d.Used, d.Remaining, d.ResetAfter, d.Since = used, max(left, 0), 0, 0
+	switch {
+	case used == 0:
+	case w != nil:
+		d.ResetAfter = time.Duration(log.entry(log.next-1).at-now) + l.period
+	default:
+		d.ResetAfter, d.Since = reset, since
+	}
+	switch {
+	case d.Allowed:
+	case l.never(n):
+		d.RetryAfter = Never
+	case w != nil:
+		d.RetryAfter = log.retry(w, now, n-left)
+	default:
+		d.RetryAfter = reset
+	}
+}
+
+// isOpen reports whether the window of a fixed window is open at now.
+func (c *counter) isOpen(now int64) bool {
+	return c.limit.algorithm == FixedWindow && c.state.at <= now && now < c.state.a
 }
 
 // layOut makes an account ready for the limits of a plan. Then it need not compare
@@ -133,44 +215,6 @@ func (a *Account) counterOf(p *Plan, i int) *counter {
 	return a.counters.find(l)
 }
 
-// Deny corrects what Ask has filled in where another key's limits, or one of the
-// plan's own, deny the request: the limits that allow n say what remains while
-// nothing is taken.
-func (a *Account) Deny(p *Plan, now, n int64, decisions []Decision) {
-	a.look(p, now, n, decisions)
-}
-
-// look fills in what each limit of the plan says to n while nothing is taken. It
-// reports whether all of them allow n.
-func (a *Account) look(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
-	log := a.logOf(p, now)
-	allowed = true
-	for i := range p.limits {
-		v := a.says(p, i, log, now, n)
-		allowed = allowed && v.Allowed
-		if v.Allowed && n > 0 {
-			v = a.says(p, i, log, now, 0)
-		}
-		decisions[i] = v.by(p.limits[i])
-	}
-	return allowed
-}
-
-// Peek fills in what each limit of the plan says to n while nothing is taken. It
-// reports whether all of them allow n. The account stays ready for the limits that
-// it had before.
-func (a *Account) Peek(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
-	switch {
-	case now >= a.FullAt():
-		a = &Account{}
-	case a.plan != p || now < a.seen:
-		a.plan = nil // they may have a log in common
-		a = a.Fork(now)
-		a.layOut(p, now)
-	}
-	return a.look(p, now, n, decisions)
-}
-
 // Charge charges n to every limit of the plan, all of which have allowed it when
 // they were asked. It appends what the settlement of buckets needs to receipts:
 // one for each limit, if any of the plan is a bucket.
@@ -189,6 +233,11 @@ func (a *Account) Charge(p *Plan, now, n int64, receipts []BucketReceipt) (Mark,
 		if each == nil {
 			each = c.of(l, now)
 		}
+		if each.isOpen(now) {
+			each.state.b += n
+			c.fullAt = max(c.fullAt, each.state.a)
+			continue
+		}
 		var v verdict
 		each.state, v = l.take(each.state, now, n)
 		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
@@ -202,6 +251,7 @@ func (a *Account) Charge(p *Plan, now, n int64, receipts []BucketReceipt) (Mark,
 		c.fullAt = max(c.fullAt, log.fullAt())
 		m.entry = log.next - 1
 	}
+	a.plan = p
 	if p.buckets {
 		receipts = a.appendBuckets(receipts, p.limits, now)
 	}

@@ -77,7 +77,7 @@ func (o *once) account() *Account {
 		return new(Account)
 	}
 	a := &Account{seen: o.at, epoch: o.epoch}
-	h := &history{dropped: o.at - 1, windows: make([]slidingWindow, 0, len(o.spans.periods))}
+	h := newHistory(o.at - 1)
 	for _, period := range o.spans.periods {
 		h.window(period, o.at)
 	}

@@ -75,8 +75,8 @@ func TestPurseIsAnAccount(t *testing.T) {
 			limits := lists[rapid.IntRange(0, 1).Draw(t, "list")]
 			n := rapid.Int64Range(0, 10).Draw(t, "n")
 			if rapid.IntRange(0, 9).Draw(t, "settle") == 0 {
-				purse.Account().Settle(limits, ReceiptOf(0, now), now, n)
-				account.Settle(limits, ReceiptOf(0, now), now, n)
+				purse.Account().Settle(limits, Receipt{At: now}, now, n)
+				account.Settle(limits, Receipt{At: now}, now, n)
 				continue
 			}
 			before := []Decision{{Remaining: 7}}

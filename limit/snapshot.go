@@ -88,7 +88,8 @@ func (s Snapshot) Account() (*Account, error) {
 	if len(s.Windows) == 0 {
 		return a, nil
 	}
-	h := &history{dropped: s.Dropped, next: int64(len(s.Entries))}
+	h := newHistory(s.Dropped)
+	h.next = int64(len(s.Entries))
 	if len(s.Entries) > 0 {
 		h.ring = make([]entry, max(1<<bits.Len(uint(len(s.Entries)-1)), firstEntries))
 	}
@@ -132,20 +133,6 @@ func (l Limit) Cost(n int64) Backlog { return Backlog(l.backlogOf(n)) }
 // Shape returns what must stay of a limit for what was used of it to stay. That
 // of two limits which differ in counts alone is the same. It is not valid.
 func (l Limit) Shape() Limit { return l.shape() }
-
-// Windowing is where the windows of a [FixedWindow] begin.
-type Windowing uint8
-
-// The ways in which windows begin: at multiples of their period since 1970, at
-// the first request, at a time of day.
-const (
-	Aligned  = Windowing(aligned)
-	Anchored = Windowing(anchored)
-	Calendar = Windowing(calendar)
-)
-
-// Windowing returns where the windows of the limit begin.
-func (l Limit) Windowing() Windowing { return Windowing(l.windowing) }
 
 // Prepare makes an account ready for a take that adds to what it has: its clock
 // and limits are those that are given, the counters that are full again are

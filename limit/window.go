@@ -48,11 +48,8 @@ func (l Limit) settleWindow(s state, r receipt, actual int64) state {
 	return s
 }
 
-// Window returns when the window of a [FixedWindow] begins that now falls into,
-// and when it ends: in Unix nanoseconds. An anchored one begins now.
-func (l Limit) Window(now int64) (start, end int64) { return l.window(now) }
-
-// window returns the start of the window that now falls into, and its end.
+// window returns when the window of a [FixedWindow] begins that now falls into, and
+// when it ends. An anchored one begins now.
 func (l Limit) window(now int64) (start, end int64) {
 	switch l.windowing {
 	case anchored:

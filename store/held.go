@@ -3,7 +3,7 @@ package store
 import (
 	"math/bits"
 
-	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 )
 
 // lockedAccounts is the accounts of some charges, while their shards are locked.
@@ -14,9 +14,9 @@ type lockedAccounts struct {
 	// One of each for each charge: see places and accounts.
 	charges      int
 	fewPlaces    [few]place
-	fewAccounts  [few]*limit.Account
+	fewAccounts  [few]accounts.Charge
 	manyPlaces   []place
-	manyAccounts []*limit.Account
+	manyAccounts []accounts.Charge
 }
 
 // place is where the entry of a key is, or will be.
@@ -34,7 +34,7 @@ func (h *lockedAccounts) places() []place {
 	return h.fewPlaces[:h.charges]
 }
 
-func (h *lockedAccounts) accounts() []*limit.Account {
+func (h *lockedAccounts) accounts() []accounts.Charge {
 	if h.manyAccounts != nil {
 		return h.manyAccounts
 	}
@@ -46,7 +46,7 @@ func (h *lockedAccounts) accounts() []*limit.Account {
 func (h *lockedAccounts) lock(m *Memory, charges []Charge) error {
 	h.store, h.charges = m, len(charges)
 	if len(charges) > few {
-		h.manyPlaces, h.manyAccounts = make([]place, len(charges)), make([]*limit.Account, len(charges))
+		h.manyPlaces, h.manyAccounts = make([]place, len(charges)), make([]accounts.Charge, len(charges))
 	}
 	places := h.places()
 	for i := range charges {
@@ -65,13 +65,13 @@ func (h *lockedAccounts) lock(m *Memory, charges []Charge) error {
 
 // open opens the accounts of the charges, which may be new.
 func (h *lockedAccounts) open(charges []Charge) {
-	places, accounts := h.places(), h.accounts()
+	places, opened := h.places(), h.accounts()
 	for i := range charges {
 		p := &places[i]
 		if p.entry = h.store.find(p.shard, p.hash, charges[i].Key); p.entry == nil {
 			p.entry, p.isNew = &entry{key: charges[i].Key}, true
 		}
-		accounts[i] = p.entry.purse.Account()
+		opened[i] = accounts.Charge{Account: p.entry.purse.Account(), Limits: charges[i].Limits, N: charges[i].N}
 	}
 }
 

@@ -30,10 +30,9 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Charge, decisions []lim
 	first := len(decisions)
 	allowed = true
 	for i := range charges {
-		p := charges[i].prepared
+		p, at := charges[i].prepared, len(decisions)
 		entries[i] = m.entryOf(p)
-		at := len(decisions)
-		decisions = slices.Grow(decisions, len(p.plan.Limits()))[:at+len(p.plan.Limits())]
+		decisions = grow(decisions, p.plan)
 		if !entries[i].purse.Account().Ask(p.plan, now, charges[i].N, decisions[at:]) {
 			allowed = false
 		}
@@ -88,13 +87,22 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []lim
 			a = e.purse.Account()
 		}
 		at := len(decisions)
-		decisions = slices.Grow(decisions, len(p.plan.Limits()))[:at+len(p.plan.Limits())]
+		decisions = grow(decisions, p.plan)
 		if !a.Peek(p.plan, now, charges[i].N, decisions[at:]) {
 			allowed = false
 		}
 	}
 	m.unlock(locked)
 	return decisions, allowed, nil
+}
+
+// grow appends a decision for each limit of a plan, to be filled in.
+func grow(decisions []limit.Decision, p *limit.Plan) []limit.Decision {
+	n := len(decisions) + len(p.Limits())
+	if n > cap(decisions) {
+		decisions = slices.Grow(decisions, len(p.Limits()))
+	}
+	return decisions[:n]
 }
 
 // SettleHold is Settle of what TakeInto has noted in h: one amount for each

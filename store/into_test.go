@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -25,18 +26,18 @@ type plainReceipt struct {
 	receipts []limit.Receipt
 }
 
-func (s *plainStore) of(charges []store.Charge) (list []*limit.Account) {
+func (s *plainStore) of(charges []store.Charge) (list []accounts.Charge) {
 	for _, c := range charges {
 		if s.accounts[c.Key] == nil {
 			s.accounts[c.Key] = new(limit.Account)
 		}
-		list = append(list, s.accounts[c.Key])
+		list = append(list, accounts.Charge{Account: s.accounts[c.Key], Limits: c.Limits, N: c.N})
 	}
 	return list
 }
 
 func (s *plainStore) take(charges []store.Charge) (*plainReceipt, []limit.Decision) {
-	receipts, decisions := store.Take(s.of(charges), charges, s.clock())
+	receipts, decisions := accounts.Take(s.of(charges), s.clock())
 	if receipts == nil {
 		return nil, decisions
 	}
@@ -44,11 +45,11 @@ func (s *plainStore) take(charges []store.Charge) (*plainReceipt, []limit.Decisi
 }
 
 func (s *plainStore) peek(charges []store.Charge) []limit.Decision {
-	return store.Peek(s.of(charges), charges, s.clock())
+	return accounts.Peek(s.of(charges), s.clock())
 }
 
 func (s *plainStore) settle(r *plainReceipt, actual []int64) {
-	store.Settle(s.of(r.charges), r.charges, r.receipts, actual, s.clock())
+	accounts.Settle(s.of(r.charges), r.receipts, actual, s.clock())
 }
 
 // forgetFull forgets keys that are full, and tells of each.

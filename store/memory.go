@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -65,7 +66,7 @@ func (m *Memory) Take(ctx context.Context, charges []Charge) (Receipt, []limit.D
 	}
 	now := h.now()
 	h.open(charges)
-	receipts, decisions := Take(h.accounts(), charges, now)
+	receipts, decisions := accounts.Take(h.accounts(), now)
 	h.keep(now)
 	h.unlock()
 	m.sweep(now)
@@ -95,7 +96,7 @@ func (m *Memory) Settle(ctx context.Context, r Receipt, actual []int64) error {
 	}
 	now := h.now()
 	h.open(receipt.charges)
-	Settle(h.accounts(), receipt.charges, receipt.receipts, actual, now)
+	accounts.Settle(h.accounts(), receipt.receipts, actual, now)
 	h.keep(now)
 	h.unlock()
 	m.sweep(now)
@@ -112,7 +113,7 @@ func (m *Memory) Peek(ctx context.Context, charges []Charge) ([]limit.Decision, 
 		return nil, err
 	}
 	h.open(charges)
-	decisions := Peek(h.accounts(), charges, m.clock())
+	decisions := accounts.Peek(h.accounts(), m.clock())
 	h.unlock()
 	return decisions, nil
 }
@@ -131,15 +132,15 @@ func (m *Memory) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 		return nil, 0, err
 	}
 	defer h.unlock()
-	accounts := make([]*limit.Account, len(keys))
+	all := make([]*limit.Account, len(keys))
 	for i, key := range keys {
 		var purse limit.Purse
 		if e := m.find(h.places()[i].shard, h.places()[i].hash, key); e != nil {
 			purse = e.purse
 		}
-		accounts[i] = clone(purse.Account())
+		all[i] = clone(purse.Account())
 	}
-	return accounts, m.clock(), nil
+	return all, m.clock(), nil
 }
 
 func clone(a *limit.Account) *limit.Account {

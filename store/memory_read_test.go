@@ -24,7 +24,7 @@ func TestMemoryRead(t *testing.T) {
 		t.Fatalf("%v at %d, %v", accounts, at, err)
 	}
 	for i, want := range []int64{3, 0, 2, 3} {
-		if got, _ := accounts[i].Used(log, at); got != want {
+		if got := accounts[i].Check(log, at, 0).Used; got != want {
 			t.Errorf("account %d has used %d; want %d", i, got, want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestMemoryReadMeanwhile(t *testing.T) {
 				for _, n := range accounts[0].Entries() {
 					sum += n
 				}
-				if used, _ := accounts[0].Used(log, at); used != sum {
+				if used := accounts[0].Check(log, at, 0).Used; used != sum {
 					t.Errorf("%d are used, of which %d are listed", used, sum)
 				}
 			}

@@ -262,7 +262,7 @@ func TestSpendOnce(t *testing.T) {
 			if err != nil || at != start+test.since {
 				t.Fatalf("read at %d, %v", at-start, err)
 			}
-			if used, _ := accounts[0].Used(minute, at); used != test.used {
+			if used := accounts[0].Check(minute, at, 0).Used; used != test.used {
 				t.Errorf("%d are used; want %d", used, test.used)
 			}
 			keys, err := m.Keys(t.Context(), "k")
@@ -290,7 +290,7 @@ func TestSettleAfterSpendOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if used, _ := accounts[0].Used(hour, at); used != want {
+		if used := accounts[0].Check(hour, at, 0).Used; used != want {
 			t.Errorf("2 were taken, forgotten, and settled as %d, 3 were spent: %d are used; want %d", actual, used, want)
 		}
 	}

@@ -173,6 +173,19 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`) // the log is writable again, without a restart
 }
 
+// A change is not made if the disk of the audit log is full.
+func TestAuditOnAFullDisk(t *testing.T) {
+	const path = "/dev/full"
+	if _, err := os.Stat(path); err != nil {
+		t.Skip(err)
+	}
+	r := newRig(t, withAudit(path))
+	r.want(t, 503, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+	if q, _ := r.gateway.Models().Quota("gpt-4o"); q.MaxRPM != 100 {
+		t.Errorf("the quota is %+v", q)
+	}
+}
+
 // The audit is logged at every level of the log.
 func TestAuditIgnoresTheLevel(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelWarn, slog.LevelError, math.MaxInt} {

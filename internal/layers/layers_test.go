@@ -38,6 +38,7 @@ var order = []string{
 	"llm",
 	"store",
 	"internal/transaction", // what a SQLite store and package ratelimit share
+	"internal/accounts",    // what all stores share
 	"rate",
 	"limit",
 	"mockprovider",

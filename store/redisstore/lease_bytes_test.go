@@ -20,10 +20,10 @@ func anyStored(t *rapid.T) stored {
 	for range rapid.IntRange(1, 4).Draw(t, "limits") {
 		limits = append(limits, anyLimit(t))
 	}
-	s.account.Settle(limits, limit.ReceiptOf(0, now), now, 1)
+	s.account.Settle(limits, limit.Receipt{At: now}, now, 1)
 	for range rapid.IntRange(0, 10).Draw(t, "takes") {
 		now += rapid.Int64Range(0, int64(time.Minute)).Draw(t, "later")
-		s.account.Settle(limits, limit.ReceiptOf(0, now), now, rapid.Int64Range(0, 1<<62).Draw(t, "n"))
+		s.account.Settle(limits, limit.Receipt{At: now}, now, rapid.Int64Range(0, 1<<62).Draw(t, "n"))
 	}
 	asks := &remote{}
 	for range rapid.IntRange(0, 8).Draw(t, "leases") {

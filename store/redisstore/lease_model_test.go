@@ -70,7 +70,7 @@ func (e *estate) forgettable(now int64) bool {
 	return !slices.ContainsFunc(e.limits, func(l limit.Limit) bool { return last.account.Check(l, now, 0).ResetAfter > 0 })
 }
 
-func (e *estate) owe(now, n int64) { e.account.Settle(e.limits, limit.ReceiptOf(0, now), now, n) }
+func (e *estate) owe(now, n int64) { e.account.Settle(e.limits, limit.Receipt{At: now}, now, n) }
 
 // allows reports whether each limit has room for n beside what is leased.
 func (e *estate) allows(now, n int64) (each []bool) {

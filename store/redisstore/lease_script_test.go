@@ -230,7 +230,7 @@ func TestLeaseIsNotForgotten(t *testing.T) {
 			{"a lease of what is less now", less, 0, 5, func(d *lender) { d.leases(5, term, l); d.takes(1, less) }},
 		} {
 			into := 50 * time.Minute // so that leases outlast a window
-			if l.Windowing() == limit.Calendar {
+			if kindOf(l) == kindCalendar {
 				into += 11 * time.Hour
 			}
 			for after := term; after < 3*time.Hour; after += 17 * time.Minute {

@@ -50,10 +50,10 @@ func (s *spent) allows(from, to, n int64) bool {
 	case s.limit.Algorithm() != limit.FixedWindow:
 		drained := times(to-from, s.limit.Count())
 		return times(n, period).Cmp(drained.Add(drained, times(s.limit.Burst(), period))) <= 0
-	case s.limit.Windowing() == limit.Anchored:
+	case kindOf(s.limit) == kindAnchored:
 		return to-from >= period || n <= 2*s.limit.Count()
 	default:
-		_, end := s.limit.Window(from)
+		_, end := windowAt(s.limit, from)
 		return to >= end || n <= s.limit.Count()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -31,15 +32,14 @@ func newSim() *sim {
 func (s *sim) now() int64           { return s.at.Load() }
 func (s *sim) pass(d time.Duration) { s.at.Add(int64(d)) }
 
-func (s *sim) of(charges []store.Charge) []*limit.Account {
-	accounts := make([]*limit.Account, len(charges))
-	for i, c := range charges {
+func (s *sim) of(charges []store.Charge) (list []accounts.Charge) {
+	for _, c := range charges {
 		if s.accounts[c.Key] == nil {
 			s.accounts[c.Key] = new(limit.Account)
 		}
-		accounts[i] = s.accounts[c.Key]
+		list = append(list, accounts.Charge{Account: s.accounts[c.Key], Limits: c.Limits, N: c.N})
 	}
-	return accounts
+	return list
 }
 
 // wire is one node's way to it.
@@ -87,7 +87,7 @@ func (w *wire) Take(ctx context.Context, charges []store.Charge) (store.Receipt,
 		return nil, nil, err
 	}
 	w.mu.Lock()
-	receipts, decisions := store.Take(w.of(charges), charges, w.now())
+	receipts, decisions := accounts.Take(w.of(charges), w.now())
 	w.mu.Unlock()
 	if err := w.answers("take", charges); err != nil {
 		return nil, nil, err
@@ -106,7 +106,7 @@ func (w *wire) owe(ctx context.Context, charge store.Charge) (store.Receipt, err
 	if err := w.answers("owe", charges); err != nil {
 		return nil, err
 	}
-	return &simReceipt{charges: charges, receipts: []limit.Receipt{limit.ReceiptOf(0, w.now())}}, nil
+	return &simReceipt{charges: charges, receipts: []limit.Receipt{{At: w.now()}}}, nil
 }
 
 func (w *wire) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
@@ -119,7 +119,7 @@ func (w *wire) Settle(ctx context.Context, r store.Receipt, actual []int64) erro
 	}
 	w.mu.Lock()
 	if !held.settled {
-		store.Settle(w.of(held.charges), held.charges, held.receipts, actual, w.now())
+		accounts.Settle(w.of(held.charges), held.receipts, actual, w.now())
 	}
 	held.settled = true
 	w.mu.Unlock()
@@ -135,7 +135,7 @@ func (w *wire) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decisi
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return store.Peek(w.of(charges), charges, w.now()), nil
+	return accounts.Peek(w.of(charges), w.now()), nil
 }
 
 func (w *wire) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
@@ -148,7 +148,11 @@ func (w *wire) Read(ctx context.Context, keys ...string) ([]*limit.Account, int6
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.of(charges), w.now(), nil
+	var all []*limit.Account
+	for _, c := range w.of(charges) {
+		all = append(all, c.Account)
+	}
+	return all, w.now(), nil
 }
 
 func (w *wire) Keys(ctx context.Context, prefix string) ([]string, error) {

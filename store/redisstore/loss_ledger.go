@@ -92,7 +92,7 @@ func impose(a *limit.Account, limits []limit.Limit, now, n int64) {
 		default:
 			fits := min(n, a.Check(l, now, 0).Remaining)
 			a.Take(one, now, fits)
-			a.Settle(one, limit.ReceiptOf(0, now), now, n-fits)
+			a.Settle(one, limit.Receipt{At: now}, now, n-fits)
 		}
 	}
 }

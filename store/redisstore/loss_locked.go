@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -87,19 +88,11 @@ func (d *lockedLedgers) store() {
 	}
 }
 
-func (d *lockedLedgers) accounts() []*limit.Account {
-	accounts := make([]*limit.Account, len(d.ledgers))
+// shareCharges returns the charges of the ledgers' accounts, with the node's shares as their limits.
+func (d *lockedLedgers) shareCharges(charges []store.Charge) []accounts.Charge {
+	shares := make([]accounts.Charge, len(charges))
 	for i, g := range d.ledgers {
-		accounts[i] = &g.account
-	}
-	return accounts
-}
-
-// shareCharges returns the charges with the node's shares as their limits.
-func (d *lockedLedgers) shareCharges(charges []store.Charge) []store.Charge {
-	shares := slices.Clone(charges)
-	for i, g := range d.ledgers {
-		shares[i].Limits = g.shares
+		shares[i] = accounts.Charge{Account: &g.account, Limits: g.shares, N: charges[i].N}
 	}
 	return shares
 }
@@ -124,7 +117,7 @@ func (b *ledgers) take(charges []store.Charge, p share) (*localReceipt, []limit.
 	if d.emptyShare(charges) || !d.hasRoom(charges) {
 		return nil, d.peek(charges)
 	}
-	receipts, decisions := store.Take(d.accounts(), d.shareCharges(charges), d.now)
+	receipts, decisions := accounts.Take(d.shareCharges(charges), d.now)
 	d.translate(decisions, charges)
 	if receipts == nil {
 		return nil, decisions
@@ -134,7 +127,7 @@ func (b *ledgers) take(charges []store.Charge, p share) (*localReceipt, []limit.
 
 // peek returns the decisions if Redis grants all pending takes.
 func (d *lockedLedgers) peek(charges []store.Charge) []limit.Decision {
-	return d.translate(store.Peek(d.accounts(), d.withPending(charges), d.now), charges)
+	return d.translate(accounts.Peek(d.withPending(charges), d.now), charges)
 }
 
 // hasRoom reports whether there is room for the charges beside the pending takes.
@@ -142,12 +135,12 @@ func (d *lockedLedgers) hasRoom(charges []store.Charge) bool {
 	if !slices.ContainsFunc(d.ledgers, func(g *ledger) bool { return len(g.pending) > 0 }) {
 		return true
 	}
-	return store.Allowed(store.Peek(d.accounts(), d.withPending(charges), d.now))
+	return store.Allowed(accounts.Peek(d.withPending(charges), d.now))
 }
 
 // withPending returns the charges with the node's shares as their limits, and with the pending
 // takes of the same keys added.
-func (d *lockedLedgers) withPending(charges []store.Charge) []store.Charge {
+func (d *lockedLedgers) withPending(charges []store.Charge) []accounts.Charge {
 	all := d.shareCharges(charges)
 	for i, g := range d.ledgers {
 		if n := &all[i].N; *n > 0 {
@@ -225,7 +218,7 @@ func (b *ledgers) owe(charge store.Charge, p share) *localReceipt {
 	charges := []store.Charge{charge}
 	d := b.lock(charges, p)
 	defer d.unlock()
-	return d.receipt(charges, []limit.Receipt{limit.ReceiptOf(0, d.now)})
+	return d.receipt(charges, []limit.Receipt{{At: d.now}})
 }
 
 // admit takes n if there is room for it. Otherwise n is a debt.
@@ -233,7 +226,7 @@ func (g *ledger) admit(now, n int64) limit.Receipt {
 	for _, part := range g.shares {
 		if !g.account.Check(part, now, n).Allowed {
 			impose(&g.account, g.shares, now, n)
-			return limit.ReceiptOf(n, now)
+			return limit.Receipt{N: n, At: now}
 		}
 	}
 	return g.account.Take(g.shares, now, n)
@@ -264,7 +257,7 @@ func (b *ledgers) settle(n *localReceipt, actual []int64, p share) {
 		case !n.ledgers[i].paid:
 			g.account.Settle(n.shares[i], n.receipts[i], d.now, actual[i])
 		case more > 0:
-			g.account.Settle(g.shares, limit.ReceiptOf(0, n.receipts[i].At), d.now, more)
+			g.account.Settle(g.shares, limit.Receipt{At: n.receipts[i].At}, d.now, more)
 		}
 	}
 }

@@ -483,7 +483,7 @@ func TestLookedAtWhileLost(t *testing.T) {
 	}
 	for i, want := range []int64{2, 3, 0} {
 		for _, l := range []limit.Limit{log, fixed} {
-			if got, _ := accounts[i].Used(l, at); got != want {
+			if got := accounts[i].Check(l, at, 0).Used; got != want {
 				t.Errorf("key %d: %d of %v are used; want %d", i, got, l, want)
 			}
 		}
@@ -531,7 +531,7 @@ func TestLookedAtAfterwards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if used, _ := accounts[0].Used(l, at); used != 3 {
+	if used := accounts[0].Check(l, at, 0).Used; used != 3 {
 		t.Errorf("%d are used; want 3", used)
 	}
 	decisions, err := f.Peek(t.Context(), []store.Charge{{Key: "peeked", Limits: []limit.Limit{l}}})

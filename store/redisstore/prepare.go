@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -64,7 +65,7 @@ func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
 			return err
 		}
 		if l.ends <= at {
-			s.account.Settle(c.Limits, limit.ReceiptOf(0, at), at, c.N)
+			s.account.Settle(c.Limits, limit.Receipt{At: at}, at, c.N)
 			continue
 		}
 		if c.Limits = mapLimits(c.Limits, limits); len(c.Limits) > 0 {
@@ -117,12 +118,12 @@ func mapLimits(limits, asked []limit.Limit) []limit.Limit {
 
 // peekLocally answers a peek that the script could not.
 func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	accounts, at, err := r.read(ctx, charges)
+	all, at, err := r.read(ctx, charges)
 	if err != nil {
 		return nil, err
 	}
-	for i := range accounts {
-		a := &accounts[i]
+	for i := range all {
+		a := &all[i]
 		if len(a.leases) == 0 {
 			continue
 		}
@@ -134,10 +135,14 @@ func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]lim
 			if err != nil {
 				return nil, err
 			}
-			a.account.Settle(c.Limits, limit.ReceiptOf(0, at), at, c.N)
+			a.account.Settle(c.Limits, limit.Receipt{At: at}, at, c.N)
 		}
 	}
-	return store.Peek(accountsOf(accounts), charges, at), nil
+	peeked := make([]accounts.Charge, len(charges))
+	for i, c := range charges {
+		peeked[i] = accounts.Charge{Account: all[i].account, Limits: c.Limits, N: c.N}
+	}
+	return accounts.Peek(peeked, at), nil
 }
 
 // settleLocally settles what the script could not.
@@ -182,14 +187,6 @@ func (r *remote) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 		}
 	}
 	return all, latest, r.link.alive()
-}
-
-func accountsOf(all []stored) []*limit.Account {
-	accounts := make([]*limit.Account, len(all))
-	for i := range all {
-		accounts[i] = all[i].account
-	}
-	return accounts
 }
 
 // read returns the accounts of the charges' keys.

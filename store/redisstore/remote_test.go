@@ -75,7 +75,7 @@ func TestAskedForVeryMuch(t *testing.T) {
 		if i%101 == 100 {
 			want = 0
 		}
-		if used, _ := a.Used(charges[0].Limits[1], at); used != want {
+		if used := a.Check(charges[0].Limits[1], at, 0).Used; used != want {
 			t.Errorf("of %s %d are used; want %d", keys[i%101], used, want)
 		}
 	}

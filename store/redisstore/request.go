@@ -34,7 +34,14 @@ const (
 func kindOf(l limit.Limit) byte {
 	switch l.Algorithm() {
 	case limit.FixedWindow:
-		return kindAligned + byte(l.Windowing())
+		switch l {
+		case l.Using(limit.FixedWindow):
+			return kindAligned
+		case l.Anchored():
+			return kindAnchored
+		default:
+			return kindCalendar
+		}
 	case limit.SlidingCounter:
 		return kindCounter
 	case limit.SlidingLog:
@@ -42,6 +49,12 @@ func kindOf(l limit.Limit) byte {
 	default:
 		return kindBucket
 	}
+}
+
+// windowAt returns when the window of a limit begins that a time falls into, and when it ends.
+func windowAt(l limit.Limit, at int64) (start, end int64) {
+	d := new(limit.Account).Check(l, at, 1)
+	return d.Since, at + int64(d.ResetAfter)
 }
 
 // limitPrefix is the encoding that a limit has in every request: its kind, its name and the name of
@@ -162,9 +175,9 @@ func (q *request) limit(l limit.Limit, n, now int64) {
 	case kindAnchored, kindLog:
 		w.number(int64(l.Period()))
 	case kindCalendar: // with the windows before and after, in case the clocks differ
-		start, end := l.Window(now)
-		before, _ := l.Window(start - 1)
-		_, after := l.Window(end)
+		start, end := windowAt(l, now)
+		before, _ := windowAt(l, start-1)
+		_, after := windowAt(l, end)
 		w.number(before)
 		w.number(start)
 		w.number(end)
@@ -173,7 +186,7 @@ func (q *request) limit(l limit.Limit, n, now int64) {
 }
 
 func floor(t int64, period time.Duration) int64 {
-	start, _ := limit.New(1, period).Using(limit.FixedWindow).Window(t)
+	start, _ := windowAt(limit.New(1, period).Using(limit.FixedWindow), t)
 	return start
 }
 
@@ -234,7 +247,7 @@ func (q *request) settlement(l limit.Limit, t *chargeReceipt, actual int64) {
 	case kindLog:
 		w.number(int64(l.Period()))
 	default:
-		start, end := l.Window(t.At)
+		start, end := windowAt(l, t.At)
 		w.number(start)
 		w.number(end)
 		w.number(int64(l.Period()))

@@ -1,15 +1,14 @@
--- A session carries a batch of operations, once. What comes before it in the
--- text has defined run, which decides one operation, and flush, which writes
--- what all of them have changed.
+-- A session runs a batch of operations exactly once. The text before it defines run, which
+-- decides one operation, and flush, which writes the changes of all of them.
 --
 -- KEYS[1]  the marker of the caller's lane: its last batch and the answers
 -- KEYS[2…] the keys of the operations, in order
 -- ARGV[1]  the batch's number in its lane, or "" if it only reads
 -- ARGV[2]  the server's time in seconds when the batch was first sent
 -- ARGV[3]  the time to go by, "sec ns", or "" for the server's
--- ARGV[4]  of each operation, how many keys it has, in two bytes, and in one which of
---          the following it is
--- ARGV[5…] what is to be done, each once
+-- ARGV[4]  for each operation, the number of its keys in two bytes, and the index of its
+--          request among the following ones in one byte
+-- ARGV[5…] the requests, each once
 
 local time = redis.call('TIME')
 local sec, ns = tonumber(time[1]), tonumber(time[2]) * 1000
@@ -26,8 +25,8 @@ if number ~= '' then
 			return redis.error_reply('STALE the lane has gone on')
 		end
 	end
-	-- The marker of a batch that has run lasts for a minute. One that was on its
-	-- way for so long, or would be by another clock, does not run.
+	-- The marker of a batch that has run lives for a minute. A batch that was under way for
+	-- so long, or would have been by another clock, does not run.
 	if sec < sent - 5 or sec > sent + 50 then
 		return redis.error_reply('LATE ' .. time[1] .. ' ' .. time[2])
 	end
@@ -54,13 +53,13 @@ for i = 1, #ARGV[4] / 3 do
 end
 
 if number ~= '' then
-	-- If the server refuses to write, it refuses this, and nothing has happened.
+	-- If the server refuses writes, it refuses this one, and nothing has happened.
 	local written = redis.pcall('SET', KEYS[1], number .. ' ' .. cmsgpack.pack(answers), 'PX', 60000)
 	if written.err then
 		return written
 	end
 	local ok, fault = pcall(flush)
-	if not ok then -- it cannot, but if it did, nobody may be told these answers
+	if not ok then -- should not happen; but then these answers must not be given
 		redis.call('DEL', KEYS[1])
 		error(fault, 0)
 	end

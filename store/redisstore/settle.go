@@ -62,7 +62,7 @@ func (r *remote) owe(_ context.Context, charge store.Charge) (store.Receipt, err
 		return nil, err
 	}
 	charge.N = 0
-	return r.receipt([]*chargeReceipt{{Receipt: limit.ReceiptOf(0, r.link.now()), charge: charge}}), nil
+	return r.receipt([]*chargeReceipt{{Receipt: limit.Receipt{At: r.link.now()}, charge: charge}}), nil
 }
 
 // await waits for the fate of a settlement whose answer is missing. done reports whether it has

@@ -326,7 +326,7 @@ func (h *observation) used(i int) int64 {
 // would be.
 func (h *observation) usedSince(i int) int64 {
 	l := h.limits[i]
-	if l.Algorithm() == limit.SlidingLog || l.Windowing() == limit.Anchored {
+	if l.Algorithm() == limit.SlidingLog || kindOf(l) == kindAnchored {
 		return h.newer[i].until - int64(l.Period())
 	}
 	return h.at

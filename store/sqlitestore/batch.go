@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -19,7 +20,7 @@ type batch struct {
 	fileError error           // an error of the file, which fails all calls of the transaction
 
 	stepRows []*row // rows of the present step
-	accounts []*limit.Account
+	charges  []accounts.Charge
 }
 
 // maxCachedRows is how many rows may be cached when a transaction begins.
@@ -74,16 +75,17 @@ func (s *Store) run(ops []*operation) error {
 
 // accountsOf returns the accounts of the charges' keys, in their order. They are valid until the
 // next call.
-func (b *batch) accountsOf(charges []store.Charge) ([]*limit.Account, error) {
-	b.stepRows, b.accounts = b.stepRows[:0], b.accounts[:0]
+func (b *batch) accountsOf(charges []store.Charge) ([]accounts.Charge, error) {
+	b.stepRows, b.charges = b.stepRows[:0], b.charges[:0]
 	for _, c := range charges {
 		r, err := b.row(c.Key)
 		if err != nil {
 			return nil, err
 		}
-		b.stepRows, b.accounts = append(b.stepRows, r), append(b.accounts, &r.account)
+		b.stepRows = append(b.stepRows, r)
+		b.charges = append(b.charges, accounts.Charge{Account: &r.account, Limits: c.Limits, N: c.N})
 	}
-	return b.accounts, nil
+	return b.charges, nil
 }
 
 // row returns the row of a key. It loads the row if it is not cached.

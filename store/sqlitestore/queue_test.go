@@ -2,7 +2,6 @@ package sqlitestore
 
 import (
 	"context"
-	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"errors"
 	"fmt"
 	"runtime"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )

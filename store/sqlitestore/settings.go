@@ -2,12 +2,12 @@ package sqlitestore
 
 import (
 	"context"
-	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"database/sql"
 	"errors"
 	"sync"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 

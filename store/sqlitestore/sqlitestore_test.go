@@ -63,7 +63,7 @@ func wantUsed(t testing.TB, s *Store, key string, l limit.Limit, want int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if used, _ := accounts[0].Used(l, now); used != want {
+	if used := accounts[0].Check(l, now, 0).Used; used != want {
 		t.Fatalf("%d of %q are used; want %d", used, key, want)
 	}
 }
@@ -245,12 +245,12 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%v, %d, %v", accounts, now, err)
 	}
 	for i, want := range []int64{0, 3, 3} {
-		if used, _ := accounts[i].Used(perDay(10), now); used != want {
+		if used := accounts[i].Check(perDay(10), now, 0).Used; used != want {
 			t.Errorf("account %d has used %d; want %d", i, used, want)
 		}
 	}
 	accounts[1].Take([]limit.Limit{perDay(10)}, now, 7) // belongs to the caller alone
-	if used, _ := accounts[2].Used(perDay(10), now); used != 3 {
+	if used := accounts[2].Check(perDay(10), now, 0).Used; used != 3 {
 		t.Errorf("two accounts are one")
 	}
 	wantUsed(t, s, "a", perDay(10), 3)

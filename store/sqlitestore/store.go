@@ -2,10 +2,11 @@ package sqlitestore
 
 import (
 	"context"
-	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"slices"
 	"sync/atomic"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -25,11 +26,11 @@ func (s *Store) Take(ctx context.Context, charges []store.Charge) (store.Receipt
 	var receipts []limit.Receipt
 	var decisions []limit.Decision
 	err := s.submit(&operation{ctx: ctx, writes: true, step: func(b *batch) error {
-		accounts, err := b.accountsOf(charges)
+		asked, err := b.accountsOf(charges)
 		if err != nil {
 			return err
 		}
-		receipts, decisions = store.Take(accounts, charges, b.now)
+		receipts, decisions = accounts.Take(asked, b.now)
 		for i, c := range charges {
 			b.stepRows[i].decided, b.stepRows[i].dirty = true, true
 			b.stepRows[i].changed = b.stepRows[i].changed || receipts != nil && c.N > 0
@@ -61,11 +62,11 @@ func (s *Store) Settle(ctx context.Context, r store.Receipt, actual []int64) err
 		return nil
 	}
 	err := s.submit(&operation{ctx: ctx, writes: true, step: func(b *batch) error {
-		accounts, err := b.accountsOf(own.charges)
+		taken, err := b.accountsOf(own.charges)
 		if err != nil {
 			return err
 		}
-		store.Settle(accounts, own.charges, own.receipts, actual, b.now)
+		accounts.Settle(taken, own.receipts, actual, b.now)
 		for i, c := range own.charges {
 			refunds := actual[i] >= 0 && actual[i] < c.N && b.stepRows[i].stored
 			b.stepRows[i].dirty = true
@@ -87,14 +88,14 @@ func (s *Store) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decis
 	}
 	var decisions []limit.Decision
 	err := s.submit(&operation{ctx: ctx, step: func(b *batch) error {
-		accounts, err := b.accountsOf(charges)
+		asked, err := b.accountsOf(charges)
 		if err != nil {
 			return err
 		}
-		for i, a := range accounts {
-			accounts[i] = clone(a) // a peek may change an account, which must not reach the cache
+		for i := range asked {
+			asked[i].Account = clone(asked[i].Account) // a peek may change an account, which must not reach the cache
 		}
-		decisions = store.Peek(accounts, charges, b.now)
+		decisions = accounts.Peek(asked, b.now)
 		return nil
 	}})
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *Store) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decis
 
 // Read implements [store.Store].
 func (s *Store) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
-	accounts := make([]*limit.Account, len(keys))
+	all := make([]*limit.Account, len(keys))
 	var at int64
 	err := s.submit(&operation{ctx: ctx, step: func(b *batch) error {
 		at = b.now
@@ -114,14 +115,14 @@ func (s *Store) Read(ctx context.Context, keys ...string) ([]*limit.Account, int
 			if err != nil {
 				return err
 			}
-			accounts[i] = clone(&r.account)
+			all[i] = clone(&r.account)
 		}
 		return nil
 	}})
 	if err != nil {
 		return nil, 0, err
 	}
-	return accounts, at, nil
+	return all, at, nil
 }
 
 func clone(a *limit.Account) *limit.Account {

@@ -2,7 +2,6 @@ package sqlitestore
 
 import (
 	"context"
-	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"errors"
 	"runtime"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -162,7 +162,7 @@ func TestUpdate(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if used, _ := a.Used(perDay(10), noon); used != 4 {
+		if used := a.Check(perDay(10), noon, 0).Used; used != 4 {
 			t.Errorf("%d are used; want 4", used)
 		}
 		none, err := tx.Account("none")

@@ -1,22 +1,22 @@
--- The arithmetic of package limit, on the server, to the unit.
+-- The exact arithmetic of package limit, on the server.
 --
 -- Whole numbers beyond 2^53 are not exact in Lua, so a number is a pair:
--- hi * 1e9 + lo, with 0 <= lo < 1e9. A time is its seconds and nanoseconds. Who
--- asks has multiplied and divided by a limit's rate: here costs are added,
--- subtracted and compared. What is rare is not done here at all: the answer is
--- UNREADY, and who asked makes the account ready in Go.
+-- hi * 1e9 + lo, with 0 <= lo < 1e9. A time is its seconds and nanoseconds. The
+-- caller has multiplied and divided by a limit's rate: here costs are only added,
+-- subtracted and compared. Rare cases are not handled here: the answer is UNREADY,
+-- and the caller prepares the account in Go.
 --
--- A call runs all of this text anew, and making a function costs more than many a
--- step. So takes from buckets are one straight line below, and all else is in
--- rest(), which is run if it is needed. Names in capitals are constants, which
--- script.go puts in place.
+-- A call runs the whole text, and creating a function costs more than many a step.
+-- So takes from buckets are straight-line code below, and everything else is in
+-- rest(), which is only run when it is needed. Names in capitals are constants,
+-- which script.go replaces.
 
 const BILLION 1000000000
 
--- An account, while a call has it. What is a number takes two places.
-const LIVE 1      -- or nothing is in use
-const DIRTY 2     -- it must be written
-const RAW 3       -- its bytes as they are kept
+-- The indexes of an account's table. A number takes two.
+const LIVE 1      -- false: nothing is in use
+const DIRTY 2     -- true: it must be written
+const RAW 3       -- its bytes in Redis
 const KEY 4
 const RING 5      -- the key of its log
 const COUNTERS 6
@@ -25,17 +25,17 @@ const FULL 8
 const SEEN 10
 const EPOCH 12
 const REVISION 13
-const HOW_MANY 14 -- counters, as it was read
+const HOW_MANY 14 -- the number of counters when it was read
 const LOGGED 15   -- whether it had a log
-const LEASED 16   -- how many leases it had
+const LEASED 16   -- the number of leases when it was read
 const HEAD_END 17
-const LEASES 18   -- or nil: see lease
-const HEAD '<dI4dI4c8dBBB'      -- of its bytes: from FULL to LEASED
-const WRITTEN '<BdI4dI4c8dBBB'  -- and VERSION before it
+const LEASES 18   -- or nil: see lease.lua
+const HEAD '<dI4dI4c8dBBB'      -- the format of its bytes, from FULL to LEASED
+const WRITTEN '<BdI4dI4c8dBBB'  -- the same behind VERSION
 const HEAD_BYTES 44
 const VERSION 1
 
--- A counter of it: which limit's, its state as package limit has it, refunds.
+-- The indexes of a counter: its limit, its state as in package limit, its refunds.
 const LIMIT 1
 const SHAPE 2
 const AT 3
@@ -49,19 +49,19 @@ const COUNTER_END 16
 const COUNTER '<Bc0Bc0dI4dI4dI4dI4dI4ddI4'
 
 const NO_EPOCH '\0\0\0\0\0\0\0\0'
-const MOST_COUNTERS 250 -- beyond which those that are full again make room
+const MOST_COUNTERS 250 -- beyond it, Go removes those that are full again
 
 local unpack_from, pack, call, byte = struct.unpack, struct.pack, redis.call, string.byte
 
 local touched, order = {}, {} -- accounts that this call has read, by key and in order
-local nowh, nowl              -- its time
+local nowh, nowl              -- the time of this call
 local rest                    -- defined below
 
--- F is the functions of rest(), and what they share: the time, as h and l; trouble
--- is why an operation cannot be done here: UNREADY or FAR.
+-- F has the functions of rest(), and their common variables: the time, h and l; and trouble,
+-- which is why an operation cannot be done here: UNREADY or SKEWED.
 local F = {}
 
--- read_account returns the account that is kept as bytes.
+-- read_account decodes an account.
 local function read_account(raw, key)
 	local counters = {}
 	local a = {true, false, raw, key, false, counters, false, unpack_from(HEAD, raw, 2)}
@@ -72,7 +72,7 @@ local function read_account(raw, key)
 	end
 	if a[LOGGED] == 1 then at = F.read_log(a, raw, at) end
 	if a[LEASED] > 0 then F.read_leases(a, raw, at) end
-	if a[LOG] then a[RING] = key .. ':log' end -- whether it is asked for or not
+	if a[LOG] then a[RING] = key .. ':log' end -- even if this call does not use the log
 	return a
 end
 
@@ -101,8 +101,8 @@ local function find(key, ring)
 	return a
 end
 
--- bear gives an account an epoch that its key has not had before. In one call no key
--- is given two.
+-- bear gives an account an epoch that its key has not had before. A call needs one epoch only,
+-- because no key gets two in one call.
 local epoch
 
 local function bear(a)
@@ -113,7 +113,7 @@ local function bear(a)
 	a[LIVE], a[FULL], a[FULL + 1], a[EPOCH], a[REVISION] = true, 0, 0, epoch, 0
 end
 
--- bytes_of returns the bytes of an account as it is now.
+-- bytes_of encodes an account.
 local function bytes_of(a)
 	local counters, log = a[COUNTERS], a[LOG]
 	if #counters == 1 and not log and not a[LEASES] then

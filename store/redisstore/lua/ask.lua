@@ -1,6 +1,6 @@
--- inherits reports whether a limit without a counter may take over that of
--- another, which is none of those that are asked for, from the first on; or there are
--- too many.
+-- inherits reports whether a limit without a counter may take over the counter of another
+-- limit of its shape that is not among limits, from the first on; or whether there are too
+-- many counters.
 function F.inherits(counters, limits, first, shape)
 	for i = 1, #counters do
 		local c, asked = counters[i], false
@@ -12,17 +12,17 @@ function F.inherits(counters, limits, first, shape)
 	return #counters + #limits - first >= MOST_COUNTERS
 end
 
--- ask lets a limit say whether n may pass, and tells what package limit needs to
--- answer the same. It returns what would be left behind: a state, and until when
--- it is in use.
+-- ask has a function for each kind of limit. It returns whether n may pass, the state that
+-- this would leave, and until when that is in use. It adds to the answer what package limit
+-- needs to decide the same.
 F.ask = {}
 
-function F.tell(c, answer, told)
+function F.report(c, answer, filled)
 	if c and F.ahead(c[AT], c[AT + 1]) then F.trouble = UNREADY end
-	for i = 1, 6 do answer[told + i] = c and c[AT - 1 + i] or 0 end
+	for i = 1, 6 do answer[filled + i] = c and c[AT - 1 + i] or 0 end
 end
 
--- fixed is a window that is open, or would open, from start to end.
+-- fixed is ask for a window that is open, or would open, from start to end.
 function F.fixed(c, l, charge, starth, startl, endh, endl)
 	local usedh, usedl = charge[3], charge[4]
 	if c and F.ahead(c[A], c[A + 1]) then
@@ -33,29 +33,29 @@ function F.fixed(c, l, charge, starth, startl, endh, endl)
 	return allows, starth, startl, endh, endl, usedh, usedl, endh, endl
 end
 
-F.ask[ALIGNED] = function(a, c, l, charge, answer, told)
-	F.tell(c, answer, told)
+F.ask[ALIGNED] = function(a, c, l, charge, answer, filled)
+	F.report(c, answer, filled)
 	local h, low = F.start(F.h, F.l, l[7], l[8], l[9], l[10])
 	return F.fixed(c, l, charge, h, low, F.plus(h, low, l[9], l[10]))
 end
 
-F.ask[ANCHORED] = function(a, c, l, charge, answer, told)
-	F.tell(c, answer, told)
+F.ask[ANCHORED] = function(a, c, l, charge, answer, filled)
+	F.report(c, answer, filled)
 	return F.fixed(c, l, charge, F.h, F.l, F.plus(F.h, F.l, l[7], l[8]))
 end
 
-F.ask[CALENDAR] = function(a, c, l, charge, answer, told)
-	F.tell(c, answer, told)
+F.ask[CALENDAR] = function(a, c, l, charge, answer, filled)
+	F.report(c, answer, filled)
 	for i = 7, 11, 2 do
 		if not F.ahead(l[i], l[i + 1]) and F.ahead(l[i + 2], l[i + 3]) then
 			return F.fixed(c, l, charge, l[i], l[i + 1], l[i + 2], l[i + 3])
 		end
 	end
-	F.trouble = FAR
+	F.trouble = SKEWED
 end
 
-F.ask[SLIDING] = function(a, c, l, charge, answer, told)
-	F.tell(c, answer, told)
+F.ask[SLIDING] = function(a, c, l, charge, answer, filled)
+	F.report(c, answer, filled)
 	local ph, pl = l[9], l[10]
 	local sh, sl = F.start(F.h, F.l, l[7], l[8], ph, pl)
 	local eh, el = F.plus(sh, sl, ph, pl)
@@ -71,10 +71,10 @@ F.ask[SLIDING] = function(a, c, l, charge, answer, told)
 	return allows, sh, sl, oldh, oldl, usedh, usedl, F.plus(eh, el, ph, pl)
 end
 
--- A log tells what is in its window, when the newest entry was made, and which of
--- them, once it has left, leaves room for what it denies.
-F.ask[LOGGING] = function(a, c, l, charge, answer, told)
-	for i = 1, 6 do answer[told + i] = 0 end
+-- A log reports the sum of its window, the time of the newest entry, and the time of the
+-- entry that must leave the window before there is room for what is denied.
+F.ask[LOGGING] = function(a, c, l, charge, answer, filled)
+	for i = 1, 6 do answer[filled + i] = 0 end
 	F.log_ready(a, l[7], l[8], charge[5])
 	local log = a[LOG]
 	local w = log and F.window(log, l[7], l[8])
@@ -84,7 +84,7 @@ F.ask[LOGGING] = function(a, c, l, charge, answer, told)
 		return not F.less(l[5], l[6], usedh, usedl)
 	end
 	F.slide(a, w)
-	answer[told + 1], answer[told + 2], answer[told + 3], answer[told + 4] = w[SUM], w[SUM + 1], log[NEWEST], log[NEWEST + 1]
+	answer[filled + 1], answer[filled + 2], answer[filled + 3], answer[filled + 4] = w[SUM], w[SUM + 1], log[NEWEST], log[NEWEST + 1]
 	if l[4] == 1 then return false end
 	local usedh, usedl = F.plus(w[SUM], w[SUM + 1], charge[3], charge[4])
 	local overh, overl = F.minus(usedh, usedl, F.minus(l[5], l[6], F.leasedh, F.leasedl))
@@ -93,7 +93,7 @@ F.ask[LOGGING] = function(a, c, l, charge, answer, told)
 	while i < log[NEXT] and (overh > 0 or overh == 0 and overl > 0) do
 		local e = F.entry(a, i)
 		overh, overl = F.minus(overh, overl, e[3], e[4])
-		answer[told + 5], answer[told + 6], i = e[1], e[2], i + 1
+		answer[filled + 5], answer[filled + 6], i = e[1], e[2], i + 1
 	end
 	return false
 end

@@ -1,14 +1,14 @@
--- Leases. One is what a caller has set aside to spend by itself until it ends: a
--- charge as it was asked for. Until it is ended, or its time is over, its limits
--- count it as if it was taken just now. Then what was used of it is charged: all of
--- it, if nobody says. That is done in Go.
+-- Leases. A lease is a charge that a node has set aside to take from by itself. Until the
+-- node ends it, or its time is over, its limits count it as if it was taken just now. At the
+-- end, what the node reports as used is charged. If the time is over first, all of it is
+-- charged, in Go.
 
 const MOST_LEASES 32
 
 function F.read_leases(a, raw, at)
 	a[LEASES] = {}
 	for i = 1, a[LEASED] do
-		local lease = {unpack_from('<c16dI4I2c0', raw, at)} -- its name, when it ends, what was asked for
+		local lease = {unpack_from('<c16dI4I2c0', raw, at)} -- its name, its end, the request
 		at, lease.charge = lease[5], parse(lease[4])[3]
 		a[LEASES][i] = lease
 	end
@@ -20,15 +20,15 @@ function F.lease_bytes(leases)
 	return table.concat(out)
 end
 
--- limit_of returns a charge's limit of a name.
+-- limit_of returns the limit of a charge with a name.
 function F.limit_of(charge, name)
 	for k = 7, #charge do
 		if charge[k][2] == name then return charge[k] end
 	end
 end
 
--- stale reports whether the time of a lease is over, or one of its limits has become
--- another, which is asked for.
+-- stale reports whether the time of a lease is over, or the charge has a limit that
+-- replaces one of the lease's.
 function F.stale(leases, charge)
 	for _, lease in ipairs(leases) do
 		if not F.ahead(lease[2], lease[3]) then return true end
@@ -43,7 +43,7 @@ function F.stale(leases, charge)
 	return false
 end
 
--- leased returns how much of a limit is set aside. A log is one for all periods.
+-- leased returns how much of a limit is set aside. All periods of a key share one log.
 function F.leased(leases, name, kind)
 	local h, l = 0, 0
 	for _, lease in ipairs(leases) do
@@ -53,7 +53,7 @@ function F.leased(leases, name, kind)
 	return h, l
 end
 
--- with_leases returns a bucket's backlog together with what is set aside of it.
+-- with_leases returns a bucket's backlog plus what is set aside of it.
 function F.with_leases(leases, l, h, low, p, pl)
 	for _, lease in ipairs(leases) do
 		local of = F.limit_of(lease.charge, l[2])
@@ -68,13 +68,13 @@ function F.fits(leases, l, h, low, p, pl)
 	return not F.longer(h, low, p, pl, l[11], l[12], l[13], l[14])
 end
 
--- outlast keeps an account, which is to be written, until all that may be spent of its leases would be full
--- again.
+-- outlast keeps an account, which is to be written, until everything that may still be taken
+-- from its leases would be full again.
 function F.outlast(a)
 	for _, lease in ipairs(a[LEASES]) do
 		for k = 7, #lease.charge do
 			local l = lease.charge[k]
-			local h, low = 2 * 86400, 0 -- a calendar's day and the next
+			local h, low = 2 * 86400, 0 -- the day of a calendar window and the next
 			if l[1] == BUCKET then
 				local ah, al, bh, bl = 0, 0, 0, 0
 				for _, c in ipairs(a[COUNTERS]) do
@@ -83,7 +83,7 @@ function F.outlast(a)
 				h, low = F.with_leases(a[LEASES], l, ah, al, bh, bl)
 				h, low = F.plus(h, low, 0, 1)
 			elseif l[1] ~= CALENDAR then
-				local ph, pl = l[#l - 2], l[#l - 1] -- its period is its last number
+				local ph, pl = l[#l - 2], l[#l - 1] -- the period is the last number
 				h, low = F.plus(ph, pl, ph, pl)
 			end
 			if l[1] == LOGGING and a[LOG] then h, low = F.plus(h, low, F.longest(a[LOG])) end
@@ -98,12 +98,12 @@ function F.lease(a, op)
 	if not a[LIVE] then bear(a) end
 	local endh, endl = F.plus(F.h, F.l, op.termh, op.terml)
 	a[LEASES] = a[LEASES] or {}
-	table.insert(a[LEASES], {op.lease, endh, endl, op.asked, charge = op[3]})
+	table.insert(a[LEASES], {op.lease, endh, endl, op.request, charge = op[3]})
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, F.h, F.l, a[REVISION] + 1
 	return true
 end
 
--- end_lease forgets a lease. It returns false if that is not known: it was charged
+-- end_lease removes a lease. It returns false if there is none with the name: it was charged
 -- before, or reset.
 function F.end_lease(a, name)
 	for i, lease in ipairs(a[LEASES] or {}) do

@@ -1,4 +1,4 @@
--- A log: a ring of entries, which has a key of its own, and the windows over it.
+-- A log is a ring of entries, under a key of its own, and the windows over it.
 const SIZE 1
 const OLDEST 2
 const NEXT 3
@@ -7,20 +7,20 @@ const NEWEST 6
 const HOW_MANY_WINDOWS 8
 const LOG_END 9
 const LOG_HEAD '<ddddI4dI4B'
--- A window of it: the entries from first on are in it.
+-- The indexes of a window: the entries from FIRST on are in it.
 const PERIOD 1
 const FIRST 3
 const SUM 4
 const WINDOW_END 6
 const WINDOW '<dI4ddI4'
--- An entry of the ring: when, and how much.
+-- An entry of the ring: a time, and an amount.
 const ENTRY '<dI4dI4'
 const ENTRY_BYTES 24
 const FIRST_SIZE 8
 
--- The log. Its entries are read when they are needed, and kept in log.entries by
--- their place in the ring. Those in log.changed are to be written; log.whole is
--- the bytes of a ring that is new.
+-- The indexes of a log. Its entries are read when they are needed, and kept in log.entries
+-- by their index in the ring. Those in log.changed are to be written; log.whole has the
+-- bytes of a new ring.
 
 function F.read_log(a, raw, at)
 	local log, windows = {unpack_from(LOG_HEAD, raw, at)}, {}
@@ -69,8 +69,8 @@ function F.window(log, h, l)
 	end
 end
 
--- lower takes n off a window's sum. One that was too large to count is counted
--- anew.
+-- lower subtracts n from a window's sum. A sum that has reached the maximum is computed
+-- again from the entries.
 function F.lower(a, w, nh, nl)
 	if F.less(w[SUM], w[SUM + 1], MAX_HI, MAX_LO) then
 		w[SUM], w[SUM + 1] = F.minus(w[SUM], w[SUM + 1], nh, nl)
@@ -83,7 +83,7 @@ function F.lower(a, w, nh, nl)
 	end
 end
 
--- slide takes out of w what has left it.
+-- slide removes the entries that have left the window w.
 function F.slide(a, w)
 	local fromh, froml = F.minus(F.h, F.l, w[PERIOD], w[PERIOD + 1])
 	while w[FIRST] < a[LOG][NEXT] do
@@ -94,8 +94,8 @@ function F.slide(a, w)
 	end
 end
 
--- log_ready sees whether the log can be used: it is all there, has a window of
--- the period, no entry in the future, and room for one more if that is needed.
+-- log_ready checks whether the log can be used: it is complete, has a window of the
+-- period, no entry in the future, and room for one more if that is needed.
 function F.log_ready(a, periodh, periodl, adds)
 	local log = a[LOG]
 	if not log then return end
@@ -111,7 +111,7 @@ function F.log_ready(a, periodh, periodl, adds)
 	end
 end
 
--- open returns the log's window of a period, and makes what is missing.
+-- open returns the log's window of a period, and creates what is missing.
 function F.open(a, periodh, periodl)
 	if not a[LOG] then
 		local h, l = F.minus(F.h, F.l, 0, 1)
@@ -156,7 +156,7 @@ function F.log_in_use(a)
 	if log[NEXT] > log[OLDEST] then F.in_use_until(a, F.plus(log[NEWEST], log[NEWEST + 1], F.longest(log))) end
 end
 
--- log enters what a charge takes.
+-- log adds the entry of a charge.
 function F.log(a, charge)
 	for k = 7, #charge do
 		local l = charge[k]

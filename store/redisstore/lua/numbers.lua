@@ -1,8 +1,8 @@
 -- Numbers and backlogs.
 
-const MAX_HI 4611686018     -- 2^62, where counts stop
+const MAX_HI 4611686018     -- 2^62, the maximum of counts
 const MAX_LO 427387904
-const WRAP_HI 18446744073   -- 2^64, at which refunds wrap
+const WRAP_HI 18446744073   -- 2^64, the modulus of refunds
 const WRAP_LO 709551616
 
 function F.plus(ah, al, bh, bl)
@@ -19,7 +19,7 @@ end
 
 function F.less(ah, al, bh, bl) return ah < bh or ah == bh and al < bl end
 
--- correct adds to what is counted as used: not below zero, not past 2^62.
+-- correct adds to a used amount. The result is from zero to 2^62.
 function F.correct(usedh, usedl, h, l)
 	local sumh, suml = F.plus(usedh, usedl, h, l)
 	if sumh < 0 then return 0, 0 end
@@ -55,7 +55,7 @@ function F.within(ah, al, bh, bl, ch, cl, dh, dl)
 	return true
 end
 
--- A backlog is two numbers: ns, and parts of 1/count of one.
+-- A backlog is two numbers: nanoseconds, and 1/count parts of one more.
 
 function F.longer(an, anl, ap, apl, bn, bnl, bp, bpl)
 	if an ~= bn then return an > bn end
@@ -84,7 +84,7 @@ function F.difference(an, anl, ap, apl, bn, bnl, bp, bpl, counth, countl)
 	return h, l, ph, pl
 end
 
--- left_at returns what is left of a bucket's backlog at a time after its last.
+-- left_at returns what is left of a bucket's backlog at a time after its last change.
 function F.left_at(c, h, l)
 	local dh, dl = F.minus(h, l, c[AT], c[AT + 1])
 	if F.less(c[A], c[A + 1], dh, dl) then return 0, 0, 0, 0 end
@@ -92,7 +92,7 @@ function F.left_at(c, h, l)
 	return ah, al, c[B], c[B + 1]
 end
 
--- ahead reports whether a time has not come yet.
+-- ahead reports whether a time is in the future.
 function F.ahead(h, l) return F.less(F.h, F.l, h, l) end
 
 function F.in_use_until(a, h, l)

@@ -1,4 +1,4 @@
--- run does one operation, and returns its answer.
+-- run runs one operation, and returns its answer.
 local function run(sec, ns, base, body)
 	nowh, nowl = sec, ns
 	local step = byte(body)
@@ -8,7 +8,7 @@ local function run(sec, ns, base, body)
 	return F.steps[step](body, base - 1)
 end
 
--- flush writes what has changed. Every key expires when it is full.
+-- flush writes the changed accounts. Every key expires when it is full.
 local function flush()
 	for i = 1, #order do
 		local a = order[i]
@@ -19,8 +19,8 @@ local function flush()
 		elseif a[DIRTY] then
 			if a[LOG] then F.flush_log(a) end
 			local due = a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000)
-			if ARGV[3] ~= '' then due = 99999999999999 end -- by another clock: not soon
-			due = string.format('%d', due) -- which Redis would write as a fraction, for longer
+			if ARGV[3] ~= '' then due = 99999999999999 end -- with the clock of a test: not soon
+			due = string.format('%d', due) -- Redis would format it with an exponent
 			if a[LOG] then call('PEXPIREAT', a[RING], due) end
 			call('SET', a[KEY], bytes_of(a), 'PXAT', due)
 		end

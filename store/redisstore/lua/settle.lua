@@ -1,7 +1,7 @@
--- Settling. s is a settlement: its key's place, its log's or 0, the epoch that it
--- was taken in, n, at, actual, a revision that it undoes, how many limits, and
--- these from the thirteenth place on. It is told whether actual is more than n,
--- and whether the account is the one it was taken from.
+-- Settling. s is a settlement: the index of its key, that of its log or 0, the epoch of the
+-- take, n, at, actual, the revision that it undoes, the number of limits, and these from
+-- index 13 on. s.more is whether actual is more than n, and s.same whether the account is
+-- the one that was taken from.
 
 function F.counter(a, l)
 	for _, c in ipairs(a[COUNTERS]) do
@@ -17,7 +17,7 @@ F.fix = {}
 F.fix[BUCKET] = function(a, s, l)
 	local c, kh, kl = F.counter(a, l), l[4], l[5]
 	local dh, dl, dp, dpl = l[6], l[7], l[8], l[9]
-	local hh, hl, hp, hpl = l[10], l[11], l[12], l[13] -- the backlog that it left behind, less what was refunded since
+	local hh, hl, hp, hpl = l[10], l[11], l[12], l[13] -- the backlog that the take left, less what was refunded since
 	if s.same and c[CHANGES] ~= l[18] then
 		hh, hl, hp, hpl = 0, 0, 0, 0
 	elseif s.same then
@@ -38,7 +38,7 @@ F.fix[BUCKET] = function(a, s, l)
 		end
 		c[A], c[A + 1], c[B], c[B + 1] = F.sum(c[A], c[A + 1], c[B], c[B + 1], dh, dl, dp, dpl, kh, kl)
 		if F.less(MAX_HI, MAX_LO, c[A], c[A + 1]) then c[A], c[A + 1] = MAX_HI, MAX_LO end
-	else -- frees what it still holds
+	else -- frees what the take still holds
 		local sinceh, sincel = F.minus(F.h, F.l, s[6], s[7])
 		hh, hl, hp, hpl = F.difference(hh, hl, hp, hpl, sinceh, sincel, 0, 0, kh, kl)
 		if F.longer(dh, dl, dp, dpl, hh, hl, hp, hpl) then dh, dl, dp, dpl = hh, hl, hp, hpl end
@@ -55,11 +55,11 @@ end
 
 F.fix[ALIGNED] = function(a, s, l)
 	local c, anchored, nothing = F.counter(a, l), l[1] == ANCHORED, s[4] == 0 and s[5] == 0
-	if s.more and not F.less(s[6], s[7], c[A], c[A + 1]) and (nothing or not anchored) then -- forgotten, or nothing was taken
+	if s.more and not F.less(s[6], s[7], c[A], c[A + 1]) and (nothing or not anchored) then -- the window is gone, or nothing was taken
 		c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = l[4], l[5], l[6], l[7], 0, 0
 	end
 	local bh, bl = c[AT], c[AT + 1]
-	if anchored and nothing then -- it began later, since nothing was taken
+	if anchored and nothing then -- the window began later, since nothing was taken
 		bh, bl = F.minus(bh, bl, l[8], l[9])
 		bh, bl = F.plus(bh, bl, 0, 1)
 	end
@@ -68,7 +68,7 @@ F.fix[ALIGNED] = function(a, s, l)
 	end
 	if c[B] > 0 or c[B + 1] > 0 then
 		if F.ahead(c[A], c[A + 1]) then F.in_use_until(a, c[A], c[A + 1]) end
-	elseif anchored then -- what was given back has begun no window
+	elseif anchored then -- a take that is given back has begun no window
 		c[AT], c[AT + 1], c[A], c[A + 1] = 0, 0, 0, 0
 	end
 end
@@ -116,7 +116,7 @@ function F.fix_log(a, s)
 	if not s.more and not F.less(log[DROPPED], log[DROPPED + 1], s[6], s[7]) then return end
 	local dh, dl = F.minus(s[8], s[9], s[4], s[5])
 	local i, after = F.search(a, s[6], s[7]), F.search(a, F.plus(s[6], s[7], 0, 1))
-	if after > i then i = after - 1 end -- of those that a rewind has moved to its time it is the last
+	if after > i then i = after - 1 end -- of entries that a rewind has moved to its time it is the last
 	if i == log[NEXT] then
 		if s.more then F.add(a, s[6], s[7], dh, dl) end
 		F.log_in_use(a)
@@ -132,7 +132,7 @@ function F.fix_log(a, s)
 			F.lower(a, w, F.minus(e[3], e[4], h, l))
 		end
 	end
-	while log[NEXT] > log[OLDEST] do -- the newest says when everything has left
+	while log[NEXT] > log[OLDEST] do -- the newest entry determines when the log is empty
 		e = F.entry(a, log[NEXT] - 1)
 		if e[3] > 0 or e[4] > 0 then
 			log[NEWEST], log[NEWEST + 1] = e[1], e[2]
@@ -145,7 +145,7 @@ function F.fix_log(a, s)
 end
 
 local SETTLES = {
-	'<BBc0Bc0dI4dI4dI4dI4dI4dI4dI4d', -- count, difference, its parts, left behind, its parts, refunded, its parts, changes
+	'<BBc0Bc0dI4dI4dI4dI4dI4dI4dI4d', -- count, difference, its parts, backlog left, its parts, refunded, its parts, changes
 	'<BBc0Bc0dI4dI4dI4',              -- start and end of the window of its time, period
 	'<BBc0Bc0dI4dI4dI4',
 	'<BBc0Bc0dI4dI4dI4',
@@ -153,7 +153,7 @@ local SETTLES = {
 	'<BBc0Bc0dI4',                    -- period
 }
 
--- look sees whether a settlement can be done here.
+-- look checks whether a settlement can be done here.
 function F.look(a, s)
 	if not a[LIVE] then return end
 	local same_birth = string.sub(s[3], 1, 6) == string.sub(a[EPOCH], 1, 6)
@@ -176,7 +176,7 @@ function F.look(a, s)
 	end
 end
 
--- settle corrects what was taken to what was used.
+-- settle corrects takes to what was used.
 function F.settle(body, base)
 	local all, at = {}, 3
 	for i = 1, byte(body, 2) do
@@ -186,7 +186,7 @@ function F.settle(body, base)
 		for k = 13, 12 + limits do
 			local l = {unpack_from(SETTLES[byte(body, at)], body, at)}
 			s[k], at = l, l[#l]
-			if s[10] >= 0 then -- as it was before
+			if s[10] >= 0 then -- the state before the take
 				l.before = {unpack_from('<dI4dI4dI4', body, at)}
 				at = l.before[7]
 			end
@@ -201,7 +201,7 @@ end
 
 function F.settle_one(a, s)
 	s.more, s.same = F.less(s[4], s[5], s[8], s[9]), a[LIVE] and s[3] == a[EPOCH]
-	if not s.more and not s.same and (s[3] ~= NO_EPOCH or not a[LIVE]) then return end -- what it has taken is not there any more
+	if not s.more and not s.same and (s[3] ~= NO_EPOCH or not a[LIVE]) then return end -- the account of the take is gone
 	if not a[LIVE] then bear(a) end
 	local logged = false
 	for k = 13, #s do
@@ -209,7 +209,7 @@ function F.settle_one(a, s)
 		if l[1] == LOGGING then
 			F.slide(a, F.open(a, l[4], l[5]))
 			logged = true
-		elseif s[10] == a[REVISION] then -- nothing has happened since: it was not taken
+		elseif s[10] == a[REVISION] then -- nothing has changed since: restore the state
 			local c = F.counter(a, l)
 			c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = l.before[1], l.before[2], l.before[3], l.before[4], l.before[5], l.before[6]
 		else

@@ -1,6 +1,6 @@
 -- Takes, peeks and leases.
 
--- What is asked for, as Go writes it. A limit begins with its kind, name and shape.
+-- Steps and kinds of limits, as Go writes them. A limit begins with its kind, name and shape.
 const TAKE 1
 const PEEK 2
 const LEASE 3
@@ -14,17 +14,17 @@ const ANCHORED 3
 const CALENDAR 4
 const SLIDING 5
 const LOGGING 6
-const CHARGE '<BBdI4B' -- its key, its log's or 0, n, how many limits
+const CHARGE '<BBdI4B' -- index of its key, that of its log or 0, n, number of limits
 
--- How the answer begins.
+-- The first byte of an answer.
 const DENIED '\0'
 const ALLOWED '\1'
 const UNREADY '\2'
-const FAR '\3'
+const SKEWED '\3'
 
--- parse returns what is asked for as tables: a step, the format of the answer, and
--- charges, each its keys' places, n, whether that is any, whether it has a log, and
--- its limits from the seventh place on.
+-- parse returns a request as a table: a step, the format of the answer, and the charges. Each
+-- charge has the indexes of its keys, n, whether n is above zero, whether it has a log, and
+-- its limits from index 7 on.
 local TAKES = {
 	'<BBc0Bc0BdI4dI4dI4dI4dI4', -- never, count, cost, its parts, room, its parts
 	'<BBc0Bc0BdI4dI4dI4',       -- never, count, ref, period
@@ -51,25 +51,25 @@ local function parse(body)
 	end
 	op[2] = format
 	op.one = step == TAKE and count == 1 and #op[3] == 7 and op[3][7][1] == BUCKET and op[3][5]
-	if step >= LEASE then -- one charge, which is kept as it is asked for, and the lease: its name and for how long
-		op.asked = string.char(TAKE) .. string.sub(body, 2, at - 1)
+	if step >= LEASE then -- one charge, whose request is kept, and the lease: its name and term
+		op.request = string.char(TAKE) .. string.sub(body, 2, at - 1)
 		op.lease, op.termh, op.terml = unpack_from('<c16dI4', body, at)
 	end
 	return op
 end
 
--- What a take leaves behind, if all limits allow it: ten places a counter.
+-- The new states of counters, if all limits allow: ten values each.
 local planned = {}
--- The answer: its status; of each charge an epoch and a revision; of each limit what
--- is leased of it, and its counter, in six places, or five more with a bucket's refunds.
+-- The answer: its status; for each charge an epoch and a revision; for each limit the leased
+-- amount, and its counter in six values, or eleven with a bucket's refunds.
 local answer = {}
-local parsed = {} -- what is asked for again is not parsed again
+local parsed = {} -- requests by their bytes
 
-local plans, told = 0, 0
+local plans, filled = 0, 0
 
--- pour adds what is asked for to a bucket, of which c is the counter, or nil. It
--- returns whether there is room for it, what is in it then, in ns and parts, and when
--- that will have drained. Nil: the clock went back.
+-- pour adds the cost of a charge to a bucket, whose counter is c, or nil. It returns whether
+-- there is room for it, the backlog with it, in ns and parts, and when that will have drained.
+-- It returns nil if the clock went back.
 local function pour(c, l)
 	local ah, al, bh, bl = l[7], l[8], l[9], l[10] -- its cost
 	if c then
@@ -81,7 +81,7 @@ local function pour(c, l)
 		if lefth >= 0 then
 			ah, al, bh, bl = ah + lefth, al + leftl, bh + c[B], bl + c[B + 1]
 			if bl >= BILLION then bh, bl = bh + 1, bl - BILLION end
-			if bh > l[5] or bh == l[5] and bl >= l[6] then -- a whole nanosecond
+			if bh > l[5] or bh == l[5] and bl >= l[6] then -- the parts make a whole nanosecond
 				al, bh, bl = al + 1, bh - l[5], bl - l[6]
 				if bl < 0 then bh, bl = bh - 1, bl + BILLION end
 			end
@@ -100,8 +100,8 @@ local function pour(c, l)
 	return fits and l[4] == 0, ah, al, bh, bl, untilh, untill
 end
 
--- take_one is take for one charge of one bucket, which is most of them. It returns nil
--- where take must be asked.
+-- take_one is take for one charge of one bucket, as most are. It returns nil where take must
+-- decide.
 local function take_one(op, base)
 	local charge = op[3]
 	local l, a = charge[7], find(KEYS[base + charge[1]])
@@ -109,7 +109,7 @@ local function take_one(op, base)
 	if other or a[LEASES] or c and c[LIMIT] ~= l[2] or nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return nil end
 	local allows, ah, al, bh, bl, untilh, untill = pour(c, l)
 	if allows == nil then return UNREADY end
-	local ath, atl, a0h, a0l, b0h, b0l = 0, 0, 0, 0, 0, 0 -- as it was
+	local ath, atl, a0h, a0l, b0h, b0l = 0, 0, 0, 0, 0, 0 -- the state before
 	if c then ath, atl, a0h, a0l, b0h, b0l = c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] end
 	if allows then
 		if not a[LIVE] then bear(a) end
@@ -126,13 +126,13 @@ local function take_one(op, base)
 	return pack(op[2], allows and ALLOWED or DENIED, a[EPOCH], a[REVISION], 0, 0, ath, atl, a0h, a0l, b0h, b0l, c[9], c[10], c[11], c[12], c[CHANGES])
 end
 
--- weigh lets all limits of a charge say whether it may pass. It plans what that
--- leaves behind, tells what package limit needs to answer the same, and returns
--- trouble if it cannot be done here.
+-- weigh returns whether all limits of a charge let it pass, or trouble if that cannot be
+-- decided here. It plans the new states, and adds to the answer what package limit needs to
+-- decide the same.
 local function weigh(a, charge)
 	local allowed, counters, leases = true, a[COUNTERS], a[LEASES]
-	answer[told + 1], answer[told + 2] = a[EPOCH], a[REVISION]
-	told = told + 2
+	answer[filled + 1], answer[filled + 2] = a[EPOCH], a[REVISION]
+	filled = filled + 2
 	for k = 7, #charge do
 		local l = charge[k]
 		local kind, name, c = l[1], l[2], nil
@@ -148,22 +148,22 @@ local function weigh(a, charge)
 		end
 		local leasedh, leasedl = 0, 0
 		if leases then leasedh, leasedl = F.leased(leases, name, kind) end
-		answer[told + 1], answer[told + 2] = leasedh, leasedl
-		told = told + 2
+		answer[filled + 1], answer[filled + 2] = leasedh, leasedl
+		filled = filled + 2
 		local allows, ath, atl, ah, al, bh, bl, untilh, untill
 		if kind == BUCKET then
 			ath, atl = nowh, nowl
 			allows, ah, al, bh, bl, untilh, untill = pour(c, l)
 			if allows == nil then return false, UNREADY end
 			if allows and leases then allows = F.fits(leases, l, ah, al, bh, bl) end
-			for j = 1, 11 do answer[told + j] = c and c[AT - 1 + j] or 0 end -- to CHANGES
-			told = told + 11
+			for j = 1, 11 do answer[filled + j] = c and c[AT - 1 + j] or 0 end -- to CHANGES
+			filled = filled + 11
 		else
 			if not F.ask then rest() end
 			F.trouble, F.leasedh, F.leasedl = nil, leasedh, leasedl
-			allows, ath, atl, ah, al, bh, bl, untilh, untill = F.ask[kind](a, c, l, charge, answer, told)
+			allows, ath, atl, ah, al, bh, bl, untilh, untill = F.ask[kind](a, c, l, charge, answer, filled)
 			if F.trouble then return false, F.trouble end
-			told = told + 6
+			filled = filled + 6
 		end
 		allowed = allowed and allows
 		if kind ~= LOGGING and charge[5] then
@@ -176,14 +176,14 @@ local function weigh(a, charge)
 	return allowed
 end
 
--- enter charges a charge to its log, and changes the account as every charge does.
+-- enter adds a charge to its log, and makes the changes to the account that every charge makes.
 local function enter(a, charge)
 	if not a[LIVE] then bear(a) end
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
 	if charge[6] then F.log(a, charge) end
 end
 
--- carry_out does what is planned. The accounts are live.
+-- carry_out stores the planned states. The accounts are live.
 local function carry_out()
 	for i = 1, plans, 10 do
 		local a, c = planned[i], planned[i + 1]
@@ -197,9 +197,9 @@ local function carry_out()
 	end
 end
 
--- take charges all, or none if a limit denies one. PEEK charges none. LEASE sets
--- aside what it is asked for, END charges what was used of that, whatever the limits
--- say: both are asked for one charge.
+-- take charges all charges, or none if a limit denies one. PEEK charges none. LEASE sets its
+-- charge aside, and END charges what was used of it, whatever the limits say: both have one
+-- charge.
 local function take(body, base)
 	local op = parsed[body]
 	if not op then
@@ -207,8 +207,8 @@ local function take(body, base)
 		parsed[body] = op
 	end
 	if op.one then
-		local said = take_one(op, base)
-		if said then return said end
+		local reply = take_one(op, base)
+		if reply then return reply end
 	end
 	local step, allowed = op[1], true
 	if step >= LEASE and not F.lease then rest() end
@@ -219,7 +219,7 @@ local function take(body, base)
 		if nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return UNREADY end
 		if a[LEASES] and F.stale(a[LEASES], charge) then return UNREADY end
 	end
-	plans, told = 0, 1
+	plans, filled = 0, 1
 	for i = 3, #op do
 		local charge = op[i]
 		local a = touched[KEYS[base + charge[1]]]
@@ -229,21 +229,21 @@ local function take(body, base)
 	end
 	if step == END and not F.end_lease(touched[KEYS[base + 1]], op.lease) then return DENIED end
 	answer[1] = (allowed or step == END) and ALLOWED or DENIED
-	if step == PEEK or not allowed and step ~= END then return pack(op[2], unpack(answer, 1, told)) end
+	if step == PEEK or not allowed and step ~= END then return pack(op[2], unpack(answer, 1, filled)) end
 	if step == LEASE then
 		if not F.lease(touched[KEYS[base + 1]], op) then answer[1] = DENIED end
-		return pack(op[2], unpack(answer, 1, told))
+		return pack(op[2], unpack(answer, 1, filled))
 	end
 
-	local place = 2
+	local slot = 2
 	for i = 3, #op do
 		local charge = op[i]
 		local a = touched[KEYS[base + charge[1]]]
 		if charge[5] then enter(a, charge) end
-		answer[place], answer[place + 1] = a[EPOCH], a[REVISION]
-		place = place + 2
-		for k = 7, #charge do place = place + (charge[k][1] == BUCKET and 13 or 8) end
+		answer[slot], answer[slot + 1] = a[EPOCH], a[REVISION]
+		slot = slot + 2
+		for k = 7, #charge do slot = slot + (charge[k][1] == BUCKET and 13 or 8) end
 	end
 	carry_out()
-	return pack(op[2], unpack(answer, 1, told))
+	return pack(op[2], unpack(answer, 1, filled))
 end

@@ -5,7 +5,7 @@ function F.bytes(a)
 	return a[DIRTY] and bytes_of(a) or a[RAW]
 end
 
--- read tells all of accounts: of each, the places of its key and its log's.
+-- read returns whole accounts. The request has, for each, the indexes of its key and its log.
 function F.read(body, base)
 	local out, at = {ALLOWED}, 3
 	for i = 1, byte(body, 2) do
@@ -17,8 +17,8 @@ function F.read(body, base)
 	return table.concat(out)
 end
 
--- replace writes accounts if they are still what was read of them, and otherwise
--- none: of each, its places, its bytes as they were, as they are to be, its log's.
+-- replace writes accounts if none has changed since it was read. The request has, for each,
+-- the indexes of its key and its log, its old bytes, its new bytes, and those of its log.
 function F.replace(body, base)
 	local all, at = {}, 3
 	for i = 1, byte(body, 2) do

@@ -1,12 +1,12 @@
 -- Windows.
 
--- start returns when the window of a period begins that a time is in. ref is
--- the start of one that is not far away.
+-- start returns the start of the window that contains a time. ref is the start of a window
+-- nearby.
 function F.start(h, l, refh, refl, ph, pl)
 	local dh, dl = F.minus(h, l, refh, refl)
 	if dh >= 0 and F.less(dh, dl, ph, pl) then return refh, refl end
 	if ph >= 4000000 or dh < -4000000 or dh >= 4000000 then -- 2^52 ns
-		F.trouble = FAR
+		F.trouble = SKEWED
 		return h, l
 	end
 	local past = math.fmod(dh * BILLION + dl, ph * BILLION + pl)
@@ -14,8 +14,8 @@ function F.start(h, l, refh, refl, ph, pl)
 	return F.minus(h, l, math.floor(past / BILLION), past % BILLION)
 end
 
--- slid returns a sliding counter as of the window that begins at a time: what
--- was used in the one before, and in it.
+-- slid returns a sliding counter as of the window that begins at a time: what was used in
+-- the window before, and in this one.
 function F.slid(c, starth, startl, ph, pl)
 	if c[AT] == starth and c[AT + 1] == startl then return c[A], c[A + 1], c[B], c[B + 1] end
 	local nexth, nextl = F.plus(c[AT], c[AT + 1], ph, pl)

@@ -8,15 +8,15 @@ import (
 
 func TestLatelyIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l lately
-		for i := range uint64(2 * mostRemembered) {
-			l.note(i, time.Minute)
+		var l expiringSet
+		for i := range uint64(2 * maxHashes) {
+			l.add(i, time.Minute)
 		}
-		if len(l.until) != mostRemembered {
+		if len(l.until) != maxHashes {
 			t.Errorf("%d are remembered", len(l.until))
 		}
 		time.Sleep(time.Minute)
-		if l.note(1, time.Minute); len(l.until) != 1 {
+		if l.add(1, time.Minute); len(l.until) != 1 {
 			t.Errorf("%d are remembered after they have ended", len(l.until))
 		}
 	})

@@ -12,7 +12,7 @@ import (
 // were enough of them, every later call compared its name with all models.
 func TestInventedNamesAreForgotten(t *testing.T) {
 	u := &upstream{Provider: &config.Provider{Kind: llm.OpenAI, Models: []config.Model{{Name: "gpt-4o"}}}}
-	for i := range 3 * mostFound {
+	for i := range 3 * maxCachedModels {
 		u.Find(fmt.Sprintf("invented-%dx", i))
 	}
 	for range 2 {
@@ -21,8 +21,8 @@ func TestInventedNamesAreForgotten(t *testing.T) {
 		}
 	}
 	names := 0
-	u.found.names.Range(func(any, any) bool { names++; return true })
-	if _, remembered := u.found.names.Load("gpt-4o"); !remembered || names > mostFound {
+	u.cache.models.Range(func(any, any) bool { names++; return true })
+	if _, remembered := u.cache.models.Load("gpt-4o"); !remembered || names > maxCachedModels {
 		t.Errorf("gpt-4o is remembered: %t, of %d names", remembered, names)
 	}
 }

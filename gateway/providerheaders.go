@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// tightest is the limit of which least is left, on requests or on tokens: of the model's
+// limits by the minute and of all of the project's limits.
+type tightest struct {
+	max, left int64
+	reset     time.Duration
+}
+
+// setProviderHeaders sets the headers with limits that the SDKs of the call's provider read.
+// The call was denied.
+func (x *exchange) setProviderHeaders(h http.Header) {
+	requests, tokens := x.tightestLimits()
+	set := setOpenAIHeaders
+	if x.endpoint.API == llm.Messages {
+		set = setAnthropicHeaders
+	}
+	set(h, "requests", requests)
+	set(h, "tokens", tokens)
+}
+
+func (x *exchange) tightestLimits() (requests, tokens tightest) {
+	d := &x.decision
+	quota, _ := x.g.limits.Models.Quota(x.Quota)
+	reset := min(d.RetryAfter, time.Minute+quota.Margin) // RetryAfter may be that of another limit, or Never
+	left := func(limit string, maximum, used int) int64 {
+		if limit == d.Limit {
+			used += d.Elsewhere
+		}
+		return int64(maximum - used)
+	}
+	requests.consider(int64(d.Stats.MaxRPM), left("rpm", d.Stats.MaxRPM, d.Stats.RPM), reset)
+	tokens.consider(int64(d.Stats.MaxTPM), left("tpm", d.Stats.MaxTPM, d.Stats.TPM), reset)
+	if d.Project == nil {
+		return requests, tokens
+	}
+	for _, s := range d.Project.Windows() {
+		of := &requests
+		if s.Window.Tokens {
+			of = &tokens
+		}
+		of.consider(s.Window.Count, s.Remaining, s.ResetAfter)
+	}
+	return requests, tokens
+}
+
+// consider replaces the limit with another if less is left of that; a maximum of 0 is no
+// limit.
+func (t *tightest) consider(maximum, left int64, reset time.Duration) {
+	if maximum > 0 && (t.max == 0 || left < t.left) {
+		*t = tightest{maximum, max(left, 0), reset}
+	}
+}
+
+func setOpenAIHeaders(h http.Header, unit string, t tightest) {
+	if t.max == 0 {
+		return
+	}
+	h.Set("X-Ratelimit-Limit-"+unit, strconv.FormatInt(t.max, 10))
+	h.Set("X-Ratelimit-Remaining-"+unit, strconv.FormatInt(t.left, 10))
+	h.Set("X-Ratelimit-Reset-"+unit, t.reset.Round(time.Millisecond).String())
+}
+
+func setAnthropicHeaders(h http.Header, unit string, t tightest) {
+	if t.max == 0 {
+		return
+	}
+	h.Set("Anthropic-Ratelimit-"+unit+"-Limit", strconv.FormatInt(t.max, 10))
+	h.Set("Anthropic-Ratelimit-"+unit+"-Remaining", strconv.FormatInt(t.left, 10))
+	h.Set("Anthropic-Ratelimit-"+unit+"-Reset", time.Now().Add(t.reset+time.Second-1).UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,76 @@
+// Package accounts is the step that a take consists of in every store whose counters
+// are accounts of package limit.
+package accounts
+
+import "dappco.re/go/core/go-ratelimit/limit"
+
+// Charge is an amount that an account is charged under each of its limits.
+type Charge struct {
+	*limit.Account
+	Limits []limit.Limit
+	N      int64
+}
+
+// Take asks the limits of all charges, and charges all of them, or none if a limit
+// denies. It returns the decisions of all limits, in order, and a receipt for each
+// charge, or no receipts if a limit denies.
+func Take(charges []Charge, now int64) ([]limit.Receipt, []limit.Decision) {
+	decisions, allowed := ask(charges, now)
+	if !allowed {
+		withoutTake(charges, now, decisions)
+		return nil, decisions
+	}
+	receipts := make([]limit.Receipt, len(charges))
+	for i, c := range charges {
+		receipts[i] = c.Take(c.Limits, now, c.N)
+	}
+	return receipts, decisions
+}
+
+// Peek returns the decisions of Take, and leaves the accounts as they are. A limit that
+// allows its charge says what remains now.
+func Peek(charges []Charge, now int64) []limit.Decision {
+	forks := make([]Charge, len(charges))
+	for i, c := range charges {
+		forks[i] = Charge{c.Fork(now), c.Limits, c.N}
+	}
+	decisions, _ := ask(forks, now)
+	withoutTake(forks, now, decisions)
+	return decisions
+}
+
+// ask returns the decision of each limit on its charge, and whether all of them allow.
+func ask(charges []Charge, now int64) (decisions []limit.Decision, allowed bool) {
+	decisions, allowed = make([]limit.Decision, 0, 2*len(charges)), true
+	for _, c := range charges {
+		c.Fit(c.Limits, now)
+		for _, l := range c.Limits {
+			d := c.Check(l, now, c.N)
+			decisions, allowed = append(decisions, d), allowed && d.Allowed
+		}
+	}
+	return decisions, allowed
+}
+
+// withoutTake changes the decisions of the limits that allow their charge to what
+// remains while nothing is taken.
+func withoutTake(charges []Charge, now int64, decisions []limit.Decision) {
+	for _, c := range charges {
+		for i, l := range c.Limits {
+			if decisions[i].Allowed {
+				decisions[i] = c.Check(l, now, 0)
+			}
+		}
+		decisions = decisions[len(c.Limits):]
+	}
+}
+
+// Settle corrects what Take has charged, by its receipts. A negative amount leaves what
+// was taken.
+func Settle(charges []Charge, receipts []limit.Receipt, actual []int64, now int64) {
+	for i, c := range charges {
+		if actual[i] >= 0 {
+			c.Account.Settle(c.Limits, receipts[i], now, actual[i])
+		}
+	}
+}
