@@ -23,8 +23,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
-// Who waits does so on the caller's goroutine, and Close ends what follows a
-// store, so none is left.
+// A call waits on the goroutine of its caller, and Close ends what follows a store, so no
+// goroutine is left.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		// A client of Redis that is closed leaves these asleep for up to five seconds.
@@ -298,8 +298,8 @@ func (l *line) result(name string) (*project.Reservation, project.Decision) {
 	return l.held[name], l.told[name]
 }
 
-// all returns the names of those that have passed, in order: of those who did at the
-// same time, in that in which they came.
+// all returns the names of the calls that have passed, in order: of those that did at the
+// same time, in the order in which they came.
 func (l *line) all() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// naive is a project as anybody would count it on paper: a list of all that it has
+// naive is a project as it is counted on paper: a list of all that it has
 // used, and sums over it.
 type naive struct {
 	limit project.Limit
@@ -35,13 +35,11 @@ func (u *used) of(w project.Window) int64 {
 	switch {
 	case w.Tokens:
 		return u.tokens
-	case w.Name == concurrent:
+	case w.Name == project.Concurrent:
 		return u.places
 	}
 	return u.requests
 }
-
-const concurrent = "concurrent-project"
 
 // said is what a window says, or all of them.
 type said struct {
@@ -69,7 +67,7 @@ func windows(l project.Limit) (all []project.Window) {
 		{Name: "tokens-hour", Tokens: true, Count: int64(l.TokensPerHour), Period: time.Hour},
 		{Name: "tokens-day", Tokens: true, Count: int64(l.TokensPerDay), Period: 24 * time.Hour},
 		{Name: "tokens-month", Tokens: true, Count: int64(l.TokensPerMonth), Period: 30 * 24 * time.Hour},
-		{Name: concurrent, Count: int64(l.MaxConcurrent), Period: 10 * time.Minute},
+		{Name: project.Concurrent, Count: int64(l.MaxConcurrent), Period: 10 * time.Minute},
 	} {
 		if w.Count > 0 {
 			all = append(all, w)
@@ -131,8 +129,8 @@ func (n *naive) take(asks used, peek bool) (*used, answer) {
 	}
 	for _, w := range asked {
 		retry := n.retry(w, now, asks.of(w))
-		if w.Name == concurrent {
-			retry = min(retry, time.Second) // nobody knows
+		if w.Name == project.Concurrent {
+			retry = min(retry, time.Second) // it is a guess
 		} else {
 			a.windows = append(a.windows, said{name: w.Name, retry: retry})
 		}
@@ -147,7 +145,7 @@ func (n *naive) take(asks used, peek bool) (*used, answer) {
 		n.uses = append(n.uses, &asks)
 	}
 	for i, w := range asked {
-		if w.Name == concurrent {
+		if w.Name == project.Concurrent {
 			a.running = min(n.sum(w, now), w.Count)
 			continue
 		}
@@ -247,7 +245,7 @@ func steps(shape project.Limit, doing []string) *rapid.Generator[step] {
 	})
 }
 
-// ticket is a reservation, and what the model knows of it.
+// ticket is a reservation, and what is known of it on paper.
 type ticket struct {
 	*project.Reservation
 	use       *used
@@ -255,8 +253,8 @@ type ticket struct {
 	forgotten bool // by a reset
 }
 
-// play lets a history happen to a limiter and to the model. It returns the first
-// step in which they differ, or an empty string.
+// play lets a history happen to a limiter and on paper. It returns the first step in which
+// they differ, or an empty string.
 func play(l *project.Limiter, clock func() int64, all []step, same func(got, want answer) bool) string {
 	ctx := context.Background()
 	usual := l.Limit("one without its own")
@@ -279,7 +277,7 @@ func play(l *project.Limiter, clock func() int64, all []step, same func(got, wan
 			d, err = l.Spend(ctx, call)
 		case "take":
 			tk := ticket{estimated: s.tokens}
-			tk.use, want = n.take(used{clock(), requests, int64(max(s.tokens, 1)), 1}, false) // who estimates nothing reserves one
+			tk.use, want = n.take(used{clock(), requests, int64(max(s.tokens, 1)), 1}, false) // a call without an estimate reserves one
 			tk.Reservation, d, err = l.Take(ctx, call)
 			if (tk.Reservation != nil) != want.allowed {
 				return fmt.Sprintf("step %d, %+v: a reservation: %t", i, s, tk.Reservation != nil)
@@ -325,7 +323,7 @@ func play(l *project.Limiter, clock func() int64, all []step, same func(got, wan
 	return ""
 }
 
-// settle ends a reservation, and the model's. Only the first end counts.
+// settle ends a reservation, also on paper. Only the first end counts.
 func (tk *ticket) settle(s step) {
 	ended := tk.use == nil
 	if !ended {
@@ -442,22 +440,22 @@ type happening struct {
 	requests int
 	tokens   int
 	priority int
-	patience time.Duration // of who joins
-	held     int           // which of those who have passed
+	patience time.Duration // of a call that joins
+	held     int           // which of the calls that have passed
 	used     int           // tokens, of what it has reserved
 	limit    project.Limit
 	pass     time.Duration
 }
 
-// waiter is who waits, in the model.
+// waiter is a call that waits, on paper.
 type waiter struct {
 	name     string
 	event    happening
 	deadline int64
 }
 
-// queue is those who wait as anybody would have them stand: by priority, and then
-// first come, first served. The first passes as soon as counting on paper says so.
+// queue is the calls that wait, on paper: by priority, and then first come, first served.
+// The first passes as soon as what is counted lets it.
 type queue struct {
 	naive
 	now      int64
@@ -466,7 +464,7 @@ type queue struct {
 	uses     map[string]*used
 }
 
-// join lets somebody stand in line, unless it could never pass.
+// join lets a call stand in line, unless it could never pass.
 func (q *queue) join(name string, e happening) {
 	for _, w := range windows(q.limit) {
 		if asks := (&used{0, int64(e.requests), int64(e.tokens), 1}); asks.of(w) > w.Count {
@@ -488,7 +486,7 @@ func (q *queue) ask() time.Duration {
 	return a.retry
 }
 
-// look lets pass who may, at this time.
+// look lets the calls pass that may at this time, and returns when the next may.
 func (q *queue) look() (again time.Duration) {
 	for len(q.waiting) > 0 {
 		again = q.ask()
@@ -553,8 +551,7 @@ func crowded(t *rapid.T) project.Limit {
 	}
 }
 
-// crowd lets a history happen to a limiter and to the model, and returns where they
-// differ.
+// crowd lets a history happen to a limiter and on paper, and returns where they differ.
 func crowd(l *line, all []happening) string {
 	ctx := context.Background()
 	q := &queue{naive: naive{limit: l.Limit("p")}, uses: map[string]*used{}}
@@ -570,7 +567,7 @@ func crowd(l *line, all []happening) string {
 			l.join(within, name, c)
 		case "spend":
 			if q.limit.MaxConcurrent > 0 {
-				continue // it passes those who wait for others to end
+				continue // it passes calls that wait for others to end
 			}
 			want := len(q.waiting) == 0
 			if want {
@@ -619,14 +616,14 @@ func crowd(l *line, all []happening) string {
 			return fmt.Sprintf("step %d, %+v of %+v: %s", i, e, q.limit, differs)
 		}
 	}
-	const patience = 5 * time.Minute // which nobody has
+	const patience = 5 * time.Minute // more than any call has
 	time.Sleep(patience)
 	q.sleep(q.now + int64(patience))
 	synctest.Wait()
 	return l.differs(q)
 }
 
-// differs says who has returned at another time than the model says, or otherwise.
+// differs says which calls have returned at another time than on paper, or otherwise.
 func (l *line) differs(q *queue) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -649,8 +646,8 @@ func (l *line) differs(q *queue) string {
 	return fmt.Sprintf("after %v\n got %q\nwant %q", time.Duration(q.now), got, q.returned)
 }
 
-// Whoever waits passes at the very time that counting on paper says, in order, whatever
-// happens meanwhile; and who does not pass has taken nothing.
+// A call that waits passes at the very time that counting on paper says, in order, whatever
+// happens meanwhile; and a call that does not pass has taken nothing.
 func TestCrowds(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {

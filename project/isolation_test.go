@@ -119,7 +119,7 @@ func wantIsolation(t *testing.T, waits bool, create func(t *testing.T) *project.
 	}
 }
 
-// Whoever of one project asks in turn denies nobody else a call.
+// While a call of one project asks in turn, calls of other projects are not denied.
 func TestNoisyWaitersDenyNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, project.Config{

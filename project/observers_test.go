@@ -107,7 +107,7 @@ func TestObserverOfBadCalls(t *testing.T) {
 }
 
 // A caller that has left is not the store's fault.
-func TestObserverOfWhoHasLeft(t *testing.T) {
+func TestObserverOfCallersThatHaveLeft(t *testing.T) {
 	observed(t, project.Limit{RequestsPerMinute: 1}, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -110,9 +110,9 @@ func TestSetLimitMeanwhile(t *testing.T) {
 	}
 }
 
-// A larger limit lets those who wait pass at once, as many as there is room for, in
+// A larger limit lets calls that wait pass at once, as many as there is room for, in
 // order; a smaller one makes them wait longer.
-func TestSetLimitReachesThoseWhoWait(t *testing.T) {
+func TestSetLimitReachesCallsThatWait(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2}}, func(t *testing.T, l *line, c project.Call) {
 		var names []string
 		for i := range 8 {
@@ -142,8 +142,8 @@ func TestSetLimitReachesThoseWhoWait(t *testing.T) {
 	})
 }
 
-// Who waits for what will never be, since the limit has become smaller, is told so.
-func TestSetLimitTooSmallForWhoWaits(t *testing.T) {
+// A call that waits and can never pass, since the limit has become smaller, is told so.
+func TestSetLimitTooSmallForACallThatWaits(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
 		c.Estimated = 10
 		l.join(t.Context(), "a", c)
@@ -155,8 +155,8 @@ func TestSetLimitTooSmallForWhoWaits(t *testing.T) {
 	})
 }
 
-// A project whose limit is unset has the default one, and those of it who wait go by
-// that at once.
+// A project whose limit is unset has the default one, and its calls that wait go by that
+// at once.
 func TestUnsetLimit(t *testing.T) {
 	cfg := project.Config{Default: &project.Limit{RequestsPerMinute: 3}, Limits: map[string]project.Limit{"p": {RequestsPerMinute: 1}, "q": {RequestsPerDay: 1}}}
 	inLine(t, cfg, func(t *testing.T, l *line, c project.Call) {
@@ -183,8 +183,8 @@ func TestUnsetLimit(t *testing.T) {
 	})
 }
 
-// A reset lets those who wait pass at once.
-func TestResetReachesThoseWhoWait(t *testing.T) {
+// A reset lets calls that wait pass at once.
+func TestResetReachesCallsThatWait(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerDay: 2}}, func(t *testing.T, l *line, c project.Call) {
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			l.join(t.Context(), name, c)
@@ -200,8 +200,8 @@ func TestResetReachesThoseWhoWait(t *testing.T) {
 	})
 }
 
-// Windows are the same ones as long as the limit stays, so that who has made something
-// of them may keep it.
+// Windows are the same ones as long as the limit stays, so that callers who have made
+// something of them may keep it.
 func TestWindowsStay(t *testing.T) {
 	url := redistest.New(t).URL()
 	for name, cfg := range map[string]project.Config{
@@ -250,8 +250,8 @@ func TestWindowsStay(t *testing.T) {
 	}
 }
 
-// keeping is a store that keeps settings, can be asked for them so many times, and
-// knows who watches them.
+// keeping is a store that keeps settings, can be asked for them so many times, and counts
+// its watchers.
 type keeping struct {
 	*store.Memory
 	mu       sync.Mutex
@@ -286,8 +286,7 @@ func (k *keeping) watch(n int) {
 	k.watchers += n
 }
 
-// A limiter that cannot read its limits is not made, and leaves nobody behind who
-// follows them.
+// A limiter that cannot read its limits is not made, and leaves no watcher behind.
 func TestLimitsCannotBeRead(t *testing.T) {
 	k := &keeping{Memory: store.NewMemory()}
 	if l, err := project.NewWithConfig(project.Config{Store: k}); l != nil || !errors.Is(err, errAsked) || k.watchers != 0 {
@@ -358,17 +357,18 @@ func TestRedisSetLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-waits; err != nil { // the other machine lets it pass
-		t.Errorf("who waits on the other machine: %v", err)
+		t.Errorf("the call that waits on the other machine: %v", err)
 	}
 	want := maps.Clone(set)
 	want["own"] = project.Limit{RequestsPerHour: 5}
 	eventually(t, "the other machine follows", func() bool { return maps.Equal(b.Limits(), want) })
 	if c := newLimiter(t, cfg()); !maps.Equal(c.Limits(), want) {
-		t.Errorf("who comes later has %v; want %v", c.Limits(), want)
+		t.Errorf("a limiter that comes later has %v; want %v", c.Limits(), want)
 	}
 }
 
-// A limit that is unset on one machine is unset on the others, and for who comes later.
+// A limit that is unset on one machine is unset on the others, and for limiters that come
+// later.
 func TestRedisUnsetLimit(t *testing.T) {
 	url := redistest.New(t).URL()
 	a, b := newLimiter(t, project.Config{Store: openRedis(t, url)}), newLimiter(t, project.Config{Store: openRedis(t, url)})

@@ -93,8 +93,8 @@ func TestSpendWaits(t *testing.T) {
 	})
 }
 
-// Who would wait for as long as it may, or longer, is told at once; who waits behind others, when
-// its time is over. Nothing is charged.
+// A call that would wait for as long as it may, or longer, is told at once; one that waits
+// behind others, when its time is over. Nothing is charged.
 func TestMaxWait(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 1}}, func(t *testing.T, l *line, c project.Call) {
 		l.join(t.Context(), "first", c)
@@ -125,7 +125,7 @@ func TestMaxWait(t *testing.T) {
 	}
 }
 
-// A wait that ends early has taken nothing, and holds up nobody any more.
+// A wait that ends early has taken nothing, and holds up no other call any more.
 func TestGivesUp(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
 		c.Estimated = 6
@@ -154,7 +154,7 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-// A call that nobody waits for any more is charged nothing.
+// A call whose context has ended is charged nothing.
 func TestContextHasEnded(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestCrowded(t *testing.T) {
 		}
 		l.failed(t, "too many", 0, project.ErrCrowded)
 		if _, d := l.result("too many"); d.Allowed || d.Exceeded != "minute" || d.RetryAfter <= 0 {
-			t.Errorf("who may not wait is told %t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
+			t.Errorf("a call that may not wait is told %t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
 		}
 		l.sleep(time.Second)
 		other := c
@@ -269,8 +269,8 @@ func TestGivenBack(t *testing.T) {
 	})
 }
 
-// Who comes while others wait is told when the first of them passes, although there
-// is room for it, and nothing is charged.
+// A call that comes while others wait is told when the first of them passes, although
+// there is room for it, and nothing is charged.
 func TestSpendWhileOthersWait(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
 		c.Estimated = 6
@@ -301,8 +301,8 @@ func TestSpendWhileOthersWait(t *testing.T) {
 	})
 }
 
-// A request that asks for no tokens does not wait behind those who wait for some.
-func TestPlainRequestsPassThoseWhoWaitForTokens(t *testing.T) {
+// A call without tokens does not wait behind calls that wait for some.
+func TestPlainCallsPassThoseThatWaitForTokens(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestPlainRequestsPassThoseWhoWaitForTokens(t *testing.T) {
 					t.Errorf("%t, %q", d.Allowed, d.Exceeded)
 				}
 				if d := spend(t, l.Limiter, project.Call{Project: "p", Estimated: 1}); d.Allowed {
-					t.Error("tokens are taken by who came later")
+					t.Error("tokens are taken by a call that came later")
 				}
 				l.sleep(time.Minute)
 				l.passed(t, "a", "b")
@@ -324,8 +324,8 @@ func TestPlainRequestsPassThoseWhoWaitForTokens(t *testing.T) {
 	}
 }
 
-// Calls that want no tokens wait neither for who waits for tokens nor behind it, and
-// those that want some do not pass who waits for requests.
+// Calls without tokens wait neither for tokens nor behind calls that do, and calls with
+// tokens do not pass calls that wait for requests.
 func TestPlainCallsBesideTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, project.Config{Default: &project.Limit{RequestsPerMinute: 5, TokensPerHour: 10}})
@@ -345,7 +345,7 @@ func TestPlainCallsBesideTokens(t *testing.T) {
 			synctest.Wait()
 		}
 		acquire("tokens", project.Call{Project: "p", Estimated: 10})
-		for range 4 { // who waits for tokens does not hold them up
+		for range 4 { // the call that waits for tokens does not hold them up
 			if d, err := l.Spend(ctx, plain); err != nil || !d.Allowed {
 				t.Fatalf("%+v, %v", d, err)
 			}
@@ -373,8 +373,8 @@ func TestPlainCallsBesideTokens(t *testing.T) {
 	})
 }
 
-// While a call that has waited is on its way to a store that is far, nobody of its
-// project who comes later takes what it has waited for.
+// While a call that has waited is on its way to a store that is far, no call of its project
+// that comes later takes what it has waited for.
 func TestNewcomersComeLater(t *testing.T) {
 	limit := project.Limit{TokensPerMinute: 10, RequestsPerMinute: 10}
 	for of, c := range map[string]project.Call{"tokens": {Requests: 1, Estimated: 6}, "requests": {Requests: 6}} {
@@ -386,8 +386,8 @@ func TestNewcomersComeLater(t *testing.T) {
 	}
 }
 
-// wantNewcomersToWait wants two calls that wait to pass one after another, whoever
-// comes in between and asks for a little less.
+// wantNewcomersToWait wants two calls that wait to pass one after another, although others
+// come in between and ask for a little less.
 func wantNewcomersToWait(t *testing.T, l *line, c project.Call) {
 	c.Project = "p"
 	l.join(t.Context(), "a", c)
@@ -429,7 +429,7 @@ func (a *asked) Take(ctx context.Context, charges []store.Charge) (store.Receipt
 	return a.Memory.Take(ctx, charges)
 }
 
-// Who is woken and denied again asks once, and then waits.
+// A call that is woken and denied again asks once, and then waits.
 func TestAskingInVainIsNotRepeated(t *testing.T) {
 	for what, wake := range map[string]func(l *project.Limiter){
 		"the same limit":  func(l *project.Limiter) { l.SetLimit("p", project.Limit{TokensPerMinute: 10}) },
@@ -502,7 +502,7 @@ func TestFewerWindowsAndAStoreThatFails(t *testing.T) {
 	})
 }
 
-// Those who wait for their project when the limiter is closed are told at once.
+// Calls that wait when the limiter is closed are told at once.
 func TestCloseWhileOthersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(limited(t, project.Limit{RequestsPerMinute: 1}))
