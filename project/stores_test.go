@@ -114,6 +114,9 @@ func wantLost(t *testing.T, l *project.Limiter, w *witness, want error) {
 	}
 	allowed, err := l.Allow(t.Context(), "p")
 	errs["Allow"] = err
+	if _, d, err := l.Take(t.Context(), project.Call{Project: "p", Estimated: 2}); len(d.Windows()) != 0 || d.RetryAfter != 0 {
+		t.Errorf("it is not known where the project stands: %+v, %v", d, err)
+	}
 	_, errs["Peek"] = l.Peek(t.Context(), "p")
 	errs["Reset"] = l.Reset(t.Context(), "p")
 	for door, err := range errs {
@@ -127,8 +130,8 @@ func wantLost(t *testing.T, l *project.Limiter, w *witness, want error) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if allowed || len(events) != 7 {
-		t.Errorf("%t, %d events; want 7", allowed, len(events))
+	if allowed || len(events) != 8 {
+		t.Errorf("%t, %d events; want 8", allowed, len(events))
 	}
 }
 
