@@ -79,7 +79,7 @@ func ExampleNewWithConfig() {
 	// allowed: true 3800
 }
 
-// A limit that is raised lets those who wait go on, at once.
+// A limit that is raised lets calls that wait go on, at once.
 func ExampleLimiter_Acquire() {
 	limiter := project.New(&project.Limit{RequestsPerDay: 1})
 	defer limiter.Close()

@@ -9,25 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
-
-// far is a store that is some way off: to ask it takes a while.
-type far struct{ *store.Memory }
-
-const away = time.Millisecond
-
-func (f far) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
-	time.Sleep(away)
-	return f.Memory.Take(ctx, charges)
-}
-
-func (f far) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	time.Sleep(away)
-	return f.Memory.Peek(ctx, charges)
-}
 
 // quietly makes the calls of a project that is sometimes at its limit, and returns
 // what became of each, and when. Some of them wait, if any should.
@@ -135,7 +119,7 @@ func wantIsolation(t *testing.T, waits bool, create func(t *testing.T) *project.
 	}
 }
 
-// Whoever of one project asks in turn denies nobody else a call.
+// While a call of one project asks in turn, calls of other projects are not denied.
 func TestNoisyWaitersDenyNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, project.Config{
@@ -165,4 +149,40 @@ func TestNoisyWaitersDenyNobody(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Ids that look alike are different projects: what one uses or resets is its own.
+func TestIDsDoNotCollide(t *testing.T) {
+	ids := []string{"a", "a/b", "a%2Fb", "a%252Fb", "a/requests", "a/tokens", "a/", "/a", "..", "../a", ".", "%", "A", "*", "[a]", "{a}", "{b}"}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, kind(t, project.Config{Default: &project.Limit{RequestsPerMinute: 100, TokensPerMinute: 100}}))
+			want := map[string]int64{}
+			for i, id := range ids {
+				for n := range i + 1 {
+					c := project.Call{Project: id, Estimated: n % 2} // through both ways to a key
+					if d := spend(t, l, c); !d.Allowed {
+						t.Fatalf("%q is denied", id)
+					}
+				}
+				want[id] = int64(100 - (i + 1))
+			}
+			check := func(when string) {
+				t.Helper()
+				for _, id := range ids {
+					if left := left(t, l, id); left["minute"] != want[id] {
+						t.Fatalf("%s: %q has %d left; want %d", when, id, left["minute"], want[id])
+					}
+				}
+			}
+			check("before")
+			for _, id := range ids {
+				if err := l.Reset(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
+				want[id] = 100
+				check(fmt.Sprintf("after a reset of %q", id))
+			}
+		})
+	}
 }

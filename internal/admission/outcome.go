@@ -51,7 +51,7 @@ func (o *Outcome) Pass() { o.asked = true }
 func (o *Outcome) Of(s *Scope) *Standing {
 	all := o.all()
 	for i := range all {
-		if all[i].Scope == s {
+		if o.asked && all[i].Scope == s {
 			return &all[i]
 		}
 	}
@@ -194,7 +194,7 @@ func (o *Outcome) remainingMinute() int64 {
 	all := o.all()
 	for k := range all {
 		s := &all[k]
-		if s.Scope.line != nil {
+		if s.Scope.line != nil || !o.asked {
 			continue
 		}
 		for i := range s.Len() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,29 +13,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
-
-// witness is an observer that remembers.
-type witness struct {
-	mu  sync.Mutex
-	all []event.Event
-}
-
-func (w *witness) Observe(_ context.Context, e event.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all = append(w.all, e)
-}
-
-// saw returns what has happened since it was last asked, without errors.
-func (w *witness) saw() (all []event.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all, w.all = w.all, nil
-	for i := range all {
-		all[i].Err = nil
-	}
-	return all
-}
 
 // observed runs a test for a limiter that counts in memory, and for one that counts in
 // another store, with a witness.
@@ -131,7 +107,7 @@ func TestObserverOfBadCalls(t *testing.T) {
 }
 
 // A caller that has left is not the store's fault.
-func TestObserverOfWhoHasLeft(t *testing.T) {
+func TestObserverOfCallersThatHaveLeft(t *testing.T) {
 	observed(t, project.Limit{RequestsPerMinute: 1}, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -2,20 +2,17 @@ package project_test
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/project"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // A call that finds as many under way as may be waits until one of them ends, whatever
-// becomes of it. Those who wait pass one by one, in order.
+// becomes of it. Calls that wait pass one by one, in order.
 func TestConcurrent(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 2}}, func(t *testing.T, l *line, c project.Call) {
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -50,12 +47,12 @@ func TestConcurrentTakesAllOrNothing(t *testing.T) {
 		}
 		for range 3 {
 			none, d, err := l.Take(t.Context(), c)
-			if err != nil || none != nil || d.Allowed || d.Exceeded != concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
+			if err != nil || none != nil || d.Allowed || d.Exceeded != project.Concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
 				t.Fatalf("%+v, %v", d, err)
 			}
 		}
 		d, err = l.Peek(t.Context(), "p")
-		if err != nil || d.Allowed || d.Exceeded != concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
+		if err != nil || d.Allowed || d.Exceeded != project.Concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
 			t.Errorf("%+v, %v", d, err)
 		}
 		if left := left(t, l.Limiter, "p"); left["minute"] != 1 || left["tokens-month"] != 90 {
@@ -76,7 +73,7 @@ func TestConcurrentTakesAllOrNothing(t *testing.T) {
 	})
 }
 
-// Whoever dies holds its place for ten minutes.
+// The call of a process that has died holds its place for ten minutes.
 func TestConcurrentLease(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
 		l.join(t.Context(), "dies", c)
@@ -93,7 +90,7 @@ func TestConcurrentLease(t *testing.T) {
 	})
 }
 
-// When a call ends nobody knows, so who may wait for a while does.
+// It is not known when a call ends, so a call that may wait for a while does.
 func TestConcurrentMaxWait(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
 		l.join(t.Context(), "a", c)
@@ -106,14 +103,14 @@ func TestConcurrentMaxWait(t *testing.T) {
 		l.passed(t, "a", "b")
 		l.sleep(5500 * time.Millisecond)
 		l.failed(t, "c", 5500*time.Millisecond, context.DeadlineExceeded)
-		if _, d := l.result("c"); d.Exceeded != concurrent || d.RetryAfter <= 0 || d.RetryAfter > time.Second {
+		if _, d := l.result("c"); d.Exceeded != project.Concurrent || d.RetryAfter <= 0 || d.RetryAfter > time.Second {
 			t.Errorf("%q, %v", d.Exceeded, d.RetryAfter)
 		}
 	})
 }
 
-// What is spent has no end that anybody tells of, so it takes no place, and does not
-// wait for one.
+// The limiter is not told when a call ends that Spend has charged, so the call takes no
+// place, and does not wait for one.
 func TestConcurrentDoesNotCountWhatIsSpent(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 20, TokensPerMinute: 100, MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
 		spent := 0
@@ -140,14 +137,14 @@ func TestConcurrentDoesNotCountWhatIsSpent(t *testing.T) {
 			t.Errorf("%+v, %v", d, err)
 		}
 		if _, d, err := l.Take(t.Context(), c); err != nil || d.Allowed {
-			t.Errorf("it has passed who waits: %+v, %v", d, err)
+			t.Errorf("it has passed the call that waits: %+v, %v", d, err)
 		}
 	})
 }
 
-// What is spent and has to wait does so for the minute, and not behind those who wait for
+// A call of Spend that has to wait for the minute does not wait behind calls that wait for
 // others to end.
-func TestSpentWaitsBehindNobodyWhoWaitsForAPlace(t *testing.T) {
+func TestSpendDoesNotWaitForAPlace(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2, MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
 		l.join(t.Context(), "a", c)
 		l.join(t.Context(), "b", c)
@@ -160,7 +157,7 @@ func TestSpentWaitsBehindNobodyWhoWaitsForAPlace(t *testing.T) {
 	})
 }
 
-// Those who wait are decided on by a limit that is set.
+// Calls that wait are decided on by a limit that is set.
 func TestConcurrentIsSet(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -179,38 +176,21 @@ func TestConcurrentIsSet(t *testing.T) {
 	})
 }
 
-// Never are more under way than may be, by any number of limiters on one store, and
+// Never are more calls under way than may be, by any number of limiters on one store, and
 // all pass in the end.
 func TestConcurrentTogether(t *testing.T) {
 	const most, callers, calls = 3, 8, 10
-	each := project.Limit{MaxConcurrent: most}
-	for name, open := range map[string]func(t *testing.T) func() project.Config{
-		"memory": func(t *testing.T) func() project.Config {
-			s := store.NewMemory()
-			return func() project.Config { return project.Config{Store: s} }
-		},
-		"SQLite": func(t *testing.T) func() project.Config {
-			path := filepath.Join(t.TempDir(), "limits.db")
-			return func() project.Config { return project.Config{Store: openSQLite(t, path)} }
-		},
-		"Redis": func(t *testing.T) func() project.Config {
-			url := redistest.New(t).URL()
-			return func() project.Config { return project.Config{Store: openRedis(t, url)} }
-		},
-	} {
+	for name, shared := range stores {
 		t.Run(name, func(t *testing.T) {
-			another := open(t)
+			open := shared(t)
 			var running, passed atomic.Int64
 			var all sync.WaitGroup
 			for range 2 {
-				cfg := another()
-				cfg.Default = &each
-				l := newLimiter(t, cfg)
-				c := project.Call{Project: "p", Estimated: 1}
+				l := newLimiter(t, project.Config{Default: &project.Limit{MaxConcurrent: most}, Store: open()})
 				for range callers / 2 {
 					all.Go(func() {
 						for range calls {
-							res, d, err := l.Acquire(t.Context(), c)
+							res, d, err := l.Acquire(t.Context(), project.Call{Project: "p", Estimated: 1})
 							if err != nil {
 								t.Errorf("%+v, %v", d, err)
 								return

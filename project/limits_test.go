@@ -1,0 +1,299 @@
+package project_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Sixty requests between 12:00:30 and 12:01:30 are a minute's: the next passes when
+// the first of them has left, and then they leave as they came.
+func TestMinuteSlides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, project.Config{})
+		at(t, "12:00:30")
+		for i := range 60 {
+			if !allow(t, l, "project-123") {
+				t.Fatalf("request %d is denied", i+1)
+			}
+			time.Sleep(time.Second)
+		}
+		for i := range 120 { // it is 12:01:30, and the first has left
+			if !allow(t, l, "project-123") {
+				t.Fatalf("request %d is denied", 61+i)
+			}
+			if allow(t, l, "project-123") {
+				t.Fatalf("61 requests in a minute")
+			}
+			time.Sleep(time.Second - 1)
+			if allow(t, l, "project-123") {
+				t.Fatalf("61 requests in a minute, but for a nanosecond")
+			}
+			time.Sleep(time.Nanosecond)
+		}
+	})
+}
+
+// A minute that begins at the full minute would let twice as many pass around it.
+func TestBoundaryDoesNotDouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, project.Config{})
+		at(t, "12:00:59.9")
+		use(t, l, "p", 60)
+		for _, clock := range []string{"12:01:00", "12:01:00.000000001", "12:01:30", "12:01:59.899999999"} {
+			at(t, clock)
+			if allow(t, l, "p") {
+				t.Errorf("61 requests in a minute at %s", clock)
+			}
+		}
+		at(t, "12:01:59.9")
+		use(t, l, "p", 60)
+	})
+}
+
+// Without a limit it is 60, 1,000 and 10,000: each denies in its turn, says so, and
+// says for how long.
+func TestEachWindowDenies(t *testing.T) {
+	const minute, hour, day = "ratelimit: rate limit exceeded: 60 requests/minute", "ratelimit: rate limit exceeded: 1000 requests/hour", "ratelimit: rate limit exceeded: 10000 requests/day"
+	synctest.Test(t, func(t *testing.T) {
+		l := project.New(nil)
+		start := time.Now()
+		denials := map[string]int{}
+		passed := 0
+		for passed <= 10_000 {
+			allowed, err := l.Allow(t.Context(), "p")
+			if allowed {
+				passed++
+				continue
+			}
+			denials[err.Error()]++
+			d := spend(t, l, project.Call{Project: "p"})
+			if err.Error() == day {
+				if d.RetryAfter != 24*time.Hour-time.Since(start) {
+					t.Errorf("a day after %v: %v", time.Since(start), d.RetryAfter)
+				}
+				break
+			}
+			time.Sleep(d.RetryAfter)
+		}
+		if passed != 10_000 || denials[minute] != 16*10 || denials[hour] != 9 || len(denials) != 3 {
+			t.Errorf("%d passed, with %v", passed, denials)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Limits on tokens say so too.
+func TestTokensDeny(t *testing.T) {
+	for says, limit := range map[string]project.Limit{
+		"tokens-minute": {TokensPerMinute: 7},
+		"tokens-hour":   {TokensPerHour: 7},
+		"tokens-day":    {TokensPerDay: 7},
+		"tokens-month":  {TokensPerMonth: 7},
+	} {
+		l := limited(t, limit)
+		if d := spend(t, l, project.Call{Project: "p", Estimated: 7}); !d.Allowed || len(d.Windows()) != 1 {
+			t.Errorf("%+v", d)
+		}
+		if d := spend(t, l, project.Call{Project: "p", Estimated: 1}); d.Allowed || d.Exceeded != says {
+			t.Errorf("%+v; want it denied by %s", d, says)
+		}
+		if !allow(t, l, "p") { // of requests it may have any number
+			t.Errorf("%s denies a request", says)
+		}
+	}
+}
+
+// Zero is unlimited, in one field and in all.
+func TestUnlimited(t *testing.T) {
+	l := limited(t, project.Limit{})
+	for range 10_000 {
+		if d := spend(t, l, project.Call{Project: "p", Estimated: 1 << 50}); !d.Allowed || len(d.Windows()) != 0 {
+			t.Fatalf("%+v", d)
+		}
+	}
+	res, d, err := l.Acquire(t.Context(), project.Call{Project: "p", Requests: 1 << 50})
+	if err != nil || !d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+	res.Commit(1<<50, 1<<50)
+}
+
+// What is in a limit when the limiter is made is what counts.
+func TestLimitIsCopied(t *testing.T) {
+	limit := project.Limit{RequestsPerMinute: 1}
+	own := map[string]project.Limit{"q": {RequestsPerMinute: 2}}
+	l := newLimiter(t, project.Config{Default: &limit, Limits: own})
+	limit.RequestsPerMinute, own["q"] = 0, project.Limit{}
+	l.Limits()["q"] = project.Limit{}
+	use(t, l, "p", 1)
+	use(t, l, "q", 2)
+	if allow(t, l, "p") || allow(t, l, "q") {
+		t.Error("a limit changes with what it was made of")
+	}
+}
+
+// More requests at different times than a project's memory has room for: never more
+// than the limit, and they come back not much late.
+func TestManyTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 10_000
+		l := limited(t, project.Limit{RequestsPerDay: most})
+		start := time.Now()
+		for range most {
+			use(t, l, "p", 1)
+			time.Sleep(time.Second)
+		}
+		d := spend(t, l, project.Call{Project: "p"})
+		if early := time.Since(start) + d.RetryAfter - 24*time.Hour; d.Allowed || early < 0 || early > 24*time.Hour/1024 {
+			t.Fatalf("after %v: %t, again in %v", time.Since(start), d.Allowed, d.RetryAfter)
+		}
+		time.Sleep(d.RetryAfter)
+		use(t, l, "p", 1)
+	})
+}
+
+const month = 30 * 24 * time.Hour
+
+// A budget is of any 30 days: what was used comes back when these are over, to the
+// nanosecond, whatever shorter windows there are.
+func TestMonthSlides(t *testing.T) {
+	for _, each := range []project.Limit{{TokensPerMonth: 100}, {TokensPerMinute: 60, TokensPerHour: 80, TokensPerDay: 90, TokensPerMonth: 100}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := limited(t, each)
+			c := project.Call{Project: "p", Estimated: 50}
+			for range 2 {
+				if d := spend(t, l, c); !d.Allowed {
+					t.Fatalf("%+v", d)
+				}
+				time.Sleep(10 * 24 * time.Hour)
+			}
+			d := spend(t, l, c)
+			if d.Allowed || d.Exceeded != "tokens-month" || d.RetryAfter != 10*24*time.Hour {
+				t.Fatalf("%t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
+			}
+			time.Sleep(d.RetryAfter - 1)
+			if d := spend(t, l, c); d.Allowed || d.RetryAfter != 1 {
+				t.Errorf("a nanosecond early: %t, %v", d.Allowed, d.RetryAfter)
+			}
+			time.Sleep(time.Nanosecond)
+			if d := spend(t, l, c); !d.Allowed {
+				t.Errorf("%q, %v", d.Exceeded, d.RetryAfter)
+			}
+		})
+	}
+}
+
+// More calls than a project's memory has room for, with all windows: never more than the
+// budget in any 30 days, and it comes back not much late.
+func TestManyTimesInAMonth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const calls = 20_000
+		l := limited(t, project.Limit{TokensPerMinute: 1 << 40, TokensPerHour: 1 << 40, TokensPerDay: 1 << 40, TokensPerMonth: calls})
+		c := project.Call{Project: "p", Estimated: 1}
+		start := time.Now()
+		for range calls {
+			if d := spend(t, l, c); !d.Allowed {
+				t.Fatalf("%+v", d)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		d := spend(t, l, c)
+		if late := time.Since(start) + d.RetryAfter - month; d.Allowed || late < 0 || late > month*4/1024 {
+			t.Fatalf("after %v: %t, again in %v", time.Since(start), d.Allowed, d.RetryAfter)
+		}
+		c.Estimated = calls
+		time.Sleep(spend(t, l, c).RetryAfter)
+		if d := spend(t, l, c); !d.Allowed || time.Since(start) < month+(calls-1)*2*time.Minute {
+			t.Errorf("after %v: %t, %v", time.Since(start), d.Allowed, d.RetryAfter)
+		}
+	})
+}
+
+// The largest limits, and calls, count exactly.
+func TestLargest(t *testing.T) {
+	const most = 1 << 53
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			each := project.Limit{
+				RequestsPerMinute: most, RequestsPerHour: most, RequestsPerDay: most,
+				TokensPerMinute: most, TokensPerHour: most, TokensPerDay: most, TokensPerMonth: most,
+				MaxConcurrent: most, Priority: 1000, Weight: 1 << 20,
+			}
+			l := newLimiter(t, kind(t, project.Config{Default: &each}))
+			for _, c := range []project.Call{{Requests: most - 1, Estimated: most - 1}, {Estimated: 1}} {
+				c.Project = "p"
+				if d := spend(t, l, c); !d.Allowed {
+					t.Fatalf("%+v is denied by %q for %v", c, d.Exceeded, d.RetryAfter)
+				}
+			}
+			for name, n := range left(t, l, "p") {
+				if n != 0 {
+					t.Errorf("%s: %d left", name, n)
+				}
+			}
+			if d := spend(t, l, project.Call{Project: "p"}); d.Allowed || d.Exceeded != "day" {
+				t.Errorf("%t, %q", d.Allowed, d.Exceeded)
+			}
+		})
+	}
+}
+
+// A longer window that is added counts what is known to be used, and goes on to
+// count it once the shorter one does not.
+func TestAddedWindowCountsWhatWasUsed(t *testing.T) {
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLimiter(t, kind(t, project.Config{Default: &project.Limit{RequestsPerMinute: 10}}))
+				c := project.Call{Project: "p", Requests: 10}
+				if d := spend(t, l, c); !d.Allowed {
+					t.Fatalf("%+v", d)
+				}
+				time.Sleep(30 * time.Second)
+				setLimit(t, l, "p", project.Limit{RequestsPerMinute: 10, RequestsPerHour: 10})
+				c.Requests = 1
+				for _, wait := range []time.Duration{0, 31 * time.Second, 30 * time.Minute} {
+					time.Sleep(wait)
+					d := spend(t, l, c)
+					if d.Allowed || d.Exceeded != "hour" || left(t, l, "p")["hour"] != 0 {
+						t.Errorf("%v later: %t, %q, %v, left: %v", wait, d.Allowed, d.Exceeded, d.RetryAfter, left(t, l, "p"))
+					}
+				}
+			})
+		})
+	}
+}
+
+// Peek says what would become of a request, and charges nothing.
+func TestPeek(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2, TokensPerHour: 10}}, func(t *testing.T, l *line, c project.Call) {
+		c.Estimated = 10
+		peek := func(allowed bool, by string, retry time.Duration, minute, hour int64) {
+			t.Helper()
+			d, err := l.Peek(t.Context(), "p")
+			if err != nil || d.Allowed != allowed || d.Exceeded != by || d.RetryAfter != retry {
+				t.Errorf("%t, %q, %v, %v; want %t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter, err, allowed, by, retry)
+			}
+			if w := d.Windows(); len(w) != 2 || w[0].Remaining != minute || w[1].Remaining != hour {
+				t.Errorf("%+v; want %d and %d to remain", w, minute, hour)
+			}
+		}
+		peek(true, "", 0, 2, 10)
+		peek(true, "", 0, 2, 10)
+		l.join(t.Context(), "a", c)
+		peek(false, "tokens-hour", time.Hour, 1, 0)
+		l.commit("a", 1, 2)
+		peek(true, "", 0, 1, 7)
+		c.Estimated = 7
+		l.join(t.Context(), "b", c)
+		l.cancel("b")
+		use(t, l.Limiter, "p", 1)
+		l.sleep(time.Second)
+		peek(false, "minute", 59*time.Second, 0, 7)
+	})
+}

@@ -1,0 +1,473 @@
+package project_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// What was used stays, whatever the limit is.
+func TestSetLimitKeepsWhatWasUsed(t *testing.T) {
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, kind(t, project.Config{Default: &project.Limit{RequestsPerMinute: 10}}))
+			c := project.Call{Project: "p"}
+			use(t, l, "p", 10)
+			use(t, l, "q", 10)
+			for most, remains := range map[int]int64{3: 0, 10: 0, 11: 1, 1000: 990, 1: 0} {
+				setLimit(t, l, "p", project.Limit{RequestsPerMinute: most})
+				if left := left(t, l, "p"); left["minute"] != remains {
+					t.Errorf("with %d: %d left; want %d", most, left["minute"], remains)
+				}
+				if d := spend(t, l, project.Call{Project: "q"}); d.Allowed {
+					t.Error("the limit of another project has changed")
+				}
+			}
+			setLimit(t, l, "p", project.Limit{})
+			for range 5 {
+				spend(t, l, c)
+			}
+			setLimit(t, l, "p", project.Limit{RequestsPerMinute: 11}) // while it was unlimited, nothing was counted
+			if left := left(t, l, "p"); left["minute"] != 1 {
+				t.Errorf("%d left; want 1", left["minute"])
+			}
+		})
+	}
+}
+
+func TestSetLimits(t *testing.T) {
+	first := map[string]project.Limit{"a": {RequestsPerMinute: 1}}
+	l := newLimiter(t, project.Config{Limits: first})
+	more := map[string]project.Limit{"a": {RequestsPerHour: 2}, "b": {TokensPerDay: 3, Weight: 4}}
+	if err := l.SetLimits(more); err != nil || !maps.Equal(l.Limits(), more) {
+		t.Errorf("%v, %v", l.Limits(), err)
+	}
+	if err := l.SetLimits(map[string]project.Limit{"a": {}, "c": {}, "d": {Weight: -1}}); err == nil || !maps.Equal(l.Limits(), more) {
+		t.Errorf("%v, %v", l.Limits(), err)
+	}
+	if err := l.SetLimits(nil); err != nil || !maps.Equal(l.Limits(), more) {
+		t.Errorf("%v, %v", l.Limits(), err)
+	}
+	if l.Limit("c") != *project.DefaultLimit {
+		t.Errorf("%+v", l.Limit("c"))
+	}
+}
+
+// Limits may be set while calls are made: each call goes by one of them.
+func TestSetLimitMeanwhile(t *testing.T) {
+	l := limited(t, project.Limit{})
+	few, many := project.Limit{RequestsPerMinute: 50, TokensPerHour: 1 << 40}, project.Limit{RequestsPerHour: 60, RequestsPerDay: 1 << 40}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	passed := map[string]int{}
+	setLimit(t, l, "p", few)
+	for worker := range 8 {
+		id := []string{"p", "q"}[worker%2]
+		all.Go(func() {
+			for i := range 300 {
+				c := project.Call{Project: id, Estimated: i % 2}
+				d := spend(t, l, c)
+				res, taken, err := l.Take(t.Context(), c)
+				for _, d := range []project.Decision{d, taken} {
+					for _, s := range d.Windows() {
+						if s.Window == nil || s.RetryAfter < 0 || d.Allowed && s.RetryAfter > 0 {
+							t.Errorf("%+v, %v", s, err)
+						}
+					}
+				}
+				mu.Lock()
+				if d.Allowed {
+					passed[id]++
+				}
+				if res != nil {
+					passed[id]++
+				}
+				mu.Unlock()
+			}
+		})
+		all.Go(func() {
+			for i := range 300 {
+				l.SetLimits(map[string]project.Limit{"p": []project.Limit{few, many}[i%2], fmt.Sprint(i): few})
+				l.Limits()
+			}
+		})
+	}
+	all.Wait()
+	if passed["p"] > 60 || passed["p"] < 50 || passed["q"] != 4*2*300 {
+		t.Errorf("%v have passed; p may have 50 or 60, and q any number", passed)
+	}
+}
+
+// A larger limit lets calls that wait pass at once, as many as there is room for, in
+// order; a smaller one makes them wait longer.
+func TestSetLimitReachesCallsThatWait(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2}}, func(t *testing.T, l *line, c project.Call) {
+		var names []string
+		for i := range 8 {
+			names = append(names, fmt.Sprint(i))
+			l.join(t.Context(), names[i], c)
+			l.sleep(time.Duration(i+1) * time.Second)
+		}
+		l.passed(t, names[:2]...)
+		setLimit(t, l.Limiter, "other", project.Limit{RequestsPerMinute: 1000})
+		synctest.Wait()
+		l.passed(t, names[:2]...)
+		setLimit(t, l.Limiter, "p", project.Limit{RequestsPerMinute: 5})
+		synctest.Wait()
+		l.passed(t, names[:5]...) // at 0s, 1s, and three at 8s
+		setLimit(t, l.Limiter, "p", project.Limit{RequestsPerMinute: 1})
+		l.sleep(time.Minute + 7*time.Second)
+		l.passed(t, names[:5]...)
+		l.sleep(time.Minute + 8*time.Second)
+		l.passed(t, names[:6]...)
+		l.sleep(2*time.Minute + 7*time.Second)
+		l.passed(t, names[:6]...)
+		l.sleep(2*time.Minute + 8*time.Second)
+		l.passed(t, names[:7]...)
+		setLimit(t, l.Limiter, "p", project.Limit{})
+		synctest.Wait()
+		l.passed(t, names...)
+	})
+}
+
+// A call that waits and can never pass, since the limit has become smaller, is told so.
+func TestSetLimitTooSmallForACallThatWaits(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
+		c.Estimated = 10
+		l.join(t.Context(), "a", c)
+		l.join(t.Context(), "b", c)
+		l.sleep(time.Second)
+		setLimit(t, l.Limiter, "p", project.Limit{TokensPerMinute: 9})
+		synctest.Wait()
+		l.failed(t, "b", time.Second, project.ErrNever)
+	})
+}
+
+// A project whose limit is unset has the default one, and its calls that wait go by that
+// at once.
+func TestUnsetLimit(t *testing.T) {
+	cfg := project.Config{Default: &project.Limit{RequestsPerMinute: 3}, Limits: map[string]project.Limit{"p": {RequestsPerMinute: 1}, "q": {RequestsPerDay: 1}}}
+	inLine(t, cfg, func(t *testing.T, l *line, c project.Call) {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			l.join(t.Context(), name, c)
+		}
+		l.sleep(time.Second)
+		l.passed(t, "a")
+		for range 2 { // of what is not set nothing is left to do
+			if err := l.UnsetLimit("p"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			l.passed(t, "a", "b", "c")
+		}
+		if want := map[string]project.Limit{"q": {RequestsPerDay: 1}}; l.Limit("p") != *cfg.Default || !maps.Equal(l.Limits(), want) {
+			t.Errorf("%+v, %v", l.Limit("p"), l.Limits())
+		}
+		l.sleep(time.Minute)
+		l.passed(t, "a", "b", "c", "d")
+		if err := l.UnsetLimit("no id"); !errors.Is(err, project.ErrInvalid) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A reset lets calls that wait pass at once.
+func TestResetReachesCallsThatWait(t *testing.T) {
+	inLine(t, project.Config{Default: &project.Limit{RequestsPerDay: 2}}, func(t *testing.T, l *line, c project.Call) {
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			l.join(t.Context(), name, c)
+		}
+		l.sleep(time.Second)
+		if err := l.Reset(t.Context(), "p"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		l.passed(t, "a", "b", "c", "d")
+		l.sleep(24*time.Hour + time.Second)
+		l.passed(t, "a", "b", "c", "d", "e")
+	})
+}
+
+// Windows are the same ones as long as the limit stays, so that callers who have made
+// something of them may keep it.
+func TestWindowsStay(t *testing.T) {
+	url := redistest.New(t).URL()
+	for name, cfg := range map[string]project.Config{
+		"memory": {}, "SQLite": {Store: openSQLite(t, t.TempDir()+"/limits.db")}, "Redis": {Store: openRedis(t, url)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg.Limits = map[string]project.Limit{"p": {RequestsPerMinute: 9, TokensPerHour: 9}}
+			l := newLimiter(t, cfg)
+			setLimit(t, l, "p", project.Limit{RequestsPerHour: 9, TokensPerHour: 9})
+			of := func(id string) (all []*project.Window) {
+				_, d, err := l.Take(t.Context(), project.Call{Project: id, Estimated: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				spent := spend(t, l, project.Call{Project: id, Estimated: 1})
+				for i, s := range d.Windows() {
+					if spent.Windows()[i].Window != s.Window {
+						t.Errorf("%q has two windows %q", id, s.Window.Name)
+					}
+					all = append(all, s.Window)
+				}
+				return all
+			}
+			mine, usual := of("p"), of("q")
+			if len(mine) != 2 || len(usual) != 3 || mine[0].Name != "hour" || mine[1].Name != "tokens-hour" || usual[2].Name != "day" {
+				t.Fatalf("%v, %v", mine, usual)
+			}
+			other := cfg
+			if cfg.Store != nil {
+				other.Limits = nil
+				b := newLimiter(t, other)
+				setLimit(t, b, "other", project.Limit{RequestsPerDay: 1})
+			}
+			setLimit(t, l, "another", project.Limit{RequestsPerDay: 1})
+			if name == "Redis" { // wait until it has heard
+				eventually(t, "it follows", func() bool { return len(l.Limits()) == 3 })
+			}
+			if again := of("p"); again[0] != mine[0] || again[1] != mine[1] || of("r")[0] != usual[0] {
+				t.Errorf("windows have changed with the limit of another project")
+			}
+			setLimit(t, l, "p", project.Limit{RequestsPerHour: 8, TokensPerHour: 9})
+			if again := of("p"); again[0] == mine[0] || mine[0].Count != 9 || again[0].Count != 8 {
+				t.Errorf("%v was changed to %v", mine[0], again[0])
+			}
+		})
+	}
+}
+
+// keeping is a store that keeps settings, can be asked for them so many times, and counts
+// its watchers.
+type keeping struct {
+	*store.Memory
+	mu       sync.Mutex
+	answers  int
+	values   map[string]string
+	watchers int
+}
+
+var errAsked = errors.New("asked too often")
+
+func (k *keeping) Settings(context.Context) (map[string]string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.answers--; k.answers < 0 {
+		return nil, errAsked
+	}
+	return k.values, nil
+}
+
+func (k *keeping) PutSettings(context.Context, map[string]string, bool) (map[string]string, error) {
+	return nil, errAsked
+}
+
+func (k *keeping) WatchSettings(func()) (stop func()) {
+	k.watch(1)
+	return func() { k.watch(-1) }
+}
+
+func (k *keeping) watch(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.watchers += n
+}
+
+// A limiter that cannot read its limits is not made, and leaves no watcher behind.
+func TestLimitsCannotBeRead(t *testing.T) {
+	k := &keeping{Memory: store.NewMemory()}
+	if l, err := project.NewWithConfig(project.Config{Store: k}); l != nil || !errors.Is(err, errAsked) || k.watchers != 0 {
+		t.Errorf("a limiter: %t, %v, %d watch", l != nil, err, k.watchers)
+	}
+	k = &keeping{Memory: store.NewMemory(), answers: 1, values: map[string]string{"project/p": `{"requests_per_hour":3}`}}
+	l := newLimiter(t, project.Config{Store: k, Limits: map[string]project.Limit{"p": {RequestsPerMinute: 1}}})
+	if l.Limit("p") != (project.Limit{RequestsPerHour: 3}) {
+		t.Errorf("what the store holds takes precedence: %+v", l.Limit("p"))
+	}
+	if err := l.SetLimit("p", project.Limit{}); !errors.Is(err, errAsked) || l.Limit("p") != (project.Limit{RequestsPerHour: 3}) {
+		t.Errorf("what cannot be kept is not set: %v, %+v", err, l.Limit("p"))
+	}
+	if err := l.Close(); err != nil || k.watchers != 0 {
+		t.Errorf("%v, %d watch", err, k.watchers)
+	}
+}
+
+// A limit that is set in one process reaches the others on the file, there to stay.
+func TestSQLiteSetLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "limits.db")
+	cfg := func() project.Config {
+		return project.Config{Store: openSQLite(t, path), Limits: map[string]project.Limit{"own": {RequestsPerHour: 5}}}
+	}
+	a, b := newLimiter(t, cfg()), newLimiter(t, cfg())
+	if err := a.SetLimits(map[string]project.Limit{"p": {RequestsPerHour: 2, Weight: 3}, "q": {TokensPerDay: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other follows", func() bool { return len(b.Limits()) == 3 })
+	if err := b.UnsetLimit("q"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first follows", func() bool { return len(a.Limits()) == 2 })
+	want := map[string]project.Limit{"own": {RequestsPerHour: 5}, "p": {RequestsPerHour: 2, Weight: 3}}
+	for _, l := range []*project.Limiter{a, b, newLimiter(t, cfg())} {
+		if got := l.Limits(); !maps.Equal(got, want) {
+			t.Errorf("%v; want %v", got, want)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A limit that is set on one machine reaches the others, there to stay.
+func TestRedisSetLimit(t *testing.T) {
+	url := redistest.New(t).URL()
+	cfg := func() project.Config {
+		return project.Config{Store: openRedis(t, url), Limits: map[string]project.Limit{"p": {RequestsPerHour: 1}, "own": {RequestsPerHour: 5}}}
+	}
+	a, b := newLimiter(t, cfg()), newLimiter(t, cfg())
+	use(t, a, "p", 1)
+	waits := make(chan error, 1)
+	go func() {
+		_, _, err := b.Acquire(t.Context(), project.Call{Project: "p"})
+		waits <- err
+	}()
+	for d := (project.Decision{Allowed: true}); d.Allowed || d.RetryAfter == 0; {
+		d = spend(t, b, project.Call{Project: "p"}) // until it is in line
+	}
+	set := map[string]project.Limit{"p": {RequestsPerHour: 2, Weight: 3}, "a/b %": {}}
+	if err := a.SetLimits(set); err == nil {
+		t.Error("an id with a space was set")
+	}
+	delete(set, "a/b %")
+	set["a/b%"] = project.Limit{TokensPerDay: 7}
+	if err := a.SetLimits(set); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waits; err != nil { // the other machine lets it pass
+		t.Errorf("the call that waits on the other machine: %v", err)
+	}
+	want := maps.Clone(set)
+	want["own"] = project.Limit{RequestsPerHour: 5}
+	eventually(t, "the other machine follows", func() bool { return maps.Equal(b.Limits(), want) })
+	if c := newLimiter(t, cfg()); !maps.Equal(c.Limits(), want) {
+		t.Errorf("a limiter that comes later has %v; want %v", c.Limits(), want)
+	}
+}
+
+// A limit that is unset on one machine is unset on the others, and for limiters that come
+// later.
+func TestRedisUnsetLimit(t *testing.T) {
+	url := redistest.New(t).URL()
+	a, b := newLimiter(t, project.Config{Store: openRedis(t, url)}), newLimiter(t, project.Config{Store: openRedis(t, url)})
+	setLimit(t, a, "p", project.Limit{RequestsPerHour: 1})
+	setLimit(t, a, "q", project.Limit{RequestsPerHour: 2})
+	eventually(t, "the other machine follows", func() bool { return len(b.Limits()) == 2 })
+	for range 2 {
+		if err := a.UnsetLimit("p"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the other machine follows again", func() bool { return b.Limit("p") == *project.DefaultLimit })
+	want := map[string]project.Limit{"q": {RequestsPerHour: 2}}
+	for _, l := range []*project.Limiter{a, b, newLimiter(t, project.Config{Store: openRedis(t, url)})} {
+		if got := l.Limits(); !maps.Equal(got, want) {
+			t.Errorf("%v; want %v", got, want)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Once SetLimit has returned, the limit stays, although the limiter may be about to
+// look at what others have set.
+func TestRedisSetLimitStays(t *testing.T) {
+	s := openRedis(t, redistest.New(t).URL())
+	for i := range 100 {
+		l, err := project.NewWithConfig(project.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range 3 {
+			want := project.Limit{RequestsPerMinute: 1 + 3*i + k}
+			setLimit(t, l, "p", want)
+			for range 20 {
+				if got := l.Limit("p"); got != want {
+					t.Fatalf("%d.%d: %+v; want %+v", i, k, got, want)
+				}
+				runtime.Gosched()
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Settings that are not understood are left out, and Close says so; quotas are none
+// of a project's business, and the other way round.
+func TestRedisSettings(t *testing.T) {
+	server := redistest.New(t)
+	s := openRedis(t, server.URL())
+	l := newLimiter(t, project.Config{Store: s})
+	good := project.Limit{RequestsPerMinute: 3}
+	for _, each := range []struct{ field, value, says string }{
+		{"project/newer", `{"requests_per_week":5}`, `"project/newer" is not used: `},
+		{"project/negative", `{"requests_per_minute":-5}`, "RequestsPerMinute is -5"},
+		{"project/text", "much", `"much"`},
+		{"project/two", `{} {}`, "it must be one value"},
+		{"project/", `{}`, "the project id is empty"},
+		{"project/a b", `{}`, "no spaces"},
+		{"project/" + strings.Repeat("a", 200), `{}`, "200 bytes"},
+	} {
+		do(t, server, "DEL", "ratelimit:settings")
+		do(t, server, "HSET", "ratelimit:settings", each.field, each.value, "project/good", `{"requests_per_minute":3}`, "quota/m", `{"max_rpm":9}`, "strange", "?")
+		late, err := project.NewWithConfig(project.Config{Store: s})
+		if err != nil {
+			t.Fatalf("%s: %v", each.field, err)
+		}
+		if got := late.Limits(); !maps.Equal(got, map[string]project.Limit{"good": good}) {
+			t.Errorf("%s: %v", each.field, got)
+		}
+		if err := late.Close(); err == nil || !strings.Contains(err.Error(), each.says) || strings.Contains(err.Error(), "quota/") || !strings.HasPrefix(err.Error(), "ratelimit: ") {
+			t.Errorf("%s: %v; want %s", each.field, err, each.says)
+		}
+		if err := late.Close(); err != nil {
+			t.Errorf("said twice: %v", err)
+		}
+	}
+	do(t, server, "DEL", "ratelimit:settings")
+	if err := l.SetLimit("m", good); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil && !strings.Contains(err.Error(), "is not used") { // of those above
+		t.Error(err)
+	}
+}
+
+// Where the limit cannot be written, it is not set here either.
+func TestRedisSetLimitFails(t *testing.T) {
+	server := redistest.New(t)
+	l := newLimiter(t, project.Config{Store: openRedisFor(t, server.URL(), 100*time.Millisecond)})
+	server.Kill()
+	if err := l.SetLimit("p", project.Limit{RequestsPerMinute: 1}); err == nil || len(l.Limits()) != 0 {
+		t.Errorf("%v, %v", err, l.Limits())
+	}
+	d, err := l.Spend(t.Context(), project.Call{Project: "p"})
+	if err == nil || d.Allowed {
+		t.Errorf("%+v, %v; want an error of the store", d, err)
+	}
+}

@@ -1,0 +1,189 @@
+package project_test
+
+import (
+	"errors"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Limiters that share a store admit together exactly what one would, by every door.
+func TestTogether(t *testing.T) {
+	for name, shared := range stores {
+		t.Run(name, func(t *testing.T) {
+			open := shared(t)
+			each := project.Limit{RequestsPerHour: 40, TokensPerDay: 1000}
+			var limiters []*project.Limiter
+			for range 3 {
+				limiters = append(limiters, newLimiter(t, project.Config{Default: &each, Store: open()}))
+			}
+			var mu sync.Mutex
+			passed := map[string]int{}
+			var all sync.WaitGroup
+			for worker := range 9 {
+				l := limiters[worker%3]
+				all.Go(func() {
+					for i := range 30 {
+						calls := map[string]project.Call{ // of 40 requests, or 1,000 tokens
+							"one": {Project: "one"}, "three": {Project: "three", Requests: 3}, "seven": {Project: "seven", Estimated: 70},
+						}
+						for id, c := range calls {
+							d, err := project.Decision{}, error(nil)
+							if i%2 == 0 {
+								d, err = l.Spend(t.Context(), c)
+							} else {
+								var res *project.Reservation
+								res, d, err = l.Take(t.Context(), c)
+								res.Commit(-1, -1)
+							}
+							if err != nil {
+								t.Errorf("%s: %v", id, err)
+							}
+							if d.Allowed {
+								mu.Lock()
+								passed[id]++
+								mu.Unlock()
+							}
+						}
+					}
+				})
+			}
+			all.Wait()
+			if want := map[string]int{"one": 40, "three": 13, "seven": 14}; !maps.Equal(passed, want) {
+				t.Errorf("passed: %v; want %v", passed, want)
+			}
+			for i, l := range limiters {
+				for id, want := range map[string]map[string]int64{
+					"one": {"hour": 0, "tokens-day": 1000}, "three": {"hour": 1, "tokens-day": 1000},
+					"seven": {"hour": 26, "tokens-day": 20}, "nobody": {"hour": 40, "tokens-day": 1000},
+				} {
+					if left := left(t, l, id); !maps.Equal(left, want) {
+						t.Errorf("limiter %d says that %s has %v left; want %v", i, id, left, want)
+					}
+				}
+			}
+			if err := limiters[0].Reset(t.Context(), "one"); err != nil {
+				t.Fatal(err)
+			}
+			use(t, limiters[1], "one", 40)
+			if d := spend(t, limiters[2], project.Call{Project: "one"}); d.Allowed {
+				t.Error("41 requests in an hour")
+			}
+		})
+	}
+}
+
+// A budget in Redis lasts as long as in memory.
+func TestMonthInRedis(t *testing.T) {
+	server := redistest.New(t)
+	l := newLimiter(t, project.Config{Store: openRedis(t, server.URL()), Default: &project.Limit{TokensPerMinute: 100, TokensPerMonth: 100}})
+	if d := spend(t, l, project.Call{Project: "p", Estimated: 100}); !d.Allowed {
+		t.Fatalf("%+v", d)
+	}
+	d, err := l.Peek(t.Context(), "p")
+	if err != nil || d.Exceeded != "tokens-month" || d.RetryAfter > month || d.RetryAfter < month-time.Hour {
+		t.Errorf("%+v, %v", d, err)
+	}
+	keys, ok := do(t, server, "KEYS", "*project*tokens*").([]any)
+	if !ok || len(keys) == 0 {
+		t.Fatalf("%v", keys)
+	}
+	for _, key := range keys {
+		if left := do(t, server, "PTTL", key.(string)).(int64); left < (month - time.Hour).Milliseconds() {
+			t.Errorf("%v is forgotten in %d ms", key, left)
+		}
+	}
+}
+
+// wantLost wants every method to say that the store could not be asked, which is no
+// denial, and observers to be told so.
+func wantLost(t *testing.T, l *project.Limiter, w *witness, want error) {
+	t.Helper()
+	errs := everyDoor(l, project.Call{Project: "p"})
+	for door, err := range everyDoor(l, project.Call{Project: "p", Estimated: 2}) {
+		errs[door+" of tokens"] = err
+	}
+	if len(errs) != 6 {
+		t.Errorf("of six doors %d have failed", len(errs))
+	}
+	allowed, err := l.Allow(t.Context(), "p")
+	errs["Allow"] = err
+	if _, d, err := l.Take(t.Context(), project.Call{Project: "p", Estimated: 2}); len(d.Windows()) != 0 || d.RetryAfter != 0 {
+		t.Errorf("it is not known where the project stands: %+v, %v", d, err)
+	}
+	_, errs["Peek"] = l.Peek(t.Context(), "p")
+	errs["Reset"] = l.Reset(t.Context(), "p")
+	for door, err := range errs {
+		if err == nil || want != nil && !errors.Is(err, want) || errors.Is(err, project.ErrExceeded) || errors.Is(err, project.ErrInvalid) {
+			t.Errorf("%s: %v; want %v", door, err, want)
+		}
+	}
+	events := w.saw()
+	for _, e := range events {
+		if e.Kind != event.Lost || e.Project != "p" || e.Limit != "" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if allowed || len(events) != 8 {
+		t.Errorf("%t, %d events; want 8", allowed, len(events))
+	}
+}
+
+func TestStoreIsClosed(t *testing.T) {
+	observed(t, project.Limit{RequestsPerMinute: 5, TokensPerMinute: 5}, func(t *testing.T, l *project.Limiter, w *witness, s *store.Memory) {
+		use(t, l, "p", 1)
+		w.saw()
+		s.Close()
+		wantLost(t, l, w, store.ErrClosed)
+		setLimit(t, l, "p", project.Limit{RequestsPerMinute: 1}) // it is not kept there
+	})
+}
+
+func TestRedisIsLost(t *testing.T) {
+	server := redistest.New(t)
+	w := &witness{}
+	l := newLimiter(t, project.Config{Store: openRedisFor(t, server.URL(), 100*time.Millisecond), Observer: w})
+	use(t, l, "p", 1)
+	w.saw()
+	server.Kill()
+	wantLost(t, l, w, nil)
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it heals", func() bool {
+		allowed, _ := l.Allow(t.Context(), "p")
+		return allowed
+	})
+}
+
+// A limiter that was closed decides on nothing any more, through any door.
+func TestClosed(t *testing.T) {
+	for name, s := range map[string]store.Store{"memory": nil, "store": store.NewMemory()} {
+		t.Run(name, func(t *testing.T) {
+			w := &witness{}
+			l := newLimiter(t, project.Config{Store: s, Observer: w})
+			use(t, l, "p", 1)
+			w.saw()
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			wantLost(t, l, w, store.ErrClosed)
+			if err := l.Close(); err != nil {
+				t.Errorf("closed twice: %v", err)
+			}
+			if s == nil {
+				return
+			}
+			again := newLimiter(t, project.Config{Store: s}) // which stays the caller's
+			if left := left(t, again, "p"); left["minute"] != 59 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
