@@ -11,8 +11,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// Two machines share a limit of a hundred tokens an hour. The first reserves what a
-// call may cost, and settles what it did cost; the second has the rest.
+// Two machines share a limit of a hundred tokens an hour. The first reserves the possible cost of a
+// call, and settles its real cost; the second has the rest.
 func Example() {
 	server, err := redistest.Start(redistest.Options{}) // yours is at redis://…
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// fault is how long a slow answer takes. Nobody waits for half of it.
+// fault is how long a slow answer takes. No call waits for half of it.
 const fault = 5 * time.Second
 
 var faultsOfTheWay = map[string]func(*redistest.Proxy){
@@ -31,7 +31,7 @@ var faultsOfTheWay = map[string]func(*redistest.Proxy){
 	},
 }
 
-// node is a store, and the events that it told of.
+// node is a store with its events.
 type node struct {
 	*Store
 	mu     sync.Mutex
@@ -50,7 +50,7 @@ func newNode(t *testing.T, url string, cfg Config) *node {
 	return n
 }
 
-func (n *node) loss() *fallback { return n.top.(*fallback) }
+func (n *node) fallback() *fallback { return n.top.(*fallback) }
 
 func (n *node) link() *link { return linkOf(n.Store) }
 
@@ -67,11 +67,11 @@ func awaitBack(s *Store) {
 	}
 }
 
-// heals waits until the node has heard that Redis is back, has charged it what it
-// owes, and has nothing under way.
-func (n *node) heals() {
+// awaitHealed waits until the node knows that Redis is back, has charged it for what it owes, and
+// has nothing under way.
+func (n *node) awaitHealed() {
 	for {
-		s := &n.loss().sweeper
+		s := &n.fallback().sweeper
 		s.mu.Lock()
 		sweeping := s.running
 		s.mu.Unlock()
@@ -79,28 +79,28 @@ func (n *node) heals() {
 		l.mu.Lock()
 		busy := l.queues[0].busy != [lanes]bool{} || l.breakers[0].err != nil || l.notifying
 		l.mu.Unlock()
-		e := &n.loss().events
+		e := &n.fallback().events
 		e.mu.Lock()
 		telling := e.running
 		e.mu.Unlock()
-		if !sweeping && !busy && !telling && !n.owes() && n.loss().ledgers.count.Load() == 0 {
+		if !sweeping && !busy && !telling && !n.hasUnsent() && n.fallback().ledgers.count.Load() == 0 {
 			return
 		}
 		runtime.Gosched()
 	}
 }
 
-// owes reports whether anything is to be given back that could not be sent.
-func (n *node) owes() bool {
-	r := n.loss().below.(*remote)
+// hasUnsent reports whether ops are waiting that could not be sent.
+func (n *node) hasUnsent() bool {
+	r := n.fallback().below.(*remote)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.unsent) > 0
 }
 
-// tells checks the order of events, and returns how many takes were allowed and
-// denied without Redis, and what Redis was charged.
-func (n *node) tells(t *testing.T) (allowed, denied, charged int64) {
+// checkEvents checks the order of events, and returns how many takes were allowed and denied
+// without Redis, and what Redis was charged.
+func (n *node) checkEvents(t *testing.T) (allowed, denied, charged int64) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,7 +112,7 @@ func (n *node) tells(t *testing.T) (allowed, denied, charged int64) {
 			lost, ever = true, true
 		case e.Kind == Back && lost:
 			lost = false
-		case e.Kind == Decided: // whoever notices first may be told of first
+		case e.Kind == Decided: // decisions may be reported before the loss
 		case e.Kind == Reconciled && ever:
 		default:
 			t.Errorf("%+v, after %v", e, n.events)
@@ -124,7 +124,7 @@ func (n *node) tells(t *testing.T) (allowed, denied, charged int64) {
 	return allowed, denied, charged
 }
 
-// inTime fails unless a call is over long before a fault is.
+// inTime fails unless a call ends long before a fault does.
 func inTime(t *testing.T, call func()) {
 	t.Helper()
 	start := time.Now()
@@ -146,8 +146,8 @@ func wantUsed(t *testing.T, s *Store, key string, l limit.Limit, want int64) {
 	}
 }
 
-// Two nodes lose Redis, in whatever way: decisions do not take long, let as much
-// pass as the mode says, and when Redis is back it knows of all of them, once.
+// Two nodes lose Redis in various ways: decisions do not take long, admit what the mode allows, and
+// when Redis is back it is charged for all of them, once.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -174,9 +174,9 @@ func losesRedis(t *testing.T, server *redistest.Server, fails func(*redistest.Pr
 			t.Fatal(err)
 		}
 		if mode == Share {
-			n.loss().nodes.announceOnce(t.Context())
+			n.fallback().nodes.announceOnce(t.Context())
 		}
-		n.heals()
+		n.awaitHealed()
 	}
 
 	fails(proxy)
@@ -214,8 +214,8 @@ func losesRedis(t *testing.T, server *redistest.Server, fails func(*redistest.Pr
 
 	proxy.Heal()
 	for i, n := range both {
-		n.heals()
-		allowed, denied, charged := n.tells(t)
+		n.awaitHealed()
+		allowed, denied, charged := n.checkEvents(t)
 		if decided := map[StoreLoss]int64{Allow: 120, Share: 120}[mode]; allowed != passed[i].Load() || allowed+denied != decided || charged != allowed {
 			t.Errorf("%d allowed, %d denied, %d charged; %d have passed", allowed, denied, charged, passed[i].Load())
 		}
@@ -229,8 +229,8 @@ func losesRedis(t *testing.T, server *redistest.Server, fails func(*redistest.Pr
 	}
 }
 
-// Answers get lost under load, one after another, and nobody notices: everything
-// is charged once.
+// Answers get lost under load, one after another, and callers do not notice: everything is charged
+// once.
 func TestAnswersGetLost(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -281,8 +281,8 @@ func TestAnswersGetLost(t *testing.T) {
 	}
 }
 
-// Callers leave before they are answered, and Redis is lost and back meanwhile:
-// what they do not know to be theirs is given back.
+// Callers leave before they are answered, while Redis is lost and comes back: takes that they do
+// not know of are given back.
 func TestCallersLeave(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -323,7 +323,7 @@ func TestCallersLeave(t *testing.T) {
 			}
 			all.Wait()
 			proxy.Heal()
-			n.heals()
+			n.awaitHealed()
 			if left.Load() == 0 {
 				t.Error("nobody has left")
 			}
@@ -332,7 +332,7 @@ func TestCallersLeave(t *testing.T) {
 	}
 }
 
-// everyCall is all that a store can be asked, for one key that was taken from.
+// everyCall is every call of a store, for one key that was taken from.
 func everyCall(t *testing.T, s *Store, r store.Receipt) map[string]func() error {
 	l := limit.New(10, month)
 	both := append(one("key", l, 1), one("other", l, 1)...)
@@ -353,7 +353,7 @@ func everyCall(t *testing.T, s *Store, r store.Receipt) map[string]func() error 
 	}
 }
 
-// No call waits for a fault to end, whatever it asks for.
+// No call waits for a fault to end.
 func TestEveryCallIsInTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -384,8 +384,7 @@ func TestEveryCallIsInTime(t *testing.T) {
 	}
 }
 
-// A store that is closed says so, whatever it is asked for, and whatever it does
-// when Redis is lost.
+// Every call of a closed store says that it is closed, whatever the mode.
 func TestEveryCallAfterClose(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -407,8 +406,8 @@ func TestEveryCallAfterClose(t *testing.T) {
 	}
 }
 
-// A store that is closed while answers are missing does not wait for them, and
-// those who wait for it hear so.
+// A store that is closed while answers are missing does not wait for them, and its waiting callers
+// get an error.
 func TestCloseWhileFaulty(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -448,8 +447,7 @@ func TestCloseWhileFaulty(t *testing.T) {
 	}
 }
 
-// What is to be given back waits for its turn when Redis is lost, and is given back
-// when it is back.
+// Takes that are to be given back wait while Redis is lost, and are given back when it is back.
 func TestGivenBackThoughLost(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -473,7 +471,7 @@ func TestGivenBackThoughLost(t *testing.T) {
 	wantLeft(t, r, "key", l, 10)
 }
 
-// watching is a client that tells of its commands before it sends them.
+// watching is a client that reports its commands before it sends them.
 type watching struct {
 	rueidis.Client
 	sends func(number int64)
@@ -485,16 +483,16 @@ func (w *watching) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisRes
 	return w.Client.Do(ctx, c)
 }
 
-// A settlement that the script leaves to package limit happens once, though the
-// answer to it gets lost and it is asked for again.
+// A settlement that the script leaves to package limit happens once, although its answer gets lost
+// and it is repeated.
 func TestSettledInGoOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
 	kinds := everyKind(100)
 	l := kinds["fixed window"]
 	for name, c := range map[string]struct {
-		changed int64 // the command before which another changes the account; 0: none
-		lost    int64 // the one whose answer gets lost
+		changed int64 // the command before which another store changes the account; 0: none
+		lost    int64 // the command whose answer gets lost
 	}{
 		"at once":         {0, 3}, // after the settlement, and a look at the account
 		"the second time": {3, 6},
@@ -526,14 +524,14 @@ func TestSettledInGoOnce(t *testing.T) {
 			defer s.Close()
 			n := &node{Store: s}
 			r := serve(t, s, one("key", l, 10))
-			mustTake(t, other, one("key", l.WithCount(50), 10)) // the limit is another now
+			mustTake(t, other, one("key", l.WithCount(50), 10)) // the limit has changed
 			armed.Store(true)
 			if err := s.Settle(t.Context(), r, []int64{4}); !errors.Is(err, ErrLost) {
 				t.Error(err)
 			}
 			armed.Store(false)
 			proxy.Heal()
-			n.heals()
+			n.awaitHealed()
 			if err := s.Settle(t.Context(), r, []int64{4}); err != nil {
 				t.Error(err)
 			}
@@ -546,8 +544,8 @@ func TestSettledInGoOnce(t *testing.T) {
 	}
 }
 
-// One master of a cluster is lost: its keys are, and others are not. A take of both
-// leaves nothing behind.
+// One master of a cluster is lost: its keys are lost, and others are not. A take of both leaves
+// nothing behind.
 func TestMasterOfAClusterIsLost(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.NewCluster(t, 3)
@@ -574,7 +572,7 @@ func TestMasterOfAClusterIsLost(t *testing.T) {
 	}
 	lost.Resume()
 	for {
-		l, busy := n.link(), n.owes()
+		l, busy := n.link(), n.hasUnsent()
 		l.mu.Lock()
 		for i := range l.queues {
 			busy = busy || l.queues[i].busy != [lanes]bool{} || l.queues[i].breaker.err != nil

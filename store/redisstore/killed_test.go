@@ -12,22 +12,20 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// killing is callers who take until they are denied, while the server is killed
-// and started again.
+// killing is callers that take until they are denied, while the server is killed and started again.
 type killing struct {
 	*testing.T
 	server *redistest.Server
 	limit  limit.Limit
-	n      int64 // that each takes, and settles for one
-	long   bool  // it is dead until it is known to be lost
+	n      int64 // the amount of each take, which is settled for one
+	long   bool  // the server is dead until it is known to be lost
 
 	passed  atomic.Int64
 	callers int64
-	before  int64 // what had passed when the server was dead
+	before  int64 // what had been admitted when the server was killed
 }
 
-// serveAndKill runs it. All callers see a server that serves, dies, and serves
-// again.
+// serveAndKill runs it. All callers see a server that serves, dies, and serves again.
 func (k *killing) serveAndKill() {
 	k.Helper()
 	var all sync.WaitGroup
@@ -60,7 +58,7 @@ func (k *killing) serveAndKill() {
 	}
 	all.Wait()
 	for _, n := range nodes {
-		n.heals()
+		n.awaitHealed()
 	}
 }
 
@@ -93,8 +91,8 @@ func (k *killing) takes(n *node) bool {
 	}
 }
 
-// A server that is killed under load, and syncs every write, loses nothing that
-// was admitted, and charges nothing twice.
+// A server that is killed under load, and syncs every write, loses nothing that was admitted, and
+// charges nothing twice.
 func TestKilledAndDurable(t *testing.T) {
 	t.Parallel()
 	for i, kind := range []string{"fixed window", "sliding log", "sliding counter", "anchored"} {
@@ -111,8 +109,8 @@ func TestKilledAndDurable(t *testing.T) {
 	}
 }
 
-// A server that is killed and is up to a second behind, or keeps nothing, admits
-// at most what was admitted before once more.
+// A server that is killed and is up to a second behind, or keeps nothing, admits at most what was
+// admitted before once more.
 func TestKilledAndForgetful(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -128,7 +126,7 @@ func TestKilledAndForgetful(t *testing.T) {
 				k := &killing{T: t, server: redistest.New(t, c.args...), limit: everyKind(600)[kind], n: 1, long: kind == "gcra"}
 				k.serveAndKill()
 				count := k.limit.Count()
-				least, most := count+k.before-k.callers, count+k.before+k.callers // who had passed, and did not know yet
+				least, most := count+k.before-k.callers, count+k.before+k.callers // callers that had passed and did not know it yet
 				if c.keeps {
 					least = count - k.callers
 				}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyStored returns an account with leases.
+// anyStored draws an account with leases.
 func anyStored(t *rapid.T) stored {
 	now := noon.UnixNano()
 	s := stored{account: new(limit.Account), revision: rapid.Int64Range(0, 1<<53).Draw(t, "revision")}
@@ -37,7 +37,7 @@ func anyStored(t *rapid.T) stored {
 	return s
 }
 
-// An account with leases that was written and read is the same.
+// An account with leases that was encoded and decoded is the same.
 func TestLeasesAreWrittenAndRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anyStored(t)
@@ -59,7 +59,7 @@ func TestLeasesAreWrittenAndRead(t *testing.T) {
 	})
 }
 
-// What a lease was asked for is read as it was written.
+// The charge of a lease is decoded as it was encoded.
 func TestChargeOfALease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := store.Charge{N: rapid.Int64Range(0, 1<<62).Draw(t, "n")}
@@ -83,7 +83,7 @@ func TestChargeOfALease(t *testing.T) {
 	})
 }
 
-// Bytes that were cut off, or changed, are a fault or another account, and no panic.
+// Bytes that were cut off, or changed, are an error or another account, and no panic.
 func TestLeasesOfForeignBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anyStored(t)

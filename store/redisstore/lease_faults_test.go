@@ -14,8 +14,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Whatever gets lost on its way while nodes lease, spend and end: what was spent is
-// charged in the end, or more, and no more was spent than the limit.
+// Whatever answers get lost while nodes acquire, use and end leases: what was used is charged in
+// the end, or more, and no more was used than the limit.
 func TestLeasesWhileAnswersGetLost(t *testing.T) {
 	server := redistest.New(t)
 	client := dialed(t, server.URL())
@@ -92,7 +92,7 @@ func awaitHealed(l *link) {
 	}
 }
 
-// In a cluster each key is leased where it is.
+// In a cluster each key is leased in its own slot.
 func TestLeasesInACluster(t *testing.T) {
 	d := newLender(t, dialed(t, redistest.NewCluster(t, 3).URL()))
 	node := d.leaser(time.Minute)

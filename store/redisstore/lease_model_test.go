@@ -12,32 +12,32 @@ import (
 	"pgregory.net/rapid"
 )
 
-// estate is a key as it must be: an account of what was charged, a list of what is
-// set aside, and one of what was spent, for each of its limits.
-type estate struct {
+// keyModel is the expected state of a key: an account of what was charged, a list of what is set
+// aside, and one of what was used, for each of its limits.
+type keyModel struct {
 	key     string
 	limits  []limit.Limit
 	account limit.Account
-	leases  []*estateLease
+	leases  []*modelLease
 	spent   []*spent
 }
 
-// estateLease is a lease, and the parts that were spent of it.
-type estateLease struct {
-	of      *estate
+// modelLease is a lease, and the parts of it that were used.
+type modelLease struct {
+	of      *keyModel
 	name    string
 	n, ends int64
 	left    int64
-	parts   []estatePart
+	parts   []modelPart
 	paid    *chargeReceipt // by the store; nil: it is open, or was charged at once
 	receipt limit.Receipt  // by the model
 }
 
-// estatePart is what was spent at one time: a place in the lists.
-type estatePart struct{ at, n int64 }
+// modelPart is what was used at one time: an index in the lists.
+type modelPart struct{ at, n int64 }
 
 // leased returns how much is set aside.
-func (e *estate) leased() (n int64) {
+func (e *keyModel) leased() (n int64) {
 	for _, l := range e.leases {
 		n += l.n
 	}
@@ -45,8 +45,8 @@ func (e *estate) leased() (n int64) {
 }
 
 // look charges the leases whose time is over.
-func (e *estate) look(now int64) {
-	e.leases = slices.DeleteFunc(e.leases, func(l *estateLease) bool {
+func (e *keyModel) look(now int64) {
+	e.leases = slices.DeleteFunc(e.leases, func(l *modelLease) bool {
 		if l.ends <= now {
 			e.owe(now, l.n)
 		}
@@ -54,11 +54,11 @@ func (e *estate) look(now int64) {
 	})
 }
 
-// forgettable reports whether nothing is in use at now, had all that is leased been
-// spent at the last moment.
-func (e *estate) forgettable(now int64) bool {
+// forgettable reports whether nothing would be in use at now if everything leased had been used at
+// the last moment.
+func (e *keyModel) forgettable(now int64) bool {
 	bytes, _ := e.account.AppendBinary(nil)
-	last := new(estate)
+	last := new(keyModel)
 	last.account.UnmarshalBinary(bytes)
 	last.limits = e.limits
 	for _, l := range e.leases {
@@ -70,10 +70,10 @@ func (e *estate) forgettable(now int64) bool {
 	return !slices.ContainsFunc(e.limits, func(l limit.Limit) bool { return last.account.Check(l, now, 0).ResetAfter > 0 })
 }
 
-func (e *estate) owe(now, n int64) { e.account.Settle(e.limits, limit.Receipt{At: now}, now, n) }
+func (e *keyModel) owe(now, n int64) { e.account.Settle(e.limits, limit.Receipt{At: now}, now, n) }
 
 // allows reports whether each limit has room for n beside what is leased.
-func (e *estate) allows(now, n int64) (each []bool) {
+func (e *keyModel) allows(now, n int64) (each []bool) {
 	for _, l := range e.limits {
 		leased := e.leased()
 		each = append(each, n <= l.Burst()-leased && e.account.Check(l, now, n+leased).Allowed)
@@ -81,22 +81,22 @@ func (e *estate) allows(now, n int64) (each []bool) {
 	return each
 }
 
-func (e *estate) spend(now, n int64) (place int) {
+func (e *keyModel) spend(now, n int64) (place int) {
 	for _, s := range e.spent {
 		s.add(now, n)
 	}
 	return len(e.spent[0].all) - 1
 }
 
-// correct lowers what was spent to what was used.
-func (e *estate) correct(place int, actual int64) {
+// correct lowers what was taken to what was used.
+func (e *keyModel) correct(place int, actual int64) {
 	for _, s := range e.spent {
 		s.all[place].n = min(s.all[place].n, actual)
 	}
 }
 
-// says compares what the limits say with what they must.
-func (e *estate) says(now, n int64, charged bool, said []limit.Decision) error {
+// says compares decisions with the expected ones.
+func (e *keyModel) says(now, n int64, charged bool, said []limit.Decision) error {
 	leased := e.leased()
 	for i, allows := range e.allows(now, n) {
 		l, got := e.limits[i], said[i]
@@ -119,29 +119,29 @@ func (e *estate) says(now, n int64, charged bool, said []limit.Decision) error {
 	return nil
 }
 
-// estates is a store and what it must be.
-type estates struct {
+// leaseModel is a store and its expected state.
+type leaseModel struct {
 	*rapid.T
-	desk   *lender
-	all    []*estate
-	ended  []*estateLease
-	takes  []estateTake
+	lender *lender
+	all    []*keyModel
+	ended  []*modelLease
+	takes  []modelTake
 	record []string
 }
 
-// estateTake is a take that may be settled.
-type estateTake struct {
+// modelTake is a take that may be settled.
+type modelTake struct {
 	receipt  store.Receipt
-	of       []*estate
+	of       []*keyModel
 	receipts []limit.Receipt
 	places   []int
 }
 
-func (s *estates) note(format string, args ...any) {
-	s.record = append(s.record, fmt.Sprintf("%d: ", s.desk.at.Load()-noon.UnixNano())+fmt.Sprintf(format, args...))
+func (s *leaseModel) logf(format string, args ...any) {
+	s.record = append(s.record, fmt.Sprintf("%d: ", s.lender.at.Load()-noon.UnixNano())+fmt.Sprintf(format, args...))
 }
 
-func (s *estates) failf(format string, args ...any) {
+func (s *leaseModel) failf(format string, args ...any) {
 	s.Helper()
 	for _, line := range s.record {
 		s.Log(line)
@@ -153,17 +153,17 @@ func oneOf[E any](t *rapid.T, name string, of ...E) E {
 	return of[rapid.IntRange(0, len(of)-1).Draw(t, name)]
 }
 
-// Whatever is leased, spent, ended, settled and forgotten: each answer is what it
-// must be, and no more is spent than limits allow.
+// For any history of leasing, using, ending, settling and forgetting, each answer is the expected
+// one, and no more is used than limits allow.
 func TestLeasesOfRandomHistories(t *testing.T) {
 	d := newLender(t, dialed(t, redistest.New(t).URL()))
 	number := 0
 	rapid.Check(t, func(t *rapid.T) {
-		s := &estates{T: t, desk: d}
+		s := &leaseModel{T: t, lender: d}
 		d.at.Store(noon.Add(oneOf(t, "start", 0, 59*time.Minute, 11*time.Hour+59*time.Minute)).UnixNano())
 		for range rapid.IntRange(1, 2).Draw(t, "keys") {
 			number++
-			e := &estate{key: fmt.Sprint("key ", number)}
+			e := &keyModel{key: fmt.Sprint("key ", number)}
 			for range rapid.IntRange(1, 3).Draw(t, "limits") {
 				l := anyLimit(t)
 				if slices.Contains(e.limits, l) {
@@ -207,17 +207,16 @@ func anyLimit(t *rapid.T) limit.Limit {
 	}
 }
 
-func (s *estates) now() int64 { return s.desk.at.Load() }
+func (s *leaseModel) now() int64 { return s.lender.at.Load() }
 
-// look lets a key charge what is over.
-func (s *estates) look(e *estate) {
+// look lets a key charge leases whose time is over.
+func (s *leaseModel) look(e *keyModel) {
 	s.forget(e)
 	e.look(s.now())
 }
 
-// forget forgets the leases of a key if the store has, which it may once all is full
-// again.
-func (s *estates) forget(e *estate) {
+// forget forgets the leases of a key if the store has, which it may once everything is full again.
+func (s *leaseModel) forget(e *keyModel) {
 	if len(e.leases) == 0 || s.knows(e) {
 		return
 	}
@@ -227,46 +226,46 @@ func (s *estates) forget(e *estate) {
 	e.leases = nil
 }
 
-// knows reports whether the store knows of any leases of a key.
-func (s *estates) knows(e *estate) bool {
-	accounts, _, err := s.desk.read(s.Context(), []store.Charge{{Key: e.key}})
+// knows reports whether the store knows any leases of a key.
+func (s *leaseModel) knows(e *keyModel) bool {
+	accounts, _, err := s.lender.read(s.Context(), []store.Charge{{Key: e.key}})
 	if err != nil {
 		s.failf("read %q: %v", e.key, err)
 	}
 	return len(accounts[0].leases) > 0
 }
 
-func (s *estates) pass() {
+func (s *leaseModel) pass() {
 	period := oneOf(s.T, "of", s.all...).limits[0].Period()
 	by := oneOf(s.T, "by", 0, 1, period/20, period/3, period/2, period, 2*period+1)
-	s.desk.pass(by)
+	s.lender.pass(by)
 }
 
-// amount returns one that may be just enough, or not.
-func (s *estates) amount(e *estate) int64 {
+// amount draws an amount that may be just enough, or not.
+func (s *leaseModel) amount(e *keyModel) int64 {
 	l := oneOf(s.T, "amount of", e.limits...)
 	left := max(e.account.Check(l, s.now(), 0).Remaining-e.leased(), 0)
 	return oneOf(s.T, "n", 1, left, left+1, left/2, l.Burst(), l.Burst()+1, 0)
 }
 
-func (s *estates) lease() {
+func (s *leaseModel) lease() {
 	e := oneOf(s.T, "key", s.all...)
 	n := max(s.amount(e), 1)
 	term := oneOf(s.T, "term", e.limits[0].Period()/2, e.limits[0].Period()/20, time.Second)
 	s.look(e)
 	want := !slices.Contains(e.allows(s.now(), n), false)
-	name, _, err := s.desk.lease(s.Context(), store.Charge{Key: e.key, Limits: e.limits, N: n}, term)
-	s.note("lease %d of %q %v for %v: %v", n, e.key, e.limits, term, name != "")
+	name, _, err := s.lender.lease(s.Context(), store.Charge{Key: e.key, Limits: e.limits, N: n}, term)
+	s.logf("lease %d of %q %v for %v: %v", n, e.key, e.limits, term, name != "")
 	if err != nil || (name != "") != want {
 		s.failf("a lease of %d: %q, %v; want %v", n, name, err, want)
 	}
 	if name != "" {
-		e.leases = append(e.leases, &estateLease{of: e, name: name, n: n, ends: s.now() + int64(term), left: n})
+		e.leases = append(e.leases, &modelLease{of: e, name: name, n: n, ends: s.now() + int64(term), left: n})
 	}
 }
 
-// spend spends some of a lease that is open, where the store does not see it.
-func (s *estates) spend() {
+// spend uses some of a lease that is open, without the store.
+func (s *leaseModel) spend() {
 	e := oneOf(s.T, "key", s.all...)
 	if len(e.leases) == 0 {
 		return
@@ -277,11 +276,11 @@ func (s *estates) spend() {
 	}
 	n := oneOf(s.T, "n", l.left, 1)
 	l.left -= n
-	l.parts = append(l.parts, estatePart{int64(e.spend(s.now(), n)), n})
-	s.note("spend %d of %q", n, e.key)
+	l.parts = append(l.parts, modelPart{int64(e.spend(s.now(), n)), n})
+	s.logf("spend %d of %q", n, e.key)
 }
 
-func (s *estates) end() {
+func (s *leaseModel) end() {
 	e := oneOf(s.T, "key", s.all...)
 	if len(e.leases) == 0 {
 		return
@@ -289,23 +288,23 @@ func (s *estates) end() {
 	l := oneOf(s.T, "lease", e.leases...)
 	s.look(e)
 	charge := store.Charge{Key: e.key, Limits: e.limits, N: l.n - l.left}
-	for range 2 { // of which the second does nothing
+	for range 2 { // the second does nothing
 		want := slices.Contains(e.leases, l)
-		paid, err := s.desk.end(s.Context(), charge, l.name)
-		s.note("end %d of %d of %q: %v", charge.N, l.n, e.key, paid != nil)
+		paid, err := s.lender.end(s.Context(), charge, l.name)
+		s.logf("end %d of %d of %q: %v", charge.N, l.n, e.key, paid != nil)
 		if err != nil || (paid != nil) != want {
 			s.failf("the end of a lease: %v, %v; want %v", paid, err, want)
 		}
 		if want {
-			e.leases = slices.DeleteFunc(e.leases, func(other *estateLease) bool { return other == l })
+			e.leases = slices.DeleteFunc(e.leases, func(other *modelLease) bool { return other == l })
 			s.charge(l, charge.N, paid)
 		}
 	}
 }
 
-// charge charges what was spent of a lease. What the limits have no room for, since
-// there were debts, cannot be settled.
-func (s *estates) charge(l *estateLease, n int64, paid *chargeReceipt) {
+// charge charges what was used of a lease. Amounts for which the limits have no room, because there
+// were debts, cannot be settled.
+func (s *leaseModel) charge(l *modelLease, n int64, paid *chargeReceipt) {
 	e, now := l.of, s.now()
 	for _, each := range e.limits {
 		if !e.account.Check(each, now, n).Allowed {
@@ -318,7 +317,7 @@ func (s *estates) charge(l *estateLease, n int64, paid *chargeReceipt) {
 }
 
 // settlePart settles a part of a lease that has ended for less.
-func (s *estates) settlePart() {
+func (s *leaseModel) settlePart() {
 	if len(s.ended) == 0 {
 		return
 	}
@@ -332,16 +331,16 @@ func (s *estates) settlePart() {
 	of, receipt := *l.paid, l.receipt
 	of.N, receipt.N = part.n, part.n
 	s.forget(l.of)
-	s.note("settle %d of %d that were leased of %q", actual, part.n, l.of.key)
-	if done, err := s.desk.correct(s.Context(), []*chargeReceipt{&of}, []int64{actual}, false); !done || err != nil {
+	s.logf("settle %d of %d that were leased of %q", actual, part.n, l.of.key)
+	if done, err := s.lender.correct(s.Context(), []*chargeReceipt{&of}, []int64{actual}, false); !done || err != nil {
 		s.failf("settle a part: %v, %v", done, err)
 	}
 	l.of.account.Settle(l.of.limits, receipt, s.now(), actual)
 	l.of.correct(int(part.at), actual)
 }
 
-// charges returns a charge of some keys.
-func (s *estates) charges() (of []*estate, charges []store.Charge) {
+// charges draws charges of some keys.
+func (s *leaseModel) charges() (of []*keyModel, charges []store.Charge) {
 	for _, e := range s.all {
 		if len(of) > 0 && rapid.Bool().Draw(s.T, "not too") {
 			break
@@ -352,15 +351,15 @@ func (s *estates) charges() (of []*estate, charges []store.Charge) {
 	return of, charges
 }
 
-func (s *estates) take() {
+func (s *leaseModel) take() {
 	of, charges := s.charges()
 	want := true
 	for i, e := range of {
 		s.look(e)
 		want = want && !slices.Contains(e.allows(s.now(), charges[i].N), false)
 	}
-	r, decisions, err := s.desk.Take(s.Context(), charges)
-	s.note("take %+v: %v", charges, r != nil)
+	r, decisions, err := s.lender.Take(s.Context(), charges)
+	s.logf("take %+v: %v", charges, r != nil)
 	if err != nil || (r != nil) != want || store.Allowed(decisions) != want {
 		s.failf("take %+v: %v, %+v, %v; want %v", charges, r, decisions, err, want)
 	}
@@ -368,7 +367,7 @@ func (s *estates) take() {
 	if !want {
 		return
 	}
-	t := estateTake{receipt: r, of: of}
+	t := modelTake{receipt: r, of: of}
 	for i, e := range of {
 		t.receipts = append(t.receipts, e.account.Take(e.limits, s.now(), charges[i].N))
 		t.places = append(t.places, e.spend(s.now(), charges[i].N))
@@ -376,20 +375,20 @@ func (s *estates) take() {
 	s.takes = append(s.takes, t)
 }
 
-func (s *estates) peek() {
+func (s *leaseModel) peek() {
 	of, charges := s.charges()
 	for _, e := range of {
 		s.forget(e)
 	}
-	decisions, err := s.desk.Peek(s.Context(), charges)
-	s.note("peek %+v", charges)
+	decisions, err := s.lender.Peek(s.Context(), charges)
+	s.logf("peek %+v", charges)
 	if err != nil {
 		s.failf("peek %+v: %v", charges, err)
 	}
 	s.compare(of, charges, false, decisions)
 }
 
-func (s *estates) compare(of []*estate, charges []store.Charge, charged bool, decisions []limit.Decision) {
+func (s *leaseModel) compare(of []*keyModel, charges []store.Charge, charged bool, decisions []limit.Decision) {
 	for i, e := range of {
 		if err := e.says(s.now(), charges[i].N, charged, decisions[:len(e.limits)]); err != nil {
 			s.failf("%v", err)
@@ -399,7 +398,7 @@ func (s *estates) compare(of []*estate, charges []store.Charge, charged bool, de
 }
 
 // settle settles a take, for less or more.
-func (s *estates) settle() {
+func (s *leaseModel) settle() {
 	if len(s.takes) == 0 {
 		return
 	}
@@ -412,8 +411,8 @@ func (s *estates) settle() {
 		n := t.receipts[k].N
 		actual = append(actual, oneOf(s.T, "actual", 0, n/2, n, n+1, n+rapid.Int64Range(0, 10).Draw(s.T, "more")))
 	}
-	s.note("settle %v of %v", actual, t.receipts)
-	if err := s.desk.Settle(s.Context(), t.receipt, actual); err != nil {
+	s.logf("settle %v of %v", actual, t.receipts)
+	if err := s.lender.Settle(s.Context(), t.receipt, actual); err != nil {
 		s.failf("settle %v: %v", actual, err)
 	}
 	for k, e := range t.of {

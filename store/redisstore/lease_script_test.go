@@ -21,7 +21,7 @@ type lender struct {
 	at atomic.Int64
 }
 
-// noon is where clocks begin: no window of a minute or an hour ends soon.
+// noon is the first time of clocks: no window of a minute or an hour ends soon.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func newLender(t testing.TB, client rueidis.Client) *lender {
@@ -44,7 +44,7 @@ func (d *lender) leases(n int64, term time.Duration, limits ...limit.Limit) (nam
 	return name
 }
 
-// ends ends a lease of which n was spent. It returns nil if it was charged before.
+// ends ends a lease of which n was used. It returns nil if it was charged before.
 func (d *lender) ends(name string, n int64, limits ...limit.Limit) *chargeReceipt {
 	d.Helper()
 	paid, err := d.end(d.Context(), store.Charge{Key: "key", Limits: limits, N: n}, name)
@@ -64,7 +64,7 @@ func (d *lender) takes(n int64, limits ...limit.Limit) bool {
 	return r != nil
 }
 
-// wantRoom fails unless exactly so much passes, which it then has.
+// wantRoom takes n, and fails unless exactly n passes.
 func (d *lender) wantRoom(n int64, when string, limits ...limit.Limit) {
 	d.Helper()
 	if d.takes(n+1, limits...) {
@@ -75,7 +75,7 @@ func (d *lender) wantRoom(n int64, when string, limits ...limit.Limit) {
 	}
 }
 
-// limitOfEachKind is one limit of each kind, of count a period.
+// limitOfEachKind returns one limit of each kind, of count a period.
 func limitOfEachKind(count int64, period time.Duration) map[string]limit.Limit {
 	l := limit.New(count, period)
 	return map[string]limit.Limit{
@@ -112,8 +112,7 @@ func TestLeaseCountsAsUsed(t *testing.T) {
 	})
 }
 
-// Whoever looks at a key that was leased and given back sees what they would if it
-// had never been.
+// A key that was leased and given back looks as if it had never been leased.
 func TestLeaseOfWhichNothingWasSpent(t *testing.T) {
 	ofEvery(t, 10, func(d *lender, l limit.Limit) {
 		other := newLender(d.TB, d.client)
@@ -180,9 +179,9 @@ func TestLeaseEndsOnce(t *testing.T) {
 	})
 }
 
-// A key that is full is forgotten with its leases. Where the server still has its
-// bytes, and its clock goes back, what was forgotten counts again, and no less: a lease
-// whose end was of no use then is open, and is charged once.
+// A full key is forgotten with its leases. If the server still has its bytes, and its clock goes
+// back, what was forgotten counts again, and no less: a lease that had ended in the meantime is
+// open again, and is charged once.
 func TestLeaseThatWasForgottenWhenTheClockGoesBack(t *testing.T) {
 	ofEvery(t, 10, func(d *lender, l limit.Limit) {
 		for _, told := range []bool{true, false} {
@@ -195,7 +194,7 @@ func TestLeaseThatWasForgottenWhenTheClockGoesBack(t *testing.T) {
 			d.pass(-96 * time.Hour)
 			d.takes(0, l)
 			d.wantLeft(6, "after the clock went back", l)
-			used := int64(4) // all, unless its end is told
+			used := int64(4) // all of it, unless its end is reported
 			if told {
 				used = 3
 				if d.ends(name, used, l) == nil {
@@ -211,8 +210,8 @@ func TestLeaseThatWasForgottenWhenTheClockGoesBack(t *testing.T) {
 	})
 }
 
-// What may be spent of leases until they end is not forgotten earlier than it
-// would be if it was taken then.
+// Amounts that may be used of leases until they end are not forgotten earlier than if they were
+// taken then.
 func TestLeaseIsNotForgotten(t *testing.T) {
 	const term = 20 * time.Minute
 	ofEvery(t, 10, func(d *lender, l limit.Limit) {
@@ -273,8 +272,8 @@ func (d *lender) most(l limit.Limit) int64 {
 	return 0
 }
 
-// A lease is charged to its own limits, whichever are asked for when its time is
-// over or when they have changed.
+// A lease is charged to its own limits, whichever limits a call has when its time is over, or when
+// they have changed.
 func TestLeaseBesideOtherLimits(t *testing.T) {
 	client := dialed(t, redistest.New(t).URL())
 	a, b := limit.New(10, time.Hour), limit.New(10, 2*time.Hour)
@@ -322,7 +321,7 @@ func TestLeaseBesideOtherLimits(t *testing.T) {
 	}
 }
 
-// The same by the server's clock: keys expire there.
+// The same with the server's clock: keys expire there.
 func TestLeaseByTheServersClock(t *testing.T) {
 	d := &lender{TB: t, remote: newRemote(dialed(t, redistest.New(t).URL()), "server", 2*time.Second, nil, nil)}
 	t.Cleanup(func() { d.Close() })
@@ -346,7 +345,7 @@ func TestLeaseByTheServersClock(t *testing.T) {
 	}
 }
 
-// A lease stays what it is when the count of its limit changes: used, until it ends.
+// A lease stays used until it ends when the count of its limit changes.
 func TestLeaseOfALimitThatChanges(t *testing.T) {
 	ofEvery(t, 10, func(d *lender, l limit.Limit) {
 		more := l.WithCount(20).WithBurst(20)
@@ -360,8 +359,8 @@ func TestLeaseOfALimitThatChanges(t *testing.T) {
 	})
 }
 
-// A lease whose limit has changed can be spent until its time is over: it counts
-// from then on, no earlier.
+// A lease whose limit has changed can be used until its time is over: it counts from then on, no
+// earlier.
 func TestLeaseOfALimitThatChangesIsSpentLater(t *testing.T) {
 	ofEvery(t, 10, func(d *lender, l limit.Limit) {
 		const term = 20 * time.Minute
@@ -388,7 +387,7 @@ func TestLeaseOfALimitThatChangesIsSpentLater(t *testing.T) {
 	})
 }
 
-// A key with a lease that nobody has ended can be asked for whenever it is in use.
+// A key with a lease that was never ended can be asked for whenever it is in use.
 func TestLeaseThatIsFoundLate(t *testing.T) {
 	client := dialed(t, redistest.New(t).URL())
 	month := 31 * 24 * time.Hour
@@ -429,8 +428,8 @@ func TestManyLeasesOfOneKey(t *testing.T) {
 	d.wantRoom(1000-leased, fmt.Sprint("beside ", leased, " leases"), l)
 }
 
-// A clock that goes back frees nothing of a lease, and does not make it last,
-// whatever is the first to see that.
+// A clock that goes back frees nothing of a lease, and does not prolong it, whichever call sees it
+// first.
 func TestLeaseWhileTheClockGoesBack(t *testing.T) {
 	ofEvery(t, 10, func(d *lender, l limit.Limit) {
 		for name, first := range map[string]func(d *lender, r store.Receipt){
@@ -499,8 +498,7 @@ func TestLeaseOfALogCountsInEveryPeriod(t *testing.T) {
 	}
 }
 
-// What was taken from a lease is settled, each part for itself, where its end was
-// charged.
+// Parts of a lease are settled separately, where its end was charged.
 func TestSettlePartsOfALease(t *testing.T) {
 	ofEvery(t, 100, func(d *lender, l limit.Limit) {
 		paid := d.ends(d.leases(60, time.Second, l), 60, l)
@@ -537,7 +535,7 @@ func TestLeaseIsForgottenByReset(t *testing.T) {
 	})
 }
 
-// What limits say while some of them is leased.
+// TestDecisionsBesideALease checks decisions while some of a limit is leased.
 func TestDecisionsBesideALease(t *testing.T) {
 	ofEvery(t, 16, func(d *lender, l limit.Limit) {
 		d.leases(4, time.Second, l)
@@ -554,8 +552,7 @@ func TestDecisionsBesideALease(t *testing.T) {
 	})
 }
 
-// wantSaid fails unless a peek of n, and a take if it is denied, are told that so
-// much is left.
+// wantSaid fails unless a peek of n, and a take if it is denied, report that so much is left.
 func (d *lender) wantSaid(n, left int64, l limit.Limit) {
 	d.Helper()
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}}

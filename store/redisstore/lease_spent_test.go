@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// spent is when how much of a limit was spent.
+// spent is a list of amounts of a limit that were used, with their times.
 type spent struct {
 	limit limit.Limit
 	all   []spending
@@ -19,8 +19,8 @@ type spending struct{ at, n int64 }
 
 func (s *spent) add(at, n int64) { s.all = append(s.all, spending{at, n}) }
 
-// bound says where more was spent than the limit allows, by its definition alone:
-// windows that begin with the first request may hold twice as much in their span.
+// bound returns where more was used than the limit allows, by its definition alone: windows that
+// begin with the first request may hold twice as much in their span.
 func (s *spent) bound() error {
 	all := slices.Clone(s.all)
 	slices.SortStableFunc(all, func(a, b spending) int { return cmp.Compare(a.at, b.at) })
@@ -58,7 +58,7 @@ func (s *spent) allows(from, to, n int64) bool {
 	}
 }
 
-// weighs reports whether the last may have passed, by a sliding counter's estimate.
+// weighs reports whether the last amount may have passed, by a sliding counter's estimate.
 func (s *spent) weighs(all []spending) bool {
 	if s.limit.Algorithm() != limit.SlidingCounter {
 		return true

@@ -29,8 +29,8 @@ func opened(t testing.TB, url string, cfg Config) *Store {
 	return s
 }
 
-// leaser is a node with leases, beside a lender: the server's clock is the
-// lender's, and stands still. Leases of a minute are open until they are ended.
+// leaser is a node with leases, beside a lender: the server's clock is the lender's, and stands
+// still. Leases of a minute are open until they are ended.
 type leaser struct {
 	*leases
 	testing.TB
@@ -43,8 +43,7 @@ func (d *lender) leaser(term time.Duration) *leaser {
 	return l
 }
 
-// take takes n of a key, which must not fail. It reports whether it was taken from
-// a lease.
+// take takes n of a key, which must not fail. It reports whether it was taken from a lease.
 func (l *leaser) take(key string, n int64, limits ...limit.Limit) (r store.Receipt, leased bool) {
 	l.Helper()
 	r, decisions, err := l.Take(l.Context(), []store.Charge{{Key: key, Limits: limits, N: n}})
@@ -55,8 +54,7 @@ func (l *leaser) take(key string, n int64, limits ...limit.Limit) (r store.Recei
 	return r, leased
 }
 
-// heat takes one after another until the last is from a lease. It returns its
-// receipt.
+// heat takes one after another until the last is from a lease. It returns its receipt.
 func (l *leaser) heat(limits ...limit.Limit) store.Receipt {
 	l.Helper()
 	for i := range hotTakes {
@@ -101,7 +99,7 @@ func (d *lender) open() int {
 	return len(accounts[0].leases)
 }
 
-// Of 160 a slice is 10.
+// A slice of 160 is 10.
 func TestHotKeyIsLeased(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
@@ -126,7 +124,7 @@ func TestHotKeyIsLeased(t *testing.T) {
 	})
 }
 
-// Where nobody else takes, what a decision says remains is what remains.
+// While no other node takes, Remaining in a decision is exact.
 func TestRemainingWithLeases(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
@@ -146,7 +144,7 @@ func TestRemainingWithLeases(t *testing.T) {
 	})
 }
 
-// What was taken from a lease is settled once, before or after its end.
+// A take from a lease is settled once, before or after the end of the lease.
 func TestSettleWhatWasLeased(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		for _, after := range []bool{false, true} {
@@ -181,7 +179,7 @@ func TestSettleWhatWasLeased(t *testing.T) {
 	})
 }
 
-// mute is a layer whose answers to settlements get lost, while it is told so.
+// mute is a layer whose answers to settlements get lost while it is set.
 type mute struct {
 	layer
 	lost atomic.Bool
@@ -237,8 +235,8 @@ func TestForeignLeaseReceipts(t *testing.T) {
 	d.wantLeft(160-8, "after all", l)
 }
 
-// What a node had leased that has ended without saying so is charged when its time
-// is over, and what it has not is not.
+// The leases of a node that was killed are charged in full when their time is over, and nothing
+// else is.
 func TestNodeThatDies(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
@@ -272,14 +270,14 @@ func TestLeaseThatIsNotSpentComesBack(t *testing.T) {
 	})
 }
 
-// isOver lets the time of the key's lease be over.
+// isOver lets the time of the key's lease end.
 func (l *leaser) isOver() {
 	h := l.held("key")
 	h.timer.Reset(0)
 	<-h.done
 }
 
-// A lease that was granted too long ago, by when its answer comes, is not spent.
+// A lease whose answer comes too long after it was granted is not used.
 func TestLeaseThatComesLate(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
@@ -296,7 +294,7 @@ func TestLeaseThatComesLate(t *testing.T) {
 	}
 }
 
-// Who leaves while a lease is asked for has not set anything aside.
+// A caller that leaves while a lease is being acquired has set nothing aside.
 func TestLeaveWhileALeaseIsAskedFor(t *testing.T) {
 	l := limit.New(160, time.Hour).Using(limit.FixedWindow)
 	server := redistest.New(t)
@@ -324,7 +322,7 @@ func TestLeaveWhileALeaseIsAskedFor(t *testing.T) {
 	d.wantLeft(160-7, "when all has left", l)
 }
 
-// await asks until something is so.
+// await waits until a condition holds.
 func await(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !so(); {
@@ -334,7 +332,7 @@ func await(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// Nodes that are closed while they lease have nothing set aside.
+// Nodes that are closed while they acquire leases have nothing set aside.
 func TestCloseWhileLeasing(t *testing.T) {
 	l := limit.New(1_000_000, time.Hour)
 	d := newLender(t, dialed(t, redistest.New(t).URL()))
@@ -366,7 +364,7 @@ func TestCloseWhileLeasing(t *testing.T) {
 	}
 }
 
-// A lease whose answer comes when its node is closed already is given back.
+// A lease whose answer comes after its node was closed is given back.
 func TestCloseWhileALeaseIsAskedFor(t *testing.T) {
 	l := limit.New(160, time.Hour)
 	server := redistest.New(t)
@@ -382,7 +380,7 @@ func TestCloseWhileALeaseIsAskedFor(t *testing.T) {
 	var asked sync.WaitGroup
 	asked.Go(func() {
 		r, _, err := node.Take(t.Context(), []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 1}})
-		if r != nil { // it was not closed in time
+		if r != nil { // the node was not closed in time
 			used++
 		} else if !errors.Is(err, store.ErrClosed) {
 			t.Error(err)
@@ -423,7 +421,7 @@ func TestLeasesAreClosed(t *testing.T) {
 	d.wantLeft(160-8, "after all", l)
 }
 
-// While Redis is lost a lease can be spent. Then the mode decides.
+// While Redis is lost a lease can be used. Then the mode decides.
 func TestLeaseWhileRedisIsLost(t *testing.T) {
 	server := redistest.New(t)
 	for mode, wants := range map[StoreLoss]error{Deny: ErrLost, Allow: nil} {
@@ -447,8 +445,7 @@ func TestLeaseWhileRedisIsLost(t *testing.T) {
 	}
 }
 
-// What was admitted while Redis was lost is charged to it before anything is
-// leased.
+// Redis is charged for what was admitted without it before anything is leased.
 func TestDebtsComeBeforeLeases(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
@@ -470,8 +467,7 @@ func TestDebtsComeBeforeLeases(t *testing.T) {
 	}
 }
 
-// A charge of several keys is taken from leases if all of them are leased, and
-// otherwise from none.
+// A charge of several keys is taken from leases if all of them are leased, and otherwise from none.
 func TestLeasesOfSeveralKeys(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
@@ -520,7 +516,7 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 	})
 }
 
-// Limits that change under a lease end it.
+// Limits that change end their lease.
 func TestLimitsChangeUnderALease(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
@@ -537,7 +533,7 @@ func TestLimitsChangeUnderALease(t *testing.T) {
 	})
 }
 
-// Other nodes may know of new limits first: what was leased of the old ones counts.
+// Other nodes may know new limits first: what was leased of the old ones counts.
 func TestLimitsChangeElsewhere(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
@@ -638,8 +634,8 @@ func TestWatchedKeysAreBounded(t *testing.T) {
 	}
 }
 
-// A call that several leases cannot serve leaves nothing behind in one that ends
-// meanwhile: it was charged for that, and nobody had got it.
+// A call that several leases cannot serve leaves nothing behind in one that ends meanwhile: it was
+// once charged for amounts that no caller had got.
 func TestLeaseEndsWhileItIsTakenFrom(t *testing.T) {
 	node := newLeases(newFallback(nil, Deny, nil, nil), nil, time.Minute)
 	limits := []limit.Limit{limit.PerHour(1600)}
@@ -676,9 +672,8 @@ func TestLeaseEndsWhileItIsTakenFrom(t *testing.T) {
 	}
 }
 
-// Nodes that take from several keys at once, settle, end their leases and are
-// closed lose nothing and admit nothing twice, to the unit: whether the limit is used
-// up or not.
+// Nodes that take from several keys at once, settle, end their leases and are closed lose nothing
+// and admit nothing twice, exactly, whether the limit is used up or not.
 func TestLeasesAtOnce(t *testing.T) {
 	for _, takes := range []int{75, 150} {
 		t.Run(fmt.Sprint(takes), func(t *testing.T) { leasesAtOnce(t, takes) })
@@ -708,7 +703,7 @@ func leasesAtOnce(t *testing.T, takes int) {
 			d.Error("a lease is open when all nodes are closed")
 		}
 		d.wantLeft(max(1600-used.Load(), 0), fmt.Sprint("after ", leased.Load(), " from leases"), l)
-		if leased.Load() == 0 { // on a quiet machine it is most; on a busy one few keys are hot
+		if leased.Load() == 0 { // on a quiet machine most takes; on a busy one few keys are hot
 			d.Error("nothing was taken from leases")
 		}
 	})
@@ -794,7 +789,7 @@ func TestLeasesAdmitTheLimit(t *testing.T) {
 	}
 }
 
-// What nodes have leased and not spent is idle: each at most a sixteenth.
+// What nodes have leased and not used is idle: each at most a sixteenth.
 func TestIdleLeases(t *testing.T) {
 	const nodes, count = 4, 16_000
 	for _, each := range []int64{1, 10, 100} { // at a time

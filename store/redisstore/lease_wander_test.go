@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// wanderer is a key whose clock goes back and forth, and whose limits change, while
-// some of it is leased.
+// wanderer is a key whose clock goes back and forth, and whose limits change, while some of it is
+// leased.
 type wanderer struct {
 	*rapid.T
 	desk     *lender
@@ -36,9 +36,9 @@ type wandererLease struct {
 	charged     bool  // by the server
 }
 
-// However the clock goes, limits change and leases end or do not, no more is spent
-// than the largest of the limits allows in the time that has passed: as much as all
-// steps forward, at least. Each lease is charged once. And no call fails.
+// However the clock goes, limits change and leases end or do not, no more is used than the largest
+// of the limits allows in the time that has passed, which is at least the sum of all steps forward.
+// Each lease is charged once. And no call fails.
 func TestLeasesWhileAllChanges(t *testing.T) {
 	d := newLender(t, dialed(t, redistest.New(t).URL()))
 	number := 0
@@ -98,7 +98,7 @@ func (w *wanderer) lease() error {
 	return err
 }
 
-// spend spends all of a lease whose time is not over by any clock.
+// spend uses all of a lease whose time is not over by any clock.
 func (w *wanderer) spend() error {
 	for _, l := range w.leases {
 		if !l.ended && l.left > 0 && w.forward < l.since+l.term && rapid.Bool().Draw(w.T, "this") {
@@ -123,8 +123,8 @@ func (w *wanderer) end() error {
 	return err
 }
 
-// look fails if a lease that was charged is open again. One that the key has
-// forgotten, since all was full, was not: it may be, once the clock goes back.
+// look fails if a lease that was charged is open again. A lease that was forgotten with a full key
+// was not charged: it may be open once the clock goes back.
 func (w *wanderer) look() {
 	accounts, _, err := w.desk.read(w.Context(), []store.Charge{{Key: w.key}})
 	if err != nil {
@@ -161,7 +161,7 @@ func (w *wanderer) change() error {
 	return nil
 }
 
-// check looks at every span of time.
+// check checks every span of time.
 func (w *wanderer) check() {
 	l := w.limits[len(w.limits)-1]
 	for last := range w.passed {
@@ -175,7 +175,7 @@ func (w *wanderer) check() {
 	}
 }
 
-// mostIn returns how much of a limit may pass in a span of time, wherever it begins.
+// mostIn returns how much of a limit may pass in a span of time, wherever that begins.
 func mostIn(l limit.Limit, span int64) int64 {
 	windows := span/int64(l.Period()) + 1
 	switch l.Algorithm() {

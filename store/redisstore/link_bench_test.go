@@ -10,14 +10,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// trivial is an arithmetic that does as good as nothing.
+// trivial is an arithmetic that does next to nothing.
 const trivial = `
 local function run(sec, ns, base, body) return body end
 local function flush() end
 `
 
-// BenchmarkLink compares ops that share calls with one call an op, by as many
-// goroutines as there are in a busy program.
+// BenchmarkLink compares ops that share calls with one call an op, by as many goroutines as a busy
+// program has.
 func BenchmarkLink(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run("alone/"+strconv.Itoa(goroutines), func(b *testing.B) {

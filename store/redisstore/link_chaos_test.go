@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Whatever goes wrong in whatever order: each op happens once or not at all, and
-// whoever asked for it learns which.
+// Whatever goes wrong in whatever order: each op happens once or not at all, and its caller learns
+// which.
 func TestLinkChaos(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, 50*time.Millisecond)
-	server := func(command string) func() { return func() { tell(t, x.server, command) } }
+	server := func(command string) func() { return func() { serverDoAll(t, x.server, command) } }
 	faults := []struct{ begin, end func() }{
 		{x.proxy.DropAnswer, x.proxy.Heal},
 		{func() { x.proxy.ResetAfter(rand.IntN(100)) }, x.proxy.Heal},

@@ -19,11 +19,11 @@ func TestLinkServerClock(t *testing.T) {
 			want  int64
 		}{
 			{1000, 100, 1100}, // this machine's is ahead
-			{1000, 0, 1000},   // a second has passed here, and it has not gone on
+			{1000, 0, 1000},   // a second has passed here, and the server's clock has stopped
 			{1000, 2e9, 1e9 + 1000},
 			{2e9 + 1000, 50, 2e9 + 1000},
 			{3e9 + 990, 50, 3e9 + 1000}, // that was some time ago
-			{3e9 + 900, 50, 3e9 + 950},  // it went back
+			{3e9 + 900, 50, 3e9 + 950},  // the server's clock went back
 			{9e9, 0, 9e9},
 			{5e9, 0, 5e9},
 		} {

@@ -12,8 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 )
 
-// A master that is lost takes its own part of the keyspace with it, and no
-// other.
+// A lost master takes its own part of the keyspace with it, and no other.
 func TestLinkCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.NewCluster(t, 3, "--cluster-require-full-coverage", "no")

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// tell has the server itself carry out commands.
-func tell(t *testing.T, s *redistest.Server, commands ...string) {
+// serverDoAll runs commands on the server itself.
+func serverDoAll(t *testing.T, s *redistest.Server, commands ...string) {
 	t.Helper()
 	for _, c := range commands {
 		if _, err := s.Do(strings.Fields(c)...); err != nil {
@@ -26,12 +26,12 @@ func tell(t *testing.T, s *redistest.Server, commands ...string) {
 	}
 }
 
-// Whatever is wrong with the server: callers learn of it in time, then at once,
-// and all is well again when the server is.
+// Whatever is wrong with the server: callers get an error in time, then at once, and everything
+// works again when the server does.
 func TestLinkLostAndBack(t *testing.T) {
 	t.Parallel()
 	do := func(commands ...string) func(*linkTest) {
-		return func(x *linkTest) { tell(x.t, x.server, commands...) }
+		return func(x *linkTest) { serverDoAll(x.t, x.server, commands...) }
 	}
 	heal := func(x *linkTest) { x.proxy.Heal() }
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestLinkLostAndBack(t *testing.T) {
 			x := newLinkTest(t, 500*time.Millisecond)
 			for range 2 {
 				x.count("before", 1)
-				tell(t, x.server, "DEL "+linkKey("before"))
+				serverDoAll(t, x.server, "DEL "+linkKey("before"))
 				x.idle()
 				c.lose(x)
 				o := countOp("key")
@@ -97,7 +97,7 @@ func TestLinkLostAndBack(t *testing.T) {
 				if o.unanswered != (late == 1) || late > 1 {
 					t.Errorf("unanswered %v, and answered late %d times", o.unanswered, late)
 				}
-				tell(t, x.server, "DEL "+linkKey("key"))
+				serverDoAll(t, x.server, "DEL "+linkKey("key"))
 			}
 			if len(x.changes) > 0 {
 				t.Errorf("%+v", <-x.changes)
@@ -109,8 +109,8 @@ func TestLinkLostAndBack(t *testing.T) {
 	}
 }
 
-// A server that will serve soon is waited for.
-func TestLinkPassing(t *testing.T) {
+// The link waits for a server that will serve soon.
+func TestLinkTransientErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ lose, code, back string }{
 		{"REPLICAOF 127.0.0.1 1", "READONLY", "REPLICAOF NO ONE"},
@@ -120,7 +120,7 @@ func TestLinkPassing(t *testing.T) {
 			t.Parallel()
 			x := newLinkTest(t, patient)
 			x.count("key", 1)
-			tell(t, x.server, c.lose)
+			serverDoAll(t, x.server, c.lose)
 			o := countOp("key")
 			done := make(chan error)
 			go func() { done <- x.do(t.Context(), o) }()
@@ -131,7 +131,7 @@ func TestLinkPassing(t *testing.T) {
 				}
 				refused = strings.Contains(stats.(string), "errorstat_"+c.code)
 			}
-			tell(t, x.server, c.back)
+			serverDoAll(t, x.server, c.back)
 			if err := <-done; err != nil || string(o.answer) != "2" {
 				t.Error(string(o.answer), err)
 			}
@@ -177,9 +177,9 @@ func TestLinkOutcomes(t *testing.T) {
 	}
 }
 
-// What the server refuses has not happened, and does not afterwards; what a caller
-// was told may happen does.
-func TestLinkOwed(t *testing.T) {
+// An op that the server refuses has not happened, and does not happen later. An op of which the
+// caller was told that it may happen does.
+func TestLinkFinishesUnwaitedOps(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
 	x.count("key", 1)
@@ -199,7 +199,7 @@ func TestLinkOwed(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.until(func() bool { return x.queued == 3 })
-	tell(t, x.server, "CONFIG SET maxmemory 1")
+	serverDoAll(t, x.server, "CONFIG SET maxmemory 1")
 	x.server.Pause()
 	release()
 	x.until(func() bool { return owed.state == opSent })
@@ -220,7 +220,7 @@ func TestLinkOwed(t *testing.T) {
 		t.Error("a server that can only read is back")
 	}
 
-	tell(t, x.server, "CONFIG SET maxmemory 0")
+	serverDoAll(t, x.server, "CONFIG SET maxmemory 0")
 	x.change(false)
 	x.idle()
 	close(answers)
@@ -237,8 +237,8 @@ func TestLinkOwed(t *testing.T) {
 	x.counted("sent off", 1)
 }
 
-// hooked is a client that does something when it is asked for its nodes: as it is
-// between a refusal and telling it to those who wait.
+// hooked is a client that runs a function when it is asked for its nodes, which is between a
+// refusal and the answer to the waiting callers.
 type hooked struct {
 	rueidis.Client
 	hook func()
@@ -249,8 +249,8 @@ func (h hooked) Nodes() map[string]rueidis.Client {
 	return h.Client.Nodes()
 }
 
-// Who leaves just when the server has refused an op was told that it may happen. It
-// does, or the settlement that it was would be lost.
+// A caller that leaves just when the server has refused its op was told that the op may happen. It
+// does happen: otherwise a settlement would be lost.
 func TestLinkLeftWhileRefused(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
@@ -265,12 +265,12 @@ func TestLinkLeftWhileRefused(t *testing.T) {
 		leave()
 		x.until(func() bool { return o.state == opFinished })
 	}}
-	tell(t, x.server, "CONFIG SET maxmemory 1")
+	serverDoAll(t, x.server, "CONFIG SET maxmemory 1")
 	if err := x.do(left, o); !errors.Is(err, context.Canceled) || !o.unanswered {
 		t.Error(err, o.unanswered)
 	}
 	x.change(true)
-	tell(t, x.server, "CONFIG SET maxmemory 0")
+	serverDoAll(t, x.server, "CONFIG SET maxmemory 0")
 	x.change(false)
 	x.idle()
 	if late != "2" {
@@ -279,7 +279,7 @@ func TestLinkLeftWhileRefused(t *testing.T) {
 	x.counted("key", 2)
 }
 
-// Those who wait when the server is lost are told at once.
+// Callers that wait when the server is lost are answered at once.
 func TestLinkLostWhileWaiting(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
@@ -302,7 +302,7 @@ func TestLinkLostWhileWaiting(t *testing.T) {
 	x.counted("key", 0)
 }
 
-// Changes are told in order, however fast they come.
+// Changes are reported in order, however fast they come.
 func TestLinkChanges(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)

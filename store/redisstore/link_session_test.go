@@ -11,7 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 )
 
-// A lane's batch runs once, whatever comes how often and how late.
+// A lane's batch runs once, however often and however late it comes.
 func TestLinkSession(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -23,14 +23,14 @@ func TestLinkSession(t *testing.T) {
 	}{
 		{"1", 0, "1"},
 		{"1", 0, "1"},     // again
-		{"1", 3600, "1"},  // what it has said, it says at any time
-		{"9", 0, "2"},     // another one: later
+		{"1", 3600, "1"},  // a remembered answer is given at any time
+		{"9", 0, "2"},     // a later one
 		{"10", 0, "3"},    // by number, not by text
-		{"9", 0, "STALE"}, // one that was overtaken
+		{"9", 0, "STALE"}, // an earlier one
 		{"1", 3600, "STALE"},
 		{"11", 45, "4"},    // sent again and again
-		{"12", 52, "LATE"}, // its marker might have been there
-		{"12", -7, "LATE"}, // by which clock?
+		{"12", 52, "LATE"}, // its marker may have expired
+		{"12", -7, "LATE"}, // by a wrong clock
 		{"12", -3, "5"},
 		{"", 3600, "6 of nobody"}, // reads, so it says
 		{"", 0, "6 of nobody"},
@@ -67,8 +67,7 @@ func TestLinkSession(t *testing.T) {
 	}
 }
 
-// A link that takes the server's clock for another learns better, and nothing is
-// lost.
+// A link with a wrong idea of the server's clock learns the right time, and nothing is lost.
 func TestLinkWrongClock(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
@@ -92,7 +91,7 @@ func TestLinkWrongClock(t *testing.T) {
 	}
 }
 
-// Who only reads leaves nothing behind.
+// Reads leave nothing behind in Redis.
 func TestLinkReads(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
@@ -109,7 +108,7 @@ func TestLinkReads(t *testing.T) {
 	}
 	x.count("key", 1)
 	keys, err := x.server.Do("KEYS", "*")
-	ofLane := func(key any) bool { // which of the lanes is free again by now is left to chance
+	ofLane := func(key any) bool { // either lane may be free again
 		return strings.HasPrefix(key.(string), "test:{0}:lane:"+x.id+":")
 	}
 	if err != nil || len(keys.([]any)) != 2 || !slices.ContainsFunc(keys.([]any), ofLane) {

@@ -35,7 +35,7 @@ local function flush()
 end
 `
 
-// patient is a timeout that no test waits for: a fault's five seconds are less.
+// patient is a timeout that no test waits for: it is longer than the five seconds of a fault.
 const patient = time.Minute
 
 func dial(t testing.TB, addrs ...string) rueidis.Client {
@@ -51,11 +51,11 @@ func dial(t testing.TB, addrs ...string) rueidis.Client {
 // linkTest is a link with a server.
 type linkTest struct {
 	*link
-	t       *testing.T
-	server  *redistest.Server
-	proxy   *redistest.Proxy
-	changes chan change
-	told    atomic.Int32 // changes at the moment
+	t              *testing.T
+	server         *redistest.Server
+	proxy          *redistest.Proxy
+	changes        chan change
+	pendingChanges atomic.Int32 // changes at the moment
 }
 
 func newLinkTest(t *testing.T, timeout time.Duration) *linkTest {
@@ -64,12 +64,12 @@ func newLinkTest(t *testing.T, timeout time.Duration) *linkTest {
 	x.proxy = redistest.NewProxy(t, x.server.Addr)
 	x.link = newLink(dial(t, x.proxy.Addr), linkConfig{
 		namespace: "test", timeout: timeout, script: counting, changed: func(c change) {
-			if x.told.Add(1) != 1 {
+			if x.pendingChanges.Add(1) != 1 {
 				t.Error("two changes at a time")
 			}
-			x.lost(0) // it may ask
+			x.lost(0) // the callback may call the link
 			x.changes <- c
-			x.told.Add(-1)
+			x.pendingChanges.Add(-1)
 		},
 	})
 	t.Cleanup(x.close)
@@ -80,7 +80,7 @@ func linkKey(key string) string { return fmt.Sprintf("test:{0}:%d:%s", len(key),
 
 func countOp(key string) *op { return &op{keys: []string{linkKey(key)}, body: []byte("count")} }
 
-// counted expects that a key was counted up to n, asking the server itself.
+// counted checks that a key was counted up to n, by asking the server itself.
 func (x *linkTest) counted(key string, n int) {
 	x.t.Helper()
 	got, err := x.server.Do("GET", linkKey(key))
@@ -92,7 +92,7 @@ func (x *linkTest) counted(key string, n int) {
 	}
 }
 
-// count expects that a key's next count is n.
+// count checks that the next count of a key is n.
 func (x *linkTest) count(key string, n int) {
 	x.t.Helper()
 	o := countOp(key)
@@ -101,7 +101,7 @@ func (x *linkTest) count(key string, n int) {
 	}
 }
 
-// change expects the next change.
+// change checks the next change.
 func (x *linkTest) change(lost bool) change {
 	x.t.Helper()
 	c := <-x.changes
@@ -111,8 +111,7 @@ func (x *linkTest) change(lost bool) change {
 	return c
 }
 
-// hold lets ops wait until it is released: all lanes of the first queue are
-// taken.
+// hold lets ops wait until release is called: it takes all lanes of the first queue.
 func (x *linkTest) hold() (release func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -136,7 +135,7 @@ func (x *linkTest) idle() {
 	x.until(func() bool { return x.queues[0].busy == [lanes]bool{} })
 }
 
-// until waits until something is so, under the link's lock.
+// until waits until a condition holds, under the link's lock.
 func (x *linkTest) until(so func() bool) {
 	for {
 		x.mu.Lock()
@@ -180,11 +179,11 @@ func TestLinkOps(t *testing.T) {
 	}
 }
 
-// Those who wait together go together, and one's error is not another's.
+// Ops that wait together are sent together, and an error of one does not affect another.
 func TestLinkCombining(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
-	x.count("first", 1) // it brings the script
+	x.count("first", 1) // loads the script
 	x.idle()
 	if _, err := x.server.Do("CONFIG", "RESETSTAT"); err != nil {
 		t.Fatal(err)
@@ -226,7 +225,7 @@ func TestLinkCombining(t *testing.T) {
 	}
 }
 
-// However answers get lost, all is done once.
+// However answers get lost, every op happens once.
 func TestLinkOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -275,7 +274,7 @@ func TestLinkOnce(t *testing.T) {
 	}
 }
 
-// Who leaves before the op is sent has done nothing.
+// A caller that leaves before its op is sent has done nothing.
 func TestLinkLeaveBefore(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
@@ -311,8 +310,8 @@ func TestLinkLeaveBefore(t *testing.T) {
 	x.counted("key", 1)
 }
 
-// Who leaves after the op is sent hears of it later; and that a context ends
-// loses no server.
+// A caller that leaves after its op was sent gets the answer through onLate. The end of a context
+// does not open the breaker.
 func TestLinkLeaveAfter(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
@@ -359,8 +358,8 @@ func TestLinkLeaveAfter(t *testing.T) {
 	}
 }
 
-// An op that is given up because the server is silent is done once, or not at
-// all, and late hears of it if it was.
+// An op that is given up because the server is silent happens once, or not at all, and onLate is
+// called if it has happened.
 func TestLinkLate(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, 500*time.Millisecond)
@@ -467,7 +466,7 @@ func TestLinkClose(t *testing.T) {
 	}
 }
 
-// A time that is passed in is the time, whatever the server's.
+// A given clock is used whatever the server's.
 func TestLinkClock(t *testing.T) {
 	t.Parallel()
 	now := int64(1_700_000_000_000_000_123)

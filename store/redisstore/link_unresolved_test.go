@@ -29,8 +29,8 @@ func (b *broken) Do(_ context.Context, c rueidis.Completed) rueidis.RedisResult 
 	return rueidis.NewErrorResult(io.EOF)
 }
 
-// A batch that may have run is sent again as it is, less and less often, and
-// given up before its marker may have gone.
+// A batch that may have run is sent again unchanged, less and less often, and given up before its
+// marker may have expired.
 func TestLinkUnresolved(t *testing.T) {
 	t.Parallel()
 	client := &broken{Client: dial(t, redistest.New(t).Addr)}
@@ -77,7 +77,7 @@ func TestLinkUnresolved(t *testing.T) {
 	}
 }
 
-// Who waits for a batch that may have run, when the link is closed, is told so.
+// Callers of a batch that may have run learn so when the link is closed.
 func TestLinkCloseUnresolved(t *testing.T) {
 	t.Parallel()
 	client := &broken{Client: dial(t, redistest.New(t).Addr)}

@@ -10,8 +10,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// silentWire fails at once, as a link does that knows that Redis is lost.
-type silentWire struct{ *wire }
+// silentWire fails at once, like a link that knows that Redis is lost.
+type silentWire struct{ *fakeConn }
 
 func (silentWire) Take(context.Context, []store.Charge) (store.Receipt, []limit.Decision, error) {
 	return nil, nil, ErrLost
@@ -21,7 +21,7 @@ func (silentWire) Peek(context.Context, []store.Charge) ([]limit.Decision, error
 	return nil, ErrLost
 }
 
-// A decision while Redis is lost, beside one of the store in memory.
+// BenchmarkLost compares a decision while Redis is lost with one of the store in memory.
 func BenchmarkLost(b *testing.B) {
 	benchTakes(b, "memory", store.NewMemory())
 	benchTakes(b, "share", newFallback(silentWire{}, Share, nodesAt(share{1, 3}), nil))
@@ -59,14 +59,14 @@ func benchTakes(b *testing.B, name string, s store.Store) {
 	})
 }
 
-// What it costs to remember what Redis says.
-func BenchmarkHear(b *testing.B) {
+// BenchmarkRecordAnswer measures the cost of recording Redis's answers.
+func BenchmarkRecordAnswer(b *testing.B) {
 	k := newObservations()
 	limits := []limit.Limit{limit.PerMinute(1 << 40), limit.PerDay(1 << 40).Using(limit.FixedWindow)}
 	charges := []store.Charge{{Key: "gpt-4o/requests", Limits: limits, N: 1}}
 	var a limit.Account
 	impose(&a, limits, 1, 1)
-	decisions := says(&a, 1, limits)
+	decisions := decisionsOf(&a, 1, limits)
 	b.ReportAllocs()
 	for b.Loop() {
 		k.record(charges, k.beginTake(charges, true), decisions, 1)

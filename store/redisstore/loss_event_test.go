@@ -10,11 +10,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Events come in order, with what is needed to make metrics of them.
+// Events come in order, with what metrics need.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []Event
-		f := newFleetNode(newSim(), Share, share{0, 3}, func(e Event) { heard = append(heard, e) })
+		f := newFleetNode(newFakeRedis(), Share, share{0, 3}, func(e Event) { heard = append(heard, e) })
 		why := fmt.Errorf("%w: the wire is cut", ErrLost)
 		f.changed(change{lost: true, group: 7, err: why})
 		f.wire.lost.Store(true)
@@ -52,7 +52,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// An observer that does not return holds up nobody, and is told what it missed.
+// An observer that does not return blocks no caller, and learns how many events it has missed.
 func TestSlowObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

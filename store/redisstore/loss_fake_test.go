@@ -16,23 +16,23 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// sim is a stand-in for Redis, with a clock that stands still until it is moved.
-type sim struct {
+// fakeRedis stands in for Redis, with a clock that stands still until it is moved.
+type fakeRedis struct {
 	at       atomic.Int64
 	mu       sync.Mutex
 	accounts map[string]*limit.Account
 }
 
-func newSim() *sim {
-	s := &sim{accounts: map[string]*limit.Account{}}
+func newFakeRedis() *fakeRedis {
+	s := &fakeRedis{accounts: map[string]*limit.Account{}}
 	s.at.Store(time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC).UnixNano())
 	return s
 }
 
-func (s *sim) now() int64           { return s.at.Load() }
-func (s *sim) pass(d time.Duration) { s.at.Add(int64(d)) }
+func (s *fakeRedis) now() int64           { return s.at.Load() }
+func (s *fakeRedis) pass(d time.Duration) { s.at.Add(int64(d)) }
 
-func (s *sim) of(charges []store.Charge) (list []accounts.Charge) {
+func (s *fakeRedis) of(charges []store.Charge) (list []accounts.Charge) {
 	for _, c := range charges {
 		if s.accounts[c.Key] == nil {
 			s.accounts[c.Key] = new(limit.Account)
@@ -42,16 +42,16 @@ func (s *sim) of(charges []store.Charge) (list []accounts.Charge) {
 	return list
 }
 
-// wire is one node's way to it.
-type wire struct {
-	*sim
+// fakeConn is one node's connection to it.
+type fakeConn struct {
+	*fakeRedis
 	lost    atomic.Bool
 	without atomic.Pointer[string] // keys that begin with it are lost
-	mute    atomic.Bool            // what it settles is done, and its answers are lost
+	mute    atomic.Bool            // settlements happen, and their answers get lost
 	asked   atomic.Int64
 
-	// answering is called between that a call is done and that it is answered. Its
-	// error is that it is not. May be nil.
+	// answering is called after a call has happened and before it is answered. If it returns an
+	// error, the answer gets lost. It may be nil.
 	answering func(step string, charges []store.Charge) error
 }
 
@@ -62,7 +62,7 @@ type simReceipt struct {
 }
 
 // fails returns why a call for keys cannot be answered.
-func (w *wire) fails(charges []store.Charge) error {
+func (w *fakeConn) fails(charges []store.Charge) error {
 	w.asked.Add(1)
 	if w.lost.Load() {
 		return fmt.Errorf("%w: the wire is cut", ErrLost)
@@ -75,14 +75,14 @@ func (w *wire) fails(charges []store.Charge) error {
 	return nil
 }
 
-func (w *wire) answers(step string, charges []store.Charge) error {
+func (w *fakeConn) answers(step string, charges []store.Charge) error {
 	if w.answering == nil {
 		return nil
 	}
 	return w.answering(step, charges)
 }
 
-func (w *wire) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+func (w *fakeConn) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	if err := w.fails(charges); err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +98,7 @@ func (w *wire) Take(ctx context.Context, charges []store.Charge) (store.Receipt,
 	return &simReceipt{charges: slices.Clone(charges), receipts: receipts}, decisions, nil
 }
 
-func (w *wire) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
+func (w *fakeConn) owe(ctx context.Context, charge store.Charge) (store.Receipt, error) {
 	charges := []store.Charge{charge}
 	if err := w.fails(charges); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (w *wire) owe(ctx context.Context, charge store.Charge) (store.Receipt, err
 	return &simReceipt{charges: charges, receipts: []limit.Receipt{{At: w.now()}}}, nil
 }
 
-func (w *wire) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
+func (w *fakeConn) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
 	held, ok := r.(*simReceipt)
 	if !ok {
 		return store.ErrReceipt
@@ -129,7 +129,7 @@ func (w *wire) Settle(ctx context.Context, r store.Receipt, actual []int64) erro
 	return w.answers("settle", held.charges)
 }
 
-func (w *wire) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+func (w *fakeConn) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	if err := w.fails(charges); err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (w *wire) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decisi
 	return accounts.Peek(w.of(charges), w.now()), nil
 }
 
-func (w *wire) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
+func (w *fakeConn) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	var charges []store.Charge
 	for _, key := range keys {
 		charges = append(charges, store.Charge{Key: key})
@@ -155,7 +155,7 @@ func (w *wire) Read(ctx context.Context, keys ...string) ([]*limit.Account, int6
 	return all, w.now(), nil
 }
 
-func (w *wire) Keys(ctx context.Context, prefix string) ([]string, error) {
+func (w *fakeConn) Keys(ctx context.Context, prefix string) ([]string, error) {
 	if err := w.fails(nil); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (w *wire) Keys(ctx context.Context, prefix string) ([]string, error) {
 	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) }), nil
 }
 
-func (w *wire) Reset(ctx context.Context, prefix string) error {
+func (w *fakeConn) Reset(ctx context.Context, prefix string) error {
 	if err := w.fails(nil); err != nil {
 		return err
 	}
@@ -175,12 +175,12 @@ func (w *wire) Reset(ctx context.Context, prefix string) error {
 	return nil
 }
 
-func (w *wire) Close() error { return nil }
+func (w *fakeConn) Close() error { return nil }
 
-// fleetNode is one node of a fleet over a stand-in for Redis.
+// fleetNode is one node of a fleet over a fake Redis.
 type fleetNode struct {
 	*fallback
-	wire *wire
+	wire *fakeConn
 }
 
 func (f *fleetNode) String() string {
@@ -188,7 +188,7 @@ func (f *fleetNode) String() string {
 	return fmt.Sprintf("%d of %d", p.rank, p.nodes)
 }
 
-// nodesAt returns nodes that have heard nothing but this node's place.
+// nodesAt returns nodes that know nothing but this node's share.
 func nodesAt(p share) *nodes {
 	n := &nodes{stop: func() {}, done: make(chan struct{}), withdraw: func(context.Context) error { return nil }}
 	close(n.done)
@@ -196,10 +196,10 @@ func nodesAt(p share) *nodes {
 	return n
 }
 
-// newFleetNode returns the node at a place. What it owes is charged when the
-// test says, and not in the background.
-func newFleetNode(s *sim, mode StoreLoss, p share, observer func(Event)) *fleetNode {
-	w := &wire{sim: s}
+// newFleetNode returns the node with a share. What it owes is charged when the test says so, and
+// not in the background.
+func newFleetNode(s *fakeRedis, mode StoreLoss, p share, observer func(Event)) *fleetNode {
+	w := &fakeConn{fakeRedis: s}
 	var n *nodes
 	if mode == Share {
 		n = nodesAt(p)
@@ -223,10 +223,10 @@ func (f *fleetNode) take(t testing.TB, key string, n int64, limits ...limit.Limi
 	return r, decisions
 }
 
-// left returns what is left of a key's limit in the stand-in itself.
-func (s *sim) left(t testing.TB, key string, l limit.Limit) int64 {
+// left returns what is left of a key's limit in the fake Redis itself.
+func (s *fakeRedis) left(t testing.TB, key string, l limit.Limit) int64 {
 	t.Helper()
-	decisions, err := (&wire{sim: s}).Peek(t.Context(), []store.Charge{{Key: key, Limits: []limit.Limit{l}}})
+	decisions, err := (&fakeConn{fakeRedis: s}).Peek(t.Context(), []store.Charge{{Key: key, Limits: []limit.Limit{l}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// admitted is that n passed at a time.
+// admitted is an amount that passed at a time.
 type admitted struct{ at, n int64 }
 
-// within returns the most that has passed in any window of a limit, less what so
-// many buckets have drained in it. That of an exact limit is at most its burst.
+// within returns the most that has passed in any window of a limit, less what so many buckets have
+// drained in it. For an exact limit that is at most its burst.
 func within(l limit.Limit, buckets int64, passed []admitted) (largest int64) {
 	for i, first := range passed {
 		sum := int64(0)
@@ -49,14 +49,14 @@ func drained(l limit.Limit, ns int64) int64 {
 // fleet is some nodes that share the limits of one key.
 type fleet struct {
 	*rapid.T
-	sim     *sim
+	sim     *fakeRedis
 	nodes   []*fleetNode
 	charges []store.Charge
 	passed  []admitted         // anywhere
 	by      map[any][]admitted // by a node that had lost Redis, or in Redis
 }
 
-// fleetLimits are those whose bounds are exact, each in any window of its own.
+// fleetLimits draws limits whose bounds are exact, each in any window of its own.
 func fleetLimits(t *rapid.T) []limit.Limit {
 	count := rapid.Int64Range(1, 40).Draw(t, "count")
 	log := limit.PerMinute(count).Using(limit.SlidingLog)
@@ -72,7 +72,7 @@ func fleetLimits(t *rapid.T) []limit.Limit {
 }
 
 func newFleet(t *rapid.T) *fleet {
-	f := &fleet{T: t, sim: newSim(), by: map[any][]admitted{}}
+	f := &fleet{T: t, sim: newFakeRedis(), by: map[any][]admitted{}}
 	f.charges = []store.Charge{{Key: "key", Limits: fleetLimits(t)}}
 	n := rapid.IntRange(1, 5).Draw(t, "nodes")
 	for rank := range n {
@@ -110,7 +110,7 @@ func (f *fleet) pass() {
 	f.sim.pass(time.Duration(rapid.Int64Range(0, int64(40*time.Second)).Draw(f.T, "time")))
 }
 
-// hear lets all nodes hear where the key is.
+// hear lets all nodes learn the state of the key.
 func (f *fleet) hear() {
 	f.charges[0].N = 0
 	for _, node := range f.nodes {
@@ -129,9 +129,8 @@ func (f *fleet) check(times int64, passed []admitted) {
 	}
 }
 
-// All nodes lose Redis at once, having just heard from it, and charge it when it
-// is back: no more than the limit passes in any window, as if it had never been
-// lost.
+// All nodes lose Redis at once, having just had its answers, and charge it when it is back: no more
+// than the limit passes in any window, as if it had never been lost.
 func TestFleetGoesOnWhereItWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFleet(t)
@@ -162,9 +161,8 @@ func TestFleetGoesOnWhereItWas(t *testing.T) {
 	})
 }
 
-// Nodes lose Redis and find it again one by one, at any time: never more than
-// twice the limit passes. Once all have charged Redis, and a window has
-// passed, it is the limit again.
+// Nodes lose Redis and find it again one by one, at any time: never more than twice the limit
+// passes. Once all have charged Redis, and a window has passed, it is the limit again.
 func TestFleetBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFleet(t)
@@ -195,8 +193,7 @@ func TestFleetBound(t *testing.T) {
 	})
 }
 
-// Some nodes lose Redis: what passes there is at most their parts, and in Redis at
-// most the limit.
+// Some nodes lose Redis: at most their shares pass there, and at most the limit in Redis.
 func TestFleetInPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFleet(t)
@@ -225,8 +222,8 @@ func TestFleetInPart(t *testing.T) {
 	})
 }
 
-// All nodes lose Redis at any time, and one heard less of it than the other: from
-// one window after that on, no more than the limit passes.
+// All nodes lose Redis at any time, and one knows less of it than the other: from one window after
+// that on, no more than the limit passes.
 func TestFleetAfterAWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFleet(t)

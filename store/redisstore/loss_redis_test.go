@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// cutNode is a store whose way to the server can be cut.
+// cutNode is a store whose connection to the server can be cut.
 type cutNode struct {
 	*Store
 	proxy  *redistest.Proxy
@@ -31,7 +31,7 @@ func newCutNode(t testing.TB, server *redistest.Server, mode StoreLoss) *cutNode
 	return c
 }
 
-func (c *cutNode) loss() *fallback { return c.top.(*fallback) }
+func (c *cutNode) fallback() *fallback { return c.top.(*fallback) }
 
 // await returns the next event of a kind.
 func (c *cutNode) await(t testing.TB, kind EventKind) Event {
@@ -64,8 +64,8 @@ func (c *cutNode) all(t testing.TB, l limit.Limit) (n int64) {
 	}
 }
 
-// Two nodes that lose a real server go on where they were, each with its half, and
-// after that it knows of everything.
+// Two nodes that lose a real server continue from its state, each with its half, and afterwards the
+// server knows of everything.
 func TestShareOfRedis(t *testing.T) {
 	server := redistest.New(t)
 	for name, l := range map[string]limit.Limit{
@@ -79,7 +79,7 @@ func TestShareOfRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range both {
-				c.loss().nodes.announceOnce(t.Context())
+				c.fallback().nodes.announceOnce(t.Context())
 			}
 			charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 40}}
 			r, _, err := both[0].Take(t.Context(), charges)
@@ -143,7 +143,7 @@ func TestAllowWithoutRedis(t *testing.T) {
 	}
 }
 
-// A decision while a real link knows that the server is lost.
+// BenchmarkLostRedis measures a decision while a real link knows that the server is lost.
 func BenchmarkLostRedis(b *testing.B) {
 	c := newCutNode(b, redistest.New(b), Share)
 	c.proxy.Cut()

@@ -17,50 +17,50 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/storetest"
 )
 
-// gone is Redis that is lost to all but resets.
-type gone struct {
-	*wire
+// lostRedis is a Redis that is lost for everything but resets.
+type lostRedis struct {
+	*fakeConn
 	closed atomic.Bool
 }
 
-func (g *gone) Take(ctx context.Context, _ []store.Charge) (store.Receipt, []limit.Decision, error) {
+func (g *lostRedis) Take(ctx context.Context, _ []store.Charge) (store.Receipt, []limit.Decision, error) {
 	return nil, nil, g.why(ctx)
 }
 
-func (g *gone) Peek(ctx context.Context, _ []store.Charge) ([]limit.Decision, error) {
+func (g *lostRedis) Peek(ctx context.Context, _ []store.Charge) ([]limit.Decision, error) {
 	return nil, g.why(ctx)
 }
 
-func (g *gone) Read(ctx context.Context, _ ...string) ([]*limit.Account, int64, error) {
+func (g *lostRedis) Read(ctx context.Context, _ ...string) ([]*limit.Account, int64, error) {
 	return nil, 0, g.why(ctx)
 }
 
-func (g *gone) Keys(ctx context.Context, _ string) ([]string, error) { return nil, g.why(ctx) }
+func (g *lostRedis) Keys(ctx context.Context, _ string) ([]string, error) { return nil, g.why(ctx) }
 
-func (g *gone) owe(ctx context.Context, _ store.Charge) (store.Receipt, error) {
+func (g *lostRedis) owe(ctx context.Context, _ store.Charge) (store.Receipt, error) {
 	return nil, g.why(ctx)
 }
 
-func (g *gone) Reset(ctx context.Context, _ string) error {
+func (g *lostRedis) Reset(ctx context.Context, _ string) error {
 	if g.closed.Load() {
 		return store.ErrClosed
 	}
 	return ctx.Err()
 }
 
-func (g *gone) Settle(_ context.Context, r store.Receipt, _ []int64) error {
+func (g *lostRedis) Settle(_ context.Context, r store.Receipt, _ []int64) error {
 	if r == nil {
 		return nil
 	}
 	return store.ErrReceipt
 }
 
-func (g *gone) Close() error {
+func (g *lostRedis) Close() error {
 	g.closed.Store(true)
 	return nil
 }
 
-func (g *gone) why(ctx context.Context) error {
+func (g *lostRedis) why(ctx context.Context) error {
 	if g.closed.Load() {
 		return store.ErrClosed
 	}
@@ -73,7 +73,7 @@ func (g *gone) why(ctx context.Context) error {
 // The only node of a fleet is a store like any other while Redis is lost.
 func TestLostStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
-		l := newFallback(&gone{wire: &wire{sim: newSim()}}, Share, nodesAt(whole), nil)
+		l := newFallback(&lostRedis{fakeConn: &fakeConn{fakeRedis: newFakeRedis()}}, Share, nodesAt(whole), nil)
 		l.clock = clock
 		t.Cleanup(func() { l.Close() })
 		return l
@@ -81,7 +81,7 @@ func TestLostStore(t *testing.T) {
 }
 
 func TestDenyPassesErrorsOn(t *testing.T) {
-	f := newFleetNode(newSim(), Deny, share{}, nil)
+	f := newFleetNode(newFakeRedis(), Deny, share{}, nil)
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerMinute(10)}, N: 1}}
 	r, _ := f.take(t, "key", 1, limit.PerMinute(10))
 	f.wire.lost.Store(true)
@@ -126,7 +126,7 @@ var everyLimit = map[string]limit.Limit{
 func TestAllow(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Allow, share{}, nil)
+			f := newFleetNode(newFakeRedis(), Allow, share{}, nil)
 			f.wire.lost.Store(true)
 			for i, want := range []struct{ n, used, left int64 }{{4, 4, 6}, {4, 8, 2}, {4, 12, 0}, {100, 112, 0}} {
 				r, decisions := f.take(t, "key", want.n, l)
@@ -158,11 +158,12 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// A node goes on where Redis was, enforces its part, and says so of the limit.
+// A node starts from the state of Redis, enforces its share, and reports it in decisions on the
+// limit.
 func TestShare(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Share, share{0, 2}, nil)
+			f := newFleetNode(newFakeRedis(), Share, share{0, 2}, nil)
 			f.take(t, "key", 4, l)
 			f.wire.lost.Store(true)
 			if r, decisions := f.take(t, "key", 2, l); r == nil || decisions[0].Used != 9 || decisions[0].Remaining != 1 || decisions[0].Limit != l {
@@ -196,8 +197,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// What only a longer window holds is neither taken for used of, nor charged to, a
-// shorter one.
+// An amount that only a longer window holds neither counts in a shorter one nor is charged to it.
 func TestWindowsOfAKey(t *testing.T) {
 	minute, hour, day := limit.PerMinute(10), limit.PerHour(100), limit.PerDay(1000)
 	for name, c := range map[string]struct {
@@ -210,7 +210,7 @@ func TestWindowsOfAKey(t *testing.T) {
 		"counters": {[]limit.Limit{minute.Using(limit.SlidingCounter), hour.Using(limit.SlidingCounter)}, []int64{10, 94}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSim()
+			s := newFakeRedis()
 			f := newFleetNode(s, Share, share{1, 2}, nil)
 			f.take(t, "key", 3, c.limits...)
 			s.pass(2 * time.Minute)
@@ -231,10 +231,10 @@ func TestWindowsOfAKey(t *testing.T) {
 	}
 }
 
-// Where the parts of count and burst are not alike, a node owes no less than it has
-// admitted and what others' time has drained of it.
-func TestUnequalParts(t *testing.T) {
-	s := newSim()
+// Where the shares of count and burst are not alike, a node owes no less than it has admitted and
+// what the time of others has drained of it.
+func TestUnequalShares(t *testing.T) {
+	s := newFakeRedis()
 	l := limit.PerMinute(1).WithBurst(140)
 	f := newFleetNode(s, Share, share{1, 2}, nil) // the other may not admit anything
 	f.take(t, "key", 30, l)
@@ -247,9 +247,9 @@ func TestUnequalParts(t *testing.T) {
 	}
 }
 
-// Limits of one shape are charged together, or one would take the other's place.
+// Limits of one shape are charged together: otherwise one would replace the other.
 func TestLimitsOfOneShape(t *testing.T) {
-	s := newSim()
+	s := newFakeRedis()
 	fast, slow := limit.PerMinute(60), limit.PerMinute(6).WithBurst(60)
 	f := newFleetNode(s, Allow, share{}, nil)
 	f.wire.lost.Store(true)
@@ -265,7 +265,7 @@ func TestLimitsOfOneShape(t *testing.T) {
 func TestCountChangesWhilePaid(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Share, whole, nil)
+			f := newFleetNode(newFakeRedis(), Share, whole, nil)
 			f.wire.lost.Store(true)
 			f.take(t, "key", 4, l)
 			g := f.ledgers.find("key")
@@ -280,12 +280,11 @@ func TestCountChangesWhilePaid(t *testing.T) {
 	}
 }
 
-// When a node hears of others while it keeps accounts, or that they have ended,
-// what was used stays.
-func TestPlaceChanges(t *testing.T) {
+// When a node learns of other nodes, or of their end, while it keeps ledgers, used amounts stay.
+func TestShareChanges(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Share, share{0, 2}, nil)
+			f := newFleetNode(newFakeRedis(), Share, share{0, 2}, nil)
 			f.take(t, "key", 4, l)
 			f.wire.lost.Store(true)
 			f.take(t, "key", 1, l)
@@ -305,8 +304,8 @@ func TestPlaceChanges(t *testing.T) {
 	}
 }
 
-func TestNoPart(t *testing.T) {
-	s := newSim()
+func TestEmptyShare(t *testing.T) {
+	s := newFakeRedis()
 	l := limit.PerMinute(1)
 	f := newFleetNode(s, Share, share{0, 2}, nil)
 	f.wire.lost.Store(true)
@@ -332,17 +331,17 @@ func TestNoPart(t *testing.T) {
 	}
 }
 
-// What is charged to Redis does not depend on which of its answers get lost.
+// What Redis is charged does not depend on which of its answers get lost.
 func TestChargedOnce(t *testing.T) {
 	for _, mode := range []StoreLoss{Allow, Share} {
 		t.Run(string(mode), func(t *testing.T) {
 			l := limit.PerMinute(100).Using(limit.SlidingLog)
-			f := newFleetNode(newSim(), mode, whole, nil)
+			f := newFleetNode(newFakeRedis(), mode, whole, nil)
 			f.wire.lost.Store(true)
 			f.take(t, "key", 7, l)
 			f.wire.lost.Store(false)
 			f.wire.mute.Store(true)
-			f.take(t, "key", 2, l) // is taken here: the bill was not answered
+			f.take(t, "key", 2, l) // decided here: the bill was not answered
 			f.sweep(t.Context())
 			if f.ledgers.count.Load() != 1 {
 				t.Error("the ledger is closed before Redis has answered")
@@ -387,7 +386,7 @@ func testReceipts(t *testing.T, mode StoreLoss, l limit.Limit) {
 		"of the node, for nothing, while lost": {takenHere: true, settledHere: true, actual: 0, used: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), mode, whole, nil)
+			f := newFleetNode(newFakeRedis(), mode, whole, nil)
 			f.wire.lost.Store(c.takenHere)
 			r, _ := f.take(t, "key", 10, l)
 			if c.paidBetween {
@@ -418,9 +417,9 @@ func testReceipts(t *testing.T, mode StoreLoss, l limit.Limit) {
 	}
 }
 
-func TestForeignNotes(t *testing.T) {
+func TestForeignLocalReceipts(t *testing.T) {
 	l := limit.PerMinute(10)
-	a, b := newFleetNode(newSim(), Share, whole, nil), newFleetNode(newSim(), Share, whole, nil)
+	a, b := newFleetNode(newFakeRedis(), Share, whole, nil), newFleetNode(newFakeRedis(), Share, whole, nil)
 	a.wire.lost.Store(true)
 	r, _ := a.take(t, "key", 1, l)
 	for name, err := range map[string]error{
@@ -437,7 +436,7 @@ func TestForeignNotes(t *testing.T) {
 // Where only some keys are lost, only calls that need them are decided here.
 func TestSomeKeys(t *testing.T) {
 	l := limit.PerMinute(10).Using(limit.SlidingLog)
-	f := newFleetNode(newSim(), Share, share{0, 2}, nil)
+	f := newFleetNode(newFakeRedis(), Share, share{0, 2}, nil)
 	prefix := "lost"
 	f.wire.without.Store(&prefix)
 	charges := func(n int64, keys ...string) (all []store.Charge) {
@@ -453,11 +452,11 @@ func TestSomeKeys(t *testing.T) {
 			t.Fatalf("%+v, %v", decisions, err)
 		}
 	}
-	take(true, 6, "there")          // of Redis
-	take(true, 2, "lost", "there")  // of the parts: 5, and 5 of which 3 are used
+	take(true, 6, "there")          // by Redis
+	take(true, 2, "lost", "there")  // by the shares: 5, and 5 of which 3 are used
 	take(false, 1, "lost", "there") // nothing is left of the second
-	take(true, 3, "lost")           // and that took nothing of the first
-	take(true, 2, "there")          // of Redis, which was charged 2 before
+	take(true, 3, "lost")           // the denial took nothing of the first
+	take(true, 2, "there")          // by Redis, which was charged 2 before
 	if got := f.wire.left(t, "there", l); got != 0 {
 		t.Errorf("%d are left", got)
 	}
@@ -468,9 +467,9 @@ func TestSomeKeys(t *testing.T) {
 	}
 }
 
-func TestLookedAtWhileLost(t *testing.T) {
+func TestReadWhileLost(t *testing.T) {
 	log, fixed := limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(20).Using(limit.FixedWindow)
-	s := newSim()
+	s := newFakeRedis()
 	f := newFleetNode(s, Share, share{0, 2}, nil)
 	f.take(t, "a/heard", 4, log, fixed)
 	f.take(t, "b/other", 1, log, fixed)
@@ -520,9 +519,9 @@ func TestLookedAtWhileLost(t *testing.T) {
 }
 
 // Read and Peek pay first, so that they see what this node has admitted.
-func TestLookedAtAfterwards(t *testing.T) {
+func TestReadAfterReturn(t *testing.T) {
 	l := limit.PerMinute(10).Using(limit.SlidingLog)
-	f := newFleetNode(newSim(), Share, whole, nil)
+	f := newFleetNode(newFakeRedis(), Share, whole, nil)
 	f.wire.lost.Store(true)
 	f.take(t, "read", 3, l)
 	f.take(t, "peeked", 4, l)
@@ -541,7 +540,7 @@ func TestLookedAtAfterwards(t *testing.T) {
 }
 
 func TestBadCallsWhileLost(t *testing.T) {
-	f := newFleetNode(newSim(), Allow, share{}, nil)
+	f := newFleetNode(newFakeRedis(), Allow, share{}, nil)
 	f.wire.lost.Store(true)
 	if _, _, err := f.Take(t.Context(), []store.Charge{{Key: "key", N: -1}}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("less than nothing: %v", err)
@@ -557,13 +556,12 @@ func TestBadCallsWhileLost(t *testing.T) {
 	}
 }
 
-// However many take while Redis comes and goes, it is charged exactly what
-// has passed.
+// However many callers take while Redis comes and goes, it is charged exactly for what has passed.
 func TestNothingIsForgotten(t *testing.T) {
 	for _, mode := range []StoreLoss{Allow, Share} {
 		t.Run(string(mode), func(t *testing.T) {
 			limits := []limit.Limit{limit.PerHour(1 << 40).Using(limit.SlidingLog), limit.PerDay(1 << 40).Using(limit.FixedWindow)}
-			f := newFleetNode(newSim(), mode, whole, nil)
+			f := newFleetNode(newFakeRedis(), mode, whole, nil)
 			f.sweeper.closed = false
 			var passed [3]atomic.Int64
 			var all sync.WaitGroup
@@ -613,8 +611,8 @@ func TestNothingIsForgotten(t *testing.T) {
 	}
 }
 
-// When the link says that Redis is back, or it answers anything, keys that nobody
-// asks for are paid too.
+// When the link reports that Redis is back, or Redis answers anything, keys that no call asks for
+// are paid too.
 func TestPaidInTheBackground(t *testing.T) {
 	l := limit.PerMinute(10).Using(limit.SlidingLog)
 	for name, back := range map[string]func(t *testing.T, f *fleetNode){
@@ -623,7 +621,7 @@ func TestPaidInTheBackground(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleetNode(newSim(), Share, share{0, 2}, nil)
+				f := newFleetNode(newFakeRedis(), Share, share{0, 2}, nil)
 				f.sweeper.closed = false
 				f.wire.lost.Store(true)
 				for i := range 100 {
@@ -646,11 +644,11 @@ func TestPaidInTheBackground(t *testing.T) {
 	}
 }
 
-// What comes to be owed while a sweep runs is swept too.
+// Debts that arise while a sweep runs are swept too.
 func TestSweptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.PerMinute(10).Using(limit.SlidingLog)
-		f := newFleetNode(newSim(), Allow, share{}, nil)
+		f := newFleetNode(newFakeRedis(), Allow, share{}, nil)
 		f.sweeper.closed = false
 		f.wire.lost.Store(true)
 		f.take(t, "early", 1, l)
@@ -675,7 +673,7 @@ func TestSweptAgain(t *testing.T) {
 
 // Ledgers that are full again are forgotten.
 func TestLedgersAreForgotten(t *testing.T) {
-	s := newSim()
+	s := newFakeRedis()
 	f := newFleetNode(s, Share, whole, nil)
 	f.wire.lost.Store(true)
 	for i := range 20_000 {

@@ -29,7 +29,7 @@ func newNodesClient(t *testing.T) rueidis.Client {
 	return client
 }
 
-// ranks fails unless all nodes agree on how many they are, and have a rank each.
+// ranks fails unless all nodes agree on how many they are, and each has a rank.
 func ranks(t *testing.T, all ...*nodes) {
 	t.Helper()
 	had := map[int]bool{}
@@ -44,7 +44,7 @@ func ranks(t *testing.T, all ...*nodes) {
 	}
 }
 
-// Nodes find each other in Redis, notice who leaves, and who was silent for long.
+// Nodes find each other in Redis, and notice nodes that leave or were silent for long.
 func TestNodes(t *testing.T) {
 	client := newNodesClient(t)
 	const interval = time.Minute
@@ -91,7 +91,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A set that everybody left without a word is gone after a while.
+// The set expires some time after all nodes were killed.
 func TestNodesExpire(t *testing.T) {
 	client := newNodesClient(t)
 	n := newNodes(client, "test", time.Minute)
@@ -115,7 +115,7 @@ func TestNodesGoOn(t *testing.T) {
 			{[]string{"b"}, "0 of 1 true"},
 			{[]string{"c", "b", "a"}, "1 of 3 true"},
 			{nil, "1 of 3 true"},
-			{[]string{"a", "c"}, "1 of 3 true"}, // it was forgotten itself
+			{[]string{"a", "c"}, "1 of 3 true"}, // this node was removed itself
 			{[]string{"a", "b"}, "1 of 2 true"},
 		}
 		var announced atomic.Int64
@@ -130,7 +130,7 @@ func TestNodesGoOn(t *testing.T) {
 		withdrawn := 0
 		n.withdraw = func(ctx context.Context) error {
 			withdrawn++
-			<-ctx.Done() // it does not answer for as long as it may
+			<-ctx.Done() // no answer until the timeout
 			return ctx.Err()
 		}
 		n.start()

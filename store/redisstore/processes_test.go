@@ -32,7 +32,7 @@ func init() {
 	os.Exit(0)
 }
 
-// orders are what a child is told.
+// orders are what a child process does.
 type orders struct {
 	URL   string
 	Shift time.Duration // by which its clock is wrong
@@ -40,8 +40,8 @@ type orders struct {
 	Kinds [][]byte      // these limits
 }
 
-// child tells that it is ready, and takes from all limits once its input ends,
-// until they deny. It prints how many have passed of each.
+// child reports that it is ready, and takes from all limits once its input ends, until they deny.
+// It prints how many have passed of each.
 func child(text string) error {
 	var o orders
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -71,8 +71,8 @@ func child(text string) error {
 	return nil
 }
 
-// shift makes the clock show what that of a machine would before the first
-// answer, if it was so much ahead.
+// shift makes the clock show, before the first answer, the time of a machine whose clock is so much
+// ahead.
 func (c *serverClock) shift(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +80,8 @@ func (c *serverClock) shift(d time.Duration) {
 	c.readTime, c.readAt = here.Add(d).UnixNano(), here
 }
 
-// exhaust takes one of each key in turn, in a few goroutines, until all are
-// denied, and returns how many have passed of each.
+// exhaust takes one of each key in turn, in a few goroutines, until all are denied, and returns how
+// many have passed of each.
 func exhaust(s *Store, keys []string, limits []limit.Limit) ([]atomic.Int64, error) {
 	passed := make([]atomic.Int64, len(keys))
 	var failed atomic.Pointer[error]
@@ -111,7 +111,7 @@ func exhaust(s *Store, keys []string, limits []limit.Limit) ([]atomic.Int64, err
 	return passed, nil
 }
 
-// process is a child, and what it says after it was ready.
+// process is a child, and its output after it was ready.
 type process struct {
 	*exec.Cmd
 	input  io.WriteCloser
@@ -147,8 +147,7 @@ func begin(t *testing.T, o orders) *process {
 	return p
 }
 
-// Eight processes whose clocks are an hour apart admit exactly the limit, of
-// every kind.
+// Eight processes whose clocks are an hour apart admit exactly the limit, of every kind.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	const quota, processes = 500, 8

@@ -81,7 +81,7 @@ func TestAskedForVeryMuch(t *testing.T) {
 	}
 }
 
-// What was taken months ago is settled all the same.
+// A take from months ago can be settled.
 func TestSettledMonthsLater(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
@@ -107,7 +107,7 @@ func TestSettledMonthsLater(t *testing.T) {
 	}
 }
 
-// Limits that change again and again are too many at some time, and none is forgotten.
+// Limits that change again and again become too many at some time, and none is forgotten.
 func TestVeryManyLimitsOfAKey(t *testing.T) {
 	r := newRemote(dialed(t, redistest.New(t).URL()), "many", 5*time.Second, nil, nil)
 	defer r.Close()

@@ -15,8 +15,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/storetest"
 )
 
-// switching makes the replica the master before some of the calls of stores,
-// while none is under way: what was written is then in both.
+// switching makes the replica the master before some of the calls of stores, while none is under
+// way, so that both have everything that was written.
 type switching struct {
 	sentinel *redistest.Sentinel
 	idle     sync.RWMutex
@@ -24,13 +24,13 @@ type switching struct {
 	before   map[int64]bool // calls
 }
 
-// enter waits while others switch, and switches if it is time. Its caller calls
-// what it returns.
+// enter waits while the master changes, and changes it if it is time. The caller calls leave
+// afterwards.
 func (w *switching) enter(t testing.TB) (leave func()) {
 	if w.before[w.calls.Add(1)] {
 		w.idle.Lock()
 		w.sentinel.Failover(t)
-		w.sentinel.AwaitReplica(t) // until then the old master takes what it is told, and forgets it
+		w.sentinel.AwaitReplica(t) // until then the old master accepts writes, and loses them
 		w.idle.Unlock()
 	}
 	w.idle.RLock()
@@ -64,8 +64,7 @@ func (s switched) Reset(ctx context.Context, prefix string) error {
 	return s.Store.Reset(ctx, prefix)
 }
 
-// A store behind Sentinel is held to what every store is, while its master
-// changes in the midst of it.
+// A store behind Sentinel passes the tests of every store while its master changes.
 func TestStoreBehindSentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.NewSentinel(t)
@@ -81,8 +80,8 @@ func TestStoreBehindSentinel(t *testing.T) {
 	}
 }
 
-// The master dies under load. Callers learn of it, the replica takes over, and
-// what is admitted twice is at most what it did not know.
+// The master dies under load. Callers get errors, the replica takes over, and at most what it did
+// not know is admitted twice.
 func TestMasterDies(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.NewSentinel(t)
@@ -117,8 +116,8 @@ func TestMasterDies(t *testing.T) {
 	before := passed.Load()
 	sentinel.AwaitMaster(t, old)
 	all.Wait()
-	n.heals()
-	n.tells(t)
+	n.awaitHealed()
+	n.checkEvents(t)
 	if got := passed.Load(); got < 400-8 || got > 400+before+8 {
 		t.Errorf("%d have passed of 400, %d before the master died", got, before)
 	}

@@ -18,8 +18,8 @@ import (
 // month is a period of which next to nothing passes while a test runs.
 const month = 1000 * time.Hour
 
-// everyKind is one limit of each algorithm, and of each way in which windows
-// begin. None begins a window, or drains one, while a test runs.
+// everyKind returns one limit of each algorithm, and of each way in which windows begin. None
+// begins a window, or drains one, while a test runs.
 func everyKind(count int64) map[string]limit.Limit {
 	l := limit.New(count, month)
 	now := time.Now().UTC()
@@ -36,7 +36,7 @@ func everyKind(count int64) map[string]limit.Limit {
 	}
 }
 
-// one is a charge of one key under one limit.
+// one returns a charge of one key under one limit.
 func one(key string, l limit.Limit, n int64) []store.Charge {
 	return []store.Charge{{Key: key, Limits: []limit.Limit{l}, N: n}}
 }
@@ -63,8 +63,8 @@ func wantLeft(t testing.TB, s store.Store, key string, l limit.Limit, want int64
 	}
 }
 
-// asked returns what the server says to a command.
-func asked(t testing.TB, s *redistest.Server, args ...string) any {
+// serverDo runs a command on the server itself.
+func serverDo(t testing.TB, s *redistest.Server, args ...string) any {
 	t.Helper()
 	answer, err := s.Do(args...)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestURLs(t *testing.T) {
 			if keys, err := s.Keys(t.Context(), "a/"); err != nil || !slices.Equal(keys, []string{"a/key"}) {
 				t.Error(keys, err)
 			}
-			if info := fmt.Sprint(asked(t, c.server, "INFO", "keyspace")); !strings.Contains(info, c.space) {
+			if info := fmt.Sprint(serverDo(t, c.server, "INFO", "keyspace")); !strings.Contains(info, c.space) {
 				t.Errorf("no %s in %s", c.space, info)
 			}
 			if err := s.Reset(t.Context(), "a/"); err != nil {
@@ -118,7 +118,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// Errors of connecting say what to do, and no password.
+// Errors of connecting say what to do, and contain no password.
 func TestURLsThatDoNotWork(t *testing.T) {
 	t.Parallel()
 	const secret = "hush-hush"
@@ -167,7 +167,7 @@ func TestURLsThatDoNotWork(t *testing.T) {
 	})
 }
 
-// A client that somebody else made stays open.
+// A client that the caller made stays open.
 func TestNewFromClient(t *testing.T) {
 	t.Parallel()
 	l := limit.New(10, month)
@@ -200,14 +200,14 @@ func TestNewFromClient(t *testing.T) {
 func due(t testing.TB, s *redistest.Server) map[string]int64 {
 	t.Helper()
 	at := map[string]int64{}
-	for _, name := range asked(t, s, "KEYS", "*").([]any) {
-		at[name.(string)] = asked(t, s, "PEXPIRETIME", name.(string)).(int64)
+	for _, name := range serverDo(t, s, "KEYS", "*").([]any) {
+		at[name.(string)] = serverDo(t, s, "PEXPIRETIME", name.(string)).(int64)
 	}
 	return at
 }
 
-// A key expires when it is full, to the millisecond, and so does its log. Markers
-// and nodes expire soon, and only settings never do.
+// A key expires when it is full, to the millisecond, and so does its log. Markers and nodes expire
+// soon, and only settings never do.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -285,7 +285,7 @@ func expires(t *testing.T, s *Store, key string, limits []limit.Limit, check fun
 	}
 }
 
-// What has expired is as good as new, and what is in use has not expired.
+// A key that has expired is as good as new, and a key in use does not expire.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -322,8 +322,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// What was taken from a key that has expired since can be settled, and does not
-// disturb what comes after.
+// A take from a key that has expired since can be settled, and does not disturb later takes.
 func TestSettledAfterItExpired(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -362,7 +361,7 @@ func awaitFull(t testing.TB, s *Store, key string) {
 	}
 }
 
-// What was taken is settled after its limit's count has changed, too, as in memory.
+// A take is settled after the count of its limit has changed, too, as in memory.
 func TestSettledAfterAChange(t *testing.T) {
 	t.Parallel()
 	memory := store.NewMemory()
@@ -400,8 +399,8 @@ func nameIn(key string) string {
 	return (&remote{namespace: defaultNamespace}).redisKey(partOf(key), key)
 }
 
-// What somebody else has written under the name of a key is an error, which says
-// so, and leaves the keys alone that are asked for at the same time.
+// A value of another program under the name of a key is an error that says so, and does not affect
+// the keys that are asked for at the same time.
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -425,13 +424,13 @@ func TestForeignKeys(t *testing.T) {
 		{"sliding log", "half of it", half},
 	} {
 		t.Run(c.kind+", "+c.name, func(t *testing.T) {
-			defer asked(t, server, "FLUSHALL")
+			defer serverDo(t, server, "FLUSHALL")
 			l := everyKind(10)[c.kind]
 			r := mustTake(t, s, one("key", l, 3))
 			if c.do[0] == "RPUSH" {
-				asked(t, server, "DEL", c.do[1])
+				serverDo(t, server, "DEL", c.do[1])
 			}
-			asked(t, server, c.do...)
+			serverDo(t, server, c.do...)
 			both := append(one("other", good, 1), one("key", l, 1)...)
 			for name, call := range map[string]func() error{
 				"take":      func() error { _, _, err := s.Take(t.Context(), one("key", l, 1)); return err },
@@ -454,8 +453,8 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// A log that was evicted while its key stays is mended: what was in it counts as
-// used when the newest of it was.
+// A log that was evicted while its key stays is rebuilt: its amount counts as used at the time of
+// the newest entry.
 func TestEvictedLog(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -487,11 +486,11 @@ func TestEvictedLog(t *testing.T) {
 			}
 			at += int64(30 * time.Second)
 			second := mustTake(t, r, []store.Charge{{Key: "key", Limits: c.limits, N: 4}})
-			asked(t, server, append([]string{c.evict[0], r.redisKey(partOf("key"), "key") + logSuffix}, c.evict[1:]...)...)
+			serverDo(t, server, append([]string{c.evict[0], r.redisKey(partOf("key"), "key") + logSuffix}, c.evict[1:]...)...)
 			if take(4) {
 				t.Error("4 have passed of 3")
 			}
-			at += int64(31 * time.Second) // the first have left, but who knows
+			at += int64(31 * time.Second) // the first entries have left, but that is unknown
 			if take(4) {
 				t.Error("4 have passed of 3 after what was forgotten")
 			}
@@ -509,9 +508,9 @@ func TestEvictedLog(t *testing.T) {
 	}
 }
 
-// Whatever happens to the server between a take and its settlement: what is there
-// is corrected, nothing is given back that is not, and what was used beyond is
-// owed. Only an anchored window that is gone is not opened again for that.
+// Whatever happens to the server between a take and its settlement: amounts that it still has are
+// corrected, others are not given back, and what was used beyond is owed. Only an anchored window
+// that is gone is not opened again for that.
 func TestBetweenTakeAndSettle(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -523,18 +522,18 @@ func TestBetweenTakeAndSettle(t *testing.T) {
 		}
 		return receipts
 	}
-	type left struct{ same, less, more, bucket, anchored int64 } // of 10, when 6 came to 6, 2 and 9
+	type left struct{ same, less, more, bucket, anchored int64 } // what is left of 10, when a take of 6 used 6, 2 and 9
 	for _, c := range []struct {
 		name string
 		do   func(t *testing.T)
 		want left
 	}{
 		{"nothing", func(*testing.T) {}, left{4, 8, 1, 1, 1}},
-		{"no scripts", func(t *testing.T) { asked(t, server, "SCRIPT", "FLUSH") }, left{4, 8, 1, 1, 1}},
-		{"no connections", func(t *testing.T) { asked(t, server, "CLIENT", "KILL", "TYPE", "normal") }, left{4, 8, 1, 1, 1}},
-		{"no keys", func(t *testing.T) { asked(t, server, "FLUSHALL") }, left{10, 10, 7, 1, 10}}, // a bucket's receipt knows what it held
+		{"no scripts", func(t *testing.T) { serverDo(t, server, "SCRIPT", "FLUSH") }, left{4, 8, 1, 1, 1}},
+		{"no connections", func(t *testing.T) { serverDo(t, server, "CLIENT", "KILL", "TYPE", "normal") }, left{4, 8, 1, 1, 1}},
+		{"no keys", func(t *testing.T) { serverDo(t, server, "FLUSHALL") }, left{10, 10, 7, 1, 10}}, // a bucket's receipt knows its backlog
 		{"other keys", func(t *testing.T) {
-			asked(t, server, "FLUSHALL")
+			serverDo(t, server, "FLUSHALL")
 			takeAll(t)
 		}, left{4, 4, 1, 1, 4}},
 		{"restarted", func(t *testing.T) {
@@ -545,7 +544,7 @@ func TestBetweenTakeAndSettle(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, actual := range []int64{6, 2, 9, -1} {
-				asked(t, server, "FLUSHALL")
+				serverDo(t, server, "FLUSHALL")
 				receipts := takeAll(t)
 				c.do(t)
 				for name, l := range everyKind(10) {
@@ -572,8 +571,8 @@ func TestBetweenTakeAndSettle(t *testing.T) {
 	}
 }
 
-// A server that cannot serve is an error that says why, nothing is charged, and
-// service goes on once it can.
+// A server that cannot serve is an error that says why, nothing is charged, and service goes on
+// once it can.
 func TestServersThatCannotServe(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -586,13 +585,13 @@ func TestServersThatCannotServe(t *testing.T) {
 		{"too few replicas", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "min-replicas-to-write"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			defer asked(t, server, "FLUSHALL")
+			defer serverDo(t, server, "FLUSHALL")
 			kinds := everyKind(10)
 			receipts := map[string]store.Receipt{}
 			for name, l := range kinds {
 				receipts[name] = serve(t, s, one(name, l, 6))
 			}
-			tell(t, server, c.lose)
+			serverDoAll(t, server, c.lose)
 			for name, l := range kinds {
 				_, _, err := s.Take(t.Context(), one(name, l, 1))
 				if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), c.why) {
@@ -602,7 +601,7 @@ func TestServersThatCannotServe(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			tell(t, server, c.back)
+			serverDoAll(t, server, c.back)
 			for name, l := range kinds {
 				r := serve(t, s, one(name, l, 4))
 				if err := s.Settle(t.Context(), receipts[name], []int64{5}); err != nil {

@@ -52,7 +52,7 @@ func TestSettingsOfANamespace(t *testing.T) {
 	wantSettings(t, b, values{})
 }
 
-// What changes nothing is not announced.
+// Setting the same value is not announced.
 func TestAnnounced(t *testing.T) {
 	server := redistest.New(t)
 	s := connect(t, redisstore.Config{URL: server.URL()})
@@ -116,7 +116,7 @@ func TestWatchAgain(t *testing.T) {
 			news := settingstest.Watched(t, s)
 			settingstest.Await(t, s, news, "x", "0")
 			fail(t, server, proxy, func(value string) {
-				if _, err := server.Do("HSET", "ratelimit:settings", "x", value); err != nil { // says nothing on the channel
+				if _, err := server.Do("HSET", "ratelimit:settings", "x", value); err != nil { // without a message on the channel
 					t.Fatal(err)
 				}
 			})
@@ -125,7 +125,7 @@ func TestWatchAgain(t *testing.T) {
 	}
 }
 
-// Who stops does not wait for a server that does not answer.
+// stop does not wait for a server that does not answer.
 func TestStopWatching(t *testing.T) {
 	server := redistest.New(t)
 	s := connect(t, redisstore.Config{URL: server.URL()})

@@ -9,25 +9,25 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// hears lets k hear what a key's limits say, of which so much was used.
-func hears(k *observations, key string, now, n int64, limits ...limit.Limit) {
+// recordUsed records decisions on a key's limits of which so much was used.
+func recordUsed(k *observations, key string, now, n int64, limits ...limit.Limit) {
 	var a limit.Account
 	impose(&a, limits, now, n)
 	charges := []store.Charge{{Key: key, Limits: limits}}
-	k.record(charges, k.beginTake(charges, false), says(&a, now, limits), now)
+	k.record(charges, k.beginTake(charges, false), decisionsOf(&a, now, limits), now)
 }
 
-func says(a *limit.Account, now int64, limits []limit.Limit) (decisions []limit.Decision) {
+func decisionsOf(a *limit.Account, now int64, limits []limit.Limit) (decisions []limit.Decision) {
 	for _, l := range limits {
 		decisions = append(decisions, a.Check(l, now, 0))
 	}
 	return decisions
 }
 
-// A node that has every limit to itself goes on exactly where Redis was. A unit
-// of a bucket that has begun to drain counts as a whole.
-func TestHeard(t *testing.T) {
-	start := newSim().now()
+// A node that has every limit to itself continues exactly from the state of Redis. A unit of a
+// bucket that has begun to drain counts in full.
+func TestObservationSeedsLedger(t *testing.T) {
+	start := newFakeRedis().now()
 	for name, l := range everyLimit {
 		for _, c := range []struct {
 			used  int64
@@ -39,7 +39,7 @@ func TestHeard(t *testing.T) {
 			k := newObservations()
 			heardAt := start + int64(20*time.Second)
 			charges := []store.Charge{{Key: "key", Limits: limits}}
-			k.record(charges, k.beginTake(charges, false), says(&a, heardAt, limits), heardAt)
+			k.record(charges, k.beginTake(charges, false), decisionsOf(&a, heardAt, limits), heardAt)
 			now := heardAt + int64(c.later)
 			g := &ledger{key: "key"}
 			k.seed(g, whole, now)
@@ -58,12 +58,12 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// What is leased of a bucket, which has not been poured in yet, counts as used.
-func TestHeardOfLeases(t *testing.T) {
+// Leased amounts of a bucket, which are not in its backlog yet, count as used.
+func TestObservationOfLeases(t *testing.T) {
 	l := limit.PerMinute(10)
 	k := newObservations()
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}}}
-	now := newSim().now()
+	now := newFakeRedis().now()
 	for _, c := range []struct {
 		left, want int64
 		reset      time.Duration
@@ -75,17 +75,17 @@ func TestHeardOfLeases(t *testing.T) {
 	}
 }
 
-// What is known is bounded, and what lasts is kept rather than what is full soon.
-func TestKnownIsBounded(t *testing.T) {
+// The number of observations is bounded, and keys that are in use for longer are kept.
+func TestObservationsAreBounded(t *testing.T) {
 	k := newObservations()
-	now := newSim().now()
+	now := newFakeRedis().now()
 	const long = 1000
 	for i := range 100_000 {
 		l := limit.PerSecond(10)
 		if i < long {
 			l = limit.PerDay(10)
 		}
-		hears(k, fmt.Sprint(i), now, 5, l)
+		recordUsed(k, fmt.Sprint(i), now, 5, l)
 	}
 	n, kept := 0, 0
 	k.keys("", now, func(string) { n++ })
@@ -103,7 +103,7 @@ func TestKnownIsBounded(t *testing.T) {
 	if k.at("99999", now+int64(time.Minute)) != nil {
 		t.Error("a key that is full is known")
 	}
-	hears(k, "unused", now, 0, limit.PerDay(10))
+	recordUsed(k, "unused", now, 0, limit.PerDay(10))
 	if k.at("unused", now) != nil {
 		t.Error("a key of which nothing was used is known")
 	}

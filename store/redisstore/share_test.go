@@ -28,7 +28,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// The parts of all nodes add up to the limit, and are as equal as can be.
+// The shares of all nodes add up to the limit, and are as equal as can be.
 func TestSharesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := rapid.Int64Range(1, 1<<62).Draw(t, "count")
@@ -47,8 +47,8 @@ func TestSharesAddUp(t *testing.T) {
 	})
 }
 
-// What all nodes take to be used is no less than what is, and what is left to
-// them no more than what is left.
+// What all nodes count as used is no less than the used amount, and what is left to them is no more
+// than what is left.
 func TestUsesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := limit.New(rapid.Int64Range(1, 1<<62).Draw(t, "count"), time.Minute)
@@ -67,7 +67,7 @@ func TestUsesAddUp(t *testing.T) {
 	})
 }
 
-func TestParts(t *testing.T) {
+func TestShareOfLimit(t *testing.T) {
 	day := limit.PerDay(9).ResetAt(0, nil)
 	for name, c := range map[string]struct {
 		of   limit.Limit

@@ -14,8 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Those who want the same at a time are told what they would have been told one
-// after another, to the unit.
+// Equal concurrent takes get exactly the answers of takes one after another.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
@@ -53,7 +52,7 @@ func TestTogether(t *testing.T) {
 					t.Errorf("who was denied was told that %d are left", n)
 				}
 			}
-			for i := len(receipts) - 1; i >= 0; i-- { // one by one, each for itself
+			for i := len(receipts) - 1; i >= 0; i-- { // one by one
 				all.Go(func() {
 					if err := s.Settle(t.Context(), receipts[i], []int64{8}); err != nil {
 						t.Error(err)
@@ -70,8 +69,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// Random histories of keys whose limits change all the time are answered as in
-// memory, with the server's clock.
+// Random histories of keys whose limits change all the time are answered as in memory, with the
+// server's clock.
 func TestLikeMemory(t *testing.T) {
 	t.Parallel()
 	s := opened(t, redistest.New(t).URL(), Config{Timeout: time.Minute})
@@ -83,7 +82,7 @@ func TestLikeMemory(t *testing.T) {
 		memory := store.NewMemory()
 		defer memory.Close()
 		both := []store.Store{memory, s}
-		mine := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "kinds") // of two of a shape, one may become the other
+		mine := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "kinds") // of two limits of one shape, one may replace the other
 		var receipts [][2]store.Receipt
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			if len(receipts) > 0 && rapid.IntRange(0, 2).Draw(t, "step") == 0 {

@@ -13,13 +13,13 @@ import (
 
 var errNoAnswer = fmt.Errorf("%w: no answer", ErrLost)
 
-// heldTake is a take that Redis has decided on, and whose answer is under way.
+// heldTake is a take that Redis has decided, and whose answer is under way.
 type heldTake struct {
-	answer  chan error // nil, or why it gets lost
+	answer  chan error // nil, or the error with which it gets lost
 	granted chan bool
 }
 
-// hold lets a node take n of a key, and holds the answer.
+// hold lets a node take n of a key, and holds the answer back.
 func (f *fleetNode) hold(t *testing.T, n int64, l limit.Limit) *heldTake {
 	t.Helper()
 	h := &heldTake{make(chan error), make(chan bool)}
@@ -57,8 +57,8 @@ func (f *fleetNode) rest(t *testing.T, l limit.Limit) (n int64) {
 	}
 }
 
-// What Redis had granted, and the node had not heard yet when it began to decide
-// by itself, passed beside the limit.
+// Takes that Redis had granted, but whose answers the node did not have when it began to decide by
+// itself, once passed beside the limit.
 func TestAnswerUnderWayCounts(t *testing.T) {
 	for name, l := range everyLimit {
 		for why, c := range map[string]struct {
@@ -66,7 +66,7 @@ func TestAnswerUnderWayCounts(t *testing.T) {
 			owed int64
 		}{"heard later": {nil, 5}, "never heard": {errNoAnswer, 5 + 3}} {
 			t.Run(name+"/"+why, func(t *testing.T) {
-				f := newFleetNode(newSim(), Share, whole, nil)
+				f := newFleetNode(newFakeRedis(), Share, whole, nil)
 				f.take(t, "key", 2, l)
 				h := f.hold(t, 3, l)
 				f.wire.lost.Store(true)
@@ -94,10 +94,10 @@ func TestAnswerUnderWayCounts(t *testing.T) {
 	}
 }
 
-// A call that Redis denies takes nothing from the node's part.
+// A take that Redis denies takes nothing from the node's share.
 func TestDenialUnderWay(t *testing.T) {
 	l := limit.PerMinute(10).Using(limit.FixedWindow)
-	f := newFleetNode(newSim(), Share, whole, nil)
+	f := newFleetNode(newFakeRedis(), Share, whole, nil)
 	f.take(t, "key", 2, l)
 	h := f.hold(t, 9, l)
 	f.wire.lost.Store(true)
@@ -112,12 +112,12 @@ func TestDenialUnderWay(t *testing.T) {
 	}
 }
 
-// An answer that was heard after a newer one took its place, and what had been
-// granted between the two passed again.
+// An answer that was recorded after a newer one once replaced it, and what had been granted between
+// the two passed again.
 func TestOlderAnswerIsHeardLater(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Share, whole, nil)
+			f := newFleetNode(newFakeRedis(), Share, whole, nil)
 			h := f.hold(t, 1, l)
 			f.take(t, "key", 4, l)
 			h.ends(nil)
@@ -129,17 +129,17 @@ func TestOlderAnswerIsHeardLater(t *testing.T) {
 	}
 }
 
-// Where it is not known which of two answers is the newer, what the larger says is
-// used. It goes though some call is always under way.
+// Where the order of two answers is unknown, the larger usage counts. It disappears even if some
+// call is always under way.
 func TestLargerAnswerGoes(t *testing.T) {
 	l := limit.PerMinute(10).Using(limit.FixedWindow)
-	f := newFleetNode(newSim(), Share, whole, nil)
+	f := newFleetNode(newFakeRedis(), Share, whole, nil)
 	one := f.hold(t, 1, l)
 	r, _ := f.take(t, "key", 6, l)
 	if err := f.Settle(t.Context(), r, []int64{0}); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []int64{7, 7, 7, 4, 5, 6} { // as said before the refund, then what is
+	for i, want := range []int64{7, 7, 7, 4, 5, 6} { // as before the refund, then the real usage
 		next := f.hold(t, 1, l)
 		one.ends(nil)
 		if got := f.observed.at("key", f.clock()).used(0); got != want {
@@ -150,10 +150,10 @@ func TestLargerAnswerGoes(t *testing.T) {
 	one.ends(nil)
 }
 
-// In a window that has just begun, what was used of the one before does not count.
+// In a window that has just begun, usage of the one before does not count.
 func TestLargerAnswerOfAnotherWindow(t *testing.T) {
 	l := limit.PerMinute(10).Using(limit.FixedWindow)
-	s := newSim()
+	s := newFakeRedis()
 	f := newFleetNode(s, Share, whole, nil)
 	s.pass(l.Period() - 1)
 	h := f.hold(t, 9, l)
@@ -166,12 +166,12 @@ func TestLargerAnswerOfAnotherWindow(t *testing.T) {
 	}
 }
 
-// Redis was charged what had passed without it, and lost again before the node had
-// heard where that left the key: then it passed again.
+// Redis was charged for what had passed without it, and lost again before the node knew the
+// resulting state of the key: then it once passed again.
 func TestLostAgainOncePaid(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetNode(newSim(), Share, whole, nil)
+			f := newFleetNode(newFakeRedis(), Share, whole, nil)
 			f.wire.lost.Store(true)
 			f.take(t, "key", 4, l)
 			f.wire.lost.Store(false)
@@ -186,13 +186,13 @@ func TestLostAgainOncePaid(t *testing.T) {
 	}
 }
 
-// Redis is lost and found from call to call, before it decides or before it answers,
-// while many ask: never more than the limit passes.
+// Redis is lost and found from call to call, before it decides or before it answers, while many
+// callers ask: never more than the limit passes.
 func TestManyAskWhileLostAndFound(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
 			for round := range 100 {
-				f := newFleetNode(newSim(), Share, whole, nil)
+				f := newFleetNode(newFakeRedis(), Share, whole, nil)
 				f.wire.answering = func(string, []store.Charge) error {
 					f.wire.lost.Store(rand.IntN(4) == 0)
 					if rand.IntN(8) == 0 {
@@ -208,7 +208,7 @@ func TestManyAskWhileLostAndFound(t *testing.T) {
 	}
 }
 
-// many lets 8 take three times each, finds Redis again now and then, and returns how
+// many lets 8 goroutines take three times each, finds Redis again now and then, and returns how
 // many have passed.
 func (f *fleetNode) many(t *testing.T, l limit.Limit) int64 {
 	var passed atomic.Int64
