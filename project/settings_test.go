@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -181,6 +182,155 @@ func TestUnsetLimit(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// A limit that is set or taken back, a new default and a reset reach calls that wait, of
+// projects with a limit of their own and of others, also if the limiter has forgotten what
+// it had made ready for them.
+func TestSettingsReachCallsThatWait(t *testing.T) {
+	for _, forgets := range []bool{false, true} {
+		cfg := project.Config{Default: &project.Limit{RequestsPerDay: 1}, Limits: map[string]project.Limit{"own": {RequestsPerDay: 1}}}
+		inLine(t, cfg, func(t *testing.T, l *line, c project.Call) {
+			var want []string
+			for _, id := range []string{"own", "usual"} {
+				c.Project = id
+				for i := range 6 {
+					l.join(t.Context(), fmt.Sprint(id, " ", i), c)
+				}
+				want = append(want, id+" 0")
+			}
+			l.passed(t, want...)
+			cancel := func(name string) error {
+				l.cancel(name)
+				return nil
+			}
+			for i, step := range []struct {
+				do   func() error
+				pass []string
+			}{
+				{func() error { return l.SetLimit("own", project.Limit{RequestsPerDay: 2}) }, []string{"own 1"}},
+				{func() error { return l.SetDefault(project.Limit{RequestsPerDay: 3}) }, []string{"usual 1", "usual 2"}},
+				{func() error { return l.UnsetLimit("own") }, []string{"own 2"}},
+				{func() error { return l.SetDefault(project.Limit{RequestsPerDay: 4}) }, []string{"own 3", "usual 3"}},
+				{func() error { return l.SetDefault(project.Limit{RequestsPerDay: 2}) }, nil},
+				{func() error { return l.SetLimit("other", project.Limit{}) }, nil},
+				{func() error { return l.Reset(t.Context(), "usual") }, []string{"usual 4", "usual 5"}},
+				{func() error { return l.SetLimit("own", project.Limit{RequestsPerDay: 4}) }, nil},
+				{func() error { return cancel("own 0") }, []string{"own 4"}},
+				{func() error { return l.SetLimit("own", project.Limit{}) }, []string{"own 5"}},
+			} {
+				l.sleep(time.Duration(i+1) * time.Second)
+				if forgets {
+					l.ForgetScopes()
+				}
+				if err := step.do(); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				want = append(want, step.pass...)
+				l.passed(t, want...)
+			}
+		})
+	}
+}
+
+// meanwhile is a store that does something while it is asked for the n-th time.
+type meanwhile struct {
+	*store.Memory
+	n  int
+	do func()
+}
+
+func (m *meanwhile) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	if m.n--; m.n == 0 {
+		defer m.do()
+	}
+	return m.Memory.Take(ctx, charges)
+}
+
+// A call goes by a limit that is set while it asks, before it waits, although the limiter
+// has forgotten meanwhile what it had made ready for the project.
+func TestSettingsReachACallThatIsAboutToWait(t *testing.T) {
+	for name, set := range map[string]func(l *project.Limiter) error{
+		"SetLimit":   func(l *project.Limiter) error { return l.SetLimit("p", project.Limit{RequestsPerDay: 2}) },
+		"UnsetLimit": func(l *project.Limiter) error { return l.UnsetLimit("own") },
+		"SetDefault": func(l *project.Limiter) error { return l.SetDefault(project.Limit{RequestsPerDay: 2}) },
+	} {
+		for asked := 2; asked <= 4; asked++ { // the first is that of a call which passes
+			t.Run(fmt.Sprint(name, " at ", asked), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &meanwhile{Memory: store.NewMemory(), n: asked}
+					cfg := project.Config{Default: &project.Limit{RequestsPerDay: 1}, Store: s}
+					c := project.Call{Project: "p"}
+					if name == "UnsetLimit" {
+						cfg.Default, cfg.Limits = &project.Limit{}, map[string]project.Limit{"own": {RequestsPerDay: 1}}
+						c.Project = "own"
+					}
+					l := newLine(newLimiter(t, cfg))
+					s.do = func() {
+						l.ForgetScopes()
+						spend(t, l.Limiter, project.Call{Project: "another"}) // which has a scope now
+						if err := set(l.Limiter); err != nil {
+							t.Error(err)
+						}
+					}
+					l.join(t.Context(), "a", c)
+					l.join(t.Context(), "b", c)
+					l.passed(t, "a", "b")
+				})
+			})
+		}
+	}
+}
+
+// A limiter forgets what it has made ready for projects when there are too many of them. The
+// projects lose nothing: neither what they have used nor what they have reserved, nor their
+// limits.
+func TestForgottenProjectsLoseNothing(t *testing.T) {
+	const some, others = 20, 20_000
+	for _, name := range []string{"memory", "another store"} {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, kinds[name](t, project.Config{Default: &project.Limit{RequestsPerDay: 9, TokensPerDay: 100, MaxConcurrent: 2}}))
+			reserved := map[string]*project.Reservation{}
+			for i := range some {
+				id := fmt.Sprint("p", i)
+				if i%2 == 0 {
+					setLimit(t, l, id, project.Limit{RequestsPerDay: 9, TokensPerDay: 100, MaxConcurrent: 1})
+				}
+				res, d, err := l.Take(t.Context(), project.Call{Project: id, Estimated: 60})
+				if err != nil || !d.Allowed {
+					t.Fatalf("%+v, %v", d, err)
+				}
+				reserved[id] = res
+			}
+			for i := range others {
+				res, _, err := l.Take(t.Context(), project.Call{Project: fmt.Sprint("other", i)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				res.Cancel()
+			}
+			if kept, _ := l.Scopes(); kept > project.MostScopes || kept < project.MostScopes/2 {
+				t.Errorf("%d scopes are kept; want up to %d", kept, project.MostScopes)
+			}
+			l.ForgetScopes()
+			eventually(t, "only the scopes remain that reservations have", func() bool {
+				runtime.GC()
+				kept, forgotten := l.Scopes()
+				return kept == 0 && forgotten == some
+			})
+			for id, res := range reserved {
+				d, err := l.Peek(t.Context(), id)
+				if most := int64(l.Limit(id).MaxConcurrent); err != nil || d.Allowed != (most > 1) || d.Concurrent != 1 || left(t, l, id)["day"] != 8 || left(t, l, id)["tokens-day"] != 40 {
+					t.Errorf("%s, of %d at a time: %+v, %v, left: %v", id, most, d, err, left(t, l, id))
+				}
+				res.Commit(10, 5)
+				if d, err := l.Peek(t.Context(), id); err != nil || !d.Allowed || d.Concurrent != 0 || left(t, l, id)["tokens-day"] != 85 {
+					t.Errorf("%s, committed: %+v, %v, left: %v", id, d, err, left(t, l, id))
+				}
+			}
+		})
+	}
 }
 
 // A reset lets calls that wait pass at once.

@@ -1,9 +1,12 @@
 package project_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,6 +79,76 @@ func TestTogether(t *testing.T) {
 				t.Error("41 requests in an hour")
 			}
 		})
+	}
+}
+
+// Of 300 calls that come at the same time to two limiters on one store, exactly as many
+// pass as the limit says, whichever door they come through.
+func TestSimultaneousCalls(t *testing.T) {
+	const calls = 300
+	type door = func(l *project.Limiter, c project.Call) (bool, error)
+	doors := map[string]door{
+		"Spend": func(l *project.Limiter, c project.Call) (bool, error) {
+			d, err := l.Spend(t.Context(), c)
+			return d.Allowed, err
+		},
+		"Take": func(l *project.Limiter, c project.Call) (bool, error) {
+			res, d, err := l.Take(t.Context(), c)
+			return d.Allowed && res != nil, err
+		},
+		"Acquire": func(l *project.Limiter, c project.Call) (bool, error) {
+			c.MaxWait = time.Minute // which is shorter than any of the windows
+			res, d, err := l.Acquire(t.Context(), c)
+			if errors.Is(err, context.DeadlineExceeded) && d.RetryAfter > 0 {
+				err = nil
+			}
+			return d.Allowed && res != nil, err
+		},
+	}
+	each := project.Limit{RequestsPerHour: 100, RequestsPerDay: 120, TokensPerHour: 1000, TokensPerMonth: 1200}
+	for name, shared := range stores {
+		open := shared(t)
+		limiters := []*project.Limiter{newLimiter(t, project.Config{Default: &each, Store: open()}), newLimiter(t, project.Config{Default: &each, Store: open()})}
+		for through, ask := range doors {
+			for of, c := range map[string]struct {
+				call project.Call
+				want int64
+				left map[string]int64
+			}{
+				"requests": {project.Call{}, 100, map[string]int64{"hour": 0, "day": 20}},
+				"tokens":   {project.Call{Estimated: 30}, 33, map[string]int64{"hour": 67, "day": 87, "tokens-hour": 10, "tokens-month": 210}},
+			} {
+				t.Run(fmt.Sprint(name, " ", through, " ", of), func(t *testing.T) {
+					c.call.Project = through + "-" + of
+					start := make(chan bool)
+					var admitted atomic.Int64
+					var all sync.WaitGroup
+					for i := range calls {
+						all.Go(func() {
+							<-start
+							allowed, err := ask(limiters[i%2], c.call)
+							if err != nil {
+								t.Error(err)
+							}
+							if allowed {
+								admitted.Add(1)
+							}
+						})
+					}
+					close(start)
+					all.Wait()
+					if admitted.Load() != c.want {
+						t.Errorf("%d were admitted; want %d", admitted.Load(), c.want)
+					}
+					remains := left(t, limiters[0], c.call.Project)
+					for window, want := range c.left {
+						if remains[window] != want {
+							t.Errorf("%v are left; want %v", remains, c.left)
+						}
+					}
+				})
+			}
+		}
 	}
 }
 

@@ -17,8 +17,6 @@ type Scope struct {
 	gate  Gate
 	line  *line.Line // of calls that wait; nil: only calls of one flow name the scope
 	rules atomic.Pointer[Rules]
-
-	awaited atomic.Int32 // by how many calls, of a scope that is not shared
 }
 
 // Gate stands before the limits of a scope. It may let nothing pass for a while, but
@@ -100,9 +98,6 @@ func (s *Scope) Limited() bool { r := s.rules.Load(); return r != nil && r.limit
 
 // Waiting returns how many calls wait for a shared scope.
 func (s *Scope) Waiting() int { return s.line.Waiting() }
-
-// Awaited reports whether a call waits that names the scope, which is not shared.
-func (s *Scope) Awaited() bool { return s.awaited.Load() > 0 }
 
 // planFor returns what a call is charged in the scope now.
 func (s *Scope) planFor(e *Engine, part Part) *plan {

@@ -309,7 +309,6 @@ func (e *Engine) enlist(scopes Scopes, flow string) (leave func()) {
 			if s.line != nil {
 				continue
 			}
-			s.awaited.Add(int32(by))
 			flows := e.waitsFor[s.Key]
 			if flows == nil {
 				flows = map[string]int{}
