@@ -8,8 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// bench is a store under test, with its clock. Any error of the store ends the
-// test.
+// bench is a store under test, with its clock. Any error of the store ends the test.
 type bench struct {
 	*testing.T
 	store store.Store
@@ -94,8 +93,8 @@ func (b *bench) reset(prefix string) {
 	}
 }
 
-// ofEvery runs a test for one limit of each kind, of count a minute or a day.
-// The clock is just past a boundary of all of their windows.
+// ofEvery runs a test for one limit of each kind, of count a minute or a day. The clock is just
+// past a boundary of all of their windows.
 func ofEvery(count int64, test func(b *bench, l limit.Limit)) func(t *testing.T, newStore opener) {
 	return func(t *testing.T, newStore opener) {
 		for name, r := range everyRule(count, time.Minute) {
@@ -108,5 +107,5 @@ func ofEvery(count int64, test func(b *bench, l limit.Limit)) func(t *testing.T,
 	}
 }
 
-// midnight is one in Los Angeles, and a nanosecond.
+// midnight is a nanosecond past midnight in Los Angeles.
 var midnight = time.Date(2026, time.March, 14, 7, 0, 0, 1, time.UTC)

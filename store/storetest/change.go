@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// countsThatChange: whatever becomes of a limit's count, what was used of it
-// counts, and every answer is the model's.
+// countsThatChange: whatever the count of a limit becomes, its used amount counts, and every answer
+// is the model's.
 func countsThatChange(t *testing.T, newStore opener) {
 	c := newClock()
 	s := newStore(t, c.now)
@@ -32,23 +32,23 @@ func countsThatChange(t *testing.T, newStore opener) {
 			}
 			last := k.last[0]
 			by := oneOf(t, "by", 0, 1, period/time.Duration(now.Count())+1, period/3, max(last.reset-1, 0), period, -1, -period/3, -26*time.Hour)
-			if by < 0 && now.Limit.Algorithm() == limit.SlidingLog { // a denial need not be written, so what is over may come back
+			if by < 0 && now.Limit.Algorithm() == limit.SlidingLog { // a denial need not be written, so expired takes may count again
 				by = 0
 			}
-			if by < 0 && k.anyFull(c.now()) { // it may be forgotten, or not
-				k = newKey(fmt.Sprintf("history %d after %d steps", number, len(h.done)), []rule{now})
+			if by < 0 && k.anyFull(c.now()) { // the key may be forgotten, or not
+				k = newKey(fmt.Sprintf("history %d after %d steps", number, len(h.steps)), []rule{now})
 				h.keys = []*key{k}
 			}
 			c.add(by)
-			k.become([]rule{now}, c.now())
+			k.setRules([]rule{now}, c.now())
 			n := oneOf(t, "n", 1, last.remaining, now.Count(), now.Count()/2, now.Count()+1)
 			h.takeThese([]*key{k}, []store.Charge{charge(k.name, n, now.Limit)})
 		}
 	})
 }
 
-// begunAnew: another algorithm, another way in which windows begin, or another
-// period is another limit.
+// begunAnew: another algorithm, another way in which windows begin, or another period is another
+// limit.
 func begunAnew(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	of, longer := everyRule(10, time.Minute), everyRule(10, time.Hour)
@@ -60,15 +60,15 @@ func begunAnew(t *testing.T, newStore opener) {
 				b.wantLeft(10, key, changed.Limit, "of "+key)
 			}
 		}
-		if l := longer[name].Limit; l != r.Limit && l.Algorithm() != limit.SlidingLog { // a log is one for all periods
+		if l := longer[name].Limit; l != r.Limit && l.Algorithm() != limit.SlidingLog { // all periods share one log
 			b.mustTake(charge(name, 10, r.Limit))
 			b.wantLeft(10, name, l, "of one that was a minute's")
 		}
 	}
 }
 
-// otherDays: what was used of a day stays when days begin otherwise, until the day
-// ends that has become of it.
+// otherDays: the used amount of a day stays when days begin at another time, until the new day
+// ends.
 func otherDays(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	pacific, kathmandu := daily(10, 0, "America/Los_Angeles"), daily(10, 0, "Asia/Kathmandu")
@@ -83,7 +83,7 @@ func otherDays(t *testing.T, newStore opener) {
 	b.wantLeft(10, "key", kathmandu.Limit, "of a new day")
 }
 
-// byCount returns limits of one kind whose counts differ.
+// byCount returns limits of one kind that differ in their counts.
 type byCount func(count int64) limit.Limit
 
 // ofEveryChange runs a test for each kind of limit.
@@ -97,7 +97,7 @@ func ofEveryChange(period time.Duration, test func(b *bench, of byCount)) func(t
 	}
 }
 
-// raisedAndLowered: what was used stays used.
+// raisedAndLowered: used amounts stay used.
 func raisedAndLowered(b *bench, of byCount) {
 	b.mustTake(charge("key", 60, of(100)))
 	b.wantLeft(140, "key", of(200), "of 200 after 60 of 100 were used")
@@ -107,8 +107,8 @@ func raisedAndLowered(b *bench, of byCount) {
 	b.wantLeft(40, "key", of(200), "of 200 after 160 were used")
 }
 
-// loweredForAMoment: a limit that is all but closed, and opened again, has not
-// forgotten what was used before.
+// loweredForAMoment: a limit that is lowered to 1 and raised again has not forgotten what was used
+// before.
 func loweredForAMoment(b *bench, of byCount) {
 	const many = 1_000_000_000
 	b.mustTake(charge("key", many, of(many)))
@@ -116,8 +116,8 @@ func loweredForAMoment(b *bench, of byCount) {
 	b.wantLeft(0, "key", of(many), "after the limit was 1 for a moment")
 }
 
-// changedWhileOpen: takes from before a change and from after it are settled
-// without harm to each other.
+// changedWhileOpen: takes from before a change and from after it are settled without harm to each
+// other.
 func changedWhileOpen(b *bench, of byCount) {
 	before := b.mustTake(charge("key", 1, of(100)))
 	b.clock.add(1)
@@ -128,7 +128,8 @@ func changedWhileOpen(b *bench, of byCount) {
 	b.wantLeft(100, "key", of(101), "after 1 was used and 50 given back")
 }
 
-// owedAfterAChange: what a take from before a change used beyond it is owed after.
+// owedAfterAChange: a take from before a change that used more than its amount owes the rest after
+// the change.
 func owedAfterAChange(b *bench, of byCount) {
 	before := b.mustTake(charge("key", 1, of(100)))
 	other := b.mustTake(charge("key", 2, of(100)))
@@ -136,7 +137,7 @@ func owedAfterAChange(b *bench, of byCount) {
 	b.mustTake(charge("key", 50, of(101)))
 	b.settle(before, 4)
 	b.wantLeft(45, "key", of(101), "after 4, 2 and 50 were used")
-	b.settle(other, 0) // of which a bucket gives nothing back
+	b.settle(other, 0) // a bucket gives nothing of it back
 	if left := b.peek(charge("key", 0, of(101)))[0].Remaining; left != 45 && left != 47 {
 		b.Errorf("%d are left after 2 of them were given back", left)
 	}
@@ -155,8 +156,8 @@ func peekedUnderAnother(b *bench, of byCount) {
 	b.wantLeft(10, "key", of(10), "after all was given back")
 }
 
-// toldAfterAChange: who is denied after a change passes when told to come back.
-func toldAfterAChange(b *bench, of byCount) {
+// passesWhenToldAfterAChange: a take that is denied after a change passes at its RetryAfter.
+func passesWhenToldAfterAChange(b *bench, of byCount) {
 	b.mustTake(charge("key", 1, of(1)))
 	retry := b.mustNotTake(charge("key", 60, of(60)))
 	b.clock.add(retry - 1)

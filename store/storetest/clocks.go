@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyClock: however the clock goes back and forth, and whatever is settled after
-// that, no more passes than the limit allows in the time that has passed: as much
-// as all of its steps forward, at least.
+// anyClock: however the clock goes back and forth, and whatever is settled after that, no more
+// passes than the limit allows in the time that has passed, which is at least the sum of all steps
+// forward.
 func anyClock(t *testing.T, newStore opener) {
 	c := newClock()
 	s := newStore(t, c.now)
@@ -32,17 +32,16 @@ func anyClock(t *testing.T, newStore opener) {
 			w.step(l.Period())
 		}
 		if l.Algorithm() == limit.FixedWindow {
-			// One that is over is full, and may be forgotten: a clock that goes
-			// back into it opens it anew.
+			// A window that is over is full, and may be forgotten: a clock that goes
+			// back into it opens it again.
 			l = l.WithCount(l.Count() * (1 + w.back))
 		}
 		checkBound(t, l, w.passed)
 	})
 }
 
-// stepsInTurns: a clock that goes back and forth over a boundary, and limits that take
-// turns with it, let no more pass than the largest limit does in the time that has
-// passed.
+// stepsInTurns: a clock that goes back and forth over a boundary, with limits that alternate with
+// it, lets no more pass than the largest limit does in the time that has passed.
 func stepsInTurns(b *bench, of byCount) {
 	for _, counts := range [][2]int64{{20, 20}, {10, 20}, {20, 10}} {
 		b.reset("")
@@ -110,7 +109,7 @@ func (w *wander) take(n int64) error {
 	return err
 }
 
-// settle settles a take for less, the same or more. What is owed is no admission.
+// settle settles a take for less, the same or more. A debt is no admission.
 func (w *wander) settle(i int) error {
 	if w.receipts[i] == nil {
 		return nil

@@ -21,8 +21,8 @@ func atOnce(do func(random *rand.Rand)) {
 	all.Wait()
 }
 
-// exactlyTheLimit: while the clock stands still, as much passes as the limit
-// says, to the unit, however many ask at once.
+// exactlyTheLimit: while the clock stands still, exactly the limit passes, however many goroutines
+// ask at once.
 func exactlyTheLimit(b *bench, l limit.Limit) {
 	var passed atomic.Int64
 	atOnce(func(random *rand.Rand) {
@@ -78,7 +78,7 @@ func allOrNothing(t *testing.T, newStore opener) {
 			actual := make([]int64, len(charges))
 			for i, c := range charges {
 				actual[i] = c.N
-				if c.Limits[0].Algorithm() > limit.LeakyBucket { // of a bucket, only a part may be given back
+				if c.Limits[0].Algorithm() > limit.LeakyBucket { // a bucket may give only a part back
 					actual[i] = random.Int64N(c.N + 1)
 				}
 				used[c.Key].Add(actual[i])
@@ -97,7 +97,7 @@ func allOrNothing(t *testing.T, newStore opener) {
 	}
 }
 
-// orders: takes of the same keys in opposite orders do not wait for each other.
+// orders: takes of the same keys in opposite orders do not deadlock.
 func orders(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	var charges []store.Charge
@@ -120,12 +120,11 @@ func orders(t *testing.T, newStore opener) {
 	})
 }
 
-// admission is a take that was allowed at some time from lo to hi, and what it
-// came to.
+// admission is a take that was allowed at some time from lo to hi, and the amount that it used.
 type admission struct{ lo, hi, n int64 }
 
-// neverMoreOverTime: while the clock moves and takes are settled for less, no
-// window holds more than the limit.
+// neverMoreOverTime: while the clock moves and takes are settled for less, no window holds more
+// than the limit.
 func neverMoreOverTime(b *bench, l limit.Limit) {
 	var mu sync.Mutex
 	var all []admission
@@ -166,7 +165,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkBound looks at every span of time for more than may pass in it.
+// checkBound checks every span of time for more than may pass in it.
 func checkBound(t failer, l limit.Limit, all []admission) {
 	t.Helper()
 	for _, first := range all {
@@ -188,10 +187,10 @@ func checkBound(t failer, l limit.Limit, all []admission) {
 	}
 }
 
-// mostIn returns how much may pass in a span of time that includes both of its
-// ends, wherever it begins.
+// mostIn returns how much may pass in a span of time that includes both of its ends, wherever it
+// begins.
 func mostIn(l limit.Limit, length int64) int64 {
-	windows := length/int64(l.Period()) + 1 // that it takes to cover the span
+	windows := length/int64(l.Period()) + 1 // how many cover the span
 	switch l.Algorithm() {
 	case limit.SlidingLog:
 		return l.Count() * windows

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// histories holds every answer of a store against the model's, in histories that
-// are made up at random. They have a store in common, and keys of their own.
+// histories compares every answer of a store with the model's, in random histories. They share a
+// store, and have keys of their own.
 func histories(counts []int64) func(t *testing.T, newStore opener) {
 	return func(t *testing.T, newStore opener) {
 		c := newClock()
@@ -34,8 +34,8 @@ func histories(counts []int64) func(t *testing.T, newStore opener) {
 	}
 }
 
-// starts are when histories begin: at no boundary, at some, and near those at
-// which clocks change.
+// starts are the first times of histories: at no boundary, at some, and near those at which the
+// clocks of a zone change.
 var starts = []time.Time{
 	time.Date(2026, time.March, 14, 15, 9, 26, 535_897_932, time.UTC),
 	time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC),
@@ -46,18 +46,18 @@ var starts = []time.Time{
 	time.Date(2026, time.April, 4, 14, 59, 0, 0, time.UTC),              // Lord Howe repeats half an hour
 }
 
-// history is one of them, as it is made up.
+// history is one random history.
 type history struct {
 	*rapid.T
 	store store.Store
 	clock *clock
 
-	name   string // with which all of its keys begin
-	counts []int64
-	keys   []*key
-	made   int
-	taken  []*taken
-	done   []string // so far
+	name     string // the prefix of all of its keys
+	counts   []int64
+	keys     []*key
+	keyCount int
+	taken    []*taken
+	steps    []string // so far
 }
 
 // taken is a take that was allowed.
@@ -67,25 +67,25 @@ type taken struct {
 	keys    []*key
 	amounts []int64
 	settled bool
-	reset   bool // some of its keys were, since
+	reset   bool // some of its keys were reset since
 }
 
 func (h *history) failf(format string, args ...any) {
 	h.Helper()
-	h.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(h.done, "\n"))
+	h.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(h.steps, "\n"))
 }
 
-func (h *history) note(format string, args ...any) {
-	h.done = append(h.done, fmt.Sprintf("%d: ", h.clock.now())+fmt.Sprintf(format, args...))
+func (h *history) logf(format string, args ...any) {
+	h.steps = append(h.steps, fmt.Sprintf("%d: ", h.clock.now())+fmt.Sprintf(format, args...))
 }
 
 func (h *history) freshKey() *key {
-	h.made++
+	h.keyCount++
 	ending := oneOf(h.T, "ending", "", "a", "%", "a/b", "_", "\x00")
-	return newKey(fmt.Sprintf("%skey %d%s", h.name, h.made, ending), anyRules(h.T, h.counts))
+	return newKey(fmt.Sprintf("%skey %d%s", h.name, h.keyCount, ending), anyRules(h.T, h.counts))
 }
 
-// move moves the clock by something that matters to one of the limits.
+// move moves the clock by a duration that matters to one of the limits.
 func (h *history) move() {
 	k := oneOf(h.T, "key", h.keys...)
 	i := rapid.IntRange(0, len(k.rules)-1).Draw(h.T, "limit")
@@ -106,9 +106,8 @@ func (h *history) move() {
 	h.clock.add(by)
 }
 
-// leavePast is done before the clock goes back. After that it is not known where
-// takes from before it belong, nor whether what is full now was forgotten: so
-// they are left alone.
+// leavePast is called before the clock goes back. After that it is undefined which window earlier
+// takes belong to, and whether a key that is full now was forgotten: so the history uses neither.
 func (h *history) leavePast() {
 	h.taken = nil
 	for i, k := range h.keys {
@@ -118,12 +117,12 @@ func (h *history) leavePast() {
 	}
 }
 
-// ops are what can be done to a store.
+// ops are the possible operations of a history.
 var ops = []func(h *history){
 	(*history).take, (*history).take, (*history).peek, (*history).settle, (*history).settle, (*history).comeBack, (*history).reset, (*history).replaceKey,
 }
 
-// charge makes up charges of some of the keys, in any order.
+// charge draws charges of some of the keys, in any order.
 func (h *history) charge() ([]*key, []store.Charge) {
 	keys := rapid.Permutation(h.keys).Draw(h.T, "order")
 	keys = keys[:rapid.IntRange(1, len(keys)).Draw(h.T, "how many")]
@@ -139,11 +138,11 @@ func (h *history) charge() ([]*key, []store.Charge) {
 
 func (h *history) take() { h.takeThese(h.charge()) }
 
-// takeThese takes, and compares what the store says with the model.
+// takeThese takes, and compares the store's decisions with the model.
 func (h *history) takeThese(keys []*key, charges []store.Charge) []limit.Decision {
 	r, decisions, err := h.store.Take(h.Context(), charges)
 	allowed := store.Allowed(decisions)
-	h.note("take %s: %v", described(charges), allowed)
+	h.logf("take %s: %v", described(charges), allowed)
 	if err != nil || (r != nil) != allowed {
 		h.failf("take %s: receipt %v, %+v, %v", described(charges), r, decisions, err)
 	}
@@ -155,7 +154,7 @@ func (h *history) takeThese(keys []*key, charges []store.Charge) []limit.Decisio
 		}
 		return decisions
 	}
-	t := &taken{id: len(h.done), receipt: r, keys: keys}
+	t := &taken{id: len(h.steps), receipt: r, keys: keys}
 	for i, k := range keys {
 		k.took(now, t.id, charges[i].N)
 		t.amounts = append(t.amounts, charges[i].N)
@@ -167,7 +166,7 @@ func (h *history) takeThese(keys []*key, charges []store.Charge) []limit.Decisio
 func (h *history) peek() {
 	keys, charges := h.charge()
 	decisions, err := h.store.Peek(h.Context(), charges)
-	h.note("peek %s", described(charges))
+	h.logf("peek %s", described(charges))
 	if err != nil {
 		h.failf("peek %s: %v", described(charges), err)
 	}
@@ -177,7 +176,7 @@ func (h *history) peek() {
 	}
 }
 
-// compare holds decisions to what the model says.
+// compare compares decisions with the model.
 func (h *history) compare(keys []*key, charges []store.Charge, decisions []limit.Decision, charged bool) {
 	h.Helper()
 	h.tick()
@@ -194,7 +193,7 @@ func (h *history) compare(keys []*key, charges []store.Charge, decisions []limit
 			got = append(got, answerOf(d))
 		}
 		rest = rest[len(k.rules):]
-		if wanted := k.keep(h.clock.now(), charges[i].N, charged, got); wanted != nil {
+		if wanted := k.matchAnswers(h.clock.now(), charges[i].N, charged, got); wanted != nil {
 			h.failf("%d of %q (%v) at %d:\n got %+v\nwant %+v\nknown: %v", charges[i].N, k.name, k.limits(), h.clock.now(), got, wanted, k.worlds)
 		}
 	}
@@ -210,7 +209,7 @@ func (h *history) tick() {
 	}
 }
 
-// settle settles any of the takes, be it the first time or not.
+// settle settles any of the takes, for the first time or again.
 func (h *history) settle() {
 	if len(h.taken) == 0 {
 		return
@@ -220,12 +219,12 @@ func (h *history) settle() {
 	for i, n := range t.amounts {
 		amounts := []int64{0, n / 2, n, -1, max(n-1, 0)}
 		burst := t.keys[i].leastBurst()
-		if n > 0 && !t.reset && burst <= 1<<50 { // it is not said since when the others are owed, and sums must fit
+		if n > 0 && !t.reset && burst <= 1<<50 { // for others it is undefined since when the debt counts; and sums must fit
 			amounts = append(amounts, n+1, n+burst/2, n+rapid.Int64Range(0, burst).Draw(h.T, "more"))
 		}
 		actual = append(actual, oneOf(h.T, "actual", amounts...))
 	}
-	h.note("settle %d of %s at %d (again: %v)", actual, names(t.keys), t.id, t.settled)
+	h.logf("settle %d of %s at %d (again: %v)", actual, names(t.keys), t.id, t.settled)
 	if err := h.store.Settle(h.Context(), t.receipt, actual); err != nil {
 		h.failf("settle %d: %v", actual, err)
 	}
@@ -238,8 +237,8 @@ func (h *history) settle() {
 	t.settled = true
 }
 
-// comeBack takes, and if it is denied comes back a nanosecond before it was told
-// to, and then when it was told to.
+// comeBack takes. If that is denied, it takes again a nanosecond before RetryAfter, and then at
+// RetryAfter.
 func (h *history) comeBack() {
 	keys, charges := h.charge()
 	retry := store.Deciding(h.takeThese(keys, charges)).RetryAfter
@@ -259,7 +258,7 @@ func (h *history) comeBack() {
 func (h *history) reset() {
 	whole := oneOf(h.T, "key", h.keys...).name
 	prefix := oneOf(h.T, "prefix", whole, h.name, whole[:len(whole)-1], whole+"x", strings.ToUpper(whole), "%", "*")
-	h.note("reset %q", prefix)
+	h.logf("reset %q", prefix)
 	if err := h.store.Reset(h.Context(), prefix); err != nil {
 		h.failf("reset %q: %v", prefix, err)
 	}

@@ -13,8 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// neverAndLater: what is larger than the limit is told so at once, whatever is
-// in use; what is not is told when to come back.
+// neverAndLater: an amount larger than the limit can never pass, and the decision says so at once,
+// whatever is in use. For any other amount it says when to come back.
 func neverAndLater(b *bench, l limit.Limit) {
 	for _, n := range []int64{l.Burst() + 1, 1 << 62, math.MaxInt64} {
 		if retry := b.mustNotTake(charge("key", n, l)); retry != limit.Never {
@@ -34,8 +34,7 @@ func neverAndLater(b *bench, l limit.Limit) {
 	b.mustTake(charge("key", 1, l))
 }
 
-// nothing: a take of nothing passes where nothing is owed, and is the beginning of
-// nothing.
+// nothing: a take of zero passes where there is no debt, and begins no window.
 func nothing(b *bench, l limit.Limit) {
 	full := b.peek(charge("key", 1, l))[0]
 	b.settle(b.mustTake(charge("key", 0, l)), 0)
@@ -56,8 +55,8 @@ func nothing(b *bench, l limit.Limit) {
 	b.mustTake(charge("key", 0, l))
 }
 
-// invalidCharges: what cannot be meant gets an error, and charges nothing, not
-// even what is fine beside it.
+// invalidCharges: invalid charges get an error, and charge nothing, not even the valid charges
+// beside them.
 func invalidCharges(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	l := limit.PerMinute(10)
@@ -88,7 +87,7 @@ func invalidCharges(t *testing.T, newStore opener) {
 	b.wantLeft(10, "key", l, "after nothing was charged")
 }
 
-// noCharges: no charge at all, or one that no limit governs, passes.
+// noCharges: a take of no charge at all, or of one without limits, passes.
 func noCharges(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	for _, charges := range [][]store.Charge{nil, {}, {charge("key", 5)}, {charge("key", math.MaxInt64), charge("other", 0)}} {
@@ -112,7 +111,7 @@ var oddKeys = []string{
 	strings.Repeat("k", 4096), strings.Repeat("k", 4095) + "\x00",
 }
 
-// odd: any bytes are a key, and each its own; a prefix is nothing but a prefix.
+// odd: any bytes are a key, and each is a key of its own; a prefix is nothing but a prefix.
 func odd(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	l := limit.PerMinute(1)
@@ -167,7 +166,7 @@ func endedContext(t *testing.T, newStore opener) {
 		}
 		b.wantLeft(6, "key", l, "after 4 were taken")
 	}
-	if err := b.store.Settle(cancelled, r, []int64{1}); err != nil { // then it can be settled again
+	if err := b.store.Settle(cancelled, r, []int64{1}); err != nil { // after an error it can be settled again
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("settle: %v", err)
 		}
@@ -177,7 +176,7 @@ func endedContext(t *testing.T, newStore opener) {
 	b.wantLeft(9, "key", l, "after 1 of 4 was used")
 }
 
-// closed: a store may be closed twice, and answers nothing then.
+// closed: a store may be closed twice, and fails all calls then.
 func closed(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	charges := []store.Charge{charge("key", 1, limit.PerMinute(10))}

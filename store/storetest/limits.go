@@ -7,12 +7,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ruleOf returns a limit of an algorithm whose windows are aligned to 1970 if it
-// has any.
+// ruleOf returns a limit whose windows, if it has any, are aligned to 1970.
 func ruleOf(l limit.Limit) rule { return rule{l, alignedTo(l.Period())} }
 
-// everyRule is one limit of each kind: each algorithm, and each way in which
-// windows begin. All are of count a period.
+// everyRule returns one limit of each kind: each algorithm, and each way in which windows begin.
+// All are of count a period.
 func everyRule(count int64, period time.Duration) map[string]rule {
 	l := limit.New(count, period)
 	return map[string]rule{
@@ -27,8 +26,8 @@ func everyRule(count int64, period time.Duration) map[string]rule {
 	}
 }
 
-// daily returns a limit that resets at a time of day. Where the zone is not in
-// the machine's database it is UTC.
+// daily returns a limit that resets at a time of day. Where the machine's database does not have
+// the zone it is UTC.
 func daily(count int64, timeOfDay time.Duration, zone string) rule {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
@@ -43,14 +42,14 @@ var (
 	huge    = []int64{1<<53 + 1, 1<<62 - 1, 1 << 62, 999_999_999_999_999_989}
 	days    = []rule{
 		daily(5, 0, "America/Los_Angeles"),
-		daily(100, 150*time.Minute, "Europe/Berlin"), // at which clocks change there
+		daily(100, 150*time.Minute, "Europe/Berlin"), // the time at which the clocks change there
 		daily(10, 0, "UTC"),
 		daily(3, 23*time.Hour+59*time.Minute, "Asia/Kathmandu"),
-		daily(7, 2*time.Hour, "Australia/Lord_Howe"), // where they change by half an hour
+		daily(7, 2*time.Hour, "Australia/Lord_Howe"), // the clocks change by half an hour there
 	}
 )
 
-// anyRule returns a limit of any kind.
+// anyRule draws a limit of any kind.
 func anyRule(t *rapid.T, counts []int64) rule {
 	l := limit.New(oneOf(t, "count", counts...), oneOf(t, "period", periods...))
 	kind := rapid.IntRange(0, 7).Draw(t, "kind")
@@ -75,7 +74,7 @@ func anyRule(t *rapid.T, counts []int64) rule {
 	}
 }
 
-// anyRules returns the limits of a key.
+// anyRules draws the limits of a key.
 func anyRules(t *rapid.T, counts []int64) []rule {
 	var rules []rule
 	for range rapid.IntRange(1, 3).Draw(t, "limits") {
@@ -84,7 +83,7 @@ func anyRules(t *rapid.T, counts []int64) []rule {
 	return rules
 }
 
-// oneOf returns one of a list. The simplest is the first.
+// oneOf draws one of a list. The first is the simplest.
 func oneOf[E any](t *rapid.T, name string, of ...E) E {
 	return of[rapid.IntRange(0, len(of)-1).Draw(t, name)]
 }

@@ -7,9 +7,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// manyEntries: a log of more than 4,096 entries may count what has left its
-// window, no longer than 1/1024 of the window ago, and always counts what has
-// not.
+// manyEntries: a log of more than 4,096 entries may count takes that have left its window, for at
+// most 1/1024 of the window, and always counts those that have not.
 func manyEntries(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	l := limit.PerMinute(1 << 40).Using(limit.SlidingLog)

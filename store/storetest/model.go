@@ -11,10 +11,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// The model: what a store must answer, from the definitions of the algorithms,
-// in lists and rational numbers, with no regard to cost.
+// The model computes what a store must answer from the definitions of the algorithms, with
+// lists and rational numbers, and with no regard to cost.
 
-// answer is what one limit says.
+// answer is the decision of one limit.
 type answer struct {
 	allowed         bool
 	used, remaining int64
@@ -26,31 +26,31 @@ func answerOf(d limit.Decision) answer {
 	return answer{d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter, d.Since}
 }
 
-// counter is what one key has used of one limit. Looking at it changes nothing.
+// counter is what one key has used of one limit. check changes nothing.
 type counter interface {
-	// rewind notes that the clock shows now. What passed later than that counts
-	// as it did or more, and lasts about as long from now on as it would have.
+	// rewind sets the clock to now. Takes from later times count as before or more, and last about
+	// as long from now on as they would have.
 	rewind(now int64)
-	// leave drops what counts no more at now, so that it does not come back.
-	leave(now int64)
-	// become changes how much the limit allows.
-	become(l limit.Limit, now int64)
+	// expire drops takes that count no more at now, so that they do not come back.
+	expire(now int64)
+	// setLimit changes how much the limit allows.
+	setLimit(l limit.Limit, now int64)
 
-	look(now, n int64) answer
-	take(now int64, id int, n int64) note
-	settle(now int64, r note, actual int64)
+	check(now, n int64) answer
+	take(now int64, id int, n int64) takeRecord
+	settle(now int64, r takeRecord, actual int64)
 
 	clone() counter
-	String() string // equal for counters that are equal
+	String() string // equal for equal counters
 }
 
-// note is what settling must know of a take.
-type note struct {
+// takeRecord is what a settlement needs to know about a take.
+type takeRecord struct {
 	id    int
 	at, n int64
 
-	left     *big.Rat // of a bucket: the backlog that it left behind
-	refunded *big.Rat // and all that was refunded by then
+	left     *big.Rat // for a bucket: the backlog after the take
+	refunded *big.Rat // for a bucket: all refunds up to the take
 }
 
 func newCounter(l limit.Limit, w windowing) counter {
@@ -66,10 +66,10 @@ func newCounter(l limit.Limit, w windowing) counter {
 	}
 }
 
-// never says that n can never pass.
+// never reports whether n can never pass.
 func never(l limit.Limit, n int64) bool { return n < 0 || n > l.Burst() }
 
-// passed is one take: when, and how much as far as is known.
+// passed is one take: its time, and its amount as far as it is known.
 type passed struct {
 	id    int
 	at, n int64
@@ -82,7 +82,7 @@ func total(list []passed) (sum int64) {
 	return sum
 }
 
-// correct sets how much the take of an id was, if it is in the list.
+// correct sets the amount of the take with an id, if it is in the list.
 func correct(list []passed, id int, n int64) {
 	for i := range list {
 		if list[i].id == id {
@@ -97,16 +97,15 @@ type rule struct {
 	windows windowing
 }
 
-// world is one state that a key can be in. There can be several: a store may
-// forget a key that is full, and need not remember that it was peeked at. That
-// makes a difference once the clock has gone back, and none before.
+// world is one state that a key can be in. There can be several: a store may forget a full key, and
+// need not remember a peek. That makes a difference only once the clock has gone back.
 type world struct {
 	counters []counter
-	notes    map[int][]note // of each take that may be settled: one for each limit
+	records  map[int][]takeRecord // for each take that may be settled: one for each limit
 }
 
 func newWorld(rules []rule) world {
-	w := world{notes: map[int][]note{}}
+	w := world{records: map[int][]takeRecord{}}
 	for _, r := range rules {
 		w.counters = append(w.counters, newCounter(r.Limit, r.windows))
 	}
@@ -114,7 +113,7 @@ func newWorld(rules []rule) world {
 }
 
 func (w world) clone() world {
-	c := world{notes: maps.Clone(w.notes)}
+	c := world{records: maps.Clone(w.records)}
 	for _, each := range w.counters {
 		c.counters = append(c.counters, each.clone())
 	}
@@ -124,12 +123,12 @@ func (w world) clone() world {
 func (w world) String() string { return fmt.Sprint(w.counters) }
 
 func (w world) full(now int64) bool {
-	return !slices.ContainsFunc(w.counters, func(c counter) bool { return c.look(now, 0).reset > 0 })
+	return !slices.ContainsFunc(w.counters, func(c counter) bool { return c.check(now, 0).reset > 0 })
 }
 
-// anyFull reports whether one of its limits is full.
+// anyFull reports whether one of the limits is full.
 func (w world) anyFull(now int64) bool {
-	return slices.ContainsFunc(w.counters, func(c counter) bool { return c.look(now, 0).reset <= 0 })
+	return slices.ContainsFunc(w.counters, func(c counter) bool { return c.check(now, 0).reset <= 0 })
 }
 
 func (w world) rewind(now int64) {
@@ -138,20 +137,20 @@ func (w world) rewind(now int64) {
 	}
 }
 
-func (w world) leave(now int64) {
+func (w world) expire(now int64) {
 	for _, c := range w.counters {
-		c.leave(now)
+		c.expire(now)
 	}
 }
 
-// says returns what a take of n is told, where others are denied or not. A peek
-// is told what a take is that others are denied.
-func (w world) says(now, n int64, charged bool) []answer {
+// answers returns the decisions on n. charged says whether all limits of the call allow it: if not,
+// or for a peek, a limit that allows reports what remains now.
+func (w world) answers(now, n int64, charged bool) []answer {
 	var answers []answer
 	for _, c := range w.counters {
-		a := c.look(now, n)
+		a := c.check(now, n)
 		if a.allowed && !charged {
-			a = c.look(now, 0)
+			a = c.check(now, 0)
 		}
 		answers = append(answers, a)
 	}
@@ -163,7 +162,7 @@ type key struct {
 	name   string
 	rules  []rule
 	worlds []world
-	last   []answer // that it was given
+	last   []answer // the last answers about it
 }
 
 func newKey(name string, rules []rule) *key {
@@ -181,7 +180,7 @@ func (k *key) leastBurst() int64 {
 	return slices.MinFunc(k.rules, func(a, b rule) int { return cmp.Compare(a.Burst(), b.Burst()) }).Burst()
 }
 
-// anyFull reports whether one of its limits may be full.
+// anyFull reports whether one of the limits may be full.
 func (k *key) anyFull(now int64) bool {
 	return slices.ContainsFunc(k.worlds, func(w world) bool { return w.anyFull(now) })
 }
@@ -201,7 +200,7 @@ func (k *key) split(into func(w world) []world) {
 	k.worlds = worlds
 }
 
-// mayBeForgotten is told the time whenever the store may have read its clock.
+// mayBeForgotten is called whenever the store may have read its clock.
 func (k *key) mayBeForgotten(now int64) {
 	k.split(func(w world) []world {
 		seen := w.clone()
@@ -210,19 +209,18 @@ func (k *key) mayBeForgotten(now int64) {
 			return []world{w}
 		}
 		forgotten := newWorld(k.rules)
-		forgotten.notes = maps.Clone(w.notes)
+		forgotten.records = maps.Clone(w.records)
 		return []world{w, forgotten}
 	})
 }
 
-// keep drops the worlds that would have answered otherwise. It returns what
-// they would have said if none is left.
-func (k *key) keep(now, n int64, charged bool, got []answer) (wanted [][]answer) {
+// matchAnswers drops the worlds with other answers. If none is left, it returns their answers.
+func (k *key) matchAnswers(now, n int64, charged bool, got []answer) (wanted [][]answer) {
 	var kept []world
 	for _, w := range k.worlds {
 		seen := w.clone()
 		seen.rewind(now)
-		want := seen.says(now, n, charged)
+		want := seen.answers(now, n, charged)
 		if slices.Equal(got, want) {
 			kept = append(kept, w)
 		}
@@ -235,65 +233,63 @@ func (k *key) keep(now, n int64, charged bool, got []answer) (wanted [][]answer)
 	return nil
 }
 
-// took is what a take that was allowed does.
+// took applies a take that was allowed.
 func (k *key) took(now int64, id int, n int64) {
 	k.split(func(w world) []world {
 		w.rewind(now)
-		w.leave(now)
-		var notes []note
+		w.expire(now)
+		var records []takeRecord
 		for _, c := range w.counters {
-			notes = append(notes, c.take(now, id, n))
+			records = append(records, c.take(now, id, n))
 		}
-		w.notes[id] = notes
+		w.records[id] = records
 		return []world{w}
 	})
 }
 
-// denied is what a take that was denied does: no more than note the time. It
-// must note that the clock went back, or what is in use would last for ever as
-// long as everything is denied.
+// denied applies a take that was denied: it only records the time. It must record that the clock
+// went back: otherwise what is in use would last for ever as long as everything is denied.
 func (k *key) denied(now int64) {
 	k.split(func(w world) []world {
 		w.rewind(now)
-		left := w.clone()
-		left.leave(now)
-		return []world{w, left}
+		expired := w.clone()
+		expired.expire(now)
+		return []world{w, expired}
 	})
 }
 
-// peeked is what a peek may do.
+// peeked applies a peek, which may record the time or not.
 func (k *key) peeked(now int64) {
 	k.split(func(w world) []world {
-		noted := w.clone()
-		noted.rewind(now)
-		left := noted.clone()
-		left.leave(now)
-		return []world{w, noted, left}
+		rewound := w.clone()
+		rewound.rewind(now)
+		expired := rewound.clone()
+		expired.expire(now)
+		return []world{w, rewound, expired}
 	})
 }
 
 // settled corrects a take, in the worlds that know of it.
 func (k *key) settled(now int64, id int, actual int64) {
 	k.split(func(w world) []world {
-		for i, n := range w.notes[id] {
+		for i, n := range w.records[id] {
 			w.counters[i].settle(now, n, actual)
 		}
-		left := w.clone()
-		left.leave(now)
-		return []world{w, left}
+		expired := w.clone()
+		expired.expire(now)
+		return []world{w, expired}
 	})
 }
 
-// reset is what Reset does: there is nothing that earlier takes could be
-// corrected in.
+// reset applies Reset: earlier takes cannot be corrected any more.
 func (k *key) reset() { k.worlds = []world{newWorld(k.rules)} }
 
-// become changes the counts of a key's limits.
-func (k *key) become(rules []rule, now int64) {
+// setRules changes the counts of a key's limits.
+func (k *key) setRules(rules []rule, now int64) {
 	k.rules = rules
 	k.split(func(w world) []world {
 		for i, c := range w.counters {
-			c.become(rules[i].Limit, now)
+			c.setLimit(rules[i].Limit, now)
 		}
 		return []world{w}
 	})

@@ -8,13 +8,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// bucketCounter is all three buckets: a backlog, in nanoseconds that it takes to
-// drain, as of the last take.
+// bucketCounter models all three buckets: a backlog, in nanoseconds until it has drained, as of the
+// last take.
 type bucketCounter struct {
 	limit    limit.Limit
 	at       int64
 	backlog  *big.Rat
-	refunded *big.Rat // all of it
+	refunded *big.Rat // the sum of all refunds
 }
 
 func newBucketCounter(l limit.Limit) *bucketCounter {
@@ -69,10 +69,10 @@ func (c *bucketCounter) backlogAt(now int64) *big.Rat {
 
 func (c *bucketCounter) rewind(now int64) { c.at = min(c.at, now) }
 
-func (c *bucketCounter) leave(int64) {}
+func (c *bucketCounter) expire(int64) {}
 
-// become keeps how much was used. Takes from before are not refunded.
-func (c *bucketCounter) become(l limit.Limit, now int64) {
+// setLimit keeps the used amount. Earlier takes are not refunded.
+func (c *bucketCounter) setLimit(l limit.Limit, now int64) {
 	if l.Count() != c.limit.Count() {
 		c.backlog = new(big.Rat).Mul(c.backlogAt(now), big.NewRat(c.limit.Count(), l.Count()))
 		c.at = now
@@ -80,7 +80,7 @@ func (c *bucketCounter) become(l limit.Limit, now int64) {
 	c.limit = l
 }
 
-func (c *bucketCounter) look(now, n int64) answer {
+func (c *bucketCounter) check(now, n int64) answer {
 	before, room := c.backlogAt(now), c.cost(c.limit.Burst())
 	after := plus(before, c.cost(max(n, 0)))
 	a := answer{}
@@ -100,25 +100,25 @@ func (c *bucketCounter) look(now, n int64) answer {
 	return a
 }
 
-func (c *bucketCounter) take(now int64, id int, n int64) note {
+func (c *bucketCounter) take(now int64, id int, n int64) takeRecord {
 	if n > 0 {
 		c.at, c.backlog = now, plus(c.backlogAt(now), c.cost(n))
 	}
-	return note{id: id, at: now, n: n, left: c.backlogAt(now), refunded: c.refunded}
+	return takeRecord{id: id, at: now, n: n, left: c.backlogAt(now), refunded: c.refunded}
 }
 
-// settle gives back no more than the take still holds: at most the backlog that
-// it left behind, less the time since, less every refund since.
-func (c *bucketCounter) settle(now int64, r note, actual int64) {
+// settle refunds no more than the take still holds: at most the backlog after the take, less the
+// time since, less every refund since.
+func (c *bucketCounter) settle(now int64, r takeRecord, actual int64) {
 	if actual > r.n {
-		if c.at < r.at { // forgotten since
+		if c.at < r.at { // the take was forgotten since
 			c.at, c.backlog = r.at, most(r.left, c.backlogAt(r.at))
 		}
 		c.backlog = plus(c.backlog, c.cost(actual-r.n))
 		return
 	}
-	held := less(less(r.left, rat(now-r.at)), less(c.refunded, r.refunded))
-	freed := least(c.cost(r.n-actual), held, c.backlogAt(now))
+	stillHeld := less(less(r.left, rat(now-r.at)), less(c.refunded, r.refunded))
+	freed := least(c.cost(r.n-actual), stillHeld, c.backlogAt(now))
 	c.backlog = less(c.backlog, freed)
 	c.refunded = plus(c.refunded, freed)
 }

@@ -10,8 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// logCounter is the sliding log: of all that passed, that counts which passed
-// less than a period ago.
+// logCounter models the sliding log: takes of less than a period ago count.
 type logCounter struct {
 	limit  limit.Limit
 	passed []passed // in the order of time
@@ -23,19 +22,19 @@ func (c *logCounter) rewind(now int64) {
 	}
 }
 
-func (c *logCounter) leave(now int64) { c.passed = c.counts(now) }
+func (c *logCounter) expire(now int64) { c.passed = c.counts(now) }
 
-func (c *logCounter) become(l limit.Limit, _ int64) { c.limit = l }
+func (c *logCounter) setLimit(l limit.Limit, _ int64) { c.limit = l }
 
-// counts returns what counts at a time.
+// counts returns the takes that count at a time.
 func (c *logCounter) counts(now int64) []passed {
 	return slices.DeleteFunc(slices.Clone(c.passed), func(p passed) bool { return p.at <= now-int64(c.limit.Period()) })
 }
 
-// used returns how much of it there is.
+// used returns the sum of these takes.
 func (c *logCounter) used(now int64) int64 { return total(c.counts(now)) }
 
-func (c *logCounter) look(now, n int64) answer {
+func (c *logCounter) check(now, n int64) answer {
 	used := c.used(now)
 	a := answer{}
 	for _, p := range c.counts(now) {
@@ -53,7 +52,7 @@ func (c *logCounter) look(now, n int64) answer {
 		used += n
 		a.reset = c.limit.Period()
 	default:
-		for _, p := range c.counts(now) { // it passes as one of them leaves
+		for _, p := range c.counts(now) { // n passes when one of them leaves
 			if leaves := p.at + int64(c.limit.Period()); n <= c.limit.Count()-c.used(leaves) {
 				a.retry = time.Duration(leaves - now)
 				break
@@ -64,15 +63,15 @@ func (c *logCounter) look(now, n int64) answer {
 	return a
 }
 
-func (c *logCounter) take(now int64, id int, n int64) note {
+func (c *logCounter) take(now int64, id int, n int64) takeRecord {
 	if n > 0 {
 		c.passed = append(slices.Clip(c.passed), passed{id, now, n})
 	}
-	return note{id: id, at: now, n: n}
+	return takeRecord{id: id, at: now, n: n}
 }
 
 // settle corrects the take itself, as long as it counts.
-func (c *logCounter) settle(now int64, r note, actual int64) {
+func (c *logCounter) settle(now int64, r takeRecord, actual int64) {
 	if r.at > now-int64(c.limit.Period()) {
 		correct(c.passed, r.id, actual)
 	}
@@ -84,12 +83,11 @@ func (c *logCounter) clone() counter {
 
 func (c *logCounter) String() string { return fmt.Sprintf("%v: %v", c.limit, c.passed) }
 
-// slidingCounter is the sliding counter: what passed in this window, and what
-// passed in the one before, of which as much counts as the period that ends now
-// covers of that window.
+// slidingCounter models the sliding counter: takes of this window, and takes of the window before,
+// of which as much counts as the period that ends now covers of that window.
 type slidingCounter struct {
 	limit  limit.Limit
-	last   int64 // start of the window of the last that passed
+	last   int64 // start of the window of the last take
 	passed []passed
 }
 
@@ -98,8 +96,8 @@ func (c *slidingCounter) start(t int64) int64 {
 	return start
 }
 
-// rewind lets all of the two windows have passed now, up to the largest number.
-// Nobody settles it after that.
+// rewind moves the takes of both windows to now, up to the largest number. They are not settled
+// after that.
 func (c *slidingCounter) rewind(now int64) {
 	if now >= c.last {
 		return
@@ -108,9 +106,9 @@ func (c *slidingCounter) rewind(now int64) {
 	c.passed = []passed{{at: now, n: min(total(c.passed), 1<<62)}}
 }
 
-func (c *slidingCounter) leave(int64) {}
+func (c *slidingCounter) expire(int64) {}
 
-func (c *slidingCounter) become(l limit.Limit, _ int64) { c.limit = l }
+func (c *slidingCounter) setLimit(l limit.Limit, _ int64) { c.limit = l }
 
 func (c *slidingCounter) used(now int64) *big.Rat {
 	start, period := c.start(now), int64(c.limit.Period())
@@ -127,15 +125,15 @@ func (c *slidingCounter) used(now int64) *big.Rat {
 	return plus(rat(this), covered.Mul(covered, rat(before)))
 }
 
-// until returns how long it takes until no more than so much is used: a search,
-// since it falls all the time.
+// until returns how long it takes until no more than enough is used. It searches, since the used
+// amount falls all the time.
 func (c *slidingCounter) until(now, enough int64) time.Duration {
 	return time.Duration(sort.Search(2*int(c.limit.Period()), func(i int) bool {
 		return c.used(now+int64(i)).Cmp(rat(enough)) <= 0
 	}))
 }
 
-func (c *slidingCounter) look(now, n int64) answer {
+func (c *slidingCounter) check(now, n int64) answer {
 	used := c.used(now)
 	a := answer{reset: c.until(now, 0)}
 	switch {
@@ -154,17 +152,17 @@ func (c *slidingCounter) look(now, n int64) answer {
 	return a
 }
 
-// take drops what no window reaches any more, nor will if the clock goes back.
-func (c *slidingCounter) take(now int64, id int, n int64) note {
+// take drops the takes that no window reaches any more, nor will if the clock goes back.
+func (c *slidingCounter) take(now int64, id int, n int64) takeRecord {
 	if n > 0 {
 		c.last = c.start(now)
 		c.passed = slices.DeleteFunc(slices.Clone(c.passed), func(p passed) bool { return p.at < c.last-int64(c.limit.Period()) })
 		c.passed = append(c.passed, passed{id, now, n})
 	}
-	return note{id: id, at: now, n: n}
+	return takeRecord{id: id, at: now, n: n}
 }
 
-func (c *slidingCounter) settle(_ int64, r note, actual int64) { correct(c.passed, r.id, actual) }
+func (c *slidingCounter) settle(_ int64, r takeRecord, actual int64) { correct(c.passed, r.id, actual) }
 
 func (c *slidingCounter) clone() counter {
 	return &slidingCounter{limit: c.limit, last: c.last, passed: slices.Clone(c.passed)}

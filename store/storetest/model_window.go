@@ -12,8 +12,8 @@ import (
 
 // windowing is how windows follow each other.
 type windowing struct {
-	of       func(now int64) (start, end int64) // the window that a time falls into
-	anchored bool                               // it begins then
+	of       func(now int64) (start, end int64) // the window of a time
+	anchored bool                               // the window begins at that time
 }
 
 // alignedTo returns windows that are counted from 1970.
@@ -30,8 +30,8 @@ func anchoredFor(period time.Duration) windowing {
 	return windowing{anchored: true, of: func(now int64) (start, end int64) { return now, now + int64(period) }}
 }
 
-// daysOf returns days that begin when the clocks of a zone first show a time of
-// day, or one that is later where they skip it.
+// daysOf returns days that begin when the clocks of a zone first show a time of day, or a later one
+// where they skip it.
 func daysOf(timeOfDay time.Duration, zone *time.Location) windowing {
 	var mu sync.Mutex
 	known := map[time.Time]int64{}
@@ -59,11 +59,11 @@ func daysOf(timeOfDay time.Duration, zone *time.Location) windowing {
 	}}
 }
 
-// windowCounter is the fixed window: what passed in the last one.
+// windowCounter models the fixed window: takes of the last window.
 type windowCounter struct {
 	limit      limit.Limit
 	windows    windowing
-	start, end int64 // of the window of the last that passed
+	start, end int64 // of the window of the last take
 	passed     []passed
 }
 
@@ -71,9 +71,9 @@ func newWindowCounter(l limit.Limit, w windowing) *windowCounter {
 	return &windowCounter{limit: l, windows: w, start: math.MinInt64, end: math.MinInt64}
 }
 
-// rewind lets the last window begin now. It lasts for a period, and until the end
-// of the window in which that ends, so that no window begins twice; but not longer
-// than it would have. If nothing was used, the window is that of now.
+// rewind lets the last window begin now. It lasts for a period, and until the end of the window in
+// which that ends, so that no window begins twice; but not longer than it would have. If nothing
+// was used, the window is that of now.
 func (c *windowCounter) rewind(now int64) {
 	if now >= c.start {
 		return
@@ -89,9 +89,9 @@ func (c *windowCounter) rewind(now int64) {
 	c.start, c.end = now, min(c.end, end)
 }
 
-func (c *windowCounter) leave(int64) {}
+func (c *windowCounter) expire(int64) {}
 
-func (c *windowCounter) become(l limit.Limit, _ int64) { c.limit = l }
+func (c *windowCounter) setLimit(l limit.Limit, _ int64) { c.limit = l }
 
 // at returns the window of now, and what was used in it.
 func (c *windowCounter) at(now int64) (start, end, used int64) {
@@ -102,7 +102,7 @@ func (c *windowCounter) at(now int64) (start, end, used int64) {
 	return start, end, 0
 }
 
-func (c *windowCounter) look(now, n int64) answer {
+func (c *windowCounter) check(now, n int64) answer {
 	start, end, used := c.at(now)
 	a := answer{}
 	switch {
@@ -121,7 +121,7 @@ func (c *windowCounter) look(now, n int64) answer {
 	return a
 }
 
-func (c *windowCounter) take(now int64, id int, n int64) note {
+func (c *windowCounter) take(now int64, id int, n int64) takeRecord {
 	if n > 0 {
 		if now >= c.end {
 			c.passed = nil
@@ -129,12 +129,12 @@ func (c *windowCounter) take(now int64, id int, n int64) note {
 		}
 		c.passed = append(slices.Clip(c.passed), passed{id, now, n})
 	}
-	return note{id: id, at: now, n: n}
+	return takeRecord{id: id, at: now, n: n}
 }
 
-// settle corrects what is in the list, and so no other window than its own. What
-// was given back altogether has begun none.
-func (c *windowCounter) settle(_ int64, r note, actual int64) {
+// settle corrects the take in the list, and so only in its own window. An anchored window whose
+// takes were all given back has not begun.
+func (c *windowCounter) settle(_ int64, r takeRecord, actual int64) {
 	correct(c.passed, r.id, actual)
 	if c.windows.anchored && total(c.passed) == 0 {
 		*c = *newWindowCounter(c.limit, c.windows)

@@ -7,8 +7,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// readAccounts: an account says what a peek says, is the caller's, and of a key that
-// has used nothing it is a zero account.
+// readAccounts: the decisions of an account are those of a peek, the account belongs to the caller,
+// and a key that has used nothing has a zero account.
 func readAccounts(b *bench, l limit.Limit) {
 	b.mustTake(charge("a", 4, l), charge("b", 10, l))
 	b.clock.add(l.Period() / 3)
@@ -34,7 +34,7 @@ func readAccounts(b *bench, l limit.Limit) {
 		if empty := accounts[1]; empty.FullAt() > at {
 			b.Errorf("a key that has used nothing is in use until %d, at %d", empty.FullAt(), at)
 		}
-		for _, a := range accounts { // so the store must not see it
+		for _, a := range accounts { // changes of the copies must not reach the store
 			if a.Check(l, at, 1).Allowed {
 				a.Take([]limit.Limit{l}, at, 1)
 			}
@@ -45,8 +45,8 @@ func readAccounts(b *bench, l limit.Limit) {
 	}
 }
 
-// listedKeys: all keys in use that begin with a prefix are listed once, in order,
-// and none that was never charged.
+// listedKeys: all keys in use that begin with a prefix are listed once, in order, and none that was
+// never charged.
 func listedKeys(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	l := limit.PerMinute(10)

@@ -11,7 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// settledOnce: of several settles of a receipt, at once or later, one counts.
+// settledOnce: of several settlements of a receipt, concurrent or later, one counts.
 func settledOnce(b *bench, l limit.Limit) {
 	r := b.mustTake(charge("key", 50, l))
 	var next atomic.Int64
@@ -30,7 +30,7 @@ func settledOnce(b *bench, l limit.Limit) {
 	}
 }
 
-// leftAsItIs: a negative amount leaves what was taken, for good.
+// leftAsItIs: a negative amount leaves a take as it is, for good.
 func leftAsItIs(b *bench, l limit.Limit) {
 	r := b.mustTake(charge("a", 4, l), charge("b", 4, l))
 	b.settle(r, -1, 1)
@@ -40,7 +40,7 @@ func leftAsItIs(b *bench, l limit.Limit) {
 	b.wantLeft(l.Count()-4, "a", l, "after it was settled again")
 }
 
-// debtsDelay: what was used beyond what was taken is owed, and paid by waiting.
+// debtsDelay: what was used beyond a take is a debt, and paid by waiting.
 func debtsDelay(b *bench, l limit.Limit) {
 	r := b.mustTake(charge("key", l.Count()-3, l))
 	b.settle(r, l.Count()+5)
@@ -55,8 +55,8 @@ func debtsDelay(b *bench, l limit.Limit) {
 	b.mustTake(charge("key", 1, l))
 }
 
-// debtsDenyZero: while more is used than the limit allows, even zero is denied, and
-// told when the debt is gone.
+// debtsDenyZero: while more is used than the limit allows, even zero is denied until the debt is
+// gone.
 func debtsDenyZero(b *bench, l limit.Limit) {
 	r := b.mustTake(charge("key", l.Count(), l))
 	b.mustTake(charge("key", 0, l))
@@ -83,8 +83,8 @@ func debtsDenyZero(b *bench, l limit.Limit) {
 // boundless is the count of a limit that allows anything.
 const boundless = 1 << 62
 
-// chargedWhatever: what is charged to a limit like the one of the key, but of a
-// boundless count, is used of the limit too, whatever that says.
+// chargedWhatever: an amount that is charged to a limit like that of the key, but with a boundless
+// count, is used of the key's limit too, whatever that says.
 func chargedWhatever(t *testing.T, newStore opener) {
 	for _, name := range []string{"fixed window", "anchored", "log", "days of a zone"} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func chargedWhatever(t *testing.T, newStore opener) {
 	}
 }
 
-// debtsOfNothing: a take of nothing that used something in the end owes it.
+// debtsOfNothing: a take of zero that used something in the end owes it.
 func debtsOfNothing(b *bench, l limit.Limit) {
 	for _, between := range []int64{0, 1} { // taken in between
 		b.reset("")
@@ -137,12 +137,11 @@ func debtsOfNothing(b *bench, l limit.Limit) {
 	}
 }
 
-// besides are limits beside the one that is tested: none, or one for which the
-// key is kept in mind much longer.
+// besides are limits beside the tested one: none, or one for which the key is remembered much
+// longer.
 var besides = [][]limit.Limit{nil, {limit.New(1000, 1000*24*time.Hour)}}
 
-// refundsAreNoHeadroom: what was taken in a window that has passed is not given
-// back in a later one.
+// refundsAreNoHeadroom: a take from a window that has passed is not given back in a later one.
 func refundsAreNoHeadroom(b *bench, l limit.Limit) {
 	for _, beside := range besides {
 		b.reset("")
@@ -155,8 +154,8 @@ func refundsAreNoHeadroom(b *bench, l limit.Limit) {
 	}
 }
 
-// settledLate: what has not left the window that it was taken from altogether is
-// given back there, and nowhere else.
+// settledLate: a take is given back in its own window as far as it still counts there, and nowhere
+// else.
 func settledLate(b *bench, l limit.Limit) {
 	for _, beside := range besides {
 		b.reset("")
@@ -171,8 +170,8 @@ func settledLate(b *bench, l limit.Limit) {
 	}
 }
 
-// refundsDoNotAddUp: what a bucket's second take held has drained once the first
-// was given back, so it is not given back again.
+// refundsDoNotAddUp: once a bucket's first take was given back, the amount of the second has
+// drained, so it is not given back again.
 func refundsDoNotAddUp(t *testing.T, newStore opener) {
 	for _, a := range []limit.Algorithm{limit.GCRA, limit.TokenBucket, limit.LeakyBucket} {
 		b := newBench(t, newStore)
@@ -186,7 +185,7 @@ func refundsDoNotAddUp(t *testing.T, newStore opener) {
 	}
 }
 
-// resetVoidsReceipts: what was taken before a reset is not given back after it.
+// resetVoidsReceipts: a take from before a reset is not given back after it.
 func resetVoidsReceipts(b *bench, l limit.Limit) {
 	for _, by := range []time.Duration{0, 1} {
 		b.reset("")
@@ -206,8 +205,8 @@ func resetVoidsReceipts(b *bench, l limit.Limit) {
 	b.wantLeft(l.Count(), "key", l, "of nothing, after what was reset was given back")
 }
 
-// clockWentBack: it grants nothing, freezes nothing, and what is settled after
-// that frees nothing that others have taken.
+// clockWentBack: a clock that goes back grants nothing and freezes nothing, and settlements after
+// that free nothing that others have taken.
 func clockWentBack(b *bench, l limit.Limit) {
 	all := charge("key", l.Count(), l)
 	for _, actual := range []int64{0, 1, l.Count() + 3, -1} {
@@ -235,7 +234,7 @@ func clockWentBack(b *bench, l limit.Limit) {
 	}
 }
 
-// peekedWhileBack: nor does a peek while the clock is back free anything.
+// peekedWhileBack: a peek while the clock is back frees nothing.
 func peekedWhileBack(b *bench, l limit.Limit) {
 	for _, back := range []time.Duration{time.Second, time.Hour, 30 * time.Hour} {
 		b.reset("")
@@ -247,15 +246,15 @@ func peekedWhileBack(b *bench, l limit.Limit) {
 		b.settle(r, 0)
 		b.clock.add(1)
 		b.mustNotTake(charge("key", l.Count()-2, l)) // beside 3
-		b.clock.add(l.Period() - back - 1)           // when all has left that was there in the past
+		b.clock.add(l.Period() - back - 1)           // everything from the past has left by then
 		if l.Algorithm() == limit.SlidingLog && back < l.Period() {
 			b.mustNotTake(charge("key", l.Count()-2, l))
 		}
 	}
 }
 
-// stepsBack: a clock that steps back over the boundary of a window, and comes to
-// it again, begins no new one.
+// stepsBack: a clock that steps back over the boundary of a window, and comes to it again, begins
+// no new window.
 func stepsBack(b *bench, l limit.Limit) {
 	b.clock.add(-1) // at midnight
 	for _, by := range []time.Duration{1, time.Millisecond, 10 * time.Second} {
@@ -268,8 +267,8 @@ func stepsBack(b *bench, l limit.Limit) {
 	}
 }
 
-// owedWhileBack: what was used beyond a take is owed, even if that is the first that
-// the store hears after the clock went back.
+// owedWhileBack: what was used beyond a take is owed, even if the settlement is the first call
+// after the clock went back.
 func owedWhileBack(b *bench, l limit.Limit) {
 	for _, back := range []time.Duration{time.Second, time.Hour, 30 * time.Hour} {
 		b.reset("")
@@ -280,8 +279,8 @@ func owedWhileBack(b *bench, l limit.Limit) {
 	}
 }
 
-// foreignReceipts: a receipt that is not the store's, or not one amount for each
-// charge, changes nothing.
+// foreignReceipts: a receipt of another store, or without one amount for each charge, changes
+// nothing.
 func foreignReceipts(t *testing.T, newStore opener) {
 	b, other := newBench(t, newStore), newBench(t, newStore)
 	l := limit.PerMinute(10)
@@ -311,7 +310,7 @@ func foreignReceipts(t *testing.T, newStore opener) {
 	b.wantLeft(9, "key", l, "after 1 of 4 was used")
 }
 
-// ownCopies: a store keeps no charges that are the caller's.
+// ownCopies: a store does not keep the caller's slice of charges.
 func ownCopies(t *testing.T, newStore opener) {
 	b := newBench(t, newStore)
 	l, other := limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(99)

@@ -1,4 +1,4 @@
-// Package storetest holds a store to what package store promises: exact
+// Package storetest tests that a store keeps the promises of package store: exact
 // answers, all or nothing, never more than the limit, settled once.
 //
 // A store's own test is one call:
@@ -20,13 +20,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Run holds a store to what package store promises. newStore returns an empty
-// store whose clock is the given function (Unix nanoseconds); it should be
-// closed by t.Cleanup.
+// Run tests a store against the promises of package store. newStore returns an empty store whose
+// clock is the given function (Unix nanoseconds); t.Cleanup should close it.
 //
-// A store reads its clock once a decision, and may be given any time: it moves
-// on, stands still, and goes back. Random histories are rapid's: -rapid.checks
-// makes more of them, -short fewer.
+// A store reads its clock once a decision. The clock may show any time: it moves on, stands still,
+// and goes back. Random histories come from rapid: -rapid.checks makes more of them, -short fewer.
 func Run(t *testing.T, newStore func(t *testing.T, clock func() int64) store.Store) {
 	for _, test := range []struct {
 		name string
@@ -36,47 +34,47 @@ func Run(t *testing.T, newStore func(t *testing.T, clock func() int64) store.Sto
 		{"random histories of huge numbers", histories(huge)},
 		{"random changes of a limit's count", countsThatChange},
 
-		{"exactly the limit passes, whoever asks at once", ofEvery(60, exactlyTheLimit)},
+		{"exactly the limit passes, however many ask at once", ofEvery(60, exactlyTheLimit)},
 		{"all keys are charged or none, in any order at once", allOrNothing},
-		{"takes of keys in opposite orders do not wait for each other", orders},
+		{"takes of keys in opposite orders do not deadlock", orders},
 		{"no window holds more than the limit, over time", ofEvery(30, neverMoreOverTime)},
 		{"a log of very many entries is hardly stricter", manyEntries},
 
 		{"a receipt is settled once", ofEvery(100, settledOnce)},
-		{"a negative amount leaves what was taken", ofEvery(10, leftAsItIs)},
-		{"debts delay what follows", ofEvery(10, debtsDelay)},
+		{"a negative amount leaves a take as it is", ofEvery(10, leftAsItIs)},
+		{"debts delay later takes", ofEvery(10, debtsDelay)},
 		{"a debt denies zero", ofEvery(10, debtsDenyZero)},
-		{"what is charged whatever the limits say is used", chargedWhatever},
-		{"what was taken for nothing is owed", ofEvery(10, debtsOfNothing)},
+		{"an amount that is charged whatever the limits say counts as used", chargedWhatever},
+		{"a take of zero that used something owes it", ofEvery(10, debtsOfNothing)},
 		{"refunds are no headroom in a later window", ofEvery(10, refundsAreNoHeadroom)},
 		{"a take is settled in its own window, late or not", ofEvery(10, settledLate)},
 		{"refunds of a bucket do not add up", refundsDoNotAddUp},
-		{"what was taken before a reset is not given back", ofEvery(10, resetVoidsReceipts)},
+		{"a take from before a reset is not given back", ofEvery(10, resetVoidsReceipts)},
 		{"other receipts change nothing", foreignReceipts},
 		{"the caller's charges are not kept", ownCopies},
 
 		{"a clock that went back grants and freezes nothing", ofEvery(10, clockWentBack)},
-		{"nor does a peek while it is back", ofEvery(10, peekedWhileBack)},
+		{"a peek while the clock is back frees nothing", ofEvery(10, peekedWhileBack)},
 		{"random clocks let no more pass than the limit", anyClock},
 		{"a clock that steps back over a boundary grants nothing", ofEvery(10, stepsBack)},
-		{"nor does one that does so in turns, while counts change", ofEveryChange(time.Minute, stepsInTurns)},
-		{"what is owed counts, though the clock went back", ofEvery(10, owedWhileBack)},
+		{"a clock that steps back in turns, while counts change, grants nothing", ofEveryChange(time.Minute, stepsInTurns)},
+		{"a debt counts, though the clock went back", ofEvery(10, owedWhileBack)},
 
 		{"never and later are different answers", ofEvery(10, neverAndLater)},
-		{"nothing passes without a debt", ofEvery(10, nothing)},
+		{"a take of zero passes without a debt", ofEvery(10, nothing)},
 		{"invalid charges charge nothing", invalidCharges},
 		{"no charges pass", noCharges},
 		{"any bytes are a key, and a prefix", odd},
 		{"accounts are read", ofEvery(10, readAccounts)},
 		{"keys are listed", listedKeys},
 
-		{"what was used stays when a count changes", ofEveryChange(time.Minute, raisedAndLowered)},
-		{"what was used stays when a count is 1 for a moment", ofEveryChange(24*time.Hour, loweredForAMoment)},
+		{"used amounts stay when a count changes", ofEveryChange(time.Minute, raisedAndLowered)},
+		{"used amounts stay when a count is 1 for a moment", ofEveryChange(24*time.Hour, loweredForAMoment)},
 		{"takes from before and after a change are settled", ofEveryChange(time.Minute, changedWhileOpen)},
 		{"takes from before a change are settled for more and less", ofEveryChange(time.Minute, owedAfterAChange)},
 		{"a peek under another count changes nothing", ofEveryChange(time.Minute, peekedUnderAnother)},
-		{"who is denied after a change is told when to come back", ofEveryChange(time.Hour, toldAfterAChange)},
-		{"what was used of a day stays when days begin otherwise", otherDays},
+		{"a take that is denied after a change passes at its RetryAfter", ofEveryChange(time.Hour, passesWhenToldAfterAChange)},
+		{"the used amount of a day stays when days begin at another time", otherDays},
 		{"another algorithm or period begins anew", begunAnew},
 
 		{"a context that has ended", endedContext},
