@@ -20,7 +20,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
-// fullRecord is one in which every field says something.
+// fullRecord is a record in which no field is empty.
 func fullRecord() *Record {
 	return &Record{
 		Seq: 7, ID: "gw_a_7", Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Client: "10.0.0.7:51512", Project: "search", Key: "abcdefghij",
@@ -31,7 +31,7 @@ func fullRecord() *Record {
 	}
 }
 
-// lines returns what is logged of some requests.
+// lines returns the log of some requests.
 func lines(t *testing.T, level slog.Level, sample int, recs ...*Record) (list []map[string]any) {
 	t.Helper()
 	var out bytes.Buffer
@@ -96,8 +96,7 @@ func TestAccessLogLevels(t *testing.T) {
 	}
 }
 
-// TestAccessLogSample checks that only what passed, and was answered well, is left
-// out.
+// Sampling leaves out only requests that passed.
 func TestAccessLogSample(t *testing.T) {
 	var recs []*Record
 	for i := range uint64(9) {
@@ -116,9 +115,7 @@ func TestAccessLogSample(t *testing.T) {
 		for _, line := range lines(t, slog.LevelInfo, sample, recs...) {
 			got = append(got, line["seq"])
 		}
-		if fmt.Sprint(got) != want {
-			t.Errorf("one of %d: %v: want %s", sample, got, want)
-		}
+		differs(t, fmt.Sprintf("one of %d", sample), want, fmt.Sprint(got))
 	}
 }
 
@@ -137,7 +134,7 @@ func TestAccessLogAllocations(t *testing.T) {
 	}{
 		"off":         {newAccessLog(slog.New(slog.DiscardHandler), 1), 0},
 		"not sampled": {newAccessLog(slog.New(null{}), 1<<40), 0},
-		"written":     {newAccessLog(slog.New(null{}), 1), 2}, // slog's, of more than five attributes: one, or two with the race detector
+		"written":     {newAccessLog(slog.New(null{}), 1), 2}, // slog allocates for more than five attributes: once, or twice with the race detector
 	} {
 		c.log.write(rec)
 		if got := testing.AllocsPerRun(100, func() { c.log.write(rec) }); got > c.most {
@@ -146,7 +143,7 @@ func TestAccessLogAllocations(t *testing.T) {
 	}
 }
 
-// null is a handler that takes everything, and writes nothing.
+// null is a handler that accepts every record, and writes nothing.
 type null struct{}
 
 func (null) Enabled(context.Context, slog.Level) bool  { return true }
@@ -154,8 +151,8 @@ func (null) Handle(context.Context, slog.Record) error { return nil }
 func (null) WithAttrs([]slog.Attr) slog.Handler        { return null{} }
 func (null) WithGroup(string) slog.Handler             { return null{} }
 
-// A complaint, of a client or to a provider, can be matched to a line.
-func TestRecordTellsOfBothEnds(t *testing.T) {
+// A record has the client's address and the provider's id of the request.
+func TestRecordNamesClientAndProvider(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for name, c := range map[string]struct {
 		path, body string

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What the provider says of one client's own account does not hold for another's.
+// What the provider says about one client's own account does not apply to other clients.
 func TestAccountsOfClients(t *testing.T) {
 	const (
 		broke = `{"error":{"message":"check your plan","type":"insufficient_quota","code":"insufficient_quota"}}`
@@ -59,9 +59,9 @@ func TestAccountsOfClients(t *testing.T) {
 	}
 }
 
-// Several accounts are as good as one again when only one was used for long; who sends
-// its key twice has one.
-func TestAccountsChangeSeldom(t *testing.T) {
+// Several accounts count as one again when only one was used for long. A client that sends
+// its key twice has one account.
+func TestSeveralAccountsBecomeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a accounts
 		a.observe(nil)

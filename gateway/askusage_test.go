@@ -23,9 +23,9 @@ func (s *refuser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n")
 }
 
-// A server that refuses stream_options had every stream twice. It is remembered where the
-// account is the gateway's; a client's own must not switch metering off for others, nor a
-// body that is refused either way.
+// A server that refuses stream_options gets a stream twice only once, if the account is the
+// gateway's. A client's own account, or a body that is refused either way, must not switch
+// metering off for others.
 func TestAServerThatRefusesStreamOptionsIsRemembered(t *testing.T) {
 	t.Setenv("KEY", "sk")
 	refused := strings.Replace(unasked, "Hello", "refused", 1)
@@ -52,13 +52,13 @@ func TestAServerThatRefusesStreamOptionsIsRemembered(t *testing.T) {
 		if int64(s.RPM) != c.requests {
 			t.Errorf("%s: %d requests are charged, of %d", c.name, s.RPM, c.requests)
 		}
-		if s.TPM < 50 { // max_tokens, for nobody has told what was used
+		if s.TPM < 50 { // max_tokens is charged, because usage is unknown
 			t.Errorf("%s: %d tokens are charged", c.name, s.TPM)
 		}
 	}
 }
 
-// A deployment is asked again after a while: it may have learned to tell.
+// A deployment is asked for usage again after a while: it may have been upgraded.
 func TestAServerIsAskedForUsageAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var u expiringSet
@@ -77,8 +77,8 @@ func TestAServerIsAskedForUsageAgain(t *testing.T) {
 	})
 }
 
-// One stream that a server has refused for stream_options, of a model that it has from
-// elsewhere or with an old api-version, switched metering off for all of its models.
+// A server that refuses stream_options for one model, which another server may serve, or for
+// an old api-version, is still asked for the usage of its other models.
 func TestOneModelDoesNotSwitchMeteringOffForOthers(t *testing.T) {
 	t.Setenv("KEY", "sk")
 	server := new(refuser)

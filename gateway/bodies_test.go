@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// A client that announces a large body holds little before it sends it: others are
+// A large Content-Length holds little memory before the body comes, so other clients are
 // served meanwhile.
 func TestAnnouncedBodiesHoldLittle(t *testing.T) {
 	r := newRig(t, "providers: {openai: {base_url: MOCK, models: {gpt-4o: {}}}}\nserver: {max_body: 1MiB, max_bodies: 1MiB}\n", mockprovider.Config{})
@@ -28,7 +28,8 @@ func TestAnnouncedBodiesHoldLittle(t *testing.T) {
 	}
 }
 
-// A large stream that is asked to tell usage arrives whole, though nothing is copied.
+// A large request for a stream reaches the provider whole when the gateway asks for usage,
+// although its body is not copied.
 func TestLargeBodiesAreSentInPieces(t *testing.T) {
 	seen := newSeen()
 	r := newRigBefore(t, "providers: {openai: {base_url: MOCK, models: {gpt-4o: {aliases: [best]}}}}\n", seen)

@@ -12,8 +12,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// A call that a limit denies is answered in its provider's own shape, with all that its
-// SDKs look at; nothing is sent.
+// A call that a limit denies gets an answer in the form of its provider, with all headers
+// that the SDKs read. Nothing is sent.
 func TestDenied(t *testing.T) {
 	r := newRig(t, oneOfEach+`
 defaults: {max_wait: 0s}
@@ -64,9 +64,8 @@ projects:
 				t.Errorf("%s: no %s", c.path, field)
 			}
 		}
-		if last := r.last(t); last.Outcome != Denied || last.Limit != "minute" || last.Status != 429 {
-			t.Errorf("%s: recorded as %+v", c.path, last)
-		}
+		last := r.last(t)
+		differs(t, "the record of "+c.path, Record{Outcome: Denied, Limit: "minute", Status: 429}, Record{Outcome: last.Outcome, Limit: last.Limit, Status: last.Status})
 		if served(r) != before {
 			t.Errorf("%s: it was sent", c.path)
 		}
@@ -81,7 +80,7 @@ func served(r *rig) (n int) {
 	return n
 }
 
-// A call that can never pass is told so at once, in words.
+// A call that can never pass is refused at once, and the answer says so.
 func TestNever(t *testing.T) {
 	r := newRig(t, oneOfEach+`
 projects:
@@ -100,8 +99,8 @@ projects:
 	}
 }
 
-// Requests that are not valid are told what is wrong and what is allowed; nothing is
-// sent, and nothing charged.
+// The refusal of an invalid request says what is wrong and what is allowed. Nothing is sent,
+// and nothing is charged.
 func TestBadRequests(t *testing.T) {
 	r := newRig(t, oneOfEach+`
 server: {max_body: 1KiB}
@@ -128,9 +127,7 @@ defaults: {requests_per_minute: 1}
 		if a.status != c.status || !strings.Contains(a.body, c.says) || !json.Valid([]byte(a.body)) {
 			t.Errorf("%s: %d %s", c.path, a.status, a.body)
 		}
-		if last := r.last(t); last.Outcome != Refused {
-			t.Errorf("%s: recorded as %+v", c.path, last)
-		}
+		differs(t, "the outcome of "+c.path, Refused, r.last(t).Outcome)
 	}
 	if served(r) != 0 {
 		t.Error("something was sent")

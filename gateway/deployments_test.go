@@ -11,8 +11,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// A deployment that fails has most left. Calls go to another all the same, at once where
-// they may be tried again, and after a failure where they may not.
+// A failing deployment has the most left of its quota. Calls go to another all the same: at
+// once where retries are allowed, and after one failure where they are not.
 func TestDeadDeployment(t *testing.T) {
 	for _, retries := range []string{"0", "1"} {
 		for _, dead := range []string{"http://127.0.0.1:1", "MOCK/broken", "MOCK/denied", "MOCK/conflict"} {
@@ -33,7 +33,7 @@ providers:
 			}
 			want := 1 - len(strings.Trim(retries, "0"))
 			if dead == "MOCK/conflict" && retries == "0" {
-				continue // which says nothing of its health
+				continue // a client's mistake does not concern the deployment's health
 			}
 			if failed != want {
 				t.Errorf("%s with %s retries: %d failed", dead, retries, failed)
@@ -45,8 +45,8 @@ providers:
 	}
 }
 
-// A deployment that does not serve one model serves the others: a client that asks for a
-// model which is forbidden there does not take the deployment from others.
+// A client that calls a model which a deployment forbids does not keep calls of other models
+// away from the deployment.
 func TestAForbiddenModelDoesNotTakeADeploymentAway(t *testing.T) {
 	mock := mockprovider.New(mockprovider.Config{})
 	r := newRigBefore(t, `
@@ -82,7 +82,7 @@ defaults: {max_wait: 0s}
 	}
 }
 
-// breaking breaks what comes to some paths.
+// breaking is a server that closes the connection for some paths.
 type breaking struct{ http.Handler }
 
 func (b breaking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func (b breaking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.Handler.ServeHTTP(w, r)
 }
 
-// A key is sent to its own deployment alone, and the client's own to those without one.
+// A key is sent only to its own deployment. Deployments without a key get the client's own.
 func TestKeysOfDeployments(t *testing.T) {
 	t.Setenv("KEY_A", "sk-a")
 	var sent atomic.Pointer[[]string]
@@ -125,8 +125,7 @@ providers:
 	}
 }
 
-// A call is tried again where it was not tried yet, even if nothing else tells the two
-// apart.
+// A retry goes to a deployment that was not tried yet, even if all are alike otherwise.
 func TestRetriesGoElsewhere(t *testing.T) {
 	r := newRigBefore(t, `
 providers:

@@ -12,10 +12,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// Without a configuration, gpt-4o was held to 30,000 tokens a minute although the
-// provider's headers said 2,000,000.
-// Where clients have several accounts, the word of one raises a guess that is too low for
-// it, and never lowers one.
+// With several accounts, a provider's headers for one account raise a guessed quota that is
+// too low, and never lower it.
 func TestGuessesAreRaisedForSeveralAccounts(t *testing.T) {
 	tokens := map[string]string{"Bearer a": "2000000", "Bearer b": "10000"}
 	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,6 +35,8 @@ func TestGuessesAreRaisedForSeveralAccounts(t *testing.T) {
 	}
 }
 
+// The provider's headers replace a guessed quota. Once, gpt-4o stayed at 30,000 tokens a minute
+// although the headers said 2,000,000.
 func TestGuessedQuotasFollowTheProvider(t *testing.T) {
 	said := mockprovider.Limit{Requests: 10_000, Tokens: 2_000_000}
 	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -52,7 +52,7 @@ func TestGuessedQuotasFollowTheProvider(t *testing.T) {
 		}
 	}
 	expect(30_000, Guessed)
-	// Nor is a prompt too long for a guess: the provider would never be heard.
+	// No prompt is too long for a guess: otherwise the provider's headers would never come.
 	long := fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":"%s"}]}`, strings.Repeat("word ", 100_000))
 	if a := r.post(t, chat, long); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -64,8 +64,7 @@ func TestGuessedQuotasFollowTheProvider(t *testing.T) {
 	expect(2_000_000, Learned)
 }
 
-// Models of several deployments are guesses, too: each has a quota of its own, and serve
-// told of none.
+// Guesses lists models of several deployments, too, each of which has its own quota.
 func TestGuessesOfDeployments(t *testing.T) {
 	r := newRig(t, "providers: {openai: {base_url: MOCK, deployments: {a: {}, b: {}}, models: {gpt-4o: {max_rpm: 9}}}, gemini: {models: {}}}", mockprovider.Config{})
 	named := func(m config.Model) bool { return m.Name == "gpt-4o" }
@@ -77,7 +76,7 @@ func TestGuessesOfDeployments(t *testing.T) {
 	}
 }
 
-// The provider's word counts where it is less than the guess, too.
+// The provider's headers lower a guessed quota, too.
 func TestGuessedQuotasAreLowered(t *testing.T) {
 	r := newRig(t, "providers: {openai: {base_url: MOCK}}", mockprovider.Config{Limits: map[string]mockprovider.Limit{"gpt-4o": {Requests: 3, Tokens: 10_000}}})
 	if a := r.post(t, chat, hello); a.status != 200 {
@@ -89,7 +88,7 @@ func TestGuessedQuotasAreLowered(t *testing.T) {
 	}
 }
 
-// What the file, or somebody at run time, has set is no guess.
+// A quota that the file or the admin API has set is no guess.
 func TestSetQuotasStay(t *testing.T) {
 	r := newRig(t, "providers: {openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 500, max_tpm: 30_000}}}}",
 		mockprovider.Config{Limits: map[string]mockprovider.Limit{"gpt-4o": {Requests: 3, Tokens: 10_000}}})

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
@@ -68,14 +70,14 @@ func parse(t testing.TB, yaml string) *config.Config {
 	return cfg
 }
 
-// answer is what a client gets.
+// answer is an answer to a client.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// post sends a body to the gateway. Headers are given in pairs.
+// post sends a body to the gateway. Headers are given as names and values.
 func (r *rig) post(t testing.TB, path, body string, headers ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodPost, path, body, headers...)
@@ -93,7 +95,7 @@ func (r *rig) do(t testing.TB, method, path, body string, headers ...string) ans
 	}
 	response, err := http.DefaultClient.Do(req)
 	if err != nil {
-		t.Error(err) // it may be called by any goroutine
+		t.Error(err) // not Fatal, because any goroutine may call this
 		return answer{}
 	}
 	defer response.Body.Close()
@@ -104,7 +106,7 @@ func (r *rig) do(t testing.TB, method, path, body string, headers ...string) ans
 	return answer{response.StatusCode, response.Header, string(text)}
 }
 
-// last returns the record of the last request, once all are served.
+// last waits until no request is in progress, and returns the record of the last one.
 func (r *rig) last(t testing.TB) Record {
 	t.Helper()
 	r.settled(t)
@@ -115,8 +117,8 @@ func (r *rig) last(t testing.TB) Record {
 	return all[len(all)-1]
 }
 
-// settled waits until no request is being served, which is a moment after clients
-// have got their answers.
+// settled waits until no request is in progress, which is shortly after clients have got
+// their answers.
 func (r *rig) settled(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); r.Active() > 0; time.Sleep(time.Millisecond) {
@@ -134,7 +136,7 @@ providers:
   local: {base_url: MOCK}
 `
 
-// seen is a handler that keeps what it was sent, and answers with a short text.
+// seen is a handler that keeps the requests that it gets, and answers with a short text.
 type seen struct {
 	requests chan *http.Request
 	bodies   chan string
@@ -150,4 +152,12 @@ func (s *seen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "X-Internal")
 	w.Header().Set("X-Internal", "1")
 	io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
+}
+
+// differs fails the test if got is not as wanted, and prints what differs.
+func differs(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: want (-), got (+):\n%s", what, diff)
+	}
 }

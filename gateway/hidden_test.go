@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Wire formats of streams that have the client's usage, or more than usage, in the chunk
-// that has no choices.
+// Streams in which the chunk without choices has usage that the client expects, or more than
+// usage.
 var ofServers = []struct{ name, kind, stream string }{
 	{"OpenRouter", "openrouter", `data: {"id":"gen-1","provider":"OpenAI","model":"openai/gpt-4o","object":"chat.completion.chunk","created":1794733200,"choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}
 
@@ -38,8 +38,8 @@ data: [DONE]
 `},
 }
 
-// The chunk with OpenRouter's usage and cost was hidden from its SDK, which sends no
-// stream_options because OpenRouter always tells; llama.cpp's timings vanished with it.
+// The gateway hides no chunk that the client would get without the gateway: OpenRouter's
+// usage and cost, which its SDK expects without asking, and llama.cpp's timings.
 func TestNothingIsHiddenThatTheClientWouldHaveGot(t *testing.T) {
 	for _, s := range ofServers {
 		sent := ""
@@ -49,14 +49,11 @@ func TestNothingIsHiddenThatTheClientWouldHaveGot(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			io.WriteString(w, s.stream)
 		}))
-		if a := r.post(t, "/x/v1/chat/completions", unasked); a.body != s.stream {
-			t.Errorf("%s: got %s", s.name, a.body)
-		}
+		differs(t, "the stream of "+s.name, s.stream, r.post(t, "/x/v1/chat/completions", unasked).body)
 		if asked := strings.Contains(sent, "stream_options"); asked != (s.kind == "compatible") {
 			t.Errorf("%s: sent %s", s.name, sent)
 		}
-		if last := r.last(t); last.Input != 11 || last.Output != 6 || !last.Exact {
-			t.Errorf("%s: recorded as %+v", s.name, last)
-		}
+		last := r.last(t)
+		differs(t, "the usage of "+s.name, Record{Input: 11, Output: 6, Exact: true}, Record{Input: last.Input, Output: last.Output, Exact: last.Exact})
 	}
 }

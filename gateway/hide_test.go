@@ -14,11 +14,11 @@ import (
 
 const quotedKey = `sk-a/b+c"d&of-the-provider`
 
-// quotes is a server that answers with a status, and quotes the key that it was sent wherever it
-// can: in headers, and in a body that is cut into pieces in the midst of the key.
+// quotes is a server that quotes the key of a request in the headers and the body of its
+// answer. It sends the body in pieces that are cut in the middle of the key.
 type quotes struct {
 	status  int
-	encoded string // the Content-Encoding of the body, unasked
+	encoded string // the body's Content-Encoding, for which nobody has asked
 }
 
 func (q quotes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,8 +45,7 @@ func (q quotes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The gateway's key is in no header of an answer, and in no body that is not a success: only
-// answers of 401 and 403 were searched for it, and their bodies alone.
+// The gateway's key is in no header of any answer, and in the body of no error.
 func TestKeyIsInNoAnswer(t *testing.T) {
 	t.Setenv("KEY", quotedKey)
 	for _, q := range []quotes{
@@ -63,8 +62,10 @@ func TestKeyIsInNoAnswer(t *testing.T) {
 		}
 		for path, body := range map[string]string{chat: hello, "/openai/v1/files": "x"} {
 			a := r.without(t, path, body, "Bearer "+secret)
-			if a.status != q.status || q.status >= 300 && a.body != want || a.header.Get("Content-Encoding") != "" && q.status >= 300 {
-				t.Errorf("%v at %s: %d %v %q", q, path, a.status, a.header, a.body)
+			differs(t, fmt.Sprintf("the status of %v at %s", q, path), q.status, a.status)
+			if q.status >= 300 {
+				differs(t, fmt.Sprintf("the body of %v at %s", q, path), want, a.body)
+				differs(t, fmt.Sprintf("the encoding of %v at %s", q, path), "", a.header.Get("Content-Encoding"))
 			}
 			if a.header.Get("X-Request-Id") != "id-***" || a.header.Get("Location") != "https://login.example/?key=***" {
 				t.Errorf("%v at %s: the headers are %v", q, path, a.header)
@@ -79,7 +80,7 @@ func TestKeyIsInNoAnswer(t *testing.T) {
 	}
 }
 
-// without posts a body, and follows no redirect.
+// without posts a body, and does not follow redirects.
 func (r *rig) without(t *testing.T, path, body, authorization string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+path, strings.NewReader(body))
@@ -99,7 +100,8 @@ func (r *rig) without(t *testing.T, path, body, authorization string) answer {
 	return answer{response.StatusCode, response.Header, string(text)}
 }
 
-// However a body is cut into pieces, no form of a secret is left in it, and all else is.
+// However a body is cut into pieces, redacting removes every form of a secret, and nothing
+// else.
 func TestHidingAcrossPieces(t *testing.T) {
 	h := newHider("aabaabaa-1", "zz\"/zzzz")
 	for _, text := range []string{
@@ -125,7 +127,7 @@ func TestHidingAcrossPieces(t *testing.T) {
 	}
 }
 
-// A key that is but a word is not looked for: to hide it would garble answers.
+// A key that is only a short word is not redacted, because that would garble answers.
 func TestShortKeysAreNotHidden(t *testing.T) {
 	if newHider("none") != nil || newHider("") != nil {
 		t.Error("a word is hidden")

@@ -13,9 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// Models that clients invent leave a bounded number of rows in the state file: 16,000
-// used to leave 32,000 rows, and 49 MiB. A model with a quota is counted whatever they
-// name.
+// Models that clients invent leave a bounded number of rows in the state file. Once, 16,000
+// of them left 32,000 rows and 49 MiB. A model with a quota is counted in any case.
 func TestInventedModelsLeaveFewRows(t *testing.T) {
 	const names = 1500
 	path := filepath.Join(t.TempDir(), "state.db")

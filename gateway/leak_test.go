@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// escapes escapes every byte of a text.
+// escapes returns a text with every byte escaped as in URLs.
 func escapes(text string) string {
 	var all strings.Builder
 	for i := range len(text) {
@@ -19,11 +19,11 @@ func escapes(text string) string {
 	return all.String()
 }
 
-// leak is a request in which a virtual key stands where the gateway does not look for it.
+// leak is a request with a virtual key in an unusual part of it.
 type leak struct {
 	path, body string
 	headers    []string
-	status     int // with keys required
+	status     int // where keys are required
 }
 
 func leaks(key string) []leak {
@@ -44,16 +44,15 @@ func leaks(key string) []leak {
 		{"/openai/" + key + "/chat/completions", hello, nil, 400},
 		{"/openai/v1/" + escapes(escapes(key)), hello, nil, 400},
 		{"/" + key + "/v1/chat/completions", hello, nil, 400},
-		{"/openai/" + strings.Repeat("a", 220) + key, "", nil, 400}, // which the record would cut in its midst
+		{"/openai/" + strings.Repeat("a", 220) + key, "", nil, 400}, // a record would cut the path in the middle of the key
 		{chat, strings.Replace(hello, "Hello", "my key is "+key+", a url-one", 1), nil, 400},
 		{chat, strings.Replace(hello, "gpt-4o", key, 1), nil, 400},
-		{chat, strings.Replace(hello, "gpt-4o", key[:len(key)-1]+"a", 1), nil, 400}, // which is none, but looks like one
+		{chat, strings.Replace(hello, "gpt-4o", key[:len(key)-1]+"a", 1), nil, 400}, // has the form of a key, but is none
 	}
 }
 
-// A virtual key leaves the gateway nowhere: neither to the provider nor into records, from which
-// log and metrics are made, wherever in a request it stands. One in any other parameter or header
-// than those for keys was sent on, and one in the path was recorded.
+// No provider and no record, which the log and the metrics come from, gets a virtual key,
+// whichever part of a request it is in.
 func TestVirtualKeysLeaveNowhere(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	for _, mode := range []string{config.KeysRequired, config.KeysOff} {
@@ -94,8 +93,8 @@ func TestVirtualKeysLeaveNowhere(t *testing.T) {
 	}
 }
 
-// What only resembles a virtual key passes: words with its prefix, and examples in a prompt.
-func TestWhatOnlyResemblesAKeyPasses(t *testing.T) {
+// Texts that only resemble a virtual key pass: words with its prefix, and examples in a prompt.
+func TestTextsThatResembleAKeyPass(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach, upstream)
 	slug := "https://x.example/curl-kubernetes-api-from-inside-a-pod-and-so-on?a=100%&b=%zz"
@@ -108,7 +107,7 @@ func TestWhatOnlyResemblesAKeyPasses(t *testing.T) {
 	}
 }
 
-// Of a normal request, nothing is allocated to look for keys in it.
+// Looking for keys in a normal request allocates nothing.
 func BenchmarkLookForKeys(b *testing.B) {
 	r := newRigBefore(b, oneOfEach, newSeen())
 	x := &exchange{g: r.Gateway, r: &http.Request{Header: http.Header{
@@ -132,8 +131,8 @@ func BenchmarkLookForKeys(b *testing.B) {
 	})
 }
 
-// Each layer of escapes was undone by a pass of its own: a path of 62 KiB, which needs no key,
-// kept a core busy for five seconds.
+// One pass undoes all layers of escaping. With a pass for each layer, a path of 62 KiB kept a
+// core busy for five seconds.
 func TestEscapesAreUndoneInOnePass(t *testing.T) {
 	for escaped, plain := range map[string]string{
 		"":                                     "",

@@ -12,8 +12,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// thinking is a provider whose answers have 2,000 tokens before the first that is seen. A
-// stream stalls after that, so that its client is sure to leave before the end.
+// thinking is a provider whose answers have 2,000 hidden tokens before the first visible one.
+// A stream stalls after that, so that its client always leaves before the end.
 var thinking = mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 	reply := mockprovider.Reply{Reasoning: 1990, Output: 10}
 	if c.Stream {
@@ -22,7 +22,8 @@ var thinking = mockprovider.Config{Script: func(c mockprovider.Call) mockprovide
 	return reply
 }}
 
-// budgeted is a gateway whose projects have budgets, which tell what they were charged.
+// budgeted is a gateway whose projects have budgets, so that a test can read what they were
+// charged.
 const budgeted = `
 providers:
   openai: {base_url: MOCK, models: {"*": {}}}
@@ -66,19 +67,20 @@ func (r *rig) leaveAfter(t *testing.T, text, path, body, project string) {
 }
 
 const (
-	// chatOf is a stream of OpenAI's API, of a model, with other fields.
+	// chatOf returns a request for a stream of OpenAI's API, with more fields.
 	chatOf = `{"model":%q,"stream":true,"messages":[{"role":"user","content":"Think"}]%s}`
 
 	generateStream = "/gemini/v1beta/models/gemini-3:streamGenerateContent?alt=sse"
 )
 
-// Of 40 streams that were closed after their first visible token, the provider had made
-// 80,000 tokens, and the project was charged 1,040.
+// A client that leaves a stream after the first visible token pays for what was reserved.
+// Once, the provider generated 80,000 tokens for 40 such streams, and the project was charged
+// 1,040.
 func TestLeavingAStreamIsNotFree(t *testing.T) {
 	const streams, tokens = 40, 2000
 	for _, c := range []struct {
 		name, path, body, visible string
-		learned                   string // a whole call of the same model
+		learned                   string // a call of the same model from which the estimator learns first
 	}{
 		{name: "bounded", path: chat, body: fmt.Sprintf(chatOf, "o5", `,"max_tokens":2000`), visible: `"content":"the"`},
 		{
@@ -114,8 +116,8 @@ func TestLeavingAStreamIsNotFree(t *testing.T) {
 	}
 }
 
-// A project that has taught the estimator to expect next to nothing is charged, for a
-// stream that it leaves, as one of which nothing is known.
+// A project with short answers so far is charged for a stream that it leaves as much as a
+// project without a history.
 func TestShortAnswersDoNotMakeLeavingFree(t *testing.T) {
 	r := newRig(t, budgeted, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 		if c.Stream {
@@ -136,7 +138,8 @@ func TestShortAnswersDoNotMakeLeavingFree(t *testing.T) {
 	}
 }
 
-// What limits can never give is not reserved, and is charged all the same.
+// A reservation is never larger than the limits; the charge for a stream that its client
+// leaves may be.
 func TestLeavingBeyondALimitIsNotFree(t *testing.T) {
 	r := newRig(t, budgeted+"  small: {tokens_per_minute: 300}\n", mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
 		return mockprovider.Reply{Reasoning: 1000, Fault: mockprovider.FaultStall, After: 1}
@@ -156,7 +159,7 @@ func TestLeavingBeyondALimitIsNotFree(t *testing.T) {
 	}
 }
 
-// A project that the operator trusts is charged what was seen.
+// With unknown_usage: seen, a project is charged only what was seen of a stream.
 func TestUnknownUsageSeen(t *testing.T) {
 	r := newRig(t, budgeted, thinking)
 	r.leaveAfter(t, `"content":"the"`, chat, fmt.Sprintf(chatOf, "o5", `,"max_tokens":2000`), "trusted")
@@ -168,7 +171,7 @@ func TestUnknownUsageSeen(t *testing.T) {
 	}
 }
 
-// The estimator learns nothing from streams that were cut.
+// The estimator learns nothing from streams that broke off.
 func TestCutStreamsTeachNothing(t *testing.T) {
 	r := newRig(t, budgeted, thinking)
 	asks := llm.Request{Endpoint: llm.Endpoint{Provider: llm.OpenAI, API: llm.Chat, Model: "o5"}, Prompt: 7, Answers: 1}

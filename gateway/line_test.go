@@ -12,7 +12,7 @@ const (
 	messages = "/anthropic/v1/messages"
 )
 
-// A call of each API passes, and is settled with what its provider has counted.
+// A call of each API passes, and is settled with the usage that its provider reports.
 func TestCalls(t *testing.T) {
 	r := newRig(t, oneOfEach, mockprovider.Config{})
 	for _, c := range []struct{ model, path, body string }{
@@ -32,8 +32,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("the client sees usage that it has not asked for: %s", a.body)
 		}
 		last, after := r.last(t), r.provider.Totals()[c.model]
-		if last.Input != after.Input-before.Input || last.Output != after.Output-before.Output || !last.Exact {
-			t.Errorf("%s: recorded %+v, sent %+v", c.path, last, after)
-		}
+		want := Record{Input: after.Input - before.Input, Output: after.Output - before.Output, Exact: true}
+		differs(t, "the usage of "+c.path, want, Record{Input: last.Input, Output: last.Output, Exact: last.Exact})
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// The log has a line when Redis is lost, and one when it is back: of a cluster, when the
-// first part is lost and when the last is back.
-func TestLossIsTold(t *testing.T) {
+// The log has a line when Redis is lost, and one when it is back. For a cluster, that is when
+// the first part is lost, and when the last is back.
+func TestLossIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	l := newLoss(slog.New(slog.NewTextHandler(&log, nil)))
 	lost := func(part int) redisstore.Event {
@@ -26,8 +26,8 @@ func TestLossIsTold(t *testing.T) {
 	}
 	for i, step := range []struct {
 		event redisstore.Event
-		why   string // it is lost afterwards
-		line  string // what the log has more
+		why   string // why Redis counts as lost afterwards
+		line  string // the new line of the log
 	}{
 		{event: back(0)},
 		{lost(0), "part 0 is cut off", `level=ERROR msg="Redis is lost" on_store_loss=allow error="part 0 is cut off"`},
@@ -49,7 +49,7 @@ func TestLossIsTold(t *testing.T) {
 			t.Errorf("step %d: it is lost because of %v: want %q", i, why, step.why)
 		}
 	}
-	l.Observe(t.Context(), ratelimit.Event{Kind: ratelimit.EventStore}) // of nothing
+	l.Observe(t.Context(), ratelimit.Event{Kind: ratelimit.EventStore}) // an event without a store is ignored
 }
 
 func errorOf(text string) error {

@@ -20,8 +20,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// door is a provider that notes when calls arrive. Each takes up to two seconds to get
-// there.
+// door is a provider that records when calls arrive. Each takes up to two seconds on its way.
 type door struct {
 	mu       sync.Mutex
 	arrivals []time.Time
@@ -43,7 +42,7 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// most returns the most calls that any 60 seconds have seen arrive.
+// most returns the largest number of calls that arrived within 60 seconds.
 func (d *door) most() (most int) {
 	slices.SortFunc(d.arrivals, time.Time.Compare)
 	first := 0
@@ -56,9 +55,8 @@ func (d *door) most() (most int) {
 	return most
 }
 
-// Judged by when calls arrive at the provider, a limit of 500 a minute let 509 through.
-// The gateway's quotas have a margin without being told to; with margin: 0s more calls
-// arrive than the quota, or this would test nothing.
+// With the default margin, no more calls than the quota arrive at the provider within any
+// minute. With margin: 0s more do, which shows that the test can fail.
 func TestNoMinuteAtTheProviderHoldsMore(t *testing.T) {
 	for _, margin := range []string{"", "margin: 0s, "} {
 		for _, state := range []string{"memory", "sqlite"} {
@@ -87,7 +85,7 @@ providers: {openai: {%sbase_url: "http://127.0.0.1:1", models: {gpt-4o: {max_rpm
 	}
 }
 
-// pressed sends more calls than the quota lets through, for some minutes.
+// pressed sends more calls than the quota admits, for some minutes.
 func pressed(t *testing.T, g *Gateway) *door {
 	d := new(door)
 	for _, to := range g.setup.Load().upstreams["openai"].deployments {
@@ -114,7 +112,7 @@ func pressed(t *testing.T, g *Gateway) *door {
 	return d
 }
 
-// A refusal says to come back when the longer window has passed.
+// The Retry-After of a refusal includes the margin.
 func TestRefusalsKnowTheMargin(t *testing.T) {
 	for margin, longer := range map[string]bool{"30s": true, "0s": false} {
 		r := newRig(t, "defaults: {max_wait: 0s}\nproviders: {openai: {margin: "+margin+", base_url: MOCK, models: {gpt-4o: {max_rpm: 1}}}}", mockprovider.Config{})
@@ -130,8 +128,8 @@ func TestRefusalsKnowTheMargin(t *testing.T) {
 	}
 }
 
-// The margin is the configuration's, whatever the state holds: that of a gateway which
-// knew none, too. To change it forgets neither what was used nor what was learned.
+// The margin is always the configuration's, even if the state has another or none. Changing
+// it resets neither usage nor learned maxima.
 func TestMarginOfTheConfiguration(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	old, err := ratelimit.NewWithSQLiteConfig(path, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{
@@ -157,13 +155,13 @@ func TestMarginOfTheConfiguration(t *testing.T) {
 		t.Helper()
 		for model, most := range map[string]int{"o3-mini": 7, "learner": 70} {
 			q, _ := r.Models().Quota(model)
-			if s := r.Models().Stats(model); q.Margin != margin || q.MaxRPM != most || s.RPM != 1 || s.RPD != 1 {
-				t.Errorf("%s: %+v, %+v; want a margin of %v", model, q, s, margin)
+			differs(t, "the quota of "+model, ratelimit.ModelQuota{MaxRPM: most, MaxRPD: 10, Auto: model == "learner", Margin: margin}, q)
+			if s := r.Models().Stats(model); s.RPM != 1 || s.RPD != 1 {
+				t.Errorf("%s: %+v is used", model, s)
 			}
 		}
-		if q, _ := r.Models().Quota("gpt-4-turbo"); q != (ratelimit.ModelQuota{}) {
-			t.Errorf("a quota that was lifted: %+v", q)
-		}
+		q, _ := r.Models().Quota("gpt-4-turbo")
+		differs(t, "the quota that was lifted", ratelimit.ModelQuota{}, q)
 	}
 	want(2 * time.Second)
 	for text, margin := range map[string]time.Duration{"margin: 5s, ": 5 * time.Second, "margin: 0s, ": 0} {

@@ -7,8 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// A state in memory leaves nothing behind, and nothing that was there is changed: a
-// gateway once replaced the library's file.
+// A state in memory writes no file. Once, a gateway replaced the library's own file.
 func TestMemoryLeavesNothing(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

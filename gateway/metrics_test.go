@@ -17,8 +17,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// gathered returns the values of the metrics whose names begin so: of a histogram
-// how much was observed, and its sum.
+// gathered returns the values of metrics whose names have a prefix. A histogram has two: the
+// number of its observations, and their sum.
 func gathered(t *testing.T, m *metrics, prefix string) map[string]float64 {
 	t.Helper()
 	families, err := m.registry.Gather()
@@ -113,7 +113,7 @@ func TestStatusClass(t *testing.T) {
 	}
 }
 
-// TestMetricsFollowProviders checks that one that a reload brings gets its series.
+// A provider that a reload adds gets series of its own.
 func TestMetricsFollowProviders(t *testing.T) {
 	var list []string
 	m := newMetrics(func() []string { return list }, none)
@@ -153,7 +153,7 @@ func TestMetricsOfTheLimiter(t *testing.T) {
 	}
 }
 
-func TestMetricsByMany(t *testing.T) {
+func TestMetricsConcurrently(t *testing.T) {
 	m := newMetrics(some("a", "b", "c"), none)
 	var wg sync.WaitGroup
 	for range 8 {
@@ -193,9 +193,9 @@ func BenchmarkMetrics(b *testing.B) {
 	})
 }
 
-// TestMetricsTellProjectsApart checks that projects that are named while the gateway runs
-// get series: by a reload, by a key, and by a limit. Those that clients name do not.
-func TestMetricsTellProjectsApart(t *testing.T) {
+// Projects that an operator names while the gateway runs get labels: by a reload, a key or a
+// limit. Projects that only clients name do not.
+func TestMetricsLabelProjects(t *testing.T) {
 	const yaml = oneOfEach + "state: memory\nprojects: {first: {}"
 	r := newRig(t, yaml+"}\n", mockprovider.Config{})
 	decisions := func() map[string]float64 {
@@ -213,7 +213,7 @@ func TestMetricsTellProjectsApart(t *testing.T) {
 	scrape := func() { decisions() }
 	for _, step := range []struct {
 		do      func() error
-		scraped func() // before the call
+		scraped func() // a scrape before the call; may be nil
 		project string
 		want    map[string]float64
 	}{
@@ -240,8 +240,7 @@ func TestMetricsTellProjectsApart(t *testing.T) {
 	}
 }
 
-// TestMetricsBoundProjects checks that so many projects have series, and no more,
-// whoever comes and goes.
+// The number of projects with a label is bounded, whichever projects come and go.
 func TestMetricsBoundProjects(t *testing.T) {
 	m := newMetrics(some(), none)
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Observer: m.limiter, FilePath: t.TempDir() + "/limits.yaml"})

@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Names that clients invent do not keep those in use from being remembered: once there
-// were enough of them, every later call compared its name with all models.
+// Names that clients invent do not keep names in use out of the cache. Once, after enough of
+// them, every call compared its name with all models.
 func TestInventedNamesAreForgotten(t *testing.T) {
 	u := &upstream{Provider: &config.Provider{Kind: llm.OpenAI, Models: []config.Model{{Name: "gpt-4o"}}}}
 	for i := range 3 * maxCachedModels {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A model that a call names outside of its body was not looked at: the call was charged
-// to the body's model, and served as the other by servers such as LiteLLM.
+// A call that names different models in its path, query and body is refused. Once, it was
+// charged to the body's model, and servers such as LiteLLM served the other.
 func TestACallNamesOneModel(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, `
@@ -46,7 +46,7 @@ providers:
 		{"/litellm/engines/cheap/chat/completions", cheap, 200, "cheap"},
 		{generate, `{"model":"models/gemini-2.5-pro","contents":[]}`, 200, "gemini-2.5-pro"},
 		{generate, `{"model":"gemini-2.5-flash","contents":[]}`, 400, ""},
-		{"/azure/openai/deployments/mine/chat/completions", `{"model":"gpt-4o"}`, 200, "mine"}, // which Azure's SDKs send
+		{"/azure/openai/deployments/mine/chat/completions", `{"model":"gpt-4o"}`, 200, "mine"}, // as Azure's SDKs send it
 		{"/azure/openai/deployments/mine/chat/completions?model=gpt-4o", none, 400, ""},
 	} {
 		a := r.post(t, c.path, c.body)
@@ -65,7 +65,7 @@ providers:
 	}
 }
 
-// Calls that name no model were charged to no quota at all.
+// A call without a model is charged to a quota, or refused.
 func TestCallsWithoutAModelHaveAQuota(t *testing.T) {
 	const path, stored = "/openai/v1/responses", `{"prompt":{"id":"pmpt_1"}}`
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestCallsWithoutAModelHaveAQuota(t *testing.T) {
 		quota           string
 	}{
 		{"models: {gpt-6: {max_rpm: 9}}", "", 400, ""},
-		{"kind: openai", "", 400, ""}, // which has quotas by default
+		{"kind: openai", "", 400, ""}, // this kind has quotas by default
 		{`models: {gpt-6: {max_rpm: 9}, "*": {max_rpm: 1}}`, "", 200, "openai/*"},
 		{"models: {gpt-6: {max_rpm: 1}, other: {max_rpm: 9}}, unnamed_model: gpt-6", "", 200, "gpt-6"},
 		{`models: {gpt-6: {max_rpm: 1}, "*": {max_rpm: 9}}, unnamed_model: gpt-6`, "models: [gpt-6]", 200, "gpt-6"},
@@ -99,7 +99,7 @@ func TestCallsWithoutAModelHaveAQuota(t *testing.T) {
 		}
 	}
 	r := newRigBefore(t, "providers: {openai: {base_url: MOCK, models: {gpt-6: {max_rpm: 9}}}}\ndefaults: {models: [gpt-6, free]}\n", newSeen())
-	for _, model := range []string{"gpt-6", "free"} { // a model in the query chose the quota, and OpenAI did not look at it
+	for _, model := range []string{"gpt-6", "free"} { // OpenAI ignores a model in the query, so that must not choose the quota
 		if a := r.post(t, path+"?model="+model, stored); a.status != 400 {
 			t.Errorf("with %s in the query: %d %s", model, a.status, a.body)
 		}
@@ -110,8 +110,8 @@ func TestCallsWithoutAModelHaveAQuota(t *testing.T) {
 	}
 }
 
-// Names of any length were compared before they were checked, which takes time that grows with
-// the square of their length: a body of 420 KB kept a core busy for twelve seconds.
+// Names are checked before they are compared, which takes time that grows with the square of
+// their length: a body of 420 KB once kept a core busy for twelve seconds.
 func TestLongNamesAreNotCompared(t *testing.T) {
 	r := newRigBefore(t, "providers: {o: {kind: ollama, base_url: MOCK, models: {m: {max_rpm: 9}}}}\n", newSeen())
 	long := strings.Repeat("http://", 100) + "m"

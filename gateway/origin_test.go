@@ -8,9 +8,9 @@ import (
 )
 
 // A page of another site cannot use a gateway that needs no virtual key, whether the provider's
-// key is the gateway's or the client's: neither directly, nor by a name of that site that leads
-// here (DNS rebinding). Programs, pages of the gateway's own origin, and clients that reach it
-// by one of server.hosts can. Upstreams without a key were open to any Host.
+// key is the gateway's or the client's: neither directly, nor by a name of that site that
+// resolves to the gateway (DNS rebinding). Programs, pages of the gateway's own origin, and
+// clients that use one of server.hosts can.
 func TestForeignPages(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	const providers = "providers: {openai: {base_url: MOCK, key: {env: TEST_PROVIDER_KEY}}, local: {base_url: MOCK}}\nserver: {hosts: [gateway.example.com, 'two.example.com:81']}\n"
@@ -42,9 +42,9 @@ func TestForeignPages(t *testing.T) {
 		{off, "POST", local, "127.0.0.1.evil.example:8080", nil, 403},
 		{off, "POST", local, "gateway.example.com.evil.example", nil, 403},
 		{off, "POST", local, "localhost.evil.example", nil, 403},
-		{off, "POST", local, "ai.", nil, 403}, // a name of the root of the DNS
+		{off, "POST", local, "ai.", nil, 403}, // a name with a dot, at the root of the DNS
 		{off, "GET", "/openai/v1/models", "evil.example", nil, 403},
-		{off, "GET", "/nobody", "evil.example", nil, 403}, // without the names of providers
+		{off, "GET", "/nobody", "evil.example", nil, 403}, // the refusal has no names of providers
 		{off, "POST", local, "", []string{"Sec-Fetch-Site", "same-origin"}, 200},
 		{off, "POST", local, "", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{off, "GET", local, "", []string{"Sec-Fetch-Site", "same-site"}, 403},

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// What is no call of a model passes as it is, and counts as a request of its project.
+// A request that is no call of a model passes unchanged, and counts as a request of its
+// project.
 func TestPass(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach+`
@@ -38,8 +39,8 @@ defaults: {requests_per_minute: 100}
 	}
 }
 
-// raw sends bytes as they are, and returns the status line of the answer, or "" where
-// there is none.
+// raw sends bytes to the gateway, and returns the status line of the answer, or "" if there is
+// none.
 func (r *rig) raw(t *testing.T, text string, close bool) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -55,8 +56,7 @@ func (r *rig) raw(t *testing.T, text string, close bool) string {
 	return strings.TrimSpace(line)
 }
 
-// A body that does not come, or breaks off, ends the request, and never looks like an
-// answer.
+// A body that does not come, or breaks off, ends the request without a successful answer.
 func TestBodiesThatDoNotCome(t *testing.T) {
 	r := newRigBefore(t, oneOfEach+`
 server: {body_timeout: 100ms}
@@ -80,7 +80,8 @@ server: {body_timeout: 100ms}
 	}
 }
 
-// A client that has half left does not take what it gets for whole.
+// A client that has closed its half of the connection does not get an incomplete answer that
+// looks complete.
 func TestHalfClosed(t *testing.T) {
 	provider := &stepper{pieces: make(chan string), gone: make(chan struct{})}
 	r := newRigBefore(t, oneOfEach, provider)
@@ -103,8 +104,8 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
-// Bodies that wait are bounded together. Who does not fit is told to try again, and there
-// is room as soon as others are answered.
+// The memory of all bodies that wait is bounded. A request beyond it is refused and may come
+// again, and there is memory as soon as other requests are answered.
 func TestBodiesAreBounded(t *testing.T) {
 	provider := &stepper{pieces: make(chan string)}
 	r := newRigBefore(t, `
@@ -112,11 +113,11 @@ providers: {openai: {base_url: MOCK, models: {gpt-4o: {max_concurrent: 1}}}}
 server: {max_body: 1MiB, max_bodies: 1MiB}
 `, provider)
 	large := strings.Replace(streamed, "Hello", strings.Repeat("x", 600<<10), 1)
-	first := open(t, t.Context(), r, chat, large) // which is answered, and holds nothing any more
+	first := open(t, t.Context(), r, chat, large) // its answer has begun, so it holds no memory any more
 	second := make(chan answer)
 	go func() { second <- r.post(t, chat, large) }()
 	until(t, "one waits", func() bool { return r.Models().Waiting("gpt-4o") == 1 })
-	for _, body := range []io.Reader{strings.NewReader(large), io.MultiReader(strings.NewReader(large))} { // of a known length, and in chunks
+	for _, body := range []io.Reader{strings.NewReader(large), io.MultiReader(strings.NewReader(large))} { // one body has a Content-Length, the other comes in chunks
 		response, err := http.Post(r.url+chat, "application/json", body)
 		if err != nil {
 			t.Fatal(err)
@@ -137,8 +138,8 @@ server: {max_body: 1MiB, max_bodies: 1MiB}
 	}
 }
 
-// A body of many requests, or a remote procedure call, passed as one request that calls no
-// model: all of Google's APIs take calls of models in these forms too.
+// Batches of requests and remote procedure calls, in which all of Google's APIs take calls of
+// models, too, are refused. Once, they passed as requests that call no model.
 func TestCallsInWrappingsOfGooglesAreRefused(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, "providers: {gemini: {base_url: MOCK}, team: {kind: vertex, base_url: MOCK}, own: {base_url: MOCK}}\n", upstream)
@@ -161,7 +162,7 @@ func TestCallsInWrappingsOfGooglesAreRefused(t *testing.T) {
 	}
 }
 
-// To compact a conversation is a call of a model, which was charged to no quota.
+// A request to compact a conversation is a call of a model, and is charged to its quota.
 func TestCompactingIsACall(t *testing.T) {
 	r := newRigBefore(t, "providers: {openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 9}}}}\n", newSeen())
 	if a := r.post(t, "/openai/v1/responses/compact", `{"model":"gpt-4o","input":"Hi"}`); a.status != 200 {

@@ -19,8 +19,8 @@ providers:
 defaults: {max_wait: 20s}
 `
 
-// One 429 that asked for an hour used to keep everybody out for an hour. Now a single
-// call finds out that the model is back, all who wait pass, and the log tells both.
+// After a 429 that asks for an hour, a single call probes whether the model is back before
+// that. Then all waiting calls pass. The log has the beginning and the end of the pause.
 func TestLongPausesAreCutAndProbed(t *testing.T) {
 	var sent atomic.Int32
 	var log bytes.Buffer
@@ -35,7 +35,7 @@ func TestLongPausesAreCutAndProbed(t *testing.T) {
 		}
 		return mockprovider.Reply{}
 	}})
-	r.log = slog.New(slog.NewJSONHandler(&log, nil)) // as in serve, where a time.Duration would be nanoseconds
+	r.log = slog.New(slog.NewJSONHandler(&log, nil)) // in JSON, as the gateway logs it, a time.Duration would be nanoseconds
 	if a := r.post(t, chat, hello); a.status != http.StatusTooManyRequests {
 		t.Fatalf("%d %s", a.status, a.body)
 	}

@@ -6,7 +6,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// Load balancers had no path to ask on the listener that they send clients to.
+// Load balancers can probe the listener to which they send clients, without a key.
 func TestProbesNeedNoKey(t *testing.T) {
 	t.Setenv("PROBE_TEST_KEY", "secret")
 	r := newRig(t, "keys: required\nproviders: {openai: {base_url: MOCK, key: {env: PROBE_TEST_KEY}}}", mockprovider.Config{})

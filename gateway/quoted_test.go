@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Groq quotes an answer that is not the JSON that was asked for in an error. It was charged no
-// tokens: a client who asks for JSON, and for a story in its prompt, read stories for nothing.
+// Groq quotes an answer that is not the demanded JSON in an error, which is charged as an
+// answer. Otherwise a client that demands JSON, and a story in its prompt, would read stories
+// for nothing.
 func TestAnswersThatAreQuotedInErrorsAreCharged(t *testing.T) {
 	story := strings.Repeat("Once upon a time. ", 1000)
 	for kind, least := range map[string]int{"groq": len(story) / 6, "mistral": 0} {

@@ -22,7 +22,7 @@ func TestRecent(t *testing.T) {
 	if got := r.after("", 0, 9); len(got) != 0 {
 		t.Fatalf("of none: %v", got)
 	}
-	for i, project := range []string{"a", "b", "a", "a", "b", "a"} { // 1 and 2 are forgotten
+	for i, project := range []string{"a", "b", "a", "a", "b", "a"} { // there is no room for 1 and 2 any more
 		rec := Record{Project: project}
 		if r.add(&rec); rec.Seq != uint64(i+1) {
 			t.Fatalf("request %d has number %d", i+1, rec.Seq)
@@ -38,7 +38,7 @@ func TestRecent(t *testing.T) {
 		{"", 0, 2, []uint64{3, 4}},
 		{"", 4, 9, []uint64{5, 6}},
 		{"", 6, 9, nil},
-		{"", 7, 9, []uint64{3, 4, 5, 6}}, // of another run
+		{"", 7, 9, []uint64{3, 4, 5, 6}}, // a number from another run of the gateway
 		{"", 1 << 63, 2, []uint64{3, 4}},
 		{"", 0, 0, nil},
 		{"", 0, -1, nil},
@@ -64,7 +64,7 @@ func TestRecentKeepsACopy(t *testing.T) {
 	}
 }
 
-// TestRecentIsAList compares it with a list that forgets nothing.
+// The ring returns the same as a list that keeps everything.
 func TestRecentIsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 8).Draw(t, "size")
@@ -93,7 +93,7 @@ func TestRecentIsAList(t *testing.T) {
 	})
 }
 
-func TestRecentByMany(t *testing.T) {
+func TestRecentConcurrently(t *testing.T) {
 	r := newRecent(64)
 	var wg sync.WaitGroup
 	for i := range 8 {

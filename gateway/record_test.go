@@ -3,14 +3,13 @@ package gateway
 import (
 	"encoding/json"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// A provider's 429 and its other errors were recorded as passed.
+// The outcome of a provider's error is throttled or failed, and not passed.
 func TestOutcomeOfProvidersAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply mockprovider.Reply
@@ -34,8 +33,8 @@ func TestOutcomeOfProvidersAnswers(t *testing.T) {
 	}
 }
 
-// One event has one word, in the code, the OpenAPI document and the documentation.
-func TestOutcomesHaveOneWord(t *testing.T) {
+// The code, the OpenAPI document and the documentation have the same outcomes.
+func TestOutcomesAreTheSameEverywhere(t *testing.T) {
 	want := []string{string(Passed), string(Denied), string(Refused), string(Throttled), string(Failed), string(Left), string(Lost)}
 	var api struct {
 		Components struct {
@@ -51,9 +50,7 @@ func TestOutcomesHaveOneWord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := api.Components.Schemas["Decision"].Properties["outcome"].Enum; !slices.Equal(got, want) {
-		t.Errorf("the OpenAPI document has %q", got)
-	}
+	differs(t, "the outcomes of the OpenAPI document", want, api.Components.Schemas["Decision"].Properties["outcome"].Enum)
 	for _, name := range []string{"glossary.md", "gateway.md", "admin.md"} {
 		text, err := os.ReadFile("../docs/" + name)
 		if err != nil {

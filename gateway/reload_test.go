@@ -13,7 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// again reads the configuration of a rig with something replaced.
+// again returns the configuration of a rig with a text replaced.
 func (r *rig) again(t testing.TB, yaml string) *config.Config {
 	t.Helper()
 	base := r.Config().Providers["openai"].Deployments[""].BaseURL
@@ -29,7 +29,7 @@ projects:
   search: {requests_per_minute: 5}
 `
 
-// A reload keeps every counter, and sets what has changed.
+// A reload keeps every counter, and applies the changes of the configuration.
 func TestReload(t *testing.T) {
 	r := newRig(t, limited, mockprovider.Config{})
 	for range 3 {
@@ -48,7 +48,7 @@ func TestReload(t *testing.T) {
 	if a := r.post(t, chat, hello, "X-Project-ID", "search"); a.status != 429 || r.last(t).Limit != "rpm" {
 		t.Errorf("%d %s by %q", a.status, a.body, r.last(t).Limit)
 	}
-	// What is not named any more is not limited any more.
+	// A model and a project that the file does not name any more are not limited any more.
 	if err := r.Reload(r.again(t, `
 state: memory
 providers: {openai: {base_url: MOCK, models: {}}}
@@ -59,14 +59,14 @@ defaults: {max_wait: 0s, requests_per_minute: 6}
 	if got := r.Projects().Limit("search"); got.RequestsPerMinute != 6 {
 		t.Errorf("search has %+v", got)
 	}
-	for _, want := range []int{200, 200, 429} { // 4 were before
+	for _, want := range []int{200, 200, 429} { // after 4 calls before
 		if a := r.post(t, chat, hello, "X-Project-ID", "search"); a.status != want {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
 }
 
-// What takes a restart is refused, and the old configuration stays.
+// A change that takes a restart is refused, and the old configuration stays.
 func TestReloadRefused(t *testing.T) {
 	r := newRig(t, limited, mockprovider.Config{})
 	for field, changed := range map[string]string{
@@ -85,7 +85,7 @@ func TestReloadRefused(t *testing.T) {
 	}
 }
 
-// The state remembers what was used, keys, and what was set, by whatever means.
+// After a restart, the state has the usage, the keys, and all quotas and limits that were set.
 func TestRestart(t *testing.T) {
 	yaml := strings.Replace(limited, "state: memory", "state: "+filepath.Join(t.TempDir(), "state.db"), 1)
 	var secret string
@@ -121,7 +121,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A gateway that drains finishes what it has, and refuses what comes.
+// A gateway that drains finishes the requests in progress, and refuses new ones.
 func TestDrain(t *testing.T) {
 	provider := &stepper{pieces: make(chan string)}
 	r := newRigBefore(t, oneOfEach, provider)
@@ -145,9 +145,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A call that waits when the gateway drains is refused like one that comes then, and
-// takes nothing.
-func TestDrainRefusesWhoWaits(t *testing.T) {
+// A call that waits when the gateway drains is refused like a new one, and costs nothing.
+func TestDrainRefusesWaitingCalls(t *testing.T) {
 	provider := &stepper{pieces: make(chan string)}
 	r := newRigBefore(t, `
 providers: {openai: {base_url: MOCK, models: {gpt-4o: {max_concurrent: 1}}}}
@@ -174,8 +173,8 @@ projects: {one: {requests_per_minute: 1, max_wait: 2m}}
 	}
 }
 
-// How long a call waits is the project's to say, and no longer than its client does.
-func TestPatience(t *testing.T) {
+// A call waits as long as its project allows, and no longer than its client waits.
+func TestMaxWait(t *testing.T) {
 	r := newRig(t, `
 providers:
   openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 1}}}
@@ -201,7 +200,7 @@ projects:
 	}
 }
 
-// A gateway with another file on the same state changes nothing that is not its own.
+// A gateway with another file on the same state changes only what its own file names.
 func TestTwoFilesOneState(t *testing.T) {
 	state := "state: " + filepath.Join(t.TempDir(), "state.db")
 	a := newRig(t, strings.Replace(limited, "state: memory", state, 1), mockprovider.Config{})
@@ -218,9 +217,9 @@ providers: {openai: {base_url: MOCK}}
 	}
 }
 
-// What was set by hand stays where the file only has the usual; what the file names does
-// not. An edit of a quota that learns is heeded.
-func TestWhatTheFileSays(t *testing.T) {
+// A quota that was set at run time stays where the file has only the default, and is replaced
+// where the file names the model. A change of the file replaces learned maxima.
+func TestQuotasOfTheFile(t *testing.T) {
 	r := newRig(t, limited, mockprovider.Config{})
 	set := func(model string, q ratelimit.ModelQuota) {
 		t.Helper()
@@ -239,9 +238,8 @@ func TestWhatTheFileSays(t *testing.T) {
 		if q != (ratelimit.ModelQuota{}) {
 			q.Margin = 2 * time.Second // the default of the configuration
 		}
-		if got, _ := r.Models().Quota(model); got != q {
-			t.Errorf("%s: %+v; want %+v", model, got, q)
-		}
+		got, _ := r.Models().Quota(model)
+		differs(t, "the quota of "+model, q, got)
 	}
 	usual := ratelimit.DefaultProfiles()[ratelimit.ProviderOpenAI].Models
 	set("o3-mini", ratelimit.ModelQuota{MaxRPM: 7})
@@ -255,7 +253,7 @@ func TestWhatTheFileSays(t *testing.T) {
 	want("gpt-4o", guess)
 
 	reload("{learner: {max_rpm: 5, max_concurrent: 50, auto: true}}")
-	set("learner", ratelimit.ModelQuota{MaxRPM: 500, MaxConcurrent: 50, Auto: true}) // which is what learning does
+	set("learner", ratelimit.ModelQuota{MaxRPM: 500, MaxConcurrent: 50, Auto: true}) // as if the quota was learned
 	reload("{learner: {max_rpm: 5, max_concurrent: 50, auto: true}}")
 	want("learner", ratelimit.ModelQuota{MaxRPM: 500, MaxConcurrent: 50, Auto: true})
 	reload("{learner: {max_rpm: 5, max_concurrent: 10, auto: true}}")

@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// No answer had an id by which it could be found in the access log.
+// Every answer has an id by which it can be found in the access log.
 func TestEveryAnswerHasAnID(t *testing.T) {
 	r := newRig(t, oneOfEach+"  bedrock: {kind: bedrock, base_url: MOCK}\nprojects: {none: {requests_per_minute: 1, max_wait: 0s}}", mockprovider.Config{})
 	r.post(t, chat, hello, "X-Project-ID", "none")
@@ -16,7 +16,7 @@ func TestEveryAnswerHasAnID(t *testing.T) {
 	for _, c := range []struct {
 		path, body string
 		status     int
-		field      string // where the SDK looks for the provider's id
+		field      string // the header in which the SDK looks for the provider's id
 	}{
 		{chat, hello, 200, ""},
 		{chat, strings.Replace(hello, "{", `{"stream":true,`, 1), 200, ""},
@@ -48,7 +48,7 @@ func TestEveryAnswerHasAnID(t *testing.T) {
 	}
 }
 
-// Where the provider sends an id, that stays; where it sends none, the gateway's is there.
+// The provider's id of a request stays. If the provider sends none, the gateway's replaces it.
 func TestProvidersIDStays(t *testing.T) {
 	for _, c := range []struct{ field, given, want string }{
 		{"X-Request-Id", "req_1", "req_1"},

@@ -17,8 +17,8 @@ providers:
   openai: {base_url: MOCK, retries: 2, models: {gpt-4o: {max_rpm: 100}}}
 `
 
-// A call is tried again where its provider says that it may be, before the first byte;
-// otherwise the provider's answer keeps its status and body. Each attempt counts.
+// A call is sent again if its provider allows that, before the first byte of the answer.
+// Otherwise the client gets the provider's status and body. Each attempt is charged.
 func TestRetries(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -34,7 +34,7 @@ func TestRetries(t *testing.T) {
 		{"the client's fault", []mockprovider.Reply{{Status: 400}}, 400, 1},
 		{"nobody has paid", []mockprovider.Reply{{Status: 429, Code: "insufficient_quota"}}, 429, 1},
 		{"paused for a moment", []mockprovider.Reply{{Status: 429, Header: http.Header{"Retry-After-Ms": {"20"}}}, {}}, 200, 2},
-		{"paused for too long", []mockprovider.Reply{{Status: 429, RetryAfter: time.Hour}}, 429, 1}, // it does not wait for so long
+		{"paused for too long", []mockprovider.Reply{{Status: 429, RetryAfter: time.Hour}}, 429, 1}, // the gateway does not wait for so long
 		{"reset before an answer", []mockprovider.Reply{{Fault: mockprovider.FaultReset}}, 502, 1},
 		{"an error in the stream", []mockprovider.Reply{{Fault: mockprovider.FaultError, After: 1}}, 200, 1},
 	} {
@@ -65,8 +65,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Where somebody has to pay first, nobody waits to try again.
-func TestNobodyHasPaid(t *testing.T) {
+// A call that was refused because the account has not paid is not sent again.
+func TestAccountHasNotPaid(t *testing.T) {
 	var sent atomic.Int32
 	r := newRig(t, withRetries+"defaults: {max_wait: 24h}\n", mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
 		sent.Add(1)
@@ -77,7 +77,7 @@ func TestNobodyHasPaid(t *testing.T) {
 	}
 }
 
-// Where one account is used up for long, another is tried.
+// If one account is used up for long, the call goes to another.
 func TestAnotherAccountHasPaid(t *testing.T) {
 	t.Setenv("KEY_A", "sk-a")
 	t.Setenv("KEY_B", "sk-b")
@@ -104,7 +104,7 @@ providers:
 
 func retryAfter(seconds string) http.Header { return http.Header{"Retry-After": {seconds}} }
 
-// A provider that cannot be reached costs nothing, and is tried again.
+// A call to a provider that cannot be reached costs nothing, and is sent again.
 func TestUnreachable(t *testing.T) {
 	r := newRig(t, `
 providers:
@@ -122,8 +122,8 @@ providers:
 	}
 }
 
-// A call that never left costs nothing, and goes to the next deployment, whichever
-// transport could not send it.
+// A call that could not be sent costs nothing, and goes to the next deployment, with either
+// transport.
 func TestNeverSent(t *testing.T) {
 	broken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,7 +132,7 @@ func TestNeverSent(t *testing.T) {
 	defer broken.Close()
 	go func() {
 		for conn, err := broken.Accept(); err == nil; conn, err = broken.Accept() {
-			conn.Close() // before the handshake
+			conn.Close() // before the TLS handshake
 		}
 	}()
 	for _, http2 := range []string{"false", "true"} {
@@ -153,9 +153,9 @@ providers:
 	}
 }
 
-// A stream is sent as its client wrote it to a server that does not take what asks for
-// usage. What else is wrong with it is the client's to see.
-func TestServerThatTellsNoUsage(t *testing.T) {
+// A stream is sent again unchanged to a server that refuses the request for usage. The client
+// gets any other error.
+func TestServerThatReportsNoUsage(t *testing.T) {
 	for _, c := range []struct {
 		status  int
 		message string
@@ -191,8 +191,7 @@ func TestServerThatTellsNoUsage(t *testing.T) {
 	}
 }
 
-// Of several deployments, calls go where most is left; one that its provider has paused
-// gets none.
+// Calls go to the deployment with the most left of its quota, and not to a paused one.
 func TestDeployments(t *testing.T) {
 	t.Setenv("KEY_A", "sk-a")
 	t.Setenv("KEY_B", "sk-b")

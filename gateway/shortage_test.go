@@ -10,8 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// Refusals said that "the project's 3000 tokens in 1m0s are used up" beside
-// Remaining-Tokens: 2981, and that requests were short where tokens were.
+// A refusal says how much of which limit is left, and its headers say the same.
 func TestDenialsSayWhatIsLeftAndNeeded(t *testing.T) {
 	calls := func(maxTokens int) string {
 		return fmt.Sprintf(`{"model":"gpt-4o","max_tokens":%d,"messages":[{"role":"user","content":"Hi"}]}`, maxTokens)
@@ -21,7 +20,7 @@ func TestDenialsSayWhatIsLeftAndNeeded(t *testing.T) {
 		yaml, path, body string
 		status           int
 		kind, says       string
-		remaining        string // of which the header speaks, and the sentence too
+		remaining        string // the unit of the header that must have the same number as the message
 	}{
 		"tokens of a project": {"projects: {p: {tokens_per_minute: 3000, max_wait: 0s}}", chat, calls(2990), 429, "tokens",
 			`^not sent: project "p" has ([\d,]+) of its 3,000 tokens a minute left, and this call needs [\d,]+ \(prompt \d+, answer up to [\d,]+\): try again in [\dms]+$`, "Tokens"},

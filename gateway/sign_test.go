@@ -16,15 +16,16 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/google/go-cmp/cmp"
 
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// credentials are those with which the gateway signs in these tests.
+// credentials are the gateway's credentials in these tests.
 var credentials = aws.Credentials{AccessKeyID: "AKIDGATEWAY", SecretAccessKey: "the-secret-of-the-gateway", SessionToken: "the-session-of-the-gateway"}
 
-// useCredentials puts credentials into the environment, and nothing else that AWS's SDK
-// looks for.
+// useCredentials sets credentials in the environment, and clears whatever else AWS's SDK looks
+// for.
 func useCredentials(t *testing.T, c aws.Credentials) {
 	t.Helper()
 	for name, value := range map[string]string{
@@ -35,7 +36,7 @@ func useCredentials(t *testing.T, c aws.Credentials) {
 	}
 }
 
-// amazon is a mock of Bedrock that takes a request only if its signature is right.
+// amazon is a mock of Bedrock that accepts only requests with the right signature.
 type amazon struct {
 	t     *testing.T
 	mock  http.Handler
@@ -45,8 +46,8 @@ type amazon struct {
 func (a *amazon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if want := a.signature(r, body); r.Header.Get("Authorization") != want {
-		a.t.Errorf("%s %s is signed %q; want %q", r.Method, r.RequestURI, r.Header.Get("Authorization"), want)
+	if diff := cmp.Diff(a.signature(r, body), r.Header.Get("Authorization")); diff != "" {
+		a.t.Errorf("the signature of %s %s: want (-), got (+):\n%s", r.Method, r.RequestURI, diff)
 		w.WriteHeader(http.StatusForbidden)
 		return
 	}
@@ -54,8 +55,8 @@ func (a *amazon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mock.ServeHTTP(w, r)
 }
 
-// signature returns the signature that a request must have, as AWS's own signer makes it
-// of what has arrived.
+// signature returns the signature that AWS's own signer computes for a request that has
+// arrived.
 func (a *amazon) signature(r *http.Request, body []byte) string {
 	again, err := http.NewRequest(r.Method, "http://"+r.Host+r.RequestURI, bytes.NewReader(body))
 	if err != nil {
@@ -89,8 +90,8 @@ providers:
   bedrock: {kind: bedrock, base_url: MOCK, region: eu-north-1, models: {"*": {max_rpm: 100}}}
 `
 
-// The gateway signs calls of Bedrock itself, however their paths are escaped, and nothing
-// that a client has signed goes with them.
+// The gateway signs calls of Bedrock itself, however their paths are escaped. It forwards no
+// signature of a client.
 func TestCallsOfBedrockAreSigned(t *testing.T) {
 	useCredentials(t, credentials)
 	bedrock := &amazon{t: t, mock: mockprovider.New(mockprovider.Config{})}
@@ -106,8 +107,8 @@ func TestCallsOfBedrockAreSigned(t *testing.T) {
 		{"POST", "/model/m/invoke", `{"max_tokens":9,"messages":[]}`},
 		{"POST", "/model/m/invoke-with-response-stream?a=b%20c&a=a", `{"max_tokens":9,"messages":[]}`},
 		{"POST", "/openai/v1/chat/completions", `{"model":"m","messages":[],"stream":true}`},
-		{"POST", "/openai/v1/chat/completions", `{"model":"m","messages":[],"stream":true}` + strings.Repeat(" ", maxCopied)}, // sent in pieces: it was signed as if it were empty
-		{"POST", "/v1/messages/count_tokens", `{"messages":[]}`},                                                              // which is no call of a model
+		{"POST", "/openai/v1/chat/completions", `{"model":"m","messages":[],"stream":true}` + strings.Repeat(" ", maxCopied)}, // sent in pieces
+		{"POST", "/v1/messages/count_tokens", `{"messages":[]}`},                                                              // no call of a model
 		{"GET", "/models", ""},
 	} {
 		got := r.do(t, call.method, "/bedrock"+call.path, call.body, "Authorization", "Bearer "+key, "X-Amz-Security-Token", "the client's", "X-Amz-Date", "20200101T000000Z", "X-Amzn-Bedrock-Trace", "ENABLED")
@@ -117,8 +118,8 @@ func TestCallsOfBedrockAreSigned(t *testing.T) {
 	}
 }
 
-// What a profile and its files say is signed with, and without any credentials nothing
-// is sent, nor charged.
+// Calls are signed with the credentials of a profile. Without credentials, nothing is sent or
+// charged.
 func TestCredentialsOfAProfile(t *testing.T) {
 	useCredentials(t, aws.Credentials{})
 	file := filepath.Join(t.TempDir(), "credentials")
@@ -141,7 +142,7 @@ func TestCredentialsOfAProfile(t *testing.T) {
 	}
 }
 
-// The session token, which AWS quotes when it refuses a signature, stays with the gateway.
+// Clients do not get the session token, which AWS quotes when it refuses a signature.
 func TestASessionTokenIsHidden(t *testing.T) {
 	useCredentials(t, credentials)
 	r := newRigBefore(t, signing, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,8 +154,8 @@ func TestASessionTokenIsHidden(t *testing.T) {
 	}
 }
 
-// A signature of the client's own cannot be valid at another host: the client is told so,
-// before anything is charged or sent.
+// A client's own signature cannot be valid at another host. The request is refused before
+// anything is charged or sent.
 func TestASignatureOfTheClientsOwnIsRefused(t *testing.T) {
 	seen := newSeen()
 	r := newRigBefore(t, `providers: {bedrock: {kind: bedrock, base_url: MOCK}, openai: {base_url: MOCK}}`, seen)

@@ -8,15 +8,15 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// ofSigned are headers that say, truly or not, that a request must be sent as it is.
+// ofSigned are headers of signed requests, which must be sent unchanged.
 var ofSigned = [][]string{
 	{"Digest", "SHA-256=x"}, {"Content-Digest", "sha-256=:x:"}, {"Repr-Digest", "sha-256=:x:"}, {"Content-MD5", "x"},
 	{"Signature", "sig1=:x:"}, {"Signature-Input", "sig1=()"}, {"X-Amz-Date", "20261116T000000Z"}, {"X-Amz-Content-Sha256", "x"},
 	{"X-Amz-Security-Token", "x"}, {"Authorization", "AWS4-HMAC-SHA256 Credential=x"}, {"Authorization", "HMAC-SHA256 Credential=x"},
 }
 
-// With one of these headers a stream was sent without include_usage, and 50,000 hidden
-// tokens counted as one.
+// No header keeps the gateway from asking for the usage of a stream with its own account.
+// Once, 50,000 hidden tokens counted as one.
 func TestNoHeaderSwitchesMeteringOff(t *testing.T) {
 	t.Setenv("KEY", "sk-provider")
 	asked := make(chan mockprovider.Call, 1)
@@ -48,8 +48,8 @@ func TestNoHeaderSwitchesMeteringOff(t *testing.T) {
 	}
 }
 
-// A request that its client has signed with credentials of its own goes out to the byte as
-// it came, and keeps what was reserved.
+// A request that its client has signed with credentials of its own is sent unchanged, and is
+// charged what was reserved.
 func TestSignedIsSentAsItIs(t *testing.T) {
 	for _, header := range append(ofSigned, []string{"X-Unsigned", "x"}) {
 		upstream := newSeen()
@@ -60,8 +60,9 @@ func TestSignedIsSentAsItIs(t *testing.T) {
 		}
 		r.post(t, path, unasked, append([]string{"Accept-Encoding", "br", fieldProject, "p"}, header...)...)
 		sent := <-upstream.requests
-		if got := <-upstream.bodies; got != unasked || sent.Header.Get("Accept-Encoding") != "br" || sent.Header.Get(header[0]) != header[1] {
-			t.Errorf("%s: sent %s, %v", header[0], got, sent.Header)
+		differs(t, "the body with "+header[0], unasked, <-upstream.bodies)
+		if sent.Header.Get("Accept-Encoding") != "br" || sent.Header.Get(header[0]) != header[1] {
+			t.Errorf("%s: sent with %v", header[0], sent.Header)
 		}
 	}
 
@@ -75,7 +76,8 @@ func TestSignedIsSentAsItIs(t *testing.T) {
 	}
 }
 
-// An alias would change what is signed.
+// A signed request that names an alias is refused, because replacing it would change what is
+// signed.
 func TestSignedAlias(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach, upstream)
@@ -85,8 +87,8 @@ func TestSignedAlias(t *testing.T) {
 	}
 }
 
-// A server, or a proxy before it, that answers with the part of the body that Range names tells
-// the answer and not the usage, which stands at its end.
+// The gateway does not forward Range: a server would answer with a part of the body, without
+// the usage at its end.
 func TestAnswersComeWhole(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, budgeted, upstream)

@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// However a path is spelled: it is a call of a model that is counted, or it is refused.
+// However a path is escaped, the request is charged as a call of a model, or refused.
 func TestSpellings(t *testing.T) {
 	r := newRig(t, `
 providers:
@@ -41,7 +41,7 @@ defaults: {max_wait: 0s}
 	}
 }
 
-// escaped escapes some characters of a path.
+// escaped returns a path with some characters escaped.
 func escaped(path string) string {
 	var b strings.Builder
 	for i := range len(path) {
@@ -54,7 +54,7 @@ func escaped(path string) string {
 	return b.String()
 }
 
-// A body in which a server could find another model than we do is refused.
+// A body in which a server could find another model than the gateway does is refused.
 func TestTwoModels(t *testing.T) {
 	r := newRig(t, oneOfEach, mockprovider.Config{})
 	for body, want := range map[string]int{
@@ -71,8 +71,8 @@ func TestTwoModels(t *testing.T) {
 	}
 }
 
-// Some servers take 1 and "true" for true: such a stream went without its usage, and was
-// not metered.
+// A field of the wrong type is refused: some servers take 1 and "true" for true, and would
+// send a stream that the gateway does not meter.
 func TestSettingsAreOfTheirType(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach, upstream)

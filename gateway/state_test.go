@@ -6,7 +6,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// Charges knows the names that requests are charged to, and no others.
+// Charges reports exactly the names of quotas to which requests may be charged.
 func TestCharges(t *testing.T) {
 	r := newRig(t, `
 providers:

@@ -18,10 +18,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// stepper is a provider that sends what it is told to, when it is told to.
+// stepper is a provider that sends a text whenever the test says so.
 type stepper struct {
 	pieces chan string
-	gone   chan struct{} // closed when its client has left
+	gone   chan struct{} // the provider closes it when its client has left
 }
 
 func (s *stepper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,16 +59,16 @@ func open(t *testing.T, ctx context.Context, r *rig, path, body string, project 
 	return response
 }
 
-// unasked is a stream whose client does not ask for usage.
+// unasked is a request for a stream that does not ask for usage.
 const unasked = `{"model":"gpt-4o","stream":true,"max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}`
 
 const streamed = `{"model":"gpt-4o","stream":true,"stream_options":{"include_usage":true},"max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}`
 
-// The headers of a stream come before its first byte, and every piece as it is sent.
+// The headers of a stream come before its first byte, and every piece comes at once.
 func TestStreamsWithoutDelay(t *testing.T) {
 	provider := &stepper{pieces: make(chan string)}
 	r := newRigBefore(t, oneOfEach, provider)
-	for _, body := range []string{streamed, unasked} { // seen, and hidden
+	for _, body := range []string{streamed, unasked} { // the client sees the usage, or does not
 		provider.pieces = make(chan string)
 		response := open(t, t.Context(), r, chat, body)
 		lines := bufio.NewReader(response.Body)
@@ -88,8 +88,8 @@ func TestStreamsWithoutDelay(t *testing.T) {
 	}
 }
 
-// A client that leaves frees its upstream connection and its slot at once. What was reserved
-// for the answer stands, for nobody knows how much of it was made.
+// A client that leaves frees its upstream connection and its concurrency slot at once. What was
+// reserved for the answer stays charged, because the provider may have generated all of it.
 func TestClientLeaves(t *testing.T) {
 	provider := &stepper{pieces: make(chan string), gone: make(chan struct{})}
 	r := newRigBefore(t, `
@@ -115,13 +115,11 @@ providers:
 	if s := r.Models().Stats("gpt-4o"); s.Concurrent != 0 || s.TPM < 50 {
 		t.Errorf("after it has left: %+v", s)
 	}
-	if last.Outcome != Left || last.Output != 1 || last.Exact {
-		t.Errorf("recorded as %+v", last)
-	}
+	differs(t, "the record", Record{Outcome: Left, Output: 1}, Record{Outcome: last.Outcome, Output: last.Output, Exact: last.Exact})
 }
 
-// A client that leaves while it waits takes nothing, and the next one comes.
-func TestClientLeavesTheLine(t *testing.T) {
+// A client that leaves while its call waits pays nothing, and the next call gets its turn.
+func TestClientLeavesTheQueue(t *testing.T) {
 	provider := &stepper{pieces: make(chan string)}
 	r := newRigBefore(t, `
 providers:
@@ -152,7 +150,7 @@ providers:
 	}
 }
 
-// until waits for a condition that shows only from outside.
+// until polls until a condition holds.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
@@ -162,7 +160,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// deadlined is a client that must take what is written to it in time.
+// deadlined is the writer of a client with a write deadline.
 type deadlined struct {
 	http.ResponseWriter
 	until time.Time
@@ -175,7 +173,7 @@ func (d *deadlined) SetWriteDeadline(until time.Time) error {
 	return nil
 }
 
-// late is a body whose end comes long after its last byte.
+// late is a body that ends long after its last byte.
 type late struct{ io.Reader }
 
 func (l late) Read(p []byte) (int, error) {
@@ -186,7 +184,8 @@ func (l late) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The end of a stream is given as much time as its bytes, however late it comes.
+// The client has as much time to take the end of a stream as its bytes, however late the end
+// comes.
 func TestStreamThatEndsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &deadlined{ResponseWriter: httptest.NewRecorder()}
@@ -198,7 +197,7 @@ func TestStreamThatEndsLate(t *testing.T) {
 	})
 }
 
-// A stream that ends in an error event had been recorded as passed.
+// The outcome of a stream that ends in an error event is failed.
 func TestStreamsThatEndInAnErrorHaveFailed(t *testing.T) {
 	for _, c := range []struct{ path, body string }{
 		{chat, streamed},
@@ -208,7 +207,7 @@ func TestStreamsThatEndInAnErrorHaveFailed(t *testing.T) {
 		{generateStream, `{"contents":[{"parts":[{"text":"Hi"}]}]}`},
 		{"/local/api/chat", streamed},
 	} {
-		var log bytes.Buffer // which is read once the request has ended
+		var log bytes.Buffer // the test reads it after the request has ended
 		r := newRig(t, oneOfEach, mockprovider.Config{})
 		r.access = newAccessLog(slog.New(slog.NewTextHandler(&log, nil)), 1)
 		a := r.post(t, c.path, c.body, "X-Mock", "fault=error after=3")
@@ -226,8 +225,7 @@ func TestStreamsThatEndInAnErrorHaveFailed(t *testing.T) {
 	}
 }
 
-// A stream that breaks off breaks off for the client too, whole answers and streamed
-// ones.
+// An answer that breaks off, streamed or not, breaks off for the client, too.
 func TestBrokenStreams(t *testing.T) {
 	r := newRig(t, oneOfEach, mockprovider.Config{})
 	for _, c := range []struct{ path, body, fault string }{

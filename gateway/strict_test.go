@@ -12,8 +12,8 @@ import (
 	"unicode/utf16"
 )
 
-// What would be another request at a provider than it is here, or could not be read, is
-// refused, and the provider does not hear of it.
+// A request that the provider could take for another, or that the gateway cannot read, is
+// refused, and the provider does not get it.
 func TestRefusedBeforeItIsSent(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach, upstream)
@@ -51,9 +51,7 @@ func TestRefusedBeforeItIsSent(t *testing.T) {
 		if allowed := strings.Contains(a.header.Get("Allow"), "POST"); allowed != (c.want == 405) {
 			t.Errorf("%s: Allow is %q", c.method, a.header.Get("Allow"))
 		}
-		if last := r.last(t); last.Outcome != Refused {
-			t.Errorf("%s %s: recorded as %+v", c.method, c.path, last)
-		}
+		differs(t, "the outcome of "+c.method+" "+c.path, Refused, r.last(t).Outcome)
 	}
 	if n := len(upstream.requests); n > 0 {
 		t.Errorf("%d requests were sent", n)
@@ -81,7 +79,7 @@ func wide(text string, order binary.AppendByteOrder) string {
 	return string(b)
 }
 
-// A client cannot leave the usage out of Gemini's answers.
+// A client cannot ask Gemini for an answer without usage.
 func TestUsageIsNotLeftOut(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach, upstream)
@@ -89,13 +87,13 @@ func TestUsageIsNotLeftOut(t *testing.T) {
 	if got := <-upstream.requests; got.URL.RawQuery != "a=b" || got.Header["X-Goog-Fieldmask"] != nil {
 		t.Errorf("%s %v", got.URL, got.Header)
 	}
-	r.do(t, "GET", "/gemini/v1beta/models?fields=models", "") // which has none
+	r.do(t, "GET", "/gemini/v1beta/models?fields=models", "") // an answer that has no usage anyway
 	if got := <-upstream.requests; got.URL.RawQuery != "fields=models" {
 		t.Errorf("%s", got.URL)
 	}
 }
 
-// All names of a model are one model to its quota, and to the projects that may call it.
+// All names of a model lead to one quota, and to one answer whether a project may call it.
 func TestNamesOfOneModel(t *testing.T) {
 	const router = "/openrouter/api/v1/chat/completions"
 	r := newRigBefore(t, `
@@ -139,7 +137,7 @@ projects: {p: {models: [gemini-2.5-pro, "gemini-2.5-flash*", llama3, "gpt-4o*", 
 	}
 }
 
-// A model that nobody has named has one name, too.
+// All names of a model that is not in the configuration lead to one quota, too.
 func TestNamesOfAnUnknownModel(t *testing.T) {
 	r := newRigBefore(t, "providers: {local: {kind: ollama, base_url: MOCK}}\n", newSeen())
 	for _, name := range []string{"mistral", "MISTRAL:latest", "registry.ollama.ai/library/mistral", "mistral-2024-08-06"} {
@@ -149,7 +147,7 @@ func TestNamesOfAnUnknownModel(t *testing.T) {
 	}
 }
 
-// HTTP/2 lets through what cannot be sent on.
+// A blank in a query, which HTTP/2 allows and HTTP/1 cannot send, is refused.
 func TestBlankInAQuery(t *testing.T) {
 	r := newRigBefore(t, oneOfEach, newSeen())
 	for _, query := range []string{"a=b c", "a=\x7f"} {
@@ -164,8 +162,8 @@ func TestBlankInAQuery(t *testing.T) {
 	}
 }
 
-// Credentials in a query do not go to a provider whose key is the gateway's; nor does what
-// might be some.
+// A provider whose key is the gateway's gets no credentials in a query, and no parameters that
+// may be credentials.
 func TestCredentialsInAQuery(t *testing.T) {
 	t.Setenv("KEY", "of-the-provider")
 	upstream := newSeen()
@@ -176,7 +174,7 @@ func TestCredentialsInAQuery(t *testing.T) {
 	}
 }
 
-// Who has Anthropic's API and is not Anthropic may want a key in either way.
+// Other providers of Anthropic's API get the key in both headers.
 func TestKeyOfMessages(t *testing.T) {
 	t.Setenv("KEY", "sk")
 	upstream := newSeen()
@@ -189,7 +187,7 @@ func TestKeyOfMessages(t *testing.T) {
 	}
 }
 
-// Who may only call some models may not name others to fall back to.
+// A project that may only call some models may not name others to fall back to.
 func TestFallbacks(t *testing.T) {
 	r := newRigBefore(t, `
 providers: {openrouter: {kind: openrouter, base_url: MOCK}, anthropic: {base_url: MOCK}}
@@ -239,7 +237,8 @@ defaults: {max_wait: 0s}
 	}
 }
 
-// quoting is a server that refuses keys, and quotes them, in gzip if it may.
+// quoting is a server that refuses keys, and quotes them in its errors, in gzip if the client
+// accepts it.
 type quoting int
 
 func (status quoting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -254,7 +253,7 @@ func (status quoting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(to, "no such key: "+r.Header.Get("Authorization"))
 }
 
-// A server that refuses the gateway's key and quotes it does not tell it to clients.
+// Clients do not get the gateway's key from a server that refuses and quotes it.
 func TestKeyIsNotQuoted(t *testing.T) {
 	t.Setenv("KEY", "sk-secret")
 	for _, status := range []int{401, 403} {
@@ -272,7 +271,7 @@ func TestKeyIsNotQuoted(t *testing.T) {
 	}
 }
 
-// Nor does one whose answer is handed on because the next deployment gave none.
+// The same holds for an answer that the client gets because the next deployment gave none.
 func TestKeyOfAnotherDeploymentIsNotQuoted(t *testing.T) {
 	t.Setenv("A", "sk-of-a")
 	t.Setenv("B", "sk-of-b")

@@ -7,9 +7,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// A base URL that lacks the provider or the version got a 404 that did not say so.
+// The 404 for a base URL without the provider or the version says what is missing.
 func TestDidYouMean(t *testing.T) {
-	r := newRig(t, "keys: off", mockprovider.Config{}) // all providers are the built-in ones: nothing may be sent
+	r := newRig(t, "keys: off", mockprovider.Config{}) // the built-in providers are real ones: nothing may be sent
 	for path, want := range map[string]string{
 		"/v1/chat/completions": "did you mean /openai/v1/chat/completions?",
 		"/chat/completions":    "did you mean /openai/v1/chat/completions?",
@@ -31,13 +31,11 @@ func TestDidYouMean(t *testing.T) {
 		if a.status != 404 || !strings.Contains(a.body, want) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
-		if last := r.last(t); last.Outcome != Refused {
-			t.Errorf("%s: recorded as %+v", path, last)
-		}
+		differs(t, "the outcome of "+path, Refused, r.last(t).Outcome)
 	}
 }
 
-// With keys required, anybody who could connect was told the names of all providers.
+// With keys required, clients without a key do not get the names of the providers.
 func TestStrangersAreNotToldTheProviders(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	r := newRig(t, withKeys, mockprovider.Config{})
@@ -58,8 +56,8 @@ func TestStrangersAreNotToldTheProviders(t *testing.T) {
 	}
 }
 
-// Servers of one's own may have no version in their paths.
-func TestPathsOfOthersStay(t *testing.T) {
+// Paths without a version pass to other servers, whose paths may have none.
+func TestPathsOfOtherServersPass(t *testing.T) {
 	seen := newSeen()
 	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}", seen)
 	r.post(t, "/openai/chat/completions", hello)

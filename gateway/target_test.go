@@ -17,8 +17,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 )
 
-// rawServer is a socket that keeps the first line and the Host headers of each request
-// as they came, and answers 200. It is a provider, or a forward proxy to one.
+// rawServer is a server that keeps the first line and the Host headers of each request, byte
+// for byte, and answers 200. It serves as a provider, or as a forward proxy.
 type rawServer struct {
 	address string
 	mu      sync.Mutex
@@ -82,14 +82,14 @@ func (s *rawServer) take() []rawHead {
 }
 
 // targetRig is a gateway in front of raw sockets: the provider "direct", the provider
-// "proxied" behind a forward proxy, and a host that nobody has configured.
+// "proxied" behind a forward proxy, and a host that is not in the configuration.
 type targetRig struct {
 	*rig
 	provider, proxy, evil *rawServer
 }
 
-// proxiedBase is the base_url of the provider behind the proxy. It has no path, so that
-// whatever follows a host follows this one.
+// proxiedBase is the base_url of the provider behind the proxy. It has no path, so that a text
+// that is joined to a host would be joined to this one.
 const proxiedBase = "http://provider.test"
 
 func newTargetRig(t testing.TB) *targetRig {
@@ -121,8 +121,8 @@ func (r *rig) sendTarget(t testing.TB, method, target string) string {
 	return status
 }
 
-// check fails if a request that has left is not for a configured host, Host header, and
-// path below the base.
+// check fails if a request was sent to another than a configured host, with another Host
+// header, or to a path that is not below the base.
 func (r *targetRig) check(t testing.TB) {
 	t.Helper()
 	for _, h := range r.provider.take() {
@@ -136,8 +136,8 @@ func (r *targetRig) check(t testing.TB) {
 	}
 }
 
-// checkHead checks the Host header of a request, and its target: the origin, which is
-// empty at a provider and the provider's at a proxy, and then a path below the base.
+// checkHead checks the Host header of a request, and its target: the origin, which is empty at
+// a provider and the provider's at a proxy, and a path below the base.
 func checkHead(t testing.TB, h rawHead, origin, host, base string) {
 	t.Helper()
 	if len(h.hosts) != 1 || h.hosts[0] != host {
@@ -199,7 +199,7 @@ var strayTargets = []struct{ method, target, status string }{
 	{"GET", "/NAME/%0d%0aHost:%20EVIL", "400"},
 	{"GET", "/NAME/;@EVIL/", "400"},
 	{"GET", "/NAME/x?a#@EVIL/", "400"},
-	{"GET", "/NAME/#@EVIL/", "200"}, // which leaves as %23
+	{"GET", "/NAME/#@EVIL/", "200"}, // sent as %23
 	{"GET", "http:NAME/v1", "404"},
 	{"GET", "http://NAME", "404"},
 	{"GET", "http://u:p@EVIL//NAME", "404"},
@@ -213,8 +213,9 @@ func (r *targetRig) spell(text, provider string) string {
 	return strings.NewReplacer("NAME", provider, "EVIL", r.evil.address).Replace(text)
 }
 
-// The gateway once joined the text behind the provider's name to the host: behind an
-// escaped slash, the provider's key went to a host of the client's choice.
+// No path lets a client choose the host. Once, the gateway joined the text after the provider's
+// name to the host: with an escaped slash, the provider's key went to a host of the client's
+// choice.
 func TestTheClientDoesNotChooseTheHost(t *testing.T) {
 	r := newTargetRig(t)
 	for _, c := range strayTargets {
@@ -234,7 +235,8 @@ func TestTheClientDoesNotChooseTheHost(t *testing.T) {
 	r.check(t)
 }
 
-// FuzzTarget sends whatever a client may write behind its method.
+// Whatever a client sends as the target of a request, the gateway sends requests only to
+// configured providers.
 func FuzzTarget(f *testing.F) {
 	for _, c := range strayTargets {
 		f.Add(c.method, c.target)
@@ -251,8 +253,8 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// The proxy of the environment is told the configured host alone, too. Go reads the
-// environment once in a process, so the gateway runs in one of its own.
+// A proxy that the environment names gets only requests to the configured host. Go reads the
+// environment once in a process, so the gateway runs in a process of its own.
 func TestTheClientDoesNotChooseTheHostBehindHTTPProxy(t *testing.T) {
 	const childsTurn = "GATEWAY_TEST_BEHIND_PROXY"
 	if os.Getenv(childsTurn) != "" {
@@ -277,8 +279,8 @@ func TestTheClientDoesNotChooseTheHostBehindHTTPProxy(t *testing.T) {
 	}
 }
 
-// A request that is not for its deployment is not sent, whatever has made it so.
-func TestARequestThatLeadsElsewhereIsNotSent(t *testing.T) {
+// The last check does not let a request go to another server than its deployment's.
+func TestARequestToAnotherServerIsNotSent(t *testing.T) {
 	base, _ := url.Parse("https://provider.test/base")
 	d := &deployment{base: base}
 	for _, c := range []struct {

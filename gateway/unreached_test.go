@@ -15,7 +15,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// hangUp is a server that closes every connection once it has read some of a request.
+// hangUp is a server that closes every connection after it has read a part of a request.
 func hangUp(t *testing.T) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,7 +31,7 @@ func hangUp(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// A 502 did not say what failed, and told SDKs not to try again where they would have.
+// A 502 says what failed, and leaves the decision to try again to the SDK if the call was sent.
 func TestUnreachedSaysWhatFailed(t *testing.T) {
 	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
 	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// A WebSocket's handshake is answered with 426, charges nothing and reaches no provider: it was
-// sent on as a plain GET, and OpenAI's Codex CLI tried seven times. A request that offers any
-// other protocol is served as it is.
+// The handshake of a WebSocket gets a 426, costs nothing and reaches no provider. Once, it was
+// forwarded as a plain GET, and OpenAI's Codex CLI tried seven times. A request that offers any
+// other protocol is served.
 func TestWebSocketsAreRefusedUncharged(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach+"\nprojects: {default: {requests_per_minute: 2}}\n", upstream)
@@ -35,7 +35,7 @@ func TestWebSocketsAreRefusedUncharged(t *testing.T) {
 		{http.DefaultClient, r.url, []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Key", "x", "Sec-WebSocket-Version", "13"}, 426, "HTTP/1.1"},
 		{http.DefaultClient, r.url, []string{"Connection", "keep-alive, upgrade", "Upgrade", "h2c, WebSocket"}, 426, "HTTP/1.1"},
 		{http.DefaultClient, r.url, []string{"Upgrade", "websocket"}, 426, "HTTP/1.1"},
-		{http.DefaultClient, r.url, []string{"Sec-WebSocket-Key", "x"}, 426, "HTTP/1.1"}, // as a proxy hands it on
+		{http.DefaultClient, r.url, []string{"Sec-WebSocket-Key", "x"}, 426, "HTTP/1.1"}, // as a proxy forwards it
 		{oldProto, overTLS.URL, []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13"}, 426, "HTTP/1.1"},
 		{secure, overTLS.URL, []string{"Sec-WebSocket-Version", "13"}, 426, ""},
 		{http.DefaultClient, r.url, []string{"Connection", "Upgrade, HTTP2-Settings", "Upgrade", "h2c", "HTTP2-Settings", "AAMAAABkAAQAoAAAAAIAAAAA"}, 200, ""},
@@ -61,7 +61,7 @@ func TestWebSocketsAreRefusedUncharged(t *testing.T) {
 			t.Errorf("%q: %s, recorded as %+v", c.headers, text, r.last(t))
 		}
 	}
-	if sent := len(upstream.requests); sent != 2 { // which is also all that the project may
+	if sent := len(upstream.requests); sent != 2 { // also the limit of the project
 		t.Errorf("%d requests were sent", sent)
 	}
 }

@@ -23,8 +23,8 @@ const (
 	generate = "/gemini/v1beta/models/gemini-2.5-pro:generateContent"
 )
 
-// A virtual key is found wherever an SDK puts it, and the provider's is sent in its
-// place, where the provider wants it. The virtual key is sent nowhere.
+// The gateway finds a virtual key in every header that an SDK uses, and sends the provider's
+// key in the header that the provider expects. The virtual key is not forwarded.
 func TestKeys(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	upstream := newSeen()
@@ -49,7 +49,7 @@ func TestKeys(t *testing.T) {
 		{"/local/api/chat", "Authorization", "Bearer " + secret, "Authorization", ""},
 	} {
 		body := hello
-		if strings.HasPrefix(c.path, generate) { // whose path names the model
+		if strings.HasPrefix(c.path, generate) { // the path names the model
 			body = `{"contents":[]}`
 		}
 		a := r.post(t, c.path, body, c.field, c.value, "Cookie", "of=the-client", "X-Project-ID", "another")
@@ -93,8 +93,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Without a valid key nothing is sent, and nothing charged; the answer has the shape of
-// the provider's own.
+// Without a valid key, nothing is sent or charged, and the answer has the form of the
+// provider's errors.
 func TestWithoutKey(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	upstream := newSeen()
@@ -120,9 +120,7 @@ func TestWithoutKey(t *testing.T) {
 			if sent != "" && strings.Contains(a.body, sent) {
 				t.Errorf("the answer shows what was sent: %s", a.body)
 			}
-			if last := r.last(t); last.Outcome != Refused {
-				t.Errorf("recorded as %+v", last)
-			}
+			differs(t, "the outcome", Refused, r.last(t).Outcome)
 		}
 	}
 	if len(upstream.requests) > 0 {
@@ -130,8 +128,8 @@ func TestWithoutKey(t *testing.T) {
 	}
 }
 
-// Without keys, a client's own key of the provider passes through, and its project is
-// in a header. A virtual key does not pass through.
+// With keys off, the client's own key of the provider is forwarded, and a header names its
+// project. A virtual key is not forwarded.
 func TestKeysOff(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach, upstream)
@@ -167,8 +165,8 @@ func TestKeysOff(t *testing.T) {
 	}
 }
 
-// What is meant for the next server, and what proxies tell of the client, goes no
-// further; neither does what the provider's server says to ours.
+// The provider does not get hop-by-hop headers, or headers in which proxies describe the
+// client. The client does not get the provider's hop-by-hop headers.
 func TestHeaders(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach, upstream)
@@ -192,8 +190,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A project that may call some models calls no others, and nothing of which it cannot be
-// told which model it is for.
+// A project that may only call some models can call no others, and can make no request of
+// which the gateway cannot tell the model.
 func TestAllowedModels(t *testing.T) {
 	r := newRig(t, oneOfEach+`
 projects:
