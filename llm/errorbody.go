@@ -118,9 +118,6 @@ func periodIn(text string) time.Duration {
 	return 0
 }
 
-// amazonCode returns the code of an Amazon error from its header, in lower case, or "".
-func amazonCode(h http.Header) string { return bareCode(strings.ToLower(h.Get("X-Amzn-Errortype"))) }
-
 // bareCode returns the code of an Amazon error without the text around it, as in
 // com.amazon.coral.service#ThrottlingException:http://internal.amazon.com/.
 func bareCode(code string) string {

@@ -94,7 +94,7 @@ func ReadFault(fault string, now time.Time) (l Limits) {
 
 func readRefused(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
 	c := readErrorBody(body, now)
-	c.code = cmp.Or(c.code, amazonCode(h))
+	c.code = cmp.Or(c.code, bareCode(strings.ToLower(h.Get("X-Amzn-Errortype"))))
 	h = joinedHeaders(h, c.header)
 	l := Limits{Windows: readHeaders(p, h, c.per, now)}
 	for _, w := range c.violated {
@@ -144,7 +144,7 @@ func (l *Limits) cause(status int, c *errorBody, asked time.Duration) Cause {
 		return SpendCap
 	case c.per == Day:
 		return DayLimited
-	case c.spendCapped() && asked == 0 && !slices.ContainsFunc(l.Windows, Window.empty):
+	case c.spendCapped() && asked == 0 && !slices.ContainsFunc(l.Windows, func(w Window) bool { return w.Remaining == 0 }):
 		return SpendCap
 	case c.per == 0 && asked == 0 && l.longestEmpty().Per == Day:
 		return DayLimited
@@ -175,9 +175,6 @@ func (l *Limits) pause(c *errorBody, asked time.Duration, now time.Time) time.Du
 	}
 	return min(max(wait, minPause), Day)
 }
-
-// empty reports whether nothing is left of a window.
-func (w Window) empty() bool { return w.Remaining == 0 }
 
 // longestEmpty returns, of the windows with nothing left or an unknown rest, the one that takes the
 // longest to reset.

@@ -46,7 +46,7 @@ func PlainName(p Provider, model string) string { return applyRules(model, namin
 func BaseName(p Provider, model string) string {
 	rules := naming[p]
 	for {
-		name := applyRules(Undated(applyRules(model, rules.same)), rules.variant)
+		name := applyRules(undated(applyRules(model, rules.same)), rules.variant)
 		if name == model {
 			return name
 		}
@@ -104,10 +104,10 @@ func date(pattern string) nameRule {
 
 var dates = []nameRule{date("-0000-00-00"), date("-00000000")}
 
-// Undated returns the name of a model without the date of a release, as OpenAI and Anthropic write
+// undated returns the name of a model without the date of a release, as OpenAI and Anthropic write
 // it: gpt-4o for gpt-4o-2024-08-06, claude-sonnet-4 for claude-sonnet-4-20250514. A name without a
 // date stays as it is.
-func Undated(model string) string {
+func undated(model string) string {
 	for _, undo := range dates {
 		if name := undo(model); name != model {
 			return name

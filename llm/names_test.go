@@ -98,7 +98,7 @@ func TestUndated(t *testing.T) {
 		"-20240806":                  "-20240806",
 		"":                           "",
 	} {
-		if got := Undated(model); got != want {
+		if got := undated(model); got != want {
 			t.Errorf("%q of %q; want %q", got, model, want)
 		}
 	}

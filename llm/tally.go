@@ -65,13 +65,6 @@ func (t *tally) texts() text {
 	return t.plain.plus(text{max(a.pieces, b.pieces), max(a.chars, b.chars)})
 }
 
-// number records a number of the value. It ignores everything but whole numbers below 2^53.
-func (t *tally) number(n node, b []byte) {
-	if v, ok := whole(b); ok {
-		t.current.set(n, v)
-	}
-}
-
 // whole parses a whole number from 0 to below 2^53.
 func whole(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) >= maxWord { // a longer word may have been cut

@@ -302,7 +302,9 @@ func (v *values) scalar(b []byte) {
 	switch {
 	case v.node == nodeNone:
 	case v.node.isNumber():
-		v.number(v.node, b)
+		if n, ok := whole(b); ok { // any other number is ignored
+			v.current.set(v.node, n)
+		}
 	case v.node.isWord() && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
 		v.keep(b)
 	}

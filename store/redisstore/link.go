@@ -168,7 +168,7 @@ func (l *link) do(ctx context.Context, o *op) error {
 	s := l.waiters.Get().(*waiter)
 	defer l.waiters.Put(s)
 	o.waiter = s
-	if err := l.enqueue(o); err != nil {
+	if err := l.send(o); err != nil {
 		return err
 	}
 	s.timer.Reset(l.cfg.timeout)
@@ -188,11 +188,9 @@ func (l *link) do(ctx context.Context, o *op) error {
 	return l.abandonError(ctx, o, was, cause)
 }
 
-// send sends o without waiting: o.onLate is called with the answer.
-func (l *link) send(o *op) error { return l.enqueue(o) }
-
-// enqueue puts o into its queue, and starts a lane if one is free.
-func (l *link) enqueue(o *op) error {
+// send puts o into its queue, starts a lane if one is free, and does not wait: without a waiter,
+// o.onLate is called with the answer.
+func (l *link) send(o *op) error {
 	if len(o.keys) > maxKeys {
 		return fmt.Errorf("ratelimit: %d keys at a time: there may be %d", len(o.keys), maxKeys)
 	}

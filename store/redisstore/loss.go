@@ -153,7 +153,7 @@ func (l *fallback) Take(ctx context.Context, charges []store.Charge) (store.Rece
 	if err := store.Validate(charges); err != nil {
 		return nil, nil, err
 	}
-	n, decisions := l.decide(charges, p)
+	n, decisions := l.ledgers.take(charges, p, l.mode == Allow)
 	l.countDecision(n != nil)
 	if n == nil {
 		return nil, decisions, nil
@@ -168,13 +168,6 @@ func (l *fallback) owe(ctx context.Context, charge store.Charge) (store.Receipt,
 		return l.ledgers.owe(charge, p), nil
 	}
 	return r, err
-}
-
-func (l *fallback) decide(charges []store.Charge, p share) (*localReceipt, []limit.Decision) {
-	if l.mode == Allow {
-		return l.ledgers.admitAll(charges)
-	}
-	return l.ledgers.take(charges, p)
 }
 
 // payDebts charges Redis for what it is owed of the charges' keys.

@@ -108,12 +108,15 @@ func (d *lockedLedgers) receipt(charges []store.Charge, receipts []limit.Receipt
 }
 
 // take charges all of the charges to the node's shares of their limits, or none. A denial has no
-// receipt.
-func (b *ledgers) take(charges []store.Charge, p share) (*localReceipt, []limit.Decision) {
+// receipt. With all, it charges them whatever the limits say.
+func (b *ledgers) take(charges []store.Charge, p share, all bool) (*localReceipt, []limit.Decision) {
 	d := b.lock(charges, p)
 	defer d.unlock()
 	defer d.store()
 	d.fit(charges, p)
+	if all {
+		return d.admitAll(charges)
+	}
 	if d.emptyShare(charges) || !d.hasRoom(charges) {
 		return nil, d.peek(charges)
 	}
@@ -195,11 +198,7 @@ func translateDecision(d *limit.Decision, g *ledger, l limit.Limit, n int64) {
 }
 
 // admitAll charges all of the charges, whatever their limits say.
-func (b *ledgers) admitAll(charges []store.Charge) (*localReceipt, []limit.Decision) {
-	d := b.lock(charges, whole)
-	defer d.unlock()
-	defer d.store()
-	d.fit(charges, whole)
+func (d *lockedLedgers) admitAll(charges []store.Charge) (*localReceipt, []limit.Decision) {
 	receipts := make([]limit.Receipt, len(charges))
 	decisions := make([]limit.Decision, 0, 2*len(charges))
 	for i, c := range charges {

@@ -131,11 +131,6 @@ func (b *batch) flush() error {
 		return nil
 	}
 	_, err := b.s.do.sweep.Exec(b.now, 2*moved)
-	b.forgetFull()
+	maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return r.fullAt <= b.now }) // may have been swept
 	return b.s.describe(err)
-}
-
-// forgetFull drops the cached rows that may have been swept.
-func (b *batch) forgetFull() {
-	maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return r.fullAt <= b.now })
 }
