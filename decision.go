@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -124,7 +125,7 @@ func (rl *RateLimiter) deny(a *asking, r *admission.Result, v *view, d *Decision
 		}
 	} else {
 		if v.missing != nil {
-			d.Elsewhere = int(v.missing.n[dimensionNamed(d.Limit)])
+			d.Elsewhere = int(v.missing.N[dimensionNamed(d.Limit)])
 		}
 		d.Reason = v.reason(dimensionNamed(d.Limit), d.RetryAfter)
 	}
@@ -136,7 +137,7 @@ func (rl *RateLimiter) deny(a *asking, r *admission.Result, v *view, d *Decision
 // view is what the limits of a model say to a call, by dimension.
 type view struct {
 	quota   ModelQuota
-	missing *missing // by the provider's word; nil: nothing
+	missing *feedback.Missing // by the provider's word; nil: nothing
 
 	used     [dimensions]int64
 	retry    [dimensions]time.Duration // zero where the call may pass
@@ -173,8 +174,8 @@ func (v *view) reason(by dimension, retry time.Duration) string {
 		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", told(retry))
 	}
 	used := "used"
-	if v.missing != nil && v.missing.n[by] > 0 {
-		used = fmt.Sprintf("used, and %d elsewhere", v.missing.n[by])
+	if v.missing != nil && v.missing.N[by] > 0 {
+		used = fmt.Sprintf("used, and %d elsewhere", v.missing.N[by])
 	}
 	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], v.quota.max(by), facts[by].what, used, told(retry))
 }

@@ -2,27 +2,12 @@ package ratelimit
 
 import (
 	"context"
-	"math/bits"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
-
-// elsewhere is what others use of a model's quotas, with the same account, as the
-// provider has told: of each dimension an amount that was missing at a time, and
-// comes back evenly until none is missing, as a provider's bucket fills. Times are
-// Unix nanoseconds of the limiter's clock.
-type elsewhere [dimensions]absence
-
-type absence struct{ n, from, until int64 }
-
-// missing is what is missing at one time.
-type missing struct {
-	elsewhere
-	now int64
-	n   [dimensions]int64
-}
 
 // heedOthers compares what the provider has left with what the model's quota has.
 func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing) {
@@ -125,11 +110,11 @@ func (said *standing) agrees(q *ModelQuota, g *glance, now int64) bool {
 func (m *model) lower(q *ModelQuota, said *standing, used *[dimensions]int64, now int64) (more []dimension, less bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var e elsewhere
+	var e feedback.Elsewhere
 	if before := m.elsewhere.Load(); before != nil {
 		e = *before
 	}
-	was := e.at(now)
+	was := e.At(now)
 	for d := range paused {
 		reset := said.reset(d)
 		if q.max(d) == 0 || said[d].Remaining < 0 || reset <= 0 {
@@ -137,15 +122,15 @@ func (m *model) lower(q *ModelQuota, said *standing, used *[dimensions]int64, no
 		}
 		n := max(int64(q.max(d))-used[d]-min(said[d].Remaining, maxQuota), 0)
 		switch {
-		case n > was.n[d]:
+		case n > was.N[d]:
 			more = append(more, d)
 		case !d.ofDay():
 			continue
 		}
-		less = less || n < was.n[d]
-		e[d] = absence{n, now, now + int64(reset)}
+		less = less || n < was.N[d]
+		e[d] = feedback.Absence{N: n, From: now, Until: now + int64(reset)}
 	}
-	if after := e.at(now); after.none() {
+	if after := e.At(now); after.None() {
 		m.elsewhere.Store(nil)
 	} else {
 		stays := e // it is stored seldom, and only then allocated
@@ -154,62 +139,29 @@ func (m *model) lower(q *ModelQuota, said *standing, used *[dimensions]int64, no
 	return more, less
 }
 
-func (m *missing) none() bool { return m.n == [dimensions]int64{} }
-
-// at returns what is missing at a time.
-func (e *elsewhere) at(now int64) missing {
-	m := missing{elsewhere: *e, now: now}
-	for d := range e {
-		if a := &e[d]; now < a.until && a.n > 0 {
-			m.n[d] = quotient(a.n, a.until-max(now, a.from), a.until-a.from)
-		}
-	}
-	return m
-}
-
-// quotient returns n*by/of, rounded up. by is of at most.
-func quotient(n, by, of int64) int64 {
-	hi, lo := bits.Mul64(uint64(n), uint64(by))
-	q, rest := bits.Div64(hi, lo, uint64(of))
-	if rest > 0 {
-		q++
-	}
-	return int64(q)
-}
-
-// when returns how long it takes until no more than so much is missing.
-func (m *missing) when(d dimension, most int64) time.Duration {
-	a := m.elsewhere[d]
-	if m.n[d] <= most {
-		return 0
-	}
-	back := quotient(a.until-a.from, a.n-most, a.n) // since a.from
-	return time.Duration(a.from + back - m.now)
-}
-
 // Lower is [admission.Gate]'s: with less where the provider has less.
 func (m *model) Lower(r *admission.Rules, now int64) *admission.Rules {
 	e := m.elsewhere.Load()
 	if e == nil {
 		return r
 	}
-	less := e.at(now)
-	if less.none() {
+	less := e.At(now)
+	if less.None() {
 		m.elsewhere.CompareAndSwap(e, nil)
 		return r
 	}
-	lower := r.Lowered(func(l *admission.Limit) int64 { return less.left(l) })
+	lower := r.Lowered(func(l *admission.Limit) int64 { return leftOf(l, &less) })
 	lower.Setup = &setup{setupOf(r).quota, &less}
 	return lower
 }
 
-// left returns the count of a limit without what is missing of it. At least one is left, so
+// leftOf returns the count of a limit without what is missing of it. At least one is left, so
 // that somebody finds out when there is more again.
-func (m *missing) left(l *admission.Limit) int64 {
+func leftOf(l *admission.Limit, less *feedback.Missing) int64 {
 	if l.Free {
 		return l.Limit.Count()
 	}
-	return max(l.Limit.Count()-m.n[l.ID], 1)
+	return max(l.Limit.Count()-less.N[l.ID], 1)
 }
 
 // Reconsider is [admission.Gate]'s: what is used leaves, and what is missing comes back.
@@ -225,7 +177,7 @@ func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admissio
 	}
 	for i := range s.Len() {
 		l, said := o.At(s, i)
-		if !said.Allowed && less.n[l.ID] > 0 {
+		if !said.Allowed && less.N[l.ID] > 0 {
 			w := without{less, dimension(l.ID), int64(setupOf(r).quota.max(dimension(l.ID))), r.Amount(l.Unit, ask)}
 			said.RetryAfter = max(w.retry(l.Limit, said, accounts[l.Unit], at), 1) // something may have been given back since
 		}
@@ -235,7 +187,7 @@ func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admissio
 
 // without is a call of which a dimension denies so much, while some of it is missing.
 type without struct {
-	missing *missing
+	missing *feedback.Missing
 	dim     dimension
 	max, n  int64
 }
@@ -251,7 +203,7 @@ func (w *without) retry(l limit.Limit, said *limit.Decision, account *limit.Acco
 		case rest <= 1: // which is always left
 			earliest = min(earliest, at)
 		case rest <= w.max:
-			earliest = min(earliest, max(at, w.missing.when(w.dim, w.max-rest)))
+			earliest = min(earliest, max(at, w.missing.When(int(w.dim), w.max-rest)))
 		}
 	}
 	try(0, 0)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -96,7 +97,7 @@ func (s *standing) reset(d dimension) time.Duration {
 	if s[d].Reset <= 0 && s[d].Per == time.Minute {
 		return time.Minute
 	}
-	return min(s[d].Reset, longest)
+	return min(s[d].Reset, feedback.Longest)
 }
 
 // relearn is how long what was learned stays at least: to set a quota may be a write

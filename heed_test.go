@@ -1,10 +1,7 @@
 package ratelimit
 
 import (
-	"fmt"
-	"maps"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -40,49 +37,4 @@ func TestQuotaWith(t *testing.T) {
 			t.Errorf("%s: %+v", facts[d].name, changed)
 		}
 	}
-}
-
-// However many names are refused, so many are paused at a time. Those that are may be
-// for longer.
-func TestPausedModelsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := memLimiter(t, ModelQuota{})
-		refuse := func(model string, pause time.Duration) {
-			rl.Heed(t.Context(), model, llm.Limits{Cause: llm.Overloaded, Pause: pause})
-		}
-		left := func(model string, want time.Duration) {
-			t.Helper()
-			if d := rl.Decide(model, 1); d.RetryAfter != want {
-				t.Errorf("%s: %+v; want it paused for %v", model, d, want)
-			}
-		}
-		full := map[string]span{}
-		until := func(d time.Duration) span {
-			end := rl.engine.Now() + int64(d)
-			return span{from: rl.engine.Now(), word: end, until: end, probe: end, step: int64(firstProbe)}
-		}
-		for i := range mostPaused - 1 {
-			full[fmt.Sprint(i)] = until(2 * time.Minute)
-		}
-		full["0"] = until(time.Second)
-		rl.pauses.spans.Store(&full)
-		before := maps.Clone(full)
-		refuse("last", time.Minute)
-		refuse("one too many", time.Minute)
-		left("last", time.Minute)
-		left("one too many", 0)
-		refuse("1", 3*time.Minute)
-		left("1", 3*time.Minute)
-		time.Sleep(time.Second)
-		refuse("another", time.Minute) // in the place of the one that has ended
-		refuse("one too many", time.Minute)
-		left("another", time.Minute)
-		left("one too many", 0)
-		if n := len(*rl.pauses.spans.Load()); n != mostPaused {
-			t.Errorf("%d are paused; want %d", n, mostPaused)
-		}
-		if !maps.Equal(full, before) {
-			t.Error("a map that others may be reading was changed")
-		}
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -27,7 +28,7 @@ type RateLimiter struct {
 	file     string                          // the YAML file; may be empty: see pathOr
 	inFile   bool                            // quotas and usage are kept in the YAML file, when Persist is called
 
-	pauses   pauses // of models whose providers take no calls
+	pauses   feedback.Pauses // of models whose providers take no calls
 	maxPause time.Duration
 	keeper   keeper // of quotas, if the store has one
 	unfollow func() // stops following the keeper's quotas; nil: it does not

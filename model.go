@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/feedback"
 )
 
 // model is what this process knows of one model: the scope that its quota makes, and what
@@ -16,9 +17,9 @@ type model struct {
 	name    string
 	scope   *admission.Scope
 
-	elsewhere atomic.Pointer[elsewhere] // used, by the provider's word; nil: nothing
-	glance    atomic.Pointer[glance]    // of what a store has said was used; nil: none yet
-	learned   int64                     // when its quota was last learned; the limiter's setting guards it
+	elsewhere atomic.Pointer[feedback.Elsewhere] // used, by the provider's word; nil: nothing
+	glance    atomic.Pointer[glance]             // of what a store has said was used; nil: none yet
+	learned   int64                              // when its quota was last learned; the limiter's setting guards it
 
 	mu sync.Mutex // guards changes of elsewhere
 }
@@ -39,14 +40,14 @@ func (m *model) Idle() bool {
 	if m.elsewhere.Load() != nil {
 		return false
 	}
-	_, paused := m.limiter.pauses.get(m.name)
+	_, paused := m.limiter.pauses.Get(m.name)
 	return !paused
 }
 
 // Look is [admission.Gate]'s.
 func (m *model) Look(now int64) admission.Closed {
-	if s, ok := m.limiter.pauseAt(m.name, now); ok && now < s.probe {
-		return s.closed(now)
+	if s, ok := m.limiter.pauseAt(m.name, now); ok && now < s.Probe {
+		return closedBy(&s, now)
 	}
 	return admission.Closed{}
 }
@@ -56,19 +57,19 @@ func (m *model) Admit(now int64) (probe int64, closed admission.Closed) {
 	if _, ok := m.limiter.pauseAt(m.name, now); !ok {
 		return 0, closed
 	}
-	probe, denying := m.limiter.pauses.admit(m.name, now)
-	if denying != (span{}) {
-		closed = denying.closed(now)
+	probe, denying := m.limiter.pauses.Admit(m.name, now)
+	if denying != (feedback.Pause{}) {
+		closed = closedBy(&denying, now)
 	}
 	return probe, closed
 }
 
 // GiveBack is [admission.Gate]'s.
-func (m *model) GiveBack(now, probe int64) { m.limiter.pauses.giveBack(m.name, now, probe, 0) }
+func (m *model) GiveBack(now, probe int64) { m.limiter.pauses.GiveBack(m.name, now, probe, 0) }
 
 // Served is [admission.Gate]'s.
 func (m *model) Served(probe int64) {
-	m.limiter.unpause(m.name, func(s span) bool { return s.turn == probe })
+	m.limiter.unpause(m.name, func(s feedback.Pause) bool { return s.Turn == probe })
 }
 
 // Committed is [admission.Gate]'s. A call that has used no tokens was refused for what it
@@ -78,13 +79,13 @@ func (m *model) Committed(now, probe int64, used int) {
 	case used > 0:
 		m.Served(probe)
 	case used == 0:
-		m.limiter.pauses.giveBack(m.name, now, probe, probeRest)
+		m.limiter.pauses.GiveBack(m.name, now, probe, feedback.ProbeRest)
 	}
 }
 
-// closed returns for how long a pause lets nothing pass.
-func (s *span) closed(now int64) admission.Closed {
-	return admission.Closed{For: time.Duration(s.until - now), Probe: time.Duration(min(s.probe, s.word) - now)}
+// closedBy returns for how long a pause lets nothing pass.
+func closedBy(s *feedback.Pause, now int64) admission.Closed {
+	return admission.Closed{For: time.Duration(s.Until - now), Probe: time.Duration(min(s.Probe, s.Word) - now)}
 }
 
 // look returns what is used of the model, and of how much. Nothing is asked for.

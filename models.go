@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -309,7 +310,7 @@ func modelsOf(keys []string) (names []string) {
 // back; whether what such a call uses beyond that still counts is not defined.
 func (rl *RateLimiter) Reset(model string) {
 	m := rl.find(model)
-	rl.unpause(model, func(span) bool { return true })
+	rl.unpause(model, func(feedback.Pause) bool { return true })
 	m.elsewhere.Store(nil)
 	rl.unknown.forget(model)
 	rl.engine.Miss(rl.engine.Reset(context.Background(), m.scope))

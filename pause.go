@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -22,14 +23,14 @@ func (rl *RateLimiter) Paused(model string) time.Duration {
 	if !ok {
 		return 0
 	}
-	return time.Duration(max(s.until-now, 0))
+	return time.Duration(max(s.Until-now, 0))
 }
 
 // pauseOf returns the pause of a model, if there is one, and the time. A pause that is
 // found to have ended is told of.
-func (rl *RateLimiter) pauseOf(model string) (s span, now int64, ok bool) {
-	if s, ok = rl.pauses.get(model); !ok { // nearly always: the clock is not needed
-		return span{}, 0, false
+func (rl *RateLimiter) pauseOf(model string) (s feedback.Pause, now int64, ok bool) {
+	if s, ok = rl.pauses.Get(model); !ok { // nearly always: the clock is not needed
+		return feedback.Pause{}, 0, false
 	}
 	now = rl.engine.Now()
 	s, ok = rl.pauseAt(model, now)
@@ -37,12 +38,12 @@ func (rl *RateLimiter) pauseOf(model string) (s span, now int64, ok bool) {
 }
 
 // pauseAt is pauseOf at a time.
-func (rl *RateLimiter) pauseAt(model string, now int64) (s span, ok bool) {
-	if s, ok = rl.pauses.get(model); !ok || now < s.word {
+func (rl *RateLimiter) pauseAt(model string, now int64) (s feedback.Pause, ok bool) {
+	if s, ok = rl.pauses.Get(model); !ok || now < s.Word {
 		return s, ok
 	}
-	rl.resume(model, now, func(s span) bool { return s.word <= now })
-	return span{}, false
+	rl.resume(model, now, func(s feedback.Pause) bool { return s.Word <= now })
+	return feedback.Pause{}, false
 }
 
 // isPaused reports whether a model is paused, and at most a probe may pass.
@@ -56,8 +57,8 @@ func (rl *RateLimiter) isPaused(model string) bool {
 func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits, most time.Duration) {
 	rl.pauseOf(model) // tells of one that has ended
 	now := rl.engine.Now()
-	began, news := rl.pauses.extend(model, now, refusal{now, said.Pause, most, said.Cause})
-	length := max(min(said.Pause, longest, most), 0)
+	began, news := rl.pauses.Extend(model, now, feedback.Refusal{At: now, Length: said.Pause, Most: most, Cause: said.Cause})
+	length := max(min(said.Pause, feedback.Longest, most), 0)
 	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause, Began: began})
 	if news {
 		rl.post(ctx, model, posting{From: now, Until: now + int64(length)})
@@ -66,14 +67,14 @@ func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits,
 
 // resume ends a model's pause if it is one that was meant, tells observers, and lets
 // waiting calls go on. It reports whether there was one.
-func (rl *RateLimiter) resume(model string, now int64, meant func(s span) bool) bool {
-	s, ok := rl.pauses.end(model, now, meant)
+func (rl *RateLimiter) resume(model string, now int64, meant func(s feedback.Pause) bool) bool {
+	s, ok := rl.pauses.End(model, now, meant)
 	if !ok {
 		return false
 	}
-	if s.cause != "" {
-		lasted := time.Duration(min(now, s.word) - s.from)
-		rl.observeProvider(context.Background(), Event{Kind: EventResumed, Model: model, Waited: lasted, Cause: s.cause})
+	if s.Cause != "" {
+		lasted := time.Duration(min(now, s.Word) - s.From)
+		rl.observeProvider(context.Background(), Event{Kind: EventResumed, Model: model, Waited: lasted, Cause: s.Cause})
 	}
 	rl.engine.Wake(rl.find(model).scope)
 	return true
@@ -81,7 +82,7 @@ func (rl *RateLimiter) resume(model string, now int64, meant func(s span) bool) 
 
 // unpause ends a model's pause, if it is one that was meant, for all limiters that
 // share the store.
-func (rl *RateLimiter) unpause(model string, meant func(s span) bool) {
+func (rl *RateLimiter) unpause(model string, meant func(s feedback.Pause) bool) {
 	now := rl.engine.Now()
 	if rl.resume(model, now, meant) {
 		rl.post(context.Background(), model, posting{Ended: now + 1})
@@ -116,10 +117,10 @@ func (rl *RateLimiter) hearPauses(values map[string]string) {
 	posted, _ := settings.Parse(values, pauseSetting, checkPosting, rl.engine.Miss)
 	now := rl.engine.Now()
 	for model, p := range posted {
-		if s, _ := rl.pauses.get(model); p.Until > max(s.word, now) {
-			rl.pauses.extend(model, now, refusal{at: cmp.Or(p.From, now), length: time.Duration(p.Until - now), most: rl.maxPause})
+		if s, _ := rl.pauses.Get(model); p.Until > max(s.Word, now) {
+			rl.pauses.Extend(model, now, feedback.Refusal{At: cmp.Or(p.From, now), Length: time.Duration(p.Until - now), Most: rl.maxPause})
 		}
-		rl.resume(model, now, func(s span) bool { return s.heard < p.Ended })
+		rl.resume(model, now, func(s feedback.Pause) bool { return s.Heard < p.Ended })
 	}
 }
 

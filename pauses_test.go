@@ -43,21 +43,3 @@ func TestPauseIsHeardAfterItsEnd(t *testing.T) {
 		t.Error("a later refusal is forgotten")
 	}
 }
-
-// A limiter that was told of a pause, and then hears the provider's word itself, tells
-// others: what it was told of may have ended.
-func TestOwnRefusalIsNews(t *testing.T) {
-	var p pauses
-	const now = int64(time.Hour)
-	told := refusal{at: now, length: time.Minute, most: time.Hour}
-	own := told
-	own.cause = llm.RateLimited
-	for i, step := range []struct {
-		said refusal
-		news bool
-	}{{told, false}, {own, true}, {own, false}, {told, false}} {
-		if _, news := p.extend("m", now, step.said); news != step.news {
-			t.Errorf("step %d: news is %v", i, news)
-		}
-	}
-}

@@ -125,7 +125,9 @@ func TestProjectsOfTwoLimiters(t *testing.T) {
 	for name, open := range map[string]func() (ratelimit.Store, error){
 		"memory": func() (ratelimit.Store, error) { return memory, nil },
 		"SQLite": func() (ratelimit.Store, error) { return sqlitestore.Open(path) },
-		"Redis":  func() (ratelimit.Store, error) { return redisstore.New(redisstore.Config{URL: url, Timeout: 20 * time.Second}) },
+		"Redis": func() (ratelimit.Store, error) {
+			return redisstore.New(redisstore.Config{URL: url, Timeout: 20 * time.Second})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stores [2]ratelimit.Store

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -50,7 +51,7 @@ const atProvider = int(dimensions)
 // setup is what the rules of a model are made from.
 type setup struct {
 	quota   ModelQuota
-	missing *missing // what is less in the limits than in the quota, because others use it; nil: nothing
+	missing *feedback.Missing // what is less in the limits than in the quota, because others use it; nil: nothing
 }
 
 // setupOf returns what rules are made from.
