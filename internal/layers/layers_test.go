@@ -33,6 +33,7 @@ var order = []string{
 	"telemetry",
 	".", // package ratelimit
 	"project",
+	"internal/feedback",  // what a provider says, for the root
 	"internal/admission", // the engine of the two
 	"event",
 	"llm",
