@@ -418,7 +418,7 @@ func (m *modelCounter) take(now, n int64) modelAnswer {
 	default:
 		a.retry = m.first(now, m.limit.Count()-n)
 	}
-	a.used, a.remaining = ratCeil(ratSub(modelRat(m.limit.Count()), room)), max(ratFloor(room), 0)
+	a.used, a.remaining = min(ratCeil(ratSub(modelRat(m.limit.Count()), room)), maxCount), max(ratFloor(room), 0)
 	a.reset = m.first(now, 0)
 	return a
 }

@@ -2,6 +2,7 @@ package feedback
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -41,9 +42,11 @@ func TestPausedModelsAreBounded(t *testing.T) {
 		}
 	}
 	refuse("0", time.Second)
-	for i := range MostPaused - 2 {
-		refuse(fmt.Sprint(i+1), 2*time.Minute)
+	full := maps.Clone(*p.spans.Load())
+	for i := range MostPaused - 2 { // each one by refuse would copy the map each time
+		full[fmt.Sprint(i+1)] = Pause{From: now, Word: now + int64(2*time.Minute), Until: now + int64(2*time.Minute), Step: int64(FirstProbe)}
 	}
+	p.spans.Store(&full)
 	before := p.spans.Load()
 	refuse("last", time.Minute)
 	refuse("one too many", time.Minute)
