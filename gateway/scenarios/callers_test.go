@@ -13,14 +13,14 @@ import (
 
 const chat = "/openai/v1/chat/completions"
 
-// call is a call of a model, as a test makes it.
+// call is a call of a model.
 type call struct {
 	model   string
 	project string
 	text    string
-	output  int // tokens, all of which are used
+	output  int // max_tokens, and the tokens that the mock generates
 	stream  bool
-	mock    string // what else the mock is told
+	mock    string // more instructions to the mock
 	key     string
 }
 
@@ -39,7 +39,7 @@ func (c call) header() http.Header {
 	return h
 }
 
-// raw returns the call as it is sent.
+// raw returns the bytes of the request.
 func (c call) raw() string {
 	var h strings.Builder
 	c.header().Write(&h)
@@ -47,17 +47,17 @@ func (c call) raw() string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: gateway\r\n%sContent-Length: %d\r\n\r\n%s", chat, h.String(), len(body), body)
 }
 
-var client = &http.Client{Timeout: 2 * patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+var client = &http.Client{Timeout: 2 * timeout, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 
-// answer is what a client gets.
+// answer is an answer to a client.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// to makes the call at a gateway.
-func (c call) to(g *door) (answer, error) {
+// to sends the call to a gateway.
+func (c call) to(g *gatewayURLs) (answer, error) {
 	r, err := http.NewRequest(http.MethodPost, g.url+chat, strings.NewReader(c.body()))
 	if err != nil {
 		return answer{}, err
@@ -76,8 +76,8 @@ func do(r *http.Request) (answer, error) {
 	return answer{response.StatusCode, response.Header, string(text)}, err
 }
 
-// must makes the call, and expects a status.
-func (c call) must(t *testing.T, g *door, status int) answer {
+// must sends the call, and expects a status.
+func (c call) must(t *testing.T, g *gatewayURLs, status int) answer {
 	t.Helper()
 	a, err := c.to(g)
 	if err != nil || a.status != status {
@@ -86,10 +86,10 @@ func (c call) must(t *testing.T, g *door, status int) answer {
 	return a
 }
 
-// fetch returns what the admin API says at a path.
-func (d *door) fetch(t *testing.T, path string) answer {
+// fetch returns the admin API's answer at a path.
+func (g *gatewayURLs) fetch(t *testing.T, path string) answer {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, d.admin+path, nil)
+	r, err := http.NewRequest(http.MethodGet, g.admin+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,36 +124,36 @@ func (c *caller) send(raw string) (*http.Response, error) {
 	return http.ReadResponse(c.lines, nil)
 }
 
-// crowd is many callers who send at the same moment.
-type crowd struct {
+// burst is many callers that send at the same moment.
+type burst struct {
 	tasks   sync.WaitGroup
 	mu      sync.Mutex
-	answers map[int]int // by status; 0: none
+	answers map[int]int // how many, by status; 0 is no answer
 	faults  []error
 }
 
-// rush lets so many callers, each connected already, make a call at the same moment: at
-// one gateway after the other.
-func rush(t *testing.T, n int, of func(i int) call, at ...*door) *crowd {
+// sendTogether lets n callers, each of which is connected already, send a call at the same
+// moment. The callers are spread over the gateways in turn.
+func sendTogether(t *testing.T, n int, of func(i int) call, at ...*gatewayURLs) *burst {
 	t.Helper()
 	callers, begin := make([]*caller, n), make(chan struct{})
 	for i := range callers {
 		callers[i] = connect(t, at[i%len(at)].address())
 	}
-	c := &crowd{answers: map[int]int{}}
+	c := &burst{answers: map[int]int{}}
 	for i, each := range callers {
 		c.tasks.Go(func() {
 			defer each.Close()
 			<-begin
 			status, err := each.whole(of(i).raw())
-			c.note(status, err)
+			c.record(status, err)
 		})
 	}
 	close(begin)
 	return c
 }
 
-// whole sends a call and reads all of the answer.
+// whole sends a call, and reads the whole answer.
 func (c *caller) whole(raw string) (status int, err error) {
 	response, err := c.send(raw)
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *caller) whole(raw string) (status int, err error) {
 	return response.StatusCode, err
 }
 
-func (c *crowd) note(status int, err error) {
+func (c *burst) record(status int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answers[status]++
@@ -172,15 +172,15 @@ func (c *crowd) note(status int, err error) {
 	}
 }
 
-// got returns how many have got an answer with a status.
-func (c *crowd) got(status int) int {
+// got returns how many callers have got an answer with a status.
+func (c *burst) got(status int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.answers[status]
 }
 
-// answered returns how many have got one, or will not any more.
-func (c *crowd) answered() (n int) {
+// answered returns how many callers have got an answer, or an error.
+func (c *burst) answered() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, each := range c.answers {
@@ -189,8 +189,8 @@ func (c *crowd) answered() (n int) {
 	return n
 }
 
-// end waits until all have got their answers.
-func (c *crowd) end(t *testing.T) {
+// wait waits until all callers have got their answers.
+func (c *burst) wait(t *testing.T) {
 	t.Helper()
 	c.tasks.Wait()
 	for i, err := range c.faults {

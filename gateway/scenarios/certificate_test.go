@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// certificate is one for this machine, in files, and who trusts it.
+// certificate is a certificate for this machine, in files, and the roots that trust it.
 type certificate struct {
 	cert, key string
 	trust     *x509.CertPool
 }
 
-// newCertificate returns the one that httptest has.
+// newCertificate returns the certificate of package httptest.
 func newCertificate(t *testing.T) *certificate {
 	t.Helper()
 	s := httptest.NewTLSServer(http.NotFoundHandler())
@@ -42,7 +42,7 @@ func newCertificate(t *testing.T) *certificate {
 	return c
 }
 
-// yaml returns what a configuration says to show it to clients.
+// yaml returns the section of a configuration that uses the certificate.
 func (c *certificate) yaml() string { return fmt.Sprintf("tls: {cert: %s, key: %s}\n", c.cert, c.key) }
 
 // connect returns a client that speaks HTTP/1.1 over TLS.

@@ -16,23 +16,23 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 )
 
-// door is where a gateway serves, and what it says.
-type door struct {
+// gatewayURLs is the addresses of a gateway, and its log.
+type gatewayURLs struct {
 	url, admin string
 	log        *logged
 }
 
 // address returns the host and port for clients.
-func (d *door) address() string { return strings.TrimPrefix(d.url, "http://") }
+func (g *gatewayURLs) address() string { return strings.TrimPrefix(g.url, "http://") }
 
-// inside is a gateway in this process.
-type inside struct {
-	door
+// inProcess is a gateway in this process.
+type inProcess struct {
+	gatewayURLs
 	server.Running
 }
 
-// written writes a configuration, in which MOCK stands for the provider's address, and
-// returns the file.
+// written writes a configuration to a file, with the provider's address in place of MOCK, and
+// returns the file's path.
 func written(t *testing.T, yaml string, p *provider) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gateway.yaml")
@@ -52,11 +52,11 @@ func rewrite(t *testing.T, file, text string) {
 }
 
 // start runs a gateway in this process, in front of a provider.
-func start(t *testing.T, yaml, state string, p *provider) *inside {
+func start(t *testing.T, yaml, state string, p *provider) *inProcess {
 	t.Helper()
 	file := written(t, yaml, p)
 	ctx, end := context.WithCancel(context.Background())
-	g, started, ended := &inside{door: door{log: newLogged()}}, make(chan server.Running, 1), make(chan error, 1)
+	g, started, ended := &inProcess{gatewayURLs: gatewayURLs{log: newLogged()}}, make(chan server.Running, 1), make(chan error, 1)
 	go func() {
 		ended <- server.Run(ctx, server.Options{
 			Load: func() (*config.Config, error) {
@@ -69,7 +69,7 @@ func start(t *testing.T, yaml, state string, p *provider) *inside {
 	t.Cleanup(func() {
 		end()
 		p.release()
-		if err := <-ended; err != nil && !strings.Contains(err.Error(), "redis is lost") { // which is told at the end, though it has healed
+		if err := <-ended; err != nil && !strings.Contains(err.Error(), "redis is lost") { // the end reports an earlier loss, too
 			t.Error(err)
 		}
 	})
@@ -83,19 +83,19 @@ func start(t *testing.T, yaml, state string, p *provider) *inside {
 	return g
 }
 
-// process is the program, serving.
+// process is a gateway in a process of its own.
 type process struct {
-	door
+	gatewayURLs
 	cmd   *exec.Cmd
 	ended chan struct{}
-	err   error // once it has ended
+	err   error // the process's, once it has ended
 }
 
-// launch runs the program with a configuration file, at some address or again at one. An
-// empty state is the file's.
+// launch runs the program with a configuration file, at an address. An empty state leaves the
+// file's.
 func launch(t *testing.T, file, state, address string) *process {
 	t.Helper()
-	p := &process{door: door{log: newLogged()}, ended: make(chan struct{})}
+	p := &process{gatewayURLs: gatewayURLs{log: newLogged()}, ended: make(chan struct{})}
 	args := []string{"serve", "--config", file, "--listen", address, "--admin", "127.0.0.1:0"}
 	if state != "" {
 		args = append(args, "--state", state)
@@ -118,39 +118,40 @@ func launch(t *testing.T, file, state, address string) *process {
 	return p
 }
 
-// anywhere is an address at which none serves yet.
+// anywhere is an address with any free port.
 const anywhere = "127.0.0.1:0"
 
-// tell sends a signal.
-func (p *process) tell(t *testing.T, s syscall.Signal) {
+// signal sends a signal to the process.
+func (p *process) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// stop ends the program in good order.
+// stop lets the program drain, and expects that it ends without an error.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	p.tell(t, syscall.SIGTERM)
+	p.signal(t, syscall.SIGTERM)
 	if p.wait(t); p.err != nil {
 		t.Errorf("%v\n%s", p.err, p.log)
 	}
 }
 
-// wait waits for its end. If that does not come, it has it say what it does.
+// wait waits for the end of the process. If it does not end, wait makes it dump its
+// goroutines.
 func (p *process) wait(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(2 * patience):
-		p.tell(t, syscall.SIGQUIT)
+	case <-time.After(2 * timeout):
+		p.signal(t, syscall.SIGQUIT)
 		<-p.ended
 		t.Fatalf("it does not end:\n%s", p.log)
 	}
 }
 
-// lasting are the stores that outlive a gateway.
+// lasting are the kinds of stores that outlive a gateway.
 var lasting = map[string]func(t *testing.T) string{
 	"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "state.db") },
 	"redis":  func(t *testing.T) string { return redistest.New(t).URL() },

@@ -6,8 +6,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// Clients that leave in mid-stream free their connections upstream and their slots at
-// once, and keep the tokens that were reserved for them; the others do not notice.
+// Clients that leave in the middle of a stream free their connections to the provider and
+// their concurrency slots at once. They are charged what was reserved. Other clients are not
+// affected.
 func TestHalfLeave(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { halfLeave(t, config.Memory) })
 	t.Run("sqlite", func(t *testing.T) { halfLeave(t, lasting["sqlite"](t)) })
@@ -15,20 +16,20 @@ func TestHalfLeave(t *testing.T) {
 
 func halfLeave(t *testing.T, state string) {
 	const n = 500
-	c, p := newChoir(t)
+	c, p := newStreamer(t)
 	g := start(t, `
 providers:
   openai: {base_url: MOCK, models: {m: {max_concurrent: 500, max_tpd: 1_000_000}}}
 defaults: {max_wait: 0s}
 `, state, p)
 	of := call{model: "m", stream: true, output: 800}
-	all := listen(t, &g.door, n, of)
+	all := listen(t, &g.gatewayURLs, n, of)
 	c.watch()
 	full := g.Gateway.Models().Stats("m")
 	if full.Concurrent != n || full.TPD < n*of.output || g.Gateway.Active() != n {
 		t.Fatalf("while all are open: %+v", full)
 	}
-	call{model: "m"}.must(t, &g.door, 429)
+	call{model: "m"}.must(t, &g.gatewayURLs, 429)
 	for i := range n / 2 {
 		all[2*i].Close()
 	}
@@ -36,7 +37,7 @@ defaults: {max_wait: 0s}
 	if half := g.Gateway.Models().Stats("m"); half.Concurrent != n/2 || half.TPD < n*of.output {
 		t.Errorf("after half have left: %+v", half)
 	}
-	more := listen(t, &g.door, n/2, of)
+	more := listen(t, &g.gatewayURLs, n/2, of)
 	c.finish()
 	for i := range n / 2 {
 		all[2*i+1].whole(t)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// logged is a log that can be waited for.
+// logged is a log in which a test can wait for a line.
 type logged struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	written chan struct{} // is closed, and replaced, at each write
+	written chan struct{} // each write closes and replaces it
 }
 
 func newLogged() *logged { return &logged{written: make(chan struct{})} }
@@ -31,11 +31,11 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// await waits until the log matches a pattern so many times, and returns what the first
-// group of the last one is.
+// await waits until the log matches a pattern a number of times, and returns the first group
+// of the last match.
 func (l *logged) await(t *testing.T, pattern string, times int) string {
 	t.Helper()
-	wanted, late := regexp.MustCompile(pattern), time.After(patience)
+	wanted, late := regexp.MustCompile(pattern), time.After(timeout)
 	for {
 		l.mu.Lock()
 		found, written := wanted.FindAllSubmatch(l.text.Bytes(), times), l.written
@@ -52,13 +52,13 @@ func (l *logged) await(t *testing.T, pattern string, times int) string {
 	}
 }
 
-// patience is how long something may take that is certain to come.
-const patience = 30 * time.Second
+// timeout is how long a test waits for a condition.
+const timeout = 30 * time.Second
 
-// until waits for a condition that shows only from outside.
+// until polls until a condition holds.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for late := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
+	for late := time.Now().Add(timeout); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatalf("it never comes that %s", what)
 		}

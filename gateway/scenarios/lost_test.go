@@ -9,19 +9,19 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 )
 
-// load is callers who call one after the other, whatever they get.
+// load is callers that each send one call after another, whatever the answers are.
 type load struct {
 	tasks  sync.WaitGroup
 	over   atomic.Bool
 	faults atomic.Int64
 
-	mu      sync.Mutex
-	answers map[int]int // by status
-	odd     []answer    // that are neither 200, 429, nor 503 with when to come back
+	mu         sync.Mutex
+	answers    map[int]int // how many, by status
+	unexpected []answer    // other answers than 200, 429, and 503 with Retry-After
 }
 
-// press begins one.
-func press(g *door, of call) *load {
+// startLoad starts a load.
+func startLoad(g *gatewayURLs, of call) *load {
 	l := &load{answers: map[int]int{}}
 	for range 4 {
 		l.tasks.Go(func() {
@@ -31,19 +31,19 @@ func press(g *door, of call) *load {
 					l.faults.Add(1)
 					return
 				}
-				l.note(a)
+				l.record(a)
 			}
 		})
 	}
 	return l
 }
 
-func (l *load) note(a answer) {
+func (l *load) record(a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers[a.status]++
 	if a.status != 200 && (a.status != 429 && a.status != 503 || a.header.Get("Retry-After") == "") {
-		l.odd = append(l.odd, a)
+		l.unexpected = append(l.unexpected, a)
 	}
 }
 
@@ -53,30 +53,30 @@ func (l *load) got(status int) int {
 	return l.answers[status]
 }
 
-// goes waits until some more have got a status.
-func (l *load) goes(t *testing.T, status int) {
+// awaitMore waits until more calls have got a status.
+func (l *load) awaitMore(t *testing.T, status int) {
 	t.Helper()
 	before := l.got(status)
 	until(t, fmt.Sprint("more get ", status), func() bool { return l.got(status) >= before+20 })
 }
 
-// end ends it. All must have got an answer that makes sense.
+// end ends the load, and expects that no answer was unexpected.
 func (l *load) end(t *testing.T) {
 	t.Helper()
 	l.over.Store(true)
 	l.tasks.Wait()
-	if l.faults.Load() > 0 || len(l.odd) > 0 {
-		t.Errorf("%d have got no answer, and %d an odd one: %.1000v", l.faults.Load(), len(l.odd), l.odd)
+	if l.faults.Load() > 0 || len(l.unexpected) > 0 {
+		t.Errorf("%d have got no answer, and %d an odd one: %.1000v", l.faults.Load(), len(l.unexpected), l.unexpected)
 	}
 }
 
-// While Redis is lost, what happens is what the operator has chosen, and it heals by
-// itself.
+// While Redis is lost, on_store_loss decides what happens. When Redis is back, the gateway
+// goes on by itself.
 func TestStoreIsLost(t *testing.T) {
 	for _, c := range []struct {
 		mode  string
-		ready int // while it is lost
-		goes  int // what clients get then
+		ready int // the status of /readyz while Redis is lost
+		goes  int // the status of calls while Redis is lost
 	}{
 		{"deny", 503, 503},
 		{"allow", 200, 200},
@@ -90,13 +90,13 @@ providers:
   openai: {base_url: MOCK, models: {m: {max_rpd: 1_000_000}}}
 defaults: {max_wait: 0s}
 `, redis.URL(), p)
-			l := press(&g.door, call{model: "m"})
-			l.goes(t, 200)
+			l := startLoad(&g.gatewayURLs, call{model: "m"})
+			l.awaitMore(t, 200)
 			redis.Kill()
-			l.goes(t, c.goes)
+			l.awaitMore(t, c.goes)
 			until(t, fmt.Sprint("it says whether it is ready: ", c.ready), func() bool { return g.fetch(t, "/readyz").status == c.ready })
 			sent := len(p.arrivals("m"))
-			l.goes(t, c.goes)
+			l.awaitMore(t, c.goes)
 			if n := len(p.arrivals("m")); c.mode == "deny" && n != sent {
 				t.Errorf("%d calls were sent meanwhile", n-sent)
 			}
@@ -107,7 +107,7 @@ defaults: {max_wait: 0s}
 				t.Fatal(err)
 			}
 			until(t, "it is ready again", func() bool { return g.fetch(t, "/readyz").status == 200 })
-			l.goes(t, 200)
+			l.awaitMore(t, 200)
 			l.end(t)
 			until(t, "all are counted that have come", func() bool {
 				q := g.quota(t, "m")
@@ -117,8 +117,8 @@ defaults: {max_wait: 0s}
 	}
 }
 
-// A gateway that is alone has all of each limit, before Redis is lost, meanwhile, and
-// when it is back.
+// With on_store_loss: share, a single gateway may use all of each limit, and no more: before
+// Redis is lost, meanwhile, and when it is back.
 func TestShareIsNoMoreThanTheLimit(t *testing.T) {
 	redis := redistest.New(t, "--appendonly", "yes", "--appendfsync", "always")
 	p := newProvider(t)
@@ -128,16 +128,16 @@ providers:
   openai: {base_url: MOCK, models: {m: {max_rpd: 300}}}
 defaults: {max_wait: 0s}
 `, redis.URL(), p)
-	l := press(&g.door, call{model: "m"})
-	l.goes(t, 200)
+	l := startLoad(&g.gatewayURLs, call{model: "m"})
+	l.awaitMore(t, 200)
 	redis.Kill()
-	l.goes(t, 429)
+	l.awaitMore(t, 429)
 	if err := redis.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "Redis is asked again", func() bool { n, err := redis.Do("DBSIZE"); return err == nil && n != int64(0) })
 	until(t, "what it had granted to nobody has passed too", func() bool { return l.got(200) >= 300 })
-	l.goes(t, 429)
+	l.awaitMore(t, 429)
 	l.end(t)
 	if n := len(p.arrivals("m")); n != 300 || l.got(503) != 0 {
 		t.Errorf("%d calls have passed, of 300: %v", n, l.answers)

@@ -1,6 +1,5 @@
-// Package scenarios tests the gateway as a whole, under load and while things go wrong:
-// real processes, real stores, real connections, and a mock provider that knows what it
-// was sent.
+// Package scenarios tests the whole gateway under load and with faults: with real processes,
+// stores and connections, and a mock provider that records the requests that it gets.
 package scenarios
 
 import (
@@ -14,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// program is the command, built for these tests.
+// program is the path of the command, which is built for these tests.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// memory returns how many bytes of a process are or were resident, by a field of its
-// status: VmRSS is now, VmHWM the most so far.
+// memory returns the resident memory of a process, by a field of its status: VmRSS is the
+// memory now, VmHWM the largest so far.
 func (p *process) memory(t *testing.T, field string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -31,12 +31,12 @@ func (p *process) memory(t *testing.T, field string) int64 {
 	return kilobytes << 10
 }
 
-// Bodies need no more memory than half as much again as may be held of them: a bound of
-// 64 MiB used to let the gateway grow to 325 MiB. The provider answers none before some
-// others were refused, so the bound is reached in every round.
+// Bodies take up at most one and a half times the memory of max_bodies. Once, a bound of
+// 64 MiB let the gateway grow to 325 MiB. The provider does not answer before some calls were
+// refused, so each round reaches the bound.
 func TestMemoryOfBodies(t *testing.T) {
 	const bound, size, together = 64 << 20, 7 << 20, 12
-	var gate atomic.Pointer[chan struct{}] // of the round
+	var gate atomic.Pointer[chan struct{}] // one for each round
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		opened := *gate.Load()
 		io.Copy(io.Discard, r.Body)
@@ -75,16 +75,16 @@ log: {level: "off"}
 				}
 				response, err := client.Do(request)
 				if err != nil {
-					return // it was refused before all of it was sent
+					return // the call was refused before all of its body was sent
 				}
 				io.Copy(io.Discard, response.Body)
 				response.Body.Close()
 			})
 		}
-		for range together / 4 { // some do not fit, and are refused
+		for range together / 4 { // some bodies do not fit, and are refused
 			<-left
 		}
-		close(opened) // for those that come late, too
+		close(opened) // lets the others, and those that come later, pass
 		calls.Wait()
 	}
 	if most := p.memory(t, "VmHWM"); most > base+bound*3/2 {

@@ -9,10 +9,10 @@ import (
 const (
 	mostRequests = 10
 	mostTokens   = 3000
-	many         = 1000 // calls at the same moment
+	many         = 1000 // calls that come at the same moment
 )
 
-// small is limits that many calls at the same moment are far beyond.
+// small has limits that are far below many calls.
 const small = `
 providers:
   openai:
@@ -26,9 +26,9 @@ projects:
   tokens: {requests_per_minute: 10, tokens_per_minute: 3000}
 `
 
-// overshoots are what is tried on small limits: a call of some tokens, of which so many
-// pass. What is reserved of a call of which nothing is known is its prompt and an eighth,
-// and 16, and all of the output that it may have.
+// overshoots are calls on small limits, and how many of them pass. A call of which the
+// estimator knows nothing reserves its prompt and an eighth more, 16 tokens, and its
+// max_tokens.
 var overshoots = []struct {
 	name string
 	call call
@@ -40,32 +40,32 @@ var overshoots = []struct {
 	{"tokens of a project", call{model: "other", project: "tokens", output: 480, text: "hello"}, 5},
 }
 
-// Of many calls at the same moment exactly as many pass as the limits have room for,
-// whatever the store.
+// Of many calls at the same moment, exactly as many pass as the limits allow, with every
+// store.
 func TestOvershoot(t *testing.T) {
 	onEach(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		g := start(t, small, state, p)
 		for _, c := range overshoots {
-			t.Run(c.name, func(t *testing.T) { overshoot(t, p, c.call, c.want, &g.door) })
+			t.Run(c.name, func(t *testing.T) { overshoot(t, p, c.call, c.want, &g.gatewayURLs) })
 		}
 	})
 }
 
-// overshoot makes many calls at the same moment at gateways that share a limit, of which
-// so many are to pass.
-func overshoot(t *testing.T, p *provider, of call, want int, at ...*door) {
+// overshoot sends many calls at the same moment to gateways that share a limit, and expects
+// how many pass.
+func overshoot(t *testing.T, p *provider, of call, want int, at ...*gatewayURLs) {
 	before, spent := len(p.arrivals("")), p.tokens(of.model)
-	p.hold()
-	c := rush(t, many, func(int) call { return of }, at...)
+	p.block()
+	c := sendTogether(t, many, func(int) call { return of }, at...)
 	until(t, "all are decided on", func() bool {
 		now, _ := p.busy()
 		return c.answered()+now == many
 	})
 	p.release()
-	c.end(t)
+	c.wait(t)
 	came, used := len(p.arrivals(""))-before, p.tokens(of.model)-spent
-	late := c.got(503) // Redis could not be asked in time, on a machine that is busy
+	late := c.got(503) // on a busy machine, Redis may not answer in time
 	if came > want || came < want && late == 0 || c.got(200) != came || came+c.got(429)+late != many {
 		t.Errorf("%d of %d have come, want %d; answers: %v", came, many, want, c.answers)
 	}
@@ -74,7 +74,7 @@ func overshoot(t *testing.T, p *provider, of call, want int, at ...*door) {
 	}
 }
 
-// Those who wait all have their turn, and no more at a time than the limit.
+// All waiting calls get their turn, and no more at a time than the limit allows.
 func TestWaiting(t *testing.T) {
 	onEach(t, func(t *testing.T, state string) {
 		p := newProvider(t)
@@ -83,14 +83,14 @@ providers:
   openai: {base_url: MOCK, models: {m: {max_concurrent: 7}}}
 defaults: {max_wait: 5m}
 `, state, p)
-		p.hold()
-		c := rush(t, 40, func(i int) call { return call{model: "m", project: fmt.Sprint("p", i%5), stream: i%2 == 0} }, &g.door)
+		p.block()
+		c := sendTogether(t, 40, func(i int) call { return call{model: "m", project: fmt.Sprint("p", i%5), stream: i%2 == 0} }, &g.gatewayURLs)
 		until(t, "all others wait", func() bool {
 			now, _ := p.busy()
 			return now == 7 && g.Gateway.Models().Waiting("m") == 33
 		})
 		p.release()
-		c.end(t)
+		c.wait(t)
 		if _, peak := p.busy(); c.got(200) != 40 || peak != 7 {
 			t.Errorf("answers: %v, %d at a time", c.answers, peak)
 		}
@@ -98,8 +98,8 @@ defaults: {max_wait: 5m}
 	})
 }
 
-// Those who wait are served by the weights of their projects, and those of one project in
-// the order in which they came.
+// Waiting calls are served by the weights of their projects, and those of one project in the
+// order in which they came.
 func TestFairness(t *testing.T) {
 	onEach(t, func(t *testing.T, state string) {
 		p := newProvider(t)
@@ -112,27 +112,27 @@ projects:
   light: {weight: 1}
 `, state, p)
 		const each = 12
-		p.hold()
-		first := rush(t, 1, func(int) call { return call{model: "m", text: "first"} }, &g.door)
+		p.block()
+		first := sendTogether(t, 1, func(int) call { return call{model: "m", text: "first"} }, &g.gatewayURLs)
 		until(t, "the first is there", func() bool { now, _ := p.busy(); return now == 1 })
-		var crowds []*crowd
+		var crowds []*burst
 		for i := range 2 * each {
 			project := []string{"light", "heavy"}[i%2]
-			crowds = append(crowds, rush(t, 1, func(int) call {
+			crowds = append(crowds, sendTogether(t, 1, func(int) call {
 				return call{model: "m", project: project, text: fmt.Sprintf("%s %02d", project, i)}
-			}, &g.door))
+			}, &g.gatewayURLs))
 			until(t, "it waits", func() bool { return g.Gateway.Models().Waiting("m") == i+1 })
 		}
 		p.release()
-		first.end(t)
+		first.wait(t)
 		for _, c := range crowds {
-			c.end(t)
+			c.wait(t)
 		}
 		inTurn(t, p.arrivals("m")[1:], 2*each)
 	})
 }
 
-// inTurn expects that calls have come in their turn: of four, three of the heavy project.
+// inTurn expects that of every four calls, three are of the heavy project.
 func inTurn(t *testing.T, came []arrival, want int) {
 	t.Helper()
 	last, served, order := map[string]string{}, map[string]int{}, []string{}
@@ -144,7 +144,7 @@ func inTurn(t *testing.T, came []arrival, want int) {
 		last[project] = a.text
 		served[project]++
 		order = append(order, a.text)
-		if n := len(order); n <= 16 { // while both wait
+		if n := len(order); n <= 16 { // calls of both projects wait
 			if heavy := served["heavy"]; heavy*4 < (n-2)*3 || heavy*4 > (n+2)*3 {
 				t.Errorf("of the first %d, %d are of the heavy project", n, heavy)
 			}

@@ -13,19 +13,19 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// provider is a mock on a listener, that remembers what has come, and can let calls wait
-// before it answers them.
+// provider is a mock on a listener. It records the requests that it gets, and can let calls
+// wait before it answers them.
 type provider struct {
 	*mockprovider.Server
 	url string
 
-	mu     sync.Mutex
-	gate   chan struct{} // calls wait until it is closed; nil: they do not
-	until  int           // after so many calls there is a gate; 0: there is not
-	came   []arrival
-	inside int // calls that are being answered, or wait
-	peak   int // most of them at a time
-	held   int // calls that wait, or have left the gate before it was opened
+	mu      sync.Mutex
+	gate    chan struct{} // calls wait until it is closed; nil: calls do not wait
+	blockAt int           // the number of calls after which a gate is set; 0: none is set
+	came    []arrival
+	inside  int // calls in progress, with those that wait
+	peak    int // the largest value of inside
+	waiting int // calls that wait, or left before the gate was opened
 }
 
 // arrival is a request that a provider has got.
@@ -35,7 +35,7 @@ type arrival struct {
 	uri    string
 	header http.Header
 	model  string
-	text   string // that the client says
+	text   string // of the client's message
 }
 
 func newProvider(t *testing.T) *provider {
@@ -62,7 +62,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.Server.ServeHTTP(w, r)
 }
 
-// enter notes a request, and returns what it has to wait for.
+// enter records a request, and returns the gate that the call has to wait for.
 func (p *provider) enter(r *http.Request, body []byte) <-chan struct{} {
 	a := arrival{at: time.Now(), method: r.Method, uri: r.RequestURI, header: r.Header.Clone()}
 	var call struct {
@@ -77,13 +77,13 @@ func (p *provider) enter(r *http.Request, body []byte) <-chan struct{} {
 	p.came = append(p.came, a)
 	p.inside++
 	p.peak = max(p.peak, p.inside)
-	if p.until > 0 && len(p.came) > p.until {
-		p.gate, p.until = make(chan struct{}), 0
+	if p.blockAt > 0 && len(p.came) > p.blockAt {
+		p.gate, p.blockAt = make(chan struct{}), 0
 	}
 	if p.gate == nil {
 		return opened
 	}
-	p.held++
+	p.waiting++
 	return p.gate
 }
 
@@ -99,21 +99,21 @@ func (p *provider) leave() {
 	p.inside--
 }
 
-// hold lets calls wait from now on.
-func (p *provider) hold() {
+// block lets calls wait from now on.
+func (p *provider) block() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gate = make(chan struct{})
 }
 
-// holdAfter lets calls wait once so many have come.
-func (p *provider) holdAfter(n int) {
+// blockAfter lets calls wait after n calls have come.
+func (p *provider) blockAfter(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.until = n
+	p.blockAt = n
 }
 
-// release lets those that wait go on, and those that come.
+// release lets waiting calls and later ones go on.
 func (p *provider) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,24 +121,24 @@ func (p *provider) release() {
 		close(p.gate)
 		p.gate = nil
 	}
-	p.until, p.held = 0, 0
+	p.blockAt, p.waiting = 0, 0
 }
 
-// holds reports whether so many calls wait.
-func (p *provider) holds(n int) bool {
+// blocks reports whether n calls wait.
+func (p *provider) blocks(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.held == n
+	return p.waiting == n
 }
 
-// busy returns how many calls are being answered, or wait, and how many were at most.
+// busy returns how many calls are in progress, and how many there were at most.
 func (p *provider) busy() (now, peak int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.inside, p.peak
 }
 
-// arrivals returns the calls of a model that have come, or of all.
+// arrivals returns the calls of a model that have come, or all calls if model is empty.
 func (p *provider) arrivals(model string) (of []arrival) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,11 +156,11 @@ func (p *provider) tokens(model string) int {
 	return total.Input + total.Output
 }
 
-// almostMinute is how close two calls may come that were let in a minute apart: the
-// second may be faster on its way.
+// almostMinute is the least time between the arrivals of two calls that were admitted a
+// minute apart: the second may be faster on its way.
 const almostMinute = 50 * time.Second
 
-// mostAMinute returns how many calls of a model have come within a minute at most.
+// mostAMinute returns the largest number of calls of a model that came within a minute.
 func (p *provider) mostAMinute(model string) (most int) {
 	all := p.arrivals(model)
 	for i, first := 0, 0; i < len(all); i++ {

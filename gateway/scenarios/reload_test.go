@@ -20,8 +20,8 @@ providers:
 defaults: {requests_per_day: 1_000_000}
 `
 
-// Reloads under load drop nothing, whether the file is good or bad; every counter stays,
-// and what is new is in force.
+// Reloads under load lose no request, whether the file is valid or not. Counters stay, and
+// new limits apply.
 func TestReloadUnderLoad(t *testing.T) {
 	p := newProvider(t)
 	file := written(t, replaced(reloaded, "LIMIT", "900000"), p)
@@ -36,7 +36,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	for i := range workers {
 		tasks.Go(func() {
 			for !over.Load() {
-				a, err := call{model: "m", text: "hello", stream: i%2 == 0}.to(&g.door)
+				a, err := call{model: "m", text: "hello", stream: i%2 == 0}.to(&g.gatewayURLs)
 				if err != nil || a.status != 200 || i%2 == 0 && !strings.HasSuffix(a.body, "data: [DONE]\n\n") {
 					t.Errorf("%d %s, %v", a.status, a.body, err)
 					return
@@ -55,16 +55,16 @@ func TestReloadUnderLoad(t *testing.T) {
 		until(t, "the new limit is in force", func() bool { return g.quota(t, "m").Quota.MaxRPD == limit })
 	}
 	busy()
-	change(800_000) // is seen by itself
+	change(800_000) // the gateway notices the change by itself
 	inForce(800_000)
 	for i := range 10 {
 		change(700_000 + i)
-		g.tell(t, syscall.SIGHUP)
+		g.signal(t, syscall.SIGHUP)
 		inForce(700_000 + i)
 		busy()
 	}
 	rewrite(t, file, "providers: [nonsense")
-	g.tell(t, syscall.SIGHUP)
+	g.signal(t, syscall.SIGHUP)
 	g.log.await(t, "the old one stays", 1)
 	busy()
 	over.Store(true)
@@ -77,7 +77,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		t.Errorf("%d calls have passed; the quota is %+v", used, got)
 	}
 	change(used+3, "providers:", "providers:\n  fresh: {base_url: "+p.url+"}", "1_000_000", "1_000_000, max_wait: 0s")
-	g.tell(t, syscall.SIGHUP)
+	g.signal(t, syscall.SIGHUP)
 	inForce(used + 3)
 	until(t, "a new provider is served", func() bool {
 		r, err := http.NewRequest(http.MethodGet, g.url+"/fresh/v1/models", nil)
@@ -88,7 +88,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		return err == nil && a.status == 200
 	})
 	for _, want := range []int{200, 200, 200, 429} {
-		call{model: "m", text: "hello"}.must(t, &g.door, want)
+		call{model: "m", text: "hello"}.must(t, &g.gatewayURLs, want)
 	}
 	g.stop(t)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// counted is limits that a restart must not lose count of.
+// counted has limits whose counts a restart must keep.
 const counted = `
 providers:
   openai:
@@ -27,9 +27,9 @@ const (
 	midLoad         = 100 // calls
 )
 
-// hammer lets workers make one call after the other, half of them of each model, until
-// each has got an answer that is not 200: those are returned at the end, 0 being none.
-func hammer(g *door) (end func() (last map[int]int)) {
+// hammer lets workers send one call after another, half of them for each model, until each
+// gets another answer than 200. end returns these answers by status; 0 is no answer.
+func hammer(g *gatewayURLs) (end func() (last map[int]int)) {
 	var tasks sync.WaitGroup
 	var mu sync.Mutex
 	last := map[int]int{}
@@ -56,8 +56,8 @@ func hammer(g *door) (end func() (last map[int]int)) {
 	}
 }
 
-// within expects that no more has come than the limits, and, unless some of it was lost
-// on the way, all that they have room for.
+// within expects that as many calls have come as the limits allow, and that at most so many
+// are missing as were lost on the way.
 func within(t *testing.T, p *provider, lost int) {
 	t.Helper()
 	requests, tokens := p.mostAMinute("requests"), p.mostAMinute("tokens")*p.tokens("tokens")/max(p.Totals()["tokens"].Requests, 1)
@@ -69,19 +69,19 @@ func within(t *testing.T, p *provider, lost int) {
 	}
 }
 
-// A restart in mid-load lets those finish who are being served, turns others away, and
-// loses count of none.
+// A restart under load lets requests in progress finish, refuses others, and keeps all
+// counts.
 func TestRestart(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, counted, p)
 		g := launch(t, file, state, anywhere)
-		p.holdAfter(midLoad)
-		ended := hammer(&g.door)
-		until(t, "all workers wait", func() bool { return p.holds(workers) })
-		g.tell(t, syscall.SIGTERM)
+		p.blockAfter(midLoad)
+		ended := hammer(&g.gatewayURLs)
+		until(t, "all workers wait", func() bool { return p.blocks(workers) })
+		g.signal(t, syscall.SIGTERM)
 		g.log.await(t, "draining: new requests are refused", 1)
-		if a := (call{model: "requests"}).must(t, &g.door, 503); a.header.Get("Retry-After") == "" {
+		if a := (call{model: "requests"}).must(t, &g.gatewayURLs, 503); a.header.Get("Retry-After") == "" {
 			t.Errorf("who comes now is told %v", a.header)
 		}
 		served := len(p.arrivals(""))
@@ -94,15 +94,15 @@ func TestRestart(t *testing.T) {
 			t.Errorf("the workers have ended with %v; %d calls have come, %d before", last, len(p.arrivals("")), served)
 		}
 		again := launch(t, file, state, g.address())
-		if last := hammer(&again.door)(); last[429] != workers {
+		if last := hammer(&again.gatewayURLs)(); last[429] != workers {
 			t.Errorf("afterwards, the workers have ended with %v", last)
 		}
 		within(t, p, 0)
 	})
 }
 
-// A gateway that is killed in mid-load has lost count of none that it has let in: those
-// that the provider was sent, and at any moment.
+// A gateway that is killed under load, at any moment, loses the count of no call that it has
+// sent to the provider.
 func TestKill(t *testing.T) {
 	for name, held := range map[string]bool{"while all are sent": true, "at any moment": false} {
 		t.Run(name, func(t *testing.T) {
@@ -113,20 +113,20 @@ func TestKill(t *testing.T) {
 				lost := workers
 				if held {
 					lost = 0
-					p.holdAfter(midLoad)
+					p.blockAfter(midLoad)
 				}
-				ended := hammer(&g.door)
+				ended := hammer(&g.gatewayURLs)
 				until(t, "it is in mid-load", func() bool {
-					return len(p.arrivals("")) >= midLoad && (p.holds(workers) || !held)
+					return len(p.arrivals("")) >= midLoad && (p.blocks(workers) || !held)
 				})
-				g.tell(t, syscall.SIGKILL)
+				g.signal(t, syscall.SIGKILL)
 				g.wait(t)
 				p.release()
 				if last := ended(); last[0] == 0 {
 					t.Errorf("the workers have ended with %v", last)
 				}
 				again := launch(t, file, state, g.address())
-				if last := hammer(&again.door)(); last[429] != workers {
+				if last := hammer(&again.gatewayURLs)(); last[429] != workers {
 					t.Errorf("afterwards, the workers have ended with %v", last)
 				}
 				within(t, p, lost)

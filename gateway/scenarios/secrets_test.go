@@ -14,8 +14,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 )
 
-// hidden are secrets, each in its place.
-var hidden = struct{ openai, anthropic, team, token, redis, client, text string }{
+// secrets are the secrets of a gateway and its clients, by where they belong.
+var secrets = struct{ openai, anthropic, team, token, redis, client, text string }{
 	openai: "sk-openai-8c1f0a", anthropic: "sk-ant-5d7e21", team: "sk-team-90ab34", token: "admin-token-77aa01",
 	redis: "redis-password-3f3f", client: "the-clients-own-4b2c", text: "what-was-said-11d9",
 }
@@ -34,36 +34,36 @@ server: {max_body: 64KiB, max_header: 8KiB, body_timeout: 1s}
 log: {level: debug}
 `
 
-// No secret is in the log, in what the admin API says, in metrics or in refusals, whatever
-// goes wrong; and a provider sees no other than its own.
+// Whatever goes wrong, no secret is in the log, in an answer of the admin API, in metrics or in
+// a refusal, and a provider gets only its own secret.
 func TestSecrets(t *testing.T) {
-	redis := redistest.New(t, "--user", "alice", "on", ">"+hidden.redis, "~*", "&*", "+@all", "--user", "default", "off")
-	t.Setenv("SCENARIO_STATE", redis.LoginURL("alice", hidden.redis))
-	t.Setenv("SCENARIO_TOKEN", hidden.token)
-	t.Setenv("SCENARIO_ANTHROPIC", hidden.anthropic)
-	t.Setenv("SCENARIO_TEAM", hidden.team)
+	redis := redistest.New(t, "--user", "alice", "on", ">"+secrets.redis, "~*", "&*", "+@all", "--user", "default", "off")
+	t.Setenv("SCENARIO_STATE", redis.LoginURL("alice", secrets.redis))
+	t.Setenv("SCENARIO_TOKEN", secrets.token)
+	t.Setenv("SCENARIO_ANTHROPIC", secrets.anthropic)
+	t.Setenv("SCENARIO_TEAM", secrets.team)
 	p, audit := newProvider(t), filepath.Join(t.TempDir(), "audit.jsonl")
-	yaml := replaced(secretive, "KEY", secretFile(t, hidden.openai), "AUDIT", audit)
+	yaml := replaced(secretive, "KEY", secretFile(t, secrets.openai), "AUDIT", audit)
 	file := written(t, yaml, p)
 	g := launch(t, file, "", anywhere)
-	manage := &admin.Client{Base: g.admin, Token: hidden.token, HTTP: client}
+	manage := &admin.Client{Base: g.admin, Token: secrets.token, HTTP: client}
 	key, err := manage.CreateKey(t.Context(), "search", "for tests", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &spy{t: t, g: &g.door, key: key.Secret, said: &strings.Builder{}}
+	s := &spy{t: t, g: &g.gatewayURLs, key: key.Secret, said: &strings.Builder{}}
 	s.goWrong()
-	rewrite(t, file, yaml+"\nkeys: "+hidden.openai)
-	g.tell(t, syscall.SIGHUP)
+	rewrite(t, file, yaml+"\nkeys: "+secrets.openai)
+	g.signal(t, syscall.SIGHUP)
 	g.log.await(t, "the old one stays", 1)
-	rewrite(t, file, strings.Replace(yaml, "{env: SCENARIO_STATE}", redis.LoginURL("bob", hidden.redis), 1))
-	g.tell(t, syscall.SIGHUP)
+	rewrite(t, file, strings.Replace(yaml, "{env: SCENARIO_STATE}", redis.LoginURL("bob", secrets.redis), 1))
+	g.signal(t, syscall.SIGHUP)
 	g.log.await(t, "the old one stays", 2)
 	s.look()
 	redis.Kill()
 	until(t, "Redis is lost", func() bool { return s.send(call{model: "m", key: s.key}.raw()) == 503 })
 	s.look()
-	g.tell(t, syscall.SIGTERM)
+	g.signal(t, syscall.SIGTERM)
 	g.wait(t)
 	audited, err := os.ReadFile(audit)
 	if err != nil || !strings.Contains(string(audited), "key.create") {
@@ -71,7 +71,7 @@ func TestSecrets(t *testing.T) {
 	}
 	virtual := key.Secret[strings.LastIndex(key.Secret, "-")+1:]
 	for where, text := range map[string]string{"the log": g.log.String(), "the audit log": string(audited), "answers": s.said.String()} {
-		for _, secret := range []string{hidden.openai, hidden.anthropic, hidden.team, hidden.token, hidden.redis, hidden.client, hidden.text, virtual} {
+		for _, secret := range []string{secrets.openai, secrets.anthropic, secrets.team, secrets.token, secrets.redis, secrets.client, secrets.text, virtual} {
 			if at := strings.Index(text, secret); at >= 0 {
 				t.Errorf("%s: %q is there: …%s…", where, secret, text[max(0, at-200):min(len(text), at+100)])
 			}
@@ -80,22 +80,22 @@ func TestSecrets(t *testing.T) {
 	ownOnly(t, p.arrivals(""), virtual)
 }
 
-// ownOnly expects that a provider has seen no secret but its own, in its own place.
+// ownOnly expects that a provider has got only its own secret, in the header for it.
 func ownOnly(t *testing.T, came []arrival, virtual string) {
 	t.Helper()
 	if len(came) < 5 {
 		t.Errorf("only %d requests have come", len(came))
 	}
 	for _, a := range came {
-		own := []string{hidden.openai, hidden.team}
+		own := []string{secrets.openai, secrets.team}
 		if strings.Contains(a.uri, "/messages") {
-			own = []string{hidden.anthropic, hidden.openai}
+			own = []string{secrets.anthropic, secrets.openai}
 		}
 		seen := fmt.Sprint(a.uri, a.header)
 		for _, secret := range own {
 			seen = strings.ReplaceAll(seen, secret, "")
 		}
-		for _, secret := range []string{hidden.openai, hidden.anthropic, hidden.team, hidden.token, hidden.redis, hidden.client, virtual} {
+		for _, secret := range []string{secrets.openai, secrets.anthropic, secrets.team, secrets.token, secrets.redis, secrets.client, virtual} {
 			if strings.Contains(seen, secret) {
 				t.Errorf("the provider has seen %q: %s %s", secret, a.uri, a.header)
 			}
@@ -103,15 +103,15 @@ func ownOnly(t *testing.T, came []arrival, virtual string) {
 	}
 }
 
-// spy is a client that has things go wrong, and listens.
+// spy is a client that makes things go wrong, and keeps every answer.
 type spy struct {
 	t    *testing.T
-	g    *door
+	g    *gatewayURLs
 	key  string
 	said *strings.Builder
 }
 
-// send sends bytes, and keeps what is refused. It returns the status.
+// send sends bytes, keeps the answer if it is a refusal, and returns the status.
 func (s *spy) send(raw string) int {
 	s.t.Helper()
 	c := connect(s.t, s.g.address())
@@ -128,12 +128,12 @@ func (s *spy) send(raw string) int {
 	return response.StatusCode
 }
 
-// goWrong sends requests with secrets wherever they can be, of which most are refused.
+// goWrong sends requests with secrets in every part. Most of them are refused.
 func (s *spy) goWrong() {
 	s.t.Helper()
 	own := "Authorization: Bearer " + s.key + "\r\n"
-	other := "Cookie: session=" + hidden.client + "\r\nProxy-Authorization: Basic " + hidden.client + "\r\nX-Api-Key: " + hidden.client + "\r\n"
-	body := replaced(good, "hello", hidden.text, `{"model"`, `{"max_tokens":9,"model"`)
+	other := "Cookie: session=" + secrets.client + "\r\nProxy-Authorization: Basic " + secrets.client + "\r\nX-Api-Key: " + secrets.client + "\r\n"
+	body := replaced(good, "hello", secrets.text, `{"model"`, `{"max_tokens":9,"model"`)
 	for _, c := range []struct {
 		raw  string
 		want int
@@ -144,14 +144,14 @@ func (s *spy) goWrong() {
 		{sized("/anthropic/v1/messages", "X-Api-Key: "+s.key+"\r\n", body), 200},
 		{sized("/team/v1/chat/completions", "X-Goog-Api-Key: "+s.key+"\r\n", body), 200},
 		{get("/openai/v1/models?key="+s.key+"&alt=sse", ""), 200},
-		{sized(chat, "Authorization: Bearer "+hidden.client+"\r\n", body), 401},
-		{sized(chat, "Authorization: Bearer "+s.key+hidden.client+"\r\n", body), 401},
-		{sized(chat+"?key="+hidden.client, "", body), 401},
+		{sized(chat, "Authorization: Bearer "+secrets.client+"\r\n", body), 401},
+		{sized(chat, "Authorization: Bearer "+s.key+secrets.client+"\r\n", body), 401},
+		{sized(chat+"?key="+secrets.client, "", body), 401},
 		{sized("/nobody/v1/chat?key="+s.key, own, body), 404},
-		{get("http://user:"+hidden.client+"@gateway/openai/v1/models", ""), 401},
-		{sized(chat, own, hidden.text), 400},
-		{sized(chat, own, body+strings.Repeat(hidden.text, 8<<10)), 413},
-		{sized(chat, own+"X-A: "+strings.Repeat(hidden.client, 1<<10)+"\r\n", body), 431},
+		{get("http://user:"+secrets.client+"@gateway/openai/v1/models", ""), 401},
+		{sized(chat, own, secrets.text), 400},
+		{sized(chat, own, body+strings.Repeat(secrets.text, 8<<10)), 413},
+		{sized(chat, own+"X-A: "+strings.Repeat(secrets.client, 1<<10)+"\r\n", body), 431},
 		{sized(chat, own+"X-A: \x00\r\n", body), 400},
 		{sized(chat, own+"X-Mock: output=4000\r\n", replaced(body, "9", "9000")), 429},
 		{sized(chat, own+"X-Mock: status=500\r\n", body), 500},
@@ -168,15 +168,14 @@ func (s *spy) goWrong() {
 	}
 }
 
-// look keeps what the admin API says at all of its paths, to who has the token and who
-// has not.
+// look keeps the admin API's answers at all of its paths, with the token and without.
 func (s *spy) look() {
 	s.t.Helper()
 	for _, path := range []string{
 		"/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/state", "/v1/config", "/v1/quotas", "/v1/quotas/m", "/v1/projects",
-		"/v1/projects/search", "/v1/keys", "/v1/decisions?limit=1000", "/v1/audit?limit=1000", "/v1/nothing?key=" + hidden.client,
+		"/v1/projects/search", "/v1/keys", "/v1/decisions?limit=1000", "/v1/audit?limit=1000", "/v1/nothing?key=" + secrets.client,
 	} {
-		for _, token := range []string{hidden.token, "not-" + hidden.client} {
+		for _, token := range []string{secrets.token, "not-" + secrets.client} {
 			r, err := http.NewRequest(http.MethodGet, s.g.admin+path, nil)
 			if err != nil {
 				s.t.Fatal(err)

@@ -16,12 +16,12 @@ func TestGatewaysShareLimits(t *testing.T) {
 		file := written(t, small, p)
 		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
 		for _, c := range overshoots {
-			t.Run(c.name, func(t *testing.T) { overshoot(t, p, c.call, c.want, &a.door, &b.door) })
+			t.Run(c.name, func(t *testing.T) { overshoot(t, p, c.call, c.want, &a.gatewayURLs, &b.gatewayURLs) })
 		}
 	})
 }
 
-// keyed is a gateway that puts a key of its own in.
+// keyed is a gateway with virtual keys and a key of the provider.
 const keyed = `
 keys: required
 providers:
@@ -39,8 +39,8 @@ func secretFile(t *testing.T, secret string) string {
 	return file
 }
 
-// A key that is made at one gateway is good at the other, and one that is revoked is not
-// any more.
+// A key that one gateway creates is valid at the other, and not any more after one has revoked
+// it.
 func TestGatewaysShareKeys(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
@@ -52,16 +52,16 @@ func TestGatewaysShareKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := call{model: "m", key: key.Secret}
-		c.must(t, &a.door, 200)
-		until(t, "the other knows the key", func() bool { said, err := c.to(&b.door); return err == nil && said.status == 200 })
+		c.must(t, &a.gatewayURLs, 200)
+		until(t, "the other knows the key", func() bool { said, err := c.to(&b.gatewayURLs); return err == nil && said.status == 200 })
 		if err := manage.RevokeKey(t.Context(), key.ID); err != nil {
 			t.Fatal(err)
 		}
-		c.must(t, &a.door, 401)
-		until(t, "the other knows that it is revoked", func() bool { said, err := c.to(&b.door); return err == nil && said.status == 401 })
+		c.must(t, &a.gatewayURLs, 401)
+		until(t, "the other knows that it is revoked", func() bool { said, err := c.to(&b.gatewayURLs); return err == nil && said.status == 401 })
 		sent := len(p.arrivals(""))
 		for range 5 {
-			c.must(t, &b.door, 401)
+			c.must(t, &b.gatewayURLs, 401)
 		}
 		if n := len(p.arrivals("")); n != sent {
 			t.Errorf("%d calls with a revoked key were sent", n-sent)
@@ -69,15 +69,15 @@ func TestGatewaysShareKeys(t *testing.T) {
 	})
 }
 
-// A provider that tells one gateway to pause is left alone by the other, on Redis.
+// A pause that one gateway has got from the provider holds for the other, too, on Redis.
 func TestGatewaysSharePauses(t *testing.T) {
 	p := newProvider(t)
 	file, state := written(t, small, p), lasting["redis"](t)
 	a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
-	call{model: "requests", mock: "status=429 retry-after=60s"}.must(t, &a.door, 429)
+	call{model: "requests", mock: "status=429 retry-after=60s"}.must(t, &a.gatewayURLs, 429)
 	until(t, "the other has heard of it", func() bool { return b.quota(t, "requests").Paused > 0 })
 	for range 5 {
-		if said := (call{model: "requests"}).must(t, &b.door, 429); said.header.Get("Retry-After") == "" {
+		if said := (call{model: "requests"}).must(t, &b.gatewayURLs, 429); said.header.Get("Retry-After") == "" {
 			t.Errorf("%v", said.header)
 		}
 	}
@@ -86,10 +86,10 @@ func TestGatewaysSharePauses(t *testing.T) {
 	}
 }
 
-// quota returns what the admin API says of a model's quota.
-func (d *door) quota(t *testing.T, model string) (m admin.Model) {
+// quota returns a model's quota from the admin API.
+func (g *gatewayURLs) quota(t *testing.T, model string) (m admin.Model) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(d.fetch(t, "/v1/quotas/"+model).body), &m); err != nil {
+	if err := json.Unmarshal([]byte(g.fetch(t, "/v1/quotas/"+model).body), &m); err != nil {
 		t.Fatal(err)
 	}
 	return m

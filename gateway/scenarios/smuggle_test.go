@@ -30,7 +30,7 @@ const (
 	chats    = "/v1/chat/completions"
 )
 
-// post returns a request with headers, and what follows them as it is.
+// post returns a request with headers, and the bytes that follow them.
 func post(path, headers, rest string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: gateway\r\n" + headers + "\r\n" + rest
 }
@@ -39,27 +39,27 @@ func get(target, headers string) string {
 	return "GET " + target + " HTTP/1.1\r\nHost: gateway\r\n" + headers + "\r\n"
 }
 
-// sized returns a request with a body of a length that is right.
+// sized returns a request with a body and its right Content-Length.
 func sized(path, headers, body string) string {
 	return post(path, fmt.Sprintf("%sContent-Length: %d\r\n", headers, len(body)), body)
 }
 
 const chunked = "Transfer-Encoding: chunked\r\n"
 
-// abuse is bytes that a client sends, and what is to become of them.
+// abuse is bytes that a client sends, and the expected result.
 type abuse struct {
 	name   string
 	raw    string
-	status []int    // of the answers, one after the other; 0: the connection is closed
-	came   []string // at the provider
+	status []int    // of the answers, in order; 0: the connection is closed
+	came   []string // what arrives at the provider
 }
 
 const behindChunks = "a length that hides a request behind chunks"
 
-// What is no status of an answer.
+// Values in place of a status.
 const (
-	none   = 0 // the connection is closed without one
-	unread = 1 // that, or 400: the body cannot be read
+	none   = 0 // the connection is closed without an answer
+	unread = 1 // none, or 400: the body cannot be read
 )
 
 var abuses = []abuse{
@@ -161,16 +161,16 @@ var abuses = []abuse{
 	{"noise", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", []int{none}, nil},
 }
 
-// abusing is a gateway that is abused, and a trap.
-type abusing struct {
-	*inside
+// victim is a gateway that is abused, and an address to which nothing must connect.
+type victim struct {
+	*inProcess
 	provider *provider
 	trap     string
 	dial     func(t *testing.T) *caller
 }
 
-// Whatever a client sends, the provider gets requests that are well formed, to paths of
-// its own, and never two for one; and nobody else gets any.
+// Whatever a client sends, the provider gets only well-formed requests to its own paths, and
+// never two for one. No other server gets any.
 func TestAbuse(t *testing.T) {
 	certificate := newCertificate(t)
 	for name, more := range map[string]string{"plain": "", "tls": certificate.yaml()} {
@@ -178,13 +178,13 @@ func TestAbuse(t *testing.T) {
 			p := newProvider(t)
 			g := start(t, abused+more, "memory", p)
 			trap, trapped := newTrap(t)
-			a := &abusing{inside: g, provider: p, trap: trap, dial: func(t *testing.T) *caller { return connect(t, g.address()) }}
+			a := &victim{inProcess: g, provider: p, trap: trap, dial: func(t *testing.T) *caller { return connect(t, g.address()) }}
 			if name == "tls" {
 				a.dial = func(t *testing.T) *caller { return certificate.connect(t, g.address()) }
 			}
 			for _, c := range abuses {
 				if name == "tls" && c.name == behindChunks {
-					continue // net/http reads on, as if the length were not there
+					continue // net/http ignores such a length, and reads on
 				}
 				t.Run(c.name, func(t *testing.T) {
 					got, came := a.try(t, &c)
@@ -205,7 +205,7 @@ func TestAbuse(t *testing.T) {
 	}
 }
 
-// compare expects exactly what is wanted.
+// compare expects exactly the wanted answers and arrivals.
 func (c *abuse) compare(t *testing.T, got []int, came []string) {
 	t.Helper()
 	if !slices.EqualFunc(got, c.status, func(got, want int) bool { return got == want || want == unread && (got == none || got == 400) }) {
@@ -216,8 +216,8 @@ func (c *abuse) compare(t *testing.T, got []int, came []string) {
 	}
 }
 
-// safe expects that nothing was smuggled: net/http, which serves TLS, takes more than we
-// do, and in its own way.
+// safe expects that nothing was smuggled. It is for net/http, which serves TLS and accepts more
+// than package wire does.
 func (c *abuse) safe(t *testing.T, came []string) {
 	t.Helper()
 	if len(came) > max(len(c.came), 1) || slices.ContainsFunc(came, func(uri string) bool { return strings.Contains(uri, "smuggled") }) {
@@ -225,13 +225,13 @@ func (c *abuse) safe(t *testing.T, came []string) {
 	}
 }
 
-// try sends the bytes. It returns the answers, and what has come to the provider.
-func (a *abusing) try(t *testing.T, of *abuse) (got []int, came []string) {
+// try sends the bytes. It returns the answers, and what has arrived at the provider.
+func (a *victim) try(t *testing.T, of *abuse) (got []int, came []string) {
 	t.Helper()
 	before := len(a.provider.arrivals(""))
 	c := a.dial(t)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(timeout))
 	wrote := make(chan error, 1)
 	go func() {
 		_, err := io.WriteString(c, strings.ReplaceAll(of.raw, "TRAP", a.trap))
@@ -245,7 +245,7 @@ func (a *abusing) try(t *testing.T, of *abuse) (got []int, came []string) {
 		got = append(got, more)
 	}
 	c.Close()
-	<-wrote // which may have failed: who is refused is not listened to
+	<-wrote // the write may fail, because the gateway does not read on after a refusal
 	until(t, "it has ended", func() bool { return a.Gateway.Active() == 0 })
 	for _, each := range a.provider.arrivals("")[before:] {
 		came = append(came, strings.ReplaceAll(each.uri, a.trap, "TRAP"))
@@ -254,7 +254,7 @@ func (a *abusing) try(t *testing.T, of *abuse) (got []int, came []string) {
 	return got, came
 }
 
-// clean expects that a provider does not get what is none of its business.
+// clean expects that the provider has got no header that is only for the gateway.
 func (a *arrival) clean(t *testing.T) {
 	t.Helper()
 	for name, values := range a.header {
@@ -279,7 +279,7 @@ func (c *caller) next(t *testing.T) int {
 	return response.StatusCode
 }
 
-// newTrap returns an address to which nobody must connect, and who has.
+// newTrap returns an address to which nothing must connect, and counts connections to it.
 func newTrap(t *testing.T) (address string, trapped *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

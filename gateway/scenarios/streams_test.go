@@ -12,17 +12,17 @@ import (
 
 const (
 	streams = 5000
-	files   = 2*streams + 500 // that this process opens, and the gateway too
+	files   = 2*streams + 500 // open files of this process, and of the gateway
 )
 
-// Thousands of streams are open at the same time, and all of them come whole. Nothing is
-// left of them in the end.
+// Thousands of streams at the same time all arrive whole. Afterwards the gateway holds no
+// connection and no goroutine for them.
 func TestManyStreams(t *testing.T) {
 	var open syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &open); err != nil || open.Cur < files {
 		t.Skipf("it needs %d open files, of %d: see ulimit -n", files, open.Cur)
 	}
-	c, p := newChoir(t)
+	c, p := newStreamer(t)
 	g := launch(t, written(t, `
 providers:
   openai: {base_url: MOCK, models: {m: {max_concurrent: 5000, max_rpd: 1_000_000, max_tpd: 1_000_000_000}}}
@@ -31,19 +31,19 @@ log: {sample: 1000}
 `, p), "memory", anywhere)
 	before := g.gauge(t, "go_goroutines")
 	began := time.Now()
-	all := listen(t, &g.door, streams, call{model: "m", stream: true, output: 100})
+	all := listen(t, &g.gatewayURLs, streams, call{model: "m", stream: true, output: 100})
 	t.Logf("%d streams are open after %v", streams, time.Since(began))
 	if q := g.quota(t, "m"); c.begun() != streams || q.Usage == nil || q.Usage.Concurrent != streams {
 		t.Errorf("%d streams have begun; %+v", c.begun(), q.Usage)
 	}
-	call{model: "m"}.must(t, &g.door, 429)
+	call{model: "m"}.must(t, &g.gatewayURLs, 429)
 	c.finish()
 	for i := range all {
 		all[i].whole(t)
 	}
 	t.Logf("all are whole after %v", time.Since(began))
 	until(t, "all requests have ended", func() bool { return g.gauge(t, "ratelimit_gateway_active") == 0 })
-	if q := g.quota(t, "m"); q.Usage.Concurrent != 0 || q.Usage.RPD != streams || q.Usage.TPD != streams*choirTokens {
+	if q := g.quota(t, "m"); q.Usage.Concurrent != 0 || q.Usage.RPD != streams || q.Usage.TPD != streams*streamTokens {
 		t.Errorf("afterwards: %+v", q.Usage)
 	}
 	until(t, "nothing is left of them", func() bool {
@@ -53,9 +53,9 @@ log: {sample: 1000}
 }
 
 // gauge returns the value of a metric without labels.
-func (d *door) gauge(t *testing.T, name string) float64 {
+func (g *gatewayURLs) gauge(t *testing.T, name string) float64 {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(d.fetch(t, "/metrics").body)
+	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(g.fetch(t, "/metrics").body)
 	if found == nil {
 		t.Fatalf("there is no metric %s", name)
 	}

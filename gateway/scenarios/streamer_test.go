@@ -12,36 +12,36 @@ import (
 	"testing"
 )
 
-// choir is a provider of streams that all begin, and go on only when they are told to. It
+// streamer is a provider whose streams send one event, and go on when the test says so. It
 // has few goroutines for many streams.
-type choir struct {
+type streamer struct {
 	listener net.Listener
 	tasks    sync.WaitGroup
-	gone     atomic.Int64 // streams that were closed by the other side
+	gone     atomic.Int64 // streams that the gateway has closed
 
 	mu    sync.Mutex
-	conns []net.Conn // of streams that have begun
+	conns []net.Conn // one for each stream that has begun
 }
 
 const (
-	choirHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+	streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 	firstEvent = `data: {"choices":[{"index":0,"delta":{"content":"one"}}]}` + "\n\n"
 	nextEvents = `data: {"choices":[{"index":0,"delta":{"content":" two"}}]}` + "\n\n"
 	usageEvent = `data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}` + "\n\n"
 	lastEvent  = "data: [DONE]\n\n"
 
-	choirTokens = 12 // of each stream
+	streamTokens = 12 // in each stream
 )
 
-// newChoir returns a choir, and a provider that stands for its address alone.
-func newChoir(t *testing.T) (*choir, *provider) {
+// newStreamer returns a streamer, and a provider with nothing but its address.
+func newStreamer(t *testing.T) (*streamer, *provider) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &choir{listener: l}
+	c := &streamer{listener: l}
 	for range 32 {
 		c.tasks.Go(c.accept)
 	}
@@ -53,8 +53,8 @@ func newChoir(t *testing.T) (*choir, *provider) {
 	return c, &provider{url: "http://" + l.Addr().String()}
 }
 
-// accept begins one stream after the other.
-func (c *choir) accept() {
+// accept begins a stream on each new connection.
+func (c *streamer) accept() {
 	for {
 		conn, err := c.listener.Accept()
 		if err != nil {
@@ -66,7 +66,7 @@ func (c *choir) accept() {
 	}
 }
 
-func (c *choir) begin(conn net.Conn) error {
+func (c *streamer) begin(conn net.Conn) error {
 	r, err := http.ReadRequest(bufio.NewReaderSize(conn, 512))
 	if err != nil {
 		return err
@@ -77,14 +77,14 @@ func (c *choir) begin(conn net.Conn) error {
 	c.mu.Lock()
 	c.conns = append(c.conns, conn)
 	c.mu.Unlock()
-	_, err = io.WriteString(conn, choirHead+chunk(firstEvent))
+	_, err = io.WriteString(conn, streamHead+chunk(firstEvent))
 	return err
 }
 
 func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
-// each does something with all streams.
-func (c *choir) each(do func(net.Conn)) {
+// each calls a function with the connection of each stream.
+func (c *streamer) each(do func(net.Conn)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, conn := range c.conns {
@@ -92,15 +92,15 @@ func (c *choir) each(do func(net.Conn)) {
 	}
 }
 
-// begun returns how many streams have.
-func (c *choir) begun() int {
+// begun returns how many streams have begun.
+func (c *streamer) begun() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.conns)
 }
 
-// watch counts from now on the streams that are closed by the other side.
-func (c *choir) watch() {
+// watch counts the streams that the gateway closes from now on.
+func (c *streamer) watch() {
 	c.each(func(conn net.Conn) {
 		c.tasks.Go(func() {
 			if _, err := conn.Read(make([]byte, 1)); err != nil {
@@ -110,8 +110,8 @@ func (c *choir) watch() {
 	})
 }
 
-// finish ends all streams in good order.
-func (c *choir) finish() {
+// finish sends the rest of all streams.
+func (c *streamer) finish() {
 	rest := chunk(nextEvents) + chunk(usageEvent+lastEvent) + "0\r\n\r\n"
 	c.each(func(conn net.Conn) {
 		io.WriteString(conn, rest)
@@ -119,17 +119,17 @@ func (c *choir) finish() {
 	})
 }
 
-// listener is a client of a stream, which has read its first event.
+// listener is a client of a stream that has read the first event.
 type listener struct {
 	*caller
 	body io.Reader
 }
 
-// listen opens so many streams, and returns them once each has its first event.
-func listen(t *testing.T, g *door, n int, of call) []listener {
+// listen opens n streams, and returns them once each has its first event.
+func listen(t *testing.T, g *gatewayURLs, n int, of call) []listener {
 	t.Helper()
 	all := make([]listener, n)
-	for some := range slices.Chunk(all, 100) { // at a time, which a busy machine can do
+	for some := range slices.Chunk(all, 100) { // a busy machine can open that many at a time
 		for i := range some {
 			some[i].caller = connect(t, g.address())
 			if _, err := io.WriteString(some[i], of.raw()); err != nil {
@@ -157,8 +157,7 @@ func (l *listener) begin(t *testing.T) {
 	}
 }
 
-// whole expects that the rest of a stream comes, without the usage that it has not asked
-// for.
+// whole expects the rest of a stream, without the usage that the client has not asked for.
 func (l *listener) whole(t *testing.T) {
 	t.Helper()
 	if rest, err := io.ReadAll(l.body); err != nil || string(rest) != nextEvents+lastEvent {
