@@ -100,7 +100,7 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 	a.charge(limits, now, n)
 	r := Receipt{N: n, At: now, Epoch: a.epoch}
 	if slices.ContainsFunc(limits, func(l Limit) bool { return l.algorithm.bursts() }) {
-		r.Buckets = a.appendBuckets(make([]BucketReceipt, 0, len(limits)), limits, now)
+		r.Buckets = a.appendBuckets(nil, limits, now)
 	}
 	return r
 }
@@ -108,6 +108,7 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 // appendBuckets appends the receipt of what was just taken of each limit. That of a
 // limit which is no bucket is empty.
 func (a *Account) appendBuckets(receipts []BucketReceipt, limits []Limit, now int64) []BucketReceipt {
+	receipts = slices.Grow(receipts, len(limits))
 	for i := range limits {
 		var r BucketReceipt
 		if l := &limits[i]; l.algorithm.bursts() {

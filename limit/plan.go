@@ -42,6 +42,15 @@ func NewPlan(limits []Limit) *Plan {
 	return p
 }
 
+// PlanOf returns the plan of limits: the one that the account is laid out for, if it
+// is theirs.
+func (a *Account) PlanOf(limits []Limit) *Plan {
+	if a.plan != nil && slices.Equal(a.plan.limits, limits) {
+		return a.plan
+	}
+	return NewPlan(limits)
+}
+
 // Limits returns the limits of the plan. Do not change them.
 func (p *Plan) Limits() []Limit { return p.limits }
 

@@ -32,8 +32,12 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Charge, decisions []lim
 	for i := range charges {
 		p, at := charges[i].prepared, len(decisions)
 		entries[i] = m.entryOf(p)
+		a := entries[i].purse.Account()
+		if p.plan == nil {
+			p.plan = a.PlanOf(charges[i].Limits)
+		}
 		decisions = grow(decisions, p.plan)
-		if !entries[i].purse.Account().Ask(p.plan, now, charges[i].N, decisions[at:]) {
+		if !a.Ask(p.plan, now, charges[i].N, decisions[at:]) {
 			allowed = false
 		}
 	}
@@ -86,6 +90,9 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []lim
 		if e := m.lookUp(p); e != nil {
 			a = e.purse.Account()
 		}
+		if p.plan == nil {
+			p.plan = a.PlanOf(charges[i].Limits)
+		}
 		at := len(decisions)
 		decisions = grow(decisions, p.plan)
 		if !a.Peek(p.plan, now, charges[i].N, decisions[at:]) {
@@ -100,7 +107,7 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []lim
 func grow(decisions []limit.Decision, p *limit.Plan) []limit.Decision {
 	n := len(decisions) + len(p.Limits())
 	if n > cap(decisions) {
-		decisions = slices.Grow(decisions, len(p.Limits()))
+		decisions = slices.Grow(decisions, max(len(p.Limits()), few))
 	}
 	return decisions[:n]
 }
