@@ -56,8 +56,11 @@ func (m *Memory) charge(charges []Charge, entries []*entry, now int64, h *Hold) 
 	held := h.begin(len(charges), now)
 	for i := range charges {
 		p, e := charges[i].prepared, entries[i]
-		held[i].prepared = p
-		held[i].Mark, h.buckets = e.purse.Account().Charge(p.plan, now, charges[i].N, h.buckets)
+		a := e.purse.Account()
+		held[i].prepared, held[i].Mark = p, a.Charge(p.plan, now, charges[i].N)
+		if p.plan.Buckets() {
+			h.buckets = a.AppendReceipts(p.plan, now, charges[i].N, h.buckets)
+		}
 		m.keep(p, e, now)
 	}
 }
@@ -227,12 +230,9 @@ func (m *Memory) entryOf(p *prepared) *entry {
 	return p.entry
 }
 
-// keep remembers an entry that is new and in use, and forgets a few that are full:
-// more than come, so that those in use are most of all.
+// keep remembers an entry that is new, if anything of it is in use.
 func (m *Memory) keep(p *prepared, e *entry, now int64) {
 	if e.next == gone && now < e.purse.FullAt() {
-		t := &m.shards[p.shard].table
-		t.insert(p.hash, e)
-		t.sweep(now, forNew)
+		m.shards[p.shard].table.add(p.hash, e, now)
 	}
 }

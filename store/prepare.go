@@ -30,7 +30,7 @@ func Prepare(key string, limits []limit.Limit) (Charge, error) {
 	if err := Validate([]Charge{{Key: key, Limits: limits}}); err != nil {
 		return Charge{}, err
 	}
-	p := &prepared{key: key, plan: limit.NewPlan(limits), hash: hashOf(key), shard: shardOf(key)}
+	p := &prepared{key: key, plan: limit.PlanOf(limits), hash: hashOf(key), shard: shardOf(key)}
 	return Charge{Key: key, Limits: p.plan.Limits(), prepared: p}, nil
 }
 
