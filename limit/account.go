@@ -65,7 +65,7 @@ func (a *Account) enter(now int64) {
 		return
 	}
 	if now >= a.counters.fullAt && now >= a.FullAt() {
-		*a = Account{}
+		*a = Account{counters: counters{each: a.counters.each[:0]}} // whose room is needed again
 		return
 	}
 	if now < a.seen {
@@ -100,7 +100,7 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 	a.charge(limits, now, n)
 	r := Receipt{N: n, At: now, Epoch: a.epoch}
 	if slices.ContainsFunc(limits, func(l Limit) bool { return l.algorithm.bursts() }) {
-		r.Buckets = a.appendBuckets(make([]BucketReceipt, 0, len(limits)), limits, now)
+		r.Buckets = a.appendBuckets(nil, limits, now)
 	}
 	return r
 }
@@ -108,6 +108,7 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 // appendBuckets appends the receipt of what was just taken of each limit. That of a
 // limit which is no bucket is empty.
 func (a *Account) appendBuckets(receipts []BucketReceipt, limits []Limit, now int64) []BucketReceipt {
+	receipts = slices.Grow(receipts, len(limits))
 	for i := range limits {
 		var r BucketReceipt
 		if l := &limits[i]; l.algorithm.bursts() {
@@ -123,47 +124,6 @@ func (a *Account) charge(limits []Limit, now, n int64) {
 	a.plan = nil
 	a.bear(now)
 	a.counters.take(limits, now, n)
-}
-
-// spend is Check of every limit, fitted, and Take without a receipt if all of
-// them allow n: see [Purse.Spend].
-func (a *Account) spend(limits []Limit, now, n int64, decisions []Decision) []Decision {
-	a.enter(now)
-	if log := a.counters.log; log != nil && n > 0 && logs(limits) {
-		first := len(decisions)
-		decisions = slices.Grow(decisions, len(limits))[:first+len(limits)]
-		if log.spend(limits, now, n, decisions[first:]) {
-			a.bear(now)
-		}
-		a.counters.fullAt = max(a.counters.fullAt, log.fullAt())
-		return decisions
-	}
-	decisions, allowed := a.ask(limits, now, n, decisions)
-	if allowed && n > 0 {
-		a.charge(limits, now, n)
-	}
-	return decisions
-}
-
-// ask appends what each limit says to n, and what remains of those that allow
-// it if another denies it.
-func (a *Account) ask(limits []Limit, now, n int64, decisions []Decision) (_ []Decision, allowed bool) {
-	a.Fit(limits, now)
-	first, allowed := len(decisions), true
-	for i := range limits {
-		v := a.counters.check(limits[i], now, n)
-		decisions = append(decisions, v.by(limits[i]))
-		allowed = allowed && v.Allowed
-	}
-	if allowed {
-		return decisions, true
-	}
-	for i := range limits {
-		if d := &decisions[first+i]; d.Allowed {
-			*d = a.counters.check(limits[i], now, 0).by(limits[i])
-		}
-	}
-	return decisions, false
 }
 
 // Settle corrects what was taken to what was used, in the windows that it was

@@ -125,48 +125,6 @@ func (h *history) says(l *Limit, w *slidingWindow, now, n int64) verdict {
 	return v
 }
 
-// spend lets limits, all of them sliding logs, say to decisions, one for each,
-// what they say to n, which is not 0. It adds n if all allow it. Otherwise those
-// that allow it say what remains.
-func (h *history) spend(limits []Limit, now, n int64, decisions []Decision) (allowed bool) {
-	h.rewind(now)
-	allowed = true
-	for i := range limits {
-		l, d := &limits[i], &decisions[i]
-		left := l.count - h.windowAt(i, l.period, now).sum
-		allowed = allowed && n <= left
-		d.Limit = *l
-		d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter, d.Since = true, l.count-left+n, left-n, 0, l.period, 0
-	}
-	if allowed {
-		h.add(now, n)
-		return true
-	}
-	for i := range limits {
-		l, d := &limits[i], &decisions[i]
-		w := h.windowAt(i, l.period, now)
-		v := h.says(l, w, now, n)
-		if v.Allowed {
-			v = h.says(l, w, now, 0)
-		}
-		d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter = v.Allowed, v.Used, v.Remaining, v.RetryAfter, v.ResetAfter
-	}
-	return false
-}
-
-// windowAt is window, where rewind was called, of the window that is likely to be
-// the one at i.
-func (h *history) windowAt(i int, period time.Duration, now int64) *slidingWindow {
-	if i >= len(h.windows) || h.windows[i].period != period {
-		return h.window(period, now)
-	}
-	w := &h.windows[i]
-	if w.first < h.next && h.entry(w.first).at <= now-int64(period) {
-		h.slide(w, now)
-	}
-	return w
-}
-
 // slid returns the window at i as of now, where rewind was called.
 func (h *history) slid(i int, now int64) *slidingWindow {
 	w := &h.windows[i]

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,12 +17,31 @@ type Plan struct {
 	at []int
 
 	periods  []time.Duration // of the log's windows
+	longest  int64           // of them
 	counters []int           // the limits that have counters of their own, as indexes
 	buckets  bool            // whether any limit is a bucket
 }
 
-// NewPlan returns the plan of limits, which must be valid. It keeps a copy.
-func NewPlan(limits []Limit) *Plan {
+// knownPlans are some that are in use, so that keys with the same limits share
+// theirs. They are found by what they hash to, and the latest stays.
+var knownPlans [64]atomic.Pointer[Plan]
+
+// PlanOf returns the plan of limits, which must be valid. It keeps a copy.
+func PlanOf(limits []Limit) *Plan {
+	hash := uint64(len(limits))
+	for i := range limits {
+		hash = (hash ^ uint64(limits[i].period) ^ uint64(limits[i].count)<<20) * 0x9e3779b97f4a7c15
+	}
+	place := &knownPlans[hash>>58]
+	if p := place.Load(); p != nil && slices.Equal(p.limits, limits) {
+		return p
+	}
+	p := newPlan(limits)
+	place.Store(p)
+	return p
+}
+
+func newPlan(limits []Limit) *Plan {
 	p := &Plan{limits: slices.Clone(limits), at: make([]int, len(limits))}
 	for i, l := range limits {
 		first := slices.Index(limits, l)
@@ -30,6 +50,7 @@ func NewPlan(limits []Limit) *Plan {
 			if p.at[i] = slices.Index(p.periods, l.period); p.at[i] < 0 {
 				p.at[i] = len(p.periods)
 				p.periods = append(p.periods, l.period)
+				p.longest = max(p.longest, int64(l.period))
 			}
 		case first < i:
 			p.at[i] = p.at[first]
@@ -42,8 +63,20 @@ func NewPlan(limits []Limit) *Plan {
 	return p
 }
 
+// PlanOf returns the plan of limits: the one that the account is laid out for, if it
+// is theirs.
+func (a *Account) PlanOf(limits []Limit) *Plan {
+	if a.plan != nil && slices.Equal(a.plan.limits, limits) {
+		return a.plan
+	}
+	return PlanOf(limits)
+}
+
 // Limits returns the limits of the plan. Do not change them.
 func (p *Plan) Limits() []Limit { return p.limits }
+
+// logsAlone reports whether there are limits, and all are sliding logs.
+func (p *Plan) logsAlone() bool { return len(p.periods) > 0 && len(p.counters) == 0 }
 
 // Buckets reports whether any limit of the plan is a bucket: their settlement needs
 // receipts, and the time.
@@ -216,14 +249,10 @@ func (a *Account) counterOf(p *Plan, i int) *counter {
 }
 
 // Charge charges n to every limit of the plan, all of which have allowed it when
-// they were asked. It appends what the settlement of buckets needs to receipts:
-// one for each limit, if any of the plan is a bucket.
-func (a *Account) Charge(p *Plan, now, n int64, receipts []BucketReceipt) (Mark, []BucketReceipt) {
+// they were asked.
+func (a *Account) Charge(p *Plan, now, n int64) Mark {
 	if n == 0 {
-		if p.buckets {
-			receipts = append(receipts, make([]BucketReceipt, len(p.limits))...)
-		}
-		return Mark{epoch: a.epoch}, receipts
+		return Mark{epoch: a.epoch}
 	}
 	a.bear(now)
 	m := Mark{N: n, epoch: a.epoch}
@@ -252,14 +281,20 @@ func (a *Account) Charge(p *Plan, now, n int64, receipts []BucketReceipt) (Mark,
 		m.entry = log.next - 1
 	}
 	a.plan = p
-	if p.buckets {
-		receipts = a.appendBuckets(receipts, p.limits, now)
-	}
-	return m, receipts
+	return m
 }
 
-// Correct is Settle of what Charge has taken at a time. receipts are those that
-// Charge has added. Where the plan has no buckets, now may be any time since.
+// AppendReceipts appends the receipts that the buckets of the plan need for the
+// settlement of n, which was just charged: one for each limit.
+func (a *Account) AppendReceipts(p *Plan, now, n int64, receipts []BucketReceipt) []BucketReceipt {
+	if n == 0 {
+		return append(receipts, make([]BucketReceipt, len(p.limits))...)
+	}
+	return a.appendBuckets(receipts, p.limits, now)
+}
+
+// Correct is Settle of what Charge has taken at a time. receipts are those of
+// AppendReceipts, or none if the plan has no buckets. Where the plan has no buckets, now may be any time since.
 func (a *Account) Correct(p *Plan, m Mark, receipts []BucketReceipt, at, now, actual int64) {
 	if a.plan != p || a.epoch != m.epoch || now < a.seen || p.buckets || !a.holds(p, m, at, now) {
 		a.Settle(p.limits, Receipt{N: m.N, At: at, Epoch: m.epoch, Buckets: receipts}, now, actual)

@@ -6,6 +6,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Limit is what a project may use. Zero in any field is unlimited.
@@ -113,9 +114,9 @@ type Window struct {
 // plan is a limit made ready. Plans are replaced, never changed.
 type plan struct {
 	limit    Limit
-	windows  []Window // of requests, then of tokens
-	exceeded []error  // what Allow says of each
-	requests []limit.Limit
+	windows  []Window          // of requests, then of tokens
+	exceeded []error           // what Allow says of each
+	requests store.Charge      // requests alone, prepared for any project
 	limits   []admission.Limit // of the windows, by their places there, and then the one on calls at a time
 	waiting  int               // how many calls may wait for one model
 }
@@ -124,6 +125,7 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
+	var requests []limit.Limit
 	p := &plan{limit: l, waiting: maxWaiting}
 	for _, f := range l.fields() {
 		if f.most == 0 {
@@ -133,7 +135,7 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 		unit := admission.AllTokens
 		if !f.tokens {
 			unit = admission.Requests
-			p.requests = append(p.requests, log)
+			requests = append(requests, log)
 		}
 		p.limits = append(p.limits, admission.Limit{Name: f.name, ID: len(p.windows), Unit: unit, Limit: log})
 		p.windows = append(p.windows, Window{f.name, f.tokens, int64(f.most), f.period})
@@ -144,7 +146,9 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 			Name: Concurrent, ID: len(p.windows), Unit: admission.Slots, Limit: admission.AtATime(int64(l.MaxConcurrent)),
 		})
 	}
-	return p, nil
+	var err error
+	p.requests, err = store.Prepare("", requests)
+	return p, err
 }
 
 // Concurrent is the name of the limit on the calls of a project at a time.

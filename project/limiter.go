@@ -119,8 +119,9 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 	var room [requestWindows]limit.Decision
 	p := l.planOf(c.Project)
 	d.plan = p
-	if len(p.requests) > 0 {
-		said, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), p.requests, int64(max(c.Requests, 1)), room[:0])
+	if charge := p.requests; len(charge.Limits) > 0 {
+		charge.N = int64(max(c.Requests, 1))
+		said, _, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), charge, room[:0])
 		if err != nil {
 			l.engine.Observe(ctx, &admission.Call{Project: c.Project, Shadow: c.Shadow}, &admission.Result{}, err)
 			return err

@@ -32,8 +32,12 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Charge, decisions []lim
 	for i := range charges {
 		p, at := charges[i].prepared, len(decisions)
 		entries[i] = m.entryOf(p)
+		a := entries[i].purse.Account()
+		if p.plan == nil {
+			p.plan = a.PlanOf(charges[i].Limits)
+		}
 		decisions = grow(decisions, p.plan)
-		if !entries[i].purse.Account().Ask(p.plan, now, charges[i].N, decisions[at:]) {
+		if !a.Ask(p.plan, now, charges[i].N, decisions[at:]) {
 			allowed = false
 		}
 	}
@@ -52,8 +56,11 @@ func (m *Memory) charge(charges []Charge, entries []*entry, now int64, h *Hold) 
 	held := h.begin(len(charges), now)
 	for i := range charges {
 		p, e := charges[i].prepared, entries[i]
-		held[i].prepared = p
-		held[i].Mark, h.buckets = e.purse.Account().Charge(p.plan, now, charges[i].N, h.buckets)
+		a := e.purse.Account()
+		held[i].prepared, held[i].Mark = p, a.Charge(p.plan, now, charges[i].N)
+		if p.plan.Buckets() {
+			h.buckets = a.AppendReceipts(p.plan, now, charges[i].N, h.buckets)
+		}
 		m.keep(p, e, now)
 	}
 }
@@ -86,6 +93,9 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []lim
 		if e := m.lookUp(p); e != nil {
 			a = e.purse.Account()
 		}
+		if p.plan == nil {
+			p.plan = a.PlanOf(charges[i].Limits)
+		}
 		at := len(decisions)
 		decisions = grow(decisions, p.plan)
 		if !a.Peek(p.plan, now, charges[i].N, decisions[at:]) {
@@ -100,7 +110,7 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []lim
 func grow(decisions []limit.Decision, p *limit.Plan) []limit.Decision {
 	n := len(decisions) + len(p.Limits())
 	if n > cap(decisions) {
-		decisions = slices.Grow(decisions, len(p.Limits()))
+		decisions = slices.Grow(decisions, max(len(p.Limits()), few))
 	}
 	return decisions[:n]
 }
@@ -220,12 +230,9 @@ func (m *Memory) entryOf(p *prepared) *entry {
 	return p.entry
 }
 
-// keep remembers an entry that is new and in use, and forgets a few that are full:
-// more than come, so that those in use are most of all.
+// keep remembers an entry that is new, if anything of it is in use.
 func (m *Memory) keep(p *prepared, e *entry, now int64) {
 	if e.next == gone && now < e.purse.FullAt() {
-		t := &m.shards[p.shard].table
-		t.insert(p.hash, e)
-		t.sweep(now, forNew)
+		m.shards[p.shard].table.add(p.hash, e, now)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -46,13 +45,13 @@ func NewMemoryAt(clock func() int64) *Memory {
 	return &Memory{clock: clock}
 }
 
+// memoryReceipt is the receipt of a take.
 type memoryReceipt struct {
-	store    *Memory
-	charges  []Charge
-	receipts []limit.Receipt
-	settled  atomic.Bool
-
-	fewCharges [few]Charge
+	store   *Memory
+	hold    Hold
+	charges int
+	settled atomic.Bool
+	few     [few]prepared // those that were not prepared, unless they are many
 }
 
 // Take is [Store]'s.
@@ -60,21 +59,13 @@ func (m *Memory) Take(ctx context.Context, charges []Charge) (Receipt, []limit.D
 	if err := check(ctx, charges); err != nil {
 		return nil, nil, err
 	}
-	var h lockedAccounts
-	if err := h.lock(m, charges); err != nil {
-		return nil, nil, err
+	r := &memoryReceipt{store: m, charges: len(charges)}
+	var room [few]Charge
+	charges = prepare(append(room[:0], charges...), r.few[:])
+	decisions, allowed, err := m.TakeInto(ctx, charges, nil, &r.hold)
+	if !allowed {
+		return nil, decisions, err
 	}
-	now := h.now()
-	h.open(charges)
-	receipts, decisions := accounts.Take(h.accounts(), now)
-	h.keep(now)
-	h.unlock()
-	m.sweep(now)
-	if receipts == nil {
-		return nil, decisions, nil
-	}
-	r := &memoryReceipt{store: m, receipts: receipts}
-	r.charges = append(r.fewCharges[:0], charges...)
 	return r, decisions, nil
 }
 
@@ -84,22 +75,15 @@ func (m *Memory) Settle(ctx context.Context, r Receipt, actual []int64) error {
 		return nil
 	}
 	receipt, ok := r.(*memoryReceipt)
-	if !ok || receipt.store != m || len(actual) != len(receipt.charges) {
+	if !ok || receipt.store != m || len(actual) != receipt.charges {
 		return ErrReceipt
 	}
-	if !receipt.settled.CompareAndSwap(false, true) {
-		return nil
+	if m.closed.Load() {
+		return ErrClosed
 	}
-	var h lockedAccounts
-	if err := h.lock(m, receipt.charges); err != nil {
-		return err
+	if receipt.settled.CompareAndSwap(false, true) {
+		m.SettleHold(&receipt.hold, actual)
 	}
-	now := h.now()
-	h.open(receipt.charges)
-	accounts.Settle(h.accounts(), receipt.receipts, actual, now)
-	h.keep(now)
-	h.unlock()
-	m.sweep(now)
 	return nil
 }
 
@@ -108,14 +92,8 @@ func (m *Memory) Peek(ctx context.Context, charges []Charge) ([]limit.Decision, 
 	if err := check(ctx, charges); err != nil {
 		return nil, err
 	}
-	var h lockedAccounts
-	if err := h.lock(m, charges); err != nil {
-		return nil, err
-	}
-	h.open(charges)
-	decisions := accounts.Peek(h.accounts(), m.clock())
-	h.unlock()
-	return decisions, nil
+	decisions, _, err := m.PeekInto(ctx, prepare(slices.Clone(charges), nil), nil)
+	return decisions, err
 }
 
 // Read is [Store]'s.
@@ -123,24 +101,23 @@ func (m *Memory) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 	if err := check(ctx, nil); err != nil {
 		return nil, 0, err
 	}
-	charges := make([]Charge, len(keys))
-	for i, key := range keys {
-		charges[i].Key = key
+	var locked uint64
+	for _, key := range keys {
+		locked |= 1 << shardOf(key)
 	}
-	var h lockedAccounts
-	if err := h.lock(m, charges); err != nil {
+	if err := m.lock(locked); err != nil {
 		return nil, 0, err
 	}
-	defer h.unlock()
-	all := make([]*limit.Account, len(keys))
+	defer m.unlock(locked)
+	accounts := make([]*limit.Account, len(keys))
 	for i, key := range keys {
 		var purse limit.Purse
-		if e := m.find(h.places()[i].shard, h.places()[i].hash, key); e != nil {
+		if e := m.shards[shardOf(key)].table.find(hashOf(key), key); e != nil {
 			purse = e.purse
 		}
-		all[i] = clone(purse.Account())
+		accounts[i] = clone(purse.Account())
 	}
-	return all, m.clock(), nil
+	return accounts, m.timeOf(locked, m.clock()), nil
 }
 
 func clone(a *limit.Account) *limit.Account {
@@ -206,11 +183,6 @@ func (m *Memory) Len() (n int) {
 		s.mu.Unlock()
 	}
 	return n
-}
-
-// find returns the entry of a key, whose shard is locked, or nil.
-func (m *Memory) find(shard, hash uint64, key string) *entry {
-	return m.shards[shard].table.find(hash, key)
 }
 
 func (m *Memory) checkOpen(ctx context.Context) error {

@@ -13,7 +13,7 @@ import (
 // prepared is a key with its limits, made ready.
 type prepared struct {
 	key   string
-	plan  *limit.Plan
+	plan  *limit.Plan // nil in an unprepared charge, until its account is known
 	hash  uint64
 	shard uint64
 
@@ -30,8 +30,24 @@ func Prepare(key string, limits []limit.Limit) (Charge, error) {
 	if err := Validate([]Charge{{Key: key, Limits: limits}}); err != nil {
 		return Charge{}, err
 	}
-	p := &prepared{key: key, plan: limit.NewPlan(limits), hash: hashOf(key), shard: shardOf(key)}
+	p := &prepared{key: key, plan: limit.PlanOf(limits), hash: hashOf(key), shard: shardOf(key)}
 	return Charge{Key: key, Limits: p.plan.Limits(), prepared: p}, nil
+}
+
+// prepare prepares the charges that are not yet, which must be valid, with room for
+// some of them. Their plan is made when their account is known: it is likely to have
+// it.
+func prepare(charges []Charge, room []prepared) []Charge {
+	if len(charges) > len(room) {
+		room = make([]prepared, len(charges))
+	}
+	for i := range charges {
+		if c := &charges[i]; c.prepared == nil {
+			c.prepared = &room[i]
+			c.prepared.key, c.prepared.hash, c.prepared.shard = c.Key, hashOf(c.Key), shardOf(c.Key)
+		}
+	}
+	return charges
 }
 
 // seed is that of all hashes of keys in this process.

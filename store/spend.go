@@ -2,50 +2,41 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"unsafe"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Spend is Take of one charge that is never settled. It appends what each limit
-// says to decisions, in their order. Limits must be valid: it is for callers who
-// have made sure of that once. It allocates nothing for a key that is known; key
-// is not kept.
-func (m *Memory) Spend(ctx context.Context, key []byte, limits []limit.Limit, n int64, decisions []limit.Decision) ([]limit.Decision, error) {
-	if err := ctx.Err(); err != nil {
-		return decisions, notAsked(err)
+// Spend is Take of one charge that is never settled, for a key that is not prepared:
+// it charges c's amount to key, under the limits of c, which is prepared for any key
+// that has them. It appends what each limit says to decisions, and reports whether
+// all of them allow. It allocates nothing for a key that is known; key is not kept.
+func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, decisions []limit.Decision) (_ []limit.Decision, allowed bool, err error) {
+	if c.N < 0 {
+		c.Key = string(key)
 	}
-	if n < 0 {
-		return decisions, fmt.Errorf("%w: %d of %q: it must not be negative", ErrInvalid, n, string(key))
+	if err := checkPrepared(ctx, []Charge{c}); err != nil {
+		return decisions, false, err
 	}
-	name := unsafe.String(unsafe.SliceData(key), len(key)) // which is not kept
-	hash := hashOf(name)
-	s := &m.shards[shardOf(name)]
-	s.mu.Lock()
-	if m.closed.Load() {
-		s.mu.Unlock()
-		return decisions, ErrClosed
-	}
+	name := unsafe.String(unsafe.SliceData(key), len(key))
+	hash, shard := hashOf(name), shardOf(name)
 	now := m.clock()
-	s.seen = now
-	if e := s.table.find(hash, name); e != nil {
-		decisions = e.purse.Spend(limits, now, n, decisions)
+	if err := m.lock(1 << shard); err != nil {
+		return decisions, false, err
+	}
+	now = m.timeOf(1<<shard, now)
+	first, plan, t := len(decisions), c.prepared.plan, &m.shards[shard].table
+	decisions = grow(decisions, plan)
+	if e := t.find(hash, name); e != nil {
+		allowed = e.purse.Spend(plan, now, c.N, decisions[first:])
 	} else {
-		decisions = s.spendNew(hash, key, limits, now, n, decisions)
+		var purse limit.Purse
+		allowed = purse.Spend(plan, now, c.N, decisions[first:])
+		if now < purse.FullAt() {
+			t.add(hash, &entry{key: string(key), purse: purse}, now)
+		}
 	}
-	s.mu.Unlock()
+	m.unlock(1 << shard)
 	m.sweep(now)
-	return decisions, nil
-}
-
-// spendNew is Spend of a key that is not known, and will be if it is charged.
-func (s *shard) spendNew(hash uint64, key []byte, limits []limit.Limit, now, n int64, decisions []limit.Decision) []limit.Decision {
-	var purse limit.Purse
-	decisions = purse.Spend(limits, now, n, decisions)
-	if now < purse.FullAt() {
-		s.table.insert(hash, &entry{key: string(key), purse: purse})
-		s.table.sweep(now, forNew)
-	}
-	return decisions
+	return decisions, allowed, nil
 }

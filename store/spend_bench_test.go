@@ -42,7 +42,7 @@ func BenchmarkSpend(b *testing.B) {
 		for _, number := range []int{1, 3} {
 			b.Run(fmt.Sprintf("%s/windows=%d", bench.name, number), func(b *testing.B) {
 				m := store.NewMemory()
-				limits := bench.limits(number)
+				c := prepare(b, "any", 1, bench.limits(number)...)
 				var decisions []limit.Decision
 				keys := make([][]byte, bench.keys)
 				for i := range keys {
@@ -50,14 +50,14 @@ func BenchmarkSpend(b *testing.B) {
 				}
 				for range 2 {
 					for _, key := range keys {
-						decisions, _ = m.Spend(b.Context(), key, limits, 1, decisions[:0])
+						decisions, _, _ = m.Spend(b.Context(), key, c, decisions[:0])
 					}
 				}
 				ctx := b.Context()
 				b.ReportAllocs()
 				at := 0
 				for b.Loop() {
-					decisions, _ = m.Spend(ctx, keys[at], limits, 1, decisions[:0])
+					decisions, _, _ = m.Spend(ctx, keys[at], c, decisions[:0])
 					if at++; at == len(keys) {
 						at = 0
 					}
@@ -70,7 +70,7 @@ func BenchmarkSpend(b *testing.B) {
 // BenchmarkSpendNew measures keys that are new, and what each costs.
 func BenchmarkSpendNew(b *testing.B) {
 	m := store.NewMemory()
-	limits := windows(3, 1000)
+	c := prepare(b, "any", 1, windows(3, 1000)...)
 	var decisions []limit.Decision
 	key := make([]byte, 0, 32)
 	before := heap()
@@ -78,7 +78,7 @@ func BenchmarkSpendNew(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		key = fmt.Appendf(key[:0], "a project's key of 32 b %08d", i)
-		decisions, _ = m.Spend(b.Context(), key, limits, 1, decisions[:0])
+		decisions, _, _ = m.Spend(b.Context(), key, c, decisions[:0])
 		i++
 	}
 	b.ReportMetric(float64(heap()-before)/float64(m.Len()), "B/key")

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +24,11 @@ import (
 // mustSpend spends n of a key, and returns whether it was allowed.
 func mustSpend(t *testing.T, m *store.Memory, key string, n int64, limits ...limit.Limit) bool {
 	t.Helper()
-	d, err := m.Spend(t.Context(), []byte(key), limits, n, nil)
-	if err != nil || len(d) != len(limits) {
-		t.Fatalf("spend %d of %q: %+v, %v", n, key, d, err)
+	d, allowed, err := m.Spend(t.Context(), []byte(key), prepare(t, "any", n, limits...), nil)
+	if err != nil || len(d) != len(limits) || allowed != store.Allowed(d) {
+		t.Fatalf("spend %d of %q: %+v, %v, %v", n, key, d, allowed, err)
 	}
-	return store.Allowed(d)
+	return allowed
 }
 
 // spendLimits are those among which the keys of a test choose.
@@ -62,7 +63,11 @@ func TestSpendIsTake(t *testing.T) {
 			var gotErr, wantErr error
 			switch rapid.SampledFrom([]string{"spend", "spend", "spend", "spend", "take", "settle", "peek", "reset"}).Draw(t, "do") {
 			case "spend":
-				got, gotErr = spends.Spend(ctx, []byte(key), charges[0].Limits, charges[0].N, nil)
+				var c store.Charge
+				if c, gotErr = store.Prepare("any", charges[0].Limits); gotErr == nil {
+					c.N = charges[0].N
+					got, _, gotErr = spends.Spend(ctx, []byte(key), c, nil)
+				}
 				_, want, wantErr = takes.Take(ctx, charges)
 			case "take":
 				var r [2]store.Receipt
@@ -108,6 +113,7 @@ func sameHoldings(t *rapid.T, a, b *store.Memory) {
 		for k, account := range accounts {
 			s := account.Snapshot()
 			s.Epoch &= 1<<16 - 1 // how often its clock went back; the rest is random
+			slices.SortFunc(s.Windows, func(a, b limit.Window) int { return cmp.Compare(a.Period, b.Period) })
 			holdings[i][keys[k]] = s
 		}
 	}
@@ -124,6 +130,7 @@ func TestSpendAtOnce(t *testing.T) {
 		limits := []limit.Limit{
 			limit.PerMinute(100).Using(limit.SlidingLog), limit.PerHour(250).Using(limit.SlidingLog), limit.PerDay(1000).Using(limit.SlidingLog),
 		}
+		c := prepare(t, "any", 1, limits...)
 		for _, want := range []int64{100, 100, 50, 0} {
 			var passed atomic.Int64
 			var all sync.WaitGroup
@@ -131,8 +138,8 @@ func TestSpendAtOnce(t *testing.T) {
 				all.Go(func() {
 					var decisions []limit.Decision
 					for range 200 {
-						decisions, _ = m.Spend(t.Context(), []byte("key"), limits, 1, decisions[:0])
-						if store.Allowed(decisions) {
+						var allowed bool
+						if decisions, allowed, _ = m.Spend(t.Context(), []byte("key"), c, decisions[:0]); allowed {
 							passed.Add(1)
 						}
 					}
@@ -151,6 +158,7 @@ func TestSpendAtOnce(t *testing.T) {
 func TestSpendAtOnceOfManyKeys(t *testing.T) {
 	m := store.NewMemory()
 	limits := windows(3, 1)
+	c := prepare(t, "any", 1, limits...)
 	var passed atomic.Int64
 	var all sync.WaitGroup
 	const keys = 2000
@@ -160,7 +168,7 @@ func TestSpendAtOnceOfManyKeys(t *testing.T) {
 				var d []limit.Decision
 				var err error
 				if key := fmt.Sprint((i + worker*keys/8) % keys); worker%2 == 0 {
-					d, err = m.Spend(t.Context(), []byte(key), limits, 1, nil)
+					d, _, err = m.Spend(t.Context(), []byte(key), c, nil)
 				} else {
 					_, d, err = m.Take(t.Context(), []store.Charge{charge(key, 1, limits...)})
 				}
@@ -308,7 +316,8 @@ func TestSpendAllocatesNothing(t *testing.T) {
 		} {
 			key := fmt.Appendf(nil, "%s of which each is %d, with a long name", name, count)
 			var decisions []limit.Decision
-			spend := func() { decisions, _ = m.Spend(ctx, key, limits, 1, decisions[:0]) }
+			c := prepare(t, "any", 1, limits...)
+			spend := func() { decisions, _, _ = m.Spend(ctx, key, c, decisions[:0]) }
 			for range 5000 {
 				spend()
 			}
@@ -386,7 +395,7 @@ func TestSpendKeepsNothingOfTheCaller(t *testing.T) {
 	m := store.NewMemory()
 	key := []byte("abc")
 	limits := windows(3, 1)
-	if _, err := m.Spend(t.Context(), key, limits, 1, nil); err != nil {
+	if _, _, err := m.Spend(t.Context(), key, prepare(t, "any", 1, limits...), nil); err != nil {
 		t.Fatal(err)
 	}
 	copy(key, "xyz")
@@ -395,7 +404,7 @@ func TestSpendKeepsNothingOfTheCaller(t *testing.T) {
 		t.Error("a key has changed with the slice that it was given in")
 	}
 	said := []limit.Decision{{Remaining: 5}}
-	got, err := m.Spend(t.Context(), []byte("abc"), windows(3, 1), 1, said)
+	got, _, err := m.Spend(t.Context(), []byte("abc"), prepare(t, "any", 1, windows(3, 1)...), said)
 	if err != nil || len(got) != 4 || got[0] != said[0] {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -407,8 +416,8 @@ func TestSpendRefuses(t *testing.T) {
 	cancel()
 	refused := func(ctx context.Context, n int64, want error, says string) {
 		t.Helper()
-		d, err := m.Spend(ctx, []byte("key"), windows(3, 9), n, nil)
-		if !errors.Is(err, want) || !strings.Contains(err.Error(), says) || len(d) != 0 || m.Len() != 0 {
+		d, allowed, err := m.Spend(ctx, []byte("key"), prepare(t, "any", n, windows(3, 9)...), nil)
+		if allowed || !errors.Is(err, want) || !strings.Contains(err.Error(), says) || len(d) != 0 || m.Len() != 0 {
 			t.Errorf("%+v, %v; want %v that says %q", d, err, want, says)
 		}
 	}

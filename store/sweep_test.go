@@ -13,12 +13,13 @@ import (
 // fill spends 1 of so many keys, whose names are 32 bytes long.
 func fill(t testing.TB, m *store.Memory, keys int, limits []limit.Limit) {
 	t.Helper()
+	c := prepare(t, "any", 1, limits...)
 	var decisions []limit.Decision
 	var key []byte
 	for i := range keys {
 		key = fmt.Appendf(key[:0], "a project's name of 32 b %07d", i)
 		var err error
-		if decisions, err = m.Spend(t.Context(), key, limits, 1, decisions[:0]); err != nil {
+		if decisions, _, err = m.Spend(t.Context(), key, c, decisions[:0]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,10 +120,10 @@ func BenchmarkSpendAmongIdle(b *testing.B) {
 			fill(b, m, bench.keys, limits)
 			at += int64(bench.age)
 			heap()
-			key, ctx := []byte("busy"), b.Context()
+			key, c, ctx := []byte("busy"), prepare(b, "any", 1, limits...), b.Context()
 			var decisions []limit.Decision
 			for b.Loop() {
-				decisions, _ = m.Spend(ctx, key, limits, 1, decisions[:0])
+				decisions, _, _ = m.Spend(ctx, key, c, decisions[:0])
 			}
 			b.ReportMetric(float64(m.Len()), "keys")
 		})

@@ -59,6 +59,13 @@ func (t *table) find(hash uint64, key string) *entry {
 	return e
 }
 
+// add adds an entry, of a key that has none, and forgets a few that are full: more
+// than come, so that those in use are most of all.
+func (t *table) add(hash uint64, e *entry, now int64) {
+	t.insert(hash, e)
+	t.sweep(now, forNew)
+}
+
 // insert adds an entry, of a key that has none.
 func (t *table) insert(hash uint64, e *entry) {
 	t.keys++

@@ -1,0 +1,55 @@
+package limit
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// Limits whose plans fall into one place do not get each other's.
+func TestPlanOf(t *testing.T) {
+	var all []*Plan
+	var limits [][]Limit
+	for i := range 400 {
+		l := []Limit{New(1, time.Duration(1+i%100)).Using(SlidingLog), New(1+int64(i/200), time.Duration(1+i/100%2)).Using(SlidingLog)}
+		limits, all = append(limits, l), append(all, PlanOf(l))
+	}
+	for i, p := range all {
+		if !slices.Equal(p.Limits(), limits[i]) || p.longest != int64(max(limits[i][0].period, limits[i][1].period)) {
+			t.Fatalf("%v has %+v", limits[i], p)
+		}
+	}
+	if last := limits[len(limits)-1]; PlanOf(slices.Clone(last)) != PlanOf(last) {
+		t.Error("the same limits have two plans")
+	}
+	last := limits[0]
+	p := PlanOf(last)
+	if last[0] = PerDay(3); slices.Equal(p.Limits(), last) {
+		t.Error("a plan has changed with the slice that it was made of")
+	}
+}
+
+// A plan knows where an account has what was used of each limit.
+func TestPlanPlaces(t *testing.T) {
+	minute, hour := PerMinute(9).Using(SlidingLog), PerHour(30).Using(SlidingLog)
+	day, bucket := PerDay(60).Anchored(), PerMinute(20)
+	for _, test := range []struct {
+		name     string
+		limits   []Limit
+		at       []int
+		windows  int
+		counters []int
+		buckets  bool
+	}{
+		{"none", nil, nil, 0, nil, false},
+		{"logs", []Limit{minute, hour}, []int{0, 1}, 2, nil, false},
+		{"logs of one period", []Limit{minute, hour, minute.WithCount(3)}, []int{0, 1, 0}, 2, nil, false},
+		{"a window and a log", []Limit{day, minute}, []int{0, 0}, 1, []int{0}, false},
+		{"a limit twice", []Limit{day, bucket, day}, []int{0, 1, 0}, 0, []int{0, 1}, true},
+	} {
+		p := PlanOf(test.limits)
+		if !slices.Equal(p.at, test.at) || len(p.periods) != test.windows || !slices.Equal(p.counters, test.counters) || p.Buckets() != test.buckets {
+			t.Errorf("%s: %+v", test.name, p)
+		}
+	}
+}
