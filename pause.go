@@ -29,8 +29,8 @@ func (rl *RateLimiter) Paused(model string) time.Duration {
 // pauseOf returns the pause of a model, if there is one, and the time. A pause that is
 // found to have ended is told of.
 func (rl *RateLimiter) pauseOf(model string) (s feedback.Pause, now int64, ok bool) {
-	if s, ok = rl.pauses.Get(model); !ok { // nearly always: the clock is not needed
-		return feedback.Pause{}, 0, false
+	if _, ok = rl.pauses.Get(model); !ok { // nearly always: the clock is not needed
+		return s, 0, false
 	}
 	now = rl.engine.Now()
 	s, ok = rl.pauseAt(model, now)
