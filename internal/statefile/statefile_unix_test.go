@@ -1,6 +1,6 @@
 //go:build unix
 
-package ratelimit
+package statefile
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 
 // childPath names the file that a test writes which runs once more, in a process
 // of its own.
-const childPath = "RATELIMIT_TEST_YAML_PATH"
+const childPath = "RATELIMIT_TEST_STATE_FILE"
 
 func inChild(t *testing.T, path string) *exec.Cmd {
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -25,14 +25,14 @@ func inChild(t *testing.T, path string) *exec.Cmd {
 
 // A disk that is full lets the old file be. The limit on the size of a file, at
 // which writing stops half-way, stands in for it.
-func TestWriteYAMLDiskFull(t *testing.T) {
+func TestWriteDiskFull(t *testing.T) {
 	if path := os.Getenv(childPath); path != "" {
 		signal.Ignore(syscall.SIGXFSZ)
 		limit := syscall.Rlimit{Cur: 1000, Max: 1000}
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 			t.Skip("no such limit here:", err)
 		}
-		err := writeYAML(path, wholeSaved(100))
+		err := Write(path, whole(100))
 		if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: write ") {
 			t.Errorf("%v, it must be an error from the write", err)
 		}
@@ -44,17 +44,17 @@ func TestWriteYAMLDiskFull(t *testing.T) {
 	if out, err := inChild(t, path).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if got, err := readYAML(path); err != nil || diffSaved(everySaved(), got) != "" {
+	if got, err := Read(path); err != nil || diffFiles(everyField(), got) != "" {
 		t.Errorf("the old file holds %+v, %v", got, err)
 	}
 	wantFiles(t, dir, "limits.yaml")
 }
 
 // Processes that write one file leave a whole one at any time.
-func TestWriteYAMLProcesses(t *testing.T) {
+func TestWriteProcesses(t *testing.T) {
 	if path := os.Getenv(childPath); path != "" {
 		for n := range 50 {
-			if err := writeYAML(path, wholeSaved(1+n)); err != nil {
+			if err := Write(path, whole(1+n)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -62,7 +62,7 @@ func TestWriteYAMLProcesses(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "limits.yaml")
-	if err := writeYAML(path, wholeSaved(1)); err != nil {
+	if err := Write(path, whole(1)); err != nil {
 		t.Fatal(err)
 	}
 	const processes = 3
@@ -90,12 +90,12 @@ func TestWriteYAMLProcesses(t *testing.T) {
 	wantFiles(t, dir, "limits.yaml")
 }
 
-func TestReadYAMLPipe(t *testing.T) {
+func TestReadPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.yaml")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Skip("no pipes here:", err)
 	}
-	if _, err := readYAML(path); err == nil || !strings.Contains(err.Error(), "it must be a file, and is p") {
+	if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "it must be a file, and is p") {
 		t.Errorf("%v, it must say that it is no file", err)
 	}
 }

@@ -1,4 +1,4 @@
-package ratelimit
+package statefile
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// replaceFile puts data in place of the file at path, or of the file that it
-// links to, for its owner's eyes only. On an error before the last step the old
-// file is as it was; the last step makes the new one outlast a loss of power.
+// replaceFile replaces the file at path, or the file that path links to. Only its owner may read
+// the new file. On an error before the last step the old file is unchanged; the last step makes
+// the new file survive a loss of power.
 func replaceFile(path string, data []byte) error {
 	path, err := followLinks(path)
 	if err != nil {
@@ -34,8 +34,7 @@ func replaceFile(path string, data []byte) error {
 	return syncDir(dir)
 }
 
-// followLinks returns the path of the file that path is or links to, which need
-// not exist.
+// followLinks returns the path of the file that path is or links to. The file need not exist.
 func followLinks(path string) (string, error) {
 	for at, links := path, 0; links < 40; links++ {
 		link, err := os.Readlink(at)
@@ -50,8 +49,8 @@ func followLinks(path string) (string, error) {
 	return "", fmt.Errorf("%s: too many links, one after another", path)
 }
 
-// writeTemporary writes data to a new file in dir, down to the disk, and
-// returns the file's path. On an error it leaves none.
+// writeTemporary writes data to a new file in dir, down to the disk, and returns the file's path.
+// On an error it leaves no file.
 func writeTemporary(dir string, data []byte) (path string, err error) {
 	f, err := os.CreateTemp(dir, ".ratelimit-*.tmp") // mode 0600, O_EXCL
 	if err != nil {
@@ -67,7 +66,7 @@ func writeTemporary(dir string, data []byte) (path string, err error) {
 	return f.Name(), nil
 }
 
-// syncDir writes a directory's entries down to the disk, where the system can.
+// syncDir writes the entries of a directory down to the disk, where the system can.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
