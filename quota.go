@@ -1,11 +1,9 @@
 package ratelimit
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -63,31 +61,9 @@ type TokenEntry struct {
 }
 
 // Validate returns what is wrong with the quota and what is allowed, or nil.
-func (q ModelQuota) Validate() error {
-	for _, field := range []struct {
-		name string
-		max  int
-	}{
-		{"max_rpm", q.MaxRPM}, {"max_tpm", q.MaxTPM}, {"max_rpd", q.MaxRPD},
-		{"max_input_tpm", q.MaxInputTPM}, {"max_output_tpm", q.MaxOutputTPM},
-		{"max_tpd", q.MaxTPD}, {"max_concurrent", q.MaxConcurrent},
-	} {
-		if field.max < 0 || int64(field.max) > maxQuota {
-			return fmt.Errorf("ratelimit: %s of %d: it must be from 1 to %d, or 0 for unlimited", field.name, field.max, int64(maxQuota))
-		}
-	}
-	if q.Margin < 0 || q.Margin > MaxMargin {
-		return fmt.Errorf("ratelimit: margin of %v: it must be from 0s to %v", q.Margin, MaxMargin)
-	}
-	if _, err := q.day(1); err != nil {
-		return fmt.Errorf("ratelimit: day_resets_at of %.80q: it must be a time of day and a time zone, such as 00:00 America/Los_Angeles: %w", q.DayResetsAt, err)
-	}
-	return nil
-}
+func (q ModelQuota) Validate() error { return state.Quota(q).Validate() }
 
-// maxQuota is the largest quota: more than any provider grants in a day, and
-// small enough for sums of what was used to be exact.
-const maxQuota = 1 << 53
+const maxQuota = state.MaxQuota
 
 // MaxMargin is the largest [ModelQuota.Margin].
 const MaxMargin = 30 * time.Second
@@ -96,23 +72,4 @@ const MaxMargin = 30 * time.Second
 func (q *ModelQuota) minute() int64 { return int64(time.Minute + q.Margin) }
 
 // day returns a limit of n a day.
-func (q ModelQuota) day(n int64) (limit.Limit, error) {
-	if q.DayResetsAt == "" {
-		return limit.New(n, 24*time.Hour+q.Margin).Anchored(), nil
-	}
-	fields := strings.Fields(q.DayResetsAt)
-	if len(fields) != 2 || len(q.DayResetsAt) > 100 || fields[1] == "Local" { // which is another zone on another machine
-		return limit.Limit{}, errors.New("it has no such two parts")
-	}
-	at, err := time.Parse("15:04", fields[0])
-	if err != nil {
-		return limit.Limit{}, err
-	}
-	zone, err := time.LoadLocation(fields[1])
-	if err != nil {
-		return limit.Limit{}, err
-	}
-	midnight := at.Truncate(24 * time.Hour)
-	l := limit.PerDay(n).ResetAt(at.Sub(midnight), zone)
-	return l, l.Validate()
-}
+func (q ModelQuota) day(n int64) (limit.Limit, error) { return state.Quota(q).Day(n) }

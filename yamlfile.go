@@ -1,52 +1,63 @@
 package ratelimit
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
+	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/internal/statefile"
 )
 
-// saved is what a file holds.
+// saved is what a file holds, by model.
 type saved struct {
-	Quotas map[string]ModelQuota `yaml:"quotas"`
-	State  map[string]UsageStats `yaml:"state"`
+	Quotas map[string]ModelQuota
+	State  map[string]UsageStats
 }
-
-// maxFile is the largest file, in bytes: full windows of a hundred models.
-const maxFile = 64 << 20
 
 // readYAML reads the file. One that is missing or empty holds nothing.
 func readYAML(path string) (saved, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return saved{}, nil
-	}
-	if err != nil {
-		return saved{}, fmt.Errorf("ratelimit: %w", err)
-	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait for its writer
-		return saved{}, fmt.Errorf("ratelimit: %s: it must be a file, and is %s", path, info.Mode())
-	}
-	if info.Size() > maxFile {
-		return saved{}, fmt.Errorf("ratelimit: %s: %d bytes: it must have %d at most", path, info.Size(), maxFile)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return saved{}, fmt.Errorf("ratelimit: %w", err)
-	}
-	return parseYAML(path, data)
+	file, err := statefile.Read(path)
+	return saved{
+		Quotas: eachModel(file.Quotas, func(q state.Quota) ModelQuota { return ModelQuota(q) }),
+		State:  eachModel(file.State, usageStats),
+	}, err
 }
 
-// writeYAML replaces the file at once: whoever reads it meanwhile, or after a
-// failure, sees the old one or the new one. It refuses what readYAML would.
+// writeYAML replaces the file as a whole, or leaves the old one.
 func writeYAML(path string, s saved) error {
-	data, err := formatYAML(s)
-	if err != nil {
-		return fmt.Errorf("ratelimit: %s: %w", path, err)
+	return statefile.Write(path, statefile.File{
+		Quotas: eachModel(s.Quotas, func(q ModelQuota) state.Quota { return state.Quota(q) }),
+		State:  eachModel(s.State, stateUsage),
+	})
+}
+
+// eachModel converts the values of a map; a map that is nil stays so.
+func eachModel[A, B any](all map[string]A, convert func(A) B) map[string]B {
+	if all == nil {
+		return nil
 	}
-	if err := replaceFile(path, data); err != nil {
-		return fmt.Errorf("ratelimit: %w", err)
+	converted := make(map[string]B, len(all))
+	for model, value := range all {
+		converted[model] = convert(value)
 	}
-	return nil
+	return converted
+}
+
+func usageStats(u state.Usage) UsageStats {
+	return UsageStats{
+		Requests: u.Requests, Tokens: entries[TokenEntry](u.Tokens), DayStart: u.DayStart, DayCount: u.DayCount,
+		InputTokens: entries[TokenEntry](u.InputTokens), OutputTokens: entries[TokenEntry](u.OutputTokens), DayTokens: (*TokenEntry)(u.DayTokens),
+	}
+}
+
+func stateUsage(u UsageStats) state.Usage {
+	return state.Usage{
+		Requests: u.Requests, Tokens: entries[state.Entry](u.Tokens), DayStart: u.DayStart, DayCount: u.DayCount,
+		InputTokens: entries[state.Entry](u.InputTokens), OutputTokens: entries[state.Entry](u.OutputTokens), DayTokens: (*state.Entry)(u.DayTokens),
+	}
+}
+
+func entries[B, A TokenEntry | state.Entry](list []A) []B {
+	all := make([]B, len(list))
+	for i, e := range list {
+		all[i] = B(e)
+	}
+	return all
 }

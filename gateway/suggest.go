@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -45,7 +46,7 @@ func (x *exchange) unknownProvider(first string) *refusal {
 // suggestion returns the path that the client probably meant: its provider's name is misspelt
 // or missing. It contains nothing of the client's path, which may hold a secret.
 func (x *exchange) suggestion(first string) string {
-	if name := config.Nearest(first, x.setup.names()); name != "" {
+	if name := message.Nearest(first, x.setup.names()); name != "" {
 		return "/" + name + "/…"
 	}
 	path := x.r.URL.Path

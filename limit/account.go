@@ -44,9 +44,9 @@ type Receipt struct {
 
 // BucketReceipt is what Settle must know of a take from a bucket.
 type BucketReceipt struct {
-	Left     Backlog // that it left behind
-	Refunded Backlog // by then
-	Changes  int64   // by then
+	left     backlog // that it left behind
+	refunded backlog // by then
+	changes  int64   // of the limit, by then
 }
 
 // refunds is what a bucket must know to refund no more than is held. The part
@@ -113,7 +113,7 @@ func (a *Account) appendBuckets(receipts []BucketReceipt, limits []Limit, now in
 		var r BucketReceipt
 		if l := &limits[i]; l.algorithm.bursts() {
 			c := a.counters.find(l)
-			r = BucketReceipt{Backlog(l.backlogAt(c.state, now)), Backlog(c.refunds.total), c.refunds.changes}
+			r = BucketReceipt{l.backlogAt(c.state, now), c.refunds.total, c.refunds.changes}
 		}
 		receipts = append(receipts, r)
 	}
@@ -166,7 +166,7 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 		case r.Epoch == a.epoch:
 			each.backlog = c.held(&r.Buckets[i])
 		default: // of refunds in another life this one does not know
-			each.backlog = backlog(r.Buckets[i].Left)
+			each.backlog = r.Buckets[i].left
 		}
 		freed := a.settleOne(l, c, each, now, actual)
 		c.refunds.total = wrap(l, c.refunds.total, freed)
@@ -214,10 +214,10 @@ func (a *Account) heir(limits []Limit, i int, now int64) *counter {
 // held returns the backlog that a take left behind, less what was refunded
 // since.
 func (c *counter) held(taken *BucketReceipt) backlog {
-	if taken.Changes != c.refunds.changes {
+	if taken.changes != c.refunds.changes {
 		return backlog{}
 	}
-	return c.limit.difference(backlog(taken.Left), unwrap(&c.limit, c.refunds.total, backlog(taken.Refunded)))
+	return c.limit.difference(taken.left, unwrap(&c.limit, c.refunds.total, taken.refunded))
 }
 
 // wrap returns a + b, modulo 2^64 ns, and unwrap a - b.
@@ -264,7 +264,8 @@ func (a *Account) Entries() iter.Seq2[int64, int64] {
 
 // Fit makes room for limits that have changed: one that differs from a limit
 // that is none of them any more in nothing but its count or burst, or in when its
-// days begin, takes over what was used of that.
+// days begin, takes over what was used of that. Of a sliding log that is full it
+// forgets the entries that no window holds, or merges neighbours.
 func (a *Account) Fit(limits []Limit, now int64) {
 	a.enter(now)
 	for k := range limits {
@@ -282,6 +283,9 @@ func (a *Account) Fit(limits []Limit, now int64) {
 				break
 			}
 		}
+	}
+	if log := a.counters.log; log != nil && log.full() {
+		a.counters.history(limits, now).tidy(now)
 	}
 }
 

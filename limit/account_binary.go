@@ -105,10 +105,10 @@ func (a *Account) UnmarshalBinary(b []byte) error {
 		return fmt.Errorf("%w: version %d: this program knows version %d", ErrCorrupt, version, accountVersion)
 	}
 	c.fullAt, read.seen, read.epoch = r.varint(), r.time(), uint64(r.amount(math.MaxUint64))
-	for range r.count(mostCounters) {
+	for range r.count(mostListed) {
 		c.each = append(c.each, r.counter())
 	}
-	if windows := r.count(mostCounters); windows > 0 && r.fault == "" {
+	if windows := r.count(mostListed); windows > 0 && r.fault == "" {
 		c.log = r.history(windows)
 	}
 	if len(r.rest) > 0 {
@@ -135,8 +135,8 @@ func (c *counters) inUseUntil() (at int64) {
 	return at
 }
 
-// mostCounters is more limits than any key has.
-const mostCounters = 1 << 16
+// mostListed is more limits and entries than any account has.
+const mostListed = 1 << 16
 
 // reader takes numbers off the front of bytes. After its first fault it returns
 // zeros.
@@ -264,14 +264,14 @@ func (c *counter) sane() bool {
 func (r *reader) history(windows int) *history {
 	h := newHistory(0)
 	for range windows {
-		w := slidingWindow{period: time.Duration(r.amount(maxPeriod)), first: r.amount(mostEntries)}
+		w := slidingWindow{period: time.Duration(r.amount(maxPeriod)), first: r.amount(mostListed)}
 		if w.period < 1 {
 			r.fail("a window of no length")
 		}
 		h.windows = append(h.windows, w)
 	}
 	h.dropped = r.time()
-	entries := r.count(mostEntries)
+	entries := r.count(mostListed)
 	if entries > 0 {
 		h.ring = make([]entry, max(1<<bits.Len(uint(entries-1)), firstEntries))
 	}

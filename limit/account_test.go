@@ -734,3 +734,25 @@ func TestAccountSettleAfterRewind(t *testing.T) {
 		t.Errorf("%d are used after 6 were settled as 2; want 7", used)
 	}
 }
+
+// Fit leaves room in the log, and changes nothing of what the limits say.
+func TestFitTidiesTheLog(t *testing.T) {
+	limits := []Limit{PerMinute(1 << 40).Using(SlidingLog), PerHour(1000).Using(SlidingLog)}
+	var a Account
+	now := accountStart
+	for range 3 * mostEntries {
+		a.Fit(limits, now)
+		if h := a.counters.log; h != nil && h.full() && len(h.ring) >= mostEntries {
+			t.Fatal("the log is full")
+		}
+		a.Take(limits[:1], now, 1)
+		now += int64(time.Millisecond)
+	}
+	before := []Decision{a.Fork(now).Check(limits[0], now, 1), a.Fork(now).Check(limits[1], now, 1)}
+	a.Fit(limits, now)
+	for i, l := range limits {
+		if got := a.Check(l, now, 1); got != before[i] {
+			t.Errorf("%v says %+v; before it was %+v", l, got, before[i])
+		}
+	}
+}

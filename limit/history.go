@@ -177,15 +177,20 @@ func (h *history) inAllWindows(i int64) bool {
 	return true
 }
 
-// makeRoom makes room in the ring for one more entry.
-func (h *history) makeRoom(now int64) {
+// tidy forgets entries of a ring that is full, and merges those of one that is as
+// large as it may be.
+func (h *history) tidy(now int64) {
 	if h.full() {
 		h.drop(now)
 	}
 	if h.full() && len(h.ring) >= mostEntries {
 		h.merge()
 	}
-	if h.full() {
+}
+
+// makeRoom makes room in the ring for one more entry.
+func (h *history) makeRoom(now int64) {
+	if h.tidy(now); h.full() {
 		h.grow()
 	}
 }

@@ -47,17 +47,21 @@ func accountSpend(a *Account, limits []Limit, now, n int64) []Decision {
 	return decisions
 }
 
-// accountNumbers returns an account in numbers that can be compared: of its epoch,
-// which is random, how often the clock has gone back. One that is full is none.
-func accountNumbers(a *Account, now int64) Snapshot {
+// purseBytes returns an account in bytes that can be compared: of its epoch, which
+// is random, how often the clock has gone back; windows of its log in one order. One
+// that is full is none.
+func purseBytes(a *Account, now int64) []byte {
 	a = a.Fork(now)
 	if a.enter(now); a.FullAt() <= now {
-		return Snapshot{}
+		return nil
 	}
-	s := a.Snapshot()
-	s.Epoch &= rewinds
-	slices.SortFunc(s.Windows, func(a, b Window) int { return cmp.Compare(a.Period, b.Period) })
-	return s
+	a.epoch &= rewinds
+	if log := a.counters.log; log != nil {
+		a.counters.log = log.clone()
+		slices.SortFunc(a.counters.log.windows, func(a, b slidingWindow) int { return cmp.Compare(a.period, b.period) })
+	}
+	b, _ := a.AppendBinary(nil)
+	return b
 }
 
 // A purse says what an account says, and makes of itself the account that would
@@ -87,7 +91,7 @@ func TestPurseIsAnAccount(t *testing.T) {
 				t.Fatalf("%d of %v at %d:\ngot  %+v\nwant %+v", n, limits, now, got, want)
 			}
 			copied := purse // which alone is opened
-			if got, want := accountNumbers(copied.Account(), now), accountNumbers(&account, now); !reflect.DeepEqual(got, want) {
+			if got, want := purseBytes(copied.Account(), now), purseBytes(&account, now); !reflect.DeepEqual(got, want) {
 				t.Fatalf("%d of %v at %d:\ngot  %+v\nwant %+v", n, limits, now, got, want)
 			}
 			if full := now >= account.FullAt(); full != (now >= purse.FullAt()) || !full && purse.FullAt() != account.FullAt() {

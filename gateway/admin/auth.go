@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/loopback"
 )
 
 // publicPaths need no token: load balancers probe them.
@@ -20,10 +20,10 @@ func (a *Admin) admit(r *http.Request) *Problem {
 	if token := a.gateway.Config().Admin.Token.Reveal(); token != "" {
 		return admitBearer(r, token)
 	}
-	if !config.Loopback(r.RemoteAddr) {
+	if !loopback.Is(r.RemoteAddr) {
 		return problemf(http.StatusForbidden, "the admin API has no token, so it serves only this machine: set admin.token")
 	}
-	if !config.Loopback(r.Host) {
+	if !loopback.Is(r.Host) {
 		return problemf(http.StatusForbidden, "the host is %.80q: without a token, it must be localhost or a loopback address", r.Host)
 	}
 	if err := a.origins.Check(r); err != nil {

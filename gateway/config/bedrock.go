@@ -7,11 +7,12 @@ import (
 	"regexp"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// AWS is whose credentials sign calls of Bedrock: those of a profile or of the default
-// chain of AWS's SDK, and of the role that is assumed with them, if any.
+// AWS says whose credentials sign calls of Bedrock: those of a profile, or of the default chain
+// of AWS's SDK, and of the role that the gateway assumes with them, if there is one.
 type AWS struct{ Profile, RoleARN string }
 
 // Signed reports whether the gateway signs calls with its own credentials of AWS.
@@ -25,48 +26,36 @@ var (
 const wantRegion = "the name of a region of AWS, such as us-east-1"
 
 // region reads the name of a region, which becomes part of a host.
-func region(to *string) func(place) {
-	return func(p place) {
-		name, ok := p.text(wantRegion)
-		switch {
-		case ok && !regionName.MatchString(name):
-			p.fault("%s: it must be %s", shown(name), wantRegion)
-		case ok:
-			*to = name
-		}
-	}
+func region(to *string) func(place) { return matching(to, wantRegion, regionName) }
+
+// matching reads a text that matches an expression.
+func matching(to *string, want string, e *regexp.Regexp) func(place) {
+	return strictyaml.Parsed(to, want, func(text string) (string, bool) { return text, e.MatchString(text) })
 }
 
-// account reads whose credentials sign.
+// account reads whose credentials sign calls.
 func account(to **AWS) func(place) {
 	return func(p place) {
 		a := AWS{}
-		p.fields(
-			field{"profile", text(&a.Profile, "the name of a profile in the files of AWS")},
-			field{"role_arn", func(p place) {
-				const want = "the ARN of a role, such as arn:aws:iam::123456789012:role/gateway"
-				arn, ok := p.text(want)
-				if ok && !roleARN.MatchString(arn) {
-					p.fault("%s: it must be %s", shown(arn), want)
-				}
-				a.RoleARN = arn
-			}},
+		p.Fields(
+			field("profile", strictyaml.Any(&a.Profile, "the name of a profile in the files of AWS")),
+			field("role_arn", matching(&a.RoleARN, "the ARN of a role, such as arn:aws:iam::123456789012:role/gateway", roleARN)),
 		)
 		*to = &a
 	}
 }
 
-// completeAWS adds to a deployment of Bedrock what its other fields or the environment
-// tell, and finds what is missing. Other kinds have nothing to do with AWS.
+// completeAWS adds the region and the address of a deployment of Bedrock, from its other fields
+// or the environment, and finds what is missing. Other kinds must have no fields of AWS.
 func (d *Deployment) completeAWS(kind llm.Provider, at place) {
 	switch {
 	case kind != llm.Bedrock && (d.Region != "" || d.AWS != nil):
-		at.fault("it has region or aws, which are for kind bedrock: kind must be bedrock, or they left out")
+		at.Fault("it has region or aws, which are for kind bedrock: kind must be bedrock, or they left out")
 		return
 	case kind != llm.Bedrock:
 		return
 	case d.AWS != nil && d.Key != (Secret{}):
-		at.fault("it has both key and aws: calls are sent with a key or signed, so it must be one of them")
+		at.Fault("it has both key and aws: calls are sent with a key or signed, so it must be one of them")
 		return
 	}
 	if d.Region == "" && (d.BaseURL == "" || d.AWS != nil) {
@@ -74,7 +63,7 @@ func (d *Deployment) completeAWS(kind llm.Provider, at place) {
 	}
 	switch {
 	case !regionName.MatchString(d.Region) && (d.BaseURL == "" || d.AWS != nil):
-		at.fault("it has no region: region must be %s", wantRegion)
+		at.Fault("it has no region: region must be %s", wantRegion)
 	case d.BaseURL == "":
 		d.BaseURL = "https://bedrock-runtime." + d.Region + ".amazonaws.com"
 		if strings.HasPrefix(d.Region, "cn-") {
@@ -83,7 +72,7 @@ func (d *Deployment) completeAWS(kind llm.Provider, at place) {
 	}
 }
 
-// regionOf returns the region that an address of Bedrock names, such as
+// regionOf returns the region in an address of Bedrock, such as
 // https://bedrock-runtime.us-east-1.amazonaws.com, or "".
 func regionOf(base string) string {
 	u, err := url.Parse(base)

@@ -10,59 +10,59 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Config is a configuration with all of its defaults filled in, that is valid.
-// Whoever has one must not change it.
+// Config is a valid configuration, with all of its defaults filled in. It must not be changed.
 type Config struct {
 	Listen      string // where clients connect
-	TLS         TLS    // of clients; zero: none
+	TLS         TLS    // for clients; zero: they connect without TLS
 	Admin       Admin
 	State       string // a path of a SQLite file, a redis:// or rediss:// URL, or [Memory]
 	OnStoreLoss string // "deny", "allow" or "share", while Redis does not answer
 	Keys        string // [KeysOff] or [KeysRequired]
 	Providers   map[string]*Provider
 	Projects    map[string]*Project
-	Defaults    *Project // of projects that are not among them
+	Defaults    *Project // of projects that Projects does not name
 	Server      Server
 	Log         Log
-	Blank       bool     // there is a file, and it says nothing
-	Warnings    []string // what is valid, but hardly meant
+	Blank       bool     // the file exists and says nothing
+	Warnings    []string // what is valid but hardly meant
 }
 
 // Memory is the State that is lost when the gateway stops.
 const Memory = "memory"
 
-// Whether clients need a virtual key.
+// Config.Keys says whether clients need a virtual key.
 const (
-	KeysOff      = "off"      // a client's own key of the provider passes through, its project is in X-Project-ID
-	KeysRequired = "required" // its virtual key tells its project, and the provider's key is put in
+	KeysOff      = "off"      // the client's own key of the provider passes through, and X-Project-ID names its project
+	KeysRequired = "required" // the client's virtual key tells its project, and the gateway sends the provider's key instead
 )
 
-// TLS is the files of a certificate and its key, in PEM.
+// TLS has the paths of a certificate and of its private key, in PEM.
 type TLS struct{ Cert, Key string }
 
-// Admin is the listener of the admin API.
+// Admin says where the admin API listens, and whom it serves.
 type Admin struct {
-	Listen string // empty: there is none
+	Listen string // empty: there is no admin API
 	TLS    TLS
 	Token  Secret // required unless Listen is a loopback address
-	Audit  string // the file to which changes are written; empty: beside the state, or else only to the log
+	Audit  string // the file to which changes are written; empty: a file beside the state, or the log alone
 }
 
-// Provider is who serves models, under its name as the first part of the path.
+// Provider is a service that has models. The first part of a request's path is its name.
 type Provider struct {
-	Kind        llm.Provider           // whose headers, errors and way to send a key it has
+	Kind        llm.Provider           // whose API it has: headers, errors, and how a key is sent
 	Deployments map[string]*Deployment // at least one; "" is the name of the one that the provider itself describes
 	Models      []Model                // in the order of the file: the first that matches counts
-	Unnamed     string                 // the model to which calls that name none are charged; empty: the pattern "*", if there is one
-	Retries     int                    // how often a call is tried again before the first byte, where the provider says that it may be
-	Timeout     time.Duration          // until the response begins
-	MaxPause    time.Duration          // of a model, after the provider has refused a call
-	HTTP2       bool                   // talk HTTP/2 where the server does
+	Unnamed     string                 // the model that calls without a model are charged to; empty: the pattern "*", if there is one
+	Retries     int                    // how often a failed call is sent again before the answer begins, where the provider allows it
+	Timeout     time.Duration          // how long the gateway waits for an answer to begin
+	MaxPause    time.Duration          // the longest pause of a model after the provider has refused a call
+	HTTP2       bool                   // use HTTP/2 where the server does
 	StreamUsage string                 // [StreamUsageOn] or [StreamUsageOff]
-	Margin      time.Duration          // by how much windows of quotas are longer that do not say so themselves: see [ratelimit.ModelQuota]
+	Margin      time.Duration          // of quotas that have none of their own: see [ratelimit.ModelQuota]
 }
 
-// Whether streams of OpenAI's API are asked to tell their usage (stream_options).
+// Provider.StreamUsage says whether the gateway asks streams of OpenAI's API to report their usage
+// (stream_options).
 const (
 	StreamUsageOn  = "on"
 	StreamUsageOff = "off" // for servers that refuse the field
@@ -70,50 +70,50 @@ const (
 
 // Deployment is one account or server that serves a provider's models.
 type Deployment struct {
-	BaseURL string // scheme and host, and what stands before the provider's own path
-	Key     Secret // empty: the client's own passes through, unless the calls are signed
-	Region  string // of Bedrock; empty: calls are not signed
-	AWS     *AWS   // nil: credentials of the default chain
+	BaseURL string // the scheme, the host, and the path before the provider's own
+	Key     Secret // empty: the client's own key passes through, unless calls are signed
+	Region  string // the region of Bedrock; empty: calls are not signed
+	AWS     *AWS   // nil: the credentials of the default chain
 }
 
-// Model is a model, or those that match a pattern and share a quota.
+// Model is one model, or all models that match a pattern and share a quota.
 type Model struct {
-	Name    string // or a pattern, in which * stands for any characters
+	Name    string // the name of a model, or a pattern in which * stands for any characters
 	Quota   ratelimit.ModelQuota
-	Usual   bool     // the file does not name it: it is a quota that the provider has published
-	Aliases []string // other names that clients may use for it; a pattern has none
+	Usual   bool     // the file does not name the model, and the provider has published the quota
+	Aliases []string // other names that clients may use for the model; a pattern has none
 }
 
 // Project is what a project may do.
 type Project struct {
 	Limit   project.Limit
 	MaxWait time.Duration // how long a call may wait for its turn; 0: not at all
-	Models  []string      // names or patterns of models that it may call; empty: all
+	Models  []string      // names or patterns of the models that the project may call; empty: all
 
 	UnknownUsage string // [UsageReserved] or [UsageSeen]
 }
 
-// What a call is charged that was sent, and whose response has not told its usage.
+// Project.UnknownUsage says what a call is charged whose response did not report its usage.
 const (
-	UsageReserved = "reserved" // what was reserved for it, or what was seen if that is more
-	UsageSeen     = "seen"     // what was seen; where nothing was, what was reserved
+	UsageReserved = "reserved" // what was reserved for the call, or what was seen if that is more
+	UsageSeen     = "seen"     // what was seen; if nothing was, what was reserved
 )
 
-// Server is what keeps clients in bounds.
+// Server bounds what clients may send, and how long they may take.
 type Server struct {
-	MaxBody       int64         // bytes of the body of a call of a model, which is read before it is sent
-	MaxBodies     int64         // bytes of all of these that are held at a time: while they wait, and until their answers begin
+	MaxBody       int64         // bytes of the body of one call, which the gateway reads before it sends the call
+	MaxBodies     int64         // bytes of all bodies that are in memory at a time: a body is until the answer begins
 	MaxHeader     int           // bytes of the headers of a request
-	HeaderTimeout time.Duration // in which the headers must come
-	BodyTimeout   time.Duration // in which the body of a call must come
-	WriteTimeout  time.Duration // in which a client must take what was written to it
-	IdleTimeout   time.Duration // of connections between requests
-	Drain         time.Duration // that streams get to finish when the gateway stops
+	HeaderTimeout time.Duration // for the headers of a request to arrive
+	BodyTimeout   time.Duration // for the body of a call to arrive
+	WriteTimeout  time.Duration // for a client to read what was written to it
+	IdleTimeout   time.Duration // of a connection between two requests
+	Drain         time.Duration // for streams to finish when the gateway stops
 	Hosts         []string      // names, with or without a port, by which clients reach a gateway with keys off; see [Config.ServesHost]
 }
 
 // Log is the access log.
 type Log struct {
 	Level  string // "debug", "info", "warn", "error" or "off"
-	Sample int    // one of how many requests that passed is logged; those that did not all are
+	Sample int    // of the requests that passed, one in so many is logged; of the others, all are
 }

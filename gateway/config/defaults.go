@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Default returns the configuration of a gateway that was given none. Where there is no
-// home directory, its State is empty.
+// Default returns the configuration of a gateway without a file. Without a home directory, its
+// State is empty.
 func Default() *Config {
 	c := &Config{
 		Listen:      "127.0.0.1:8080",

@@ -1,8 +1,9 @@
 package config
 
 import (
-	"fmt"
 	"strings"
+
+	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 )
 
 // Fault is one thing that is wrong with a configuration.
@@ -13,18 +14,7 @@ type Fault struct {
 	Problem      string // what is wrong, and what is allowed
 }
 
-func (f Fault) Error() string { return "ratelimit: " + f.text() }
-
-func (f Fault) text() string {
-	text := f.Problem
-	if f.Path != "" {
-		text = f.Path + ": " + text
-	}
-	if f.Line == 0 || f.File == "" {
-		return text
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, text)
-}
+func (f Fault) Error() string { return "ratelimit: " + strictyaml.Fault(f).String() }
 
 // Errors is everything that is wrong with a configuration, in the order of its lines.
 type Errors []Fault

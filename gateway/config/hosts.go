@@ -6,33 +6,32 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 )
 
-// readHosts reads the names at which clients may reach a gateway that has keys off.
+// readHosts reads the names by which clients may reach a gateway with keys off.
 func (s *Server) readHosts(at place) {
 	const want = "the name of a host, such as gateway.example.com, with or without a port"
-	at.items(func(at place) {
-		text, ok := at.text(want)
-		if !ok {
-			return
-		}
+	var host string
+	readHost := strictyaml.Parsed(&host, want, func(text string) (string, bool) {
 		name, port, err := net.SplitHostPort(text)
 		if err != nil {
 			name, port = text, "0"
 		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil || name == "" || !fitHost(name) {
-			at.fault("%s: it must be %s", shown(text), want)
-			return
-		}
-		s.Hosts = append(s.Hosts, strings.ToLower(strings.TrimSuffix(text, ".")))
+		_, err = strconv.ParseUint(port, 10, 16)
+		return strings.ToLower(strings.TrimSuffix(text, ".")), err == nil && name != "" && fitHost(name)
+	})
+	at.Items(func(at place) {
+		readHost(at)
+		s.Hosts = append(s.Hosts, host)
 	})
 }
 
-// ServesHost reports whether a request without a virtual key may name a host. A page of
-// another site can make a name of that site lead to the gateway (DNS rebinding), so names
-// of the public DNS must be among Server.Hosts. Addresses, names without a dot, such as those
-// of containers, and names below localhost and internal (Docker's host.docker.internal) never
-// are such names.
+// ServesHost reports whether a request without a virtual key may name a host. A page of another
+// site can make that site's name lead to the gateway (DNS rebinding), so names of the public DNS
+// must be among Server.Hosts. Addresses, names without a dot, such as those of containers, and
+// names below localhost and internal (Docker's host.docker.internal) are never in the public DNS.
 func (c *Config) ServesHost(host string) bool {
 	name := host
 	if without, _, err := net.SplitHostPort(host); err == nil {

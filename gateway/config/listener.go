@@ -14,24 +14,18 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 )
 
-// address reads where to listen.
+// address reads the address at which to listen.
 func address(to *string) func(place) {
-	return func(p place) {
-		const want = "a host and a port, such as 127.0.0.1:8080, or :8080 for all interfaces"
-		text, ok := p.text(want)
-		if !ok {
-			return
-		}
+	const want = "a host and a port, such as 127.0.0.1:8080, or :8080 for all interfaces"
+	return strictyaml.Parsed(to, want, func(text string) (string, bool) {
 		host, port, err := net.SplitHostPort(text)
 		_, wrong := strconv.ParseUint(port, 10, 16)
-		if err != nil || wrong != nil || !fitHost(host) {
-			p.fault("%s: it must be %s", shown(text), want)
-			return
-		}
-		*to = text
-	}
+		return text, err == nil && wrong == nil && fitHost(host)
+	})
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
@@ -41,29 +35,14 @@ func fitHost(host string) bool {
 	return err == nil || hostName.MatchString(host)
 }
 
-// Loopback reports whether only this machine can reach an address, with a port or
-// without.
-func Loopback(address string) bool {
-	host := address
-	if name, _, err := net.SplitHostPort(address); err == nil {
-		host = name
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.IsLoopback()
-}
-
-// collide reports whether nobody can listen at both of two addresses.
+// collide reports whether one process cannot listen at both of two addresses.
 func collide(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)
 	return portA == portB && portA != "0" && (everywhere(hostA) || everywhere(hostB) || plainHost(hostA) == plainHost(hostB))
 }
 
-// everywhere reports whether to listen at a host is to listen at all addresses of the
-// machine, of both kinds.
+// everywhere reports whether a host stands for all addresses of the machine, of IPv4 and IPv6.
 func everywhere(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "" || err == nil && ip.IsUnspecified()
@@ -76,10 +55,10 @@ func plainHost(host string) string {
 	return host
 }
 
-// adminAddress is address, or off.
+// adminAddress reads an address, or off, which is none.
 func adminAddress(to *string) func(place) {
 	return func(p place) {
-		if text, ok := p.text("a host and a port, or off"); ok && text == "off" {
+		if text, ok := p.Text("a host and a port, or off"); ok && text == "off" {
 			*to = ""
 			return
 		} else if ok {
@@ -90,41 +69,41 @@ func adminAddress(to *string) func(place) {
 
 func certificate(to *TLS) func(place) {
 	return func(p place) {
-		p.fields(
-			field{"cert", func(p place) { p.pem(&to.Cert, "the certificate") }},
-			field{"key", func(p place) {
-				if info, ok := p.pem(&to.Key, "the key"); ok {
-					p.warnOfReaders(info)
+		p.Fields(
+			field("cert", func(p place) { pem(p, &to.Cert, "the certificate") }),
+			field("key", func(p place) {
+				if info, ok := pem(p, &to.Key, "the key"); ok {
+					warnOfReaders(p, info)
 				}
-			}},
+			}),
 		)
-		if p.r.faulty(p.path) || *to == (TLS{}) {
+		if p.Faulty() || *to == (TLS{}) {
 			return
 		}
 		if to.Cert == "" || to.Key == "" {
-			p.fault("only one of cert and key: there must be both, or none")
+			p.Fault("only one of cert and key: there must be both, or none")
 			return
 		}
 		if _, err := tls.LoadX509KeyPair(to.Cert, to.Key); err != nil {
-			p.fault("cert and key make no certificate: %s: they must be PEM, and belong together", strings.TrimPrefix(err.Error(), "tls: "))
+			p.Fault("cert and key make no certificate: %s: they must be PEM, and belong together", strings.TrimPrefix(err.Error(), "tls: "))
 		}
 	}
 }
 
-// pem reads the path of a file, which must be there.
-func (p place) pem(to *string, what string) (os.FileInfo, bool) {
+// pem reads the path of a file, which must exist.
+func pem(p place, to *string, what string) (os.FileInfo, bool) {
 	if filePath(to)(p); *to == "" {
 		return nil, false
 	}
-	return p.file(*to, what+", in PEM")
+	return file(p, *to, what+", in PEM")
 }
 
 func (c *Config) readAdmin(p place) {
-	p.fields(
-		field{"listen", adminAddress(&c.Admin.Listen)},
-		field{"tls", certificate(&c.Admin.TLS)},
-		field{"token", secret(&c.Admin.Token)},
-		field{"audit", c.Admin.readAudit},
+	p.Fields(
+		field("listen", adminAddress(&c.Admin.Listen)),
+		field("tls", certificate(&c.Admin.TLS)),
+		field("token", secret(&c.Admin.Token)),
+		field("audit", c.Admin.readAudit),
 	)
 }
 
@@ -136,39 +115,37 @@ func (a *Admin) readAudit(p place) {
 	if f, err := os.OpenFile(a.Audit, os.O_RDWR|os.O_APPEND, 0); err == nil {
 		f.Close()
 		return
-	} else if errors.Is(err, fs.ErrPermission) { // the gateway may run as somebody else
-		p.warn("this user may not read and write it: the gateway's must")
+	} else if errors.Is(err, fs.ErrPermission) { // the gateway may run as another user
+		p.Warn("this user may not read and write it: the gateway's must")
 		return
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		p.fault("it cannot be written: it must be a file")
+		p.Fault("it cannot be written: it must be a file")
 		return
 	}
 	if folder, err := os.Stat(filepath.Dir(a.Audit)); err != nil || !folder.IsDir() {
-		p.fault("there is no folder for it: it must be a file in one that exists")
+		p.Fault("there is no folder for it: it must be a file in one that exists")
 	}
 }
 
-// state reads where to count. A URL is not shown, since it may hold a password.
-func state(to *string) func(place) {
+// storage reads where the counters are. Faults do not show a URL, which may hold a password.
+func storage(to *string) func(place) {
 	const want = "the path of a SQLite file, a URL that begins with redis:// or rediss://, or memory"
 	return func(p place) {
-		text, ok := p.stateText(want)
+		text, here, ok := stateText(p, want)
 		if !ok {
 			return
 		}
 		scheme, _, isURL := strings.Cut(text, "://")
 		isRedis := isURL && (scheme == "redis" || scheme == "rediss")
 		switch {
-		case !isRedis && !isScalar(p.node):
-			p.fault("what is there is no URL of Redis: it must begin with redis:// or rediss://; a path, or memory, stands here itself")
+		case !isRedis && !here:
+			p.Fault("what is there is no URL of Redis: it must begin with redis:// or rediss://; a path, or memory, stands here itself")
 		case !isURL:
-			if path, ok := p.home(text); ok {
-				*to = path
-			}
+			*to = home(p, text)
 		case !isRedis:
-			p.fault("it is another kind of URL: it must be %s", want)
+			p.Fault("it is another kind of URL: it must be %s", want)
 		case !fitRedis(text):
-			p.fault("the URL of Redis cannot be read: it must be like redis://127.0.0.1:6379/0; " +
+			p.Fault("the URL of Redis cannot be read: it must be like redis://127.0.0.1:6379/0; " +
 				"in a user or password, characters such as / and %% must be escaped")
 		default:
 			*to = text
@@ -176,19 +153,19 @@ func state(to *string) func(place) {
 	}
 }
 
-// stateText returns what stands there, or, as it may be a URL with a password, where it
-// is said to be.
-func (p place) stateText(want string) (string, bool) {
-	if _, elsewhere := p.only(); elsewhere {
+// stateText returns the text of the field, and whether it stands here: a URL with a password may
+// be in the environment or in a file.
+func stateText(p place, want string) (text string, here, ok bool) {
+	if _, _, elsewhere := p.Only(); elsewhere {
 		var s Secret
 		secret(&s)(p)
-		return s.Reveal(), s != Secret{}
+		return s.Reveal(), false, s != Secret{}
 	}
-	text, ok := p.text(want)
+	text, ok = p.Text(want)
 	if ok && password(text) {
-		p.warn("the password of Redis can be seen: state should be %s", wantSecret)
+		p.Warn("the password of Redis can be seen: state should be %s", wantSecret)
 	}
-	return text, ok
+	return text, true, ok
 }
 
 func fitRedis(text string) bool {
@@ -196,12 +173,12 @@ func fitRedis(text string) bool {
 	return err == nil
 }
 
-// Redis reports whether the state is in Redis.
+// Redis reports whether the counters are in Redis.
 func (c *Config) Redis() bool {
 	return strings.HasPrefix(c.State, "redis://") || strings.HasPrefix(c.State, "rediss://")
 }
 
-// password reports whether a URL holds one.
+// password reports whether a URL holds a password.
 func password(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {

@@ -1,4 +1,4 @@
-package config_test
+package config
 
 import (
 	"regexp"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
 func TestMatch(t *testing.T) {
@@ -19,7 +17,7 @@ func TestMatch(t *testing.T) {
 		{"*", "", true}, {"*", "x", true}, {"*mini", "gpt-mini", true}, {"*mini", "gpt-mini-2", false},
 		{"a*a", "a", false}, {"a*b*c", "a-b-b-c", true}, {"a.c", "abc", false}, {"[a]", "a", false},
 	} {
-		if got := config.Match(c.pattern, c.name); got != c.want {
+		if got := match(c.pattern, c.name); got != c.want {
 			t.Errorf("%q matches %q: %v", c.name, c.pattern, got)
 		}
 	}
@@ -31,7 +29,7 @@ func TestMatchIsTheRegularExpression(t *testing.T) {
 		pattern := rapid.StringMatching(`[ab.*]{0,8}`).Draw(t, "pattern")
 		name := rapid.StringMatching(`[ab.]{0,10}`).Draw(t, "name")
 		expression := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
-		if got, want := config.Match(pattern, name), regexp.MustCompile(expression).MatchString(name); got != want {
+		if got, want := match(pattern, name), regexp.MustCompile(expression).MatchString(name); got != want {
 			t.Fatalf("%q matches %q: got %v, want %v", name, pattern, got, want)
 		}
 	})

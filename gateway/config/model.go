@@ -4,17 +4,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/internal/statefile"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Find returns the model that a client means by a name: that of which it is a name or an
-// alias; or else that of which it is a release or a variant, see [llm.BaseName]; or else
-// the first whose pattern it matches. A pattern that a release matches, and its model
-// does not, is meant for releases, and comes before the model.
+// Find returns the model that a client means by a name. That is the model with this name or
+// alias; or else the model of which the name is a release or a variant, see [llm.BaseName]; or
+// else the first model whose pattern the name matches. A pattern that matches the name of a
+// release, and not the name of its model, is meant for releases: it comes before the model.
 func (p *Provider) Find(name string) (Model, bool) {
 	for _, m := range p.Models {
 		if m.Name == name {
@@ -38,8 +38,8 @@ func (p *Provider) Find(name string) (Model, bool) {
 	return p.find(base)
 }
 
-// ofBase returns the model that has a base name, or else the first that is a release or a
-// variant of that.
+// ofBase returns the model that has a base name, or else the first model that is a release or a
+// variant of it.
 func (p *Provider) ofBase(base string) (found Model, ok bool) {
 	for _, m := range p.Models {
 		if isPattern(m.Name) || llm.BaseName(p.Kind, m.Name) != base {
@@ -55,8 +55,7 @@ func (p *Provider) ofBase(base string) (found Model, ok bool) {
 	return found, ok
 }
 
-// find returns the first model whose name or alias a name is, or whose pattern it
-// matches.
+// find returns the first model that has a name or an alias, or whose pattern the name matches.
 func (p *Provider) find(name string) (Model, bool) {
 	n := p.namesOf(name)
 	for _, m := range p.Models {
@@ -72,23 +71,23 @@ func (p *Provider) Limited() bool {
 	return slices.ContainsFunc(p.Models, func(m Model) bool { return m.Quota != ratelimit.ModelQuota{} })
 }
 
-// Means reports whether a name or a pattern stands for a model, by any of the names by
-// which the provider knows it: see [llm.PlainName].
+// Means reports whether a name or a pattern stands for a model, by any name under which the
+// provider knows the model: see [llm.PlainName].
 func (p *Provider) Means(pattern, name string) bool {
 	n := p.namesOf(name)
 	return n.are(pattern)
 }
 
-// Same reports whether two names are those of one model.
+// Same reports whether two names stand for one model.
 func (p *Provider) Same(one, other string) bool {
 	return one == other || llm.PlainName(p.Kind, one) == llm.PlainName(p.Kind, other)
 }
 
-// names are those of one model at a provider: as it was sent, and plain.
+// names are the names of one model at a provider: as the client sent it, and the plain name.
 type names struct {
 	kind        llm.Provider
 	sent, plain string
-	fold        bool // the provider knows them in any case
+	fold        bool // the provider ignores the case of names
 }
 
 func (p *Provider) namesOf(name string) names {
@@ -99,7 +98,7 @@ func (p *Provider) namesOf(name string) names {
 	return n
 }
 
-// are reports whether a pattern stands for the model.
+// are reports whether a name or a pattern stands for the model.
 func (n *names) are(pattern string) bool {
 	if !isPattern(pattern) {
 		return pattern == n.sent || llm.PlainName(n.kind, pattern) == n.plain
@@ -107,12 +106,12 @@ func (n *names) are(pattern string) bool {
 	if n.fold {
 		pattern = strings.ToLower(pattern)
 	}
-	return Match(pattern, n.sent) || Match(pattern, n.plain) || Match(llm.PlainName(n.kind, pattern), n.plain)
+	return match(pattern, n.sent) || match(pattern, n.plain) || match(llm.PlainName(n.kind, pattern), n.plain)
 }
 
-// Match reports whether a name matches a pattern, in which * stands for any characters,
-// and everything else for itself.
-func Match(pattern, name string) bool {
+// match reports whether a name matches a pattern, in which * stands for any characters and
+// everything else for itself.
+func match(pattern, name string) bool {
 	first, rest, isPattern := strings.Cut(pattern, "*")
 	if !isPattern {
 		return pattern == name
@@ -133,20 +132,20 @@ func isPattern(name string) bool { return strings.Contains(name, "*") }
 
 // readModels reads the models in the order of the file.
 func (p *Provider) readModels(at place) {
-	at.entries(func(name string, key, value place) {
+	at.Entries(func(name string, key, value place) {
 		if len(name) > maxName {
-			key.fault("a name of %d bytes: it may have %d", len(name), maxName)
+			key.Fault("a name of %d bytes: it may have %d", len(name), maxName)
 			return
 		}
 		if len(p.Models) == maxModels {
-			key.fault("a provider may have %d models: a pattern stands for many", maxModels)
+			key.Fault("a provider may have %d models: a pattern stands for many", maxModels)
 			return
 		}
 		if earlier, taken := p.find(name); taken && isPattern(earlier.Name) {
-			key.fault("%s is never reached: it must stand before %s", shown(name), shown(earlier.Name))
+			key.Fault("%s is never reached: it must stand before %s", message.Quote(name), message.Quote(earlier.Name))
 			return
 		} else if taken {
-			key.fault("%s is another name of the model %s: each model may be named once", shown(name), shown(earlier.Name))
+			key.Fault("%s is another name of the model %s: each model may be named once", message.Quote(name), message.Quote(earlier.Name))
 			return
 		}
 		p.Models = append(p.Models, Model{Name: name})
@@ -154,39 +153,23 @@ func (p *Provider) readModels(at place) {
 	})
 }
 
-// readModel reads one, which is the last of the provider's so far.
+// readModel reads a model, which is the last of the provider's so far.
 func (p *Provider) readModel(m *Model, at place) {
-	if _, empty := at.node.(*ast.NullNode); empty { // to forget a number must not lift a limit
-		at.fault("it has no value: it must be a mapping; {} is without limits")
+	if at.Null() { // to forget a number must not lift a limit
+		at.Fault("it has no value: it must be a mapping; {} is without limits")
 		return
 	}
 	m.Quota.Margin = p.Margin
-	at.fields(append(quotaFields(&m.Quota), field{"aliases", func(at place) { p.readAliases(m, at) }})...)
+	at.Fields(append(statefile.QuotaFields((*state.Quota)(&m.Quota)), field("aliases", func(at place) { p.readAliases(m, at) }))...)
 	if m.Quota == (ratelimit.ModelQuota{Margin: p.Margin}) {
-		m.Quota.Margin = 0 // it has no windows
+		m.Quota.Margin = 0 // a model without limits has no windows
 	}
-	if err := m.Quota.Validate(); err != nil { // the numbers are in range already
-		at.r.at(at.path+".day_resets_at").fault("%s", message.Plain(err))
-	}
-}
-
-// quotaFields are those of [ratelimit.ModelQuota], as its files name them.
-func quotaFields(q *ratelimit.ModelQuota) []field {
-	return []field{
-		{"max_rpm", amount(&q.MaxRPM)},
-		{"max_tpm", amount(&q.MaxTPM)},
-		{"max_rpd", amount(&q.MaxRPD)},
-		{"max_input_tpm", amount(&q.MaxInputTPM)},
-		{"max_output_tpm", amount(&q.MaxOutputTPM)},
-		{"max_tpd", amount(&q.MaxTPD)},
-		{"max_concurrent", amount(&q.MaxConcurrent)},
-		{"day_resets_at", text(&q.DayResetsAt, "a time of day and a time zone, such as 00:00 America/Los_Angeles")},
-		{"auto", flag(&q.Auto)},
-		{"margin", duration(&q.Margin, 0, ratelimit.MaxMargin)},
+	if err := m.Quota.Validate(); err != nil { // the numbers are in range: only the day can be wrong
+		at.At("day_resets_at").Fault("%s", message.Plain(err))
 	}
 }
 
-// WithMargin returns a quota with the provider's margin, unless it limits nothing.
+// WithMargin returns a quota with the provider's margin, unless the quota limits nothing.
 func (p *Provider) WithMargin(q ratelimit.ModelQuota) ratelimit.ModelQuota {
 	if q != (ratelimit.ModelQuota{}) {
 		q.Margin = p.Margin
@@ -196,22 +179,22 @@ func (p *Provider) WithMargin(q ratelimit.ModelQuota) ratelimit.ModelQuota {
 
 func (p *Provider) readAliases(m *Model, at place) {
 	if isPattern(m.Name) {
-		at.fault("a pattern has no aliases: they must be those of one model")
+		at.Fault("a pattern has no aliases: they must be those of one model")
 		return
 	}
-	at.items(func(at place) {
-		alias, ok := at.text("a name")
+	at.Items(func(at place) {
+		alias, ok := at.Text("a name")
 		if !ok {
 			return
 		}
 		other, taken := p.find(alias)
 		switch {
 		case isPattern(alias):
-			at.fault("%s is a pattern: an alias must be a name", shown(alias))
+			at.Fault("%s is a pattern: an alias must be a name", message.Quote(alias))
 		case len(alias) > maxName:
-			at.fault("a name of %d bytes: it may have %d", len(alias), maxName)
+			at.Fault("a name of %d bytes: it may have %d", len(alias), maxName)
 		case taken:
-			at.fault("%s stands for the model %s already: an alias must stand for one", shown(alias), shown(other.Name))
+			at.Fault("%s stands for the model %s already: an alias must stand for one", message.Quote(alias), message.Quote(other.Name))
 		default:
 			m.Aliases = append(m.Aliases, alias)
 		}

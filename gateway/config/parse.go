@@ -1,17 +1,15 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
+	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 )
 
-// Overrides is what the command line says, which wins over the file. What is empty
+// Overrides are the values on the command line, which win over the file. One that is empty
 // leaves the file's.
 type Overrides struct {
 	Listen string // --listen
@@ -19,8 +17,11 @@ type Overrides struct {
 	State  string // --state
 }
 
-// Load reads the file at a path, or the defaults where that is empty, with what the
-// command line says in place of what the file does.
+// form bounds the time and the memory that a file can take.
+var form = strictyaml.Form{MaxBytes: 1 << 20, MaxParts: 100_000}
+
+// Load reads the file at a path, or the defaults where the path is empty, with the values of
+// the command line in place of the file's.
 func Load(path string, o Overrides) (*Config, error) {
 	if path == "" {
 		return read("", nil, o)
@@ -32,57 +33,71 @@ func Load(path string, o Overrides) (*Config, error) {
 	return read(path, text, o)
 }
 
-// readFile reads a file, and a byte more than it may have at most.
+// readFile reads a file, up to a byte more than it may have.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
+	return io.ReadAll(io.LimitReader(f, int64(form.MaxBytes)+1))
 }
 
-// Parse reads a configuration; name is that of the file, for errors. The error is
-// [Errors]: each says what is wrong, on which line, and what is allowed.
+// Parse reads a configuration; name is that of the file, for errors. The error is [Errors],
+// each of which says what is wrong, on which line, and what is allowed.
 func Parse(name string, text []byte) (*Config, error) { return read(name, text, Overrides{}) }
 
 func read(name string, text []byte, o Overrides) (*Config, error) {
-	r := &reader{file: name, said: map[string]place{}}
+	r := &reader{strictyaml.Parse(name, string(text), form), map[string]place{}}
 	c := Default()
-	if node := r.tree(text); node != nil {
-		c.read(place{r: r, node: node, line: 1, column: 1})
-	}
-	if c.Blank = name != "" && len(r.said) == 0; c.Blank {
-		r.at("").warn("it says nothing: all is as without a file")
+	c.read(r.Root())
+	if c.Blank = name != "" && r.Blank(); c.Blank {
+		r.at().Warn("it says nothing: all is as without a file")
 	}
 	r.override("listen", "--listen", o.Listen, address(&c.Listen))
 	r.override("admin.listen", "--admin", o.Admin, adminAddress(&c.Admin.Listen))
-	r.override("state", "--state", o.State, state(&c.State))
-	if len(r.faults) == 0 {
+	r.override("state", "--state", o.State, storage(&c.State))
+	if len(r.Faults()) == 0 {
 		c.check(r)
 	}
-	if len(r.faults) > 0 {
-		return nil, Errors(byLine(r.faults))
+	if faults := r.Faults(); len(faults) > 0 {
+		all := make(Errors, len(faults))
+		for i, f := range faults {
+			all[i] = Fault(f)
+		}
+		return nil, all
 	}
-	for _, w := range byLine(r.warnings) {
-		c.Warnings = append(c.Warnings, w.text())
+	for _, w := range r.Warnings() {
+		c.Warnings = append(c.Warnings, w.String())
 	}
 	return c, nil
 }
 
-func byLine(faults []Fault) []Fault {
-	slices.SortStableFunc(faults, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return faults
+type place = strictyaml.Place
+
+var (
+	field = strictyaml.NewField
+	short = strictyaml.Short
+)
+
+// A reader knows where each value stands, in the file or on the command line.
+type reader struct {
+	*strictyaml.Document
+	flags map[string]place // by the path of the field that each wins over
 }
 
-// override reads what the command line says in place of the file's field.
+// override reads a value of the command line in place of the file's.
 func (r *reader) override(path, flag, value string, read func(place)) {
-	if value == "" {
-		return
+	if value != "" {
+		r.flags[path] = r.Flag(flag, value)
+		read(r.flags[path])
 	}
-	p := place{r: r, path: flag, node: ast.String(token.String(value, value, &token.Position{}))}
-	r.said[path] = p
-	read(p)
+}
+
+// at returns the place of a field.
+func (r *reader) at(names ...string) place {
+	if p, ok := r.flags[strings.Join(names, ".")]; ok {
+		return p
+	}
+	return r.Root().At(names...)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -25,43 +27,43 @@ var builtIn = map[string]struct {
 	"local":     {llm.Ollama, "http://127.0.0.1:11434"},
 }
 
-// kinds of providers, in the order in which errors list them.
+// kinds are the kinds of providers, in the order in which errors list them.
 var kinds = []llm.Provider{
 	llm.OpenAI, llm.Azure, llm.Anthropic, llm.Gemini, llm.Vertex,
 	llm.Groq, llm.Mistral, llm.OpenRouter, llm.Ollama, llm.Cohere, llm.Bedrock, llm.Compatible,
 }
 
 const (
-	// defaultMargin is twice as long as calls were seen to differ in how long they
-	// take from their admission to the provider, with gateways that are killed all
-	// the time.
+	// defaultMargin is twice the largest difference that was measured between the times that
+	// calls take from their admission to the provider, with gateways that were killed all the
+	// time.
 	defaultMargin = 2 * time.Second
 
 	maxTimeout = 24 * time.Hour
 	maxRetries = 10
-	maxAmount  = 1 << 53 // that a quota or limit may be
+	maxAmount  = 1 << 53 // the largest quota or limit
 	maxName    = 256     // bytes of the name of a model: a quota may have twice as many, with provider and deployment
 	maxModels  = 1000    // of a provider
 )
 
 var providerName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 
-// readProviders reads all that the file names; the others that are built in stay.
+// readProviders reads the providers that the file names; other built-in providers stay.
 func (c *Config) readProviders(p place) {
-	p.entries(func(name string, key, value place) {
+	p.Entries(func(name string, key, value place) {
 		if !providerName.MatchString(name) {
-			key.fault("%s: the name of a provider must have 1 to 64 of a to z, 0 to 9 and -", shown(name))
+			key.Fault("%s: the name of a provider must have 1 to 64 of a to z, 0 to 9 and -", message.Quote(name))
 			return
 		}
 		if name == "healthz" || name == "readyz" {
-			key.fault("%s: a provider may not be named so, for /%s is where the gateway answers probes", shown(name), name)
+			key.Fault("%s: a provider may not be named so, for /%s is where the gateway answers probes", message.Quote(name), name)
 			return
 		}
 		c.Providers[name] = readProvider(name, value)
 	})
 }
 
-// newProvider returns a provider of which nothing is said, without models.
+// newProvider returns a provider with its defaults and without models.
 func newProvider(name string) *Provider {
 	own := builtIn[name]
 	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute, MaxPause: ratelimit.DefaultMaxPause, Margin: defaultMargin, StreamUsage: StreamUsageOn}
@@ -75,85 +77,85 @@ func newProvider(name string) *Provider {
 func readProvider(name string, at place) *Provider {
 	p := newProvider(name)
 	itself := *p.Deployments[""]
-	at.fields(
-		field{"kind", oneOf(&p.Kind, kinds...)},
-		field{"base_url", baseURL(&itself.BaseURL)},
-		field{"key", secret(&itself.Key)},
-		field{"region", region(&itself.Region)},
-		field{"aws", account(&itself.AWS)},
-		field{"timeout", duration(&p.Timeout, time.Millisecond, maxTimeout)},
-		field{"max_pause", duration(&p.MaxPause, time.Millisecond, maxTimeout)},
-		field{"retries", count(&p.Retries, 0, maxRetries)},
-		field{"http2", flag(&p.HTTP2)},
-		field{"stream_usage", oneOf(&p.StreamUsage, StreamUsageOn, StreamUsageOff)},
-		field{"margin", duration(&p.Margin, 0, ratelimit.MaxMargin)},
-		field{"deployments", func(at place) { p.Deployments = readDeployments(at, itself) }},
-		field{"models", p.readModels},
-		field{"unnamed_model", text(&p.Unnamed, "one of the provider's models")},
+	at.Fields(
+		field("kind", strictyaml.OneOf(&p.Kind, kinds...)),
+		field("base_url", baseURL(&itself.BaseURL)),
+		field("key", secret(&itself.Key)),
+		field("region", region(&itself.Region)),
+		field("aws", account(&itself.AWS)),
+		field("timeout", strictyaml.Duration(&p.Timeout, time.Millisecond, maxTimeout)),
+		field("max_pause", strictyaml.Duration(&p.MaxPause, time.Millisecond, maxTimeout)),
+		field("retries", strictyaml.Count(&p.Retries, 0, maxRetries)),
+		field("http2", strictyaml.Flag(&p.HTTP2)),
+		field("stream_usage", strictyaml.OneOf(&p.StreamUsage, StreamUsageOn, StreamUsageOff)),
+		field("margin", strictyaml.Duration(&p.Margin, 0, ratelimit.MaxMargin)),
+		field("deployments", func(at place) { p.Deployments = readDeployments(at, itself) }),
+		field("models", p.readModels),
+		field("unnamed_model", strictyaml.Any(&p.Unnamed, "one of the provider's models")),
 	)
 	if d := p.Deployments[""]; d != nil {
 		*d = itself
 	}
 	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
-		p.Deployments[deployment].completeAWS(p.Kind, at.deployment(deployment))
-		if p.Deployments[deployment].BaseURL == "" && !at.r.faulty(at.path) {
-			at.deployment(deployment).fault("it has no base_url: it must be the address of the provider, such as https://api.example.com")
+		p.Deployments[deployment].completeAWS(p.Kind, deploymentAt(at, deployment))
+		if p.Deployments[deployment].BaseURL == "" && !at.Faulty() {
+			deploymentAt(at, deployment).Fault("it has no base_url: it must be the address of the provider, such as https://api.example.com")
 		}
 	}
 	p.addDefaults(name)
-	if _, known := p.Find(p.Unnamed); p.Unnamed != "" && !known && !at.r.faulty(at.path) {
-		at.r.at(at.path+".unnamed_model").fault("%s is none of the provider's models: it must be one that stands in models", shown(p.Unnamed))
+	if _, known := p.Find(p.Unnamed); p.Unnamed != "" && !known && !at.Faulty() {
+		at.At("unnamed_model").Fault("%s is none of the provider's models: it must be one that stands in models", message.Quote(p.Unnamed))
 	}
 	return p
 }
 
-// readDeployments reads several; what one does not say is what the provider says itself.
+// readDeployments reads deployments; what one does not say is as the provider itself says.
 func readDeployments(at place, itself Deployment) map[string]*Deployment {
 	all := map[string]*Deployment{}
-	at.entries(func(name string, key, value place) {
+	at.Entries(func(name string, key, value place) {
 		if !providerName.MatchString(name) {
-			key.fault("%s: the name of a deployment must have 1 to 64 of a to z, 0 to 9 and -", shown(name))
+			key.Fault("%s: the name of a deployment must have 1 to 64 of a to z, 0 to 9 and -", message.Quote(name))
 			return
 		}
 		d := itself
-		value.fields(
-			field{"base_url", baseURL(&d.BaseURL)},
-			field{"key", secret(&d.Key)},
-			field{"region", region(&d.Region)},
-			field{"aws", account(&d.AWS)},
+		value.Fields(
+			field("base_url", baseURL(&d.BaseURL)),
+			field("key", secret(&d.Key)),
+			field("region", region(&d.Region)),
+			field("aws", account(&d.AWS)),
 		)
 		all[name] = &d
 	})
-	if len(all) == 0 && !at.r.faulty(at.path) {
-		at.fault("there are no deployments: there must be one at least, or the field left out")
+	if len(all) == 0 && !at.Faulty() {
+		at.Fault("there are no deployments: there must be one at least, or the field left out")
 	}
 	return all
 }
 
-// deployment is the place of a provider's deployment.
-func (p place) deployment(name string) place {
+// deploymentAt returns the place of a deployment, given the place of its provider.
+func deploymentAt(provider place, name string) place {
 	if name == "" {
-		return p
+		return provider
 	}
-	return p.r.at(p.path + ".deployments." + name)
+	return provider.At("deployments", name)
 }
 
-// baseURL reads an address. It is not shown, since it may hold a password.
+// baseURL reads an address. Faults do not show it, since it may hold a password.
 func baseURL(to *string) func(place) {
 	const want = "http:// or https://, a host, and what stands before the provider's own path"
 	return func(p place) {
-		text, ok := p.text(want)
+		text, ok := p.Text(want)
 		if !ok {
 			return
 		}
 		u, err := url.Parse(text)
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !fitAddress(u):
-			p.fault("it is no address: it must be %s", want)
+			p.Fault("it is no address: it must be %s", want)
 		case u.User != nil:
-			p.fault("it has a user or a password: it must be %s; keys go into key", want)
+			p.Fault("it has a user or a password: it must be %s; keys go into key", want)
 		case strings.ContainsAny(text, "?#"):
-			p.fault("it has a query or a fragment: it must be %s", want)
+			p.Fault("it has a query or a fragment: it must be %s", want)
 		default:
 			*to = strings.TrimRight(u.String(), "/")
 		}
@@ -165,9 +167,9 @@ func fitAddress(u *url.URL) bool {
 	return u.Hostname() != "" && err == nil
 }
 
-// addDefaults adds the quotas that a provider has published for its models, where what
-// is there already does not say otherwise. They differ from account to account, so each
-// is a guess that the provider's word replaces.
+// addDefaults adds the quotas that a provider has published, for models that the provider does
+// not have yet. Quotas differ from account to account, so each is a guess that the provider's
+// headers replace.
 func (p *Provider) addDefaults(name string) {
 	profile := ratelimit.DefaultProfiles()[ratelimit.Provider(name)]
 	for _, model := range slices.Sorted(maps.Keys(profile.Models)) {

@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Redacted returns the configuration as the file has it, with all defaults and without
+// Redacted returns the configuration in the shape of the file, with all defaults and without
 // secrets, to be marshalled as JSON.
 func (c *Config) Redacted() any {
 	providers := map[string]providerFields{}
@@ -53,7 +53,7 @@ type fileFields struct {
 
 type tlsFields struct {
 	Cert string `json:"cert"`
-	Key  string `json:"key"` // the path of it
+	Key  string `json:"key"` // the path of the file
 }
 
 type adminFields struct {
@@ -81,7 +81,7 @@ type logFields struct {
 	Sample int    `json:"sample"`
 }
 
-// RedactedState returns the State without what may be a password.
+// RedactedState returns the State without parts that may hold a password.
 func (c *Config) RedactedState() string {
 	if !c.Redis() {
 		return c.State
@@ -135,7 +135,7 @@ func (p *Provider) redacted() providerFields {
 	return f
 }
 
-// modelFields are a mapping in the order of the models, which counts.
+// modelFields marshal as a mapping in the order of the models, since the first match counts.
 type modelFields []Model
 
 func (all modelFields) MarshalJSON() ([]byte, error) {
@@ -162,8 +162,7 @@ func (all modelFields) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// margin returns the margin of a model's quota as text, or nothing where it has no
-// windows.
+// margin returns the margin of a model's quota as text, or "" for a model without limits.
 func (m *Model) margin() string {
 	if m.Quota == (ratelimit.ModelQuota{}) {
 		return ""

@@ -6,14 +6,14 @@ import (
 	"log/slog"
 )
 
-// Secret is something that must not be seen: it is read from the environment or from a
-// file, and formats as "[secret]" whatever the verb, in JSON and in logs.
+// Secret is a text that must not be seen. It is read from the environment or from a file, and it
+// formats as "[secret]" with every verb, in JSON and in logs.
 type Secret struct{ value string }
 
-// NewSecret returns a secret.
+// NewSecret returns a secret that holds a text.
 func NewSecret(value string) Secret { return Secret{value} }
 
-// Reveal returns what it is; "" where none is set.
+// Reveal returns the text of the secret; "" where none is set.
 func (s Secret) Reveal() string { return s.value }
 
 // String returns "[secret]", or "" where none is set.
@@ -27,7 +27,7 @@ func (s Secret) String() string {
 // GoString is String.
 func (s Secret) GoString() string { return s.String() }
 
-// Format writes what String returns, whatever the verb.
+// Format writes what String returns, with every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // MarshalText is String.

@@ -7,24 +7,23 @@ import (
 	"time"
 )
 
-// Watcher knows what a file held when it was made, or has held since.
+// Watcher knows what a file held when the watcher was made, or at its last change.
 type Watcher struct {
 	path  string
 	known [sha256.Size]byte
 }
 
-// NewWatcher returns a watcher of a file. Make it before the file is read, so that no
-// change is lost between the two.
+// NewWatcher returns a watcher of a file. Make the watcher before you read the file, so that no
+// change between the two is lost.
 func NewWatcher(path string) *Watcher {
 	known, _ := sum(path)
 	return &Watcher{path, known}
 }
 
-// Run calls changed whenever what the file holds has become something else, until ctx
-// ends. It looks at the file every so often, so it does not matter how the file is
-// replaced: written over, renamed, or behind a symbolic link that is. A change counts
-// when it is still there a look later, so that a file is not read while it is written;
-// one that is missing has not changed.
+// Run calls changed whenever the content of the file has changed, until ctx ends. It reads the
+// file at intervals, so it does not matter how the file is replaced: written over, renamed, or
+// by another target of a symbolic link. A change counts when two readings in a row agree, so
+// that nobody reads a file while it is being written. A file that is missing has not changed.
 func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -47,8 +46,8 @@ func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) 
 	}
 }
 
-// sum tells what a file holds, and whether it is there. A pipe is not: what is read of
-// it is gone for others.
+// sum returns a hash of the content of a file, and whether there is a file. A pipe is none:
+// what the watcher reads from it, nobody else could read.
 func sum(path string) ([sha256.Size]byte, bool) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return [sha256.Size]byte{}, false

@@ -36,6 +36,8 @@ var order = []string{
 	"internal/feedback",  // what a provider says, for the root
 	"internal/admission", // the engine of the two
 	"event",
+	"internal/statefile",
+	"internal/state", // what is kept in files and tables
 	"llm",
 	"store",
 	"internal/transaction", // what a SQLite store and package ratelimit share

@@ -1,8 +1,14 @@
 // Package message writes the texts of errors for people.
 package message
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Plain returns the text of an error without "ratelimit: ", which errors of this module
 // begin with, so that the text can stand inside another message.
 func Plain(err error) string { return strings.TrimPrefix(err.Error(), "ratelimit: ") }
+
+// Quote returns a text as errors show it: in quotes, and 60 characters of it at most.
+func Quote(text string) string { return fmt.Sprintf("%.60q", text) }

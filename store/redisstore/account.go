@@ -34,11 +34,11 @@ func readAccount(bytes, ring []byte) (stored, error) {
 	if version := r.byte(); version != accountVersion {
 		return s, fmt.Errorf("%w: version %d: this program knows version %d", errCorrupt, version, accountVersion)
 	}
-	shot := limit.Snapshot{FullAt: r.number(), Seen: r.number(), Epoch: r.epoch()}
+	shot := snapshot{fullAt: r.number(), seen: r.number(), epoch: r.epoch()}
 	s.revision = r.float()
 	counters, logged, leases := r.byte(), r.byte(), r.byte()
 	for range counters {
-		shot.Counters = append(shot.Counters, r.counter())
+		shot.counters = append(shot.counters, r.counter())
 	}
 	if logged == 1 {
 		r.log(&shot, ring)
@@ -49,59 +49,51 @@ func readAccount(bytes, ring []byte) (stored, error) {
 	if r.err != nil {
 		return s, r.err
 	}
-	account, err := shot.Account()
-	if err != nil {
-		return s, fmt.Errorf("%w: %w", errCorrupt, err)
-	}
-	s.account = account
-	return s, nil
+	return s, shot.restore(s.account)
 }
 
-func (r *reader) counter() (c limit.Counter) {
-	if err := c.Limit.UnmarshalBinary(r.name()); err != nil && r.err == nil {
+func (r *reader) counter() (c counterState) {
+	if err := c.limit.UnmarshalBinary(r.name()); err != nil && r.err == nil {
 		r.err = fmt.Errorf("%w: %w", errCorrupt, err)
 	}
 	r.name()
-	c.At, c.A, c.B = r.number(), r.number(), r.number()
-	c.Refunded = r.backlog()
-	c.Changes, c.Beyond = r.float(), r.number()
+	c.at, c.a, c.b = r.number(), r.number(), r.number()
+	c.refunded = r.backlog()
+	c.changes, c.beyond = r.float(), r.number()
 	return c
 }
 
-func (r *reader) log(shot *limit.Snapshot, ring []byte) {
+func (r *reader) log(shot *snapshot, ring []byte) {
 	size, oldest, next := r.float(), r.float(), r.float()
-	shot.Dropped = r.number()
-	newest := r.number()
+	shot.dropped = r.number()
+	newest, most := r.number(), int64(0)
 	for range r.byte() {
-		w := limit.Window{Period: time.Duration(r.number()), First: int(r.float() - oldest), Sum: r.number()}
-		shot.Windows = append(shot.Windows, w)
+		w := logWindow{period: time.Duration(r.number()), first: int(r.float() - oldest)}
+		shot.windows = append(shot.windows, w)
+		most = max(most, r.number())
 	}
 	if r.err != nil || size < 1 || size > maxEntries || oldest < 0 || next < oldest || next-oldest > size {
 		r.err = errCorrupt
 		return
 	}
 	if int64(len(ring)) != size*entryBytes {
-		rebuildLog(shot, newest)
+		rebuildLog(shot, newest, most)
 		return
 	}
 	for i := oldest; i < next; i++ {
 		e := reader{rest: ring[i%size*entryBytes:]}
-		shot.Entries = append(shot.Entries, limit.Entry{At: e.number(), N: e.number()})
+		shot.entries = append(shot.entries, logEntry{e.number(), e.number()})
 	}
 }
 
 // rebuildLog replaces the entries of a log that Redis has evicted, or another program has changed:
-// everything that was in any window counts as used at the time of the newest entry.
-func rebuildLog(shot *limit.Snapshot, newest int64) {
-	var most int64
-	for _, w := range shot.Windows {
-		most = max(most, w.Sum)
-	}
-	for i := range shot.Windows {
-		shot.Windows[i].First, shot.Windows[i].Sum = 0, most
+// the most that was in any window counts as used at the time of the newest entry.
+func rebuildLog(shot *snapshot, newest, most int64) {
+	for i := range shot.windows {
+		shot.windows[i].first = 0
 	}
 	if most > 0 {
-		shot.Entries = []limit.Entry{{At: newest, N: most}}
+		shot.entries = []logEntry{{newest, most}}
 	}
 }
 
@@ -109,27 +101,27 @@ var errTooManyCounters = fmt.Errorf("more than %d limits of the key are in use",
 
 // write encodes the account as the script keeps it, and its log.
 func (s *stored) write() (account, ring []byte, err error) {
-	shot := s.account.Snapshot()
-	if shot.Epoch == 0 {
+	shot := snapshotOf(s.account)
+	if shot.epoch == 0 {
 		return nil, nil, nil
 	}
-	if len(shot.Counters) > maxCounters || len(shot.Windows) > maxCounters {
+	if len(shot.counters) > maxCounters || len(shot.windows) > maxCounters {
 		return nil, nil, errTooManyCounters
 	}
 	var w writer
 	w.byte(accountVersion)
-	w.number(shot.FullAt)
-	w.number(shot.Seen)
-	w.epoch(shot.Epoch)
+	w.number(shot.fullAt)
+	w.number(shot.seen)
+	w.epoch(shot.epoch)
 	w.float(s.revision)
-	w.byte(byte(len(shot.Counters)))
-	w.bool(len(shot.Windows) > 0)
+	w.byte(byte(len(shot.counters)))
+	w.bool(len(shot.windows) > 0)
 	w.byte(byte(len(s.leases)))
-	for _, c := range shot.Counters {
+	for _, c := range shot.counters {
 		w.counter(c)
 	}
-	if len(shot.Windows) > 0 {
-		ring = w.log(shot)
+	if len(shot.windows) > 0 {
+		ring = w.log(&shot)
 	}
 	for _, l := range s.leases {
 		w.leased(l)
@@ -137,38 +129,38 @@ func (s *stored) write() (account, ring []byte, err error) {
 	return w, ring, nil
 }
 
-func (w *writer) counter(c limit.Counter) {
-	w.name(nameOf(c.Limit))
-	w.name(nameOf(c.Limit.Shape()))
-	w.number(c.At)
-	w.number(c.A)
-	w.number(c.B)
-	w.unsigned(uint64(c.Refunded.NS))
-	w.number(c.Refunded.Parts)
-	w.float(c.Changes)
-	w.number(c.Beyond)
+func (w *writer) counter(c counterState) {
+	w.name(nameOf(c.limit))
+	w.name(nameOf(shapeOf(c.limit)))
+	w.number(c.at)
+	w.number(c.a)
+	w.number(c.b)
+	w.unsigned(uint64(c.refunded.ns))
+	w.number(c.refunded.parts)
+	w.float(c.changes)
+	w.number(c.beyond)
 }
 
 // log writes a log whose ring has room for one more entry, and returns the ring.
-func (w *writer) log(shot limit.Snapshot) []byte {
-	size := max(1<<bits.Len(uint(len(shot.Entries))), 8)
+func (w *writer) log(shot *snapshot) []byte {
+	size := max(1<<bits.Len(uint(len(shot.entries))), 8)
 	ring := make(writer, 0, size*entryBytes)
 	newest := int64(0)
-	for _, e := range shot.Entries {
-		ring.number(e.At)
-		ring.number(e.N)
-		newest = e.At
+	for _, e := range shot.entries {
+		ring.number(e.at)
+		ring.number(e.n)
+		newest = e.at
 	}
 	w.float(int64(size))
 	w.float(0)
-	w.float(int64(len(shot.Entries)))
-	w.number(shot.Dropped)
+	w.float(int64(len(shot.entries)))
+	w.number(shot.dropped)
 	w.number(newest)
-	w.byte(byte(len(shot.Windows)))
-	for _, each := range shot.Windows {
-		w.number(int64(each.Period))
-		w.float(int64(each.First))
-		w.number(each.Sum)
+	w.byte(byte(len(shot.windows)))
+	for _, each := range shot.windows {
+		w.number(int64(each.period))
+		w.float(int64(each.first))
+		w.number(shot.sumFrom(each.first))
 	}
 	return append(ring, make([]byte, size*entryBytes-len(ring))...)
 }

@@ -37,13 +37,14 @@ type accountState struct {
 	charge   store.Charge
 	epoch    uint64
 	revision int64
-	counters []counter // one for each limit
+	limits   []limitState  // one for each limit
+	account  limit.Account // with their counters
 }
 
-// counter is what was used of a limit.
-type counter struct {
-	limit.Counter
-	log    logState // of a sliding log, in place of the Counter
+// limitState is what was used of a limit.
+type limitState struct {
+	counterState
+	log    logState // of a sliding log, in place of the counterState
 	leased int64    // set aside by leases
 }
 
@@ -58,29 +59,37 @@ func parseTake(o *op, charges []store.Charge) (takeAnswer, error) {
 	for i, c := range charges {
 		f := &t.accounts[i]
 		*f = accountState{charge: c, epoch: r.epoch(), revision: r.float()}
-		f.counters = make([]counter, len(c.Limits))
+		f.limits = make([]limitState, len(c.Limits))
+		shot := snapshot{fullAt: maxAmount, seen: o.at, epoch: f.epoch}
 		for k, l := range c.Limits {
 			if same := slices.Index(c.Limits[:k], l); same >= 0 {
-				f.counters[k] = f.counters[same]
-			} else {
-				f.counters[k] = r.found(l)
+				f.limits[k] = f.limits[same]
+				continue
 			}
+			s := r.limitState(l)
+			f.limits[k] = s
+			if s.counterState != (counterState{limit: l}) { // or nothing was used
+				shot.counters = append(shot.counters, s.counterState)
+			}
+		}
+		if r.err == nil && len(shot.counters) > 0 {
+			r.err = shot.restore(&f.account)
 		}
 	}
 	return t, r.err
 }
 
-func (r *reader) found(l limit.Limit) counter {
-	c := counter{Counter: limit.Counter{Limit: l}, leased: r.number()}
+func (r *reader) limitState(l limit.Limit) limitState {
+	s := limitState{counterState: counterState{limit: l}, leased: r.number()}
 	switch kindOf(l) {
 	case kindBucket:
-		c.At, c.A, c.B, c.Refunded, c.Changes = r.number(), r.number(), r.number(), r.backlog(), r.float()
+		s.at, s.a, s.b, s.refunded, s.changes = r.number(), r.number(), r.number(), r.backlog(), r.float()
 	case kindLog:
-		c.log = logState{sum: r.number(), newest: r.number(), roomAt: r.number()}
+		s.log = logState{sum: r.number(), newest: r.number(), roomAt: r.number()}
 	default:
-		c.At, c.A, c.B = r.number(), r.number(), r.number()
+		s.at, s.a, s.b = r.number(), r.number(), r.number()
 	}
-	return c
+	return s
 }
 
 // decisions returns the decisions of all limits. Without take, the decision of a limit that allows
@@ -88,7 +97,7 @@ func (r *reader) found(l limit.Limit) counter {
 func (t *takeAnswer) decisions(take bool) []limit.Decision {
 	n := 0
 	for i := range t.accounts {
-		n += len(t.accounts[i].counters)
+		n += len(t.accounts[i].limits)
 	}
 	decisions := make([]limit.Decision, 0, n)
 	for i := range t.accounts {
@@ -97,7 +106,7 @@ func (t *takeAnswer) decisions(take bool) []limit.Decision {
 	return decisions
 }
 
-// takes returns what settlements need to know about the take.
+// takes applies the takes to the accounts, and returns what settlements need to know about them.
 func (t *takeAnswer) takes() []*chargeReceipt {
 	takes := make([]*chargeReceipt, len(t.accounts))
 	for i := range t.accounts {
@@ -109,33 +118,33 @@ func (t *takeAnswer) takes() []*chargeReceipt {
 // decide appends the decision of each limit. Leased amounts count as used.
 func (f *accountState) decide(decisions []limit.Decision, at int64, take bool) []limit.Decision {
 	n := f.charge.N
-	for i := range f.counters {
-		c := &f.counters[i]
-		d := c.check(at, n)
-		if d.Allowed && c.leased > 0 {
-			d = c.besideLeases(d, at, n)
+	for i := range f.limits {
+		d := f.check(i, at, n)
+		leased := f.limits[i].leased
+		if d.Allowed && leased > 0 {
+			d = f.besideLeases(i, d, at, n)
 		}
 		if d.Allowed && !take {
-			d = c.check(at, 0)
+			d = f.check(i, at, 0)
 		}
-		d.Used += min(c.leased, maxAmount-d.Used)
-		d.Remaining = max(d.Remaining-c.leased, 0)
+		d.Used += min(leased, maxAmount-d.Used)
+		d.Remaining = max(d.Remaining-leased, 0)
 		decisions = append(decisions, d)
 	}
 	return decisions
 }
 
 // besideLeases returns the decision of a limit that allows n, if its leased amounts count as used.
-func (c *counter) besideLeases(d limit.Decision, at, n int64) limit.Decision {
-	retry := leaseRetry
-	if burst := c.Limit.Burst(); n <= burst-c.leased {
-		both := c.check(at, n+c.leased)
+func (f *accountState) besideLeases(i int, d limit.Decision, at, n int64) limit.Decision {
+	retry, leased := leaseRetry, f.limits[i].leased
+	if n <= d.Limit.Burst()-leased {
+		both := f.check(i, at, n+leased)
 		if both.Allowed {
 			return d
 		}
 		retry = max(retry, both.RetryAfter)
 	}
-	d = c.check(at, 0)
+	d = f.check(i, at, 0)
 	d.Allowed, d.RetryAfter = false, retry
 	return d
 }
@@ -147,44 +156,45 @@ const leaseRetry = 10 * time.Millisecond
 type chargeReceipt struct {
 	limit.Receipt
 	charge   store.Charge
-	revision int64     // of the account, after the take
-	before   []counter // one for each limit; may change
+	revision int64        // of the account, after the take
+	before   []limitState // one for each limit; those of logs may change
+	left     []backlog    // that the take left in each bucket; nil if there is none
 }
 
+// take applies the take to the account, so that it is the one that the next take finds, and returns
+// what a settlement needs to know about it.
 func (f *accountState) take(at int64) *chargeReceipt {
 	n := f.charge.N
-	t := &chargeReceipt{limit.Receipt{N: n, At: at, Epoch: f.epoch}, f.charge, f.revision, f.counters}
-	for i := range f.counters {
-		c := &f.counters[i]
-		if n == 0 || c.Limit.Algorithm() > limit.LeakyBucket {
-			continue
+	t := &chargeReceipt{limit.Receipt{N: n, At: at, Epoch: f.epoch}, f.charge, f.revision, f.limits, nil}
+	if n == 0 {
+		return t
+	}
+	for i := range f.limits {
+		f.limits[i].log.sum, f.limits[i].log.newest = f.limits[i].log.sum+n, at
+	}
+	if !slices.ContainsFunc(f.charge.Limits, isBucket) { // then the receipt needs no more
+		if limits := withoutLogs(f.charge.Limits); len(limits) > 0 {
+			f.account.Take(limits, at, n)
 		}
-		if t.Buckets == nil {
-			t.Buckets = make([]limit.BucketReceipt, len(f.counters))
+		return t
+	}
+	t.Receipt = f.account.Take(f.charge.Limits, at, n)
+	t.Epoch, t.left = f.epoch, make([]backlog, len(f.limits))
+	shot := snapshotOf(&f.account)
+	for i := range f.limits {
+		if c := shot.find(f.limits[i].limit); c != nil {
+			t.left[i] = backlog{c.a, c.b}
 		}
-		after := c.Take(at, n)
-		t.Buckets[i] = limit.BucketReceipt{Left: limit.Backlog{NS: after.A, Parts: after.B}, Refunded: c.Refunded, Changes: c.Changes}
 	}
 	return t
 }
 
-// advance applies a take of n to the state, so that it is the one that the next take finds.
-func (f *accountState) advance(at, n int64) {
-	for i := range f.counters {
-		c := &f.counters[i]
-		if c.Limit.Algorithm() == limit.SlidingLog {
-			c.log.sum, c.log.newest = c.log.sum+n, at
-		} else {
-			c.Counter = c.Take(at, n)
-		}
+// check returns the decision of the limit at an index on n.
+func (f *accountState) check(i int, at, n int64) limit.Decision {
+	if s := &f.limits[i]; s.limit.Algorithm() == limit.SlidingLog {
+		return s.log.check(s.limit, at, n)
 	}
-}
-
-func (c *counter) check(at, n int64) limit.Decision {
-	if c.Limit.Algorithm() == limit.SlidingLog {
-		return c.log.check(c.Limit, at, n)
-	}
-	return c.Check(at, n)
+	return f.account.Check(f.limits[i].limit, at, n)
 }
 
 // logState is what the script reports about a sliding log: the amount in its window, the time of

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-
-	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // Requests and answers of the script have the encoding of Redis's struct library: see the
@@ -49,9 +47,9 @@ func (w *writer) unsigned(v uint64) {
 	w.uint32(uint32(v % billion))
 }
 
-func (w *writer) backlog(b limit.Backlog) {
-	w.number(b.NS)
-	w.number(b.Parts)
+func (w *writer) backlog(b backlog) {
+	w.number(b.ns)
+	w.number(b.parts)
 }
 
 func (w *writer) epoch(e uint64) { *w = binary.BigEndian.AppendUint64(*w, e) }
@@ -100,7 +98,7 @@ func (r *reader) number() int64 {
 	return hi*billion + int64(r.uint32())
 }
 
-func (r *reader) backlog() limit.Backlog { return limit.Backlog{NS: r.number(), Parts: r.number()} }
+func (r *reader) backlog() backlog { return backlog{r.number(), r.number()} }
 
 func (r *reader) epoch() uint64 { return binary.BigEndian.Uint64(r.take(8)) }
 

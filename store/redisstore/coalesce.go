@@ -87,7 +87,8 @@ func (c *coalescer) takeOne(ctx context.Context, charge store.Charge) (store.Rec
 	if t.status == denied {
 		return nil, t.decisions(false), nil
 	}
-	return c.remote.receipt(t.takes()), t.decisions(true), nil
+	decisions := t.decisions(true)
+	return c.remote.receipt(t.takes()), decisions, nil
 }
 
 // wait waits for the answer to m, at most for the timeout.
@@ -203,12 +204,12 @@ func (c *coalescer) admit(t takeAnswer, n int64, members []*coalescedTake) {
 	f.charge.N = n
 	var unclaimed []*chargeReceipt
 	for _, m := range members {
+		m.decisions = f.decide(nil, t.at, true)
 		take := f.take(t.at)
-		m.receipt, m.decisions = c.remote.receipt([]*chargeReceipt{take}), f.decide(nil, t.at, true)
+		m.receipt = c.remote.receipt([]*chargeReceipt{take})
 		if !c.finish(m) {
 			unclaimed = append(unclaimed, take)
 		}
-		f.advance(t.at, n)
 	}
 	for _, take := range unclaimed {
 		c.remote.send(c.remote.settle([]*chargeReceipt{take}, []int64{0}, false))

@@ -65,7 +65,7 @@ func (e *keyModel) forgettable(now int64) bool {
 		if l.ends > now {
 			return false
 		}
-		last.owe(max(l.ends-1, e.account.Snapshot().Seen), l.n)
+		last.owe(max(l.ends-1, snapshotOf(&e.account).seen), l.n)
 	}
 	return !slices.ContainsFunc(e.limits, func(l limit.Limit) bool { return last.account.Check(l, now, 0).ResetAfter > 0 })
 }

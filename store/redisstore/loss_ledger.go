@@ -97,6 +97,11 @@ func impose(a *limit.Account, limits []limit.Limit, now, n int64) {
 	}
 }
 
+// withoutLogs returns the limits that are no sliding logs.
+func withoutLogs(limits []limit.Limit) []limit.Limit {
+	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Algorithm() == limit.SlidingLog })
+}
+
 func logs(limits []limit.Limit) []limit.Limit {
 	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Algorithm() != limit.SlidingLog })
 }
@@ -115,7 +120,7 @@ func (g *ledger) nextBill(now int64) *bill {
 	for i, part := range g.shares {
 		owed := difference(&g.account, &g.reported, part, now)
 		for k := range each {
-			if part.Shape() == g.shares[k].Shape() {
+			if shapeOf(part) == shapeOf(g.shares[k]) {
 				each[k] = max(each[k], owed)
 				each[i] = max(each[i], each[k])
 			}
@@ -152,7 +157,7 @@ func (g *ledger) markSent(b *bill, r store.Receipt, now int64) {
 	g.bill = b
 	var parts []limit.Limit
 	for _, part := range g.shares {
-		if slices.ContainsFunc(b.limits, func(l limit.Limit) bool { return l.Shape() == part.Shape() }) {
+		if slices.ContainsFunc(b.limits, func(l limit.Limit) bool { return shapeOf(l) == shapeOf(part) }) {
 			parts = append(parts, part)
 		}
 	}

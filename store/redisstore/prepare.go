@@ -54,9 +54,8 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 // others to the limits that have replaced theirs.
 func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
 	s.rewind(at)
-	s.account.Prepare(limits, at)
-	if s.tooManyCounters(limits) {
-		return errTooManyCounters
+	if err := s.fit(limits, at); err != nil {
+		return err
 	}
 	kept := s.leases[:0]
 	for _, l := range s.leases {
@@ -77,15 +76,22 @@ func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
 	return nil
 }
 
-// tooManyCounters reports whether the account has no room for the counters of limits.
-func (s *stored) tooManyCounters(limits []limit.Limit) bool {
-	counters := s.account.Snapshot().Counters
-	if len(counters)+len(limits) <= maxCounters {
-		return false
+// fit makes an account one of limits: with windows of its log for all of them, and without the
+// counters that are full again.
+func (s *stored) fit(limits []limit.Limit, at int64) error {
+	s.account.Fit(limits, at)
+	for _, l := range limits {
+		s.account.Check(l, at, 0)
 	}
-	return slices.ContainsFunc(limits, func(l limit.Limit) bool {
-		return l.Algorithm() != limit.SlidingLog && !slices.ContainsFunc(counters, func(c limit.Counter) bool { return c.Limit == l })
+	shot := snapshotOf(s.account)
+	shot.counters = slices.DeleteFunc(shot.counters, func(c counterState) bool {
+		return s.account.Check(c.limit, at, 0).ResetAfter == 0 && c.refunded == backlog{} && c.changes == 0 && c.beyond == 0
 	})
+	isNew := func(l limit.Limit) bool { return l.Algorithm() != limit.SlidingLog && shot.find(l) == nil }
+	if len(shot.counters)+len(limits) > maxCounters && slices.ContainsFunc(limits, isNew) {
+		return errTooManyCounters
+	}
+	return shot.restore(s.account)
 }
 
 // rewind moves the ends of leases by as much as the account's clock has gone back.
@@ -93,7 +99,7 @@ func (s *stored) rewind(at int64) {
 	if len(s.leases) == 0 {
 		return
 	}
-	back := max(s.account.Snapshot().Seen-at, 0)
+	back := max(snapshotOf(s.account).seen-at, 0)
 	for i := range s.leases {
 		s.leases[i].ends -= back
 	}
@@ -107,7 +113,7 @@ func mapLimits(limits, asked []limit.Limit) []limit.Limit {
 			continue
 		}
 		for _, a := range asked {
-			if a.Shape() == l.Shape() && !slices.Contains(now, a) {
+			if shapeOf(a) == shapeOf(l) && !slices.Contains(now, a) {
 				now[i] = a
 				break
 			}

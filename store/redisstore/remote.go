@@ -79,7 +79,8 @@ func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receip
 	if err != nil || t.status == denied {
 		return nil, t.decisions(false), err
 	}
-	return r.receipt(t.takes()), t.decisions(true), nil
+	decisions := t.decisions(true)
+	return r.receipt(t.takes()), decisions, nil
 }
 
 func (r *remote) receipt(takes []*chargeReceipt) *receipt {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,28 @@ func kindOf(l limit.Limit) byte {
 	}
 }
 
+// shapeOf returns the part of a limit that must stay for its usage to stay when the limit changes:
+// all but its counts. All days have one shape, whenever they begin, and also if they last up to a
+// minute longer. A shape is no valid limit.
+func shapeOf(l limit.Limit) limit.Limit {
+	const day = 24 * time.Hour
+	kind := kindOf(l)
+	if kind == kindCalendar || kind == kindAnchored && l.Period().Truncate(time.Minute) == day {
+		l = limit.New(0, day).Anchored()
+	}
+	return l.WithCount(0).WithBurst(0)
+}
+
+// costOf returns the backlog that n adds to a bucket, at most the largest.
+func costOf(l limit.Limit, n int64) backlog {
+	hi, lo := bits.Mul64(uint64(n), uint64(l.Period()))
+	if hi >= uint64(l.Count()) {
+		return backlog{ns: maxAmount}
+	}
+	ns, parts := bits.Div64(hi, lo, uint64(l.Count()))
+	return backlog{int64(min(ns, maxAmount)), int64(parts)}
+}
+
 // windowAt returns when the window of a limit begins that a time falls into, and when it ends.
 func windowAt(l limit.Limit, at int64) (start, end int64) {
 	d := new(limit.Account).Check(l, at, 1)
@@ -76,7 +99,7 @@ func (h *prefixCache) prefix(l limit.Limit) limitPrefix {
 	var w writer
 	w.byte(kindOf(l))
 	w.name(nameOf(l))
-	w.name(nameOf(l.Shape()))
+	w.name(nameOf(shapeOf(l)))
 	if h.count.Add(1) <= maxPrefixes {
 		h.byLimit.Store(l, limitPrefix(w))
 	}
@@ -167,8 +190,8 @@ func (q *request) limit(l limit.Limit, n, now int64) {
 	w.number(l.Count())
 	switch kindOf(l) {
 	case kindBucket:
-		w.backlog(l.Cost(n))
-		w.backlog(l.Cost(l.Burst()))
+		w.backlog(costOf(l, n))
+		w.backlog(costOf(l, l.Burst()))
 	case kindAligned, kindCounter:
 		w.number(floor(now, l.Period()))
 		w.number(int64(l.Period()))
@@ -216,9 +239,9 @@ func (r *remote) settle(takes []*chargeReceipt, actual []int64, undo bool) *op {
 			q.settlement(l, t, actual[i])
 			if undo {
 				before := &t.before[slices.Index(t.charge.Limits, l)]
-				w.number(before.At)
-				w.number(before.A)
-				w.number(before.B)
+				w.number(before.at)
+				w.number(before.a)
+				w.number(before.b)
 			}
 		}
 	}
@@ -231,16 +254,18 @@ func (q *request) settlement(l limit.Limit, t *chargeReceipt, actual int64) {
 	*w = append(*w, q.r.prefixes.prefix(l)...)
 	switch kindOf(l) {
 	case kindBucket:
-		var b limit.BucketReceipt
-		if t.Buckets != nil {
-			b = t.Buckets[slices.Index(t.charge.Limits, l)]
+		var before limitState
+		var left backlog
+		if t.left != nil {
+			i := slices.Index(t.charge.Limits, l)
+			before, left = t.before[i], t.left[i]
 		}
 		w.number(l.Count())
-		w.backlog(l.Cost(max(actual-t.N, t.N-actual)))
-		w.backlog(b.Left)
-		w.unsigned(uint64(b.Refunded.NS))
-		w.number(b.Refunded.Parts)
-		w.float(b.Changes)
+		w.backlog(costOf(l, max(actual-t.N, t.N-actual)))
+		w.backlog(left)
+		w.unsigned(uint64(before.refunded.ns))
+		w.number(before.refunded.parts)
+		w.float(before.changes)
 	case kindCounter:
 		w.number(floor(t.At, l.Period()))
 		w.number(int64(l.Period()))

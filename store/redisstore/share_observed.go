@@ -219,13 +219,6 @@ func (h *observation) validUntil() (last int64) {
 }
 
 // at returns the observation of a key, if anything of it still counts at now.
-func (k *observations) at(key string, now int64) *observation {
-	s := k.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.at(key, now)
-}
-
 func (s *observationShard) at(key string, now int64) *observation {
 	h := s.keys[key]
 	if h == nil || now >= h.validUntil() {

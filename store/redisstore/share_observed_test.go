@@ -108,3 +108,11 @@ func TestObservationsAreBounded(t *testing.T) {
 		t.Error("a key of which nothing was used is known")
 	}
 }
+
+// at returns the observation of a key, if anything of it still counts at now.
+func (k *observations) at(key string, now int64) *observation {
+	s := k.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at(key, now)
+}

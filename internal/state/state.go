@@ -1,0 +1,112 @@
+// Package state has the types of what a program keeps of a limiter between two runs: quotas and
+// usage. Packages that write files and tables use them, so that they need not import the limiter.
+package state
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// Quota is what one model may use. It has the fields of ratelimit.ModelQuota, which explains them.
+type Quota struct {
+	MaxRPM int
+	MaxTPM int
+	MaxRPD int
+
+	MaxInputTPM   int
+	MaxOutputTPM  int
+	MaxTPD        int
+	MaxConcurrent int
+
+	DayResetsAt string
+	Auto        bool
+	Margin      time.Duration
+}
+
+// Usage is what a model has used. It has the fields of ratelimit.UsageStats, which explains them.
+type Usage struct {
+	Requests []time.Time
+	Tokens   []Entry
+	DayStart time.Time
+	DayCount int
+
+	InputTokens  []Entry
+	OutputTokens []Entry
+	DayTokens    *Entry
+}
+
+// Entry is how many tokens were used at a time.
+type Entry struct {
+	Time  time.Time
+	Count int
+}
+
+const (
+	// MaxQuota is the largest quota: more than any provider grants in a day, and small enough
+	// for sums of what was used to be exact.
+	MaxQuota = 1 << 53
+
+	// MaxMargin is the largest margin of a quota.
+	MaxMargin = 30 * time.Second
+
+	// MaxCount is as far as usage is counted.
+	MaxCount = min(1<<62, math.MaxInt)
+)
+
+// Validate returns what is wrong with the quota and what is allowed, or nil.
+func (q Quota) Validate() error {
+	for _, field := range []struct {
+		name string
+		max  int
+	}{
+		{"max_rpm", q.MaxRPM}, {"max_tpm", q.MaxTPM}, {"max_rpd", q.MaxRPD},
+		{"max_input_tpm", q.MaxInputTPM}, {"max_output_tpm", q.MaxOutputTPM},
+		{"max_tpd", q.MaxTPD}, {"max_concurrent", q.MaxConcurrent},
+	} {
+		if field.max < 0 || int64(field.max) > MaxQuota {
+			return fmt.Errorf("ratelimit: %s of %d: it must be from 1 to %d, or 0 for unlimited", field.name, field.max, int64(MaxQuota))
+		}
+	}
+	if q.Margin < 0 || q.Margin > MaxMargin {
+		return fmt.Errorf("ratelimit: margin of %v: it must be from 0s to %v", q.Margin, MaxMargin)
+	}
+	if _, err := q.Day(1); err != nil {
+		return fmt.Errorf("ratelimit: day_resets_at of %.80q: it must be a time of day and a time zone, such as 00:00 America/Los_Angeles: %w", q.DayResetsAt, err)
+	}
+	return nil
+}
+
+// Day returns a limit of n a day, which begins as the quota says.
+func (q Quota) Day(n int64) (limit.Limit, error) {
+	if q.DayResetsAt == "" {
+		return limit.New(n, 24*time.Hour+q.Margin).Anchored(), nil
+	}
+	fields := strings.Fields(q.DayResetsAt)
+	if len(fields) != 2 || len(q.DayResetsAt) > 100 || fields[1] == "Local" { // Local is another zone on another machine
+		return limit.Limit{}, errors.New("it has no such two parts")
+	}
+	at, err := time.Parse("15:04", fields[0])
+	if err != nil {
+		return limit.Limit{}, err
+	}
+	zone, err := time.LoadLocation(fields[1])
+	if err != nil {
+		return limit.Limit{}, err
+	}
+	midnight := at.Truncate(24 * time.Hour)
+	l := limit.PerDay(n).ResetAt(at.Sub(midnight), zone)
+	return l, l.Validate()
+}
+
+// CheckTime refuses a time that RFC 3339 cannot express.
+func CheckTime(t time.Time) error {
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return fmt.Errorf("a time in the year %d: it must be from 0 to 9999", year)
+	}
+	return nil
+}

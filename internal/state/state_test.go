@@ -1,0 +1,35 @@
+package state
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		quota Quota
+		says  string // empty: the quota is valid
+	}{
+		{Quota{}, ""},
+		{Quota{MaxRPM: MaxQuota, MaxConcurrent: MaxQuota, DayResetsAt: "00:00 America/Los_Angeles", Margin: MaxMargin}, ""},
+		{Quota{MaxTPD: -1}, "max_tpd of -1: it must be from 1 to 9007199254740992, or 0 for unlimited"},
+		{Quota{MaxConcurrent: MaxQuota + 1}, "max_concurrent of 9007199254740993"},
+		{Quota{Margin: MaxMargin + 1}, "it must be from 0s to 30s"},
+		{Quota{DayResetsAt: "00:00 Local"}, `day_resets_at of "00:00 Local": it must be a time of day and a time zone`},
+		{Quota{DayResetsAt: "25:00 UTC"}, "it must be a time of day and a time zone"},
+	} {
+		err := c.quota.Validate()
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%+v: %v, want %q", c.quota, err, c.says)
+		}
+	}
+}
+
+func TestCheckTime(t *testing.T) {
+	for year, fine := range map[int]bool{-1: false, 0: true, 9999: true, 10_000: false} {
+		if err := CheckTime(time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC)); (err == nil) != fine {
+			t.Errorf("the year %d: %v", year, err)
+		}
+	}
+}

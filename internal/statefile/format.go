@@ -1,0 +1,161 @@
+package statefile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
+	"dappco.re/go/core/go-ratelimit/internal/state"
+)
+
+// format returns the text of a file, models sorted by name and times in UTC. What parse would
+// refuse is an error.
+func format(f File) ([]byte, error) {
+	w := &writer{}
+	writeModels(w, "quotas:", f.Quotas, w.quota)
+	writeModels(w, "state:", f.State, w.usage)
+	if w.err == nil && len(w.text) > maxFile {
+		return nil, fmt.Errorf("%d bytes: it must have %d at most", len(w.text), maxFile)
+	}
+	return w.text, w.err
+}
+
+// A writer writes a file from top to bottom and keeps the first error.
+type writer struct {
+	text  []byte
+	model string // the one that is being written
+	err   error
+}
+
+func writeModels[T any](w *writer, key string, models map[string]T, write func(T)) {
+	if len(models) == 0 {
+		w.line(key, " {}")
+		return
+	}
+	w.line(key)
+	for _, w.model = range slices.Sorted(maps.Keys(models)) {
+		if err := modelname.Check(w.model); err != nil && w.err == nil {
+			w.err = fmt.Errorf("%s", message.Plain(err))
+		}
+		w.line("  ", quote(w.model), ":")
+		write(models[w.model])
+	}
+}
+
+func (w *writer) quota(q state.Quota) {
+	w.check(q.Validate())
+	w.count("    max_rpm: ", q.MaxRPM)
+	w.count("    max_tpm: ", q.MaxTPM)
+	w.count("    max_rpd: ", q.MaxRPD)
+	w.nonzero("    max_input_tpm: ", q.MaxInputTPM)
+	w.nonzero("    max_output_tpm: ", q.MaxOutputTPM)
+	w.nonzero("    max_tpd: ", q.MaxTPD)
+	w.nonzero("    max_concurrent: ", q.MaxConcurrent)
+	if q.DayResetsAt != "" {
+		w.line("    day_resets_at: ", quote(q.DayResetsAt))
+	}
+	if q.Auto {
+		w.line("    auto: true")
+	}
+	if q.Margin != 0 {
+		w.line("    margin: ", q.Margin.String())
+	}
+}
+
+func (w *writer) usage(u state.Usage) {
+	writeList(w, "    requests:", u.Requests, func(t time.Time) { w.time("      - ", t) })
+	w.entries("    tokens:", u.Tokens)
+	w.time("    day_start: ", u.DayStart)
+	w.count("    day_count: ", u.DayCount)
+	if len(u.InputTokens) > 0 {
+		w.entries("    input_tokens:", u.InputTokens)
+	}
+	if len(u.OutputTokens) > 0 {
+		w.entries("    output_tokens:", u.OutputTokens)
+	}
+	if u.DayTokens != nil {
+		w.line("    day_tokens:")
+		w.time("      time: ", u.DayTokens.Time)
+		w.count("      count: ", u.DayTokens.Count)
+	}
+}
+
+func (w *writer) entries(key string, entries []state.Entry) {
+	writeList(w, key, entries, func(e state.Entry) {
+		w.time("      - time: ", e.Time)
+		w.count("        count: ", e.Count)
+	})
+}
+
+func writeList[T any](w *writer, key string, list []T, write func(T)) {
+	if len(list) == 0 {
+		w.line(key, " []")
+		return
+	}
+	w.line(key)
+	for _, item := range list {
+		write(item)
+	}
+}
+
+func (w *writer) time(key string, t time.Time) {
+	w.check(state.CheckTime(t))
+	w.text = append(w.text, key...)
+	w.text = t.UTC().AppendFormat(w.text, time.RFC3339Nano)
+	w.text = append(w.text, '\n')
+}
+
+func (w *writer) nonzero(key string, n int) {
+	if n != 0 {
+		w.count(key, n)
+	}
+}
+
+func (w *writer) count(key string, n int) {
+	if n < 0 || n > state.MaxCount {
+		w.check(fmt.Errorf("a count of %d: it must be from 0 to %d", n, state.MaxCount))
+	}
+	w.text = append(w.text, key...)
+	w.text = strconv.AppendInt(w.text, int64(n), 10)
+	w.text = append(w.text, '\n')
+}
+
+func (w *writer) line(parts ...string) {
+	for _, part := range parts {
+		w.text = append(w.text, part...)
+	}
+	w.text = append(w.text, '\n')
+}
+
+func (w *writer) check(err error) {
+	if err != nil && w.err == nil {
+		w.err = fmt.Errorf("model %q: %s", w.model, message.Plain(err))
+	}
+}
+
+// quote returns a text in quotes, or as it is where that is read as the same text. What Go
+// escapes, YAML reads.
+func quote(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+func isPlain(s string) bool {
+	for i, c := range []byte(s) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || !strings.ContainsRune("0123456789-_./:", rune(c))) {
+			return false
+		}
+	}
+	return s != "" && s[len(s)-1] != ':' && !slices.Contains(notText, strings.ToLower(s))
+}
+
+// notText is what YAML takes for something else than a text where it has no quotes.
+var notText = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
