@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -43,6 +44,40 @@ type ruleSet struct {
 	Rank    int
 	Weight  int
 	Most    int
+}
+
+// GoString returns a history with a line for each scope and each step.
+func (p plot) GoString() string {
+	var text strings.Builder
+	for i, r := range p.Rules {
+		fmt.Fprintf(&text, "\nscope %d: in order %t, at least %d, rank %d, weight %d, at most %d wait", i, r.InOrder, r.Least, r.Rank, r.Weight, r.Most)
+		for _, l := range r.Limits {
+			fmt.Fprintf(&text, "; %d of %s", l.Limit.Count(), l.Name)
+		}
+	}
+	for i, s := range p.Steps {
+		fmt.Fprintf(&text, "\nstep %d: %s", i, s)
+	}
+	return text.String()
+}
+
+// String returns what has a part in the step.
+func (s step) String() string {
+	switch s.Do {
+	case "try", "look", "acquire":
+		return fmt.Sprintf("%s %+v", s.Do, s.Call)
+	case "record":
+		return fmt.Sprintf("record %+v of scope %d", s.Call, s.Scope)
+	case "commit":
+		return fmt.Sprintf("commit %d with %+v", s.Nth, s.Used)
+	case "cancel", "leave":
+		return fmt.Sprintf("%s %d", s.Do, s.Nth)
+	case "set":
+		return fmt.Sprintf("set %d to %d", s.Scope, s.Counts)
+	case "reset":
+		return fmt.Sprintf("reset %d", s.Scope)
+	}
+	return fmt.Sprintf("%s %v", s.Do, s.Pass)
 }
 
 func (r *ruleSet) rules() *admission.Rules {
@@ -207,6 +242,13 @@ type asked struct {
 	finished atomic.Bool // result and err are there
 	result   admission.Result
 	err      error
+}
+
+func (a *asked) String() string {
+	if a == nil {
+		return "none"
+	}
+	return a.id
 }
 
 func newWorld(b *bench, p plot, now func() int64) *world {
@@ -551,7 +593,7 @@ func (w *world) try(s step) {
 	}
 	switch {
 	case r.Allowed() && (want.denies() || must != nil):
-		w.t.Errorf("%s passes; on paper %+v, and %+v comes first", a.id, want, must)
+		w.t.Errorf("%s passes; on paper %+v, and %v comes first", a.id, want, must)
 	case !r.Allowed() && !want.denies() && !may:
 		w.t.Errorf("%s is denied by %q for %v; on paper it passes", a.id, r.Limit(), r.RetryAfter())
 	case want.denies() && !may && !w.real && (r.Limit() != want.by || r.RetryAfter() != want.retry):
@@ -666,19 +708,20 @@ func (w *world) settle() {
 	}
 	var passed, ended []*asked
 	for _, a := range w.waiting() {
-		if a.finished.Load() {
-			ended = append(ended, a)
-			w.ended(a)
-			if a.err == nil {
-				passed = append(passed, a)
-			}
+		if !a.finished.Load() {
+			continue
+		}
+		ended = append(ended, a)
+		if a.err == nil {
+			passed = append(passed, a)
+			w.admitted(a, a.result.Reservation)
 		}
 	}
 	for _, a := range ended {
+		w.ended(a)
+	}
+	for _, a := range ended {
 		a.waits = false
-		if a.err == nil {
-			w.admitted(a, a.result.Reservation)
-		}
 	}
 	for _, a := range passed {
 		w.wantInTurn(a, first[a])
@@ -692,7 +735,8 @@ func (w *world) settle() {
 		})
 	}
 	for _, a := range w.waiting() {
-		if d := w.denial(a); (!d.denies() || d.never) && !w.keptBack(a) {
+		d := w.denial(a)
+		if over := !d.denies() || d.never && !d.shared; over && !w.keptBack(a) { // a turn in a line is held until its limits are asked
 			w.t.Errorf("%s waits, and would end: %+v, %+v", a.id, d, a.script)
 		}
 		if a.left || a.MaxWait > 0 && w.now() >= a.start+int64(a.MaxWait) {
@@ -757,7 +801,7 @@ func (w *world) playAll(p plot) {
 	for i, s := range p.Steps {
 		w.play(s)
 		if w.t.Failed() {
-			w.t.Logf("after step %d: %+v", i, s)
+			w.t.Logf("after step %d: %s, at %v", i, s, time.Unix(0, w.now()).UTC())
 			return
 		}
 	}
