@@ -105,5 +105,5 @@ func (x *exchange) setLimitHeaders(h http.Header) {
 	}
 	d := *x.decision.Project
 	d.Allowed, d.Exceeded, d.RetryAfter = x.decision.Allowed, x.decision.Limit, x.decision.RetryAfter // the model's limits, too
-	x.g.policies.Tell(h, &admit.Result{Answer: answer, Decision: d})
+	x.g.policies.SetHeaders(h, &admit.Result{Answer: answer, Decision: d})
 }

@@ -40,7 +40,7 @@ func configured(t testing.TB, cfg project.Config) *project.Limiter {
 	return limiter
 }
 
-// start serves gRPC's own health service behind the limits, over a wire in memory.
+// start serves gRPC's own health service behind the limits, over a connection in memory.
 func start(t *testing.T, limiter *project.Limiter, options ...Option) healthpb.HealthClient {
 	t.Helper()
 	server := grpc.NewServer(
@@ -79,7 +79,7 @@ func as(ctx context.Context, projects ...string) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// kinds are the two ways to call.
+// kinds are the two kinds of calls: unary and streaming.
 var kinds = []struct {
 	name string
 	call func(ctx context.Context, client healthpb.HealthClient) error
@@ -93,7 +93,7 @@ func check(ctx context.Context, client healthpb.HealthClient) error {
 	return err
 }
 
-// watch hears the first message of a stream.
+// watch opens a stream, and reads its first message.
 func watch(ctx context.Context, client healthpb.HealthClient) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -116,7 +116,7 @@ func used(t *testing.T, limiter *project.Limiter) int64 {
 	return first.Window.Count - first.Remaining
 }
 
-// details returns what an error says beside its text.
+// details returns the details of an error.
 func details(t *testing.T, err error) (retry *errdetails.RetryInfo, failure *errdetails.QuotaFailure) {
 	t.Helper()
 	for _, d := range status.Convert(err).Details() {
@@ -161,7 +161,7 @@ func TestTooMany(t *testing.T) {
 			if v.GetSubject() != "project:p" || v.GetQuotaMetric() != "requests" || v.GetQuotaValue() != 2 || v.GetDescription() == "" {
 				t.Errorf("%v", v)
 			}
-			// Peek says when it passes now, which is no later than what the call was told.
+			// Peek says when the call passes now, which is no later than the delay that it got.
 			d, peekErr := limiter.Peek(t.Context(), "p")
 			if peekErr != nil {
 				t.Fatal(peekErr)
@@ -284,7 +284,7 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-func TestNonsensePanics(t *testing.T) {
+func TestInvalidOptionsPanic(t *testing.T) {
 	for name, f := range map[string]func(){
 		"unary":    func() { UnaryServerInterceptor(nil) },
 		"stream":   func() { StreamServerInterceptor(nil) },

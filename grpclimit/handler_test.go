@@ -11,7 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// frugal is a service that commits what it has used.
+// frugal is a service that commits the tokens that a call has used.
 type frugal struct {
 	healthpb.UnimplementedHealthServer
 	t *testing.T
@@ -58,13 +58,13 @@ func TestReservation(t *testing.T) {
 	}
 }
 
-// A call gives its place back when it ends, also where the handler commits nothing.
-func TestPlaces(t *testing.T) {
+// A call frees its concurrency slot when it ends, also if the handler commits nothing.
+func TestSlots(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			limiter := newLimiter(t, project.Limit{MaxConcurrent: 1})
 			cost := Cost(func(context.Context, string, any) (int, int, error) { return 1, 500, nil })
-			client := start(t, limiter, cost, Wait(time.Minute)) // for a stream that has just been left
+			client := start(t, limiter, cost, Wait(time.Minute)) // a stream that its client has just left may still have its slot
 			for range 3 {
 				if err := k.call(as(t.Context(), "p"), client); err != nil {
 					t.Fatal(err)

@@ -17,7 +17,7 @@ var (
 	errTwoProjects = errors.New("ratelimit: the metadata " + MetadataProjectID + " is there more than once, with different values: a call has one project")
 )
 
-// fromMetadata returns the project that a call names in its metadata.
+// fromMetadata returns the project in a call's metadata.
 func fromMetadata(ctx context.Context) (string, error) {
 	return admit.Single(metadata.ValueFromIncomingContext(ctx, MetadataProjectID), errNoProject, errTwoProjects)
 }

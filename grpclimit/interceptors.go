@@ -9,11 +9,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// UnaryServerInterceptor returns an interceptor that lets only calls pass which
-// the limits of their project do.
+// UnaryServerInterceptor returns an interceptor that lets only the calls pass that the limits
+// of their projects allow.
 //
-// It panics if the limiter is nil. Options that make no sense panic too, where
-// they are made: both are mistakes in the program, which show when it starts.
+// It panics if the limiter is nil, and an invalid option panics when it is made, so that such
+// mistakes show when the program starts.
 func UnaryServerInterceptor(limiter *project.Limiter, options ...Option) grpc.UnaryServerInterceptor {
 	return newSettings(limiter, options).unary()
 }
@@ -25,15 +25,15 @@ func (s *settings) unary() grpc.UnaryServerInterceptor {
 			return nil, err
 		}
 		if reservation != nil {
-			defer reservation.Commit(-1, -1) // unless the handler has
+			defer reservation.Commit(-1, -1) // does nothing if the handler has ended it
 			ctx = admit.WithReservation(ctx, reservation)
 		}
 		return handler(ctx, request)
 	}
 }
 
-// StreamServerInterceptor is [UnaryServerInterceptor] for streams. It charges one
-// once, when it is opened.
+// StreamServerInterceptor is [UnaryServerInterceptor] for streams. A stream is charged once,
+// when it is opened.
 func StreamServerInterceptor(limiter *project.Limiter, options ...Option) grpc.StreamServerInterceptor {
 	return newSettings(limiter, options).stream()
 }
@@ -46,14 +46,14 @@ func (s *settings) stream() grpc.StreamServerInterceptor {
 			return err
 		}
 		if reservation != nil {
-			defer reservation.Commit(-1, -1) // unless the handler has
+			defer reservation.Commit(-1, -1) // does nothing if the handler has ended it
 			stream = &reserved{stream, admit.WithReservation(ctx, reservation)}
 		}
 		return handler(server, stream)
 	}
 }
 
-// reserved is a stream whose context holds a reservation.
+// reserved is a stream with a reservation in its context.
 type reserved struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -62,8 +62,8 @@ type reserved struct {
 // Context is [grpc.ServerStream]'s.
 func (r *reserved) Context() context.Context { return r.ctx }
 
-// admit returns what was reserved for a call that may go on, which may be nothing,
-// or the error that it is refused with.
+// admit returns the reservation of a call that passes, which may be nil, or the error of one
+// that does not.
 func (s *settings) admit(ctx context.Context, method string, request any) (*project.Reservation, error) {
 	if s.skip != nil && s.skip(ctx, method) {
 		return nil, nil
@@ -76,7 +76,7 @@ func (s *settings) admit(ctx context.Context, method string, request any) (*proj
 	return result.Reservation, nil
 }
 
-// ask asks whether a call may pass. It returns the call's project, if it has one.
+// ask asks the limiter about a call, and returns the call's project, if it has one.
 func (s *settings) ask(ctx context.Context, method string, request any, result *admit.Result) (id string) {
 	if s.plain != nil {
 		s.plain.Ask(ctx, RPC{ctx, method, request}, result)
@@ -98,7 +98,6 @@ func (s *settings) ask(ctx context.Context, method string, request any, result *
 	return id
 }
 
-// ReservationFrom returns what was reserved for the call whose context it is, or
-// nil if it was charged no tokens: see [Cost]. All methods of a nil Reservation do
-// nothing.
+// ReservationFrom returns the reservation of the call with this context, or nil if the call was
+// charged no tokens: see [Cost]. All methods of a nil Reservation do nothing.
 func ReservationFrom(ctx context.Context) *project.Reservation { return admit.ReservationFrom(ctx) }

@@ -12,24 +12,24 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// RPC is a call as a plain limiter sees it: its functions take the key, the limits
-// and the cost from it.
+// RPC is a call, as the functions of a plain limiter get it to find its key, its limits and its
+// cost.
 type RPC struct {
 	Context context.Context
 	Method  string // like "/package.Service/Method"
 	Request any    // the message of a unary call; nil for a stream
 }
 
-// Limiter is what [LimitUnary] and [LimitStream] ask about calls: a
-// *[limit.Limiter] of them, whatever its keys, or a *[limit.Combined].
+// Limiter is a limiter of calls for [LimitUnary] and [LimitStream]: a *[limit.Limiter] with keys
+// of any type, or a *[limit.Combined].
 type Limiter interface {
 	Spend(rpc RPC) limit.Decision
 	Peek(rpc RPC) limit.Decision
 	Wait(ctx context.Context, rpc RPC) error
 }
 
-// LimitUnary is [UnaryServerInterceptor] without projects: only calls reach a
-// handler which the limiter lets pass.
+// LimitUnary is [UnaryServerInterceptor] without projects: a handler gets only the calls that
+// the limiter lets pass.
 //
 //	perClient := limit.NewLimiter(grpclimit.ClientPrefix(), limit.PerSecond(10), limit.PerMinute(200))
 //	server := grpc.NewServer(
@@ -37,24 +37,23 @@ type Limiter interface {
 //		grpc.StreamInterceptor(grpclimit.LimitStream(perClient)),
 //	)
 //
-// The limiter says what a call's key is, what its limits are, and what it costs:
-// see [limit.Limiter.WithCost]. Its functions are called once for a call, and again
-// for one that waits. The QuotaFailure of a denial names the limit that decided by
-// its text, such as "10/s".
+// The limiter's functions return the key, the limits and the cost of a call: see
+// [limit.Limiter.WithCost]. They are called once for each call, and again for one that waits.
+// The QuotaFailure of a denial names the limit that decided by its text, such as "10/s".
 //
-// The options are [Wait], [Shadow], [Skip] and [Observe]. LimitUnary panics if the
-// limiter is nil, and if it is given Identify or Cost, which are for projects.
+// The options are [Wait], [Shadow], [Skip] and [Observe]. LimitUnary panics if the limiter is
+// nil, and with the options Identify and Cost, which are for projects.
 func LimitUnary(limiter Limiter, options ...Option) grpc.UnaryServerInterceptor {
-	return newPlain(limiter, options).unary()
+	return newPlainSettings(limiter, options).unary()
 }
 
-// LimitStream is [LimitUnary] for streams. It charges one once, when it is opened.
+// LimitStream is [LimitUnary] for streams. A stream is charged once, when it is opened.
 func LimitStream(limiter Limiter, options ...Option) grpc.StreamServerInterceptor {
-	return newPlain(limiter, options).stream()
+	return newPlainSettings(limiter, options).stream()
 }
 
-func newPlain(limiter Limiter, options []Option) *settings {
-	s := applied(options)
+func newPlainSettings(limiter Limiter, options []Option) *settings {
+	s := apply(options)
 	switch {
 	case limiter == nil:
 		panic("ratelimit: an interceptor needs a limiter: it is nil")
@@ -69,9 +68,8 @@ func newPlain(limiter Limiter, options []Option) *settings {
 	return s
 }
 
-// Observe tells observe what a plain limiter has decided on each call, once it has:
-// for metrics, for logs, and to see what [Shadow] would deny. It is called on the
-// call's goroutine.
+// Observe calls observe with the decision of a plain limiter on each call: for metrics, for
+// logs, and to see what [Shadow] would deny. The call is on the RPC's goroutine.
 func Observe(observe func(rpc RPC, d limit.Decision)) Option {
 	if observe == nil {
 		panic("ratelimit: Observe needs a function: it is nil")
@@ -79,17 +77,16 @@ func Observe(observe func(rpc RPC, d limit.Decision)) Option {
 	return func(s *settings) { s.observe = observe }
 }
 
-// ClientPrefix returns a key function for a [limit.Limiter] of calls, which tells
-// clients apart by their address: IPv4 by all of it, IPv6 by its /64, which is what
-// one customer has.
+// ClientPrefix returns a key function for a [limit.Limiter] of calls, which identifies clients
+// by their address: by the /32 of IPv4, and by the /64 of IPv6, which one customer has.
 //
-// The address is that of the peer. If the peer is one of the trusted proxies, it is
-// the rightmost address of the metadata x-forwarded-for that is none of them; if all
-// are, or none is there, it is the one farthest away. Only trusted proxies are
-// believed, so a client cannot choose who it is, whatever it sends. Calls whose
-// client is not known, such as those over a Unix socket, share the zero prefix.
+// The address is the peer's. If the peer is a trusted proxy, it is the rightmost address of the
+// metadata x-forwarded-for that is no trusted proxy. If all of them are, or the metadata is
+// missing, it is the address that is farthest from the server. Only trusted proxies are
+// believed, so a client cannot choose its identity. All calls of unknown clients, such as those
+// over a Unix socket, share the zero prefix.
 //
-// It panics if a prefix is not valid.
+// ClientPrefix panics if a prefix is not valid.
 func ClientPrefix(trusted ...netip.Prefix) func(RPC) netip.Prefix {
 	proxies := admit.Trust(trusted)
 	return func(rpc RPC) netip.Prefix {

@@ -27,7 +27,7 @@ import (
 // byMethod is the key of a call in these tests.
 func byMethod(rpc RPC) string { return rpc.Method }
 
-// plainServer is a server of gRPC's own health service behind a plain limiter.
+// plainServer returns a server of gRPC's own health service behind a plain limiter.
 func plainServer(limiter Limiter, options ...Option) *grpc.Server {
 	server := grpc.NewServer(
 		grpc.UnaryInterceptor(LimitUnary(limiter, options...)),
@@ -60,7 +60,7 @@ func listen(t *testing.T, server *grpc.Server) healthpb.HealthClient {
 	return healthpb.NewHealthClient(client)
 }
 
-// 300 calls at a time over loopback: exactly the limit pass.
+// Of 300 concurrent calls over loopback, exactly as many pass as the limit allows.
 func TestLimitIsExact(t *testing.T) {
 	const calls, passing = 300, 10
 	perDay := limit.PerDay(passing)
@@ -122,10 +122,10 @@ func TestLimitTooMany(t *testing.T) {
 	}
 }
 
-// What a call costs may depend on its message; what can never pass is told so.
+// The cost of a call may depend on its message. A call that can never pass gets no RetryInfo.
 func TestLimitCosts(t *testing.T) {
 	length := func(rpc RPC) int64 {
-		request, _ := rpc.Request.(*healthpb.HealthCheckRequest) // nil for a stream, whose message comes later
+		request, _ := rpc.Request.(*healthpb.HealthCheckRequest) // nil for a stream: its message comes later
 		return int64(len(request.GetService()))
 	}
 	for _, options := range [][]Option{nil, {Wait(time.Nanosecond)}} {
@@ -138,7 +138,7 @@ func TestLimitCosts(t *testing.T) {
 			later bool
 		}{
 			{11, codes.ResourceExhausted, false},
-			{6, codes.NotFound, false}, // the handler knows no such service
+			{6, codes.NotFound, false}, // the call passes, and the handler has no such service
 			{6, codes.ResourceExhausted, true},
 			{4, codes.NotFound, false},
 		} {
@@ -157,7 +157,7 @@ func TestLimitCosts(t *testing.T) {
 	}
 }
 
-// inMemoryPlain returns what calls a handler behind a plain limiter.
+// inMemoryPlain returns a function that calls a handler behind a plain limiter.
 func inMemoryPlain(limiter Limiter, options ...Option) func(context.Context) error {
 	intercept := LimitUnary(limiter, options...)
 	return func(ctx context.Context) error {
@@ -170,7 +170,7 @@ func TestLimitWait(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		most     time.Duration
-		deadline time.Duration // of the call
+		deadline time.Duration // the call's
 		code     codes.Code
 		waits    time.Duration
 	}{
@@ -200,7 +200,7 @@ func TestLimitWait(t *testing.T) {
 	}
 }
 
-func TestLimitGone(t *testing.T) {
+func TestLimitClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.NewLimiter(byMethod, limit.PerMinute(1))
 		call := inMemoryPlain(limiter, Wait(time.Hour))
@@ -222,7 +222,7 @@ func TestLimitGone(t *testing.T) {
 	})
 }
 
-// Every decision is told once, and in the shadow every call passes.
+// Observe is called once for each call, and with Shadow every call passes.
 func TestLimitShadow(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestLimitSkip(t *testing.T) {
 	}
 }
 
-// address is one that a peer may have.
+// address is the address of a peer.
 type address string
 
 func (a address) Network() string { return "test" }
@@ -280,7 +280,7 @@ func TestClientPrefix(t *testing.T) {
 		name, peer string
 		trusted    []netip.Prefix
 		forwarded  []string
-		want       string // empty: not known
+		want       string // empty: the client is unknown
 	}{
 		{"the peer", "203.0.113.7:4711", nil, nil, "203.0.113.7/32"},
 		{"IPv6", "[2001:db8:1:2:3:4:5:6]:80", nil, nil, "2001:db8:1:2::/64"},
@@ -309,7 +309,7 @@ func TestClientPrefix(t *testing.T) {
 	}
 }
 
-func TestLimitNonsensePanics(t *testing.T) {
+func TestLimitPanicsOnInvalidOptions(t *testing.T) {
 	limiter := limit.NewLimiter(byMethod, limit.PerDay(1))
 	for name, f := range map[string]func(){
 		"unary":    func() { LimitUnary(nil) },

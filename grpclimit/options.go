@@ -17,15 +17,15 @@ type settings struct {
 	gate     admit.Gate
 	identify func(context.Context) (string, error)
 	cost     func(ctx context.Context, method string, request any) (requests, tokens int, err error) // nil: one request
-	skip     func(ctx context.Context, method string) bool                                           // nil: none
+	skip     func(ctx context.Context, method string) bool                                           // nil: no call is skipped
 
-	// Of LimitUnary and LimitStream:
-	plain   *admit.PlainGate[RPC] // nil: of projects
+	// For LimitUnary and LimitStream:
+	plain   *admit.PlainGate[RPC] // nil for projects
 	observe func(RPC, limit.Decision)
 }
 
 func newSettings(limiter *project.Limiter, options []Option) *settings {
-	s := applied(options)
+	s := apply(options)
 	switch {
 	case limiter == nil:
 		panic("ratelimit: an interceptor needs a limiter: it is nil")
@@ -38,7 +38,7 @@ func newSettings(limiter *project.Limiter, options []Option) *settings {
 	return s
 }
 
-func applied(options []Option) *settings {
+func apply(options []Option) *settings {
 	s := &settings{}
 	for _, o := range options {
 		o(s)
@@ -46,9 +46,9 @@ func applied(options []Option) *settings {
 	return s
 }
 
-// Identify takes the name of a call's project from identify, in place of the
-// metadata x-project-id. Its error is the text of an InvalidArgument. A name is 1
-// to 128 characters of visible ASCII.
+// Identify lets identify return the name of a call's project, in place of the metadata
+// x-project-id. A name has 1 to 128 characters of visible ASCII. After an error, the client gets
+// InvalidArgument with the error's text.
 func Identify(identify func(context.Context) (string, error)) Option {
 	if identify == nil {
 		panic("ratelimit: Identify needs a function: it is nil")
@@ -56,15 +56,14 @@ func Identify(identify func(context.Context) (string, error)) Option {
 	return func(s *settings) { s.identify = identify }
 }
 
-// Cost charges what cost returns for a call, in place of one request and no
-// tokens. method is like "/package.Service/Method"; request is the message of a
-// unary call, and nil for a stream. Zero requests count as one. A cost that is
-// negative or absurdly large is an InvalidArgument, and so is an error, whose text
-// the client gets.
+// Cost charges what cost returns for a call, in place of one request and no tokens. method is
+// like "/package.Service/Method"; request is the message of a unary call, and nil for a stream.
+// Zero requests count as one. After an error, the client gets InvalidArgument with the error's
+// text, and also for a cost that is negative or absurdly large.
 //
-// Tokens are an estimate, of prompt and output together. The handler finds the
-// reservation with [ReservationFrom] and may commit what was really used; if it
-// has not when it returns, or panics, what was reserved stands.
+// Tokens are an estimate of prompt and output together. The handler gets the reservation from
+// [ReservationFrom], and may commit what was really used. If it does not, the estimate stays
+// charged.
 func Cost(cost func(ctx context.Context, method string, request any) (requests, tokens int, err error)) Option {
 	if cost == nil {
 		panic("ratelimit: Cost needs a function: it is nil")
@@ -72,8 +71,8 @@ func Cost(cost func(ctx context.Context, method string, request any) (requests, 
 	return func(s *settings) { s.cost = cost }
 }
 
-// Skip lets calls pass for which skip returns true: nothing is asked of them, and
-// nothing charged. method is like "/package.Service/Method".
+// Skip lets a call pass if skip returns true. The limiter is not asked about it, and it is
+// charged nothing. method is like "/package.Service/Method".
 func Skip(skip func(ctx context.Context, method string) bool) Option {
 	if skip == nil {
 		panic("ratelimit: Skip needs a function: it is nil")
@@ -81,20 +80,18 @@ func Skip(skip func(ctx context.Context, method string) bool) Option {
 	return func(s *settings) { s.skip = skip }
 }
 
-// Shadow counts and tells the limiter's observers what would become of a call, but
-// lets every call pass, whatever is wrong with it or with the store. It makes no
-// call wait.
+// Shadow lets every call pass, even if it is denied or invalid or the store is lost. The
+// limiter counts calls, and its observers get what would have become of them. Calls do not wait.
 func Shadow() Option {
 	return func(s *settings) { s.gate.Shadow = true }
 }
 
-// Wait lets a call wait in turn, for at most as long, where it would have been
-// denied. One that cannot pass in time, or not before its own deadline, is
-// denied at once. A client that goes away while it waits has taken nothing. Zero
-// is not to wait.
-func Wait(most time.Duration) Option {
-	if most < 0 {
-		panic(fmt.Sprintf("ratelimit: Wait(%v): it must not be negative", most))
+// Wait lets a call that a limit denies wait for its turn, for at most d. A call that cannot
+// pass in time, or not before its own deadline, is denied at once. A client that leaves while
+// its call waits is charged nothing. With zero, calls do not wait.
+func Wait(d time.Duration) Option {
+	if d < 0 {
+		panic(fmt.Sprintf("ratelimit: Wait(%v): it must not be negative", d))
 	}
-	return func(s *settings) { s.gate.Wait = most }
+	return func(s *settings) { s.gate.Wait = d }
 }

@@ -14,9 +14,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 )
 
-// leastDelay keeps clients that are told to come back at once, because somebody else
-// is just asking, from coming back in a loop.
-const leastDelay = 10 * time.Millisecond
+// minDelay is the least RetryDelay. A call that may try again at once, because another call is
+// just being decided, must not do so in a busy loop.
+const minDelay = 10 * time.Millisecond
 
 // refusal returns the error of a call that does not pass.
 func refusal(ctx context.Context, id string, result *admit.Result) error {
@@ -25,12 +25,12 @@ func refusal(ctx context.Context, id string, result *admit.Result) error {
 		return status.Error(codes.InvalidArgument, result.Reason())
 	case admit.Lost:
 		return status.Error(codes.Unavailable, result.Reason())
-	case admit.Gone:
+	case admit.Left:
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	details := []protoadapt.MessageV1{quotaFailure(id, result)}
 	if result.Answer == admit.Later {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(max(result.Decision.RetryAfter, leastDelay))})
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(max(result.Decision.RetryAfter, minDelay))})
 	}
 	refused := status.New(codes.ResourceExhausted, result.Reason())
 	if detailed, err := refused.WithDetails(details...); err == nil {
@@ -39,17 +39,17 @@ func refusal(ctx context.Context, id string, result *admit.Result) error {
 	return refused.Err()
 }
 
-// quotaFailure names the windows that deny a call of a project. Who has waited behind
-// others knows only for which they wait.
+// quotaFailure names the windows that deny a call. For a call that waited behind others, it
+// names the window that the others wait for.
 func quotaFailure(id string, result *admit.Result) *errdetails.QuotaFailure {
 	failure := &errdetails.QuotaFailure{}
-	subject := "" // a plain limiter does not tell its keys
+	subject := "" // the keys of a plain limiter are not shown
 	if id != "" {
 		subject = "project:" + id
 	}
-	standings := result.Standings()
-	for i := range standings {
-		s := &standings[i]
+	windows := result.Windows()
+	for i := range windows {
+		s := &windows[i]
 		if result.Denial(s) == 0 {
 			continue
 		}

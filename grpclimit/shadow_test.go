@@ -17,7 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// failing is a store that can be lost.
+// failing is a store that fails when a test says so.
 type failing struct {
 	*store.Memory
 	lost atomic.Bool
@@ -30,7 +30,7 @@ func (f *failing) Take(ctx context.Context, charges []store.Charge) (store.Recei
 	return f.Memory.Take(ctx, charges)
 }
 
-// denials counts what goes on although it was denied.
+// denials counts calls that pass although they were denied.
 type denials struct{ n atomic.Int32 }
 
 func (d *denials) Observe(_ context.Context, e event.Event) {

@@ -14,7 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// inMemory returns what calls a handler behind the interceptor, as project p.
+// inMemory returns a function that calls a handler behind the interceptor, as project p.
 func inMemory(limiter *project.Limiter, options ...Option) func(context.Context) error {
 	intercept := UnaryServerInterceptor(limiter, options...)
 	return func(ctx context.Context) error {
@@ -28,7 +28,7 @@ func TestWait(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		most     time.Duration
-		deadline time.Duration // of the call
+		deadline time.Duration // the call's
 		code     codes.Code
 		waits    time.Duration
 	}{
@@ -58,7 +58,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// The delay is exact: a nanosecond earlier it is denied, then it passes.
+// The delay is exact: the call is denied a nanosecond before it, and passes after it.
 func TestRetryDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		call := inMemory(newLimiter(t, project.Limit{RequestsPerMinute: 1}))
@@ -78,7 +78,7 @@ func TestRetryDelay(t *testing.T) {
 	})
 }
 
-func TestGone(t *testing.T) {
+func TestClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1, RequestsPerDay: 100})
 		call := inMemory(limiter, Wait(time.Hour))
@@ -99,8 +99,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// Who may not wait because too many do is told for what they wait.
-func TestCrowded(t *testing.T) {
+// A call that may not wait because too many do gets the limit that they wait for.
+func TestTooManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerMinute: 1}, MaxWaiting: 1})
 		call := inMemory(limiter, Wait(time.Hour))

@@ -13,7 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Whatever is sent gets a clear answer and charges nothing.
+// Every invalid request gets a clear answer, and is charged nothing.
 func TestBadInput(t *testing.T) {
 	const header = "X-Project-ID: "
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func TestBadInput(t *testing.T) {
 		{"a megabyte", header + strings.Repeat("p", 1<<20) + "\r\n", 400, "128"},
 		{"not UTF-8", header + "\xff\xfe\r\n", 400, "ASCII"},
 		{"not ASCII", header + "pröject\r\n", 400, "ASCII"},
-		{"a control character", header + "p\x01\r\n", 400, "Bad Request"}, // net/http's
+		{"a control character", header + "p\x01\r\n", 400, "Bad Request"}, // refused by net/http
 		{"a zero", header + "p\x00\r\n", 400, "Bad Request"},
 		{"a lone return", header + "p\rq\r\n", 400, "Bad Request"},
 		{"a folded line", header + "p\r\n q\r\n", 400, ""},
@@ -66,8 +66,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// FuzzID asks with any value: it passes or is a 400, as CheckID says, and only what
-// passes is charged.
+// A request with any value of the header passes or gets a 400, as CheckID says, and is charged
+// only if it passes.
 func FuzzID(f *testing.F) {
 	for _, seed := range []string{"p", "", " ", "p q", "a\nb", "\x00", "\xff", "~!", strings.Repeat("x", 129), "pröject", "p\x7f"} {
 		f.Add(seed)

@@ -7,7 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// sink is a writer that keeps its header's room, as a server does not.
+// sink is a ResponseWriter whose header is reused, so that it allocates nothing.
 type sink struct{ header http.Header }
 
 func (s *sink) Header() http.Header         { return s.header }
@@ -16,7 +16,7 @@ func (s *sink) WriteHeader(int)             {}
 
 var nothing = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
-// rounds returns what serves one request by h.
+// rounds returns a function that serves one request with h.
 func rounds(h http.Handler) func() {
 	r, w := request("GET"), &sink{http.Header{}}
 	return func() {
@@ -27,8 +27,7 @@ func rounds(h http.Handler) func() {
 
 var plenty = project.Limit{RequestsPerMinute: 1e9, RequestsPerHour: 1e10, RequestsPerDay: 1e11}
 
-// A request that passes costs one allocation: the value of RateLimit, with the slice
-// that holds it.
+// A request that passes costs one allocation: the value of RateLimit with its slice.
 func TestAllocations(t *testing.T) {
 	bare := testing.AllocsPerRun(1000, rounds(nothing))
 	h := Middleware(newLimiter(t, plenty))(nothing)

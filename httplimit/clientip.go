@@ -7,16 +7,16 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 )
 
-// ClientIP returns a function for [Identify] that tells clients apart by their
-// address: IPv4 by all of it, IPv6 by its /64, which is what one customer has.
+// ClientIP returns a function for [Identify] that identifies clients by their address: by the
+// whole address of IPv4, and by the /64 of IPv6, which one customer has.
 //
-// The address is that of the peer. If the peer is one of the trusted proxies, it
-// is the rightmost address of X-Forwarded-For that is none of them; if all are, or
-// none is there, it is the one farthest away. Only trusted proxies are believed, so a client
-// cannot choose who it is, whatever it sends. If a trusted proxy sends what is no address
-// there, the request is a 400.
+// The address is the peer's. If the peer is a trusted proxy, it is the rightmost address of
+// X-Forwarded-For that is no trusted proxy. If all of them are, or the header is missing, it is
+// the address that is farthest from the server. Only trusted proxies are believed, so a client
+// cannot choose its identity. If a trusted proxy sends something else than an address, the
+// client gets a 400.
 //
-// It panics if a prefix is not valid.
+// ClientIP panics if a prefix is not valid.
 func ClientIP(trusted ...netip.Prefix) func(*http.Request) (string, error) {
 	proxies := admit.Trust(trusted)
 	return func(r *http.Request) (string, error) {
@@ -31,10 +31,9 @@ func ClientIP(trusted ...netip.Prefix) func(*http.Request) (string, error) {
 	}
 }
 
-// ClientPrefix returns a key function for a [limit.Limiter] of requests, which
-// tells clients apart as [ClientIP] does: by the /32 of IPv4, and by the /64 of
-// IPv6. Requests whose client is not known, for which ClientIP has an error, share
-// the zero prefix.
+// ClientPrefix returns a key function for a [limit.Limiter] of requests. It identifies clients
+// as [ClientIP] does, by the /32 of IPv4 and the /64 of IPv6. All requests for which ClientIP
+// returns an error share the zero prefix.
 func ClientPrefix(trusted ...netip.Prefix) func(*http.Request) netip.Prefix {
 	proxies := admit.Trust(trusted)
 	return func(r *http.Request) netip.Prefix {

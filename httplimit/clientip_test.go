@@ -23,7 +23,7 @@ func TestClientIP(t *testing.T) {
 	for _, c := range []struct {
 		name, peer string
 		forwarded  []string
-		want       string // empty: an error
+		want       string // empty: ClientIP returns an error
 	}{
 		{"the peer", client, nil, "203.0.113.7"},
 		{"another port", "203.0.113.7:1", nil, "203.0.113.7"},
@@ -115,7 +115,7 @@ func TestClientIPRefusesNoPrefix(t *testing.T) {
 	ClientIP(netip.MustParsePrefix("10.0.0.0/8"), netip.Prefix{})
 }
 
-// A limiter's key costs no allocation.
+// ClientPrefix allocates nothing.
 func TestClientPrefixAllocations(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.RemoteAddr = "[2001:db8:1:2::1]:80"
@@ -126,7 +126,7 @@ func TestClientPrefixAllocations(t *testing.T) {
 	}
 }
 
-// Each client has its own limit, and cannot get another by what it sends.
+// Each client has a limit of its own, and cannot get that of another by the headers it sends.
 func TestClientIPOverTheWire(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -160,8 +160,8 @@ func TestClientIPOverTheWire(t *testing.T) {
 	}
 }
 
-// FuzzClientIP: who is not trusted changes nothing by what it sends. Who is yields
-// an error or the name of a client that stays the same, whatever stands left of it.
+// The header of an untrusted peer changes nothing. With that of a trusted one, ClientIP returns
+// an error, or a client that does not depend on the addresses to the left of it.
 func FuzzClientIP(f *testing.F) {
 	f.Add("203.0.113.7:80", "198.51.100.1", "10.0.0.1")
 	f.Add("10.0.0.1:80", "198.51.100.1, 203.0.113.7", "10.2.2.2")
@@ -196,7 +196,7 @@ func FuzzClientIP(f *testing.F) {
 			t.Errorf("%q is %q by what it sent", without, id)
 		}
 		if strings.HasPrefix(id, "10.") || id == "::/64" {
-			return // a proxy: what stands left of it counts
+			return // a proxy: the addresses to the left of it count
 		}
 		if more, err := ask(peer, "192.0.2.9, nonsense", one, two); more != id || err != nil {
 			t.Errorf("%q is %q, %v by what stands left", id, more, err)

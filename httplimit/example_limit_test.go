@@ -73,7 +73,7 @@ func ExampleAnswer() {
 	// 429 too busy for /
 }
 
-// What would be denied is counted, and passes.
+// Requests that would be denied are counted, and pass.
 func ExampleObserve() {
 	perPath := limit.NewLimiter(func(r *http.Request) string { return r.URL.Path }, limit.PerDay(1))
 	denied := map[string]int{}

@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// failing is a store that can be lost.
+// failing is a store that fails when a test says so.
 type failing struct {
 	*store.Memory
 	lost atomic.Bool

@@ -18,7 +18,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Who waits does so on the request's goroutine, so none is left.
+// A request waits on its own goroutine, so no other is left.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newLimiter(t testing.TB, l project.Limit) *project.Limiter {
@@ -44,7 +44,7 @@ func (f *fine) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Write([]byte("fine"))
 }
 
-// request is one of project p.
+// request returns a request of project p.
 func request(method string) *http.Request {
 	r := httptest.NewRequest(method, "/", nil)
 	r.Header.Set(HeaderProjectID, "p")
@@ -69,23 +69,23 @@ func used(t testing.TB, limiter *project.Limiter) int64 {
 	return first.Window.Count - first.Remaining
 }
 
-// member is one of a field's, with what all of ours may have.
+// member is a member of a header that is a list, with the parameters that ours may have.
 type member struct {
 	name    string
-	r, t    int64 // -1: not there
+	r, t    int64 // -1: missing
 	q, w    int64
 	qu      string
-	strange string // parameters that are none of ours
+	strange string // other parameters
 }
 
-// aMember is how a member of a field is written. In interop a library for structured
-// fields reads the same.
+// aMember matches a member of a header. In interop, a library for structured fields reads the
+// same.
 var (
 	aMember    = regexp.MustCompile(`^"([A-Za-z0-9/: -]+)"((?:;[a-z]+=(?:[0-9]+|"[a-z]+"))*)$`)
 	aParameter = regexp.MustCompile(`;([a-z]+)=([0-9]+|"[a-z]+")`)
 )
 
-// parse reads a field that is a list.
+// parse reads a header that is a list.
 func parse(t testing.TB, h http.Header, field string) (all []member) {
 	t.Helper()
 	for _, value := range h.Values(field) {
@@ -135,7 +135,7 @@ func parseProblem(t testing.TB, h http.Header, body []byte) (p problem) {
 	return p
 }
 
-// ears is an observer that remembers.
+// ears is an observer that keeps all events.
 type ears struct {
 	mu    sync.Mutex
 	heard []event.Event

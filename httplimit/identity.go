@@ -18,7 +18,7 @@ var (
 	errTwoProjects = errors.New("ratelimit: the header " + HeaderProjectID + " is there more than once, with different values: a request has one project")
 )
 
-// fromHeader returns the project that a request names in its header.
+// fromHeader returns the project in a request's header.
 func fromHeader(r *http.Request) (string, error) {
 	return admit.Single(r.Header[canonicalProjectID], errNoProject, errTwoProjects)
 }

@@ -8,30 +8,29 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Limiter is what [Limit] asks about requests: a *[limit.Limiter] of them, whatever
-// its keys, or a *[limit.Combined].
+// Limiter is a limiter of requests for [Limit]: a *[limit.Limiter] with keys of any type, or a
+// *[limit.Combined].
 type Limiter interface {
 	Spend(r *http.Request) limit.Decision
 	Peek(r *http.Request) limit.Decision
 	Wait(ctx context.Context, r *http.Request) error
 }
 
-// Limit is [Middleware] without projects: only requests reach a handler which the
-// limiter lets pass.
+// Limit is [Middleware] without projects: a handler gets only the requests that the limiter
+// lets pass.
 //
 //	perClient := limit.NewLimiter(httplimit.ClientPrefix(), limit.PerSecond(10), limit.PerMinute(200))
 //	http.ListenAndServe(addr, httplimit.Limit(perClient)(handler))
 //
-// The limiter says what a request's key is, what its limits are, and what it costs:
-// see [limit.Limiter.WithCost]. Its functions are called once for a request, and
-// again for one that waits. The fields of a response tell the limit that decided,
-// under its text:
+// The limiter's functions return the key, the limits and the cost of a request: see
+// [limit.Limiter.WithCost]. They are called once for each request, and again for one that
+// waits. The headers of a response have the limit that decided, with its text as name:
 //
 //	RateLimit-Policy: "10/s";q=10;w=1
 //	RateLimit: "10/s";r=9;t=1
 //
 // The options are [Wait], [Shadow], [Skip], [Answer] and [Observe]. Limit panics if
-// the limiter is nil, and if it is given Identify or Cost, which are for projects.
+// the limiter is nil, and with the options Identify and Cost, which are for projects.
 func Limit(limiter Limiter, options ...Option) func(http.Handler) http.Handler {
 	s := newSettings(options)
 	switch {
@@ -48,9 +47,8 @@ func Limit(limiter Limiter, options ...Option) func(http.Handler) http.Handler {
 	return s.wrap
 }
 
-// Observe tells observe what [Limit] has decided on each request, once it has: for
-// metrics, for logs, and to see what [Shadow] would deny. It is called on the
-// request's goroutine.
+// Observe calls observe with the decision of [Limit] on each request: for metrics, for logs,
+// and to see what [Shadow] would deny. The call is on the request's goroutine.
 func Observe(observe func(r *http.Request, d limit.Decision)) Option {
 	if observe == nil {
 		panic("ratelimit: Observe needs a function: it is nil")

@@ -24,17 +24,17 @@ func byPath(r *http.Request) string { return r.URL.Path }
 
 func everybody(*http.Request) struct{} { return struct{}{} }
 
-// lengthOf is what a request costs that is charged by its body.
+// lengthOf is the cost of a request by the length of its body.
 func lengthOf(r *http.Request) int64 { return r.ContentLength }
 
-// body returns a request of so many bytes.
+// body returns a request with a body of a length.
 func body(bytes int) *http.Request {
 	return httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", bytes)))
 }
 
 func to(path string) *http.Request { return httptest.NewRequest("GET", path, nil) }
 
-// The fields to the letter: in a bubble no time passes. It begins at midnight UTC.
+// The headers, byte for byte: no time passes in a bubble, which begins at midnight UTC.
 func TestLimitFields(t *testing.T) {
 	second, minute, hour, day := limit.PerSecond(10), limit.PerMinute(200), limit.PerHour(5), limit.PerDay(1000).ResetAt(0, nil)
 	by := func(limits ...limit.Limit) *limit.Limiter[*http.Request, string] {
@@ -96,7 +96,7 @@ func TestLimitTooMany(t *testing.T) {
 		if !slices.Equal(p.Violated, []string{"2/min log"}) {
 			t.Errorf("violated: %v", p.Violated)
 		}
-		if got := w.Header().Get("Retry-After"); got != "59" { // 58.5
+		if got := w.Header().Get("Retry-After"); got != "59" { // 58.5 rounded up
 			t.Errorf("Retry-After: %s", got)
 		}
 		if got := w.Header().Get("RateLimit"); got != `"2/min log";r=0;t=59` {
@@ -118,7 +118,7 @@ func TestLimitTooMany(t *testing.T) {
 	})
 }
 
-// Members of a combination have costs of their own, and a denial charges none.
+// Each limiter of a combination has a cost of its own, and a denial charges none of them.
 func TestLimitCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := limit.NewLimiter(everybody, limit.PerMinute(10))
@@ -149,7 +149,7 @@ func TestLimitCosts(t *testing.T) {
 	})
 }
 
-// What can never pass is told so, and is not let wait.
+// A request that can never pass gets a 413 at once, and does not wait.
 func TestLimitNever(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -178,7 +178,8 @@ func TestLimitNever(t *testing.T) {
 	}
 }
 
-// A limiter's costs are wrong where it has no limits either: nothing can be told.
+// A negative cost is refused even without limits, and then the response has no headers with
+// limits.
 func TestLimitNegativeCostWithoutLimits(t *testing.T) {
 	limiter := limit.NewLimiter(byPath).WithCost(func(*http.Request) int64 { return -1 })
 	if w := do(Limit(limiter)(&fine{}), to("/")); w.Code != 413 {
@@ -186,7 +187,8 @@ func TestLimitNegativeCostWithoutLimits(t *testing.T) {
 	}
 }
 
-// Whatever a key is, requests are counted by it, and one that panics costs nobody else.
+// Requests are counted by keys of any type, and a key function that panics affects no other
+// request.
 func TestLimitKeys(t *testing.T) {
 	var r *http.Request
 	for name, limiter := range map[string]Limiter{
@@ -200,7 +202,7 @@ func TestLimitKeys(t *testing.T) {
 		h := Limit(limiter)(next)
 		for range 5 {
 			r = to("/")
-			r.RemoteAddr = "@" // a socket's: no address
+			r.RemoteAddr = "@" // a Unix socket has no IP address
 			do(h, r)
 		}
 		if next.calls.Load() != 2 {
@@ -234,7 +236,8 @@ func TestLimitKeys(t *testing.T) {
 	}
 }
 
-// 300 requests at a time over a wire: exactly the limit pass, each told another remainder.
+// Of 300 concurrent requests over connections, exactly as many pass as the limit allows, each
+// with another remainder.
 func TestLimitIsExact(t *testing.T) {
 	const requests, passing = 300, 10
 	perDay := limit.PerDay(passing)
@@ -252,7 +255,7 @@ func TestLimitIsExact(t *testing.T) {
 	} {
 		for _, p := range protocols {
 			if p.name == "h2" {
-				continue // 300 handshakes, and the rest as in h2c
+				continue // takes 300 handshakes, and is otherwise like h2c
 			}
 			t.Run(l.name+"/"+p.name, func(t *testing.T) {
 				next := &fine{}
@@ -295,7 +298,7 @@ func TestLimitWait(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		most     time.Duration
-		deadline time.Duration // of the request, if it has one
+		deadline time.Duration // the request's; zero: none
 		status   int
 		waits    time.Duration
 	}{
@@ -332,8 +335,8 @@ func TestLimitWait(t *testing.T) {
 	}
 }
 
-// Requests wait first come, first served, and one that must wait behind others
-// until its time is over is denied then.
+// Waiting requests are served first come, first served. A request behind others is denied when
+// its time is over.
 func TestLimitWaitIsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -368,7 +371,7 @@ func TestLimitWaitIsInOrder(t *testing.T) {
 	})
 }
 
-// A request that may not wait does not pass before those that do.
+// A request that must not wait does not overtake waiting ones.
 func TestLimitBehindWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.NewLimiter(everybody, limit.PerMinute(2))
@@ -388,8 +391,8 @@ func TestLimitBehindWaiting(t *testing.T) {
 	})
 }
 
-// A client that goes away takes nothing, and those behind it move up.
-func TestLimitGone(t *testing.T) {
+// A client that leaves is charged nothing, and the requests behind it move up.
+func TestLimitClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := &fine{}
 		h := Limit(limit.NewLimiter(everybody, limit.PerMinute(1)), Wait(time.Hour), Answer(
@@ -403,7 +406,7 @@ func TestLimitGone(t *testing.T) {
 		go func() { behind <- do(h, to("/")) }()
 		time.Sleep(10 * time.Second)
 		cancel()
-		if w := <-gone; w.Code != statusGone || w.Body.Len() != 0 || len(w.Header()) != 0 || time.Since(began) != 10*time.Second {
+		if w := <-gone; w.Code != statusClientLeft || w.Body.Len() != 0 || len(w.Header()) != 0 || time.Since(began) != 10*time.Second {
 			t.Errorf("%d after %v: %v %s", w.Code, time.Since(began), w.Header(), w.Body)
 		}
 		if w := <-behind; w.Code != 200 || time.Since(began) != time.Minute || next.calls.Load() != 2 {
@@ -412,14 +415,14 @@ func TestLimitGone(t *testing.T) {
 	})
 }
 
-// seen is a decision as Observe tells it.
+// seen is a decision that Observe was called with.
 type seen struct {
 	path    string
 	allowed bool
 	left    int64
 }
 
-// Every decision is told once: of requests that pass, that do not, and that waited.
+// Observe is called once for each request: for those that pass, that do not, and that waited.
 func TestLimitObserve(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -466,7 +469,7 @@ func TestLimitObserve(t *testing.T) {
 	}
 }
 
-// An answer of one's own has the fields, and the status and reason that would have been sent.
+// A custom answer gets the status and the reason, and the headers are set.
 func TestAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := Answer(func(w http.ResponseWriter, r *http.Request, status int, reason string) {
@@ -501,7 +504,7 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
-// Each limit is told under its own name, also where many have one slot.
+// The headers name each limit, also if many limits share a slot of the cache.
 func TestLimitPolicyFollowsTheLimits(t *testing.T) {
 	limits := []limit.Limit{
 		limit.PerMinute(10), limit.PerMinute(10).WithBurst(20), limit.PerMinute(10).Using(limit.SlidingLog),
@@ -532,7 +535,7 @@ func TestLimitPolicyFollowsTheLimits(t *testing.T) {
 	all.Wait()
 }
 
-// The limiter's functions are called once for a request, so they may be dear.
+// The limiter's functions are called once for each request, so they may be slow.
 func TestLimitAsksOnce(t *testing.T) {
 	calls := map[string]int{}
 	limiter := limit.NewLimiterFunc(
@@ -550,7 +553,7 @@ func TestLimitAsksOnce(t *testing.T) {
 	}
 }
 
-func TestLimitNonsensePanics(t *testing.T) {
+func TestLimitPanicsOnInvalidOptions(t *testing.T) {
 	limiter := limit.NewLimiter(byPath, limit.PerDay(1))
 	for name, f := range map[string]func(){
 		"limiter":    func() { Limit(nil) },

@@ -8,14 +8,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Middleware returns what wraps a handler so that only requests reach it which
-// the limits of their project let pass. The handler gets the ResponseWriter as
-// it is, with the fields that tell the client where it stands already set. All
-// handlers that one call wraps share their limits; so do those of several calls
-// with one limiter.
+// Middleware returns a function that wraps a handler: the handler gets only the requests that
+// the limits of their projects let pass. The headers with the limits are set before the handler
+// runs, and its ResponseWriter is the server's own. All handlers that use one limiter share its
+// limits.
 //
-// It panics if the limiter is nil. Options that make no sense panic too, where
-// they are made: both are mistakes in the program, which show when it starts.
+// Middleware panics if the limiter is nil, and an invalid option panics when it is made, so
+// that such mistakes show when the program starts.
 func Middleware(limiter *project.Limiter, options ...Option) func(http.Handler) http.Handler {
 	if limiter == nil {
 		panic("ratelimit: Middleware needs a limiter: it is nil")
@@ -41,7 +40,7 @@ func newSettings(options []Option) *settings {
 
 func (s *settings) wrap(next http.Handler) http.Handler { return &limited{s, next} }
 
-// limited is a handler behind the limits.
+// limited is a handler that checks the limits before the next one.
 type limited struct {
 	*settings
 	next http.Handler
@@ -60,16 +59,16 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			l.refuse(w, r, &result)
 			return
 		}
-		l.policies.Tell(w.Header(), &result)
+		l.policies.SetHeaders(w.Header(), &result)
 	}
 	if result.Reservation != nil {
-		defer result.Reservation.Commit(-1, -1) // unless the handler has
+		defer result.Reservation.Commit(-1, -1) // does nothing if the handler has ended it
 		r = r.WithContext(admit.WithReservation(r.Context(), result.Reservation))
 	}
 	l.next.ServeHTTP(w, r)
 }
 
-// ask asks whether a request may pass.
+// ask asks the limiter about a request.
 func (s *settings) ask(r *http.Request, result *admit.Result) {
 	if s.plain != nil {
 		s.plain.Ask(r.Context(), r, result)
@@ -90,7 +89,6 @@ func (s *settings) ask(r *http.Request, result *admit.Result) {
 	s.gate.Ask(r.Context(), call, result)
 }
 
-// ReservationFrom returns what was reserved for the request whose context it
-// is, or nil if it was charged no tokens: see [Cost]. All methods of a nil
-// Reservation do nothing.
+// ReservationFrom returns the reservation of the request with this context, or nil if the
+// request was charged no tokens: see [Cost]. All methods of a nil Reservation do nothing.
 func ReservationFrom(ctx context.Context) *project.Reservation { return admit.ReservationFrom(ctx) }

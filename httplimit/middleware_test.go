@@ -14,7 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// The fields to the letter: in a bubble no time passes.
+// The headers, byte for byte: no time passes in a bubble.
 func TestFieldsOfAnAllowedRequest(t *testing.T) {
 	tokens := project.Limit{RequestsPerMinute: 60, TokensPerMinute: 1000, TokensPerDay: 5000}
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestTooMany(t *testing.T) {
 		if !slices.Equal(p.Violated, []string{"minute", "hour"}) {
 			t.Errorf("violated: %v", p.Violated)
 		}
-		if got := w.Header().Get("Retry-After"); got != "3599" { // 3598.5
+		if got := w.Header().Get("Retry-After"); got != "3599" { // 3598.5 rounded up
 			t.Errorf("Retry-After: %s", got)
 		}
 		if got := w.Header().Get("RateLimit"); got != `"minute";r=0;t=59, "hour";r=0;t=3599` {
@@ -90,8 +90,8 @@ func TestTooMany(t *testing.T) {
 	})
 }
 
-// A request that takes longer than a lease keeps its place until it ends.
-func TestPlaceOfALongRequest(t *testing.T) {
+// A request that takes longer than a lease keeps its concurrency slot until it ends.
+func TestSlotOfALongRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(25 * time.Minute) })
 		cost := func(*http.Request) (int, int, error) { return 1, 1, nil }
@@ -133,7 +133,7 @@ func TestNever(t *testing.T) {
 	}
 }
 
-// A refusal of HEAD is that of GET without its body.
+// The refusal of a HEAD request is that of GET without the body.
 func TestHead(t *testing.T) {
 	h := Middleware(newLimiter(t, project.Limit{RequestsPerDay: 1}))(&fine{})
 	do(h, request("GET"))
@@ -270,7 +270,7 @@ func TestErrorsOfFunctionsAreTheText(t *testing.T) {
 	}
 }
 
-// tokensUsed returns what is charged to project p's tokens.
+// tokensUsed returns how many tokens project p was charged.
 func tokensUsed(t *testing.T, limiter *project.Limiter) int64 {
 	t.Helper()
 	d, err := limiter.Peek(t.Context(), "p")
@@ -325,7 +325,7 @@ func TestReservation(t *testing.T) {
 	}
 }
 
-// Without tokens the request is handed on as it is, and so is the writer always.
+// The handler gets the server's own writer, and a request without tokens unchanged.
 func TestNothingIsWrapped(t *testing.T) {
 	for _, tokens := range []int{0, 10} {
 		for _, wait := range []time.Duration{0, time.Hour} {
@@ -348,7 +348,7 @@ func TestNothingIsWrapped(t *testing.T) {
 	}
 }
 
-func TestNonsensePanics(t *testing.T) {
+func TestInvalidOptionsPanic(t *testing.T) {
 	for name, f := range map[string]func(){
 		"limiter":  func() { Middleware(nil) },
 		"Identify": func() { Identify(nil) },
@@ -367,7 +367,7 @@ func TestNonsensePanics(t *testing.T) {
 	}
 }
 
-// What a limit is changed to is what the next response says.
+// The response after a change of a limit has the new limit.
 func TestPolicyFollowsTheLimits(t *testing.T) {
 	limiter := newLimiter(t, project.Limit{RequestsPerMinute: 10, RequestsPerHour: 20})
 	h := Middleware(limiter)(&fine{})
@@ -389,7 +389,7 @@ func TestPolicyFollowsTheLimits(t *testing.T) {
 	}
 }
 
-// What a handler adds to its response is in no other's.
+// A value that a handler adds to a header of its response is in no other response.
 func TestAddingToThePolicy(t *testing.T) {
 	limiter := newLimiter(t, project.Limit{RequestsPerDay: 10})
 	h := Middleware(limiter)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

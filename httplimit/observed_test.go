@@ -13,13 +13,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// told keeps what happened to requests, and whether they went on.
-type told struct{ events []event.Event }
+// recorder is an observer that keeps all events.
+type recorder struct{ events []event.Event }
 
-func (t *told) Observe(_ context.Context, e event.Event) { t.events = append(t.events, e) }
+func (r *recorder) Observe(_ context.Context, e event.Event) { r.events = append(r.events, e) }
 
-// Every request reaches the observers once, those of nobody too: who tries with
-// Shadow wants to know how many there are.
+// Observers get every request once, also those without a project: with Shadow, an operator
+// wants to know how many there are.
 func TestObserved(t *testing.T) {
 	nobody := httptest.NewRequest(http.MethodGet, "/", nil)
 	broken := Cost(func(*http.Request) (int, int, error) { return 0, 0, errors.New("no cost") })
@@ -36,7 +36,7 @@ func TestObserved(t *testing.T) {
 		{"without a cost", request(http.MethodGet), []Option{broken}, event.Refused, "p"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			seen := &told{}
+			seen := &recorder{}
 			limiter := configured(t, project.Config{Observer: seen})
 			do(Middleware(limiter, c.options...)(&fine{}), c.request)
 			shadow := len(c.options) > 0 && c.name != "without a cost"
@@ -47,16 +47,16 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// A request that comes when its own deadline is over is not the store's fault.
+// A request whose own deadline is over when it comes does not count as a loss of the store.
 func TestOverdue(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
 	for _, options := range [][]Option{nil, {Wait(time.Minute)}} {
-		seen := &told{}
+		seen := &recorder{}
 		limiter := configured(t, project.Config{Observer: seen})
 		w := do(Middleware(limiter, options...)(&fine{}), request(http.MethodGet).WithContext(ctx))
 		kinds := slices.ContainsFunc(seen.events, func(e event.Event) bool { return e.Kind == event.Left })
-		if w.Code != statusGone || len(seen.events) != 1 || !kinds {
+		if w.Code != statusClientLeft || len(seen.events) != 1 || !kinds {
 			t.Errorf("%d, %+v", w.Code, seen.events)
 		}
 	}

@@ -16,18 +16,18 @@ type settings struct {
 	gate     admit.Gate
 	identify func(*http.Request) (string, error)
 	cost     func(*http.Request) (requests, tokens int, err error) // nil: one request
-	skip     func(*http.Request) bool                              // nil: none
+	skip     func(*http.Request) bool                              // nil: no request is skipped
 	answer   func(w http.ResponseWriter, r *http.Request, status int, reason string)
 	policies admit.Policies
 
-	// Of Limit:
-	plain   *admit.PlainGate[*http.Request] // nil: of Middleware
+	// For Limit:
+	plain   *admit.PlainGate[*http.Request] // nil for Middleware
 	observe func(*http.Request, limit.Decision)
 }
 
-// Identify takes the name of a request's project from identify, in place of the
-// header X-Project-ID. Its error is the text of a 400. A name is 1 to 128
-// characters of visible ASCII. See [ClientIP].
+// Identify lets identify return the name of a request's project, in place of the header
+// X-Project-ID. A name has 1 to 128 characters of visible ASCII. After an error, the client
+// gets a 400 with the error's text. See [ClientIP].
 func Identify(identify func(*http.Request) (string, error)) Option {
 	if identify == nil {
 		panic("ratelimit: Identify needs a function: it is nil")
@@ -35,13 +35,13 @@ func Identify(identify func(*http.Request) (string, error)) Option {
 	return func(s *settings) { s.identify = identify }
 }
 
-// Cost charges what cost returns for a request, in place of one request and no
-// tokens. Zero requests count as one. A cost that is negative or absurdly large
-// is a 400, and so is an error, whose text the client gets.
+// Cost charges what cost returns for a request, in place of one request and no tokens. Zero
+// requests count as one. After an error, the client gets a 400 with the error's text, and also
+// for a cost that is negative or absurdly large.
 //
-// Tokens are an estimate, of prompt and output together. The handler finds the
-// reservation with [ReservationFrom] and may commit what was really used; if it
-// has not when it returns, or panics, what was reserved stands.
+// Tokens are an estimate of prompt and output together. The handler gets the reservation from
+// [ReservationFrom], and may commit what was really used. If it does not, the estimate stays
+// charged.
 func Cost(cost func(*http.Request) (requests, tokens int, err error)) Option {
 	if cost == nil {
 		panic("ratelimit: Cost needs a function: it is nil")
@@ -49,8 +49,8 @@ func Cost(cost func(*http.Request) (requests, tokens int, err error)) Option {
 	return func(s *settings) { s.cost = cost }
 }
 
-// Skip lets requests pass for which skip returns true: nothing is asked of
-// them, nothing charged, and nothing said of limits.
+// Skip lets a request pass if skip returns true. The limiter is not asked about it, it is
+// charged nothing, and its response has no headers with limits.
 func Skip(skip func(*http.Request) bool) Option {
 	if skip == nil {
 		panic("ratelimit: Skip needs a function: it is nil")
@@ -58,11 +58,10 @@ func Skip(skip func(*http.Request) bool) Option {
 	return func(s *settings) { s.skip = skip }
 }
 
-// Answer lets answer write the response to a request that is denied or refused, in
-// place of an application/problem+json. The fields that tell the client where it stands,
-// Retry-After and Cache-Control are already set. status is what would have been
-// sent, and reason says why, for the client to read. It is not called for a client
-// that has gone.
+// Answer lets answer write the response to a request that is denied or refused, in place of an
+// application/problem+json. The headers with the limits, Retry-After and Cache-Control are
+// already set. status is the status to send, and reason says why, for the client to read.
+// answer is not called for a client that has left.
 func Answer(answer func(w http.ResponseWriter, r *http.Request, status int, reason string)) Option {
 	if answer == nil {
 		panic("ratelimit: Answer needs a function: it is nil")
@@ -70,19 +69,19 @@ func Answer(answer func(w http.ResponseWriter, r *http.Request, status int, reas
 	return func(s *settings) { s.answer = answer }
 }
 
-// Shadow counts and tells the limiter's observers what would become of a
-// request, but lets every request pass, whatever is wrong with it or with the
-// store, and says nothing of limits to the client. It makes no request wait.
+// Shadow lets every request pass, even if it is denied or invalid or the store is lost. The
+// limiter counts requests, and its observers get what would have become of them. Requests do
+// not wait, and responses have no headers with limits.
 func Shadow() Option {
 	return func(s *settings) { s.gate.Shadow = true }
 }
 
-// Wait lets a request wait in turn, for at most as long, where it would have
-// been denied. One that cannot pass in time is denied at once. A client that
-// goes away while it waits has taken nothing. Zero is not to wait.
-func Wait(most time.Duration) Option {
-	if most < 0 {
-		panic(fmt.Sprintf("ratelimit: Wait(%v): it must not be negative", most))
+// Wait lets a request that a limit denies wait for its turn, for at most d. A request that
+// cannot pass in time is denied at once. A client that leaves while its request waits is
+// charged nothing. With zero, requests do not wait.
+func Wait(d time.Duration) Option {
+	if d < 0 {
+		panic(fmt.Sprintf("ratelimit: Wait(%v): it must not be negative", d))
 	}
-	return func(s *settings) { s.gate.Wait = most }
+	return func(s *settings) { s.gate.Wait = d }
 }

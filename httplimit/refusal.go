@@ -12,17 +12,17 @@ import (
 const (
 	typeQuota    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	typeCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-	typeNone     = "about:blank" // the status says it all
+	typeNone     = "about:blank" // for problems that the status explains
 )
 
-// Values that all refusals share.
+// Values of headers that all refusals share.
 var (
 	noStore     = []string{"no-store"}
 	problemJSON = []string{"application/problem+json"}
 )
 
-// statusGone is what servers log for a client that did not wait for the answer.
-const statusGone = 499
+// statusClientLeft is what servers log for a client that did not wait for the answer.
+const statusClientLeft = 499
 
 // problem is the body of a refusal (RFC 9457).
 type problem struct {
@@ -37,14 +37,14 @@ type problem struct {
 func (s *settings) refuse(w http.ResponseWriter, r *http.Request, result *admit.Result) {
 	h := w.Header()
 	switch result.Answer {
-	case admit.Gone:
-		w.WriteHeader(statusGone)
+	case admit.Left:
+		w.WriteHeader(statusClientLeft)
 		return
 	case admit.Later:
 		h.Set("Retry-After", strconv.FormatInt(result.Seconds(), 10))
-		s.policies.Tell(h, result)
+		s.policies.SetHeaders(h, result)
 	case admit.Never:
-		s.policies.Tell(h, result)
+		s.policies.SetHeaders(h, result)
 	case admit.Lost:
 		h.Set("Retry-After", "1")
 	}
@@ -74,12 +74,12 @@ func describe(result *admit.Result) *problem {
 	return p
 }
 
-// violated returns the names of the windows that deny a request. Who has waited
-// behind others knows only for which they wait.
+// violated returns the names of the windows that deny a request. For a request that waited
+// behind others, it is the window that the others wait for.
 func violated(result *admit.Result) (names []string) {
-	standings := result.Standings()
-	for i := range standings {
-		if s := &standings[i]; result.Denial(s) > 0 {
+	windows := result.Windows()
+	for i := range windows {
+		if s := &windows[i]; result.Denial(s) > 0 {
 			names = append(names, s.Window.Name)
 		}
 	}

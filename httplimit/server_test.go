@@ -48,7 +48,7 @@ var protocols = []struct {
 	}},
 }
 
-// get asks as project p.
+// get sends a request of project p.
 func get(t *testing.T, client *http.Client, url string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
@@ -101,7 +101,7 @@ func TestOverTheWire(t *testing.T) {
 
 func minutePolicy(q int64) member { return member{name: "minute", r: -1, t: -1, q: q, w: 60} }
 
-// demanding is a handler that does what needs more than a writer.
+// demanding is a handler that uses everything a ResponseWriter of the server can do.
 func demanding(t *testing.T, file string, heardFirst <-chan struct{}) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/stream", func(w http.ResponseWriter, _ *http.Request) {
@@ -132,14 +132,14 @@ func demanding(t *testing.T, file string, heardFirst <-chan struct{}) http.Handl
 			t.Errorf("%s: Push is there: %v", r.Proto, ok)
 		}
 		if ok {
-			pusher.Push("/stream", nil) // the client wants none
+			pusher.Push("/stream", nil) // fails, because the client accepts no pushes
 		}
 	})
 	return mux
 }
 
-// What a handler can do with its writer it can do behind the limits.
-func TestTheWriterIsWhatItWas(t *testing.T) {
+// A handler behind the limits can do everything with its writer that it can do without.
+func TestWriterCanDoEverything(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	content := bytes.Repeat([]byte("0123456789"), 100_000)
 	if err := os.WriteFile(file, content, 0o600); err != nil {
@@ -202,7 +202,7 @@ func TestHijack(t *testing.T) {
 	}
 }
 
-// sendRaw writes to a server and returns all that it says.
+// sendRaw sends a text to a server, and returns its whole answer.
 func sendRaw(t testing.TB, to net.Addr, text string) string {
 	t.Helper()
 	var dialer net.Dialer

@@ -18,7 +18,7 @@ func TestWait(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		most     time.Duration
-		deadline time.Duration // of the request, if it has one
+		deadline time.Duration // the request's; zero: none
 		status   int
 		waits    time.Duration
 	}{
@@ -83,7 +83,7 @@ func TestWaitIsInOrder(t *testing.T) {
 	})
 }
 
-// Who waits without tokens is charged none, not even for a while.
+// A waiting request without tokens is charged no tokens, not even for a while.
 func TestWaitWithoutTokens(t *testing.T) {
 	limiter := newLimiter(t, project.Limit{RequestsPerDay: 10, TokensPerDay: 1})
 	h := Middleware(limiter, Wait(time.Hour))(&fine{})
@@ -97,7 +97,7 @@ func TestWaitWithoutTokens(t *testing.T) {
 	}
 }
 
-// Who waits behind others until its time is over has never asked for itself.
+// A request that waits behind others until its time is over gets the limit that they wait for.
 func TestWaitedInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1, RequestsPerDay: 100})
@@ -135,7 +135,7 @@ func TestWaitedInVain(t *testing.T) {
 	})
 }
 
-func TestCrowded(t *testing.T) {
+func TestTooManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerMinute: 1}, MaxWaiting: 1})
 		h := Middleware(limiter, Wait(time.Hour))(&fine{})
@@ -157,8 +157,9 @@ func TestCrowded(t *testing.T) {
 	})
 }
 
-// Who does not wait is not let pass before those who do, and is told until when.
-func TestBehindThoseWhoWait(t *testing.T) {
+// A request that must not wait does not overtake waiting ones, and its Retry-After is when the
+// first of them passes.
+func TestBehindWaitingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 2, RequestsPerDay: 100})
 		plain := Middleware(limiter)(&fine{})
@@ -182,8 +183,8 @@ func TestBehindThoseWhoWait(t *testing.T) {
 	})
 }
 
-// A client that goes away takes nothing, and those behind it move up.
-func TestGone(t *testing.T) {
+// A client that leaves is charged nothing, and the requests behind it move up.
+func TestClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1})
 		next := &fine{}
@@ -200,7 +201,7 @@ func TestGone(t *testing.T) {
 		cancel()
 
 		w := <-gone
-		if w.Code != statusGone || w.Body.Len() != 0 || len(w.Header()) != 0 || time.Since(began) != 10*time.Second {
+		if w.Code != statusClientLeft || w.Body.Len() != 0 || len(w.Header()) != 0 || time.Since(began) != 10*time.Second {
 			t.Errorf("%d after %v: %v %s", w.Code, time.Since(began), w.Header(), w.Body)
 		}
 		w = <-behind
@@ -213,8 +214,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// The same over a wire: the handler is not called, and nothing charged.
-func TestGoneOverTheWire(t *testing.T) {
+// The same over a connection: the handler is not called, and nothing is charged.
+func TestClientLeavesOverTheWire(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.name, func(t *testing.T) {
 			limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1, RequestsPerDay: 100})
@@ -246,7 +247,7 @@ func TestGoneOverTheWire(t *testing.T) {
 			clients.Go(func() { get(ctx) })
 			<-came
 			cancel()
-			if w := <-left; w.Code != statusGone {
+			if w := <-left; w.Code != statusClientLeft {
 				t.Error(w.Code)
 			}
 			clients.Wait()

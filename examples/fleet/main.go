@@ -1,5 +1,5 @@
-// Command fleet shows limiters that share one Redis, as those of many machines
-// would: together they admit exactly the quota, and follow when it is changed.
+// Command fleet shows limiters that share one Redis, as on several machines: together they
+// admit exactly the quota, and follow a change of it.
 //
 //	fleet -redis redis://127.0.0.1:6379/0
 package main
@@ -44,31 +44,30 @@ func show(w io.Writer, url string) error {
 		return err
 	}
 	defer b.close()
-	a.Reset(model) // of an earlier run
+	a.Reset(model) // forget an earlier run
 	if err := a.raise(10, b); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "Two machines, one Redis, 10 requests a minute: 300 calls at once")
-	fmt.Fprintf(w, "  %d pass\n", crowd(a, b))
+	fmt.Fprintf(w, "  %d pass\n", burst(a, b))
 	if err := a.raise(15, b); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "One of them sets the quota to 15, and both follow: 300 more")
-	fmt.Fprintf(w, "  %d pass\n", crowd(a, b))
+	fmt.Fprintf(w, "  %d pass\n", burst(a, b))
 	_, d := b.TryAcquire(model, 100)
-	fmt.Fprintf(w, "  the next is told: %s, %d of %d used\n", d.Code, d.Stats.RPM, d.Stats.MaxRPM)
+	fmt.Fprintf(w, "  the next call: %s, %d of %d used\n", d.Code, d.Stats.RPM, d.Stats.MaxRPM)
 	return nil
 }
 
-// machine is what runs on each of them: a limiter, and its way to Redis.
+// machine is a limiter with a connection to Redis of its own, as on a machine of its own.
 type machine struct {
 	*ratelimit.RateLimiter
 	store *redisstore.Store
 }
 
-// newMachine uses a namespace of its own, so that it does not get in the way of
-// other limiters on the same Redis. Without one, ratelimit.NewWithConfig with
-// BackendRedis is all that it takes.
+// newMachine uses a namespace, so that the example does not disturb other limiters on the same
+// Redis. Without a namespace, ratelimit.NewWithConfig with BackendRedis is enough.
 func newMachine(url string) (*machine, error) {
 	s, err := redisstore.New(redisstore.Config{URL: url, Namespace: "ratelimit-example", Timeout: 5 * time.Second})
 	if err != nil {
@@ -86,7 +85,7 @@ func (m *machine) close() {
 	m.store.Close()
 }
 
-// raise sets the quota, and waits until another machine has followed.
+// raise sets the quota, and waits until the other machine has it, too.
 func (m *machine) raise(rpm int, other *machine) error {
 	quota := ratelimit.ModelQuota{MaxRPM: rpm, MaxTPM: 1_000_000}
 	if err := m.SetQuota(model, quota); err != nil {
@@ -100,8 +99,8 @@ func (m *machine) raise(rpm int, other *machine) error {
 	return nil
 }
 
-// crowd lets 300 calls come at once, and returns how many pass.
-func crowd(machines ...*machine) int64 {
+// burst makes 300 calls at once, and returns how many pass.
+func burst(machines ...*machine) int64 {
 	var admitted atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 300 {

@@ -13,12 +13,12 @@ const want = `Two machines, one Redis, 10 requests a minute: 300 calls at once
   10 pass
 One of them sets the quota to 15, and both follow: 300 more
   5 pass
-  the next is told: rpm_exceeded, 15 of 15 used
+  the next call: rpm_exceeded, 15 of 15 used
 `
 
 func TestShow(t *testing.T) {
 	url := redistest.New(t).URL()
-	for range 2 { // an earlier run does no harm
+	for range 2 { // the second run must forget the first
 		var out bytes.Buffer
 		if err := show(&out, url); err != nil {
 			t.Fatal(err)

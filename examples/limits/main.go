@@ -1,5 +1,5 @@
-// Command limits shows limits at work in the terminal: what passes, what is
-// denied and for how long, who waits, and what a correction gives back.
+// Command limits shows limits in the terminal: which calls pass, which are denied and for how
+// long, how calls wait, and what settling a reservation gives back.
 package main
 
 import (
@@ -35,7 +35,7 @@ func show(w io.Writer) {
 
 func allow(w io.Writer) {
 	perUser := limit.NewLimiter(user, limit.PerSecond(2).WithBurst(3))
-	title(w, "A limit of 2/s, burst 3, for each user: what is denied says when to come back")
+	title(w, "A limit of 2/s, burst 3, for each user: a denial says when the call passes")
 	for i := range 5 {
 		report(w, fmt.Sprintf("ann's call %d", i+1), perUser.Take(call{user: "ann"}, 1))
 	}
@@ -73,7 +73,7 @@ func wait(w io.Writer) {
 			defer out.Unlock()
 			fmt.Fprintf(w, "  waiter %d after %4dms: %s\n", i+1, time.Since(start).Milliseconds(), outcome(err))
 		})
-		time.Sleep(10 * time.Millisecond) // so that they come one after another
+		time.Sleep(10 * time.Millisecond) // the waiters come one after another
 		if i == 2 {
 			cancel()
 		}

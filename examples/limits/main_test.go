@@ -8,7 +8,7 @@ import (
 )
 
 const want = `
-A limit of 2/s, burst 3, for each user: what is denied says when to come back
+A limit of 2/s, burst 3, for each user: a denial says when the call passes
   ann's call 1           passes, 2 left
   ann's call 2           passes, 1 left
   ann's call 3           passes, 0 left
@@ -50,7 +50,7 @@ func TestShow(t *testing.T) {
 	})
 }
 
-// sorted puts the two lines in order that come out at the same instant.
+// sorted sorts the two lines that are printed at the same instant.
 func sorted(s string) string {
 	return strings.Replace(s,
 		"  after   0ms: ratelimit: the queue is full\n  after   0ms: passes\n",

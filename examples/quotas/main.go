@@ -1,6 +1,6 @@
-// Command quotas shows quotas per model at work in the terminal: what a crowd of
-// calls gets, what settling gives back, who is told to wait and for how long, and
-// two limiters that share one file.
+// Command quotas shows quotas per model in the terminal: how many of 300 calls at once pass,
+// what settling gives back, when a denied call may come again, and two limiters that share one
+// file.
 package main
 
 import (
@@ -31,7 +31,7 @@ var quotas = map[string]ratelimit.ModelQuota{
 }
 
 func show(w io.Writer) error {
-	if err := crowd(w); err != nil {
+	if err := burst(w); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
@@ -42,8 +42,8 @@ func show(w io.Writer) error {
 	return share(w)
 }
 
-// crowd lets 300 calls come at once.
-func crowd(w io.Writer) error {
+// burst makes 300 calls at once.
+func burst(w io.Writer) error {
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: quotas})
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func crowd(w io.Writer) error {
 	return nil
 }
 
-// settle gives back what a call has not used.
+// settle corrects reservations to what calls have used.
 func settle(w io.Writer) error {
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: quotas})
 	if err != nil {
@@ -83,11 +83,11 @@ func settle(w io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_, err = rl.Acquire(ctx, model, 100)
-	fmt.Fprintf(w, "  %-32s deadline exceeded: %v\n", "who waits 50ms for 100", errors.Is(err, context.DeadlineExceeded))
+	fmt.Fprintf(w, "  %-32s deadline exceeded: %v\n", "a wait of 50ms for 100 tokens", errors.Is(err, context.DeadlineExceeded))
 	return nil
 }
 
-// share lets two limiters, which could be two processes, use one file.
+// share lets two limiters use one file, as two processes could.
 func share(w io.Writer) error {
 	dir, err := os.MkdirTemp("", "quotas")
 	if err != nil {

@@ -13,7 +13,7 @@ An estimate is reserved, and corrected when the call has ended
   850 of them used                 next: passes                                  850 of 3000 tokens used
   2900 where 2000 were reserved    next: tpm_exceeded, come back in 1m0s        3750 of 3000 tokens used
   a call larger than the quota     next: never passes: tpm_exceeded             3750 of 3000 tokens used
-  who waits 50ms for 100           deadline exceeded: true
+  a wait of 50ms for 100 tokens    deadline exceeded: true
 
 Two limiters, one SQLite file, one quota
   5 pass through one, 5 through the other

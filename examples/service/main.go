@@ -1,7 +1,7 @@
-// Command service shows a service whose projects have limits: a real server with
-// the middleware and metrics, and what its clients see.
+// Command service shows a service with limits per project: a server with the middleware and
+// metrics, and the answers that its clients get.
 //
-//	service                          ask it a few times, and show the answers
+//	service                          send a few requests, and show the answers
 //	service -listen 127.0.0.1:8080   serve until interrupted, to try with curl
 package main
 
@@ -70,7 +70,7 @@ func run(ctx context.Context, w io.Writer, listen string) error {
 	return errors.Join(err, server.Shutdown(ending))
 }
 
-// newService returns the service: /hello, which is limited, and /metrics.
+// newService returns the service: /hello, which has limits, and /metrics.
 func newService() (http.Handler, *project.Limiter, error) {
 	registry := prometheus.NewRegistry()
 	metrics, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{Registerer: registry, Projects: []string{"acme"}})
@@ -94,7 +94,7 @@ func newService() (http.Handler, *project.Limiter, error) {
 	return mux, limiter, nil
 }
 
-// show asks the service as its clients would.
+// show sends requests to the service, and shows the answers.
 func show(w io.Writer, base string) error {
 	for _, each := range []struct {
 		project string
@@ -110,7 +110,7 @@ func show(w io.Writer, base string) error {
 	return showMetrics(w, base+"/metrics")
 }
 
-// showMetrics shows what was counted.
+// showMetrics shows the metrics of the requests.
 func showMetrics(w io.Writer, url string) error {
 	response, err := http.Get(url)
 	if err != nil {

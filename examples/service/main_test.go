@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// shown is what the example shows. Seconds may have passed meanwhile.
+// shown matches the output of the example, in which seconds may have passed.
 var shown = regexp.MustCompile(`^Project "acme" asks 7 times
   200 OK · RateLimit: "minute";r=4;t=\d+, "day";r=9999;t=\d+
   200 OK · RateLimit: "minute";r=3;t=\d+, "day";r=9998;t=\d+
@@ -38,7 +38,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestServe serves until it is interrupted, with metrics of what it has served.
+// With -listen, the example serves until it is interrupted, and has metrics of its requests.
 func TestServe(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	read, write := io.Pipe()

@@ -73,10 +73,14 @@ func (r *Reservation) Commit(t llm.Tokens) bool {
 	return true
 }
 
-// used returns what a call has used of each unit.
+// used returns what a call has used of each unit: -1 of a part that is not known, of which
+// what was reserved stands in every scope.
 func (r *Reservation) used(t llm.Tokens) Amounts {
 	used := r.ask.Amounts
 	used[Slots] = 0
+	if !r.ask.Split {
+		used[Input], used[Output] = -1, -1
+	}
 	input, output := t.Input-t.FreeInput, t.Output-t.FreeOutput // that count
 	if input >= 0 {
 		used[Input] = bounded(input)
@@ -152,15 +156,26 @@ func (r *Reservation) settle(used *Amounts) {
 	} else if r.receipt != nil {
 		e.correct(correction{r.receipt, r.actual(nil, used)})
 	}
+	inShared := r.inShared(*used)
 	if r.line != nil {
-		r.line.Charge(r.flow, r.costMore(used))
+		r.line.Charge(r.flow, r.costMore(&inShared))
 	}
 	for _, each := range r.plans {
 		if each.scope.gate != nil && e.memory == nil {
-			each.scope.gate.Settled(r.ask.Amounts, *used)
+			each.scope.gate.Settled(r.ask.Amounts, inShared)
 		}
 		e.Wake(each.scope)
 	}
+}
+
+// inShared returns what a call has used of the shared scope.
+func (r *Reservation) inShared(used Amounts) Amounts {
+	for _, u := range [...]Unit{Input, Output} {
+		if used[u] < 0 {
+			used[u] = r.ask.Amounts[u]
+		}
+	}
+	return used
 }
 
 // actual appends amounts in the order of the charges.

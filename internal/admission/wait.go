@@ -265,7 +265,7 @@ func (all Scopes) ticket(e *Engine, c *Call) line.Ticket {
 func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 	rank := 0
 	if s := scopes.own(); s != nil {
-		if a, waiting = e.aheadOf(s, s.planFor(e, c.Part)); waiting {
+		if a, waiting = e.aheadOf(s, c.Part, scopes); waiting {
 			return a, true
 		}
 		if r := s.rules.Load(); r != nil {
@@ -278,18 +278,28 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 	return a, false
 }
 
-// aheadOf reports whether a call of a scope waits for one of the scope's limits that a plan
-// has.
-func (e *Engine) aheadOf(s *Scope, p *plan) (a line.Ahead, waiting bool) {
+// aheadOf reports whether a call of the innermost scope waits for a limit that calls of such
+// a part are charged to, of any of their own scopes.
+func (e *Engine) aheadOf(innermost *Scope, part Part, scopes Scopes) (a line.Ahead, waiting bool) {
 	if e.hall.Idle() {
 		return a, false
 	}
-	for _, flow := range [...]string{s.Key + plain, s.Key} {
-		if a, waiting = e.hall.Ahead(flow); waiting && p.has(a.By) {
+	for _, flow := range [...]string{innermost.Key + plain, innermost.Key} {
+		if a, waiting = e.hall.Ahead(flow); waiting && scopes.haveOwn(e, part, a.By) {
 			return a, true
 		}
 	}
 	return line.Ahead{}, false
+}
+
+// haveOwn reports whether one of the call's own scopes has a limit of such a name.
+func (all Scopes) haveOwn(e *Engine, part Part, name string) bool {
+	for _, s := range all {
+		if s.line == nil && s.planFor(e, part).has(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // Ahead is what calls that come first wait for: see [Engine.Ahead].
@@ -297,7 +307,7 @@ type Ahead = line.Ahead
 
 // Ahead reports whether a call of a scope of its own waits for a limit of the scope that
 // has a part in calls of such a kind.
-func (e *Engine) Ahead(s *Scope, part Part) (Ahead, bool) { return e.aheadOf(s, s.planFor(e, part)) }
+func (e *Engine) Ahead(s *Scope, part Part) (Ahead, bool) { return e.aheadOf(s, part, Scopes{s}) }
 
 // enlist notes for which scopes of its own the call waits, until the function that it
 // returns is called.

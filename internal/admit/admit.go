@@ -1,5 +1,5 @@
-// Package admit is what the middlewares of servers have in common: they ask a
-// limiter for a call, at once or in turn, and get one of six answers.
+// Package admit is what httplimit and grpclimit share: they ask a limiter about a call, which
+// may wait for its turn, and get one of six answers.
 package admit
 
 import (
@@ -12,53 +12,53 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Gate is how calls are admitted.
+// Gate admits calls by the limits of their projects.
 type Gate struct {
 	Limiter *project.Limiter
-	Wait    time.Duration // how long a call may wait in turn; zero: not at all
-	Shadow  bool          // calls go on whatever the answer is, so they do not wait
+	Wait    time.Duration // how long a call may wait for its turn; zero: not at all
+	Shadow  bool          // calls pass whatever the answer is, and do not wait
 }
 
-// Answer is what becomes of a call.
+// Answer says whether a call may pass, or why not.
 type Answer int
 
 const (
-	Pass    Answer = iota // it may be made
-	Later                 // a limit denies it for a while
-	Never                 // it is more than a limit ever lets pass
-	Invalid               // its project or its cost is none
-	Lost                  // the store that counts could not be asked
-	Gone                  // nobody waits for it any more
+	Pass    Answer = iota // the call may pass
+	Later                 // a limit denies the call for a while
+	Never                 // the call is larger than a limit
+	Invalid               // the call's project or its cost is not valid
+	Lost                  // the store that counts does not answer
+	Left                  // the caller has left
 )
 
 // Result is the answer to one call.
 type Result struct {
 	Answer   Answer
-	Decision project.Decision // of the answers Pass, Later and Never
-	plain    plainStanding    // in place of the decision's windows, where a plain limiter was asked
+	Decision project.Decision // set for the answers Pass, Later and Never
+	plain    plainWindow      // of a plain limiter, in place of the decision's windows
 
-	// Reservation is of the call's tokens: nil where it has none, and where it
-	// was not let pass.
+	// Reservation is that of the call's tokens. It is nil for a call without tokens, and for
+	// one that does not pass.
 	Reservation *project.Reservation
 
-	// Err says what is wrong with a call that is Invalid.
+	// Err says what is wrong with an Invalid call.
 	Err error
 }
 
-// Refuse makes r, which is empty, the result of a call of which it is not known
-// what to ask for, or for whom, and lets the limiter's observers know.
+// Refuse writes the result of a call with an unknown project or cost into r, which is empty,
+// and reports the call to the limiter's observers.
 func (g *Gate) Refuse(ctx context.Context, id string, err error, r *Result) {
 	g.Limiter.Spend(ctx, project.Call{Project: id, Shadow: g.Shadow, Fault: err})
 	r.Answer, r.Err = Invalid, err
 }
 
-// Ask asks for a call, and makes r, which is empty, the result. It is large, so it
-// is handed on by its address.
+// Ask asks the limiter about a call, and writes the result into r, which is empty. A Result is
+// large, so it is not returned by value.
 func (g *Gate) Ask(ctx context.Context, call project.Call, r *Result) {
 	call.Shadow = g.Shadow
 	waits := g.Wait > 0 && !g.Shadow
 	if waits {
-		call.MaxWait = g.patience(ctx)
+		call.MaxWait = g.maxWait(ctx)
 	}
 	switch {
 	case call.Estimated == 0:
@@ -68,22 +68,21 @@ func (g *Gate) Ask(ctx context.Context, call project.Call, r *Result) {
 	default:
 		r.Reservation, r.Decision, r.Err = g.Limiter.Take(ctx, call)
 	}
-	r.Reservation.Keep() // whoever has asked ends it when the call has ended
+	r.Reservation.Keep() // the caller of Ask ends the reservation, however long the call takes
 	r.Answer = r.judge(ctx)
 }
 
-// patience returns for how long a call may wait: not longer than its own deadline
-// lets it.
-func (g *Gate) patience(ctx context.Context) time.Duration {
+// maxWait returns how long a call may wait: no longer than until its own deadline.
+func (g *Gate) maxWait(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return g.Wait
 	}
-	return max(1, min(g.Wait, time.Until(deadline))) // zero would be for ever
+	return max(1, min(g.Wait, time.Until(deadline))) // zero would be without a limit
 }
 
-// judge returns the answer. Of a wait that was too long, the decision says for what;
-// if it does not, the store has not answered.
+// judge returns the answer. After a wait that was too long, the decision has the limit that
+// the call waited for; if it has none, the store has not answered.
 func (r *Result) judge(ctx context.Context) Answer {
 	switch err := r.Err; {
 	case err == nil && r.Decision.Allowed:
@@ -95,17 +94,16 @@ func (r *Result) judge(ctx context.Context) Answer {
 	case err == nil, errors.Is(err, project.ErrCrowded):
 		return Later
 	case errors.Is(ctx.Err(), context.Canceled):
-		return Gone
+		return Left
 	case errors.Is(err, context.DeadlineExceeded) && r.Decision.RetryAfter > 0:
 		return Later
 	case ctx.Err() != nil:
-		return Gone
+		return Left
 	}
 	return Lost
 }
 
-// Reason says in a few words why a call may not be made, for the caller to
-// read. It tells nothing of the store.
+// Reason says why a call does not pass, for the caller. It contains nothing about the store.
 func (r *Result) Reason() string {
 	switch r.Answer {
 	case Later:
@@ -120,8 +118,8 @@ func (r *Result) Reason() string {
 	return ""
 }
 
-// Denial returns for how long a window denies the call. The one whose limit is
-// reached by calls that wait denies it until the first of them passes.
+// Denial returns for how long a window denies the call. A window that earlier calls wait for
+// denies it until the first of them passes.
 func (r *Result) Denial(s *project.Standing) time.Duration {
 	if s.RetryAfter == 0 && s.Window.Name == r.Decision.Exceeded {
 		return r.Decision.RetryAfter
@@ -129,7 +127,7 @@ func (r *Result) Denial(s *project.Standing) time.Duration {
 	return s.RetryAfter
 }
 
-// Seconds is in how many whole seconds to try again, at least one.
+// Seconds returns after how many whole seconds to try again, at least one.
 func (r *Result) Seconds() int64 { return max(1, Ceil(r.Decision.RetryAfter)) }
 
 // Ceil returns a duration in seconds, rounded up.

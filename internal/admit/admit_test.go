@@ -39,12 +39,12 @@ func TestJudge(t *testing.T) {
 		{"too many wait", here, denied, wrap(project.ErrCrowded), Later},
 		{"waited too long", here, denied, wrap(context.DeadlineExceeded), Later},
 		{"waited until its own deadline", late, denied, wrap(context.DeadlineExceeded), Later},
-		{"gone while it waited", gone, denied, wrap(context.Canceled), Gone},
-		{"gone before it asked", gone, unknown, wrap(context.Canceled), Gone},
+		{"gone while it waited", gone, denied, wrap(context.Canceled), Left},
+		{"gone before it asked", gone, unknown, wrap(context.Canceled), Left},
 		{"lost", here, unknown, errors.New("lost"), Lost},
 		{"lost while it waited", here, denied, errors.New("lost"), Lost},
 		{"the store was too slow", here, unknown, wrap(context.DeadlineExceeded), Lost},
-		{"asked after its deadline", late, unknown, wrap(context.DeadlineExceeded), Gone},
+		{"asked after its deadline", late, unknown, wrap(context.DeadlineExceeded), Left},
 		{"the limiter was closed while it waited", here, denied, wrap(context.Canceled), Lost},
 	} {
 		r := Result{Decision: c.d, Err: c.err}

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// errForwarded does not repeat what was sent.
+// errForwarded does not quote the header, which a client may have sent.
 var errForwarded = errors.New("ratelimit: X-Forwarded-For has something that is no IP address, after those that can be believed")
 
-// Proxies are those whose X-Forwarded-For is believed.
+// Proxies are the addresses of trusted proxies, whose X-Forwarded-For is believed.
 type Proxies []netip.Prefix
 
-// Trust returns the proxies in some prefixes. It panics if a prefix is not valid.
+// Trust returns the proxies with these prefixes. It panics if a prefix is not valid.
 func Trust(trusted []netip.Prefix) Proxies {
 	proxies := make(Proxies, len(trusted))
 	for i, p := range trusted {
@@ -30,11 +30,10 @@ func (p Proxies) include(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Client returns the prefix of the client's address: all of IPv4, and the /64 of
-// IPv6, which is what one customer has. The client is the peer, or where that is a
-// proxy, the rightmost forwarded address that is none; if there is no such
-// address, it is the proxy farthest away. forwarded is the lines of
-// X-Forwarded-For.
+// Client returns the prefix of the client's address: the /32 of IPv4, or the /64 of IPv6, which
+// one customer has. The client is the peer. If the peer is a trusted proxy, the client is the
+// rightmost forwarded address that is no trusted proxy; if there is none, it is the proxy that
+// is farthest away. forwarded is the values of X-Forwarded-For.
 func (p Proxies) Client(peer string, forwarded []string) (netip.Prefix, error) {
 	client, ok := parseAddr(peer)
 	if !ok {
@@ -58,15 +57,16 @@ func (p Proxies) Client(peer string, forwarded []string) (netip.Prefix, error) {
 	return prefixOf(client), nil
 }
 
-// cutLast returns what stands before and after the last comma of a list.
+// cutLast returns the texts before and after the last comma of a list.
 func cutLast(list string) (rest, last string) {
 	comma := strings.LastIndexByte(list, ',')
 	return list[:max(comma, 0)], strings.Trim(list[comma+1:], " \t")
 }
 
-// parseAddr reads an address, with or without a port. IPv4 in IPv6 is IPv4.
+// parseAddr reads an address, with or without a port. It returns an IPv4 address that is mapped
+// to IPv6 as IPv4.
 func parseAddr(s string) (netip.Addr, bool) {
-	if strings.Contains(s, "]:") || strings.Count(s, ":") == 1 { // or else it has no port, and the error would cost
+	if strings.Contains(s, "]:") || strings.Count(s, ":") == 1 { // other texts have no port, and an error costs an allocation
 		if withPort, err := netip.ParseAddrPort(s); err == nil {
 			return withPort.Addr().Unmap().WithZone(""), true
 		}
@@ -75,7 +75,7 @@ func parseAddr(s string) (netip.Addr, bool) {
 	return a.Unmap().WithZone(""), err == nil
 }
 
-// unmapped returns a prefix of IPv4 in IPv6 as one of IPv4.
+// unmapped returns a prefix of IPv4 addresses that are mapped to IPv6 as one of IPv4.
 func unmapped(p netip.Prefix) netip.Prefix {
 	if !p.Addr().Is4In6() || p.Bits() < 96 {
 		return p

@@ -9,31 +9,31 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// The fields as package net/http spells them. Names of fields have no case.
+// The names of headers as package net/http spells them.
 const (
 	fieldPolicy = "Ratelimit-Policy"
 	fieldLimit  = "Ratelimit"
 )
 
-// Tell sets the fields that say where the project stands: in all of its windows
-// after a request that passes, or else in those that deny it. Of a plain limiter
-// it is the limit that decided.
-func (p *Policies) Tell(h http.Header, result *Result) {
-	standings := result.Standings()
-	if len(standings) == 0 {
+// SetHeaders sets the headers with the limits and what is left of them: all windows of the
+// project for a request that passes, and otherwise those that deny it. For a plain limiter, it
+// is the limit that decided.
+func (p *Policies) SetHeaders(h http.Header, result *Result) {
+	windows := result.Windows()
+	if len(windows) == 0 {
 		return
 	}
-	known := p.of(standings)
-	h[fieldPolicy] = known.value
+	policy := p.find(windows)
+	h[fieldPolicy] = policy.value
 	f := new(field)
-	if value := known.appendLimits(f.text[:0], result); len(value) > 0 {
-		f.values[0] = unsafe.String(&value[0], len(value)) // which nobody changes any more
+	if value := policy.appendLimits(f.text[:0], result); len(value) > 0 {
+		f.values[0] = unsafe.String(&value[0], len(value)) // value does not change any more
 		h[fieldLimit] = f.values[:]
 	}
 }
 
-// field is the value of a header with room for its text, so that there is one
-// allocation. A text that is longer has its own.
+// field is the value of a header with room for its text, so that both take one allocation. A
+// longer text takes another.
 type field struct {
 	values [1]string
 	text   [112]byte
@@ -41,9 +41,9 @@ type field struct {
 
 // appendLimits appends the value of RateLimit.
 func (p *policy) appendLimits(b []byte, result *Result) []byte {
-	standings := result.Standings()
-	for i := range standings {
-		s := &standings[i]
+	windows := result.Windows()
+	for i := range windows {
+		s := &windows[i]
 		until := s.ResetAfter
 		if !result.Decision.Allowed {
 			until = result.Denial(s)
@@ -56,7 +56,7 @@ func (p *policy) appendLimits(b []byte, result *Result) []byte {
 	return b
 }
 
-// appendLimit appends one member of RateLimit: the i-th of the windows.
+// appendLimit appends a member of RateLimit for the i-th window.
 func (p *policy) appendLimit(b []byte, i int, remaining int64, until time.Duration) []byte {
 	w := p.windows[i]
 	b = appendName(b, w.Name)
@@ -64,7 +64,7 @@ func (p *policy) appendLimit(b []byte, i int, remaining int64, until time.Durati
 	switch until {
 	case project.Never:
 		return b
-	case w.Period: // as after nearly every request that passes
+	case w.Period: // the usual case for a request that passes
 		return append(b, p.periods[i]...)
 	}
 	return appendUntil(b, until)
@@ -74,7 +74,7 @@ func appendUntil(b []byte, until time.Duration) []byte {
 	return appendParameter(b, ";t=", Ceil(until))
 }
 
-// appendPolicy appends one member of RateLimit-Policy.
+// appendPolicy appends a member of RateLimit-Policy.
 func appendPolicy(b []byte, w *project.Window) []byte {
 	b = appendName(b, w.Name)
 	b = appendParameter(b, ";q=", w.Count)

@@ -13,8 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// FuzzFields compares what is written with what numbers of any size say. In interop a
-// library for structured fields reads what the middleware writes.
+// FuzzFields compares the headers with ones that are written with big numbers. In interop, a
+// library for structured fields reads the headers.
 func FuzzFields(f *testing.F) {
 	f.Add(int64(60), int64(time.Minute), int64(59), int64(time.Minute), true)
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MinInt64), int64(math.MaxInt64), false)
@@ -63,15 +63,15 @@ func wantedPolicy(standings []project.Standing) string {
 	return strings.Join(members, ", ")
 }
 
-// wholeSeconds rounds up, with numbers that do not overflow.
+// wholeSeconds returns a duration in seconds, rounded up, with numbers that do not overflow.
 func wholeSeconds(d time.Duration) int64 {
 	n := big.NewInt(int64(d))
 	n.Add(n, big.NewInt(int64(time.Second)-1))
 	return within(n.Div(n, big.NewInt(int64(time.Second))))
 }
 
-// within returns a number as one that a structured field can have and that
-// counts something.
+// within returns the nearest number that a structured field can have, and that is not
+// negative.
 func within(n *big.Int) int64 {
 	most := new(big.Int).Exp(big.NewInt(10), big.NewInt(15), nil)
 	most.Sub(most, big.NewInt(1))
@@ -84,8 +84,8 @@ func within(n *big.Int) int64 {
 	return n.Int64()
 }
 
-// More sets of windows than there are slots, asked for by many at a time: each
-// gets its own value, and what is remembered does not grow.
+// Goroutines that ask for more sets of windows than there are slots get the right value for
+// each.
 func TestPolicies(t *testing.T) {
 	p := &Policies{}
 	const sets = 4 << slotBits
@@ -97,7 +97,7 @@ func TestPolicies(t *testing.T) {
 					{Window: &project.Window{Name: "minute", Count: i % 8, Period: time.Minute}},
 					{Window: &project.Window{Name: "hour", Count: i, Period: time.Hour}},
 				}[:1+i%2]
-				if got, want := p.of(standings).value, newPolicy(standings).value; !slices.Equal(got, want) {
+				if got, want := p.find(standings).value, newPolicy(standings).value; !slices.Equal(got, want) {
 					t.Errorf("%v, want %v", got, want)
 				}
 			}
@@ -106,8 +106,8 @@ func TestPolicies(t *testing.T) {
 	all.Wait()
 }
 
-// Windows that are equal are the same, whoever's they are; others are not.
-func TestPolicyIsOf(t *testing.T) {
+// A policy matches equal windows, of any project, and no others.
+func TestPolicyMatches(t *testing.T) {
 	standings := func(windows ...project.Window) (all []project.Standing) {
 		for _, w := range windows {
 			all = append(all, project.Standing{Window: &w})
@@ -129,7 +129,7 @@ func TestPolicyIsOf(t *testing.T) {
 		{[]project.Window{minute, {Name: "day", Count: 9, Period: time.Hour}}, false},
 		{[]project.Window{minute, {Name: "hour", Count: 9, Period: time.Hour, Tokens: true}}, false},
 	} {
-		if got := p.isOf(standings(c.windows...)); got != c.want {
+		if got := p.matches(standings(c.windows...)); got != c.want {
 			t.Errorf("%+v: %v", c.windows, got)
 		}
 	}

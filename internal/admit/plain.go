@@ -9,8 +9,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Limiter is a plain limiter: one that knows keys and no projects, such as
-// *limit.Limiter and *limit.Combined.
+// Limiter is a plain limiter, which has keys and no projects: a *limit.Limiter or a
+// *limit.Combined.
 type Limiter[In any] interface {
 	Spend(in In) limit.Decision
 	Peek(in In) limit.Decision
@@ -20,13 +20,13 @@ type Limiter[In any] interface {
 // PlainGate admits calls by a plain limiter.
 type PlainGate[In any] struct {
 	Limiter  Limiter[In]
-	Wait     time.Duration            // how long a call may wait in turn; zero: not at all
-	Shadow   bool                     // calls go on whatever the answer is, so they do not wait
-	Observe  func(In, limit.Decision) // is told what was decided on each call; nil: nobody is
+	Wait     time.Duration            // how long a call may wait for its turn; zero: not at all
+	Shadow   bool                     // calls pass whatever the answer is, and do not wait
+	Observe  func(In, limit.Decision) // gets the decision on each call; may be nil
 	Policies *Policies
 }
 
-// Ask asks for a call, and makes r, which is empty, the result.
+// Ask asks the limiter about a call, and writes the result into r, which is empty.
 func (g *PlainGate[In]) Ask(ctx context.Context, in In, r *Result) {
 	d := g.Limiter.Spend(in)
 	if !d.Allowed && d.RetryAfter <= g.Wait && !g.Shadow {
@@ -35,12 +35,12 @@ func (g *PlainGate[In]) Ask(ctx context.Context, in In, r *Result) {
 	if g.Observe != nil {
 		g.Observe(in, d)
 	}
-	r.enter(d, g.Policies)
+	r.setPlain(d, g.Policies)
 	r.Answer = r.judge(ctx)
 }
 
-// wait lets a call wait in turn. The limiter says only whether it passed, so Peek
-// tells where the key stands afterwards.
+// wait waits for the call's turn. The limiter's Wait returns no decision, so Peek returns what
+// is left afterwards.
 func (g *PlainGate[In]) wait(ctx context.Context, in In) (limit.Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.Wait)
 	defer cancel()
@@ -54,12 +54,12 @@ func (g *PlainGate[In]) wait(ctx context.Context, in In) (limit.Decision, error)
 	return d, err
 }
 
-// plainStanding is where a key stands under the limit that decided, or none if no
-// limit governs it.
-type plainStanding [1]project.Standing
+// plainWindow is the limit that decided, as a window, and what is left of it. It is empty if
+// the key has no limit.
+type plainWindow [1]project.Standing
 
-// enter makes a plain limiter's decision the result's.
-func (r *Result) enter(d limit.Decision, p *Policies) {
+// setPlain writes a plain limiter's decision into the result.
+func (r *Result) setPlain(d limit.Decision, p *Policies) {
 	r.Decision.Allowed, r.Decision.RetryAfter = d.Allowed, d.RetryAfter
 	if d.Allowed && d.Limit == (limit.Limit{}) {
 		return
@@ -71,25 +71,25 @@ func (r *Result) enter(d limit.Decision, p *Policies) {
 	}
 }
 
-// Standings returns where the call's project stands in its windows, or where its
-// key stands under the limit of a plain limiter that decided.
-func (r *Result) Standings() []project.Standing {
+// Windows returns the windows of the call's project and what is left of them, or for a plain
+// limiter the limit that decided.
+func (r *Result) Windows() []project.Standing {
 	if r.plain[0].Window != nil {
 		return r.plain[:]
 	}
 	return r.Decision.Windows()
 }
 
-// window returns a limit as a window, whose name is the limit's text in ASCII. It
-// is the same one for as long as the limit's slot is not needed for another.
+// window returns a limit as a window whose name is the limit's text in ASCII. It caches the
+// window until another limit takes its slot.
 func (p *Policies) window(l limit.Limit) *project.Window {
 	slot := &p.slots[mix(0, l.Count(), l.Period())>>(64-slotBits)]
-	known := slot.Load()
-	if known == nil || known.limit != l {
+	cached := slot.Load()
+	if cached == nil || cached.limit != l {
 		w := &project.Window{Name: strings.ReplaceAll(l.String(), "µs", "us"), Count: l.Count(), Period: l.Period()}
-		known = newPolicy([]project.Standing{{Window: w}})
-		known.limit = l
-		slot.Store(known)
+		cached = newPolicy([]project.Standing{{Window: w}})
+		cached.limit = l
+		slot.Store(cached)
 	}
-	return known.windows[0]
+	return cached.windows[0]
 }

@@ -10,8 +10,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// FuzzPlainFields compares the fields of a plain limiter's decision with what
-// numbers of any size say, for limits of every kind, valid or not.
+// FuzzPlainFields compares the headers for a plain limiter's decision with ones that are
+// written with big numbers, for limits of every kind, valid or not.
 func FuzzPlainFields(f *testing.F) {
 	f.Add(int64(10), int64(time.Second), int64(10), uint8(limit.GCRA), int64(9), int64(time.Second), true)
 	f.Add(int64(math.MaxInt64), int64(5*time.Microsecond), int64(1), uint8(limit.FixedWindow), int64(math.MinInt64), int64(math.MaxInt64), false)
@@ -34,18 +34,18 @@ func FuzzPlainFields(f *testing.F) {
 			until = int64(d.RetryAfter)
 		}
 		var p Policies
-		for range 2 { // made, and remembered
+		for range 2 { // once without the cache, and once with it
 			var r Result
 			h := http.Header{}
-			r.enter(d, &p)
-			p.Tell(h, &r)
+			r.setPlain(d, &p)
+			p.SetHeaders(h, &r)
 			if allowed && l == (limit.Limit{}) {
 				if len(h) > 0 {
 					t.Errorf("nothing governs it, but it is told %v", h)
 				}
 				return
 			}
-			standings := r.Standings()
+			standings := r.Windows()
 			name := standings[0].Window.Name
 			if !allowed && r.Decision.Exceeded != name {
 				t.Errorf("exceeded: %q, told: %q", r.Decision.Exceeded, name)

@@ -8,40 +8,40 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Policies remembers values of RateLimit-Policy. Projects with the same limits
-// share one. Of two that belong in one slot, it remembers the last.
+// Policies caches the values of RateLimit-Policy. Projects with the same limits share one. Of
+// two with the same slot, it keeps the last.
 type Policies struct {
 	slots [1 << slotBits]atomic.Pointer[policy]
 }
 
 const slotBits = 8
 
-// policy is what is the same in all responses on some windows.
+// policy is the part of the headers that all responses with the same windows have.
 type policy struct {
-	limit   limit.Limit // of a plain limiter; zero for those of projects
+	limit   limit.Limit // a plain limiter's; zero for windows of projects
 	windows []*project.Window
-	periods []string // the parameter t of each that lasts its whole period
+	periods []string // the parameter t of each window that resets after its whole period
 
-	// value is that of RateLimit-Policy. It is in many responses at a time, and
-	// full, so that whoever adds to a response's gets a copy.
+	// value is the value of RateLimit-Policy. Many responses share the slice. It has no
+	// spare capacity, so appending to a response's header copies it.
 	value []string
 }
 
-// of returns the policy of the standings' windows.
-func (p *Policies) of(standings []project.Standing) *policy {
-	slot := &p.slots[slotOf(standings)]
-	known := slot.Load()
-	if known == nil || !known.isOf(standings) {
-		known = newPolicy(standings)
-		slot.Store(known)
+// find returns the policy of some windows.
+func (p *Policies) find(windows []project.Standing) *policy {
+	slot := &p.slots[slotOf(windows)]
+	cached := slot.Load()
+	if cached == nil || !cached.matches(windows) {
+		cached = newPolicy(windows)
+		slot.Store(cached)
 	}
-	return known
+	return cached
 }
 
-func newPolicy(standings []project.Standing) *policy {
+func newPolicy(windows []project.Standing) *policy {
 	p := &policy{}
 	var value []byte
-	for _, s := range standings {
+	for _, s := range windows {
 		p.windows = append(p.windows, s.Window)
 		p.periods = append(p.periods, string(appendUntil(nil, s.Window.Period)))
 		value = appendPolicy(value, s.Window)
@@ -50,12 +50,12 @@ func newPolicy(standings []project.Standing) *policy {
 	return p
 }
 
-func (p *policy) isOf(standings []project.Standing) bool {
-	if len(p.windows) != len(standings) {
+func (p *policy) matches(windows []project.Standing) bool {
+	if len(p.windows) != len(windows) {
 		return false
 	}
-	for i, known := range p.windows {
-		if w := standings[i].Window; w != known && *w != *known {
+	for i, own := range p.windows {
+		if w := windows[i].Window; w != own && *w != *own {
 			return false
 		}
 	}
@@ -63,14 +63,14 @@ func (p *policy) isOf(standings []project.Standing) bool {
 }
 
 // slotOf spreads sets of windows over the slots, by their counts and periods.
-func slotOf(standings []project.Standing) uint64 {
+func slotOf(windows []project.Standing) uint64 {
 	var hash uint64
-	for i := range standings {
-		hash = mix(hash, standings[i].Window.Count, standings[i].Window.Period)
+	for i := range windows {
+		hash = mix(hash, windows[i].Window.Count, windows[i].Window.Period)
 	}
 	return hash >> (64 - slotBits)
 }
 
 func mix(hash uint64, count int64, period time.Duration) uint64 {
-	return (hash ^ uint64(count) ^ uint64(period)) * 0x9e3779b97f4a7c15 // 2^64 by the golden ratio
+	return (hash ^ uint64(count) ^ uint64(period)) * 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
 }

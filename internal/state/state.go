@@ -58,18 +58,26 @@ const (
 	MaxCount = min(1<<62, math.MaxInt)
 )
 
+// A Maximum is one that a quota has, under its name in files.
+type Maximum struct {
+	Name  string
+	Value *int // 0: unlimited
+}
+
+// Maxima returns the maxima of the quota, in the order of files.
+func (q *Quota) Maxima() []Maximum {
+	return []Maximum{
+		{"max_rpm", &q.MaxRPM}, {"max_tpm", &q.MaxTPM}, {"max_rpd", &q.MaxRPD},
+		{"max_input_tpm", &q.MaxInputTPM}, {"max_output_tpm", &q.MaxOutputTPM},
+		{"max_tpd", &q.MaxTPD}, {"max_concurrent", &q.MaxConcurrent},
+	}
+}
+
 // Validate returns what is wrong with the quota and what is allowed, or nil.
 func (q Quota) Validate() error {
-	for _, field := range []struct {
-		name string
-		max  int
-	}{
-		{"max_rpm", q.MaxRPM}, {"max_tpm", q.MaxTPM}, {"max_rpd", q.MaxRPD},
-		{"max_input_tpm", q.MaxInputTPM}, {"max_output_tpm", q.MaxOutputTPM},
-		{"max_tpd", q.MaxTPD}, {"max_concurrent", q.MaxConcurrent},
-	} {
-		if field.max < 0 || int64(field.max) > MaxQuota {
-			return fmt.Errorf("ratelimit: %s of %d: it must be from 1 to %d, or 0 for unlimited", field.name, field.max, int64(MaxQuota))
+	for _, m := range q.Maxima() {
+		if *m.Value < 0 || int64(*m.Value) > MaxQuota {
+			return fmt.Errorf("ratelimit: %s of %d: it must be from 1 to %d, or 0 for unlimited", m.Name, *m.Value, int64(MaxQuota))
 		}
 	}
 	if q.Margin < 0 || q.Margin > MaxMargin {

@@ -49,13 +49,11 @@ func writeModels[T any](w *writer, key string, models map[string]T, write func(T
 
 func (w *writer) quota(q state.Quota) {
 	w.check(q.Validate())
-	w.count("    max_rpm: ", q.MaxRPM)
-	w.count("    max_tpm: ", q.MaxTPM)
-	w.count("    max_rpd: ", q.MaxRPD)
-	w.nonzero("    max_input_tpm: ", q.MaxInputTPM)
-	w.nonzero("    max_output_tpm: ", q.MaxOutputTPM)
-	w.nonzero("    max_tpd: ", q.MaxTPD)
-	w.nonzero("    max_concurrent: ", q.MaxConcurrent)
+	for i, m := range q.Maxima() {
+		if always := i < 3; always || *m.Value != 0 { // the first version had three
+			w.count("    "+m.Name+": ", *m.Value)
+		}
+	}
 	if q.DayResetsAt != "" {
 		w.line("    day_resets_at: ", quote(q.DayResetsAt))
 	}
@@ -108,12 +106,6 @@ func (w *writer) time(key string, t time.Time) {
 	w.text = append(w.text, key...)
 	w.text = t.UTC().AppendFormat(w.text, time.RFC3339Nano)
 	w.text = append(w.text, '\n')
-}
-
-func (w *writer) nonzero(key string, n int) {
-	if n != 0 {
-		w.count(key, n)
-	}
 }
 
 func (w *writer) count(key string, n int) {

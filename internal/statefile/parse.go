@@ -56,20 +56,15 @@ func quota(p place) (q state.Quota) {
 }
 
 // QuotaFields are the fields of a quota, here and in the gateway's configuration.
-func QuotaFields(q *state.Quota) []strictyaml.Field {
-	amount := func(to *int) func(place) { return strictyaml.Count(to, 0, state.MaxQuota) }
-	return []strictyaml.Field{
-		field("max_rpm", amount(&q.MaxRPM)),
-		field("max_tpm", amount(&q.MaxTPM)),
-		field("max_rpd", amount(&q.MaxRPD)),
-		field("max_input_tpm", amount(&q.MaxInputTPM)),
-		field("max_output_tpm", amount(&q.MaxOutputTPM)),
-		field("max_tpd", amount(&q.MaxTPD)),
-		field("max_concurrent", amount(&q.MaxConcurrent)),
+func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
+	for _, m := range q.Maxima() {
+		fields = append(fields, field(m.Name, strictyaml.Count(m.Value, 0, state.MaxQuota)))
+	}
+	return append(fields,
 		field("day_resets_at", strictyaml.Any(&q.DayResetsAt, "a time of day and a time zone, such as 00:00 America/Los_Angeles")),
 		field("auto", strictyaml.Flag(&q.Auto)),
 		field("margin", strictyaml.Duration(&q.Margin, 0, state.MaxMargin)),
-	}
+	)
 }
 
 // usage requires every field that was written from the first version on, so that a file that was

@@ -1,6 +1,6 @@
-// Command sdk shows OpenAI's SDK behind the transport, with a stand-in for the
-// provider on this machine: calls are metered to the token, wait their turn, and heed
-// what the provider says.
+// Command sdk shows OpenAI's SDK with the transport of llmhttp, and a mock provider on this
+// machine: calls are metered to the token, wait for their turn, and stop when the provider
+// throttles them.
 package main
 
 import (
@@ -74,7 +74,7 @@ func run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// script has the mock provider throttle the calls that ask for it.
+// script lets the mock provider throttle the calls that ask for it.
 func script(c mockprovider.Call) mockprovider.Reply {
 	if strings.Contains(string(c.Body), "throttle me") {
 		return mockprovider.Reply{Status: http.StatusTooManyRequests, RetryAfter: time.Second}
@@ -123,7 +123,7 @@ func params(question string) openai.ChatCompletionNewParams {
 	}
 }
 
-// printer prints what happens.
+// printer is an observer that prints events.
 type printer struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -1,0 +1,223 @@
+package admission_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/clock"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/store"
+	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+)
+
+// A call waits on its caller's goroutine, so no goroutine is left when the tests are over.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stores are the stores that can be used in a bubble.
+var stores = map[string]func(t testing.TB) store.Store{
+	"memory": func(testing.TB) store.Store { return store.NewMemory() },
+	"sqlite": func(t testing.TB) store.Store {
+		s, err := sqlitestore.Open(filepath.Join(t.TempDir(), "limits.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	},
+}
+
+// everyStore runs a test on an engine over each of the stores, each in a bubble.
+func everyStore(t *testing.T, test func(t *testing.T, b *bench)) {
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, newBench(t, open(t))) })
+		})
+	}
+}
+
+// bench is an engine with an observer.
+type bench struct {
+	*admission.Engine
+	t        testing.TB
+	observed recorder
+	errs     []error // that no call could return
+}
+
+func newBench(t testing.TB, s store.Store) *bench {
+	b := &bench{t: t}
+	b.Engine = admission.New(admission.Config{
+		Store: s, Owned: true, Clock: clock.New(), Observer: &b.observed, OnError: func(err error) { b.errs = append(b.errs, err) },
+	})
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// recorder is an observer that remembers the events of each project.
+type recorder struct {
+	mu     sync.Mutex
+	events map[string][]event.Event
+}
+
+func (r *recorder) Observe(_ context.Context, e event.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.events == nil {
+		r.events = map[string][]event.Event{}
+	}
+	r.events[e.Project] = append(r.events[e.Project], e)
+}
+
+// kinds returns the kinds of the events of a project.
+func (r *recorder) kinds(project string) (kinds []event.Kind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events[project] {
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+// wantEvents wants the observer to have been told these events of a project, and no other.
+func (b *bench) wantEvents(project string, want ...event.Kind) {
+	b.t.Helper()
+	if got := b.observed.kinds(project); !slices.Equal(got, want) {
+		b.t.Errorf("the observer was told %v of %q; want %v", got, project, want)
+	}
+}
+
+// shared returns a scope that has a line, and own one that has none.
+func (b *bench) shared(key string, gate admission.Gate, limits ...admission.Limit) *admission.Scope {
+	b.t.Helper()
+	s := b.NewShared(key+"/", gate)
+	b.set(s, limits...)
+	return s
+}
+
+func (b *bench) own(key string, limits ...admission.Limit) *admission.Scope {
+	b.t.Helper()
+	s := b.NewOwn(key + "/")
+	b.set(s, limits...)
+	return s
+}
+
+// set sets the limits of a scope.
+func (b *bench) set(s *admission.Scope, limits ...admission.Limit) {
+	b.t.Helper()
+	if err := b.SetRules(s, &admission.Rules{Limits: limits}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.Wake(s)
+}
+
+// perMinute returns a limit on a unit in any minute.
+func perMinute(u admission.Unit, n int64) admission.Limit {
+	return admission.Limit{Name: u.String(), Unit: u, Limit: limit.New(n, time.Minute).Using(limit.SlidingLog)}
+}
+
+// atATime returns a limit on calls under way.
+func atATime(n int64) admission.Limit {
+	return admission.Limit{Name: "slots", Unit: admission.Slots, Limit: admission.AtATime(n)}
+}
+
+// callOf returns a call of one request with so many estimated tokens.
+func callOf(project string, tokens int) *admission.Call {
+	ask, err := admission.NewAsk(1, tokens, llm.Tokens{})
+	return &admission.Call{Ask: ask, Invalid: err, Project: project}
+}
+
+// try takes what a call asks for. It must be decided on.
+func (b *bench) try(c *admission.Call, scopes ...*admission.Scope) *admission.Result {
+	b.t.Helper()
+	r := new(admission.Result)
+	if err := b.Try(context.Background(), c, scopes, r); err != nil {
+		b.t.Fatal(err)
+	}
+	if (r.Reservation != nil) != r.Allowed() {
+		b.t.Fatalf("a reservation: %t; allowed: %t", r.Reservation != nil, r.Allowed())
+	}
+	return r
+}
+
+// take is try of a call that must be admitted.
+func (b *bench) take(c *admission.Call, scopes ...*admission.Scope) *admission.Reservation {
+	b.t.Helper()
+	r := b.try(c, scopes...)
+	if !r.Allowed() {
+		b.t.Fatalf("denied by %q for %v; want it admitted", r.Limit(), r.RetryAfter())
+	}
+	return r.Reservation
+}
+
+// wantDenied wants a call to be denied by a limit for so long, and to take nothing.
+func (b *bench) wantDenied(c *admission.Call, by string, retry time.Duration, scopes ...*admission.Scope) {
+	b.t.Helper()
+	if r := b.try(c, scopes...); r.Allowed() || r.Limit() != by || r.RetryAfter() != retry {
+		b.t.Errorf("denied: %t, by %q for %v; want it denied by %q for %v", !r.Allowed(), r.Limit(), r.RetryAfter(), by, retry)
+	}
+}
+
+// wantUsed wants so much to be used of the limits of a scope, in their order by unit.
+func (b *bench) wantUsed(s *admission.Scope, want ...int64) {
+	b.t.Helper()
+	if got := b.used(s); !slices.Equal(got, want) {
+		b.t.Errorf("of %s %d are used; want %d", s.Key, got, want)
+	}
+}
+
+// used returns what each limit of a scope says is used, in the order of their units.
+func (b *bench) used(s *admission.Scope) (used []int64) {
+	b.t.Helper()
+	var o admission.Outcome
+	if err := b.LookAt(context.Background(), s, &o); err != nil {
+		b.t.Fatal(err)
+	}
+	standing := o.Of(s)
+	for i := range standing.Len() {
+		_, d := o.At(standing, i)
+		used = append(used, d.Used)
+	}
+	return used
+}
+
+// waiting is a call that waits for admission.
+type waiting struct {
+	leave  context.CancelFunc
+	done   chan struct{}
+	result admission.Result // once done is closed
+	err    error
+}
+
+// acquire lets a call wait on a goroutine of its own, and returns when it does or has ended.
+func (b *bench) acquire(c *admission.Call, scopes ...*admission.Scope) *waiting {
+	ctx, leave := context.WithCancel(context.Background())
+	w := &waiting{leave: leave, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		w.err = b.Acquire(ctx, c, scopes, &w.result)
+	}()
+	synctest.Wait()
+	return w
+}
+
+// ended reports whether the call waits no longer.
+func (w *waiting) ended() bool {
+	synctest.Wait()
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// passed reports whether the call was admitted.
+func (w *waiting) passed() bool { return w.ended() && w.err == nil && w.result.Reservation != nil }
