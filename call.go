@@ -40,6 +40,10 @@ type Call struct {
 
 	Priority int  // among the project's calls that wait: higher comes first
 	Shadow   bool // it goes on even if it is denied: observers are told so. It should not wait
+
+	// Tentative is for a call in whose place another is made if TryAcquireCall denies it, such
+	// as the same call to another account. Observers are not told of the denial.
+	Tentative bool
 }
 
 // checkProject returns what is wrong with the name of a project, which may be

@@ -31,14 +31,11 @@ func (x *exchange) clientTimeout(timeout time.Duration) time.Duration {
 	return timeout
 }
 
-// acquire reserves what the call is estimated to use. If the call may wait, it waits for
-// its turn.
+// acquire chooses a deployment, and reserves there what the call is estimated to use. If the
+// call may wait, it waits for its turn.
 func (x *exchange) acquire(wait time.Duration) *refusal {
-	if wait > 0 && x.rules.MaxWait > 0 {
-		x.call.MaxWait = wait
-		return x.decide(x.call.Acquire)
-	}
-	return x.decide(x.call.Try)
+	x.call.MaxWait = max(wait, 0)
+	return x.decide(x.choose)
 }
 
 // decide asks the limits about the request, and returns why it is refused, or nil.

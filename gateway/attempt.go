@@ -24,6 +24,9 @@ const noRetry time.Duration = -1
 // attempt sends the call to a deployment, and relays the answer. If the call should be sent
 // again instead, it returns after which delay.
 func (x *exchange) attempt(d *deployment) (delay time.Duration, no *refusal) {
+	if len(x.upstream.deployments) > 1 {
+		x.tried = append(x.tried, d)
+	}
 	d.active.Add(1)
 	defer d.active.Add(-1)
 	if !x.signed {

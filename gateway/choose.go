@@ -1,80 +1,80 @@
 package gateway
 
 import (
+	"cmp"
+	"context"
 	"slices"
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// choose returns the deployment that the call is sent to: one that was not tried yet, is
-// healthy, and has the largest part of the model's quota left, or will admit the call soonest.
-func (x *exchange) choose() *deployment {
-	all := x.upstream.deployments
-	best := all[0]
-	if len(all) > 1 {
-		best = x.best(all)
-		x.tried = append(x.tried, best)
+// choose asks the limits of one deployment after another, until one admits the call. A
+// denial takes nothing. If all of them deny the call, choose asks the deployment that would
+// admit it soonest once more, and lets the call wait there if it may wait.
+func (x *exchange) choose(ctx context.Context) (ratelimit.Decision, error) {
+	candidates := x.candidates()
+	soonest, wait := candidates[0], ratelimit.Never
+	if len(candidates) == 1 {
+		candidates = nil // there is nothing to choose
 	}
-	x.Deployment = best.name
-	x.Quota = x.upstream.quotaName(x.call.Request.Model, best.name)
+	for _, d := range candidates {
+		decision, err := x.askAt(ctx, d, x.call.TryTentatively)
+		if err != nil || decision.Allowed {
+			return decision, err
+		}
+		if decision.RetryAfter < wait {
+			soonest, wait = d, decision.RetryAfter
+		}
+		if decision.Code == ratelimit.DecisionProjectLimit {
+			break // the project has the same limits at every deployment
+		}
+	}
+	if x.call.MaxWait > 0 {
+		return x.askAt(ctx, soonest, x.call.Acquire)
+	}
+	return x.askAt(ctx, soonest, x.call.Try)
+}
+
+// askAt asks the limits of a deployment about the call.
+func (x *exchange) askAt(ctx context.Context, d *deployment, ask func(context.Context) (ratelimit.Decision, error)) (ratelimit.Decision, error) {
+	x.chosen, x.Deployment = d, d.name
+	x.Quota = x.upstream.quotaName(x.call.Request.Model, d.name)
 	x.call.Quota = x.Quota
 	x.call.QuotaGuessed = x.setup.declared[x.Quota].isDefault && x.g.Origin(x.Quota) == Guessed
-	return best
+	decision, err := ask(ctx)
+	if err == nil && len(x.upstream.deployments) > 1 {
+		x.upstream.usage.record(x.Quota, &decision, time.Now())
+	}
+	return decision, err
 }
 
-func (x *exchange) best(all []*deployment) *deployment {
-	now := time.Now()
-	var best *candidate
+// candidates returns the deployments that the call may be sent to: of those that were not
+// tried yet, or else of all, the healthy ones, or else all. The one with the largest part of
+// the model's quota left comes first.
+func (x *exchange) candidates() []*deployment {
+	all := x.upstream.deployments
+	if len(all) == 1 {
+		return all
+	}
+	now, model := time.Now(), x.call.Request.Model
+	all = preferred(all, func(d *deployment) bool { return !slices.Contains(x.tried, d) })
+	all = preferred(all, func(d *deployment) bool { return d.healthy(now, model) })
+	used := make(map[*deployment]float64, len(all))
 	for _, d := range all {
-		c := &candidate{
-			deployment: d,
-			decision:   x.g.limits.Models.Decide(x.upstream.quotaName(x.call.Request.Model, d.name), x.call.Request.Prompt),
-			tried:      slices.Contains(x.tried, d),
-			healthy:    d.healthy(now, x.call.Request.Model),
-		}
-		if best == nil || c.betterThan(best) {
-			best = c
-		}
+		used[d] = x.upstream.usage.at(x.upstream.quotaName(model, d.name), now)
 	}
-	return best.deployment
+	slices.SortStableFunc(all, func(a, b *deployment) int {
+		return cmp.Or(cmp.Compare(used[a], used[b]), cmp.Compare(a.active.Load(), b.active.Load()))
+	})
+	return all
 }
 
-// candidate is a deployment that a call may go to.
-type candidate struct {
-	*deployment
-	decision       ratelimit.Decision
-	tried, healthy bool
-}
-
-// betterThan reports whether c is a better choice than o.
-func (c *candidate) betterThan(o *candidate) bool {
-	switch {
-	case c.tried != o.tried:
-		return o.tried
-	case c.healthy != o.healthy:
-		return c.healthy
-	case c.decision.Allowed != o.decision.Allowed:
-		return c.decision.Allowed
-	case !c.decision.Allowed:
-		return c.decision.RetryAfter < o.decision.RetryAfter
+// preferred returns those of the deployments that are preferable, or all if none is.
+func preferred(all []*deployment, preferable func(*deployment) bool) []*deployment {
+	some := slices.DeleteFunc(slices.Clone(all), func(d *deployment) bool { return !preferable(d) })
+	if len(some) == 0 {
+		return slices.Clone(all)
 	}
-	if a, b := headroom(&c.decision.Stats), headroom(&o.decision.Stats); a != b {
-		return a > b
-	}
-	return c.active.Load() < o.active.Load()
-}
-
-// headroom returns which part of a model's quota is left, in the scarcest dimension.
-func headroom(s *ratelimit.ModelStats) float64 {
-	least := 1.0
-	for _, of := range [...]struct{ used, max int }{
-		{s.RPM, s.MaxRPM}, {s.TPM, s.MaxTPM}, {s.RPD, s.MaxRPD}, {s.TPD, s.MaxTPD},
-		{s.InputTPM, s.MaxInputTPM}, {s.OutputTPM, s.MaxOutputTPM}, {s.Concurrent, s.MaxConcurrent},
-	} {
-		if of.max > 0 {
-			least = min(least, 1-float64(of.used)/float64(of.max))
-		}
-	}
-	return least
+	return some
 }

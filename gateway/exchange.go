@@ -35,6 +35,7 @@ type exchange struct {
 	call           call.Call
 	body           []byte
 	heldBytes      int64         // see [Gateway]
+	chosen         *deployment   // whose limits were asked last
 	tried          []*deployment // empty if there is only one
 	fallback       *fallback     // nil before the first attempt that is repeated
 	decision       ratelimit.Decision
@@ -136,14 +137,13 @@ func (x *exchange) serve() *refusal {
 func (x *exchange) callModel() *refusal {
 	until := x.Time.Add(x.maxWait())
 	for again := false; ; again = true {
-		d := x.choose()
 		if no := x.acquire(time.Until(until)); no != nil {
 			return x.orFallback(no)
 		}
 		if again {
 			x.Retries++
 		}
-		delay, no := x.attempt(d)
+		delay, no := x.attempt(x.chosen)
 		if no != nil {
 			return x.orFallback(no)
 		}

@@ -29,6 +29,7 @@ type upstream struct {
 	deployments []*deployment // in the order of their names
 	accounts    accounts
 	cache       modelCache
+	usage       quotaUsage
 }
 
 // deployment is one of several accounts or servers of a provider.

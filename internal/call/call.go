@@ -43,6 +43,7 @@ type Call struct {
 	// the quota. nil: all of it.
 	Applies func(said llm.Limits) llm.Limits
 
+	expected    llm.Tokens             // the estimator's answer; zero before the limits are first asked
 	estimated   llm.Tokens             // what the limits were last asked for
 	reservation *ratelimit.Reservation // nil before the call is admitted, and once it is settled
 }
@@ -56,13 +57,24 @@ func (c *Call) Acquire(ctx context.Context) (d ratelimit.Decision, err error) {
 }
 
 // Try is Acquire without the wait. A denial is no error.
-func (c *Call) Try(ctx context.Context) (d ratelimit.Decision, err error) {
-	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, c.asks())
+func (c *Call) Try(ctx context.Context) (ratelimit.Decision, error) { return c.try(ctx, c.asks()) }
+
+// TryTentatively is Try for one of several quotas that the call may be charged to. Observers
+// are not told of a denial, because the caller asks again with another quota.
+func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
+	asks := c.asks()
+	asks.Tentative = true
+	return c.try(ctx, asks)
+}
+
+func (c *Call) try(ctx context.Context, asks ratelimit.Call) (d ratelimit.Decision, err error) {
+	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, asks)
 	c.reservation.Keep()
 	return d, err
 }
 
-// asks estimates the call, and returns what it asks for.
+// asks returns what the call asks for. The estimator is asked once, and its answer is cut
+// down to the limits of each quota.
 func (c *Call) asks() ratelimit.Call {
 	c.estimated = c.estimate()
 	asks := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, MaxWait: c.MaxWait}

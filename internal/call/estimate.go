@@ -6,7 +6,10 @@ import "dappco.re/go/core/go-ratelimit/llm"
 // where a limit is smaller than the estimate, all of the limit is reserved. Only a prompt
 // that is certainly longer than the limit is left as it is, so that the limit denies it.
 func (c *Call) estimate() llm.Tokens {
-	t := c.Limits.Estimator.Estimate(c.Project, &c.Request)
+	if c.expected == (llm.Tokens{}) {
+		c.expected = c.Limits.Estimator.Estimate(c.Project, &c.Request)
+	}
+	t := c.expected
 	certain := c.Request.Prompt / 2 // the estimate by characters is at most twice the truth
 	if c.ExactPrompt {
 		certain = c.Request.Prompt

@@ -195,7 +195,9 @@ func TestSettle(t *testing.T) {
 			if diff := cmp.Diff(test.want, chargedTo(c.Limits)); diff != "" {
 				t.Errorf("want (-), got (+):\n%s", diff)
 			}
-			if learned := c.estimate() != before; learned != test.exact {
+			next := newCall(c.Limits)
+			next.Request = c.Request
+			if learned := next.estimate() != before; learned != test.exact {
 				t.Errorf("the estimator has learned: %v", learned)
 			}
 			if d, _ := newCall(c.Limits).Try(t.Context()); d.Allowed == test.pauses {

@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"sync"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// quotaUsage remembers how much of each quota was used when its limits last decided on a
+// call. It tells where most is left without asking the store.
+type quotaUsage struct {
+	parts sync.Map // from a quota's name to *usedParts
+}
+
+// usedParts are the parts of a quota that were used at a time, from 0 to 1, each in its
+// scarcest dimension: of the limits of a minute and of calls at a time, and of the limits
+// of a day.
+type usedParts struct {
+	minute, day float64
+	at          time.Time
+}
+
+// record remembers what a decision says about a quota. A quota whose limits deny a call
+// counts as used up.
+func (q *quotaUsage) record(quota string, d *ratelimit.Decision, now time.Time) {
+	s := &d.Stats
+	parts := &usedParts{at: now}
+	limited := scarcest(&parts.minute, s.RPM, s.MaxRPM, s.TPM, s.MaxTPM, s.InputTPM, s.MaxInputTPM, s.OutputTPM, s.MaxOutputTPM, s.Concurrent, s.MaxConcurrent)
+	limited = scarcest(&parts.day, s.RPD, s.MaxRPD, s.TPD, s.MaxTPD) || limited
+	if !limited { // clients may invent any number of models without a quota
+		return
+	}
+	if !d.Allowed && d.Code != ratelimit.DecisionProjectLimit {
+		parts.minute = 1
+	}
+	q.parts.Store(quota, parts)
+}
+
+// scarcest sets part to the largest part that is used of any dimension, each of which is
+// given as what is used and the maximum. It returns false if there is no maximum.
+func scarcest(part *float64, dimensions ...int) (limited bool) {
+	for i := 0; i < len(dimensions); i += 2 {
+		if used, maximum := dimensions[i], dimensions[i+1]; maximum > 0 {
+			*part = max(*part, float64(used)/float64(maximum))
+			limited = true
+		}
+	}
+	return limited
+}
+
+// at returns which part of a quota is used, as far as is known: what was used of a minute is
+// taken to become free evenly within a minute, and what was used of a day within a day.
+func (q *quotaUsage) at(quota string, now time.Time) float64 {
+	found, ok := q.parts.Load(quota)
+	if !ok {
+		return 0
+	}
+	parts := found.(*usedParts)
+	age := now.Sub(parts.at)
+	return max(parts.minute*rest(age, time.Minute), parts.day*rest(age, llm.Day), 0)
+}
+
+// rest returns the part of a window that is left at an age.
+func rest(age, window time.Duration) float64 { return 1 - float64(age)/float64(window) }
