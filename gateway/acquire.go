@@ -50,11 +50,11 @@ func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error))
 	case err == nil && x.decision.Allowed:
 		return nil
 	case x.ctx.Err() != nil:
-		return x.clientLeft()
+		return clientLeft()
 	case ctx.Err() != nil:
 		return x.stopping()
 	case x.decision.Code == ratelimit.DecisionStoreLost:
-		return x.storeLost()
+		return storeLost()
 	case err == nil, call.Denied(x.ctx, err):
 		return x.denied(err)
 	}

@@ -1,8 +1,8 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -96,16 +96,13 @@ func (x *exchange) serve() *refusal {
 	}
 	if !slices.Contains(methods, x.r.Method) {
 		x.w.Header().Set("Allow", strings.Join(methods, ", "))
-		return x.bad(http.StatusMethodNotAllowed, fmt.Sprintf("the method must be one of %s", strings.Join(methods, ", ")))
+		return refusalf(http.StatusMethodNotAllowed, "the method must be one of %s", strings.Join(methods, ", "))
 	}
 	if holdsKey(x.r.URL.Path) {
-		return x.bad(http.StatusBadRequest, "a virtual key stands in the path: it must be in a header, in the place of the provider's key")
+		return refusalf(http.StatusBadRequest, "a virtual key stands in the path: it must be in a header, in the place of the provider's key")
 	}
 	no := x.route()
-	if foreign := x.checkOrigin(); foreign != nil { // comes first, because the refusal of route may name the providers
-		return foreign
-	}
-	if no != nil {
+	if no := cmp.Or(x.checkOrigin(), no); no != nil { // a page of another site must not learn the providers' names from route
 		return no
 	}
 	if websocket(x.r.Header) {
@@ -118,7 +115,7 @@ func (x *exchange) serve() *refusal {
 	path := x.providerPath()
 	endpoint, ok := llm.Recognize(x.r.Method, path)
 	if x.ambiguous(path, endpoint, ok) {
-		return x.bad(http.StatusBadRequest, "the path is escaped where it need not be: it can be read in two ways")
+		return refusalf(http.StatusBadRequest, "the path is escaped where it need not be: it can be read in two ways")
 	}
 	if !ok || x.r.ContentLength == 0 {
 		return x.pass()
@@ -127,10 +124,7 @@ func (x *exchange) serve() *refusal {
 		endpoint.Provider = x.upstream.Kind
 	}
 	x.endpoint = endpoint
-	if no := x.read(); no != nil {
-		return no
-	}
-	return x.callModel()
+	return firstRefusal(x.read, x.callModel)
 }
 
 // callModel sends a call of a model, and again as long as an attempt may be repeated.
@@ -151,7 +145,7 @@ func (x *exchange) callModel() *refusal {
 			return nil
 		}
 		if !x.sleep(delay) {
-			return x.clientLeft()
+			return clientLeft()
 		}
 	}
 }

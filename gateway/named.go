@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,9 +14,9 @@ func (x *exchange) checkNames(names ...string) *refusal {
 	for _, name := range names {
 		switch {
 		case name != "" && !modelname.Valid(name):
-			return x.bad(http.StatusBadRequest, fmt.Sprintf("the name of a model must have at most %d bytes of UTF-8, and no control characters", modelname.MaxBytes))
+			return refusalf(http.StatusBadRequest, "the name of a model must have at most %d bytes of UTF-8, and no control characters", modelname.MaxBytes)
 		case holdsKey(name):
-			return x.bad(http.StatusBadRequest, "the name of the model holds a virtual key")
+			return refusalf(http.StatusBadRequest, "the name of the model holds a virtual key")
 		}
 	}
 	return nil
@@ -37,7 +36,7 @@ func (x *exchange) checkOneModel() *refusal {
 		return no
 	}
 	if request.InBody != "" && !x.upstream.Same(request.Model, request.InBody) {
-		return x.twoModels("path", request.Model, "body", request.InBody)
+		return twoModels("path", request.Model, "body", request.InBody)
 	}
 	if x.target.RawQuery == "" {
 		return nil
@@ -51,20 +50,20 @@ func (x *exchange) checkOneModel() *refusal {
 			return no
 		}
 		if request.Model == "" {
-			return x.bad(http.StatusBadRequest, fmt.Sprintf("the query names the model %.60q, and the body none: the body must name it", value))
+			return refusalf(http.StatusBadRequest, "the query names the model %.60q, and the body none: the body must name it", value)
 		}
 		if !x.upstream.Same(request.Model, value) {
-			return x.twoModels("query", value, "path or body", request.Model)
+			return twoModels("query", value, "path or body", request.Model)
 		}
 		if m, _ := x.upstream.Find(value); slices.Contains(m.Aliases, value) {
-			return x.bad(http.StatusBadRequest, fmt.Sprintf("the query names the model by %.60q, which is an alias: the body must name it, and the query must not", value))
+			return refusalf(http.StatusBadRequest, "the query names the model by %.60q, which is an alias: the body must name it, and the query must not", value)
 		}
 	}
 	return nil
 }
 
-func (x *exchange) twoModels(here, one, there, other string) *refusal {
-	return x.bad(http.StatusBadRequest, fmt.Sprintf("the %s names the model %.60q, and the %s %.60q: they must be the same", here, one, there, other))
+func twoModels(here, one, there, other string) *refusal {
+	return refusalf(http.StatusBadRequest, "the %s names the model %.60q, and the %s %.60q: they must be the same", here, one, there, other)
 }
 
 // escapesQuotas reports whether a call without a model, such as one of OpenAI's responses with

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -18,10 +17,10 @@ func (x *exchange) checkOrigin() *refusal {
 		return nil
 	}
 	if !x.cfg.ServesHost(x.r.Host) {
-		return x.bad(http.StatusForbidden, fmt.Sprintf("the host is %.80q: with keys off, it must be an address, localhost, a name without a dot or below .internal, or one of server.hosts in the configuration", shortened(x.r.Host)))
+		return refusalf(http.StatusForbidden, "the host is %.80q: with keys off, it must be an address, localhost, a name without a dot or below .internal, or one of server.hosts in the configuration", shortened(x.r.Host))
 	}
 	if crossSite(x.r) {
-		return x.bad(http.StatusForbidden, "the request comes from a page of another site: with keys off, the gateway does not serve these")
+		return refusalf(http.StatusForbidden, "the request comes from a page of another site: with keys off, the gateway does not serve these")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -15,16 +14,16 @@ import (
 // project.
 func (x *exchange) pass() *refusal {
 	if strings.HasSuffix(x.target.Path, "/invoke-with-bidirectional-stream") {
-		return x.bad(http.StatusBadRequest, "streams in both directions are not supported: the gateway could not count their tokens")
+		return refusalf(http.StatusBadRequest, "streams in both directions are not supported: the gateway could not count their tokens")
 	}
 	if (x.upstream.Kind == llm.Gemini || x.upstream.Kind == llm.Vertex) && wrapsCalls(x.target.Path) {
-		return x.bad(http.StatusBadRequest, "batches of requests and remote procedure calls are not supported: the gateway could not see which models they call")
+		return refusalf(http.StatusBadRequest, "batches of requests and remote procedure calls are not supported: the gateway could not see which models they call")
 	}
 	if len(x.rules.Models) > 0 && !callsNoModel(x.r.Method, x.target.Path) {
-		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: the gateway cannot tell which model this request is for", x.Project, strings.Join(x.rules.Models, ", ")))
+		return refusalf(http.StatusForbidden, "project %q may only call %s: the gateway cannot tell which model this request is for", x.Project, strings.Join(x.rules.Models, ", "))
 	}
 	if x.r.ContentLength > maxPassed {
-		return x.tooLong(maxPassed)
+		return tooLong(maxPassed)
 	}
 	d := x.upstream.deployments[0]
 	x.Deployment = d.name
@@ -40,9 +39,9 @@ func (x *exchange) pass() *refusal {
 	response, err := x.send(d, sent, length)
 	switch {
 	case err != nil && body.timedOut():
-		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("nothing of the body has come for %v", x.cfg.Server.BodyTimeout))
+		return refusalf(http.StatusRequestTimeout, "nothing of the body has come for %v", x.cfg.Server.BodyTimeout)
 	case err != nil && body.exceeded():
-		return x.tooLong(maxPassed)
+		return tooLong(maxPassed)
 	case err != nil:
 		return x.unreached(err)
 	}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -18,40 +17,24 @@ import (
 
 // read reads the body of a call of a model, and checks that the project may make the call.
 func (x *exchange) read() *refusal {
-	if no := x.checkEncoding(); no != nil {
-		return no
-	}
 	x.signed = x.ownSignature()
-	if no := x.ensureUsage(); no != nil {
+	if no := firstRefusal(x.checkEncoding, x.ensureUsage, x.readBody, x.checkBodyForKeys, x.readRequest, x.checkOneModel); no != nil {
 		return no
-	}
-	if no := x.readBody(); no != nil {
-		return no
-	}
-	if no := x.checkBodyForKeys(); no != nil {
-		return no
-	}
-	var err error
-	if x.call.Request, err = x.endpoint.Read(x.body); err != nil {
-		return x.bad(http.StatusBadRequest, message.Plain(err))
 	}
 	request := &x.call.Request
-	if no := x.checkOneModel(); no != nil {
-		return no
-	}
 	switch {
 	case request.Ambiguous:
-		return x.bad(http.StatusBadRequest, `the body has two fields "model" that differ`)
+		return refusalf(http.StatusBadRequest, `the body has two fields "model" that differ`)
 	case request.Wrong != "":
-		return x.bad(http.StatusBadRequest, "the request's body: "+request.Wrong)
+		return refusalf(http.StatusBadRequest, "the request's body: %s", request.Wrong)
 	case request.Fallbacks && request.Model == "":
-		return x.bad(http.StatusBadRequest, `the body names several models: it must name the first as "model"`)
+		return refusalf(http.StatusBadRequest, `the body names several models: it must name the first as "model"`)
 	}
 	x.Model, x.Stream = request.Model, request.Stream
 	m, _ := x.upstream.Find(request.Model)
 	if slices.Contains(m.Aliases, request.Model) {
 		if x.signed {
-			return x.bad(http.StatusBadRequest, fmt.Sprintf("%q is an alias, and the request is signed, so that it cannot be changed: it must name the model as %q", request.Model, m.Name))
+			return refusalf(http.StatusBadRequest, "%q is an alias, and the request is signed, so that it cannot be changed: it must name the model as %q", request.Model, m.Name)
 		}
 		if no := x.renameModel(m.Name); no != nil {
 			return no
@@ -62,16 +45,25 @@ func (x *exchange) read() *refusal {
 	}
 	switch {
 	case x.Model == "" && !x.mayCall(request.Model):
-		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: the request names no model", x.Project, strings.Join(x.rules.Models, ", ")))
+		return refusalf(http.StatusForbidden, "project %q may only call %s: the request names no model", x.Project, strings.Join(x.rules.Models, ", "))
 	case request.Model == "" && x.escapesQuotas():
-		return x.bad(http.StatusBadRequest, fmt.Sprintf(`the call names no model, and the provider %q has quotas: name a model, or have the configuration set unnamed_model, or a quota for "*"`, x.Provider))
+		return refusalf(http.StatusBadRequest, `the call names no model, and the provider %q has quotas: name a model, or have the configuration set unnamed_model, or a quota for "*"`, x.Provider)
 	case !x.mayCall(x.Model, request.Model):
-		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may not call %q, but only %s", x.Project, x.Model, strings.Join(x.rules.Models, ", ")))
+		return refusalf(http.StatusForbidden, "project %q may not call %q, but only %s", x.Project, x.Model, strings.Join(x.rules.Models, ", "))
 	case request.Fallbacks && len(x.rules.Models) > 0:
-		return x.bad(http.StatusForbidden, fmt.Sprintf("project %q may only call %s: it may not name other models to fall back to", x.Project, strings.Join(x.rules.Models, ", ")))
+		return refusalf(http.StatusForbidden, "project %q may only call %s: it may not name other models to fall back to", x.Project, strings.Join(x.rules.Models, ", "))
 	}
 	x.call.Limits, x.call.Project, x.call.MaxPause = &x.g.limits, x.Project, x.upstream.MaxPause
 	x.call.ChargeSeen = x.rules.UnknownUsage == config.UsageSeen
+	return nil
+}
+
+// readRequest reads the fields of the body that the gateway needs.
+func (x *exchange) readRequest() (no *refusal) {
+	var err error
+	if x.call.Request, err = x.endpoint.Read(x.body); err != nil {
+		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
+	}
 	return nil
 }
 
@@ -83,14 +75,14 @@ var charsets = []string{"", "utf-8", "utf8", "us-ascii", "ascii"}
 func (x *exchange) checkEncoding() *refusal {
 	for _, encoding := range x.r.Header["Content-Encoding"] {
 		if encoding != "" && encoding != "identity" {
-			return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the body has Content-Encoding %.20q: it must have none, for it has to be read", encoding))
+			return refusalf(http.StatusUnsupportedMediaType, "the body has Content-Encoding %.20q: it must have none, for it has to be read", encoding)
 		}
 	}
 	for _, kind := range x.r.Header["Content-Type"] {
 		for parameter := range strings.SplitSeq(kind, ";") {
 			name, value, _ := strings.Cut(strings.ToLower(parameter), "=")
 			if strings.TrimSpace(name) == "charset" && !slices.Contains(charsets, strings.Trim(value, ` "`)) {
-				return x.bad(http.StatusUnsupportedMediaType, fmt.Sprintf("the body has Content-Type %.60q: its charset must be utf-8", kind))
+				return refusalf(http.StatusUnsupportedMediaType, "the body has Content-Type %.60q: its charset must be utf-8", kind)
 			}
 		}
 	}
@@ -101,7 +93,7 @@ func (x *exchange) checkEncoding() *refusal {
 func (x *exchange) renameModel(model string) *refusal {
 	before := int64(len(x.body))
 	if x.holdBytes(before) != nil { // there are two copies for a moment
-		return x.noMemory()
+		return noMemory()
 	}
 	path, body := x.call.Request.Rename(x.target.Path, x.body, model)
 	if path != x.target.Path {
@@ -144,21 +136,21 @@ const maxPreallocated = 64 << 10
 func (x *exchange) readBody() *refusal {
 	limit := x.cfg.Server.MaxBody
 	if x.r.ContentLength > limit {
-		return x.tooLong(limit)
+		return tooLong(limit)
 	}
 	text, err := x.readAll(limit)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return x.bad(http.StatusRequestTimeout, fmt.Sprintf("the body has not come within %v", x.cfg.Server.BodyTimeout))
+		return refusalf(http.StatusRequestTimeout, "the body has not come within %v", x.cfg.Server.BodyTimeout)
 	case errors.Is(err, errNoMemory):
-		return x.noMemory()
+		return noMemory()
 	case x.ctx.Err() != nil:
-		return x.clientLeft()
+		return clientLeft()
 	case err != nil:
 		x.w.Header().Set("Connection", "close")
-		return x.bad(http.StatusBadRequest, "the body breaks off, or is not well-formed")
+		return refusalf(http.StatusBadRequest, "the body breaks off, or is not well-formed")
 	case int64(len(text)) > limit:
-		return x.tooLong(limit)
+		return tooLong(limit)
 	}
 	x.control.SetReadDeadline(time.Time{})
 	x.body = text
@@ -217,11 +209,11 @@ func (x *exchange) atEnd() error {
 	return nil
 }
 
-func (x *exchange) tooLong(limit int64) *refusal {
-	return x.bad(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes", limit))
+func tooLong(limit int64) *refusal {
+	return refusalf(http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", limit)
 }
 
 // noMemory refuses a call because the bodies of other calls take up the memory for bodies.
-func (x *exchange) noMemory() *refusal {
+func noMemory() *refusal {
 	return retryLater("the gateway holds as much of calls that wait as it may: try again", Refused)
 }

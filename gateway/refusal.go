@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -20,9 +21,19 @@ type refusal struct {
 	outcome Outcome
 }
 
-// bad refuses a request that is not valid.
-func (x *exchange) bad(status int, message string) *refusal {
-	return &refusal{llm.Refusal{Status: status, Message: message}, Refused}
+// refusalf returns the refusal of an invalid request.
+func refusalf(status int, format string, args ...any) *refusal {
+	return &refusal{llm.Refusal{Status: status, Message: fmt.Sprintf(format, args...)}, Refused}
+}
+
+// firstRefusal takes steps until one refuses the request.
+func firstRefusal(steps ...func() *refusal) *refusal {
+	for _, step := range steps {
+		if no := step(); no != nil {
+			return no
+		}
+	}
+	return nil
 }
 
 // retryLater refuses a request that the client may send again in a second.
@@ -37,12 +48,12 @@ func (x *exchange) stopping() *refusal {
 }
 
 // clientLeft ends the request of a client that has left.
-func (x *exchange) clientLeft() *refusal {
+func clientLeft() *refusal {
 	return &refusal{llm.Refusal{Status: statusClientLeft}, Left}
 }
 
 // storeLost refuses a call because the store that counts does not answer.
-func (x *exchange) storeLost() *refusal {
+func storeLost() *refusal {
 	return retryLater("the limits cannot be asked at the moment: try again", Lost)
 }
 
@@ -50,9 +61,9 @@ func (x *exchange) storeLost() *refusal {
 func (x *exchange) undecided(err error) *refusal {
 	x.Error = err.Error()
 	if errors.Is(err, project.ErrInvalid) {
-		return x.bad(http.StatusBadRequest, message.Plain(err))
+		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
 	}
-	return x.storeLost()
+	return storeLost()
 }
 
 // denied refuses a call that a limit has denied. err says why the call waits no longer, if it

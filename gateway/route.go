@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -23,7 +22,7 @@ func (x *exchange) route() *refusal {
 	x.Provider = x.upstream.name
 	x.endpoint = llm.Endpoint{Provider: x.upstream.Kind, API: x.upstream.errorAPI()}
 	if x.r.URL.RawPath != "" && !below(x.r.URL.EscapedPath(), "/"+x.upstream.name) {
-		return x.bad(http.StatusBadRequest, fmt.Sprintf("the path must begin with /%s/ as it is, with nothing escaped", x.upstream.name))
+		return refusalf(http.StatusBadRequest, "the path must begin with /%s/ as it is, with nothing escaped", x.upstream.name)
 	}
 	if no := x.setTarget(x.upstream.name); no != nil {
 		return no

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -96,8 +95,8 @@ func (x *exchange) checkSignature() *refusal {
 	}
 	for _, d := range x.upstream.deployments {
 		if !x.usesGatewayAccount(d) && x.r.Host != d.base.Host {
-			return x.bad(http.StatusForbidden, fmt.Sprintf("the request is signed (AWS Signature Version 4) for the host %.100q, which Bedrock would refuse: "+
-				"send a key of Bedrock as a bearer token (AWS_BEARER_TOKEN_BEDROCK), or have the gateway sign, by a region in its configuration", x.r.Host))
+			return refusalf(http.StatusForbidden, "the request is signed (AWS Signature Version 4) for the host %.100q, which Bedrock would refuse: "+
+				"send a key of Bedrock as a bearer token (AWS_BEARER_TOKEN_BEDROCK), or have the gateway sign, by a region in its configuration", x.r.Host)
 		}
 	}
 	return nil

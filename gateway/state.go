@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,12 +17,12 @@ func newModels(s *setup, o ratelimit.Observer) (*ratelimit.RateLimiter, error) {
 		Providers: []ratelimit.Provider{ratelimit.ProviderLocal}, // has no quotas of its own
 		Observer:  o,
 	}
-	for name, q := range s.quotas() {
+	for name, q := range s.declared {
 		cfg.Quotas[name] = q.ModelQuota
 	}
 	switch {
 	case s.cfg.State == config.Memory:
-	case strings.HasPrefix(s.cfg.State, "redis://"), strings.HasPrefix(s.cfg.State, "rediss://"):
+	case s.cfg.Redis():
 		cfg.Backend, cfg.FilePath, cfg.OnStoreLoss = ratelimit.BackendRedis, s.cfg.State, s.cfg.OnStoreLoss
 	default:
 		return ratelimit.NewWithSQLiteConfig(s.cfg.State, cfg)
@@ -49,7 +50,21 @@ func (s *setup) quotas() map[string]quota {
 }
 
 // Charges reports whether calls may be charged to a quota with this name.
-func (g *Gateway) Charges(quota string) bool { return g.setup.Load().charges(quota) }
+func (g *Gateway) Charges(name string) bool {
+	s := g.setup.Load()
+	if _, ok := s.declared[name]; ok {
+		return true
+	}
+	provider, model, _ := strings.Cut(name, "/")
+	u := s.upstreams[provider]
+	if u == nil || strings.Contains(model, "*") { // only the configuration may name patterns
+		return false
+	}
+	return slices.ContainsFunc(u.deployments, func(d *deployment) bool {
+		of := strings.TrimSuffix(model, "@"+d.name)
+		return of != "" && u.quotaName(of, d.name) == name
+	})
+}
 
 // WithMargin returns a quota with the margin of the provider whose calls are charged to the
 // quota with this name.
@@ -76,49 +91,24 @@ func (s *setup) providerOf(quota string) string {
 	return ""
 }
 
-func (s *setup) charges(name string) bool {
-	if _, ok := s.quotas()[name]; ok {
-		return true
-	}
-	provider, model, _ := strings.Cut(name, "/")
-	u := s.upstreams[provider]
-	if u == nil || strings.Contains(model, "*") { // only the configuration may name patterns
-		return false
-	}
-	return slices.ContainsFunc(u.deployments, func(d *deployment) bool {
-		of := strings.TrimSuffix(model, "@"+d.name)
-		return of != "" && u.quotaName(of, d.name) == name
-	})
-}
-
-func (s *setup) projectLimits() map[string]project.Limit {
-	all := map[string]project.Limit{}
-	for id, p := range s.cfg.Projects {
-		all[id] = p.Limit
-	}
-	return all
-}
-
 // declare sets the quotas and limits of a setup in place of those of the setup before, which
 // is nil at the start. It removes what the setup before named and this one does not. Quotas
 // and limits that no configuration has named stay.
 func (g *Gateway) declare(s, before *setup) error {
-	quotas, limits := s.quotas(), s.projectLimits()
 	var old map[string]quota
 	if before != nil {
-		old = before.quotas()
+		old = before.declared
 		for id := range before.cfg.Projects {
-			if _, stays := limits[id]; !stays {
+			if s.cfg.Projects[id] == nil {
 				if err := g.limits.Projects.UnsetLimit(id); err != nil {
 					return err
 				}
 			}
 		}
 	}
+	quotas := maps.Clone(s.declared)
 	for name := range old {
-		if _, stays := quotas[name]; !stays {
-			quotas[name] = quota{}
-		}
+		quotas[name] = s.declared[name] // no quota if this setup does not name it
 	}
 	for name, q := range quotas {
 		if err := g.setQuota(name, q, old[name]); err != nil {
@@ -127,6 +117,10 @@ func (g *Gateway) declare(s, before *setup) error {
 	}
 	if err := g.limits.Projects.SetDefault(s.cfg.Defaults.Limit); err != nil {
 		return err
+	}
+	limits := map[string]project.Limit{}
+	for id, p := range s.cfg.Projects {
+		limits[id] = p.Limit
 	}
 	return g.limits.Projects.SetLimits(limits)
 }

@@ -30,7 +30,7 @@ var versionPrefixes = map[string]string{
 func (x *exchange) unknownProvider(first string) *refusal {
 	x.target.RawQuery = x.r.URL.RawQuery // may have the key
 	if _, known := x.findKey(); x.cfg.Keys == config.KeysRequired && !known {
-		return x.bad(http.StatusUnauthorized, x.keyNeeded())
+		return refusalf(http.StatusUnauthorized, "%s", x.keyNeeded())
 	}
 	wrong := fmt.Sprintf("no provider is named %.40q", first)
 	if first == "" {
@@ -40,7 +40,7 @@ func (x *exchange) unknownProvider(first string) *refusal {
 	if meant := x.suggestion(first); meant != "" {
 		guess = fmt.Sprintf(": did you mean %s?", meant)
 	}
-	return x.bad(http.StatusNotFound, fmt.Sprintf("%s%s A path begins with one of /%s/", wrong, guess, strings.Join(x.setup.names(), "/, /")))
+	return refusalf(http.StatusNotFound, "%s%s A path begins with one of /%s/", wrong, guess, strings.Join(x.setup.names(), "/, /"))
 }
 
 // suggestion returns the path that the client probably meant: its provider's name is misspelt
@@ -103,7 +103,7 @@ func (x *exchange) checkVersion() *refusal {
 		return nil
 	}
 	meant := "/" + x.upstream.name + version
-	return x.bad(http.StatusNotFound, fmt.Sprintf("the provider %q has no path /%s: did you mean %s/%s? The base URL is to end with %s", x.upstream.name, first, meant, pathAfterVersion(x, first), meant))
+	return refusalf(http.StatusNotFound, "the provider %q has no path /%s: did you mean %s/%s? The base URL is to end with %s", x.upstream.name, first, meant, pathAfterVersion(x, first), meant)
 }
 
 // pathAfterVersion returns the part of a path that follows the version: all of it for a call

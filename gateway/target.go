@@ -20,13 +20,13 @@ func (x *exchange) setTarget(name string) *refusal {
 	path := x.target.Path
 	switch {
 	case strings.HasPrefix(path, "//"): // some servers take what follows for a host
-		return x.bad(http.StatusBadRequest, `the path behind the provider's name begins with "//": it must begin with one "/"`)
+		return refusalf(http.StatusBadRequest, `the path behind the provider's name begins with "//": it must begin with one "/"`)
 	case hasDotSegment(path):
-		return x.bad(http.StatusBadRequest, `the path has a part of dots alone, such as "." or ".."`)
+		return refusalf(http.StatusBadRequest, `the path has a part of dots alone, such as "." or ".."`)
 	case strings.ContainsFunc(path, oddInPath) || strings.TrimRight(path, " .") != path:
-		return x.bad(http.StatusBadRequest, `the path must have no control characters, ";" or "\", and no blank or dot at its end`)
+		return refusalf(http.StatusBadRequest, `the path must have no control characters, ";" or "\", and no blank or dot at its end`)
 	case strings.ContainsFunc(x.target.RawQuery, oddInQuery):
-		return x.bad(http.StatusBadRequest, `the query must have no blanks, control characters or "#"`)
+		return refusalf(http.StatusBadRequest, `the query must have no blanks, control characters or "#"`)
 	}
 	return x.checkQuery()
 }

@@ -18,7 +18,7 @@ import (
 // without the gateway.
 func (x *exchange) unreached(err error) *refusal {
 	if x.ctx.Err() != nil {
-		return x.clientLeft()
+		return clientLeft()
 	}
 	x.Error = x.hider.redact(err.Error())
 	status, what := reason(err, x.sent)

@@ -26,7 +26,7 @@ func (x *exchange) identify() *refusal {
 	if x.cfg.Keys == config.KeysRequired {
 		key, ok := x.findKey()
 		if !ok {
-			return x.bad(http.StatusUnauthorized, x.keyNeeded())
+			return refusalf(http.StatusUnauthorized, "%s", x.keyNeeded())
 		}
 		x.Project, x.Key = key.Project, key.ID
 		x.removeKeys()
@@ -36,11 +36,11 @@ func (x *exchange) identify() *refusal {
 			id = said[0]
 		}
 		if err := project.CheckID(id); err != nil {
-			return x.bad(http.StatusBadRequest, "X-Project-ID: "+strings.TrimPrefix(err.Error(), project.ErrInvalid.Error()+": "))
+			return refusalf(http.StatusBadRequest, "X-Project-ID: %s", strings.TrimPrefix(err.Error(), project.ErrInvalid.Error()+": "))
 		}
 		x.Project = shortened(id)
 		if x.carriesKey() {
-			return x.bad(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on: send the provider's own key, or have the configuration say keys: required")
+			return refusalf(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on: send the provider's own key, or have the configuration say keys: required")
 		}
 		if no := x.checkSignature(); no != nil {
 			return no

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/internal/option"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -50,8 +51,6 @@ func Limit(limiter Limiter, options ...Option) func(http.Handler) http.Handler {
 // Observe calls observe with the decision of [Limit] on each request: for metrics, for logs,
 // and to see what [Shadow] would deny. The call is on the request's goroutine.
 func Observe(observe func(r *http.Request, d limit.Decision)) Option {
-	if observe == nil {
-		panic("ratelimit: Observe needs a function: it is nil")
-	}
+	option.Function("Observe", observe != nil)
 	return func(s *settings) { s.observe = observe }
 }

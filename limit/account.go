@@ -8,34 +8,33 @@ import (
 	"time"
 )
 
-// Account is all that one key has used, under each of its limits. It is what a
-// store keeps for a key, where a [Limiter] does not: a value with no clock and
-// no lock. Times are Unix nanoseconds, and limits must be valid. The zero
+// Account is what one key has used of each of its limits. It is a value without a
+// clock or a lock, and is what a store keeps for a key; a [Limiter] keeps its
+// counters itself. Times are Unix nanoseconds, and limits must be valid. The zero
 // Account has used nothing.
 //
-// Where the clock went back, at least as much is used as was, and it lasts about as
-// long from then on as it would have: until the end of the next window at most.
-// What was taken before is not given back any more.
+// If the clock goes back, the account counts at least as much as used as before, for
+// about as long as it would have counted it: at most until the end of the next window.
+// Takes from before that are not refunded any more.
 type Account struct {
 	counters counters
-	seen     int64 // the last time that it was told
-	plan     *Plan // that it is laid out for, or nil
+	seen     int64 // the latest time at which the account was asked
+	plan     *Plan // the plan that the account is laid out for, or nil
 
-	// epoch is drawn when the account is first charged, and one more whenever
-	// its clock has gone back since. 0 is that of an account which was never
-	// charged, or forgotten.
+	// epoch is drawn at random when the account is first charged, and grows by one
+	// whenever the clock goes back. It is 0 while nothing is in use.
 	epoch uint64
 }
 
 // rewinds is the part of an epoch that counts how often the clock went back.
 const rewinds = 1<<16 - 1
 
-// Receipt is what Settle must know of a Take.
+// Receipt is what [Account.Settle] must know of a take.
 //
-// A receipt of nothing but N and At is right for limits that are logs or windows, if
-// the account was not forgotten since and its clock has not gone back. One of zero
-// is right for all limits: settling it charges what was used whatever they say, as
-// a debt.
+// A receipt with nothing but N and At settles a take from sliding logs and windows, if
+// the account was not forgotten since and its clock has not gone back. With N = 0 it
+// is valid for all limits: settling it charges the actual amount as a debt, whatever
+// the limits say.
 type Receipt struct {
 	N, At   int64
 	Epoch   uint64          // of the account that it was taken from
@@ -49,23 +48,24 @@ type BucketReceipt struct {
 	changes  int64   // of the limit, by then
 }
 
-// refunds is what a bucket must know to refund no more than is held. The part
-// of a take has drained when the backlog that it left behind has: earlier by
-// what was refunded to takes before it. Which of them came before it is not
-// known, so every refund since counts.
+// refunds is what a bucket must know to refund no more than a take still holds. A take
+// has drained when the backlog that it left behind has drained. Refunds to earlier
+// takes make that sooner. The bucket does not know which refunds went to earlier
+// takes, so it counts all refunds since the take.
 type refunds struct {
-	total   backlog // modulo 2^64 ns
-	changes int64   // of the limit; what was taken before one is not given back
-	beyond  int64   // used, and more than the backlog could hold when the limit changed
+	total   backlog // everything that was refunded, modulo 2^64 ns
+	changes int64   // how often the limit's count has changed; takes from before a change are not refunded
+	beyond  int64   // the amount that the largest backlog could not hold when the limit's count changed
 }
 
-// enter tells the account the time. What is full by then is forgotten.
+// enter moves the account to the time of a call. An account that is full by then
+// becomes a zero account.
 func (a *Account) enter(now int64) {
 	if a.epoch == 0 {
 		return
 	}
 	if now >= a.counters.fullAt && now >= a.FullAt() {
-		*a = Account{counters: counters{each: a.counters.each[:0]}} // whose room is needed again
+		*a = Account{counters: counters{each: a.counters.each[:0]}} // the room of the counters is used again
 		return
 	}
 	if now < a.seen {
@@ -74,8 +74,8 @@ func (a *Account) enter(now int64) {
 	a.seen = now
 }
 
-// bear makes an account of one that was never charged.
-func (a *Account) bear(now int64) {
+// begin draws an epoch if nothing of the account was in use.
+func (a *Account) begin(now int64) {
 	if a.epoch == 0 {
 		a.epoch, a.seen = newEpoch(), now
 	}
@@ -83,15 +83,15 @@ func (a *Account) bear(now int64) {
 
 func newEpoch() uint64 { return (rand.Uint64() | 1<<63) &^ rewinds }
 
-// Check says what Take would, if it was asked before it took: whether l lets n
-// pass at now, what is left of l, and when to come back.
+// Check returns the decision of l on a take of n at now, and takes nothing. What it
+// says remains is what would remain after the take.
 func (a *Account) Check(l Limit, now, n int64) Decision {
 	a.enter(now)
 	return a.counters.check(l, now, n).by(l)
 }
 
-// Take charges n to every limit. All of them have room for it: [Account.Check]
-// has said so.
+// Take charges n to every limit. Call it only if [Account.Check] allows n for all of
+// them.
 func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 	a.enter(now)
 	if n == 0 {
@@ -105,8 +105,8 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 	return r
 }
 
-// appendBuckets appends the receipt of what was just taken of each limit. That of a
-// limit which is no bucket is empty.
+// appendBuckets appends a receipt for each limit, right after a take. The receipt of a
+// limit that is no bucket is empty.
 func (a *Account) appendBuckets(receipts []BucketReceipt, limits []Limit, now int64) []BucketReceipt {
 	receipts = slices.Grow(receipts, len(limits))
 	for i := range limits {
@@ -122,13 +122,13 @@ func (a *Account) appendBuckets(receipts []BucketReceipt, limits []Limit, now in
 
 func (a *Account) charge(limits []Limit, now, n int64) {
 	a.plan = nil
-	a.bear(now)
+	a.begin(now)
 	a.counters.take(limits, now, n)
 }
 
-// Settle corrects what was taken to what was used, in the windows that it was
-// taken from: see [Reservation.Settle]. It must be called at most once. The
-// limits are those of the Take, whatever they have become since.
+// Settle corrects a take to the actual amount, in the windows that it was taken from:
+// see [Reservation.Settle]. Call it at most once for each take, with the limits of the
+// take, even if they have changed since.
 func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 	if actual == r.N {
 		return
@@ -136,16 +136,16 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 	a.enter(now)
 	if r.Epoch != 0 && r.Epoch != a.epoch {
 		if actual < r.N {
-			return // what it has taken is not there any more
+			return // the account was forgotten since, or its clock went back: there is nothing to refund
 		}
-		if r.Epoch&^rewinds == a.epoch&^rewinds { // and when that was, its clock does not say
+		if r.Epoch&^rewinds == a.epoch&^rewinds { // after the clock went back, the time of the take says nothing
 			actual -= r.N
 			r = Receipt{At: now}
 		}
 	}
 	a.plan = nil
-	a.bear(now)
-	r.At = min(r.At, now) // as far as its clock went back
+	a.begin(now)
+	r.At = min(r.At, now)
 	logged := false
 	for i := range limits {
 		l := &limits[i]
@@ -159,13 +159,13 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 		if i > 0 && slices.Contains(limits[:i], *l) {
 			continue
 		}
-		c := a.heir(limits, i, now)
+		c := a.successor(limits, i, now)
 		each := receipt{n: r.N, at: r.At}
 		switch {
 		case r.Buckets == nil:
 		case r.Epoch == a.epoch:
-			each.backlog = c.held(&r.Buckets[i])
-		default: // of refunds in another life this one does not know
+			each.backlog = c.leftBy(&r.Buckets[i])
+		default: // the account was forgotten since, and its refunds with it
 			each.backlog = r.Buckets[i].left
 		}
 		freed := a.settleOne(l, c, each, now, actual)
@@ -173,21 +173,21 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 	}
 }
 
-// settleOne corrects a take of a limit in its counter, or that of the limit which it
-// has become. It returns what a bucket was refunded.
+// settleOne corrects a take of a limit in c, which is the counter of that limit or of
+// the one that has replaced it. It returns what a bucket was refunded.
 func (a *Account) settleOne(l *Limit, c *counter, r receipt, now, actual int64) (refunded backlog) {
-	c.rewind(now) // or a window that is yet to begin would not take in what is owed
+	c.rewind(now) // a window that begins in the future would not count the debt
 	refunded = a.counters.settleOne(c, r, now, actual)
 	if l.windowing == anchored && c.state.b == 0 {
-		c.state = state{} // what was given back has begun no window
+		c.state = state{} // a take that was refunded as a whole has begun no window
 	}
 	return refunded
 }
 
-// heir returns the counter of a limit, or of the one that it has become: of those
-// of its shape that are none of limits the first, if it is the first limit
-// without a counter, and so on.
-func (a *Account) heir(limits []Limit, i int, now int64) *counter {
+// successor returns the counter of the i-th limit, or of the limit that has replaced it
+// since: the first limit without a counter was replaced by the first counter of the
+// same shape whose limit is none of limits, the second by the second, and so on.
+func (a *Account) successor(limits []Limit, i int, now int64) *counter {
 	l := &limits[i]
 	if found := a.counters.find(l); found != nil {
 		return found
@@ -211,16 +211,16 @@ func (a *Account) heir(limits []Limit, i int, now int64) *counter {
 	return a.counters.of(l, now)
 }
 
-// held returns the backlog that a take left behind, less what was refunded
+// leftBy returns the backlog that a take left behind, less everything that was refunded
 // since.
-func (c *counter) held(taken *BucketReceipt) backlog {
+func (c *counter) leftBy(taken *BucketReceipt) backlog {
 	if taken.changes != c.refunds.changes {
 		return backlog{}
 	}
 	return c.limit.difference(taken.left, unwrap(&c.limit, c.refunds.total, taken.refunded))
 }
 
-// wrap returns a + b, modulo 2^64 ns, and unwrap a - b.
+// wrap returns a + b modulo 2^64 ns, and unwrap returns a - b modulo 2^64 ns.
 func wrap(l *Limit, a, b backlog) backlog {
 	ns, parts := a.NS+b.NS, a.Parts+b.Parts
 	if parts >= l.count {
@@ -237,17 +237,17 @@ func unwrap(l *Limit, a, b backlog) backlog {
 	return backlog{ns, parts}
 }
 
-// FullAt returns from when on nothing is in use: then the account is the same
+// FullAt returns the time from which on nothing is in use. Then the account is the same
 // as the zero Account, and may be forgotten.
 func (a *Account) FullAt() int64 {
-	if log := a.counters.log; log != nil { // a fork may have asked it for a longer window
+	if log := a.counters.log; log != nil { // a fork, which shares the log, may have added a longer window
 		return max(a.counters.fullAt, log.fullAt())
 	}
 	return a.counters.fullAt
 }
 
-// Entries returns when how much was taken, oldest first, as far as a sliding
-// log remembers it.
+// Entries returns the time and the amount of each take that the sliding log remembers,
+// oldest first.
 func (a *Account) Entries() iter.Seq2[int64, int64] {
 	return func(yield func(at, n int64) bool) {
 		h := a.counters.log
@@ -262,10 +262,10 @@ func (a *Account) Entries() iter.Seq2[int64, int64] {
 	}
 }
 
-// Fit makes room for limits that have changed: one that differs from a limit
-// that is none of them any more in nothing but its count or burst, or in when its
-// days begin, takes over what was used of that. Of a sliding log that is full it
-// forgets the entries that no window holds, or merges neighbours.
+// Fit makes the account ready for limits that may have changed. A new limit takes over
+// the usage of one that is gone if they differ only in their count or burst, or in
+// when their days begin. If the ring of the sliding log is full, Fit forgets the
+// entries that have left all windows, or merges neighbours.
 func (a *Account) Fit(limits []Limit, now int64) {
 	a.enter(now)
 	for k := range limits {
@@ -289,19 +289,20 @@ func (a *Account) Fit(limits []Limit, now int64) {
 	}
 }
 
-// Fork returns a copy to look at as of now: fitting it to other limits leaves a
-// as it is.
+// Fork returns a copy for decisions at now that take nothing. Fitting the copy to other
+// limits leaves the account as it is.
 func (a *Account) Fork(now int64) *Account {
 	fork := *a
 	fork.counters.each = slices.Clone(a.counters.each)
-	if log := a.counters.log; log != nil && now < a.seen { // it will move entries
+	if log := a.counters.log; log != nil && now < a.seen { // the copy will move entries
 		fork.counters.log = log.clone()
 	}
 	return &fork
 }
 
-// shape is what makes what was used of one limit comparable with another's. Days
-// are days, whenever they begin, and also if they last up to a minute longer.
+// shape returns the part of a limit that must stay for its usage to stay: everything
+// but its counts. All days have one shape, whenever they begin, and also if they last
+// up to a minute longer.
 func (l *Limit) shape() Limit {
 	shape := *l
 	shape.count, shape.burst = 0, 0
@@ -314,13 +315,13 @@ func (l *Limit) shape() Limit {
 	return shape
 }
 
-// become turns c into a counter of l. A bucket's backlog is that of as much as
-// before; what was taken before is not refunded any more. A window that is open
-// ends when the calendar says, if days begin otherwise now, and when it would have
-// if they do not: that can be a day later, where the clock went back.
+// become turns c into a counter of l. A bucket holds the same amount as before, and
+// takes from before are not refunded any more. If days begin at another time now, the
+// open window ends when the new calendar says. Otherwise it ends when it would have,
+// which can be a day later if the clock went back.
 func (c *counter) become(l *Limit, now int64) {
 	if l.algorithm == FixedWindow && c.state.b == 0 {
-		c.state = state{} // a window of which nothing is used is none
+		c.state = state{} // a window is open only if something of it is used
 	}
 	if l.windowing == calendar && now < c.state.a && c.limit.WithCount(l.count) != *l {
 		_, c.state.a = l.window(now)
@@ -328,8 +329,8 @@ func (c *counter) become(l *Limit, now int64) {
 	if l.algorithm.bursts() && l.count != c.limit.count {
 		b := c.limit.backlogAt(c.state, now)
 		next, beyond := convert(&c.limit, l, b), int64(0)
-		if c.refunds.beyond > 0 || next.NS == maxCount { // more than it can hold is kept in whole amounts
-			used := correct(c.limit.heldBy(b), c.refunds.beyond)
+		if c.refunds.beyond > 0 || next.NS == maxCount { // the backlog cannot hold everything, so the rest is kept as a whole amount
+			used := correct(c.limit.amountUp(b), c.refunds.beyond)
 			if next = l.backlogOf(used); next.NS == maxCount {
 				beyond = used - l.amountOf(next)
 			}
@@ -340,9 +341,9 @@ func (c *counter) become(l *Limit, now int64) {
 	c.limit = *l
 }
 
-// convert returns the backlog under another limit of the same period of what b is
-// under the one that it was: exactly, so that limits which take turns do not add up
-// what is rounded. It stops at the largest number.
+// convert returns the backlog under limit is of the amount whose backlog is b under limit
+// was; their periods are equal. It is exact, so that a limit that changes back and forth
+// does not add up rounding errors. It stops at the largest number.
 func convert(was, is *Limit, b backlog) backlog {
 	hi, lo := bits.Mul64(uint64(b.NS), uint64(was.count))
 	lo, carry := bits.Add64(lo, uint64(b.Parts), 0)

@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// An Account in bytes is its version, then numbers as varints:
+// The binary form of an Account is its version, and then numbers as varints:
 //
 //	fullAt, seen, epoch
-//	how many counters, and of each: its limit, state and refunds
-//	how many windows its log has, and of each: its period, how many entries have left it
-//	unless there are none: dropped, how many entries, and of each: the time since the one before, and n
+//	the number of counters; for each its limit, state and refunds
+//	the number of windows of the log; for each its period, and how many entries have left it
+//	if there are windows: dropped, the number of entries; for each the time since the entry before, and its amount
 //
-// Sums are not written, so that no file can say another sum than its entries'.
+// The sums of windows are not written. They are computed from the entries, so that no
+// file can contradict itself.
 const accountVersion = 1
 
-// ErrCorrupt is the error of bytes that are no Account.
+// ErrCorrupt is the error for bytes that are not the binary form of an [Account].
 var ErrCorrupt = errors.New("ratelimit: corrupt account")
 
-// AppendBinary appends the account in bytes. It never fails.
+// AppendBinary appends the binary form of the account. It never fails.
 func (a *Account) AppendBinary(b []byte) ([]byte, error) {
 	c := &a.counters
 	b = append(b, accountVersion)
@@ -54,8 +55,8 @@ func (a *Account) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// AppendBinary appends a valid limit in bytes, of which those of no limit are the
-// beginning of another's. It never fails.
+// AppendBinary appends the binary form of a valid limit. No limit's form is the beginning
+// of another's. It never fails.
 func (l Limit) AppendBinary(b []byte) ([]byte, error) {
 	b = binary.AppendUvarint(b, uint64(l.count))
 	b = binary.AppendUvarint(b, uint64(l.period))
@@ -122,7 +123,7 @@ func (a *Account) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// inUseUntil returns when all is full again, as far as the counters tell.
+// inUseUntil returns the time at which all counters are full again.
 func (c *counters) inUseUntil() (at int64) {
 	for i := range c.each {
 		each := &c.each[i]
@@ -135,7 +136,7 @@ func (c *counters) inUseUntil() (at int64) {
 	return at
 }
 
-// mostListed is more limits and entries than any account has.
+// mostListed is a bound on the limits and on the entries of an account.
 const mostListed = 1 << 16
 
 // reader takes numbers off the front of bytes. After its first fault it returns
@@ -185,7 +186,7 @@ func (r *reader) amount(most uint64) int64 {
 
 func (r *reader) count(most int) int { return int(r.amount(uint64(most))) }
 
-// time reads a time which is far enough from the ends of time to add periods to.
+// time reads a time to which periods can be added without overflow.
 func (r *reader) time() int64 {
 	t := r.varint()
 	if t < -maxCount || t > maxCount {
@@ -238,7 +239,7 @@ func (l Limit) sane() bool {
 	return l.Validate() == nil && l.windowing <= calendar && (l.windowing == aligned || l.algorithm == FixedWindow)
 }
 
-// sane reports whether a counter is one that take and settle can have made.
+// sane reports whether take and settle can produce such a counter.
 func (c *counter) sane() bool {
 	l, s, parts := c.limit, c.state, c.refunds.total.Parts
 	if !l.sane() {
@@ -250,7 +251,7 @@ func (c *counter) sane() bool {
 		return false
 	case FixedWindow:
 		long := s.a - s.at
-		if s.a < s.at || long < 0 || long/3 > int64(l.period) || !fine(s.b) { // no calendar's day is longer
+		if s.a < s.at || long < 0 || long/3 > int64(l.period) || !fine(s.b) { // a day of a calendar is not much longer than a period
 			return false
 		}
 		return l.windowing != aligned || s.a%int64(l.period) == 0

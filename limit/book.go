@@ -6,19 +6,19 @@ import (
 	"sync/atomic"
 )
 
-// book holds the counters of one limiter, by the hashes of its keys.
+// book is the counters of one limiter, by the hashes of its keys.
 type book struct {
-	id     uint64 // the global order in which books are locked
-	offset int64  // from clock to Unix time
-	valid  bool   // the limits are always the same, and valid
+	id     uint64 // books are locked in the order of their ids
+	offset int64  // added to a reading of clock, it gives Unix nanoseconds
+	valid  bool   // all keys have the same limits, which are valid
 
-	// One of the two: words where one bucket limit governs every key and fits
-	// a word, else cells.
+	// A book has words if one bucket limit governs every key and its counter fits
+	// a word. Otherwise it has cells.
 	gcra  gcra
 	words *table[struct{}]
 	cells *table[*counters]
 
-	claims claims // locked last
+	claims claims // its mutex is locked after all others
 
 	waiting sync.Mutex // guards lines; locked before any counter is
 	lines   map[uint64]*line
@@ -26,8 +26,8 @@ type book struct {
 
 var books atomic.Uint64
 
-// newBook returns a book for limits that are the same for every key, or for
-// none that are known yet.
+// newBook returns a book for limits that all keys have. Without limits, each request
+// brings its own.
 func newBook(limits []Limit) *book {
 	b := &book{id: books.Add(1), offset: unixOffset(), lines: map[uint64]*line{}}
 	b.valid = len(limits) > 0 && !slices.ContainsFunc(limits, func(l Limit) bool { return l.Validate() != nil })
@@ -41,7 +41,7 @@ func newBook(limits []Limit) *book {
 	return b
 }
 
-// lineLen returns how many wait for a counter.
+// lineLen returns the number of calls that wait for a counter.
 func (b *book) lineLen(hash uint64) int {
 	b.waiting.Lock()
 	defer b.waiting.Unlock()
@@ -66,16 +66,16 @@ func (b *book) len() int {
 	return b.cells.len()
 }
 
-// quick reports whether spend can decide about n.
+// quick reports whether spend can decide on an amount of n.
 func (b *book) quick(n int64) bool { return b.words != nil && n > 0 && n <= b.gcra.limit.burst }
 
-// spend is the whole decision where nothing is in its way: one word, on which
-// nobody works and for which nobody waits. It takes n if that may pass, unless
-// it is to peek, and returns the backlog; ok says whether it could tell.
+// spend is the whole decision on a counter of one word that is neither locked nor
+// awaited. It takes n if n may pass and why is not toPeek, and returns the backlog
+// afterwards. If ok is false, it has done nothing, and decide must be asked.
 func (b *book) spend(hash uint64, n int64, why purpose) (backlog uint64, allowed, ok bool) {
 	t := b.words
 	g := t.segment(hash)
-	g.prefetch(hash) // and meanwhile:
+	g.prefetch(hash) // the memory arrives while the clock is read
 	now := clock()
 	if now >= t.sweepAt.Load() {
 		t.sweep(now)

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// The three buckets are one: a backlog that grows by what passes and drains as
-// time passes. GCRA's theoretical arrival time is now + backlog; the token
-// bucket's tokens are burst - backlog; the leaky bucket's level is backlog.
+// All three bucket algorithms keep a backlog, which grows by what passes and drains as
+// time passes. GCRA's theoretical arrival time is now + backlog; the token bucket's
+// tokens are burst - backlog; the leaky bucket's level is backlog.
 //
-// An amount is a time: n takes n*period/count to drain. That is no whole
-// number of nanoseconds in general, and rounding it would make 3 a second
-// either deny the third or admit a fourth. So a backlog counts parts of 1/count
-// of a nanosecond too, in which it is exact.
+// A backlog is measured in time: an amount of n drains in n*period/count. In general
+// that is no whole number of nanoseconds, and rounding it would make 3 a second
+// either deny the third or admit a fourth. So a backlog also counts parts of 1/count
+// of a nanosecond, in which it is exact.
 
 // backlog is NS + Parts/count nanoseconds, with 0 <= Parts < count.
 type backlog struct{ NS, Parts int64 }
 
-// backlogOf returns what n adds. It stops at the largest number.
+// backlogOf returns the backlog that an amount of n adds. It stops at the largest number.
 func (l Limit) backlogOf(n int64) backlog {
 	hi, lo := bits.Mul64(uint64(n), uint64(l.period))
 	if hi >= uint64(l.count) {
@@ -27,8 +27,8 @@ func (l Limit) backlogOf(n int64) backlog {
 	return backlog{int64(min(q, maxCount)), int64(r)}
 }
 
-// amountOf returns how much has drained once b has, rounded down. It stops at
-// the largest number.
+// amountOf returns the amount whose backlog is b, rounded down. It stops at the largest
+// number.
 func (l Limit) amountOf(b backlog) int64 {
 	hi, lo := bits.Mul64(uint64(b.NS), uint64(l.count))
 	lo, carry := bits.Add64(lo, uint64(b.Parts), 0)
@@ -39,8 +39,8 @@ func (l Limit) amountOf(b backlog) int64 {
 	return int64(min(q, maxCount))
 }
 
-// heldBy returns how much a bucket holds whose backlog is b, rounded up.
-func (l Limit) heldBy(b backlog) int64 {
+// amountUp returns the amount whose backlog is b, rounded up.
+func (l Limit) amountUp(b backlog) int64 {
 	n := l.amountOf(b)
 	if l.backlogOf(n) != b {
 		n = correct(n, 1)
@@ -68,15 +68,15 @@ func (l Limit) difference(a, b backlog) backlog {
 	return backlog{ns, parts}
 }
 
-// drained returns how long b takes to drain, in whole nanoseconds.
-func (b backlog) drained() time.Duration {
+// drainsIn returns the time in which b drains, rounded up to whole nanoseconds.
+func (b backlog) drainsIn() time.Duration {
 	if b.Parts > 0 {
 		b.NS++
 	}
 	return time.Duration(b.NS)
 }
 
-// backlogAt returns what is left at now of the backlog in s.
+// backlogAt returns the backlog that is left of s at now.
 func (l Limit) backlogAt(s state, now int64) backlog {
 	return l.difference(backlog{s.a, s.b}, backlog{NS: max(now-s.at, 0)})
 }
@@ -85,17 +85,17 @@ func (l Limit) takeBucket(s state, now, n int64) (state, verdict) {
 	before, room := l.backlogAt(s, now), l.backlogOf(l.burst)
 	d := verdict{
 		Remaining:  l.amountOf(l.difference(room, before)),
-		ResetAfter: before.drained(),
+		ResetAfter: before.drainsIn(),
 	}
 	if d.Used = l.burst - d.Remaining; d.Remaining == 0 {
-		d.Used = l.heldBy(before)
+		d.Used = l.amountUp(before)
 	}
 	if l.never(n) {
 		d.RetryAfter = Never
 		return s, d
 	}
 	after := l.sum(before, l.backlogOf(n))
-	if d.RetryAfter = l.difference(after, room).drained(); d.RetryAfter > 0 {
+	if d.RetryAfter = l.difference(after, room).drainsIn(); d.RetryAfter > 0 {
 		return s, d
 	}
 	d.Allowed = true
@@ -104,24 +104,24 @@ func (l Limit) takeBucket(s state, now, n int64) (state, verdict) {
 	}
 	d.Used += n
 	d.Remaining -= n
-	d.ResetAfter = after.drained()
+	d.ResetAfter = after.drainsIn()
 	return state{now, after.NS, after.Parts}, d
 }
 
-// settleBucket adds a debt as of the time of the take, and frees of a refund
-// what the take still holds. Its part has drained at the latest when the backlog
-// that it left behind has: so what is left of that at now is the most it holds.
+// settleBucket adds a debt as of the time of the take. Of a refund it frees only what the
+// take still holds: a take has drained at the latest when the backlog that it left
+// behind has drained, so it holds at most what is left of that backlog at now.
 func (l Limit) settleBucket(s state, now int64, r receipt, actual int64) state {
 	if actual > r.n {
-		if s.at < r.at { // forgotten since, or nothing was taken
+		if s.at < r.at { // the counter was forgotten since, or the take was of zero
 			left := l.larger(r.backlog, l.backlogAt(s, r.at))
 			s = state{r.at, left.NS, left.Parts}
 		}
 		owed := l.sum(backlog{s.a, s.b}, l.backlogOf(actual-r.n))
 		return state{s.at, owed.NS, owed.Parts}
 	}
-	held := l.difference(r.backlog, backlog{NS: max(now, s.at) - r.at})
-	freed := l.smaller(l.backlogOf(r.n-actual), l.smaller(held, l.backlogAt(s, now)))
+	holds := l.difference(r.backlog, backlog{NS: max(now, s.at) - r.at})
+	freed := l.smaller(l.backlogOf(r.n-actual), l.smaller(holds, l.backlogAt(s, now)))
 	left := l.difference(backlog{s.a, s.b}, freed)
 	return state{s.at, left.NS, left.Parts}
 }

@@ -219,7 +219,7 @@ func (k *historySettling) take(now, n int64) modelAnswer {
 	k.key.n = n
 	k.key.take(now - k.offset)
 	var r Reservation
-	r.enter(k.key, now-k.offset)
+	r.add(k.key, now-k.offset)
 	k.claims = append(k.claims, r.claims...)
 	k.open = append(k.open, len(k.takes))
 	k.takes = append(k.takes, modelPassed{now, n})

@@ -5,31 +5,32 @@ import (
 	"sync"
 )
 
-// claims are the reservations of a book that may still hold a part of a
-// bucket's backlog, in the order in which they were made, which is the order in
-// which they drain. A bucket does not know whose its backlog is, so each claim
-// remembers the backlog that it left behind: its own part has drained when that
-// has. A refund to one lets those behind it drain earlier.
+// claims are the reservations of a book that may still hold a part of a bucket's backlog.
+// Those of one key are in the order in which they were made, which is the order in
+// which they drain. A bucket does not know which reservations its backlog belongs to,
+// so each claim remembers the backlog that it left behind: its own part has drained
+// when that has. A refund to one claim lets later claims drain earlier.
 type claims struct {
 	mu    sync.Mutex
 	byKey map[uint64][]*claim
 }
 
+// claim is what a reservation has taken of one key.
 type claim struct {
 	hash     uint64
 	limits   []Limit
 	receipts []receipt // one for each limit
-	over     bool      // settled
+	settled  bool
 }
 
-// add enters a claim that was just made. So that claims which nobody settles
-// are not kept for ever, it drops the first that are over or have drained, of
-// this key and of two others.
-func (c *claims) add(made *claim) {
-	if !slices.ContainsFunc(made.limits, func(l Limit) bool { return l.algorithm.bursts() }) {
+// add adds a claim, if one of its limits is a bucket. It also removes the oldest claims
+// of this key and of two others, as far as they are settled or have drained: so claims
+// that are never settled do not accumulate.
+func (c *claims) add(added *claim) {
+	if !slices.ContainsFunc(added.limits, func(l Limit) bool { return l.algorithm.bursts() }) {
 		return
 	}
-	now := made.receipts[0].at
+	now := added.receipts[0].at
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byKey == nil {
@@ -42,13 +43,14 @@ func (c *claims) add(made *claim) {
 		}
 		c.prune(hash, now)
 	}
-	c.prune(made.hash, now)
-	c.byKey[made.hash] = append(c.byKey[made.hash], made)
+	c.prune(added.hash, now)
+	c.byKey[added.hash] = append(c.byKey[added.hash], added)
 }
 
+// prune removes the oldest claims of a key, as far as they are settled or have drained.
 func (c *claims) prune(hash uint64, now int64) {
 	open := c.byKey[hash]
-	for len(open) > 0 && (open[0].over || open[0].drained(now)) {
+	for len(open) > 0 && (open[0].settled || open[0].hasDrained(now)) {
 		open[0] = nil
 		open = open[1:]
 	}
@@ -59,18 +61,18 @@ func (c *claims) prune(hash uint64, now int64) {
 	}
 }
 
-// drained reports whether the claim holds nothing any more.
-func (c *claim) drained(now int64) bool {
+// hasDrained reports whether the claim holds nothing any more.
+func (c *claim) hasDrained(now int64) bool {
 	for i := range c.receipts {
-		if r := &c.receipts[i]; int64(r.backlog.drained()) > now-r.at {
+		if r := &c.receipts[i]; int64(r.backlog.drainsIn()) > now-r.at {
 			return false
 		}
 	}
 	return true
 }
 
-// refund tells the claims that were made after one of a limit what it was
-// refunded.
+// refund lowers the backlogs of the claims after one that was refunded, by what it was
+// refunded of a limit.
 func (c *claims) refund(to *claim, l Limit, b backlog) {
 	if b == (backlog{}) {
 		return
@@ -87,10 +89,10 @@ func (c *claims) refund(to *claim, l Limit, b backlog) {
 	}
 }
 
-// drop notes that a claim was settled at now.
-func (c *claims) drop(settled *claim, now int64) {
+// drop marks a claim as settled at now.
+func (c *claims) drop(dropped *claim, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	settled.over = true
-	c.prune(settled.hash, now)
+	dropped.settled = true
+	c.prune(dropped.hash, now)
 }

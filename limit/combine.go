@@ -16,10 +16,9 @@ type Combinable[In any] interface {
 
 func (c *doors[In]) combinable(In) []part[In] { return c.parts }
 
-// Combine returns limiters as one, over their own counters: a request passes
-// all of them and is charged to each, or is charged to none. It may name them
-// in any order. A limiter that it names twice is charged once, for the larger
-// cost.
+// Combine returns several limiters as one, over their own counters: a request passes all
+// of them and is charged to each, or it is charged to none. Their order does not
+// matter. A limiter that is named twice is charged once, for the larger cost.
 func Combine[In any](limiters ...Combinable[In]) *Combined[In] {
 	c := &Combined[In]{}
 	var none In

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// slide returns s as of now: the windows that hold it, moved on.
+// slide returns s for the window of now: the window that has just ended becomes the one
+// before, and older ones are forgotten.
 func (l Limit) slide(s state, now int64) state {
 	period := int64(l.period)
 	switch start := floor(now, period); start {
@@ -22,8 +23,8 @@ func (l Limit) takeCounter(s state, now, n int64) (state, verdict) {
 	slid := l.slide(s, now)
 	previous, used := slid.a, slid.b
 	period := int64(l.period)
-	left := period - (now - slid.at) // of this window, and so of the previous one's weight
-	room := l.count - used           // were it not for the previous one
+	left := period - (now - slid.at) // the rest of this window, in proportion to which the previous one weighs
+	room := l.count - used           // what this window leaves to the previous one and to n
 	weighted := scale(previous, left, period, 1)
 	d := verdict{
 		Used:       correct(used, weighted),
@@ -42,15 +43,15 @@ func (l Limit) takeCounter(s state, now, n int64) (state, verdict) {
 		slid.b += n
 		d.ResetAfter = l.slidOut(slid, now)
 		return slid, d
-	case n <= room: // once the previous window weighs no more than room-n
+	case n <= room: // passes when the previous window weighs no more than room-n
 		d.RetryAfter = time.Duration(left - scale(period, room-n, previous, 0))
-	default: // once this window is the previous one, and weighs no more than count-n
+	default: // passes when this window is the previous one and weighs no more than count-n
 		d.RetryAfter = time.Duration(left + period - scale(period, l.count-n, used, 0))
 	}
 	return s, d
 }
 
-// slidOut returns when nothing of s counts any more.
+// slidOut returns the time until nothing of s counts any more.
 func (l Limit) slidOut(s state, now int64) time.Duration {
 	switch ends := s.at + int64(l.period) - now; {
 	case s.b > 0:
@@ -64,7 +65,7 @@ func (l Limit) slidOut(s state, now int64) time.Duration {
 
 func (l Limit) settleCounter(s state, r receipt, actual int64) state {
 	start := floor(r.at, int64(l.period))
-	if start > s.at { // forgotten since, or nothing was taken
+	if start > s.at { // the counter was forgotten since, or the take was of zero
 		s = l.slide(s, r.at)
 	}
 	switch start {

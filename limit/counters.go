@@ -2,21 +2,21 @@ package limit
 
 import "slices"
 
-// counters is all that one key has used, under each of its limits. It has no
-// clock and no lock. Times are Unix nanoseconds.
+// counters is what one key has used of each of its limits. It has no clock and no lock.
+// Times are Unix nanoseconds.
 type counters struct {
 	each   []counter
-	log    *history // of all sliding logs, once one was used
-	fullAt int64    // from when on nothing is in use
+	log    *history // the one log of all sliding logs; nil if none was used
+	fullAt int64    // the time from which on nothing is in use
 }
 
-// counter is what a key has used of one limit. A limit that changes is another
-// limit, and begins anew, unless an Account is told to fit it.
+// counter is what a key has used of one limit. A limit that has changed has a new
+// counter, unless [Account.Fit] moves the old one to it.
 type counter struct {
 	limit Limit
 	state state
 
-	refunds refunds // of a bucket in an Account
+	refunds refunds // only of a bucket in an Account
 }
 
 // find returns the counter of a limit, or nil if nothing of it was used.
@@ -29,8 +29,8 @@ func (c *counters) find(l *Limit) *counter {
 	return nil
 }
 
-// of returns the counter of a limit. Where there is none it makes one, in
-// place of one that is full again if it can.
+// of returns the counter of a limit. If there is none, it makes one, in the place of a
+// counter that is full again if there is such a one.
 func (c *counters) of(l *Limit, now int64) *counter {
 	if found := c.find(l); found != nil {
 		return found
@@ -44,26 +44,26 @@ func (c *counters) of(l *Limit, now int64) *counter {
 	return &c.each[i]
 }
 
-// full reports whether a counter is the same as none.
+// full reports whether nothing of the counter is in use, so that it can be forgotten.
 func (c *counter) full(now int64) bool {
 	_, v := c.limit.take(c.state, now, 0)
 	return v.ResetAfter == 0 && c.refunds == refunds{}
 }
 
-// rewind lets a counter know if the clock went back: for good, or what is used
-// would last until the clock is there again.
+// rewind adapts the counter if the clock went back. The change is kept: otherwise the
+// usage would count until the clock is where it was.
 func (c *counter) rewind(now int64) {
 	if now < c.state.at {
 		c.state = c.limit.rewind(c.state, now)
 	}
 }
 
-// check answers as if n was taken of a limit, and takes nothing.
+// check returns the verdict of a limit on a take of n, and takes nothing.
 func (c *counters) check(l Limit, now, n int64) verdict {
 	if l.algorithm == SlidingLog {
 		v := c.log.check(l, now, n)
 		if c.log != nil {
-			c.fullAt = max(c.fullAt, c.log.fullAt()) // of a window that may be longer than all before
+			c.fullAt = max(c.fullAt, c.log.fullAt()) // the limit's window may be longer than all before
 		}
 		return v
 	}
@@ -76,7 +76,7 @@ func (c *counters) check(l Limit, now, n int64) verdict {
 	return v
 }
 
-// history returns the log, with a window for each of the limits that need one.
+// history returns the log, with a window for each limit that is a sliding log.
 func (c *counters) history(limits []Limit, now int64) *history {
 	if c.log == nil {
 		c.log = newHistory(now - 1)
@@ -89,7 +89,7 @@ func (c *counters) history(limits []Limit, now int64) *history {
 	return c.log
 }
 
-// take charges n to every limit, all of which have room for it.
+// take charges n to every limit. All of them must have room for n.
 func (c *counters) take(limits []Limit, now, n int64) {
 	logged := false
 	for i := range limits {
@@ -112,7 +112,7 @@ func (c *counters) take(limits []Limit, now, n int64) {
 	}
 }
 
-// receipts returns what settle must know of a take of n at now.
+// receipts returns what settle must know of a take of n at now, for each limit.
 func (c *counters) receipts(limits []Limit, now, n int64) []receipt {
 	receipts := make([]receipt, len(limits))
 	for i, l := range limits {
@@ -124,8 +124,8 @@ func (c *counters) receipts(limits []Limit, now, n int64) []receipt {
 	return receipts
 }
 
-// settle corrects a take to what was used in the end, by the receipt of each
-// limit. It tells of what each bucket was refunded.
+// settle corrects a take to the actual amount, by the receipt of each limit. It calls
+// refunded with what each bucket was refunded.
 func (c *counters) settle(limits []Limit, receipts []receipt, now, actual int64, refunded func(l Limit, b backlog)) {
 	logged := false
 	for i := range limits {
@@ -146,14 +146,13 @@ func (c *counters) settle(limits []Limit, receipts []receipt, now, actual int64,
 	}
 }
 
-// settleLog corrects a take in the log, which has all windows of limits.
+// settleLog corrects a take in the log.
 func (c *counters) settleLog(limits []Limit, r receipt, now, actual int64) {
 	c.history(limits, now).settle(now, r, actual)
 	c.fullAt = max(c.fullAt, c.log.fullAt())
 }
 
-// settleOne corrects a take in one counter. It returns what a bucket was
-// refunded.
+// settleOne corrects a take in one counter. It returns what a bucket was refunded.
 func (c *counters) settleOne(of *counter, r receipt, now, actual int64) (refunded backlog) {
 	l := &of.limit
 	before := of.state

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// purpose is what a decision is made for.
+// purpose says why a decision is made.
 type purpose uint8
 
 const (
-	toTake purpose = iota // charge it, if it may pass and nobody waits for it
-	toPeek                // say what toTake would, and charge nothing
-	inTurn                // charge it, if it may pass, for the first of those who wait
+	toTake purpose = iota // to charge the request if it may pass and no call waits for the same counters
+	toPeek                // to learn what toTake would answer, and charge nothing
+	inTurn                // to charge the request if it may pass, for the first call in line
 )
 
-// present is the time of a decision that is made as of now.
+// present stands for the current time in a decision's time argument.
 const present = math.MinInt64
 
 // decide answers the demands, and charges them if it can.
@@ -26,10 +26,10 @@ func decide(demands []demand, why purpose, at int64, r *Reservation) Decision {
 	return d
 }
 
-// consider is the one decision behind every door: it locks all counters, in
-// the order of their books, reads the clock, asks every limit, and charges all
-// of them or none. What it charges it enters into r, if that is not nil. It
-// says whether it denied only because others wait.
+// consider is the one decision behind every door: it locks all counters in the order of
+// their books, reads the clock, asks every limit, and charges all of them or none. It
+// adds what it charges to r, unless r is nil. queued reports whether it denied only
+// because other calls wait.
 func consider(demands []demand, why purpose, at int64, r *Reservation) (d Decision, queued bool) {
 	if d, ok := invalid(demands); ok {
 		return d, false
@@ -44,7 +44,7 @@ func consider(demands []demand, why purpose, at int64, r *Reservation) (d Decisi
 	default:
 		for i := range demands {
 			demands[i].take(now)
-			r.enter(&demands[i], now)
+			r.add(&demands[i], now)
 		}
 	}
 	for i := range demands {
@@ -57,8 +57,8 @@ func consider(demands []demand, why purpose, at int64, r *Reservation) (d Decisi
 	return ruled.decision(), queued
 }
 
-// invalid returns the decision where a limit is not valid, or no limit says
-// that less than nothing cannot pass.
+// invalid returns the denial of demands of which a limit is not valid, or of which an
+// amount is negative and has no limit to deny it. ok is false for all other demands.
 func invalid(demands []demand) (Decision, bool) {
 	for i := range demands {
 		if demands[i].n < 0 && len(demands[i].limits) == 0 {
@@ -76,7 +76,7 @@ func invalid(demands []demand) (Decision, bool) {
 	return Decision{}, false
 }
 
-// possible reports whether a time may come at which the demands pass.
+// possible reports whether the demands can pass at any time.
 func possible(demands []demand) bool {
 	for i := range demands {
 		for _, l := range demands[i].limits {
@@ -88,8 +88,8 @@ func possible(demands []demand) bool {
 	return true
 }
 
-// lockAll locks the counters and returns the time of the decision: at, or when
-// the last of them was locked.
+// lockAll locks the counters and returns the time of the decision: at, or the current
+// time once all of them are locked.
 func lockAll(demands []demand, make bool, at int64) int64 {
 	for {
 		for i := range demands {
@@ -126,7 +126,7 @@ func anyAwaited(demands []demand) bool {
 	return false
 }
 
-// rule returns what the deciding limit says to what is demanded, or to nothing.
+// rule returns the verdict of the limit that decides: on what is demanded, or on zero.
 func rule(demands []demand, now int64, demanded bool) ruling {
 	r := unruled
 	for i := range demands {
@@ -139,7 +139,7 @@ func rule(demands []demand, now int64, demanded bool) ruling {
 	return r
 }
 
-// turn returns when the first of those who wait for any of the demands passes.
+// turn returns the time until the first call passes that waits for any of the demands.
 func turn(demands []demand) time.Duration {
 	now := clock()
 	due := now + 1

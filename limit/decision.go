@@ -13,9 +13,9 @@ const Never time.Duration = math.MaxInt64
 type Decision struct {
 	Allowed bool
 
-	// Limit is the one that decided: of those that deny, the one that denies
-	// longest; of limits that all allow, the one with the least left. It is
-	// the zero Limit where none governs the request.
+	// Limit is the limit that decided: of those that deny, the one that denies
+	// longest; if all allow, the one with the least left. It is the zero Limit if
+	// no limit governs the request.
 	Limit Limit
 
 	// Used is how much counts as used of Limit after this decision: of a log
@@ -29,12 +29,12 @@ type Decision struct {
 	// debt, and otherwise the limit's burst less Used.
 	Remaining int64
 
-	// RetryAfter is when the same request passes every limit if nothing else
-	// passes before it: zero when it was allowed, [Never] when it cannot.
-	// While others wait for the same key, it is when the first of them passes.
+	// RetryAfter is the time until the same request passes every limit, if nothing
+	// else passes before it: zero if it was allowed, [Never] if it never can. While
+	// other calls wait for the same key, it is the time until the first of them passes.
 	RetryAfter time.Duration
 
-	// ResetAfter is when Limit is full again if nothing else passes.
+	// ResetAfter is the time until Limit is full again, if nothing else passes.
 	ResetAfter time.Duration
 
 	// Since is when the window of a [FixedWindow] began, in Unix nanoseconds,
@@ -42,7 +42,7 @@ type Decision struct {
 	Since int64
 }
 
-// verdict is what one limit says to a request: a Decision without the limit.
+// verdict is the decision of one limit, without the limit.
 type verdict struct {
 	Allowed    bool
 	Used       int64
@@ -57,17 +57,17 @@ func (v verdict) by(l Limit) Decision {
 	return Decision{v.Allowed, l, v.Used, v.Remaining, v.RetryAfter, v.ResetAfter, v.Since}
 }
 
-// ruling is the verdict that decides, so far, and whose it is.
+// ruling is the verdict that decides, of those heard so far, and its limit.
 type ruling struct {
 	verdict
 	limit *Limit
 }
 
-// unruled is what is said to a request that no limit governs.
+// unruled is the answer to a request that no limit governs.
 var unruled = ruling{verdict: verdict{Allowed: true, Remaining: math.MaxInt64}}
 
-// hear lets another limit's verdict decide if it denies longer, or else leaves
-// less.
+// hear replaces the verdict by that of another limit if it denies longer, or as long and
+// leaves less.
 func (r *ruling) hear(v verdict, l *Limit) {
 	if v.RetryAfter > r.RetryAfter || v.RetryAfter == r.RetryAfter && v.Remaining <= r.Remaining {
 		r.verdict, r.limit = v, l

@@ -1,22 +1,23 @@
 package limit
 
-// demand is one limiter's part in a decision: so much of what one key has.
+// demand is one limiter's part in a decision: an amount n of one key.
 type demand struct {
 	book   *book
 	hash   uint64
 	limits []Limit
 	n      int64
-	index  int // of its limiter among those that were combined
+	index  int // the index of the limiter among those that were combined
 
-	// While it is locked, one of the two, unless there is no such counter:
-	word held[struct{}]
-	cell held[*counters]
+	// The counter while it is locked: a word or a cell, or neither if the key has no
+	// counter.
+	word lockedSlot[struct{}]
+	cell lockedSlot[*counters]
 }
 
-// asks reports whether the demand is for anything at all.
+// asks reports whether the demand is for an amount other than zero, under any limit.
 func (d *demand) asks() bool { return d.n != 0 && len(d.limits) > 0 }
 
-// lock locks the counter, and makes one where there is none if make is set.
+// lock locks the counter. If there is none and make is set, it makes one.
 func (d *demand) lock(make bool) {
 	if d.book.words != nil {
 		d.word = d.book.words.lock(d.hash, make)
@@ -33,8 +34,8 @@ func (d *demand) unlock() {
 	d.cell.unlock()
 }
 
-// current returns false where the clock is too far from the base of the
-// counter's segment for its word to say anything.
+// current reports whether now is near enough to the base of the counter's segment for
+// the counter's word to be read.
 func (d *demand) current(now int64, past bool) bool {
 	return d.book.words.current(d.word, now, past) && d.book.cells.current(d.cell, now, past)
 }
@@ -45,18 +46,18 @@ func (d *demand) rebase(now int64) {
 	d.book.cells.rebase(d.cell.segment, now)
 }
 
-// awaited reports whether somebody waits for the counter.
+// awaited reports whether a call waits for the counter.
 func (d *demand) awaited() bool { return (d.word.word|d.cell.word)&awaited != 0 }
 
-// await notes whether somebody does.
-func (d *demand) await(yes bool) {
+// setAwaited records whether a call waits for the counter.
+func (d *demand) setAwaited(yes bool) {
 	d.lock(true)
-	d.word.await(yes)
-	d.cell.await(yes)
+	d.word.setAwaited(yes)
+	d.cell.setAwaited(yes)
 	d.unlock()
 }
 
-// check lets every limit say what it would if n was taken.
+// check adds the verdict of every limit on a take of n to r.
 func (d *demand) check(r *ruling, now, n int64) {
 	if d.book.words != nil {
 		_, v := d.book.gcra.check(d.backlog(now), n)
@@ -73,7 +74,7 @@ func (d *demand) check(r *ruling, now, n int64) {
 	}
 }
 
-// backlog returns what is in use of a word.
+// backlog returns the backlog of a word, in its units.
 func (d *demand) backlog(now int64) uint64 {
 	if d.word.slot == nil {
 		return 0
@@ -94,11 +95,11 @@ func (d *demand) take(now int64) {
 	}
 	c := d.cell.slot.value
 	c.take(d.limits, now+d.book.offset, d.n)
-	d.keep(c)
+	d.setUse(c)
 }
 
-// keep notes in the word of a cell how long its counters are in use.
-func (d *demand) keep(c *counters) {
+// setUse sets the word of a cell to the time until which its counters are in use.
+func (d *demand) setUse(c *counters) {
 	d.cell.set(d.book.cells.ticks(d.cell.segment, c.fullAt-d.book.offset))
 }
 
@@ -110,8 +111,8 @@ func (d *demand) receipts(now int64) []receipt {
 	return []receipt{{n: d.n, at: now, backlog: d.book.gcra.backlog(d.backlog(now))}}
 }
 
-// settle corrects a take to what was used in the end, and lets the claims that
-// were made after it know what it has refunded.
+// settle corrects a take to the actual amount, and lowers the claims that were made after
+// it by what it has refunded.
 func (d *demand) settle(c *claim, now, actual int64) {
 	claims := &d.book.claims
 	if d.book.words != nil {
@@ -122,17 +123,18 @@ func (d *demand) settle(c *claim, now, actual int64) {
 	}
 	cell := d.cell.slot.value
 	cell.settle(d.limits, c.receipts, now+d.book.offset, actual, func(l Limit, b backlog) { claims.refund(c, l, b) })
-	d.keep(cell)
+	d.setUse(cell)
 	claims.drop(c, now+d.book.offset)
 }
 
-// settleWord is Limit.settleBucket on a word. It returns how much it refunded.
+// settleWord is Limit.settleBucket on a word. It returns what it has refunded, in the
+// word's units.
 func (d *demand) settleWord(r receipt, now, actual int64) (refunded uint64) {
 	t, g, base := d.book.words, &d.book.gcra, d.word.segment.base
 	word, left := int64(d.word.word&until), g.units(r.backlog)
 	if actual > r.n {
 		taken := max(r.at-base, -int64(t.horizon)) * int64(g.unit)
-		if word < taken || word == 0 { // forgotten since, or nothing was taken
+		if word < taken || word == 0 { // the counter was forgotten since, or the take was of zero
 			word = taken + left
 		}
 		owed := word + int64(g.debt(actual-r.n))

@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// gcra is a bucket limit made ready for counters of one word: the word is
-// GCRA's theoretical arrival time, the instant at which the backlog has
-// drained, in units of 1/unit of a nanosecond, in which costs are whole
-// numbers. Limits for which those numbers are too large use counters instead.
+// gcra is a bucket limit for counters of one word. The word is GCRA's theoretical arrival
+// time, at which the backlog has drained, in units of 1/unit of a nanosecond: in these
+// units, costs are whole numbers. Limits whose numbers are too large for a word use
+// cells instead.
 type gcra struct {
 	limit Limit
-	unit  uint64 // parts of a nanosecond
-	each  uint64 // what one costs, in units
-	room  uint64 // what burst costs
+	unit  uint64 // how many units are a nanosecond
+	each  uint64 // the cost of an amount of 1, in units
+	room  uint64 // the cost of burst, in units
 }
 
-// A word has 62 bits: half for the age of its segment, which is rebased after
-// nine hours at least; the rest for a backlog, of which half may be debt.
+// A word has 62 bits for a time. Half of its range is for the age of the segment, which
+// is rebased after nine hours at the earliest. The other half is for the backlog, of
+// which a third may be debt.
 const (
 	maxUnit    = 1 << 16
 	maxRoom    = 1 << 60
 	maxBacklog = maxRoom + maxRoom/2
 )
 
-// inOneWord returns l made ready, and whether it can be.
+// inOneWord returns l for counters of one word, and whether its numbers fit.
 func inOneWord(l Limit) (gcra, bool) {
 	if !l.algorithm.bursts() {
 		return gcra{}, false
@@ -43,8 +44,8 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// verdict describes a counter whose backlog is given in units, after n was
-// allowed or denied.
+// verdict returns the verdict on n. The backlog is in units: after the take if n was
+// allowed, and otherwise the one that denied it.
 func (g *gcra) verdict(backlog uint64, n int64, allowed bool) verdict {
 	v := verdict{Allowed: allowed, ResetAfter: g.duration(backlog)}
 	if backlog < g.room {
@@ -63,15 +64,15 @@ func (g *gcra) verdict(backlog uint64, n int64, allowed bool) verdict {
 	return v
 }
 
-// duration rounds up to whole nanoseconds.
+// duration converts units to whole nanoseconds, rounded up.
 func (g *gcra) duration(units uint64) time.Duration {
-	if g.unit == 1 { // dividing is slow
+	if g.unit == 1 { // saves a division
 		return time.Duration(units)
 	}
 	return time.Duration((units + g.unit - 1) / g.unit)
 }
 
-// check answers as if n was taken from a backlog, and returns what it was then.
+// check returns the verdict on a take of n, and the backlog after it.
 func (g *gcra) check(backlog uint64, n int64) (uint64, verdict) {
 	if g.limit.never(n) || backlog+uint64(n)*g.each > g.room {
 		return backlog, g.verdict(backlog, n, false)
@@ -80,7 +81,7 @@ func (g *gcra) check(backlog uint64, n int64) (uint64, verdict) {
 	return backlog, g.verdict(backlog, 0, true)
 }
 
-// backlog returns units as a backlog, and units the other way.
+// backlog converts units to a backlog, and units converts back.
 func (g *gcra) backlog(units uint64) backlog {
 	common := g.limit.count / int64(g.unit)
 	return backlog{int64(units / g.unit), int64(units%g.unit) * common}
@@ -91,8 +92,7 @@ func (g *gcra) units(b backlog) int64 {
 	return b.NS*int64(g.unit) + b.Parts/common
 }
 
-// debt returns what n costs that was used and not taken, as far as a word can
-// hold it.
+// debt returns the cost of a debt of n, at most the largest that a word can hold.
 func (g *gcra) debt(n int64) uint64 {
 	hi, units := bits.Mul64(uint64(n), g.each)
 	if hi > 0 {

@@ -6,34 +6,36 @@ import (
 	"time"
 )
 
-// history is the sliding log of a key: when how much passed, in a ring, oldest
-// first. One history serves every window of the key. Each window knows where
-// it begins and what is in it, so a decision looks at nothing but the entries
-// that have just left it.
+// history is the sliding log of a key: the times and amounts of what passed, in a ring,
+// oldest first. It serves all windows of the key. Each window has the index of its first
+// entry and the sum of its entries, so a decision only visits the entries that have just
+// left a window.
 type history struct {
-	ring    []entry // a power of two long; entry i stands at i modulo its length
-	oldest  int64   // index of the oldest entry
-	next    int64   // index of the next one
+	ring    []entry // its length is a power of two; entry i is at index i modulo the length
+	oldest  int64   // the index of the oldest entry
+	next    int64   // the index after the newest entry
 	windows []slidingWindow
-	dropped int64 // entries up to that time have left every window, or are not known
+	dropped int64 // the history has no entries up to this time
 
-	fewWindows [3]slidingWindow // as many as most keys have, in the room that windows begins with
+	fewWindows [3]slidingWindow // the first array of windows, so that most keys need no other
 }
 
+// entry is an amount n that passed at a time.
 type entry struct{ at, n int64 }
 
+// slidingWindow is one window over the entries of a history.
 type slidingWindow struct {
 	period time.Duration
-	first  int64 // index of the oldest entry in it
-	sum    int64
+	first  int64 // the index of its oldest entry
+	sum    int64 // the amount of its entries
 }
 
 const (
-	firstEntries = 4
-	mostEntries  = 4096 // beyond which neighbours merge
+	firstEntries = 4    // the length of the first ring
+	mostEntries  = 4096 // in a longer ring, neighbours merge
 )
 
-// newHistory returns an empty history: of what was up to a time, nothing is known.
+// newHistory returns a history without entries up to a time.
 func newHistory(dropped int64) *history {
 	h := &history{dropped: dropped}
 	h.windows = h.fewWindows[:0]
@@ -42,7 +44,7 @@ func newHistory(dropped int64) *history {
 
 func (h *history) entry(i int64) *entry { return &h.ring[i&int64(len(h.ring)-1)] }
 
-// window returns the window of the given length as of now.
+// window returns the window of a period at now. If there is none, it adds one.
 func (h *history) window(period time.Duration, now int64) *slidingWindow {
 	h.rewind(now)
 	for i := range h.windows {
@@ -60,8 +62,8 @@ func (h *history) window(period time.Duration, now int64) *slidingWindow {
 	return w
 }
 
-// slide takes out of w what has left it at now: an entry counts for exactly a
-// period.
+// slide removes the entries from w that have left it at now: an entry counts for exactly
+// a period.
 func (h *history) slide(w *slidingWindow, now int64) {
 	for w.first < h.next {
 		e := h.entry(w.first)
@@ -73,7 +75,7 @@ func (h *history) slide(w *slidingWindow, now int64) {
 	}
 }
 
-// lower takes n off a window's sum. One that was too large to count is counted
+// lower subtracts n from the sum of a window. A sum that had reached maxCount is computed
 // anew.
 func (h *history) lower(w *slidingWindow, n int64) {
 	if w.sum < maxCount {
@@ -86,7 +88,7 @@ func (h *history) lower(w *slidingWindow, n int64) {
 	}
 }
 
-// rewind moves entries that are in the future of a clock that went back to now.
+// rewind moves entries to now that are in the future, because the clock went back.
 func (h *history) rewind(now int64) {
 	for i := h.next - 1; i >= h.oldest && h.entry(i).at > now; i-- {
 		h.entry(i).at = now
@@ -94,8 +96,8 @@ func (h *history) rewind(now int64) {
 	h.dropped = min(h.dropped, now-1)
 }
 
-// check answers as if n was taken of a limit, and takes nothing. A nil history
-// is an empty one.
+// check returns the verdict of a limit on a take of n, and takes nothing. A nil history is
+// empty.
 func (h *history) check(l Limit, now, n int64) verdict {
 	if h == nil {
 		return h.says(&l, &slidingWindow{}, now, n)
@@ -103,7 +105,7 @@ func (h *history) check(l Limit, now, n int64) verdict {
 	return h.says(&l, h.window(l.period, now), now, n)
 }
 
-// says is what a limit says to n, by its window.
+// says returns the verdict of a limit on a take of n. w is the limit's window at now.
 func (h *history) says(l *Limit, w *slidingWindow, now, n int64) verdict {
 	v := verdict{Used: w.sum, Remaining: max(l.count-w.sum, 0)}
 	if w.sum > 0 {
@@ -125,7 +127,7 @@ func (h *history) says(l *Limit, w *slidingWindow, now, n int64) verdict {
 	return v
 }
 
-// slid returns the window at i as of now, where rewind was called.
+// slid returns the i-th window at now. The caller has called rewind.
 func (h *history) slid(i int, now int64) *slidingWindow {
 	w := &h.windows[i]
 	if w.first < h.next && h.entry(w.first).at <= now-int64(w.period) {
@@ -134,8 +136,8 @@ func (h *history) slid(i int, now int64) *slidingWindow {
 	return w
 }
 
-// layOut moves the windows of periods to the front, and makes those that are
-// missing.
+// layOut moves the windows of some periods to the front, in their order, and adds those
+// that are missing.
 func (h *history) layOut(periods []time.Duration, now int64) {
 	for i, period := range periods {
 		h.window(period, now)
@@ -144,7 +146,7 @@ func (h *history) layOut(periods []time.Duration, now int64) {
 	}
 }
 
-// retry returns when so much has left w.
+// retry returns the time until so much has left w.
 func (h *history) retry(w *slidingWindow, now, much int64) time.Duration {
 	i := w.first
 	for much -= h.entry(i).n; much > 0; much -= h.entry(i).n {
@@ -153,7 +155,7 @@ func (h *history) retry(w *slidingWindow, now, much int64) time.Duration {
 	return time.Duration(h.entry(i).at-now) + w.period
 }
 
-// add enters that n passed at now.
+// add adds an entry of n at now.
 func (h *history) add(now, n int64) {
 	if h.next > h.oldest && h.entry(h.next-1).at == now && h.inAllWindows(h.next-1) {
 		last := h.entry(h.next - 1)
@@ -177,8 +179,8 @@ func (h *history) inAllWindows(i int64) bool {
 	return true
 }
 
-// tidy forgets entries of a ring that is full, and merges those of one that is as
-// large as it may be.
+// tidy frees entries of a full ring: it forgets those that have left all windows, or
+// merges neighbours if the ring is as large as it may be.
 func (h *history) tidy(now int64) {
 	if h.full() {
 		h.drop(now)
@@ -197,7 +199,7 @@ func (h *history) makeRoom(now int64) {
 
 func (h *history) full() bool { return h.next-h.oldest == int64(len(h.ring)) }
 
-// drop forgets the entries that have left every window.
+// drop forgets the entries that have left all windows.
 func (h *history) drop(now int64) {
 	first := h.next
 	for i := range h.windows {
@@ -218,15 +220,15 @@ func (h *history) grow() {
 	h.ring = ring
 }
 
-// merge makes one entry of those that fall into one cell of a grid: as wide as
-// 1/2048, times the number of windows, of the smallest window that they are in.
-// So about half of the ring stays filled. Of merged entries the latest time
-// stands: they leave their windows late, by a cell of the grid that they were
-// on as they were young and one of that which they are on now, and never early.
+// merge merges the entries that fall into one cell of a grid. A cell is as wide as 1/2048
+// of the smallest window that its entries are in, times the number of windows, so about
+// half of the ring stays filled. A merged entry has the latest of the times: so entries
+// leave their windows late, by at most two cells, and never early. Two, because entries
+// that have left a small window may merge once more, in the wider cells of the next.
 func (h *history) merge() {
 	newest := h.entry(h.next - 1).at
-	into := h.oldest // where the next entry that is kept goes
-	var end int64    // of the cell that the last one which was kept is in
+	into := h.oldest // the index of the next entry that is kept
+	var end int64    // the end of the cell of the last entry that was kept
 	cell, until := int64(0), int64(math.MaxInt64)
 	edge := h.edge(h.oldest)
 	for i := h.oldest; i < h.next; i++ {
@@ -245,7 +247,7 @@ func (h *history) merge() {
 			last := h.entry(into - 1)
 			*last = entry{e.at, correct(last.n, e.n)}
 			if newest-e.at >= until {
-				continue // its cell is as wide as before
+				continue // the width of cells has not changed
 			}
 		} else {
 			*h.entry(into) = e
@@ -257,12 +259,12 @@ func (h *history) merge() {
 		end = floor(e.at, cell) + cell
 	}
 	for k := range h.windows {
-		h.windows[k].first = min(h.windows[k].first, into) // of those with nothing in them
+		h.windows[k].first = min(h.windows[k].first, into) // an empty window begins after the newest entry
 	}
 	h.next = into
 }
 
-// edge returns the index of the first entry from i on with which a window begins.
+// edge returns the index of the first entry from i on that is the first of a window.
 func (h *history) edge(i int64) int64 {
 	edge := int64(math.MaxInt64)
 	for _, w := range h.windows {
@@ -273,8 +275,8 @@ func (h *history) edge(i int64) int64 {
 	return edge
 }
 
-// cell returns how wide the grid is on which entries of an age are merged, and
-// down to which age that is so.
+// cell returns the width of the cells in which entries of an age merge, and the least age
+// with this width.
 func (h *history) cell(age int64) (wide, until int64) {
 	smallest := int64(maxPeriod)
 	for _, w := range h.windows {
@@ -287,18 +289,18 @@ func (h *history) cell(age int64) (wide, until int64) {
 	return max(smallest/(mostEntries/2)*int64(len(h.windows)), 1), until
 }
 
-// settle corrects the entry that a take made, in whichever windows hold it.
+// settle corrects the entry of a take, in all windows that it is in.
 func (h *history) settle(now int64, r receipt, actual int64) {
 	h.rewind(now)
 	if actual <= r.n && r.at <= h.dropped || r.at <= now-h.longest() {
-		return // it has left every window, and perhaps the history was forgotten since
+		return // the entry has left all windows, or the history was forgotten since
 	}
 	i := h.search(r.at)
-	if after := h.search(r.at + 1); after > i { // of those that a rewind has moved to its time it is the last
+	if after := h.search(r.at + 1); after > i { // rewind has moved other entries to its time, all before it
 		i = after - 1
 	}
 	if i == h.next {
-		if actual > r.n { // forgotten since, or nothing was taken
+		if actual > r.n { // the entry was forgotten since, or the take was of zero
 			h.add(r.at, actual-r.n)
 		}
 		return
@@ -306,7 +308,7 @@ func (h *history) settle(now int64, r receipt, actual int64) {
 	h.amend(i, actual-r.n)
 }
 
-// amend adds to an entry, or takes off it if delta is negative.
+// amend adds delta to the i-th entry, in all windows that it is in.
 func (h *history) amend(i, delta int64) {
 	e := h.entry(i)
 	before := e.n
@@ -321,13 +323,12 @@ func (h *history) amend(i, delta int64) {
 	h.trim()
 }
 
-// holds reports whether the entry at an index is the last one of a time, and in any
-// window.
+// holds reports whether the i-th entry is the last one of a time, and is in any window.
 func (h *history) holds(i, at, now int64) bool {
 	return at > now-h.longest() && i >= h.oldest && i < h.next && h.entry(i).at == at && (i+1 == h.next || h.entry(i+1).at > at)
 }
 
-// search returns the index of the first entry at a time or later.
+// search returns the index of the first entry that is not before a time.
 func (h *history) search(at int64) int64 {
 	low, high := h.oldest, h.next
 	for low < high {
@@ -340,8 +341,8 @@ func (h *history) search(at int64) int64 {
 	return low
 }
 
-// trim takes off the newest entries if nothing is left of them, so that the
-// newest says when everything has left.
+// trim removes the newest entries as far as their amounts are zero. So the history is
+// empty when the newest entry has left all windows.
 func (h *history) trim() {
 	for h.next > h.oldest && h.entry(h.next-1).n == 0 {
 		h.next--
@@ -357,7 +358,7 @@ func (h *history) clone() *history {
 	return &c
 }
 
-// fullAt returns when nothing is left in any window.
+// fullAt returns the time at which all entries have left all windows.
 func (h *history) fullAt() int64 {
 	if h.next == h.oldest {
 		return 0

@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// Algorithm is how a [Limit] measures what has passed.
+// Algorithm is the way in which a [Limit] counts what has passed.
 type Algorithm uint8
 
 const (
-	// GCRA spaces events evenly and lets a burst through at once. It is the
-	// default: exact in any window, and one number a key.
+	// GCRA spaces requests evenly, and lets a burst pass at once. It is the
+	// default: it is exact in any window, and stores one number for each key.
 	GCRA Algorithm = iota
 
 	// TokenBucket holds burst tokens and refills continuously at the rate.
 	// It is the same arithmetic as GCRA, and decides the same.
 	TokenBucket
 
-	// LeakyBucket fills by what passes and drains at the rate; what would
-	// overflow burst is denied. It is the mirror image of TokenBucket, and
-	// decides the same. [Queue] is its other form, which delays instead.
+	// LeakyBucket fills by what passes and drains at the rate; a request that
+	// would raise it above burst is denied. It is the mirror image of TokenBucket,
+	// and decides the same. A [Queue] is its other form, which delays requests.
 	LeakyBucket
 
-	// FixedWindow counts from the start of a window and begins anew at its
-	// end. Twice the limit can pass in the span of a window that straddles
-	// two. Windows are aligned to the Unix epoch unless [Limit.Anchored] or
-	// [Limit.ResetAt] say otherwise.
+	// FixedWindow counts from the start of a window, and begins anew at its end.
+	// Around the boundary of two windows, twice the limit can pass in the time
+	// of one. Windows are aligned to the Unix epoch, unless [Limit.Anchored] or
+	// [Limit.ResetAt] changes that.
 	FixedWindow
 
-	// SlidingLog remembers when how much passed, so it is exact in any
-	// window. Up to 4,096 entries a key; beyond that neighbours merge, which
-	// can delay what follows by 1/1024 of the window (times the number of
-	// windows of the key), and never admits more.
+	// SlidingLog stores the time and the amount of each request, so it is exact in
+	// any window. It stores up to 4,096 entries for each key. Beyond that,
+	// neighbours merge: that can delay later requests by 1/1024 of the window
+	// (times the number of windows of the key), and never admits more.
 	SlidingLog
 
-	// SlidingCounter keeps two counts, of this window and the one before, and
-	// takes the latter to be spread evenly. It is an estimate: bursts at the
-	// edges of a window can pass more than the limit in its span.
+	// SlidingCounter stores two counts, of this window and of the one before, and
+	// assumes that the latter was spread evenly. It is an estimate: bursts at the
+	// boundaries of windows can exceed the limit in the time of one.
 	SlidingCounter
 
 	algorithms
@@ -55,10 +55,11 @@ func (a Algorithm) String() string {
 	return algorithmNames[a]
 }
 
-// bursts reports whether the algorithm has a burst apart from its count.
+// bursts reports whether the algorithm has a burst beside its count: whether it is a
+// bucket.
 func (a Algorithm) bursts() bool { return a <= LeakyBucket }
 
-// windowing is where a FixedWindow begins.
+// windowing is how the windows of a FixedWindow begin.
 type windowing uint8
 
 const (
@@ -69,21 +70,20 @@ const (
 
 const (
 	maxCount  = 1 << 62
-	maxPeriod = 1 << 61 // nanoseconds, 73 years: twice of it added to any clock reading fits 63 bits
+	maxPeriod = 1 << 61 // nanoseconds, 73 years: twice that added to any reading of a clock fits 63 bits
 )
 
-// Limit is how much may pass in how long, by which algorithm, with which
-// burst. It is a value: copy it, compare it, use it as a map's key. The zero
-// Limit is not valid. A limit that is not valid (see [Limit.Validate]) admits
-// nothing.
+// Limit is an amount that may pass in a period, counted by an algorithm, with a burst. It
+// is a value: it can be copied, compared with ==, and used as a map's key. The zero Limit
+// is not valid. A limit that is not valid (see [Limit.Validate]) admits nothing.
 type Limit struct {
 	count     int64
 	period    time.Duration
 	burst     int64
 	algorithm Algorithm
 	windowing windowing
-	minute    int16          // of the day at which a calendar window begins; -1 when out of range
-	zone      *time.Location // of a calendar window, one pointer a name; nil when unknown
+	minute    int16          // the minute of the day at which a calendar window begins; -1 if it is invalid
+	zone      *time.Location // the zone of a calendar window, one pointer for each name; nil if it is unknown
 }
 
 // New returns a limit of count in any period, by [GCRA], with a burst of count.
@@ -103,15 +103,15 @@ func PerHour(n int64) Limit { return New(n, time.Hour) }
 // PerDay returns a limit of n in 24 hours.
 func PerDay(n int64) Limit { return New(n, 24*time.Hour) }
 
-// Using returns the limit measured by another algorithm.
+// Using returns the limit with another algorithm.
 func (l Limit) Using(a Algorithm) Limit {
 	l.algorithm, l.windowing, l.minute, l.zone = a, aligned, 0, nil
 	return l
 }
 
-// WithBurst returns the limit with another burst: how much may pass at once
-// when nothing has passed for a while. Only [GCRA], [TokenBucket] and
-// [LeakyBucket] have one; without WithBurst it is the count.
+// WithBurst returns the limit with another burst: the amount that may pass at once if
+// nothing has passed for a while. Only [GCRA], [TokenBucket] and [LeakyBucket] have one;
+// without WithBurst it is the count.
 func (l Limit) WithBurst(n int64) Limit {
 	l.burst = n
 	return l
@@ -139,11 +139,11 @@ func (l Limit) Anchored() Limit {
 //
 //	limit.PerDay(1000).ResetAt(0, losAngeles) // at midnight Pacific
 //
-// Days are as long as the calendar's. A time that a change of clocks skips is
-// reached when they change; one that comes twice counts the first time. The
-// zone must be known by name to [time.LoadLocation]; nil is UTC. A limiter
-// follows the monotonic clock from when it was made, so it does not notice when
-// the wall clock is set later.
+// Days are as long as the calendar's. A time of day that a change of clocks skips is
+// reached when the clocks change; one that occurs twice counts the first time. The zone
+// must be known by name to [time.LoadLocation]; nil is UTC. A limiter follows the
+// monotonic clock from the time when it was made, so it does not notice if the wall clock
+// is set later.
 func (l Limit) ResetAt(timeOfDay time.Duration, zone *time.Location) Limit {
 	l.algorithm, l.windowing, l.minute, l.zone = FixedWindow, calendar, -1, nil
 	if timeOfDay >= 0 && timeOfDay < 24*time.Hour && timeOfDay%time.Minute == 0 {
@@ -158,7 +158,8 @@ func (l Limit) ResetAt(timeOfDay time.Duration, zone *time.Location) Limit {
 	return l
 }
 
-// sameOffsets tells a zone of the database from one that was given its name.
+// sameOffsets reports whether two zones of the same name have the same offsets. A program
+// can give a zone of its own the name of one in the database.
 func sameOffsets(a, b *time.Location) bool {
 	for month := time.January; month <= time.December; month++ {
 		t := time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)
@@ -192,7 +193,7 @@ func (l Limit) Period() time.Duration { return l.period }
 // Burst returns how much may pass at once: the largest request that ever can.
 func (l Limit) Burst() int64 { return l.burst }
 
-// Algorithm returns how the limit is measured.
+// Algorithm returns the algorithm by which the limit counts.
 func (l Limit) Algorithm() Algorithm { return l.algorithm }
 
 // Validate returns what is wrong with the limit and what is allowed, or nil.

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Limiter holds keys to limits. A function says which key a request has: a
-// user, an address, a model. No key affects another, and a key that was never
-// seen has used nothing. K should be a concrete type: of an interface, values
-// of different types that are equal as bits share one counter.
+// Limiter holds keys to limits. A function returns the key of a request: a user, an
+// address, a model. Keys do not affect each other, and a new key has used nothing. K
+// should be a concrete type: if it is an interface, values of different types that are
+// equal as bits share one counter.
 //
-// A counter belongs to a key and a limit. Where a function chooses the limits,
-// a key whose limit changes begins a new counter; but all sliding logs of a
-// key share one history, and keep it.
+// A counter belongs to a key and a limit. If a function chooses the limits, a key whose
+// limit changes begins a new counter; but all sliding logs of a key share one history,
+// which stays.
 //
 // A Limiter is safe for concurrent use.
 type Limiter[In any, K comparable] struct {
@@ -33,10 +33,10 @@ func NewLimiter[In any, K comparable](key func(In) K, limits ...Limit) *Limiter[
 	return newLimiter(key, func(In) []Limit { return limits }, newBook(limits))
 }
 
-// NewLimiterFunc returns a limiter that asks a function for the limits of each
-// request, which may be none. It should choose among a few: each limit that a
-// key meets is a counter of its own until it is full again. It must not change
-// a slice that it has returned.
+// NewLimiterFunc returns a limiter that calls a function for the limits of each request,
+// which may be none. The function should choose among few limits: each limit that a
+// key meets has a counter of its own until that is full again. It must not change a
+// slice that it has returned.
 func NewLimiterFunc[In any, K comparable](key func(In) K, limits func(In) []Limit) *Limiter[In, K] {
 	return newLimiter(key, limits, newBook(nil))
 }
@@ -47,8 +47,8 @@ func newLimiter[In any, K comparable](key func(In) K, limits func(In) []Limit, b
 	return l
 }
 
-// WithCost returns a limiter over the same counters in which a request costs
-// what a function says, instead of 1, wherever no amount is named.
+// WithCost returns a limiter over the same counters in which the cost of a request is the
+// result of a function, instead of 1. Methods that name an amount do not use it.
 func (l *Limiter[In, K]) WithCost(cost func(In) int64) *Limiter[In, K] {
 	priced := *l
 	priced.cost = cost
@@ -56,8 +56,8 @@ func (l *Limiter[In, K]) WithCost(cost func(In) int64) *Limiter[In, K] {
 	return &priced
 }
 
-// Len returns how many counters are held in memory: for keys in use, and for
-// those that are not yet forgotten.
+// Len returns the number of counters in memory: those in use, and those that are not yet
+// forgotten.
 func (l *Limiter[In, K]) Len() int { return l.book.len() }
 
 func (l *Limiter[In, K]) costOf(in In) int64 {
@@ -81,7 +81,7 @@ func (l *Limiter[In, K]) demand(in In, n int64) demand {
 // Allow reports whether in may pass now, and charges it if so.
 func (l *Limiter[In, K]) Allow(in In) bool { return l.AllowN(in, l.costOf(in)) }
 
-// AllowN is Allow for an amount of n in place of its cost.
+// AllowN is Allow for an amount of n in place of in's cost.
 func (l *Limiter[In, K]) AllowN(in In, n int64) bool {
 	if l.book.quick(n) {
 		if _, allowed, ok := l.book.spend(l.hash(in), n, toTake); ok {
@@ -91,7 +91,7 @@ func (l *Limiter[In, K]) AllowN(in In, n int64) bool {
 	return l.doors.AllowN(in, n)
 }
 
-// Take charges n to in's key under every limit, or nothing if one denies, and
+// Take charges n to in's key under every limit, or nothing if one denies. The decision
 // says which limit decided, what is left of it, and when to come back.
 func (l *Limiter[In, K]) Take(in In, n int64) Decision {
 	if l.book.quick(n) {
@@ -105,8 +105,8 @@ func (l *Limiter[In, K]) Take(in In, n int64) Decision {
 // Spend is Take for in's cost.
 func (l *Limiter[In, K]) Spend(in In) Decision { return l.Take(in, l.costOf(in)) }
 
-// Peek says what Allow would, and charges nothing. What it says remains is
-// what remains now.
+// Peek returns the decision that Allow would make, and charges nothing. What it says
+// remains is what remains now.
 func (l *Limiter[In, K]) Peek(in In) Decision {
 	n := l.costOf(in)
 	if l.book.quick(n) {
@@ -117,16 +117,16 @@ func (l *Limiter[In, K]) Peek(in In) Decision {
 	return l.doors.Peek(in)
 }
 
-// Wait charges in as soon as it may pass. Those who wait for the same are served
-// first come, first served, and while they wait, Allow and Take deny to others
-// what they wait for. A wait that ctx ends takes nothing, and its error is
-// ctx's; where the limits let nothing pass before ctx's deadline, it fails at
-// once. One that can never end fails with [ErrNever].
+// Wait charges in as soon as it may pass. Calls that wait for the same counters are
+// served first come, first served, and while they wait, Allow and Take deny other
+// requests for these counters. A wait that ctx ends takes nothing, and returns ctx's
+// error. If in cannot pass before ctx's deadline, Wait fails at once. If it can never
+// pass, the error is [ErrNever].
 func (l *Limiter[In, K]) Wait(ctx context.Context, in In) error {
 	return l.WaitN(ctx, in, l.costOf(in))
 }
 
-// WaitN is Wait for an amount of n in place of its cost.
+// WaitN is Wait for an amount of n in place of in's cost.
 func (l *Limiter[In, K]) WaitN(ctx context.Context, in In, n int64) error {
 	if l.book.quick(n) && ctx.Err() == nil {
 		if _, allowed, ok := l.book.spend(l.hash(in), n, toTake); ok && allowed {

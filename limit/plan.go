@@ -254,7 +254,7 @@ func (a *Account) Charge(p *Plan, now, n int64) Mark {
 	if n == 0 {
 		return Mark{epoch: a.epoch}
 	}
-	a.bear(now)
+	a.begin(now)
 	m := Mark{N: n, epoch: a.epoch}
 	c := &a.counters
 	for _, i := range p.counters {

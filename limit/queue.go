@@ -5,17 +5,15 @@ import (
 	"math"
 )
 
-// Queue is the leaky bucket in its queue form: what comes in goes out one by
-// one, at exactly the rate, however it came. It evens out where a [Limiter]
-// would deny.
+// Queue is the leaky bucket as a queue: callers leave it one by one, at exactly the rate,
+// whenever they have come. It delays callers that a [Limiter] would deny.
 type Queue struct {
 	limiter *Limiter[struct{}, struct{}]
 	room    int
 }
 
-// NewQueue returns a queue that lets pass l.Count() every l.Period(), evenly
-// spaced, and in which l.Burst() may wait. A limit that is not valid lets
-// nothing pass.
+// NewQueue returns a queue that lets l.Count() callers pass every l.Period(), evenly
+// spaced. At most l.Burst() callers may wait in it. If l is not valid, nobody passes.
 func NewQueue(l Limit) *Queue {
 	room := int(min(l.burst, math.MaxInt))
 	if l.Validate() == nil {
@@ -24,13 +22,13 @@ func NewQueue(l Limit) *Queue {
 	return &Queue{NewLimiter(func(struct{}) struct{} { return struct{}{} }, l), room}
 }
 
-// Wait enters the queue and returns when it is its turn to go out. It returns
-// [ErrFull] at once if no place is left. If ctx ends first, or its deadline is
-// before its turn, it leaves the queue, those behind it move up, and the error
-// is ctx's.
+// Wait enters the queue and returns when it is the caller's turn. It returns [ErrFull] at
+// once if the queue is full. If ctx ends before the caller's turn, or its deadline is
+// before that, Wait leaves the queue, the callers behind move up, and the error is
+// ctx's.
 func (q *Queue) Wait(ctx context.Context) error {
 	return wait(ctx, q.limiter.demands(nil, struct{}{}, 1), q.room)
 }
 
-// Len returns how many wait in the queue.
+// Len returns the number of callers that wait in the queue.
 func (q *Queue) Len() int { return q.limiter.book.lineLen(q.limiter.hash(struct{}{})) }

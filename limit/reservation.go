@@ -2,18 +2,17 @@ package limit
 
 import "sync/atomic"
 
-// Reservation is what a request has taken before it is known what it costs.
-// Settle it with the cost once that is known, or Cancel it. The first of these
-// calls counts, and others do nothing; so a deferred Cancel is harmless after
-// Settle. A nil Reservation is one that took nothing.
+// Reservation is what a request has taken before its cost is known. Settle it when the
+// cost is known, or Cancel it. Only the first of these calls does anything, so a deferred
+// Cancel is harmless after Settle. A nil Reservation has taken nothing.
 type Reservation struct {
 	demands []demand
 	claims  []*claim // one for each demand
 	settled atomic.Bool
 }
 
-// enter notes what a demand has taken at now.
-func (r *Reservation) enter(d *demand, now int64) {
+// add adds what a demand has taken at now.
+func (r *Reservation) add(d *demand, now int64) {
 	if r == nil {
 		return
 	}
@@ -22,16 +21,16 @@ func (r *Reservation) enter(d *demand, now int64) {
 	r.claims = append(r.claims, c)
 }
 
-// Cancel gives back what was taken, as far as it is still held.
+// Cancel refunds what was taken, as far as it still counts.
 func (r *Reservation) Cancel() { r.Settle(0) }
 
-// Settle corrects what was taken to what was used: one amount for all limits,
-// or one for each limiter in the order in which they were combined. A negative
-// amount, or none, leaves what was taken.
+// Settle corrects what was taken to the actual amount: one amount for all limits, or one
+// for each limiter in the order in which they were combined. A negative or missing amount
+// leaves what was taken.
 //
-// It corrects the windows that it was taken from. What has left them is not
-// given back, since it hinders nobody any more. What was used beyond what was
-// taken is a debt, which delays what comes next.
+// Settle corrects the windows that the amount was taken from. What has left them is not
+// refunded, since it does not count any more. What was used beyond the amount that was
+// taken is a debt, which delays later requests.
 func (r *Reservation) Settle(actual ...int64) {
 	if r == nil || !r.settled.CompareAndSwap(false, true) {
 		return
@@ -46,14 +45,14 @@ func (r *Reservation) Settle(actual ...int64) {
 		}
 		d.unlock()
 		if l := places[i].line(); l != nil {
-			l.from = max(l.from, now) // what was refunded was not there before
+			l.from = max(l.from, now) // the refund makes room from now on, not before
 		}
 	}
 	unlockLines(places)
 	serve(places)
 }
 
-// amountFor returns which of the amounts is meant for a limiter, or -1.
+// amountFor returns the amount of the limiter at an index, or -1 if it is missing.
 func amountFor(actual []int64, index int) int64 {
 	switch {
 	case len(actual) == 1:

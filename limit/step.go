@@ -1,20 +1,19 @@
 package limit
 
-// state is what one limit remembers of one key. Times are Unix nanoseconds.
-// The zero state is a counter that was never used, which is the same as one
-// that is full again.
+// state is what a counter of one limit stores. Times are Unix nanoseconds. The zero state
+// is a counter that was never used, which is the same as a counter that is full again.
 //
-//	                at                a                        b
-//	buckets         of the last take  its backlog, in ns       and 1/count parts of one more
-//	FixedWindow     window's start    window's end             used in it
-//	SlidingCounter  window's start    used in the one before   used in it
+//	                at                     a                              b
+//	buckets         time of the last take  backlog then, in nanoseconds   and 1/count parts of one more
+//	FixedWindow     start of the window    end of the window              used in it
+//	SlidingCounter  start of the window    used in the window before      used in it
 //
-// SlidingLog keeps a history instead, one for all windows of a key.
+// A SlidingLog has a history in place of a state: one for all windows of a key.
 type state struct{ at, a, b int64 }
 
-// take is the step that every decision consists of: from a counter's state, a
-// time and an amount to the state after it and the answer. A denial leaves the
-// state as it is, but for a clock that went back.
+// take is the step of every decision: it maps a counter's state, a time and an amount to
+// the next state and the verdict. A denial leaves the state as it is, unless the clock
+// went back.
 func (l Limit) take(s state, now, n int64) (state, verdict) {
 	if now < s.at {
 		s = l.rewind(s, now)
@@ -29,9 +28,9 @@ func (l Limit) take(s state, now, n int64) (state, verdict) {
 	}
 }
 
-// rewind returns s for a clock that went back to now: at least as much is used as
-// was, and it lasts about as long from now on as it would have then: until the end
-// of the next window at most.
+// rewind returns s for a clock that went back to now: at least as much counts as used as
+// before, for about as long as it would have counted: at most until the end of the next
+// window.
 func (l Limit) rewind(s state, now int64) state {
 	switch l.algorithm {
 	case FixedWindow:
@@ -44,7 +43,7 @@ func (l Limit) rewind(s state, now int64) state {
 			_, end = l.window(end - 1)
 		}
 		s.at, s.a = now, min(s.a, end)
-	case SlidingCounter: // late in this window the one before weighs less than it did, so it counts as part of this
+	case SlidingCounter: // the window before would weigh less late in this one, so all of it counts in this one
 		s = state{floor(now, int64(l.period)), 0, correct(s.a, s.b)}
 	default:
 		s.at = now
@@ -52,16 +51,16 @@ func (l Limit) rewind(s state, now int64) state {
 	return s
 }
 
-// receipt is what settling must know of a take.
+// receipt is what settle must know of a take.
 type receipt struct {
 	n  int64
-	at int64 // when it was taken
+	at int64 // the time of the take
 
-	backlog backlog // of a bucket, that it left behind, less what was refunded to earlier takes since
+	backlog backlog // the backlog that the take left in a bucket, less refunds to earlier takes since
 }
 
-// settle turns what a take left behind into what taking actual would have
-// left. It frees no more than the take still holds at now, so a refund never
+// settle turns the state that a take of r.n has led to into the one that a take of actual
+// would have led to. It frees no more than the take still holds at now, so a refund never
 // becomes headroom in a later window.
 func (l Limit) settle(s state, now int64, r receipt, actual int64) state {
 	switch l.algorithm {
@@ -74,11 +73,11 @@ func (l Limit) settle(s state, now int64, r receipt, actual int64) state {
 	}
 }
 
-// never says that n cannot pass, whatever the time.
+// never reports whether n can pass at no time.
 func (l Limit) never(n int64) bool { return n < 0 || n > l.burst }
 
-// correct adds delta to what is counted as used: not below zero, and not past
-// maxCount, so that sums of two such numbers cannot overflow.
+// correct adds delta to a used amount. The result is at least zero, and at most maxCount,
+// so that sums of two such numbers do not overflow.
 func correct(used, delta int64) int64 {
 	if delta > 0 && used > maxCount-delta {
 		return maxCount

@@ -3,14 +3,14 @@ package limit
 import "time"
 
 const (
-	sweepEvery = int64(time.Millisecond) // at most one segment so often,
-	sweepAll   = int64(10 * time.Second) // and all of them so often if they are few
+	sweepEvery = int64(time.Millisecond) // the shortest time between two segments
+	sweepAll   = int64(10 * time.Second) // the time in which all segments are swept, if they are few
 )
 
-// sweep looks at one segment, if one is due, and rebuilds it without the
-// counters that are full again, if they are half of it. Every decision calls
-// it, so it must cost next to nothing when none is due. Looking holds up
-// nobody; a rebuild holds up those who use the same segment, for microseconds.
+// sweep looks at one segment if that is due, and rebuilds it without its full counters if
+// these are half of it. Every decision calls sweep, so it must cost next to nothing if
+// no segment is due. Looking delays no other decision. A rebuild delays those on the
+// same segment, by microseconds.
 func (t *table[V]) sweep(now int64) {
 	due := t.sweepAt.Load()
 	if now < due {

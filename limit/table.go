@@ -9,33 +9,33 @@ import (
 	"unsafe"
 )
 
-// table maps the hashes of keys to their counters. A counter is one word, and
-// whatever else V is. The word says until when the counter is in use, so that
-// one which is not can be taken for another key or forgotten, and it is the
-// counter's lock. V is struct{} where the word says everything.
+// table maps the hashes of keys to their counters. A counter is one word and a V. The
+// word holds the time until which the counter is in use, so that a counter that is not
+// can be forgotten or reused for another key. The word is also the counter's lock. V is
+// struct{} if the word is the whole counter.
 //
-// Hashes are spread over segments by their upper bits, and a segment is an
-// open-addressing table. A segment that fills up is replaced by a larger one,
-// and a large one by two: extendible hashing. So no step that makes room, nor
-// one that sweeps, handles more than a segment, and nobody waits for more.
+// The upper bits of a hash select a segment, which is an open-addressing table. A
+// segment that fills up is replaced by a larger one, and a large one by two: extendible
+// hashing. So a step that grows or sweeps the table works on one segment, and no
+// decision waits for more than that.
 type table[V any] struct {
-	unit    uint64 // words count 1/unit of a nanosecond from their segment's base
-	horizon uint64 // a segment is rebased when it is so many nanoseconds old
-	most    uint64 // how much a counter can have in use, debts aside
+	unit    uint64 // words count parts of 1/unit of a nanosecond from the base of their segment
+	horizon uint64 // the age in nanoseconds at which a segment is rebased
+	most    uint64 // the most that a counter can have in use, without debts
 
 	directory atomic.Pointer[directory[V]]
 	changing  sync.Mutex // guards changes of the directory
 
-	sweepAt  atomic.Int64 // when the next segment is due
-	sweeping atomic.Uint64
+	sweepAt  atomic.Int64  // the time at which the next segment is swept
+	sweeping atomic.Uint64 // counts the segments that were swept
 }
 
-// directory is indexed by the upper bits of a hash. Several entries in a row
-// point to one segment where that is not yet split as far as others.
+// directory is indexed by the upper bits of a hash. Neighbouring entries point to one
+// segment if it is not yet split as far as others.
 type directory[V any] struct {
-	depth    uint // in bits
+	depth    uint // how many bits of a hash are its index
 	segments []atomic.Pointer[segment[V]]
-	only     *segment[V] // the one segment, of depth 0: a shorter way for limiters of few keys
+	only     *segment[V] // the only segment, of depth 0: a shorter way for limiters with few keys
 }
 
 func newDirectory[V any](only *segment[V]) *directory[V] {
@@ -44,35 +44,37 @@ func newDirectory[V any](only *segment[V]) *directory[V] {
 	return d
 }
 
+// segment holds the counters of all hashes whose upper bits are its prefix.
 type segment[V any] struct {
 	slots  []slot[V]
-	base   int64  // the time from which words count, by clock
-	depth  uint   // all its hashes have these many upper bits in common,
-	prefix uint64 // namely these
+	base   int64  // the reading of clock from which words count
+	depth  uint   // the length of prefix, in bits
+	prefix uint64 // the upper bits that all hashes of the segment have
 
 	mu      sync.Mutex  // guards insertion and replacement
-	used    int         // slots whose hash is set
-	retired atomic.Bool // another has taken its place
+	used    int         // the number of slots whose hash is set
+	retired atomic.Bool // the segment was replaced by others
 }
 
 type slot[V any] struct {
 	value V             // guarded by the word's lock
-	hash  atomic.Uint64 // zero in a slot that was never used
+	hash  atomic.Uint64 // zero if the slot was never used
 	word  atomic.Uint64
 }
 
-// A word's upper two bits are flags; the rest is until when it is in use.
+// The upper two bits of a word are flags. The others are the time until which the counter
+// is in use.
 const (
-	locked  = 1 << 63        // somebody works on the counter
-	awaited = 1 << 62        // somebody waits for it: it is not to be had by others, nor forgotten
+	locked  = 1 << 63        // a decision works on the counter
+	awaited = 1 << 62        // a call waits for the counter: others may not take from it, and it is not forgotten
 	moved   = math.MaxUint64 // the counter is in another segment now
 
-	until = awaited - 1
+	until = awaited - 1 // the bits of the time
 )
 
 const (
 	smallestSegment = 8
-	largestSegment  = 1024 // counters in use, beyond which a segment is split
+	largestSegment  = 1024 // with more counters in use than this, a segment is split
 )
 
 func newTable[V any](unit, most uint64) *table[V] {
@@ -82,11 +84,11 @@ func newTable[V any](unit, most uint64) *table[V] {
 	return t
 }
 
-// find returns the slot of a hash, or nil, and the segment to which it belongs.
-// The slot may be taken for another hash or moved at any time. Whoever locks it
-// must look at its hash again; whoever swaps its word without locking must have
-// seen first the word, then still the same hash, and the word must not be zero,
-// which is the only one that a slot can have under one hash and then another.
+// find returns the segment of a hash, and its slot there, or nil. The slot may be reused
+// for another hash or moved at any time. A caller that locks the slot must compare its
+// hash again. A caller that swaps the word without locking must load the word first and
+// then the same hash, and the word must not be zero: zero is the only word that a slot
+// can have under one hash and then under another.
 func (t *table[V]) find(hash uint64) (*segment[V], *slot[V]) {
 	for {
 		g := t.segment(hash)
@@ -105,15 +107,15 @@ func (t *table[V]) segment(hash uint64) *segment[V] {
 	return d.segments[hash>>(64-d.depth)].Load()
 }
 
-// prefetch asks for the memory in which the search for a hash will begin, if
-// there are so many counters that it is likely to be far away.
+// prefetch loads the memory where the search for a hash begins into the cache, if there
+// are so many counters that it is probably not there.
 func (g *segment[V]) prefetch(hash uint64) {
 	if g.depth > 0 {
 		prefetch(unsafe.Pointer(&g.slots[g.home(hash)]))
 	}
 }
 
-// home returns where in the segment the search for a hash begins.
+// home returns the index of the slot where the search for a hash begins.
 func (g *segment[V]) home(hash uint64) int {
 	return int(hash & math.MaxUint32 * uint64(len(g.slots)) >> 32)
 }
@@ -132,30 +134,30 @@ func (g *segment[V]) find(hash uint64) *slot[V] {
 	}
 }
 
-// grace is how long a counter that is full is kept. Keys that come often stay
-// where they are, and a reading of the clock that was taken just before another
-// goroutine rebuilt the segment is not before its base.
+// grace is how long a full counter is kept. So the counters of busy keys stay where they
+// are, and a clock reading from just before another goroutine rebuilt the segment is
+// not before the segment's base.
 const grace = int64(time.Second)
 
-// idle returns the largest word of a counter that may be forgotten.
+// idle returns the largest word that a counter may have to be forgotten.
 func (t *table[V]) idle(g *segment[V], now int64) uint64 { return t.ticks(g, now-grace) }
 
-// ticks returns a time as words of the segment count it.
+// ticks returns a time in the units of the segment's words.
 func (t *table[V]) ticks(g *segment[V], now int64) uint64 {
 	return min(uint64(max(now-g.base, 0)), 2*t.horizon) * t.unit
 }
 
-// lock finds the counter of a hash and locks it. Where there is none it makes
-// one that is full, if make is set, or holds nothing.
-func (t *table[V]) lock(hash uint64, make bool) held[V] {
+// lock finds the counter of a hash and locks it. If there is none, it makes a full one if
+// make is set, and otherwise returns the zero lockedSlot.
+func (t *table[V]) lock(hash uint64, make bool) lockedSlot[V] {
 	for {
 		g, s := t.find(hash)
 		if s == nil && !make {
-			return held[V]{}
+			return lockedSlot[V]{}
 		}
 		if s == nil {
 			if s = t.insert(g, hash); s != nil {
-				return held[V]{g, s, 0}
+				return lockedSlot[V]{g, s, 0}
 			}
 			continue
 		}
@@ -166,43 +168,44 @@ func (t *table[V]) lock(hash uint64, make bool) held[V] {
 	}
 }
 
-func (g *segment[V]) lock(s *slot[V], hash uint64) (held[V], bool) {
+func (g *segment[V]) lock(s *slot[V], hash uint64) (lockedSlot[V], bool) {
 	word := s.word.Load()
 	if word&locked != 0 || !s.word.CompareAndSwap(word, word|locked) {
-		return held[V]{}, false
+		return lockedSlot[V]{}, false
 	}
 	if s.hash.Load() != hash {
 		s.word.Store(word)
-		return held[V]{}, false
+		return lockedSlot[V]{}, false
 	}
-	return held[V]{g, s, word}, true
+	return lockedSlot[V]{g, s, word}, true
 }
 
-// held is a counter that its holder has locked, or nothing.
-type held[V any] struct {
+// lockedSlot is a slot that the caller has locked. The zero lockedSlot is none.
+type lockedSlot[V any] struct {
 	segment *segment[V]
 	slot    *slot[V]
-	word    uint64 // without the lock, as unlock will leave it
+	word    uint64 // the word that unlock will store
 }
 
-func (h *held[V]) unlock() {
+func (h *lockedSlot[V]) unlock() {
 	if h.slot != nil {
 		h.slot.word.Store(h.word)
 	}
 }
 
-// set says until when the counter is in use.
-func (h *held[V]) set(ticks uint64) { h.word = h.word&awaited | min(ticks, until) }
+// set sets the time until which the counter is in use.
+func (h *lockedSlot[V]) set(ticks uint64) { h.word = h.word&awaited | min(ticks, until) }
 
-func (h *held[V]) await(yes bool) {
+// setAwaited records whether a call waits for the counter.
+func (h *lockedSlot[V]) setAwaited(yes bool) {
 	h.word &^= awaited
 	if yes && h.slot != nil {
 		h.word |= awaited
 	}
 }
 
-// insert makes a counter for a hash, and returns it locked; or nil where the
-// segment had to change first, and the search for the hash must start anew.
+// insert makes a counter for a hash, and returns its slot, locked. It returns nil if the
+// segment had to change first: then the search for the hash must start anew.
 func (t *table[V]) insert(g *segment[V], hash uint64) *slot[V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -240,8 +243,8 @@ func (t *table[V]) insert(g *segment[V], hash uint64) *slot[V] {
 	}
 }
 
-// reuse takes a slot whose counter is full for another hash. Whoever has read
-// its word and not yet used it finds that it has changed.
+// reuse gives a slot whose counter is full to another hash. A goroutine that has read the
+// word and not yet swapped it finds that it has changed.
 func (g *segment[V]) reuse(s *slot[V], word, hash uint64) *slot[V] {
 	if !s.word.CompareAndSwap(word, locked) {
 		return nil
@@ -254,15 +257,15 @@ func (g *segment[V]) reuse(s *slot[V], word, hash uint64) *slot[V] {
 
 func (g *segment[V]) crowded() bool { return (g.used+1)*5 > len(g.slots)*4 }
 
-// survivor is a counter on its way from one segment to another.
+// survivor is a counter that moves from one segment to another.
 type survivor[V any] struct {
 	value V
 	hash  uint64
 	word  uint64
 }
 
-// rebuild replaces a segment, whose mu is held, by one or two in which only
-// the counters in use are left.
+// rebuild replaces a segment by one or two segments with only the counters that are in
+// use. The caller has locked the segment's mu.
 func (t *table[V]) rebuild(g *segment[V], now int64) {
 	survivors := make([]survivor[V], 0, g.used)
 	idle := t.idle(g, now)
@@ -288,7 +291,7 @@ func (t *table[V]) rebuild(g *segment[V], now int64) {
 	g.retired.Store(true)
 }
 
-// freeze marks a slot as moved, once nobody works on it, and returns its word.
+// freeze marks a slot as moved as soon as it is not locked, and returns its word.
 func (s *slot[V]) freeze() uint64 {
 	for {
 		word := s.word.Load()
@@ -310,7 +313,7 @@ func splitAt[V any](all []survivor[V], bit uint) (low, high []survivor[V]) {
 	return low, high
 }
 
-// newSegment returns a segment that is five eighths full.
+// newSegment returns a segment of counters. Five eighths of its slots are used.
 func newSegment[V any](depth uint, prefix uint64, base int64, all []survivor[V]) *segment[V] {
 	g := &segment[V]{
 		slots:  make([]slot[V], max(len(all)*8/5+1, smallestSegment)),
@@ -334,7 +337,7 @@ func newSegment[V any](depth uint, prefix uint64, base int64, all []survivor[V])
 	return g
 }
 
-// replace puts low in a segment's place, or low and high.
+// replace replaces a segment by low, or by low and high.
 func (t *table[V]) replace(g, low, high *segment[V]) {
 	t.changing.Lock()
 	defer t.changing.Unlock()
@@ -365,9 +368,9 @@ func (d *directory[V]) doubled() *directory[V] {
 	return twice
 }
 
-// current reports whether the words of a counter's segment can tell the time,
-// which may be past for a decision that is made as of an earlier time.
-func (t *table[V]) current(h held[V], now int64, past bool) bool {
+// current reports whether the words of a counter's segment can express a time. A decision
+// as of an earlier time sets past: then the time may be before the segment's base.
+func (t *table[V]) current(h lockedSlot[V], now int64, past bool) bool {
 	if h.slot == nil {
 		return true
 	}
@@ -375,7 +378,7 @@ func (t *table[V]) current(h held[V], now int64, past bool) bool {
 	return age <= int64(t.horizon) && (past || age >= 0)
 }
 
-// rebase lets the words of a segment count from now.
+// rebase makes the words of a segment count from now.
 func (t *table[V]) rebase(g *segment[V], now int64) {
 	if g == nil {
 		return

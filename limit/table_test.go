@@ -31,7 +31,7 @@ func tableSlots[V any](t *table[V]) (n int) {
 
 // tableLock locks a counter of a segment that is up to date, as a decision
 // does.
-func tableLock[V any](t *table[V], hash uint64, make bool) held[V] {
+func tableLock[V any](t *table[V], hash uint64, make bool) lockedSlot[V] {
 	for {
 		h := t.lock(hash, make)
 		now := clock()
@@ -60,7 +60,7 @@ func newTableModel(unit uint64) *tableModel {
 }
 
 // check compares what the table holds of a hash with what it must.
-func (m *tableModel) check(t rapid.TB, hash uint64, h held[int]) {
+func (m *tableModel) check(t rapid.TB, hash uint64, h lockedSlot[int]) {
 	want := m.known[hash]
 	inUse := want != nil && (want.awaited || want.until > clock())
 	if h.slot == nil {
@@ -97,7 +97,7 @@ func (m *tableModel) put(t rapid.TB, hash uint64, value int, use time.Duration, 
 	c := &tableCounter{value, clock() + int64(use), wait}
 	h.slot.value = c.value
 	h.set(m.table.ticks(h.segment, c.until))
-	h.await(c.awaited)
+	h.setAwaited(c.awaited)
 	h.unlock()
 	m.known[hash] = c
 }
@@ -322,7 +322,7 @@ func TestLockedSlotsAreNotReused(t *testing.T) {
 			inBubble(t, fmt.Sprintf("%d %v", unit, age), func(t *testing.T) {
 				table := newTable[int](unit, until)
 				waits := table.lock(1<<40, true)
-				waits.await(true)
+				waits.setAwaited(true)
 				waits.slot.value = 1
 				waits.unlock()
 				time.Sleep(age)

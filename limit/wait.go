@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// ErrNever is the error of a wait that could never end: what it waits for is
-// larger than its limit, or negative, or the limit is not valid.
+// ErrNever is the error of a wait for an amount that can never pass: it is larger than its
+// limit, or negative, or the limit is not valid.
 var ErrNever = errors.New("ratelimit: it can never pass")
 
-// ErrFull is the error of a [Queue] that has no place left.
+// ErrFull is the error of a [Queue] in which as many callers wait as may.
 var ErrFull = errors.New("ratelimit: the queue is full")
 
-// line is those who wait for one counter, in the order in which they came.
+// line is the calls that wait for one counter, in the order in which they came.
 type line struct {
 	waiters list.List   // of *waiter
-	timer   *time.Timer // calls serve when the first may pass
-	due     int64       // when that is
-	from    int64       // the earliest time as of which the first can pass
+	timer   *time.Timer // calls serve at due
+	due     int64       // the time at which the first waiter may pass
+	from    int64       // the first waiter passes as of this time or later
 }
 
-// first returns who is first in a line, which may be none.
+// first returns the first waiter of a line, or nil.
 func (l *line) first() *waiter {
 	if l == nil {
 		return nil
@@ -35,7 +35,7 @@ func (l *line) first() *waiter {
 	return l.waiters.Front().Value.(*waiter)
 }
 
-// place is where to find a line: under its book's lock.
+// place identifies a line: the one of a key, in a book.
 type place struct {
 	book *book
 	hash uint64
@@ -51,29 +51,29 @@ func placesOf(demands []demand) []place {
 
 func (p place) line() *line { return p.book.lines[p.hash] }
 
-// waiter waits for one or several counters. It stands in the line of the one
-// that holds it up longest, and nobody else may have that counter; the others
-// it leaves to whoever comes, until it has waited for as long as it still must:
-// then it stands in all of their lines. So who waits long for one counter does
-// not keep others from the rest, and still gets them all at a time.
+// waiter is a call that waits for one or several counters. It stands in the line of the
+// counter that denies it longest, and no call behind it passes there. It leaves the other
+// counters to other calls until it has waited as long as it still must: then it stands
+// in all lines. So a call that waits long for one counter does not keep other calls
+// from the rest, and still gets all counters at one time.
 //
-// Lines are ordered by tickets, so of those who wait for each other's counters
-// the one that came first is first everywhere, and nobody is stuck.
+// Lines are ordered by tickets. Of calls that wait for each other's counters, the one
+// that came first is first in all lines, so there is no deadlock.
 type waiter struct {
-	places []place       // in the order of their books
-	passed chan struct{} // closed when it has
+	places []place       // of the demands, in the order of their books
+	passed chan struct{} // closed when the call has passed
 
-	// Guarded by the books:
+	// Guarded by the books' waiting mutexes:
 	ticket  uint64
 	arrived int64
 	demands []demand
-	stands  []*list.Element // in the line at each place, or nil
-	left    bool
+	stands  []*list.Element // the element in the line of each place; nil if the call does not stand there
+	left    bool            // the call has passed, or has given up
 }
 
 var tickets atomic.Uint64
 
-// wait takes what is demanded, in turn. room is how many may wait at a time.
+// wait takes what is demanded, in turn. At most room calls may wait for a counter.
 func wait(ctx context.Context, demands []demand, room int) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not waiting: %w", err)
@@ -94,7 +94,7 @@ func wait(ctx context.Context, demands []demand, room int) error {
 	}
 	w := newWaiter(demands)
 	if room < math.MaxInt {
-		serve(w.places) // so that who is due has left, even if its timer is late
+		serve(w.places) // lets calls pass whose timers are late, so that the line is not longer than it should be
 	}
 	if !w.join(room) {
 		return ErrFull
@@ -110,7 +110,7 @@ func wait(ctx context.Context, demands []demand, room int) error {
 	return fmt.Errorf("ratelimit: waiting for limit %v: %w", d.Limit, ctx.Err())
 }
 
-// impossible says why the demands can never pass.
+// impossible returns the error that says why the demands can never pass.
 func impossible(demands []demand) error {
 	for _, d := range demands {
 		for _, l := range d.limits {
@@ -139,7 +139,7 @@ func newWaiter(demands []demand) *waiter {
 	return w
 }
 
-// join lets w pass, or puts it into a line; it returns false if one is full.
+// join lets w pass, or puts it into a line. It returns false if a line is full.
 func (w *waiter) join(room int) bool {
 	lockLines(w.places)
 	for _, p := range w.places {
@@ -158,7 +158,7 @@ func (w *waiter) join(room int) bool {
 	return true
 }
 
-// giveUp takes w out of its lines, and returns false if it has passed.
+// giveUp removes w from its lines. It returns false if w has passed.
 func (w *waiter) giveUp() bool {
 	lockLines(w.places)
 	gave := !w.left
@@ -172,8 +172,8 @@ func (w *waiter) giveUp() bool {
 	return gave
 }
 
-// serve lets pass whoever may, of those who are first in the lines at places,
-// and of those whom that brings to the front of theirs.
+// serve lets calls pass that may: the first ones of the lines at places, and then those
+// that become the first of a line by that.
 func serve(places []place) {
 	due := append(make([]place, 0, 8), places...)
 	for len(due) > 0 {
@@ -186,7 +186,7 @@ func serve(places []place) {
 			continue
 		}
 		passed, freed := w.passAll(p)
-		for _, w := range passed { // they come back for more, so not before the lines are unlocked
+		for _, w := range passed { // after the lines are unlocked, because the calls may ask again at once
 			close(w.passed)
 		}
 		if len(passed) > 0 {
@@ -196,12 +196,12 @@ func serve(places []place) {
 	}
 }
 
-// atOnce is how many one goroutine lets pass before another takes over.
+// atOnce is how many calls one goroutine lets pass before another takes over.
 const atOnce = 64
 
-// passAll lets w pass, if it may, and then those behind it in the line at p
-// who wait for the same. It returns who has passed, and the lines that they
-// do not stand in any more.
+// passAll lets w pass if it may, and then the calls behind it in the line at p that wait
+// for the same counters. It returns the calls that have passed, and the lines that calls
+// have left.
 func (w *waiter) passAll(p place) (passed []*waiter, freed []place) {
 	lockLines(w.places)
 	defer unlockLines(w.places)
@@ -222,12 +222,12 @@ func (w *waiter) passAll(p place) (passed []*waiter, freed []place) {
 	return passed, freed
 }
 
-// late is by how much a timer may be late without a loss: see paced.
+// late is how late a timer may be without a loss of rate: see paced.
 const late = int64(2 * time.Millisecond)
 
-// pass lets w pass if nobody came before it and its time has come; if not, it
-// puts it where it has to wait. The lines are locked. It returns which of them
-// w has left to others.
+// pass lets w pass if no call in its lines came before it and all limits allow it.
+// Otherwise it puts w into the line where it must wait. The caller has locked the lines.
+// freed are the lines that w has left to other calls.
 func (w *waiter) pass() (passed bool, freed []place) {
 	if w.left {
 		return false, nil
@@ -249,7 +249,7 @@ func (w *waiter) pass() (passed bool, freed []place) {
 			return true, nil
 		}
 		if at += int64(d.RetryAfter); at > now {
-			i := w.heldUpBy(now)
+			i := w.blockedBy(now)
 			freed = w.stand(i, at-now, now)
 			if w.places[i].line().first() == w { // a demand of zero may stand behind others
 				w.wakeAt(w.places[i], at-now)
@@ -259,10 +259,10 @@ func (w *waiter) pass() (passed bool, freed []place) {
 	}
 }
 
-// paced returns the line that w stands in if w asks for an amount of one counter,
-// and all of its limits are buckets; otherwise nil. It can pass them as of the
-// time at which it might have, if its timer was a little late, so that those who
-// wait get all of the rate. While it stood there, nobody else has taken anything.
+// paced returns the line of w if w asks for an amount of one counter only, and all limits
+// are buckets; otherwise nil. If its timer was a little late, such a call passes as of
+// the time at which it could have passed, so that the calls in line get all of the rate.
+// While it stood in the line, no other call has taken anything.
 func (w *waiter) paced() (in *line) {
 	for i := range w.demands {
 		d := &w.demands[i]
@@ -280,8 +280,8 @@ func (w *waiter) paced() (in *line) {
 	return in
 }
 
-// heldUpBy returns which of w's demands is denied longest.
-func (w *waiter) heldUpBy(now int64) (longest int) {
+// blockedBy returns the index of the demand that is denied longest.
+func (w *waiter) blockedBy(now int64) (longest int) {
 	if len(w.demands) == 1 {
 		return 0
 	}
@@ -295,14 +295,14 @@ func (w *waiter) heldUpBy(now int64) (longest int) {
 	return longest
 }
 
-// stand puts w into the line of the counter that holds it up for a while, and
-// into the others if it has waited as long already. It returns the lines that
-// it stands in no more.
-func (w *waiter) stand(heldUp int, while, now int64) (freed []place) {
+// stand puts w into the line of the demand at index blocked, which is denied for so long,
+// and into all other lines if w has waited as long already. It returns the lines that w
+// has left.
+func (w *waiter) stand(blocked int, while, now int64) (freed []place) {
 	all := while <= now-w.arrived
 	for i, p := range w.places {
 		switch {
-		case i == heldUp || all && w.demands[i].n > 0:
+		case i == blocked || all && w.demands[i].n > 0:
 			w.standIn(i)
 		case w.stands[i] != nil:
 			p.line().from = max(p.line().from, now)
@@ -320,7 +320,7 @@ func (w *waiter) standIn(i int) {
 	p := w.places[i]
 	if p.line() == nil {
 		p.book.lines[p.hash] = new(line)
-		w.demands[i].await(true)
+		w.demands[i].setAwaited(true)
 		now := clock()
 		p.line().from, p.line().due = now, now
 	}
@@ -336,7 +336,7 @@ func (w *waiter) standIn(i int) {
 	}
 }
 
-// leaveLine takes w out of a line.
+// leaveLine removes w from the line at its i-th place.
 func (w *waiter) leaveLine(i int) {
 	p := w.places[i]
 	l := p.line()
@@ -349,11 +349,11 @@ func (w *waiter) leaveLine(i int) {
 		l.timer.Stop()
 	}
 	delete(p.book.lines, p.hash)
-	w.demands[i].await(false)
+	w.demands[i].setAwaited(false)
 }
 
-// leave takes w out of all its lines. Who comes after it, there or where it was
-// too early to stand in line, passes at the time at or later.
+// leave removes w from all its lines. Calls behind it pass as of the time at or later,
+// also in the lines of its other counters.
 func (w *waiter) leave(at int64) {
 	w.left = true
 	for i, p := range w.places {
@@ -366,7 +366,7 @@ func (w *waiter) leave(at int64) {
 	}
 }
 
-// wakeAt sets the timer of a line in which w is the first.
+// wakeAt sets the timer of a line of which w is the first.
 func (w *waiter) wakeAt(p place, after int64) {
 	l := p.line()
 	l.due = clock() + after
@@ -377,7 +377,7 @@ func (w *waiter) wakeAt(p place, after int64) {
 	}
 }
 
-// lockLines locks the books of places, which are in their order.
+// lockLines locks the lines of all places. The places are in the order of their books.
 func lockLines(places []place) {
 	for _, p := range places {
 		p.book.waiting.Lock()

@@ -32,15 +32,15 @@ func (l Limit) takeWindow(s state, now, n int64) (state, verdict) {
 }
 
 func (l Limit) settleWindow(s state, r receipt, actual int64) state {
-	// Forgotten since, or nothing was taken. When an anchored window began
-	// that was forgotten, nobody knows, but it has ended.
+	// The counter was forgotten since, or the take was of zero. The start of an
+	// anchored window that was forgotten is not known, but the window has ended.
 	if r.at >= s.a && actual > r.n && (l.windowing != anchored || r.n == 0) {
 		s = state{}
 		s.at, s.a = l.window(r.at)
 	}
 	began := s.at
 	if l.windowing == anchored && r.n == 0 {
-		began = s.at - int64(l.period) + 1 // it began later, since nothing was taken
+		began = s.at - int64(l.period) + 1 // a take of zero opens no window: its debt counts in one that opened within a period after it
 	}
 	if began <= r.at && r.at < s.a {
 		s.b = correct(s.b, actual-r.n)
@@ -48,8 +48,8 @@ func (l Limit) settleWindow(s state, r receipt, actual int64) state {
 	return s
 }
 
-// window returns when the window of a [FixedWindow] begins that now falls into, and
-// when it ends. An anchored one begins now.
+// window returns the start and the end of the window that now falls into. An anchored
+// window begins now.
 func (l Limit) window(now int64) (start, end int64) {
 	switch l.windowing {
 	case anchored:
@@ -62,7 +62,7 @@ func (l Limit) window(now int64) (start, end int64) {
 	}
 }
 
-// floor rounds t down to a multiple of period, before 1970 too.
+// floor rounds t down to a multiple of period, also if t is negative.
 func floor(t, period int64) int64 {
 	past := t % period
 	if past < 0 {
@@ -71,20 +71,20 @@ func floor(t, period int64) int64 {
 	return t - past
 }
 
-// calendarDay returns the last reset at or before now, and the next.
+// calendarDay returns the time of the last reset at or before now, and of the next one.
 func (l Limit) calendarDay(now int64) (start, end int64) {
 	year, month, day := time.Unix(0, now).In(l.zone).Date()
 	end = l.reset(year, month, day-1)
-	for end <= now { // two or three times: a date can come twice
+	for end <= now { // two or three rounds, because a date can occur twice
 		start, end = end, l.reset(year, month, day)
 		day++
 	}
 	return start, end
 }
 
-// reset returns the first instant of a date at which the zone's clocks show
-// the limit's time of day or later. They are one or two hours off what the
-// offset of the day before would make them where they change on that date.
+// reset returns the first instant of a date at which the zone's clocks show the limit's
+// time of day or later. On a date on which the clocks change, the offset from UTC is
+// that of the day before or that of the day after.
 func (l Limit) reset(year int, month time.Month, day int) int64 {
 	shown := time.Date(year, month, day, 0, int(l.minute), 0, 0, time.UTC)
 	before := shown.Add(-offset(shown.Add(-36*time.Hour), l.zone))
@@ -95,7 +95,7 @@ func (l Limit) reset(year int, month time.Month, day int) int64 {
 	if shows(after, shown, l.zone) {
 		return after.UnixNano()
 	}
-	// Skipped: the clocks change between the two readings.
+	// The clocks skip the time of day: they change between the two instants.
 	_, change := earlier(before, after).In(l.zone).ZoneBounds()
 	return change.UnixNano()
 }
@@ -105,7 +105,7 @@ func offset(t time.Time, zone *time.Location) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// shows reports whether clocks in zone show at t what shown reads in UTC.
+// shows reports whether clocks in zone show at t the time that clocks in UTC show at shown.
 func shows(t, shown time.Time, zone *time.Location) bool {
 	return t.Add(offset(t, zone)).Equal(shown)
 }
