@@ -573,13 +573,6 @@ func (w *world) play(s step) {
 	w.settle()
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Error(err)
-	}
-}
-
 // try asks for a call, which must be decided on as on paper, unless others come first.
 func (w *world) try(s step) {
 	a := w.newCall(s.Call)
