@@ -829,11 +829,12 @@ func (w *world) leaveAll() {
 // that wait pass in their turn, at the instant at which they may; and the observer is told
 // once of each decision and of each end.
 func TestHistories(t *testing.T) {
-	doing := []string{"try", "try", "try", "look", "acquire", "acquire", "acquire", "commit", "commit", "cancel", "leave", "set", "record", "reset", "pass", "pass", "retry", "retry"}
+	doing := []string{"try", "try", "try", "look", "acquire", "acquire", "acquire", "commit", "commit", "cancel", "leave", "set", "record", "reset",
+		"pass", "pass", "retry", "retry"}
 	for name, open := range stores {
 		times := 1
 		if name == "memory" {
-			times = 10 // it is fast
+			times = 5 // it is fast
 		}
 		t.Run(name, func(t *testing.T) { histories(t, doing, open, times) })
 	}

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,27 +20,43 @@ var errLost = errors.New("the store is lost")
 // losable is a store in memory that is lost on demand. The engine does not know that it is in memory.
 type losable struct {
 	store.Store
-	lost    error // nil: it is not
-	settles int   // settlements that were made
+	mu      sync.Mutex // guards the next two
+	lost    error      // nil: it is not
+	settles int        // settlements that were made
+}
+
+// lose lets the store be lost, or found if err is nil.
+func (s *losable) lose(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = err
+}
+
+func (s *losable) isLost() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
 }
 
 func (s *losable) Local() bool { return true }
 
 func (s *losable) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
-	if s.lost != nil {
-		return nil, nil, s.lost
+	if err := s.isLost(); err != nil {
+		return nil, nil, err
 	}
 	return s.Store.Take(ctx, charges)
 }
 
 func (s *losable) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	if s.lost != nil {
-		return nil, s.lost
+	if err := s.isLost(); err != nil {
+		return nil, err
 	}
 	return s.Store.Peek(ctx, charges)
 }
 
 func (s *losable) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.lost != nil {
 		return s.lost
 	}
@@ -60,7 +77,7 @@ func TestCorrectionsAreOwed(t *testing.T) {
 	losing(t, func(t *testing.T, b *bench, s *losable) {
 		p := b.own("p", perMinute(admission.AllTokens, 100))
 		first, second := b.take(callOf("first", 40), p), b.take(callOf("second", 40), p)
-		s.lost = errLost
+		s.lose(errLost)
 		first.Cancel()
 		second.Commit(llm.Tokens{Input: 10, Output: 20})
 		var r admission.Result
@@ -70,7 +87,7 @@ func TestCorrectionsAreOwed(t *testing.T) {
 		if len(b.errs) != 2 || !errors.Is(b.errs[0], errLost) {
 			t.Errorf("OnError was told %v", b.errs)
 		}
-		s.lost = nil
+		s.lose(nil)
 		b.take(callOf("third", 70), p)
 		b.wantUsed(p, 100)
 		if s.settles != 2 {
@@ -90,9 +107,9 @@ func TestCloseMakesCorrections(t *testing.T) {
 		losing(t, func(t *testing.T, b *bench, s *losable) {
 			p := b.own("p", perMinute(admission.AllTokens, 100))
 			res := b.take(callOf("", 40), p)
-			s.lost = tt.lost
+			s.lose(tt.lost)
 			res.Cancel()
-			s.lost = nil
+			s.lose(nil)
 			if err := b.Close(); s.settles != tt.want || !errors.Is(err, tt.lost) {
 				t.Errorf("%v: Close makes %d corrections, and returns %v", tt.lost, s.settles, err)
 			}
@@ -112,9 +129,9 @@ func TestKeepRenewsSlots(t *testing.T) {
 			time.Sleep(admission.Lease - time.Second)
 			b.wantDenied(callOf("denied", 0), "slots", time.Second, m, p)
 		}
-		s.lost = errLost
+		s.lose(errLost)
 		time.Sleep(admission.Lease - 30*time.Second) // the slot would be renewed meanwhile
-		s.lost = nil
+		s.lose(nil)
 		time.Sleep(2 * time.Second) // it is renewed when the store can be asked
 		for range 2 {
 			b.wantDenied(callOf("denied", 0), "slots", time.Second, m, p)
@@ -130,10 +147,10 @@ func TestKeepRenewsSlots(t *testing.T) {
 		m := b.shared("m", nil, atATime(1))
 		kept := b.take(callOf("kept", 0), m)
 		kept.Keep()
-		for range 3 {
-			time.Sleep(admission.Lease)
-			b.wantUsed(m, 1)
-		}
+		time.Sleep(2*admission.Lease - 15*time.Second) // just after the second renewal, which has given back the first
+		b.wantUsed(m, 1)
+		time.Sleep(admission.Lease)
+		b.wantUsed(m, 1)
 		waits := b.acquire(callOf("waits", 0), m)
 		kept.Cancel()
 		if !waits.passed() {
