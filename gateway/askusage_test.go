@@ -68,7 +68,7 @@ func TestAServerIsAskedForUsageAgain(t *testing.T) {
 		u.add(1, usageRefusedFor)
 		time.Sleep(usageRefusedFor - 1)
 		if !u.has(1) {
-			t.Error("it is asked too early")
+			t.Error("usage is asked for too early")
 		}
 		time.Sleep(time.Nanosecond)
 		if u.has(1) {

@@ -39,7 +39,7 @@ providers:
 				t.Errorf("%s with %s retries: %d failed", dead, retries, failed)
 			}
 			if s := r.Models().Stats("gpt-4o@a"); s.Concurrent != 0 {
-				t.Errorf("%s with %s retries: a place is lost: %+v", dead, retries, s)
+				t.Errorf("%s with %s retries: a concurrency slot is lost: %+v", dead, retries, s)
 			}
 		}
 	}

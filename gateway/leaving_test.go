@@ -110,7 +110,7 @@ func TestLeavingAStreamIsNotFree(t *testing.T) {
 				r.leaveAfter(t, c.visible, c.path, c.body, "leaver")
 			}
 			if got := r.charged(t, "leaver"); got < streams*tokens {
-				t.Errorf("%d tokens were made, and %d are charged", streams*tokens, got)
+				t.Errorf("%d tokens were generated, and %d are charged", streams*tokens, got)
 			}
 		})
 	}

@@ -85,7 +85,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("the query is %q", got.URL.RawQuery)
 		}
 		if a.header["Set-Cookie"] != nil {
-			t.Error("a cookie of the shared account reaches the client")
+			t.Error("a cookie of the gateway's account reaches the client")
 		}
 		if last := r.last(t); last.Project != "search" || last.Key != key.ID {
 			t.Errorf("it is of %q, with key %q", last.Project, last.Key)

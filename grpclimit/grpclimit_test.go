@@ -166,8 +166,8 @@ func TestTooMany(t *testing.T) {
 			if peekErr != nil {
 				t.Fatal(peekErr)
 			}
-			if told := retry.GetRetryDelay().AsDuration(); told < d.RetryAfter || told > time.Hour || told <= time.Minute {
-				t.Errorf("%v, then %v", told, d.RetryAfter)
+			if delay := retry.GetRetryDelay().AsDuration(); delay < d.RetryAfter || delay > time.Hour || delay <= time.Minute {
+				t.Errorf("%v, then %v", delay, d.RetryAfter)
 			}
 			if err := k.call(as(t.Context(), "q"), client); err != nil {
 				t.Errorf("another project: %v", err)

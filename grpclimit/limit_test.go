@@ -227,12 +227,12 @@ func TestLimitShadow(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			var mu sync.Mutex
-			var told []bool
+			var observed []bool
 			client := connect(t, plainServer(limit.NewLimiter(byMethod, limit.PerDay(2)), Shadow(), Wait(24*time.Hour),
 				Observe(func(rpc RPC, d limit.Decision) {
 					mu.Lock()
 					defer mu.Unlock()
-					if told = append(told, d.Allowed); d.Limit != limit.PerDay(2) || !strings.HasPrefix(rpc.Method, "/grpc.health.") || rpc.Context == nil {
+					if observed = append(observed, d.Allowed); d.Limit != limit.PerDay(2) || !strings.HasPrefix(rpc.Method, "/grpc.health.") || rpc.Context == nil {
 						t.Errorf("%+v: %+v", rpc, d)
 					}
 				})))
@@ -243,8 +243,8 @@ func TestLimitShadow(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if !slices.Equal(told, []bool{true, true, false, false}) {
-				t.Errorf("%v", told)
+			if !slices.Equal(observed, []bool{true, true, false, false}) {
+				t.Errorf("%v", observed)
 			}
 		})
 	}

@@ -141,17 +141,17 @@ type ears struct {
 	heard []event.Event
 }
 
-func (e *ears) Observe(_ context.Context, told event.Event) {
+func (e *ears) Observe(_ context.Context, seen event.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard = append(e.heard, told)
+	e.heard = append(e.heard, seen)
 }
 
 func (e *ears) count(kind event.Kind, shadow bool) (n int32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, told := range e.heard {
-		if told.Kind == kind && told.Shadow == shadow {
+	for _, seen := range e.heard {
+		if seen.Kind == kind && seen.Shadow == shadow {
 			n++
 		}
 	}

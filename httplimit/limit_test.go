@@ -287,7 +287,7 @@ func TestLimitIsExact(t *testing.T) {
 					t.Errorf("%v, %d calls", codes, next.calls.Load())
 				}
 				if !slices.Equal(left, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
-					t.Errorf("told to be left: %v", left)
+					t.Errorf("remainders: %v", left)
 				}
 			})
 		}
@@ -440,9 +440,9 @@ func TestLimitObserve(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told []seen
+				var observed []seen
 				observe := Observe(func(r *http.Request, d limit.Decision) {
-					told = append(told, seen{r.URL.Path, d.Allowed, d.Remaining})
+					observed = append(observed, seen{r.URL.Path, d.Allowed, d.Remaining})
 				})
 				next := &fine{}
 				h := Limit(limit.NewLimiter(byPath, limit.PerDay(2)), append(c.options, observe)...)(next)
@@ -458,8 +458,8 @@ func TestLimitObserve(t *testing.T) {
 					}
 					silent = w.Header()["Ratelimit"] == nil && w.Header()["Ratelimit-Policy"] == nil && w.Header()["Retry-After"] == nil
 				}
-				if !slices.Equal(told, c.want) || next.calls.Load() != passed {
-					t.Errorf("told %v, %d calls", told, next.calls.Load())
+				if !slices.Equal(observed, c.want) || next.calls.Load() != passed {
+					t.Errorf("observed %v, %d calls", observed, next.calls.Load())
 				}
 				if want := c.name == "shadow" || c.name == "skipping"; silent != want {
 					t.Errorf("silent: %v", silent)

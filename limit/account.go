@@ -108,7 +108,7 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 // appendBuckets appends a receipt for each limit, right after a take. The receipt of a
 // limit that is no bucket is empty.
 func (a *Account) appendBuckets(receipts []BucketReceipt, limits []Limit, now int64) []BucketReceipt {
-	receipts = slices.Grow(receipts, len(limits))
+	receipts = append(make([]BucketReceipt, 0, len(receipts)+len(limits)), receipts...)
 	for i := range limits {
 		var r BucketReceipt
 		if l := &limits[i]; l.algorithm.bursts() {

@@ -323,9 +323,9 @@ func (h *history) amend(i, delta int64) {
 	h.trim()
 }
 
-// holds reports whether the i-th entry is the last one of a time, and is in any window.
-func (h *history) holds(i, at, now int64) bool {
-	return at > now-h.longest() && i >= h.oldest && i < h.next && h.entry(i).at == at && (i+1 == h.next || h.entry(i+1).at > at)
+// holds reports whether the i-th entry is the last one of a time.
+func (h *history) holds(i, at int64) bool {
+	return i >= h.oldest && i < h.next && h.entry(i).at == at && (i+1 == h.next || h.entry(i+1).at > at)
 }
 
 // search returns the index of the first entry that is not before a time.

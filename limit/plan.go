@@ -277,7 +277,7 @@ func (a *Account) Charge(p *Plan, now, n int64) Mark {
 			log = c.history(p.limits, now)
 		}
 		log.add(now, n)
-		c.fullAt = max(c.fullAt, log.fullAt())
+		c.fullAt = max(c.fullAt, now+p.longestOf(log))
 		m.entry = log.next - 1
 	}
 	a.plan = p
@@ -316,5 +316,15 @@ func (a *Account) holds(p *Plan, m Mark, at, now int64) bool {
 			return false
 		}
 	}
-	return len(p.periods) == 0 || a.counters.log != nil && a.counters.log.holds(m.entry, at, now)
+	log := a.counters.log
+	return len(p.periods) == 0 || log != nil && at > now-p.longestOf(log) && log.holds(m.entry, at)
+}
+
+// longestOf returns the longest period of a log's windows. The log is laid out for the
+// plan, and may have windows of other limits too.
+func (p *Plan) longestOf(log *history) int64 {
+	if len(log.windows) > len(p.periods) {
+		return log.longest()
+	}
+	return p.longest
 }

@@ -93,8 +93,8 @@ func TestDeadlinePassesWhileWaiting(t *testing.T) {
 					}
 					began := time.Now()
 					status, err := whole.read(ctx, w.Client)
-					var told *url.Error
-					if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &told) || !told.Timeout() {
+					var timeout *url.Error
+					if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
 						t.Errorf("%d, %v", status, err)
 					}
 					if took := time.Since(began); took != 10*time.Second {
@@ -141,9 +141,9 @@ func TestHiddenChunkHasNoLength(t *testing.T) {
 			if string(text) != c.body || err != nil {
 				t.Errorf("%q, %v", text, err)
 			}
-			told := response.Header.Get("Content-Length")
-			if response.ContentLength != c.length || (told == "") != (c.length < 0) {
-				t.Errorf("its length is %d, and %q by its header; want %d", response.ContentLength, told, c.length)
+			header := response.Header.Get("Content-Length")
+			if response.ContentLength != c.length || (header == "") != (c.length < 0) {
+				t.Errorf("its length is %d, and %q by its header; want %d", response.ContentLength, header, c.length)
 			}
 			if asked.Load() != (c.length < 0) {
 				t.Errorf("asked for usage: %v", asked.Load())
@@ -377,7 +377,7 @@ func TestLengthIsWrong(t *testing.T) {
 			}
 			response.Body.Close()
 			if got != whole.body || length != n {
-				t.Errorf("it gets %q, and is told %d bytes; want %d", got, length, n)
+				t.Errorf("the provider gets %q with a length of %d bytes; want %d", got, length, n)
 			}
 		})
 	}
@@ -615,7 +615,7 @@ func TestCompressedResponse(t *testing.T) {
 		text   string
 		most   int64 // bytes that the caller reads
 		cancel bool  // the caller cancels the context, and does not close the body
-		told   bool
+		exact  bool  // the response reports its usage
 	}{
 		{"stream", streams[0], stream, 1 << 20, false, true},
 		{"whole", whole, zipped(t, wholeAnswer), 1 << 20, false, true},
@@ -650,7 +650,7 @@ func TestCompressedResponse(t *testing.T) {
 					response.Body.Close()
 				}
 				synctest.Wait()
-				if c.told {
+				if c.exact {
 					events.Used(t, 1, 7, 5)
 				} else if s := limiter.Stats(model); events.Count(ratelimit.EventSettled) != 1 || s.TPM < 500 || s.Concurrent != 0 {
 					t.Errorf("%+v, %+v", events.All(), s)

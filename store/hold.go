@@ -2,20 +2,20 @@ package store
 
 import "dappco.re/go/core/go-ratelimit/limit"
 
-// few is as many charges as most takes have, for which no memory is allocated.
+// few is how many charges most takes have at most. No memory is allocated for so many.
 const few = 6
 
-// Hold is room for what a take needs until it is settled. It lives inside the
+// Hold is room for what [Memory.SettleHold] must know of a take. It lives in the
 // caller's reservation. The zero Hold is ready for a take.
 type Hold struct {
-	at      int64 // when it was taken
-	charges int   // 0 once it was settled
+	at      int64 // when the take was made
+	charges int   // how many the take had; 0 once it is settled
 	few     [few]held
-	many    []held                // of all charges, if they are more than a few
-	buckets []limit.BucketReceipt // of the charges that have buckets, one after another
+	many    []held                // in place of few, if there are more charges
+	buckets []limit.BucketReceipt // of the plans that have buckets, in order
 }
 
-// held is what one charge of a take needs until it is settled.
+// held is what one charge of a take has taken.
 type held struct {
 	*prepared
 	limit.Mark
@@ -36,3 +36,6 @@ func (h *Hold) held() []held {
 	}
 	return h.few[:h.charges]
 }
+
+// changes reports whether a settlement as actual changes what was taken.
+func (h *held) changes(actual int64) bool { return actual >= 0 && actual != h.N }

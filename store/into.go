@@ -2,26 +2,24 @@ package store
 
 import (
 	"context"
-	"math/bits"
-	"slices"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// TakeInto is Take of prepared charges. It appends what each limit says to
-// decisions, notes in h what SettleHold needs, and reports whether all limits
-// allow.
+// TakeInto is Take of prepared charges. It appends the decisions of all limits to
+// decisions, notes in h what SettleHold must know, and reports whether all limits
+// allow. Neither the charges, nor the decisions, nor h are kept.
 func (m *Memory) TakeInto(ctx context.Context, charges []Charge, decisions []limit.Decision, h *Hold) (_ []limit.Decision, allowed bool, err error) {
 	h.charges = 0
 	if err := checkPrepared(ctx, charges); err != nil {
 		return decisions, false, err
 	}
-	var room [few]*entry
+	var room [2 * few]*entry
 	entries := room[:]
-	if len(charges) > few {
+	if len(charges) > len(room) {
 		entries = make([]*entry, len(charges))
 	}
-	now := m.clock() // before the locks, so that they are held for a shorter time
+	now := m.clock() // read before the shards are locked, so that they are locked for a shorter time
 	locked := shardsOf(charges)
 	if err := m.lock(locked); err != nil {
 		return decisions, false, err
@@ -51,36 +49,38 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Charge, decisions []lim
 	return decisions, allowed, nil
 }
 
-// charge charges what all limits have allowed.
+// charge charges the accounts of the entries after all limits have allowed it.
 func (m *Memory) charge(charges []Charge, entries []*entry, now int64, h *Hold) {
 	held := h.begin(len(charges), now)
 	for i := range charges {
-		p, e := charges[i].prepared, entries[i]
+		p, e, n := charges[i].prepared, entries[i], charges[i].N
 		a := e.purse.Account()
-		held[i].prepared, held[i].Mark = p, a.Charge(p.plan, now, charges[i].N)
+		held[i].prepared, held[i].Mark = p, a.Charge(p.plan, now, n)
 		if p.plan.Buckets() {
-			h.buckets = a.AppendReceipts(p.plan, now, charges[i].N, h.buckets)
+			h.buckets = a.AppendReceipts(p.plan, now, n, h.buckets)
 		}
 		m.keep(p, e, now)
 	}
 }
 
-// deny lets the limits that allow say what remains while nothing is taken.
+// deny corrects the decisions after a limit has denied: those that allow say how much
+// remains while nothing is taken.
 func deny(charges []Charge, entries []*entry, now int64, decisions []limit.Decision) {
 	for i := range charges {
-		p := charges[i].prepared
-		entries[i].purse.Account().Deny(p.plan, now, charges[i].N, decisions)
-		decisions = decisions[len(p.plan.Limits()):]
+		plan := charges[i].prepared.plan
+		entries[i].purse.Account().Deny(plan, now, charges[i].N, decisions)
+		decisions = decisions[len(plan.Limits()):]
 	}
 }
 
-// PeekInto is Peek of prepared charges. It appends what each limit says to
-// decisions, and reports whether all limits allow.
+// PeekInto is Peek of prepared charges. It appends the decisions of all limits to
+// decisions, and reports whether all limits allow. Neither the charges nor the
+// decisions are kept.
 func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []limit.Decision) (_ []limit.Decision, allowed bool, err error) {
 	if err := checkPrepared(ctx, charges); err != nil {
 		return decisions, false, err
 	}
-	now := m.clock() // before the locks, so that they are held for a shorter time
+	now := m.clock()
 	locked := shardsOf(charges)
 	if err := m.lock(locked); err != nil {
 		return decisions, false, err
@@ -89,14 +89,13 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []lim
 	allowed = true
 	var unused limit.Account
 	for i := range charges {
-		p, a := charges[i].prepared, &unused
+		p, a, at := charges[i].prepared, &unused, len(decisions)
 		if e := m.lookUp(p); e != nil {
 			a = e.purse.Account()
 		}
 		if p.plan == nil {
 			p.plan = a.PlanOf(charges[i].Limits)
 		}
-		at := len(decisions)
 		decisions = grow(decisions, p.plan)
 		if !a.Peek(p.plan, now, charges[i].N, decisions[at:]) {
 			allowed = false
@@ -110,17 +109,19 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []lim
 func grow(decisions []limit.Decision, p *limit.Plan) []limit.Decision {
 	n := len(decisions) + len(p.Limits())
 	if n > cap(decisions) {
-		decisions = slices.Grow(decisions, max(len(p.Limits()), few))
+		decisions = append(make([]limit.Decision, 0, n+few), decisions...)
 	}
 	return decisions[:n]
 }
 
-// SettleHold is Settle of what TakeInto has noted in h: one amount for each
-// charge, or a negative one to leave what was taken. Only the first call after a
-// take does anything. Two goroutines must not call it with one Hold at a time.
+// SettleHold is Settle of the take that h was given to: one amount for each charge,
+// or a negative one to leave what was taken. Only the first call after a take does
+// anything. Two goroutines must not call it at a time with one Hold. A store that is
+// closed settles nothing.
 //
-// It reads no clock, unless there is a bucket among the limits: what has left its
-// window since the last decision will have left it at the next.
+// SettleHold reads the clock only if there is a bucket among the limits. For logs and
+// windows the time of the last decision will do: an entry that has left its window
+// since then will have left it at the next decision.
 func (m *Memory) SettleHold(h *Hold, actual []int64) {
 	held := h.held()
 	h.charges = 0
@@ -130,16 +131,13 @@ func (m *Memory) SettleHold(h *Hold, actual []int64) {
 			locked |= 1 << held[i].shard
 		}
 	}
-	if locked == 0 {
+	if locked == 0 || m.lock(locked) != nil {
 		return
-	}
-	if m.lock(locked) != nil {
-		return
-	}
-	if len(h.buckets) > 0 {
-		m.timeOf(locked, m.clock())
 	}
 	buckets := h.buckets
+	if len(buckets) > 0 {
+		m.timeOf(locked, m.clock())
+	}
 	for i := range held {
 		p := held[i].prepared
 		var receipts []limit.BucketReceipt
@@ -153,86 +151,4 @@ func (m *Memory) SettleHold(h *Hold, actual []int64) {
 		}
 	}
 	m.unlock(locked)
-}
-
-// changes reports whether settling a charge as actual changes what it has taken.
-func (h *held) changes(actual int64) bool { return actual >= 0 && actual != h.N }
-
-// shardsOf returns the shards of prepared charges, as bits.
-func shardsOf(charges []Charge) (set uint64) {
-	for i := range charges {
-		set |= 1 << charges[i].prepared.shard
-	}
-	return set
-}
-
-// lock locks the shards of a set, in one order whatever the caller's, unless the
-// store is closed.
-func (m *Memory) lock(set uint64) error {
-	for rest := set; rest != 0; rest &= rest - 1 {
-		m.shards[bits.TrailingZeros64(rest)%shards].mu.Lock()
-	}
-	if m.closed.Load() {
-		m.unlock(set)
-		return ErrClosed
-	}
-	return nil
-}
-
-// timeOf returns the time of a decision in shards that are locked. It is now, which
-// may have been read before they were. Where another call has read a later time
-// meanwhile, it is read again: then it is earlier only if the clock went back.
-func (m *Memory) timeOf(set uint64, now int64) int64 {
-	for rest := set; rest != 0; rest &= rest - 1 {
-		if now < m.shards[bits.TrailingZeros64(rest)%shards].seen {
-			now = m.clock()
-			break
-		}
-	}
-	for rest := set; rest != 0; rest &= rest - 1 {
-		m.shards[bits.TrailingZeros64(rest)%shards].seen = now
-	}
-	return now
-}
-
-func (m *Memory) unlock(set uint64) {
-	for rest := set; rest != 0; rest &= rest - 1 {
-		m.shards[bits.TrailingZeros64(rest)%shards].mu.Unlock()
-	}
-}
-
-// lookUp returns the entry of a prepared key, whose shard is locked, or nil.
-func (m *Memory) lookUp(p *prepared) *entry {
-	mine := p.owner.Load() == m
-	if mine && p.entry != nil && p.entry.next != gone {
-		return p.entry
-	}
-	e := m.shards[p.shard].table.find(p.hash, p.key)
-	if e != nil && (mine || p.owner.CompareAndSwap(nil, m)) {
-		p.entry = e
-	}
-	return e
-}
-
-// entryOf returns the entry of a prepared key, whose shard is locked. One that is
-// new is not in the table yet: see keep.
-func (m *Memory) entryOf(p *prepared) *entry {
-	if e := m.lookUp(p); e != nil {
-		return e
-	}
-	if !p.owner.CompareAndSwap(nil, m) && p.owner.Load() != m {
-		return &entry{key: p.key, next: gone}
-	}
-	if p.entry == nil {
-		p.entry = new(entry)
-	}
-	*p.entry = entry{key: p.key, next: gone}
-	return p.entry
-}
-
-// keep remembers an entry that is new, if anything of it is in use.
-func (m *Memory) keep(p *prepared, e *entry, now int64) {
-	if e.next == gone && now < e.purse.FullAt() {
-		m.shards[p.shard].table.add(p.hash, e, now)
-	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -164,5 +166,170 @@ func TestIntoIsPlain(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Takes, peeks and settlements of prepared charges allocate nothing: not if a limit
+// denies either.
+func TestIntoAllocatesNothing(t *testing.T) {
+	now := time.Now().UnixNano()
+	m := store.NewMemoryAt(func() int64 { return now })
+	charges := append(projectCharges(t, 1200), modelCharges(t, 1200)...)
+	denied := append(slices.Clone(charges), prepare(t, "used up", 1, windows(1, 1)...))
+	mustTakeInto(t, m, denied[len(charges)])
+	ctx := t.Context()
+	for name, call := range map[string]func(){
+		"take and settle": func() {
+			var h store.Hold
+			var room [9]limit.Decision
+			m.TakeInto(ctx, charges, room[:0], &h)
+			m.SettleHold(&h, []int64{1, 1000, 1, 1300})
+		},
+		"take and cancel": func() {
+			var h store.Hold
+			var room [9]limit.Decision
+			m.TakeInto(ctx, charges, room[:0], &h)
+			m.SettleHold(&h, []int64{0, 0, 0, 0})
+		},
+		"take what is denied": func() {
+			var h store.Hold
+			var room [10]limit.Decision
+			if _, allowed, err := m.TakeInto(ctx, denied, room[:0], &h); allowed || err != nil {
+				t.Error(allowed, err)
+			}
+		},
+		"peek": func() {
+			var room [10]limit.Decision
+			m.PeekInto(ctx, denied, room[:0])
+		},
+	} {
+		for range 5000 { // until the logs have all of their room
+			call()
+			now += int64(time.Millisecond)
+		}
+		if n := testing.AllocsPerRun(100, call); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// A Hold has room for six charges, and allocates once for twelve.
+func TestHold(t *testing.T) {
+	if size := unsafe.Sizeof(store.Hold{}); size > 6*32+64 {
+		t.Errorf("a Hold takes %d bytes", size)
+	}
+	for _, number := range []int{0, 1, 6, 7, 12, 40} {
+		m := store.NewMemory()
+		var charges []store.Charge
+		var actual []int64
+		for i := range number {
+			charges = append(charges, prepare(t, fmt.Sprintf("scope %d/tokens", i), 5, windows(1, 1<<40)...))
+			actual = append(actual, int64(i))
+		}
+		h := mustTakeInto(t, m, charges...)
+		m.SettleHold(h, actual)
+		m.SettleHold(h, make([]int64, number)) // which does nothing
+		for i, c := range charges {
+			if used := usedOf(t, m, c); used != actual[i] {
+				t.Errorf("%d of %d: %d are used; want %d", i, number, used, actual[i])
+			}
+		}
+		room := make([]limit.Decision, number)
+		take := func() { m.TakeInto(t.Context(), charges, room[:0], h) }
+		for range 5000 {
+			take()
+		}
+		if n := testing.AllocsPerRun(100, take); number <= 6 && n > 0 || number <= 12 && n > 1 {
+			t.Errorf("%v allocations for %d charges", n, number)
+		}
+	}
+}
+
+// A take reads the clock once. A settlement does not read it, unless there is a bucket.
+func TestClockReadings(t *testing.T) {
+	now, readings := time.Now().UnixNano(), 0
+	m := store.NewMemoryAt(func() int64 { readings++; return now })
+	wantReadings := func(after string, want int) {
+		t.Helper()
+		if readings != want {
+			t.Errorf("%d readings of the clock after %s; want %d", readings, after, want)
+		}
+		readings = 0
+	}
+	h := mustTakeInto(t, m, append(projectCharges(t, 1200), modelCharges(t, 1200)...)...)
+	wantReadings("a take", 1)
+	m.SettleHold(h, []int64{1, 1000, 1, 1000})
+	wantReadings("a settlement", 0)
+	h = mustTakeInto(t, m, prepare(t, "bucket", 10, limit.PerMinute(60)), modelCharges(t, 1200)[0])
+	wantReadings("a take of a bucket", 1)
+	m.SettleHold(h, []int64{4, 1})
+	wantReadings("a settlement of a bucket", 1)
+}
+
+// A call that has read the clock before another call decided, and decides after it, is
+// no clock that went back: what was taken before can still be given back.
+func TestClockReadBeforeTheLock(t *testing.T) {
+	start := time.Now().UnixNano()
+	var readings []int64
+	m := store.NewMemoryAt(func() int64 {
+		now := readings[0]
+		readings = readings[1:]
+		return start + now
+	})
+	c := prepare(t, "key", 3, limit.PerMinute(10).Using(limit.SlidingLog))
+	readings = []int64{20}
+	h := mustTakeInto(t, m, c)
+	readings = []int64{10, 30} // it was read at 10; meanwhile the key was charged at 20
+	mustTakeInto(t, m, c)
+	m.SettleHold(h, []int64{1})
+	readings = []int64{40}
+	if used := usedOf(t, m, c); used != 4 {
+		t.Errorf("%d are used; want 1 and 3", used)
+	}
+	readings = []int64{10, 10} // this one has gone back
+	h = mustTakeInto(t, m, c)
+	readings = []int64{11}
+	if m.SettleHold(h, []int64{2}); usedOf(t, m, c) != 6 {
+		t.Error("what was taken after the clock went back is not settled")
+	}
+}
+
+// Calls that name keys in opposite orders, and settle, reset and sweep meanwhile, do not
+// wait for each other, and what they have used adds up.
+func TestIntoAtOnce(t *testing.T) {
+	m := store.NewMemory()
+	const workers, calls = 6, 2000
+	charges := append(projectCharges(t, 10), modelCharges(t, 10)...)
+	ctx := t.Context()
+	var all sync.WaitGroup
+	for worker := range workers {
+		all.Go(func() {
+			mine := slices.Clone(charges)
+			if worker%2 == 1 {
+				slices.Reverse(mine)
+			}
+			var room [9]limit.Decision
+			for i := range calls {
+				var h store.Hold
+				if _, allowed, err := m.TakeInto(ctx, mine, room[:0], &h); !allowed || err != nil {
+					t.Error(allowed, err)
+				}
+				m.SettleHold(&h, []int64{2, 2, 2, 2})
+				switch i % 100 {
+				case 0:
+					m.Reset(ctx, "another")
+				case 1:
+					m.Sweep()
+				case 2:
+					m.PeekInto(ctx, mine, room[:0])
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, c := range charges {
+		if used := usedOf(t, m, c); used != 2*workers*calls {
+			t.Errorf("%d of %s are used; want %d", used, c.Key, 2*workers*calls)
+		}
 	}
 }

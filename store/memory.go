@@ -5,42 +5,33 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Memory is a [Store] in this process. Its clock is monotonic: it follows the
-// wall clock as of when it was made. Make one with [NewMemory].
+// Memory is a [Store] in this process. Make one with [NewMemory].
+//
+// Callers that charge the same keys again and again prepare their charges, and use
+// [Memory.TakeInto], [Memory.PeekInto] and [Memory.SettleHold], which allocate nothing.
 type Memory struct {
 	clock  func() int64
 	closed atomic.Bool
 
-	sweepAt atomic.Int64  // by the clock
-	turn    atomic.Uint64 // of the shards, to be swept
+	sweepAt atomic.Int64  // when the next shard is swept, by the clock
+	turn    atomic.Uint64 // counts the shards that were swept; the next is at turn modulo shards
 
-	_      [96]byte // so that no shard shares a cache line with these
+	_      [96]byte // so that no shard shares a cache line with the fields above
 	shards [shards]shard
 }
 
-// shards is how many there are: a word has a bit for each.
-const shards = 64
-
-// shard is what some of the keys have used.
-type shard struct {
-	mu    sync.Mutex
-	seen  int64 // the latest reading of the clock
-	table table
-	_     [56]byte // so that no two share a cache line
-}
-
-// NewMemory returns an empty store.
+// NewMemory returns an empty store. Its clock is monotonic: it follows the wall clock
+// as of this call.
 func NewMemory() *Memory { return NewMemoryAt(clock.New()) }
 
-// NewMemoryAt returns an empty store with a clock of its own, which returns Unix
-// nanoseconds: for tests and simulations.
+// NewMemoryAt returns an empty store whose clock is the given function, which returns
+// Unix nanoseconds: for tests and simulations.
 func NewMemoryAt(clock func() int64) *Memory {
 	return &Memory{clock: clock}
 }
@@ -51,7 +42,7 @@ type memoryReceipt struct {
 	hold    Hold
 	charges int
 	settled atomic.Bool
-	few     [few]prepared // those that were not prepared, unless they are many
+	few     [few]prepared // room for the charges that the caller has not prepared
 }
 
 // Take is [Store]'s.
@@ -61,8 +52,7 @@ func (m *Memory) Take(ctx context.Context, charges []Charge) (Receipt, []limit.D
 	}
 	r := &memoryReceipt{store: m, charges: len(charges)}
 	var room [few]Charge
-	charges = prepare(append(room[:0], charges...), r.few[:])
-	decisions, allowed, err := m.TakeInto(ctx, charges, nil, &r.hold)
+	decisions, allowed, err := m.TakeInto(ctx, prepareValid(append(room[:0], charges...), r.few[:]), nil, &r.hold)
 	if !allowed {
 		return nil, decisions, err
 	}
@@ -92,7 +82,7 @@ func (m *Memory) Peek(ctx context.Context, charges []Charge) ([]limit.Decision, 
 	if err := check(ctx, charges); err != nil {
 		return nil, err
 	}
-	decisions, _, err := m.PeekInto(ctx, prepare(slices.Clone(charges), nil), nil)
+	decisions, _, err := m.PeekInto(ctx, prepareValid(slices.Clone(charges), nil), nil)
 	return decisions, err
 }
 
@@ -162,7 +152,7 @@ func (m *Memory) Reset(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// Close forgets everything.
+// Close is [Store]'s. It forgets everything.
 func (m *Memory) Close() error {
 	m.closed.Store(true)
 	for i := range m.shards {
@@ -201,7 +191,7 @@ func check(ctx context.Context, charges []Charge) error {
 
 func notAsked(err error) error { return fmt.Errorf("ratelimit: not asked: %w", err) }
 
-// Put replaces what a key has used by a copy of a.
+// Put replaces what a key has used by a copy of a: for what was counted elsewhere.
 func (m *Memory) Put(key string, a *limit.Account) error {
 	p := &prepared{key: key, hash: hashOf(key), shard: shardOf(key)}
 	if err := m.lock(1 << p.shard); err != nil {

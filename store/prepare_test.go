@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -113,18 +114,150 @@ func TestPreparedMemory(t *testing.T) {
 	})
 }
 
-// Prepare refuses what Validate does, and TakeInto what is not prepared.
+// Prepare refuses what Validate does, and TakeInto, PeekInto and Spend refuse charges
+// that are not prepared, negative amounts, and a key that is charged twice.
 func TestPrepareRefuses(t *testing.T) {
 	if _, err := store.Prepare("key", []limit.Limit{{}}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("the zero limit: %v", err)
 	}
 	m := store.NewMemory()
-	var h store.Hold
-	if _, allowed, err := m.TakeInto(t.Context(), []store.Charge{charge("key", 1)}, nil, &h); allowed || !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("a take of what is not prepared: %v, %v", allowed, err)
+	for says, charges := range map[string][]store.Charge{
+		`"key" is not prepared`: {charge("key", 1)},
+		`-3 of "key"`:           {prepare(t, "key", -3, windows(1, 9)...)},
+		`"key" is charged twice`: {
+			prepare(t, "key", 1, windows(1, 9)...), prepare(t, "other", 1), prepare(t, "key", 1, windows(3, 9)...),
+		},
+	} {
+		refused := func(what string, decisions []limit.Decision, allowed bool, err error) {
+			t.Helper()
+			if allowed || len(decisions) != 0 || !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %+v, %v, %v; want %q", what, decisions, allowed, err, says)
+			}
+		}
+		var h store.Hold
+		decisions, allowed, err := m.TakeInto(t.Context(), charges, nil, &h)
+		refused("take", decisions, allowed, err)
+		decisions, allowed, err = m.PeekInto(t.Context(), charges, nil)
+		refused("peek", decisions, allowed, err)
+		if len(charges) == 1 {
+			decisions, allowed, err = m.Spend(t.Context(), []byte("key"), charges[0], nil)
+			refused("spend", decisions, allowed, err)
+		}
+		m.SettleHold(&h, nil)
 	}
-	if _, allowed, err := m.PeekInto(t.Context(), []store.Charge{charge("key", 1)}, nil); allowed || !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("a peek at what is not prepared: %v, %v", allowed, err)
+	if m.Len() != 0 {
+		t.Errorf("%d keys are held", m.Len())
+	}
+}
+
+// What was prepared does not change with the slice of limits that it was prepared
+// from.
+func TestPrepareKeepsACopy(t *testing.T) {
+	m := store.NewMemory()
+	limits := windows(1, 1)
+	c := prepare(t, "key", 1, limits...)
+	limits[0] = windows(1, 5)[0]
+	mustTakeInto(t, m, c)
+	if d, allowed, err := m.TakeInto(t.Context(), []store.Charge{c}, nil, new(store.Hold)); allowed || err != nil {
+		t.Errorf("the second of 1: %+v, %v", d, err)
+	}
+}
+
+// mustTakeInto takes prepared charges, which must be allowed.
+func mustTakeInto(t *testing.T, m *store.Memory, charges ...store.Charge) *store.Hold {
+	t.Helper()
+	var h store.Hold
+	if d, allowed, err := m.TakeInto(t.Context(), charges, nil, &h); !allowed || err != nil {
+		t.Fatalf("take %+v: %+v, %v", charges, d, err)
+	}
+	return &h
+}
+
+// usedOf returns how much is used of the first limit of a charge.
+func usedOf(t *testing.T, m *store.Memory, c store.Charge) int64 {
+	t.Helper()
+	d, _, err := m.PeekInto(t.Context(), []store.Charge{c}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d[0].Used
+}
+
+// A prepared charge may be used with several stores, at a time.
+func TestPreparedForSeveralStores(t *testing.T) {
+	const stores, takes = 3, 500
+	c := prepare(t, "p/a/requests", 2, windows(3, 1<<40)...)
+	var all sync.WaitGroup
+	var list [stores]*store.Memory
+	for i := range list {
+		list[i] = store.NewMemory()
+		for range 2 {
+			all.Go(func() {
+				for range takes {
+					var h store.Hold
+					if _, allowed, err := list[i].TakeInto(t.Context(), []store.Charge{c}, nil, &h); !allowed || err != nil {
+						t.Error(allowed, err)
+					}
+					list[i].SettleHold(&h, []int64{1})
+				}
+			})
+		}
+	}
+	all.Wait()
+	for i, m := range list {
+		if used := usedOf(t, m, c); used != 2*takes {
+			t.Errorf("store %d has counted %d; want %d", i, used, 2*takes)
+		}
+	}
+}
+
+// A prepared charge finds its key again, whatever has happened to it meanwhile.
+func TestPreparedKeyIsFoundAgain(t *testing.T) {
+	now := time.Now().UnixNano()
+	minute := limit.PerMinute(10).Using(limit.SlidingLog)
+	for _, test := range []struct {
+		name  string
+		after func(t *testing.T, m *store.Memory)
+		used  int64 // once 1 more is taken
+	}{
+		{"nothing", func(t *testing.T, m *store.Memory) {}, 4},
+		{"a reset", func(t *testing.T, m *store.Memory) { m.Reset(t.Context(), "") }, 1},
+		{"a reset and a take by name", func(t *testing.T, m *store.Memory) {
+			m.Reset(t.Context(), "")
+			mustTake(t, m, "key", 5, minute)
+		}, 6},
+		{"a put", func(t *testing.T, m *store.Memory) {
+			var a limit.Account
+			a.Take([]limit.Limit{minute}, now, 7)
+			if err := m.Put("key", &a); err != nil {
+				t.Error(err)
+			}
+		}, 8},
+		{"a minute and a sweep", func(t *testing.T, m *store.Memory) {
+			now += int64(time.Minute)
+			if m.Sweep(); m.Len() != 0 {
+				t.Errorf("%d keys are held", m.Len())
+			}
+		}, 1},
+		{"a minute, a sweep and a take by name", func(t *testing.T, m *store.Memory) {
+			now += int64(time.Minute)
+			m.Sweep()
+			mustTake(t, m, "key", 2, minute)
+		}, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := store.NewMemoryAt(func() int64 { return now })
+			c := prepare(t, "key", 3, minute)
+			other := prepare(t, "key", 1, minute)
+			usedOf(t, m, other) // before the key is known
+			mustTakeInto(t, m, c)
+			usedOf(t, m, other)
+			test.after(t, m)
+			mustTakeInto(t, m, other)
+			if used := usedOf(t, m, c); used != test.used || usedOf(t, m, other) != used || m.Len() != 1 {
+				t.Errorf("%d are used, %d by another that was prepared, of %d keys; want %d of 1", used, usedOf(t, m, other), m.Len(), test.used)
+			}
+		})
 	}
 }
 

@@ -7,10 +7,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Spend is Take of one charge that is never settled, for a key that is not prepared:
-// it charges c's amount to key, under the limits of c, which is prepared for any key
-// that has them. It appends what each limit says to decisions, and reports whether
-// all of them allow. It allocates nothing for a key that is known; key is not kept.
+// Spend is Take of one charge that is never settled, for one of very many keys that
+// share their limits: it charges the amount and the limits of c, which is prepared, to
+// key instead of c's own key. It appends the decisions of all limits to decisions, and
+// reports whether all limits allow. It allocates nothing if the key has used anything.
+// Neither key nor decisions are kept.
 func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, decisions []limit.Decision) (_ []limit.Decision, allowed bool, err error) {
 	if c.N < 0 {
 		c.Key = string(key)
@@ -18,7 +19,7 @@ func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, decisions []li
 	if err := checkPrepared(ctx, []Charge{c}); err != nil {
 		return decisions, false, err
 	}
-	name := unsafe.String(unsafe.SliceData(key), len(key))
+	name := unsafe.String(unsafe.SliceData(key), len(key)) // key without a copy of it
 	hash, shard := hashOf(name), shardOf(name)
 	now := m.clock()
 	if err := m.lock(1 << shard); err != nil {
@@ -33,7 +34,7 @@ func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, decisions []li
 		var purse limit.Purse
 		allowed = purse.Spend(plan, now, c.N, decisions[first:])
 		if now < purse.FullAt() {
-			t.add(hash, &entry{key: string(key), purse: purse}, now)
+			t.keep(hash, &entry{key: string(key), purse: purse}, now)
 		}
 	}
 	m.unlock(1 << shard)

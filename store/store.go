@@ -25,7 +25,7 @@ type Charge struct {
 	Limits []limit.Limit
 	N      int64
 
-	prepared *prepared // by Prepare, or nil
+	prepared *prepared // nil unless Prepare has made the charge
 }
 
 // Store keeps what keys have used. All of its methods may be called at a time.
@@ -86,10 +86,10 @@ const maxLimits = 64
 func Validate(charges []Charge) error {
 	for i, c := range charges {
 		if c.N < 0 {
-			return fmt.Errorf("%w: %d of %q: it must not be negative", ErrInvalid, c.N, c.Key)
+			return errNegative(&c)
 		}
 		if slices.ContainsFunc(charges[:i], func(other Charge) bool { return other.Key == c.Key }) {
-			return fmt.Errorf("%w: %q is charged twice: each key may be named once", ErrInvalid, c.Key)
+			return errTwice(&c)
 		}
 		if len(c.Limits) > maxLimits {
 			return fmt.Errorf("%w: %q has %d limits: it may have %d", ErrInvalid, c.Key, len(c.Limits), maxLimits)
@@ -101,6 +101,14 @@ func Validate(charges []Charge) error {
 		}
 	}
 	return nil
+}
+
+func errNegative(c *Charge) error {
+	return fmt.Errorf("%w: %d of %q: it must not be negative", ErrInvalid, c.N, c.Key)
+}
+
+func errTwice(c *Charge) error {
+	return fmt.Errorf("%w: %q is charged twice: each key may be named once", ErrInvalid, c.Key)
 }
 
 // Allowed reports whether all limits allow.

@@ -2,21 +2,22 @@ package store
 
 import "time"
 
-// Keys that are full are forgotten a few at a time, by whoever calls: one call in
-// sweepEvery, or in sweepSoon as long as there is something to forget, looks at
-// sweepChains chains, of one shard after another. That takes a hundredth of the
-// time of one core, or a tenth until all that is full is gone.
+// A key is full if none of its usage counts any more. Calls forget full keys, a few at
+// a time: every sweepEvery, or every sweepSoon while there are full keys, one call looks
+// at sweepChains chains of one shard, and the next such call at the next shard. That
+// takes a hundredth of the time of one core, or a tenth while there are full keys.
 const (
 	sweepEvery  = int64(100 * time.Microsecond)
 	sweepSoon   = int64(10 * time.Microsecond)
 	sweepChains = 16
 
-	// forNew is how many chains are swept for a key that is new. Each holds about
-	// one key, so more go than come if they are full.
+	// forNew is how many chains are swept when a key is added. A chain holds about one
+	// key, so more keys are forgotten than added if most are full.
 	forNew = 2
 )
 
-// sweep sweeps one shard, if it is time, and nobody is in it.
+// sweep sweeps a part of the next shard if it is time for that, unless the shard is
+// locked.
 func (m *Memory) sweep(now int64) {
 	at := m.sweepAt.Load()
 	if now < at && now >= at-sweepEvery || !m.sweepAt.CompareAndSwap(at, now+sweepEvery) {
@@ -32,8 +33,8 @@ func (m *Memory) sweep(now int64) {
 	s.mu.Unlock()
 }
 
-// Sweep forgets all that does not count any more. Memory is bounded without it: each call
-// forgets a little.
+// Sweep forgets all keys that are full. The memory of a store is bounded without it:
+// calls forget a few full keys each.
 func (m *Memory) Sweep() {
 	now := m.clock()
 	for i := range m.shards {

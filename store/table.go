@@ -7,37 +7,37 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// table is what some keys have used. It is a linear hash table: there are about
-// as many chains as keys, and it grows and shrinks by one of them at a time. So
-// no call does much more than another, and the room of keys that are gone goes
-// back to the heap.
+// table holds the entries of keys. It is a linear hash table: it has about as many
+// chains as keys, and grows and shrinks by one chain at a time. So no call does much
+// more than another, and the memory of forgotten keys goes back to the heap.
 type table struct {
 	pages  []*page
-	chains uint64 // in use
-	mask   uint64 // the least of the form 2^k-1 which all their indexes fit
-	keys   uint64
-	hand   uint64 // the chain that is swept next
+	chains uint64 // how many chains are in use
+	mask   uint64 // the smallest 2^k-1 that no chain's index exceeds
+	keys   uint64 // how many entries there are
+	hand   uint64 // the index of the chain that is swept next
 }
 
-// page is chains that are allocated together.
+// page is a number of chains that are allocated together.
 type page [pageLen]*entry
 
 const pageLen = 64
 
-// entry is a key in its chain.
+// entry holds what one key has used.
 type entry struct {
-	next  *entry
+	next  *entry // in its chain; gone if it is in no chain
 	key   string
 	purse limit.Purse
 }
 
-// gone is the next of an entry that is in no table: it is new, or was forgotten.
+// gone marks an entry that is in no table, because it is new or was forgotten: its next
+// is gone.
 var gone = new(entry)
 
-// index returns the chain of a hash.
+// index returns the index of the chain of a hash.
 func (t *table) index(hash uint64) uint64 {
 	i := hash & t.mask
-	if i >= t.chains { // it is not split yet
+	if i >= t.chains { // the chain that this one will be split from has its entries
 		i &= t.mask >> 1
 	}
 	return i
@@ -59,14 +59,16 @@ func (t *table) find(hash uint64, key string) *entry {
 	return e
 }
 
-// add adds an entry, of a key that has none, and forgets a few that are full: more
-// than come, so that those in use are most of all.
-func (t *table) add(hash uint64, e *entry, now int64) {
-	t.insert(hash, e)
-	t.sweep(now, forNew)
+// keep inserts an entry if anything of its key is in use, and forgets a few that are
+// full: up to two for each that is added, so that most of the entries are in use.
+func (t *table) keep(hash uint64, e *entry, now int64) {
+	if now < e.purse.FullAt() {
+		t.insert(hash, e)
+		t.sweep(now, forNew)
+	}
 }
 
-// insert adds an entry, of a key that has none.
+// insert inserts an entry. The table has no entry of its key.
 func (t *table) insert(hash uint64, e *entry) {
 	t.keys++
 	if t.keys > t.chains {
@@ -76,8 +78,8 @@ func (t *table) insert(hash uint64, e *entry) {
 	e.next, *chain = *chain, e
 }
 
-// grow adds a chain, and moves to it what belongs there from the one that is
-// split.
+// grow adds a chain, and moves to it those entries of the chain that is split which
+// belong there.
 func (t *table) grow() {
 	added := t.chains
 	if added/pageLen == uint64(len(t.pages)) {
@@ -101,8 +103,8 @@ func (t *table) grow() {
 	}
 }
 
-// shrink takes off the last chain, and joins what is in it to the one that it was
-// split from.
+// shrink removes the last chain, and appends its entries to the chain that it was split
+// from.
 func (t *table) shrink() {
 	t.chains--
 	last := t.chain(t.chains)
@@ -119,8 +121,8 @@ func (t *table) shrink() {
 	}
 }
 
-// sweep looks at the next chains, as many as it is told, and forgets what is full
-// in them. It reports whether there was anything to forget, or to shrink.
+// sweep forgets the entries that are full in the next chains, as many as chains says.
+// It reports whether it has forgotten an entry or removed a chain.
 func (t *table) sweep(now int64, chains int) bool {
 	before := t.keys + t.chains
 	for range min(uint64(chains), t.chains) {
@@ -136,7 +138,7 @@ func (t *table) sweep(now int64, chains int) bool {
 	return t.keys+t.chains < before
 }
 
-// forget removes entries from a chain.
+// forget removes those entries of a chain for which a function returns true.
 func (t *table) forget(chain uint64, which func(e *entry) bool) {
 	for at := t.chain(chain); *at != nil; {
 		if e := *at; which(e) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -124,5 +125,24 @@ func TestShardsStandApart(t *testing.T) {
 	}
 	if size := unsafe.Sizeof(entry{}); size > 64 {
 		t.Errorf("an entry takes %d bytes", size)
+	}
+}
+
+// Keys that differ only after their last slash are in one shard, and other keys are
+// spread over all.
+func TestShardOf(t *testing.T) {
+	var shards [shards]int
+	for i := range 5000 {
+		scope := fmt.Sprint("project/", i)
+		shard := shardOf(scope + "/requests")
+		if shardOf(scope+"/tokens") != shard {
+			t.Fatalf("the keys of %s are in two shards", scope)
+		}
+		shards[shard]++
+		shards[shardOf(fmt.Sprint("key ", i))]++
+		shards[shardOf(fmt.Sprint("/", i))]++
+	}
+	if most, least := slices.Max(shards[:]), slices.Min(shards[:]); most > 2*least {
+		t.Errorf("%d of 15,000 keys in one shard, %d in another", most, least)
 	}
 }

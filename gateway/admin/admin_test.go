@@ -99,8 +99,8 @@ func TestMarginOfAQuotaThatIsSet(t *testing.T) {
 	} {
 		path := "/v1/quotas/" + c.model
 		m := as[Model](t, r.want(t, 200, "PUT", path, c.body))
-		if held, _ := r.gateway.Models().Quota(c.model); plainQuota(m).Margin != c.want || held.Margin != c.want {
-			t.Errorf("%s %s: %+v, and the limiter has %+v; want a margin of %v", c.model, c.body, plainQuota(m), held, c.want)
+		if current, _ := r.gateway.Models().Quota(c.model); plainQuota(m).Margin != c.want || current.Margin != c.want {
+			t.Errorf("%s %s: %+v, and the limiter has %+v; want a margin of %v", c.model, c.body, plainQuota(m), current, c.want)
 		}
 		text, _ := json.Marshal(m.Quota)
 		again := as[Model](t, r.want(t, 200, "PUT", path, string(text)))

@@ -52,7 +52,7 @@ func TestToken(t *testing.T) {
 		}
 	}
 	if r.want(t, 401, http.MethodPost, "/v1/keys", `{"project": "search"}`); len(r.gateway.Keys().List()) != 0 {
-		t.Error("a key was made without the token")
+		t.Error("a key was created without the token")
 	}
 }
 
@@ -114,7 +114,7 @@ func TestReadinessHidesItsReason(t *testing.T) {
 	r := newRig(t, withToken(t))
 	r.gateway.Drain()
 	if a := r.want(t, 503, "GET", "/readyz", ""); strings.Contains(a.text, "stop") {
-		t.Errorf("a stranger is told %s", a.text)
+		t.Errorf("a caller without the token gets %s", a.text)
 	}
 	a := r.send(t, "GET", "/readyz", "", "Authorization", "Bearer "+secretToken)
 	if a.status != 503 || !strings.Contains(a.text, "stop") {

@@ -19,15 +19,15 @@ func TestClient(t *testing.T) {
 	if s, err := c.State(ctx); err != nil || s.Version != "test" || len(s.Models) == 0 || len(s.Projects) != 2 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	made, err := c.CreateKey(ctx, "search", "indexer", time.Hour)
-	if err != nil || made.Project != "search" || made.Name != "indexer" || made.Expires.IsZero() {
-		t.Fatalf("%+v, %v", made, err)
+	created, err := c.CreateKey(ctx, "search", "indexer", time.Hour)
+	if err != nil || created.Project != "search" || created.Name != "indexer" || created.Expires.IsZero() {
+		t.Fatalf("%+v, %v", created, err)
 	}
-	rotated, err := c.RotateKey(ctx, made.ID, time.Minute)
-	if err != nil || rotated.Secret == made.Secret {
+	rotated, err := c.RotateKey(ctx, created.ID, time.Minute)
+	if err != nil || rotated.Secret == created.Secret {
 		t.Fatalf("%+v, %v", rotated, err)
 	}
-	if _, ok := r.gateway.Keys().Find(made.Secret); !ok {
+	if _, ok := r.gateway.Keys().Find(created.Secret); !ok {
 		t.Error("there is no grace")
 	}
 	list, err := c.Keys(ctx)
@@ -35,7 +35,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("the old key is valid until %v; error %v", rotated.PreviousUntil, err)
 	}
 	differs(t, "the keys", []keys.Key{rotated.Key}, list)
-	if err := c.RevokeKey(ctx, made.ID); err != nil {
+	if err := c.RevokeKey(ctx, created.ID); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.Reload(ctx); err != nil {

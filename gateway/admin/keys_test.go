@@ -13,12 +13,12 @@ import (
 
 func TestKeys(t *testing.T) {
 	r := newRig(t, usual)
-	made := r.want(t, 201, "POST", "/v1/keys", `{"project": "search", "name": "indexer", "ttl": "1h"}`)
-	first := as[IssuedKey](t, made)
+	created := r.want(t, 201, "POST", "/v1/keys", `{"project": "search", "name": "indexer", "ttl": "1h"}`)
+	first := as[IssuedKey](t, created)
 	if first.Project != "search" || first.Name != "indexer" || time.Until(first.Expires).Round(time.Minute) != time.Hour {
 		t.Errorf("%+v", first.Key)
 	}
-	if made.header.Get("Cache-Control") != "no-store" {
+	if created.header.Get("Cache-Control") != "no-store" {
 		t.Error("the answer may be stored")
 	}
 	k, _ := r.gateway.Keys().Find(first.Secret)
@@ -56,22 +56,22 @@ func TestKeys(t *testing.T) {
 func TestKeysAreShownOnce(t *testing.T) {
 	dir := t.TempDir()
 	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+dir+"/state.db", 1))
-	made := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`))
-	again := as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+made.ID+"/rotate", `{"grace": "1h"}`))
-	places := map[string]string{"the log": r.logged.String(), "the audit log": readFile(t, dir+"/state.db.audit.jsonl")}
+	created := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`))
+	again := as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+created.ID+"/rotate", `{"grace": "1h"}`))
+	texts := map[string]string{"the log": r.logged.String(), "the audit log": readFile(t, dir+"/state.db.audit.jsonl")}
 	for _, path := range []string{"/v1/keys", "/v1/audit", "/v1/state", "/v1/config", "/v1/decisions", "/v1/projects", "/metrics"} {
-		places[path] = r.get(t, path).text
+		texts[path] = r.get(t, path).text
 	}
-	for _, key := range []string{made.Secret, again.Secret} {
-		secret := strings.TrimPrefix(key, "rl-"+made.ID+"-")
-		for place, text := range places {
+	for _, key := range []string{created.Secret, again.Secret} {
+		secret := strings.TrimPrefix(key, "rl-"+created.ID+"-")
+		for where, text := range texts {
 			if strings.Contains(text, secret) {
-				t.Errorf("%s has a key: %s", place, text)
+				t.Errorf("%s has a key: %s", where, text)
 			}
 		}
 	}
-	if !strings.Contains(places["the audit log"], made.ID) {
-		t.Error("the audit log does not tell which key was made")
+	if !strings.Contains(texts["the audit log"], created.ID) {
+		t.Error("the audit log does not say which key was created")
 	}
 }
 

@@ -18,7 +18,7 @@ func TestStoreIsLost(t *testing.T) {
 	}
 	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+url, 1))
 	r.want(t, 200, "GET", "/readyz", "")
-	made := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`))
+	created := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`))
 	if s := as[State](t, r.get(t, "/v1/state")); s.Store != "redis" || s.Models[0].Usage == nil || s.Projects[0].Windows == nil {
 		t.Errorf("%+v", s)
 	}
@@ -36,7 +36,7 @@ func TestStoreIsLost(t *testing.T) {
 		{"POST", "/v1/reset", `{"project": "search"}`},
 		{"POST", "/v1/reset", `{"model": "gpt-4o"}`},
 		{"POST", "/v1/keys", `{"project": "search"}`},
-		{"DELETE", "/v1/keys/" + made.ID, ``},
+		{"DELETE", "/v1/keys/" + created.ID, ``},
 	} {
 		r.want(t, 503, c[0], c[1], c[2])
 	}

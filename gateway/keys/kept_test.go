@@ -57,7 +57,7 @@ func TestFollow(t *testing.T) {
 			a, b := ring(t, connect()), ring(t, connect())
 			valid := func(r *Ring, secret string) bool { _, ok := r.Find(secret); return ok }
 			first, k := create(t, a, "p", "", 0)
-			eventually(t, "it is made", func() bool { return valid(b, first) })
+			eventually(t, "it is created", func() bool { return valid(b, first) })
 			second, _ := rotate(t, b, k.ID, 0)
 			eventually(t, "it is replaced", func() bool { return valid(a, second) && !valid(a, first) })
 			revoke(t, a, k.ID)
@@ -90,7 +90,7 @@ func TestAtTheSameTime(t *testing.T) {
 			const each = 5
 			var mu sync.Mutex
 			secrets := map[string][]string{} // by id
-			made := 0
+			created := 0
 			keep := func(id, secret string) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -120,7 +120,7 @@ func TestAtTheSameTime(t *testing.T) {
 						}
 						keep(goes.ID, secret)
 					})
-					made++
+					created++
 				}
 				wg.Go(func() {
 					if err := r.Revoke(bg, goes.ID); err != nil && !errors.Is(err, ErrUnknown) {
@@ -144,8 +144,8 @@ func TestAtTheSameTime(t *testing.T) {
 						t.Errorf("of %d secrets of %s, %d are valid; want %d", len(all), id, valid, want)
 					}
 				}
-				if got := len(r.List()); got != made+1 {
-					t.Errorf("%d keys; want %d", got, made+1)
+				if got := len(r.List()); got != created+1 {
+					t.Errorf("%d keys; want %d", got, created+1)
 				}
 				r.Close()
 				if turns := len(r.records[stays.ID]); turns != 1+2*each {
@@ -199,11 +199,11 @@ func TestSecretsAreNowhere(t *testing.T) {
 		}
 		stored += string(bytes)
 	}
-	told := strings.Join(said, "\n")
+	reported := strings.Join(said, "\n")
 	r.Close()
 	for i, secret := range []string{first, second} {
 		_, rest, _ := split(secret)
-		if strings.Contains(stored+told, rest[:8]) || strings.Contains(stored+told, rest[24:]) {
+		if strings.Contains(stored+reported, rest[:8]) || strings.Contains(stored+reported, rest[24:]) {
 			t.Error("a secret is seen")
 		}
 		hash := r.records[k.ID][i].Hash
@@ -211,7 +211,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 			t.Error("its hash is not stored") // otherwise the test looks for the wrong text
 		}
 		for _, form := range []string{string(hash[:8]), base64.StdEncoding.EncodeToString(hash)[:8], hex.EncodeToString(hash)[:8], fmt.Sprint(hash[:4])} {
-			if strings.Contains(told, strings.Trim(form, "[]")) {
+			if strings.Contains(reported, strings.Trim(form, "[]")) {
 				t.Error("a hash is seen")
 			}
 		}
@@ -389,8 +389,8 @@ func TestOtherSettings(t *testing.T) {
 // A ring reports keys that have vanished from the store, and not keys that were revoked.
 func TestForgotten(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
-	told := 0
-	r, err := Open(&flaky{Keeper: s}, func(n int) { told += n })
+	reported := 0
+	r, err := Open(&flaky{Keeper: s}, func(n int) { reported += n })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,15 +407,15 @@ func TestForgotten(t *testing.T) {
 	nothing := func() error { return nil }
 	for i, step := range []struct {
 		do         func() error
-		told, left int
+		reported, left int
 	}{
 		{nothing, 0, 2}, {forget, 2, 0}, {nothing, 2, 0},
 	} {
 		if err := errors.Join(step.do(), r.load(bg)); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(r.List()); told != step.told || got != step.left {
-			t.Errorf("step %d: told of %d, and %d are left: want %d and %d", i, told, got, step.told, step.left)
+		if got := len(r.List()); reported != step.reported || got != step.left {
+			t.Errorf("step %d: %d are reported, and %d are left: want %d and %d", i, reported, got, step.reported, step.left)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestRestart(t *testing.T) {
 		g.signal(t, syscall.SIGTERM)
 		g.log.await(t, "draining: new requests are refused", 1)
 		if a := (call{model: "requests"}).must(t, &g.gatewayURLs, 503); a.header.Get("Retry-After") == "" {
-			t.Errorf("who comes now is told %v", a.header)
+			t.Errorf("a new call gets %v", a.header)
 		}
 		served := len(p.arrivals(""))
 		p.release()
@@ -104,20 +104,20 @@ func TestRestart(t *testing.T) {
 // A gateway that is killed under load, at any moment, loses the count of no call that it has
 // sent to the provider.
 func TestKill(t *testing.T) {
-	for name, held := range map[string]bool{"while all are sent": true, "at any moment": false} {
+	for name, blocked := range map[string]bool{"while all are sent": true, "at any moment": false} {
 		t.Run(name, func(t *testing.T) {
 			onLasting(t, func(t *testing.T, state string) {
 				p := newProvider(t)
 				file := written(t, counted, p)
 				g := launch(t, file, state, anywhere)
 				lost := workers
-				if held {
+				if blocked {
 					lost = 0
 					p.blockAfter(midLoad)
 				}
 				ended := hammer(&g.gatewayURLs)
 				until(t, "it is in mid-load", func() bool {
-					return len(p.arrivals("")) >= midLoad && (p.blocks(workers) || !held)
+					return len(p.arrivals("")) >= midLoad && (p.blocks(workers) || !blocked)
 				})
 				g.signal(t, syscall.SIGKILL)
 				g.wait(t)

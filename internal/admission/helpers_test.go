@@ -61,6 +61,14 @@ func newBench(t testing.TB, s store.Store) *bench {
 	return b
 }
 
+// must wants no error.
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Error(err)
+	}
+}
+
 // recorder is an observer that remembers the events of each project.
 type recorder struct {
 	mu     sync.Mutex

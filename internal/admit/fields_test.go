@@ -21,27 +21,27 @@ func FuzzFields(f *testing.F) {
 	f.Add(int64(1e15), int64(1e15-1), int64(1e15), int64(math.MaxInt64-1), false)
 	f.Add(int64(0), int64(0), int64(-1), int64(time.Second+1), true)
 	f.Fuzz(func(t *testing.T, count, period, remaining, until int64, tokens bool) {
-		standings := []project.Standing{
+		windows := []project.Standing{
 			{Window: &project.Window{Name: "minute", Count: count, Period: time.Duration(period)}, Remaining: remaining},
 			{Window: &project.Window{Name: "tokens-day", Tokens: tokens, Count: remaining, Period: time.Duration(until)}, Remaining: count},
 		}
-		p := newPolicy(standings)
+		p := newPolicy(windows)
 		var limits []byte
-		for i, s := range standings {
+		for i, s := range windows {
 			limits = p.appendLimit(limits, i, s.Remaining, time.Duration(until))
 		}
-		if want := wantedLimits(standings, time.Duration(until)); string(limits) != want {
+		if want := wantedLimits(windows, time.Duration(until)); string(limits) != want {
 			t.Errorf("RateLimit: %s, want %s", limits, want)
 		}
-		if got, want := p.value[0], wantedPolicy(standings); got != want {
+		if got, want := p.value[0], wantedPolicy(windows); got != want {
 			t.Errorf("RateLimit-Policy: %s, want %s", got, want)
 		}
 	})
 }
 
-func wantedLimits(standings []project.Standing, until time.Duration) string {
+func wantedLimits(windows []project.Standing, until time.Duration) string {
 	var members []string
-	for _, s := range standings {
+	for _, s := range windows {
 		text := fmt.Sprintf("%q;r=%d", s.Window.Name, within(big.NewInt(s.Remaining)))
 		if until != project.Never {
 			text += fmt.Sprintf(";t=%d", wholeSeconds(until))
@@ -51,9 +51,9 @@ func wantedLimits(standings []project.Standing, until time.Duration) string {
 	return strings.Join(members, ", ")
 }
 
-func wantedPolicy(standings []project.Standing) string {
+func wantedPolicy(windows []project.Standing) string {
 	var members []string
-	for _, s := range standings {
+	for _, s := range windows {
 		text := fmt.Sprintf("%q;q=%d;w=%d", s.Window.Name, within(big.NewInt(s.Window.Count)), wholeSeconds(s.Window.Period))
 		if s.Window.Tokens {
 			text += `;qu="tokens"`
@@ -93,11 +93,11 @@ func TestPolicies(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for i := range int64(sets) {
-				standings := []project.Standing{
+				windows := []project.Standing{
 					{Window: &project.Window{Name: "minute", Count: i % 8, Period: time.Minute}},
 					{Window: &project.Window{Name: "hour", Count: i, Period: time.Hour}},
 				}[:1+i%2]
-				if got, want := p.find(standings).value, newPolicy(standings).value; !slices.Equal(got, want) {
+				if got, want := p.find(windows).value, newPolicy(windows).value; !slices.Equal(got, want) {
 					t.Errorf("%v, want %v", got, want)
 				}
 			}
@@ -108,14 +108,14 @@ func TestPolicies(t *testing.T) {
 
 // A policy matches equal windows, of any project, and no others.
 func TestPolicyMatches(t *testing.T) {
-	standings := func(windows ...project.Window) (all []project.Standing) {
+	windowsOf := func(windows ...project.Window) (all []project.Standing) {
 		for _, w := range windows {
 			all = append(all, project.Standing{Window: &w})
 		}
 		return all
 	}
 	minute, hour := project.Window{Name: "minute", Count: 9, Period: time.Minute}, project.Window{Name: "hour", Count: 9, Period: time.Hour}
-	p := newPolicy(standings(minute, hour))
+	p := newPolicy(windowsOf(minute, hour))
 	for _, c := range []struct {
 		windows []project.Window
 		want    bool
@@ -129,7 +129,7 @@ func TestPolicyMatches(t *testing.T) {
 		{[]project.Window{minute, {Name: "day", Count: 9, Period: time.Hour}}, false},
 		{[]project.Window{minute, {Name: "hour", Count: 9, Period: time.Hour, Tokens: true}}, false},
 	} {
-		if got := p.matches(standings(c.windows...)); got != c.want {
+		if got := p.matches(windowsOf(c.windows...)); got != c.want {
 			t.Errorf("%+v: %v", c.windows, got)
 		}
 	}

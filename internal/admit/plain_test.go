@@ -41,14 +41,14 @@ func FuzzPlainFields(f *testing.F) {
 			p.SetHeaders(h, &r)
 			if allowed && l == (limit.Limit{}) {
 				if len(h) > 0 {
-					t.Errorf("nothing governs it, but it is told %v", h)
+					t.Errorf("the key has no limit, but the headers are %v", h)
 				}
 				return
 			}
-			standings := r.Windows()
-			name := standings[0].Window.Name
+			windows := r.Windows()
+			name := windows[0].Window.Name
 			if !allowed && r.Decision.Exceeded != name {
-				t.Errorf("exceeded: %q, told: %q", r.Decision.Exceeded, name)
+				t.Errorf("exceeded: %q, in the headers: %q", r.Decision.Exceeded, name)
 			}
 			if parsed, err := limit.Parse(name); l.Validate() == nil && (err != nil || parsed != l) {
 				t.Errorf("%q is not the name of %v: %v, %v", name, l, parsed, err)
@@ -56,10 +56,10 @@ func FuzzPlainFields(f *testing.F) {
 			if strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
 				t.Errorf("%q has to be escaped", name)
 			}
-			if got, want := h.Get("RateLimit"), wantedLimits(standings, time.Duration(until)); got != want {
+			if got, want := h.Get("RateLimit"), wantedLimits(windows, time.Duration(until)); got != want {
 				t.Errorf("RateLimit: %s, want %s", got, want)
 			}
-			if got, want := h.Get("RateLimit-Policy"), wantedPolicy(standings); got != want {
+			if got, want := h.Get("RateLimit-Policy"), wantedPolicy(windows); got != want {
 				t.Errorf("RateLimit-Policy: %s, want %s", got, want)
 			}
 		}

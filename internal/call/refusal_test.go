@@ -157,13 +157,13 @@ func TestRefusalsWhileOthersWait(t *testing.T) {
 		go waiting.Acquire(t.Context())
 		synctest.Wait()
 
-		crowded := newCall(limits)
-		d, err := crowded.Acquire(t.Context())
+		third := newCall(limits)
+		d, err := third.Acquire(t.Context())
 		if !Denied(t.Context(), err) {
 			t.Errorf("the error is %v", err)
 		}
 		want := later(time.Minute, false, `not sent: as many calls of project "some-project" wait as may: try again in 1m0s`)
-		if diff := cmp.Diff(want, crowded.Refusal(&d, err)); diff != "" {
+		if diff := cmp.Diff(want, third.Refusal(&d, err)); diff != "" {
 			t.Errorf("too many wait: want (-), got (+):\n%s", diff)
 		}
 
@@ -229,7 +229,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// A wait is never told too short.
+// The wait in a message is never too short.
 func TestRoundedUp(t *testing.T) {
 	for wait, want := range map[time.Duration]time.Duration{
 		0:                               0,

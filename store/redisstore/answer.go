@@ -37,8 +37,9 @@ type accountState struct {
 	charge   store.Charge
 	epoch    uint64
 	revision int64
-	limits   []limitState  // one for each limit
-	account  limit.Account // with their counters
+	limits   []limitState  // one for each limit, as the script found it
+	account  limit.Account // their counters, with what was taken since
+	taken    int64         // the amount that was taken since
 }
 
 // limitState is what was used of a limit.
@@ -157,7 +158,7 @@ type chargeReceipt struct {
 	limit.Receipt
 	charge   store.Charge
 	revision int64        // of the account, after the take
-	before   []limitState // one for each limit; those of logs may change
+	before   []limitState // one for each limit
 	left     []backlog    // that the take left in each bucket; nil if there is none
 }
 
@@ -169,9 +170,7 @@ func (f *accountState) take(at int64) *chargeReceipt {
 	if n == 0 {
 		return t
 	}
-	for i := range f.limits {
-		f.limits[i].log.sum, f.limits[i].log.newest = f.limits[i].log.sum+n, at
-	}
+	f.taken += n
 	if !slices.ContainsFunc(f.charge.Limits, isBucket) { // then the receipt needs no more
 		if limits := withoutLogs(f.charge.Limits); len(limits) > 0 {
 			f.account.Take(limits, at, n)
@@ -191,10 +190,15 @@ func (f *accountState) take(at int64) *chargeReceipt {
 
 // check returns the decision of the limit at an index on n.
 func (f *accountState) check(i int, at, n int64) limit.Decision {
-	if s := &f.limits[i]; s.limit.Algorithm() == limit.SlidingLog {
-		return s.log.check(s.limit, at, n)
+	s := &f.limits[i]
+	if s.limit.Algorithm() != limit.SlidingLog {
+		return f.account.Check(s.limit, at, n)
 	}
-	return f.account.Check(f.limits[i].limit, at, n)
+	log := s.log
+	if f.taken > 0 {
+		log.sum, log.newest = log.sum+f.taken, at
+	}
+	return log.check(s.limit, at, n)
 }
 
 // logState is what the script reports about a sliding log: the amount in its window, the time of

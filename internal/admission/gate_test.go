@@ -1,0 +1,170 @@
+package admission_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// gate is a gate that is closed until a time, and lets one probe pass meanwhile. Or it lowers
+// all counts by one.
+type gate struct {
+	lowers     bool
+	until      int64
+	probing    int64 // the number of the probe under way; 0: none
+	probes     int64
+	served     []int64
+	committed  []int // what probes have used
+	givenBack  int
+	settled    []admission.Amounts // taken and used, one after the other
+	reconsider time.Duration       // what lowered limits are told to say
+}
+
+func (g *gate) Idle() bool { return !g.lowers && g.until == 0 }
+
+func (g *gate) Lower(r *admission.Rules, _ int64) *admission.Rules {
+	if !g.lowers {
+		return r
+	}
+	return r.Lowered(func(l *admission.Limit) int64 { return l.Limit.Count() - 1 })
+}
+
+func (g *gate) Look(now int64) admission.Closed {
+	if g.until <= now || g.probing == 0 {
+		return admission.Closed{}
+	}
+	left := time.Duration(g.until - now)
+	return admission.Closed{For: left, Probe: left}
+}
+
+func (g *gate) Admit(now int64) (probe int64, closed admission.Closed) {
+	if closed = g.Look(now); closed != (admission.Closed{}) || g.until <= now {
+		return 0, closed
+	}
+	g.probes++
+	g.probing = g.probes
+	return g.probing, closed
+}
+
+func (g *gate) GiveBack(int64, int64) { g.givenBack, g.probing = g.givenBack+1, 0 }
+func (g *gate) Served(probe int64)    { g.served, g.until = append(g.served, probe), 0 }
+
+func (g *gate) Committed(_, _ int64, used int) { g.committed = append(g.committed, used) }
+
+func (g *gate) Settled(taken, used admission.Amounts) { g.settled = append(g.settled, taken, used) }
+
+func (g *gate) Reconsider(_ context.Context, _ *admission.Engine, o *admission.Outcome, s *admission.Standing, _ *admission.Ask) error {
+	for i := range s.Len() {
+		if _, d := o.At(s, i); !d.Allowed {
+			d.RetryAfter = g.reconsider
+		}
+	}
+	return nil
+}
+
+// A closed gate lets one probe pass. The others are told how long it is closed, and pass as
+// soon as the probe has found out that it may open.
+func TestGateLetsAProbePass(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		g := &gate{until: b.Now() + int64(time.Minute)}
+		m, p := b.shared("m", g, perMinute(admission.Requests, 9)), b.own("p", perMinute(admission.AllTokens, 90))
+		probe := b.take(callOf("probe", 5), m, p)
+		b.wantDenied(callOf("denied", 5), admission.PausedName, time.Minute, m, p)
+		var looked admission.Result
+		if err := b.Look(t.Context(), callOf("looks", 5), admission.Scopes{m, p}, &looked); err != nil || looked.Allowed() || looked.RetryAfter() != time.Minute {
+			t.Errorf("Look: %v, %t, %v", err, looked.Allowed(), looked.RetryAfter())
+		}
+		b.wantUsed(m, 1)
+		b.wantUsed(p, 5)
+		waits := b.acquire(callOf("waits", 5), m, p)
+		time.Sleep(time.Second)
+		if waits.ended() {
+			t.Errorf("it passes a closed gate: %v", waits.err)
+		}
+		probe.Served()
+		b.Wake(m)
+		if !waits.passed() || waits.result.Waited != time.Second {
+			t.Errorf("it waits although the gate is open: %v, after %v", waits.err, waits.result.Waited)
+		}
+		if g.probes != 1 || len(g.served) != 1 || g.served[0] != 1 {
+			t.Errorf("%d probes, of which the provider has taken %d", g.probes, g.served)
+		}
+		b.wantEvents("denied", event.Denied)
+		b.wantEvents("looks")
+		b.wantEvents("waits", event.Admitted)
+	})
+}
+
+// A probe ends as any call does, and the gate is told. One that the limits behind the gate deny is
+// none.
+func TestGateIsToldOfProbes(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		g := &gate{until: b.Now() + int64(time.Hour)}
+		m := b.shared("m", g, perMinute(admission.Tokens, 10))
+		b.wantDenied(callOf("large", 11), "tokens", 1<<63-1, m)
+		if g.givenBack != 1 || g.probing != 0 {
+			t.Errorf("%d probes were given back; want that of the call that was denied", g.givenBack)
+		}
+		b.take(callOf("cancelled", 5), m).Cancel()
+		if g.givenBack != 2 {
+			t.Errorf("%d probes were given back; want that of the cancelled call too", g.givenBack)
+		}
+		b.take(callOf("committed", 5), m).Commit(llm.Tokens{Input: 2, Output: 4})
+		b.wantUsed(m, 6)
+		if len(g.committed) != 1 || g.committed[0] != 4 {
+			t.Errorf("probes have used %d; want 4", g.committed)
+		}
+	})
+}
+
+// The wait for a closed gate ends when the gate opens by itself, and one that may not wait for so
+// long ends at once.
+func TestGateOpensByItself(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		g := &gate{until: b.Now() + int64(time.Minute), probing: 7}
+		m := b.shared("m", g, perMinute(admission.Requests, 9))
+		short := callOf("short", 1)
+		short.MaxWait = time.Minute
+		if w := b.acquire(short, m); !w.ended() || w.err == nil || w.result.Limit() != admission.PausedName {
+			t.Errorf("it waits for as long as it may, and in vain: %v, by %q", w.err, w.result.Limit())
+		}
+		w := b.acquire(callOf("long", 1), m)
+		time.Sleep(time.Minute - 1)
+		if w.ended() {
+			t.Errorf("the gate opens too early: %v", w.err)
+		}
+		time.Sleep(1)
+		if !w.passed() {
+			t.Errorf("the gate is open, and it waits: %v", w.err)
+		}
+		b.wantEvents("short", event.Denied)
+	})
+}
+
+// Lowered limits deny, and the gate says when they let the call pass. What is taken counts in the
+// limits as they were.
+func TestGateLowersLimits(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		g := &gate{lowers: true, reconsider: 7 * time.Second}
+		m, p := b.shared("m", g, perMinute(admission.Requests, 2)), b.own("p", perMinute(admission.Requests, 5))
+		res := b.take(callOf("first", 0), m, p)
+		b.wantDenied(callOf("second", 0), "requests", 7*time.Second, m, p)
+		b.wantUsed(p, 1)
+		g.lowers = false
+		b.take(callOf("third", 0), m, p)
+		b.wantDenied(callOf("fourth", 0), "requests", time.Minute, m, p)
+		res.Commit(llm.Tokens{Input: 3, Output: 4})
+		b.wantUsed(m, 2)
+		want := 2
+		if b.InMemory() { // no other process counts there
+			want = 0
+		}
+		if len(g.settled) != want || want > 0 && (g.settled[1][admission.Input] != 3 || g.settled[1][admission.Tokens] != 7) {
+			t.Errorf("the gate was told of settlements: %v", g.settled)
+		}
+	})
+}

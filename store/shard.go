@@ -1,0 +1,116 @@
+package store
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"strings"
+	"sync"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// shards is how many shards a Memory has. A set of them is a word with a bit for each.
+const shards = 64
+
+// shard holds a part of the keys.
+type shard struct {
+	mu    sync.Mutex
+	seen  int64 // the latest time of a decision
+	table table
+	_     [56]byte // so that no two shards share a cache line
+}
+
+// seed makes the hashes of keys differ from process to process.
+var seed = maphash.MakeSeed()
+
+// hashOf returns the hash by which a table finds a key.
+func hashOf(key string) uint64 { return maphash.String(seed, key) / shards }
+
+// shardOf returns the shard of a key. Keys that differ only after their last slash are
+// in one shard, so that a take locks one shard for each scope.
+func shardOf(key string) uint64 {
+	if end := strings.LastIndexByte(key, '/'); end > 0 {
+		key = key[:end]
+	}
+	return maphash.String(seed, key) % shards
+}
+
+// shardsOf returns the set of the shards of prepared charges.
+func shardsOf(charges []Charge) (set uint64) {
+	for i := range charges {
+		set |= 1 << charges[i].prepared.shard
+	}
+	return set
+}
+
+// lock locks a set of shards, in one order whatever the caller's, unless the store is
+// closed.
+func (m *Memory) lock(set uint64) error {
+	for rest := set; rest != 0; rest &= rest - 1 {
+		m.shards[bits.TrailingZeros64(rest)%shards].mu.Lock()
+	}
+	if m.closed.Load() {
+		m.unlock(set)
+		return ErrClosed
+	}
+	return nil
+}
+
+func (m *Memory) unlock(set uint64) {
+	for rest := set; rest != 0; rest &= rest - 1 {
+		m.shards[bits.TrailingZeros64(rest)%shards].mu.Unlock()
+	}
+}
+
+// timeOf returns the time of a decision about keys in a set of locked shards. It is
+// now, unless a decision with a later time was made between the reading of now and
+// the lock: then the clock is read again. So time goes back only if the clock does.
+func (m *Memory) timeOf(set uint64, now int64) int64 {
+	for rest := set; rest != 0; rest &= rest - 1 {
+		if now < m.shards[bits.TrailingZeros64(rest)%shards].seen {
+			now = m.clock()
+			break
+		}
+	}
+	for rest := set; rest != 0; rest &= rest - 1 {
+		m.shards[bits.TrailingZeros64(rest)%shards].seen = now
+	}
+	return now
+}
+
+// lookUp returns the entry of a key in the table of its shard, which is locked, or
+// nil.
+func (m *Memory) lookUp(p *prepared) *entry {
+	owner := p.owner.Load()
+	if owner == m && p.entry != nil && p.entry.next != gone {
+		return p.entry
+	}
+	e := m.shards[p.shard].table.find(p.hash, p.key)
+	if e != nil && (owner == m || p.owner.CompareAndSwap(nil, m)) {
+		p.entry = e
+	}
+	return e
+}
+
+// entryOf returns the entry of a key whose shard is locked. An entry that is not in
+// the table is empty; keep adds it.
+func (m *Memory) entryOf(p *prepared) *entry {
+	if e := m.lookUp(p); e != nil {
+		return e
+	}
+	if p.owner.Load() != m && !p.owner.CompareAndSwap(nil, m) {
+		return &entry{key: p.key, next: gone}
+	}
+	if p.entry == nil {
+		p.entry = &entry{key: p.key, next: gone}
+	}
+	*p.entry.purse.Account() = limit.Account{}
+	return p.entry
+}
+
+// keep adds an entry to the table if it is not there and anything of its key is in use.
+func (m *Memory) keep(p *prepared, e *entry, now int64) {
+	if e.next == gone {
+		m.shards[p.shard].table.keep(p.hash, e, now)
+	}
+}
