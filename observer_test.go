@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	events "dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"errors"
 	"path/filepath"
@@ -387,14 +388,14 @@ func TestRedisObserver(t *testing.T) {
 			return slices.ContainsFunc(list, func(e ratelimit.Event) bool { return e.Kind == ratelimit.EventStore && want(e) })
 		}
 	}
-	eventually(t, "it is told of the loss", told(func(e ratelimit.Event) bool {
+	testkit.Eventually(t, "it is told of the loss", told(func(e ratelimit.Event) bool {
 		return e.Store.Kind == redisstore.Lost && errors.Is(e.Err, redisstore.ErrLost)
 	}))
 	if !slices.Contains(kinds, ratelimit.EventLost) {
 		t.Errorf("%v; want the call that failed too", kinds)
 	}
 	proxy.Heal()
-	eventually(t, "it is told of the return", told(func(e ratelimit.Event) bool { return e.Store.Kind == redisstore.Back }))
+	testkit.Eventually(t, "it is told of the return", told(func(e ratelimit.Event) bool { return e.Store.Kind == redisstore.Back }))
 }
 
 // Without an observer, what a call allocates is its reservation.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -142,7 +143,7 @@ func TestWaitAtADeployment(t *testing.T) {
 	}
 	done := make(chan answer)
 	go func() { done <- r.post(t, chat, hello) }()
-	until(t, "the call waits", func() bool { return r.Models().Waiting("gpt-4o@a") == 1 })
+	testkit.Eventually(t, "the call waits", func() bool { return r.Models().Waiting("gpt-4o@a") == 1 })
 	held["a"].Cancel()
 	if a := <-done; a.status != 200 || r.last(t).Deployment != "a" {
 		t.Errorf("%d %s from %q", a.status, a.body, r.last(t).Deployment)

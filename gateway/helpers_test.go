@@ -7,11 +7,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
@@ -121,11 +119,7 @@ func (r *rig) last(t testing.TB) Record {
 // their answers.
 func (r *rig) settled(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); r.Active() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("requests do not end")
-		}
-	}
+	testkit.Eventually(t, "no request is being served", func() bool { return r.Active() == 0 })
 }
 
 const oneOfEach = `
@@ -152,12 +146,4 @@ func (s *seen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "X-Internal")
 	w.Header().Set("X-Internal", "1")
 	io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
-}
-
-// differs fails the test if got is not as wanted, and prints what differs.
-func differs(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: want (-), got (+):\n%s", what, diff)
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -155,13 +156,13 @@ func TestMarginOfTheConfiguration(t *testing.T) {
 		t.Helper()
 		for model, most := range map[string]int{"o3-mini": 7, "learner": 70} {
 			q, _ := r.Models().Quota(model)
-			differs(t, "the quota of "+model, ratelimit.ModelQuota{MaxRPM: most, MaxRPD: 10, Auto: model == "learner", Margin: margin}, q)
+			testkit.Equal(t, "the quota of "+model, ratelimit.ModelQuota{MaxRPM: most, MaxRPD: 10, Auto: model == "learner", Margin: margin}, q)
 			if s := r.Models().Stats(model); s.RPM != 1 || s.RPD != 1 {
 				t.Errorf("%s: %+v is used", model, s)
 			}
 		}
 		q, _ := r.Models().Quota("gpt-4-turbo")
-		differs(t, "the quota that was lifted", ratelimit.ModelQuota{}, q)
+		testkit.Equal(t, "the quota that was lifted", ratelimit.ModelQuota{}, q)
 	}
 	want(2 * time.Second)
 	for text, margin := range map[string]time.Duration{"margin: 5s, ": 5 * time.Second, "margin: 0s, ": 0} {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -236,16 +235,6 @@ func everyDoor(l *project.Limiter, c project.Call) map[string]error {
 		errs["Acquire"] = err
 	}
 	return errs
-}
-
-// eventually wants something to become so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("not yet: %s", what)
-		}
-	}
 }
 
 // line is calls of Acquire in a bubble, and when they returned.
