@@ -770,7 +770,7 @@ func TestObserverOfLowered(t *testing.T) {
 		heed(leaves(llm.AllTokens, time.Minute, 99, 0))
 		d.want(t, "tokens, without a reset", told("tpm", 99, time.Minute), nil)
 		heed(requests(0), leaves(llm.AllTokens, time.Minute, 1, time.Second))
-		list := d.since()
+		list := d.Since()
 		if len(list) != 2 || list[0] != told("rpm", 0, 30*time.Second) || list[1] != told("tpm", 1, time.Second) {
 			t.Errorf("both: %+v", list)
 		}

@@ -603,7 +603,7 @@ func TestObserverOfPaused(t *testing.T) {
 		refuse(t, rl, "auto", 48*time.Hour)
 		d.want(t, "for two days", told("auto", true, ratelimit.DefaultMaxPause, llm.RateLimited), nil)
 		rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, time.Minute, 3, time.Minute)}, Cause: llm.RateLimited, Pause: 10 * time.Second})
-		list := d.since()
+		list := d.Since()
 		lower := event(ratelimit.EventLowered, func(e *ratelimit.Event) { e.Limit, e.Said, e.RetryAfter = "rpm", 3, time.Minute })
 		if len(list) != 2 || list[0] != lower || list[1] != told("m", true, 10*time.Second, llm.RateLimited) {
 			t.Errorf("refused, and lowered: %+v", list)
@@ -618,11 +618,11 @@ func TestObserverOfPaused(t *testing.T) {
 		d.want(t, "AcquireCall", held(ratelimit.EventDenied), context.DeadlineExceeded)
 		rl.Acquire(t.Context(), "m", 5)
 		admitted := event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Waited, e.Estimated = 10*time.Second, 5 })
-		if list := d.since(); !slices.Equal(list, []ratelimit.Event{resumed(10 * time.Second), admitted}) {
+		if list := d.Since(); !slices.Equal(list, []ratelimit.Event{resumed(10 * time.Second), admitted}) {
 			t.Errorf("Acquire: %+v", list)
 		}
 		refuse(t, rl, "m", time.Hour)
-		d.since()
+		d.Since()
 		time.Sleep(20 * time.Second)
 		rl.Reset("m")
 		d.want(t, "Reset", resumed(20*time.Second), nil)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
@@ -21,8 +21,7 @@ type rig struct {
 	provider *mockprovider.Server
 }
 
-// newRig starts a gateway with a configuration, in which MOCK stands for the mock's
-// address. Its state is in memory unless it says otherwise.
+// newRig starts a gateway in front of a mock provider: see [gatewaytest.Config].
 func newRig(t testing.TB, yaml string, mock mockprovider.Config) *rig {
 	t.Helper()
 	provider := mockprovider.New(mock)
@@ -36,11 +35,7 @@ func newRigBefore(t testing.TB, yaml string, handler http.Handler) *rig {
 	t.Helper()
 	upstream := httptest.NewServer(handler)
 	t.Cleanup(upstream.Close)
-	yaml = strings.ReplaceAll(yaml, "MOCK", upstream.URL)
-	if !strings.Contains(yaml, "state:") {
-		yaml += "\nstate: memory\n"
-	}
-	g, err := New(parse(t, yaml), Options{})
+	g, err := New(gatewaytest.Config(t, yaml, upstream.URL), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,15 +52,6 @@ func newRigBefore(t testing.TB, yaml string, handler http.Handler) *rig {
 		}
 	})
 	return &rig{Gateway: g, url: "http://" + listener.Addr().String()}
-}
-
-func parse(t testing.TB, yaml string) *config.Config {
-	t.Helper()
-	cfg, err := config.Parse("test.yaml", []byte(yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cfg
 }
 
 // answer is an answer to a client.

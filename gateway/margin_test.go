@@ -17,6 +17,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
@@ -66,11 +67,11 @@ func TestNoMinuteAtTheProviderHoldsMore(t *testing.T) {
 					if state == "sqlite" {
 						state = filepath.Join(t.TempDir(), "state.db")
 					}
-					g, err := New(parse(t, fmt.Sprintf(`
+					g, err := New(gatewaytest.Config(t, fmt.Sprintf(`
 state: %s
 defaults: {max_wait: 5m}
-providers: {openai: {%sbase_url: "http://127.0.0.1:1", models: {gpt-4o: {max_rpm: 50}}}}
-`, state, margin)), Options{})
+providers: {openai: {%sbase_url: MOCK, models: {gpt-4o: {max_rpm: 50}}}}
+`, state, margin), "http://127.0.0.1:1"), Options{})
 					if err != nil {
 						t.Fatal(err)
 					}

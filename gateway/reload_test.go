@@ -9,6 +9,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -18,7 +19,7 @@ import (
 func (r *rig) again(t testing.TB, yaml string) *config.Config {
 	t.Helper()
 	base := r.Config().Providers["openai"].Deployments[""].BaseURL
-	return parse(t, strings.ReplaceAll(yaml, "MOCK", base))
+	return gatewaytest.Config(t, yaml, base)
 }
 
 const limited = `

@@ -15,6 +15,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -336,22 +337,11 @@ func inLine(t *testing.T, cfg project.Config, test func(t *testing.T, l *line, c
 }
 
 // witness is an observer that remembers.
-type witness struct {
-	mu  sync.Mutex
-	all []event.Event
-}
-
-func (w *witness) Observe(_ context.Context, e event.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all = append(w.all, e)
-}
+type witness struct{ testkit.Recorder[event.Event] }
 
 // saw returns what has happened since it was last asked, without errors.
-func (w *witness) saw() (all []event.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all, w.all = w.all, nil
+func (w *witness) saw() []event.Event {
+	all := w.Since()
 	for i := range all {
 		all[i].Err = nil
 	}

@@ -287,9 +287,7 @@ func TestDecisions(t *testing.T) {
 		for _, d := range list.Decisions {
 			got = append(got, d.Seq)
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: %s", query, diff)
-		}
+		testkit.Equal(t, query, want, got, cmpopts.EquateEmpty())
 		if n := len(got); n > 0 && list.Next != got[n-1] {
 			t.Errorf("%s: next is %d", query, list.Next)
 		}

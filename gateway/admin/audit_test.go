@@ -283,9 +283,7 @@ func TestAuditIsRecalled(t *testing.T) {
 			for _, e := range a.after(0, 99) {
 				got = append(got, e.Seq)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s: %s", name, diff)
-			}
+			testkit.Equal(t, name, c.want, got)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dappco.re/go/core/go-ratelimit/gateway"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
@@ -59,10 +59,7 @@ func newRigWith(t testing.TB, yaml string, o Options) *rig {
 	t.Helper()
 	provider := httptest.NewServer(mockprovider.New(mockprovider.Config{}))
 	t.Cleanup(provider.Close)
-	cfg, err := config.Parse("test.yaml", []byte(strings.ReplaceAll(yaml, "MOCK", provider.URL)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := gatewaytest.Config(t, yaml, provider.URL)
 	r := &rig{logged: new(testkit.Log)}
 	o.Version = "test"
 	if o.Log == nil {

@@ -53,3 +53,15 @@ func (r *Recorder[E]) Since() []E {
 	r.events = nil
 	return events
 }
+
+// Count returns how many events match, of those since the last call of Since.
+func (r *Recorder[E]) Count(matches func(E) bool) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if matches(e) {
+			n++
+		}
+	}
+	return n
+}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
@@ -88,10 +88,8 @@ func newRig(t *testing.T, yaml string) *rig {
 	t.Helper()
 	now := time.Now()
 	r := &rig{provider: newProvider(t, now), without: newProvider(t, now), log: new(testkit.Log)}
-	cfg, err := config.Parse("test.yaml", []byte(placed(t, yaml, r.provider.url)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
+	cfg := gatewaytest.Config(t, placed(t, yaml, r.provider.url), r.provider.url)
 	if r.Gateway, err = gateway.New(cfg, gateway.Options{Log: slog.New(slog.NewJSONHandler(r.log, nil))}); err != nil {
 		t.Fatal(err)
 	}
