@@ -16,6 +16,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 	"pgregory.net/rapid"
@@ -839,7 +840,7 @@ func TestRedisCalls(t *testing.T) {
 		_, _, err := acquireCall(a, t.Context(), c)
 		served <- err
 	}()
-	eventually(t, "it waits", func() bool { _, _, waiting := a.Ahead("s"); return waiting })
+	testkit.Eventually(t, "it waits", func() bool { _, _, waiting := a.Ahead("s"); return waiting })
 	held.Cancel()
 	if err := <-served; err != nil {
 		t.Error(err)

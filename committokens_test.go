@@ -190,12 +190,12 @@ func TestInvalidFreeEstimates(t *testing.T) {
 			{Input: 5, FreeInput: 6}, {Output: 5, FreeOutput: 6}, {Input: 5, FreeInput: -1}, {Output: 5, FreeOutput: -1},
 			{FreeInput: 1}, {Input: 5, FreeOutput: 1}, {Input: math.MaxInt, FreeInput: math.MaxInt}, {Input: -1, FreeInput: -1}, {Input: 5, FreeInput: math.MinInt},
 		} {
-			seen.since()
+			seen.Since()
 			res, d := rl.TryAcquireTokens("m", tokens)
 			if res != nil || d.Code != ratelimit.DecisionInvalidTokens || d.RetryAfter != ratelimit.Never {
 				t.Errorf("%+v: %v, %+v", tokens, res, d)
 			}
-			if list := seen.since(); len(list) != 1 || list[0].Kind != ratelimit.EventRefused {
+			if list := seen.Since(); len(list) != 1 || list[0].Kind != ratelimit.EventRefused {
 				t.Errorf("%+v: %+v", tokens, list)
 			}
 			call := projectCall{Model: "m", Tokens: tokens}
@@ -226,7 +226,7 @@ func TestObserverOfFreeTokens(t *testing.T) {
 			e.Estimated, e.Used = 70, ratelimit.Tokens{Input: 80, Output: 30, FreeInput: 80}
 		}), nil)
 		res, _ = rl.TryAcquire("m", 10)
-		d.since()
+		d.Since()
 		res.CommitTokens(ratelimit.Tokens{Input: -5, Output: -1, FreeInput: 5})
 		d.want(t, "nothing known", event(ratelimit.EventSettled, func(e *ratelimit.Event) {
 			e.Estimated, e.Used = 10, ratelimit.Tokens{Input: -1, Output: -1}

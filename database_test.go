@@ -16,6 +16,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -457,9 +458,7 @@ func TestQuotasOfFile(t *testing.T) {
 		if err := b.SetQuota(name, quota); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") {
 			t.Errorf("SetQuota(%q, %+v): %v", name, quota, err)
 		}
-		if after := dump(t, path); !reflect.DeepEqual(before, after) {
-			t.Errorf("SetQuota(%q, %+v) has changed the file", name, quota)
-		}
+		testkit.Equal(t, fmt.Sprintf("the file after SetQuota(%q, %+v)", name, quota), before, dump(t, path))
 		if maps.Equal(quotas{name: b.Quotas()[name]}, quotas{name: quota}) && quota != (ratelimit.ModelQuota{}) {
 			t.Errorf("SetQuota(%q, %+v) has changed the quota", name, quota)
 		}
@@ -762,9 +761,7 @@ func TestLockedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if after := dump(t, path); !reflect.DeepEqual(before, after) {
-		t.Errorf("it was\n  %v\nand is\n  %v", before, after)
-	}
+	testkit.Equal(t, "the file", before, dump(t, path))
 	if n, _ := fill(rl, "m", 1); n != 2 {
 		t.Errorf("%d pass", n)
 	}

@@ -15,6 +15,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"pgregory.net/rapid"
 )
@@ -730,7 +731,7 @@ func TestRedisHeedOthers(t *testing.T) {
 		_, err := rl.Acquire(t.Context(), "m", 10)
 		served <- err
 	}()
-	eventually(t, "it waits", func() bool { return rl.Waiting("m") == 1 })
+	testkit.Eventually(t, "it waits", func() bool { return rl.Waiting("m") == 1 })
 	rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, llm.Day, 50, day)}})
 	select {
 	case err := <-served:
@@ -769,7 +770,7 @@ func TestObserverOfLowered(t *testing.T) {
 		heed(leaves(llm.AllTokens, time.Minute, 99, 0))
 		d.want(t, "tokens, without a reset", told("tpm", 99, time.Minute), nil)
 		heed(requests(0), leaves(llm.AllTokens, time.Minute, 1, time.Second))
-		list := d.since()
+		list := d.Since()
 		if len(list) != 2 || list[0] != told("rpm", 0, 30*time.Second) || list[1] != told("tpm", 1, time.Second) {
 			t.Errorf("both: %+v", list)
 		}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // usedYAML returns a file with quotas and usage of every kind, and what they are.
@@ -70,9 +70,7 @@ func TestMigrate(t *testing.T) {
 					delete(all, "accounts") // no two of them have the same bytes
 					tables = append(tables, all)
 				}
-				if !reflect.DeepEqual(tables[0], tables[1]) {
-					t.Errorf("first\n  %v\nthen\n  %v", tables[0], tables[1])
-				}
+				testkit.Equal(t, "the second file", tables[0], tables[1])
 				s := from.State()["every"]
 				for query, want := range map[string][]string{
 					"SELECT model, max_rpm, max_tpm, max_rpd FROM quotas ORDER BY model":                                             {"a/b 'c' 0 9 0", "every 10 200 30", "few 3 0 0", "free 0 0 0"},
@@ -199,9 +197,7 @@ func TestMigrateFails(t *testing.T) {
 							delete(all, "version")
 						}
 					}
-					if !reflect.DeepEqual(before, after) {
-						t.Errorf("it was\n  %v\nand is\n  %v", before, after)
-					}
+					testkit.Equal(t, "the file", before, after)
 					execSQL(t, path, "DROP TRIGGER no")
 					rl := openFile(t, path, nil)
 					if !maps.Equal(quotas{"m": rl.Quotas()["m"]}, quotas{"m": limited}) {

@@ -2,8 +2,6 @@ package ratelimit_test
 
 import (
 	"context"
-	events "dappco.re/go/core/go-ratelimit/event"
-	"dappco.re/go/core/go-ratelimit/project"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -13,37 +11,24 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	events "dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// diary is an observer that notes all.
+// diary is an observer that records events, and holds them to what a test wants.
 type diary struct {
-	mu   sync.Mutex
-	list []ratelimit.Event
-}
-
-func (d *diary) Observe(_ context.Context, e ratelimit.Event) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.list = append(d.list, e)
-}
-
-// since returns what was noted since the last time.
-func (d *diary) since() []ratelimit.Event {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := d.list
-	d.list = nil
-	return list
+	testkit.Recorder[ratelimit.Event]
 }
 
 // want wants one event since the last time. Its error wraps err, or is none.
 func (d *diary) want(t testing.TB, what string, want ratelimit.Event, err error) {
 	t.Helper()
-	list := d.since()
+	list := d.Since()
 	if len(list) != 1 {
 		t.Errorf("%s: %d events: %+v; want one", what, len(list), list)
 		return
@@ -52,15 +37,14 @@ func (d *diary) want(t testing.TB, what string, want ratelimit.Event, err error)
 	if (err == nil) != (got.Err == nil) || !errors.Is(got.Err, err) {
 		t.Errorf("%s: the error is %v; want %v", what, got.Err, err)
 	}
-	if got.Err = nil; got != want {
-		t.Errorf("%s:\n%+v; want\n%+v", what, got, want)
-	}
+	got.Err = nil
+	testkit.Equal(t, what, want, got)
 }
 
 // none wants no event since the last time.
 func (d *diary) none(t testing.TB, what string) {
 	t.Helper()
-	if list := d.since(); len(list) != 0 {
+	if list := d.Since(); len(list) != 0 {
 		t.Errorf("%s: %+v; want no event", what, list)
 	}
 }
@@ -157,14 +141,14 @@ func TestObserverOfModels(t *testing.T) {
 		d.want(t, "Commit of nothing known", event(ratelimit.EventSettled, func(e *ratelimit.Event) { e.Estimated, e.Used = 5, ratelimit.Tokens{Input: -1, Output: -1} }), nil)
 
 		rl.TryAcquire("m", -1)
-		invalid := d.since()
+		invalid := d.Since()
 		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].RetryAfter != 0 || invalid[0].Limit != "" {
 			t.Errorf("invalid: %+v", invalid)
 		}
 		if _, err := rl.Acquire(t.Context(), "m", -1); err == nil {
 			t.Error("it is valid")
 		}
-		invalid = d.since()
+		invalid = d.Since()
 		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].RetryAfter != 0 || invalid[0].Err == nil {
 			t.Errorf("invalid, Acquire: %+v", invalid)
 		}
@@ -174,7 +158,7 @@ func TestObserverOfModels(t *testing.T) {
 			rl.Acquire(t.Context(), model, 10)
 			d.want(t, model, ratelimit.Event{Kind: ratelimit.EventAdmitted, Model: model, Limited: limited, RemainingMinute: -1, Estimated: 10}, nil)
 			res.Commit(1, 2)
-			end := d.since()
+			end := d.Since()
 			if len(end) != 1 || end[0].Kind != ratelimit.EventSettled || end[0].Model != model || end[0].Limited != limited || end[0].Used != (ratelimit.Tokens{Input: 1, Output: 2}) {
 				t.Errorf("%s: %+v", model, end)
 			}
@@ -245,7 +229,7 @@ func TestObserverOfCalls(t *testing.T) {
 		if _, _, err := acquireCall(rl, t.Context(), p); !errors.Is(err, ratelimit.ErrCrowded) {
 			t.Error(err)
 		}
-		crowded := d.since()
+		crowded := d.Since()
 		if len(crowded) != 1 || crowded[0].Kind != ratelimit.EventDenied || crowded[0].Limit != "minute" || crowded[0].RetryAfter != 40*time.Second || !errors.Is(crowded[0].Err, ratelimit.ErrCrowded) {
 			t.Errorf("crowded: %+v", crowded)
 		}
@@ -260,7 +244,7 @@ func TestObserverOfCalls(t *testing.T) {
 			rl.TryAcquire("m", 0)
 			tryAcquireCall(rl, t.Context(), projectCall{Model: "m", Project: "q", Limits: perMinute(9, 0)})
 		}
-		d.since()
+		d.Since()
 		tryCall(t, rl, p)
 		d.want(t, "the model denies", of(ratelimit.EventDenied, 2, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "rpm", time.Minute }), nil)
 
@@ -274,7 +258,7 @@ func TestObserverOfCalls(t *testing.T) {
 		d.want(t, "no model", ratelimit.Event{Kind: ratelimit.EventSettled, Project: "p", RemainingMinute: -1, Estimated: 10, Used: ratelimit.Tokens{Input: 1, Output: 1}}, nil)
 
 		_, _, err := tryAcquireCall(rl, t.Context(), projectCall{Project: "p", Requests: -1, Limits: p.Limits})
-		invalid := d.since()
+		invalid := d.Since()
 		if err == nil || len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].Project != "p" {
 			t.Errorf("invalid: %+v, %v", invalid, err)
 		}
@@ -299,16 +283,16 @@ func TestObserverOfALostStore(t *testing.T) {
 		"AcquireCall":    func() { acquireCall(rl, t.Context(), call) },
 	} {
 		do()
-		if list := d.since(); len(list) != 1 || list[0].Kind != ratelimit.EventLost || list[0].Err != lost || list[0].Model != "m" || list[0].RemainingMinute != -1 {
+		if list := d.Since(); len(list) != 1 || list[0].Kind != ratelimit.EventLost || list[0].Err != lost || list[0].Model != "m" || list[0].RemainingMinute != -1 {
 			t.Errorf("%s: %+v; want that it failed", what, list)
 		}
 	}
 	e.lose(nil)
 	held, _ := rl.TryAcquire("m", 1)
-	d.since()
+	d.Since()
 	e.lose(lost)
 	held.Commit(1, 1) // is made later
-	if list := d.since(); len(list) != 1 || list[0].Kind != ratelimit.EventSettled {
+	if list := d.Since(); len(list) != 1 || list[0].Kind != ratelimit.EventSettled {
 		t.Errorf("%+v", list)
 	}
 	e.lose(nil)
@@ -342,7 +326,7 @@ func TestObserverOfManyAtATime(t *testing.T) {
 			})
 		}
 		group.Wait()
-		one, other := a.since(), b.since()
+		one, other := a.Since(), b.Since()
 		count := map[ratelimit.EventKind]int{}
 		for _, e := range one {
 			count[e.Kind]++
@@ -360,7 +344,7 @@ func TestStoreEvents(t *testing.T) {
 	d := &diary{}
 	lost := redisstore.Event{Kind: redisstore.Lost, Err: redisstore.ErrLost, Denied: 3}
 	events.OfStore(d)(lost)
-	list := d.since()
+	list := d.Since()
 	if len(list) != 1 || list[0].Kind != ratelimit.EventStore || list[0].RemainingMinute != -1 || list[0].Store == nil || *list[0].Store != lost || list[0].Err != lost.Err {
 		t.Errorf("%+v", list)
 	}
@@ -380,21 +364,21 @@ func TestRedisObserver(t *testing.T) {
 	var kinds []ratelimit.EventKind
 	told := func(want func(e ratelimit.Event) bool) func() bool {
 		return func() bool {
-			list := d.since()
+			list := d.Since()
 			for _, e := range list {
 				kinds = append(kinds, e.Kind)
 			}
 			return slices.ContainsFunc(list, func(e ratelimit.Event) bool { return e.Kind == ratelimit.EventStore && want(e) })
 		}
 	}
-	eventually(t, "it is told of the loss", told(func(e ratelimit.Event) bool {
+	testkit.Eventually(t, "it is told of the loss", told(func(e ratelimit.Event) bool {
 		return e.Store.Kind == redisstore.Lost && errors.Is(e.Err, redisstore.ErrLost)
 	}))
 	if !slices.Contains(kinds, ratelimit.EventLost) {
 		t.Errorf("%v; want the call that failed too", kinds)
 	}
 	proxy.Heal()
-	eventually(t, "it is told of the return", told(func(e ratelimit.Event) bool { return e.Store.Kind == redisstore.Back }))
+	testkit.Eventually(t, "it is told of the return", told(func(e ratelimit.Event) bool { return e.Store.Kind == redisstore.Back }))
 }
 
 // Without an observer, what a call allocates is its reservation.

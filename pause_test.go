@@ -14,6 +14,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -456,7 +457,7 @@ func TestRedisPause(t *testing.T) {
 	}
 	for _, model := range []string{"m", "free", "auto"} {
 		refuse(t, a, model, 5*time.Minute)
-		eventually(t, model+" is paused", func() bool { return held(b, model) })
+		testkit.Eventually(t, model+" is paused", func() bool { return held(b, model) })
 	}
 	refuse(t, a, "unknown", 5*time.Minute)
 	late := onRedis(t, url, pausable)
@@ -474,7 +475,7 @@ func TestRedisPause(t *testing.T) {
 			_, err := rl.Acquire(t.Context(), "m", 1)
 			passed <- err
 		}()
-		eventually(t, "it waits", func() bool { return rl.Waiting("m") == 1 })
+		testkit.Eventually(t, "it waits", func() bool { return rl.Waiting("m") == 1 })
 	}
 	b.Reset("m")
 	for range 3 {
@@ -496,7 +497,7 @@ func TestRedisPause(t *testing.T) {
 		}
 	}
 	refuse(t, late, "m", 5*time.Minute)
-	eventually(t, "it is paused again", func() bool { return held(a, "m") && held(b, "m") })
+	testkit.Eventually(t, "it is paused again", func() bool { return held(a, "m") && held(b, "m") })
 	if err := errors.Join(a.Persist(), b.Persist(), late.Persist()); err != nil {
 		t.Error(err)
 	}
@@ -508,13 +509,13 @@ func TestRedisPauseEndsTogether(t *testing.T) {
 	a, b := onRedis(t, url, pausable), onRedis(t, url, pausable)
 	for range 5 { // parts of a millisecond differ
 		refuse(t, a, "m", 5*time.Minute)
-		eventually(t, "b has heard it", func() bool { return b.Decide("m", 1).Code == isPaused })
+		testkit.Eventually(t, "b has heard it", func() bool { return b.Decide("m", 1).Code == isPaused })
 		heard := b.Decide("m", 1).RetryAfter
 		if told := a.Decide("m", 1).RetryAfter; heard < told-100*time.Microsecond { // by which their clocks may differ
 			t.Errorf("a is paused for %v, and b was just before for %v", told, heard)
 		}
 		a.Reset("m")
-		eventually(t, "b has heard that it has ended", func() bool { return b.Decide("m", 1).Allowed })
+		testkit.Eventually(t, "b has heard that it has ended", func() bool { return b.Decide("m", 1).Allowed })
 	}
 }
 
@@ -526,9 +527,9 @@ func TestRedisPauseWhileLost(t *testing.T) {
 	a := onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), Quotas: pausable})
 	b := onRedis(t, server.URL(), pausable)
 	refuse(t, a, "m", time.Hour)
-	eventually(t, "b has heard it", func() bool { return b.Decide("m", 1).Code == isPaused })
+	testkit.Eventually(t, "b has heard it", func() bool { return b.Decide("m", 1).Code == isPaused })
 	a.Reset("m")
-	eventually(t, "b has heard that it has ended", func() bool { return b.Decide("m", 1).Allowed })
+	testkit.Eventually(t, "b has heard that it has ended", func() bool { return b.Decide("m", 1).Allowed })
 	proxy.Cut()
 	refuse(t, a, "m", time.Hour)
 	proxy.Heal()
@@ -536,7 +537,7 @@ func TestRedisPauseWhileLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, a, "n", ratelimit.ModelQuota{MaxRPM: 1})
-	eventually(t, "Redis is back", func() bool { return a.Decide("m", 1).Code != ratelimit.DecisionStoreLost })
+	testkit.Eventually(t, "Redis is back", func() bool { return a.Decide("m", 1).Code != ratelimit.DecisionStoreLost })
 	if d := a.Decide("m", 1); d.Code != isPaused {
 		t.Errorf("%+v; want it paused", d)
 	}
@@ -602,7 +603,7 @@ func TestObserverOfPaused(t *testing.T) {
 		refuse(t, rl, "auto", 48*time.Hour)
 		d.want(t, "for two days", told("auto", true, ratelimit.DefaultMaxPause, llm.RateLimited), nil)
 		rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, time.Minute, 3, time.Minute)}, Cause: llm.RateLimited, Pause: 10 * time.Second})
-		list := d.since()
+		list := d.Since()
 		lower := event(ratelimit.EventLowered, func(e *ratelimit.Event) { e.Limit, e.Said, e.RetryAfter = "rpm", 3, time.Minute })
 		if len(list) != 2 || list[0] != lower || list[1] != told("m", true, 10*time.Second, llm.RateLimited) {
 			t.Errorf("refused, and lowered: %+v", list)
@@ -617,11 +618,11 @@ func TestObserverOfPaused(t *testing.T) {
 		d.want(t, "AcquireCall", held(ratelimit.EventDenied), context.DeadlineExceeded)
 		rl.Acquire(t.Context(), "m", 5)
 		admitted := event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Waited, e.Estimated = 10*time.Second, 5 })
-		if list := d.since(); !slices.Equal(list, []ratelimit.Event{resumed(10 * time.Second), admitted}) {
+		if list := d.Since(); !slices.Equal(list, []ratelimit.Event{resumed(10 * time.Second), admitted}) {
 			t.Errorf("Acquire: %+v", list)
 		}
 		refuse(t, rl, "m", time.Hour)
-		d.since()
+		d.Since()
 		time.Sleep(20 * time.Second)
 		rl.Reset("m")
 		d.want(t, "Reset", resumed(20*time.Second), nil)

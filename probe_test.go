@@ -9,6 +9,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -200,5 +201,5 @@ func TestRedisProbe(t *testing.T) {
 		t.Error("b is not paused before the probe is served")
 	}
 	res.Served()
-	eventually(t, "b goes on", func() bool { return b.CanSend("m", 5) })
+	testkit.Eventually(t, "b goes on", func() bool { return b.CanSend("m", 5) })
 }

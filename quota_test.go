@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 func TestDefaultQuotas(t *testing.T) {
@@ -41,9 +43,7 @@ func TestDefaultQuotas(t *testing.T) {
 	for _, tt := range tests {
 		want[tt.provider].Models[tt.model] = ModelQuota{MaxRPM: tt.rpm, MaxTPM: tt.tpm, MaxRPD: tt.rpd}
 	}
-	if got := DefaultProfiles(); !reflect.DeepEqual(got, want) {
-		t.Errorf("DefaultProfiles() = %v; want %v", got, want)
-	}
+	testkit.Equal(t, "DefaultProfiles", want, DefaultProfiles())
 	clear(DefaultProfiles()[ProviderGemini].Models)
 	if got := DefaultProfiles(); !reflect.DeepEqual(got, want) {
 		t.Error("DefaultProfiles is not a copy")

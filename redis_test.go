@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -40,20 +40,10 @@ func onRedisWith(t testing.TB, cfg ratelimit.Config) *ratelimit.RateLimiter {
 	return rl
 }
 
-// eventually wants something to become so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("not yet: %s", what)
-		}
-	}
-}
-
 // has waits until a limiter has a quota.
 func has(t testing.TB, rl *ratelimit.RateLimiter, model string, quota ratelimit.ModelQuota) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s has %+v", model, quota), func() bool { return rl.Quotas()[model] == quota })
+	testkit.Eventually(t, fmt.Sprintf("%s has %+v", model, quota), func() bool { return rl.Quotas()[model] == quota })
 }
 
 // However many callers on however many machines, they get the limit.
@@ -164,7 +154,7 @@ func TestRedisSlots(t *testing.T) {
 			served <- res
 		}
 	}()
-	eventually(t, "b waits", func() bool { return b.Waiting("m") == 1 })
+	testkit.Eventually(t, "b waits", func() bool { return b.Waiting("m") == 1 })
 	held.Commit(1, 1)
 	held = <-served
 	held.Cancel()
@@ -182,7 +172,7 @@ func TestRedisQuotas(t *testing.T) {
 		_, err := b.Acquire(t.Context(), "m", 1)
 		served <- err
 	}()
-	eventually(t, "b waits", func() bool { return b.Waiting("m") == 1 })
+	testkit.Eventually(t, "b waits", func() bool { return b.Waiting("m") == 1 })
 	larger := ratelimit.ModelQuota{MaxRPM: 2, DayResetsAt: "12:00 America/Los_Angeles"}
 	if err := a.SetQuota("m", larger); err != nil {
 		t.Fatal(err)
@@ -330,7 +320,7 @@ func TestRedisLost(t *testing.T) {
 			proxy := redistest.NewProxy(t, server.Addr)
 			rl := onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), Quotas: quotas{"m": {MaxTPM: 100, MaxRPM: 1000}}})
 			var held *ratelimit.Reservation
-			eventually(t, "it is there", func() bool {
+			testkit.Eventually(t, "it is there", func() bool {
 				held, _ = rl.TryAcquire("m", 80)
 				return held != nil
 			})
@@ -350,7 +340,7 @@ func TestRedisLost(t *testing.T) {
 				t.Errorf("%+v; want at least the quota", s)
 			}
 			c.heal(server, proxy)
-			eventually(t, "it heals, and is settled", func() bool {
+			testkit.Eventually(t, "it heals, and is settled", func() bool {
 				res, d := rl.TryAcquire("m", 90)
 				return res != nil && d.Stats.TPM == 100
 			})
@@ -375,7 +365,7 @@ func TestRedisLostAndAllowed(t *testing.T) {
 		mustTake(t, rl, 10).Commit(2, 2)
 	}
 	proxy.Heal()
-	eventually(t, "what has passed is counted", func() bool { return rl.Stats("m").RPM == 6 })
+	testkit.Eventually(t, "what has passed is counted", func() bool { return rl.Stats("m").RPM == 6 })
 	if _, d := rl.TryAcquire("m", 1); d.Code != overRPM || d.Stats.RPM != 6 || d.Stats.TPM != 22 {
 		t.Errorf("%+v", d)
 	}

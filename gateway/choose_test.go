@@ -8,20 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// asked counts what a store is asked, and the decisions that observers are told of.
+// asked counts what a store is asked, and records what observers are told.
 type asked struct {
 	store.Store
-	takes, peeks     atomic.Int32
-	admitted, denied atomic.Int32
+	takes, peeks atomic.Int32
+	testkit.Recorder[ratelimit.Event]
 }
 
 func (a *asked) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
@@ -32,15 +31,6 @@ func (a *asked) Take(ctx context.Context, charges []store.Charge) (store.Receipt
 func (a *asked) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	a.peeks.Add(1)
 	return a.Store.Peek(ctx, charges)
-}
-
-func (a *asked) Observe(_ context.Context, e ratelimit.Event) {
-	switch e.Kind {
-	case ratelimit.EventAdmitted:
-		a.admitted.Add(1)
-	case ratelimit.EventDenied:
-		a.denied.Add(1)
-	}
 }
 
 // newDeployments returns a rig with deployments of one letter each, whose limits are in a store
@@ -96,13 +86,14 @@ func TestOneTakeChoosesADeployment(t *testing.T) {
 				}
 			}
 			a.takes.Store(0)
-			a.admitted.Store(0)
+			a.Since()
 			answer := r.post(t, chat, hello)
 			r.settled(t)
-			got := count{answer.status, int(a.takes.Load()), int(a.peeks.Load()), int(a.admitted.Load()), int(a.denied.Load())}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("%s\nwant (-), got (+):\n%s", answer.body, diff)
+			events := func(kind ratelimit.EventKind) int {
+				return a.Count(func(e ratelimit.Event) bool { return e.Kind == kind })
 			}
+			got := count{answer.status, int(a.takes.Load()), int(a.peeks.Load()), events(ratelimit.EventAdmitted), events(ratelimit.EventDenied)}
+			testkit.Equal(t, answer.body, test.want, got)
 		})
 	}
 }
@@ -142,7 +133,7 @@ func TestWaitAtADeployment(t *testing.T) {
 	}
 	done := make(chan answer)
 	go func() { done <- r.post(t, chat, hello) }()
-	until(t, "the call waits", func() bool { return r.Models().Waiting("gpt-4o@a") == 1 })
+	testkit.Eventually(t, "the call waits", func() bool { return r.Models().Waiting("gpt-4o@a") == 1 })
 	held["a"].Cancel()
 	if a := <-done; a.status != 200 || r.last(t).Deployment != "a" {
 		t.Errorf("%d %s from %q", a.status, a.body, r.last(t).Deployment)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -65,7 +66,7 @@ projects:
 			}
 		}
 		last := r.last(t)
-		differs(t, "the record of "+c.path, Record{Outcome: Denied, Limit: "minute", Status: 429}, Record{Outcome: last.Outcome, Limit: last.Limit, Status: last.Status})
+		testkit.Equal(t, "the record of "+c.path, Record{Outcome: Denied, Limit: "minute", Status: 429}, Record{Outcome: last.Outcome, Limit: last.Limit, Status: last.Status})
 		if served(r) != before {
 			t.Errorf("%s: it was sent", c.path)
 		}
@@ -127,7 +128,7 @@ defaults: {requests_per_minute: 1}
 		if a.status != c.status || !strings.Contains(a.body, c.says) || !json.Valid([]byte(a.body)) {
 			t.Errorf("%s: %d %s", c.path, a.status, a.body)
 		}
-		differs(t, "the outcome of "+c.path, Refused, r.last(t).Outcome)
+		testkit.Equal(t, "the outcome of "+c.path, Refused, r.last(t).Outcome)
 	}
 	if served(r) != 0 {
 		t.Error("something was sent")

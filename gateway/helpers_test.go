@@ -7,11 +7,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
@@ -23,8 +21,7 @@ type rig struct {
 	provider *mockprovider.Server
 }
 
-// newRig starts a gateway with a configuration, in which MOCK stands for the mock's
-// address. Its state is in memory unless it says otherwise.
+// newRig starts a gateway in front of a mock provider: see [gatewaytest.Config].
 func newRig(t testing.TB, yaml string, mock mockprovider.Config) *rig {
 	t.Helper()
 	provider := mockprovider.New(mock)
@@ -38,11 +35,7 @@ func newRigBefore(t testing.TB, yaml string, handler http.Handler) *rig {
 	t.Helper()
 	upstream := httptest.NewServer(handler)
 	t.Cleanup(upstream.Close)
-	yaml = strings.ReplaceAll(yaml, "MOCK", upstream.URL)
-	if !strings.Contains(yaml, "state:") {
-		yaml += "\nstate: memory\n"
-	}
-	g, err := New(parse(t, yaml), Options{})
+	g, err := New(gatewaytest.Config(t, yaml, upstream.URL), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +52,6 @@ func newRigBefore(t testing.TB, yaml string, handler http.Handler) *rig {
 		}
 	})
 	return &rig{Gateway: g, url: "http://" + listener.Addr().String()}
-}
-
-func parse(t testing.TB, yaml string) *config.Config {
-	t.Helper()
-	cfg, err := config.Parse("test.yaml", []byte(yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cfg
 }
 
 // answer is an answer to a client.
@@ -121,11 +105,7 @@ func (r *rig) last(t testing.TB) Record {
 // their answers.
 func (r *rig) settled(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); r.Active() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("requests do not end")
-		}
-	}
+	testkit.Eventually(t, "no request is being served", func() bool { return r.Active() == 0 })
 }
 
 const oneOfEach = `
@@ -152,12 +132,4 @@ func (s *seen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "X-Internal")
 	w.Header().Set("X-Internal", "1")
 	io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
-}
-
-// differs fails the test if got is not as wanted, and prints what differs.
-func differs(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: want (-), got (+):\n%s", what, diff)
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // Streams in which the chunk without choices has usage that the client expects, or more than
@@ -49,11 +51,11 @@ func TestNothingIsHiddenThatTheClientWouldHaveGot(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			io.WriteString(w, s.stream)
 		}))
-		differs(t, "the stream of "+s.name, s.stream, r.post(t, "/x/v1/chat/completions", unasked).body)
+		testkit.Equal(t, "the stream of "+s.name, s.stream, r.post(t, "/x/v1/chat/completions", unasked).body)
 		if asked := strings.Contains(sent, "stream_options"); asked != (s.kind == "compatible") {
 			t.Errorf("%s: sent %s", s.name, sent)
 		}
 		last := r.last(t)
-		differs(t, "the usage of "+s.name, Record{Input: 11, Output: 6, Exact: true}, Record{Input: last.Input, Output: last.Output, Exact: last.Exact})
+		testkit.Equal(t, "the usage of "+s.name, Record{Input: 11, Output: 6, Exact: true}, Record{Input: last.Input, Output: last.Output, Exact: last.Exact})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 const quotedKey = `sk-a/b+c"d&of-the-provider`
@@ -62,10 +64,10 @@ func TestKeyIsInNoAnswer(t *testing.T) {
 		}
 		for path, body := range map[string]string{chat: hello, "/openai/v1/files": "x"} {
 			a := r.without(t, path, body, "Bearer "+secret)
-			differs(t, fmt.Sprintf("the status of %v at %s", q, path), q.status, a.status)
+			testkit.Equal(t, fmt.Sprintf("the status of %v at %s", q, path), q.status, a.status)
 			if q.status >= 300 {
-				differs(t, fmt.Sprintf("the body of %v at %s", q, path), want, a.body)
-				differs(t, fmt.Sprintf("the encoding of %v at %s", q, path), "", a.header.Get("Content-Encoding"))
+				testkit.Equal(t, fmt.Sprintf("the body of %v at %s", q, path), want, a.body)
+				testkit.Equal(t, fmt.Sprintf("the encoding of %v at %s", q, path), "", a.header.Get("Content-Encoding"))
 			}
 			if a.header.Get("X-Request-Id") != "id-***" || a.header.Get("Location") != "https://login.example/?key=***" {
 				t.Errorf("%v at %s: the headers are %v", q, path, a.header)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -33,6 +34,6 @@ func TestCalls(t *testing.T) {
 		}
 		last, after := r.last(t), r.provider.Totals()[c.model]
 		want := Record{Input: after.Input - before.Input, Output: after.Output - before.Output, Exact: true}
-		differs(t, "the usage of "+c.path, want, Record{Input: last.Input, Output: last.Output, Exact: last.Exact})
+		testkit.Equal(t, "the usage of "+c.path, want, Record{Input: last.Input, Output: last.Output, Exact: last.Exact})
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -65,11 +67,11 @@ func TestNoMinuteAtTheProviderHoldsMore(t *testing.T) {
 					if state == "sqlite" {
 						state = filepath.Join(t.TempDir(), "state.db")
 					}
-					g, err := New(parse(t, fmt.Sprintf(`
+					g, err := New(gatewaytest.Config(t, fmt.Sprintf(`
 state: %s
 defaults: {max_wait: 5m}
-providers: {openai: {%sbase_url: "http://127.0.0.1:1", models: {gpt-4o: {max_rpm: 50}}}}
-`, state, margin)), Options{})
+providers: {openai: {%sbase_url: MOCK, models: {gpt-4o: {max_rpm: 50}}}}
+`, state, margin), "http://127.0.0.1:1"), Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -155,13 +157,13 @@ func TestMarginOfTheConfiguration(t *testing.T) {
 		t.Helper()
 		for model, most := range map[string]int{"o3-mini": 7, "learner": 70} {
 			q, _ := r.Models().Quota(model)
-			differs(t, "the quota of "+model, ratelimit.ModelQuota{MaxRPM: most, MaxRPD: 10, Auto: model == "learner", Margin: margin}, q)
+			testkit.Equal(t, "the quota of "+model, ratelimit.ModelQuota{MaxRPM: most, MaxRPD: 10, Auto: model == "learner", Margin: margin}, q)
 			if s := r.Models().Stats(model); s.RPM != 1 || s.RPD != 1 {
 				t.Errorf("%s: %+v is used", model, s)
 			}
 		}
 		q, _ := r.Models().Quota("gpt-4-turbo")
-		differs(t, "the quota that was lifted", ratelimit.ModelQuota{}, q)
+		testkit.Equal(t, "the quota that was lifted", ratelimit.ModelQuota{}, q)
 	}
 	want(2 * time.Second)
 	for text, margin := range map[string]time.Duration{"margin: 5s, ": 5 * time.Second, "margin: 0s, ": 0} {

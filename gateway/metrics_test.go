@@ -13,6 +13,8 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/alone"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -206,7 +208,7 @@ func TestMetricsLabelProjects(t *testing.T) {
 		return counted
 	}
 	reload := func() error {
-		return r.Reload(parse(t, strings.ReplaceAll(yaml+", second: {}}\n", "MOCK", r.Config().Providers["openai"].Deployments[""].BaseURL)))
+		return r.Reload(gatewaytest.Config(t, yaml+", second: {}}\n", r.Config().Providers["openai"].Deployments[""].BaseURL))
 	}
 	key := func() error { _, _, err := r.Keys().Create(t.Context(), "third", "", 0); return err }
 	limit := func() error { return r.Projects().SetLimit("fourth", project.Limit{RequestsPerMinute: 9}) }
@@ -234,9 +236,7 @@ func TestMetricsLabelProjects(t *testing.T) {
 			t.Fatal(a)
 		}
 		r.settled(t)
-		if diff := cmp.Diff(step.want, decisions()); diff != "" {
-			t.Errorf("%s: %s", step.project, diff)
-		}
+		testkit.Equal(t, step.project, step.want, decisions())
 	}
 }
 

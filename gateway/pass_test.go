@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // A request that is no call of a model passes unchanged, and counts as a request of its
@@ -116,7 +118,7 @@ server: {max_body: 1MiB, max_bodies: 1MiB}
 	first := open(t, t.Context(), r, chat, large) // its answer has begun, so it holds no memory any more
 	second := make(chan answer)
 	go func() { second <- r.post(t, chat, large) }()
-	until(t, "one waits", func() bool { return r.Models().Waiting("gpt-4o") == 1 })
+	testkit.Eventually(t, "one waits", func() bool { return r.Models().Waiting("gpt-4o") == 1 })
 	for _, body := range []io.Reader{strings.NewReader(large), io.MultiReader(strings.NewReader(large))} { // one body has a Content-Length, the other comes in chunks
 		response, err := http.Post(r.url+chat, "application/json", body)
 		if err != nil {

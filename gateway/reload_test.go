@@ -9,6 +9,8 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -17,7 +19,7 @@ import (
 func (r *rig) again(t testing.TB, yaml string) *config.Config {
 	t.Helper()
 	base := r.Config().Providers["openai"].Deployments[""].BaseURL
-	return parse(t, strings.ReplaceAll(yaml, "MOCK", base))
+	return gatewaytest.Config(t, yaml, base)
 }
 
 const limited = `
@@ -156,7 +158,7 @@ projects: {one: {requests_per_minute: 1, max_wait: 2m}}
 	answers := make(chan answer)
 	go func() { answers <- r.post(t, chat, hello) }()
 	go func() { answers <- r.do(t, "GET", "/openai/v1/models", "", "X-Project-ID", "one") }()
-	until(t, "both wait", func() bool { return r.Models().Waiting("gpt-4o") == 1 && r.Active() == 3 })
+	testkit.Eventually(t, "both wait", func() bool { return r.Models().Waiting("gpt-4o") == 1 && r.Active() == 3 })
 	r.Drain()
 	for range 2 {
 		if a := <-answers; a.status != 503 || !strings.Contains(a.body, "about to stop") || a.header.Get("X-Should-Retry") != "true" {
@@ -239,7 +241,7 @@ func TestQuotasOfTheFile(t *testing.T) {
 			q.Margin = 2 * time.Second // the default of the configuration
 		}
 		got, _ := r.Models().Quota(model)
-		differs(t, "the quota of "+model, q, got)
+		testkit.Equal(t, "the quota of "+model, q, got)
 	}
 	usual := ratelimit.DefaultProfiles()[ratelimit.ProviderOpenAI].Models
 	set("o3-mini", ratelimit.ModelQuota{MaxRPM: 7})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -115,7 +116,7 @@ providers:
 	if s := r.Models().Stats("gpt-4o"); s.Concurrent != 0 || s.TPM < 50 {
 		t.Errorf("after it has left: %+v", s)
 	}
-	differs(t, "the record", Record{Outcome: Left, Output: 1}, Record{Outcome: last.Outcome, Output: last.Output, Exact: last.Exact})
+	testkit.Equal(t, "the record", Record{Outcome: Left, Output: 1}, Record{Outcome: last.Outcome, Output: last.Output, Exact: last.Exact})
 }
 
 // A client that leaves while its call waits pays nothing, and the next call gets its turn.
@@ -133,12 +134,12 @@ providers:
 		_, err := http.DefaultClient.Do(req)
 		left <- err
 	}()
-	until(t, "a call waits", func() bool { return r.Models().Waiting("gpt-4o") == 1 })
+	testkit.Eventually(t, "a call waits", func() bool { return r.Models().Waiting("gpt-4o") == 1 })
 	leave()
 	if err := <-left; err == nil {
 		t.Error("it was answered")
 	}
-	until(t, "nobody waits", func() bool { return r.Models().Waiting("gpt-4o") == 0 && r.Active() == 1 })
+	testkit.Eventually(t, "nobody waits", func() bool { return r.Models().Waiting("gpt-4o") == 0 && r.Active() == 1 })
 	if last := r.Recent("", 0, 1); len(last) != 1 || last[0].Outcome != Left || last[0].Status != statusClientLeft {
 		t.Errorf("recorded as %+v", last)
 	}
@@ -147,16 +148,6 @@ providers:
 	r.settled(t)
 	if s := r.Models().Stats("gpt-4o"); s.Concurrent != 0 || s.RPM != 1 {
 		t.Errorf("%+v", s)
-	}
-}
-
-// until polls until a condition holds.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never comes that %s", what)
-		}
 	}
 }
 

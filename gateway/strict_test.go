@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // A request that the provider could take for another, or that the gateway cannot read, is
@@ -51,7 +53,7 @@ func TestRefusedBeforeItIsSent(t *testing.T) {
 		if allowed := strings.Contains(a.header.Get("Allow"), "POST"); allowed != (c.want == 405) {
 			t.Errorf("%s: Allow is %q", c.method, a.header.Get("Allow"))
 		}
-		differs(t, "the outcome of "+c.method+" "+c.path, Refused, r.last(t).Outcome)
+		testkit.Equal(t, "the outcome of "+c.method+" "+c.path, Refused, r.last(t).Outcome)
 	}
 	if n := len(upstream.requests); n > 0 {
 		t.Errorf("%d requests were sent", n)

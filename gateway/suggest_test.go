@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -31,7 +32,7 @@ func TestDidYouMean(t *testing.T) {
 		if a.status != 404 || !strings.Contains(a.body, want) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
-		differs(t, "the outcome of "+path, Refused, r.last(t).Outcome)
+		testkit.Equal(t, "the outcome of "+path, Refused, r.last(t).Outcome)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 )
 
@@ -309,7 +310,7 @@ func TestARequestToAnotherServerIsNotSent(t *testing.T) {
 		}
 	}
 	var sent wire.Bytes
-	x := &exchange{r: &http.Request{URL: &url.URL{}}, target: url.URL{Path: "ment/x"}, cfg: parse(t, "state: memory"), ctx: t.Context()}
+	x := &exchange{r: &http.Request{URL: &url.URL{}}, target: url.URL{Path: "ment/x"}, cfg: gatewaytest.Config(t, "", ""), ctx: t.Context()}
 	x.upstream = &upstream{}
 	if _, err := x.send(d, &sent, 0); err != errWrongTarget {
 		t.Errorf("a path that does not begin with / is sent: %v", err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -120,7 +121,7 @@ func TestWithoutKey(t *testing.T) {
 			if sent != "" && strings.Contains(a.body, sent) {
 				t.Errorf("the answer shows what was sent: %s", a.body)
 			}
-			differs(t, "the outcome", Refused, r.last(t).Outcome)
+			testkit.Equal(t, "the outcome", Refused, r.last(t).Outcome)
 		}
 	}
 	if len(upstream.requests) > 0 {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -30,19 +31,10 @@ func (f *failing) Take(ctx context.Context, charges []store.Charge) (store.Recei
 	return f.Memory.Take(ctx, charges)
 }
 
-// denials counts calls that pass although they were denied.
-type denials struct{ n atomic.Int32 }
-
-func (d *denials) Observe(_ context.Context, e event.Event) {
-	if e.Kind == event.Denied && e.Shadow {
-		d.n.Add(1)
-	}
-}
-
 func TestShadow(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			heard, store := &denials{}, &failing{Memory: store.NewMemory()}
+			heard, store := &testkit.Recorder[event.Event]{}, &failing{Memory: store.NewMemory()}
 			limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerDay: 2}, Store: store, Observer: heard})
 			client := start(t, limiter, Shadow(), Wait(time.Hour))
 			for range 5 {
@@ -50,7 +42,8 @@ func TestShadow(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if n := heard.n.Load(); n != 3 || used(t, limiter) != 2 {
+			n := heard.Count(func(e event.Event) bool { return e.Kind == event.Denied && e.Shadow })
+			if n != 3 || used(t, limiter) != 2 {
 				t.Errorf("%d denied, %d used", n, used(t, limiter))
 			}
 			if err := k.call(t.Context(), client); err != nil { // names no project

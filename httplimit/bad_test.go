@@ -42,7 +42,7 @@ func TestBadInput(t *testing.T) {
 		{"DEL", header + "p\x7f\r\n", 400, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			heard, next := &ears{}, &fine{}
+			heard, next := &recorder{}, &fine{}
 			limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerDay: 10}, Observer: heard})
 			server := httptest.NewServer(Middleware(limiter)(next))
 			defer server.Close()
@@ -73,7 +73,7 @@ func FuzzID(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		heard, next := &ears{}, &fine{}
+		heard, next := &recorder{}, &fine{}
 		limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerDay: 10}, Observer: heard})
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header[canonicalProjectID] = []string{id}
@@ -86,7 +86,7 @@ func FuzzID(f *testing.F) {
 			}
 		}
 		passed := heard.count(event.Admitted, false)
-		if w.Code != want || (passed == 1) != (want == 200) || next.calls.Load() != passed {
+		if w.Code != want || (passed == 1) != (want == 200) || int(next.calls.Load()) != passed {
 			t.Errorf("%q: %d, %d charged, %d calls", id, w.Code, passed, next.calls.Load())
 		}
 	})

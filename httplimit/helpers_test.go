@@ -8,13 +8,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -135,25 +135,10 @@ func parseProblem(t testing.TB, h http.Header, body []byte) (p problem) {
 	return p
 }
 
-// ears is an observer that keeps all events.
-type ears struct {
-	mu    sync.Mutex
-	heard []event.Event
-}
+// recorder is an observer that records events.
+type recorder struct{ testkit.Recorder[event.Event] }
 
-func (e *ears) Observe(_ context.Context, seen event.Event) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.heard = append(e.heard, seen)
-}
-
-func (e *ears) count(kind event.Kind, shadow bool) (n int32) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, seen := range e.heard {
-		if seen.Kind == kind && seen.Shadow == shadow {
-			n++
-		}
-	}
-	return n
+// count returns how many events there were of a kind, with or without Shadow.
+func (r *recorder) count(kind event.Kind, shadow bool) int {
+	return r.Count(func(e event.Event) bool { return e.Kind == kind && e.Shadow == shadow })
 }

@@ -166,7 +166,7 @@ func TestSkip(t *testing.T) {
 }
 
 func TestShadow(t *testing.T) {
-	heard := &ears{}
+	heard := &recorder{}
 	store := newFailing()
 	limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerDay: 2}, Store: store, Observer: heard})
 	next := &fine{}

@@ -5,18 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/project"
 )
-
-// recorder is an observer that keeps all events.
-type recorder struct{ events []event.Event }
-
-func (r *recorder) Observe(_ context.Context, e event.Event) { r.events = append(r.events, e) }
 
 // Observers get every request once, also those without a project: with Shadow, an operator
 // wants to know how many there are.
@@ -40,8 +34,9 @@ func TestObserved(t *testing.T) {
 			limiter := configured(t, project.Config{Observer: seen})
 			do(Middleware(limiter, c.options...)(&fine{}), c.request)
 			shadow := len(c.options) > 0 && c.name != "without a cost"
-			if len(seen.events) != 1 || seen.events[0].Kind != c.kind || seen.events[0].Project != c.project || seen.events[0].Shadow != shadow {
-				t.Errorf("%+v", seen.events)
+			events := seen.Since()
+			if len(events) != 1 || events[0].Kind != c.kind || events[0].Project != c.project || events[0].Shadow != shadow {
+				t.Errorf("%+v", events)
 			}
 		})
 	}
@@ -55,9 +50,8 @@ func TestOverdue(t *testing.T) {
 		seen := &recorder{}
 		limiter := configured(t, project.Config{Observer: seen})
 		w := do(Middleware(limiter, options...)(&fine{}), request(http.MethodGet).WithContext(ctx))
-		kinds := slices.ContainsFunc(seen.events, func(e event.Event) bool { return e.Kind == event.Left })
-		if w.Code != statusClientLeft || len(seen.events) != 1 || !kinds {
-			t.Errorf("%d, %+v", w.Code, seen.events)
+		if events := seen.Since(); w.Code != statusClientLeft || len(events) != 1 || events[0].Kind != event.Left {
+			t.Errorf("%d, %+v", w.Code, events)
 		}
 	}
 }

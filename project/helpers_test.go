@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -238,16 +238,6 @@ func everyDoor(l *project.Limiter, c project.Call) map[string]error {
 	return errs
 }
 
-// eventually wants something to become so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("not yet: %s", what)
-		}
-	}
-}
-
 // line is calls of Acquire in a bubble, and when they returned.
 type line struct {
 	*project.Limiter
@@ -347,22 +337,11 @@ func inLine(t *testing.T, cfg project.Config, test func(t *testing.T, l *line, c
 }
 
 // witness is an observer that remembers.
-type witness struct {
-	mu  sync.Mutex
-	all []event.Event
-}
-
-func (w *witness) Observe(_ context.Context, e event.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all = append(w.all, e)
-}
+type witness struct{ testkit.Recorder[event.Event] }
 
 // saw returns what has happened since it was last asked, without errors.
-func (w *witness) saw() (all []event.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all, w.all = w.all, nil
+func (w *witness) saw() []event.Event {
+	all := w.Since()
 	for i := range all {
 		all[i].Err = nil
 	}

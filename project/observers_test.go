@@ -3,12 +3,12 @@ package project_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -33,9 +33,7 @@ func observed(t *testing.T, each project.Limit, test func(t *testing.T, l *proje
 
 func wantEvents(t *testing.T, w *witness, want ...event.Event) {
 	t.Helper()
-	if got := w.saw(); !slices.Equal(got, want) {
-		t.Errorf("\n got %+v\nwant %+v", got, want)
-	}
+	testkit.Equal(t, "events", want, w.saw())
 }
 
 func TestObserver(t *testing.T) {

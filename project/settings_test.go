@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -314,7 +315,7 @@ func TestForgottenProjectsLoseNothing(t *testing.T) {
 				t.Errorf("%d scopes are kept; want up to %d", kept, project.MostScopes)
 			}
 			l.ForgetScopes()
-			eventually(t, "only the scopes remain that reservations have", func() bool {
+			testkit.Eventually(t, "only the scopes remain that reservations have", func() bool {
 				runtime.GC()
 				kept, forgotten := l.Scopes()
 				return kept == 0 && forgotten == some
@@ -387,7 +388,7 @@ func TestWindowsStay(t *testing.T) {
 			}
 			setLimit(t, l, "another", project.Limit{RequestsPerDay: 1})
 			if name == "Redis" { // wait until it has heard
-				eventually(t, "it follows", func() bool { return len(l.Limits()) == 3 })
+				testkit.Eventually(t, "it follows", func() bool { return len(l.Limits()) == 3 })
 			}
 			if again := of("p"); again[0] != mine[0] || again[1] != mine[1] || of("r")[0] != usual[0] {
 				t.Errorf("windows have changed with the limit of another project")
@@ -465,11 +466,11 @@ func TestSQLiteSetLimit(t *testing.T) {
 	if err := a.SetLimits(map[string]project.Limit{"p": {RequestsPerHour: 2, Weight: 3}, "q": {TokensPerDay: 7}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the other follows", func() bool { return len(b.Limits()) == 3 })
+	testkit.Eventually(t, "the other follows", func() bool { return len(b.Limits()) == 3 })
 	if err := b.UnsetLimit("q"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the first follows", func() bool { return len(a.Limits()) == 2 })
+	testkit.Eventually(t, "the first follows", func() bool { return len(a.Limits()) == 2 })
 	want := map[string]project.Limit{"own": {RequestsPerHour: 5}, "p": {RequestsPerHour: 2, Weight: 3}}
 	for _, l := range []*project.Limiter{a, b, newLimiter(t, cfg())} {
 		if got := l.Limits(); !maps.Equal(got, want) {
@@ -511,7 +512,7 @@ func TestRedisSetLimit(t *testing.T) {
 	}
 	want := maps.Clone(set)
 	want["own"] = project.Limit{RequestsPerHour: 5}
-	eventually(t, "the other machine follows", func() bool { return maps.Equal(b.Limits(), want) })
+	testkit.Eventually(t, "the other machine follows", func() bool { return maps.Equal(b.Limits(), want) })
 	if c := newLimiter(t, cfg()); !maps.Equal(c.Limits(), want) {
 		t.Errorf("a limiter that comes later has %v; want %v", c.Limits(), want)
 	}
@@ -524,13 +525,13 @@ func TestRedisUnsetLimit(t *testing.T) {
 	a, b := newLimiter(t, project.Config{Store: openRedis(t, url)}), newLimiter(t, project.Config{Store: openRedis(t, url)})
 	setLimit(t, a, "p", project.Limit{RequestsPerHour: 1})
 	setLimit(t, a, "q", project.Limit{RequestsPerHour: 2})
-	eventually(t, "the other machine follows", func() bool { return len(b.Limits()) == 2 })
+	testkit.Eventually(t, "the other machine follows", func() bool { return len(b.Limits()) == 2 })
 	for range 2 {
 		if err := a.UnsetLimit("p"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the other machine follows again", func() bool { return b.Limit("p") == *project.DefaultLimit })
+	testkit.Eventually(t, "the other machine follows again", func() bool { return b.Limit("p") == *project.DefaultLimit })
 	want := map[string]project.Limit{"q": {RequestsPerHour: 2}}
 	for _, l := range []*project.Limiter{a, b, newLimiter(t, project.Config{Store: openRedis(t, url)})} {
 		if got := l.Limits(); !maps.Equal(got, want) {

@@ -12,6 +12,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -229,7 +230,7 @@ func TestRedisIsLost(t *testing.T) {
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it heals", func() bool {
+	testkit.Eventually(t, "it heals", func() bool {
 		allowed, _ := l.Allow(t.Context(), "p")
 		return allowed
 	})

@@ -2,15 +2,16 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -26,9 +27,7 @@ func TestModelCollector(t *testing.T) {
 	registry.MustRegister(NewModelCollector(rl))
 	check := func(when string, want map[string]float64) {
 		t.Helper()
-		if diff := cmp.Diff(want, telemetrytest.Gathered(t, registry)); diff != "" {
-			t.Errorf("%s, -want +got:\n%s", when, diff)
-		}
+		testkit.Equal(t, when, want, telemetrytest.Gathered(t, registry))
 	}
 	check("at first", map[string]float64{
 		"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_paused_seconds{model=b}": 0, "ratelimit_model_paused_seconds{model=free}": 0,
@@ -81,9 +80,7 @@ func TestModelCollectorPaused(t *testing.T) {
 				"ratelimit_model_paused_seconds{model=a}": step.want, "ratelimit_model_paused_seconds{model=free}": step.want,
 				"ratelimit_model_limit{dimension=rpd,model=a}": 2, "ratelimit_model_used{dimension=rpd,model=a}": 2,
 			}
-			if diff := cmp.Diff(want, telemetrytest.Gathered(t, registry)); diff != "" {
-				t.Errorf("%v later, -want +got:\n%s", step.wait, diff)
-			}
+			testkit.Equal(t, fmt.Sprintf("%v later", step.wait), want, telemetrytest.Gathered(t, registry))
 		}
 	})
 }
@@ -110,9 +107,7 @@ func TestModelCollectorStoreLost(t *testing.T) {
 		{false, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
 	} {
 		lossy.lost = step.lost
-		if diff := cmp.Diff(step.want, telemetrytest.Gathered(t, registry)); diff != "" {
-			t.Errorf("lost: %v, -want +got:\n%s", step.lost, diff)
-		}
+		testkit.Equal(t, fmt.Sprintf("lost: %v", step.lost), step.want, telemetrytest.Gathered(t, registry))
 	}
 }
 

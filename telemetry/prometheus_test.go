@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
@@ -174,9 +174,7 @@ func TestPrometheusCounts(t *testing.T) {
 			telemetrytest.Tell(t, p, c.event)
 			got := changes(telemetrytest.Gathered(t, registry))
 			maps.DeleteFunc(got, func(_ string, by float64) bool { return by == 0 })
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("changes, -want +got:\n%s", diff)
-			}
+			testkit.Equal(t, "changes", c.want, got)
 		})
 	}
 }

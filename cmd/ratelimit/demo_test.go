@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // What the demo is for shows within seconds: waiting, shares by weight, refusals, and
@@ -50,11 +51,11 @@ func TestDemo(t *testing.T) {
 // Ctrl-C ends it in good order.
 func TestDemoEndsEarly(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	stdout, code := newOutput(), make(chan int, 1)
+	stdout, code := new(testkit.Log), make(chan int, 1)
 	go func() {
 		code <- Main(ctx, []string{"demo", "--for", "1h", "--listen", "127.0.0.1:0", "--admin", "off"}, strings.NewReader(""), stdout, io.Discard)
 	}()
-	stdout.await(t, `1s \| search`)
+	stdout.Await(t, `1s \| search`)
 	stop()
 	select {
 	case got := <-code:

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // The program itself: it serves, reloads at SIGHUP, and ends in good order at
@@ -20,12 +22,12 @@ func TestProcess(t *testing.T) {
 		t.Errorf("a call: %d", status)
 	}
 	tell(t, p.command, syscall.SIGHUP)
-	p.stderr.await(t, "the configuration was reloaded")
+	p.stderr.Await(t, "the configuration was reloaded")
 	if err := os.WriteFile(p.file, []byte("nonsense: 1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tell(t, p.command, syscall.SIGHUP)
-	p.stderr.await(t, "the old one stays")
+	p.stderr.Await(t, "the old one stays")
 	out, err := exec.Command(p.command.Path, "status", "--admin", p.admin).Output()
 	if err != nil || !strings.Contains(string(out), "1 / 100") {
 		t.Errorf("status: %s, %v", out, err)
@@ -34,7 +36,7 @@ func TestProcess(t *testing.T) {
 	if err := p.wait(t); err != nil {
 		t.Errorf("%v\n%s", err, p.stderr)
 	}
-	p.stderr.await(t, `"msg":"drained"`)
+	p.stderr.Await(t, `"msg":"drained"`)
 }
 
 // A second signal ends it at once, whoever is still being answered.
@@ -51,7 +53,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	tell(t, p.command, syscall.SIGTERM)
-	p.stderr.await(t, "new requests are refused")
+	p.stderr.Await(t, "new requests are refused")
 	tell(t, p.command, syscall.SIGTERM)
 	if err := p.wait(t); err == nil || !strings.Contains(err.Error(), "terminated") {
 		t.Errorf("it ends with %v", err)
@@ -74,15 +76,15 @@ func startProgram(t *testing.T) *program {
 	path := buildProgram(t)
 	t.Setenv("TEST_KEY", "sk-test")
 	p := &program{file: withMock(t, "state: "+filepath.Join(t.TempDir(), "state.db")+"\n")}
-	p.stderr = newOutput()
+	p.stderr = new(testkit.Log)
 	p.command = exec.Command(path, "serve", "--config", p.file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	p.command.Stderr = p.stderr
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.command.Process.Kill() })
-	p.base, p.admin = p.stderr.await(t, `serves (http\S+)`), p.stderr.await(t, `admin  (http\S+)`)
-	p.stderr.await(t, `openai +http`)
+	p.base, p.admin = p.stderr.Await(t, `serves (http\S+)`), p.stderr.Await(t, `admin  (http\S+)`)
+	p.stderr.Await(t, `openai +http`)
 	return p
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -11,63 +10,19 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
-
-// output is what a command that goes on prints; it can be waited for.
-type output struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	written chan struct{} // is closed, and replaced, at each write
-}
-
-func newOutput() *output { return &output{written: make(chan struct{})} }
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	close(o.written)
-	o.written = make(chan struct{})
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// await waits until a pattern is found, and returns what its group matches.
-func (o *output) await(t *testing.T, pattern string) string {
-	t.Helper()
-	expression := regexp.MustCompile(pattern)
-	late := time.After(30 * time.Second)
-	for {
-		o.mu.Lock()
-		found, written := expression.FindStringSubmatch(o.text.String()), o.written
-		o.mu.Unlock()
-		if found != nil {
-			return found[len(found)-1]
-		}
-		select {
-		case <-written:
-		case <-late:
-			t.Fatalf("there is no %s in\n%s", pattern, o)
-		}
-	}
-}
 
 // serving is a gateway that a test has started by its command.
 type serving struct {
 	base, admin string
-	stderr      *output
+	stderr      *testkit.Log
 	end         context.CancelFunc
 	code        chan int
 }
@@ -76,7 +31,7 @@ type serving struct {
 func serveWith(t *testing.T, args ...string) *serving {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
-	s := &serving{stderr: newOutput(), end: end, code: make(chan int, 1)}
+	s := &serving{stderr: new(testkit.Log), end: end, code: make(chan int, 1)}
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)
 	go func() {
 		s.code <- Main(ctx, args, strings.NewReader(""), io.Discard, s.stderr)
@@ -86,9 +41,9 @@ func serveWith(t *testing.T, args ...string) *serving {
 		end()
 		<-s.code
 	})
-	s.base = s.stderr.await(t, `serves (http\S+)`)
-	s.admin = s.stderr.await(t, `admin  (http\S+)`)
-	s.stderr.await(t, `openai +http`)
+	s.base = s.stderr.Await(t, `serves (http\S+)`)
+	s.admin = s.stderr.Await(t, `admin  (http\S+)`)
+	s.stderr.Await(t, `openai +http`)
 	t.Setenv(adminVariable, s.admin)
 	return s
 }
@@ -96,8 +51,8 @@ func serveWith(t *testing.T, args ...string) *serving {
 // Nobody was told that quotas were guessed, and for which models.
 func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
 	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "providers: {openai: {models: {gpt-4o: {max_rpm: 9}}}}"))
-	s.stderr.await(t, `quotas that are guessed, until .* tell them \(Gemini's`)
-	s.stderr.await(t, `openai +500 requests/min, 30,000 tokens/min +gpt-4-turbo, o1\n`)
+	s.stderr.Await(t, `quotas that are guessed, until .* tell them \(Gemini's`)
+	s.stderr.Await(t, `openai +500 requests/min, 30,000 tokens/min +gpt-4-turbo, o1\n`)
 	if got := run(t, "check", file(t, "gateway.yaml", "keys: off")); got.code != 0 || !strings.Contains(got.stdout, "guessed: 500 requests/min, 30,000 tokens/min") {
 		t.Errorf("check: %+v", got)
 	}
@@ -107,7 +62,7 @@ func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
 func TestServeSaysNothingOfProvidersThatItDoesNotServe(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-of-the-provider")
 	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "keys: required\nproviders: {openai: {key: {env: TEST_KEY}}}"))
-	s.stderr.await(t, `quotas that are guessed, until the provider's answers tell them:\n`)
+	s.stderr.Await(t, `quotas that are guessed, until the provider's answers tell them:\n`)
 }
 
 // withMock is a configuration whose provider is made up.
@@ -148,7 +103,7 @@ func TestServe(t *testing.T) {
 		"local      " + s.base + "/local\n",
 		"openai     " + s.base + "/openai/v1  OPENAI_BASE_URL\n",
 	} {
-		s.stderr.await(t, regexp.QuoteMeta(want))
+		s.stderr.Await(t, regexp.QuoteMeta(want))
 	}
 	s.end()
 	if code := <-s.code; code != exitFine {
@@ -201,11 +156,11 @@ func TestStatus(t *testing.T) {
 func TestStatusWatch(t *testing.T) {
 	serveWith(t, "--state", "memory")
 	ctx, stop := context.WithCancel(t.Context())
-	stdout, code := newOutput(), make(chan int, 1)
+	stdout, code := new(testkit.Log), make(chan int, 1)
 	go func() {
 		code <- Main(ctx, []string{"status", "--watch"}, strings.NewReader(""), stdout, io.Discard)
 	}()
-	stdout.await(t, `(?s)gateway .*gateway `)
+	stdout.Await(t, `(?s)gateway .*gateway `)
 	stop()
 	if got := <-code; got != exitFine {
 		t.Errorf("code %d", got)
@@ -314,9 +269,9 @@ func TestKeyCreateTells(t *testing.T) {
 // Whose key a provider gets is told at the start.
 func TestServeTellsOfKeys(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
-	serveWith(t, "--state", "memory", "--config", withMock(t, "")).stderr.await(t,
+	serveWith(t, "--state", "memory", "--config", withMock(t, "")).stderr.Await(t,
 		`keys   off: a client's own key passes through, but to openai goes yours; its project is in X-Project-ID\n`)
-	serveWith(t, "--state", "memory").stderr.await(t, `keys   off: a client's own key passes through; its project is in X-Project-ID\n`)
+	serveWith(t, "--state", "memory").stderr.Await(t, `keys   off: a client's own key passes through; its project is in X-Project-ID\n`)
 }
 
 // The address for clients is not that of the admin API, and is told apart from it.

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // The example of TLS in docs/gateway.md works as it is written: the admin API of the one
@@ -26,7 +28,7 @@ func TestDocumentedTLSExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	environment := append(os.Environ(), "HOME="+dir, "OPENAI_API_KEY=sk-test", "PATH="+filepath.Dir(buildProgram(t))+":"+os.Getenv("PATH"))
-	stderr := newOutput()
+	stderr := new(testkit.Log)
 	serve := exec.Command("sh", "-ec", strings.Replace(blocks[1], "ratelimit serve", "exec ratelimit serve", 1)) // so that it is the one that is killed
 	serve.Dir, serve.Env, serve.Stderr = dir, environment, stderr
 	if err := serve.Start(); err != nil {
@@ -34,7 +36,7 @@ func TestDocumentedTLSExample(t *testing.T) {
 	}
 	defer serve.Wait()
 	defer serve.Process.Kill()
-	stderr.await(t, `openai +https`)
+	stderr.Await(t, `openai +https`)
 
 	commands := exec.Command("sh", "-ec", blocks[2])
 	commands.Dir, commands.Env = dir, environment

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -43,9 +44,9 @@ func TestState(t *testing.T) {
 	for _, p := range s.Projects {
 		ids = append(ids, p.ID)
 	}
-	differs(t, "the projects", []string{"search", "small"}, ids)
+	testkit.Equal(t, "the projects", []string{"search", "small"}, ids)
 	s.Uptime, s.Started, s.Models, s.Projects, s.Listen, s.Admin = 0, time.Time{}, nil, nil, "", ""
-	differs(t, "the state", State{Version: "test", Ready: true, Store: "memory", Keys: "off", OnStoreLoss: "deny"}, s)
+	testkit.Equal(t, "the state", State{Version: "test", Ready: true, Store: "memory", Keys: "off", OnStoreLoss: "deny"}, s)
 	r.gateway.Drain()
 	if s := as[State](t, r.get(t, "/v1/state")); s.Ready || !strings.Contains(s.Reason, "stop") {
 		t.Errorf("it drains: %+v", s)
@@ -58,16 +59,16 @@ func TestQuotas(t *testing.T) {
 	for _, path := range []string{"anthropic/claude-5", "anthropic%2Fclaude-5"} {
 		m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/"+path, `{"max_rpm": 7, "max_concurrent": 2}`))
 		want := ratelimit.ModelQuota{MaxRPM: 7, MaxConcurrent: 2, Margin: 2 * time.Second}
-		differs(t, "the name", "anthropic/claude-5", m.Name)
-		differs(t, "the quota that is set", want, plainQuota(m))
+		testkit.Equal(t, "the name", "anthropic/claude-5", m.Name)
+		testkit.Equal(t, "the quota that is set", want, plainQuota(m))
 		m = as[Model](t, r.want(t, 200, "GET", "/v1/quotas/"+path, ""))
-		differs(t, "the quota afterwards", want, plainQuota(m))
+		testkit.Equal(t, "the quota afterwards", want, plainQuota(m))
 	}
 	if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/openai/gpt-6*", "")); m.Name != "openai/gpt-6*" || m.Quota.MaxRPM != 10 {
 		t.Errorf("of a pattern: %+v", m)
 	}
 	m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`))
-	differs(t, "the quota that replaces another", ratelimit.ModelQuota{MaxRPM: 1, Margin: 2 * time.Second}, plainQuota(m))
+	testkit.Equal(t, "the quota that replaces another", ratelimit.ModelQuota{MaxRPM: 1, Margin: 2 * time.Second}, plainQuota(m))
 	if first, second := r.call(t, "small", "gpt-4o"), r.call(t, "small", "gpt-4o"); first != 200 || second != 429 {
 		t.Errorf("two calls of one a minute: %d, %d", first, second)
 	}
@@ -104,7 +105,7 @@ func TestMarginOfAQuotaThatIsSet(t *testing.T) {
 		}
 		text, _ := json.Marshal(m.Quota)
 		again := as[Model](t, r.want(t, 200, "PUT", path, string(text)))
-		differs(t, "the quota that is sent back", plainQuota(m), plainQuota(again))
+		testkit.Equal(t, "the quota that is sent back", plainQuota(m), plainQuota(again))
 	}
 	for body, want := range map[string]string{
 		`{"max_rpm": 5, "margin": 31}`:    "margin of 31s: it must be from 0s to 30s",
@@ -190,14 +191,14 @@ func TestProjects(t *testing.T) {
 	r := newRig(t, usual)
 	p := as[Project](t, r.want(t, 200, "GET", "/v1/projects/search", ""))
 	p.Windows = nil
-	differs(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true}, p)
+	testkit.Equal(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true}, p)
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
-	differs(t, "an unknown project", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}}, p)
+	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}}, p)
 	p = as[Project](t, r.want(t, 200, "PUT", "/v1/projects/a%2Fb", `{"requests_per_minute": 3, "tokens_per_day": 1000}`))
 	want := Project{"a/b", project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, true, []Window{
 		{"minute", "requests", 3, 3, 60, 0}, {"tokens-day", "tokens", 1000, 1000, 86400, 0},
 	}}
-	differs(t, "a project with a new limit", want, p)
+	testkit.Equal(t, "a project with a new limit", want, p)
 	if status := r.call(t, "a/b", "gpt-4o"); status != 200 {
 		t.Fatal(status)
 	}
@@ -207,9 +208,9 @@ func TestProjects(t *testing.T) {
 	}
 	r.want(t, 204, "POST", "/v1/reset", `{"project": "a/b"}`)
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
-	differs(t, "the project after a reset", want, p)
+	testkit.Equal(t, "the project after a reset", want, p)
 	p = as[Project](t, r.want(t, 200, "DELETE", "/v1/projects/a%2Fb", ""))
-	differs(t, "the project after its limit was unset", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}}, p)
+	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}}, p)
 }
 
 // Projects with a limit, with a key, and of the last requests are listed.
@@ -286,9 +287,7 @@ func TestDecisions(t *testing.T) {
 		for _, d := range list.Decisions {
 			got = append(got, d.Seq)
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: %s", query, diff)
-		}
+		testkit.Equal(t, query, want, got, cmpopts.EquateEmpty())
 		if n := len(got); n > 0 && list.Next != got[n-1] {
 			t.Errorf("%s: next is %d", query, list.Next)
 		}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -160,10 +162,10 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 			t.Error(a.text)
 		}
 	}
-	differs(t, "quotas", quotas, r.gateway.Models().Quotas())
-	differs(t, "limits", limits, r.gateway.Projects().Limits())
-	differs(t, "keys", keys, r.gateway.Keys().List())
-	differs(t, "the audit log", AuditList{Entries: []Entry{}}, as[AuditList](t, r.get(t, "/v1/audit")))
+	testkit.Equal(t, "quotas", quotas, r.gateway.Models().Quotas())
+	testkit.Equal(t, "limits", limits, r.gateway.Projects().Limits())
+	testkit.Equal(t, "keys", keys, r.gateway.Keys().List())
+	testkit.Equal(t, "the audit log", AuditList{Entries: []Entry{}}, as[AuditList](t, r.get(t, "/v1/audit")))
 	if asked {
 		t.Error("the configuration was reloaded")
 	}
@@ -189,7 +191,7 @@ func TestAuditOnAFullDisk(t *testing.T) {
 // The audit is logged at every level of the log.
 func TestAuditIgnoresTheLevel(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelWarn, slog.LevelError, math.MaxInt} {
-		var log logged
+		var log testkit.Log
 		r := newRigWith(t, usual, Options{Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level}))})
 		r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{}`)
 		for _, result := range []string{intended, done} {
@@ -281,9 +283,7 @@ func TestAuditIsRecalled(t *testing.T) {
 			for _, e := range a.after(0, 99) {
 				got = append(got, e.Seq)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s: %s", name, diff)
-			}
+			testkit.Equal(t, name, c.want, got)
 		}
 	}
 }

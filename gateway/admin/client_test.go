@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 func TestClient(t *testing.T) {
@@ -34,7 +35,7 @@ func TestClient(t *testing.T) {
 	if err != nil || rotated.PreviousUntil.IsZero() {
 		t.Errorf("the old key is valid until %v; error %v", rotated.PreviousUntil, err)
 	}
-	differs(t, "the keys", []keys.Key{rotated.Key}, list)
+	testkit.Equal(t, "the keys", []keys.Key{rotated.Key}, list)
 	if err := c.RevokeKey(ctx, created.ID); err != nil {
 		t.Error(err)
 	}

@@ -11,15 +11,13 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"dappco.re/go/core/go-ratelimit/gateway"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -37,25 +35,7 @@ type rig struct {
 	clients string // the gateway's URL
 	url     string // the API's URL
 	client  *http.Client
-	logged  *logged
-}
-
-// logged is a log in memory.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	logged  *testkit.Log
 }
 
 const usual = `
@@ -79,11 +59,8 @@ func newRigWith(t testing.TB, yaml string, o Options) *rig {
 	t.Helper()
 	provider := httptest.NewServer(mockprovider.New(mockprovider.Config{}))
 	t.Cleanup(provider.Close)
-	cfg, err := config.Parse("test.yaml", []byte(strings.ReplaceAll(yaml, "MOCK", provider.URL)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{logged: &logged{}}
+	cfg := gatewaytest.Config(t, yaml, provider.URL)
+	r := &rig{logged: new(testkit.Log)}
 	o.Version = "test"
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewJSONHandler(r.logged, nil))
@@ -187,23 +164,11 @@ func (r *rig) call(t testing.TB, project, model string) int {
 	return resp.StatusCode
 }
 
-// differs fails the test if got is not as wanted, and prints what differs.
-func differs(t *testing.T, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: want (-), got (+):\n%s", what, diff)
-	}
-}
-
 // settle waits until no request is in progress: the gateway records a request shortly after
 // the client has got the answer.
 func (r *rig) settle(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); r.gateway.Active() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("requests do not end")
-		}
-	}
+	testkit.Eventually(t, "no request is in progress", func() bool { return r.gateway.Active() == 0 })
 }
 
 // holding is a transport that checks every answer against the OpenAPI document.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 func TestKeys(t *testing.T) {
@@ -22,7 +23,7 @@ func TestKeys(t *testing.T) {
 		t.Error("the answer may be stored")
 	}
 	k, _ := r.gateway.Keys().Find(first.Secret)
-	differs(t, "the key that is valid", first.Key, k)
+	testkit.Equal(t, "the key that is valid", first.Key, k)
 
 	second := as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+first.ID+"/rotate", `{"grace": 3600}`))
 	if second.ID != first.ID || second.Secret == first.Secret {
@@ -37,7 +38,7 @@ func TestKeys(t *testing.T) {
 	if _, ok := r.gateway.Keys().Find(first.Secret); !ok || again.PreviousUntil != second.PreviousUntil || time.Until(again.PreviousUntil).Round(time.Minute) != time.Hour {
 		t.Errorf("a second rotation ends the grace of the first: %t, %+v", ok, again.Key)
 	}
-	differs(t, "the keys", KeyList{Keys: []keys.Key{again.Key}}, as[KeyList](t, r.get(t, "/v1/keys")))
+	testkit.Equal(t, "the keys", KeyList{Keys: []keys.Key{again.Key}}, as[KeyList](t, r.get(t, "/v1/keys")))
 	third := as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+first.ID+"/rotate", `{}`))
 	for _, secret := range []string{first.Secret, second.Secret, again.Secret} {
 		if _, ok := r.gateway.Keys().Find(secret); ok {

@@ -14,6 +14,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -33,9 +34,7 @@ func parsed(t testing.TB, text string) *config.Config {
 // differ sees that a value is as it should be.
 func differ(t testing.TB, what string, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, secrets); diff != "" {
-		t.Errorf("%s, -want +got:\n%s", what, diff)
-	}
+	testkit.Equal(t, what, want, got, secrets)
 }
 
 func TestWithoutAFile(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/settings/settingstest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 )
 
@@ -57,18 +58,18 @@ func TestFollow(t *testing.T) {
 			a, b := ring(t, connect()), ring(t, connect())
 			valid := func(r *Ring, secret string) bool { _, ok := r.Find(secret); return ok }
 			first, k := create(t, a, "p", "", 0)
-			eventually(t, "it is created", func() bool { return valid(b, first) })
+			testkit.Eventually(t, "it is created", func() bool { return valid(b, first) })
 			second, _ := rotate(t, b, k.ID, 0)
-			eventually(t, "it is replaced", func() bool { return valid(a, second) && !valid(a, first) })
+			testkit.Eventually(t, "it is replaced", func() bool { return valid(a, second) && !valid(a, first) })
 			revoke(t, a, k.ID)
-			eventually(t, "it is revoked", func() bool { return !valid(b, second) })
+			testkit.Eventually(t, "it is revoked", func() bool { return !valid(b, second) })
 			if len(a.List()) != 0 || len(b.List()) != 0 {
 				t.Errorf("%v, %v", a.List(), b.List())
 			}
 			b.Close()
 			third, k3 := create(t, a, "p", "", 0)
 			rotate(t, b, k3.ID, 0) // a ring that has not loaded the key reads the store first
-			eventually(t, "it is replaced once more", func() bool { return !valid(a, third) })
+			testkit.Eventually(t, "it is replaced once more", func() bool { return !valid(a, third) })
 			for _, r := range []*Ring{a, b} {
 				if err := r.Missed(); err != nil {
 					t.Error(err)
@@ -406,7 +407,7 @@ func TestForgotten(t *testing.T) {
 	}
 	nothing := func() error { return nil }
 	for i, step := range []struct {
-		do         func() error
+		do             func() error
 		reported, left int
 	}{
 		{nothing, 0, 2}, {forget, 2, 0}, {nothing, 2, 0},

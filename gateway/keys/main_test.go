@@ -3,7 +3,6 @@ package keys
 import (
 	"context"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
@@ -76,15 +75,6 @@ func wantKey(t testing.TB, r *Ring, secret string, valid bool, want Key) {
 	got, ok := r.Find(secret)
 	if diff := difference(want, got); diff != "" || ok != valid {
 		t.Errorf("valid is %t, want %t; the key: want (-), got (+):\n%s", ok, valid, diff)
-	}
-}
-
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("not yet: %s", what)
-		}
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 const chat = "/openai/v1/chat/completions"
@@ -47,7 +49,7 @@ func (c call) raw() string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: gateway\r\n%sContent-Length: %d\r\n\r\n%s", chat, h.String(), len(body), body)
 }
 
-var client = &http.Client{Timeout: 2 * timeout, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+var client = &http.Client{Timeout: 2 * testkit.Patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 
 // answer is an answer to a client.
 type answer struct {

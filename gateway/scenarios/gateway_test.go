@@ -14,12 +14,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/server"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // gatewayURLs is the addresses of a gateway, and its log.
 type gatewayURLs struct {
 	url, admin string
-	log        *logged
+	log        *testkit.Log
 }
 
 // address returns the host and port for clients.
@@ -56,7 +57,7 @@ func start(t *testing.T, yaml, state string, p *provider) *inProcess {
 	t.Helper()
 	file := written(t, yaml, p)
 	ctx, end := context.WithCancel(context.Background())
-	g, started, ended := &inProcess{gatewayURLs: gatewayURLs{log: newLogged()}}, make(chan server.Running, 1), make(chan error, 1)
+	g, started, ended := &inProcess{gatewayURLs: gatewayURLs{log: new(testkit.Log)}}, make(chan server.Running, 1), make(chan error, 1)
 	go func() {
 		ended <- server.Run(ctx, server.Options{
 			Load: func() (*config.Config, error) {
@@ -95,7 +96,7 @@ type process struct {
 // file's.
 func launch(t *testing.T, file, state, address string) *process {
 	t.Helper()
-	p := &process{gatewayURLs: gatewayURLs{log: newLogged()}, ended: make(chan struct{})}
+	p := &process{gatewayURLs: gatewayURLs{log: new(testkit.Log)}, ended: make(chan struct{})}
 	args := []string{"serve", "--config", file, "--listen", address, "--admin", "127.0.0.1:0"}
 	if state != "" {
 		args = append(args, "--state", state)
@@ -113,8 +114,8 @@ func launch(t *testing.T, file, state, address string) *process {
 		p.cmd.Process.Kill()
 		<-p.ended
 	})
-	p.url = p.log.await(t, `serves (http\S+)`, 1)
-	p.admin = p.log.await(t, `admin  (http\S+)`, 1)
+	p.url = p.log.Await(t, `serves (http\S+)`)
+	p.admin = p.log.Await(t, `admin  (http\S+)`)
 	return p
 }
 
@@ -144,7 +145,7 @@ func (p *process) wait(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(2 * timeout):
+	case <-time.After(2 * testkit.Patience):
 		p.signal(t, syscall.SIGQUIT)
 		<-p.ended
 		t.Fatalf("it does not end:\n%s", p.log)

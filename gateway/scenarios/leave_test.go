@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // Clients that leave in the middle of a stream free their connections to the provider and
@@ -33,7 +34,7 @@ defaults: {max_wait: 0s}
 	for i := range n / 2 {
 		all[2*i].Close()
 	}
-	until(t, "half of them have ended", func() bool { return g.Gateway.Active() == n/2 && c.gone.Load() == n/2 })
+	testkit.Eventually(t, "half of them have ended", func() bool { return g.Gateway.Active() == n/2 && c.gone.Load() == n/2 })
 	if half := g.Gateway.Models().Stats("m"); half.Concurrent != n/2 || half.TPD < n*of.output {
 		t.Errorf("after half have left: %+v", half)
 	}
@@ -43,7 +44,7 @@ defaults: {max_wait: 0s}
 		all[2*i+1].whole(t)
 		more[i].whole(t)
 	}
-	until(t, "all have ended", func() bool { return g.Gateway.Active() == 0 })
+	testkit.Eventually(t, "all have ended", func() bool { return g.Gateway.Active() == 0 })
 	if end := g.Gateway.Models().Stats("m"); end.Concurrent != 0 || end.TPD < n/2*of.output || end.TPD > n/2*(of.output+200) {
 		t.Errorf("at the end: %+v", end)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // load is callers that each send one call after another, whatever the answers are.
@@ -57,7 +58,7 @@ func (l *load) got(status int) int {
 func (l *load) awaitMore(t *testing.T, status int) {
 	t.Helper()
 	before := l.got(status)
-	until(t, fmt.Sprint("more get ", status), func() bool { return l.got(status) >= before+20 })
+	testkit.Eventually(t, fmt.Sprint("more get ", status), func() bool { return l.got(status) >= before+20 })
 }
 
 // end ends the load, and expects that no answer was unexpected.
@@ -94,7 +95,7 @@ defaults: {max_wait: 0s}
 			l.awaitMore(t, 200)
 			redis.Kill()
 			l.awaitMore(t, c.goes)
-			until(t, fmt.Sprint("it says whether it is ready: ", c.ready), func() bool { return g.fetch(t, "/readyz").status == c.ready })
+			testkit.Eventually(t, fmt.Sprint("it says whether it is ready: ", c.ready), func() bool { return g.fetch(t, "/readyz").status == c.ready })
 			sent := len(p.arrivals("m"))
 			l.awaitMore(t, c.goes)
 			if n := len(p.arrivals("m")); c.mode == "deny" && n != sent {
@@ -106,10 +107,10 @@ defaults: {max_wait: 0s}
 			if err := redis.Restart(); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "it is ready again", func() bool { return g.fetch(t, "/readyz").status == 200 })
+			testkit.Eventually(t, "it is ready again", func() bool { return g.fetch(t, "/readyz").status == 200 })
 			l.awaitMore(t, 200)
 			l.end(t)
-			until(t, "all are counted that have come", func() bool {
+			testkit.Eventually(t, "all are counted that have come", func() bool {
 				q := g.quota(t, "m")
 				return q.Usage != nil && q.Usage.RPD >= len(p.arrivals("m"))
 			})
@@ -135,8 +136,8 @@ defaults: {max_wait: 0s}
 	if err := redis.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "Redis is asked again", func() bool { n, err := redis.Do("DBSIZE"); return err == nil && n != int64(0) })
-	until(t, "what it had granted to nobody has passed too", func() bool { return l.got(200) >= 300 })
+	testkit.Eventually(t, "Redis is asked again", func() bool { n, err := redis.Do("DBSIZE"); return err == nil && n != int64(0) })
+	testkit.Eventually(t, "what it had granted to nobody has passed too", func() bool { return l.got(200) >= 300 })
 	l.awaitMore(t, 429)
 	l.end(t)
 	if n := len(p.arrivals("m")); n != 300 || l.got(503) != 0 {

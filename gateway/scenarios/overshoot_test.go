@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 const (
@@ -58,7 +60,7 @@ func overshoot(t *testing.T, p *provider, of call, want int, at ...*gatewayURLs)
 	before, spent := len(p.arrivals("")), p.tokens(of.model)
 	p.block()
 	c := sendTogether(t, many, func(int) call { return of }, at...)
-	until(t, "all are decided on", func() bool {
+	testkit.Eventually(t, "all are decided on", func() bool {
 		now, _ := p.busy()
 		return c.answered()+now == many
 	})
@@ -85,7 +87,7 @@ defaults: {max_wait: 5m}
 `, state, p)
 		p.block()
 		c := sendTogether(t, 40, func(i int) call { return call{model: "m", project: fmt.Sprint("p", i%5), stream: i%2 == 0} }, &g.gatewayURLs)
-		until(t, "all others wait", func() bool {
+		testkit.Eventually(t, "all others wait", func() bool {
 			now, _ := p.busy()
 			return now == 7 && g.Gateway.Models().Waiting("m") == 33
 		})
@@ -94,7 +96,7 @@ defaults: {max_wait: 5m}
 		if _, peak := p.busy(); c.got(200) != 40 || peak != 7 {
 			t.Errorf("answers: %v, %d at a time", c.answers, peak)
 		}
-		until(t, "all slots are free", func() bool { return g.Gateway.Models().Stats("m").Concurrent == 0 })
+		testkit.Eventually(t, "all slots are free", func() bool { return g.Gateway.Models().Stats("m").Concurrent == 0 })
 	})
 }
 
@@ -114,14 +116,14 @@ projects:
 		const each = 12
 		p.block()
 		first := sendTogether(t, 1, func(int) call { return call{model: "m", text: "first"} }, &g.gatewayURLs)
-		until(t, "the first is there", func() bool { now, _ := p.busy(); return now == 1 })
+		testkit.Eventually(t, "the first is there", func() bool { now, _ := p.busy(); return now == 1 })
 		var crowds []*burst
 		for i := range 2 * each {
 			project := []string{"light", "heavy"}[i%2]
 			crowds = append(crowds, sendTogether(t, 1, func(int) call {
 				return call{model: "m", project: project, text: fmt.Sprintf("%s %02d", project, i)}
 			}, &g.gatewayURLs))
-			until(t, "it waits", func() bool { return g.Gateway.Models().Waiting("m") == i+1 })
+			testkit.Eventually(t, "it waits", func() bool { return g.Gateway.Models().Waiting("m") == i+1 })
 		}
 		p.release()
 		first.wait(t)

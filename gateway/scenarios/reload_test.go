@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 func replaced(text string, pairs ...string) string {
@@ -48,11 +50,11 @@ func TestReloadUnderLoad(t *testing.T) {
 	busy := func() {
 		t.Helper()
 		before := passed.Load()
-		until(t, "calls go on", func() bool { return passed.Load() >= before+2*workers || t.Failed() })
+		testkit.Eventually(t, "calls go on", func() bool { return passed.Load() >= before+2*workers || t.Failed() })
 	}
 	inForce := func(limit int) {
 		t.Helper()
-		until(t, "the new limit is in force", func() bool { return g.quota(t, "m").Quota.MaxRPD == limit })
+		testkit.Eventually(t, "the new limit is in force", func() bool { return g.quota(t, "m").Quota.MaxRPD == limit })
 	}
 	busy()
 	change(800_000) // the gateway notices the change by itself
@@ -65,7 +67,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	rewrite(t, file, "providers: [nonsense")
 	g.signal(t, syscall.SIGHUP)
-	g.log.await(t, "the old one stays", 1)
+	g.log.Await(t, "the old one stays")
 	busy()
 	over.Store(true)
 	tasks.Wait()
@@ -79,7 +81,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	change(used+3, "providers:", "providers:\n  fresh: {base_url: "+p.url+"}", "1_000_000", "1_000_000, max_wait: 0s")
 	g.signal(t, syscall.SIGHUP)
 	inForce(used + 3)
-	until(t, "a new provider is served", func() bool {
+	testkit.Eventually(t, "a new provider is served", func() bool {
 		r, err := http.NewRequest(http.MethodGet, g.url+"/fresh/v1/models", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // counted has limits whose counts a restart must keep.
@@ -78,9 +80,9 @@ func TestRestart(t *testing.T) {
 		g := launch(t, file, state, anywhere)
 		p.blockAfter(midLoad)
 		ended := hammer(&g.gatewayURLs)
-		until(t, "all workers wait", func() bool { return p.blocks(workers) })
+		testkit.Eventually(t, "all workers wait", func() bool { return p.blocks(workers) })
 		g.signal(t, syscall.SIGTERM)
-		g.log.await(t, "draining: new requests are refused", 1)
+		g.log.Await(t, "draining: new requests are refused")
 		if a := (call{model: "requests"}).must(t, &g.gatewayURLs, 503); a.header.Get("Retry-After") == "" {
 			t.Errorf("a new call gets %v", a.header)
 		}
@@ -116,7 +118,7 @@ func TestKill(t *testing.T) {
 					p.blockAfter(midLoad)
 				}
 				ended := hammer(&g.gatewayURLs)
-				until(t, "it is in mid-load", func() bool {
+				testkit.Eventually(t, "it is in mid-load", func() bool {
 					return len(p.arrivals("")) >= midLoad && (p.blocks(workers) || !blocked)
 				})
 				g.signal(t, syscall.SIGKILL)

@@ -12,6 +12,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // secrets are the secrets of a gateway and its clients, by where they belong.
@@ -55,13 +56,13 @@ func TestSecrets(t *testing.T) {
 	s.goWrong()
 	rewrite(t, file, yaml+"\nkeys: "+secrets.openai)
 	g.signal(t, syscall.SIGHUP)
-	g.log.await(t, "the old one stays", 1)
+	g.log.Await(t, "the old one stays")
 	rewrite(t, file, strings.Replace(yaml, "{env: SCENARIO_STATE}", redis.LoginURL("bob", secrets.redis), 1))
 	g.signal(t, syscall.SIGHUP)
-	g.log.await(t, "the old one stays", 2)
+	g.log.AwaitTimes(t, "the old one stays", 2)
 	s.look()
 	redis.Kill()
-	until(t, "Redis is lost", func() bool { return s.send(call{model: "m", key: s.key}.raw()) == 503 })
+	testkit.Eventually(t, "Redis is lost", func() bool { return s.send(call{model: "m", key: s.key}.raw()) == 503 })
 	s.look()
 	g.signal(t, syscall.SIGTERM)
 	g.wait(t)

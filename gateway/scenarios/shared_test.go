@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // Gateways on one store share one limit exactly.
@@ -53,12 +54,12 @@ func TestGatewaysShareKeys(t *testing.T) {
 		}
 		c := call{model: "m", key: key.Secret}
 		c.must(t, &a.gatewayURLs, 200)
-		until(t, "the other knows the key", func() bool { said, err := c.to(&b.gatewayURLs); return err == nil && said.status == 200 })
+		testkit.Eventually(t, "the other knows the key", func() bool { said, err := c.to(&b.gatewayURLs); return err == nil && said.status == 200 })
 		if err := manage.RevokeKey(t.Context(), key.ID); err != nil {
 			t.Fatal(err)
 		}
 		c.must(t, &a.gatewayURLs, 401)
-		until(t, "the other knows that it is revoked", func() bool { said, err := c.to(&b.gatewayURLs); return err == nil && said.status == 401 })
+		testkit.Eventually(t, "the other knows that it is revoked", func() bool { said, err := c.to(&b.gatewayURLs); return err == nil && said.status == 401 })
 		sent := len(p.arrivals(""))
 		for range 5 {
 			c.must(t, &b.gatewayURLs, 401)
@@ -75,7 +76,7 @@ func TestGatewaysSharePauses(t *testing.T) {
 	file, state := written(t, small, p), lasting["redis"](t)
 	a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
 	call{model: "requests", mock: "status=429 retry-after=60s"}.must(t, &a.gatewayURLs, 429)
-	until(t, "the other has heard of it", func() bool { return b.quota(t, "requests").Paused > 0 })
+	testkit.Eventually(t, "the other has heard of it", func() bool { return b.quota(t, "requests").Paused > 0 })
 	for range 5 {
 		if said := (call{model: "requests"}).must(t, &b.gatewayURLs, 429); said.header.Get("Retry-After") == "" {
 			t.Errorf("%v", said.header)

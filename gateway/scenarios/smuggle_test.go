@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // abused is a gateway with tight bounds.
@@ -231,7 +233,7 @@ func (a *victim) try(t *testing.T, of *abuse) (got []int, came []string) {
 	before := len(a.provider.arrivals(""))
 	c := a.dial(t)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(timeout))
+	c.SetDeadline(time.Now().Add(testkit.Patience))
 	wrote := make(chan error, 1)
 	go func() {
 		_, err := io.WriteString(c, strings.ReplaceAll(of.raw, "TRAP", a.trap))
@@ -246,7 +248,7 @@ func (a *victim) try(t *testing.T, of *abuse) (got []int, came []string) {
 	}
 	c.Close()
 	<-wrote // the write may fail, because the gateway does not read on after a refusal
-	until(t, "it has ended", func() bool { return a.Gateway.Active() == 0 })
+	testkit.Eventually(t, "it has ended", func() bool { return a.Gateway.Active() == 0 })
 	for _, each := range a.provider.arrivals("")[before:] {
 		came = append(came, strings.ReplaceAll(each.uri, a.trap, "TRAP"))
 		each.clean(t)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 const (
@@ -42,11 +44,11 @@ log: {sample: 1000}
 		all[i].whole(t)
 	}
 	t.Logf("all are whole after %v", time.Since(began))
-	until(t, "all requests have ended", func() bool { return g.gauge(t, "ratelimit_gateway_active") == 0 })
+	testkit.Eventually(t, "all requests have ended", func() bool { return g.gauge(t, "ratelimit_gateway_active") == 0 })
 	if q := g.quota(t, "m"); q.Usage.Concurrent != 0 || q.Usage.RPD != streams || q.Usage.TPD != streams*streamTokens {
 		t.Errorf("afterwards: %+v", q.Usage)
 	}
-	until(t, "nothing is left of them", func() bool {
+	testkit.Eventually(t, "nothing is left of them", func() bool {
 		return g.gauge(t, "go_goroutines") <= before+20 && g.gauge(t, "process_open_fds") < 100
 	})
 	g.stop(t)

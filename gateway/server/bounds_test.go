@@ -34,7 +34,7 @@ func TestSlowHeaders(t *testing.T) {
 
 // A panic ends only its own request, and the log does not have the panic's text.
 func TestPanicIsIsolated(t *testing.T) {
-	log := newLogged()
+	log := new(logged)
 	handler := isolated(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/panic":

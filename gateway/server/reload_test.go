@@ -163,7 +163,7 @@ func TestReloadCountsChanges(t *testing.T) {
 // A gateway without a file logs that a signal had nothing to reload.
 func TestReloadWithoutFile(t *testing.T) {
 	r := &running{
-		signals: make(chan os.Signal, 1), log: newLogged(), ended: make(chan error, 1),
+		signals: make(chan os.Signal, 1), log: new(logged), ended: make(chan error, 1),
 		over: config.Overrides{Listen: "127.0.0.1:0", Admin: "off", State: config.Memory},
 	}
 	r.run(t)

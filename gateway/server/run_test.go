@@ -11,12 +11,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -39,7 +40,7 @@ func start(t *testing.T, provider http.Handler, text string) *running {
 	t.Cleanup(upstream.Close)
 	r := &running{
 		file: filepath.Join(t.TempDir(), "gateway.yaml"), signals: make(chan os.Signal, 1),
-		log: newLogged(), ended: make(chan error, 1),
+		log: new(logged), ended: make(chan error, 1),
 	}
 	r.write(t, strings.ReplaceAll(text, "%s", upstream.URL))
 	r.run(t)
@@ -56,7 +57,7 @@ func start(t *testing.T, provider http.Handler, text string) *running {
 func startOver(t *testing.T, text string) *running {
 	t.Helper()
 	r := &running{
-		file: filepath.Join(t.TempDir(), "gateway.yaml"), log: newLogged(), ended: make(chan error, 1),
+		file: filepath.Join(t.TempDir(), "gateway.yaml"), log: new(logged), ended: make(chan error, 1),
 		over: config.Overrides{Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", State: config.Memory},
 	}
 	r.write(t, text)
@@ -329,28 +330,8 @@ func TestLimitsOutliveTheFile(t *testing.T) {
 	}
 }
 
-// logged is a log in which a test can wait for a line.
-type logged struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	written chan struct{} // each write closes and replaces it
-}
-
-func newLogged() *logged { return &logged{written: make(chan struct{})} }
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.written)
-	l.written = make(chan struct{})
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
+// logged is the log of a server.
+type logged struct{ testkit.Log }
 
 // without returns the lines that do not contain a message.
 func (l *logged) without(message string) string {
@@ -366,20 +347,7 @@ func (l *logged) without(message string) string {
 // await waits until the log contains the words a number of times.
 func (l *logged) await(t *testing.T, words string, times int) {
 	t.Helper()
-	late := time.After(20 * time.Second)
-	for {
-		l.mu.Lock()
-		found, written := bytes.Count(l.text.Bytes(), []byte(words)), l.written
-		l.mu.Unlock()
-		if found >= times {
-			return
-		}
-		select {
-		case <-written:
-		case <-late:
-			t.Fatalf("the log has no %q:\n%s", words, l)
-		}
-	}
+	l.AwaitTimes(t, regexp.QuoteMeta(words), times)
 }
 
 // fetch returns the body at a URL.

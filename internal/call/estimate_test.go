@@ -3,11 +3,11 @@ package call
 import (
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -59,11 +59,46 @@ func TestEstimateFitsEveryLimit(t *testing.T) {
 			if test.change != nil {
 				test.change(c)
 			}
-			if diff := cmp.Diff(test.want, c.estimate()); diff != "" {
-				t.Errorf("want (-), got (+):\n%s", diff)
-			}
+			testkit.Equal(t, "the estimate", test.want, c.estimate())
 		})
 	}
+}
+
+// A call that may be charged to several quotas is estimated once, and its estimate is cut down
+// to each of them. Observers are told of a tentative call only if it is admitted.
+func TestTryTentatively(t *testing.T) {
+	var told testkit.Recorder[ratelimit.Event]
+	models, err := ratelimit.NewWithConfig(ratelimit.Config{
+		FilePath: filepath.Join(t.TempDir(), "none.yaml"),
+		Quotas:   map[string]ratelimit.ModelQuota{"small": {MaxTPM: 1500}, "large": {MaxTPM: 5000}},
+		Observer: &told,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	models.RecordUsage("small", 1, 0)
+	c := newCall(&Limits{Models: models})
+	for _, test := range []struct {
+		quota   string
+		allowed bool
+		want    llm.Tokens
+	}{
+		{"small", false, llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 641}},
+		{"large", true, llm.Tokens{Input: 1141, Output: 1000}},
+	} {
+		c.Quota = test.quota
+		if d, err := c.TryTentatively(t.Context()); err != nil || d.Allowed != test.allowed {
+			t.Errorf("%s: %+v, %v", test.quota, d, err)
+		}
+		testkit.Equal(t, test.quota, test.want, c.estimated)
+		c.Limits.Estimator.Learn(owner, &c.Request, llm.Usage{Input: 500, Output: 9, Exact: true}) // by other calls
+	}
+	c.Unanswered(false)
+	var kinds []ratelimit.EventKind
+	for _, e := range told.Since() {
+		kinds = append(kinds, e.Kind)
+	}
+	testkit.Equal(t, "told", []ratelimit.EventKind{ratelimit.EventAdmitted, ratelimit.EventCancelled}, kinds)
 }
 
 // What the estimator has learned to be cached is free for the model, within the limits.

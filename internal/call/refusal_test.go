@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -91,9 +90,7 @@ func TestRefusalsSayWhatIsLeftAndNeeded(t *testing.T) {
 				if err != nil || d.Allowed {
 					t.Fatalf("the call is not denied: %+v, %v", d, err)
 				}
-				if diff := cmp.Diff(test.want, c.Refusal(&d, err)); diff != "" {
-					t.Errorf("want (-), got (+):\n%s", diff)
-				}
+				testkit.Equal(t, "the refusal", test.want, c.Refusal(&d, err))
 				first.Unanswered(false)
 			})
 		})
@@ -110,9 +107,7 @@ func TestRefusalsNameTheModelOfTheRequest(t *testing.T) {
 		c := newCall(limits)
 		c.Request.Model = name
 		d, err := c.Try(t.Context())
-		if diff := cmp.Diff(never(want), c.Refusal(&d, err)); diff != "" {
-			t.Errorf("want (-), got (+):\n%s", diff)
-		}
+		testkit.Equal(t, "the refusal", never(want), c.Refusal(&d, err))
 	}
 }
 
@@ -127,9 +122,7 @@ func TestRefusalsCountWhatIsUsedElsewhere(t *testing.T) {
 		c := newCall(limits)
 		d, err := c.Try(t.Context())
 		want := later(d.RetryAfter, true, fmt.Sprintf(`not sent: model "some-model" has 1,500 of its 30,000 tokens a minute left, and this call needs 2,141 (prompt 1,141, answer up to 1,000): try again in %v`, roundedUp(d.RetryAfter)))
-		if diff := cmp.Diff(want, c.Refusal(&d, err)); diff != "" {
-			t.Errorf("want (-), got (+):\n%s", diff)
-		}
+		testkit.Equal(t, "the refusal", want, c.Refusal(&d, err))
 		first.Unanswered(false)
 	})
 }
@@ -141,9 +134,7 @@ func TestRefusalOfAPause(t *testing.T) {
 		c := newCall(limits)
 		d, err := c.Try(t.Context())
 		want := later(2500*time.Millisecond, false, `not sent: the provider takes no calls of model "some-model" for now: try again in 3s`)
-		if diff := cmp.Diff(want, c.Refusal(&d, err)); diff != "" {
-			t.Errorf("want (-), got (+):\n%s", diff)
-		}
+		testkit.Equal(t, "the refusal", want, c.Refusal(&d, err))
 	})
 }
 
@@ -163,17 +154,13 @@ func TestRefusalsWhileOthersWait(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 		want := later(time.Minute, false, `not sent: as many calls of project "some-project" wait as may: try again in 1m0s`)
-		if diff := cmp.Diff(want, third.Refusal(&d, err)); diff != "" {
-			t.Errorf("too many wait: want (-), got (+):\n%s", diff)
-		}
+		testkit.Equal(t, "too many wait", want, third.Refusal(&d, err))
 
 		small := newCall(limits)
 		small.Request.Prompt = 8
 		d, err = small.Try(t.Context())
 		want = later(time.Minute, true, `not sent: project "some-project" has 1,859 of its 4,000 tokens a minute left, and calls that came earlier wait for it: try again in 1m0s`)
-		if diff := cmp.Diff(want, small.Refusal(&d, err)); diff != "" {
-			t.Errorf("an earlier call waits: want (-), got (+):\n%s", diff)
-		}
+		testkit.Equal(t, "an earlier call waits", want, small.Refusal(&d, err))
 		first.Unanswered(false)
 		synctest.Wait()
 		waiting.Unanswered(false)

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -42,9 +41,7 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 			admit(t, c)
 			c.Unanswered(test.sent)
 			c.Unanswered(!test.sent) // settled already
-			if diff := cmp.Diff(test.want, chargedTo(c.Limits)); diff != "" {
-				t.Errorf("want (-), got (+):\n%s", diff)
-			}
+			testkit.Equal(t, "charged", test.want, chargedTo(c.Limits))
 		})
 	}
 }
@@ -86,9 +83,7 @@ func TestFailedCalls(t *testing.T) {
 				t.Errorf("the cause is %q, want %q", said.Cause, test.cause)
 			}
 			c.Unanswered(true) // nothing is left to settle
-			if diff := cmp.Diff(charged{Requests: 1, Input: test.input, Output: test.output}, chargedTo(c.Limits)); diff != "" {
-				t.Errorf("want (-), got (+):\n%s", diff)
-			}
+			testkit.Equal(t, "charged", charged{Requests: 1, Input: test.input, Output: test.output}, chargedTo(c.Limits))
 			d, _ := newCall(c.Limits).Try(t.Context())
 			if paused := !d.Allowed; paused != (test.cause != "") {
 				t.Errorf("the model is paused: %v", paused)
@@ -192,9 +187,7 @@ func TestSettle(t *testing.T) {
 				t.Errorf("%+v is used", used)
 			}
 			c.Unanswered(true) // nothing is left to settle
-			if diff := cmp.Diff(test.want, chargedTo(c.Limits)); diff != "" {
-				t.Errorf("want (-), got (+):\n%s", diff)
-			}
+			testkit.Equal(t, "charged", test.want, chargedTo(c.Limits))
 			next := newCall(c.Limits)
 			next.Request = c.Request
 			if learned := next.estimate() != before; learned != test.exact {

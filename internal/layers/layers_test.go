@@ -51,6 +51,7 @@ var order = []string{
 // kits are what the tests of a package share with those in interop. Each stands in the
 // layer of its package.
 var kits = map[string]string{
+	"internal/gatewaytest":   "gateway",
 	"internal/llmhttptest":   "llmhttp",
 	"internal/telemetrytest": "telemetry",
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // The command, with a configuration file, serves SDKs that are told of it by the
@@ -46,7 +47,7 @@ func TestCommand(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "the command has counted what the provider has sent", func() bool { return g.counts(t, p) })
+	testkit.Eventually(t, "the command has counted what the provider has sent", func() bool { return g.counts(t, p) })
 	log := g.stop(t)
 	if virtual := key[strings.LastIndex(key, "-")+1:]; strings.Contains(log, virtual) || strings.Contains(log, secretOf("")) {
 		t.Error("a key is in the log")
@@ -61,7 +62,7 @@ type command struct {
 	program    string
 	cmd        *exec.Cmd
 	url, admin string
-	log        *logged
+	log        *testkit.Log
 	logEnded   chan struct{}
 }
 
@@ -69,7 +70,7 @@ type command struct {
 func serve(t *testing.T, p *provider) *command {
 	t.Helper()
 	dir := t.TempDir()
-	g := &command{program: filepath.Join(dir, "ratelimit"), log: &logged{}, logEnded: make(chan struct{})}
+	g := &command{program: filepath.Join(dir, "ratelimit"), log: new(testkit.Log), logEnded: make(chan struct{})}
 	build := exec.Command("go", "build", "-o", g.program, "./cmd/ratelimit")
 	build.Dir = "../.." // the main module, with its own requirements
 	if out, err := build.CombinedOutput(); err != nil {

@@ -1,19 +1,18 @@
 package gateway_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -81,18 +80,16 @@ type rig struct {
 	key      string // a virtual one
 	provider *provider
 	without  *provider
-	log      *logged
+	log      *testkit.Log
 }
 
 // newRig starts all of them.
 func newRig(t *testing.T, yaml string) *rig {
 	t.Helper()
 	now := time.Now()
-	r := &rig{provider: newProvider(t, now), without: newProvider(t, now), log: &logged{}}
-	cfg, err := config.Parse("test.yaml", []byte(placed(t, yaml, r.provider.url)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := &rig{provider: newProvider(t, now), without: newProvider(t, now), log: new(testkit.Log)}
+	var err error
+	cfg := gatewaytest.Config(t, placed(t, yaml, r.provider.url), r.provider.url)
 	if r.Gateway, err = gateway.New(cfg, gateway.Options{Log: slog.New(slog.NewJSONHandler(r.log, nil))}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,21 +119,11 @@ func (r *rig) past(s *sdk, call string) ask {
 	return ask{Call: call, Base: r.without.url + s.root, Key: secretOf(s.provider), Model: s.model, Pieces: s.pieces}
 }
 
-// eventually waits until something is so, which is seen from outside alone.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it is not so that %s", what)
-		}
-	}
-}
-
 // idle waits until no request is being served, which is a moment after clients have got
 // their answers.
 func (r *rig) idle(t *testing.T) {
 	t.Helper()
-	eventually(t, "all requests have ended", func() bool { return r.Active() == 0 && r.provider.Active() == 0 })
+	testkit.Eventually(t, "all requests have ended", func() bool { return r.Active() == 0 && r.provider.Active() == 0 })
 }
 
 // used returns how many tokens were settled of each model.
@@ -210,22 +197,4 @@ func (r *rig) secretive(t *testing.T) {
 	if strings.Contains(told, virtual) || strings.Contains(told, secretOf("")) {
 		t.Error("a key is in the log, the metrics or the recent requests")
 	}
-}
-
-// logged is a log that is kept.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

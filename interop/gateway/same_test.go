@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // An SDK shows the same through the gateway as without it, and what is settled is what
@@ -56,7 +58,7 @@ func TestErrors(t *testing.T) {
 // unpaused waits until no pause that the provider has asked for holds up a model.
 func (r *rig) unpaused(t *testing.T, model string) {
 	t.Helper()
-	eventually(t, "the model is not paused", func() bool { return r.Models().Decide(model, 1).Allowed })
+	testkit.Eventually(t, "the model is not paused", func() bool { return r.Models().Decide(model, 1).Allowed })
 }
 
 // Streams that go wrong do so for the SDK as they do without the gateway.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/telemetry"
 )
 
@@ -99,9 +99,7 @@ func TestOTLP(t *testing.T) {
 		"project_id": "acme", "limit_exceeded": "minute", "remaining_minute": int64(0), "gen_ai.request.model": "gpt-4o",
 		"ratelimit.outcome": "denied", "ratelimit.shadow": false, "ratelimit.waited_seconds": 1.5,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("attributes, -want +got:\n%s", diff)
-	}
+	testkit.Equal(t, "attributes", want, got)
 }
 
 // plain returns the value of an attribute.

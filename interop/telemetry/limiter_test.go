@@ -8,10 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/telemetry"
@@ -83,9 +82,7 @@ func TestWithLimiter(t *testing.T) {
 				lengths = append(lengths, span.EndTime().Sub(span.StartTime()))
 			}
 		}
-		if diff := cmp.Diff([]time.Duration{0, 0, 10 * time.Second, 50 * time.Second}, lengths); diff != "" {
-			t.Errorf("spans below the caller's, -want +got:\n%s", diff)
-		}
+		testkit.Equal(t, "spans below the caller's", []time.Duration{0, 0, 10 * time.Second, 50 * time.Second}, lengths)
 	})
 }
 
@@ -137,9 +134,7 @@ func TestWithProvider(t *testing.T) {
 			"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                                   1,
 			"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                                     20,
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		testkit.Equal(t, "series", want, got)
 		if n := len(recorder.Ended()); n != 3 {
 			t.Errorf("%d spans, want one a call", n)
 		}

@@ -2,13 +2,13 @@ package telemetry_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -22,6 +22,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 	"dappco.re/go/core/go-ratelimit/telemetry"
@@ -139,9 +140,7 @@ func TestSpans(t *testing.T) {
 			for _, kv := range span.Attributes() {
 				got[string(kv.Key)] = kv.Value.AsInterface()
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("attributes, -want +got:\n%s", diff)
-			}
+			testkit.Equal(t, "attributes", c.want, got)
 			if status := span.Status(); status.Code != c.status || status.Description != c.reason {
 				t.Errorf("the status is %v, want %v %q", status, c.status, c.reason)
 			}
@@ -233,9 +232,7 @@ func TestMeter(t *testing.T) {
 			"ratelimit.mode=share,ratelimit.outcome=denied":   {4, 0},
 		}},
 	} {
-		if diff := cmp.Diff(c.want, pointsOf(metrics[name])); diff != "" {
-			t.Errorf("%s, -want +got:\n%s", name, diff)
-		}
+		testkit.Equal(t, name, c.want, pointsOf(metrics[name]))
 		if m := metrics[name]; m.Unit != c.unit || m.Description == "" {
 			t.Errorf("%s has the unit %q and the description %q, want %q and some", name, m.Unit, m.Description, c.unit)
 		}
@@ -270,9 +267,7 @@ func TestMeterNoTokens(t *testing.T) {
 	o, reader := newMetered(t, telemetry.OpenTelemetryConfig{})
 	telemetrytest.Tell(t, o, ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 5}})
 	want := map[string]point{"gen_ai.token.type=input": {5, 1}}
-	if diff := cmp.Diff(want, pointsOf(collected(t, reader)["gen_ai.client.token.usage"])); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	testkit.Equal(t, "points", want, pointsOf(collected(t, reader)["gen_ai.client.token.usage"]))
 }
 
 // Each event changes these metrics by so much, and no other.
@@ -376,9 +371,7 @@ func TestMeterCounts(t *testing.T) {
 			if lost := got["ratelimit.store.lost"]; lost[""].Sum == 0 {
 				delete(got, "ratelimit.store.lost") // it is always there
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("changes, -want +got:\n%s", diff)
-			}
+			testkit.Equal(t, "changes", c.want, got)
 		})
 	}
 }
@@ -397,9 +390,7 @@ func TestMeterBounds(t *testing.T) {
 		if !ok || len(data.DataPoints) == 0 {
 			t.Fatalf("%s is %T without points, want a histogram", name, metrics[name].Data)
 		}
-		if diff := cmp.Diff(want[same], data.DataPoints[0].Bounds); diff != "" {
-			t.Errorf("%s, bounds, -want +got:\n%s", name, diff)
-		}
+		testkit.Equal(t, fmt.Sprintf("%s, bounds", name), want[same], data.DataPoints[0].Bounds)
 	}
 }
 
@@ -425,9 +416,7 @@ func TestMeterStoreLost(t *testing.T) {
 	for i, step := range telemetrytest.Losing {
 		telemetrytest.Tell(t, o, telemetrytest.Stored(redisstore.Event{Kind: step.Kind, Group: step.Group}))
 		want := map[string]point{"": {step.Lost, 0}}
-		if diff := cmp.Diff(want, pointsOf(collected(t, reader)["ratelimit.store.lost"])); diff != "" {
-			t.Errorf("step %d, %s %d, -want +got:\n%s", i, step.Kind, step.Group, diff)
-		}
+		testkit.Equal(t, fmt.Sprintf("step %d, %s %d", i, step.Kind, step.Group), want, pointsOf(collected(t, reader)["ratelimit.store.lost"]))
 	}
 	if got := pointsOf(collected(t, reader)["ratelimit.store.losses"])[""].Sum; got != 5 {
 		t.Errorf("%v losses, want 5", got)

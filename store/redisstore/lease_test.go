@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -314,22 +315,12 @@ func TestLeaveWhileALeaseIsAskedFor(t *testing.T) {
 			t.Errorf("%v, %v", r, err)
 		}
 	})
-	await(t, "a lease", func() bool { return d.open() == 1 })
+	testkit.Eventually(t, "a lease", func() bool { return d.open() == 1 })
 	leave()
 	asked.Wait()
 	proxy.Heal()
-	await(t, "the end of a lease that nobody has", func() bool { return d.open() == 0 })
+	testkit.Eventually(t, "the end of a lease that nobody has", func() bool { return d.open() == 0 })
 	d.wantLeft(160-7, "when all has left", l)
-}
-
-// await waits until a condition holds.
-func await(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !so(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited for %s", what)
-		}
-	}
 }
 
 // Nodes that are closed while they acquire leases have nothing set aside.
@@ -386,7 +377,7 @@ func TestCloseWhileALeaseIsAskedFor(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	await(t, "a lease", func() bool { return d.open() == 1 })
+	testkit.Eventually(t, "a lease", func() bool { return d.open() == 1 })
 	if err := node.leases.Close(); err != nil {
 		t.Error(err)
 	}
