@@ -406,7 +406,7 @@ func TestForgotten(t *testing.T) {
 	}
 	nothing := func() error { return nil }
 	for i, step := range []struct {
-		do         func() error
+		do             func() error
 		reported, left int
 	}{
 		{nothing, 0, 2}, {forget, 2, 0}, {nothing, 2, 0},
