@@ -119,7 +119,7 @@ providers:
 }
 
 // A client that leaves while its call waits pays nothing, and the next call gets its turn.
-func TestClientLeavesTheQueue(t *testing.T) {
+func TestClientLeavesTheLine(t *testing.T) {
 	provider := &stepper{pieces: make(chan string)}
 	r := newRigBefore(t, `
 providers:
