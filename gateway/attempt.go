@@ -236,7 +236,7 @@ func retryable(r *http.Response, cause llm.Cause) bool {
 }
 
 // retryDelay returns how long to wait before the call is sent again. There is no delay if the
-// model is paused: the call waits for the end of the pause in its queue.
+// model is paused: the call waits for the end of the pause in line.
 func retryDelay(r *http.Response, said llm.Limits, retries int) time.Duration {
 	if said.Pause > 0 {
 		return 0

@@ -99,7 +99,7 @@ func (x *exchange) serve() *refusal {
 		return refusalf(http.StatusMethodNotAllowed, "the method must be one of %s", strings.Join(methods, ", "))
 	}
 	if holdsKey(x.r.URL.Path) {
-		return refusalf(http.StatusBadRequest, "a virtual key stands in the path: it must be in a header, in the place of the provider's key")
+		return refusalf(http.StatusBadRequest, "the path has a virtual key in it: the key must be in a header, in place of the provider's key")
 	}
 	no := x.route()
 	if no := cmp.Or(x.checkOrigin(), no); no != nil { // a page of another site must not learn the providers' names from route

@@ -247,6 +247,6 @@ func (g *Gateway) persist() error {
 	if err == nil {
 		return nil
 	}
-	g.log.Warn("the state could not always be asked", "error", err)
+	g.log.Warn("the state did not always answer", "error", err)
 	return g.limits.Models.Persist()
 }

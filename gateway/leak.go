@@ -114,7 +114,7 @@ func (x *exchange) checkBodyForKeys() *refusal {
 			continue
 		}
 		if _, valid := x.g.keys.Find(string(key[:keys.Size])); valid {
-			return refusalf(http.StatusBadRequest, "the body holds a valid virtual key, which is not sent on: take it out, and replace the key if others have seen it")
+			return refusalf(http.StatusBadRequest, "the body has a valid virtual key in it, which the gateway does not forward: take it out, and replace the key if others have seen it")
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ var (
 // checkQuery refuses a query with which the provider would take the request for another.
 func (x *exchange) checkQuery() *refusal {
 	if x.endpoint.API == llm.Generate && withoutParameters(x.target.RawQuery, methodParameters) != x.target.RawQuery {
-		return refusalf(http.StatusBadRequest, "the query names another method: it must not")
+		return refusalf(http.StatusBadRequest, "the query must not name another method")
 	}
 	return nil
 }
@@ -36,7 +36,7 @@ func (x *exchange) ensureUsage() *refusal {
 		name, value := parameter(pair)
 		kind, _, _ := strings.Cut(value, ";") // Google's own clients send json;enum-encoding=int
 		if name == "callback" || name == "alt" && kind != "" && kind != "json" && kind != "sse" {
-			return refusalf(http.StatusUnsupportedMediaType, "the query has %.40q: the answer must be JSON or SSE, for it has to be read", pair)
+			return refusalf(http.StatusUnsupportedMediaType, "the query has %.40q: the answer must be JSON or SSE, because the gateway has to read it", pair)
 		}
 	}
 	return nil

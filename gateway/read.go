@@ -75,7 +75,7 @@ var charsets = []string{"", "utf-8", "utf8", "us-ascii", "ascii"}
 func (x *exchange) checkEncoding() *refusal {
 	for _, encoding := range x.r.Header["Content-Encoding"] {
 		if encoding != "" && encoding != "identity" {
-			return refusalf(http.StatusUnsupportedMediaType, "the body has Content-Encoding %.20q: it must have none, for it has to be read", encoding)
+			return refusalf(http.StatusUnsupportedMediaType, "the body has Content-Encoding %.20q: it must have none, because the gateway has to read the body", encoding)
 		}
 	}
 	for _, kind := range x.r.Header["Content-Type"] {
@@ -215,5 +215,5 @@ func tooLong(limit int64) *refusal {
 
 // noMemory refuses a call because the bodies of other calls take up the memory for bodies.
 func noMemory() *refusal {
-	return retryLater("the gateway holds as much of calls that wait as it may: try again", Refused)
+	return retryLater("the bodies of waiting calls take up all the memory that they may: try again", Refused)
 }

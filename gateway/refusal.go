@@ -54,7 +54,7 @@ func clientLeft() *refusal {
 
 // storeLost refuses a call because the store that counts does not answer.
 func storeLost() *refusal {
-	return retryLater("the limits cannot be asked at the moment: try again", Lost)
+	return retryLater("the limits cannot be checked at the moment: try again", Lost)
 }
 
 // undecided refuses a call because of an error of the limiter.

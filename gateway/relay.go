@@ -33,7 +33,7 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 		used := x.call.Settle(context.WithoutCancel(x.ctx), meter)
 		x.Input, x.Output, x.Cached, x.Exact = max(used.Input, 0), used.Output, used.Cached, used.Exact
 		if fault := meter.Fault(); fault != "" && x.Outcome == Passed {
-			x.Outcome, x.Error = Failed, "the answer tells an error: "+strings.ToValidUTF8(fault, "")
+			x.Outcome, x.Error = Failed, "the answer ends in an error: "+strings.ToValidUTF8(fault, "")
 		}
 	}()
 	x.forward(response, body)

@@ -120,7 +120,7 @@ providers:
 }
 
 // A client that leaves while its call waits pays nothing, and the next call gets its turn.
-func TestClientLeavesTheQueue(t *testing.T) {
+func TestClientLeavesTheLine(t *testing.T) {
 	provider := &stepper{pieces: make(chan string)}
 	r := newRigBefore(t, `
 providers:
@@ -203,7 +203,7 @@ func TestStreamsThatEndInAnErrorHaveFailed(t *testing.T) {
 		r.access = newAccessLog(slog.New(slog.NewTextHandler(&log, nil)), 1)
 		a := r.post(t, c.path, c.body, "X-Mock", "fault=error after=3")
 		last := r.last(t)
-		if a.status != 200 || last.Outcome != Failed || !strings.Contains(last.Error, "tells an error") {
+		if a.status != 200 || last.Outcome != Failed || !strings.Contains(last.Error, "ends in an error") {
 			t.Errorf("%s: %d, recorded as %+v", c.path, a.status, last)
 		}
 		if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "outcome=failed") {

@@ -22,5 +22,5 @@ func (x *exchange) refuseWebSocket() *refusal {
 		h := x.w.Header()
 		h["Upgrade"], h["Connection"] = []string{"HTTP/1.1"}, []string{"Upgrade"}
 	}
-	return refusalf(http.StatusUpgradeRequired, "the gateway does not hand WebSockets on: send a plain HTTP request, whose answer may be a stream of server-sent events")
+	return refusalf(http.StatusUpgradeRequired, "the gateway does not forward WebSockets: send a plain HTTP request, whose answer may be a stream of server-sent events")
 }

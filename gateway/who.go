@@ -40,7 +40,7 @@ func (x *exchange) identify() *refusal {
 		}
 		x.Project = shortened(id)
 		if x.carriesKey() {
-			return refusalf(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not send them on: send the provider's own key, or have the configuration say keys: required")
+			return refusalf(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not forward them: send the provider's own key, or have the configuration say keys: required")
 		}
 		if no := x.checkSignature(); no != nil {
 			return no

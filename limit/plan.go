@@ -6,27 +6,29 @@ import (
 	"time"
 )
 
-// Plan is the limits of a key, made ready for accounts to be asked about them
-// again and again. It does not change, and any number of accounts may share it.
+// Plan is the limits of a key, prepared once for an [Account] that is asked about them
+// again and again. A plan never changes, and accounts with the same limits may share
+// one.
 type Plan struct {
 	limits []Limit
 
-	// at is where an account that is laid out for the plan has what was used of
-	// each limit. For a sliding log it is the index of its window. For others it is
-	// where their counter is likely to be, since counters are made in this order.
+	// at says for each limit where an account that is laid out for the plan counts it:
+	// for a sliding log, the index of its window in the history; for any other limit,
+	// the index at which its counter is likely to be, since counters are made in the
+	// order of the limits.
 	at []int
 
-	periods  []time.Duration // of the log's windows
-	longest  int64           // of them
-	counters []int           // the limits that have counters of their own, as indexes
+	periods  []time.Duration // of the sliding logs, each once, in the order of the windows
+	longest  int64           // the longest of the periods
+	counters []int           // the indexes of the limits that are no logs, each limit once
 	buckets  bool            // whether any limit is a bucket
 }
 
-// knownPlans are some that are in use, so that keys with the same limits share
-// theirs. They are found by what they hash to, and the latest stays.
+// knownPlans holds plans that are in use, by a hash of their limits, so that keys with
+// the same limits share a plan. Of two plans with the same hash, the later stays.
 var knownPlans [64]atomic.Pointer[Plan]
 
-// PlanOf returns the plan of limits, which must be valid. It keeps a copy.
+// PlanOf returns the plan of limits. They must be valid; the plan has a copy of them.
 func PlanOf(limits []Limit) *Plan {
 	hash := uint64(len(limits))
 	for i := range limits {
@@ -63,8 +65,8 @@ func newPlan(limits []Limit) *Plan {
 	return p
 }
 
-// PlanOf returns the plan of limits: the one that the account is laid out for, if it
-// is theirs.
+// PlanOf returns the plan of limits. If the account is laid out for that plan, it costs
+// nothing to make.
 func (a *Account) PlanOf(limits []Limit) *Plan {
 	if a.plan != nil && slices.Equal(a.plan.limits, limits) {
 		return a.plan
@@ -75,23 +77,23 @@ func (a *Account) PlanOf(limits []Limit) *Plan {
 // Limits returns the limits of the plan. Do not change them.
 func (p *Plan) Limits() []Limit { return p.limits }
 
-// logsAlone reports whether there are limits, and all are sliding logs.
+// logsAlone reports whether the plan has limits, and all of them are sliding logs.
 func (p *Plan) logsAlone() bool { return len(p.periods) > 0 && len(p.counters) == 0 }
 
-// Buckets reports whether any limit of the plan is a bucket: their settlement needs
-// receipts, and the time.
+// Buckets reports whether any limit of the plan is a bucket. The settlement of a bucket
+// depends on a receipt and on the time.
 func (p *Plan) Buckets() bool { return p.buckets }
 
-// Mark is what Correct must know of a Charge.
+// Mark is what [Account.Correct] must know of a charge.
 type Mark struct {
-	N     int64
-	epoch uint64
-	entry int64 // index of the log's entry
+	N     int64  // the amount
+	epoch uint64 // of the account
+	entry int64  // the index of the entry in the history, if the plan has a sliding log
 }
 
-// Ask makes the account ready for the plan's limits, and fills in what each of
-// them says to n. It reports whether all of them allow n. Either Charge or Deny comes
-// next.
+// Ask fills in the decision of each limit of the plan about n, as if n was charged if
+// the limit allows it. It reports whether all limits allow n. If all limits of all
+// keys allow the request, Charge must come next, and otherwise Deny.
 func (a *Account) Ask(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
 	a.enter(now)
 	if a.plan != p {
@@ -106,8 +108,9 @@ func (a *Account) Ask(p *Plan, now, n int64, decisions []Decision) (allowed bool
 	return allowed
 }
 
-// Deny corrects what Ask has filled in where a limit denies the request, be it
-// another key's: the limits that allow n say what remains while nothing is taken.
+// Deny corrects the decisions of Ask after a limit of this key or of another key has
+// denied the request: the decisions that allow n say what remains while nothing is
+// charged.
 func (a *Account) Deny(p *Plan, now, n int64, decisions []Decision) {
 	log := a.logOf(p, now)
 	for i := range p.limits {
@@ -117,15 +120,15 @@ func (a *Account) Deny(p *Plan, now, n int64, decisions []Decision) {
 	}
 }
 
-// Peek fills in what each limit of the plan says to n while nothing is taken. It
-// reports whether all of them allow n. The account stays ready for the limits that
-// it had before.
+// Peek fills in the decision of each limit of the plan about n, and charges nothing:
+// the decisions that allow n say what remains now. It reports whether all limits allow
+// n. The limits that the account has been charged under stay as they are.
 func (a *Account) Peek(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
 	switch {
 	case now >= a.FullAt():
 		a = &Account{}
 	case a.plan != p || now < a.seen:
-		a.plan = nil // they may have a log in common
+		a.plan = nil // the fork may share the history, and lay its windows out otherwise
 		a = a.Fork(now)
 		a.layOut(p, now)
 	}
@@ -138,28 +141,28 @@ func (a *Account) Peek(p *Plan, now, n int64, decisions []Decision) (allowed boo
 	return allowed
 }
 
-// answer fills in what a limit of the plan says to n: how much is left once n is
-// taken, or while nothing is. log is that of logOf.
-func (a *Account) answer(p *Plan, i int, log *history, now, n int64, taken bool, d *Decision) {
+// answer fills in the decision of the i-th limit about n. If the limit allows n, the
+// decision says what remains once n is charged, or, if charged is false, while nothing
+// is. log is the result of logOf.
+func (a *Account) answer(p *Plan, i int, log *history, now, n int64, charged bool, d *Decision) {
 	l := &p.limits[i]
 	var w *slidingWindow
-	var c *counter
 	var used, since int64
-	var reset time.Duration // once n is taken
+	var reset time.Duration // after a charge
 	switch {
 	case l.algorithm == SlidingLog && log != nil:
 		w = log.slid(p.at[i], now)
 		used, reset = w.sum, l.period
 	case l.algorithm == FixedWindow:
-		if c = a.counterOf(p, i); c != nil && c.isOpen(now) {
+		if c := a.counterOf(p, i); c != nil && c.isOpen(now) {
 			used, reset, since = c.state.b, time.Duration(c.state.a-now), c.state.at
 			break
 		}
 		fallthrough
-	default:
-		v := a.says(p, i, log, now, n)
-		if v.Allowed && n > 0 && !taken {
-			v = a.says(p, i, log, now, 0)
+	default: // the general way, which is slower
+		v := a.counters.check(*l, now, n)
+		if v.Allowed && n > 0 && !charged {
+			v = a.counters.check(*l, now, 0)
 		}
 		*d = v.by(*l)
 		return
@@ -167,7 +170,7 @@ func (a *Account) answer(p *Plan, i int, log *history, now, n int64, taken bool,
 	left := l.count - used
 	d.Limit = *l
 	d.Allowed, d.RetryAfter = n <= left, 0
-	if d.Allowed && n > 0 && taken {
+	if d.Allowed && n > 0 && charged {
 		d.Used, d.Remaining, d.ResetAfter, d.Since = used+n, left-n, reset, since
 		return
 	}
@@ -190,13 +193,13 @@ func (a *Account) answer(p *Plan, i int, log *history, now, n int64, taken bool,
 	}
 }
 
-// isOpen reports whether the window of a fixed window is open at now.
+// isOpen reports whether the counter is one of a fixed window that is open at now.
 func (c *counter) isOpen(now int64) bool {
 	return c.limit.algorithm == FixedWindow && c.state.at <= now && now < c.state.a
 }
 
-// layOut makes an account ready for the limits of a plan. Then it need not compare
-// them with what it has, until it meets other limits.
+// layOut fits the account to the limits of a plan. Until the account is charged under
+// other limits, it need not be fitted again, and its windows are where the plan says.
 func (a *Account) layOut(p *Plan, now int64) {
 	a.Fit(p.limits, now)
 	a.plan = nil
@@ -209,37 +212,27 @@ func (a *Account) layOut(p *Plan, now int64) {
 	}
 }
 
-// logOf returns the log as of now of an account that is laid out for a plan, or nil
-// if the plan needs none or nothing was charged yet.
+// logOf returns the history as of now of an account that is laid out for a plan. It is
+// nil if the plan has no sliding log, or the account was never charged under one.
 func (a *Account) logOf(p *Plan, now int64) *history {
 	log := a.counters.log
-	if log == nil || len(p.periods) == 0 {
+	if log == nil {
 		return nil
 	}
-	log.rewind(now)
+	if len(p.periods) > 0 {
+		log.rewind(now)
+	}
+	if log.full() {
+		log.tidy(now)
+	}
+	if len(p.periods) == 0 {
+		return nil
+	}
 	return log
 }
 
-// says is what a limit of the plan says to n. log is that of logOf.
-func (a *Account) says(p *Plan, i int, log *history, now, n int64) verdict {
-	l := &p.limits[i]
-	if l.algorithm == SlidingLog {
-		if log == nil {
-			return log.says(l, &slidingWindow{}, now, n)
-		}
-		return log.says(l, log.slid(p.at[i], now), now, n)
-	}
-	var s state
-	if c := a.counterOf(p, i); c != nil {
-		c.rewind(now)
-		s = c.state
-	}
-	_, v := l.take(s, now, n)
-	return v
-}
-
-// counterOf returns the counter of a limit of the plan, or nil if nothing of it was
-// used.
+// counterOf returns the counter of the i-th limit of the plan, or nil if the account has
+// used nothing of it.
 func (a *Account) counterOf(p *Plan, i int) *counter {
 	l, each := &p.limits[i], a.counters.each
 	if at := p.at[i]; at < len(each) && each[at].limit == *l {
@@ -248,8 +241,7 @@ func (a *Account) counterOf(p *Plan, i int) *counter {
 	return a.counters.find(l)
 }
 
-// Charge charges n to every limit of the plan, all of which have allowed it when
-// they were asked.
+// Charge charges n to every limit of the plan. Ask has said that all of them allow it.
 func (a *Account) Charge(p *Plan, now, n int64) Mark {
 	if n == 0 {
 		return Mark{epoch: a.epoch}
@@ -284,8 +276,8 @@ func (a *Account) Charge(p *Plan, now, n int64) Mark {
 	return m
 }
 
-// AppendReceipts appends the receipts that the buckets of the plan need for the
-// settlement of n, which was just charged: one for each limit.
+// AppendReceipts appends a receipt for each limit of the plan, which Correct must have
+// if any of them is a bucket. It must be called right after n was charged.
 func (a *Account) AppendReceipts(p *Plan, now, n int64, receipts []BucketReceipt) []BucketReceipt {
 	if n == 0 {
 		return append(receipts, make([]BucketReceipt, len(p.limits))...)
@@ -293,8 +285,9 @@ func (a *Account) AppendReceipts(p *Plan, now, n int64, receipts []BucketReceipt
 	return a.appendBuckets(receipts, p.limits, now)
 }
 
-// Correct is Settle of what Charge has taken at a time. receipts are those of
-// AppendReceipts, or none if the plan has no buckets. Where the plan has no buckets, now may be any time since.
+// Correct is [Account.Settle] of what Charge has charged at a time. receipts are those
+// of AppendReceipts, or none if the plan has no buckets: then now may be any time from
+// the charge to the present.
 func (a *Account) Correct(p *Plan, m Mark, receipts []BucketReceipt, at, now, actual int64) {
 	if a.plan != p || a.epoch != m.epoch || now < a.seen || p.buckets || !a.holds(p, m, at, now) {
 		a.Settle(p.limits, Receipt{N: m.N, At: at, Epoch: m.epoch, Buckets: receipts}, now, actual)
@@ -309,7 +302,8 @@ func (a *Account) Correct(p *Plan, m Mark, receipts []BucketReceipt, at, now, ac
 	}
 }
 
-// holds reports whether the account still has what a charge has made.
+// holds reports whether the account still has the counters and the entry that a charge
+// at a time has changed.
 func (a *Account) holds(p *Plan, m Mark, at, now int64) bool {
 	for _, i := range p.counters {
 		if a.counterOf(p, i) == nil {
@@ -320,8 +314,8 @@ func (a *Account) holds(p *Plan, m Mark, at, now int64) bool {
 	return len(p.periods) == 0 || log != nil && at > now-p.longestOf(log) && log.holds(m.entry, at)
 }
 
-// longestOf returns the longest period of a log's windows. The log is laid out for the
-// plan, and may have windows of other limits too.
+// longestOf returns the longest period of the windows of a history, which is laid out
+// for the plan and may have windows of other limits too.
 func (p *Plan) longestOf(log *history) int64 {
 	if len(log.windows) > len(p.periods) {
 		return log.longest()

@@ -1,24 +1,23 @@
 package limit
 
-// Purse is an [Account] in little room, for a store that holds many. Most keys
-// are charged once and never seen again, so of one charge of sliding logs it
-// notes no more than the charge, and makes an account of it when it is needed:
-// the one that it would have been. The zero Purse has used nothing.
+// Purse is an [Account] in little memory, for a store that holds many. Most keys are
+// charged once and never seen again. So a purse remembers no more of the first charge
+// than its numbers, if all limits are sliding logs, and makes the account when it is
+// needed. The zero Purse has used nothing.
 type Purse struct {
-	account *Account // nil while there is none, or once stands for it
-
-	once once
+	account *Account // nil until it is needed
+	once    once     // the first charge, as long as there is no account
 }
 
-// once is what the first charge of sliding logs leaves behind. The zero once is
-// none.
+// once is the first charge of a key whose limits are all sliding logs. The zero once is
+// no charge.
 type once struct {
 	at, n int64
-	epoch uint64
+	epoch uint64 // of the account that it will be
 	plan  *Plan
 }
 
-// Account returns the account, which the purse holds from then on.
+// Account returns the account. It makes one if the purse has none yet.
 func (p *Purse) Account() *Account {
 	if p.account == nil {
 		*p = Purse{account: p.once.account()}
@@ -26,7 +25,7 @@ func (p *Purse) Account() *Account {
 	return p.account
 }
 
-// FullAt returns from when on nothing is in use, as [Account.FullAt] does.
+// FullAt is [Account.FullAt].
 func (p *Purse) FullAt() int64 {
 	switch {
 	case p.account != nil:
@@ -38,12 +37,10 @@ func (p *Purse) FullAt() int64 {
 	}
 }
 
-// Spend is the whole decision where no other key takes part, and nothing is settled:
-// it asks every limit of the plan and charges n to all of them, or none if one denies
-// it. It fills in what each says. Where nothing is taken, those that allow say what
-// remains now.
+// Spend is the whole decision about a request that is charged to one key and never
+// settled: Ask, and then Charge or Deny. It reports whether all limits allow n.
 func (p *Purse) Spend(plan *Plan, now, n int64, decisions []Decision) (allowed bool) {
-	begins := now >= p.FullAt() && plan.logsAlone()
+	begins := now >= p.FullAt() && plan.logsAlone() // nothing is in use, and once can hold the charge
 	var unused Account
 	a := &unused
 	if begins {
@@ -62,7 +59,7 @@ func (p *Purse) Spend(plan *Plan, now, n int64, decisions []Decision) (allowed b
 	return allowed
 }
 
-// account returns the account that a charge has left behind.
+// account returns an account that has been charged so.
 func (o *once) account() *Account {
 	if o.plan == nil {
 		return new(Account)

@@ -61,7 +61,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if encoding := req.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, fmt.Errorf("ratelimit: the body has Content-Encoding %.20q: it is not sent, for it must be read", encoding)
+		return nil, fmt.Errorf("ratelimit: the body has Content-Encoding %.20q: it is not sent, because the transport has to read it", encoding)
 	}
 	x := &exchange{transport: t, httpRequest: req, body: outgoing{text: text}}
 	x.Limits, x.MaxWait, x.ChargeSeen = &t.limits, t.maxWait, t.chargeSeen

@@ -39,7 +39,7 @@ func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	why := c.busyOrPaused(d)
 	switch {
 	case errors.Is(err, ratelimit.ErrCrowded):
-		why = fmt.Sprintf("as many calls of %s wait as may", c.owner())
+		why = fmt.Sprintf("%s has as many waiting calls as it may have", c.owner())
 	case short != nil:
 		why = short.String()
 	case why == "" && d.Reason != "":
