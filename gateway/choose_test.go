@@ -110,8 +110,11 @@ func TestADeploymentWithoutRoomForTheAnswer(t *testing.T) {
 
 // A call that all deployments deny is told when the first of them admits it.
 func TestTheDeploymentThatAdmitsSoonest(t *testing.T) {
-	r, _ := newDeployments(t, "abc", 0, ratelimit.ModelQuota{MaxRPM: 1}, project.Limit{})
-	for _, name := range []string{"b", "c", "a"} {
+	r, _ := newDeployments(t, "abc", 0, ratelimit.ModelQuota{MaxRPD: 1}, project.Limit{})
+	if err := r.Models().SetQuota("gpt-4o@b", ratelimit.ModelQuota{MaxRPM: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
 		r.Models().RecordUsage("gpt-4o@"+name, 1, 0)
 	}
 	a := r.post(t, chat, hello)

@@ -272,33 +272,39 @@ func TestGivenBack(t *testing.T) {
 // A call that comes while others wait is told when the first of them passes, although
 // there is room for it, and nothing is charged.
 func TestSpendWhileOthersWait(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Estimated = 6
-		l.join(t.Context(), "a", c)
-		l.join(t.Context(), "b", c)
-		l.sleep(20 * time.Second)
-		c.Estimated = 1
-		for range 3 {
-			d := spend(t, l.Limiter, c)
-			_, taken, err := l.Take(t.Context(), c)
-			for _, d := range []project.Decision{d, taken} {
-				if d.Allowed || d.RetryAfter != 40*time.Second || d.Exceeded != "tokens-minute" || err != nil {
-					t.Fatalf("%t, %q, %v, %v", d.Allowed, d.Exceeded, d.RetryAfter, err)
+	for by, of := range map[string]func(n int) project.Call{
+		"minute":        func(n int) project.Call { return project.Call{Project: "p", Requests: n} },
+		"tokens-minute": func(n int) project.Call { return project.Call{Project: "p", Estimated: n} },
+	} {
+		each := project.Limit{RequestsPerMinute: 10, TokensPerMinute: 20}
+		if by == "tokens-minute" {
+			each = project.Limit{TokensPerMinute: 10}
+		}
+		inLine(t, project.Config{Default: &each}, func(t *testing.T, l *line, _ project.Call) {
+			l.join(t.Context(), "a", of(6))
+			l.join(t.Context(), "b", of(6))
+			l.sleep(20 * time.Second)
+			for range 3 {
+				d := spend(t, l.Limiter, of(1))
+				_, taken, err := l.Take(t.Context(), of(1))
+				for _, d := range []project.Decision{d, taken} {
+					if d.Allowed || d.RetryAfter != 40*time.Second || d.Exceeded != by || err != nil {
+						t.Fatalf("%t, %q, %v, %v", d.Allowed, d.Exceeded, d.RetryAfter, err)
+					}
 				}
 			}
-		}
-		other := c
-		other.Project, other.Estimated = "q", 10
-		if d := spend(t, l.Limiter, other); !d.Allowed {
-			t.Errorf("another project is denied by %q for %v", d.Exceeded, d.RetryAfter)
-		}
-		l.sleep(time.Minute)
-		l.passed(t, "a", "b")
-		c.Estimated = 4
-		if d := spend(t, l.Limiter, c); !d.Allowed {
-			t.Errorf("once nobody waits: %q, %v", d.Exceeded, d.RetryAfter)
-		}
-	})
+			other := of(10)
+			other.Project = "q"
+			if d := spend(t, l.Limiter, other); !d.Allowed {
+				t.Errorf("another project is denied by %q for %v", d.Exceeded, d.RetryAfter)
+			}
+			l.sleep(time.Minute)
+			l.passed(t, "a", "b")
+			if d := spend(t, l.Limiter, of(4)); !d.Allowed {
+				t.Errorf("once no call waits: %q, %v", d.Exceeded, d.RetryAfter)
+			}
+		})
+	}
 }
 
 // A call without tokens does not wait behind calls that wait for some.
