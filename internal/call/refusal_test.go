@@ -153,7 +153,7 @@ func TestRefusalsWhileOthersWait(t *testing.T) {
 		if !Denied(t.Context(), err) {
 			t.Errorf("the error is %v", err)
 		}
-		want := later(time.Minute, false, `not sent: as many calls of project "some-project" wait as may: try again in 1m0s`)
+		want := later(time.Minute, false, `not sent: project "some-project" has as many waiting calls as it may have: try again in 1m0s`)
 		testkit.Equal(t, "too many wait", want, third.Refusal(&d, err))
 
 		small := newCall(limits)
