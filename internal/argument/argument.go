@@ -1,6 +1,6 @@
-// Package option checks the arguments of options. An invalid one is a mistake in the program,
+// Package argument checks the arguments of options. An invalid one is a mistake in the program,
 // so it panics, and the mistake shows when the program starts.
-package option
+package argument
 
 import (
 	"fmt"
