@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
-	"dappco.re/go/core/go-ratelimit/internal/checkoption"
+	"dappco.re/go/core/go-ratelimit/internal/argument"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -72,7 +72,7 @@ func newPlainSettings(limiter Limiter, options []Option) *settings {
 // Observe calls observe with the decision of a plain limiter on each call: for metrics, for
 // logs, and to see what [Shadow] would deny. The call is on the RPC's goroutine.
 func Observe(observe func(rpc RPC, d limit.Decision)) Option {
-	checkoption.Function("Observe", observe != nil)
+	argument.Function("Observe", observe != nil)
 	return func(s *settings) { s.observe = observe }
 }
 

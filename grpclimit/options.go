@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
-	"dappco.re/go/core/go-ratelimit/internal/checkoption"
+	"dappco.re/go/core/go-ratelimit/internal/argument"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -50,7 +50,7 @@ func apply(options []Option) *settings {
 // x-project-id. A name has 1 to 128 characters of visible ASCII. After an error, the client gets
 // InvalidArgument with the error's text.
 func Identify(identify func(context.Context) (string, error)) Option {
-	checkoption.Function("Identify", identify != nil)
+	argument.Function("Identify", identify != nil)
 	return func(s *settings) { s.identify = identify }
 }
 
@@ -63,14 +63,14 @@ func Identify(identify func(context.Context) (string, error)) Option {
 // [ReservationFrom], and may commit what was really used. If it does not, the estimate stays
 // charged.
 func Cost(cost func(ctx context.Context, method string, request any) (requests, tokens int, err error)) Option {
-	checkoption.Function("Cost", cost != nil)
+	argument.Function("Cost", cost != nil)
 	return func(s *settings) { s.cost = cost }
 }
 
 // Skip lets a call pass if skip returns true. The limiter is not asked about it, and it is
 // charged nothing. method is like "/package.Service/Method".
 func Skip(skip func(ctx context.Context, method string) bool) Option {
-	checkoption.Function("Skip", skip != nil)
+	argument.Function("Skip", skip != nil)
 	return func(s *settings) { s.skip = skip }
 }
 
@@ -84,6 +84,6 @@ func Shadow() Option {
 // pass in time, or not before its own deadline, is denied at once. A client that leaves while
 // its call waits is charged nothing. With zero, calls do not wait.
 func Wait(d time.Duration) Option {
-	checkoption.Duration("Wait", d)
+	argument.Duration("Wait", d)
 	return func(s *settings) { s.gate.Wait = d }
 }

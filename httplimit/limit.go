@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
-	"dappco.re/go/core/go-ratelimit/internal/checkoption"
+	"dappco.re/go/core/go-ratelimit/internal/argument"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -51,6 +51,6 @@ func Limit(limiter Limiter, options ...Option) func(http.Handler) http.Handler {
 // Observe calls observe with the decision of [Limit] on each request: for metrics, for logs,
 // and to see what [Shadow] would deny. The call is on the request's goroutine.
 func Observe(observe func(r *http.Request, d limit.Decision)) Option {
-	checkoption.Function("Observe", observe != nil)
+	argument.Function("Observe", observe != nil)
 	return func(s *settings) { s.observe = observe }
 }

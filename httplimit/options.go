@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
-	"dappco.re/go/core/go-ratelimit/internal/checkoption"
+	"dappco.re/go/core/go-ratelimit/internal/argument"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -29,7 +29,7 @@ type settings struct {
 // X-Project-ID. A name has 1 to 128 characters of visible ASCII. After an error, the client
 // gets a 400 with the error's text. See [ClientIP].
 func Identify(identify func(*http.Request) (string, error)) Option {
-	checkoption.Function("Identify", identify != nil)
+	argument.Function("Identify", identify != nil)
 	return func(s *settings) { s.identify = identify }
 }
 
@@ -41,14 +41,14 @@ func Identify(identify func(*http.Request) (string, error)) Option {
 // [ReservationFrom], and may commit what was really used. If it does not, the estimate stays
 // charged.
 func Cost(cost func(*http.Request) (requests, tokens int, err error)) Option {
-	checkoption.Function("Cost", cost != nil)
+	argument.Function("Cost", cost != nil)
 	return func(s *settings) { s.cost = cost }
 }
 
 // Skip lets a request pass if skip returns true. The limiter is not asked about it, it is
 // charged nothing, and its response has no headers with limits.
 func Skip(skip func(*http.Request) bool) Option {
-	checkoption.Function("Skip", skip != nil)
+	argument.Function("Skip", skip != nil)
 	return func(s *settings) { s.skip = skip }
 }
 
@@ -57,7 +57,7 @@ func Skip(skip func(*http.Request) bool) Option {
 // already set. status is the status to send, and reason says why, for the client to read.
 // answer is not called for a client that has left.
 func Answer(answer func(w http.ResponseWriter, r *http.Request, status int, reason string)) Option {
-	checkoption.Function("Answer", answer != nil)
+	argument.Function("Answer", answer != nil)
 	return func(s *settings) { s.answer = answer }
 }
 
@@ -72,6 +72,6 @@ func Shadow() Option {
 // cannot pass in time is denied at once. A client that leaves while its request waits is
 // charged nothing. With zero, requests do not wait.
 func Wait(d time.Duration) Option {
-	checkoption.Duration("Wait", d)
+	argument.Duration("Wait", d)
 	return func(s *settings) { s.gate.Wait = d }
 }

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/checkoption"
+	"dappco.re/go/core/go-ratelimit/internal/argument"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -20,7 +20,7 @@ const defaultMaxWait = 5 * time.Minute
 // that would have to wait for as long, or longer, is answered with 429 at once. With zero, a
 // call waits as long as its context lets it.
 func MaxWait(d time.Duration) Option {
-	checkoption.Duration("MaxWait", d)
+	argument.Duration("MaxWait", d)
 	return func(t *transport) { t.maxWait = d }
 }
 
@@ -41,14 +41,14 @@ func Projects(limiter *project.Limiter, of func(*http.Request) string) Option {
 // Quota charges a call to the quota that the function of names, in place of that of the
 // model in the request: some models share a quota.
 func Quota(of func(llm.Request) string) Option {
-	checkoption.Function("Quota", of != nil)
+	argument.Function("Quota", of != nil)
 	return func(t *transport) { t.quotaOf = of }
 }
 
 // Tokenizer counts the tokens of a prompt's texts with a function, in place of estimating
 // them by length.
 func Tokenizer(count func(model, text string) int) Option {
-	checkoption.Function("Tokenizer", count != nil)
+	argument.Function("Tokenizer", count != nil)
 	return func(t *transport) { t.tokenizer = count }
 }
 

@@ -1,4 +1,8 @@
+<<<<<<<< HEAD:internal/checkoption/option_test.go
 package checkoption
+========
+package argument
+>>>>>>>> hub/main:internal/argument/argument_test.go
 
 import (
 	"testing"
