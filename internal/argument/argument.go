@@ -1,12 +1,6 @@
-<<<<<<<< HEAD:internal/checkoption/option.go
-// Package checkoption checks the arguments of options. An invalid one is a mistake in the program,
-// so it panics, and the mistake shows when the program starts.
-package checkoption
-========
 // Package argument checks the arguments of options. An invalid one is a mistake in the program,
 // so it panics, and the mistake shows when the program starts.
 package argument
->>>>>>>> hub/main:internal/argument/argument.go
 
 import (
 	"fmt"

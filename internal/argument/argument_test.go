@@ -1,8 +1,4 @@
-<<<<<<<< HEAD:internal/checkoption/option_test.go
-package checkoption
-========
 package argument
->>>>>>>> hub/main:internal/argument/argument_test.go
 
 import (
 	"testing"
