@@ -27,9 +27,8 @@ import (
 // goroutine is left.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// A client of Redis that is closed leaves these asleep for up to five seconds.
+		// A client of Redis that is closed leaves this asleep for up to five seconds.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 	)
 }
 
