@@ -164,8 +164,3 @@ func (c *counters) settleOne(of *counter, r receipt, now, actual int64) (refunde
 	}
 	return l.difference(l.backlogAt(before, now), l.backlogAt(of.state, now))
 }
-
-// dropFull forgets counters that are full again.
-func (c *counters) dropFull(now int64) {
-	c.each = slices.DeleteFunc(c.each, func(each counter) bool { return each.full(now) })
-}
