@@ -1,12 +1,14 @@
 package ratelimit
 
-// Provider names who serves a model.
-type Provider string
+import "dappco.re/go/core/go-ratelimit/llm"
+
+// Provider is who serves a model.
+type Provider = llm.Provider
 
 const (
-	ProviderGemini    Provider = "gemini"
-	ProviderOpenAI    Provider = "openai"
-	ProviderAnthropic Provider = "anthropic"
+	ProviderGemini    = llm.Gemini
+	ProviderOpenAI    = llm.OpenAI
+	ProviderAnthropic = llm.Anthropic
 
 	// ProviderLocal is for models on one's own hardware (Ollama, MLX,
 	// llama.cpp). It has no quotas by default.

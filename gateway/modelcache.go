@@ -24,13 +24,13 @@ type cachedModel struct {
 	known bool
 }
 
-// Find is [config.Provider.Find], with a cache.
+// Find is [config.Upstream.Find], with a cache.
 func (u *upstream) Find(name string) (config.Model, bool) {
 	if cached, ok := u.cache.models.Load(name); ok {
 		c := cached.(*cachedModel)
 		return c.Model, c.known
 	}
-	m, known := u.Provider.Find(name)
+	m, known := u.Upstream.Find(name)
 	if u.cache.size.Add(1) > maxCachedModels {
 		u.cache.models.Clear()
 		u.cache.size.Store(1)

@@ -11,7 +11,7 @@ import (
 // Names that clients invent do not keep names in use out of the cache. Once, after enough of
 // them, every call compared its name with all models.
 func TestInventedNamesAreForgotten(t *testing.T) {
-	u := &upstream{Provider: &config.Provider{Kind: llm.OpenAI, Models: []config.Model{{Name: "gpt-4o"}}}}
+	u := &upstream{Upstream: &config.Upstream{Kind: llm.OpenAI, Models: []config.Model{{Name: "gpt-4o"}}}}
 	for i := range 3 * maxCachedModels {
 		u.Find(fmt.Sprintf("invented-%dx", i))
 	}

@@ -24,7 +24,7 @@ type setup struct {
 
 // upstream is a provider of a setup.
 type upstream struct {
-	*config.Provider
+	*config.Upstream
 	name        string
 	deployments []*deployment // in the order of their names
 	accounts    accounts
@@ -54,8 +54,8 @@ func (g *Gateway) newSetup(cfg *config.Config) *setup {
 	return s
 }
 
-func (g *Gateway) newUpstream(name string, p *config.Provider) *upstream {
-	u := &upstream{Provider: p, name: name}
+func (g *Gateway) newUpstream(name string, p *config.Upstream) *upstream {
+	u := &upstream{Upstream: p, name: name}
 	for _, name := range slices.Sorted(maps.Keys(p.Deployments)) {
 		d := p.Deployments[name]
 		base, _ := url.Parse(d.BaseURL) // the configuration is valid
@@ -113,7 +113,7 @@ type transportKind struct {
 // transportTo returns the transport of requests to a server: package wire's for HTTP/1.1, and
 // net/http's for HTTP/2 or a proxy on the way. Transports and their connections outlive a
 // configuration.
-func (g *Gateway) transportTo(base *url.URL, p *config.Provider) http.RoundTripper {
+func (g *Gateway) transportTo(base *url.URL, p *config.Upstream) http.RoundTripper {
 	proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: base})
 	k := transportKind{p.Timeout, p.HTTP2 || proxy != nil}
 	if g.transports[k] == nil {

@@ -75,7 +75,7 @@ func (e *Estimator) Learn(project string, r *Request, used Usage) {
 		f.input = float64(t.Input)
 		f.counted = float64(t.Input - t.FreeInput)
 	}
-	if t.Output >= 0 && r.API.generates() {
+	if t.Output >= 0 && r.API.Generates() {
 		f.output = float64(t.Output)
 	}
 	if f.input == unreported && f.output == unreported {
@@ -113,7 +113,7 @@ func callOf(r *Request) call {
 		bound:   math.Inf(1),
 	}
 	switch {
-	case !r.API.generates():
+	case !r.API.Generates():
 		c.bound = 0
 	case r.MaxOutput > 0:
 		c.bound = float64(r.MaxOutput) * c.answers

@@ -25,7 +25,7 @@ func (r *requestReader) misread(f field, part, must string) {
 func (a API) hasField(f field) bool {
 	switch f {
 	case fieldStream, fieldStreamOptions:
-		return a.generates() && a != Generate && a != Converse && a != Invoke
+		return a.Generates() && a != Generate && a != Converse && a != Invoke
 	case fieldMaxTokens:
 		return a == Chat || a == Completions || a == Messages || a == CohereChat || a == Invoke
 	case fieldMaxCompletionTokens:

@@ -116,7 +116,7 @@ func (m *Meter) Usage() Usage {
 	}
 	json.readHeaders(m.header)
 	u := json.usage(json.unfinished())
-	if !m.api.generates() && u.Input >= 0 {
+	if !m.api.Generates() && u.Input >= 0 {
 		u.Output, u.Exact = 0, true
 	}
 	return u

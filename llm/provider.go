@@ -43,9 +43,9 @@ const (
 	Invoke         API = "invoke"          // Bedrock's invoke and invoke-with-response-stream, in each model's own format
 )
 
-// generates reports whether answers of the API have output tokens. Embeddings and rankings are
+// Generates reports whether answers of the API have output tokens. Embeddings and rankings are
 // numbers: they cost input tokens alone.
-func (a API) generates() bool { return a != Embeddings && a != CohereEmbed && a != CohereRerank }
+func (a API) Generates() bool { return a != Embeddings && a != CohereEmbed && a != CohereRerank }
 
 // Endpoint is what the URL of a request says about it.
 type Endpoint struct {

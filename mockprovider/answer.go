@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // answer is a model's answer to a call.
@@ -44,14 +46,14 @@ const defaultOutput = 16
 
 func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 	a := &answer{Call: c, Reply: r, at: now}
-	if c.API.generates() {
+	if c.API.Generates() {
 		a.think()
 		a.speak()
 		a.callTool()
 	}
 	a.usage.input = c.Prompt
 	a.usage.cached = min(max(r.Cached, 0), c.Prompt)
-	if c.API == Messages || c.API == Converse || c.API == Invoke {
+	if c.API == llm.Messages || c.API == llm.Converse || c.API == llm.Invoke {
 		a.usage.cacheWrite = min(max(r.CacheWrite, 0), c.Prompt-a.usage.cached)
 	}
 	a.usage.reasoning = len(a.thoughts) * c.Answers
@@ -128,13 +130,13 @@ func (a *answer) end(done, cut, tool string) string {
 func (a *answer) id(prefix string) string { return fmt.Sprintf("%smock%d", prefix, a.Number) }
 
 // provider returns the provider whose headers and errors the answer has.
-func (a *answer) provider() Provider { return cmp.Or(a.As, a.Provider) }
+func (a *answer) provider() llm.Provider { return cmp.Or(a.As, a.Provider) }
 
 // countedInput returns how many tokens of the prompt count towards limits: some providers do not
 // count tokens that were read from a cache.
 func (a *answer) countedInput() int {
 	switch a.provider() {
-	case Anthropic, Groq, Bedrock:
+	case llm.Anthropic, llm.Groq, llm.Bedrock:
 		return a.usage.input - a.usage.cached
 	}
 	return a.usage.input
@@ -143,7 +145,7 @@ func (a *answer) countedInput() int {
 // failure returns the error that breaks the answer off.
 func (a *answer) failure() failure {
 	f := failure{status: http.StatusInternalServerError, code: a.Code, message: "the mock was told to break off", model: a.Model}
-	if a.provider() == Anthropic {
+	if a.provider() == llm.Anthropic {
 		f.status = statusOverloaded
 	}
 	return f

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Every API reports exactly the usage that the totals count.
@@ -44,18 +46,18 @@ func TestUsageReportedIsUsageSent(t *testing.T) {
 // The tokens of the events of a stream add up to the usage of the whole answer.
 func TestEventsAddUp(t *testing.T) {
 	for _, w := range routes {
-		if !w.api.generates() {
+		if !w.api.Generates() {
 			continue
 		}
 		most := 1
-		if w.api == Chat || w.api == Completions || w.api == Generate {
+		if w.api == llm.Chat || w.api == llm.Completions || w.api == llm.Generate {
 			most = 3
 		}
 		for answers := range most {
 			for _, r := range []Reply{{}, {Reasoning: 4}, {Tool: &Tool{Name: "look_up", Arguments: `{"a":[1,2]}`}, Reasoning: 2}, {Text: "a, b!", Tool: &Tool{Name: "f"}}} {
-				for _, as := range []Provider{OpenAI, OpenRouter, Gemini} {
+				for _, as := range []llm.Provider{llm.OpenAI, llm.OpenRouter, llm.Gemini} {
 					r.As = as
-					a := newAnswer(&Call{API: w.api, Model: "m", Answers: answers + 1, Prompt: 5, UsageAsked: true, Provider: OpenAI}, &r, t0)
+					a := newAnswer(&Call{API: w.api, Model: "m", Answers: answers + 1, Prompt: 5, UsageAsked: true, Provider: llm.OpenAI}, &r, t0)
 					var sum usage
 					for e := range w.format.events(a) {
 						sum.output += e.output

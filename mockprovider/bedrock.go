@@ -6,6 +6,8 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // converse is Bedrock's converse and converse-stream.
@@ -65,7 +67,7 @@ func (f converse) events(a *answer) iter.Seq[event] {
 
 func (converse) broken(a *answer) event {
 	f := a.failure()
-	return event{name: cmp.Or(f.code, "internalServerException"), data: Bedrock.body(f), exception: true}
+	return event{name: cmp.Or(f.code, "internalServerException"), data: f.body(llm.Bedrock), exception: true}
 }
 
 // converseStream sends the events of one message.

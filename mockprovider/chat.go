@@ -3,6 +3,8 @@ package mockprovider
 import (
 	"errors"
 	"iter"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // chat is OpenAI's chat completions, and what others have made of them.
@@ -21,7 +23,7 @@ func (chat) framing(*Call) framing { return sseEnd }
 
 func (chat) frame(a *answer, kind string) object {
 	frame := object{"id": a.id("chatcmpl-"), "object": kind, "created": a.at.Unix(), "model": a.Model, "system_fingerprint": "fp_mock"}
-	if a.provider() == OpenRouter {
+	if a.provider() == llm.OpenRouter {
 		frame["provider"] = "mock"
 	}
 	return frame
@@ -36,7 +38,7 @@ func (f chat) whole(a *answer) object {
 		if len(a.text) > 0 {
 			message["content"] = a.fullText()
 		}
-		if a.provider() == OpenRouter && len(a.thoughts) > 0 {
+		if a.provider() == llm.OpenRouter && len(a.thoughts) > 0 {
 			message["reasoning"] = a.fullThoughts()
 		}
 		if t := a.tool; t != nil {
@@ -56,7 +58,7 @@ func (f chat) events(a *answer) iter.Seq[event] {
 			for i := range a.Answers {
 				choice := object{"index": i, "delta": d.delta, "logprobs": nil, "finish_reason": d.end}
 				e := c.chunk([]object{choice}, d.output, d.reasoning)
-				if d.end != nil && a.provider() == Groq {
+				if d.end != nil && a.provider() == llm.Groq {
 					e.data["x_groq"] = object{"id": "req_mock", "usage": completionUsage(a.usage)}
 				}
 				if !yield(e) {
@@ -86,7 +88,7 @@ type delta struct {
 func (f chat) deltas(a *answer) []delta {
 	first := delta{delta: object{"role": "assistant", "content": "", "refusal": nil}}
 	var list []delta
-	if a.provider() == OpenRouter {
+	if a.provider() == llm.OpenRouter {
 		list = append(list, first)
 		for _, token := range a.thoughts {
 			list = append(list, delta{delta: object{"reasoning": token}, output: 1, reasoning: 1})

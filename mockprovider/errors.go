@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // failure is an error that a client receives.
@@ -21,23 +23,23 @@ type failure struct {
 const statusOverloaded = 529
 
 // body returns the body of an error in the provider's format.
-func (p Provider) body(f failure) object {
+func (f failure) body(p llm.Provider) object {
 	switch p {
-	case Anthropic:
+	case llm.Anthropic:
 		return object{"type": "error", "error": object{"type": cmp.Or(f.code, f.codes().anthropic), "message": f.message}, "request_id": "req_mock"}
-	case Gemini, Vertex:
+	case llm.Gemini, llm.Vertex:
 		return object{"error": f.gemini()}
-	case OpenRouter:
+	case llm.OpenRouter:
 		return object{"error": object{"code": f.status, "message": f.message, "metadata": object{"provider_name": "mock", "raw": f.message}}, "user_id": "user_mock"}
-	case Azure:
+	case llm.Azure:
 		return object{"error": object{"code": cmp.Or(f.code, strconv.Itoa(f.status)), "message": f.message}}
-	case Mistral:
+	case llm.Mistral:
 		return object{"object": "error", "message": f.message, "type": cmp.Or(f.code, f.codes().openAI), "param": nil, "code": strconv.Itoa(f.status)}
-	case Ollama:
+	case llm.Ollama:
 		return object{"error": f.message}
-	case Bedrock:
+	case llm.Bedrock:
 		return object{"message": f.message}
-	case Cohere:
+	case llm.Cohere:
 		return object{"id": "mock", "message": f.message}
 	default:
 		return object{"error": object{"message": f.message, "type": f.openAIType(), "param": nil, "code": cmp.Or(f.code, f.codes().openAI)}}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -21,34 +23,34 @@ const chatURL, chatBody = "https://api.openai.com/v1/chat/completions", `{"model
 // A refusal has the headers and the body of its provider.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
-		as      Provider
+		as      llm.Provider
 		mock    string
 		headers map[string]string // "" is one that must not be there
 		body    string
 	}{
-		{OpenAI, "status=429 retry-after=2500ms", map[string]string{
+		{llm.OpenAI, "status=429 retry-after=2500ms", map[string]string{
 			"X-Ratelimit-Limit-Requests": "60", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "2.5s",
 			"X-Ratelimit-Remaining-Tokens": "100000", "X-Ratelimit-Reset-Tokens": "0s", "Retry-After": "3",
 		}, `{"error":{"code":"rate_limit_exceeded","message":"the mock was told to answer with 429","param":null,"type":"requests"}}`},
-		{OpenAI, "status=429 code=insufficient_quota", map[string]string{"Retry-After": ""},
+		{llm.OpenAI, "status=429 code=insufficient_quota", map[string]string{"Retry-After": ""},
 			`{"error":{"code":"insufficient_quota","message":"the mock was told to answer with 429","param":null,"type":"insufficient_quota"}}`},
-		{OpenAI, "status=503", map[string]string{"X-Ratelimit-Limit-Requests": ""},
+		{llm.OpenAI, "status=503", map[string]string{"X-Ratelimit-Limit-Requests": ""},
 			`{"error":{"code":"server_is_overloaded","message":"the mock was told to answer with 503","param":null,"type":"server_error"}}`},
-		{Groq, "status=429 retry-after=2m59560ms", map[string]string{"X-Ratelimit-Reset-Requests": "2m59.56s", "Retry-After": "180"}, ""},
-		{Azure, "status=429 retry-after=1500ms", map[string]string{"X-Ratelimit-Reset-Requests": "2", "Retry-After": "2", "Retry-After-Ms": "1500"},
+		{llm.Groq, "status=429 retry-after=2m59560ms", map[string]string{"X-Ratelimit-Reset-Requests": "2m59.56s", "Retry-After": "180"}, ""},
+		{llm.Azure, "status=429 retry-after=1500ms", map[string]string{"X-Ratelimit-Reset-Requests": "2", "Retry-After": "2", "Retry-After-Ms": "1500"},
 			`{"error":{"code":"429","message":"the mock was told to answer with 429"}}`},
-		{Mistral, "status=429", map[string]string{"X-Ratelimit-Limit-Req-Minute": "60", "X-Ratelimit-Remaining-Tokens-Minute": "100000"}, ""},
-		{OpenRouter, "status=429 retry-after=1s", map[string]string{"X-Ratelimit-Limit": "60", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "1772366401000"},
+		{llm.Mistral, "status=429", map[string]string{"X-Ratelimit-Limit-Req-Minute": "60", "X-Ratelimit-Remaining-Tokens-Minute": "100000"}, ""},
+		{llm.OpenRouter, "status=429 retry-after=1s", map[string]string{"X-Ratelimit-Limit": "60", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "1772366401000"},
 			`{"error":{"code":429,"message":"the mock was told to answer with 429","metadata":{"provider_name":"mock","raw":"the mock was told to answer with 429"}},"user_id":"user_mock"}`},
-		{Anthropic, "status=429 retry-after=7s", map[string]string{
+		{llm.Anthropic, "status=429 retry-after=7s", map[string]string{
 			"Anthropic-Ratelimit-Requests-Limit": "60", "Anthropic-Ratelimit-Requests-Remaining": "0",
 			"Anthropic-Ratelimit-Requests-Reset": "2026-03-01T12:00:07Z", "Retry-After": "7",
 		}, `{"error":{"message":"the mock was told to answer with 429","type":"rate_limit_error"},"request_id":"req_mock","type":"error"}`},
-		{Anthropic, "status=529", map[string]string{"Retry-After": ""},
+		{llm.Anthropic, "status=529", map[string]string{"Retry-After": ""},
 			`{"error":{"message":"the mock was told to answer with 529","type":"overloaded_error"},"request_id":"req_mock","type":"error"}`},
-		{Gemini, "status=429 retry-after=22s code=GenerateRequestsPerDayPerProjectPerModel-FreeTier", map[string]string{"Retry-After": "", "X-Ratelimit-Limit-Requests": ""},
+		{llm.Gemini, "status=429 retry-after=22s code=GenerateRequestsPerDayPerProjectPerModel-FreeTier", map[string]string{"Retry-After": "", "X-Ratelimit-Limit-Requests": ""},
 			`{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaDimensions":{"location":"global","model":"m"},"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier","quotaMetric":"generativelanguage.googleapis.com/generate_content_free_tier_requests","quotaValue":"60"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"22s"}],"message":"the mock was told to answer with 429","status":"RESOURCE_EXHAUSTED"}}`},
-		{Ollama, "status=500", nil, `{"error":"the mock was told to answer with 500"}`},
+		{llm.Ollama, "status=500", nil, `{"error":"the mock was told to answer with 500"}`},
 	} {
 		t.Run(string(c.as)+"/"+c.mock, func(t *testing.T) {
 			client := start(t, Config{Now: func() time.Time { return t0 }})
@@ -324,7 +326,7 @@ func TestScript(t *testing.T) {
 	if response, _ = c.call(chatURL, "", `{"model":"m","messages":[],"max_tokens":5,"n":2}`); response.StatusCode != 200 {
 		t.Error(response.StatusCode)
 	}
-	if cmp.Or(seen.Number-2, seen.MaxOutput-5, seen.Answers-2) != 0 || seen.API != Chat || seen.Provider != OpenAI || seen.Model != "m" || seen.Path != "/v1/chat/completions" {
+	if cmp.Or(seen.Number-2, seen.MaxOutput-5, seen.Answers-2) != 0 || seen.API != llm.Chat || seen.Provider != llm.OpenAI || seen.Model != "m" || seen.Path != "/v1/chat/completions" {
 		t.Errorf("%+v", seen)
 	}
 }

@@ -3,6 +3,8 @@ package mockprovider
 import (
 	"errors"
 	"iter"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // gemini is Gemini's generateContent and streamGenerateContent.
@@ -118,5 +120,5 @@ func (f gemini) pieces(a *answer) []piece {
 }
 
 func (gemini) broken(a *answer) event {
-	return event{data: Gemini.body(a.failure())}
+	return event{data: a.failure().body(llm.Gemini)}
 }

@@ -5,20 +5,22 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // writeLimits writes the states of limits into headers, as the provider does.
-func (p Provider) writeLimits(h http.Header, at limitStates, failed bool, now time.Time) {
+func writeLimits(p llm.Provider, h http.Header, at limitStates, failed bool, now time.Time) {
 	switch p {
-	case OpenAI, Groq:
+	case llm.OpenAI, llm.Groq:
 		writeOpenAI(h, at, func(reset time.Duration) string { return reset.Round(time.Millisecond).String() })
-	case Azure:
+	case llm.Azure:
 		writeOpenAI(h, at, func(reset time.Duration) string { return strconv.Itoa(seconds(reset)) })
-	case Mistral:
+	case llm.Mistral:
 		writeMistral(h, at)
-	case Anthropic:
+	case llm.Anthropic:
 		writeAnthropic(h, at, now)
-	case OpenRouter:
+	case llm.OpenRouter:
 		if failed && at.requests.limit > 0 {
 			h.Set("X-RateLimit-Limit", strconv.Itoa(at.requests.limit))
 			h.Set("X-RateLimit-Remaining", strconv.Itoa(at.requests.remaining))
@@ -64,12 +66,12 @@ func writeAnthropic(h http.Header, at limitStates, now time.Time) {
 }
 
 // writeRetry writes how long to wait, if that is known. Gemini's errors have it in the body.
-func (p Provider) writeRetry(h http.Header, wait time.Duration) {
-	if wait <= 0 || p == Gemini || p == Vertex {
+func writeRetry(p llm.Provider, h http.Header, wait time.Duration) {
+	if wait <= 0 || p == llm.Gemini || p == llm.Vertex {
 		return
 	}
 	h.Set("Retry-After", strconv.Itoa(seconds(wait)))
-	if p == Azure {
+	if p == llm.Azure {
 		h.Set("Retry-After-Ms", strconv.FormatInt((wait+time.Millisecond-1).Milliseconds(), 10))
 	}
 }

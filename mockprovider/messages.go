@@ -3,6 +3,8 @@ package mockprovider
 import (
 	"errors"
 	"iter"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // messages is Anthropic's messages.
@@ -79,7 +81,7 @@ func (f messages) events(a *answer) iter.Seq[event] {
 }
 
 func (messages) broken(a *answer) event {
-	return event{name: "error", data: Anthropic.body(a.failure())}
+	return event{name: "error", data: a.failure().body(llm.Anthropic)}
 }
 
 // messageStream sends the events of one message.

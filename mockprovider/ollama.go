@@ -3,6 +3,8 @@ package mockprovider
 import (
 	"iter"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // ollama is Ollama's chat, or its generate.
@@ -72,5 +74,5 @@ func (f ollama) events(a *answer) iter.Seq[event] {
 }
 
 func (ollama) broken(a *answer) event {
-	return event{data: Ollama.body(a.failure())}
+	return event{data: a.failure().body(llm.Ollama)}
 }

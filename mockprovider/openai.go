@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // readCompletion reads the fields that both APIs have.
@@ -40,7 +42,7 @@ func (c *chunks) chunk(choices []object, output, reasoning int) event {
 	data := object{"choices": choices}
 	maps.Copy(data, c.frame)
 	switch {
-	case c.provider() == Gemini: // reports the usage so far in each chunk
+	case c.provider() == llm.Gemini: // reports the usage so far in each chunk
 		so := c.usage
 		so.output, so.reasoning = c.sent.output, c.sent.reasoning
 		data["usage"] = completionUsage(so)
@@ -52,7 +54,7 @@ func (c *chunks) chunk(choices []object, output, reasoning int) event {
 
 // usageChunk returns the last chunk, which reports usage, if there is one.
 func (c *chunks) usageChunk() (event, bool) {
-	if !c.UsageAsked && c.provider() != OpenRouter || c.provider() == Gemini {
+	if !c.UsageAsked && c.provider() != llm.OpenRouter || c.provider() == llm.Gemini {
 		return event{}, false
 	}
 	e := c.chunk([]object{}, 0, 0)
@@ -62,8 +64,8 @@ func (c *chunks) usageChunk() (event, bool) {
 
 // brokenChunk reports an error in mid-stream.
 func (c *chunks) brokenChunk() event {
-	data := c.provider().body(c.failure())
-	if c.provider() == OpenRouter {
+	data := c.failure().body(c.provider())
+	if c.provider() == llm.OpenRouter {
 		maps.Copy(data, c.frame)
 		data["choices"] = []object{{"index": 0, "delta": object{"content": ""}, "finish_reason": "error"}}
 	}

@@ -4,30 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Provider says whose headers and errors an answer has.
-type Provider string
+var providers = []llm.Provider{llm.OpenAI, llm.Azure, llm.Anthropic, llm.Gemini, llm.Vertex, llm.Groq, llm.Mistral, llm.OpenRouter, llm.Ollama, llm.Cohere, llm.Bedrock}
 
-// The providers.
-const (
-	OpenAI     Provider = "openai"
-	Azure      Provider = "azure"
-	Anthropic  Provider = "anthropic"
-	Gemini     Provider = "gemini"
-	Vertex     Provider = "vertex"
-	Groq       Provider = "groq"
-	Mistral    Provider = "mistral"
-	OpenRouter Provider = "openrouter"
-	Ollama     Provider = "ollama"
-	Cohere     Provider = "cohere"
-	Bedrock    Provider = "bedrock"
-)
-
-var providers = []Provider{OpenAI, Azure, Anthropic, Gemini, Vertex, Groq, Mistral, OpenRouter, Ollama, Cohere, Bedrock}
-
-func providerOf(name string) (Provider, error) {
-	if p := Provider(name); slices.Contains(providers, p) {
+func providerOf(name string) (llm.Provider, error) {
+	if p := llm.Provider(name); slices.Contains(providers, p) {
 		return p, nil
 	}
 	return "", fmt.Errorf("it must be one of %v", providers)
@@ -36,38 +20,38 @@ func providerOf(name string) (Provider, error) {
 // hosts maps the ends of host names to providers.
 var hosts = []struct {
 	end      string
-	provider Provider
+	provider llm.Provider
 }{
-	{".openai.azure.com", Azure},
-	{"api.openai.com", OpenAI},
-	{"api.anthropic.com", Anthropic},
-	{"generativelanguage.googleapis.com", Gemini},
-	{"aiplatform.googleapis.com", Vertex},
-	{"api.groq.com", Groq},
-	{"api.mistral.ai", Mistral},
-	{"openrouter.ai", OpenRouter},
-	{"api.cohere.com", Cohere},
-	{".amazonaws.com", Bedrock},
+	{".openai.azure.com", llm.Azure},
+	{"api.openai.com", llm.OpenAI},
+	{"api.anthropic.com", llm.Anthropic},
+	{"generativelanguage.googleapis.com", llm.Gemini},
+	{"aiplatform.googleapis.com", llm.Vertex},
+	{"api.groq.com", llm.Groq},
+	{"api.mistral.ai", llm.Mistral},
+	{"openrouter.ai", llm.OpenRouter},
+	{"api.cohere.com", llm.Cohere},
+	{".amazonaws.com", llm.Bedrock},
 }
 
 // providerAt returns the provider of a host, or else that of the API.
-func providerAt(host string, api API) Provider {
+func providerAt(host string, api llm.API) llm.Provider {
 	for _, h := range hosts {
 		if strings.HasSuffix(host, h.end) {
 			return h.provider
 		}
 	}
 	switch api {
-	case Messages:
-		return Anthropic
-	case Generate:
-		return Gemini
-	case OllamaChat, OllamaGenerate:
-		return Ollama
-	case CohereChat, CohereEmbed, CohereRerank:
-		return Cohere
-	case Converse, Invoke:
-		return Bedrock
+	case llm.Messages:
+		return llm.Anthropic
+	case llm.Generate:
+		return llm.Gemini
+	case llm.OllamaChat, llm.OllamaGenerate:
+		return llm.Ollama
+	case llm.CohereChat, llm.CohereEmbed, llm.CohereRerank:
+		return llm.Cohere
+	case llm.Converse, llm.Invoke:
+		return llm.Bedrock
 	}
-	return OpenAI
+	return llm.OpenAI
 }

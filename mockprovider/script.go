@@ -3,12 +3,14 @@ package mockprovider
 import (
 	"net/http"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Call is a call of a model, as the server has read it.
 type Call struct {
-	API      API
-	Provider Provider // by the host, or else by the API
+	API      llm.API
+	Provider llm.Provider // by the host, or else by the API
 	Model    string
 	Number   int // counts the calls of this model, from 1
 	Stream   bool
@@ -48,7 +50,7 @@ type Reply struct {
 	Fault Fault
 	After int
 
-	As     Provider      // whose errors and headers the answer has; empty: those of the call's provider
+	As     llm.Provider  // whose errors and headers the answer has; empty: those of the call's provider
 	Delay  time.Duration // before each event of a stream, and before a whole answer
 	Header http.Header   // sent beside the provider's own headers
 }

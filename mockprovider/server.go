@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Config configures a server. The zero Config is a server that answers every call with a short
@@ -154,13 +156,13 @@ func (e *exchange) scriptedLimits() limitStates {
 }
 
 // provider returns the provider whose headers and errors the answer has.
-func (e *exchange) provider() Provider {
-	return cmp.Or(e.reply.As, e.call.Provider, OpenAI)
+func (e *exchange) provider() llm.Provider {
+	return cmp.Or(e.reply.As, e.call.Provider, llm.OpenAI)
 }
 
 func (e *exchange) headers(at limitStates, failed bool) {
 	h := e.w.Header()
-	e.provider().writeLimits(h, at, failed, e.now)
+	writeLimits(e.provider(), h, at, failed, e.now)
 	h.Set("X-Request-Id", fmt.Sprintf("req_mock%d", e.call.Number))
 	h.Set("Request-Id", h.Get("X-Request-Id"))
 	maps.Copy(h, e.reply.Header)
@@ -172,12 +174,12 @@ func (e *exchange) fail(f failure, at limitStates) {
 	if f.model != "" {
 		e.server.ledger.add(f.model, Totals{Refused: 1})
 	}
-	e.provider().writeRetry(e.w.Header(), f.retry)
+	writeRetry(e.provider(), e.w.Header(), f.retry)
 	e.headers(at, true)
-	if e.provider() == Bedrock {
+	if e.provider() == llm.Bedrock {
 		e.w.Header().Set("X-Amzn-Errortype", cmp.Or(f.code, f.codes().amazon)+":http://internal.amazon.com/")
 	}
-	e.json(f.status, encode(e.provider().body(f)))
+	e.json(f.status, encode(f.body(e.provider())))
 }
 
 // whole sends an answer in one piece.
@@ -186,7 +188,7 @@ func (e *exchange) whole(a *answer) {
 		return
 	}
 	body := encode(e.format.whole(a))
-	if a.API == Invoke {
+	if a.API == llm.Invoke {
 		writeInvocation(e.w.Header(), a.usage)
 	}
 	switch {

@@ -18,7 +18,7 @@ type Config struct {
 	State       string // a path of a SQLite file, a redis:// or rediss:// URL, or [Memory]
 	OnStoreLoss string // "deny", "allow" or "share", while Redis does not answer
 	Keys        string // [KeysOff] or [KeysRequired]
-	Providers   map[string]*Provider
+	Providers   map[string]*Upstream
 	Projects    map[string]*Project
 	Defaults    *Project // of projects that Projects does not name
 	Server      Server
@@ -47,8 +47,8 @@ type Admin struct {
 	Audit  string // the file to which changes are written; empty: a file beside the state, or the log alone
 }
 
-// Provider is a service that has models. The first part of a request's path is its name.
-type Provider struct {
+// Upstream is a service that has models. The first part of a request's path is its name.
+type Upstream struct {
 	Kind        llm.Provider           // whose API it has: headers, errors, and how a key is sent
 	Deployments map[string]*Deployment // at least one; "" is the name of the one that the provider itself describes
 	Models      []Model                // in the order of the file: the first that matches counts
@@ -61,7 +61,7 @@ type Provider struct {
 	Margin      time.Duration          // of quotas that have none of their own: see [ratelimit.ModelQuota]
 }
 
-// Provider.StreamUsage says whether the gateway asks streams of OpenAI's API to report their usage
+// Upstream.StreamUsage says whether the gateway asks streams of OpenAI's API to report their usage
 // (stream_options).
 const (
 	StreamUsageOn  = "on"

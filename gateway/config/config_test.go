@@ -67,7 +67,7 @@ func TestWithoutAFile(t *testing.T) {
 		"local":     {llm.Ollama, "http://127.0.0.1:11434"},
 	} {
 		p := c.Providers[name]
-		differ(t, name, &config.Provider{
+		differ(t, name, &config.Upstream{
 			Kind: want.kind, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Models: profile(name),
 			Deployments: map[string]*config.Deployment{"": {BaseURL: want.url}},
 		}, p)
@@ -200,7 +200,7 @@ providers:
 		}
 	}
 	one, two := config.NewSecret("key-1"), config.NewSecret("key-2")
-	for name, want := range map[string]*config.Provider{
+	for name, want := range map[string]*config.Upstream{
 		"openai": {
 			Kind: llm.OpenAI, Retries: 3, HTTP2: true, Timeout: 250 * time.Millisecond, MaxPause: 30 * time.Second, StreamUsage: config.StreamUsageOff, Margin: 3 * time.Second, Models: models,
 			Deployments: map[string]*config.Deployment{"": {BaseURL: "https://api.openai.com", Key: one}},

@@ -16,7 +16,7 @@ func Default() *Config {
 		Admin:       Admin{Listen: "127.0.0.1:8081"},
 		OnStoreLoss: "deny",
 		Keys:        KeysOff,
-		Providers:   map[string]*Provider{},
+		Providers:   map[string]*Upstream{},
 		Projects:    map[string]*Project{},
 		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: UsageReserved},
 		Server: Server{

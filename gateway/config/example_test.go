@@ -30,7 +30,7 @@ projects:
 	// ratelimit: gateway.yaml:8:20: projects.search.weight: "0": it must be a whole number from 1 to 1048576
 }
 
-func ExampleProvider_Find() {
+func ExampleUpstream_Find() {
 	cfg, err := config.Parse("gateway.yaml", []byte(`
 providers:
   openai:

@@ -15,7 +15,7 @@ import (
 // alias; or else the model of which the name is a release or a variant, see [llm.BaseName]; or
 // else the first model whose pattern the name matches. A pattern that matches the name of a
 // release, and not the name of its model, is meant for releases: it comes before the model.
-func (p *Provider) Find(name string) (Model, bool) {
+func (p *Upstream) Find(name string) (Model, bool) {
 	for _, m := range p.Models {
 		if m.Name == name {
 			return m, true
@@ -40,7 +40,7 @@ func (p *Provider) Find(name string) (Model, bool) {
 
 // ofBase returns the model that has a base name, or else the first model that is a release or a
 // variant of it.
-func (p *Provider) ofBase(base string) (found Model, ok bool) {
+func (p *Upstream) ofBase(base string) (found Model, ok bool) {
 	for _, m := range p.Models {
 		if isPattern(m.Name) || llm.BaseName(p.Kind, m.Name) != base {
 			continue
@@ -56,7 +56,7 @@ func (p *Provider) ofBase(base string) (found Model, ok bool) {
 }
 
 // find returns the first model that has a name or an alias, or whose pattern the name matches.
-func (p *Provider) find(name string) (Model, bool) {
+func (p *Upstream) find(name string) (Model, bool) {
 	n := p.namesOf(name)
 	for _, m := range p.Models {
 		if n.are(m.Name) || slices.Contains(m.Aliases, name) {
@@ -67,19 +67,19 @@ func (p *Provider) find(name string) (Model, bool) {
 }
 
 // Limited reports whether a model of the provider has a quota.
-func (p *Provider) Limited() bool {
+func (p *Upstream) Limited() bool {
 	return slices.ContainsFunc(p.Models, func(m Model) bool { return m.Quota != ratelimit.ModelQuota{} })
 }
 
 // Means reports whether a name or a pattern stands for a model, by any name under which the
 // provider knows the model: see [llm.PlainName].
-func (p *Provider) Means(pattern, name string) bool {
+func (p *Upstream) Means(pattern, name string) bool {
 	n := p.namesOf(name)
 	return n.are(pattern)
 }
 
 // Same reports whether two names stand for one model.
-func (p *Provider) Same(one, other string) bool {
+func (p *Upstream) Same(one, other string) bool {
 	return one == other || llm.PlainName(p.Kind, one) == llm.PlainName(p.Kind, other)
 }
 
@@ -90,7 +90,7 @@ type names struct {
 	fold        bool // the provider ignores the case of names
 }
 
-func (p *Provider) namesOf(name string) names {
+func (p *Upstream) namesOf(name string) names {
 	n := names{p.Kind, name, llm.PlainName(p.Kind, name), llm.PlainName(p.Kind, "A") == "a"}
 	if n.fold {
 		n.sent = strings.ToLower(name)
@@ -131,7 +131,7 @@ func match(pattern, name string) bool {
 func isPattern(name string) bool { return strings.Contains(name, "*") }
 
 // readModels reads the models in the order of the file.
-func (p *Provider) readModels(at place) {
+func (p *Upstream) readModels(at place) {
 	at.Entries(func(name string, key, value place) {
 		if len(name) > maxName {
 			key.Fault("a name of %d bytes: it may have %d", len(name), maxName)
@@ -154,7 +154,7 @@ func (p *Provider) readModels(at place) {
 }
 
 // readModel reads a model, which is the last of the provider's so far.
-func (p *Provider) readModel(m *Model, at place) {
+func (p *Upstream) readModel(m *Model, at place) {
 	if at.Null() { // to forget a number must not lift a limit
 		at.Fault("it has no value: it must be a mapping; {} is without limits")
 		return
@@ -170,14 +170,14 @@ func (p *Provider) readModel(m *Model, at place) {
 }
 
 // WithMargin returns a quota with the provider's margin, unless the quota limits nothing.
-func (p *Provider) WithMargin(q ratelimit.ModelQuota) ratelimit.ModelQuota {
+func (p *Upstream) WithMargin(q ratelimit.ModelQuota) ratelimit.ModelQuota {
 	if q != (ratelimit.ModelQuota{}) {
 		q.Margin = p.Margin
 	}
 	return q
 }
 
-func (p *Provider) readAliases(m *Model, at place) {
+func (p *Upstream) readAliases(m *Model, at place) {
 	if isPattern(m.Name) {
 		at.Fault("a pattern has no aliases: they must be those of one model")
 		return

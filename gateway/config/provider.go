@@ -64,9 +64,9 @@ func (c *Config) readProviders(p place) {
 }
 
 // newProvider returns a provider with its defaults and without models.
-func newProvider(name string) *Provider {
+func newProvider(name string) *Upstream {
 	own := builtIn[name]
-	p := &Provider{Kind: own.kind, Timeout: 10 * time.Minute, MaxPause: ratelimit.DefaultMaxPause, Margin: defaultMargin, StreamUsage: StreamUsageOn}
+	p := &Upstream{Kind: own.kind, Timeout: 10 * time.Minute, MaxPause: ratelimit.DefaultMaxPause, Margin: defaultMargin, StreamUsage: StreamUsageOn}
 	if p.Kind == "" {
 		p.Kind = llm.Compatible
 	}
@@ -74,7 +74,7 @@ func newProvider(name string) *Provider {
 	return p
 }
 
-func readProvider(name string, at place) *Provider {
+func readProvider(name string, at place) *Upstream {
 	p := newProvider(name)
 	itself := *p.Deployments[""]
 	at.Fields(
@@ -170,7 +170,7 @@ func fitAddress(u *url.URL) bool {
 // addDefaults adds the quotas that a provider has published, for models that the provider does
 // not have yet. Quotas differ from account to account, so each is a guess that the provider's
 // headers replace.
-func (p *Provider) addDefaults(name string) {
+func (p *Upstream) addDefaults(name string) {
 	profile := ratelimit.DefaultProfiles()[ratelimit.Provider(name)]
 	for _, model := range slices.Sorted(maps.Keys(profile.Models)) {
 		if _, known := p.find(model); !known {

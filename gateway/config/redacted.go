@@ -122,7 +122,7 @@ type awsFields struct {
 	RoleARN string `json:"role_arn,omitempty"`
 }
 
-func (p *Provider) redacted() providerFields {
+func (p *Upstream) redacted() providerFields {
 	f := providerFields{Kind: p.Kind, Timeout: short(p.Timeout), MaxPause: short(p.MaxPause), Retries: p.Retries, HTTP2: p.HTTP2, StreamUsage: p.StreamUsage, Margin: short(p.Margin), Models: p.Models, Unnamed: p.Unnamed}
 	if itself := p.Deployments[""]; itself != nil {
 		f.BaseURL, f.Key, f.Region, f.AWS = itself.BaseURL, itself.Key, itself.Region, (*awsFields)(itself.AWS)

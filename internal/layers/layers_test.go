@@ -38,13 +38,13 @@ var order = []string{
 	"event",
 	"internal/statefile",
 	"internal/state", // what is kept in files and tables
+	"mockprovider",
 	"llm",
 	"store",
 	"internal/transaction", // what a SQLite store and package ratelimit share
 	"internal/accounts",    // what all stores share
 	"rate",
 	"limit",
-	"mockprovider",
 	"internal", // what packages share, and tests
 }
 

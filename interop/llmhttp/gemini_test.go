@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -66,7 +67,7 @@ var geminiCalls = []sdkCall{
 
 func TestGemini(t *testing.T) {
 	transparent(t, geminiCalls, replies)
-	transparent(t, geminiCalls, refusals(mockprovider.Gemini))
+	transparent(t, geminiCalls, refusals(llm.Gemini))
 	transparent(t, geminiCalls, []sdkReply{
 		{"503", true, llmhttptest.Always(mockprovider.Reply{Status: 503})},
 		{"mid-stream-error", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},

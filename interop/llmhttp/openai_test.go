@@ -14,6 +14,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -146,7 +147,7 @@ var replies = []sdkReply{
 }
 
 // refusals are 429 in the style of each provider that has this API.
-func refusals(as ...mockprovider.Provider) (list []sdkReply) {
+func refusals(as ...llm.Provider) (list []sdkReply) {
 	for _, p := range as {
 		list = append(list,
 			sdkReply{"429-" + string(p), true, llmhttptest.Always(mockprovider.Reply{Status: 429, As: p, RetryAfter: 2 * time.Second})},
@@ -158,11 +159,11 @@ func refusals(as ...mockprovider.Provider) (list []sdkReply) {
 
 func TestOpenAI(t *testing.T) {
 	transparent(t, openAICalls, replies)
-	transparent(t, openAICalls, refusals(mockprovider.OpenAI, mockprovider.Azure, mockprovider.Groq, mockprovider.Mistral, mockprovider.OpenRouter))
+	transparent(t, openAICalls, refusals(llm.OpenAI, llm.Azure, llm.Groq, llm.Mistral, llm.OpenRouter))
 	transparent(t, openAICalls, []sdkReply{
 		{"429-quota", true, llmhttptest.Always(mockprovider.Reply{Status: 429, Code: "insufficient_quota", Header: http.Header{"X-Should-Retry": {"false"}}})},
 		{"mid-stream-error", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
-		{"mid-stream-error-openrouter", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6, As: mockprovider.OpenRouter})},
+		{"mid-stream-error-openrouter", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6, As: llm.OpenRouter})},
 	})
 }
 
