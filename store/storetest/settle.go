@@ -170,6 +170,31 @@ func settledLate(b *bench, l limit.Limit) {
 	}
 }
 
+// daysThatHaveNotBegun: an anchored day whose only take was given back has not begun, though another
+// limit of the key, which is l, still counts. The next take begins it.
+func daysThatHaveNotBegun(b *bench, l limit.Limit) {
+	day := limit.PerDay(20).Anchored()
+	limits := []limit.Limit{day, l}
+	for _, late := range []time.Duration{0, 20 * time.Second} { // of the refund
+		b.reset("")
+		b.mustTake(charge("key", 1, limits...))
+		b.clock.add(day.Period() - 10*time.Second)
+		b.mustTake(charge("key", 1, limits...))
+		b.clock.add(20 * time.Second)
+		r := b.mustTake(charge("key", 1, limits...)) // begins the second day
+		b.clock.add(late)
+		b.settle(r, 0)
+		b.clock.add(time.Second)
+		if d := b.peek(charge("key", 0, limits...))[0]; d.Used != 0 || d.Since != 0 || d.ResetAfter != 0 {
+			b.Fatalf("after the refund, the day has begun: %+v", d)
+		}
+		r, decisions := b.take(charge("key", 1, limits...))
+		if d := decisions[0]; r == nil || d.Used != 1 || d.Since != b.clock.now() || d.ResetAfter != day.Period() {
+			b.Fatalf("the take after the refund did not begin the day: %+v", d)
+		}
+	}
+}
+
 // refundsDoNotAddUp: once a bucket's first take was given back, the amount of the second has
 // drained, so it is not given back again.
 func refundsDoNotAddUp(t *testing.T, newStore opener) {

@@ -48,6 +48,7 @@ func Run(t *testing.T, newStore func(t *testing.T, clock func() int64) store.Sto
 		{"a take of zero that used something owes it", ofEvery(10, debtsOfNothing)},
 		{"refunds are no headroom in a later window", ofEvery(10, refundsAreNoHeadroom)},
 		{"a take is settled in its own window, late or not", ofEvery(10, settledLate)},
+		{"a day whose only take was given back has not begun", ofEvery(10, daysThatHaveNotBegun)},
 		{"refunds of a bucket do not add up", refundsDoNotAddUp},
 		{"a take from before a reset is not given back", ofEvery(10, resetVoidsReceipts)},
 		{"other receipts change nothing", foreignReceipts},
