@@ -10,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -125,20 +126,27 @@ func newLimiter(cfg Config, s Store, owned bool) (*RateLimiter, error) {
 	return rl, nil
 }
 
-func (cfg Config) quotas() (map[string]ModelQuota, error) {
+// quotas returns the quotas of cfg, all of which are valid.
+func (cfg Config) quotas() (map[string]state.Quota, error) {
 	providers := cfg.Providers
 	if len(providers) == 0 && len(cfg.Quotas) == 0 {
 		providers = []Provider{ProviderGemini}
 	}
-	quotas := map[string]ModelQuota{}
+	all := map[string]ModelQuota{}
 	for _, provider := range providers {
 		profile, err := profileOf(provider)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(quotas, profile.Models)
+		maps.Copy(all, profile.Models)
 	}
-	maps.Copy(quotas, cfg.Quotas)
+	maps.Copy(all, cfg.Quotas)
+	quotas := stateQuotas(all)
+	for name, q := range quotas {
+		if err := state.Check(name, q); err != nil {
+			return nil, err
+		}
+	}
 	return quotas, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
 func TestDecisionCodes(t *testing.T) {
@@ -160,7 +161,7 @@ func TestNever(t *testing.T) {
 		{"TPD", ModelQuota{MaxTPD: 100}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
 		{"TPD by a calendar", ModelQuota{MaxTPD: 100, DayResetsAt: "00:00 UTC"}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
 		{"TPD below TPM", ModelQuota{MaxTPD: 100, MaxTPM: 200}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
-		{"the largest", ModelQuota{MaxTPM: maxQuota}, Tokens{Input: admission.MaxTokens, Output: 1}, DecisionTPMLimit},
+		{"the largest", ModelQuota{MaxTPM: state.MaxQuota}, Tokens{Input: admission.MaxTokens, Output: 1}, DecisionTPMLimit},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -188,9 +189,9 @@ func TestNever(t *testing.T) {
 		memTakeSplit(t, rl, Tokens{Input: 60, Output: 40})
 	})
 	t.Run("exactly the largest", func(t *testing.T) {
-		rl := memLimiter(t, ModelQuota{MaxTPM: maxQuota})
+		rl := memLimiter(t, ModelQuota{MaxTPM: state.MaxQuota})
 		memTake(t, rl, admission.MaxTokens)
-		if s := rl.Stats(memModel); s.TPM != maxQuota {
+		if s := rl.Stats(memModel); s.TPM != state.MaxQuota {
 			t.Errorf("%+v", s)
 		}
 	})

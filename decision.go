@@ -7,6 +7,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -110,24 +111,25 @@ func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
 	case r.Outcome.Denied:
 		rl.deny(a, r, &v, d)
 	case r.Behind:
-		d.Code = codeOf(d.Limit)
-		d.Reason = fmt.Sprintf("others wait for %s: try again in %v", whatIs(d.Limit), told(d.RetryAfter))
+		facts := factsOf(d.Limit)
+		d.Code = facts.code
+		d.Reason = fmt.Sprintf("others wait for %s: try again in %v", facts.what, told(d.RetryAfter))
 	}
 }
 
 // deny completes the decision on a call that a limit denies.
 func (rl *RateLimiter) deny(a *asking, r *admission.Result, v *view, d *Decision) {
-	d.Code = codeOf(d.Limit)
 	if s := r.Outcome.Deciding(); a.model == nil || s.Scope != a.model.scope {
 		d.Code, d.Reason = DecisionProjectLimit, d.Project.Reason()
 		if d.RetryAfter == Never {
 			d.Reason += ": it can never pass"
 		}
 	} else {
-		if v.missing != nil {
-			d.Elsewhere = int(v.missing.N[dimensionNamed(d.Limit)])
+		facts := factsOf(d.Limit)
+		if v.missing != nil && facts.dimension < state.Dimensions {
+			d.Elsewhere = int(v.missing.N[facts.dimension])
 		}
-		d.Reason = v.reason(dimensionNamed(d.Limit), d.RetryAfter)
+		d.Code, d.Reason = facts.code, v.reason(facts.dimension, d.RetryAfter)
 	}
 	if r.Behind && d.RetryAfter > r.Outcome.Wait(r.Outcome.Deciding(), admission.SlotGuess) {
 		d.Reason = "others wait; " + d.Reason
@@ -136,11 +138,12 @@ func (rl *RateLimiter) deny(a *asking, r *admission.Result, v *view, d *Decision
 
 // view is what the limits of a model say to a call, by dimension.
 type view struct {
-	quota   ModelQuota
+	quota   state.Quota
 	missing *feedback.Missing // by the provider's word; nil: nothing
 
-	used     [dimensions]int64
-	retry    [dimensions]time.Duration // zero where the call may pass
+	used     [state.Dimensions]int64
+	retry    [state.Dimensions]time.Duration // zero where the call may pass
+	paused   time.Duration
 	dayStart int64
 }
 
@@ -151,33 +154,34 @@ func (v *view) see(o *admission.Outcome, s *admission.Standing) {
 	}
 	for i := range s.Len() {
 		l, said := o.At(s, i)
-		if l.ID >= atProvider {
+		if l.ID >= state.AtProvider {
 			continue
 		}
-		d := dimension(l.ID)
+		d := state.Dimension(l.ID)
 		v.used[d], v.retry[d] = said.Used, said.RetryAfter
-		if d == rpd {
+		if d == state.RPD {
 			v.dayStart = said.Since
 		}
 	}
-	v.retry[paused] = s.Closed.For
+	v.paused = s.Closed.For
 }
 
 // reason says for people why the model denies a call, which a dimension decides: what is
 // used up until when, and of several dimensions what is so for longest.
-func (v *view) reason(by dimension, retry time.Duration) string {
+func (v *view) reason(by state.Dimension, retry time.Duration) string {
 	if retry == Never {
 		return excess(by, &v.quota) + ": it can never pass"
 	}
-	by = dimension(slices.Index(v.retry[:], slices.Max(v.retry[:])))
-	if by == paused {
+	longest := slices.Max(v.retry[:])
+	if v.paused > longest {
 		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", told(retry))
 	}
+	by = state.Dimension(slices.Index(v.retry[:], longest))
 	used := "used"
 	if v.missing != nil && v.missing.N[by] > 0 {
 		used = fmt.Sprintf("used, and %d elsewhere", v.missing.N[by])
 	}
-	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], v.quota.max(by), facts[by].what, used, told(retry))
+	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], *v.quota.Max(by), factsOf(by.String()).what, used, told(retry))
 }
 
 // told returns a wait as people are told it: in whole milliseconds, and not too short.
@@ -186,47 +190,21 @@ func told(d time.Duration) time.Duration {
 }
 
 // excess says of what a call asks more than there ever is.
-func excess(by dimension, q *ModelQuota) string {
-	return fmt.Sprintf("more than all %d %s", q.max(by), facts[by].what)
+func excess(by state.Dimension, q *state.Quota) string {
+	return fmt.Sprintf("more than all %d %s", *q.Max(by), factsOf(by.String()).what)
 }
 
 // describe makes s what is used, and of how much.
 func (v *view) describe(s *ModelStats) {
 	q := &v.quota
-	s.RPM, s.MaxRPM = int(v.used[rpm]), q.MaxRPM
-	s.TPM, s.MaxTPM = int(v.used[tpm]), q.MaxTPM
-	s.RPD, s.MaxRPD = int(v.used[rpd]), q.MaxRPD
+	s.RPM, s.MaxRPM = int(v.used[state.RPM]), q.MaxRPM
+	s.TPM, s.MaxTPM = int(v.used[state.TPM]), q.MaxTPM
+	s.RPD, s.MaxRPD = int(v.used[state.RPD]), q.MaxRPD
 	if v.dayStart != 0 {
-		s.DayStart = utc(v.dayStart)
+		s.DayStart = state.UTC(v.dayStart)
 	}
-	s.InputTPM, s.MaxInputTPM = int(v.used[inputTPM]), q.MaxInputTPM
-	s.OutputTPM, s.MaxOutputTPM = int(v.used[outputTPM]), q.MaxOutputTPM
-	s.TPD, s.MaxTPD = int(v.used[tpd]), q.MaxTPD
-	s.Concurrent, s.MaxConcurrent = int(v.used[concurrent]), q.MaxConcurrent
-}
-
-// dimensionNamed returns the dimension whose limit has a name, or dimensions where none has.
-func dimensionNamed(name string) dimension {
-	for d := range facts {
-		if facts[d].name == name {
-			return dimension(d)
-		}
-	}
-	return dimensions
-}
-
-// codeOf returns the code of the limit of a name, and whatIs what it limits. Limits
-// that are not a model's are a project's.
-func codeOf(name string) DecisionCode {
-	if d := dimensionNamed(name); d < dimensions {
-		return facts[d].code
-	}
-	return DecisionProjectLimit
-}
-
-func whatIs(name string) string {
-	if d := dimensionNamed(name); d < dimensions {
-		return facts[d].what
-	}
-	return "what the project may use"
+	s.InputTPM, s.MaxInputTPM = int(v.used[state.InputTPM]), q.MaxInputTPM
+	s.OutputTPM, s.MaxOutputTPM = int(v.used[state.OutputTPM]), q.MaxOutputTPM
+	s.TPD, s.MaxTPD = int(v.used[state.TPD]), q.MaxTPD
+	s.Concurrent, s.MaxConcurrent = int(v.used[state.Concurrent]), q.MaxConcurrent
 }

@@ -6,6 +6,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -23,7 +24,7 @@ func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing)
 	used := usedAtProvider(&o, o.Of(m.scope))
 	more, less := m.lower(q, said, &used, now)
 	for _, d := range more {
-		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: facts[d].name, Said: said[d].Remaining, RetryAfter: said.reset(d)})
+		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: d.String(), Said: said[d].Remaining, RetryAfter: said.reset(d)})
 	}
 	if less {
 		rl.engine.Wake(m.scope) // calls were told to wait for longer
@@ -32,19 +33,19 @@ func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing)
 
 // usedAtProvider returns what the provider counts as used: of a minute nothing that is in
 // the quota's margin. If that counted too, what others use would be taken for it.
-func usedAtProvider(o *admission.Outcome, s *admission.Standing) (used [dimensions]int64) {
+func usedAtProvider(o *admission.Outcome, s *admission.Standing) (used [state.Dimensions]int64) {
 	for i := range s.Len() { // of a dimension, the provider's limit comes last
 		l, said := o.At(s, i)
-		used[l.ID%atProvider] = said.Used
+		used[l.ID%state.AtProvider] = said.Used
 	}
 	return used
 }
 
 // matters reports whether what the provider says can make a difference: it has less
 // than all of a maximum, or it had.
-func (said *standing) matters(q *ModelQuota, had bool) bool {
-	for d := range paused {
-		if most := int64(q.max(d)); most > 0 && said[d].Remaining >= 0 && (had || said[d].Remaining < most) {
+func (said *standing) matters(q *state.Quota, had bool) bool {
+	for d := range state.Dimensions {
+		if most := int64(*q.Max(d)); most > 0 && said[d].Remaining >= 0 && (had || said[d].Remaining < most) {
 			return true
 		}
 	}
@@ -54,7 +55,7 @@ func (said *standing) matters(q *ModelQuota, had bool) bool {
 // glance is what a store has said at a time that is used, when a call was last taken.
 type glance struct {
 	at   int64
-	used [dimensions]int64
+	used [state.Dimensions]int64
 }
 
 // glanceAt notes what a store has said to a call that it has taken. In memory there is no
@@ -73,8 +74,8 @@ func (m *model) Settled(taken, used admission.Amounts) {
 			return
 		}
 		lower := *g
-		for d := range lower.used {
-			u := facts[d].unit
+		for d := range state.Dimensions {
+			u := d.Unit()
 			lower.used[d] -= max(taken[u]-used[u], 0)
 		}
 		if lower.used == g.used || m.glance.CompareAndSwap(g, &lower) {
@@ -88,12 +89,12 @@ const fresh = time.Second
 
 // agrees reports whether the provider has at least as much left as was left a moment
 // ago: then nobody else has used any, and the store need not be asked.
-func (said *standing) agrees(q *ModelQuota, g *glance, now int64) bool {
+func (said *standing) agrees(q *state.Quota, g *glance, now int64) bool {
 	if g == nil || now-g.at > int64(fresh) {
 		return false
 	}
-	for d := range paused {
-		if most := int64(q.max(d)); most > 0 && said[d].Remaining >= 0 && said[d].Remaining < most-g.used[d] {
+	for d := range state.Dimensions {
+		if most := int64(*q.Max(d)); most > 0 && said[d].Remaining >= 0 && said[d].Remaining < most-g.used[d] {
 			return false
 		}
 	}
@@ -107,7 +108,7 @@ func (said *standing) agrees(q *ModelQuota, g *glance, now int64) bool {
 // An answer does not know of calls that have come after it, so with many under way
 // some make too little of it. Of a minute the strictest counts therefore: what is
 // missing comes back by itself soon enough. Of a day the last does.
-func (m *model) lower(q *ModelQuota, said *standing, used *[dimensions]int64, now int64) (more []dimension, less bool) {
+func (m *model) lower(q *state.Quota, said *standing, used *[state.Dimensions]int64, now int64) (more []state.Dimension, less bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var e feedback.Elsewhere
@@ -115,16 +116,16 @@ func (m *model) lower(q *ModelQuota, said *standing, used *[dimensions]int64, no
 		e = *before
 	}
 	was := e.At(now)
-	for d := range paused {
+	for d := range state.Dimensions {
 		reset := said.reset(d)
-		if q.max(d) == 0 || said[d].Remaining < 0 || reset <= 0 {
+		if *q.Max(d) == 0 || said[d].Remaining < 0 || reset <= 0 {
 			continue
 		}
-		n := max(int64(q.max(d))-used[d]-min(said[d].Remaining, maxQuota), 0)
+		n := max(int64(*q.Max(d))-used[d]-min(said[d].Remaining, state.MaxQuota), 0)
 		switch {
 		case n > was.N[d]:
 			more = append(more, d)
-		case !d.ofDay():
+		case !d.OfDay():
 			continue
 		}
 		less = less || n < was.N[d]
@@ -178,7 +179,8 @@ func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admissio
 	for i := range s.Len() {
 		l, said := o.At(s, i)
 		if !said.Allowed && less.N[l.ID] > 0 {
-			w := without{less, dimension(l.ID), int64(setupOf(r).quota.max(dimension(l.ID))), r.Amount(l.Unit, ask)}
+			d := state.Dimension(l.ID)
+			w := without{less, d, int64(*setupOf(r).quota.Max(d)), r.Amount(l.Unit, ask)}
 			said.RetryAfter = max(w.retry(l.Limit, said, accounts[l.Unit], at), 1) // something may have been given back since
 		}
 	}
@@ -188,7 +190,7 @@ func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admissio
 // without is a call of which a dimension denies so much, while some of it is missing.
 type without struct {
 	missing *feedback.Missing
-	dim     dimension
+	dim     state.Dimension
 	max, n  int64
 }
 
@@ -207,7 +209,7 @@ func (w *without) retry(l limit.Limit, said *limit.Decision, account *limit.Acco
 		}
 	}
 	try(0, 0)
-	if w.dim.ofDay() {
+	if w.dim.OfDay() {
 		try(said.ResetAfter, said.Used)
 		return earliest
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -36,21 +38,21 @@ func (rl *RateLimiter) HeedWithin(ctx context.Context, model string, said llm.Li
 		rl.learn(ctx, m, &at)
 		rl.heedOthers(ctx, m, &at)
 	}
-	if said.Cause != "" && checkName(model) == nil {
+	if said.Cause != "" && modelname.Check(model) == nil {
 		rl.pause(ctx, model, said, cmp.Or(max(maxPause, 0), rl.maxPause))
 	}
 }
 
 // learn lets what the provider grants replace the maxima of a quota that is Auto.
 func (rl *RateLimiter) learn(ctx context.Context, m *model, said *standing) {
-	if q := *m.quota(); !q.Auto || q.taught(said) == q {
+	if q := *m.quota(); !q.Auto || said.teach(q) == q {
 		return
 	}
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
 	now := rl.engine.Now()
 	was := *m.quota() // somebody may have set it meanwhile
-	q := was.taught(said)
+	q := said.teach(was)
 	if !was.Auto || q == was || m.learned != 0 && now < m.learned+int64(relearn) {
 		return
 	}
@@ -59,23 +61,23 @@ func (rl *RateLimiter) learn(ctx context.Context, m *model, said *standing) {
 		rl.engine.Miss(err)
 		return
 	}
-	for d := range dimensions {
-		if q.max(d) != was.max(d) {
-			rl.observeProvider(ctx, Event{Kind: EventLearned, Model: m.name, Limit: facts[d].name, Said: int64(q.max(d))})
+	for d := range state.Dimensions {
+		if most := *q.Max(d); most != *was.Max(d) {
+			rl.observeProvider(ctx, Event{Kind: EventLearned, Model: m.name, Limit: d.String(), Said: int64(most)})
 		}
 	}
 }
 
 // standing is where a provider's limits stand, by dimension: of several windows of
 // one, the strictest.
-type standing [dimensions]llm.Window
+type standing [state.Dimensions]llm.Window
 
 func standingOf(windows []llm.Window) (s standing) {
 	for d := range s {
 		s[d].Remaining = -1
 	}
 	for _, w := range windows {
-		d, ok := dimensionOf(w)
+		d, ok := dimensionOf[llm.Window{Unit: w.Unit, Per: w.Per}]
 		if !ok {
 			continue
 		}
@@ -93,7 +95,7 @@ func standingOf(windows []llm.Window) (s standing) {
 
 // reset returns how long it takes until all of a dimension is there again, or 0
 // where that is not known.
-func (s *standing) reset(d dimension) time.Duration {
+func (s *standing) reset(d state.Dimension) time.Duration {
 	if s[d].Reset <= 0 && s[d].Per == time.Minute {
 		return time.Minute
 	}
@@ -104,45 +106,29 @@ func (s *standing) reset(d dimension) time.Duration {
 // that all who share it hear of, and answers may differ.
 const relearn = time.Second
 
-// taught returns the quota with the maxima that a provider has said. A total of tokens
+// teach returns a quota with the maxima that a provider has said. A total of tokens
 // that the provider has not said is not less than the input and output that it grants:
 // Anthropic tells these apart, and not always their total.
-func (q ModelQuota) taught(said *standing) ModelQuota {
-	for d := range said {
-		if most := said[d].Limit; most > 0 && most <= maxQuota {
-			q = q.with(dimension(d), int(most))
+func (s *standing) teach(q state.Quota) state.Quota {
+	for d := range state.Dimensions {
+		if most := s[d].Limit; most > 0 && most <= state.MaxQuota {
+			*q.Max(d) = int(most)
 		}
 	}
-	if parts := said[inputTPM].Limit + said[outputTPM].Limit; said[tpm].Limit == 0 && q.MaxTPM > 0 && parts <= maxQuota {
+	if parts := s[state.InputTPM].Limit + s[state.OutputTPM].Limit; s[state.TPM].Limit == 0 && q.MaxTPM > 0 && parts <= state.MaxQuota {
 		q.MaxTPM = max(q.MaxTPM, int(parts))
 	}
 	return q
 }
 
-// dimensionOf returns the dimension of a quota that is the window of a provider's.
-func dimensionOf(w llm.Window) (d dimension, ok bool) {
-	minute, day := w.Per == time.Minute, w.Per == llm.Day
-	switch {
-	case w.Unit == llm.Requests && minute:
-		return rpm, true
-	case w.Unit == llm.Requests && day:
-		return rpd, true
-	case w.Unit == llm.AllTokens && minute:
-		return tpm, true
-	case w.Unit == llm.AllTokens && day:
-		return tpd, true
-	case w.Unit == llm.InputTokens && minute:
-		return inputTPM, true
-	case w.Unit == llm.OutputTokens && minute:
-		return outputTPM, true
-	}
-	return 0, false
-}
-
-// with returns the quota with another maximum.
-func (q ModelQuota) with(d dimension, most int) ModelQuota {
-	*[dimensions]*int{&q.MaxRPD, &q.MaxRPM, &q.MaxTPM, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent}[d] = most
-	return q
+// dimensionOf has the dimension of a quota that is a window of a provider's.
+var dimensionOf = map[llm.Window]state.Dimension{
+	{Unit: llm.Requests, Per: time.Minute}:     state.RPM,
+	{Unit: llm.Requests, Per: llm.Day}:         state.RPD,
+	{Unit: llm.AllTokens, Per: time.Minute}:    state.TPM,
+	{Unit: llm.AllTokens, Per: llm.Day}:        state.TPD,
+	{Unit: llm.InputTokens, Per: time.Minute}:  state.InputTPM,
+	{Unit: llm.OutputTokens, Per: time.Minute}: state.OutputTPM,
 }
 
 func (rl *RateLimiter) observeProvider(ctx context.Context, e Event) {

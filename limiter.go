@@ -133,7 +133,7 @@ func inWords(asks *asking, d *Decision, err error) error {
 	case d.Code == DecisionProjectLimit:
 		return fmt.Errorf("%w: %s", ErrNever, d.Project.Reason())
 	}
-	return fmt.Errorf("%w: %s: %s", ErrNever, asks.Model, excess(dimensionNamed(d.Limit), asks.model.quota()))
+	return fmt.Errorf("%w: %s: %s", ErrNever, asks.Model, excess(factsOf(d.Limit).dimension, asks.model.quota()))
 }
 
 // WaitForCapacity returns when a call of so many tokens may be made, and takes

@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
 // model is what this process knows of one model: the scope that its quota makes, and what
@@ -25,15 +26,15 @@ type model struct {
 }
 
 // newModel returns a model of which nothing is used.
-func (rl *RateLimiter) newModel(name string, r *admission.Rules) *model {
+func (rl *RateLimiter) newModel(name string, q state.Quota) *model {
 	m := &model{limiter: rl, name: name}
-	m.scope = rl.engine.NewShared(keyPrefix(name), m)
-	rl.engine.Miss(rl.engine.SetRules(m.scope, r))
+	m.scope = rl.engine.NewShared(state.KeyPrefix(name), m)
+	rl.engine.Miss(rl.engine.SetRules(m.scope, newRules(q)))
 	return m
 }
 
 // quota returns the model's quota.
-func (m *model) quota() *ModelQuota { return &setupOf(m.scope.Rules()).quota }
+func (m *model) quota() *state.Quota { return &setupOf(m.scope.Rules()).quota }
 
 // Idle is [admission.Gate]'s.
 func (m *model) Idle() bool {
@@ -91,4 +92,9 @@ func closedBy(s *feedback.Pause, now int64) admission.Closed {
 // look returns what is used of the model, and of how much. Nothing is asked for.
 func (m *model) look(ctx context.Context, o *admission.Outcome) error {
 	return m.limiter.engine.LookAt(ctx, m.scope, o)
+}
+
+// accounts returns what was used of the model, and as of which time in Unix nanoseconds.
+func (m *model) accounts(ctx context.Context) (state.Accounts, int64, error) {
+	return m.limiter.engine.Read(ctx, m.scope)
 }

@@ -6,28 +6,23 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
-	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/store"
 )
-
-// checkName returns what is wrong with the name of a model, or nil.
-func checkName(name string) error { return modelname.Check(name) }
 
 // with calls fn with the model of a name, and makes one where there is none,
 // unless no model can have the name. fn must not take long.
 func (rl *RateLimiter) with(name string, fn func(*model)) {
 	if m := (*rl.quotas.Load())[name]; m != nil {
 		fn(m)
-	} else if checkName(name) == nil {
+	} else if modelname.Check(name) == nil {
 		fn(rl.made(name))
 	}
 }
@@ -41,7 +36,7 @@ func (rl *RateLimiter) modelLocked(name string) *model {
 		if len(rl.others) >= mostOthers {
 			rl.forgetIdle(nil)
 		}
-		m = rl.newModel(name, unknown())
+		m = rl.newModel(name, state.Quota{})
 		rl.others[name] = m
 	}
 	return m
@@ -67,16 +62,16 @@ func (rl *RateLimiter) forgetIdle(but []string) {
 func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
-	return rl.setQuotaLocked(model, quota)
+	return rl.setQuotaLocked(model, state.Quota(quota))
 }
 
-func (rl *RateLimiter) setQuotaLocked(model string, quota ModelQuota) error {
-	quotas := map[string]ModelQuota{model: quota}
-	if _, err := newRulesOf(quotas); err != nil {
+func (rl *RateLimiter) setQuotaLocked(model string, quota state.Quota) error {
+	if err := state.Check(model, quota); err != nil {
 		return err
 	}
+	quotas := map[string]state.Quota{model: quota}
 	if rl.keeper != nil {
-		if err := rl.keeper.putQuotas(quotas); err != nil {
+		if err := rl.keeper.PutQuotas(quotas); err != nil {
 			return err
 		}
 	}
@@ -97,9 +92,9 @@ func (rl *RateLimiter) AddProvider(provider Provider) error {
 	}
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
-	quotas := profile.Models
+	quotas := stateQuotas(profile.Models)
 	if rl.keeper != nil {
-		if quotas, err = rl.keeper.addQuotas(quotas); err != nil {
+		if quotas, err = rl.keeper.AddQuotas(quotas); err != nil {
 			return err
 		}
 	}
@@ -116,20 +111,21 @@ func profileOf(provider Provider) (ProviderProfile, error) {
 }
 
 // setQuotas sets all of the quotas, or none if one is not valid.
-func (rl *RateLimiter) setQuotas(quotas map[string]ModelQuota) error {
-	set, err := newRulesOf(quotas)
-	if err != nil {
-		return err
+func (rl *RateLimiter) setQuotas(quotas map[string]state.Quota) error {
+	for name, q := range quotas {
+		if err := state.Check(name, q); err != nil {
+			return err
+		}
 	}
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	models := maps.Clone(*rl.quotas.Load())
-	for name, r := range set {
-		if m := models[name]; m != nil && *m.quota() == setupOf(r).quota {
+	for name, q := range quotas {
+		if m := models[name]; m != nil && *m.quota() == q {
 			continue
 		}
 		m := rl.modelLocked(name)
-		if err := rl.engine.SetRules(m.scope, r); err != nil {
+		if err := rl.engine.SetRules(m.scope, newRules(q)); err != nil {
 			return err
 		}
 		delete(rl.others, name)
@@ -138,21 +134,6 @@ func (rl *RateLimiter) setQuotas(quotas map[string]ModelQuota) error {
 	}
 	rl.quotas.Store(&models)
 	return nil
-}
-
-func newRulesOf(quotas map[string]ModelQuota) (map[string]*admission.Rules, error) {
-	set := map[string]*admission.Rules{}
-	for name, quota := range quotas {
-		if err := checkName(name); err != nil {
-			return nil, err
-		}
-		r, err := newRules(quota)
-		if err != nil {
-			return nil, fmt.Errorf("ratelimit: quota of %q: %s", name, message.Plain(err))
-		}
-		set[name] = r
-	}
-	return set, nil
 }
 
 // Waiting returns how many calls wait for a model, here.
@@ -164,16 +145,16 @@ func (rl *RateLimiter) Quota(model string) (q ModelQuota, ok bool) {
 	if m == nil {
 		return q, false
 	}
-	return *m.quota(), true
+	return ModelQuota(*m.quota()), true
 }
 
 // Quotas returns a copy of all quotas.
 func (rl *RateLimiter) Quotas() map[string]ModelQuota {
-	quotas := map[string]ModelQuota{}
-	for name, m := range *rl.quotas.Load() {
-		quotas[name] = *m.quota()
-	}
-	return quotas
+	return modelQuotas(rl.stateQuotas())
+}
+
+func (rl *RateLimiter) stateQuotas() map[string]state.Quota {
+	return eachModel(*rl.quotas.Load(), func(m *model) state.Quota { return *m.quota() })
 }
 
 // find returns the model of a name, or one without quota and usage.
@@ -186,7 +167,7 @@ func (rl *RateLimiter) find(name string) *model {
 	if m := rl.others[name]; m != nil {
 		return m
 	}
-	return rl.newModel(name, unknown())
+	return rl.newModel(name, state.Quota{})
 }
 
 // made returns the model of a name, and makes one where there is none.
@@ -198,24 +179,25 @@ func (rl *RateLimiter) made(name string) *model {
 
 // State returns what is used of each model of which anything is.
 func (rl *RateLimiter) State() map[string]UsageStats {
-	state, err := rl.state()
+	used, err := rl.state()
 	rl.engine.Miss(err)
-	return state
+	return eachModel(used, usageStats)
 }
 
-func (rl *RateLimiter) state() (map[string]UsageStats, error) {
+func (rl *RateLimiter) state() (map[string]state.Usage, error) {
 	names, err := rl.names()
-	state := map[string]UsageStats{}
+	all := map[string]state.Usage{}
 	for _, name := range names {
-		u, failed := rl.find(name).usage(context.Background())
+		m := rl.find(name)
+		accounts, now, failed := m.accounts(context.Background())
 		if err = errors.Join(err, failed); failed != nil {
 			continue
 		}
-		if s := u.stats(); !s.empty() {
-			state[name] = s
+		if u := accounts.Usage(m.quota(), now); !u.Empty() {
+			all[name] = u
 		}
 	}
-	return state, err
+	return all, err
 }
 
 // Stats returns what is used of a model, and of how much.
@@ -277,32 +259,14 @@ func (rl *RateLimiter) names() (names []string, err error) {
 // used returns the models of which the store knows that they are used.
 func (rl *RateLimiter) used() (names []string, err error) {
 	ctx := context.Background()
-	keys, err := rl.engine.Store().Keys(ctx, allModels)
-	for _, name := range modelsOf(keys) {
-		u, failed := rl.find(name).usage(ctx)
-		if err = errors.Join(err, failed); failed == nil && !u.empty() {
+	keys, err := rl.engine.Store().Keys(ctx, state.AllModels)
+	for _, name := range state.ModelsOf(keys) {
+		accounts, now, failed := rl.find(name).accounts(ctx)
+		if err = errors.Join(err, failed); failed == nil && !accounts.Empty(now) {
 			names = append(names, name)
 		}
 	}
 	return names, err
-}
-
-const allModels = "model/"
-
-// keyPrefix is what the keys of a model begin with, and no other model's.
-func keyPrefix(model string) string { return allModels + url.PathEscape(model) + "/" }
-
-func key(model string, u admission.Unit) string { return keyPrefix(model) + u.String() }
-
-// modelsOf returns the names of the models whose keys are given, in order.
-func modelsOf(keys []string) (names []string) {
-	for _, key := range keys {
-		escaped, _, _ := strings.Cut(strings.TrimPrefix(key, allModels), "/")
-		if name, err := url.PathUnescape(escaped); err == nil && keyPrefix(name) == allModels+escaped+"/" {
-			names = append(names, name)
-		}
-	}
-	return slices.Compact(names)
 }
 
 // Reset forgets what was used of a model, and what its provider has said: it is not

@@ -17,6 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
 // TestModelsAndIter: those that have a quota and those that were used, each
@@ -258,7 +259,7 @@ func TestHugeDebtsLeave(t *testing.T) {
 // leaves no less than nothing behind.
 func TestTooMuchToCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rl := memLimiter(t, ModelQuota{MaxRPM: 10_000, MaxTPD: maxQuota})
+		rl := memLimiter(t, ModelQuota{MaxRPM: 10_000, MaxTPD: state.MaxQuota})
 		var taken []*Reservation
 		for range 600 {
 			taken = append(taken, memTake(t, rl, 10))

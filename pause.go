@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -128,5 +129,5 @@ func checkPosting(model string, p posting) error {
 	if least := min(p.From, p.Until, p.Ended); least < 0 {
 		return fmt.Errorf("ratelimit: a time of %d ns: it must not be negative", least)
 	}
-	return checkName(model)
+	return modelname.Check(model)
 }

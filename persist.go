@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/internal/statefile"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -24,7 +26,11 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
 	if rl.keeper != nil {
-		return rl.keeper.load(ctx, rl)
+		quotas, err := rl.keeper.Quotas(ctx)
+		if err != nil {
+			return err
+		}
+		return rl.setQuotas(quotas)
 	}
 	if !rl.inFile {
 		return nil
@@ -33,7 +39,7 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, err := readYAML(path)
+	file, err := statefile.Read(path)
 	if err != nil {
 		return err
 	}
@@ -48,9 +54,9 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 
 // replaceUsage puts what a file holds in the place of what was used so far. A key is
 // replaced at once, so that no call finds less used than before and after.
-func (rl *RateLimiter) replaceUsage(ctx context.Context, saved map[string]UsageStats) error {
+func (rl *RateLimiter) replaceUsage(ctx context.Context, saved map[string]state.Usage) error {
 	memory, now := rl.engine.Store().(*store.Memory), rl.engine.Now()
-	keys, err := memory.Keys(ctx, allModels)
+	keys, err := memory.Keys(ctx, state.AllModels)
 	if err != nil {
 		return err
 	}
@@ -60,8 +66,8 @@ func (rl *RateLimiter) replaceUsage(ctx context.Context, saved map[string]UsageS
 	}
 	for name, usage := range saved {
 		if rl.counts(name) {
-			for unit, account := range restore(rl.find(name).scope.Rules(), usage, now) {
-				accounts[key(name, unit)] = account
+			for unit, account := range usage.Accounts(rl.find(name).quota(), now) {
+				accounts[state.Key(name, unit)] = account
 			}
 		}
 	}
@@ -87,7 +93,7 @@ func (rl *RateLimiter) Persist() error {
 	rl.persisting.Lock()
 	defer rl.persisting.Unlock()
 	if rl.keeper != nil {
-		return rl.engine.Missed(rl.keeper.save(rl))
+		return rl.engine.Missed(rl.keeper.Save(rl.stateQuotas()))
 	}
 	if !rl.inFile {
 		return rl.engine.Missed(nil)
@@ -96,11 +102,11 @@ func (rl *RateLimiter) Persist() error {
 	if err != nil {
 		return err
 	}
-	state, err := rl.state()
+	used, err := rl.state()
 	if err != nil {
 		return err
 	}
-	return writeYAML(path, saved{Quotas: rl.Quotas(), State: state})
+	return statefile.Write(path, statefile.File{Quotas: rl.stateQuotas(), State: used})
 }
 
 // Close releases the SQLite file or the connections to Redis, and returns an

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/state"
-	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // ModelQuota is what one model may use. Zero in any field is unlimited, and a
@@ -63,13 +62,5 @@ type TokenEntry struct {
 // Validate returns what is wrong with the quota and what is allowed, or nil.
 func (q ModelQuota) Validate() error { return state.Quota(q).Validate() }
 
-const maxQuota = state.MaxQuota
-
 // MaxMargin is the largest [ModelQuota.Margin].
-const MaxMargin = 30 * time.Second
-
-// minute returns how long a use counts in the quota's minute, in nanoseconds.
-func (q *ModelQuota) minute() int64 { return int64(time.Minute + q.Margin) }
-
-// day returns a limit of n a day.
-func (q ModelQuota) day(n int64) (limit.Limit, error) { return state.Quota(q).Day(n) }
+const MaxMargin = state.MaxMargin

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
@@ -168,8 +169,8 @@ var badQuotas = []struct {
 	{"negative TPD", ModelQuota{MaxTPD: -1}, "max_tpd"},
 	{"negative concurrency", ModelQuota{MaxConcurrent: -1}, "max_concurrent"},
 	{"least RPM", ModelQuota{MaxRPM: math.MinInt}, "max_rpm"},
-	{"huge RPM", ModelQuota{MaxRPM: maxQuota + 1}, "max_rpm"},
-	{"huge TPM", ModelQuota{MaxTPM: maxQuota + 1}, "max_tpm"},
+	{"huge RPM", ModelQuota{MaxRPM: state.MaxQuota + 1}, "max_rpm"},
+	{"huge TPM", ModelQuota{MaxTPM: state.MaxQuota + 1}, "max_tpm"},
 	{"huge RPD", ModelQuota{MaxRPD: math.MaxInt}, "max_rpd"},
 	{"huge input TPM", ModelQuota{MaxInputTPM: math.MaxInt}, "max_input_tpm"},
 	{"huge output TPM", ModelQuota{MaxOutputTPM: math.MaxInt}, "max_output_tpm"},
@@ -233,7 +234,7 @@ func TestGoodQuotas(t *testing.T) {
 	for _, quota := range []ModelQuota{
 		{},
 		{MaxRPM: 1, MaxTPM: 1, MaxRPD: 1, MaxInputTPM: 1, MaxOutputTPM: 1, MaxTPD: 1, MaxConcurrent: 1},
-		{MaxRPM: maxQuota, MaxTPM: maxQuota, MaxRPD: maxQuota, MaxInputTPM: maxQuota, MaxOutputTPM: maxQuota, MaxTPD: maxQuota, MaxConcurrent: maxQuota},
+		{MaxRPM: state.MaxQuota, MaxTPM: state.MaxQuota, MaxRPD: state.MaxQuota, MaxInputTPM: state.MaxQuota, MaxOutputTPM: state.MaxQuota, MaxTPD: state.MaxQuota, MaxConcurrent: state.MaxQuota},
 		{MaxRPD: 1, DayResetsAt: "00:00 America/Los_Angeles"},
 		{MaxRPD: 1, DayResetsAt: "23:59 UTC"},
 		{MaxTPD: 1, DayResetsAt: "06:30 Asia/Kolkata"},

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
 // TestSettle corrects a reservation of 60 of 100 tokens, which was made when the
@@ -521,12 +522,12 @@ type naiveModel struct {
 	days  [2]*naiveDay // the last
 }
 
-func (m *naiveModel) maxima() [dimensions]int64 {
+func (m *naiveModel) maxima() [state.Dimensions]int64 {
 	q := m.quota
-	return [dimensions]int64{int64(q.MaxRPD), int64(q.MaxRPM), int64(q.MaxTPM), int64(q.MaxInputTPM), int64(q.MaxOutputTPM), int64(q.MaxTPD), int64(q.MaxConcurrent)}
+	return [state.Dimensions]int64{int64(q.MaxRPD), int64(q.MaxRPM), int64(q.MaxTPM), int64(q.MaxInputTPM), int64(q.MaxOutputTPM), int64(q.MaxTPD), int64(q.MaxConcurrent)}
 }
 
-func (m *naiveModel) limited() bool { return m.maxima() != [dimensions]int64{} }
+func (m *naiveModel) limited() bool { return m.maxima() != [state.Dimensions]int64{} }
 
 // window returns the day that a time is in.
 func (m *naiveModel) window(at int64) (start, end int64) {
@@ -553,33 +554,33 @@ func (m *naiveModel) day(unit int, at int64) naiveDay {
 }
 
 // used is what counts at a time if nothing else happens.
-func (m *naiveModel) used(at int64) (used [dimensions]int64) {
+func (m *naiveModel) used(at int64) (used [state.Dimensions]int64) {
 	for _, c := range m.calls {
 		if at < c.at+int64(time.Minute) {
-			used[rpm] += c.n[0]
-			used[tpm] += c.n[1]
-			used[inputTPM] += c.n[2]
-			used[outputTPM] += c.n[3]
+			used[state.RPM] += c.n[0]
+			used[state.TPM] += c.n[1]
+			used[state.InputTPM] += c.n[2]
+			used[state.OutputTPM] += c.n[3]
 		}
 		if c.slot && at < c.at+int64(10*time.Minute) {
-			used[concurrent]++
+			used[state.Concurrent]++
 		}
 	}
-	used[rpd], used[tpd] = m.day(0, at).used, m.day(1, at).used
+	used[state.RPD], used[state.TPD] = m.day(0, at).used, m.day(1, at).used
 	return used
 }
 
 // asks is what a request uses of each dimension.
-func (m *naiveModel) asks(n [4]int64) [dimensions]int64 {
-	return [dimensions]int64{rpd: n[0], rpm: n[0], tpm: n[1], inputTPM: n[2], outputTPM: n[3], tpd: n[1], concurrent: 1}
+func (m *naiveModel) asks(n [4]int64) [state.Dimensions]int64 {
+	return [state.Dimensions]int64{state.RPD: n[0], state.RPM: n[0], state.TPM: n[1], state.InputTPM: n[2], state.OutputTPM: n[3], state.TPD: n[1], state.Concurrent: 1}
 }
 
 // denies returns who denies a request at a time.
-func (m *naiveModel) denies(at int64, n [4]int64) (by []dimension) {
+func (m *naiveModel) denies(at int64, n [4]int64) (by []state.Dimension) {
 	used, asks := m.used(at), m.asks(n)
 	for d, most := range m.maxima() {
 		if most > 0 && used[d]+asks[d] > most {
-			by = append(by, dimension(d))
+			by = append(by, state.Dimension(d))
 		}
 	}
 	return by
@@ -611,35 +612,35 @@ func (m *naiveModel) decide(n [4]int64) (code DecisionCode, retry time.Duration)
 	asks := m.asks(n)
 	for d, most := range m.maxima() {
 		if most > 0 && asks[d] > most {
-			return facts[d].code, Never
+			return factsOf(state.Dimension(d).String()).code, Never
 		}
 	}
 	by := m.denies(m.now, n)
 	if len(by) == 0 {
 		return DecisionAllowed, 0
 	}
-	passes := func(but dimension) time.Duration {
+	passes := func(but state.Dimension) time.Duration {
 		for _, at := range m.moments() {
-			if at >= m.now && !slices.ContainsFunc(m.denies(at, n), func(d dimension) bool { return d != but }) {
+			if at >= m.now && !slices.ContainsFunc(m.denies(at, n), func(d state.Dimension) bool { return d != but }) {
 				return time.Duration(at - m.now)
 			}
 		}
 		panic("it never passes")
 	}
-	if slices.Contains(by, concurrent) { // when a call ends is a guess, at the latest it is when its lease does
-		return facts[by[0]].code, max(passes(concurrent), min(passes(-1), admission.SlotGuess))
+	if slices.Contains(by, state.Concurrent) { // when a call ends is a guess, at the latest it is when its lease does
+		return factsOf(by[0].String()).code, max(passes(state.Concurrent), min(passes(-1), admission.SlotGuess))
 	}
-	return facts[by[0]].code, passes(-1)
+	return factsOf(by[0].String()).code, passes(-1)
 }
 
 func (m *naiveModel) stats() (s ModelStats) {
 	used, q := m.used(m.now), m.quota
-	s = ModelStats{RPM: int(used[rpm]), MaxRPM: q.MaxRPM, TPM: int(used[tpm]), MaxTPM: q.MaxTPM, RPD: int(used[rpd]), MaxRPD: q.MaxRPD,
+	s = ModelStats{RPM: int(used[state.RPM]), MaxRPM: q.MaxRPM, TPM: int(used[state.TPM]), MaxTPM: q.MaxTPM, RPD: int(used[state.RPD]), MaxRPD: q.MaxRPD,
 		MaxInputTPM: q.MaxInputTPM, MaxOutputTPM: q.MaxOutputTPM, MaxTPD: q.MaxTPD, MaxConcurrent: q.MaxConcurrent}
 	if day := m.day(0, m.now); day.used > 0 {
 		s.DayStart = time.Unix(0, day.start).UTC()
 	}
-	for d, field := range map[dimension]*int{inputTPM: &s.InputTPM, outputTPM: &s.OutputTPM, tpd: &s.TPD, concurrent: &s.Concurrent} {
+	for d, field := range map[state.Dimension]*int{state.InputTPM: &s.InputTPM, state.OutputTPM: &s.OutputTPM, state.TPD: &s.TPD, state.Concurrent: &s.Concurrent} {
 		if m.maxima()[d] > 0 {
 			*field = int(used[d])
 		}
@@ -933,7 +934,7 @@ func TestAgainstNaiveModel(t *testing.T) {
 				}
 				got, ok := rl.State()[memModel]
 				want := model.state()
-				if !reflect.DeepEqual(got, want) || ok == want.empty() {
+				if !reflect.DeepEqual(got, want) || ok == reflect.DeepEqual(want, UsageStats{}) {
 					t.Fatalf("state\n%+v, %t; want\n%+v", got, ok, want)
 				}
 			},

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -43,7 +44,7 @@ func newOnStore(s Store, owned bool, cfg Config) (*RateLimiter, error) {
 	if !ok {
 		return rl, nil
 	}
-	rl.keeper = &posted{values, rl.engine.Miss}
+	rl.keeper = &posted{rl, values}
 	if err := rl.Load(); err != nil {
 		return nil, err
 	}
@@ -61,16 +62,16 @@ func (rl *RateLimiter) loadUnlessClosed(ctx context.Context) error {
 
 // keeper keeps quotas where all who share the counters find them.
 type keeper interface {
-	// putQuotas writes quotas.
-	putQuotas(quotas map[string]ModelQuota) error
+	// PutQuotas writes quotas.
+	PutQuotas(quotas map[string]state.Quota) error
 
-	// addQuotas writes the quotas of models that have none there yet, and
+	// AddQuotas writes the quotas of models that have none there yet, and
 	// returns those that all of the models have now.
-	addQuotas(quotas map[string]ModelQuota) (held map[string]ModelQuota, err error)
+	AddQuotas(quotas map[string]state.Quota) (held map[string]state.Quota, err error)
 
-	// load sets the limiter's quotas as they are kept.
-	load(ctx context.Context, rl *RateLimiter) error
+	// Quotas returns the quotas that are kept.
+	Quotas(ctx context.Context) (map[string]state.Quota, error)
 
-	// save writes the limiter's quotas that are not kept yet.
-	save(rl *RateLimiter) error
+	// Save writes the quotas of models that have none there yet, and what was used.
+	Save(quotas map[string]state.Quota) error
 }

@@ -1,13 +1,11 @@
 package ratelimit
 
 import (
-	"cmp"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/transaction"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
 )
 
 // names is the models without a quota that are counted. Clients may invent any number
@@ -55,42 +53,5 @@ func (n *names) forget(name string) {
 // counts reports whether what is used of a model is counted: models with a quota always
 // are.
 func (rl *RateLimiter) counts(name string) bool {
-	return (*rl.quotas.Load())[name] != nil || checkName(name) == nil && rl.unknown.admit(name, rl.engine.Now())
-}
-
-// forgetUnknown forgets, when a file is opened, what does not count any more, and the
-// models without a quota that are too many, which older programs have counted. Of those
-// the most used stay.
-func (rl *RateLimiter) forgetUnknown(tx transaction.Tx) error {
-	if err := tx.Sweep(); err != nil {
-		return err
-	}
-	keys, err := tx.Keys(allModels)
-	if err != nil {
-		return err
-	}
-	list := slices.DeleteFunc(modelsOf(keys), func(name string) bool { return (*rl.quotas.Load())[name] != nil })
-	if len(list) > mostUnknown {
-		sortByUse(tx, list)
-	}
-	for i, name := range list {
-		if i < mostUnknown {
-			rl.unknown.admit(name, rl.engine.Now())
-		} else if err := tx.Delete(keyPrefix(name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sortByUse puts the models that were used most first. One of which that cannot be read
-// comes last.
-func sortByUse(tx transaction.Tx, models []string) {
-	today, rules := map[string]int{}, unknown()
-	for _, name := range models {
-		if u, err := readUsage(tx, name, rules); err == nil {
-			today[name] = u.stats().DayCount
-		}
-	}
-	slices.SortFunc(models, func(a, b string) int { return cmp.Compare(today[b], today[a]) })
+	return (*rl.quotas.Load())[name] != nil || modelname.Check(name) == nil && rl.unknown.admit(name, rl.engine.Now())
 }

@@ -3,15 +3,14 @@ package ratelimit
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/transaction"
+	"dappco.re/go/core/go-ratelimit/internal/database"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/store"
-	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
-
-	"dappco.re/go/core/go-ratelimit/internal/admission"
 )
 
 // limitersOf runs a test on a limiter in memory, on a file and on a store, each in a
@@ -89,27 +88,19 @@ func TestInventedModelsOfAFileAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = mostUnknown + 500
 		path := filepath.Join(t.TempDir(), "limits.db")
-		file, err := sqlitestore.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rules := map[string]int{"m": 1, "busy": 7}
-		for i := range many {
-			rules[fmt.Sprint("invented", i)] = 1
-		}
-		err = file.Update(t.Context(), func(tx transaction.Tx) error {
-			for name, n := range rules {
-				s := restorer{rules: unknown(), now: tx.Now()}
-				s.minute(admission.Requests, utc(tx.Now()), int64(n))
-				s.minute(admission.Tokens, utc(tx.Now()), int64(2*n))
-				s.day(admission.Requests, utc(tx.Now()), int64(n))
-				if err := putUsage(tx, name, s.accounts()); err != nil {
-					return err
-				}
+		used := map[string]state.Usage{}
+		use := func(name string, n int) {
+			now := time.Now()
+			used[name] = state.Usage{
+				Requests: slices.Repeat([]time.Time{now}, n), Tokens: []state.Entry{{Time: now, Count: 2 * n}}, DayStart: now, DayCount: n,
 			}
-			return nil
-		})
-		if err != nil || file.Close() != nil {
+		}
+		use("m", 1)
+		use("busy", 7)
+		for i := range many {
+			use(fmt.Sprint("invented", i), 1)
+		}
+		if err := database.Replace(path, nil, used); err != nil {
 			t.Fatal(err)
 		}
 		cfg := Config{Quotas: map[string]ModelQuota{"m": {MaxRPM: 10}}}

@@ -34,14 +34,15 @@ var order = []string{
 	".", // package ratelimit
 	"project",
 	"internal/feedback",  // what a provider says, for the root
+	"internal/database",  // quotas and usage in SQLite
+	"internal/statefile", // quotas and usage in YAML
+	"internal/state",     // what is kept in files and tables
 	"internal/admission", // the engine of the two
 	"event",
-	"internal/statefile",
-	"internal/state", // what is kept in files and tables
 	"mockprovider",
 	"llm",
 	"store",
-	"internal/transaction", // what a SQLite store and package ratelimit share
+	"internal/transaction", // what a SQLite store and internal/database share
 	"internal/accounts",    // what all stores share
 	"rate",
 	"limit",

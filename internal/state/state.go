@@ -1,5 +1,5 @@
-// Package state has the types of what a program keeps of a limiter between two runs: quotas and
-// usage. Packages that write files and tables use them, so that they need not import the limiter.
+// Package state is what a limiter keeps of each model: its quota and its usage, as values for
+// files and tables, and as limits and accounts for the engine that counts.
 package state
 
 import (
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -71,6 +73,17 @@ func (q *Quota) Maxima() []Maximum {
 		{"max_input_tpm", &q.MaxInputTPM}, {"max_output_tpm", &q.MaxOutputTPM},
 		{"max_tpd", &q.MaxTPD}, {"max_concurrent", &q.MaxConcurrent},
 	}
+}
+
+// Check returns what is wrong with the name of a model or with its quota, or nil.
+func Check(model string, q Quota) error {
+	if err := modelname.Check(model); err != nil {
+		return err
+	}
+	if err := q.Validate(); err != nil {
+		return fmt.Errorf("ratelimit: quota of %q: %s", model, message.Plain(err))
+	}
+	return nil
 }
 
 // Validate returns what is wrong with the quota and what is allowed, or nil.

@@ -33,3 +33,18 @@ func TestCheckTime(t *testing.T) {
 		}
 	}
 }
+
+// The maximum of each dimension is a field of its own.
+func TestMax(t *testing.T) {
+	q := Quota{MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7, DayResetsAt: "00:00 UTC", Auto: true}
+	want := map[Dimension]int{RPM: 1, TPM: 2, RPD: 3, InputTPM: 4, OutputTPM: 5, TPD: 6, Concurrent: 7}
+	for d := range Dimensions {
+		changed := q
+		if *changed.Max(d) = 100; *q.Max(d) != want[d] || changed == q {
+			t.Errorf("%v is %d: %+v", d, *q.Max(d), changed)
+		}
+		if *changed.Max(d) = want[d]; changed != q {
+			t.Errorf("%v: %+v", d, changed)
+		}
+	}
+}

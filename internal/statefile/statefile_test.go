@@ -769,3 +769,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A file that says nothing of quotas or usage is told from one that says there are none.
+func TestReadOfNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "limits.yaml")
+	for text, want := range map[string]File{
+		"":                        {},
+		"quotas:\nstate: ~\n":     {},
+		"quotas: {}\n":            {Quotas: map[string]state.Quota{}},
+		"quotas: {}\nstate: {}\n": {Quotas: map[string]state.Quota{}, State: map[string]state.Usage{}},
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(path)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%q: %v, -want +got:\n%s", text, err, diff)
+		}
+	}
+}

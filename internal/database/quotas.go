@@ -1,0 +1,148 @@
+package database
+
+import (
+	"context"
+	"maps"
+
+	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
+)
+
+const tables = `
+CREATE TABLE IF NOT EXISTS quotas (
+	model   TEXT PRIMARY KEY,
+	max_rpm INTEGER NOT NULL DEFAULT 0,
+	max_tpm INTEGER NOT NULL DEFAULT 0,
+	max_rpd INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS requests (
+	model TEXT NOT NULL,
+	ts    INTEGER NOT NULL -- Unix nanoseconds
+);
+CREATE TABLE IF NOT EXISTS tokens (
+	model TEXT NOT NULL,
+	ts    INTEGER NOT NULL, -- Unix nanoseconds
+	count INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS daily (
+	model     TEXT PRIMARY KEY,
+	day_start INTEGER NOT NULL, -- Unix nanoseconds
+	day_count INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS idx_requests_model_ts ON requests(model, ts);
+CREATE INDEX IF NOT EXISTS idx_tokens_model_ts ON tokens(model, ts);
+`
+
+// newerColumns are those that quotas did not always have, oldest first. Where the
+// first are missing, an older program has made the file, and its usage is imported.
+var newerColumns = []struct{ first, add string }{
+	{"max_input_tpm", `
+ALTER TABLE quotas ADD COLUMN max_input_tpm INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE quotas ADD COLUMN max_output_tpm INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE quotas ADD COLUMN max_tpd INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE quotas ADD COLUMN max_concurrent INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';`},
+	{"auto", `ALTER TABLE quotas ADD COLUMN auto INTEGER NOT NULL DEFAULT 0`},
+	{"margin", `ALTER TABLE quotas ADD COLUMN margin INTEGER NOT NULL DEFAULT 0`}, // nanoseconds
+}
+
+// makeTables makes the tables and columns that are missing. It reports whether the
+// file's usage is in its accounts already.
+func makeTables(tx transaction.Tx) (imported bool, err error) {
+	if _, err := tx.Exec(tables); err != nil {
+		return false, err
+	}
+	for i, newer := range newerColumns {
+		var there bool
+		err := each(tx, "SELECT COUNT(*) FROM pragma_table_info('quotas') WHERE name = ?", func(scan func(...any) error) error {
+			return scan(&there)
+		}, newer.first)
+		if err != nil {
+			return false, err
+		}
+		imported = imported || i == 0 && there
+		if there {
+			continue
+		}
+		if _, err := tx.Exec(newer.add); err != nil {
+			return false, err
+		}
+	}
+	return imported, nil
+}
+
+func readQuotas(tx transaction.Tx) (map[string]state.Quota, error) {
+	quotas := map[string]state.Quota{}
+	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin FROM quotas", func(scan func(...any) error) error {
+		var model string
+		var q state.Quota
+		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto, &q.Margin)
+		quotas[model] = q
+		return err
+	})
+	return quotas, err
+}
+
+func readValidQuotas(tx transaction.Tx) (map[string]state.Quota, error) {
+	quotas, err := readQuotas(tx)
+	if err != nil {
+		return nil, err
+	}
+	return quotas, check(quotas)
+}
+
+// check returns what is wrong with one of the quotas, or nil.
+func check(quotas map[string]state.Quota) error {
+	for model, q := range quotas {
+		if err := state.Check(model, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+	orReplace   = `ON CONFLICT (model) DO UPDATE SET max_rpm = excluded.max_rpm, max_tpm = excluded.max_tpm, max_rpd = excluded.max_rpd,
+		max_input_tpm = excluded.max_input_tpm, max_output_tpm = excluded.max_output_tpm, max_tpd = excluded.max_tpd,
+		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto, margin = excluded.margin`
+	orKeep = "ON CONFLICT (model) DO NOTHING"
+)
+
+func writeQuotas(tx transaction.Tx, quotas map[string]state.Quota, conflict string) error {
+	for model, q := range quotas {
+		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PutQuotas writes quotas.
+func (f *File) PutQuotas(quotas map[string]state.Quota) error {
+	return f.update(context.Background(), func(tx transaction.Tx) error { return writeQuotas(tx, quotas, orReplace) })
+}
+
+// AddQuotas writes the quotas of models that have none in the file yet, and returns those that all
+// of the models have now.
+func (f *File) AddQuotas(quotas map[string]state.Quota) (held map[string]state.Quota, err error) {
+	err = f.update(context.Background(), func(tx transaction.Tx) error {
+		if err := writeQuotas(tx, quotas, orKeep); err != nil {
+			return err
+		}
+		held, err = readQuotas(tx)
+		return err
+	})
+	maps.DeleteFunc(held, func(model string, _ state.Quota) bool { _, ok := quotas[model]; return !ok })
+	return held, err
+}
+
+// Quotas returns the quotas of the file.
+func (f *File) Quotas(ctx context.Context) (quotas map[string]state.Quota, err error) {
+	err = f.update(ctx, func(tx transaction.Tx) (err error) {
+		quotas, err = readValidQuotas(tx)
+		return err
+	})
+	return quotas, err
+}

@@ -1,0 +1,90 @@
+package state
+
+import (
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// Dimension is one of the ways in which a quota limits a model. Of several that deny a call,
+// the first decides.
+type Dimension int
+
+const (
+	RPD Dimension = iota
+	RPM
+	TPM
+	InputTPM
+	OutputTPM
+	TPD
+	Concurrent
+	Dimensions
+)
+
+var dimensions = [Dimensions]struct {
+	unit admission.Unit
+	name string
+}{
+	RPD:        {admission.Requests, "rpd"},
+	RPM:        {admission.Requests, "rpm"},
+	TPM:        {admission.Tokens, "tpm"},
+	InputTPM:   {admission.Input, "input_tpm"},
+	OutputTPM:  {admission.Output, "output_tpm"},
+	TPD:        {admission.Tokens, "tpd"},
+	Concurrent: {admission.Slots, "concurrent"},
+}
+
+// Unit returns what the dimension counts.
+func (d Dimension) Unit() admission.Unit { return dimensions[d].unit }
+
+// String returns the name of the dimension's limit.
+func (d Dimension) String() string { return dimensions[d].name }
+
+// OfDay reports whether the dimension counts by the day, and not in a sliding window.
+func (d Dimension) OfDay() bool { return d == RPD || d == TPD }
+
+// AtProvider is added to the number of a dimension for the limit that counts what the
+// provider counts of it, without the margin of the quota. That limit denies nothing.
+const AtProvider = int(Dimensions)
+
+// Max returns the address of the quota's maximum in a dimension: 0 there is unlimited.
+func (q *Quota) Max(d Dimension) *int {
+	return [Dimensions]*int{&q.MaxRPD, &q.MaxRPM, &q.MaxTPM, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent}[d]
+}
+
+// Limits returns the limits of a valid quota. Requests and tokens are counted even where they
+// are not limited, because everybody wants to see them.
+func (q *Quota) Limits() (list []admission.Limit) {
+	for d := range Dimensions {
+		most := *q.Max(d)
+		if d <= TPM || most > 0 {
+			list = append(list, admission.Limit{Name: d.String(), ID: int(d), Unit: d.Unit(), Limit: q.limit(d), Free: most == 0})
+		}
+		if q.Margin > 0 && most > 0 && !d.OfDay() && d != Concurrent {
+			minute := limit.New(admission.Boundless, time.Minute).Using(limit.SlidingLog)
+			list = append(list, admission.Limit{ID: int(d) + AtProvider, Unit: d.Unit(), Limit: minute, Free: true})
+		}
+	}
+	return list
+}
+
+// limit returns the limit of a dimension.
+func (q *Quota) limit(d Dimension) limit.Limit {
+	most := int64(*q.Max(d))
+	if most == 0 {
+		most = admission.Boundless
+	}
+	switch {
+	case d.OfDay():
+		day, _ := q.Day(most)
+		return day
+	case d == Concurrent:
+		return admission.AtATime(most)
+	default:
+		return limit.New(most, q.minute()).Using(limit.SlidingLog)
+	}
+}
+
+// minute returns for how long a use counts in the quota's minute.
+func (q *Quota) minute() time.Duration { return time.Minute + q.Margin }

@@ -1,0 +1,140 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// Accounts is what a model has used of each unit that is counted.
+type Accounts map[admission.Unit]*limit.Account
+
+// Empty reports whether nothing that was used counts any more at a time in Unix nanoseconds.
+func (a Accounts) Empty(now int64) bool {
+	for _, account := range a {
+		if now < account.FullAt() {
+			return false
+		}
+	}
+	return true
+}
+
+// mostListed is how many requests of a minute a Usage lists: the latest.
+const mostListed = 1 << 17
+
+// Usage returns what a model with such a quota has used.
+func (a Accounts) Usage(q *Quota, now int64) Usage {
+	entries := func(d Dimension) (list []Entry) {
+		account := a[d.Unit()]
+		if account == nil || *q.Max(d) == 0 && d > TPM {
+			return nil
+		}
+		for at, n := range account.Entries() {
+			if at > now-int64(q.minute()) {
+				list = append(list, Entry{UTC(at), int(n)})
+			}
+		}
+		return list
+	}
+	u := Usage{Tokens: entries(TPM), InputTokens: entries(InputTPM), OutputTokens: entries(OutputTPM)}
+	for _, e := range slices.Backward(entries(RPM)) {
+		n := min(e.Count, mostListed-len(u.Requests))
+		u.Requests = append(u.Requests, slices.Repeat([]time.Time{e.Time}, n)...)
+	}
+	slices.Reverse(u.Requests)
+	if today := a.day(q, RPD, now); today != nil {
+		u.DayStart, u.DayCount = today.Time, today.Count
+	}
+	if q.MaxTPD > 0 {
+		u.DayTokens = a.day(q, TPD, now)
+	}
+	return u
+}
+
+// day returns since when and how much was used of a day, or nil if nothing was.
+func (a Accounts) day(q *Quota, d Dimension, now int64) *Entry {
+	account := a[d.Unit()]
+	if account == nil {
+		return nil
+	}
+	said := account.Check(q.limit(d), now, 0)
+	if said.Used == 0 {
+		return nil
+	}
+	return &Entry{UTC(said.Since), int(said.Used)}
+}
+
+// UTC returns a time in Unix nanoseconds as one in UTC.
+func UTC(ns int64) time.Time { return time.Unix(0, ns).UTC() }
+
+// Empty reports whether nothing was used.
+func (u *Usage) Empty() bool {
+	return len(u.Requests) == 0 && len(u.Tokens) == 0 && u.DayCount == 0 &&
+		len(u.InputTokens) == 0 && len(u.OutputTokens) == 0 && u.DayTokens == nil
+}
+
+// oldest is longer ago than anything that still counts.
+const oldest = 72 * time.Hour
+
+// Accounts returns the accounts of a model with such a quota. Usage that does not count any more is
+// dropped, and usage in the future counts as of now, in Unix nanoseconds.
+func (u *Usage) Accounts(q *Quota, now int64) Accounts {
+	var uses []use
+	add := func(of Dimension, e Entry) {
+		if e.Count <= 0 || e.Time.Before(UTC(now).Add(-oldest)) {
+			return
+		}
+		at := now
+		if e.Time.Before(UTC(now)) {
+			at = e.Time.UnixNano()
+		}
+		if of.OfDay() || at > now-int64(q.minute()) {
+			uses = append(uses, use{of, at, int64(e.Count)})
+		}
+	}
+	for _, at := range u.Requests {
+		add(RPM, Entry{at, 1})
+	}
+	for d, entries := range map[Dimension][]Entry{TPM: u.Tokens, InputTPM: u.InputTokens, OutputTPM: u.OutputTokens} {
+		for _, e := range entries {
+			add(d, e)
+		}
+	}
+	add(RPD, Entry{u.DayStart, u.DayCount})
+	if u.DayTokens != nil {
+		add(TPD, *u.DayTokens)
+	}
+	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(a.at, b.at) })
+	return q.charge(uses)
+}
+
+// use is what was used in a dimension at a time, or in the day that began then.
+type use struct {
+	of    Dimension
+	at, n int64
+}
+
+// charge returns accounts that are charged with uses, which are in the order of their times.
+func (q *Quota) charge(uses []use) Accounts {
+	accounts, limits := Accounts{}, q.Limits()
+	for _, u := range uses {
+		unit := u.of.Unit()
+		var charged []limit.Limit // of the day, or of the minute
+		for _, l := range limits {
+			if l.Unit == unit && u.of.OfDay() == (l.Limit.Algorithm() == limit.FixedWindow) {
+				charged = append(charged, l.Limit)
+			}
+		}
+		if len(charged) == 0 {
+			continue
+		}
+		if accounts[unit] == nil {
+			accounts[unit] = new(limit.Account)
+		}
+		accounts[unit].Settle(charged, limit.Receipt{At: u.at}, u.at, u.n)
+	}
+	return accounts
+}
