@@ -1,6 +1,12 @@
 package ratelimit
 
-import "dappco.re/go/core/go-ratelimit/event"
+import (
+	"context"
+	"iter"
+
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+)
 
 // Observer is told of everything that happens to calls, and to the store that
 // counts them. Package telemetry has some.
@@ -30,3 +36,27 @@ const (
 	EventLearned   = event.Learned
 	EventStore     = event.Store
 )
+
+// ModelUsage returns what is used of each model that has a quota, in no order. Only limits of
+// the quota are listed. Package telemetry makes metrics of it.
+func (rl *RateLimiter) ModelUsage() iter.Seq[event.ModelUsage] {
+	return func(yield func(event.ModelUsage) bool) {
+		for name, m := range *rl.quotas.Load() {
+			var o admission.Outcome
+			var v view
+			err := m.look(context.Background(), &o)
+			if err == nil {
+				v.see(&o, o.Of(m.scope))
+			}
+			u := event.ModelUsage{Model: name, Paused: rl.Paused(name), Lost: err != nil}
+			for d := range paused {
+				if most := m.quota().max(d); most > 0 {
+					u.Limits = append(u.Limits, event.LimitUsage{Name: facts[d].name, Used: int(v.used[d]), Max: most})
+				}
+			}
+			if !yield(u) {
+				return
+			}
+		}
+	}
+}

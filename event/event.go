@@ -100,6 +100,20 @@ type Event struct {
 	Store *store.Event
 }
 
+// ModelUsage is what is used of a model's quota at one time.
+type ModelUsage struct {
+	Model  string
+	Paused time.Duration // how much longer the provider takes no calls
+	Lost   bool          // the store could not be asked, so it is unknown what is used
+	Limits []LimitUsage
+}
+
+// LimitUsage is what is used of one limit of a model's quota.
+type LimitUsage struct {
+	Name      string // as in Event.Limit
+	Used, Max int
+}
+
 // OfStore returns what a store on a server wants as its OnEvent, to tell an observer.
 // Without an observer it is nil.
 func OfStore(o Observer) func(store.Event) {

@@ -8,7 +8,7 @@
 //	prometheus.MustRegister(telemetry.NewModelCollector(rl))
 //	http.Handle("/metrics", promhttp.Handler())
 //
-// For both at once, use ratelimit.Observers{metrics, traces}. For the events of a
+// For both at once, use event.Observers{metrics, traces}. For the events of a
 // store that you make yourself, use event.OfStore.
 //
 // # Prometheus
@@ -43,7 +43,7 @@
 //	outcome    admitted, denied, refused (the call is not valid: no limit was asked),
 //	           left (the caller left while the call waited), lost (the store could
 //	           not be asked); docs/glossary.md explains them
-//	limit      the limit that denied the call, as in ratelimit.Event; empty for none
+//	limit      the limit that denied the call, as in event.Event; empty for none
 //	model      a model with a quota; "other"; empty for calls without a model
 //	project    a project in the config; "other"; empty for calls without a project
 //	shadow     "true" for calls that go on even if they are denied

@@ -1,16 +1,18 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"strings"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 )
 
 // OpenTelemetryConfig configures an [OpenTelemetry]. The zero value is ready to use.
@@ -34,74 +36,62 @@ type OpenTelemetryConfig struct {
 // documentation lists its spans and metrics. It lives as long as its meter provider, which asks it
 // whether the store is lost.
 type OpenTelemetry struct {
-	tracer      trace.Tracer         // nil: tracing is off
-	placeholder trace.TracerProvider // the global provider if it was not set yet; or nil
-	meter       *otelMeter
+	tracer  trace.Tracer // nil: tracing is off
+	metrics *metrics     // nil: metrics are off
+
+	// The global providers, if these were not set yet; or nil. What they make is exported only once
+	// they are replaced.
+	unsetTracers trace.TracerProvider
+	unsetMeters  metric.MeterProvider
 }
 
-var _ ratelimit.Observer = (*OpenTelemetry)(nil)
+var _ event.Observer = (*OpenTelemetry)(nil)
 
 // scope is the instrumentation scope of all spans and metrics.
 const scope = "dappco.re/go/core/go-ratelimit/telemetry"
 
 // NewOpenTelemetry returns an observer with the given configuration.
 func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
-	var placeholder trace.TracerProvider
+	o := &OpenTelemetry{}
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
 		if isPlaceholder(cfg.TracerProvider) {
-			placeholder = cfg.TracerProvider
+			o.unsetTracers = cfg.TracerProvider
 		}
 	}
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otel.GetMeterProvider()
+		if isPlaceholder(cfg.MeterProvider) {
+			o.unsetMeters = cfg.MeterProvider
+		}
 	}
-	meter, err := newOtelMeter(cfg)
-	if err != nil {
+	o.tracer = cfg.TracerProvider.Tracer(scope)
+	if _, off := o.tracer.(tracenoop.Tracer); off {
+		o.tracer = nil
+	}
+	in := &instruments{meter: cfg.MeterProvider.Meter(scope)}
+	metrics, err := newMetrics(in, cfg.Models, cfg.Projects)
+	if err := cmp.Or(err, in.err); err != nil {
 		return nil, err
 	}
-	o := &OpenTelemetry{tracer: cfg.TracerProvider.Tracer(scope), placeholder: placeholder, meter: meter}
-	if _, off := o.tracer.(noop.Tracer); off {
-		o.tracer = nil
+	if _, off := cfg.MeterProvider.(metricnoop.MeterProvider); !off {
+		o.metrics = metrics
 	}
 	return o, nil
 }
 
 // Observe makes a span for a decision, and counts every event.
-func (o *OpenTelemetry) Observe(ctx context.Context, e ratelimit.Event) {
-	switch e.Kind {
-	case ratelimit.EventStore:
-		o.meter.store.observe(ctx, e.Store)
-	case ratelimit.EventSettled:
-		o.meter.settle(ctx, &e)
-	case ratelimit.EventCancelled:
-		o.meter.cancel(ctx, &e)
-	case ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned:
-		o.meter.provider.observe(ctx, o.meter.series, &e)
-	default:
-		o.decide(ctx, &e)
+func (o *OpenTelemetry) Observe(ctx context.Context, e event.Event) {
+	if o.metrics != nil && (o.unsetMeters == nil || otel.GetMeterProvider() != o.unsetMeters) {
+		o.metrics.observe(ctx, &e)
 	}
-}
-
-func (o *OpenTelemetry) decide(ctx context.Context, e *ratelimit.Event) {
-	result, ok := outcomeOf(e)
-	if !ok {
-		return
+	if o.tracer != nil && (o.unsetTracers == nil || otel.GetTracerProvider() != o.unsetTracers) && outcomeOf(e.Kind) >= 0 {
+		o.span(ctx, &e)
 	}
-	o.meter.decide(ctx, e, result)
-	if o.traces() {
-		o.span(ctx, e, result)
-	}
-}
-
-// traces reports whether spans may be exported. The global provider would make spans that go
-// nowhere before it is set; afterwards it passes them on.
-func (o *OpenTelemetry) traces() bool {
-	return o.tracer != nil && (o.placeholder == nil || otel.GetTracerProvider() != o.placeholder)
 }
 
 // isPlaceholder reports whether a global provider is the one that stands in until another is set.
-func isPlaceholder(p trace.TracerProvider) bool {
-	t := reflect.TypeOf(p)
+func isPlaceholder(provider any) bool {
+	t := reflect.TypeOf(provider)
 	return t.Kind() == reflect.Pointer && strings.HasSuffix(t.Elem().PkgPath(), "otel/internal/global")
 }

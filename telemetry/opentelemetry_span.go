@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 )
 
 const spanName = "rate_limiter.allow"
@@ -32,10 +32,10 @@ const (
 
 // span makes the span of a decision that was made just now. It builds nothing for a span that is
 // not recorded.
-func (o *OpenTelemetry) span(ctx context.Context, e *ratelimit.Event, result outcome) {
+func (o *OpenTelemetry) span(ctx context.Context, e *event.Event) {
 	span := o.startSpan(ctx, e.Waited)
 	if span.IsRecording() {
-		describe(span, e, result)
+		describe(span, e)
 	}
 	span.End()
 }
@@ -50,9 +50,9 @@ func (o *OpenTelemetry) startSpan(ctx context.Context, ago time.Duration) (span 
 	return span
 }
 
-func describe(span trace.Span, e *ratelimit.Event, result outcome) {
+func describe(span trace.Span, e *event.Event) {
 	attributes := append(make([]attribute.KeyValue, 0, 7),
-		keyOutcome.String(outcomeNames[result]),
+		keyOutcome.String(string(e.Kind)),
 		keyShadow.Bool(e.Shadow),
 		keyWaited.Float64(e.Waited.Seconds()),
 	)
@@ -62,17 +62,17 @@ func describe(span trace.Span, e *ratelimit.Event, result outcome) {
 	if e.Model != "" {
 		attributes = append(attributes, keyModel.String(e.Model))
 	}
-	if e.Limit != "" && result != admitted {
+	if e.Limit != "" && e.Kind != event.Admitted {
 		attributes = append(attributes, keyLimitExceeded.String(e.Limit))
 	}
 	if e.RemainingMinute >= 0 {
 		attributes = append(attributes, keyRemainingMinute.Int64(e.RemainingMinute))
 	}
 	span.SetAttributes(attributes...)
-	switch result {
-	case admitted:
+	switch e.Kind {
+	case event.Admitted:
 		span.SetStatus(codes.Ok, "request allowed")
-	case lost:
+	case event.Lost:
 		span.SetStatus(codes.Error, cmp.Or(e.Err, errNoReason).Error())
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 )
 
 // defaultModels is how many models get series of their own.
@@ -82,7 +82,7 @@ func (s *series[T]) list(projects []string) error {
 }
 
 // of returns the T for the model and the project of an event.
-func (s *series[T]) of(e *ratelimit.Event) *T {
+func (s *series[T]) of(e *event.Event) *T {
 	r, listing := s.row(e), s.listing.Load()
 	index := listing.index(e.Project)
 	cell := s.cell(r, index)
@@ -118,7 +118,7 @@ func (s *series[T]) cell(r *row[T], index int) *atomic.Pointer[T] {
 	return cells[index]
 }
 
-func (s *series[T]) row(e *ratelimit.Event) *row[T] {
+func (s *series[T]) row(e *event.Event) *row[T] {
 	switch {
 	case e.Model == "":
 		return s.none

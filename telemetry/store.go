@@ -1,47 +1,42 @@
 package telemetry
 
 import (
+	"context"
 	"math/bits"
 	"sync/atomic"
 
-	"dappco.re/go/core/go-ratelimit/store/redisstore"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// storeModes are the possible behaviours of a store that is lost.
-var storeModes = [...]redisstore.StoreLoss{redisstore.Deny, redisstore.Allow, redisstore.Share}
+// lossModes are the modes of a store that can be lost.
+var lossModes = [...]store.LossMode{"deny", "allow", "share"}
 
-// lostGroups has a bit for each group of a cluster that is lost, so an event that comes twice, or
-// was dropped before the next one of its group, does not matter.
+// lostGroups has a bit for each group of a cluster that is lost. So an event that comes twice, or
+// that was dropped before the next one of its group, does not matter.
 type lostGroups struct{ mask atomic.Uint64 }
 
 func (g *lostGroups) count() int { return bits.OnesCount64(g.mask.Load()) }
 
-// storeDelta is what an event of a store adds to the counters.
-type storeDelta struct {
-	losses, keys, charged, missed int64
-
-	mode             redisstore.StoreLoss
-	admitted, denied int64
-}
-
-// record updates the lost groups after an event, and returns what the event adds. The event may be
-// nil.
-func (g *lostGroups) record(e *redisstore.Event) storeDelta {
+// observeStore counts an event of a store, which may be nil.
+func (m *metrics) observeStore(ctx context.Context, e *store.Event) {
 	if e == nil {
-		return storeDelta{}
+		return
 	}
-	delta := storeDelta{missed: int64(e.Missed), mode: e.Mode}
+	m.missed(ctx, int64(e.Missed))
 	group := uint64(1) << (e.Group & 63)
 	switch e.Kind {
-	case redisstore.Lost:
-		g.mask.Or(group)
-		delta.losses = 1
-	case redisstore.Back:
-		g.mask.And(^group)
-	case redisstore.Decided:
-		delta.admitted, delta.denied = e.Allowed, e.Denied
-	case redisstore.Reconciled:
-		delta.keys, delta.charged = int64(e.Keys), e.Charged
+	case store.Lost:
+		m.lost.mask.Or(group)
+		m.losses(ctx, 1)
+	case store.Back:
+		m.lost.mask.And(^group)
+	case store.Decided:
+		if by, ok := m.decidedAlone[e.Mode]; ok {
+			by.admitted(ctx, e.Allowed)
+			by.denied(ctx, e.Denied)
+		}
+	case store.Reconciled:
+		m.keys(ctx, int64(e.Keys))
+		m.charged(ctx, e.Charged)
 	}
-	return delta
 }

@@ -78,6 +78,35 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
+// light packages are imported by programs that need neither a database nor YAML.
+var (
+	light = []string{"project", "httplimit", "grpclimit", "telemetry"}
+	heavy = []string{"modernc.org/", "github.com/redis/", module + "/internal/strictyaml"}
+)
+
+func TestLightPackagesLinkNothingHeavy(t *testing.T) {
+	imports := map[string][]string{} // of each package, without its tests
+	for file, imported := range importsBelow(t, "../..") {
+		if !strings.HasSuffix(file, "_test.go") {
+			of := path.Join(module, path.Dir(file))
+			imports[of] = append(imports[of], imported...)
+		}
+	}
+	for _, folder := range light {
+		linked := []string{path.Join(module, folder)}
+		for i := 0; i < len(linked); i++ {
+			for _, imported := range imports[linked[i]] {
+				if slices.ContainsFunc(heavy, func(prefix string) bool { return strings.HasPrefix(imported, prefix) }) {
+					t.Errorf("%s links %s, which %s imports", folder, imported, linked[i])
+				}
+				if !slices.Contains(linked, imported) {
+					linked = append(linked, imported)
+				}
+			}
+		}
+	}
+}
+
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		file, imported string
