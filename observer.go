@@ -6,6 +6,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
 // Observer is told of everything that happens to calls, and to the store that
@@ -49,9 +50,9 @@ func (rl *RateLimiter) ModelUsage() iter.Seq[event.ModelUsage] {
 				v.see(&o, o.Of(m.scope))
 			}
 			u := event.ModelUsage{Model: name, Paused: rl.Paused(name), Lost: err != nil}
-			for d := range paused {
-				if most := m.quota().max(d); most > 0 {
-					u.Limits = append(u.Limits, event.LimitUsage{Name: facts[d].name, Used: int(v.used[d]), Max: most})
+			for d := range state.Dimensions {
+				if most := *m.quota().Max(d); most > 0 {
+					u.Limits = append(u.Limits, event.LimitUsage{Name: d.String(), Used: int(v.used[d]), Max: most})
 				}
 			}
 			if !yield(u) {
