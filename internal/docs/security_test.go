@@ -16,33 +16,31 @@ func TestSecurityNamesTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := declared(t)
-	for _, row := range threats(string(text)) {
-		named := testName.FindAllString(row, -1)
+	for _, threat := range threats(string(text)) {
+		named := testName.FindAllString(threat, -1)
 		if len(named) == 0 {
-			t.Errorf("no test covers this threat: %s", row)
+			t.Errorf("no test covers this threat: %s", threat)
 		}
 		for _, name := range named {
 			if !tests[name] {
-				t.Errorf("there is no test %s, which covers: %.80s…", name, row)
+				t.Errorf("there is no test %s, which covers: %.80s…", name, threat)
 			}
 		}
 	}
 }
 
-// threats returns the rows of the tables that have a column of tests.
-func threats(text string) (rows []string) {
-	within := false
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, "| threat |"):
-			within = true
-		case !strings.HasPrefix(line, "|"):
-			within = false
-		case within && !strings.HasPrefix(line, "|---"):
-			rows = append(rows, line)
+// threats returns the threats of the document: the list items that begin with bold text, but for
+// those that say who may do what.
+func threats(text string) (items []string) {
+	for section := range strings.SplitSeq(text, "\n## ") {
+		if strings.HasPrefix(section, "Who may do what") {
+			continue
+		}
+		for _, item := range strings.Split(section, "\n- **")[1:] {
+			items = append(items, item)
 		}
 	}
-	return rows
+	return items
 }
 
 var testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
