@@ -14,42 +14,14 @@ func (w problem) String() string {
 }
 
 // misread records that a part of a field is not as it must be, if the API has the field.
-func (r *requestReader) misread(f field, part, must string) {
-	if r.problem.field == "" && r.endpoint.API.hasField(f) {
+func (r *requestReader) misread(f *field, part, must string) {
+	if r.problem.field == "" && f.isOf(r.endpoint.API) {
 		r.problem = problem{part, must}
 	}
 }
 
-// hasField reports whether requests of the API have a setting. Servers ignore a setting that they
-// do not have, whatever its value.
-func (a API) hasField(f field) bool {
-	switch f {
-	case fieldStream, fieldStreamOptions:
-		return a.Generates() && a != Generate && a != Converse && a != Invoke
-	case fieldMaxTokens:
-		return a == Chat || a == Completions || a == Messages || a == CohereChat || a == Invoke
-	case fieldMaxCompletionTokens:
-		return a == Chat || a == Invoke
-	case fieldMaxOutputTokens:
-		return a == Responses
-	case fieldN:
-		return a == Chat || a == Completions || a == Invoke
-	case fieldBestOf:
-		return a == Completions
-	case fieldOptions:
-		return a == OllamaChat || a == OllamaGenerate
-	case fieldGenerationConfig:
-		return a == Generate
-	case fieldInferenceConfig:
-		return a == Converse || a == Invoke
-	case fieldMaxGenLen, fieldTextGenerationConfig:
-		return a == Invoke
-	}
-	return f == fieldModel
-}
-
 // flag reads a value that should be true, false or null.
-func (r *requestReader) flag(f field, part string) []byte {
+func (r *requestReader) flag(f *field, part string) []byte {
 	word := r.word()
 	switch string(word) {
 	case "true", "false", "null":
@@ -60,7 +32,7 @@ func (r *requestReader) flag(f field, part string) []byte {
 }
 
 // whole reads a value that should be a whole number or null.
-func (r *requestReader) whole(f field, part string) int {
+func (r *requestReader) whole(f *field, part string) int {
 	n, ok := r.count()
 	if !ok {
 		r.misread(f, part, "must be a whole number")
@@ -70,7 +42,7 @@ func (r *requestReader) whole(f field, part string) int {
 
 // object moves into an object, and reports whether there is one. It skips any other value, which
 // should be null.
-func (r *requestReader) object(f field, part string) bool {
+func (r *requestReader) object(f *field, part string) bool {
 	if r.next() == '{' {
 		r.at++
 		return true
@@ -84,38 +56,39 @@ func (r *requestReader) object(f field, part string) bool {
 // checkSpelling records a field that the body has twice, since some servers use the first and some
 // the last, and a field whose name is known but for its case, since some servers ignore case. The
 // model has a rule of its own, see [Request.Ambiguous]; lists of fallbacks have several names.
-func (r *requestReader) checkSpelling(key []byte, f field) {
-	switch f {
-	case fieldModel, fieldFallbacks:
-	case fieldUnknown:
+func (r *requestReader) checkSpelling(key []byte, f *field) {
+	if f == nil {
 		known := foldedField(key)
-		r.ambiguous = r.ambiguous || known == fieldModel
-		if known != fieldUnknown && known != fieldModel && r.problem.field == "" {
+		switch {
+		case known == nil:
+		case known.kind == fieldModel:
+			r.ambiguous = true
+		case r.problem.field == "":
 			r.problem = problem{folded(key), "must be written in lower case"}
 		}
-	default:
-		if r.seen&(1<<f) != 0 && r.problem.field == "" {
-			r.problem = problem{string(key), "must stand in the body once"}
-		}
-		r.seen |= 1 << f
+		return
 	}
+	if r.seen&(1<<f.index) != 0 && f.kind != fieldModel && f.kind != fieldFallbacks && r.problem.field == "" {
+		r.problem = problem{string(key), "must stand in the body once"}
+	}
+	r.seen |= 1 << f.index
 }
 
 // maxFieldName is the length of the longest name of a field, with room for letters that fold to
 // shorter ones.
 const maxFieldName = 2 * len("max_completion_tokens")
 
-// foldedField returns the field whose name is a key in upper or mixed case.
-func foldedField(key []byte) field {
+// foldedField returns the field whose name is a key in upper or mixed case, or nil.
+func foldedField(key []byte) *field {
 	if len(key) > maxFieldName {
-		return fieldUnknown
+		return nil
 	}
 	for _, b := range key {
 		if b >= 'A' && b <= 'Z' || b >= 0x80 {
 			return fields[folded(key)]
 		}
 	}
-	return fieldUnknown // the key is in lower case
+	return nil // the key is in lower case
 }
 
 // folded returns a key in lower case. Go's JSON decoder takes ſ for s and the Kelvin sign for k.
@@ -123,8 +96,8 @@ func folded(key []byte) string { return strings.ToLower(strings.ToUpper(string(k
 
 // checkUsageSpelling records a member of stream_options whose name is include_usage but for its
 // case.
-func (r *requestReader) checkUsageSpelling(key []byte) {
+func (r *requestReader) checkUsageSpelling(f *field, key []byte) {
 	if len(key) <= maxFieldName && folded(key) == "include_usage" {
-		r.misread(fieldStreamOptions, "include_usage", "must be written in lower case")
+		r.misread(f, "include_usage", "must be written in lower case")
 	}
 }

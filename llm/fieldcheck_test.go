@@ -35,7 +35,8 @@ func TestFieldsThatAreNotOfTheirType(t *testing.T) {
 		{openAI(Completions), "best_of", []string{`"best_of":"3"`}, []string{`"best_of":3`}},
 		{ollama, "num_predict", []string{`"options":{"num_predict":"8"}`, `"options":{"num_predict":8.5}`}, []string{`"options":{"num_predict":-2}`, `"options":{"num_predict":-1}`, `"options":null`}},
 		{ollama, "options", []string{`"options":[]`}, nil},
-		{gemini, "maxOutputTokens", []string{`"generationConfig":{"maxOutputTokens":"8"}`, `"generation_config":{"max_output_tokens":"8"}`}, []string{`"generationConfig":{"maxOutputTokens":8}`}},
+		{gemini, "maxOutputTokens", []string{`"generationConfig":{"maxOutputTokens":"8"}`}, []string{`"generationConfig":{"maxOutputTokens":8}`}},
+		{gemini, "max_output_tokens", []string{`"generation_config":{"max_output_tokens":"8"}`}, nil},
 		{gemini, "candidateCount", []string{`"generationConfig":{"candidateCount":"8"}`}, nil},
 		{gemini, "generationConfig", []string{`"generationConfig":[]`}, nil},
 		{Endpoint{Provider: Bedrock, API: Converse, Model: "m"}, "maxTokens", []string{`"inferenceConfig":{"maxTokens":"8"}`}, []string{`"inferenceConfig":{"maxTokens":8}`, `"stream":1`, `"max_tokens":"8"`}},
@@ -62,17 +63,17 @@ func TestFieldsThatAreNotOfTheirType(t *testing.T) {
 // naiveProblem reports whether a field has the wrong type, comes twice, or has a known name in the
 // wrong case.
 func naiveProblem(e Endpoint, object []pair) bool {
-	seen := map[field]bool{}
+	seen := map[*field]bool{}
 	for _, p := range object {
 		f := fields[p.key]
-		if f == fieldUnknown {
+		if f == nil {
 			lower := strings.ToLower(strings.ReplaceAll(p.key, "ſ", "s"))
-			if known := fields[lower]; known != fieldUnknown && known != fieldModel {
+			if known := fields[lower]; known != nil && known.kind != fieldModel {
 				return true
 			}
 			continue
 		}
-		if seen[f] && f != fieldModel && f != fieldFallbacks || wrongType(e.API, f, p.value) {
+		if seen[f] && f.kind != fieldModel && f.kind != fieldFallbacks || wrongType(e.API, f, p.value) {
 			return true
 		}
 		seen[f] = true
@@ -80,12 +81,12 @@ func naiveProblem(e Endpoint, object []pair) bool {
 	return false
 }
 
-func wrongType(a API, f field, value any) bool {
-	if value == nil || !a.hasField(f) {
+func wrongType(a API, f *field, value any) bool {
+	if value == nil || !f.isOf(a) {
 		return false
 	}
 	members, isObject := value.([]pair)
-	switch f {
+	switch f.kind {
 	case fieldModel:
 		_, ok := value.(string)
 		return !ok
@@ -100,14 +101,16 @@ func wrongType(a API, f field, value any) bool {
 			usages++
 			return usages > 1 || notBool(p.value)
 		})
-	case fieldOptions, fieldGenerationConfig:
+	case fieldObject:
 		counts := strings.Fields("num_predict")
-		if f == fieldGenerationConfig {
+		if f.name == "generationConfig" {
 			counts = strings.Fields("maxOutputTokens max_output_tokens candidateCount candidate_count")
 		}
 		return !isObject || slices.ContainsFunc(members, func(p pair) bool { return slices.Contains(counts, p.key) && notWhole(p.value) })
+	case fieldNumber:
+		return notWhole(value)
 	}
-	return notWhole(value)
+	return false
 }
 
 func notBool(value any) bool {

@@ -316,23 +316,26 @@ func checkTexts(t tester, r Request, body []byte, object []pair) {
 }
 
 func naiveTexts(object []pair) (texts []string) {
-	last := map[field]int{}
+	last := map[*field]int{}
 	for i, p := range object {
 		last[fields[p.key]] = i
 	}
 	for i, p := range object {
 		f := fields[p.key]
-		if last[f] != i {
+		if f == nil || last[f] != i {
 			continue
 		}
-		switch f {
-		case fieldTools, fieldFunctions:
+		switch f.kind {
+		case fieldTools:
 			if list, ok := p.value.([]any); ok {
 				texts = append(texts, allTexts(list)...)
 			}
-		case fieldResponseFormat, fieldText, fieldFormat:
+		case fieldAll:
 			texts = append(texts, allTexts(p.value)...)
-		case fieldGenerationConfig:
+		case fieldObject:
+			if f.name != "generationConfig" {
+				continue
+			}
 			config, _ := p.value.([]pair)
 			for _, c := range config {
 				switch c.key {
@@ -340,7 +343,7 @@ func naiveTexts(object []pair) (texts []string) {
 					texts = append(texts, allTexts(c.value)...)
 				}
 			}
-		case fieldMessages, fieldContents, fieldInput, fieldPrompt:
+		case fieldMessages, fieldPrompts:
 			if list, ok := p.value.([]any); ok {
 				for _, v := range list {
 					texts = append(texts, promptTexts(v, keyText, 0)...)
@@ -348,10 +351,8 @@ func naiveTexts(object []pair) (texts []string) {
 				continue
 			}
 			texts = append(texts, promptTexts(p.value, keyText, 0)...)
-		default:
-			if fieldUnknown < f && f < promptFields {
-				texts = append(texts, promptTexts(p.value, keyText, 0)...)
-			}
+		case fieldTexts, fieldMessage:
+			texts = append(texts, promptTexts(p.value, keyText, 0)...)
 		}
 	}
 	return texts

@@ -1,102 +1,5 @@
 package llm
 
-// A field is a field of a request body that this package reads, whatever the API.
-type field int
-
-const (
-	fieldUnknown field = iota
-
-	fieldMessages
-	fieldContents
-	fieldInput
-	fieldPrompt
-	fieldSuffix
-	fieldSystem
-	fieldInstructions
-	fieldSystemInstruction
-	fieldTools
-	fieldFunctions
-	fieldResponseFormat
-	fieldText
-	fieldFormat
-	fieldTemplate
-	fieldContext
-	fieldImages
-	fieldGenerationConfig
-	fieldMessage
-	fieldChatHistory
-	fieldPreamble
-	fieldDocuments
-	fieldToolResults
-	fieldTexts
-	fieldInputs
-	fieldQuery
-	fieldToolConfig
-	fieldInputText
-	promptFields // fields before this one are of the prompt
-
-	fieldModel
-	fieldFallbacks
-	fieldStream
-	fieldStreamOptions
-	fieldMaxTokens
-	fieldMaxCompletionTokens
-	fieldMaxOutputTokens
-	fieldN
-	fieldBestOf
-	fieldOptions
-	fieldInferenceConfig
-	fieldMaxGenLen
-	fieldTextGenerationConfig
-)
-
-// fields maps names to fields. No two APIs use one name for different things.
-var fields = map[string]field{
-	"messages":              fieldMessages,
-	"contents":              fieldContents,
-	"input":                 fieldInput,
-	"prompt":                fieldPrompt,
-	"suffix":                fieldSuffix,
-	"system":                fieldSystem,
-	"instructions":          fieldInstructions,
-	"systemInstruction":     fieldSystemInstruction,
-	"system_instruction":    fieldSystemInstruction,
-	"tools":                 fieldTools,
-	"functions":             fieldFunctions,
-	"response_format":       fieldResponseFormat,
-	"text":                  fieldText,
-	"format":                fieldFormat,
-	"template":              fieldTemplate,
-	"context":               fieldContext,
-	"images":                fieldImages,
-	"generationConfig":      fieldGenerationConfig,
-	"generation_config":     fieldGenerationConfig,
-	"message":               fieldMessage,
-	"chat_history":          fieldChatHistory,
-	"preamble":              fieldPreamble,
-	"documents":             fieldDocuments,
-	"tool_results":          fieldToolResults,
-	"texts":                 fieldTexts,
-	"inputs":                fieldInputs,
-	"query":                 fieldQuery,
-	"toolConfig":            fieldToolConfig,
-	"inputText":             fieldInputText,
-	"max_gen_len":           fieldMaxGenLen,
-	"textGenerationConfig":  fieldTextGenerationConfig,
-	"inferenceConfig":       fieldInferenceConfig,
-	"model":                 fieldModel,
-	"models":                fieldFallbacks,
-	"fallbacks":             fieldFallbacks,
-	"stream":                fieldStream,
-	"stream_options":        fieldStreamOptions,
-	"max_tokens":            fieldMaxTokens,
-	"max_completion_tokens": fieldMaxCompletionTokens,
-	"max_output_tokens":     fieldMaxOutputTokens,
-	"n":                     fieldN,
-	"best_of":               fieldBestOf,
-	"options":               fieldOptions,
-}
-
 // What a prompt costs beside its texts, in tokens.
 const (
 	tokensPerMessage = 4   // the role, and the marks around the message
@@ -134,38 +37,32 @@ type promptReader struct {
 }
 
 // prompt reads a field of the prompt.
-func (p *promptReader) prompt(f field) {
+func (p *promptReader) prompt(f *field) {
 	first := p.next()
-	switch f {
-	case fieldTools, fieldFunctions:
+	switch {
+	case f.kind == fieldTools:
 		p.tools()
-		return
-	case fieldResponseFormat, fieldText, fieldFormat, fieldDocuments, fieldToolResults, fieldToolConfig:
+	case f.kind == fieldAll:
 		p.all()
-		return
-	case fieldMessages, fieldContents, fieldInput, fieldPrompt, fieldChatHistory, fieldTexts, fieldInputs:
-		if first == '[' {
-			p.list()
-			return
+	case first == '[' && (f.kind == fieldMessages || f.kind == fieldPrompts):
+		p.list()
+	default:
+		if p.isMessage(f) && (first == '"' || first == '{' || first == '[') {
+			p.messages++
 		}
+		p.value(keyText, 0)
 	}
-	if p.isMessage(f) && (first == '"' || first == '{' || first == '[') {
-		p.messages++
-	}
-	p.value(keyText, 0)
 }
 
 // isMessage reports whether a field that holds no list of messages is itself one message.
-func (p *promptReader) isMessage(f field) bool {
-	switch f {
-	case fieldSystem, fieldInstructions, fieldSystemInstruction, fieldMessages, fieldContents, fieldMessage, fieldPreamble:
-		return true
-	case fieldInput:
+func (p *promptReader) isMessage(f *field) bool {
+	switch f.name {
+	case "input":
 		return p.endpoint.API == Responses
-	case fieldPrompt:
+	case "prompt":
 		return p.endpoint.API == OllamaGenerate
 	}
-	return false
+	return f.kind == fieldMessage || f.kind == fieldMessages
 }
 
 // list reads a list of messages, of prompts or of tokens.

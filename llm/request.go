@@ -95,33 +95,25 @@ type requestReader struct {
 	promptReader
 	bodySettings
 
-	spent  [promptFields]promptCost // what each field of the prompt costs; of two fields with one name the last counts
-	starts [promptFields]int        // where the value of each of these fields begins
-	onlyAt *[promptFields]int       // if not nil, values of the prompt that begin elsewhere are skipped
+	spent  [len(fieldTable)]promptCost // what each field costs; of two fields with one name the last counts
+	starts [len(fieldTable)]int        // where the value of each field begins
+	onlyAt *[len(fieldTable)]int       // if not nil, values that begin elsewhere are skipped
 }
 
 // bodySettings is what a body says beside the prompt. A number is 0 and a word is nil where the
 // body does not have it, or has nonsense.
 type bodySettings struct {
-	model         string
-	modelAt       splice // where the name of the model is
-	ambiguous     bool
-	fallbacks     bool
-	stream        []byte
-	maxTokens     int
-	maxCompletion int
-	maxOutput     int
-	n, bestOf     int
-	config        generationConfig
-	predict       int // Ollama's options.num_predict
-	inference     int // Bedrock's inferenceConfig.maxTokens, or the field of that meaning in a model's own format
-	includeUsage  []byte
-	usageSplice   splice
-	seen          uint64 // one bit for each field that the body has
-	problem       problem
+	model        string
+	modelAt      splice // where the name of the model is
+	ambiguous    bool
+	fallbacks    bool
+	stream       []byte
+	numbers      [settings]int
+	includeUsage []byte
+	usageSplice  splice
+	seen         uint64 // one bit for each field that the body has
+	problem      problem
 }
-
-type generationConfig struct{ maxOutput, candidates int }
 
 const askUsage = `"include_usage":true`
 
@@ -144,44 +136,40 @@ func (r *requestReader) read() {
 		key := r.key()
 		f := fields[string(key)]
 		r.checkSpelling(key, f)
+		if f == nil {
+			r.skip()
+			continue
+		}
 		r.field(f)
 	}
 }
 
-// field reads the value of a field of the body.
-func (r *requestReader) field(f field) {
-	switch f {
+// field reads the value of a field, and records what that costs.
+func (r *requestReader) field(f *field) {
+	r.next()
+	r.starts[f.index] = r.at
+	if r.onlyAt != nil && r.onlyAt[f.index] != r.at {
+		r.skip()
+		return
+	}
+	r.promptCost = promptCost{}
+	switch f.kind {
 	case fieldModel:
-		r.modelName()
+		r.modelName(f)
 	case fieldFallbacks:
 		r.fallbacks = r.notEmpty() || r.fallbacks
 	case fieldStream:
-		r.stream = r.flag(f, "stream")
+		r.stream = r.flag(f, f.name)
 	case fieldStreamOptions:
-		r.streamOptions()
-	case fieldMaxTokens:
-		r.maxTokens = r.whole(f, "max_tokens")
-	case fieldMaxCompletionTokens:
-		r.maxCompletion = r.whole(f, "max_completion_tokens")
-	case fieldMaxOutputTokens:
-		r.maxOutput = r.whole(f, "max_output_tokens")
-	case fieldN:
-		r.n = r.whole(f, "n")
-	case fieldBestOf:
-		r.bestOf = r.whole(f, "best_of")
-	case fieldOptions:
-		r.options()
-	case fieldInferenceConfig:
-		r.inferenceConfig(f, "inferenceConfig")
-	case fieldTextGenerationConfig:
-		r.inferenceConfig(f, "textGenerationConfig")
-	case fieldMaxGenLen:
-		r.inference = r.whole(f, "max_gen_len")
-	case fieldUnknown:
-		r.skip()
+		r.streamOptions(f)
+	case fieldNumber:
+		r.numbers[f.setting] = r.whole(f, f.name)
+	case fieldObject:
+		r.objectParts(f)
 	default:
-		r.promptField(f)
+		r.prompt(f)
 	}
+	r.spent[f.index] = r.promptCost
 }
 
 // notEmpty skips a value, and reports whether it is anything but null or an empty list.
@@ -194,37 +182,19 @@ func (r *requestReader) notEmpty() bool {
 }
 
 // modelName reads the name of the model.
-func (r *requestReader) modelName() {
-	r.next()
+func (r *requestReader) modelName(f *field) {
 	from, again := r.at, r.modelAt.to > 0
 	name := r.name()
 	if word := r.body[from:r.at]; len(word) > 0 && word[0] != '"' && string(word) != "null" {
-		r.misread(fieldModel, "model", "must be a string")
+		r.misread(f, f.name, "must be a string")
 	}
 	r.ambiguous = r.ambiguous || again && name != r.model
 	r.model, r.modelAt = name, splice{from: from, to: r.at}
 }
 
-// promptField reads a field of the prompt, and records what it costs.
-func (r *requestReader) promptField(f field) {
-	r.next()
-	r.starts[f] = r.at
-	if r.onlyAt != nil && r.onlyAt[f] != r.at {
-		r.skip()
-		return
-	}
-	r.promptCost = promptCost{}
-	if f == fieldGenerationConfig {
-		r.generationConfig()
-	} else {
-		r.prompt(f)
-	}
-	r.spent[f] = r.promptCost
-}
-
-func (r *requestReader) streamOptions() {
+func (r *requestReader) streamOptions(f *field) {
 	r.includeUsage, r.usageSplice = nil, splice{}
-	if !r.object(fieldStreamOptions, "stream_options") {
+	if !r.object(f, f.name) {
 		if from := r.at - len("null"); string(r.body[max(from, 0):r.at]) == "null" {
 			r.usageSplice = splice{from, r.at, `{` + askUsage + `}`}
 		}
@@ -236,66 +206,40 @@ func (r *requestReader) streamOptions() {
 			r.usageSplice.text = askUsage + `,`
 		}
 		if key := r.key(); string(key) != "include_usage" {
-			r.checkUsageSpelling(key)
+			r.checkUsageSpelling(f, key)
 			r.skip()
 			continue
 		}
 		if r.includeUsage != nil {
-			r.misread(fieldStreamOptions, "include_usage", "must stand in stream_options once")
+			r.misread(f, "include_usage", "must stand in stream_options once")
 		}
-		r.includeUsage, r.usageSplice = r.flag(fieldStreamOptions, "include_usage"), splice{}
+		r.includeUsage, r.usageSplice = r.flag(f, "include_usage"), splice{}
 		if word := string(r.includeUsage); word == "null" || word == "false" {
 			r.usageSplice = splice{r.at - len(word), r.at, `true`}
 		}
 	}
 }
 
-func (r *requestReader) options() {
-	r.predict = 0
-	if !r.object(fieldOptions, "options") {
-		return
-	}
-	for first := true; r.item(first, '}'); first = false {
-		if string(r.key()) == "num_predict" {
-			r.predict = r.whole(fieldOptions, "num_predict")
-		} else {
-			r.skip()
+// objectParts reads a field that is an object, of which only some parts matter.
+func (r *requestReader) objectParts(f *field) {
+	for _, p := range f.parts {
+		if p.setting < settings {
+			r.numbers[p.setting] = 0 // of two fields with one name the last counts
 		}
 	}
-}
-
-func (r *requestReader) generationConfig() {
-	r.config = generationConfig{}
-	if !r.object(fieldGenerationConfig, "generationConfig") {
+	if !r.object(f, f.name) {
 		return
 	}
 	for first := true; r.item(first, '}'); first = false {
-		switch string(r.key()) {
-		case "maxOutputTokens", "max_output_tokens":
-			r.config.maxOutput = r.whole(fieldGenerationConfig, "maxOutputTokens")
-		case "candidateCount", "candidate_count":
-			r.config.candidates = r.whole(fieldGenerationConfig, "candidateCount")
-		case "responseSchema", "response_schema", "responseJsonSchema", "response_json_schema":
+		key := r.key()
+		i := slices.IndexFunc(f.parts, func(p part) bool { return p.name == string(key) })
+		switch {
+		case i < 0:
+			r.skip()
+		case f.parts[i].setting == schema:
 			r.all()
 		default:
-			r.skip()
-		}
-	}
-}
-
-// inferenceConfig reads the bound of the output of one of Bedrock's models, which has several
-// names.
-func (r *requestReader) inferenceConfig(f field, part string) {
-	r.inference = 0
-	if !r.object(f, part) {
-		return
-	}
-	for first := true; r.item(first, '}'); first = false {
-		switch name := string(r.key()); name {
-		case "maxTokens", "max_new_tokens", "maxTokenCount":
-			r.inference = max(r.inference, r.whole(f, name))
-		default:
-			r.skip()
+			r.numbers[f.parts[i].setting] = r.whole(f, f.parts[i].name)
 		}
 	}
 }
@@ -331,25 +275,27 @@ func (r *requestReader) request() Request {
 			q.modelSplice = r.modelAt
 		}
 	}
+	n := &r.numbers
+	inference := max(n[inferenceTokens], n[inferenceNewTokens], n[inferenceTokenCount], n[maxGenLen])
 	streamed := q.Stream || string(r.stream) == "true"
 	switch q.API {
 	case Chat: // older servers know max_tokens alone
-		q.Stream, q.MaxOutput, q.Answers = streamed, max(r.maxCompletion, r.maxTokens), r.n
+		q.Stream, q.MaxOutput, q.Answers = streamed, max(n[maxCompletionTokens], n[maxTokens]), n[answerCount]
 	case Completions:
-		q.Stream, q.MaxOutput = streamed, r.maxTokens
-		q.Answers = min(max(1, r.n, r.bestOf)*max(1, r.spent[fieldPrompt].prompts), math.MaxInt32)
+		q.Stream, q.MaxOutput = streamed, n[maxTokens]
+		q.Answers = min(max(1, n[answerCount], n[bestOf])*max(1, r.spent[fields["prompt"].index].prompts), math.MaxInt32)
 	case Responses:
-		q.Stream, q.MaxOutput = streamed, r.maxOutput
+		q.Stream, q.MaxOutput = streamed, n[maxOutputTokens]
 	case Messages, CohereChat:
-		q.Stream, q.MaxOutput = streamed, r.maxTokens
+		q.Stream, q.MaxOutput = streamed, n[maxTokens]
 	case Generate:
-		q.MaxOutput, q.Answers = r.config.maxOutput, r.config.candidates
+		q.MaxOutput, q.Answers = n[configMaxTokens], n[configCandidateCount]
 	case Converse:
-		q.MaxOutput = r.inference
+		q.MaxOutput = inference
 	case Invoke:
-		q.MaxOutput, q.Answers = max(r.maxTokens, r.maxCompletion, r.inference), r.n
+		q.MaxOutput, q.Answers = max(n[maxTokens], n[maxCompletionTokens], inference), n[answerCount]
 	case OllamaChat, OllamaGenerate:
-		q.Stream, q.MaxOutput = string(r.stream) != "false", r.predict
+		q.Stream, q.MaxOutput = string(r.stream) != "false", n[numPredict]
 	}
 	q.Answers = max(1, q.Answers)
 	if q.Stream && (q.API == Chat || q.API == Completions) && !alwaysReportsUsage(q.Provider) {
