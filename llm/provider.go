@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -55,6 +56,26 @@ type Endpoint struct {
 	Stream   bool   // whether the path asks for a streamed response
 }
 
+// routes maps the last two words of a path to APIs. The first of them is empty where any word may
+// stand there.
+var routes = map[[2]string]API{
+	{"", "completions"}:      Completions,
+	{"chat", "completions"}:  Chat,
+	{"", "embeddings"}:       Embeddings,
+	{"", "responses"}:        Responses,
+	{"responses", "compact"}: Responses, // a model compacts a conversation
+	{"v1", "messages"}:       Messages,  // those of an OpenAI thread are no call
+	{"api", "chat"}:          OllamaChat,
+	{"api", "generate"}:      OllamaGenerate,
+	{"api", "embed"}:         Embeddings,
+	{"v1", "chat"}:           CohereChat,
+	{"v2", "chat"}:           CohereChat,
+	{"v1", "embed"}:          CohereEmbed,
+	{"v2", "embed"}:          CohereEmbed,
+	{"v1", "rerank"}:         CohereRerank,
+	{"v2", "rerank"}:         CohereRerank,
+}
+
 // Recognize reads the endpoint from the URL of a request. ok is false for every request that is not
 // a call of a model in a format that this package reads: lists of models, counts of tokens, files,
 // unknown APIs.
@@ -70,32 +91,10 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 	_, parent := cutLast(rest)
 	parent, word := routeWord(u, parent), routeWord(u, last)
 	switch word {
-	case "completions":
-		e.API = Completions
-		if parent == "chat" {
-			e.API = Chat
-		}
-	case "embeddings":
-		e.API = Embeddings
-	case "responses":
-		e.API = Responses
-	case "compact": // OpenAI's responses: a model compacts a conversation
-		if parent != "responses" {
-			return Endpoint{}, false
-		}
-		e.API = Responses
-	case "messages":
-		if parent != "v1" { // the messages of an OpenAI thread
-			return Endpoint{}, false
-		}
-		e.API = Messages
-	case "chat", "generate", "embed", "rerank":
-		if e.API = apiBelow(parent, word); e.API == "" {
-			return Endpoint{}, false
-		}
 	case "converse", "converse-stream", "invoke", "invoke-with-response-stream":
 		return callOfBedrock(u, rest, word)
-	default:
+	}
+	if e.API = cmp.Or(routes[[2]string{parent, word}], routes[[2]string{"", word}]); e.API == "" {
 		if e, ok = callOfModel(rest, unescapeSegment(u, last)); !ok {
 			return Endpoint{}, false
 		}
@@ -106,26 +105,6 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 	}
 	e.Provider = providerOf(u.Hostname(), e.API, deployment)
 	return e, true
-}
-
-// apiBelow returns the API of a path that ends in a word which several providers use: Ollama's
-// paths have "api" before it, Cohere's have a version. It returns "" for any other path.
-func apiBelow(parent, word string) API {
-	switch parent + "/" + word {
-	case "api/chat":
-		return OllamaChat
-	case "api/generate":
-		return OllamaGenerate
-	case "api/embed":
-		return Embeddings
-	case "v1/chat", "v2/chat":
-		return CohereChat
-	case "v1/embed", "v2/embed":
-		return CohereEmbed
-	case "v1/rerank", "v2/rerank":
-		return CohereRerank
-	}
-	return ""
 }
 
 // cutLast cuts the last segment off a path. It ignores slashes at the end.

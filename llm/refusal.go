@@ -3,6 +3,7 @@ package llm
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -34,7 +35,7 @@ func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
 		h["Retry-After-Ms"] = []string{strconv.FormatInt(ceilDiv(r.RetryAfter, time.Millisecond), 10)}
 	}
 	if e.Provider == Bedrock {
-		h["X-Amzn-Errortype"] = []string{r.amazonCode()}
+		h["X-Amzn-Errortype"] = []string{r.words().amazon}
 	}
 	return h, body
 }
@@ -43,10 +44,7 @@ func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
 // is what the SDK reads.
 func (e Endpoint) refusal(r Refusal) any {
 	type object = map[string]any
-	words := wordsOf(r.Status)
-	if r.Tokens && r.Status == http.StatusTooManyRequests {
-		words.openAI = "tokens" // OpenAI's type names what was short
-	}
+	words := r.words()
 	switch e.API {
 	case Messages:
 		body := object{"type": "error", "error": object{"type": words.anthropic, "message": r.Message}}
@@ -65,7 +63,7 @@ func (e Endpoint) refusal(r Refusal) any {
 	case CohereChat, CohereEmbed, CohereRerank:
 		return object{"message": r.Message}
 	case Converse, Invoke:
-		return object{"message": r.Message, "__type": r.amazonCode()}
+		return object{"message": r.Message, "__type": words.amazon}
 	}
 	body := object{"error": object{"message": r.Message, "type": words.openAI, "param": nil, "code": words.code}}
 	if e.Provider == Mistral || e.Provider == Cohere || e.Provider == Bedrock { // their own SDKs read the top level, OpenAI's the error
@@ -76,55 +74,43 @@ func (e Endpoint) refusal(r Refusal) any {
 
 // words are the providers' codes for a refusal.
 type words struct {
-	status       int
-	openAI, code string
-	anthropic    string
-	google       string
+	status                                  int
+	openAI, code, anthropic, google, amazon string
 }
 
+// refusals has the codes by status. The last row but one is for other errors of the server, and the
+// last for other errors of the client.
 var refusals = []words{
-	{http.StatusBadRequest, "invalid_request_error", "invalid_request", "invalid_request_error", "INVALID_ARGUMENT"},
-	{http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED"},
-	{http.StatusForbidden, "invalid_request_error", "permission_denied", "permission_error", "PERMISSION_DENIED"},
-	{http.StatusNotFound, "invalid_request_error", "not_found", "not_found_error", "NOT_FOUND"},
-	{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT"},
-	{http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"},
-	{http.StatusServiceUnavailable, "server_error", "server_is_overloaded", "overloaded_error", "UNAVAILABLE"},
+	{http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED", "UnrecognizedClientException"},
+	{http.StatusForbidden, "invalid_request_error", "permission_denied", "permission_error", "PERMISSION_DENIED", "AccessDeniedException"},
+	{http.StatusNotFound, "invalid_request_error", "not_found", "not_found_error", "NOT_FOUND", "ResourceNotFoundException"},
+	{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT", "ValidationException"},
+	{http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "ThrottlingException"},
+	{http.StatusServiceUnavailable, "server_error", "server_is_overloaded", "overloaded_error", "UNAVAILABLE", "ServiceUnavailableException"},
+	{http.StatusInternalServerError, "server_error", "bad_gateway", "api_error", "UNAVAILABLE", "InternalServerException"},
+	{http.StatusBadRequest, "invalid_request_error", "invalid_request", "invalid_request_error", "INVALID_ARGUMENT", "ValidationException"},
 }
 
-// wordsOf returns the codes for a refusal with a status.
-func wordsOf(status int) words {
-	for _, w := range refusals {
-		if w.status == status {
-			return w
+// words returns the codes for the refusal.
+func (r Refusal) words() words {
+	last := len(refusals) - 1
+	i := slices.IndexFunc(refusals, func(w words) bool { return w.status == r.Status })
+	switch {
+	case i < 0 && r.Status >= http.StatusInternalServerError:
+		i = last - 1
+	case i < 0:
+		i = last
+	}
+	w := refusals[i]
+	if r.Status == http.StatusTooManyRequests {
+		if r.Tokens {
+			w.openAI = "tokens" // OpenAI's type names what was short
+		}
+		if !r.Retry {
+			w.amazon = "ServiceQuotaExceededException" // after a ThrottlingException, Amazon's SDKs try again by themselves
 		}
 	}
-	if status >= http.StatusInternalServerError {
-		return words{status, "server_error", "bad_gateway", "api_error", "UNAVAILABLE"}
-	}
-	return refusals[0]
-}
-
-// amazonCode returns the code by which Amazon's SDKs know an error. They try again by themselves
-// after a ThrottlingException, and not after a ServiceQuotaExceededException.
-func (r Refusal) amazonCode() string {
-	switch {
-	case r.Status == http.StatusUnauthorized:
-		return "UnrecognizedClientException"
-	case r.Status == http.StatusForbidden:
-		return "AccessDeniedException"
-	case r.Status == http.StatusNotFound:
-		return "ResourceNotFoundException"
-	case r.Status == http.StatusTooManyRequests && r.Retry:
-		return "ThrottlingException"
-	case r.Status == http.StatusTooManyRequests:
-		return "ServiceQuotaExceededException"
-	case r.Status == http.StatusServiceUnavailable:
-		return "ServiceUnavailableException"
-	case r.Status >= http.StatusInternalServerError:
-		return "InternalServerException"
-	}
-	return "ValidationException"
+	return w
 }
 
 // retryDelay returns a wait in Google's form: 22s, 0.5s.

@@ -64,7 +64,7 @@ func TestRefuse(t *testing.T) {
 			want["X-Should-Retry"] = []string{strconv.FormatBool(test.refusal.Retry)}
 		}
 		if test.endpoint.Provider == Bedrock {
-			want["X-Amzn-Errortype"] = []string{test.refusal.amazonCode()}
+			want["X-Amzn-Errortype"] = []string{test.refusal.words().amazon}
 		}
 		switch test.refusal.RetryAfter {
 		case 1500 * time.Millisecond:

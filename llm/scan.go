@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -261,33 +262,14 @@ func (c *cursor) word() []byte {
 // whole number or null. Anything else, and numbers below 1, read as 0. The number is bounded so
 // that the product of two is an int.
 func (c *cursor) count() (n int, whole bool) {
-	word := c.word()
-	if n, ok := fewDigits(word); ok {
-		return n, true
+	word := string(c.word())
+	if strings.Trim(word, "0123456789.-+eE") != "" {
+		return 0, word == "null"
 	}
-	for _, b := range word {
-		if !('0' <= b && b <= '9' || b == '.' || b == '-' || b == '+' || b == 'e' || b == 'E') {
-			return 0, string(word) == "null"
-		}
-	}
-	number, err := strconv.ParseFloat(string(word), 64) // infinite if out of range
+	number, err := strconv.ParseFloat(word, 64) // infinite if out of range
 	whole = err == nil && number == math.Trunc(number)
 	if !(number >= 1) {
 		return 0, whole
 	}
 	return int(min(number, math.MaxInt32)), whole
-}
-
-// fewDigits reads a whole number of up to nine digits.
-func fewDigits(word []byte) (n int, ok bool) {
-	if len(word) == 0 || len(word) > 9 {
-		return 0, false
-	}
-	for _, b := range word {
-		if b < '0' || b > '9' {
-			return 0, false
-		}
-		n = n*10 + int(b-'0')
-	}
-	return n, true
 }
