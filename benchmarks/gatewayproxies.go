@@ -98,13 +98,13 @@ func wireProxy(upstream string) (door, error) {
 		b = &buffers{}
 	)
 	return serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := make(wire.Bytes, r.ContentLength)
+		body := make([]byte, r.ContentLength)
 		if _, err := io.ReadFull(r.Body, body); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		out := &http.Request{Method: r.Method, URL: &url.URL{Scheme: "http", Host: upstream, Path: r.URL.Path}, Header: r.Header,
-			Body: &body, ContentLength: int64(len(body))}
+			Body: &wire.Pieces{body}, ContentLength: int64(len(body))}
 		response, err := t.RoundTrip(out.WithContext(r.Context()))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)

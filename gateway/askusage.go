@@ -17,11 +17,6 @@ import (
 // one that it has refused because of such a request.
 const usageRefusedFor = 10 * time.Minute
 
-// maxCopied is the largest body that is copied to add the request for usage, so that it is
-// sent in one write. A larger one is sent in pieces: a copy would take as much memory again
-// for as long as the call waits.
-const maxCopied = 64 << 10
-
 // streamHash returns a hash of what decides whether a deployment accepts requests for the
 // usage of a stream: the model, since one server may pass calls on to several, and Azure's
 // api-version. So no client switches metering off for other models, or makes the gateway send
@@ -43,12 +38,8 @@ func (x *exchange) askUsage(d *deployment) (body wire.Pieces, hideUsage bool) {
 	if x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.usageRefused.mayHave() && d.usageRefused.has(x.streamHash()) {
 		return wire.Pieces{x.body}, false
 	}
-	if len(x.body) > maxCopied {
-		if pieces, ok := x.call.Request.AskUsagePieces(x.body); ok {
-			return pieces, true
-		}
-	} else if text, ok := x.call.Request.AskUsage(x.body); ok {
-		return wire.Pieces{text}, true
+	if pieces, ok := x.call.Request.AskUsagePieces(x.body); ok {
+		return pieces, true
 	}
 	return wire.Pieces{x.body}, false
 }
@@ -60,7 +51,7 @@ func (x *exchange) askUsage(d *deployment) (body wire.Pieces, hideUsage bool) {
 // must not switch metering off for others.
 func (x *exchange) sendUnasked(d *deployment, body []byte) (*http.Response, error) {
 	x.g.limits.Models.RecordUsage(x.Quota, 0, 0)
-	response, err := x.send(d, (*wire.Bytes)(&body), int64(len(body)))
+	response, err := x.send(d, &wire.Pieces{body}, int64(len(body)))
 	if err == nil && response.StatusCode/100 == 2 && x.gatewayAccount {
 		d.usageRefused.add(x.streamHash(), usageRefusedFor)
 	}
@@ -76,12 +67,4 @@ func refusedForUsage(response *http.Response) bool {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, call.MaxErrorBody))
 	response.Body = call.Rewound(text, response.Body)
 	return bytes.Contains(text, []byte("stream_options")) || bytes.Contains(text, []byte("include_usage"))
-}
-
-// readerOf returns pieces as the body of a request.
-func readerOf(pieces wire.Pieces) io.ReadCloser {
-	if len(pieces) == 1 {
-		return (*wire.Bytes)(&pieces[0])
-	}
-	return &pieces
 }

@@ -35,7 +35,7 @@ func (x *exchange) attempt(d *deployment) (delay time.Duration, no *refusal) {
 		}
 	}
 	body, hideUsage := x.askUsage(d)
-	response, err := x.send(d, readerOf(body), body.Len())
+	response, err := x.send(d, &body, body.Len())
 	if err == nil && hideUsage && refusedForUsage(response) {
 		response.Body.Close()
 		hideUsage = false
@@ -183,21 +183,15 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 // replay returns a GetBody for net/http, which sends the body again if the server has closed
 // the connection. It is nil for a body that cannot be read twice.
 func replay(body io.ReadCloser) func() (io.ReadCloser, error) {
-	switch body := body.(type) {
-	case *wire.Bytes:
-		whole := *body
-		return func() (io.ReadCloser, error) {
-			copied := whole
-			return &copied, nil
-		}
-	case *wire.Pieces:
-		whole := slices.Clone(*body)
-		return func() (io.ReadCloser, error) {
-			copied := slices.Clone(whole)
-			return &copied, nil
-		}
+	pieces, ok := body.(*wire.Pieces)
+	if !ok {
+		return nil
 	}
-	return nil
+	whole := slices.Clone(*pieces)
+	return func() (io.ReadCloser, error) {
+		copied := slices.Clone(whole)
+		return &copied, nil
+	}
 }
 
 // traceSent returns a context for a request, and a function that reports whether the server

@@ -40,10 +40,7 @@ func (x *exchange) sign(d *deployment, out *http.Request, body io.ReadCloser) er
 		return nil
 	}
 	var pieces wire.Pieces
-	switch body := body.(type) {
-	case *wire.Bytes:
-		pieces = wire.Pieces{*body}
-	case *wire.Pieces:
+	if body, ok := body.(*wire.Pieces); ok {
 		pieces = *body
 	}
 	token, err := d.signer.Sign(x.ctx, out, pieces...)
@@ -78,7 +75,7 @@ func (x *exchange) passBody(d *deployment, body *upload) (io.ReadCloser, int64, 
 	if no := x.readBody(); no != nil {
 		return nil, 0, no
 	}
-	return (*wire.Bytes)(&x.body), int64(len(x.body)), nil
+	return &wire.Pieces{x.body}, int64(len(x.body)), nil
 }
 
 // amazonSigned reports whether the client has signed the request with AWS's Signature

@@ -107,8 +107,8 @@ func TestCallsOfBedrockAreSigned(t *testing.T) {
 		{"POST", "/model/m/invoke", `{"max_tokens":9,"messages":[]}`},
 		{"POST", "/model/m/invoke-with-response-stream?a=b%20c&a=a", `{"max_tokens":9,"messages":[]}`},
 		{"POST", "/openai/v1/chat/completions", `{"model":"m","messages":[],"stream":true}`},
-		{"POST", "/openai/v1/chat/completions", `{"model":"m","messages":[],"stream":true}` + strings.Repeat(" ", maxCopied)}, // sent in pieces
-		{"POST", "/v1/messages/count_tokens", `{"messages":[]}`},                                                              // no call of a model
+		{"POST", "/openai/v1/chat/completions", `{"model":"m","messages":[],"stream":true}` + strings.Repeat(" ", 1<<20)}, // larger than what is sent in one write
+		{"POST", "/v1/messages/count_tokens", `{"messages":[]}`},                                                          // no call of a model
 		{"GET", "/models", ""},
 	} {
 		got := r.do(t, call.method, "/bedrock"+call.path, call.body, "Authorization", "Bearer "+key, "X-Amz-Security-Token", "the client's", "X-Amz-Date", "20200101T000000Z", "X-Amzn-Bedrock-Trace", "ENABLED")

@@ -309,7 +309,7 @@ func TestARequestToAnotherServerIsNotSent(t *testing.T) {
 			t.Errorf("%s: %v", c.why, got)
 		}
 	}
-	var sent wire.Bytes
+	var sent wire.Pieces
 	x := &exchange{r: &http.Request{URL: &url.URL{}}, target: url.URL{Path: "ment/x"}, cfg: gatewaytest.Config(t, "", ""), ctx: t.Context()}
 	x.upstream = &upstream{}
 	if _, err := x.send(d, &sent, 0); err != errWrongTarget {

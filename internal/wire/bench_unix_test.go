@@ -118,7 +118,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 		b.Run(path[1:]+"/wire", func(b *testing.B) {
 			t := &Transport{}
 			defer t.CloseIdleConnections()
-			drive(b, t, url+path, func(req *http.Request) { text := Bytes(question); req.Body = &text })
+			drive(b, t, url+path, func(req *http.Request) { req.Body = &Pieces{question} })
 		})
 		b.Run(path[1:]+"/nethttp", func(b *testing.B) {
 			t := &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024, DisableCompression: true}

@@ -30,7 +30,7 @@ func TestCancel(t *testing.T) {
 			c.Read(make([]byte, 1))
 			reached()
 		}, false},
-		{"writing", "http", func() io.ReadCloser { b := Bytes(make([]byte, big)); return &b }, func(c net.Conn, reached func()) {
+		{"writing", "http", func() io.ReadCloser { return &Pieces{make([]byte, big)} }, func(c net.Conn, reached func()) {
 			io.ReadFull(c, make([]byte, 1<<20))
 			reached()
 		}, true},

@@ -62,8 +62,6 @@ func checkLength(req *http.Request) error {
 	length := int64(0)
 	switch body := req.Body.(type) {
 	case nil:
-	case *Bytes:
-		length = int64(len(*body))
 	case *Pieces:
 		length = body.Len()
 	default:

@@ -23,7 +23,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	text := wire.Bytes("Ready")
+	text := wire.Pieces{[]byte("Ready")}
 	req.Body = &text
 	response, err := transport.RoundTrip(req)
 	if err != nil {

@@ -75,8 +75,7 @@ func oneOfMany(transport *Transport, url string, random *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	whole := Bytes(text)
-	req.Body = &whole
+	req.Body = &Pieces{text}
 	if random.IntN(3) == 0 {
 		req.Body = io.NopCloser(iotest.HalfReader(bytes.NewReader(text)))
 	}
@@ -114,7 +113,7 @@ func TestBig(t *testing.T) {
 	server := startEcho(t)
 	transport := newTransport(t, nil)
 	text := bytes.Repeat([]byte("0123456789abcdef"), 2<<20/16)
-	for _, body := range []io.ReadCloser{(*Bytes)(&text), io.NopCloser(bytes.NewReader(text))} {
+	for _, body := range []io.ReadCloser{&Pieces{text}, io.NopCloser(bytes.NewReader(text))} {
 		req := newRequest(t, "POST", server.URL, "")
 		req.Body = body
 		response, err := transport.RoundTrip(req)

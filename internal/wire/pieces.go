@@ -2,8 +2,13 @@ package wire
 
 import "io"
 
-// Pieces is [Bytes] in several pieces, which are sent one after another. It serves a large body
-// into which something is inserted, without a copy.
+// Pieces is the body of a request that is in memory, in pieces that are sent one after another:
+//
+//	req.Body = &wire.Pieces{encoded}
+//
+// A [Transport] sends all of it, whatever Request.ContentLength says, and does not consume it: the
+// same Pieces can be sent again. The caller must not change the bytes after that: a part of a large
+// body may still be sent when the response has come.
 type Pieces [][]byte
 
 // Len returns the number of bytes.

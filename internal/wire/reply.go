@@ -113,7 +113,8 @@ func (w *reply) begin() {
 		}
 	}
 	if _, has := h["Date"]; !has {
-		b = appendField(b, "Date", date())
+		b = append(b, "Date: "...)
+		b = append(time.Now().UTC().AppendFormat(b, http.TimeFormat), crlf...)
 	}
 	w.setBuffer(b)
 	w.start = len(b)

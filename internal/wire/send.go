@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,13 +28,13 @@ func (e *exchange) send(req *http.Request) (sent bool, err error) {
 	whole, length := measure(req)
 	buffer := buffers.Get().(*[]byte)
 	*buffer = appendHead(*buffer, req, length)
-	err = c.write(buffer, whole)
+	err = c.write(buffer, whole, length)
 	sent = c.socket.wrote
 	putBuffer(buffer)
 	switch {
 	case err != nil:
 		c.socket.allow(finalAnswerWait)
-	case length != int64(len(whole)):
+	case length != whole.Len():
 		e.startUpload(req.Body, length)
 	default:
 		c.socket.allow(c.transport.HeaderTimeout)
@@ -43,40 +44,35 @@ func (e *exchange) send(req *http.Request) (sent bool, err error) {
 
 // measure returns the body if it is to be sent at once, and its length, which is below 0 if it is
 // unknown.
-func measure(req *http.Request) (whole []byte, length int64) {
-	switch body := req.Body.(type) {
-	case nil:
+func measure(req *http.Request) (whole Pieces, length int64) {
+	pieces, inMemory := req.Body.(*Pieces)
+	switch {
+	case req.Body == nil || req.Body == http.NoBody:
 		return nil, 0
-	case *Bytes:
-		if len(*body) > maxBeforeAnswer {
-			return nil, int64(len(*body))
-		}
-		return *body, int64(len(*body))
-	case *Pieces:
-		return nil, body.Len()
-	}
-	if req.Body == http.NoBody {
-		return nil, 0
-	}
-	if req.ContentLength > 0 {
+	case inMemory && pieces.Len() <= maxBeforeAnswer:
+		return *pieces, pieces.Len()
+	case inMemory:
+		return nil, pieces.Len()
+	case req.ContentLength > 0:
 		return nil, req.ContentLength
 	}
 	return nil, -1
 }
 
-func (c *conn) write(head *[]byte, body []byte) error {
-	if len(body) <= maxCopied {
-		*head = append(*head, body...)
+// write writes the headers, and a body of this length if there is any.
+func (c *conn) write(head *[]byte, body Pieces, length int64) error {
+	if length <= maxCopied {
+		for _, piece := range body {
+			*head = append(*head, piece...)
+		}
 		_, err := c.stream.Write(*head)
 		return err
 	}
+	parts := append(net.Buffers{*head}, body...)
 	if c.state == nil {
-		return c.socket.writeBoth(*head, body)
+		return c.socket.writeAll(parts)
 	}
-	if _, err := c.stream.Write(*head); err != nil {
-		return err
-	}
-	_, err := c.stream.Write(body)
+	_, err := parts.WriteTo(c.stream)
 	return err
 }
 
@@ -152,16 +148,8 @@ func (c *conn) copy(body io.Reader, length int64) error {
 	if length < 0 {
 		return c.copyChunks(body)
 	}
-	if text, ok := body.(*Bytes); ok {
-		return c.pushAll(*text)
-	}
 	if pieces, ok := body.(*Pieces); ok {
-		for _, text := range *pieces {
-			if err := c.pushAll(text); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.pushAll(*pieces)
 	}
 	buffer := make([]byte, maxCopied)
 	for left := length; left > 0; {
@@ -191,10 +179,12 @@ func (c *conn) push(p []byte) error {
 }
 
 // pushAll writes a body that is in memory.
-func (c *conn) pushAll(text []byte) error {
-	for part := range slices.Chunk(text, maxBeforeAnswer) {
-		if err := c.push(part); err != nil {
-			return err
+func (c *conn) pushAll(body Pieces) error {
+	for _, piece := range body {
+		for part := range slices.Chunk(piece, maxBeforeAnswer) {
+			if err := c.push(part); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func written(t *testing.T, req *http.Request) string {
 
 func TestWritten(t *testing.T) {
 	stream := func(text string) io.ReadCloser { return io.NopCloser(iotest.OneByteReader(strings.NewReader(text))) }
-	whole := func(text string) io.ReadCloser { b := Bytes(text); return &b }
+	whole := func(text string) io.ReadCloser { return &Pieces{[]byte(text)} }
 	for _, c := range []struct {
 		name   string
 		req    http.Request
@@ -87,7 +87,7 @@ func TestWritten(t *testing.T) {
 func TestRefused(t *testing.T) {
 	server := startRaw(t, always(hello, false))
 	host := server.url[len("http://"):]
-	four := Bytes("text")
+	four := Pieces{[]byte("text")}
 	for _, c := range []struct {
 		name   string
 		change func(*http.Request)
@@ -182,7 +182,7 @@ func TestBodyFails(t *testing.T) {
 func TestEarlyAnswer(t *testing.T) {
 	const refusal = "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!"
 	for name, body := range map[string]func() io.ReadCloser{
-		"whole":    func() io.ReadCloser { b := Bytes(make([]byte, big)); return &b },
+		"whole":    func() io.ReadCloser { return &Pieces{make([]byte, big)} },
 		"streamed": func() io.ReadCloser { return io.NopCloser(io.LimitReader(zeros{}, big)) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,8 +256,8 @@ func TestAnswerInsteadOfEnd(t *testing.T) {
 	}
 }
 
-// The same Bytes are sent twice, and then read.
-func TestBytesAgain(t *testing.T) {
+// The same Pieces are sent twice, and then read.
+func TestPiecesAgain(t *testing.T) {
 	server := startRaw(t, always(hello, false))
 	transport := newTransport(t, nil)
 	req := newRequest(t, "POST", server.url, "text")
@@ -350,7 +350,7 @@ func TestLargeBytes(t *testing.T) {
 				<-over
 			})
 			transport := newTransport(t, &Transport{HeaderTimeout: c.timeout})
-			text := Bytes(bytes.Repeat([]byte("x"), 32<<20))
+			text := Pieces{bytes.Repeat([]byte("x"), 32<<20)}
 			req, err := http.NewRequestWithContext(t.Context(), "POST", server.url, &text)
 			if err != nil {
 				t.Fatal(err)
@@ -362,7 +362,7 @@ func TestLargeBytes(t *testing.T) {
 				return
 			}
 			late := new(Error)
-			if c.answer != "" || !errors.As(err, &late) || !late.Timeout() || !late.Sent || len(text) != 32<<20 {
+			if c.answer != "" || !errors.As(err, &late) || !late.Timeout() || !late.Sent || text.Len() != 32<<20 {
 				t.Errorf("%v", err)
 			}
 		})

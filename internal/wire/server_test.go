@@ -100,7 +100,7 @@ func newRequest(t testing.TB, method, url, body string) *http.Request {
 		t.Fatal(err)
 	}
 	if body != "" {
-		text := Bytes(body)
+		text := Pieces{[]byte(body)}
 		req.Body = &text
 	}
 	return req

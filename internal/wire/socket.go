@@ -35,10 +35,9 @@ func (s *socket) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writeBoth writes two texts in one system call.
-func (s *socket) writeBoth(first, second []byte) error {
-	both := net.Buffers{first, second}
-	n, err := both.WriteTo(s.Conn)
+// writeAll writes all parts in one system call.
+func (s *socket) writeAll(parts net.Buffers) error {
+	n, err := parts.WriteTo(s.Conn)
 	s.wrote = s.wrote || n > 0
 	return err
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Transport is a [http.RoundTripper] whose caller itself writes to the connection and reads from
-// it. There is no goroutine in between, except one that sends a body which is not [Bytes]. The zero
+// it. There is no goroutine in between, except one that sends a body which is not [Pieces]. The zero
 // Transport is ready to use.
 //
 // It sends the headers that it is given, and none of its own but Host and those that frame the
