@@ -40,6 +40,7 @@ var order = []string{
 	"internal/admission", // the engine of the two
 	"event",
 	"mockprovider",
+	"internal/tokencount", // for the root
 	"llm",
 	"store",
 	"internal/transaction", // what a SQLite store and internal/database share
