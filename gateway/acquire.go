@@ -42,7 +42,7 @@ func (x *exchange) acquire(wait time.Duration) *refusal {
 func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error)) *refusal {
 	began := time.Now()
 	ctx := &waitContext{Context: x.ctx, serving: x.g.serving}
-	defer ctx.release()
+	defer ctx.end()
 	var err error
 	x.decision, err = ask(ctx)
 	x.Waited += time.Since(began)

@@ -146,12 +146,8 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	if _, own := d.transport.(*wire.Transport); !own || x.upstream.Retries > 0 {
 		h = maps.Clone(h) // another attempt starts with the original, and net/http reads headers even after its answer
 	}
-	if x.headerKinds&kindHop != 0 {
-		deleteHops(h)
-	}
-	if x.headerKinds&kindGateway != 0 {
-		dropKinds(h, kindGateway)
-	}
+	deleteConnectionFields(h)
+	deleteFields(h, notForwarded)
 	x.authorize(h, d, u)
 	ctx, mayHaveGot := traceSent(x.ctx, d.transport)
 	out := (&http.Request{

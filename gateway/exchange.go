@@ -31,7 +31,6 @@ type exchange struct {
 	endpoint llm.Endpoint // gives refusals their form
 	rules    *config.Project
 
-	headerKinds    kinds // of the headers that the request has
 	call           call.Call
 	body           []byte
 	heldBytes      int64         // see [Gateway]
@@ -108,7 +107,6 @@ func (x *exchange) serve() *refusal {
 	if websocket(x.r.Header) {
 		return x.refuseWebSocket()
 	}
-	x.headerKinds = kindsOf(x.r.Header)
 	if no := x.identify(); no != nil {
 		return no
 	}

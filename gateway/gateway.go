@@ -79,7 +79,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	g := &Gateway{log: log, transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
 	g.serving, g.drain = context.WithCancel(context.Background())
-	g.metrics = newMetrics(func() []string { return g.setup.Load().names() }, g.Active)
+	g.metrics = newMetrics(g.Active)
 	ready := g.newSetup(cfg)
 	if err := g.open(ready); err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
@@ -32,63 +34,41 @@ var partialFields = []string{"Accept-Encoding", "Range", "If-Range", "Prefer"}
 // hostFields are headers of answers that concern the provider's own host.
 var hostFields = []string{"Alt-Svc", "Strict-Transport-Security"}
 
-// kinds is a set of kinds of headers. A request has few headers, and many are not forwarded:
-// looking up each of the few is faster than looking for each of the many, and every request
-// does this.
-type kinds uint8
+var (
+	notForwarded = setOf(gatewayFields, hopFields)
 
-const (
-	kindHop       kinds = 1 << iota // hopFields
-	kindGateway                     // gatewayFields
-	kindAccount                     // accountFields
-	kindSignature                   // [call.SignatureFields]
-	kindKey                         // keyFields
-	kindLeak                        // any other header with a virtual key in it
+	// clientCredentials are headers that do not go with the gateway's account: the client's
+	// keys and account, and a signature, which would not cover the gateway's key. The gateway
+	// could not redact its key in a compressed answer.
+	clientCredentials = setOf(keyFields, accountFields, call.SignatureFields, []string{"Accept-Encoding"})
+
+	// notReturned and notReturnedOfGateway are headers of answers that clients do not get: from
+	// a client's own account, and from the gateway's.
+	notReturned          = setOf(hostFields, hopFields)
+	notReturnedOfGateway = setOf(hostFields, hopFields, accountFields, []string{"Set-Cookie"})
 )
 
-// kindOf has the kind of each header that is not always forwarded.
-var kindOf = func() map[string]kinds {
-	all := map[string]kinds{}
-	for kind, names := range map[kinds][]string{kindHop: hopFields, kindGateway: gatewayFields, kindAccount: accountFields, kindSignature: call.SignatureFields, kindKey: keyFields} {
-		for _, name := range names {
-			all[name] |= kind
-		}
-	}
-	return all
-}()
-
-// kindsOf returns the kinds of headers that a request has.
-func kindsOf(h http.Header) (all kinds) {
-	for name, values := range h {
-		kind := kindOf[name]
-		if kind&kindKey == 0 && fieldHoldsKey(name, values) {
-			kind |= kindLeak
-		}
-		all |= kind
+func setOf(lists ...[]string) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range slices.Concat(lists...) {
+		all[name] = true
 	}
 	return all
 }
 
-// dropKinds deletes the headers of unwanted kinds.
-func dropKinds(h http.Header, unwanted kinds) {
-	for name := range h {
-		if kindOf[name]&unwanted != 0 {
-			delete(h, name)
-		}
-	}
+// deleteFields deletes the headers in a set. A request has few headers and the set has many:
+// it is faster to look up the few.
+func deleteFields(h http.Header, unwanted map[string]bool) {
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return unwanted[name] })
 }
 
-// deleteHops deletes the hop-by-hop headers, and those that the Connection header names.
-func deleteHops(h http.Header) {
+// deleteConnectionFields deletes the headers that the Connection header names: they are meant
+// for the next server only.
+func deleteConnectionFields(h http.Header) {
 	for _, list := range h["Connection"] {
 		for name := range strings.SplitSeq(list, ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				h.Del(name)
-			}
+			h.Del(strings.TrimSpace(name))
 		}
-	}
-	for _, name := range hopFields {
-		delete(h, name)
 	}
 }
 
@@ -114,18 +94,15 @@ func (x *exchange) setKey(h http.Header, key string) {
 // copyHeaders copies the headers of a provider's answer to the client's, without those that
 // the client must not get, and adds the gateway's.
 func (x *exchange) copyHeaders(from http.Header) {
-	deleteHops(from)
+	deleteConnectionFields(from)
+	unwanted := notReturned
+	if x.gatewayAccount {
+		unwanted = notReturnedOfGateway
+	}
 	to := x.w.Header()
 	for name, values := range from {
-		to[name] = values
-	}
-	for _, name := range hostFields {
-		delete(to, name)
-	}
-	if x.gatewayAccount {
-		delete(to, "Set-Cookie")
-		for _, name := range accountFields {
-			delete(to, name)
+		if !unwanted[name] {
+			to[name] = values
 		}
 	}
 	x.setRequestID(to)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,17 +37,12 @@ func holdsKey(text string) bool {
 }
 
 // fieldHoldsKey reports whether a header has a virtual key in a value, or in its name, which
-// net/http has changed to capital letters. Most values are too short for a key.
+// net/http has changed to capital letters.
 func fieldHoldsKey(name string, values []string) bool {
 	if len(name) >= keys.Size && holdsKey(strings.ToLower(name)) {
 		return true
 	}
-	for _, value := range values {
-		if len(value) >= keys.Size && holdsKey(value) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(values, holdsKey)
 }
 
 // unescaped undoes the escaping of a URL until nothing well-formed is escaped any more. A
@@ -72,13 +68,9 @@ func unhex(c byte) int { return strings.IndexByte("0123456789abcdef", c|0x20) }
 // removeKeys deletes headers and parameters that have a virtual key in them, so that no
 // provider gets one. It leaves keyFields alone, because authorize replaces them.
 func (x *exchange) removeKeys() {
-	if x.headerKinds&kindLeak != 0 {
-		for name, values := range x.r.Header {
-			if kindOf[name]&kindKey == 0 && fieldHoldsKey(name, values) {
-				delete(x.r.Header, name)
-			}
-		}
-	}
+	maps.DeleteFunc(x.r.Header, func(name string, values []string) bool {
+		return fieldHoldsKey(name, values) && !slices.Contains(keyFields, name)
+	})
 	if holdsKey(x.target.RawQuery) {
 		pairs := slices.DeleteFunc(strings.Split(x.target.RawQuery, "&"), holdsKey)
 		x.target.RawQuery = strings.Join(pairs, "&")
@@ -87,11 +79,8 @@ func (x *exchange) removeKeys() {
 
 // carriesKey reports whether a header or the query of the request has a virtual key in it.
 func (x *exchange) carriesKey() bool {
-	if x.headerKinds&kindLeak != 0 {
-		return true
-	}
-	for _, name := range keyFields {
-		if fieldHoldsKey(name, x.r.Header[name]) {
+	for name, values := range x.r.Header {
+		if fieldHoldsKey(name, values) {
 			return true
 		}
 	}

@@ -1,10 +1,10 @@
 package gateway
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -23,24 +23,9 @@ type metrics struct {
 	took, upstream    *prometheus.HistogramVec
 	reloads           *prometheus.CounterVec
 
-	providers func() []string // the names that may be labels
-	projects  func() []string // the names that may be labels, of which the first maxLabelled are
-	mu        sync.Mutex      // held to add to series or labelled
-	series    atomic.Pointer[map[labels]*series]
-	labelled  map[string]bool // the projects with a label of their own
-}
-
-// labels are the labels of a request.
-type labels struct {
-	provider string
-	outcome  Outcome
-	status   string
-}
-
-// series counts the requests with the same labels.
-type series struct {
-	requests, retries prometheus.Counter
-	took, upstream    prometheus.Observer
+	projects func() []string // the names that may be labels, of which the first maxLabelled are
+	mu       sync.Mutex      // guards labelled
+	labelled map[string]bool // the projects with a label of their own
 }
 
 // noProvider is the label of requests to a provider that is not in the configuration.
@@ -64,20 +49,18 @@ func (g *Gateway) namedProjects() []string {
 	return named
 }
 
-// newMetrics returns the metrics of a gateway. providers returns the names of its providers,
-// and active how many requests are in progress.
-func newMetrics(providers func() []string, active func() int) *metrics {
+// newMetrics returns the metrics of a gateway. active returns how many requests are in
+// progress.
+func newMetrics(active func() int) *metrics {
 	m := &metrics{
-		registry:  prometheus.NewRegistry(),
-		providers: providers,
-		labelled:  map[string]bool{},
-		requests:  newCounters("requests_total", "Requests of clients, by what became of them and by the class of their status.", "provider", "outcome", "status"),
-		retries:   newCounters("retries_total", "How often a call was sent again.", "provider"),
-		took:      newSeconds("request_seconds", "How long requests have taken, from their first byte to the last of the response.", "provider"),
-		upstream:  newSeconds("upstream_seconds", "How long providers have taken until their response began.", "provider"),
-		reloads:   newCounters("reloads_total", "How often the configuration was read anew.", "result"),
+		registry: prometheus.NewRegistry(),
+		labelled: map[string]bool{},
+		requests: newCounters("requests_total", "Requests of clients, by what became of them and by the class of their status.", "provider", "outcome", "status"),
+		retries:  newCounters("retries_total", "How often a call was sent again.", "provider"),
+		took:     newSeconds("request_seconds", "How long requests have taken, from their first byte to the last of the response.", "provider"),
+		upstream: newSeconds("upstream_seconds", "How long providers have taken until their response began.", "provider"),
+		reloads:  newCounters("reloads_total", "How often the configuration was read anew.", "result"),
 	}
-	m.series.Store(&map[labels]*series{})
 	for _, result := range []string{"done", "failed"} {
 		m.reloads.WithLabelValues(result)
 	}
@@ -151,14 +134,12 @@ func (m *metrics) reloaded(err error) {
 
 // observe counts a request.
 func (m *metrics) observe(rec *Record) {
-	s := m.seriesOf(labels{rec.Provider, rec.Outcome, statusClass(rec.Status)})
-	s.requests.Inc()
-	s.took.Observe(rec.Took.Seconds())
-	if rec.Upstream > 0 {
-		s.upstream.Observe(rec.Upstream.Seconds())
-	}
-	if rec.Retries > 0 {
-		s.retries.Add(float64(rec.Retries))
+	provider := cmp.Or(rec.Provider, noProvider)
+	m.requests.WithLabelValues(provider, string(rec.Outcome), statusClass(rec.Status)).Inc()
+	m.retries.WithLabelValues(provider).Add(float64(rec.Retries))
+	m.took.WithLabelValues(provider).Observe(rec.Took.Seconds())
+	if upstream := m.upstream.WithLabelValues(provider); rec.Upstream > 0 {
+		upstream.Observe(rec.Upstream.Seconds())
 	}
 }
 
@@ -179,34 +160,4 @@ func statusClass(status int) string {
 	default:
 		return "other"
 	}
-}
-
-// seriesOf returns the series of requests with these labels.
-func (m *metrics) seriesOf(of labels) *series {
-	if s := (*m.series.Load())[of]; s != nil {
-		return s
-	}
-	if !slices.Contains(m.providers(), of.provider) {
-		of.provider = noProvider
-	}
-	return m.makeSeries(of)
-}
-
-func (m *metrics) makeSeries(of labels) *series {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := *m.series.Load()
-	if s := known[of]; s != nil {
-		return s
-	}
-	s := &series{
-		requests: m.requests.WithLabelValues(of.provider, string(of.outcome), of.status),
-		retries:  m.retries.WithLabelValues(of.provider),
-		took:     m.took.WithLabelValues(of.provider),
-		upstream: m.upstream.WithLabelValues(of.provider),
-	}
-	more := maps.Clone(known)
-	more[of] = s
-	m.series.Store(&more)
-	return s
 }

@@ -52,19 +52,17 @@ func gathered(t *testing.T, m *metrics, prefix string) map[string]float64 {
 	return values
 }
 
-func some(providers ...string) func() []string { return func() []string { return providers } }
-
 func none() int { return 0 }
 
 func TestMetrics(t *testing.T) {
-	m := newMetrics(some("openai", "groq"), func() int { return 3 })
+	m := newMetrics(func() int { return 3 })
 	for _, rec := range []Record{
 		{Provider: "openai", Outcome: Passed, Status: 200, Took: 2 * time.Second, Upstream: time.Second},
 		{Provider: "openai", Outcome: Passed, Status: 201, Took: time.Second, Upstream: time.Second, Retries: 2},
 		{Provider: "openai", Outcome: Denied, Status: 429},
 		{Provider: "groq", Outcome: Failed, Status: 502, Retries: 1},
 		{Provider: "groq", Outcome: Left, Status: 499},
-		{Provider: "made-up-by-a-client", Outcome: Refused, Status: 404},
+		{Outcome: Refused, Status: 404},
 		{Outcome: Refused, Status: 401},
 		{Outcome: Passed},
 	} {
@@ -115,22 +113,23 @@ func TestStatusClass(t *testing.T) {
 	}
 }
 
-// A provider that a reload adds gets series of its own.
-func TestMetricsFollowProviders(t *testing.T) {
-	var list []string
-	m := newMetrics(func() []string { return list }, none)
-	m.observe(&Record{Provider: "groq", Outcome: Passed, Status: 200})
-	list = []string{"groq"}
-	m.observe(&Record{Provider: "groq", Outcome: Passed, Status: 200})
-	got := gathered(t, m, "ratelimit_gateway_requests_total")
-	want := map[string]float64{"[passed none 2xx]": 1, "[passed groq 2xx]": 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+// A provider that a reload adds gets series of its own. A name that only clients use does not.
+func TestMetricsLabelProviders(t *testing.T) {
+	r := newRig(t, oneOfEach, mockprovider.Config{})
+	const call = "/groq/v1/chat/completions"
+	r.post(t, call, hello)
+	mock := r.Config().Providers["openai"].Deployments[""].BaseURL
+	if err := r.Reload(gatewaytest.Config(t, oneOfEach+"  groq: {base_url: MOCK}\n", mock)); err != nil {
+		t.Fatal(err)
 	}
+	r.post(t, call, hello)
+	r.settled(t)
+	testkit.Equal(t, "requests", map[string]float64{"[refused none 4xx]": 1, "[passed groq 2xx]": 1},
+		gathered(t, r.metrics, "ratelimit_gateway_requests_total"))
 }
 
 func TestMetricsOfTheLimiter(t *testing.T) {
-	m := newMetrics(some(), none)
+	m := newMetrics(none)
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
 		FilePath: t.TempDir() + "/limits.yaml",
 		Quotas:   map[string]ratelimit.ModelQuota{"gpt-6": {MaxRPM: 5}},
@@ -140,7 +139,7 @@ func TestMetricsOfTheLimiter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rl.Close()
-	m.follow(rl, some())
+	m.follow(rl, func() []string { return nil })
 	if _, d, err := rl.TryAcquireCall(context.Background(), ratelimit.Call{Model: "gpt-6"}); err != nil || !d.Allowed {
 		t.Fatal(d, err)
 	}
@@ -156,7 +155,7 @@ func TestMetricsOfTheLimiter(t *testing.T) {
 }
 
 func TestMetricsConcurrently(t *testing.T) {
-	m := newMetrics(some("a", "b", "c"), none)
+	m := newMetrics(none)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -176,7 +175,7 @@ func TestMetricsAllocateNothing(t *testing.T) {
 	if !alone.Test(t) {
 		return
 	}
-	m := newMetrics(some("openai"), none)
+	m := newMetrics(none)
 	rec := fullRecord()
 	m.observe(rec)
 	if got := testing.AllocsPerRun(100, func() { m.observe(rec) }); got != 0 {
@@ -185,7 +184,7 @@ func TestMetricsAllocateNothing(t *testing.T) {
 }
 
 func BenchmarkMetrics(b *testing.B) {
-	m := newMetrics(some("openai"), none)
+	m := newMetrics(none)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		rec := fullRecord()
@@ -242,7 +241,7 @@ func TestMetricsLabelProjects(t *testing.T) {
 
 // The number of projects with a label is bounded, whichever projects come and go.
 func TestMetricsBoundProjects(t *testing.T) {
-	m := newMetrics(some(), none)
+	m := newMetrics(none)
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Observer: m.limiter, FilePath: t.TempDir() + "/limits.yaml"})
 	if err != nil {
 		t.Fatal(err)

@@ -94,13 +94,7 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 		return
 	}
 	x.hider, x.call.Applies = d.hider, nil
-	delete(h, "Accept-Encoding") // the gateway could not redact the key in a compressed answer
-	for _, field := range keyFields {
-		delete(h, field)
-	}
-	if x.headerKinds&(kindAccount|kindSignature) != 0 { // the client's signature does not cover the gateway's key
-		dropKinds(h, kindAccount|kindSignature)
-	}
+	deleteFields(h, clientCredentials)
 	u.RawQuery = withoutParameters(withoutParameters(u.RawQuery, credentialParameters), signatureParameters)
 	if d.key != "" {
 		x.setKey(h, d.key)
