@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,9 +95,8 @@ func (u usageError) Unwrap() error { return u.error }
 // the configuration without a line comes from a flag.
 func wrongUsage(err error) bool {
 	var wrong usageError
-	var faults config.Errors
-	return errors.As(err, &wrong) ||
-		errors.As(err, &faults) && slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Line == 0 })
+	var first config.Fault // faults are in the order of their lines
+	return errors.As(err, &wrong) || errors.As(err, &first) && first.Line == 0
 }
 
 // noEmptyFlags refuses a flag that is set to an empty value, such as that of an unset

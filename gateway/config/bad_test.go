@@ -62,9 +62,9 @@ func golden(t *testing.T, path, got string) {
 // inOrder sees that an error is made of faults, which stand in the order of their lines.
 func inOrder(t *testing.T, err error) {
 	t.Helper()
-	var all config.Errors
-	if !errors.As(err, &all) || len(all) == 0 {
-		t.Fatalf("%T is no config.Errors", err)
+	all := faultsOf(err)
+	if len(all) == 0 {
+		t.Fatalf("%T has no faults", err)
 	}
 	line := 0
 	for i, f := range all {

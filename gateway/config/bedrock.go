@@ -13,7 +13,10 @@ import (
 
 // AWS says whose credentials sign calls of Bedrock: those of a profile, or of the default chain
 // of AWS's SDK, and of the role that the gateway assumes with them, if there is one.
-type AWS struct{ Profile, RoleARN string }
+type AWS struct {
+	Profile string `json:"profile,omitempty"`
+	RoleARN string `json:"role_arn,omitempty"`
+}
 
 // Signed reports whether the gateway signs calls with its own credentials of AWS.
 func (d *Deployment) Signed() bool { return d.Region != "" && d.Key == (Secret{}) }

@@ -11,20 +11,21 @@ import (
 )
 
 // Config is a valid configuration, with all of its defaults filled in. It must not be changed.
+// As JSON it has the shape of the file, and no secrets.
 type Config struct {
-	Listen      string // where clients connect
-	TLS         TLS    // for clients; zero: they connect without TLS
-	Admin       Admin
-	State       string // a path of a SQLite file, a redis:// or rediss:// URL, or [Memory]
-	OnStoreLoss string // "deny", "allow" or "share", while Redis does not answer
-	Keys        string // [KeysOff] or [KeysRequired]
-	Providers   map[string]*Upstream
-	Projects    map[string]*Project
-	Defaults    *Project // of projects that Projects does not name
-	Server      Server
-	Log         Log
-	Blank       bool     // the file exists and says nothing
-	Warnings    []string // what is valid but hardly meant
+	Listen      string               `json:"listen"`       // where clients connect
+	TLS         TLS                  `json:"tls,omitzero"` // for clients; zero: they connect without TLS
+	Admin       Admin                `json:"admin"`
+	State       string               `json:"state"`         // a path of a SQLite file, a redis:// or rediss:// URL, or [Memory]
+	OnStoreLoss string               `json:"on_store_loss"` // "deny", "allow" or "share", while Redis does not answer
+	Keys        string               `json:"keys"`          // [KeysOff] or [KeysRequired]
+	Providers   map[string]*Upstream `json:"providers"`
+	Defaults    *Project             `json:"defaults"` // of projects that Projects does not name
+	Projects    map[string]*Project  `json:"projects"`
+	Server      Server               `json:"server"`
+	Log         Log                  `json:"log"`
+	Blank       bool                 `json:"-"` // the file exists and says nothing
+	Warnings    []string             `json:"-"` // what is valid but hardly meant
 }
 
 // Memory is the State that is lost when the gateway stops.
@@ -37,14 +38,17 @@ const (
 )
 
 // TLS has the paths of a certificate and of its private key, in PEM.
-type TLS struct{ Cert, Key string }
+type TLS struct {
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
+}
 
 // Admin says where the admin API listens, and whom it serves.
 type Admin struct {
-	Listen string // empty: there is no admin API
-	TLS    TLS
-	Token  Secret // required unless Listen is a loopback address
-	Audit  string // the file to which changes are written; empty: a file beside the state, or the log alone
+	Listen string `json:"listen"` // empty: there is no admin API
+	TLS    TLS    `json:"tls,omitzero"`
+	Token  Secret `json:"token,omitzero"`  // required unless Listen is a loopback address
+	Audit  string `json:"audit,omitempty"` // the file to which changes are written; empty: a file beside the state, or the log alone
 }
 
 // Upstream is a service that has models. The first part of a request's path is its name.
@@ -70,10 +74,10 @@ const (
 
 // Deployment is one account or server that serves a provider's models.
 type Deployment struct {
-	BaseURL string // the scheme, the host, and the path before the provider's own
-	Key     Secret // empty: the client's own key passes through, unless calls are signed
-	Region  string // the region of Bedrock; empty: calls are not signed
-	AWS     *AWS   // nil: the credentials of the default chain
+	BaseURL string `json:"base_url"`         // the scheme, the host, and the path before the provider's own
+	Key     Secret `json:"key,omitzero"`     // empty: the client's own key passes through, unless calls are signed
+	Region  string `json:"region,omitempty"` // the region of Bedrock; empty: calls are not signed
+	AWS     *AWS   `json:"aws,omitempty"`    // nil: the credentials of the default chain
 }
 
 // Model is one model, or all models that match a pattern and share a quota.
@@ -114,6 +118,6 @@ type Server struct {
 
 // Log is the access log.
 type Log struct {
-	Level  string // "debug", "info", "warn", "error" or "off"
-	Sample int    // of the requests that passed, one in so many is logged; of the others, all are
+	Level  string `json:"level"`  // "debug", "info", "warn", "error" or "off"
+	Sample int    `json:"sample"` // of the requests that passed, one in so many is logged; of the others, all are
 }

@@ -37,9 +37,19 @@ func differ(t testing.TB, what string, want, got any) {
 	testkit.Equal(t, what, want, got, secrets)
 }
 
+// withoutFile returns the configuration of a gateway without a file.
+func withoutFile(t testing.TB) *config.Config {
+	t.Helper()
+	c, err := config.Load("", config.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func TestWithoutAFile(t *testing.T) {
 	t.Setenv("HOME", "/home/me")
-	c := config.Default()
+	c := withoutFile(t)
 	for what, pair := range map[string][2]any{
 		"listen":    {"127.0.0.1:8080", c.Listen},
 		"admin":     {config.Admin{Listen: "127.0.0.1:8081"}, c.Admin},

@@ -8,9 +8,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Default returns the configuration of a gateway without a file. Without a home directory, its
+// defaults returns the configuration of a gateway without a file. Without a home directory, its
 // State is empty.
-func Default() *Config {
+func defaults() *Config {
 	c := &Config{
 		Listen:      "127.0.0.1:8080",
 		Admin:       Admin{Listen: "127.0.0.1:8081"},

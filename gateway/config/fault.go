@@ -1,10 +1,6 @@
 package config
 
-import (
-	"strings"
-
-	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
-)
+import "dappco.re/go/core/go-ratelimit/internal/strictyaml"
 
 // Fault is one thing that is wrong with a configuration.
 type Fault struct {
@@ -15,23 +11,3 @@ type Fault struct {
 }
 
 func (f Fault) Error() string { return "ratelimit: " + strictyaml.Fault(f).String() }
-
-// Errors is everything that is wrong with a configuration, in the order of its lines.
-type Errors []Fault
-
-func (e Errors) Error() string {
-	lines := make([]string, len(e))
-	for i, f := range e {
-		lines[i] = f.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap returns each of them.
-func (e Errors) Unwrap() []error {
-	errs := make([]error, len(e))
-	for i, f := range e {
-		errs[i] = f
-	}
-	return errs
-}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,13 +44,13 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, int64(form.MaxBytes)+1))
 }
 
-// Parse reads a configuration; name is that of the file, for errors. The error is [Errors],
-// each of which says what is wrong, on which line, and what is allowed.
+// Parse reads a configuration; name is that of the file, for errors. The error joins everything
+// that is wrong, each a [Fault], in the order of the lines.
 func Parse(name string, text []byte) (*Config, error) { return read(name, text, Overrides{}) }
 
 func read(name string, text []byte, o Overrides) (*Config, error) {
 	r := &reader{strictyaml.Parse(name, string(text), form), map[string]place{}}
-	c := Default()
+	c := defaults()
 	c.read(r.Root())
 	if c.Blank = name != "" && r.Blank(); c.Blank {
 		r.at().Warn("it says nothing: all is as without a file")
@@ -60,12 +61,12 @@ func read(name string, text []byte, o Overrides) (*Config, error) {
 	if len(r.Faults()) == 0 {
 		c.check(r)
 	}
-	if faults := r.Faults(); len(faults) > 0 {
-		all := make(Errors, len(faults))
-		for i, f := range faults {
-			all[i] = Fault(f)
-		}
-		return nil, all
+	var faults []error
+	for _, f := range r.Faults() {
+		faults = append(faults, Fault(f))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
 	}
 	for _, w := range r.Warnings() {
 		c.Warnings = append(c.Warnings, w.String())

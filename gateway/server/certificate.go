@@ -11,13 +11,13 @@ import (
 // certificate is a TLS certificate that is read again when its files change.
 type certificate struct {
 	files    config.TLS
-	watchers [2]*config.Watcher // one for each file
+	watchers [2]*watcher // one for each file
 	current  atomic.Pointer[tls.Certificate]
 }
 
 func newCertificate(files config.TLS) (*certificate, error) {
 	c := &certificate{files: files}
-	c.watchers = [...]*config.Watcher{config.NewWatcher(files.Cert), config.NewWatcher(files.Key)} // before the files are read
+	c.watchers = [...]*watcher{newWatcher(files.Cert), newWatcher(files.Key)} // before the files are read
 	return c, c.load()
 }
 

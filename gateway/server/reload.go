@@ -20,7 +20,7 @@ const pollInterval = 2 * time.Second
 func (s *server) watch(ctx context.Context, watchers *sync.WaitGroup) {
 	watchers.Go(func() { s.reloadOnSignal(ctx) })
 	if s.configFile != nil {
-		watchers.Go(func() { s.configFile.Run(ctx, pollInterval, func() { s.reload() }) })
+		watchers.Go(func() { s.configFile.run(ctx, pollInterval, func() { s.reload() }) })
 	}
 	for _, e := range s.endpoints() {
 		if e.certificate == nil {
@@ -28,7 +28,7 @@ func (s *server) watch(ctx context.Context, watchers *sync.WaitGroup) {
 		}
 		for _, file := range e.certificate.watchers {
 			watchers.Go(func() {
-				file.Run(ctx, pollInterval, func() {
+				file.run(ctx, pollInterval, func() {
 					s.renew(e.certificate)
 					if s.reloadFailed.Load() { // perhaps because of the certificate
 						s.reload()

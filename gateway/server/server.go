@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	defer stopTuning()
 	s := &server{Options: o}
 	if o.File != "" {
-		s.configFile = config.NewWatcher(o.File) // before the file is read, so that no change is missed
+		s.configFile = newWatcher(o.File) // before the file is read, so that no change is missed
 	}
 	cfg, err := s.load()
 	if err != nil {
@@ -80,8 +80,8 @@ type server struct {
 	gateway      *gateway.Gateway
 	admin        *admin.Admin
 	clients      *endpoint
-	admins       *endpoint       // nil: there is no admin listener
-	configFile   *config.Watcher // nil: the configuration has no file
+	admins       *endpoint // nil: there is no admin listener
+	configFile   *watcher  // nil: the configuration has no file
 	reloading    sync.Mutex
 	reloadFailed atomic.Bool // the last reload
 }

@@ -1,4 +1,4 @@
-package config_test
+package server
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
 // must fails the test that did something to a file in vain.
@@ -55,7 +53,7 @@ func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "gateway.yaml")
 		write("a")(t, path)
-		changes := watch(t, path)
+		changes := countChanges(t, path)
 		for i, s := range steps {
 			s.do(t, path)
 			time.Sleep(2 * every)
@@ -70,15 +68,15 @@ func TestWatch(t *testing.T) {
 
 const every = 2 * time.Second
 
-// watch counts changes until the test ends.
-func watch(t *testing.T, path string) *int {
+// countChanges counts changes until the test ends.
+func countChanges(t *testing.T, path string) *int {
 	t.Helper()
 	changes := new(int)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		config.NewWatcher(path).Run(ctx, every, func() { *changes++ })
+		newWatcher(path).run(ctx, every, func() { *changes++ })
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -103,7 +101,7 @@ func TestWatchBehindLinks(t *testing.T) {
 		mount("..1", "a")
 		path := filepath.Join(dir, "gateway.yaml")
 		must(t, os.Symlink(filepath.Join("..data", "gateway.yaml"), path))
-		changes := watch(t, path)
+		changes := countChanges(t, path)
 		mount("..2", "b")
 		time.Sleep(2 * every)
 		synctest.Wait()
@@ -118,7 +116,7 @@ func TestWatchWaitsForTheWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "gateway.yaml")
 		must(t, os.WriteFile(path, []byte("keys: required"), 0o600))
-		changes := watch(t, path)
+		changes := countChanges(t, path)
 		for _, text := range []string{"", "key", "keys: requ"} {
 			must(t, os.WriteFile(path, []byte(text), 0o600))
 			time.Sleep(every)
@@ -141,12 +139,12 @@ func TestWatchFromTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "gateway.yaml")
 		must(t, os.WriteFile(path, []byte("a"), 0o600))
-		w := config.NewWatcher(path)
+		w := newWatcher(path)
 		must(t, os.WriteFile(path, []byte("b"), 0o600))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*every)
 		defer cancel()
 		changes := 0
-		w.Run(ctx, every, func() { changes++ })
+		w.run(ctx, every, func() { changes++ })
 		if changes != 1 {
 			t.Errorf("%d changes, want 1", changes)
 		}
@@ -161,7 +159,7 @@ func TestWatchOfAPipe(t *testing.T) {
 	_, err = write.WriteString("keys: required")
 	must(t, err)
 	must(t, write.Close())
-	config.NewWatcher(fmt.Sprintf("/dev/fd/%d", read.Fd()))
+	newWatcher(fmt.Sprintf("/dev/fd/%d", read.Fd()))
 	if text, err := io.ReadAll(read); err != nil || string(text) != "keys: required" {
 		t.Errorf("%q is left, %v", text, err)
 	}

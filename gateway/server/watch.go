@@ -1,4 +1,4 @@
-package config
+package server
 
 import (
 	"context"
@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Watcher knows what a file held when the watcher was made, or at its last change.
-type Watcher struct {
+// watcher knows what a file held when the watcher was made, or at its last change.
+type watcher struct {
 	path  string
 	known [sha256.Size]byte
 }
 
-// NewWatcher returns a watcher of a file. Make the watcher before you read the file, so that no
+// newWatcher returns a watcher of a file. Make the watcher before you read the file, so that no
 // change between the two is lost.
-func NewWatcher(path string) *Watcher {
+func newWatcher(path string) *watcher {
 	known, _ := sum(path)
-	return &Watcher{path, known}
+	return &watcher{path, known}
 }
 
-// Run calls changed whenever the content of the file has changed, until ctx ends. It reads the
+// run calls changed whenever the content of the file has changed, until ctx ends. It reads the
 // file at intervals, so it does not matter how the file is replaced: written over, renamed, or
 // by another target of a symbolic link. A change counts when two readings in a row agree, so
 // that nobody reads a file while it is being written. A file that is missing has not changed.
-func (w *Watcher) Run(ctx context.Context, every time.Duration, changed func()) {
+func (w *watcher) run(ctx context.Context, every time.Duration, changed func()) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	last := w.known
@@ -52,6 +52,6 @@ func sum(path string) ([sha256.Size]byte, bool) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return [sha256.Size]byte{}, false
 	}
-	text, err := readFile(path)
+	text, err := os.ReadFile(path)
 	return sha256.Sum256(text), err == nil
 }

@@ -1,0 +1,4 @@
+package config
+
+// NewSecret returns a secret that holds a text.
+func NewSecret(value string) Secret { return Secret{value} }

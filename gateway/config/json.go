@@ -1,0 +1,109 @@
+package config
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// MarshalJSON writes the configuration in the shape of the file, with all defaults and without
+// secrets.
+func (c *Config) MarshalJSON() ([]byte, error) {
+	type fields Config
+	shown := fields(*c)
+	shown.State = c.RedactedState()
+	if shown.Admin.Listen == "" {
+		shown.Admin.Listen = "off"
+	}
+	return json.Marshal(shown)
+}
+
+// RedactedState returns the State without parts that may hold a password.
+func (c *Config) RedactedState() string {
+	if !c.Redis() {
+		return c.State
+	}
+	u, err := url.Parse(c.State)
+	if err != nil {
+		return "redis"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
+
+// MarshalJSON writes sizes and durations as the file has them.
+func (s Server) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		MaxBody       string   `json:"max_body"`
+		MaxBodies     string   `json:"max_bodies"`
+		MaxHeader     string   `json:"max_header"`
+		HeaderTimeout string   `json:"header_timeout"`
+		BodyTimeout   string   `json:"body_timeout"`
+		WriteTimeout  string   `json:"write_timeout"`
+		IdleTimeout   string   `json:"idle_timeout"`
+		Drain         string   `json:"drain"`
+		Hosts         []string `json:"hosts,omitempty"`
+	}{
+		sizeText(s.MaxBody), sizeText(s.MaxBodies), sizeText(int64(s.MaxHeader)), short(s.HeaderTimeout), short(s.BodyTimeout),
+		short(s.WriteTimeout), short(s.IdleTimeout), short(s.Drain), s.Hosts,
+	})
+}
+
+// MarshalJSON writes the fields of the only deployment among those of the provider, as the file
+// may have them.
+func (p *Upstream) MarshalJSON() ([]byte, error) {
+	itself, deployments := p.Deployments[""], p.Deployments
+	if itself != nil {
+		deployments = nil
+	}
+	return json.Marshal(struct {
+		Kind llm.Provider `json:"kind"`
+		*Deployment
+		Timeout     string                 `json:"timeout"`
+		MaxPause    string                 `json:"max_pause"`
+		Retries     int                    `json:"retries"`
+		HTTP2       bool                   `json:"http2"`
+		StreamUsage string                 `json:"stream_usage"`
+		Margin      string                 `json:"margin"`
+		Deployments map[string]*Deployment `json:"deployments,omitempty"`
+		Models      modelFields            `json:"models,omitempty"`
+		Unnamed     string                 `json:"unnamed_model,omitempty"`
+	}{
+		p.Kind, itself, short(p.Timeout), short(p.MaxPause), p.Retries, p.HTTP2, p.StreamUsage, short(p.Margin),
+		deployments, p.Models, p.Unnamed,
+	})
+}
+
+// modelFields marshal as a mapping in the order of the models, since the first match counts.
+type modelFields []Model
+
+func (all modelFields) MarshalJSON() ([]byte, error) {
+	entries := make([]string, len(all))
+	for i, m := range all {
+		margin := short(m.Quota.Margin)
+		if m.Quota == (ratelimit.ModelQuota{}) {
+			margin = "" // a model without limits has no windows
+		}
+		name, _ := json.Marshal(m.Name) // texts and numbers can always be written
+		quota, _ := json.Marshal(struct {
+			ratelimit.ModelQuota
+			Margin  string   `json:"margin,omitempty"`
+			Aliases []string `json:"aliases,omitempty"`
+		}{m.Quota, margin, m.Aliases})
+		entries[i] = string(name) + ":" + string(quota)
+	}
+	return []byte("{" + strings.Join(entries, ",") + "}"), nil
+}
+
+// MarshalJSON writes the limits among the other fields.
+func (pr *Project) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		project.Limit
+		MaxWait      string   `json:"max_wait"`
+		UnknownUsage string   `json:"unknown_usage"`
+		Models       []string `json:"models,omitempty"`
+	}{pr.Limit, short(pr.MaxWait), pr.UnknownUsage, pr.Models})
+}
