@@ -86,7 +86,6 @@ func (p *Plan) Buckets() bool { return p.buckets }
 
 // Mark is what [Account.Correct] must know of a charge.
 type Mark struct {
-	N     int64  // the amount
 	epoch uint64 // of the account
 	entry int64  // the index of the entry in the history, if the plan has a sliding log
 }
@@ -247,7 +246,7 @@ func (a *Account) Charge(p *Plan, now, n int64) Mark {
 		return Mark{epoch: a.epoch}
 	}
 	a.begin(now)
-	m := Mark{N: n, epoch: a.epoch}
+	m := Mark{epoch: a.epoch}
 	c := &a.counters
 	for _, i := range p.counters {
 		l, each := &p.limits[i], a.counterOf(p, i)
@@ -285,20 +284,20 @@ func (a *Account) AppendReceipts(p *Plan, now, n int64, receipts []BucketReceipt
 	return a.appendBuckets(receipts, p.limits, now)
 }
 
-// Correct is [Account.Settle] of what Charge has charged at a time. receipts are those
-// of AppendReceipts, or none if the plan has no buckets: then now may be any time from
-// the charge to the present.
-func (a *Account) Correct(p *Plan, m Mark, receipts []BucketReceipt, at, now, actual int64) {
+// Correct is [Account.Settle] of the amount that Charge has charged at a time. receipts
+// are those of AppendReceipts, or none if the plan has no buckets: then now may be any
+// time from the charge to the present.
+func (a *Account) Correct(p *Plan, m Mark, receipts []BucketReceipt, charged, at, now, actual int64) {
 	if a.plan != p || a.epoch != m.epoch || now < a.seen || p.buckets || !a.holds(p, m, at, now) {
-		a.Settle(p.limits, Receipt{N: m.N, At: at, Epoch: m.epoch, Buckets: receipts}, now, actual)
+		a.Settle(p.limits, Receipt{N: charged, At: at, Epoch: m.epoch, Buckets: receipts}, now, actual)
 		return
 	}
 	a.seen = now
 	for _, i := range p.counters {
-		a.settleOne(&p.limits[i], a.counterOf(p, i), receipt{n: m.N, at: at}, now, actual)
+		a.settleOne(&p.limits[i], a.counterOf(p, i), receipt{n: charged, at: at}, now, actual)
 	}
 	if len(p.periods) > 0 {
-		a.counters.log.amend(m.entry, actual-m.N)
+		a.counters.log.amend(m.entry, actual-charged)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // TakeInto is Take of prepared charges. It appends the decisions of all limits to
 // decisions, notes in h what SettleHold must know, and reports whether all limits
 // allow. Neither the charges, nor the decisions, nor h are kept.
-func (m *Memory) TakeInto(ctx context.Context, charges []Charge, decisions []limit.Decision, h *Hold) (_ []limit.Decision, allowed bool, err error) {
+func (m *Memory) TakeInto(ctx context.Context, charges []Amount, decisions []limit.Decision, h *Hold) (_ []limit.Decision, allowed bool, err error) {
 	h.charges = 0
 	if err := checkPrepared(ctx, charges); err != nil {
 		return decisions, false, err
@@ -28,11 +28,11 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Charge, decisions []lim
 	first := len(decisions)
 	allowed = true
 	for i := range charges {
-		p, at := charges[i].prepared, len(decisions)
+		p, at := charges[i].Of.prepared, len(decisions)
 		entries[i] = m.entryOf(p)
 		a := entries[i].purse.Account()
 		if p.plan == nil {
-			p.plan = a.PlanOf(charges[i].Limits)
+			p.plan = a.PlanOf(charges[i].Of.Limits)
 		}
 		decisions = grow(decisions, p.plan)
 		if !a.Ask(p.plan, now, charges[i].N, decisions[at:]) {
@@ -50,14 +50,14 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Charge, decisions []lim
 }
 
 // charge charges the accounts of the entries after all limits have allowed it.
-func (m *Memory) charge(charges []Charge, entries []*entry, now int64, h *Hold) {
-	held := h.begin(len(charges), now)
+func (m *Memory) charge(charges []Amount, entries []*entry, now int64, h *Hold) {
+	marks := h.begin(len(charges), now)
 	for i := range charges {
-		p, e, n := charges[i].prepared, entries[i], charges[i].N
+		p, e, n := charges[i].Of.prepared, entries[i], charges[i].N
 		a := e.purse.Account()
-		held[i].prepared, held[i].Mark = p, a.Charge(p.plan, now, n)
+		marks[i] = a.Charge(p.plan, now, n)
 		if p.plan.Buckets() {
-			h.buckets = a.AppendReceipts(p.plan, now, n, h.buckets)
+			h.addBuckets(a, p.plan, n)
 		}
 		m.keep(p, e, now)
 	}
@@ -65,9 +65,9 @@ func (m *Memory) charge(charges []Charge, entries []*entry, now int64, h *Hold) 
 
 // deny corrects the decisions after a limit has denied: those that allow say how much
 // remains while nothing is taken.
-func deny(charges []Charge, entries []*entry, now int64, decisions []limit.Decision) {
+func deny(charges []Amount, entries []*entry, now int64, decisions []limit.Decision) {
 	for i := range charges {
-		plan := charges[i].prepared.plan
+		plan := charges[i].Of.prepared.plan
 		entries[i].purse.Account().Deny(plan, now, charges[i].N, decisions)
 		decisions = decisions[len(plan.Limits()):]
 	}
@@ -76,7 +76,7 @@ func deny(charges []Charge, entries []*entry, now int64, decisions []limit.Decis
 // PeekInto is Peek of prepared charges. It appends the decisions of all limits to
 // decisions, and reports whether all limits allow. Neither the charges nor the
 // decisions are kept.
-func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []limit.Decision) (_ []limit.Decision, allowed bool, err error) {
+func (m *Memory) PeekInto(ctx context.Context, charges []Amount, decisions []limit.Decision) (_ []limit.Decision, allowed bool, err error) {
 	if err := checkPrepared(ctx, charges); err != nil {
 		return decisions, false, err
 	}
@@ -89,12 +89,12 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Charge, decisions []lim
 	allowed = true
 	var unused limit.Account
 	for i := range charges {
-		p, a, at := charges[i].prepared, &unused, len(decisions)
+		p, a, at := charges[i].Of.prepared, &unused, len(decisions)
 		if e := m.lookUp(p); e != nil {
 			a = e.purse.Account()
 		}
 		if p.plan == nil {
-			p.plan = a.PlanOf(charges[i].Limits)
+			p.plan = a.PlanOf(charges[i].Of.Limits)
 		}
 		decisions = grow(decisions, p.plan)
 		if !a.Peek(p.plan, now, charges[i].N, decisions[at:]) {
@@ -114,41 +114,45 @@ func grow(decisions []limit.Decision, p *limit.Plan) []limit.Decision {
 	return decisions[:n]
 }
 
-// SettleHold is Settle of the take that h was given to: one amount for each charge,
-// or a negative one to leave what was taken. Only the first call after a take does
-// anything. Two goroutines must not call it at a time with one Hold. A store that is
-// closed settles nothing.
+// SettleHold is Settle of the take that h was given to. taken is what was taken, and actual
+// what was used of each charge: a negative number leaves what was taken. Only the first
+// call after a take does anything. Two goroutines must not call it at a time with one
+// Hold. A store that is closed settles nothing.
 //
 // SettleHold reads the clock only if there is a bucket among the limits. For logs and
 // windows the time of the last decision will do: an entry that has left its window
 // since then will have left it at the next decision.
-func (m *Memory) SettleHold(h *Hold, actual []int64) {
-	held := h.held()
+func (m *Memory) SettleHold(h *Hold, taken []Amount, actual []int64) {
+	marks := h.marks()
 	h.charges = 0
 	var locked uint64
-	for i := range held {
-		if held[i].changes(actual[i]) {
-			locked |= 1 << held[i].shard
+	for i := range marks {
+		if taken[i].differs(actual[i]) {
+			locked |= 1 << taken[i].Of.prepared.shard
 		}
 	}
 	if locked == 0 || m.lock(locked) != nil {
 		return
 	}
-	buckets := h.buckets
+	buckets := h.buckets()
 	if len(buckets) > 0 {
 		m.timeOf(locked, m.clock())
 	}
-	for i := range held {
-		p := held[i].prepared
+	for i := range marks {
+		p := taken[i].Of.prepared
 		var receipts []limit.BucketReceipt
 		if p.plan.Buckets() {
 			receipts, buckets = buckets[:len(p.plan.Limits())], buckets[len(p.plan.Limits()):]
 		}
-		if held[i].changes(actual[i]) {
+		if taken[i].differs(actual[i]) {
 			e, now := m.entryOf(p), m.shards[p.shard].seen
-			e.purse.Account().Correct(p.plan, held[i].Mark, receipts, h.at, now, actual[i])
+			e.purse.Account().Correct(p.plan, marks[i], receipts, taken[i].N, h.at, now, actual[i])
 			m.keep(p, e, now)
 		}
 	}
 	m.unlock(locked)
 }
+
+// differs reports whether the amount that was used is known, and not the one that was
+// taken.
+func (a *Amount) differs(actual int64) bool { return actual >= 0 && actual != a.N }

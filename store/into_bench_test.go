@@ -65,15 +65,15 @@ func BenchmarkTakeInto(b *testing.B) {
 }
 
 func takeAndSettle(b *testing.B, m *store.Memory, charges []store.Charge, actual []int64) {
-	ctx := b.Context()
+	ctx, taken := b.Context(), amountsOf(charges)
 	b.ReportAllocs()
 	for b.Loop() {
 		var h store.Hold
 		var room [9]limit.Decision
-		_, allowed, err := m.TakeInto(ctx, charges, room[:0], &h)
+		_, allowed, err := m.TakeInto(ctx, taken, room[:0], &h)
 		if !allowed || err != nil {
 			b.Fatal(allowed, err)
 		}
-		m.SettleHold(&h, actual)
+		m.SettleHold(&h, taken, actual)
 	}
 }

@@ -40,9 +40,8 @@ func NewMemoryAt(clock func() int64) *Memory {
 type memoryReceipt struct {
 	store   *Memory
 	hold    Hold
-	charges int
+	charges []readied // of the take
 	settled atomic.Bool
-	few     [few]prepared // room for the charges that the caller has not prepared
 }
 
 // Take is [Store]'s.
@@ -50,9 +49,9 @@ func (m *Memory) Take(ctx context.Context, charges []Charge) (Receipt, []limit.D
 	if err := check(ctx, charges); err != nil {
 		return nil, nil, err
 	}
-	r := &memoryReceipt{store: m, charges: len(charges)}
-	var room [few]Charge
-	decisions, allowed, err := m.TakeInto(ctx, prepareValid(append(room[:0], charges...), r.few[:]), nil, &r.hold)
+	r := &memoryReceipt{store: m, charges: readyValid(charges)}
+	var room [few]Amount
+	decisions, allowed, err := m.TakeInto(ctx, amounts(r.charges, room[:0]), nil, &r.hold)
 	if !allowed {
 		return nil, decisions, err
 	}
@@ -65,14 +64,15 @@ func (m *Memory) Settle(ctx context.Context, r Receipt, actual []int64) error {
 		return nil
 	}
 	receipt, ok := r.(*memoryReceipt)
-	if !ok || receipt.store != m || len(actual) != receipt.charges {
+	if !ok || receipt.store != m || len(actual) != len(receipt.charges) {
 		return ErrReceipt
 	}
 	if m.closed.Load() {
 		return ErrClosed
 	}
 	if receipt.settled.CompareAndSwap(false, true) {
-		m.SettleHold(&receipt.hold, actual)
+		var room [few]Amount
+		m.SettleHold(&receipt.hold, amounts(receipt.charges, room[:0]), actual)
 	}
 	return nil
 }
@@ -82,7 +82,8 @@ func (m *Memory) Peek(ctx context.Context, charges []Charge) ([]limit.Decision, 
 	if err := check(ctx, charges); err != nil {
 		return nil, err
 	}
-	decisions, _, err := m.PeekInto(ctx, prepareValid(slices.Clone(charges), nil), nil)
+	var room [few]Amount
+	decisions, _, err := m.PeekInto(ctx, amounts(readyValid(charges), room[:0]), nil)
 	return decisions, err
 }
 

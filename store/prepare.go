@@ -34,38 +34,52 @@ func Prepare(key string, limits []limit.Limit) (Charge, error) {
 	return Charge{Key: key, Limits: p.plan.Limits(), prepared: p}, nil
 }
 
-// prepareValid prepares those of the charges that the caller has not prepared. All of
-// them are valid. It uses room for them if that is large enough.
-func prepareValid(charges []Charge, room []prepared) []Charge {
-	if len(charges) > len(room) {
-		room = make([]prepared, len(charges))
-	}
-	for i := range charges {
-		if c := &charges[i]; c.prepared == nil {
-			c.prepared = &room[i]
-			c.prepared.key, c.prepared.hash, c.prepared.shard = c.Key, hashOf(c.Key), shardOf(c.Key)
+// readied is a charge that was prepared for one take.
+type readied struct {
+	Charge
+	prepared
+}
+
+// readyValid prepares charges, all of which are valid, unless the caller has prepared them.
+func readyValid(charges []Charge) []readied {
+	ready := make([]readied, len(charges))
+	for i, c := range charges {
+		r := &ready[i]
+		r.Charge = c
+		if c.prepared == nil {
+			r.prepared.key, r.prepared.hash, r.prepared.shard = c.Key, hashOf(c.Key), shardOf(c.Key)
+			r.Charge.prepared = &r.prepared
 		}
 	}
-	return charges
+	return ready
+}
+
+// amounts appends the charges with their own amounts to list.
+func amounts(ready []readied, list []Amount) []Amount {
+	for i := range ready {
+		list = append(list, Amount{&ready[i].Charge, ready[i].N})
+	}
+	return list
 }
 
 // checkPrepared returns what is wrong with a call whose charges must be prepared, or
 // nil.
-func checkPrepared(ctx context.Context, charges []Charge) error {
+func checkPrepared(ctx context.Context, charges []Amount) error {
 	if err := ctx.Err(); err != nil {
 		return notAsked(err)
 	}
 	for i := range charges {
 		c := &charges[i]
-		if c.prepared == nil {
-			return fmt.Errorf("%w: the charge of %q is not prepared", ErrInvalid, c.Key)
+		p := c.Of.prepared
+		if p == nil {
+			return fmt.Errorf("%w: the charge of %q is not prepared", ErrInvalid, c.Of.Key)
 		}
 		if c.N < 0 {
-			return errNegative(c)
+			return errNegative(c.Of.Key, c.N)
 		}
 		for k := range charges[:i] {
-			if other := charges[k].prepared; other.hash == c.prepared.hash && other.key == c.prepared.key {
-				return errTwice(c)
+			if other := charges[k].Of.prepared; other.hash == p.hash && other.key == p.key {
+				return errTwice(p.key)
 			}
 		}
 	}

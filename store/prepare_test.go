@@ -63,7 +63,7 @@ func (m *preparedMemory) prepareOne(c store.Charge) (store.Charge, error) {
 type preparedReceipt struct {
 	store   *store.Memory
 	hold    store.Hold
-	charges int
+	taken   []store.Amount
 	settled atomic.Bool
 }
 
@@ -72,8 +72,8 @@ func (m *preparedMemory) Take(ctx context.Context, charges []store.Charge) (stor
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &preparedReceipt{store: m.Memory, charges: len(charges)}
-	decisions, allowed, err := m.TakeInto(ctx, ready, nil, &r.hold)
+	r := &preparedReceipt{store: m.Memory, taken: amountsOf(ready)}
+	decisions, allowed, err := m.TakeInto(ctx, r.taken, nil, &r.hold)
 	if !allowed {
 		return nil, decisions, err
 	}
@@ -85,7 +85,7 @@ func (m *preparedMemory) Peek(ctx context.Context, charges []store.Charge) ([]li
 	if err != nil {
 		return nil, err
 	}
-	decisions, _, err := m.PeekInto(ctx, ready, nil)
+	decisions, _, err := m.PeekInto(ctx, amountsOf(ready), nil)
 	return decisions, err
 }
 
@@ -94,14 +94,14 @@ func (m *preparedMemory) Settle(ctx context.Context, r store.Receipt, actual []i
 		return nil
 	}
 	receipt, ok := r.(*preparedReceipt)
-	if !ok || receipt.store != m.Memory || receipt.charges != len(actual) {
+	if !ok || receipt.store != m.Memory || len(receipt.taken) != len(actual) {
 		return store.ErrReceipt
 	}
 	if m.closed.Load() {
 		return store.ErrClosed
 	}
 	if receipt.settled.CompareAndSwap(false, true) {
-		m.SettleHold(&receipt.hold, actual)
+		m.SettleHold(&receipt.hold, receipt.taken, actual)
 	}
 	return nil
 }
@@ -135,15 +135,15 @@ func TestPrepareRefuses(t *testing.T) {
 			}
 		}
 		var h store.Hold
-		decisions, allowed, err := m.TakeInto(t.Context(), charges, nil, &h)
+		decisions, allowed, err := m.TakeInto(t.Context(), amountsOf(charges), nil, &h)
 		refused("take", decisions, allowed, err)
-		decisions, allowed, err = m.PeekInto(t.Context(), charges, nil)
+		decisions, allowed, err = m.PeekInto(t.Context(), amountsOf(charges), nil)
 		refused("peek", decisions, allowed, err)
 		if len(charges) == 1 {
 			decisions, allowed, err = m.Spend(t.Context(), []byte("key"), charges[0], nil)
 			refused("spend", decisions, allowed, err)
 		}
-		m.SettleHold(&h, nil)
+		m.SettleHold(&h, amountsOf(charges), nil)
 	}
 	if m.Len() != 0 {
 		t.Errorf("%d keys are held", m.Len())
@@ -158,16 +158,24 @@ func TestPrepareKeepsACopy(t *testing.T) {
 	c := prepare(t, "key", 1, limits...)
 	limits[0] = windows(1, 5)[0]
 	mustTakeInto(t, m, c)
-	if d, allowed, err := m.TakeInto(t.Context(), []store.Charge{c}, nil, new(store.Hold)); allowed || err != nil {
+	if d, allowed, err := m.TakeInto(t.Context(), amountsOf([]store.Charge{c}), nil, new(store.Hold)); allowed || err != nil {
 		t.Errorf("the second of 1: %+v, %v", d, err)
 	}
+}
+
+// amountsOf returns prepared charges with their own amounts.
+func amountsOf(charges []store.Charge) (list []store.Amount) {
+	for i := range charges {
+		list = append(list, store.Amount{Of: &charges[i], N: charges[i].N})
+	}
+	return list
 }
 
 // mustTakeInto takes prepared charges, which must be allowed.
 func mustTakeInto(t *testing.T, m *store.Memory, charges ...store.Charge) *store.Hold {
 	t.Helper()
 	var h store.Hold
-	if d, allowed, err := m.TakeInto(t.Context(), charges, nil, &h); !allowed || err != nil {
+	if d, allowed, err := m.TakeInto(t.Context(), amountsOf(charges), nil, &h); !allowed || err != nil {
 		t.Fatalf("take %+v: %+v, %v", charges, d, err)
 	}
 	return &h
@@ -176,7 +184,7 @@ func mustTakeInto(t *testing.T, m *store.Memory, charges ...store.Charge) *store
 // usedOf returns how much is used of the first limit of a charge.
 func usedOf(t *testing.T, m *store.Memory, c store.Charge) int64 {
 	t.Helper()
-	d, _, err := m.PeekInto(t.Context(), []store.Charge{c}, nil)
+	d, _, err := m.PeekInto(t.Context(), amountsOf([]store.Charge{c}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,10 +203,10 @@ func TestPreparedForSeveralStores(t *testing.T) {
 			all.Go(func() {
 				for range takes {
 					var h store.Hold
-					if _, allowed, err := list[i].TakeInto(t.Context(), []store.Charge{c}, nil, &h); !allowed || err != nil {
+					if _, allowed, err := list[i].TakeInto(t.Context(), amountsOf([]store.Charge{c}), nil, &h); !allowed || err != nil {
 						t.Error(allowed, err)
 					}
-					list[i].SettleHold(&h, []int64{1})
+					list[i].SettleHold(&h, amountsOf([]store.Charge{c}), []int64{1})
 				}
 			})
 		}

@@ -36,9 +36,9 @@ func shardOf(key string) uint64 {
 }
 
 // shardsOf returns the set of the shards of prepared charges.
-func shardsOf(charges []Charge) (set uint64) {
+func shardsOf(charges []Amount) (set uint64) {
 	for i := range charges {
-		set |= 1 << charges[i].prepared.shard
+		set |= 1 << charges[i].Of.prepared.shard
 	}
 	return set
 }

@@ -14,9 +14,9 @@ import (
 // Neither key nor decisions are kept.
 func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, decisions []limit.Decision) (_ []limit.Decision, allowed bool, err error) {
 	if c.N < 0 {
-		c.Key = string(key)
+		return decisions, false, errNegative(string(key), c.N)
 	}
-	if err := checkPrepared(ctx, []Charge{c}); err != nil {
+	if err := checkPrepared(ctx, []Amount{{&c, c.N}}); err != nil {
 		return decisions, false, err
 	}
 	name := unsafe.String(unsafe.SliceData(key), len(key)) // key without a copy of it

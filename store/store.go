@@ -86,10 +86,10 @@ const maxLimits = 64
 func Validate(charges []Charge) error {
 	for i, c := range charges {
 		if c.N < 0 {
-			return errNegative(&c)
+			return errNegative(c.Key, c.N)
 		}
 		if slices.ContainsFunc(charges[:i], func(other Charge) bool { return other.Key == c.Key }) {
-			return errTwice(&c)
+			return errTwice(c.Key)
 		}
 		if len(c.Limits) > maxLimits {
 			return fmt.Errorf("%w: %q has %d limits: it may have %d", ErrInvalid, c.Key, len(c.Limits), maxLimits)
@@ -103,12 +103,12 @@ func Validate(charges []Charge) error {
 	return nil
 }
 
-func errNegative(c *Charge) error {
-	return fmt.Errorf("%w: %d of %q: it must not be negative", ErrInvalid, c.N, c.Key)
+func errNegative(key string, n int64) error {
+	return fmt.Errorf("%w: %d of %q: it must not be negative", ErrInvalid, n, key)
 }
 
-func errTwice(c *Charge) error {
-	return fmt.Errorf("%w: %q is charged twice: each key may be named once", ErrInvalid, c.Key)
+func errTwice(key string) error {
+	return fmt.Errorf("%w: %q is charged twice: each key may be named once", ErrInvalid, key)
 }
 
 // Allowed reports whether all limits allow.

@@ -32,17 +32,17 @@ func (r *Reservation) Keep() {
 		return
 	}
 	k := new(renewal)
-	r.renewal = k
+	r.set().renewal = k
 	k.timer = time.AfterFunc(time.Hour, func() { k.renew(r) })
 	k.timer.Reset(Lease - renewBefore) // now that renew can see the timer
 }
 
 // slots returns the charges of the call's slots.
 func (r *Reservation) slots() (list []store.Charge) {
-	for _, each := range r.plans {
-		for _, u := range each.plan.units {
+	for _, p := range r.plans {
+		for _, u := range p.units {
 			if u == Slots {
-				list = append(list, store.Charge{Key: each.plan.rules.Key(Slots), Limits: anyNumber, N: 1})
+				list = append(list, store.Charge{Key: p.rules.Key(Slots), Limits: anyNumber, N: 1})
 			}
 		}
 	}

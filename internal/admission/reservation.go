@@ -12,41 +12,52 @@ import (
 
 // Reservation is what a call has taken before it is known what it uses.
 type Reservation struct {
-	engine  *Engine
-	hold    store.Hold    // what the store in memory knows it by,
-	receipt store.Receipt // or any other store
-	ask     Ask           // as it was charged to the shared scope
-	probe   int64         // the number of the probe that the call is, or 0
-	gated   *Scope        // whose gate it probes
-	renewal *renewal      // of its slots for longer than a lease; nil: none
-	flow    string        // of the call, if it has waited in a line
-	line    *line.Line    // in which it has had a turn, or nil
-	ended   atomic.Bool
-	after   func(t llm.Tokens) // is told what the call has used; may be nil
-	limited bool               // for observers, as the next two
+	engine *Engine
+	hold   store.Hold // by which the store in memory knows what was taken
+	ask    Ask        // as it was charged to the shared scope
+	ended  atomic.Bool
 
+	limited        bool // for observers, as the next two
 	project, model string
 
-	plans    []reserved
-	fewPlans [2]reserved
+	plans    []*plan // by which it was charged
+	fewPlans [2]*plan
+
+	*special // &ordinary, unless any of it is set: see set
 }
 
-// reserved is what a reservation was charged by in one scope.
-type reserved struct {
-	scope *Scope
-	plan  *plan
+// special is what few reservations have. Only for those memory is allocated.
+type special struct {
+	receipt store.Receipt      // by which any store but that in memory knows what was taken
+	probe   int64              // the number of the probe that the call is, or 0
+	gated   *Scope             // whose gate it probes
+	renewal *renewal           // of its slots for longer than a lease; nil: none
+	flow    string             // of the call, if it has waited in a line
+	line    *line.Line         // in which it has had a turn, or nil
+	after   func(t llm.Tokens) // is told what the call has used; may be nil
+}
+
+// ordinary is the special part of a reservation that has none.
+var ordinary special
+
+// set returns the special part of a reservation for a change of it.
+func (r *Reservation) set() *special {
+	if r.special == &ordinary {
+		r.special = new(special)
+	}
+	return r.special
 }
 
 func (e *Engine) newReservation(c *Call, o *Outcome) *Reservation {
-	r := &Reservation{engine: e, ask: c.Ask, project: c.Project, model: c.Model, limited: c.Limited}
+	r := &Reservation{engine: e, ask: c.Ask, project: c.Project, model: c.Model, limited: c.Limited, special: &ordinary}
 	r.plans = r.fewPlans[:0]
 	all := o.all()
 	for i := range all {
-		s := &all[i]
-		r.plans = append(r.plans, reserved{s.Scope, s.plan})
-		if !c.Ask.Split && s.plan.rules != nil && s.Scope.line != nil {
-			r.ask.Amounts[Input] = s.plan.rules.Amount(Input, &c.Ask)
-			r.ask.Amounts[Output] = s.plan.rules.Amount(Output, &c.Ask)
+		p := all[i].plan
+		r.plans = append(r.plans, p)
+		if !c.Ask.Split && p.rules != nil && p.scope.line != nil {
+			r.ask.Amounts[Input] = p.rules.Amount(Input, &c.Ask)
+			r.ask.Amounts[Output] = p.rules.Amount(Output, &c.Ask)
 		}
 	}
 	return r
@@ -129,7 +140,7 @@ func (r *Reservation) Cancel() bool {
 }
 
 // AfterCommit lets fn be told what the call has used, before it is settled.
-func (r *Reservation) AfterCommit(fn func(t llm.Tokens)) { r.after = fn }
+func (r *Reservation) AfterCommit(fn func(t llm.Tokens)) { r.set().after = fn }
 
 // Unlimited returns the reservation of a call that no limit governs.
 func (e *Engine) Unlimited(c *Call) *Reservation { return e.newReservation(c, new(Outcome)) }
@@ -151,20 +162,21 @@ func (r *Reservation) settle(used *Amounts) {
 		r.renewal.end(r)
 	}
 	if e.memory != nil {
-		var few [fewCharges]int64
-		e.memory.SettleHold(&r.hold, r.actual(few[:0], used))
+		var few [fewCharges]store.Amount
+		var fewUsed [fewCharges]int64
+		e.memory.SettleHold(&r.hold, r.taken(few[:0]), r.actual(fewUsed[:0], used))
 	} else if r.receipt != nil {
 		e.correct(correction{r.receipt, r.actual(nil, used)})
 	}
-	inShared := r.inShared(*used)
 	if r.line != nil {
+		inShared := r.inShared(*used)
 		r.line.Charge(r.flow, r.costMore(&inShared))
 	}
-	for _, each := range r.plans {
-		if each.scope.gate != nil && e.memory == nil {
-			each.scope.gate.Settled(r.ask.Amounts, inShared)
+	for _, p := range r.plans {
+		if p.scope.gate != nil && e.memory == nil {
+			p.scope.gate.Settled(r.ask.Amounts, r.inShared(*used))
 		}
-		e.Wake(each.scope)
+		e.Wake(p.scope)
 	}
 }
 
@@ -178,10 +190,18 @@ func (r *Reservation) inShared(used Amounts) Amounts {
 	return used
 }
 
+// taken appends what was taken, for the store in memory.
+func (r *Reservation) taken(list []store.Amount) []store.Amount {
+	for _, p := range r.plans {
+		list = p.amounts(list, &r.ask)
+	}
+	return list
+}
+
 // actual appends amounts in the order of the charges.
 func (r *Reservation) actual(list []int64, used *Amounts) []int64 {
-	for _, each := range r.plans {
-		for _, u := range each.plan.units {
+	for _, p := range r.plans {
+		for _, u := range p.units {
 			list = append(list, used[u])
 		}
 	}
@@ -193,11 +213,11 @@ func (r *Reservation) actual(list []int64, used *Amounts) []int64 {
 func (r *Reservation) costMore(used *Amounts) (more int64) {
 	had := Ask{Amounts: *used, Split: true}
 	had.Amounts[Slots] = r.ask.Amounts[Slots]
-	for _, each := range r.plans {
-		if each.scope.line == r.line && each.plan.rules != nil {
+	for _, p := range r.plans {
+		if p.scope.line == r.line && p.rules != nil {
 			taken := r.ask
 			taken.Split = true
-			more = each.plan.share(&had) - each.plan.share(&taken)
+			more = p.share(&had) - p.share(&taken)
 		}
 	}
 	return more

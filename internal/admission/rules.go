@@ -50,7 +50,7 @@ type Rules struct {
 	Weight     int // of the scope among those of its rank: 0 is 1
 	MaxWaiting int // how many of its calls may wait for one other scope: 0 is any number
 
-	key     string
+	scope   *Scope
 	plans   [parts]plan
 	most    [units]int64 // the least count of the unit's limits; 0: it has none
 	limited bool         // some limit denies
@@ -70,18 +70,16 @@ func (p Part) has(u Unit) bool { return p == Whole || u == Requests || p == With
 
 // plan is what a store is asked for a call in one scope.
 type plan struct {
-	rules   *Rules
+	scope   *Scope
+	rules   *Rules // nil: the scope limits nothing
 	charges []store.Charge // prepared, of nothing; one a unit
 	units   []Unit         // of the charges
 	limits  []int          // for each decision of the store, the place of its limit in Rules.Limits
 }
 
-// nothing is the plan of a scope without limits.
-var nothing plan
-
-// ready makes the rules ready for the keys that begin with key.
-func (r *Rules) ready(key string) error {
-	r.key = key
+// ready makes the rules ready for the calls of a scope.
+func (r *Rules) ready(s *Scope) error {
+	r.scope = s
 	for i := range r.Limits {
 		l := &r.Limits[i]
 		if l.Free {
@@ -102,7 +100,7 @@ func (r *Rules) ready(key string) error {
 
 func (r *Rules) plan(part Part) error {
 	p := &r.plans[part]
-	p.rules = r
+	p.scope, p.rules = r.scope, r
 	for u := range units {
 		var limits []limit.Limit
 		for i := range r.Limits {
@@ -114,7 +112,7 @@ func (r *Rules) plan(part Part) error {
 		if limits == nil {
 			continue
 		}
-		charge, err := store.Prepare(r.key+keyEnds[u], limits)
+		charge, err := store.Prepare(r.Key(u), limits)
 		if err != nil {
 			return err
 		}
@@ -124,7 +122,7 @@ func (r *Rules) plan(part Part) error {
 }
 
 // Key returns the key of the scope's counters of a unit.
-func (r *Rules) Key(u Unit) string { return r.key + keyEnds[u] }
+func (r *Rules) Key(u Unit) string { return r.scope.Key + keyEnds[u] }
 
 // Amount returns how much of a unit a call is charged.
 func (r *Rules) Amount(u Unit, ask *Ask) int64 {
@@ -136,6 +134,14 @@ func (r *Rules) Amount(u Unit, ask *Ask) int64 {
 		n = max(n, r.LeastTokens)
 	}
 	return n
+}
+
+// amounts appends what a call is charged, for the store in memory.
+func (p *plan) amounts(list []store.Amount, ask *Ask) []store.Amount {
+	for i := range p.charges {
+		list = append(list, store.Amount{Of: &p.charges[i], N: p.rules.Amount(p.units[i], ask)})
+	}
+	return list
 }
 
 // append appends what a call is charged.

@@ -14,9 +14,10 @@ import (
 type Scope struct {
 	Key string // begins the keys of its counters, and no other scope's
 
-	gate  Gate
-	line  *line.Line // of calls that wait; nil: only calls of one flow name the scope
-	rules atomic.Pointer[Rules]
+	gate    Gate
+	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
+	rules   atomic.Pointer[Rules]
+	nothing plan // of calls while the scope limits nothing
 }
 
 // Gate stands before the limits of a scope. It may let nothing pass for a while, but
@@ -63,16 +64,21 @@ type Closed struct {
 // that wait for it have their turns by the ranks and weights of their own scopes.
 // gate may be nil.
 func (e *Engine) NewShared(key string, gate Gate) *Scope {
-	return &Scope{Key: key, gate: gate, line: e.hall.NewLine()}
+	return newScope(&Scope{Key: key, gate: gate, line: e.hall.NewLine()})
 }
 
 // NewOwn returns a scope whose calls are one flow, such as a project.
-func (e *Engine) NewOwn(key string) *Scope { return &Scope{Key: key} }
+func (e *Engine) NewOwn(key string) *Scope { return newScope(&Scope{Key: key}) }
+
+func newScope(s *Scope) *Scope {
+	s.nothing.scope = s
+	return s
+}
 
 // SetRules replaces the scope's rules. What was used stays. Calls that wait are decided
 // on by the new rules.
 func (e *Engine) SetRules(s *Scope, r *Rules) error {
-	if err := r.ready(s.Key); err != nil {
+	if err := r.ready(s); err != nil {
 		return err
 	}
 	s.rules.Store(r)
@@ -103,7 +109,7 @@ func (s *Scope) Waiting() int { return s.line.Waiting() }
 func (s *Scope) planFor(e *Engine, part Part) *plan {
 	r := s.rules.Load()
 	if r == nil || !r.limited && s.line != nil {
-		return &nothing
+		return &s.nothing
 	}
 	if s.gate != nil && !s.gate.Idle() {
 		r = s.gate.Lower(r, e.clock())
@@ -119,7 +125,7 @@ func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
 		l.Limit = l.Limit.WithCount(count(&r.Limits[i]))
 		lower.Limits = append(lower.Limits, l)
 	}
-	if lower.ready(r.key) != nil {
+	if lower.ready(r.scope) != nil {
 		return r // a count out of range
 	}
 	return lower

@@ -30,7 +30,7 @@ func (e *Engine) take(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (
 	case res == nil:
 		gated.gate.GiveBack(e.clock(), probe)
 	default:
-		res.gated, res.probe = gated, probe
+		res.set().gated, res.set().probe = gated, probe
 	}
 	return res, err
 }
@@ -78,14 +78,14 @@ func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 		return nil, e.reconsider(ctx, c, o)
 	}
 	res := e.newReservation(c, o)
-	res.receipt = receipt
+	res.set().receipt = receipt
 	return res, nil
 }
 
 func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome) (*Reservation, error) {
-	var few [fewCharges]store.Charge
+	var few [fewCharges]store.Amount
 	var hold store.Hold
-	_, allowed, err := e.memory.TakeInto(ctx, o.charges(few[:0], &c.Ask), o.said()[:0], &hold)
+	_, allowed, err := e.memory.TakeInto(ctx, o.amounts(few[:0], &c.Ask), o.said()[:0], &hold)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (e *Engine) peekLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 
 func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err error) {
 	if e.memory != nil {
-		var few [fewCharges]store.Charge
-		_, _, err = e.memory.PeekInto(ctx, o.charges(few[:0], ask), o.said()[:0])
+		var few [fewCharges]store.Amount
+		_, _, err = e.memory.PeekInto(ctx, o.amounts(few[:0], ask), o.said()[:0])
 	} else if list := o.charges(nil, ask); len(list) > 0 {
 		var said []limit.Decision
 		said, err = e.store.Peek(ctx, list)
@@ -160,6 +160,15 @@ func (o *Outcome) makeRoom() {
 	if o.manySaid = nil; n > len(o.fewSaid) {
 		o.manySaid = make([]limit.Decision, n)
 	}
+}
+
+// amounts appends what the scopes are charged, for the store in memory.
+func (o *Outcome) amounts(list []store.Amount, ask *Ask) []store.Amount {
+	all := o.all()
+	for i := range all {
+		list = all[i].plan.amounts(list, ask)
+	}
+	return list
 }
 
 // charges appends what the scopes are charged.

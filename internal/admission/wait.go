@@ -109,7 +109,7 @@ func (w *wait) inLine(ctx context.Context) error {
 	}
 	err := shared.Wait(ctx, t, inTurn)
 	if r.Reservation != nil {
-		r.Reservation.line, r.Reservation.flow = shared, t.Flow
+		r.Reservation.set().line, r.Reservation.set().flow = shared, t.Flow
 	}
 	return err
 }
