@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // The exit codes.
@@ -32,21 +33,12 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	if err == nil {
 		return exitFine
 	}
-	fmt.Fprintln(stderr, withPrefix(err))
+	fmt.Fprintln(stderr, "ratelimit: "+message.Plain(err))
 	if wrongUsage(err) {
 		fmt.Fprintf(stderr, "See `%s --help`.\n", ran.CommandPath())
 		return exitUsage
 	}
 	return exitFailed
-}
-
-// withPrefix returns the text of an error, with the prefix that all our errors have.
-func withPrefix(err error) string {
-	text := err.Error()
-	if strings.HasPrefix(text, "ratelimit: ") {
-		return text
-	}
-	return "ratelimit: " + text
 }
 
 func newRoot() *cobra.Command {
@@ -94,9 +86,9 @@ func (u usageError) Unwrap() error { return u.error }
 // wrongUsage reports whether the fault is in the command line, and not in a file. A fault of
 // the configuration without a line comes from a flag.
 func wrongUsage(err error) bool {
-	var wrong usageError
-	var first config.Fault // faults are in the order of their lines
-	return errors.As(err, &wrong) || errors.As(err, &first) && first.Line == 0
+	_, wrong := errors.AsType[usageError](err)
+	first, ok := errors.AsType[config.Fault](err) // faults are in the order of their lines
+	return wrong || ok && first.Line == 0
 }
 
 // noEmptyFlags refuses a flag that is set to an empty value, such as that of an unset

@@ -47,20 +47,21 @@ func (a *asking) client() (*admin.Client, error) {
 	return &admin.Client{Base: base, Token: os.Getenv(a.tokenEnv)}, nil
 }
 
-// explain returns an error of the admin API with what the user can do about it.
-func (a *asking) explain(c *admin.Client, err error) error {
-	var connection *net.OpError
-	var problem *admin.Problem
-	var unanswered *url.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &connection) && connection.Op == "dial":
-		return fmt.Errorf("no gateway answers at %s: start one with `ratelimit serve`", c.Base)
-	case errors.As(err, &problem) && problem.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%w: put the token into the variable %s", err, a.tokenEnv)
-	case !errors.As(err, &problem) && !errors.As(err, &unanswered):
-		return fmt.Errorf("%w: %s must be the address of the admin API, and not that for clients; it begins with https:// where that has TLS", err, c.Base)
+// run returns the function of a command that asks a gateway. An error says what the user can do
+// about it.
+func (a *asking) run(ask func(c *cobra.Command, client *admin.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		err = ask(c, client, args)
+		if connection, ok := errors.AsType[*net.OpError](err); ok && connection.Op == "dial" {
+			return fmt.Errorf("no gateway answers at %s: start one with `ratelimit serve`", client.Base)
+		}
+		if problem, ok := errors.AsType[*admin.Problem](err); ok && problem.Status == http.StatusUnauthorized {
+			return fmt.Errorf("%w: put the token into the variable %s", err, a.tokenEnv)
+		}
+		return err
 	}
-	return err
 }

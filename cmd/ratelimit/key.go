@@ -40,18 +40,14 @@ func newKeyCreate(a *asking) *cobra.Command {
 		Short:   "Make a key for a project",
 		Example: `  ratelimit key create search --name "search in staging" --expires 30d`,
 		Args:    arguments,
-		RunE: func(c *cobra.Command, args []string) error {
-			client, err := a.client()
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+			key, err := client.CreateKey(c.Context(), args[0], name, time.Duration(expires))
 			if err != nil {
 				return err
 			}
-			key, err := client.CreateKey(c.Context(), args[0], name, time.Duration(expires))
-			if err != nil {
-				return a.explain(client, err)
-			}
-			tellOfKey(c, client, args[0])
+			warnOfKey(c, client, args[0])
 			return showKey(c, key)
-		},
+		}),
 		ValidArgsFunction: a.projects,
 	}
 	c.Flags().StringVar(&name, "name", "", "what the key is for")
@@ -66,26 +62,22 @@ func newKeyRotate(a *asking) *cobra.Command {
 		Short:   "Replace a key by a new one",
 		Example: "  ratelimit key rotate ID --grace 24h",
 		Args:    arguments,
-		RunE: func(c *cobra.Command, args []string) error {
-			client, err := a.client()
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+			key, err := client.RotateKey(c.Context(), args[0], time.Duration(grace))
 			if err != nil {
 				return err
 			}
-			key, err := client.RotateKey(c.Context(), args[0], time.Duration(grace))
-			if err != nil {
-				return a.explain(client, err)
-			}
 			return showKey(c, key)
-		},
+		}),
 		ValidArgsFunction: a.keys,
 	}
 	c.Flags().Var(&grace, "grace", "for how long the old key stays valid, such as 12h or 7d (default: it and those before it end at once)")
 	return c
 }
 
-// tellOfKey warns the user who has made a key of two surprises: that the gateway takes no
+// warnOfKey warns the user who has made a key of two surprises: that the gateway takes no
 // keys, and that the project, which may be misspelt, has only the default limit.
-func tellOfKey(c *cobra.Command, client *admin.Client, project string) {
+func warnOfKey(c *cobra.Command, client *admin.Client, project string) {
 	state, err := client.State(c.Context())
 	if err != nil {
 		return // the key is made all the same
@@ -124,17 +116,13 @@ func newKeyRevoke(a *asking) *cobra.Command {
 		Short:   "Revoke a key, so that it is not valid any more",
 		Example: "  ratelimit key revoke ID",
 		Args:    arguments,
-		RunE: func(c *cobra.Command, args []string) error {
-			client, err := a.client()
-			if err != nil {
-				return err
-			}
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
 			if err := client.RevokeKey(c.Context(), args[0]); err != nil {
-				return a.explain(client, err)
+				return err
 			}
 			fmt.Fprintf(c.ErrOrStderr(), "key %s is not valid any more\n", args[0])
 			return nil
-		},
+		}),
 		ValidArgsFunction: a.keys,
 	}
 }
@@ -146,20 +134,16 @@ func newKeyList(a *asking) *cobra.Command {
 		Short:   "List the ids of keys and their projects, not the keys themselves",
 		Example: "  ratelimit key list --json",
 		Args:    arguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := a.client()
-			if err != nil {
-				return err
-			}
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
 			all, err := client.Keys(c.Context())
 			if err != nil {
-				return a.explain(client, err)
+				return err
 			}
 			if asJSON {
 				return printJSON(c.OutOrStdout(), all)
 			}
 			return printLines(c.OutOrStdout(), keyLines(all, time.Now()))
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

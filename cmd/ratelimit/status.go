@@ -21,16 +21,12 @@ func newStatus() *cobra.Command {
 		Long:    "Show what models and projects use of their limits, at a running gateway.",
 		Example: "  ratelimit status --watch\n  ratelimit status --json | jq '.models[] | select(.paused_seconds > 0)'\n  RATELIMIT_ADMIN_TOKEN=… ratelimit status --admin https://gateway:8081",
 		Args:    arguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := a.client()
-			if err != nil {
-				return err
-			}
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
 			if watch {
-				return a.watch(c, client, asJSON)
+				return watchStatus(c, client, asJSON)
 			}
-			return a.show(c, client, newScreen(c.OutOrStdout()).leave, asJSON)
-		},
+			return showStatus(c, client, newScreen(c.OutOrStdout()).leave, asJSON)
+		}),
 	}
 	a.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -38,13 +34,13 @@ func newStatus() *cobra.Command {
 	return c
 }
 
-// watch shows the status every second until the user presses Ctrl-C, which is no error.
-func (a *asking) watch(c *cobra.Command, client *admin.Client, asJSON bool) error {
+// watchStatus shows the status every second until the user presses Ctrl-C, which is no error.
+func watchStatus(c *cobra.Command, client *admin.Client, asJSON bool) error {
 	s := newScreen(c.OutOrStdout())
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		err := a.show(c, client, s.show, asJSON)
+		err := showStatus(c, client, s.show, asJSON)
 		if c.Context().Err() != nil {
 			return nil
 		}
@@ -59,10 +55,10 @@ func (a *asking) watch(c *cobra.Command, client *admin.Client, asJSON bool) erro
 	}
 }
 
-func (a *asking) show(c *cobra.Command, client *admin.Client, show func([]string) error, asJSON bool) error {
+func showStatus(c *cobra.Command, client *admin.Client, show func([]string) error, asJSON bool) error {
 	state, err := client.State(c.Context())
 	if err != nil {
-		return a.explain(client, err)
+		return err
 	}
 	if asJSON {
 		return printJSON(c.OutOrStdout(), state)

@@ -58,11 +58,6 @@ func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	return err
 }
 
-// Reload lets the gateway read its configuration again.
-func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
-	return get[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil)
-}
-
 // maxAnswer is how many bytes of an answer a Client reads.
 const maxAnswer = 64 << 20
 
@@ -75,13 +70,18 @@ func get[T any](ctx context.Context, c *Client, method, path string, body any) (
 	defer resp.Body.Close()
 	from := io.LimitReader(resp.Body, maxAnswer)
 	if resp.StatusCode >= 300 {
-		return answer, problemIn(resp, from)
+		p := Problem{}
+		if err := json.NewDecoder(from).Decode(&p); err != nil || p.Detail == "" {
+			return answer, fmt.Errorf("ratelimit: the gateway's admin API has answered with %s, and has not said why: %s", resp.Status, c.wantedBase())
+		}
+		p.Status = resp.StatusCode
+		return answer, &p
 	}
 	if resp.StatusCode == http.StatusNoContent {
 		return answer, nil
 	}
 	if err := json.NewDecoder(from).Decode(&answer); err != nil {
-		return answer, fmt.Errorf("ratelimit: what answers at %s is no gateway's admin API: %w", c.Base, err)
+		return answer, fmt.Errorf("ratelimit: what answers at %s is no gateway's admin API: %w: %s", c.Base, err, c.wantedBase())
 	}
 	return answer, nil
 }
@@ -116,12 +116,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	return resp, nil
 }
 
-// problemIn returns the error in an answer.
-func problemIn(resp *http.Response, from io.Reader) error {
-	p := &Problem{}
-	if err := json.NewDecoder(from).Decode(p); err != nil || p.Detail == "" {
-		return fmt.Errorf("ratelimit: the gateway's admin API has answered with %s, and has not said why", resp.Status)
-	}
-	p.Status = resp.StatusCode
-	return p
+// wantedBase is the hint for an answer that does not look like the admin API's.
+func (c *Client) wantedBase() string {
+	return c.Base + " must be the address of the admin API, and not that for clients; it begins with https:// where that has TLS"
 }
