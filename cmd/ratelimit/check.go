@@ -67,10 +67,8 @@ func summary(cfg *config.Config) []string {
 	about.add("admin API", aboutAdmin(&cfg.Admin))
 	about.add("state", cfg.RedactedState())
 	about.add("keys", cfg.Keys)
-	lines := about.lines()[1:]
-	lines = append(append(lines, ""), aboutProviders(cfg)...)
-	lines = append(append(lines, ""), aboutModels(cfg)...)
-	return append(append(lines, ""), aboutProjects(cfg)...)
+	empty := []string{""}
+	return slices.Concat(about.lines()[1:], empty, aboutProviders(cfg), empty, aboutModels(cfg), empty, aboutProjects(cfg))
 }
 
 func secured(files config.TLS) string {

@@ -127,7 +127,7 @@ func demonstrate(ctx context.Context, over config.Overrides, length time.Duratio
 	}
 	demonstrating, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
-	b := &board{running: running, witness: seen, crowds: demoCrowds(), began: time.Now()}
+	b := &board{running: running, witness: seen, projects: demoProjects(), began: time.Now()}
 	err = b.run(demonstrating, newScreen(w))
 	stop()
 	return errors.Join(err, <-ended)

@@ -98,7 +98,7 @@ func TestWitnessSeesOvershoot(t *testing.T) {
 		t.Errorf("two at a time too many are %d", n)
 	}
 	for range internRequests + 3 {
-		w.note(asked{small, "intern"}, 1)
+		w.record(asked{small, "intern"}, 1)
 	}
 	if n := w.overshoot(); n != 5 {
 		t.Errorf("with three requests too many it is %d", n)
@@ -106,9 +106,9 @@ func TestWitnessSeesOvershoot(t *testing.T) {
 	now := time.Now()
 	s := &seen{}
 	for _, at := range []time.Duration{0, time.Second, window, window + time.Second, window + time.Second + 1} {
-		s.note(arrival{now.Add(at), 10})
+		s.record(arrival{now.Add(at), 10})
 	}
-	if s.requests != 3 || s.tokens != 30 || s.mostRequests != 3 || s.mostTokens != 30 {
+	if len(s.arrivals) != 3 || s.tokens != 30 || s.mostRequests != 3 || s.mostTokens != 30 {
 		t.Errorf("%+v", s)
 	}
 }

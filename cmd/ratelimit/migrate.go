@@ -29,33 +29,28 @@ Without arguments the files are ~/.core/ratelimits.yaml and ~/.core/ratelimits.d
 			if err := ratelimit.MigrateYAMLToSQLite(from, to); err != nil {
 				return err
 			}
-			return tellMigrated(c, from, to)
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault // files
+			return reportMigration(c, from, to)
 		},
 	}
 }
 
 func migrationFiles(args []string) (from, to string, err error) {
-	if len(args) < 2 {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", "", fmt.Errorf("there is no home directory, so name both files: %w", err)
-		}
-		from, to = filepath.Join(home, ".core", "ratelimits.yaml"), filepath.Join(home, ".core", "ratelimits.db")
+	if len(args) == 2 {
+		return args[0], args[1], nil
 	}
-	if len(args) > 0 {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", "", fmt.Errorf("there is no home directory, so name both files: %w", err)
+	}
+	from, to = filepath.Join(home, ".core", "ratelimits.yaml"), filepath.Join(home, ".core", "ratelimits.db")
+	if len(args) == 1 {
 		from = args[0]
-	}
-	if len(args) > 1 {
-		to = args[1]
 	}
 	return from, to, nil
 }
 
-// tellMigrated prints what the SQLite file holds after the migration.
-func tellMigrated(c *cobra.Command, from, to string) error {
+// reportMigration prints what the SQLite file holds after the migration.
+func reportMigration(c *cobra.Command, from, to string) error {
 	rl, err := ratelimit.NewWithSQLiteConfig(to, ratelimit.Config{Providers: []ratelimit.Provider{ratelimit.ProviderLocal}}) // a provider without quotas of its own, so that none are added
 	if err != nil {
 		return err

@@ -85,11 +85,15 @@ func (s *serving) ask(t *testing.T, project, key string) int {
 	if project != "" {
 		req.Header.Set("X-Project-ID", project)
 	}
-	status, err := send(http.DefaultClient, req)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return status
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode
 }
 
 // The README's first command: it says what it serves, without a configuration.

@@ -20,18 +20,17 @@ const window = 59 * time.Second
 type witness struct {
 	provider http.Handler
 
-	mu     sync.Mutex
-	active map[string]int // calls that are being answered, by project
-	seen   map[string]*seen
+	mu   sync.Mutex
+	seen map[string]*seen // by model, and by project
 }
 
 // seen is what the witness has seen of a model or of a project.
 type seen struct {
-	active, mostActive int
+	active, mostActive int       // calls that are being answered
 	arrivals           []arrival // of the last window
-	requests, tokens   int       // in it
-	mostRequests       int
-	mostTokens         int
+	tokens             int       // of these arrivals
+	mostRequests       int       // in a window
+	mostTokens         int       // in a window
 }
 
 type arrival struct {
@@ -40,7 +39,7 @@ type arrival struct {
 }
 
 func newWitness() *witness {
-	w := &witness{active: map[string]int{}, seen: map[string]*seen{}}
+	w := &witness{seen: map[string]*seen{}}
 	w.provider = mockprovider.New(mockprovider.Config{
 		Script: w.answer,
 		Limits: map[string]mockprovider.Limit{
@@ -75,11 +74,14 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func (w *witness) count(a asked, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.active[a.User] += n
-	s := w.of(a.Model)
-	s.active += n
-	s.mostActive = max(s.mostActive, s.active)
+	for _, s := range w.both(a) {
+		s.active += n
+		s.mostActive = max(s.mostActive, s.active)
+	}
 }
+
+// both returns what was seen of a call's model and of its project.
+func (w *witness) both(a asked) []*seen { return []*seen{w.of(a.Model), w.of(a.User)} }
 
 func (w *witness) of(name string) *seen {
 	s := w.seen[name]
@@ -102,10 +104,10 @@ func (w *witness) answer(c mockprovider.Call) mockprovider.Reply {
 	var a asked
 	json.Unmarshal(c.Body, &a)
 	if c.Model == large && c.Number%errorsEvery == 0 {
-		w.note(a, 0)
+		w.record(a, 0)
 		return mockprovider.Reply{Status: http.StatusInternalServerError}
 	}
-	w.note(a, c.Prompt+c.MaxOutput)
+	w.record(a, c.Prompt+c.MaxOutput)
 	reply := mockprovider.Reply{Output: max(c.MaxOutput, 1), Delay: answerTime}
 	if c.Stream {
 		reply.Delay = answerTime / time.Duration(reply.Output)
@@ -113,31 +115,31 @@ func (w *witness) answer(c mockprovider.Call) mockprovider.Reply {
 	return reply
 }
 
-// note adds a call to the usage of its model and of its project.
-func (w *witness) note(a asked, tokens int) {
+// record adds a call to the usage of its model and of its project.
+func (w *witness) record(a asked, tokens int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	for _, s := range []*seen{w.of(a.Model), w.of(a.User)} {
-		s.note(arrival{now, tokens})
+	for _, s := range w.both(a) {
+		s.record(arrival{now, tokens})
 	}
 }
 
-func (s *seen) note(a arrival) {
+func (s *seen) record(a arrival) {
 	s.arrivals = append(s.arrivals, a)
-	s.requests, s.tokens = s.requests+1, s.tokens+a.tokens
+	s.tokens += a.tokens
 	for a.at.Sub(s.arrivals[0].at) > window {
-		s.requests, s.tokens = s.requests-1, s.tokens-s.arrivals[0].tokens
+		s.tokens -= s.arrivals[0].tokens
 		s.arrivals = s.arrivals[1:]
 	}
-	s.mostRequests, s.mostTokens = max(s.mostRequests, s.requests), max(s.mostTokens, s.tokens)
+	s.mostRequests, s.mostTokens = max(s.mostRequests, len(s.arrivals)), max(s.mostTokens, s.tokens)
 }
 
 // answering returns how many calls of a project are being answered.
 func (w *witness) answering(project string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.active[project]
+	return w.of(project).active
 }
 
 // overshoot returns by how much the limits were ever exceeded: the sum of concurrent calls,
