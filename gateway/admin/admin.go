@@ -37,7 +37,7 @@ type Admin struct {
 }
 
 // New returns the handler of a gateway's admin API. The gateway's configuration has the
-// token and the path of the audit log, which Close closes.
+// token and the path of the audit log.
 func New(g *gateway.Gateway, o Options) (*Admin, error) {
 	a := &Admin{
 		gateway: g,
@@ -158,10 +158,4 @@ func (a *Admin) isolate(w http.ResponseWriter) {
 	}
 	a.log.Error("admin: a request has panicked", "panic", fmt.Sprintf("%T", fault), "stack", string(debug.Stack()))
 	problemf(http.StatusInternalServerError, "the gateway has made a mistake: its log says which").send(w)
-}
-
-// Close closes the audit log. Every later change is refused.
-func (a *Admin) Close() error {
-	a.audit.close()
-	return nil
 }

@@ -52,10 +52,9 @@ type audit struct {
 	path string // may be empty
 	log  *slog.Logger
 
-	mu     sync.Mutex
-	seq    uint64 // of the last entry
-	last   []Entry
-	closed bool
+	mu   sync.Mutex
+	seq  uint64 // of the last entry
+	last []Entry
 }
 
 const maxEntries = 1024
@@ -77,9 +76,6 @@ func openAudit(path string, log *slog.Logger) (*audit, error) {
 func (a *audit) write(e *Entry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed {
-		return errors.New("ratelimit: the audit log is closed")
-	}
 	e.Seq, e.Time = a.seq+1, time.Now().UTC()
 	line, err := json.Marshal(e)
 	if err == nil && a.path != "" {
@@ -190,12 +186,6 @@ func (a *audit) after(seq uint64, n int) []Entry {
 		}
 	}
 	return found
-}
-
-func (a *audit) close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closed = true
 }
 
 // change is a change that the audit log records.

@@ -219,15 +219,6 @@ func TestUnloggedChangesAreNotMade(t *testing.T) {
 	}
 }
 
-func TestNothingChangesAfterClose(t *testing.T) {
-	r := newRig(t, usual)
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r.want(t, 503, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
-	r.want(t, 200, "GET", "/v1/state", "")
-}
-
 // Without a configured path, the audit log is beside the state, and other users cannot read
 // it.
 func TestAuditBesideTheState(t *testing.T) {

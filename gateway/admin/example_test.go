@@ -28,7 +28,6 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer api.Close()
 	server := httptest.NewServer(api) // ratelimit serve listens on admin.listen
 	defer server.Close()
 

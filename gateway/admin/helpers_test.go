@@ -74,7 +74,6 @@ func newRigWith(t testing.TB, yaml string, o Options) *rig {
 	if r.Admin, err = New(g, o); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.Admin.Close() })
 	clients, api := httptest.NewServer(g), httptest.NewServer(r.Admin)
 	t.Cleanup(clients.Close)
 	t.Cleanup(api.Close)

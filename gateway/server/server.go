@@ -148,11 +148,8 @@ func (s *server) close() (err error) {
 	for _, e := range s.endpoints() {
 		e.close()
 	}
-	if s.admin != nil {
-		err = s.admin.Close()
-	}
 	if s.gateway != nil {
-		err = errors.Join(err, s.gateway.Close())
+		err = s.gateway.Close()
 	}
 	return err
 }
