@@ -21,25 +21,25 @@ import (
 )
 
 // Counter asks a provider how many tokens a text is. It needs a Provider
-// (llm.Gemini, llm.OpenAI or llm.Anthropic) and a key. The key
-// travels in a header, to the base URL's host alone, and stands in no error.
+// (Gemini, OpenAI or Anthropic) and a key. It sends the key in a header, to the
+// base URL's host alone, and shows it in no error.
 type Counter struct {
 	Provider llm.Provider
 	APIKey   string
 
-	// BaseURL is what stands before the provider's own path, which begins
-	// with /v1 or /v1beta: https://host, or https://host/prefix behind a
-	// proxy. Empty, it is the provider's own.
+	// BaseURL comes before the provider's own path, which begins with /v1 or
+	// /v1beta: https://host, or https://host/prefix behind a proxy. Empty: the
+	// provider's own.
 	BaseURL string
 
-	// Client sends the request, but follows no redirect. Nil, it is one that
+	// Client sends the request, but follows no redirect. Nil: a client that
 	// gives up after 30 seconds.
 	Client *http.Client
 }
 
 const (
 	maxAnswer  = 1 << 20   // bytes read of an answer
-	maxQuoted  = 300       // bytes of it, at most, that an error quotes
+	maxQuoted  = 300       // bytes of an answer that an error quotes
 	maxCounted = 1<<31 - 1 // tokens; more than any model reads
 )
 
@@ -47,9 +47,9 @@ var countClient = &http.Client{Timeout: 30 * time.Second}
 
 var errRedirect = errors.New("the server redirects elsewhere, and the key may not go there: set the base URL to where it belongs")
 
-// Count returns how many tokens the text is to a model, as one message of a
-// user: a provider may add what frames it. It asks once; where ctx ends first,
-// the error wraps ctx's.
+// Count returns how many tokens a model reads for the text as one message of a
+// user; a provider may count the marks around the message too. Count asks once.
+// If ctx ends first, the error wraps the context's.
 func (c Counter) Count(ctx context.Context, model, text string) (int, error) {
 	n, err := c.count(ctx, model, text)
 	if err != nil {
@@ -80,19 +80,19 @@ func (c Counter) count(ctx context.Context, model, text string) (int, error) {
 	return c.read(answer, q.field)
 }
 
-// question is how a provider is asked.
+// question is the request that asks a provider.
 type question struct {
 	base, path string
 	header     http.Header
 	body       any
-	field      string // of the answer, which holds the count
+	field      string // the field of the answer that has the count
 }
 
 func (c Counter) question(model, text string) (question, error) {
 	type object = map[string]any
 	switch c.Provider {
 	case llm.Gemini:
-		// What follows a colon is the method, so the model may hold none.
+		// The method follows a colon, so the model's name must have none.
 		segment := strings.ReplaceAll(url.PathEscape(model), ":", "%3A")
 		return question{
 			base:   "https://generativelanguage.googleapis.com",
@@ -121,7 +121,7 @@ func (c Counter) question(model, text string) (question, error) {
 	return question{}, fmt.Errorf("the provider must be %s, %s or %s", llm.Gemini, llm.OpenAI, llm.Anthropic)
 }
 
-// check returns what is wrong with what the question is made of.
+// check returns what is wrong with the key, the model or the text.
 func (c Counter) check(model, text string) error {
 	invisible := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
@@ -139,8 +139,8 @@ func (c Counter) check(model, text string) error {
 	return nil
 }
 
-// parseBase returns a base URL without its last slash. Its errors do not show
-// it: it may hold a password.
+// parseBase returns a base URL without its last slash. Its errors do not quote
+// the URL, which may have a password.
 func parseBase(base string) (string, error) {
 	u, err := url.Parse(base)
 	fault := ""
@@ -200,8 +200,8 @@ func (c Counter) ask(ctx context.Context, address string, q question) ([]byte, e
 	return answer, nil
 }
 
-// messageOf returns the message of an error, which all three providers put in
-// the same place, or the whole answer where there is none.
+// messageOf returns the message of an error, which is in the same field for all
+// three providers, or the whole answer where it has none.
 func messageOf(answer []byte) string {
 	var fault struct {
 		Error struct {
@@ -214,7 +214,7 @@ func messageOf(answer []byte) string {
 	return fault.Error.Message
 }
 
-// read returns the count that an answer holds.
+// read returns the count in an answer.
 func (c Counter) read(answer []byte, field string) (int, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &fields); err != nil {
@@ -231,8 +231,9 @@ func (c Counter) read(answer []byte, field string) (int, error) {
 	return int(n), nil
 }
 
-// fault returns an error of the HTTP client, or ctx's if that has ended. Some
-// show what the server sent, which may be the key: those become their text.
+// fault returns an error of the HTTP client, or the context's if that has ended.
+// An error whose text has the key, because the server has sent it, is replaced
+// by one with a text that does not.
 func (c Counter) fault(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -246,7 +247,7 @@ func (c Counter) fault(ctx context.Context, err error) error {
 	return err
 }
 
-// quote returns what a server sent as an error may show it: printable, without
+// quote returns a server's text as an error may quote it: printable, without
 // the key, and short.
 func (c Counter) quote(text string) string {
 	text = strings.Map(func(r rune) rune {
