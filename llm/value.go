@@ -119,64 +119,32 @@ func (v *values) readTop(p []byte, i int) int {
 	return i + 1
 }
 
-// readName reads names. It skips members that do not matter if they are strings or scalars and
-// wholly in p, as nearly all are.
 func (v *values) readName(p []byte, i int) int {
-	object := v.path[v.depth-1]
-	for i < len(p) {
-		switch p[i] {
-		case '"':
-		case ',', ' ', '\t', '\r', '\n':
-			i++
-			continue
-		case '}':
-			v.leave()
-			return i + 1
-		default:
-			v.state = atBroken
-			return i
-		}
-		j := stringEnd(p, i+1)
-		if j+2 >= len(p) || p[j] != '"' || p[j+1] != ':' {
-			v.word.n = 0
-			v.state = inName
-			return i + 1
-		}
-		v.node = object.member(p[i+1 : j])
-		if v.hidesUsage && object == nodeTop {
-			v.shape.noteMember(v.node, p[i+1:j])
-		}
-		if i = j + 2; p[i] == ' ' && i+1 < len(p) {
-			i++
-		}
-		if v.node != nodeNone {
-			v.state = atValue
-			return v.readValue(p, i)
-		}
-		end := simpleEnd(p, i)
-		if end < 0 {
-			v.state = atValue
-			return i
-		}
-		i = end
-	}
-	return i
-}
-
-// simpleEnd returns the index behind a string without escapes or a scalar that starts at i and is
-// wholly in p, or -1.
-func simpleEnd(p []byte, i int) int {
 	switch p[i] {
 	case '"':
-		if j := stringEnd(p, i+1); j < len(p) && p[j] == '"' {
+		if j := stringEnd(p, i+1); j < len(p) && p[j] == '"' { // nearly always
+			v.setName(p[i+1 : j])
 			return j + 1
 		}
-	case 'n', 't', 'f', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
-		if j := scalarEnd(p, i); j < len(p) {
-			return j
-		}
+		v.word.n = 0
+		v.state = inName
+	case ',', ' ', '\t', '\r', '\n':
+	case '}':
+		v.leave()
+	default:
+		v.state = atBroken
 	}
-	return -1
+	return i + 1
+}
+
+// setName begins a member of an object.
+func (v *values) setName(name []byte) {
+	object := v.path[v.depth-1]
+	v.node = object.member(name)
+	if v.hidesUsage && object == nodeTop {
+		v.shape.noteMember(v.node, name)
+	}
+	v.state = atColon
 }
 
 func (v *values) readColon(p []byte, i int) int {

@@ -114,12 +114,7 @@ func (v *values) gatherRune(r rune) {
 func (v *values) endString() {
 	switch v.state {
 	case inName:
-		object, name := v.path[v.depth-1], v.word.bytes()
-		v.node = object.member(name)
-		if v.hidesUsage && object == nodeTop {
-			v.shape.noteMember(v.node, name)
-		}
-		v.state = atColon
+		v.setName(v.word.bytes())
 	case inDeepString:
 		v.state = inDeep
 	case inWord:
