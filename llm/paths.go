@@ -241,35 +241,7 @@ func with(base, more map[string]node) map[string]node {
 }
 
 // member returns the node of the member of n with the name.
-func (n node) member(name []byte) node {
-	if len(name) > longestName {
-		return nodeNone
-	}
-	for _, m := range membersByLength[n][len(name)] {
-		if m.name == string(name) {
-			return m.node
-		}
-	}
-	return nodeNone
-}
-
-const longestName = len("amazon-bedrock-invocationMetrics")
-
-type namedNode struct {
-	name string
-	node node
-}
-
-// membersByLength holds the members by the lengths of their names. A search among the few names of
-// one length is faster than a look-up in a map.
-var membersByLength = func() (t [nodes][longestName + 1][]namedNode) {
-	for n, of := range members {
-		for name, node := range of {
-			t[n][len(name)] = append(t[n][len(name)], namedNode{name, node})
-		}
-	}
-	return t
-}()
+func (n node) member(name []byte) node { return members[n][string(name)] }
 
 // topOf returns the node of a whole response, or event, of an API. Names that only one provider
 // uses are read in its own responses only: another server may echo there what the client has sent.
