@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -55,11 +54,13 @@ func checkProject(name string) error {
 	return fmt.Errorf("ratelimit: project %.40q: a name must have up to %d bytes of UTF-8, and no control characters", name, modelname.MaxBytes)
 }
 
-// ask returns what the call asks for, or what is wrong with it.
-func (c *Call) ask() (admission.Ask, error) {
-	ask, err := admission.NewAsk(c.Requests, c.Estimated, c.Tokens)
-	if c.MaxWait < 0 {
-		err = cmp.Or(err, fmt.Errorf("ratelimit: a call that may wait for %v: it must not be negative", c.MaxWait))
+// ask makes a, which is empty, what the call asks for, or returns what is wrong with it.
+func (c *Call) ask(a *admission.Ask) error {
+	if err := a.Set(c.Requests, c.Estimated, c.Tokens); err != nil {
+		return err
 	}
-	return ask, cmp.Or(err, checkProject(c.Project))
+	if c.MaxWait < 0 {
+		return fmt.Errorf("ratelimit: a call that may wait for %v: it must not be negative", c.MaxWait)
+	}
+	return checkProject(c.Project)
 }

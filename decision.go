@@ -105,9 +105,11 @@ func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
 			d.Project = project.DecisionOf(&r.Outcome, s)
 		}
 	}
-	switch d.Limit, d.RetryAfter = r.Limit(), r.RetryAfter(); {
-	case r.Allowed():
+	if r.Allowed() {
 		d.Allowed, d.Code, d.Reason = true, DecisionAllowed, "within the quota"
+		return
+	}
+	switch d.Limit, d.RetryAfter = r.Limit(), r.RetryAfter(); {
 	case r.Outcome.Denied:
 		rl.deny(a, r, &v, d)
 	case r.Behind:

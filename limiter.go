@@ -184,7 +184,8 @@ func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) 
 	if !rl.counts(name) {
 		return
 	}
-	used, _ := admission.NewAsk(1, 0, Tokens{Input: bounded(promptTokens), Output: bounded(outputTokens)})
+	var used admission.Ask
+	used.Set(1, 0, Tokens{Input: bounded(promptTokens), Output: bounded(outputTokens)}) // which is valid
 	used.Split = true // also of nothing
 	rl.with(name, func(m *model) { rl.engine.Miss(rl.engine.Record(context.Background(), m.scope, used)) })
 }
@@ -204,7 +205,7 @@ type asking struct {
 // ready makes a call ready, and enters the scopes that it names. It returns how many.
 func (rl *RateLimiter) ready(c *Call, a *asking, scopes *[2]*admission.Scope) (n int) {
 	a.Model, a.Project, a.MaxWait, a.Priority, a.Shadow, a.Tentative = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow, c.Tentative
-	a.Ask, a.Invalid = c.ask()
+	a.Invalid = c.ask(&a.Ask)
 	a.model = (*rl.quotas.Load())[c.Model]
 	a.isKnown = a.model != nil
 	a.Limited = a.isKnown

@@ -123,8 +123,8 @@ func engineOver(more int) instance {
 			per(tokens, time.Minute), per(tokens, time.Hour), per(tokens, day)),
 		scope(e.NewShared("model", nil), per(requests, time.Minute), per(tokens, time.Minute), per(requests, day)))
 	ctx := context.Background()
-	ask, err := admission.NewAsk(1, callTokens, llm.Tokens{})
-	if err != nil {
+	var ask admission.Ask
+	if err := ask.Set(1, callTokens, llm.Tokens{}); err != nil {
 		panic(err)
 	}
 	used := llm.Tokens{Input: promptTokens, Output: outputTokens}

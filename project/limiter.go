@@ -96,7 +96,7 @@ func (d *Decision) err() error {
 // those that [Limit].MaxConcurrent counts. In memory it allocates nothing for a call
 // without tokens that does not wait.
 func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
-	if c.MaxWait == 0 && c.tokens() == 0 && l.memory != nil && l.engine.Quiet() && l.check(&c) == nil {
+	if c.MaxWait == 0 && c.tokens() == 0 && l.memory != nil && l.engine.Quiet() && l.check(&c, new(admission.Ask)) == nil {
 		err = l.spendInMemory(ctx, &c, &d)
 		return d, err
 	}
@@ -210,13 +210,12 @@ func decisionOf(scope *admission.Scope, r *admission.Result) (d Decision) {
 // scope of the call's project, or nil if the call is not valid.
 func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call) *admission.Scope {
 	asks.Part, asks.MaxWait, asks.Priority, asks.Project, asks.Shadow = part, c.MaxWait, c.Priority, c.Project, c.Shadow
-	if asks.Invalid = l.check(c); asks.Invalid != nil {
+	if asks.Invalid = l.check(c, &asks.Ask); asks.Invalid != nil {
 		if CheckID(c.Project) != nil {
 			asks.Project = "" // it is none
 		}
 		return nil
 	}
-	asks.Ask, _ = admission.NewAsk(c.Requests, c.Estimated, c.Tokens)
 	scope, err := l.scopes.of(l, c.Project)
 	asks.Invalid = err
 	return scope
@@ -225,7 +224,7 @@ func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call) *adm
 // Scope returns the scope of a project, for calls that are charged to other scopes as
 // well. It is for package ratelimit.
 func (l *Limiter) Scope(projectID string) (*admission.Scope, error) {
-	if err := l.check(&Call{Project: projectID}); err != nil {
+	if err := l.checkID(projectID); err != nil {
 		return nil, err
 	}
 	return l.scopes.of(l, projectID)
@@ -253,24 +252,29 @@ func (l *Limiter) Reset(ctx context.Context, projectID string) error {
 	return l.engine.Reset(ctx, scope)
 }
 
-// check returns what is wrong with a call.
-func (l *Limiter) check(c *Call) error {
-	if l.closed.Load() {
-		return store.ErrClosed
-	}
-	if c.Fault != nil {
+// check makes ask, which is empty, what a call asks for, or returns what is wrong with it.
+func (l *Limiter) check(c *Call, ask *admission.Ask) error {
+	if c.Fault != nil && !l.closed.Load() {
 		return fmt.Errorf("%w: %w", ErrInvalid, c.Fault)
 	}
-	if err := CheckID(c.Project); err != nil {
+	if err := l.checkID(c.Project); err != nil {
 		return err
 	}
 	if c.MaxWait < 0 {
 		return fmt.Errorf("%w: it may wait for %v: that must not be negative", ErrInvalid, c.MaxWait)
 	}
-	if _, err := admission.NewAsk(c.Requests, c.Estimated, c.Tokens); err != nil {
+	if err := ask.Set(c.Requests, c.Estimated, c.Tokens); err != nil {
 		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
 	}
 	return nil
+}
+
+// checkID returns what is wrong with the id of a project, or that the limiter is closed.
+func (l *Limiter) checkID(id string) error {
+	if l.closed.Load() {
+		return store.ErrClosed
+	}
+	return CheckID(id)
 }
 
 // tokens returns how many a call is thought to use.

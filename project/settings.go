@@ -61,7 +61,7 @@ func (l *Limiter) SetDefault(limit Limit) error {
 // UnsetLimit lets a project have the default again, here and where limits are
 // kept.
 func (l *Limiter) UnsetLimit(projectID string) error {
-	if err := l.check(&Call{Project: projectID}); err != nil {
+	if err := l.checkID(projectID); err != nil {
 		return err
 	}
 	l.setting.Lock()

@@ -138,7 +138,8 @@ func atATime(n int64) admission.Limit {
 
 // callOf returns a call of one request with so many estimated tokens.
 func callOf(project string, tokens int) *admission.Call {
-	ask, err := admission.NewAsk(1, tokens, llm.Tokens{})
+	var ask admission.Ask
+	err := ask.Set(1, tokens, llm.Tokens{})
 	return &admission.Call{Ask: ask, Invalid: err, Project: project}
 }
 

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -44,19 +45,22 @@ type Ask struct {
 	FreeInput, FreeOutput int64
 }
 
-// NewAsk returns what a call of so many requests asks for, of which either the sum of
-// its tokens is estimated or, if tokens are not zero, their parts. 0 requests are one.
-func NewAsk(requests, estimated int, tokens llm.Tokens) (a Ask, err error) {
+// Set makes the ask, which is empty, that of a call of so many requests, of which either
+// the sum of its tokens is estimated or, if tokens are not zero, their parts. 0 requests
+// are one.
+func (a *Ask) Set(requests, estimated int, tokens llm.Tokens) error {
+	if err := checkCount(requests, "requests", "0, which is one,"); err != nil {
+		return err
+	}
 	a.Amounts[Requests], a.Amounts[Slots] = max(int64(requests), 1), 1
-	err = checkCount(requests, "requests", "0, which is one,")
-	if tokens == (llm.Tokens{}) {
+	switch {
+	case tokens == (llm.Tokens{}):
 		a.Amounts[Tokens], a.Amounts[AllTokens] = int64(estimated), int64(estimated)
-		return a, cmp.Or(err, checkCount(estimated, "tokens", "0"))
+		return checkCount(estimated, "tokens", "0")
+	case estimated != 0:
+		return errors.New("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
 	}
-	if estimated != 0 && err == nil {
-		err = fmt.Errorf("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
-	}
-	return a, cmp.Or(err, a.split(tokens))
+	return a.split(tokens)
 }
 
 // split makes the ask that of an estimate whose parts are known.

@@ -78,7 +78,7 @@ func (w *world) setRules(i int) error {
 
 func (w *world) newCall(c script) *asked {
 	a := &asked{script: c, id: fmt.Sprint("call ", len(w.calls)), start: w.now()}
-	a.ask, _ = admission.NewAsk(c.Requests, c.Estimated, c.Tokens)
+	a.ask.Set(c.Requests, c.Estimated, c.Tokens)
 	if c.Shared != none {
 		a.named = append(a.named, c.Shared)
 	}
@@ -356,7 +356,8 @@ func (w *world) play(s step) {
 		w.must(w.setRules(s.Scope))
 		w.Wake(w.scopes[s.Scope])
 	case "record":
-		ask, _ := admission.NewAsk(s.Call.Requests, s.Call.Estimated, s.Call.Tokens)
+		var ask admission.Ask
+		ask.Set(s.Call.Requests, s.Call.Estimated, s.Call.Tokens)
 		w.must(w.Record(context.Background(), w.scopes[s.Scope], ask))
 		p := w.paper[s.Scope]
 		p.charges = append(p.charges, &paperCharge{at: w.now(), used: p.charged(admission.WithoutSlots, &ask)})
