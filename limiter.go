@@ -186,7 +186,7 @@ func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) 
 	}
 	var used admission.Ask
 	used.Set(1, 0, Tokens{Input: bounded(promptTokens), Output: bounded(outputTokens)}) // which is valid
-	used.Split = true // also of nothing
+	used.Split = true                                                                   // also of nothing
 	rl.with(name, func(m *model) { rl.engine.Miss(rl.engine.Record(context.Background(), m.scope, used)) })
 }
 

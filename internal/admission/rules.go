@@ -71,7 +71,7 @@ func (p Part) has(u Unit) bool { return p == Whole || u == Requests || p == With
 // plan is what a store is asked for a call in one scope.
 type plan struct {
 	scope   *Scope
-	rules   *Rules // nil: the scope limits nothing
+	rules   *Rules         // nil: the scope limits nothing
 	charges []store.Charge // prepared, of nothing; one a unit
 	units   []Unit         // of the charges
 	limits  []int          // for each decision of the store, the place of its limit in Rules.Limits
