@@ -8,19 +8,11 @@ import (
 
 const longestLine = 120
 
-// mayBeWide has the documents whose lines may be longer, and why.
-var mayBeWide = map[string]string{
-	"CHANGELOG.md": "its older entries stay as they were written",
-}
-
 var url = regexp.MustCompile(`https?://\S+`)
 
 // A line of a document has at most 120 characters, URLs aside.
 func TestLinesAreShort(t *testing.T) {
 	for _, d := range documents(t) {
-		if mayBeWide[d.path] != "" {
-			continue
-		}
 		for i, line := range d.lines {
 			if n := utf8.RuneCountInString(url.ReplaceAllString(line, "")); n > longestLine {
 				t.Errorf("%s:%d has %d characters: want at most %d", d.path, i+1, n, longestLine)
