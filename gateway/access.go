@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync/atomic"
 )
 
@@ -63,48 +64,34 @@ const maxAttrs = 26
 // attrsOf appends the attributes of a line: the fields of a Record that are not empty, with
 // durations in seconds.
 func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
-	text := func(name, value string) {
-		if value != "" {
-			attrs = append(attrs, slog.String(name, value))
-		}
-	}
-	number := func(name string, value int) {
-		if value != 0 {
-			attrs = append(attrs, slog.Int(name, value))
-		}
-	}
-	flag := func(name string, value bool) {
-		if value {
-			attrs = append(attrs, slog.Bool(name, true))
-		}
-	}
-	attrs = append(attrs, slog.Uint64("seq", rec.Seq), slog.Time("came", rec.Time), slog.String("outcome", string(rec.Outcome)))
-	text("id", rec.ID)
-	number("status", rec.Status)
-	text("client", rec.Client)
-	text("method", rec.Method)
-	text("path", rec.Path)
-	text("project", rec.Project)
-	text("key", rec.Key)
-	text("provider", rec.Provider)
-	text("deployment", rec.Deployment)
-	text("model", rec.Model)
-	text("quota", rec.Quota)
-	flag("stream", rec.Stream)
-	text("limit", rec.Limit)
-	attrs = append(attrs, slog.Float64("took", rec.Took.Seconds()))
-	if rec.Waited > 0 {
-		attrs = append(attrs, slog.Float64("waited", rec.Waited.Seconds()))
-	}
-	if rec.Upstream > 0 {
-		attrs = append(attrs, slog.Float64("upstream", rec.Upstream.Seconds()))
-	}
-	text("request_id", rec.RequestID)
-	number("retries", rec.Retries)
-	number("input_tokens", rec.Input)
-	number("output_tokens", rec.Output)
-	number("cached_tokens", rec.Cached)
-	flag("exact", rec.Exact)
-	text("error", rec.Error)
-	return attrs
+	return slices.DeleteFunc(append(attrs,
+		slog.Uint64("seq", rec.Seq),
+		slog.Time("came", rec.Time),
+		slog.String("outcome", string(rec.Outcome)),
+		slog.String("id", rec.ID),
+		slog.Int("status", rec.Status),
+		slog.String("client", rec.Client),
+		slog.String("method", rec.Method),
+		slog.String("path", rec.Path),
+		slog.String("project", rec.Project),
+		slog.String("key", rec.Key),
+		slog.String("provider", rec.Provider),
+		slog.String("deployment", rec.Deployment),
+		slog.String("model", rec.Model),
+		slog.String("quota", rec.Quota),
+		slog.Bool("stream", rec.Stream),
+		slog.String("limit", rec.Limit),
+		slog.Float64("took", rec.Took.Seconds()),
+		slog.Float64("waited", rec.Waited.Seconds()),
+		slog.Float64("upstream", rec.Upstream.Seconds()),
+		slog.String("request_id", rec.RequestID),
+		slog.Int("retries", rec.Retries),
+		slog.Int("input_tokens", rec.Input),
+		slog.Int("output_tokens", rec.Output),
+		slog.Int("cached_tokens", rec.Cached),
+		slog.Bool("exact", rec.Exact),
+		slog.String("error", rec.Error),
+	), func(a slog.Attr) bool { return a.Key != "took" && slices.ContainsFunc(emptyValues, a.Value.Equal) })
 }
+
+var emptyValues = []slog.Value{slog.StringValue(""), slog.IntValue(0), slog.BoolValue(false), slog.Float64Value(0)}

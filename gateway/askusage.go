@@ -35,13 +35,11 @@ func (x *exchange) streamHash() uint64 {
 // that would not report its usage, the body asks for it, and hideUsage is true: the client
 // has not asked for usage, and must not see it.
 func (x *exchange) askUsage(d *deployment) (body wire.Pieces, hideUsage bool) {
-	if x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.usageRefused.mayHave() && d.usageRefused.has(x.streamHash()) {
+	pieces, ok := x.call.Request.AskUsagePieces(x.body)
+	if !ok || x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.usageRefused.has(x.streamHash()) {
 		return wire.Pieces{x.body}, false
 	}
-	if pieces, ok := x.call.Request.AskUsagePieces(x.body); ok {
-		return pieces, true
-	}
-	return wire.Pieces{x.body}, false
+	return pieces, true
 }
 
 // sendUnasked sends a stream again, as the client has sent it, after the provider has refused

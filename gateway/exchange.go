@@ -43,7 +43,6 @@ type exchange struct {
 	gatewayAccount bool      // the account at the provider is the gateway's, and not the client's
 	signed         bool      // the client has signed the request, so it is sent unchanged
 	hider          *hider    // redacts the secrets that the request was sent with; nil: they are the client's
-	idValue        [1]string // the request's id, as the value of a header
 	deadline       time.Time // of the next write to the client
 	Record
 }
@@ -58,10 +57,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{
 		g: g, setup: s, cfg: s.cfg,
 		w: w, r: r, ctx: r.Context(), control: http.NewResponseController(w),
-		Record: Record{Time: time.Now(), Client: r.RemoteAddr, Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Failed},
+		Record: Record{ID: g.ids.next(), Time: time.Now(), Client: r.RemoteAddr, Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Failed},
 	}
-	x.ID = g.ids.next()
-	x.idValue[0] = x.ID
 	defer x.end()
 	x.extendWriteDeadline()
 	if r.ContentLength != 0 {

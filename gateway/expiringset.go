@@ -32,10 +32,10 @@ func (s *expiringSet) add(hash uint64, ttl time.Duration) {
 	s.used.Store(true)
 }
 
-// mayHave reports whether the set may have any hash. It is cheaper than has.
-func (s *expiringSet) mayHave() bool { return s.used.Load() }
-
 func (s *expiringSet) has(hash uint64) bool {
+	if !s.used.Load() { // as usual
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Now().Before(s.until[hash])

@@ -65,7 +65,11 @@ type Gateway struct {
 	heldBytes  atomic.Int64 // memory that the bodies of requests in progress may use
 	bodyMemory atomic.Int64 // memory of large bodies, with those that the garbage collector has not freed yet
 	collecting sync.Mutex   // held during a collection that a body has started
-	probed     readinessCache
+	probed     struct {     // the last result of Ready
+		sync.Mutex
+		at  time.Time
+		err error
+	}
 }
 
 const (

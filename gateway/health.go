@@ -39,5 +39,5 @@ func (h *health) observe(status int, model string) {
 
 // healthy reports whether calls of a model need not prefer other deployments.
 func (h *health) healthy(now time.Time, model string) bool {
-	return now.UnixNano() >= h.failedUntil.Load() && !(h.forbidden.mayHave() && h.forbidden.has(maphash.String(hashSeed, model)))
+	return now.UnixNano() >= h.failedUntil.Load() && !h.forbidden.has(maphash.String(hashSeed, model))
 }

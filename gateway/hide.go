@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"compress/gzip"
 	"encoding/base64"
@@ -60,7 +59,8 @@ func forms(secret string) []string {
 	return all
 }
 
-// redact returns a text without the secrets.
+// redact returns a text without the secrets. Most values of headers are shorter than any
+// secret, and cost next to nothing.
 func (h *hider) redact(text string) string {
 	if h == nil || len(text) < h.shortest {
 		return text
@@ -71,17 +71,14 @@ func (h *hider) redact(text string) string {
 	return text
 }
 
-// redactHeader redacts the secrets in all values of a header. Most values are shorter than
-// any secret, so this costs next to nothing.
+// redactHeader redacts the secrets in all values of a header.
 func (h *hider) redactHeader(header http.Header) {
 	if h == nil {
 		return
 	}
 	for _, values := range header {
 		for i, value := range values {
-			if len(value) >= h.shortest {
-				values[i] = h.redact(value)
-			}
+			values[i] = h.redact(value)
 		}
 	}
 }
@@ -97,7 +94,11 @@ func (h *hider) redactError(response *http.Response, body io.Reader) io.Reader {
 	switch encoding := response.Header.Get("Content-Encoding"); {
 	case encoding == "" || strings.EqualFold(encoding, "identity"):
 	case strings.EqualFold(encoding, "gzip") || strings.EqualFold(encoding, "x-gzip"):
-		body = &gunzipped{body: body}
+		if zip, err := gzip.NewReader(body); err == nil {
+			body = zip
+		} else {
+			body = http.NoBody
+		}
 	default:
 		body = http.NoBody
 	}
@@ -107,28 +108,13 @@ func (h *hider) redactError(response *http.Response, body io.Reader) io.Reader {
 	return &redactedBody{hider: h, body: body}
 }
 
-// gunzipped unpacks a body in gzip when it is first read.
-type gunzipped struct {
-	body io.Reader
-	zip  *gzip.Reader
-}
-
-func (u *gunzipped) Read(p []byte) (n int, err error) {
-	if u.zip == nil {
-		if u.zip, err = gzip.NewReader(u.body); err != nil {
-			return 0, io.EOF // the body is no gzip, so nothing of it can be redacted and shown
-		}
-	}
-	return u.zip.Read(p)
-}
-
 // redactedBody is a body without the secrets. It keeps back what may be the beginning of a
 // secret until more of the body comes: at most one byte less than the longest needle.
 type redactedBody struct {
 	*hider
 	body    io.Reader
-	pending []byte // may be the beginning of a secret
-	ready   []byte // redacted, to be read
+	pending string // may be the beginning of a secret
+	ready   string // redacted, to be read
 	err     error  // of reading the body
 }
 
@@ -149,24 +135,20 @@ func (h *redactedBody) fill() {
 	var room [4 << 10]byte
 	var n int
 	n, h.err = h.body.Read(room[:])
-	text := append(h.pending, room[:n]...)
-	for _, needle := range h.needles {
-		text = bytes.ReplaceAll(text, []byte(needle), []byte(redacted))
-	}
-	h.pending = nil
+	text := h.redact(h.pending + string(room[:n]))
+	h.pending = ""
 	if h.err == nil {
 		end := len(text) - h.prefixLength(text)
-		h.pending = bytes.Clone(text[end:])
-		text = text[:end]
+		text, h.pending = text[:end], text[end:]
 	}
 	h.ready = text
 }
 
 // prefixLength returns how many bytes at the end of a text are the beginning of a needle.
-func (h *redactedBody) prefixLength(text []byte) (longest int) {
+func (h *redactedBody) prefixLength(text string) (longest int) {
 	for _, needle := range h.needles {
 		for n := min(len(needle)-1, len(text)); n > longest; n-- {
-			if string(text[len(text)-n:]) == needle[:n] {
+			if strings.HasSuffix(text, needle[:n]) {
 				longest = n
 			}
 		}

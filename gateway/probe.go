@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -49,11 +48,4 @@ func (g *Gateway) readiness() error {
 		g.probed.at = now
 	}
 	return g.probed.err
-}
-
-// readinessCache is the last result of Ready.
-type readinessCache struct {
-	sync.Mutex
-	at  time.Time
-	err error
 }

@@ -27,7 +27,7 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 		}
 		response.ContentLength = -1
 	} else {
-		body = &metered{response.Body, meter}
+		body = io.TeeReader(response.Body, meter)
 	}
 	defer func() {
 		used := x.call.Settle(context.WithoutCancel(x.ctx), meter)
@@ -37,18 +37,6 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 		}
 	}()
 	x.forward(response, body)
-}
-
-// metered is a body that passes everything that is read to a meter.
-type metered struct {
-	body  io.Reader
-	meter *llm.Meter
-}
-
-func (m *metered) Read(p []byte) (int, error) {
-	n, err := m.body.Read(p)
-	m.meter.Write(p[:n])
-	return n, err
 }
 
 // forward sends a response to the client: its headers at once, and every byte as it comes.

@@ -33,7 +33,8 @@ func (s *idSource) next() string {
 // setRequestID sets the header with the request's id. If the provider has sent no id of its
 // own, the gateway's is also in the header where the client's SDK looks for one.
 func (x *exchange) setRequestID(to http.Header) {
-	to[fieldID] = x.idValue[:]
+	id := []string{x.ID}
+	to[fieldID] = id
 	for _, name := range requestIDFields {
 		if to[name] != nil {
 			return
@@ -41,10 +42,10 @@ func (x *exchange) setRequestID(to http.Header) {
 	}
 	switch x.endpoint.API {
 	case llm.Messages:
-		to["Request-Id"] = x.idValue[:]
+		to["Request-Id"] = id
 	case llm.Converse, llm.Invoke:
-		to["X-Amzn-Requestid"] = x.idValue[:]
+		to["X-Amzn-Requestid"] = id
 	default:
-		to["X-Request-Id"] = x.idValue[:]
+		to["X-Request-Id"] = id
 	}
 }

@@ -69,8 +69,11 @@ func (s *sessionHider) of(token string) *hider {
 // passBody returns the body of a request that is no call of a model, and its length. The body
 // is forwarded as it comes, unless it has to be signed.
 func (x *exchange) passBody(d *deployment, body *upload) (io.ReadCloser, int64, *refusal) {
-	if d.signer == nil || x.r.ContentLength == 0 {
-		return body.reader(), x.r.ContentLength, nil
+	switch {
+	case x.r.ContentLength == 0:
+		return http.NoBody, 0, nil
+	case d.signer == nil:
+		return body, x.r.ContentLength, nil
 	}
 	if no := x.readBody(); no != nil {
 		return nil, 0, no

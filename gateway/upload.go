@@ -28,14 +28,6 @@ type upload struct {
 
 func newUpload(x *exchange) *upload { return &upload{x: x, left: maxPassed} }
 
-// reader returns the body to send.
-func (u *upload) reader() io.ReadCloser {
-	if u.x.r.ContentLength == 0 {
-		return http.NoBody
-	}
-	return u
-}
-
 func (u *upload) Read(p []byte) (int, error) {
 	if err := u.extend(); err != nil {
 		return 0, err

@@ -2,16 +2,15 @@ package keys
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
 
 // record is a secret of a key as the store has it: under the key's id, and from the second
@@ -74,17 +73,9 @@ func parse(all map[string]string, miss func(error)) map[string][]*record {
 
 // parseRecord returns nil for a record that was emptied. Its errors do not show the text.
 func parseRecord(setting, text string) (*record, error) {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.DisallowUnknownFields()
-	var r *record
-	if err := decoder.Decode(&r); err != nil {
-		return nil, err
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return nil, errors.New("it must be one value")
-	}
+	r, err := settings.Decode[record](text)
 	if r == nil {
-		return nil, nil
+		return nil, err
 	}
 	return r, r.validate(setting)
 }

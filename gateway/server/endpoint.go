@@ -29,32 +29,23 @@ func listen(name, address string, files config.TLS) (*endpoint, error) {
 		}
 	}
 	if e.listener, err = net.Listen("tcp", address); err != nil {
-		return nil, fmt.Errorf("ratelimit: cannot listen at %s (%s): %w", address, name, explain(err, name))
+		return nil, fmt.Errorf("ratelimit: cannot listen at %s (%s): %s", address, name, hint(err, name))
 	}
 	return e, nil
 }
 
-// explain returns an error that says why the server cannot listen, and what to do about it.
-func explain(err error, name string) error {
+// hint returns why the server cannot listen, and what to do about it.
+func hint(err error, name string) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return hinted{err, "another program, or another gateway, listens there: stop it, or choose another address with --" + name}
+		return "another program, or another gateway, listens there: stop it, or choose another address with --" + name
 	case errors.Is(err, syscall.EACCES):
-		return hinted{err, "ports below 1024 need a privilege: choose another one with --" + name}
+		return "ports below 1024 need a privilege: choose another one with --" + name
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return hinted{err, "that is no address of this machine: choose one of its own, or 0.0.0.0 for all of them"}
+		return "that is no address of this machine: choose one of its own, or 0.0.0.0 for all of them"
 	}
-	return err
+	return err.Error()
 }
-
-// hinted is an error with a text that says what to do about it.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Error() string { return h.hint }
-func (h hinted) Unwrap() error { return h.error }
 
 // serve starts to accept requests, and returns at once. failed gets an error when the
 // server stops by itself.

@@ -5,6 +5,7 @@ package settings
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -89,34 +90,35 @@ func Parse[V any](all map[string]string, kind string, check func(name string, v 
 		if !ok {
 			continue
 		}
-		if text == none {
+		value, err := Decode[V](text)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%.200q: %w", text, err)
+		case value == nil:
 			unset = append(unset, name)
 			continue
-		}
-		value, err := parse[V](text)
-		if err == nil {
-			err = check(name, value)
+		default:
+			err = check(name, *value)
 		}
 		if err != nil {
 			miss(fmt.Errorf("ratelimit: the store's setting %.80q is not used: %s", setting, message.Plain(err)))
 			continue
 		}
-		values[name] = value
+		values[name] = *value
 	}
 	return values, unset
 }
 
-// parse decodes a value, and refuses unknown fields: a limit that this program does not know must
-// not be lost silently.
-func parse[V any](text string) (v V, err error) {
+// Decode decodes a value, or returns nil for one that was taken back. It refuses unknown fields:
+// a limit that this program does not know must not be lost silently. Errors do not show the text.
+func Decode[V any](text string) (v *V, err error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
-	var decoded *V
-	if err := decoder.Decode(&decoded); err != nil {
-		return v, fmt.Errorf("%.200q: %w", text, err)
+	if err := decoder.Decode(&v); err != nil {
+		return nil, err
 	}
-	if _, err := decoder.Token(); err != io.EOF || decoded == nil {
-		return v, fmt.Errorf("%.200q: it must be one value", text)
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, errors.New("it must be one value")
 	}
-	return *decoded, nil
+	return v, nil
 }
