@@ -1,7 +1,6 @@
 package grpclimit
 
 import (
-	"context"
 	"errors"
 
 	"google.golang.org/grpc/metadata"
@@ -18,6 +17,6 @@ var (
 )
 
 // fromMetadata returns the project in a call's metadata.
-func fromMetadata(ctx context.Context) (string, error) {
-	return admit.Single(metadata.ValueFromIncomingContext(ctx, MetadataProjectID), errNoProject, errTwoProjects)
+func fromMetadata(rpc RPC) (string, error) {
+	return admit.Single(metadata.ValueFromIncomingContext(rpc.Context, MetadataProjectID), errNoProject, errTwoProjects)
 }

@@ -15,7 +15,13 @@ import (
 // It panics if the limiter is nil, and an invalid option panics when it is made, so that such
 // mistakes show when the program starts.
 func UnaryServerInterceptor(limiter *project.Limiter, options ...Option) grpc.UnaryServerInterceptor {
-	return newSettings(limiter, options).unary()
+	return projectSettings(limiter, options).unary()
+}
+
+func projectSettings(limiter *project.Limiter, options []Option) *settings {
+	s := newSettings(options)
+	s.UseProjects(limiter, fromMetadata)
+	return s
 }
 
 func (s *settings) unary() grpc.UnaryServerInterceptor {
@@ -35,7 +41,7 @@ func (s *settings) unary() grpc.UnaryServerInterceptor {
 // StreamServerInterceptor is [UnaryServerInterceptor] for streams. A stream is charged once,
 // when it is opened.
 func StreamServerInterceptor(limiter *project.Limiter, options ...Option) grpc.StreamServerInterceptor {
-	return newSettings(limiter, options).stream()
+	return projectSettings(limiter, options).stream()
 }
 
 func (s *settings) stream() grpc.StreamServerInterceptor {
@@ -65,37 +71,16 @@ func (r *reserved) Context() context.Context { return r.ctx }
 // admit returns the reservation of a call that passes, which may be nil, or the error of one
 // that does not.
 func (s *settings) admit(ctx context.Context, method string, request any) (*project.Reservation, error) {
-	if s.skip != nil && s.skip(ctx, method) {
+	rpc := RPC{ctx, method, request}
+	if s.Skip != nil && s.Skip(rpc) {
 		return nil, nil
 	}
 	var result admit.Result
-	id := s.ask(ctx, method, request, &result)
-	if result.Answer != admit.Pass && !s.gate.Shadow {
+	id := s.Ask(ctx, rpc, &result)
+	if result.Answer != admit.Pass && !s.Shadow {
 		return nil, refusal(ctx, id, &result)
 	}
 	return result.Reservation, nil
-}
-
-// ask asks the limiter about a call, and returns the call's project, if it has one.
-func (s *settings) ask(ctx context.Context, method string, request any, result *admit.Result) (id string) {
-	if s.plain != nil {
-		s.plain.Ask(ctx, RPC{ctx, method, request}, result)
-		return ""
-	}
-	id, err := s.identify(ctx)
-	if err != nil {
-		s.gate.Refuse(ctx, id, err, result)
-		return ""
-	}
-	call := project.Call{Project: id}
-	if s.cost != nil {
-		if call.Requests, call.Estimated, err = s.cost(ctx, method, request); err != nil {
-			s.gate.Refuse(ctx, id, err, result)
-			return id
-		}
-	}
-	s.gate.Ask(ctx, call, result)
-	return id
 }
 
 // ReservationFrom returns the reservation of the call with this context, or nil if the call was

@@ -45,27 +45,17 @@ type Limiter interface {
 // The options are [Wait], [Shadow], [Skip] and [Observe]. LimitUnary panics if the limiter is
 // nil, and with the options Identify and Cost, which are for projects.
 func LimitUnary(limiter Limiter, options ...Option) grpc.UnaryServerInterceptor {
-	return newPlainSettings(limiter, options).unary()
+	return plainSettings(limiter, options).unary()
 }
 
 // LimitStream is [LimitUnary] for streams. A stream is charged once, when it is opened.
 func LimitStream(limiter Limiter, options ...Option) grpc.StreamServerInterceptor {
-	return newPlainSettings(limiter, options).stream()
+	return plainSettings(limiter, options).stream()
 }
 
-func newPlainSettings(limiter Limiter, options []Option) *settings {
-	s := apply(options)
-	switch {
-	case limiter == nil:
-		panic("ratelimit: an interceptor needs a limiter: it is nil")
-	case s.identify != nil:
-		panic("ratelimit: a plain limiter takes no Identify: it has a key function")
-	case s.cost != nil:
-		panic("ratelimit: a plain limiter takes no Cost: it says itself what a call costs, see limit.Limiter.WithCost")
-	}
-	s.plain = &admit.PlainGate[RPC]{
-		Limiter: limiter, Wait: s.gate.Wait, Shadow: s.gate.Shadow, Observe: s.observe, Policies: new(admit.Policies),
-	}
+func plainSettings(limiter Limiter, options []Option) *settings {
+	s := newSettings(options)
+	s.UsePlain(limiter)
 	return s
 }
 
@@ -73,7 +63,7 @@ func newPlainSettings(limiter Limiter, options []Option) *settings {
 // logs, and to see what [Shadow] would deny. The call is on the RPC's goroutine.
 func Observe(observe func(rpc RPC, d limit.Decision)) Option {
 	argument.Function("Observe", observe != nil)
-	return func(s *settings) { s.observe = observe }
+	return func(s *settings) { s.Observe = observe }
 }
 
 // ClientPrefix returns a key function for a [limit.Limiter] of calls, which identifies clients

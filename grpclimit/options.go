@@ -6,39 +6,14 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/internal/argument"
-	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // Option changes what the interceptors do.
 type Option func(*settings)
 
-type settings struct {
-	gate     admit.Gate
-	identify func(context.Context) (string, error)
-	cost     func(ctx context.Context, method string, request any) (requests, tokens int, err error) // nil: one request
-	skip     func(ctx context.Context, method string) bool                                           // nil: no call is skipped
+type settings struct{ admit.Door[RPC] }
 
-	// For LimitUnary and LimitStream:
-	plain   *admit.PlainGate[RPC] // nil for projects
-	observe func(RPC, limit.Decision)
-}
-
-func newSettings(limiter *project.Limiter, options []Option) *settings {
-	s := apply(options)
-	switch {
-	case limiter == nil:
-		panic("ratelimit: an interceptor needs a limiter: it is nil")
-	case s.observe != nil:
-		panic("ratelimit: an interceptor for projects takes no Observe: their limiter has an observer")
-	case s.identify == nil:
-		s.identify = fromMetadata
-	}
-	s.gate.Limiter = limiter
-	return s
-}
-
-func apply(options []Option) *settings {
+func newSettings(options []Option) *settings {
 	s := &settings{}
 	for _, o := range options {
 		o(s)
@@ -51,7 +26,7 @@ func apply(options []Option) *settings {
 // InvalidArgument with the error's text.
 func Identify(identify func(context.Context) (string, error)) Option {
 	argument.Function("Identify", identify != nil)
-	return func(s *settings) { s.identify = identify }
+	return func(s *settings) { s.Identify = func(rpc RPC) (string, error) { return identify(rpc.Context) } }
 }
 
 // Cost charges what cost returns for a call, in place of one request and no tokens. method is
@@ -64,20 +39,22 @@ func Identify(identify func(context.Context) (string, error)) Option {
 // charged.
 func Cost(cost func(ctx context.Context, method string, request any) (requests, tokens int, err error)) Option {
 	argument.Function("Cost", cost != nil)
-	return func(s *settings) { s.cost = cost }
+	return func(s *settings) {
+		s.Cost = func(rpc RPC) (requests, tokens int, err error) { return cost(rpc.Context, rpc.Method, rpc.Request) }
+	}
 }
 
 // Skip lets a call pass if skip returns true. The limiter is not asked about it, and it is
 // charged nothing. method is like "/package.Service/Method".
 func Skip(skip func(ctx context.Context, method string) bool) Option {
 	argument.Function("Skip", skip != nil)
-	return func(s *settings) { s.skip = skip }
+	return func(s *settings) { s.Skip = func(rpc RPC) bool { return skip(rpc.Context, rpc.Method) } }
 }
 
 // Shadow lets every call pass, even if it is denied or invalid or the store is lost. The
 // limiter counts calls, and its observers get what would have become of them. Calls do not wait.
 func Shadow() Option {
-	return func(s *settings) { s.gate.Shadow = true }
+	return func(s *settings) { s.Shadow = true }
 }
 
 // Wait lets a call that a limit denies wait for its turn, for at most d. A call that cannot
@@ -85,5 +62,5 @@ func Shadow() Option {
 // its call waits is charged nothing. With zero, calls do not wait.
 func Wait(d time.Duration) Option {
 	argument.Duration("Wait", d)
-	return func(s *settings) { s.gate.Wait = d }
+	return func(s *settings) { s.Wait = d }
 }

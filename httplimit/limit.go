@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/internal/argument"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -34,17 +33,7 @@ type Limiter interface {
 // the limiter is nil, and with the options Identify and Cost, which are for projects.
 func Limit(limiter Limiter, options ...Option) func(http.Handler) http.Handler {
 	s := newSettings(options)
-	switch {
-	case limiter == nil:
-		panic("ratelimit: Limit needs a limiter: it is nil")
-	case s.identify != nil:
-		panic("ratelimit: Limit takes no Identify: the limiter has a key function")
-	case s.cost != nil:
-		panic("ratelimit: Limit takes no Cost: the limiter says what a request costs, see limit.Limiter.WithCost")
-	}
-	s.plain = &admit.PlainGate[*http.Request]{
-		Limiter: limiter, Wait: s.gate.Wait, Shadow: s.gate.Shadow, Observe: s.observe, Policies: &s.policies,
-	}
+	s.UsePlain(limiter)
 	return s.wrap
 }
 
@@ -52,5 +41,5 @@ func Limit(limiter Limiter, options ...Option) func(http.Handler) http.Handler {
 // and to see what [Shadow] would deny. The call is on the request's goroutine.
 func Observe(observe func(r *http.Request, d limit.Decision)) Option {
 	argument.Function("Observe", observe != nil)
-	return func(s *settings) { s.observe = observe }
+	return func(s *settings) { s.Observe = observe }
 }

@@ -16,26 +16,9 @@ import (
 // Middleware panics if the limiter is nil, and an invalid option panics when it is made, so
 // that such mistakes show when the program starts.
 func Middleware(limiter *project.Limiter, options ...Option) func(http.Handler) http.Handler {
-	if limiter == nil {
-		panic("ratelimit: Middleware needs a limiter: it is nil")
-	}
 	s := newSettings(options)
-	if s.observe != nil {
-		panic("ratelimit: Middleware takes no Observe: the limiter of projects has an observer")
-	}
-	s.gate.Limiter = limiter
-	if s.identify == nil {
-		s.identify = fromHeader
-	}
+	s.UseProjects(limiter, fromHeader)
 	return s.wrap
-}
-
-func newSettings(options []Option) *settings {
-	s := &settings{}
-	for _, o := range options {
-		o(s)
-	}
-	return s
 }
 
 func (s *settings) wrap(next http.Handler) http.Handler { return &limited{s, next} }
@@ -48,45 +31,24 @@ type limited struct {
 
 // ServeHTTP is [http.Handler]'s.
 func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if l.skip != nil && l.skip(r) {
+	if l.Skip != nil && l.Skip(r) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
 	var result admit.Result
-	l.ask(r, &result)
-	if !l.gate.Shadow {
+	l.Ask(r.Context(), r, &result)
+	if !l.Shadow {
 		if result.Answer != admit.Pass {
 			l.refuse(w, r, &result)
 			return
 		}
-		l.policies.SetHeaders(w.Header(), &result)
+		l.Policies.SetHeaders(w.Header(), &result)
 	}
 	if result.Reservation != nil {
 		defer result.Reservation.Commit(-1, -1) // does nothing if the handler has ended it
 		r = r.WithContext(admit.WithReservation(r.Context(), result.Reservation))
 	}
 	l.next.ServeHTTP(w, r)
-}
-
-// ask asks the limiter about a request.
-func (s *settings) ask(r *http.Request, result *admit.Result) {
-	if s.plain != nil {
-		s.plain.Ask(r.Context(), r, result)
-		return
-	}
-	id, err := s.identify(r)
-	if err != nil {
-		s.gate.Refuse(r.Context(), id, err, result)
-		return
-	}
-	call := project.Call{Project: id}
-	if s.cost != nil {
-		if call.Requests, call.Estimated, err = s.cost(r); err != nil {
-			s.gate.Refuse(r.Context(), id, err, result)
-			return
-		}
-	}
-	s.gate.Ask(r.Context(), call, result)
 }
 
 // ReservationFrom returns the reservation of the request with this context, or nil if the

@@ -6,23 +6,22 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/internal/argument"
-	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // Option changes what [Middleware] or [Limit] does.
 type Option func(*settings)
 
 type settings struct {
-	gate     admit.Gate
-	identify func(*http.Request) (string, error)
-	cost     func(*http.Request) (requests, tokens int, err error) // nil: one request
-	skip     func(*http.Request) bool                              // nil: no request is skipped
-	answer   func(w http.ResponseWriter, r *http.Request, status int, reason string)
-	policies admit.Policies
+	admit.Door[*http.Request]
+	answer func(w http.ResponseWriter, r *http.Request, status int, reason string)
+}
 
-	// For Limit:
-	plain   *admit.PlainGate[*http.Request] // nil for Middleware
-	observe func(*http.Request, limit.Decision)
+func newSettings(options []Option) *settings {
+	s := &settings{}
+	for _, o := range options {
+		o(s)
+	}
+	return s
 }
 
 // Identify lets identify return the name of a request's project, in place of the header
@@ -30,7 +29,7 @@ type settings struct {
 // gets a 400 with the error's text. See [ClientIP].
 func Identify(identify func(*http.Request) (string, error)) Option {
 	argument.Function("Identify", identify != nil)
-	return func(s *settings) { s.identify = identify }
+	return func(s *settings) { s.Identify = identify }
 }
 
 // Cost charges what cost returns for a request, in place of one request and no tokens. Zero
@@ -42,14 +41,14 @@ func Identify(identify func(*http.Request) (string, error)) Option {
 // charged.
 func Cost(cost func(*http.Request) (requests, tokens int, err error)) Option {
 	argument.Function("Cost", cost != nil)
-	return func(s *settings) { s.cost = cost }
+	return func(s *settings) { s.Cost = cost }
 }
 
 // Skip lets a request pass if skip returns true. The limiter is not asked about it, it is
 // charged nothing, and its response has no headers with limits.
 func Skip(skip func(*http.Request) bool) Option {
 	argument.Function("Skip", skip != nil)
-	return func(s *settings) { s.skip = skip }
+	return func(s *settings) { s.Skip = skip }
 }
 
 // Answer lets answer write the response to a request that is denied or refused, in place of an
@@ -65,7 +64,7 @@ func Answer(answer func(w http.ResponseWriter, r *http.Request, status int, reas
 // limiter counts requests, and its observers get what would have become of them. Requests do
 // not wait, and responses have no headers with limits.
 func Shadow() Option {
-	return func(s *settings) { s.gate.Shadow = true }
+	return func(s *settings) { s.Shadow = true }
 }
 
 // Wait lets a request that a limit denies wait for its turn, for at most d. A request that
@@ -73,5 +72,5 @@ func Shadow() Option {
 // charged nothing. With zero, requests do not wait.
 func Wait(d time.Duration) Option {
 	argument.Duration("Wait", d)
-	return func(s *settings) { s.gate.Wait = d }
+	return func(s *settings) { s.Wait = d }
 }

@@ -42,9 +42,9 @@ func (s *settings) refuse(w http.ResponseWriter, r *http.Request, result *admit.
 		return
 	case admit.Later:
 		h.Set("Retry-After", strconv.FormatInt(result.Seconds(), 10))
-		s.policies.SetHeaders(h, result)
+		s.Policies.SetHeaders(h, result)
 	case admit.Never:
-		s.policies.SetHeaders(h, result)
+		s.Policies.SetHeaders(h, result)
 	case admit.Lost:
 		h.Set("Retry-After", "1")
 	}

@@ -12,13 +12,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Gate admits calls by the limits of their projects.
-type Gate struct {
-	Limiter *project.Limiter
-	Wait    time.Duration // how long a call may wait for its turn; zero: not at all
-	Shadow  bool          // calls pass whatever the answer is, and do not wait
-}
-
 // Answer says whether a call may pass, or why not.
 type Answer int
 
@@ -43,42 +36,6 @@ type Result struct {
 
 	// Err says what is wrong with an Invalid call.
 	Err error
-}
-
-// Refuse writes the result of a call with an unknown project or cost into r, which is empty,
-// and reports the call to the limiter's observers.
-func (g *Gate) Refuse(ctx context.Context, id string, err error, r *Result) {
-	g.Limiter.Spend(ctx, project.Call{Project: id, Shadow: g.Shadow, Fault: err})
-	r.Answer, r.Err = Invalid, err
-}
-
-// Ask asks the limiter about a call, and writes the result into r, which is empty. A Result is
-// large, so it is not returned by value.
-func (g *Gate) Ask(ctx context.Context, call project.Call, r *Result) {
-	call.Shadow = g.Shadow
-	waits := g.Wait > 0 && !g.Shadow
-	if waits {
-		call.MaxWait = g.maxWait(ctx)
-	}
-	switch {
-	case call.Estimated == 0:
-		r.Decision, r.Err = g.Limiter.Spend(ctx, call)
-	case waits:
-		r.Reservation, r.Decision, r.Err = g.Limiter.Acquire(ctx, call)
-	default:
-		r.Reservation, r.Decision, r.Err = g.Limiter.Take(ctx, call)
-	}
-	r.Reservation.Keep() // the caller of Ask ends the reservation, however long the call takes
-	r.Answer = r.judge(ctx)
-}
-
-// maxWait returns how long a call may wait: no longer than until its own deadline.
-func (g *Gate) maxWait(ctx context.Context) time.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return g.Wait
-	}
-	return max(1, min(g.Wait, time.Until(deadline))) // zero would be without a limit
 }
 
 // judge returns the answer. After a wait that was too long, the decision has the limit that

@@ -3,7 +3,6 @@ package admit
 import (
 	"context"
 	"strings"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -17,41 +16,32 @@ type Limiter[In any] interface {
 	Wait(ctx context.Context, in In) error
 }
 
-// PlainGate admits calls by a plain limiter.
-type PlainGate[In any] struct {
-	Limiter  Limiter[In]
-	Wait     time.Duration            // how long a call may wait for its turn; zero: not at all
-	Shadow   bool                     // calls pass whatever the answer is, and do not wait
-	Observe  func(In, limit.Decision) // gets the decision on each call; may be nil
-	Policies *Policies
-}
-
-// Ask asks the limiter about a call, and writes the result into r, which is empty.
-func (g *PlainGate[In]) Ask(ctx context.Context, in In, r *Result) {
-	d := g.Limiter.Spend(in)
-	if !d.Allowed && d.RetryAfter <= g.Wait && !g.Shadow {
-		d, r.Err = g.wait(ctx, in)
+// askPlain asks the plain limiter about a call, and writes the result into r.
+func (d *Door[In]) askPlain(ctx context.Context, in In, r *Result) {
+	decision := d.plain.Spend(in)
+	if !decision.Allowed && decision.RetryAfter <= d.Wait && !d.Shadow {
+		decision, r.Err = d.waitPlain(ctx, in)
 	}
-	if g.Observe != nil {
-		g.Observe(in, d)
+	if d.Observe != nil {
+		d.Observe(in, decision)
 	}
-	r.setPlain(d, g.Policies)
+	r.setPlain(decision, &d.Policies)
 	r.Answer = r.judge(ctx)
 }
 
-// wait waits for the call's turn. The limiter's Wait returns no decision, so Peek returns what
-// is left afterwards.
-func (g *PlainGate[In]) wait(ctx context.Context, in In) (limit.Decision, error) {
-	ctx, cancel := context.WithTimeout(ctx, g.Wait)
+// waitPlain waits for the call's turn. The limiter's Wait returns no decision, so Peek returns
+// what is left afterwards.
+func (d *Door[In]) waitPlain(ctx context.Context, in In) (limit.Decision, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.Wait)
 	defer cancel()
-	err := g.Limiter.Wait(ctx, in)
-	d := g.Limiter.Peek(in)
-	if d.Allowed = err == nil; d.Allowed {
-		d.RetryAfter = 0
+	err := d.plain.Wait(ctx, in)
+	left := d.plain.Peek(in)
+	if left.Allowed = err == nil; left.Allowed {
+		left.RetryAfter = 0
 	} else {
-		d.RetryAfter = max(d.RetryAfter, 1) // the key may have become free since
+		left.RetryAfter = max(left.RetryAfter, 1) // the key may have become free since
 	}
-	return d, err
+	return left, err
 }
 
 // plainWindow is the limit that decided, as a window, and what is left of it. It is empty if

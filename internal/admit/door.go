@@ -1,0 +1,100 @@
+package admit
+
+import (
+	"context"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Door decides on calls: by the limits of their projects, or by a plain limiter. In is what is
+// known of a call.
+type Door[In any] struct {
+	Wait   time.Duration // how long a call may wait for its turn; zero: not at all
+	Shadow bool          // calls pass whatever the answer is, and do not wait
+	Skip   func(In) bool // lets calls pass without asking a limiter; may be nil
+
+	projects *project.Limiter
+	Identify func(In) (id string, err error)            // names the project of a call
+	Cost     func(In) (requests, tokens int, err error) // nil: one request
+
+	plain   Limiter[In]              // nil: the limits of projects decide
+	Observe func(In, limit.Decision) // gets the decision of a plain limiter on each call; may be nil
+
+	Policies Policies
+}
+
+// UseProjects lets the limits of projects decide. identify names the project of a call where the
+// Door has no Identify.
+func (d *Door[In]) UseProjects(limiter *project.Limiter, identify func(In) (string, error)) {
+	switch {
+	case limiter == nil:
+		panic("ratelimit: the limiter is nil: it must be a limiter of projects")
+	case d.Observe != nil:
+		panic("ratelimit: Observe is for plain limiters: a limiter of projects has an observer")
+	case d.Identify == nil:
+		d.Identify = identify
+	}
+	d.projects = limiter
+}
+
+// UsePlain lets a plain limiter decide.
+func (d *Door[In]) UsePlain(limiter Limiter[In]) {
+	switch {
+	case limiter == nil:
+		panic("ratelimit: the limiter is nil: it must be a plain limiter")
+	case d.Identify != nil:
+		panic("ratelimit: Identify is for projects: a plain limiter has a key function")
+	case d.Cost != nil:
+		panic("ratelimit: Cost is for projects: a plain limiter says itself what a call costs, see limit.Limiter.WithCost")
+	}
+	d.plain = limiter
+}
+
+// Ask asks the limiter about a call, and writes the result into r, which is empty. It returns
+// the call's project, if there is one. A Result is large, so it is not returned by value.
+func (d *Door[In]) Ask(ctx context.Context, in In, r *Result) (id string) {
+	if d.plain != nil {
+		d.askPlain(ctx, in, r)
+		return ""
+	}
+	id, err := d.Identify(in)
+	call := project.Call{Project: id, Shadow: d.Shadow}
+	if err == nil && d.Cost != nil {
+		call.Requests, call.Estimated, err = d.Cost(in)
+	}
+	if err != nil {
+		r.Answer, r.Err = Invalid, err
+		d.projects.Spend(ctx, project.Call{Project: id, Shadow: d.Shadow, Fault: err}) // for the limiter's observers
+		return id
+	}
+	d.askProject(ctx, call, r)
+	return id
+}
+
+func (d *Door[In]) askProject(ctx context.Context, call project.Call, r *Result) {
+	waits := d.Wait > 0 && !d.Shadow
+	if waits {
+		call.MaxWait = d.maxWait(ctx)
+	}
+	switch {
+	case call.Estimated == 0:
+		r.Decision, r.Err = d.projects.Spend(ctx, call)
+	case waits:
+		r.Reservation, r.Decision, r.Err = d.projects.Acquire(ctx, call)
+	default:
+		r.Reservation, r.Decision, r.Err = d.projects.Take(ctx, call)
+	}
+	r.Reservation.Keep() // the caller of Ask ends the reservation, however long the call takes
+	r.Answer = r.judge(ctx)
+}
+
+// maxWait returns how long a call may wait: no longer than until its own deadline.
+func (d *Door[In]) maxWait(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return d.Wait
+	}
+	return max(1, min(d.Wait, time.Until(deadline))) // zero would be without a limit
+}
