@@ -18,14 +18,14 @@ import (
 // stricter are the reasons for which this package refuses answers that net/http's transport
 // accepts: another reader could read them in another way, or a gateway must not pass them on.
 var stricter = []malformed{
-	"it is neither HTTP/1.1 nor HTTP/1.0",                  // it takes HTTP/0.9 and HTTP/2.0
-	"its status is not three digits and a reason",          // it takes two spaces, +20, and control characters
-	"it switches protocols, unasked",                       // it takes 101
-	"too many interim answers",                             // it takes as many as MaxResponseHeaderBytes has room for
-	"the name of a header is not a token",                  // it takes spaces in names, and lines that go on: RFC 9112, 5.2: a gateway must not pass them on
-	"it has both a Transfer-Encoding and a Content-Length", // RFC 9112, 6.3: ought to be handled as an error
-	"its Transfer-Encoding is not chunked",                 // it takes any in HTTP/1.0
-	"a header has control characters",                      // it takes them in lines that go on
+	"it is neither HTTP/1.1 nor HTTP/1.0",                      // it takes HTTP/0.9 and HTTP/2.0
+	"its status is not three digits and a reason",              // it takes two spaces, +20, and control characters
+	"it switches protocols, unasked",                           // it takes 101
+	"too many interim answers",                                 // it takes as many as MaxResponseHeaderBytes has room for
+	"the name of a header is not a token",                      // it takes spaces in names, and lines that go on: RFC 9112, 5.2: a gateway must not pass them on
+	"it has both a Transfer-Encoding and a Content-Length",     // RFC 9112, 6.3: ought to be handled as an error
+	"it has a Transfer-Encoding, which HTTP/1.0 does not know", // it takes any in HTTP/1.0
+	"a header has control characters",                          // it takes them in lines that go on
 }
 
 // FuzzCompare lets net/http's transport and ours read the same answer. Theirs must accept every

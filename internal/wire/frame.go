@@ -16,28 +16,36 @@ type frame struct {
 	last    bool // the connection is not used again
 }
 
-// frameOf returns the framing of a response, by RFC 9112, 6.3. It refuses everything that two
-// readers could read in different ways. It removes headers that are only about the framing.
-func frameOf(response *http.Response, method string) (frame, error) {
-	h := response.Header
-	f := frame{length: -1, last: response.ProtoMinor == 0 || httpguts.HeaderValuesContainsToken(h["Connection"], "close")}
+const errNotChunked malformed = "its Transfer-Encoding is not chunked"
+
+// frameOf returns the framing that the headers of a message declare, by RFC 9112, 6.3; the length
+// is -1 where they declare none. It refuses everything that two readers could read in different
+// ways. It removes Transfer-Encoding, which is only about the framing.
+func frameOf(h http.Header, http10 bool) (f frame, err error) {
+	f = frame{length: -1, last: http10 || httpguts.HeaderValuesContainsToken(h["Connection"], "close")}
 	codings, lengths := h["Transfer-Encoding"], h["Content-Length"]
-	var err error
-	switch {
-	case len(codings) > 0 && len(lengths) > 0:
-		err = malformed("it has both a Transfer-Encoding and a Content-Length")
-	case len(codings) > 0 && (len(codings) > 1 || !isChunked(codings[0]) || response.ProtoMinor == 0):
-		err = malformed("its Transfer-Encoding is not chunked")
-	case len(codings) > 0:
-		f.chunked = true
-	case len(lengths) > 0:
-		f.length, err = oneLength(lengths)
-		if len(lengths) > 1 {
-			h["Content-Length"] = lengths[:1]
-		}
-	}
 	delete(h, "Transfer-Encoding")
-	delete(h, "Trailer") // trailers are dropped
+	switch {
+	case len(codings) == 0 && len(lengths) > 0:
+		f.length, err = oneLength(lengths)
+		h["Content-Length"] = lengths[:1]
+	case len(codings) == 0:
+	case http10:
+		err = malformed("it has a Transfer-Encoding, which HTTP/1.0 does not know")
+	case len(codings) > 1 || !isChunked(codings[0]):
+		err = errNotChunked
+	case len(lengths) > 0:
+		err = malformed("it has both a Transfer-Encoding and a Content-Length")
+	default:
+		f.chunked = true
+	}
+	return f, err
+}
+
+// frameOfResponse returns the framing of the response to a request with the method.
+func frameOfResponse(response *http.Response, method string) (frame, error) {
+	f, err := frameOf(response.Header, response.ProtoMinor == 0)
+	delete(response.Header, "Trailer") // trailers are dropped
 	response.ContentLength = f.length
 	switch {
 	case method == http.MethodHead:

@@ -31,7 +31,7 @@ func (c *conn) receive(req *http.Request) (*http.Response, frame, error) {
 		}
 		if response.StatusCode >= http.StatusOK {
 			response.Request, response.TLS = req, c.state
-			f, err := frameOf(response, req.Method)
+			f, err := frameOfResponse(response, req.Method)
 			return response, f, err
 		}
 	}

@@ -17,8 +17,6 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.reason }
 
-func badRequest(reason string) error { return refusal{http.StatusBadRequest, reason} }
-
 // refusalOf returns the refusal for an error in reading a request.
 func refusalOf(err error) refusal {
 	var no refusal
@@ -26,6 +24,8 @@ func refusalOf(err error) refusal {
 	switch {
 	case errors.As(err, &no):
 		return no
+	case err == errNotChunked:
+		return refusal{http.StatusNotImplemented, string(errNotChunked)}
 	case errors.As(err, &text):
 		return refusal{http.StatusBadRequest, string(text)}
 	case err == errLongHeader:
@@ -82,19 +82,19 @@ func parseRequest(head string) (r http.Request, err error) {
 	method, rest, _ := strings.Cut(line, " ")
 	target, proto, ok := strings.Cut(rest, " ")
 	if !ok || !httpguts.ValidHeaderFieldName(method) {
-		return r, badRequest("its first line is not a method, a target and a version")
+		return r, malformed("its first line is not a method, a target and a version")
 	}
 	r.Method, r.RequestURI, r.Proto = method, target, proto
 	if r.ProtoMajor, r.ProtoMinor, ok = http.ParseHTTPVersion(proto); !ok {
-		return r, badRequest("its version is not one of HTTP")
+		return r, malformed("its version is not one of HTTP")
 	}
 	if r.URL, err = parseTarget(method, target); err != nil {
-		return r, badRequest("its target is no URL")
+		return r, malformed("its target is no URL")
 	}
 	r.Header = parseFields(fields)
 	hosts := r.Header["Host"]
 	if len(hosts) > 1 {
-		return r, badRequest("it has several Hosts")
+		return r, malformed("it has several Hosts")
 	}
 	if r.Host = r.URL.Host; r.Host == "" && len(hosts) > 0 {
 		r.Host = hosts[0]
@@ -115,37 +115,22 @@ func parseTarget(method, target string) (*url.URL, error) {
 	return u, err
 }
 
-// frameOfRequest returns the framing of the request's body. It removes headers that are only about
-// the framing.
-func frameOfRequest(r *http.Request) (f frame, err error) {
-	h := r.Header
-	codings, lengths := h["Transfer-Encoding"], h["Content-Length"]
-	switch {
-	case len(codings) == 0 && len(lengths) == 0:
-	case len(codings) == 0:
-		if f.length, err = oneLength(lengths); err != nil {
-			return f, err
-		}
-		if len(lengths) > 1 {
-			h["Content-Length"] = lengths[:1]
-		}
-	case r.ProtoMajor < 1 || r.ProtoMajor == 1 && r.ProtoMinor == 0:
-		return f, badRequest("it has a Transfer-Encoding, which HTTP/1.0 does not know")
-	case len(codings) > 1 || !isChunked(codings[0]):
-		return f, refusal{http.StatusNotImplemented, "its Transfer-Encoding is not chunked"}
-	case len(lengths) > 0:
-		return f, badRequest("it has both a Transfer-Encoding and a Content-Length")
-	default:
-		f.chunked, f.length = true, -1
-		r.TransferEncoding = []string{"chunked"}
-		delete(h, "Transfer-Encoding")
-		if err := dropTrailer(h); err != nil {
-			return f, err
-		}
+// frameOfRequest returns the framing of the request's body. A request that declares none has no
+// body.
+func frameOfRequest(r *http.Request) (frame, error) {
+	f, err := frameOf(r.Header, r.ProtoMajor < 1 || r.ProtoMajor == 1 && r.ProtoMinor == 0)
+	if err != nil {
+		return f, err
 	}
-	r.ContentLength = f.length
-	f.last = r.ProtoMajor == 1 && r.ProtoMinor == 0 || httpguts.HeaderValuesContainsToken(h["Connection"], "close")
-	r.Close = f.last
+	if f.chunked {
+		r.TransferEncoding = []string{"chunked"}
+		if err := dropTrailer(r.Header); err != nil {
+			return f, err
+		}
+	} else {
+		f.length = max(f.length, 0)
+	}
+	r.ContentLength, r.Close = f.length, f.last
 	return f, nil
 }
 
@@ -155,7 +140,7 @@ func dropTrailer(h http.Header) error {
 		for name := range strings.SplitSeq(list, ",") {
 			switch http.CanonicalHeaderKey(strings.Trim(name, " \t")) {
 			case "Transfer-Encoding", "Trailer", "Content-Length":
-				return badRequest("its trailer would change its frame")
+				return malformed("its trailer would change its frame")
 			}
 		}
 	}
@@ -170,9 +155,9 @@ func checkRequest(r *http.Request) error {
 	case r.ProtoMajor != 1:
 		return refusal{http.StatusHTTPVersionNotSupported, "it is not HTTP/1"}
 	case len(hosts) == 0 && r.ProtoMinor > 0 && r.Method != http.MethodConnect:
-		return badRequest("it has no Host")
+		return malformed("it has no Host")
 	case len(hosts) == 1 && !httpguts.ValidHostHeader(hosts[0]):
-		return badRequest("its Host has characters that are not allowed in it")
+		return malformed("its Host has characters that are not allowed in it")
 	}
 	for _, expected := range r.Header["Expect"] {
 		if expected != "" && !strings.EqualFold(expected, "100-continue") {
