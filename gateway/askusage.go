@@ -35,7 +35,7 @@ func (x *exchange) streamHash() uint64 {
 // that would not report its usage, the body asks for it, and hideUsage is true: the client
 // has not asked for usage, and must not see it.
 func (x *exchange) askUsage(d *deployment) (body wire.Pieces, hideUsage bool) {
-	pieces, ok := x.call.Request.AskUsagePieces(x.body)
+	pieces, ok := x.call.Request.AskUsage(x.body)
 	if !ok || x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.usageRefused.has(x.streamHash()) {
 		return wire.Pieces{x.body}, false
 	}

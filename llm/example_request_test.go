@@ -3,6 +3,7 @@ package llm_test
 import (
 	"fmt"
 	"net/url"
+	"slices"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -21,7 +22,7 @@ func ExampleEndpoint_Read() {
 	}
 	fmt.Println(request.Provider, request.Model, request.Prompt, request.MaxOutput)
 	if asking, ok := request.AskUsage(body); ok {
-		fmt.Printf("%s\n", asking[:50])
+		fmt.Printf("%s\n", slices.Concat(asking...)[:50])
 	}
 	// Output:
 	// openai gpt-4o 12 100

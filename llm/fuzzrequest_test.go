@@ -423,7 +423,8 @@ func promptTexts(value any, in keyKind, depth int) (texts []string) {
 // checkAskUsage checks that AskUsage returns a body that asks for usage, and differs in nothing
 // else.
 func checkAskUsage(t tester, e Endpoint, r Request, body []byte) {
-	asking, ok := r.AskUsage(body)
+	pieces, ok := r.AskUsage(body)
+	asking := slices.Concat(pieces...)
 	var before map[string]any
 	decode := func(b []byte) (m map[string]any) {
 		d := json.NewDecoder(bytes.NewReader(b))

@@ -56,19 +56,14 @@ func (e Endpoint) Read(body []byte) (Request, error) {
 }
 
 // AskUsage returns the body with stream_options.include_usage set, so that the stream reports its
-// usage. ok is false where that is not possible or not needed.
-func (r *Request) AskUsage(body []byte) (asking []byte, ok bool) {
-	pieces, ok := r.AskUsagePieces(body)
-	return slices.Concat(pieces...), ok
-}
-
-// AskUsagePieces is AskUsage without a copy: the pieces share the memory of the body, and are sent
-// one after another.
-func (r *Request) AskUsagePieces(body []byte) (pieces [][]byte, ok bool) {
-	if r.usageSplice.text == "" || len(body) != r.size {
+// usage, in pieces that are sent one after another: they share the memory of the body. ok is false
+// where that is not possible or not needed.
+func (r *Request) AskUsage(body []byte) (pieces [][]byte, ok bool) {
+	s := r.usageSplice
+	if s.text == "" || len(body) != r.size {
 		return nil, false
 	}
-	return [][]byte{body[:r.usageSplice.from], []byte(r.usageSplice.text), body[r.usageSplice.to:]}, true
+	return [][]byte{body[:s.from], []byte(s.text), body[s.to:]}, true
 }
 
 // CountWith replaces the estimate in Prompt: a tokenizer counts the texts. Everything but text

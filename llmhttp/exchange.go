@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
@@ -98,7 +99,7 @@ func (x *exchange) askUsage() (hideUsage bool) {
 	}
 	asking, ok := x.Request.AskUsage(x.body.text)
 	if ok {
-		x.body.text = asking
+		x.body.text = slices.Concat(asking...)
 	}
 	return ok
 }

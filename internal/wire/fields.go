@@ -18,15 +18,18 @@ func (m malformed) Error() string { return "the message is malformed: " + string
 
 var errLongHeader = errors.New("the headers are longer than MaxHeader")
 
-// readHead appends the head of a message to b, up to the empty line: the first line, and headers of
-// the form Name:value, with names in their canonical form. Each line ends with \n. left is how many
+// readHead returns the head of a message, up to the empty line: the first line, and headers of the
+// form Name:value, with names in their canonical form. Each line ends with \n. left is how many
 // more bytes the head may have.
-func readHead(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
-	b, err := readLine(r, b, left)
-	if err != nil {
-		return b, err
+func readHead(r *bufio.Reader, left *int64) (string, error) {
+	buffer := buffers.Get().(*[]byte)
+	defer putBuffer(buffer)
+	b, err := readLine(r, *buffer, left)
+	if err == nil {
+		b, err = readFields(r, append(b, '\n'), left)
 	}
-	return readFields(r, append(b, '\n'), left)
+	*buffer = b
+	return string(b), err
 }
 
 // readFields appends headers.

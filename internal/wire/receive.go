@@ -13,16 +13,13 @@ const maxInterim = 16
 
 // receive reads a response up to its body.
 func (c *conn) receive(req *http.Request) (*http.Response, frame, error) {
-	buffer := buffers.Get().(*[]byte)
-	defer putBuffer(buffer)
 	left := c.transport.maxHeader()
 	for range maxInterim {
-		head, err := readHead(c.reader, (*buffer)[:0], &left)
-		*buffer = head
+		head, err := readHead(c.reader, &left)
 		if err != nil {
 			return nil, frame{}, err
 		}
-		response, err := parse(string(head))
+		response, err := parse(head)
 		if err != nil {
 			return nil, frame{}, err
 		}

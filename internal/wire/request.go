@@ -38,16 +38,13 @@ func refusalOf(err error) refusal {
 // a server behind this one could read in another way.
 func (p *peer) readRequest() (frame, error) {
 	p.skipBlank()
-	buffer := buffers.Get().(*[]byte)
-	defer putBuffer(buffer)
 	left := p.server.maxHeader()
-	head, err := readHead(p.reader, (*buffer)[:0], &left)
-	*buffer = head
+	head, err := readHead(p.reader, &left)
 	if err != nil {
 		return frame{}, err
 	}
 	r := &p.request
-	if *r, err = parseRequest(string(head)); err != nil {
+	if *r, err = parseRequest(head); err != nil {
 		return frame{}, err
 	}
 	f, err := frameOfRequest(r)
