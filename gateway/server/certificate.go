@@ -10,15 +10,20 @@ import (
 
 // certificate is a TLS certificate that is read again when its files change.
 type certificate struct {
-	files    config.TLS
-	watchers [2]*watcher // one for each file
-	current  atomic.Pointer[tls.Certificate]
+	files     config.TLS
+	cert, key *watcher
+	current   atomic.Pointer[tls.Certificate]
 }
 
 func newCertificate(files config.TLS) (*certificate, error) {
-	c := &certificate{files: files}
-	c.watchers = [...]*watcher{newWatcher(files.Cert), newWatcher(files.Key)} // before the files are read
+	c := &certificate{files: files, cert: newWatcher(files.Cert), key: newWatcher(files.Key)}
 	return c, c.load()
+}
+
+// changed reports whether one of the files has changed.
+func (c *certificate) changed() bool {
+	cert, key := c.cert.changed(), c.key.changed()
+	return cert || key
 }
 
 // load reads the files. If they are not valid, the last certificate stays.

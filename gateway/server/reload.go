@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math"
 	"reflect"
-	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
@@ -15,47 +14,33 @@ import (
 // pollInterval is how often the server looks whether files have changed.
 const pollInterval = 2 * time.Second
 
-// watch starts goroutines that reload the configuration and certificates when their files
-// change, until ctx ends.
-func (s *server) watch(ctx context.Context, watchers *sync.WaitGroup) {
-	watchers.Go(func() { s.reloadOnSignal(ctx) })
-	if s.configFile != nil {
-		watchers.Go(func() { s.configFile.run(ctx, pollInterval, func() { s.reload() }) })
-	}
-	for _, e := range s.endpoints() {
-		if e.certificate == nil {
-			continue
-		}
-		for _, file := range e.certificate.watchers {
-			watchers.Go(func() {
-				file.run(ctx, pollInterval, func() {
-					s.renew(e.certificate)
-					if s.reloadFailed.Load() { // perhaps because of the certificate
-						s.reload()
-					}
-				})
-			})
-		}
-	}
-}
-
-// reloadOnSignal reloads the configuration and certificates at each signal.
-func (s *server) reloadOnSignal(ctx context.Context) {
+// watch reloads the configuration and certificates when their files change, and at each
+// signal, until ctx ends.
+func (s *server) watch(ctx context.Context) {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
 	for {
+		signal := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.Reload:
+			signal = true
+		case <-ticker.C:
 		}
-		if s.File == "" {
+		if signal && s.File == "" {
 			s.Log.Warn("there is no configuration to read anew: the gateway was started without a file")
 			continue
 		}
-		s.reload()
+		again := s.configFile.changed() || signal
 		for _, e := range s.endpoints() {
-			if e.certificate != nil {
-				s.renew(e.certificate)
+			if c := e.certificate; c != nil && (c.changed() || signal) {
+				s.renew(c)
+				again = again || s.reloadFailed.Load() // perhaps because of the certificate
 			}
+		}
+		if again {
+			s.reload()
 		}
 	}
 }

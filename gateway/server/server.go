@@ -43,10 +43,7 @@ func Run(ctx context.Context, o Options) error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	gc, stopTuning := tuneGC()
 	defer stopTuning()
-	s := &server{Options: o}
-	if o.File != "" {
-		s.configFile = newWatcher(o.File) // before the file is read, so that no change is missed
-	}
+	s := &server{Options: o, configFile: newWatcher(o.File)} // before the file is read, so that no change is missed
 	cfg, err := s.load()
 	if err != nil {
 		return err
@@ -59,8 +56,8 @@ func Run(ctx context.Context, o Options) error {
 	s.logUnnamed(cfg)
 	failed := s.serve()
 	watching, stop := context.WithCancel(ctx)
-	var watchers sync.WaitGroup
-	s.watch(watching, &watchers)
+	var watch sync.WaitGroup
+	watch.Go(func() { s.watch(watching) })
 	if o.Started != nil {
 		o.Started(s.running())
 	}
@@ -69,7 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	case err = <-failed:
 	}
 	stop()
-	watchers.Wait()
+	watch.Wait()
 	s.drain()
 	return errors.Join(err, s.close())
 }
@@ -81,7 +78,7 @@ type server struct {
 	admin        *admin.Admin
 	clients      *endpoint
 	admins       *endpoint // nil: there is no admin listener
-	configFile   *watcher  // nil: the configuration has no file
+	configFile   *watcher
 	reloading    sync.Mutex
 	reloadFailed atomic.Bool // the last reload
 }

@@ -1,14 +1,11 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 // must fails the test that did something to a file in vain.
@@ -19,7 +16,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// Each step does something to the file, and the watch looks two times after it.
+// Each step does something to the file, and the watcher looks two times after it.
 func TestWatch(t *testing.T) {
 	type step struct {
 		name    string
@@ -50,105 +47,62 @@ func TestWatch(t *testing.T) {
 		{"there again, with something else", write("e"), 1},
 		{"empty", write(""), 1},
 	}
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "gateway.yaml")
-		write("a")(t, path)
-		changes := countChanges(t, path)
-		for i, s := range steps {
-			s.do(t, path)
-			time.Sleep(2 * every)
-			synctest.Wait()
-			if *changes != s.changes {
-				t.Errorf("step %d, %s: %d changes, want %d", i, s.name, *changes, s.changes)
-			}
-			*changes = 0
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	write("a")(t, path)
+	w := newWatcher(path)
+	for i, s := range steps {
+		s.do(t, path)
+		if got := reported(w); got != s.changes {
+			t.Errorf("step %d, %s: %d changes, want %d", i, s.name, got, s.changes)
 		}
-	})
+	}
 }
 
-const every = 2 * time.Second
-
-// countChanges counts changes until the test ends.
-func countChanges(t *testing.T, path string) *int {
-	t.Helper()
-	changes := new(int)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		newWatcher(path).run(ctx, every, func() { *changes++ })
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	synctest.Wait()
-	time.Sleep(time.Second) // so that looks fall between the steps
-	return changes
+// reported returns how many changes a watcher reports in two looks.
+func reported(w *watcher) (n int) {
+	for range 2 {
+		if w.changed() {
+			n++
+		}
+	}
+	return n
 }
 
 // Kubernetes mounts a folder whose files are links into ..data, which is itself a link
 // that is replaced.
 func TestWatchBehindLinks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		mount := func(version, text string) {
-			must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
-			must(t, os.WriteFile(filepath.Join(dir, version, "gateway.yaml"), []byte(text), 0o600))
-			must(t, os.Symlink(version, filepath.Join(dir, "..new")))
-			must(t, os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")))
-		}
-		mount("..1", "a")
-		path := filepath.Join(dir, "gateway.yaml")
-		must(t, os.Symlink(filepath.Join("..data", "gateway.yaml"), path))
-		changes := countChanges(t, path)
-		mount("..2", "b")
-		time.Sleep(2 * every)
-		synctest.Wait()
-		if *changes != 1 {
-			t.Errorf("%d changes, want 1", *changes)
-		}
-	})
+	dir := t.TempDir()
+	mount := func(version, text string) {
+		must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, version, "gateway.yaml"), []byte(text), 0o600))
+		must(t, os.Symlink(version, filepath.Join(dir, "..new")))
+		must(t, os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")))
+	}
+	mount("..1", "a")
+	path := filepath.Join(dir, "gateway.yaml")
+	must(t, os.Symlink(filepath.Join("..data", "gateway.yaml"), path))
+	w := newWatcher(path)
+	mount("..2", "b")
+	if n := reported(w); n != 1 {
+		t.Errorf("%d changes, want 1", n)
+	}
 }
 
 // A file that is being written is not read half.
 func TestWatchWaitsForTheWriter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "gateway.yaml")
-		must(t, os.WriteFile(path, []byte("keys: required"), 0o600))
-		changes := countChanges(t, path)
-		for _, text := range []string{"", "key", "keys: requ"} {
-			must(t, os.WriteFile(path, []byte(text), 0o600))
-			time.Sleep(every)
-			synctest.Wait()
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	must(t, os.WriteFile(path, []byte("keys: required"), 0o600))
+	w := newWatcher(path)
+	for _, text := range []string{"", "key", "keys: requ"} {
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		if w.changed() {
+			t.Errorf("a change while %q is written", text)
 		}
-		if *changes != 0 {
-			t.Errorf("%d changes while it is written", *changes)
-		}
-		must(t, os.WriteFile(path, []byte("keys: required"), 0o600))
-		time.Sleep(2 * every)
-		synctest.Wait()
-		if *changes != 0 {
-			t.Errorf("%d changes, though it is what it was", *changes)
-		}
-	})
-}
-
-// A change between the making of a watcher and its run is not lost.
-func TestWatchFromTheStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "gateway.yaml")
-		must(t, os.WriteFile(path, []byte("a"), 0o600))
-		w := newWatcher(path)
-		must(t, os.WriteFile(path, []byte("b"), 0o600))
-		ctx, cancel := context.WithTimeout(t.Context(), 5*every)
-		defer cancel()
-		changes := 0
-		w.run(ctx, every, func() { changes++ })
-		if changes != 1 {
-			t.Errorf("%d changes, want 1", changes)
-		}
-	})
+	}
+	must(t, os.WriteFile(path, []byte("keys: required"), 0o600))
+	if n := reported(w); n != 0 {
+		t.Errorf("%d changes, though it is what it was", n)
+	}
 }
 
 // A pipe is not read, for who reads it takes it away from others, or waits for ever.
