@@ -71,10 +71,11 @@ func awaitBack(s *Store) {
 // has nothing under way.
 func (n *node) awaitHealed() {
 	for {
-		s := &n.fallback().sweeper
-		s.mu.Lock()
-		sweeping := s.running
-		s.mu.Unlock()
+		if n.fallback().inDebt() {
+			runtime.Gosched()
+			continue
+		}
+		n.fallback().sweeper.await()
 		l := n.link()
 		l.mu.Lock()
 		busy := l.queues[0].busy != [lanes]bool{} || l.breakers[0].err != nil || l.notifying
@@ -83,11 +84,18 @@ func (n *node) awaitHealed() {
 		e.mu.Lock()
 		telling := e.running
 		e.mu.Unlock()
-		if !sweeping && !busy && !telling && !n.hasUnsent() && n.fallback().ledgers.count.Load() == 0 {
+		if !busy && !telling && !n.hasUnsent() && !n.fallback().inDebt() {
 			return
 		}
 		runtime.Gosched()
 	}
+}
+
+// await waits for the running sweeps. There must be no debts, so that no other begins.
+func (s *sweeper) await() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running.Wait()
 }
 
 // hasUnsent reports whether ops are waiting that could not be sent.

@@ -311,17 +311,12 @@ func (l *leases) acquireOne(ctx context.Context, c store.Charge) bool {
 // case Redis is lost next, leased amounts count as used.
 func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision, granted bool) {
 	charges := []store.Charge{c}
-	pending := l.beginCall(charges, true)
+	pending := l.ledgers.beginCall(charges, true)
 	if !l.inDebt() {
-		var err error
-		name, decisions, err = l.remote.lease(ctx, c, l.term)
-		granted = err == nil && name != ""
+		name, decisions, _ = l.remote.lease(ctx, c, l.term)
 	}
-	if granted {
-		l.answered(charges, pending, decisions, true)
-	} else {
-		l.unanswered(charges, pending)
-	}
+	granted = name != ""
+	l.ledgers.endCall(charges, pending, decisions, granted)
 	return name, decisions, granted
 }
 

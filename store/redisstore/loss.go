@@ -83,10 +83,9 @@ type fallback struct {
 	nodes *nodes // nil unless they share
 	clock func() int64
 
-	observed *observations // nil unless nodes share
-	ledgers  *ledgers
-	events   events
-	sweeper  sweeper
+	ledgers *ledgers
+	events  events
+	sweeper sweeper
 
 	closed atomic.Bool
 
@@ -106,10 +105,11 @@ func newFallback(below layer, mode StoreLoss, nodes *nodes, observer func(Event)
 		clock:  clock.New(),
 		events: events{observe: observer},
 	}
+	var observed *observations
 	if mode == Share {
-		l.observed = newObservations()
+		observed = newObservations()
 	}
-	l.ledgers = newLedgers(func() int64 { return l.clock() }, l.observed)
+	l.ledgers = newLedgers(func() int64 { return l.clock() }, observed)
 	return l
 }
 
@@ -135,17 +135,13 @@ func (l *fallback) decidesHere(ctx context.Context, err error) (p share, ok bool
 
 // Take implements [store.Store].
 func (l *fallback) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
-	pending := l.beginCall(charges, true)
-	err := l.payDebts(ctx, charges)
+	pending := l.ledgers.beginCall(charges, true)
+	r, decisions, err := l.takeBelow(ctx, charges)
+	l.ledgers.endCall(charges, pending, decisions, r != nil)
 	if err == nil {
-		var r store.Receipt
-		var decisions []limit.Decision
-		if r, decisions, err = l.below.Take(ctx, charges); err == nil {
-			l.answered(charges, pending, decisions, r != nil)
-			return r, decisions, nil
-		}
+		l.wake(false)
+		return r, decisions, nil
 	}
-	l.unanswered(charges, pending)
 	p, ok := l.decidesHere(ctx, err)
 	if !ok {
 		return nil, nil, err
@@ -153,12 +149,20 @@ func (l *fallback) Take(ctx context.Context, charges []store.Charge) (store.Rece
 	if err := store.Validate(charges); err != nil {
 		return nil, nil, err
 	}
-	n, decisions := l.ledgers.take(charges, p, l.mode == Allow)
-	l.countDecision(n != nil)
-	if n == nil {
-		return nil, decisions, nil
+	local, decisions := l.ledgers.take(charges, p, l.mode == Allow)
+	l.countDecision(local != nil)
+	if local == nil {
+		return nil, decisions, nil // a nil *localReceipt would be a receipt
 	}
-	return n, decisions, nil
+	return local, decisions, nil
+}
+
+// takeBelow takes from Redis, which is charged first for what it is owed.
+func (l *fallback) takeBelow(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	if err := l.payDebts(ctx, charges); err != nil {
+		return nil, nil, err
+	}
+	return l.below.Take(ctx, charges)
 }
 
 // owe implements layer.
@@ -172,7 +176,7 @@ func (l *fallback) owe(ctx context.Context, charge store.Charge) (store.Receipt,
 
 // payDebts charges Redis for what it is owed of the charges' keys.
 func (l *fallback) payDebts(ctx context.Context, charges []store.Charge) error {
-	if l.ledgers.count.Load() == 0 {
+	if !l.inDebt() {
 		return nil
 	}
 	asked := false
@@ -198,39 +202,13 @@ func (l *fallback) payDebts(ctx context.Context, charges []store.Charge) error {
 // it.
 func (l *fallback) inDebt() bool { return l.ledgers.count.Load() > 0 }
 
-// beginCall records that Redis is about to be asked for charges. It comes before the check whether
-// their keys have ledgers, so that a ledger that begins later counts them.
-func (l *fallback) beginCall(charges []store.Charge, take bool) []pendingTake {
-	if l.observed == nil {
-		return nil
-	}
-	return l.observed.beginTake(charges, take)
-}
-
-// answered records that Redis has answered, and whether it has granted the charges.
-func (l *fallback) answered(charges []store.Charge, pending []pendingTake, decisions []limit.Decision, granted bool) {
-	if l.observed != nil {
-		l.observed.record(charges, pending, decisions, l.clock())
-		l.ledgers.resolve(pending, granted)
-	}
-	l.wake(false)
-}
-
-// unanswered records that Redis has not answered. It may have granted the charges, but no caller
-// passes by that.
-func (l *fallback) unanswered(charges []store.Charge, pending []pendingTake) {
-	if l.observed != nil {
-		l.observed.drop(charges, pending)
-		l.ledgers.resolve(pending, false)
-	}
-}
-
 // peekBelow peeks below, and records the answer.
 func (l *fallback) peekBelow(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
-	pending := l.beginCall(charges, false)
+	pending := l.ledgers.beginCall(charges, false)
 	decisions, err := l.below.Peek(ctx, charges)
+	l.ledgers.endCall(charges, pending, decisions, false)
 	if err == nil {
-		l.answered(charges, pending, decisions, false)
+		l.wake(false)
 	}
 	return decisions, err
 }

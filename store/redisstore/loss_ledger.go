@@ -7,7 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// ledger is what a key has used at this node while Redis was lost. The lock of its shard guards it.
+// ledger is what a key has used at this node while Redis was lost. The lock of ledgers guards it.
 type ledger struct {
 	key    string
 	limits []limit.Limit // as they were last charged
@@ -22,10 +22,10 @@ type ledger struct {
 
 	pending []*pendingTake // takes from before the ledger was begun that Redis may still grant
 
-	bill    *bill    // may have reached Redis, or not
-	payment *payment // under way
-	gone    bool     // removed from its shard
-	paid    bool     // removed because Redis was charged for everything
+	paying chan struct{} // holds a value while a caller charges Redis
+	bill   *bill         // may have reached Redis, or not
+	gone   bool          // the ledger is removed
+	paid   bool          // the ledger is removed because Redis was charged for everything
 }
 
 // bill is what Redis is owed of some of a key's limits.
@@ -59,6 +59,17 @@ func (g *ledger) pendingUse() (n int64) {
 		n += min(q.n, maxAmount-n)
 	}
 	return n
+}
+
+// admit takes n if there is room for it. Otherwise n is a debt.
+func (g *ledger) admit(now, n int64) limit.Receipt {
+	for _, part := range g.shares {
+		if !g.account.Check(part, now, n).Allowed {
+			impose(&g.account, g.shares, now, n)
+			return limit.Receipt{N: n, At: now}
+		}
+	}
+	return g.account.Take(g.shares, now, n)
 }
 
 // fit adapts the ledger to other limits, or to another share of them.

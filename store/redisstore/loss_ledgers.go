@@ -1,63 +1,77 @@
 package redisstore
 
 import (
-	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // ledgers are the ledgers of all keys that were used while Redis was lost and for which it has not
 // been charged. A ledger whose account is full again owes nothing and is forgotten, as in
 // [store.Memory]: so there are as many as keys in use.
 type ledgers struct {
-	seed     maphash.Seed
-	clock    func() int64  // read once a call, under its locks
-	observed *observations // nil: nothing
-	count    atomic.Int64  // of ledgers, and of calls that may be about to begin some
-	shards   [64]ledgerShard
-}
+	clock func() int64 // read once a call, under the lock
+	count atomic.Int64 // the number of ledgers
 
-// ledgerShard has the ledgers of some of the keys.
-type ledgerShard struct {
-	mu      sync.Mutex
-	ledgers map[string]*ledger
-	_       [48]byte // so that no two share a cache line
+	mu       sync.Mutex
+	byKey    map[string]*ledger
+	observed *observations // nil unless nodes share
 }
 
 func newLedgers(clock func() int64, k *observations) *ledgers {
-	b := &ledgers{seed: maphash.MakeSeed(), clock: clock, observed: k}
-	for i := range b.shards {
-		b.shards[i].ledgers = map[string]*ledger{}
+	return &ledgers{clock: clock, byKey: map[string]*ledger{}, observed: k}
+}
+
+// beginCall records that Redis is about to be asked for charges, to take them or to peek. It comes
+// before the check whether their keys have ledgers, so that a ledger that begins later counts them.
+// endCall must follow.
+func (b *ledgers) beginCall(charges []store.Charge, take bool) []pendingTake {
+	if b.observed == nil {
+		return nil
 	}
-	return b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.observed.beginTake(charges, take)
 }
 
-func (b *ledgers) index(key string) int {
-	return int(maphash.String(b.seed, key) % uint64(len(b.shards)))
+// endCall records Redis's decisions, if it has answered, and whether it has granted the charges. If
+// it has not answered it may have granted them, but no caller passes by that.
+func (b *ledgers) endCall(charges []store.Charge, pending []pendingTake, decisions []limit.Decision, granted bool) {
+	if b.observed == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock()
+	b.observed.record(charges, pending, decisions, now)
+	for i := range pending {
+		if q := &pending[i]; q.ledger != nil {
+			q.ledger.resolve(q, granted, now)
+		}
+	}
 }
 
-func (b *ledgers) shard(key string) *ledgerShard { return &b.shards[b.index(key)] }
-
-// begin returns a new ledger, which starts from what is known about Redis.
-func (b *ledgers) begin(key string, p share, now int64) *ledger {
-	g := &ledger{key: strings.Clone(key)} // the ledger may outlive the call
+// newLedger returns a ledger that starts from what is known about Redis, and is not stored yet.
+func (b *ledgers) newLedger(key string, p share, now int64) *ledger {
+	g := &ledger{key: strings.Clone(key), paying: make(chan struct{}, 1)} // the ledger may outlive the call
 	if b.observed != nil {
 		b.observed.seed(g, p, now)
 	}
 	return g
 }
 
-// sweepSome checks a few ledgers, in the random order of the map, and removes those that are full
-// again.
-func (b *ledgers) sweepSome(s *ledgerShard, now int64) {
+// add stores a ledger, and removes a few that are full again: at least as many as come.
+func (b *ledgers) add(g *ledger, now int64) {
+	b.byKey[g.key] = g
+	b.count.Add(1)
 	looked := 0
-	for _, g := range s.ledgers {
-		if now >= g.account.FullAt() && g.bill == nil && g.payment == nil {
-			b.remove(s, g)
+	for _, other := range b.byKey { // in random order
+		if now >= other.account.FullAt() && other.bill == nil && len(other.paying) == 0 {
+			b.remove(other)
 		}
 		if looked++; looked == 3 {
 			return
@@ -65,21 +79,11 @@ func (b *ledgers) sweepSome(s *ledgerShard, now int64) {
 	}
 }
 
-// remove removes a ledger. Its shard is locked.
-func (b *ledgers) remove(s *ledgerShard, g *ledger) {
+// remove removes a ledger.
+func (b *ledgers) remove(g *ledger) {
 	g.gone = true
-	delete(s.ledgers, g.key)
+	delete(b.byKey, g.key)
 	b.count.Add(-1)
-}
-
-// resolve records, in ledgers that were begun in the meantime, whether Redis has granted pending
-// takes.
-func (b *ledgers) resolve(pending []pendingTake, granted bool) {
-	for i := range pending {
-		if q := &pending[i]; q.ledger != nil {
-			b.update(q.ledger, func(g *ledger) { g.resolve(q, granted, b.clock()) })
-		}
-	}
 }
 
 // find returns the ledger of a key, or nil.
@@ -87,34 +91,36 @@ func (b *ledgers) find(key string) *ledger {
 	if b.count.Load() == 0 {
 		return nil
 	}
-	s := b.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ledgers[key]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.byKey[key]
 }
 
 // all returns all ledgers.
 func (b *ledgers) all() (all []*ledger) {
-	for i := range b.shards {
-		s := &b.shards[i]
-		s.mu.Lock()
-		for _, g := range s.ledgers {
-			all = append(all, g)
-		}
-		s.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, g := range b.byKey {
+		all = append(all, g)
 	}
 	return all
 }
 
+// update changes g under the lock.
+func (b *ledgers) update(g *ledger, change func(g *ledger)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(g)
+}
+
 // read returns a copy of the account of a key at this node.
 func (b *ledgers) read(key string, p share) *limit.Account {
-	s := b.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	now := b.clock()
-	g := s.ledgers[key]
+	g := b.byKey[key]
 	if g == nil {
-		g = b.begin(key, p, now)
+		g = b.newLedger(key, p, now)
 	}
 	bytes, _ := g.account.AppendBinary(nil)
 	account := new(limit.Account)
@@ -125,13 +131,15 @@ func (b *ledgers) read(key string, p share) *limit.Account {
 
 // keys returns all keys that begin with prefix and of which anything is in use, in order.
 func (b *ledgers) keys(prefix string) (keys []string) {
-	for _, g := range b.all() {
-		if strings.HasPrefix(g.key, prefix) {
-			keys = append(keys, g.key)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key := range b.byKey {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
 		}
 	}
 	if b.observed != nil {
-		b.observed.keys(prefix, b.clock(), func(key string) { keys = append(keys, key) })
+		keys = b.observed.appendKeys(keys, prefix, b.clock())
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
@@ -139,15 +147,12 @@ func (b *ledgers) keys(prefix string) (keys []string) {
 
 // reset forgets all keys that begin with prefix, and what Redis said about them.
 func (b *ledgers) reset(prefix string) {
-	for i := range b.shards {
-		s := &b.shards[i]
-		s.mu.Lock()
-		for _, g := range s.ledgers {
-			if strings.HasPrefix(g.key, prefix) {
-				b.remove(s, g)
-			}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, g := range b.byKey {
+		if strings.HasPrefix(key, prefix) {
+			b.remove(g)
 		}
-		s.mu.Unlock()
 	}
 	if b.observed != nil {
 		b.observed.reset(prefix)

@@ -82,7 +82,7 @@ func TestAnswerUnderWayCounts(t *testing.T) {
 				if got := f.rest(t, l); got != 0 {
 					t.Errorf("%d more have passed", got)
 				}
-				if b := f.ledgers.nextBill(f.ledgers.find("key"), false); b.n != c.owed {
+				if b, _ := f.ledgers.nextBill(f.ledgers.find("key"), false); b.n != c.owed {
 					t.Errorf("Redis is owed %d; want %d", b.n, c.owed)
 				}
 				f.wire.lost.Store(false)
@@ -142,7 +142,7 @@ func TestLargerAnswerGoes(t *testing.T) {
 	for i, want := range []int64{7, 7, 7, 4, 5, 6} { // as before the refund, then the real usage
 		next := f.hold(t, 1, l)
 		one.ends(nil)
-		if got := f.observed.at("key", f.clock()).used(0); got != want {
+		if got := f.ledgers.observed.at("key", f.clock()).used(0); got != want {
 			t.Errorf("%d are used after answer %d; want %d", got, i, want)
 		}
 		one = next

@@ -2,110 +2,62 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// payment is the payment of a ledger that is under way. Other callers that need the key wait for
-// it.
-type payment struct {
-	done chan struct{}
-	err  error // valid once it is done
-}
-
-// claim begins a payment of g, or returns the one that is under way. It returns neither if there is
-// nothing to pay any more.
-func (b *ledgers) claim(g *ledger) (mine, others *payment) {
-	s := b.shard(g.key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g.gone || g.payment != nil {
-		return nil, g.payment
-	}
-	g.payment = &payment{done: make(chan struct{})}
-	return g.payment, nil
-}
-
-// end ends a payment of g.
-func (b *ledgers) end(g *ledger, p *payment, err error) {
-	s := b.shard(g.key)
-	s.mu.Lock()
-	g.payment = nil
-	s.mu.Unlock()
-	p.err = err
-	close(p.done)
-}
-
-// nextBill returns the next bill of g. If there is none and the state of Redis is known, it closes
+// nextBill returns the next bill of g. If there is none and the state of Redis is known, it removes
 // g.
-func (b *ledgers) nextBill(g *ledger, located bool) *bill {
-	s := b.shard(g.key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (b *ledgers) nextBill(g *ledger, located bool) (next *bill, done bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if g.gone {
-		return nil
+		return nil, true
 	}
-	bill := g.nextBill(b.clock())
-	if bill == nil && located {
-		g.paid = true
-		b.remove(s, g)
+	next = g.nextBill(b.clock())
+	if next != nil || !located {
+		return next, false
 	}
-	return bill
+	g.paid = true
+	b.remove(g)
+	return nil, true
 }
 
-// update changes g under the lock of its shard.
-func (b *ledgers) update(g *ledger, change func(g *ledger)) {
-	s := b.shard(g.key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(g)
-}
-
-// reconcile charges Redis for what g owes, and closes g. If another caller is doing that, it waits
+// reconcile charges Redis for what g owes, and removes g. If another caller is doing that, it waits
 // for it.
 func (l *fallback) reconcile(ctx context.Context, g *ledger) error {
-	for {
-		mine, others := l.ledgers.claim(g)
-		if mine != nil {
-			n, err := l.pay(ctx, g)
-			l.ledgers.end(g, mine, err)
-			l.reportPaid(n)
-			return err
-		}
-		if others == nil {
-			return nil
-		}
-		select {
-		case <-others.done:
-		case <-ctx.Done():
-			return fmt.Errorf("ratelimit: not asked: %w", ctx.Err())
-		}
-		if errors.Is(others.err, ErrLost) {
-			return others.err
-		}
+	select {
+	case g.paying <- struct{}{}:
+		defer func() { <-g.paying }()
+	case <-ctx.Done():
+		return fmt.Errorf("ratelimit: not asked: %w", ctx.Err())
 	}
+	paid, err := l.pay(ctx, g)
+	if paid > 0 {
+		l.reportDecided()
+		l.emit(Event{Kind: Reconciled, Keys: 1, Charged: paid})
+	}
+	return err
 }
 
-// pay pays bill after bill, and closes g once Redis has reported the resulting state of its key,
+// pay pays bill after bill, and removes g once Redis has reported the resulting state of its key,
 // from which the node starts if Redis is lost again.
 func (l *fallback) pay(ctx context.Context, g *ledger) (paid int64, err error) {
-	located := l.observed == nil
+	located := l.mode != Share
 	for {
-		b := l.ledgers.nextBill(g, located)
+		b, done := l.ledgers.nextBill(g, located)
 		switch {
+		case done:
+			return paid, nil
 		case b != nil:
 			if err := l.charge(ctx, g, b); err != nil {
 				return paid, err
 			}
 			paid += b.n
-			located = l.observed == nil
-		case located:
-			return paid, nil
+			located = l.mode != Share
 		default:
 			if err := l.locate(ctx, g); err != nil {
 				return paid, err
@@ -140,78 +92,56 @@ func (l *fallback) locate(ctx context.Context, g *ledger) error {
 	return err
 }
 
-// reportPaid reports what was paid.
-func (l *fallback) reportPaid(n int64) {
-	if n == 0 {
-		return
-	}
-	l.reportDecided()
-	l.emit(Event{Kind: Reconciled, Keys: 1, Charged: n})
-}
-
 const (
 	sweepers   = 16          // ledgers that are paid at the same time
-	sweepEvery = time.Second // at least, unless Redis is known to be back
+	sweepEvery = time.Second // at most, unless Redis is known to be back
 )
 
 // sweep pays what all ledgers owe, as far as possible.
 func (l *fallback) sweep(ctx context.Context) {
-	all := l.ledgers.all()
-	var next atomic.Int64
+	work := make(chan *ledger)
 	var done sync.WaitGroup
-	for range min(sweepers, len(all)) {
+	for range sweepers {
 		done.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
-				l.reconcile(ctx, all[i]) // after an error, a later sweep pays the rest
+			for g := range work {
+				l.reconcile(ctx, g) // after an error, a later sweep pays the rest
 			}
 		})
 	}
+	for _, g := range l.ledgers.all() {
+		work <- g
+	}
+	close(work)
 	done.Wait()
 }
 
-// sweeper sweeps in the background, one sweep at a time.
+// sweeper sweeps in the background.
 type sweeper struct {
 	mu      sync.Mutex
-	last    time.Time
-	running bool
-	again   bool
+	last    time.Time // when the last sweep began
 	closed  bool
-	done    sync.WaitGroup
+	running sync.WaitGroup
 }
 
 // wake starts a sweep, unless it is not urgent and there was one within the last second.
-func (l *fallback) wake(pressing bool) {
-	if l.ledgers.count.Load() == 0 {
+func (l *fallback) wake(urgent bool) {
+	if !l.inDebt() {
 		return
 	}
 	s := &l.sweeper
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed || !pressing && time.Since(s.last) < sweepEvery:
-	case s.running:
-		s.again = s.again || pressing
-	default:
-		s.running = true
-		s.done.Go(l.sweeps)
+	if s.closed || !urgent && time.Since(s.last) < sweepEvery {
+		return
 	}
+	s.last = time.Now()
+	s.running.Go(func() { l.sweep(context.Background()) })
 }
 
-func (l *fallback) sweeps() {
-	s := &l.sweeper
-	for more := true; more; {
-		l.sweep(context.Background())
-		s.mu.Lock()
-		more = s.again && !s.closed
-		s.again, s.running, s.last = false, more, time.Now()
-		s.mu.Unlock()
-	}
-}
-
-// stop waits for the running sweep. No other begins any more.
+// stop waits for the running sweeps. No other begins any more.
 func (s *sweeper) stop() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.done.Wait()
+	s.running.Wait()
 }

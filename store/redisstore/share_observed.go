@@ -2,10 +2,9 @@ package redisstore
 
 import (
 	"cmp"
-	"hash/maphash"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -13,22 +12,14 @@ import (
 
 // observations are what Redis last said about the keys that this node has asked for. The node
 // starts from them if Redis is lost. They are of at most 65,536 keys. To make room, of a few keys
-// the one is forgotten that is full again soonest.
+// the one is forgotten that is full again soonest. The lock of ledgers guards them.
 type observations struct {
-	hashSeed maphash.Seed
-	shards   [64]observationShard
-}
-
-type observationShard struct {
-	mu      sync.Mutex
 	keys    map[string]*observation
 	pending map[string][]*pendingTake // takes without an answer yet
 	tick    uint64                    // how many answers were recorded
-	_       [32]byte                  // so that no two share a cache line
 }
 
-// maxObserved is the most keys of a shard.
-const maxObserved = 1024
+const maxObserved = 65536
 
 // observation is what Redis said about a key.
 //
@@ -59,90 +50,64 @@ type pendingTake struct {
 }
 
 func newObservations() *observations {
-	k := &observations{hashSeed: maphash.MakeSeed()}
-	for i := range k.shards {
-		k.shards[i].keys = map[string]*observation{}
-		k.shards[i].pending = map[string][]*pendingTake{}
-	}
-	return k
+	return &observations{keys: map[string]*observation{}, pending: map[string][]*pendingTake{}}
 }
 
-func (k *observations) shard(key string) *observationShard {
-	return &k.shards[maphash.String(k.hashSeed, key)%uint64(len(k.shards))]
-}
-
-// beginTake records that Redis is about to be asked for charges, to take them or to peek. Each take
-// must be followed by record or drop.
+// beginTake records that Redis is about to be asked for charges, to take them or to peek. It must be
+// followed by record.
 func (k *observations) beginTake(charges []store.Charge, take bool) []pendingTake {
 	all := make([]pendingTake, len(charges))
 	for i := range charges {
 		c, q := &charges[i], &all[i]
-		s := k.shard(c.Key)
-		s.mu.Lock()
-		q.began = s.tick
+		q.began = k.tick
 		if take && c.N > 0 {
-			q.n, q.index = c.N, len(s.pending[c.Key])
-			s.pending[c.Key] = append(s.pending[c.Key], q)
+			q.n, q.index = c.N, len(k.pending[c.Key])
+			k.pending[c.Key] = append(k.pending[c.Key], q)
 		}
-		s.mu.Unlock()
 	}
 	return all
 }
 
-// drop records that Redis has not answered.
-func (k *observations) drop(charges []store.Charge, all []pendingTake) {
-	for i := range all {
-		s := k.shard(charges[i].Key)
-		s.mu.Lock()
-		s.drop(charges[i].Key, &all[i])
-		s.mu.Unlock()
-	}
-}
-
-func (s *observationShard) drop(key string, q *pendingTake) {
-	if q.n == 0 {
-		return
-	}
-	all := s.pending[key]
-	last := all[len(all)-1]
-	all[q.index], last.index = last, q.index
-	s.pending[key] = all[:len(all)-1]
-	if len(all) == 1 {
-		delete(s.pending, key)
-	}
-}
-
-// record records Redis's answer to charges, as of now.
+// record records Redis's answer to charges, as of now. There are no decisions if it has not answered.
 func (k *observations) record(charges []store.Charge, all []pendingTake, decisions []limit.Decision, now int64) {
 	for i := range charges {
 		c, q := &charges[i], &all[i]
-		n := min(len(c.Limits), len(decisions))
-		s := k.shard(c.Key)
-		s.mu.Lock()
-		s.drop(c.Key, q)
-		s.record(c, q.began, decisions[:n], now)
-		s.mu.Unlock()
-		decisions = decisions[n:]
+		k.drop(c.Key, q)
+		if n := len(c.Limits); n > 0 && n <= len(decisions) {
+			k.recordOne(c, q.began, decisions[:n], now)
+			decisions = decisions[n:]
+		}
 	}
 }
 
-func (s *observationShard) record(c *store.Charge, began uint64, decisions []limit.Decision, now int64) {
-	if len(decisions) < len(c.Limits) {
+// drop removes a pending take.
+func (k *observations) drop(key string, q *pendingTake) {
+	if q.n == 0 {
 		return
 	}
-	h := s.keys[c.Key]
+	all := k.pending[key]
+	last := all[len(all)-1]
+	all[q.index], last.index = last, q.index
+	k.pending[key] = all[:len(all)-1]
+	if len(all) == 1 {
+		delete(k.pending, key)
+	}
+}
+
+func (k *observations) recordOne(c *store.Charge, began uint64, decisions []limit.Decision, now int64) {
+	h := k.keys[c.Key]
 	if h == nil {
 		if !slices.ContainsFunc(decisions, func(d limit.Decision) bool { return d.ResetAfter > 0 }) {
 			return // a full key is the same as an unknown one
 		}
-		if len(s.keys) >= maxObserved {
-			s.evict()
+		if len(k.keys) >= maxObserved {
+			k.evict()
 		}
 		h = new(observation)
-		s.keys[strings.Clone(c.Key)] = h
+		k.keys[strings.Clone(c.Key)] = h
 	}
-	s.tick++
-	h.rotate(c.Limits, began, s.tick)
+	k.tick++
+	h.rotate(c.Limits, began, k.tick)
 	h.at = max(h.at, now)
 	for i, l := range c.Limits {
 		h.newer[i] = larger(l, h.newer[i], usageOf(l, &decisions[i], now))
@@ -192,11 +157,11 @@ func larger(l limit.Limit, a, b usage) usage {
 
 // evict forgets one key: of a few, in the random order of the map, the one that is full again
 // soonest.
-func (s *observationShard) evict() {
+func (k *observations) evict() {
 	var soonest string
 	var until int64
 	looked := 0
-	for key, h := range s.keys {
+	for key, h := range k.keys {
 		if at := h.validUntil(); looked == 0 || at < until {
 			soonest, until = key, at
 		}
@@ -204,7 +169,7 @@ func (s *observationShard) evict() {
 			break
 		}
 	}
-	delete(s.keys, soonest)
+	delete(k.keys, soonest)
 }
 
 // validUntil returns the time from which on nothing in the observation counts.
@@ -219,8 +184,8 @@ func (h *observation) validUntil() (last int64) {
 }
 
 // at returns the observation of a key, if anything of it still counts at now.
-func (s *observationShard) at(key string, now int64) *observation {
-	h := s.keys[key]
+func (k *observations) at(key string, now int64) *observation {
+	h := k.keys[key]
 	if h == nil || now >= h.validUntil() {
 		return nil
 	}
@@ -235,44 +200,28 @@ func (s *observationShard) at(key string, now int64) *observation {
 
 // seed lets g start from what Redis said about its key, and with all takes without an answer yet.
 func (k *observations) seed(g *ledger, p share, now int64) {
-	s := k.shard(g.key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h := s.at(g.key, now); h != nil {
+	if h := k.at(g.key, now); h != nil {
 		g.seed(h, p)
 	}
-	for _, q := range s.pending[g.key] {
+	for _, q := range k.pending[g.key] {
 		q.ledger = g
 		g.pending = append(g.pending, q)
 	}
 }
 
-// keys passes all keys to add that begin with prefix and of which anything counts.
-func (k *observations) keys(prefix string, now int64, add func(key string)) {
-	for i := range k.shards {
-		s := &k.shards[i]
-		s.mu.Lock()
-		for key, h := range s.keys {
-			if strings.HasPrefix(key, prefix) && now < h.validUntil() {
-				add(key)
-			}
+// appendKeys appends all keys that begin with prefix and of which anything counts.
+func (k *observations) appendKeys(keys []string, prefix string, now int64) []string {
+	for key, h := range k.keys {
+		if strings.HasPrefix(key, prefix) && now < h.validUntil() {
+			keys = append(keys, key)
 		}
-		s.mu.Unlock()
 	}
+	return keys
 }
 
 // reset forgets all keys that begin with prefix.
 func (k *observations) reset(prefix string) {
-	for i := range k.shards {
-		s := &k.shards[i]
-		s.mu.Lock()
-		for key := range s.keys {
-			if strings.HasPrefix(key, prefix) {
-				delete(s.keys, key)
-			}
-		}
-		s.mu.Unlock()
-	}
+	maps.DeleteFunc(k.keys, func(key string, _ *observation) bool { return strings.HasPrefix(key, prefix) })
 }
 
 // pastUse is an amount that was used of some limits at a time.
