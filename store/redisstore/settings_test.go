@@ -40,7 +40,7 @@ func wantSettings(t *testing.T, s *redisstore.Store, want values) {
 func TestKeeper(t *testing.T) {
 	settingstest.Run(t, func(t *testing.T) settingstest.Connect {
 		url := redistest.New(t).URL()
-		return func() settings.Keeper { return connect(t, redisstore.Config{URL: url}) }
+		return func() settings.Keeper { return connect(t, redisstore.Config{URL: url, Timeout: 10 * time.Second}) }
 	})
 }
 
