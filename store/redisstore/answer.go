@@ -50,9 +50,9 @@ type limitState struct {
 }
 
 // parseTake decodes the answer to a take of charges, or to a peek.
-func parseTake(o *op, charges []store.Charge) (takeAnswer, error) {
-	r := reader{rest: o.answer}
-	t := takeAnswer{status: status(r.byte()), at: o.at}
+func parseTake(answer result, charges []store.Charge) (takeAnswer, error) {
+	r := reader{rest: answer.answer}
+	t := takeAnswer{status: status(r.byte()), at: answer.at}
 	if t.status == unready || t.status == skewed {
 		return t, r.err
 	}
@@ -61,7 +61,7 @@ func parseTake(o *op, charges []store.Charge) (takeAnswer, error) {
 		f := &t.accounts[i]
 		*f = accountState{charge: c, epoch: r.epoch(), revision: r.float()}
 		f.limits = make([]limitState, len(c.Limits))
-		shot := snapshot{fullAt: maxAmount, seen: o.at, epoch: f.epoch}
+		shot := snapshot{fullAt: maxAmount, seen: answer.at, epoch: f.epoch}
 		for k, l := range c.Limits {
 			if same := slices.Index(c.Limits[:k], l); same >= 0 {
 				f.limits[k] = f.limits[same]

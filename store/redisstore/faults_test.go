@@ -78,7 +78,7 @@ func (n *node) awaitHealed() {
 		n.fallback().sweeper.await()
 		l := n.link()
 		l.mu.Lock()
-		busy := l.queues[0].busy != [lanes]bool{} || l.breakers[0].err != nil || l.notifying
+		busy := l.queues[0].busy != [lanes]bool{} || l.breakers[0].err != nil
 		l.mu.Unlock()
 		e := &n.fallback().events
 		e.mu.Lock()

@@ -40,7 +40,7 @@ func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name s
 		t = takeAnswer{}
 		o := r.leaseOp(step, c, name, term)
 		if step == stepLease {
-			o.dropLate, o.onLate = true, func(answer []byte, _ int64) { r.endLate(answer, c, name) }
+			o.dropLate, o.late = true, func(late result) { r.endLate(late, c, name) }
 		}
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
@@ -48,7 +48,7 @@ func (r *remote) askLease(ctx context.Context, step byte, c store.Charge, name s
 		if step == stepEnd && statusOf(o.answer) == denied {
 			return denied, nil
 		}
-		t, err = parseTake(o, charges)
+		t, err = parseTake(o.result, charges)
 		return t.status, err
 	}, func(ctx context.Context) (status, error) { return unready, r.prepare(ctx, charges) })
 	return t, err
@@ -63,8 +63,8 @@ func (r *remote) leaseOp(step byte, c store.Charge, name string, term time.Durat
 }
 
 // endLate gives back a lease that was granted after its caller has left.
-func (r *remote) endLate(answer []byte, c store.Charge, name string) {
-	if statusOf(answer) == allowed {
+func (r *remote) endLate(late result, c store.Charge, name string) {
+	if late.err == nil && statusOf(late.answer) == allowed {
 		c.N = 0
 		r.send(r.leaseOp(stepEnd, c, name, 0))
 	}

@@ -34,25 +34,22 @@ const (
 // answers to a lane's last batch. A batch whose answer is lost is sent again, and gets the same
 // answers. A lane has a goroutine while there is something to send.
 type link struct {
-	client  rueidis.Client
-	cfg     linkConfig
-	text    string // of the script
-	sha     string
-	id      string // no other link has it
-	server  serverClock
-	waiters sync.Pool
+	client rueidis.Client
+	cfg    linkConfig
+	text   string // of the script
+	sha    string
+	id     string // no other link has it
+	server serverClock
 
 	closing chan struct{}
-	running sync.WaitGroup // lanes, probers and the goroutine that notifies
+	running sync.WaitGroup // lanes and probers
 
-	mu        sync.Mutex
-	closed    bool
-	queued    int // ops in all queues
-	sequence  uint64
-	queues    []queue   // one for each part in a cluster, otherwise one
-	breakers  []breaker // one for each group in a cluster, otherwise one
-	changes   []change  // not yet passed to changed
-	notifying bool
+	mu       sync.Mutex
+	closed   bool
+	queued   int // ops in all queues that are not abandoned
+	sequence uint64
+	queues   []queue   // one for each part in a cluster, otherwise one
+	breakers []breaker // one for each group in a cluster, otherwise one
 }
 
 // linkConfig configures a link.
@@ -62,7 +59,7 @@ type linkConfig struct {
 	clock     func() int64  // in Unix nanoseconds; nil: the server's. For tests.
 	script    string        // the arithmetic: see session.lua
 	cluster   bool          // ops of different parts cannot share a call
-	changed   func(change)  // may be nil; called in order, on goroutines of the link
+	changed   func(change)  // may be nil; called under the link's lock, so it must neither wait nor call the link
 }
 
 // op is one operation. The link owns it from the time at which it gets it: neither it nor its keys
@@ -74,27 +71,28 @@ type op struct {
 	reads    bool     // it changes nothing
 	dropLate bool     // it is useless once its caller has left
 
-	// onLate is called with an answer that comes after the caller has left, on a goroutine of the
-	// link. It may call send, but not do. It may be nil.
-	onLate func(answer []byte, at int64)
+	// late is called with the result of an op that no caller waits for, on a goroutine of the link.
+	// It may call send, but not do. It may be nil.
+	late func(result)
 
-	// onFailed is called if no caller waits for the op and the link has given it up. The op has not
-	// happened, unless maybe is true. It may be nil.
-	onFailed func(o *op, maybe bool)
-
-	answer []byte
-	at     int64 // the server's time, in Unix nanoseconds
+	result
 
 	// unanswered reports, after an error, that the op may have happened, or will: the link goes on
 	// to find out. Otherwise it has not.
 	unanswered bool
 
 	// The following fields belong to the link.
-	state      state
-	waiter     *waiter // of the waiting caller; nil: none
-	batch      *batch
-	err        error // of this op alone
-	prev, next *op   // in its queue
+	state state
+	done  chan struct{} // closed when the waiting caller has the result; nil: no caller waits
+	batch *batch
+}
+
+// result is what became of an op.
+type result struct {
+	answer []byte
+	at     int64 // the server's time, in Unix nanoseconds
+	err    error
+	notRun bool // after an error: the op has not happened, and may be sent again
 }
 
 // state is the progress of an op. It changes under the link's lock.
@@ -103,19 +101,31 @@ type state uint8
 const (
 	opQueued state = iota
 	opSent
-	opFinished // its caller has the answer, or has left
+	opFinished // its caller has the result, or has left
 )
 
-// waiter is where a caller waits.
-type waiter struct {
-	done  chan struct{} // signals that its op is finished
-	timer *time.Timer
+// waits reports whether a caller waits for the op. The link's lock is held.
+func (o *op) waits() bool { return o.done != nil && o.state != opFinished }
+
+// resolve finishes the op. It passes the result to the caller that waits for it, and reports whether
+// there is one. The link's lock is held.
+func (o *op) resolve(r result) (heard bool) {
+	if heard = o.waits(); heard {
+		o.result = r
+		close(o.done)
+	}
+	o.state = opFinished
+	return heard
 }
 
-func newWaiter() any {
-	timer := time.NewTimer(time.Hour)
-	timer.Stop()
-	return &waiter{done: make(chan struct{}, 1), timer: timer}
+// finish passes the result of an op to the waiting caller, or to late.
+func (l *link) finish(o *op, r result) {
+	l.mu.Lock()
+	heard := o.resolve(r)
+	l.mu.Unlock()
+	if !heard && o.late != nil {
+		o.late(r)
+	}
 }
 
 func newLink(client rueidis.Client, cfg linkConfig) *link {
@@ -128,7 +138,6 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 		queues:   make([]queue, 1),
 		breakers: make([]breaker, 1),
 	}
-	l.waiters.New = newWaiter
 	if cfg.cluster {
 		l.queues = make([]queue, parts)
 		l.breakers = make([]breaker, groups)
@@ -160,36 +169,33 @@ func (l *link) queue(part int) *queue {
 }
 
 // do sends o and waits for its answer, until ctx ends or the timeout has passed. Unless it was sent
-// by then, nothing has happened; otherwise o.onLate is called with the answer.
+// by then, nothing has happened; otherwise o.late is called with the result.
 func (l *link) do(ctx context.Context, o *op) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
 	}
-	s := l.waiters.Get().(*waiter)
-	defer l.waiters.Put(s)
-	o.waiter = s
+	o.done = make(chan struct{})
 	if err := l.send(o); err != nil {
 		return err
 	}
-	s.timer.Reset(l.cfg.timeout)
-	defer s.timer.Stop()
+	timer := time.NewTimer(l.cfg.timeout)
+	defer timer.Stop()
 	select {
-	case <-s.done:
+	case <-o.done:
 		return o.err
 	case <-ctx.Done():
-	case <-s.timer.C:
+	case <-timer.C:
 	}
 	was, cause := l.abandon(o)
 	if was == opFinished {
-		<-s.done
+		<-o.done
 		return o.err
 	}
 	o.unanswered = was == opSent
 	return l.abandonError(ctx, o, was, cause)
 }
 
-// send puts o into its queue, starts a lane if one is free, and does not wait: without a waiter,
-// o.onLate is called with the answer.
+// send puts o into its queue, starts a lane if one is free, and does not wait.
 func (l *link) send(o *op) error {
 	if len(o.keys) > maxKeys {
 		return fmt.Errorf("ratelimit: %d keys at a time: there may be %d", len(o.keys), maxKeys)
@@ -206,7 +212,7 @@ func (l *link) send(o *op) error {
 	if l.queued == maxQueued {
 		return errOverloaded
 	}
-	q.push(o)
+	q.ops = append(q.ops, o)
 	l.queued++
 	if lane, free := q.takeLane(); free {
 		l.running.Add(1)
@@ -215,15 +221,14 @@ func (l *link) send(o *op) error {
 	return nil
 }
 
-// abandon removes o from its queue if it is there. It returns the state of o, and why there is no
-// answer yet, if that is known. From now on o is finished.
+// abandon returns the state of o, and why there is no answer yet, if that is known. From now on o is
+// finished; in its queue it is passed over.
 func (l *link) abandon(o *op) (was state, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was = o.state
 	switch was {
 	case opQueued:
-		l.queue(o.part).remove(o)
 		l.queued--
 	case opSent:
 		cause = o.batch.cause
@@ -269,11 +274,8 @@ func (l *link) close() {
 		l.closed = true
 		close(l.closing)
 	}
-	var dropped []*op
-	for i := range l.queues {
-		dropped = l.drainQueue(&l.queues[i], dropped)
-	}
+	late := l.drain(nil, store.ErrClosed)
 	l.mu.Unlock()
-	answerOps(dropped, store.ErrClosed)
+	late()
 	l.running.Wait()
 }

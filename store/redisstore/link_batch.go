@@ -50,12 +50,12 @@ func (l *link) sendBatch(b *batch) {
 			return
 		}
 		if !l.shouldRetry(b, err) {
-			l.failUnwaited(b)
+			l.giveUp(b, err)
 			return
 		}
 		if !l.pause(l.healed(b.queue.breaker), backoff(2*time.Millisecond, tries)) {
 			l.fail(b, store.ErrClosed)
-			l.failUnwaited(b)
+			l.giveUp(b, store.ErrClosed)
 			return
 		}
 		l.dropUseless(b)
@@ -72,12 +72,10 @@ func (l *link) dropUseless(b *batch) {
 	}
 }
 
-// failUnwaited calls onFailed for the ops of a failed batch that no caller waits for.
-func (l *link) failUnwaited(b *batch) {
+// giveUp tells late of the ops of a failed batch, for which no caller waits any more.
+func (l *link) giveUp(b *batch, err error) {
 	for _, o := range b.ops {
-		if o.onFailed != nil {
-			o.onFailed(o, b.mayHaveRun)
-		}
+		l.finish(o, result{err: err, notRun: !b.mayHaveRun})
 	}
 }
 
@@ -169,37 +167,17 @@ func read(result rueidis.RedisResult, ops int) (reply, error) {
 	return reply{at: sec*1e9 + ns, answers: all[2:]}, nil
 }
 
-// deliver passes the answers to the waiting callers, and to onLate for ops without one.
+// deliver passes the answers on.
 func (l *link) deliver(b *batch, r reply) {
-	var nobody []int
 	l.mu.Lock()
 	b.resolved = true
 	if !b.reads {
 		l.heal(b.queue.breaker)
 	}
-	for i, o := range b.ops {
-		if o.state == opFinished || o.waiter == nil {
-			nobody = append(nobody, i)
-		}
-		o.state = opFinished
-	}
 	l.mu.Unlock()
 	for i, o := range b.ops {
-		if slices.Contains(nobody, i) {
-			continue
-		}
-		o.at = r.at
-		o.answer, o.err = answer(&r.answers[i])
-		o.waiter.done <- struct{}{}
-	}
-	for _, i := range nobody {
-		o := b.ops[i]
-		switch a, err := answer(&r.answers[i]); {
-		case err == nil && o.onLate != nil:
-			o.onLate(a, r.at)
-		case err != nil && o.onFailed != nil:
-			o.onFailed(o, true) // it fails every time
-		}
+		a, err := answer(&r.answers[i])
+		l.finish(o, result{answer: a, at: r.at, err: err})
 	}
 }
 
@@ -251,28 +229,27 @@ func (b *batch) mustFinish() bool {
 // mustFinish reports whether the op must happen although no caller waits for it: the caller was
 // told that it may happen, or did not mean to wait. The link's lock is held.
 func (o *op) mustFinish() bool {
-	return !o.reads && !o.dropLate && (o.state == opFinished || o.waiter == nil)
+	return !o.reads && !o.dropLate && !o.waits()
 }
 
-// fail answers the waiting callers of b with an error. If b may have run, onLate still gets their
-// answers; otherwise their ops are removed.
+// fail answers the waiting callers of b with an error. If b may have run, late still gets their
+// results; otherwise their ops are removed.
 func (l *link) fail(b *batch, err error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	b.resolved = true
-	var waited, others []*op
+	var others []*op
 	for _, o := range b.ops {
-		if o.state == opFinished || o.waiter == nil {
+		if !o.waits() {
 			others = append(others, o)
 			continue
 		}
-		o.state, o.unanswered = opFinished, b.mayHaveRun
-		waited = append(waited, o)
+		o.unanswered = b.mayHaveRun
+		o.resolve(result{err: err})
 	}
 	if !b.mayHaveRun {
 		b.ops = others
 	}
-	l.mu.Unlock()
-	answerOps(waited, err)
 }
 
 // overdue is called when b was not answered within the timeout.

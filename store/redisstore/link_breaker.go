@@ -33,17 +33,12 @@ func (l *link) trip(q *queue, err error) {
 		return
 	}
 	q.breaker.err = err
-	var dropped []*op
-	for i := range l.queues {
-		if l.queues[i].breaker == q.breaker {
-			dropped = l.drainQueue(&l.queues[i], dropped)
-		}
-	}
-	l.running.Add(1)
-	go l.probe(q, q.breaker.healed)
+	late := l.drain(q.breaker, err)
+	healed := q.breaker.healed
+	l.running.Go(func() { l.probe(q, healed) })
 	l.report(change{lost: true, group: q.breaker.group, err: err})
 	l.mu.Unlock()
-	answerOps(dropped, err)
+	late()
 }
 
 // heal closes a breaker. The link's lock is held.
@@ -60,7 +55,6 @@ func (l *link) heal(b *breaker) {
 // probe sends an empty batch until the breaker closes. The batch writes its marker: a server that
 // cannot write is as good as lost.
 func (l *link) probe(q *queue, healed <-chan struct{}) {
-	defer l.running.Done()
 	for tries := 0; l.pause(healed, backoff(50*time.Millisecond, tries)); tries++ {
 		l.mu.Lock()
 		b := l.newBatch(q, lanes)
@@ -79,31 +73,7 @@ func (l *link) probe(q *queue, healed <-chan struct{}) {
 
 // report passes a change on. The link's lock is held.
 func (l *link) report(c change) {
-	if l.cfg.changed == nil {
-		return
-	}
-	l.changes = append(l.changes, c)
-	if l.notifying {
-		return
-	}
-	l.notifying = true
-	l.running.Add(1)
-	go l.notify()
-}
-
-// notify passes all changes on, one after another.
-func (l *link) notify() {
-	defer l.running.Done()
-	for {
-		l.mu.Lock()
-		if len(l.changes) == 0 {
-			l.notifying = false
-			l.mu.Unlock()
-			return
-		}
-		c := l.changes[0]
-		l.changes = l.changes[1:]
-		l.mu.Unlock()
+	if l.cfg.changed != nil {
 		l.cfg.changed(c)
 	}
 }

@@ -44,9 +44,11 @@ func TestLinkChaos(t *testing.T) {
 		all.Go(func() {
 			for range turns {
 				o := countOp("key")
-				o.onLate = func(answer []byte, _ int64) {
-					owed.Add(-1)
-					happens(answer)
+				o.late = func(r result) {
+					if r.err == nil {
+						owed.Add(-1)
+						happens(r.answer)
+					}
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), rand.N(200*time.Millisecond))
 				err := x.do(ctx, o)

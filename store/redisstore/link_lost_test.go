@@ -67,7 +67,11 @@ func TestLinkLostAndBack(t *testing.T) {
 				c.lose(x)
 				o := countOp("key")
 				late := 0
-				o.onLate = func([]byte, int64) { late++ }
+				o.late = func(r result) {
+					if r.err == nil {
+						late++
+					}
+				}
 				if err := x.do(t.Context(), o); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), x.proxy.Addr) || !strings.Contains(err.Error(), c.why) {
 					t.Error(err)
 				}
@@ -189,9 +193,9 @@ func TestLinkFinishesUnwaitedOps(t *testing.T) {
 	defer leave()
 	owed, own, sentOff := countOp("owed"), countOp("own"), countOp("sent off")
 	answers := make(chan string, 10)
-	owed.onLate = func(answer []byte, _ int64) { answers <- "owed " + string(answer) }
-	own.onLate = func(answer []byte, _ int64) { answers <- "own " + string(answer) }
-	sentOff.onLate = func(answer []byte, _ int64) { answers <- "sent off " + string(answer) }
+	owed.late = func(r result) { answers <- "owed " + string(r.answer) }
+	own.late = func(r result) { answers <- "own " + string(r.answer) }
+	sentOff.late = func(r result) { answers <- "sent off " + string(r.answer) }
 	gone, refused := make(chan error), make(chan error)
 	go func() { gone <- x.do(left, owed) }()
 	go func() { refused <- x.do(t.Context(), own) }()
@@ -260,7 +264,7 @@ func TestLinkLeftWhileRefused(t *testing.T) {
 	defer leave()
 	o := countOp("key")
 	late := ""
-	o.onLate = func(answer []byte, _ int64) { late = string(answer) }
+	o.late = func(r result) { late = string(r.answer) }
 	x.client = hooked{x.client, func() {
 		leave()
 		x.until(func() bool { return o.state == opFinished })

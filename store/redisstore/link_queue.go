@@ -4,34 +4,10 @@ import "runtime"
 
 // queue is where ops wait for a lane.
 type queue struct {
-	part        int // of all of its ops, in a cluster
-	breaker     *breaker
-	first, last *op
-	busy        [lanes]bool
-}
-
-func (q *queue) push(o *op) {
-	o.prev = q.last
-	if q.last == nil {
-		q.first = o
-	} else {
-		q.last.next = o
-	}
-	q.last = o
-}
-
-func (q *queue) remove(o *op) {
-	if o.prev == nil {
-		q.first = o.next
-	} else {
-		o.prev.next = o.next
-	}
-	if o.next == nil {
-		q.last = o.prev
-	} else {
-		o.next.prev = o.prev
-	}
-	o.prev, o.next = nil, nil
+	part    int // of all of its ops, in a cluster
+	breaker *breaker
+	ops     []*op // in the order in which they came; those whose callers have left are finished
+	busy    [lanes]bool
 }
 
 // takeLane takes a lane, if one is free.
@@ -66,44 +42,51 @@ func (l *link) run(q *queue, lane int) {
 func (l *link) nextBatch(q *queue, lane int) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if q.first == nil {
-		q.busy[lane] = false
-		return nil
-	}
 	b := l.newBatch(q, lane)
-	b.reads = q.first.reads // reads are not mixed with writes: their answers would make the marker large
-	b.ops = make([]*op, 0, min(l.queued, maxBatchOps))
-	for q.first != nil && q.first.reads == b.reads && len(b.ops) < maxBatchOps {
-		o := q.first
-		q.remove(o)
-		l.queued--
-		o.state, o.batch = opSent, b
-		b.ops = append(b.ops, o)
+	for len(q.ops) > 0 && len(b.ops) < maxBatchOps {
+		o := q.ops[0]
+		if o.state != opFinished {
+			if len(b.ops) == 0 {
+				b.reads = o.reads
+			} else if o.reads != b.reads {
+				break // reads are not mixed with writes: their answers would make the marker large
+			}
+			o.state, o.batch = opSent, b
+			b.ops = append(b.ops, o)
+			l.queued--
+		}
+		q.ops = q.ops[1:]
+	}
+	if len(b.ops) == 0 {
+		q.ops, q.busy[lane] = nil, false
+		return nil
 	}
 	return b
 }
 
-// drainQueue appends all ops of a queue to dropped, and finishes them.
-func (l *link) drainQueue(q *queue, dropped []*op) []*op {
-	for q.first != nil {
-		o := q.first
-		q.remove(o)
-		l.queued--
-		o.state = opFinished
-		dropped = append(dropped, o)
+// drain fails all ops that wait behind a breaker, or behind any if it is nil. The link's lock is held;
+// without it, the caller calls late, which tells of the ops that no caller waits for.
+func (l *link) drain(behind *breaker, err error) (late func()) {
+	var unheard []*op
+	for i := range l.queues {
+		q := &l.queues[i]
+		if behind != nil && q.breaker != behind {
+			continue
+		}
+		for _, o := range q.ops {
+			if o.state == opFinished {
+				continue
+			}
+			l.queued--
+			if !o.resolve(result{err: err}) {
+				unheard = append(unheard, o)
+			}
+		}
+		q.ops = nil
 	}
-	return dropped
-}
-
-// answerOps answers the callers of finished ops.
-func answerOps(ops []*op, err error) {
-	for _, o := range ops {
-		switch {
-		case o.waiter != nil:
-			o.err = err
-			o.waiter.done <- struct{}{}
-		case o.onFailed != nil:
-			o.onFailed(o, false)
+	return func() {
+		for _, o := range unheard {
+			l.finish(o, result{err: err, notRun: true})
 		}
 	}
 }

@@ -67,7 +67,6 @@ func newLinkTest(t *testing.T, timeout time.Duration) *linkTest {
 			if x.pendingChanges.Add(1) != 1 {
 				t.Error("two changes at a time")
 			}
-			x.lost(0) // the callback may call the link
 			x.changes <- c
 			x.pendingChanges.Add(-1)
 		},
@@ -310,7 +309,7 @@ func TestLinkLeaveBefore(t *testing.T) {
 	x.counted("key", 1)
 }
 
-// A caller that leaves after its op was sent gets the answer through onLate. The end of a context
+// A caller that leaves after its op was sent gets the answer through late. The end of a context
 // does not open the breaker.
 func TestLinkLeaveAfter(t *testing.T) {
 	t.Parallel()
@@ -323,13 +322,13 @@ func TestLinkLeaveAfter(t *testing.T) {
 	o := countOp("key")
 	answers := make(chan string, 10)
 	var before int64
-	o.onLate = func(answer []byte, at int64) {
+	o.late = func(r result) {
 		if x.now() < before {
 			t.Error("an old answer has put the clock back")
 		}
-		answers <- string(answer)
+		answers <- string(r.answer)
 		further := countOp("key")
-		further.onLate = func(answer []byte, at int64) { answers <- string(answer) }
+		further.late = func(r result) { answers <- string(r.answer) }
 		if err := x.send(further); err != nil {
 			t.Error(err)
 		}
@@ -358,7 +357,7 @@ func TestLinkLeaveAfter(t *testing.T) {
 	}
 }
 
-// An op that is given up because the server is silent happens once, or not at all, and onLate is
+// An op that is given up because the server is silent happens once, or not at all, and late is
 // called if it has happened.
 func TestLinkLate(t *testing.T) {
 	t.Parallel()
@@ -368,7 +367,7 @@ func TestLinkLate(t *testing.T) {
 	x.proxy.Stall()
 	o := countOp("key")
 	answers := make(chan string, 10)
-	o.onLate = func(answer []byte, at int64) { answers <- string(answer) }
+	o.late = func(r result) { answers <- string(r.answer) }
 	if err := x.do(t.Context(), o); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), x.proxy.Addr) {
 		t.Error(err)
 	}

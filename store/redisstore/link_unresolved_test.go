@@ -45,7 +45,11 @@ func TestLinkUnresolved(t *testing.T) {
 		defer l.close()
 		start := time.Now()
 		o := countOp("key")
-		o.onLate = func([]byte, int64) { t.Error("there was no answer") }
+		o.late = func(r result) {
+			if r.err == nil || r.notRun {
+				t.Errorf("there was no answer: %+v", r)
+			}
+		}
 		if err := l.do(t.Context(), o); !errors.Is(err, ErrLost) || time.Since(start) != time.Second {
 			t.Error(err, time.Since(start))
 		}

@@ -42,7 +42,7 @@ func newRemote(client rueidis.Client, namespace string, timeout time.Duration, c
 	}
 	onChange := func(c change) {
 		if !c.lost {
-			r.resend()
+			go r.resend()
 		}
 		if changed != nil {
 			changed(c)
@@ -117,11 +117,11 @@ func (r *remote) ask(ctx context.Context, charges []store.Charge) (t takeAnswer,
 	}
 	err = r.retry(ctx, func(ctx context.Context) (status, error) {
 		o := r.take(stepTake, charges, r.link.now())
-		o.dropLate, o.onLate = true, func(answer []byte, at int64) { r.undoLate(&op{answer: answer, at: at}, charges) }
+		o.dropLate, o.late = true, func(late result) { r.undoLate(late, charges) }
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		t, err = parseTake(o, charges)
+		t, err = parseTake(o.result, charges)
 		return t.status, err
 	}, func(ctx context.Context) (status, error) { return unready, r.prepare(ctx, charges) })
 	return t, err
@@ -191,7 +191,7 @@ func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (d
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		t, err := parseTake(o, charges)
+		t, err := parseTake(o.result, charges)
 		decisions = t.decisions(false)
 		return t.status, err
 	}, func(ctx context.Context) (s status, err error) {

@@ -8,9 +8,11 @@ import (
 )
 
 // undoLate undoes a take whose caller left before the answer came.
-func (r *remote) undoLate(o *op, charges []store.Charge) {
-	t, err := parseTake(o, charges)
-	if err == nil && t.status == allowed {
+func (r *remote) undoLate(late result, charges []store.Charge) {
+	if late.err != nil {
+		return
+	}
+	if t, err := parseTake(late, charges); err == nil && t.status == allowed {
 		r.undo(t.takes())
 	}
 }
@@ -25,17 +27,18 @@ func (r *remote) undo(takes []*chargeReceipt) {
 // send runs an op without waiting for it. If it has not happened it is sent again when Redis is
 // back, or after a while.
 func (r *remote) send(o *op) {
-	o.onFailed = r.keepUnsent
+	o.late = func(late result) {
+		if late.notRun {
+			r.keepUnsent(o)
+		}
+	}
 	if err := r.link.send(o); errors.Is(err, ErrLost) {
-		r.keepUnsent(o, false)
+		r.keepUnsent(o)
 	}
 }
 
-// keepUnsent keeps an op to be sent again, unless it may have happened.
-func (r *remote) keepUnsent(o *op, maybe bool) {
-	if maybe {
-		return
-	}
+// keepUnsent keeps an op to be sent again.
+func (r *remote) keepUnsent(o *op) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.unsent) == 0 {

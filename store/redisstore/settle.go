@@ -104,18 +104,15 @@ type fate struct {
 	happened bool          // also if it cannot be found out
 }
 
-func (f *fate) resolve(happened bool) {
-	f.happened = happened
-	close(f.done)
-}
-
 // do runs an op.
 func (r *remote) do(ctx context.Context, o *op) error {
 	var f *fate
-	if !o.reads && o.onLate == nil {
+	if !o.reads && o.late == nil {
 		f = &fate{done: make(chan struct{})}
-		o.onLate = func(answer []byte, _ int64) { f.resolve(statusOf(answer) == allowed) }
-		o.onFailed = func(_ *op, maybe bool) { f.resolve(maybe) }
+		o.late = func(r result) {
+			f.happened = r.err == nil && statusOf(r.answer) == allowed || r.err != nil && !r.notRun
+			close(f.done)
+		}
 	}
 	err := r.link.do(ctx, o)
 	if err != nil && o.unanswered && !o.reads {
