@@ -50,8 +50,9 @@ type coalescedTake struct {
 
 // take takes one charge.
 func (c *coalescer) take(ctx context.Context, charge store.Charge) (store.Receipt, []limit.Decision, error) {
+	alone := []store.Charge{charge}
 	if len(charge.Limits) == 0 || charge.N == 0 {
-		return c.takeOne(ctx, charge)
+		return c.remote.takeTogether(ctx, alone)
 	}
 	w := takeKey{charge.Key, charge.N, charge.Limits[0]}
 	c.mu.Lock()
@@ -68,27 +69,15 @@ func (c *coalescer) take(ctx context.Context, charge store.Charge) (store.Receip
 		c.groups[w] = g
 		c.mu.Unlock()
 		defer c.next(w, g)
-		return c.takeOne(ctx, charge)
+		return c.remote.takeTogether(ctx, alone)
 	case !slices.Equal(g.limits, charge.Limits):
 		c.mu.Unlock()
-		return c.takeOne(ctx, charge)
+		return c.remote.takeTogether(ctx, alone)
 	}
 	m := &coalescedTake{done: make(chan struct{})}
 	g.waiting = append(g.waiting, m)
 	c.mu.Unlock()
 	return c.wait(ctx, m)
-}
-
-func (c *coalescer) takeOne(ctx context.Context, charge store.Charge) (store.Receipt, []limit.Decision, error) {
-	t, err := c.remote.ask(ctx, []store.Charge{charge})
-	if err != nil {
-		return nil, nil, err
-	}
-	if t.status == denied {
-		return nil, t.decisions(false), nil
-	}
-	decisions := t.decisions(true)
-	return c.remote.receipt(t.takes()), decisions, nil
 }
 
 // wait waits for the answer to m, at most for the timeout.

@@ -29,15 +29,7 @@ const logSuffix = ":log"
 
 // redisKey returns the name of a key in Redis.
 func (r *remote) redisKey(part int, key string) string {
-	b := make([]byte, 0, len(r.namespace)+len(key)+24)
-	b = append(b, r.namespace...)
-	b = append(b, ":{"...)
-	b = strconv.AppendInt(b, int64(part), 10)
-	b = append(b, "}:"...)
-	b = strconv.AppendInt(b, int64(len(key)), 10)
-	b = append(b, ':')
-	b = append(b, key...)
-	return string(b)
+	return r.namespace + ":{" + strconv.Itoa(part) + "}:" + strconv.Itoa(len(key)) + ":" + key
 }
 
 // keyOf returns the key with a name in Redis, and whether the name is that of its log. ok is false

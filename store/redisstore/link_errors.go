@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/store"
 	"github.com/redis/rueidis"
 )
 
@@ -90,14 +91,29 @@ func (l *link) lostError(q *queue, cause error) error {
 	if cause == nil || errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: no answer within %v from %s", ErrLost, l.cfg.timeout, l.serverName(q.part))
 	}
-	reply, ok := rueidis.IsRedisErr(cause)
-	if !ok {
+	if _, ok := rueidis.IsRedisErr(cause); !ok {
 		return fmt.Errorf("%w: no connection to %s: %w", ErrLost, l.serverName(q.part), cause)
 	}
-	if advice := advice[code(reply)]; advice != "" {
-		return fmt.Errorf("%w: %s says: %w (%s)", ErrLost, l.serverName(q.part), cause, advice)
+	return fmt.Errorf("%w: %s says: %w", ErrLost, l.serverName(q.part), advised(cause))
+}
+
+// advised adds the advice about an error of the server, if there is any.
+func advised(err error) error {
+	if reply, ok := rueidis.IsRedisErr(err); ok && advice[code(reply)] != "" {
+		return fmt.Errorf("%w (%s)", err, advice[code(reply)])
 	}
-	return fmt.Errorf("%w: %s says: %w", ErrLost, l.serverName(q.part), cause)
+	return err
+}
+
+// commandError returns the error of a command that is no script call.
+func commandError(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, rueidis.ErrClosing):
+		return store.ErrClosed
+	case ctx.Err() != nil:
+		return fmt.Errorf("ratelimit: waiting for redis: %w", ctx.Err())
+	}
+	return fmt.Errorf("%w: %w", ErrLost, advised(err))
 }
 
 // serverName names the server of a part.

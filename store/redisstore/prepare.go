@@ -14,29 +14,8 @@ import (
 // log that is full. Then the accounts are read, package limit changes them, and they are
 // written unless another call has changed them meanwhile.
 
-// prepare makes accounts ready for a take, which the script then decides. If another caller is
-// preparing the same key, it waits for that.
+// prepare makes accounts ready for a take, which the script then decides.
 func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
-	r.mu.Lock()
-	other, done := r.preparing[charges[0].Key], make(chan struct{})
-	if other == nil {
-		r.preparing[charges[0].Key] = done
-	}
-	r.mu.Unlock()
-	if other != nil {
-		select {
-		case <-other:
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("ratelimit: waiting for redis: %w", ctx.Err())
-		}
-	}
-	defer func() {
-		r.mu.Lock()
-		delete(r.preparing, charges[0].Key)
-		r.mu.Unlock()
-		close(done)
-	}()
 	accounts, at, err := r.read(ctx, charges)
 	if err != nil {
 		return err
@@ -46,7 +25,7 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 			return fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
 		}
 	}
-	_, err = r.replace(ctx, charges, accounts)
+	_, err = r.replace(ctx, charges, accounts) // if another caller has changed one, the take is tried again all the same
 	return err
 }
 

@@ -142,12 +142,10 @@ func New(cfg Config) (*Store, error) {
 // refusedBy returns why a server cannot be used. A server that answers with an error is not lost,
 // but is not what the URL says.
 func refusedBy(address string, err error) error {
-	if reply, ok := rueidis.IsRedisErr(err); !ok {
+	if _, ok := rueidis.IsRedisErr(err); !ok {
 		return fmt.Errorf("%w: %s: %w", ErrLost, address, err)
-	} else if what := advice[code(reply)]; what != "" {
-		return fmt.Errorf("ratelimit: %s: %w (%s)", address, err, what)
 	}
-	return fmt.Errorf("ratelimit: %s: %w", address, err)
+	return fmt.Errorf("ratelimit: %s: %w", address, advised(err))
 }
 
 // parseURL parses a URL. Its errors do not quote the URL, which may contain a password.

@@ -27,8 +27,6 @@ type remote struct {
 
 	mu     sync.Mutex
 	unsent []*op // see send
-
-	preparing map[string]chan struct{} // by key; closed when it is done
 }
 
 // newRemote returns a remote. A nil clock is the server's.
@@ -38,7 +36,6 @@ func newRemote(client rueidis.Client, namespace string, timeout time.Duration, c
 		namespace: namespace,
 		timeout:   timeout,
 		cluster:   client.Mode() == rueidis.ClientModeCluster,
-		preparing: map[string]chan struct{}{},
 	}
 	onChange := func(c change) {
 		if !c.lost {
@@ -69,12 +66,18 @@ func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receip
 		return nil, nil, err
 	}
 	charges = slices.Clone(charges)
-	if len(charges) == 1 {
+	switch {
+	case len(charges) == 1:
 		return r.coalescer.take(ctx, charges[0])
-	}
-	if r.cluster && len(charges) > 1 {
+	case r.cluster && len(charges) > 1:
 		return r.takeParts(ctx, charges)
+	default:
+		return r.takeTogether(ctx, charges)
 	}
+}
+
+// takeTogether takes charges that may share a script call.
+func (r *remote) takeTogether(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	t, err := r.ask(ctx, charges)
 	if err != nil || t.status == denied {
 		return nil, t.decisions(false), err
@@ -107,7 +110,7 @@ const (
 	maxLimits  = 500
 )
 
-// ask takes charges that may share a script call.
+// ask asks the script to take charges.
 func (r *remote) ask(ctx context.Context, charges []store.Charge) (t takeAnswer, err error) {
 	if len(charges) == 0 {
 		return takeAnswer{status: allowed}, r.link.alive()
@@ -165,27 +168,20 @@ func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Deci
 	if err := r.check(ctx, charges); err != nil {
 		return nil, err
 	}
-	groups := r.byPart(len(charges), func(i int) string { return charges[i].Key })
-	if len(groups) <= 1 {
-		return r.peek(ctx, charges, false)
-	}
 	each := make([][]limit.Decision, len(charges))
-	for _, part := range groups {
+	for _, part := range r.byPart(len(charges), func(i int) string { return charges[i].Key }) {
 		decisions, err := r.peek(ctx, pick(charges, part), false)
 		if err != nil {
 			return nil, err
 		}
 		spread(decisions, charges, part, each)
 	}
-	return slices.Concat(each...), nil
+	return slices.Concat(each...), r.link.alive()
 }
 
 // peek peeks at charges that may share a script call. With keep, it may store what a denied take
 // stores: that a clock went back, or that limits have changed.
 func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (decisions []limit.Decision, err error) {
-	if len(charges) == 0 {
-		return nil, r.link.alive()
-	}
 	err = r.retry(ctx, func(ctx context.Context) (status, error) {
 		o := r.take(stepPeek, charges, r.link.now())
 		if err := r.do(ctx, o); err != nil {

@@ -80,30 +80,27 @@ func windowAt(l limit.Limit, at int64) (start, end int64) {
 	return d.Since, at + int64(d.ResetAfter)
 }
 
-// limitPrefix is the encoding that a limit has in every request: its kind, its name and the name of
-// its shape.
-type limitPrefix []byte
-
-// prefixCache holds the prefixes of limits, up to a number of them.
+// prefixCache holds the encoding that limits have in every request, up to a number of them: their
+// kind, their name and the name of their shape.
 type prefixCache struct {
-	byLimit sync.Map // limit.Limit to limitPrefix
+	byLimit sync.Map // limit.Limit to writer
 	count   atomic.Int64
 }
 
 const maxPrefixes = 1 << 14
 
-func (h *prefixCache) prefix(l limit.Limit) limitPrefix {
+func (h *prefixCache) prefix(l limit.Limit) writer {
 	if known, ok := h.byLimit.Load(l); ok {
-		return known.(limitPrefix)
+		return known.(writer)
 	}
 	var w writer
 	w.byte(kindOf(l))
 	w.name(nameOf(l))
 	w.name(nameOf(shapeOf(l)))
 	if h.count.Add(1) <= maxPrefixes {
-		h.byLimit.Store(l, limitPrefix(w))
+		h.byLimit.Store(l, w)
 	}
-	return limitPrefix(w)
+	return w
 }
 
 func nameOf(l limit.Limit) string {
@@ -148,15 +145,9 @@ func (q *request) key(key string, logged bool) {
 
 // distinct returns the limits without repetitions.
 func distinct(limits []limit.Limit) []limit.Limit {
-	for i := 1; i < len(limits); i++ {
-		if slices.Contains(limits[:i], limits[i]) {
-			once := slices.Clone(limits[:i])
-			for _, l := range limits[i:] {
-				if !slices.Contains(once, l) {
-					once = append(once, l)
-				}
-			}
-			return once
+	for i, l := range limits {
+		if slices.Contains(limits[:i], l) {
+			return distinct(slices.Delete(slices.Clone(limits), i, i+1))
 		}
 	}
 	return limits

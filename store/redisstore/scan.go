@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ func (r *remote) Reset(ctx context.Context, prefix string) error {
 		defer cancel()
 		for _, answer := range r.client.DoMulti(within, unlinks...) {
 			if err := answer.Error(); err != nil {
-				return r.fault(ctx, err)
+				return commandError(ctx, err)
 			}
 		}
 		return nil
@@ -58,7 +57,7 @@ func (r *remote) scan(ctx context.Context, prefix string, fn func(names []string
 			found, err := node.Do(within, scan).AsScanEntry()
 			cancel()
 			if err != nil {
-				return r.fault(ctx, err)
+				return commandError(ctx, err)
 			}
 			names := slices.DeleteFunc(found.Elements, func(name string) bool {
 				key, _, ok := r.keyOf(name)
@@ -75,12 +74,4 @@ func (r *remote) scan(ctx context.Context, prefix string, fn func(names []string
 		}
 	}
 	return nil
-}
-
-// fault returns the error of a command that is no script call.
-func (r *remote) fault(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("ratelimit: waiting for redis: %w", ctx.Err())
-	}
-	return fmt.Errorf("%w: %w", ErrLost, err)
 }

@@ -2,13 +2,10 @@ package redisstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/store"
 	"github.com/redis/rueidis"
 )
 
@@ -24,7 +21,7 @@ func (s *Store) Settings(ctx context.Context) (map[string]string, error) {
 	defer cancel()
 	values, err := s.client.Do(within, s.client.B().Hgetall().Key(s.settings()).Build()).AsStrMap()
 	if err != nil {
-		return nil, settingsFault(ctx, err)
+		return nil, commandError(ctx, err)
 	}
 	return values, nil
 }
@@ -67,27 +64,13 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 	defer cancel()
 	now, err := putSettings.Exec(within, s.client, []string{s.settings()}, args).AsStrSlice()
 	if err != nil {
-		return nil, settingsFault(ctx, err)
+		return nil, commandError(ctx, err)
 	}
 	current := map[string]string{}
 	for i, name := range names {
 		current[name] = now[i]
 	}
 	return current, nil
-}
-
-// settingsFault describes an error of Redis or of the connection.
-func settingsFault(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, rueidis.ErrClosing):
-		return store.ErrClosed
-	case ctx.Err() != nil:
-		return fmt.Errorf("ratelimit: settings: %w", ctx.Err())
-	}
-	if reply, ok := rueidis.IsRedisErr(err); ok && advice[code(reply)] != "" {
-		return fmt.Errorf("%w: settings: %w (%s)", ErrLost, err, advice[code(reply)])
-	}
-	return fmt.Errorf("%w: settings: %w", ErrLost, err)
 }
 
 // WatchSettings calls changed when settings may have changed, one call at a time, until stop
