@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -115,37 +117,31 @@ func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.send(w)
 		return
 	}
-	handler, pattern := a.mux.Handler(r)
-	if pattern == "" {
-		a.refuseRoute(w, r, handler)
+	if !a.serves(r, r.Method) {
+		a.refuseRoute(w, r)
 		return
 	}
 	a.mux.ServeHTTP(w, r)
 }
 
-// refuseRoute answers a request that matches no route. handler is the one of [http.ServeMux]
-// for such requests: it knows whether the path or the method is wrong.
-func (a *Admin) refuseRoute(w http.ResponseWriter, r *http.Request, handler http.Handler) {
-	recorder := &headerRecorder{header: http.Header{}}
-	handler.ServeHTTP(recorder, r)
-	if recorder.status != http.StatusMethodNotAllowed {
+// serves reports whether there is a route for a method and the path of a request.
+func (a *Admin) serves(r *http.Request, method string) bool {
+	_, pattern := a.mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host})
+	return pattern != ""
+}
+
+// refuseRoute answers a request that matches no route: its path or its method is wrong.
+func (a *Admin) refuseRoute(w http.ResponseWriter, r *http.Request) {
+	methods := []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut}
+	allowed := slices.DeleteFunc(methods, func(method string) bool { return !a.serves(r, method) })
+	if len(allowed) == 0 {
 		problemf(http.StatusNotFound, "there is nothing at %.80q: GET /openapi.json says what there is", r.URL.Path).send(w)
 		return
 	}
-	allowed := recorder.header.Get("Allow")
-	w.Header().Set("Allow", allowed)
-	problemf(http.StatusMethodNotAllowed, "the method is %.20q: it must be one of %s", r.Method, allowed).send(w)
+	list := strings.Join(allowed, ", ")
+	w.Header().Set("Allow", list)
+	problemf(http.StatusMethodNotAllowed, "the method is %.20q: it must be one of %s", r.Method, list).send(w)
 }
-
-// headerRecorder records the status and the headers of an answer, and drops its body.
-type headerRecorder struct {
-	header http.Header
-	status int
-}
-
-func (h *headerRecorder) Header() http.Header         { return h.header }
-func (h *headerRecorder) WriteHeader(status int)      { h.status = status }
-func (h *headerRecorder) Write(b []byte) (int, error) { return len(b), nil }
 
 // isolate recovers from a panic, so that it ends only its own request.
 func (a *Admin) isolate(w http.ResponseWriter) {

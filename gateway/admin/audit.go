@@ -64,11 +64,10 @@ func openAudit(path string, log *slog.Logger) (*audit, error) {
 	if path == "" {
 		return a, nil
 	}
-	err := a.appendToFile(nil)
-	if err == nil {
-		err = a.recall()
+	if err := a.recall(); err != nil {
+		return nil, fmt.Errorf("ratelimit: the audit log: %w", err)
 	}
-	return a, auditError(err)
+	return a, nil
 }
 
 // write records an entry. Once it returns nil, the entry is on disk or, without a file, in
@@ -82,21 +81,14 @@ func (a *audit) write(e *Entry) error {
 		err = a.appendToFile(append(line, '\n'))
 	}
 	if err != nil {
-		return auditError(err)
+		return err
 	}
 	if err := a.toLog(e.Time, line); err != nil && a.path == "" {
-		return auditError(err)
+		return err
 	}
 	a.seq = e.Seq
 	a.remember(*e)
 	return nil
-}
-
-func auditError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("ratelimit: the audit log: %w", err)
 }
 
 // toLog writes an entry to the program's log. It ignores the log's level, because no entry
@@ -107,20 +99,23 @@ func (a *audit) toLog(at time.Time, line []byte) error {
 	return a.log.Handler().Handle(context.Background(), r)
 }
 
-// appendToFile writes a line to the file, or only creates the file if the line is nil. It
-// opens the file each time, so that an operator may move it away without a restart.
+// open opens the file, and creates it if it is missing.
+func (a *audit) open() (*os.File, error) {
+	return os.OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+}
+
+// appendToFile writes a line to the file. It opens the file each time, so that an operator may
+// move it away without a restart.
 func (a *audit) appendToFile(line []byte) error {
-	f, err := os.OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := a.open()
 	if err != nil {
 		return err
 	}
-	if line != nil {
-		if endsMidLine(f) {
-			line = append([]byte{'\n'}, line...)
-		}
-		if _, err = f.Write(line); err == nil {
-			err = f.Sync()
-		}
+	if endsMidLine(f) {
+		line = append([]byte{'\n'}, line...)
+	}
+	if _, err = f.Write(line); err == nil {
+		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }
@@ -149,7 +144,7 @@ const maxRecalled = 2 << 20
 
 // recall reads the last entries from the file. It skips lines that are no entries.
 func (a *audit) recall() error {
-	f, err := os.Open(a.path)
+	f, err := a.open()
 	if err != nil {
 		return err
 	}
@@ -204,7 +199,7 @@ func (a *Admin) do(r *http.Request, c change) error {
 		e.Before = c.before()
 	}
 	if err := a.audit.write(&e); err != nil {
-		return problemf(http.StatusServiceUnavailable, "nothing was changed, since it cannot be recorded: %s", message.Plain(err))
+		return problemf(http.StatusServiceUnavailable, "nothing was changed, since it cannot be recorded: the audit log: %v", err)
 	}
 	after, err := c.apply()
 	e.After, e.Result = after, done
