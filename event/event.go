@@ -1,5 +1,5 @@
-// Package event is what observers are told: what happens to calls, to the providers'
-// limits, and to the store that counts. Package telemetry has observers.
+// Package event has what observers get: an event for everything that happens to calls, to the
+// providers' limits, and to the store that counts. Package telemetry has observers.
 package event
 
 import (
@@ -10,9 +10,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Observer is told of everything that happens to calls, and to the store that
-// counts them. It is called on the goroutine of the call, many at a time, so it must
-// not take long.
+// Observer gets an event for everything that happens to calls, and to the store that counts
+// them. Observe is called on the goroutine of the call, by many calls at a time, so it must not
+// take long.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -20,7 +20,7 @@ type Observer interface {
 // Observers is several observers as one.
 type Observers []Observer
 
-// Observe tells each of them.
+// Observe passes the event on to each of them.
 func (all Observers) Observe(ctx context.Context, e Event) {
 	for _, o := range all {
 		o.Observe(ctx, e)
@@ -30,19 +30,19 @@ func (all Observers) Observe(ctx context.Context, e Event) {
 // Kind is what happened.
 type Kind string
 
-// The kinds of events. Looking at what is left is none.
+// The kinds of events. A call that only asks what is left makes no event.
 const (
 	Admitted  Kind = "admitted"  // a call may be made
-	Denied    Kind = "denied"    // a limit has said no: at once, or after the call has waited in vain
+	Denied    Kind = "denied"    // a limit said no: at once, or after the call had waited in vain
 	Refused   Kind = "refused"   // the call is not valid: no limit was asked
 	Left      Kind = "left"      // the caller has left, or its time was over before a limit was asked
 	Lost      Kind = "lost"      // the store that counts could not be asked
 	Settled   Kind = "settled"   // it is known what a call has used
-	Cancelled Kind = "cancelled" // a call was not made, and has given back what it took
+	Cancelled Kind = "cancelled" // a call was not made, and what it took is given back
 	Paused    Kind = "paused"    // the provider has throttled a call: RetryAfter is how long its model is paused, Cause is why
 	Resumed   Kind = "resumed"   // a pause has ended: Waited is how long it was, Cause is why the model was paused
 	Lowered   Kind = "lowered"   // the provider has less left of Limit than the quota: Said is how much
-	Learned   Kind = "learned"   // the maximum of Limit is what the provider has said: Said
+	Learned   Kind = "learned"   // the maximum of Limit is now what the provider grants: Said
 	Store     Kind = "store"     // the store was lost, or is back: see Event.Store
 )
 
@@ -50,53 +50,53 @@ const (
 type Event struct {
 	Kind Kind
 
-	Project string // whose call it is; empty where projects have no part in it
-	Model   string // which it is for; empty where it is for none
+	Project string // the call's project; empty for a call without one
+	Model   string // the call's model; empty for a call without one
 	Limited bool   // the model has a quota, so its name is one that was configured
 
-	// Limit is the one that has denied a call: of a project's and a model's that
-	// both deny, whichever denies longer. It is a project's "minute", "hour",
-	// "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month" or
-	// "concurrent-project", or a model's "rpm", "tpm", "rpd", "input_tpm",
-	// "output_tpm", "tpd", "concurrent" or "paused".
+	// Limit is the limit that denied the call. If a limit of the project and one of the
+	// model deny it, Limit is the one that denies longer. A project's are "minute", "hour",
+	// "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month" and
+	// "concurrent-project"; a model's are "rpm", "tpm", "rpd", "input_tpm", "output_tpm",
+	// "tpd", "concurrent" and "paused".
 	Limit string
 
 	// RemainingMinute is how many requests the project has left in this
 	// minute, or -1 where that is not limited or not known.
 	RemainingMinute int64
 
-	// Waited is how long the call has waited in line. Of Resumed it is how long the
-	// model was paused.
+	// Waited is how long the call has waited in line. For Resumed it is how long the model
+	// was paused.
 	Waited time.Duration
 
-	// RetryAfter is when a call that was denied would pass, or limit.Never. Of Paused
-	// it is how long the pause is at most, of Lowered when all is there again if nobody
-	// else uses any.
+	// RetryAfter is when a call that was denied would pass, or limit.Never. For Paused it
+	// is how long the pause is at most. For Lowered it is when all of Limit is left again, if
+	// nobody else uses any.
 	RetryAfter time.Duration
 
-	// Began is set of Paused if the model was not paused before. Calls that were
-	// under way may be refused after it.
+	// Began says of a Paused event that the model was not paused before. Calls that are
+	// under way may be throttled after it.
 	Began bool
 
 	// Shadow is set if the call goes on even where it is denied.
 	Shadow bool
 
-	// Estimated is how many tokens were reserved for a call that count for its
-	// model, prompt and output together. Used is how many it has used, once it is
-	// settled: -1 where that is not known, and what was reserved stands.
+	// Estimated is how many tokens were reserved for the call, prompt and output together,
+	// as far as they count for its model. Used is how many it has used, once it is settled:
+	// -1 where that is not known, and what was reserved stays charged.
 	Estimated int64
 	Used      llm.Tokens
 
-	// Said is how many the provider has said that are left of Limit, or that it
-	// grants. Cause is why it has throttled a call.
+	// Said is how much the provider says is left of Limit, or that it grants. Cause is why
+	// it has throttled a call.
 	Said  int64
 	Cause llm.Cause
 
-	// Err is why the store could not be asked, why the call is not valid, or why a
-	// call that was to wait waits no longer.
+	// Err is why the store could not be asked, why the call is not valid, or why a call
+	// waits no longer.
 	Err error
 
-	// Store is what a store on a server tells, of kind Store.
+	// Store is the event of a store on a server, for the kind Store.
 	Store *store.Event
 }
 
@@ -114,8 +114,8 @@ type LimitUsage struct {
 	Used, Max int
 }
 
-// OfStore returns what a store on a server wants as its OnEvent, to tell an observer.
-// Without an observer it is nil.
+// OfStore returns the OnEvent function of a store on a server, which passes the store's events
+// on to an observer. It is nil without an observer.
 func OfStore(o Observer) func(store.Event) {
 	if o == nil {
 		return nil

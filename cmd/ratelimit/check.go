@@ -129,24 +129,24 @@ func aboutModels(cfg *config.Config) []string {
 	return t.lines()
 }
 
-// amount is one of several limits, for people.
+// amount is a limit and its unit, such as 500 and requests/min. Zero is no limit.
 type amount struct {
 	most int
-	of   string
+	unit string
 }
 
-// amounts returns those that limit anything, in a row.
+// amounts returns limits as text, such as 500 requests/min, 30,000 tokens/min.
 func amounts(all ...amount) string {
-	var said []string
+	var texts []string
 	for _, a := range all {
 		if a.most > 0 {
-			said = append(said, thousands(int64(a.most))+" "+a.of)
+			texts = append(texts, thousands(int64(a.most))+" "+a.unit)
 		}
 	}
-	if len(said) == 0 {
+	if len(texts) == 0 {
 		return "unlimited"
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(texts, ", ")
 }
 
 func aboutQuota(q ratelimit.ModelQuota) string {

@@ -23,19 +23,19 @@ const (
 
 const defaultAdmin = "http://127.0.0.1:8081"
 
-// asking says how to reach the admin API of a gateway.
-type asking struct {
+// adminFlags says how to reach the admin API of a gateway.
+type adminFlags struct {
 	base     string
 	tokenEnv string
 }
 
-func (a *asking) flags(c *cobra.Command) {
+func (a *adminFlags) flags(c *cobra.Command) {
 	c.PersistentFlags().StringVar(&a.base, "admin", "", "ask the admin API at `URL` (default $"+adminVariable+", or "+defaultAdmin+")")
 	c.PersistentFlags().StringVar(&a.tokenEnv, "token-env", tokenVariable, "read the admin API's token from the variable `NAME`")
 }
 
 // client returns a client of the admin API that the command line or the environment names.
-func (a *asking) client() (*admin.Client, error) {
+func (a *adminFlags) client() (*admin.Client, error) {
 	base := cmp.Or(a.base, os.Getenv(adminVariable), defaultAdmin)
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
@@ -49,7 +49,7 @@ func (a *asking) client() (*admin.Client, error) {
 
 // run returns the function of a command that asks a gateway. An error says what the user can do
 // about it.
-func (a *asking) run(ask func(c *cobra.Command, client *admin.Client, args []string) error) func(*cobra.Command, []string) error {
+func (a *adminFlags) run(ask func(c *cobra.Command, client *admin.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		client, err := a.client()
 		if err != nil {

@@ -64,7 +64,7 @@ const (
 // demoConfig returns the configuration of the demo's gateway.
 func demoConfig(provider string, over config.Overrides) (*config.Config, error) {
 	over.State = cmp.Or(over.State, config.Memory)
-	if _, err := config.Load("", over); err != nil { // faults of flags are told as such, and not as lines of the text below
+	if _, err := config.Load("", over); err != nil { // so that a fault of a flag names the flag, and not a line of the text below
 		return nil, err
 	}
 	text := fmt.Sprintf(`

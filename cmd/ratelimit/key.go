@@ -13,7 +13,7 @@ import (
 )
 
 func newKey() *cobra.Command {
-	a := &asking{}
+	a := &adminFlags{}
 	c := &cobra.Command{
 		Use:   "key",
 		Short: "Make, list, rotate and revoke the virtual keys of projects",
@@ -32,7 +32,7 @@ when it is made: alone on stdout, so that it can be piped; everything else goes 
 	return c
 }
 
-func newKeyCreate(a *asking) *cobra.Command {
+func newKeyCreate(a *adminFlags) *cobra.Command {
 	var name string
 	var expires span
 	c := &cobra.Command{
@@ -55,7 +55,7 @@ func newKeyCreate(a *asking) *cobra.Command {
 	return c
 }
 
-func newKeyRotate(a *asking) *cobra.Command {
+func newKeyRotate(a *adminFlags) *cobra.Command {
 	var grace span
 	c := &cobra.Command{
 		Use:     "rotate ID",
@@ -110,7 +110,7 @@ func expiry(t time.Time) string {
 	return "which expires " + t.Format(time.RFC3339)
 }
 
-func newKeyRevoke(a *asking) *cobra.Command {
+func newKeyRevoke(a *adminFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Revoke a key, so that it is not valid any more",
@@ -127,7 +127,7 @@ func newKeyRevoke(a *asking) *cobra.Command {
 	}
 }
 
-func newKeyList(a *asking) *cobra.Command {
+func newKeyList(a *adminFlags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
@@ -171,11 +171,11 @@ func keyLines(all []keys.Key, now time.Time) []string {
 	return t.withoutEmpty("-").lines()
 }
 
-// untilCompleted is how long the shell's user waits for completions at most.
-const untilCompleted = 2 * time.Second
+// completionTimeout is how long the shell's user waits for completions at most.
+const completionTimeout = 2 * time.Second
 
 // keys completes the ids of the gateway's keys.
-func (a *asking) keys(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *adminFlags) keys(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.complete(c, args, func(ctx context.Context, client *admin.Client) (found []cobra.Completion) {
 		all, _ := client.Keys(ctx)
 		for _, k := range all {
@@ -186,7 +186,7 @@ func (a *asking) keys(c *cobra.Command, args []string, _ string) ([]cobra.Comple
 }
 
 // projects completes the names of the projects that the gateway knows.
-func (a *asking) projects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *adminFlags) projects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.complete(c, args, func(ctx context.Context, client *admin.Client) (found []cobra.Completion) {
 		state, _ := client.State(ctx)
 		for _, p := range state.Projects {
@@ -197,12 +197,12 @@ func (a *asking) projects(c *cobra.Command, args []string, _ string) ([]cobra.Co
 }
 
 // complete completes the first argument with the gateway's answer, if it is running.
-func (a *asking) complete(c *cobra.Command, args []string, ask func(context.Context, *admin.Client) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *adminFlags) complete(c *cobra.Command, args []string, ask func(context.Context, *admin.Client) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
 	client, err := a.client()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), untilCompleted)
+	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()
 	return ask(ctx, client), cobra.ShellCompDirectiveNoFileComp
 }

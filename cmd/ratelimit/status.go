@@ -13,7 +13,7 @@ import (
 )
 
 func newStatus() *cobra.Command {
-	a := &asking{}
+	a := &adminFlags{}
 	var asJSON, watch bool
 	c := &cobra.Command{
 		Use:     "status",
@@ -150,13 +150,13 @@ func used(n, most int) string {
 func projectLines(projects []admin.Project) []string {
 	t := table{head: []string{"project", ">weight", "used"}}
 	for _, p := range projects {
-		t.add(p.ID, fmt.Sprint(max(p.Limit.Weight, 1)), standing(p))
+		t.add(p.ID, fmt.Sprint(max(p.Limit.Weight, 1)), usageOfProject(p))
 	}
 	return t.lines()
 }
 
-// standing returns what a project has used of its limits.
-func standing(p admin.Project) string {
+// usageOfProject returns what a project has used of its limits.
+func usageOfProject(p admin.Project) string {
 	if p.Windows == nil {
 		return "?"
 	}

@@ -28,8 +28,8 @@ type Document struct {
 	form     Form
 	text     string
 	nodes    []node // in the order of the file: a collection comes before its content
-	faults   []noted
-	warnings []noted
+	faults   []nodeFault
+	warnings []nodeFault
 }
 
 // A node is a text, a list, a mapping, or the lack of a value. The items of a list follow it. The
@@ -47,7 +47,7 @@ const (
 	null
 	plain
 	quoted
-	several // text of several lines, behind | or >
+	multiline // text of several lines, behind | or >
 	list
 	mapping
 )

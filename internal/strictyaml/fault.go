@@ -29,8 +29,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, text)
 }
 
-// noted is a fault and the node that has it.
-type noted struct {
+// nodeFault is a fault of a node.
+type nodeFault struct {
 	Fault
 	node int
 }
@@ -44,7 +44,7 @@ func (d *Document) Faults() []Fault { return byLine(d.faults) }
 // Warnings returns what is valid but hardly meant, in the order of the lines.
 func (d *Document) Warnings() []Fault { return byLine(d.warnings) }
 
-func byLine(all []noted) []Fault {
+func byLine(all []nodeFault) []Fault {
 	faults := make([]Fault, len(all))
 	for i, n := range all {
 		faults[i] = n.Fault
@@ -55,11 +55,11 @@ func byLine(all []noted) []Fault {
 	return faults
 }
 
-// refuse notes a fault at a byte of the text.
+// refuse records a fault at a byte of the text.
 func (d *Document) refuse(at int, format string, args ...any) {
 	if len(d.faults) < maxFaults {
 		line, column := d.position(at)
-		d.faults = append(d.faults, noted{Fault: Fault{d.file, line, column, "", fmt.Sprintf(format, args...)}})
+		d.faults = append(d.faults, nodeFault{Fault: Fault{d.file, line, column, "", fmt.Sprintf(format, args...)}})
 	}
 }
 

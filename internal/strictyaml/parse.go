@@ -8,7 +8,7 @@ import (
 // maxDepth is how many brackets may be open, and how many dashes may stand on a line.
 const maxDepth = 16
 
-// A parser goes through a text once. Where it cannot go on, it notes a fault and moves to the
+// A parser goes through a text once. Where it cannot go on, it records a fault and moves to the
 // end of the text.
 type parser struct {
 	*Document
@@ -33,7 +33,7 @@ func (d *Document) parse() {
 	}
 }
 
-// fail ends the reading. It notes the reason, unless an earlier fault may have caused it.
+// fail ends the reading. It records the reason, unless an earlier fault may have caused it.
 func (p *parser) fail(at int, format string, args ...any) {
 	if len(p.faults) == 0 {
 		p.refuse(at, format, args...)
@@ -159,7 +159,7 @@ func (p *parser) value(of owner) {
 			p.broken(p.pos, invalidKey)
 		}
 	case c == '|' || c == '>':
-		p.several(of.column)
+		p.multiline(of.column)
 	case block && p.isSign('-'):
 		p.list(column)
 	case block && p.isLong():
@@ -251,8 +251,8 @@ func (p *parser) list(column int) {
 	p.nodes[i].end = uint32(len(p.nodes))
 }
 
-// several moves over text of several lines, which begin to the right of a column.
-func (p *parser) several(column int) {
+// multiline moves over text of several lines, which begin to the right of a column.
+func (p *parser) multiline(column int) {
 	start := p.pos
 	for p.skip("\r\n"); p.pos < len(p.text); p.skip("\r\n") {
 		text := p.afterSpaces(p.pos + 1)
@@ -261,5 +261,5 @@ func (p *parser) several(column int) {
 		}
 		p.pos++
 	}
-	p.add(several, start, p.pos)
+	p.add(multiline, start, p.pos)
 }

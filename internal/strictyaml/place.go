@@ -21,13 +21,13 @@ type Place struct {
 // Flag returns the place of a value on the command line, behind a flag such as --listen.
 func (d *Document) Flag(flag, value string) Place { return Place{d, -1, flag, value} }
 
-// Fault notes that something is wrong here.
-func (p Place) Fault(format string, args ...any) { p.note(&p.doc.faults, format, args...) }
+// Fault records that something is wrong here.
+func (p Place) Fault(format string, args ...any) { p.record(&p.doc.faults, format, args...) }
 
-// Warn notes that something here is valid, but hardly meant.
-func (p Place) Warn(format string, args ...any) { p.note(&p.doc.warnings, format, args...) }
+// Warn records that something here is valid, but hardly meant.
+func (p Place) Warn(format string, args ...any) { p.record(&p.doc.warnings, format, args...) }
 
-func (p Place) note(to *[]noted, format string, args ...any) {
+func (p Place) record(to *[]nodeFault, format string, args ...any) {
 	if len(*to) == maxFaults {
 		return
 	}
@@ -40,12 +40,12 @@ func (p Place) note(to *[]noted, format string, args ...any) {
 		}
 		f.Path = path + f.Path
 	}
-	*to = append(*to, noted{f, p.node})
+	*to = append(*to, nodeFault{f, p.node})
 }
 
 // Faulty reports whether something is wrong with the value or its content.
 func (p Place) Faulty() bool {
-	return slices.ContainsFunc(p.doc.faults, func(f noted) bool { return p.node <= f.node && f.node < p.doc.behind(p.node) })
+	return slices.ContainsFunc(p.doc.faults, func(f nodeFault) bool { return p.node <= f.node && f.node < p.doc.behind(p.node) })
 }
 
 func (p Place) kind() kind {
@@ -75,7 +75,7 @@ func (p Place) Scalar() (string, bool) {
 	return p.doc.textOf(p.node), true
 }
 
-// Text returns a text of one line, or notes a fault; want says what the text must be. Unless a
+// Text returns a text of one line, or records a fault; want says what the text must be. Unless a
 // program wrote it, it must not be empty, nor have control characters.
 func (p Place) Text(want string) (string, bool) {
 	text, ok := p.Scalar()
