@@ -56,9 +56,9 @@ func (e *Estimator) Floor(project string, r *Request) int {
 // expect returns the figures of a call after the model's history, and then the project's, have
 // revised them.
 func (e *Estimator) expect(project string, r *Request, c call) figures {
-	f := e.histories.revise(modelOf(r), c, c.first())
+	f := e.histories.revise(owner{r.Provider, r.Model, ""}, c, c.first())
 	if project != "" {
-		f = e.histories.revise(projectOf(r, project), c, f)
+		f = e.histories.revise(owner{r.Provider, r.Model, project}, c, f)
 	}
 	return f
 }
@@ -82,9 +82,9 @@ func (e *Estimator) Learn(project string, r *Request, used Usage) {
 		return
 	}
 	c := callOf(r)
-	e.histories.learn(modelOf(r), c, f)
+	e.histories.learn(owner{r.Provider, r.Model, ""}, c, f)
 	if project != "" {
-		e.histories.learn(projectOf(r, project), c, f)
+		e.histories.learn(owner{r.Provider, r.Model, project}, c, f)
 	}
 }
 

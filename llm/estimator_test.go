@@ -601,7 +601,7 @@ func (n naiveEstimator) learn(project string, r *Request, used Usage) {
 	}
 	c := callOf(r)
 	prompt := c.prompt + 64
-	for _, o := range []owner{modelOf(r), projectOf(r, project)} {
+	for _, o := range []owner{{r.Provider, r.Model, ""}, {r.Provider, r.Model, project}} {
 		if n[o] == nil {
 			n[o] = new(naiveHistory)
 		}
@@ -657,7 +657,7 @@ func (s *naiveSeries) weigh(tokens, units float64) float64 {
 func (n naiveEstimator) estimate(project string, r *Request) Tokens {
 	c := callOf(r)
 	f := c.first()
-	for _, o := range []owner{modelOf(r), projectOf(r, project)} {
+	for _, o := range []owner{{r.Provider, r.Model, ""}, {r.Provider, r.Model, project}} {
 		if h := n[o]; h != nil {
 			before := f
 			f.input = h.input.weigh(f.input, c.prompt+64)

@@ -21,18 +21,11 @@ type shard struct {
 
 const generation = 128 // the most histories of one generation of a shard
 
-// owner is whose history it is: that of a project with one model, or that of all projects with the
-// model.
+// owner is whose history it is: that of a project with one model, or without a project that of all
+// projects with the model.
 type owner struct {
 	provider       Provider
 	model, project string
-	all            bool
-}
-
-func modelOf(r *Request) owner { return owner{provider: r.Provider, model: r.Model, all: true} }
-
-func projectOf(r *Request, project string) owner {
-	return owner{provider: r.Provider, model: r.Model, project: project}
 }
 
 // revise returns figures that the owner's history has revised, if there is one.

@@ -68,11 +68,16 @@ const StatusOverloaded = 529
 // ReadLimits reads what a response says about limits. body is that of an error, or nil. Nonsense is
 // ignored, and no wait is longer than a day.
 func ReadLimits(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
-	switch status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, StatusOverloaded:
+	if MayThrottle(status) {
 		return readRefused(p, status, h, body, now)
 	}
 	return Limits{Windows: readHeaders(p, h, 0, now)}
+}
+
+// MayThrottle reports whether a provider throttles with this status. Then the body may say why, and
+// for how long.
+func MayThrottle(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == StatusOverloaded
 }
 
 // ReadFault returns what a fault that [Meter.Fault] has found says about limits.

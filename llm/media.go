@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 )
 
 // What images and files cost, in tokens.
@@ -60,14 +61,15 @@ func (e Endpoint) media(t quoted) int {
 		raw = base64Only(data.appendTo(nil, maxBlobHead))
 	}
 	b := blob(raw)
-	switch kind := kindOf(b, mime); {
+	head := b.head(0)
+	switch kind := kindOf(head[:], mime); {
 	case kind == imageKind:
 		return e.image(b.dimensions())
 	case kind == soundKind:
 		return 1 + size/soundBytesPerToken
 	case kind == paperKind:
 		return max(minPaperTokens, size/paperBytesPerToken)
-	case isURI && b.printable():
+	case isURI && printable(head[:min(len(bytes.TrimRight(b, "="))*3/4, len(head))]):
 		return 1 + size/bytesPerToken
 	case isURI || mixed(data.raw):
 		return 1 + size/paperBytesPerToken
@@ -185,32 +187,17 @@ func (b blob) at(i int) int {
 	return int(byte(int(sextets[b[c]])<<shift | int(sextets[b[c+1]])>>(6-shift)))
 }
 
-// head returns 16 bytes from an index on, with zeros past the end.
-func (b blob) head(i int) (h [16]byte) {
+// head returns 32 bytes from an index on, with zeros past the end.
+func (b blob) head(i int) (h [32]byte) {
 	for n := range h {
 		h[n] = byte(max(0, b.at(i+n)))
 	}
 	return h
 }
 
-// is reports whether the bytes from an index on are those of magic.
-func (b blob) is(i int, magic string) bool {
-	for n := range len(magic) {
-		if b.at(i+n) != int(magic[n]) {
-			return false
-		}
-	}
-	return true
-}
-
-// printable reports whether the blob starts like a text.
-func (b blob) printable() bool {
-	for i := range 24 {
-		if c := b.at(i); c >= 0 && c < ' ' && c != '\n' && c != '\r' && c != '\t' {
-			return false
-		}
-	}
-	return true
+// printable reports whether a file that starts with head may be a text.
+func printable(head []byte) bool {
+	return !slices.ContainsFunc(head, func(c byte) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' })
 }
 
 // A mediaKind is the kind of file that a blob is.
@@ -250,10 +237,10 @@ var magics = []struct {
 	{0, "\x1a\x45\xdf\xa3", soundKind}, // WebM and Matroska
 }
 
-// kindOf returns the kind of a blob by its first bytes, or else by its MIME type.
-func kindOf(b blob, mime []byte) mediaKind {
+// kindOf returns the kind of a file by its first bytes, or else by its MIME type.
+func kindOf(head, mime []byte) mediaKind {
 	for _, m := range magics {
-		if b.is(m.at, m.magic) {
+		if startsWith(head[m.at:], m.magic) {
 			return m.kind
 		}
 	}
@@ -266,29 +253,27 @@ func kindOf(b blob, mime []byte) mediaKind {
 	return unknownKind
 }
 
+func startsWith(b []byte, magic string) bool { return string(b[:len(magic)]) == magic }
+
 // dimensions returns the width and height of an image in pixels, or 0 where its first bytes do not
 // have them.
 func (b blob) dimensions() (width, height int) {
+	h := b.head(0)
 	le, be := binary.LittleEndian, binary.BigEndian
 	switch {
-	case b.is(0, "\x89PNG"):
-		h := b.head(16)
-		return int(be.Uint32(h[0:])), int(be.Uint32(h[4:]))
-	case b.is(0, "GIF8"):
-		h := b.head(6)
-		return int(le.Uint16(h[0:])), int(le.Uint16(h[2:]))
-	case b.is(0, "\xff\xd8"):
+	case startsWith(h[:], "\x89PNG"):
+		return int(be.Uint32(h[16:])), int(be.Uint32(h[20:]))
+	case startsWith(h[:], "GIF8"):
+		return int(le.Uint16(h[6:])), int(le.Uint16(h[8:]))
+	case startsWith(h[:], "\xff\xd8"):
 		return b.jpeg()
-	case b.is(12, "VP8X"):
-		h := b.head(24)
-		return 1 + int(le.Uint32(h[0:])&0xffffff), 1 + int(le.Uint32(h[3:])&0xffffff)
-	case b.is(12, "VP8L"):
-		h := b.head(21)
-		bits := le.Uint32(h[0:])
+	case startsWith(h[12:], "VP8X"):
+		return 1 + int(le.Uint32(h[24:])&0xffffff), 1 + int(le.Uint32(h[27:])&0xffffff)
+	case startsWith(h[12:], "VP8L"):
+		bits := le.Uint32(h[21:])
 		return 1 + int(bits&0x3fff), 1 + int(bits>>14&0x3fff)
-	case b.is(12, "VP8 "):
-		h := b.head(26)
-		return int(le.Uint16(h[0:]) & 0x3fff), int(le.Uint16(h[2:]) & 0x3fff)
+	case startsWith(h[12:], "VP8 "):
+		return int(le.Uint16(h[26:]) & 0x3fff), int(le.Uint16(h[28:]) & 0x3fff)
 	}
 	return 0, 0
 }

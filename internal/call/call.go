@@ -101,16 +101,10 @@ func (c *Call) Unanswered(sent bool) {
 // MaxErrorBody is how many bytes of a provider's error are read.
 const MaxErrorBody = 64 << 10
 
-// MayThrottle reports whether a provider throttles with this status. Then the body may
-// say why, and for how long.
-func MayThrottle(status int) bool {
-	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == llm.StatusOverloaded
-}
-
 // ReadsError reports whether Failed needs the body of an error with this status: it may
 // say how long to wait, or be one of Groq's that quote an answer.
 func (c *Call) ReadsError(status int) bool {
-	return MayThrottle(status) || c.Request.Provider == llm.Groq && status == http.StatusBadRequest
+	return llm.MayThrottle(status) || c.Request.Provider == llm.Groq && status == http.StatusBadRequest
 }
 
 // quotedAnswer is the field in which an error of Groq's quotes an answer that is not the
@@ -130,7 +124,7 @@ func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byt
 	switch {
 	case bytes.Contains(text, quotedAnswer):
 		used = llm.Usage{Input: -1, Output: len(text) / bytesPerToken}
-	case status >= http.StatusInternalServerError && !MayThrottle(status):
+	case status >= http.StatusInternalServerError && !llm.MayThrottle(status):
 		used = unknownUsage
 	}
 	said := c.Hear(ctx, status, h, text)
