@@ -92,11 +92,15 @@ func (rl *RateLimiter) replaceUsage(ctx context.Context, saved map[string]state.
 func (rl *RateLimiter) Persist() error {
 	rl.persisting.Lock()
 	defer rl.persisting.Unlock()
+	return rl.engine.Missed(rl.persist())
+}
+
+func (rl *RateLimiter) persist() error {
 	if rl.keeper != nil {
-		return rl.engine.Missed(rl.keeper.Save(rl.stateQuotas()))
+		return rl.keeper.Save(rl.stateQuotas())
 	}
 	if !rl.inFile {
-		return rl.engine.Missed(nil)
+		return nil
 	}
 	path, err := pathOr(rl.file, "ratelimits.yaml")
 	if err != nil {
@@ -110,15 +114,15 @@ func (rl *RateLimiter) Persist() error {
 }
 
 // Close releases the SQLite file or the connections to Redis, and returns an
-// error like Persist's; those who wait get an error too. A store that the limiter
-// was given stays open. Without any of these it does nothing: usage since the
-// last Persist is lost.
+// error like Persist's; calls that wait get an error too. A store that the limiter
+// was given stays open. Without any of these, models go on: usage since the last
+// Persist is lost when the program ends. The limits of projects are closed in any case.
 func (rl *RateLimiter) Close() error {
-	if rl.inFile {
-		return nil
-	}
 	if projects := rl.projects.Load(); projects != nil {
 		projects.Close()
+	}
+	if rl.inFile {
+		return rl.engine.Missed(nil)
 	}
 	if rl.unfollow != nil {
 		rl.unfollow()

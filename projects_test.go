@@ -89,6 +89,23 @@ func TestCloseProjects(t *testing.T) {
 	})
 }
 
+// The models of a limiter with a YAML file go on after Close; its projects do not.
+func TestCloseProjectsOfYAML(t *testing.T) {
+	rl := newYAML(t, filepath.Join(t.TempDir(), "limits.yaml"), quotas{"m": {MaxRPM: 3}})
+	projects := withProjects(t, rl, project.Config{})
+	if err := rl.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, d := rl.TryAcquire("m", 1); !d.Allowed {
+		t.Errorf("%+v", d)
+	}
+	_, _, failed := rl.TryAcquireCall(t.Context(), of("p"))
+	_, err := projects.Allow(t.Context(), "p")
+	if !errors.Is(failed, store.ErrClosed) || !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a call of a project: %v, %v", failed, err)
+	}
+}
+
 // Where prompt and output are known apart, a model that limits each of them is asked for
 // each; the project for both together.
 func TestTokensApart(t *testing.T) {
