@@ -17,7 +17,8 @@ type Scope struct {
 	gate    Gate
 	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
 	rules   atomic.Pointer[Rules]
-	nothing plan // of calls while the scope limits nothing
+	nothing plan          // of calls while the scope limits nothing
+	wakes   atomic.Uint64 // how often Wake was called
 }
 
 // Gate stands before the limits of a scope. It may let nothing pass for a while, but

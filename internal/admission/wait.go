@@ -16,57 +16,47 @@ import (
 // [line.ErrCrowded] if too many calls of its flow wait; and with ctx's error when ctx
 // ends, or when the call would have to wait for longer than it may. Then nothing is taken.
 func (e *Engine) Acquire(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
-	passed, err := e.acquireNow(ctx, c, scopes, r)
-	if !passed && err == nil {
-		err = e.await(ctx, c, scopes, r, false)
-	}
+	err := e.acquire(ctx, c, scopes, r, false)
 	if e.observer != nil {
 		e.Observe(ctx, c, r, err)
 	}
 	return err
 }
 
-// acquireNow takes what the call asks for if it may pass at once. It needs no heap.
-func (e *Engine) acquireNow(ctx context.Context, c *Call, scopes Scopes, r *Result) (passed bool, err error) {
-	switch {
-	case ctx.Err() != nil:
-		return false, fmt.Errorf("ratelimit: not waiting: %w", ctx.Err())
-	case c.Invalid != nil:
-		return false, c.Invalid
-	}
-	if _, waiting := e.ahead(c, scopes); waiting {
-		return false, nil
-	}
-	r.Reservation, err = e.take(ctx, c, scopes, &r.Outcome)
-	return r.Reservation != nil, err
-}
-
 // AwaitCapacity returns when the call would pass, and takes nothing.
 func (e *Engine) AwaitCapacity(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("ratelimit: not waiting: %w", err)
-	}
-	if c.Invalid != nil {
-		return c.Invalid
-	}
-	return e.await(ctx, c, scopes, r, true)
+	return e.acquire(ctx, c, scopes, r, true)
 }
 
-// await lets a call wait for its turn.
-func (e *Engine) await(ctx context.Context, c *Call, scopes Scopes, r *Result, looks bool) error {
-	call := *c // the caller's may be on its stack
-	w := &wait{engine: e, call: &call, scopes: slices.Clone(scopes), looks: looks}
-	err := w.inLine(ctx)
-	if err != nil && !w.result.Outcome.asked { // it is told of the calls before it
-		if ahead, waiting := e.ahead(&call, w.scopes); waiting {
-			w.result.Ahead, w.result.Behind = ahead, true
-		}
-	} else {
-		w.result.Behind = false
+// acquire asks at once, unless calls that wait come first, and then in turn. A call that passes at
+// once needs no heap but for its reservation.
+func (e *Engine) acquire(ctx context.Context, c *Call, scopes Scopes, r *Result, peeks bool) error {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("ratelimit: not waiting: %w", ctx.Err())
+	case c.Invalid != nil:
+		return c.Invalid
 	}
-	r.Reservation, r.Waited, r.Ahead, r.Behind = w.result.Reservation, w.result.Waited, w.result.Ahead, w.result.Behind
-	r.Outcome = w.result.Outcome
+	wakes := scopes.wakes()
+	if r.Ahead, r.Behind = e.ahead(c, scopes); !r.Behind {
+		var err error
+		if r.Reservation, err = e.ask(ctx, c, scopes, &r.Outcome, peeks); err != nil || !r.Outcome.Denied {
+			return err
+		}
+	}
+	call := *c // the caller's may be on its stack
+	w := &wait{engine: e, call: &call, scopes: slices.Clone(scopes), result: *r, peeks: peeks, start: e.clock(), wakes: wakes}
+	err := w.inLine(ctx)
+	*r = w.result
 	return err
+}
+
+// ask asks the limits once, and takes what the call asks for unless it only peeks.
+func (e *Engine) ask(ctx context.Context, c *Call, scopes Scopes, o *Outcome, peeks bool) (*Reservation, error) {
+	if peeks {
+		return nil, e.peek(ctx, c, scopes, o)
+	}
+	return e.take(ctx, c, scopes, o)
 }
 
 // wait is a call that waits for its turn.
@@ -75,59 +65,69 @@ type wait struct {
 	call   *Call
 	scopes Scopes
 	result Result
-	looks  bool  // it takes nothing
-	start  int64 // when it began to wait
-	lost   int   // races against other machines
+	peeks  bool   // it takes nothing
+	start  int64  // when it began to wait
+	wakes  uint64 // of its scopes, before it was last asked without having the turn
+	lost   int    // races against other machines
 }
 
-// inLine asks at once if no other call comes first, and then in turn.
-func (w *wait) inLine(ctx context.Context) error {
+// inLine lets the call wait, which was denied or is behind others, and asks whenever it has the turn.
+func (w *wait) inLine(ctx context.Context) (err error) {
 	e, c, r := w.engine, w.call, &w.result
+	defer func() {
+		r.Waited = w.sofar()
+		if r.Behind = false; err != nil && !r.Outcome.asked { // it is told of the calls before it
+			r.Ahead, r.Behind = e.ahead(c, w.scopes)
+		}
+	}()
 	t := w.scopes.ticket(e, c)
-	if ahead, waiting := e.ahead(c, w.scopes); !waiting {
-		a, err := w.ask(ctx)
-		if a.Done || err != nil {
+	var first line.Answer // to the call before it had the turn
+	if !r.Behind {
+		if first, err = w.answer(); err != nil {
 			return err
 		}
-		t.Denied, t.Aside, t.Again, t.By, t.Guess = !a.Aside, a.Aside, a.Again, a.By, a.Guess
+		t.Denied, t.Aside, t.Again, t.By, t.Guess = !first.Aside, first.Aside, first.Again, first.By, first.Guess
 	} else if err := w.never(); err != nil {
 		return err
-	} else if r.Ahead, r.Behind = ahead, true; !ahead.Guess && w.tooLong(max(ahead.Again, w.scopes.closedFor(e))) {
-		return w.late(max(ahead.Again, w.scopes.closedFor(e)))
+	} else if again := max(r.Ahead.Again, w.scopes.closedFor(e)); !r.Ahead.Guess && w.tooLong(again) {
+		return w.late(again)
 	}
-	if so := w.sofar(); c.MaxWait > 0 {
+	if c.MaxWait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.MaxWait-so)
+		ctx, cancel = context.WithTimeout(ctx, c.MaxWait-w.sofar())
 		defer cancel()
 	}
 	defer e.enlist(w.scopes, t.Flow)()
-	defer func() { r.Waited = w.sofar() }()
-	inTurn := func() (line.Answer, error) { return w.ask(ctx) }
+	inTurn := func() (line.Answer, error) {
+		if rest := first.Again - w.sofar(); rest > 0 && w.scopes.wakes() == w.wakes {
+			a := first
+			a.Again = rest
+			first = line.Answer{}
+			return a, nil // nothing was given back since: it would be denied again
+		}
+		said := new(Outcome) // an error leaves what was said before
+		res, err := e.ask(ctx, c, w.scopes, said, w.peeks)
+		if err != nil {
+			return line.Answer{}, err
+		}
+		r.Reservation, r.Outcome = res, *said
+		return w.answer()
+	}
 	shared := w.scopes.line()
 	if shared == nil {
 		return e.hall.Wait(ctx, t, inTurn)
 	}
-	err := shared.Wait(ctx, t, inTurn)
+	err = shared.Wait(ctx, t, inTurn)
 	if r.Reservation != nil {
 		r.Reservation.set().line, r.Reservation.set().flow = shared, t.Flow
 	}
 	return err
 }
 
-// ask asks once, in turn.
-func (w *wait) ask(ctx context.Context) (line.Answer, error) {
-	e, r := w.engine, &w.result
-	said := new(Outcome)
-	var err error
-	if w.looks {
-		err = e.peek(ctx, w.call, w.scopes, said)
-	} else {
-		r.Reservation, err = e.take(ctx, w.call, w.scopes, said)
-	}
-	if err != nil {
-		return line.Answer{}, err
-	}
-	if r.Outcome = *said; !said.Denied {
+// answer returns what the limits have said to the call.
+func (w *wait) answer() (line.Answer, error) {
+	e, said := w.engine, &w.result.Outcome
+	if !said.Denied {
 		return line.Answer{Done: true}, nil
 	}
 	least := said.longest(0)
@@ -185,14 +185,8 @@ func (w *wait) tooLong(again time.Duration) bool {
 	return most > 0 && again >= most-w.sofar()
 }
 
-// sofar returns how long the call has waited. The clock starts when it is first asked for.
-func (w *wait) sofar() time.Duration {
-	now := w.engine.clock()
-	if w.start == 0 {
-		w.start = now
-	}
-	return time.Duration(now - w.start)
-}
+// sofar returns how long the call has waited.
+func (w *wait) sofar() time.Duration { return time.Duration(w.engine.clock() - w.start) }
 
 func (w *wait) late(again time.Duration) error {
 	return fmt.Errorf("ratelimit: it would pass in %v, and may wait for %v in all: %w", again, w.call.MaxWait, context.DeadlineExceeded)
@@ -216,6 +210,14 @@ func (all Scopes) line() *line.Line {
 		}
 	}
 	return nil
+}
+
+// wakes returns how often calls that wait for the scopes were woken.
+func (all Scopes) wakes() (n uint64) {
+	for _, s := range all {
+		n += s.wakes.Load()
+	}
+	return n
 }
 
 // closedFor returns for how long the gate of a scope lets nothing pass.
@@ -343,6 +345,7 @@ func (e *Engine) enlist(scopes Scopes, flow string) (leave func()) {
 // Wake lets calls ask again that wait for a scope: its rules have changed, or something was
 // given back.
 func (e *Engine) Wake(s *Scope) {
+	s.wakes.Add(1)
 	if s.line != nil {
 		s.line.Wake()
 		return
