@@ -427,8 +427,8 @@ func TestNeverIsToldAtOnce(t *testing.T) {
 	})
 }
 
-// TestSmallerQuotaWhileSomebodyWaits: who waits for more than there ever will be
-// is told, and the others go on.
+// TestSmallerQuotaWhileSomebodyWaits: calls that wait for more than there ever will be
+// fail at once, whoever has the turn, and the others go on.
 func TestSmallerQuotaWhileSomebodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100})
@@ -442,11 +442,10 @@ func TestSmallerQuotaWhileSomebodyWaits(t *testing.T) {
 		}
 		synctest.Wait()
 		w.fails("large", time.Second, ErrNever)
+		w.fails("larger", time.Second, ErrNever)
 		w.waits("small")
 		w.sleep(time.Minute)
 		w.passes("small", time.Minute)
-		w.sleep(time.Hour)
-		w.fails("larger", time.Minute, ErrNever)
 		w.nobody()
 	})
 }

@@ -130,7 +130,6 @@ func (rl *RateLimiter) setQuotas(quotas map[string]state.Quota) error {
 		}
 		delete(rl.others, name)
 		models[name] = m
-		rl.engine.Wake(m.scope)
 	}
 	rl.quotas.Store(&models)
 	return nil

@@ -466,14 +466,22 @@ type queue struct {
 
 // join lets a call stand in line, unless it could never pass.
 func (q *queue) join(name string, e happening) {
-	for _, w := range windows(q.limit) {
-		if asks := (&used{0, int64(e.requests), int64(e.tokens), 1}); asks.of(w) > w.Count {
-			q.returned = append(q.returned, fmt.Sprint(name, " never, at ", time.Duration(q.now)))
-			return
-		}
-	}
 	q.waiting = append(q.waiting, waiter{name, e, q.now + int64(e.patience)})
 	slices.SortStableFunc(q.waiting, func(a, b waiter) int { return cmp.Compare(b.event.priority, a.event.priority) })
+	q.set(q.limit)
+}
+
+// set sets the limit. Calls that could never pass leave at once.
+func (q *queue) set(limit project.Limit) {
+	q.limit = limit
+	q.waiting = slices.DeleteFunc(q.waiting, func(c waiter) bool {
+		asks := &used{0, int64(c.event.requests), int64(c.event.tokens), 1}
+		never := slices.ContainsFunc(windows(limit), func(w project.Window) bool { return asks.of(w) > w.Count })
+		if never {
+			q.returned = append(q.returned, fmt.Sprint(c.name, " never, at ", time.Duration(q.now)))
+		}
+		return never
+	})
 }
 
 // ask returns when the first may pass, and charges it if that is now.
@@ -600,7 +608,7 @@ func crowd(l *line, all []happening) string {
 			if err := l.SetLimit("p", e.limit); err != nil {
 				return err.Error()
 			}
-			q.limit = e.limit
+			q.set(e.limit)
 		case "reset":
 			if err := l.Reset(ctx, "p"); err != nil {
 				return err.Error()

@@ -125,13 +125,11 @@ func (s *scopes) updateOne(l *Limiter, id string) {
 	}
 }
 
-// refresh gives a scope the limit that its project has now, and lets calls that wait ask
-// again.
+// refresh gives a scope the limit that its project has now.
 func (l *Limiter) refresh(id string, scope *admission.Scope) {
 	p := l.planOf(id)
 	if scope.Rules().Setup == p {
 		return
 	}
 	l.engine.Miss(l.engine.SetRules(scope, p.rules()))
-	l.engine.Wake(scope)
 }

@@ -34,9 +34,9 @@ type Engine struct {
 	owed     owed
 	hall     line.Hall
 
-	waiting  atomic.Int32 // calls that wait and name a scope of their own
-	mu       sync.Mutex
-	waitsFor map[string]map[string]int // by scope's key: the flows of calls that wait and name it, with their number
+	waiting atomic.Int32 // calls that wait
+	mu      sync.Mutex
+	waits   map[string]map[string]map[*wait]bool // the calls that wait, by the key of a scope and by their flow
 }
 
 // Config is how an [Engine] is made.
@@ -50,7 +50,7 @@ type Config struct {
 
 // New returns an engine.
 func New(cfg Config) *Engine {
-	e := &Engine{store: cfg.Store, remote: !isLocal(cfg.Store), owned: cfg.Owned, clock: cfg.Clock, observer: cfg.Observer, waitsFor: map[string]map[string]int{}}
+	e := &Engine{store: cfg.Store, remote: !isLocal(cfg.Store), owned: cfg.Owned, clock: cfg.Clock, observer: cfg.Observer, waits: map[string]map[string]map[*wait]bool{}}
 	e.memory, _ = cfg.Store.(*store.Memory)
 	e.errors.OnError = cfg.OnError
 	return e

@@ -123,7 +123,6 @@ func (b *bench) set(s *admission.Scope, limits ...admission.Limit) {
 	if err := b.SetRules(s, &admission.Rules{Limits: limits}); err != nil {
 		b.t.Fatal(err)
 	}
-	b.Wake(s)
 }
 
 // perMinute returns a limit on a unit in any minute.

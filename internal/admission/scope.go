@@ -77,12 +77,14 @@ func newScope(s *Scope) *Scope {
 }
 
 // SetRules replaces the scope's rules. What was used stays. Calls that wait are decided
-// on by the new rules.
+// on by the new rules, and fail at once if these let them never pass.
 func (e *Engine) SetRules(s *Scope, r *Rules) error {
 	if err := r.ready(s); err != nil {
 		return err
 	}
 	s.rules.Store(r)
+	e.endImpossible(s)
+	e.Wake(s)
 	return nil
 }
 
@@ -106,13 +108,14 @@ func (s *Scope) Limited() bool { r := s.rules.Load(); return r != nil && r.limit
 // Waiting returns how many calls wait for a shared scope.
 func (s *Scope) Waiting() int { return s.line.Waiting() }
 
-// planFor returns what a call is charged in the scope now.
+// planFor returns what a call is charged in the scope now. Without an engine, that is without what
+// the gate lowers.
 func (s *Scope) planFor(e *Engine, part Part) *plan {
 	r := s.rules.Load()
 	if r == nil || !r.limited && s.line != nil {
 		return &s.nothing
 	}
-	if s.gate != nil && !s.gate.Idle() {
+	if e != nil && s.gate != nil && !s.gate.Idle() {
 		r = s.gate.Lower(r, e.clock())
 	}
 	return &r.plans[part]

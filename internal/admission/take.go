@@ -207,15 +207,3 @@ func (e *Engine) reconsider(ctx context.Context, c *Call, o *Outcome) error {
 	}
 	return nil
 }
-
-// ever says what the limits say to a call if nothing is used.
-func (o *Outcome) ever(e *Engine, c *Call, scopes Scopes) {
-	o.begin(e, c.Part, scopes)
-	said := o.said()[:0]
-	for _, charge := range o.charges(nil, &c.Ask) {
-		for _, l := range charge.Limits {
-			said = append(said, new(limit.Account).Check(l, 0, charge.N))
-		}
-	}
-	o.hear()
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
@@ -67,8 +68,12 @@ type wait struct {
 	result Result
 	peeks  bool   // it takes nothing
 	start  int64  // when it began to wait
-	wakes  uint64 // of its scopes, before it was last asked without having the turn
+	wakes  uint64 // of its scopes, before it asked without having the turn
 	lost   int    // races against other machines
+
+	// giveUp ends the wait. If new rules let the call never pass, impossible is what they say.
+	giveUp     context.CancelFunc
+	impossible atomic.Pointer[Outcome]
 }
 
 // inLine lets the call wait, which was denied or is behind others, and asks whenever it has the turn.
@@ -76,28 +81,34 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 	e, c, r := w.engine, w.call, &w.result
 	defer func() {
 		r.Waited = w.sofar()
-		if r.Behind = false; err != nil && !r.Outcome.asked { // it is told of the calls before it
-			r.Ahead, r.Behind = e.ahead(c, w.scopes)
+		if r.Behind = err != nil && !r.Outcome.asked; !r.Behind {
+			return
+		}
+		if ahead, waiting := e.ahead(c, w.scopes); waiting {
+			r.Ahead = ahead
 		}
 	}()
+	if c.MaxWait > 0 {
+		ctx, w.giveUp = context.WithTimeout(ctx, c.MaxWait)
+	} else {
+		ctx, w.giveUp = context.WithCancel(ctx)
+	}
+	defer w.giveUp()
 	t := w.scopes.ticket(e, c)
+	defer e.enlist(w, t.Flow)()
 	var first line.Answer // to the call before it had the turn
 	if !r.Behind {
 		if first, err = w.answer(); err != nil {
 			return err
 		}
 		t.Denied, t.Aside, t.Again, t.By, t.Guess = !first.Aside, first.Aside, first.Again, first.By, first.Guess
-	} else if err := w.never(); err != nil {
-		return err
-	} else if again := max(r.Ahead.Again, w.scopes.closedFor(e)); !r.Ahead.Guess && w.tooLong(again) {
+	}
+	if o := w.never(); o != nil {
+		return w.neverBy(o)
+	}
+	if again := max(r.Ahead.Again, w.scopes.closedFor(e)); r.Behind && !r.Ahead.Guess && w.tooLong(again) {
 		return w.late(again)
 	}
-	if c.MaxWait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.MaxWait-w.sofar())
-		defer cancel()
-	}
-	defer e.enlist(w.scopes, t.Flow)()
 	inTurn := func() (line.Answer, error) {
 		if rest := first.Again - w.sofar(); rest > 0 && w.scopes.wakes() == w.wakes {
 			a := first
@@ -113,13 +124,13 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		r.Reservation, r.Outcome = res, *said
 		return w.answer()
 	}
-	shared := w.scopes.line()
-	if shared == nil {
-		return e.hall.Wait(ctx, t, inTurn)
-	}
-	err = shared.Wait(ctx, t, inTurn)
-	if r.Reservation != nil {
+	if shared := w.scopes.line(); shared == nil {
+		err = e.hall.Wait(ctx, t, inTurn)
+	} else if err = shared.Wait(ctx, t, inTurn); err == nil && r.Reservation != nil {
 		r.Reservation.set().line, r.Reservation.set().flow = shared, t.Flow
+	}
+	if o := w.impossible.Load(); o != nil && err != nil {
+		return w.neverBy(o)
 	}
 	return err
 }
@@ -164,18 +175,26 @@ func (o *Outcome) waitsFor(own bool) (name string, guess bool) {
 	return name, guess
 }
 
-// never returns an error if the call could never pass, whatever is used.
-func (w *wait) never() error {
-	ever := new(Outcome)
-	ever.ever(w.engine, w.call, w.scopes)
-	if ever.Denied && ever.longest(0) == limit.Never {
-		w.result.Outcome = *ever
-		return w.neverBy(ever)
+// never returns what the limits say to a call that could never pass, whatever is used; or nil. A
+// gate that lowers limits does not last, so it has no part in this.
+func (w *wait) never() *Outcome {
+	o := new(Outcome)
+	o.begin(nil, w.call.Part, w.scopes)
+	said := o.said()[:0]
+	for _, charge := range o.charges(nil, &w.call.Ask) {
+		for _, l := range charge.Limits {
+			said = append(said, new(limit.Account).Check(l, 0, charge.N))
+		}
 	}
-	return nil
+	if o.hear(); o.longest(0) != limit.Never {
+		return nil
+	}
+	return o
 }
 
+// neverBy makes the outcome that of a call which could never pass, and returns the error.
 func (w *wait) neverBy(o *Outcome) error {
+	w.result.Outcome = *o
 	return fmt.Errorf("%w: the limit %q is smaller", limit.ErrNever, o.NameOf(o.Deciding()))
 }
 
@@ -311,34 +330,49 @@ type Ahead = line.Ahead
 // has a part in calls of such a kind.
 func (e *Engine) Ahead(s *Scope, part Part) (Ahead, bool) { return e.aheadOf(s, part, Scopes{s}) }
 
-// enlist notes for which scopes of its own the call waits, until the function that it
-// returns is called.
-func (e *Engine) enlist(scopes Scopes, flow string) (leave func()) {
-	change := func(by int) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, s := range scopes {
-			if s.line != nil {
-				continue
-			}
-			flows := e.waitsFor[s.Key]
-			if flows == nil {
-				flows = map[string]int{}
-				e.waitsFor[s.Key] = flows
-			}
-			if flows[flow] += by; flows[flow] == 0 {
-				delete(flows, flow)
-			}
-			if len(flows) == 0 {
-				delete(e.waitsFor, s.Key)
-			}
+// enlist lets changes of the call's scopes reach the call, until the function that it returns is called.
+func (e *Engine) enlist(w *wait, flow string) (leave func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range w.scopes {
+		if e.waits[s.Key] == nil {
+			e.waits[s.Key] = map[string]map[*wait]bool{}
 		}
+		if e.waits[s.Key][flow] == nil {
+			e.waits[s.Key][flow] = map[*wait]bool{}
+		}
+		e.waits[s.Key][flow][w] = true
 	}
 	e.waiting.Add(1)
-	change(1)
 	return func() {
-		change(-1)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, s := range w.scopes {
+			if delete(e.waits[s.Key][flow], w); len(e.waits[s.Key][flow]) == 0 {
+				delete(e.waits[s.Key], flow)
+			}
+			if len(e.waits[s.Key]) == 0 {
+				delete(e.waits, s.Key)
+			}
+		}
 		e.waiting.Add(-1)
+	}
+}
+
+// endImpossible ends the waits of calls that the rules of a scope let never pass.
+func (e *Engine) endImpossible(s *Scope) {
+	if e.waiting.Load() == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, waits := range e.waits[s.Key] {
+		for w := range waits {
+			if o := w.never(); o != nil {
+				w.impossible.Store(o)
+				w.giveUp()
+			}
+		}
 	}
 }
 
@@ -355,7 +389,7 @@ func (e *Engine) Wake(s *Scope) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for flow := range e.waitsFor[s.Key] {
+	for flow := range e.waits[s.Key] {
 		e.hall.Wake(flow)
 	}
 }
