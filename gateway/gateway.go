@@ -115,7 +115,7 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 	if g.keys, err = keys.Open(keeper, g.logVanishedKeys); err != nil {
 		return errors.Join(err, g.limits.Projects.Close())
 	}
-	if err = g.declare(s, nil); err != nil {
+	if err = g.declare(s, &setup{cfg: &config.Config{}}); err != nil {
 		g.keys.Close()
 		return errors.Join(err, g.limits.Projects.Close())
 	}

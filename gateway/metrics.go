@@ -143,21 +143,16 @@ func (m *metrics) observe(rec *Record) {
 	}
 }
 
+var statusClasses = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
+
 // statusClass returns the label of a status. 429 has a label of its own, because it is a
 // limit's.
 func statusClass(status int) string {
-	switch {
+	switch class := status / 100; {
 	case status == 429:
 		return "429"
-	case status >= 200 && status < 300:
-		return "2xx"
-	case status >= 300 && status < 400:
-		return "3xx"
-	case status >= 400 && status < 500:
-		return "4xx"
-	case status >= 500 && status < 600:
-		return "5xx"
-	default:
-		return "other"
+	case class >= 2 && class <= 5:
+		return statusClasses[class]
 	}
+	return "other"
 }

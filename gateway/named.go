@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // checkNames refuses names that no model can have, before they are compared: comparing takes
@@ -35,7 +38,7 @@ func (x *exchange) checkOneModel() *refusal {
 	if no := x.checkNames(request.Model, request.InBody); no != nil {
 		return no
 	}
-	if request.InBody != "" && !x.upstream.Same(request.Model, request.InBody) {
+	if request.InBody != "" && !x.upstream.same(request.Model, request.InBody) {
 		return twoModels("path", request.Model, "body", request.InBody)
 	}
 	if x.target.RawQuery == "" {
@@ -52,7 +55,7 @@ func (x *exchange) checkOneModel() *refusal {
 		if request.Model == "" {
 			return refusalf(http.StatusBadRequest, "the query names the model %.60q, and the body none: the body must name it", value)
 		}
-		if !x.upstream.Same(request.Model, value) {
+		if !x.upstream.same(request.Model, value) {
 			return twoModels("query", value, "path or body", request.Model)
 		}
 		if m, _ := x.upstream.Find(value); slices.Contains(m.Aliases, value) {
@@ -60,6 +63,11 @@ func (x *exchange) checkOneModel() *refusal {
 		}
 	}
 	return nil
+}
+
+// same reports whether two names stand for one model.
+func (u *upstream) same(one, other string) bool {
+	return one == other || llm.PlainName(u.Kind, one) == llm.PlainName(u.Kind, other)
 }
 
 func twoModels(here, one, there, other string) *refusal {
@@ -71,5 +79,5 @@ func twoModels(here, one, there, other string) *refusal {
 // pattern "*", and the configuration has no model for such calls.
 func (x *exchange) escapesQuotas() bool {
 	_, known := x.upstream.Find("")
-	return !known && x.upstream.Limited()
+	return !known && slices.ContainsFunc(x.upstream.Models, func(m config.Model) bool { return m.Quota != ratelimit.ModelQuota{} })
 }

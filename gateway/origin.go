@@ -1,7 +1,10 @@
 package gateway
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
@@ -16,7 +19,7 @@ func (x *exchange) checkOrigin() *refusal {
 	if x.cfg.Keys == config.KeysRequired {
 		return nil
 	}
-	if !x.cfg.ServesHost(x.r.Host) {
+	if !servesHost(x.r.Host, x.cfg.Server.Hosts) {
 		return refusalf(http.StatusForbidden, "the host is %.80q: with keys off, it must be an address, localhost, a name without a dot or below .internal, or one of server.hosts in the configuration", shortened(x.r.Host))
 	}
 	if crossSite(x.r) {
@@ -35,4 +38,22 @@ func crossSite(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	_, host, _ := strings.Cut(origin, "://")
 	return origin != "" && host != r.Host
+}
+
+// servesHost reports whether a request without a virtual key may name a host. A page of another
+// site can make that site's name lead to the gateway (DNS rebinding), so names of the public DNS
+// must be among hosts. Addresses, names without a dot, such as those of containers, and names
+// below localhost and internal (Docker's host.docker.internal) are never in the public DNS.
+func servesHost(host string, hosts []string) bool {
+	name := host
+	if without, _, err := net.SplitHostPort(host); err == nil {
+		name = without
+	}
+	name = strings.Trim(name, "[]")
+	if _, err := netip.ParseAddr(name); err == nil || !strings.Contains(name, ".") {
+		return true
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || strings.HasSuffix(name, ".internal") ||
+		slices.Contains(hosts, name) || slices.Contains(hosts, strings.ToLower(host))
 }

@@ -23,8 +23,11 @@ func (x *exchange) setProviderHeaders(h http.Header) {
 	if x.endpoint.API == llm.Messages {
 		set = setAnthropicHeaders
 	}
-	set(h, "requests", requests)
-	set(h, "tokens", tokens)
+	for unit, t := range map[string]tightest{"requests": requests, "tokens": tokens} {
+		if t.max > 0 {
+			set(h, unit, t)
+		}
+	}
 }
 
 func (x *exchange) tightestLimits() (requests, tokens tightest) {
@@ -61,18 +64,12 @@ func (t *tightest) consider(maximum, left int64, reset time.Duration) {
 }
 
 func setOpenAIHeaders(h http.Header, unit string, t tightest) {
-	if t.max == 0 {
-		return
-	}
 	h.Set("X-Ratelimit-Limit-"+unit, strconv.FormatInt(t.max, 10))
 	h.Set("X-Ratelimit-Remaining-"+unit, strconv.FormatInt(t.left, 10))
 	h.Set("X-Ratelimit-Reset-"+unit, t.reset.Round(time.Millisecond).String())
 }
 
 func setAnthropicHeaders(h http.Header, unit string, t tightest) {
-	if t.max == 0 {
-		return
-	}
 	h.Set("Anthropic-Ratelimit-"+unit+"-Limit", strconv.FormatInt(t.max, 10))
 	h.Set("Anthropic-Ratelimit-"+unit+"-Remaining", strconv.FormatInt(t.left, 10))
 	h.Set("Anthropic-Ratelimit-"+unit+"-Reset", time.Now().Add(t.reset+time.Second-1).UTC().Format(time.RFC3339))

@@ -115,17 +115,9 @@ func (x *exchange) renameModel(model string) *refusal {
 
 // mayCall reports whether the project may call a model by any of these names.
 func (x *exchange) mayCall(names ...string) bool {
-	if len(x.rules.Models) == 0 {
-		return true
-	}
-	for _, pattern := range x.rules.Models {
-		for _, name := range names {
-			if x.upstream.Means(pattern, name) {
-				return true
-			}
-		}
-	}
-	return false
+	return len(x.rules.Models) == 0 || slices.ContainsFunc(x.rules.Models, func(pattern string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return x.upstream.Means(pattern, name) })
+	})
 }
 
 // maxPreallocated is for how many bytes of a body there is memory at once because the

@@ -92,26 +92,22 @@ func (s *setup) providerOf(quota string) string {
 }
 
 // declare sets the quotas and limits of a setup in place of those of the setup before, which
-// is nil at the start. It removes what the setup before named and this one does not. Quotas
+// is empty at the start. It removes what the setup before named and this one does not. Quotas
 // and limits that no configuration has named stay.
 func (g *Gateway) declare(s, before *setup) error {
-	var old map[string]quota
-	if before != nil {
-		old = before.declared
-		for id := range before.cfg.Projects {
-			if s.cfg.Projects[id] == nil {
-				if err := g.limits.Projects.UnsetLimit(id); err != nil {
-					return err
-				}
+	for id := range before.cfg.Projects {
+		if s.cfg.Projects[id] == nil {
+			if err := g.limits.Projects.UnsetLimit(id); err != nil {
+				return err
 			}
 		}
 	}
 	quotas := maps.Clone(s.declared)
-	for name := range old {
+	for name := range before.declared {
 		quotas[name] = s.declared[name] // no quota if this setup does not name it
 	}
 	for name, q := range quotas {
-		if err := g.setQuota(name, q, old[name]); err != nil {
+		if err := g.setQuota(name, q, before.declared[name]); err != nil {
 			return err
 		}
 	}

@@ -113,7 +113,7 @@ type Server struct {
 	WriteTimeout  time.Duration // for a client to read what was written to it
 	IdleTimeout   time.Duration // of a connection between two requests
 	Drain         time.Duration // for streams to finish when the gateway stops
-	Hosts         []string      // names, with or without a port, by which clients reach a gateway with keys off; see [Config.ServesHost]
+	Hosts         []string      // names, with or without a port, by which clients reach a gateway with keys off; names that are never in the public DNS need not be here
 }
 
 // Log is the access log.

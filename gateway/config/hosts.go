@@ -2,8 +2,6 @@ package config
 
 import (
 	"net"
-	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -26,25 +24,4 @@ func (s *Server) readHosts(at place) {
 		readHost(at)
 		s.Hosts = append(s.Hosts, host)
 	})
-}
-
-// ServesHost reports whether a request without a virtual key may name a host. A page of another
-// site can make that site's name lead to the gateway (DNS rebinding), so names of the public DNS
-// must be among Server.Hosts. Addresses, names without a dot, such as those of containers, and
-// names below localhost and internal (Docker's host.docker.internal) are never in the public DNS.
-func (c *Config) ServesHost(host string) bool {
-	name := host
-	if without, _, err := net.SplitHostPort(host); err == nil {
-		name = without
-	}
-	name = strings.Trim(name, "[]")
-	if !strings.Contains(name, ".") {
-		return true
-	}
-	if _, err := netip.ParseAddr(name); err == nil {
-		return true
-	}
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	return name == "localhost" || strings.HasSuffix(name, ".localhost") || strings.HasSuffix(name, ".internal") ||
-		slices.Contains(c.Server.Hosts, name) || slices.Contains(c.Server.Hosts, strings.ToLower(host))
 }

@@ -66,21 +66,11 @@ func (p *Upstream) find(name string) (Model, bool) {
 	return Model{}, false
 }
 
-// Limited reports whether a model of the provider has a quota.
-func (p *Upstream) Limited() bool {
-	return slices.ContainsFunc(p.Models, func(m Model) bool { return m.Quota != ratelimit.ModelQuota{} })
-}
-
 // Means reports whether a name or a pattern stands for a model, by any name under which the
 // provider knows the model: see [llm.PlainName].
 func (p *Upstream) Means(pattern, name string) bool {
 	n := p.namesOf(name)
 	return n.are(pattern)
-}
-
-// Same reports whether two names stand for one model.
-func (p *Upstream) Same(one, other string) bool {
-	return one == other || llm.PlainName(p.Kind, one) == llm.PlainName(p.Kind, other)
 }
 
 // names are the names of one model at a provider: as the client sent it, and the plain name.

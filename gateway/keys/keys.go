@@ -45,10 +45,8 @@ func (k *Key) validate() error {
 	if !utf8.ValidString(k.Name) {
 		return fmt.Errorf("%w: its name %q must be UTF-8", ErrInvalid, k.Name)
 	}
-	for _, r := range k.Name {
-		if unicode.IsControl(r) {
-			return fmt.Errorf("%w: its name %q must not have control characters", ErrInvalid, k.Name)
-		}
+	if strings.ContainsFunc(k.Name, unicode.IsControl) {
+		return fmt.Errorf("%w: its name %q must not have control characters", ErrInvalid, k.Name)
 	}
 	return nil
 }
@@ -59,10 +57,5 @@ func expiry(now time.Time, d time.Duration) time.Time {
 	if d == 0 {
 		return time.Time{}
 	}
-	exact := now.Add(d).UTC()
-	whole := exact.Truncate(time.Second)
-	if whole.Before(exact) {
-		whole = whole.Add(time.Second)
-	}
-	return whole
+	return now.Add(d).Add(time.Second - 1).UTC().Truncate(time.Second)
 }
