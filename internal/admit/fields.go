@@ -23,10 +23,9 @@ func (p *Policies) SetHeaders(h http.Header, result *Result) {
 	if len(windows) == 0 {
 		return
 	}
-	policy := p.find(windows)
-	h[fieldPolicy] = policy.value
+	h[fieldPolicy] = p.find(windows).value
 	f := new(field)
-	if value := policy.appendLimits(f.text[:0], result); len(value) > 0 {
+	if value := appendLimits(f.text[:0], result); len(value) > 0 {
 		f.values[0] = unsafe.String(&value[0], len(value)) // value does not change any more
 		h[fieldLimit] = f.values[:]
 	}
@@ -40,37 +39,28 @@ type field struct {
 }
 
 // appendLimits appends the value of RateLimit.
-func (p *policy) appendLimits(b []byte, result *Result) []byte {
+func appendLimits(b []byte, result *Result) []byte {
 	windows := result.Windows()
 	for i := range windows {
 		s := &windows[i]
 		until := s.ResetAfter
 		if !result.Decision.Allowed {
-			until = result.Denial(s)
-			if until == 0 {
+			if until = result.Denial(s); until == 0 {
 				continue
 			}
 		}
-		b = p.appendLimit(b, i, s.Remaining, until)
+		b = appendLimit(b, s, until)
 	}
 	return b
 }
 
-// appendLimit appends a member of RateLimit for the i-th window.
-func (p *policy) appendLimit(b []byte, i int, remaining int64, until time.Duration) []byte {
-	w := p.windows[i]
-	b = appendName(b, w.Name)
-	b = appendParameter(b, ";r=", remaining)
-	switch until {
-	case project.Never:
+// appendLimit appends a member of RateLimit.
+func appendLimit(b []byte, s *project.Standing, until time.Duration) []byte {
+	b = appendName(b, s.Window.Name)
+	b = appendParameter(b, ";r=", s.Remaining)
+	if until == project.Never {
 		return b
-	case w.Period: // the usual case for a request that passes
-		return append(b, p.periods[i]...)
 	}
-	return appendUntil(b, until)
-}
-
-func appendUntil(b []byte, until time.Duration) []byte {
 	return appendParameter(b, ";t=", Ceil(until))
 }
 

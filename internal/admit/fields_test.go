@@ -27,8 +27,8 @@ func FuzzFields(f *testing.F) {
 		}
 		p := newPolicy(windows)
 		var limits []byte
-		for i, s := range windows {
-			limits = p.appendLimit(limits, i, s.Remaining, time.Duration(until))
+		for _, s := range windows {
+			limits = appendLimit(limits, &s, time.Duration(until))
 		}
 		if want := wantedLimits(windows, time.Duration(until)); string(limits) != want {
 			t.Errorf("RateLimit: %s, want %s", limits, want)

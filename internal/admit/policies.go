@@ -20,7 +20,6 @@ const slotBits = 8
 type policy struct {
 	limit   limit.Limit // a plain limiter's; zero for windows of projects
 	windows []*project.Window
-	periods []string // the parameter t of each window that resets after its whole period
 
 	// value is the value of RateLimit-Policy. Many responses share the slice. It has no
 	// spare capacity, so appending to a response's header copies it.
@@ -43,7 +42,6 @@ func newPolicy(windows []project.Standing) *policy {
 	var value []byte
 	for _, s := range windows {
 		p.windows = append(p.windows, s.Window)
-		p.periods = append(p.periods, string(appendUntil(nil, s.Window.Period)))
 		value = appendPolicy(value, s.Window)
 	}
 	p.value = []string{string(value)}

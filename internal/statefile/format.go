@@ -103,18 +103,14 @@ func writeList[T any](w *writer, key string, list []T, write func(T)) {
 
 func (w *writer) time(key string, t time.Time) {
 	w.check(state.CheckTime(t))
-	w.text = append(w.text, key...)
-	w.text = t.UTC().AppendFormat(w.text, time.RFC3339Nano)
-	w.text = append(w.text, '\n')
+	w.line(key, t.UTC().Format(time.RFC3339Nano))
 }
 
 func (w *writer) count(key string, n int) {
 	if n < 0 || n > state.MaxCount {
 		w.check(fmt.Errorf("a count of %d: it must be from 0 to %d", n, state.MaxCount))
 	}
-	w.text = append(w.text, key...)
-	w.text = strconv.AppendInt(w.text, int64(n), 10)
-	w.text = append(w.text, '\n')
+	w.line(key, strconv.Itoa(n))
 }
 
 func (w *writer) line(parts ...string) {
