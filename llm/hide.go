@@ -25,8 +25,8 @@ type shape struct {
 	other   bool // a value has a member that not every chunk has
 }
 
-// noteMember records a member of the chunk: whether chunks with nothing but usage may have it.
-func (s *shape) noteMember(n node, name []byte) {
+// recordMember records a member of the chunk: whether chunks with nothing but usage may have it.
+func (s *shape) recordMember(n node, name []byte) {
 	switch {
 	case n == nodeChoices || n == nodeUsage:
 		return
@@ -48,8 +48,8 @@ const (
 	formWrong
 )
 
-// noteValue records the form of a value at a depth: first is its first byte, { or [ or any other.
-func (s *shape) noteValue(n node, depth int, first byte) {
+// recordValue records the form of a value at a depth: first is its first byte, { or [ or any other.
+func (s *shape) recordValue(n node, depth int, first byte) {
 	switch {
 	case n == nodeChoices && first == '[' && depth == 1 && s.choices == formAbsent:
 		s.choices = formRight

@@ -70,15 +70,8 @@ func whole(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) >= maxWord { // a longer word may have been cut
 		return 0, false
 	}
-	var v int64
-	for i, c := range b {
-		if c < '0' || c > '9' || i == 15 {
-			f, err := strconv.ParseFloat(string(b), 64)
-			return int64(f), err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f)
-		}
-		v = v*10 + int64(c-'0')
-	}
-	return v, true
+	f, err := strconv.ParseFloat(string(b), 64)
+	return int64(f), err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f)
 }
 
 // commit adds the complete value to the tally, and begins another value.

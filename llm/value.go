@@ -142,7 +142,7 @@ func (v *values) setName(name []byte) {
 	object := v.path[v.depth-1]
 	v.node = object.member(name)
 	if v.hidesUsage && object == nodeTop {
-		v.shape.noteMember(v.node, name)
+		v.shape.recordMember(v.node, name)
 	}
 	v.state = atColon
 }
@@ -189,7 +189,7 @@ func (v *values) readValue(p []byte, i int) int {
 func (v *values) elements() bool { return v.path[v.depth-1]&inArray != 0 }
 
 func (v *values) beginObject() {
-	v.shape.noteValue(v.node, v.depth, '{')
+	v.shape.recordValue(v.node, v.depth, '{')
 	switch {
 	case !v.node.hasMembers() || v.depth == len(v.path):
 		v.skip()
@@ -201,7 +201,7 @@ func (v *values) beginObject() {
 }
 
 func (v *values) beginArray() {
-	v.shape.noteValue(v.node, v.depth, '[')
+	v.shape.recordValue(v.node, v.depth, '[')
 	if v.node == nodeNone || v.node == nodeArgs || v.elements() || v.depth == len(v.path) {
 		v.skip()
 		return
@@ -245,7 +245,7 @@ func (v *values) proceed() {
 }
 
 func (v *values) beginScalar(p []byte, i int) int {
-	v.shape.noteValue(v.node, v.depth, 0)
+	v.shape.recordValue(v.node, v.depth, 0)
 	j := scalarEnd(p, i)
 	if j < len(p) { // nearly always
 		v.scalar(p[i:j])

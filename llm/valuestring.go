@@ -5,7 +5,7 @@ package llm
 
 // beginString begins a string that is a value. The quote before it has been read.
 func (v *values) beginString(p []byte, i int) int {
-	v.shape.noteValue(v.node, v.depth, 0)
+	v.shape.recordValue(v.node, v.depth, 0)
 	switch {
 	case v.node.isText():
 		v.pieceCounted = false

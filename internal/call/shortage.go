@@ -54,7 +54,8 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 	return nil
 }
 
-// windowsOf returns where the call's project stands.
+// windowsOf returns the windows of the call's project, and what is left of each; none for a call without a
+// project.
 func windowsOf(d *ratelimit.Decision) []project.Standing {
 	if d.Project == nil {
 		return nil

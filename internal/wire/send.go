@@ -33,11 +33,11 @@ func (e *exchange) send(req *http.Request) (sent bool, err error) {
 	putBuffer(buffer)
 	switch {
 	case err != nil:
-		c.socket.allow(finalAnswerWait)
+		c.socket.limitHeaders(finalAnswerWait)
 	case length != whole.Len():
 		e.startUpload(req.Body, length)
 	default:
-		c.socket.allow(c.transport.HeaderTimeout)
+		c.socket.limitHeaders(c.transport.HeaderTimeout)
 	}
 	return sent, err
 }
@@ -124,7 +124,7 @@ func (c *conn) runUpload(u *upload, body io.ReadCloser, length int64) {
 	u.err = c.copy(body, length)
 	body.Close()
 	if u.err == nil {
-		c.socket.allow(c.transport.HeaderTimeout)
+		c.socket.limitHeaders(c.transport.HeaderTimeout)
 		close(u.over) // from now on another exchange may have the connection
 		return
 	}
@@ -132,7 +132,7 @@ func (c *conn) runUpload(u *upload, body io.ReadCloser, length int64) {
 	if errors.As(u.err, &broken) {
 		c.hangUp()
 	} else {
-		c.socket.allow(finalAnswerWait)
+		c.socket.limitHeaders(finalAnswerWait)
 	}
 }
 
@@ -172,9 +172,9 @@ func (c *conn) copy(body io.Reader, length int64) error {
 
 // push writes a part of a body. A server that reads none of it has HeaderTimeout to answer.
 func (c *conn) push(p []byte) error {
-	c.socket.allow(c.transport.HeaderTimeout)
+	c.socket.limitHeaders(c.transport.HeaderTimeout)
 	_, err := c.stream.Write(p)
-	c.socket.forbear()
+	c.socket.unlimitHeaders()
 	return err
 }
 

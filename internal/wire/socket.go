@@ -58,9 +58,9 @@ func (s *socket) await() {
 	s.awaiting = true
 }
 
-// allow sets how long the headers may take from now on, if they are still awaited; 0 means
+// limitHeaders sets how long the headers may take from now on, if they are still awaited; 0 means
 // no bound.
-func (s *socket) allow(d time.Duration) {
+func (s *socket) limitHeaders(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.awaiting && d != 0 {
@@ -68,8 +68,8 @@ func (s *socket) allow(d time.Duration) {
 	}
 }
 
-// forbear lets the headers take any time, until allow is called again.
-func (s *socket) forbear() { s.reads.until(time.Time{}) }
+// unlimitHeaders lets the headers take any time, until limitHeaders is called again.
+func (s *socket) unlimitHeaders() { s.reads.until(time.Time{}) }
 
 // answered ends the wait for headers.
 func (s *socket) answered() {
