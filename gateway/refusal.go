@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -85,9 +86,7 @@ func (x *exchange) refuse(no *refusal) {
 	no.ID = x.ID
 	header, body := x.endpoint.Refuse(no.Refusal)
 	to := x.w.Header()
-	for name, values := range header {
-		to[name] = values
-	}
+	maps.Copy(to, header)
 	x.setRequestID(to)
 	to["Cache-Control"] = []string{"no-store"}
 	if no.Status == http.StatusUnauthorized {

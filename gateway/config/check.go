@@ -9,8 +9,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// leastToken is the number of bytes from which on nobody guesses a token.
-const leastToken = 16
+// minToken is how many bytes a token has at least that nobody can guess.
+const minToken = 16
 
 // check finds fields that are valid by themselves and contradict each other.
 func (c *Config) check(r *reader) {
@@ -29,8 +29,8 @@ func (c *Config) check(r *reader) {
 	if c.Server.MaxBodies < c.Server.MaxBody {
 		r.at("server", "max_bodies").Fault("one body may have %s: it must be at least that", sizeText(c.Server.MaxBody))
 	}
-	if token := c.Admin.Token.Reveal(); token != "" && len(token) < leastToken {
-		r.at("admin", "token").Warn("it could be guessed: it should have %d characters or more", leastToken)
+	if token := c.Admin.Token.Reveal(); token != "" && len(token) < minToken {
+		r.at("admin", "token").Warn("it could be guessed: it should have %d characters or more", minToken)
 	}
 	if c.Keys == KeysRequired && c.Admin.Listen == "" {
 		r.at("admin", "listen").Warn("keys are made through the admin API: it should be on, here or at another gateway that shares the state")

@@ -24,8 +24,8 @@ type Config struct {
 	Projects    map[string]*Project  `json:"projects"`
 	Server      Server               `json:"server"`
 	Log         Log                  `json:"log"`
-	Blank       bool                 `json:"-"` // the file exists and says nothing
-	Warnings    []string             `json:"-"` // what is valid but hardly meant
+	Blank       bool                 `json:"-"` // the file exists and has no field
+	Warnings    []string             `json:"-"` // remarks on fields that are valid, but hardly meant so
 }
 
 // Memory is the State that is lost when the gateway stops.
@@ -119,5 +119,5 @@ type Server struct {
 // Log is the access log.
 type Log struct {
 	Level  string `json:"level"`  // "debug", "info", "warn", "error" or "off"
-	Sample int    `json:"sample"` // of the requests that passed, one in so many is logged; of the others, all are
+	Sample int    `json:"sample"` // one in this many requests that passed is logged; all others are
 }

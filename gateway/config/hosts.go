@@ -18,7 +18,7 @@ func (s *Server) readHosts(at place) {
 			name, port = text, "0"
 		}
 		_, err = strconv.ParseUint(port, 10, 16)
-		return strings.ToLower(strings.TrimSuffix(text, ".")), err == nil && name != "" && fitHost(name)
+		return strings.ToLower(strings.TrimSuffix(text, ".")), err == nil && name != "" && validHost(name)
 	})
 	at.Items(func(at place) {
 		readHost(at)

@@ -24,13 +24,13 @@ func address(to *string) func(place) {
 	return strictyaml.Parsed(to, want, func(text string) (string, bool) {
 		host, port, err := net.SplitHostPort(text)
 		_, wrong := strconv.ParseUint(port, 10, 16)
-		return text, err == nil && wrong == nil && fitHost(host)
+		return text, err == nil && wrong == nil && validHost(host)
 	})
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
-func fitHost(host string) bool {
+func validHost(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil || hostName.MatchString(host)
 }
@@ -39,11 +39,11 @@ func fitHost(host string) bool {
 func collide(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)
-	return portA == portB && portA != "0" && (everywhere(hostA) || everywhere(hostB) || plainHost(hostA) == plainHost(hostB))
+	return portA == portB && portA != "0" && (allAddresses(hostA) || allAddresses(hostB) || plainHost(hostA) == plainHost(hostB))
 }
 
-// everywhere reports whether a host stands for all addresses of the machine, of IPv4 and IPv6.
-func everywhere(host string) bool {
+// allAddresses reports whether a host stands for all addresses of the machine, of IPv4 and IPv6.
+func allAddresses(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "" || err == nil && ip.IsUnspecified()
 }
@@ -144,7 +144,7 @@ func storage(to *string) func(place) {
 			*to = home(p, text)
 		case !isRedis:
 			p.Fault("it is another kind of URL: it must be %s", want)
-		case !fitRedis(text):
+		case !validRedis(text):
 			p.Fault("the URL of Redis cannot be read: it must be like redis://127.0.0.1:6379/0; " +
 				"in a user or password, characters such as / and %% must be escaped")
 		default:
@@ -168,7 +168,7 @@ func stateText(p place, want string) (text string, here, ok bool) {
 	return text, true, ok
 }
 
-func fitRedis(text string) bool {
+func validRedis(text string) bool {
 	_, err := rueidis.ParseURL(text)
 	return err == nil
 }

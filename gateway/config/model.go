@@ -59,7 +59,7 @@ func (p *Upstream) ofBase(base string) (found Model, ok bool) {
 func (p *Upstream) find(name string) (Model, bool) {
 	n := p.namesOf(name)
 	for _, m := range p.Models {
-		if n.are(m.Name) || slices.Contains(m.Aliases, name) {
+		if n.matchedBy(m.Name) || slices.Contains(m.Aliases, name) {
 			return m, true
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Upstream) find(name string) (Model, bool) {
 // provider knows the model: see [llm.PlainName].
 func (p *Upstream) Means(pattern, name string) bool {
 	n := p.namesOf(name)
-	return n.are(pattern)
+	return n.matchedBy(pattern)
 }
 
 // names are the names of one model at a provider: as the client sent it, and the plain name.
@@ -88,8 +88,8 @@ func (p *Upstream) namesOf(name string) names {
 	return n
 }
 
-// are reports whether a name or a pattern stands for the model.
-func (n *names) are(pattern string) bool {
+// matchedBy reports whether a name or a pattern stands for the model.
+func (n *names) matchedBy(pattern string) bool {
 	if !isPattern(pattern) {
 		return pattern == n.sent || llm.PlainName(n.kind, pattern) == n.plain
 	}

@@ -16,7 +16,7 @@ const (
 	maxPriority = 1000
 )
 
-// read reads the fields of a project. What the file does not say stays as it is.
+// read reads the fields of a project. A field that the file does not have keeps its value.
 func (pr *Project) read(at place) {
 	l := &pr.Limit
 	at.Fields(
@@ -48,7 +48,7 @@ func (pr *Project) readModels(at place) {
 	}
 }
 
-// readProjects reads the projects; what the file does not say of one is as in the defaults.
+// readProjects reads the projects. A field that a project does not have is as in the defaults.
 func (c *Config) readProjects(at place) {
 	at.Entries(func(id string, key, value place) {
 		if err := project.CheckID(id); err != nil {

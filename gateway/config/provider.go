@@ -109,7 +109,7 @@ func readProvider(name string, at place) *Upstream {
 	return p
 }
 
-// readDeployments reads deployments; what one does not say is as the provider itself says.
+// readDeployments reads deployments. A field that a deployment does not have is the provider's.
 func readDeployments(at place, itself Deployment) map[string]*Deployment {
 	all := map[string]*Deployment{}
 	at.Entries(func(name string, key, value place) {
@@ -150,7 +150,7 @@ func baseURL(to *string) func(place) {
 		}
 		u, err := url.Parse(text)
 		switch {
-		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !fitAddress(u):
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !validAddress(u):
 			p.Fault("it is no address: it must be %s", want)
 		case u.User != nil:
 			p.Fault("it has a user or a password: it must be %s; keys go into key", want)
@@ -162,7 +162,7 @@ func baseURL(to *string) func(place) {
 	}
 }
 
-func fitAddress(u *url.URL) bool {
+func validAddress(u *url.URL) bool {
 	_, err := strconv.ParseUint(cmp.Or(u.Port(), "0"), 10, 16)
 	return u.Hostname() != "" && err == nil
 }

@@ -38,7 +38,7 @@ var (
 	harmless     = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`) // a name that is certainly no key
 )
 
-// variable returns what an environment variable holds, or "" where there is a fault.
+// variable returns the secret in an environment variable, or notes a fault and returns "".
 func variable(p place) string {
 	const want = "the name of an environment variable: letters, digits and _"
 	name, ok := p.Text(want)
@@ -56,11 +56,11 @@ func variable(p place) string {
 		}
 		p.Fault("the environment variable %s is not set, or empty: it must hold the secret", name)
 	}
-	return fitSecret(p, value)
+	return checkedSecret(p, value)
 }
 
-// secretFile returns what a file holds, without the newline at its end, or "" where there is a
-// fault.
+// secretFile returns the secret in a file, without the newline at its end, or notes a fault and
+// returns "".
 func secretFile(p place) string {
 	var path string
 	if filePath(&path)(p); path == "" {
@@ -84,10 +84,10 @@ func secretFile(p place) string {
 	if value == "" {
 		p.Fault("the file is empty: it must hold the secret")
 	}
-	return fitSecret(p, value)
+	return checkedSecret(p, value)
 }
 
-// file returns what is known of a file, which must hold something.
+// file describes a file, or notes a fault if there is none; what says what the file must hold.
 func file(p place, path, what string) (os.FileInfo, bool) {
 	info, err := os.Stat(path)
 	switch {
@@ -101,14 +101,15 @@ func file(p place, path, what string) (os.FileInfo, bool) {
 	return nil, false
 }
 
+// warnOfReaders warns if every user of the machine can read a file with a secret.
 func warnOfReaders(p place, info os.FileInfo) {
 	if info.Mode().Perm()&0o004 != 0 {
 		p.Warn("everybody on this machine can read the file: its mode should be 0600")
 	}
 }
 
-// fitSecret returns a secret that can be sent in a header, or "" where it cannot.
-func fitSecret(p place, value string) string {
+// checkedSecret returns a secret that can be sent in a header, or notes a fault and returns "".
+func checkedSecret(p place, value string) string {
 	if utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl) {
 		return value
 	}

@@ -58,7 +58,7 @@ func filePath(to *string) func(place) {
 	}
 }
 
-// home returns a path with the home directory in place of ~, or "" where that cannot be.
+// home returns a path with the home directory in place of ~, or notes a fault and returns "".
 func home(p place, path string) string {
 	if !strings.HasPrefix(path, "~") {
 		return path
