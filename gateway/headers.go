@@ -35,11 +35,12 @@ var partialFields = []string{"Accept-Encoding", "Range", "If-Range", "Prefer"}
 var hostFields = []string{"Alt-Svc", "Strict-Transport-Security"}
 
 var (
+	// notForwarded are headers of requests that no provider gets.
 	notForwarded = setOf(gatewayFields, hopFields)
 
 	// clientCredentials are headers that do not go with the gateway's account: the client's
-	// keys and account, and a signature, which would not cover the gateway's key. The gateway
-	// could not redact its key in a compressed answer.
+	// keys and account, a signature, which would not cover the gateway's key, and
+	// Accept-Encoding, since the gateway could not redact its key in a compressed answer.
 	clientCredentials = setOf(keyFields, accountFields, call.SignatureFields, []string{"Accept-Encoding"})
 
 	// notReturned and notReturnedOfGateway are headers of answers that clients do not get: from
