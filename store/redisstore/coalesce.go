@@ -21,7 +21,7 @@ type coalescer struct {
 	mu      sync.Mutex
 	groups  map[takeKey]*sameTakes
 	closed  bool
-	serving sync.WaitGroup
+	serving sync.WaitGroup // the calls of all groups
 }
 
 // takeKey is what equal takes have in common.
@@ -67,6 +67,7 @@ func (c *coalescer) take(ctx context.Context, charge store.Charge) (store.Receip
 			c.groups = map[takeKey]*sameTakes{}
 		}
 		c.groups[w] = g
+		c.serving.Add(1)
 		c.mu.Unlock()
 		defer c.next(w, g)
 		return c.remote.takeTogether(ctx, alone)
@@ -106,18 +107,17 @@ func (c *coalescer) wait(ctx context.Context, m *coalescedTake) (store.Receipt, 
 
 // next serves the takes that have come in the meantime, or forgets the group.
 func (c *coalescer) next(w takeKey, g *sameTakes) {
+	defer c.serving.Done()
 	c.mu.Lock()
-	if len(g.waiting) > 0 && !c.closed {
-		c.serving.Go(func() { c.serveWaiting(w, g) })
-		c.mu.Unlock()
+	defer c.mu.Unlock()
+	if len(g.waiting) == 0 {
+		delete(c.groups, w)
 		return
 	}
-	delete(c.groups, w)
-	c.mu.Unlock()
-	c.answerAll(g.waiting, nil, store.ErrClosed)
+	c.serving.Go(func() { c.serveWaiting(w, g) })
 }
 
-// close waits for the calls that serve others. The link must be closed.
+// close waits for all calls. The link must be closed, so that they fail.
 func (c *coalescer) close() {
 	c.mu.Lock()
 	c.closed = true

@@ -103,7 +103,11 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 		case <-ctx.Done():
 		}
 	}
-	if len(wanted) > 0 && l.acquire(ctx, wanted) {
+	granted := len(wanted) > 0
+	for _, c := range wanted {
+		granted = l.acquire(ctx, c) && granted
+	}
+	if granted {
 		if receipt, decisions := l.takeLocally(charges, time.Now()); receipt != nil {
 			return receipt, decisions, nil
 		}
@@ -217,49 +221,42 @@ func (l *leases) sliceSize(s *leasedKey, c *store.Charge) int64 {
 	return most
 }
 
-// acquire acquires leases, and reports whether all were granted.
-func (l *leases) acquire(ctx context.Context, wanted []store.Charge) bool {
-	all := true
-	for _, c := range wanted {
-		all = l.acquireOne(ctx, c) && all
-		l.running.Done()
-	}
-	return all
-}
-
-func (l *leases) acquireOne(ctx context.Context, c store.Charge) bool {
+// acquire acquires a lease, and reports whether it was granted.
+func (l *leases) acquire(ctx context.Context, c store.Charge) bool {
+	defer l.running.Done()
 	until := time.Now().Add(l.term - l.term/8) // so that the end arrives before the server's own end of the lease
-	name, decisions, granted := l.grant(ctx, c)
+	name, decisions := l.grant(ctx, c)
 	l.mu.Lock()
 	s := l.keyState(c.Key)
-	s.acquiring = false
-	s.since, s.takes, s.amount = time.Now(), 0, 0
-	if granted && !l.closed {
-		h := &lease{name: name, charge: c, decisions: decisions, until: until, left: c.N, done: make(chan struct{})}
-		h.timer = time.AfterFunc(time.Until(until), func() { l.expire(s, h) })
-		s.lease = h
+	s.acquiring, s.since, s.takes, s.amount = false, time.Now(), 0, 0
+	if name == "" {
 		l.mu.Unlock()
-		return true
+		return false
+	}
+	h := &lease{name: name, charge: c, decisions: decisions, until: until, left: c.N, done: make(chan struct{})}
+	h.timer = time.AfterFunc(time.Until(until), func() { l.expire(s, h) })
+	s.lease = h
+	closed := l.closed
+	if closed {
+		l.retire(s)
 	}
 	l.mu.Unlock()
-	if granted {
-		c.N = 0
-		l.remote.end(context.Background(), c, name)
+	if closed {
+		l.finish(h)
 	}
-	return false
+	return !closed
 }
 
-// grant asks Redis for a lease, unless Redis does not know yet of everything that was admitted. In
-// case Redis is lost next, leased amounts count as used.
-func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision, granted bool) {
+// grant asks Redis for a lease, unless Redis does not know yet of everything that was admitted. It
+// returns no name if there is none. In case Redis is lost next, leased amounts count as used.
+func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision) {
 	charges := []store.Charge{c}
 	pending := l.ledgers.beginCall(charges, true)
 	if !l.inDebt() {
 		name, decisions, _ = l.remote.lease(ctx, c, l.term)
 	}
-	granted = name != ""
-	l.ledgers.endCall(charges, pending, decisions, granted)
-	return name, decisions, granted
+	l.ledgers.endCall(charges, pending, decisions, name != "")
+	return name, decisions
 }
 
 // expire ends a lease whose time is over, unless it has ended before.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -155,23 +156,20 @@ func (r *remote) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 		charges[i].Key = key
 	}
 	all := make([]*limit.Account, len(keys))
-	latest := r.link.now()
-	first := true
+	latest := int64(0)
 	for _, part := range r.byPart(len(keys), func(i int) string { return keys[i] }) {
 		for some := range slices.Chunk(part, maxCharges) {
 			accounts, at, err := r.read(ctx, pick(charges, some))
 			if err != nil {
 				return nil, 0, err
 			}
-			if first || at > latest {
-				first, latest = false, at
-			}
+			latest = max(latest, at)
 			for n, i := range some {
 				all[i] = accounts[n].account
 			}
 		}
 	}
-	return all, latest, r.link.alive()
+	return all, cmp.Or(latest, r.link.now()), r.link.alive()
 }
 
 // read returns the accounts of the charges' keys.
