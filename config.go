@@ -45,6 +45,11 @@ type Config struct {
 	// there are no Quotas either, and nobody's otherwise.
 	Providers []Provider
 
+	// NoDefaults says that where there are neither Quotas nor Providers, there are
+	// no quotas, in place of Gemini's: for a limiter that is told them later, or that
+	// only limits projects.
+	NoDefaults bool
+
 	// MaxPause is for how long a model is paused at most because its provider has
 	// refused a call. Where the provider asks for more, a single call then finds out
 	// whether the model is back. The default is [DefaultMaxPause].
@@ -129,7 +134,7 @@ func newLimiter(cfg Config, s Store, owned bool) (*RateLimiter, error) {
 // quotas returns the quotas of cfg, all of which are valid.
 func (cfg Config) quotas() (map[string]state.Quota, error) {
 	providers := cfg.Providers
-	if len(providers) == 0 && len(cfg.Quotas) == 0 {
+	if len(providers) == 0 && len(cfg.Quotas) == 0 && !cfg.NoDefaults {
 		providers = []Provider{ProviderGemini}
 	}
 	all := map[string]ModelQuota{}

@@ -31,6 +31,11 @@
 // was made, and what the monotonic clock says has passed since: setting the wall
 // clock later changes nothing, and neither does a machine that sleeps.
 //
+// # Quotas
+//
+// [Config] has the quotas of models. The zero Config has Gemini's; one that says
+// NoDefaults has none. A model without a quota is counted, and never denied.
+//
 // # Doors
 //
 // [RateLimiter.TryAcquire] answers at once; [RateLimiter.Acquire] waits, first

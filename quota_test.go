@@ -83,6 +83,9 @@ func TestQuotaResolution(t *testing.T) {
 	}{
 		{"nothing is Gemini", Config{}, gemini},
 		{"empty is nothing", Config{Providers: []Provider{}, Quotas: map[string]ModelQuota{}}, gemini},
+		{"no defaults", Config{NoDefaults: true}, union()},
+		{"no defaults beside quotas", Config{NoDefaults: true, Quotas: own}, own},
+		{"no defaults beside a provider", Config{NoDefaults: true, Providers: []Provider{ProviderOpenAI}}, openai},
 		{"the YAML backend by name", Config{Backend: BackendYAML}, gemini},
 		{"quotas alone", Config{Quotas: own}, own},
 		{"a provider alone", Config{Providers: []Provider{ProviderOpenAI}}, openai},

@@ -13,9 +13,9 @@ import (
 // newModels opens the state, and returns the limiter of models that counts there.
 func newModels(s *setup, o ratelimit.Observer) (*ratelimit.RateLimiter, error) {
 	cfg := ratelimit.Config{
-		Quotas:    map[string]ratelimit.ModelQuota{},
-		Providers: []ratelimit.Provider{ratelimit.ProviderLocal}, // has no quotas of its own
-		Observer:  o,
+		Quotas:     map[string]ratelimit.ModelQuota{},
+		NoDefaults: true,
+		Observer:   o,
 	}
 	for name, q := range s.declared {
 		cfg.Quotas[name] = q.ModelQuota

@@ -51,7 +51,7 @@ func migrationFiles(args []string) (from, to string, err error) {
 
 // reportMigration prints what the SQLite file holds after the migration.
 func reportMigration(c *cobra.Command, from, to string) error {
-	rl, err := ratelimit.NewWithSQLiteConfig(to, ratelimit.Config{Providers: []ratelimit.Provider{ratelimit.ProviderLocal}}) // a provider without quotas of its own, so that none are added
+	rl, err := ratelimit.NewWithSQLiteConfig(to, ratelimit.Config{NoDefaults: true})
 	if err != nil {
 		return err
 	}
