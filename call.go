@@ -7,6 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // ErrCrowded is the error of a call that may not wait because too many of its
@@ -39,11 +40,10 @@ type Call struct {
 
 	Priority int  // among the project's calls that wait: higher comes first
 	Shadow   bool // it goes on even if it is denied: observers are told so. It should not wait
-
-	// Tentative is for a call in whose place another is made if TryAcquireCall denies it, such
-	// as the same call to another account. Observers are not told of the denial.
-	Tentative bool
 }
+
+// Reservation is what a call has taken before it is known what it uses.
+type Reservation = project.Reservation
 
 // checkProject returns what is wrong with the name of a project, which may be
 // empty.

@@ -204,7 +204,7 @@ type asking struct {
 
 // ready makes a call ready, and enters the scopes that it names. It returns how many.
 func (rl *RateLimiter) ready(c *Call, a *asking, scopes *[2]*admission.Scope) (n int) {
-	a.Model, a.Project, a.MaxWait, a.Priority, a.Shadow, a.Tentative = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow, c.Tentative
+	a.Model, a.Project, a.MaxWait, a.Priority, a.Shadow = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow
 	a.Invalid = c.ask(&a.Ask)
 	a.model = (*rl.quotas.Load())[c.Model]
 	a.isKnown = a.model != nil

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -296,4 +297,22 @@ func TestPeek(t *testing.T) {
 		l.sleep(time.Second)
 		peek(false, "minute", 59*time.Second, 0, 7)
 	})
+}
+
+// All tokens count towards the limits of a project, also those that its provider does not count.
+func TestCommitTokens(t *testing.T) {
+	l := project.New(&project.Limit{TokensPerMinute: 100})
+	res, _, err := l.Take(t.Context(), project.Call{Project: "p", Estimated: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Served()
+	res.CommitTokens(llm.Tokens{Input: 20, FreeInput: 15, Output: 10})
+	res.Commit(90, 0) // nothing any more
+	if d, err := l.Peek(t.Context(), "p"); err != nil || d.Windows()[0].Remaining != 70 {
+		t.Errorf("%+v, %v; want 70 left", d.Windows(), err)
+	}
+	var none *project.Reservation
+	none.CommitTokens(llm.Tokens{Input: 1})
+	none.Served()
 }

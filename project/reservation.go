@@ -5,34 +5,58 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Reservation is what a call has taken before it is known what it uses. End it with
-// Commit or Cancel. The first of these calls counts, and others do nothing; so a
-// deferred Cancel is harmless after Commit. A nil Reservation is one that took nothing.
+// Reservation is what a call has taken before it is known what it costs. End it
+// with Commit or Cancel. The first of these calls counts, and others do
+// nothing; so a deferred Cancel is harmless after Commit. A nil Reservation is
+// one that took nothing.
+//
+// A call whose model or project limits the calls at a time holds a slot until then, and for
+// ten minutes at most: see [Reservation.Keep].
 type Reservation admission.Reservation
 
-// Commit corrects what was reserved to what the call has used, in the windows that it
-// was taken from. What was used beyond the estimate is a debt, which delays what comes
-// next; what was not used is free at once, as far as it still counts. A negative number
-// is one that is not known: what was reserved stands.
+// Commit corrects what was reserved to what the call has used, in the windows
+// that it was taken from. What was used beyond the estimate is a debt, which
+// delays what comes next; what was not used is free at once, as far as it still
+// counts. A negative number is one that is not known: what was reserved stands. So
+// Commit(-1, -1) is for a call that has failed after it was sent.
+//
+// Where the store that counts cannot be asked, the correction is made once it
+// can, and the error is told to OnError of the limiter's Config, and to Close.
 func (r *Reservation) Commit(promptTokens, outputTokens int) {
+	r.CommitTokens(llm.Tokens{Input: promptTokens, Output: outputTokens})
+}
+
+// CommitTokens is Commit for a call of which the provider does not count all
+// towards its limits.
+func (r *Reservation) CommitTokens(t llm.Tokens) {
 	if r != nil {
-		(*admission.Reservation)(r).Commit(llm.Tokens{Input: promptTokens, Output: outputTokens})
+		(*admission.Reservation)(r).Commit(t)
 	}
 }
 
-// Cancel gives back what was reserved, as far as it still counts. It is for a call that
-// was never made.
+// Cancel gives back what was reserved, as far as it still counts. It is for a
+// call that was never sent: one that has failed has often been counted by the
+// provider, so Commit it.
 func (r *Reservation) Cancel() {
 	if r != nil {
 		(*admission.Reservation)(r).Cancel()
 	}
 }
 
-// Keep lets the call keep its place among the calls at a time until it ends, however
-// long that takes, as long as the process lives. Without it a call has its place for ten
-// minutes at most.
+// Keep lets the call hold its slots until it ends, however long that takes, as long as
+// the process lives. Use it for calls that may take longer than ten minutes, and end them
+// for certain.
 func (r *Reservation) Keep() {
 	if r != nil {
 		(*admission.Reservation)(r).Keep()
+	}
+}
+
+// Served tells that the provider has taken the call, before it is known what it uses.
+// If the call was the probe of a pause, the pause ends for all. A Commit of tokens
+// that were used tells so too.
+func (r *Reservation) Served() {
+	if r != nil {
+		(*admission.Reservation)(r).Served()
 	}
 }

@@ -29,10 +29,17 @@ type Call struct {
 	Invalid error
 
 	// For observers: whose call it is, which model it is for, whether the model's name
-	// was configured, and whether the call goes on even if it is denied. Observers are not
-	// told of the denial of a tentative call, in whose place the caller makes another.
-	Project, Model             string
-	Limited, Shadow, Tentative bool
+	// was configured, and whether the call goes on even if it is denied.
+	Project, Model  string
+	Limited, Shadow bool
+}
+
+type tentative struct{}
+
+// Tentatively returns a context for [Engine.Try] of a call in whose place the caller makes another
+// if it is denied: observers are not told of the denial.
+func Tentatively(ctx context.Context) context.Context {
+	return context.WithValue(ctx, tentative{}, true)
 }
 
 // Result is what became of a call.
@@ -84,7 +91,7 @@ func (r *Result) again() time.Duration {
 // that come first, it takes nothing.
 func (e *Engine) Try(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
 	err := e.try(ctx, c, scopes, r)
-	if e.observer != nil && !(c.Tentative && err == nil && !r.Allowed()) {
+	if e.observer != nil && (err != nil || r.Allowed() || ctx.Value(tentative{}) == nil) {
 		e.Observe(ctx, c, r, err)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -57,20 +58,16 @@ func (c *Call) Acquire(ctx context.Context) (d ratelimit.Decision, err error) {
 }
 
 // Try is Acquire without the wait. A denial is no error.
-func (c *Call) Try(ctx context.Context) (ratelimit.Decision, error) { return c.try(ctx, c.asks()) }
+func (c *Call) Try(ctx context.Context) (d ratelimit.Decision, err error) {
+	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, c.asks())
+	c.reservation.Keep()
+	return d, err
+}
 
 // TryTentatively is Try for one of several quotas that the call may be charged to. Observers
 // are not told of a denial, because the caller asks again with another quota.
 func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
-	asks := c.asks()
-	asks.Tentative = true
-	return c.try(ctx, asks)
-}
-
-func (c *Call) try(ctx context.Context, asks ratelimit.Call) (d ratelimit.Decision, err error) {
-	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, asks)
-	c.reservation.Keep()
-	return d, err
+	return c.Try(admission.Tentatively(ctx))
 }
 
 // asks returns what the call asks for. The estimator is asked once, and its answer is cut
