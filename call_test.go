@@ -874,7 +874,7 @@ func TestCallOfAClosedProjectStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rl.Counters().Close()
+	rl.Store().Close()
 	c := projectCall{Model: "m", Project: "p", Limits: perMinute(3, 0)}
 	res, d, err := tryAcquireCall(rl, t.Context(), c)
 	if res != nil || !errors.Is(err, store.ErrClosed) || d.Code != ratelimit.DecisionStoreLost {

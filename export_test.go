@@ -1,10 +1,10 @@
 package ratelimit
 
 import (
+	"context"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Ahead reports whether calls of a project wait for one of its limits, for which, and when
@@ -14,12 +14,12 @@ func (rl *RateLimiter) Ahead(project string) (again time.Duration, by string, wa
 	if err != nil {
 		panic(err)
 	}
-	a, waiting := rl.engine.Ahead(scope, admission.Whole)
-	return a.Again, a.By, waiting
+	var r admission.Result
+	if err := rl.engine.Look(context.Background(), &admission.Call{}, admission.Scopes{scope}, &r); err != nil {
+		panic(err)
+	}
+	return r.Ahead.Again, r.Ahead.By, r.Behind
 }
-
-// Counters returns where the limiter counts.
-func (rl *RateLimiter) Counters() store.Store { return rl.engine.Store() }
 
 // TheObserver returns the limiter's observer.
 func (rl *RateLimiter) TheObserver() Observer { return rl.engine.Observer() }

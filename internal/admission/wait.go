@@ -286,8 +286,12 @@ func (all Scopes) ticket(e *Engine, c *Call) line.Ticket {
 func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 	rank := 0
 	if s := scopes.own(); s != nil {
-		if a, waiting = e.aheadOf(s, c.Part, scopes); waiting {
-			return a, true
+		if !e.hall.Idle() {
+			for _, flow := range [...]string{s.Key + plain, s.Key} {
+				if a, waiting = e.hall.Ahead(flow); waiting && scopes.haveOwn(e, c.Part, a.By) {
+					return a, true
+				}
+			}
 		}
 		if r := s.rules.Load(); r != nil {
 			rank = r.Rank
@@ -295,20 +299,6 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 	}
 	if l := scopes.line(); l != nil && l.Waiting() > 0 {
 		return l.Held(rank)
-	}
-	return a, false
-}
-
-// aheadOf reports whether a call of the innermost scope waits for a limit that calls of such
-// a part are charged to, of any of their own scopes.
-func (e *Engine) aheadOf(innermost *Scope, part Part, scopes Scopes) (a line.Ahead, waiting bool) {
-	if e.hall.Idle() {
-		return a, false
-	}
-	for _, flow := range [...]string{innermost.Key + plain, innermost.Key} {
-		if a, waiting = e.hall.Ahead(flow); waiting && scopes.haveOwn(e, part, a.By) {
-			return a, true
-		}
 	}
 	return line.Ahead{}, false
 }
@@ -322,13 +312,6 @@ func (all Scopes) haveOwn(e *Engine, part Part, name string) bool {
 	}
 	return false
 }
-
-// Ahead is what calls that come first wait for: see [Engine.Ahead].
-type Ahead = line.Ahead
-
-// Ahead reports whether a call of a scope of its own waits for a limit of the scope that
-// has a part in calls of such a kind.
-func (e *Engine) Ahead(s *Scope, part Part) (Ahead, bool) { return e.aheadOf(s, part, Scopes{s}) }
 
 // enlist lets changes of the call's scopes reach the call, until the function that it returns is called.
 func (e *Engine) enlist(w *wait, flow string) (leave func()) {
