@@ -7,6 +7,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -115,7 +116,7 @@ func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
 	case r.Behind:
 		facts := factsOf(d.Limit)
 		d.Code = facts.code
-		d.Reason = fmt.Sprintf("others wait for %s: try again in %v", facts.what, told(d.RetryAfter))
+		d.Reason = fmt.Sprintf("others wait for %s: try again in %v", facts.what, message.Wait(d.RetryAfter))
 	}
 }
 
@@ -176,19 +177,14 @@ func (v *view) reason(by state.Dimension, retry time.Duration) string {
 	}
 	longest := slices.Max(v.retry[:])
 	if v.paused > longest {
-		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", told(retry))
+		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", message.Wait(retry))
 	}
 	by = state.Dimension(slices.Index(v.retry[:], longest))
 	used := "used"
 	if v.missing != nil && v.missing.N[by] > 0 {
 		used = fmt.Sprintf("used, and %d elsewhere", v.missing.N[by])
 	}
-	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], *v.quota.Max(by), factsOf(by.String()).what, used, told(retry))
-}
-
-// told returns a wait as people are told it: in whole milliseconds, and not too short.
-func told(d time.Duration) time.Duration {
-	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], *v.quota.Max(by), factsOf(by.String()).what, used, message.Wait(retry))
 }
 
 // excess says of what a call asks more than there ever is.

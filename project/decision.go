@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -89,7 +90,7 @@ func (d *Decision) enterSlots(said *limit.Decision) {
 // Reason says for people what denies the call: empty where nothing does.
 func (d *Decision) Reason() string {
 	if d.Exceeded == Concurrent {
-		return fmt.Sprintf("all of the project's %d calls at a time are under way: try again in %v", d.plan.limit.MaxConcurrent, told(d.RetryAfter))
+		return fmt.Sprintf("all of the project's %d calls at a time are under way: try again in %v", d.plan.limit.MaxConcurrent, message.Wait(d.RetryAfter))
 	}
 	for i := range d.Windows() {
 		if s := &d.standings[i]; s.Window.Name == d.Exceeded {
@@ -108,10 +109,5 @@ func (s *Standing) reason(retry time.Duration) string {
 		return fmt.Sprintf("more than all %d %s of the project in %v", s.Window.Count, what, s.Window.Period)
 	}
 	return fmt.Sprintf("the project has %d of its %d %s in %v left, which is too little: try again in %v",
-		s.Remaining, s.Window.Count, what, s.Window.Period, told(retry))
-}
-
-// told returns a wait as people are told it: in whole milliseconds, and not too short.
-func told(d time.Duration) time.Duration {
-	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+		s.Remaining, s.Window.Count, what, s.Window.Period, message.Wait(retry))
 }

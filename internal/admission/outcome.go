@@ -132,15 +132,15 @@ func (o *Outcome) NameOf(s *Standing) string {
 
 // precedes reports whether of two limits that deny the first decides.
 func (o *Outcome) precedes(s *Standing, a, b int) bool {
-	x, y := o.told(s, a), o.told(s, b)
+	x, y := o.retryAfter(s, a), o.retryAfter(s, b)
 	if s.plan.rules.InOrder && (x == limit.Never) == (y == limit.Never) || x == y {
 		return s.plan.limits[a] < s.plan.limits[b]
 	}
 	return x > y
 }
 
-// told returns for how long callers are told that a limit denies.
-func (o *Outcome) told(s *Standing, i int) time.Duration {
+// retryAfter returns when callers are told to come back to a limit that denies.
+func (o *Outcome) retryAfter(s *Standing, i int) time.Duration {
 	l, d := o.At(s, i)
 	if d.RetryAfter != limit.Never && l.Unit == Slots {
 		return min(d.RetryAfter, SlotGuess)

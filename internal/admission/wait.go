@@ -101,7 +101,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		if first, err = w.answer(); err != nil {
 			return err
 		}
-		t.Denied, t.Aside, t.Again, t.By, t.Guess = !first.Aside, first.Aside, first.Again, first.By, first.Guess
+		t.Denied, t.Answer = !first.Aside, first
 	}
 	if o := w.never(); o != nil {
 		return w.neverBy(o)
@@ -275,7 +275,7 @@ func (all Scopes) ticket(e *Engine, c *Call) line.Ticket {
 		case s.line != nil:
 			t.Cost = s.planFor(e, c.Part).share(&c.Ask)
 		case s == all.own():
-			t.Rank, t.Weight, t.Most = r.Rank, max(r.Weight, 1), r.MaxWaiting
+			t.Rank, t.Weight, t.MaxWaiting = r.Rank, max(r.Weight, 1), r.MaxWaiting
 		}
 	}
 	return t
@@ -298,7 +298,7 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 		}
 	}
 	if l := scopes.line(); l != nil && l.Waiting() > 0 {
-		return l.Held(rank)
+		return l.Ahead(rank)
 	}
 	return line.Ahead{}, false
 }

@@ -15,13 +15,13 @@ const quantum = Whole / 256
 
 // flow is the waiting calls that belong together, such as those of one project.
 type flow struct {
-	name    string
-	weight  int64
-	rank    int
-	waiters list.List     // of *waiter, in the order in which they are served
-	circle  *circle       // the circle of its rank, if the flow is ready
-	place   *list.Element // its element of the circle; nil if the flow is not ready
-	lacks   bool          // the flow waits for its own limits: see Hall.lacks
+	name        string
+	weight      int64
+	rank        int
+	waiters     list.List     // of *waiter, in the order in which they are served
+	circle      *circle       // the circle of its rank, if the flow is ready
+	element     *list.Element // its element of the circle; nil if the flow is not ready
+	waitsForOwn bool          // the flow waits for its own limits: see Hall.setWaitsForOwn
 
 	// deficit and visited are those of deficit round robin: when a round reaches a flow, it gains
 	// its quantum, and it has turns while it has gained as much as they cost.
@@ -40,11 +40,11 @@ func (f *flow) first() *waiter {
 func (f *flow) enter(w *waiter) {
 	for e := f.waiters.Back(); e != nil; e = e.Prev() {
 		if !w.before(e.Value.(*waiter)) {
-			w.place = f.waiters.InsertAfter(w, e)
+			w.element = f.waiters.InsertAfter(w, e)
 			return
 		}
 	}
-	w.place = f.waiters.PushFront(w)
+	w.element = f.waiters.PushFront(w)
 }
 
 func (f *flow) gain() int64 { return quantum * f.weight }

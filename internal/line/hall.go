@@ -5,64 +5,63 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Hall is a number of lines with the same flows. The zero Hall is ready for use.
 type Hall struct {
-	mu       sync.Mutex // guards the hall and all of its lines
-	arrivals int64
-	aside    map[string][]*waiter // for each flow, the waiters that have stepped aside, in the order in which they are served
-	asking   map[*waiter]bool     // waiters whose ask has not returned yet
-	own      map[string]*Line     // lines of flows that wait for their own limits alone
-	lacking  map[string]*lack     // flows that wait for their own limits
-	lackings atomic.Int32         // the number of flows in lacking
-	wakeable atomic.Int32         // the number of waiters that are aside or asking
+	mu         sync.Mutex // guards the hall and all of its lines
+	arrivals   int64
+	aside      map[string][]*waiter // for each flow, the waiters that have stepped aside, in the order in which they are served
+	asking     map[*waiter]bool     // waiters whose ask has not returned yet
+	own        map[string]*Line     // lines of flows that wait for their own limits alone
+	ownWaits   map[string]*ownWait  // flows that wait for their own limits
+	ownWaiting atomic.Int32         // the number of flows in ownWaits
+	wakeable   atomic.Int32         // the number of waiters that are aside or asking
 }
 
 // Idle reports whether no flow waits for its own limits, and no waiter asks.
-func (h *Hall) Idle() bool { return h.wakeable.Load() == 0 && h.lackings.Load() == 0 }
+func (h *Hall) Idle() bool { return h.wakeable.Load() == 0 && h.ownWaiting.Load() == 0 }
 
 // Ahead reports whether a call of the flow waits for the flow's own limits.
 func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	d := h.lacking[flow]
+	d := h.ownWaits[flow]
 	if d == nil {
 		return a, false
 	}
-	return Ahead{time.Until(d.due), d.by, d.guess}, true
+	return d.ahead(), true
 }
 
-// lack is the state of a flow that waits for its own limits.
-type lack struct {
-	lines int // the number of lines in which the flow does
-	told      // the answer to the last waiter of the flow that asked
+// ownWait is the state of a flow that waits for its own limits.
+type ownWait struct {
+	lines  int // the number of lines in which the flow does
+	denial     // the answer to the last waiter of the flow that asked
 }
 
-// lacks records whether a flow waits in one of the lines for its own limits. It does from the time
+// setWaitsForOwn records whether a flow waits in one of the lines for its own limits. It does from the time
 // at which its first waiter was denied by them until a waiter of it is denied by something else, or
 // none is left.
-func (h *Hall) lacks(f *flow, does bool) {
-	if f.lacks == does {
+func (h *Hall) setWaitsForOwn(f *flow, does bool) {
+	if f.waitsForOwn == does {
 		return
 	}
-	f.lacks = does
-	d := h.lacking[f.name]
+	f.waitsForOwn = does
+	d := h.ownWaits[f.name]
 	switch {
 	case does && d == nil:
-		if h.lacking == nil {
-			h.lacking = map[string]*lack{}
+		if h.ownWaits == nil {
+			h.ownWaits = map[string]*ownWait{}
 		}
-		h.lacking[f.name] = &lack{lines: 1}
-		h.lackings.Add(1)
+		h.ownWaits[f.name] = &ownWait{lines: 1}
+		h.ownWaiting.Add(1)
 	case does:
 		d.lines++
 	case d.lines > 1:
 		d.lines--
 	default:
-		delete(h.lacking, f.name)
-		h.lackings.Add(-1)
+		delete(h.ownWaits, f.name)
+		h.ownWaiting.Add(-1)
 	}
 }
 

@@ -7,7 +7,7 @@
 // first come, first served. The call that has the turn asks the limits, and sleeps until
 // the time that it is given; the others sleep until they have the turn. While a call
 // waits, no new call of the same rank or a lower one should take anything: see
-// [Line.Held] and [Hall.Ahead].
+// [Line.Ahead] and [Hall.Ahead].
 //
 // A call that is denied by its flow's own limits, and not by the line's, steps aside:
 // other flows have their turns meanwhile. A [Hall] is lines with the same flows, so that
@@ -33,29 +33,25 @@ type Line struct {
 	waiting atomic.Int32
 	users   int // the number of calls in one of the hall's own lines
 
-	flows map[string]*flow
-	debts map[string]int64 // of flows that have left with a deficit below zero; kept while any call waits
-	ready ready            // the flows that have not stepped aside
-	turn  *waiter          // the waiter that has the turn: nil only if no flow is ready
-	held  bool             // the line has denied the waiter that has the turn, or the one before it
-	told                   // the answer to the last waiter that the line has denied
+	flows   map[string]*flow
+	debts   map[string]int64 // of flows that have left with a deficit below zero; kept while any call waits
+	ready   ready            // the flows that have not stepped aside
+	turn    *waiter          // the waiter that has the turn: nil only if no flow is ready
+	denying bool             // the line has denied the waiter that has the turn, or the one before it
+	denial                   // the answer to the last waiter that the line has denied
 }
 
 // Ticket is what a call brings when it joins a line.
 type Ticket struct {
-	Flow     string
-	Rank     int   // of the flow: a higher one is served first
-	Weight   int   // of the flow among those of its rank, from 1
-	Priority int   // in the flow: a higher one is served first
-	Cost     int64 // of a turn, as a part of [Whole]
-	Most     int   // how many calls of the flow may wait; 0 means any number
+	Flow       string
+	Rank       int   // of the flow: a higher one is served first
+	Weight     int   // of the flow among those of its rank, from 1
+	Priority   int   // in the flow: a higher one is served first
+	Cost       int64 // of a turn, as a part of [Whole]
+	MaxWaiting int   // how many calls of the flow may wait; 0 means any number
 
-	// The remaining fields are the answer to a call that has already asked.
-	Denied bool // the line has denied the call
-	Aside  bool // the flow's own limits have denied it, with Again and By
-	Again  time.Duration
-	By     string
-	Guess  bool // nobody knows when By lets a call pass
+	Denied bool   // the line has denied the call, which has asked before it joins
+	Answer Answer // to a call that its flow's own limits have denied
 }
 
 // Answer is the answer to a waiter that has the turn.
@@ -71,18 +67,22 @@ type Answer struct {
 type waiter struct {
 	Ticket
 	flow    *flow
-	place   *list.Element // its element in the flow
+	element *list.Element // its element in the flow
 	arrived int64
 	aside   bool
-	poke    chan struct{} // holds a token when the waiter should look again
+	woken   chan struct{} // holds a token when the waiter should look again
 }
 
-// told is when a denied waiter asks again, and which limit has denied it.
-type told struct {
+// denial is when a denied waiter asks again, and which limit has denied it.
+type denial struct {
 	due   time.Time
 	by    string
 	guess bool
 }
+
+func newDenial(a Answer) denial { return denial{time.Now().Add(a.Again), a.By, a.Guess} }
+
+func (d denial) ahead() Ahead { return Ahead{time.Until(d.due), d.by, d.guess} }
 
 // NewLine returns an empty line.
 func (h *Hall) NewLine() *Line { return &Line{hall: h, flows: map[string]*flow{}} }
@@ -97,18 +97,18 @@ type Ahead struct {
 	Guess bool          // nobody knows when By lets a call pass
 }
 
-// Held reports whether the line has denied a call that still waits, so that no new call of a flow
+// Ahead reports whether the line has denied a call that still waits, so that no new call of a flow
 // of this rank should take anything.
-func (l *Line) Held(rank int) (a Ahead, held bool) {
+func (l *Line) Ahead(rank int) (a Ahead, waiting bool) {
 	if l.waiting.Load() == 0 {
 		return a, false
 	}
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	if !l.held || l.ready.rank() < rank {
+	if !l.denying || l.ready.rank() < rank {
 		return a, false
 	}
-	return Ahead{time.Until(l.due), l.by, l.guess}, true
+	return l.denial.ahead(), true
 }
 
 // Wait calls ask, whenever the call has the turn, until ask is done or fails, or ctx ends.
@@ -130,7 +130,7 @@ func (l *Line) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 				return err
 			}
 			again = answer.Again
-			l.wasTold(w, answer)
+			l.answered(w, answer)
 			if timer == nil {
 				timer = time.NewTimer(again)
 				defer timer.Stop()
@@ -140,7 +140,7 @@ func (l *Line) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 			}
 		}
 		select {
-		case <-w.poke:
+		case <-w.woken:
 		case <-due:
 		case <-ctx.Done():
 			return gaveUp(ctx, again)
@@ -165,19 +165,19 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 		l.flows[t.Flow] = f
 		l.ready.add(f)
 	}
-	if t.Most > 0 && f.waiters.Len() >= t.Most {
+	if t.MaxWaiting > 0 && f.waiters.Len() >= t.MaxWaiting {
 		return nil, fmt.Errorf("%w: %d calls of the project: try again later", ErrCrowded, f.waiters.Len())
 	}
 	l.rank(f, t.Rank)
 	f.weight = int64(max(t.Weight, 1))
 	t.Cost = max(t.Cost, least)
-	w := &waiter{Ticket: t, flow: f, arrived: l.hall.arrivals, poke: make(chan struct{}, 1)}
+	w := &waiter{Ticket: t, flow: f, arrived: l.hall.arrivals, woken: make(chan struct{}, 1)}
 	l.hall.arrivals++
 	l.waiting.Add(1)
 	before := f.first()
 	f.enter(w)
-	if t.Aside && !f.lacks {
-		l.lacksOwn(f, told{time.Now().Add(t.Again), t.By, t.Guess})
+	if t.Answer.Aside && !f.waitsForOwn {
+		l.deniedByOwn(f, newDenial(t.Answer))
 	}
 	if before != nil && f.first() == w {
 		before.look() // it is not the first any more
@@ -195,12 +195,12 @@ func (l *Line) leave(w *waiter, passed bool) {
 	}
 	l.hall.hasAsked(w)
 	blocking := w.aside || f.first() == w // calls of its flow behind this one wait until it has left
-	f.waiters.Remove(w.place)
+	f.waiters.Remove(w.element)
 	l.waiting.Add(-1)
 	l.hall.comeBack(w)
 	switch {
 	case f.waiters.Len() == 0:
-		l.hall.lacks(f, false)
+		l.hall.setWaitsForOwn(f, false)
 		l.takeOut(f)
 		delete(l.flows, f.name)
 		l.remember(f.name, -f.deficit)
@@ -213,14 +213,14 @@ func (l *Line) leave(w *waiter, passed bool) {
 	l.pass()
 }
 
-// mayAsk reports whether w has the turn. If not, w is poked when it should look again.
+// mayAsk reports whether w has the turn. If not, w is woken when it should look again.
 func (l *Line) mayAsk(w *waiter) bool {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
 	may := l.comesFirst(w)
 	if may {
 		select {
-		case <-w.poke: // the waiter is looking right now
+		case <-w.woken: // the waiter is looking right now
 		default:
 		}
 		l.hall.asks(w)
@@ -258,24 +258,24 @@ func (l *Line) comesFirst(w *waiter) bool {
 
 // waitsForTurn records that w waits for its turn, and not for its flow's own limits.
 func (l *Line) waitsForTurn(w *waiter) {
-	l.hall.lacks(w.flow, false)
+	l.hall.setWaitsForOwn(w.flow, false)
 	l.hall.comeBack(w)
 }
 
-// wasTold records the answer to w. If its flow's own limits have denied w, it steps aside, so that
+// answered records the answer to w. If its flow's own limits have denied w, it steps aside, so that
 // others have their turns.
-func (l *Line) wasTold(w *waiter, a Answer) {
+func (l *Line) answered(w *waiter, a Answer) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
 	defer l.hall.hasAsked(w) // only once it is aside: a wake must find it in one of the two
-	said := told{time.Now().Add(a.Again), a.By, a.Guess}
-	l.held, w.Denied = !a.Aside, !a.Aside
+	said := newDenial(a)
+	l.denying, w.Denied = !a.Aside, !a.Aside
 	if a.Aside {
-		l.lacksOwn(w.flow, said)
+		l.deniedByOwn(w.flow, said)
 		l.goAside(w)
 		return
 	}
-	l.told = said
+	l.denial = said
 	l.waitsForTurn(w)
 }
 
@@ -283,7 +283,7 @@ func (l *Line) goAside(w *waiter) {
 	f := w.flow
 	f.deficit = min(f.deficit, w.Cost)
 	l.takeOut(f)
-	l.hall.lacks(f, true)
+	l.hall.setWaitsForOwn(f, true)
 	l.hall.goAside(w)
 	if l.turn == w {
 		l.turn = nil
@@ -291,21 +291,21 @@ func (l *Line) goAside(w *waiter) {
 	l.pass()
 }
 
-// lacksOwn records that a flow was denied by its own limits.
-func (l *Line) lacksOwn(f *flow, t told) {
-	l.hall.lacks(f, true)
-	l.hall.lacking[f.name].told = t
+// deniedByOwn records that a flow was denied by its own limits.
+func (l *Line) deniedByOwn(f *flow, d denial) {
+	l.hall.setWaitsForOwn(f, true)
+	l.hall.ownWaits[f.name].denial = d
 }
 
 // takeOut removes a flow from those that are ready, and putBack adds it again.
 func (l *Line) takeOut(f *flow) {
-	if f.place != nil {
+	if f.element != nil {
 		l.ready.remove(f)
 	}
 }
 
 func (l *Line) putBack(f *flow) {
-	if f.place == nil {
+	if f.element == nil {
 		l.ready.add(f)
 	}
 }
@@ -321,7 +321,7 @@ func (l *Line) rank(f *flow, to int) {
 	if f.rank == to {
 		return
 	}
-	was := f.place != nil
+	was := f.element != nil
 	l.takeOut(f)
 	if f.rank = to; was {
 		l.putBack(f)
@@ -342,11 +342,11 @@ func (l *Line) pass() {
 	}
 	f := l.ready.next()
 	if f == nil {
-		l.held = false
+		l.denying = false
 		return
 	}
 	l.turn = f.first()
-	l.held = l.held || l.turn.Denied
+	l.denying = l.denying || l.turn.Denied
 	l.turn.look()
 }
 
@@ -401,7 +401,7 @@ func (l *Line) Wake() {
 // look lets w look again whether it has the turn.
 func (w *waiter) look() {
 	select {
-	case w.poke <- struct{}{}:
+	case w.woken <- struct{}{}:
 	default:
 	}
 }

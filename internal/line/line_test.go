@@ -160,7 +160,7 @@ func ahead(l *Line, flow string) (Ahead, bool) {
 	if a, waiting := l.hall.Ahead(flow); waiting {
 		return a, true
 	}
-	return l.Held(0)
+	return l.Ahead(0)
 }
 
 // wantNobody checks that no trace is left of those that waited.
@@ -170,12 +170,12 @@ func (o *office) wantNobody() {
 	h := &o.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.aside) != 0 || h.lackings.Load() != 0 || len(h.own) != 0 || len(h.asking) != 0 || h.wakeable.Load() != 0 {
+	if len(h.aside) != 0 || h.ownWaiting.Load() != 0 || len(h.own) != 0 || len(h.asking) != 0 || h.wakeable.Load() != 0 {
 		o.t.Errorf("the hall has %d aside (%d), %d own lines, %d asking (%d); want none",
-			len(h.aside), h.lackings.Load(), len(h.own), len(h.asking), h.wakeable.Load())
+			len(h.aside), h.ownWaiting.Load(), len(h.own), len(h.asking), h.wakeable.Load())
 	}
 	for l := range o.open {
-		if len(l.flows) != 0 || len(l.debts) != 0 || len(l.ready) != 0 || l.turn != nil || l.held || l.waiting.Load() != 0 {
+		if len(l.flows) != 0 || len(l.debts) != 0 || len(l.ready) != 0 || l.turn != nil || l.denying || l.waiting.Load() != 0 {
 			o.t.Errorf("a line has %d flows, %d ready, %d waiting, turn %v; want none", len(l.flows), len(l.ready), l.waiting.Load(), l.turn)
 		}
 	}
@@ -323,7 +323,7 @@ func TestCrowded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		l, other := o.line(), o.line()
-		ticket := Ticket{Flow: "a", Cost: 1, Most: 2}
+		ticket := Ticket{Flow: "a", Cost: 1, MaxWaiting: 2}
 		o.join(l, "1", ticket)
 		o.join(l, "2", ticket)
 		for _, priority := range []int{0, 5} {

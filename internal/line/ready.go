@@ -23,14 +23,14 @@ func (r *ready) add(f *flow) {
 		*r = slices.Insert(*r, i, &circle{rank: f.rank})
 	}
 	f.circle = (*r)[i]
-	f.place = f.circle.flows.PushBack(f)
+	f.element = f.circle.flows.PushBack(f)
 }
 
 // remove removes a flow.
 func (r *ready) remove(f *flow) {
 	c := f.circle
-	c.flows.Remove(f.place)
-	f.circle, f.place, f.visited = nil, nil, false
+	c.flows.Remove(f.element)
+	f.circle, f.element, f.visited = nil, nil, false
 	if c.flows.Len() == 0 {
 		i := slices.Index(*r, c)
 		*r = slices.Delete(*r, i, i+1)
@@ -70,7 +70,7 @@ func (c *circle) round() *flow {
 			return f
 		}
 		f.visited = false
-		c.flows.MoveToBack(f.place)
+		c.flows.MoveToBack(f.element)
 	}
 	return nil
 }
@@ -80,8 +80,8 @@ func (c *circle) skip() {
 	rounds := int64(Whole)
 	for e := c.flows.Front(); e != nil; e = e.Next() {
 		f := e.Value.(*flow)
-		lacks := f.first().Cost - f.deficit
-		rounds = min(rounds, (lacks-1)/f.gain())
+		missing := f.first().Cost - f.deficit
+		rounds = min(rounds, (missing-1)/f.gain())
 	}
 	for e := c.flows.Front(); e != nil; e = e.Next() {
 		f := e.Value.(*flow)

@@ -29,7 +29,7 @@ func TestStress(t *testing.T) {
 					i := rand.IntN(len(lines) + 1)
 					ticket := Ticket{
 						Flow: string(rune('a' + rand.IntN(5))), Rank: rand.IntN(3), Weight: 1 + rand.IntN(4), Priority: rand.IntN(2),
-						Cost: 1 + rand.Int64N(Whole), Most: rand.IntN(3) * 5,
+						Cost: 1 + rand.Int64N(Whole), MaxWaiting: rand.IntN(3) * 5,
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rand.IntN(2000))*time.Millisecond)
 					ask := func() (Answer, error) {

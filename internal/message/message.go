@@ -4,6 +4,7 @@ package message
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Plain returns the text of an error without "ratelimit: ", which errors of this module
@@ -12,3 +13,8 @@ func Plain(err error) string { return strings.TrimPrefix(err.Error(), "ratelimit
 
 // Quote returns a text as errors show it: in quotes, and 60 characters of it at most.
 func Quote(text string) string { return fmt.Sprintf("%.60q", text) }
+
+// Wait returns a wait as messages show it: in whole milliseconds, and not too short.
+func Wait(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+}

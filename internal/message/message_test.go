@@ -3,6 +3,7 @@ package message
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 func TestPlain(t *testing.T) {
@@ -14,6 +15,14 @@ func TestPlain(t *testing.T) {
 	} {
 		if got := Plain(errors.New(text)); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestWait(t *testing.T) {
+	for wait, want := range map[time.Duration]time.Duration{0: 0, 1: time.Millisecond, time.Millisecond: time.Millisecond, time.Second + 1: 1001 * time.Millisecond} {
+		if got := Wait(wait); got != want {
+			t.Errorf("%v: %v; want %v", wait, got, want)
 		}
 	}
 }
