@@ -36,16 +36,22 @@ const rewinds = 1<<16 - 1
 // is valid for all limits: settling it charges the actual amount as a debt, whatever
 // the limits say.
 type Receipt struct {
-	N, At   int64
-	Epoch   uint64          // of the account that it was taken from
-	Buckets []BucketReceipt // one for each limit, if any is a bucket
+	N, At int64
+	Mark
+	buckets []bucketReceipt // one for each limit, if any is a bucket
 }
 
-// BucketReceipt is what Settle must know of a take from a bucket.
-type BucketReceipt struct {
-	left     backlog // that it left behind
-	refunded backlog // by then
-	changes  int64   // of the limit, by then
+// Mark says where an account has counted a take.
+type Mark struct {
+	Epoch uint64 // of the account
+	entry int64  // the index of the entry in the sliding log, of a charge by a plan
+}
+
+// bucketReceipt is what Settle must know of a take from a bucket.
+type bucketReceipt struct {
+	left     backlog // the backlog that the take left behind
+	refunded backlog // everything that was refunded before the take
+	changes  int64   // how often the limit's count had changed
 }
 
 // refunds is what a bucket must know to refund no more than a take still holds. A take
@@ -95,35 +101,29 @@ func (a *Account) Check(l Limit, now, n int64) Decision {
 func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 	a.enter(now)
 	if n == 0 {
-		return Receipt{At: now, Epoch: a.epoch}
+		return Receipt{At: now, Mark: Mark{Epoch: a.epoch}}
 	}
-	a.charge(limits, now, n)
-	r := Receipt{N: n, At: now, Epoch: a.epoch}
+	a.plan = nil
+	a.begin(now)
+	a.counters.take(limits, now, n)
+	r := Receipt{N: n, At: now, Mark: Mark{Epoch: a.epoch}}
 	if slices.ContainsFunc(limits, func(l Limit) bool { return l.algorithm.bursts() }) {
-		r.Buckets = a.appendBuckets(nil, limits, now)
+		r.buckets = a.bucketReceipts(limits, now)
 	}
 	return r
 }
 
-// appendBuckets appends a receipt for each limit, right after a take. The receipt of a
+// bucketReceipts returns a receipt for each limit, right after a take. The receipt of a
 // limit that is no bucket is empty.
-func (a *Account) appendBuckets(receipts []BucketReceipt, limits []Limit, now int64) []BucketReceipt {
-	receipts = append(make([]BucketReceipt, 0, len(receipts)+len(limits)), receipts...)
+func (a *Account) bucketReceipts(limits []Limit, now int64) []bucketReceipt {
+	receipts := make([]bucketReceipt, len(limits))
 	for i := range limits {
-		var r BucketReceipt
 		if l := &limits[i]; l.algorithm.bursts() {
 			c := a.counters.find(l)
-			r = BucketReceipt{l.backlogAt(c.state, now), c.refunds.total, c.refunds.changes}
+			receipts[i] = bucketReceipt{l.backlogAt(c.state, now), c.refunds.total, c.refunds.changes}
 		}
-		receipts = append(receipts, r)
 	}
 	return receipts
-}
-
-func (a *Account) charge(limits []Limit, now, n int64) {
-	a.plan = nil
-	a.begin(now)
-	a.counters.take(limits, now, n)
 }
 
 // Settle corrects a take to the actual amount, in the windows that it was taken from:
@@ -162,11 +162,11 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 		c := a.successor(limits, i, now)
 		each := receipt{n: r.N, at: r.At}
 		switch {
-		case r.Buckets == nil:
+		case r.buckets == nil:
 		case r.Epoch == a.epoch:
-			each.backlog = c.leftBy(&r.Buckets[i])
+			each.backlog = c.leftBy(&r.buckets[i])
 		default: // the account was forgotten since, and its refunds with it
-			each.backlog = r.Buckets[i].left
+			each.backlog = r.buckets[i].left
 		}
 		freed := a.settleOne(l, c, each, now, actual)
 		c.refunds.total = wrap(l, c.refunds.total, freed)
@@ -213,7 +213,7 @@ func (a *Account) successor(limits []Limit, i int, now int64) *counter {
 
 // leftBy returns the backlog that a take left behind, less everything that was refunded
 // since.
-func (c *counter) leftBy(taken *BucketReceipt) backlog {
+func (c *counter) leftBy(taken *bucketReceipt) backlog {
 	if taken.changes != c.refunds.changes {
 		return backlog{}
 	}

@@ -77,18 +77,9 @@ func (a *Account) PlanOf(limits []Limit) *Plan {
 // Limits returns the limits of the plan. Do not change them.
 func (p *Plan) Limits() []Limit { return p.limits }
 
-// logsAlone reports whether the plan has limits, and all of them are sliding logs.
-func (p *Plan) logsAlone() bool { return len(p.periods) > 0 && len(p.counters) == 0 }
-
 // Buckets reports whether any limit of the plan is a bucket. The settlement of a bucket
-// depends on a receipt and on the time.
+// depends on the time.
 func (p *Plan) Buckets() bool { return p.buckets }
-
-// Mark is what [Account.Correct] must know of a charge.
-type Mark struct {
-	epoch uint64 // of the account
-	entry int64  // the index of the entry in the history, if the plan has a sliding log
-}
 
 // Ask fills in the decision of each limit of the plan about n, as if n was charged if
 // the limit allows it. It reports whether all limits allow n. If all limits of all
@@ -240,13 +231,29 @@ func (a *Account) counterOf(p *Plan, i int) *counter {
 	return a.counters.find(l)
 }
 
-// Charge charges n to every limit of the plan. Ask has said that all of them allow it.
-func (a *Account) Charge(p *Plan, now, n int64) Mark {
-	if n == 0 {
-		return Mark{epoch: a.epoch}
+// Spend is the whole decision on a request that is charged to one key and never settled:
+// Ask, and then Charge or Deny. It reports whether all limits allow n.
+func (a *Account) Spend(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
+	if allowed = a.Ask(p, now, n, decisions); allowed {
+		a.Charge(p, now, n, nil)
+	} else {
+		a.Deny(p, now, n, decisions)
 	}
-	a.begin(now)
-	m := Mark{epoch: a.epoch}
+	return allowed
+}
+
+// Charge charges n to every limit of the plan. Ask has said that all of them allow it.
+// It fills in r for Correct, or for Settle. r is nil if nothing will be settled.
+func (a *Account) Charge(p *Plan, now, n int64, r *Receipt) {
+	if n > 0 {
+		a.begin(now)
+	}
+	if r != nil {
+		*r = Receipt{N: n, At: now, Mark: Mark{Epoch: a.epoch}}
+	}
+	if n == 0 {
+		return
+	}
 	c := &a.counters
 	for _, i := range p.counters {
 		l, each := &p.limits[i], a.counterOf(p, i)
@@ -269,48 +276,42 @@ func (a *Account) Charge(p *Plan, now, n int64) Mark {
 		}
 		log.add(now, n)
 		c.fullAt = max(c.fullAt, now+p.longestOf(log))
-		m.entry = log.next - 1
+		if r != nil {
+			r.entry = log.next - 1
+		}
+	}
+	if r != nil && p.buckets {
+		r.buckets = a.bucketReceipts(p.limits, now)
 	}
 	a.plan = p
-	return m
 }
 
-// AppendReceipts appends a receipt for each limit of the plan, which Correct must have
-// if any of them is a bucket. It must be called right after n was charged.
-func (a *Account) AppendReceipts(p *Plan, now, n int64, receipts []BucketReceipt) []BucketReceipt {
-	if n == 0 {
-		return append(receipts, make([]BucketReceipt, len(p.limits))...)
-	}
-	return a.appendBuckets(receipts, p.limits, now)
-}
-
-// Correct is [Account.Settle] of the amount that Charge has charged at a time. receipts
-// are those of AppendReceipts, or none if the plan has no buckets: then now may be any
-// time from the charge to the present.
-func (a *Account) Correct(p *Plan, m Mark, receipts []BucketReceipt, charged, at, now, actual int64) {
-	if a.plan != p || a.epoch != m.epoch || now < a.seen || p.buckets || !a.holds(p, m, at, now) {
-		a.Settle(p.limits, Receipt{N: charged, At: at, Epoch: m.epoch, Buckets: receipts}, now, actual)
+// Correct is [Account.Settle] of what Charge has charged. If the plan has no buckets, now
+// may be any time from the charge to the present.
+func (a *Account) Correct(p *Plan, r *Receipt, now, actual int64) {
+	if a.plan != p || a.epoch != r.Epoch || now < a.seen || p.buckets || !a.holds(p, r, now) {
+		a.Settle(p.limits, *r, now, actual)
 		return
 	}
 	a.seen = now
 	for _, i := range p.counters {
-		a.settleOne(&p.limits[i], a.counterOf(p, i), receipt{n: charged, at: at}, now, actual)
+		a.settleOne(&p.limits[i], a.counterOf(p, i), receipt{n: r.N, at: r.At}, now, actual)
 	}
 	if len(p.periods) > 0 {
-		a.counters.log.amend(m.entry, actual-charged)
+		a.counters.log.amend(r.entry, actual-r.N)
 	}
 }
 
 // holds reports whether the account still has the counters and the entry that a charge
-// at a time has changed.
-func (a *Account) holds(p *Plan, m Mark, at, now int64) bool {
+// has changed.
+func (a *Account) holds(p *Plan, r *Receipt, now int64) bool {
 	for _, i := range p.counters {
 		if a.counterOf(p, i) == nil {
 			return false
 		}
 	}
 	log := a.counters.log
-	return len(p.periods) == 0 || log != nil && at > now-p.longestOf(log) && log.holds(m.entry, at)
+	return len(p.periods) == 0 || log != nil && r.At > now-p.longestOf(log) && log.holds(r.entry, r.At)
 }
 
 // longestOf returns the longest period of the windows of a history, which is laid out

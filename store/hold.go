@@ -1,6 +1,10 @@
 package store
 
-import "dappco.re/go/core/go-ratelimit/limit"
+import (
+	"slices"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
 
 // few is how many charges most takes have at most. No memory is allocated for so many.
 const few = 6
@@ -17,44 +21,31 @@ type Hold struct {
 	at      int64 // when the take was made
 	charges int   // how many the take had; 0 once it is settled
 	few     [few]limit.Mark
-	more    *heldMore // nil unless the take has many charges or a bucket
+	more    *[]limit.Receipt // in place of few, if the take has more charges or a bucket
 }
 
-// heldMore is the part of a Hold that few takes need.
-type heldMore struct {
-	many    []limit.Mark          // in place of few, if there are more charges
-	buckets []limit.BucketReceipt // of the plans that have buckets, in order
-}
-
-// begin empties the hold for a take of so many charges.
-func (h *Hold) begin(charges int, at int64) []limit.Mark {
-	h.at, h.charges, h.more = at, charges, nil
-	if charges > few {
-		h.more = &heldMore{many: make([]limit.Mark, charges)}
+// begin empties the hold for a take.
+func (h *Hold) begin(taken []Amount, at int64) {
+	h.at, h.charges, h.more = at, len(taken), nil
+	if len(taken) > few || slices.ContainsFunc(taken, func(a Amount) bool { return a.Of.prepared.plan.Buckets() }) {
+		receipts := make([]limit.Receipt, len(taken))
+		h.more = &receipts
 	}
-	return h.marks()
 }
 
-// marks returns the mark of each charge.
-func (h *Hold) marks() []limit.Mark {
-	if h.charges > few {
-		return h.more.many
+// keep keeps the receipt of the i-th charge.
+func (h *Hold) keep(i int, r *limit.Receipt) {
+	if h.more != nil {
+		(*h.more)[i] = *r
+	} else {
+		h.few[i] = r.Mark
 	}
-	return h.few[:h.charges]
 }
 
-// addBuckets adds the receipts of a plan that has buckets, which was charged just now.
-func (h *Hold) addBuckets(a *limit.Account, p *limit.Plan, n int64) {
-	if h.more == nil {
-		h.more = new(heldMore)
+// receipt returns the receipt of the i-th charge, which has taken n.
+func (h *Hold) receipt(i int, n int64) limit.Receipt {
+	if h.more != nil {
+		return (*h.more)[i]
 	}
-	h.more.buckets = a.AppendReceipts(p, h.at, n, h.more.buckets)
-}
-
-// buckets returns the receipts of all buckets.
-func (h *Hold) buckets() []limit.BucketReceipt {
-	if h.more == nil {
-		return nil
-	}
-	return h.more.buckets
+	return limit.Receipt{N: n, At: h.at, Mark: h.few[i]}
 }

@@ -51,14 +51,12 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, decisions []lim
 
 // charge charges the accounts of the entries after all limits have allowed it.
 func (m *Memory) charge(charges []Amount, entries []*entry, now int64, h *Hold) {
-	marks := h.begin(len(charges), now)
+	h.begin(charges, now)
 	for i := range charges {
-		p, e, n := charges[i].Of.prepared, entries[i], charges[i].N
-		a := e.purse.Account()
-		marks[i] = a.Charge(p.plan, now, n)
-		if p.plan.Buckets() {
-			h.addBuckets(a, p.plan, n)
-		}
+		p, e := charges[i].Of.prepared, entries[i]
+		var r limit.Receipt
+		e.purse.Account().Charge(p.plan, now, charges[i].N, &r)
+		h.keep(i, &r)
 		m.keep(p, e, now)
 	}
 }
@@ -123,30 +121,28 @@ func grow(decisions []limit.Decision, p *limit.Plan) []limit.Decision {
 // windows the time of the last decision will do: an entry that has left its window
 // since then will have left it at the next decision.
 func (m *Memory) SettleHold(h *Hold, taken []Amount, actual []int64) {
-	marks := h.marks()
+	taken = taken[:h.charges]
 	h.charges = 0
 	var locked uint64
-	for i := range marks {
+	buckets := false
+	for i := range taken {
 		if taken[i].differs(actual[i]) {
-			locked |= 1 << taken[i].Of.prepared.shard
+			p := taken[i].Of.prepared
+			locked |= 1 << p.shard
+			buckets = buckets || p.plan.Buckets()
 		}
 	}
 	if locked == 0 || m.lock(locked) != nil {
 		return
 	}
-	buckets := h.buckets()
-	if len(buckets) > 0 {
+	if buckets {
 		m.timeOf(locked, m.clock())
 	}
-	for i := range marks {
-		p := taken[i].Of.prepared
-		var receipts []limit.BucketReceipt
-		if p.plan.Buckets() {
-			receipts, buckets = buckets[:len(p.plan.Limits())], buckets[len(p.plan.Limits()):]
-		}
+	for i := range taken {
 		if taken[i].differs(actual[i]) {
+			p, r := taken[i].Of.prepared, h.receipt(i, taken[i].N)
 			e, now := m.entryOf(p), m.shards[p.shard].seen
-			e.purse.Account().Correct(p.plan, marks[i], receipts, taken[i].N, h.at, now, actual[i])
+			e.purse.Account().Correct(p.plan, &r, now, actual[i])
 			m.keep(p, e, now)
 		}
 	}

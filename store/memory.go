@@ -102,11 +102,11 @@ func (m *Memory) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 	defer m.unlock(locked)
 	accounts := make([]*limit.Account, len(keys))
 	for i, key := range keys {
-		var purse limit.Purse
+		var p purse
 		if e := m.shards[shardOf(key)].table.find(hashOf(key), key); e != nil {
-			purse = e.purse
+			p = e.purse
 		}
-		accounts[i] = clone(purse.Account())
+		accounts[i] = clone(p.Account())
 	}
 	return accounts, m.timeOf(locked, m.clock()), nil
 }

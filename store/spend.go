@@ -31,10 +31,10 @@ func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, decisions []li
 	if e := t.find(hash, name); e != nil {
 		allowed = e.purse.Spend(plan, now, c.N, decisions[first:])
 	} else {
-		var purse limit.Purse
-		allowed = purse.Spend(plan, now, c.N, decisions[first:])
-		if now < purse.FullAt() {
-			t.keep(hash, &entry{key: string(key), purse: purse}, now)
+		var p purse
+		allowed = p.Spend(plan, now, c.N, decisions[first:])
+		if now < p.FullAt() {
+			t.keep(hash, &entry{key: string(key), purse: p}, now)
 		}
 	}
 	m.unlock(1 << shard)

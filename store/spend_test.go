@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -111,32 +110,12 @@ func sameHoldings(t *rapid.T, a, b *store.Memory) {
 		}
 		holdings[i] = map[string]string{}
 		for k, account := range accounts {
-			holdings[i][keys[k]] = described(account, at)
+			holdings[i][keys[k]] = store.Describe(account, at, slices.Concat(spendLimits...))
 		}
 	}
 	if !maps.Equal(holdings[0], holdings[1]) {
 		t.Fatalf("got  %v\nwant %v", holdings[0], holdings[1])
 	}
-}
-
-// described returns what an account says at a time, and how often its clock went back,
-// which is the part of its epoch that is not random.
-func described(a *limit.Account, at int64) string {
-	b, _ := a.AppendBinary(nil)
-	head := 1
-	for range 2 { // until when it is in use, and when it was last asked
-		_, n := binary.Varint(b[head:])
-		head += n
-	}
-	epoch, _ := binary.Uvarint(b[head:])
-	says := fmt.Sprintf("%x %d", b[:head], epoch&(1<<16-1))
-	for at, n := range a.Entries() {
-		says += fmt.Sprintf("\n%d at %d", n, at)
-	}
-	for _, l := range slices.Concat(spendLimits...) {
-		says += fmt.Sprintf("\n%+v", a.Check(l, at, 0))
-	}
-	return says
 }
 
 // However many spend at a time, exactly the limit passes: at first, and as soon as

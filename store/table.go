@@ -3,8 +3,6 @@ package store
 import (
 	"iter"
 	"slices"
-
-	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // table holds the entries of keys. It is a linear hash table: it has about as many
@@ -27,7 +25,7 @@ const pageLen = 64
 type entry struct {
 	next  *entry // in its chain; gone if it is in no chain
 	key   string
-	purse limit.Purse
+	purse purse
 }
 
 // gone marks an entry that is in no table, because it is new or was forgotten: its next

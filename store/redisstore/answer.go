@@ -166,7 +166,7 @@ type chargeReceipt struct {
 // what a settlement needs to know about it.
 func (f *accountState) take(at int64) *chargeReceipt {
 	n := f.charge.N
-	t := &chargeReceipt{limit.Receipt{N: n, At: at, Epoch: f.epoch}, f.charge, f.revision, f.limits, nil}
+	t := &chargeReceipt{limit.Receipt{N: n, At: at, Mark: limit.Mark{Epoch: f.epoch}}, f.charge, f.revision, f.limits, nil}
 	if n == 0 {
 		return t
 	}

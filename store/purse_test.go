@@ -1,0 +1,147 @@
+package store
+
+import (
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+var purseStart = time.Date(2026, time.March, 14, 15, 9, 26, 535_897_932, time.UTC).UnixNano()
+
+// drawLimits returns a few limits: often logs alone, some of them twice.
+func drawLimits(t *rapid.T) []limit.Limit {
+	all := []limit.Limit{
+		limit.PerMinute(9).Using(limit.SlidingLog), limit.PerHour(30).Using(limit.SlidingLog), limit.PerDay(50).Using(limit.SlidingLog), limit.PerSecond(4).Using(limit.SlidingLog),
+		limit.PerMinute(12).Using(limit.SlidingLog), limit.PerMinute(20), limit.PerHour(40).WithBurst(8), limit.PerMinute(15).Using(limit.FixedWindow),
+		limit.PerHour(25).Anchored(), limit.PerDay(60).ResetAt(time.Hour, nil), limit.PerMinute(18).Using(limit.SlidingCounter),
+	}
+	if rapid.Bool().Draw(t, "logs alone") {
+		all = all[:5]
+	}
+	return rapid.SliceOfN(rapid.SampledFrom(all), 0, 4).Draw(t, "limits")
+}
+
+// accountSpend is what Spend must be, in the steps of which a store's take
+// consists.
+func accountSpend(a *limit.Account, limits []limit.Limit, now, n int64) []limit.Decision {
+	a.Fit(limits, now)
+	decisions := []limit.Decision{}
+	allowed := true
+	for _, l := range limits {
+		d := a.Check(l, now, n)
+		allowed = allowed && d.Allowed
+		decisions = append(decisions, d)
+	}
+	if allowed {
+		a.Take(limits, now, n)
+		return decisions
+	}
+	for i, l := range limits {
+		if decisions[i].Allowed {
+			decisions[i] = a.Check(l, now, 0)
+		}
+	}
+	return decisions
+}
+
+// A purse says what an account says, and makes of itself the account that would
+// have been: whatever is asked, in whatever order, on whatever clock.
+func TestPurseIsAnAccount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p purse
+		var account limit.Account
+		now := purseStart
+		lists := [][]limit.Limit{drawLimits(t), drawLimits(t)}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now += rapid.OneOf(
+				rapid.Int64Range(0, int64(10*time.Second)),
+				rapid.Int64Range(-int64(time.Minute), int64(time.Minute)),
+				rapid.Int64Range(0, int64(30*time.Hour)),
+			).Draw(t, "time")
+			limits := lists[rapid.IntRange(0, 1).Draw(t, "list")]
+			n := rapid.Int64Range(0, 10).Draw(t, "n")
+			if rapid.IntRange(0, 9).Draw(t, "settle") == 0 {
+				p.Account().Settle(limits, limit.Receipt{At: now}, now, n)
+				account.Settle(limits, limit.Receipt{At: now}, now, n)
+				continue
+			}
+			got, want := make([]limit.Decision, len(limits)), accountSpend(&account, limits, now, n)
+			allowed := p.Spend(limit.PlanOf(limits), now, n, got)
+			if !slices.Equal(got, want) || allowed == slices.ContainsFunc(want, func(d limit.Decision) bool { return !d.Allowed }) {
+				t.Fatalf("%d of %v at %d:\ngot  %+v\nwant %+v", n, limits, now, got, want)
+			}
+			copied := p // which alone is opened
+			if got, want := Describe(copied.Account(), now, slices.Concat(lists...)), Describe(&account, now, slices.Concat(lists...)); got != want {
+				t.Fatalf("%d of %v at %d:\ngot  %s\nwant %s", n, limits, now, got, want)
+			}
+			if full := now >= account.FullAt(); full != (now >= p.FullAt()) || !full && p.FullAt() != account.FullAt() {
+				t.Fatalf("the purse is full at %d, the account at %d, and it is %d", p.FullAt(), account.FullAt(), now)
+			}
+		}
+	})
+}
+
+// What was charged once, by logs alone, has no account, nor has it one again once
+// that is full.
+func TestPurseOfOneCharge(t *testing.T) {
+	plan := limit.PlanOf([]limit.Limit{limit.PerMinute(3).Using(limit.SlidingLog), limit.PerDay(5).Using(limit.SlidingLog)})
+	var p, other purse
+	d := make([]limit.Decision, 2)
+	now := purseStart
+	for range 3 {
+		p.Spend(plan, now, 2, d)
+		if p.account != nil || p.FullAt() != now+int64(24*time.Hour) {
+			t.Fatalf("after a charge at %d: %+v, full at %d", now, p, p.FullAt())
+		}
+		if p.Spend(plan, now+1, 2, d); d[0].Allowed || d[0].Remaining != 1 || p.account == nil {
+			t.Fatalf("after another: %+v, %+v", d, p)
+		}
+		now += int64(24 * time.Hour)
+	}
+	if other.Spend(plan, now, 9, d); other != (purse{}) {
+		t.Errorf("a denial leaves %+v", other)
+	}
+	if other.Spend(plan, now, 0, d); other != (purse{}) {
+		t.Errorf("nothing leaves %+v", other)
+	}
+	if size := unsafe.Sizeof(p); size > 40 {
+		t.Errorf("a purse takes %d bytes", size)
+	}
+}
+
+// A purse allocates nothing once it has its account.
+func TestPurseAllocatesNothing(t *testing.T) {
+	logs := []limit.Limit{limit.New(1<<40, 7).Using(limit.SlidingLog), limit.New(1<<40, 16).Using(limit.SlidingLog)}
+	for name, test := range map[string]struct {
+		limits []limit.Limit
+		gap    int64
+	}{
+		"logs":                  {logs, 1},
+		"logs that are denied":  {[]limit.Limit{logs[0], limit.New(1, 100).Using(limit.SlidingLog)}, 1},
+		"logs that are full":    {logs, 16},
+		"buckets":               {[]limit.Limit{limit.New(1000, 1000), limit.New(10, 1000)}, 1},
+		"buckets that are full": {[]limit.Limit{limit.New(1000, 1000), limit.New(10, 1000).Anchored()}, 1000},
+		"both":                  {[]limit.Limit{limit.New(1000, 1000), logs[1]}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p purse
+			plan, decisions := limit.PlanOf(test.limits), make([]limit.Decision, len(test.limits))
+			now := purseStart
+			spend := func() {
+				p.Spend(plan, now, 1, decisions)
+				now += test.gap
+			}
+			for range 100 {
+				spend()
+			}
+			if n := testing.AllocsPerRun(100, spend); n != 0 {
+				t.Errorf("%v allocations", n)
+			}
+		})
+	}
+}
