@@ -66,9 +66,6 @@ func (b *book) len() int {
 	return b.cells.len()
 }
 
-// quick reports whether spend can decide on an amount of n.
-func (b *book) quick(n int64) bool { return b.words != nil && n > 0 && n <= b.gcra.limit.burst }
-
 // spend is the whole decision on a counter of one word that is neither locked nor
 // awaited. It takes n if n may pass and why is not toPeek, and returns the backlog
 // afterwards. If ok is false, it has done nothing, and decide must be asked.

@@ -184,7 +184,7 @@ func TestCombinationsDoNotDeadlock(t *testing.T) {
 		})
 	})
 	for i, l := range limiters {
-		if len(l.book.lines) != 0 {
+		if len(l.parts[0].book.lines) != 0 {
 			t.Errorf("limiter %d has lines left", i)
 		}
 	}

@@ -6,14 +6,16 @@ import (
 )
 
 // doors is what a limiter and a combination of limiters have in common: all ways to ask
-// them. Each ends in decide.
+// them. Each ends in decide, unless one counter of one word can answer.
 type doors[In any] struct{ parts []part[In] }
 
 // part is one limiter of a combination.
 type part[In any] struct {
 	book   *book
-	demand func(in In, n int64) demand
-	index  int
+	hash   func(In) uint64 // of the request's key
+	limits func(In) []Limit
+	cost   func(In) int64 // nil if every request costs 1
+	index  int            // the index of the limiter among those that were combined
 }
 
 // itsCost stands for the result of the cost functions if the caller has named no amount.
@@ -22,11 +24,23 @@ const itsCost = math.MinInt64
 
 func amount(n int64) int64 { return max(n, -1) }
 
+// amount returns n, or the cost of a request if n is itsCost.
+func (p *part[In]) amount(in In, n int64) int64 {
+	switch {
+	case n != itsCost:
+		return n
+	case p.cost == nil:
+		return 1
+	default:
+		return amount(p.cost(in))
+	}
+}
+
 // demands appends a demand for each limiter.
 func (c *doors[In]) demands(to []demand, in In, n int64) []demand {
-	for _, p := range c.parts {
-		d := p.demand(in, n)
-		d.index = p.index
+	for i := range c.parts {
+		p := &c.parts[i]
+		d := demand{book: p.book, hash: p.hash(in), limits: p.limits(in), n: p.amount(in, n), index: p.index}
 		if last := len(to) - 1; last >= 0 && to[last].book == d.book {
 			to[last].n = max(to[last].n, d.n)
 			continue
@@ -36,29 +50,57 @@ func (c *doors[In]) demands(to []demand, in In, n int64) []demand {
 	return to
 }
 
+// quick returns the book of the only limiter if spend can decide on an amount of n, and
+// otherwise nil.
+func (c *doors[In]) quick(in In, n int64) (b *book, hash uint64, cost int64) {
+	if len(c.parts) != 1 || c.parts[0].book.words == nil {
+		return nil, 0, 0
+	}
+	p := &c.parts[0]
+	if n = p.amount(in, n); n <= 0 || n > p.book.gcra.limit.burst {
+		return nil, 0, 0
+	}
+	return p.book, p.hash(in), n
+}
+
 // Allow reports whether in may pass now, and charges it if so.
-func (c *doors[In]) Allow(in In) bool { return c.take(in, itsCost).Allowed }
+func (c *doors[In]) Allow(in In) bool { return c.allow(in, itsCost) }
 
 // AllowN is Allow for an amount of n in place of in's cost.
-func (c *doors[In]) AllowN(in In, n int64) bool { return c.take(in, amount(n)).Allowed }
+func (c *doors[In]) AllowN(in In, n int64) bool { return c.allow(in, amount(n)) }
+
+func (c *doors[In]) allow(in In, n int64) bool {
+	if b, hash, cost := c.quick(in, n); b != nil {
+		if _, allowed, ok := b.spend(hash, cost, toTake); ok {
+			return allowed
+		}
+	}
+	return c.decide(in, n, toTake).Allowed
+}
 
 // Take charges n to in's key under every limit, or nothing if one denies. The decision
 // says which limit decided, what is left of it, and when to come back.
-func (c *doors[In]) Take(in In, n int64) Decision { return c.take(in, amount(n)) }
+func (c *doors[In]) Take(in In, n int64) Decision { return c.ask(in, amount(n), toTake) }
 
 // Spend is Take for in's cost.
-func (c *doors[In]) Spend(in In) Decision { return c.take(in, itsCost) }
-
-func (c *doors[In]) take(in In, n int64) Decision {
-	var few [4]demand
-	return decide(c.demands(few[:0], in, n), toTake, present, nil)
-}
+func (c *doors[In]) Spend(in In) Decision { return c.ask(in, itsCost, toTake) }
 
 // Peek returns the decision that Allow would make, and charges nothing. What it says
 // remains is what remains now.
-func (c *doors[In]) Peek(in In) Decision {
+func (c *doors[In]) Peek(in In) Decision { return c.ask(in, itsCost, toPeek) }
+
+func (c *doors[In]) ask(in In, n int64, why purpose) Decision {
+	if b, hash, cost := c.quick(in, n); b != nil {
+		if backlog, allowed, ok := b.spend(hash, cost, why); ok {
+			return b.gcra.verdict(backlog, cost, allowed).by(b.gcra.limit)
+		}
+	}
+	return c.decide(in, n, why)
+}
+
+func (c *doors[In]) decide(in In, n int64, why purpose) Decision {
 	var few [4]demand
-	return decide(c.demands(few[:0], in, itsCost), toPeek, present, nil)
+	return decide(c.demands(few[:0], in, n), why, present, nil)
 }
 
 // Wait charges in as soon as it may pass. Calls that wait for the same counters are
@@ -74,6 +116,11 @@ func (c *doors[In]) WaitN(ctx context.Context, in In, n int64) error {
 }
 
 func (c *doors[In]) wait(ctx context.Context, in In, n int64) error {
+	if b, hash, cost := c.quick(in, n); b != nil && ctx.Err() == nil {
+		if _, allowed, ok := b.spend(hash, cost, toTake); ok && allowed {
+			return nil
+		}
+	}
 	var few [4]demand
 	return wait(ctx, c.demands(few[:0], in, n), math.MaxInt)
 }

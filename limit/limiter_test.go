@@ -146,11 +146,11 @@ func TestExactlyTheLimitPassesUnderContention(t *testing.T) {
 // cover one path only.
 func TestBothPathsAreTested(t *testing.T) {
 	for count, oneWord := range map[int64]bool{1: true, 3: true, 10: true, 1000: true, 65537: false} {
-		if got := NewLimiter(itself[int], PerDay(count)).book.words != nil; got != oneWord {
+		if got := NewLimiter(itself[int], PerDay(count)).parts[0].book.words != nil; got != oneWord {
 			t.Errorf("a limit of %d a day in one word: %v", count, got)
 		}
 	}
-	if NewLimiter(itself[int], PerDay(3), roomy).book.words != nil {
+	if NewLimiter(itself[int], PerDay(3), roomy).parts[0].book.words != nil {
 		t.Error("two limits in one word")
 	}
 }
@@ -808,8 +808,8 @@ func TestLimitsByFunction(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		h := l.hash(request{user: "a"})
-		_, s := l.book.cells.find(h)
+		h := l.parts[0].hash(request{user: "a"})
+		_, s := l.parts[0].book.cells.find(h)
 		if got := len(s.value.each); got > 2 {
 			t.Errorf("%d counters are kept, of which one is in use", got)
 		}

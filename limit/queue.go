@@ -31,4 +31,7 @@ func (q *Queue) Wait(ctx context.Context) error {
 }
 
 // Len returns the number of callers that wait in the queue.
-func (q *Queue) Len() int { return q.limiter.book.lineLen(q.limiter.hash(struct{}{})) }
+func (q *Queue) Len() int {
+	only := &q.limiter.parts[0]
+	return only.book.lineLen(only.hash(struct{}{}))
+}

@@ -429,7 +429,7 @@ func TestReservationsAreForgotten(t *testing.T) {
 				}
 				r.Cancel()
 			}
-			if got := len(l.book.claims.byKey); got > 1 {
+			if got := len(l.parts[0].book.claims.byKey); got > 1 {
 				t.Errorf("%d keys still have reservations", got)
 			}
 		})
@@ -467,7 +467,7 @@ func TestAbandonedReservationsAreDropped(t *testing.T) {
 			l.ReserveN(1, 1)
 			time.Sleep(sec / 10)
 		}
-		for key, open := range l.book.claims.byKey {
+		for key, open := range l.parts[0].book.claims.byKey {
 			if len(open) > 11 {
 				t.Errorf("%d claims of %x are kept", len(open), key)
 			}

@@ -47,10 +47,10 @@ func TestSweepForgetsFullCounters(t *testing.T) {
 }
 
 func slotsOf[In any, K comparable](l *Limiter[In, K]) int {
-	if l.book.words != nil {
-		return tableSlots(l.book.words)
+	if l.parts[0].book.words != nil {
+		return tableSlots(l.parts[0].book.words)
 	}
-	return tableSlots(l.book.cells)
+	return tableSlots(l.parts[0].book.cells)
 }
 
 // Sweeping needs no time to pass between decisions: a busy key catches up on

@@ -270,7 +270,7 @@ func TestEqualHashesShareACounter(t *testing.T) {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
 			l := NewLimiter(itself[int], limits...)
 			ask := func() bool { // for any key whose hash is 42
-				return decide([]demand{{book: l.book, hash: 42, limits: limits, n: 1}}, toTake, present, nil).Allowed
+				return decide([]demand{{book: l.parts[0].book, hash: 42, limits: limits, n: 1}}, toTake, present, nil).Allowed
 			}
 			for i := range 8 {
 				if ask() != (i < 5) {
@@ -435,8 +435,8 @@ func TestKeysLoseNothingWhileTheTableChanges(t *testing.T) {
 				for try := range 2 {
 					for k := range keys {
 						if k%175 == i {
-							tableChurn(l.book.words)
-							tableChurn(l.book.cells)
+							tableChurn(l.parts[0].book.words)
+							tableChurn(l.parts[0].book.cells)
 						}
 						key := (k*7 + i*131) % keys
 						if throughAnyDoor(l, i+try, key, 1) {
@@ -475,7 +475,7 @@ func TestWordsOverDays(t *testing.T) {
 		for _, pause := range []time.Duration{20 * time.Minute, 3 * time.Hour, 9*time.Hour + 46*time.Minute, 19*time.Hour + 33*time.Minute, 39 * time.Hour, 78*time.Hour + 12*time.Minute + 30*time.Second, 400 * time.Hour} {
 			inBubble(t, fmt.Sprintf("%d per %v every %v", l.Count(), l.Period(), pause), func(t *testing.T) {
 				word, wide := NewLimiter(itself[int], l), NewLimiter(itself[int], l, roomy)
-				if word.book.words == nil {
+				if word.parts[0].book.words == nil {
 					t.Fatalf("%v is not in one word", l)
 				}
 				for i := range 60 {

@@ -196,7 +196,7 @@ func TestWaitThatEndsInVain(t *testing.T) {
 			short, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(sec, cancel)
 			try("cancelled while it waits", short, 1, context.Canceled, sec)
-			if len(l.book.lines) != 0 {
+			if len(l.parts[0].book.lines) != 0 {
 				t.Error("lines are left")
 			}
 			later, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -220,8 +220,8 @@ func TestDeadlineInLine(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			late := line.join(func() error { return l.Wait(ctx, 0) })
-			if line.join(func() error { return l.Wait(t.Context(), 0) }); l.book.lineLen(l.hash(0)) != 3 {
-				t.Errorf("%d wait, want 3", l.book.lineLen(l.hash(0)))
+			if line.join(func() error { return l.Wait(t.Context(), 0) }); l.parts[0].book.lineLen(l.parts[0].hash(0)) != 3 {
+				t.Errorf("%d wait, want 3", l.parts[0].book.lineLen(l.parts[0].hash(0)))
 			}
 			<-late.over
 			if !errors.Is(late.err, context.DeadlineExceeded) || late.after > patience {
@@ -278,8 +278,8 @@ func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
 			if after := other.Peek(0); after != otherBefore {
 				t.Errorf("before %+v, after %+v", otherBefore, after)
 			}
-			if l.Len() != counters || len(l.book.lines) != 0 || len(other.book.lines) != 0 {
-				t.Errorf("%d counters and %d lines, want %d and none", l.Len(), len(l.book.lines), counters)
+			if l.Len() != counters || len(l.parts[0].book.lines) != 0 || len(other.parts[0].book.lines) != 0 {
+				t.Errorf("%d counters and %d lines, want %d and none", l.Len(), len(l.parts[0].book.lines), counters)
 			}
 			if !l.AllowN(0, 3) || l.AllowN(0, 1) || !other.AllowN(0, 100) {
 				t.Error("what was left before is not what is left now")
@@ -502,7 +502,7 @@ func TestWaitsOverSharedLimiters(t *testing.T) {
 				last[same] = r.after
 			}
 			for i, l := range limiters {
-				if len(l.book.lines) != 0 {
+				if len(l.parts[0].book.lines) != 0 {
 					t.Errorf("limiter %d has lines left", i)
 				}
 			}
@@ -593,13 +593,13 @@ func TestLateTimerDoesNotPassAllAtOnce(t *testing.T) {
 			over.Go(func() { l.Wait(t.Context(), 0) })
 		}
 		synctest.Wait()
-		p := place{l.book, l.hash(0)}
+		p := place{l.parts[0].book, l.parts[0].hash(0)}
 		p.book.waiting.Lock()
 		p.line().timer.Stop()
 		p.book.waiting.Unlock()
 		time.Sleep(sec)
 		serve([]place{p})
-		if left := l.book.lineLen(p.hash); left < 48 {
+		if left := l.parts[0].book.lineLen(p.hash); left < 48 {
 			t.Errorf("%d of 50 who wait for 100/s pass at once after a second", 50-left)
 		}
 		over.Wait()
@@ -632,9 +632,9 @@ func TestThousandWaiters(t *testing.T) {
 				t.Errorf("%d goroutines for %d waits", got, len(passed))
 			}
 			timer := func() *time.Timer {
-				l.book.waiting.Lock()
-				defer l.book.waiting.Unlock()
-				return l.book.lines[l.hash(0)].timer
+				l.parts[0].book.waiting.Lock()
+				defer l.parts[0].book.waiting.Unlock()
+				return l.parts[0].book.lines[l.parts[0].hash(0)].timer
 			}
 			first := timer()
 			time.Sleep(time.Second)
@@ -749,7 +749,7 @@ func TestWaitByTheRealClock(t *testing.T) {
 			if passed.Load() < crowd*rounds*9/10 {
 				t.Errorf("%d passed of %d", passed.Load(), crowd*rounds)
 			}
-			if len(l.book.lines) != 0 || len(other.book.lines) != 0 {
+			if len(l.parts[0].book.lines) != 0 || len(other.parts[0].book.lines) != 0 {
 				t.Error("lines are left")
 			}
 		})
@@ -790,7 +790,7 @@ func TestWaitAndSettleConcurrently(t *testing.T) {
 					}
 				}
 			})
-			if len(a.book.lines) != 0 || len(b.book.lines) != 0 {
+			if len(a.parts[0].book.lines) != 0 || len(b.parts[0].book.lines) != 0 {
 				t.Error("lines are left")
 			}
 			time.Sleep(time.Minute)
