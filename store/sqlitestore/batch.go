@@ -114,7 +114,7 @@ func (b *batch) flush() error {
 	moved := 0
 	for _, r := range b.touched {
 		switch {
-		case r.changed || r.decided && !b.s.fileMatches(r, b.now):
+		case r.changed || r.dirty && !b.s.fileMatches(r, b.now):
 			moves, err := b.s.save(r)
 			if err != nil {
 				return err
@@ -125,7 +125,7 @@ func (b *batch) flush() error {
 		case r.dirty:
 			delete(b.rows, r.key)
 		}
-		r.touched, r.dirty, r.decided, r.changed = false, false, false, false
+		r.touched, r.dirty, r.changed = false, false, false
 	}
 	if moved == 0 {
 		return nil

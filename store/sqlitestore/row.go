@@ -19,9 +19,8 @@ type row struct {
 
 	// The following fields are about the present transaction.
 	touched bool
-	dirty   bool // the account may differ from the one in the file
-	changed bool // it must be written
-	decided bool // a take was admitted or denied: see fileMatches
+	dirty   bool // the account may differ from the one in the file: see fileMatches
+	changed bool // the account differs from the one in the file
 }
 
 // load returns the row of a key. If the file has none, its account is empty.

@@ -23,28 +23,14 @@ CREATE TABLE IF NOT EXISTS settings (
 
 // Settings returns all settings by their names.
 func (s *Store) Settings(ctx context.Context) (values map[string]string, err error) {
-	err = s.submit(&operation{ctx: ctx, step: func(*batch) (err error) {
-		values, err = s.readSettings()
-		return err
+	err = s.submit(&operation{ctx: ctx, step: func(*batch) error {
+		values = map[string]string{}
+		var name, value []byte
+		return (&tx{s: s}).scan("SELECT name, value FROM settings", nil, func() {
+			values[string(name)] = string(value)
+		}, &name, &value)
 	}})
 	return values, err
-}
-
-func (s *Store) readSettings() (map[string]string, error) {
-	rows, err := (&tx{s: s}).Query("SELECT name, value FROM settings")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	values := map[string]string{}
-	for rows.Next() {
-		var name, value []byte
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, s.describe(err)
-		}
-		values[string(name)] = string(value)
-	}
-	return values, s.describe(rows.Err())
 }
 
 // setting returns the value of one setting, if it exists.
@@ -98,22 +84,19 @@ const pollInterval = time.Second
 // it when it begins to watch.
 func (s *Store) WatchSettings(changed func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	news := s.watchers.add()
 	var watching sync.WaitGroup
-	watching.Go(func() {
-		defer s.watchers.remove(news)
-		s.watch(ctx, news, changed)
-	})
+	watching.Go(func() { s.watch(ctx, changed) })
 	return func() {
 		cancel()
 		watching.Wait()
 	}
 }
 
-func (s *Store) watch(ctx context.Context, news <-chan struct{}, changed func()) {
+func (s *Store) watch(ctx context.Context, changed func()) {
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	for seen := int64(-1); ; {
+		news := s.watchers.news() // before the look, so that no change is missed
 		last, err := s.lastChange(ctx)
 		if err == nil && last != seen {
 			seen = last
@@ -141,34 +124,25 @@ func (s *Store) lastChange(ctx context.Context) (n int64, err error) {
 
 // watchers are notified of changes that are made through a store.
 type watchers struct {
-	mu  sync.Mutex
-	all map[chan struct{}]bool
+	mu   sync.Mutex
+	next chan struct{} // closed at the next change; nil if nobody waits for it
 }
 
-func (w *watchers) add() chan struct{} {
+// news returns a channel that is closed at the next change.
+func (w *watchers) news() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	news := make(chan struct{}, 1)
-	if w.all == nil {
-		w.all = map[chan struct{}]bool{}
+	if w.next == nil {
+		w.next = make(chan struct{})
 	}
-	w.all[news] = true
-	return news
-}
-
-func (w *watchers) remove(news chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.all, news)
+	return w.next
 }
 
 func (w *watchers) notify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for news := range w.all {
-		select {
-		case news <- struct{}{}:
-		default: // a notification is pending
-		}
+	if w.next != nil {
+		close(w.next)
+		w.next = nil
 	}
 }

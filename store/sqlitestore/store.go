@@ -32,7 +32,7 @@ func (s *Store) Take(ctx context.Context, charges []store.Charge) (store.Receipt
 		}
 		receipts, decisions = accounts.Take(asked, b.now)
 		for i, c := range charges {
-			b.stepRows[i].decided, b.stepRows[i].dirty = true, true
+			b.stepRows[i].dirty = true
 			b.stepRows[i].changed = b.stepRows[i].changed || receipts != nil && c.N > 0
 		}
 		return nil
@@ -68,9 +68,9 @@ func (s *Store) Settle(ctx context.Context, r store.Receipt, actual []int64) err
 		}
 		accounts.Settle(taken, own.receipts, actual, b.now)
 		for i, c := range own.charges {
-			refunds := actual[i] >= 0 && actual[i] < c.N && b.stepRows[i].stored
-			b.stepRows[i].dirty = true
-			b.stepRows[i].changed = b.stepRows[i].changed || refunds || actual[i] > c.N
+			settles := actual[i] >= 0 && actual[i] != c.N
+			b.stepRows[i].dirty = b.stepRows[i].dirty || settles
+			b.stepRows[i].changed = b.stepRows[i].changed || settles && (b.stepRows[i].stored || actual[i] > c.N)
 		}
 		return nil
 	}})
@@ -130,6 +130,15 @@ func clone(a *limit.Account) *limit.Account {
 	c := new(limit.Account)
 	c.UnmarshalBinary(bytes)
 	return c
+}
+
+// Keys implements [store.Store].
+func (s *Store) Keys(ctx context.Context, prefix string) (keys []string, err error) {
+	err = s.submit(&operation{ctx: ctx, step: func(*batch) (err error) {
+		keys, err = (&tx{s: s}).Keys(prefix)
+		return err
+	}})
+	return keys, err
 }
 
 // Reset implements [store.Store].

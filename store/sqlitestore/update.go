@@ -50,6 +50,31 @@ func (t *tx) Put(key string, a *limit.Account) error {
 	return err
 }
 
+func (t *tx) Keys(prefix string) (keys []string, err error) {
+	condition, args := beginsWith(prefix)
+	var key []byte
+	err = t.scan("SELECT key FROM accounts WHERE "+condition+" ORDER BY key", args, func() {
+		keys = append(keys, string(key))
+	}, &key)
+	return keys, err
+}
+
+// scan executes a query, and calls each once a row is in the places that dest points to.
+func (t *tx) scan(query string, args []any, each func(), dest ...any) error {
+	rows, err := t.Query(query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return t.s.describe(err)
+		}
+		each()
+	}
+	return t.s.describe(rows.Err())
+}
+
 func (t *tx) Delete(prefix string) error {
 	condition, args := beginsWith(prefix)
 	_, err := t.Exec("DELETE FROM accounts WHERE "+condition, args...)
