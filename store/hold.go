@@ -21,22 +21,29 @@ type Hold struct {
 	at      int64 // when the take was made
 	charges int   // how many the take had; 0 once it is settled
 	few     [few]limit.Mark
-	more    *[]limit.Receipt // in place of few, if the take has more charges or a bucket
+	more    *receipts // in place of few, if the take has more charges or a bucket
+}
+
+// receipts has the receipt of each charge, and room for a few, so that these take one
+// allocation.
+type receipts struct {
+	all  []limit.Receipt
+	room [few]limit.Receipt
 }
 
 // begin empties the hold for a take.
 func (h *Hold) begin(taken []Amount, at int64) {
 	h.at, h.charges, h.more = at, len(taken), nil
 	if len(taken) > few || slices.ContainsFunc(taken, func(a Amount) bool { return a.Of.prepared.plan.Buckets() }) {
-		receipts := make([]limit.Receipt, len(taken))
-		h.more = &receipts
+		h.more = new(receipts)
+		h.more.all = append(h.more.room[:0], make([]limit.Receipt, len(taken))...)
 	}
 }
 
 // keep keeps the receipt of the i-th charge.
 func (h *Hold) keep(i int, r *limit.Receipt) {
 	if h.more != nil {
-		(*h.more)[i] = *r
+		h.more.all[i] = *r
 	} else {
 		h.few[i] = r.Mark
 	}
@@ -45,7 +52,7 @@ func (h *Hold) keep(i int, r *limit.Receipt) {
 // receipt returns the receipt of the i-th charge, which has taken n.
 func (h *Hold) receipt(i int, n int64) limit.Receipt {
 	if h.more != nil {
-		return (*h.more)[i]
+		return h.more.all[i]
 	}
 	return limit.Receipt{N: n, At: h.at, Mark: h.few[i]}
 }
