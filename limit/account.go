@@ -146,19 +146,7 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 	a.plan = nil
 	a.begin(now)
 	r.At = min(r.At, now)
-	logged := false
-	for i := range limits {
-		l := &limits[i]
-		if l.algorithm == SlidingLog {
-			if !logged {
-				a.counters.settleLog(limits, receipt{n: r.N, at: r.At}, now, actual)
-			}
-			logged = true
-			continue
-		}
-		if i > 0 && slices.Contains(limits[:i], *l) {
-			continue
-		}
+	for i, l := range counted(limits) {
 		c := a.successor(limits, i, now)
 		each := receipt{n: r.N, at: r.At}
 		switch {
@@ -168,14 +156,15 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 		default: // the account was forgotten since, and its refunds with it
 			each.backlog = r.buckets[i].left
 		}
-		freed := a.settleOne(l, c, each, now, actual)
+		freed := a.settleOne(c, each, now, actual)
 		c.refunds.total = wrap(l, c.refunds.total, freed)
 	}
+	a.counters.settleLog(limits, receipt{n: r.N, at: r.At}, now, actual)
 }
 
 // settleOne corrects a take of a limit in c, which is the counter of that limit or of
 // the one that has replaced it. It returns what a bucket was refunded.
-func (a *Account) settleOne(l *Limit, c *counter, r receipt, now, actual int64) (refunded backlog) {
+func (a *Account) settleOne(c *counter, r receipt, now, actual int64) (refunded backlog) {
 	c.rewind(now) // a window that begins in the future would not count the debt
 	refunded = a.counters.settleOne(c, r, now, actual)
 	if c.limit.windowing == anchored && c.state.b == 0 {

@@ -1,6 +1,9 @@
 package limit
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // counters is what one key has used of each of its limits. It has no clock and no lock.
 // Times are Unix nanoseconds.
@@ -17,6 +20,23 @@ type counter struct {
 	state state
 
 	refunds refunds // only of a bucket in an Account
+}
+
+// counted returns the limits that have a counter of their own, and their indexes: all but
+// sliding logs, which share a history, and each limit once.
+func counted(limits []Limit) iter.Seq2[int, *Limit] {
+	return func(yield func(int, *Limit) bool) {
+		for i := range limits {
+			l := &limits[i]
+			if l.algorithm != SlidingLog && !slices.Contains(limits[:i], *l) && !yield(i, l) {
+				return
+			}
+		}
+	}
+}
+
+func anyLog(limits []Limit) bool {
+	return slices.ContainsFunc(limits, func(l Limit) bool { return l.algorithm == SlidingLog })
 }
 
 // find returns the counter of a limit, or nil if nothing of it was used.
@@ -91,22 +111,13 @@ func (c *counters) history(limits []Limit, now int64) *history {
 
 // take charges n to every limit. All of them must have room for n.
 func (c *counters) take(limits []Limit, now, n int64) {
-	logged := false
-	for i := range limits {
-		l := &limits[i]
-		if l.algorithm == SlidingLog {
-			logged = true
-			continue
-		}
-		if i > 0 && slices.Contains(limits[:i], *l) {
-			continue
-		}
+	for _, l := range counted(limits) {
 		counter := c.of(l, now)
 		var v verdict
 		counter.state, v = l.take(counter.state, now, n)
 		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
 	}
-	if logged {
+	if anyLog(limits) {
 		c.history(limits, now).add(now, n)
 		c.fullAt = max(c.fullAt, c.log.fullAt())
 	}
@@ -127,29 +138,22 @@ func (c *counters) receipts(limits []Limit, now, n int64) []receipt {
 // settle corrects a take to the actual amount, by the receipt of each limit. It calls
 // refunded with what each bucket was refunded.
 func (c *counters) settle(limits []Limit, receipts []receipt, now, actual int64, refunded func(l Limit, b backlog)) {
-	logged := false
-	for i := range limits {
-		l := &limits[i]
-		if l.algorithm == SlidingLog {
-			if !logged {
-				c.settleLog(limits, receipts[i], now, actual)
-			}
-			logged = true
-			continue
-		}
-		if i > 0 && slices.Contains(limits[:i], *l) {
-			continue
-		}
+	for i, l := range counted(limits) {
 		if freed := c.settleOne(c.of(l, now), receipts[i], now, actual); l.algorithm.bursts() {
 			refunded(*l, freed)
 		}
 	}
+	if len(limits) > 0 {
+		c.settleLog(limits, receipts[0], now, actual)
+	}
 }
 
-// settleLog corrects a take in the log.
+// settleLog corrects a take in the log, if any limit is a sliding log.
 func (c *counters) settleLog(limits []Limit, r receipt, now, actual int64) {
-	c.history(limits, now).settle(now, r, actual)
-	c.fullAt = max(c.fullAt, c.log.fullAt())
+	if anyLog(limits) {
+		c.history(limits, now).settle(now, r, actual)
+		c.fullAt = max(c.fullAt, c.log.fullAt())
+	}
 }
 
 // settleOne corrects a take in one counter. It returns what a bucket was refunded.

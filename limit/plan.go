@@ -34,12 +34,12 @@ func PlanOf(limits []Limit) *Plan {
 	for i := range limits {
 		hash = (hash ^ uint64(limits[i].period) ^ uint64(limits[i].count)<<20) * 0x9e3779b97f4a7c15
 	}
-	place := &knownPlans[hash>>58]
-	if p := place.Load(); p != nil && slices.Equal(p.limits, limits) {
+	known := &knownPlans[hash>>58]
+	if p := known.Load(); p != nil && slices.Equal(p.limits, limits) {
 		return p
 	}
 	p := newPlan(limits)
-	place.Store(p)
+	known.Store(p)
 	return p
 }
 
@@ -231,17 +231,6 @@ func (a *Account) counterOf(p *Plan, i int) *counter {
 	return a.counters.find(l)
 }
 
-// Spend is the whole decision on a request that is charged to one key and never settled:
-// Ask, and then Charge or Deny. It reports whether all limits allow n.
-func (a *Account) Spend(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
-	if allowed = a.Ask(p, now, n, decisions); allowed {
-		a.Charge(p, now, n, nil)
-	} else {
-		a.Deny(p, now, n, decisions)
-	}
-	return allowed
-}
-
 // Charge charges n to every limit of the plan. Ask has said that all of them allow it.
 // It fills in r for Correct, or for Settle. r is nil if nothing will be settled.
 func (a *Account) Charge(p *Plan, now, n int64, r *Receipt) {
@@ -295,7 +284,7 @@ func (a *Account) Correct(p *Plan, r *Receipt, now, actual int64) {
 	}
 	a.seen = now
 	for _, i := range p.counters {
-		a.settleOne(&p.limits[i], a.counterOf(p, i), receipt{n: r.N, at: r.At}, now, actual)
+		a.settleOne(a.counterOf(p, i), receipt{n: r.N, at: r.At}, now, actual)
 	}
 	if len(p.periods) > 0 {
 		a.counters.log.amend(r.entry, actual-r.N)

@@ -74,18 +74,22 @@ func NewLimiter(r Limit, b int) *Limiter {
 
 // Limit returns the number of events a second.
 func (lim *Limiter) Limit() Limit {
+	return lim.current().limit
+}
+
+// noBucket is the bucket of the zero Limiter: it has no tokens and never gets any.
+var noBucket = newBucket(0, 0, epoch, 0)
+
+func (lim *Limiter) current() *bucket {
 	if b := lim.bucket.Load(); b != nil {
-		return b.limit
+		return b
 	}
-	return 0
+	return noBucket
 }
 
 // Burst returns how many tokens the bucket holds when full, and so the most that one call can take.
 func (lim *Limiter) Burst() int {
-	if b := lim.bucket.Load(); b != nil {
-		return b.burst
-	}
-	return 0
+	return lim.current().burst
 }
 
 // Tokens returns how many tokens there are now. They are fewer than zero when reservations have taken them in advance.

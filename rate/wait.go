@@ -58,12 +58,8 @@ func (lim *Limiter) WaitN(ctx context.Context, n int) error {
 
 // tooMany returns an error if n is more than the tokens that there can ever be.
 func (lim *Limiter) tooMany(n int) error {
-	burst, most := 0, 0
-	if b := lim.bucket.Load(); b != nil {
-		burst, most = b.burst, b.maxTokens()
-	}
-	if n > most {
-		return fmt.Errorf("rate: Wait(n=%d) exceeds limiter's burst %d", n, burst)
+	if b := lim.current(); n > b.maxTokens() {
+		return fmt.Errorf("rate: Wait(n=%d) exceeds limiter's burst %d", n, b.burst)
 	}
 	return nil
 }

@@ -36,7 +36,9 @@ func (h *Hold) begin(taken []Amount, at int64) {
 	h.at, h.charges, h.more = at, len(taken), nil
 	if len(taken) > few || slices.ContainsFunc(taken, func(a Amount) bool { return a.Of.prepared.plan.Buckets() }) {
 		h.more = new(receipts)
-		h.more.all = append(h.more.room[:0], make([]limit.Receipt, len(taken))...)
+		if h.more.all = h.more.room[:min(len(taken), few)]; len(taken) > few {
+			h.more.all = make([]limit.Receipt, len(taken))
+		}
 	}
 }
 

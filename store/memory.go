@@ -123,16 +123,13 @@ func (m *Memory) Keys(ctx context.Context, prefix string) (keys []string, err er
 	if err := m.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		for e := range s.table.all() {
+	m.eachTable(func(t *table) {
+		for e := range t.all() {
 			if strings.HasPrefix(e.key, prefix) {
 				keys = append(keys, e.key)
 			}
 		}
-		s.mu.Unlock()
-	}
+	})
 	slices.Sort(keys)
 	return keys, nil
 }
@@ -142,37 +139,24 @@ func (m *Memory) Reset(ctx context.Context, prefix string) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}
-	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		for chain := range s.table.chains {
-			s.table.forget(chain, func(e *entry) bool { return strings.HasPrefix(e.key, prefix) })
+	m.eachTable(func(t *table) {
+		for chain := range t.chains {
+			t.forget(chain, func(e *entry) bool { return strings.HasPrefix(e.key, prefix) })
 		}
-		s.mu.Unlock()
-	}
+	})
 	return nil
 }
 
 // Close is [Store]'s. It forgets everything.
 func (m *Memory) Close() error {
 	m.closed.Store(true)
-	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		s.table = table{}
-		s.mu.Unlock()
-	}
+	m.eachTable(func(t *table) { *t = table{} })
 	return nil
 }
 
 // Len returns how many keys are held in memory.
 func (m *Memory) Len() (n int) {
-	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		n += int(s.table.keys)
-		s.mu.Unlock()
-	}
+	m.eachTable(func(t *table) { n += int(t.keys) })
 	return n
 }
 

@@ -43,20 +43,25 @@ func (p *purse) FullAt() int64 {
 	return p.first.fullAt
 }
 
-// Spend is [limit.Account.Spend].
+// Spend is the whole decision on a request that is charged to one key and never
+// settled. It reports whether all limits allow n.
 func (p *purse) Spend(plan *limit.Plan, now, n int64, decisions []limit.Decision) (allowed bool) {
-	if now < p.FullAt() {
-		return p.Account().Spend(plan, now, n, decisions)
-	}
-	longest := longestLog(plan)
-	if longest == 0 {
-		return p.Account().Spend(plan, now, n, decisions)
-	}
-	*p = purse{}
 	var unused limit.Account
-	if allowed = unused.Ask(plan, now, n, decisions); !allowed {
-		unused.Deny(plan, now, n, decisions)
-	} else if n > 0 {
+	a, longest := &unused, int64(0)
+	if now >= p.FullAt() {
+		longest = longestLog(plan)
+	}
+	if longest > 0 { // nothing is in use, and first can hold the charge
+		*p = purse{}
+	} else {
+		a = p.Account()
+	}
+	switch allowed = a.Ask(plan, now, n, decisions); {
+	case !allowed:
+		a.Deny(plan, now, n, decisions)
+	case longest == 0:
+		a.Charge(plan, now, n, nil)
+	case n > 0:
 		p.first = firstCharge{now, n, max(now+longest, 0), plan}
 	}
 	return allowed

@@ -43,6 +43,16 @@ func shardsOf(charges []Amount) (set uint64) {
 	return set
 }
 
+// eachTable calls do with the table of each shard in turn, while the shard is locked.
+func (m *Memory) eachTable(do func(*table)) {
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		do(&s.table)
+		s.mu.Unlock()
+	}
+}
+
 // lock locks a set of shards, in one order whatever the caller's, unless the store is
 // closed.
 func (m *Memory) lock(set uint64) error {

@@ -37,10 +37,5 @@ func (m *Memory) sweep(now int64) {
 // calls forget a few full keys each.
 func (m *Memory) Sweep() {
 	now := m.clock()
-	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		s.table.sweep(now, int(s.table.chains))
-		s.mu.Unlock()
-	}
+	m.eachTable(func(t *table) { t.sweep(now, int(t.chains)) })
 }
