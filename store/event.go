@@ -2,36 +2,37 @@ package store
 
 import "fmt"
 
-// Event tells of a store on a server: that it was lost, and that it is back. Events are
-// for metrics and logs: each Lost is followed by a Back of the same Group, unless the
-// store is closed before.
+// Event reports that a store has lost its server, or reaches it again. Events are for
+// metrics and logs. Each Lost is followed by a Back of the same Group, unless the store is
+// closed before.
 type Event struct {
 	Kind EventKind
 
 	// Mode is what the store does while the server is lost.
 	Mode LossMode
 
-	// Group is the part of a cluster that was lost or is back: each of 64 is of
-	// 256 hash slots. It is 0 without a cluster.
+	// Group is the part of a cluster that was lost or is back. A cluster has 64 groups
+	// of 256 hash slots each. Group is 0 without a cluster.
 	Group int
 
-	// Nodes is by how many nodes the limits are shared, in the mode "share": 0 before
-	// this node has heard it.
+	// Nodes is the number of nodes that share the limits in the mode "share", or 0 if
+	// this node does not know it yet.
 	Nodes int
 
-	// Err is why the server was lost.
+	// Err is the error by which the server was lost.
 	Err error
 
-	// Allowed and Denied are how many takes were decided without the server, since
-	// the last event of that kind.
+	// Allowed and Denied count the takes that were decided without the server since the
+	// last event of this kind.
 	Allowed, Denied int64
 
-	// Keys is how many keys were reconciled, and Charged how much in all.
+	// Keys is the number of keys that were reconciled, and Charged the sum of what the
+	// server was charged for them.
 	Keys    int
 	Charged int64
 
-	// Missed is how many events before this one were dropped, because
-	// the observer had not returned from earlier ones.
+	// Missed is the number of events that were dropped just before this one, because the
+	// observer had not returned from earlier ones.
 	Missed int
 }
 

@@ -154,7 +154,7 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// Len returns how many keys are held in memory.
+// Len returns the number of keys in memory.
 func (m *Memory) Len() (n int) {
 	m.eachTable(func(t *table) { n += int(t.keys) })
 	return n
@@ -176,7 +176,7 @@ func check(ctx context.Context, charges []Charge) error {
 
 func notAsked(err error) error { return fmt.Errorf("ratelimit: not asked: %w", err) }
 
-// Put replaces what a key has used by a copy of a: for what was counted elsewhere.
+// Put replaces what a key has used by a copy of a, such as usage that was counted elsewhere.
 func (m *Memory) Put(key string, a *limit.Account) error {
 	p := &prepared{key: key, hash: hashOf(key), shard: shardOf(key)}
 	if err := m.lock(1 << p.shard); err != nil {
@@ -189,5 +189,5 @@ func (m *Memory) Put(key string, a *limit.Account) error {
 	return nil
 }
 
-// Local reports whether all who use the store are on this machine: they are.
+// Local reports that all users of the store are on this machine.
 func (m *Memory) Local() bool { return true }

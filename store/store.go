@@ -15,11 +15,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Charge is so much of what one key has, under each of its limits.
+// Charge is an amount N that a key is charged under each of its limits.
 //
-// What a key has used stays when its limits' counts change, or when their days
-// begin. A change of algorithm or period begins anew, but for that of a sliding
-// log's period, which sees what the log still holds. The store may keep Limits: do not change them.
+// What a key has used still counts after the counts of its limits have changed, or the
+// time at which their days begin. A limit with another algorithm or period has used
+// nothing, except for a sliding log: a new period covers the entries that the log still
+// has. The store may keep Limits: do not change them.
 type Charge struct {
 	Key    string
 	Limits []limit.Limit
@@ -28,19 +29,17 @@ type Charge struct {
 	prepared *prepared // nil unless Prepare has made the charge
 }
 
-// Store keeps what keys have used. All of its methods may be called at a time.
-// An error is a fault of the store or of the call, and means that nothing
-// happened; a denial is none.
+// Store keeps what keys have used. Its methods are safe for concurrent use. An error is a
+// fault of the store or of the call, and then nothing has happened. A denial is no error.
 type Store interface {
 	// Take charges all of the charges, or none if a limit denies one. It
 	// returns what each limit says, in the order of the charges and of their
 	// limits. See [Allowed] and [Deciding]. A limit of which more is used than
 	// it allows denies even a charge of zero.
 	//
-	// Every decision says what is used and since when, exactly. A store that
-	// cannot know it, since it decides without the place where all is counted,
-	// says what it knows: Used is the limit's burst less Remaining, or more, and
-	// Since is 0 if it does not know the window.
+	// Every decision says exactly what is used and since when. A store that decides
+	// while it cannot reach its server says what it knows: Used is at least the
+	// limit's burst less Remaining, and Since is 0 if it does not know the window.
 	Take(ctx context.Context, charges []Charge) (Receipt, []limit.Decision, error)
 
 	// Settle corrects what was taken to what was used: one amount for each
@@ -52,9 +51,9 @@ type Store interface {
 	// is what remains now.
 	Peek(ctx context.Context, charges []Charge) ([]limit.Decision, error)
 
-	// Read returns what each of the keys has used, and as of which time in Unix
-	// nanoseconds. That of a key which has used nothing is a zero account. The
-	// accounts are the caller's.
+	// Read returns what each of the keys has used, and the time of the reading in Unix
+	// nanoseconds. The account of a key that has used nothing is a zero account. The
+	// caller may change the accounts.
 	Read(ctx context.Context, keys ...string) (accounts []*limit.Account, at int64, err error)
 
 	// Keys returns all keys that begin with prefix of which anything is stored,
@@ -67,8 +66,8 @@ type Store interface {
 	Close() error
 }
 
-// Receipt is a store's own note of a take, for Settle. That of a take which was
-// denied is nil, and settling it does nothing.
+// Receipt is what a store must know of a take to settle it. The receipt of a denied take is
+// nil, and settling it does nothing.
 type Receipt any
 
 // Errors that callers may want to tell apart.
@@ -82,7 +81,7 @@ var (
 const maxLimits = 64
 
 // Validate returns what is wrong with the charges and what is allowed, or nil.
-// An amount that is larger than a limit is not wrong: its answer is never.
+// An amount that is larger than a limit is valid: Take denies it for ever.
 func Validate(charges []Charge) error {
 	for i, c := range charges {
 		if c.N < 0 {
@@ -116,9 +115,8 @@ func Allowed(decisions []limit.Decision) bool {
 	return !slices.ContainsFunc(decisions, func(d limit.Decision) bool { return !d.Allowed })
 }
 
-// Deciding returns the one decision that stands for all: of those that deny,
-// the one that denies longest; of those that allow, the one with the least
-// left. Without any it allows.
+// Deciding returns the decision that decides: of those that deny, the one that denies
+// longest; if all allow, the one with the least left. Without any decisions it allows.
 func Deciding(decisions []limit.Decision) limit.Decision {
 	if len(decisions) == 0 {
 		return limit.Decision{Allowed: true}

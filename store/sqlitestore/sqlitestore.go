@@ -88,5 +88,5 @@ func newStore(path string) *Store {
 // [store.ErrClosed].
 func (s *Store) Close() error { return s.close() }
 
-// Local reports whether all who use the store are on this machine: they are.
+// Local reports that all users of the store are on this machine.
 func (s *Store) Local() bool { return true }
