@@ -24,7 +24,9 @@ const noRetry time.Duration = -1
 // attempt sends the call to a deployment, and relays the answer. If the call should be sent
 // again instead, it returns after which delay.
 func (x *exchange) attempt(d *deployment) (delay time.Duration, no *refusal) {
-	x.tried = append(x.tried, d)
+	if len(x.upstream.deployments) > 1 {
+		x.tried = append(x.tried, d)
+	}
 	d.active.Add(1)
 	defer d.active.Add(-1)
 	if !x.signed {
@@ -120,7 +122,9 @@ func (x *exchange) delayUnlessUntried(d time.Duration) time.Duration {
 }
 
 // untried reports whether a deployment is left that was not tried yet.
-func (x *exchange) untried() bool { return len(x.tried) < len(x.upstream.deployments) }
+func (x *exchange) untried() bool {
+	return len(x.upstream.deployments) > 1 && len(x.tried) < len(x.upstream.deployments)
+}
 
 // concernsOneAccount reports whether a call was refused for a reason that may not hold for
 // another account.

@@ -33,10 +33,10 @@ type exchange struct {
 
 	call           call.Call
 	body           []byte
-	heldBytes      int64       // see [Gateway]
-	chosen         *deployment // whose limits were asked last
-	tried          []*deployment
-	fallback       *fallback // nil before the first attempt that is repeated
+	heldBytes      int64         // see [Gateway]
+	chosen         *deployment   // whose limits were asked last
+	tried          []*deployment // empty if there is only one
+	fallback       *fallback     // nil before the first attempt that is repeated
 	decision       ratelimit.Decision
 	sent           bool      // the provider may have got the request
 	throttled      bool      // the provider's last answer throttles the call

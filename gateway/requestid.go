@@ -25,7 +25,10 @@ func newIDSource() *idSource {
 }
 
 // next returns a new id.
-func (s *idSource) next() string { return s.prefix + strconv.FormatUint(s.last.Add(1), 10) }
+func (s *idSource) next() string {
+	var room [40]byte
+	return string(strconv.AppendUint(append(room[:0], s.prefix...), s.last.Add(1), 10))
+}
 
 // setRequestID sets the header with the request's id. If the provider has sent no id of its
 // own, the gateway's is also in the header where the client's SDK looks for one.

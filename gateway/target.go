@@ -54,6 +54,9 @@ func hasDotSegment(path string) bool {
 
 // providerPath returns the path and the query of the request at the provider, without a host.
 func (x *exchange) providerPath() *url.URL {
+	if x.upstream.deployments[0].base.Path == "" {
+		return &x.target
+	}
 	u := x.address(x.upstream.deployments[0])
 	u.Host = "" // the host must not decide which API it is: the configuration does
 	return u
