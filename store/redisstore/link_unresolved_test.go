@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -18,6 +20,7 @@ import (
 // broken is a client whose connection breaks whenever it is used.
 type broken struct {
 	rueidis.Client
+	err      error // of every command; nil: io.EOF
 	mu       sync.Mutex
 	commands [][]string
 }
@@ -26,7 +29,7 @@ func (b *broken) Do(_ context.Context, c rueidis.Completed) rueidis.RedisResult 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.commands = append(b.commands, slices.Clone(c.Commands()))
-	return rueidis.NewErrorResult(io.EOF)
+	return rueidis.NewErrorResult(cmp.Or(b.err, io.EOF))
 }
 
 // A batch that may have run is sent again unchanged, less and less often, and given up before its
@@ -93,6 +96,34 @@ func TestLinkCloseUnresolved(t *testing.T) {
 			t.Error(err, o.unanswered)
 		}
 	})
+}
+
+// A settlement whose caller has left, and that never reached the server, has not happened. One that
+// may have reached it counts as done.
+func TestFateOfSettlements(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err      error
+		happened bool
+	}{
+		"no connection":     {&net.OpError{Op: "dial", Err: io.EOF}, false},
+		"broken connection": {io.EOF, true},
+	} {
+		client := &broken{Client: dial(t, redistest.New(t).Addr), err: test.err}
+		synctest.Test(t, func(t *testing.T) {
+			r := newRemote(client, "test", time.Second, nil, nil)
+			defer r.Close()
+			err := r.do(t.Context(), countOp("key"))
+			u, ok := errors.AsType[unanswered](err)
+			if !ok || !errors.Is(err, ErrLost) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			<-u.fate.done
+			if u.fate.happened != test.happened {
+				t.Errorf("%s: happened: %v; want %v", name, u.fate.happened, test.happened)
+			}
+		})
+	}
 }
 
 func busy(l *link) bool {
