@@ -121,7 +121,7 @@ func (s *standing) teach(q state.Quota) state.Quota {
 	return q
 }
 
-// dimensionOf has the dimension of a quota that is a window of a provider's.
+// dimensionOf has the dimension of a quota for each window of a provider's that a quota can limit.
 var dimensionOf = map[llm.Window]state.Dimension{
 	{Unit: llm.Requests, Per: time.Minute}:     state.RPM,
 	{Unit: llm.Requests, Per: llm.Day}:         state.RPD,

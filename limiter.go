@@ -24,13 +24,13 @@ var ErrNever = limit.ErrNever
 // may be called at a time. Make one with [New] or one of its relatives.
 type RateLimiter struct {
 	engine   *admission.Engine
-	projects atomic.Pointer[project.Limiter] // whose calls the models' are; nil: nobody's
+	projects atomic.Pointer[project.Limiter] // nil: calls have no projects with limits
 	file     string                          // the YAML file; may be empty: see pathOr
 	inFile   bool                            // quotas and usage are kept in the YAML file, when Persist is called
 
-	pauses   feedback.Pauses // of models whose providers take no calls
+	pauses   feedback.Pauses // of models whose providers take no calls for a while
 	maxPause time.Duration
-	keeper   keeper // of quotas, if the store has one
+	keeper   keeper // of quotas, where the store keeps them; nil: nothing does
 	unfollow func() // stops following the keeper's quotas; nil: it does not
 
 	// Models with a quota. The map is replaced, never changed.
@@ -40,8 +40,8 @@ type RateLimiter struct {
 	persisting sync.Mutex // held from looking at usage to having written it
 
 	mu      sync.Mutex        // guards others, and changes of quotas
-	others  map[string]*model // that were used and have no quota
-	unknown names             // of those that are counted
+	others  map[string]*model // the models that were used and have no quota
+	unknown names             // the names without a quota that are counted
 }
 
 // TryAcquire reserves a call's estimated tokens, prompt and output together, or
@@ -125,7 +125,7 @@ func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Rese
 	return rl.reservation(&asks, &r), inWords(&asks, d, err)
 }
 
-// inWords returns the error of a call that could never pass, in words.
+// inWords lets the error of a call that could never pass say which limit is too small.
 func inWords(asks *asking, d *Decision, err error) error {
 	switch {
 	case !errors.Is(err, ErrNever):
@@ -196,8 +196,8 @@ func bounded(n int) int { return min(max(n, 0), admission.MaxTokens) }
 // asking is a call made ready for the engine.
 type asking struct {
 	admission.Call
-	model   *model           // nil: none has a part in it
-	own     *admission.Scope // of the project; nil: none has a part in it
+	model   *model           // nil: the call names no model that is counted
+	own     *admission.Scope // the scope of the call's project; nil: the call names none
 	free    bool             // neither a quota nor a project's limit governs the call
 	isKnown bool             // the model has a quota
 }
@@ -278,7 +278,7 @@ func (rl *RateLimiter) NewProjects(cfg project.Config) (*project.Limiter, error)
 // Projects returns the limiter that NewProjects has returned, or nil.
 func (rl *RateLimiter) Projects() *project.Limiter { return rl.projects.Load() }
 
-// pass lets a call pass that nothing governs.
+// pass admits a call that no quota and no project's limit governs.
 func (rl *RateLimiter) pass(ctx context.Context, a *asking, d *Decision) *Reservation {
 	rl.allow(a, d)
 	var r admission.Result
@@ -288,7 +288,7 @@ func (rl *RateLimiter) pass(ctx context.Context, a *asking, d *Decision) *Reserv
 	return rl.reservation(a, &r)
 }
 
-// allow is the decision on a call that nothing governs.
+// allow makes d the decision on a call that no quota and no project's limit governs.
 func (rl *RateLimiter) allow(a *asking, d *Decision) {
 	d.Allowed, d.Code, d.Reason = true, DecisionUnknownModel, "the model has no quota"
 	if a.isKnown {

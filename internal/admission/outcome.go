@@ -26,7 +26,7 @@ type Standing struct {
 	Closed Closed // by the gate of the scope
 
 	plan  *plan
-	first int // the place of its first decision among all
+	first int // the index of its first decision in the outcome
 }
 
 // all returns the standing of each scope.

@@ -60,9 +60,9 @@ type Rules struct {
 type Part uint8
 
 const (
-	Whole        Part = iota // every limit: the call reserves
-	WithoutSlots             // nothing says when the call ends
-	RequestsOnly             // and it has no tokens
+	Whole        Part = iota // every limit: the call makes a reservation
+	WithoutSlots             // all limits but those on calls at a time: nobody says when the call ends
+	RequestsOnly             // the limits on requests: the call has no tokens either
 	parts
 )
 
