@@ -251,7 +251,7 @@ func (rl *RateLimiter) projectScope(id string) (*admission.Scope, error) {
 	if projects := rl.projects.Load(); projects != nil {
 		return projects.Scope(id)
 	}
-	return rl.engine.NewOwn(id), nil
+	return rl.engine.NewOwn(id, id), nil
 }
 
 // NewProjects returns a limiter of projects that counts where this one does. From then on

@@ -28,7 +28,7 @@ type model struct {
 // newModel returns a model of which nothing is used.
 func (rl *RateLimiter) newModel(name string, q state.Quota) *model {
 	m := &model{limiter: rl, name: name}
-	m.scope = rl.engine.NewShared(state.KeyPrefix(name), m)
+	m.scope = rl.engine.NewShared(state.KeyPrefix(name), name, m)
 	rl.engine.Miss(rl.engine.SetRules(m.scope, newRules(q)))
 	return m
 }

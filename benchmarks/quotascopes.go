@@ -116,12 +116,12 @@ func engineOver(more int) instance {
 	requests, tokens := admission.Requests, admission.AllTokens
 	var all admission.Scopes
 	for i := range more {
-		all = append(all, scope(e.NewOwn(fmt.Sprint("more", i)), per(requests, time.Minute), per(tokens, time.Minute)))
+		all = append(all, scope(e.NewOwn(fmt.Sprint("more", i), "more"), per(requests, time.Minute), per(tokens, time.Minute)))
 	}
 	all = append(all,
-		scope(e.NewOwn("project"), per(requests, time.Minute), per(requests, time.Hour), per(requests, day),
+		scope(e.NewOwn("project", "project"), per(requests, time.Minute), per(requests, time.Hour), per(requests, day),
 			per(tokens, time.Minute), per(tokens, time.Hour), per(tokens, day)),
-		scope(e.NewShared("model", nil), per(requests, time.Minute), per(tokens, time.Minute), per(requests, day)))
+		scope(e.NewShared("model", "model", nil), per(requests, time.Minute), per(tokens, time.Minute), per(requests, day)))
 	ctx := context.Background()
 	var ask admission.Ask
 	if err := ask.Set(1, callTokens, llm.Tokens{}); err != nil {

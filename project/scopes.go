@@ -55,7 +55,7 @@ func (s *scopes) of(l *Limiter, id string) (*admission.Scope, error) {
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if scope = shard.find(id); scope == nil {
-		scope = l.engine.NewOwn(keyOf(id))
+		scope = l.engine.NewOwn(keyOf(id), id)
 		if err := l.engine.SetRules(scope, l.planOf(id).rules()); err != nil {
 			return nil, err
 		}

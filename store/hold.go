@@ -7,7 +7,10 @@ import (
 )
 
 // few is how many charges most takes have at most. No memory is allocated for so many.
-const few = 6
+const few = 4
+
+// maxFew is how many charges nearly all takes have at most.
+const maxFew = 12
 
 // Amount is how much is taken of a prepared charge. The charge's own N does not count.
 type Amount struct {
@@ -16,45 +19,49 @@ type Amount struct {
 }
 
 // Hold is room for what [Memory.SettleHold] must know of a take. It lives in the
-// caller's reservation. The zero Hold is ready for a take.
+// caller's reservation.
 type Hold struct {
-	at      int64 // when the take was made
-	charges int   // how many the take had; 0 once it is settled
-	few     [few]limit.Mark
-	more    *receipts // in place of few, if the take has more charges or a bucket
+	at   int64 // when the take was made
+	few  [few]limit.Mark
+	more *heldMore // in place of few; nil: the take has few charges and no bucket
 }
 
-// receipts has the receipt of each charge, and room for a few, so that these take one
-// allocation.
-type receipts struct {
-	all  []limit.Receipt
-	room [few]limit.Receipt
+// heldMore is what must be known of a take of many charges, or of buckets.
+type heldMore struct {
+	marks    []limit.Mark    // of each charge, or
+	receipts []limit.Receipt // if any of them has a bucket
 }
 
-// begin empties the hold for a take.
+// begin makes the hold ready for a take.
 func (h *Hold) begin(taken []Amount, at int64) {
-	h.at, h.charges, h.more = at, len(taken), nil
-	if len(taken) > few || slices.ContainsFunc(taken, func(a Amount) bool { return a.Of.prepared.plan.Buckets() }) {
-		h.more = new(receipts)
-		if h.more.all = h.more.room[:min(len(taken), few)]; len(taken) > few {
-			h.more.all = make([]limit.Receipt, len(taken))
-		}
+	h.at, h.more = at, nil
+	if slices.ContainsFunc(taken, func(a Amount) bool { return a.Of.prepared.plan.Buckets() }) {
+		h.more = &heldMore{receipts: make([]limit.Receipt, len(taken))}
+	} else if len(taken) > few {
+		h.more = &heldMore{marks: make([]limit.Mark, len(taken))}
 	}
 }
 
 // keep keeps the receipt of the i-th charge.
 func (h *Hold) keep(i int, r *limit.Receipt) {
-	if h.more != nil {
-		h.more.all[i] = *r
-	} else {
+	switch {
+	case h.more == nil:
 		h.few[i] = r.Mark
+	case h.more.receipts != nil:
+		h.more.receipts[i] = *r
+	default:
+		h.more.marks[i] = r.Mark
 	}
 }
 
 // receipt returns the receipt of the i-th charge, which has taken n.
 func (h *Hold) receipt(i int, n int64) limit.Receipt {
-	if h.more != nil {
-		return h.more.all[i]
+	switch {
+	case h.more == nil:
+		return limit.Receipt{N: n, At: h.at, Mark: h.few[i]}
+	case h.more.receipts != nil:
+		return h.more.receipts[i]
+	default:
+		return limit.Receipt{N: n, At: h.at, Mark: h.more.marks[i]}
 	}
-	return limit.Receipt{N: n, At: h.at, Mark: h.few[i]}
 }

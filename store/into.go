@@ -10,11 +10,10 @@ import (
 // decisions, notes in h what SettleHold must know, and reports whether all limits
 // allow. Neither the charges, nor the decisions, nor h are kept.
 func (m *Memory) TakeInto(ctx context.Context, charges []Amount, decisions []limit.Decision, h *Hold) (_ []limit.Decision, allowed bool, err error) {
-	h.charges = 0
 	if err := checkPrepared(ctx, charges); err != nil {
 		return decisions, false, err
 	}
-	var room [2 * few]*entry
+	var room [maxFew]*entry
 	entries := room[:]
 	if len(charges) > len(room) {
 		entries = make([]*entry, len(charges))
@@ -107,22 +106,19 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Amount, decisions []lim
 func grow(decisions []limit.Decision, p *limit.Plan) []limit.Decision {
 	n := len(decisions) + len(p.Limits())
 	if n > cap(decisions) {
-		decisions = append(make([]limit.Decision, 0, n+few), decisions...)
+		decisions = append(make([]limit.Decision, 0, n+maxFew), decisions...)
 	}
 	return decisions[:n]
 }
 
 // SettleHold is Settle of the take that h was given to. taken is what was taken, and actual
-// what was used of each charge: a negative number leaves what was taken. Only the first
-// call after a take does anything. Two goroutines must not call it at a time with one
-// Hold. A store that is closed settles nothing.
+// what was used of each charge: a negative number leaves what was taken. Call it at most
+// once for each take. A store that is closed settles nothing.
 //
 // SettleHold reads the clock only if there is a bucket among the limits. For logs and
 // windows the time of the last decision will do: an entry that has left its window
 // since then will have left it at the next decision.
 func (m *Memory) SettleHold(h *Hold, taken []Amount, actual []int64) {
-	taken = taken[:h.charges]
-	h.charges = 0
 	var locked uint64
 	buckets := false
 	for i := range taken {

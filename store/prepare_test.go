@@ -143,7 +143,6 @@ func TestPrepareRefuses(t *testing.T) {
 			decisions, allowed, err = m.Spend(t.Context(), []byte("key"), charges[0], nil)
 			refused("spend", decisions, allowed, err)
 		}
-		m.SettleHold(&h, amountsOf(charges), nil)
 	}
 	if m.Len() != 0 {
 		t.Errorf("%d keys are held", m.Len())

@@ -105,14 +105,14 @@ func (b *bench) wantEvents(project string, want ...event.Kind) {
 // shared returns a scope that has a line, and own one that has none.
 func (b *bench) shared(key string, gate admission.Gate, limits ...admission.Limit) *admission.Scope {
 	b.t.Helper()
-	s := b.NewShared(key+"/", gate)
+	s := b.NewShared(key+"/", key, gate)
 	b.set(s, limits...)
 	return s
 }
 
 func (b *bench) own(key string, limits ...admission.Limit) *admission.Scope {
 	b.t.Helper()
-	s := b.NewOwn(key + "/")
+	s := b.NewOwn(key+"/", key)
 	b.set(s, limits...)
 	return s
 }

@@ -39,7 +39,7 @@ func (r *Reservation) Keep() {
 
 // slots returns the charges of the call's slots.
 func (r *Reservation) slots() (list []store.Charge) {
-	for _, p := range r.plans {
+	for _, p := range r.all() {
 		for _, u := range p.units {
 			if u == Slots {
 				list = append(list, store.Charge{Key: p.rules.Key(Slots), Limits: anyNumber, N: 1})
@@ -54,7 +54,7 @@ func (k *renewal) renew(r *Reservation) {
 	if r.ended.Load() {
 		return
 	}
-	next, err := r.engine.takeSlots(r.slots())
+	next, err := r.of().takeSlots(r.slots())
 	if err != nil {
 		if !hopeless(err) {
 			k.timer.Reset(renewAgain)
@@ -91,6 +91,6 @@ func (e *Engine) takeSlots(list []store.Charge) (store.Receipt, error) {
 
 func (r *Reservation) giveBackSlots(receipt *store.Receipt) {
 	if receipt != nil {
-		r.engine.correct(correction{*receipt, make([]int64, len(r.slots()))})
+		r.of().correct(correction{*receipt, make([]int64, len(r.slots()))})
 	}
 }

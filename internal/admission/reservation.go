@@ -10,57 +10,139 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Reservation is what a call has taken before it is known what it uses.
+// Reservation is what a call has taken before it is known what it uses. It is small, because
+// to allocate it costs as much as to decide on the call.
 type Reservation struct {
-	engine *Engine
-	hold   store.Hold // by which the store in memory knows what was taken
-	ask    Ask        // as it was charged to the shared scope
-	ended  atomic.Bool
+	few   [2]*plan   // by which the call was charged in its scopes: see plans
+	hold  store.Hold // by which the store in memory knows what was taken
+	first int64      // tokens that the call asked for: of its input, if split is set, and otherwise all
+	other int64      // tokens of its output, if split is set
 
-	limited        bool // for observers, as the next two
-	project, model string
-
-	plans    []*plan // by which it was charged
-	fewPlans [2]*plan
+	ended   atomic.Bool
+	split   bool
+	limited bool // for observers
 
 	*special // &ordinary, unless any of it is set: see set
 }
 
 // special is what few reservations have. Only for those memory is allocated.
 type special struct {
-	receipt store.Receipt      // by which any store but that in memory knows what was taken
-	probe   int64              // the number of the probe that the call is, or 0
-	gated   *Scope             // whose gate it probes
-	renewal *renewal           // of its slots for longer than a lease; nil: none
-	flow    string             // of the call, if it has waited in a line
-	line    *line.Line         // in which it has had a turn, or nil
-	after   func(t llm.Tokens) // is told what the call has used; may be nil
+	plans    []*plan            // by which the call was charged, if it has more than two scopes
+	requests int64              // as how many the call counts
+	free     [2]int64           // tokens that the call asked for and the provider does not count, of its input and output
+	receipt  store.Receipt      // by which any store but that in memory knows what was taken
+	probe    int64              // the number of the probe that the call is, or 0
+	gated    *Scope             // whose gate it probes
+	renewal  *renewal           // of its slots for longer than a lease; nil: none
+	flow     string             // of the call, if it has waited in a line
+	line     *line.Line         // in which it has had a turn, or nil
+	after    func(t llm.Tokens) // is told what the call has used; may be nil
+	engine   *Engine            // of a call without scopes
+	names    *names             // for observers, if they are not those of the scopes
 }
 
+// names are those of the project and the model of a call.
+type names struct{ project, model string }
+
 // ordinary is the special part of a reservation that has none.
-var ordinary special
+var ordinary = special{requests: 1}
 
 // set returns the special part of a reservation for a change of it.
 func (r *Reservation) set() *special {
 	if r.special == &ordinary {
-		r.special = new(special)
+		r.special = &special{requests: 1}
 	}
 	return r.special
 }
 
 func (e *Engine) newReservation(c *Call, o *Outcome) *Reservation {
-	r := &Reservation{engine: e, ask: c.Ask, project: c.Project, model: c.Model, limited: c.Limited, special: &ordinary}
-	r.plans = r.fewPlans[:0]
+	r := &Reservation{first: c.Ask.Amounts[Tokens], split: c.Ask.Split, limited: c.Limited, special: &ordinary}
+	if c.Ask.Split {
+		r.first, r.other = c.Ask.Amounts[Input], c.Ask.Amounts[Output]
+	}
+	if free := [2]int64{c.Ask.FreeInput, c.Ask.FreeOutput}; free != r.free {
+		r.set().free = free
+	}
+	if n := c.Ask.Amounts[Requests]; n != 1 {
+		r.set().requests = n
+	}
 	all := o.all()
+	if len(all) == 0 {
+		r.set().engine = e
+	}
 	for i := range all {
-		p := all[i].plan
-		r.plans = append(r.plans, p)
-		if !c.Ask.Split && p.rules != nil && p.scope.line != nil {
-			r.ask.Amounts[Input] = p.rules.Amount(Input, &c.Ask)
-			r.ask.Amounts[Output] = p.rules.Amount(Output, &c.Ask)
+		if i < len(r.few) {
+			r.few[i] = all[i].plan
+		}
+		if len(all) > len(r.few) {
+			r.set().plans = append(r.plans, all[i].plan)
+		}
+	}
+	if e.observer != nil {
+		if n := (names{c.Project, c.Model}); n != r.ofScopes() {
+			r.set().names = &n
 		}
 	}
 	return r
+}
+
+// ofScopes returns the names of the innermost of the call's own scopes, and of the shared one.
+func (r *Reservation) ofScopes() (n names) {
+	for _, p := range r.all() {
+		switch {
+		case p.scope.line != nil:
+			n.model = p.scope.Name
+		case n.project == "":
+			n.project = p.scope.Name
+		}
+	}
+	return n
+}
+
+// all returns the plans by which the call was charged.
+func (r *Reservation) all() []*plan {
+	switch {
+	case r.plans != nil:
+		return r.plans
+	case r.few[0] == nil:
+		return nil
+	case r.few[1] == nil:
+		return r.few[:1]
+	}
+	return r.few[:]
+}
+
+// of returns the engine that has made the reservation.
+func (r *Reservation) of() *Engine {
+	if r.few[0] == nil {
+		return r.engine
+	}
+	return r.few[0].scope.engine
+}
+
+// ask returns what the call asked for.
+func (r *Reservation) ask() (a Ask) {
+	a.Amounts[Requests], a.Amounts[Slots] = r.requests, 1
+	a.Split, a.FreeInput, a.FreeOutput = r.split, r.free[0], r.free[1]
+	a.Amounts[Tokens] = r.first
+	if r.split {
+		a.Amounts[Input], a.Amounts[Output] = r.first, r.other
+		a.Amounts[Tokens] += r.other
+	}
+	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
+	return a
+}
+
+// inShared returns what the call asked for of the shared scope, where input and output are
+// each charged with all tokens if they are not known.
+func (r *Reservation) inShared() Ask {
+	a := r.ask()
+	for _, p := range r.all() {
+		if !r.split && p.rules != nil && p.scope.line != nil {
+			a.Amounts[Input], a.Amounts[Output] = p.rules.Amount(Input, &a), p.rules.Amount(Output, &a)
+		}
+	}
+	return a
 }
 
 // Commit corrects what was reserved to what the call has used. Of a part that is not
@@ -76,7 +158,7 @@ func (r *Reservation) Commit(t llm.Tokens) bool {
 		r.after(t)
 	}
 	if r.probe != 0 {
-		r.gated.gate.Committed(r.engine.clock(), r.probe, max(t.Input, t.Output))
+		r.gated.gate.Committed(r.of().clock(), r.probe, max(t.Input, t.Output))
 	}
 	used := r.used(t)
 	r.settle(&used)
@@ -87,9 +169,9 @@ func (r *Reservation) Commit(t llm.Tokens) bool {
 // used returns what a call has used of each unit: -1 of a part that is not known, of which
 // what was reserved stands in every scope.
 func (r *Reservation) used(t llm.Tokens) Amounts {
-	used := r.ask.Amounts
+	used := r.ask().Amounts
 	used[Slots] = 0
-	if !r.ask.Split {
+	if !r.split {
 		used[Input], used[Output] = -1, -1
 	}
 	input, output := t.Input-t.FreeInput, t.Output-t.FreeOutput // that count
@@ -100,9 +182,9 @@ func (r *Reservation) used(t llm.Tokens) Amounts {
 		used[Output] = bounded(output)
 	}
 	switch {
-	case r.ask.Split || input >= 0 && output >= 0:
+	case r.split || input >= 0 && output >= 0:
 		used[Tokens] = used[Input] + used[Output]
-		used[AllTokens] = used[Tokens] + r.free(t)
+		used[AllTokens] = used[Tokens] + r.uncounted(t)
 	case input >= 0:
 		used[Tokens] = max(used[Tokens], used[Input])
 		used[AllTokens] = max(used[AllTokens], bounded(t.Input))
@@ -113,15 +195,15 @@ func (r *Reservation) used(t llm.Tokens) Amounts {
 	return used
 }
 
-// free returns how many of the tokens the provider does not count. Of a part that is not
+// uncounted returns how many of the tokens the provider does not count. Of a part that is not
 // known, as many as were expected.
-func (r *Reservation) free(t llm.Tokens) int64 {
+func (r *Reservation) uncounted(t llm.Tokens) int64 {
 	n := bounded(t.FreeInput) + bounded(t.FreeOutput)
 	if t.Input < 0 {
-		n += r.ask.FreeInput
+		n += r.free[0]
 	}
 	if t.Output < 0 {
-		n += r.ask.FreeOutput
+		n += r.free[1]
 	}
 	return n
 }
@@ -132,7 +214,7 @@ func (r *Reservation) Cancel() bool {
 		return false
 	}
 	if r.probe != 0 {
-		r.gated.gate.GiveBack(r.engine.clock(), r.probe)
+		r.gated.gate.GiveBack(r.of().clock(), r.probe)
 	}
 	r.settle(&Amounts{})
 	r.observe(event.Cancelled, llm.Tokens{})
@@ -157,50 +239,52 @@ func (r *Reservation) Served() {
 
 // settle corrects what was taken, and lets calls go on that wait for what is given back.
 func (r *Reservation) settle(used *Amounts) {
-	e := r.engine
+	e := r.of()
 	if r.renewal != nil {
 		r.renewal.end(r)
 	}
 	if e.memory != nil {
-		var few [fewCharges]store.Amount
-		var fewUsed [fewCharges]int64
-		e.memory.SettleHold(&r.hold, r.taken(few[:0]), r.actual(fewUsed[:0], used))
+		var taken [fewCharges]store.Amount
+		var actual [fewCharges]int64
+		e.memory.SettleHold(&r.hold, r.taken(taken[:0]), r.actual(actual[:0], used))
 	} else if r.receipt != nil {
 		e.correct(correction{r.receipt, r.actual(nil, used)})
 	}
 	if r.line != nil {
-		inShared := r.inShared(*used)
-		r.line.Charge(r.flow, r.costMore(&inShared))
+		r.line.Charge(r.flow, r.costMore(used))
 	}
-	for _, p := range r.plans {
+	for _, p := range r.all() {
 		if p.scope.gate != nil && e.memory == nil {
-			p.scope.gate.Settled(r.ask.Amounts, r.inShared(*used))
+			asked := r.inShared().Amounts
+			p.scope.gate.Settled(asked, known(used, &asked))
 		}
 		e.Wake(p.scope)
 	}
 }
 
-// inShared returns what a call has used of the shared scope.
-func (r *Reservation) inShared(used Amounts) Amounts {
+// known returns what was used, and of a part that is not known what was asked for.
+func known(used, asked *Amounts) Amounts {
+	all := *used
 	for _, u := range [...]Unit{Input, Output} {
-		if used[u] < 0 {
-			used[u] = r.ask.Amounts[u]
+		if all[u] < 0 {
+			all[u] = asked[u]
 		}
 	}
-	return used
+	return all
 }
 
 // taken appends what was taken, for the store in memory.
 func (r *Reservation) taken(list []store.Amount) []store.Amount {
-	for _, p := range r.plans {
-		list = p.amounts(list, &r.ask)
+	ask := r.ask()
+	for _, p := range r.all() {
+		list = p.amounts(list, &ask)
 	}
 	return list
 }
 
 // actual appends amounts in the order of the charges.
 func (r *Reservation) actual(list []int64, used *Amounts) []int64 {
-	for _, p := range r.plans {
+	for _, p := range r.all() {
 		for _, u := range p.units {
 			list = append(list, used[u])
 		}
@@ -211,12 +295,12 @@ func (r *Reservation) actual(list []int64, used *Amounts) []int64 {
 // costMore returns how much more of the shared scope the call has used than its turn has
 // cost. A slot that it gives back it has had.
 func (r *Reservation) costMore(used *Amounts) (more int64) {
-	had := Ask{Amounts: *used, Split: true}
-	had.Amounts[Slots] = r.ask.Amounts[Slots]
-	for _, p := range r.plans {
+	taken := r.inShared()
+	taken.Split = true
+	had := Ask{Amounts: known(used, &taken.Amounts), Split: true}
+	had.Amounts[Slots] = taken.Amounts[Slots]
+	for _, p := range r.all() {
 		if p.scope.line == r.line && p.rules != nil {
-			taken := r.ask
-			taken.Split = true
 			more = p.share(&had) - p.share(&taken)
 		}
 	}
@@ -225,10 +309,16 @@ func (r *Reservation) costMore(used *Amounts) (more int64) {
 
 // observe tells of the end of a reservation.
 func (r *Reservation) observe(kind event.Kind, used llm.Tokens) {
-	if o := r.engine.observer; o != nil {
-		o.Observe(context.Background(), event.Event{
-			Kind: kind, Project: r.project, Model: r.model, Limited: r.limited, RemainingMinute: -1,
-			Estimated: r.ask.Amounts[Tokens], Used: used,
-		})
+	o := r.of().observer
+	if o == nil {
+		return
 	}
+	n := r.ofScopes()
+	if r.names != nil {
+		n = *r.names
+	}
+	o.Observe(context.Background(), event.Event{
+		Kind: kind, Project: n.project, Model: n.model, Limited: r.limited, RemainingMinute: -1,
+		Estimated: r.ask().Amounts[Tokens], Used: used,
+	})
 }

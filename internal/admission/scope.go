@@ -12,8 +12,10 @@ import (
 
 // Scope is whatever has limits, and calls that wait for it.
 type Scope struct {
-	Key string // begins the keys of its counters, and no other scope's
+	Key  string // begins the keys of its counters, and no other scope's
+	Name string // of the model or the project, for observers
 
+	engine  *Engine
 	gate    Gate
 	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
 	rules   atomic.Pointer[Rules]
@@ -64,14 +66,15 @@ type Closed struct {
 // NewShared returns a scope that calls of several flows name, such as a model. Calls
 // that wait for it have their turns by the ranks and weights of their own scopes.
 // gate may be nil.
-func (e *Engine) NewShared(key string, gate Gate) *Scope {
-	return newScope(&Scope{Key: key, gate: gate, line: e.hall.NewLine()})
+func (e *Engine) NewShared(key, name string, gate Gate) *Scope {
+	s := e.NewOwn(key, name)
+	s.gate, s.line = gate, e.hall.NewLine()
+	return s
 }
 
 // NewOwn returns a scope whose calls are one flow, such as a project.
-func (e *Engine) NewOwn(key string) *Scope { return newScope(&Scope{Key: key}) }
-
-func newScope(s *Scope) *Scope {
+func (e *Engine) NewOwn(key, name string) *Scope {
+	s := &Scope{Key: key, Name: name, engine: e}
 	s.nothing.scope = s
 	return s
 }

@@ -163,7 +163,7 @@ func TestCallsWithoutCharges(t *testing.T) {
 		}{
 			{callOf("", 5), nil},
 			{callOf("", 5), []*admission.Scope{b.own("empty")}},
-			{callOf("", 5), []*admission.Scope{b.NewOwn("without rules/")}},
+			{callOf("", 5), []*admission.Scope{b.NewOwn("without rules/", "without rules")}},
 			{callOf("", 5), []*admission.Scope{b.shared("free", nil, free), b.own("empty")}},
 			{requests, []*admission.Scope{b.own("tokens", perMinute(admission.AllTokens, 1))}},
 		} {
@@ -240,7 +240,7 @@ func TestCallAllocatesItsReservationAlone(t *testing.T) {
 	b := newBench(t, store.NewMemory())
 	b.Engine = admission.New(admission.Config{Store: b.Store(), Clock: b.Now}) // without an observer
 	many := func(u admission.Unit) admission.Limit { return perMinute(u, 1<<40) }
-	m, p := b.shared("m", nil, many(admission.Requests), many(admission.Tokens), atATime(1<<30)), b.own("p", many(admission.Requests), many(admission.AllTokens))
+	m, p := b.shared("m", nil, many(admission.Requests), many(admission.Tokens)), b.own("p", many(admission.Requests), many(admission.AllTokens))
 	ctx, ask := t.Context(), callOf("p", 10).Ask
 	for name, once := range map[string]func(){
 		"Try": func() {

@@ -80,7 +80,7 @@ func TestRanks(t *testing.T) {
 	everyStore(t, func(t *testing.T, b *bench) {
 		m := b.shared("m", nil, perMinute(admission.Requests, 2))
 		ranked := func(rank int) *admission.Scope {
-			p := b.NewOwn(fmt.Sprint("rank", rank, "/"))
+			p := b.NewOwn(fmt.Sprint("rank", rank, "/"), fmt.Sprint("rank", rank))
 			b.must(b.SetRules(p, &admission.Rules{Rank: rank}))
 			return p
 		}

@@ -59,9 +59,9 @@ func (a *asked) String() string {
 func newWorld(b *bench, p plot, now func() int64) *world {
 	w := &world{bench: b, rules: p.Rules, now: now}
 	for i := range p.Rules {
-		s := b.NewOwn(fmt.Sprintf("own/%d/", i))
+		s := b.NewOwn(fmt.Sprintf("own/%d/", i), fmt.Sprint("own ", i))
 		if i < sharedScopes {
-			s = b.NewShared(fmt.Sprintf("shared/%d/", i), nil)
+			s = b.NewShared(fmt.Sprintf("shared/%d/", i), fmt.Sprint("shared ", i), nil)
 		}
 		w.scopes = append(w.scopes, s)
 		w.paper = append(w.paper, &paperScope{})
