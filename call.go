@@ -62,5 +62,5 @@ func (c *Call) ask(a *admission.Ask) error {
 	if c.MaxWait < 0 {
 		return fmt.Errorf("ratelimit: a call that may wait for %v: it must not be negative", c.MaxWait)
 	}
-	return checkProject(c.Project)
+	return nil
 }

@@ -188,7 +188,7 @@ func TestCallTakesBothOrNothing(t *testing.T) {
 		p := projectCall{Model: "m", Project: "p", Limits: perMinute(5, 80), Estimated: 30}
 		q := projectCall{Model: "m", Project: "q", Limits: perMinute(2, 0), Estimated: 30}
 		_, d := tryCall(t, rl, p)
-		if d.Code != ok || d.Stats.RPM != 1 || d.Stats.TPM != 30 || d.Project == nil || d.Project.Windows()[0].Remaining != 4 || d.Project.Windows()[1].Remaining != 50 {
+		if d.Code != ok || d.Stats.RPM != 1 || d.Stats.TPM != 30 || d.Project.IsZero() || d.Project.Windows()[0].Remaining != 4 || d.Project.Windows()[1].Remaining != 50 {
 			t.Errorf("%+v", d)
 		}
 		wantLeft(t, rl, p, 1, 30, 4, 50)
@@ -321,7 +321,7 @@ func TestCallLimitsChange(t *testing.T) {
 			res.Cancel()
 		}
 		limits = func() *project.Limit { return &project.Limit{} }
-		if _, d := tryCall(t, rl, c); !d.Allowed || d.Project == nil || len(d.Project.Windows()) != 0 {
+		if _, d := tryCall(t, rl, c); !d.Allowed || d.Project.IsZero() || len(d.Project.Windows()) != 0 {
 			t.Errorf("no limits: %+v", d)
 		}
 	})

@@ -69,8 +69,8 @@ type Decision struct {
 	// Stats is what is used of the model after this decision.
 	Stats ModelStats
 
-	// Project is what the limits of the call's project say; nil without any.
-	Project *project.Decision
+	// Project is what the limits of the call's project say; zero without any.
+	Project project.Decision
 }
 
 // ModelStats is what is used of a model, and of how much. Zero for a maximum is
@@ -103,7 +103,7 @@ func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
 	v.describe(&d.Stats)
 	if a.own != nil {
 		if s := r.Outcome.Of(a.own); s != nil && s.Rules() != nil {
-			d.Project = project.DecisionOf(&r.Outcome, s)
+			project.Hear(&d.Project, &r.Outcome, s)
 		}
 	}
 	if r.Allowed() {

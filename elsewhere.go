@@ -195,7 +195,7 @@ type without struct {
 }
 
 // retry returns when the dimension lets the call pass.
-func (w *without) retry(l limit.Limit, said *limit.Decision, account *limit.Account, now int64) time.Duration {
+func (w *without) retry(l limit.Limit, said *limit.Verdict, account *limit.Account, now int64) time.Duration {
 	if w.n > w.max {
 		return Never
 	}

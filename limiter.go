@@ -205,21 +205,20 @@ type asking struct {
 // ready makes a call ready, and enters the scopes that it names. It returns how many.
 func (rl *RateLimiter) ready(c *Call, a *asking, scopes *[2]*admission.Scope) (n int) {
 	a.Model, a.Project, a.MaxWait, a.Priority, a.Shadow = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow
-	a.Invalid = c.ask(&a.Ask)
 	a.model = (*rl.quotas.Load())[c.Model]
 	a.isKnown = a.model != nil
 	a.Limited = a.isKnown
+	if a.Invalid = c.ask(&a.Ask); a.Invalid == nil {
+		a.own, a.Invalid = rl.projectScope(c.Project)
+	}
 	if a.Invalid != nil {
 		if checkProject(c.Project) != nil {
 			a.Project = ""
 		}
 		return 0
 	}
-	a.own, a.Invalid = rl.projectScope(c.Project)
 	limited := a.isKnown && a.model.scope.Limited()
 	switch {
-	case a.Invalid != nil:
-		return 0
 	case !limited && !rl.limitsProjects(a.own) && (c.Model == "" || !rl.isPaused(c.Model)):
 		a.free = true
 		return 0
@@ -250,6 +249,9 @@ func (rl *RateLimiter) projectScope(id string) (*admission.Scope, error) {
 	}
 	if projects := rl.projects.Load(); projects != nil {
 		return projects.Scope(id)
+	}
+	if err := checkProject(id); err != nil {
+		return nil, err
 	}
 	return rl.engine.NewOwn(id, id), nil
 }

@@ -55,7 +55,7 @@ func (x *exchange) charge() *refusal {
 	x.call.Project = x.Project
 	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
 		d, err := x.g.limits.Projects.Spend(ctx, project.Call{Project: x.Project, MaxWait: x.maxWait()})
-		return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: &d}, err
+		return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d}, err
 	})
 }
 

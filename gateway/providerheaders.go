@@ -42,9 +42,6 @@ func (x *exchange) tightestLimits() (requests, tokens tightest) {
 	}
 	requests.consider(int64(d.Stats.MaxRPM), left("rpm", d.Stats.MaxRPM, d.Stats.RPM), reset)
 	tokens.consider(int64(d.Stats.MaxTPM), left("tpm", d.Stats.MaxTPM, d.Stats.TPM), reset)
-	if d.Project == nil {
-		return requests, tokens
-	}
 	for _, s := range d.Project.Windows() {
 		of := &requests
 		if s.Window.Tokens {

@@ -110,10 +110,10 @@ func (x *exchange) setLimitHeaders(h http.Header) {
 	if !x.decision.Allowed {
 		answer = admit.Later
 	}
-	if x.decision.Project == nil {
+	if x.decision.Project.IsZero() {
 		return
 	}
-	d := *x.decision.Project
+	d := x.decision.Project
 	d.Allowed, d.Exceeded, d.RetryAfter = x.decision.Allowed, x.decision.Limit, x.decision.RetryAfter // the model's limits, too
 	x.g.policies.SetHeaders(h, &admit.Result{Answer: answer, Decision: d})
 }

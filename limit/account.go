@@ -93,7 +93,7 @@ func newEpoch() uint64 { return (rand.Uint64() | 1<<63) &^ rewinds }
 // says remains is what would remain after the take.
 func (a *Account) Check(l Limit, now, n int64) Decision {
 	a.enter(now)
-	return a.counters.check(l, now, n).by(l)
+	return a.counters.check(l, now, n).By(l)
 }
 
 // Take charges n to every limit. Call it only if [Account.Check] allows n for all of

@@ -81,9 +81,9 @@ func (l Limit) backlogAt(s state, now int64) backlog {
 	return l.difference(backlog{s.a, s.b}, backlog{NS: max(now-s.at, 0)})
 }
 
-func (l Limit) takeBucket(s state, now, n int64) (state, verdict) {
+func (l Limit) takeBucket(s state, now, n int64) (state, Verdict) {
 	before, room := l.backlogAt(s, now), l.backlogOf(l.burst)
-	d := verdict{
+	d := Verdict{
 		Remaining:  l.amountOf(l.difference(room, before)),
 		ResetAfter: before.drainsIn(),
 	}

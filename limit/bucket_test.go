@@ -77,7 +77,7 @@ func propertyBucketBound(t historyT, src historySource) {
 	l := historyLimit(src, GCRA)
 	var s state
 	passed := historyAdmissions(src, newHistoryWalk(src, l, true), func(now, n int64) modelAnswer {
-		var v verdict
+		var v Verdict
 		s, v = l.take(s, now, n)
 		return modelAnswerOf(v)
 	})
@@ -205,7 +205,7 @@ func (k *historySettling) look(now, n int64) modelAnswer {
 	defer k.key.unlock()
 	r := unruled
 	k.key.check(&r, now-k.offset, n)
-	return modelAnswerOf(r.verdict)
+	return modelAnswerOf(r.Verdict)
 }
 
 // take takes n if it may.

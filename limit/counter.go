@@ -19,14 +19,14 @@ func (l Limit) slide(s state, now int64) state {
 	}
 }
 
-func (l Limit) takeCounter(s state, now, n int64) (state, verdict) {
+func (l Limit) takeCounter(s state, now, n int64) (state, Verdict) {
 	slid := l.slide(s, now)
 	previous, used := slid.a, slid.b
 	period := int64(l.period)
 	left := period - (now - slid.at) // the rest of this window, in proportion to which the previous one weighs
 	room := l.count - used           // what this window leaves to the previous one and to n
 	weighted := scale(previous, left, period, 1)
-	d := verdict{
+	d := Verdict{
 		Used:       correct(used, weighted),
 		Remaining:  max(room-weighted, 0),
 		ResetAfter: l.slidOut(slid, now),

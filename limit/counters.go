@@ -79,7 +79,7 @@ func (c *counter) rewind(now int64) {
 }
 
 // check returns the verdict of a limit on a take of n, and takes nothing.
-func (c *counters) check(l Limit, now, n int64) verdict {
+func (c *counters) check(l Limit, now, n int64) Verdict {
 	if l.algorithm == SlidingLog {
 		v := c.log.check(l, now, n)
 		if c.log != nil {
@@ -113,7 +113,7 @@ func (c *counters) history(limits []Limit, now int64) *history {
 func (c *counters) take(limits []Limit, now, n int64) {
 	for _, l := range counted(limits) {
 		counter := c.of(l, now)
-		var v verdict
+		var v Verdict
 		counter.state, v = l.take(counter.state, now, n)
 		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
 	}

@@ -185,13 +185,13 @@ func TestRuling(t *testing.T) {
 	a, b, c := PerSecond(1), PerMinute(2), PerHour(3)
 	type heard struct {
 		limit Limit
-		says  verdict
+		says  Verdict
 	}
 	allow := func(l Limit, remaining int64) heard {
-		return heard{l, verdict{Allowed: true, Remaining: remaining, ResetAfter: time.Duration(remaining)}}
+		return heard{l, Verdict{Allowed: true, Remaining: remaining, ResetAfter: time.Duration(remaining)}}
 	}
 	deny := func(l Limit, remaining int64, retry time.Duration) heard {
-		return heard{l, verdict{Remaining: remaining, RetryAfter: retry}}
+		return heard{l, Verdict{Remaining: remaining, RetryAfter: retry}}
 	}
 	for _, test := range []struct {
 		name  string

@@ -42,8 +42,8 @@ type Decision struct {
 	Since int64
 }
 
-// verdict is the decision of one limit, without the limit.
-type verdict struct {
+// Verdict is the decision of one limit, without the limit: see [Decision].
+type Verdict struct {
 	Allowed    bool
 	Used       int64
 	Remaining  int64
@@ -52,31 +52,36 @@ type verdict struct {
 	Since      int64
 }
 
-// by returns the verdict as a limit's decision.
-func (v verdict) by(l Limit) Decision {
+// Verdict returns the decision without its limit.
+func (d *Decision) Verdict() Verdict {
+	return Verdict{d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter, d.Since}
+}
+
+// By returns the verdict as a limit's decision.
+func (v Verdict) By(l Limit) Decision {
 	return Decision{v.Allowed, l, v.Used, v.Remaining, v.RetryAfter, v.ResetAfter, v.Since}
 }
 
 // ruling is the verdict that decides, of those heard so far, and its limit.
 type ruling struct {
-	verdict
+	Verdict
 	limit *Limit
 }
 
 // unruled is the answer to a request that no limit governs.
-var unruled = ruling{verdict: verdict{Allowed: true, Remaining: math.MaxInt64}}
+var unruled = ruling{Verdict: Verdict{Allowed: true, Remaining: math.MaxInt64}}
 
 // hear replaces the verdict by that of another limit if it denies longer, or as long and
 // leaves less.
-func (r *ruling) hear(v verdict, l *Limit) {
+func (r *ruling) hear(v Verdict, l *Limit) {
 	if v.RetryAfter > r.RetryAfter || v.RetryAfter == r.RetryAfter && v.Remaining <= r.Remaining {
-		r.verdict, r.limit = v, l
+		r.Verdict, r.limit = v, l
 	}
 }
 
 func (r *ruling) decision() Decision {
 	if r.limit == nil {
-		return r.by(Limit{})
+		return r.By(Limit{})
 	}
-	return r.by(*r.limit)
+	return r.By(*r.limit)
 }

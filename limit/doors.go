@@ -92,7 +92,7 @@ func (c *doors[In]) Peek(in In) Decision { return c.ask(in, itsCost, toPeek) }
 func (c *doors[In]) ask(in In, n int64, why purpose) Decision {
 	if b, hash, cost := c.quick(in, n); b != nil {
 		if backlog, allowed, ok := b.spend(hash, cost, why); ok {
-			return b.gcra.verdict(backlog, cost, allowed).by(b.gcra.limit)
+			return b.gcra.verdict(backlog, cost, allowed).By(b.gcra.limit)
 		}
 	}
 	return c.decide(in, n, why)

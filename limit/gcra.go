@@ -46,8 +46,8 @@ func gcd(a, b uint64) uint64 {
 
 // verdict returns the verdict on n. The backlog is in units: after the take if n was
 // allowed, and otherwise the one that denied it.
-func (g *gcra) verdict(backlog uint64, n int64, allowed bool) verdict {
-	v := verdict{Allowed: allowed, ResetAfter: g.duration(backlog)}
+func (g *gcra) verdict(backlog uint64, n int64, allowed bool) Verdict {
+	v := Verdict{Allowed: allowed, ResetAfter: g.duration(backlog)}
 	if backlog < g.room {
 		v.Remaining = int64((g.room - backlog) / g.each)
 		v.Used = g.limit.burst - v.Remaining
@@ -73,7 +73,7 @@ func (g *gcra) duration(units uint64) time.Duration {
 }
 
 // check returns the verdict on a take of n, and the backlog after it.
-func (g *gcra) check(backlog uint64, n int64) (uint64, verdict) {
+func (g *gcra) check(backlog uint64, n int64) (uint64, Verdict) {
 	if g.limit.never(n) || backlog+uint64(n)*g.each > g.room {
 		return backlog, g.verdict(backlog, n, false)
 	}

@@ -35,7 +35,7 @@ func propertyWord(t historyT, src historySource) {
 		if got := modelAnswerOf(word); got != last {
 			t.Fatalf("%v: take %d at %d of %d: %+v, but the bucket says %+v", l, n, now, before, got, last)
 		}
-		if d := g.verdict(after, n, word.Allowed).by(l); d != v.by(l) {
+		if d := g.verdict(after, n, word.Allowed).By(l); d != v.By(l) {
 			t.Fatalf("%v: take %d at %d of %d: %+v, but the bucket says %+v", l, n, now, before, d, last)
 		}
 		if word.Allowed && n > 0 {

@@ -98,7 +98,7 @@ func (h *history) rewind(now int64) {
 
 // check returns the verdict of a limit on a take of n, and takes nothing. A nil history is
 // empty.
-func (h *history) check(l Limit, now, n int64) verdict {
+func (h *history) check(l Limit, now, n int64) Verdict {
 	if h == nil {
 		return h.says(&l, &slidingWindow{}, now, n)
 	}
@@ -106,8 +106,8 @@ func (h *history) check(l Limit, now, n int64) verdict {
 }
 
 // says returns the verdict of a limit on a take of n. w is the limit's window at now.
-func (h *history) says(l *Limit, w *slidingWindow, now, n int64) verdict {
-	v := verdict{Used: w.sum, Remaining: max(l.count-w.sum, 0)}
+func (h *history) says(l *Limit, w *slidingWindow, now, n int64) Verdict {
+	v := Verdict{Used: w.sum, Remaining: max(l.count-w.sum, 0)}
 	if w.sum > 0 {
 		v.ResetAfter = time.Duration(h.entry(h.next-1).at-now) + l.period
 	}

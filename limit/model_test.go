@@ -25,7 +25,7 @@ type modelAnswer struct {
 	since     int64
 }
 
-func modelAnswerOf(v verdict) modelAnswer {
+func modelAnswerOf(v Verdict) modelAnswer {
 	return modelAnswer{v.Allowed, v.Used, v.Remaining, v.RetryAfter, v.ResetAfter, v.Since}
 }
 

@@ -81,10 +81,10 @@ func (p *Plan) Limits() []Limit { return p.limits }
 // depends on the time.
 func (p *Plan) Buckets() bool { return p.buckets }
 
-// Ask fills in the decision of each limit of the plan about n, as if n was charged if
+// Ask fills in the verdict of each limit of the plan about n, as if n was charged if
 // the limit allows it. It reports whether all limits allow n. If all limits of all
 // keys allow the request, Charge must come next, and otherwise Deny.
-func (a *Account) Ask(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
+func (a *Account) Ask(p *Plan, now, n int64, verdicts []Verdict) (allowed bool) {
 	a.enter(now)
 	if a.plan != p {
 		a.layOut(p, now)
@@ -92,28 +92,28 @@ func (a *Account) Ask(p *Plan, now, n int64, decisions []Decision) (allowed bool
 	log := a.logOf(p, now)
 	allowed = true
 	for i := range p.limits {
-		a.answer(p, i, log, now, n, true, &decisions[i])
-		allowed = allowed && decisions[i].Allowed
+		a.answer(p, i, log, now, n, true, &verdicts[i])
+		allowed = allowed && verdicts[i].Allowed
 	}
 	return allowed
 }
 
-// Deny corrects the decisions of Ask after a limit of this key or of another key has
-// denied the request: the decisions that allow n say what remains while nothing is
+// Deny corrects the verdicts of Ask after a limit of this key or of another key has
+// denied the request: the verdicts that allow n say what remains while nothing is
 // charged.
-func (a *Account) Deny(p *Plan, now, n int64, decisions []Decision) {
+func (a *Account) Deny(p *Plan, now, n int64, verdicts []Verdict) {
 	log := a.logOf(p, now)
 	for i := range p.limits {
-		if decisions[i].Allowed {
-			a.answer(p, i, log, now, n, false, &decisions[i])
+		if verdicts[i].Allowed {
+			a.answer(p, i, log, now, n, false, &verdicts[i])
 		}
 	}
 }
 
-// Peek fills in the decision of each limit of the plan about n, and charges nothing:
-// the decisions that allow n say what remains now. It reports whether all limits allow
+// Peek fills in the verdict of each limit of the plan about n, and charges nothing:
+// the verdicts that allow n say what remains now. It reports whether all limits allow
 // n. The limits that the account has been charged under stay as they are.
-func (a *Account) Peek(p *Plan, now, n int64, decisions []Decision) (allowed bool) {
+func (a *Account) Peek(p *Plan, now, n int64, verdicts []Verdict) (allowed bool) {
 	switch {
 	case now >= a.FullAt():
 		a = &Account{}
@@ -125,16 +125,16 @@ func (a *Account) Peek(p *Plan, now, n int64, decisions []Decision) (allowed boo
 	log := a.logOf(p, now)
 	allowed = true
 	for i := range p.limits {
-		a.answer(p, i, log, now, n, false, &decisions[i])
-		allowed = allowed && decisions[i].Allowed
+		a.answer(p, i, log, now, n, false, &verdicts[i])
+		allowed = allowed && verdicts[i].Allowed
 	}
 	return allowed
 }
 
-// answer fills in the decision of the i-th limit about n. If the limit allows n, the
-// decision says what remains once n is charged, or, if charged is false, while nothing
+// answer fills in the verdict of the i-th limit about n. If the limit allows n, the
+// verdict says what remains once n is charged, or, if charged is false, while nothing
 // is. log is the result of logOf.
-func (a *Account) answer(p *Plan, i int, log *history, now, n int64, charged bool, d *Decision) {
+func (a *Account) answer(p *Plan, i int, log *history, now, n int64, charged bool, d *Verdict) {
 	l := &p.limits[i]
 	var w *slidingWindow
 	var used, since int64
@@ -154,11 +154,10 @@ func (a *Account) answer(p *Plan, i int, log *history, now, n int64, charged boo
 		if v.Allowed && n > 0 && !charged {
 			v = a.counters.check(*l, now, 0)
 		}
-		*d = v.by(*l)
+		*d = v
 		return
 	}
 	left := l.count - used
-	d.Limit = *l
 	d.Allowed, d.RetryAfter = n <= left, 0
 	if d.Allowed && n > 0 && charged {
 		d.Used, d.Remaining, d.ResetAfter, d.Since = used+n, left-n, reset, since
@@ -254,7 +253,7 @@ func (a *Account) Charge(p *Plan, now, n int64, r *Receipt) {
 			c.fullAt = max(c.fullAt, each.state.a)
 			continue
 		}
-		var v verdict
+		var v Verdict
 		each.state, v = l.take(each.state, now, n)
 		c.fullAt = max(c.fullAt, now+int64(v.ResetAfter))
 	}
@@ -272,7 +271,9 @@ func (a *Account) Charge(p *Plan, now, n int64, r *Receipt) {
 	if r != nil && p.buckets {
 		r.buckets = a.bucketReceipts(p.limits, now)
 	}
-	a.plan = p
+	if a.plan != p { // most often it is, and to write a pointer costs more than to compare it
+		a.plan = p
+	}
 }
 
 // Correct is [Account.Settle] of what Charge has charged. If the plan has no buckets, now

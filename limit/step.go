@@ -14,7 +14,7 @@ type state struct{ at, a, b int64 }
 // take is the step of every decision: it maps a counter's state, a time and an amount to
 // the next state and the verdict. A denial leaves the state as it is, unless the clock
 // went back.
-func (l Limit) take(s state, now, n int64) (state, verdict) {
+func (l Limit) take(s state, now, n int64) (state, Verdict) {
 	if now < s.at {
 		s = l.rewind(s, now)
 	}

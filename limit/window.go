@@ -2,14 +2,14 @@ package limit
 
 import "time"
 
-func (l Limit) takeWindow(s state, now, n int64) (state, verdict) {
+func (l Limit) takeWindow(s state, now, n int64) (state, Verdict) {
 	current := s
 	if now >= s.a {
 		current = state{}
 		current.at, current.a = l.window(now)
 	}
 	left := time.Duration(current.a - now)
-	d := verdict{Used: current.b, Remaining: max(l.count-current.b, 0)}
+	d := Verdict{Used: current.b, Remaining: max(l.count-current.b, 0)}
 	if current.b > 0 {
 		d.ResetAfter, d.Since = left, current.at
 	}

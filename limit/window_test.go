@@ -199,7 +199,7 @@ func propertyWindowBound(t historyT, src historySource) {
 	w.from = 0
 	var s state
 	passed := historyAdmissions(src, w, func(now, n int64) modelAnswer {
-		var v verdict
+		var v Verdict
 		s, v = l.take(s, now, n)
 		return modelAnswerOf(v)
 	})

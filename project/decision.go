@@ -47,12 +47,14 @@ type Standing struct {
 // was charged to: of requests, then of tokens, the shortest first.
 func (d *Decision) Windows() []Standing { return d.standings[:d.count] }
 
-// DecisionOf returns what a project's scope has said to a call that is charged to other
-// scopes as well. It is for package ratelimit.
-func DecisionOf(o *admission.Outcome, s *admission.Standing) *Decision {
-	d := &Decision{Allowed: true}
+// IsZero reports whether no limit of a project was asked.
+func (d *Decision) IsZero() bool { return d.plan == nil }
+
+// Hear makes d, which is zero, what a project's scope has said to a call that is charged to
+// other scopes as well. It is for package ratelimit.
+func Hear(d *Decision, o *admission.Outcome, s *admission.Standing) {
+	d.Allowed = true
 	d.hear(o, s)
-	return d
 }
 
 // hear enters what the limits of a project's scope say.
@@ -71,7 +73,7 @@ func (d *Decision) hear(o *admission.Outcome, s *admission.Standing) {
 }
 
 // enter enters what a window says.
-func (d *Decision) enter(w *Window, said *limit.Decision) {
+func (d *Decision) enter(w *Window, said *limit.Verdict) {
 	d.standings[d.count] = Standing{w, said.Remaining, said.RetryAfter, said.ResetAfter}
 	d.count++
 	if said.RetryAfter > d.RetryAfter {
@@ -80,8 +82,8 @@ func (d *Decision) enter(w *Window, said *limit.Decision) {
 }
 
 // enterSlots enters what the limit on calls at a time says.
-func (d *Decision) enterSlots(said *limit.Decision) {
-	d.Concurrent = min(said.Used, said.Limit.Count())
+func (d *Decision) enterSlots(said *limit.Verdict) {
+	d.Concurrent = min(said.Used, int64(d.plan.limit.MaxConcurrent))
 	if guess := min(said.RetryAfter, admission.SlotGuess); guess > d.RetryAfter {
 		d.Allowed, d.RetryAfter, d.Exceeded = false, guess, Concurrent
 	}

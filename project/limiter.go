@@ -116,7 +116,7 @@ func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 // spendInMemory is Spend of a valid call that asks for requests alone, while no call waits.
 func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error {
 	var key [len("project//requests") + maxID]byte // an id that must be escaped may need more
-	var room [requestWindows]limit.Decision
+	var room [requestWindows]limit.Verdict
 	p := l.planOf(c.Project)
 	d.plan = p
 	if charge := p.requests; len(charge.Limits) > 0 {
@@ -224,6 +224,9 @@ func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call) *adm
 // Scope returns the scope of a project, for calls that are charged to other scopes as
 // well. It is for package ratelimit.
 func (l *Limiter) Scope(projectID string) (*admission.Scope, error) {
+	if scope := l.scopes.known(projectID); scope != nil && !l.closed.Load() {
+		return scope, nil
+	}
 	if err := l.checkID(projectID); err != nil {
 		return nil, err
 	}

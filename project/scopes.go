@@ -43,18 +43,24 @@ func (s *scopes) shard(id string) *scopeShard {
 	return &s.shards[maphash.String(s.seed, id)%scopeShards]
 }
 
-// of returns the scope of a project, with the project's limit as it is now.
-func (s *scopes) of(l *Limiter, id string) (*admission.Scope, error) {
+// known returns the scope of a project that is in use, or nil.
+func (s *scopes) known(id string) *admission.Scope {
 	shard := s.shard(id)
 	shard.mu.RLock()
-	scope := shard.byID[id]
-	shard.mu.RUnlock()
-	if scope != nil {
+	defer shard.mu.RUnlock()
+	return shard.byID[id]
+}
+
+// of returns the scope of a project, with the project's limit as it is now.
+func (s *scopes) of(l *Limiter, id string) (*admission.Scope, error) {
+	if scope := s.known(id); scope != nil {
 		return scope, nil
 	}
+	shard := s.shard(id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if scope = shard.find(id); scope == nil {
+	scope := shard.find(id)
+	if scope == nil {
 		scope = l.engine.NewOwn(keyOf(id), id)
 		if err := l.engine.SetRules(scope, l.planOf(id).rules()); err != nil {
 			return nil, err

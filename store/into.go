@@ -6,12 +6,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// TakeInto is Take of prepared charges. It appends the decisions of all limits to
-// decisions, notes in h what SettleHold must know, and reports whether all limits
-// allow. Neither the charges, nor the decisions, nor h are kept.
-func (m *Memory) TakeInto(ctx context.Context, charges []Amount, decisions []limit.Decision, h *Hold) (_ []limit.Decision, allowed bool, err error) {
+// TakeInto is Take of prepared charges. It appends the verdicts of all limits to
+// verdicts, notes in h what SettleHold must know, and reports whether all limits
+// allow. Neither the charges, nor the verdicts, nor h are kept. Unlike Take, it does not
+// check that every key is charged once.
+func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limit.Verdict, h *Hold) (_ []limit.Verdict, allowed bool, err error) {
 	if err := checkPrepared(ctx, charges); err != nil {
-		return decisions, false, err
+		return verdicts, false, err
 	}
 	var room [maxFew]*entry
 	entries := room[:]
@@ -21,31 +22,31 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, decisions []lim
 	now := m.clock() // read before the shards are locked, so that they are locked for a shorter time
 	locked := shardsOf(charges)
 	if err := m.lock(locked); err != nil {
-		return decisions, false, err
+		return verdicts, false, err
 	}
 	now = m.timeOf(locked, now)
-	first := len(decisions)
+	first := len(verdicts)
 	allowed = true
 	for i := range charges {
-		p, at := charges[i].Of.prepared, len(decisions)
+		p, at := charges[i].Of.prepared, len(verdicts)
 		entries[i] = m.entryOf(p)
 		a := entries[i].purse.Account()
 		if p.plan == nil {
 			p.plan = a.PlanOf(charges[i].Of.Limits)
 		}
-		decisions = grow(decisions, p.plan)
-		if !a.Ask(p.plan, now, charges[i].N, decisions[at:]) {
+		verdicts = grow(verdicts, p.plan)
+		if !a.Ask(p.plan, now, charges[i].N, verdicts[at:]) {
 			allowed = false
 		}
 	}
 	if allowed {
 		m.charge(charges, entries, now, h)
 	} else {
-		deny(charges, entries, now, decisions[first:])
+		deny(charges, entries, now, verdicts[first:])
 	}
 	m.unlock(locked)
 	m.sweep(now)
-	return decisions, allowed, nil
+	return verdicts, allowed, nil
 }
 
 // charge charges the accounts of the entries after all limits have allowed it.
@@ -60,55 +61,55 @@ func (m *Memory) charge(charges []Amount, entries []*entry, now int64, h *Hold) 
 	}
 }
 
-// deny corrects the decisions after a limit has denied: those that allow say how much
+// deny corrects the verdicts after a limit has denied: those that allow say how much
 // remains while nothing is taken.
-func deny(charges []Amount, entries []*entry, now int64, decisions []limit.Decision) {
+func deny(charges []Amount, entries []*entry, now int64, verdicts []limit.Verdict) {
 	for i := range charges {
 		plan := charges[i].Of.prepared.plan
-		entries[i].purse.Account().Deny(plan, now, charges[i].N, decisions)
-		decisions = decisions[len(plan.Limits()):]
+		entries[i].purse.Account().Deny(plan, now, charges[i].N, verdicts)
+		verdicts = verdicts[len(plan.Limits()):]
 	}
 }
 
-// PeekInto is Peek of prepared charges. It appends the decisions of all limits to
-// decisions, and reports whether all limits allow. Neither the charges nor the
-// decisions are kept.
-func (m *Memory) PeekInto(ctx context.Context, charges []Amount, decisions []limit.Decision) (_ []limit.Decision, allowed bool, err error) {
+// PeekInto is Peek of prepared charges. It appends the verdicts of all limits to
+// verdicts, and reports whether all limits allow. Neither the charges nor the
+// verdicts are kept.
+func (m *Memory) PeekInto(ctx context.Context, charges []Amount, verdicts []limit.Verdict) (_ []limit.Verdict, allowed bool, err error) {
 	if err := checkPrepared(ctx, charges); err != nil {
-		return decisions, false, err
+		return verdicts, false, err
 	}
 	now := m.clock()
 	locked := shardsOf(charges)
 	if err := m.lock(locked); err != nil {
-		return decisions, false, err
+		return verdicts, false, err
 	}
 	now = m.timeOf(locked, now)
 	allowed = true
 	var unused limit.Account
 	for i := range charges {
-		p, a, at := charges[i].Of.prepared, &unused, len(decisions)
+		p, a, at := charges[i].Of.prepared, &unused, len(verdicts)
 		if e := m.lookUp(p); e != nil {
 			a = e.purse.Account()
 		}
 		if p.plan == nil {
 			p.plan = a.PlanOf(charges[i].Of.Limits)
 		}
-		decisions = grow(decisions, p.plan)
-		if !a.Peek(p.plan, now, charges[i].N, decisions[at:]) {
+		verdicts = grow(verdicts, p.plan)
+		if !a.Peek(p.plan, now, charges[i].N, verdicts[at:]) {
 			allowed = false
 		}
 	}
 	m.unlock(locked)
-	return decisions, allowed, nil
+	return verdicts, allowed, nil
 }
 
-// grow appends a decision for each limit of a plan, to be filled in.
-func grow(decisions []limit.Decision, p *limit.Plan) []limit.Decision {
-	n := len(decisions) + len(p.Limits())
-	if n > cap(decisions) {
-		decisions = append(make([]limit.Decision, 0, n+maxFew), decisions...)
+// grow appends a verdict for each limit of a plan, to be filled in.
+func grow(verdicts []limit.Verdict, p *limit.Plan) []limit.Verdict {
+	n := len(verdicts) + len(p.Limits())
+	if n > cap(verdicts) {
+		verdicts = append(make([]limit.Verdict, 0, n+maxFew), verdicts...)
 	}
-	return decisions[:n]
+	return verdicts[:n]
 }
 
 // SettleHold is Settle of the take that h was given to. taken is what was taken, and actual

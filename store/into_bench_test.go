@@ -69,7 +69,7 @@ func takeAndSettle(b *testing.B, m *store.Memory, charges []store.Charge, actual
 	b.ReportAllocs()
 	for b.Loop() {
 		var h store.Hold
-		var room [9]limit.Decision
+		var room [9]limit.Verdict
 		_, allowed, err := m.TakeInto(ctx, taken, room[:0], &h)
 		if !allowed || err != nil {
 			b.Fatal(allowed, err)

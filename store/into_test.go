@@ -182,25 +182,25 @@ func TestIntoAllocatesNothing(t *testing.T) {
 	for name, call := range map[string]func(){
 		"take and settle": func() {
 			var h store.Hold
-			var room [9]limit.Decision
+			var room [9]limit.Verdict
 			m.TakeInto(ctx, taken, room[:0], &h)
 			m.SettleHold(&h, taken, []int64{1, 1000, 1, 1300})
 		},
 		"take and cancel": func() {
 			var h store.Hold
-			var room [9]limit.Decision
+			var room [9]limit.Verdict
 			m.TakeInto(ctx, taken, room[:0], &h)
 			m.SettleHold(&h, taken, []int64{0, 0, 0, 0})
 		},
 		"take what is denied": func() {
 			var h store.Hold
-			var room [10]limit.Decision
+			var room [10]limit.Verdict
 			if _, allowed, err := m.TakeInto(ctx, denied, room[:0], &h); allowed || err != nil {
 				t.Error(allowed, err)
 			}
 		},
 		"peek": func() {
-			var room [10]limit.Decision
+			var room [10]limit.Verdict
 			m.PeekInto(ctx, denied, room[:0])
 		},
 	} {
@@ -235,7 +235,7 @@ func TestHold(t *testing.T) {
 				t.Errorf("%d of %d: %d are used; want %d", i, number, used, actual[i])
 			}
 		}
-		room := make([]limit.Decision, number)
+		room := make([]limit.Verdict, number)
 		take := func() { m.TakeInto(t.Context(), taken, room[:0], h) }
 		for range 5000 {
 			take()
@@ -312,7 +312,7 @@ func TestIntoAtOnce(t *testing.T) {
 				slices.Reverse(mine)
 			}
 			taken := amountsOf(mine)
-			var room [9]limit.Decision
+			var room [9]limit.Verdict
 			for i := range calls {
 				var h store.Hold
 				if _, allowed, err := m.TakeInto(ctx, taken, room[:0], &h); !allowed || err != nil {

@@ -51,11 +51,12 @@ func (m *Memory) Take(ctx context.Context, charges []Charge) (Receipt, []limit.D
 	}
 	r := &memoryReceipt{store: m, charges: readyValid(charges)}
 	var room [few]Amount
-	decisions, allowed, err := m.TakeInto(ctx, amounts(r.charges, room[:0]), nil, &r.hold)
+	var said [maxFew]limit.Verdict
+	verdicts, allowed, err := m.TakeInto(ctx, amounts(r.charges, room[:0]), said[:0], &r.hold)
 	if !allowed {
-		return nil, decisions, err
+		return nil, decisionsOf(charges, verdicts), err
 	}
-	return r, decisions, nil
+	return r, decisionsOf(charges, verdicts), nil
 }
 
 // Settle is [Store]'s.
@@ -83,8 +84,22 @@ func (m *Memory) Peek(ctx context.Context, charges []Charge) ([]limit.Decision, 
 		return nil, err
 	}
 	var room [few]Amount
-	decisions, _, err := m.PeekInto(ctx, amounts(readyValid(charges), room[:0]), nil)
-	return decisions, err
+	verdicts, _, err := m.PeekInto(ctx, amounts(readyValid(charges), room[:0]), nil)
+	return decisionsOf(charges, verdicts), err
+}
+
+// decisionsOf returns the verdicts of the limits of charges, in order, as decisions.
+func decisionsOf(charges []Charge, verdicts []limit.Verdict) []limit.Decision {
+	if len(verdicts) == 0 {
+		return nil
+	}
+	decisions := make([]limit.Decision, 0, len(verdicts))
+	for i := range charges {
+		for _, l := range charges[i].Limits {
+			decisions = append(decisions, verdicts[len(decisions)].By(l))
+		}
+	}
+	return decisions
 }
 
 // Read is [Store]'s.

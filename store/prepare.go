@@ -77,11 +77,6 @@ func checkPrepared(ctx context.Context, charges []Amount) error {
 		if c.N < 0 {
 			return errNegative(c.Of.Key, c.N)
 		}
-		for k := range charges[:i] {
-			if other := charges[k].Of.prepared; other.hash == p.hash && other.key == p.key {
-				return errTwice(p.key)
-			}
-		}
 	}
 	return nil
 }

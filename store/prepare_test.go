@@ -35,6 +35,9 @@ func (m *preparedMemory) Close() error {
 }
 
 func (m *preparedMemory) prepare(charges []store.Charge) (ready []store.Charge, err error) {
+	if err := store.Validate(charges); err != nil {
+		return nil, err
+	}
 	for _, c := range charges {
 		n := c.N
 		if c, err = m.prepareOne(c); err != nil {
@@ -75,9 +78,9 @@ func (m *preparedMemory) Take(ctx context.Context, charges []store.Charge) (stor
 	r := &preparedReceipt{store: m.Memory, taken: amountsOf(ready)}
 	decisions, allowed, err := m.TakeInto(ctx, r.taken, nil, &r.hold)
 	if !allowed {
-		return nil, decisions, err
+		return nil, decisionsOf(charges, decisions), err
 	}
-	return r, decisions, err
+	return r, decisionsOf(charges, decisions), err
 }
 
 func (m *preparedMemory) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
@@ -86,7 +89,7 @@ func (m *preparedMemory) Peek(ctx context.Context, charges []store.Charge) ([]li
 		return nil, err
 	}
 	decisions, _, err := m.PeekInto(ctx, amountsOf(ready), nil)
-	return decisions, err
+	return decisionsOf(charges, decisions), err
 }
 
 func (m *preparedMemory) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
@@ -115,7 +118,7 @@ func TestPreparedMemory(t *testing.T) {
 }
 
 // Prepare refuses what Validate does, and TakeInto, PeekInto and Spend refuse charges
-// that are not prepared, negative amounts, and a key that is charged twice.
+// that are not prepared, and negative amounts.
 func TestPrepareRefuses(t *testing.T) {
 	if _, err := store.Prepare("key", []limit.Limit{{}}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("the zero limit: %v", err)
@@ -124,11 +127,8 @@ func TestPrepareRefuses(t *testing.T) {
 	for says, charges := range map[string][]store.Charge{
 		`"key" is not prepared`: {charge("key", 1)},
 		`-3 of "key"`:           {prepare(t, "key", -3, windows(1, 9)...)},
-		`"key" is charged twice`: {
-			prepare(t, "key", 1, windows(1, 9)...), prepare(t, "other", 1), prepare(t, "key", 1, windows(3, 9)...),
-		},
 	} {
-		refused := func(what string, decisions []limit.Decision, allowed bool, err error) {
+		refused := func(what string, decisions []limit.Verdict, allowed bool, err error) {
 			t.Helper()
 			if allowed || len(decisions) != 0 || !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %+v, %v, %v; want %q", what, decisions, allowed, err, says)
@@ -160,6 +160,18 @@ func TestPrepareKeepsACopy(t *testing.T) {
 	if d, allowed, err := m.TakeInto(t.Context(), amountsOf([]store.Charge{c}), nil, new(store.Hold)); allowed || err != nil {
 		t.Errorf("the second of 1: %+v, %v", d, err)
 	}
+}
+
+// decisionsOf returns the verdicts of the limits of charges, in order, as decisions.
+func decisionsOf(charges []store.Charge, verdicts []limit.Verdict) (list []limit.Decision) {
+	for _, c := range charges {
+		for _, l := range c.Limits {
+			if len(list) < len(verdicts) {
+				list = append(list, verdicts[len(list)].By(l))
+			}
+		}
+	}
+	return list
 }
 
 // amountsOf returns prepared charges with their own amounts.

@@ -45,7 +45,7 @@ func (p *purse) FullAt() int64 {
 
 // Spend is the whole decision on a request that is charged to one key and never
 // settled. It reports whether all limits allow n.
-func (p *purse) Spend(plan *limit.Plan, now, n int64, decisions []limit.Decision) (allowed bool) {
+func (p *purse) Spend(plan *limit.Plan, now, n int64, verdicts []limit.Verdict) (allowed bool) {
 	var unused limit.Account
 	a, longest := &unused, int64(0)
 	if now >= p.FullAt() {
@@ -56,9 +56,9 @@ func (p *purse) Spend(plan *limit.Plan, now, n int64, decisions []limit.Decision
 	} else {
 		a = p.Account()
 	}
-	switch allowed = a.Ask(plan, now, n, decisions); {
+	switch allowed = a.Ask(plan, now, n, verdicts); {
 	case !allowed:
-		a.Deny(plan, now, n, decisions)
+		a.Deny(plan, now, n, verdicts)
 	case longest == 0:
 		a.Charge(plan, now, n, nil)
 	case n > 0:

@@ -28,12 +28,12 @@ func drawLimits(t *rapid.T) []limit.Limit {
 
 // accountSpend is what Spend must be, in the steps of which a store's take
 // consists.
-func accountSpend(a *limit.Account, limits []limit.Limit, now, n int64) []limit.Decision {
+func accountSpend(a *limit.Account, limits []limit.Limit, now, n int64) []limit.Verdict {
 	a.Fit(limits, now)
-	decisions := []limit.Decision{}
+	decisions := []limit.Verdict{}
 	allowed := true
 	for _, l := range limits {
-		d := a.Check(l, now, n)
+		d := verdictOf(a, l, now, n)
 		allowed = allowed && d.Allowed
 		decisions = append(decisions, d)
 	}
@@ -43,10 +43,15 @@ func accountSpend(a *limit.Account, limits []limit.Limit, now, n int64) []limit.
 	}
 	for i, l := range limits {
 		if decisions[i].Allowed {
-			decisions[i] = a.Check(l, now, 0)
+			decisions[i] = verdictOf(a, l, now, 0)
 		}
 	}
 	return decisions
+}
+
+func verdictOf(a *limit.Account, l limit.Limit, now, n int64) limit.Verdict {
+	d := a.Check(l, now, n)
+	return d.Verdict()
 }
 
 // A purse says what an account says, and makes of itself the account that would
@@ -70,9 +75,9 @@ func TestPurseIsAnAccount(t *testing.T) {
 				account.Settle(limits, limit.Receipt{At: now}, now, n)
 				continue
 			}
-			got, want := make([]limit.Decision, len(limits)), accountSpend(&account, limits, now, n)
+			got, want := make([]limit.Verdict, len(limits)), accountSpend(&account, limits, now, n)
 			allowed := p.Spend(limit.PlanOf(limits), now, n, got)
-			if !slices.Equal(got, want) || allowed == slices.ContainsFunc(want, func(d limit.Decision) bool { return !d.Allowed }) {
+			if !slices.Equal(got, want) || allowed == slices.ContainsFunc(want, func(d limit.Verdict) bool { return !d.Allowed }) {
 				t.Fatalf("%d of %v at %d:\ngot  %+v\nwant %+v", n, limits, now, got, want)
 			}
 			copied := p // which alone is opened
@@ -91,7 +96,7 @@ func TestPurseIsAnAccount(t *testing.T) {
 func TestPurseOfOneCharge(t *testing.T) {
 	plan := limit.PlanOf([]limit.Limit{limit.PerMinute(3).Using(limit.SlidingLog), limit.PerDay(5).Using(limit.SlidingLog)})
 	var p, other purse
-	d := make([]limit.Decision, 2)
+	d := make([]limit.Verdict, 2)
 	now := purseStart
 	for range 3 {
 		p.Spend(plan, now, 2, d)
@@ -130,7 +135,7 @@ func TestPurseAllocatesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p purse
-			plan, decisions := limit.PlanOf(test.limits), make([]limit.Decision, len(test.limits))
+			plan, decisions := limit.PlanOf(test.limits), make([]limit.Verdict, len(test.limits))
 			now := purseStart
 			spend := func() {
 				p.Spend(plan, now, 1, decisions)

@@ -9,35 +9,35 @@ import (
 
 // Spend is Take of one charge that is never settled, for one of very many keys that
 // share their limits: it charges the amount and the limits of c, which is prepared, to
-// key instead of c's own key. It appends the decisions of all limits to decisions, and
+// key instead of c's own key. It appends the verdicts of all limits to verdicts, and
 // reports whether all limits allow. It allocates nothing if the key has used anything.
-// Neither key nor decisions are kept.
-func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, decisions []limit.Decision) (_ []limit.Decision, allowed bool, err error) {
+// Neither key nor verdicts are kept.
+func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, verdicts []limit.Verdict) (_ []limit.Verdict, allowed bool, err error) {
 	if c.N < 0 {
-		return decisions, false, errNegative(string(key), c.N)
+		return verdicts, false, errNegative(string(key), c.N)
 	}
 	if err := checkPrepared(ctx, []Amount{{&c, c.N}}); err != nil {
-		return decisions, false, err
+		return verdicts, false, err
 	}
 	name := unsafe.String(unsafe.SliceData(key), len(key)) // key without a copy of it
 	hash, shard := hashOf(name), shardOf(name)
 	now := m.clock()
 	if err := m.lock(1 << shard); err != nil {
-		return decisions, false, err
+		return verdicts, false, err
 	}
 	now = m.timeOf(1<<shard, now)
-	first, plan, t := len(decisions), c.prepared.plan, &m.shards[shard].table
-	decisions = grow(decisions, plan)
+	first, plan, t := len(verdicts), c.prepared.plan, &m.shards[shard].table
+	verdicts = grow(verdicts, plan)
 	if e := t.find(hash, name); e != nil {
-		allowed = e.purse.Spend(plan, now, c.N, decisions[first:])
+		allowed = e.purse.Spend(plan, now, c.N, verdicts[first:])
 	} else {
 		var p purse
-		allowed = p.Spend(plan, now, c.N, decisions[first:])
+		allowed = p.Spend(plan, now, c.N, verdicts[first:])
 		if now < p.FullAt() {
 			t.keep(hash, &entry{key: string(key), purse: p}, now)
 		}
 	}
 	m.unlock(1 << shard)
 	m.sweep(now)
-	return decisions, allowed, nil
+	return verdicts, allowed, nil
 }

@@ -43,7 +43,7 @@ func BenchmarkSpend(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/windows=%d", bench.name, number), func(b *testing.B) {
 				m := store.NewMemory()
 				c := prepare(b, "any", 1, bench.limits(number)...)
-				var decisions []limit.Decision
+				var decisions []limit.Verdict
 				keys := make([][]byte, bench.keys)
 				for i := range keys {
 					keys[i] = fmt.Appendf(nil, "a project's key %08d", i)
@@ -71,7 +71,7 @@ func BenchmarkSpend(b *testing.B) {
 func BenchmarkSpendNew(b *testing.B) {
 	m := store.NewMemory()
 	c := prepare(b, "any", 1, windows(3, 1000)...)
-	var decisions []limit.Decision
+	var decisions []limit.Verdict
 	key := make([]byte, 0, 32)
 	before := heap()
 	b.ReportAllocs()

@@ -14,7 +14,7 @@ import (
 func fill(t testing.TB, m *store.Memory, keys int, limits []limit.Limit) {
 	t.Helper()
 	c := prepare(t, "any", 1, limits...)
-	var decisions []limit.Decision
+	var decisions []limit.Verdict
 	var key []byte
 	for i := range keys {
 		key = fmt.Appendf(key[:0], "a project's name of 32 b %07d", i)
@@ -121,7 +121,7 @@ func BenchmarkSpendAmongIdle(b *testing.B) {
 			at += int64(bench.age)
 			heap()
 			key, c, ctx := []byte("busy"), prepare(b, "any", 1, limits...), b.Context()
-			var decisions []limit.Decision
+			var decisions []limit.Verdict
 			for b.Loop() {
 				decisions, _, _ = m.Spend(ctx, key, c, decisions[:0])
 			}

@@ -14,7 +14,7 @@ import (
 
 // spentUntil returns what is in use until a time after 0.
 func spentUntil(full int64) (p purse) {
-	p.Spend(limit.PlanOf([]limit.Limit{limit.New(1, time.Duration(full)).Using(limit.SlidingLog)}), 0, 1, make([]limit.Decision, 1))
+	p.Spend(limit.PlanOf([]limit.Limit{limit.New(1, time.Duration(full)).Using(limit.SlidingLog)}), 0, 1, make([]limit.Verdict, 1))
 	return p
 }
 

@@ -13,10 +13,10 @@ type Outcome struct {
 
 	asked    bool // the limits were asked
 	scopes   int
-	few      [2]Standing
+	few      [6]Standing
 	many     []Standing // of all scopes, if there are more than few
-	fewSaid  [12]limit.Decision
-	manySaid []limit.Decision // of all limits, if there are more than few
+	fewSaid  [24]limit.Verdict
+	manySaid []limit.Verdict // of all limits, if there are more than few
 }
 
 // Standing is what one scope says to a call. What each of its limits says is in the outcome:
@@ -37,7 +37,7 @@ func (o *Outcome) all() []Standing {
 	return o.few[:o.scopes]
 }
 
-func (o *Outcome) said() []limit.Decision {
+func (o *Outcome) said() []limit.Verdict {
 	if o.manySaid != nil {
 		return o.manySaid
 	}
@@ -65,7 +65,7 @@ func (s *Standing) Rules() *Rules { return s.plan.rules }
 func (s *Standing) Len() int { return len(s.plan.limits) }
 
 // At returns one of the limits of a scope that were asked, and what it said.
-func (o *Outcome) At(s *Standing, i int) (*Limit, *limit.Decision) {
+func (o *Outcome) At(s *Standing, i int) (*Limit, *limit.Verdict) {
 	return &s.plan.rules.Limits[s.plan.limits[i]], &o.said()[s.first+i]
 }
 
@@ -109,7 +109,7 @@ const PausedName = "paused"
 
 // By returns the limit that decides where a scope denies, and what it said: nil and nil for
 // a closed gate.
-func (o *Outcome) By(s *Standing) (*Limit, *limit.Decision) {
+func (o *Outcome) By(s *Standing) (*Limit, *limit.Verdict) {
 	deciding := -1
 	for i := range s.Len() {
 		if !o.said()[s.first+i].Allowed && (deciding < 0 || o.precedes(s, i, deciding)) {

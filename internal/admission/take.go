@@ -8,7 +8,7 @@ import (
 )
 
 // fewCharges is as many as most calls have.
-const fewCharges = 8
+const fewCharges = 12
 
 // take takes what a call asks for, if every limit of every scope lets it pass. A denial
 // returns no reservation and no error.
@@ -72,7 +72,7 @@ func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 	if err != nil {
 		return nil, err
 	}
-	copy(o.said(), said)
+	o.enter(said)
 	o.hear()
 	if o.Denied {
 		return nil, e.reconsider(ctx, c, o)
@@ -129,7 +129,7 @@ func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err e
 	} else if list := o.charges(nil, ask); len(list) > 0 {
 		var said []limit.Decision
 		said, err = e.store.Peek(ctx, list)
-		copy(o.said(), said)
+		o.enter(said)
 	}
 	if err == nil {
 		o.hear()
@@ -158,7 +158,7 @@ func (o *Outcome) makeRoom() {
 		n += all[i].Len()
 	}
 	if o.manySaid = nil; n > len(o.fewSaid) {
-		o.manySaid = make([]limit.Decision, n)
+		o.manySaid = make([]limit.Verdict, n)
 	}
 }
 
@@ -178,6 +178,13 @@ func (o *Outcome) charges(list []store.Charge, ask *Ask) []store.Charge {
 		list = all[i].plan.append(list, ask)
 	}
 	return list
+}
+
+// enter enters the decisions of a store.
+func (o *Outcome) enter(said []limit.Decision) {
+	for i := range said {
+		o.said()[i] = said[i].Verdict()
+	}
 }
 
 // hear notes that the limits were asked, and whether one denies.

@@ -183,7 +183,8 @@ func (w *wait) never() *Outcome {
 	said := o.said()[:0]
 	for _, charge := range o.charges(nil, &w.call.Ask) {
 		for _, l := range charge.Limits {
-			said = append(said, new(limit.Account).Check(l, 0, charge.N))
+			d := new(limit.Account).Check(l, 0, charge.N)
+			said = append(said, d.Verdict())
 		}
 	}
 	if o.hear(); o.longest(0) != limit.Never {

@@ -25,7 +25,7 @@ type shortage struct {
 // numbers: a pause, a limit on calls at a time, or a decision that says only when to try
 // again.
 func (c *Call) shortage(d *ratelimit.Decision) *shortage {
-	for _, s := range windowsOf(d) {
+	for _, s := range d.Project.Windows() {
 		if s.Window.Name == d.Limit {
 			return &shortage{c.owner(), unitOf(s.Window), s.Window.Tokens, s.Window.Count, max(s.Remaining, 0), llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}}
 		}
@@ -52,15 +52,6 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 		return of("output tokens a minute", s.MaxOutputTPM, s.OutputTPM, llm.Tokens{Output: counted.Output})
 	}
 	return nil
-}
-
-// windowsOf returns the windows of the call's project, and what is left of each; none for a call without a
-// project.
-func windowsOf(d *ratelimit.Decision) []project.Standing {
-	if d.Project == nil {
-		return nil
-	}
-	return d.Project.Windows()
 }
 
 // unitOf returns the unit of a project's window, such as "tokens a month".
