@@ -167,7 +167,7 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 func (a *Account) settleOne(c *counter, r receipt, now, actual int64) (refunded backlog) {
 	c.rewind(now) // a window that begins in the future would not count the debt
 	refunded = a.counters.settleOne(c, r, now, actual)
-	if c.limit.windowing == anchored && c.state.b == 0 {
+	if c.limit.algorithm == FixedWindow && c.state.b == 0 {
 		c.state = state{} // a take that was refunded as a whole has begun no window
 	}
 	return refunded

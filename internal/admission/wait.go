@@ -79,8 +79,11 @@ type wait struct {
 // inLine lets the call wait, which was denied or is behind others, and asks whenever it has the turn.
 func (w *wait) inLine(ctx context.Context) (err error) {
 	e, c, r := w.engine, w.call, &w.result
+	stands := false // in line
 	defer func() {
-		r.Waited = w.sofar()
+		if stands {
+			r.Waited = w.sofar()
+		}
 		if r.Behind = err != nil && !r.Outcome.asked; !r.Behind {
 			return
 		}
@@ -124,6 +127,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		r.Reservation, r.Outcome = res, *said
 		return w.answer()
 	}
+	stands = true
 	if shared := w.scopes.line(); shared == nil {
 		err = e.hall.Wait(ctx, t, inTurn)
 	} else if err = shared.Wait(ctx, t, inTurn); err == nil && r.Reservation != nil {

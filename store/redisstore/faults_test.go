@@ -474,6 +474,7 @@ func TestGivenBackThoughLost(t *testing.T) {
 	r.undo(kept.takes)
 	x.trip(&x.queues[0], fmt.Errorf("%w: for a test", ErrLost))
 	<-back
+	x.until(func() bool { return len(x.queues[0].ops) > 0 }) // it is sent again
 	release()
 	x.idle()
 	wantLeft(t, r, "key", l, 10)

@@ -68,7 +68,7 @@ F.fix[ALIGNED] = function(a, s, l)
 	end
 	if c[B] > 0 or c[B + 1] > 0 then
 		if F.ahead(c[A], c[A + 1]) then F.in_use_until(a, c[A], c[A + 1]) end
-	elseif anchored then -- a take that is given back has begun no window
+	else -- a take that is given back has begun no window
 		c[AT], c[AT + 1], c[A], c[A + 1] = 0, 0, 0, 0
 	end
 end
