@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,10 +21,16 @@ type leases struct {
 	remote *remote
 	term   time.Duration
 
-	mu      sync.Mutex
-	keys    map[string]*leasedKey
-	closed  bool
-	running sync.WaitGroup // leases that are being acquired or given back
+	keys sync.Map // key to *leasedKey
+
+	mu       sync.Mutex // for everything but taking from a lease
+	keyCount int        // of spaces
+	closed   bool
+	running  sync.WaitGroup // leases that are being acquired or given back
+
+	// A take from several leases holds multiKey for reading until it has all of them or has given
+	// them back. So none of them ends in between, and is charged for what no caller got.
+	multiKey sync.RWMutex
 }
 
 const (
@@ -34,9 +39,11 @@ const (
 	maxKeyStates = 8192 // keys that are watched
 )
 
-// leasedKey is what this node knows of one key. The lock of leases guards it.
+// leasedKey is what this node knows of one key. The lock of leases guards it, except the lease.
 type leasedKey struct {
-	lease     *lease    // nil: none
+	key   string
+	lease atomic.Pointer[lease] // nil: none
+
 	since     time.Time // the start of the term in which takes are counted
 	takes     int64     // in the term
 	amount    int64     // taken in the term
@@ -51,20 +58,42 @@ type lease struct {
 	until     time.Time        // by this node's clock: earlier than by the server's
 	timer     *time.Timer
 
-	// The lock of leases guards these. Once the lease is over, left does not change.
-	left  int64
-	takes int64
-	over  bool
+	left  atomic.Int64 // below zero: the lease is over
+	takes atomic.Int64
 
+	spent   int64          // valid once the lease is over
 	done    chan struct{}  // closed when the server was told what was spent
 	charged *chargeReceipt // what the server has charged for it; nil: all of it, or unknown
 }
 
-// spent returns what was taken from the lease.
-func (h *lease) spent() int64 { return h.charge.N - h.left }
+// take takes n from the lease, if that is left.
+func (h *lease) take(n int64) bool {
+	for {
+		left := h.left.Load()
+		if left < n {
+			return false
+		}
+		if h.left.CompareAndSwap(left, left-n) {
+			return true
+		}
+	}
+}
+
+// give gives n back, unless the lease is over.
+func (h *lease) give(n int64) bool {
+	for {
+		left := h.left.Load()
+		if left < 0 {
+			return false
+		}
+		if h.left.CompareAndSwap(left, left+n) {
+			return true
+		}
+	}
+}
 
 func newLeases(below *fallback, remote *remote, term time.Duration) *leases {
-	return &leases{fallback: below, remote: remote, term: term, keys: map[string]*leasedKey{}}
+	return &leases{fallback: below, remote: remote, term: term}
 }
 
 // leaseReceipt is the receipt of a take from leases.
@@ -73,7 +102,8 @@ type leaseReceipt struct {
 	parts   []leasePart // one for each charge
 	settled atomic.Bool
 
-	onePart     [1]leasePart // the memory of parts, if there is one
+	// The memory of a receipt with one charge and one limit.
+	onePart     [1]leasePart
 	oneDecision [1]limit.Decision
 }
 
@@ -103,11 +133,7 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 		case <-ctx.Done():
 		}
 	}
-	granted := len(wanted) > 0
-	for _, c := range wanted {
-		granted = l.acquire(ctx, c) && granted
-	}
-	if granted {
+	if len(wanted) > 0 && l.acquire(ctx, wanted) {
 		if receipt, decisions := l.takeLocally(charges, time.Now()); receipt != nil {
 			return receipt, decisions, nil
 		}
@@ -117,41 +143,57 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 
 // takeLocally takes all of the charges from leases, or none.
 func (l *leases) takeLocally(charges []store.Charge, now time.Time) (store.Receipt, []limit.Decision) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range charges {
-		key := charges[i].Key
-		if l.find(&charges[i], now) == nil || slices.ContainsFunc(charges[:i], func(other store.Charge) bool { return other.Key == key }) {
-			return nil, nil
-		}
-	}
 	if len(charges) == 0 {
+		return nil, nil
+	}
+	if len(charges) > 1 {
+		l.multiKey.RLock()
+		defer l.multiKey.RUnlock()
+	}
+	h := l.find(&charges[0], now)
+	if h == nil {
 		return nil, nil
 	}
 	r := &leaseReceipt{leases: l}
 	r.parts = r.onePart[:0]
-	decisions := r.oneDecision[:0]
+	decisions := r.oneDecision[:0:1]
 	for i := range charges {
-		h, n := l.keys[charges[i].Key].lease, charges[i].N
-		h.left -= n
-		h.takes++
-		r.parts = append(r.parts, leasePart{of: h, n: n})
+		c, twice := &charges[i], false
+		if i > 0 {
+			h = l.find(c, now)
+			twice = slices.ContainsFunc(charges[:i], func(other store.Charge) bool { return other.Key == c.Key })
+		}
+		if h == nil || twice || !h.take(c.N) {
+			for _, p := range r.parts {
+				p.of.give(p.n)
+			}
+			return nil, nil
+		}
+		r.parts = append(r.parts, leasePart{of: h, n: c.N})
+		left := h.left.Load()
 		for _, d := range h.decisions {
-			d.Used -= h.left
-			d.Remaining += h.left
+			d.Used -= max(left, 0)
+			d.Remaining += max(left, 0)
 			decisions = append(decisions, d)
 		}
+	}
+	for _, p := range r.parts {
+		p.of.takes.Add(1)
 	}
 	return r, decisions
 }
 
 // find returns the lease that a charge may be taken from, or nil.
 func (l *leases) find(c *store.Charge, now time.Time) *lease {
-	s := l.keys[c.Key]
-	if s == nil || s.lease == nil || c.N < 0 || c.N > s.lease.left || !now.Before(s.lease.until) || !slices.Equal(c.Limits, s.lease.charge.Limits) {
+	s, ok := l.keys.Load(c.Key)
+	if !ok {
 		return nil
 	}
-	return s.lease
+	h := s.(*leasedKey).lease.Load()
+	if h == nil || c.N < 0 || !now.Before(h.until) || !slices.Equal(c.Limits, h.charge.Limits) {
+		return nil
+	}
+	return h
 }
 
 // countTakes counts takes that leases could not serve. It returns the charges whose keys should be
@@ -173,10 +215,10 @@ func (l *leases) countTakes(charges []store.Charge, now time.Time) (wanted []sto
 		}
 		s.takes++
 		s.amount += c.N
-		if h := s.lease; h != nil && (c.N > h.left || !slices.Equal(c.Limits, h.charge.Limits)) {
+		if h := s.lease.Load(); h != nil && (c.N > h.left.Load() || !slices.Equal(c.Limits, h.charge.Limits)) {
 			l.retire(s)
-			s.takes += h.takes
-			s.amount += h.spent()
+			s.takes += h.takes.Load()
+			s.amount += h.spent
 			spent = append(spent, h)
 		}
 		if slice := l.sliceSize(s, c); slice > 0 {
@@ -191,21 +233,32 @@ func (l *leases) countTakes(charges []store.Charge, now time.Time) (wanted []sto
 // keyState returns the state of a key. If there are too many, it drops those of keys without a
 // lease.
 func (l *leases) keyState(key string) *leasedKey {
-	if s := l.keys[key]; s != nil {
-		return s
+	if s, ok := l.keys.Load(key); ok {
+		return s.(*leasedKey)
 	}
-	if len(l.keys) >= maxKeyStates {
-		maps.DeleteFunc(l.keys, func(_ string, s *leasedKey) bool { return s.lease == nil && !s.acquiring })
+	if l.keyCount >= maxKeyStates {
+		l.keys.Range(func(key, value any) bool {
+			if s := value.(*leasedKey); s.lease.Load() == nil && !s.acquiring {
+				l.dropKey(s)
+			}
+			return true
+		})
 	}
-	s := &leasedKey{since: time.Now()}
-	l.keys[key] = s
+	s := &leasedKey{key: key, since: time.Now()}
+	l.keys.Store(key, s)
+	l.keyCount++
 	return s
+}
+
+func (l *leases) dropKey(s *leasedKey) {
+	l.keys.Delete(s.key)
+	l.keyCount--
 }
 
 // sliceSize returns how much to lease of a key: about twice as much as was taken in a term, and no
 // more than a part of the smallest limit. Zero means that a lease is not worth it.
 func (l *leases) sliceSize(s *leasedKey, c *store.Charge) int64 {
-	if s.lease != nil || s.acquiring || s.takes < hotTakes || len(c.Limits) == 0 || l.inDebt() {
+	if s.lease.Load() != nil || s.acquiring || s.takes < hotTakes || len(c.Limits) == 0 || l.inDebt() {
 		return 0
 	}
 	most := 2 * max(s.amount, c.N)
@@ -221,56 +274,64 @@ func (l *leases) sliceSize(s *leasedKey, c *store.Charge) int64 {
 	return most
 }
 
-// acquire acquires a lease, and reports whether it was granted.
-func (l *leases) acquire(ctx context.Context, c store.Charge) bool {
-	defer l.running.Done()
-	until := time.Now().Add(l.term - l.term/8) // so that the end arrives before the server's own end of the lease
-	name, decisions := l.grant(ctx, c)
-	l.mu.Lock()
-	s := l.keyState(c.Key)
-	s.acquiring, s.since, s.takes, s.amount = false, time.Now(), 0, 0
-	if name == "" {
-		l.mu.Unlock()
-		return false
+// acquire acquires leases, and reports whether all were granted.
+func (l *leases) acquire(ctx context.Context, wanted []store.Charge) bool {
+	all := true
+	for _, c := range wanted {
+		all = l.acquireOne(ctx, c) && all
+		l.running.Done()
 	}
-	h := &lease{name: name, charge: c, decisions: decisions, until: until, left: c.N, done: make(chan struct{})}
-	h.timer = time.AfterFunc(time.Until(until), func() { l.expire(s, h) })
-	s.lease = h
-	closed := l.closed
-	if closed {
-		l.retire(s)
-	}
-	l.mu.Unlock()
-	if closed {
-		l.finish(h)
-	}
-	return !closed
+	return all
 }
 
-// grant asks Redis for a lease, unless Redis does not know yet of everything that was admitted. It
-// returns no name if there is none. In case Redis is lost next, leased amounts count as used.
-func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision) {
+func (l *leases) acquireOne(ctx context.Context, c store.Charge) bool {
+	until := time.Now().Add(l.term - l.term/8) // so that the end arrives before the server's own end of the lease
+	name, decisions, granted := l.grant(ctx, c)
+	l.mu.Lock()
+	s := l.keyState(c.Key)
+	s.acquiring = false
+	s.since, s.takes, s.amount = time.Now(), 0, 0
+	if granted && !l.closed {
+		h := &lease{name: name, charge: c, decisions: decisions, until: until, done: make(chan struct{})}
+		h.left.Store(c.N)
+		h.timer = time.AfterFunc(time.Until(until), func() { l.expire(s, h) })
+		s.lease.Store(h)
+		l.mu.Unlock()
+		return true
+	}
+	l.mu.Unlock()
+	if granted {
+		c.N = 0
+		l.remote.end(context.Background(), c, name)
+	}
+	return false
+}
+
+// grant asks Redis for a lease, unless Redis does not know yet of everything that was admitted. In
+// case Redis is lost next, leased amounts count as used.
+func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision, granted bool) {
 	charges := []store.Charge{c}
 	pending := l.ledgers.beginCall(charges, true)
 	if !l.inDebt() {
 		name, decisions, _ = l.remote.lease(ctx, c, l.term)
 	}
-	l.ledgers.endCall(charges, pending, decisions, name != "")
-	return name, decisions
+	granted = name != ""
+	l.ledgers.endCall(charges, pending, decisions, granted)
+	return name, decisions, granted
 }
 
 // expire ends a lease whose time is over, unless it has ended before.
 func (l *leases) expire(s *leasedKey, h *lease) {
 	l.mu.Lock()
-	if l.closed || s.lease != h {
+	if l.closed || s.lease.Load() != h {
 		l.mu.Unlock()
 		return
 	}
 	l.retire(s)
-	if h.takes < hotTakes {
-		delete(l.keys, h.charge.Key) // not hot any more
+	if h.takes.Load() < hotTakes {
+		l.dropKey(s) // not hot any more
 	} else { // the next take acquires a lease again, if it comes soon
-		s.since, s.takes, s.amount = time.Now(), hotTakes, h.spent()
+		s.since, s.takes, s.amount = time.Now(), hotTakes, h.spent
 	}
 	l.mu.Unlock()
 	l.finish(h)
@@ -278,9 +339,11 @@ func (l *leases) expire(s *leasedKey, h *lease) {
 
 // retire ends the lease of a key for this node. The caller then calls finish.
 func (l *leases) retire(s *leasedKey) {
-	s.lease.over = true
-	s.lease.timer.Stop()
-	s.lease = nil
+	h := s.lease.Swap(nil)
+	h.timer.Stop()
+	l.multiKey.Lock()
+	h.spent = h.charge.N - h.left.Swap(-1)
+	l.multiKey.Unlock()
 	l.running.Add(1)
 }
 
@@ -290,7 +353,7 @@ func (l *leases) finish(h *lease) {
 	defer l.running.Done()
 	defer close(h.done)
 	c := h.charge
-	c.N = h.spent()
+	c.N = h.spent
 	h.charged, _ = l.remote.end(context.Background(), c, h.name)
 }
 
@@ -309,7 +372,12 @@ func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) er
 	}
 	for i := range receipt.parts {
 		p := &receipt.parts[i]
-		if actual[i] < 0 || actual[i] == p.n || l.settleWithin(p, actual[i]) {
+		more := actual[i] - p.n
+		if actual[i] < 0 || more == 0 {
+			continue
+		}
+		if more > 0 && p.of.take(more) || more < 0 && p.of.give(-more) {
+			p.n = actual[i]
 			continue
 		}
 		done, err := l.settleLate(ctx, p, actual[i])
@@ -322,18 +390,6 @@ func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) er
 		}
 	}
 	return nil
-}
-
-// settleWithin settles a part within its lease, unless the lease is over or has not enough left.
-func (l *leases) settleWithin(p *leasePart, actual int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if more := actual - p.n; !p.of.over && more <= p.of.left {
-		p.of.left -= more
-		p.n = actual
-		return true
-	}
-	return false
 }
 
 // settleLate settles a part of a lease that is over, or has not enough left: what was used beyond
@@ -383,12 +439,14 @@ func (l *leases) Close() error {
 
 // retireAll retires the leases of all keys that begin with prefix.
 func (l *leases) retireAll(prefix string) (ended []*lease) {
-	for key, s := range l.keys {
-		if h := s.lease; h != nil && strings.HasPrefix(key, prefix) {
+	l.keys.Range(func(key, value any) bool {
+		s := value.(*leasedKey)
+		if h := s.lease.Load(); h != nil && strings.HasPrefix(s.key, prefix) {
 			l.retire(s)
 			ended = append(ended, h)
 		}
-	}
+		return true
+	})
 	return ended
 }
 

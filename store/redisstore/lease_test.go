@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -71,23 +72,10 @@ func (l *leaser) heat(limits ...limit.Limit) store.Receipt {
 
 // held returns the lease of a key, or nil.
 func (l *leaser) held(key string) *lease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s := l.keys[key]; s != nil {
-		return s.lease
+	if s, ok := l.keys.Load(key); ok {
+		return s.(*leasedKey).lease.Load()
 	}
 	return nil
-}
-
-// left returns what is left of a key's lease.
-func (l *leaser) left(key string) int64 {
-	h := l.held(key)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h == nil {
-		return 0
-	}
-	return h.left
 }
 
 // wantLeft fails unless so much is left of the key for others.
@@ -475,7 +463,7 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
 		node.heat(l)
-		left := func() int64 { return node.left("key") }
+		left := func() int64 { return node.held("key").left.Load() }
 		both := func(n, m int64) []store.Charge {
 			return []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}, {Key: "other", Limits: []limit.Limit{l}, N: m}}
 		}
@@ -626,9 +614,14 @@ func TestWatchedKeysAreBounded(t *testing.T) {
 	limits := []limit.Limit{limit.PerHour(1000)}
 	for i := range 3 * maxKeyStates {
 		leases.countTakes([]store.Charge{{Key: fmt.Sprint(i), Limits: limits, N: 1}}, time.Now())
-		if n := len(leases.keys); n > maxKeyStates {
-			t.Fatalf("%d keys are watched", n)
+		if leases.keyCount > maxKeyStates {
+			t.Fatalf("%d keys are watched", leases.keyCount)
 		}
+	}
+	n := 0
+	leases.keys.Range(func(any, any) bool { n++; return true })
+	if n != leases.keyCount {
+		t.Errorf("%d keys are watched, and %d are counted", n, leases.keyCount)
 	}
 }
 
@@ -640,39 +633,33 @@ func TestLeaseEndsWhileItIsTakenFrom(t *testing.T) {
 	var charges []store.Charge
 	for i := range 2000 { // many, so that it takes long to find that the last is not leased
 		c := store.Charge{Key: fmt.Sprint("key ", i), Limits: limits, N: 1}
-		h := &lease{charge: c, left: 100, until: time.Now().Add(time.Minute), timer: time.NewTimer(time.Minute)}
+		h := &lease{charge: c, until: time.Now().Add(time.Minute), timer: time.NewTimer(time.Minute)}
 		h.charge.N = 100
-		node.keyState(c.Key).lease = h
+		h.left.Store(100)
+		node.keyState(c.Key).lease.Store(h)
 		charges = append(charges, c)
 	}
 	charges = append(charges, store.Charge{Key: "another", Limits: limits, N: 1})
 	first := node.keyState("key 0")
-	lease := first.lease
+	lease := first.lease.Load()
 
 	var ender sync.WaitGroup
-	started := make(chan struct{})
 	ender.Go(func() {
-		<-started
+		for lease.left.Load() == 100 {
+			runtime.Gosched()
+		}
 		node.mu.Lock()
 		defer node.mu.Unlock()
 		node.retire(first)
 	})
-	over := func() bool {
-		node.mu.Lock()
-		defer node.mu.Unlock()
-		return lease.over
-	}
-	for i := 0; !over(); i++ {
-		if i == 10 {
-			close(started)
-		}
+	for lease.left.Load() >= 0 {
 		if r, _ := node.takeLocally(charges, time.Now()); r != nil {
 			t.Error("what is not leased was spent")
 		}
 	}
 	ender.Wait()
-	if n := lease.spent(); n != 0 {
-		t.Errorf("a lease is charged for %d; want 0: all went back", n)
+	if lease.spent != 0 {
+		t.Errorf("a lease is charged for %d; want 0: all went back", lease.spent)
 	}
 }
 
@@ -809,7 +796,9 @@ func TestIdleLeases(t *testing.T) {
 				all[takes%nodes].take("key", each, l)
 				var left int64
 				for _, node := range all {
-					left += node.left("key")
+					if h := node.held("key"); h != nil {
+						left += h.left.Load()
+					}
 				}
 				idle, most, takes = idle+left, max(most, left), takes+1
 			}
