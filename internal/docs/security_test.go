@@ -33,11 +33,8 @@ func TestSecurityNamesTests(t *testing.T) {
 // those that say who may do what.
 func threats(text string) (items []string) {
 	for section := range strings.SplitSeq(text, "\n## ") {
-		if strings.HasPrefix(section, "Who may do what") {
-			continue
-		}
-		for _, item := range strings.Split(section, "\n- **")[1:] {
-			items = append(items, item)
+		if !strings.HasPrefix(section, "Who may do what") {
+			items = append(items, strings.Split(section, "\n- **")[1:]...)
 		}
 	}
 	return items
