@@ -88,8 +88,8 @@ type ModelStats struct {
 	Concurrent, MaxConcurrent int
 }
 
-// say makes d, which is empty, the decision that the engine's result is. Both are large, so
-// they are handed on by their addresses.
+// say fills in d, which is empty, from the engine's result. Both are large, so they are passed
+// by their addresses.
 func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
 	if a.Invalid != nil {
 		*d = invalid(a.Invalid)
@@ -150,7 +150,7 @@ type view struct {
 	dayStart int64
 }
 
-// see enters what a model's scope has said.
+// see copies the verdicts of a model's scope into the view.
 func (v *view) see(o *admission.Outcome, s *admission.Standing) {
 	if r := s.Rules(); r != nil {
 		v.quota, v.missing = setupOf(r).quota, setupOf(r).missing
@@ -169,8 +169,8 @@ func (v *view) see(o *admission.Outcome, s *admission.Standing) {
 	v.paused = s.Closed.For
 }
 
-// reason says for people why the model denies a call, which a dimension decides: what is
-// used up until when, and of several dimensions what is so for longest.
+// reason returns the sentence that tells people why the model denies a call: what is used up,
+// and until when. Of several dimensions it names the one that denies longest.
 func (v *view) reason(by state.Dimension, retry time.Duration) string {
 	if retry == Never {
 		return excess(by, &v.quota) + ": it can never pass"
@@ -187,12 +187,12 @@ func (v *view) reason(by state.Dimension, retry time.Duration) string {
 	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], *v.quota.Max(by), factsOf(by.String()).what, used, message.Wait(retry))
 }
 
-// excess says of what a call asks more than there ever is.
+// excess returns the words for a call that asks for more of a dimension than its maximum.
 func excess(by state.Dimension, q *state.Quota) string {
 	return fmt.Sprintf("more than all %d %s", *q.Max(by), factsOf(by.String()).what)
 }
 
-// describe makes s what is used, and of how much.
+// describe fills in s: what is used in each dimension, and the maxima.
 func (v *view) describe(s *ModelStats) {
 	q := &v.quota
 	s.RPM, s.MaxRPM = int(v.used[state.RPM]), q.MaxRPM

@@ -101,9 +101,8 @@ func (said *standing) agrees(q *state.Quota, g *glance, now int64) bool {
 	return true
 }
 
-// lower enters what is missing of the quota, by what the provider has left and what
-// is used. It returns the dimensions of which more is missing than before, and whether
-// less is of any.
+// lower records how much less the provider has left than the quota, given what is used. It
+// returns the dimensions in which the difference has grown, and whether it has shrunk in any.
 //
 // An answer does not know of calls that have come after it, so with many under way
 // some make too little of it. Of a minute the strictest counts therefore: what is
@@ -187,7 +186,7 @@ func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admissio
 	return nil
 }
 
-// without is a call of which a dimension denies so much, while some of it is missing.
+// without is a call of n that a dimension denies while the provider has less left than the quota.
 type without struct {
 	missing *feedback.Missing
 	dim     state.Dimension

@@ -223,7 +223,7 @@ func (rl *RateLimiter) ready(c *Call, a *asking, scopes *[2]*admission.Scope) (n
 		a.free = true
 		return 0
 	case c.Model != "" && !a.isKnown:
-		a.model = rl.made(c.Model)
+		a.model = rl.findOrMake(c.Model)
 	}
 	if a.model != nil {
 		scopes[n] = a.model.scope

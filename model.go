@@ -89,7 +89,7 @@ func closedBy(s *feedback.Pause, now int64) admission.Closed {
 	return admission.Closed{For: time.Duration(s.Until - now), Probe: time.Duration(min(s.Probe, s.Word) - now)}
 }
 
-// look returns what is used of the model, and of how much. Nothing is asked for.
+// look fills in o with what is used of the model. It charges nothing.
 func (m *model) look(ctx context.Context, o *admission.Outcome) error {
 	return m.limiter.engine.LookAt(ctx, m.scope, o)
 }

@@ -23,7 +23,7 @@ func (rl *RateLimiter) with(name string, fn func(*model)) {
 	if m := (*rl.quotas.Load())[name]; m != nil {
 		fn(m)
 	} else if modelname.Check(name) == nil {
-		fn(rl.made(name))
+		fn(rl.findOrMake(name))
 	}
 }
 
@@ -169,8 +169,8 @@ func (rl *RateLimiter) find(name string) *model {
 	return rl.newModel(name, state.Quota{})
 }
 
-// made returns the model of a name, and makes one where there is none.
-func (rl *RateLimiter) made(name string) *model {
+// findOrMake returns the model of a name, and makes one where there is none.
+func (rl *RateLimiter) findOrMake(name string) *model {
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	return rl.modelLocked(name)
