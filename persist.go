@@ -127,9 +127,5 @@ func (rl *RateLimiter) Close() error {
 	if rl.unfollow != nil {
 		rl.unfollow()
 	}
-	err := rl.engine.Close()
-	for _, m := range *rl.quotas.Load() {
-		rl.engine.Wake(m.scope) // calls that wait find it closed, one after another
-	}
-	return err
+	return rl.engine.Close()
 }

@@ -99,18 +99,21 @@ func TestAddProviderKeepsWhatTheFileHolds(t *testing.T) {
 	}
 }
 
+// Close ends the waits of all calls at once, also of those whose model has no quota and is paused.
 func TestCloseWakesThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := opened(t, filepath.Join(t.TempDir(), "limits.db"), ratelimit.ModelQuota{MaxRPD: 1})
 		pass(rl)
-		errs := make(chan error, 3)
-		for range cap(errs) {
+		refuse(t, rl, "unknown", time.Hour)
+		errs := make(chan error, 4)
+		for i := range cap(errs) {
 			go func() {
-				_, err := rl.Acquire(context.Background(), "m", 1)
+				_, err := rl.Acquire(context.Background(), []string{"m", "unknown"}[i%2], 1)
 				errs <- err
 			}()
 		}
 		synctest.Wait()
+		start := time.Now()
 		if err := rl.Close(); err != nil {
 			t.Error(err)
 		}
@@ -118,6 +121,9 @@ func TestCloseWakesThoseWhoWait(t *testing.T) {
 			if err := <-errs; !errors.Is(err, store.ErrClosed) {
 				t.Errorf("%v; want %v", err, store.ErrClosed)
 			}
+		}
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("they have waited for %v after Close", waited)
 		}
 	})
 }

@@ -84,9 +84,6 @@ func (e *Engine) Missed(err error) error { return errors.Join(err, e.errors.Take
 // Quiet reports whether no call waits for a scope of its own.
 func (e *Engine) Quiet() bool { return e.hall.Idle() }
 
-// Closed reports whether the engine was closed.
-func (e *Engine) Closed() bool { return e.closed.Load() }
-
 // Close makes the corrections that are still to be made, and fails all calls from
 // then on, also those that wait.
 func (e *Engine) Close() error {
@@ -95,6 +92,6 @@ func (e *Engine) Close() error {
 	if e.owned {
 		err = errors.Join(err, e.store.Close())
 	}
-	e.hall.WakeAll()
+	e.wakeAll()
 	return e.Missed(err)
 }

@@ -1,9 +1,11 @@
 package admission_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
@@ -192,7 +194,6 @@ func TestCloseWhileCallsWait(t *testing.T) {
 			all = append(all, b.acquire(callOf("waits", 0), scopes...))
 		}
 		b.Close()
-		b.Wake(m)
 		for i, w := range all {
 			if !w.ended() || !errors.Is(w.err, store.ErrClosed) || w.result.Reservation != nil {
 				t.Errorf("call %d: ended %t, %v", i, w.ended(), w.err)
@@ -206,6 +207,43 @@ func TestCloseWhileCallsWait(t *testing.T) {
 		}
 		b.wantEvents("waits", event.Lost, event.Lost, event.Lost, event.Lost, event.Lost, event.Lost)
 	})
+}
+
+// afterDenial is a store that calls a function after it has denied a take.
+type afterDenial struct {
+	store.Store
+	do func()
+}
+
+func (s *afterDenial) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	receipt, said, err := s.Store.Take(ctx, charges)
+	if receipt == nil {
+		s.do()
+	}
+	return receipt, said, err
+}
+
+// A call that is denied just before Close, and begins to wait just after it, does not wait.
+func TestCloseBeforeACallWaits(t *testing.T) {
+	for name, scope := range map[string]func(b *bench) *admission.Scope{
+		"shared": func(b *bench) *admission.Scope { return b.shared("m", nil, perMinute(admission.Requests, 1)) },
+		"own":    func(b *bench) *admission.Scope { return b.own("p", perMinute(admission.Requests, 1)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &afterDenial{Store: store.NewMemory()}
+				b := newBench(t, s)
+				full := scope(b)
+				b.take(callOf("", 0), full)
+				s.do = func() { b.Close() }
+				w := b.acquire(callOf("", 0), full)
+				if !w.ended() || !errors.Is(w.err, store.ErrClosed) {
+					t.Errorf("ended %t, %v; want %v at once", w.ended(), w.err, store.ErrClosed)
+				}
+				w.leave()
+			})
+		})
+	}
 }
 
 // A call that is not valid is refused: nothing is asked.

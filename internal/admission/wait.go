@@ -113,7 +113,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		return w.late(again)
 	}
 	inTurn := func() (line.Answer, error) {
-		if rest := first.Again - w.sofar(); rest > 0 && w.scopes.wakes() == w.wakes {
+		if rest := first.Again - w.sofar(); rest > 0 && w.scopes.wakes() == w.wakes && !e.closed.Load() {
 			a := first
 			a.Again = rest
 			first = line.Answer{}
@@ -379,6 +379,25 @@ func (e *Engine) Wake(s *Scope) {
 	defer e.mu.Unlock()
 	for flow := range e.waits[s.Key] {
 		e.hall.Wake(flow)
+	}
+}
+
+// wakeAll lets all calls ask again that wait.
+func (e *Engine) wakeAll() {
+	e.mu.Lock()
+	scopes := map[*Scope]bool{}
+	for _, flows := range e.waits {
+		for _, waits := range flows {
+			for w := range waits {
+				for _, s := range w.scopes {
+					scopes[s] = true
+				}
+			}
+		}
+	}
+	e.mu.Unlock()
+	for s := range scopes {
+		e.Wake(s)
 	}
 }
 

@@ -201,32 +201,22 @@ func TestComesBackToAFullLine(t *testing.T) {
 // Something is given back to a flow's own limits after a waiter was denied, and before it has
 // stepped aside: it asks again at once.
 func TestWakeWhileSteppingAside(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		wake func(h *Hall)
-	}{
-		{"Wake", func(h *Hall) { h.Wake("x") }},
-		{"WakeAll", (*Hall).WakeAll},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				o := newOffice(t)
-				l := o.line()
-				start, asked := time.Now(), 0
-				err := l.Wait(t.Context(), Ticket{Flow: "x", Cost: 1}, func() (Answer, error) {
-					if asked++; asked > 1 {
-						return Answer{Done: true}, nil
-					}
-					tt.wake(&o.hall)
-					return Answer{Again: time.Hour, Aside: true}, nil
-				})
-				if err != nil || time.Since(start) != 0 {
-					t.Errorf("%v, after %v; want it to pass at once", err, time.Since(start))
-				}
-				o.wantNobody()
-			})
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l := o.line()
+		start, asked := time.Now(), 0
+		err := l.Wait(t.Context(), Ticket{Flow: "x", Cost: 1}, func() (Answer, error) {
+			if asked++; asked > 1 {
+				return Answer{Done: true}, nil
+			}
+			o.hall.Wake("x")
+			return Answer{Again: time.Hour, Aside: true}, nil
 		})
-	}
+		if err != nil || time.Since(start) != 0 {
+			t.Errorf("%v, after %v; want it to pass at once", err, time.Since(start))
+		}
+		o.wantNobody()
+	})
 }
 
 // Something is given back to a line while the waiter that has the turn asks: it asks again at once.
@@ -281,26 +271,6 @@ func TestOwnLines(t *testing.T) {
 		close(slow)
 		synctest.Wait()
 		o.wantPassed("behind-slow")
-		o.wantNobody()
-	})
-}
-
-// WakeAll lets all waiters that are aside ask, each flow in order.
-func TestWakeAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newOffice(t)
-		o.own["x"], o.own["y"] = 0, 0
-		o.join(nil, "x1", Ticket{Flow: "x", Cost: 1})
-		o.join(nil, "x2", Ticket{Flow: "x", Cost: 1})
-		l := o.line()
-		o.open[l] = 9
-		o.join(l, "y1", Ticket{Flow: "y", Cost: 1})
-		o.own["x"], o.own["y"] = 2, 1
-		o.hall.WakeAll()
-		synctest.Wait()
-		if len(o.passed) != 3 {
-			t.Errorf("%q have passed; want all", o.passed)
-		}
 		o.wantNobody()
 	})
 }

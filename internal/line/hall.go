@@ -104,18 +104,6 @@ func (h *Hall) Wake(flow string) {
 	}
 }
 
-// WakeAll is Wake for all flows.
-func (h *Hall) WakeAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, q := range h.aside {
-		q[0].look()
-	}
-	for w := range h.asking {
-		w.look()
-	}
-}
-
 // asks records that w asks, and hasAsked that it has the answer.
 func (h *Hall) asks(w *waiter) {
 	if h.asking == nil {

@@ -454,7 +454,6 @@ func TestSpuriousWakes(t *testing.T) {
 				o.hall.Wake("x")
 				o.hall.Wake("a")
 				o.hall.Wake("nobody")
-				o.hall.WakeAll()
 				for _, f := range l.flows {
 					for e := f.waiters.Front(); e != nil; e = e.Next() {
 						e.Value.(*waiter).look()

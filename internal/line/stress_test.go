@@ -75,13 +75,10 @@ func TestStress(t *testing.T) {
 		}
 		go func() {
 			for !over.Load() {
-				switch rand.IntN(3) {
-				case 0:
+				if rand.IntN(2) == 0 {
 					lines[rand.IntN(len(lines))].Wake()
-				case 1:
+				} else {
 					o.hall.Wake(string(rune('a' + rand.IntN(5))))
-				default:
-					o.hall.WakeAll()
 				}
 				time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
 			}
