@@ -3,11 +3,14 @@ package admission_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // gate is a gate that is closed until a time, and lets one probe pass meanwhile. Or it lowers
@@ -106,12 +109,12 @@ func TestGateIsToldOfProbes(t *testing.T) {
 		g := &gate{until: b.Now() + int64(time.Hour)}
 		m := b.shared("m", g, perMinute(admission.Tokens, 10))
 		b.wantDenied(callOf("large", 11), "tokens", 1<<63-1, m)
-		if g.givenBack != 1 || g.probing != 0 {
-			t.Errorf("%d probes were given back; want that of the call that was denied", g.givenBack)
+		if g.probes != 0 {
+			t.Errorf("%d probes; want none: the call was denied", g.probes)
 		}
 		b.take(callOf("cancelled", 5), m).Cancel()
-		if g.givenBack != 2 {
-			t.Errorf("%d probes were given back; want that of the cancelled call too", g.givenBack)
+		if g.givenBack != 1 {
+			t.Errorf("%d probes were given back; want that of the cancelled call", g.givenBack)
 		}
 		b.take(callOf("committed", 5), m).Commit(llm.Tokens{Input: 2, Output: 4})
 		b.wantUsed(m, 6)
@@ -119,6 +122,51 @@ func TestGateIsToldOfProbes(t *testing.T) {
 			t.Errorf("probes have used %d; want 4", g.committed)
 		}
 	})
+}
+
+// asks is a store that calls a function after each take.
+type asks struct {
+	store.Store
+	then func()
+}
+
+func (s *asks) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	receipt, said, err := s.Store.Take(ctx, charges)
+	s.then()
+	return receipt, said, err
+}
+
+// While the limits of a call are asked behind a gate that lets a probe pass, another call comes. If
+// the limits deny the first, the other is the probe, and does not wait for the next one. If they
+// admit both, one is the probe, and the other has taken nothing.
+func TestTwoCallsForOneProbe(t *testing.T) {
+	for name, denied := range map[string]bool{"denied": true, "admitted": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &asks{Store: store.NewMemory(), then: func() {}}
+				b := newBench(t, s)
+				g := &gate{until: b.Now() + int64(time.Hour)}
+				m, p := b.shared("m", g, perMinute(admission.Requests, 9)), b.own("p", perMinute(admission.Requests, 1))
+				if denied {
+					b.take(callOf("", 0), p)
+				}
+				var other *waiting
+				s.then = func() {
+					s.then = func() {}
+					other = b.acquire(callOf("other", 0), m)
+				}
+				if r := b.try(callOf("first", 0), m, p); r.Allowed() {
+					t.Error("the first call passes as well")
+				}
+				if !other.passed() || g.probes != 1 {
+					t.Errorf("the other call has ended: %t, %v; %d probes", other.ended(), other.err, g.probes)
+				}
+				other.leave()
+				b.wantUsed(m, 1)
+				b.wantEvents("first", event.Denied)
+			})
+		})
+	}
 }
 
 // The wait for a closed gate ends when the gate opens by itself, and one that may not wait for so

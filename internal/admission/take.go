@@ -7,7 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// fewCharges is as many as most calls have.
+// fewCharges is how many charges nearly all calls have at most: no memory is allocated for so many.
 const fewCharges = 12
 
 // take takes what a call asks for, if every limit of every scope lets it pass. A denial
@@ -20,19 +20,22 @@ func (e *Engine) take(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (
 	if gated == nil {
 		return e.takeLimits(ctx, c, scopes, o)
 	}
-	probe, closed := gated.gate.Admit(e.clock())
-	if closed != (Closed{}) {
+	if closed := gated.gate.Look(e.clock()); closed != (Closed{}) {
 		return nil, e.lookThrough(ctx, c, scopes, o, gated, closed)
 	}
 	res, err := e.takeLimits(ctx, c, scopes, o)
-	switch {
-	case probe == 0:
-	case res == nil:
-		gated.gate.GiveBack(e.clock(), probe)
-	default:
+	if res == nil {
+		return nil, err // so it is no probe, for which calls that come meanwhile would wait
+	}
+	probe, closed := gated.gate.Admit(e.clock())
+	if closed != (Closed{}) { // meanwhile: another call is the probe
+		res.settle(&Amounts{})
+		return nil, e.lookThrough(ctx, c, scopes, o, gated, closed)
+	}
+	if probe != 0 {
 		res.set().gated, res.set().probe = gated, probe
 	}
-	return res, err
+	return res, nil
 }
 
 // closed returns the scope whose gate may be closed, or nil.
