@@ -22,7 +22,7 @@ type Call struct {
 
 	// Estimated is how many tokens it is thought to use, prompt and output
 	// together. Where they are known apart, Tokens has them, and Estimated is 0.
-	// Of a project whose tokens are limited, a call takes at least one.
+	// Of a project whose tokens are limited, a call takes at least one until it ends.
 	Estimated int
 	Tokens    Tokens
 

@@ -51,8 +51,9 @@ type Call struct {
 
 	// Estimated is how many tokens it is thought to use, prompt and output
 	// together. Where they are known apart, Tokens has them, and Estimated is 0.
-	// Take and Acquire reserve at least one of a project whose tokens are
-	// limited, so that what it owes holds it up; Spend asks for none if both are 0.
+	// Take and Acquire reserve at least one of a project whose tokens are limited,
+	// until the call ends, so that what it owes holds it up; Spend asks for none if
+	// both are 0.
 	Estimated int
 	Tokens    llm.Tokens
 

@@ -168,6 +168,7 @@ func drawStep(t *rapid.T, doing []string, rules []ruleSet, calls []script) step 
 	case "commit":
 		s.Used = llm.Tokens{Input: rapid.IntRange(-1, 30).Draw(t, "input"), Output: rapid.IntRange(-1, 30).Draw(t, "output")}
 		s.Used.FreeInput = rapid.IntRange(0, max(s.Used.Input, 0)).Draw(t, "free input")
+		s.Used.FreeOutput = rapid.IntRange(0, max(s.Used.Output, 0)).Draw(t, "free output")
 	case "set":
 		s.Scope = rapid.IntRange(0, len(rules)-1).Draw(t, "scope")
 		for _, l := range rules[s.Scope].Limits {
@@ -196,9 +197,10 @@ func drawScript(t *rapid.T) script {
 	}
 	if rapid.Bool().Draw(t, "split") {
 		c.Tokens = llm.Tokens{Input: rapid.IntRange(1, 6).Draw(t, "input"), Output: rapid.IntRange(1, 6).Draw(t, "output")}
-		c.Tokens.FreeInput = rapid.IntRange(0, c.Tokens.Input-1).Draw(t, "free")
+		c.Tokens.FreeInput = rapid.IntRange(0, c.Tokens.Input-1).Draw(t, "free input")
+		c.Tokens.FreeOutput = rapid.IntRange(0, c.Tokens.Output).Draw(t, "free output")
 	} else {
-		c.Estimated = rapid.IntRange(1, 12).Draw(t, "estimated")
+		c.Estimated = rapid.IntRange(0, 12).Draw(t, "estimated")
 	}
 	return c
 }

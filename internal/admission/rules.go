@@ -42,8 +42,8 @@ type Rules struct {
 	// longest.
 	InOrder bool
 
-	// LeastTokens is how many of AllTokens a call takes at least, so that a debt holds up
-	// a caller who never estimates.
+	// LeastTokens is how many of AllTokens a call takes at least until it ends, so that a debt
+	// holds up a caller who never estimates.
 	LeastTokens int64
 
 	Rank       int // of the scope's calls in the line of another scope: higher comes first

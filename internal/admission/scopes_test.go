@@ -129,6 +129,24 @@ func TestParts(t *testing.T) {
 	})
 }
 
+// A call that estimates no tokens takes as many as its scope wants at least, until it ends. What is not
+// known then is none.
+func TestLeastTokens(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		for i, tt := range []struct {
+			input, output int
+			want          int64
+		}{{-1, -1, 0}, {0, -1, 0}, {-1, 2, 2}, {4, -1, 4}, {0, 0, 0}, {1, 1, 2}} {
+			p := b.NewOwn(fmt.Sprint("p", i, "/"), "p")
+			b.must(b.SetRules(p, &admission.Rules{Limits: []admission.Limit{perMinute(admission.AllTokens, 10)}, LeastTokens: 1}))
+			res := b.take(callOf("", 0), p)
+			b.wantUsed(p, 1)
+			res.Commit(llm.Tokens{Input: tt.input, Output: tt.output})
+			b.wantUsed(p, tt.want)
+		}
+	})
+}
+
 // Calls that ask for requests alone do not wait behind those that wait for tokens, and do behind those
 // that wait for requests.
 func TestPlainCallsDoNotWaitForTokens(t *testing.T) {

@@ -354,7 +354,6 @@ func (w *world) play(s step) {
 		}
 		w.rules[s.Scope] = r
 		w.must(w.setRules(s.Scope))
-		w.Wake(w.scopes[s.Scope])
 	case "record":
 		var ask admission.Ask
 		ask.Set(s.Call.Requests, s.Call.Estimated, s.Call.Tokens)
