@@ -10,39 +10,46 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// ErrCrowded is the error of a call that may not wait because too many of its
-// project do.
+// ErrCrowded is the error of a call that may not wait because too many calls of its
+// project already do.
 var ErrCrowded = line.ErrCrowded
 
-// Call is a call in full: what it asks for, of which model, and for whom. It is
-// charged to the quotas of its model and, if there are limits of projects, to those of its
-// project: to all of them or to none. See [RateLimiter.NewProjects].
+// Call says everything about a call: what it asks for, which model it is for, and which
+// project makes it. It is charged to the quota of its model and, after
+// [RateLimiter.NewProjects], to the limits of its project: to all of them or to none.
 type Call struct {
 	Model string // empty: none
 
-	// Estimated is how many tokens it is thought to use, prompt and output
-	// together. Where they are known apart, Tokens has them, and Estimated is 0.
-	// Of a project whose tokens are limited, a call takes at least one until it ends.
+	// Estimated is how many tokens the call is expected to use, prompt and output
+	// together. If you know the two apart, set Tokens and leave Estimated 0. A call
+	// takes at least one token of a project whose tokens are limited, until it ends.
 	Estimated int
 	Tokens    Tokens
 
-	Requests int // as how many requests it counts: 0 is one
+	Requests int // how many requests the call counts as: 0 is one
 
-	// Project is whose call it is: up to 512 bytes of UTF-8 without control
-	// characters, or empty. Those who wait for a model have their turns by the
-	// priorities and the weights of their projects.
+	// Project names the project that makes the call, or is empty. After
+	// [RateLimiter.NewProjects] it is an id that [project.CheckID] accepts: 1 to 128
+	// visible ASCII characters. Before, any name will do that has up to 512 bytes of
+	// UTF-8 and no control characters. Calls that wait for a model have their turns by
+	// the priorities and the weights of their projects.
 	Project string
 
-	// MaxWait is how long it may wait. Without it, it is as long as its context
-	// lets it. With it, a call fails at once if it is told to wait for longer,
-	// although something may be given back before.
+	// MaxWait is how long the call may wait in AcquireCall. With 0 it waits until its
+	// context ends. A call that would have to wait for longer fails at once, with an
+	// error that wraps [context.DeadlineExceeded], although other calls may give
+	// something back earlier.
 	MaxWait time.Duration
 
-	Priority int  // among the project's calls that wait: higher comes first
-	Shadow   bool // it goes on even if it is denied: observers are told so. It should not wait
+	Priority int // among the waiting calls of the project: higher comes first
+
+	// Shadow tells observers that the call goes on even if it is denied. Use it with
+	// TryAcquireCall: a call that goes on in any case need not wait.
+	Shadow bool
 }
 
-// Reservation is what a call has taken before it is known what it uses.
+// Reservation is what a call has taken before it is known what it uses. End it with
+// Commit, CommitTokens or Cancel: see [project.Reservation].
 type Reservation = project.Reservation
 
 // checkProject returns what is wrong with the name of a project, which may be

@@ -21,7 +21,7 @@ const (
 	BackendRedis  = "redis"  // counts in Redis, which machines share exactly
 )
 
-// Config is how a [RateLimiter] is made. The zero Config is a good one.
+// Config says how to make a [RateLimiter]. The zero Config is ready to use.
 type Config struct {
 	// FilePath is where quotas and usage are kept. The default is
 	// ~/.core/ratelimits.yaml, or ~/.core/ratelimits.db with SQLite. With
@@ -37,30 +37,31 @@ type Config struct {
 	// part of every quota. It is for BackendRedis alone.
 	OnStoreLoss string
 
-	// Quotas is the quotas of models, which take precedence over those of
-	// Providers.
+	// Quotas has the quotas of models by their names. They take precedence over
+	// those of Providers.
 	Quotas map[string]ModelQuota
 
-	// Providers is whose default quotas to use. The default is Gemini's if
-	// there are no Quotas either, and nobody's otherwise.
+	// Providers lists the providers whose default quotas to use: see
+	// [DefaultProfiles]. The default is Gemini if there are no Quotas either, and
+	// none otherwise.
 	Providers []Provider
 
-	// NoDefaults says that where there are neither Quotas nor Providers, there are
-	// no quotas, in place of Gemini's: for a limiter that is told them later, or that
-	// only limits projects.
+	// NoDefaults makes a limiter without Quotas and Providers begin with no quotas
+	// at all, in place of Gemini's: for one whose quotas are set later with SetQuota,
+	// or that only limits projects.
 	NoDefaults bool
 
-	// MaxPause is for how long a model is paused at most because its provider has
-	// refused a call. Where the provider asks for more, a single call then finds out
-	// whether the model is back. The default is [DefaultMaxPause].
+	// MaxPause is the longest time for which a model is paused after its provider has
+	// throttled a call. Where the provider asks for more, a single call then finds out
+	// whether the provider takes calls again. The default is [DefaultMaxPause].
 	MaxPause time.Duration
 
 	// Observer is told of everything that happens. It may be nil.
 	Observer Observer
 
-	// OnError is told of errors that no call can return, as they happen: a correction that
-	// could not be made because the store was lost, a quota in the store that is not valid.
-	// The first of them is also Persist's and Close's. It may be nil.
+	// OnError is called with errors that no method can return, as they happen: a Commit
+	// that could not be made because the store was lost, a quota in the store that is not
+	// valid. Persist and Close return the first of them. It may be nil.
 	OnError func(error)
 
 	clock func() int64 // nil: the monotonic clock

@@ -13,7 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Never is the RetryAfter of what can never pass: it is larger than its quota.
+// Never is the RetryAfter of a call that can never pass, because it is larger than a quota.
 const Never = limit.Never
 
 // DecisionCode says in one word why a request passes or not.
@@ -21,9 +21,9 @@ type DecisionCode string
 
 const (
 	DecisionAllowed       DecisionCode = "ok"
-	DecisionUnknownModel  DecisionCode = "unknown_model" // no quota is set: allowed
-	DecisionUnlimited     DecisionCode = "unlimited"     // a quota without any limit: allowed
-	DecisionInvalidTokens DecisionCode = "invalid_tokens"
+	DecisionUnknownModel  DecisionCode = "unknown_model"  // no quota is set: allowed
+	DecisionUnlimited     DecisionCode = "unlimited"      // a quota without any limit: allowed
+	DecisionInvalidTokens DecisionCode = "invalid_tokens" // tokens, project or another field is not valid: denied
 
 	DecisionRPDLimit         DecisionCode = "rpd_exceeded"
 	DecisionRPMLimit         DecisionCode = "rpm_exceeded"
@@ -33,15 +33,16 @@ const (
 	DecisionTPDLimit         DecisionCode = "tpd_exceeded"
 	DecisionConcurrencyLimit DecisionCode = "concurrency_exceeded"
 
-	// DecisionPaused is the provider's: it has said that it takes no calls for a
-	// while: see [RateLimiter.Heed].
+	// DecisionPaused means that the provider has throttled a call and takes no more
+	// for a while: see [RateLimiter.Heed].
 	DecisionPaused DecisionCode = "paused"
 
-	// DecisionProjectLimit is a limit of the call's project: see Decision.Project.
+	// DecisionProjectLimit means that a limit of the call's project denies: see
+	// Decision.Project.
 	DecisionProjectLimit DecisionCode = "project_exceeded"
 
-	// DecisionStoreLost is the answer where the store that counts could not
-	// be asked: denied.
+	// DecisionStoreLost means that the store that counts could not be asked, so the
+	// call is denied.
 	DecisionStoreLost DecisionCode = "store_lost"
 )
 
@@ -51,29 +52,30 @@ type Decision struct {
 	Code    DecisionCode
 	Reason  string // for people
 
-	// RetryAfter is when the same request passes if nothing else passes
-	// before it: zero when it is allowed, [Never] when it cannot. Where others
-	// wait, it is when the first of them passes. When a call that is under way
-	// ends nobody knows, so for [DecisionConcurrencyLimit] and for a project's
-	// [project.Concurrent] it is a guess.
+	// RetryAfter is how long it takes until the same request passes, if nothing else
+	// passes before it: zero when it is allowed, [Never] when it cannot pass. While
+	// other calls wait, it is the time until the first of them passes. Nobody knows
+	// when a call under way ends, so for [DecisionConcurrencyLimit] and for a
+	// project's [project.Concurrent] it is a guess.
 	RetryAfter time.Duration
 
-	// Limit is the name of the limit that Code stands for, as in [Event]; empty
-	// where none denies.
+	// Limit is the name of the limit that Code stands for, as in [Event]; empty if
+	// none denies.
 	Limit string
 
-	// Elsewhere is how much of Limit others have used who share the account, by the
-	// provider's word: Stats does not have it.
+	// Elsewhere is how much of Limit is used by others who share the account, as the
+	// provider reports it. Stats does not include it.
 	Elsewhere int
 
 	// Stats is what is used of the model after this decision.
 	Stats ModelStats
 
-	// Project is what the limits of the call's project say; zero without any.
+	// Project is the decision of the limits of the call's project. It is zero if no such
+	// limit was asked.
 	Project project.Decision
 }
 
-// ModelStats is what is used of a model, and of how much. Zero for a maximum is
+// ModelStats is what is used of a model's quota, and the maxima. A maximum of zero is
 // unlimited. InputTPM, OutputTPM, TPD and Concurrent are counted only for models
 // that limit them.
 type ModelStats struct {
@@ -189,7 +191,7 @@ func (v *view) reason(by state.Dimension, retry time.Duration) string {
 
 // excess returns the words for a call that asks for more of a dimension than its maximum.
 func excess(by state.Dimension, q *state.Quota) string {
-	return fmt.Sprintf("more than all %d %s", *q.Max(by), factsOf(by.String()).what)
+	return fmt.Sprintf("more than the quota of %d %s", *q.Max(by), factsOf(by.String()).what)
 }
 
 // describe fills in s: what is used in each dimension, and the maxima.

@@ -17,32 +17,35 @@
 //	}
 //	res.Commit(usage.Prompt, usage.Output)
 //
-// A call reserves what it is thought to cost before it is made, in one step over
-// all of the model's quotas, and is corrected afterwards in the windows that it
-// was taken from. So however many calls are in flight, no minute and no day ever
-// holds more than its quota, unless a call costs more than was reserved for it;
-// that is a debt, which delays what comes next. A caller that dies leaves its
-// estimate charged until the window has passed.
+// A call reserves its estimate before it is made, in one step over all limits of the
+// model's quota. Commit corrects the reservation afterwards, in the windows that it was
+// taken from. So however many calls are in flight, no minute and no day ever holds more
+// than its quota. The one exception is a call that costs more than its estimate: the
+// excess is a debt, which delays the calls after it. If a caller dies, its estimate
+// stays charged until the window has passed.
 //
-// A minute is any 60 seconds: what was used counts for exactly as long, or longer by
-// [ModelQuota.Margin], with which the quota holds where calls arrive, too. A day is
-// the 24 hours from its first request on, or a calendar day (see
-// [ModelQuota.DayResetsAt]). In memory, time is the wall clock's when the limiter
-// was made, and what the monotonic clock says has passed since: setting the wall
-// clock later changes nothing, and neither does a machine that sleeps.
+// A minute is any 60 seconds. [ModelQuota.Margin] makes it longer, so that the quota
+// also holds as the provider counts, which does so when calls arrive. A day is the 24
+// hours from its first request on, or a calendar day (see [ModelQuota.DayResetsAt]).
+// In memory, the limiter reads the wall clock once, when it is made, and the monotonic
+// clock after that: setting the wall clock later changes nothing, and neither does a
+// machine that sleeps.
 //
 // # Quotas
 //
 // [Config] has the quotas of models. The zero Config has Gemini's; one that says
 // NoDefaults has none. A model without a quota is counted, and never denied.
 //
-// # Doors
+// # Reserving, waiting and looking
 //
 // [RateLimiter.TryAcquire] answers at once; [RateLimiter.Acquire] waits, first
 // come, first served. [RateLimiter.Decide] and [RateLimiter.CanSend] only look,
-// [RateLimiter.RecordUsage] only charges: between the two, others may have taken
-// what was there, so with calls in parallel they overshoot. They are for callers
-// who make one call at a time, or who only want to know.
+// [RateLimiter.RecordUsage] only charges: between the two, other calls may take
+// what was left, so parallel calls overshoot. They are for callers who make one call
+// at a time, or who only want to know.
+//
+// [RateLimiter.TryAcquireCall] and [RateLimiter.AcquireCall] take a [Call], which can
+// also name a project. [RateLimiter.NewProjects] gives projects limits of their own.
 //
 // # Where it counts
 //
@@ -62,10 +65,11 @@
 //	…
 //	defer rl.Close()
 //
-// A call is one question to Redis, and its end another. Time is the server's. A
-// quota that is set at one machine holds for all at once. While Redis does not
+// A call asks Redis once when it is reserved, and once when it is committed or
+// cancelled. Time is the server's. A quota that is set at one machine holds for all at
+// once. While Redis does not
 // answer, calls get [DecisionStoreLost], unless [Config.OnStoreLoss] says
 // otherwise. [NewWithStore] takes any other store, or one that is set up in
-// another way. Those who wait are served in order on each machine; between
-// machines, whoever asks first when there is room.
+// another way. Waiting calls are served in order on each machine; between machines
+// there is no order.
 package ratelimit

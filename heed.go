@@ -15,23 +15,24 @@ import (
 // call of a model:
 //
 //   - Its limits replace the maxima of a quota that is Auto.
-//   - Where it has less left than the quota, others use the same account: the quota
-//     gives so much less, until what is used elsewhere has come back. Never does it
-//     give more than it would without.
-//   - Where it has refused the call, the model is paused for as long as it said, for
-//     all who share the limiter; on Redis, for all limiters there.
+//   - If it has less left than the quota, others use the same account: the quota lets
+//     so much less pass, until what they have used does not count any more. It never
+//     lets more pass than it would without Heed.
+//   - If it has throttled the call, the model is paused for as long as the provider has
+//     said: for all calls of this limiter, and on Redis for all limiters there.
 //
-// A pause is no longer than [Config.MaxPause]; then, and in a long pause now and then
-// before, a single call passes as a probe. If the provider takes it, the pause ends for
-// all: see [Reservation.Served].
+// A pause is no longer than [Config.MaxPause]. After it, and now and then in a long one,
+// a single call passes as a probe. If the provider takes the probe, the pause ends for
+// all: see [project.Reservation.Served].
 //
-// Package llmhttp calls it; others read a response with [llm.ReadLimits].
+// Package llmhttp calls Heed for you. To call it yourself, read the provider's response
+// with [llm.ReadLimits].
 func (rl *RateLimiter) Heed(ctx context.Context, model string, said llm.Limits) {
 	rl.HeedWithin(ctx, model, said, rl.maxPause)
 }
 
-// HeedWithin is Heed with a bound of its own on the pause, in place of [Config.MaxPause].
-// 0 is that.
+// HeedWithin is Heed with maxPause in place of [Config.MaxPause], which is also used if
+// maxPause is 0.
 func (rl *RateLimiter) HeedWithin(ctx context.Context, model string, said llm.Limits, maxPause time.Duration) {
 	if m := (*rl.quotas.Load())[model]; m != nil && len(said.Windows) > 0 {
 		at := standingOf(said.Windows)

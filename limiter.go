@@ -16,12 +16,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// ErrNever is the error of a wait that could never end: what it waits for is
-// larger than the model's quota.
+// ErrNever is the error of a call that can never pass, because it is larger than a quota
+// of its model or a limit of its project. Such a call does not wait.
 var ErrNever = limit.ErrNever
 
-// RateLimiter keeps the calls to each model inside its quota. All of its methods
-// may be called at a time. Make one with [New] or one of its relatives.
+// RateLimiter keeps the calls to each model inside its quota. Any number of goroutines
+// may use it. Make one with [New], [NewWithConfig], [NewWithSQLite] or [NewWithStore].
 type RateLimiter struct {
 	engine   *admission.Engine
 	projects atomic.Pointer[project.Limiter] // nil: calls have no projects with limits
@@ -45,23 +45,24 @@ type RateLimiter struct {
 }
 
 // TryAcquire reserves a call's estimated tokens, prompt and output together, or
-// says why not. It takes all of the model's quotas in one step, or nothing. While
-// other calls wait for the model, it denies.
+// says why not; then res is nil. It charges all limits of the model's quota in one step,
+// or none. While other calls wait for the model, it denies.
 func (rl *RateLimiter) TryAcquire(model string, estimatedTokens int) (res *Reservation, d Decision) {
 	res, _ = rl.try(context.Background(), &Call{Model: model, Estimated: estimatedTokens}, &d)
 	return res, d
 }
 
-// TryAcquireTokens is TryAcquire for an estimate of the prompt and the output
-// apart, which a model with a quota for each should be given: where only their
-// sum is known, each may be all of it, and is reserved as such.
+// TryAcquireTokens is TryAcquire with separate estimates of prompt and output. Use it
+// for models that limit the two apart (MaxInputTPM, MaxOutputTPM): if only the sum is
+// known, all of it is reserved as prompt, and all of it as output.
 func (rl *RateLimiter) TryAcquireTokens(model string, estimated Tokens) (res *Reservation, d Decision) {
 	res, _ = rl.try(context.Background(), &Call{Model: model, Tokens: estimated}, &d)
 	return res, d
 }
 
-// TryAcquireCall is TryAcquire for a call in full. A denial is no error: that
-// says that the call is not valid, or that the store could not be asked.
+// TryAcquireCall is TryAcquire for a [Call], which can name a project. A denial is no
+// error: res and err are both nil then, and d says why. An error says that the call is
+// not valid, or that the store could not be asked.
 func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
 	res, err = rl.try(ctx, &c, &d)
 	return res, d, err
@@ -94,19 +95,19 @@ func (rl *RateLimiter) Acquire(ctx context.Context, model string, estimatedToken
 	return rl.acquire(ctx, &Call{Model: model, Estimated: estimatedTokens}, &d)
 }
 
-// AcquireTokens is Acquire for an estimate of the prompt and the output apart:
-// see TryAcquireTokens.
+// AcquireTokens is Acquire with separate estimates of prompt and output: see
+// TryAcquireTokens.
 func (rl *RateLimiter) AcquireTokens(ctx context.Context, model string, estimated Tokens) (*Reservation, error) {
 	var d Decision
 	return rl.acquire(ctx, &Call{Model: model, Tokens: estimated}, &d)
 }
 
-// AcquireCall is Acquire for a call in full. Calls that wait for a model have their
-// turns by the priorities of their projects, by their weights among those of the same
-// priority, and first come, first served within a project, unless the priorities of
-// its calls differ. A call that has to wait for what its project may use holds up
-// no other project's. When it fails, the decision is the last that it was told, or what
-// the calls before it wait for.
+// AcquireCall is Acquire for a [Call], which can name a project. Calls that wait for a
+// model have their turns by the priorities of their projects, and by the weights of the
+// projects of one priority. Calls of one project have theirs by their own priorities,
+// then first come, first served. A call that waits for a limit of its own project holds
+// up no other project's. When AcquireCall fails, d is the last answer that the call got,
+// or it says what the calls before it wait for.
 func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
 	res, err = rl.acquire(ctx, &c, &d)
 	return res, d, err
@@ -136,9 +137,9 @@ func inWords(asks *asking, d *Decision, err error) error {
 	return fmt.Errorf("%w: %s: %s", ErrNever, asks.Model, excess(factsOf(d.Limit).dimension, asks.model.quota()))
 }
 
-// WaitForCapacity returns when a call of so many tokens may be made, and takes
-// nothing: other callers who are told so at the same time may be first. Acquire is for
-// callers who want to have it.
+// WaitForCapacity waits until a call of so many tokens may be made, and takes nothing:
+// other callers whose wait ends at the same time may be faster. Acquire waits, and
+// reserves.
 func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
 	var asks asking
 	var scopes [2]*admission.Scope
@@ -178,8 +179,9 @@ func (rl *RateLimiter) CanSend(model string, estimatedTokens int) bool {
 }
 
 // RecordUsage charges a call that was made without a reservation, whatever the
-// quota says. Negative numbers count as zero. A name that no file could hold is not
-// counted, and neither are models without a quota beyond the first thousand of a day.
+// quota says. Negative numbers count as zero. Nothing is counted for a name that no model
+// can have (a name has 1 to 512 bytes of UTF-8, and no control characters), nor for
+// models without a quota beyond the first thousand of a day.
 func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) {
 	if !rl.counts(name) {
 		return
@@ -256,19 +258,21 @@ func (rl *RateLimiter) projectScope(id string) (*admission.Scope, error) {
 	return rl.engine.NewOwn(id, id), nil
 }
 
-// NewProjects returns a limiter of projects that counts where this one does. From then on
-// each call that names a project is charged to the limits of the project and to the quotas
-// of its model, all or nothing; and calls that wait for a model have their turns by the
-// priorities and weights of their projects. The limiter's own methods are for calls
-// without a model. Of cfg, Store, Observer and OnError must not be set: they are those of
-// this limiter.
+// NewProjects gives projects limits of their own, which are counted in the store of this
+// RateLimiter. From then on each [Call] that names a project is charged to the limits of
+// the project and to the quota of its model, all or nothing; and calls that wait for a
+// model have their turns by the priorities and weights of their projects.
 //
-// A limiter has limits of projects once: a second call fails. Close closes them too.
+// Use the returned limiter to set limits at run time, to look at a project, in package
+// httplimit, and for calls without a model. Do not set Store, Observer and OnError of
+// cfg: those of this RateLimiter are used.
+//
+// NewProjects can be called once: a second call fails. Close closes both limiters.
 func (rl *RateLimiter) NewProjects(cfg project.Config) (*project.Limiter, error) {
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
 	if rl.projects.Load() != nil {
-		return nil, errors.New("ratelimit: the limiter has limits of projects already")
+		return nil, errors.New("ratelimit: the limiter has limits of projects already: NewProjects may be called once, and Projects returns them")
 	}
 	projects, err := project.NewOn(rl.engine, cfg)
 	if err == nil {
@@ -277,7 +281,7 @@ func (rl *RateLimiter) NewProjects(cfg project.Config) (*project.Limiter, error)
 	return projects, err
 }
 
-// Projects returns the limiter that NewProjects has returned, or nil.
+// Projects returns the limiter that NewProjects has returned, or nil before that.
 func (rl *RateLimiter) Projects() *project.Limiter { return rl.projects.Load() }
 
 // pass admits a call that no quota and no project's limit governs.

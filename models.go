@@ -56,9 +56,9 @@ func (rl *RateLimiter) forgetIdle(but []string) {
 
 // SetQuota sets the quota of a model. What was used of it stays; a day that is
 // under way ends when the new quota says. A limiter on Redis writes it there too,
-// and the others follow at once. A limiter with a SQLite file writes it to that,
-// where other processes find it when they open or Load the file. Until then they
-// go by the quota that they know.
+// and the others follow at once. A limiter with a SQLite file writes it there too, and
+// other processes read it when they open or Load the file. Until then they use the
+// quota that they know.
 func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
@@ -82,9 +82,8 @@ func (rl *RateLimiter) setQuotaLocked(model string, quota state.Quota) error {
 	return rl.engine.Refit(context.Background(), rl.find(model).scope)
 }
 
-// AddProvider sets the quotas of a provider's models as [DefaultProfiles] has
-// them. Quotas of other models stay, and so do those that Redis or a SQLite file
-// holds.
+// AddProvider sets the quotas of a provider's models to those of [DefaultProfiles].
+// Quotas of other models stay, and so do those that Redis or a SQLite file holds.
 func (rl *RateLimiter) AddProvider(provider Provider) error {
 	profile, err := profileOf(provider)
 	if err != nil {
@@ -135,7 +134,7 @@ func (rl *RateLimiter) setQuotas(quotas map[string]state.Quota) error {
 	return nil
 }
 
-// Waiting returns how many calls wait for a model, here.
+// Waiting returns how many calls of this limiter wait for a model.
 func (rl *RateLimiter) Waiting(model string) int { return rl.find(model).scope.Waiting() }
 
 // Quota returns the quota of a model, and whether it has one.
@@ -176,7 +175,7 @@ func (rl *RateLimiter) findOrMake(name string) *model {
 	return rl.modelLocked(name)
 }
 
-// State returns what is used of each model of which anything is.
+// State returns what is used of each model, as far as anything is.
 func (rl *RateLimiter) State() map[string]UsageStats {
 	used, err := rl.state()
 	rl.engine.Miss(err)
@@ -199,7 +198,7 @@ func (rl *RateLimiter) state() (map[string]state.Usage, error) {
 	return all, err
 }
 
-// Stats returns what is used of a model, and of how much.
+// Stats returns what is used of a model's quota, and the maxima.
 func (rl *RateLimiter) Stats(model string) ModelStats {
 	var o admission.Outcome
 	var v view
@@ -268,9 +267,9 @@ func (rl *RateLimiter) used() (names []string, err error) {
 	return names, err
 }
 
-// Reset forgets what was used of a model, and what its provider has said: it is not
-// paused any more. What is reserved of it and not yet settled will not be given
-// back; whether what such a call uses beyond that still counts is not defined.
+// Reset forgets what was used of a model, and what its provider has said, so a pause
+// ends. Calls that are reserved and not yet committed or cancelled give nothing back
+// later; whether what they use beyond their estimates still counts is not defined.
 func (rl *RateLimiter) Reset(model string) {
 	m := rl.find(model)
 	rl.unpause(model, func(feedback.Pause) bool { return true })
@@ -279,9 +278,9 @@ func (rl *RateLimiter) Reset(model string) {
 	rl.engine.Miss(rl.engine.Reset(context.Background(), m.scope))
 }
 
-// BackgroundPrune forgets every interval what does not count any more, until the
-// function that it returns is called. Memory is bounded without it; it returns
-// some of it earlier. An interval of zero or less starts nothing.
+// BackgroundPrune forgets, once in every interval, what does not count any more, until
+// stop is called. Memory is bounded without it; with it, some is freed earlier. An
+// interval of zero or less starts nothing.
 func (rl *RateLimiter) BackgroundPrune(interval time.Duration) (stop func()) {
 	if interval <= 0 {
 		return func() {}

@@ -10,7 +10,7 @@ import (
 )
 
 // Observer is told of everything that happens to calls, and to the store that
-// counts them. Package telemetry has some.
+// counts them. Package telemetry has observers for Prometheus and OpenTelemetry.
 type Observer = event.Observer
 
 // Observers is several observers as one.

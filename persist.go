@@ -11,10 +11,10 @@ import (
 )
 
 // Load reads quotas and usage from the limiter's file. Quotas in the file take
-// precedence over those that were set; models of which it does not speak keep
-// theirs. Usage in the file takes the place of what was used so far. A missing
-// file changes nothing. A file that cannot be read, or is not whole, gives an
-// error that says where, and changes nothing either.
+// precedence over those that were set; models that are not in it keep theirs. Usage in
+// the file replaces what was used so far. A missing file changes nothing. A file that
+// cannot be read, or is incomplete, changes nothing either, and the error says where the
+// fault is.
 //
 // A SQLite file is read when it is opened, and its usage is always that of all
 // processes: there, Load reads the quotas that others have set since. So it does
@@ -113,10 +113,13 @@ func (rl *RateLimiter) persist() error {
 	return statefile.Write(path, statefile.File{Quotas: rl.stateQuotas(), State: used})
 }
 
-// Close releases the SQLite file or the connections to Redis, and returns an
-// error like Persist's; calls that wait get an error too. A store that the limiter
-// was given stays open. Without any of these, models go on: usage since the last
-// Persist is lost when the program ends. The limits of projects are closed in any case.
+// Close releases the SQLite file or the connections to Redis. Calls that wait get an
+// error, and so do later calls. A store that was given to NewWithStore stays open. Close
+// returns the first error since the last Persist that no method could return.
+//
+// A limiter with [BackendYAML] counts in memory and has nothing to release: calls still
+// work after Close, except those that name a project after NewProjects. Close does not
+// write the YAML file; Persist does.
 func (rl *RateLimiter) Close() error {
 	if projects := rl.projects.Load(); projects != nil {
 		projects.Close()

@@ -25,7 +25,7 @@ import (
 // changed.
 func TestNewProjects(t *testing.T) {
 	rl := onStore(t, store.NewMemory(), quotas{"m": {MaxRPM: 3}})
-	const taken = "Store, Observer and OnError are those of the limiter of models: they must not be set"
+	const taken = "Store, Observer and OnError of a project.Config must not be set here: those of the RateLimiter are used"
 	for says, cfgs := range map[string][]project.Config{
 		taken:                          {{Store: store.NewMemory()}, {Observer: &diary{}}, {OnError: func(error) {}}},
 		"MaxWaiting is -1":             {{MaxWaiting: -1}},

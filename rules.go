@@ -7,7 +7,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Tokens is how many tokens a call is thought to use, or has used.
+// Tokens is how many tokens a call is expected to use, or has used: those of the prompt
+// (Input) and of the output, and which of them the provider does not count (FreeInput,
+// FreeOutput).
 type Tokens = llm.Tokens
 
 // setup is what the rules of a model are made from.

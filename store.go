@@ -16,13 +16,14 @@ type Store = store.Store
 func (rl *RateLimiter) Store() Store { return rl.engine.Store() }
 
 // NewWithStore returns a limiter with the quotas of cfg whose counters are in a
-// store: all limiters on it share their quotas exactly. Of cfg it wants nothing
-// but quotas and an observer.
+// store: all limiters on it share their quotas exactly. Backend, FilePath and
+// OnStoreLoss of cfg must not be set.
 //
 // If the store keeps settings, as Redis and SQLite do, quotas are shared too: those
-// that it holds take precedence over cfg's, and when others set one, this limiter
-// follows. They are not the quotas of [NewWithSQLite], which has a table for them.
-// Call Close when done, and close the store after that: it stays yours.
+// that it holds take precedence over cfg's, and when another limiter sets one, this
+// limiter follows. (They are not the quotas that [NewWithSQLite] keeps in its file,
+// which has a table of its own for them.) Call Close when done, and close the store after
+// that: it stays yours.
 func NewWithStore(s Store, cfg Config) (*RateLimiter, error) {
 	if s == nil {
 		return nil, errors.New("ratelimit: the store is nil")

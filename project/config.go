@@ -12,13 +12,14 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Config is how a [Limiter] is made. The zero Config is a good one.
+// Config says how to make a [Limiter]. The zero Config is ready to use.
 type Config struct {
 	// Default is the limit of projects that have none of their own. The default
-	// is [DefaultLimit].
+	// is [DefaultLimit]; an empty Limit leaves such projects unlimited.
 	Default *Limit
 
-	// Limits is those of projects that have one, by their ids.
+	// Limits has the limits of projects that have one of their own, by their ids. Such
+	// a project takes nothing from Default: what its Limit leaves 0 is unlimited.
 	Limits map[string]Limit
 
 	// Store is where to count. All limiters on one store share their limits
@@ -32,16 +33,16 @@ type Config struct {
 	// Observer is told of everything that happens. It may be nil.
 	Observer event.Observer
 
-	// OnError is told of errors that no call can return, as they happen: a limit in the
-	// store that is not valid, say. The first of them is also Close's. It may be nil.
+	// OnError is called with errors that no method can return, as they happen: a limit in
+	// the store that is not valid, say. Close returns the first of them. It may be nil.
 	OnError func(error)
 }
 
 const defaultMaxWaiting = 1000
 
-// New returns a limiter in memory, in which each project may use so much. Without
-// a limit it is [DefaultLimit]. A number that is too small or too large counts as the
-// nearest that limits: use [NewWithConfig] to be told of it.
+// New returns a limiter that counts in memory and gives each project the same limit: nil
+// is [DefaultLimit]. New does not fail: it replaces a number that is negative or too
+// large by the nearest valid one. [NewWithConfig] returns an error instead.
 func New(defaultLimit *Limit) *Limiter {
 	nearest := cmp.Or(defaultLimit, DefaultLimit).nearest()
 	l, err := NewWithConfig(Config{Default: &nearest})
@@ -64,11 +65,11 @@ func NewWithConfig(cfg Config) (*Limiter, error) {
 	}), true, cfg)
 }
 
-// NewOn returns a limiter on an engine that has other scopes as well. It is for package
-// ratelimit, whose calls are charged to models and projects together.
+// NewOn returns a limiter on the engine of a ratelimit.RateLimiter. It is for package
+// ratelimit alone: use RateLimiter.NewProjects.
 func NewOn(e *admission.Engine, cfg Config) (*Limiter, error) {
 	if cfg.Store != nil || cfg.Observer != nil || cfg.OnError != nil {
-		return nil, errors.New("ratelimit: Store, Observer and OnError are those of the limiter of models: they must not be set")
+		return nil, errors.New("ratelimit: Store, Observer and OnError of a project.Config must not be set here: those of the RateLimiter are used")
 	}
 	return newOn(e, false, cfg)
 }

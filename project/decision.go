@@ -9,25 +9,25 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Never is the RetryAfter of what can never pass: it is larger than its limit.
+// Never is the RetryAfter of a call that can never pass, because it is larger than a limit.
 const Never = limit.Never
 
 // Decision is the answer to one call.
 type Decision struct {
 	Allowed bool
 
-	// Exceeded is the name of the limit that denies, or that denies longest of
-	// several: a [Window]'s, or [Concurrent]. It is empty where none does.
+	// Exceeded is the name of the limit that denies, or of the one that denies longest:
+	// that of a [Window], or [Concurrent]. It is empty if none does.
 	Exceeded string
 
-	// RetryAfter is when the same call passes if nothing else passes before it:
-	// zero when it was allowed, [Never] when it cannot. While other calls wait, it
-	// is when the first of them passes. When a call that is under way ends nobody
-	// knows, so where that is what denies, it is a guess.
+	// RetryAfter is how long it takes until the same call passes, if nothing else passes
+	// before it: zero when it was allowed, [Never] when it cannot pass. While other calls
+	// wait, it is the time until the first of them passes. Nobody knows when a call under
+	// way ends, so for [Concurrent] it is a guess.
 	RetryAfter time.Duration
 
-	// Concurrent is how many calls of the project are under way, with this one, up
-	// to [Limit].MaxConcurrent. Without that they are not counted.
+	// Concurrent is how many calls of the project are under way, including this one, up
+	// to [Limit].MaxConcurrent. If that is 0, they are not counted.
 	Concurrent int64
 
 	plan      *plan
@@ -39,19 +39,19 @@ type Decision struct {
 type Standing struct {
 	Window     *Window       // the same one, as long as the limit stays: do not change it
 	Remaining  int64         // after the call
-	RetryAfter time.Duration // when this window lets the call pass: zero if it does
-	ResetAfter time.Duration // when the window is empty if nothing else passes
+	RetryAfter time.Duration // until this window lets the call pass: zero if it does now
+	ResetAfter time.Duration // until nothing is used in the window, if nothing else passes
 }
 
 // Windows returns where the project stands in each of its windows that the call
 // was charged to: of requests, then of tokens, the shortest first.
 func (d *Decision) Windows() []Standing { return d.standings[:d.count] }
 
-// IsZero reports whether no limit of a project was asked.
+// IsZero reports whether the decision is empty: no limit of a project was asked.
 func (d *Decision) IsZero() bool { return d.plan == nil }
 
-// Hear makes d, which is zero, what a project's scope has said to a call that is charged to
-// other scopes as well. It is for package ratelimit.
+// Hear fills in d, which is zero, with what a project's limits have answered to a call that
+// is charged to a model as well. It is for package ratelimit alone.
 func Hear(d *Decision, o *admission.Outcome, s *admission.Standing) {
 	d.Allowed = true
 	d.hear(o, s)
@@ -108,8 +108,8 @@ func (s *Standing) reason(retry time.Duration) string {
 		what = "tokens"
 	}
 	if retry == Never {
-		return fmt.Sprintf("more than all %d %s of the project in %v", s.Window.Count, what, s.Window.Period)
+		return fmt.Sprintf("more than the project's limit of %d %s per %v", s.Window.Count, what, s.Window.Period)
 	}
-	return fmt.Sprintf("the project has %d of its %d %s in %v left, which is too little: try again in %v",
+	return fmt.Sprintf("the project has %d of its %d %s per %v left, which is too little: try again in %v",
 		s.Remaining, s.Window.Count, what, s.Window.Period, message.Wait(retry))
 }

@@ -21,25 +21,25 @@ type Limit struct {
 	TokensPerDay    int `json:"tokens_per_day,omitempty"`
 	TokensPerMonth  int `json:"tokens_per_month,omitempty"` // any 30 days: the project's budget
 
-	// MaxConcurrent is how many of its calls may be under way at a time: reserved
-	// by [Limiter.Take] or [Limiter.Acquire], and neither committed nor cancelled.
-	// [Limiter.Spend] reserves nothing, so its calls do not count. A call holds its
-	// place for ten minutes at most, so that whoever dies gives it back; who may take
-	// longer keeps it with [Reservation.Keep].
+	// MaxConcurrent is how many calls of the project may be under way at a time:
+	// reserved by [Limiter.Take] or [Limiter.Acquire], and neither committed nor
+	// cancelled. [Limiter.Spend] reserves nothing, so its calls do not count. A call
+	// holds its slot for ten minutes at most, so that the slot of a caller that dies is
+	// free again; a call that may take longer needs [Reservation.Keep].
 	MaxConcurrent int `json:"max_concurrent,omitempty"`
 
-	// Priority is that of the project when several wait for a model, from -1000 to
-	// 1000. Those of a higher one have their turns first: one of a lower one waits
-	// as long as any of them does, so bound its calls by [Call].MaxWait.
+	// Priority, from -1000 to 1000, counts when calls of several projects wait for a
+	// model. Projects of a higher priority have their turns first. A project of a lower
+	// one waits as long as any of their calls waits, so give its calls a MaxWait.
 	Priority int `json:"priority,omitempty"`
 
-	// Weight is the project's share of a model's quota when several of the same
-	// priority wait for it: one of weight 3 has three times the turns of one of
-	// weight 1, by what its calls take of the quota. Zero is 1.
+	// Weight is the project's share of a model's quota when projects of the same
+	// priority wait for it: a project of weight 3 gets three times as much of the quota
+	// as one of weight 1. Zero is 1.
 	Weight int `json:"weight,omitempty"`
 }
 
-// DefaultLimit is that of [New] without a limit.
+// DefaultLimit is the limit of projects if [New] or [Config] is given none.
 var DefaultLimit = &Limit{RequestsPerMinute: 60, RequestsPerHour: 1_000, RequestsPerDay: 10_000}
 
 const (

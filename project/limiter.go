@@ -20,14 +20,14 @@ import (
 // Errors that callers may want to tell apart. Others are faults of the store, or
 // of a context that has ended.
 var (
-	ErrExceeded = errors.New("ratelimit: rate limit exceeded") // Allow's, of what was denied
-	ErrInvalid  = errors.New("ratelimit: invalid call")        // nothing was charged
-	ErrNever    = limit.ErrNever                               // of a wait that could never end
-	ErrCrowded  = line.ErrCrowded                              // of a call that may not wait: too many of its project do
+	ErrExceeded = errors.New("ratelimit: rate limit exceeded") // Allow's: a limit denies the request
+	ErrInvalid  = errors.New("ratelimit: invalid call")        // the call, or the id of a project, is not valid
+	ErrNever    = limit.ErrNever                               // the call is larger than a limit, so it does not wait
+	ErrCrowded  = line.ErrCrowded                              // too many calls of the project wait already
 )
 
-// Limiter limits what each project may use. All of its methods may be called at a
-// time. Make one with [New] or [NewWithConfig].
+// Limiter limits what each project may use. Any number of goroutines may use it. Make
+// one with [New] or [NewWithConfig].
 type Limiter struct {
 	engine     *admission.Engine
 	owned      bool          // the engine is this limiter's alone
@@ -47,27 +47,28 @@ type Limiter struct {
 type Call struct {
 	Project string
 
-	Requests int // as how many requests it counts: 0 is one
+	Requests int // how many requests the call counts as: 0 is one
 
-	// Estimated is how many tokens it is thought to use, prompt and output
-	// together. Where they are known apart, Tokens has them, and Estimated is 0.
-	// Take and Acquire reserve at least one of a project whose tokens are limited,
-	// until the call ends, so that what it owes holds it up; Spend asks for none if
-	// both are 0.
+	// Estimated is how many tokens the call is expected to use, prompt and output
+	// together. If you know the two apart, set Tokens and leave Estimated 0. Take and
+	// Acquire reserve at least one token of a project whose tokens are limited, until
+	// the call ends, so that a project in debt waits; Spend asks for no tokens if both
+	// are 0.
 	Estimated int
 	Tokens    llm.Tokens
 
 	// MaxWait is how long [Limiter.Acquire] and [Limiter.Spend] may wait. Without
-	// it, Acquire waits as long as the context lets it, and Spend not at all. With
-	// it, a call fails at once if it is told to wait for longer, although
-	// something may be given back before.
+	// it, Acquire waits until its context ends, and Spend not at all. A call that would
+	// have to wait for longer fails at once, with an error that wraps
+	// [context.DeadlineExceeded], although other calls may give something back earlier.
 	MaxWait time.Duration
 
-	Priority int  // among the project's calls that wait: higher comes first
-	Shadow   bool // it goes on even if it is denied: observers are told so
+	Priority int  // among the waiting calls of the project: higher comes first
+	Shadow   bool // tells observers that the call goes on even if it is denied
 
-	// Fault is why it is not known what the call asks for, or whose it is: it is
-	// not valid, and observers are told so.
+	// Fault makes the call fail with [ErrInvalid] and this error, and observers see it
+	// as refused. Middleware sets it if a request does not say what it asks for, or
+	// which project it is of.
 	Fault error
 }
 
@@ -91,11 +92,11 @@ func (d *Decision) err() error {
 	return ErrExceeded
 }
 
-// Spend charges a call whose cost is known, and that will not be given back: it is
-// Take without a reservation, or Acquire if the call may wait. A denial is no
-// error, unless it waits. As nothing says when the call ends, it is not one of
-// those that [Limit].MaxConcurrent counts. In memory it allocates nothing for a call
-// without tokens that does not wait.
+// Spend charges a call whose cost is known and stays charged: it is Take without a
+// reservation, or Acquire if the call has a MaxWait. Without MaxWait a denial is no
+// error: the decision tells it. [Limit].MaxConcurrent does not count the call, because
+// nothing says when it ends. In memory, Spend allocates nothing for a call without
+// tokens that does not wait.
 func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 	if c.MaxWait == 0 && c.tokens() == 0 && l.memory != nil && l.engine.Quiet() && l.check(&c, new(admission.Ask)) == nil {
 		err = l.spendInMemory(ctx, &c, &d)
@@ -152,8 +153,8 @@ func (d *Decision) event(c *Call) event.Event {
 	return e
 }
 
-// Take charges a call to its project, to all of its limits or to none. A denial is no
-// error. The reservation is to be committed with what was used, or cancelled.
+// Take charges a call to all limits of its project, or to none. A denial is no error: the
+// reservation is nil then. Commit the reservation with what was used, or cancel it.
 func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, error) {
 	return l.try(ctx, &c, admission.Whole)
 }
@@ -161,10 +162,10 @@ func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, err
 // Acquire is Take that waits in turn. It fails at once with [ErrNever] if the call
 // is larger than a limit, with [ErrCrowded] if too many of its project wait, and
 // with ctx's error when ctx ends; then nothing is charged, and the decision is the
-// last that it was told.
+// last answer that the call got.
 //
-// Calls of a project come in the order of their priorities, and first come, first served
-// within these. A project that waits for what it may use itself holds up no other.
+// Waiting calls of a project are served by their priorities, then first come, first
+// served. A project that waits for its own limits holds up no other.
 func (l *Limiter) Acquire(ctx context.Context, c Call) (*Reservation, Decision, error) {
 	return l.acquire(ctx, &c, admission.Whole)
 }
@@ -222,8 +223,8 @@ func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call) *adm
 	return scope
 }
 
-// Scope returns the scope of a project, for calls that are charged to other scopes as
-// well. It is for package ratelimit.
+// Scope returns the scope of a project, which has its limits, for calls that are charged
+// to a model as well. It is for package ratelimit alone.
 func (l *Limiter) Scope(projectID string) (*admission.Scope, error) {
 	if scope := l.scopes.known(projectID); scope != nil && !l.closed.Load() {
 		return scope, nil
@@ -234,7 +235,7 @@ func (l *Limiter) Scope(projectID string) (*admission.Scope, error) {
 	return l.scopes.of(l, projectID)
 }
 
-// Peek says where a project stands, in all of its windows, and what Take would say
+// Peek returns where a project stands in all of its windows, and what Take would answer
 // to a call. It charges nothing.
 func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) {
 	var asks admission.Call
@@ -286,9 +287,10 @@ func (c *Call) tokens() int64 {
 	return int64(c.Estimated) + int64(c.Tokens.Input) + int64(c.Tokens.Output)
 }
 
-// Close lets nobody ask any more. Calls that wait get an error. It returns the first of
-// the errors that no call could return. Of a limiter that a RateLimiter has made it stops
-// following the limits that are set elsewhere, and no more.
+// Close ends the limiter: waiting and later calls get an error. It returns the first of
+// the errors that no method could return, as [Config].OnError gets them. The store stays
+// open. A limiter that RateLimiter.NewProjects has made is closed by the RateLimiter's
+// Close, which also returns its errors.
 func (l *Limiter) Close() error {
 	if !l.closed.CompareAndSwap(false, true) {
 		return nil

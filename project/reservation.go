@@ -10,7 +10,7 @@ import (
 // nothing; so a deferred Cancel is harmless after Commit. A nil Reservation is
 // one that took nothing.
 //
-// A call whose model or project limits the calls at a time holds a slot until then, and for
+// If the model or the project has MaxConcurrent, the call holds a slot until then, and for
 // ten minutes at most: see [Reservation.Keep].
 type Reservation admission.Reservation
 
@@ -20,14 +20,16 @@ type Reservation admission.Reservation
 // counts. A negative number is one that is not known: what was reserved stands. So
 // Commit(-1, -1) is for a call that has failed after it was sent.
 //
-// Where the store that counts cannot be asked, the correction is made once it
-// can, and the error is told to OnError of the limiter's Config, and to Close.
+// If the store that counts cannot be asked, the correction is made once it can. OnError of
+// the limiter's Config gets the error, and Close returns it.
 func (r *Reservation) Commit(promptTokens, outputTokens int) {
 	r.CommitTokens(llm.Tokens{Input: promptTokens, Output: outputTokens})
 }
 
-// CommitTokens is Commit for a call of which the provider does not count all
-// towards its limits.
+// CommitTokens is Commit for a call some of whose tokens the provider does not count
+// towards its limits, such as those of a cached prompt: name these in FreeInput and
+// FreeOutput. The quota of the model is charged without them, the limits of the project
+// with them.
 func (r *Reservation) CommitTokens(t llm.Tokens) {
 	if r != nil {
 		(*admission.Reservation)(r).Commit(t)
@@ -43,18 +45,18 @@ func (r *Reservation) Cancel() {
 	}
 }
 
-// Keep lets the call hold its slots until it ends, however long that takes, as long as
-// the process lives. Use it for calls that may take longer than ten minutes, and end them
-// for certain.
+// Keep lets the call hold its slots until it is committed or cancelled, however long that
+// takes, as long as the process lives. Use it for calls that may take longer than ten
+// minutes, and be sure to commit or cancel them: their slots are not free otherwise.
 func (r *Reservation) Keep() {
 	if r != nil {
 		(*admission.Reservation)(r).Keep()
 	}
 }
 
-// Served tells that the provider has taken the call, before it is known what it uses.
-// If the call was the probe of a pause, the pause ends for all. A Commit of tokens
-// that were used tells so too.
+// Served says that the provider has taken the call, before it is known what the call uses.
+// If the call was the probe of a pause (see RateLimiter.Heed), the pause ends for all. A
+// Commit of tokens that were used does the same.
 func (r *Reservation) Served() {
 	if r != nil {
 		(*admission.Reservation)(r).Served()

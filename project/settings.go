@@ -15,10 +15,10 @@ import (
 // project.
 const limitSetting = "project/"
 
-// SetLimit sets the limit of a project. What it has used stays, and calls that
-// wait are decided on by the new one; a new priority or weight counts from the next
+// SetLimit sets the limit of a project. What the project has used stays. The new limit
+// also decides on calls that wait already; a new priority or weight counts from the next
 // call that has to wait, and calls that are under way when MaxConcurrent is first set
-// do not count. A limiter on Redis or SQLite writes it there too, and the others
+// are not counted. A limiter on Redis or SQLite writes it there too, and the others
 // follow: at once on Redis, within a second on SQLite. To set many, use SetLimits.
 func (l *Limiter) SetLimit(projectID string, limit Limit) error {
 	return l.SetLimits(map[string]Limit{projectID: limit})
@@ -45,9 +45,9 @@ func (l *Limiter) SetLimits(limits map[string]Limit) error {
 	return l.setPlans(limits)
 }
 
-// SetDefault sets the limit of projects that have none of their own, here: it is not
-// kept elsewhere. What they have used stays. Calls that wait find it when they ask
-// again.
+// SetDefault sets the limit of projects that have none of their own, for this limiter
+// alone: no store keeps it. What the projects have used stays. Calls that wait find the
+// new limit when they ask again.
 func (l *Limiter) SetDefault(limit Limit) error {
 	usual, err := newPlan(limit, l.maxWaiting)
 	if err != nil {
@@ -58,8 +58,8 @@ func (l *Limiter) SetDefault(limit Limit) error {
 	return nil
 }
 
-// UnsetLimit lets a project have the default again, here and where limits are
-// kept.
+// UnsetLimit gives a project the default limit again, here and in a store that keeps
+// limits.
 func (l *Limiter) UnsetLimit(projectID string) error {
 	if err := l.checkID(projectID); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (l *Limiter) put(some map[string]*plan) {
 	}
 }
 
-// Limit returns the limit of a project.
+// Limit returns the limit of a project: its own, or the default.
 func (l *Limiter) Limit(projectID string) Limit {
 	return l.planOf(projectID).limit
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // Problem is an error of the API (RFC 9457).
@@ -47,7 +49,8 @@ func invalid(err error) error {
 	if err == nil {
 		return nil
 	}
-	return problemf(http.StatusBadRequest, "%s", message.Plain(err))
+	call := message.Plain(project.ErrInvalid) + ": " // which the id of a project is not
+	return problemf(http.StatusBadRequest, "%s", strings.TrimPrefix(message.Plain(err), call))
 }
 
 func (p *Problem) send(w http.ResponseWriter) {

@@ -213,7 +213,7 @@ func (w *wait) tooLong(again time.Duration) bool {
 func (w *wait) sofar() time.Duration { return time.Duration(w.engine.clock() - w.start) }
 
 func (w *wait) late(again time.Duration) error {
-	return fmt.Errorf("ratelimit: it would pass in %v, and may wait for %v in all: %w", again, w.call.MaxWait, context.DeadlineExceeded)
+	return fmt.Errorf("ratelimit: the call would pass in %v, and may wait for %v in all: %w", again, w.call.MaxWait, context.DeadlineExceeded)
 }
 
 // own returns the innermost of the call's own scopes, or nil.

@@ -66,7 +66,7 @@ func (r *Result) Reason() string {
 	case Later:
 		return `the limit "` + r.Decision.Exceeded + `" is reached: try again in ` + strconv.FormatInt(r.Seconds(), 10) + "s"
 	case Never:
-		return `it is more than the limit "` + r.Decision.Exceeded + `" ever lets pass`
+		return `it costs more than the limit "` + r.Decision.Exceeded + `" ever lets pass`
 	case Invalid:
 		return message.Plain(r.Err)
 	case Lost:
