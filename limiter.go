@@ -107,7 +107,8 @@ func (rl *RateLimiter) AcquireTokens(ctx context.Context, model string, estimate
 // projects of one priority. Calls of one project have theirs by their own priorities,
 // then first come, first served. A call that waits for a limit of its own project holds
 // up no other project's. When AcquireCall fails, d is the last answer that the call got,
-// or it says what the calls before it wait for.
+// or it says what the calls before it wait for; it is zero if the store could not be
+// asked.
 func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservation, d Decision, err error) {
 	res, err = rl.acquire(ctx, &c, &d)
 	return res, d, err

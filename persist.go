@@ -80,15 +80,16 @@ func (rl *RateLimiter) replaceUsage(ctx context.Context, saved map[string]state.
 	return err
 }
 
-// Persist writes quotas and usage to the limiter's file: all of it, or nothing.
-// What is taken while it writes is not in it, and does not wait for it.
+// Persist writes quotas and usage to the limiter's YAML file: all of them, or nothing.
+// Calls do not wait for it, and what they take while it writes is not in the file.
 //
-// In a store usage is always up to date. There, Persist writes to a SQLite file the
-// quotas that it does not have yet, and the tables requests, tokens and daily for
-// programs that read those; to Redis nothing. It returns the first
-// error that a call since the last Persist could not return: Commit, Cancel,
-// RecordUsage, Reset, Stats and their like have no other way to report one, and
-// neither has a quota in Redis that is not valid.
+// In SQLite and Redis usage is always up to date. To a SQLite file Persist writes the
+// quotas that the file does not have yet, and the tables requests, tokens and daily for
+// programs that read those; to Redis it writes nothing.
+//
+// Persist also returns the first error since the last Persist that no method could
+// return: Commit, Cancel, RecordUsage, Reset and Stats return none, and a quota in Redis
+// that is not valid belongs to no call. See [Config].OnError.
 func (rl *RateLimiter) Persist() error {
 	rl.persisting.Lock()
 	defer rl.persisting.Unlock()

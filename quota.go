@@ -16,7 +16,7 @@ type ModelQuota struct {
 	MaxInputTPM   int `yaml:"max_input_tpm,omitempty" json:"max_input_tpm,omitempty"`   // prompt tokens a minute
 	MaxOutputTPM  int `yaml:"max_output_tpm,omitempty" json:"max_output_tpm,omitempty"` // output tokens a minute
 	MaxTPD        int `yaml:"max_tpd,omitempty" json:"max_tpd,omitempty"`               // tokens a day, prompt and output together
-	MaxConcurrent int `yaml:"max_concurrent,omitempty" json:"max_concurrent,omitempty"` // requests at a time: reserved, and neither committed nor cancelled
+	MaxConcurrent int `yaml:"max_concurrent,omitempty" json:"max_concurrent,omitempty"` // concurrent requests: reserved, and neither committed nor cancelled
 
 	// DayResetsAt is when a day begins: a time of day and a time zone, such
 	// as "00:00 America/Los_Angeles". Empty, a day is the 24 hours from its
@@ -24,8 +24,8 @@ type ModelQuota struct {
 	// for machines without a zone database imports time/tzdata.
 	DayResetsAt string `yaml:"day_resets_at,omitempty" json:"day_resets_at,omitempty"`
 
-	// Auto lets what the provider says of its limits replace the maxima above:
-	// see [RateLimiter.Heed]. Until it does, they are where to start.
+	// Auto lets the limits that the provider reports replace the maxima above: see
+	// [RateLimiter.Heed]. Until it reports any, the maxima above count.
 	Auto bool `yaml:"auto,omitempty" json:"auto,omitempty"`
 
 	// Margin is by how much the windows of the quota are longer than the provider's:
@@ -33,21 +33,21 @@ type ModelQuota struct {
 	// calls when they arrive, and some take longer to arrive than others. As long as
 	// no call takes longer than Margin from when it is admitted to when it arrives, no
 	// 60 seconds at the provider hold more than a maximum. It costs Margin/(60s +
-	// Margin) of the throughput: 3.2% with 2 seconds. A day that resets at a time of
-	// day is no longer by it. It is from 0, the default, to 30 seconds. In JSON it is
-	// nanoseconds.
+	// Margin) of the throughput: 3.2% with 2 seconds. A day with DayResetsAt has no
+	// margin. It is from 0, the default, to [MaxMargin]. In JSON it is nanoseconds.
 	Margin time.Duration `yaml:"margin,omitempty" json:"margin,omitempty"`
 }
 
-// UsageStats is what a model has used: of the last minute, and its quota's Margin,
-// each request and what it cost; of the day their number. Requests lists 131,072 at most, the latest.
+// UsageStats is what a model has used: each request of the last minute (and of the
+// quota's Margin) with its tokens, and the number of requests of the day. Requests lists
+// the latest 131,072 at most.
 type UsageStats struct {
 	Requests []time.Time  `yaml:"requests"`
 	Tokens   []TokenEntry `yaml:"tokens"`
 	DayStart time.Time    `yaml:"day_start"`
 	DayCount int          `yaml:"day_count"`
 
-	// Of models that have such a quota:
+	// Only of models whose quota limits them:
 	InputTokens  []TokenEntry `yaml:"input_tokens,omitempty"`
 	OutputTokens []TokenEntry `yaml:"output_tokens,omitempty"`
 	DayTokens    *TokenEntry  `yaml:"day_tokens,omitempty"` // since when, and how many

@@ -41,7 +41,7 @@ var modelLimits = map[string]limitFacts{
 	"output_tpm":         {state.OutputTPM, DecisionOutputTPMLimit, "output tokens a minute"},
 	"tpd":                {state.TPD, DecisionTPDLimit, "tokens a day"},
 	"concurrent":         {state.Concurrent, DecisionConcurrencyLimit, "concurrent requests"},
-	admission.PausedName: {state.Dimensions, DecisionPaused, "calls at all, by the provider's word"},
+	admission.PausedName: {state.Dimensions, DecisionPaused, "the provider to take calls again"},
 }
 
 // factsOf returns the facts of the limit of a name. A limit that is not a model's is a project's.

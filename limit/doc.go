@@ -22,8 +22,8 @@
 //
 // # Memory
 //
-// A counter that is full again is the same as one that was never used, so it
-// is forgotten: decisions sweep the table as they go, a small piece at a time.
+// A counter of which all is left again, which is full, is the same as one that was
+// never used, so it is forgotten: decisions sweep the table as they go, a small piece at a time.
 // A limiter starts no goroutine and needs no Close.
 //
 // Keys are not kept. A key is known by a 64-bit hash under a random seed of

@@ -159,7 +159,7 @@ func aboutQuota(q ratelimit.ModelQuota) string {
 		text += ", days from " + q.DayResetsAt
 	}
 	if q.Auto {
-		text += ", corrected by the provider's word"
+		text += ", until the provider reports its own"
 	}
 	return text
 }

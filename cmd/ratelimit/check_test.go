@@ -44,7 +44,7 @@ projects:
 		"clients    127.0.0.1:9000",
 		"admin API  127.0.0.1:8081, token",
 		"gpt-x (also best)",
-		"500 requests/min, 500,000 tokens/min, corrected by the provider's word",
+		"500 requests/min, 500,000 tokens/min, until the provider reports its own",
 		"60 requests/min, 5,000,000 tokens/day, 20 at a time       3         1   not at all  gpt-*",
 		"https://api.openai.com",
 		"ours",

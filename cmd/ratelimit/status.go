@@ -129,7 +129,7 @@ func modelLines(models []admin.Model) []string {
 		lines = t.withoutEmpty("-").lines()
 	}
 	if idle > 0 {
-		lines = append(lines, fmt.Sprintf("(%d models of which nothing is used)", idle))
+		lines = append(lines, fmt.Sprintf("(models of which nothing is used: %d)", idle))
 	}
 	return lines
 }

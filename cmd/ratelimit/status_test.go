@@ -26,7 +26,7 @@ gateway v1 at here, up 0s, state in redis, keys off, 4 requests active, 3 of the
 model  at a time
 busy       1 / 1  2 wait
 full       0 / 2  1 wait, paused by the provider for 9 s
-(1 models of which nothing is used)`,
+(models of which nothing is used: 1)`,
 		},
 		"what is not limited": {
 			admin.State{Ready: true, Models: []admin.Model{
