@@ -11,7 +11,7 @@ import (
 )
 
 // heedOthers compares what the provider has left with what the model's quota has.
-func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *standing) {
+func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *providerLimits) {
 	q, now := m.quota(), rl.engine.Now()
 	had := m.elsewhere.Load() != nil
 	if !said.matters(q, had) || !had && said.agrees(q, m.glance.Load(), now) {
@@ -43,7 +43,7 @@ func usedAtProvider(o *admission.Outcome, s *admission.Standing) (used [state.Di
 
 // matters reports whether what the provider says can make a difference: it has less
 // than all of a maximum, or it had.
-func (said *standing) matters(q *state.Quota, had bool) bool {
+func (said *providerLimits) matters(q *state.Quota, had bool) bool {
 	for d := range state.Dimensions {
 		if most := int64(*q.Max(d)); most > 0 && said[d].Remaining >= 0 && (had || said[d].Remaining < most) {
 			return true
@@ -89,7 +89,7 @@ const fresh = time.Second
 
 // agrees reports whether the provider has at least as much left as was left a moment
 // ago: then nobody else has used any, and the store need not be asked.
-func (said *standing) agrees(q *state.Quota, g *glance, now int64) bool {
+func (said *providerLimits) agrees(q *state.Quota, g *glance, now int64) bool {
 	if g == nil || now-g.at > int64(fresh) {
 		return false
 	}
@@ -107,7 +107,7 @@ func (said *standing) agrees(q *state.Quota, g *glance, now int64) bool {
 // An answer does not know of calls that have come after it, so with many under way
 // some make too little of it. Of a minute the strictest counts therefore: what is
 // missing comes back by itself soon enough. Of a day the last does.
-func (m *model) lower(q *state.Quota, said *standing, used *[state.Dimensions]int64, now int64) (more []state.Dimension, less bool) {
+func (m *model) lower(q *state.Quota, said *providerLimits, used *[state.Dimensions]int64, now int64) (more []state.Dimension, less bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var e feedback.Elsewhere

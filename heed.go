@@ -35,7 +35,7 @@ func (rl *RateLimiter) Heed(ctx context.Context, model string, said llm.Limits) 
 // maxPause is 0.
 func (rl *RateLimiter) HeedWithin(ctx context.Context, model string, said llm.Limits, maxPause time.Duration) {
 	if m := (*rl.quotas.Load())[model]; m != nil && len(said.Windows) > 0 {
-		at := standingOf(said.Windows)
+		at := providerLimitsOf(said.Windows)
 		rl.learn(ctx, m, &at)
 		rl.heedOthers(ctx, m, &at)
 	}
@@ -45,7 +45,7 @@ func (rl *RateLimiter) HeedWithin(ctx context.Context, model string, said llm.Li
 }
 
 // learn lets what the provider grants replace the maxima of a quota that is Auto.
-func (rl *RateLimiter) learn(ctx context.Context, m *model, said *standing) {
+func (rl *RateLimiter) learn(ctx context.Context, m *model, said *providerLimits) {
 	if q := *m.quota(); !q.Auto || said.teach(q) == q {
 		return
 	}
@@ -69,11 +69,11 @@ func (rl *RateLimiter) learn(ctx context.Context, m *model, said *standing) {
 	}
 }
 
-// standing is where a provider's limits stand, by dimension: of several windows of
+// providerLimits is what a provider says of its limits, by dimension: of several windows of
 // one, the strictest.
-type standing [state.Dimensions]llm.Window
+type providerLimits [state.Dimensions]llm.Window
 
-func standingOf(windows []llm.Window) (s standing) {
+func providerLimitsOf(windows []llm.Window) (s providerLimits) {
 	for d := range s {
 		s[d].Remaining = -1
 	}
@@ -96,7 +96,7 @@ func standingOf(windows []llm.Window) (s standing) {
 
 // reset returns how long it takes until all of a dimension is there again, or 0
 // where that is not known.
-func (s *standing) reset(d state.Dimension) time.Duration {
+func (s *providerLimits) reset(d state.Dimension) time.Duration {
 	if s[d].Reset <= 0 && s[d].Per == time.Minute {
 		return time.Minute
 	}
@@ -110,7 +110,7 @@ const relearn = time.Second
 // teach returns a quota with the maxima that a provider has said. A total of tokens
 // that the provider has not said is not less than the input and output that it grants:
 // Anthropic tells these apart, and not always their total.
-func (s *standing) teach(q state.Quota) state.Quota {
+func (s *providerLimits) teach(q state.Quota) state.Quota {
 	for d := range state.Dimensions {
 		if most := s[d].Limit; most > 0 && most <= state.MaxQuota {
 			*q.Max(d) = int(most)

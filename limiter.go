@@ -41,7 +41,7 @@ type RateLimiter struct {
 
 	mu      sync.Mutex        // guards others, and changes of quotas
 	others  map[string]*model // the models that were used and have no quota
-	unknown names             // the names without a quota that are counted
+	unknown unknownModels     // the names without a quota that are counted
 }
 
 // TryAcquire reserves a call's estimated tokens, prompt and output together, or

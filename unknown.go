@@ -8,11 +8,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 )
 
-// names is the models without a quota that are counted. Clients may invent any number
+// unknownModels is the models without a quota that are counted. Clients may invent any number
 // of names, so those beyond mostUnknown are not counted: nothing limits them. What is
 // counted already is never forgotten for a newcomer, because the store is shared, and
 // another program may have a quota for the name.
-type names struct {
+type unknownModels struct {
 	mu    sync.Mutex
 	until map[string]int64 // Unix nanoseconds: a day after the name came, when all that counted then is over
 }
@@ -24,7 +24,7 @@ const (
 
 // admit reports whether a model without a quota is counted, and makes it so if there is
 // room.
-func (n *names) admit(name string, now int64) bool {
+func (n *unknownModels) admit(name string, now int64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if now < n.until[name] {
@@ -44,7 +44,7 @@ func (n *names) admit(name string, now int64) bool {
 }
 
 // forget makes room: nothing is used of a model any more.
-func (n *names) forget(name string) {
+func (n *unknownModels) forget(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.until, name)

@@ -194,7 +194,7 @@ func (o *Outcome) remainingMinute() int64 {
 	all := o.all()
 	for k := range all {
 		s := &all[k]
-		if s.Scope.line != nil || !o.asked {
+		if s.Scope.line != nil {
 			continue
 		}
 		for i := range s.Len() {
