@@ -241,8 +241,9 @@ func (s *afterDenial) Take(ctx context.Context, charges []store.Charge) (store.R
 	return receipt, said, err
 }
 
-// A call that is denied just before Close, and begins to wait just after it, does not wait.
-func TestCloseBeforeACallWaits(t *testing.T) {
+// A call that is denied just before Close, or before something is given back, and begins to wait just
+// after it, does not wait.
+func TestChangeBeforeACallWaits(t *testing.T) {
 	for name, scope := range map[string]func(b *bench) *admission.Scope{
 		"shared": func(b *bench) *admission.Scope { return b.shared("m", nil, perMinute(admission.Requests, 1)) },
 		"own":    func(b *bench) *admission.Scope { return b.own("p", perMinute(admission.Requests, 1)) },
@@ -252,9 +253,15 @@ func TestCloseBeforeACallWaits(t *testing.T) {
 				s := &afterDenial{Store: store.NewMemory()}
 				b := newBench(t, s)
 				full := scope(b)
-				b.take(callOf("", 0), full)
-				s.do = func() { b.Close() }
+				held := b.take(callOf("", 0), full)
+				s.do = func() { held.Cancel() }
 				w := b.acquire(callOf("", 0), full)
+				if !w.passed() {
+					t.Errorf("it waits for what was given back: %v", w.err)
+				}
+				w.leave()
+				s.do = func() { b.Close() }
+				w = b.acquire(callOf("", 0), full)
 				if !w.ended() || !errors.Is(w.err, store.ErrClosed) {
 					t.Errorf("ended %t, %v; want %v at once", w.ended(), w.err, store.ErrClosed)
 				}
