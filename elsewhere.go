@@ -177,7 +177,7 @@ func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admissio
 	}
 	for i := range s.Len() {
 		l, said := o.At(s, i)
-		if !said.Allowed && less.N[l.ID] > 0 {
+		if !said.Allowed && !l.Free && less.N[l.ID] > 0 {
 			d := state.Dimension(l.ID)
 			w := without{less, d, int64(*setupOf(r).quota.Max(d)), r.Amount(l.Unit, ask)}
 			said.RetryAfter = max(w.retry(l.Limit, said, accounts[l.Unit], at), 1) // something may have been given back since
