@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -188,6 +189,43 @@ func TestHeaders(t *testing.T) {
 	}
 	if a.header.Get("Set-Cookie") == "" {
 		t.Error("a cookie of the client's own account does not reach it")
+	}
+}
+
+// Hop-by-hop headers pass in neither direction, whatever carries the messages. Package wire drops
+// them by itself; net/http, which carries HTTP/2 and requests by way of a proxy, sends most of them.
+func TestHopByHopHeaders(t *testing.T) {
+	t.Setenv("TEST_PROVIDER_KEY", "sk-provider-secret")
+	for _, more := range []string{"", ", http2: true", ", key: {env: TEST_PROVIDER_KEY}"} {
+		sent := make(chan http.Header, 1)
+		r := newRigBefore(t, "providers: {openai: {base_url: MOCK"+more+"}}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sent <- r.Header
+			for _, name := range hopFields {
+				if name != "Transfer-Encoding" { // the server's own
+					w.Header().Set(name, "x-named")
+				}
+			}
+			w.Header().Set("X-Named", "1")
+		}))
+		request := httptest.NewRequest(http.MethodGet, "http://localhost/openai/v1/models", nil)
+		for _, name := range hopFields {
+			request.Header.Set(name, "x-named")
+		}
+		request.Header.Set("X-Named", "1")
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, request)
+		if w.Code != http.StatusOK {
+			t.Fatalf("%q: %d %s", more, w.Code, w.Body)
+		}
+		h := <-sent
+		for _, name := range append(hopFields, "X-Named") {
+			if h[name] != nil {
+				t.Errorf("%q: the provider gets %s: %q", more, name, h[name])
+			}
+			if got := w.Header()[name]; got != nil {
+				t.Errorf("%q: the client gets %s: %q", more, name, got)
+			}
+		}
 	}
 }
 
