@@ -234,7 +234,8 @@ func (r *requestReader) objectParts(f *field) {
 		case f.parts[i].setting == schema:
 			r.all()
 		default:
-			r.numbers[f.parts[i].setting] = r.whole(f, f.parts[i].name)
+			n := &r.numbers[f.parts[i].setting]
+			*n = max(*n, r.whole(f, f.parts[i].name)) // of a part that comes twice, servers may use either
 		}
 	}
 }

@@ -261,3 +261,19 @@ func TestReadKeepsNoBody(t *testing.T) {
 		t.Errorf("the model is %q once the body has another use", r.Model)
 	}
 }
+
+// Of a bound that an object has twice, under one name or two, the larger counts: servers differ in
+// which they use.
+func TestTheLargerOfTwoBoundsCounts(t *testing.T) {
+	for body, api := range map[string]API{
+		`{"inferenceConfig":{"maxTokens":5000,"maxTokens":1}}`:                Converse,
+		`{"inferenceConfig":{"maxTokens":1,"maxTokens":5000}}`:                Converse,
+		`{"textGenerationConfig":{"maxTokenCount":5000,"maxTokenCount":1}}`:   Invoke,
+		`{"generationConfig":{"maxOutputTokens":5000,"max_output_tokens":1}}`: Generate,
+		`{"options":{"num_predict":5000,"num_predict":1},"stream":false}`:     OllamaChat,
+	} {
+		if r, err := (Endpoint{API: api, Model: "m"}).Read([]byte(body)); err != nil || r.MaxOutput != 5000 {
+			t.Errorf("%s: %d, %v", body, r.MaxOutput, err)
+		}
+	}
+}
