@@ -61,6 +61,34 @@ func (m *Memory) charge(charges []Amount, entries []*entry, now int64, h *Hold) 
 	}
 }
 
+// Record charges amounts of prepared charges that were used without a take, whatever their
+// limits say.
+func (m *Memory) Record(ctx context.Context, charges []Amount) error {
+	if err := checkPrepared(ctx, charges); err != nil {
+		return err
+	}
+	var room [maxFew]limit.Verdict
+	now := m.clock()
+	locked := shardsOf(charges)
+	if err := m.lock(locked); err != nil {
+		return err
+	}
+	now = m.timeOf(locked, now)
+	for i := range charges {
+		p, n := charges[i].Of.prepared, charges[i].N
+		e := m.entryOf(p)
+		if a := e.purse.Account(); a.Ask(p.plan, now, n, grow(room[:0], p.plan)) {
+			a.Charge(p.plan, now, n, nil)
+		} else {
+			a.Settle(p.plan.Limits(), limit.Receipt{At: now}, now, n) // a debt
+		}
+		m.keep(p, e, now)
+	}
+	m.unlock(locked)
+	m.sweep(now)
+	return nil
+}
+
 // deny corrects the verdicts after a limit has denied: those that allow say how much
 // remains while nothing is taken.
 func deny(charges []Amount, entries []*entry, now int64, verdicts []limit.Verdict) {

@@ -140,7 +140,16 @@ func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
 
 // Record charges what was used without a reservation, whatever the limits say.
 func (e *Engine) Record(ctx context.Context, s *Scope, used Ask) error {
-	list := s.recorded(&used)
+	r := s.rules.Load()
+	if r == nil {
+		return nil
+	}
+	p := &r.plans[WithoutSlots]
+	if e.memory != nil {
+		var few [fewCharges]store.Amount
+		return e.memory.Record(ctx, p.amounts(few[:0], &used))
+	}
+	list := p.withoutLimits(&used)
 	if len(list) == 0 {
 		return nil
 	}
@@ -159,19 +168,14 @@ func (e *Engine) Record(ctx context.Context, s *Scope, used Ask) error {
 	return e.store.Settle(ctx, receipt, actual)
 }
 
-// recorded returns charges of what was used, under limits that deny nothing.
-func (s *Scope) recorded(used *Ask) (list []store.Charge) {
-	r := s.rules.Load()
-	if r == nil {
-		return nil
-	}
-	p := &r.plans[WithoutSlots]
-	for i := range p.charges {
-		c := store.Charge{Key: p.charges[i].Key, N: r.Amount(p.units[i], used)}
+// withoutLimits returns charges of what was used, under limits that deny nothing.
+func (p *plan) withoutLimits(used *Ask) []store.Charge {
+	list := p.append(nil, used)
+	for i := range list {
+		list[i] = store.Charge{Key: list[i].Key, N: list[i].N}
 		for _, l := range p.charges[i].Limits {
-			c.Limits = append(c.Limits, l.WithCount(Boundless))
+			list[i].Limits = append(list[i].Limits, l.WithCount(Boundless))
 		}
-		list = append(list, c)
 	}
 	return list
 }
