@@ -60,6 +60,9 @@ func (d *Door[In]) Ask(ctx context.Context, in In, r *Result) (id string) {
 		return ""
 	}
 	id, err := d.Identify(in)
+	if err != nil {
+		id = "" // it is nobody's
+	}
 	call := project.Call{Project: id, Shadow: d.Shadow}
 	if err == nil && d.Cost != nil {
 		call.Requests, call.Estimated, err = d.Cost(in)
