@@ -15,9 +15,9 @@ import (
 // call of a model:
 //
 //   - Its limits replace the maxima of a quota that is Auto.
-//   - If it has less left than the quota, others use the same account: the quota lets
-//     so much less pass, until what they have used does not count any more. It never
-//     lets more pass than it would without Heed.
+//   - If it has less left than the quota, others use the same account. The quota is lowered
+//     by the difference until their usage does not count any more. It is never raised above
+//     what it would be without Heed.
 //   - If it has throttled the call, the model is paused for as long as the provider has
 //     said: for all calls of this limiter, and on Redis for all limiters there.
 //

@@ -8,7 +8,7 @@ import (
 // errNoMemory is the error of a body for which there is no memory left within max_bodies.
 var errNoMemory = errors.New("ratelimit: the gateway holds as much as it may")
 
-// grow returns a body with room for so many bytes. The room counts as held whether it is
+// grow returns text in a buffer of the size that room says. The room counts as held whether it is
 // filled or not, from before it is allocated until the answer begins: the bodies of calls
 // that wait are in memory for long.
 func (x *exchange) grow(text []byte, room int64) ([]byte, error) {

@@ -135,7 +135,7 @@ func atATime(n int64) admission.Limit {
 	return admission.Limit{Name: "slots", Unit: admission.Slots, Limit: admission.AtATime(n)}
 }
 
-// callOf returns a call of one request with so many estimated tokens.
+// callOf returns a call of one request whose tokens are estimated.
 func callOf(project string, tokens int) *admission.Call {
 	var ask admission.Ask
 	err := ask.Set(1, tokens, llm.Tokens{})
@@ -173,7 +173,7 @@ func (b *bench) wantDenied(c *admission.Call, by string, retry time.Duration, sc
 	}
 }
 
-// wantUsed wants so much to be used of the limits of a scope, in their order by unit.
+// wantUsed checks how much of each limit of a scope is used, in the order of their units.
 func (b *bench) wantUsed(s *admission.Scope, want ...int64) {
 	b.t.Helper()
 	if got := b.used(s); !slices.Equal(got, want) {

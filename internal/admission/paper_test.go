@@ -56,7 +56,7 @@ func (s *paperScope) used(l *admission.Limit, now int64) (sum int64) {
 	return sum
 }
 
-// ask returns what a limit says to so much at a time.
+// ask returns what a limit answers at a time to a call that asks for n.
 func (s *paperScope) ask(l *admission.Limit, now, n int64) paperAnswer {
 	a := paperAnswer{used: s.used(l, now)}
 	most := l.Limit.Count()

@@ -25,7 +25,8 @@ type Reservation struct {
 	*special // &ordinary, unless any of it is set: see set
 }
 
-// special is what few reservations have. Only for those memory is allocated.
+// special holds the fields that few reservations need. Memory is allocated for it only if one of
+// them is set.
 type special struct {
 	plans    []*plan            // by which the call was charged, if it has more than two scopes
 	requests int64              // as how many the call counts
@@ -166,8 +167,8 @@ func (r *Reservation) Commit(t llm.Tokens) bool {
 	return true
 }
 
-// used returns what a call has used of each unit: -1 of a part that is not known, of which
-// what was reserved stands in every scope.
+// used returns how much of each unit a call has used, or -1 for a part that is not known. Every
+// scope keeps what was reserved for such a part.
 func (r *Reservation) used(t llm.Tokens) Amounts {
 	used := r.ask().Amounts
 	used[Slots] = 0

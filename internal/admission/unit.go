@@ -45,9 +45,8 @@ type Ask struct {
 	FreeInput, FreeOutput int64
 }
 
-// Set makes the ask, which is empty, that of a call of so many requests, of which either
-// the sum of its tokens is estimated or, if tokens are not zero, their parts. 0 requests
-// are one.
+// Set fills in an empty ask for a call that counts as a number of requests; 0 requests count as
+// one. Its tokens are either estimated as a sum or, if tokens are not zero, known by their parts.
 func (a *Ask) Set(requests, estimated int, tokens llm.Tokens) error {
 	if err := checkCount(requests, "requests", "0, which is one,"); err != nil {
 		return err

@@ -30,7 +30,7 @@ type Result struct {
 	Decision project.Decision // set for the answers Pass, Later and Never
 	plain    plainWindow      // of a plain limiter, in place of the decision's windows
 
-	// Reservation is that of the call's tokens. It is nil for a call without tokens, and for
+	// Reservation is the reservation of the call's tokens. It is nil for a call without tokens, and for
 	// one that does not pass.
 	Reservation *project.Reservation
 
