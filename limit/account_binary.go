@@ -79,7 +79,7 @@ func (l *Limit) UnmarshalBinary(b []byte) error {
 		r.fail("bytes after its end")
 	}
 	if r.fault == "" && !read.sane() {
-		r.fail("a limit that cannot be")
+		r.fail("a limit that is not valid")
 	}
 	if r.fault != "" {
 		return fmt.Errorf("%w: %s", ErrCorrupt, r.fault)
@@ -123,7 +123,7 @@ func (a *Account) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// inUseUntil returns the time at which all counters are full again.
+// inUseUntil returns the time from which on nothing that the key has used counts any more.
 func (c *counters) inUseUntil() (at int64) {
 	for i := range c.each {
 		each := &c.each[i]
@@ -136,11 +136,11 @@ func (c *counters) inUseUntil() (at int64) {
 	return at
 }
 
-// mostListed is a bound on the limits and on the entries of an account.
+// mostListed is how many limits, and how many entries, an account in bytes may have.
 const mostListed = 1 << 16
 
-// reader takes numbers off the front of bytes. After its first fault it returns
-// zeros.
+// reader reads the binary form of an account from front to back. After the first fault,
+// it returns zeros.
 type reader struct {
 	rest  []byte
 	fault string
@@ -201,7 +201,7 @@ func (r *reader) counter() counter {
 	c.state = state{r.time(), r.varint(), r.varint()}
 	c.refunds = refunds{backlog{r.varint(), r.varint()}, r.varint(), r.varint()}
 	if r.fault == "" && !c.sane() {
-		r.fail("a counter that cannot be")
+		r.fail("a counter that no take can have led to")
 	}
 	return c
 }
@@ -235,6 +235,7 @@ func (r *reader) zone() *time.Location {
 	return zone
 }
 
+// sane reports whether the constructors of this package can return such a limit.
 func (l Limit) sane() bool {
 	return l.Validate() == nil && l.windowing <= calendar && (l.windowing == aligned || l.algorithm == FixedWindow)
 }
@@ -245,23 +246,24 @@ func (c *counter) sane() bool {
 	if !l.sane() {
 		return false
 	}
-	fine := func(v int64) bool { return v >= 0 && v <= maxCount }
+	inRange := func(v int64) bool { return v >= 0 && v <= maxCount }
 	switch l.algorithm {
 	case SlidingLog:
 		return false
 	case FixedWindow:
-		long := s.a - s.at
-		if s.a < s.at || long < 0 || long/3 > int64(l.period) || !fine(s.b) { // a day of a calendar is not much longer than a period
+		length := s.a - s.at
+		if s.a < s.at || length < 0 || length/3 > int64(l.period) || !inRange(s.b) { // a day of the calendar can be longer than 24 hours
 			return false
 		}
 		return l.windowing != aligned || s.a%int64(l.period) == 0
 	case SlidingCounter:
-		return s.at == floor(s.at, int64(l.period)) && fine(s.a) && fine(s.b)
+		return s.at == floor(s.at, int64(l.period)) && inRange(s.a) && inRange(s.b)
 	default:
-		return fine(s.a) && s.b >= 0 && s.b < l.count && parts >= 0 && parts < l.count && fine(c.refunds.beyond)
+		return inRange(s.a) && s.b >= 0 && s.b < l.count && parts >= 0 && parts < l.count && inRange(c.refunds.beyond)
 	}
 }
 
+// history reads a log with so many windows.
 func (r *reader) history(windows int) *history {
 	h := newHistory(0)
 	for range windows {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// book is the counters of one limiter, by the hashes of its keys.
+// book holds the counters of one limiter, by the hashes of its keys.
 type book struct {
 	id     uint64 // books are locked in the order of their ids
 	offset int64  // added to a reading of clock, it gives Unix nanoseconds
@@ -26,8 +26,8 @@ type book struct {
 
 var books atomic.Uint64
 
-// newBook returns a book for limits that all keys have. Without limits, each request
-// brings its own.
+// newBook returns a book for limits that all keys have. Without limits, the limiter
+// chooses them for each request.
 func newBook(limits []Limit) *book {
 	b := &book{id: books.Add(1), offset: unixOffset(), lines: map[uint64]*line{}}
 	b.valid = len(limits) > 0 && !slices.ContainsFunc(limits, func(l Limit) bool { return l.Validate() != nil })

@@ -17,7 +17,7 @@ import (
 // backlog is NS + Parts/count nanoseconds, with 0 <= Parts < count.
 type backlog struct{ NS, Parts int64 }
 
-// backlogOf returns the backlog that an amount of n adds. It stops at the largest number.
+// backlogOf returns the backlog that an amount of n adds, at most maxCount nanoseconds.
 func (l Limit) backlogOf(n int64) backlog {
 	hi, lo := bits.Mul64(uint64(n), uint64(l.period))
 	if hi >= uint64(l.count) {
@@ -27,8 +27,7 @@ func (l Limit) backlogOf(n int64) backlog {
 	return backlog{int64(min(q, maxCount)), int64(r)}
 }
 
-// amountOf returns the amount whose backlog is b, rounded down. It stops at the largest
-// number.
+// amountOf returns the amount whose backlog is b, rounded down, and at most maxCount.
 func (l Limit) amountOf(b backlog) int64 {
 	hi, lo := bits.Mul64(uint64(b.NS), uint64(l.count))
 	lo, carry := bits.Add64(lo, uint64(b.Parts), 0)
@@ -81,13 +80,14 @@ func (l Limit) backlogAt(s state, now int64) backlog {
 	return l.difference(backlog{s.a, s.b}, backlog{NS: max(now-s.at, 0)})
 }
 
+// takeBucket is take for GCRA, TokenBucket and LeakyBucket.
 func (l Limit) takeBucket(s state, now, n int64) (state, Verdict) {
 	before, room := l.backlogAt(s, now), l.backlogOf(l.burst)
 	d := Verdict{
 		Remaining:  l.amountOf(l.difference(room, before)),
 		ResetAfter: before.drainsIn(),
 	}
-	if d.Used = l.burst - d.Remaining; d.Remaining == 0 {
+	if d.Used = l.burst - d.Remaining; d.Remaining == 0 { // there may be a debt
 		d.Used = l.amountUp(before)
 	}
 	if l.never(n) {
@@ -108,9 +108,10 @@ func (l Limit) takeBucket(s state, now, n int64) (state, Verdict) {
 	return state{now, after.NS, after.Parts}, d
 }
 
-// settleBucket adds a debt as of the time of the take. Of a refund it frees only what the
-// take still holds: a take has drained at the latest when the backlog that it left
-// behind has drained, so it holds at most what is left of that backlog at now.
+// settleBucket is settle for GCRA, TokenBucket and LeakyBucket. A debt counts as of the
+// time of the take. A refund is at most what still counts of the take: a take has drained
+// at the latest when the backlog after it has drained, so what counts is at most what
+// is left of that backlog at now.
 func (l Limit) settleBucket(s state, now int64, r receipt, actual int64) state {
 	if actual > r.n {
 		if s.at < r.at { // the counter was forgotten since, or the take was of zero
@@ -120,8 +121,8 @@ func (l Limit) settleBucket(s state, now int64, r receipt, actual int64) state {
 		owed := l.sum(backlog{s.a, s.b}, l.backlogOf(actual-r.n))
 		return state{s.at, owed.NS, owed.Parts}
 	}
-	holds := l.difference(r.backlog, backlog{NS: max(now, s.at) - r.at})
-	freed := l.smaller(l.backlogOf(r.n-actual), l.smaller(holds, l.backlogAt(s, now)))
+	counts := l.difference(r.backlog, backlog{NS: max(now, s.at) - r.at})
+	freed := l.smaller(l.backlogOf(r.n-actual), l.smaller(counts, l.backlogAt(s, now)))
 	left := l.difference(backlog{s.a, s.b}, freed)
 	return state{s.at, left.NS, left.Parts}
 }

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// claims are the reservations of a book that may still hold a part of a bucket's backlog.
-// Those of one key are in the order in which they were made, which is the order in
-// which they drain. A bucket does not know which reservations its backlog belongs to,
-// so each claim remembers the backlog that it left behind: its own part has drained
-// when that has. A refund to one claim lets later claims drain earlier.
+// claims are the takes of reservations that may still be a part of a bucket's backlog. The
+// claims of one key are in the order in which they were taken, which is the order in
+// which they drain. A bucket does not know which takes its backlog consists of. So each
+// claim remembers the backlog that the bucket had after its take: the claim has drained
+// when that backlog has. A refund to one claim lets later claims drain earlier.
 type claims struct {
 	mu    sync.Mutex
 	byKey map[uint64][]*claim
@@ -23,9 +23,8 @@ type claim struct {
 	settled  bool
 }
 
-// add adds a claim, if one of its limits is a bucket. It also removes the oldest claims
-// of this key and of two others, as far as they are settled or have drained: so claims
-// that are never settled do not accumulate.
+// add adds a claim, if one of its limits is a bucket. It also prunes the claims of this
+// key and of two others, so that claims that are never settled do not accumulate.
 func (c *claims) add(added *claim) {
 	if !slices.ContainsFunc(added.limits, func(l Limit) bool { return l.algorithm.bursts() }) {
 		return
@@ -49,19 +48,19 @@ func (c *claims) add(added *claim) {
 
 // prune removes the oldest claims of a key, as far as they are settled or have drained.
 func (c *claims) prune(hash uint64, now int64) {
-	open := c.byKey[hash]
-	for len(open) > 0 && (open[0].settled || open[0].hasDrained(now)) {
-		open[0] = nil
-		open = open[1:]
+	rest := c.byKey[hash]
+	for len(rest) > 0 && (rest[0].settled || rest[0].hasDrained(now)) {
+		rest[0] = nil
+		rest = rest[1:]
 	}
-	if len(open) == 0 {
+	if len(rest) == 0 {
 		delete(c.byKey, hash)
 	} else {
-		c.byKey[hash] = open
+		c.byKey[hash] = rest
 	}
 }
 
-// hasDrained reports whether the claim holds nothing any more.
+// hasDrained reports whether nothing of the claim counts any more.
 func (c *claim) hasDrained(now int64) bool {
 	for i := range c.receipts {
 		if r := &c.receipts[i]; int64(r.backlog.drainsIn()) > now-r.at {
@@ -71,16 +70,16 @@ func (c *claim) hasDrained(now int64) bool {
 	return true
 }
 
-// refund lowers the backlogs of the claims after one that was refunded, by what it was
-// refunded of a limit.
+// refund records that a claim was refunded b of a limit: it lowers the backlogs of all
+// later claims.
 func (c *claims) refund(to *claim, l Limit, b backlog) {
 	if b == (backlog{}) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	open := c.byKey[to.hash]
-	for _, later := range open[slices.Index(open, to)+1:] {
+	all := c.byKey[to.hash]
+	for _, later := range all[slices.Index(all, to)+1:] {
 		for i := range later.receipts {
 			if r := &later.receipts[i]; later.limits[i] == l {
 				r.backlog = l.difference(r.backlog, b)
@@ -89,10 +88,10 @@ func (c *claims) refund(to *claim, l Limit, b backlog) {
 	}
 }
 
-// drop marks a claim as settled at now.
-func (c *claims) drop(dropped *claim, now int64) {
+// settle marks a claim as settled.
+func (c *claims) settle(settled *claim, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	dropped.settled = true
-	c.prune(dropped.hash, now)
+	settled.settled = true
+	c.prune(settled.hash, now)
 }

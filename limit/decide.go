@@ -14,10 +14,10 @@ const (
 	inTurn                // to charge the request if it may pass, for the first call in line
 )
 
-// present stands for the current time in a decision's time argument.
+// present, as the time of a decision, means the time at which all counters are locked.
 const present = math.MinInt64
 
-// decide answers the demands, and charges them if it can.
+// decide is consider, with the time to wait for if other calls wait already.
 func decide(demands []demand, why purpose, at int64, r *Reservation) Decision {
 	d, queued := consider(demands, why, at, r)
 	if queued {
@@ -88,12 +88,12 @@ func possible(demands []demand) bool {
 	return true
 }
 
-// lockAll locks the counters and returns the time of the decision: at, or the current
-// time once all of them are locked.
-func lockAll(demands []demand, make bool, at int64) int64 {
+// lockAll locks the counters, and returns the time of the decision: at, or the current
+// time if at is present. Keys without a counter get one if create is set.
+func lockAll(demands []demand, create bool, at int64) int64 {
 	for {
 		for i := range demands {
-			demands[i].lock(make)
+			demands[i].lock(create)
 		}
 		now := at
 		if at == present {
@@ -117,6 +117,8 @@ func lockAll(demands []demand, make bool, at int64) int64 {
 	}
 }
 
+// anyAwaited reports whether calls wait for a counter from which the demands take
+// anything.
 func anyAwaited(demands []demand) bool {
 	for i := range demands {
 		if demands[i].awaited() && demands[i].asks() {
@@ -126,7 +128,8 @@ func anyAwaited(demands []demand) bool {
 	return false
 }
 
-// rule returns the verdict of the limit that decides: on what is demanded, or on zero.
+// rule returns the verdict of the limit that decides: on the amounts of the demands, or
+// on amounts of zero unless demanded is set.
 func rule(demands []demand, now int64, demanded bool) ruling {
 	r := unruled
 	for i := range demands {
@@ -139,16 +142,17 @@ func rule(demands []demand, now int64, demanded bool) ruling {
 	return r
 }
 
-// turn returns the time until the first call passes that waits for any of the demands.
+// turn returns the time until the first of the calls passes that wait for the demands'
+// counters.
 func turn(demands []demand) time.Duration {
 	now := clock()
 	due := now + 1
-	for _, p := range placesOf(demands) {
-		p.book.waiting.Lock()
-		if l := p.line(); l != nil {
+	for _, k := range lineKeysOf(demands) {
+		k.book.waiting.Lock()
+		if l := k.line(); l != nil {
 			due = max(due, l.due)
 		}
-		p.book.waiting.Unlock()
+		k.book.waiting.Unlock()
 	}
 	return time.Duration(due - now)
 }

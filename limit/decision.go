@@ -18,15 +18,15 @@ type Decision struct {
 	// no limit governs the request.
 	Limit Limit
 
-	// Used is how much counts as used of Limit after this decision: of a log
-	// what is in its window, of a fixed window what was used since it began, of
-	// a sliding counter its estimate, and of a bucket its backlog, both rounded
-	// up. More than the limit's burst is a debt, and until it is gone even an
-	// amount of zero is denied.
+	// Used is how much of Limit counts as used after this decision: for a sliding
+	// log, what is in its window; for a fixed window, what was used since it began;
+	// for a sliding counter its estimate and for a bucket its backlog, both rounded
+	// up. If Used is more than the limit's burst, the rest is a debt, and as long as
+	// there is a debt, even an amount of zero is denied.
 	Used int64
 
-	// Remaining is how much of Limit is left after this decision: nothing in a
-	// debt, and otherwise the limit's burst less Used.
+	// Remaining is how much of Limit is left after this decision: the limit's burst
+	// less Used, or zero if there is a debt.
 	Remaining int64
 
 	// RetryAfter is the time until the same request passes every limit, if nothing
@@ -34,7 +34,8 @@ type Decision struct {
 	// other calls wait for the same key, it is the time until the first of them passes.
 	RetryAfter time.Duration
 
-	// ResetAfter is the time until Limit is full again, if nothing else passes.
+	// ResetAfter is the time until nothing of Limit counts as used any more, if
+	// nothing else passes.
 	ResetAfter time.Duration
 
 	// Since is when the window of a [FixedWindow] began, in Unix nanoseconds,
@@ -62,7 +63,7 @@ func (v Verdict) By(l Limit) Decision {
 	return Decision{v.Allowed, l, v.Used, v.Remaining, v.RetryAfter, v.ResetAfter, v.Since}
 }
 
-// ruling is the verdict that decides, of those heard so far, and its limit.
+// ruling is the verdict that decides among those of several limits, and its limit.
 type ruling struct {
 	Verdict
 	limit *Limit
@@ -71,8 +72,8 @@ type ruling struct {
 // unruled is the answer to a request that no limit governs.
 var unruled = ruling{Verdict: Verdict{Allowed: true, Remaining: math.MaxInt64}}
 
-// hear replaces the verdict by that of another limit if it denies longer, or as long and
-// leaves less.
+// hear replaces the verdict by that of another limit if that limit denies for longer, or
+// for as long and leaves less.
 func (r *ruling) hear(v Verdict, l *Limit) {
 	if v.RetryAfter > r.RetryAfter || v.RetryAfter == r.RetryAfter && v.Remaining <= r.Remaining {
 		r.Verdict, r.limit = v, l

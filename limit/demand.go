@@ -17,13 +17,13 @@ type demand struct {
 // asks reports whether the demand is for an amount other than zero, under any limit.
 func (d *demand) asks() bool { return d.n != 0 && len(d.limits) > 0 }
 
-// lock locks the counter. If there is none and make is set, it makes one.
-func (d *demand) lock(make bool) {
+// lock locks the counter. If the key has none and create is set, lock creates one.
+func (d *demand) lock(create bool) {
 	if d.book.words != nil {
-		d.word = d.book.words.lock(d.hash, make)
+		d.word = d.book.words.lock(d.hash, create)
 		return
 	}
-	d.cell = d.book.cells.lock(d.hash, make)
+	d.cell = d.book.cells.lock(d.hash, create)
 	if s := d.cell.slot; s != nil && s.value == nil {
 		s.value = new(counters)
 	}
@@ -34,13 +34,13 @@ func (d *demand) unlock() {
 	d.cell.unlock()
 }
 
-// current reports whether now is near enough to the base of the counter's segment for
-// the counter's word to be read.
+// current reports whether the words of the counter's segment can express now: see
+// table.current.
 func (d *demand) current(now int64, past bool) bool {
 	return d.book.words.current(d.word, now, past) && d.book.cells.current(d.cell, now, past)
 }
 
-// rebase moves an unlocked counter's segment on to the present.
+// rebase makes the words of an unlocked counter's segment count from now.
 func (d *demand) rebase(now int64) {
 	d.book.words.rebase(d.word.segment, now)
 	d.book.cells.rebase(d.cell.segment, now)
@@ -74,7 +74,7 @@ func (d *demand) check(r *ruling, now, n int64) {
 	}
 }
 
-// backlog returns the backlog of a word, in its units.
+// backlog returns the backlog of a counter of one word, in the word's units.
 func (d *demand) backlog(now int64) uint64 {
 	if d.word.slot == nil {
 		return 0
@@ -98,7 +98,7 @@ func (d *demand) take(now int64) {
 	d.setUse(c)
 }
 
-// setUse sets the word of a cell to the time until which its counters are in use.
+// setUse writes the time until which the counters of a cell are in use into its word.
 func (d *demand) setUse(c *counters) {
 	d.cell.set(d.book.cells.ticks(d.cell.segment, c.fullAt-d.book.offset))
 }
@@ -111,24 +111,24 @@ func (d *demand) receipts(now int64) []receipt {
 	return []receipt{{n: d.n, at: now, backlog: d.book.gcra.backlog(d.backlog(now))}}
 }
 
-// settle corrects a take to the actual amount, and lowers the claims that were made after
-// it by what it has refunded.
+// settle corrects the take of a claim to the actual amount, and lowers later claims by
+// what it refunds.
 func (d *demand) settle(c *claim, now, actual int64) {
 	claims := &d.book.claims
 	if d.book.words != nil {
 		units := d.settleWord(c.receipts[0], now, actual)
 		claims.refund(c, d.book.gcra.limit, d.book.gcra.backlog(units))
-		claims.drop(c, now)
+		claims.settle(c, now)
 		return
 	}
 	cell := d.cell.slot.value
 	cell.settle(d.limits, c.receipts, now+d.book.offset, actual, func(l Limit, b backlog) { claims.refund(c, l, b) })
 	d.setUse(cell)
-	claims.drop(c, now+d.book.offset)
+	claims.settle(c, now+d.book.offset)
 }
 
-// settleWord is Limit.settleBucket on a word. It returns what it has refunded, in the
-// word's units.
+// settleWord does for a counter of one word what Limit.settleBucket does for a state. It
+// returns what it has refunded, in the word's units.
 func (d *demand) settleWord(r receipt, now, actual int64) (refunded uint64) {
 	t, g, base := d.book.words, &d.book.gcra, d.word.segment.base
 	word, left := int64(d.word.word&until), g.units(r.backlog)

@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// doors is what a limiter and a combination of limiters have in common: all ways to ask
-// them. Each ends in decide, unless one counter of one word can answer.
+// doors has the methods that limiters and combinations of limiters have in common. Each
+// of them ends in decide, unless a counter of one word can answer.
 type doors[In any] struct{ parts []part[In] }
 
 // part is one limiter of a combination.
 type part[In any] struct {
 	book   *book
-	hash   func(In) uint64 // of the request's key
+	hash   func(In) uint64 // returns the hash of the request's key
 	limits func(In) []Limit
-	cost   func(In) int64 // nil if every request costs 1
+	cost   func(In) int64 // nil: every request costs 1
 	index  int            // the index of the limiter among those that were combined
 }
 
-// itsCost stands for the result of the cost functions if the caller has named no amount.
-// No caller can name it, since amount turns all negative amounts into -1.
+// itsCost, as an amount, means the cost of the request. No caller can pass it, since the
+// function amount turns all negative amounts into -1.
 const itsCost = math.MinInt64
 
 func amount(n int64) int64 { return max(n, -1) }
@@ -36,7 +36,7 @@ func (p *part[In]) amount(in In, n int64) int64 {
 	}
 }
 
-// demands appends a demand for each limiter.
+// demands appends a demand for each limiter, and one for a limiter that occurs twice.
 func (c *doors[In]) demands(to []demand, in In, n int64) []demand {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -78,15 +78,15 @@ func (c *doors[In]) allow(in In, n int64) bool {
 	return c.decide(in, n, toTake).Allowed
 }
 
-// Take charges n to in's key under every limit, or nothing if one denies. The decision
-// says which limit decided, what is left of it, and when to come back.
+// Take charges n to in's key under every limit, or nothing if a limit denies. The
+// decision says which limit decided, how much is left of it, and when to come back.
 func (c *doors[In]) Take(in In, n int64) Decision { return c.ask(in, amount(n), toTake) }
 
 // Spend is Take for in's cost.
 func (c *doors[In]) Spend(in In) Decision { return c.ask(in, itsCost, toTake) }
 
-// Peek returns the decision that Allow would make, and charges nothing. What it says
-// remains is what remains now.
+// Peek returns the decision that Allow would make, and charges nothing. Its Used and
+// Remaining are those before the request.
 func (c *doors[In]) Peek(in In) Decision { return c.ask(in, itsCost, toPeek) }
 
 func (c *doors[In]) ask(in In, n int64, why purpose) Decision {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// gcra is a bucket limit for counters of one word. The word is GCRA's theoretical arrival
-// time, at which the backlog has drained, in units of 1/unit of a nanosecond: in these
-// units, costs are whole numbers. Limits whose numbers are too large for a word use
-// cells instead.
+// gcra is a bucket limit whose counters are one word. The word is GCRA's theoretical
+// arrival time, at which the backlog has drained, in units of 1/unit of a nanosecond: in
+// these units, costs are whole numbers. A limit whose numbers are too large for a word
+// has cells instead.
 type gcra struct {
 	limit Limit
-	unit  uint64 // how many units are a nanosecond
+	unit  uint64 // the number of units in a nanosecond
 	each  uint64 // the cost of an amount of 1, in units
 	room  uint64 // the cost of burst, in units
 }
@@ -44,8 +44,8 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// verdict returns the verdict on n. The backlog is in units: after the take if n was
-// allowed, and otherwise the one that denied it.
+// verdict returns the verdict on n. The backlog, in units, is the one after the take if n
+// was allowed, and otherwise the one because of which n was denied.
 func (g *gcra) verdict(backlog uint64, n int64, allowed bool) Verdict {
 	v := Verdict{Allowed: allowed, ResetAfter: g.duration(backlog)}
 	if backlog < g.room {
@@ -72,7 +72,7 @@ func (g *gcra) duration(units uint64) time.Duration {
 	return time.Duration((units + g.unit - 1) / g.unit)
 }
 
-// check returns the verdict on a take of n, and the backlog after it.
+// check returns the verdict on a take of n, and the backlog after it, in units.
 func (g *gcra) check(backlog uint64, n int64) (uint64, Verdict) {
 	if g.limit.never(n) || backlog+uint64(n)*g.each > g.room {
 		return backlog, g.verdict(backlog, n, false)
@@ -81,18 +81,19 @@ func (g *gcra) check(backlog uint64, n int64) (uint64, Verdict) {
 	return backlog, g.verdict(backlog, 0, true)
 }
 
-// backlog converts units to a backlog, and units converts back.
+// backlog converts units to a backlog.
 func (g *gcra) backlog(units uint64) backlog {
 	common := g.limit.count / int64(g.unit)
 	return backlog{int64(units / g.unit), int64(units%g.unit) * common}
 }
 
+// units converts a backlog to units.
 func (g *gcra) units(b backlog) int64 {
 	common := g.limit.count / int64(g.unit)
 	return b.NS*int64(g.unit) + b.Parts/common
 }
 
-// debt returns the cost of a debt of n, at most the largest that a word can hold.
+// debt returns the cost of a debt of n in units, at most maxBacklog.
 func (g *gcra) debt(n int64) uint64 {
 	hi, units := bits.Mul64(uint64(n), g.each)
 	if hi > 0 {

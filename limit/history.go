@@ -15,7 +15,7 @@ type history struct {
 	oldest  int64   // the index of the oldest entry
 	next    int64   // the index after the newest entry
 	windows []slidingWindow
-	dropped int64 // the history has no entries up to this time
+	dropped int64 // entries up to this time may be missing
 
 	fewWindows [3]slidingWindow // the first array of windows, so that most keys need no other
 }
@@ -35,7 +35,7 @@ const (
 	mostEntries  = 4096 // in a longer ring, neighbours merge
 )
 
-// newHistory returns a history without entries up to a time.
+// newHistory returns an empty history. It does not know what passed up to dropped.
 func newHistory(dropped int64) *history {
 	h := &history{dropped: dropped}
 	h.windows = h.fewWindows[:0]
@@ -62,8 +62,8 @@ func (h *history) window(period time.Duration, now int64) *slidingWindow {
 	return w
 }
 
-// slide removes the entries from w that have left it at now: an entry counts for exactly
-// a period.
+// slide removes the entries from w that are not in it any more at now. An entry is in a
+// window for exactly the window's period.
 func (h *history) slide(w *slidingWindow, now int64) {
 	for w.first < h.next {
 		e := h.entry(w.first)
@@ -88,7 +88,8 @@ func (h *history) lower(w *slidingWindow, n int64) {
 	}
 }
 
-// rewind moves entries to now that are in the future, because the clock went back.
+// rewind adapts the history if the clock went back: entries in the future count as of
+// now.
 func (h *history) rewind(now int64) {
 	for i := h.next - 1; i >= h.oldest && h.entry(i).at > now; i-- {
 		h.entry(i).at = now
@@ -100,13 +101,13 @@ func (h *history) rewind(now int64) {
 // empty.
 func (h *history) check(l Limit, now, n int64) Verdict {
 	if h == nil {
-		return h.says(&l, &slidingWindow{}, now, n)
+		return h.verdict(&l, &slidingWindow{}, now, n)
 	}
-	return h.says(&l, h.window(l.period, now), now, n)
+	return h.verdict(&l, h.window(l.period, now), now, n)
 }
 
-// says returns the verdict of a limit on a take of n. w is the limit's window at now.
-func (h *history) says(l *Limit, w *slidingWindow, now, n int64) Verdict {
+// verdict returns the verdict of a limit on a take of n. w is the limit's window at now.
+func (h *history) verdict(l *Limit, w *slidingWindow, now, n int64) Verdict {
 	v := Verdict{Used: w.sum, Remaining: max(l.count-w.sum, 0)}
 	if w.sum > 0 {
 		v.ResetAfter = time.Duration(h.entry(h.next-1).at-now) + l.period
@@ -136,8 +137,8 @@ func (h *history) slid(i int, now int64) *slidingWindow {
 	return w
 }
 
-// layOut moves the windows of some periods to the front, in their order, and adds those
-// that are missing.
+// layOut moves the windows of the given periods to the front, in the order of periods, and
+// adds the windows that are missing.
 func (h *history) layOut(periods []time.Duration, now int64) {
 	for i, period := range periods {
 		h.window(period, now)
@@ -146,10 +147,10 @@ func (h *history) layOut(periods []time.Duration, now int64) {
 	}
 }
 
-// retry returns the time until so much has left w.
-func (h *history) retry(w *slidingWindow, now, much int64) time.Duration {
+// retry returns the time until an amount of n has left w.
+func (h *history) retry(w *slidingWindow, now, n int64) time.Duration {
 	i := w.first
-	for much -= h.entry(i).n; much > 0; much -= h.entry(i).n {
+	for n -= h.entry(i).n; n > 0; n -= h.entry(i).n {
 		i++
 	}
 	return time.Duration(h.entry(i).at-now) + w.period
@@ -179,8 +180,8 @@ func (h *history) inAllWindows(i int64) bool {
 	return true
 }
 
-// tidy frees entries of a full ring: it forgets those that have left all windows, or
-// merges neighbours if the ring is as large as it may be.
+// tidy frees entries of a full ring: it forgets the entries that have left all windows. If
+// the ring is still full and has mostEntries, it merges neighbours.
 func (h *history) tidy(now int64) {
 	if h.full() {
 		h.drop(now)
@@ -264,7 +265,7 @@ func (h *history) merge() {
 	h.next = into
 }
 
-// edge returns the index of the first entry from i on that is the first of a window.
+// edge returns the least index, from i on, of an entry that is the first of a window.
 func (h *history) edge(i int64) int64 {
 	edge := int64(math.MaxInt64)
 	for _, w := range h.windows {
@@ -277,7 +278,7 @@ func (h *history) edge(i int64) int64 {
 
 // cell returns the width of the cells in which entries of an age merge, and the least age
 // with this width.
-func (h *history) cell(age int64) (wide, until int64) {
+func (h *history) cell(age int64) (width, until int64) {
 	smallest := int64(maxPeriod)
 	for _, w := range h.windows {
 		if int64(w.period) > age {
@@ -292,11 +293,11 @@ func (h *history) cell(age int64) (wide, until int64) {
 // settle corrects the entry of a take, in all windows that it is in.
 func (h *history) settle(now int64, r receipt, actual int64) {
 	h.rewind(now)
-	if actual <= r.n && r.at <= h.dropped || r.at <= now-h.longest() {
+	if actual <= r.n && r.at <= h.dropped || r.at <= now-h.longestPeriod() {
 		return // the entry has left all windows, or the history was forgotten since
 	}
 	i := h.search(r.at)
-	if after := h.search(r.at + 1); after > i { // rewind has moved other entries to its time, all before it
+	if after := h.search(r.at + 1); after > i { // of several entries at this time, rewind has moved all but the last
 		i = after - 1
 	}
 	if i == h.next {
@@ -323,8 +324,8 @@ func (h *history) amend(i, delta int64) {
 	h.trim()
 }
 
-// holds reports whether the i-th entry is the last one of a time.
-func (h *history) holds(i, at int64) bool {
+// isLastAt reports whether there is an entry i, and it is the last one of a time.
+func (h *history) isLastAt(i, at int64) bool {
 	return i >= h.oldest && i < h.next && h.entry(i).at == at && (i+1 == h.next || h.entry(i+1).at > at)
 }
 
@@ -341,8 +342,8 @@ func (h *history) search(at int64) int64 {
 	return low
 }
 
-// trim removes the newest entries as far as their amounts are zero. So the history is
-// empty when the newest entry has left all windows.
+// trim removes the newest entries whose amounts are zero, so that fullAt does not depend
+// on them.
 func (h *history) trim() {
 	for h.next > h.oldest && h.entry(h.next-1).n == 0 {
 		h.next--
@@ -363,10 +364,10 @@ func (h *history) fullAt() int64 {
 	if h.next == h.oldest {
 		return 0
 	}
-	return h.entry(h.next-1).at + h.longest()
+	return h.entry(h.next-1).at + h.longestPeriod()
 }
 
-func (h *history) longest() (period int64) {
+func (h *history) longestPeriod() (period int64) {
 	for _, w := range h.windows {
 		period = max(period, int64(w.period))
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Algorithm is the way in which a [Limit] counts what has passed.
+// Algorithm is the way in which a [Limit] counts what passes.
 type Algorithm uint8
 
 const (
@@ -117,8 +117,8 @@ func (l Limit) WithBurst(n int64) Limit {
 	return l
 }
 
-// WithCount returns the limit with another count. Its burst changes with it,
-// unless the algorithm has one of its own.
+// WithCount returns the limit with another count. For [GCRA], [TokenBucket] and
+// [LeakyBucket], the burst stays as it is.
 func (l Limit) WithCount(n int64) Limit {
 	l.count = n
 	if !l.algorithm.bursts() {
@@ -134,7 +134,7 @@ func (l Limit) Anchored() Limit {
 	return l
 }
 
-// ResetAt returns the limit, which must be one a day, as a [FixedWindow] that
+// ResetAt returns the limit, whose period must be a day, as a [FixedWindow] that
 // begins each day when clocks in zone reach a time of day, to the minute:
 //
 //	limit.PerDay(1000).ResetAt(0, losAngeles) // at midnight Pacific
@@ -170,8 +170,10 @@ func sameOffsets(a, b *time.Location) bool {
 	return true
 }
 
-var zones sync.Map // name to *time.Location, so that equal limits are ==
+var zones sync.Map // from names to *time.Location
 
+// zoneNamed returns the same pointer each time it is called with a name, so that equal
+// limits are equal by ==.
 func zoneNamed(name string) (*time.Location, error) {
 	if zone, ok := zones.Load(name); ok {
 		return zone.(*time.Location), nil
@@ -196,7 +198,8 @@ func (l Limit) Burst() int64 { return l.burst }
 // Algorithm returns the algorithm by which the limit counts.
 func (l Limit) Algorithm() Algorithm { return l.algorithm }
 
-// Validate returns what is wrong with the limit and what is allowed, or nil.
+// Validate returns an error that says what is wrong with the limit and what is allowed,
+// or nil if the limit is valid.
 func (l Limit) Validate() error {
 	switch {
 	case l.count < 1 || l.count > maxCount:
@@ -221,7 +224,7 @@ func (l Limit) Validate() error {
 	return nil
 }
 
-// refills reports whether an empty bucket is full within maxPeriod.
+// refills reports whether a bucket from which all was taken is full again within maxPeriod.
 func (l Limit) refills() bool {
 	hi, lo := bits.Mul64(uint64(l.burst), uint64(l.period))
 	maxHi, maxLo := bits.Mul64(uint64(l.count), maxPeriod)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Limiter holds keys to limits. A function returns the key of a request: a user, an
-// address, a model. Keys do not affect each other, and a new key has used nothing. K
+// Limiter applies limits to keys. A function returns the key of a request, such as a user,
+// an address or a model. Keys do not affect each other, and a new key has used nothing. K
 // should be a concrete type: if it is an interface, values of different types that are
 // equal as bits share one counter.
 //
@@ -17,17 +17,17 @@ import (
 // A Limiter is safe for concurrent use.
 type Limiter[In any, K comparable] struct{ doors[In] }
 
-// NewLimiter returns a limiter that holds every key to the same limits. With
-// no limits it allows everything. A limit that is not valid admits nothing:
-// see [Limit.Validate].
+// NewLimiter returns a limiter that applies the same limits to every key.
+// Without limits it allows everything. A limit that is not valid admits
+// nothing: see [Limit.Validate].
 func NewLimiter[In any, K comparable](key func(In) K, limits ...Limit) *Limiter[In, K] {
 	limits = slices.Clone(limits)
 	return newLimiter(key, func(In) []Limit { return limits }, newBook(limits))
 }
 
 // NewLimiterFunc returns a limiter that calls a function for the limits of each request,
-// which may be none. The function should choose among few limits: each limit that a
-// key meets has a counter of its own until that is full again. It must not change a
+// which may be none. The function should choose among few limits: for each of them, a
+// key has a counter until that counter is full again. The function must not change a
 // slice that it has returned.
 func NewLimiterFunc[In any, K comparable](key func(In) K, limits func(In) []Limit) *Limiter[In, K] {
 	return newLimiter(key, limits, newBook(nil))
@@ -47,6 +47,6 @@ func (l *Limiter[In, K]) WithCost(cost func(In) int64) *Limiter[In, K] {
 	return &Limiter[In, K]{doors[In]{[]part[In]{priced}}}
 }
 
-// Len returns the number of counters in memory: those in use, and those that are not yet
-// forgotten.
+// Len returns the number of counters in memory: those in use, and full ones that are not
+// forgotten yet.
 func (l *Limiter[In, K]) Len() int { return l.parts[0].book.len() }

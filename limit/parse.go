@@ -27,8 +27,8 @@ const grammar = `want COUNT/PERIOD [gcra|token|leaky|fixed|log|counter] [burst N
 //	1000/day fixed anchored
 //	1000/day fixed at 00:00 America/Los_Angeles
 //
-// What comes after the period may stand in any order. An error says what is
-// wrong and what is allowed.
+// The parts after the period may be in any order. An error says what is wrong
+// and what is allowed.
 func Parse(s string) (Limit, error) {
 	l, err := parse(strings.Fields(s))
 	if err != nil {
@@ -40,6 +40,7 @@ func Parse(s string) (Limit, error) {
 	return l, nil
 }
 
+// parse reads the words of a limit. The limit may not be valid.
 func parse(words []string) (Limit, error) {
 	if len(words) == 0 {
 		return Limit{}, errors.New(grammar)
@@ -109,6 +110,8 @@ func parseCount(digits string) (int64, error) {
 	return n, nil
 }
 
+// parseBurst reads what comes after the word burst. It returns the number of words that
+// it has read.
 func (l *Limit) parseBurst(rest []string) (used int, err error) {
 	if len(rest) == 0 {
 		return 0, fmt.Errorf("burst without a number: %s", grammar)
@@ -119,6 +122,8 @@ func (l *Limit) parseBurst(rest []string) (used int, err error) {
 	return 1, nil
 }
 
+// parseWindow reads what comes after the word anchored or at. It returns the number of
+// words that it has read.
 func (l *Limit) parseWindow(word string, rest []string) (used int, err error) {
 	if word == "anchored" {
 		l.windowing = anchored

@@ -301,14 +301,14 @@ func (a *Account) holds(p *Plan, r *Receipt, now int64) bool {
 		}
 	}
 	log := a.counters.log
-	return len(p.periods) == 0 || log != nil && r.At > now-p.longestOf(log) && log.holds(r.entry, r.At)
+	return len(p.periods) == 0 || log != nil && r.At > now-p.longestOf(log) && log.isLastAt(r.entry, r.At)
 }
 
 // longestOf returns the longest period of the windows of a history, which is laid out
 // for the plan and may have windows of other limits too.
 func (p *Plan) longestOf(log *history) int64 {
 	if len(log.windows) > len(p.periods) {
-		return log.longest()
+		return log.longestPeriod()
 	}
 	return p.longest
 }

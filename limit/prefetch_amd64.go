@@ -2,7 +2,8 @@ package limit
 
 import "unsafe"
 
-// prefetch asks for the cache line at p, and does not wait for it.
+// prefetch begins to load the memory at p into the processor's cache, and does not wait
+// for it.
 //
 //go:noescape
 func prefetch(p unsafe.Pointer)

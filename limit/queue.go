@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Queue is the leaky bucket as a queue: callers leave it one by one, at exactly the rate,
-// whenever they have come. It delays callers that a [Limiter] would deny.
+// Queue is the leaky bucket as a queue: callers leave it one by one, evenly spaced by the
+// rate, however they arrive. It delays callers that a [Limiter] would deny.
 type Queue struct {
 	limiter *Limiter[struct{}, struct{}]
 	room    int

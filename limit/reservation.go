@@ -2,16 +2,17 @@ package limit
 
 import "sync/atomic"
 
-// Reservation is what a request has taken before its cost is known. Settle it when the
-// cost is known, or Cancel it. Only the first of these calls does anything, so a deferred
-// Cancel is harmless after Settle. A nil Reservation has taken nothing.
+// Reservation is what a request has taken before its cost is known. The caller settles it
+// when the cost is known, or cancels it. Only the first call of Settle or Cancel does
+// anything, so a deferred Cancel is harmless after Settle. A nil Reservation has taken
+// nothing.
 type Reservation struct {
 	demands []demand
 	claims  []*claim // one for each demand
 	settled atomic.Bool
 }
 
-// add adds what a demand has taken at now.
+// add adds what a demand has taken at now. A nil Reservation is not wanted, and stays nil.
 func (r *Reservation) add(d *demand, now int64) {
 	if r == nil {
 		return
@@ -21,7 +22,7 @@ func (r *Reservation) add(d *demand, now int64) {
 	r.claims = append(r.claims, c)
 }
 
-// Cancel refunds what was taken, as far as it still counts.
+// Cancel refunds as much of what was taken as still counts.
 func (r *Reservation) Cancel() { r.Settle(0) }
 
 // Settle corrects what was taken to the actual amount: one amount for all limits, or one
@@ -35,8 +36,8 @@ func (r *Reservation) Settle(actual ...int64) {
 	if r == nil || !r.settled.CompareAndSwap(false, true) {
 		return
 	}
-	places := placesOf(r.demands)
-	lockLines(places)
+	keys := lineKeysOf(r.demands)
+	lockLines(keys)
 	now := lockAll(r.demands, true, present)
 	for i := range r.demands {
 		d := &r.demands[i]
@@ -44,12 +45,12 @@ func (r *Reservation) Settle(actual ...int64) {
 			d.settle(r.claims[i], now, n)
 		}
 		d.unlock()
-		if l := places[i].line(); l != nil {
+		if l := keys[i].line(); l != nil {
 			l.from = max(l.from, now) // the refund makes room from now on, not before
 		}
 	}
-	unlockLines(places)
-	serve(places)
+	unlockLines(keys)
+	serve(keys)
 }
 
 // amountFor returns the amount of the limiter at an index, or -1 if it is missing.

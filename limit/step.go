@@ -3,10 +3,10 @@ package limit
 // state is what a counter of one limit stores. Times are Unix nanoseconds. The zero state
 // is a counter that was never used, which is the same as a counter that is full again.
 //
-//	                at                     a                              b
-//	buckets         time of the last take  backlog then, in nanoseconds   and 1/count parts of one more
-//	FixedWindow     start of the window    end of the window              used in it
-//	SlidingCounter  start of the window    used in the window before      used in it
+//	                at                     a                           b
+//	buckets         time of the last take  NS of the backlog then      Parts of the backlog then
+//	FixedWindow     start of the window    end of the window           used in the window
+//	SlidingCounter  start of the window    used in the window before   used in the window
 //
 // A SlidingLog has a history in place of a state: one for all windows of a key.
 type state struct{ at, a, b int64 }
@@ -28,8 +28,8 @@ func (l Limit) take(s state, now, n int64) (state, Verdict) {
 	}
 }
 
-// rewind returns s for a clock that went back to now: at least as much counts as used as
-// before, for about as long as it would have counted: at most until the end of the next
+// rewind returns s for a clock that went back to now. As much counts as used as before, or
+// more, for about as long as it would have counted, but not beyond the end of the next
 // window.
 func (l Limit) rewind(s state, now int64) state {
 	switch l.algorithm {
@@ -43,7 +43,7 @@ func (l Limit) rewind(s state, now int64) state {
 			_, end = l.window(end - 1)
 		}
 		s.at, s.a = now, min(s.a, end)
-	case SlidingCounter: // the window before would weigh less late in this one, so all of it counts in this one
+	case SlidingCounter: // what was used in the window before counts in this one, where it keeps all of its weight
 		s = state{floor(now, int64(l.period)), 0, correct(s.a, s.b)}
 	default:
 		s.at = now
@@ -60,8 +60,8 @@ type receipt struct {
 }
 
 // settle turns the state that a take of r.n has led to into the one that a take of actual
-// would have led to. It frees no more than the take still holds at now, so a refund never
-// becomes headroom in a later window.
+// would have led to. It refunds no more than what still counts of the take at now, so a
+// refund never becomes headroom in a later window.
 func (l Limit) settle(s state, now int64, r receipt, actual int64) state {
 	switch l.algorithm {
 	case FixedWindow:
@@ -73,7 +73,7 @@ func (l Limit) settle(s state, now int64, r receipt, actual int64) state {
 	}
 }
 
-// never reports whether n can pass at no time.
+// never reports whether an amount of n can never pass.
 func (l Limit) never(n int64) bool { return n < 0 || n > l.burst }
 
 // correct adds delta to a used amount. The result is at least zero, and at most maxCount,

@@ -3,14 +3,14 @@ package limit
 import "time"
 
 const (
-	sweepEvery = int64(time.Millisecond) // the shortest time between two segments
-	sweepAll   = int64(10 * time.Second) // the time in which all segments are swept, if they are few
+	sweepEvery = int64(time.Millisecond) // the shortest time between the sweeps of two segments
+	sweepAll   = int64(10 * time.Second) // the time in which all segments are swept, unless they are too many for that
 )
 
-// sweep looks at one segment if that is due, and rebuilds it without its full counters if
-// these are half of it. Every decision calls sweep, so it must cost next to nothing if
-// no segment is due. Looking delays no other decision. A rebuild delays those on the
-// same segment, by microseconds.
+// sweep examines one segment if that is due, and rebuilds it without its full counters if
+// at least half of its counters are full. Every decision calls sweep, so it must cost
+// next to nothing if no segment is due. Examining a segment delays no other decision. A
+// rebuild delays decisions on the same segment, by microseconds.
 func (t *table[V]) sweep(now int64) {
 	due := t.sweepAt.Load()
 	if now < due {
@@ -18,7 +18,8 @@ func (t *table[V]) sweep(now int64) {
 	}
 	d := t.directory.Load()
 	pause := max(sweepAll/int64(len(d.segments)), sweepEvery)
-	// Catch up after a quiet time, but not on more than one round.
+	// After a time without decisions, the sweeps that were missed follow quickly, but
+	// no more of them than there are segments.
 	next := max(due, now-pause*int64(len(d.segments))) + pause
 	if !t.sweepAt.CompareAndSwap(due, next) {
 		return
@@ -36,6 +37,7 @@ func (t *table[V]) sweep(now int64) {
 	}
 }
 
+// inUse returns the number of counters of a segment that may not be forgotten.
 func (t *table[V]) inUse(g *segment[V], now int64) int {
 	n, idle := 0, t.idle(g, now)
 	for i := range g.slots {

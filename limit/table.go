@@ -10,8 +10,8 @@ import (
 )
 
 // table maps the hashes of keys to their counters. A counter is one word and a V. The
-// word holds the time until which the counter is in use, so that a counter that is not
-// can be forgotten or reused for another key. The word is also the counter's lock. V is
+// word holds the time until which the counter is in use: after that, the counter can be
+// forgotten, or its slot given to another key. The word is also the counter's lock. V is
 // struct{} if the word is the whole counter.
 //
 // The upper bits of a hash select a segment, which is an open-addressing table. A
@@ -65,7 +65,7 @@ type slot[V any] struct {
 // The upper two bits of a word are flags. The others are the time until which the counter
 // is in use.
 const (
-	locked  = 1 << 63        // a decision works on the counter
+	locked  = 1 << 63        // a goroutine has locked the counter
 	awaited = 1 << 62        // a call waits for the counter: others may not take from it, and it is not forgotten
 	moved   = math.MaxUint64 // the counter is in another segment now
 
@@ -84,11 +84,12 @@ func newTable[V any](unit, most uint64) *table[V] {
 	return t
 }
 
-// find returns the segment of a hash, and its slot there, or nil. The slot may be reused
-// for another hash or moved at any time. A caller that locks the slot must compare its
-// hash again. A caller that swaps the word without locking must load the word first and
-// then the same hash, and the word must not be zero: zero is the only word that a slot
-// can have under one hash and then under another.
+// find returns the segment of a hash, and the slot of the hash there, or nil if there is
+// none. At any time, the slot may be given to another hash, or the counter may move. So a
+// caller that locks the slot must compare the slot's hash again. A caller that swaps the
+// word without locking must load the word first and then find the same hash, and the
+// word must not be zero: zero is the only word that a slot can have under one hash and
+// then again under another.
 func (t *table[V]) find(hash uint64) (*segment[V], *slot[V]) {
 	for {
 		g := t.segment(hash)
@@ -139,7 +140,7 @@ func (g *segment[V]) find(hash uint64) *slot[V] {
 // not before the segment's base.
 const grace = int64(time.Second)
 
-// idle returns the largest word that a counter may have to be forgotten.
+// idle returns a word: a counter whose word is not larger can be forgotten.
 func (t *table[V]) idle(g *segment[V], now int64) uint64 { return t.ticks(g, now-grace) }
 
 // ticks returns a time in the units of the segment's words.
@@ -147,12 +148,12 @@ func (t *table[V]) ticks(g *segment[V], now int64) uint64 {
 	return min(uint64(max(now-g.base, 0)), 2*t.horizon) * t.unit
 }
 
-// lock finds the counter of a hash and locks it. If there is none, it makes a full one if
-// make is set, and otherwise returns the zero lockedSlot.
-func (t *table[V]) lock(hash uint64, make bool) lockedSlot[V] {
+// lock finds the counter of a hash and locks it. If there is none, lock creates a full
+// counter if create is set, and otherwise returns the zero lockedSlot.
+func (t *table[V]) lock(hash uint64, create bool) lockedSlot[V] {
 	for {
 		g, s := t.find(hash)
-		if s == nil && !make {
+		if s == nil && !create {
 			return lockedSlot[V]{}
 		}
 		if s == nil {
@@ -168,6 +169,7 @@ func (t *table[V]) lock(hash uint64, make bool) lockedSlot[V] {
 	}
 }
 
+// lock locks a slot, unless it is locked already or belongs to another hash now.
 func (g *segment[V]) lock(s *slot[V], hash uint64) (lockedSlot[V], bool) {
 	word := s.word.Load()
 	if word&locked != 0 || !s.word.CompareAndSwap(word, word|locked) {
@@ -180,7 +182,8 @@ func (g *segment[V]) lock(s *slot[V], hash uint64) (lockedSlot[V], bool) {
 	return lockedSlot[V]{g, s, word}, true
 }
 
-// lockedSlot is a slot that the caller has locked. The zero lockedSlot is none.
+// lockedSlot is a slot that the caller has locked. The zero lockedSlot stands for a hash
+// that has no slot.
 type lockedSlot[V any] struct {
 	segment *segment[V]
 	slot    *slot[V]
@@ -204,8 +207,9 @@ func (h *lockedSlot[V]) setAwaited(yes bool) {
 	}
 }
 
-// insert makes a counter for a hash, and returns its slot, locked. It returns nil if the
-// segment had to change first: then the search for the hash must start anew.
+// insert creates a counter for a hash, and returns its slot, locked. It returns nil if
+// another goroutine was first, or if the segment had to be rebuilt: then the search for
+// the hash must start anew.
 func (t *table[V]) insert(g *segment[V], hash uint64) *slot[V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -228,7 +232,7 @@ func (t *table[V]) insert(g *segment[V], hash uint64) *slot[V] {
 			if free != nil {
 				return g.reuse(free, freeWord, hash)
 			}
-			if g.crowded() {
+			if g.filled() {
 				t.rebuild(g, now)
 				return nil
 			}
@@ -255,7 +259,8 @@ func (g *segment[V]) reuse(s *slot[V], word, hash uint64) *slot[V] {
 	return s
 }
 
-func (g *segment[V]) crowded() bool { return (g.used+1)*5 > len(g.slots)*4 }
+// filled reports whether one more counter would use more than four fifths of the slots.
+func (g *segment[V]) filled() bool { return (g.used+1)*5 > len(g.slots)*4 }
 
 // survivor is a counter that moves from one segment to another.
 type survivor[V any] struct {
@@ -291,7 +296,8 @@ func (t *table[V]) rebuild(g *segment[V], now int64) {
 	g.retired.Store(true)
 }
 
-// freeze marks a slot as moved as soon as it is not locked, and returns its word.
+// freeze waits until a slot is not locked, marks it as moved, and returns the word that it
+// had.
 func (s *slot[V]) freeze() uint64 {
 	for {
 		word := s.word.Load()
@@ -302,6 +308,7 @@ func (s *slot[V]) freeze() uint64 {
 	}
 }
 
+// splitAt separates the counters whose hash has a bit clear from those that have it set.
 func splitAt[V any](all []survivor[V], bit uint) (low, high []survivor[V]) {
 	for _, s := range all {
 		if s.hash>>bit&1 == 0 {
@@ -360,6 +367,7 @@ func (t *table[V]) replace(g, low, high *segment[V]) {
 	t.directory.Store(d)
 }
 
+// doubled returns a directory of the same segments that uses one more bit of a hash.
 func (d *directory[V]) doubled() *directory[V] {
 	twice := &directory[V]{depth: d.depth + 1, segments: make([]atomic.Pointer[segment[V]], 2*len(d.segments))}
 	for i := range twice.segments {
@@ -368,8 +376,9 @@ func (d *directory[V]) doubled() *directory[V] {
 	return twice
 }
 
-// current reports whether the words of a counter's segment can express a time. A decision
-// as of an earlier time sets past: then the time may be before the segment's base.
+// current reports whether the words of a counter's segment can express the time of a
+// decision. If past is set, the decision is as of an earlier time, which may be before
+// the segment's base.
 func (t *table[V]) current(h lockedSlot[V], now int64, past bool) bool {
 	if h.slot == nil {
 		return true

@@ -16,15 +16,15 @@ import (
 // limit, or negative, or the limit is not valid.
 var ErrNever = errors.New("ratelimit: it can never pass")
 
-// ErrFull is the error of a [Queue] in which as many callers wait as may.
+// ErrFull is the error of a [Queue] in which no more callers may wait.
 var ErrFull = errors.New("ratelimit: the queue is full")
 
-// line is the calls that wait for one counter, in the order in which they came.
+// line is the calls that wait for one counter, in the order of their tickets.
 type line struct {
 	waiters list.List   // of *waiter
-	timer   *time.Timer // calls serve at due
-	due     int64       // the time at which the first waiter may pass
-	from    int64       // the first waiter passes as of this time or later
+	timer   *time.Timer // calls serve when the first waiter may pass
+	due     int64       // the time for which timer is set
+	from    int64       // the first waiter may not pass as of an earlier time: see paced
 }
 
 // first returns the first waiter of a line, or nil.
@@ -35,45 +35,47 @@ func (l *line) first() *waiter {
 	return l.waiters.Front().Value.(*waiter)
 }
 
-// place identifies a line: the one of a key, in a book.
-type place struct {
+// lineKey identifies a counter, and so the line of calls that wait for it.
+type lineKey struct {
 	book *book
 	hash uint64
 }
 
-func placesOf(demands []demand) []place {
-	places := make([]place, len(demands))
+func lineKeysOf(demands []demand) []lineKey {
+	keys := make([]lineKey, len(demands))
 	for i := range demands {
-		places[i] = place{demands[i].book, demands[i].hash}
+		keys[i] = lineKey{demands[i].book, demands[i].hash}
 	}
-	return places
+	return keys
 }
 
-func (p place) line() *line { return p.book.lines[p.hash] }
+// line returns the line of the counter, or nil if no call waits for it.
+func (k lineKey) line() *line { return k.book.lines[k.hash] }
 
-// waiter is a call that waits for one or several counters. It stands in the line of the
-// counter that denies it longest, and no call behind it passes there. It leaves the other
-// counters to other calls until it has waited as long as it still must: then it stands
-// in all lines. So a call that waits long for one counter does not keep other calls
-// from the rest, and still gets all counters at one time.
+// waiter is a call that waits for one or several counters. It joins the line of the
+// counter that denies it for the longest time, and no call behind it passes there. It
+// leaves its other counters to other calls until it has waited as long as it still has to
+// wait: then it joins the lines of all its counters. So a call that waits long for one
+// counter does not keep other calls from the rest, and still gets all counters at once.
 //
 // Lines are ordered by tickets. Of calls that wait for each other's counters, the one
 // that came first is first in all lines, so there is no deadlock.
 type waiter struct {
-	places []place       // of the demands, in the order of their books
+	keys   []lineKey     // of the demands, in the order of their books
 	passed chan struct{} // closed when the call has passed
 
 	// Guarded by the books' waiting mutexes:
-	ticket  uint64
-	arrived int64
-	demands []demand
-	stands  []*list.Element // the element in the line of each place; nil if the call does not stand there
-	left    bool            // the call has passed, or has given up
+	ticket   uint64
+	arrived  int64
+	demands  []demand
+	elements []*list.Element // the waiter's element in the line of each key; nil if it is not in that line
+	left     bool            // the call has passed, or has given up
 }
 
 var tickets atomic.Uint64
 
-// wait takes what is demanded, in turn. At most room calls may wait for a counter.
+// wait waits until the demands may pass in turn, and charges them. At most room calls may
+// wait for a counter.
 func wait(ctx context.Context, demands []demand, room int) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not waiting: %w", err)
@@ -94,7 +96,7 @@ func wait(ctx context.Context, demands []demand, room int) error {
 	}
 	w := newWaiter(demands)
 	if room < math.MaxInt {
-		serve(w.places) // lets calls pass whose timers are late, so that the line is not longer than it should be
+		serve(w.keys) // lets calls pass whose timers are late, so that they do not count as waiting
 	}
 	if !w.join(room) {
 		return ErrFull
@@ -127,6 +129,7 @@ func impossible(demands []demand) error {
 	return ErrNever
 }
 
+// newWaiter returns a waiter for those demands that have limits.
 func newWaiter(demands []demand) *waiter {
 	w := &waiter{passed: make(chan struct{})}
 	for _, d := range demands {
@@ -134,23 +137,23 @@ func newWaiter(demands []demand) *waiter {
 			w.demands = append(w.demands, d)
 		}
 	}
-	w.places = placesOf(w.demands)
-	w.stands = make([]*list.Element, len(w.places))
+	w.keys = lineKeysOf(w.demands)
+	w.elements = make([]*list.Element, len(w.keys))
 	return w
 }
 
 // join lets w pass, or puts it into a line. It returns false if a line is full.
 func (w *waiter) join(room int) bool {
-	lockLines(w.places)
-	for _, p := range w.places {
-		if l := p.line(); l != nil && l.waiters.Len() >= room {
-			unlockLines(w.places)
+	lockLines(w.keys)
+	for _, k := range w.keys {
+		if l := k.line(); l != nil && l.waiters.Len() >= room {
+			unlockLines(w.keys)
 			return false
 		}
 	}
 	w.ticket, w.arrived = tickets.Add(1), clock()
 	passed, freed := w.pass()
-	unlockLines(w.places)
+	unlockLines(w.keys)
 	if passed {
 		close(w.passed)
 	}
@@ -160,37 +163,37 @@ func (w *waiter) join(room int) bool {
 
 // giveUp removes w from its lines. It returns false if w has passed.
 func (w *waiter) giveUp() bool {
-	lockLines(w.places)
-	gave := !w.left
-	if gave {
+	lockLines(w.keys)
+	waiting := !w.left
+	if waiting {
 		w.leave(clock())
 	}
-	unlockLines(w.places)
-	if gave {
-		serve(w.places)
+	unlockLines(w.keys)
+	if waiting {
+		serve(w.keys)
 	}
-	return gave
+	return waiting
 }
 
-// serve lets calls pass that may: the first ones of the lines at places, and then those
-// that become the first of a line by that.
-func serve(places []place) {
-	due := append(make([]place, 0, 8), places...)
+// serve lets the first calls of the lines pass if they may, and then the calls that are
+// the first of a line because of that.
+func serve(keys []lineKey) {
+	due := append(make([]lineKey, 0, 8), keys...)
 	for len(due) > 0 {
-		p := due[len(due)-1]
+		k := due[len(due)-1]
 		due = due[:len(due)-1]
-		p.book.waiting.Lock()
-		w := p.line().first()
-		p.book.waiting.Unlock()
+		k.book.waiting.Lock()
+		w := k.line().first()
+		k.book.waiting.Unlock()
 		if w == nil {
 			continue
 		}
-		passed, freed := w.passAll(p)
+		passed, freed := w.passAll(k)
 		for _, w := range passed { // after the lines are unlocked, because the calls may ask again at once
 			close(w.passed)
 		}
 		if len(passed) > 0 {
-			due = append(due, w.places...)
+			due = append(due, w.keys...)
 		}
 		due = append(due, freed...)
 	}
@@ -199,16 +202,16 @@ func serve(places []place) {
 // atOnce is how many calls one goroutine lets pass before another takes over.
 const atOnce = 64
 
-// passAll lets w pass if it may, and then the calls behind it in the line at p that wait
-// for the same counters. It returns the calls that have passed, and the lines that calls
-// have left.
-func (w *waiter) passAll(p place) (passed []*waiter, freed []place) {
-	lockLines(w.places)
-	defer unlockLines(w.places)
-	places := w.places
-	for w != nil && slices.Equal(w.places, places) {
+// passAll lets w, which is the first in the line of k, pass if it may, and then the calls
+// behind it that wait for the same counters. It returns the calls that have passed, and
+// the lines that calls have left without passing.
+func (w *waiter) passAll(k lineKey) (passed []*waiter, freed []lineKey) {
+	lockLines(w.keys)
+	defer unlockLines(w.keys)
+	keys := w.keys
+	for w != nil && slices.Equal(w.keys, keys) {
 		if len(passed) == atOnce {
-			w.wakeAt(p, 0)
+			w.wakeAt(k, 0)
 			break
 		}
 		ok, left := w.pass()
@@ -217,30 +220,30 @@ func (w *waiter) passAll(p place) (passed []*waiter, freed []place) {
 			break
 		}
 		passed = append(passed, w)
-		w = p.line().first()
+		w = k.line().first()
 	}
 	return passed, freed
 }
 
-// late is how late a timer may be without a loss of rate: see paced.
-const late = int64(2 * time.Millisecond)
+// maxLate is how late a timer may be without a loss of rate: see paced.
+const maxLate = int64(2 * time.Millisecond)
 
 // pass lets w pass if no call in its lines came before it and all limits allow it.
 // Otherwise it puts w into the line where it must wait. The caller has locked the lines.
 // freed are the lines that w has left to other calls.
-func (w *waiter) pass() (passed bool, freed []place) {
+func (w *waiter) pass() (passed bool, freed []lineKey) {
 	if w.left {
 		return false, nil
 	}
 	now := clock()
-	for i, p := range w.places {
-		if first := p.line().first(); first != nil && first.ticket < w.ticket && w.demands[i].n > 0 {
-			return false, w.stand(i, p.line().due-now, now)
+	for i, k := range w.keys {
+		if first := k.line().first(); first != nil && first.ticket < w.ticket && w.demands[i].n > 0 {
+			return false, w.stand(i, k.line().due-now, now)
 		}
 	}
 	at := now
 	if l := w.paced(); l != nil {
-		at = max(w.arrived, l.from, now-late)
+		at = max(w.arrived, l.from, now-maxLate)
 	}
 	for {
 		d := decide(w.demands, inTurn, at, nil)
@@ -251,18 +254,18 @@ func (w *waiter) pass() (passed bool, freed []place) {
 		if at += int64(d.RetryAfter); at > now {
 			i := w.blockedBy(now)
 			freed = w.stand(i, at-now, now)
-			if w.places[i].line().first() == w { // a demand of zero may stand behind others
-				w.wakeAt(w.places[i], at-now)
+			if w.keys[i].line().first() == w { // a demand of zero may be behind others
+				w.wakeAt(w.keys[i], at-now)
 			}
 			return false, freed
 		}
 	}
 }
 
-// paced returns the line of w if w asks for an amount of one counter only, and all limits
-// are buckets; otherwise nil. If its timer was a little late, such a call passes as of
-// the time at which it could have passed, so that the calls in line get all of the rate.
-// While it stood in the line, no other call has taken anything.
+// paced returns the line of w if w takes from one counter only, and all limits are
+// buckets; otherwise nil. If the timer was a little late, such a call passes as of the
+// time at which it could have passed, so that the calls in the line get all of the rate.
+// That is safe because no other call takes anything while w is in the line.
 func (w *waiter) paced() (in *line) {
 	for i := range w.demands {
 		d := &w.demands[i]
@@ -272,120 +275,121 @@ func (w *waiter) paced() (in *line) {
 		if d.n == 0 {
 			continue
 		}
-		if in != nil || w.stands[i] == nil {
+		if in != nil || w.elements[i] == nil {
 			return nil
 		}
-		in = w.places[i].line()
+		in = w.keys[i].line()
 	}
 	return in
 }
 
-// blockedBy returns the index of the demand that is denied longest.
-func (w *waiter) blockedBy(now int64) (longest int) {
+// blockedBy returns the index of the demand that is denied for the longest time.
+func (w *waiter) blockedBy(now int64) (index int) {
 	if len(w.demands) == 1 {
 		return 0
 	}
-	var most time.Duration
+	var longest time.Duration
 	for i := range w.demands {
 		d, _ := consider(w.demands[i:i+1], toPeek, now, nil)
-		if !d.Allowed && d.RetryAfter > most {
-			longest, most = i, d.RetryAfter
+		if !d.Allowed && d.RetryAfter > longest {
+			index, longest = i, d.RetryAfter
 		}
 	}
-	return longest
+	return index
 }
 
-// stand puts w into the line of the demand at index blocked, which is denied for so long,
-// and into all other lines if w has waited as long already. It returns the lines that w
-// has left.
-func (w *waiter) stand(blocked int, while, now int64) (freed []place) {
-	all := while <= now-w.arrived
-	for i, p := range w.places {
+// stand puts w into the line of the demand at index blocked, which is denied for a time,
+// and into the lines of all other demands if w has waited for that time already. It
+// returns the lines that w has left.
+func (w *waiter) stand(blocked int, denied, now int64) (freed []lineKey) {
+	all := denied <= now-w.arrived
+	for i, k := range w.keys {
 		switch {
 		case i == blocked || all && w.demands[i].n > 0:
 			w.standIn(i)
-		case w.stands[i] != nil:
-			p.line().from = max(p.line().from, now)
+		case w.elements[i] != nil:
+			k.line().from = max(k.line().from, now)
 			w.leaveLine(i)
-			freed = append(freed, p)
+			freed = append(freed, k)
 		}
 	}
 	return freed
 }
 
+// standIn puts w into the line of its i-th demand, behind all earlier tickets.
 func (w *waiter) standIn(i int) {
-	if w.stands[i] != nil {
+	if w.elements[i] != nil {
 		return
 	}
-	p := w.places[i]
-	if p.line() == nil {
-		p.book.lines[p.hash] = new(line)
+	k := w.keys[i]
+	if k.line() == nil {
+		k.book.lines[k.hash] = new(line)
 		w.demands[i].setAwaited(true)
 		now := clock()
-		p.line().from, p.line().due = now, now
+		k.line().from, k.line().due = now, now
 	}
-	l := p.line()
+	l := k.line()
 	after := l.waiters.Back()
 	for after != nil && after.Value.(*waiter).ticket > w.ticket {
 		after = after.Prev()
 	}
 	if after == nil {
-		w.stands[i] = l.waiters.PushFront(w)
+		w.elements[i] = l.waiters.PushFront(w)
 	} else {
-		w.stands[i] = l.waiters.InsertAfter(w, after)
+		w.elements[i] = l.waiters.InsertAfter(w, after)
 	}
 }
 
-// leaveLine removes w from the line at its i-th place.
+// leaveLine removes w from the line of its i-th demand.
 func (w *waiter) leaveLine(i int) {
-	p := w.places[i]
-	l := p.line()
-	l.waiters.Remove(w.stands[i])
-	w.stands[i] = nil
+	k := w.keys[i]
+	l := k.line()
+	l.waiters.Remove(w.elements[i])
+	w.elements[i] = nil
 	if l.waiters.Len() > 0 {
 		return
 	}
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	delete(p.book.lines, p.hash)
+	delete(k.book.lines, k.hash)
 	w.demands[i].setAwaited(false)
 }
 
-// leave removes w from all its lines. Calls behind it pass as of the time at or later,
-// also in the lines of its other counters.
+// leave removes w from all its lines. Calls that wait for any of its counters may not pass
+// as of a time before at.
 func (w *waiter) leave(at int64) {
 	w.left = true
-	for i, p := range w.places {
-		if l := p.line(); l != nil {
+	for i, k := range w.keys {
+		if l := k.line(); l != nil {
 			l.from = max(l.from, at)
 		}
-		if w.stands[i] != nil {
+		if w.elements[i] != nil {
 			w.leaveLine(i)
 		}
 	}
 }
 
 // wakeAt sets the timer of a line of which w is the first.
-func (w *waiter) wakeAt(p place, after int64) {
-	l := p.line()
+func (w *waiter) wakeAt(k lineKey, after int64) {
+	l := k.line()
 	l.due = clock() + after
 	if l.timer == nil {
-		l.timer = time.AfterFunc(time.Duration(after), func() { serve([]place{p}) })
+		l.timer = time.AfterFunc(time.Duration(after), func() { serve([]lineKey{k}) })
 	} else {
 		l.timer.Reset(time.Duration(after))
 	}
 }
 
-// lockLines locks the lines of all places. The places are in the order of their books.
-func lockLines(places []place) {
-	for _, p := range places {
-		p.book.waiting.Lock()
+// lockLines locks the lines of keys, which are in the order of their books.
+func lockLines(keys []lineKey) {
+	for _, k := range keys {
+		k.book.waiting.Lock()
 	}
 }
 
-func unlockLines(places []place) {
-	for _, p := range places {
-		p.book.waiting.Unlock()
+func unlockLines(keys []lineKey) {
+	for _, k := range keys {
+		k.book.waiting.Unlock()
 	}
 }

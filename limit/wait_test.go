@@ -593,12 +593,12 @@ func TestLateTimerDoesNotPassAllAtOnce(t *testing.T) {
 			over.Go(func() { l.Wait(t.Context(), 0) })
 		}
 		synctest.Wait()
-		p := place{l.parts[0].book, l.parts[0].hash(0)}
+		p := lineKey{l.parts[0].book, l.parts[0].hash(0)}
 		p.book.waiting.Lock()
 		p.line().timer.Stop()
 		p.book.waiting.Unlock()
 		time.Sleep(sec)
-		serve([]place{p})
+		serve([]lineKey{p})
 		if left := l.parts[0].book.lineLen(p.hash); left < 48 {
 			t.Errorf("%d of 50 who wait for 100/s pass at once after a second", 50-left)
 		}

@@ -2,6 +2,7 @@ package limit
 
 import "time"
 
+// takeWindow is take for a FixedWindow.
 func (l Limit) takeWindow(s state, now, n int64) (state, Verdict) {
 	current := s
 	if now >= s.a {
@@ -31,6 +32,7 @@ func (l Limit) takeWindow(s state, now, n int64) (state, Verdict) {
 	return s, d
 }
 
+// settleWindow is settle for a FixedWindow.
 func (l Limit) settleWindow(s state, r receipt, actual int64) state {
 	// The counter was forgotten since, or the take was of zero. The start of an
 	// anchored window that was forgotten is not known, but the window has ended.
@@ -40,7 +42,7 @@ func (l Limit) settleWindow(s state, r receipt, actual int64) state {
 	}
 	began := s.at
 	if l.windowing == anchored && r.n == 0 {
-		began = s.at - int64(l.period) + 1 // a take of zero opens no window: its debt counts in one that opened within a period after it
+		began = s.at - int64(l.period) + 1 // a take of zero begins no window: its debt counts in a window that began within a period after it
 	}
 	if began <= r.at && r.at < s.a {
 		s.b = correct(s.b, actual-r.n)
