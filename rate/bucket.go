@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// A bucket has the parameters of a limiter and, in one word, its state.
+// A bucket has the parameters of a limiter and, in the one word spent, its state.
 //
-// The state counts in units, a fixed number of them to a token. The supply since the origin is a straight line that
-// starts at zero. spent is what has been taken; it is below the supply only while the bucket is full. So the bucket
-// holds size − (spent − supply), and taking n tokens is
+// The state counts in units, of which a fixed number make a token. The supply is what the limit has supplied since the
+// origin: a straight line that starts at zero. spent is what has been taken. It is below the supply only while the
+// bucket is full. So the bucket holds size − (spent − supply), and taking n tokens is
 //
 //	spent = max(spent, supply) + n×unit, if that is at most supply + room.
 //
-// A change that the word cannot express (other parameters, time that goes back, a supply that is too large) makes a new
-// bucket; the word of the old one is then closed for good.
+// A change that the word cannot express (other parameters, time that goes back, a supply that is too large) creates a
+// new bucket, and the word of the old one becomes spentClosed for good.
 type bucket struct {
 	start   int64  // the origin in nanoseconds since epoch
 	horizon uint64 // nanoseconds after which the supply is too large for the word
-	unit    uint64 // units to a token
-	mul     uint64 // units supplied a nanosecond are mul × 2^(shift−64)
+	unit    uint64 // the number of units in a token
+	mul     uint64 // mul × 2^(shift−64) units are supplied in a nanosecond
 	shift   uint8
-	endless bool   // a nanosecond fills the bucket whatever its burst, so nothing is counted
-	room    uint64 // size, plus the supply of almost a nanosecond: a token that is that near counts as present
+	endless bool   // the limit fills any bucket within a nanosecond, so nothing is counted
+	room    uint64 // size, plus the supply of almost a nanosecond: a token that is due that soon counts as present
 
 	spent atomic.Uint64
 	last  atomic.Int64 // when tokens were last taken, in nanoseconds since the origin, or up to maxLag earlier
 
-	lockedSpent uint64 // spent as the last holder of the mutex left it; guarded by the mutex
+	lockedSpent uint64 // spent as of the last change under the mutex, which guards it
 	limit       Limit
 	burst       int
 	size        uint64    // units in the full bucket
-	grace       uint64    // units supplied in the part of a nanosecond that room lacks
-	origin      time.Time // the time that start stands for, without a bound: epoch may be centuries away
+	grace       uint64    // the supply of a 64th of a nanosecond, by which room is less than that of a whole one
+	origin      time.Time // the exact origin; start is bounded, and epoch may be centuries away
 }
 
 const (
@@ -43,11 +43,11 @@ const (
 	maxUsed     = 1 << 63        // the most of spent − supply, so that spent stays below spentClosed
 )
 
-// A timeSource is where a time comes from. A time that is earlier than the last one by no more than maxBack does not
-// turn the clock back: the goroutine that read it was delayed, and others have overtaken it.
+// A timeSource says where a time comes from, and so how exact it is. A time that is earlier than the last one by no
+// more than maxBack does not turn the clock back: the goroutine that read it was delayed, and others have overtaken it.
 type timeSource struct {
 	maxBack time.Duration
-	maxLag  time.Duration // by how much last may be too early, so that it need not be written each time
+	maxLag  time.Duration // how much too early bucket.last may be, so that it need not be written each time
 }
 
 var (
@@ -55,7 +55,8 @@ var (
 	ownClock  = timeSource{maxBack: time.Second, maxLag: time.Millisecond}
 )
 
-// newBucket returns a full bucket that can hold a debt of several times the given one, or of twice its burst.
+// newBucket returns a full bucket. Its word has room for a debt of twice its burst, and of several times the given debt
+// in tokens.
 func newBucket(limit Limit, burst int, origin time.Time, debt float64) *bucket {
 	b := &bucket{
 		start:   min(max(int64(origin.Sub(epoch)), -maxSupply), maxSupply), // further away it is past the horizon
@@ -84,9 +85,9 @@ func newBucket(limit Limit, burst int, origin time.Time, debt float64) *bucket {
 	return b
 }
 
-// scale chooses the finest unit with which the word holds so many tokens and the supply of a minute, and returns how
-// many units are supplied a nanosecond. Unless tokens are many, a nanosecond at a limit of 1 is a power of two, and so
-// any limit is exact.
+// scale chooses the finest unit with which the word has room for a number of tokens and for the supply of a minute. It
+// returns how many units are supplied in a nanosecond. Unless there are very many tokens, that is a power of two for a
+// limit of 1, and so any limit is exact.
 func (b *bucket) scale(tokens float64) (speed float64) {
 	for b.unit = 1e9 << 20; ; b.unit /= 2 {
 		if b.limit > 0 && !b.endless {
@@ -107,25 +108,26 @@ func (b *bucket) supply(elapsed uint64) uint64 {
 	return hi<<b.shift | lo>>(64-b.shift)
 }
 
-// line is a faster supply, for times within the horizon.
+// line is supply for times within the horizon, and faster.
 func (b *bucket) line(elapsed int64) uint64 {
 	supply, _ := bits.Mul64(uint64(elapsed)<<(b.shift&63), b.mul)
 	return supply
 }
 
 // turnsBack reports whether a time before the last one turns the clock back. It always does if the bucket was full at
-// the last time: then no token could be had twice.
+// the last time: then no token can be taken twice.
 func (b *bucket) turnsBack(elapsed, last int64, spent uint64, by timeSource) bool {
 	return elapsed < last-int64(by.maxBack) || spent <= b.line(last)
 }
 
-// lacks reports whether there were less than n tokens at the last time.
+// lacks reports whether the bucket had fewer than n tokens at the last time.
 func (b *bucket) lacks(spent uint64, last int64, n int) bool {
 	supply := b.line(last)
 	return spent != spentClosed && max(spent, supply)-supply > b.room-uint64(n)*b.unit
 }
 
-// take takes n tokens if they are there at elapsed. sure is false if the word alone does not decide.
+// take takes n tokens if the bucket has them at elapsed, in nanoseconds since the origin. If sure is false, the word
+// alone does not decide, and nothing was taken.
 func (b *bucket) take(elapsed int64, n int, by timeSource) (ok, sure bool) {
 	if n < 1 {
 		return false, false
@@ -171,7 +173,7 @@ func (b *bucket) maxTokens() int {
 	return b.burst
 }
 
-// charge adds n tokens to used, or subtracts −n from it. The result is from 0 to maxUsed.
+// charge adds n tokens, which may be negative, to the units in used. The result is from 0 to maxUsed.
 func (b *bucket) charge(used uint64, n int) uint64 {
 	if n >= 0 {
 		return min(used+uint64(n)*b.unit, maxUsed)
@@ -183,7 +185,7 @@ func (b *bucket) charge(used uint64, n int) uint64 {
 	return used - back
 }
 
-// wait returns how long it takes until a bucket from which used has been taken is no longer in debt, rounded down to
+// wait returns the time until a bucket from which used units have been taken is no longer in debt, rounded down to
 // nanoseconds.
 func (b *bucket) wait(used uint64) time.Duration {
 	if used <= max(b.room, b.size) {
@@ -198,7 +200,7 @@ func (b *bucket) wait(used uint64) time.Duration {
 	return time.Duration(min(max(nanoseconds, 1), math.MaxInt64))
 }
 
-// tokens returns how many tokens are left when used has been taken.
+// tokens returns how many tokens are left when used units have been taken.
 func (b *bucket) tokens(used uint64) float64 {
 	if used > b.size {
 		return -float64(used-b.size) / float64(b.unit)
@@ -206,13 +208,13 @@ func (b *bucket) tokens(used uint64) float64 {
 	return float64(b.size-used) / float64(b.unit)
 }
 
-// convert changes units, of which from make a token, to units of which to make a token, rounded down. more is the
+// convert converts units of which from are a token to units of which to are a token, rounded down. It also returns the
 // remainder.
-func convert(units, from, to uint64) (converted, more uint64) {
+func convert(units, from, to uint64) (converted, remainder uint64) {
 	hi, lo := bits.Mul64(units, to)
 	if hi >= from {
 		return maxUsed, 0
 	}
-	converted, more = bits.Div64(hi, lo, from)
-	return min(converted, maxUsed), more
+	converted, remainder = bits.Div64(hi, lo, from)
+	return min(converted, maxUsed), remainder
 }

@@ -9,12 +9,12 @@ type snapshot struct {
 	t         time.Time
 	elapsed   int64  // t in nanoseconds since the origin, or the last time if that is later
 	turnsBack bool   // t turns the clock back
-	seen      uint64 // spent
-	used      uint64 // what has been taken and not been supplied again since
+	seen      uint64 // the bucket's spent
+	used      uint64 // the units that have been taken and not been supplied again since
 }
 
-// snapshot needs the mutex. A time that is earlier than the last one and does not turn the clock back counts as the
-// last one.
+// snapshot returns the state of the bucket at t. The caller holds the mutex. A time that is earlier than the last one
+// and does not turn the clock back counts as the last one.
 func (lim *Limiter) snapshot(t time.Time, by timeSource) snapshot {
 	b := lim.bucket.Load()
 	if b == nil {
@@ -39,7 +39,8 @@ func (lim *Limiter) snapshot(t time.Time, by timeSource) snapshot {
 	return m
 }
 
-// commit stores that used has been taken at the time of the snapshot, which becomes the last time.
+// commit changes the bucket so that used units have been taken at the time of the snapshot, which becomes the last
+// time. It returns false if the bucket has changed since the snapshot.
 func (lim *Limiter) commit(m *snapshot, used uint64) bool {
 	if m.turnsBack || uint64(m.elapsed) > m.horizon {
 		return lim.replace(m, m.next(m.limit, m.burst, used))
@@ -53,22 +54,23 @@ func (lim *Limiter) commit(m *snapshot, used uint64) bool {
 	return true
 }
 
-// next returns a bucket that begins at the time of the snapshot, with the tokens that are left when used has been
-// taken.
+// next returns a bucket with other parameters that begins at the time of the snapshot, with the tokens that are left
+// when used units have been taken.
 func (m *snapshot) next(limit Limit, burst int, used uint64) *bucket {
 	b := newBucket(limit, burst, m.t, -m.tokens(used))
 	if used <= m.size {
 		tokens, _ := convert(m.size-used, m.unit, b.unit)
 		b.lockedSpent = b.size - min(b.size, tokens)
 	} else {
-		debt, more := convert(used-m.size, m.unit, b.unit)
-		b.lockedSpent = min(b.size+debt+min(more, 1), maxUsed)
+		debt, remainder := convert(used-m.size, m.unit, b.unit)
+		b.lockedSpent = min(b.size+debt+min(remainder, 1), maxUsed)
 	}
 	b.spent.Store(b.lockedSpent)
 	return b
 }
 
-// replace makes b the limiter's bucket, in place of the one of the snapshot.
+// replace makes b the limiter's bucket, in place of that of the snapshot. It returns false if the bucket has changed
+// since the snapshot.
 func (lim *Limiter) replace(m *snapshot, b *bucket) bool {
 	if !m.spent.CompareAndSwap(m.seen, spentClosed) {
 		return false
@@ -77,7 +79,7 @@ func (lim *Limiter) replace(m *snapshot, b *bucket) bool {
 	return true
 }
 
-// reserve takes n tokens at t if they are due within wait. All methods that have a time end here.
+// reserve takes n tokens at t if they are due within wait. All methods that take tokens end here.
 func (lim *Limiter) reserve(t time.Time, by timeSource, n int, wait time.Duration) Reservation {
 	if b := lim.bucket.Load(); b != nil && wait >= 0 {
 		ok, sure := b.take(int64(t.Sub(b.origin)), n, by)
@@ -91,7 +93,7 @@ func (lim *Limiter) reserve(t time.Time, by timeSource, n int, wait time.Duratio
 	return lim.reserveLater(t, by, n, wait)
 }
 
-// reserveLater is reserve for tokens that are not there yet, and for times that turn the clock back.
+// reserveLater is reserve for tokens that the bucket does not have yet, and for times that turn the clock back.
 func (lim *Limiter) reserveLater(t time.Time, by timeSource, n int, wait time.Duration) Reservation {
 	lim.mu.Lock()
 	defer lim.mu.Unlock()
@@ -119,13 +121,14 @@ func (lim *Limiter) reserveLater(t time.Time, by timeSource, n int, wait time.Du
 	}
 }
 
-// coarsen makes room for more debt. It changes neither the tokens nor the last time.
+// coarsen replaces the bucket by one with a coarser unit, whose word has room for more debt. It changes neither the
+// tokens nor the last time.
 func (lim *Limiter) coarsen(b *bucket) {
 	m := lim.snapshot(b.origin.Add(time.Duration(b.last.Load())), givenTime)
 	lim.replace(&m, m.next(m.limit, m.burst, m.used))
 }
 
-// refund undoes a reservation at t, as far as no later reservation depends on it.
+// refund gives the tokens of a reservation back at t, except those that the delay of a later reservation depends on.
 func (lim *Limiter) refund(t time.Time, by timeSource, r *Reservation) {
 	lim.mu.Lock()
 	defer lim.mu.Unlock()
@@ -153,14 +156,14 @@ func (lim *Limiter) refund(t time.Time, by timeSource, r *Reservation) {
 	}
 }
 
-// moveLastEvent moves the last event back by the time that its tokens took, but not before t.
+// moveLastEvent moves the last event back by the time in which its tokens were supplied, but not to before t.
 func (lim *Limiter) moveLastEvent(took time.Duration, t time.Time) {
 	if before := lim.lastEvent.Add(-took); took < InfDuration && !before.Before(t) {
 		lim.lastEvent = before
 	}
 }
 
-// set changes the parameters at t. The tokens stay, as far as the burst permits.
+// set changes the parameters at t. The tokens stay, up to the burst.
 func (lim *Limiter) set(t time.Time, by timeSource, change func(Limit, int) (Limit, int)) {
 	lim.mu.Lock()
 	defer lim.mu.Unlock()
@@ -173,7 +176,7 @@ func (lim *Limiter) set(t time.Time, by timeSource, change func(Limit, int) (Lim
 	}
 }
 
-// tokensAt is what Tokens and TokensAt return.
+// tokensAt returns how many tokens there are at t.
 func (lim *Limiter) tokensAt(t time.Time, by timeSource) float64 {
 	lim.mu.Lock()
 	defer lim.mu.Unlock()

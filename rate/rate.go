@@ -10,15 +10,15 @@
 //
 //   - Allow takes no lock: it reads the clock once, and admits with one atomic operation or denies with none.
 //   - The arithmetic is in whole numbers. In any stretch of time d, at most burst + limit × d events are admitted,
-//     however many goroutines ask; a token less than a nanosecond away counts as there, as in x/time/rate.
+//     however many goroutines ask. A token that is due in less than a nanosecond counts as present, as in x/time/rate.
 //   - A Wait that a deadline cuts short fails with an error that is [context.DeadlineExceeded] to [errors.Is].
 //   - Cancelling a reservation never gives back more than it took, and a second cancel gives back nothing.
 //   - A Limit that is not a number never refills the bucket; one of +Inf is [Inf].
 //
-// Time that goes back gives nothing and freezes nothing: as in x/time/rate, a time earlier than the last one finds the
-// tokens of that last time, and they are refilled from there. But goroutines that overtake each other between reading the
-// clock and asking the limiter do not turn it back. A time that is earlier by no more than a millisecond, if a caller
-// passes it, or a second, if the limiter has read it, is taken for the last one.
+// Time that goes back gives nothing and freezes nothing: as in x/time/rate, at a time that is earlier than the last one
+// the bucket has the tokens of that last time, and is refilled from the earlier time on. But goroutines that overtake
+// each other between reading the clock and asking the limiter do not turn the clock back: a time that is earlier by no
+// more than a millisecond, if a caller passes it, or a second, if the limiter has read it, counts as the last one.
 package rate
 
 import (
@@ -34,7 +34,7 @@ type Limit float64
 // Inf is the limit that admits every event, whatever the burst.
 const Inf = Limit(math.MaxFloat64)
 
-// Every is the limit of one event each interval; an interval of zero or less gives [Inf].
+// Every returns the limit of one event in each interval. For an interval of zero or less it returns [Inf].
 func Every(interval time.Duration) Limit {
 	if interval <= 0 {
 		return Inf
@@ -42,8 +42,8 @@ func Every(interval time.Duration) Limit {
 	return 1 / Limit(interval.Seconds())
 }
 
-// A Limiter is a bucket of tokens: full at first, refilled at its limit, never above its burst. An event takes a token
-// or, in the methods that end in N, n of them.
+// A Limiter is a token bucket: it is full at first, and refilled at its limit, up to its burst. An event takes a token
+// or, in the methods whose names end in N, n of them.
 //
 // Three methods ask for tokens and differ in what they do when there are too few:
 //
@@ -51,21 +51,21 @@ func Every(interval time.Duration) Limit {
 //   - [Limiter.Wait] waits until there are enough, or until its context ends,
 //   - [Limiter.Reserve] takes them from the future and says how long to wait before acting.
 //
-// More tokens than the burst are never to be had, unless the limit is [Inf].
+// No method takes more tokens than the burst at once, unless the limit is [Inf].
 //
-// The zero Limiter has no tokens and no limit to gain any; [NewLimiter] makes a useful one. A Limiter may be used by
-// many goroutines at once, and must not be copied.
+// The zero Limiter has no tokens, and never gets any. A Limiter may be used by many goroutines at once, and must not be
+// copied.
 type Limiter struct {
 	bucket atomic.Pointer[bucket] // nil in the zero Limiter
 
-	mu        sync.Mutex // held by every change of more than the bucket's word
+	mu        sync.Mutex // guards every change of more than the bucket's word
 	lastEvent time.Time  // the time of the event that was admitted last, which may be in the future
 }
 
-// epoch is the origin of the times on the fast path.
+// epoch is the time from which Allow and Wait count nanoseconds.
 var epoch = time.Now()
 
-// NewLimiter makes a limiter of r events a second and at most b at once, with b tokens to begin with.
+// NewLimiter returns a limiter of r events a second and at most b at once. It has b tokens at first.
 func NewLimiter(r Limit, b int) *Limiter {
 	lim := new(Limiter)
 	lim.bucket.Store(newBucket(r, b, time.Now(), 0))
@@ -92,12 +92,12 @@ func (lim *Limiter) Burst() int {
 	return lim.current().burst
 }
 
-// Tokens returns how many tokens there are now. They are fewer than zero when reservations have taken them in advance.
+// Tokens returns how many tokens the bucket has now: less than zero if reservations have taken tokens in advance.
 func (lim *Limiter) Tokens() float64 {
 	return lim.tokensAt(time.Now(), ownClock)
 }
 
-// TokensAt returns how many tokens there are at t.
+// TokensAt returns how many tokens the bucket has at t.
 func (lim *Limiter) TokensAt(t time.Time) float64 {
 	return lim.tokensAt(t, givenTime)
 }
@@ -113,7 +113,7 @@ func (lim *Limiter) Allow() bool {
 }
 
 // AllowN reports whether n events may happen at t, and takes n tokens if they may. It is for events that are dropped
-// when there are too many of them; those that can wait use [Limiter.WaitN] or [Limiter.ReserveN].
+// when there are too many of them. For events that can wait, see [Limiter.WaitN] and [Limiter.ReserveN].
 func (lim *Limiter) AllowN(t time.Time, n int) bool {
 	return lim.reserve(t, givenTime, n, 0).ok
 }
@@ -145,7 +145,7 @@ func (lim *Limiter) SetLimit(newLimit Limit) {
 	lim.set(time.Now(), ownClock, func(_ Limit, burst int) (Limit, int) { return newLimit, burst })
 }
 
-// SetLimitAt changes the limit from t on. Reservations made before keep the times they were given.
+// SetLimitAt changes the limit from t on. Earlier reservations keep their times.
 func (lim *Limiter) SetLimitAt(t time.Time, newLimit Limit) {
 	lim.set(t, givenTime, func(_ Limit, burst int) (Limit, int) { return newLimit, burst })
 }
@@ -155,7 +155,7 @@ func (lim *Limiter) SetBurst(newBurst int) {
 	lim.set(time.Now(), ownClock, func(limit Limit, _ int) (Limit, int) { return limit, newBurst })
 }
 
-// SetBurstAt changes the burst from t on. The tokens stay what they are, or become newBurst if they are more.
+// SetBurstAt changes the burst from t on. The bucket keeps its tokens, up to newBurst.
 func (lim *Limiter) SetBurstAt(t time.Time, newBurst int) {
 	lim.set(t, givenTime, func(limit Limit, _ int) (Limit, int) { return limit, newBurst })
 }

@@ -8,20 +8,19 @@ import (
 // InfDuration is the delay of a [Reservation] that is not OK: there is no point in waiting.
 const InfDuration = time.Duration(math.MaxInt64)
 
-// A Reservation is the right to let events happen from some time on. A caller that will not use it may cancel it, so
-// that others need not wait for its tokens.
+// A Reservation allows its caller to let events happen from some time on. A caller that will not use it may cancel it,
+// so that other callers need not wait for its tokens.
 type Reservation struct {
 	ok        bool
 	timeToAct time.Time
 
-	// lim is nil if there is nothing to refund. tokens is guarded by its mutex.
-	lim    *Limiter
-	from   *bucket
-	tokens int
+	lim    *Limiter // nil if there is nothing to refund
+	from   *bucket  // the limiter's bucket at the time of the reservation
+	tokens int      // guarded by the limiter's mutex
 }
 
-// OK reports whether the tokens were reserved. If not, they are more than the limiter's burst: Delay is [InfDuration],
-// and Cancel does nothing.
+// OK reports whether the tokens were reserved. If they were not, they are more than the limiter's burst: then Delay
+// returns [InfDuration], and Cancel does nothing.
 func (r *Reservation) OK() bool { return r.ok }
 
 // Delay returns how long to wait from now; see [Reservation.DelayFrom].

@@ -15,20 +15,20 @@ import (
 //		}
 //	}
 //
-// Each field that is set lets more calls through. The first call always passes: the zero Sometimes runs the function
-// once.
+// A call of Do runs the function if any field that is set says so. The first call always does, so the zero Sometimes
+// runs the function once.
 type Sometimes struct {
-	First    int           // let the first calls through, as many as this
-	Every    int           // let one call in this many through, beginning with the first
-	Interval time.Duration // let a call through when the last run ended at least this long ago
+	First    int           // how many calls run f at the beginning
+	Every    int           // one of this many calls runs f, beginning with the first
+	Interval time.Duration // a call runs f if the last run of f ended at least this long ago
 
 	mu    sync.Mutex
 	calls int
-	last  time.Time // when f last returned, if there is an Interval
+	last  time.Time // the time at which f last returned, if there is an Interval
 }
 
-// Do calls f, if it is this call's turn. It holds a lock meanwhile, so f runs in one goroutine at a time, should be short,
-// and must not call Do of the same Sometimes. A call whose f panics does not count.
+// Do runs f if the fields say so for this call. It holds a lock meanwhile, so f runs in one goroutine at a time, should
+// be short, and must not call Do of the same Sometimes. A call whose f panics does not count.
 func (s *Sometimes) Do(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,9 +11,10 @@ func (lim *Limiter) Wait(ctx context.Context) error {
 	return lim.WaitN(ctx, 1)
 }
 
-// WaitN waits until n events may happen. It fails at once if n is more than the burst (and the limit is not [Inf]), or if
-// the wait would outlast the deadline of ctx, and otherwise when ctx ends. Then no tokens have been taken, and but for the
-// first case the error is what [context.Context.Err] returns, or wraps [context.DeadlineExceeded].
+// WaitN waits until n events may happen, and takes n tokens. It fails at once if n is more than the burst (and the
+// limit is not [Inf]), or if the wait would outlast the deadline of ctx: then the error wraps
+// [context.DeadlineExceeded]. It also fails when ctx ends: then the error is ctx's. If it fails, it has taken no
+// tokens.
 func (lim *Limiter) WaitN(ctx context.Context, n int) error {
 	if err := lim.tooMany(n); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (lim *Limiter) WaitN(ctx context.Context, n int) error {
 	}
 }
 
-// tooMany returns an error if n is more than the tokens that there can ever be.
+// tooMany returns an error if n is more than the limiter can ever give at once.
 func (lim *Limiter) tooMany(n int) error {
 	if b := lim.current(); n > b.maxTokens() {
 		return fmt.Errorf("rate: Wait(n=%d) exceeds limiter's burst %d", n, b.burst)
