@@ -102,6 +102,11 @@ func (l Limit) reset(year int, month time.Month, day int) int64 {
 	return change.UnixNano()
 }
 
+// Window returns the start and the end, in Unix nanoseconds, of the window that holds a time. Of a
+// limit that slides or drains it is the period that begins at a multiple of it. A window that
+// begins with its first request begins now.
+func (l Limit) Window(now int64) (start, end int64) { return l.window(now) }
+
 func offset(t time.Time, zone *time.Location) time.Duration {
 	_, seconds := t.In(zone).Zone()
 	return time.Duration(seconds) * time.Second

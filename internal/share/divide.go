@@ -1,0 +1,158 @@
+package share
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// batch bounds the cost of a decision: to compute the shares costs as much as there are
+	// members, so it is done once for a batch-th of so many decisions at most.
+	batch = 8
+
+	// stale is for how long shares may be out of date because of that.
+	stale = int64(time.Millisecond)
+
+	// steady is the part of a window in which time alone does not change demands much.
+	steady = 1000
+)
+
+// divide computes the shares of a quota, if they may differ from those computed last.
+func (p *Pool) divide(i int, now int64) {
+	q := &p.quotas[i]
+	age := now - q.divided
+	if q.dirty && (q.decisions >= len(p.order)/batch || age >= stale) || age >= int64(q.limit.Period())/steady {
+		p.compute(i, now)
+	}
+}
+
+// compute computes the shares of a quota. Every member has its minimum, those of a higher
+// rank have what they want before those of a lower one, and the members of one rank have
+// what is left by their weights: none has more than it wants while another wants more.
+// What nobody wants is divided by weight, in case somebody does.
+func (p *Pool) compute(i int, now int64) {
+	q := &p.quotas[i]
+	q.dirty, q.divided, q.decisions = false, now, 0
+	left := q.count * (1 - p.reserve)
+	var floors, weights, newcomers float64
+	for _, m := range p.order {
+		t := &m.parts[i]
+		left += float64(t.carry)
+		if t.active() {
+			weights += m.weight()
+		}
+		if t.isNew() {
+			newcomers += m.weight()
+		}
+	}
+	for _, m := range p.order {
+		m.parts[i].demand = p.demand(m, i, now, weights)
+		floors += p.floor(m, i)
+	}
+	for from, to := 0, 0; from < len(p.order); from = to {
+		for to = from; to < len(p.order) && p.order[to].terms.Rank == p.order[from].terms.Rank; to++ {
+			floors -= p.floor(p.order[to], i)
+		}
+		left -= p.level(p.order[from:to], i, max(left-floors, 0))
+	}
+	for _, m := range p.order {
+		t := &m.parts[i]
+		if t.active() && left > 0 {
+			t.share += left * m.weight() / weights
+		}
+		if t.isNew() {
+			t.share += p.reserve * q.count * m.weight() / newcomers
+		}
+		if m.terms.Max > 0 {
+			t.share = min(t.share, m.terms.Max*q.count+float64(t.carry))
+		}
+	}
+}
+
+func (m *member) weight() float64 { return float64(max(m.terms.Weight, 1)) }
+
+// isNew reports whether the member has come in this window.
+func (t *part) isNew() bool { return t.asked > 0 && t.askedBefore == 0 }
+
+// floor returns what a member has of a quota whatever others want.
+func (p *Pool) floor(m *member, i int) float64 {
+	return min(m.terms.Min*p.quotas[i].count, m.parts[i].demand)
+}
+
+// growth is how much more a member is expected to ask for than in the window before.
+const growth = 1.25
+
+// demand returns how much of a quota a member is expected to use in the window at most. A
+// member that waits wants everything. One that has not called for longer than it usually
+// pauses wants nothing more. Any other wants, for the rest of the window, somewhat more than
+// it asked for in this window or in the one before; and at least its part by weight, if it
+// was held up in one of them.
+func (p *Pool) demand(m *member, i int, now int64, weights float64) float64 {
+	q, t := &p.quotas[i], &m.parts[i]
+	want := float64(t.used)
+	switch {
+	case m.waiting > 0:
+		want = math.Inf(1)
+	case p.present(m, i, now):
+		most := float64(max(t.asked, t.askedBefore))
+		if t.pressed || t.pressedBefore {
+			most = max(most, q.count*m.weight()/weights)
+		}
+		want += growth * most * float64(q.end-now) / float64(q.end-q.start)
+	}
+	if m.terms.Dedicated || t.active() {
+		want = max(want, m.terms.Min*q.count)
+	}
+	if m.terms.Max > 0 {
+		want = min(want, m.terms.Max*q.count)
+	}
+	return want
+}
+
+// present reports whether a member is likely to call again soon, by how often it has
+// called in the window.
+func (p *Pool) present(m *member, i int, now int64) bool {
+	t, period := &m.parts[i], int64(p.quotas[i].limit.Period())
+	pause := 3 * period / max(t.calls, t.callsBefore, 1)
+	return now-m.last <= min(max(pause, period/60), period)
+}
+
+// level divides an amount of a quota among members of one rank. It returns how much of it
+// they have.
+func (p *Pool) level(members []*member, i int, amount float64) (sum float64) {
+	p.sorted = append(p.sorted[:0], members...)
+	slices.SortFunc(p.sorted, func(a, b *member) int {
+		return cmp.Compare(a.parts[i].demand/a.weight(), b.parts[i].demand/b.weight())
+	})
+	todo := p.sorted
+	for raised := true; raised; { // until everybody has its floor
+		left, weights := max(amount, 0), 0.0
+		for _, m := range todo {
+			weights += m.weight()
+		}
+		for _, m := range todo {
+			t := &m.parts[i]
+			if t.share = left / weights * m.weight(); t.demand <= t.share {
+				t.share = t.demand
+				left -= t.demand
+				weights -= m.weight()
+			}
+		}
+		raised = false
+		todo = slices.DeleteFunc(todo, func(m *member) bool {
+			t, floor := &m.parts[i], p.floor(m, i)
+			if t.share >= floor {
+				return false
+			}
+			t.share, raised = floor, true
+			amount -= floor
+			return true
+		})
+	}
+	for _, m := range members {
+		sum += m.parts[i].share
+	}
+	return sum
+}

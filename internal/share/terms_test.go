@@ -1,0 +1,137 @@
+package share
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// expect checks the parts of the quota that clients have between two minutes.
+func (w *world) expect(from, to float64, want map[string]float64) {
+	w.t.Helper()
+	minutes := func(n float64) time.Duration { return time.Duration(n * float64(time.Minute)) }
+	parts, _ := w.parts(minutes(from), minutes(to))
+	for name, least := range want {
+		if math.Abs(parts[name]-least) > .03 {
+			w.t.Errorf("from minute %v to %v: %s has %.3f of the quota, want %.3f", from, to, name, parts[name], least)
+		}
+	}
+}
+
+func hog(name string, t Terms) *client { return &client{name: name, terms: t, workers: 20, size: one} }
+
+func late(c *client, from time.Duration) *client {
+	c.from = from
+	return c
+}
+
+func TestLatecomerHasItsShareInTheNextWindow(t *testing.T) {
+	w := simulate(t, 60, 0, []*client{hog("first", Terms{}), late(&client{name: "late", workers: 3, pause: time.Second / 2, size: one}, 90*time.Second)}, 8*time.Minute)
+	w.expect(0, 2, map[string]float64{"first": 1})
+	for m := 2.0; m < 8; m++ {
+		w.expect(m, m+1, map[string]float64{"first": .5, "late": .5})
+	}
+}
+
+func TestReserveIsForNewcomersAtOnce(t *testing.T) {
+	w := simulate(t, 100, .1, []*client{hog("first", Terms{}), late(&client{name: "late", workers: 20, size: one}, 210*time.Second)}, 8*time.Minute)
+	w.expect(1, 3, map[string]float64{"first": .9})
+	w.expect(3.5, 3.6, map[string]float64{"late": 1}) // ten calls, of a tenth of a minute
+	w.expect(4, 8, map[string]float64{"first": .45, "late": .45})
+}
+
+func TestMinimumAndMaximum(t *testing.T) {
+	w := simulate(t, 100, 0, []*client{hog("heavy", Terms{Weight: 9}), hog("least", Terms{Weight: 1, Min: .3})}, 6*time.Minute)
+	w.expect(2, 6, map[string]float64{"heavy": .7, "least": .3})
+
+	w = simulate(t, 100, 0, []*client{hog("capped", Terms{Max: .2}), hog("free", Terms{})}, 6*time.Minute)
+	w.expect(2, 6, map[string]float64{"capped": .2, "free": .8})
+
+	w = simulate(t, 100, 0, []*client{hog("capped", Terms{Max: .2})}, 6*time.Minute)
+	w.expect(2, 6, map[string]float64{"capped": .2}) // also alone
+}
+
+func TestDedicatedMinimumIsKeptForOneThatNeverCalled(t *testing.T) {
+	dedicated := &client{name: "dedicated", terms: Terms{Min: .25, Dedicated: true}, workers: 30, size: one, from: 210 * time.Second}
+	w := simulate(t, 100, 0, []*client{hog("hog", Terms{}), dedicated}, 8*time.Minute)
+	w.expect(0, 3, map[string]float64{"hog": .75})
+	w.expect(3.5, 4, map[string]float64{"dedicated": .5}) // a quarter of the minute, in half of it
+}
+
+func TestRanks(t *testing.T) {
+	w := simulate(t, 100, 0, []*client{hog("high", Terms{Rank: 1}), hog("low", Terms{Weight: 100}), hog("least", Terms{Min: .2})}, 6*time.Minute)
+	w.expect(2, 6, map[string]float64{"high": .8, "low": 0, "least": .2})
+
+	half := &client{name: "high", terms: Terms{Rank: 1}, workers: 1, pause: 1200 * time.Millisecond, size: one}
+	w = simulate(t, 100, 0, []*client{half, hog("low", Terms{})}, 6*time.Minute)
+	w.expect(2, 6, map[string]float64{"high": .5, "low": .5}) // it has what the other leaves
+}
+
+// TestSharesAgainstBisection compares shares with those that a search for the common level finds.
+func TestSharesAgainstBisection(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		p := NewPool([]limit.Limit{limit.New(int64(1+r.IntN(1000)), time.Minute)}, 0)
+		members := 1 + r.IntN(8)
+		floors := 0.0
+		for k := range members {
+			t := Terms{Weight: 1 + r.IntN(5), Rank: r.IntN(2)}
+			if least := r.Float64() * .4; r.IntN(3) == 0 && floors+least <= 1 {
+				t.Min = least
+				floors += least
+			}
+			m := p.member(string(rune('a'+k)), t)
+			m.waiting = r.IntN(2)
+			m.parts[0].asked, m.parts[0].calls = int64(1+r.IntN(500)), 1
+		}
+		p.quotas[0].start, p.quotas[0].end = 0, int64(time.Minute)
+		p.compute(0, int64(r.IntN(int(time.Minute))))
+
+		left, lower := p.quotas[0].count, 0.0
+		for _, m := range p.order {
+			lower += p.floor(m, 0)
+		}
+		sum, wanted := 0.0, 0.0
+		for _, rank := range []int{1, 0} {
+			var group []*member
+			for _, m := range p.order {
+				if m.terms.Rank == rank {
+					group = append(group, m)
+					lower -= p.floor(m, 0)
+				}
+			}
+			at := func(level float64, m *member) float64 {
+				return min(max(level*m.weight(), p.floor(m, 0)), m.parts[0].demand)
+			}
+			low, high := 0.0, 1e6
+			for range 200 {
+				level, all := (low+high)/2, 0.0
+				for _, m := range group {
+					all += at(level, m)
+				}
+				if all <= left-lower {
+					low = level
+				} else {
+					high = level
+				}
+			}
+			for _, m := range group {
+				want := at(low, m)
+				if got := m.parts[0].share; got < want-1e-6 {
+					t.Fatalf("seed %d: %s has %v, want %v", seed, m.name, got, want)
+				}
+				left -= want
+			}
+		}
+		for _, m := range p.order {
+			sum += m.parts[0].share
+			wanted += m.parts[0].demand
+		}
+		if math.Abs(sum-p.quotas[0].count) > 1e-6 {
+			t.Fatalf("seed %d: shares of %v in all, of a quota of %v; %v is wanted", seed, sum, p.quotas[0].count, wanted)
+		}
+	}
+}
