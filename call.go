@@ -48,12 +48,11 @@ type Call struct {
 	Shadow bool
 }
 
-// Reservation is what a call has taken before it is known what it uses. End it with
-// Commit, CommitTokens or Cancel: see [project.Reservation].
+// Reservation is what an admitted call has taken, until its actual usage is known. End it
+// with Commit, CommitTokens or Cancel: see [project.Reservation].
 type Reservation = project.Reservation
 
-// checkProject returns what is wrong with the name of a project, which may be
-// empty.
+// checkProject returns what is wrong with the name of a project. An empty name is valid.
 func checkProject(name string) error {
 	if name == "" || modelname.Valid(name) {
 		return nil
@@ -61,7 +60,8 @@ func checkProject(name string) error {
 	return fmt.Errorf("ratelimit: project %.40q: a name must have up to %d bytes of UTF-8, and no control characters", name, modelname.MaxBytes)
 }
 
-// ask makes a, which is empty, what the call asks for, or returns what is wrong with it.
+// ask fills in a, which is empty, with the amounts that the call asks for. It returns what is
+// wrong with the call, or nil.
 func (c *Call) ask(a *admission.Ask) error {
 	if err := a.Set(c.Requests, c.Estimated, c.Tokens); err != nil {
 		return err

@@ -96,8 +96,8 @@ func NewWithConfig(cfg Config) (*RateLimiter, error) {
 	}
 }
 
-// noStoreLoss returns an error if cfg says what to do when the store is lost,
-// for a backend that is not.
+// noStoreLoss returns an error if cfg sets OnStoreLoss. Only Redis can be lost, so other
+// backends refuse the setting.
 func (cfg Config) noStoreLoss() error {
 	if cfg.OnStoreLoss == "" {
 		return nil
@@ -105,7 +105,8 @@ func (cfg Config) noStoreLoss() error {
 	return fmt.Errorf("ratelimit: OnStoreLoss is %q: only with the backend %s may it be set", cfg.OnStoreLoss, BackendRedis)
 }
 
-// newLimiter returns a limiter with the quotas of cfg that counts in a store.
+// newLimiter returns a limiter with the quotas of cfg that counts in s. A limiter that owns
+// the store closes it in Close.
 func newLimiter(cfg Config, s Store, owned bool) (*RateLimiter, error) {
 	quotas, err := cfg.quotas()
 	if err != nil {
@@ -121,9 +122,9 @@ func newLimiter(cfg Config, s Store, owned bool) (*RateLimiter, error) {
 		engine: admission.New(admission.Config{
 			Store: s, Owned: owned, Clock: cfg.clock, Observer: cfg.Observer, OnError: cfg.OnError,
 		}),
-		file:     cfg.FilePath,
-		others:   map[string]*model{},
-		maxPause: cmp.Or(cfg.MaxPause, DefaultMaxPause),
+		file:         cfg.FilePath,
+		withoutQuota: map[string]*model{},
+		maxPause:     cmp.Or(cfg.MaxPause, DefaultMaxPause),
 	}
 	rl.quotas.Store(&map[string]*model{})
 	if err := rl.setQuotas(quotas); err != nil {
@@ -156,7 +157,7 @@ func (cfg Config) quotas() (map[string]state.Quota, error) {
 	return quotas, nil
 }
 
-// pathOr returns the path, or a file in the folder that is for such files.
+// pathOr returns path, or if it is empty the path of the file in ~/.core.
 func pathOr(path, file string) (string, error) {
 	if path != "" {
 		return path, nil

@@ -260,7 +260,7 @@ func TestUnknownAndUnlimitedModels(t *testing.T) {
 			if s := rl.Stats(model); s != (ModelStats{}) {
 				t.Errorf("%s: %+v; want nothing used", model, s)
 			}
-			if len(rl.State()) > 0 || len(rl.others) > 0 {
+			if len(rl.State()) > 0 || len(rl.withoutQuota) > 0 {
 				t.Errorf("%s has left %v", model, rl.State())
 			}
 			res, _ := rl.TryAcquire(model, 50)

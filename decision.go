@@ -90,21 +90,21 @@ type ModelStats struct {
 	Concurrent, MaxConcurrent int
 }
 
-// say fills in d, which is empty, from the engine's result. Both are large, so they are passed
-// by their addresses.
-func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
-	if a.Invalid != nil {
-		*d = invalid(a.Invalid)
-		d.Stats = rl.Stats(a.Model)
+// fillDecision fills in d, which is empty, from the engine's result. Both are large, so they are
+// passed by their addresses.
+func (rl *RateLimiter) fillDecision(p *preparedCall, r *admission.Result, d *Decision) {
+	if p.Invalid != nil {
+		*d = invalid(p.Invalid)
+		d.Stats = rl.Stats(p.Model)
 		return
 	}
 	var v view
-	if s := a.standing(r); s != nil {
-		v.see(&r.Outcome, s)
+	if s := p.modelOutcome(r); s != nil {
+		v.fill(&r.Outcome, s)
 	}
-	v.describe(&d.Stats)
-	if a.own != nil {
-		if s := r.Outcome.Of(a.own); s != nil && s.Rules() != nil {
+	v.fillStats(&d.Stats)
+	if p.projectScope != nil {
+		if s := r.Outcome.Of(p.projectScope); s != nil && s.Rules() != nil {
 			project.Hear(&d.Project, &r.Outcome, s)
 		}
 	}
@@ -114,7 +114,7 @@ func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
 	}
 	switch d.Limit, d.RetryAfter = r.Limit(), r.RetryAfter(); {
 	case r.Outcome.Denied:
-		rl.deny(a, r, &v, d)
+		fillDenial(p, r, &v, d)
 	case r.Behind:
 		facts := factsOf(d.Limit)
 		d.Code = facts.code
@@ -122,9 +122,9 @@ func (rl *RateLimiter) say(a *asking, r *admission.Result, d *Decision) {
 	}
 }
 
-// deny completes the decision on a call that a limit denies.
-func (rl *RateLimiter) deny(a *asking, r *admission.Result, v *view, d *Decision) {
-	if s := r.Outcome.Deciding(); a.model == nil || s.Scope != a.model.scope {
+// fillDenial fills in the code and the reason of a decision on a call that a limit denies.
+func fillDenial(p *preparedCall, r *admission.Result, v *view, d *Decision) {
+	if s := r.Outcome.Deciding(); p.model == nil || s.Scope != p.model.scope {
 		d.Code, d.Reason = DecisionProjectLimit, d.Project.Reason()
 		if d.RetryAfter == Never {
 			d.Reason += ": it can never pass"
@@ -141,19 +141,19 @@ func (rl *RateLimiter) deny(a *asking, r *admission.Result, v *view, d *Decision
 	}
 }
 
-// view is what the limits of a model say to a call, by dimension.
+// view is the answer of a model's limits to a call, by dimension.
 type view struct {
 	quota   state.Quota
-	missing *feedback.Missing // by the provider's word; nil: nothing
+	missing *feedback.Missing // what others use of the account; nil: nothing
 
 	used     [state.Dimensions]int64
-	retry    [state.Dimensions]time.Duration // zero where the call may pass
-	paused   time.Duration
-	dayStart int64
+	retry    [state.Dimensions]time.Duration // zero where the dimension admits the call
+	paused   time.Duration                   // how much longer the model is paused
+	dayStart int64                           // Unix nanoseconds; zero: nothing was used today
 }
 
-// see copies the verdicts of a model's scope into the view.
-func (v *view) see(o *admission.Outcome, s *admission.Standing) {
+// fill copies the verdicts of a model's scope into the view.
+func (v *view) fill(o *admission.Outcome, s *admission.Standing) {
 	if r := s.Rules(); r != nil {
 		v.quota, v.missing = setupOf(r).quota, setupOf(r).missing
 	}
@@ -171,8 +171,8 @@ func (v *view) see(o *admission.Outcome, s *admission.Standing) {
 	v.paused = s.Closed.For
 }
 
-// reason returns the sentence that tells people why the model denies a call: what is used up,
-// and until when. Of several dimensions it names the one that denies longest.
+// reason returns a sentence for people that says why the model denies a call: what is used up,
+// and until when. If several dimensions deny, it names the one with the longest wait.
 func (v *view) reason(by state.Dimension, retry time.Duration) string {
 	if retry == Never {
 		return excess(by, &v.quota) + ": it can never pass"
@@ -189,13 +189,13 @@ func (v *view) reason(by state.Dimension, retry time.Duration) string {
 	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], *v.quota.Max(by), factsOf(by.String()).what, used, message.Wait(retry))
 }
 
-// excess returns the words for a call that asks for more of a dimension than its maximum.
+// excess returns the reason of a call that asks for more of a dimension than its maximum.
 func excess(by state.Dimension, q *state.Quota) string {
 	return fmt.Sprintf("more than the quota of %d %s", *q.Max(by), factsOf(by.String()).what)
 }
 
-// describe fills in s: what is used in each dimension, and the maxima.
-func (v *view) describe(s *ModelStats) {
+// fillStats fills in s with the usage and the maximum of each dimension.
+func (v *view) fillStats(s *ModelStats) {
 	q := &v.quota
 	s.RPM, s.MaxRPM = int(v.used[state.RPM]), q.MaxRPM
 	s.TPM, s.MaxTPM = int(v.used[state.TPM]), q.MaxTPM

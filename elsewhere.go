@@ -10,66 +10,69 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// heedOthers compares what the provider has left with what the model's quota has.
-func (rl *RateLimiter) heedOthers(ctx context.Context, m *model, said *providerLimits) {
+// compareWithProvider lowers the model's limits where the provider has less left than the
+// quota has: then others use the same account.
+func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *providerLimits) {
 	q, now := m.quota(), rl.engine.Now()
-	had := m.elsewhere.Load() != nil
-	if !said.matters(q, had) || !had && said.agrees(q, m.glance.Load(), now) {
+	lowered := m.elsewhere.Load() != nil
+	if !said.matters(q, lowered) || !lowered && said.agrees(q, m.snapshot.Load(), now) {
 		return
 	}
 	var o admission.Outcome
 	if err := m.look(ctx, &o); err != nil {
-		return // those who ask the store for a call will say so
+		return // the next call that asks the store reports the error
 	}
 	used := usedAtProvider(&o, o.Of(m.scope))
-	more, less := m.lower(q, said, &used, now)
-	for _, d := range more {
+	grown, shrunk := m.lower(q, said, &used, now)
+	for _, d := range grown {
 		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: d.String(), Said: said[d].Remaining, RetryAfter: said.reset(d)})
 	}
-	if less {
-		rl.engine.Wake(m.scope) // calls were told to wait for longer
+	if shrunk {
+		rl.engine.Wake(m.scope) // waiting calls have timers for the lower limits
 	}
 }
 
-// usedAtProvider returns what the provider counts as used: of a minute nothing that is in
-// the quota's margin. If that counted too, what others use would be taken for it.
+// usedAtProvider returns what the provider counts as used. Calls that only the quota's
+// margin still counts are not in it: if they were, they would hide usage by others.
 func usedAtProvider(o *admission.Outcome, s *admission.Standing) (used [state.Dimensions]int64) {
-	for i := range s.Len() { // of a dimension, the provider's limit comes last
+	for i := range s.Len() { // the provider's limit of a dimension comes after the quota's
 		l, said := o.At(s, i)
 		used[l.ID%state.AtProvider] = said.Used
 	}
 	return used
 }
 
-// matters reports whether what the provider says can make a difference: it has less
-// than all of a maximum, or it had.
-func (said *providerLimits) matters(q *state.Quota, had bool) bool {
+// matters reports whether the provider's answer can change the model's limits: the provider
+// has less left than a maximum of the quota, or the limits are lowered already.
+func (said *providerLimits) matters(q *state.Quota, lowered bool) bool {
 	for d := range state.Dimensions {
-		if most := int64(*q.Max(d)); most > 0 && said[d].Remaining >= 0 && (had || said[d].Remaining < most) {
+		if most := int64(*q.Max(d)); most > 0 && said[d].Remaining >= 0 && (lowered || said[d].Remaining < most) {
 			return true
 		}
 	}
 	return false
 }
 
-// glance is what a store has said at a time that is used, when a call was last taken.
-type glance struct {
+// usageSnapshot is what was used of a model according to the store, when it last admitted a
+// call.
+type usageSnapshot struct {
 	at   int64
 	used [state.Dimensions]int64
 }
 
-// glanceAt notes what a store has said to a call that it has taken. In memory there is no
-// need: it can be asked again for next to nothing.
-func (m *model) glanceAt(o *admission.Outcome, s *admission.Standing) {
-	m.glance.Store(&glance{m.limiter.engine.Now(), usedAtProvider(o, s)})
+// recordSnapshot keeps the usage that the store reported when it admitted a call. A limiter in
+// memory does without: it can ask its store again for next to nothing.
+func (m *model) recordSnapshot(o *admission.Outcome, s *admission.Standing) {
+	m.snapshot.Store(&usageSnapshot{m.limiter.engine.Now(), usedAtProvider(o, s)})
 }
 
-// Settled is [admission.Gate]'s. It takes what a call has given back off the last glance.
-// Otherwise it would look as if the provider counted that, where others have used it since.
-// A glance that knows of it already says too little then, and the store is asked once more.
+// Settled implements [admission.Gate]. It subtracts the refund of a settled call from the last
+// snapshot. If the snapshot still contained the refund, usage by others could be mistaken for
+// it. A snapshot that was made after the refund becomes too small; then the store is asked
+// once more.
 func (m *model) Settled(taken, used admission.Amounts) {
 	for {
-		g := m.glance.Load()
+		g := m.snapshot.Load()
 		if g == nil {
 			return
 		}
@@ -78,19 +81,19 @@ func (m *model) Settled(taken, used admission.Amounts) {
 			u := d.Unit()
 			lower.used[d] -= max(taken[u]-used[u], 0)
 		}
-		if lower.used == g.used || m.glance.CompareAndSwap(g, &lower) {
+		if lower.used == g.used || m.snapshot.CompareAndSwap(g, &lower) {
 			return
 		}
 	}
 }
 
-// fresh is how long a glance is as good as another look.
-const fresh = time.Second
+// snapshotFresh is how long a snapshot is used in place of asking the store.
+const snapshotFresh = time.Second
 
-// agrees reports whether the provider has at least as much left as was left a moment
-// ago: then nobody else has used any, and the store need not be asked.
-func (said *providerLimits) agrees(q *state.Quota, g *glance, now int64) bool {
-	if g == nil || now-g.at > int64(fresh) {
+// agrees reports whether the provider has at least as much left as the quota had in a fresh
+// snapshot. Then nobody else uses the account, and the store need not be asked.
+func (said *providerLimits) agrees(q *state.Quota, g *usageSnapshot, now int64) bool {
+	if g == nil || now-g.at > int64(snapshotFresh) {
 		return false
 	}
 	for d := range state.Dimensions {
@@ -104,10 +107,11 @@ func (said *providerLimits) agrees(q *state.Quota, g *glance, now int64) bool {
 // lower records how much less the provider has left than the quota, given what is used. It
 // returns the dimensions in which the difference has grown, and whether it has shrunk in any.
 //
-// An answer does not know of calls that have come after it, so with many under way
-// some make too little of it. Of a minute the strictest counts therefore: what is
-// missing comes back by itself soon enough. Of a day the last does.
-func (m *model) lower(q *state.Quota, said *providerLimits, used *[state.Dimensions]int64, now int64) (more []state.Dimension, less bool) {
+// A provider's answer does not include calls that arrive after it is sent. With many calls
+// under way, some answers therefore show too small a difference. For the limits of a minute
+// the largest difference counts: it shrinks by itself soon enough. For the limits of a day
+// the latest answer counts.
+func (m *model) lower(q *state.Quota, said *providerLimits, used *[state.Dimensions]int64, now int64) (grown []state.Dimension, shrunk bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var e feedback.Elsewhere
@@ -123,52 +127,55 @@ func (m *model) lower(q *state.Quota, said *providerLimits, used *[state.Dimensi
 		n := max(int64(*q.Max(d))-used[d]-min(said[d].Remaining, state.MaxQuota), 0)
 		switch {
 		case n > was.N[d]:
-			more = append(more, d)
+			grown = append(grown, d)
 		case !d.OfDay():
 			continue
 		}
-		less = less || n < was.N[d]
+		shrunk = shrunk || n < was.N[d]
 		e[d] = feedback.Absence{N: n, From: now, Until: now + int64(reset)}
 	}
 	if after := e.At(now); after.None() {
 		m.elsewhere.Store(nil)
 	} else {
-		stays := e // it is stored seldom, and only then allocated
-		m.elsewhere.Store(&stays)
+		stored := e // a copy, so that e itself is not allocated on each call
+		m.elsewhere.Store(&stored)
 	}
-	return more, less
+	return grown, shrunk
 }
 
-// Lower is [admission.Gate]'s: with less where the provider has less.
+// Lower implements [admission.Gate]. It returns r with lower limits where the provider has
+// less left than the quota.
 func (m *model) Lower(r *admission.Rules, now int64) *admission.Rules {
 	e := m.elsewhere.Load()
 	if e == nil {
 		return r
 	}
-	less := e.At(now)
-	if less.None() {
+	missing := e.At(now)
+	if missing.None() {
 		m.elsewhere.CompareAndSwap(e, nil)
 		return r
 	}
-	lower := r.Lowered(func(l *admission.Limit) int64 { return leftOf(l, &less) })
-	lower.Setup = &setup{setupOf(r).quota, &less}
+	lower := r.Lowered(func(l *admission.Limit) int64 { return lowerCount(l, &missing) })
+	lower.Setup = &setup{setupOf(r).quota, &missing}
 	return lower
 }
 
-// leftOf returns the count of a limit without what is missing of it. At least one is left, so
-// that somebody finds out when there is more again.
-func leftOf(l *admission.Limit, less *feedback.Missing) int64 {
+// lowerCount returns the count of a limit without what others use of it. It is at least one, so
+// that a call can find out when the provider has more left again.
+func lowerCount(l *admission.Limit, missing *feedback.Missing) int64 {
 	if l.Free {
 		return l.Limit.Count()
 	}
-	return max(l.Limit.Count()-less.N[l.ID], 1)
+	return max(l.Limit.Count()-missing.N[l.ID], 1)
 }
 
-// Reconsider is [admission.Gate]'s: what is used leaves, and what is missing comes back.
+// Reconsider implements [admission.Gate]. The engine computes when to retry as if the lowered
+// limits stayed. Reconsider corrects the time: usage leaves the window, and at the same time
+// the lowered limits rise again.
 func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admission.Outcome, s *admission.Standing, ask *admission.Ask) error {
 	r := s.Rules()
-	less := setupOf(r).missing
-	if less == nil {
+	missing := setupOf(r).missing
+	if missing == nil {
 		return nil
 	}
 	accounts, at, err := e.Read(ctx, m.scope)
@@ -177,38 +184,38 @@ func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admissio
 	}
 	for i := range s.Len() {
 		l, said := o.At(s, i)
-		if !said.Allowed && !l.Free && less.N[l.ID] > 0 {
+		if !said.Allowed && !l.Free && missing.N[l.ID] > 0 {
 			d := state.Dimension(l.ID)
-			w := without{less, d, int64(*setupOf(r).quota.Max(d)), r.Amount(l.Unit, ask)}
-			said.RetryAfter = max(w.retry(l.Limit, said, accounts[l.Unit], at), 1) // something may have been given back since
+			s := shortage{missing, d, int64(*setupOf(r).quota.Max(d)), r.Amount(l.Unit, ask)}
+			said.RetryAfter = max(s.retryAfter(l.Limit, said, accounts[l.Unit], at), 1) // not 0: a refund may have come since
 		}
 	}
 	return nil
 }
 
-// without is a call of n that a dimension denies while the provider has less left than the quota.
-type without struct {
+// shortage is a call of n that a dimension denies while the provider has less left than the quota.
+type shortage struct {
 	missing *feedback.Missing
 	dim     state.Dimension
 	max, n  int64
 }
 
-// retry returns when the dimension lets the call pass.
-func (w *without) retry(l limit.Limit, said *limit.Verdict, account *limit.Account, now int64) time.Duration {
-	if w.n > w.max {
+// retryAfter returns how long it takes until the dimension lets the call pass.
+func (s *shortage) retryAfter(l limit.Limit, said *limit.Verdict, account *limit.Account, now int64) time.Duration {
+	if s.n > s.max {
 		return Never
 	}
 	earliest := Never
 	try := func(at time.Duration, freed int64) {
-		switch rest := said.Used - freed + w.n; {
-		case rest <= 1: // which is always left
+		switch rest := said.Used - freed + s.n; {
+		case rest <= 1: // a lowered limit is never less than 1
 			earliest = min(earliest, at)
-		case rest <= w.max:
-			earliest = min(earliest, max(at, w.missing.When(int(w.dim), w.max-rest)))
+		case rest <= s.max:
+			earliest = min(earliest, max(at, s.missing.When(int(s.dim), s.max-rest)))
 		}
 	}
 	try(0, 0)
-	if w.dim.OfDay() {
+	if s.dim.OfDay() {
 		try(said.ResetAfter, said.Used)
 		return earliest
 	}

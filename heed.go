@@ -35,25 +35,25 @@ func (rl *RateLimiter) Heed(ctx context.Context, model string, said llm.Limits) 
 // maxPause is 0.
 func (rl *RateLimiter) HeedWithin(ctx context.Context, model string, said llm.Limits, maxPause time.Duration) {
 	if m := (*rl.quotas.Load())[model]; m != nil && len(said.Windows) > 0 {
-		at := providerLimitsOf(said.Windows)
-		rl.learn(ctx, m, &at)
-		rl.heedOthers(ctx, m, &at)
+		limits := providerLimitsOf(said.Windows)
+		rl.learn(ctx, m, &limits)
+		rl.compareWithProvider(ctx, m, &limits)
 	}
 	if said.Cause != "" && modelname.Check(model) == nil {
 		rl.pause(ctx, model, said, cmp.Or(max(maxPause, 0), rl.maxPause))
 	}
 }
 
-// learn lets what the provider grants replace the maxima of a quota that is Auto.
+// learn replaces the maxima of a quota that is Auto by the limits that the provider reports.
 func (rl *RateLimiter) learn(ctx context.Context, m *model, said *providerLimits) {
-	if q := *m.quota(); !q.Auto || said.teach(q) == q {
+	if q := *m.quota(); !q.Auto || said.applyTo(q) == q {
 		return
 	}
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
 	now := rl.engine.Now()
-	was := *m.quota() // somebody may have set it meanwhile
-	q := said.teach(was)
+	was := *m.quota() // SetQuota may have changed it before the lock was held
+	q := said.applyTo(was)
 	if !was.Auto || q == was || m.learned != 0 && now < m.learned+int64(relearn) {
 		return
 	}
@@ -69,8 +69,8 @@ func (rl *RateLimiter) learn(ctx context.Context, m *model, said *providerLimits
 	}
 }
 
-// providerLimits is what a provider says of its limits, by dimension: of several windows of
-// one, the strictest.
+// providerLimits has the limits that a provider reports, by dimension. Where it reports several
+// windows of one dimension, the strictest counts.
 type providerLimits [state.Dimensions]llm.Window
 
 func providerLimitsOf(windows []llm.Window) (s providerLimits) {
@@ -82,20 +82,20 @@ func providerLimitsOf(windows []llm.Window) (s providerLimits) {
 		if !ok {
 			continue
 		}
-		at := &s[d]
-		at.Per = w.Per
-		if w.Limit > 0 && (at.Limit == 0 || w.Limit < at.Limit) {
-			at.Limit = w.Limit
+		strictest := &s[d]
+		strictest.Per = w.Per
+		if w.Limit > 0 && (strictest.Limit == 0 || w.Limit < strictest.Limit) {
+			strictest.Limit = w.Limit
 		}
-		if w.Remaining >= 0 && (at.Remaining < 0 || w.Remaining < at.Remaining) {
-			at.Remaining, at.Reset = w.Remaining, w.Reset
+		if w.Remaining >= 0 && (strictest.Remaining < 0 || w.Remaining < strictest.Remaining) {
+			strictest.Remaining, strictest.Reset = w.Remaining, w.Reset
 		}
 	}
 	return s
 }
 
-// reset returns how long it takes until all of a dimension is there again, or 0
-// where that is not known.
+// reset returns how long it takes until nothing of a dimension is used any more at the
+// provider, or 0 where that is not known.
 func (s *providerLimits) reset(d state.Dimension) time.Duration {
 	if s[d].Reset <= 0 && s[d].Per == time.Minute {
 		return time.Minute
@@ -103,14 +103,14 @@ func (s *providerLimits) reset(d state.Dimension) time.Duration {
 	return min(s[d].Reset, feedback.Longest)
 }
 
-// relearn is how long what was learned stays at least: to set a quota may be a write
-// that all who share it hear of, and answers may differ.
+// relearn is the least time between two changes of a quota by learn. Each change may be a write
+// that every node of the store follows, and the provider's answers may differ from each other.
 const relearn = time.Second
 
-// teach returns a quota with the maxima that a provider has said. A total of tokens
-// that the provider has not said is not less than the input and output that it grants:
-// Anthropic tells these apart, and not always their total.
-func (s *providerLimits) teach(q state.Quota) state.Quota {
+// applyTo returns q with the maxima that the provider reports. Anthropic reports limits of input
+// and output tokens, and not always of their total. Where it does not, the total is raised to
+// the sum of the two.
+func (s *providerLimits) applyTo(q state.Quota) state.Quota {
 	for d := range state.Dimensions {
 		if most := s[d].Limit; most > 0 && most <= state.MaxQuota {
 			*q.Max(d) = int(most)
@@ -122,7 +122,7 @@ func (s *providerLimits) teach(q state.Quota) state.Quota {
 	return q
 }
 
-// dimensionOf has the dimension of a quota for each window of a provider's that a quota can limit.
+// dimensionOf maps a provider's window to the dimension of a quota that limits the same.
 var dimensionOf = map[llm.Window]state.Dimension{
 	{Unit: llm.Requests, Per: time.Minute}:     state.RPM,
 	{Unit: llm.Requests, Per: llm.Day}:         state.RPD,
@@ -132,6 +132,7 @@ var dimensionOf = map[llm.Window]state.Dimension{
 	{Unit: llm.OutputTokens, Per: time.Minute}: state.OutputTPM,
 }
 
+// observeProvider sends the observer an event about what the provider of e.Model has said.
 func (rl *RateLimiter) observeProvider(ctx context.Context, e Event) {
 	o := rl.engine.Observer()
 	if o == nil {

@@ -24,28 +24,28 @@ var ErrNever = limit.ErrNever
 // may use it. Make one with [New], [NewWithConfig], [NewWithSQLite] or [NewWithStore].
 type RateLimiter struct {
 	engine   *admission.Engine
-	projects atomic.Pointer[project.Limiter] // nil: calls have no projects with limits
-	file     string                          // the YAML file; may be empty: see pathOr
-	inFile   bool                            // quotas and usage are kept in the YAML file, when Persist is called
+	projects atomic.Pointer[project.Limiter] // nil before NewProjects
+	file     string                          // the path of the YAML file; may be empty: see pathOr
+	inFile   bool                            // Persist writes quotas and usage to the YAML file
 
-	pauses   feedback.Pauses // of models whose providers take no calls for a while
+	pauses   feedback.Pauses // the models whose providers take no calls for a while
 	maxPause time.Duration
-	keeper   keeper // of quotas, where the store keeps them; nil: nothing does
-	unfollow func() // stops following the keeper's quotas; nil: it does not
+	keeper   keeper // where the store keeps quotas; nil if it keeps none
+	unfollow func() // stops following the keeper's quotas; nil if they are not followed
 
 	// Models with a quota. The map is replaced, never changed.
 	quotas atomic.Pointer[map[string]*model]
 
-	setting    sync.Mutex // held while quotas are set, here and where they are kept
-	persisting sync.Mutex // held from looking at usage to having written it
+	setting    sync.Mutex // locked while quotas are set, here and in the keeper
+	persisting sync.Mutex // locked from reading usage until it is written
 
-	mu      sync.Mutex        // guards others, and changes of quotas
-	others  map[string]*model // the models that were used and have no quota
-	unknown unknownModels     // the names without a quota that are counted
+	mu           sync.Mutex        // guards withoutQuota, and changes of quotas
+	withoutQuota map[string]*model // the models that were used and have no quota
+	unknown      unknownModels     // which of the models without a quota are counted
 }
 
-// TryAcquire reserves a call's estimated tokens, prompt and output together, or
-// says why not; then res is nil. It charges all limits of the model's quota in one step,
+// TryAcquire reserves a call's estimated tokens, prompt and output together. If it cannot,
+// res is nil, and d says why. It charges all limits of the model's quota in one step,
 // or none. While other calls wait for the model, it denies.
 func (rl *RateLimiter) TryAcquire(model string, estimatedTokens int) (res *Reservation, d Decision) {
 	res, _ = rl.try(context.Background(), &Call{Model: model, Estimated: estimatedTokens}, &d)
@@ -69,20 +69,20 @@ func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reserva
 }
 
 func (rl *RateLimiter) try(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
-	var asks asking
+	var prepared preparedCall
 	var scopes [2]*admission.Scope
-	n := rl.ready(c, &asks, &scopes)
-	if asks.free {
-		return rl.pass(ctx, &asks, d), nil
+	n := rl.prepare(c, &prepared, &scopes)
+	if prepared.unlimited {
+		return rl.passUnlimited(ctx, &prepared, d), nil
 	}
 	var r admission.Result
-	err := rl.engine.Try(ctx, &asks.Call, scopes[:n], &r)
-	if err != nil && asks.Invalid == nil {
+	err := rl.engine.Try(ctx, &prepared.Call, scopes[:n], &r)
+	if err != nil && prepared.Invalid == nil {
 		*d = lost(err)
 		return nil, err
 	}
-	rl.say(&asks, &r, d)
-	return rl.reservation(&asks, &r), err
+	rl.fillDecision(&prepared, &r, d)
+	return rl.reservation(&prepared, &r), err
 }
 
 // Acquire reserves a call's estimated tokens as soon as it may pass. Calls that
@@ -115,66 +115,67 @@ func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservatio
 }
 
 func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
-	var asks asking
+	var prepared preparedCall
 	var scopes [2]*admission.Scope
-	n := rl.ready(c, &asks, &scopes)
-	if asks.free && ctx.Err() == nil {
-		return rl.pass(ctx, &asks, d), nil
+	n := rl.prepare(c, &prepared, &scopes)
+	if prepared.unlimited && ctx.Err() == nil {
+		return rl.passUnlimited(ctx, &prepared, d), nil
 	}
 	var r admission.Result
-	err := rl.engine.Acquire(ctx, &asks.Call, scopes[:n], &r)
-	rl.say(&asks, &r, d)
-	return rl.reservation(&asks, &r), inWords(&asks, d, err)
+	err := rl.engine.Acquire(ctx, &prepared.Call, scopes[:n], &r)
+	rl.fillDecision(&prepared, &r, d)
+	return rl.reservation(&prepared, &r), explainNever(&prepared, d, err)
 }
 
-// inWords lets the error of a call that could never pass say which limit is too small.
-func inWords(asks *asking, d *Decision, err error) error {
+// explainNever adds to an ErrNever which limit is too small for the call. Other errors stay as
+// they are.
+func explainNever(prepared *preparedCall, d *Decision, err error) error {
 	switch {
 	case !errors.Is(err, ErrNever):
 		return err
 	case d.Code == DecisionProjectLimit:
 		return fmt.Errorf("%w: %s", ErrNever, d.Project.Reason())
 	}
-	return fmt.Errorf("%w: %s: %s", ErrNever, asks.Model, excess(factsOf(d.Limit).dimension, asks.model.quota()))
+	return fmt.Errorf("%w: %s: %s", ErrNever, prepared.Model, excess(factsOf(d.Limit).dimension, prepared.model.quota()))
 }
 
 // WaitForCapacity waits until a call of so many tokens may be made, and takes nothing:
 // other callers whose wait ends at the same time may be faster. Acquire waits, and
 // reserves.
 func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
-	var asks asking
+	var prepared preparedCall
 	var scopes [2]*admission.Scope
-	n := rl.ready(&Call{Model: model, Estimated: tokens}, &asks, &scopes)
-	if asks.free && ctx.Err() == nil {
+	n := rl.prepare(&Call{Model: model, Estimated: tokens}, &prepared, &scopes)
+	if prepared.unlimited && ctx.Err() == nil {
 		return nil
 	}
 	var r admission.Result
 	var d Decision
-	err := rl.engine.AwaitCapacity(ctx, &asks.Call, scopes[:n], &r)
-	rl.say(&asks, &r, &d)
-	return inWords(&asks, &d, err)
+	err := rl.engine.AwaitCapacity(ctx, &prepared.Call, scopes[:n], &r)
+	rl.fillDecision(&prepared, &r, &d)
+	return explainNever(&prepared, &d, err)
 }
 
-// Decide says what TryAcquire would, and takes nothing. What it says may not be
-// true any more when you act on it: see TryAcquire.
+// Decide returns the decision that TryAcquire would, and takes nothing. Other calls may
+// have changed it by the time you act on it: see TryAcquire.
 func (rl *RateLimiter) Decide(model string, estimatedTokens int) (d Decision) {
-	var asks asking
+	var prepared preparedCall
 	var scopes [2]*admission.Scope
-	n := rl.ready(&Call{Model: model, Estimated: estimatedTokens}, &asks, &scopes)
-	if asks.free {
-		rl.allow(&asks, &d)
+	n := rl.prepare(&Call{Model: model, Estimated: estimatedTokens}, &prepared, &scopes)
+	if prepared.unlimited {
+		rl.fillUnlimited(&prepared, &d)
 		return d
 	}
 	var r admission.Result
-	if err := rl.engine.Look(context.Background(), &asks.Call, scopes[:n], &r); err != nil && asks.Invalid == nil {
+	if err := rl.engine.Look(context.Background(), &prepared.Call, scopes[:n], &r); err != nil && prepared.Invalid == nil {
 		return lost(err)
 	}
-	rl.say(&asks, &r, &d)
+	rl.fillDecision(&prepared, &r, &d)
 	return d
 }
 
 // CanSend reports whether a call of so many tokens may be made. It takes nothing:
-// calls that are made in parallel can all be told yes. See TryAcquire.
+// it may say yes to many parallel calls of which only one fits. See TryAcquire.
 func (rl *RateLimiter) CanSend(model string, estimatedTokens int) bool {
 	return rl.Decide(model, estimatedTokens).Allowed
 }
@@ -188,64 +189,60 @@ func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) 
 		return
 	}
 	var used admission.Ask
-	used.Set(1, 0, Tokens{Input: bounded(promptTokens), Output: bounded(outputTokens)}) // which is valid
-	used.Split = true                                                                   // also of nothing
-	rl.with(name, func(m *model) { rl.engine.Miss(rl.engine.Record(context.Background(), m.scope, used)) })
+	used.Set(1, 0, Tokens{Input: bounded(promptTokens), Output: bounded(outputTokens)}) // valid, because bounded
+	used.Split = true                                                                   // even if both are zero
+	rl.engine.Miss(rl.engine.Record(context.Background(), rl.findOrMake(name).scope, used))
 }
 
-// bounded returns a number of tokens as one that can be counted.
+// bounded returns the number nearest to n that the engine can count.
 func bounded(n int) int { return min(max(n, 0), admission.MaxTokens) }
 
-// asking is a call made ready for the engine.
-type asking struct {
+// preparedCall is a call in the form that the engine takes.
+type preparedCall struct {
 	admission.Call
-	model   *model           // nil: the call names no model that is counted
-	own     *admission.Scope // the scope of the call's project; nil: the call names none
-	free    bool             // neither a quota nor a project's limit governs the call
-	isKnown bool             // the model has a quota
+	model        *model           // nil if the call names no model that is counted
+	projectScope *admission.Scope // the scope of the call's project; nil if the call names none
+	unlimited    bool             // neither a quota nor a project's limit governs the call
+	hasQuota     bool             // the model has a quota
 }
 
-// ready makes a call ready, and enters the scopes that it names. It returns how many.
-func (rl *RateLimiter) ready(c *Call, a *asking, scopes *[2]*admission.Scope) (n int) {
-	a.Model, a.Project, a.MaxWait, a.Priority, a.Shadow = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow
-	a.model = (*rl.quotas.Load())[c.Model]
-	a.isKnown = a.model != nil
-	a.Limited = a.isKnown
-	if a.Invalid = c.ask(&a.Ask); a.Invalid == nil {
-		a.own, a.Invalid = rl.projectScope(c.Project)
+// prepare fills in a and the scopes that the call is charged to. It returns how many these are.
+func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *[2]*admission.Scope) (n int) {
+	p.Model, p.Project, p.MaxWait, p.Priority, p.Shadow = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow
+	p.model = (*rl.quotas.Load())[c.Model]
+	p.hasQuota = p.model != nil
+	p.Limited = p.hasQuota
+	if p.Invalid = c.ask(&p.Ask); p.Invalid == nil {
+		p.projectScope, p.Invalid = rl.projectScope(c.Project)
 	}
-	if a.Invalid != nil {
+	if p.Invalid != nil {
 		if checkProject(c.Project) != nil {
-			a.Project = ""
+			p.Project = ""
 		}
 		return 0
 	}
-	limited := a.isKnown && a.model.scope.Limited()
+	limited := p.hasQuota && p.model.scope.Limited()
+	projectLimited := p.projectScope != nil && p.projectScope.Rules() != nil
 	switch {
-	case !limited && !rl.limitsProjects(a.own) && (c.Model == "" || !rl.isPaused(c.Model)):
-		a.free = true
+	case !limited && !projectLimited && (c.Model == "" || !rl.isPaused(c.Model)):
+		p.unlimited = true
 		return 0
-	case c.Model != "" && !a.isKnown:
-		a.model = rl.findOrMake(c.Model)
+	case c.Model != "" && !p.hasQuota:
+		p.model = rl.findOrMake(c.Model)
 	}
-	if a.model != nil {
-		scopes[n] = a.model.scope
+	if p.model != nil {
+		scopes[n] = p.model.scope
 		n++
 	}
-	if a.own != nil {
-		scopes[n] = a.own
+	if p.projectScope != nil {
+		scopes[n] = p.projectScope
 		n++
 	}
 	return n
 }
 
-// limitsProjects reports whether a call with such a scope is charged to its project.
-func (rl *RateLimiter) limitsProjects(own *admission.Scope) bool {
-	return own != nil && own.Rules() != nil
-}
-
-// projectScope returns the scope of a call's project, or nil where it has none. Where
-// projects have no limits, calls still have their turns by their projects.
+// projectScope returns the scope of a call's project, or nil if the call names none. Before
+// NewProjects the scope has no limits, but calls still have their turns by their projects.
 func (rl *RateLimiter) projectScope(id string) (*admission.Scope, error) {
 	if id == "" {
 		return nil, nil
@@ -285,57 +282,57 @@ func (rl *RateLimiter) NewProjects(cfg project.Config) (*project.Limiter, error)
 // Projects returns the limiter that NewProjects has returned, or nil before that.
 func (rl *RateLimiter) Projects() *project.Limiter { return rl.projects.Load() }
 
-// pass admits a call that no quota and no project's limit governs.
-func (rl *RateLimiter) pass(ctx context.Context, a *asking, d *Decision) *Reservation {
-	rl.allow(a, d)
+// passUnlimited admits a call that no quota and no project's limit governs.
+func (rl *RateLimiter) passUnlimited(ctx context.Context, p *preparedCall, d *Decision) *Reservation {
+	rl.fillUnlimited(p, d)
 	var r admission.Result
 	r.Outcome.Pass()
-	rl.engine.Observe(ctx, &a.Call, &r, nil)
-	r.Reservation = rl.engine.Unlimited(&a.Call)
-	return rl.reservation(a, &r)
+	rl.engine.Observe(ctx, &p.Call, &r, nil)
+	r.Reservation = rl.engine.Unlimited(&p.Call)
+	return rl.reservation(p, &r)
 }
 
-// allow makes d the decision on a call that no quota and no project's limit governs.
-func (rl *RateLimiter) allow(a *asking, d *Decision) {
+// fillUnlimited fills in d for a call that no quota and no project's limit governs.
+func (rl *RateLimiter) fillUnlimited(p *preparedCall, d *Decision) {
 	d.Allowed, d.Code, d.Reason = true, DecisionUnknownModel, "the model has no quota"
-	if a.isKnown {
+	if p.hasQuota {
 		d.Code, d.Reason = DecisionUnlimited, "the model's quota limits nothing"
 	}
-	d.Stats = rl.Stats(a.Model)
+	d.Stats = rl.Stats(p.Model)
 }
 
-// reservation returns the reservation of a call that was admitted, or nil. A model without
-// limits is told of what was used when that is known.
-func (rl *RateLimiter) reservation(a *asking, r *admission.Result) *Reservation {
+// reservation returns the reservation of a call that was admitted, or nil. For a model without
+// limits, the reservation records the usage when it is committed.
+func (rl *RateLimiter) reservation(p *preparedCall, r *admission.Result) *Reservation {
 	res := r.Reservation
 	if res == nil {
 		return nil
 	}
-	if s := a.standing(r); s != nil && s.Rules() != nil {
+	if s := p.modelOutcome(r); s != nil && s.Rules() != nil {
 		if !rl.engine.InMemory() {
-			a.model.glanceAt(&r.Outcome, s)
+			p.model.recordSnapshot(&r.Outcome, s)
 		}
-	} else if a.Model != "" {
-		name := a.Model
+	} else if p.Model != "" {
+		name := p.Model
 		res.AfterCommit(func(t Tokens) { rl.RecordUsage(name, t.Input-t.FreeInput, t.Output-t.FreeOutput) })
 	}
 	return (*Reservation)(res)
 }
 
-// standing returns what the scope of the call's model has said, or nil if it was not asked.
-func (a *asking) standing(r *admission.Result) *admission.Standing {
-	if a.model == nil {
+// modelOutcome returns the answer of the limits of the call's model, or nil if they were not asked.
+func (p *preparedCall) modelOutcome(r *admission.Result) *admission.Standing {
+	if p.model == nil {
 		return nil
 	}
-	return r.Outcome.Of(a.model.scope)
+	return r.Outcome.Of(p.model.scope)
 }
 
-// lost is the answer where the store could not be asked.
+// lost returns the decision on a call for which the store could not be asked.
 func lost(err error) Decision {
 	return Decision{Code: DecisionStoreLost, Reason: err.Error(), RetryAfter: admission.SlotGuess}
 }
 
-// invalid is the answer to a call that is not valid, or whose project's limits were closed.
+// invalid returns the decision on a call that is not valid, or whose project limiter is closed.
 func invalid(err error) Decision {
 	if errors.Is(err, store.ErrClosed) {
 		return lost(err)

@@ -11,21 +11,21 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
-// model is what this process knows of one model: the scope that its quota makes, and what
-// its provider says. It is the gate of the scope.
+// model is what this process knows of one model: the scope with the limits of its quota, and
+// what its provider has said. It implements [admission.Gate] for its scope.
 type model struct {
 	limiter *RateLimiter
 	name    string
 	scope   *admission.Scope
 
-	elsewhere atomic.Pointer[feedback.Elsewhere] // used, by the provider's word; nil: nothing
-	glance    atomic.Pointer[glance]             // of what a store has said was used; nil: none yet
-	learned   int64                              // when its quota was last learned; the limiter's setting guards it
+	elsewhere atomic.Pointer[feedback.Elsewhere] // what others use of the account; nil: nothing
+	snapshot  atomic.Pointer[usageSnapshot]      // the usage that the store last reported; nil: none yet
+	learned   int64                              // when the quota was last learned; guarded by the limiter's setting
 
 	mu sync.Mutex // guards changes of elsewhere
 }
 
-// newModel returns a model of which nothing is used.
+// newModel returns a model with a quota, whose scope is known to the engine.
 func (rl *RateLimiter) newModel(name string, q state.Quota) *model {
 	m := &model{limiter: rl, name: name}
 	m.scope = rl.engine.NewShared(state.KeyPrefix(name), name, m)
@@ -33,10 +33,9 @@ func (rl *RateLimiter) newModel(name string, q state.Quota) *model {
 	return m
 }
 
-// quota returns the model's quota.
 func (m *model) quota() *state.Quota { return &setupOf(m.scope.Rules()).quota }
 
-// Idle is [admission.Gate]'s.
+// Idle implements [admission.Gate]: the model has no pause, and nobody else uses its account.
 func (m *model) Idle() bool {
 	if m.elsewhere.Load() != nil {
 		return false
@@ -45,7 +44,7 @@ func (m *model) Idle() bool {
 	return !paused
 }
 
-// Look is [admission.Gate]'s.
+// Look implements [admission.Gate]: it returns for how long a pause denies a call.
 func (m *model) Look(now int64) admission.Closed {
 	if s, ok := m.limiter.pauseAt(m.name, now); ok && now < s.Probe {
 		return closedBy(&s, now)
@@ -53,7 +52,7 @@ func (m *model) Look(now int64) admission.Closed {
 	return admission.Closed{}
 }
 
-// Admit is [admission.Gate]'s.
+// Admit implements [admission.Gate]: during a pause it admits a call as the probe, or denies it.
 func (m *model) Admit(now int64) (probe int64, closed admission.Closed) {
 	if _, ok := m.limiter.pauseAt(m.name, now); !ok {
 		return 0, closed
@@ -65,16 +64,16 @@ func (m *model) Admit(now int64) (probe int64, closed admission.Closed) {
 	return probe, closed
 }
 
-// GiveBack is [admission.Gate]'s.
+// GiveBack implements [admission.Gate]: another call may be the probe.
 func (m *model) GiveBack(now, probe int64) { m.limiter.pauses.GiveBack(m.name, now, probe, 0) }
 
-// Served is [admission.Gate]'s.
+// Served implements [admission.Gate]: the provider took the probe, so the pause ends.
 func (m *model) Served(probe int64) {
 	m.limiter.unpause(m.name, func(s feedback.Pause) bool { return s.Turn == probe })
 }
 
-// Committed is [admission.Gate]'s. A call that has used no tokens was refused for what it
-// is, and says nothing about the pause.
+// Committed implements [admission.Gate]. A probe that has used tokens ends the pause. A probe
+// that has used none was not valid, and says nothing about the pause.
 func (m *model) Committed(now, probe int64, used int) {
 	switch {
 	case used > 0:
@@ -84,17 +83,17 @@ func (m *model) Committed(now, probe int64, used int) {
 	}
 }
 
-// closedBy returns for how long a pause lets nothing pass.
+// closedBy returns for how long a pause denies calls, and when the next probe may pass.
 func closedBy(s *feedback.Pause, now int64) admission.Closed {
 	return admission.Closed{For: time.Duration(s.Until - now), Probe: time.Duration(min(s.Probe, s.Word) - now)}
 }
 
-// look fills in o with what is used of the model. It charges nothing.
+// look fills in o with the model's usage, and charges nothing.
 func (m *model) look(ctx context.Context, o *admission.Outcome) error {
 	return m.limiter.engine.LookAt(ctx, m.scope, o)
 }
 
-// accounts returns what was used of the model, and as of which time in Unix nanoseconds.
+// accounts returns the model's usage, and the time in Unix nanoseconds at which it was read.
 func (m *model) accounts(ctx context.Context) (state.Accounts, int64, error) {
 	return m.limiter.engine.Read(ctx, m.scope)
 }

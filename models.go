@@ -7,56 +7,47 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
-	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// with calls fn with the model of a name, and makes one where there is none,
-// unless no model can have the name. fn must not take long.
-func (rl *RateLimiter) with(name string, fn func(*model)) {
-	if m := (*rl.quotas.Load())[name]; m != nil {
-		fn(m)
-	} else if modelname.Check(name) == nil {
-		fn(rl.findOrMake(name))
-	}
-}
-
+// modelLocked returns the model of a name, and makes one where there is none. The caller has
+// locked mu.
 func (rl *RateLimiter) modelLocked(name string) *model {
 	if m := (*rl.quotas.Load())[name]; m != nil {
 		return m
 	}
-	m := rl.others[name]
+	m := rl.withoutQuota[name]
 	if m == nil {
-		if len(rl.others) >= mostOthers {
+		if len(rl.withoutQuota) >= mostWithoutQuota {
 			rl.forgetIdle(nil)
 		}
 		m = rl.newModel(name, state.Quota{})
-		rl.others[name] = m
+		rl.withoutQuota[name] = m
 	}
 	return m
 }
 
-// mostOthers is how many models without a quota are known before those are forgotten that
-// no call waits for. What was used of them is in the store.
-const mostOthers = 2 * mostUnknown
+// mostWithoutQuota is how many models without a quota are kept here. When there are more,
+// those that no call waits for are forgotten. Their usage stays in the store.
+const mostWithoutQuota = 2 * mostUnknown
 
-// forgetIdle forgets the models without a quota that no call waits for, but for some. The
-// caller holds mu.
+// forgetIdle forgets the models without a quota that no call waits for, except those in but.
+// The caller has locked mu.
 func (rl *RateLimiter) forgetIdle(but []string) {
-	maps.DeleteFunc(rl.others, func(name string, m *model) bool {
+	maps.DeleteFunc(rl.withoutQuota, func(name string, m *model) bool {
 		return m.scope.Waiting() == 0 && !slices.Contains(but, name)
 	})
 }
 
-// SetQuota sets the quota of a model. What was used of it stays; a day that is
-// under way ends when the new quota says. A limiter on Redis writes it there too,
-// and the others follow at once. A limiter with a SQLite file writes it there too, and
+// SetQuota sets the quota of a model. Its usage stays; a day that is under way ends when
+// the new quota says. A limiter on Redis writes the quota there too, and the other
+// limiters follow at once. A limiter with a SQLite file writes it there too, and
 // other processes read it when they open or Load the file. Until then they use the
 // quota that they know.
 func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
@@ -65,6 +56,7 @@ func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
 	return rl.setQuotaLocked(model, state.Quota(quota))
 }
 
+// setQuotaLocked is SetQuota for a caller that has locked setting.
 func (rl *RateLimiter) setQuotaLocked(model string, quota state.Quota) error {
 	if err := state.Check(model, quota); err != nil {
 		return err
@@ -127,7 +119,7 @@ func (rl *RateLimiter) setQuotas(quotas map[string]state.Quota) error {
 		if err := rl.engine.SetRules(m.scope, newRules(q)); err != nil {
 			return err
 		}
-		delete(rl.others, name)
+		delete(rl.withoutQuota, name)
 		models[name] = m
 	}
 	rl.quotas.Store(&models)
@@ -155,27 +147,30 @@ func (rl *RateLimiter) stateQuotas() map[string]state.Quota {
 	return eachModel(*rl.quotas.Load(), func(m *model) state.Quota { return *m.quota() })
 }
 
-// find returns the model of a name, or one without quota and usage.
+// find returns the model of a name. If there is none, it returns a new one that is not kept.
 func (rl *RateLimiter) find(name string) *model {
 	if m := (*rl.quotas.Load())[name]; m != nil {
 		return m
 	}
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
-	if m := rl.others[name]; m != nil {
+	if m := rl.withoutQuota[name]; m != nil {
 		return m
 	}
 	return rl.newModel(name, state.Quota{})
 }
 
-// findOrMake returns the model of a name, and makes one where there is none.
+// findOrMake returns the model of a name. If there is none, it makes one and keeps it.
 func (rl *RateLimiter) findOrMake(name string) *model {
+	if m := (*rl.quotas.Load())[name]; m != nil {
+		return m
+	}
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	return rl.modelLocked(name)
 }
 
-// State returns what is used of each model, as far as anything is.
+// State returns the usage of each model that has any.
 func (rl *RateLimiter) State() map[string]UsageStats {
 	used, err := rl.state()
 	rl.engine.Miss(err)
@@ -208,9 +203,9 @@ func (rl *RateLimiter) Stats(model string) ModelStats {
 		rl.engine.Miss(err)
 		v.quota = *m.quota()
 	} else {
-		v.see(&o, o.Of(m.scope))
+		v.fill(&o, o.Of(m.scope))
 	}
-	v.describe(&s)
+	v.fillStats(&s)
 	return s
 }
 
@@ -254,7 +249,7 @@ func (rl *RateLimiter) names() (names []string, err error) {
 	return slices.Compact(names), err
 }
 
-// used returns the models of which the store knows that they are used.
+// used returns the names of the models that have any usage in the store.
 func (rl *RateLimiter) used() (names []string, err error) {
 	ctx := context.Background()
 	keys, err := rl.engine.Store().Keys(ctx, state.AllModels)
@@ -267,8 +262,8 @@ func (rl *RateLimiter) used() (names []string, err error) {
 	return names, err
 }
 
-// Reset forgets what was used of a model, and what its provider has said, so a pause
-// ends. Calls that are reserved and not yet committed or cancelled give nothing back
+// Reset forgets the usage of a model, and what its provider has said, so a pause
+// ends. Calls that are reserved and not yet committed or cancelled refund nothing
 // later; whether what they use beyond their estimates still counts is not defined.
 func (rl *RateLimiter) Reset(model string) {
 	m := rl.find(model)
@@ -278,38 +273,33 @@ func (rl *RateLimiter) Reset(model string) {
 	rl.engine.Miss(rl.engine.Reset(context.Background(), m.scope))
 }
 
-// BackgroundPrune forgets, once in every interval, what does not count any more, until
+// BackgroundPrune forgets, once in every interval, usage that does not count any more, until
 // stop is called. Memory is bounded without it; with it, some is freed earlier. An
 // interval of zero or less starts nothing.
 func (rl *RateLimiter) BackgroundPrune(interval time.Duration) (stop func()) {
 	if interval <= 0 {
 		return func() {}
 	}
-	stopped := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	var pruning sync.WaitGroup
+	pruning.Go(func() {
+		tick := time.Tick(interval)
 		for {
 			select {
-			case <-ticker.C:
+			case <-tick:
 				rl.prune()
-			case <-stopped:
+			case <-ctx.Done():
 				return
 			}
 		}
-	}()
-	var stopping atomic.Bool
+	})
 	return func() {
-		if stopping.CompareAndSwap(false, true) {
-			close(stopped)
-		}
-		<-done
+		cancel()
+		pruning.Wait()
 	}
 }
 
-// prune forgets models without a quota, and what does not count any more.
+// prune forgets idle models without a quota, and usage that does not count any more.
 func (rl *RateLimiter) prune() {
 	if memory, ok := rl.engine.Store().(*store.Memory); ok {
 		memory.Sweep()

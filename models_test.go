@@ -478,8 +478,8 @@ func TestMemoryOfUnknownModels(t *testing.T) {
 			res.Cancel()
 		}
 	}
-	if len(rl.others) > 0 {
-		t.Errorf("%d models are known that were only asked for", len(rl.others))
+	if len(rl.withoutQuota) > 0 {
+		t.Errorf("%d models are known that were only asked for", len(rl.withoutQuota))
 	}
 	before := heapInUse()
 	for i := range names {
@@ -488,19 +488,19 @@ func TestMemoryOfUnknownModels(t *testing.T) {
 	if used := heapInUse() - before; used > mostUnknown*4000 {
 		t.Errorf("a model that was used costs %d bytes", used/mostUnknown)
 	}
-	if len(rl.others) != mostUnknown {
-		t.Errorf("%d models are known; want %d", len(rl.others), mostUnknown)
+	if len(rl.withoutQuota) != mostUnknown {
+		t.Errorf("%d models are known; want %d", len(rl.withoutQuota), mostUnknown)
 	}
-	clock.pass(unknownCount)
+	clock.pass(unknownStay)
 	for i := range names / 2 { // more than were left until it has to make room
 		rl.RecordUsage(name(names+i), 10, 10)
 	}
 	if n := len(slices.Collect(rl.Models())); n != mostUnknown+1 {
 		t.Errorf("%d models are known; want those of today, %d", n, mostUnknown+1)
 	}
-	clock.pass(unknownCount)
-	if n := len(slices.Collect(rl.Models())); n != 1 || len(rl.others) > 0 {
-		t.Errorf("%d models, of which %d were used; want one, and none", n, len(rl.others))
+	clock.pass(unknownStay)
+	if n := len(slices.Collect(rl.Models())); n != 1 || len(rl.withoutQuota) > 0 {
+		t.Errorf("%d models, of which %d were used; want one, and none", n, len(rl.withoutQuota))
 	}
 	if used := heapInUse() - before; used > mostUnknown*1200 {
 		t.Errorf("%d bytes a model are left", used/mostUnknown)

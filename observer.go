@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
-// Observer is told of everything that happens to calls, and to the store that
+// Observer receives an event for everything that happens to calls, and to the store that
 // counts them. Package telemetry has observers for Prometheus and OpenTelemetry.
 type Observer = event.Observer
 
@@ -38,8 +38,8 @@ const (
 	EventStore     = event.Store
 )
 
-// ModelUsage returns what is used of each model that has a quota, in no order. Only limits of
-// the quota are listed. Package telemetry makes metrics of it.
+// ModelUsage returns the usage of each model that has a quota, in no order, with the limits
+// that the quota sets. Package telemetry makes metrics of it.
 func (rl *RateLimiter) ModelUsage() iter.Seq[event.ModelUsage] {
 	return func(yield func(event.ModelUsage) bool) {
 		for name, m := range *rl.quotas.Load() {
@@ -47,7 +47,7 @@ func (rl *RateLimiter) ModelUsage() iter.Seq[event.ModelUsage] {
 			var v view
 			err := m.look(context.Background(), &o)
 			if err == nil {
-				v.see(&o, o.Of(m.scope))
+				v.fill(&o, o.Of(m.scope))
 			}
 			u := event.ModelUsage{Model: name, Paused: rl.Paused(name), Lost: err != nil}
 			for d := range state.Dimensions {

@@ -15,7 +15,7 @@ import (
 // DefaultMaxPause is the MaxPause of a [Config] that has none.
 const DefaultMaxPause = 5 * time.Minute
 
-const pauseSetting = "pause/" // and the model's name
+const pausePrefix = "pause/" // the model's name follows
 
 // Paused returns how much longer the provider of a model takes no calls of it: see
 // [RateLimiter.Heed].
@@ -27,10 +27,10 @@ func (rl *RateLimiter) Paused(model string) time.Duration {
 	return time.Duration(max(s.Until-now, 0))
 }
 
-// pauseOf returns the pause of a model, if there is one, and the time. A pause that is
-// found to have ended is told of.
+// pauseOf returns the pause of a model, if there is one, and the time. If it finds that a
+// pause has ended, it tells observers.
 func (rl *RateLimiter) pauseOf(model string) (s feedback.Pause, now int64, ok bool) {
-	if _, ok = rl.pauses.Get(model); !ok { // nearly always: the clock is not needed
+	if _, ok = rl.pauses.Get(model); !ok { // the usual case, which does not read the clock
 		return s, 0, false
 	}
 	now = rl.engine.Now()
@@ -38,7 +38,7 @@ func (rl *RateLimiter) pauseOf(model string) (s feedback.Pause, now int64, ok bo
 	return s, now, ok
 }
 
-// pauseAt is pauseOf at a time.
+// pauseAt is pauseOf for a caller that has read the clock.
 func (rl *RateLimiter) pauseAt(model string, now int64) (s feedback.Pause, ok bool) {
 	if s, ok = rl.pauses.Get(model); !ok || now < s.Word {
 		return s, ok
@@ -47,29 +47,29 @@ func (rl *RateLimiter) pauseAt(model string, now int64) (s feedback.Pause, ok bo
 	return feedback.Pause{}, false
 }
 
-// isPaused reports whether a model is paused, and at most a probe may pass.
+// isPaused reports whether a model is paused, so that at most a probe may pass.
 func (rl *RateLimiter) isPaused(model string) bool {
 	_, _, ok := rl.pauseOf(model)
 	return ok
 }
 
-// pause lets no call of a model pass for as long as its provider has said, but for
-// probes.
+// pause pauses a model for as long as its provider has said, and no longer than most. Only
+// probes pass.
 func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits, most time.Duration) {
-	rl.pauseOf(model) // tells of one that has ended
+	rl.pauseOf(model) // tells observers of an earlier pause that has ended
 	now := rl.engine.Now()
 	began, news := rl.pauses.Extend(model, now, feedback.Refusal{At: now, Length: said.Pause, Most: most, Cause: said.Cause})
 	length := max(min(said.Pause, feedback.Longest, most), 0)
 	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause, Began: began})
 	if news {
-		rl.post(ctx, model, posting{From: now, Until: now + int64(length)})
+		rl.storePause(ctx, model, storedPause{From: now, Until: now + int64(length)})
 	}
 }
 
-// resume ends a model's pause if it is one that was meant, tells observers, and lets
-// waiting calls go on. It reports whether there was one.
-func (rl *RateLimiter) resume(model string, now int64, meant func(s feedback.Pause) bool) bool {
-	s, ok := rl.pauses.End(model, now, meant)
+// resume ends a model's pause if ends returns true for it. It tells observers, and lets
+// waiting calls go on. It reports whether a pause has ended.
+func (rl *RateLimiter) resume(model string, now int64, ends func(s feedback.Pause) bool) bool {
+	s, ok := rl.pauses.End(model, now, ends)
 	if !ok {
 		return false
 	}
@@ -81,43 +81,43 @@ func (rl *RateLimiter) resume(model string, now int64, meant func(s feedback.Pau
 	return true
 }
 
-// unpause ends a model's pause, if it is one that was meant, for all limiters that
-// share the store.
-func (rl *RateLimiter) unpause(model string, meant func(s feedback.Pause) bool) {
+// unpause is resume for all limiters on the store.
+func (rl *RateLimiter) unpause(model string, ends func(s feedback.Pause) bool) {
 	now := rl.engine.Now()
-	if rl.resume(model, now, meant) {
-		rl.post(context.Background(), model, posting{Ended: now + 1})
+	if rl.resume(model, now, ends) {
+		rl.storePause(context.Background(), model, storedPause{Ended: now + 1})
 	}
 }
 
-// posting is a pause as a setting of a store, in Unix nanoseconds: from when and until
-// when it is, or that every pause which was heard of before Ended has ended. Machines go
-// by it as far as their clocks agree. A limiter may hear a posting after its end: the
-// end that comes next covers it, because the posting says from when it is.
-type posting struct {
+// storedPause is a pause as a setting of a store. It says either from when until when the
+// pause is, or that every pause that was reported before Ended has ended. Times are Unix
+// nanoseconds, so nodes agree as far as their clocks do. A node may read a pause only after
+// the pause was ended; the next end that it reads still ends that pause, because of From.
+type storedPause struct {
 	From  int64 `json:"from_ns,omitempty"` // 0: an older version has posted it
 	Until int64 `json:"until_ns,omitempty"`
 	Ended int64 `json:"ended_ns,omitempty"`
 }
 
-// post lets those who share the store know of a pause. Models without a quota may
-// have any names, so they are not told of: they will hear it from the provider.
-func (rl *RateLimiter) post(ctx context.Context, model string, said posting) {
-	p, ok := rl.keeper.(*posted)
+// storePause writes a pause to the store, for the other nodes. Pauses of models without a quota
+// are not written, because clients may invent any number of names: each node hears of those
+// pauses from the provider.
+func (rl *RateLimiter) storePause(ctx context.Context, model string, said storedPause) {
+	k, ok := rl.keeper.(*settingsKeeper)
 	if !ok || (*rl.quotas.Load())[model] == nil {
 		return
 	}
-	values := map[string]posting{model: said}
-	if _, err := settings.Put(context.WithoutCancel(ctx), p.keeper, pauseSetting, values, false); err != nil {
+	values := map[string]storedPause{model: said}
+	if _, err := settings.Put(context.WithoutCancel(ctx), k.store, pausePrefix, values, false); err != nil {
 		rl.engine.Miss(err)
 	}
 }
 
-// hearPauses takes over the pauses that others have posted.
-func (rl *RateLimiter) hearPauses(values map[string]string) {
-	posted, _ := settings.Parse(values, pauseSetting, checkPosting, rl.engine.Miss)
+// loadPauses takes over the pauses that other nodes have written to the store.
+func (rl *RateLimiter) loadPauses(values map[string]string) {
+	stored, _ := settings.Parse(values, pausePrefix, checkStoredPause, rl.engine.Miss)
 	now := rl.engine.Now()
-	for model, p := range posted {
+	for model, p := range stored {
 		if s, _ := rl.pauses.Get(model); p.Until > max(s.Word, now) {
 			rl.pauses.Extend(model, now, feedback.Refusal{At: cmp.Or(p.From, now), Length: time.Duration(p.Until - now), Most: rl.maxPause})
 		}
@@ -125,7 +125,7 @@ func (rl *RateLimiter) hearPauses(values map[string]string) {
 	}
 }
 
-func checkPosting(model string, p posting) error {
+func checkStoredPause(model string, p storedPause) error {
 	if least := min(p.From, p.Until, p.Ended); least < 0 {
 		return fmt.Errorf("ratelimit: a time of %d ns: it must not be negative", least)
 	}

@@ -14,17 +14,17 @@ import (
 func TestPauseIsHeardAfterItsEnd(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 10})
 	clock := memClock(rl)
-	hear := func(p posting) {
+	hear := func(p storedPause) {
 		t.Helper()
 		text, err := json.Marshal(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rl.hearPauses(map[string]string{pauseSetting + memModel: string(text)})
+		rl.loadPauses(map[string]string{pausePrefix + memModel: string(text)})
 	}
-	began := posting{From: clock.now, Until: clock.now + int64(5*time.Minute)}
+	began := storedPause{From: clock.now, Until: clock.now + int64(5*time.Minute)}
 	clock.pass(time.Second)
-	ended := posting{Ended: clock.now}
+	ended := storedPause{Ended: clock.now}
 	clock.pass(time.Second)
 
 	hear(began)

@@ -10,16 +10,15 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Load reads quotas and usage from the limiter's file. Quotas in the file take
+// Load reads quotas and usage from the limiter's YAML file. Quotas in the file take
 // precedence over those that were set; models that are not in it keep theirs. Usage in
 // the file replaces what was used so far. A missing file changes nothing. A file that
 // cannot be read, or is incomplete, changes nothing either, and the error says where the
 // fault is.
 //
-// A SQLite file is read when it is opened, and its usage is always that of all
-// processes: there, Load reads the quotas that others have set since. So it does
-// on Redis, where limiters follow those by themselves; on other stores it does
-// nothing.
+// In SQLite and Redis usage is always up to date. There Load reads the quotas that other
+// limiters have set since; on Redis, limiters follow those by themselves. On other stores
+// Load does nothing.
 func (rl *RateLimiter) Load() error { return rl.load(context.Background()) }
 
 func (rl *RateLimiter) load(ctx context.Context) error {
@@ -52,8 +51,8 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 	return rl.replaceUsage(ctx, file.State)
 }
 
-// replaceUsage puts what a file holds in the place of what was used so far. A key is
-// replaced at once, so that no call finds less used than before and after.
+// replaceUsage replaces the usage in memory by that of a file. Each key changes in one step, so
+// no call finds less used than the memory had or the file has.
 func (rl *RateLimiter) replaceUsage(ctx context.Context, saved map[string]state.Usage) error {
 	memory, now := rl.engine.Store().(*store.Memory), rl.engine.Now()
 	keys, err := memory.Keys(ctx, state.AllModels)

@@ -2,7 +2,7 @@ package ratelimit
 
 import "dappco.re/go/core/go-ratelimit/llm"
 
-// Provider is who serves a model.
+// Provider names the service that serves a model.
 type Provider = llm.Provider
 
 const (

@@ -15,22 +15,21 @@ type Tokens = llm.Tokens
 // setup is what the rules of a model are made from.
 type setup struct {
 	quota   state.Quota
-	missing *feedback.Missing // what is less in the limits than in the quota, because others use it; nil: nothing
+	missing *feedback.Missing // by how much others lower the limits below the quota; nil: by nothing
 }
 
-// setupOf returns what rules are made from.
 func setupOf(r *admission.Rules) *setup { return r.Setup.(*setup) }
 
-// newRules returns the rules of a valid quota. Those of the zero Quota count, and deny nothing.
+// newRules returns the rules of a valid quota. The rules of the zero Quota count, and deny nothing.
 func newRules(q state.Quota) *admission.Rules {
 	return &admission.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true}
 }
 
-// limitFacts are what callers are told of a limit that denies.
+// limitFacts are what a decision says about a limit that denies.
 type limitFacts struct {
 	dimension state.Dimension
 	code      DecisionCode
-	what      string
+	what      string // what is limited, for people
 }
 
 var modelLimits = map[string]limitFacts{
@@ -44,7 +43,7 @@ var modelLimits = map[string]limitFacts{
 	admission.PausedName: {state.Dimensions, DecisionPaused, "the provider to take calls again"},
 }
 
-// factsOf returns the facts of the limit of a name. A limit that is not a model's is a project's.
+// factsOf returns the facts about the limit with a name. A limit that is not a model's is a project's.
 func factsOf(name string) limitFacts {
 	if facts, ok := modelLimits[name]; ok {
 		return facts

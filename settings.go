@@ -8,42 +8,42 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
-// posted is quotas as settings of a store: one a model.
-type posted struct {
+// settingsKeeper keeps quotas as settings of a store, one setting for each model.
+type settingsKeeper struct {
 	limiter *RateLimiter
-	keeper  settings.Keeper
+	store   settings.Keeper
 }
 
-const quotaSetting = "quota/" // and the model's name
+const quotaPrefix = "quota/" // the model's name follows
 
-func (p *posted) PutQuotas(quotas map[string]state.Quota) error {
-	_, err := settings.Put(context.Background(), p.keeper, quotaSetting, modelQuotas(quotas), false)
+func (k *settingsKeeper) PutQuotas(quotas map[string]state.Quota) error {
+	_, err := settings.Put(context.Background(), k.store, quotaPrefix, modelQuotas(quotas), false)
 	return err
 }
 
-func (p *posted) AddQuotas(quotas map[string]state.Quota) (map[string]state.Quota, error) {
-	values, err := settings.Put(context.Background(), p.keeper, quotaSetting, modelQuotas(quotas), true)
-	return p.parse(values), err
+func (k *settingsKeeper) AddQuotas(quotas map[string]state.Quota) (map[string]state.Quota, error) {
+	values, err := settings.Put(context.Background(), k.store, quotaPrefix, modelQuotas(quotas), true)
+	return k.parse(values), err
 }
 
-func (p *posted) Quotas(ctx context.Context) (map[string]state.Quota, error) {
-	values, err := p.keeper.Settings(ctx)
+func (k *settingsKeeper) Quotas(ctx context.Context) (map[string]state.Quota, error) {
+	values, err := k.store.Settings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.limiter.hearPauses(values)
-	return p.parse(values), nil
+	k.limiter.loadPauses(values)
+	return k.parse(values), nil
 }
 
-// Save has nothing to write: what was set at run time is there, and what else a node
-// goes by is in its Config, where the next one may say otherwise.
-func (p *posted) Save(map[string]state.Quota) error { return nil }
+// Save writes nothing. Quotas that were set at run time are in the store already. All others are
+// in the node's Config, and another node's Config may differ.
+func (k *settingsKeeper) Save(map[string]state.Quota) error { return nil }
 
-func (p *posted) parse(values map[string]string) map[string]state.Quota {
+func (k *settingsKeeper) parse(values map[string]string) map[string]state.Quota {
 	check := func(model string, q ModelQuota) error { return state.Check(model, state.Quota(q)) }
-	quotas, unset := settings.Parse(values, quotaSetting, check, p.limiter.engine.Miss)
+	quotas, unset := settings.Parse(values, quotaPrefix, check, k.limiter.engine.Miss)
 	for _, model := range unset {
-		p.limiter.engine.Miss(fmt.Errorf("ratelimit: the store's setting %.80q is not used: it must be one quota", quotaSetting+model))
+		k.limiter.engine.Miss(fmt.Errorf("ratelimit: the store's setting %.80q is not used: it must be one quota", quotaPrefix+model))
 	}
 	return stateQuotas(quotas)
 }

@@ -9,10 +9,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Store is where a limiter counts: any of this module's, or one that passes storetest.
+// Store is where a limiter counts usage: one of this module's stores, or another one that
+// passes storetest.
 type Store = store.Store
 
-// Store returns where the limiter counts.
+// Store returns the store in which the limiter counts.
 func (rl *RateLimiter) Store() Store { return rl.engine.Store() }
 
 // NewWithStore returns a limiter with the quotas of cfg whose counters are in a
@@ -45,7 +46,7 @@ func newOnStore(s Store, owned bool, cfg Config) (*RateLimiter, error) {
 	if !ok {
 		return rl, nil
 	}
-	rl.keeper = &posted{rl, values}
+	rl.keeper = &settingsKeeper{rl, values}
 	if err := rl.Load(); err != nil {
 		return nil, err
 	}
@@ -53,7 +54,8 @@ func newOnStore(s Store, owned bool, cfg Config) (*RateLimiter, error) {
 	return rl, nil
 }
 
-// loadUnlessClosed loads the quotas, which others may have set.
+// loadUnlessClosed loads the quotas, which another limiter may have set. A store that was
+// closed meanwhile is no error.
 func (rl *RateLimiter) loadUnlessClosed(ctx context.Context) error {
 	if err := rl.load(ctx); !errors.Is(err, store.ErrClosed) {
 		return err
@@ -61,18 +63,18 @@ func (rl *RateLimiter) loadUnlessClosed(ctx context.Context) error {
 	return nil
 }
 
-// keeper keeps quotas where all who share the counters find them.
+// keeper keeps quotas in the store, where all limiters on the store find them.
 type keeper interface {
 	// PutQuotas writes quotas.
 	PutQuotas(quotas map[string]state.Quota) error
 
-	// AddQuotas writes the quotas of models that have none there yet, and
-	// returns those that all of the models have now.
-	AddQuotas(quotas map[string]state.Quota) (held map[string]state.Quota, err error)
+	// AddQuotas writes the quotas of models that have none in the store yet. It
+	// returns the quotas in the store of all models in quotas.
+	AddQuotas(quotas map[string]state.Quota) (stored map[string]state.Quota, err error)
 
-	// Quotas returns the quotas that are kept.
+	// Quotas returns all quotas in the store.
 	Quotas(ctx context.Context) (map[string]state.Quota, error)
 
-	// Save writes the quotas of models that have none there yet, and what was used.
+	// Save writes the quotas of models that have none in the store yet, and the usage.
 	Save(quotas map[string]state.Quota) error
 }

@@ -8,22 +8,21 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 )
 
-// unknownModels is the models without a quota that are counted. Clients may invent any number
-// of names, so those beyond mostUnknown are not counted: nothing limits them. What is
-// counted already is never forgotten for a newcomer, because the store is shared, and
-// another program may have a quota for the name.
+// unknownModels is the models without a quota whose usage is counted. Clients may invent any
+// number of names, so only mostUnknown of them are counted. A new name never replaces one that
+// is counted already: another program on the same store may have a quota for that one.
 type unknownModels struct {
 	mu    sync.Mutex
-	until map[string]int64 // Unix nanoseconds: a day after the name came, when all that counted then is over
+	until map[string]int64 // when the name may go, in Unix nanoseconds: its first usage counts no longer
 }
 
 const (
-	mostUnknown  = 1000 // models without a quota that are counted
-	unknownCount = 24*time.Hour + time.Minute
+	mostUnknown = 1000                       // how many models without a quota are counted
+	unknownStay = 24*time.Hour + time.Minute // how long a name is counted after it was first used
 )
 
-// admit reports whether a model without a quota is counted, and makes it so if there is
-// room.
+// admit reports whether the usage of a model without a quota is counted. A new name is added if
+// there is room.
 func (n *unknownModels) admit(name string, now int64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -39,19 +38,18 @@ func (n *unknownModels) admit(name string, now int64) bool {
 	if n.until == nil {
 		n.until = map[string]int64{}
 	}
-	n.until[name] = now + int64(unknownCount)
+	n.until[name] = now + int64(unknownStay)
 	return true
 }
 
-// forget makes room: nothing is used of a model any more.
+// forget removes a name whose usage was reset.
 func (n *unknownModels) forget(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.until, name)
 }
 
-// counts reports whether what is used of a model is counted: models with a quota always
-// are.
+// counts reports whether the usage of a model is counted. Models with a quota always are.
 func (rl *RateLimiter) counts(name string) bool {
 	return (*rl.quotas.Load())[name] != nil || modelname.Check(name) == nil && rl.unknown.admit(name, rl.engine.Now())
 }

@@ -2,7 +2,7 @@ package ratelimit
 
 import "dappco.re/go/core/go-ratelimit/internal/state"
 
-// eachModel converts the values of a map.
+// eachModel converts the values of a map that has one for each model.
 func eachModel[A, B any](all map[string]A, convert func(A) B) map[string]B {
 	converted := make(map[string]B, len(all))
 	for model, value := range all {
