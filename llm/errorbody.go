@@ -151,6 +151,7 @@ func (c *errorBody) names(codes ...string) bool {
 	return slices.Contains(codes, c.code) || slices.Contains(codes, c.kind)
 }
 
+// speaksOf reports whether the message has one of the words.
 func (c *errorBody) speaksOf(words ...string) bool {
 	return firstOf(c.text, words...) < len(c.text)
 }

@@ -13,7 +13,7 @@ type windowHeaders struct {
 
 	// per returns the window's Per. That may depend on the provider, on the values of the headers,
 	// and on the Per that an error names, which is 0 where none does.
-	per func(p Provider, w Window, said time.Duration) time.Duration
+	per func(p Provider, w Window, errorPer time.Duration) time.Duration
 }
 
 // allWindowHeaders are the headers of every provider. They are read whoever the provider is,

@@ -21,8 +21,8 @@ type shard struct {
 
 const generation = 128 // the most histories of one generation of a shard
 
-// owner is whose history it is: that of a project with one model, or without a project that of all
-// projects with the model.
+// owner is the model and the project that a history belongs to. A history without a project is that
+// of all calls of the model.
 type owner struct {
 	provider       Provider
 	model, project string
@@ -59,7 +59,7 @@ func (m *historyCache) shard(o owner) (s *shard, hash uint64) {
 	return &m.shards[hash%uint64(len(m.shards))], hash
 }
 
-// find returns a history, and makes it young, or nil.
+// find returns a history, which it makes young, or nil if there is none.
 func (s *shard) find(hash uint64) *history {
 	if h := s.young[hash]; h != nil {
 		return h
@@ -71,6 +71,7 @@ func (s *shard) find(hash uint64) *history {
 	return h
 }
 
+// keep puts a history among the young ones.
 func (s *shard) keep(hash uint64, h *history) {
 	if len(s.young) == generation {
 		s.young, s.old = s.old, s.young

@@ -4,10 +4,10 @@ import "math"
 
 // history is what the last calls of a model, or of one of its projects, have used.
 type history struct {
-	input         series  // per token of the prompt
+	input         series  // input tokens per token of the prompt
 	counted       series  // the part of the input that the provider counts, per token of the prompt
-	output        series  // per answer
-	longestPrompt float64 // about the longest of the last calls
+	output        series  // output tokens per answer
+	longestPrompt float64 // about the longest prompt of the last calls
 }
 
 // promptOffset is added to every prompt. It keeps constant costs that show in short prompts, such
@@ -46,8 +46,8 @@ func (h *history) learn(c call, f figures) {
 }
 
 const (
-	lastCalls = 64 // how many calls are remembered
-	someCalls = 16 // after so many calls, the history alone counts
+	lastCalls = 64 // how many calls a history remembers
+	someCalls = 16 // how many calls a history needs to count alone
 
 	// missRate is the part of calls that may use more than was reserved: one in twenty, with some
 	// margin.

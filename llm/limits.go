@@ -31,12 +31,12 @@ type Window struct {
 	Reset     time.Duration // the time until it is full again, at most Per; 0 if the provider does not say
 }
 
-// Cause is why a provider refuses a call.
+// Cause is why a provider throttles a call.
 type Cause string
 
 const (
 	RateLimited Cause = "rate limit"
-	DayLimited  Cause = "day limit" // no use to try again within seconds
+	DayLimited  Cause = "day limit" // to try again within seconds is of no use
 	SpendCap    Cause = "spend cap" // no call passes until the customer pays
 	Overloaded  Cause = "overload"  // the provider has too much load; the caller is within its limits
 )
@@ -45,7 +45,7 @@ const (
 type Limits struct {
 	Windows []Window
 
-	// Cause is why the call was refused, or empty. With a Cause, Pause is how long to send nothing
+	// Cause is why the call was throttled, or empty. With a Cause, Pause is how long to send nothing
 	// to the model: the time that the provider has asked for, or else a guess.
 	Cause Cause
 	Pause time.Duration
@@ -53,12 +53,12 @@ type Limits struct {
 
 // How long to pause where the provider does not say.
 const (
-	guessedRate  = time.Second      // a bucket fills steadily, so that some of it is there again soon
-	guessedLoad  = time.Second      // about the first wait of SDKs
-	guessedDay   = time.Hour        // the end of the day is unknown; it is noticed at most so late
-	guessedSpend = 10 * time.Minute // a customer who has paid should not wait for long
+	guessedRate  = time.Second      // for a bucket, which fills steadily, so that some of it is there again soon
+	guessedLoad  = time.Second      // for overload: about the first wait of SDKs
+	guessedDay   = time.Hour        // for a day whose end is unknown: the pause ends at most an hour after it
+	guessedSpend = 10 * time.Minute // for a spend cap: a customer who has paid should not wait for long
 
-	minPause     = 5 * time.Millisecond // never 0, since the call was refused
+	minPause     = 5 * time.Millisecond // the least, since the call was throttled
 	minLongPause = time.Minute          // the least for a day or a spend cap, whatever else the response says
 )
 
@@ -69,7 +69,7 @@ const StatusOverloaded = 529
 // ignored, and no wait is longer than a day.
 func ReadLimits(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
 	if MayThrottle(status) {
-		return readRefused(p, status, h, body, now)
+		return readThrottled(p, status, h, body, now)
 	}
 	return Limits{Windows: readHeaders(p, h, 0, now)}
 }
@@ -97,7 +97,8 @@ func ReadFault(fault string, now time.Time) (l Limits) {
 	return l
 }
 
-func readRefused(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
+// readThrottled reads the limits in a response that may throttle its call.
+func readThrottled(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
 	c := readErrorBody(body, now)
 	c.code = cmp.Or(c.code, bareCode(strings.ToLower(h.Get("X-Amzn-Errortype"))))
 	h = joinedHeaders(h, c.header)
@@ -134,7 +135,8 @@ func joinedHeaders(h, more http.Header) http.Header {
 	return both
 }
 
-// cause returns why a call was refused. asked is the wait that the response asks for, or 0.
+// cause returns why a call was throttled, or "" if it was not. asked is the wait that the response
+// asks for, or 0.
 func (l *Limits) cause(status int, c *errorBody, asked time.Duration) Cause {
 	switch {
 	case status == StatusOverloaded, c.names("modelnotreadyexception"):
@@ -157,7 +159,8 @@ func (l *Limits) cause(status int, c *errorBody, asked time.Duration) Cause {
 	return RateLimited
 }
 
-// pause returns how long to send nothing.
+// pause returns how long to send nothing to the model. asked is the wait that the response asks for,
+// or 0.
 func (l *Limits) pause(c *errorBody, asked time.Duration, now time.Time) time.Duration {
 	var wait time.Duration
 	switch l.Cause {

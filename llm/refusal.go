@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// Refusal is an answer of the limiter's own in place of the provider's.
+// Refusal is an error that the limiter answers with in place of the provider: a denial, or the
+// refusal of a request that is not valid.
 type Refusal struct {
 	Status     int // 429, 413 for a call that can never pass, or the status of any other error
 	Message    string
 	RetryAfter time.Duration // 0: unknown
-	Retry      bool          // whether the client's SDK should try again by itself
-	LeaveRetry bool          // the answer says nothing about that, so that the SDK follows its own rule
-	Tokens     bool          // of a 429: tokens were short, not requests
+	Retry      bool          // the answer tells the client's SDK to try again by itself; otherwise, not to
+	LeaveRetry bool          // the answer tells the SDK neither, so that the SDK follows its own rule
+	Tokens     bool          // a 429 is due to a limit of tokens, not of requests
 	ID         string        // the request's id, for bodies that have one: Anthropic's
 }
 

@@ -13,14 +13,14 @@ type Tokens struct {
 // its limits.
 func CachedIsFree(p Provider) bool { return p == Anthropic || p == Groq || p == Bedrock }
 
-// Usage is what a response says that its call has used, in tokens.
+// Usage is how many tokens a call has used, according to its response.
 type Usage struct {
 	Input      int // the prompt, cached tokens included; -1 where the response does not say
 	Cached     int // the part of Input that was read from a cache
 	CacheWrite int // the part of Input that was written to a cache
 
-	// Output is what was generated in all answers, reasoning included. Where the response does not
-	// say, or was cut off, it is the least that the text in it can be.
+	// Output is how many tokens were generated in all answers, reasoning included. Where the
+	// response does not say, or was cut off, it is the fewest tokens that its text can have.
 	Output    int
 	Reasoning int // the part of Output that is reasoning
 
