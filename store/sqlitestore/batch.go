@@ -9,18 +9,18 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// batch is a transaction, and a cache of rows, which outlives the transaction as long as no other
-// process changes the file.
+// batch is the state of the transaction that runs, and a cache of rows. The cache outlives the
+// transaction, unless another process changes the file.
 type batch struct {
 	s         *Store
 	now       int64
 	version   int64           // SQLite's version of the data: it changes when another process changes the file
 	rows      map[string]*row // the cached rows, by their keys
-	touched   []*row          // rows of this transaction
+	touched   []*row          // the rows that this transaction has used
 	fileError error           // an error of the file, which fails all calls of the transaction
 
-	stepRows []*row // rows of the present step
-	charges  []accounts.Charge
+	stepRows []*row            // the rows of the step that runs
+	charges  []accounts.Charge // the charges of the step that runs
 }
 
 // maxCachedRows is how many rows may be cached when a transaction begins.
@@ -108,8 +108,8 @@ func (b *batch) row(key string) (*row, error) {
 	return r, r.err
 }
 
-// flush writes the changed rows, and deletes some full accounts: two for each row that is new or
-// has moved in the index, so that most of the stored accounts are in use.
+// flush writes the changed rows. For each row that is new or has moved in the index, it deletes two
+// accounts that are full, so that most of the accounts in the file are in use.
 func (b *batch) flush() error {
 	moved := 0
 	for _, r := range b.touched {
@@ -131,6 +131,6 @@ func (b *batch) flush() error {
 		return nil
 	}
 	_, err := b.s.do.sweep.Exec(b.now, 2*moved)
-	maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return r.fullAt <= b.now }) // may have been swept
+	maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return r.fullAt <= b.now }) // the sweep may have deleted them
 	return b.s.describe(err)
 }

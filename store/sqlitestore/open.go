@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// version is that of the schema, in PRAGMA user_version. A file without one is new, or that of an
-// older program, whose tables are not ours.
+// version is the version of the schema, which a file has in PRAGMA user_version. A file without one
+// is new, or has only the tables of an older program.
 const version = 1
 
 const schema = `
 CREATE TABLE accounts (
 	key     BLOB PRIMARY KEY,
-	full_at INTEGER NOT NULL, -- the time from which on nothing of it is in use, rounded up
+	full_at INTEGER NOT NULL, -- the time from which on nothing of the account is in use, rounded up
 	account BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX accounts_full_at ON accounts (full_at);
@@ -52,8 +52,8 @@ func (s *Store) open() error {
 	return nil
 }
 
-// creating is held while a file is created: closing it must not drop the locks that another store
-// of this process has on it.
+// creating is locked while a store creates its file and closes it again: that must not drop the locks
+// that another store of this process has on the same file.
 var creating sync.Mutex
 
 // file returns the URI of the file. It creates the file if there is none.
@@ -167,8 +167,8 @@ func (s *Store) useWAL() error {
 	return nil
 }
 
-// migrate creates missing tables. Early files of version 1 have no settings, and a program that
-// does not know settings can use a file with them.
+// migrate creates missing tables. The first programs that wrote version 1 had no settings; they can
+// also use a file that has them.
 func (s *Store) migrate(since time.Time) error {
 	return s.transact(context.Background(), since, func() error {
 		var found int

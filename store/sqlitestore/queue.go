@@ -10,13 +10,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// operation is a call that waits for a transaction. The caller that finds no transaction running
+// operation is a call that waits for a transaction. A caller that finds no transaction running
 // begins one, and runs all waiting calls in it. After that it wakes the first caller that has come
 // since, which runs the next transaction. So no caller works for others for ever, and no goroutine
 // is needed.
 type operation struct {
 	ctx   context.Context
-	since time.Time
+	since time.Time // when the call came
 
 	// step is the call's part of a shared transaction. After an error it must have changed nothing;
 	// the error is that of this call alone.
@@ -24,15 +24,15 @@ type operation struct {
 	writes bool // step may write
 
 	exclusive func() error // runs instead of step, outside of any shared transaction
-	closes    bool         // no call may come after it
+	closes    bool         // the store is closed: no call may come after this one
 
-	wake chan bool // true: run the next transaction; false: the call is done
+	wake chan bool // gets true if the caller is to run the next transaction, and false if the call is done
 	err  error
 }
 
-// submit waits until o is done. If the context ends before a transaction has begun to run it, the
-// call is withdrawn, and nothing has happened. Afterwards the result is what has happened, whether
-// the context has ended or not.
+// submit puts o into the queue and waits until it is done. If the context ends before a transaction
+// has begun to run o, the call is withdrawn, and has done nothing. Once a transaction runs o, submit
+// returns its result, whether the context has ended or not.
 func (s *Store) submit(o *operation) error {
 	o.since = time.Now()
 	o.wake = make(chan bool, 1)
@@ -62,7 +62,8 @@ func (s *Store) submit(o *operation) error {
 	return o.err
 }
 
-// wait reports whether o is to run the next transaction, or has been withdrawn.
+// wait waits until o is done. It returns early if the caller of o is to run the next transaction, or
+// if its context has ended and it has left.
 func (s *Store) wait(o *operation) (work, left bool) {
 	select {
 	case work = <-o.wake:
@@ -80,7 +81,7 @@ func (s *Store) wait(o *operation) (work, left bool) {
 	return <-o.wake, false
 }
 
-// leave removes o from the queue, and reports whether no transaction runs it.
+// leave removes o from the queue, and reports whether it was still there: then no transaction runs it.
 func (s *Store) leave(o *operation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +101,8 @@ func (s *Store) handOver() {
 	}
 }
 
-// runBatch runs o, which is the first of the queue, and others with it.
+// runBatch runs o, which is the first of the queue, and the calls behind it that can share its
+// transaction.
 func (s *Store) runBatch(o *operation) {
 	defer s.handOver()
 	if o.exclusive != nil {
@@ -134,9 +136,9 @@ const gatherFrom = 8
 // maxGather is the longest wait for more calls.
 const maxGather = time.Millisecond
 
-// gather lets the callers of the last transaction return: the more calls share a transaction, the
-// less it costs each of them. If many of them are still busy elsewhere, it waits as long as the
-// last transaction took, up to maxGather.
+// gather gives the callers of the last transaction time to come back: the more calls share a
+// transaction, the less it costs each of them. If many of these callers are still busy elsewhere,
+// gather waits as long as the last transaction took, up to maxGather.
 func (s *Store) gather() {
 	if s.lastBatch < 2 {
 		return

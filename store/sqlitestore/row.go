@@ -8,17 +8,17 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// row is the account of one key.
+// row is the account of one key, as one row of the file has it.
 type row struct {
 	key     string
 	account limit.Account
-	err     error // why it cannot be read
+	err     error // why the row cannot be read
 
 	stored bool  // it is in the file
-	fullAt int64 // as in the file: see roundUp
+	fullAt int64 // the column full_at: see roundUp
 
 	// The following fields are about the present transaction.
-	touched bool
+	touched bool // the transaction has used the row
 	dirty   bool // the account may differ from the one in the file: see fileMatches
 	changed bool // the account differs from the one in the file
 }
@@ -51,9 +51,9 @@ func (r *row) scan(rows *sql.Rows) error {
 	return r.account.UnmarshalBinary(account)
 }
 
-// fileMatches reports whether the file has the account of r. A denied take may still change an
-// account, if the clock has gone back or the limits have changed. Unless that is written, each
-// later take makes the same change again, and what is in use then never ends.
+// fileMatches reports whether the account of r is the same as in the file. A denied take can still
+// change an account, if the clock went back or the limits have changed. If that change were not
+// written, each later take would make it again, and what is in use would never end.
 func (s *Store) fileMatches(r *row, now int64) bool {
 	file := s.load(r.key)
 	file.account.Fit(nil, now) // moves it to the present time, and changes nothing else
@@ -76,7 +76,7 @@ func (s *Store) save(r *row) (moves bool, err error) {
 }
 
 // roundUp rounds a time up to about a minute, so that a row does not move in the index more often
-// than that. It leaves the end of time as it is.
+// than that. The largest times stay as they are.
 func roundUp(t int64) int64 {
 	const minute = 1 << 36
 	return max(t, (t+minute-1)&^(minute-1))

@@ -96,7 +96,7 @@ func (s *Store) watch(ctx context.Context, changed func()) {
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	for seen := int64(-1); ; {
-		news := s.watchers.news() // before the look, so that no change is missed
+		news := s.watchers.news() // before the query, so that no change is missed
 		last, err := s.lastChange(ctx)
 		if err == nil && last != seen {
 			seen = last

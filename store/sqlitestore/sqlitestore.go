@@ -14,7 +14,7 @@
 // Beside the accounts it keeps settings, and notifies their watchers of changes.
 //
 // The file must be on a local disk, and must not be deleted or replaced while
-// a process has it open. Such a process should open it by a Store alone:
+// a process has it open. Such a process should not open the file in any other way:
 // closing a file drops all locks that its process has on it.
 package sqlitestore
 
@@ -35,7 +35,7 @@ type Store struct {
 	busyTimeout time.Duration // how long a call waits while another process has the file locked
 	maxBatch    int           // the most calls in one transaction
 	close       func() error
-	watchers    watchers // of settings
+	watchers    watchers // are notified when settings change
 
 	// mu guards the following fields.
 	mu      sync.Mutex
@@ -49,17 +49,17 @@ type Store struct {
 	do           statements
 	prepared     []*sql.Stmt // all statements
 	batch        batch
-	bytes        []byte        // of the account that is being saved
-	lastBatch    int           // calls in the last transaction
-	lastDuration time.Duration // of the last transaction
-	sinceTrim    int           // transactions since the length of the log was last checked
+	bytes        []byte        // memory for the account that is being saved
+	lastBatch    int           // the number of calls in the last transaction
+	lastDuration time.Duration // how long the last transaction took
+	sinceTrim    int           // the number of transactions since the length of the log was last checked
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store in the file at path. If there is no file it creates one, for this user
-// alone. A path is the name of a file: no character in it makes an option, and none makes a store
-// in memory (see [store.NewMemory]).
+// Open opens the store in the file at path. If there is no file, Open creates one that only this user
+// can read. The path is the name of a file, whatever characters it has: it cannot contain options of
+// SQLite, nor stand for a database in memory (see [store.NewMemory]).
 //
 // Open returns an error for a file that cannot be written to. While another process has the file
 // locked, it waits as all calls do, for at most five seconds.

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// retryWhileBusy calls try until the file is not locked by others, for as long as a call that came
-// at since may wait. SQLite would wait too, but longer each time: of several busy processes, the
-// last one would wait for seconds.
+// retryWhileBusy calls try until no other process has the file locked, for as long as a call that
+// came at since may wait. SQLite would retry too, but after longer and longer waits: of several busy
+// processes, the unluckiest one would wait for seconds.
 func (s *Store) retryWhileBusy(ctx context.Context, since time.Time, try func() error) error {
 	for tries := 0; ; tries++ {
 		err := try()
@@ -30,9 +30,8 @@ func (s *Store) retryWhileBusy(ctx context.Context, since time.Time, try func() 
 	}
 }
 
-// begin begins a transaction that locks the file for writing, or one that reads its present
-// content. It drops the cached rows if other processes have changed the file since the last
-// transaction.
+// begin begins a transaction: if writes is set, one that locks the file for writing. It drops the
+// cached rows if other processes have changed the file since the last transaction.
 func (s *Store) begin(ctx context.Context, since time.Time, writes bool) error {
 	begin := s.do.begin
 	if writes {
@@ -53,8 +52,8 @@ func (s *Store) begin(ctx context.Context, since time.Time, writes bool) error {
 	})
 }
 
-// transact calls fn in a transaction that locks the file for writing. Unless fn returns nil,
-// nothing of it has happened.
+// transact calls fn in a transaction that locks the file for writing, and commits the transaction if
+// fn returns nil.
 func (s *Store) transact(ctx context.Context, since time.Time, fn func() error) error {
 	if err := s.begin(ctx, since, true); err != nil {
 		return err
@@ -90,10 +89,10 @@ func (s *Store) gaveUp(ctx context.Context) error {
 // the file itself, so that the log begins again.
 const maxLogPages = 1000
 
-// trimLog keeps the log short. SQLite's own checkpoint does not keep others from writing meanwhile:
-// with several busy processes it never reaches the end of the log, which grows for ever. The
-// process that has just committed is most often the first to lock the file again. If it is not, or
-// if another process reads, a later transaction tries again.
+// trimLog keeps the write-ahead log short. SQLite's own checkpoint lets other processes write
+// meanwhile: with several busy processes it never reaches the end of the log, which grows for ever.
+// So trimLog locks the file: the process that has just committed is most often the first to get the
+// lock. If it does not get it, or if another process reads, a later transaction tries again.
 func (s *Store) trimLog() {
 	if s.sinceTrim++; s.sinceTrim < 16 {
 		return

@@ -8,15 +8,15 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// tx is a [transaction.Tx].
+// tx implements [transaction.Tx].
 type tx struct {
 	s   *Store
 	now int64
 }
 
-// Update runs fn in a transaction: everything that it did happens if it returns nil, and otherwise
-// nothing does. fn must not call the store, which waits for it to end. It is for package ratelimit,
-// which keeps tables of its own in the file.
+// Update runs fn in a transaction, and commits the transaction if fn returns nil. fn must not call
+// the store, which would wait for fn to end. Update is for package ratelimit, which keeps tables of
+// its own in the file.
 func (s *Store) Update(ctx context.Context, fn func(transaction.Tx) error) error {
 	o := &operation{ctx: ctx}
 	o.exclusive = func() error {
@@ -59,7 +59,7 @@ func (t *tx) Keys(prefix string) (keys []string, err error) {
 	return keys, err
 }
 
-// scan executes a query, and calls each once a row is in the places that dest points to.
+// scan executes a query. It scans each row into dest, and then calls each.
 func (t *tx) scan(query string, args []any, each func(), dest ...any) error {
 	rows, err := t.Query(query, args...)
 	if err != nil {
