@@ -31,6 +31,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -97,6 +98,7 @@ type Store struct {
 	owned     bool // the store closes the client
 	namespace string
 	timeout   time.Duration
+	channel   channel // for messages between nodes
 
 	top   layer
 	close func() error
@@ -172,9 +174,11 @@ func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 		client:    client,
 		namespace: cmp.Or(cfg.Namespace, defaultNamespace),
 		timeout:   cmp.Or(cfg.Timeout, defaultTimeout),
+		channel:   channel{id: rand.Text()},
 	}
 	s.build(cfg)
 	s.close = sync.OnceValue(func() error {
+		s.channel.subscriptions.Close()
 		err := s.top.Close()
 		if s.owned {
 			s.client.Close()
@@ -245,6 +249,7 @@ func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
 // Reset implements [store.Store]. It scans every key of the database.
 func (s *Store) Reset(ctx context.Context, prefix string) error { return s.top.Reset(ctx, prefix) }
 
-// Close gives leases back, charges Redis for what was admitted without it, and ends all calls.
+// Close ends subscriptions, gives leases back, charges Redis for what was admitted without it, and
+// ends all calls.
 // Later calls get [store.ErrClosed].
 func (s *Store) Close() error { return s.close() }

@@ -86,7 +86,7 @@ func (s *Store) WatchSettings(changed func()) (stop func()) {
 		}
 	}
 	var watching sync.WaitGroup
-	watching.Go(func() { s.subscribe(ctx, notify) })
+	watching.Go(func() { s.subscribe(ctx, s.settings(), notify, func(string) { notify() }) })
 	watching.Go(func() {
 		for {
 			select {
@@ -106,12 +106,12 @@ func (s *Store) WatchSettings(changed func()) (stop func()) {
 // resubscribe is the shortest wait before subscribing again, and half of the longest.
 const resubscribe = 250 * time.Millisecond
 
-// subscribe calls notify for each change and after each subscription, until ctx ends. notify must
-// not wait: the connection waits for it.
-func (s *Store) subscribe(ctx context.Context, notify func()) {
-	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { notify() })
+// subscribe calls subscribed after each subscription to a channel, and received for each message,
+// until ctx ends. They must not wait: the connection waits for them.
+func (s *Store) subscribe(ctx context.Context, channel string, subscribed func(), received func(message string)) {
+	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { subscribed() })
 	for {
-		s.client.Receive(hooked, s.client.B().Subscribe().Channel(s.settings()).Build(), func(rueidis.PubSubMessage) { notify() })
+		s.client.Receive(hooked, s.client.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) { received(m.Message) })
 		select {
 		case <-time.After(resubscribe + rand.N(resubscribe)):
 		case <-ctx.Done():
