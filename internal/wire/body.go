@@ -22,11 +22,11 @@ const (
 	bodyClosed
 )
 
-// begin makes the exchange the response's body. well reports whether the request was sent, or is
-// still being sent.
-func (e *exchange) begin(response *http.Response, f frame, well bool) {
+// begin makes the exchange the response's body. sent reports whether the request was sent, or is
+// still being sent; after an error in sending it, the connection is not used again.
+func (e *exchange) begin(response *http.Response, f frame, sent bool) {
 	e.framedReader = newFramedReader(f, e.conn.reader)
-	e.last = e.last || !well || response.Request.Close
+	e.last = e.last || !sent || response.Request.Close
 	if f.length == 0 {
 		response.Body = http.NoBody
 		e.finish(!e.last)
@@ -87,7 +87,7 @@ func (e *exchange) Close() error {
 	return nil
 }
 
-// drain reads what has come of the rest of the body, and reports whether that was all of it.
+// drain reads the part of the body that has already come, and reports whether the body ends with it.
 func (e *exchange) drain() bool {
 	e.conn.socket.noWait = true
 	defer func() { e.conn.socket.noWait = false }()

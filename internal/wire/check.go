@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// check returns why a request cannot be sent. A request that passes cannot be read as any other
-// one. The errors quote no values of headers.
+// check returns why a request cannot be sent, or nil. No server can mistake a request that passes for
+// another one. The errors quote no values of headers.
 func check(req *http.Request) error {
 	if req.Method != "" && !httpguts.ValidHeaderFieldName(req.Method) || req.Method == http.MethodConnect {
 		return fmt.Errorf("the method is %.20q: it must be a token, and not CONNECT", req.Method)

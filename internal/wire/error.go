@@ -2,7 +2,7 @@ package wire
 
 import "errors"
 
-// Error is why a request has no answer, or only a part of one. It is a [net.Error].
+// Error says why a request has no answer, or only a part of one. It is a [net.Error].
 type Error struct {
 	Host string
 	Sent bool // false: certainly no byte of the request was sent
@@ -26,9 +26,9 @@ func (e *Error) Temporary() bool { return e.Timeout() }
 // timeoutError is the error of an operation that took too long.
 type timeoutError string
 
-func (l timeoutError) Error() string { return string(l) }
+func (e timeoutError) Error() string { return string(e) }
 
-func (l timeoutError) Timeout() bool { return true }
+func (e timeoutError) Timeout() bool { return true }
 
 const (
 	errDialTimeout   timeoutError = "no connection within DialTimeout"

@@ -62,12 +62,12 @@ func (e *exchange) cause(sending, receiving error) error {
 	return receiving
 }
 
-// finish returns the connection to the idle ones if all went well, or else closes it.
-func (e *exchange) finish(well bool) {
+// finish returns the connection to the idle ones if it can be used again, or else closes it.
+func (e *exchange) finish(reusable bool) {
 	if e.stop != nil && !e.stop() {
-		well = false
+		reusable = false
 	}
-	if well && e.upload.done() {
+	if reusable && e.upload.done() {
 		e.conn.transport.put(e.conn)
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// malformed is why a message is refused. It quotes nothing of the message.
+// malformed says why a message is refused. It quotes nothing of the message.
 type malformed string
 
 func (m malformed) Error() string { return "the message is malformed: " + string(m) }
@@ -32,7 +32,7 @@ func readHead(r *bufio.Reader, left *int64) (string, error) {
 	return string(b), err
 }
 
-// readFields appends headers.
+// readFields appends the headers of a message to b, up to the empty line.
 func readFields(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
 	for {
 		start := len(b)
@@ -52,7 +52,7 @@ func readFields(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
 	}
 }
 
-// readLine appends a line without its end.
+// readLine appends a line to b, without its line end.
 func readLine(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
 	start := len(b)
 	for {

@@ -11,7 +11,7 @@ import (
 // frame is how the end of a body is found: by a length, by its last chunk, or by the end of the
 // connection.
 type frame struct {
-	length  int64 // below 0: none
+	length  int64 // below 0: unknown
 	chunked bool
 	last    bool // the connection is not used again
 }

@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// buffers are pooled, for what is written and for headers that are read.
+// buffers is a pool of buffers for requests and answers that are written, and for headers that are
+// read.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
 // maxPooled is the size of the largest buffer that returns to the pool.

@@ -31,7 +31,7 @@ func (t *Transport) pop(at origin) *conn {
 	return c
 }
 
-// put keeps a connection for the next request, or closes it if there are enough.
+// put keeps a connection for the next request, or closes it if enough are idle.
 func (t *Transport) put(c *conn) {
 	c.used, c.since = true, time.Now()
 	if !t.push(c) {

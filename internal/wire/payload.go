@@ -15,7 +15,7 @@ type payload struct {
 	reply  *reply
 	expect bool // the client waits for 100 Continue before it sends the body
 
-	mu sync.Mutex // held while the body is read
+	mu sync.Mutex // locked while the body is read
 	framedReader
 	err error // the error with which the body has ended; nil: it has not
 }
@@ -68,8 +68,8 @@ func clientLeft(err error) bool {
 // Close does nothing: the rest of the body is read after the answer.
 func (b *payload) Close() error { return nil }
 
-// maxDrain is how many bytes of a body are read that the handler has not read. Beyond that, it is
-// cheaper to close the connection.
+// maxDrain is how many bytes of a body are read and dropped if the handler has not read them. If
+// there are more, it is cheaper to close the connection.
 const maxDrain = 256 << 10
 
 // wontEnd reports whether the end of the body will not be reached: the body has broken off, too
@@ -85,8 +85,8 @@ func (b *payload) wontEnd() bool {
 	return b.length > maxDrain || b.expect && !b.reply.hasContinued()
 }
 
-// finish ends the body when the handler has returned: nobody can read it any more. It reports
-// whether the body was at its end, or has been read to its end.
+// finish ends the body when the handler has returned: later reads fail. With drain it first reads the
+// rest of the body. It reports whether the end of the body was reached.
 func (b *payload) finish(drain bool) bool {
 	if !b.mu.TryLock() {
 		b.reply.peer.reads.end() // interrupts a goroutine that still reads

@@ -20,7 +20,7 @@ type peer struct {
 	conn    net.Conn
 	remote  string
 	reader  *bufio.Reader // reads from the peer; nil while the handler takes long
-	header  http.Header   // of the answer, reused for every request
+	header  http.Header   // the headers of the answer; reused for every request
 	reads   deadline
 	writes  deadline
 	watch   watch
@@ -75,9 +75,9 @@ func (p *peer) serve() {
 // on its way.
 const finalRequestWait = 50 * time.Millisecond
 
-// await waits for the first bytes of a request, and reports whether they have come. Like net/http,
-// it ignores what comes before the end of a connection if that is not the first request and shorter
-// than any method.
+// await waits for the first bytes of a request, and reports whether they have come. Behind the first
+// request, like net/http, it ignores a few bytes at the end of a connection that are shorter than
+// any method.
 func (p *peer) await(within time.Duration) bool {
 	first := 1
 	if p.used {
@@ -151,10 +151,10 @@ func (p *peer) next() bool {
 }
 
 // handle calls the handler, and reports whether it has returned without a panic.
-func (p *peer) handle(w *reply, r *http.Request) (well bool) {
+func (p *peer) handle(w *reply, r *http.Request) (returned bool) {
 	defer p.watch.stop()
 	defer func() {
-		if !well {
+		if !returned {
 			p.logPanic(recover())
 		}
 	}()

@@ -30,7 +30,7 @@ type reply struct {
 	framed  bool    // the headers are complete
 	out     *[]byte // bytes that are not sent yet; nil: none
 	start   int     // where the body starts in out
-	err     error   // of a write
+	err     error   // the first error of a write
 
 	mu        sync.Mutex // guards continued
 	continued bool       // 100 Continue was sent, or is not to be sent any more
@@ -288,14 +288,14 @@ func (w *reply) finish() bool {
 		w.send(true)
 	}
 	short := w.length >= 0 && w.written != w.length && !w.headOnly && w.hasBody()
-	well := w.err == nil && !w.last && !short
+	reusable := w.err == nil && !w.last && !short
 	clear(w.peer.header)
 	w.peer.writes.until(time.Time{})
-	atEnd := w.payload.finish(well)
+	atEnd := w.payload.finish(reusable)
 	if w.err == nil && !short && !atEnd {
 		w.peer.linger()
 	}
-	return well && atEnd
+	return reusable && atEnd
 }
 
 // abandon ends an answer that stays incomplete.

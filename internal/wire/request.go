@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// refusal is why a request is refused, and the status of the answer.
+// refusal says why a request is refused, and has the status of the answer.
 type refusal struct {
 	status int
 	reason string
@@ -145,7 +145,7 @@ func dropTrailer(h http.Header) error {
 	return nil
 }
 
-// checkRequest returns why a request with a known framing is refused.
+// checkRequest returns why a request with a known framing is refused, or nil.
 func checkRequest(r *http.Request) error {
 	hosts := r.Header["Host"]
 	switch {

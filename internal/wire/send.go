@@ -136,7 +136,7 @@ func (c *conn) runUpload(u *upload, body io.ReadCloser, length int64) {
 	}
 }
 
-// bodyError is why a request's body could not be read.
+// bodyError says why a request's body could not be read.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return "the request's body: " + e.err.Error() }

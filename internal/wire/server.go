@@ -32,7 +32,7 @@ type Server struct {
 	peers     map[*peer]struct{}
 	draining  atomic.Bool   // each answer is the last of its connection
 	closed    atomic.Bool   // no client is admitted any more
-	allGone   chan struct{} // closed when the last peer is gone; nil: nobody waits for that
+	allGone   chan struct{} // closed when the last peer is gone; nil: Shutdown does not wait
 }
 
 // Serve admits clients until the server is shut down, and then returns [http.ErrServerClosed].
@@ -108,7 +108,7 @@ func (s *Server) forget(p *peer) {
 	s.signalGone()
 }
 
-// signalGone wakes those that wait for the last peer, if no peer is left.
+// signalGone wakes the calls of Shutdown if no peer is left.
 func (s *Server) signalGone() {
 	if s.allGone != nil && len(s.peers) == 0 {
 		close(s.allGone)

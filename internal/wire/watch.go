@@ -17,7 +17,7 @@ type watch struct {
 	stopped   sync.Cond   // signals the end of the read
 	timer     *time.Timer // starts the read; nil: not used yet
 	timerRuns bool
-	fresh     bool // the request has come since the timer was set
+	fresh     bool // the request came after the timer was set
 	state     int
 	cancel    context.CancelFunc // ends the context of the request; nil: there is no request
 	byte      [1]byte            // the first byte of the next request, if hasByte
@@ -29,7 +29,7 @@ const (
 	watchIdle    = iota
 	watchWaiting // it starts to read when the timer fires
 	watchReading
-	watchStopping // it reads, and is told to stop
+	watchStopping // it reads, and has to stop
 )
 
 // watchAfter is how long a request may take before its client is watched. At most twice that time
@@ -150,7 +150,7 @@ func (w *watch) ended(n int, err error) bool {
 	return true
 }
 
-// take moves the byte of the next request to b, if there is one.
+// take moves the first byte of the next request to b, if it has come.
 func (w *watch) take(b []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
