@@ -12,7 +12,7 @@ import (
 type accessLog struct {
 	log    *slog.Logger
 	sample atomic.Uint64 // one in this many requests that passed is logged
-	passed atomic.Uint64 // requests so far
+	passed atomic.Uint64 // how many requests have passed so far
 }
 
 func newAccessLog(log *slog.Logger, sample int) *accessLog {
@@ -23,7 +23,7 @@ func newAccessLog(log *slog.Logger, sample int) *accessLog {
 
 func (a *accessLog) resample(sample int) { a.sample.Store(uint64(max(sample, 1))) }
 
-// write logs a request, unless it passed and is not in the sample.
+// write logs a request, unless the request passed and is not in the sample.
 func (a *accessLog) write(rec *Record) {
 	level := levelOf(rec)
 	if !a.log.Enabled(context.Background(), level) || !a.sampled(rec) {

@@ -9,15 +9,16 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// accounts tracks whether clients with keys of their own all use one account of the
-// provider.
+// accounts tracks whether clients that send their own keys of a provider all use one account
+// there.
 type accounts struct {
 	last  atomic.Uint64 // a hash of the keys that were used last; 0: none yet
 	until atomic.Int64  // Unix nanoseconds: until then, several accounts count as in use
 }
 
-// severalFor is how long several accounts count as in use after one request came with other
-// keys than the request before. Keys of a single account change, too, now and then.
+// severalFor is how long several accounts count as in use after a request came with other
+// keys than the request before it. It ends because the keys of a single account change, too,
+// now and then.
 const severalFor = 10 * time.Minute
 
 var hashSeed = maphash.MakeSeed()

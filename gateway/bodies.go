@@ -8,11 +8,11 @@ import (
 // errNoMemory is the error of a body for which there is no memory left within max_bodies.
 var errNoMemory = errors.New("ratelimit: the gateway holds as much as it may")
 
-// grow returns text in a buffer of the size that room says. The room counts as held whether it is
-// filled or not, from before it is allocated until the answer begins: the bodies of calls
-// that wait are in memory for long.
+// grow returns text in a buffer with room for so many bytes. The whole buffer counts towards
+// max_bodies, filled or not, from before it is allocated until the answer begins: the bodies
+// of waiting calls are in memory for long.
 func (x *exchange) grow(text []byte, room int64) ([]byte, error) {
-	if err := x.holdBytes(room - int64(cap(text))); err != nil {
+	if err := x.reserveBytes(room - int64(cap(text))); err != nil {
 		return text, err
 	}
 	grown := make([]byte, len(text), room)
@@ -21,18 +21,19 @@ func (x *exchange) grow(text []byte, room int64) ([]byte, error) {
 	return grown, nil
 }
 
-// holdBytes adds to the bytes that the gateway holds, or returns errNoMemory.
-func (x *exchange) holdBytes(n int64) error {
-	x.heldBytes += n
-	if x.g.heldBytes.Add(n) > x.cfg.Server.MaxBodies {
+// reserveBytes counts n more bytes of this request towards max_bodies. It returns errNoMemory
+// if that is too many; release takes them back in any case.
+func (x *exchange) reserveBytes(n int64) error {
+	x.bodyBytes += n
+	if x.g.bodyBytes.Add(n) > x.cfg.Server.MaxBodies {
 		return errNoMemory
 	}
 	x.g.collect(n, x.cfg.Server.MaxBodies)
 	return nil
 }
 
-// collect runs the garbage collector before n more bytes are allocated for a body, if
-// bodies that nobody holds any more take up much: an eighth of maxBodies.
+// collect runs the garbage collector before n more bytes are allocated for a body, if bodies
+// that are not needed any more take up much memory: an eighth of maxBodies.
 func (g *Gateway) collect(n, maxBodies int64) {
 	full := func() bool { return n > maxPreallocated && g.bodyMemory.Load()+n > maxBodies+maxBodies/8 }
 	if !full() {
@@ -54,12 +55,12 @@ func (g *Gateway) track(body []byte) {
 	runtime.AddCleanup(&body[:1][0], func(n int64) { g.bodyMemory.Add(-n) }, int64(cap(body)))
 }
 
-// release lets go of the body.
+// release drops the body, and takes its bytes off those that count towards max_bodies.
 func (x *exchange) release() {
-	x.g.heldBytes.Add(-x.heldBytes)
-	x.heldBytes, x.body = 0, nil
+	x.g.bodyBytes.Add(-x.bodyBytes)
+	x.bodyBytes, x.body = 0, nil
 }
 
-// Bodies returns how many bytes of memory large bodies take up, with those that nobody holds
-// any more and the garbage collector has not freed yet.
+// Bodies returns how many bytes of memory large bodies take up. Bodies that are not needed any
+// more count until the garbage collector has freed them.
 func (g *Gateway) Bodies() int64 { return g.bodyMemory.Load() }

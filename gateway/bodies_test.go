@@ -22,7 +22,7 @@ func TestAnnouncedBodiesHoldLittle(t *testing.T) {
 		defer conn.Close()
 		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n{", chat, 1<<20)
 	}
-	testkit.Eventually(t, "all are read", func() bool { return r.Active() == 8 && r.heldBytes.Load() > 0 })
+	testkit.Eventually(t, "all are read", func() bool { return r.Active() == 8 && r.bodyBytes.Load() > 0 })
 	large := strings.Replace(hello, "Hello", strings.Repeat("x", 500<<10), 1)
 	if a := r.post(t, chat, large); a.status != 200 {
 		t.Errorf("%d %.100s", a.status, a.body)
@@ -45,7 +45,7 @@ func TestLargeBodiesAreSentInPieces(t *testing.T) {
 		}
 	}
 	r.settled(t)
-	if n := r.heldBytes.Load(); n != 0 {
+	if n := r.bodyBytes.Load(); n != 0 {
 		t.Errorf("%d bytes are held by nobody", n)
 	}
 }

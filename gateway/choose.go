@@ -70,7 +70,7 @@ func (x *exchange) candidates() []*deployment {
 	return all
 }
 
-// preferred returns those of the deployments that are preferable, or all if none is.
+// preferred returns the deployments that are preferable, or all deployments if none is.
 func preferred(all []*deployment, preferable func(*deployment) bool) []*deployment {
 	some := slices.DeleteFunc(slices.Clone(all), func(d *deployment) bool { return !preferable(d) })
 	if len(some) == 0 {

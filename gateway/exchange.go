@@ -33,9 +33,9 @@ type exchange struct {
 
 	call           call.Call
 	body           []byte
-	heldBytes      int64         // see [Gateway]
-	chosen         *deployment   // whose limits were asked last
-	tried          []*deployment // empty if there is only one
+	bodyBytes      int64         // see [Gateway]
+	chosen         *deployment   // the deployment whose limits were asked last
+	tried          []*deployment // the deployments that the call was sent to; empty if the provider has only one
 	fallback       *fallback     // nil before the first attempt that is repeated
 	decision       ratelimit.Decision
 	sent           bool      // the provider may have got the request
@@ -43,7 +43,7 @@ type exchange struct {
 	gatewayAccount bool      // the account at the provider is the gateway's, and not the client's
 	signed         bool      // the client has signed the request, so it is sent unchanged
 	hider          *hider    // redacts the secrets that the request was sent with; nil: they are the client's
-	deadline       time.Time // of the next write to the client
+	deadline       time.Time // the deadline of the next write to the client
 	Record
 }
 
@@ -122,7 +122,7 @@ func (x *exchange) serve() *refusal {
 	return firstRefusal(x.read, x.callModel)
 }
 
-// callModel sends a call of a model, and again as long as an attempt may be repeated.
+// callModel sends a call of a model, and sends it again as long as an attempt may be repeated.
 func (x *exchange) callModel() *refusal {
 	until := x.Time.Add(x.maxWait())
 	for again := false; ; again = true {

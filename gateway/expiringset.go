@@ -33,7 +33,7 @@ func (s *expiringSet) add(hash uint64, ttl time.Duration) {
 }
 
 func (s *expiringSet) has(hash uint64) bool {
-	if !s.used.Load() { // as usual
+	if !s.used.Load() { // the usual case, without the lock
 		return false
 	}
 	s.mu.Lock()

@@ -44,7 +44,7 @@ type Options struct {
 // providers. Make one with New.
 type Gateway struct {
 	setup      atomic.Pointer[setup]
-	reloading  sync.Mutex // guards transports and signers, and is held while quotas and limits are declared
+	reloading  sync.Mutex // guards transports and signers, and is locked while quotas and limits are declared
 	transports map[transportKind]http.RoundTripper
 	signers    map[sigv4.Account]*sigv4.Signer
 
@@ -62,9 +62,9 @@ type Gateway struct {
 	active     atomic.Int64
 	serving    context.Context // ends when the gateway drains
 	drain      context.CancelFunc
-	heldBytes  atomic.Int64 // memory that the bodies of requests in progress may use
-	bodyMemory atomic.Int64 // memory of large bodies, with those that the garbage collector has not freed yet
-	collecting sync.Mutex   // held during a collection that a body has started
+	bodyBytes  atomic.Int64 // bytes of the bodies of requests in progress, which count towards max_bodies
+	bodyMemory atomic.Int64 // bytes of large bodies that the garbage collector has not freed yet
+	collecting sync.Mutex   // locked during a garbage collection that a body has started
 	probed     struct {     // the last result of Ready
 		sync.Mutex
 		at  time.Time
@@ -85,7 +85,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(g.Active)
 	ready := g.newSetup(cfg)
-	if err := g.open(ready); err != nil {
+	if err := g.openState(ready); err != nil {
 		return nil, err
 	}
 	g.setup.Store(ready)
@@ -95,8 +95,8 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// open opens the state: the limiters of models and projects, and the keys.
-func (g *Gateway) open(s *setup) (err error) {
+// openState opens the state: the limiters of models and projects, and the keys.
+func (g *Gateway) openState(s *setup) (err error) {
 	if g.limits.Models, err = newModels(s, ratelimit.Observers{g.metrics.limiter, g.loss, pauses{g}}); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (g *Gateway) logVanishedKeys(n int) {
 // ReloadFailed counts a reload whose configuration could not be read.
 func (g *Gateway) ReloadFailed(err error) { g.metrics.reloaded(err) }
 
-// changeable returns an error if a change of the configuration takes a restart.
+// changeable returns an error if a field has changed that only a restart can change.
 func changeable(old, new *config.Config) error {
 	for _, c := range []struct {
 		what    string
@@ -217,11 +217,11 @@ func (g *Gateway) Ready() error {
 	return err
 }
 
-// StoreLost returns why Redis, or a part of a cluster, does not answer, or nil. Meanwhile
-// clients may be served all the same: the configuration says so.
+// StoreLost returns why Redis, or a part of a cluster, does not answer, or nil. Clients may be
+// served meanwhile, if on_store_loss of the configuration says so.
 func (g *Gateway) StoreLost() error { return g.loss.lost() }
 
-// readinessCheck is a charge that Ready asks the store about, without making it.
+// readinessCheck is a charge that Ready peeks at, to find out whether the store answers.
 var readinessCheck = []store.Charge{{Key: "gateway/ready", Limits: []limit.Limit{limit.PerMinute(1)}, N: 1}}
 
 // Drain refuses new requests, and requests that wait, with 503 from now on.
@@ -244,8 +244,9 @@ func (g *Gateway) Close() error {
 	return errors.Join(err, g.limits.Models.Close())
 }
 
-// persist writes the state. The first call of Persist also returns an error that has occurred
-// any time since the start and may be over, so that one is only logged.
+// persist writes the state. The first call of Persist may return an error that has occurred at
+// any time since the start and is over by now. So that error is only logged, and Persist is
+// called again.
 func (g *Gateway) persist() error {
 	err := g.limits.Models.Persist()
 	if err == nil {

@@ -14,9 +14,9 @@ type Origin string
 
 // The origins of quotas.
 const (
-	Set     Origin = "set"     // by the configuration, or at run time
-	Guessed Origin = "guessed" // from what the provider has published, until its headers replace them
-	Learned Origin = "learned" // from the provider's headers
+	Set     Origin = "set"     // the operator has set the maxima, in the configuration or at run time
+	Guessed Origin = "guessed" // the provider has published the maxima; its headers will replace them
+	Learned Origin = "learned" // the provider's headers have the maxima
 )
 
 // Origin returns where the maxima of a quota are from.

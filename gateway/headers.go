@@ -43,8 +43,8 @@ var (
 	// Accept-Encoding, since the gateway could not redact its key in a compressed answer.
 	clientCredentials = setOf(keyFields, accountFields, call.SignatureFields, []string{"Accept-Encoding"})
 
-	// notReturned and notReturnedOfGateway are headers of answers that clients do not get: from
-	// a client's own account, and from the gateway's.
+	// notReturned are headers of answers that clients do not get. notReturnedOfGateway are those
+	// of answers to a request with the gateway's account.
 	notReturned          = setOf(hostFields, hopFields)
 	notReturnedOfGateway = setOf(hostFields, hopFields, accountFields, []string{"Set-Cookie"})
 )

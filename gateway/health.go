@@ -37,7 +37,7 @@ func (h *health) observe(status int, model string) {
 	}
 }
 
-// healthy reports whether calls of a model need not prefer other deployments.
+// healthy reports whether the deployment has not failed lately, nor forbidden calls of a model.
 func (h *health) healthy(now time.Time, model string) bool {
 	return now.UnixNano() >= h.failedUntil.Load() && !h.forbidden.has(maphash.String(hashSeed, model))
 }

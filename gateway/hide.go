@@ -113,9 +113,9 @@ func (h *hider) redactError(response *http.Response, body io.Reader) io.Reader {
 type redactedBody struct {
 	*hider
 	body    io.Reader
-	pending string // may be the beginning of a secret
-	ready   string // redacted, to be read
-	err     error  // of reading the body
+	pending string // the end of what was read, which may be the beginning of a secret
+	ready   string // redacted text that is to be read
+	err     error  // the error of reading the body
 }
 
 func (h *redactedBody) Read(p []byte) (int, error) {

@@ -121,7 +121,7 @@ func (m *metrics) labelProjects() {
 type projectLabeller struct{ *metrics }
 
 func (projectLabeller) Describe(chan<- *prometheus.Desc)   {}
-func (n projectLabeller) Collect(chan<- prometheus.Metric) { n.labelProjects() }
+func (l projectLabeller) Collect(chan<- prometheus.Metric) { l.labelProjects() }
 
 // reloaded counts a reload of the configuration, or one that failed.
 func (m *metrics) reloaded(err error) {
@@ -145,8 +145,8 @@ func (m *metrics) observe(rec *Record) {
 
 var statusClasses = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
-// statusClass returns the label of a status. 429 has a label of its own, because it is a
-// limit's.
+// statusClass returns the label of a status. 429 has a label of its own, because limits answer
+// with it.
 func statusClass(status int) string {
 	switch class := status / 100; {
 	case status == 429:

@@ -12,8 +12,8 @@ import (
 // cache is emptied, and the names in use enter it again.
 const maxCachedModels = 1024
 
-// modelCache caches the models that names stand for. To find a name by all rules takes longer
-// than reading the rest of a request.
+// modelCache caches the models that names stand for. To find the model of a name by all rules
+// takes longer than reading the rest of a request.
 type modelCache struct {
 	models sync.Map // from string to *cachedModel
 	size   atomic.Int64

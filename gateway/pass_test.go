@@ -135,7 +135,7 @@ server: {max_body: 1MiB, max_bodies: 1MiB}
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	r.settled(t)
-	if n := r.heldBytes.Load(); n != 0 {
+	if n := r.bodyBytes.Load(); n != 0 {
 		t.Errorf("%d bytes are held by nobody", n)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// pauses is an observer that logs the beginning and the end of each pause of a model. It does
-// not log later refusals of calls that were in progress when the pause began.
+// pauses is an observer that logs the beginning and the end of each pause of a model. Calls that
+// were in progress when the pause began, and are throttled later, are not logged.
 type pauses struct{ g *Gateway }
 
-// Observe is [ratelimit.Observer]'s.
+// Observe implements [ratelimit.Observer].
 func (p pauses) Observe(_ context.Context, e ratelimit.Event) {
 	switch {
 	case e.Kind == ratelimit.EventPaused && e.Began:

@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// tightest is the limit of which least is left, on requests or on tokens: of the model's
-// limits by the minute and of all of the project's limits.
+// tightest is the limit on requests, or on tokens, of which least is left. The model's limits by
+// the minute and all limits of the project are considered.
 type tightest struct {
 	max, left int64
 	reset     time.Duration
@@ -30,6 +30,8 @@ func (x *exchange) setProviderHeaders(h http.Header) {
 	}
 }
 
+// tightestLimits returns the tightest limits on requests and on tokens, by the decision on the
+// call.
 func (x *exchange) tightestLimits() (requests, tokens tightest) {
 	d := &x.decision
 	quota, _ := x.g.limits.Models.Quota(x.Quota)

@@ -41,7 +41,7 @@ func (x *exchange) read() *refusal {
 		}
 	}
 	if request.Model == "" {
-		request.Model = x.upstream.Unnamed // is charged; the provider gets the call unchanged
+		request.Model = x.upstream.Unnamed // the model that is charged; the provider gets the call unchanged
 	}
 	switch {
 	case x.Model == "" && !x.mayCall(request.Model):
@@ -92,7 +92,7 @@ func (x *exchange) checkEncoding() *refusal {
 // renameModel replaces an alias in the request with the model that it stands for.
 func (x *exchange) renameModel(model string) *refusal {
 	before := int64(len(x.body))
-	if x.holdBytes(before) != nil { // there are two copies for a moment
+	if x.reserveBytes(before) != nil { // there are two copies for a moment
 		return noMemory()
 	}
 	path, body := x.call.Request.Rename(x.target.Path, x.body, model)
@@ -107,8 +107,8 @@ func (x *exchange) renameModel(model string) *refusal {
 		x.g.track(body)
 	}
 	x.body = body
-	x.g.heldBytes.Add(-before)
-	x.heldBytes -= before
+	x.g.bodyBytes.Add(-before)
+	x.bodyBytes -= before
 	x.call.Request, _ = x.endpoint.Read(body) // the original could be read, so this can
 	return nil
 }
@@ -120,8 +120,8 @@ func (x *exchange) mayCall(names ...string) bool {
 	})
 }
 
-// maxPreallocated is for how many bytes of a body there is memory at once because the
-// request's Content-Length says so.
+// maxPreallocated is how many bytes are allocated for a body at once because the request's
+// Content-Length says so.
 const maxPreallocated = 64 << 10
 
 // readBody reads the body. It refuses one that is too long or takes too long.
@@ -149,13 +149,12 @@ func (x *exchange) readBody() *refusal {
 	return nil
 }
 
-// growth is by how much the buffer of a body of known length grows when it is full. So a
-// client has to send an eighth of the memory that is held for it, and little is copied.
+// growth is the factor by which the buffer of a body of known length grows when it is full. So a
+// client has to send an eighth of the memory that is allocated for it, and little is copied.
 const growth = 8
 
 // readAll reads the body, and no more than a byte beyond the limit. A short body of known
-// length gets a buffer of its length; the buffer of a long one grows up to its length. The
-// buffer counts as held before it is allocated.
+// length gets a buffer of its length; the buffer of a long one grows up to its length.
 func (x *exchange) readAll(limit int64) ([]byte, error) {
 	length := x.r.ContentLength
 	room := min(limit+1, maxPreallocated)

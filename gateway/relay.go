@@ -13,8 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// relay forwards the answer to a call, meters it, and settles the call. hideUsage takes the
-// chunk that reports usage out of the answer.
+// relay forwards the answer to a call, meters it, and settles the call. With hideUsage, the
+// client does not get the chunk that reports usage.
 func (x *exchange) relay(response *http.Response, hideUsage bool) {
 	meter := llm.NewMeter(x.call.Request.API, response.Header)
 	meter.Expect(x.call.Request.Answers)
@@ -89,7 +89,7 @@ func (x *exchange) copy(body io.Reader, length int64) (whole bool) {
 	}
 }
 
-// extendWriteDeadline gives the client time to take the next write. In HTTP/2 a deadline ends
+// extendWriteDeadline gives the client time to read the next write. In HTTP/2 a deadline ends
 // a stream even while nothing is written, so write sets one for each write.
 func (x *exchange) extendWriteDeadline() {
 	if x.r.ProtoMajor > 1 {
@@ -103,7 +103,7 @@ func (x *exchange) extendWriteDeadline() {
 	x.control.SetWriteDeadline(x.deadline)
 }
 
-// write writes a part of a body. It returns false if the client does not take it.
+// write writes a part of a body. It returns false if the client does not read it.
 func (x *exchange) write(p []byte, more bool) bool {
 	if x.r.ProtoMajor > 1 {
 		x.control.SetWriteDeadline(time.Now().Add(x.cfg.Server.WriteTimeout))

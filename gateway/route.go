@@ -34,13 +34,13 @@ func (x *exchange) route() *refusal {
 func (s *setup) names() []string { return slices.Sorted(maps.Keys(s.upstreams)) }
 
 // ambiguous reports whether a server that unescapes a path before it splits it would take the
-// request for another call. is reports whether the request is a call to the endpoint.
-func (x *exchange) ambiguous(u *url.URL, endpoint llm.Endpoint, is bool) bool {
+// request for another call. recognized reports whether the request is a call to the endpoint.
+func (x *exchange) ambiguous(u *url.URL, endpoint llm.Endpoint, recognized bool) bool {
 	if u.RawPath == "" {
 		return false
 	}
 	plain := *u
 	plain.RawPath = ""
 	other, also := llm.Recognize(x.r.Method, &plain)
-	return also && (!is || endpoint != other)
+	return also && (!recognized || endpoint != other)
 }

@@ -41,7 +41,7 @@ type deployment struct {
 	signer       *sigv4.Signer // nil: calls are not signed
 	session      sessionHider  // redacts the token that signs calls
 	transport    http.RoundTripper
-	usageRefused expiringSet // hashes of streams that it has refused because of the request for usage
+	usageRefused expiringSet // hashes of streams that the deployment has refused because of the request for usage
 	health
 }
 
@@ -87,7 +87,7 @@ func (u *upstream) quotaName(model, deployment string) string {
 
 var bigProviders = map[string]bool{"openai": true, "anthropic": true, "gemini": true}
 
-// errorAPI returns the API whose form errors have where a request is no call of a model.
+// errorAPI returns the API that gives errors their form where a request is no call of a model.
 func (u *upstream) errorAPI() llm.API {
 	switch u.Kind {
 	case llm.Anthropic:

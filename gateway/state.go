@@ -42,7 +42,7 @@ func (s *setup) quotas() map[string]quota {
 	for _, u := range s.upstreams {
 		for _, m := range u.Models {
 			for _, d := range u.deployments {
-				all[u.quotaName(m.Name, d.name)] = quota{m.Quota, m.Usual}
+				all[u.quotaName(m.Name, d.name)] = quota{m.Quota, m.IsDefault}
 			}
 		}
 	}

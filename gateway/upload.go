@@ -62,7 +62,7 @@ func (u *upload) extend() error {
 	return nil
 }
 
-// Close is [io.Closer]'s. The server closes the request's body.
+// Close does nothing: the server closes the request's body.
 func (u *upload) Close() error { return nil }
 
 // end ends the reading when the request was served.

@@ -10,20 +10,20 @@ import (
 // the client's context ends, and when the gateway drains. The two contexts are joined only
 // when the limiter asks for Done, because most requests do not wait.
 type waitContext struct {
-	context.Context // the client's
-	serving         context.Context
+	context.Context                 // ends when the client leaves
+	serving         context.Context // ends when the gateway drains
 
-	once   sync.Once
-	joined context.Context // nil: Done was not called
-	leave  func()          // ends joined
+	once    sync.Once
+	joined  context.Context // nil: Done was not called
+	release func()          // frees joined
 }
 
-// Done is [context.Context]'s.
+// Done implements [context.Context].
 func (w *waitContext) Done() <-chan struct{} {
 	w.once.Do(func() {
 		ctx, cancel := context.WithCancel(w.Context)
 		stop := context.AfterFunc(w.serving, cancel)
-		w.joined, w.leave = ctx, func() {
+		w.joined, w.release = ctx, func() {
 			stop()
 			cancel()
 		}
@@ -31,16 +31,16 @@ func (w *waitContext) Done() <-chan struct{} {
 	return w.joined.Done()
 }
 
-// Err is [context.Context]'s.
+// Err implements [context.Context].
 func (w *waitContext) Err() error { return cmp.Or(w.Context.Err(), w.serving.Err()) }
 
-// Value is [context.Context]'s. It lets derived contexts find the standard library's context
+// Value implements [context.Context]. It lets derived contexts find the standard library's context
 // that cancels them. Otherwise each would need a goroutine to watch this one.
 func (w *waitContext) Value(key any) any { return cmp.Or(w.joined, w.Context).Value(key) }
 
 // end frees what Done has allocated.
 func (w *waitContext) end() {
-	if w.leave != nil {
-		w.leave()
+	if w.release != nil {
+		w.release()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -36,7 +37,7 @@ func (x *exchange) identify() *refusal {
 			id = said[0]
 		}
 		if err := project.CheckID(id); err != nil {
-			return refusalf(http.StatusBadRequest, "X-Project-ID: %s", strings.TrimPrefix(err.Error(), project.ErrInvalid.Error()+": "))
+			return refusalf(http.StatusBadRequest, "X-Project-ID: %s", message.Detail(err, project.ErrInvalid))
 		}
 		x.Project = shortened(id)
 		if x.carriesKey() {

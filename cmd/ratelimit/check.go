@@ -120,7 +120,7 @@ func aboutModels(cfg *config.Config) []string {
 				title += " (also " + strings.Join(m.Aliases, ", ") + ")"
 			}
 			quota := aboutQuota(m.Quota)
-			if m.Usual && m.Quota.Auto {
+			if m.IsDefault && m.Quota.Auto {
 				quota = "guessed: " + quota
 			}
 			t.add(name, title, quota)

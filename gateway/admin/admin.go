@@ -35,7 +35,7 @@ type Admin struct {
 	mux      *http.ServeMux
 	origins  *http.CrossOriginProtection
 	audit    *audit
-	changing sync.Mutex // held during a change
+	changing sync.Mutex // locked during a change
 }
 
 // New returns the handler of a gateway's admin API. The gateway's configuration has the
@@ -90,7 +90,7 @@ func (a *Admin) routes() []route {
 // route is a method, a path, and the function that answers requests to it.
 type route struct {
 	pattern string
-	status  int // of every answer that is no error
+	status  int // the status of every answer that is no error
 	answer  func(r *http.Request) (any, error)
 }
 
@@ -110,7 +110,7 @@ func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	if p := a.admit(r); p != nil && !publicPaths[r.URL.Path] {
+	if p := a.checkAccess(r); p != nil && !publicPaths[r.URL.Path] {
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="ratelimit"`)
 		}

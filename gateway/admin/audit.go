@@ -53,7 +53,7 @@ type audit struct {
 	log  *slog.Logger
 
 	mu   sync.Mutex
-	seq  uint64 // of the last entry
+	seq  uint64 // the Seq of the last entry
 	last []Entry
 }
 
@@ -99,15 +99,15 @@ func (a *audit) toLog(at time.Time, line []byte) error {
 	return a.log.Handler().Handle(context.Background(), r)
 }
 
-// open opens the file, and creates it if it is missing.
-func (a *audit) open() (*os.File, error) {
+// openFile opens the file, and creates it if it is missing.
+func (a *audit) openFile() (*os.File, error) {
 	return os.OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 }
 
 // appendToFile writes a line to the file. It opens the file each time, so that an operator may
 // move it away without a restart.
 func (a *audit) appendToFile(line []byte) error {
-	f, err := a.open()
+	f, err := a.openFile()
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ const maxRecalled = 2 << 20
 
 // recall reads the last entries from the file. It skips lines that are no entries.
 func (a *audit) recall() error {
-	f, err := a.open()
+	f, err := a.openFile()
 	if err != nil {
 		return err
 	}

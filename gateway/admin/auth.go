@@ -12,13 +12,13 @@ import (
 // publicPaths need no token: load balancers probe them.
 var publicPaths = map[string]bool{"/healthz": true, "/readyz": true}
 
-// admit returns why a request is refused, or nil. If the API has a token, the request must
+// checkAccess returns why a request is refused, or nil. If the API has a token, the request must
 // carry it. If not, the request must come from this machine, and from no page of another site
 // in a browser here: neither directly nor by DNS rebinding, with a name of that site that
 // resolves to this machine.
-func (a *Admin) admit(r *http.Request) *Problem {
+func (a *Admin) checkAccess(r *http.Request) *Problem {
 	if token := a.gateway.Config().Admin.Token.Reveal(); token != "" {
-		return admitBearer(r, token)
+		return checkToken(r, token)
 	}
 	if !loopback.Is(r.RemoteAddr) {
 		return problemf(http.StatusForbidden, "the admin API has no token, so it serves only this machine: set admin.token")
@@ -32,9 +32,9 @@ func (a *Admin) admit(r *http.Request) *Problem {
 	return nil
 }
 
-// admitBearer compares hashes of equal length, so that it takes as long for a wrong token as
-// for the right one.
-func admitBearer(r *http.Request, token string) *Problem {
+// checkToken refuses a request without the token. It compares hashes of equal length, so that a
+// wrong token takes as long as the right one.
+func checkToken(r *http.Request, token string) *Problem {
 	scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got, want := sha256.Sum256([]byte(strings.TrimSpace(sent))), sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer") {

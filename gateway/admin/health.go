@@ -23,7 +23,7 @@ func (a *Admin) ready(r *http.Request) (any, error) {
 	switch {
 	case err == nil:
 		return Health{"ok"}, nil
-	case a.admit(r) != nil:
+	case a.checkAccess(r) != nil:
 		return nil, problemf(http.StatusServiceUnavailable, "the gateway is not ready")
 	default:
 		return nil, problemf(http.StatusServiceUnavailable, "the gateway is not ready: %s", message.Plain(err))

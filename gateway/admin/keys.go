@@ -19,7 +19,7 @@ type KeyList struct {
 type NewKey struct {
 	Project string  `json:"project"`
 	Name    string  `json:"name,omitempty"` // what it is for
-	TTL     Seconds `json:"ttl,omitempty"`  // after which it expires; 0: never
+	TTL     Seconds `json:"ttl,omitempty"`  // how long the key is valid; 0: forever
 }
 
 // IssuedKey is a new key, or one with a new secret.

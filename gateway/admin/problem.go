@@ -28,8 +28,8 @@ func problemf(status int, format string, args ...any) *Problem {
 	return &Problem{"about:blank", http.StatusText(status), status, fmt.Sprintf(format, args...)}
 }
 
-// problemOf returns an error as a problem. Any error that it does not know is one of the
-// store.
+// problemOf returns an error as a problem. It takes an error that it does not know for an error
+// of the store.
 func problemOf(err error) *Problem {
 	var p *Problem
 	switch {
@@ -49,8 +49,8 @@ func invalid(err error) error {
 	if err == nil {
 		return nil
 	}
-	call := message.Plain(project.ErrInvalid) + ": " // which the id of a project is not
-	return problemf(http.StatusBadRequest, "%s", strings.TrimPrefix(message.Plain(err), call))
+	sentinel := message.Plain(project.ErrInvalid) + ": " // it speaks of a call, and the id of a project is none
+	return problemf(http.StatusBadRequest, "%s", strings.TrimPrefix(message.Plain(err), sentinel))
 }
 
 func (p *Problem) send(w http.ResponseWriter) {

@@ -49,7 +49,7 @@ func (a *Admin) knownProjects() []string {
 		all[k.Project] = project.Limit{}
 	}
 	for _, rec := range a.gateway.Recent("", 0, maxEntries) {
-		if project.CheckID(rec.Project) == nil { // a request that was refused early has no project
+		if project.CheckID(rec.Project) == nil { // a request that was refused before identify has no project
 			all[rec.Project] = project.Limit{}
 		}
 	}

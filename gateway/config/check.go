@@ -9,10 +9,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// minToken is how many bytes a token has at least that nobody can guess.
+// minToken is how many bytes a token needs so that nobody can guess it.
 const minToken = 16
 
-// check finds fields that are valid by themselves and contradict each other.
+// check finds fields that are valid by themselves, but contradict each other.
 func (c *Config) check(r *reader) {
 	if c.State == "" {
 		r.at("state").Fault("there is no home directory for the default: it must be set")

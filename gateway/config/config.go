@@ -14,18 +14,18 @@ import (
 // As JSON it has the shape of the file, and no secrets.
 type Config struct {
 	Listen      string               `json:"listen"`       // where clients connect
-	TLS         TLS                  `json:"tls,omitzero"` // for clients; zero: they connect without TLS
+	TLS         TLS                  `json:"tls,omitzero"` // zero: clients connect without TLS
 	Admin       Admin                `json:"admin"`
 	State       string               `json:"state"`         // a path of a SQLite file, a redis:// or rediss:// URL, or [Memory]
 	OnStoreLoss string               `json:"on_store_loss"` // "deny", "allow" or "share", while Redis does not answer
 	Keys        string               `json:"keys"`          // [KeysOff] or [KeysRequired]
 	Providers   map[string]*Upstream `json:"providers"`
-	Defaults    *Project             `json:"defaults"` // of projects that Projects does not name
+	Defaults    *Project             `json:"defaults"` // the rules for projects that Projects does not name
 	Projects    map[string]*Project  `json:"projects"`
 	Server      Server               `json:"server"`
 	Log         Log                  `json:"log"`
 	Blank       bool                 `json:"-"` // the file exists and has no field
-	Warnings    []string             `json:"-"` // remarks on fields that are valid, but hardly meant so
+	Warnings    []string             `json:"-"` // about fields that are valid, but hardly meant so
 }
 
 // Memory is the State that is lost when the gateway stops.
@@ -59,10 +59,10 @@ type Upstream struct {
 	Unnamed     string                 // the model that calls without a model are charged to; empty: the pattern "*", if there is one
 	Retries     int                    // how often a failed call is sent again before the answer begins, where the provider allows it
 	Timeout     time.Duration          // how long the gateway waits for an answer to begin
-	MaxPause    time.Duration          // the longest pause of a model after the provider has refused a call
+	MaxPause    time.Duration          // the longest pause of a model after the provider has throttled a call
 	HTTP2       bool                   // use HTTP/2 where the server does
 	StreamUsage string                 // [StreamUsageOn] or [StreamUsageOff]
-	Margin      time.Duration          // of quotas that have none of their own: see [ratelimit.ModelQuota]
+	Margin      time.Duration          // the margin of quotas that have none of their own: see [ratelimit.ModelQuota]
 }
 
 // Upstream.StreamUsage says whether the gateway asks streams of OpenAI's API to report their usage
@@ -82,10 +82,10 @@ type Deployment struct {
 
 // Model is one model, or all models that match a pattern and share a quota.
 type Model struct {
-	Name    string // the name of a model, or a pattern in which * stands for any characters
-	Quota   ratelimit.ModelQuota
-	Usual   bool     // the file does not name the model, and the provider has published the quota
-	Aliases []string // other names that clients may use for the model; a pattern has none
+	Name      string // the name of a model, or a pattern in which * stands for any characters
+	Quota     ratelimit.ModelQuota
+	IsDefault bool     // the file does not name the model, and the provider has published the quota
+	Aliases   []string // other names that clients may use for the model; a pattern has none
 }
 
 // Project is what a project may do.
@@ -99,20 +99,20 @@ type Project struct {
 
 // Project.UnknownUsage says what a call is charged whose response did not report its usage.
 const (
-	UsageReserved = "reserved" // what was reserved for the call, or what was seen if that is more
-	UsageSeen     = "seen"     // what was seen; if nothing was, what was reserved
+	UsageReserved = "reserved" // the tokens that were reserved for the call, or those that were seen in its answer if they are more
+	UsageSeen     = "seen"     // the tokens that were seen in the answer; if none were, those that were reserved
 )
 
 // Server bounds what clients may send, and how long they may take.
 type Server struct {
-	MaxBody       int64         // bytes of the body of one call, which the gateway reads before it sends the call
-	MaxBodies     int64         // bytes of all bodies that are in memory at a time: a body is until the answer begins
-	MaxHeader     int           // bytes of the headers of a request
-	HeaderTimeout time.Duration // for the headers of a request to arrive
-	BodyTimeout   time.Duration // for the body of a call to arrive
-	WriteTimeout  time.Duration // for a client to read what was written to it
-	IdleTimeout   time.Duration // of a connection between two requests
-	Drain         time.Duration // for streams to finish when the gateway stops
+	MaxBody       int64         // the most bytes of the body of one call, which the gateway reads before it sends the call
+	MaxBodies     int64         // the most bytes of all bodies in memory at a time; a body is in memory until the answer begins
+	MaxHeader     int           // the most bytes of the headers of a request
+	HeaderTimeout time.Duration // how long the headers of a request may take to arrive
+	BodyTimeout   time.Duration // how long the body of a call may take to arrive
+	WriteTimeout  time.Duration // how long a client may take to read what was written to it
+	IdleTimeout   time.Duration // how long a connection stays open between two requests
+	Drain         time.Duration // how long streams may take to finish when the gateway stops
 	Hosts         []string      // names, with or without a port, by which clients reach a gateway with keys off; names that are never in the public DNS need not be here
 }
 

@@ -100,7 +100,7 @@ func profile(name string) (models []config.Model) {
 			quota.Margin = 2 * time.Second
 		}
 		quota.Auto = quota != ratelimit.ModelQuota{Margin: quota.Margin} // a guess
-		models = append(models, config.Model{Name: model, Quota: quota, Usual: true})
+		models = append(models, config.Model{Name: model, Quota: quota, IsDefault: true})
 	}
 	return models
 }

@@ -25,7 +25,7 @@ func TestRedactedMeansTheSame(t *testing.T) {
 		text := redacted(t, c)
 		for _, p := range c.Providers {
 			for i := range p.Models {
-				p.Models[i].Usual = false
+				p.Models[i].IsDefault = false
 			}
 		}
 		differ(t, text, c, parsed(t, text))

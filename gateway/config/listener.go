@@ -127,7 +127,7 @@ func (a *Admin) readAudit(p place) {
 	}
 }
 
-// storage reads where the counters are. Faults do not show a URL, which may hold a password.
+// storage reads where usage is counted. Faults do not show a URL, which may hold a password.
 func storage(to *string) func(place) {
 	const want = "the path of a SQLite file, a URL that begins with redis:// or rediss://, or memory"
 	return func(p place) {
@@ -153,8 +153,8 @@ func storage(to *string) func(place) {
 	}
 }
 
-// stateText returns the text of the field, and whether it stands here: a URL with a password may
-// be in the environment or in a file.
+// stateText returns the text of the field state, and whether the configuration itself has it: a
+// URL with a password may be in the environment or in another file.
 func stateText(p place, want string) (text string, here, ok bool) {
 	if _, _, elsewhere := p.Only(); elsewhere {
 		var s Secret
@@ -173,7 +173,7 @@ func validRedis(text string) bool {
 	return err == nil
 }
 
-// Redis reports whether the counters are in Redis.
+// Redis reports whether usage is counted in Redis.
 func (c *Config) Redis() bool {
 	return strings.HasPrefix(c.State, "redis://") || strings.HasPrefix(c.State, "rediss://")
 }

@@ -10,8 +10,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 )
 
-// Overrides are the values on the command line, which win over the file. One that is empty
-// leaves the file's.
+// Overrides are the values on the command line, which win over those in the file. An empty one
+// leaves the file's value.
 type Overrides struct {
 	Listen string // --listen
 	Admin  string // --admin; "off": none
@@ -84,7 +84,7 @@ var (
 // A reader knows where each value stands, in the file or on the command line.
 type reader struct {
 	*strictyaml.Document
-	flags map[string]place // by the path of the field that each wins over
+	flags map[string]place // the values on the command line, by the path of the field that each wins over
 }
 
 // override reads a value of the command line in place of the file's.

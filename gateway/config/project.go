@@ -2,8 +2,8 @@ package config
 
 import (
 	"slices"
-	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -52,7 +52,7 @@ func (pr *Project) readModels(at place) {
 func (c *Config) readProjects(at place) {
 	at.Entries(func(id string, key, value place) {
 		if err := project.CheckID(id); err != nil {
-			key.Fault("%s", strings.TrimPrefix(err.Error(), project.ErrInvalid.Error()+": "))
+			key.Fault("%s", message.Detail(err, project.ErrInvalid))
 			return
 		}
 		pr := new(*c.Defaults)

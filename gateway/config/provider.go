@@ -35,15 +35,15 @@ var kinds = []llm.Provider{
 
 const (
 	// defaultMargin is twice the largest difference that was measured between the times that
-	// calls take from their admission to the provider, with gateways that were killed all the
-	// time.
+	// calls take from their admission to their arrival at the provider, while gateways were
+	// killed all the time.
 	defaultMargin = 2 * time.Second
 
 	maxTimeout = 24 * time.Hour
 	maxRetries = 10
 	maxAmount  = 1 << 53 // the largest quota or limit
-	maxName    = 256     // bytes of the name of a model: a quota may have twice as many, with provider and deployment
-	maxModels  = 1000    // of a provider
+	maxName    = 256     // the most bytes of a model's name; with provider and deployment, a quota's name may have twice as many
+	maxModels  = 1000    // the most models of a provider
 )
 
 var providerName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
@@ -176,7 +176,7 @@ func (p *Upstream) addDefaults(name string) {
 		if _, known := p.find(model); !known {
 			q := p.WithMargin(profile.Models[model])
 			q.Auto = profile.Models[model] != ratelimit.ModelQuota{}
-			p.Models = append(p.Models, Model{Name: model, Quota: q, Usual: true})
+			p.Models = append(p.Models, Model{Name: model, Quota: q, IsDefault: true})
 		}
 	}
 }

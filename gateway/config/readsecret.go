@@ -38,7 +38,7 @@ var (
 	harmless     = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`) // a name that is certainly no key
 )
 
-// variable returns the secret in an environment variable, or notes a fault and returns "".
+// variable returns the secret in an environment variable, or records a fault and returns "".
 func variable(p place) string {
 	const want = "the name of an environment variable: letters, digits and _"
 	name, ok := p.Text(want)
@@ -59,7 +59,7 @@ func variable(p place) string {
 	return checkedSecret(p, value)
 }
 
-// secretFile returns the secret in a file, without the newline at its end, or notes a fault and
+// secretFile returns the secret in a file, without the newline at its end, or records a fault and
 // returns "".
 func secretFile(p place) string {
 	var path string
@@ -87,7 +87,7 @@ func secretFile(p place) string {
 	return checkedSecret(p, value)
 }
 
-// file describes a file, or notes a fault if there is none; what says what the file must hold.
+// file describes a file, or records a fault if there is none; what says what the file must hold.
 func file(p place, path, what string) (os.FileInfo, bool) {
 	info, err := os.Stat(path)
 	switch {
@@ -108,7 +108,7 @@ func warnOfReaders(p place, info os.FileInfo) {
 	}
 }
 
-// checkedSecret returns a secret that can be sent in a header, or notes a fault and returns "".
+// checkedSecret returns a secret that can be sent in a header, or records a fault and returns "".
 func checkedSecret(p place, value string) string {
 	if utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl) {
 		return value

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Secret is a text that must not be seen. It is read from the environment or from a file, and it
-// formats as "[secret]" with every verb, in JSON and in logs.
+// Secret is a text that nobody must see. It is read from the environment or from a file. With every
+// verb, in JSON and in logs it is written as "[secret]".
 type Secret struct{ value string }
 
 // Reveal returns the text of the secret; "" where none is set.

@@ -6,7 +6,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 )
 
-// read reads the whole file, and the defaults of projects before the projects.
+// read reads the whole file. It reads the defaults of projects before the projects.
 func (c *Config) read(p place) {
 	p.Fields(
 		field("listen", address(&c.Listen)),

@@ -37,7 +37,7 @@ func sizeOf(text string) (int64, bool) {
 	return 0, false
 }
 
-const maxSize = 1 << 30 // of any unit, so that no product overflows
+const maxSize = 1 << 30 // the largest number of any unit, so that no product overflows
 
 // sizeText writes a size in its largest whole unit.
 func sizeText(n int64) string {
@@ -58,7 +58,7 @@ func filePath(to *string) func(place) {
 	}
 }
 
-// home returns a path with the home directory in place of ~, or notes a fault and returns "".
+// home returns a path with the home directory in place of ~, or records a fault and returns "".
 func home(p place, path string) string {
 	if !strings.HasPrefix(path, "~") {
 		return path

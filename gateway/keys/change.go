@@ -41,10 +41,10 @@ func (r *Ring) Create(ctx context.Context, project, name string, ttl time.Durati
 	}
 }
 
-// Rotate gives a key a new secret, and returns the whole key and its description. The secret
-// before stays valid for the grace period, and secrets that were replaced earlier for theirs.
-// With a grace period of 0, only the new secret is valid. When the key expires does not
-// change.
+// Rotate gives a key a new secret, and returns the whole key and its description. The replaced
+// secret stays valid for the grace period, and secrets that were replaced earlier for theirs.
+// With a grace period of 0, only the new secret is valid. The key expires when it would have
+// without Rotate.
 func (r *Ring) Rotate(ctx context.Context, id string, grace time.Duration) (key string, k Key, err error) {
 	if grace < 0 {
 		return "", Key{}, fmt.Errorf("%w: the grace is %v: it must not be negative", ErrInvalid, grace)
@@ -82,8 +82,8 @@ func (r *Ring) Revoke(ctx context.Context, id string) error {
 	return notDone(err, "revoked")
 }
 
-// notDone adds to an error of the store what was not done to the key. If only the store's
-// answer was lost, it may have been done, but nobody has got the new secret.
+// notDone adds to an error of the store that the key was not made, rotated or revoked. If only
+// the store's answer was lost, the change may have been made, but nobody has got the new secret.
 func notDone(err error, done string) error {
 	if err == nil || errors.Is(err, ErrUnknown) {
 		return err
@@ -100,7 +100,7 @@ func CheckID(id string) error {
 	return nil
 }
 
-// current returns the records of a key that are in the store now.
+// current reads the store again, and returns the records of a key.
 func (r *Ring) current(ctx context.Context, id string) ([]*record, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err

@@ -55,8 +55,8 @@ func (e *entry) previousUntil(now time.Time) time.Time {
 	return time.Unix(last, 0).UTC()
 }
 
-// Find returns the key that a client has sent, if it is valid. A text in the form of a key
-// takes as long to refuse as to accept.
+// Find returns the description of a key that a client has sent, if the key is valid. To refuse a
+// text in the form of a key takes as long as to accept it.
 func (r *Ring) Find(text string) (Key, bool) {
 	id, secret, ok := split(text)
 	if !ok {
@@ -66,13 +66,14 @@ func (r *Ring) Find(text string) (Key, bool) {
 	if e == nil {
 		e = &noEntry
 	}
-	if !e.admits(sha256.Sum256([]byte(secret)), time.Now().Unix()) {
+	if !e.accepts(sha256.Sum256([]byte(secret)), time.Now().Unix()) {
 		return Key{}, false
 	}
 	return e.key, true
 }
 
-func (e *entry) admits(secret digest, now int64) bool {
+// accepts reports whether the key is valid at a time with a secret of this digest.
+func (e *entry) accepts(secret digest, now int64) bool {
 	valid := subtle.ConstantTimeCompare(secret[:], e.secret[:]) == 1
 	for i := range e.old {
 		matches := subtle.ConstantTimeCompare(secret[:], e.old[i].secret[:]) == 1

@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -37,7 +38,7 @@ const maxName = 100
 
 func (k *Key) validate() error {
 	if err := project.CheckID(k.Project); err != nil {
-		return fmt.Errorf("%w: %s", ErrInvalid, strings.TrimPrefix(err.Error(), project.ErrInvalid.Error()+": "))
+		return fmt.Errorf("%w: %s", ErrInvalid, message.Detail(err, project.ErrInvalid))
 	}
 	if len(k.Name) > maxName {
 		return fmt.Errorf("%w: its name has %d bytes: it may have %d", ErrInvalid, len(k.Name), maxName)

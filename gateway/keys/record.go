@@ -22,7 +22,7 @@ type record struct {
 	Key
 	Number int       `json:"turn,omitempty"` // how many secrets the key had before
 	Hash   []byte    `json:"sha256"`         // see digest
-	Grace  time.Time `json:"grace,omitzero"` // when the secret before stops being valid
+	Grace  time.Time `json:"grace,omitzero"` // when the secret that this one replaces stops being valid
 }
 
 const settingPrefix = "key/"

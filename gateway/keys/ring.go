@@ -26,7 +26,7 @@ type Ring struct {
 	stop       func()
 	missed     unreported.Error
 
-	mu      sync.Mutex           // held while keys are changed or loaded
+	mu      sync.Mutex           // locked while keys are changed or loaded
 	records map[string][]*record // the secrets of each key, by its id, in the order of their numbers
 	loaded  map[string]string    // the settings that records were read from; nil: this ring has changed a key since
 }
@@ -61,6 +61,7 @@ func (r *Ring) load(ctx context.Context) error {
 	return err
 }
 
+// reload is load for a caller that has locked mu.
 func (r *Ring) reload(ctx context.Context) error {
 	if r.keeper == nil {
 		return nil

@@ -5,8 +5,8 @@ import "time"
 const (
 	logInterval   = 5 * time.Second
 	checkInterval = 10 * time.Millisecond
-	timeToSettle  = 5 * time.Second // for requests that were cut off
-	timeToRead    = 2 * time.Second // for clients to read the end of their answers
+	timeToSettle  = 5 * time.Second // how long requests that were cut off may take to settle
+	timeToRead    = 2 * time.Second // how long clients may take to read the end of their answers
 )
 
 // drain refuses new requests, and gives requests in progress as long as the configuration

@@ -80,7 +80,7 @@ type server struct {
 	admins       *endpoint // nil: there is no admin listener
 	configFile   *watcher
 	reloading    sync.Mutex
-	reloadFailed atomic.Bool // the last reload
+	reloadFailed atomic.Bool // the last reload has failed
 }
 
 // load reads the configuration. Its file must be one that can be read again.
@@ -140,7 +140,7 @@ func (s *server) endpoints() []*endpoint {
 	return slices.DeleteFunc([]*endpoint{s.clients, s.admins}, func(e *endpoint) bool { return e == nil })
 }
 
-// close releases what was opened: first what uses the state, then the state.
+// close closes the endpoints, which use the state, and then the gateway with its state.
 func (s *server) close() (err error) {
 	for _, e := range s.endpoints() {
 		e.close()

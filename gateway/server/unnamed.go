@@ -26,7 +26,7 @@ func (s *server) logUnnamed(cfg *config.Config) {
 	s.warnNames("no call is charged to some quotas of the state, which limit nothing here", "quotas", slices.Sorted(maps.Keys(quotas)))
 }
 
-const maxNames = 20 // in a line of the log
+const maxNames = 20 // how many names a line of the log has
 
 func (s *server) warnNames(what, kind string, names []string) {
 	if len(names) > 0 {

@@ -9,7 +9,7 @@ import (
 // the file is replaced: written over, renamed, or by another target of a symbolic link.
 type watcher struct {
 	path        string
-	known, last digest // of the file that counts, and of the last reading
+	known, last digest // the digests of the content that is in use, and of the last reading
 }
 
 type digest [sha256.Size]byte
@@ -36,8 +36,8 @@ func (w *watcher) changed() bool {
 	return changed
 }
 
-// sum returns a hash of the content of a file, and whether there is a file. A pipe is none:
-// what the watcher reads from it, nobody else could read.
+// sum returns a digest of the content of a file, and whether there is a regular file. It does not
+// read a pipe: nobody else could read again what it has read from there.
 func sum(path string) (digest, bool) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return digest{}, false

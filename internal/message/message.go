@@ -11,6 +11,10 @@ import (
 // begin with, so that the text can stand inside another message.
 func Plain(err error) string { return strings.TrimPrefix(err.Error(), "ratelimit: ") }
 
+// Detail returns the text of an error without the error that it begins with, such as a
+// sentinel that it wraps.
+func Detail(err, first error) string { return strings.TrimPrefix(err.Error(), first.Error()+": ") }
+
 // Quote returns a text as errors show it: in quotes, and 60 characters of it at most.
 func Quote(text string) string { return fmt.Sprintf("%.60q", text) }
 
