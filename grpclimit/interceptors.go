@@ -65,11 +65,11 @@ type reserved struct {
 	ctx context.Context
 }
 
-// Context is [grpc.ServerStream]'s.
+// Context implements [grpc.ServerStream].
 func (r *reserved) Context() context.Context { return r.ctx }
 
-// admit returns the reservation of a call that passes, which may be nil, or the error of one
-// that does not.
+// admit asks the limiter about a call. If the call passes, it returns the call's reservation, which
+// may be nil; otherwise it returns the error for the client.
 func (s *settings) admit(ctx context.Context, method string, request any) (*project.Reservation, error) {
 	rpc := RPC{ctx, method, request}
 	if s.Skip != nil && s.Skip(rpc) {

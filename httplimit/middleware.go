@@ -29,7 +29,7 @@ type limited struct {
 	next http.Handler
 }
 
-// ServeHTTP is [http.Handler]'s.
+// ServeHTTP implements [http.Handler].
 func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if l.Skip != nil && l.Skip(r) {
 		l.next.ServeHTTP(w, r)

@@ -78,7 +78,7 @@ type fault struct{ error }
 func (f fault) Unwrap() error { return f.error }
 func (f fault) Timeout() bool { return errors.Is(f.error, context.DeadlineExceeded) }
 
-// refuse returns the response to a call that is not sent, in the form of its provider.
+// refuse returns the response to a call that a limit denies, in the form of its provider's errors.
 func (x *exchange) refuse(d *ratelimit.Decision, err error) *http.Response {
 	r := x.Refusal(d, err)
 	r.Retry = r.Retry && err == nil // a call that has waited in vain should not come back by itself

@@ -11,8 +11,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/call"
 )
 
-// maxPreallocated is for how many bytes of a body there is memory at once because the
-// request's Content-Length says so.
+// maxPreallocated is how many bytes are allocated for a body at once because the request's
+// Content-Length says so.
 const maxPreallocated = 16 << 20
 
 // readAll reads the body of a request, and closes it.
@@ -28,8 +28,8 @@ func readAll(req *http.Request) ([]byte, error) {
 // of the request.
 type outgoing struct {
 	text   []byte
-	traced bool // the transport reports when it writes; other transports read no body before they are connected
-	began  atomic.Bool
+	traced bool        // the transport reports when it writes; other transports read no body before they are connected
+	began  atomic.Bool // the provider may have got a part of the request
 }
 
 // of returns req with this body, for base to send. The request asks for no compressed

@@ -9,8 +9,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// metered returns the response with a body that is metered while the caller reads it.
-// hideUsage takes the chunk that reports usage out of the body.
+// metered returns the response with a body that is metered while the caller reads it. With
+// hideUsage, the caller does not see the chunk that reports usage.
 func (x *exchange) metered(response *http.Response, hideUsage bool) *http.Response {
 	body := &meteredBody{exchange: x, source: response.Body, meter: llm.NewMeter(x.Request.API, response.Header)}
 	body.meter.Expect(x.Request.Answers)

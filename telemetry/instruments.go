@@ -31,7 +31,7 @@ func (in *instruments) counters(d definition) counters {
 	}
 }
 
-// wholeHistograms makes histograms of whole numbers, for each of which a call counts once.
+// wholeHistograms makes histograms of whole numbers. Each call adds one number to them.
 func (in *instruments) wholeHistograms(d definition) counters {
 	h, err := in.meter.Int64Histogram(d.openTelemetry, metric.WithUnit(d.unit), metric.WithDescription(d.help), metric.WithExplicitBucketBoundaries(d.bounds...))
 	in.check(d, err)

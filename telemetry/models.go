@@ -17,7 +17,7 @@ type Models interface {
 // NewModelCollector returns a collector that reports at each scrape, for each model with a quota,
 // how much of the quota is used, ratelimit_model_used, how much it allows, ratelimit_model_limit,
 // and for how much longer its provider takes no calls, ratelimit_model_paused_seconds. Dimensions
-// without a limit are left out, and so is what is used while the store cannot be asked.
+// without a limit are left out. While the store cannot be asked, so is ratelimit_model_used.
 //
 // Register it beside [Prometheus]. Limiters that share a store all report the same.
 func NewModelCollector(models Models) prometheus.Collector {

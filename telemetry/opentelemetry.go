@@ -39,8 +39,8 @@ type OpenTelemetry struct {
 	tracer  trace.Tracer // nil: tracing is off
 	metrics *metrics     // nil: metrics are off
 
-	// The global providers, if these were not set yet; or nil. What they make is exported only once
-	// they are replaced.
+	// unsetTracers and unsetMeters are the global providers, if the program had not set its own yet;
+	// otherwise nil. Until the program does, nothing is exported.
 	unsetTracers trace.TracerProvider
 	unsetMeters  metric.MeterProvider
 }

@@ -20,7 +20,7 @@ const defaultModels = 100
 type series[T any] struct {
 	create func(model, project string) *T
 
-	none, others *row[T] // for calls without a model, and for models without a row
+	none, others *row[T] // the rows of calls without a model, and of models without a row of their own
 	maxModels    int
 	mu           sync.Mutex // guards additions
 
@@ -31,8 +31,8 @@ type series[T any] struct {
 
 // listing is the projects that have series of their own.
 type listing struct {
-	names   []string       // the first is "", for none, and the second stands for all that are not listed
-	indexes map[string]int // of the listed projects, in names
+	names   []string       // the first is "", for calls without a project; the second stands for all projects that are not listed
+	indexes map[string]int // the indexes of the listed projects in names
 }
 
 // row has the cells of one model: one for each project, filled when the project is first seen.

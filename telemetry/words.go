@@ -23,7 +23,7 @@ func waited(e *event.Event) bool {
 // other stands for all names without series of their own.
 const other = "other"
 
-// limits are the limits that an event may name. The first is none.
+// limits are the names of limits that an event may have. The first stands for no limit.
 var limits = [...]string{
 	"",
 	"minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",

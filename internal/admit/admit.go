@@ -28,7 +28,7 @@ const (
 type Result struct {
 	Answer   Answer
 	Decision project.Decision // set for the answers Pass, Later and Never
-	plain    plainWindow      // of a plain limiter, in place of the decision's windows
+	plain    plainWindow      // the window of a plain limiter, in place of the decision's windows
 
 	// Reservation is the reservation of the call's tokens. It is nil for a call without tokens, and for
 	// one that does not pass.
@@ -38,8 +38,8 @@ type Result struct {
 	Err error
 }
 
-// judge returns the answer. After a wait that was too long, the decision has the limit that
-// the call waited for; if it has none, the store has not answered.
+// judge returns the answer to the call. After a wait that was too long, the decision has the limit
+// that the call waited for; if it has none, the store has not answered.
 func (r *Result) judge(ctx context.Context) Answer {
 	switch err := r.Err; {
 	case err == nil && r.Decision.Allowed:
@@ -85,10 +85,10 @@ func (r *Result) Denial(s *project.Standing) time.Duration {
 }
 
 // Seconds returns after how many whole seconds to try again, at least one.
-func (r *Result) Seconds() int64 { return max(1, Ceil(r.Decision.RetryAfter)) }
+func (r *Result) Seconds() int64 { return max(1, ceilSeconds(r.Decision.RetryAfter)) }
 
-// Ceil returns a duration in seconds, rounded up.
-func Ceil(d time.Duration) int64 {
+// ceilSeconds returns a duration in seconds, rounded up.
+func ceilSeconds(d time.Duration) int64 {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {
 		seconds++

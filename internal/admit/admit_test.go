@@ -66,7 +66,7 @@ func TestCeil(t *testing.T) {
 		59*time.Second + 999_999_999:    60,
 		-time.Second - time.Millisecond: -1,
 	} {
-		if got := Ceil(d); got != want {
+		if got := ceilSeconds(d); got != want {
 			t.Errorf("%d: %d, want %d", d, got, want)
 		}
 	}

@@ -75,7 +75,7 @@ func parseAddr(s string) (netip.Addr, bool) {
 	return a.Unmap().WithZone(""), err == nil
 }
 
-// unmapped returns a prefix of IPv4 addresses that are mapped to IPv6 as one of IPv4.
+// unmapped returns p, or the prefix of IPv4 if p has IPv4 addresses that are mapped to IPv6.
 func unmapped(p netip.Prefix) netip.Prefix {
 	if !p.Addr().Is4In6() || p.Bits() < 96 {
 		return p

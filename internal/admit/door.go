@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Door decides on calls: by the limits of their projects, or by a plain limiter. In is what is
-// known of a call.
+// Door decides on calls: by the limits of their projects, or by a plain limiter. In is the type of
+// a call: an HTTP request, or an RPC.
 type Door[In any] struct {
 	Wait   time.Duration // how long a call may wait for its turn; zero: not at all
 	Shadow bool          // calls pass whatever the answer is, and do not wait
@@ -61,7 +61,7 @@ func (d *Door[In]) Ask(ctx context.Context, in In, r *Result) (id string) {
 	}
 	id, err := d.Identify(in)
 	if err != nil {
-		id = "" // it is nobody's
+		id = "" // a call that cannot be identified belongs to no project
 	}
 	call := project.Call{Project: id, Shadow: d.Shadow}
 	if err == nil && d.Cost != nil {
@@ -76,6 +76,7 @@ func (d *Door[In]) Ask(ctx context.Context, in In, r *Result) (id string) {
 	return id
 }
 
+// askProject asks the limiter of projects about a call, and writes the result into r.
 func (d *Door[In]) askProject(ctx context.Context, call project.Call, r *Result) {
 	waits := d.Wait > 0 && !d.Shadow
 	if waits {
@@ -99,5 +100,5 @@ func (d *Door[In]) maxWait(ctx context.Context) time.Duration {
 	if !ok {
 		return d.Wait
 	}
-	return max(1, min(d.Wait, time.Until(deadline))) // zero would be without a limit
+	return max(1, min(d.Wait, time.Until(deadline))) // not zero, which is a wait of any length
 }

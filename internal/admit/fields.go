@@ -61,14 +61,14 @@ func appendLimit(b []byte, s *project.Standing, until time.Duration) []byte {
 	if until == project.Never {
 		return b
 	}
-	return appendParameter(b, ";t=", Ceil(until))
+	return appendParameter(b, ";t=", ceilSeconds(until))
 }
 
 // appendPolicy appends a member of RateLimit-Policy.
 func appendPolicy(b []byte, w *project.Window) []byte {
 	b = appendName(b, w.Name)
 	b = appendParameter(b, ";q=", w.Count)
-	b = appendParameter(b, ";w=", Ceil(w.Period))
+	b = appendParameter(b, ";w=", ceilSeconds(w.Period))
 	if w.Tokens {
 		b = append(b, `;qu="tokens"`...)
 	}

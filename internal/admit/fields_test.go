@@ -84,11 +84,11 @@ func within(n *big.Int) int64 {
 	return n.Int64()
 }
 
-// Goroutines that ask for more sets of windows than there are slots get the right value for
+// Goroutines that ask for more sets of windows than the cache has entries get the right value for
 // each.
 func TestPolicies(t *testing.T) {
 	p := &Policies{}
-	const sets = 4 << slotBits
+	const sets = 4 << cacheBits
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

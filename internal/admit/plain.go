@@ -39,7 +39,7 @@ func (d *Door[In]) waitPlain(ctx context.Context, in In) (limit.Decision, error)
 	if left.Allowed = err == nil; left.Allowed {
 		left.RetryAfter = 0
 	} else {
-		left.RetryAfter = max(left.RetryAfter, 1) // the key may have become free since
+		left.RetryAfter = max(left.RetryAfter, 1) // not zero, although the limit may admit a call by now
 	}
 	return left, err
 }
@@ -71,15 +71,15 @@ func (r *Result) Windows() []project.Standing {
 }
 
 // window returns a limit as a window whose name is the limit's text in ASCII. It caches the
-// window until another limit takes its slot.
+// window until another limit needs its place in the cache.
 func (p *Policies) window(l limit.Limit) *project.Window {
-	slot := &p.slots[mix(0, l.Count(), l.Period())>>(64-slotBits)]
-	cached := slot.Load()
+	entry := &p.cache[mix(0, l.Count(), l.Period())>>(64-cacheBits)]
+	cached := entry.Load()
 	if cached == nil || cached.limit != l {
 		w := &project.Window{Name: strings.ReplaceAll(l.String(), "µs", "us"), Count: l.Count(), Period: l.Period()}
 		cached = newPolicy([]project.Standing{{Window: w}})
 		cached.limit = l
-		slot.Store(cached)
+		entry.Store(cached)
 	}
 	return cached.windows[0]
 }

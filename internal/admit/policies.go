@@ -8,17 +8,17 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Policies caches the values of RateLimit-Policy. Projects with the same limits share one. Of
-// two with the same slot, it keeps the last.
+// Policies caches the values of RateLimit-Policy. Projects with the same limits share one value.
+// Of two values with the same index in the cache, it keeps the last.
 type Policies struct {
-	slots [1 << slotBits]atomic.Pointer[policy]
+	cache [1 << cacheBits]atomic.Pointer[policy]
 }
 
-const slotBits = 8
+const cacheBits = 8
 
 // policy is the part of the headers that all responses with the same windows have.
 type policy struct {
-	limit   limit.Limit // a plain limiter's; zero for windows of projects
+	limit   limit.Limit // the limit of a plain limiter; zero for windows of projects
 	windows []*project.Window
 
 	// value is the value of RateLimit-Policy. Many responses share the slice. It has no
@@ -28,11 +28,11 @@ type policy struct {
 
 // find returns the policy of some windows.
 func (p *Policies) find(windows []project.Standing) *policy {
-	slot := &p.slots[slotOf(windows)]
-	cached := slot.Load()
+	entry := &p.cache[cacheIndex(windows)]
+	cached := entry.Load()
 	if cached == nil || !cached.matches(windows) {
 		cached = newPolicy(windows)
-		slot.Store(cached)
+		entry.Store(cached)
 	}
 	return cached
 }
@@ -60,13 +60,14 @@ func (p *policy) matches(windows []project.Standing) bool {
 	return true
 }
 
-// slotOf spreads sets of windows over the slots, by their counts and periods.
-func slotOf(windows []project.Standing) uint64 {
+// cacheIndex returns the index of a set of windows in the cache, by a hash of their counts and
+// periods.
+func cacheIndex(windows []project.Standing) uint64 {
 	var hash uint64
 	for i := range windows {
 		hash = mix(hash, windows[i].Window.Count, windows[i].Window.Period)
 	}
-	return hash >> (64 - slotBits)
+	return hash >> (64 - cacheBits)
 }
 
 func mix(hash uint64, count int64, period time.Duration) uint64 {

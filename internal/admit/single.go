@@ -1,7 +1,7 @@
 package admit
 
-// Single returns the value of a header that may be there several times with the same value. Its
-// error is none if the header is missing, and several if its values differ.
+// Single returns the value of a header that may be there several times with the same value. The
+// error is the argument none if the header is missing, and several if its values differ.
 func Single(values []string, none, several error) (string, error) {
 	if len(values) == 0 {
 		return "", none

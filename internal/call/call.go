@@ -16,10 +16,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Limits is what calls are charged to, and what estimates them.
+// Limits has the limiters that calls are charged to, and the estimator of their tokens.
 type Limits struct {
 	Models    *ratelimit.RateLimiter
-	Projects  *project.Limiter // those of Models; nil: calls have no project
+	Projects  *project.Limiter // the projects of Models; nil: calls have no project
 	Estimator llm.Estimator
 }
 
@@ -40,26 +40,26 @@ type Call struct {
 	// output, or more: see unknownOutput.
 	ChargeSeen bool
 
-	// Applies returns the part of the provider's statement that concerns every caller of
-	// the quota. nil: all of it.
+	// Applies returns the part of what the provider says about its limits that concerns every
+	// caller of the quota. nil: all of it.
 	Applies func(said llm.Limits) llm.Limits
 
 	expected    llm.Tokens             // the estimator's answer; zero before the limits are first asked
-	estimated   llm.Tokens             // what the limits were last asked for
+	estimated   llm.Tokens             // the tokens that the limits were last asked for
 	reservation *ratelimit.Reservation // nil before the call is admitted, and once it is settled
 }
 
 // Acquire reserves what the call is estimated to use, of its model and of its project. It
 // waits for the call's turn.
 func (c *Call) Acquire(ctx context.Context) (d ratelimit.Decision, err error) {
-	c.reservation, d, err = c.Limits.Models.AcquireCall(ctx, c.asks())
+	c.reservation, d, err = c.Limits.Models.AcquireCall(ctx, c.limiterCall())
 	c.reservation.Keep()
 	return d, err
 }
 
 // Try is Acquire without the wait. A denial is no error.
 func (c *Call) Try(ctx context.Context) (d ratelimit.Decision, err error) {
-	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, c.asks())
+	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, c.limiterCall())
 	c.reservation.Keep()
 	return d, err
 }
@@ -70,15 +70,15 @@ func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
 	return c.Try(admission.Tentatively(ctx))
 }
 
-// asks returns what the call asks for. The estimator is asked once, and its answer is cut
-// down to the limits of each quota.
-func (c *Call) asks() ratelimit.Call {
+// limiterCall returns the call in the form that the limiter takes. The estimator is asked once, and
+// its answer is cut down to the limits of each quota.
+func (c *Call) limiterCall() ratelimit.Call {
 	c.estimated = c.estimate()
-	asks := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, MaxWait: c.MaxWait}
+	asked := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, MaxWait: c.MaxWait}
 	if c.Limits.Projects != nil {
-		asks.Project = c.Project
+		asked.Project = c.Project
 	}
-	return asks
+	return asked
 }
 
 // Unanswered settles a call that the provider has not answered. A call that was not sent
@@ -140,6 +140,7 @@ func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte)
 	return said
 }
 
+// apply passes on to the limiter what the provider has said about its limits.
 func (c *Call) apply(ctx context.Context, said llm.Limits) {
 	if c.Applies != nil {
 		said = c.Applies(said)

@@ -50,6 +50,7 @@ func (a *amounts) fit(limit int) {
 	}
 }
 
+// fitInput cuts the input down to a limit, unless the prompt is certainly longer; 0 is no limit.
 func (a *amounts) fitInput(limit int) {
 	if limit > 0 && a.certain <= limit {
 		a.input = min(a.input, limit)

@@ -13,7 +13,8 @@ import (
 )
 
 // maxAutoRetry is the longest wait after which an SDK may try again by itself: the wait
-// for a quota's minute, with its margin. Somebody should see the refusal of a longer one.
+// for a quota's minute, with its margin. After a refusal with a longer wait, the SDK should show
+// the error to its caller.
 const maxAutoRetry = time.Minute + ratelimit.MaxMargin
 
 // Denied reports whether an error of Acquire means that a limit denies the call. Any other
@@ -25,8 +26,8 @@ func Denied(ctx context.Context, err error) bool {
 	return errors.Is(err, ratelimit.ErrNever) || errors.Is(err, ratelimit.ErrCrowded) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Refusal returns the answer to a call that a limit has denied. It says whose limit that
-// is, what is left of it, what the call needs, and when to try again.
+// Refusal returns the answer to a call that a limit has denied. It says which project or model the
+// limit belongs to, what is left of it, what the call needs, and when to try again.
 func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
 	short := c.shortage(d)

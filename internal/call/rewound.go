@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// Rewound returns a body whose beginning was read already as one that begins there again.
+// Rewound returns a body of which the beginning was read already. Reading it returns the beginning
+// once more, and then the rest.
 func Rewound(beginning []byte, body io.ReadCloser) io.ReadCloser {
 	return struct {
 		io.Reader

@@ -38,9 +38,9 @@ type Counter struct {
 }
 
 const (
-	maxAnswer  = 1 << 20   // bytes read of an answer
-	maxQuoted  = 300       // bytes of an answer that an error quotes
-	maxCounted = 1<<31 - 1 // tokens; more than any model reads
+	maxAnswer  = 1 << 20   // how many bytes of an answer are read
+	maxQuoted  = 300       // how many bytes of an answer an error quotes
+	maxCounted = 1<<31 - 1 // more tokens than any model reads
 )
 
 var countClient = &http.Client{Timeout: 30 * time.Second}
@@ -80,7 +80,7 @@ func (c Counter) count(ctx context.Context, model, text string) (int, error) {
 	return c.read(answer, q.field)
 }
 
-// question is the request that asks a provider.
+// question is the request with which a Counter asks its provider.
 type question struct {
 	base, path string
 	header     http.Header
@@ -231,9 +231,9 @@ func (c Counter) read(answer []byte, field string) (int, error) {
 	return int(n), nil
 }
 
-// fault returns an error of the HTTP client, or the context's if that has ended.
-// An error whose text has the key, because the server has sent it, is replaced
-// by one with a text that does not.
+// fault returns an error of the HTTP client, or the context's error if the
+// context has ended. A server may send the key back in an error. Then fault
+// returns another error, whose text does not have the key.
 func (c Counter) fault(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
