@@ -24,7 +24,7 @@ func ours(l *load) ([]*call, error) {
 	defer models.Close()
 	start := time.Now()
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(l.length()-1, cancel) // no deadline, which callers would be told of
+	time.AfterFunc(l.length()-1, cancel) // with a deadline, calls that cannot pass before it could fail early
 	var (
 		mu   sync.Mutex
 		all  []*call
