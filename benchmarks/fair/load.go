@@ -75,7 +75,8 @@ func (l *load) offered() (cost int, finite bool) {
 
 // loads are all there are. The first three are of users; the others are shaped after the
 // experiments of the paper on the virtual token counter (Sheng et al., OSDI '24): rates, phases and
-// sizes are the paper's, and the quota stands for the capacity of its server.
+// sizes are those of its published code, but for the rates of equal; the quota stands for the capacity
+// of its server.
 func loads() []load {
 	return []load{
 		{
