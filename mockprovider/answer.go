@@ -16,12 +16,12 @@ type answer struct {
 	*Reply
 	at time.Time
 
-	thoughts []string // tokens
-	text     []string // tokens
-	tool     *tool    // nil: none
+	thoughts []string // the tokens of the reasoning
+	text     []string // the tokens of the text
+	tool     *tool    // nil: the model calls no tool
 	cut      bool     // the answer reached the most tokens that the call allows
 
-	usage usage // of all answers to the call
+	usage usage // the usage of all answers to the call
 }
 
 // tool is a call of a tool, with the tokens of its arguments.
@@ -32,7 +32,7 @@ type tool struct {
 	cost      int // in tokens
 }
 
-// usage is what a call uses, in tokens.
+// usage is how many tokens a call uses.
 type usage struct {
 	input, cached, cacheWrite int // cached and cacheWrite are parts of input
 	output, reasoning         int // reasoning is a part of output
@@ -146,7 +146,7 @@ func (a *answer) countedInput() int {
 func (a *answer) failure() failure {
 	f := failure{status: http.StatusInternalServerError, code: a.Code, message: "the mock was told to break off", model: a.Model}
 	if a.provider() == llm.Anthropic {
-		f.status = statusOverloaded
+		f.status = llm.StatusOverloaded
 	}
 	return f
 }

@@ -73,7 +73,7 @@ func (converse) broken(a *answer) event {
 // converseStream sends the events of one message.
 type converseStream struct {
 	sender
-	index int // of the block
+	index int // the index of the block that is being sent
 }
 
 // emit sends an event that carries the tokens of e.
@@ -114,7 +114,7 @@ func (f invoke) read(c *Call) error {
 
 func (invoke) framing(*Call) framing { return invokeFrames }
 
-// events are those of the model. The last one has Bedrock's own metrics too.
+// events returns the events of the model. The last one has Bedrock's own metrics too.
 func (f invoke) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
 		for e := range f.messages.events(a) {

@@ -80,11 +80,11 @@ func (f chat) broken(a *answer) event {
 // delta is a piece of one answer.
 type delta struct {
 	delta             object
-	end               any // why it is the last, or nil
+	end               any // why this is the last piece; nil before that
 	output, reasoning int
 }
 
-// deltas returns the pieces of an answer. Reasoning is hidden, but for OpenRouter.
+// deltas returns the pieces of an answer. Only OpenRouter shows the reasoning.
 func (f chat) deltas(a *answer) []delta {
 	first := delta{delta: object{"role": "assistant", "content": "", "refusal": nil}}
 	var list []delta

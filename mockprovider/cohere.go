@@ -71,7 +71,7 @@ func (cohereChat) broken(a *answer) event {
 // cohereStream sends the events of one message.
 type cohereStream struct {
 	sender
-	index int // of the content
+	index int // the index of the content that is being sent
 }
 
 // emit sends an event that carries the tokens of e.

@@ -5,7 +5,7 @@ import "iter"
 // completions is OpenAI's legacy completions.
 type completions struct{}
 
-// read counts each of several prompts as one of its own.
+// read counts one answer for each of several prompts.
 func (completions) read(c *Call) error {
 	c.readCompletion()
 	if prompts, ok := c.fields["prompt"].([]any); ok && len(prompts) > 0 {
@@ -40,7 +40,8 @@ func (f completions) whole(a *answer) object {
 	return body
 }
 
-// events carry tokens that are no text, for which this API has no field, with the last event.
+// events returns the events of the answer. The last one carries the tokens that are no text, since
+// this API has no field for them.
 func (f completions) events(a *answer) iter.Seq[event] {
 	c := &chunks{answer: a, frame: f.frame(a)}
 	return func(yield func(event) bool) {

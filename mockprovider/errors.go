@@ -13,14 +13,11 @@ import (
 // failure is an error that a client receives.
 type failure struct {
 	status  int
-	code    string // empty: the provider's usual one
+	code    string // empty: the provider's usual code
 	message string
-	retry   time.Duration // 0: none
+	retry   time.Duration // the wait that the provider asks for; 0: none
 	model   string
 }
-
-// statusOverloaded is Anthropic's status for too much load.
-const statusOverloaded = 529
 
 // body returns the body of an error in the provider's format.
 func (f failure) body(p llm.Provider) object {
@@ -65,7 +62,7 @@ type codes struct {
 	openAI, anthropic, google, amazon string
 }
 
-// statusCodes has the codes by status. The last row is for all other ones.
+// statusCodes has the codes by status. The last row is for all other statuses.
 var statusCodes = []codes{
 	{http.StatusBadRequest, "invalid_request", "invalid_request_error", "INVALID_ARGUMENT", "ValidationException"},
 	{http.StatusUnauthorized, "invalid_api_key", "authentication_error", "UNAUTHENTICATED", "ValidationException"},
@@ -75,7 +72,7 @@ var statusCodes = []codes{
 	{http.StatusTooManyRequests, "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "ThrottlingException"},
 	{http.StatusInternalServerError, "server_error", "api_error", "INTERNAL", "InternalServerException"},
 	{http.StatusServiceUnavailable, "server_is_overloaded", "api_error", "UNAVAILABLE", "ServiceUnavailableException"},
-	{statusOverloaded, "invalid_request", "overloaded_error", "INTERNAL", "ValidationException"},
+	{llm.StatusOverloaded, "invalid_request", "overloaded_error", "INTERNAL", "ValidationException"},
 	{0, "invalid_request", "api_error", "INTERNAL", "ValidationException"},
 }
 

@@ -14,8 +14,8 @@ func encode(value any) []byte {
 	return text
 }
 
-// fields are those of a JSON object that was received. A field that is missing or of another type
-// reads as zero.
+// fields are the fields of a JSON object that was received. A field that is missing or of another
+// type reads as zero.
 type fields map[string]any
 
 func (f fields) text(name string) string {

@@ -78,7 +78,7 @@ func (f gemini) whole(a *answer) object {
 	return f.body(a, candidates, a.usage)
 }
 
-// events report the usage so far in each.
+// events returns the events of the answer. Each reports the usage so far.
 func (f gemini) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
 		var sent usage

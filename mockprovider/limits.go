@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Limit is how much a model allows a minute: one token bucket each, full at first. Zero means no
-// limit.
+// Limit is how much a model allows a minute. Each field is a token bucket, which is full at first.
+// Zero means no limit.
 type Limit struct {
 	Requests     int
 	Tokens       int // prompt and output together
@@ -17,7 +17,7 @@ type Limit struct {
 // bucket is one token bucket of a limit.
 type bucket struct {
 	limit  int
-	fullAt time.Time // when it is full; until then it lacks what is supplied in the time left
+	fullAt time.Time // when the bucket will be full; until then it lacks what is supplied in the time left
 }
 
 // fill returns how long it takes to supply n.
@@ -25,7 +25,7 @@ func (b *bucket) fill(n int) time.Duration {
 	return time.Duration(int64(n) * int64(time.Minute) / int64(b.limit))
 }
 
-// wait returns how long to wait until n are there.
+// wait returns how long to wait until the bucket has n. It is negative if the bucket has more.
 func (b *bucket) wait(n int, now time.Time) time.Duration {
 	if b.limit == 0 {
 		return 0
@@ -61,33 +61,33 @@ type limitState struct {
 // limitStates are the states of all limits of a model.
 type limitStates struct{ requests, tokens, input, output limitState }
 
-// gate enforces the limit of one model.
-type gate struct {
+// modelLimits enforces the limit of one model.
+type modelLimits struct {
 	mu                              sync.Mutex
 	requests, tokens, input, output bucket
 }
 
-func newGate(l Limit) *gate {
-	return &gate{
+func newModelLimits(l Limit) *modelLimits {
+	return &modelLimits{
 		requests: bucket{limit: l.Requests}, tokens: bucket{limit: l.Tokens},
 		input: bucket{limit: l.InputTokens}, output: bucket{limit: l.OutputTokens},
 	}
 }
 
-// pass takes everything that a call is going to use, which a mock knows beforehand, or nothing. It
-// returns how long to wait, or 0 if it has taken it.
-func (g *gate) pass(input, output int, now time.Time) (wait time.Duration, at limitStates) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// take charges everything that a call is going to use, which a mock knows beforehand, or nothing.
+// It returns how long to wait, or 0 if it has charged the call, and the states of the limits.
+func (l *modelLimits) take(input, output int, now time.Time) (wait time.Duration, at limitStates) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	wait = max(
-		g.requests.wait(1, now), g.tokens.wait(input+output, now),
-		g.input.wait(input, now), g.output.wait(output, now), 0,
+		l.requests.wait(1, now), l.tokens.wait(input+output, now),
+		l.input.wait(input, now), l.output.wait(output, now), 0,
 	)
 	if wait == 0 {
-		g.requests.take(1, now)
-		g.tokens.take(input+output, now)
-		g.input.take(input, now)
-		g.output.take(output, now)
+		l.requests.take(1, now)
+		l.tokens.take(input+output, now)
+		l.input.take(input, now)
+		l.output.take(output, now)
 	}
-	return wait, limitStates{g.requests.state(now), g.tokens.state(now), g.input.state(now), g.output.state(now)}
+	return wait, limitStates{l.requests.state(now), l.tokens.state(now), l.input.state(now), l.output.state(now)}
 }

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// InMemory serves on connections in memory, and returns a transport that only has those: its
-// requests come here whatever the host, with https too. Call stop when nothing uses the transport
-// any more. It works within the bubbles of testing/synctest.
+// InMemory serves on connections in memory, and returns a transport that only has such connections:
+// its requests reach this server whatever their host, with https too. Call stop when nothing uses
+// the transport any more. It works within the bubbles of testing/synctest.
 func (s *Server) InMemory() (transport *http.Transport, stop func()) {
 	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: s}

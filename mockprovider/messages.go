@@ -88,7 +88,7 @@ func (messages) broken(a *answer) event {
 type messageStream struct {
 	*answer
 	sender
-	index int // of the block
+	index int // the index of the block that is being sent
 }
 
 func (s *messageStream) emit(kind string, data object, output, reasoning int) {

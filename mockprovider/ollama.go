@@ -10,7 +10,7 @@ import (
 // ollama is Ollama's chat, or its generate.
 type ollama struct{ chat bool }
 
-// read takes a call for a stream unless it says otherwise.
+// read reads a call. A call that does not say otherwise is for a stream.
 func (f ollama) read(c *Call) error {
 	stream, said := c.fields["stream"].(bool)
 	c.Stream = stream || !said
@@ -39,7 +39,8 @@ func (f ollama) piece(a *answer, text, thinking string, t *tool) object {
 	return p
 }
 
-// finish makes a piece the last one. It leaves the prompt out if that was cached as a whole.
+// finish makes a piece the last one. It does not report the prompt's tokens if the whole prompt was
+// cached.
 func (ollama) finish(a *answer, p object) object {
 	p["done"], p["done_reason"] = true, a.end("stop", "length", "stop")
 	p["total_duration"], p["load_duration"], p["prompt_eval_duration"], p["eval_duration"] = 5000, 1000, 1000, 3000

@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// readCompletion reads the fields that both APIs have.
+// readCompletion reads the fields that chat completions and legacy completions both have.
 func (c *Call) readCompletion() {
 	f := c.fields
 	c.Stream = f.flag("stream")
@@ -17,7 +17,7 @@ func (c *Call) readCompletion() {
 	c.Answers = max(f.number("n"), 1)
 }
 
-// completionUsage returns usage in the format of both APIs.
+// completionUsage returns usage in the format of chat completions and legacy completions.
 func completionUsage(u usage) object {
 	return object{
 		"prompt_tokens":             u.input,

@@ -109,7 +109,7 @@ type responseStream struct {
 	*answer
 	sender
 	seq   int
-	index int // of the item
+	index int // the index of the item that is being sent
 }
 
 func (s *responseStream) emit(kind string, data object, output, reasoning int) {

@@ -28,7 +28,7 @@ type endpoint struct {
 	array  bool // a Gemini stream as an array
 }
 
-// routes are found by the ends of paths. The longer of two that fit comes first.
+// routes are found by the ends of paths. Of two that fit a path, the longer one comes first.
 var routes = []struct {
 	end string
 	endpoint

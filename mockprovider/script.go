@@ -18,13 +18,13 @@ type Call struct {
 
 	MaxOutput  int  // the most tokens of an answer; 0: no bound
 	Answers    int  // how many answers the call asks for, at least 1
-	UsageAsked bool // of OpenAI's streams: include_usage is set
+	UsageAsked bool // the call is for a stream of OpenAI's, and sets include_usage
 
 	Path   string
 	Header http.Header
 	Body   []byte
 
-	fields fields // of the body
+	fields fields // the fields of the body
 	array  bool   // a Gemini stream is to be an array
 }
 
@@ -39,20 +39,20 @@ type Reply struct {
 	// one. Only Anthropic and Bedrock report the latter.
 	Cached, CacheWrite int
 
-	// Status is that of an error, or 0. With a status, Code is the code or type of the error (for
-	// Gemini the quotaId) if it is not the provider's usual one, and RetryAfter is the wait that
-	// the provider asks for, or 0.
+	// Status is the status of an error, or 0. With a status, Code is the code or type of the error
+	// (for Gemini the quotaId) if it is not the provider's usual one, and RetryAfter is the wait
+	// that the provider asks for, or 0.
 	Status     int
 	Code       string
 	RetryAfter time.Duration
 
-	// Fault is what goes wrong after so many events of a stream.
+	// Fault is what goes wrong once After events of a stream were sent.
 	Fault Fault
 	After int
 
-	As     llm.Provider  // whose errors and headers the answer has; empty: those of the call's provider
-	Delay  time.Duration // before each event of a stream, and before a whole answer
-	Header http.Header   // sent beside the provider's own headers
+	As     llm.Provider  // the provider whose errors and headers the answer has; empty: the call's provider
+	Delay  time.Duration // how long the server waits before each event of a stream, and before a whole answer
+	Header http.Header   // headers that are sent beside the provider's own
 }
 
 // Tool is a call of a tool.

@@ -20,22 +20,22 @@ type Config struct {
 	// Script returns the reply to a call: [FromHeader] by default. Goroutines call it concurrently.
 	Script func(Call) Reply
 
-	Limits map[string]Limit // by model; other models have no limit
-	Delay  time.Duration    // before each event, unless the reply has its own; none by default
-	Now    func() time.Time // time.Now by default
+	Limits map[string]Limit // the limits of models, by name; other models have no limit
+	Delay  time.Duration    // the Delay of replies that have none
+	Now    func() time.Time // the clock; time.Now by default
 }
 
 // Server is a handler that answers as the providers do. Make one with [New].
 type Server struct {
 	config Config
-	gates  map[string]*gate
+	limits map[string]*modelLimits
 	ledger ledger
 	active atomic.Int64
 }
 
 // New returns a server.
 func New(config Config) *Server {
-	s := &Server{config: config, gates: map[string]*gate{}}
+	s := &Server{config: config, limits: map[string]*modelLimits{}}
 	if s.config.Script == nil {
 		s.config.Script = FromHeader
 	}
@@ -43,7 +43,7 @@ func New(config Config) *Server {
 		s.config.Now = time.Now
 	}
 	for model, limit := range config.Limits {
-		s.gates[model] = newGate(limit)
+		s.limits[model] = newModelLimits(limit)
 	}
 	s.ledger.models, s.ledger.calls = map[string]Totals{}, map[string]int{}
 	return s
@@ -128,9 +128,9 @@ func (e *exchange) answer() {
 		return
 	}
 	var at limitStates
-	if g := s.gates[c.Model]; g != nil {
+	if l := s.limits[c.Model]; l != nil {
 		var wait time.Duration
-		if wait, at = g.pass(a.countedInput(), a.usage.output, e.now); wait > 0 {
+		if wait, at = l.take(a.countedInput(), a.usage.output, e.now); wait > 0 {
 			e.fail(failure{status: http.StatusTooManyRequests, message: "Rate limit reached for " + c.Model, retry: wait}, at)
 			return
 		}
@@ -144,7 +144,7 @@ func (e *exchange) answer() {
 	}
 }
 
-// scriptedLimits returns limits that fit a refusal of the script.
+// scriptedLimits returns states of limits that fit a 429 of the script.
 func (e *exchange) scriptedLimits() limitStates {
 	if e.reply.Status != http.StatusTooManyRequests {
 		return limitStates{}
@@ -184,7 +184,7 @@ func (e *exchange) fail(f failure, at limitStates) {
 
 // whole sends an answer in one piece.
 func (e *exchange) whole(a *answer) {
-	if !e.pause() {
+	if !e.waitDelay() {
 		return
 	}
 	body := encode(e.format.whole(a))
@@ -214,8 +214,8 @@ func (e *exchange) json(status int, body []byte) {
 	e.w.Write(body)
 }
 
-// pause waits for the delay, and reports whether the client is still there.
-func (e *exchange) pause() bool {
+// waitDelay waits for the delay of the reply, and reports whether the client is still there.
+func (e *exchange) waitDelay() bool {
 	delay := cmp.Or(e.reply.Delay, e.server.config.Delay)
 	if delay == 0 {
 		return e.r.Context().Err() == nil

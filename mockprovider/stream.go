@@ -7,11 +7,11 @@ import (
 
 // event is a piece of a stream.
 type event struct {
-	name string // empty: none
+	name string // empty: the event has no name
 	data object
 
-	// output and reasoning are the tokens that it carries, for the totals. reasoning is a part of
-	// output.
+	// output and reasoning are the tokens that the event carries, for the totals. reasoning is a part
+	// of output.
 	output, reasoning int
 
 	exception bool // in AWS's event streams: the name is that of an error
@@ -32,10 +32,10 @@ func (s *sender) send(e event) {
 // framing is how events are written into a body.
 type framing struct {
 	contentType   string
-	before, after string             // around all events
-	between, end  string             // between two events, and at the end of each
+	before, after string             // texts before and after all events
+	between, end  string             // texts between two events, and at the end of each
 	sse           bool               // an event has a name and data; otherwise it is only its data
-	frame         func(event) []byte // writes an event as a message of AWS's event streams; nil: the stream is none
+	frame         func(event) []byte // writes an event as a message of AWS's event streams; nil for other streams
 }
 
 // The framings.
@@ -64,11 +64,11 @@ func (f framing) event(e event, first bool) []byte {
 	return append(append(text, encode(e.data)...), f.end...)
 }
 
-// stream sends an answer in events, each as soon as it is there.
+// stream sends an answer in events, each after the delay of the reply.
 func (e *exchange) stream(a *answer) {
 	s := &streaming{exchange: e, framing: e.format.framing(a.Call), flusher: http.NewResponseController(e.w)}
 	for event := range e.format.events(a) {
-		if !e.pause() || e.applyFault(s, a) || !s.send(event) {
+		if !e.waitDelay() || e.applyFault(s, a) || !s.send(event) {
 			return
 		}
 	}
@@ -121,7 +121,7 @@ func (s *streaming) begin() {
 	s.flusher.Flush()
 }
 
-// send sends an event, and reports whether that has worked.
+// send sends an event, and reports whether the client has got it.
 func (s *streaming) send(e event) bool {
 	s.begin()
 	s.server.ledger.add(s.call.Model, Totals{Output: e.output, Reasoning: e.reasoning}) // counted before the client can see it

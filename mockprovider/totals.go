@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Totals is what a model was asked for, and what it has sent.
+// Totals counts the requests and the tokens of a model.
 type Totals struct {
 	Requests int // requests with an answer, or a part of one
 	Refused  int // requests with an error
@@ -46,7 +46,7 @@ func (l *ledger) add(model string, more Totals) {
 	l.models[model] = t
 }
 
-// Totals returns those of all models.
+// Totals returns the totals of all models, by name.
 func (s *Server) Totals() map[string]Totals {
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()

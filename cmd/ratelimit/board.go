@@ -12,6 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
 // board shows the state of the demo.
@@ -20,12 +21,12 @@ type board struct {
 	witness  *witness
 	projects []*demoProject
 	began    time.Time
-	last     uint64 // number of the last record that was read
+	last     uint64 // the Seq of the last record that was read
 }
 
 const (
-	redrawEvery = 250 * time.Millisecond // on a terminal
-	lineEvery   = time.Second            // elsewhere
+	redrawEvery = 250 * time.Millisecond // how often the tables are drawn on a terminal
+	lineEvery   = time.Second            // how often a line is printed elsewhere
 )
 
 // run lets the projects call and shows the state of the demo until ctx ends, and then a
@@ -128,8 +129,8 @@ func (b *board) projectTable() []string {
 		if p.model == large {
 			share = fmt.Sprintf("%.0f%%", b.share(p))
 		}
-		t.add(p.name, p.does, thousands(p.sent.Load()), thousands(p.passed.Load()), fmt.Sprint(b.waiting(p)), thousands(p.denied.Load()),
-			thousands(p.failed.Load()), b.tokens(p), share, p.medianWait())
+		t.add(p.name, p.does, numeral.Grouped(p.sent.Load()), numeral.Grouped(p.passed.Load()), fmt.Sprint(b.waiting(p)), numeral.Grouped(p.denied.Load()),
+			numeral.Grouped(p.failed.Load()), b.tokens(p), share, p.medianWait())
 	}
 	return t.lines()
 }
@@ -159,10 +160,10 @@ func (b *board) tokens(p *demoProject) string {
 	}
 	for _, at := range d.Windows() {
 		if at.Window.Tokens {
-			return thousands(at.Window.Count-at.Remaining) + " / " + thousands(at.Window.Count)
+			return numeral.Grouped(at.Window.Count-at.Remaining) + " / " + numeral.Grouped(at.Window.Count)
 		}
 	}
-	return thousands(p.used)
+	return numeral.Grouped(p.used)
 }
 
 // medianWait returns the median of the waits of a project's calls.
@@ -190,7 +191,7 @@ func (b *board) explanation() []string {
 		fmt.Sprintf("%s takes %d calls at a time, and 60 callers want it: they wait their turn. By their weights of 3, 1 and 1", large, largeConcurrent),
 		fmt.Sprintf("search, chat and batch get %.0f%%, %.0f%% and %.0f%% of it, although batch asks most.", b.share(search), b.share(chat), b.share(batch)),
 		fmt.Sprintf("intern may make %d requests a minute: %d have passed, %d were denied with 429, and told when to come back.", internRequests, intern.passed.Load(), intern.denied.Load()),
-		fmt.Sprintf("reports may use %s tokens a minute: its next call waits for the first to be a minute old.", thousands(reportsTokens)),
+		fmt.Sprintf("reports may use %s tokens a minute: its next call waits for the first to be a minute old.", numeral.Grouped(reportsTokens)),
 		fmt.Sprintf("What has failed are errors of the provider, which makes one of %d calls of %s fail.", errorsEvery, large),
 	}
 }

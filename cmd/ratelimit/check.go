@@ -13,6 +13,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -140,7 +141,7 @@ func amounts(all ...amount) string {
 	var texts []string
 	for _, a := range all {
 		if a.most > 0 {
-			texts = append(texts, thousands(int64(a.most))+" "+a.unit)
+			texts = append(texts, numeral.Grouped(int64(a.most))+" "+a.unit)
 		}
 	}
 	if len(texts) == 0 {

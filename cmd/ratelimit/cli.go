@@ -68,7 +68,7 @@ more than the limit ever passes.`,
 }
 
 // addCompletion adds cobra's completion command, and has it refuse unknown arguments. The
-// command writes to the output that the root has at this moment, so that must be set before.
+// command writes to the output that the root has at this moment, so call SetOut before.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"})
@@ -83,8 +83,8 @@ type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-// wrongUsage reports whether the fault is in the command line, and not in a file. A fault of
-// the configuration without a line comes from a flag.
+// wrongUsage reports whether the command line is wrong, and not a file. A fault of the
+// configuration without a line number comes from a flag.
 func wrongUsage(err error) bool {
 	_, wrong := errors.AsType[usageError](err)
 	first, ok := errors.AsType[config.Fault](err) // faults are in the order of their lines

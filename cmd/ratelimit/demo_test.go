@@ -89,16 +89,16 @@ func TestWitnessSeesOvershoot(t *testing.T) {
 		t.Errorf("at first it is %d", n)
 	}
 	for range largeConcurrent + 2 {
-		w.count(asked{large, "search"}, 1)
+		w.count(demoCall{large, "search"}, 1)
 	}
 	for range largeConcurrent + 2 {
-		w.count(asked{large, "search"}, -1)
+		w.count(demoCall{large, "search"}, -1)
 	}
 	if n := w.overshoot(); n != 2 {
 		t.Errorf("two at a time too many are %d", n)
 	}
 	for range internRequests + 3 {
-		w.record(asked{small, "intern"}, 1)
+		w.record(demoCall{small, "intern"}, 1)
 	}
 	if n := w.overshoot(); n != 5 {
 		t.Errorf("with three requests too many it is %d", n)

@@ -5,8 +5,6 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
-
-	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
 // printJSON writes a value as indented JSON.
@@ -16,9 +14,6 @@ func printJSON(w io.Writer, v any) error {
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
-
-// thousands returns a number with separators, such as 12,345.
-func thousands(n int64) string { return numeral.Grouped(n) }
 
 // table is rows of cells under a head.
 type table struct {

@@ -14,7 +14,7 @@ type screen struct {
 	w        io.Writer
 	terminal bool
 	rows     func() int // how many rows the terminal has; 0 if that is unknown
-	shown    int        // lines to replace
+	shown    int        // how many lines the next ones replace
 }
 
 func newScreen(w io.Writer) *screen {

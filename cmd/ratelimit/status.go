@@ -10,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
 func newStatus() *cobra.Command {
@@ -139,9 +140,9 @@ func modelLines(models []admin.Model) []string {
 func used(n, most int) string {
 	switch {
 	case most > 0:
-		return thousands(int64(n)) + " / " + thousands(int64(most))
+		return numeral.Grouped(int64(n)) + " / " + numeral.Grouped(int64(most))
 	case n > 0:
-		return thousands(int64(n))
+		return numeral.Grouped(int64(n))
 	default:
 		return "-"
 	}
@@ -162,10 +163,10 @@ func usageOfProject(p admin.Project) string {
 	}
 	var parts []string
 	for _, w := range p.Windows {
-		parts = append(parts, fmt.Sprintf("%s %s / %s", w.Name, thousands(w.Limit-w.Remaining), thousands(w.Limit)))
+		parts = append(parts, fmt.Sprintf("%s %s / %s", w.Name, numeral.Grouped(w.Limit-w.Remaining), numeral.Grouped(w.Limit)))
 	}
 	if most := p.Limit.MaxConcurrent; most > 0 {
-		parts = append(parts, fmt.Sprintf("%s at a time", thousands(int64(most))))
+		parts = append(parts, fmt.Sprintf("%s at a time", numeral.Grouped(int64(most))))
 	}
 	if len(parts) == 0 {
 		return "no limits"

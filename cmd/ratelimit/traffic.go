@@ -25,8 +25,8 @@ type demoProject struct {
 	sent, passed, denied, failed atomic.Int64
 	inFlight                     atomic.Int64
 
-	waits []time.Duration // of the last calls that have passed, for the board
-	used  int64           // tokens, for the board
+	waits []time.Duration // how long the last calls that have passed had waited; the board sets it
+	used  int64           // how many tokens the calls have used; the board sets it
 }
 
 // answered returns how many calls the provider has answered, with an error or without.

@@ -21,16 +21,16 @@ type witness struct {
 	provider http.Handler
 
 	mu   sync.Mutex
-	seen map[string]*seen // by model, and by project
+	seen map[string]*seen // by the names of models, and by those of projects
 }
 
 // seen is what the witness has seen of a model or of a project.
 type seen struct {
-	active, mostActive int       // calls that are being answered
-	arrivals           []arrival // of the last window
-	tokens             int       // of these arrivals
-	mostRequests       int       // in a window
-	mostTokens         int       // in a window
+	active, mostActive int       // how many calls are being answered, and the most at one time
+	arrivals           []arrival // the calls of the last window
+	tokens             int       // the tokens of these calls
+	mostRequests       int       // the most requests in a window
+	mostTokens         int       // the most tokens in a window
 }
 
 type arrival struct {
@@ -50,9 +50,9 @@ func newWitness() *witness {
 	return w
 }
 
-// asked is what the witness reads of a call. The demo puts the project into OpenAI's field
+// demoCall is what the witness reads of a call. The demo puts the project into OpenAI's field
 // user.
-type asked struct {
+type demoCall struct {
 	Model string `json:"model"`
 	User  string `json:"user"`
 }
@@ -63,7 +63,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	var a asked
+	var a demoCall
 	json.Unmarshal(body, &a) // the provider answers a bad body with an error
 	w.count(a, 1)
 	defer w.count(a, -1)
@@ -71,7 +71,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.provider.ServeHTTP(rw, r)
 }
 
-func (w *witness) count(a asked, n int) {
+func (w *witness) count(a demoCall, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.both(a) {
@@ -81,7 +81,7 @@ func (w *witness) count(a asked, n int) {
 }
 
 // both returns what was seen of a call's model and of its project.
-func (w *witness) both(a asked) []*seen { return []*seen{w.of(a.Model), w.of(a.User)} }
+func (w *witness) both(a demoCall) []*seen { return []*seen{w.of(a.Model), w.of(a.User)} }
 
 func (w *witness) of(name string) *seen {
 	s := w.seen[name]
@@ -94,14 +94,14 @@ func (w *witness) of(name string) *seen {
 
 // How the demo's provider answers.
 const (
-	answerTime  = 240 * time.Millisecond // of a whole answer, streamed or not
+	answerTime  = 240 * time.Millisecond // how long a whole answer takes, streamed or not
 	errorsEvery = 23                     // one call in so many fails
 )
 
 // answer is the script of the provider: an answer has as many tokens as the call allows and
 // takes a while, and now and then it is an error.
 func (w *witness) answer(c mockprovider.Call) mockprovider.Reply {
-	var a asked
+	var a demoCall
 	json.Unmarshal(c.Body, &a)
 	if c.Model == large && c.Number%errorsEvery == 0 {
 		w.record(a, 0)
@@ -116,7 +116,7 @@ func (w *witness) answer(c mockprovider.Call) mockprovider.Reply {
 }
 
 // record adds a call to the usage of its model and of its project.
-func (w *witness) record(a asked, tokens int) {
+func (w *witness) record(a demoCall, tokens int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
