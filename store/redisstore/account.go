@@ -9,9 +9,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// stored is an account as the script keeps it.
+// stored is an account with what the script stores beside it.
 type stored struct {
-	bytes    []byte // as it was read; empty: nothing is in use
+	bytes    []byte // the stored form, as it was read; empty if nothing is in use
 	account  *limit.Account
 	revision int64
 	leases   []storedLease
@@ -99,7 +99,7 @@ func rebuildLog(shot *snapshot, newest, most int64) {
 
 var errTooManyCounters = fmt.Errorf("more than %d limits of the key are in use", maxCounters)
 
-// write encodes the account as the script keeps it, and its log.
+// write encodes the account as the script stores it, and its log.
 func (s *stored) write() (account, ring []byte, err error) {
 	shot := snapshotOf(s.account)
 	if shot.epoch == 0 {
@@ -141,7 +141,7 @@ func (w *writer) counter(c counterState) {
 	w.number(c.beyond)
 }
 
-// log writes a log whose ring has room for one more entry, and returns the ring.
+// log writes the head of the log, and returns its ring of entries, which has room for one more.
 func (w *writer) log(shot *snapshot) []byte {
 	size := max(1<<bits.Len(uint(len(shot.entries))), 8)
 	ring := make(writer, 0, size*entryBytes)
@@ -165,12 +165,11 @@ func (w *writer) log(shot *snapshot) []byte {
 	return append(ring, make([]byte, size*entryBytes-len(ring))...)
 }
 
-// storedLease is a lease as the script keeps it: a name, the time at which it ends, and the request
-// for its charge.
+// storedLease is a lease as the script stores it.
 type storedLease struct {
 	name    string
-	ends    int64
-	request []byte
+	ends    int64  // when the lease ends
+	request []byte // the request that takes the leased charge
 }
 
 func (r *reader) leased() storedLease {
@@ -187,7 +186,7 @@ func (w *writer) leased(l storedLease) {
 	*w = append(*w, l.request...)
 }
 
-// charge returns the requested charge, without its key.
+// charge returns the leased charge, without its key.
 func (l storedLease) charge() (c store.Charge, err error) {
 	r := reader{rest: l.request}
 	r.take(4) // the step, the number of charges, and two indexes of keys
@@ -205,5 +204,6 @@ func (l storedLease) charge() (c store.Charge, err error) {
 	return c, r.err
 }
 
-// limitBytes is the length of a limit of each kind beyond the part that all kinds have.
+// limitBytes says how many bytes a limit of each kind has in a request after the part that all kinds
+// have.
 var limitBytes = [...]int{kindBucket: 48, kindAligned: 24, kindAnchored: 12, kindCalendar: 48, kindCounter: 24, kindLog: 12}

@@ -13,7 +13,7 @@ type status byte
 
 const (
 	denied  status = iota
-	allowed        // or done
+	allowed        // also the status of a step that is done
 	unready        // an account must be prepared first: see prepare
 	skewed         // the clocks differ too much; the link learns the server's time from the answer
 )
@@ -27,18 +27,17 @@ func statusOf(answer []byte) status {
 // takeAnswer is the answer to a take or a peek: the state that the script found.
 type takeAnswer struct {
 	status   status
-	at       int64
+	at       int64          // the server's time of the decision
 	accounts []accountState // one for each charge
 }
 
-// accountState is the part of an account that a charge's limits need, before the take, with the
-// epoch and revision that it has afterwards.
+// accountState is the part of an account that a charge's limits need, as it was before the take.
 type accountState struct {
 	charge   store.Charge
-	epoch    uint64
-	revision int64
+	epoch    uint64        // after the take
+	revision int64         // after the take
 	limits   []limitState  // one for each limit, as the script found it
-	account  limit.Account // their counters, with what was taken since
+	account  limit.Account // the counters of the limits, with what was taken since
 	taken    int64         // the amount that was taken since
 }
 
@@ -46,7 +45,7 @@ type accountState struct {
 type limitState struct {
 	counterState
 	log    logState // of a sliding log, in place of the counterState
-	leased int64    // set aside by leases
+	leased int64    // the amount that is leased
 }
 
 // parseTake decodes the answer to a take of charges, or to a peek.
@@ -93,8 +92,8 @@ func (r *reader) limitState(l limit.Limit) limitState {
 	return s
 }
 
-// decisions returns the decisions of all limits. Without take, the decision of a limit that allows
-// has what remains now.
+// decisions returns the decisions of all limits. If take is not set, nothing was taken, and a limit
+// that allows the charge says what remains without it.
 func (t *takeAnswer) decisions(take bool) []limit.Decision {
 	n := 0
 	for i := range t.accounts {
@@ -135,7 +134,8 @@ func (f *accountState) decide(decisions []limit.Decision, at int64, take bool) [
 	return decisions
 }
 
-// besideLeases returns the decision of a limit that allows n, if its leased amounts count as used.
+// besideLeases returns the decision of a limit that would allow n if nothing were leased: leased
+// amounts count as used.
 func (f *accountState) besideLeases(i int, d limit.Decision, at, n int64) limit.Decision {
 	retry, leased := leaseRetry, f.limits[i].leased
 	if n <= d.Limit.Burst()-leased {
@@ -159,7 +159,7 @@ type chargeReceipt struct {
 	charge   store.Charge
 	revision int64        // of the account, after the take
 	before   []limitState // one for each limit
-	left     []backlog    // that the take left in each bucket; nil if there is none
+	left     []backlog    // the backlog of each bucket after the take; nil if no limit is a bucket
 }
 
 // take applies the take to the account, so that it is the one that the next take finds, and returns
@@ -171,7 +171,7 @@ func (f *accountState) take(at int64) *chargeReceipt {
 		return t
 	}
 	f.taken += n
-	if !slices.ContainsFunc(f.charge.Limits, isBucket) { // then the receipt needs no more
+	if !slices.ContainsFunc(f.charge.Limits, isBucket) { // then the receipt is complete
 		if limits := withoutLogs(f.charge.Limits); len(limits) > 0 {
 			f.account.Take(limits, at, n)
 		}
@@ -201,8 +201,8 @@ func (f *accountState) check(i int, at, n int64) limit.Decision {
 	return log.check(s.limit, at, n)
 }
 
-// logState is what the script reports about a sliding log: the amount in its window, the time of
-// the newest entry, and the time of the entry whose end leaves enough room for what was denied.
+// logState is what the script reports about a sliding log: the amount in its window, the time of the
+// newest entry, and the time of the entry that must leave the window before what was denied can pass.
 type logState struct{ sum, newest, roomAt int64 }
 
 // check is [limit.Account.Check] for a sliding log.

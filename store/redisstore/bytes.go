@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Requests and answers of the script have the encoding of Redis's struct library: see the
-// formats in lua/.
+// Requests to the script and its answers are encoded as Redis's struct library does it: see the formats
+// in lua/.
 
 // writer appends values to bytes.
 type writer []byte
@@ -27,7 +27,7 @@ func (w *writer) float(v int64) {
 	*w = binary.LittleEndian.AppendUint64(*w, math.Float64bits(float64(v)))
 }
 
-// number appends a number as two values, which Lua needs to be exact.
+// number appends a number as two values, because Lua's numbers are exact up to 2^53 only.
 func (w *writer) number(v int64) {
 	hi, lo := v/billion, v%billion
 	if lo < 0 {
@@ -67,7 +67,7 @@ func (w *writer) bytes(b []byte) {
 
 var errCorrupt = errors.New("ratelimit: redis has answered, or holds, what go-ratelimit has not written")
 
-// reader takes values off the front of bytes. After its first error it returns zeros.
+// reader reads values from bytes, from front to back. After its first error it returns zeros.
 type reader struct {
 	rest []byte
 	err  error

@@ -11,10 +11,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// coalescer merges concurrent takes of the same amount of the same key into one call, with the
-// result of calls one after another and the cost of one. A take that comes while an equal one is
-// being asked waits for its answer, together with all other equal ones, and then one call asks for
-// all of them.
+// coalescer merges concurrent takes of the same amount of the same key into one call. The results are
+// those of calls one after another, at the cost of one call. While Redis is asked for a take, equal
+// takes that arrive wait; when the answer is there, one call asks for all of them.
 type coalescer struct {
 	remote *remote
 
@@ -31,7 +30,8 @@ type takeKey struct {
 	first limit.Limit
 }
 
-// sameTakes are equal takes while one of them is being asked. The lock of the coalescer guards it.
+// sameTakes are equal takes, of which Redis is being asked for one or several. The lock of the
+// coalescer guards them.
 type sameTakes struct {
 	limits  []limit.Limit
 	waiting []*coalescedTake
@@ -40,8 +40,8 @@ type sameTakes struct {
 
 // coalescedTake is a take that waits for the shared call.
 type coalescedTake struct {
-	done chan struct{} // closed when it has its answer
-	left bool          // its caller has left before; guarded by the lock of the coalescer
+	done chan struct{} // closed when the take has its answer
+	left bool          // the caller has left before that; guarded by the lock of the coalescer
 
 	receipt   store.Receipt
 	decisions []limit.Decision
@@ -117,7 +117,7 @@ func (c *coalescer) next(w takeKey, g *sameTakes) {
 	c.serving.Go(func() { c.serveWaiting(w, g) })
 }
 
-// close waits for all calls. The link must be closed, so that they fail.
+// close waits for all calls. The caller has closed the link, so they fail soon.
 func (c *coalescer) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -125,7 +125,7 @@ func (c *coalescer) close() {
 	c.serving.Wait()
 }
 
-// serveWaiting serves all waiting takes until there are none.
+// serveWaiting asks for the waiting takes, until none waits, and then forgets the group.
 func (c *coalescer) serveWaiting(w takeKey, g *sameTakes) {
 	for {
 		c.mu.Lock()
@@ -141,8 +141,8 @@ func (c *coalescer) serveWaiting(w takeKey, g *sameTakes) {
 	}
 }
 
-// serveAll takes for all of them at once. If not all can pass, it takes for as many as can, and the
-// others get the answer to the next.
+// serveAll asks for the takes of all members in one call. If not all of them can pass, it asks for as
+// many as can. The others get the answer to the first of them that is denied.
 func (c *coalescer) serveAll(w takeKey, g *sameTakes, all []*coalescedTake) {
 	size := len(all)
 	if g.denied {
@@ -168,7 +168,7 @@ func (c *coalescer) serveAll(w takeKey, g *sameTakes, all []*coalescedTake) {
 	}
 }
 
-// maxTimes returns how often n fits into each of the limits.
+// maxTimes returns how many takes of n all limits can admit at once.
 func maxTimes(limits []limit.Limit, n int64) int {
 	most := int64(1 << 20)
 	for _, l := range limits {
@@ -177,7 +177,7 @@ func maxTimes(limits []limit.Limit, n int64) int {
 	return int(max(most, 1))
 }
 
-// timesLeft returns how often n is left of each limit.
+// timesLeft returns how many takes of n all limits have left, by their decisions.
 func timesLeft(decisions []limit.Decision, n int64) int {
 	least := int64(1 << 20)
 	for _, d := range decisions {
@@ -186,8 +186,9 @@ func timesLeft(decisions []limit.Decision, n int64) int {
 	return int(least)
 }
 
-// admit gives each take its part of what was taken for all, as if they had been asked one after
-// another. The parts of callers that have left are given back.
+// admit gives each member its part of what was taken for all, with the decisions that it would have
+// got if Redis had been asked for one take after another. The parts of callers that have left are given
+// back.
 func (c *coalescer) admit(t takeAnswer, n int64, members []*coalescedTake) {
 	f := &t.accounts[0]
 	f.charge.N = n
@@ -213,7 +214,7 @@ func (c *coalescer) answerAll(members []*coalescedTake, decisions []limit.Decisi
 	}
 }
 
-// finish wakes the caller of m, and reports whether it has not left.
+// finish wakes the caller of m. It returns false if the caller has left.
 func (c *coalescer) finish(m *coalescedTake) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

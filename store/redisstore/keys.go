@@ -11,8 +11,8 @@ import (
 //	<namespace>:{<part>}:<length of the key>:<key>        the account of a key
 //	<namespace>:{<part>}:<length of the key>:<key>:log    its sliding log
 //
-// The part depends on the key up to its last slash, or on all of it. So the keys of one
-// model or project are in one hash slot, and one call decides on all of them. The length
+// The part is a hash of the key up to its last slash, or of all of it if it has none. So the keys
+// of one model or project are in one hash slot, and one call decides on all of them. The length
 // tells any two keys apart, whatever characters they have.
 
 // partOf returns the part of the keyspace that a key is in.
@@ -32,8 +32,8 @@ func (r *remote) redisKey(part int, key string) string {
 	return r.namespace + ":{" + strconv.Itoa(part) + "}:" + strconv.Itoa(len(key)) + ":" + key
 }
 
-// keyOf returns the key with a name in Redis, and whether the name is that of its log. ok is false
-// for all other names.
+// keyOf returns the key that has a name in Redis, and whether the name is that of the key's log. ok is
+// false for names of anything else.
 func (r *remote) keyOf(name string) (key string, log, ok bool) {
 	rest, ok := strings.CutPrefix(name, r.namespace+":{")
 	if !ok {
@@ -53,7 +53,8 @@ func (r *remote) keyOf(name string) (key string, log, ok bool) {
 	return key, log, true
 }
 
-// pattern matches the names of all keys that begin with prefix, and perhaps of others.
+// pattern returns a pattern that matches the names of all keys that begin with prefix, and perhaps
+// other names.
 func (r *remote) pattern(prefix string) string {
 	escape := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
 	return escape.Replace(r.namespace) + ":{*}:*:" + escape.Replace(prefix) + "*"

@@ -13,60 +13,61 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// leases lets this node take slices of limits by itself. A slice is taken from the limit before any
-// of it is used, and counts as used until what was used of it is charged and the rest is given
-// back. So nothing overshoots, and meanwhile the other nodes have that much less.
+// leases is the layer that leases slices of hot limits from Redis, and takes from them without asking
+// it. A slice counts as used from the time at which it is leased, until the lease ends: then Redis is
+// charged for what was taken from it, and the rest is given back. So limits are not exceeded, and
+// meanwhile the other nodes have that much less.
 type leases struct {
 	*fallback
 	remote *remote
 	term   time.Duration
 
-	keys sync.Map // key to *leasedKey
+	keys sync.Map // from keys to *leasedKey
 
-	mu       sync.Mutex // for everything but taking from a lease
-	keyCount int        // of spaces
+	mu       sync.Mutex // guards everything but taking from a lease
+	keyCount int        // the number of keys
 	closed   bool
 	running  sync.WaitGroup // leases that are being acquired or given back
 
-	// A take from several leases holds multiKey for reading until it has all of them or has given
-	// them back. So none of them ends in between, and is charged for what no caller got.
+	// A take from several leases has multiKey locked for reading until it has all amounts or has
+	// given them back. So no lease ends in between, which would charge for what no caller got.
 	multiKey sync.RWMutex
 }
 
 const (
-	maxSlice     = 16   // a lease is at most such a part of the smallest limit
-	hotTakes     = 8    // takes of a key in a term from which on it is leased
-	maxKeyStates = 8192 // keys that are watched
+	maxSlice     = 16   // a lease is at most the smallest limit divided by this
+	hotTakes     = 8    // a key with this many takes in a term is leased
+	maxKeyStates = 8192 // the number of keys whose takes are counted
 )
 
-// leasedKey is what this node knows of one key. The lock of leases guards it, except the lease.
+// leasedKey is what this node knows about one key. The lock of leases guards it, except the lease.
 type leasedKey struct {
 	key   string
-	lease atomic.Pointer[lease] // nil: none
+	lease atomic.Pointer[lease] // nil if the key is not leased
 
 	since     time.Time // the start of the term in which takes are counted
-	takes     int64     // in the term
-	amount    int64     // taken in the term
+	takes     int64     // the number of takes in the term
+	amount    int64     // the amount that was taken in the term
 	acquiring bool      // a caller is acquiring a lease
 }
 
 // lease is a lease that this node has, or had.
 type lease struct {
 	name      string
-	charge    store.Charge     // what was set aside
-	decisions []limit.Decision // on the charge, by limit
-	until     time.Time        // by this node's clock: earlier than by the server's
+	charge    store.Charge     // the slice
+	decisions []limit.Decision // the decision of each limit when the slice was leased
+	until     time.Time        // when the lease ends by this node's clock: earlier than by the server's
 	timer     *time.Timer
 
-	left  atomic.Int64 // below zero: the lease is over
-	takes atomic.Int64
+	left  atomic.Int64 // what is left of the slice; below zero when the lease has ended
+	takes atomic.Int64 // the number of takes from the lease
 
-	spent   int64          // valid once the lease is over
+	spent   int64          // what was taken from the slice; valid when the lease has ended
 	done    chan struct{}  // closed when the server was told what was spent
-	charged *chargeReceipt // what the server has charged for it; nil: all of it, or unknown
+	charged *chargeReceipt // what the server has charged; nil if that is the whole slice, or unknown
 }
 
-// take takes n from the lease, if that is left.
+// take takes n from the lease, if that much is left.
 func (h *lease) take(n int64) bool {
 	for {
 		left := h.left.Load()
@@ -79,7 +80,7 @@ func (h *lease) take(n int64) bool {
 	}
 }
 
-// give gives n back, unless the lease is over.
+// give gives n back, unless the lease has ended.
 func (h *lease) give(n int64) bool {
 	for {
 		left := h.left.Load()
@@ -102,7 +103,7 @@ type leaseReceipt struct {
 	parts   []leasePart // one for each charge
 	settled atomic.Bool
 
-	// The memory of a receipt with one charge and one limit.
+	// The arrays of a receipt with one charge and one limit, which needs no others.
 	onePart     [1]leasePart
 	oneDecision [1]limit.Decision
 }
@@ -111,7 +112,7 @@ type leaseReceipt struct {
 type leasePart struct {
 	of   *lease
 	n    int64
-	debt store.Receipt // of what was used beyond, until it is charged
+	debt store.Receipt // by which Redis is charged for what was used beyond n; nil if nothing was
 }
 
 // Take implements [store.Store].
@@ -127,7 +128,7 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 	for _, h := range spent {
 		go l.finish(h)
 	}
-	for _, h := range spent { // until then, what is left of the lease counts as used
+	for _, h := range spent { // until a lease is given back, all of its slice counts as used
 		select {
 		case <-h.done:
 		case <-ctx.Done():
@@ -141,7 +142,7 @@ func (l *leases) Take(ctx context.Context, charges []store.Charge) (store.Receip
 	return l.fallback.Take(ctx, charges)
 }
 
-// takeLocally takes all of the charges from leases, or none.
+// takeLocally takes all of the charges from leases, or none. Without a receipt, it has taken none.
 func (l *leases) takeLocally(charges []store.Charge, now time.Time) (store.Receipt, []limit.Decision) {
 	if len(charges) == 0 {
 		return nil, nil
@@ -183,7 +184,7 @@ func (l *leases) takeLocally(charges []store.Charge, now time.Time) (store.Recei
 	return r, decisions
 }
 
-// find returns the lease that a charge may be taken from, or nil.
+// find returns the lease that a charge may be taken from, or nil if there is none.
 func (l *leases) find(c *store.Charge, now time.Time) *lease {
 	s, ok := l.keys.Load(c.Key)
 	if !ok {
@@ -196,8 +197,8 @@ func (l *leases) find(c *store.Charge, now time.Time) *lease {
 	return h
 }
 
-// countTakes counts takes that leases could not serve. It returns the charges whose keys should be
-// leased, and the leases that are used up, which are over now.
+// countTakes counts takes that leases could not serve. It returns the slices that should be leased,
+// and the leases that had too little left, which it has ended.
 func (l *leases) countTakes(charges []store.Charge, now time.Time) (wanted []store.Charge, spent []*lease) {
 	if store.Validate(charges) != nil {
 		return nil, nil
@@ -230,8 +231,8 @@ func (l *leases) countTakes(charges []store.Charge, now time.Time) (wanted []sto
 	return wanted, spent
 }
 
-// keyState returns the state of a key. If there are too many, it drops those of keys without a
-// lease.
+// keyState returns the state of a key. If there are too many states, it drops those of keys without
+// a lease.
 func (l *leases) keyState(key string) *leasedKey {
 	if s, ok := l.keys.Load(key); ok {
 		return s.(*leasedKey)
@@ -255,8 +256,8 @@ func (l *leases) dropKey(s *leasedKey) {
 	l.keyCount--
 }
 
-// sliceSize returns how much to lease of a key: about twice as much as was taken in a term, and no
-// more than a part of the smallest limit. Zero means that a lease is not worth it.
+// sliceSize returns how much to lease of a key: twice as much as was taken in the term, but no more
+// than a part of the smallest limit. Zero means that the key should not be leased.
 func (l *leases) sliceSize(s *leasedKey, c *store.Charge) int64 {
 	if s.lease.Load() != nil || s.acquiring || s.takes < hotTakes || len(c.Limits) == 0 || l.inDebt() {
 		return 0
@@ -274,7 +275,7 @@ func (l *leases) sliceSize(s *leasedKey, c *store.Charge) int64 {
 	return most
 }
 
-// acquire acquires leases, and reports whether all were granted.
+// acquire acquires leases of the given slices, and reports whether all were granted.
 func (l *leases) acquire(ctx context.Context, wanted []store.Charge) bool {
 	all := true
 	for _, c := range wanted {
@@ -285,7 +286,7 @@ func (l *leases) acquire(ctx context.Context, wanted []store.Charge) bool {
 }
 
 func (l *leases) acquireOne(ctx context.Context, c store.Charge) bool {
-	until := time.Now().Add(l.term - l.term/8) // so that the end arrives before the server's own end of the lease
+	until := time.Now().Add(l.term - l.term/8) // so that the node's message arrives before the server ends the lease itself
 	name, decisions, granted := l.grant(ctx, c)
 	l.mu.Lock()
 	s := l.keyState(c.Key)
@@ -307,8 +308,8 @@ func (l *leases) acquireOne(ctx context.Context, c store.Charge) bool {
 	return false
 }
 
-// grant asks Redis for a lease, unless Redis does not know yet of everything that was admitted. In
-// case Redis is lost next, leased amounts count as used.
+// grant asks Redis for a lease, unless Redis must first be charged for what was admitted without it.
+// The answer is also recorded, in case Redis is lost next: the slice counts as used.
 func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision, granted bool) {
 	charges := []store.Charge{c}
 	pending := l.ledgers.beginCall(charges, true)
@@ -320,7 +321,7 @@ func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisi
 	return name, decisions, granted
 }
 
-// expire ends a lease whose time is over, unless it has ended before.
+// expire ends a lease whose time has come, unless it has ended before.
 func (l *leases) expire(s *leasedKey, h *lease) {
 	l.mu.Lock()
 	if l.closed || s.lease.Load() != h {
@@ -337,7 +338,7 @@ func (l *leases) expire(s *leasedKey, h *lease) {
 	l.finish(h)
 }
 
-// retire ends the lease of a key for this node. The caller then calls finish.
+// retire ends the lease of a key at this node. The caller must then call finish.
 func (l *leases) retire(s *leasedKey) {
 	h := s.lease.Swap(nil)
 	h.timer.Stop()
@@ -347,8 +348,8 @@ func (l *leases) retire(s *leasedKey) {
 	l.running.Add(1)
 }
 
-// finish tells the server what was spent of a lease. If that fails, the server charges all of it
-// when its time is over.
+// finish tells the server what was spent of a lease. If that fails, the server charges the whole
+// slice when the lease ends there.
 func (l *leases) finish(h *lease) {
 	defer l.running.Done()
 	defer close(h.done)
@@ -358,7 +359,7 @@ func (l *leases) finish(h *lease) {
 }
 
 // Settle implements [store.Store]. Amounts that were not used go back to their lease, or to the
-// limits if the lease is over.
+// limits if the lease has ended.
 func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
 	receipt, ok := r.(*leaseReceipt)
 	if !ok {
@@ -392,8 +393,8 @@ func (l *leases) Settle(ctx context.Context, r store.Receipt, actual []int64) er
 	return nil
 }
 
-// settleLate settles a part of a lease that is over, or has not enough left: what was used beyond
-// it is a debt.
+// settleLate settles a part of a lease that has ended, or has too little left. What was used beyond
+// the part is a debt.
 func (l *leases) settleLate(ctx context.Context, p *leasePart, actual int64) (done bool, err error) {
 	if actual > p.n {
 		if p.debt == nil {
@@ -410,14 +411,14 @@ func (l *leases) settleLate(ctx context.Context, p *leasePart, actual int64) (do
 		return false, fmt.Errorf("ratelimit: waiting for the end of a lease: %w", ctx.Err())
 	}
 	if p.of.charged == nil {
-		return true, nil // the server has charged all of it
+		return true, nil // the server has charged the whole slice
 	}
 	of := *p.of.charged
 	of.N = p.n
 	return l.remote.correct(ctx, []*chargeReceipt{&of}, []int64{actual}, false)
 }
 
-// Reset implements [store.Store]. Other nodes may use their leases until these end.
+// Reset implements [store.Store]. Other nodes may take from their leases until these end.
 func (l *leases) Reset(ctx context.Context, prefix string) error {
 	l.mu.Lock()
 	ended := l.retireAll(prefix)

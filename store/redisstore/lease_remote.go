@@ -9,11 +9,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// leaseName is the length of the name of a lease, in bytes.
+// leaseName is the length of a lease's name, in bytes.
 const leaseName = 16
 
-// lease sets a charge aside for a time, from the server's decision on. Until the end every limit
-// counts it as used. It returns the name of the lease, or "" if a limit denies it.
+// lease asks Redis to lease a charge to this node, for a term that begins with the server's decision.
+// Until the lease ends, every limit counts the charge as used. lease returns the name of the lease, or
+// "" if a limit denies it.
 func (r *remote) lease(ctx context.Context, c store.Charge, term time.Duration) (name string, decisions []limit.Decision, err error) {
 	name = rand.Text()[:leaseName]
 	t, err := r.askLease(ctx, stepLease, c, name, term)
@@ -23,9 +24,9 @@ func (r *remote) lease(ctx context.Context, c store.Charge, term time.Duration) 
 	return name, t.decisions(true), nil
 }
 
-// end gives a lease back, and charges what was used of it, now. It returns nil if the server has
-// charged all of it before, because its time was over, or has forgotten it with the key, because
-// all limits were full again.
+// end ends a lease, and charges c, which is what was used of it. It returns nil if the server had
+// ended the lease before: it has charged the whole slice when the term was over, or has forgotten the
+// lease with its key, because nothing of that was in use any more.
 func (r *remote) end(ctx context.Context, c store.Charge, name string) (*chargeReceipt, error) {
 	t, err := r.askLease(ctx, stepEnd, c, name, 0)
 	if err != nil || t.status == denied {
@@ -62,7 +63,7 @@ func (r *remote) leaseOp(step byte, c store.Charge, name string, term time.Durat
 	return o
 }
 
-// endLate gives back a lease that was granted after its caller has left.
+// endLate ends a lease that was granted after the caller has left.
 func (r *remote) endLate(late result, c store.Charge, name string) {
 	if late.err == nil && statusOf(late.answer) == allowed {
 		c.N = 0

@@ -21,14 +21,14 @@ var session string
 const parts = 1024
 
 const (
-	lanes       = 2     // batches of a queue that may be under way at the same time
-	maxBatchOps = 64    // in a batch
-	maxQueued   = 65536 // ops of a link that are not sent yet
-	maxKeys     = 65535 // of an op
+	lanes       = 2     // how many batches of a queue may be under way at the same time
+	maxBatchOps = 64    // how many ops a batch may have
+	maxQueued   = 65536 // how many ops of a link may wait to be sent
+	maxKeys     = 65535 // how many keys an op may have
 )
 
-// link sends ops to the server in batches: those that wait together go together, each exactly once,
-// and no caller waits longer than the timeout.
+// link sends ops to the server in batches. Ops that wait at the same time share a batch, each op
+// happens exactly once, and no caller waits longer than the timeout.
 //
 // A queue has a few lanes. A lane sends one batch after another, and the server remembers the
 // answers to a lane's last batch. A batch whose answer is lost is sent again, and gets the same
@@ -36,9 +36,9 @@ const (
 type link struct {
 	client rueidis.Client
 	cfg    linkConfig
-	text   string // of the script
-	sha    string
-	id     string // no other link has it
+	text   string // the script
+	sha    string // the SHA-1 of text, by which Redis knows the script
+	id     string // the name of this link, which no other link has
 	server serverClock
 
 	closing chan struct{}
@@ -46,8 +46,8 @@ type link struct {
 
 	mu       sync.Mutex
 	closed   bool
-	queued   int // ops in all queues that are not abandoned
-	sequence uint64
+	queued   int       // the number of ops in all queues whose callers have not left
+	sequence uint64    // the number of the last batch
 	queues   []queue   // one for each part in a cluster, otherwise one
 	breakers []breaker // one for each group in a cluster, otherwise one
 }
@@ -56,20 +56,20 @@ type link struct {
 type linkConfig struct {
 	namespace string
 	timeout   time.Duration // the longest time that a call waits for its answer
-	clock     func() int64  // in Unix nanoseconds; nil: the server's. For tests.
+	clock     func() int64  // a test's clock, in Unix nanoseconds; nil for the server's
 	script    string        // the arithmetic: see session.lua
-	cluster   bool          // ops of different parts cannot share a call
-	changed   func(change)  // may be nil; called under the link's lock, so it must neither wait nor call the link
+	cluster   bool          // the server is a cluster, where ops of different parts cannot share a call
+	changed   func(change)  // called under the link's lock, so it must neither wait nor call the link; may be nil
 }
 
-// op is one operation. The link owns it from the time at which it gets it: neither it nor its keys
-// and body may be changed or reused.
+// op is one operation. It belongs to the link once the link has it: after that, neither the op nor
+// its keys and body may be changed or reused.
 type op struct {
-	part     int      // 0…1023; all keys of the op are in this part
-	keys     []string // full Redis keys
+	part     int      // the part of all of its keys
+	keys     []string // the names of its keys in Redis
 	body     []byte   // the input of the script
-	reads    bool     // it changes nothing
-	dropLate bool     // it is useless once its caller has left
+	reads    bool     // the op changes nothing
+	dropLate bool     // the op is useless once its caller has left
 
 	// late is called with the result of an op that no caller waits for, on a goroutine of the link.
 	// It may call send, but not do. It may be nil.
@@ -77,13 +77,13 @@ type op struct {
 
 	result
 
-	// unanswered reports, after an error, that the op may have happened, or will: the link goes on
-	// to find out. Otherwise it has not.
+	// unanswered is set after an error if the op has happened or may still happen: the link goes on
+	// to find out. If it is not set, the op does not happen.
 	unanswered bool
 
 	// The following fields belong to the link.
 	state state
-	done  chan struct{} // closed when the waiting caller has the result; nil: no caller waits
+	done  chan struct{} // closed when the waiting caller has the result; nil if no caller waits
 	batch *batch
 }
 
@@ -104,11 +104,11 @@ const (
 	opFinished // its caller has the result, or has left
 )
 
-// waits reports whether a caller waits for the op. The link's lock is held.
+// waits reports whether a caller waits for the op. The caller has locked the link.
 func (o *op) waits() bool { return o.done != nil && o.state != opFinished }
 
 // resolve finishes the op. It passes the result to the caller that waits for it, and reports whether
-// there is one. The link's lock is held.
+// one does. The caller has locked the link.
 func (o *op) resolve(r result) (heard bool) {
 	if heard = o.waits(); heard {
 		o.result = r
@@ -168,8 +168,8 @@ func (l *link) queue(part int) *queue {
 	return &l.queues[0]
 }
 
-// do sends o and waits for its answer, until ctx ends or the timeout has passed. Unless it was sent
-// by then, nothing has happened; otherwise o.late is called with the result.
+// do sends o and waits for its answer, until ctx ends or the timeout has passed. If o was not sent by
+// then, it never is. If it was sent, o.late is called with the result.
 func (l *link) do(ctx context.Context, o *op) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
@@ -221,8 +221,8 @@ func (l *link) send(o *op) error {
 	return nil
 }
 
-// abandon returns the state of o, and why there is no answer yet, if that is known. From now on o is
-// finished; in its queue it is passed over.
+// abandon finishes o for a caller that leaves: if o is still in its queue, it is not sent. It returns
+// the state that o was in, and why there is no answer yet, if that is known.
 func (l *link) abandon(o *op) (was state, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +247,7 @@ func (l *link) lost(part int) error {
 	return l.queue(part).breaker.err
 }
 
-// alive returns [store.ErrClosed] once the link is closed.
+// alive returns nil, or [store.ErrClosed] once the link is closed.
 func (l *link) alive() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,8 +257,8 @@ func (l *link) alive() error {
 	return nil
 }
 
-// now returns the time of the server's clock as far as its answers show it: before the first one,
-// the time of this machine.
+// now returns the server's time, as far as its answers show it. Before the first answer it is the time
+// of this machine.
 func (l *link) now() int64 {
 	if l.cfg.clock != nil {
 		return l.cfg.clock()

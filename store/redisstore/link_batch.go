@@ -16,29 +16,29 @@ import (
 // longer, and the script refuses to run a batch whose marker may have expired.
 const resendFor = 45 * time.Second
 
-// batch is the ops of one call.
+// batch is the ops that are sent in one call.
 type batch struct {
 	queue      *queue
 	lane       int
 	number     uint64
 	ops        []*op
-	reads      bool      // all of its ops only read
-	firstTry   time.Time // first
-	sent       int64     // the server's Unix seconds before which it has not run
-	mayHaveRun bool      // it may have run, and the answer was lost
+	reads      bool      // all ops of the batch only read
+	firstTry   time.Time // when the batch was first sent
+	sent       int64     // the batch has not run before this time, in the server's Unix seconds
+	mayHaveRun bool      // the batch may have run, and the answer was lost
 
 	// The link's lock guards the following fields.
 	resolved bool
 	cause    error // why there is no answer yet, if that is known
 }
 
-// newBatch returns a batch without ops. The link's lock is held.
+// newBatch returns a batch without ops. The caller has locked the link.
 func (l *link) newBatch(q *queue, lane int) *batch {
 	l.sequence++
 	return &batch{queue: q, lane: lane, number: l.sequence}
 }
 
-// sendBatch sends b until it is answered, has failed, or is given up.
+// sendBatch sends b, again and again, until it is answered or must not be sent again.
 func (l *link) sendBatch(b *batch) {
 	b.firstTry = time.Now()
 	overdue := time.AfterFunc(l.cfg.timeout, func() { l.overdue(b) })
@@ -54,7 +54,7 @@ func (l *link) sendBatch(b *batch) {
 			return
 		}
 		if !l.pause(l.healed(b.queue.breaker), backoff(2*time.Millisecond, tries)) {
-			l.fail(b, store.ErrClosed)
+			l.fail(b, store.ErrClosed) // the link was closed
 			l.giveUp(b, store.ErrClosed)
 			return
 		}
@@ -62,8 +62,8 @@ func (l *link) sendBatch(b *batch) {
 	}
 }
 
-// dropUseless removes ops from b whose callers have left and that would only have to be undone. A
-// batch that may have run must be sent again unchanged.
+// dropUseless removes ops from b whose callers have left and that would only have to be undone. It
+// leaves a batch that may have run as it is, because that must be sent again unchanged.
 func (l *link) dropUseless(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *link) dropUseless(b *batch) {
 	}
 }
 
-// giveUp tells late of the ops of a failed batch, for which no caller waits any more.
+// giveUp calls late with the error of a failed batch, for its ops that no caller waits for.
 func (l *link) giveUp(b *batch, err error) {
 	for _, o := range b.ops {
 		l.finish(o, result{err: err, notRun: !b.mayHaveRun})
@@ -114,7 +114,7 @@ func (l *link) try(b *batch) (reply, error) {
 func (l *link) command(name, script string, b *batch) rueidis.Completed {
 	keys := 1
 	index := make([]byte, 0, 3*maxBatchOps)
-	var bodies []string // each once: callers often want the same of other keys
+	var bodies []string // each body once: callers often ask the same of different keys
 	for _, o := range b.ops {
 		body := rueidis.BinaryString(o.body)
 		at := slices.Index(bodies, body)
@@ -142,32 +142,32 @@ func (l *link) command(name, script string, b *batch) rueidis.Completed {
 	return c.Args(number, strconv.FormatInt(b.sent, 10), clock, string(index)).Args(bodies...).Build()
 }
 
-// marker returns the key under which the server remembers the lane's last batch.
+// marker returns the Redis key under which the server remembers the last batch of b's lane.
 func (l *link) marker(b *batch) string {
 	return l.cfg.namespace + ":{" + strconv.Itoa(b.queue.part) + "}:lane:" + l.id + ":" + strconv.Itoa(b.lane)
 }
 
-// read decodes a result.
+// read decodes the server's answer to a number of ops.
 func read(result rueidis.RedisResult, ops int) (reply, error) {
 	all, err := result.ToArray()
 	if err != nil {
-		return reply{}, refusal{err}
+		return reply{}, malformed{err}
 	}
 	if len(all) != 2+ops {
-		return reply{}, refusal{fmt.Errorf("%d answers to %d questions", len(all)-2, ops)}
+		return reply{}, malformed{fmt.Errorf("%d answers to %d questions", len(all)-2, ops)}
 	}
 	sec, err := all[0].AsInt64()
 	if err != nil {
-		return reply{}, refusal{err}
+		return reply{}, malformed{err}
 	}
 	ns, err := all[1].AsInt64()
 	if err != nil {
-		return reply{}, refusal{err}
+		return reply{}, malformed{err}
 	}
 	return reply{at: sec*1e9 + ns, answers: all[2:]}, nil
 }
 
-// deliver passes the answers on.
+// deliver passes the answers to the ops of b.
 func (l *link) deliver(b *batch, r reply) {
 	l.mu.Lock()
 	b.resolved = true
@@ -203,13 +203,13 @@ func (l *link) shouldRetry(b *batch, err error) bool {
 	age := time.Since(b.firstTry)
 	l.mu.Lock()
 	b.cause = err
-	owed := b.mustFinish()
+	mustFinish := b.mustFinish()
 	l.mu.Unlock()
 	switch {
 	case outcome == outcomeTooLate && b.mayHaveRun: // it is too late to find out whether it has run
 		l.fail(b, l.lostError(b.queue, err))
 		return false
-	case outcome != outcomeRejected && (age < l.cfg.timeout || owed && age < resendFor):
+	case outcome != outcomeRejected && (age < l.cfg.timeout || mustFinish && age < resendFor):
 		return true
 	}
 	err = l.lostError(b.queue, err)
@@ -220,20 +220,20 @@ func (l *link) shouldRetry(b *batch, err error) bool {
 	return age < resendFor && b.mustFinish() // also for callers that have left in the meantime
 }
 
-// mustFinish reports whether b must be sent again although no caller waits for it. The link's lock
-// is held.
+// mustFinish reports whether b must be sent again although no caller waits for it. The caller has
+// locked the link.
 func (b *batch) mustFinish() bool {
 	return b.mayHaveRun || slices.ContainsFunc(b.ops, (*op).mustFinish)
 }
 
-// mustFinish reports whether the op must happen although no caller waits for it: the caller was
-// told that it may happen, or did not mean to wait. The link's lock is held.
+// mustFinish reports whether the op must happen although no caller waits for it: the caller has left
+// and knows that the op may happen, or never meant to wait. The caller has locked the link.
 func (o *op) mustFinish() bool {
 	return !o.reads && !o.dropLate && !o.waits()
 }
 
-// fail answers the waiting callers of b with an error. If b may have run, late still gets their
-// results; otherwise their ops are removed.
+// fail answers the waiting callers of b with an error. If b may have run, it keeps their ops, and late
+// gets the results; otherwise it drops these ops.
 func (l *link) fail(b *batch, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,20 +2,20 @@ package redisstore
 
 import "time"
 
-// breaker keeps callers from waiting for a lost server. Once a batch was not answered within the
-// timeout, or the server refused it, ops of its group fail at once. Meanwhile a prober asks whether
-// the server is back.
+// breaker is a circuit breaker: it keeps callers from waiting for a lost server. It opens when a batch
+// was not answered within the timeout, or the server has rejected it. While it is open, ops of its
+// group fail at once, and a prober asks whether the server is back.
 type breaker struct {
 	group  int
-	err    error         // why the group is lost; nil: it is not
-	healed chan struct{} // closed when it is back
+	err    error         // why the group is lost; nil while the breaker is closed
+	healed chan struct{} // closed when the breaker next closes
 }
 
 // change says that a group of the keyspace is lost, or is back.
 type change struct {
 	lost  bool
 	group int
-	err   error // why it was lost
+	err   error // why the group is lost
 }
 
 // healed returns a channel that is closed when the breaker next closes.
@@ -25,7 +25,7 @@ func (l *link) healed(b *breaker) <-chan struct{} {
 	return b.healed
 }
 
-// trip opens the breaker of a queue, and fails all ops that wait behind it.
+// trip opens the breaker of a queue, and fails all ops that wait in the queues of that breaker.
 func (l *link) trip(q *queue, err error) {
 	l.mu.Lock()
 	if l.closed || q.breaker.err != nil {
@@ -41,7 +41,7 @@ func (l *link) trip(q *queue, err error) {
 	late()
 }
 
-// heal closes a breaker. The link's lock is held.
+// heal closes a breaker. The caller has locked the link.
 func (l *link) heal(b *breaker) {
 	if b.err == nil {
 		return
@@ -52,8 +52,8 @@ func (l *link) heal(b *breaker) {
 	l.report(change{group: b.group})
 }
 
-// probe sends an empty batch until the breaker closes. The batch writes its marker: a server that
-// cannot write is as good as lost.
+// probe sends empty batches until one is answered, which closes the breaker. An empty batch writes its
+// marker, because a server that cannot write is as good as lost.
 func (l *link) probe(q *queue, healed <-chan struct{}) {
 	for tries := 0; l.pause(healed, backoff(50*time.Millisecond, tries)); tries++ {
 		l.mu.Lock()
@@ -71,7 +71,7 @@ func (l *link) probe(q *queue, healed <-chan struct{}) {
 	}
 }
 
-// report passes a change on. The link's lock is held.
+// report passes a change to the link's user. The caller has locked the link.
 func (l *link) report(c change) {
 	if l.cfg.changed != nil {
 		l.cfg.changed(c)

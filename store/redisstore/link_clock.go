@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// serverClock is the server's clock, as far as its answers show it. It goes back only if the
-// server's does.
+// serverClock is an estimate of the server's clock, by the times in its answers. It goes back only if
+// the server's clock does.
 type serverClock struct {
 	mu       sync.Mutex
-	readTime int64     // in Unix nanoseconds
-	readAt   time.Time // when that was; zero: there was no answer yet
+	readTime int64     // the estimate at readAt, in Unix nanoseconds
+	readAt   time.Time // this machine's time of the last answer; zero before the first one
 }
 
-// now returns the time of the clock: before the first answer, the time of this machine.
+// now returns the estimate. Before the first answer it is the time of this machine.
 func (c *serverClock) now() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,7 +27,7 @@ func (c *serverClock) at(here time.Time) int64 {
 	return c.readTime + int64(here.Sub(c.readAt))
 }
 
-// observe records the time that the clock showed at some point within the last while.
+// observe records that the server's clock has shown a time, at some point within the last while.
 func (c *serverClock) observe(at int64, while time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

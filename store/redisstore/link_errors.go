@@ -18,25 +18,25 @@ var ErrLost = errors.New("ratelimit: redis is lost")
 
 var errOverloaded = fmt.Errorf("%w: overloaded: %d operations wait to be sent", ErrLost, maxQueued)
 
-// outcome is what an error means for the batch.
+// outcome is what an error means for a batch.
 type outcome uint8
 
 const (
-	outcomeUnknown  outcome = iota // it may have run
-	outcomeNotRun                  // it has not run, and may soon
-	outcomeTooLate                 // it has not run: the server's clock is not what it was taken for
-	outcomeRejected                // it has not run, and will not soon
+	outcomeUnknown  outcome = iota // the batch may have run
+	outcomeNotRun                  // the batch has not run, and may run if it is sent again
+	outcomeTooLate                 // the batch has not run: it came too late by the server's clock
+	outcomeRejected                // the batch has not run, and will not if it is sent again soon
 )
 
-// refusal is an answer that makes no sense.
-type refusal struct{ error }
+// malformed is the error for an answer that cannot be decoded.
+type malformed struct{ error }
 
-// transient are the errors of servers that will serve soon, or elsewhere.
+// transient are the codes of errors after which a batch may run if it is sent again.
 var transient = []string{
 	"ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOREPLICAS", "READONLY", "TRYAGAIN", "UNBLOCKED",
 }
 
-// advice says what to do about an error.
+// advice says what the operator can do about an error, by its code.
 var advice = map[string]string{
 	"LOADING":    "the server is reading its data, and will serve after that",
 	"MISCONF":    "the server cannot save its data: see its log",
@@ -49,7 +49,7 @@ var advice = map[string]string{
 }
 
 func outcomeOf(err error) outcome {
-	if _, ok := err.(refusal); ok {
+	if _, ok := err.(malformed); ok {
 		return outcomeRejected
 	}
 	if _, ok := isLate(err); ok {
@@ -67,7 +67,7 @@ func outcomeOf(err error) outcome {
 	return outcomeUnknown
 }
 
-// code returns the first word of an error reply.
+// code returns the code of an error reply, which is its first word.
 func code(err *rueidis.RedisError) string {
 	code, _, _ := strings.Cut(err.Error(), " ")
 	return code
@@ -97,7 +97,7 @@ func (l *link) lostError(q *queue, cause error) error {
 	return fmt.Errorf("%w: %s says: %w", ErrLost, l.serverName(q.part), advised(cause))
 }
 
-// advised adds the advice about an error of the server, if there is any.
+// advised adds advice to an error of the server, if there is any.
 func advised(err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok && advice[code(reply)] != "" {
 		return fmt.Errorf("%w (%s)", err, advice[code(reply)])

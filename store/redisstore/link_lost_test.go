@@ -173,7 +173,7 @@ func TestLinkOutcomes(t *testing.T) {
 		{replied("MISCONF there is"), outcomeRejected},
 		{replied("NOAUTH given"), outcomeRejected},
 		{replied("ERR of any other kind"), outcomeRejected},
-		{refusal{io.EOF}, outcomeRejected},
+		{malformed{io.EOF}, outcomeRejected},
 	} {
 		if got := outcomeOf(c.err); got != c.want {
 			t.Errorf("%v: %d; want %d", c.err, got, c.want)

@@ -2,12 +2,12 @@ package redisstore
 
 import "runtime"
 
-// queue is where ops wait for a lane.
+// queue is the ops that wait to be sent.
 type queue struct {
-	part    int // of all of its ops, in a cluster
+	part    int // the part of all ops, in a cluster
 	breaker *breaker
-	ops     []*op // in the order in which they came; those whose callers have left are finished
-	busy    [lanes]bool
+	ops     []*op       // in the order in which they came; ops whose callers have left are finished
+	busy    [lanes]bool // whether each lane is sending
 }
 
 // takeLane takes a lane, if one is free.
@@ -24,9 +24,9 @@ func (q *queue) takeLane() (lane int, free bool) {
 // run sends batches until the queue is empty.
 func (l *link) run(q *queue, lane int) {
 	defer l.running.Done()
-	crowded := false
+	several := false
 	for {
-		if crowded {
+		if several {
 			runtime.Gosched() // lets the callers of the last batch return, so that they share the next one
 		}
 		b := l.nextBatch(q, lane)
@@ -34,11 +34,12 @@ func (l *link) run(q *queue, lane int) {
 			return
 		}
 		l.sendBatch(b)
-		crowded = len(b.ops) > 1
+		several = len(b.ops) > 1
 	}
 }
 
-// nextBatch makes a batch of the ops that have waited longest. If there are none it frees the lane.
+// nextBatch returns a batch of the ops that have waited longest. If no ops wait, it frees the lane and
+// returns nil.
 func (l *link) nextBatch(q *queue, lane int) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +50,7 @@ func (l *link) nextBatch(q *queue, lane int) *batch {
 			if len(b.ops) == 0 {
 				b.reads = o.reads
 			} else if o.reads != b.reads {
-				break // reads are not mixed with writes: their answers would make the marker large
+				break // the marker stores all answers of a batch with writes, and the answers to reads are large
 			}
 			o.state, o.batch = opSent, b
 			b.ops = append(b.ops, o)
@@ -64,13 +65,14 @@ func (l *link) nextBatch(q *queue, lane int) *batch {
 	return b
 }
 
-// drain fails all ops that wait behind a breaker, or behind any if it is nil. The link's lock is held;
-// without it, the caller calls late, which tells of the ops that no caller waits for.
-func (l *link) drain(behind *breaker, err error) (late func()) {
+// drain fails all ops in the queues of a breaker, or in all queues if the breaker is nil. The caller
+// has locked the link. After unlocking it, the caller calls late, which passes the error to the late
+// functions of the ops that no caller waits for.
+func (l *link) drain(of *breaker, err error) (late func()) {
 	var unheard []*op
 	for i := range l.queues {
 		q := &l.queues[i]
-		if behind != nil && q.breaker != behind {
+		if of != nil && q.breaker != of {
 			continue
 		}
 		for _, o := range q.ops {

@@ -2,8 +2,8 @@ package redisstore
 
 import "strconv"
 
-// groups is the number of groups of hash slots. A cluster is lost by groups, because its masters
-// serve ranges of slots.
+// groups is the number of groups of hash slots, which are ranges. Each group has a breaker of its own,
+// because a cluster's masters serve ranges of slots, and may be lost one by one.
 const groups = 64
 
 // groupOf returns the group of a part's hash slot.

@@ -11,76 +11,77 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// StoreLoss is what to do while Redis is lost.
+// StoreLoss is the loss mode: what a node does while Redis is lost.
 //
-// Each call finds out whether Redis is lost: in a cluster, some keys may be and others not. A call
-// whose keys can all be asked for is decided by Redis.
+// Each call finds out whether Redis is lost: in a cluster, some keys may be lost and others not. If
+// Redis can be asked for all keys of a call, Redis decides.
 //
-// What was admitted without Redis is charged to it, as a debt, before the node asks it for the same
-// key again. Keys that no call asks for are charged in the background once Redis answers. If the
-// node ends before that, they are not.
+// Redis is charged for what a node has admitted without it, as a debt, before the node asks Redis for
+// the same key again. For keys that no call asks for, Redis is charged in the background once it
+// answers. If the node ends before that, Redis is not charged.
 //
-// A debt counts from the time at which it is charged: at most for a window longer than what was
-// admitted would have counted, and never for a shorter time. It is what the limit still holds of
-// it. But the sliding logs of a key are one log: what only the longest of their windows still holds
-// is in the others too, for one window.
+// A debt is what still counts at the node when Redis is charged, and counts from then on: never for a
+// shorter time than what was admitted would have counted, and at most for one window longer. But all
+// sliding logs of a key share one log: what counts only in the longest of their windows then also
+// counts in the others, for one window.
 //
-// A node forgets a key when it is full again, as [store.Memory] does. With Share it also remembers
-// what Redis said about the last 65,536 keys.
+// A node forgets a key when nothing of it is in use any more, as [store.Memory] does. With Share it
+// also remembers what Redis said about the last 65,536 keys.
 type StoreLoss = store.LossMode
 
 const (
 	// Deny answers with errors that wrap [ErrLost]. It is the default.
 	Deny StoreLoss = "deny"
 
-	// Allow admits everything, and counts it.
+	// Allow admits every call, and counts what it has used.
 	Allow StoreLoss = "allow"
 
 	// Share lets each node enforce its share of every limit: of n nodes, each has
 	// one n-th of count and burst, in whole numbers that add up to the limit. A
-	// node whose share is nothing denies. The answer to a request that is larger than
-	// the share, but not than the limit, is to come back a period later.
+	// node whose share is zero denies. A call that asks for more than the share, but
+	// not for more than the limit, is denied for one period.
 	//
 	// A node starts from what Redis last said about a key: it counts its share of that
-	// as used, and everything that it has asked for without an answer yet. So if all
-	// nodes lose Redis at once:
+	// as used, and also everything that it has asked for and has no answer about yet.
+	// So if all nodes lose Redis at once:
 	//
 	//   - in a window that begins after the loss, at most the limit passes;
-	//   - in one that holds the loss, at most the limit and what was admitted by
-	//     others since a node last asked for the key: twice the limit at most.
+	//   - in a window in which the loss falls, at most the limit passes, and what other
+	//     nodes have admitted since a node last asked for the key: twice the limit at
+	//     most.
 	//
-	// If k of n nodes lose Redis, the others have all of the limit in Redis, and
-	// those k have their shares beside it: at most the limit, and k/n of it, passes
-	// in any window. The same holds while nodes return one after another, until
-	// each has charged Redis; after that it is the limit.
+	// If k of n nodes lose Redis, the other nodes share the whole limit in Redis, and
+	// those k nodes have their shares in addition: in any window, at most the limit and
+	// k/n of it passes. The same holds while nodes reach Redis again one after another,
+	// until each of them has charged Redis; from then on at most the limit passes.
 	//
-	// This requires that the nodes agree on how many they are, which they announce to
-	// each other through Redis every two seconds. The others count a node that has just
-	// started when they next announce themselves. A node that has never reached Redis
-	// denies, as with [Deny]. A node that is silent for ten seconds counts as ended, and
-	// the others have its share. So where nodes lose Redis one after another, more than
-	// ten seconds apart, their shares can add up to more than the limit. No node has the
-	// share of one that was killed for ten seconds, or until Redis is back.
+	// This requires that the nodes agree on how many they are. So each node announces
+	// itself through Redis every two seconds; the other nodes count a new node from their
+	// own next announcement on. A node that has never reached Redis denies, as with
+	// [Deny]. A node that is silent for ten seconds counts as ended, and the others get its
+	// share. So if nodes lose Redis one after another, more than ten seconds apart, their
+	// shares can add up to more than the limit. The share of a node that was killed is
+	// unused for ten seconds, or, if Redis is lost, until it is back.
 	Share StoreLoss = "share"
 )
 
-// layer is what a layer of the store offers to the one above it.
+// layer is what a layer of the store offers to the layer above it.
 type layer interface {
 	store.Store
 
-	// owe returns a receipt of zero of a charge's key and limits, as if it had been taken just now.
-	// Settling it charges what was used, whatever the limits say.
+	// owe returns a receipt as of a take of zero, now, of the key and the limits of a charge.
+	// Settling the receipt charges an amount as a debt, whatever the limits say.
 	owe(ctx context.Context, charge store.Charge) (store.Receipt, error)
 }
 
-// fallback does what the operator chose while Redis, below it, is lost.
+// fallback is the layer that does what the operator has chosen while Redis, below it, is lost.
 //
-// It passes each call on: the layer below fails at once while Redis is known to be lost. Then
-// ledgers decide, with the same arithmetic as everywhere.
+// It passes each call to the layer below, which fails at once while Redis is known to be lost. Then
+// the ledgers decide, with the same arithmetic as everywhere.
 type fallback struct {
 	below layer
 	mode  StoreLoss
-	nodes *nodes // nil unless they share
+	nodes *nodes // nil unless the mode is Share
 	clock func() int64
 
 	ledgers *ledgers
@@ -89,7 +90,7 @@ type fallback struct {
 
 	closed atomic.Bool
 
-	allowed, denied atomic.Int64 // decided here, and not reported yet
+	allowed, denied atomic.Int64 // the numbers of decisions without Redis that are not reported yet
 	reportedAt      atomic.Int64
 }
 
@@ -113,7 +114,7 @@ func newFallback(below layer, mode StoreLoss, nodes *nodes, observer func(Event)
 	return l
 }
 
-// share returns this node's share, and whether it may decide without Redis.
+// share returns this node's share, and whether the node may decide without Redis.
 func (l *fallback) share() (p share, ok bool) {
 	switch l.mode {
 	case Allow:
@@ -125,7 +126,7 @@ func (l *fallback) share() (p share, ok bool) {
 	}
 }
 
-// decidesHere reports whether a call that has failed below is decided here.
+// decidesHere reports whether this node decides on a call for which the layer below has returned err.
 func (l *fallback) decidesHere(ctx context.Context, err error) (p share, ok bool) {
 	if !errors.Is(err, ErrLost) || ctx.Err() != nil {
 		return share{}, false
@@ -152,12 +153,12 @@ func (l *fallback) Take(ctx context.Context, charges []store.Charge) (store.Rece
 	local, decisions := l.ledgers.take(charges, p, l.mode == Allow)
 	l.countDecision(local != nil)
 	if local == nil {
-		return nil, decisions, nil // a nil *localReceipt would be a receipt
+		return nil, decisions, nil // a nil *localReceipt in the interface would not be nil
 	}
 	return local, decisions, nil
 }
 
-// takeBelow takes from Redis, which is charged first for what it is owed.
+// takeBelow takes from Redis, after charging it for what was admitted without it.
 func (l *fallback) takeBelow(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	if err := l.payDebts(ctx, charges); err != nil {
 		return nil, nil, err
@@ -174,7 +175,7 @@ func (l *fallback) owe(ctx context.Context, charge store.Charge) (store.Receipt,
 	return r, err
 }
 
-// payDebts charges Redis for what it is owed of the charges' keys.
+// payDebts charges Redis for what was admitted without it of the charges' keys.
 func (l *fallback) payDebts(ctx context.Context, charges []store.Charge) error {
 	if !l.inDebt() {
 		return nil
@@ -213,9 +214,9 @@ func (l *fallback) peekBelow(ctx context.Context, charges []store.Charge) ([]lim
 	return decisions, err
 }
 
-// Settle implements [store.Store]. A take from Redis is settled there: later, if Redis is lost. A
-// take that was decided here is settled here. Once Redis was charged for it, what was used beyond
-// it is a debt, and what was not used is not given back.
+// Settle implements [store.Store]. A take from Redis is settled in Redis: later, if Redis is lost. A
+// take that this node has decided is settled here. If Redis was charged for it since, what was used
+// beyond the take is a debt, and what was not used is not given back.
 func (l *fallback) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
 	n, ok := r.(*localReceipt)
 	if !ok {
@@ -268,8 +269,8 @@ func (l *fallback) Peek(ctx context.Context, charges []store.Charge) ([]limit.De
 	return decisions, nil
 }
 
-// Read returns the accounts of the keys. If Redis is lost they are those of this node, with its
-// share of what Redis last said.
+// Read returns the accounts of the keys. If Redis is lost, they are this node's accounts, which include
+// its share of what Redis last said.
 func (l *fallback) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
 	accounts, at, err := l.below.Read(ctx, keys...)
 	for i := 0; i < len(keys) && err == nil; i++ {
@@ -290,7 +291,7 @@ func (l *fallback) Read(ctx context.Context, keys ...string) ([]*limit.Account, 
 	return accounts, at, nil
 }
 
-// Keys returns all stored keys that begin with prefix, in order. If Redis is lost they are those
+// Keys returns all stored keys that begin with prefix, in order. If Redis is lost, these are the keys
 // that this node knows.
 func (l *fallback) Keys(ctx context.Context, prefix string) ([]string, error) {
 	keys, err := l.below.Keys(ctx, prefix)
@@ -301,7 +302,7 @@ func (l *fallback) Keys(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // Reset implements [store.Store]. If Redis is lost, this node forgets the keys, and the error says
-// that Redis did not.
+// that Redis has not.
 func (l *fallback) Reset(ctx context.Context, prefix string) error {
 	err := l.below.Reset(ctx, prefix)
 	if err == nil || errors.Is(err, ErrLost) {
@@ -310,7 +311,7 @@ func (l *fallback) Reset(ctx context.Context, prefix string) error {
 	return err
 }
 
-// Close charges Redis for what can be charged, and closes the layer below.
+// Close charges Redis for what was admitted without it, if Redis answers, and closes the layer below.
 func (l *fallback) Close() error {
 	if l.closed.Swap(true) {
 		return nil
@@ -338,7 +339,7 @@ func (l *fallback) changed(c change) {
 // reportEvery is how often decisions are reported to the observer.
 const reportEvery = int64(time.Second)
 
-// countDecision counts a decision, and reports the counts now and then.
+// countDecision counts a decision without Redis, and reports the counts about once a second.
 func (l *fallback) countDecision(allowed bool) {
 	if allowed {
 		l.allowed.Add(1)
@@ -352,6 +353,7 @@ func (l *fallback) countDecision(allowed bool) {
 	}
 }
 
+// reportDecided reports the decisions since the last report.
 func (l *fallback) reportDecided() {
 	e := Event{Kind: Decided, Allowed: l.allowed.Swap(0), Denied: l.denied.Swap(0)}
 	if e.Allowed+e.Denied > 0 {

@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// localReceipt is the receipt of a take that was decided here.
+// localReceipt is the receipt of a take that this node has decided without Redis.
 type localReceipt struct {
 	localCall
 	shares   [][]limit.Limit // the node's shares of the charges' limits, at the time of the take
@@ -17,7 +17,7 @@ type localReceipt struct {
 	settled  atomic.Bool
 }
 
-// localCall is a call that is decided here. The lock of the ledgers guards it.
+// localCall is a call that this node decides without Redis. The lock of the ledgers guards it.
 type localCall struct {
 	all     *ledgers
 	now     int64
@@ -25,9 +25,9 @@ type localCall struct {
 	ledgers []*ledger // one for each charge
 }
 
-// open begins a call. A key without a ledger gets one with the charge's limits, which is not stored
-// yet.
-func (b *ledgers) open(charges []store.Charge, p share) localCall {
+// newCall returns a call. A key without a ledger gets a new one with the charge's limits, which is not
+// stored yet.
+func (b *ledgers) newCall(charges []store.Charge, p share) localCall {
 	c := localCall{all: b, now: b.clock(), charges: charges, ledgers: make([]*ledger, len(charges))}
 	for i, charge := range charges {
 		g := b.byKey[charge.Key]
@@ -50,11 +50,11 @@ func (c *localCall) store() {
 }
 
 // take charges all of the charges to the node's shares of their limits, or none. A denial has no
-// receipt. With all, it charges them whatever the limits say.
+// receipt. If all is set, take charges them whatever the limits say.
 func (b *ledgers) take(charges []store.Charge, p share, all bool) (*localReceipt, []limit.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.open(charges, p)
+	c := b.newCall(charges, p)
 	defer c.store()
 	for i, g := range c.ledgers {
 		g.fit(charges[i].Limits, p, c.now)
@@ -85,8 +85,8 @@ func (c *localCall) receipt(receipts []limit.Receipt) *localReceipt {
 	return n
 }
 
-// ofShares returns the charges of the ledgers' accounts, with the node's shares as their limits. With
-// pending, the pending takes of the same keys are added.
+// ofShares returns the charges of the ledgers' accounts, with the node's shares as their limits. If
+// pending is set, the amounts include the pending takes of the same keys.
 func (c *localCall) ofShares(pending bool) []accounts.Charge {
 	all := make([]accounts.Charge, len(c.charges))
 	for i, g := range c.ledgers {
@@ -99,7 +99,7 @@ func (c *localCall) ofShares(pending bool) []accounts.Charge {
 	return all
 }
 
-// peek returns the decisions if Redis grants all pending takes.
+// peek returns the decisions, as if Redis had granted all pending takes.
 func (c *localCall) peek() []limit.Decision {
 	return c.translate(accounts.Peek(c.ofShares(true), c.now))
 }
@@ -132,7 +132,7 @@ func translateDecision(d *limit.Decision, g *ledger, l limit.Limit, n int64) {
 	case d.Allowed:
 	case n > l.Burst():
 		d.RetryAfter = limit.Never
-	case d.RetryAfter == 0 || d.RetryAfter == limit.Never: // more than the share, but Redis may be back by then
+	case d.RetryAfter == 0 || d.RetryAfter == limit.Never: // n is more than the share, but Redis may be back in a period
 		d.RetryAfter = l.Period()
 	}
 }
@@ -153,20 +153,20 @@ func (c *localCall) admitAll() (*localReceipt, []limit.Decision) {
 	return c.receipt(receipts), decisions
 }
 
-// owe returns the receipt of zero.
+// owe does for the ledgers what layer.owe does.
 func (b *ledgers) owe(charge store.Charge, p share) *localReceipt {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	charge.N = 0
-	c := b.open([]store.Charge{charge}, p)
+	c := b.newCall([]store.Charge{charge}, p)
 	return c.receipt([]limit.Receipt{{At: c.now}})
 }
 
-// peek returns what take would.
+// peek returns the decisions that take would return, and charges nothing.
 func (b *ledgers) peek(charges []store.Charge, p share) []limit.Decision {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.open(charges, p)
+	c := b.newCall(charges, p)
 	for i, g := range c.ledgers {
 		fork := &ledger{account: *g.account.Fork(c.now), pending: g.pending} // a copy, so that a peek with other limits does not change the ledger
 		fork.fit(charges[i].Limits, p, c.now)
@@ -175,12 +175,12 @@ func (b *ledgers) peek(charges []store.Charge, p share) []limit.Decision {
 	return c.peek()
 }
 
-// settle corrects a take that was decided here. If Redis was charged for it since, what was used
-// beyond it is a debt in another ledger, and what was not used stays charged.
+// settle corrects a take that this node has decided. If Redis was charged for it since, what was used
+// beyond the take is a debt in another ledger, and what was not used stays charged.
 func (b *ledgers) settle(n *localReceipt, actual []int64, p share) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.open(n.charges, p)
+	c := b.newCall(n.charges, p)
 	defer c.store()
 	for i, g := range c.ledgers {
 		more := actual[i] - n.charges[i].N

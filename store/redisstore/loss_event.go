@@ -6,10 +6,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Event tells of the way to Redis: see [store.Event].
+// Event is a change of the connection to Redis, or what happened without Redis: see [store.Event].
 type Event = store.Event
 
-// EventKind is what happened.
+// EventKind is the kind of an event.
 type EventKind = store.EventKind
 
 // The kinds of events.
@@ -20,18 +20,18 @@ const (
 	Reconciled = store.Reconciled
 )
 
-// maxEvents is how many events wait for the observer.
+// maxEvents is how many events may wait for the observer.
 const maxEvents = 256
 
-// events passes events on in order, without blocking the caller. It has a goroutine while there are
-// any.
+// events passes events to the observer in order, without blocking callers. It has a goroutine while
+// events wait.
 type events struct {
 	observe func(Event) // may be nil
 
 	mu      sync.Mutex
 	queue   []Event
-	missed  int
-	running bool
+	missed  int  // the number of events that were dropped since the last one that was queued
+	running bool // a goroutine passes events on
 }
 
 func (e *events) send(event Event) {

@@ -10,32 +10,32 @@ import (
 // ledger is what a key has used at this node while Redis was lost. The lock of ledgers guards it.
 type ledger struct {
 	key    string
-	limits []limit.Limit // as they were last charged
+	limits []limit.Limit // the limits of the key, as of the last take
 	share  share
 	shares []limit.Limit // the node's share of each of limits
-	empty  bool          // some share is nothing, so nothing passes
+	empty  bool          // the node's share of some limit is zero, so nothing passes
 
 	// account is what was used of the shares, by which the node decides. reported is the part of it
-	// that Redis knows. So Redis is owed the difference.
+	// that Redis knows. Redis must be charged for the difference.
 	account  limit.Account
 	reported limit.Account
 
 	pending []*pendingTake // takes from before the ledger was begun that Redis may still grant
 
-	paying chan struct{} // holds a value while a caller charges Redis
-	bill   *bill         // may have reached Redis, or not
-	gone   bool          // the ledger is removed
-	paid   bool          // the ledger is removed because Redis was charged for everything
+	paying  chan struct{} // holds a value while a caller charges Redis
+	bill    *bill         // a bill that was sent to Redis and not answered
+	removed bool
+	paid    bool // the ledger was removed because Redis was charged for everything
 }
 
-// bill is what Redis is owed of some of a key's limits.
+// bill is an amount that Redis must be charged for, under some limits of a key.
 type bill struct {
 	limits  []limit.Limit
 	n       int64
-	receipt store.Receipt // once Redis has been asked for it
+	receipt store.Receipt // by which Redis is charged; nil before the bill was sent
 }
 
-// seed lets the ledger, which is new, start from the last observation of Redis.
+// seed lets a new ledger start from what Redis last said about its key.
 func (g *ledger) seed(h *observation, p share) {
 	g.fit(h.limits, p, h.at)
 	for _, u := range h.pastUses(p) {
@@ -61,7 +61,8 @@ func (g *ledger) pendingUse() (n int64) {
 	return n
 }
 
-// admit takes n if there is room for it. Otherwise n is a debt.
+// admit charges n, whatever the limits say: as a take if they have room for it, and otherwise as a
+// debt.
 func (g *ledger) admit(now, n int64) limit.Receipt {
 	for _, part := range g.shares {
 		if !g.account.Check(part, now, n).Allowed {
@@ -117,12 +118,13 @@ func logs(limits []limit.Limit) []limit.Limit {
 	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Algorithm() != limit.SlidingLog })
 }
 
-// nextBill returns what Redis is owed: the bill that is open, or the next one, or nil if there is
-// none.
+// nextBill returns what to charge Redis for next: the bill that was sent and not answered, or a new
+// one, or nil if Redis knows everything.
 //
-// Amounts that only the longer of a key's windows still hold are owed to these alone, except for
-// sliding logs, which are one log. Limits of one shape might replace each other if they were
-// charged alone: each of them is owed as much as the one that is owed most.
+// An amount that counts only in the longer of a key's windows is charged to these alone, except for
+// sliding logs, which share one log. If Redis were charged for one of several limits of the same
+// shape, it might take that limit for a new version of another: so all of them are charged for the
+// largest amount among them.
 func (g *ledger) nextBill(now int64) *bill {
 	if g.bill != nil {
 		return g.bill
@@ -161,8 +163,8 @@ func difference(a, b *limit.Account, l limit.Limit, now int64) int64 {
 	return max(a.Check(l, now, 0).Used-b.Check(l, now, 0).Used, 0)
 }
 
-// markSent records that a bill is on its way, with a receipt of Redis. The counts of its limits may
-// have changed since it was made.
+// markSent records that a bill is on its way to Redis. The counts of its limits may have changed since
+// the bill was made, so the limits are compared by their shapes.
 func (g *ledger) markSent(b *bill, r store.Receipt, now int64) {
 	b.receipt = r
 	g.bill = b

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,24 +12,24 @@ import (
 )
 
 // ledgers are the ledgers of all keys that were used while Redis was lost and for which it has not
-// been charged. A ledger whose account is full again owes nothing and is forgotten, as in
-// [store.Memory]: so there are as many as keys in use.
+// been charged. A ledger whose account is full again need not be charged and is forgotten, as in
+// [store.Memory]: so there are only as many ledgers as keys in use.
 type ledgers struct {
 	clock func() int64 // read once a call, under the lock
 	count atomic.Int64 // the number of ledgers
 
 	mu       sync.Mutex
 	byKey    map[string]*ledger
-	observed *observations // nil unless nodes share
+	observed *observations // nil unless the loss mode is Share
 }
 
 func newLedgers(clock func() int64, k *observations) *ledgers {
 	return &ledgers{clock: clock, byKey: map[string]*ledger{}, observed: k}
 }
 
-// beginCall records that Redis is about to be asked for charges, to take them or to peek. It comes
-// before the check whether their keys have ledgers, so that a ledger that begins later counts them.
-// endCall must follow.
+// beginCall records that Redis is about to be asked for charges, to take them or to peek. It must be
+// called before the check whether the keys have ledgers, so that a ledger that is begun later counts
+// the charges. endCall must follow.
 func (b *ledgers) beginCall(charges []store.Charge, take bool) []pendingTake {
 	if b.observed == nil {
 		return nil
@@ -39,7 +40,7 @@ func (b *ledgers) beginCall(charges []store.Charge, take bool) []pendingTake {
 }
 
 // endCall records Redis's decisions, if it has answered, and whether it has granted the charges. If
-// it has not answered it may have granted them, but no caller passes by that.
+// Redis has not answered, it may have granted them, but no caller has passed because of that.
 func (b *ledgers) endCall(charges []store.Charge, pending []pendingTake, decisions []limit.Decision, granted bool) {
 	if b.observed == nil {
 		return
@@ -55,7 +56,8 @@ func (b *ledgers) endCall(charges []store.Charge, pending []pendingTake, decisio
 	}
 }
 
-// newLedger returns a ledger that starts from what is known about Redis, and is not stored yet.
+// newLedger returns a ledger that starts from what Redis last said about the key. The ledger is not
+// stored yet.
 func (b *ledgers) newLedger(key string, p share, now int64) *ledger {
 	g := &ledger{key: strings.Clone(key), paying: make(chan struct{}, 1)} // the ledger may outlive the call
 	if b.observed != nil {
@@ -64,24 +66,24 @@ func (b *ledgers) newLedger(key string, p share, now int64) *ledger {
 	return g
 }
 
-// add stores a ledger, and removes a few that are full again: at least as many as come.
+// add stores a ledger. It also examines three others, and removes those that are full again, so that
+// these do not accumulate.
 func (b *ledgers) add(g *ledger, now int64) {
 	b.byKey[g.key] = g
 	b.count.Add(1)
-	looked := 0
+	examined := 0
 	for _, other := range b.byKey { // in random order
 		if now >= other.account.FullAt() && other.bill == nil && len(other.paying) == 0 {
 			b.remove(other)
 		}
-		if looked++; looked == 3 {
+		if examined++; examined == 3 {
 			return
 		}
 	}
 }
 
-// remove removes a ledger.
 func (b *ledgers) remove(g *ledger) {
-	g.gone = true
+	g.removed = true
 	delete(b.byKey, g.key)
 	b.count.Add(-1)
 }
@@ -97,13 +99,10 @@ func (b *ledgers) find(key string) *ledger {
 }
 
 // all returns all ledgers.
-func (b *ledgers) all() (all []*ledger) {
+func (b *ledgers) all() []*ledger {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, g := range b.byKey {
-		all = append(all, g)
-	}
-	return all
+	return slices.Collect(maps.Values(b.byKey))
 }
 
 // update changes g under the lock.

@@ -9,16 +9,16 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// nextBill returns the next bill of g. If there is none and the state of Redis is known, it removes
-// g.
-func (b *ledgers) nextBill(g *ledger, located bool) (next *bill, done bool) {
+// nextBill returns the next bill of g. If there is none, and Redis has reported the state of the key
+// since the last one, it removes g and returns true for done.
+func (b *ledgers) nextBill(g *ledger, stateKnown bool) (next *bill, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if g.gone {
+	if g.removed {
 		return nil, true
 	}
 	next = g.nextBill(b.clock())
-	if next != nil || !located {
+	if next != nil || !stateKnown {
 		return next, false
 	}
 	g.paid = true
@@ -26,8 +26,8 @@ func (b *ledgers) nextBill(g *ledger, located bool) (next *bill, done bool) {
 	return nil, true
 }
 
-// reconcile charges Redis for what g owes, and removes g. If another caller is doing that, it waits
-// for it.
+// reconcile charges Redis for what g has admitted without it, and removes g. If another caller is
+// doing that, reconcile waits for it.
 func (l *fallback) reconcile(ctx context.Context, g *ledger) error {
 	select {
 	case g.paying <- struct{}{}:
@@ -43,12 +43,12 @@ func (l *fallback) reconcile(ctx context.Context, g *ledger) error {
 	return err
 }
 
-// pay pays bill after bill, and removes g once Redis has reported the resulting state of its key,
-// from which the node starts if Redis is lost again.
+// pay pays the bills of g one after another, and removes g. With Share, it first asks Redis for the
+// resulting state of the key, from which the node starts if Redis is lost again.
 func (l *fallback) pay(ctx context.Context, g *ledger) (paid int64, err error) {
-	located := l.mode != Share
+	stateKnown := l.mode != Share
 	for {
-		b, done := l.ledgers.nextBill(g, located)
+		b, done := l.ledgers.nextBill(g, stateKnown)
 		switch {
 		case done:
 			return paid, nil
@@ -57,18 +57,18 @@ func (l *fallback) pay(ctx context.Context, g *ledger) (paid int64, err error) {
 				return paid, err
 			}
 			paid += b.n
-			located = l.mode != Share
+			stateKnown = l.mode != Share
 		default:
-			if err := l.locate(ctx, g); err != nil {
+			if err := l.observeKey(ctx, g); err != nil {
 				return paid, err
 			}
-			located = true
+			stateKnown = true
 		}
 	}
 }
 
-// charge pays a bill. A bill that may have reached Redis is sent again unchanged, so Redis is
-// charged once.
+// charge pays a bill. If the bill may have reached Redis before, it is sent again unchanged, so that
+// Redis is charged once.
 func (l *fallback) charge(ctx context.Context, g *ledger, b *bill) error {
 	if b.receipt == nil {
 		r, err := l.below.owe(ctx, store.Charge{Key: g.key, Limits: b.limits})
@@ -84,8 +84,8 @@ func (l *fallback) charge(ctx context.Context, g *ledger, b *bill) error {
 	return nil
 }
 
-// locate asks Redis for the state of the key of g.
-func (l *fallback) locate(ctx context.Context, g *ledger) error {
+// observeKey asks Redis for the state of the key of g, and records it.
+func (l *fallback) observeKey(ctx context.Context, g *ledger) error {
 	charge := store.Charge{Key: g.key}
 	l.ledgers.update(g, func(g *ledger) { charge.Limits = g.limits })
 	_, err := l.peekBelow(ctx, []store.Charge{charge})
@@ -93,18 +93,18 @@ func (l *fallback) locate(ctx context.Context, g *ledger) error {
 }
 
 const (
-	sweepers   = 16          // ledgers that are paid at the same time
-	sweepEvery = time.Second // at most, unless Redis is known to be back
+	sweepers   = 16          // how many ledgers a sweep reconciles at the same time
+	sweepEvery = time.Second // the shortest time between two sweeps, unless Redis has just come back
 )
 
-// sweep pays what all ledgers owe, as far as possible.
+// sweep reconciles all ledgers, if Redis answers.
 func (l *fallback) sweep(ctx context.Context) {
 	work := make(chan *ledger)
 	var done sync.WaitGroup
 	for range sweepers {
 		done.Go(func() {
 			for g := range work {
-				l.reconcile(ctx, g) // after an error, a later sweep pays the rest
+				l.reconcile(ctx, g) // after an error, a later sweep does the rest
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func (l *fallback) sweep(ctx context.Context) {
 	done.Wait()
 }
 
-// sweeper sweeps in the background.
+// sweeper runs sweeps in the background.
 type sweeper struct {
 	mu      sync.Mutex
 	last    time.Time // when the last sweep began
@@ -123,7 +123,7 @@ type sweeper struct {
 	running sync.WaitGroup
 }
 
-// wake starts a sweep, unless it is not urgent and there was one within the last second.
+// wake starts a sweep if there are ledgers. If it is not urgent, there is at most one sweep a second.
 func (l *fallback) wake(urgent bool) {
 	if !l.inDebt() {
 		return
@@ -138,7 +138,7 @@ func (l *fallback) wake(urgent bool) {
 	s.running.Go(func() { l.sweep(context.Background()) })
 }
 
-// stop waits for the running sweeps. No other begins any more.
+// stop waits for the running sweeps. No sweep begins after it.
 func (s *sweeper) stop() {
 	s.mu.Lock()
 	s.closed = true

@@ -11,18 +11,18 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// nodes announces this node to the others, and knows which others are alive. They share a sorted
-// set in Redis, from node to the time of its last announcement in the server's milliseconds. A node
-// that was silent for five intervals is removed from it.
+// nodes announces this node to the others, and knows how many nodes are alive. All nodes share a sorted
+// set in Redis, which maps each node to the time of its last announcement, in milliseconds of the
+// server's clock. A node that was silent for five intervals is removed from the set.
 //
-// After an error the last known state stays.
+// While Redis cannot be asked, what was last known stays.
 type nodes struct {
 	id       string
 	interval time.Duration
 	announce func(ctx context.Context) (living []string, err error)
 	withdraw func(ctx context.Context) error
 
-	current atomic.Pointer[share] // nil: unknown
+	current atomic.Pointer[share] // this node's share; nil while it is unknown
 	stop    context.CancelFunc
 	done    chan struct{}
 }
@@ -30,7 +30,8 @@ type nodes struct {
 // maxMissed is the number of intervals after which a silent node counts as ended.
 const maxMissed = 5
 
-// announcement is called with a node and the number of milliseconds for which it may be silent.
+// announcement is the script that announces a node. Its arguments are the node, and the number of
+// milliseconds for which a node may be silent. It returns the nodes that are alive.
 var announcement = rueidis.NewLuaScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -40,7 +41,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 `)
 
-// newNodes announces this node, waiting at most for an interval, and again every interval.
+// newNodes announces this node, waiting for at most an interval, and then again in every interval.
 func newNodes(client rueidis.Client, namespace string, interval time.Duration) *nodes {
 	id, key := rand.Text(), namespace+":nodes"
 	silent := strconv.FormatInt(max((maxMissed*interval).Milliseconds(), 1), 10)
@@ -79,7 +80,7 @@ func (n *nodes) run(ctx context.Context) {
 	}
 }
 
-// announceOnce announces the node, and learns which others are alive.
+// announceOnce announces the node, and updates its share by the number of nodes that are alive.
 func (n *nodes) announceOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.interval)
 	defer cancel()
@@ -93,7 +94,7 @@ func (n *nodes) announceOnce(ctx context.Context) {
 	}
 }
 
-// share returns which of how many nodes this one is, if that is known.
+// share returns this node's share, if it is known.
 func (n *nodes) share() (s share, known bool) {
 	if current := n.current.Load(); current != nil {
 		return *current, true
@@ -101,8 +102,8 @@ func (n *nodes) share() (s share, known bool) {
 	return share{}, false
 }
 
-// close removes the node from the set, so that the others have its share at once. It waits at most
-// for an interval.
+// close removes the node from the set, so that the others have its share at once. It waits for at most
+// an interval.
 func (n *nodes) close() {
 	n.stop()
 	<-n.done

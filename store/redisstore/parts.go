@@ -10,9 +10,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// takeParts takes charges in a cluster: one part of the keyspace after another, in one order for
-// all nodes. If a later part denies, the earlier ones are given back, and the decisions are those
-// of all parts without them.
+// takeParts takes charges in a cluster: those of one part of the keyspace after another, in one order
+// for all nodes. If a limit denies, what was taken from earlier parts is given back, and the decisions
+// are those that the limits of all parts make without it.
 func (r *remote) takeParts(parent context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	ctx, cancel := context.WithTimeout(parent, r.timeout)
 	defer cancel()
@@ -39,8 +39,8 @@ func (r *remote) takeParts(parent context.Context, charges []store.Charge) (stor
 	return r.receipt(takes), slices.Concat(each...), nil
 }
 
-// retreat gives back what was taken from the groups before the one that denied, and peeks at all
-// others.
+// retreat gives back what was taken from the groups before the one that denied, and peeks at all groups
+// except that one.
 func (r *remote) retreat(ctx context.Context, charges []store.Charge, groups [][]int, deniedBy int, takes []*chargeReceipt, each [][]limit.Decision) (err error) {
 	for _, part := range groups[:deniedBy] {
 		taken := pick(takes, part)
@@ -90,6 +90,7 @@ func (r *remote) byPart(n int, key func(i int) string) (groups [][]int) {
 	return groups
 }
 
+// pick returns the elements at the given indexes.
 func pick[E any](all []E, indexes []int) []E {
 	picked := make([]E, len(indexes))
 	for i, index := range indexes {

@@ -26,12 +26,12 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 			return fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
 		}
 	}
-	_, err = r.replace(ctx, charges, accounts) // if another caller has changed one, the take is tried again all the same
+	_, err = r.replace(ctx, charges, accounts) // if another call has changed an account meanwhile, the take is tried again anyway
 	return err
 }
 
-// makeReady makes an account ready for a take. It charges leases whose time is over, and moves
-// others to the limits that have replaced theirs.
+// makeReady makes an account ready for a take under limits. It charges leases whose term is over. If
+// new limits have replaced those of a lease, it moves the lease to the new ones.
 func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
 	s.rewind(at)
 	if err := s.fit(limits, at); err != nil {
@@ -56,8 +56,8 @@ func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
 	return nil
 }
 
-// fit makes an account one of limits: with windows of its log for all of them, and without the
-// counters that are full again.
+// fit adapts an account to limits: it adds missing windows to the log, and removes counters that are
+// full again.
 func (s *stored) fit(limits []limit.Limit, at int64) error {
 	s.account.Fit(limits, at)
 	for _, l := range limits {
@@ -74,7 +74,7 @@ func (s *stored) fit(limits []limit.Limit, at int64) error {
 	return shot.restore(s.account)
 }
 
-// rewind moves the ends of leases by as much as the account's clock has gone back.
+// rewind moves the ends of leases back by as much as the clock went back since the account was written.
 func (s *stored) rewind(at int64) {
 	if len(s.leases) == 0 {
 		return
@@ -85,7 +85,7 @@ func (s *stored) rewind(at int64) {
 	}
 }
 
-// mapLimits replaces each limit that is gone by an asked one of the same shape.
+// mapLimits replaces each limit that is not among asked by a limit of asked that has the same shape.
 func mapLimits(limits, asked []limit.Limit) []limit.Limit {
 	now := slices.Clone(limits)
 	for i, l := range now {
@@ -102,7 +102,7 @@ func mapLimits(limits, asked []limit.Limit) []limit.Limit {
 	return now
 }
 
-// peekLocally answers a peek that the script could not.
+// peekLocally answers a peek that the script could not answer.
 func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	all, at, err := r.read(ctx, charges)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]lim
 		if err := r.makeReady(a, charges[i].Limits, at); err != nil {
 			return nil, err
 		}
-		for _, l := range a.leases { // counts as taken just now
+		for _, l := range a.leases { // leased amounts count as taken just now
 			c, err := l.charge()
 			if err != nil {
 				return nil, err
@@ -131,7 +131,7 @@ func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]lim
 	return accounts.Peek(peeked, at), nil
 }
 
-// settleLocally settles what the script could not.
+// settleLocally settles takes that the script could not settle.
 func (r *remote) settleLocally(ctx context.Context, takes []*chargeReceipt, actual []int64) (status, error) {
 	charges := make([]store.Charge, len(takes))
 	for i, t := range takes {
@@ -199,8 +199,8 @@ func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, in
 	return accounts, o.at, nil
 }
 
-// replace writes accounts. It is unready if another caller has changed one since it was read: then
-// nothing is written.
+// replace writes accounts. If another call has changed one of them since it was read, replace writes
+// nothing, and its status is unready.
 func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored) (status, error) {
 	q := r.newRequest(stepReplace, charges)
 	for i, c := range charges {

@@ -1,31 +1,30 @@
 // Package redisstore is a [store.Store] in Redis or Valkey, which any number of
 // machines share exactly.
 //
-// A decision is one script call, whatever the number of limits and algorithms, and in
-// general of keys: the script reads the server's clock, and does exactly the arithmetic of
-// package limit. Decisions that are asked for while others are under way wait together,
-// and share the next call.
+// A decision is one call of a script, whatever the number of limits and algorithms, and
+// outside of clusters whatever the number of keys. The script reads the server's clock,
+// and does exactly the arithmetic of package limit. Decisions that are asked for while
+// others are under way wait together, and share the next call.
 //
 // # Exactly once
 //
-// An answer that gets lost does not charge twice: the server remembers the answers to each
-// lane's last call for a minute, and repeats them if the call is repeated. What was taken
-// for a caller that has left in the meantime is given back.
+// A call whose answer gets lost is sent again, and does not charge twice: the server
+// remembers the answers to the last calls for a minute, and repeats them. If a caller has
+// left before the answer arrives, what was taken for it is given back.
 //
 // # Servers
 //
-// The URL names a server, nodes of a cluster, or Sentinels: see [Config]. It must be
-// Redis 6.2, Valkey 7.2, or newer. In a cluster, keys
-// with the same beginning, up to their last slash, are in one slot, and decided on
-// together. Others are taken one after another, in one order for all nodes, and given
-// back if a later one denies: for as long as that takes, another call may be denied that
-// would have passed.
+// The URL names a server, nodes of a cluster, or Sentinels: see [Config]. Servers must be
+// Redis 6.2, Valkey 7.2, or newer. In a cluster, keys with the same beginning, up to their
+// last slash, are in one slot, and one call decides on them. Keys of different slots are
+// taken one after another, in one order for all nodes, and given back if a later one
+// denies. While that happens, another call may be denied that would have passed.
 //
 // Redis should not evict keys that are in use: set its maxmemory-policy to
-// noeviction, or to one that evicts by time to live. Usage that it has evicted or lost
-// (it was killed, and its append-only file is up to a second behind; a replica took over
-// that was a little behind) may be admitted again: at most what was admitted in the time
-// that was lost. Once a key is full again it expires.
+// noeviction, or to one that evicts by time to live. If Redis evicts usage, or loses it
+// (Redis was killed, and its append-only file is up to a second behind; a replica took
+// over that was a little behind), as much may be admitted again: at most what was admitted
+// in the time that was lost. A key expires once nothing of it is in use any more.
 package redisstore
 
 import (
@@ -60,27 +59,28 @@ type Config struct {
 	// limits. The default is "ratelimit".
 	Namespace string
 
-	// Timeout is the longest time that a call waits for Redis. A call that has to charge something
-	// else first (what was admitted while Redis was lost, the end of a lease) waits for each, and
-	// Reset and Keys wait for each thousand keys. The default is 250ms.
+	// Timeout is the longest time that a call waits for Redis. A call that must charge something
+	// else first (what was admitted while Redis was lost, the end of a lease) waits up to this time
+	// for each charge, and Reset and Keys do for each thousand keys. The default is 250ms.
 	Timeout time.Duration
 
 	// OnStoreLoss is what to do while Redis is lost. The default is Deny.
 	OnStoreLoss StoreLoss
 
-	// Lease is for how long a node sets aside slices of the limits of keys that it takes from
-	// often, to take from them without asking Redis. A slice is at most a sixteenth of the smallest
-	// limit of its key, and limits whose period is less than twice as long have none. Nothing
-	// overshoots: a slice counts as used from the time at which it is taken, and what was not taken
-	// from it comes back when it ends, at the latest after this time. Until then the other nodes
-	// have that much less, and Remaining in decisions is what this node knows. A slice whose end
-	// arrives late at the server, by an eighth of this time, is charged in full. The default is 0:
-	// no leases. 100ms is a good choice; it must be from 50ms to a minute.
+	// Lease is for how long a node may lease a slice of the limits of a key that it takes from
+	// often, and take from the slice without asking Redis. A slice is at most a sixteenth of the
+	// smallest limit of its key. Limits whose period is less than twice this time are not leased.
+	// Limits are not exceeded: a slice counts as used from the time at which it is leased, and what
+	// the node has not taken from it is given back when the lease ends, at the latest after this
+	// time. Until then the other nodes have that much less, and Remaining in decisions is what this
+	// node knows. If the end of a lease arrives at the server too late, by more than an eighth of
+	// this time, the whole slice is charged. The default is 0: no leases. 100ms is a good choice;
+	// it must be from 50ms to a minute.
 	Lease time.Duration
 
-	// OnEvent is called when Redis is lost, for decisions without it, when it is back, and for what
-	// it is charged then. The calls come in order, one at a time, and should not take long. It may
-	// be nil.
+	// OnEvent is called with events about Redis: it is lost, the node has decided without it, it is
+	// back, it was charged for what was admitted without it. The calls come in order, one at a
+	// time, and should not take long. OnEvent may be nil.
 	OnEvent func(Event)
 }
 
@@ -89,7 +89,7 @@ const (
 	defaultNamespace = "ratelimit"
 	defaultTimeout   = 250 * time.Millisecond
 	maxNamespace     = 200
-	announceEvery    = 2 * time.Second // with Share
+	announceEvery    = 2 * time.Second // how often a node announces itself, with Share
 )
 
 // Store is a [store.Store] in Redis. Make one with [New] or [NewFromClient].
@@ -100,7 +100,7 @@ type Store struct {
 	timeout   time.Duration
 	channel   channel // for messages between nodes
 
-	top   layer
+	top   layer // the layer that gets the calls of the store first
 	close func() error
 }
 
@@ -122,7 +122,7 @@ func New(cfg Config) (*Store, error) {
 		option.Dialer.Timeout = max(timeout, time.Second)
 	}
 	if option.ConnWriteTimeout == 0 {
-		option.ConnWriteTimeout = max(timeout, time.Second) // after this time a silent connection is given up
+		option.ConnWriteTimeout = max(timeout, time.Second) // after this time the client closes a silent connection
 	}
 	if option.TLSConfig != nil {
 		option.TLSConfig.ServerName = "" // the default: the host of each server
@@ -141,8 +141,8 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// refusedBy returns why a server cannot be used. A server that answers with an error is not lost,
-// but is not what the URL says.
+// refusedBy returns the error for a server that cannot be used. If the server has answered with an
+// error, it is not lost.
 func refusedBy(address string, err error) error {
 	if _, ok := rueidis.IsRedisErr(err); !ok {
 		return fmt.Errorf("%w: %s: %w", ErrLost, address, err)
@@ -188,7 +188,7 @@ func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// validate returns what is wrong with cfg and what is allowed, or nil.
+// validate returns an error that says what is wrong with cfg and what is allowed, or nil.
 func (cfg Config) validate() error {
 	switch err := cfg.OnStoreLoss.Validate(); {
 	case err != nil:
@@ -225,8 +225,8 @@ func (s *Store) Take(ctx context.Context, charges []store.Charge) (store.Receipt
 	return s.top.Take(ctx, charges)
 }
 
-// Settle implements [store.Store]. After an error it may be called again, with the same amounts,
-// and does what the first call has not done.
+// Settle implements [store.Store]. After an error it may be called again, with the same amounts: it
+// settles what the first call has not settled.
 func (s *Store) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
 	return s.top.Settle(ctx, r, actual)
 }

@@ -14,8 +14,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// remote counts in Redis. Each of its calls is one script call, or, in a cluster, one for each part
-// of the keyspace.
+// remote is the layer that asks Redis. Each of its calls is one script call, or, in a cluster, one for
+// each part of the keyspace.
 type remote struct {
 	client    rueidis.Client
 	namespace string
@@ -26,10 +26,10 @@ type remote struct {
 	coalescer coalescer
 
 	mu     sync.Mutex
-	unsent []*op // see send
+	unsent []*op // ops that are sent again when Redis is back: see send
 }
 
-// newRemote returns a remote. A nil clock is the server's.
+// newRemote returns a remote. If clock is nil, the server's clock counts. changed may be nil.
 func newRemote(client rueidis.Client, namespace string, timeout time.Duration, clock func() int64, changed func(change)) *remote {
 	r := &remote{
 		client:    client,
@@ -53,14 +53,14 @@ func newRemote(client rueidis.Client, namespace string, timeout time.Duration, c
 // receipt is the receipt of a take.
 type receipt struct {
 	remote *remote
-	takes  []*chargeReceipt
+	takes  []*chargeReceipt // one for each charge
 
 	mu      sync.Mutex
-	settled []bool  // for each take
-	fates   []*fate // of settlements whose answer is missing
+	settled []bool  // one for each charge
+	fates   []*fate // one for each charge; nil unless the answer to its settlement is missing
 }
 
-// Take is [store.Store]'s.
+// Take implements [store.Store].
 func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	if err := r.check(ctx, charges); err != nil {
 		return nil, nil, err
@@ -90,7 +90,7 @@ func (r *remote) receipt(takes []*chargeReceipt) *receipt {
 	return &receipt{remote: r, takes: takes}
 }
 
-// check returns what is wrong with a call.
+// check returns an error if ctx has ended, or if the charges are not valid or too many.
 func (r *remote) check(ctx context.Context, charges []store.Charge) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
@@ -110,7 +110,7 @@ const (
 	maxLimits  = 500
 )
 
-// ask asks the script to take charges.
+// ask asks the script to take charges. If the caller leaves before the answer, the take is undone.
 func (r *remote) ask(ctx context.Context, charges []store.Charge) (t takeAnswer, err error) {
 	if len(charges) == 0 {
 		return takeAnswer{status: allowed}, r.link.alive()
@@ -130,8 +130,8 @@ func (r *remote) ask(ctx context.Context, charges []store.Charge) (t takeAnswer,
 	return t, err
 }
 
-// retry calls step until it is neither unready nor skewed, within the timeout. If it is unready,
-// repair comes before the next step, or replaces it.
+// retry calls step until its status is neither unready nor skewed, within the timeout. If it is
+// unready, retry calls repair, and then step again unless repair has done the work of step.
 func (r *remote) retry(ctx context.Context, step, repair func(context.Context) (status, error)) error {
 	start := time.Now()
 	s, err := step(ctx)
@@ -151,7 +151,8 @@ func (r *remote) retry(ctx context.Context, step, repair func(context.Context) (
 	return r.timeoutError(ctx, err)
 }
 
-// timeoutError returns the error of a call that has ended with the timeout, though ctx has not.
+// timeoutError turns the error of a call that has ended because of the timeout into [ErrLost]. Errors
+// of a caller whose own ctx has ended stay as they are.
 func (r *remote) timeoutError(ctx context.Context, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return err
@@ -163,7 +164,7 @@ func (r *remote) timeoutError(ctx context.Context, err error) error {
 	return lost
 }
 
-// Peek is [store.Store]'s.
+// Peek implements [store.Store].
 func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	if err := r.check(ctx, charges); err != nil {
 		return nil, err
@@ -179,8 +180,8 @@ func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Deci
 	return slices.Concat(each...), r.link.alive()
 }
 
-// peek peeks at charges that may share a script call. With keep, it may store what a denied take
-// stores: that a clock went back, or that limits have changed.
+// peek peeks at charges that may share a script call. If keep is set, it may change the stored
+// accounts as a denied take does, if the clock went back or limits have changed.
 func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (decisions []limit.Decision, err error) {
 	err = r.retry(ctx, func(ctx context.Context) (status, error) {
 		o := r.take(stepPeek, charges, r.link.now())
@@ -200,7 +201,7 @@ func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (d
 	return decisions, err
 }
 
-// Close is [store.Store]'s.
+// Close implements [store.Store].
 func (r *remote) Close() error {
 	r.link.close()
 	r.coalescer.close()

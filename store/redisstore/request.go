@@ -52,9 +52,9 @@ func kindOf(l limit.Limit) byte {
 	}
 }
 
-// shapeOf returns the part of a limit that must stay for its usage to stay when the limit changes:
-// all but its counts. All days have one shape, whenever they begin, and also if they last up to a
-// minute longer. A shape is no valid limit.
+// shapeOf returns the shape of a limit: everything but its count and burst. A new limit that has the
+// shape of an old one takes over what was used of it. All limits by the day have the same shape,
+// whenever their days begin, and also if these are up to a minute longer. A shape is not a valid limit.
 func shapeOf(l limit.Limit) limit.Limit {
 	const day = 24 * time.Hour
 	kind := kindOf(l)
@@ -64,7 +64,7 @@ func shapeOf(l limit.Limit) limit.Limit {
 	return l.WithCount(0).WithBurst(0)
 }
 
-// costOf returns the backlog that n adds to a bucket, at most the largest.
+// costOf returns the backlog that n adds to a bucket, at most maxAmount nanoseconds.
 func costOf(l limit.Limit, n int64) backlog {
 	hi, lo := bits.Mul64(uint64(n), uint64(l.Period()))
 	if hi >= uint64(l.Count()) {
@@ -74,16 +74,16 @@ func costOf(l limit.Limit, n int64) backlog {
 	return backlog{int64(min(ns, maxAmount)), int64(parts)}
 }
 
-// windowAt returns when the window of a limit begins that a time falls into, and when it ends.
+// windowAt returns the start and the end of the window of a limit that a time falls into.
 func windowAt(l limit.Limit, at int64) (start, end int64) {
 	d := new(limit.Account).Check(l, at, 1)
 	return d.Since, at + int64(d.ResetAfter)
 }
 
-// prefixCache holds the encoding that limits have in every request, up to a number of them: their
-// kind, their name and the name of their shape.
+// prefixCache holds the bytes with which limits begin in every request, for up to maxPrefixes limits:
+// their kind, their name and the name of their shape.
 type prefixCache struct {
-	byLimit sync.Map // limit.Limit to writer
+	byLimit sync.Map // from limit.Limit to writer
 	count   atomic.Int64
 }
 
@@ -103,12 +103,13 @@ func (h *prefixCache) prefix(l limit.Limit) writer {
 	return w
 }
 
+// nameOf returns the name of a limit or a shape in requests and accounts: its binary form.
 func nameOf(l limit.Limit) string {
 	b, _ := l.AppendBinary(nil)
 	return string(b)
 }
 
-// request is a call of the script while it is written.
+// request is an op that is being written.
 type request struct {
 	r *remote
 	o *op
@@ -130,7 +131,8 @@ func (q *request) op() *op {
 	return q.o
 }
 
-// key writes the indexes of a key's name and of the name of its log, if it has one.
+// key adds a key to the op, and writes the indexes of its name and of the name of its log, if logged
+// is set.
 func (q *request) key(key string, logged bool) {
 	name := q.r.redisKey(partOf(key), key)
 	q.o.keys = append(q.o.keys, name)
@@ -157,7 +159,7 @@ func hasLog(limits []limit.Limit) bool {
 	return slices.ContainsFunc(limits, func(l limit.Limit) bool { return l.Algorithm() == limit.SlidingLog })
 }
 
-// take returns the op that takes charges, or peeks. now is about the time of the server's clock.
+// take returns the op that takes charges, or peeks. now is the server's time, by the link's estimate.
 func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
 	q := r.newRequest(step, charges)
 	for _, c := range charges {
@@ -173,7 +175,7 @@ func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
 	return q.op()
 }
 
-// limit writes a limit of which n is asked.
+// limit writes a limit that is asked for n.
 func (q *request) limit(l limit.Limit, n, now int64) {
 	w := &q.w
 	*w = append(*w, q.r.prefixes.prefix(l)...)
@@ -188,7 +190,7 @@ func (q *request) limit(l limit.Limit, n, now int64) {
 		w.number(int64(l.Period()))
 	case kindAnchored, kindLog:
 		w.number(int64(l.Period()))
-	case kindCalendar: // with the windows before and after, in case the clocks differ
+	case kindCalendar: // with the windows before and after, because the server's time may differ from now
 		start, end := windowAt(l, now)
 		before, _ := windowAt(l, start-1)
 		_, after := windowAt(l, end)
@@ -204,7 +206,7 @@ func floor(t int64, period time.Duration) int64 {
 	return start
 }
 
-// settle returns the op that corrects takes, each to its amount. With undo, and if nothing has
+// settle returns the op that corrects takes to their actual amounts. If undo is set, and nothing has
 // changed since, the accounts become what they were before the takes.
 func (r *remote) settle(takes []*chargeReceipt, actual []int64, undo bool) *op {
 	charges := make([]store.Charge, len(takes))
@@ -239,7 +241,7 @@ func (r *remote) settle(takes []*chargeReceipt, actual []int64, undo bool) *op {
 	return q.op()
 }
 
-// settlement writes a limit of which a take is corrected.
+// settlement writes a limit under which a take is corrected.
 func (q *request) settlement(l limit.Limit, t *chargeReceipt, actual int64) {
 	w := &q.w
 	*w = append(*w, q.r.prefixes.prefix(l)...)

@@ -7,7 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// undoLate undoes a take whose caller left before the answer came.
+// undoLate undoes a take whose caller has left before the answer came.
 func (r *remote) undoLate(late result, charges []store.Charge) {
 	if late.err != nil {
 		return
@@ -17,15 +17,15 @@ func (r *remote) undoLate(late result, charges []store.Charge) {
 	}
 }
 
-// undo gives takes back, without waiting for it.
+// undo gives takes back, and does not wait for the answer.
 func (r *remote) undo(takes []*chargeReceipt) {
 	for _, part := range r.byPart(len(takes), func(i int) string { return takes[i].charge.Key }) {
 		r.send(r.settle(pick(takes, part), make([]int64, len(part)), true))
 	}
 }
 
-// send runs an op without waiting for it. If it has not happened it is sent again when Redis is
-// back, or after a while.
+// send sends an op, and does not wait for the answer. If the op has not happened, it is sent again when
+// Redis is back, or after a while.
 func (r *remote) send(o *op) {
 	o.late = func(late result) {
 		if late.notRun {

@@ -29,8 +29,7 @@ func (r *remote) Reset(ctx context.Context, prefix string) error {
 	})
 }
 
-// Keys returns all keys that begin with prefix and of which something may be in use, in order. It
-// scans every key of the database.
+// Keys implements [store.Store].
 func (r *remote) Keys(ctx context.Context, prefix string) (keys []string, err error) {
 	err = r.scan(ctx, prefix, func(names []string) error {
 		for _, name := range names {

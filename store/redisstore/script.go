@@ -9,14 +9,15 @@ import (
 //go:embed lua
 var lua embed.FS
 
-// arithmetic is the script before session.lua. Each call runs the whole text, and creating a
-// function costs more than many a step. So everything that takes from buckets do not need is in one
-// function, which is only called when it is needed.
+// arithmetic is the script before session.lua. Redis runs the whole text for each call, and defining
+// the functions would cost more than most decisions. So all functions that takes from buckets do not
+// need are defined within one function, which is only called when they are needed.
 var arithmetic = constants(
 	text("account", "take") +
 		"function rest()\n" + text("numbers", "windows", "log", "ask", "settle", "lease", "whole") + "end\n" +
 		text("run"))
 
+// text returns the text of Lua files.
 func text(names ...string) string {
 	var all strings.Builder
 	for _, name := range names {
@@ -34,11 +35,11 @@ var (
 	capitals   = regexp.MustCompile(`\b[A-Z][A-Z_]*\b`)
 )
 
-// constants replaces constants by their values. A line
+// constants replaces the constants in a text by their values. A line
 //
 //	const NAME value
 //
-// defines one. In Lua they would be variables, which each new function has to look up.
+// defines a constant. Lua has only variables, which each function would have to look up.
 func constants(text string) string {
 	values := map[string]string{}
 	for _, found := range definition.FindAllStringSubmatch(text, -1) {

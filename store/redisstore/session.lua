@@ -1,11 +1,11 @@
 -- A session runs a batch of operations exactly once. The text before it defines run, which
 -- decides one operation, and flush, which writes the changes of all of them.
 --
--- KEYS[1]  the marker of the caller's lane: its last batch and the answers
+-- KEYS[1]  the marker of the caller's lane: the number of its last batch, and the answers
 -- KEYS[2…] the keys of the operations, in order
 -- ARGV[1]  the batch's number in its lane, or "" if it only reads
 -- ARGV[2]  the server's time in seconds when the batch was first sent
--- ARGV[3]  the time to go by, "sec ns", or "" for the server's
+-- ARGV[3]  the time of a test's clock, "sec ns", or "" for the server's
 -- ARGV[4]  for each operation, the number of its keys in two bytes, and the index of its
 --          request among the following ones in one byte
 -- ARGV[5…] the requests, each once
@@ -17,7 +17,7 @@ local number, sent = ARGV[1], tonumber(ARGV[2])
 if number ~= '' then
 	local marker = redis.call('GET', KEYS[1])
 	if marker then
-		local last = string.match(marker, '^%d+') -- then a space, and its answers
+		local last = string.match(marker, '^%d+') -- a space and the answers follow
 		if last == number then
 			return cmsgpack.unpack(string.sub(marker, #last + 2))
 		end
@@ -25,8 +25,8 @@ if number ~= '' then
 			return redis.error_reply('STALE the lane has gone on')
 		end
 	end
-	-- The marker of a batch that has run lives for a minute. A batch that was under way for
-	-- so long, or would have been by another clock, does not run.
+	-- The marker of a batch that has run lives for a minute. So a batch does not run if it may
+	-- have been under way for that long, or if the clocks differ so much that nobody knows.
 	if sec < sent - 5 or sec > sent + 50 then
 		return redis.error_reply('LATE ' .. time[1] .. ' ' .. time[2])
 	end
@@ -59,7 +59,7 @@ if number ~= '' then
 		return written
 	end
 	local ok, fault = pcall(flush)
-	if not ok then -- should not happen; but then these answers must not be given
+	if not ok then -- this should not happen; if it does, the answers are not true
 		redis.call('DEL', KEYS[1])
 		error(fault, 0)
 	end

@@ -10,8 +10,8 @@ import (
 )
 
 // Settings are values beside the counters, such as quotas, which all nodes with the same
-// namespace see. They are in a hash. A node that changes it publishes a message on a channel
-// of the same name.
+// namespace see. They are in a hash in Redis. A node that changes a setting publishes a message on
+// a channel with the name of the hash.
 
 func (s *Store) settings() string { return s.namespace + ":settings" }
 
@@ -26,18 +26,18 @@ func (s *Store) Settings(ctx context.Context) (map[string]string, error) {
 	return values, nil
 }
 
-// putSettings sets fields, or only new ones, publishes a message if that changes any, and returns
-// the values that the fields have then.
+// putSettings is the script that sets fields of the hash, or only new ones. It publishes a message if
+// that changes any, and returns the values that the fields have then.
 var putSettings = rueidis.NewLuaScript(`
 local now, changed = {}, false
 for i = 2, #ARGV, 2 do
   local field, value = ARGV[i], ARGV[i + 1]
-  local stands = redis.call('HGET', KEYS[1], field)
-  if stands ~= value and not (stands and ARGV[1] == 'new') then
+  local current = redis.call('HGET', KEYS[1], field)
+  if current ~= value and not (current and ARGV[1] == 'new') then
     redis.call('HSET', KEYS[1], field, value)
-    stands, changed = value, true
+    current, changed = value, true
   end
-  now[#now + 1] = stands
+  now[#now + 1] = current
 end
 if changed then
   redis.call('PUBLISH', KEYS[1], '')
@@ -74,8 +74,8 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 }
 
 // WatchSettings calls changed when settings may have changed, one call at a time, until stop
-// returns. It also calls it when it begins to watch, and after each time in which it could not
-// watch, when others may have changed them.
+// returns. It also calls changed when it begins to watch, and whenever it can watch again after it
+// could not.
 func (s *Store) WatchSettings(changed func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	news := make(chan struct{}, 1)
@@ -103,11 +103,11 @@ func (s *Store) WatchSettings(changed func()) (stop func()) {
 	}
 }
 
-// resubscribe is the shortest wait before subscribing again, and half of the longest.
+// resubscribe is the shortest wait before the store subscribes again. The longest is twice as long.
 const resubscribe = 250 * time.Millisecond
 
 // subscribe calls subscribed after each subscription to a channel, and received for each message,
-// until ctx ends. They must not wait: the connection waits for them.
+// until ctx ends. Both must return at once, because the connection waits for them.
 func (s *Store) subscribe(ctx context.Context, channel string, subscribed func(), received func(message string)) {
 	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { subscribed() })
 	for {

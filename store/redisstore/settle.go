@@ -10,13 +10,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Settle is [store.Store]'s. After an error it may be called again, with the same
-// amounts.
-func (r *remote) Settle(ctx context.Context, kept store.Receipt, actual []int64) error {
-	if kept == nil {
+// Settle implements [store.Store]. After an error it may be called again, with the same amounts.
+func (r *remote) Settle(ctx context.Context, taken store.Receipt, actual []int64) error {
+	if taken == nil {
 		return nil
 	}
-	own, ok := kept.(*receipt)
+	own, ok := taken.(*receipt)
 	if !ok || own.remote != r || len(actual) != len(own.takes) {
 		return store.ErrReceipt
 	}
@@ -56,7 +55,7 @@ func (r *remote) Settle(ctx context.Context, kept store.Receipt, actual []int64)
 	return nil
 }
 
-// owe implements layer. It does not ask the server, but fails if that is known to be lost.
+// owe implements layer. It does not ask the server, but fails if the server is known to be lost.
 func (r *remote) owe(_ context.Context, charge store.Charge) (store.Receipt, error) {
 	if err := r.link.lost(partOf(charge.Key)); err != nil {
 		return nil, err
@@ -65,8 +64,8 @@ func (r *remote) owe(_ context.Context, charge store.Charge) (store.Receipt, err
 	return r.receipt([]*chargeReceipt{{Receipt: limit.Receipt{At: r.link.now()}, charge: charge}}), nil
 }
 
-// await waits for the fate of a settlement whose answer is missing. done reports whether it has
-// happened.
+// await waits until the fate of a settlement is known whose answer is missing. done reports whether the
+// settlement has happened.
 func (r *remote) await(ctx context.Context, f *fate, key string) (done bool, err error) {
 	if f == nil {
 		return false, nil
@@ -89,7 +88,7 @@ func (r *remote) await(ctx context.Context, f *fate, key string) (done bool, err
 	}
 }
 
-// unanswered is the error of a change that may have happened, or will: the link goes on to find
+// unanswered is the error of a change that has happened or may still happen: the link goes on to find
 // out.
 type unanswered struct {
 	error
@@ -100,11 +99,12 @@ func (u unanswered) Unwrap() error { return u.error }
 
 // fate is what becomes of a change whose caller has left.
 type fate struct {
-	done     chan struct{} // closed when the rest is valid
-	happened bool          // also if it cannot be found out
+	done     chan struct{} // closed when happened is valid
+	happened bool          // the change has happened, or that cannot be found out
 }
 
-// do runs an op.
+// do sends an op and waits for its answer. Its errors are unanswered if the op changes anything and
+// may have happened.
 func (r *remote) do(ctx context.Context, o *op) error {
 	var f *fate
 	if !o.reads && o.late == nil {
@@ -121,8 +121,8 @@ func (r *remote) do(ctx context.Context, o *op) error {
 	return err
 }
 
-// correct settles takes that may share a script call. done is true in spite of an error if that is
-// unanswered.
+// correct settles takes that may share a script call. After an error that is unanswered, done is true:
+// the link finishes the settlement.
 func (r *remote) correct(ctx context.Context, takes []*chargeReceipt, actual []int64, undo bool) (done bool, err error) {
 	err = r.retry(ctx, func(ctx context.Context) (status, error) {
 		o := r.settle(takes, actual, undo)

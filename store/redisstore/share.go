@@ -6,10 +6,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// maxAmount is the largest amount that is counted.
+// maxAmount is the largest amount that is counted: all larger ones count as this.
 const maxAmount = 1 << 62
 
-// share is a node's part of every limit: rank is from 0 to nodes-1.
+// share is a node's share of every limit. rank, from 0 to nodes-1, says which of the nodes it is.
 type share struct{ rank, nodes int }
 
 // whole is the share of a node that has every limit to itself.
@@ -20,8 +20,8 @@ func (p share) of(c int64) int64 {
 	return scale(c, int64(p.rank)+1, int64(p.nodes), 0) - scale(c, int64(p.rank), int64(p.nodes), 0)
 }
 
-// limit returns the node's share of a limit, and whether it has any. If it has none, part is a
-// limit of the same kind to keep accounts with, and nothing may pass.
+// limit returns the node's share of a limit, and whether that is more than zero. If it is zero, part
+// is a limit of the same kind with which usage can be counted, and nothing may pass.
 func (p share) limit(l limit.Limit) (part limit.Limit, some bool) {
 	part = l.WithCount(p.of(l.Count())).WithBurst(p.of(l.Burst()))
 	if part.Validate() != nil {
@@ -30,7 +30,7 @@ func (p share) limit(l limit.Limit) (part limit.Limit, some bool) {
 	return part, true
 }
 
-// isBucket reports whether the limit is a bucket, from which used amounts drain.
+// isBucket reports whether the limit is a bucket: GCRA, TokenBucket or LeakyBucket.
 func isBucket(l limit.Limit) bool { return l.Algorithm() <= limit.LeakyBucket }
 
 // drainedIn returns how much of a bucket drains in a time, rounded up.

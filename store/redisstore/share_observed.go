@@ -10,51 +10,53 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// observations are what Redis last said about the keys that this node has asked for. The node
-// starts from them if Redis is lost. They are of at most 65,536 keys. To make room, of a few keys
-// the one is forgotten that is full again soonest. The lock of ledgers guards them.
+// observations are what Redis last said about the keys that this node has asked for. The node starts
+// from them if Redis is lost. There are observations of at most 65,536 keys. To make room for another
+// key, the node examines a few keys and forgets the one that is full again soonest. The lock of ledgers
+// guards the observations.
 type observations struct {
 	keys    map[string]*observation
 	pending map[string][]*pendingTake // takes without an answer yet
-	tick    uint64                    // how many answers were recorded
+	tick    uint64                    // the number of answers that were recorded
 }
 
 const maxObserved = 65536
 
 // observation is what Redis said about a key.
 //
-// Answers are not recorded in the order in which Redis gave them. An answer is newer than all that
-// were recorded before its call began; for others the order is unknown, and the largest usage
-// counts. So that old usage disappears even if some call is always under way, answers are kept in
-// two generations: an answer to a call that began after the first answer of newer was recorded is
-// newer than all of older, which is dropped, and begins the next generation.
+// Answers are not recorded in the order in which Redis gave them. An answer is certainly newer than
+// all answers that were recorded before its call began. The order of other answers is unknown, and
+// the largest usage among them counts. So that old usage disappears even if some call is always under
+// way, an observation has two generations of answers. An answer to a call that began after the first
+// answer in newer was recorded is newer than all answers in older. Then older is dropped, newer becomes
+// older, and the answer begins the next generation.
 type observation struct {
-	at     int64 // the time of the record, by this node's clock
+	at     int64 // when the last answer was recorded, by this node's clock
 	limits []limit.Limit
 	newer  []usage // one for each limit
 	older  []usage // the generation before; empty if it was dropped
-	first  uint64  // tick of the first answer in newer
-	last   uint64  // tick of the last answer
+	first  uint64  // the tick of the first answer in newer
+	last   uint64  // the tick of the last answer
 }
 
-// usage is what is used of a limit, and until when. For a bucket only the time counts at which it
-// will have drained.
+// usage is what is used of a limit, and until when it counts. For a bucket, until is the time at which
+// the bucket has drained, and used is zero.
 type usage struct{ used, until int64 }
 
-// pendingTake is a charge of a call without an answer yet. Redis may grant it.
+// pendingTake is a charge that Redis was asked for and has not answered yet.
 type pendingTake struct {
 	n      int64
-	index  int     // among those of its key
-	began  uint64  // tick
-	ledger *ledger // begun in the meantime, if any
+	index  int     // its index among the pending takes of its key
+	began  uint64  // the tick at which the call began
+	ledger *ledger // the ledger of the key if one was begun since, or nil
 }
 
 func newObservations() *observations {
 	return &observations{keys: map[string]*observation{}, pending: map[string][]*pendingTake{}}
 }
 
-// beginTake records that Redis is about to be asked for charges, to take them or to peek. It must be
-// followed by record.
+// beginTake records that Redis is about to be asked for charges, to take them or to peek. record must
+// follow.
 func (k *observations) beginTake(charges []store.Charge, take bool) []pendingTake {
 	all := make([]pendingTake, len(charges))
 	for i := range charges {
@@ -68,7 +70,7 @@ func (k *observations) beginTake(charges []store.Charge, take bool) []pendingTak
 	return all
 }
 
-// record records Redis's answer to charges, as of now. There are no decisions if it has not answered.
+// record records Redis's decisions on charges, as of now. There are none if Redis has not answered.
 func (k *observations) record(charges []store.Charge, all []pendingTake, decisions []limit.Decision, now int64) {
 	for i := range charges {
 		c, q := &charges[i], &all[i]
@@ -114,8 +116,8 @@ func (k *observations) recordOne(c *store.Charge, began uint64, decisions []limi
 	}
 }
 
-// rotate makes room for an answer with a tick, to a call that began at another tick: everything
-// that is certainly older is dropped.
+// rotate prepares the observation for an answer with a tick, to a call that began at an earlier tick:
+// it drops usage that is certainly older.
 func (h *observation) rotate(limits []limit.Limit, began, tick uint64) {
 	switch {
 	case began >= h.last || !slices.Equal(h.limits, limits):
@@ -129,7 +131,7 @@ func (h *observation) rotate(limits []limit.Limit, began, tick uint64) {
 	h.limits, h.last = limits, tick
 }
 
-// zeroUsages returns n zero usages, in the memory of others.
+// zeroUsages returns n zero usages, and reuses the memory of was.
 func zeroUsages(was []usage, n int) []usage { return append(was[:0], make([]usage, n)...) }
 
 // usageOf returns the usage in a decision on a limit. Leased amounts count as used.
@@ -144,7 +146,8 @@ func usageOf(l limit.Limit, d *limit.Decision, now int64) usage {
 	return usage{until: now + reset}
 }
 
-// larger returns the larger of two usages of unknown order. Of two windows it is the later one.
+// larger returns the larger of two usages whose order is unknown. If they are of two different fixed
+// windows, it returns that of the later window.
 func larger(l limit.Limit, a, b usage) usage {
 	if a.until < b.until {
 		a, b = b, a
@@ -155,17 +158,17 @@ func larger(l limit.Limit, a, b usage) usage {
 	return usage{max(a.used, b.used), a.until}
 }
 
-// evict forgets one key: of a few, in the random order of the map, the one that is full again
+// evict examines eight keys, in the random order of the map, and forgets the one that is full again
 // soonest.
 func (k *observations) evict() {
 	var soonest string
 	var until int64
-	looked := 0
+	examined := 0
 	for key, h := range k.keys {
-		if at := h.validUntil(); looked == 0 || at < until {
+		if at := h.validUntil(); examined == 0 || at < until {
 			soonest, until = key, at
 		}
-		if looked++; looked == 8 {
+		if examined++; examined == 8 {
 			break
 		}
 	}
@@ -183,7 +186,8 @@ func (h *observation) validUntil() (last int64) {
 	return last
 }
 
-// at returns the observation of a key, if anything of it still counts at now.
+// at returns the observation of a key, with both generations in newer, or nil if nothing of it counts
+// at now.
 func (k *observations) at(key string, now int64) *observation {
 	h := k.keys[key]
 	if h == nil || now >= h.validUntil() {
@@ -198,7 +202,7 @@ func (k *observations) at(key string, now int64) *observation {
 	return all
 }
 
-// seed lets g start from what Redis said about its key, and with all takes without an answer yet.
+// seed lets a new ledger start from what Redis said about its key, and from all pending takes.
 func (k *observations) seed(g *ledger, p share, now int64) {
 	if h := k.at(g.key, now); h != nil {
 		g.seed(h, p)
@@ -209,7 +213,7 @@ func (k *observations) seed(g *ledger, p share, now int64) {
 	}
 }
 
-// appendKeys appends all keys that begin with prefix and of which anything counts.
+// appendKeys appends all keys that begin with prefix and of which anything counts at now.
 func (k *observations) appendKeys(keys []string, prefix string, now int64) []string {
 	for key, h := range k.keys {
 		if strings.HasPrefix(key, prefix) && now < h.validUntil() {
@@ -230,8 +234,8 @@ type pastUse struct {
 	at, n  int64
 }
 
-// pastUses returns the node's share of what was used, oldest first. The shares of all nodes are no
-// less than all of it, for no shorter time.
+// pastUses returns the node's share of what was used, oldest first. The shares of all nodes together
+// are at least what was used, and count for at least as long.
 func (h *observation) pastUses(p share) []pastUse {
 	var all []pastUse
 	var logs []int
@@ -250,13 +254,13 @@ func (h *observation) pastUses(p share) []pastUse {
 	return all
 }
 
-// used returns the node's share of what was used of a limit, rounded up. If all of the limit is
-// used, so is all of the share. The share of a bucket takes as long to drain.
+// used returns the node's share of what was used of a limit, rounded up. If the whole limit is used,
+// so is the whole share. The share of a bucket takes as long to drain as the bucket.
 func (p share) used(l limit.Limit, n int64) int64 {
 	return max(scale(n, p.of(l.Burst()), l.Burst(), 1), scale(n, p.of(l.Count()), l.Count(), 1))
 }
 
-// used returns what is used of a limit.
+// used returns what is used of the i-th limit.
 func (h *observation) used(i int) int64 {
 	if l := h.limits[i]; isBucket(l) {
 		return drainedIn(l, h.newer[i].until-h.at)
@@ -264,8 +268,8 @@ func (h *observation) used(i int) int64 {
 	return h.newer[i].used
 }
 
-// usedSince returns the time as of which a limit must have been used to be full when Redis said it
-// would be.
+// usedSince returns the time at which the i-th limit must have been used if it is full again when Redis
+// has said.
 func (h *observation) usedSince(i int) int64 {
 	l := h.limits[i]
 	if l.Algorithm() == limit.SlidingLog || kindOf(l) == kindAnchored {
@@ -274,8 +278,8 @@ func (h *observation) usedSince(i int) int64 {
 	return h.at
 }
 
-// logUses returns what was used of sliding logs. All of them see one log: what only a longer window
-// holds had just left the next shorter one.
+// logUses returns what was used of sliding logs. All of them share one log: an amount that is only in a
+// longer window is assumed to have just left the next shorter one.
 func (h *observation) logUses(logs []int, p share) (all []pastUse) {
 	slices.SortFunc(logs, func(a, b int) int { return cmp.Compare(h.limits[a].Period(), h.limits[b].Period()) })
 	var parts []limit.Limit

@@ -9,40 +9,40 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// snapshot is a [limit.Account] in numbers, which the script computes with. An account is turned
-// into its snapshot, and back, by its binary form.
+// snapshot is the content of a [limit.Account] in numbers, with which the script computes. An account
+// is converted to its snapshot, and back, by way of its binary form.
 type snapshot struct {
 	fullAt, seen int64
 	epoch        uint64
 	counters     []counterState
 	windows      []logWindow // of the sliding log
-	dropped      int64       // the log has no entries up to this time
+	dropped      int64       // entries up to this time may be missing
 	entries      []logEntry  // of the sliding log, oldest first
 }
 
 // counterState is what an account has used of one limit that is no sliding log.
 //
-//	                at                       a                               b
-//	buckets         time of the last take    backlog then, in nanoseconds    and 1/count parts of one more
-//	FixedWindow     start of the window      end of the window               used in it
-//	SlidingCounter  start of the window      used in the window before       used in it
+//	                at                     a                           b
+//	buckets         time of the last take  ns of the backlog then      parts of the backlog then
+//	FixedWindow     start of the window    end of the window           used in the window
+//	SlidingCounter  start of the window    used in the window before   used in the window
 type counterState struct {
 	limit    limit.Limit
 	at, a, b int64
 
-	// Of a bucket: everything that was refunded, modulo 2^64 ns; the number of changes of the
+	// Only for a bucket: the sum of all refunds, modulo 2^64 ns; the number of changes of the
 	// limit's count; and what was used beyond the largest backlog at the last change.
 	refunded        backlog
 	changes, beyond int64
 }
 
-// backlog is the time in which a bucket drains: ns nanoseconds and parts/count of one.
+// backlog is the time in which a bucket drains: ns + parts/count nanoseconds.
 type backlog struct{ ns, parts int64 }
 
-// logWindow is a window over the entries of a sliding log from the first on.
+// logWindow is a window over the entries of a sliding log.
 type logWindow struct {
 	period time.Duration
-	first  int
+	first  int // the index of its oldest entry
 }
 
 // logEntry is an amount n that was taken at a time.
@@ -122,7 +122,7 @@ func (s *snapshot) find(l limit.Limit) *counterState {
 	return &s.counters[i]
 }
 
-// sumFrom returns the amount of the entries from the first of a window on.
+// sumFrom returns the sum of the entries from an index on, at most maxAmount.
 func (s *snapshot) sumFrom(first int) (sum int64) {
 	for _, e := range s.entries[first:] {
 		sum += min(e.n, maxAmount-sum)
@@ -130,7 +130,7 @@ func (s *snapshot) sumFrom(first int) (sum int64) {
 	return sum
 }
 
-// varints takes numbers off the front of the binary form of an account, which is known to be whole.
+// varints reads the binary form of an account, which is known to be complete, from front to back.
 type varints struct{ rest []byte }
 
 func (r *varints) signed() int64 {
@@ -145,21 +145,21 @@ func (r *varints) unsigned() uint64 {
 	return v
 }
 
-// limit takes a limit off, whose end is found by its first numbers.
+// limit reads a limit. To find its end, it skips the limit's numbers.
 func (r *varints) limit() (l limit.Limit) {
-	whole := r.rest
-	for range 3 { // its count, period and burst
+	start := r.rest
+	for range 3 { // the count, the period and the burst
 		r.unsigned()
 	}
-	windows := r.rest[1] // behind its algorithm
+	windowing := r.rest[1] // after the algorithm
 	r.rest = r.rest[2:]
-	if windows == windowsOfCalendar {
+	if windowing == calendarWindows {
 		r.unsigned() // the minute of the day
 		zone := r.unsigned()
 		r.rest = r.rest[zone:]
 	}
-	l.UnmarshalBinary(whole[:len(whole)-len(r.rest)])
+	l.UnmarshalBinary(start[:len(start)-len(r.rest)])
 	return l
 }
 
-const windowsOfCalendar = 2
+const calendarWindows = 2 // package limit's constant for windows that follow the calendar

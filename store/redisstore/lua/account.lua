@@ -6,32 +6,32 @@
 -- subtracted and compared. Rare cases are not handled here: the answer is UNREADY,
 -- and the caller prepares the account in Go.
 --
--- A call runs the whole text, and creating a function costs more than many a step.
--- So takes from buckets are straight-line code below, and everything else is in
--- rest(), which is only run when it is needed. Names in capitals are constants,
--- which script.go replaces.
+-- Redis runs the whole text for each call, and defining the functions would cost more
+-- than most decisions. So takes from buckets are straight-line code below, and all other
+-- functions are defined in rest(), which is only run when they are needed. Names in
+-- capitals are constants, which script.go replaces.
 
 const BILLION 1000000000
 
 -- The indexes of an account's table. A number takes two.
-const LIVE 1      -- false: nothing is in use
-const DIRTY 2     -- true: it must be written
-const RAW 3       -- its bytes in Redis
+const LIVE 1      -- false if nothing is in use
+const DIRTY 2     -- true if the account must be written
+const RAW 3       -- the account's bytes in Redis
 const KEY 4
-const RING 5      -- the key of its log
+const RING 5      -- the key of the log's ring
 const COUNTERS 6
 const LOG 7       -- or false
 const FULL 8
 const SEEN 10
 const EPOCH 12
 const REVISION 13
-const HOW_MANY 14 -- the number of counters when it was read
-const LOGGED 15   -- whether it had a log
-const LEASED 16   -- the number of leases when it was read
+const HOW_MANY 14 -- the number of counters when the account was read
+const LOGGED 15   -- 1 if the account had a log then
+const LEASED 16   -- the number of leases then
 const HEAD_END 17
 const LEASES 18   -- or nil: see lease.lua
-const HEAD '<dI4dI4c8dBBB'      -- the format of its bytes, from FULL to LEASED
-const WRITTEN '<BdI4dI4c8dBBB'  -- the same behind VERSION
+const HEAD '<dI4dI4c8dBBB'      -- the format of the account's bytes from FULL to LEASED
+const WRITTEN '<BdI4dI4c8dBBB'  -- the same after VERSION
 const HEAD_BYTES 44
 const VERSION 1
 
@@ -49,7 +49,7 @@ const COUNTER_END 16
 const COUNTER '<Bc0Bc0dI4dI4dI4dI4dI4ddI4'
 
 const NO_EPOCH '\0\0\0\0\0\0\0\0'
-const MOST_COUNTERS 250 -- beyond it, Go removes those that are full again
+const MOST_COUNTERS 250 -- if there are more, Go removes those that are full again
 
 local unpack_from, pack, call, byte = struct.unpack, struct.pack, redis.call, string.byte
 
@@ -58,7 +58,7 @@ local nowh, nowl              -- the time of this call
 local rest                    -- defined below
 
 -- F has the functions of rest(), and their common variables: the time, h and l; and trouble,
--- which is why an operation cannot be done here: UNREADY or SKEWED.
+-- which is UNREADY or SKEWED if an operation cannot be done here.
 local F = {}
 
 -- read_account decodes an account.
@@ -76,11 +76,12 @@ local function read_account(raw, key)
 	return a
 end
 
+-- foreign raises an error for a key that another program has written.
 local function foreign(key, raw)
 	error(key .. ': ' .. (type(raw) == 'table' and raw.err or 'it holds what go-ratelimit has not written'), 0)
 end
 
--- find returns the account of a key. It is not live if nothing is in use.
+-- find returns the account of a key. The account is not live if nothing is in use.
 local function find(key, ring)
 	local a = touched[key]
 	if not a then
@@ -101,11 +102,11 @@ local function find(key, ring)
 	return a
 end
 
--- bear gives an account an epoch that its key has not had before. A call needs one epoch only,
+-- give_epoch gives an account an epoch that its key has not had before. A call needs one epoch only,
 -- because no key gets two in one call.
 local epoch
 
-local function bear(a)
+local function give_epoch(a)
 	if not epoch then
 		local unique = redis.sha1hex(KEYS[1] .. ARGV[1])
 		epoch = pack('>I4I2I2', 2147483648 + tonumber(string.sub(unique, 1, 7), 16), tonumber(string.sub(unique, 9, 12), 16), 0)

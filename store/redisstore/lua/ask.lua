@@ -1,6 +1,6 @@
--- inherits reports whether a limit without a counter may take over the counter of another
--- limit of its shape that is not among limits, from the first on; or whether there are too
--- many counters.
+-- inherits reports whether a limit that has no counter may take over the counter of another limit
+-- of the same shape: one that is not among limits, which begin at index first. It also reports
+-- true if there are too many counters.
 function F.inherits(counters, limits, first, shape)
 	for i = 1, #counters do
 		local c, asked = counters[i], false
@@ -12,9 +12,9 @@ function F.inherits(counters, limits, first, shape)
 	return #counters + #limits - first >= MOST_COUNTERS
 end
 
--- ask has a function for each kind of limit. It returns whether n may pass, the state that
--- this would leave, and until when that is in use. It adds to the answer what package limit
--- needs to decide the same.
+-- ask has a function for each kind of limit. The function returns whether n may pass, the state
+-- of the counter after that, and until when that is in use. It adds the counter to the answer,
+-- so that package limit can make the same decision.
 F.ask = {}
 
 function F.report(c, answer, filled)
@@ -22,7 +22,8 @@ function F.report(c, answer, filled)
 	for i = 1, 6 do answer[filled + i] = c and c[AT - 1 + i] or 0 end
 end
 
--- fixed is ask for a window that is open, or would open, from start to end.
+-- fixed is ask for a fixed window: the one that the counter is in, or else a new one from start to
+-- end.
 function F.fixed(c, l, charge, starth, startl, endh, endl)
 	local usedh, usedl = charge[3], charge[4]
 	if c and F.ahead(c[A], c[A + 1]) then
@@ -71,8 +72,8 @@ F.ask[SLIDING] = function(a, c, l, charge, answer, filled)
 	return allows, sh, sl, oldh, oldl, usedh, usedl, F.plus(eh, el, ph, pl)
 end
 
--- A log reports the sum of its window, the time of the newest entry, and the time of the
--- entry that must leave the window before there is room for what is denied.
+-- For a log, the answer has the sum of the window, the time of the newest entry, and the time of
+-- the entry that must leave the window before what is denied can pass.
 F.ask[LOGGING] = function(a, c, l, charge, answer, filled)
 	for i = 1, 6 do answer[filled + i] = 0 end
 	F.log_ready(a, l[7], l[8], charge[5])

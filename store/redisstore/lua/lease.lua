@@ -1,14 +1,14 @@
--- Leases. A lease is a charge that a node has set aside to take from by itself. Until the
--- node ends it, or its time is over, its limits count it as if it was taken just now. At the
--- end, what the node reports as used is charged. If the time is over first, all of it is
--- charged, in Go.
+-- Leases. A lease is a charge from which a node may take without asking Redis. Until the node ends
+-- the lease, or its term is over, the limits count the charge as if it was taken just now. When the
+-- node ends it, what the node has used of it is charged. If the term is over first, the whole charge
+-- is charged, in Go.
 
 const MOST_LEASES 32
 
 function F.read_leases(a, raw, at)
 	a[LEASES] = {}
 	for i = 1, a[LEASED] do
-		local lease = {unpack_from('<c16dI4I2c0', raw, at)} -- its name, its end, the request
+		local lease = {unpack_from('<c16dI4I2c0', raw, at)} -- the name, the end, the request
 		at, lease.charge = lease[5], parse(lease[4])[3]
 		a[LEASES][i] = lease
 	end
@@ -27,8 +27,8 @@ function F.limit_of(charge, name)
 	end
 end
 
--- stale reports whether the time of a lease is over, or the charge has a limit that
--- replaces one of the lease's.
+-- stale reports whether the term of a lease is over, or the charge has a limit that replaces one
+-- of the lease's.
 function F.stale(leases, charge)
 	for _, lease in ipairs(leases) do
 		if not F.ahead(lease[2], lease[3]) then return true end
@@ -43,7 +43,7 @@ function F.stale(leases, charge)
 	return false
 end
 
--- leased returns how much of a limit is set aside. All periods of a key share one log.
+-- leased returns how much of a limit is leased. All sliding logs of a key share one log.
 function F.leased(leases, name, kind)
 	local h, l = 0, 0
 	for _, lease in ipairs(leases) do
@@ -53,7 +53,7 @@ function F.leased(leases, name, kind)
 	return h, l
 end
 
--- with_leases returns a bucket's backlog plus what is set aside of it.
+-- with_leases returns a bucket's backlog plus that of what is leased.
 function F.with_leases(leases, l, h, low, p, pl)
 	for _, lease in ipairs(leases) do
 		local of = F.limit_of(lease.charge, l[2])
@@ -62,14 +62,14 @@ function F.with_leases(leases, l, h, low, p, pl)
 	return h, low, p, pl
 end
 
--- fits reports whether a bucket has room for a backlog and what is set aside of it.
+-- fits reports whether a bucket has room for a backlog and for what is leased.
 function F.fits(leases, l, h, low, p, pl)
 	h, low, p, pl = F.with_leases(leases, l, h, low, p, pl)
 	return not F.longer(h, low, p, pl, l[11], l[12], l[13], l[14])
 end
 
--- outlast keeps an account, which is to be written, until everything that may still be taken
--- from its leases would be full again.
+-- outlast makes an account that will be written live at least until everything that may still be
+-- taken from its leases would have stopped counting.
 function F.outlast(a)
 	for _, lease in ipairs(a[LEASES]) do
 		for k = 7, #lease.charge do
@@ -92,10 +92,10 @@ function F.outlast(a)
 	end
 end
 
--- lease sets a charge aside. It returns false if there are too many leases.
+-- lease adds a lease to an account. It returns false if there are too many.
 function F.lease(a, op)
 	if a[LEASES] and #a[LEASES] >= MOST_LEASES then return false end
-	if not a[LIVE] then bear(a) end
+	if not a[LIVE] then give_epoch(a) end
 	local endh, endl = F.plus(F.h, F.l, op.termh, op.terml)
 	a[LEASES] = a[LEASES] or {}
 	table.insert(a[LEASES], {op.lease, endh, endl, op.request, charge = op[3]})
@@ -103,8 +103,8 @@ function F.lease(a, op)
 	return true
 end
 
--- end_lease removes a lease. It returns false if there is none with the name: it was charged
--- before, or reset.
+-- end_lease removes a lease. It returns false if there is none with the name, because it was charged
+-- before, or the key was reset.
 function F.end_lease(a, name)
 	for i, lease in ipairs(a[LEASES] or {}) do
 		if lease[1] == name then

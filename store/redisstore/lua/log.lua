@@ -1,4 +1,5 @@
--- A log is a ring of entries, under a key of its own, and the windows over it.
+-- A log is a ring of entries, under a key of its own, and the windows over it. The indexes of a
+-- log's table:
 const SIZE 1
 const OLDEST 2
 const NEXT 3
@@ -18,9 +19,9 @@ const ENTRY '<dI4dI4'
 const ENTRY_BYTES 24
 const FIRST_SIZE 8
 
--- The indexes of a log. Its entries are read when they are needed, and kept in log.entries
--- by their index in the ring. Those in log.changed are to be written; log.whole has the
--- bytes of a new ring.
+-- The entries of a log are read when they are needed, and cached in log.entries by their slot
+-- in the ring. log.changed has the slots that must be written. log.whole has the bytes of a new
+-- ring.
 
 function F.read_log(a, raw, at)
 	local log, windows = {unpack_from(LOG_HEAD, raw, at)}, {}
@@ -41,26 +42,26 @@ end
 
 function F.entry(a, i)
 	local log = a[LOG]
-	local place = i % log[SIZE]
-	local e = log.entries[place]
+	local slot = i % log[SIZE]
+	local e = log.entries[slot]
 	if e then return e end
-	local from, bytes = place * ENTRY_BYTES, nil
+	local from, bytes = slot * ENTRY_BYTES, nil
 	if log.whole then
 		bytes = string.sub(log.whole, from + 1, from + 8 * ENTRY_BYTES)
 	else
 		bytes = call('GETRANGE', a[RING], from, from + 8 * ENTRY_BYTES - 1)
 	end
 	for k = 0, #bytes / ENTRY_BYTES - 1 do
-		if not log.entries[place + k] then
-			log.entries[place + k] = {unpack_from(ENTRY, bytes, k * ENTRY_BYTES + 1)}
+		if not log.entries[slot + k] then
+			log.entries[slot + k] = {unpack_from(ENTRY, bytes, k * ENTRY_BYTES + 1)}
 		end
 	end
-	return log.entries[place]
+	return log.entries[slot]
 end
 
 function F.put(log, i, ath, atl, nh, nl)
-	local place = i % log[SIZE]
-	log.entries[place], log.changed[place] = {ath, atl, nh, nl}, true
+	local slot = i % log[SIZE]
+	log.entries[slot], log.changed[slot] = {ath, atl, nh, nl}, true
 end
 
 function F.window(log, h, l)
@@ -94,8 +95,8 @@ function F.slide(a, w)
 	end
 end
 
--- log_ready checks whether the log can be used: it is complete, has a window of the
--- period, no entry in the future, and room for one more if that is needed.
+-- log_ready sets F.trouble unless the log can be used: it is complete, has a window of the
+-- period, no entry in the future, and room for one more entry if adds is set.
 function F.log_ready(a, periodh, periodl, adds)
 	local log = a[LOG]
 	if not log then return end
@@ -111,8 +112,9 @@ function F.log_ready(a, periodh, periodl, adds)
 	end
 end
 
--- open returns the log's window of a period, and creates what is missing.
-function F.open(a, periodh, periodl)
+-- ensure_window returns the log's window of a period. It creates the log and the window if they
+-- are missing.
+function F.ensure_window(a, periodh, periodl)
 	if not a[LOG] then
 		local h, l = F.minus(F.h, F.l, 0, 1)
 		a[LOG] = {FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, entries = {}, changed = {}, whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES)}
@@ -156,11 +158,11 @@ function F.log_in_use(a)
 	if log[NEXT] > log[OLDEST] then F.in_use_until(a, F.plus(log[NEWEST], log[NEWEST + 1], F.longest(log))) end
 end
 
--- log adds the entry of a charge.
+-- log adds an entry for a charge.
 function F.log(a, charge)
 	for k = 7, #charge do
 		local l = charge[k]
-		if l[1] == LOGGING then F.open(a, l[7], l[8]) end
+		if l[1] == LOGGING then F.ensure_window(a, l[7], l[8]) end
 	end
 	F.add(a, F.h, F.l, charge[3], charge[4])
 	F.log_in_use(a)
@@ -170,8 +172,8 @@ function F.ring(a)
 	local log = a[LOG]
 	local bytes = log.whole or redis.pcall('GET', a[RING]) or ''
 	if type(bytes) == 'table' then foreign(a[RING], bytes) end
-	for place in pairs(log.changed) do
-		local from, e = place * ENTRY_BYTES, log.entries[place]
+	for slot in pairs(log.changed) do
+		local from, e = slot * ENTRY_BYTES, log.entries[slot]
 		bytes = string.sub(bytes, 1, from) .. pack(ENTRY, e[1], e[2], e[3], e[4]) .. string.sub(bytes, from + ENTRY_BYTES + 1)
 	end
 	return bytes
@@ -183,8 +185,8 @@ function F.flush_log(a)
 		call('SET', a[RING], F.ring(a))
 		return
 	end
-	for place in pairs(log.changed) do
-		local e = log.entries[place]
-		call('SETRANGE', a[RING], place * ENTRY_BYTES, pack(ENTRY, e[1], e[2], e[3], e[4]))
+	for slot in pairs(log.changed) do
+		local e = log.entries[slot]
+		call('SETRANGE', a[RING], slot * ENTRY_BYTES, pack(ENTRY, e[1], e[2], e[3], e[4]))
 	end
 end

@@ -8,7 +8,7 @@ local function run(sec, ns, base, body)
 	return F.steps[step](body, base - 1)
 end
 
--- flush writes the changed accounts. Every key expires when it is full.
+-- flush writes the changed accounts. A key expires when nothing of it is in use any more.
 local function flush()
 	for i = 1, #order do
 		local a = order[i]
@@ -19,7 +19,7 @@ local function flush()
 		elseif a[DIRTY] then
 			if a[LOG] then F.flush_log(a) end
 			local due = a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000)
-			if ARGV[3] ~= '' then due = 99999999999999 end -- with the clock of a test: not soon
+			if ARGV[3] ~= '' then due = 99999999999999 end -- by the clock of a test, keys do not expire
 			due = string.format('%d', due) -- Redis would format it with an exponent
 			if a[LOG] then call('PEXPIREAT', a[RING], due) end
 			call('SET', a[KEY], bytes_of(a), 'PXAT', due)

@@ -1,6 +1,7 @@
--- Settling. s is a settlement: the index of its key, that of its log or 0, the epoch of the
--- take, n, at, actual, the revision that it undoes, the number of limits, and these from
--- index 13 on. s.more is whether actual is more than n, and s.same whether the account is
+-- Settling. s is a settlement: the index of its key, the index of its log's key or 0, the epoch
+-- of the take, n, the time of the take, the actual amount, the revision of the account after
+-- the take if the take is to be undone, the number of limits, and the limits from index 13 on.
+-- s.more says whether the actual amount is more than n, and s.same whether the account is still
 -- the one that was taken from.
 
 function F.counter(a, l)
@@ -38,7 +39,7 @@ F.fix[BUCKET] = function(a, s, l)
 		end
 		c[A], c[A + 1], c[B], c[B + 1] = F.sum(c[A], c[A + 1], c[B], c[B + 1], dh, dl, dp, dpl, kh, kl)
 		if F.less(MAX_HI, MAX_LO, c[A], c[A + 1]) then c[A], c[A + 1] = MAX_HI, MAX_LO end
-	else -- frees what the take still holds
+	else -- refunds at most what still counts of the take
 		local sinceh, sincel = F.minus(F.h, F.l, s[6], s[7])
 		hh, hl, hp, hpl = F.difference(hh, hl, hp, hpl, sinceh, sincel, 0, 0, kh, kl)
 		if F.longer(dh, dl, dp, dpl, hh, hl, hp, hpl) then dh, dl, dp, dpl = hh, hl, hp, hpl end
@@ -55,7 +56,7 @@ end
 
 F.fix[ALIGNED] = function(a, s, l)
 	local c, anchored, nothing = F.counter(a, l), l[1] == ANCHORED, s[4] == 0 and s[5] == 0
-	if s.more and not F.less(s[6], s[7], c[A], c[A + 1]) and (nothing or not anchored) then -- the window is gone, or nothing was taken
+	if s.more and not F.less(s[6], s[7], c[A], c[A + 1]) and (nothing or not anchored) then -- the window was forgotten, or nothing was taken
 		c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = l[4], l[5], l[6], l[7], 0, 0
 	end
 	local bh, bl = c[AT], c[AT + 1]
@@ -108,7 +109,7 @@ function F.search(a, h, l)
 	return low
 end
 
--- fix_log corrects the entry that a take made, in whichever windows hold it.
+-- fix_log corrects the entry of a take, in all windows that it is in.
 function F.fix_log(a, s)
 	local log = a[LOG]
 	local fromh, froml = F.minus(F.h, F.l, F.longest(log))
@@ -116,7 +117,7 @@ function F.fix_log(a, s)
 	if not s.more and not F.less(log[DROPPED], log[DROPPED + 1], s[6], s[7]) then return end
 	local dh, dl = F.minus(s[8], s[9], s[4], s[5])
 	local i, after = F.search(a, s[6], s[7]), F.search(a, F.plus(s[6], s[7], 0, 1))
-	if after > i then i = after - 1 end -- of entries that a rewind has moved to its time it is the last
+	if after > i then i = after - 1 end -- of several entries at this time, a rewind has moved all but the last
 	if i == log[NEXT] then
 		if s.more then F.add(a, s[6], s[7], dh, dl) end
 		F.log_in_use(a)
@@ -153,8 +154,8 @@ local SETTLES = {
 	'<BBc0Bc0dI4',                    -- period
 }
 
--- look checks whether a settlement can be done here.
-function F.look(a, s)
+-- check_settlement sets F.trouble unless a settlement can be done here.
+function F.check_settlement(a, s)
 	if not a[LIVE] then return end
 	local same_birth = string.sub(s[3], 1, 6) == string.sub(a[EPOCH], 1, 6)
 	if F.ahead(a[SEEN], a[SEEN + 1]) or F.ahead(s[6], s[7]) or same_birth and s[3] ~= a[EPOCH] then F.trouble = UNREADY end
@@ -176,7 +177,7 @@ function F.look(a, s)
 	end
 end
 
--- settle corrects takes to what was used.
+-- settle corrects takes to the actual amounts.
 function F.settle(body, base)
 	local all, at = {}, 3
 	for i = 1, byte(body, 2) do
@@ -191,7 +192,7 @@ function F.settle(body, base)
 				at = l.before[7]
 			end
 		end
-		F.look(find(KEYS[base + s[1]], s[2] > 0 and KEYS[base + s[2]]), s)
+		F.check_settlement(find(KEYS[base + s[1]], s[2] > 0 and KEYS[base + s[2]]), s)
 		all[i] = s
 	end
 	if F.trouble then return F.trouble end
@@ -201,13 +202,13 @@ end
 
 function F.settle_one(a, s)
 	s.more, s.same = F.less(s[4], s[5], s[8], s[9]), a[LIVE] and s[3] == a[EPOCH]
-	if not s.more and not s.same and (s[3] ~= NO_EPOCH or not a[LIVE]) then return end -- the account of the take is gone
-	if not a[LIVE] then bear(a) end
+	if not s.more and not s.same and (s[3] ~= NO_EPOCH or not a[LIVE]) then return end -- the account of the take was forgotten
+	if not a[LIVE] then give_epoch(a) end
 	local logged = false
 	for k = 13, #s do
 		local l = s[k]
 		if l[1] == LOGGING then
-			F.slide(a, F.open(a, l[4], l[5]))
+			F.slide(a, F.ensure_window(a, l[4], l[5]))
 			logged = true
 		elseif s[10] == a[REVISION] then -- nothing has changed since: restore the state
 			local c = F.counter(a, l)

@@ -14,7 +14,7 @@ const ANCHORED 3
 const CALENDAR 4
 const SLIDING 5
 const LOGGING 6
-const CHARGE '<BBdI4B' -- index of its key, that of its log or 0, n, number of limits
+const CHARGE '<BBdI4B' -- the index of its key, the index of its log's key or 0, n, the number of limits
 
 -- The first byte of an answer.
 const DENIED '\0'
@@ -22,8 +22,8 @@ const ALLOWED '\1'
 const UNREADY '\2'
 const SKEWED '\3'
 
--- parse returns a request as a table: a step, the format of the answer, and the charges. Each
--- charge has the indexes of its keys, n, whether n is above zero, whether it has a log, and
+-- parse returns a request as a table: the step, the format of the answer, and the charges. Each
+-- charge has the indexes of its two keys, n, whether n is above zero, whether it has a log, and
 -- its limits from index 7 on.
 local TAKES = {
 	'<BBc0Bc0BdI4dI4dI4dI4dI4', -- never, count, cost, its parts, room, its parts
@@ -51,25 +51,25 @@ local function parse(body)
 	end
 	op[2] = format
 	op.one = step == TAKE and count == 1 and #op[3] == 7 and op[3][7][1] == BUCKET and op[3][5]
-	if step >= LEASE then -- one charge, whose request is kept, and the lease: its name and term
+	if step >= LEASE then -- there is one charge, whose request the lease stores; the lease's name and term follow
 		op.request = string.char(TAKE) .. string.sub(body, 2, at - 1)
 		op.lease, op.termh, op.terml = unpack_from('<c16dI4', body, at)
 	end
 	return op
 end
 
--- The new states of counters, if all limits allow: ten values each.
+-- The states that counters get if all limits allow: ten values for each.
 local planned = {}
 -- The answer: its status; for each charge an epoch and a revision; for each limit the leased
--- amount, and its counter in six values, or eleven with a bucket's refunds.
+-- amount and the limit's counter: six values, or eleven for a bucket, with its refunds.
 local answer = {}
 local parsed = {} -- requests by their bytes
 
 local plans, filled = 0, 0
 
--- pour adds the cost of a charge to a bucket, whose counter is c, or nil. It returns whether
--- there is room for it, the backlog with it, in ns and parts, and when that will have drained.
--- It returns nil if the clock went back.
+-- pour adds the cost of a charge to the backlog of a bucket, whose counter is c, or nil if it has
+-- none. It returns whether the bucket has room for the cost, the new backlog in ns and parts, and
+-- when that will have drained. It returns nil if the clock went back.
 local function pour(c, l)
 	local ah, al, bh, bl = l[7], l[8], l[9], l[10] -- its cost
 	if c then
@@ -100,8 +100,8 @@ local function pour(c, l)
 	return fits and l[4] == 0, ah, al, bh, bl, untilh, untill
 end
 
--- take_one is take for one charge of one bucket, as most are. It returns nil where take must
--- decide.
+-- take_one is take for requests of one charge and one bucket, which are the most frequent. It
+-- returns nil if take must decide.
 local function take_one(op, base)
 	local charge = op[3]
 	local l, a = charge[7], find(KEYS[base + charge[1]])
@@ -112,7 +112,7 @@ local function take_one(op, base)
 	local ath, atl, a0h, a0l, b0h, b0l = 0, 0, 0, 0, 0, 0 -- the state before
 	if c then ath, atl, a0h, a0l, b0h, b0l = c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] end
 	if allows then
-		if not a[LIVE] then bear(a) end
+		if not a[LIVE] then give_epoch(a) end
 		if not c then
 			c = {l[2], l[3], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 			a[COUNTERS][1] = c
@@ -127,8 +127,8 @@ local function take_one(op, base)
 end
 
 -- weigh returns whether all limits of a charge let it pass, or trouble if that cannot be
--- decided here. It plans the new states, and adds to the answer what package limit needs to
--- decide the same.
+-- decided here. It plans the new states, and adds the counters to the answer, so that package
+-- limit can make the same decisions.
 local function weigh(a, charge)
 	local allowed, counters, leases = true, a[COUNTERS], a[LEASES]
 	answer[filled + 1], answer[filled + 2] = a[EPOCH], a[REVISION]
@@ -176,14 +176,14 @@ local function weigh(a, charge)
 	return allowed
 end
 
--- enter adds a charge to its log, and makes the changes to the account that every charge makes.
+-- enter adds a charge to the log of its account, and makes the changes that every charge makes.
 local function enter(a, charge)
-	if not a[LIVE] then bear(a) end
+	if not a[LIVE] then give_epoch(a) end
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
 	if charge[6] then F.log(a, charge) end
 end
 
--- carry_out stores the planned states. The accounts are live.
+-- carry_out stores the planned states in the accounts, which are live.
 local function carry_out()
 	for i = 1, plans, 10 do
 		local a, c = planned[i], planned[i + 1]
@@ -197,9 +197,9 @@ local function carry_out()
 	end
 end
 
--- take charges all charges, or none if a limit denies one. PEEK charges none. LEASE sets its
--- charge aside, and END charges what was used of it, whatever the limits say: both have one
--- charge.
+-- take is the step that takes all charges, or none if a limit denies one. PEEK takes none. LEASE
+-- leases its one charge. END ends a lease, and takes its one charge, which is what was used of the
+-- lease, whatever the limits say.
 local function take(body, base)
 	local op = parsed[body]
 	if not op then

@@ -1,11 +1,12 @@
--- Accounts as a whole.
+-- Steps that read and write whole accounts.
 
 function F.bytes(a)
 	if not a[LIVE] then return '' end
 	return a[DIRTY] and bytes_of(a) or a[RAW]
 end
 
--- read returns whole accounts. The request has, for each, the indexes of its key and its log.
+-- read returns accounts. The request has, for each account, the indexes of its key and its log's
+-- key.
 function F.read(body, base)
 	local out, at = {ALLOWED}, 3
 	for i = 1, byte(body, 2) do
@@ -17,8 +18,9 @@ function F.read(body, base)
 	return table.concat(out)
 end
 
--- replace writes accounts if none has changed since it was read. The request has, for each,
--- the indexes of its key and its log, its old bytes, its new bytes, and those of its log.
+-- replace writes accounts, unless one of them has changed since it was read. The request has, for
+-- each account, the indexes of its key and its log's key, its old bytes, its new bytes, and the
+-- bytes of its log.
 function F.replace(body, base)
 	local all, at = {}, 3
 	for i = 1, byte(body, 2) do
