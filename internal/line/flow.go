@@ -5,9 +5,9 @@ import "container/list"
 // Whole is the cost of a turn that uses the whole limit.
 const Whole = 1 << 32
 
-// least is the smallest cost of a turn, so that a flow does not have any number of turns in a row
-// for requests that cost next to nothing.
-const least = quantum / 16
+// minCost is the smallest cost of a turn, so that a flow whose calls cost next to nothing does not
+// have any number of turns in a row.
+const minCost = quantum / 16
 
 // quantum is what a flow of weight 1 gains in a round. It is small, so that a flow with cheap turns
 // does not have many in a row.
@@ -19,14 +19,14 @@ type flow struct {
 	weight      int64
 	rank        int
 	waiters     list.List     // of *waiter, in the order in which they are served
-	circle      *circle       // the circle of its rank, if the flow is ready
-	element     *list.Element // its element of the circle; nil if the flow is not ready
+	circle      *circle       // the circle of its rank; nil if the flow is not ready
+	element     *list.Element // the flow's element in the circle; nil if the flow is not ready
 	waitsForOwn bool          // the flow waits for its own limits: see Hall.setWaitsForOwn
 
-	// deficit and visited are those of deficit round robin: when a round reaches a flow, it gains
-	// its quantum, and it has turns while it has gained as much as they cost.
+	// deficit and visited belong to the deficit round robin: when a round reaches a flow, its deficit
+	// grows by its gain, and it has turns as long as its deficit covers what they cost.
 	deficit int64
-	visited bool // the round is at this flow, which has its quantum
+	visited bool // the round is at this flow, which has got its gain
 }
 
 func (f *flow) first() *waiter {
@@ -36,7 +36,7 @@ func (f *flow) first() *waiter {
 	return nil
 }
 
-// enter inserts w behind the waiters that come before it: most often behind all.
+// enter inserts w behind the waiters that are served before it. Most often these are all.
 func (f *flow) enter(w *waiter) {
 	for e := f.waiters.Back(); e != nil; e = e.Prev() {
 		if !w.before(e.Value.(*waiter)) {
@@ -47,4 +47,5 @@ func (f *flow) enter(w *waiter) {
 	w.element = f.waiters.PushFront(w)
 }
 
+// gain is what the deficit of the flow grows by in a round.
 func (f *flow) gain() int64 { return quantum * f.weight }

@@ -168,7 +168,7 @@ func TestLikeTheTextbook(t *testing.T) {
 					name := fmt.Sprint(a.Flow, i)
 					joined = append(joined, name)
 					o.join(l, name, Ticket{Flow: a.Flow, Rank: a.Rank, Weight: int(weights[a.Flow]), Cost: a.Cost, Priority: a.Priority})
-					book.join(a.Flow, a.Rank, weights[a.Flow], standing{name, a.Priority, max(a.Cost, least)})
+					book.join(a.Flow, a.Rank, weights[a.Flow], standing{name, a.Priority, max(a.Cost, minCost)})
 				case "serve":
 					serve(a.Which % 5)
 				case "cancel":
@@ -201,8 +201,8 @@ func TestSharesByWeight(t *testing.T) {
 		weights := rapid.SliceOfN(rapid.Int64Range(1, 9), n, n).Draw(rt, "weights")
 		queues := make([][]int64, n)
 		for i := range queues {
-			some := rapid.SliceOfN(rapid.Int64Range(least, Whole), 1, 3).Draw(rt, "costs")
-			some = append(some, max(rapid.SampledFrom(costs).Draw(rt, "cost"), least))
+			some := rapid.SliceOfN(rapid.Int64Range(minCost, Whole), 1, 3).Draw(rt, "costs")
+			some = append(some, max(rapid.SampledFrom(costs).Draw(rt, "cost"), minCost))
 			queues[i] = rapid.SliceOfN(rapid.SampledFrom(some), 10, 40).Draw(rt, "queue")
 		}
 		var order []string

@@ -7,65 +7,66 @@ import (
 	"sync/atomic"
 )
 
-// Hall is a number of lines with the same flows. The zero Hall is ready for use.
+// Hall is a set of lines with the same flows. The zero Hall is ready for use.
 type Hall struct {
 	mu         sync.Mutex // guards the hall and all of its lines
 	arrivals   int64
 	aside      map[string][]*waiter // for each flow, the waiters that have stepped aside, in the order in which they are served
 	asking     map[*waiter]bool     // waiters whose ask has not returned yet
-	own        map[string]*Line     // lines of flows that wait for their own limits alone
-	ownWaits   map[string]*ownWait  // flows that wait for their own limits
+	own        map[string]*Line     // for each flow, the line of the calls that wait for nothing but the flow's own limits
+	ownWaits   map[string]*ownWait  // the flows that wait for their own limits
 	ownWaiting atomic.Int32         // the number of flows in ownWaits
 	wakeable   atomic.Int32         // the number of waiters that are aside or asking
 }
 
-// Idle reports whether no flow waits for its own limits, and no waiter asks.
+// Idle reports whether no flow waits for its own limits, and no waiter is asking.
 func (h *Hall) Idle() bool { return h.wakeable.Load() == 0 && h.ownWaiting.Load() == 0 }
 
-// Ahead reports whether a call of the flow waits for the flow's own limits.
+// Ahead reports whether a call of the flow waits for the flow's own limits, so that no new call of
+// the flow should take anything.
 func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	d := h.ownWaits[flow]
-	if d == nil {
+	own := h.ownWaits[flow]
+	if own == nil {
 		return a, false
 	}
-	return d.ahead(), true
+	return own.ahead(), true
 }
 
 // ownWait is the state of a flow that waits for its own limits.
 type ownWait struct {
-	lines  int // the number of lines in which the flow does
+	lines  int // the number of lines in which the flow waits for its own limits
 	denial     // the answer to the last waiter of the flow that asked
 }
 
-// setWaitsForOwn records whether a flow waits in one of the lines for its own limits. It does from the time
-// at which its first waiter was denied by them until a waiter of it is denied by something else, or
-// none is left.
-func (h *Hall) setWaitsForOwn(f *flow, does bool) {
-	if f.waitsForOwn == does {
+// setWaitsForOwn records whether a flow waits for its own limits in one of the lines. It does from the
+// time at which they have denied its first waiter until something else denies a waiter of the flow,
+// or no waiter of it is left.
+func (h *Hall) setWaitsForOwn(f *flow, waits bool) {
+	if f.waitsForOwn == waits {
 		return
 	}
-	f.waitsForOwn = does
-	d := h.ownWaits[f.name]
+	f.waitsForOwn = waits
+	own := h.ownWaits[f.name]
 	switch {
-	case does && d == nil:
+	case waits && own == nil:
 		if h.ownWaits == nil {
 			h.ownWaits = map[string]*ownWait{}
 		}
 		h.ownWaits[f.name] = &ownWait{lines: 1}
 		h.ownWaiting.Add(1)
-	case does:
-		d.lines++
-	case d.lines > 1:
-		d.lines--
+	case waits:
+		own.lines++
+	case own.lines > 1:
+		own.lines--
 	default:
 		delete(h.ownWaits, f.name)
 		h.ownWaiting.Add(-1)
 	}
 }
 
-// Wait is [Line.Wait] for a call that waits for its flow's own limits alone.
+// Wait is [Line.Wait] for a call that waits for nothing but its flow's own limits.
 func (h *Hall) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) error {
 	h.mu.Lock()
 	l := h.own[t.Flow]
@@ -89,22 +90,22 @@ func (h *Hall) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 }
 
 // Wake lets the first waiter of a flow that has stepped aside ask again, because something was
-// given back to the flow's own limits. A waiter that is asking may have asked a moment too early,
-// so it asks once more.
+// given back to the flow's own limits. Waiters of the flow that are asking may have asked a moment
+// too early, so they ask once more.
 func (h *Hall) Wake(flow string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if q := h.aside[flow]; len(q) > 0 {
-		q[0].look()
+		q[0].wake()
 	}
 	for w := range h.asking {
 		if w.Flow == flow {
-			w.look()
+			w.wake()
 		}
 	}
 }
 
-// asks records that w asks, and hasAsked that it has the answer.
+// asks records that w is asking.
 func (h *Hall) asks(w *waiter) {
 	if h.asking == nil {
 		h.asking = map[*waiter]bool{}
@@ -113,6 +114,7 @@ func (h *Hall) asks(w *waiter) {
 	h.wakeable.Add(1)
 }
 
+// hasAsked records that w has the answer.
 func (h *Hall) hasAsked(w *waiter) {
 	if h.asking[w] {
 		delete(h.asking, w)
@@ -120,6 +122,7 @@ func (h *Hall) hasAsked(w *waiter) {
 	}
 }
 
+// goAside adds w to the waiters that have stepped aside.
 func (h *Hall) goAside(w *waiter) {
 	if w.aside {
 		return
@@ -134,7 +137,8 @@ func (h *Hall) goAside(w *waiter) {
 	h.aside[w.Flow] = slices.Insert(q, at, w)
 }
 
-// comeBack removes w from the waiters that have stepped aside, and lets the next one ask.
+// comeBack removes w from the waiters that have stepped aside. If w was the first, the next one may
+// ask.
 func (h *Hall) comeBack(w *waiter) {
 	if !w.aside {
 		return
@@ -149,6 +153,6 @@ func (h *Hall) comeBack(w *waiter) {
 	}
 	h.aside[w.Flow] = q
 	if i == 0 {
-		q[0].look()
+		q[0].wake()
 	}
 }

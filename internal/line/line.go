@@ -1,17 +1,19 @@
 // Package line queues calls that wait for limits, and decides which call has the turn.
 //
-// A [Line] is a queue of calls that wait for one shared limit, such as a model's quota.
-// Each call belongs to a flow, such as a project. Flows of a higher rank have their turns
-// first: those of a lower rank have none while a call of a higher one waits. Flows of the
-// same rank share turns by weight. Within a flow, calls of the same priority are served
-// first come, first served. The call that has the turn asks the limits, and sleeps until
-// the time that it is given; the others sleep until they have the turn. While a call
-// waits, no new call of the same rank or a lower one should take anything: see
-// [Line.Ahead] and [Hall.Ahead].
+// A [Line] is a queue of calls that wait for a limit that several flows have in common, such
+// as a model's quota. Each call belongs to a flow, such as the calls of one project. Flows of
+// a higher rank have their turns first: flows of a lower rank have none while a call of a
+// higher rank waits. Flows of the same rank divide the turns by their weights. Within a flow,
+// calls of a higher priority come first, and calls of the same priority are served first
+// come, first served. The call that has the turn asks the limits. If they deny it, it sleeps
+// until they say that it may pass, and asks again. All other calls sleep until they have the
+// turn. While a call waits, no new call of the same rank or a lower one should take anything:
+// see [Line.Ahead] and [Hall.Ahead].
 //
-// A call that is denied by its flow's own limits, and not by the line's, steps aside:
-// other flows have their turns meanwhile. A [Hall] is lines with the same flows, so that
-// calls of a flow that have stepped aside in several lines are served in order too.
+// A call that is denied by its flow's own limits, and not by the line's, steps aside, and
+// other flows have their turns meanwhile. A [Hall] is a set of lines with the same flows. It
+// sees to it that calls of one flow that have stepped aside in several lines are served in
+// order too.
 package line
 
 import (
@@ -31,53 +33,53 @@ var ErrCrowded = errors.New("ratelimit: too many wait already")
 type Line struct {
 	hall    *Hall
 	waiting atomic.Int32
-	users   int // the number of calls in one of the hall's own lines
+	users   int // the number of calls that use the line, if it is one of Hall.own
 
 	flows   map[string]*flow
-	debts   map[string]int64 // of flows that have left with a deficit below zero; kept while any call waits
+	debts   map[string]int64 // what flows have used beyond their gain when their last call left; kept while any call waits
 	ready   ready            // the flows that have not stepped aside
-	turn    *waiter          // the waiter that has the turn: nil only if no flow is ready
-	denying bool             // the line has denied the waiter that has the turn, or the one before it
-	denial                   // the answer to the last waiter that the line has denied
+	turn    *waiter          // the waiter that has the turn; nil only if no flow is ready
+	denying bool             // the line's limits have denied the waiter that has the turn, or the one before it
+	denial                   // the answer to the last waiter that the line's limits have denied
 }
 
-// Ticket is what a call brings when it joins a line.
+// Ticket describes a call that joins a line.
 type Ticket struct {
 	Flow       string
-	Rank       int   // of the flow: a higher one is served first
-	Weight     int   // of the flow among those of its rank, from 1
-	Priority   int   // in the flow: a higher one is served first
-	Cost       int64 // of a turn, as a part of [Whole]
+	Rank       int   // the rank of the flow: flows of a higher rank are served first
+	Weight     int   // the weight of the flow among those of its rank, from 1
+	Priority   int   // the priority of the call in its flow: a higher one is served first
+	Cost       int64 // the cost of the call's turn, as a part of [Whole]
 	MaxWaiting int   // how many calls of the flow may wait; 0 means any number
 
-	Denied bool   // the line has denied the call, which has asked before it joins
-	Answer Answer // to a call that its flow's own limits have denied
+	Denied bool   // the call has asked before it joins, and the line's limits have denied it
+	Answer Answer // the answer to the call, if its flow's own limits have denied it
 }
 
-// Answer is the answer to a waiter that has the turn.
+// Answer is the answer to a waiter that has the turn and asks.
 type Answer struct {
-	Done  bool
-	Again time.Duration // when to ask again
-	Aside bool          // the flow's own limits deny
-	By    string        // the limit that denies
-	Guess bool          // nobody knows when By lets a call pass
+	Done  bool          // the waiter need not wait any more
+	Again time.Duration // the time after which to ask again
+	Aside bool          // the flow's own limits deny the call, and not the line's
+	By    string        // the limit that denies the call
+	Guess bool          // Again is a guess: nobody knows when By lets a call pass
 }
 
 // waiter is a call in a line.
 type waiter struct {
 	Ticket
 	flow    *flow
-	element *list.Element // its element in the flow
-	arrived int64
-	aside   bool
-	woken   chan struct{} // holds a token when the waiter should look again
+	element *list.Element // the waiter's element in the flow
+	arrived int64         // the number of its arrival in the hall
+	aside   bool          // the waiter has stepped aside
+	woken   chan struct{} // holds a value when the waiter should check whether it has the turn
 }
 
-// denial is when a denied waiter asks again, and which limit has denied it.
+// denial says when a denied waiter asks again, and which limit has denied it.
 type denial struct {
 	due   time.Time
 	by    string
-	guess bool
+	guess bool // due is a guess
 }
 
 func newDenial(a Answer) denial { return denial{time.Now().Add(a.Again), a.By, a.Guess} }
@@ -90,15 +92,15 @@ func (h *Hall) NewLine() *Line { return &Line{hall: h, flows: map[string]*flow{}
 // Waiting returns how many calls are in the line.
 func (l *Line) Waiting() int { return int(l.waiting.Load()) }
 
-// Ahead is the state of the calls that come before a new one.
+// Ahead describes the waiting calls that come before a new one.
 type Ahead struct {
-	Again time.Duration // when they ask again
-	By    string        // the limit that has denied them
-	Guess bool          // nobody knows when By lets a call pass
+	Again time.Duration // the time after which the first of them asks again
+	By    string        // the limit that has denied it
+	Guess bool          // Again is a guess: nobody knows when By lets a call pass
 }
 
-// Ahead reports whether the line has denied a call that still waits, so that no new call of a flow
-// of this rank should take anything.
+// Ahead reports whether the line's limits have denied a call that still waits, so that no new call
+// of a flow of this rank should take anything.
 func (l *Line) Ahead(rank int) (a Ahead, waiting bool) {
 	if l.waiting.Load() == 0 {
 		return a, false
@@ -111,7 +113,8 @@ func (l *Line) Ahead(rank int) (a Ahead, waiting bool) {
 	return l.denial.ahead(), true
 }
 
-// Wait calls ask, whenever the call has the turn, until ask is done or fails, or ctx ends.
+// Wait joins the line and calls ask whenever the call has the turn, until the answer is Done, ask
+// fails, or ctx ends.
 func (l *Line) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) error {
 	w, err := l.join(t)
 	if err != nil {
@@ -170,17 +173,17 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 	}
 	l.rank(f, t.Rank)
 	f.weight = int64(max(t.Weight, 1))
-	t.Cost = max(t.Cost, least)
+	t.Cost = max(t.Cost, minCost)
 	w := &waiter{Ticket: t, flow: f, arrived: l.hall.arrivals, woken: make(chan struct{}, 1)}
 	l.hall.arrivals++
 	l.waiting.Add(1)
-	before := f.first()
+	wasFirst := f.first()
 	f.enter(w)
 	if t.Answer.Aside && !f.waitsForOwn {
 		l.deniedByOwn(f, newDenial(t.Answer))
 	}
-	if before != nil && f.first() == w {
-		before.look() // it is not the first any more
+	if wasFirst != nil && f.first() == w {
+		wasFirst.wake()
 	}
 	l.pass()
 	return w, nil
@@ -213,14 +216,15 @@ func (l *Line) leave(w *waiter, passed bool) {
 	l.pass()
 }
 
-// mayAsk reports whether w has the turn. If not, w is woken when it should look again.
+// mayAsk reports whether w has the turn, and records that it asks. If w does not have the turn, it is
+// woken when it should check again.
 func (l *Line) mayAsk(w *waiter) bool {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
 	may := l.comesFirst(w)
 	if may {
 		select {
-		case <-w.woken: // the waiter is looking right now
+		case <-w.woken: // w need not be woken for this turn any more
 		default:
 		}
 		l.hall.asks(w)
@@ -228,6 +232,9 @@ func (l *Line) mayAsk(w *waiter) bool {
 	return may
 }
 
+// comesFirst gives the turn to w if w is due, and reports whether w has it. A waiter that is not the
+// first of its flow loses the turn. A waiter whose flow has an earlier call aside, in any line of the
+// hall, steps aside too.
 func (l *Line) comesFirst(w *waiter) bool {
 	f := w.flow
 	if f.first() != w {
@@ -262,23 +269,24 @@ func (l *Line) waitsForTurn(w *waiter) {
 	l.hall.comeBack(w)
 }
 
-// answered records the answer to w. If its flow's own limits have denied w, it steps aside, so that
-// others have their turns.
+// answered records the denial of w. If its flow's own limits have denied w, w steps aside, so that
+// other flows have their turns.
 func (l *Line) answered(w *waiter, a Answer) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	defer l.hall.hasAsked(w) // only once it is aside: a wake must find it in one of the two
-	said := newDenial(a)
+	defer l.hall.hasAsked(w) // at the end, so that Hall.Wake finds w either asking or aside
+	denial := newDenial(a)
 	l.denying, w.Denied = !a.Aside, !a.Aside
 	if a.Aside {
-		l.deniedByOwn(w.flow, said)
+		l.deniedByOwn(w.flow, denial)
 		l.goAside(w)
 		return
 	}
-	l.denial = said
+	l.denial = denial
 	l.waitsForTurn(w)
 }
 
+// goAside lets w step aside, and with it its flow: the flow has no turns until w comes back.
 func (l *Line) goAside(w *waiter) {
 	f := w.flow
 	f.deficit = min(f.deficit, w.Cost)
@@ -297,19 +305,21 @@ func (l *Line) deniedByOwn(f *flow, d denial) {
 	l.hall.ownWaits[f.name].denial = d
 }
 
-// takeOut removes a flow from those that are ready, and putBack adds it again.
+// takeOut removes a flow from those that are ready.
 func (l *Line) takeOut(f *flow) {
 	if f.element != nil {
 		l.ready.remove(f)
 	}
 }
 
+// putBack adds a flow to those that are ready.
 func (l *Line) putBack(f *flow) {
 	if f.element == nil {
 		l.ready.add(f)
 	}
 }
 
+// putBackUnlessAside adds a flow to those that are ready, unless its first waiter has stepped aside.
 func (l *Line) putBackUnlessAside(f *flow) {
 	if !f.first().aside {
 		l.putBack(f)
@@ -321,9 +331,9 @@ func (l *Line) rank(f *flow, to int) {
 	if f.rank == to {
 		return
 	}
-	was := f.element != nil
+	isReady := f.element != nil
 	l.takeOut(f)
-	if f.rank = to; was {
+	if f.rank = to; isReady {
 		l.putBack(f)
 	}
 }
@@ -331,12 +341,12 @@ func (l *Line) rank(f *flow, to int) {
 // outranked reports whether a flow of a higher rank is ready.
 func (l *Line) outranked(f *flow) bool { return l.ready.rank() > f.rank }
 
-// pass gives the turn to the next waiter, if none has it. A waiter that has the turn and is
-// outranked is woken to give it up by itself, because it may be asking.
+// pass gives the turn to the next waiter, if no waiter has it. A waiter that has the turn while a flow
+// of a higher rank is ready is woken to give up the turn by itself, because it may be asking.
 func (l *Line) pass() {
 	if l.turn != nil {
 		if l.outranked(l.turn.flow) {
-			l.turn.look()
+			l.turn.wake()
 		}
 		return
 	}
@@ -347,19 +357,19 @@ func (l *Line) pass() {
 	}
 	l.turn = f.first()
 	l.denying = l.denying || l.turn.Denied
-	l.turn.look()
+	l.turn.wake()
 }
 
-// mostDebts is how many debts of flows are kept.
-const mostDebts = 1 << 14
+// maxDebts is how many flows' debts a line remembers.
+const maxDebts = 1 << 14
 
-// remember keeps the debt of a flow that has left. When no call waits any more, all debts are
-// forgotten.
+// remember adds to the debt of a flow of which no call waits. When the line is empty, it forgets all
+// debts.
 func (l *Line) remember(flow string, debt int64) {
 	switch {
 	case len(l.flows) == 0:
 		l.debts = nil
-	case debt > 0 && len(l.debts) < mostDebts:
+	case debt > 0 && len(l.debts) < maxDebts:
 		if l.debts == nil {
 			l.debts = map[string]int64{}
 		}
@@ -367,8 +377,8 @@ func (l *Line) remember(flow string, debt int64) {
 	}
 }
 
-// Charge corrects the cost of a turn of a flow by so much more, or less, while any call waits. A
-// flow gains at most its next turn by it.
+// Charge corrects what a turn of a flow has cost, by more or, if more is negative, by less. It does
+// nothing if no call waits. A flow gains at most its next turn by it.
 func (l *Line) Charge(flow string, more int64) {
 	if l.waiting.Load() == 0 {
 		return
@@ -394,19 +404,19 @@ func (l *Line) Wake() {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
 	if l.turn != nil {
-		l.turn.look()
+		l.turn.wake()
 	}
 }
 
-// look lets w look again whether it has the turn.
-func (w *waiter) look() {
+// wake lets w check again whether it has the turn, and ask if it has.
+func (w *waiter) wake() {
 	select {
 	case w.woken <- struct{}{}:
 	default:
 	}
 }
 
-// compare orders two waiters of a flow.
+// compare orders two waiters of a flow: by priority, and then by arrival.
 func (w *waiter) compare(other *waiter) int {
 	return cmp.Or(cmp.Compare(other.Priority, w.Priority), cmp.Compare(w.arrived, other.arrived))
 }

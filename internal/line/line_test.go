@@ -456,7 +456,7 @@ func TestSpuriousWakes(t *testing.T) {
 				o.hall.Wake("nobody")
 				for _, f := range l.flows {
 					for e := f.waiters.Front(); e != nil; e = e.Next() {
-						e.Value.(*waiter).look()
+						e.Value.(*waiter).wake()
 					}
 				}
 				synctest.Wait()

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// ready is the flows that may have turns: a circle for each rank that has any, the highest first.
+// ready is the flows that may have turns, in one circle for each rank, the highest first.
 type ready []*circle
 
 // circle is the flows of one rank, which have turns in rounds.
 type circle struct {
 	rank  int
-	flows list.List // the round is at the first
+	flows list.List // of *flow; the round is at the first
 }
 
 // add puts a flow at the end of the round of its rank.
@@ -26,7 +26,7 @@ func (r *ready) add(f *flow) {
 	f.element = f.circle.flows.PushBack(f)
 }
 
-// remove removes a flow.
+// remove removes a flow from the round of its rank.
 func (r *ready) remove(f *flow) {
 	c := f.circle
 	c.flows.Remove(f.element)
@@ -58,7 +58,7 @@ func (r ready) next() *flow {
 	}
 }
 
-// round returns the next flow that has a turn in this round, or nil.
+// round returns the next flow that has a turn in this round, or nil if no flow has gained enough.
 func (c *circle) round() *flow {
 	for range c.flows.Len() {
 		f := c.flows.Front().Value.(*flow)
@@ -75,7 +75,7 @@ func (c *circle) round() *flow {
 	return nil
 }
 
-// skip skips the rounds in which no flow would have a turn.
+// skip adds the gains of all rounds in which no flow would have a turn.
 func (c *circle) skip() {
 	rounds := int64(Whole)
 	for e := c.flows.Front(); e != nil; e = e.Next() {
