@@ -29,16 +29,16 @@ var (
 const wantRegion = "the name of a region of AWS, such as us-east-1"
 
 // region reads the name of a region, which becomes part of a host.
-func region(to *string) func(place) { return matching(to, wantRegion, regionName) }
+func region(to *string) func(yamlValue) { return matching(to, wantRegion, regionName) }
 
 // matching reads a text that matches an expression.
-func matching(to *string, want string, e *regexp.Regexp) func(place) {
+func matching(to *string, want string, e *regexp.Regexp) func(yamlValue) {
 	return strictyaml.Parsed(to, want, func(text string) (string, bool) { return text, e.MatchString(text) })
 }
 
 // account reads whose credentials sign calls.
-func account(to **AWS) func(place) {
-	return func(p place) {
+func account(to **AWS) func(yamlValue) {
+	return func(p yamlValue) {
 		a := AWS{}
 		p.Fields(
 			field("profile", strictyaml.Any(&a.Profile, "the name of a profile in the files of AWS")),
@@ -50,7 +50,7 @@ func account(to **AWS) func(place) {
 
 // completeAWS adds the region and the address of a deployment of Bedrock, from its other fields
 // or the environment, and finds what is missing. Other kinds must have no fields of AWS.
-func (d *Deployment) completeAWS(kind llm.Provider, at place) {
+func (d *Deployment) completeAWS(kind llm.Provider, at yamlValue) {
 	switch {
 	case kind != llm.Bedrock && (d.Region != "" || d.AWS != nil):
 		at.Fault("it has region or aws, which are for kind bedrock: kind must be bedrock, or they left out")

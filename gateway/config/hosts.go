@@ -9,7 +9,7 @@ import (
 )
 
 // readHosts reads the names by which clients may reach a gateway with keys off.
-func (s *Server) readHosts(at place) {
+func (s *Server) readHosts(at yamlValue) {
 	const want = "the name of a host, such as gateway.example.com, with or without a port"
 	var host string
 	readHost := strictyaml.Parsed(&host, want, func(text string) (string, bool) {
@@ -20,7 +20,7 @@ func (s *Server) readHosts(at place) {
 		_, err = strconv.ParseUint(port, 10, 16)
 		return strings.ToLower(strings.TrimSuffix(text, ".")), err == nil && name != "" && validHost(name)
 	})
-	at.Items(func(at place) {
+	at.Items(func(at yamlValue) {
 		readHost(at)
 		s.Hosts = append(s.Hosts, host)
 	})

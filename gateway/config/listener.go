@@ -19,7 +19,7 @@ import (
 )
 
 // address reads the address at which to listen.
-func address(to *string) func(place) {
+func address(to *string) func(yamlValue) {
 	const want = "a host and a port, such as 127.0.0.1:8080, or :8080 for all interfaces"
 	return strictyaml.Parsed(to, want, func(text string) (string, bool) {
 		host, port, err := net.SplitHostPort(text)
@@ -56,8 +56,8 @@ func plainHost(host string) string {
 }
 
 // adminAddress reads an address, or off, which is none.
-func adminAddress(to *string) func(place) {
-	return func(p place) {
+func adminAddress(to *string) func(yamlValue) {
+	return func(p yamlValue) {
 		if text, ok := p.Text("a host and a port, or off"); ok && text == "off" {
 			*to = ""
 			return
@@ -67,11 +67,11 @@ func adminAddress(to *string) func(place) {
 	}
 }
 
-func certificate(to *TLS) func(place) {
-	return func(p place) {
+func certificate(to *TLS) func(yamlValue) {
+	return func(p yamlValue) {
 		p.Fields(
-			field("cert", func(p place) { pem(p, &to.Cert, "the certificate") }),
-			field("key", func(p place) {
+			field("cert", func(p yamlValue) { pem(p, &to.Cert, "the certificate") }),
+			field("key", func(p yamlValue) {
 				if info, ok := pem(p, &to.Key, "the key"); ok {
 					warnOfReaders(p, info)
 				}
@@ -91,14 +91,14 @@ func certificate(to *TLS) func(place) {
 }
 
 // pem reads the path of a file, which must exist.
-func pem(p place, to *string, what string) (os.FileInfo, bool) {
+func pem(p yamlValue, to *string, what string) (os.FileInfo, bool) {
 	if filePath(to)(p); *to == "" {
 		return nil, false
 	}
 	return file(p, *to, what+", in PEM")
 }
 
-func (c *Config) readAdmin(p place) {
+func (c *Config) readAdmin(p yamlValue) {
 	p.Fields(
 		field("listen", adminAddress(&c.Admin.Listen)),
 		field("tls", certificate(&c.Admin.TLS)),
@@ -108,7 +108,7 @@ func (c *Config) readAdmin(p place) {
 }
 
 // readAudit reads the path of a file to which the gateway must be able to append.
-func (a *Admin) readAudit(p place) {
+func (a *Admin) readAudit(p yamlValue) {
 	if filePath(&a.Audit)(p); a.Audit == "" {
 		return
 	}
@@ -128,9 +128,9 @@ func (a *Admin) readAudit(p place) {
 }
 
 // storage reads where usage is counted. Faults do not show a URL, which may hold a password.
-func storage(to *string) func(place) {
+func storage(to *string) func(yamlValue) {
 	const want = "the path of a SQLite file, a URL that begins with redis:// or rediss://, or memory"
-	return func(p place) {
+	return func(p yamlValue) {
 		text, here, ok := stateText(p, want)
 		if !ok {
 			return
@@ -155,7 +155,7 @@ func storage(to *string) func(place) {
 
 // stateText returns the text of the field state, and whether the configuration itself has it: a
 // URL with a password may be in the environment or in another file.
-func stateText(p place, want string) (text string, here, ok bool) {
+func stateText(p yamlValue, want string) (text string, here, ok bool) {
 	if _, _, elsewhere := p.Only(); elsewhere {
 		var s Secret
 		secret(&s)(p)

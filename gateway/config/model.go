@@ -121,8 +121,8 @@ func match(pattern, name string) bool {
 func isPattern(name string) bool { return strings.Contains(name, "*") }
 
 // readModels reads the models in the order of the file.
-func (p *Upstream) readModels(at place) {
-	at.Entries(func(name string, key, value place) {
+func (p *Upstream) readModels(at yamlValue) {
+	at.Entries(func(name string, key, value yamlValue) {
 		if len(name) > maxName {
 			key.Fault("a name of %d bytes: it may have %d", len(name), maxName)
 			return
@@ -144,13 +144,13 @@ func (p *Upstream) readModels(at place) {
 }
 
 // readModel reads a model, which is the last of the provider's so far.
-func (p *Upstream) readModel(m *Model, at place) {
+func (p *Upstream) readModel(m *Model, at yamlValue) {
 	if at.Null() { // to forget a number must not lift a limit
 		at.Fault("it has no value: it must be a mapping; {} is without limits")
 		return
 	}
 	m.Quota.Margin = p.Margin
-	at.Fields(append(statefile.QuotaFields((*state.Quota)(&m.Quota)), field("aliases", func(at place) { p.readAliases(m, at) }))...)
+	at.Fields(append(statefile.QuotaFields((*state.Quota)(&m.Quota)), field("aliases", func(at yamlValue) { p.readAliases(m, at) }))...)
 	if m.Quota == (ratelimit.ModelQuota{Margin: p.Margin}) {
 		m.Quota.Margin = 0 // a model without limits has no windows
 	}
@@ -167,12 +167,12 @@ func (p *Upstream) WithMargin(q ratelimit.ModelQuota) ratelimit.ModelQuota {
 	return q
 }
 
-func (p *Upstream) readAliases(m *Model, at place) {
+func (p *Upstream) readAliases(m *Model, at yamlValue) {
 	if isPattern(m.Name) {
 		at.Fault("a pattern has no aliases: they must be those of one model")
 		return
 	}
-	at.Items(func(at place) {
+	at.Items(func(at yamlValue) {
 		alias, ok := at.Text("a name")
 		if !ok {
 			return

@@ -49,7 +49,7 @@ func readFile(path string) ([]byte, error) {
 func Parse(name string, text []byte) (*Config, error) { return read(name, text, Overrides{}) }
 
 func read(name string, text []byte, o Overrides) (*Config, error) {
-	r := &reader{strictyaml.Parse(name, string(text), form), map[string]place{}}
+	r := &reader{strictyaml.Parse(name, string(text), form), map[string]yamlValue{}}
 	c := defaults()
 	c.read(r.Root())
 	if c.Blank = name != "" && r.Blank(); c.Blank {
@@ -74,7 +74,7 @@ func read(name string, text []byte, o Overrides) (*Config, error) {
 	return c, nil
 }
 
-type place = strictyaml.Place
+type yamlValue = strictyaml.Value
 
 var (
 	field = strictyaml.NewField
@@ -84,19 +84,19 @@ var (
 // A reader knows where each value stands, in the file or on the command line.
 type reader struct {
 	*strictyaml.Document
-	flags map[string]place // the values on the command line, by the path of the field that each wins over
+	flags map[string]yamlValue // the values on the command line, by the path of the field that each wins over
 }
 
 // override reads a value of the command line in place of the file's.
-func (r *reader) override(path, flag, value string, read func(place)) {
+func (r *reader) override(path, flag, value string, read func(yamlValue)) {
 	if value != "" {
 		r.flags[path] = r.Flag(flag, value)
 		read(r.flags[path])
 	}
 }
 
-// at returns the place of a field.
-func (r *reader) at(names ...string) place {
+// at returns the value of a field, from the command line or the file.
+func (r *reader) at(names ...string) yamlValue {
 	if p, ok := r.flags[strings.Join(names, ".")]; ok {
 		return p
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // amount reads a limit; 0 is no limit.
-func amount(to *int) func(place) { return strictyaml.Count(to, 0, maxAmount) }
+func amount(to *int) func(yamlValue) { return strictyaml.Count(to, 0, maxAmount) }
 
 const (
 	maxWeight   = 1 << 20
@@ -17,7 +17,7 @@ const (
 )
 
 // read reads the fields of a project. A field that the file does not have keeps its value.
-func (pr *Project) read(at place) {
+func (pr *Project) read(at yamlValue) {
 	l := &pr.Limit
 	at.Fields(
 		field("requests_per_minute", amount(&l.RequestsPerMinute)),
@@ -36,9 +36,9 @@ func (pr *Project) read(at place) {
 	)
 }
 
-func (pr *Project) readModels(at place) {
+func (pr *Project) readModels(at yamlValue) {
 	pr.Models = nil
-	at.Items(func(at place) {
+	at.Items(func(at yamlValue) {
 		if name, ok := at.Text("the name of a model, or a pattern"); ok {
 			pr.Models = append(pr.Models, name)
 		}
@@ -49,8 +49,8 @@ func (pr *Project) readModels(at place) {
 }
 
 // readProjects reads the projects. A field that a project does not have is as in the defaults.
-func (c *Config) readProjects(at place) {
-	at.Entries(func(id string, key, value place) {
+func (c *Config) readProjects(at yamlValue) {
+	at.Entries(func(id string, key, value yamlValue) {
 		if err := project.CheckID(id); err != nil {
 			key.Fault("%s", message.Detail(err, project.ErrInvalid))
 			return

@@ -49,8 +49,8 @@ const (
 var providerName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 
 // readProviders reads the providers that the file names; other built-in providers stay.
-func (c *Config) readProviders(p place) {
-	p.Entries(func(name string, key, value place) {
+func (c *Config) readProviders(p yamlValue) {
+	p.Entries(func(name string, key, value yamlValue) {
 		if !providerName.MatchString(name) {
 			key.Fault("%s: the name of a provider must have 1 to 64 of a to z, 0 to 9 and -", message.Quote(name))
 			return
@@ -74,7 +74,7 @@ func newProvider(name string) *Upstream {
 	return p
 }
 
-func readProvider(name string, at place) *Upstream {
+func readProvider(name string, at yamlValue) *Upstream {
 	p := newProvider(name)
 	itself := *p.Deployments[""]
 	at.Fields(
@@ -89,7 +89,7 @@ func readProvider(name string, at place) *Upstream {
 		field("http2", strictyaml.Flag(&p.HTTP2)),
 		field("stream_usage", strictyaml.OneOf(&p.StreamUsage, StreamUsageOn, StreamUsageOff)),
 		field("margin", strictyaml.Duration(&p.Margin, 0, ratelimit.MaxMargin)),
-		field("deployments", func(at place) { p.Deployments = readDeployments(at, itself) }),
+		field("deployments", func(at yamlValue) { p.Deployments = readDeployments(at, itself) }),
 		field("models", p.readModels),
 		field("unnamed_model", strictyaml.Any(&p.Unnamed, "one of the provider's models")),
 	)
@@ -110,9 +110,9 @@ func readProvider(name string, at place) *Upstream {
 }
 
 // readDeployments reads deployments. A field that a deployment does not have is the provider's.
-func readDeployments(at place, itself Deployment) map[string]*Deployment {
+func readDeployments(at yamlValue, itself Deployment) map[string]*Deployment {
 	all := map[string]*Deployment{}
-	at.Entries(func(name string, key, value place) {
+	at.Entries(func(name string, key, value yamlValue) {
 		if !providerName.MatchString(name) {
 			key.Fault("%s: the name of a deployment must have 1 to 64 of a to z, 0 to 9 and -", message.Quote(name))
 			return
@@ -132,8 +132,8 @@ func readDeployments(at place, itself Deployment) map[string]*Deployment {
 	return all
 }
 
-// deploymentAt returns the place of a deployment, given the place of its provider.
-func deploymentAt(provider place, name string) place {
+// deploymentAt returns the value of a deployment, given that of its provider.
+func deploymentAt(provider yamlValue, name string) yamlValue {
 	if name == "" {
 		return provider
 	}
@@ -141,9 +141,9 @@ func deploymentAt(provider place, name string) place {
 }
 
 // baseURL reads an address. Faults do not show it, since it may hold a password.
-func baseURL(to *string) func(place) {
+func baseURL(to *string) func(yamlValue) {
 	const want = "http:// or https://, a host, and what stands before the provider's own path"
-	return func(p place) {
+	return func(p yamlValue) {
 		text, ok := p.Text(want)
 		if !ok {
 			return

@@ -15,8 +15,8 @@ const (
 
 // secret reads where a secret is, and the secret from there. Faults do not show what stands in
 // the configuration, since it may be the secret itself in the wrong place.
-func secret(to *Secret) func(place) {
-	return func(p place) {
+func secret(to *Secret) func(yamlValue) {
+	return func(p yamlValue) {
 		if _, isText := p.Scalar(); isText {
 			p.Fault("a secret does not belong into this file: it must be %s", wantSecret)
 			return
@@ -39,7 +39,7 @@ var (
 )
 
 // variable returns the secret in an environment variable, or records a fault and returns "".
-func variable(p place) string {
+func variable(p yamlValue) string {
 	const want = "the name of an environment variable: letters, digits and _"
 	name, ok := p.Text(want)
 	if !ok {
@@ -61,7 +61,7 @@ func variable(p place) string {
 
 // secretFile returns the secret in a file, without the newline at its end, or records a fault and
 // returns "".
-func secretFile(p place) string {
+func secretFile(p yamlValue) string {
 	var path string
 	if filePath(&path)(p); path == "" {
 		return ""
@@ -88,7 +88,7 @@ func secretFile(p place) string {
 }
 
 // file describes a file, or records a fault if there is none; what says what the file must hold.
-func file(p place, path, what string) (os.FileInfo, bool) {
+func file(p yamlValue, path, what string) (os.FileInfo, bool) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -102,14 +102,14 @@ func file(p place, path, what string) (os.FileInfo, bool) {
 }
 
 // warnOfReaders warns if every user of the machine can read a file with a secret.
-func warnOfReaders(p place, info os.FileInfo) {
+func warnOfReaders(p yamlValue, info os.FileInfo) {
 	if info.Mode().Perm()&0o004 != 0 {
 		p.Warn("everybody on this machine can read the file: its mode should be 0600")
 	}
 }
 
 // checkedSecret returns a secret that can be sent in a header, or records a fault and returns "".
-func checkedSecret(p place, value string) string {
+func checkedSecret(p yamlValue, value string) string {
 	if utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl) {
 		return value
 	}

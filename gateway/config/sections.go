@@ -7,7 +7,7 @@ import (
 )
 
 // read reads the whole file. It reads the defaults of projects before the projects.
-func (c *Config) read(p place) {
+func (c *Config) read(p yamlValue) {
 	p.Fields(
 		field("listen", address(&c.Listen)),
 		field("tls", certificate(&c.TLS)),
@@ -23,7 +23,7 @@ func (c *Config) read(p place) {
 	)
 }
 
-func (s *Server) read(p place) {
+func (s *Server) read(p yamlValue) {
 	const least, most = time.Millisecond, time.Hour
 	p.Fields(
 		field("max_body", size(&s.MaxBody, 1<<10, 1<<30)),
@@ -38,7 +38,7 @@ func (s *Server) read(p place) {
 	)
 }
 
-func (l *Log) read(p place) {
+func (l *Log) read(p yamlValue) {
 	p.Fields(
 		field("level", strictyaml.OneOf(&l.Level, "debug", "info", "warn", "error", "off")),
 		field("sample", strictyaml.Count(&l.Sample, 1, 1_000_000)),

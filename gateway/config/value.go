@@ -17,7 +17,7 @@ var units = []struct {
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
 
 // size reads a number of bytes.
-func size[T int | int64](to *T, least, most int64) func(place) {
+func size[T int | int64](to *T, least, most int64) func(yamlValue) {
 	want := fmt.Sprintf("a size from %s to %s: a number of bytes, or one with KiB, MiB or GiB", sizeText(least), sizeText(most))
 	return strictyaml.Parsed(to, want, func(text string) (T, bool) {
 		n, ok := sizeOf(text)
@@ -50,8 +50,8 @@ func sizeText(n int64) string {
 }
 
 // filePath reads a path, in which ~ is the home directory.
-func filePath(to *string) func(place) {
-	return func(p place) {
+func filePath(to *string) func(yamlValue) {
+	return func(p yamlValue) {
 		if text, ok := p.Text("the path of a file"); ok {
 			*to = home(p, text)
 		}
@@ -59,7 +59,7 @@ func filePath(to *string) func(place) {
 }
 
 // home returns a path with the home directory in place of ~, or records a fault and returns "".
-func home(p place, path string) string {
+func home(p yamlValue, path string) string {
 	if !strings.HasPrefix(path, "~") {
 		return path
 	}

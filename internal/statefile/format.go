@@ -13,8 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
-// format returns the text of a file, models sorted by name and times in UTC. What parse would
-// refuse is an error.
+// format returns the text of a file, with models sorted by name and times in UTC. It returns an error
+// for content that parse would not accept.
 func format(f File) ([]byte, error) {
 	w := &writer{}
 	writeModels(w, "quotas:", f.Quotas, w.quota)
@@ -25,11 +25,11 @@ func format(f File) ([]byte, error) {
 	return w.text, w.err
 }
 
-// A writer writes a file from top to bottom and keeps the first error.
+// A writer writes a file from top to bottom.
 type writer struct {
 	text  []byte
-	model string // the one that is being written
-	err   error
+	model string // the model that is being written
+	err   error  // the first error
 }
 
 func writeModels[T any](w *writer, key string, models map[string]T, write func(T)) {
@@ -50,7 +50,7 @@ func writeModels[T any](w *writer, key string, models map[string]T, write func(T
 func (w *writer) quota(q state.Quota) {
 	w.check(q.Validate())
 	for i, m := range q.Maxima() {
-		if always := i < 3; always || *m.Value != 0 { // the first version had three
+		if always := i < 3; always || *m.Value != 0 { // files of the first version had the first three
 			w.count("    "+m.Name+": ", *m.Value)
 		}
 	}
@@ -126,8 +126,8 @@ func (w *writer) check(err error) {
 	}
 }
 
-// quote returns a text in quotes, or as it is where that is read as the same text. What Go
-// escapes, YAML reads.
+// quote returns a text in quotes, or as it is if YAML reads it as the same text without quotes. YAML
+// reads all escapes that Go writes.
 func quote(s string) string {
 	if isPlain(s) {
 		return s
@@ -145,5 +145,5 @@ func isPlain(s string) bool {
 	return s != "" && s[len(s)-1] != ':' && !slices.Contains(notText, strings.ToLower(s))
 }
 
-// notText is what YAML takes for something else than a text where it has no quotes.
+// notText are the words that YAML takes for something else than a text if they have no quotes.
 var notText = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}

@@ -10,16 +10,16 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 )
 
-type place = strictyaml.Place
+type yamlValue = strictyaml.Value
 
 var field = strictyaml.NewField
 
-// parse reads the text of a file. The error is the first fault, with the name of the file.
+// parse reads the text of a file. The error is that of the first fault, and names the file.
 func parse(name, text string) (f File, err error) {
 	doc := strictyaml.Parse(name, text, strictyaml.Form{MaxBytes: maxFile, Generated: true})
 	doc.Root().Fields(
-		field("quotas", func(p place) { f.Quotas = models(p, quota) }),
-		field("state", func(p place) { f.State = models(p, usage) }),
+		field("quotas", func(v yamlValue) { f.Quotas = models(v, quota) }),
+		field("state", func(v yamlValue) { f.State = models(v, usage) }),
 	)
 	if faults := doc.Faults(); len(faults) > 0 {
 		return File{}, errors.New("ratelimit: " + faults[0].String())
@@ -27,13 +27,14 @@ func parse(name, text string) (f File, err error) {
 	return f, nil
 }
 
-// models reads a mapping from models to values. Null is no mapping, which differs from an empty one.
-func models[T any](p place, read func(place) T) map[string]T {
-	if p.Null() {
+// models reads a mapping from models to values. For null it returns nil, which differs from an empty
+// mapping.
+func models[T any](v yamlValue, read func(yamlValue) T) map[string]T {
+	if v.Null() {
 		return nil
 	}
 	all := map[string]T{}
-	p.Entries(func(model string, key, value place) {
+	v.Entries(func(model string, key, value yamlValue) {
 		if err := modelname.Check(model); err != nil {
 			key.Fault("%s", message.Plain(err))
 		}
@@ -42,20 +43,20 @@ func models[T any](p place, read func(place) T) map[string]T {
 	return all
 }
 
-// quota does not take null for a quota, nor for a field of it: to forget a number must not
-// lift a limit.
-func quota(p place) (q state.Quota) {
-	if p.Null() {
-		p.Fault("it has no value: it must be a mapping; {} is without limits")
+// quota reads a quota. It accepts null neither for a quota nor for a field of it: to forget a number
+// must not lift a limit.
+func quota(v yamlValue) (q state.Quota) {
+	if v.Null() {
+		v.Fault("it has no value: it must be a mapping; {} is without limits")
 	}
-	p.Fields(QuotaFields(&q)...)
-	if err := q.Validate(); err != nil && !p.Faulty() {
-		p.At("day_resets_at").Fault("%s", message.Plain(err))
+	v.Fields(QuotaFields(&q)...)
+	if err := q.Validate(); err != nil && !v.Faulty() {
+		v.At("day_resets_at").Fault("%s", message.Plain(err))
 	}
 	return q
 }
 
-// QuotaFields are the fields of a quota, here and in the gateway's configuration.
+// QuotaFields returns the fields of a quota, for state files and for the gateway's configuration.
 func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 	for _, m := range q.Maxima() {
 		fields = append(fields, field(m.Name, strictyaml.Count(m.Value, 0, state.MaxQuota)))
@@ -67,63 +68,64 @@ func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 	)
 }
 
-// usage requires every field that was written from the first version on, so that a file that was
-// cut short does not pass for a whole one. An explicit null is no usage.
-func usage(p place) (u state.Usage) {
-	if p.Null() && !p.Missing() {
+// usage reads what a model has used. It requires every field that files of the first version had, so
+// that a file that was cut short is not taken for a complete one. An explicit null means that nothing
+// was used.
+func usage(v yamlValue) (u state.Usage) {
+	if v.Null() && !v.Missing() {
 		return u
 	}
-	p.Fields(
+	v.Fields(
 		field("requests", each(&u.Requests, moment)),
 		field("tokens", each(&u.Tokens, entry)),
 		field("day_start", moment(&u.DayStart)),
 		field("day_count", strictyaml.Count(&u.DayCount, 0, state.MaxCount)),
 		field("input_tokens", each(&u.InputTokens, entry)),
 		field("output_tokens", each(&u.OutputTokens, entry)),
-		field("day_tokens", func(p place) {
-			if !p.Null() {
+		field("day_tokens", func(v yamlValue) {
+			if !v.Null() {
 				u.DayTokens = new(state.Entry)
-				entry(u.DayTokens)(p)
+				entry(u.DayTokens)(v)
 			}
 		}),
 	)
-	need(p, "requests", "tokens", "day_start", "day_count")
+	need(v, "requests", "tokens", "day_start", "day_count")
 	return u
 }
 
-// need finds required fields that a mapping lacks, unless the mapping has another fault.
-func need(p place, names ...string) {
+// need records a fault for each required field that a mapping lacks, unless it has another fault.
+func need(v yamlValue, names ...string) {
 	for _, name := range names {
-		if !p.Has(name) && !p.Faulty() {
-			p.Fault("it lacks %s: the file may have been cut short", name)
+		if !v.Has(name) && !v.Faulty() {
+			v.Fault("it lacks %s: the file may have been cut short", name)
 		}
 	}
 }
 
-// each returns the reader of a list. Null is an empty list.
-func each[T any](to *[]T, read func(*T) func(place)) func(place) {
-	return func(p place) {
-		if p.Null() {
+// each returns the reader of a list. Null means an empty list.
+func each[T any](to *[]T, read func(*T) func(yamlValue)) func(yamlValue) {
+	return func(v yamlValue) {
+		if v.Null() {
 			return
 		}
 		var item T
 		readItem := read(&item)
-		p.Items(func(p place) {
-			readItem(p)
+		v.Items(func(v yamlValue) {
+			readItem(v)
 			*to = append(*to, item)
 		})
 	}
 }
 
-func entry(to *state.Entry) func(place) {
+func entry(to *state.Entry) func(yamlValue) {
 	fields := []strictyaml.Field{field("time", moment(&to.Time)), field("count", strictyaml.Count(&to.Count, 0, state.MaxCount))}
-	return func(p place) {
-		p.Fields(fields...)
-		need(p, "time", "count")
+	return func(v yamlValue) {
+		v.Fields(fields...)
+		need(v, "time", "count")
 	}
 }
 
-func moment(to *time.Time) func(place) {
+func moment(to *time.Time) func(yamlValue) {
 	return strictyaml.Parsed(to, "a time such as 2026-02-20T14:32:01.5Z", func(text string) (t time.Time, ok bool) {
 		ok = t.UnmarshalText([]byte(text)) == nil && state.CheckTime(t) == nil
 		return t.UTC(), ok

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// replaceFile replaces the file at path, or the file that path links to. Only its owner may read
-// the new file. On an error before the last step the old file is unchanged; the last step makes
-// the new file survive a loss of power.
+// replaceFile replaces the file at path, or the file that path links to. Only its owner may read the
+// new file. If an error occurs before the last step, the old file is unchanged. The last step makes
+// sure that the new file survives a loss of power.
 func replaceFile(path string, data []byte) error {
 	path, err := followLinks(path)
 	if err != nil {
@@ -49,8 +49,8 @@ func followLinks(path string) (string, error) {
 	return "", fmt.Errorf("%s: too many links, one after another", path)
 }
 
-// writeTemporary writes data to a new file in dir, down to the disk, and returns the file's path.
-// On an error it leaves no file.
+// writeTemporary writes data to a new file in dir, forces it to the disk, and returns the file's path.
+// After an error there is no such file.
 func writeTemporary(dir string, data []byte) (path string, err error) {
 	f, err := os.CreateTemp(dir, ".ratelimit-*.tmp") // mode 0600, O_EXCL
 	if err != nil {
@@ -66,7 +66,7 @@ func writeTemporary(dir string, data []byte) (path string, err error) {
 	return f.Name(), nil
 }
 
-// syncDir writes the entries of a directory down to the disk, where the system can.
+// syncDir forces the entries of a directory to the disk, if the system can do that.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

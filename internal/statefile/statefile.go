@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
-// File is what a file holds, by model.
+// File is the content of a file, by model.
 type File struct {
 	Quotas map[string]state.Quota
 	State  map[string]state.Usage
@@ -19,7 +19,7 @@ type File struct {
 // maxFile is the largest file, in bytes: full windows of a hundred models.
 const maxFile = 64 << 20
 
-// Read reads a file. A file that is missing or empty holds nothing.
+// Read reads a file. A file that is missing or empty has no quotas and no usage.
 func Read(path string) (File, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,8 +41,8 @@ func Read(path string) (File, error) {
 	return parse(path, string(text))
 }
 
-// Write replaces a file as a whole: readers see the old content or the new, even after a failure.
-// It refuses what Read would refuse.
+// Write replaces a file as a whole: readers see the old content or the new, even after a failure. It
+// returns an error for content that Read would not accept.
 func Write(path string, f File) error {
 	text, err := format(f)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package strictyaml reads the part of YAML that settings need: mappings, lists and texts of one
-// line. Anchors, aliases, tags, directives and keys that stand twice are faults, since they make
-// little text mean much, or one text mean two things. A fault says where it is, what is wrong and
-// what is allowed.
+// Package strictyaml reads the part of YAML that configuration files and state files need: mappings,
+// lists and texts of one line. Anchors, aliases, tags, directives and duplicate keys are faults, since
+// they can make a short text very large, or one text mean two things. A fault says where it is, what is
+// wrong and what is allowed.
 //
-// Time and memory grow with the size of a file alone.
+// Reading a file takes time and memory in proportion to its size.
 package strictyaml
 
 import (
@@ -11,18 +11,19 @@ import (
 	"strings"
 )
 
-// A Form says what a kind of file may hold.
+// A Form says what a kind of file may contain.
 type Form struct {
-	MaxBytes int // less than 4 GiB
-	MaxParts int // keys, values and signs together; 0: any number
+	MaxBytes int // the largest size of a file; less than 4 GiB
+	MaxParts int // the largest number of keys, values and signs together; 0 means any number
 
-	// Generated is for files that programs write. Brackets are closed on their line. A line has
-	// at most 4,096 bytes, without tabs and control characters. Numbers have neither quotes nor
-	// underscores. A key may stand on a line of its own, behind a question mark.
+	// Generated is set for files that programs write. In such a file brackets must be closed on
+	// their line. A line must have at most 4,096 bytes, and no tabs and control characters. Numbers
+	// must have neither quotes nor underscores. A key may be on a line of its own, after a question
+	// mark.
 	Generated bool
 }
 
-// A Document is the tree of a file, and what is wrong with the file.
+// A Document is the content of a file, and the faults that were found in it.
 type Document struct {
 	file     string
 	form     Form
@@ -32,27 +33,27 @@ type Document struct {
 	warnings []nodeFault
 }
 
-// A node is a text, a list, a mapping, or the lack of a value. The items of a list follow it. The
-// keys of a mapping follow it, each with its value behind it.
+// A node is a text, a list, a mapping, or a missing value. A list is followed by its items, and a
+// mapping by its keys, each followed by its value.
 type node struct {
 	kind  kind
-	start uint32 // where it begins in the text
-	end   uint32 // of a text: where it ends; of a list or mapping: the index of the node behind it
+	start uint32 // the index of the node's first byte in the text
+	end   uint32 // of a text: the index after its last byte; of a list or mapping: the index of the node after its content
 }
 
 type kind uint8
 
 const (
-	absent kind = iota // a key or a dash has no value
+	absent kind = iota // the missing value of a key or a dash
 	null
-	plain
+	plain // text without quotes
 	quoted
-	multiline // text of several lines, behind | or >
+	multiline // text of several lines, after | or >
 	list
 	mapping
 )
 
-// Parse reads the text of a file; name is the file's name in faults. If there are faults, the
+// Parse reads the text of a file. name is the name of the file in faults. If the text has faults, the
 // document has no content.
 func Parse(name, text string, form Form) *Document {
 	d := &Document{file: name, form: form, text: strings.TrimPrefix(text, "\ufeff")}
@@ -65,28 +66,28 @@ func Parse(name, text string, form Form) *Document {
 	return d
 }
 
-// Root returns the place of the whole file.
-func (d *Document) Root() Place { return Place{doc: d} }
+// Root returns the value that is the whole file.
+func (d *Document) Root() Value { return Value{doc: d} }
 
-// Blank reports whether the file says nothing.
+// Blank reports whether the file has neither keys nor items.
 func (d *Document) Blank() bool { return len(d.nodes) == 1 }
 
-// behind returns the index of the first node behind node i and its content.
-func (d *Document) behind(i int) int {
+// after returns the index of the first node after node i and its content.
+func (d *Document) after(i int) int {
 	if n := d.nodes[i]; n.kind >= list {
 		return int(n.end)
 	}
 	return i + 1
 }
 
-// locate returns the path of a node, and the byte of the text at which a fault of the node is
-// reported: where the node begins, or the key of a value that is no text. A key has the path of
-// its mapping.
+// locate returns the path of a node, and the index of the byte at which faults of the node are
+// reported: its first byte, or that of its key if it is a list, a mapping or missing. A key has the
+// path of its mapping.
 func (d *Document) locate(i int) (path string, at int) {
 	for above := 0; above != i; {
 		child, number := above+1, 0
-		for ; d.behind(child) <= i; number++ {
-			child = d.behind(child)
+		for ; d.after(child) <= i; number++ {
+			child = d.after(child)
 		}
 		at = int(d.nodes[child].start)
 		switch isKey := number%2 == 0; {

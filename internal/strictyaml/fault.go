@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// A Fault is one thing that is wrong with a file, or that is valid but hardly meant.
+// A Fault is one thing that is wrong with a file, or that is valid but probably a mistake.
 type Fault struct {
-	File         string // empty: there is none
-	Line, Column int    // from 1; 0: it is not in the file, but on the command line
-	Path         string // of the value, such as projects.search.weight
+	File         string // the name of the file; empty if there is none
+	Line, Column int    // from 1; 0 if the value is on the command line
+	Path         string // the path of the value, such as projects.search.weight
 	Problem      string // what is wrong, and what is allowed
 }
 
@@ -29,7 +29,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, text)
 }
 
-// nodeFault is a fault of a node.
+// nodeFault is a fault, and the index of the node that has it.
 type nodeFault struct {
 	Fault
 	node int
@@ -41,7 +41,7 @@ const maxFaults = 100
 // Faults returns what is wrong with the file, in the order of its lines.
 func (d *Document) Faults() []Fault { return byLine(d.faults) }
 
-// Warnings returns what is valid but hardly meant, in the order of the lines.
+// Warnings returns what is valid but probably a mistake, in the order of the lines.
 func (d *Document) Warnings() []Fault { return byLine(d.warnings) }
 
 func byLine(all []nodeFault) []Fault {
@@ -55,7 +55,7 @@ func byLine(all []nodeFault) []Fault {
 	return faults
 }
 
-// refuse records a fault at a byte of the text.
+// refuse records a fault at the byte of the text with an index.
 func (d *Document) refuse(at int, format string, args ...any) {
 	if len(d.faults) < maxFaults {
 		line, column := d.position(at)
@@ -63,7 +63,7 @@ func (d *Document) refuse(at int, format string, args ...any) {
 	}
 }
 
-// position returns the line of a byte of the text, and its column in characters.
+// position returns the line of the byte with an index, and its column in characters.
 func (d *Document) position(at int) (line, column int) {
 	before := d.text[:at]
 	line = 1 + strings.Count(before, "\n") + strings.Count(before, "\r") - strings.Count(before, "\r\n")
@@ -73,7 +73,7 @@ func (d *Document) position(at int) (line, column int) {
 // maxLine is how many bytes a line of a generated file may have.
 const maxLine = 4096
 
-// checkText finds faults of the text that need no knowledge of YAML.
+// checkText finds faults that concern bytes and lines, and not YAML.
 func (d *Document) checkText() {
 	if len(d.text) > d.form.MaxBytes {
 		d.refuse(0, "the file is larger than %d bytes, which is the most that is allowed", d.form.MaxBytes)
@@ -90,7 +90,7 @@ func (d *Document) checkText() {
 	}
 }
 
-// checkLine finds faults of a line of a generated file; at is where the line begins.
+// checkLine finds faults in a line of a generated file. at is the index of the line's first byte.
 func (d *Document) checkLine(at int, line string) {
 	if len(line) > maxLine {
 		d.refuse(at, "a line of %d bytes: it must have %d at most", len(line), maxLine)

@@ -38,7 +38,7 @@ func (p *parser) flow(open byte) {
 	p.nodes[i].end = uint32(len(p.nodes))
 }
 
-// entry reads the value of a key between braces. The key has been read, and began with c.
+// entry reads the value of a key between braces. The parser has read the key, which began with c.
 func (p *parser) entry(c byte) {
 	colon := p.next() == ':'
 	if c == '[' || c == '{' {
@@ -61,7 +61,8 @@ func (p *parser) entry(c byte) {
 	p.add(absent, int(key.start), 0)
 }
 
-// item reads an item of a list, a key or a value between brackets; value says that it is a value.
+// item reads an item of a list, a key or a value between brackets. value is set if it is a value of a
+// mapping.
 func (p *parser) item(c byte, value bool) {
 	if c == '[' || c == '{' {
 		p.flow(c)

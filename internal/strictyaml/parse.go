@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// maxDepth is how many brackets may be open, and how many dashes may stand on a line.
+// maxDepth is how many brackets may be nested, and how many dashes may be on a line.
 const maxDepth = 16
 
-// A parser goes through a text once. Where it cannot go on, it records a fault and moves to the
-// end of the text.
+// A parser reads a text once, from front to back. Where it cannot go on, it records a fault and moves
+// to the end of the text.
 type parser struct {
 	*Document
-	pos          int
-	line         int  // where the line of pos begins
-	fresh        bool // only spaces were read of the line
-	header       int  // where the line of --- begins; -1: there is none
-	lists, pairs int  // how many brackets and braces are open
-	dashes       int  // of lists that begin on this line
-	colons       int
+	pos          int  // the index of the next byte
+	line         int  // the index of the first byte of its line
+	fresh        bool // the parser has read only spaces of the line
+	header       int  // the index of the line with ---; -1 if there is none
+	lists, pairs int  // how many brackets and braces are not closed yet
+	dashes       int  // how many lists begin on this line
+	colons       int  // how many colons the parser has read
 }
 
 func (d *Document) parse() {
@@ -33,7 +33,7 @@ func (d *Document) parse() {
 	}
 }
 
-// fail ends the reading. It records the reason, unless an earlier fault may have caused it.
+// fail records a fault, unless an earlier fault may have caused it, and ends the reading.
 func (p *parser) fail(at int, format string, args ...any) {
 	if len(p.faults) == 0 {
 		p.refuse(at, format, args...)
@@ -53,8 +53,8 @@ func (p *parser) column() int { return p.pos - p.line }
 
 func (p *parser) inFlow() bool { return p.lists+p.pairs > 0 }
 
-// next moves to the next text or sign, over spaces, comments and line breaks, and returns its
-// first byte; 0 is the end of the text. Anchors and tags are refused.
+// next moves to the next text or sign, over spaces, comments and line breaks, and returns its first
+// byte, or 0 at the end of the text. It records anchors and tags as faults.
 func (p *parser) next() byte {
 	for p.pos < len(p.text) {
 		switch c := p.text[p.pos]; {
@@ -85,7 +85,7 @@ func (p *parser) next() byte {
 	return 0
 }
 
-// skip moves to the next of some bytes, or to the end.
+// skip moves to the next byte that is one of to, or to the end of the text.
 func (p *parser) skip(to string) {
 	if n := strings.IndexAny(p.text[p.pos:], to); n >= 0 {
 		p.pos += n
@@ -94,7 +94,8 @@ func (p *parser) skip(to string) {
 	}
 }
 
-// isMarker reports whether a line begins with ---, which may begin the file, or with "...".
+// isMarker reports whether the line begins with --- or with "...". Only --- at the beginning of the
+// file is not a fault.
 func (p *parser) isMarker() bool {
 	switch rest := p.text[p.pos:]; {
 	case strings.HasPrefix(rest, "..."):
@@ -108,7 +109,8 @@ func (p *parser) isMarker() bool {
 	return true
 }
 
-// isBlank reports whether a byte is a space, a tab or a line break, or behind the end of the text.
+// isBlank reports whether the byte at an index is a space, a tab or a line break, or after the end of
+// the text.
 func (p *parser) isBlank(at int) bool {
 	return at >= len(p.text) || p.text[at] == ' ' || p.text[at] == '\t' || isBreak(p.text[at])
 }
@@ -127,7 +129,7 @@ func (p *parser) isSign(c byte) bool {
 	return p.pos < len(p.text) && p.text[p.pos] == c && p.isBlank(p.pos+1)
 }
 
-// isLong reports whether a question mark comes next, with a key behind it on its line.
+// isLong reports whether a long key comes next: a question mark, with the key after it on its line.
 func (p *parser) isLong() bool { return p.isSign('?') && !p.isBlank(p.afterSpaces(p.pos+1)) }
 
 // add adds a node and returns its index.
@@ -138,9 +140,9 @@ func (p *parser) add(k kind, start, end int) int {
 
 // An owner is the key or the dash whose value comes next.
 type owner struct {
-	at     int  // where the owner begins in the text
-	column int  // a value on a later line begins to the right of this column,
-	dashes bool // or is a list whose dashes are in this column
+	at     int  // the index of the owner's first byte
+	column int  // a value on a later line must begin to the right of this column
+	dashes bool // a list on a later line may also have its dashes in this column
 	block  bool // a mapping or a list without brackets may begin on the owner's own line
 }
 
@@ -185,8 +187,8 @@ const (
 	wantKey    = "it must be a key, with a colon and a space after it"
 )
 
-// mapping reads the mapping that is node i, and whose keys are in a column. Its first key has been
-// read; long says that this key was behind a question mark.
+// mapping reads the mapping that is node i, and whose keys are in a column. The parser has read the
+// first key. long is set if that is a long key.
 func (p *parser) mapping(i, column int, long bool) {
 	for p.pos < len(p.text) {
 		key := len(p.nodes) - 1
@@ -204,8 +206,8 @@ func (p *parser) mapping(i, column int, long bool) {
 	p.nodes[i].end = uint32(len(p.nodes))
 }
 
-// colon moves over the colon behind a key. It refuses the key <<, for which YAML puts the fields
-// of another mapping.
+// colon moves over the colon after a key. It records a fault for the key <<, which YAML replaces by
+// the fields of another mapping.
 func (p *parser) colon(key int, long bool) {
 	if n := p.nodes[key]; n.kind == plain && !long && strings.HasSuffix(strings.TrimRight(p.textOf(key), " :"), "<<") {
 		p.refuse(int(n.start), "<<: it must be written out")
@@ -214,7 +216,8 @@ func (p *parser) colon(key int, long bool) {
 	p.colons++
 }
 
-// key reads a key and moves to its colon, which for a long key is below the question mark.
+// key reads a key and moves to its colon, which for a long key is below the question mark. It reports
+// whether the key is long.
 func (p *parser) key() (long bool) {
 	start, column := p.pos, p.column()
 	if long = p.isLong(); long {
@@ -251,7 +254,7 @@ func (p *parser) list(column int) {
 	p.nodes[i].end = uint32(len(p.nodes))
 }
 
-// multiline moves over text of several lines, which begin to the right of a column.
+// multiline moves over a text of several lines, all of which begin to the right of a column.
 func (p *parser) multiline(column int) {
 	start := p.pos
 	for p.skip("\r\n"); p.pos < len(p.text); p.skip("\r\n") {

@@ -10,7 +10,8 @@ import (
 
 func (n node) isText() bool { return n.kind == plain || n.kind == quoted }
 
-// scalar reads a text and returns its node; value says that the text is a value between braces.
+// scalar reads a text and returns the index of its node. value is set if the text is a value between
+// braces.
 func (p *parser) scalar(value bool) int {
 	start := p.pos
 	switch c := p.text[start]; {
@@ -35,13 +36,13 @@ func (p *parser) scalar(value bool) int {
 	return p.add(plain, start, end)
 }
 
-// endsKey reports whether the next byte is the colon behind a key. Between braces a colon needs no
-// blank behind it; so a text with a colon needs quotes there, unless it is a value.
+// endsKey reports whether the next byte is the colon after a key. Between braces, no blank is needed
+// after that colon. So a text with a colon needs quotes there, unless it is a value.
 func (p *parser) endsKey(value bool) bool {
 	return p.isSign(':') || p.text[p.pos] == ':' && p.pairs > 0 && !value && p.text[p.pos+1] != '/'
 }
 
-// plain reads a text without quotes and returns where it ends.
+// plain reads a text without quotes and returns the index after its last byte.
 func (p *parser) plain(value bool) (end int) {
 	for end = p.pos; p.pos < len(p.text); p.pos++ {
 		ends := false
@@ -91,7 +92,7 @@ func (p *parser) quoted(quote byte) {
 	p.broken(start, "could not find end character of "+style+"-quoted text")
 }
 
-// textOf returns a text without its quotes, and with its escapes replaced.
+// textOf returns the text of node i, without quotes and with its escapes replaced.
 func (d *Document) textOf(i int) string {
 	n := d.nodes[i]
 	text := d.text[n.start:n.end]
@@ -122,8 +123,8 @@ const escapes = "0abtnvfre\"/\\N_LP \t"
 
 var escaped = []rune("\x00\a\b\t\n\v\f\r\x1b\"/\\\u0085\u00a0\u2028\u2029 \t")
 
-// unescape returns the character of the escape that a text begins with, and the number of bytes
-// of the escape; 0: it stands for no character. With pairs, two escapes may be the halves of a
+// unescape returns the character of the escape that a text begins with, and the number of bytes of the
+// escape, or 0 if it stands for no character. If pairs is set, two escapes may be the halves of a
 // character in UTF-16, as in JSON.
 func unescape(text string, pairs bool) (c rune, size int) {
 	if len(text) > 1 {
@@ -143,7 +144,7 @@ func unescape(text string, pairs bool) (c rune, size int) {
 	return c, size
 }
 
-// hex returns the character whose number follows a backslash and a letter; -1: there is none.
+// hex returns the character whose number follows a backslash and a letter, or -1 if there is none.
 func hex(text string, size int) rune {
 	if size == 0 || len(text) < size || text[0] != '\\' {
 		return -1

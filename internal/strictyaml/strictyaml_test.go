@@ -16,7 +16,7 @@ var (
 )
 
 // content returns what a place holds, as package json would: mappings, lists, texts and nil.
-func content(p Place) any {
+func content(p Value) any {
 	if text, ok := p.Scalar(); ok {
 		return text
 	}
@@ -25,11 +25,11 @@ func content(p Place) any {
 	}
 	if p.kind() == list {
 		all := []any{}
-		p.Items(func(item Place) { all = append(all, content(item)) })
+		p.Items(func(item Value) { all = append(all, content(item)) })
 		return all
 	}
 	all := map[string]any{}
-	p.Entries(func(name string, _, value Place) { all[name] = content(value) })
+	p.Entries(func(name string, _, value Value) { all[name] = content(value) })
 	return all
 }
 
@@ -183,11 +183,11 @@ func TestPlaces(t *testing.T) {
 	const text = "a:\n  b c: [x, {d: é, e: y}]\n  f:\n    - g: 1\n      h: {}\n    -\n"
 	d := Parse("f.yaml", text, byHand)
 	root := d.Root()
-	var items []Place
-	root.At("a", "f").Items(func(p Place) { items = append(items, p) })
-	var listed []Place
-	root.At("a", "b c").Items(func(p Place) { listed = append(listed, p) })
-	for want, p := range map[string]Place{
+	var items []Value
+	root.At("a", "f").Items(func(p Value) { items = append(items, p) })
+	var listed []Value
+	root.At("a", "b c").Items(func(p Value) { listed = append(listed, p) })
+	for want, p := range map[string]Value{
 		"f.yaml:1:1: here":                  root,
 		"f.yaml:1:1: a: here":               root.At("a"),
 		`f.yaml:2:3: a["b c"]: here`:        root.At("a", "b c"),
@@ -286,11 +286,11 @@ func checkTree(t *testing.T, d *Document) {
 		for i == ends[len(ends)-1] {
 			ends = ends[:len(ends)-1]
 		}
-		if behind := d.behind(i); behind <= i || behind > ends[len(ends)-1] {
+		if behind := d.after(i); behind <= i || behind > ends[len(ends)-1] {
 			t.Fatalf("%q: node %d of %v ends at %d", d.text, i, d.nodes, behind)
 		}
 		if n.kind >= list {
-			ends = append(ends, d.behind(i))
+			ends = append(ends, d.after(i))
 		}
 		if i < 1000 { // which takes as long as there are nodes before it
 			d.locate(i)

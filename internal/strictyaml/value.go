@@ -2,95 +2,223 @@ package strictyaml
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
+	"unicode"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
-// Parsed returns the reader of a text that parse accepts; want says what the text must be.
-func Parsed[T any](to *T, want string, parse func(string) (T, bool)) func(Place) {
-	return func(p Place) {
-		text, ok := p.Text(want)
-		if !ok {
-			return
-		}
-		value, ok := parse(text)
-		if !ok {
-			p.Fault("%s: it must be %s", message.Quote(text), want)
-			return
-		}
-		*to = value
+// A Value is a value or a key, in a file or on the command line. It may also be a value that the file
+// lacks.
+type Value struct {
+	doc   *Document
+	node  int    // the node; of a value that the file lacks, the last mapping above it; -1 on the command line
+	label string // on the command line, the flag; of a value that the file lacks, its path below the node
+	value string // the text on the command line
+}
+
+// Flag returns a value on the command line, after a flag such as --listen.
+func (d *Document) Flag(flag, value string) Value { return Value{d, -1, flag, value} }
+
+// Fault records that something is wrong with the value.
+func (v Value) Fault(format string, args ...any) { v.record(&v.doc.faults, format, args...) }
+
+// Warn records that the value is valid, but probably a mistake.
+func (v Value) Warn(format string, args ...any) { v.record(&v.doc.warnings, format, args...) }
+
+func (v Value) record(to *[]nodeFault, format string, args ...any) {
+	if len(*to) == maxFaults {
+		return
 	}
+	f := Fault{File: v.doc.file, Path: v.label, Problem: fmt.Sprintf(format, args...)}
+	if v.node >= 0 {
+		path, at := v.doc.locate(v.node)
+		f.Line, f.Column = v.doc.position(at)
+		if path != "" && f.Path != "" && f.Path[0] != '[' {
+			path += "."
+		}
+		f.Path = path + f.Path
+	}
+	*to = append(*to, nodeFault{f, v.node})
 }
 
-// Any returns the reader of any text.
-func Any(to *string, want string) func(Place) {
-	return Parsed(to, want, func(text string) (string, bool) { return text, true })
+// Faulty reports whether something is wrong with the value or its content.
+func (v Value) Faulty() bool {
+	return slices.ContainsFunc(v.doc.faults, func(f nodeFault) bool { return v.node <= f.node && f.node < v.doc.after(v.node) })
 }
 
-// Count returns the reader of a whole number, which may have underscores between its digits.
-func Count(to *int, least, most int64) func(Place) {
-	want := fmt.Sprintf("a whole number from %d to %d", least, most)
-	read := Parsed(to, want, func(text string) (int, bool) {
-		n, ok := WholeNumber(text)
-		return int(n), ok && least <= n && n <= most
+func (v Value) kind() kind {
+	switch {
+	case v.node < 0:
+		return plain
+	case v.label != "":
+		return absent
+	}
+	return v.doc.nodes[v.node].kind
+}
+
+// Missing reports whether there is no value.
+func (v Value) Missing() bool { return v.kind() == absent }
+
+// Null reports whether there is no value, or an explicit null.
+func (v Value) Null() bool { return v.kind() <= null }
+
+// Scalar returns a text of one line. Numbers and words such as true are texts too.
+func (v Value) Scalar() (string, bool) {
+	if v.node < 0 {
+		return v.value, true
+	}
+	if k := v.kind(); k != plain && k != quoted {
+		return "", false
+	}
+	return v.doc.textOf(v.node), true
+}
+
+// Text returns a text of one line, or records a fault. want says in the fault what the text must be.
+// Unless the file is generated, the text must not be empty, nor have control characters.
+func (v Value) Text(want string) (string, bool) {
+	text, ok := v.Scalar()
+	switch {
+	case !ok:
+		v.Fault("%s: it must be %s", v.what(), want)
+	case text == "" && !v.doc.form.Generated:
+		v.Fault("it is empty: it must be %s", want)
+	case !v.doc.form.Generated && strings.ContainsFunc(text, unicode.IsControl):
+		v.Fault("it has control characters: it must be %s", want)
+	default:
+		return text, true
+	}
+	return "", false
+}
+
+// what names the kind of the value, for faults that do not show it.
+func (v Value) what() string {
+	return [...]string{"it has no value", "it has no value", "a single value", "a single value", "text of several lines", "a list", "a mapping"}[v.kind()]
+}
+
+// A Field is a key that a mapping may have, and the reader of its value.
+type Field struct {
+	name string
+	read func(Value)
+}
+
+// NewField returns a field.
+func NewField(name string, read func(Value)) Field { return Field{name, read} }
+
+// Fields reads a mapping, in the order of fields. Keys that are none of the fields are faults.
+func (v Value) Fields(fields ...Field) {
+	values := make([]Value, len(fields))
+	v.Entries(func(name string, key, value Value) {
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.name == name })
+		if i < 0 {
+			key.Fault("%s", unknown(name, fields))
+			return
+		}
+		values[i] = value
 	})
-	return func(p Place) {
-		text, isText := p.Scalar()
-		if isText && p.doc.form.Generated && (p.kind() == quoted || strings.Contains(text, "_")) {
-			p.Fault("%s: it must be %s", message.Quote(text), want)
+	for i, f := range fields {
+		if values[i].doc != nil {
+			f.read(values[i])
+		}
+	}
+}
+
+// unknown returns the text of the fault for a name that is none of the fields. It says which field was
+// probably meant.
+func unknown(name string, fields []Field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	guess := ""
+	if best := message.Nearest(name, names); best != "" {
+		guess = fmt.Sprintf(" (did you mean %s?)", best)
+	}
+	return fmt.Sprintf("unknown field %s%s: it must be one of %s", message.Quote(name), guess, strings.Join(names, ", "))
+}
+
+// Entries calls visit for each key of a mapping, in the order of the file. A missing value counts as an
+// empty mapping.
+func (v Value) Entries(visit func(name string, key, value Value)) {
+	if !v.Null() && v.kind() != mapping {
+		v.Fault("%s: it must be a mapping", v.what())
+		return
+	}
+	seen := map[string]bool{}
+	for key, value := range v.pairs {
+		name, ok := key.Text("a name")
+		switch {
+		case !ok:
+		case seen[name]:
+			key.Fault("%s stands here twice: it must stand here once", message.Quote(name))
+		default:
+			seen[name] = true
+			visit(name, key, value)
+		}
+	}
+}
+
+// pairs yields the keys and values of a mapping, and nothing for other values.
+func (v Value) pairs(yield func(key, value Value) bool) {
+	if v.kind() != mapping {
+		return
+	}
+	for key, end := v.node+1, v.doc.after(v.node); key < end; key = v.doc.after(key + 1) {
+		if !yield(Value{doc: v.doc, node: key}, Value{doc: v.doc, node: key + 1}) {
 			return
 		}
-		read(p)
 	}
 }
 
-// WholeNumber parses a number without a plus sign and leading zeros.
-func WholeNumber(text string) (int64, bool) {
-	digits := strings.TrimPrefix(text, "-")
-	if strings.HasPrefix(digits, "_") || strings.HasSuffix(digits, "_") || strings.Contains(digits, "__") {
-		return 0, false
+// Items calls visit for each item of a list.
+func (v Value) Items(visit func(Value)) {
+	if v.kind() != list {
+		v.Fault("%s: it must be a list", v.what())
+		return
 	}
-	plain := strings.ReplaceAll(text, "_", "")
-	n, err := strconv.ParseInt(plain, 10, strconv.IntSize)
-	return n, err == nil && plain == strconv.FormatInt(n, 10)
+	for item, end := v.node+1, v.doc.after(v.node); item < end; item = v.doc.after(item) {
+		visit(Value{doc: v.doc, node: item})
+	}
 }
 
-// Flag returns the reader of true or false.
-func Flag(to *bool) func(Place) {
-	return Parsed(to, "true or false", func(text string) (bool, bool) { return text == "true", text == "true" || text == "false" })
+// Only returns the entry of a mapping. ok is false unless there is exactly one.
+func (v Value) Only() (name string, value Value, ok bool) {
+	for key, value := range v.pairs {
+		name, _ := key.Scalar()
+		return name, value, v.doc.after(value.node) == v.doc.after(v.node)
+	}
+	return "", Value{}, false
 }
 
-// OneOf returns the reader of one of some words.
-func OneOf[T ~string](to *T, words ...T) func(Place) {
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = string(w)
+// Has reports whether a mapping has a key.
+func (v Value) Has(name string) bool { return v.At(name).label == "" }
+
+// At returns the value that names lead to, from mapping to mapping. If the file lacks that value, its
+// faults are reported at the last mapping that the file has.
+func (v Value) At(names ...string) Value {
+	for _, name := range names {
+		below := Value{v.doc, v.node, join(v.label, name), ""}
+		for key, value := range v.pairs {
+			if text, ok := key.Scalar(); ok && text == name {
+				below = value
+			}
+		}
+		v = below
 	}
-	want := strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
-	return Parsed(to, want, func(text string) (T, bool) { return T(text), slices.Contains(all, text) })
+	return v
 }
 
-// Duration returns the reader of a duration as Go writes it.
-func Duration(to *time.Duration, least, most time.Duration) func(Place) {
-	want := fmt.Sprintf("a duration from %s to %s, such as 90s or 1h30m", Short(least), Short(most))
-	return Parsed(to, want, func(text string) (time.Duration, bool) {
-		d, err := time.ParseDuration(text)
-		return d, err == nil && least <= d && d <= most
-	})
-}
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Short returns a duration as text, without the zeros at its end.
-func Short(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
+// join returns the path of a key, given the path of its mapping.
+func join(path, name string) string {
+	switch {
+	case !plainName.MatchString(name):
+		return path + "[" + message.Quote(name) + "]"
+	case path == "":
+		return name
 	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return path + "." + name
 }
