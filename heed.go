@@ -100,7 +100,7 @@ func (s *providerLimits) reset(d state.Dimension) time.Duration {
 	if s[d].Reset <= 0 && s[d].Per == time.Minute {
 		return time.Minute
 	}
-	return min(s[d].Reset, feedback.Longest)
+	return min(s[d].Reset, feedback.MaxPause)
 }
 
 // relearn is the least time between two changes of a quota by learn. Each change may be a write

@@ -69,7 +69,7 @@ func (m *model) GiveBack(now, probe int64) { m.limiter.pauses.GiveBack(m.name, n
 
 // Served implements [admission.Gate]: the provider took the probe, so the pause ends.
 func (m *model) Served(probe int64) {
-	m.limiter.unpause(m.name, func(s feedback.Pause) bool { return s.Turn == probe })
+	m.limiter.unpause(m.name, func(s feedback.Pause) bool { return s.Number == probe })
 }
 
 // Committed implements [admission.Gate]. A probe that has used tokens ends the pause. A probe
@@ -85,7 +85,7 @@ func (m *model) Committed(now, probe int64, used int) {
 
 // closedBy returns for how long a pause denies calls, and when the next probe may pass.
 func closedBy(s *feedback.Pause, now int64) admission.Closed {
-	return admission.Closed{For: time.Duration(s.Until - now), Probe: time.Duration(min(s.Probe, s.Word) - now)}
+	return admission.Closed{For: time.Duration(s.Until - now), Probe: time.Duration(min(s.Probe, s.Ends) - now)}
 }
 
 // look fills in o with the model's usage, and charges nothing.

@@ -40,10 +40,10 @@ func (rl *RateLimiter) pauseOf(model string) (s feedback.Pause, now int64, ok bo
 
 // pauseAt is pauseOf for a caller that has read the clock.
 func (rl *RateLimiter) pauseAt(model string, now int64) (s feedback.Pause, ok bool) {
-	if s, ok = rl.pauses.Get(model); !ok || now < s.Word {
+	if s, ok = rl.pauses.Get(model); !ok || now < s.Ends {
 		return s, ok
 	}
-	rl.resume(model, now, func(s feedback.Pause) bool { return s.Word <= now })
+	rl.resume(model, now, func(s feedback.Pause) bool { return s.Ends <= now })
 	return feedback.Pause{}, false
 }
 
@@ -58,8 +58,8 @@ func (rl *RateLimiter) isPaused(model string) bool {
 func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits, most time.Duration) {
 	rl.pauseOf(model) // tells observers of an earlier pause that has ended
 	now := rl.engine.Now()
-	began, news := rl.pauses.Extend(model, now, feedback.Refusal{At: now, Length: said.Pause, Most: most, Cause: said.Cause})
-	length := max(min(said.Pause, feedback.Longest, most), 0)
+	began, news := rl.pauses.Extend(model, now, feedback.Throttle{At: now, Length: said.Pause, Max: most, Cause: said.Cause})
+	length := max(min(said.Pause, feedback.MaxPause, most), 0)
 	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause, Began: began})
 	if news {
 		rl.storePause(ctx, model, storedPause{From: now, Until: now + int64(length)})
@@ -74,7 +74,7 @@ func (rl *RateLimiter) resume(model string, now int64, ends func(s feedback.Paus
 		return false
 	}
 	if s.Cause != "" {
-		lasted := time.Duration(min(now, s.Word) - s.From)
+		lasted := time.Duration(min(now, s.Ends) - s.From)
 		rl.observeProvider(context.Background(), Event{Kind: EventResumed, Model: model, Waited: lasted, Cause: s.Cause})
 	}
 	rl.engine.Wake(rl.find(model).scope)
@@ -118,8 +118,8 @@ func (rl *RateLimiter) loadPauses(values map[string]string) {
 	stored, _ := settings.Parse(values, pausePrefix, checkStoredPause, rl.engine.Miss)
 	now := rl.engine.Now()
 	for model, p := range stored {
-		if s, _ := rl.pauses.Get(model); p.Until > max(s.Word, now) {
-			rl.pauses.Extend(model, now, feedback.Refusal{At: cmp.Or(p.From, now), Length: time.Duration(p.Until - now), Most: rl.maxPause})
+		if s, _ := rl.pauses.Get(model); p.Until > max(s.Ends, now) {
+			rl.pauses.Extend(model, now, feedback.Throttle{At: cmp.Or(p.From, now), Length: time.Duration(p.Until - now), Max: rl.maxPause})
 		}
 		rl.resume(model, now, func(s feedback.Pause) bool { return s.Heard < p.Ended })
 	}

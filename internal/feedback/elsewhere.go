@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Elsewhere is what others use of a model's quotas, with the same account, as the
-// provider has told: of each limit an amount that was missing at a time, and
-// comes back evenly until none is missing, as a provider's bucket fills. Times are
-// Unix nanoseconds of the limiter's clock.
-type Elsewhere [mostLimits]Absence
+// Elsewhere is what others have used of a model's quota, with the same account, by what the provider
+// says is left: for each limit, an amount that was missing at a time. It comes back evenly until
+// nothing is missing, as the provider's token bucket refills. Times are Unix nanoseconds of the
+// limiter's clock.
+type Elsewhere [maxLimits]Absence
 
-// mostLimits is more than any quota has.
-const mostLimits = 8
+// maxLimits is at least the number of limits that a quota can have.
+const maxLimits = 8
 
-// Absence is an amount that was missing at a time, and comes back until another.
+// Absence is an amount N that was missing at the time From. At the time Until, nothing is missing.
 type Absence struct{ N, From, Until int64 }
 
 // Missing is what is missing at one time.
 type Missing struct {
-	N [mostLimits]int64 // of each limit
+	N [maxLimits]int64 // the missing amount of each limit
 
 	elsewhere Elsewhere
 	now       int64
 }
 
 // None reports whether nothing is missing.
-func (m *Missing) None() bool { return m.N == [mostLimits]int64{} }
+func (m *Missing) None() bool { return m.N == [maxLimits]int64{} }
 
 // At returns what is missing at a time.
 func (e *Elsewhere) At(now int64) Missing {
@@ -39,22 +39,22 @@ func (e *Elsewhere) At(now int64) Missing {
 	return m
 }
 
-// quotient returns n*by/of, rounded up. by is of at most.
-func quotient(n, by, of int64) int64 {
-	hi, lo := bits.Mul64(uint64(n), uint64(by))
-	q, rest := bits.Div64(hi, lo, uint64(of))
+// quotient returns n*numerator/denominator for numerator <= denominator, rounded up.
+func quotient(n, numerator, denominator int64) int64 {
+	hi, lo := bits.Mul64(uint64(n), uint64(numerator))
+	q, rest := bits.Div64(hi, lo, uint64(denominator))
 	if rest > 0 {
 		q++
 	}
 	return int64(q)
 }
 
-// When returns how long it takes until no more than so much is missing.
+// When returns the time until at most an amount of most is missing of the d-th limit.
 func (m *Missing) When(d int, most int64) time.Duration {
 	a := m.elsewhere[d]
 	if m.N[d] <= most {
 		return 0
 	}
-	back := quotient(a.Until-a.From, a.N-most, a.N) // since a.From
-	return time.Duration(a.From + back - m.now)
+	since := quotient(a.Until-a.From, a.N-most, a.N) // the time from a.From until then
+	return time.Duration(a.From + since - m.now)
 }
