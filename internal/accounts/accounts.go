@@ -1,10 +1,10 @@
-// Package accounts is the step that a take consists of in every store whose counters
-// are accounts of package limit.
+// Package accounts has the operations that stores have in common whose counters are
+// accounts of package limit: take, peek and settle over several accounts.
 package accounts
 
 import "dappco.re/go/core/go-ratelimit/limit"
 
-// Charge is an amount that an account is charged under each of its limits.
+// Charge is an amount N that is charged to an account under each limit.
 type Charge struct {
 	*limit.Account
 	Limits []limit.Limit
@@ -27,8 +27,8 @@ func Take(charges []Charge, now int64) ([]limit.Receipt, []limit.Decision) {
 	return receipts, decisions
 }
 
-// Peek returns the decisions of Take, and leaves the accounts as they are. A limit that
-// allows its charge says what remains now.
+// Peek returns the decisions of Take, and leaves the accounts as they are. The decision of
+// a limit that allows its charge says what remains without the charge.
 func Peek(charges []Charge, now int64) []limit.Decision {
 	forks := make([]Charge, len(charges))
 	for i, c := range charges {
@@ -52,8 +52,8 @@ func ask(charges []Charge, now int64) (decisions []limit.Decision, allowed bool)
 	return decisions, allowed
 }
 
-// withoutTake changes the decisions of the limits that allow their charge to what
-// remains while nothing is taken.
+// withoutTake replaces the decisions of limits that allow their charge, so that they say
+// what remains without the charge.
 func withoutTake(charges []Charge, now int64, decisions []limit.Decision) {
 	for _, c := range charges {
 		for i, l := range c.Limits {

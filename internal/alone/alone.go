@@ -34,8 +34,8 @@ func Test(t *testing.T) bool {
 	return false
 }
 
-// run runs the test with a name in a process of its own. It is also an error if the process
-// has not run the test.
+// run runs the test with a name in a process of its own. It returns an error if the test fails, or if
+// the process has not run it.
 func run(t *testing.T, name string) error {
 	program, err := os.Executable()
 	if err != nil {

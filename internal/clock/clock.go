@@ -1,4 +1,4 @@
-// Package clock has the clock of everything that counts in this process.
+// Package clock has the clock by which this process counts usage in memory.
 package clock
 
 import "time"

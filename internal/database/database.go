@@ -1,9 +1,9 @@
-// Package database keeps quotas and usage of models in the tables of a SQLite file, beside the
-// accounts of the store in the same file, which are what counts.
+// Package database keeps quotas and usage of models in tables of a SQLite file. The same file has the
+// accounts of a store, by which usage is counted.
 //
-// Older programs know only the tables quotas, requests, tokens and daily. What such a program has
-// used is imported into the accounts when the file is first opened, and the tables are written
-// again by [File.Save], so that older programs can read them.
+// Older programs know only the tables quotas, requests, tokens and daily. When a file of such a program
+// is first opened, its usage is imported into the accounts. [File.Save] writes the tables again, so
+// that older programs can read them.
 package database
 
 import (
@@ -27,15 +27,15 @@ type File struct {
 	path string
 }
 
-// Content is what a file holds when it is opened.
+// Content is the content of a file when it is opened.
 type Content struct {
 	Quotas  map[string]state.Quota
-	Unknown []string // the models without a quota that are counted
+	Unknown []string // the models without a quota that have usage
 }
 
-// Open opens a file, makes the tables that are missing, and imports what an older program has
-// used. Quotas of the file take precedence over the given ones. Of the models that have neither,
-// the file forgets those that were used least, if there are more than maxUnknown.
+// Open opens a file, creates the tables that are missing, and imports what an older program has used.
+// Quotas of the file take precedence over the given ones. If more than maxUnknown models have usage
+// and no quota, the file forgets those of them that were used least.
 func Open(path string, quotas map[string]state.Quota, maxUnknown int) (f *File, c Content, err error) {
 	s, err := sqlitestore.Open(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func Open(path string, quotas map[string]state.Quota, maxUnknown int) (f *File, 
 	}
 	f = &File{s, path}
 	err = f.update(context.Background(), func(tx transaction.Tx) error {
-		imported, err := makeTables(tx)
+		imported, err := createTables(tx)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func Open(path string, quotas map[string]state.Quota, maxUnknown int) (f *File, 
 	return f, c, nil
 }
 
-// update runs fn in a transaction. Its errors name the file.
+// update runs fn in a transaction. Errors name the file.
 func (f *File) update(ctx context.Context, fn func(transaction.Tx) error) error {
 	var fault error
 	err := f.Store.Update(ctx, func(tx transaction.Tx) error {
@@ -79,13 +79,13 @@ func (f *File) update(ctx context.Context, fn func(transaction.Tx) error) error 
 	return err
 }
 
-// bare is an error without the prefix that all of ours have.
+// bare is an error whose text lacks the prefix "ratelimit: ".
 type bare struct{ error }
 
 func (e bare) Error() string { return message.Plain(e.error) }
 func (e bare) Unwrap() error { return e.error }
 
-// each calls fn for each row of a query.
+// each calls fn for each row of a query. fn calls scan to read the row.
 func each(tx transaction.Tx, query string, fn func(scan func(...any) error) error, args ...any) error {
 	rows, err := tx.Query(query, args...)
 	if err != nil {
@@ -100,8 +100,9 @@ func each(tx transaction.Tx, query string, fn func(scan func(...any) error) erro
 	return rows.Err()
 }
 
-// forgetUnknown deletes usage that does not count any more, and that of the models without a quota
-// that are too many. It returns the models without a quota that stay: those that were used most.
+// forgetUnknown deletes usage that does not count any more. If more than most models have usage and no
+// quota, it keeps those that were used most today, and deletes the usage of the others. It returns the
+// models without a quota that it has kept.
 func forgetUnknown(tx transaction.Tx, quotas map[string]state.Quota, most int) ([]string, error) {
 	if err := tx.Sweep(); err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func forgetUnknown(tx transaction.Tx, quotas map[string]state.Quota, most int) (
 	if len(models) <= most {
 		return models, nil
 	}
-	today := map[string]int{} // 0 for a model whose account cannot be read
+	today := map[string]int{} // the requests of each model; 0 if its account cannot be read
 	for _, name := range models {
 		if u, err := readUsage(tx, name, &state.Quota{}); err == nil {
 			today[name] = u.DayCount
@@ -129,8 +130,8 @@ func forgetUnknown(tx transaction.Tx, quotas map[string]state.Quota, most int) (
 	return models[:most], nil
 }
 
-// Save writes the given quotas of models that have none in the file yet, and what all models have
-// used, for older programs.
+// Save adds quotas of models that have none in the file yet. It also writes what all models have used
+// into the tables of older programs.
 func (f *File) Save(quotas map[string]state.Quota) error {
 	return f.update(context.Background(), func(tx transaction.Tx) error {
 		if err := writeQuotas(tx, quotas, orKeep); err != nil {
@@ -143,8 +144,7 @@ func (f *File) Save(quotas map[string]state.Quota) error {
 	})
 }
 
-// Replace puts quotas and usage in the place of all that the file of a path holds. If it fails, the
-// file is as it was.
+// Replace replaces all quotas and all usage in the file at path. If it fails, the file is unchanged.
 func Replace(path string, quotas map[string]state.Quota, used map[string]state.Usage) error {
 	s, err := sqlitestore.Open(path)
 	if err != nil {
@@ -156,7 +156,7 @@ func Replace(path string, quotas map[string]state.Quota, used map[string]state.U
 }
 
 func replace(tx transaction.Tx, quotas map[string]state.Quota, used map[string]state.Usage) error {
-	if _, err := makeTables(tx); err != nil {
+	if _, err := createTables(tx); err != nil {
 		return err
 	}
 	if _, err := tx.Exec("DELETE FROM quotas"); err != nil {

@@ -33,8 +33,9 @@ CREATE INDEX IF NOT EXISTS idx_requests_model_ts ON requests(model, ts);
 CREATE INDEX IF NOT EXISTS idx_tokens_model_ts ON tokens(model, ts);
 `
 
-// newerColumns are those that quotas did not always have, oldest first. Where the
-// first are missing, an older program has made the file, and its usage is imported.
+// newerColumns are the columns that were added to the table quotas since, oldest first: the name of the
+// first column, and the statements that add them. If max_input_tpm is missing, an older program has
+// created the file, and its usage must be imported.
 var newerColumns = []struct{ first, add string }{
 	{"max_input_tpm", `
 ALTER TABLE quotas ADD COLUMN max_input_tpm INTEGER NOT NULL DEFAULT 0;
@@ -46,22 +47,22 @@ ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';`},
 	{"margin", `ALTER TABLE quotas ADD COLUMN margin INTEGER NOT NULL DEFAULT 0`}, // nanoseconds
 }
 
-// makeTables makes the tables and columns that are missing. It reports whether the
-// file's usage is in its accounts already.
-func makeTables(tx transaction.Tx) (imported bool, err error) {
+// createTables creates the tables and columns that are missing. It reports whether the file's usage was
+// imported into its accounts before.
+func createTables(tx transaction.Tx) (imported bool, err error) {
 	if _, err := tx.Exec(tables); err != nil {
 		return false, err
 	}
 	for i, newer := range newerColumns {
-		var there bool
+		var exists bool
 		err := each(tx, "SELECT COUNT(*) FROM pragma_table_info('quotas') WHERE name = ?", func(scan func(...any) error) error {
-			return scan(&there)
+			return scan(&exists)
 		}, newer.first)
 		if err != nil {
 			return false, err
 		}
-		imported = imported || i == 0 && there
-		if there {
+		imported = imported || i == 0 && exists
+		if exists {
 			continue
 		}
 		if _, err := tx.Exec(newer.add); err != nil {
@@ -91,7 +92,7 @@ func readValidQuotas(tx transaction.Tx) (map[string]state.Quota, error) {
 	return quotas, check(quotas)
 }
 
-// check returns what is wrong with one of the quotas, or nil.
+// check returns an error if one of the quotas is not valid.
 func check(quotas map[string]state.Quota) error {
 	for model, q := range quotas {
 		if err := state.Check(model, q); err != nil {
@@ -119,23 +120,23 @@ func writeQuotas(tx transaction.Tx, quotas map[string]state.Quota, conflict stri
 	return nil
 }
 
-// PutQuotas writes quotas.
+// PutQuotas writes quotas, and replaces those that the models have in the file.
 func (f *File) PutQuotas(quotas map[string]state.Quota) error {
 	return f.update(context.Background(), func(tx transaction.Tx) error { return writeQuotas(tx, quotas, orReplace) })
 }
 
-// AddQuotas writes the quotas of models that have none in the file yet, and returns those that all
-// of the models have now.
-func (f *File) AddQuotas(quotas map[string]state.Quota) (held map[string]state.Quota, err error) {
+// AddQuotas writes the quotas of models that have none in the file yet. It returns the quotas that all
+// of the given models have then.
+func (f *File) AddQuotas(quotas map[string]state.Quota) (current map[string]state.Quota, err error) {
 	err = f.update(context.Background(), func(tx transaction.Tx) error {
 		if err := writeQuotas(tx, quotas, orKeep); err != nil {
 			return err
 		}
-		held, err = readQuotas(tx)
+		current, err = readQuotas(tx)
 		return err
 	})
-	maps.DeleteFunc(held, func(model string, _ state.Quota) bool { _, ok := quotas[model]; return !ok })
-	return held, err
+	maps.DeleteFunc(current, func(model string, _ state.Quota) bool { _, ok := quotas[model]; return !ok })
+	return current, err
 }
 
 // Quotas returns the quotas of the file.

@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 )
 
-// importUsage reads what an older program has written into the accounts.
+// importUsage imports the usage in the tables of an older program into the accounts.
 func importUsage(tx transaction.Tx, quotas map[string]state.Quota) error {
 	all := map[string]state.Usage{}
 	for _, table := range []struct {
@@ -39,7 +39,7 @@ func importUsage(tx transaction.Tx, quotas map[string]state.Quota) error {
 	return putAccounts(tx, quotas, all)
 }
 
-// putAccounts sets what models have used of which no usage is stored yet.
+// putAccounts writes the accounts of models with such usage, if anything of it still counts.
 func putAccounts(tx transaction.Tx, quotas map[string]state.Quota, used map[string]state.Usage) error {
 	for model, u := range used {
 		q := quotas[model]
@@ -55,7 +55,7 @@ func putAccounts(tx transaction.Tx, quotas map[string]state.Quota, used map[stri
 	return nil
 }
 
-// readUsage returns what a model with such a quota has used.
+// readUsage returns what a model with a quota has used.
 func readUsage(tx transaction.Tx, model string, q *state.Quota) (u state.Usage, err error) {
 	accounts := state.Accounts{}
 	for _, l := range q.Limits() {
@@ -66,7 +66,7 @@ func readUsage(tx transaction.Tx, model string, q *state.Quota) (u state.Usage, 
 	return accounts.Usage(q, tx.Now()), nil
 }
 
-// readAllUsage returns what each model has used.
+// readAllUsage returns what each model has used, with or without a quota.
 func readAllUsage(tx transaction.Tx, quotas map[string]state.Quota) (map[string]state.Usage, error) {
 	keys, err := tx.Keys(state.AllModels)
 	if err != nil {
@@ -88,7 +88,7 @@ INSERT INTO requests (model, ts)
 WITH RECURSIVE each(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM each WHERE i < ?3)
 SELECT ?1, ?2 FROM each`
 
-// exportUsage replaces what older programs read of what models have used.
+// exportUsage writes what all models have used into the tables of older programs.
 func exportUsage(tx transaction.Tx, quotas map[string]state.Quota) error {
 	all, err := readAllUsage(tx, quotas)
 	if err != nil {
@@ -98,7 +98,7 @@ func exportUsage(tx transaction.Tx, quotas map[string]state.Quota) error {
 		return err
 	}
 	for model, s := range all {
-		for at := s.Requests; len(at) > 0; { // many may be at the same time
+		for at := s.Requests; len(at) > 0; { // one statement for all requests at the same time
 			n := 1
 			for n < len(at) && at[n].Equal(at[0]) {
 				n++

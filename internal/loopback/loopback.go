@@ -1,4 +1,4 @@
-// Package loopback tells the addresses of this machine alone from others.
+// Package loopback recognizes addresses that only this machine can reach.
 package loopback
 
 import (

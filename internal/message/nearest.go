@@ -1,6 +1,7 @@
 package message
 
-// Nearest returns the one of some names that a name may have been meant to be, or "".
+// Nearest returns the name among names that the user probably meant by a wrong name, or "" if none is
+// similar.
 func Nearest(name string, names []string) (best string) {
 	least := 1 + max(len(name), 3)/3
 	for _, other := range names {
@@ -11,8 +12,8 @@ func Nearest(name string, names []string) (best string) {
 	return best
 }
 
-// distance is how many letters must be added, left out, replaced, or swapped with their
-// neighbour, to make one name of another.
+// distance returns how many letters must be added, left out, replaced, or swapped with their neighbour,
+// to turn one name into the other.
 func distance(a, b string) int {
 	if len(a) > 64 { // no field has such a name
 		return len(a)

@@ -14,35 +14,36 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
-// Keeper is a store that keeps values beside its counters, which all nodes that share it see.
+// Keeper is a store that also keeps settings, which all nodes that share it see.
 type Keeper interface {
 	// Settings returns all values by their names.
 	Settings(ctx context.Context) (map[string]string, error)
 
-	// PutSettings sets values in one step, or with onlyNew only those of names without a value. It
-	// returns the values that the names have now.
+	// PutSettings sets values by their names, in one step. If onlyNew is set, it sets only values
+	// of names that have none. It returns the values that the given names have then.
 	PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error)
 
 	// WatchSettings calls changed when values may have changed, one call at a time, until stop
-	// returns. It also calls it when it begins to watch, and after each time in which it could not
-	// watch.
+	// returns. It also calls changed when it begins to watch, and whenever it can watch again after
+	// it could not.
 	WatchSettings(changed func()) (stop func())
 }
 
-const reload = time.Second // between two attempts to load
+const retryAfter = time.Second // the time between two attempts to load
 
-// Follow calls load whenever another node may have set something, until stop returns. It repeats a
-// load that fails, and passes the error to miss.
+// Follow calls load whenever another node may have changed settings, until stop returns. If load
+// fails, Follow passes the error to miss and calls load again.
 func Follow(k Keeper, load func(ctx context.Context) error, miss func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	stopWatching := k.WatchSettings(func() { loadSoon(ctx, load, miss) })
+	stopWatching := k.WatchSettings(func() { retryLoad(ctx, load, miss) })
 	return func() {
 		cancel()
 		stopWatching()
 	}
 }
 
-func loadSoon(ctx context.Context, load func(ctx context.Context) error, miss func(error)) {
+// retryLoad calls load until it succeeds or ctx ends.
+func retryLoad(ctx context.Context, load func(ctx context.Context) error, miss func(error)) {
 	for {
 		err := load(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -50,15 +51,15 @@ func loadSoon(ctx context.Context, load func(ctx context.Context) error, miss fu
 		}
 		miss(err)
 		select {
-		case <-time.After(reload):
+		case <-time.After(retryAfter):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// Put sets values of a kind, encoded as JSON, or with onlyNew only those of names without a value.
-// It returns the values that the names have now.
+// Put sets values of a kind, encoded as JSON, as [Keeper.PutSettings] does. kind is the prefix of the
+// names.
 func Put[V any](ctx context.Context, k Keeper, kind string, values map[string]V, onlyNew bool) (map[string]string, error) {
 	texts := map[string]string{}
 	for name, value := range values {
@@ -71,18 +72,18 @@ func Put[V any](ctx context.Context, k Keeper, kind string, values map[string]V,
 	return k.PutSettings(ctx, texts, onlyNew)
 }
 
-// none is the value of a name whose value was taken back.
+// none is the value of a name whose value was unset.
 const none = "null"
 
-// Unset takes back the value of a name.
+// Unset unsets the value of a name.
 func Unset(ctx context.Context, k Keeper, kind, name string) error {
 	_, err := k.PutSettings(ctx, map[string]string{kind + name: none}, false)
 	return err
 }
 
-// Parse returns the values of a kind among all settings, and the names whose values were taken
-// back. It leaves out values that are not valid for this program, such as those of a newer one, and
-// passes the error to miss.
+// Parse returns the values of a kind among all settings, and the names whose values were unset. It
+// leaves out values that are not valid for this program, such as those of a newer one, and passes the
+// error to miss.
 func Parse[V any](all map[string]string, kind string, check func(name string, v V) error, miss func(error)) (values map[string]V, unset []string) {
 	values = map[string]V{}
 	for setting, text := range all {
@@ -109,8 +110,9 @@ func Parse[V any](all map[string]string, kind string, check func(name string, v 
 	return values, unset
 }
 
-// Decode decodes a value, or returns nil for one that was taken back. It refuses unknown fields:
-// a limit that this program does not know must not be lost silently. Errors do not show the text.
+// Decode decodes a value. For a value that was unset it returns nil. Unknown fields are an error,
+// because a limit that this program does not know must not be lost silently. Errors do not contain the
+// text.
 func Decode[V any](text string) (v *V, err error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -101,7 +101,7 @@ func TestFollow(t *testing.T) {
 		}, func(err error) { missed = append(missed, err) })
 		start := time.Now()
 		b.changed()
-		if loaded != 1 || len(missed) != 2 || time.Since(start) != 2*reload {
+		if loaded != 1 || len(missed) != 2 || time.Since(start) != 2*retryAfter {
 			t.Errorf("loaded %d times, missed %v, after %v", loaded, missed, time.Since(start))
 		}
 		b.fails = 1 << 30

@@ -7,8 +7,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Dimension is one of the ways in which a quota limits a model. Of several that deny a call,
-// the first decides.
+// Dimension is one of the ways in which a quota limits a model. If several of them deny a call, the
+// first of these decides.
 type Dimension int
 
 const (
@@ -44,17 +44,17 @@ func (d Dimension) String() string { return dimensions[d].name }
 // OfDay reports whether the dimension counts by the day, and not in a sliding window.
 func (d Dimension) OfDay() bool { return d == RPD || d == TPD }
 
-// AtProvider is added to the number of a dimension for the limit that counts what the
-// provider counts of it, without the margin of the quota. That limit denies nothing.
+// AtProvider is added to a dimension for the ID of a second limit, which counts what the provider
+// counts: its windows have no margin. That limit denies nothing.
 const AtProvider = int(Dimensions)
 
-// Max returns the address of the quota's maximum in a dimension: 0 there is unlimited.
+// Max returns a pointer to the quota's maximum in a dimension. A maximum of 0 means unlimited.
 func (q *Quota) Max(d Dimension) *int {
 	return [Dimensions]*int{&q.MaxRPD, &q.MaxRPM, &q.MaxTPM, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent}[d]
 }
 
-// Limits returns the limits of a valid quota. Requests and tokens are counted even where they
-// are not limited, because everybody wants to see them.
+// Limits returns the limits of a valid quota. Requests and tokens are counted even if they are not
+// limited, so that users can see them.
 func (q *Quota) Limits() (list []admission.Limit) {
 	for d := range Dimensions {
 		most := *q.Max(d)
@@ -86,5 +86,5 @@ func (q *Quota) limit(d Dimension) limit.Limit {
 	}
 }
 
-// minute returns for how long a use counts in the quota's minute.
+// minute returns the length of the quota's windows by the minute: a minute and the margin.
 func (q *Quota) minute() time.Duration { return time.Minute + q.Margin }

@@ -8,16 +8,16 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 )
 
-// AllModels begins the keys of the counters of all models.
+// AllModels is the prefix of the keys of all models' counters.
 const AllModels = "model/"
 
-// KeyPrefix begins the keys of a model's counters, and no other model's.
+// KeyPrefix returns the prefix of the keys of a model's counters. No other keys have it.
 func KeyPrefix(model string) string { return AllModels + url.PathEscape(model) + "/" }
 
-// Key returns the key of a model's counters of a unit.
+// Key returns the key under which a unit of a model is counted.
 func Key(model string, u admission.Unit) string { return KeyPrefix(model) + u.String() }
 
-// ModelsOf returns the names of the models whose keys are given, in order.
+// ModelsOf returns the names of the models whose keys are given, each once. The keys are sorted.
 func ModelsOf(keys []string) (names []string) {
 	for _, key := range keys {
 		escaped, _, _ := strings.Cut(strings.TrimPrefix(key, AllModels), "/")

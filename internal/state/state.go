@@ -1,4 +1,4 @@
-// Package state is what a limiter keeps of each model: its quota and its usage, as values for
+// Package state has what a limiter keeps about each model, its quota and its usage: as values for
 // files and tables, and as limits and accounts for the engine that counts.
 package state
 
@@ -49,21 +49,21 @@ type Entry struct {
 }
 
 const (
-	// MaxQuota is the largest quota: more than any provider grants in a day, and small enough
-	// for sums of what was used to be exact.
+	// MaxQuota is the largest maximum that a quota can have: more than any provider grants in a
+	// day, and small enough for sums of usage to be exact.
 	MaxQuota = 1 << 53
 
 	// MaxMargin is the largest margin of a quota.
 	MaxMargin = 30 * time.Second
 
-	// MaxCount is as far as usage is counted.
+	// MaxCount is the largest usage: more counts as this.
 	MaxCount = min(1<<62, math.MaxInt)
 )
 
-// A Maximum is one that a quota has, under its name in files.
+// A Maximum is one of the maxima that a quota has.
 type Maximum struct {
-	Name  string
-	Value *int // 0: unlimited
+	Name  string // its name in files
+	Value *int   // 0 means unlimited
 }
 
 // Maxima returns the maxima of the quota, in the order of files.
@@ -75,7 +75,7 @@ func (q *Quota) Maxima() []Maximum {
 	}
 }
 
-// Check returns what is wrong with the name of a model or with its quota, or nil.
+// Check returns an error that says what is wrong with the name of a model or with its quota, or nil.
 func Check(model string, q Quota) error {
 	if err := modelname.Check(model); err != nil {
 		return err
@@ -86,7 +86,7 @@ func Check(model string, q Quota) error {
 	return nil
 }
 
-// Validate returns what is wrong with the quota and what is allowed, or nil.
+// Validate returns an error that says what is wrong with the quota and what is allowed, or nil.
 func (q Quota) Validate() error {
 	for _, m := range q.Maxima() {
 		if *m.Value < 0 || int64(*m.Value) > MaxQuota {
@@ -102,13 +102,13 @@ func (q Quota) Validate() error {
 	return nil
 }
 
-// Day returns a limit of n a day, which begins as the quota says.
+// Day returns a limit of n a day. The day begins when DayResetsAt says, or with the first request.
 func (q Quota) Day(n int64) (limit.Limit, error) {
 	if q.DayResetsAt == "" {
 		return limit.New(n, 24*time.Hour+q.Margin).Anchored(), nil
 	}
 	fields := strings.Fields(q.DayResetsAt)
-	if len(fields) != 2 || len(q.DayResetsAt) > 100 || fields[1] == "Local" { // Local is another zone on another machine
+	if len(fields) != 2 || len(q.DayResetsAt) > 100 || fields[1] == "Local" { // Local is a different zone on each machine
 		return limit.Limit{}, errors.New("it has no such two parts")
 	}
 	at, err := time.Parse("15:04", fields[0])
@@ -124,7 +124,7 @@ func (q Quota) Day(n int64) (limit.Limit, error) {
 	return l, l.Validate()
 }
 
-// CheckTime refuses a time that RFC 3339 cannot express.
+// CheckTime returns an error for a time that RFC 3339 cannot express.
 func CheckTime(t time.Time) error {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return fmt.Errorf("a time in the year %d: it must be from 0 to 9999", year)

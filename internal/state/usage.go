@@ -12,7 +12,7 @@ import (
 // Accounts is what a model has used of each unit that is counted.
 type Accounts map[admission.Unit]*limit.Account
 
-// Empty reports whether nothing that was used counts any more at a time in Unix nanoseconds.
+// Empty reports whether nothing that was used counts any more at now, in Unix nanoseconds.
 func (a Accounts) Empty(now int64) bool {
 	for _, account := range a {
 		if now < account.FullAt() {
@@ -22,10 +22,10 @@ func (a Accounts) Empty(now int64) bool {
 	return true
 }
 
-// mostListed is how many requests of a minute a Usage lists: the latest.
-const mostListed = 1 << 17
+// maxRequests is how many requests of a minute a Usage has. If there were more, it has the latest.
+const maxRequests = 1 << 17
 
-// Usage returns what a model with such a quota has used.
+// Usage returns what a model with a quota has used, as of now.
 func (a Accounts) Usage(q *Quota, now int64) Usage {
 	entries := func(d Dimension) (list []Entry) {
 		account := a[d.Unit()]
@@ -41,7 +41,7 @@ func (a Accounts) Usage(q *Quota, now int64) Usage {
 	}
 	u := Usage{Tokens: entries(TPM), InputTokens: entries(InputTPM), OutputTokens: entries(OutputTPM)}
 	for _, e := range slices.Backward(entries(RPM)) {
-		n := min(e.Count, mostListed-len(u.Requests))
+		n := min(e.Count, maxRequests-len(u.Requests))
 		u.Requests = append(u.Requests, slices.Repeat([]time.Time{e.Time}, n)...)
 	}
 	slices.Reverse(u.Requests)
@@ -54,20 +54,21 @@ func (a Accounts) Usage(q *Quota, now int64) Usage {
 	return u
 }
 
-// day returns since when and how much was used of a day, or nil if nothing was.
+// day returns how much was used in the present day, and when that day began. It returns nil if nothing
+// was used.
 func (a Accounts) day(q *Quota, d Dimension, now int64) *Entry {
 	account := a[d.Unit()]
 	if account == nil {
 		return nil
 	}
-	said := account.Check(q.limit(d), now, 0)
-	if said.Used == 0 {
+	decision := account.Check(q.limit(d), now, 0)
+	if decision.Used == 0 {
 		return nil
 	}
-	return &Entry{UTC(said.Since), int(said.Used)}
+	return &Entry{UTC(decision.Since), int(decision.Used)}
 }
 
-// UTC returns a time in Unix nanoseconds as one in UTC.
+// UTC converts a time in Unix nanoseconds.
 func UTC(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 
 // Empty reports whether nothing was used.
@@ -76,15 +77,15 @@ func (u *Usage) Empty() bool {
 		len(u.InputTokens) == 0 && len(u.OutputTokens) == 0 && u.DayTokens == nil
 }
 
-// oldest is longer ago than anything that still counts.
-const oldest = 72 * time.Hour
+// maxAge is the age from which on no usage counts any more, whatever the quota.
+const maxAge = 72 * time.Hour
 
-// Accounts returns the accounts of a model with such a quota. Usage that does not count any more is
-// dropped, and usage in the future counts as of now, in Unix nanoseconds.
+// Accounts returns the accounts of a model with a quota and such usage. Usage that does not count any
+// more is dropped, and usage in the future counts as of now, in Unix nanoseconds.
 func (u *Usage) Accounts(q *Quota, now int64) Accounts {
 	var uses []use
 	add := func(of Dimension, e Entry) {
-		if e.Count <= 0 || e.Time.Before(UTC(now).Add(-oldest)) {
+		if e.Count <= 0 || e.Time.Before(UTC(now).Add(-maxAge)) {
 			return
 		}
 		at := now
@@ -111,7 +112,7 @@ func (u *Usage) Accounts(q *Quota, now int64) Accounts {
 	return q.charge(uses)
 }
 
-// use is what was used in a dimension at a time, or in the day that began then.
+// use is an amount n that was used in a dimension at a time, or in the day that began at that time.
 type use struct {
 	of    Dimension
 	at, n int64
@@ -122,7 +123,7 @@ func (q *Quota) charge(uses []use) Accounts {
 	accounts, limits := Accounts{}, q.Limits()
 	for _, u := range uses {
 		unit := u.of.Unit()
-		var charged []limit.Limit // of the day, or of the minute
+		var charged []limit.Limit // the limits by the day, or those by the minute
 		for _, l := range limits {
 			if l.Unit == unit && u.of.OfDay() == (l.Limit.Algorithm() == limit.FixedWindow) {
 				charged = append(charged, l.Limit)

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Log keeps what is written to it. A test can wait for what it needs to be there.
+// Log keeps everything that is written to it. A test can wait until a text is written.
 type Log struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	written chan struct{} // closed at the next write; nil: nobody waits
+	written chan struct{} // closed at the next write; nil if no test waits
 }
 
-// Write is [io.Writer]'s.
+// Write implements [io.Writer].
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,7 +26,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String returns all that was written.
+// String returns everything that was written.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +40,7 @@ func (l *Log) Await(t testing.TB, pattern string) string {
 	return l.AwaitTimes(t, pattern, 1)
 }
 
-// AwaitTimes is Await for a number of matches. It returns the group of the last of them.
+// AwaitTimes is Await for a number of matches. It returns the last group of the last match.
 func (l *Log) AwaitTimes(t testing.TB, pattern string, times int) string {
 	t.Helper()
 	wanted, late := regexp.MustCompile(pattern), time.After(Patience)
@@ -58,8 +58,8 @@ func (l *Log) AwaitTimes(t testing.TB, pattern string, times int) string {
 	}
 }
 
-// find returns what matches a pattern, at most so many times, and a channel that is closed at
-// the next write.
+// find returns the first matches of a pattern, up to a number of times, and a channel that is closed
+// at the next write.
 func (l *Log) find(wanted *regexp.Regexp, times int) ([][][]byte, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

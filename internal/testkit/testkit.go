@@ -23,7 +23,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Equal fails the test if a value is not as wanted, and prints what differs.
+// Equal fails the test if a value is not the wanted one, and prints what differs.
 func Equal(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -31,8 +31,8 @@ func Equal(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
-// Recorder is an observer that records events. The type of the events is a parameter, so that
-// this package stands below those that it helps to test.
+// Recorder is an observer that records events. The type of the events is a parameter, so that this
+// package does not import those that it helps to test.
 type Recorder[E any] struct {
 	mu     sync.Mutex
 	events []E

@@ -1,5 +1,5 @@
-// Package transaction is what package ratelimit may do to the file of a SQLite store,
-// in which it keeps tables of its own beside the store's accounts.
+// Package transaction declares what package ratelimit may do in the file of a SQLite
+// store, where it keeps tables of its own beside the store's accounts.
 package transaction
 
 import (
@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Tx is a transaction that locks the file for writing, for accounts and for the caller's
-// own tables. It ends with the function that it was given to.
+// Tx is a transaction that locks the file for writing. It ends when the function returns
+// that it was passed to.
 type Tx interface {
 	// Now returns the time at which the transaction began, in Unix nanoseconds.
 	Now() int64

@@ -1,18 +1,18 @@
-// Package unreported keeps errors of work that no caller waits for.
+// Package unreported keeps errors of work that no caller waits for, until a caller asks.
 package unreported
 
 import "sync"
 
-// Error keeps the first error since somebody last asked. The zero Error has none. Its
+// Error keeps the first error since the last call of Take. The zero Error has none. Its
 // methods may be called concurrently.
 type Error struct {
-	OnError func(error) // is called with every error that is kept or would be; may be nil
+	OnError func(error) // called with every error that is passed to Keep; may be nil
 
 	mu    sync.Mutex
 	first error
 }
 
-// Keep keeps an error, unless there is one already. nil is none.
+// Keep keeps an error, unless there is one already. It does nothing for nil.
 func (e *Error) Keep(err error) {
 	if err == nil {
 		return

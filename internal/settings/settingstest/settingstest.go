@@ -12,11 +12,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
 
-// Connect returns one more keeper of the same values, until the test ends.
+// Connect returns one more keeper of the same settings, until the test ends.
 type Connect func() settings.Keeper
 
-// Run tests keepers. place returns how to connect to a place where nothing is kept yet.
-func Run(t *testing.T, place func(t *testing.T) Connect) {
+// Run tests keepers. create creates an empty store, and returns how to connect to it.
+func Run(t *testing.T, create func(t *testing.T) Connect) {
 	for name, test := range map[string]func(*testing.T, Connect){
 		"steps":       steps,
 		"one of many": oneOfMany,
@@ -25,7 +25,7 @@ func Run(t *testing.T, place func(t *testing.T) Connect) {
 		"stop":        stop,
 		"cancelled":   cancelled,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, place(t)) })
+		t.Run(name, func(t *testing.T) { test(t, create(t)) })
 	}
 }
 
@@ -67,26 +67,26 @@ func want(t *testing.T, k settings.Keeper, want values) {
 	}
 }
 
-// Whoever writes only what is new writes it once, whoever else does.
+// Of several keepers that set the same new name at the same time, one succeeds, and all get its value.
 func oneOfMany(t *testing.T, connect Connect) {
 	const writers = 8
-	told := make(chan string, writers)
+	results := make(chan string, writers)
 	for i := range writers {
 		k := connect()
 		go func() {
 			now, err := k.PutSettings(context.Background(), values{"x": fmt.Sprint(i)}, true)
-			told <- fmt.Sprint(now["x"], err)
+			results <- fmt.Sprint(now["x"], err)
 		}()
 	}
-	first := <-told
+	first := <-results
 	for range writers - 1 {
-		if next := <-told; next != first {
-			t.Errorf("one is told %s, and another %s", first, next)
+		if next := <-results; next != first {
+			t.Errorf("one keeper gets %s, and another %s", first, next)
 		}
 	}
 }
 
-// Those who write at a time do not undo each other's values.
+// Keepers that set different names at the same time do not undo each other's values.
 func noneLost(t *testing.T, connect Connect) {
 	const writers, each = 4, 10
 	done := make(chan error, writers)
@@ -112,7 +112,7 @@ func noneLost(t *testing.T, connect Connect) {
 	want(t, connect(), all)
 }
 
-// Watched returns a channel that has something when settings may have changed.
+// Watched returns a channel that gets a value whenever settings may have changed.
 func Watched(t *testing.T, k settings.Keeper) <-chan struct{} {
 	t.Helper()
 	news := make(chan struct{}, 100)
@@ -121,7 +121,7 @@ func Watched(t *testing.T, k settings.Keeper) <-chan struct{} {
 	return news
 }
 
-// Await waits until a setting is so, and looks at it only when there is news.
+// Await waits until a setting has a value. It reads the settings only when news gets a value.
 func Await(t *testing.T, k settings.Keeper, news <-chan struct{}, name, value string) {
 	t.Helper()
 	late := time.After(20 * time.Second)
@@ -129,7 +129,7 @@ func Await(t *testing.T, k settings.Keeper, news <-chan struct{}, name, value st
 		select {
 		case <-news:
 		case <-late:
-			t.Fatalf("nobody says that %s is %q", name, value)
+			t.Fatalf("no news that %s is %q", name, value)
 		}
 		if got, err := k.Settings(t.Context()); err == nil && got[name] == value {
 			return
