@@ -174,3 +174,25 @@ func TestPublishClosed(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 }
+
+// A subscription that the server refuses begins once the server allows it.
+func TestSubscribeRefused(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
+	allow := func(channels string) {
+		if _, err := server.Do("ACL", "SETUSER", "default", channels); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow("resetchannels")
+	received := bustest.Subscribe(t, b)
+	if err := a.Publish(t.Context(), []byte("x")); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("forbidden: %v", err)
+	}
+	allow("allchannels")
+	testkit.Eventually(t, "a message once it is allowed", func() bool {
+		bustest.Publish(t, a, "y")
+		return len(received) > 0
+	})
+}
