@@ -24,7 +24,7 @@ const asChild = "SQLITESTORE_CHILD"
 func TestMain(m *testing.M) {
 	name := os.Getenv(asChild)
 	if name == "" {
-		goleak.VerifyTestMain(m) // a store starts no goroutine
+		goleak.VerifyTestMain(m) // a closed store leaves no goroutine
 		return
 	}
 	if err := child(name, os.Args[1]); err != nil {

@@ -65,6 +65,7 @@ func (s *Store) file() (string, error) {
 	if err != nil {
 		return "", s.describe(err)
 	}
+	s.messenger.path = path
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", s.describe(err)
 	}

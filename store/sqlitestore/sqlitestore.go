@@ -11,7 +11,9 @@
 // cut can lose the last moments, though never half of a transaction, and what was
 // admitted in them may be admitted again.
 //
-// Beside the accounts it keeps settings, and notifies their watchers of changes.
+// Beside the accounts it keeps settings, and notifies their watchers of changes. Processes that
+// share the file can also send each other messages, through sockets in a directory beside it, whose
+// name ends in ".peers" and which is there only while somebody subscribes.
 //
 // The file must be on a local disk, and must not be deleted or replaced while
 // a process has it open. Such a process should not open the file in any other way:
@@ -20,6 +22,7 @@ package sqlitestore
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"sync"
 	"sync/atomic"
@@ -36,6 +39,7 @@ type Store struct {
 	maxBatch    int           // the most calls in one transaction
 	close       func() error
 	watchers    watchers // are notified when settings change
+	messenger   messenger
 
 	// mu guards the following fields.
 	mu      sync.Mutex
@@ -77,14 +81,17 @@ func newStore(path string) *Store {
 		clock:       func() int64 { return time.Now().UnixNano() },
 		busyTimeout: 5 * time.Second,
 		maxBatch:    1024,
+		messenger:   messenger{id: rand.Text()[:idLength]},
 	}
 	s.close = sync.OnceValue(func() error {
+		s.messenger.subscriptions.Close()
+		defer s.messenger.peers.close()
 		return s.submit(&operation{ctx: context.Background(), exclusive: s.disconnect, closes: true})
 	})
 	return s
 }
 
-// Close closes the file once all calls that came before are done. Later calls get
+// Close ends subscriptions, and closes the file once all calls that came before are done. Later calls get
 // [store.ErrClosed].
 func (s *Store) Close() error { return s.close() }
 
