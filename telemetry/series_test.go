@@ -36,7 +36,7 @@ func TestPrometheusCardinality(t *testing.T) {
 		series += len(family.Metric)
 		for _, m := range family.Metric {
 			for _, label := range m.Label {
-				values.Note(label.GetName(), label.GetValue())
+				values.Add(label.GetName(), label.GetValue())
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package gatewaytest has what the tests of the gateway's packages share. It does not import
-// package gateway, so that the tests inside of that can use it.
+// Package gatewaytest has what the tests of the gateway's packages have in common. It does not import
+// package gateway, so that tests in that package can use it too.
 package gatewaytest
 
 import (

@@ -9,13 +9,13 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// Recorder is an observer that keeps what happens.
+// Recorder is an observer that records events.
 type Recorder struct {
 	mu   sync.Mutex
 	list []ratelimit.Event
 }
 
-// Observe is [ratelimit.Observer]'s.
+// Observe implements [ratelimit.Observer].
 func (r *Recorder) Observe(_ context.Context, e ratelimit.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,7 +29,7 @@ func (r *Recorder) All() []ratelimit.Event {
 	return slices.Clone(r.list)
 }
 
-// Count returns how many events there were of a kind.
+// Count returns the number of events of a kind.
 func (r *Recorder) Count(kind ratelimit.EventKind) (n int) {
 	for _, e := range r.All() {
 		if e.Kind == kind {
@@ -39,7 +39,7 @@ func (r *Recorder) Count(kind ratelimit.EventKind) (n int) {
 	return n
 }
 
-// Used expects that so many calls are settled, with so many tokens.
+// Used fails the test unless a number of calls were settled, with a number of tokens in all.
 func (r *Recorder) Used(t *testing.T, calls, input, output int) {
 	t.Helper()
 	var n int

@@ -1,5 +1,5 @@
-// Package llmhttptest is what the tests of the transport share, with SDKs and without: a
-// provider, a limiter in front of it, and what the limiter has counted.
+// Package llmhttptest has what the tests of package llmhttp have in common, with SDKs and without: a
+// provider, a limiter in front of it, and checks of what the limiter has counted.
 package llmhttptest
 
 import (
@@ -12,23 +12,23 @@ import (
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
-// Model is the one that tests call, but for those that compare several.
+// Model is the model that tests call, unless they compare several models.
 const Model = "some-model"
 
 // Ample is a quota that no test exceeds.
 var Ample = ratelimit.ModelQuota{MaxRPM: 100_000, MaxTPM: 1_000_000_000, MaxConcurrent: 20_000}
 
-// World is a provider, a limiter, and clients of both.
+// World is a provider, a limiter in front of it, and clients.
 type World struct {
 	t       *testing.T
 	Server  *mockprovider.Server
-	Direct  *http.Transport // to the provider, past the limiter
+	Direct  *http.Transport // sends calls to the provider without the limiter
 	Limiter *ratelimit.RateLimiter
-	Events  *Recorder
-	Client  *http.Client // through the limiter
+	Events  *Recorder    // the events of the limiter
+	Client  *http.Client // sends calls through the limiter
 }
 
-// New starts a provider, and returns it with a limiter of one model before it.
+// New starts a provider, and a limiter of one model in front of it.
 func New(t *testing.T, config mockprovider.Config, quota ratelimit.ModelQuota, options ...llmhttp.Option) *World {
 	t.Helper()
 	w := &World{t: t, Server: mockprovider.New(config), Events: &Recorder{}}
@@ -52,12 +52,12 @@ func NewLimiter(t *testing.T, quota ratelimit.ModelQuota, observer ratelimit.Obs
 	return limiter
 }
 
-// Through returns a client that the limiter limits.
+// Through returns a client that sends calls through the limiter.
 func (w *World) Through(options ...llmhttp.Option) *http.Client {
 	return &http.Client{Transport: llmhttp.New(w.Direct, w.Limiter, options...)}
 }
 
-// Unused expects that nothing is charged, and that nothing has reached the provider.
+// Unused fails the test if anything was charged, or if any call has reached the provider.
 func (w *World) Unused() {
 	w.t.Helper()
 	s := w.Limiter.Stats(Model)
@@ -69,9 +69,8 @@ func (w *World) Unused() {
 	}
 }
 
-// Settled expects that all calls have come to an end: each that has reached the
-// provider is settled, with as many tokens as the provider has sent, and none holds
-// a place.
+// Settled does what Ended does. It also fails the test unless the calls were settled with as many
+// tokens as the provider has reported.
 func (w *World) Settled() {
 	w.t.Helper()
 	used := w.Ended()
@@ -81,8 +80,8 @@ func (w *World) Settled() {
 	}
 }
 
-// Ended expects that each call that has reached the provider is settled, and none
-// holds a place. It returns what all calls have used, as far as that is known.
+// Ended fails the test unless all calls have ended: each call that has reached the provider was
+// settled, and none holds a slot. It returns what all calls have used, as far as that is known.
 func (w *World) Ended() (used ratelimit.Tokens) {
 	w.t.Helper()
 	sent := w.Server.Totals()[Model]
@@ -101,7 +100,7 @@ func (w *World) Ended() (used ratelimit.Tokens) {
 		w.t.Errorf("%d calls were admitted, %d have ended", admitted, ended)
 	}
 	if n := w.Limiter.Stats(Model).Concurrent; n != 0 {
-		w.t.Errorf("%d places are held", n)
+		w.t.Errorf("%d slots are held", n)
 	}
 	return used
 }

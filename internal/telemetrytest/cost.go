@@ -7,7 +7,8 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// Allocs returns how many allocations an event costs that was seen before.
+// Allocs returns the number of allocations of an observer for an event like one that it has observed
+// before.
 func Allocs(o ratelimit.Observer, e ratelimit.Event) float64 {
 	ctx := context.Background()
 	o.Observe(ctx, e)

@@ -1,5 +1,5 @@
-// Package telemetrytest is what the tests of the observers share, with Prometheus and with
-// OpenTelemetry's SDK: events, and what is to become of them.
+// Package telemetrytest has what the tests of the observers have in common, with Prometheus and with
+// OpenTelemetry's SDK: events, and checks of the metrics that result from them.
 package telemetrytest
 
 import (
@@ -12,10 +12,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// ErrGone is why the store of the [Story] is lost.
+// ErrGone is the error with which the store is lost in the [Story].
 var ErrGone = errors.New("the store is gone")
 
-// Story is events from which every metric gets a value.
+// Story is a list of events that give every metric a value.
 var Story = []ratelimit.Event{
 	{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: 59, Estimated: 1000},
 	{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "tpm", RemainingMinute: 58, Waited: 1500 * time.Millisecond, Estimated: 1000},
@@ -40,7 +40,7 @@ var Story = []ratelimit.Event{
 	Stored(redisstore.Event{Kind: redisstore.Reconciled, Mode: redisstore.Share, Keys: 2, Charged: 700, Missed: 1}),
 }
 
-// HalfKnown is calls of which only the third can be compared with its estimate.
+// HalfKnown is the events of calls of which only the third can be compared with its estimate.
 var HalfKnown = []ratelimit.Event{
 	{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: -1}},
 	{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: 800}},
@@ -49,8 +49,8 @@ var HalfKnown = []ratelimit.Event{
 	{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 500, Output: 500}}, // nothing limits it
 }
 
-// Losing is events of a store, some of them twice and some missing, and how many
-// groups are lost after each. Five are losses.
+// Losing is a list of events of a store, some of them repeated and some missing, with the number of
+// groups that are lost after each event. Five events are losses.
 var Losing = []struct {
 	Kind  redisstore.EventKind
 	Group int
@@ -71,19 +71,19 @@ var Losing = []struct {
 	{redisstore.Back, 5, 0},
 }
 
-// Stored is an event of a store.
+// Stored returns the event of a limiter for an event of its store.
 func Stored(e redisstore.Event) ratelimit.Event {
 	return ratelimit.Event{Kind: ratelimit.EventStore, RemainingMinute: -1, Err: e.Err, Store: &e}
 }
 
-// Tell lets an observer observe events.
+// Tell passes events to an observer.
 func Tell(t testing.TB, o ratelimit.Observer, events ...ratelimit.Event) {
 	for _, e := range events {
 		o.Observe(t.Context(), e)
 	}
 }
 
-// Usual is the events of most calls, by their names.
+// Usual are the events of ordinary calls, by their names.
 var Usual = map[string]ratelimit.Event{
 	"admitted": {Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "tpm", RemainingMinute: 58, Waited: time.Millisecond, Estimated: 1000},
 	"denied":   {Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "concurrent", RetryAfter: time.Second},

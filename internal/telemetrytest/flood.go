@@ -14,36 +14,36 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// Limits is the limits that an event may name. The first is none.
+// Limits are the limits that an event may name. The first is no limit.
 var Limits = []string{
 	"", "minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
 	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
 }
 
-// How many values the labels of metrics have at most, in a flood.
+// The largest numbers of values that the labels of metrics can have in a flood.
 const (
-	Models   = 10 // that are told apart
+	Models   = 10 // models with values of their own
 	Outcomes = 5
 	Shadows  = 2
 	Causes   = 5
-	Types    = 2 // of tokens
-	Modes    = 3 // of a store that is lost
+	Types    = 2 // types of tokens
+	Modes    = 3 // loss modes
 )
 
-// Projects is those that are told apart in a flood.
+// Projects are the projects that have label values of their own in a flood.
 var Projects = []string{"acme", "initech"}
 
-// MostSeries returns how many series there can be at most: of each pair of a model and a
-// project its decisions, two kinds of tokens used, those estimated and those compared with
-// them, and the cancelled ones; of each model three histograms of waits and one of errors,
-// its throttled calls, and how often each limit was lowered and learned; and eleven of the
-// store.
+// MostSeries returns the largest number of series. For each pair of a model and a project these are
+// its decisions, the tokens of two types that were used, the tokens that were estimated, those that
+// were compared with an estimate, and the cancelled calls. For each model they are three histograms of
+// waits and one of errors, its throttled calls, and how often each limit was lowered and learned. The
+// store has eleven.
 func MostSeries() int {
-	models, projects, limits := Models+2, len(Projects)+2, len(Limits)+1 // with none and other
+	models, projects, limits := Models+2, len(Projects)+2, len(Limits)+1 // also no name, and "other" for all names beyond these
 	return models*projects*(Outcomes*limits*Shadows+5) + models*(4+Causes+2*limits) + 11
 }
 
-// Flood tells an observer of so many random events, four at a time.
+// Flood passes a number of random events to an observer, four at a time.
 func Flood(t *testing.T, o ratelimit.Observer, events int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -95,7 +95,7 @@ func randomEvent(random *rand.Rand) ratelimit.Event {
 	return e
 }
 
-// randomName returns one of the names, or none, or anything that a client may send.
+// randomName returns one of the names, or an empty one, or anything that a client may send.
 func randomName(random *rand.Rand, names ...string) string {
 	switch random.IntN(5) {
 	case 0:
@@ -109,19 +109,19 @@ func randomName(random *rand.Rand, names ...string) string {
 	}
 }
 
-// Values is the values of each label that series have.
+// Values are the values that each label has in any series.
 type Values map[string]map[string]bool
 
-// Note enters a value of a label.
-func (v Values) Note(label, value string) {
+// Add adds a value of a label.
+func (v Values) Add(label, value string) {
 	if v[label] == nil {
 		v[label] = map[string]bool{}
 	}
 	v[label][value] = true
 }
 
-// Check expects that each label has no more values than it may have, and that all are text.
-// The flood is wide enough for each to have several.
+// Check fails the test if a label has more values than it may have, or a value that is not valid text.
+// It also fails if a label has only one value, since a flood gives each label several.
 func (v Values) Check(t *testing.T, most map[string]int) {
 	t.Helper()
 	for label, of := range v {

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Gathered returns the value of each series, as the exposition has it: name,
-// labels, and of a histogram its sum and count.
+// Gathered returns the value of each series, by its name and labels in Prometheus's text format. A
+// histogram has two values, its sum and its count.
 func Gathered(t testing.TB, from prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()
