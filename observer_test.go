@@ -240,9 +240,8 @@ func TestObserverOfCalls(t *testing.T) {
 		res.Cancel()
 		d.want(t, "Cancel", of(ratelimit.EventCancelled, -1, nil), nil)
 
-		for range 3 { // now it is the model that denies
-			rl.TryAcquire("m", 0)
-			tryAcquireCall(rl, t.Context(), projectCall{Model: "m", Project: "q", Limits: perMinute(9, 0)})
+		for range 6 { // now it is the model that denies
+			rl.RecordUsage("m", 0, 0)
 		}
 		d.Since()
 		tryCall(t, rl, p)

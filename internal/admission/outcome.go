@@ -26,7 +26,8 @@ type Standing struct {
 	Closed Closed // by the gate of the scope
 
 	plan  *plan
-	first int // the index of its first decision in the outcome
+	first int    // the index of its first decision in the outcome
+	share *Share // that denies; nil: none does
 }
 
 // all returns the standing of each scope.
@@ -76,7 +77,7 @@ func (o *Outcome) denies(s *Standing) bool {
 			return true
 		}
 	}
-	return s.Closed.For > 0
+	return s.Closed.For > 0 || s.share != nil
 }
 
 // Wait returns when a scope lets the call pass, as far as is known. When a call that is
@@ -100,6 +101,8 @@ func (o *Outcome) wait(s *Standing, guess, closed time.Duration) time.Duration {
 	}
 	if known > 0 {
 		guess = min(guess, SlotGuess)
+	} else if s.share != nil && guess > 0 {
+		known = s.share.RetryAfter // at the latest
 	}
 	return max(known, min(slot, guess))
 }
@@ -122,10 +125,13 @@ func (o *Outcome) By(s *Standing) (*Limit, *limit.Verdict) {
 	return o.At(s, deciding)
 }
 
-// NameOf returns the name of the limit that decides where a scope denies.
+// NameOf returns the name of the limit that decides where a scope denies, or of the share.
 func (o *Outcome) NameOf(s *Standing) string {
 	if l, _ := o.By(s); l != nil {
 		return l.Name
+	}
+	if s.share != nil && s.Closed.For == 0 {
+		return s.share.Name
 	}
 	return PausedName
 }

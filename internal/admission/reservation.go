@@ -18,9 +18,11 @@ type Reservation struct {
 	first int64      // tokens that the call asked for: of its input, if split is set, and otherwise all
 	other int64      // tokens of its output, if split is set
 
+	at      int64 // when it was made, if it is shared
 	ended   atomic.Bool
 	split   bool
 	limited bool // for observers
+	shared  bool // what was taken counts in a share
 
 	*special // &ordinary, unless any of it is set: see set
 }
@@ -250,6 +252,9 @@ func (r *Reservation) settle(used *Amounts) {
 		e.memory.SettleHold(&r.hold, r.taken(taken[:0]), r.actual(actual[:0], used))
 	} else if r.receipt != nil {
 		e.correct(correction{r.receipt, r.actual(nil, used)})
+	}
+	if r.shared {
+		r.correctShare(used)
 	}
 	if r.line != nil {
 		r.line.Charge(r.flow, r.costMore(used))

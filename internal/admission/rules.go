@@ -50,7 +50,16 @@ type Rules struct {
 	Weight     int // of the scope among those of its rank: 0 is 1
 	MaxWaiting int // how many of its calls may wait for one other scope: 0 is any number
 
+	// MinShare and MaxShare are the parts of every limit of a shared scope that the
+	// scope's calls have at least and at most; a MaxShare of 0 is all. MinShare is kept
+	// free while the calls come, or always if Dedicated is set.
+	MinShare, MaxShare float64
+	Dedicated          bool
+
+	Reserve float64 // the part of a shared scope's limits that is kept for flows that come anew
+
 	scope   *Scope
+	sharing *sharing // nil: nothing is divided among flows
 	plans   [parts]plan
 	most    [units]int64 // the least count of the unit's limits; 0: it has none
 	limited bool         // some limit denies

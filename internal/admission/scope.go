@@ -85,6 +85,9 @@ func (e *Engine) SetRules(s *Scope, r *Rules) error {
 	if err := r.ready(s); err != nil {
 		return err
 	}
+	if s.line != nil {
+		r.divide(s.rules.Load())
+	}
 	s.rules.Store(r)
 	e.endImpossible(s)
 	e.Wake(s)
@@ -135,6 +138,7 @@ func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
 	if lower.ready(r.scope) != nil {
 		return r // a count out of range
 	}
+	lower.sharing = r.sharing
 	return lower
 }
 

@@ -60,6 +60,15 @@ func (e *Engine) lookThrough(ctx context.Context, c *Call, scopes Scopes, o *Out
 // takeLimits takes what a call asks for of every limit, or nothing.
 func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
 	o.begin(e, c.Part, scopes)
+	var cl claim
+	if o.claimOf(c, &cl) {
+		return e.takeShared(ctx, c, scopes, o, &cl)
+	}
+	return e.takeStore(ctx, c, o)
+}
+
+// takeStore takes what a call asks for of the store, or nothing.
+func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome) (*Reservation, error) {
 	if e.memory != nil {
 		return e.takeInMemory(ctx, c, o)
 	}
@@ -122,6 +131,7 @@ func (e *Engine) peekLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 	if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
 		return err
 	}
+	e.peekShares(c, o)
 	return e.reconsider(ctx, c, o)
 }
 

@@ -104,7 +104,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		if first, err = w.answer(); err != nil {
 			return err
 		}
-		t.Denied, t.Answer = !first.Aside, first
+		t.Denied, t.Answer = !first.Aside && !first.Yield, first
 	}
 	if o := w.never(); o != nil {
 		return w.neverBy(o)
@@ -112,6 +112,8 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 	if again := max(r.Ahead.Again, w.scopes.closedFor(e)); r.Behind && !r.Ahead.Guess && w.tooLong(again) {
 		return w.late(again)
 	}
+	waits := w.scopes.waitInPool(e, c, first.Aside || r.Ahead.Own)
+	defer waits.leave()
 	inTurn := func() (line.Answer, error) {
 		if rest := first.Again - w.sofar(); rest > 0 && w.scopes.wakes() == w.wakes && !e.closed.Load() {
 			a := first
@@ -125,7 +127,9 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 			return line.Answer{}, err
 		}
 		r.Reservation, r.Outcome = res, *said
-		return w.answer()
+		a, err := w.answer()
+		waits.turn(a.Aside)
+		return a, err
 	}
 	stands = true
 	if shared := w.scopes.line(); shared == nil {
@@ -153,6 +157,9 @@ func (w *wait) answer() (line.Answer, error) {
 		return line.Answer{}, w.late(least)
 	}
 	shared, own := said.waits(e.slotWait())
+	if s := said.share(); s != nil && own == 0 {
+		return line.Answer{Again: s.again(), Yield: true, By: s.Name, Guess: true}, nil
+	}
 	again := max(shared, own)
 	again += e.spread(again, w.lost)
 	w.lost++
@@ -303,7 +310,7 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 		}
 	}
 	if l := scopes.line(); l != nil && l.Waiting() > 0 {
-		return l.Ahead(rank)
+		return l.Ahead(scopes.flow(e, c.Part), rank)
 	}
 	return line.Ahead{}, false
 }

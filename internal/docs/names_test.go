@@ -164,12 +164,12 @@ func (r *repository) checkCommands(s span, fault func(what, name string)) {
 			fault("flag", name)
 		}
 	}
-	dir := "."
+	dirs := s.dirs
 	if found := enter.FindStringSubmatch(s.text); found != nil {
-		dir = found[1]
+		dirs = []string{found[1]}
 	}
 	for _, found := range local.FindAllStringSubmatch(s.text, -1) {
-		if strings.Contains(s.text, "go ") && !r.exists(strings.TrimSuffix(found[1], "/..."), []string{dir}) {
+		if strings.Contains(s.text, "go ") && !r.exists(strings.TrimSuffix(found[1], "/..."), dirs) {
 			fault("folder", found[1])
 		}
 	}

@@ -38,6 +38,7 @@ var order = []string{
 	"internal/statefile", // quotas and usage in YAML
 	"internal/state",     // what is kept in files and tables
 	"internal/admission", // the engine of the two
+	"internal/share",     // how the engine divides what is shared
 	"event",
 	"mockprovider",
 	"internal/tokencount", // for the root

@@ -22,6 +22,8 @@ type flow struct {
 	circle      *circle       // the circle of its rank; nil if the flow is not ready
 	element     *list.Element // the flow's element in the circle; nil if the flow is not ready
 	waitsForOwn bool          // the flow waits for its own limits: see Hall.setWaitsForOwn
+	yields      bool          // the flow waits for its share of the line's limits
+	denial                    // by its share, if it yields
 
 	// deficit and visited belong to the deficit round robin: when a round reaches a flow, its deficit
 	// grows by its gain, and it has turns as long as its deficit covers what they cost.

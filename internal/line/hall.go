@@ -31,7 +31,9 @@ func (h *Hall) Ahead(flow string) (a Ahead, waiting bool) {
 	if own == nil {
 		return a, false
 	}
-	return own.ahead(), true
+	a = own.ahead()
+	a.Own = true
+	return a, true
 }
 
 // ownWait is the state of a flow that waits for its own limits.

@@ -61,6 +61,7 @@ type Answer struct {
 	Done  bool          // the waiter need not wait any more
 	Again time.Duration // the time after which to ask again
 	Aside bool          // the flow's own limits deny the call, and not the line's
+	Yield bool          // the flow's share of the line's limits denies the call: others have their turns meanwhile
 	By    string        // the limit that denies the call
 	Guess bool          // Again is a guess: nobody knows when By lets a call pass
 }
@@ -84,7 +85,7 @@ type denial struct {
 
 func newDenial(a Answer) denial { return denial{time.Now().Add(a.Again), a.By, a.Guess} }
 
-func (d denial) ahead() Ahead { return Ahead{time.Until(d.due), d.by, d.guess} }
+func (d denial) ahead() Ahead { return Ahead{Again: time.Until(d.due), By: d.by, Guess: d.guess} }
 
 // NewLine returns an empty line.
 func (h *Hall) NewLine() *Line { return &Line{hall: h, flows: map[string]*flow{}} }
@@ -97,16 +98,20 @@ type Ahead struct {
 	Again time.Duration // the time after which the first of them asks again
 	By    string        // the limit that has denied it
 	Guess bool          // Again is a guess: nobody knows when By lets a call pass
+	Own   bool          // By is a limit of the flow's own
 }
 
 // Ahead reports whether the line's limits have denied a call that still waits, so that no new call
-// of a flow of this rank should take anything.
-func (l *Line) Ahead(rank int) (a Ahead, waiting bool) {
+// of a flow of this rank should take anything; or whether calls of the same flow wait for its share.
+func (l *Line) Ahead(flow string, rank int) (a Ahead, waiting bool) {
 	if l.waiting.Load() == 0 {
 		return a, false
 	}
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
+	if f := l.flows[flow]; f != nil && f.yields {
+		return f.denial.ahead(), true
+	}
 	if !l.denying || l.ready.rank() < rank {
 		return a, false
 	}
@@ -276,6 +281,10 @@ func (l *Line) answered(w *waiter, a Answer) {
 	defer l.hall.mu.Unlock()
 	defer l.hall.hasAsked(w) // at the end, so that Hall.Wake finds w either asking or aside
 	denial := newDenial(a)
+	if a.Yield {
+		l.yield(w, denial)
+		return
+	}
 	l.denying, w.Denied = !a.Aside, !a.Aside
 	if a.Aside {
 		l.deniedByOwn(w.flow, denial)
@@ -284,6 +293,19 @@ func (l *Line) answered(w *waiter, a Answer) {
 	}
 	l.denial = denial
 	l.waitsForTurn(w)
+}
+
+// yield lets other flows have their turns until w asks again.
+func (l *Line) yield(w *waiter, d denial) {
+	f := w.flow
+	f.deficit = min(f.deficit, w.Cost)
+	f.yields, f.denial, w.Denied = true, d, false
+	l.waitsForTurn(w)
+	l.takeOut(f)
+	if l.turn == w {
+		l.turn, l.denying = nil, false
+	}
+	l.pass()
 }
 
 // goAside lets w step aside, and with it its flow: the flow has no turns until w comes back.
@@ -314,6 +336,7 @@ func (l *Line) takeOut(f *flow) {
 
 // putBack adds a flow to those that are ready.
 func (l *Line) putBack(f *flow) {
+	f.yields = false
 	if f.element == nil {
 		l.ready.add(f)
 	}

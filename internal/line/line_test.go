@@ -160,7 +160,7 @@ func ahead(l *Line, flow string) (Ahead, bool) {
 	if a, waiting := l.hall.Ahead(flow); waiting {
 		return a, true
 	}
-	return l.Ahead(0)
+	return l.Ahead(flow, 0)
 }
 
 // wantNobody checks that no trace is left of those that waited.
@@ -506,7 +506,7 @@ func TestAhead(t *testing.T) {
 		o.own["x"] = 0
 		o.join(l, "x1", Ticket{Flow: "x", Cost: 1})
 		time.Sleep(10 * time.Minute)
-		own := Ahead{Again: 50 * time.Minute, By: "own"}
+		own := Ahead{Again: 50 * time.Minute, By: "own", Own: true}
 		check(l, "x", own, true)
 		check(other, "x", own, true)
 		check(l, "a", Ahead{}, false)
@@ -519,7 +519,7 @@ func TestAhead(t *testing.T) {
 		check(l, "a", Ahead{Again: 50 * time.Minute, By: "line"}, true)
 		check(l, "b", Ahead{Again: 50 * time.Minute, By: "line"}, true)
 		check(other, "a", Ahead{}, false)
-		check(l, "x", Ahead{Again: 40 * time.Minute, By: "own"}, true)
+		check(l, "x", Ahead{Again: 40 * time.Minute, By: "own", Own: true}, true)
 		a, any = o.hall.Ahead("a")
 		want("hall", a, any, Ahead{}, false)
 		o.cancel("a1", "x1")

@@ -124,7 +124,7 @@ func TestHeldByRank(t *testing.T) {
 		l := o.line()
 		check := func(rank int, want bool) {
 			t.Helper()
-			if _, held := l.Ahead(rank); held != want {
+			if _, held := l.Ahead("", rank); held != want {
 				t.Errorf("rank %d: held is %t; want %t", rank, held, want)
 			}
 		}

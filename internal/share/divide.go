@@ -39,7 +39,7 @@ func (p *Pool) compute(i int, now int64) {
 	var floors, weights, newcomers float64
 	for _, m := range p.order {
 		t := &m.parts[i]
-		left += float64(t.carry)
+		left += t.carry
 		if t.active() {
 			weights += m.weight()
 		}
@@ -66,7 +66,7 @@ func (p *Pool) compute(i int, now int64) {
 			t.share += p.reserve * q.count * m.weight() / newcomers
 		}
 		if m.terms.Max > 0 {
-			t.share = min(t.share, m.terms.Max*q.count+float64(t.carry))
+			t.share = min(t.share, m.terms.Max*q.count+t.carry)
 		}
 	}
 }
@@ -88,16 +88,16 @@ const growth = 1.25
 // member that waits wants everything. One that has not called for longer than it usually
 // pauses wants nothing more. Any other wants, for the rest of the window, somewhat more than
 // it asked for in this window or in the one before; and at least its part by weight, if it
-// was held up in one of them.
+// was held up in one of them or is new.
 func (p *Pool) demand(m *member, i int, now int64, weights float64) float64 {
 	q, t := &p.quotas[i], &m.parts[i]
-	want := float64(t.used)
+	want := t.used
 	switch {
-	case m.waiting > 0:
+	case m.wants():
 		want = math.Inf(1)
 	case p.present(m, i, now):
 		most := float64(max(t.asked, t.askedBefore))
-		if t.pressed || t.pressedBefore {
+		if t.pressed || t.pressedBefore || t.askedBefore == 0 {
 			most = max(most, q.count*m.weight()/weights)
 		}
 		want += growth * most * float64(q.end-now) / float64(q.end-q.start)

@@ -113,7 +113,8 @@ func (w *world) take(c *client) bool {
 	if w.used+n > w.quota {
 		return false
 	}
-	if w.pool.Take(c.name, c.terms, w.clock(), []int64{n}).Denied && !w.pool.Lend(c.name, w.clock(), []int64{n}, []int64{w.used}) {
+	amounts := []Amount{{n, w.quota}}
+	if w.pool.Take(c.name, c.terms, w.clock(), amounts).Denied && !w.pool.Lend(c.name, w.clock(), amounts, []int64{w.used}) {
 		return false
 	}
 	c.queue = c.queue[1:]

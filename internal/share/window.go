@@ -4,6 +4,7 @@ import "slices"
 
 // move opens the windows that hold now, in place of those that have ended.
 func (p *Pool) move(now int64) {
+	p.now = now
 	moved := false
 	for i := range p.quotas {
 		if q := &p.quotas[i]; !q.opened || now >= q.end {
@@ -27,18 +28,19 @@ func (p *Pool) open(i int, now int64) {
 	q.opened, q.dirty = true, true
 	q.start, q.end = q.limit.Window(now)
 	for _, m := range p.order {
-		m.parts[i].open(m.waiting > 0, follows)
+		m.parts[i].open(m.wants(), follows, q.count)
 	}
 }
 
 // open lets a part begin a new window. If it does not follow the one before, what the
 // member had there does not count any more.
-func (t *part) open(waiting, follows bool) {
+func (t *part) open(waiting, follows bool, count float64) {
 	before := *t
-	*t = part{}
+	*t = part{size: t.size}
 	if follows {
-		t.carry = before.excess
-		if due := int64(before.share) - before.used; waiting && due > 0 && before.askedBefore > 0 {
+		due := min(before.share-before.used, count)
+		t.carry = max(0, min(before.excess, -due))
+		if waiting && due > 0 && before.askedBefore > 0 {
 			t.carry = -due
 		}
 		t.used, t.excess = t.carry, max(t.carry, 0)
@@ -55,6 +57,7 @@ func (p *Pool) forget() {
 		idle := m.waiting == 0 && !m.terms.Dedicated && !slices.ContainsFunc(m.parts, func(t part) bool { return t.active() })
 		if idle {
 			delete(p.members, m.name)
+			p.joined.Add(-1)
 		}
 		return idle
 	})

@@ -1,0 +1,275 @@
+package admission
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/share"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// sharing is how the limits of a shared scope are divided among the flows of its calls.
+type sharing struct {
+	pool   *share.Pool
+	limits []int    // the limits that are divided, by their places in Rules.Limits
+	names  []string // of the shares, as callers and observers are told them
+}
+
+// mostShared is how many limits of a scope are divided. No scope has more yet.
+const mostShared = 12
+
+// shareEnd ends the name of a share of a limit.
+const shareEnd = "_share"
+
+// divide lets the limits of a shared scope be divided. What the flows have used stays, if
+// nothing but counts has changed since the rules before.
+func (r *Rules) divide(before *Rules) {
+	var list []limit.Limit
+	s := &sharing{}
+	for i := range r.Limits {
+		if l := &r.Limits[i]; !l.Free && l.Unit != Slots && len(list) < mostShared {
+			list = append(list, l.Limit)
+			s.limits, s.names = append(s.limits, i), append(s.names, l.Name+shareEnd)
+		}
+	}
+	if before != nil && before.sharing != nil && before.Reserve == r.Reserve && slices.Equal(before.sharing.kinds(before), s.kinds(r)) {
+		s.pool = before.sharing.pool
+	} else if len(list) > 0 {
+		s.pool = share.NewPool(list, r.Reserve)
+	} else {
+		return
+	}
+	r.sharing = s
+}
+
+// kinds returns the limits that are divided without their counts.
+func (s *sharing) kinds(r *Rules) (list []Limit) {
+	for _, i := range s.limits {
+		l := r.Limits[i]
+		l.Limit = l.Limit.WithCount(1)
+		list = append(list, l)
+	}
+	return list
+}
+
+// claim is what a call asks for of its flow's shares.
+type claim struct {
+	*sharing // nil: nothing is divided
+	rules    *Rules
+	scope    *Scope
+	member   string
+	terms    share.Terms
+	room     [mostShared]share.Amount
+}
+
+// claimOf fills in the claim of a call, which is empty, and reports whether it has one. Calls
+// without a scope of their own are one member, as soon as there is another.
+func (o *Outcome) claimOf(c *Call, to *claim) bool {
+	all := o.all()
+	var own *Scope
+	for i := range all {
+		s := all[i].Scope
+		switch {
+		case s.line == nil && own == nil:
+			own = s
+		case s.line != nil && all[i].plan.rules != nil:
+			to.rules, to.scope = all[i].plan.rules, s
+		}
+	}
+	if to.rules == nil || to.rules.sharing == nil || own == nil && to.rules.sharing.pool.Empty() {
+		return false
+	}
+	to.sharing = to.rules.sharing
+	if own != nil {
+		to.member, to.terms = own.Name, own.terms()
+	}
+	for k, i := range to.limits {
+		l := &to.rules.Limits[i]
+		to.room[k].Count = l.Limit.Count()
+		if c.Part.has(l.Unit) {
+			to.room[k].N = to.rules.Amount(l.Unit, &c.Ask)
+		}
+	}
+	return true
+}
+
+// terms returns what the flow of a scope was promised where it shares another.
+func (s *Scope) terms() (t share.Terms) {
+	if r := s.rules.Load(); r != nil {
+		t = share.Terms{Weight: r.Weight, Rank: r.Rank, Min: r.MinShare, Max: r.MaxShare, Dedicated: r.Dedicated}
+	}
+	return t
+}
+
+func (c *claim) amounts() []share.Amount { return c.room[:len(c.limits)] }
+
+func (c *claim) take(now int64) share.Denial {
+	return c.pool.Take(c.member, c.terms, now, c.amounts())
+}
+
+// giveBack gives back what take has taken at a time.
+func (c *claim) giveBack(at int64, o *Outcome) {
+	c.pool.GiveBack(c.member, at, c.amounts(), o.wants())
+}
+
+// wants reports whether the flow of a call that was denied wants its share. It does not, if limits
+// of its own deny the call, or if the call can never pass.
+func (o *Outcome) wants() bool {
+	shared, own := o.waits(SlotGuess)
+	return own == 0 && shared != limit.Never
+}
+
+// used returns what is used of the limits that are divided, by their own verdicts.
+func (c *claim) used(o *Outcome, list []int64) []int64 {
+	s := o.Of(c.scope)
+	for _, i := range c.limits {
+		n := int64(0)
+		if k := slices.Index(s.plan.limits, i); k >= 0 {
+			n = o.said()[s.first+k].Used
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// deny lets the outcome say that a share has denied the call.
+func (c *claim) deny(o *Outcome, d share.Denial, now int64) {
+	s := o.Of(c.scope)
+	s.share = &Share{
+		Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Denial: d,
+		RetryAfter: time.Duration(max(d.End-now, 1)),
+	}
+	o.Denied = true
+}
+
+// Share is what a flow's share of a limit has said to a call that it denies.
+type Share struct {
+	share.Denial
+	Name       string
+	Limit      *Limit        // that is divided
+	RetryAfter time.Duration // until the flow has its share anew
+}
+
+// Share returns which share of the scope denies the call, or nil.
+func (s *Standing) Share() *Share { return s.share }
+
+// again returns when a call that a share denies asks again. The share may grow at any time,
+// because others may want less than was expected.
+func (s *Share) again() time.Duration {
+	period := s.Limit.Limit.Period()
+	return min(s.RetryAfter, max(min(period/600, SlotGuess), 10*time.Millisecond))
+}
+
+// takeShared is takeLimits of a call that has a claim.
+func (e *Engine) takeShared(ctx context.Context, c *Call, scopes Scopes, o *Outcome, cl *claim) (*Reservation, error) {
+	now := e.clock()
+	if d := cl.take(now); d.Denied {
+		if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
+			return nil, err
+		}
+		if o.Denied { // the limits deny it too, and it is theirs to say when it passes
+			if !o.wants() {
+				cl.pool.Unask(cl.member, cl.amounts())
+			}
+			return nil, e.reconsider(ctx, c, o)
+		}
+		var room [mostShared]int64
+		if !cl.pool.Lend(cl.member, now, cl.amounts(), cl.used(o, room[:0])) {
+			cl.deny(o, d, now)
+			return nil, nil
+		}
+		o.begin(e, c.Part, scopes)
+	}
+	res, err := e.takeStore(ctx, c, o)
+	if res == nil {
+		cl.giveBack(now, o)
+		return nil, err
+	}
+	res.shared, res.at = true, now
+	return res, err
+}
+
+// peekShares says what the share of a call says that all limits admit.
+func (e *Engine) peekShares(c *Call, o *Outcome) {
+	var cl claim
+	if o.Denied || !o.claimOf(c, &cl) {
+		return
+	}
+	now := e.clock()
+	var room [mostShared]int64
+	if d := cl.pool.Peek(cl.member, now, cl.amounts()); d.Denied && !cl.pool.WouldLend(cl.member, now, cl.amounts(), cl.used(o, room[:0])) {
+		cl.deny(o, d, now)
+	}
+}
+
+// correctShare corrects what the call has taken of its flow's shares to what it has used.
+func (r *Reservation) correctShare(used *Amounts) {
+	var rules *Rules
+	member := ""
+	for _, p := range r.all() {
+		switch {
+		case p.scope.line == nil && member == "":
+			member = p.scope.Name
+		case p.scope.line != nil:
+			rules = p.rules
+		}
+	}
+	var more [mostShared]int64
+	asked := r.ask()
+	for k, i := range rules.sharing.limits {
+		u := rules.Limits[i].Unit
+		if used[u] >= 0 {
+			more[k] = used[u] - rules.Amount(u, &asked)
+		}
+	}
+	rules.sharing.pool.Correct(member, r.at, more[:len(rules.sharing.limits)])
+}
+
+// share returns the share that denies the call, or nil.
+func (o *Outcome) share() *Share {
+	all := o.all()
+	for i := range all {
+		if all[i].share != nil {
+			return all[i].share
+		}
+	}
+	return nil
+}
+
+// inPool is a waiting call as the pool of its shared scope knows it.
+type inPool struct {
+	engine *Engine
+	pool   *share.Pool // nil: nothing is divided
+	member string
+}
+
+// waitInPool says that a call waits from now on; own, that it waits for limits of its own.
+func (all Scopes) waitInPool(e *Engine, c *Call, own bool) inPool {
+	var o Outcome
+	var cl claim
+	o.begin(e, c.Part, all)
+	if !o.claimOf(c, &cl) {
+		return inPool{}
+	}
+	cl.pool.Wait(cl.member, cl.terms, e.clock())
+	p := inPool{e, cl.pool, cl.member}
+	if own {
+		p.turn(true)
+	}
+	return p
+}
+
+// turn says whether limits of the call's own have denied it in its turn.
+func (p inPool) turn(own bool) {
+	if p.pool != nil {
+		p.pool.Turn(p.member, p.engine.clock(), own)
+	}
+}
+
+// leave says that the call waits no more.
+func (p inPool) leave() {
+	if p.pool != nil {
+		p.pool.Leave(p.member, p.engine.clock())
+	}
+}
