@@ -73,7 +73,9 @@ func newWorld(b *bench, p plot, now func() int64) *world {
 func (w *world) setRules(i int) error {
 	r := w.rules[i].rules()
 	w.paper[i].rules = r
-	return w.SetRules(w.scopes[i], r)
+	err := w.SetRules(w.scopes[i], r)
+	w.scopes[i].Undivide() // shares have their own model, in package share
+	return err
 }
 
 func (w *world) newCall(c script) *asked {
