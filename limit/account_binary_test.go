@@ -41,8 +41,8 @@ var losAngeles = func() *time.Location {
 	return zone
 }()
 
-// An account in bytes says as much as the account, and is appended to what is
-// there.
+// The binary form of an account is read as the same account, and is appended to the bytes
+// that are given.
 func TestAccountBinary(t *testing.T) {
 	for name, a := range map[string]*Account{"the zero Account": {}, "one in use": accountUsed()} {
 		written := accountBytes(t, a)
@@ -57,7 +57,7 @@ func TestAccountBinary(t *testing.T) {
 	}
 }
 
-// Reading leaves nothing of what the account was.
+// Reading replaces the whole account.
 func TestAccountReadReplaces(t *testing.T) {
 	a := accountUsed()
 	if err := a.UnmarshalBinary(accountBytes(t, new(Account))); err != nil {
@@ -70,8 +70,8 @@ func TestAccountReadReplaces(t *testing.T) {
 	}
 }
 
-// accountRefuses checks that bytes are no account, and that reading them leaves
-// one as it was.
+// accountRefuses checks that bytes are not the binary form of an account, and that reading
+// them leaves an account as it was.
 func accountRefuses(t *testing.T, name string, b []byte) {
 	t.Helper()
 	a := accountUsed()
@@ -84,7 +84,7 @@ func accountRefuses(t *testing.T, name string, b []byte) {
 	}
 }
 
-// What was cut short, has more at its end, or is of another version, is none.
+// Bytes that were cut short, have more at their end, or are of another version, are corrupt.
 func TestAccountBinaryRefusesParts(t *testing.T) {
 	written := accountBytes(t, accountUsed())
 	for n := range written {
@@ -96,8 +96,8 @@ func TestAccountBinaryRefusesParts(t *testing.T) {
 	accountRefuses(t, "numbers that do not end", append([]byte{accountVersion}, bytes.Repeat([]byte{0xff}, 100)...))
 }
 
-// accountTampered are accounts that nothing but a hand can have made. Those that
-// are fine do no harm.
+// accountTampered are accounts that no program has written. Those that can be read do no
+// harm.
 var accountTampered = []struct {
 	name   string
 	fine   bool
@@ -190,8 +190,7 @@ func TestAccountBinaryTampered(t *testing.T) {
 	}
 }
 
-// propertyAccountTampered: an account with anything at all in it is refused, or
-// does no harm.
+// propertyAccountTampered: an account with any numbers in it is corrupt, or does no harm.
 func propertyAccountTampered(t historyT, src historySource) {
 	number := func() int64 {
 		return historyOneOf(src, 0, 1, accountStart, -1, accountStart+int64(src.pick(256)), accountStart-historyNumber(src, 1<<40),
@@ -240,7 +239,7 @@ func propertyAccountTampered(t historyT, src historySource) {
 func TestAccountTampered(t *testing.T) { historyRapid(t, propertyAccountTampered) }
 func FuzzAccountTampered(f *testing.F) { historyFuzz(f, propertyAccountTampered) }
 
-// A zone that is not in the database, or would be read from elsewhere, is none.
+// A zone that is not in the time zone database, or whose name is a path, is not valid.
 func TestAccountBinaryRefusesZones(t *testing.T) {
 	var a Account
 	a.Take([]Limit{PerDay(20).ResetAt(0, losAngeles)}, accountStart, 2)
@@ -251,9 +250,9 @@ func TestAccountBinaryRefusesZones(t *testing.T) {
 	}
 }
 
-// accountWithstands uses an account, whatever it is, while the clock moves on:
-// it does not panic, can be written and read, and lets no more pass from now on
-// than its limits allow.
+// accountWithstands uses an account with any content while the clock moves on: the account
+// does not panic, can be written and read, and from now on lets no more pass than its limits
+// allow.
 func accountWithstands(t historyT, a Account, src historySource) {
 	limits := accountLimitsOf(&a, src)
 	w := newHistoryWalk(src, limits[0], true)

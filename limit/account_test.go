@@ -13,8 +13,8 @@ import (
 // An account is compared with lists of what was taken, corrected to what was
 // used, and for buckets with a backlog in rational numbers.
 
-// accountBucket is a bucket that settles as Account says: a take holds at most
-// the backlog that it left behind, less the time since, less every refund since.
+// accountBucket is a bucket that settles as Account documents it: of a take, at most the
+// backlog after it counts, less the time since and less every refund since.
 type accountBucket struct {
 	limit    Limit
 	at       int64
@@ -63,9 +63,9 @@ type accountHistory struct {
 	buckets  []*accountBucket // one for each limit, or nil
 	windows  []*modelWindow   // one for each limit, or nil: where the last window began
 
-	// A debt after the account was full is added to what the take left behind,
-	// where all that came later was forgotten: so it is no more than otherwise, if
-	// nothing was given back, which is forgotten too.
+	// After the account was full, all later takes are forgotten, and a debt is added to
+	// the backlog after its own take. That is no more than otherwise, unless there were
+	// refunds, which are forgotten too.
 	forgot bool
 	most   []modelPassed // takes with the most that they were taken for
 }
@@ -88,12 +88,12 @@ func newAccountHistory(t historyT, limits []Limit) *accountHistory {
 	return h
 }
 
-// leastBurst is an amount that all limits can owe and count.
+// leastBurst returns an amount that can be a debt of every limit and still be counted.
 func (h *accountHistory) leastBurst() int64 {
 	return slices.MinFunc(h.limits, func(a, b Limit) int { return cmp.Compare(a.Burst(), b.Burst()) }).Burst()
 }
 
-// look returns what one limit says to n, by its definition.
+// look returns the answer of one limit to a request for n, by the limit's definition.
 func (h *accountHistory) look(i int, now, n int64) modelAnswer {
 	l := h.limits[i]
 	switch {
@@ -157,7 +157,7 @@ func (h *accountHistory) settle(i int, now, actual int64) {
 		if b := h.buckets[i]; b != nil {
 			b.settle(at, now, taken, actual)
 		}
-		// What was given back altogether has begun no window.
+		// A take that was given back as a whole has begun no window.
 		if w := h.windows[i]; w != nil && w.anchored && h.usedIn(w.start, w.end) == 0 {
 			h.windows[i] = newModelWindow(w.limit, true, w.bounds)
 		}
@@ -199,7 +199,7 @@ func (h *accountHistory) compare(i int, now, n int64) modelAnswer {
 	return got
 }
 
-// compareAll holds everything that an account says against its definition.
+// compareAll compares all answers of an account with the definitions of its limits.
 func (h *accountHistory) compareAll(now int64) {
 	h.t.Helper()
 	for i, l := range h.limits {
@@ -213,8 +213,7 @@ func (h *accountHistory) compareAll(now int64) {
 	h.compareEntries(now)
 }
 
-// compareEntries compares what a log says was taken with what was, as far as the
-// longest window reaches.
+// compareEntries compares the entries of a log with the takes in the longest window.
 func (h *accountHistory) compareEntries(now int64) {
 	h.t.Helper()
 	longest := int64(-1)
@@ -243,7 +242,7 @@ func (h *accountHistory) compareEntries(now int64) {
 	}
 }
 
-// lookAside looks at a fork, under other limits and at a time that may be past.
+// lookAside checks a fork, under other limits and at a time that may be in the past.
 func (h *accountHistory) lookAside(now int64) {
 	fork := h.account.Fork(now)
 	others := slices.Clone(h.limits)
@@ -256,7 +255,7 @@ func (h *accountHistory) lookAside(now int64) {
 	}
 }
 
-// roundTrip replaces the account by one that was written and read.
+// roundTrip writes the account and reads it again.
 func (h *accountHistory) roundTrip() {
 	h.t.Helper()
 	h.account = accountRead(h.t, accountBytes(h.t, &h.account))
@@ -294,9 +293,8 @@ func accountLimits(src historySource) []Limit {
 	return limits
 }
 
-// propertyAccount: an account answers as the definitions of its limits do, of
-// what was taken and corrected, whether it is written and read in between or
-// not.
+// propertyAccount: an account answers by the definitions of its limits, whatever was taken
+// and settled, and whether it is written and read in between or not.
 func propertyAccount(t historyT, src historySource) {
 	h := newAccountHistory(t, accountLimits(src))
 	w := newHistoryWalk(src, h.limits[0], true)
@@ -371,8 +369,8 @@ func propertyAccountClock(t historyT, src historySource) {
 
 func TestAccountFollowsTheClock(t *testing.T) { historyRapid(t, propertyAccountClock) }
 
-// propertyAccountForgotten: from FullAt on an account is the same as the zero
-// Account, to refunds too.
+// propertyAccountForgotten: from FullAt on an account is the same as the zero Account, also
+// for refunds.
 func propertyAccountForgotten(t historyT, src historySource) {
 	h := newAccountHistory(t, accountLimits(src))
 	w := newHistoryWalk(src, h.limits[0], true)
@@ -423,7 +421,7 @@ func accountKinds(count int64) []Limit {
 	return limits
 }
 
-// What is owed of nothing that was taken counts from its own time.
+// A debt without a take counts from its own time.
 func TestAccountReceiptOfNothing(t *testing.T) {
 	for _, l := range accountKinds(10) {
 		var a Account
@@ -434,7 +432,7 @@ func TestAccountReceiptOfNothing(t *testing.T) {
 	}
 }
 
-// What was taken from logs and windows can be settled without its receipt.
+// A take from logs and windows can be settled with nothing but its time and amount.
 func TestAccountReceiptOfNoMoreThanItsAmount(t *testing.T) {
 	for _, l := range accountKinds(10) {
 		if l.Algorithm().bursts() {
@@ -449,7 +447,7 @@ func TestAccountReceiptOfNoMoreThanItsAmount(t *testing.T) {
 	}
 }
 
-// Nothing is refunded to what an account does not know.
+// An account refunds nothing for a take that it does not know.
 func TestAccountSettlesWhatItNeverSaw(t *testing.T) {
 	for _, l := range accountKinds(10) {
 		var a, other Account
@@ -462,7 +460,7 @@ func TestAccountSettlesWhatItNeverSaw(t *testing.T) {
 	}
 }
 
-// However often and however much is refunded, the next refund is given too.
+// A refund is given, however many and however large refunds came before it.
 func TestAccountRefundsNeverStop(t *testing.T) {
 	l := New(1, 24*time.Hour).WithBurst(20_000)
 	var a Account
@@ -475,7 +473,7 @@ func TestAccountRefundsNeverStop(t *testing.T) {
 	}
 }
 
-// Debts without end are owed as long as they are in the window.
+// Any number of debts count as long as they are in the window.
 func TestAccountDebtsWithoutEnd(t *testing.T) {
 	for _, l := range accountKinds(10) {
 		var a Account
@@ -579,9 +577,9 @@ func TestAccountFit(t *testing.T) {
 	}
 }
 
-// A clock that goes back over midnight keeps the day open that it has left, and so
-// does a count that changes then: it was cut to the day of the clock, and each turn
-// opened the next one anew.
+// If the clock goes back over midnight, the day that it has left goes on, also if the count
+// changes then. A regression: the day was cut to the day of the clock, and each change began
+// the next day anew.
 func TestAccountFitBackOverMidnight(t *testing.T) {
 	midnight := time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC).UnixNano()
 	before, after := midnight-int64(time.Minute), midnight+int64(time.Minute)
@@ -609,7 +607,7 @@ func TestAccountFitBackOverMidnight(t *testing.T) {
 	}
 }
 
-// What a bucket holds is the same when its count changes, to a part of a nanosecond.
+// What is used of a bucket stays the same when its count changes, to a part of a nanosecond.
 func TestAccountFitIsExact(t *testing.T) {
 	a := Account{}
 	third, half := New(3, 3*time.Second), New(2, 3*time.Second)
@@ -621,7 +619,7 @@ func TestAccountFitIsExact(t *testing.T) {
 	}
 }
 
-// Limits that take turns let a bucket drain as it would under one.
+// A bucket whose limit changes again and again drains as it would under one limit.
 func TestAccountFitInTurns(t *testing.T) {
 	a, turns := Account{}, [][]Limit{{PerMinute(120).WithBurst(2)}, {PerMinute(121).WithBurst(2)}}
 	passed := 0
@@ -638,8 +636,8 @@ func TestAccountFitInTurns(t *testing.T) {
 	}
 }
 
-// What a bucket has given out before its count changed, it does not take back,
-// and what it gives out as it changes, it does.
+// A bucket refunds nothing for a take from before its count changed. It refunds a take from
+// after the change.
 func TestAccountFitRefunds(t *testing.T) {
 	for _, count := range []int64{7, 20, 1000} {
 		var a Account
@@ -679,7 +677,7 @@ func TestAccountReadKnowsItsTakes(t *testing.T) {
 	}
 }
 
-// Entries stops when it is told to, and an account without a log has none.
+// Entries stops when its loop is left, and an account without a log has no entries.
 func TestAccountEntries(t *testing.T) {
 	var a Account
 	a.Take([]Limit{PerMinute(10)}, accountStart, 1)
@@ -702,8 +700,8 @@ func TestAccountEntries(t *testing.T) {
 	}
 }
 
-// What is owed counts, even if that is the first thing that an account hears after
-// its clock went back: windows that had not begun yet did not take it in.
+// A debt counts, even if it is the first thing that reaches an account after its clock went
+// back. A regression: windows that had not begun yet did not count it.
 func TestAccountOwesAfterRewind(t *testing.T) {
 	for _, l := range accountKinds(10) {
 		for _, back := range []time.Duration{time.Second, time.Hour, 30 * time.Hour} {
@@ -718,8 +716,8 @@ func TestAccountOwesAfterRewind(t *testing.T) {
 	}
 }
 
-// Entries that a clock which went back has moved to the time of a take are not
-// that take's.
+// If the clock went back, entries may have moved to the time of a take. They are not the
+// entry of that take.
 func TestAccountSettleAfterRewind(t *testing.T) {
 	limits := []Limit{New(100, time.Hour).Using(SlidingLog)}
 	var a Account
@@ -735,7 +733,7 @@ func TestAccountSettleAfterRewind(t *testing.T) {
 	}
 }
 
-// Fit leaves room in the log, and changes nothing of what the limits say.
+// Fit makes room in the log, and does not change the answers of the limits.
 func TestFitTidiesTheLog(t *testing.T) {
 	limits := []Limit{PerMinute(1 << 40).Using(SlidingLog), PerHour(1000).Using(SlidingLog)}
 	var a Account

@@ -59,7 +59,7 @@ func TestBacklogOfTooMuch(t *testing.T) {
 	}
 }
 
-// What is used is counted from zero to the largest count.
+// A used amount is from zero to the largest count.
 func TestCorrect(t *testing.T) {
 	for _, test := range []struct{ used, delta, want int64 }{
 		{5, 3, 8}, {5, -3, 2}, {5, -5, 0}, {5, -6, 0}, {0, math.MinInt64, 0},
@@ -71,8 +71,8 @@ func TestCorrect(t *testing.T) {
 	}
 }
 
-// propertyBucketBound: whatever is asked, what passes in any interval is at
-// most burst and what the rate gives in its length.
+// propertyBucketBound: whatever is asked, at most the burst and what the rate supplies
+// in that time passes in any interval.
 func propertyBucketBound(t historyT, src historySource) {
 	l := historyLimit(src, GCRA)
 	var s state
@@ -101,8 +101,8 @@ func historyBucketBound(t historyT, l Limit, passed []modelPassed) {
 	}
 }
 
-// The bucket is used to the full: whoever comes back exactly when told gets all
-// that the rate gives, to the unit, and nobody gets more.
+// A caller that comes back exactly when RetryAfter says gets all that the rate supplies,
+// to the unit, and no more.
 func TestBucketGivesAllOfTheRate(t *testing.T) {
 	for _, l := range []Limit{
 		New(3, time.Second).WithBurst(1),
@@ -122,7 +122,7 @@ func TestBucketGivesAllOfTheRate(t *testing.T) {
 				now += int64(v.RetryAfter)
 			}
 		}
-		// Asked at every instant at which one more fits, it has given all of it.
+		// It was asked at every instant at which one more fits, so all of it has passed.
 		want := ratFloor(ratAdd(modelRat(l.Burst()), ratMul(modelRat(now-start), modelRate(l))))
 		if _, v := l.take(s, now, 1); v.Allowed {
 			for ; v.Allowed; sum++ {
@@ -161,7 +161,7 @@ func modelReplay(l Limit, takes []modelPassed, now int64) *big.Int {
 	return level
 }
 
-// modelReplayAnswer is what a bucket of such a level says to n.
+// modelReplayAnswer returns the answer of a bucket with a level to a request for n.
 func modelReplayAnswer(l Limit, parts *big.Int, n int64) modelAnswer {
 	level := ratQuo(new(big.Rat).SetInt(parts), modelRat(int64(l.Period())))
 	after := ratAdd(level, modelRat(n))
@@ -177,8 +177,8 @@ func modelReplayAnswer(l Limit, parts *big.Int, n int64) modelAnswer {
 	return a
 }
 
-// historySettling is one key of a book, what was taken of it, and what of that
-// is not settled yet. Times are explicit.
+// historySettling is one key of a book, with all takes of it, settled and not. Times are
+// explicit.
 type historySettling struct {
 	limit  Limit
 	key    *demand
@@ -186,7 +186,7 @@ type historySettling struct {
 
 	takes  []modelPassed // with what was used in the end
 	claims []*claim
-	open   []int // takes that are not settled
+	open   []int // the indexes of the takes that are not settled
 }
 
 // newHistorySettling returns a key whose counters are any number of states.
@@ -208,7 +208,7 @@ func (k *historySettling) look(now, n int64) modelAnswer {
 	return modelAnswerOf(r.Verdict)
 }
 
-// take takes n if it may.
+// take takes n if the limit allows it.
 func (k *historySettling) take(now, n int64) modelAnswer {
 	a := k.look(now, n)
 	if !a.allowed {
@@ -236,8 +236,8 @@ func (k *historySettling) settle(i int, now, actual int64) {
 	k.key.settle(k.claims[at], now-k.offset, actual)
 }
 
-// historySettleLimit returns a limit whose amounts can be owed several times
-// over and still be counted exactly.
+// historySettleLimit returns a limit of which several times the count can be a debt and
+// still be counted exactly.
 func historySettleLimit(src historySource, a Algorithm) Limit {
 	count := historyOneOf[int64](src, 3, 1, 2, 10, 97, 1000, 65_537, 1_000_000_007)
 	period := historyOneOf(src, time.Second, 7, 1000, 999_999_937, time.Minute, time.Hour, 24*time.Hour)
@@ -263,8 +263,8 @@ func historyActual(src historySource, taken, burst int64) int64 {
 	}
 }
 
-// historySettlesExactly compares a counter that is settled with a model that is
-// built from the corrected takes, each time anew. Takes are of least or more.
+// historySettlesExactly compares a counter that is settled with a model that is built
+// anew from the corrected takes, after each step. Takes are of least or more.
 func historySettlesExactly(t historyT, src historySource, l Limit, least int64, build func(takes []modelPassed) model) {
 	t.Helper()
 	k := newHistorySettling(l)
@@ -316,8 +316,8 @@ func historySettles(t historyT, src historySource, k *historySettling, now, leas
 	}
 }
 
-// historyNoLaxer compares a bucket with the replay, and returns what is left of
-// it.
+// historyNoLaxer fails the test if a bucket allows more than the replay, or earlier. It
+// returns the bucket's answer to a request for zero.
 func historyNoLaxer(t historyT, k *historySettling, now int64) modelAnswer {
 	t.Helper()
 	l := k.limit
@@ -338,14 +338,13 @@ func historyNoLaxer(t historyT, k *historySettling, now int64) modelAnswer {
 
 func TestBucketSettlesNoLaxerThanTheReplay(t *testing.T) { historyRapid(t, propertyBucketSettle) }
 
-// A take of nothing leaves nothing behind. What was used of it in the end is
-// owed all the same.
+// A take of zero leaves no trace. What was used in the end is still a debt.
 func TestBucketSettlesWhatWasTakenForNothing(t *testing.T) {
 	historyRapid(t, func(t historyT, src historySource) { bucketSettle(t, src, 0) })
 }
 
-// Where nothing else was taken in between, settling is the replay: to the unit
-// while all of the refund is still held, and to the nanosecond after that.
+// If nothing else was taken in between, settling is the same as the replay: to the unit
+// while the whole refund still counts, and to the nanosecond after that.
 func TestBucketSettlesAsTheReplay(t *testing.T) {
 	historyRapid(t, func(t historyT, src historySource) {
 		l := historySettleLimit(src, GCRA)
@@ -397,8 +396,8 @@ func TestBucketCancelAtOnceGivesAllBack(t *testing.T) {
 	}
 }
 
-// Two calls at once, each of which used nothing in the end: what the second
-// held had drained when the first gave back.
+// Of two calls at the same time, both use nothing in the end. After the refund to the
+// first, the second has drained, and gets no refund.
 func TestBucketRefundsDoNotAddUp(t *testing.T) {
 	l := New(1, 10).WithBurst(2)
 	k := newHistorySettling(l)
@@ -431,8 +430,8 @@ func TestBucketDebtsAddUp(t *testing.T) {
 	}
 }
 
-// A counter that is full again may be forgotten. What a take of it used in the
-// end counts as it would have otherwise.
+// A counter that is full again may be forgotten. A take from it is settled as if it had
+// not been forgotten.
 func TestSettlesWhatWasForgotten(t *testing.T) {
 	forget := func(k *historySettling) {
 		k.key.lock(true)
@@ -470,7 +469,7 @@ func TestSettlesWhatWasForgotten(t *testing.T) {
 	test(PerSecond(7), wordStart(), newWordSettling)
 }
 
-// A clock that went back does not make more of what a take holds.
+// If the clock went back, no more is refunded than before.
 func TestBucketRefundAfterTheClockWentBack(t *testing.T) {
 	l := New(1, 10).WithBurst(2)
 	k := newHistorySettling(l)

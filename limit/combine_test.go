@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// finishes fails the test when f does not return: goroutines that lock in
-// different orders block each other for good.
+// finishes fails the test if f does not return: goroutines that lock in different orders
+// block each other for good.
 func finishes(t *testing.T, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -49,9 +49,8 @@ func members(counts [5]int64) (all [5]Combinable[call], peek [5]func(call) Decis
 	return [5]Combinable[call]{a, b, c, d, e}, [5]func(call) Decision{a.Peek, b.Peek, c.Peek, d.Peek, e.Peek}
 }
 
-// Goroutines combine the same limiters in every order, twice and nested. What
-// passes is exactly what the smallest lets pass, and every member is charged
-// for exactly that.
+// Goroutines combine the same limiters in every order, twice and nested. Exactly as much
+// passes as the smallest limit allows, and every member is charged for exactly that.
 func TestCombineInAnyOrder(t *testing.T) {
 	for smallest := range 5 {
 		t.Run(fmt.Sprint(smallest), func(t *testing.T) {
@@ -116,7 +115,7 @@ func allowed(random *rand.Rand, c *Combined[call], in call) bool {
 	}
 }
 
-// Some ask for a few of the limiters and some for others. Each limiter is
+// Some goroutines ask for a few of the limiters and some for others. Each limiter is
 // charged for exactly what passed through it.
 func TestOverlappingCombinations(t *testing.T) {
 	counts := [5]int64{500, 400, 300, 1000, 350}
@@ -151,8 +150,8 @@ func TestOverlappingCombinations(t *testing.T) {
 	}
 }
 
-// Waits, reservations and decisions over limiters that overlap, in all orders,
-// by the real clock: nobody blocks for good, and nothing is lost.
+// With waits, reservations and decisions over overlapping sets of limiters, in all
+// orders and by the real clock, no goroutine blocks for good, and nothing is lost.
 func TestCombinationsDoNotDeadlock(t *testing.T) {
 	limiters := []*Limiter[int, int]{
 		NewLimiter(itself[int], New(100, time.Millisecond)),

@@ -29,8 +29,8 @@ func counterSettle(t historyT, src historySource, least int64) {
 
 func TestCounterSettlesAsTheReplay(t *testing.T) { historyRapid(t, propertyCounterSettle) }
 
-// A take of nothing leaves nothing behind. What was used of it in the end is
-// counted in the window of its time all the same.
+// A take of zero leaves no trace. What was used in the end still counts in the window of
+// the time of the take.
 func TestCounterSettlesWhatWasTakenForNothing(t *testing.T) {
 	historyRapid(t, func(t historyT, src historySource) { counterSettle(t, src, 0) })
 }

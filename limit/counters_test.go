@@ -113,8 +113,8 @@ func propertyCountersFullAt(t historyT, src historySource) {
 
 func TestCountersFullAt(t *testing.T) { historyRapid(t, propertyCountersFullAt) }
 
-// A key is in use until the longest of its logs has let go, in whatever order
-// they are named, and whatever else is asked in between.
+// A key is in use until its entries have left the longest of its windows, in whatever
+// order its logs are named, and whatever else is asked in between.
 func TestCountersFullAtOfTheLongestLog(t *testing.T) {
 	second, minute, hour := PerSecond(10).Using(SlidingLog), PerMinute(100).Using(SlidingLog), PerHour(1000).Using(SlidingLog)
 	for _, limits := range [][]Limit{
@@ -136,8 +136,8 @@ func TestCountersFullAtOfTheLongestLog(t *testing.T) {
 	}
 }
 
-// A limit that changes is another one; the place of one that is full again is
-// used for it, and none that is in use is lost.
+// A limit that changes has a new counter. It replaces a counter that is full again, and
+// none that is in use.
 func TestCountersKeepWhatIsInUse(t *testing.T) {
 	var c counters
 	now := int64(1_700_000_000_000_000_000)
@@ -160,7 +160,7 @@ func TestCountersKeepWhatIsInUse(t *testing.T) {
 	}
 }
 
-// Settling charges or frees each limit once, however often it is named.
+// Settling corrects each limit once, however often the limit is named.
 func TestCountersSettleEachLimitOnce(t *testing.T) {
 	const now = 1_700_000_000_000_000_000
 	minute, hour := PerMinute(100).Using(SlidingLog), PerHour(100).Using(SlidingLog)

@@ -95,7 +95,7 @@ func TestInOneWord(t *testing.T) {
 	}
 }
 
-// wordStart is a time of clock that is well within what a new table can tell.
+// wordStart returns a reading of clock that the words of a new table can express.
 func wordStart() int64 { return clock() + int64(time.Second) }
 
 // propertyWordSettle: a counter of one word that is settled never grants more,
@@ -115,7 +115,7 @@ func TestWordSettlesWhatWasTakenForNothing(t *testing.T) {
 	historyRapid(t, func(t historyT, src historySource) { wordSettle(t, src, 0) })
 }
 
-// A counter of one word and a bucket that are settled alike decide alike.
+// A counter of one word decides as a bucket does, also after both were settled.
 func TestWordSettlesAsTheBucket(t *testing.T) {
 	historyRapid(t, func(t historyT, src historySource) {
 		l := New(historyOneOf[int64](src, 3, 1, 2, 10, 97, 1000), historyOneOf(src, time.Second, 7, 1000, 999_999_937, time.Minute))
@@ -144,7 +144,7 @@ func TestWordSettlesAsTheBucket(t *testing.T) {
 	})
 }
 
-// Cancelling at once leaves no trace of a word either.
+// Cancelling at once leaves no trace in a counter of one word.
 func TestWordCancelAtOnceGivesAllBack(t *testing.T) {
 	for _, l := range []Limit{PerSecond(3), New(7, 1000).WithBurst(20), PerMinute(65_521)} {
 		k := newWordSettling(l)

@@ -15,8 +15,8 @@ type historyLogs struct {
 	log    history
 	naive  []*modelLog
 
-	// A window that was empty, and is asked for anew after the clock went back,
-	// sees again what had left it.
+	// If the clock went back, a window that was empty has the entries again that had left
+	// it.
 	mayBeStricter bool
 }
 
@@ -28,8 +28,8 @@ func newHistoryLogs(limits ...Limit) *historyLogs {
 	return h
 }
 
-// take asks every limit, compares the answers, and enters n if all allow it. It
-// returns the answer of the first.
+// take asks every limit, compares the answers with the models, and adds n if all limits
+// allow it. It returns the answer of the first.
 func (h *historyLogs) take(t historyT, now, n int64) modelAnswer {
 	t.Helper()
 	var first modelAnswer
@@ -55,8 +55,8 @@ func (h *historyLogs) take(t historyT, now, n int64) modelAnswer {
 	return first
 }
 
-// propertyLog: one log for several windows decides as a log for each would, and
-// what it says about the future comes true.
+// propertyLog: one log for several windows decides as one log for each would, and its
+// RetryAfter and ResetAfter are exact.
 func propertyLog(t historyT, src historySource) {
 	l := historyLimit(src, SlidingLog)
 	limits := []Limit{l}
@@ -141,8 +141,8 @@ func propertyLogSettle(t historyT, src historySource) {
 
 func TestLogSettlesAsTheReplay(t *testing.T) { historyRapid(t, propertyLogSettle) }
 
-// What was taken for nothing is entered when it is settled: as of its own time,
-// or of the next that passed, so it is forgotten no earlier than in the replay.
+// A take of zero gets an entry when it is settled: as of its own time or that of the next
+// entry, so it is forgotten no earlier than in the replay.
 func TestLogSettlesWhatWasTakenForNothing(t *testing.T) {
 	l := PerMinute(10).Using(SlidingLog)
 	const start, s = int64(1_700_000_000_000_000_000), int64(time.Second)
@@ -161,7 +161,7 @@ func TestLogSettlesWhatWasTakenForNothing(t *testing.T) {
 	}
 }
 
-// Cancelling leaves no trace, wherever in the log it stands.
+// Cancelling leaves no trace, wherever in the log the entry is.
 func TestLogCancelLeavesNoTrace(t *testing.T) {
 	l := PerMinute(10).Using(SlidingLog)
 	const start, s = int64(1_700_000_000_000_000_000), int64(time.Second)
@@ -180,7 +180,7 @@ func TestLogCancelLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// A log may be before 1970, and still be settled.
+// A take from a log before 1970 can be settled.
 func TestLogSettlesBeforeTheEpoch(t *testing.T) {
 	l := PerMinute(10).Using(SlidingLog)
 	for _, start := range []int64{0, -1, -1_000_000_000_000} {
@@ -193,8 +193,8 @@ func TestLogSettlesBeforeTheEpoch(t *testing.T) {
 	}
 }
 
-// What has left a window does not come back into it, nor does it take in what
-// passes at the time to which the clock returns.
+// An entry that has left a window does not come back if the clock goes back, and is not
+// merged with what passes at the time to which the clock returns.
 func TestLogClockForwardAndBack(t *testing.T) {
 	l := PerMinute(3).Using(SlidingLog)
 	const start, s = int64(1_700_000_000_000_000_000), int64(time.Second)
@@ -209,7 +209,7 @@ func TestLogClockForwardAndBack(t *testing.T) {
 	}
 }
 
-// A window that is asked for later sees what the others have kept.
+// A window that is added later has the entries that are still in the log.
 func TestLogWindowAddedLater(t *testing.T) {
 	minute, hour := PerMinute(100).Using(SlidingLog), PerHour(1000).Using(SlidingLog)
 	second := PerSecond(5).Using(SlidingLog)
@@ -230,8 +230,8 @@ func TestLogWindowAddedLater(t *testing.T) {
 	}
 }
 
-// The ring grows as it fills, wherever it begins, and drops what has left every
-// window; the sums stay right.
+// The ring grows as it fills, wherever it begins, and drops entries that have left every
+// window. The sums stay right.
 func TestLogRing(t *testing.T) {
 	second, minute := PerSecond(40).Using(SlidingLog), PerMinute(900).Using(SlidingLog)
 	h := newHistoryLogs(second, minute)
@@ -255,8 +255,7 @@ func TestLogRing(t *testing.T) {
 	}
 }
 
-// What has left every window and was dropped is not settled any more, nor is
-// anything else in its place.
+// Settling a take whose entry has left every window and was dropped changes nothing.
 func TestLogSettlesWhatWasDropped(t *testing.T) {
 	minute := PerMinute(1000).Using(SlidingLog)
 	k := newHistorySettling(minute)
@@ -281,9 +280,9 @@ func TestLogSettlesWhatWasDropped(t *testing.T) {
 	}
 }
 
-// Merging. The exact log is a list with running sums; at any time what a window
-// counts is at least what is in it, and at most what is in it or has left it no
-// longer ago than neighbours may be late.
+// Merging. The exact log is a list with running sums. At any time, a window of the log that
+// merges counts at least what is in the exact window, and at most that and what has left it
+// within the time by which merged entries may be late.
 
 type historyExact struct {
 	at   []int64
@@ -368,8 +367,8 @@ func TestLogMerges(t *testing.T) {
 	}
 }
 
-// Entries are merged if they fall into one cell, whose width their own age says:
-// as if it was asked anew for each.
+// Entries are merged if they fall into one cell, whose width depends on their age: as if the
+// width was computed anew for each entry.
 func TestLogMergesByAge(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 300 {
@@ -402,7 +401,7 @@ func TestLogMergesByAge(t *testing.T) {
 	}
 }
 
-// historyCells returns what is to become of the entries of a log that merges.
+// historyCells returns the entries that a log must have after merging.
 func historyCells(h *history) (kept []entry) {
 	newest, end := h.entry(h.next-1).at, int64(0)
 	for i := h.oldest; i < h.next; i++ {
@@ -461,7 +460,7 @@ func TestLogMergedBound(t *testing.T) {
 	historyLogBound(t, daily, passed)
 }
 
-// RetryAfter is exact as far as the log itself goes, merged or not.
+// RetryAfter is exact for the entries that the log has, merged or not.
 func TestLogRetriesWhenMerged(t *testing.T) {
 	l := PerMinute(20_000).Using(SlidingLog)
 	h := newHistoryLogs(l)
@@ -479,7 +478,7 @@ func TestLogRetriesWhenMerged(t *testing.T) {
 	}
 }
 
-// What was merged is settled all the same: in the entry that it became part of.
+// A take whose entry was merged can be settled: in the entry that it is a part of.
 func TestLogSettlesWhatWasMerged(t *testing.T) {
 	l := PerDay(1 << 40).Using(SlidingLog)
 	k := newHistorySettling(l)
@@ -508,7 +507,7 @@ func TestLogSettlesWhatWasMerged(t *testing.T) {
 	}
 }
 
-// Times that stand still take no room.
+// Entries at the same time need room for one.
 func TestLogOfOneInstant(t *testing.T) {
 	l := PerMinute(1 << 40).Using(SlidingLog)
 	var log history

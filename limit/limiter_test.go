@@ -17,7 +17,7 @@ import (
 // itself is the key function of most tests: a request is its own key.
 func itself[K comparable](k K) K { return k }
 
-// way is one way to hold keys to a limit.
+// way is one way to apply a limit to keys.
 type way struct {
 	name   string
 	limits []Limit
@@ -47,7 +47,7 @@ func everyWay(count int64, period time.Duration) []way {
 	return ways
 }
 
-// roomy is a limit that never decides, and makes a limiter use the wide path.
+// roomy is a limit that never decides. A limiter that has it beside others uses cells.
 var roomy = New(1<<40, time.Second)
 
 // inBubble runs a test in which time stands still while anybody works.
@@ -69,7 +69,7 @@ func inParallel(n int, f func(i int)) {
 	done.Wait()
 }
 
-// throughAnyDoor takes n of a key by one of the doors.
+// throughAnyDoor takes n of a key by one of the limiter's methods.
 func throughAnyDoor[K comparable](l *Limiter[K, K], door int, key K, n int64) bool {
 	switch door % 4 {
 	case 0:
@@ -117,8 +117,8 @@ func TestExactlyTheLimitPasses(t *testing.T) {
 	}
 }
 
-// One word and nothing else, from all sides for long: what two goroutines see
-// at once, only one of them takes.
+// Many goroutines take from one word for long: of two that read the same word at once, only
+// one takes.
 func TestExactlyTheLimitPassesUnderContention(t *testing.T) {
 	for count, limits := range map[int64][]Limit{200_000: {PerDay(200_000)}, 20_000: {PerDay(20_000), roomy}} {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestExactlyTheLimitPassesUnderContention(t *testing.T) {
 	}
 }
 
-// Small counts fit one word and large primes do not; or the tests here would
-// cover one path only.
+// Small counts fit one word and large primes do not. Otherwise the tests here would cover
+// only one kind of counter.
 func TestBothPathsAreTested(t *testing.T) {
 	for count, oneWord := range map[int64]bool{1: true, 3: true, 10: true, 1000: true, 65537: false} {
 		if got := NewLimiter(itself[int], PerDay(count)).parts[0].book.words != nil; got != oneWord {
@@ -284,7 +284,7 @@ func TestKeysOfEveryType(t *testing.T) {
 	inBubble(t, "nothing", exactlyOn(struct{}{}))
 }
 
-// diaryEntry is what was let pass, and when.
+// diaryEntry is an amount that passed, and when.
 type diaryEntry struct {
 	at time.Time
 	n  int64
@@ -302,7 +302,7 @@ func (d *diary) enter(n int64) {
 	d.all = append(d.all, diaryEntry{time.Now(), n})
 }
 
-// check holds what was recorded to the promise of a limit, in every window.
+// check fails the test if more than a limit allows was recorded in any window.
 func (d *diary) check(t *testing.T, l Limit) {
 	t.Helper()
 	for first := range d.all {
@@ -333,9 +333,9 @@ func diaryMost(l Limit, from time.Time, span time.Duration) int64 {
 	}
 }
 
-// Whatever many goroutines do by whichever door, in no window more passes than
-// may. What was reserved and then cancelled has not passed; what was settled
-// has passed as much as was settled for.
+// Whatever many goroutines do by any method, in no window more passes than the limit allows.
+// A reservation that was cancelled has not passed. Of one that was settled, the actual amount
+// has passed.
 func TestAnyWindow(t *testing.T) {
 	limits := []Limit{
 		New(20, time.Second),
@@ -371,7 +371,7 @@ func TestAnyWindow(t *testing.T) {
 	}
 }
 
-// anyRequest asks for something by some door, and enters what passed.
+// anyRequest makes some request by some method, and records what passed.
 func anyRequest(random *rand.Rand, l *Limiter[int, int], both *Combined[int], burst int64, passed *diary) {
 	n := 1 + random.Int64N(burst)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(3*time.Second))))
@@ -552,7 +552,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 	}
 }
 
-// After ResetAfter, and not before, all of the limit is there.
+// The whole limit is left after ResetAfter, and not before.
 func TestResetAfterIsExact(t *testing.T) {
 	for _, count := range []int64{1, 3, 1000, 65537} {
 		for _, w := range everyWay(count, time.Minute) {
@@ -627,7 +627,7 @@ func TestADenialTakesNothing(t *testing.T) {
 	}
 }
 
-// One limit denies: the others are not charged.
+// If one limit denies, the others are not charged.
 func TestSeveralLimitsAreAllOrNothing(t *testing.T) {
 	for _, tight := range []Limit{PerDay(3), PerDay(3).Using(SlidingLog), PerDay(3).Using(FixedWindow), PerDay(3).Using(SlidingCounter)} {
 		inBubble(t, strings.ReplaceAll(tight.String(), "/", " per "), func(t *testing.T) {
@@ -659,7 +659,7 @@ func TestSeveralLimitsAreAllOrNothing(t *testing.T) {
 	}
 }
 
-// In one word or not, a limit decides the same, whatever is asked of it.
+// A limit decides the same in one word and in a cell, whatever is asked.
 func TestOneWordDecidesAsCountersDo(t *testing.T) {
 	for _, l := range []Limit{PerSecond(3), PerMinute(7).WithBurst(20), PerHour(65521), New(1000, time.Millisecond), PerDay(1)} {
 		for seed := range uint64(5) {
@@ -848,7 +848,7 @@ func TestInvalidLimitsAdmitNothing(t *testing.T) {
 	}
 }
 
-// A request larger than its limit is told so at once, and by which.
+// The answer to a request that is larger than its limit says so at once, and which limit it is.
 func TestNeverIsNotLater(t *testing.T) {
 	for _, w := range everyWay(10, time.Minute) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -972,7 +972,7 @@ func TestLen(t *testing.T) {
 	}
 }
 
-// What limiters do to each other: nothing.
+// Limiters do not affect each other.
 func TestLimitersAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := NewLimiter(itself[int], PerDay(1)), NewLimiter(itself[int], PerDay(1))
@@ -982,7 +982,7 @@ func TestLimitersAreApart(t *testing.T) {
 	})
 }
 
-// The slice that a limiter was made of is the caller's.
+// A caller may change the slice of limits after creating a limiter.
 func TestLimitsAreCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := []Limit{PerDay(1), PerDay(2)}

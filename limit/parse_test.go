@@ -272,7 +272,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Changing the algorithm takes back what belonged to the one before.
+// Changing the algorithm resets what belonged only to the algorithm before.
 func TestUsingForgetsTheWindow(t *testing.T) {
 	z := modelZone(t, "Europe/Berlin")
 	for _, l := range []Limit{PerDay(5).Anchored(), PerDay(5).ResetAt(time.Hour, z), PerDay(5).ResetAt(time.Hour, z).Anchored()} {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits whose plans fall into one place do not get each other's.
+// Lists of limits whose plans have the same hash do not get each other's plans.
 func TestPlanOf(t *testing.T) {
 	var all []*Plan
 	var limits [][]Limit

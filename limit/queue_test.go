@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// However they come in, they go out one by one, at exactly the rate, in the
-// order in which they came.
+// However callers arrive, they leave the queue one by one, at exactly the rate, in
+// the order in which they arrived.
 func TestQueueDrainsAtTheRate(t *testing.T) {
 	const each = 100 * time.Millisecond
 	trickle := func(gap time.Duration) (all []time.Duration) {
@@ -70,8 +70,8 @@ func TestQueueDrainsAtTheRate(t *testing.T) {
 	}
 }
 
-// A rate that is no whole number of nanoseconds is kept but for the nanosecond
-// by which each turn is rounded up.
+// If the time between two turns is not a whole number of nanoseconds, each turn is
+// rounded up, by less than a nanosecond.
 func TestQueueKeepsOddRates(t *testing.T) {
 	for _, count := range []int64{3, 7, 999, 65537} {
 		inBubble(t, fmt.Sprint(count), func(t *testing.T) {
@@ -125,7 +125,8 @@ func TestQueueRefusesWhenFull(t *testing.T) {
 	}
 }
 
-// Goroutines that come at once: exactly as many get in as there is room.
+// Of many goroutines that arrive at once, exactly as many enter the queue as it has
+// room for.
 func TestQueueAdmitsExactlyItsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(New(1, time.Second).WithBurst(20))
@@ -158,7 +159,8 @@ func TestQueueAdmitsExactlyItsRoom(t *testing.T) {
 	})
 }
 
-// When one leaves, those behind it move up, and its place is free.
+// When a caller leaves the queue, the callers behind it move up, and there is room for
+// another one.
 func TestQueueMovesUp(t *testing.T) {
 	for leaves := range 4 {
 		inBubble(t, fmt.Sprint(leaves), func(t *testing.T) {
@@ -237,7 +239,7 @@ func TestQueueOfAnInvalidLimit(t *testing.T) {
 	}
 }
 
-// Whatever algorithm a limit names, a queue of it spaces evenly.
+// A queue spaces callers evenly, whatever algorithm its limit names.
 func TestQueueOfEveryAlgorithm(t *testing.T) {
 	for a := range algorithms {
 		inBubble(t, a.String(), func(t *testing.T) {

@@ -18,7 +18,7 @@ func remaining[In any](t *testing.T, l interface{ Peek(In) Decision }, in In, wa
 	}
 }
 
-// What is cancelled at once was never there, to the last fraction.
+// A reservation that is cancelled at once leaves no trace, not even a fraction of one.
 func TestCancelGivesEverythingBack(t *testing.T) {
 	for _, count := range []int64{1, 3, 7, 1000, 65537} {
 		for _, w := range everyWay(count, time.Minute) {
@@ -97,7 +97,7 @@ func TestNilReservation(t *testing.T) {
 	r.Settle()
 }
 
-// A debt delays what comes next by as long as the limit says.
+// A debt delays later requests for as long as the limit needs to make up for it.
 func TestDebtDelays(t *testing.T) {
 	const s = time.Second
 	limit := New(10, 10*s)
@@ -114,7 +114,7 @@ func TestDebtDelays(t *testing.T) {
 		{[]Limit{limit.Using(FixedWindow)}, 15, 10 * s, 10 * s},
 		{[]Limit{limit.Anchored()}, 15, 10 * s, 10 * s},
 		{[]Limit{limit.Using(SlidingLog)}, 15, 10 * s, 10 * s},
-		// Two thirds of the window before, which counts 15, weigh 10.
+		// The window before has used 15, of which two thirds still count: 10.
 		{[]Limit{limit.Using(SlidingCounter)}, 15, 14 * s, 20 * s},
 	}
 	for _, reserved := range []int64{0, 1, 10} {
@@ -137,7 +137,7 @@ func TestDebtDelays(t *testing.T) {
 	}
 }
 
-// A debt beyond all numbers denies for long, and breaks nothing.
+// A debt of the largest number denies requests for long, and does no other harm.
 func TestHugeDebt(t *testing.T) {
 	for _, w := range everyWay(10, time.Minute) {
 		for _, settle := range []int64{math.MaxInt64, 1 << 62, 1 << 40} {
@@ -156,8 +156,8 @@ func TestHugeDebt(t *testing.T) {
 	}
 }
 
-// What was used after a later window has begun, or after what was taken has
-// drained, is no headroom in it: neither by Cancel nor by Settle for less.
+// A refund after a later window has begun, or after the take has drained, is no
+// headroom in that window: neither by Cancel nor by Settle for less.
 func TestRefundIsNoHeadroomLater(t *testing.T) {
 	for _, count := range []int64{10, 65537} {
 		for _, w := range everyWay(count, time.Minute) {
@@ -179,7 +179,7 @@ func TestRefundIsNoHeadroomLater(t *testing.T) {
 	}
 }
 
-// Of what has drained in part, a bucket gives back the rest.
+// If a take has drained in part, its bucket refunds the rest.
 func TestRefundOfWhatHasDrained(t *testing.T) {
 	for _, limits := range [][]Limit{{New(10, 10*time.Second)}, {New(10, 10*time.Second), roomy}} {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
@@ -197,8 +197,8 @@ func TestRefundOfWhatHasDrained(t *testing.T) {
 	}
 }
 
-// A refund to one take is no refund to another one too: the part of the later
-// has moved up, and drains earlier than it would have.
+// A bucket does not refund the same backlog twice: after a refund to one take, a
+// later take drains earlier than it would have, and gets a smaller refund.
 func TestRefundsAreNotCountedTwice(t *testing.T) {
 	for _, limits := range [][]Limit{{New(10, 10*time.Second)}, {New(10, 10*time.Second), roomy}} {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
@@ -216,8 +216,8 @@ func TestRefundsAreNotCountedTwice(t *testing.T) {
 	}
 }
 
-// Calls end in another order than they began. In the end what was used counts,
-// and no more.
+// Calls end in another order than they began. In the end exactly what they have used
+// counts.
 func TestReservationsSettleInAnyOrder(t *testing.T) {
 	for _, count := range []int64{1000, 65537} {
 		for _, w := range everyWay(count, time.Hour) {
@@ -245,7 +245,7 @@ func TestReservationsSettleInAnyOrder(t *testing.T) {
 	}
 }
 
-// What other keys give back is theirs.
+// A refund to one key gives nothing to other keys.
 func TestReservationsOfOtherKeys(t *testing.T) {
 	for _, w := range everyWay(10, time.Minute) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestReservationsOfOtherKeys(t *testing.T) {
 	}
 }
 
-// Many goroutines settle one reservation: one of them counts.
+// If many goroutines settle one reservation, only one of them has an effect.
 func TestSettleConcurrently(t *testing.T) {
 	for _, w := range everyWay(1000, time.Hour) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -287,8 +287,8 @@ func TestSettleConcurrently(t *testing.T) {
 	}
 }
 
-// Many goroutines reserve and settle: never more is reserved than there is,
-// and in the end what was used counts.
+// Many goroutines reserve and settle: never more than the limit is reserved, and in
+// the end exactly what was used counts.
 func TestReserveAndSettleConcurrently(t *testing.T) {
 	for _, count := range []int64{1000, 65537} {
 		for _, w := range everyWay(count, time.Hour) {
@@ -365,7 +365,7 @@ func TestSettleByPlace(t *testing.T) {
 	})
 }
 
-// Costs differ by limiter, and so does what is given back.
+// Each limiter of a combination refunds by its own cost.
 func TestCancelOfDifferentCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := NewLimiter(func(int64) string { return "" }, PerMinute(10))
@@ -387,7 +387,7 @@ func TestCancelOfDifferentCosts(t *testing.T) {
 	})
 }
 
-// A counter that was swept since is the same as one that was not.
+// A reservation is settled the same whether its counter was swept since or not.
 func TestSettleAfterSweeping(t *testing.T) {
 	for _, limits := range [][]Limit{{PerSecond(1).WithBurst(10)}, {PerSecond(1).WithBurst(10), roomy}, {New(10, 10*time.Second).Using(SlidingLog)}} {
 		for _, settle := range []int64{0, 1, 11, 111, 1000} {
@@ -410,7 +410,7 @@ func TestSettleAfterSweeping(t *testing.T) {
 	}
 }
 
-// Reservations that nobody settles are forgotten once they hold nothing, and
+// Reservations that are never settled are forgotten once nothing of them counts, and
 // so are those that were settled.
 func TestReservationsAreForgotten(t *testing.T) {
 	for _, limits := range [][]Limit{{PerMinute(10)}, {PerMinute(10), roomy}, {PerMinute(10).Using(FixedWindow)}} {
@@ -436,8 +436,8 @@ func TestReservationsAreForgotten(t *testing.T) {
 	}
 }
 
-// A refund that comes when the key was long forgotten and is in use again is
-// not given to those who use it now.
+// A refund to a take of which nothing counts any more gives nothing to later takes of
+// the same key.
 func TestRefundAfterTheKeyCameBack(t *testing.T) {
 	for _, w := range everyWay(10, sec) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -457,8 +457,8 @@ func TestRefundAfterTheKeyCameBack(t *testing.T) {
 	}
 }
 
-// What reservations cost does not depend on how many of a key are open: those
-// that nobody settles are dropped once they have drained.
+// The time for a reservation does not grow with the number of reservations of its key
+// that are not settled: those are dropped once they have drained.
 func TestAbandonedReservationsAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(itself[int], New(100, sec))
@@ -475,8 +475,8 @@ func TestAbandonedReservationsAreDropped(t *testing.T) {
 	})
 }
 
-// Nor is it where the key came back with a longer window, in which the refunded
-// take would still be.
+// A refund to a take that was forgotten gives nothing to later takes of the same key, even
+// if the key has a longer window by now, in which the refunded take would still be.
 func TestRefundAfterTheKeyCameBackForLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := []Limit{PerSecond(10).Using(SlidingLog)}
@@ -535,7 +535,8 @@ func TestDebtDeniesZero(t *testing.T) {
 	}
 }
 
-// A wait for zero ends when the debt is gone; what it is combined with waits too.
+// A wait for zero ends when the debt is gone. If it is combined with another amount,
+// that amount waits too.
 func TestWaitForZeroInADebt(t *testing.T) {
 	for _, w := range everyWay(10, time.Minute) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -570,7 +571,7 @@ func TestWaitForZeroInADebt(t *testing.T) {
 	}
 }
 
-// Since is when the window that is open began, and 0 where none is.
+// Since is the time at which the present window began, or 0 if nothing is used of it.
 func TestSince(t *testing.T) {
 	for name, l := range map[string]Limit{"aligned": PerMinute(10).Using(FixedWindow), "anchored": PerMinute(10).Anchored(), "a day": PerDay(10).ResetAt(0, nil)} {
 		inBubble(t, name, func(t *testing.T) {
@@ -598,8 +599,8 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// A wait for zero that stands behind another changes nothing for that, nor for what
-// others are told.
+// A wait for zero behind another wait changes neither that wait nor the answers to
+// other requests.
 func TestWaitForZeroBehindAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(itself[int], PerMinute(10))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Keys that are not used any more are forgotten by decisions about others, and
-// so is the memory that they took.
+// Decisions on other keys forget the keys that are not used any more, and free their
+// memory.
 func TestSweepForgetsFullCounters(t *testing.T) {
 	tests := []struct {
 		keys   int
@@ -53,8 +53,8 @@ func slotsOf[In any, K comparable](l *Limiter[In, K]) int {
 	return tableSlots(l.parts[0].book.cells)
 }
 
-// Sweeping needs no time to pass between decisions: a busy key catches up on
-// what a quiet time has left.
+// Sweeps need no time between decisions: after a time without decisions, those on a
+// busy key catch up on the sweeps that were missed.
 func TestSweepCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(itself[int], PerMinute(10))
@@ -71,7 +71,7 @@ func TestSweepCatchesUp(t *testing.T) {
 	})
 }
 
-// Every door sweeps.
+// Every method of a limiter sweeps.
 func TestEveryDoorSweeps(t *testing.T) {
 	doors := map[string]func(l *Limiter[int, int]){
 		"Allow":    func(l *Limiter[int, int]) { l.Allow(0) },
@@ -100,8 +100,8 @@ func TestEveryDoorSweeps(t *testing.T) {
 	}
 }
 
-// Keys with a long backlog answer as if there were no others, whatever is
-// swept and however the table grows and shrinks around them.
+// Keys with a long backlog are decided on as if there were no others, while the table
+// is swept, grows and shrinks.
 func TestSweepForgetsNothingInUse(t *testing.T) {
 	day := 24 * time.Hour
 	for _, w := range everyWay(1000, day)[1:] {
@@ -139,8 +139,8 @@ func TestSweepForgetsNothingInUse(t *testing.T) {
 	}
 }
 
-// Decisions go on while others sweep: all of many goroutines' requests are
-// decided exactly, with sweeps in all of them.
+// Sweeps do not disturb decisions: the requests of many goroutines, each of which
+// sweeps, are all decided exactly.
 func TestSweepWhileOthersDecide(t *testing.T) {
 	for _, limits := range [][]Limit{{PerHour(30)}, {PerHour(30), roomy}} {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {

@@ -43,7 +43,7 @@ func tableLock[V any](t *table[V], hash uint64, make bool) lockedSlot[V] {
 	}
 }
 
-// tableModel is what a table must be: a map that forgets nothing in use.
+// tableModel is the naive model of a table: a map that forgets nothing in use.
 type tableModel struct {
 	table *table[int]
 	known map[uint64]*tableCounter
@@ -59,7 +59,7 @@ func newTableModel(unit uint64) *tableModel {
 	return &tableModel{newTable[int](unit, until), map[uint64]*tableCounter{}}
 }
 
-// check compares what the table holds of a hash with what it must.
+// check compares the counter of a hash in the table with that of the model.
 func (m *tableModel) check(t rapid.TB, hash uint64, h lockedSlot[int]) {
 	want := m.known[hash]
 	inUse := want != nil && (want.awaited || want.until > clock())
@@ -90,7 +90,7 @@ func (m *tableModel) check(t rapid.TB, hash uint64, h lockedSlot[int]) {
 	}
 }
 
-// put uses a counter for a while.
+// put sets a counter to be in use for a while.
 func (m *tableModel) put(t rapid.TB, hash uint64, value int, use time.Duration, wait bool) {
 	h := tableLock(m.table, hash, true)
 	m.check(t, hash, h)
@@ -117,9 +117,8 @@ func (m *tableModel) checkAll(t rapid.TB) {
 	}
 }
 
-// tableHash draws a hash: one of few, whose upper bits are all the same and
-// which begin at the same place; one of few that differ in the upper bits
-// only; or any.
+// tableHash draws a hash: one of few, which have the same upper bits and whose search
+// begins at the same slot; one of few that differ in the upper bits only; or any.
 func tableHash(t *rapid.T) uint64 {
 	switch n := rapid.Uint64Range(1, 150).Draw(t, "hash"); rapid.IntRange(0, 2).Draw(t, "kind") {
 	case 0:
@@ -131,13 +130,13 @@ func tableHash(t *rapid.T) uint64 {
 	}
 }
 
-// Whatever is done to a table, it holds what a map would, as long as it is in
-// use: through growth, splits, sweeps and rebasing.
+// Whatever is done to a table, it has the counters that a map would have, as long as
+// they are in use: through growth, splits, sweeps and rebasing.
 func TestTableIsAMap(t *testing.T) {
 	for _, unit := range []uint64{1, 65521} {
 		inBubble(t, fmt.Sprint(unit), func(t *testing.T) {
-			// The bubble's T must not be asked for a deadline, so rapid gets
-			// something that has none.
+			// Nothing may call Deadline of a bubble's T, so rapid gets a T without
+			// that method.
 			type noDeadline struct{ testing.TB }
 			rapid.Check(noDeadline{t}, func(t *rapid.T) {
 				m := newTableModel(unit)
@@ -188,7 +187,7 @@ func TestTableIsAMap(t *testing.T) {
 	}
 }
 
-// Counters in use survive all growth, and the table is no larger than it must.
+// Counters in use survive all growth, and the table is no larger than it must be.
 func TestTableGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 20000
@@ -216,8 +215,8 @@ func TestTableGrows(t *testing.T) {
 	})
 }
 
-// Counters that are full make room for others: keys that come and go need no
-// more than those in use at a time.
+// Counters that are full make room for others: if keys come and go, the table needs
+// room only for those that are in use at one time.
 func TestTableReusesIdleSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTableModel(1)
@@ -237,7 +236,7 @@ func TestTableReusesIdleSlots(t *testing.T) {
 	})
 }
 
-// A sweep forgets what is full, gives back its memory, and keeps the rest.
+// A sweep forgets the counters that are full, frees their memory, and keeps the rest.
 func TestTableShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTableModel(1)
@@ -284,12 +283,12 @@ func TestEqualHashesShareACounter(t *testing.T) {
 	}
 }
 
-// A slot that was taken for another hash between finding and locking it is
-// left as it is, even if its word has not changed: here both words are zero.
+// If a slot is given to another hash between finding and locking it, locking leaves
+// it as it is, even if its word has not changed: here both words are zero.
 func TestLockLooksAtTheHashAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := newTable[int](1, until)
-		const mine, other = 5 << 40, 6 << 40 // which begin at the same place
+		const mine, other = 5 << 40, 6 << 40 // the search for both begins at the same slot
 		h := table.lock(mine, true)
 		h.unlock() // not in use: its word is zero
 		g, found := table.find(mine)
@@ -315,7 +314,8 @@ func TestLockLooksAtTheHashAgain(t *testing.T) {
 	})
 }
 
-// A counter that is locked or awaited is nobody else's, however old it is.
+// The slot of a counter that is locked or awaited is not given to another hash, however
+// old the counter is.
 func TestLockedSlotsAreNotReused(t *testing.T) {
 	for _, unit := range []uint64{1, 65521} {
 		for _, age := range []time.Duration{0, 10 * time.Second, 15 * time.Hour, 25 * time.Hour, 45 * time.Hour, 75 * time.Hour, 1000 * time.Hour} {
@@ -346,9 +346,9 @@ func TestLockedSlotsAreNotReused(t *testing.T) {
 	}
 }
 
-// Many goroutines lock few counters that are full, so that slots are taken for
-// one hash after another: nobody holds a counter that another holds, nor finds
-// another's value.
+// Many goroutines lock few counters that are full, so that slots are given to one hash
+// after another: no two goroutines have locked the same counter, and none finds the
+// value of another hash.
 func TestTableLocksExclude(t *testing.T) {
 	const hashes = 40
 	table := newTable[uint64](1, until)
@@ -372,8 +372,8 @@ func TestTableLocksExclude(t *testing.T) {
 	})
 }
 
-// A key that comes back just when its slot is taken for another one: both pass
-// once, and neither is charged for the other.
+// If a key is used again just when its slot is given to another key, both pass once,
+// and neither is charged for the other.
 func TestSlotTakenWhileItsKeyComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(itself[int], PerSecond(1))
@@ -391,8 +391,7 @@ func TestSlotTakenWhileItsKeyComesBack(t *testing.T) {
 	})
 }
 
-// Counters in use lose nothing while the table grows, splits, is swept and
-// rebased under those who use them.
+// Counters in use lose nothing while the table grows, is split, swept and rebased.
 func TestTableLosesNothing(t *testing.T) {
 	const hashes, each = 3000, 2000
 	table := newTable[int](1, until)
@@ -423,8 +422,8 @@ func TestTableLosesNothing(t *testing.T) {
 	}
 }
 
-// The same from outside: every key is admitted exactly its limit while keys
-// come and go, and the table is rebuilt all the time.
+// The same by way of a limiter: for every key exactly the limit passes, while keys come
+// and go and the table is rebuilt all the time.
 func TestKeysLoseNothingWhileTheTableChanges(t *testing.T) {
 	for _, limits := range [][]Limit{{PerDay(10)}, {PerDay(10), roomy}} {
 		t.Run(fmt.Sprint(limits), func(t *testing.T) {
@@ -455,7 +454,7 @@ func TestKeysLoseNothingWhileTheTableChanges(t *testing.T) {
 	}
 }
 
-// tableChurn moves all that a table holds, and sweeps it.
+// tableChurn moves all counters of a table, and sweeps it.
 func tableChurn[V any](t *table[V]) {
 	if t == nil {
 		return
@@ -468,8 +467,8 @@ func tableChurn[V any](t *table[V]) {
 	t.len()
 }
 
-// A word counts parts of a nanosecond, of which it can hold some hours. Over
-// days, quiet or busy, it decides as a counter does that has no such bound.
+// A word counts parts of a nanosecond, and has room for some hours of them. Over days
+// with and without requests, it decides as a counter does that has no such bound.
 func TestWordsOverDays(t *testing.T) {
 	for _, l := range []Limit{PerHour(65521), New(65521, 4*time.Hour), PerHour(60), PerDay(13), New(9973, 24*time.Hour)} {
 		for _, pause := range []time.Duration{20 * time.Minute, 3 * time.Hour, 9*time.Hour + 46*time.Minute, 19*time.Hour + 33*time.Minute, 39 * time.Hour, 78*time.Hour + 12*time.Minute + 30*time.Second, 400 * time.Hour} {

@@ -17,8 +17,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
-// waitLine starts waits one after another in a bubble, and notes when each of
-// them is over, counted from when the line was made.
+// waitLine starts waits one after another in a bubble, and records when each of them
+// is over, counted from the creation of the waitLine.
 type waitLine struct {
 	t     *testing.T
 	begin time.Time
@@ -33,7 +33,7 @@ type waitResult struct {
 
 func newWaitLine(t *testing.T) *waitLine { return &waitLine{t: t, begin: time.Now()} }
 
-// join starts a wait, and returns when it waits.
+// join starts a wait, and returns once it waits.
 func (w *waitLine) join(wait func() error) *waitResult {
 	r := &waitResult{over: make(chan struct{})}
 	w.all = append(w.all, r)
@@ -46,7 +46,7 @@ func (w *waitLine) join(wait func() error) *waitResult {
 	return r
 }
 
-// isOver reports whether the wait is, without waiting for it.
+// isOver reports whether the wait is over.
 func (r *waitResult) isOver() bool {
 	synctest.Wait()
 	select {
@@ -57,7 +57,7 @@ func (r *waitResult) isOver() bool {
 	}
 }
 
-// check waits until all have passed, and compares when they did.
+// check waits until all waits are over, and compares the times at which they ended.
 func (w *waitLine) check(want ...time.Duration) {
 	w.t.Helper()
 	var got []time.Duration
@@ -75,8 +75,8 @@ func (w *waitLine) check(want ...time.Duration) {
 
 const sec = time.Second
 
-// A large request in the middle waits its turn, the small ones behind it wait
-// for it, and each passes at the first nanosecond at which it may.
+// A large request in the middle of a line waits for its turn, the small requests behind
+// it wait until it has passed, and each passes at the first nanosecond at which it may.
 func TestWaitIsFirstComeFirstServed(t *testing.T) {
 	limit := New(10, 10*sec)
 	buckets := []time.Duration{1 * sec, 11 * sec, 12 * sec, 13 * sec, 15 * sec}
@@ -132,8 +132,8 @@ func TestWaitIsFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// While others wait, a denial says when the first of them passes, and what is
-// left now.
+// While calls wait, the denial of another request says when the first of them passes,
+// and what is left now.
 func TestDenialBecauseOthersWait(t *testing.T) {
 	for _, w := range everyWay(10, 24*time.Hour)[1:] {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestWaitThatEndsInVain(t *testing.T) {
 	}
 }
 
-// One behind others learns only as time goes by that it is late.
+// A call behind others finds out only as time passes that it cannot meet its deadline.
 func TestDeadlineInLine(t *testing.T) {
 	for _, w := range everyWay(1, 10*sec) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestDeadlineInLine(t *testing.T) {
 	}
 }
 
-// A thousand waits that are cancelled leave no trace, in whichever order.
+// A thousand waits that are cancelled leave no trace, whatever the order.
 func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
 	for _, w := range everyWay(10, 24*time.Hour) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// When the first gives up, those behind it move up at once.
+// When the first call of a line gives up, the calls behind it move up at once.
 func TestCancellingTheFirst(t *testing.T) {
 	for _, w := range everyWay(10, 10*sec) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -314,8 +314,8 @@ func TestCancellingTheFirst(t *testing.T) {
 	}
 }
 
-// Whoever waited behind somebody who gave up, or for a refund, is charged when
-// it passes, not when it came: or as much passes once more.
+// A call that has waited for a refund, or behind a call that gave up, is charged as of
+// the time at which it passes, not as of its arrival. Otherwise too much would pass.
 func TestWaitIsChargedWhenItPasses(t *testing.T) {
 	for _, w := range everyWay(10, 10*sec) {
 		inBubble(t, "a refund, "+w.name, func(t *testing.T) {
@@ -338,9 +338,8 @@ func TestWaitIsChargedWhenItPasses(t *testing.T) {
 	}
 }
 
-// What a refund makes possible was not possible before it, even where the
-// bucket that was refunded would have had room earlier: another bucket is
-// charged as of the refund.
+// A call that passes because of a refund is charged as of the refund, in all of its
+// buckets, even if the refunded bucket would have had room earlier.
 func TestRefundIsNotInThePast(t *testing.T) {
 	for _, limits := range [][]Limit{{New(10, 10*sec)}, {New(10, 10*sec), roomy}} {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
@@ -362,7 +361,7 @@ func TestRefundIsNotInThePast(t *testing.T) {
 	}
 }
 
-// A refund to a bucket while somebody waits: exactly what is left counts.
+// After a refund to a bucket while a call waits, exactly what is left counts.
 func TestRefundWhileOthersWait(t *testing.T) {
 	for _, limits := range [][]Limit{{New(10, 10*sec)}, {New(10, 10*sec), roomy}} {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
@@ -382,8 +381,8 @@ func TestRefundWhileOthersWait(t *testing.T) {
 	}
 }
 
-// Whoever looks at a counter at the very time at which somebody's turn has
-// come changes nothing about it.
+// Calls of Peek and Allow at the very time at which a waiting call may pass change nothing
+// for that call.
 func TestPeekAtTheTimeOfATurn(t *testing.T) {
 	for _, w := range everyWay(1, 10*sec) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -412,7 +411,7 @@ func TestPeekAtTheTimeOfATurn(t *testing.T) {
 	}
 }
 
-// What a reservation gives back goes to the first who waits, at once.
+// What a reservation gives back goes to the first waiting call, at once.
 func TestSettleWakesTheFirst(t *testing.T) {
 	for _, w := range everyWay(10, time.Hour) {
 		inBubble(t, w.name, func(t *testing.T) {
@@ -439,7 +438,7 @@ func TestSettleWakesTheFirst(t *testing.T) {
 	}
 }
 
-// A debt delays those who wait already.
+// A debt delays calls that wait already.
 func TestDebtDelaysWhoWaits(t *testing.T) {
 	for _, limits := range [][]Limit{{New(10, 10*sec)}, {New(10, 10*sec), roomy}} {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
@@ -455,9 +454,9 @@ func TestDebtDelaysWhoWaits(t *testing.T) {
 	}
 }
 
-// Waits over limiters that they share, named in all orders: no deadlock (the
-// bubble would tell), and of those who wait for the same, first come, first
-// served.
+// Calls wait for overlapping sets of limiters, named in all orders: there is no deadlock
+// (the bubble would report it), and calls that wait for the same limiters are served
+// first come, first served.
 func TestWaitsOverSharedLimiters(t *testing.T) {
 	for seed := range uint64(10) {
 		inBubble(t, fmt.Sprint(seed), func(t *testing.T) {
@@ -510,8 +509,8 @@ func TestWaitsOverSharedLimiters(t *testing.T) {
 	}
 }
 
-// Who waits for two limiters leaves the one that is free sooner to others, but
-// once it has waited as long as it still must, it holds them up at both.
+// A call that waits for two limiters leaves the one that is free sooner to other calls.
+// Once it has waited as long as it still has to wait, it blocks them at both.
 func TestWaitForTwoLimiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := NewLimiter(itself[int], New(1, 10*sec)), NewLimiter(itself[int], New(1, 15*sec))
@@ -526,8 +525,8 @@ func TestWaitForTwoLimiters(t *testing.T) {
 	})
 }
 
-// One that waits long for its own limit does not keep others from the limit
-// that they share.
+// A call that waits long for a limit of its own does not keep other calls from the
+// limit that they have in common.
 func TestWaitHoldsUpOnlyWhatDeniesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		perUser := NewLimiter(itself[string], PerHour(1))
@@ -550,8 +549,8 @@ func TestWaitHoldsUpOnlyWhatDeniesIt(t *testing.T) {
 	})
 }
 
-// One that waits for two limiters gets both, though others take each of them
-// whenever they can.
+// A call that waits for two limiters gets both, although other calls take from each of
+// them whenever they can.
 func TestWaitForTwoIsNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := NewLimiter(itself[int], New(1, sec)), NewLimiter(itself[int], New(1, sec).Using(SlidingLog))
@@ -583,7 +582,7 @@ func TestWaitForTwoIsNotStarved(t *testing.T) {
 	})
 }
 
-// A line whose timer comes late makes up for a little of that, and not for all.
+// A line whose timer is late makes up for up to two milliseconds, and not for more.
 func TestLateTimerDoesNotPassAllAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(itself[int], PerSecond(100).WithBurst(1))
@@ -606,8 +605,8 @@ func TestLateTimerDoesNotPassAllAtOnce(t *testing.T) {
 	})
 }
 
-// A thousand wait: they pass at exactly the rate, and no goroutine works for
-// them but their own.
+// A thousand waiting calls pass at exactly the rate, and no goroutine works for them but
+// their own.
 func TestThousandWaiters(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -668,8 +667,8 @@ func TestLimitersStartNoGoroutines(t *testing.T) {
 	}
 }
 
-// A limiter may be made where time is real and be used where it is not, and
-// the other way round.
+// A limiter may be created outside of a bubble and used inside, where time is not real,
+// and the other way round.
 func TestBubbles(t *testing.T) {
 	for _, w := range everyWay(10, 10*sec) {
 		if len(w.limits) > 2 {
@@ -714,8 +713,8 @@ func TestBubbles(t *testing.T) {
 	}
 }
 
-// Many goroutines wait by the real clock, and some give up: never faster than
-// the rate, all who wait pass in the end, and no line is left.
+// Many goroutines wait by the real clock, and some give up: calls pass never faster than
+// the rate, all that do not give up pass in the end, and no line is left.
 func TestWaitByTheRealClock(t *testing.T) {
 	const each, rounds = 20 * time.Microsecond, 300
 	for _, limits := range [][]Limit{{New(1, each)}, {New(1, each), roomy}, {New(1, each).Using(SlidingLog)}, {New(1, each).Using(FixedWindow)}} {
@@ -756,8 +755,8 @@ func TestWaitByTheRealClock(t *testing.T) {
 	}
 }
 
-// Waiting, refunds, debts and cancelled contexts at once: in the end nobody
-// waits, and nothing is lost.
+// With waits, refunds, debts and cancelled contexts at the same time, no call waits in
+// the end, and nothing is lost.
 func TestWaitAndSettleConcurrently(t *testing.T) {
 	for _, w := range everyWay(10, sec) {
 		inBubble(t, w.name, func(t *testing.T) {

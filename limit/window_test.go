@@ -10,8 +10,8 @@ import (
 	_ "time/tzdata" // the zones' changes are part of these tests
 )
 
-// propertyWindows: fixed windows, aligned and anchored, decide as a list of all
-// that passed does.
+// propertyWindows: fixed windows, aligned and anchored, decide as a model does that
+// lists everything that passed.
 func propertyWindows(t historyT, src historySource) {
 	l := historyLimit(src, FixedWindow)
 	if src.pick(2) == 0 {
@@ -57,8 +57,8 @@ const calendarSpan = 6 * 24 * time.Hour // to either side
 
 var modelResetsKnown sync.Map
 
-// modelResets looks at the clocks of a zone minute by minute and returns when
-// they first showed a time of day, or a later one, of each date.
+// modelResets reads the clocks of a zone minute by minute, and returns for each date
+// when they first showed a time of day, or a later one.
 func modelResets(zone *time.Location, minute int, around time.Time) []int64 {
 	key := fmt.Sprint(zone, minute, around)
 	if known, ok := modelResetsKnown.Load(key); ok {
@@ -73,8 +73,8 @@ func modelResets(zone *time.Location, minute int, around time.Time) []int64 {
 		if t.Equal(from) {
 			latest = shown
 		}
-		// Since the last minute they have gone on to a later time, which is past
-		// as many times of reset as days have begun, if days began at that time.
+		// Since the last minute the clocks have gone on. If days began at the time of
+		// the reset, as many resets were passed as days have begun.
 		const aDay = 24 * 60
 		if shown > latest && (shown-minute)/aDay > (latest-minute)/aDay {
 			resets = append(resets, t.UnixNano())
@@ -102,7 +102,7 @@ func calendarAround(t testing.TB, text string) time.Time {
 	return around
 }
 
-// The windows of a calendar begin when the clocks of the zone say so.
+// Calendar windows begin when the clocks of the zone show the time of day.
 func TestCalendarWindows(t *testing.T) {
 	for _, c := range calendarCases {
 		zone, around := modelZone(t, c.zone), calendarAround(t, c.around)
@@ -134,7 +134,7 @@ func calendarShow(t int64, zone *time.Location) string {
 	return time.Unix(0, t).In(zone).Format("2006-01-02 15:04:05.999999999 -0700")
 }
 
-// What the model finds is what people there would say.
+// The model's resets are those that people in the zone would name.
 func TestCalendarResets(t *testing.T) {
 	for _, test := range []struct {
 		zone   string
@@ -166,8 +166,8 @@ func TestCalendarResets(t *testing.T) {
 	}
 }
 
-// propertyCalendar: calendar windows decide as a list of all that passed does,
-// while clocks change.
+// propertyCalendar: calendar windows decide as a model does that lists everything that
+// passed, while clocks change.
 func propertyCalendar(t historyT, src historySource) {
 	c := calendarCases[src.pick(len(calendarCases))]
 	minute := calendarMinutes[src.pick(len(calendarMinutes))]
@@ -234,14 +234,14 @@ func windowSettle(t historyT, src historySource, least int64) {
 
 func TestWindowSettlesAsTheReplay(t *testing.T) { historyRapid(t, propertyWindowSettle) }
 
-// A take of nothing opens no window. What was used of it in the end is counted
-// in the window of its time all the same.
+// A take of zero begins no window. What was used in the end still counts in the window
+// of the time of the take.
 func TestWindowSettlesWhatWasTakenForNothing(t *testing.T) {
 	historyRapid(t, func(t historyT, src historySource) { windowSettle(t, src, 0) })
 }
 
-// propertyAnchoredSettle: so does an anchored one, which stays where it began
-// even if it began with what was cancelled.
+// propertyAnchoredSettle: the same holds for an anchored window. It keeps its start even
+// if the take that began it was cancelled.
 func propertyAnchoredSettle(t historyT, src historySource) {
 	l := historySettleLimit(src, FixedWindow).Anchored()
 	historySettlesExactly(t, src, l, 1, func(takes []modelPassed) model {
@@ -277,7 +277,7 @@ func TestCalendarSettles(t *testing.T) {
 	}
 }
 
-// Debts add up, and stop where they could overflow.
+// Debts add up, to at most the largest number.
 func TestDebtsDoNotOverflow(t *testing.T) {
 	for a := range algorithms {
 		for _, l := range []Limit{PerSecond(3).Using(a), New(1<<62, 1).Using(a), New(1<<62, modelYear).Using(a), New(1, maxPeriod).Using(a)} {
