@@ -9,8 +9,9 @@ import (
 
 // Bus is a store that carries messages between its nodes. Two stores of one process are two nodes.
 //
-// A message arrives once or not at all: it is lost while the store is, and if a subscriber does not
-// keep up. So a node that waits for a message must also look for itself now and then.
+// Messages are lost while the store is, and if a subscriber does not keep up. So a node that waits for
+// one must also look for itself now and then. A message that is published while a subscription begins,
+// or begins again after a lost connection, may arrive or not, and in a Redis cluster twice.
 type Bus interface {
 	// Publish sends a message of at most [MaxMessage] bytes to the subscribers of all other nodes.
 	// It does not wait until they have received it. Messages of one node that are published one
