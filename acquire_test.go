@@ -18,13 +18,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 )
 
-// waiting is calls of Acquire in a bubble, and when they returned.
+// waiting runs calls of Acquire in a bubble, and records when each returned.
 type waiting struct {
 	t       *testing.T
 	rl      *RateLimiter
 	start   time.Time
 	mu      sync.Mutex
-	passed  []string // names, in order
+	passed  []string // the names of the calls, in order
 	at      map[string]time.Duration
 	errs    map[string]error
 	results map[string]*Reservation
@@ -56,14 +56,14 @@ func (w *waiting) begin(name string, call func() (*Reservation, error)) {
 	synctest.Wait()
 }
 
-// sleep moves the clock to a time since the start.
+// sleep moves the clock to a time since the start of the test.
 func (w *waiting) sleep(until time.Duration) {
 	w.t.Helper()
 	time.Sleep(until - time.Since(w.start))
 	synctest.Wait()
 }
 
-// passes says that a call has passed at a time since the start.
+// passes fails the test unless a call has passed at a time since the start.
 func (w *waiting) passes(name string, at time.Duration) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -73,7 +73,8 @@ func (w *waiting) passes(name string, at time.Duration) {
 	}
 }
 
-// waits says that a call has not returned, and fails says how it has.
+// waits fails the test unless the calls still wait; fails does unless a call has returned an
+// error.
 func (w *waiting) waits(names ...string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -94,7 +95,7 @@ func (w *waiting) fails(name string, at time.Duration, err error) {
 	}
 }
 
-// order is who has passed so far; result and err are what one of them has.
+// order returns the names of the calls that have passed so far, in order.
 func (w *waiting) order() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +114,7 @@ func (w *waiting) err(name string) error {
 	return w.errs[name]
 }
 
-// nobody says that no trace is left of those who waited.
+// nobody fails the test if a call still waits.
 func (w *waiting) nobody() {
 	w.t.Helper()
 	memNobodyWaits(w.t, w.rl)
@@ -126,7 +127,7 @@ func memNobodyWaits(t *testing.T, rl *RateLimiter) {
 	}
 }
 
-// TestAcquireAtOnce takes what is there.
+// TestAcquireAtOnce: a call for which there is room does not wait.
 func TestAcquireAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxRPM: 2, MaxTPM: 100, MaxInputTPM: 90, MaxOutputTPM: 90})
@@ -148,8 +149,8 @@ func TestAcquireAtOnce(t *testing.T) {
 	})
 }
 
-// TestAcquireWaitsExactly: for each limit, it returns when its window has
-// passed, to the nanosecond.
+// TestAcquireWaitsExactly: for each limit, Acquire returns when the limit's window has passed,
+// to the nanosecond.
 func TestAcquireWaitsExactly(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -185,8 +186,8 @@ func TestAcquireWaitsExactly(t *testing.T) {
 	}
 }
 
-// TestFirstComeFirstServed has a large request in the middle, which small ones
-// that would fit do not overtake.
+// TestFirstComeFirstServed has a large call in the middle of the line. Small calls that would
+// fit do not overtake it.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100})
@@ -203,7 +204,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		w.waits("large", "tiny", "none")
 		w.acquire(t.Context(), "late", 1)
 		w.sleep(90 * time.Second)
-		w.waits("large", "tiny", "none", "late") // of 100 80 are free, but not for them
+		w.waits("large", "tiny", "none", "late") // 80 of 100 tokens are free, but not for these calls
 		w.sleep(2 * time.Minute)
 		w.passes("large", 2*time.Minute)
 		w.waits("tiny")
@@ -215,8 +216,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// TestManyAreServedInOrder of their coming, ten a minute. In which order those of
-// one instant return cannot be seen from here.
+// TestManyAreServedInOrder: waiting calls pass in the order in which they came, ten a minute.
+// The order among calls that pass at the same instant cannot be observed.
 func TestManyAreServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxRPM: 10, MaxTPM: 1000})
@@ -235,19 +236,19 @@ func TestManyAreServedInOrder(t *testing.T) {
 	})
 }
 
-// TestWaitersWakeSooner when what they wait for is given back.
+// TestWaitersWakeSooner: a waiting call passes as soon as a refund makes room for it.
 func TestWaitersWakeSooner(t *testing.T) {
 	quota := ModelQuota{MaxTPM: 100, MaxRPM: 2, MaxRPD: 2, MaxConcurrent: 2}
 	for _, tt := range []struct {
 		name  string
-		free  func(rl *RateLimiter, held *Reservation)
+		free  func(rl *RateLimiter, reserved *Reservation)
 		wakes bool
 	}{
-		{"Cancel", func(_ *RateLimiter, held *Reservation) { held.Cancel() }, true},
-		{"Commit of less", func(_ *RateLimiter, held *Reservation) { held.Commit(10, 40) }, true},
-		{"Commit of not less enough", func(_ *RateLimiter, held *Reservation) { held.Commit(11, 40) }, false},
-		{"Commit of as much", func(_ *RateLimiter, held *Reservation) { held.Commit(50, 50) }, false},
-		{"Commit of more", func(_ *RateLimiter, held *Reservation) { held.Commit(100, 50) }, false},
+		{"Cancel", func(_ *RateLimiter, reserved *Reservation) { reserved.Cancel() }, true},
+		{"Commit of less", func(_ *RateLimiter, reserved *Reservation) { reserved.Commit(10, 40) }, true},
+		{"Commit of not less enough", func(_ *RateLimiter, reserved *Reservation) { reserved.Commit(11, 40) }, false},
+		{"Commit of as much", func(_ *RateLimiter, reserved *Reservation) { reserved.Commit(50, 50) }, false},
+		{"Commit of more", func(_ *RateLimiter, reserved *Reservation) { reserved.Commit(100, 50) }, false},
 		{"Reset", func(rl *RateLimiter, _ *Reservation) { rl.Reset(memModel) }, true},
 		{"Reset of another", func(rl *RateLimiter, _ *Reservation) { rl.Reset("other") }, false},
 		{"a larger quota", func(rl *RateLimiter, _ *Reservation) {
@@ -274,12 +275,12 @@ func TestWaitersWakeSooner(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWaiting(t, quota)
-				held := memTake(t, w.rl, 100)
+				reserved := memTake(t, w.rl, 100)
 				w.sleep(time.Second)
 				w.acquire(t.Context(), "a", 50)
 				w.sleep(10*time.Second + 1)
 				w.waits("a")
-				tt.free(w.rl, held)
+				tt.free(w.rl, reserved)
 				synctest.Wait()
 				if !tt.wakes {
 					w.waits("a")
@@ -294,16 +295,16 @@ func TestWaitersWakeSooner(t *testing.T) {
 	}
 }
 
-// TestOneSettlementServesMany who fit into what it gives back.
+// TestOneSettlementServesMany: one refund lets all calls pass that fit into it.
 func TestOneSettlementServesMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100})
-		held := memTake(t, w.rl, 100)
+		reserved := memTake(t, w.rl, 100)
 		for i := range 6 {
 			w.acquire(t.Context(), fmt.Sprint(i), 20)
 		}
 		w.sleep(time.Second)
-		held.Cancel()
+		reserved.Cancel()
 		synctest.Wait()
 		for i := range 5 {
 			w.passes(fmt.Sprint(i), time.Second)
@@ -315,8 +316,8 @@ func TestOneSettlementServesMany(t *testing.T) {
 	})
 }
 
-// TestDebtsDelayWaiters: who is told a time is not served earlier or later when
-// it turns out to be another.
+// TestDebtsDelayWaiters: if a debt or a refund changes when a waiting call may pass, the call
+// passes exactly then.
 func TestDebtsDelayWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100})
@@ -334,17 +335,17 @@ func TestDebtsDelayWaiters(t *testing.T) {
 	})
 }
 
-// TestNobodyOvertakes: while somebody waits, those who do not wait are denied,
-// and told when the first passes.
+// TestNobodyOvertakes: while a call waits, TryAcquire denies, and says when the first waiting
+// call passes.
 func TestNobodyOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100, MaxRPM: 100})
 		memTake(t, w.rl, 60)
 		w.sleep(10 * time.Second)
 		memTake(t, w.rl, 30)
-		w.acquire(t.Context(), "large", 100) // at 70s
+		w.acquire(t.Context(), "large", 100) // passes at 70s
 		w.sleep(20 * time.Second)
-		for _, tokens := range []int{0, 1, 10, 11, 40, 50, 100} { // of which some would fit, now or before that
+		for _, tokens := range []int{0, 1, 10, 11, 40, 50, 100} { // some of these would fit, now or before that
 			d := memDenied(t, w.rl, tokens)
 			if d.Code != DecisionTPMLimit || d.RetryAfter != 50*time.Second {
 				t.Errorf("%d tokens: %s, %v; want %s, 50s", tokens, d.Code, d.RetryAfter, DecisionTPMLimit)
@@ -372,19 +373,19 @@ func TestNobodyOvertakes(t *testing.T) {
 	})
 }
 
-// TestGuessWhileOthersWait: when a call ends nobody knows, with a line or without
-// one; so it is worth asking again long before the slot's lease ends.
+// TestGuessWhileOthersWait: nobody knows when a call under way ends, whether or not calls
+// wait. So a denial by a slot says to come back long before the slot's lease ends.
 func TestGuessWhileOthersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxConcurrent: 1, MaxTPM: 100})
-		held := memTake(t, w.rl, 60)
+		reserved := memTake(t, w.rl, 60)
 		alone := memDenied(t, w.rl, 1)
 		w.acquire(t.Context(), "a", 1)
 		if d := memDenied(t, w.rl, 1); d.Code != DecisionConcurrencyLimit || d.RetryAfter != alone.RetryAfter {
 			t.Errorf("while another waits for a slot: %s, %v; want %s, %v", d.Code, d.RetryAfter, alone.Code, alone.RetryAfter)
 		}
 		w.acquire(t.Context(), "b", 100)
-		held.Commit(60, 0)
+		reserved.Commit(60, 0)
 		synctest.Wait()
 		w.result("a").Commit(1, 0)
 		synctest.Wait()
@@ -396,7 +397,7 @@ func TestGuessWhileOthersWait(t *testing.T) {
 	})
 }
 
-// TestNeverIsToldAtOnce to whoever asks for too much.
+// TestNeverIsToldAtOnce: a call that asks for too much fails at once.
 func TestNeverIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100, MaxInputTPM: 50, MaxTPD: 1000})
@@ -427,8 +428,8 @@ func TestNeverIsToldAtOnce(t *testing.T) {
 	})
 }
 
-// TestSmallerQuotaWhileSomebodyWaits: calls that wait for more than there ever will be
-// fail at once, whoever has the turn, and the others go on.
+// TestSmallerQuotaWhileSomebodyWaits: after a quota was lowered, waiting calls that ask for
+// more than it fail at once, whichever has the turn. The other calls go on.
 func TestSmallerQuotaWhileSomebodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100})
@@ -450,13 +451,13 @@ func TestSmallerQuotaWhileSomebodyWaits(t *testing.T) {
 	})
 }
 
-// TestContextEnds: it takes nothing, and the error is the context's.
+// TestContextEnds: a call whose context ends takes nothing, and returns the context's error.
 func TestContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100})
 		past, cancel := context.WithCancel(t.Context())
 		cancel()
-		w.acquire(past, "past", 1) // there would be room
+		w.acquire(past, "past", 1) // there is room, but the context has ended
 		w.fails("past", 0, context.Canceled)
 		expired, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 		defer cancel()
@@ -496,7 +497,7 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// TestFirstGivesUp lets the next pass at once if it fits.
+// TestFirstGivesUp: when the first call in line gives up, the next passes at once if it fits.
 func TestFirstGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100})
@@ -520,8 +521,8 @@ func TestFirstGivesUp(t *testing.T) {
 	})
 }
 
-// TestCancelledWaitsLeaveNoTrace of a thousand who gave up, some of them first.
-// A bubble does not end while a goroutine is left in it.
+// TestCancelledWaitsLeaveNoTrace has a thousand waiting calls give up, some of them at the
+// head of the line. A bubble does not end while a goroutine is left in it.
 func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: 1000, MaxRPM: 1000, MaxConcurrent: 1000})
@@ -554,8 +555,8 @@ func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
 	})
 }
 
-// TestOneAsks: of a thousand who wait, the first alone asks, once for each time
-// that it may pass. Whoever else had a timer would ask too, when it is due.
+// TestOneAsks: of a thousand waiting calls only the first asks the store, once for each time
+// at which it may pass. Any other call with a timer would ask too.
 func TestOneAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const waiters = 1000
@@ -591,8 +592,8 @@ func TestOneAsks(t *testing.T) {
 	})
 }
 
-// TestOneTimer looks at what was allocated: a timer for the first of a line, and
-// none for the others.
+// TestOneTimer looks at the allocations: the first call of a line has a timer, and the others
+// have none.
 func TestOneTimer(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -634,10 +635,10 @@ func TestOneTimer(t *testing.T) {
 	memNobodyWaits(t, rl)
 }
 
-// timersInUse is how many timers the profile of the heap shows.
+// timersInUse returns how many timers the heap profile shows.
 func timersInUse() (n int64) {
 	runtime.GC()
-	runtime.GC() // what the first has found is shown after the second
+	runtime.GC() // the profile shows what the first collection found only after the second
 	records := make([]runtime.MemProfileRecord, 100_000)
 	found, ok := runtime.MemProfile(records, true)
 	if !ok {
@@ -658,7 +659,8 @@ func timersInUse() (n int64) {
 	return n
 }
 
-// TestWaitForCapacity returns when there is some, in turn, and takes nothing.
+// TestWaitForCapacity: WaitForCapacity returns in turn, when there is capacity, and takes
+// nothing.
 func TestWaitForCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxTPM: 100, MaxConcurrent: 1})
@@ -667,13 +669,13 @@ func TestWaitForCapacity(t *testing.T) {
 		}
 		capacity("at once", 100)
 		w.passes("at once", 0)
-		held := memTake(t, w.rl, 100)
+		reserved := memTake(t, w.rl, 100)
 		capacity("a", 100)
 		capacity("b", 100)
 		w.acquire(t.Context(), "c", 100)
 		capacity("d", 1)
 		w.sleep(time.Second)
-		held.Commit(1, 0)
+		reserved.Commit(1, 0)
 		synctest.Wait()
 		w.waits("a", "b", "c", "d")
 		w.sleep(time.Minute)
@@ -691,7 +693,7 @@ func TestWaitForCapacity(t *testing.T) {
 	})
 }
 
-// TestSlotsInOrder: as calls end, those who wait for a slot begin, one for one.
+// TestSlotsInOrder: as calls end, calls that wait for a slot begin, one for one.
 func TestSlotsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxConcurrent: 2})
@@ -722,12 +724,12 @@ func TestSlotsInOrder(t *testing.T) {
 	})
 }
 
-// TestSlotsAreNotPolled: who waits for a slot is told when one is given back, and
-// does not ask meanwhile.
+// TestSlotsAreNotPolled: a call that waits for a slot is woken when one is free, and does not
+// ask the store meanwhile.
 func TestSlotsAreNotPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxConcurrent: 1})
-		held := memTake(t, w.rl, 1)
+		reserved := memTake(t, w.rl, 1)
 		var readings atomic.Int64
 		memReads(w.rl, func() { readings.Add(1) })
 		w.acquire(t.Context(), "a", 1)
@@ -736,22 +738,22 @@ func TestSlotsAreNotPolled(t *testing.T) {
 		if n := readings.Load(); n != 0 {
 			t.Errorf("the clock was read %d times while nothing was given back", n)
 		}
-		held.Cancel()
+		reserved.Cancel()
 		synctest.Wait()
 		w.passes("a", 9*time.Minute)
 	})
 }
 
-// TestTwoSlotsAtOnce let two go on, though they wake one.
+// TestTwoSlotsAtOnce: two free slots let two calls pass, although they wake only one.
 func TestTwoSlotsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxConcurrent: 3})
-		held := []*Reservation{memTake(t, w.rl, 1), memTake(t, w.rl, 1), memTake(t, w.rl, 1)}
+		reserved := []*Reservation{memTake(t, w.rl, 1), memTake(t, w.rl, 1), memTake(t, w.rl, 1)}
 		for i := range 4 {
 			w.acquire(t.Context(), fmt.Sprint(i), 1)
 		}
 		w.sleep(time.Second)
-		for _, res := range held {
+		for _, res := range reserved {
 			res.Commit(1, 1)
 		}
 		synctest.Wait()
@@ -766,7 +768,7 @@ func TestTwoSlotsAtOnce(t *testing.T) {
 	})
 }
 
-// TestModelsWaitApart: who waits for one model holds up nobody at another.
+// TestModelsWaitApart: a call that waits for one model blocks no call of another model.
 func TestModelsWaitApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(t, ModelQuota{MaxRPM: 1})
@@ -782,8 +784,8 @@ func TestModelsWaitApart(t *testing.T) {
 	})
 }
 
-// TestSlotsUnderStress: real goroutines, the real clock, and no more at a time
-// than there are slots.
+// TestSlotsUnderStress: with real goroutines and the real clock, no more calls are under way
+// at a time than there are slots.
 func TestSlotsUnderStress(t *testing.T) {
 	const slots, workers, calls = 3, 16, 200
 	rl := memLimiter(t, ModelQuota{MaxConcurrent: slots, MaxRPM: workers * calls, MaxTPM: workers * calls * 10})

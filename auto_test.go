@@ -15,17 +15,17 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// grants is a window of a provider's that says how much there is of it.
+// grants returns a provider's window with a limit.
 func grants(unit llm.Unit, per time.Duration, limit int64) llm.Window {
 	return llm.Window{Unit: unit, Per: per, Limit: limit, Remaining: -1}
 }
 
-// learn lets the provider of m say what it grants.
+// learn passes windows of m's provider to Heed.
 func learn(t testing.TB, rl *ratelimit.RateLimiter, windows ...llm.Window) {
 	rl.Heed(t.Context(), "m", llm.Limits{Windows: windows})
 }
 
-// wantQuota wants the limiter to have a quota for m.
+// wantQuota fails the test unless m has the quota.
 func wantQuota(t testing.TB, rl *ratelimit.RateLimiter, what string, want ratelimit.ModelQuota) {
 	t.Helper()
 	if got := rl.Quotas()["m"]; got != want {
@@ -33,8 +33,8 @@ func wantQuota(t testing.TB, rl *ratelimit.RateLimiter, what string, want rateli
 	}
 }
 
-// What the provider grants replaces the maxima of a quota that is Auto, each by
-// itself, and of no other quota.
+// Limits that the provider reports replace the maxima of a quota that is Auto, each by itself.
+// They change no other quota.
 func TestAuto(t *testing.T) {
 	for _, c := range []struct {
 		say  llm.Window
@@ -91,8 +91,8 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// A total that the provider does not tell is not less than the input and output that it
-// grants: a guess of 40,000 tokens held an account that had 2,000,000.
+// A total that the provider does not report is at least the sum of the input and the output
+// that it grants. Once, a guess of 40,000 tokens limited an account that had 2,000,000.
 func TestAutoTotalIsNotLessThanItsParts(t *testing.T) {
 	input, output := grants(llm.InputTokens, time.Minute, 2_000_000), grants(llm.OutputTokens, time.Minute, 400_000)
 	for _, c := range []struct {
@@ -116,8 +116,8 @@ func TestAutoTotalIsNotLessThanItsParts(t *testing.T) {
 	}
 }
 
-// Before anything is known nothing is limited. Then what was used meanwhile counts, and
-// so does what is still under way.
+// Before a limit is known, nothing is limited. Once it is, earlier usage counts, and so do
+// calls that are still under way.
 func TestAutoFromNothing(t *testing.T) {
 	everyLedger(t, quotas{"m": {Auto: true}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		first, d := rl.TryAcquire("m", 1000)
@@ -142,7 +142,7 @@ func TestAutoFromNothing(t *testing.T) {
 	})
 }
 
-// A limit that falls or rises is learned too; who waits goes on at once.
+// A limit that falls or rises is learned too, and waiting calls go on at once.
 func TestAutoFollows(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1, Auto: true}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		mustTake(t, rl, 1)
@@ -154,7 +154,7 @@ func TestAutoFollows(t *testing.T) {
 		time.Sleep(time.Second)
 		learn(t, rl, grants(llm.Requests, time.Minute, 3))
 		l.want("0 at 1s", "1 at 1s")
-		learn(t, rl, grants(llm.Requests, time.Minute, 9)) // too soon after the last
+		learn(t, rl, grants(llm.Requests, time.Minute, 9)) // too soon after the last change
 		l.want("0 at 1s", "1 at 1s")
 		time.Sleep(time.Second)
 		learn(t, rl, grants(llm.Requests, time.Minute, 2))
@@ -165,7 +165,7 @@ func TestAutoFollows(t *testing.T) {
 	})
 }
 
-// What was learned is kept where quotas are.
+// A learned quota is kept where quotas are kept.
 func TestAutoIsKept(t *testing.T) {
 	before := quotas{"m": {MaxRPM: 5, Auto: true}, "n": {MaxRPM: 5}, "o": {Auto: true}}
 	want := quotas{"m": {MaxRPM: 50, MaxTPM: 700, Auto: true}, "n": {MaxRPM: 5}, "o": {Auto: true}}
@@ -246,7 +246,8 @@ func TestAutoInYAML(t *testing.T) {
 	}
 }
 
-// lastFile is a file as the program before this one leaves it: with all but Auto.
+// lastFile writes a file as the previous version of the program leaves it: without the column
+// for Auto.
 func lastFile(t testing.TB, q quotas) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "last.db")
@@ -260,8 +261,7 @@ func lastFile(t testing.TB, q quotas) (path string) {
 	return path
 }
 
-// A file of the program before this one opens as it is: what was used in it is
-// counted once.
+// A file of the previous version opens as it is, and its usage is counted once.
 func TestAutoInLastFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := quotas{"m": {MaxRPM: 3, MaxTPM: 100, MaxInputTPM: 90, MaxConcurrent: 5, DayResetsAt: "00:00 UTC"}, "free": {}}
@@ -289,7 +289,7 @@ func TestAutoInLastFile(t *testing.T) {
 	})
 }
 
-// However many processes open such a file at a time, each finds it whole.
+// However many processes open such a file at a time, each finds it complete.
 func TestProcessesOnLastFile(t *testing.T) {
 	path := lastFile(t, quotas{"m": {MaxRPM: 3}})
 	wantProcessesToShare(t, path)
@@ -299,7 +299,7 @@ func TestProcessesOnLastFile(t *testing.T) {
 	}
 }
 
-// What stands in the column and is no yes or no is an error that names the file.
+// A value in the column that is neither true nor false is an error that names the file.
 func TestAutoTampered(t *testing.T) {
 	for _, value := range []string{"'much'", "2", "NULL", "x'ff'"} {
 		path := filepath.Join(t.TempDir(), "limits.db")

@@ -22,7 +22,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// window is one of a project's limits.
+// window is one limit of a project.
 type window struct {
 	name   string
 	count  int64
@@ -31,19 +31,19 @@ type window struct {
 
 func (w window) tokens() bool { return strings.HasPrefix(w.name, "tokens") }
 
-// places is a window of so many calls at a time.
-func places(n int64) window { return window{project.Concurrent, n, 10 * time.Minute} }
+// slotsWindow returns a limit of n slots.
+func slotsWindow(n int64) window { return window{project.Concurrent, n, 10 * time.Minute} }
 
-func (w window) ofPlaces() bool { return w.name == project.Concurrent }
+func (w window) ofSlots() bool { return w.name == project.Concurrent }
 
-// call is a [ratelimit.Call] with the limits of its project.
+// projectCall is a [ratelimit.Call] with the limits of its project.
 type projectCall struct {
 	Model     string
 	Estimated int
 	Tokens    ratelimit.Tokens
 	Requests  int
 	Project   string
-	Limits    func() *project.Limit // nil: none
+	Limits    func() *project.Limit // nil: the project keeps its limits
 	MaxWait   time.Duration
 	Priority  int
 	Shadow    bool
@@ -68,8 +68,8 @@ func acquireCall(rl *ratelimit.RateLimiter, ctx context.Context, c projectCall) 
 	return rl.AcquireCall(ctx, c.on(rl))
 }
 
-// projectsOf returns the limiter of a limiter's projects, in which a project may use any
-// amount unless its limits are set.
+// projectsOf returns the project limiter of rl. A project without limits of its own has none
+// at all.
 func projectsOf(rl *ratelimit.RateLimiter) *project.Limiter {
 	return projectsWith(rl, project.Config{MaxWaiting: 1 << 20})
 }
@@ -88,7 +88,7 @@ func projectsWith(rl *ratelimit.RateLimiter, cfg project.Config) *project.Limite
 
 var projectLimiters sync.Map
 
-// setLimits sets the limits of a project, if it has others.
+// setLimits sets the limits of a project, unless it has these already.
 func setLimits(rl *ratelimit.RateLimiter, id string, l *project.Limit) {
 	if projects := projectsOf(rl); projects.Limit(id) != *l {
 		if err := projects.SetLimit(id, *l); err != nil && project.CheckID(id) == nil {
@@ -97,7 +97,7 @@ func setLimits(rl *ratelimit.RateLimiter, id string, l *project.Limit) {
 	}
 }
 
-// projectLimits returns limits as a project has them.
+// projectLimits returns the limit of a project with these windows.
 func projectLimits(windows ...window) *project.Limit {
 	l := &project.Limit{}
 	for _, w := range windows {
@@ -114,7 +114,7 @@ func only(l *project.Limit) func() *project.Limit {
 	return func() *project.Limit { return l }
 }
 
-// perMinute is a project's limits on requests and tokens a minute; zero is none.
+// perMinute returns limits on requests and tokens a minute; zero is no limit.
 func perMinute(requests, tokens int64) func() *project.Limit {
 	var list []window
 	if requests > 0 {
@@ -126,7 +126,7 @@ func perMinute(requests, tokens int64) func() *project.Limit {
 	return only(projectLimits(list...))
 }
 
-// remaining is what is left of a project's limits.
+// remaining returns what is left of each of a project's limits.
 func remaining(t testing.TB, rl *ratelimit.RateLimiter, id string, limits func() *project.Limit) (left []int64) {
 	t.Helper()
 	setLimits(rl, id, limits())
@@ -143,8 +143,8 @@ func remaining(t testing.TB, rl *ratelimit.RateLimiter, id string, limits func()
 	return left
 }
 
-// wantLeft wants so much to be left of a project's limits, and so many requests
-// and tokens to be used of the model.
+// wantLeft fails the test unless so much is left of a project's limits, and so many requests
+// and tokens are used of the model.
 func wantLeft(t testing.TB, rl *ratelimit.RateLimiter, c projectCall, rpm, tpm int, left ...int64) {
 	t.Helper()
 	if got := remaining(t, rl, c.Project, c.Limits); !slices.Equal(got, left) {
@@ -155,7 +155,7 @@ func wantLeft(t testing.TB, rl *ratelimit.RateLimiter, c projectCall, rpm, tpm i
 	}
 }
 
-// tryCall makes a call that must be valid.
+// tryCall makes a call, which must be valid.
 func tryCall(t testing.TB, rl *ratelimit.RateLimiter, c projectCall) (*ratelimit.Reservation, ratelimit.Decision) {
 	t.Helper()
 	res, d, err := tryAcquireCall(rl, t.Context(), c)
@@ -182,7 +182,7 @@ func everyLedger(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.R
 	}
 }
 
-// A call is charged to its project and its model, or to nothing.
+// A call is charged to both its project and its model, or to neither.
 func TestCallTakesBothOrNothing(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 3, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		p := projectCall{Model: "m", Project: "p", Limits: perMinute(5, 80), Estimated: 30}
@@ -194,14 +194,14 @@ func TestCallTakesBothOrNothing(t *testing.T) {
 		wantLeft(t, rl, p, 1, 30, 4, 50)
 
 		time.Sleep(10 * time.Second)
-		p.Estimated = 51 // the project denies
+		p.Estimated = 51 // more than the project's limit
 		_, d = tryCall(t, rl, p)
 		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "tokens-minute" || d.RetryAfter != 50*time.Second || d.Stats.TPM != 30 {
 			t.Errorf("%+v", d)
 		}
 		wantLeft(t, rl, p, 1, 30, 4, 50)
 
-		q.Estimated = 71 // the model denies
+		q.Estimated = 71 // more than the model's limit
 		_, d = tryCall(t, rl, q)
 		if d.Code != overTPM || d.Limit != "tpm" || d.RetryAfter != 50*time.Second {
 			t.Errorf("%+v", d)
@@ -213,11 +213,11 @@ func TestCallTakesBothOrNothing(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		tryCall(t, rl, q)
 		wantLeft(t, rl, q, 3, 50, 0)
-		_, d = tryCall(t, rl, q) // both deny: the project for longer
+		_, d = tryCall(t, rl, q) // both deny, the project for longer
 		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "minute" || d.RetryAfter != 50*time.Second || !strings.Contains(d.Reason, "project") {
 			t.Errorf("%+v", d)
 		}
-		p.Estimated = 60 // both deny, as long as each other: it is the model's
+		p.Estimated = 60 // both deny for the same time; the decision names the model's limit
 		_, d = tryCall(t, rl, p)
 		if d.Code != overRPM || d.RetryAfter != 40*time.Second {
 			t.Errorf("%+v", d)
@@ -227,12 +227,12 @@ func TestCallTakesBothOrNothing(t *testing.T) {
 	})
 }
 
-// What was reserved is corrected, and given back, on both sides.
+// A settlement corrects and refunds the reservation of both the project and the model.
 func TestCallSettlesBoth(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100}, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		for _, tt := range []struct {
 			name           string
-			tokens         ratelimit.Tokens // or else 30 by their sum
+			tokens         ratelimit.Tokens // the usage by input and output; zero: 30 tokens together
 			requests       int
 			prompt, output int
 			used           int64
@@ -258,7 +258,7 @@ func TestCallSettlesBoth(t *testing.T) {
 				case model == "m":
 				case model == "":
 					rpm, tpm, used = 0, 0, 0
-				default: // it is told what was used, and limits nothing
+				default: // a model without limits is told of the usage, and denies nothing
 					rpm, tpm, used = 0, 0, max(tt.prompt, 0)+max(tt.output, 0)
 				}
 				res, d := tryCall(t, rl, c)
@@ -286,7 +286,8 @@ func TestCallSettlesBoth(t *testing.T) {
 	})
 }
 
-// What comes back after its window has passed is no headroom later, on either side.
+// A refund after its window has passed makes no room later, neither in the project's nor in
+// the model's limits.
 func TestCallSettledLate(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		limits := projectLimits(window{"minute", 5, time.Minute}, window{"hour", 9, time.Hour}, window{"tokens-minute", 50, time.Minute})
@@ -295,12 +296,12 @@ func TestCallSettledLate(t *testing.T) {
 		time.Sleep(time.Minute)
 		tryCall(t, rl, c)
 		wantLeft(t, rl, c, 1, 20, 4, 7, 30)
-		early.Cancel() // of the hour alone
+		early.Cancel() // refunds only the hour
 		wantLeft(t, rl, c, 1, 20, 4, 8, 30)
 	})
 }
 
-// A limit may change while somebody holds a reservation: it is settled all the same.
+// A limit may change while a reservation is open. The reservation is settled all the same.
 func TestCallLimitsChange(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 10}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		limits := perMinute(5, 100)
@@ -327,8 +328,8 @@ func TestCallLimitsChange(t *testing.T) {
 	})
 }
 
-// Who does not estimate takes nothing of the model's tokens, and one of its
-// project's, until it is settled. Debts hold it up all the same.
+// A call without an estimate takes no tokens of the model, and one token of its project until
+// it is settled. Debts delay it all the same.
 func TestCallOfNoTokens(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 3, MaxTPM: 10}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		c := projectCall{Model: "m", Project: "p", Limits: perMinute(2, 10)}
@@ -339,7 +340,7 @@ func TestCallOfNoTokens(t *testing.T) {
 		q := projectCall{Model: "m", Project: "q", Limits: perMinute(0, 10)}
 		res, _ = tryCall(t, rl, q)
 		wantLeft(t, rl, q, 2, 0, 9)
-		res.Commit(7, 7) // a debt of the model's and of the project's
+		res.Commit(7, 7) // makes a debt of the model's and of the project's tokens
 		wantLeft(t, rl, q, 2, 14, 0)
 		if _, d := tryCall(t, rl, c); d.Allowed || d.Limit != "tpm" {
 			t.Errorf("%+v", d)
@@ -354,7 +355,7 @@ func TestCallOfNoTokens(t *testing.T) {
 	})
 }
 
-// Calls that are not valid are told so, and charged nothing.
+// Calls that are not valid are refused, and charged nothing.
 func TestCallInvalid(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 3}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		for _, tt := range []struct {
@@ -389,8 +390,8 @@ func TestCallInvalid(t *testing.T) {
 	})
 }
 
-// What is larger than a limit is told so at once, whoever waits, whichever limit it
-// is; and nothing is charged.
+// A call that is larger than a limit fails at once, whichever calls wait and whichever limit
+// it is, and is charged nothing.
 func TestCallNever(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 2, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		never := func(waiting int) {
@@ -440,8 +441,8 @@ func TestCallNever(t *testing.T) {
 	})
 }
 
-// No more of a project's calls wait for a model than may; those beyond are told so
-// at once, with what was decided on.
+// No more calls of a project wait for a model than MaxWaiting. Further calls fail at once,
+// with the decision on them.
 func TestCallCrowded(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		limits := perMinute(50, 0)()
@@ -474,8 +475,8 @@ func TestCallCrowded(t *testing.T) {
 	})
 }
 
-// While a project's calls wait for what it may use, others of it do not pass them,
-// to whichever model; other projects do.
+// While calls of a project wait for the project's limits, no other call of the project
+// overtakes them, whichever model it is for. Calls of other projects do.
 func TestCallNobodyOvertakes(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 100}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		p := projectCall{Model: "m", Project: "p", Limits: perMinute(0, 10), Estimated: 6}
@@ -520,8 +521,8 @@ func TestCallNobodyOvertakes(t *testing.T) {
 	})
 }
 
-// A call that both deny waits for its model, in turn, if that denies for longer: it
-// keeps its place before those who come later.
+// A call that both its model and its project deny waits in the model's line if the model
+// denies for longer. It keeps its position before later calls.
 func TestCallThatBothDeny(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		p := projectCall{Project: "p", Limits: perMinute(1, 0)}
@@ -544,15 +545,15 @@ func TestCallThatBothDeny(t *testing.T) {
 	})
 }
 
-// What one call gives back lets others of its project pass at once, whichever model
-// they are for, and so does a change of its limits.
+// A refund of one call, and a change of the project's limits, let other calls of the project
+// pass at once, whichever model they are for.
 func TestCallWakes(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 100}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		for _, models := range [][2]string{{"m", "m"}, {"m", "n"}, {"m", ""}, {"", "m"}, {"", ""}, {"unknown", "m"}, {"unknown", "other"}} {
 			limits := perMinute(1, 0)
 			c := projectCall{Project: strings.Join(models[:], "-"), Limits: func() *project.Limit { return limits() }}
 			c.Model = models[0]
-			held, _ := tryCall(t, rl, c)
+			reserved, _ := tryCall(t, rl, c)
 			c.Model = models[1]
 			var passed atomic.Int32
 			for range 2 {
@@ -567,7 +568,7 @@ func TestCallWakes(t *testing.T) {
 			if passed.Load() != 0 {
 				t.Errorf("%q: %d have passed; want none", models, passed.Load())
 			}
-			held.Cancel()
+			reserved.Cancel()
 			synctest.Wait()
 			if passed.Load() != 1 {
 				t.Errorf("%q: %d have passed; want one", models, passed.Load())
@@ -582,7 +583,7 @@ func TestCallWakes(t *testing.T) {
 	})
 }
 
-// A wait that is cancelled has taken nothing of either, and says what it was told.
+// A wait that is cancelled has taken nothing of either limit, and returns the last decision.
 func TestCallGivesUp(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		for _, tt := range []struct{ model, limit string }{{"m", "rpm"}, {"n", "minute"}, {"", "minute"}} {
@@ -617,8 +618,8 @@ func TestCallGivesUp(t *testing.T) {
 	})
 }
 
-// A call that may not wait for as long as it is told fails at once; one that may is
-// patient, and one that comes too late behind others gives up in time.
+// A call that would have to wait longer than MaxWait fails at once. One that need not waits.
+// One whose time ends behind other calls gives up in time.
 func TestCallMaxWait(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		for _, tt := range []struct {
@@ -650,12 +651,12 @@ func TestCallMaxWait(t *testing.T) {
 			}()
 			synctest.Wait()
 			behind := c
-			behind.MaxWait = 30 * time.Second // those before it wait for longer
+			behind.MaxWait = 30 * time.Second // the calls before it wait for longer
 			res, d, err := acquireCall(rl, t.Context(), behind)
 			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != 40*time.Second || time.Since(start) != 0 {
 				t.Errorf("%q, behind another: %v, %+v, %v, after %v", tt.model, res, d, err, time.Since(start))
 			}
-			behind.MaxWait = 41 * time.Second // it is asked when the first has passed
+			behind.MaxWait = 41 * time.Second // it gets the turn when the first call has passed
 			res, d, err = acquireCall(rl, t.Context(), behind)
 			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || time.Since(start) != 40*time.Second {
 				t.Errorf("%q, behind another, asked: %v, %+v, %v, after %v", tt.model, res, d, err, time.Since(start))
@@ -674,15 +675,15 @@ func TestCallMaxWait(t *testing.T) {
 	})
 }
 
-// When a slot is given back nobody knows, so a call that waits for one waits for as
-// long as it may.
+// Nobody knows when a slot becomes free, so a call that waits for one waits for all of
+// MaxWait.
 func TestCallMaxWaitForASlot(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		held, _ := rl.TryAcquire("m", 1)
+		reserved, _ := rl.TryAcquire("m", 1)
 		c := projectCall{Model: "m", Project: "p", Limits: perMinute(9, 0), MaxWait: 5500 * time.Millisecond}
 		start := time.Now()
 		var group sync.WaitGroup
-		for _, most := range []time.Duration{5500 * time.Millisecond, 5500 * time.Millisecond, 4500 * time.Millisecond} { // behind each other
+		for _, most := range []time.Duration{5500 * time.Millisecond, 5500 * time.Millisecond, 4500 * time.Millisecond} { // one call behind the other
 			group.Go(func() {
 				call := c
 				call.MaxWait = most
@@ -702,14 +703,14 @@ func TestCallMaxWaitForASlot(t *testing.T) {
 			}
 		})
 		time.Sleep(3 * time.Second)
-		held.Cancel()
+		reserved.Cancel()
 		group.Wait()
 	})
 }
 
-// Where a slot and the project's limits both deny, each is told what denies it: the
-// project's limit, which denies for longer, and others of the slot alone. Once there
-// is a slot, the call that waits for its own lets others have it.
+// Where a slot of the model and the project's limits both deny, the decision names the
+// project's limit, which denies for longer. Calls of other projects are denied by the slot
+// alone. Once a slot is free, the call that waits for its project lets others have the slot.
 func TestCallThatASlotAndItsProjectDeny(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		p := projectCall{Project: "p", Limits: perMinute(1, 0)}
@@ -747,7 +748,7 @@ func TestCallThatASlotAndItsProjectDeny(t *testing.T) {
 	})
 }
 
-// Many at a time are admitted exactly as the smaller of the limits says.
+// Of many concurrent calls, exactly as many are admitted as the smaller of the limits allows.
 func TestCallExactly(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -769,8 +770,8 @@ func TestCallExactly(t *testing.T) {
 	}
 }
 
-// exactly lets 64 make calls at a time, and wants so many to be admitted, and
-// counted on both sides.
+// exactly makes 64 calls at a time, and fails the test unless so many are admitted, and
+// counted in both scopes.
 func exactly(t *testing.T, rl *ratelimit.RateLimiter, c projectCall, want int) {
 	t.Helper()
 	before := remaining(t, rl, c.Project, c.Limits)
@@ -802,7 +803,7 @@ func exactly(t *testing.T, rl *ratelimit.RateLimiter, c projectCall, want int) {
 	wantLeft(t, rl, c, want, want*c.Estimated, left...)
 }
 
-// On Redis it is the same, for two machines at once.
+// The same holds on Redis, for two nodes at once.
 func TestRedisCalls(t *testing.T) {
 	url := redistest.New(t).URL()
 	q := quotas{"m": {MaxRPM: 37, MaxTPM: 10_000}, "n": {MaxTPM: 100, MaxConcurrent: 5}}
@@ -813,7 +814,7 @@ func TestRedisCalls(t *testing.T) {
 	}
 
 	c := projectCall{Model: "n", Project: "q", Limits: perMinute(3, 90), Estimated: 40}
-	held, _ := tryCall(t, a, c)
+	reserved, _ := tryCall(t, a, c)
 	wantLeft(t, b, c, 1, 40, 2, 50)
 	c.Estimated = 51
 	if _, d := tryCall(t, b, c); d.Limit != "tokens-minute" {
@@ -824,31 +825,31 @@ func TestRedisCalls(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	wantLeft(t, a, c, 1, 40, 3, 90)
-	held.Commit(5, 6)
+	reserved.Commit(5, 6)
 	c.Project = "q"
 	wantLeft(t, b, c, 1, 11, 2, 79)
 	c.Estimated = 79
-	held, _ = tryCall(t, b, c)
+	reserved, _ = tryCall(t, b, c)
 	wantLeft(t, a, c, 2, 90, 1, 0)
-	held.Cancel()
+	reserved.Cancel()
 	wantLeft(t, a, c, 1, 11, 2, 79)
 
-	c = projectCall{Model: "unknown", Project: "s", Limits: perMinute(1, 0)} // waits for what is its own
-	held, _ = tryCall(t, a, c)
+	c = projectCall{Model: "unknown", Project: "s", Limits: perMinute(1, 0)} // waits for the limits of its project
+	reserved, _ = tryCall(t, a, c)
 	served := make(chan error, 1)
 	go func() {
 		_, _, err := acquireCall(a, t.Context(), c)
 		served <- err
 	}()
 	testkit.Eventually(t, "it waits", func() bool { _, _, waiting := a.Ahead("s"); return waiting })
-	held.Cancel()
+	reserved.Cancel()
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
 	wantLeft(t, b, c, 0, 0, 0)
 }
 
-// A call that a store cannot decide on is denied, on both sides.
+// A call that the store cannot decide on is denied, and charged to neither scope.
 func TestCallStoreLost(t *testing.T) {
 	e := newElsewhere()
 	rl := onStore(t, e, quotas{"m": {MaxRPM: 3}})
@@ -868,7 +869,7 @@ func TestCallStoreLost(t *testing.T) {
 	}
 }
 
-// In memory a model is charged only if its project's store has taken its part.
+// The model is charged only if the store has also charged the project.
 func TestCallOfAClosedProjectStore(t *testing.T) {
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": {MaxRPM: 3}}})
 	if err != nil {
@@ -885,28 +886,28 @@ func TestCallOfAClosedProjectStore(t *testing.T) {
 	}
 }
 
-// naiveUse is what one call has used, and when.
+// naiveUse is the usage of one call, and when it began.
 type naiveUse struct {
 	at               time.Time
 	project, model   string
 	requests, tokens int64
-	ofProject        int64 // tokens: one at least, until it is settled
+	ofProject        int64 // tokens of the project: at least one until the call is settled
 	slot             bool
-	place            int64 // that it has of its project
+	slots            int64 // how many slots of its project the call has
 	split            bool
 	input, output    int64
 	ended            bool
 }
 
-// naiveBook is all calls so far. What is used of a window is what all calls in it
-// have used.
+// naiveBook is a list of all calls so far. The usage of a window is the sum over the calls in
+// it.
 type naiveBook struct {
 	uses    []*naiveUse
 	quotas  quotas
 	windows map[string][]window
 }
 
-// count returns how much those who match have used in the period before a time.
+// count returns how much the matching calls have used in the period before a time.
 func (b *naiveBook) count(at time.Time, period time.Duration, of func(*naiveUse) int64) (sum int64) {
 	for _, u := range b.uses {
 		if u.at.Add(period).After(at) {
@@ -923,14 +924,14 @@ func (b *naiveBook) ofProject(project string, w window) func(*naiveUse) int64 {
 			return 0
 		case w.tokens():
 			return u.ofProject
-		case w.ofPlaces():
-			return u.place
+		case w.ofSlots():
+			return u.slots
 		}
 		return u.requests
 	}
 }
 
-// dim is a way in which a model is limited.
+// dim is one limit of a model.
 type dim struct {
 	name   string
 	most   int64
@@ -966,8 +967,8 @@ func (b *naiveBook) dims(model string, c *projectCall, n, tokens int64) (list []
 	return list
 }
 
-// wait returns when n fits into a window, by trying every moment at which
-// something leaves it.
+// wait returns when n fits into a window. It tries every moment at which usage leaves the
+// window.
 func (b *naiveBook) wait(now time.Time, most, n int64, period time.Duration, of func(*naiveUse) int64) time.Duration {
 	if n > most {
 		return ratelimit.Never
@@ -983,8 +984,8 @@ func (b *naiveBook) wait(now time.Time, most, n int64, period time.Duration, of 
 	return moments[i].Sub(now)
 }
 
-// decide returns when the call passes, by which limit it is denied, and when it
-// passes by its slots alone.
+// decide returns when the call passes, which limit denies it, and when it would pass by its
+// slots alone.
 func (b *naiveBook) decide(now time.Time, c *projectCall, n, tokens int64) (retry time.Duration, by string, slots bool) {
 	var model, own time.Duration
 	var never string
@@ -1010,11 +1011,11 @@ func (b *naiveBook) decide(now time.Time, c *projectCall, n, tokens int64) (retr
 		switch {
 		case w.tokens():
 			ask = max(tokens, 1)
-		case w.ofPlaces():
+		case w.ofSlots():
 			ask = 1
 		}
 		wait := b.wait(now, w.count, ask, w.period, b.ofProject(c.Project, w))
-		if w.ofPlaces() && wait > 0 {
+		if w.ofSlots() && wait > 0 {
 			slots, wait = true, min(wait, time.Second)
 		}
 		if wait > own {
@@ -1027,7 +1028,7 @@ func (b *naiveBook) decide(now time.Time, c *projectCall, n, tokens int64) (retr
 	return max(own, model), by, slots
 }
 
-// deed is a step of a random history of calls.
+// deed is one step of a random history of calls.
 type deed struct {
 	Do              string
 	Project, Model  string
@@ -1053,7 +1054,7 @@ func deeds(t *rapid.T) (quotas, map[string][]window, []deed) {
 		for _, w := range []window{
 			{"minute", int64(some("minute", 6)), time.Minute}, {"hour", int64(some("hour", 20)), time.Hour},
 			{"tokens-minute", int64(some("tokens", 60)), time.Minute}, {"tokens-day", int64(some("day", 200)), 24 * time.Hour},
-			places(int64(some("places", 4))),
+			slotsWindow(int64(some("places", 4))),
 		} {
 			if w.count > 0 {
 				windows[project] = append(windows[project], w)
@@ -1078,8 +1079,8 @@ func deeds(t *rapid.T) (quotas, map[string][]window, []deed) {
 	return q, windows, list
 }
 
-// Random histories of calls go as the naive book says, whatever counts them: each
-// is charged to its project and its model, or to nothing.
+// In random histories, every ledger decides as the naive book does: each call is charged to
+// its project and its model, or to neither.
 func TestCallsLikeTheNaiveBook(t *testing.T) {
 	dir, files := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -1106,10 +1107,10 @@ func TestCallsLikeTheNaiveBook(t *testing.T) {
 	})
 }
 
-// actOut does deeds, and returns what went otherwise than in the book.
+// actOut takes the steps, and returns where the limiter differs from the book.
 func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
 	ctx := context.Background()
-	var held []*ratelimit.Reservation
+	var reserved []*ratelimit.Reservation
 	var uses []*naiveUse
 	var last time.Duration
 	for step, a := range list {
@@ -1128,7 +1129,7 @@ func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
 		case "try", "acquire":
 			retry, by, slots := b.decide(time.Now(), &c, n, tokens)
 			if a.Do == "acquire" && (slots || retry > time.Hour && retry != ratelimit.Never) {
-				continue // it would have to be asked when a slot is free
+				continue // the test would have to know when a slot becomes free
 			}
 			start := time.Now()
 			var res *ratelimit.Reservation
@@ -1155,16 +1156,16 @@ func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
 			}
 			quota := b.quotas[a.Model]
 			use := &naiveUse{
-				at: time.Now(), project: a.Project, model: a.Model, requests: n, tokens: tokens, ofProject: max(tokens, 1), slot: quota.MaxConcurrent > 0, place: 1,
+				at: time.Now(), project: a.Project, model: a.Model, requests: n, tokens: tokens, ofProject: max(tokens, 1), slot: quota.MaxConcurrent > 0, slots: 1,
 				split: c.Tokens != ratelimit.Tokens{}, input: int64(a.Tokens.Input), output: int64(a.Tokens.Output),
 			}
 			b.uses = append(b.uses, use)
-			held, uses = append(held, res), append(uses, use)
+			reserved, uses = append(reserved, res), append(uses, use)
 		case "commit", "cancel":
-			if a.Which >= len(held) {
+			if a.Which >= len(reserved) {
 				continue
 			}
-			res, use := held[a.Which], uses[a.Which]
+			res, use := reserved[a.Which], uses[a.Which]
 			if a.Do == "cancel" {
 				res.Cancel()
 			} else {
@@ -1173,7 +1174,7 @@ func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
 			if use.ended {
 				break
 			}
-			use.ended, use.slot, use.place = true, false, 0
+			use.ended, use.slot, use.slots = true, false, 0
 			if a.Do == "cancel" {
 				use.requests, use.tokens, use.ofProject = 0, 0, 0
 				break
@@ -1194,8 +1195,8 @@ func actOut(rl *ratelimit.RateLimiter, b *naiveBook, list []deed) string {
 	return ""
 }
 
-// naiveUsed returns how many tokens a call has used: what is not known is what was
-// reserved.
+// naiveUsed returns how many tokens a call has used. For tokens that are not known, it is what
+// was reserved.
 func naiveUsed(u *naiveUse, prompt, output int64) int64 {
 	switch {
 	case prompt >= 0 && output >= 0:
@@ -1210,7 +1211,7 @@ func naiveUsed(u *naiveUse, prompt, output int64) int64 {
 	return u.tokens
 }
 
-// compare returns where what the limiter says is used is not what the book says.
+// compare returns where the limiter's usage differs from the book's.
 func compare(rl *ratelimit.RateLimiter, b *naiveBook) string {
 	now := time.Now()
 	for model, q := range b.quotas {

@@ -10,10 +10,10 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// spent is what is used of a model and, in all, of a project.
+// spent is the usage of a model, and the total usage of a project.
 type spent struct{ tpm, input, output, tpd, project int }
 
-// What the provider does not count is a project's, and not a model's.
+// Tokens that the provider does not count are charged to the project, and not to the model.
 func TestCommitTokens(t *testing.T) {
 	sum := projectCall{Estimated: 100}
 	split := projectCall{Tokens: ratelimit.Tokens{Input: 60, Output: 40}}
@@ -85,7 +85,7 @@ func TestCommitTokens(t *testing.T) {
 	}
 }
 
-// Commit is CommitTokens where all counts.
+// Commit is CommitTokens where all tokens count.
 func TestCommitIsCommitTokens(t *testing.T) {
 	for _, used := range [][2]int{{0, 0}, {5, 7}, {-1, 7}, {5, -1}, {-1, -1}, {-9, 200}, {300, 300}, {math.MaxInt, 1}} {
 		everyLedger(t, quotas{"a": {MaxTPM: 100, MaxInputTPM: 80, MaxTPD: 1000}, "b": {MaxTPM: 100, MaxInputTPM: 80, MaxTPD: 1000}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
@@ -112,7 +112,7 @@ func TestCommitIsCommitTokens(t *testing.T) {
 	none.CommitTokens(ratelimit.Tokens{Input: 1})
 }
 
-// Models that nothing limits are charged what counts, and the project all.
+// A model without limits is charged the tokens that count, and the project all tokens.
 func TestCommitTokensOfFreeModels(t *testing.T) {
 	for _, model := range []string{"free", "unknown", ""} {
 		everyLedger(t, quotas{"free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
@@ -140,7 +140,7 @@ func TestCommitTokensOfFreeModels(t *testing.T) {
 	}
 }
 
-// A debt is of what counts: what is free delays nobody but the project.
+// Only tokens that count make a debt of the model. Free tokens delay the project alone.
 func TestFreeTokensAreNoDebt(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		call := projectCall{Model: "m", Project: "p", Limits: perMinute(0, 500), Estimated: 10}
@@ -155,8 +155,8 @@ func TestFreeTokensAreNoDebt(t *testing.T) {
 	})
 }
 
-// An estimate passes if what counts of it does, for the model, and all of it for the
-// project.
+// A model admits an estimate if the tokens of it that count fit, and a project if all of them
+// do.
 func TestFreeEstimates(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxTPM: 100, MaxInputTPM: 50}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		large := ratelimit.Tokens{Input: 550, Output: 50, FreeInput: 500}
@@ -183,7 +183,7 @@ func TestFreeEstimates(t *testing.T) {
 	})
 }
 
-// What makes no sense is refused, and takes nothing.
+// Invalid numbers of tokens are refused, and take nothing.
 func TestInvalidFreeEstimates(t *testing.T) {
 	observed(t, quotas{"m": {MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter, seen *diary) {
 		for _, tokens := range []ratelimit.Tokens{
@@ -215,8 +215,8 @@ func TestInvalidFreeEstimates(t *testing.T) {
 	})
 }
 
-// An observer is told of all that was used, and of what of it counts. What was
-// reserved is what counts.
+// An observer gets all tokens that a call has used, and how many of them count. The estimate
+// in the event has only the reserved tokens that count.
 func TestObserverOfFreeTokens(t *testing.T) {
 	observed(t, quotas{"m": {MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
 		res, _ := rl.TryAcquireTokens("m", ratelimit.Tokens{Input: 60, Output: 40, FreeInput: 30})

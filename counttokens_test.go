@@ -9,7 +9,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// CountTokens asks Gemini, with the key, about the model and the text.
+// CountTokens asks Gemini about the model and the text, with the key.
 func TestCountTokens(t *testing.T) {
 	before := http.DefaultTransport
 	t.Cleanup(func() { http.DefaultTransport = before })

@@ -22,7 +22,7 @@ func TestDecisionCodes(t *testing.T) {
 	}
 }
 
-// deciding is a history of one model, and what it is told then.
+// deciding is a history of one model, and the decision that must follow.
 type deciding struct {
 	name    string
 	quota   ModelQuota
@@ -32,7 +32,7 @@ type deciding struct {
 	retry   time.Duration
 }
 
-// decidingStep lets time pass, and then uses tokens, whatever the quota says.
+// decidingStep lets time pass, and then records usage, whatever the quota is.
 type decidingStep struct {
 	after         time.Duration
 	input, output int
@@ -46,9 +46,8 @@ func repeated(n int, step decidingStep) []decidingStep {
 	return steps
 }
 
-// TestRetryAfterIsExact asks at the nanosecond before it says that a request
-// passes, and when it says. A bubble's clock begins at midnight UTC, which is
-// 16:00 in Los Angeles.
+// TestRetryAfterIsExact asks a nanosecond before RetryAfter is over, and when it is over. A
+// bubble's clock begins at midnight UTC, which is 16:00 in Los Angeles.
 func TestRetryAfterIsExact(t *testing.T) {
 	const pacific = "00:00 America/Los_Angeles"
 	for _, tt := range []deciding{
@@ -111,7 +110,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 	}
 }
 
-// TestCheckOrder has everything used up, and lifts one limit after the other.
+// TestCheckOrder uses up all limits, and lifts one limit after the other.
 func TestCheckOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := ModelQuota{MaxRPD: 1, MaxRPM: 1, MaxTPM: 10, MaxInputTPM: 10, MaxOutputTPM: 10, MaxTPD: 10, MaxConcurrent: 1}
@@ -123,7 +122,7 @@ func TestCheckOrder(t *testing.T) {
 			retry time.Duration
 		}{
 			{DecisionRPDLimit, &quota.MaxRPD, 24 * time.Hour},
-			{DecisionRPMLimit, &quota.MaxRPM, 24 * time.Hour}, // for the TPD
+			{DecisionRPMLimit, &quota.MaxRPM, 24 * time.Hour}, // the day's tokens still deny
 			{DecisionTPMLimit, &quota.MaxTPM, 24 * time.Hour},
 			{DecisionInputTPMLimit, &quota.MaxInputTPM, 24 * time.Hour},
 			{DecisionOutputTPMLimit, &quota.MaxOutputTPM, 24 * time.Hour},
@@ -145,8 +144,8 @@ func TestCheckOrder(t *testing.T) {
 	})
 }
 
-// TestNever: what is larger than a quota is told so at once, by the limit that
-// it is larger than, whatever else is used up.
+// TestNever: a call that is larger than a limit is denied for ever, by that limit, whatever
+// else is used up.
 func TestNever(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -197,7 +196,7 @@ func TestNever(t *testing.T) {
 	})
 }
 
-// TestInvalidTokens are refused before anything else is asked.
+// TestInvalidTokens: invalid calls are refused before a limit is asked.
 func TestInvalidTokens(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 1})
 	if err := rl.SetQuota("free", ModelQuota{}); err != nil {
@@ -237,7 +236,7 @@ func TestInvalidTokens(t *testing.T) {
 	}
 }
 
-// TestUnknownAndUnlimitedModels pass, and only what was used is counted.
+// TestUnknownAndUnlimitedModels: calls of these models pass, and their usage is counted.
 func TestUnknownAndUnlimitedModels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{"free": {}, "freeday": {DayResetsAt: "00:00 UTC"}}})
@@ -282,7 +281,8 @@ func TestUnknownAndUnlimitedModels(t *testing.T) {
 	})
 }
 
-// TestDecisionStats is the snapshot: after what was taken, or as it was.
+// TestDecisionStats: the stats of a decision include what the call has taken, if it was
+// admitted.
 func TestDecisionStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxRPD: 20, MaxInputTPM: 90, MaxOutputTPM: 80, MaxTPD: 200, MaxConcurrent: 5}
@@ -324,8 +324,8 @@ func TestDecisionStats(t *testing.T) {
 	})
 }
 
-// TestWindowsAtTheNanosecond: what was used counts for exactly as long as its
-// window, and not a nanosecond longer.
+// TestWindowsAtTheNanosecond: usage counts for exactly as long as its window, and not a
+// nanosecond longer.
 func TestWindowsAtTheNanosecond(t *testing.T) {
 	quota := ModelQuota{MaxRPM: 100, MaxTPM: 100, MaxRPD: 100, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 100, MaxConcurrent: 100}
 	for _, tt := range []struct {
@@ -361,8 +361,8 @@ func TestWindowsAtTheNanosecond(t *testing.T) {
 	}
 }
 
-// TestDayIsAnchored: the day's count is of 24 hours from its first request on,
-// and the next day begins with the next request, not where the last one ended.
+// TestDayIsAnchored: a day is the 24 hours from its first request on. The next day begins with
+// the next request, not where the last day ended.
 func TestDayIsAnchored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPD: 3, MaxTPD: 3})
@@ -385,7 +385,7 @@ func TestDayIsAnchored(t *testing.T) {
 	})
 }
 
-// TestCalendarDays crosses the days on which clocks in Los Angeles change.
+// TestCalendarDays crosses the days on which the clocks in Los Angeles change.
 func TestCalendarDays(t *testing.T) {
 	const pacific = "America/Los_Angeles"
 	zone, err := time.LoadLocation(pacific)
@@ -395,7 +395,7 @@ func TestCalendarDays(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		resets     string
-		start, end time.Time // of the day
+		start, end time.Time // the day
 	}{
 		{"winter", "00:00 ", time.Date(2000, 1, 5, 0, 0, 0, 0, zone), time.Date(2000, 1, 6, 0, 0, 0, 0, zone)},
 		{"spring has 23 hours", "00:00 ", time.Date(2000, 4, 2, 0, 0, 0, 0, zone), time.Date(2000, 4, 2, 23, 0, 0, 0, zone).Add(time.Hour)},
@@ -432,7 +432,8 @@ func TestCalendarDays(t *testing.T) {
 	}
 }
 
-// TestInputAndOutputApart: each has its own limit, and the sum another.
+// TestInputAndOutputApart: input and output have limits of their own, and their sum has
+// another.
 func TestInputAndOutputApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: 150, MaxInputTPM: 100, MaxOutputTPM: 80})
@@ -457,7 +458,8 @@ func TestInputAndOutputApart(t *testing.T) {
 	})
 }
 
-// TestUnsplitEstimates: each part may be all of the sum, up to its quota.
+// TestUnsplitEstimates: if only the sum is estimated, each part is reserved as all of the sum,
+// up to its limit.
 func TestUnsplitEstimates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: 1000, MaxInputTPM: 100, MaxOutputTPM: 50})
@@ -473,7 +475,7 @@ func TestUnsplitEstimates(t *testing.T) {
 			t.Errorf("used %+v; want 40, 35 and 5", s)
 		}
 		time.Sleep(time.Minute)
-		res = memTake(t, rl, 500) // 400 of which must be neither
+		res = memTake(t, rl, 500) // 400 of them are neither input nor output
 		if s := rl.Stats(memModel); s.TPM != 500 || s.InputTPM != 100 || s.OutputTPM != 50 {
 			t.Errorf("reserved %+v; want 500, 100 and 50", s)
 		}
@@ -484,7 +486,7 @@ func TestUnsplitEstimates(t *testing.T) {
 	})
 }
 
-// TestConcurrency: a slot is held until Commit or Cancel, or for ten minutes.
+// TestConcurrency: a call has its slot until Commit or Cancel, or for ten minutes.
 func TestConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxConcurrent: 2})
@@ -501,7 +503,7 @@ func TestConcurrency(t *testing.T) {
 		memDenied(t, rl, 5)
 		second.Cancel()
 		time.Sleep(time.Minute)
-		memTake(t, rl, 5) // and never gives it back
+		memTake(t, rl, 5) // the caller dies, and never ends the call
 		if s := rl.Stats(memModel); s.Concurrent != 2 {
 			t.Errorf("%+v; want 2 at a time", s)
 		}
@@ -512,7 +514,7 @@ func TestConcurrency(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		memTake(t, rl, 5)
 		memDenied(t, rl, 5)
-		third.Commit(1, 1) // too late to give anything back
+		third.Commit(1, 1) // too late for a refund
 		memDenied(t, rl, 5)
 		time.Sleep(time.Minute)
 		if s := rl.Stats(memModel); s.Concurrent != 1 {
@@ -521,7 +523,7 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
-// TestReasons are for people, who want to know which limit it was.
+// TestReasons: the reason of a denial names the limit, for people.
 func TestReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPM: 1, MaxTPM: 1000})
@@ -547,7 +549,7 @@ func TestReasons(t *testing.T) {
 	})
 }
 
-// TestCanSend is Decide in a word.
+// TestCanSend: CanSend is Decide's Allowed.
 func TestCanSend(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 1})
 	first, second := rl.CanSend(memModel, 5), rl.CanSend(memModel, 5)

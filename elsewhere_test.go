@@ -20,24 +20,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// leaves is a window of a provider's of which so much is left.
+// leaves returns a provider's window with so much remaining.
 func leaves(unit llm.Unit, per time.Duration, remaining int64, reset time.Duration) llm.Window {
 	return llm.Window{Unit: unit, Per: per, Remaining: remaining, Reset: reset}
 }
 
-// hears lets the provider of m say how its windows stand.
+// hears passes windows of m's provider to Heed.
 func (p *play) hears(windows ...llm.Window) {
 	p.rl.Heed(p.Context(), "m", llm.Limits{Windows: windows})
 }
 
-// lowered is what happens when others use the same account. It must go the same way
-// whether a limiter counts by itself or in a store.
+// lowered has scenarios in which others use the same account. They must end the same way in
+// every ledger.
 var lowered = map[string]struct {
 	quotas quotas
 	act    func(p *play)
 }{
 	"fewer requests": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
-		p.hears(leaves(llm.Requests, time.Minute, 3, time.Minute)) // 7 are missing
+		p.hears(leaves(llm.Requests, time.Minute, 3, time.Minute)) // others use 7
 		for range 3 {
 			p.try("m", 1, ok, 0)
 		}
@@ -51,14 +51,14 @@ var lowered = map[string]struct {
 		for range 5 {
 			p.try("m", 1, ok, 0)
 		}
-		time.Sleep(time.Nanosecond) // all of it is back, and the first three have left
+		time.Sleep(time.Nanosecond) // nothing is missing any more, and the first three calls have left the window
 		for range 4 {
 			p.try("m", 1, ok, 0)
 		}
 		p.used(10, 10, 13)
 	}},
 	"fewer tokens": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
-		p.hears(leaves(llm.AllTokens, time.Minute, 10, 90*time.Second)) // 90 are missing
+		p.hears(leaves(llm.AllTokens, time.Minute, 10, 90*time.Second)) // others use 90
 		p.decide("m", 10, ok, 0)
 		p.try("m", 11, overTPM, time.Second)
 		p.try("m", 50, overTPM, 40*time.Second)
@@ -73,11 +73,11 @@ var lowered = map[string]struct {
 	"those who have used some": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
 		p.try("m", 60, ok, 0)
 		time.Sleep(10 * time.Second)
-		p.hears(leaves(llm.AllTokens, time.Minute, 10, 30*time.Second)) // 30 are missing
+		p.hears(leaves(llm.AllTokens, time.Minute, 10, 30*time.Second)) // others use 30
 		p.try("m", 10, ok, 0)
 		p.try("m", 1, overTPM, time.Second)
 		p.try("m", 30, overTPM, 30*time.Second)
-		p.try("m", 31, overTPM, 50*time.Second) // not all of that is missing
+		p.try("m", 31, overTPM, 50*time.Second) // others use less than 30 by then
 		p.try("m", 90, overTPM, 50*time.Second)
 		p.try("m", 91, overTPM, time.Minute)
 		time.Sleep(50 * time.Second)
@@ -85,7 +85,7 @@ var lowered = map[string]struct {
 	}},
 	"all that is left is theirs": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
 		p.try("m", 90, ok, 0)
-		p.hears(leaves(llm.AllTokens, time.Minute, 0, 10*time.Second)) // 10 are missing
+		p.hears(leaves(llm.AllTokens, time.Minute, 0, 10*time.Second)) // others use 10
 		p.try("m", 10, overTPM, 10*time.Second)
 		p.try("m", 11, overTPM, time.Minute)
 		p.try("m", 50, overTPM, time.Minute)
@@ -97,7 +97,7 @@ var lowered = map[string]struct {
 	"own use leaves sooner than theirs": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
 		p.try("m", 50, ok, 0)
 		time.Sleep(50 * time.Second)
-		p.hears(leaves(llm.AllTokens, time.Minute, 0, time.Hour)) // 50 are missing
+		p.hears(leaves(llm.AllTokens, time.Minute, 0, time.Hour)) // others use 50
 		p.try("m", 40, overTPM, 10*time.Second)
 		p.try("m", 51, overTPM, 72*time.Second)
 		time.Sleep(10 * time.Second)
@@ -106,7 +106,7 @@ var lowered = map[string]struct {
 	"nothing is left, and nothing is used": {quotas{"m": {MaxRPM: 5, MaxTPM: 100}}, func(p *play) {
 		p.hears(leaves(llm.Requests, time.Minute, 0, time.Minute), leaves(llm.AllTokens, time.Minute, 0, time.Minute))
 		p.try("m", 2, overTPM, 1200*time.Millisecond)
-		p.try("m", 1, ok, 0) // one is let through to find out
+		p.try("m", 1, ok, 0) // one call passes, to find out
 		p.try("m", 1, overRPM, 24*time.Second)
 	}},
 	"more than the quota": {quotas{"m": {MaxRPM: 2, MaxTPM: 100}}, func(p *play) {
@@ -117,28 +117,28 @@ var lowered = map[string]struct {
 		p.try("m", 0, overRPM, time.Minute)
 	}},
 	"more again, of a minute": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
-		p.hears(leaves(llm.Requests, time.Minute, 4, time.Minute)) // 6 are missing
-		p.hears(leaves(llm.Requests, time.Minute, 9, time.Second)) // of an answer that may be older
+		p.hears(leaves(llm.Requests, time.Minute, 4, time.Minute)) // others use 6
+		p.hears(leaves(llm.Requests, time.Minute, 9, time.Second)) // from an answer that may be older
 		for range 4 {
 			p.try("m", 1, ok, 0)
 		}
 		p.try("m", 1, overRPM, 10*time.Second)
-		time.Sleep(20 * time.Second) // 4 are missing
+		time.Sleep(20 * time.Second) // others use 4
 		p.hears(leaves(llm.Requests, time.Minute, 1, time.Minute))
 		p.try("m", 1, ok, 0)
-		p.try("m", 1, overRPM, 12*time.Second)                       // 5 were missing
-		p.hears(leaves(llm.Requests, time.Minute, 3, 2*time.Second)) // 2 are, which is fewer
+		p.try("m", 1, overRPM, 12*time.Second)                       // others used 5
+		p.hears(leaves(llm.Requests, time.Minute, 3, 2*time.Second)) // the difference of 2 is smaller
 		p.try("m", 1, overRPM, 12*time.Second)
 	}},
 	"more again, of a day": {quotas{"m": {MaxRPD: 10}}, func(p *play) {
 		p.hears(leaves(llm.Requests, llm.Day, 1, 24*time.Hour))
 		p.try("m", 1, ok, 0)
-		p.hears(leaves(llm.Requests, llm.Day, 3, 12*time.Hour)) // 6 are missing
+		p.hears(leaves(llm.Requests, llm.Day, 3, 12*time.Hour)) // others use 6
 		for range 3 {
 			p.try("m", 1, ok, 0)
 		}
 		p.try("m", 1, overRPD, 2*time.Hour)
-		p.hears(leaves(llm.Requests, llm.Day, 6, 12*time.Hour)) // none is
+		p.hears(leaves(llm.Requests, llm.Day, 6, 12*time.Hour)) // others use none
 		for range 6 {
 			p.try("m", 1, ok, 0)
 		}
@@ -146,7 +146,7 @@ var lowered = map[string]struct {
 	}},
 	"less again": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
 		p.hears(leaves(llm.Requests, time.Minute, 5, time.Minute))
-		time.Sleep(30 * time.Second) // 3 of 5 are missing
+		time.Sleep(30 * time.Second) // others use 3 of 5
 		p.hears(leaves(llm.Requests, time.Minute, 2, 16*time.Second))
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, ok, 0)
@@ -183,7 +183,7 @@ var lowered = map[string]struct {
 		p.try("unknown", 1, ratelimit.DecisionUnknownModel, 0)
 	}},
 	"a reset that is not said": {quotas{"m": {MaxRPM: 7, MaxRPD: 10}}, func(p *play) {
-		p.hears(leaves(llm.Requests, time.Minute, 1, 0), leaves(llm.Requests, llm.Day, 0, 0)) // of a day nobody knows
+		p.hears(leaves(llm.Requests, time.Minute, 1, 0), leaves(llm.Requests, llm.Day, 0, 0)) // the reset of a day is not known
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, overRPM, 10*time.Second)
 	}},
@@ -206,7 +206,7 @@ var lowered = map[string]struct {
 		p.trySplit("m", ratelimit.Tokens{}, overRPD, 15*time.Minute)
 	}},
 	"a day": {quotas{"m": {MaxRPD: 10, MaxTPD: 1000}}, func(p *play) {
-		p.hears(leaves(llm.Requests, llm.Day, 2, 24*time.Hour)) // 8 are missing
+		p.hears(leaves(llm.Requests, llm.Day, 2, 24*time.Hour)) // others use 8
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, overRPD, 3*time.Hour)
@@ -214,18 +214,18 @@ var lowered = map[string]struct {
 		p.try("m", 1, overRPD, 1)
 		time.Sleep(time.Nanosecond)
 		p.try("m", 1, ok, 0)
-		p.hears(leaves(llm.Requests, llm.Day, 7, 24*time.Hour), leaves(llm.AllTokens, llm.Day, 0, time.Hour)) // 997 tokens are missing
+		p.hears(leaves(llm.Requests, llm.Day, 7, 24*time.Hour), leaves(llm.AllTokens, llm.Day, 0, time.Hour)) // others use 997 tokens
 		p.try("m", 997, overTPD, time.Hour)
 		p.try("m", 998, overTPD, 21*time.Hour)
 		time.Sleep(time.Hour)
 		p.try("m", 997, ok, 0)
 	}},
 	"a debt": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
-		held := p.try("m", 20, ok, 0)
+		reserved := p.try("m", 20, ok, 0)
 		time.Sleep(10 * time.Second)
 		p.try("m", 20, ok, 0)
-		p.hears(leaves(llm.AllTokens, time.Minute, 40, 10*time.Second)) // 20 are missing
-		held.Commit(40, 50)                                             // 110 are used
+		p.hears(leaves(llm.AllTokens, time.Minute, 40, 10*time.Second)) // others use 20
+		reserved.Commit(40, 50)                                         // 110 are used
 		p.try("m", 10, overTPM, 50*time.Second)
 		p.try("m", 0, overTPM, 50*time.Second)
 		p.try("m", 80, overTPM, 50*time.Second)
@@ -254,17 +254,17 @@ var lowered = map[string]struct {
 		}
 	}},
 	"what is given back": {quotas{"m": {MaxTPM: 100, MaxRPM: 10}}, func(p *play) {
-		held := p.try("m", 40, ok, 0)
-		p.hears(leaves(llm.AllTokens, time.Minute, 10, time.Minute)) // 50 are missing
+		reserved := p.try("m", 40, ok, 0)
+		p.hears(leaves(llm.AllTokens, time.Minute, 10, time.Minute)) // others use 50
 		p.try("m", 11, overTPM, 1200*time.Millisecond)
-		held.Commit(5, 5)
+		reserved.Commit(5, 5)
 		p.try("m", 41, overTPM, 1200*time.Millisecond)
 		p.try("m", 40, ok, 0).Cancel()
 		p.try("m", 40, ok, 0)
 		p.try("m", 1, overTPM, 1200*time.Millisecond)
 	}},
 	"another quota meanwhile": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
-		p.hears(leaves(llm.Requests, time.Minute, 4, time.Minute)) // 6 are missing
+		p.hears(leaves(llm.Requests, time.Minute, 4, time.Minute)) // others use 6
 		p.setQuota(ratelimit.ModelQuota{MaxRPM: 8})
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, ok, 0)
@@ -283,7 +283,7 @@ var lowered = map[string]struct {
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, overRPM, time.Minute)
 	}},
-	"what was given back since": {quotas{"m": {MaxOutputTPM: 3}}, func(p *play) { // it hid what others use
+	"what was given back since": {quotas{"m": {MaxOutputTPM: 3}}, func(p *play) { // the refund hid the usage of others
 		p.try("m", 3, ok, 0).Cancel()
 		p.hears(leaves(llm.OutputTokens, time.Minute, 0, time.Minute))
 		p.try("m", 1, ok, 0)
@@ -309,8 +309,8 @@ func TestHeedOthers(t *testing.T) {
 						}
 						p := &play{T: t, rl: rl, start: time.Now()}
 						scenario.act(p)
-						p.note(rl.AllStats())
-						said[k] = p.said
+						p.record(rl.AllStats())
+						said[k] = p.answers
 						closeFile(t, rl)
 					})
 				})
@@ -322,7 +322,7 @@ func TestHeedOthers(t *testing.T) {
 	}
 }
 
-// What makes no sense changes nothing, whatever is owed.
+// Invalid windows change nothing, with a debt or without.
 func TestHeedNonsense(t *testing.T) {
 	for _, w := range []llm.Window{
 		leaves(llm.Requests, time.Minute, math.MaxInt64, time.Minute),
@@ -335,15 +335,15 @@ func TestHeedNonsense(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%+v", w), func(t *testing.T) {
 			everyLedger(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100, MaxRPD: 50}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-				held := mustTake(t, rl, 10)
-				for _, tokens := range []int{5, 200} { // the second is a debt
+				reserved := mustTake(t, rl, 10)
+				for _, tokens := range []int{5, 200} { // the second makes a debt
 					want := rl.Decide("m", 50)
 					rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{w}})
 					if got := rl.Decide("m", 50); got != want {
 						t.Errorf("%+v; want %+v", got, want)
 					}
-					held.Commit(tokens, 0)
-					held = nil
+					reserved.Commit(tokens, 0)
+					reserved = nil
 					rl.RecordUsage("m", tokens, 0)
 				}
 			})
@@ -359,14 +359,14 @@ func TestHeedNonsense(t *testing.T) {
 	})
 }
 
-// Who waits passes when what is missing has come back, or at once when the provider
-// says that there is more.
+// A waiting call passes when the usage of others has left, or at once when the provider
+// reports that more is left.
 func TestHeedWakes(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPD: 10}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		heed := func(remaining int64) {
 			rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, llm.Day, remaining, 10*time.Hour)}})
 		}
-		heed(0) // 10 are missing, of which one is let through
+		heed(0) // others use all 10, and one call passes to find out
 		l := newPausedLine(t)
 		for i := range 6 {
 			l.acquire(rl, "m", fmt.Sprint(i))
@@ -377,7 +377,7 @@ func TestHeedWakes(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		l.want("0 at 0s", "1 at 2h0m0s")
 		time.Sleep(10 * time.Minute)
-		heed(3) // of those who wait
+		heed(3) // for three of the waiting calls
 		l.want("0 at 0s", "1 at 2h0m0s", "2 at 2h10m0s", "3 at 2h10m0s", "4 at 2h10m0s")
 		heed(0)
 		time.Sleep(10 * time.Minute)
@@ -387,15 +387,15 @@ func TestHeedWakes(t *testing.T) {
 	})
 }
 
-// naiveUnits is what is limited by the minute, in the order of naiveUse.
+// naiveUnits has the units that are limited by the minute, in the order of naiveAmounts.
 var naiveUnits = [...]llm.Unit{llm.Requests, llm.AllTokens, llm.InputTokens, llm.OutputTokens}
 
 type naiveAmounts [len(naiveUnits)]int64
 
-// naiveAccount is a model whose account others use too: a list of what was used, and
-// fractions of what is missing.
+// naiveAccount is a model whose account others use too: a list of calls, and the usage of
+// others as exact fractions.
 type naiveAccount struct {
-	most    naiveAmounts // zero is unlimited
+	most    naiveAmounts // the maxima; zero is unlimited
 	uses    []*naiveTaken
 	missing [len(naiveUnits)]struct {
 		n           int64
@@ -419,7 +419,7 @@ func (a *naiveAccount) used(at time.Time) (sum naiveAmounts) {
 	return sum
 }
 
-// missed returns what is missing at a time, rounded up.
+// missed returns the usage of others at a time, rounded up.
 func (a *naiveAccount) missed(i int, at time.Time) int64 {
 	m := &a.missing[i]
 	if !at.Before(m.until) {
@@ -427,10 +427,10 @@ func (a *naiveAccount) missed(i int, at time.Time) int64 {
 	}
 	part := big.NewRat(int64(m.until.Sub(at)), int64(m.until.Sub(m.from)))
 	part.Mul(part, new(big.Rat).SetInt64(-m.n))
-	return -new(big.Int).Div(part.Num(), part.Denom()).Int64() // which rounds down
+	return -new(big.Int).Div(part.Num(), part.Denom()).Int64() // Div rounds down, so that the negative is rounded up
 }
 
-// left returns what may be used in all at a time.
+// left returns how much may be used in all at a time.
 func (a *naiveAccount) left(i int, at time.Time) int64 {
 	return max(a.most[i]-a.missed(i, at), 1)
 }
@@ -460,7 +460,7 @@ func (a *naiveAccount) heed(at time.Time, windows []llm.Window) {
 		for i, unit := range naiveUnits {
 			if unit == w.Unit && a.most[i] > 0 {
 				m := &a.missing[i]
-				if n := a.most[i] - used[i] - w.Remaining; n > a.missed(i, at) { // fewer are not believed
+				if n := a.most[i] - used[i] - w.Remaining; n > a.missed(i, at) { // a smaller difference is not believed
 					m.n, m.from, m.until = n, at, at.Add(w.Reset)
 				}
 			}
@@ -468,8 +468,8 @@ func (a *naiveAccount) heed(at time.Time, windows []llm.Window) {
 	}
 }
 
-// wait returns when what is denied now passes, if nothing else does. Once it would
-// pass, it still would later.
+// wait returns when a call that is denied now passes, if no other call does. Once it may pass,
+// it may at any later time.
 func (a *naiveAccount) wait(now time.Time, ask naiveAmounts) time.Duration {
 	latest := time.Minute
 	for i := range a.missing {
@@ -478,7 +478,7 @@ func (a *naiveAccount) wait(now time.Time, ask naiveAmounts) time.Duration {
 	return time.Duration(sort.Search(int(latest), func(in int) bool { return a.allows(now.Add(time.Duration(in)), ask) }))
 }
 
-// word is one thing that happens to an account.
+// word is one event in the history of an account.
 type word struct {
 	Do      string
 	Tokens  ratelimit.Tokens
@@ -514,11 +514,11 @@ func words(t *rapid.T) (ratelimit.ModelQuota, []word) {
 	}), 5, 40).Draw(t, "words")
 }
 
-// heedNaively lets a limiter hear the words, and says where it differs from the naive
+// heedNaively gives the events to a limiter, and returns where it differs from the naive
 // account.
 func heedNaively(ctx context.Context, rl *ratelimit.RateLimiter, q ratelimit.ModelQuota, list []word) string {
 	a := &naiveAccount{most: naiveAmounts{int64(q.MaxRPM), int64(q.MaxTPM), int64(q.MaxInputTPM), int64(q.MaxOutputTPM)}}
-	var held []*ratelimit.Reservation
+	var reserved []*ratelimit.Reservation
 	var taken []*naiveTaken
 	start := time.Now()
 	for i, w := range list {
@@ -531,16 +531,16 @@ func heedNaively(ctx context.Context, rl *ratelimit.RateLimiter, q ratelimit.Mod
 			rl.Heed(ctx, "m", llm.Limits{Windows: w.Windows})
 			a.heed(now, w.Windows)
 		case "commit":
-			// Where nothing was reserved of a unit, stores keep no place for it in the
-			// past: what is used after all counts from now on.
-			if w.Which < len(held) && held[w.Which] != nil && min(taken[w.Which].n[2], taken[w.Which].n[3]) > 0 {
-				held[w.Which].Commit(w.Tokens.Input, w.Tokens.Output)
-				taken[w.Which].n, held[w.Which] = n, nil
+			// If a call reserved nothing of a unit, stores do not know when it began: its
+			// usage of the unit counts from its settlement on.
+			if w.Which < len(reserved) && reserved[w.Which] != nil && min(taken[w.Which].n[2], taken[w.Which].n[3]) > 0 {
+				reserved[w.Which].Commit(w.Tokens.Input, w.Tokens.Output)
+				taken[w.Which].n, reserved[w.Which] = n, nil
 			}
 		case "cancel":
-			if w.Which < len(held) && held[w.Which] != nil {
-				held[w.Which].Cancel()
-				taken[w.Which].n, held[w.Which] = naiveAmounts{}, nil
+			if w.Which < len(reserved) && reserved[w.Which] != nil {
+				reserved[w.Which].Cancel()
+				taken[w.Which].n, reserved[w.Which] = naiveAmounts{}, nil
 			}
 		case "try":
 			res, d := rl.TryAcquireTokens("m", w.Tokens)
@@ -553,7 +553,7 @@ func heedNaively(ctx context.Context, rl *ratelimit.RateLimiter, q ratelimit.Mod
 			case allows:
 				taken = append(taken, &naiveTaken{now, n})
 				a.uses = append(a.uses, taken[len(taken)-1])
-				held = append(held, res)
+				reserved = append(reserved, res)
 			case (d.RetryAfter == ratelimit.Never) != a.never(n):
 				fault = fmt.Sprintf("want never: %t", a.never(n))
 			case d.RetryAfter == ratelimit.Never:
@@ -570,8 +570,8 @@ func heedNaively(ctx context.Context, rl *ratelimit.RateLimiter, q ratelimit.Mod
 	return ""
 }
 
-// Whatever the provider says, calls pass exactly if what is used and what is missing
-// leave room for them. Who is denied is told exactly when, and never only if it is
+// Whatever the provider says, a call passes exactly if its own account's usage and that of
+// others leave room for it. RetryAfter of a denial is exact, and Never only for a call that is
 // larger than the whole quota.
 func TestHeedOthersNaively(t *testing.T) {
 	dir, files := t.TempDir(), 0
@@ -603,8 +603,8 @@ func TestHeedOthersNaively(t *testing.T) {
 	}
 }
 
-// Whatever the provider says, nothing passes that would not pass if it had said
-// nothing: what a limiter admits that heeds it, one that does not admits too.
+// Whatever the provider says, Heed admits no call that would be denied without it: every call
+// that a limiter with Heed admits, one without admits too.
 func TestHeedNeverGivesMore(t *testing.T) {
 	units := []llm.Unit{llm.Requests, llm.AllTokens, llm.InputTokens, llm.OutputTokens}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -634,7 +634,7 @@ func TestHeedNeverGivesMore(t *testing.T) {
 				return rl
 			}
 			heeds, deaf := open(rapid.SampledFrom([]int{0, 2}).Draw(rt, "ledger")), open(0)
-			var held [][2]*ratelimit.Reservation
+			var reserved [][2]*ratelimit.Reservation
 			for i, s := range steps {
 				switch s.Do {
 				case "wait":
@@ -642,10 +642,10 @@ func TestHeedNeverGivesMore(t *testing.T) {
 				case "heed":
 					heeds.Heed(t.Context(), "m", llm.Limits{Windows: s.Windows})
 				case "commit":
-					if len(held) > 0 {
-						held[0][0].Commit(s.Tokens.Input, s.Tokens.Output)
-						held[0][1].Commit(s.Tokens.Input, s.Tokens.Output)
-						held = held[1:]
+					if len(reserved) > 0 {
+						reserved[0][0].Commit(s.Tokens.Input, s.Tokens.Output)
+						reserved[0][1].Commit(s.Tokens.Input, s.Tokens.Output)
+						reserved = reserved[1:]
 					}
 				case "try":
 					res, d := heeds.TryAcquireTokens("m", s.Tokens)
@@ -656,7 +656,7 @@ func TestHeedNeverGivesMore(t *testing.T) {
 					if !own.Allowed && fault == "" {
 						fault = fmt.Sprintf("step %d passes, and without a word: %+v", i, own)
 					}
-					held = append(held, [2]*ratelimit.Reservation{res, also})
+					reserved = append(reserved, [2]*ratelimit.Reservation{res, also})
 				}
 			}
 			closeFile(t, heeds)
@@ -668,8 +668,8 @@ func TestHeedNeverGivesMore(t *testing.T) {
 	})
 }
 
-// However many hear it at a time, no more passes than the quota, nor than the least
-// that was said before the first of them asked.
+// However many goroutines call Heed at a time, no more passes than the quota, nor than the
+// least that was reported before the first call.
 func TestHeedTogether(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 60, MaxTPM: 1000}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		stands := func(remaining int64) {
@@ -704,7 +704,7 @@ func TestHeedTogether(t *testing.T) {
 	})
 }
 
-// On Redis it is the same.
+// The same holds on Redis.
 func TestRedisHeedOthers(t *testing.T) {
 	url := redistest.New(t).URL()
 	rl := onRedis(t, url, quotas{"m": {MaxRPD: 100, MaxTPD: 1000}})
@@ -746,7 +746,7 @@ func TestRedisHeedOthers(t *testing.T) {
 	}
 }
 
-// A provider that has less left is told of, once each time that it has still less.
+// An observer gets an event each time that the provider has less left than before.
 func TestObserverOfLowered(t *testing.T) {
 	observed(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
 		heed := func(windows ...llm.Window) { rl.Heed(t.Context(), "m", llm.Limits{Windows: windows}) }

@@ -10,7 +10,7 @@ import (
 )
 
 func ExampleTokenCounter() {
-	// It stands in for api.anthropic.com, which is asked without a BaseURL.
+	// The server stands in for api.anthropic.com, which a TokenCounter without a BaseURL asks.
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, `{"input_tokens": 14}`)
 	}))

@@ -13,10 +13,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Reserve what a call is thought to cost, make it, and say what it cost.
+// Reserve what a call is expected to use, make the call, and commit what it has used.
 func Example() {
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
-		FilePath: filepath.Join(os.TempDir(), "ratelimits.yaml"), // for Load and Persist
+		FilePath: filepath.Join(os.TempDir(), "ratelimits.yaml"), // the file of Load and Persist
 		Quotas:   map[string]ratelimit.ModelQuota{"gpt-4o": {MaxRPM: 500, MaxTPM: 30_000}},
 	})
 	if err != nil {
@@ -28,12 +28,12 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer res.Cancel() // nothing after Commit
+	defer res.Cancel() // does nothing after Commit
 
 	stats := rl.Stats("gpt-4o")
 	fmt.Println("reserved", stats.TPM, "of", stats.MaxTPM)
 
-	// … the call, which says what it has used.
+	// … the call, whose response reports what it has used.
 	res.Commit(900, 150)
 
 	stats = rl.Stats("gpt-4o")
@@ -92,8 +92,8 @@ func ExampleRateLimiter_Decide() {
 	// llama-3 false rpm_exceeded
 }
 
-// A provider whose days begin at midnight Pacific counts by the calendar there,
-// also on the days on which its clocks change.
+// A provider whose days begin at midnight Pacific counts by the calendar there, also on the
+// days on which the clocks change.
 func ExampleModelQuota_dayResetsAt() {
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
 		FilePath: filepath.Join(os.TempDir(), "ratelimits.yaml"),
@@ -116,8 +116,7 @@ func ExampleModelQuota_dayResetsAt() {
 	// Output: 1 of 1000 requests since 00:00
 }
 
-// A call is charged to the limits of its project and to the quota of its model, or to
-// neither.
+// A call is charged to the limits of its project and to the quota of its model, or to neither.
 func ExampleRateLimiter_NewProjects() {
 	models, err := ratelimit.NewWithStore(store.NewMemory(), ratelimit.Config{
 		Quotas: map[string]ratelimit.ModelQuota{"gpt-4o": {MaxRPM: 500, MaxTPM: 30_000}},
@@ -144,7 +143,7 @@ func ExampleRateLimiter_NewProjects() {
 	_, d, _ = models.TryAcquireCall(ctx, call)
 	fmt.Println("allowed:", d.Allowed, d.Limit)
 
-	res.Commit(900, 300) // is what it came to
+	res.Commit(900, 300) // what the call has used
 	_, d, _ = models.TryAcquireCall(ctx, call)
 	fmt.Println("allowed:", d.Allowed, d.Project.Windows()[0].Remaining)
 	fmt.Println("tokens of the model:", models.Stats("gpt-4o").TPM)

@@ -7,8 +7,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 )
 
-// Ahead reports whether calls of a project wait for one of its limits, for which, and when
-// the first of them asks again.
+// Ahead reports whether calls of a project wait for a limit of the project, for which, and
+// when the first of them asks again.
 func (rl *RateLimiter) Ahead(project string) (again time.Duration, by string, waiting bool) {
 	scope, err := rl.projectScope(project)
 	if err != nil {

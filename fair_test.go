@@ -17,8 +17,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// crowd is calls of several projects that wait for one model, and how they fared.
-type crowd struct {
+// competition runs calls of several projects that wait for one model, and records when each passed.
+type competition struct {
 	t     *testing.T
 	rl    *ratelimit.RateLimiter
 	ctx   context.Context
@@ -31,27 +31,27 @@ type crowd struct {
 
 // served is a call that has passed.
 type served struct {
-	number int // of the project's
+	number int // the how-many-th call of its project
 	tokens int
 	at     time.Time
 	waited time.Duration
 }
 
-// newCrowd returns an empty crowd, whose calls give up when the test ends. The
-// requests of the last minute are such that one leaves every so often.
-func newCrowd(t *testing.T, quota ratelimit.ModelQuota) *crowd {
+// newCompetition returns an empty competition, whose calls give up when the test ends. The usage of the
+// last minute is spread evenly, so that a part of it leaves every second.
+func newCompetition(t *testing.T, quota ratelimit.ModelQuota) *competition {
 	t.Helper()
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": quota}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return crowdOn(t, rl, quota)
+	return competitionOn(t, rl, quota)
 }
 
-func crowdOn(t *testing.T, rl *ratelimit.RateLimiter, quota ratelimit.ModelQuota) *crowd {
+func competitionOn(t *testing.T, rl *ratelimit.RateLimiter, quota ratelimit.ModelQuota) *competition {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &crowd{t: t, rl: rl, ctx: ctx, served: map[string][]served{}}
+	c := &competition{t: t, rl: rl, ctx: ctx, served: map[string][]served{}}
 	t.Cleanup(func() {
 		cancel()
 		c.group.Wait()
@@ -72,8 +72,8 @@ func crowdOn(t *testing.T, rl *ratelimit.RateLimiter, quota ratelimit.ModelQuota
 	return c
 }
 
-// come lets a call of a project come now.
-func (c *crowd) come(call projectCall, number int) {
+// come starts a call of a project.
+func (c *competition) come(call projectCall, number int) {
 	start := time.Now()
 	c.group.Go(func() {
 		res, _, err := acquireCall(c.rl, c.ctx, call)
@@ -93,8 +93,8 @@ func (c *crowd) come(call projectCall, number int) {
 	})
 }
 
-// queue lets many calls of a project come now, one after another.
-func (c *crowd) queue(call projectCall, n int, tokens func() int) {
+// queue starts n calls of a project, one after another.
+func (c *competition) queue(call projectCall, n int, tokens func() int) {
 	for i := range n {
 		if tokens != nil {
 			call.Estimated = tokens()
@@ -104,8 +104,8 @@ func (c *crowd) queue(call projectCall, n int, tokens func() int) {
 	}
 }
 
-// keepComing lets a call come every so often, for a while.
-func (c *crowd) keepComing(call projectCall, every, during time.Duration) {
+// keepComing starts calls at regular intervals, for a while.
+func (c *competition) keepComing(call projectCall, every, during time.Duration) {
 	c.group.Go(func() {
 		for i := range int(during / every) {
 			c.come(call, i)
@@ -114,8 +114,8 @@ func (c *crowd) keepComing(call projectCall, every, during time.Duration) {
 	})
 }
 
-// keepWaiting keeps some calls of a project waiting, until the test ends.
-func (c *crowd) keepWaiting(call projectCall, n int) {
+// keepWaiting keeps n calls of a project waiting until the test ends.
+func (c *competition) keepWaiting(call projectCall, n int) {
 	for range n {
 		c.group.Go(func() {
 			for c.ctx.Err() == nil {
@@ -125,15 +125,15 @@ func (c *crowd) keepWaiting(call projectCall, n int) {
 	}
 }
 
-// weighing is a call of a project of a weight, which has no other limits.
+// weighing returns a call of a project that has a weight and no limits.
 func weighing(id string, weight int) projectCall {
 	return projectCall{Model: "m", Project: id, Limits: only(&project.Limit{Weight: weight})}
 }
 
-// wantShares wants what two projects were served to be as three to one, within
-// five percent, and first come, first served within each. By weight it may differ
-// by a quantum of the whole quota, and the largest of their calls.
-func (c *crowd) wantShares(heavy, light string, amount func(served) int, whole int) {
+// wantShares fails the test unless two projects were served three to one, within five percent,
+// and the calls of each first come, first served. By weight, the shares may differ by a
+// quantum of the whole quota, and the largest of their calls.
+func (c *competition) wantShares(heavy, light string, amount func(served) int, whole int) {
 	c.t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +161,7 @@ func (c *crowd) wantShares(heavy, light string, amount func(served) int, whole i
 	c.t.Logf("%v: %.4f, %.1f apart", sum, share, apart)
 }
 
-// quantum is what a flow of weight 1 gains in a round, of the whole quota.
+// quantum is the part of the whole quota that a flow of weight 1 gains in a round.
 const quantum = 1.0 / 256
 
 func one(served) int      { return 1 }
@@ -171,15 +171,15 @@ func sizes(some ...int) func() int {
 	return func() int { return some[random.IntN(len(some))] }
 }
 
-// Two projects compete for a model for half an hour: they share it by weight.
+// Two projects that compete for a model for half an hour share it by their weights.
 func TestFairShares(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		quota        ratelimit.ModelQuota
 		heavy, light func() int
 		amount       func(served) int
-		whole        int // of the quota
-		n            int // calls in half an hour, at most
+		whole        int // the whole quota
+		n            int // the most calls in half an hour
 	}{
 		{"requests", ratelimit.ModelQuota{MaxRPM: 60}, nil, nil, one, 60, 1800},
 		{"tokens", ratelimit.ModelQuota{MaxTPM: 6000}, sizes(100), sizes(100), tokens, 6000, 1800},
@@ -190,7 +190,7 @@ func TestFairShares(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd(t, tt.quota)
+				c := newCompetition(t, tt.quota)
 				c.queue(weighing("heavy", 3), tt.n, tt.heavy)
 				c.queue(weighing("light", 1), tt.n/2, tt.light)
 				time.Sleep(30 * time.Minute)
@@ -201,11 +201,11 @@ func TestFairShares(t *testing.T) {
 	}
 }
 
-// So they do where the quota is counted in a store or a file.
+// The same holds where the quota is counted in a store or a file.
 func TestFairSharesOfALedger(t *testing.T) {
 	quota := ratelimit.ModelQuota{MaxRPM: 30}
 	everyLedger(t, quotas{"m": quota}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		c := crowdOn(t, rl, quota)
+		c := competitionOn(t, rl, quota)
 		c.queue(weighing("heavy", 3), 300, nil)
 		c.queue(weighing("light", 1), 150, nil)
 		time.Sleep(10 * time.Minute)
@@ -214,13 +214,13 @@ func TestFairSharesOfALedger(t *testing.T) {
 	})
 }
 
-// Slots that are given back go to projects by weight too.
+// Free slots go to projects by their weights too.
 func TestFairSharesOfSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, ratelimit.ModelQuota{MaxConcurrent: 8})
+		c := newCompetition(t, ratelimit.ModelQuota{MaxConcurrent: 8})
 		c.holds = 10 * time.Second
 		var group sync.WaitGroup
-		for range 8 { // which they wait for, from the start
+		for range 8 { // all slots are taken from the start
 			res, d := c.rl.TryAcquire("m", 1)
 			if res == nil {
 				t.Fatalf("%+v", d)
@@ -242,11 +242,11 @@ func TestFairSharesOfSlots(t *testing.T) {
 	})
 }
 
-// Within a project calls of higher priorities come first, and those of the same
-// first come, first served; other projects have their share all the same.
+// Within a project, calls of higher priorities come first, and calls of one priority first
+// come, first served. Other projects have their shares all the same.
 func TestFairPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, ratelimit.ModelQuota{MaxRPM: 60})
+		c := newCompetition(t, ratelimit.ModelQuota{MaxRPM: 60})
 		low, high, other := weighing("p", 1), weighing("p", 1), weighing("q", 1)
 		high.Priority = 5
 		for i := range 20 {
@@ -289,13 +289,13 @@ func TestFairPriority(t *testing.T) {
 	})
 }
 
-// quiet returns how long the calls of a project have waited that uses less than its
-// share, while some others compete with it, and how many were served.
-func quiet(t *testing.T, quota ratelimit.ModelQuota, tokens int, others func(c *crowd)) (waits []time.Duration) {
+// quiet returns how long the calls of a project have waited that uses less than its share,
+// while others compete with it, and how many calls were served.
+func quiet(t *testing.T, quota ratelimit.ModelQuota, tokens int, others func(c *competition)) (waits []time.Duration) {
 	t.Helper()
 	const run, every = 20 * time.Minute, 4*time.Second + 137*time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, quota)
+		c := newCompetition(t, quota)
 		others(c)
 		synctest.Wait()
 		call := weighing("quiet", 1)
@@ -315,10 +315,10 @@ func quiet(t *testing.T, quota ratelimit.ModelQuota, tokens int, others func(c *
 	return waits
 }
 
-// wantTurns wants a noisy project to be served no more while a call of the quiet
-// one waits than that is, and what they may be apart when it comes and when it
-// passes.
-func (c *crowd) wantTurns(quota ratelimit.ModelQuota) {
+// wantTurns fails the test if, while a call of the quiet project waited, the noisy project was
+// served more than the call's size and what the two may differ by when the call comes and when
+// it passes.
+func (c *competition) wantTurns(quota ratelimit.ModelQuota) {
 	c.t.Helper()
 	amount, whole := one, quota.MaxRPM
 	if quota.MaxTPM > 0 {
@@ -349,40 +349,40 @@ func (c *crowd) wantTurns(quota ratelimit.ModelQuota) {
 	}
 }
 
-// A project that sends a hundred times its share, or calls as large as the whole
-// quota, or very many tiny ones, has its turns, and no more: how long a quiet one
-// waits is what it is with a polite competitor, and what deficit round robin lets
-// one flow have before another: a quantum, and the largest call of either.
+// A project that sends a hundred times its share, or calls as large as the whole quota, or
+// very many tiny ones, has its turns, and no more. A quiet project waits as long as it would
+// beside a polite competitor, and as long as deficit round robin serves one flow before
+// another: a quantum, and the largest call of either.
 //
-// What takes a part c of a quota of a minute may have to wait for c minutes until it
-// fits, and those behind it for another c until it has left.
+// A call that takes a part c of a quota of a minute may have to wait for c minutes until it
+// fits, and calls behind it for another c until it has left the window.
 func TestFairAmongNoise(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		quota  ratelimit.ModelQuota
-		tokens int     // of a quiet projectCall, and of a polite one
-		cost   float64 // of the largest projectCall, of the quota
-		noise  func(c *crowd)
+		tokens int     // the tokens of a call of the quiet project, and of the polite one
+		cost   float64 // the part of the quota that the largest call takes
+		noise  func(c *competition)
 	}{
-		{"a hundred times its share", ratelimit.ModelQuota{MaxRPM: 30}, 1, 1.0 / 30, func(c *crowd) {
+		{"a hundred times its share", ratelimit.ModelQuota{MaxRPM: 30}, 1, 1.0 / 30, func(c *competition) {
 			c.queue(weighing("noisy", 1), 100*15, nil)
 			c.keepComing(weighing("noisy", 1), time.Minute/(100*15), 3*time.Minute)
 		}},
-		{"the whole quota", ratelimit.ModelQuota{MaxTPM: 6000}, 100, 1, func(c *crowd) {
+		{"the whole quota", ratelimit.ModelQuota{MaxTPM: 6000}, 100, 1, func(c *competition) {
 			c.queue(weighing("noisy", 1), 100, sizes(6000))
 		}},
-		{"half of the quota", ratelimit.ModelQuota{MaxTPM: 6000}, 100, 0.5, func(c *crowd) {
+		{"half of the quota", ratelimit.ModelQuota{MaxTPM: 6000}, 100, 0.5, func(c *competition) {
 			c.queue(weighing("noisy", 1), 200, sizes(3000))
 		}},
-		{"tiny ones", ratelimit.ModelQuota{MaxTPM: 600}, 10, 1.0 / 60, func(c *crowd) {
+		{"tiny ones", ratelimit.ModelQuota{MaxTPM: 600}, 10, 1.0 / 60, func(c *competition) {
 			c.queue(weighing("noisy", 1), 9000, sizes(1))
 		}},
-		{"tiny and whole ones", ratelimit.ModelQuota{MaxTPM: 600}, 10, 1, func(c *crowd) {
+		{"tiny and whole ones", ratelimit.ModelQuota{MaxTPM: 600}, 10, 1, func(c *competition) {
 			c.queue(weighing("noisy", 1), 2000, sizes(1, 1, 1, 1, 1, 1, 1, 1, 1, 600))
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			polite := quiet(t, tt.quota, tt.tokens, func(c *crowd) {
+			polite := quiet(t, tt.quota, tt.tokens, func(c *competition) {
 				call := weighing("polite", 1)
 				call.Estimated = tt.tokens
 				c.keepWaiting(call, 3)
@@ -400,7 +400,7 @@ func TestFairAmongNoise(t *testing.T) {
 	}
 }
 
-// A project that is held up by its own limits holds up nobody else: their waits are
+// A project that waits for its own limits blocks no other project: the waits of the others are
 // as if it was not there.
 func TestFairWhileOneIsHeldUp(t *testing.T) {
 	for _, tt := range []struct {
@@ -412,22 +412,22 @@ func TestFairWhileOneIsHeldUp(t *testing.T) {
 		{"tokens", ratelimit.ModelQuota{MaxTPM: 3000}, projectLimits(window{"tokens-day", 150, 24 * time.Hour})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			polite := func(c *crowd) {
+			polite := func(c *competition) {
 				call := weighing("polite", 1)
 				call.Estimated = 100
 				c.queue(call, 600, nil)
 			}
 			without := quiet(t, tt.quota, 100, polite)
-			with := quiet(t, tt.quota, 100, func(c *crowd) {
-				held := projectCall{Model: "m", Project: "held-up", Limits: only(tt.limits), Estimated: 100}
-				setLimits(c.rl, held.Project, tt.limits)
-				if _, d, err := projectsOf(c.rl).Take(c.ctx, project.Call{Project: held.Project, Estimated: 100}); err != nil || !d.Allowed {
+			with := quiet(t, tt.quota, 100, func(c *competition) {
+				blocked := projectCall{Model: "m", Project: "held-up", Limits: only(tt.limits), Estimated: 100}
+				setLimits(c.rl, blocked.Project, tt.limits)
+				if _, d, err := projectsOf(c.rl).Take(c.ctx, project.Call{Project: blocked.Project, Estimated: 100}); err != nil || !d.Allowed {
 					t.Fatal(d, err)
 				}
-				c.queue(held, 50, nil)
+				c.queue(blocked, 50, nil)
 				polite(c)
 				for i := range 20 {
-					c.come(held, i)
+					c.come(blocked, i)
 				}
 			})
 			if !slices.Equal(with, without) {
@@ -437,7 +437,7 @@ func TestFairWhileOneIsHeldUp(t *testing.T) {
 	}
 }
 
-// Projects that are held up by their own limits, in lines of several models, pass
+// Calls of a project that wait for the project's limits, in the lines of several models, pass
 // in the order in which they came.
 func TestFairAcrossModels(t *testing.T) {
 	everyLedger(t, quotas{"a": {MaxRPM: 1000}, "b": {MaxTPM: 1000}, "c": {MaxConcurrent: 100}, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
@@ -467,8 +467,8 @@ func TestFairAcrossModels(t *testing.T) {
 	})
 }
 
-// What calls have cost that were made while nobody waited, and are settled when
-// somebody does, earns their project no turns, and costs it none.
+// Calls that were made while no call waited, and are settled while calls wait, neither earn
+// nor cost their project turns.
 func TestFairAfterIdleTimes(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -480,19 +480,19 @@ func TestFairAfterIdleTimes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd(t, ratelimit.ModelQuota{MaxTPM: 6000})
+				c := newCompetition(t, ratelimit.ModelQuota{MaxTPM: 6000})
 				idle := weighing("idle", 1)
 				idle.Estimated = tt.estimated
-				var held []*ratelimit.Reservation
+				var reserved []*ratelimit.Reservation
 				for range 30 {
 					time.Sleep(time.Minute)
 					res, _ := tryCall(t, c.rl, idle)
-					held = append(held, res)
+					reserved = append(reserved, res)
 				}
 				time.Sleep(time.Minute)
 				c.queue(weighing("idle", 1), 800, sizes(200))
 				c.queue(weighing("other", 1), 800, sizes(200))
-				for _, res := range held {
+				for _, res := range reserved {
 					tt.settle(res)
 				}
 				time.Sleep(10 * time.Minute)
@@ -508,13 +508,13 @@ func TestFairAfterIdleTimes(t *testing.T) {
 	}
 }
 
-// Who says that its calls take next to nothing, and then uses much, has no more of
-// the model than others: a turn costs what the call has used.
+// A project that estimates next to nothing, and then uses much, gets no more of the model than
+// others: a turn costs what the call has used.
 func TestFairAmongLiars(t *testing.T) {
 	for _, estimate := range []int{0, 1, 1000} {
 		t.Run(fmt.Sprint(estimate), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd(t, ratelimit.ModelQuota{MaxTPM: 6000, MaxConcurrent: 40}) // so that not all lie at once
+				c := newCompetition(t, ratelimit.ModelQuota{MaxTPM: 6000, MaxConcurrent: 40}) // so many slots that not all of them go to calls with wrong estimates
 				var mu sync.Mutex
 				used := map[string]int{}
 				queue := func(project string, estimated, uses int) {
@@ -550,11 +550,11 @@ func TestFairAmongLiars(t *testing.T) {
 	}
 }
 
-// One that has one call under way at a time, and leaves the line after
-// each, owes all the same what it has used beyond its estimates.
+// A project that has one call under way at a time, and leaves the line after each, still pays
+// in turns for what it has used beyond its estimates.
 func TestFairWithALiarInALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, ratelimit.ModelQuota{MaxTPM: 6000})
+		c := newCompetition(t, ratelimit.ModelQuota{MaxTPM: 6000})
 		var mu sync.Mutex
 		used := map[string]int{}
 		loop := func(project string, callers, estimated, uses int) {
@@ -588,7 +588,7 @@ func TestFairWithALiarInALoop(t *testing.T) {
 	})
 }
 
-// slowly is a store in memory that takes its time.
+// slowly is a store in memory that answers late.
 type slowly struct {
 	*store.Memory
 	trip time.Duration
@@ -606,8 +606,8 @@ func (s slowly) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decis
 	return s.Memory.Peek(ctx, charges)
 }
 
-// Who comes now does not pass those of its project who wait for what it may use, to
-// whichever model, even while these ask.
+// A new call does not overtake calls of its project that wait for the project's limits,
+// whichever model it is for, even while these ask the store.
 func TestFairToThoseWhoWaitForTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := onStore(t, slowly{store.NewMemory(), 5 * time.Millisecond}, quotas{"m": {MaxRPM: 1000}, "n": {MaxRPM: 1000}})

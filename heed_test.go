@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// A provider's windows are those of a quota, or nothing that it knows.
+// A window of the provider maps to a dimension of a quota, or is ignored.
 func TestDimensionOf(t *testing.T) {
 	want := map[llm.Window]state.Dimension{
 		{Unit: llm.Requests, Per: time.Minute}:     state.RPM,

@@ -13,7 +13,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// underWay is a call in the naive book of places.
+// underWay is a call in the naive model of slots.
 type underWay struct {
 	*ratelimit.Reservation
 	project string
@@ -21,9 +21,9 @@ type underWay struct {
 	kept    bool
 }
 
-// places returns how many a call has: one for a lease, and if it is kept one more from
-// ten seconds before its first lease ends.
-func (u *underWay) places(now time.Time) (n int) {
+// slots returns how many slots a call has: one until its lease ends, and if Keep was called
+// one more from ten seconds before the lease ends.
+func (u *underWay) slots(now time.Time) (n int) {
 	age := now.Sub(u.since)
 	if age < 10*time.Minute {
 		n++
@@ -34,7 +34,7 @@ func (u *underWay) places(now time.Time) (n int) {
 	return n
 }
 
-// Calls that are kept hold their places until they end; others for ten minutes.
+// Calls with Keep have their slots until they end; other calls for ten minutes.
 func TestKeepLikeTheNaiveBook(t *testing.T) {
 	const ofModel, ofProject = 6, 4
 	everyLedger(t, quotas{"m": {MaxConcurrent: ofModel}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
@@ -47,7 +47,7 @@ func TestKeepLikeTheNaiveBook(t *testing.T) {
 			all, own := 0, 0
 			project := string(rune('p' + random.IntN(2)))
 			for _, c := range calls {
-				n := c.places(time.Now())
+				n := c.slots(time.Now())
 				if all += n; c.project == project {
 					own += n
 				}
@@ -58,7 +58,7 @@ func TestKeepLikeTheNaiveBook(t *testing.T) {
 				calls = append(calls[:i], calls[i+1:]...)
 				continue
 			}
-			limits := only(projectLimits(places(ofProject)))
+			limits := only(projectLimits(slotsWindow(ofProject)))
 			res, d := tryCall(t, rl, projectCall{Model: "m", Project: project, Limits: limits})
 			if want := all < ofModel && own < ofProject; d.Allowed != want {
 				t.Fatalf("%d of %d, of the project %d of %d are under way: %+v", all, ofModel, own, ofProject, d)
@@ -79,17 +79,17 @@ func TestKeepLikeTheNaiveBook(t *testing.T) {
 		for _, c := range calls {
 			c.Cancel()
 		}
-		if left := remaining(t, rl, "p", only(projectLimits(places(ofProject)))); left[0] != ofProject {
+		if left := remaining(t, rl, "p", only(projectLimits(slotsWindow(ofProject)))); left[0] != ofProject {
 			t.Errorf("%d of %d places are left in the end", left, ofProject)
 		}
 	})
 }
 
-// A call that ends just as its places are renewed leaves none behind.
+// A call that ends just as its slots are renewed leaves none behind.
 func TestKeepEndsWhileItIsRenewed(t *testing.T) {
 	const many = 100
 	everyLedger(t, quotas{"m": {MaxConcurrent: many}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		c := projectCall{Model: "m", Project: "p", Limits: only(projectLimits(places(many)))}
+		c := projectCall{Model: "m", Project: "p", Limits: only(projectLimits(slotsWindow(many)))}
 		for range 5 {
 			var group sync.WaitGroup
 			for range many {
@@ -109,8 +109,7 @@ func TestKeepEndsWhileItIsRenewed(t *testing.T) {
 	})
 }
 
-// Who cannot ask the store when its places are to be renewed asks again, and who may
-// not any more gives up.
+// A renewal that cannot ask the store is tried again. A renewal that is denied gives up.
 func TestKeepWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newElsewhere()
@@ -147,23 +146,24 @@ func TestKeepWithoutTheStore(t *testing.T) {
 	})
 }
 
-// Nothing holds on to a call that has ended.
+// Nothing refers to a call that has ended.
 func TestKeepLetsGo(t *testing.T) {
 	rl := onStore(t, newElsewhere(), quotas{"m": {MaxConcurrent: 1}})
 	res, _ := rl.TryAcquire("m", 1)
 	res.Keep()
 	res.Commit(1, 1)
-	held := weak.Make(res)
+	ended := weak.Make(res)
 	res = nil
-	for range 3 { // what a timer holds may take a cycle more
+	for range 3 { // what a timer refers to may take one more collection
 		runtime.GC()
 	}
-	if held.Value() != nil {
+	if ended.Value() != nil {
 		t.Error("it is still in memory")
 	}
 }
 
-// A call whose places were forgotten while it kept them takes none of another's with it.
+// A call whose slots were reset while it kept them takes none of another call with it when it
+// ends.
 func TestKeepAndReset(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		res, _ := rl.TryAcquire("m", 1)
@@ -181,7 +181,7 @@ func TestKeepAndReset(t *testing.T) {
 	})
 }
 
-// Keep does nothing for a call that has no places, or has ended, or was never made.
+// Keep does nothing for a call that has no slots, or has ended, or was never admitted.
 func TestKeepNothing(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxConcurrent: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		(*ratelimit.Reservation)(nil).Keep()

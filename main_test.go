@@ -11,11 +11,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 )
 
-// Whoever waits does so on its own goroutine, and BackgroundPrune's ends with
-// it, so none is left when the tests are over.
+// A call waits on its own goroutine, and the goroutine of BackgroundPrune ends with stop, so
+// none is left when the tests are over.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// A client of a Redis cluster that is closed leaves these asleep for up to five seconds.
+		// A closed client of a Redis cluster leaves these goroutines asleep for up to five
+		// seconds.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 	)
 }
@@ -29,14 +30,14 @@ func memLimiter(t testing.TB, quota ModelQuota) *RateLimiter {
 	return memConfigured(t, Config{Quotas: map[string]ModelQuota{memModel: quota}})
 }
 
-// memConfigured returns a limiter in memory. Its file is never there.
+// memConfigured returns a limiter in memory. Its file does not exist.
 func memConfigured(t testing.TB, cfg Config) *RateLimiter {
 	t.Helper()
 	cfg.FilePath = filepath.Join(t.TempDir(), "ratelimits.yaml")
 	return memMade(t, cfg)
 }
 
-// memMade returns a limiter in memory whose clock can be replaced.
+// memMade returns a limiter in memory whose clock a test can replace.
 func memMade(t testing.TB, cfg Config) *RateLimiter {
 	t.Helper()
 	c := &memTime{read: clock.New()}
@@ -53,7 +54,7 @@ func memMade(t testing.TB, cfg Config) *RateLimiter {
 // memClocks are the clocks of the limiters that memMade has made.
 var memClocks sync.Map
 
-// memReads lets fn be called whenever the limiter reads its clock.
+// memReads calls fn whenever the limiter reads its clock.
 func memReads(rl *RateLimiter, fn func()) {
 	c, _ := memClocks.Load(rl)
 	before := c.(*memTime).read
@@ -63,7 +64,7 @@ func memReads(rl *RateLimiter, fn func()) {
 	}
 }
 
-// memClock puts a clock into the limiter that stands still until it is moved.
+// memClock gives the limiter a clock that stands still until the test moves it.
 func memClock(rl *RateLimiter) *memTime {
 	found, _ := memClocks.Load(rl)
 	c := found.(*memTime)
@@ -79,7 +80,7 @@ type memTime struct {
 
 func (c *memTime) pass(d time.Duration) { c.now += int64(d) }
 
-// memTake takes tokens that must be there.
+// memTake reserves tokens, which must be possible.
 func memTake(t testing.TB, rl *RateLimiter, tokens int) *Reservation {
 	t.Helper()
 	res, d := rl.TryAcquire(memModel, tokens)
@@ -89,7 +90,7 @@ func memTake(t testing.TB, rl *RateLimiter, tokens int) *Reservation {
 	return res
 }
 
-// memTakeSplit is memTake of the prompt and the output apart.
+// memTakeSplit is memTake with separate prompt and output.
 func memTakeSplit(t testing.TB, rl *RateLimiter, tokens Tokens) *Reservation {
 	t.Helper()
 	res, d := rl.TryAcquireTokens(memModel, tokens)
@@ -99,7 +100,7 @@ func memTakeSplit(t testing.TB, rl *RateLimiter, tokens Tokens) *Reservation {
 	return res
 }
 
-// memDenied asks for tokens that must not be there, and says what it was told.
+// memDenied asks for tokens, which must be denied, and returns the decision.
 func memDenied(t testing.TB, rl *RateLimiter, tokens int) Decision {
 	t.Helper()
 	before := rl.Stats(memModel)
@@ -116,8 +117,8 @@ func memDenied(t testing.TB, rl *RateLimiter, tokens int) Decision {
 	return d
 }
 
-// memPassesIn says that tokens are denied, by code, until exactly a time from
-// now on, and moves the clock there.
+// memPassesIn fails the test unless tokens are denied with a code until exactly a time from
+// now. It moves the clock there.
 func memPassesIn(t testing.TB, rl *RateLimiter, tokens int, code DecisionCode, in time.Duration) {
 	t.Helper()
 	if d := memDenied(t, rl, tokens); d.Code != code || d.RetryAfter != in {

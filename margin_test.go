@@ -21,31 +21,31 @@ import (
 
 const margin = 2 * time.Second
 
-// arrival is a call as its provider sees it.
+// arrival is a call that has arrived at its provider.
 type arrival struct {
 	at     time.Time
 	tokens int
 }
 
-// door is where a provider sees calls arrive.
-type door struct {
-	mu  sync.Mutex
-	all []arrival
+// arrivals records when calls arrive at the provider.
+type arrivals struct {
+	mu   sync.Mutex
+	list []arrival
 }
 
-func (d *door) arrive(tokens int) {
+func (d *arrivals) arrive(tokens int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.all = append(d.all, arrival{time.Now(), tokens})
+	d.list = append(d.list, arrival{time.Now(), tokens})
 }
 
-// most returns the most requests and tokens that any span has seen arrive.
-func (d *door) most(span time.Duration) (requests, tokens int) {
-	slices.SortFunc(d.all, func(a, b arrival) int { return a.at.Compare(b.at) })
+// most returns the most requests and tokens that arrived within a span.
+func (d *arrivals) most(span time.Duration) (requests, tokens int) {
+	slices.SortFunc(d.list, func(a, b arrival) int { return a.at.Compare(b.at) })
 	first, sum := 0, 0
-	for i, a := range d.all {
-		for ; !a.at.Before(d.all[first].at.Add(span)); first++ {
-			sum -= d.all[first].tokens
+	for i, a := range d.list {
+		for ; !a.at.Before(d.list[first].at.Add(span)); first++ {
+			sum -= d.list[first].tokens
 		}
 		sum += a.tokens
 		requests, tokens = max(requests, i-first+1), max(tokens, sum)
@@ -53,7 +53,7 @@ func (d *door) most(span time.Duration) (requests, tokens int) {
 	return requests, tokens
 }
 
-// delay draws how long a call takes to arrive: the extremes often.
+// delay draws how long a call takes to arrive. The extremes are frequent.
 func delay(most time.Duration) time.Duration {
 	switch rand.IntN(4) {
 	case 0:
@@ -64,10 +64,10 @@ func delay(most time.Duration) time.Duration {
 	return rand.N(most + 1)
 }
 
-// press calls m for some minutes from many goroutines, which want more than its quota.
-// Each call arrives at the door up to delayed after it was admitted.
-func press(t *testing.T, delayed time.Duration, all ...*ratelimit.RateLimiter) *door {
-	d := new(door)
+// press makes calls of m for some minutes from many goroutines, which want more than its
+// quota. Each call arrives up to delayed after it was admitted.
+func press(t *testing.T, delayed time.Duration, all ...*ratelimit.RateLimiter) *arrivals {
+	d := new(arrivals)
 	stop := time.Now().Add(5 * time.Minute)
 	var wg sync.WaitGroup
 	for i := range 60 {
@@ -80,7 +80,7 @@ func press(t *testing.T, delayed time.Duration, all ...*ratelimit.RateLimiter) *
 				}
 				time.Sleep(delay(delayed))
 				d.arrive(10)
-				time.Sleep(delay(3 * time.Second)) // until it is answered
+				time.Sleep(delay(3 * time.Second)) // until the provider answers
 				res.Commit(6, 4)
 			}
 		})
@@ -89,10 +89,10 @@ func press(t *testing.T, delayed time.Duration, all ...*ratelimit.RateLimiter) *
 	return d
 }
 
-// Judged by when calls arrive, a limit of 500 a minute let 509 through: calls take
-// different times from their admission to the provider. As long as none takes longer
-// than the margin, no 60 seconds at the provider hold more than the quota. Without a
-// margin they do, or this would test nothing.
+// Counted by when calls arrive, a limit of 500 a minute once let 509 through, because calls
+// take different times from their admission to the provider. As long as no call takes longer
+// than the margin, no 60 seconds at the provider hold more than the quota. Without a margin
+// they do, which shows that the test can fail.
 func TestNoMinuteAtTheProviderHoldsMore(t *testing.T) {
 	for name, most := range map[string]ratelimit.ModelQuota{
 		"requests": {MaxRPM: 50},
@@ -111,21 +111,21 @@ func TestNoMinuteAtTheProviderHoldsMore(t *testing.T) {
 	}
 }
 
-// wantMost wants the quota to be kept at the provider's door, and all of it to be used;
-// without a margin, that it is not kept.
-func wantMost(t *testing.T, d *door, q ratelimit.ModelQuota) {
+// wantMost fails the test unless no more than the quota arrived, and all of it was used.
+// Without a margin, more must have arrived.
+func wantMost(t *testing.T, d *arrivals, q ratelimit.ModelQuota) {
 	t.Helper()
 	requests, tokens := d.most(time.Minute)
 	mostRequests, mostTokens := cmp.Or(q.MaxRPM, 1<<30), cmp.Or(q.MaxTPM, 1<<30)
 	if exceeded := requests > mostRequests || tokens > mostTokens; exceeded != (q.Margin == 0) {
 		t.Errorf("%d requests and %d tokens arrive in a minute; the quota is %+v", requests, tokens, q)
 	}
-	if n, least := len(d.all), 5*min(mostRequests, mostTokens/10)*9/10; n < least {
+	if n, least := len(d.list), 5*min(mostRequests, mostTokens/10)*9/10; n < least {
 		t.Errorf("%d calls arrive in 5 minutes; want at least %d", n, least)
 	}
 }
 
-// Two limiters on one file hold to the quota at the provider's door together.
+// Two limiters on one file together keep to the quota, as the provider counts.
 func TestNoMinuteAtTheProviderHoldsMoreThanTwoShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := ratelimit.ModelQuota{MaxRPM: 50, Margin: margin}
@@ -134,13 +134,13 @@ func TestNoMinuteAtTheProviderHoldsMoreThanTwoShare(t *testing.T) {
 	})
 }
 
-// A day begins with its first call, and that may be the last to arrive: those of the next
-// day come after the provider's day has ended, too.
+// A day begins with its first call, which may be the last to arrive. Calls of the next day
+// arrive after the provider's day has ended, too.
 func TestNoDayAtTheProviderHoldsMore(t *testing.T) {
 	for _, m := range []time.Duration{0, margin} {
 		t.Run(m.String(), func(t *testing.T) {
 			everyLedger(t, quotas{"m": {MaxRPD: 5, Margin: m}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-				var d door
+				var d arrivals
 				fill(rl, "m", 1)
 				time.Sleep(margin)
 				for range 5 {
@@ -158,7 +158,7 @@ func TestNoDayAtTheProviderHoldsMore(t *testing.T) {
 	}
 }
 
-// The maxima are told as they are, and waits as they will be.
+// Stats have the quota's maxima, and RetryAfter includes the margin.
 func TestMarginIsToldInWaits(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 2, MaxRPD: 3, Margin: margin}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		p := &play{T: t, rl: rl, start: time.Now()}
@@ -182,8 +182,8 @@ func TestMarginIsToldInWaits(t *testing.T) {
 	})
 }
 
-// A margin that changes forgets nothing that was used and is still known: not the day,
-// which ends when it would have, and not the minute.
+// A change of the margin forgets no usage that is still known: neither that of the day, which
+// ends when it would have, nor that of the minute.
 func TestMarginChangesAndNothingIsForgotten(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 3, MaxRPD: 5}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		p := &play{T: t, rl: rl, start: time.Now()}
@@ -197,7 +197,7 @@ func TestMarginChangesAndNothingIsForgotten(t *testing.T) {
 		p.used(2, 10, 2)
 		time.Sleep(margin)
 		p.used(1, 5, 2)
-		first.Cancel() // it has left the minute
+		first.Cancel() // the call has left the minute
 		p.used(1, 5, 1)
 		p.setQuota(ratelimit.ModelQuota{MaxRPM: 3, MaxRPD: 5})
 		p.used(1, 5, 1)
@@ -211,8 +211,8 @@ func TestMarginChangesAndNothingIsForgotten(t *testing.T) {
 	})
 }
 
-// What has left the minute does not come back with a longer margin, and to settle it
-// takes nothing off another call.
+// Usage that has left the minute does not come back with a longer margin, and its settlement
+// refunds nothing of another call.
 func TestMarginGrowsAfterACallHasLeft(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		p := &play{T: t, rl: rl, start: time.Now()}
@@ -229,8 +229,8 @@ func TestMarginGrowsAfterACallHasLeft(t *testing.T) {
 	})
 }
 
-// Limiters with different margins on one file never let more pass than the one with the
-// shorter windows would by itself, and a day is the same for both.
+// Limiters with different margins on one file never admit more than the one with the shorter
+// windows would alone, and both have the same day.
 func TestDifferentMarginsOnOneFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short, long := ratelimit.ModelQuota{MaxRPM: 50}, ratelimit.ModelQuota{MaxRPM: 50, Margin: margin}
@@ -258,7 +258,7 @@ func TestDifferentMarginsOnOneFile(t *testing.T) {
 	})
 }
 
-// On Redis windows are longer too, and a margin that changes forgets nothing.
+// On Redis, windows are longer too, and a change of the margin forgets no usage.
 func TestMarginOnRedis(t *testing.T) {
 	url := redistest.New(t).URL()
 	q := ratelimit.ModelQuota{MaxRPM: 3, MaxRPD: 5}
@@ -307,8 +307,8 @@ func TestDifferentMarginsOnOneRedis(t *testing.T) {
 	}
 }
 
-// The provider does not count what is in our margin any more. That would hide what others
-// use: 200 of 500 here.
+// The provider does not count calls that only the margin still counts. If they counted as its
+// usage, they would hide what others use: 200 of 500 here.
 func TestMarginHidesNothingThatIsUsedElsewhere(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 500, Margin: margin}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		p := &play{T: t, rl: rl, start: time.Now()}
@@ -322,7 +322,7 @@ func TestMarginHidesNothingThatIsUsedElsewhere(t *testing.T) {
 	})
 }
 
-// Nobody else uses anything, and nothing is missing, however much is in the margin.
+// If nobody else uses the account, no limit is lowered, however many calls are in the margin.
 func TestMarginIsNotUsedElsewhere(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 10, Margin: margin}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		p := &play{T: t, rl: rl, start: time.Now()}
@@ -341,7 +341,7 @@ func TestMarginIsNotUsedElsewhere(t *testing.T) {
 	})
 }
 
-// A margin is kept where quotas are.
+// A margin is kept where quotas are kept.
 func TestMarginIsKept(t *testing.T) {
 	want := quotas{"m": {MaxRPM: 5, Margin: 1500 * time.Millisecond, Auto: true}, "n": {MaxRPM: 5}, "o": {MaxTPD: 1, Margin: time.Nanosecond}}
 	yaml, file := filepath.Join(t.TempDir(), "limits.yaml"), filepath.Join(t.TempDir(), "limits.db")
@@ -362,7 +362,7 @@ func TestMarginIsKept(t *testing.T) {
 	}
 }
 
-// A file of the program before this one has no margins. Its day counts on when one is set.
+// A file of the previous version has no margins. Its day goes on when a margin is set.
 func TestMarginInLastFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "last.db")
@@ -383,7 +383,7 @@ func TestMarginInLastFile(t *testing.T) {
 	})
 }
 
-// A margin that is none is refused wherever it stands, and says what is allowed.
+// An invalid margin is refused in every place, with an error that says what is allowed.
 func TestMarginOutOfRange(t *testing.T) {
 	rl := newYAML(t, filepath.Join(t.TempDir(), "limits.yaml"), quotas{"m": {MaxRPM: 1}})
 	for _, m := range []time.Duration{-1, ratelimit.MaxMargin + 1} {

@@ -17,7 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// usedYAML returns a file with quotas and usage of every kind, and what they are.
+// usedYAML writes a file with quotas and usage of every kind, and returns these.
 func usedYAML(t testing.TB) (path string, rl *ratelimit.RateLimiter) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "limits.yaml")
@@ -67,7 +67,7 @@ func TestMigrate(t *testing.T) {
 						t.Fatal(err)
 					}
 					all := dump(t, path)
-					delete(all, "accounts") // no two of them have the same bytes
+					delete(all, "accounts") // accounts differ in their bytes
 					tables = append(tables, all)
 				}
 				testkit.Equal(t, "the second file", tables[0], tables[1])
@@ -94,17 +94,17 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// What is migrated counts at once for those who have the file open.
+// Migrated usage counts at once for limiters that have the file open.
 func TestMigrateUnderOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		yaml, _ := usedYAML(t)
 		path := filepath.Join(t.TempDir(), "limits.db")
 		rl := openFile(t, path, quotas{"few": {MaxRPM: 4}})
-		held, _ := rl.TryAcquire("few", 1)
+		reserved, _ := rl.TryAcquire("few", 1)
 		if err := ratelimit.MigrateYAMLToSQLite(yaml, path); err != nil {
 			t.Fatal(err)
 		}
-		held.Cancel() // what it has taken is not there any more
+		reserved.Cancel() // its usage was replaced, so there is nothing to refund
 		if n, _ := fill(rl, "few", 1); n != 1 {
 			t.Errorf("%d pass", n)
 		}
@@ -158,7 +158,7 @@ func TestMigrateNothing(t *testing.T) {
 	}
 }
 
-// A migration that fails half-way has not happened.
+// A migration that fails half-way changes nothing.
 func TestMigrateFails(t *testing.T) {
 	const no = "SELECT RAISE(ABORT, 'not today'); END"
 	for _, old := range []bool{true, false} {
@@ -174,7 +174,7 @@ func TestMigrateFails(t *testing.T) {
 			"some account":      "CREATE TRIGGER no AFTER INSERT ON accounts WHEN new.key = CAST('model/few/tokens' AS BLOB) BEGIN " + no,
 		} {
 			if old && !slices.Contains([]string{"removing requests", "some quota", "some day"}, name) {
-				continue // it has no accounts, and the rest is the same
+				continue // an older file has no accounts, and the rest is the same
 			}
 			t.Run(fmt.Sprintf("%s of an old file %v", name, old), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestMigrateFails(t *testing.T) {
 						}
 					}
 					after := dump(t, path)
-					if old { // an older program does not mind these
+					if old { // an older program accepts these
 						for _, all := range []map[string][]string{before, after} {
 							delete(all, "accounts")
 							delete(all, "schema")

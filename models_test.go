@@ -20,8 +20,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
-// TestModelsAndIter: those that have a quota and those that were used, each
-// once, in order.
+// TestModelsAndIter: models with a quota and models that were used are listed, each once, in
+// order.
 func TestModelsAndIter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{"b": {MaxRPM: 2}, "d": {}, "B": {MaxTPM: 3}}})
@@ -67,7 +67,7 @@ func TestModelsAndIter(t *testing.T) {
 		if seen != 2 {
 			t.Errorf("%d seen; want 2", seen)
 		}
-		for name := range rl.Models() { // what changes meanwhile does no harm
+		for name := range rl.Models() { // changes meanwhile do no harm
 			rl.Reset(name)
 			if err := rl.SetQuota(name+"+", ModelQuota{}); err != nil {
 				t.Fatal(err)
@@ -92,7 +92,7 @@ func TestNoModels(t *testing.T) {
 	}
 }
 
-// TestState is each request of the last minute, and the day's sums.
+// TestState: the state has each request of the last minute, and the sums of the day.
 func TestState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{
@@ -178,7 +178,7 @@ func TestReset(t *testing.T) {
 	})
 }
 
-// TestRecordUsage charges whatever the quota says, and takes no slot.
+// TestRecordUsage: RecordUsage charges whatever the quota is, and takes no slot.
 func TestRecordUsage(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
@@ -216,7 +216,7 @@ func TestRecordUsage(t *testing.T) {
 				if got := rl.Stats("unknown"); got != unknown {
 					t.Errorf("of an unknown model: %+v; want %+v", got, unknown)
 				}
-				if d := rl.Decide("slot", 5); !d.Allowed && want.TPM < 1<<62 { // its tokens are not limited, as long as they can be counted
+				if d := rl.Decide("slot", 5); !d.Allowed && want.TPM < 1<<62 { // tokens have no limit, as long as they can be counted
 					t.Errorf("of a model that limits slots alone: %+v", d)
 				}
 				time.Sleep(time.Minute)
@@ -231,8 +231,8 @@ func TestRecordUsage(t *testing.T) {
 	}
 }
 
-// TestHugeDebtsLeave: sums that were too large to count are right again when
-// they have left.
+// TestHugeDebtsLeave: sums that were too large to count are right again when the usage has
+// left the window.
 func TestHugeDebtsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: 100})
@@ -255,8 +255,8 @@ func TestHugeDebtsLeave(t *testing.T) {
 	})
 }
 
-// TestTooMuchToCount: what is given back of sums that are too large to count
-// leaves no less than nothing behind.
+// TestTooMuchToCount: a refund from sums that are too large to count never leaves less than
+// nothing.
 func TestTooMuchToCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPM: 10_000, MaxTPD: state.MaxQuota})
@@ -295,7 +295,7 @@ func TestTooMuchToCount(t *testing.T) {
 	})
 }
 
-// TestRecordUsageAlone: whoever only records, and never asks, is counted right.
+// TestRecordUsageAlone: usage is counted right for a caller that only records, and never asks.
 func TestRecordUsageAlone(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 1})
 	clock := memClock(rl)
@@ -311,8 +311,8 @@ func TestRecordUsageAlone(t *testing.T) {
 	}
 }
 
-// TestUsageIsNotLost: what is recorded of a model that nobody knew is there,
-// whoever looks at the models meanwhile.
+// TestUsageIsNotLost: usage of a new model is counted, even if the models are listed at the
+// same time.
 func TestUsageIsNotLost(t *testing.T) {
 	rl := memConfigured(t, Config{Providers: []Provider{ProviderLocal}})
 	var stop atomic.Bool
@@ -343,8 +343,7 @@ func TestUsageIsNotLost(t *testing.T) {
 	}
 }
 
-// TestModelsAreAlwaysThere: a model that was used and gets a quota is in no list
-// missing.
+// TestModelsAreAlwaysThere: a model that was used and gets a quota is missing from no list.
 func TestModelsAreAlwaysThere(t *testing.T) {
 	quotas := map[string]ModelQuota{}
 	for i := range 2000 {
@@ -411,15 +410,15 @@ func TestBackgroundPruneOfNoInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
 		for _, interval := range []time.Duration{0, -1, math.MinInt64} {
-			stop := rl.BackgroundPrune(interval) // the bubble ends, so no goroutine waits in it
+			stop := rl.BackgroundPrune(interval) // the bubble ends, so no goroutine is left in it
 			defer stop()
 			stop()
 		}
 	})
 }
 
-// TestBackgroundPruneStops: when stop returns, for whoever calls it, nothing is
-// being pruned any more.
+// TestBackgroundPruneStops: when stop returns, for any of several callers, no pruning is in
+// progress any more.
 func TestBackgroundPruneStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
@@ -446,7 +445,7 @@ func TestBackgroundPruneStops(t *testing.T) {
 	})
 }
 
-// heapInUse is the heap after everything was collected that can be.
+// heapInUse returns the bytes of the heap after a garbage collection.
 func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -455,8 +454,8 @@ func heapInUse() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// TestMemoryOfUnknownModels: a call that only asks leaves nothing, and one that uses a
-// model leaves something for a day, of a bounded number of models.
+// TestMemoryOfUnknownModels: a call that only asks leaves nothing in memory. A call that uses
+// a model leaves something for a day, for a bounded number of models.
 func TestMemoryOfUnknownModels(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -492,7 +491,7 @@ func TestMemoryOfUnknownModels(t *testing.T) {
 		t.Errorf("%d models are known; want %d", len(rl.withoutQuota), mostUnknown)
 	}
 	clock.pass(unknownStay)
-	for i := range names / 2 { // more than were left until it has to make room
+	for i := range names / 2 { // more than fit until it has to make room
 		rl.RecordUsage(name(names+i), 10, 10)
 	}
 	if n := len(slices.Collect(rl.Models())); n != mostUnknown+1 {
@@ -508,8 +507,8 @@ func TestMemoryOfUnknownModels(t *testing.T) {
 	runtime.KeepAlive(rl)
 }
 
-// TestMemoryOfOneModel does not grow with what is in its window, nor does what
-// passes.
+// TestMemoryOfOneModel: the memory of a model does not grow with the usage in its window, nor
+// with the number of calls.
 func TestMemoryOfOneModel(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -534,7 +533,7 @@ func TestMemoryOfOneModel(t *testing.T) {
 	if late := d.RetryAfter - exact; late < 0 || late > time.Minute/1024 {
 		t.Errorf("it passes in %v; want %v, or a thousandth of a minute more", d.RetryAfter, exact)
 	}
-	for range 200 { // it never passes early, and late by little
+	for range 200 { // no call passes early, or late by more than a little
 		clock.pass(rl.Decide(memModel, 1).RetryAfter)
 		left := int((clock.now - start - int64(time.Minute)) / int64(500*time.Microsecond))
 		passed := 0
@@ -549,7 +548,7 @@ func TestMemoryOfOneModel(t *testing.T) {
 	runtime.KeepAlive(rl)
 }
 
-// TestFullLogIsExactEnough compares a log that merges with one that does not.
+// TestFullLogIsExactEnough compares a sliding log that merges entries with one that does not.
 func TestFullLogIsExactEnough(t *testing.T) {
 	const tpm = 60_000
 	rl := memLimiter(t, ModelQuota{MaxTPM: tpm})
@@ -579,7 +578,7 @@ func TestFullLogIsExactEnough(t *testing.T) {
 		if d.Stats.TPM < sum && !(d.Allowed && i%3 == 0) || sum > tpm {
 			t.Fatalf("call %d: it knows of %d tokens, and %d were used", i, d.Stats.TPM, sum)
 		}
-		if !d.Allowed { // an exact log would have denied what is a cell younger
+		if !d.Allowed { // an exact log would have denied only what is one cell younger
 			late := sum
 			for k := first - 1; k >= 0 && calls[k].at > clock.now-int64(time.Minute+time.Minute/1024); k-- {
 				late += calls[k].n
@@ -594,8 +593,8 @@ func TestFullLogIsExactEnough(t *testing.T) {
 	}
 }
 
-// TestClockThatGoesBack between two decisions, as readings of several cores may,
-// grants nothing.
+// TestClockThatGoesBack: a clock that goes back between two decisions, as on several cores,
+// admits nothing more.
 func TestClockThatGoesBack(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 2, MaxRPD: 3})
 	clock := memClock(rl)
@@ -613,7 +612,7 @@ func TestClockThatGoesBack(t *testing.T) {
 	}
 }
 
-// TestEverythingAtOnce is for the race detector: all of it, by real goroutines.
+// TestEverythingAtOnce calls all methods from real goroutines, for the race detector.
 func TestEverythingAtOnce(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 1 << 40, MaxTPM: 1 << 40, MaxConcurrent: 50})
 	stop := rl.BackgroundPrune(time.Microsecond)

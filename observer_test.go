@@ -20,12 +20,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// diary is an observer that records events, and holds them to what a test wants.
+// diary is an observer that records events, and compares them with what a test wants.
 type diary struct {
 	testkit.Recorder[ratelimit.Event]
 }
 
-// want wants one event since the last time. Its error wraps err, or is none.
+// want fails the test unless there was exactly this event since the last check, with an error
+// that wraps err, or without an error.
 func (d *diary) want(t testing.TB, what string, want ratelimit.Event, err error) {
 	t.Helper()
 	list := d.Since()
@@ -41,7 +42,7 @@ func (d *diary) want(t testing.TB, what string, want ratelimit.Event, err error)
 	testkit.Equal(t, what, want, got)
 }
 
-// none wants no event since the last time.
+// none fails the test if there was an event since the last check.
 func (d *diary) none(t testing.TB, what string) {
 	t.Helper()
 	if list := d.Since(); len(list) != 0 {
@@ -49,8 +50,8 @@ func (d *diary) none(t testing.TB, what string) {
 	}
 }
 
-// observed runs a test on a limiter that is observed, in memory, on a store and on
-// a file, each in a bubble.
+// observed runs a test on observed limiters, in memory, on a store and on a file, each in a
+// bubble.
 func observed(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.RateLimiter, d *diary)) {
 	for name, open := range map[string]func(path string, cfg ratelimit.Config) (*ratelimit.RateLimiter, error){
 		"memory": func(path string, cfg ratelimit.Config) (*ratelimit.RateLimiter, error) {
@@ -79,7 +80,7 @@ func observed(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.Rate
 	}
 }
 
-// event is one of a model with a quota, to fill in.
+// event returns an event of a model with a quota, for a test to complete.
 func event(kind ratelimit.EventKind, change func(*ratelimit.Event)) ratelimit.Event {
 	e := ratelimit.Event{Kind: kind, Model: "m", Limited: true, RemainingMinute: -1}
 	if change != nil {
@@ -88,7 +89,7 @@ func event(kind ratelimit.EventKind, change func(*ratelimit.Event)) ratelimit.Ev
 	return e
 }
 
-// Every door tells of its decision once, and of its end once.
+// Every method that decides sends one event for its decision, and one for the end of the call.
 func TestObserverOfModels(t *testing.T) {
 	observed(t, quotas{"m": {MaxRPM: 2, MaxTPM: 100}, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
 		ten := func(e *ratelimit.Event) { e.Estimated = 10 }
@@ -179,7 +180,7 @@ func TestObserverOfModels(t *testing.T) {
 	})
 }
 
-// A call in full is told of with its project, and what that has left of the minute.
+// The event of a Call has its project, and what the project has left of the minute.
 func TestObserverOfCalls(t *testing.T) {
 	observed(t, quotas{"m": {MaxRPM: 3}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
 		limits := perMinute(2, 0)()
@@ -240,7 +241,7 @@ func TestObserverOfCalls(t *testing.T) {
 		res.Cancel()
 		d.want(t, "Cancel", of(ratelimit.EventCancelled, -1, nil), nil)
 
-		for range 6 { // now it is the model that denies
+		for range 6 { // now the model denies
 			rl.RecordUsage("m", 0, 0)
 		}
 		d.Since()
@@ -264,7 +265,7 @@ func TestObserverOfCalls(t *testing.T) {
 	})
 }
 
-// A store that does not answer is told of, by whoever asks it.
+// Each method that asks a store that does not answer sends an event.
 func TestObserverOfALostStore(t *testing.T) {
 	e, d := newElsewhere(), &diary{}
 	rl, err := ratelimit.NewWithStore(e, ratelimit.Config{Quotas: quotas{"m": {MaxRPM: 5}}, Observer: d})
@@ -287,17 +288,17 @@ func TestObserverOfALostStore(t *testing.T) {
 		}
 	}
 	e.lose(nil)
-	held, _ := rl.TryAcquire("m", 1)
+	reserved, _ := rl.TryAcquire("m", 1)
 	d.Since()
 	e.lose(lost)
-	held.Commit(1, 1) // is made later
+	reserved.Commit(1, 1) // the correction is made later
 	if list := d.Since(); len(list) != 1 || list[0].Kind != ratelimit.EventSettled {
 		t.Errorf("%+v", list)
 	}
 	e.lose(nil)
 }
 
-// Many calls at a time are each told of once, to several observers.
+// Of many concurrent calls, each is observed once by each of several observers.
 func TestObserverOfManyAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &diary{}, &diary{}
@@ -349,7 +350,7 @@ func TestStoreEvents(t *testing.T) {
 	}
 }
 
-// A limiter that makes its store in Redis tells of its loss and its return.
+// A limiter that makes its store in Redis sends events when Redis is lost and when it is back.
 func TestRedisObserver(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
@@ -380,7 +381,7 @@ func TestRedisObserver(t *testing.T) {
 	testkit.Eventually(t, "it is told of the return", told(func(e ratelimit.Event) bool { return e.Store.Kind == redisstore.Back }))
 }
 
-// Without an observer, what a call allocates is its reservation.
+// Without an observer, a call allocates only its reservation.
 func TestTryAcquireAllocates(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -389,7 +390,7 @@ func TestTryAcquireAllocates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10_000 { // grows the log as far as it goes
+	for range 10_000 { // grows the log to its full size
 		rl.TryAcquire("m", 1)
 	}
 	if n := testing.AllocsPerRun(1000, func() {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// admitted is a call that was let through, with what is known of it.
+// admitted is a call that was admitted, with its amount as far as it is known.
 type admitted struct {
 	at       int64
 	estimate int
-	amount   int // the estimate, and what it used once that is known
+	amount   int // the estimate, or the usage once it is known
 }
 
-// admissions is the log of all calls, in the order in which they are known.
+// admissions is the log of all calls, in the order in which they were recorded.
 type admissions struct {
 	t      *testing.T
 	rpm    int
@@ -29,8 +29,8 @@ type admissions struct {
 	calls []*admitted
 }
 
-// admit enters a call. What it found in its minute must have left room for it,
-// as far as the limiter can have known: a debt may have come in between.
+// admit records a call. By what the limiter can have known, the calls in its minute must have
+// left room for it: a debt may have come in between.
 func (log *admissions) admit(at int64, estimate int) *admitted {
 	log.mu.Lock()
 	defer log.mu.Unlock()
@@ -50,8 +50,8 @@ func (log *admissions) admit(at int64, estimate int) *admitted {
 	return call
 }
 
-// settle tells the log what a call has used, and then the limiter: so what was
-// free for others is free in the log too.
+// settle records what a call has used, and then tells the limiter. So room that the limiter
+// refunds is free in the log, too.
 func (log *admissions) settle(call *admitted, res *Reservation, prompt, output int) {
 	log.mu.Lock()
 	call.amount = prompt + output
@@ -59,7 +59,7 @@ func (log *admissions) settle(call *admitted, res *Reservation, prompt, output i
 	res.Commit(prompt, output)
 }
 
-// windows checks each minute that ends with a call, by what was used in the end.
+// windows checks each minute that ends with a call, by the final usage of all calls.
 func (log *admissions) windows() (requests, tokens int) {
 	log.t.Helper()
 	slices.SortStableFunc(log.calls, func(a, b *admitted) int { return cmp.Compare(a.at, b.at) })
@@ -81,8 +81,8 @@ func (log *admissions) windows() (requests, tokens int) {
 	return len(log.calls), tokens
 }
 
-// TestOvershoot has 400 callers at once who all want more than there is, over
-// ten minutes. No minute holds more than its quota, and little of it is wasted.
+// TestOvershoot has 400 concurrent callers who want more than the quota, for ten minutes. No
+// minute holds more than its quota, and little of it is wasted.
 func TestOvershoot(t *testing.T) {
 	const callers, minutes = 400, 10
 	none := func() time.Duration { return 0 }
@@ -90,10 +90,10 @@ func TestOvershoot(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		rpm, tpm int
-		estimate int // at most
+		estimate int // the largest estimate
 		takes    func() time.Duration
-		beyond   bool    // usage is up to twice the estimate, else up to the estimate
-		least    float64 // of what there is that must be used, and most
+		beyond   bool    // usage is up to twice the estimate; otherwise up to the estimate
+		least    float64 // the least part of the quota that must be used
 		most     float64
 	}{
 		{"tokens are short, usage is known at once", 100_000, 30_000, 1000, none, false, 0.9, 1},
@@ -146,7 +146,7 @@ func TestOvershoot(t *testing.T) {
 	}
 }
 
-// TestOvershootWithoutWaiting has them try, and come back when they are told.
+// TestOvershootWithoutWaiting has the callers try, and come back after RetryAfter.
 func TestOvershootWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rpm, tpm = 200, 50_000
@@ -174,7 +174,7 @@ func TestOvershootWithoutWaiting(t *testing.T) {
 	})
 }
 
-// TestOvershootOfADay has both the minute and the day at their ends.
+// TestOvershootOfADay uses up both the minute and the day.
 func TestOvershootOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rpd, tpd = 120, 9_000
@@ -194,7 +194,7 @@ func TestOvershootOfADay(t *testing.T) {
 						return
 					}
 					used := rand.IntN(estimate + 1)
-					day := time.Since(start) / (24 * time.Hour) // each begins as the one before ends
+					day := time.Since(start) / (24 * time.Hour) // each day begins as the one before ends
 					mu.Lock()
 					requests[day]++
 					tokens[day] += used

@@ -22,26 +22,26 @@ import (
 
 const isPaused = ratelimit.DecisionPaused
 
-// pausable is models of every kind that a provider may pause, but for unknown,
-// which has no quota.
+// pausable has quotas of every kind for models that a provider may pause. The model unknown
+// has no quota.
 var pausable = quotas{"m": {MaxRPM: 100, MaxTPM: 1000}, "free": {}, "auto": {Auto: true}}
 
 var pausableCodes = map[string]ratelimit.DecisionCode{
 	"m": ok, "free": ratelimit.DecisionUnlimited, "auto": ratelimit.DecisionUnlimited, "unknown": ratelimit.DecisionUnknownModel,
 }
 
-// refused is what a provider says that takes no calls for a while.
+// refused returns the limits of a provider that throttles a call for a while.
 func refused(pause time.Duration) llm.Limits {
 	return llm.Limits{Cause: llm.RateLimited, Pause: pause}
 }
 
-// refuse lets the provider of a model say so.
+// refuse passes such limits of a model's provider to Heed.
 func refuse(t testing.TB, rl *ratelimit.RateLimiter, model string, pause time.Duration) {
 	rl.Heed(t.Context(), model, refused(pause))
 }
 
-// wantPaused wants every door that does not wait to say that a model is paused for so
-// long, and not to be charged for it.
+// wantPaused fails the test unless every method that does not wait says that a model is paused
+// for so long, and charges nothing.
 func wantPaused(t testing.TB, rl *ratelimit.RateLimiter, model string, left time.Duration) {
 	t.Helper()
 	before := rl.Stats(model)
@@ -68,8 +68,7 @@ func wantPaused(t testing.TB, rl *ratelimit.RateLimiter, model string, left time
 	}
 }
 
-// A model that its provider has paused takes no calls, until the pause ends and not a
-// nanosecond before. Others do.
+// A paused model takes no calls until the pause ends, to the nanosecond. Other models do.
 func TestPause(t *testing.T) {
 	for model, code := range pausableCodes {
 		t.Run(model, func(t *testing.T) {
@@ -100,7 +99,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// What is denied for longer than the pause is told so, and what can never pass is.
+// A limit that denies for longer than the pause is named in the decision, and so is one that
+// can never admit the call.
 func TestPauseAndQuota(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 2, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		mustTake(t, rl, 60)
@@ -129,7 +129,7 @@ func TestPauseAndQuota(t *testing.T) {
 	})
 }
 
-// pausedLine is calls that wait, and when they have passed.
+// pausedLine runs calls that wait, and records when they have passed.
 type pausedLine struct {
 	t     *testing.T
 	start time.Time
@@ -139,7 +139,7 @@ type pausedLine struct {
 
 func newPausedLine(t *testing.T) *pausedLine { return &pausedLine{t: t, start: time.Now()} }
 
-// wait begins a wait, and returns when it waits or has returned.
+// wait starts a call, and returns when it waits or has returned.
 func (l *pausedLine) wait(name string, begin func() error) {
 	go func() {
 		err := begin()
@@ -161,8 +161,8 @@ func (l *pausedLine) acquire(rl *ratelimit.RateLimiter, model, name string) {
 	})
 }
 
-// want wants these to have returned, and no others. Those who pass at the same time
-// may say so in any order.
+// want fails the test unless exactly these calls have returned. Calls that pass at the same
+// time may be recorded in any order.
 func (l *pausedLine) want(said ...string) {
 	l.t.Helper()
 	synctest.Wait()
@@ -175,7 +175,7 @@ func (l *pausedLine) want(said ...string) {
 	}
 }
 
-// Those who have waited for a pause to end pass first come, first served.
+// Calls that have waited for the end of a pause pass first come, first served.
 func TestPausedInOrder(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		refuse(t, rl, "m", 10*time.Second)
@@ -188,7 +188,7 @@ func TestPausedInOrder(t *testing.T) {
 	})
 }
 
-// Who waits for a model that is paused passes when the pause ends.
+// A call that waits for a paused model passes when the pause ends.
 func TestPausedInLine(t *testing.T) {
 	for model := range pausableCodes {
 		t.Run(model, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestPausedInLine(t *testing.T) {
 				l.want("0 at 10s", "1 at 10s", "2 at 10s", "3 at 10s")
 				want := 4
 				if q, _ := rl.Quota(model); q.MaxRPM+q.MaxTPM == 0 {
-					want = 0 // what is not limited counts when it is committed
+					want = 0 // usage of a model without limits counts when the call is committed
 				}
 				if s := rl.Stats(model); s.RPM != want || s.TPM != 5*want {
 					t.Errorf("%+v; want %d calls to count", s, want)
@@ -218,7 +218,7 @@ func TestPausedInLine(t *testing.T) {
 	}
 }
 
-// Every door that waits waits for the end of the pause, or says that it is too long.
+// Every method that waits waits for the end of the pause, or says that it is too long.
 func TestPauseAndMaxWait(t *testing.T) {
 	for model, code := range pausableCodes {
 		for name, limits := range map[string]func() *project.Limit{"": nil, "p": perMinute(50, 500)} {
@@ -263,7 +263,7 @@ func TestPauseAndMaxWait(t *testing.T) {
 	}
 }
 
-// A pause that begins while calls wait for something else holds them too.
+// A pause that begins while calls wait for a limit delays them too.
 func TestPauseMeanwhile(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		mustTake(t, rl, 1)
@@ -276,7 +276,7 @@ func TestPauseMeanwhile(t *testing.T) {
 	})
 }
 
-// A longer pause extends one, and a shorter one does not shorten it.
+// A longer pause extends a pause, and a shorter one does not shorten it.
 func TestPauseExtends(t *testing.T) {
 	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		l := newPausedLine(t)
@@ -306,7 +306,7 @@ func TestPauseExtends(t *testing.T) {
 	})
 }
 
-// Nothing that a provider says pauses a model for longer than the bound.
+// Whatever a provider says, no pause is longer than the bound.
 func TestPauseIsBounded(t *testing.T) {
 	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		for _, pause := range []time.Duration{5*time.Minute + 1, time.Hour, day + 1, 1<<63 - 1} {
@@ -328,8 +328,7 @@ func TestPauseIsBounded(t *testing.T) {
 	})
 }
 
-// Reset ends a pause, and lets go on who waits for it, whatever else was asked
-// meanwhile.
+// Reset ends a pause, and the calls that wait for it go on, whatever else was asked meanwhile.
 func TestResetEndsPause(t *testing.T) {
 	for model, code := range pausableCodes {
 		t.Run(model, func(t *testing.T) {
@@ -359,8 +358,8 @@ func TestResetEndsPause(t *testing.T) {
 	}
 }
 
-// A call that waits for its project when its model is paused holds up no other models
-// of the project, and goes on when the pause is over.
+// A call that waits for its project when its model is paused blocks no other models of the
+// project, and goes on when the pause is over.
 func TestPauseOfWhoWaitsForItsProject(t *testing.T) {
 	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		call := projectCall{Model: "unknown", Project: "p", Limits: perMinute(2, 0)}
@@ -398,8 +397,8 @@ func TestPauseOfInvalidNames(t *testing.T) {
 	})
 }
 
-// However many say so at a time, a model is paused for the longest, and nothing passes
-// once the first has said so.
+// However many goroutines report a pause at a time, a model is paused for the longest, and no
+// call passes once the first was reported.
 func TestPauseTogether(t *testing.T) {
 	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		refuse(t, rl, "m", time.Second)
@@ -423,7 +422,7 @@ func TestPauseTogether(t *testing.T) {
 	})
 }
 
-// A pause is the limiter's own, also where the counters are shared on one machine.
+// A pause belongs to one limiter, also where processes on one machine share a file.
 func TestPauseIsNotShared(t *testing.T) {
 	memory := store.NewMemory()
 	path := filepath.Join(t.TempDir(), "limits.db")
@@ -447,26 +446,26 @@ func TestPauseIsNotShared(t *testing.T) {
 	}
 }
 
-// On Redis, what pauses one limiter pauses all, and a Reset of one ends it for all.
+// On Redis, a pause of one limiter holds for all, and a Reset of one ends it for all.
 func TestRedisPause(t *testing.T) {
 	url := redistest.New(t).URL()
 	a, b := onRedis(t, url, pausable), onRedis(t, url, pausable)
-	held := func(rl *ratelimit.RateLimiter, model string) bool {
+	denies := func(rl *ratelimit.RateLimiter, model string) bool {
 		d := rl.Decide(model, 1)
 		return d.Code == isPaused && d.RetryAfter > 4*time.Minute && d.RetryAfter <= 5*time.Minute
 	}
 	for _, model := range []string{"m", "free", "auto"} {
 		refuse(t, a, model, 5*time.Minute)
-		testkit.Eventually(t, model+" is paused", func() bool { return held(b, model) })
+		testkit.Eventually(t, model+" is paused", func() bool { return denies(b, model) })
 	}
 	refuse(t, a, "unknown", 5*time.Minute)
 	late := onRedis(t, url, pausable)
 	for _, model := range []string{"m", "free", "auto"} {
-		if !held(a, model) || !held(late, model) {
+		if !denies(a, model) || !denies(late, model) {
 			t.Errorf("%s: %+v, and later %+v", model, a.Decide(model, 1), late.Decide(model, 1))
 		}
 	}
-	if d := late.Decide("unknown", 1); !d.Allowed || !held(a, "unknown") {
+	if d := late.Decide("unknown", 1); !d.Allowed || !denies(a, "unknown") {
 		t.Errorf("a model without a quota: %+v", d)
 	}
 	passed := make(chan error)
@@ -492,26 +491,27 @@ func TestRedisPause(t *testing.T) {
 		if d := rl.Decide("m", 1); !d.Allowed {
 			t.Errorf("once it was ended: %+v", d)
 		}
-		if !held(rl, "free") {
+		if !denies(rl, "free") {
 			t.Errorf("another model: %+v", rl.Decide("free", 1))
 		}
 	}
 	refuse(t, late, "m", 5*time.Minute)
-	testkit.Eventually(t, "it is paused again", func() bool { return held(a, "m") && held(b, "m") })
+	testkit.Eventually(t, "it is paused again", func() bool { return denies(a, "m") && denies(b, "m") })
 	if err := errors.Join(a.Persist(), b.Persist(), late.Persist()); err != nil {
 		t.Error(err)
 	}
 }
 
-// Who is told of a pause does not come back before who has told of it.
+// A limiter that reads a pause from the store does not end it before the limiter that has
+// written it.
 func TestRedisPauseEndsTogether(t *testing.T) {
 	url := redistest.New(t).URL()
 	a, b := onRedis(t, url, pausable), onRedis(t, url, pausable)
-	for range 5 { // parts of a millisecond differ
+	for range 5 { // pauses end at different parts of a millisecond
 		refuse(t, a, "m", 5*time.Minute)
 		testkit.Eventually(t, "b has heard it", func() bool { return b.Decide("m", 1).Code == isPaused })
 		heard := b.Decide("m", 1).RetryAfter
-		if told := a.Decide("m", 1).RetryAfter; heard < told-100*time.Microsecond { // by which their clocks may differ
+		if told := a.Decide("m", 1).RetryAfter; heard < told-100*time.Microsecond { // their clocks may differ by that much
 			t.Errorf("a is paused for %v, and b was just before for %v", told, heard)
 		}
 		a.Reset("m")
@@ -519,8 +519,8 @@ func TestRedisPauseEndsTogether(t *testing.T) {
 	}
 }
 
-// A pause that could not be told of still holds the limiter that has heard it, whatever
-// was posted before.
+// A pause that could not be written still holds for the limiter that has heard it, whatever
+// the store had before.
 func TestRedisPauseWhileLost(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
@@ -543,7 +543,7 @@ func TestRedisPauseWhileLost(t *testing.T) {
 	}
 }
 
-// What somebody else has posted that is nonsense is said, and pauses nothing.
+// An invalid pause in the store is reported as an error, and pauses nothing.
 func TestRedisPauseNonsense(t *testing.T) {
 	server := redistest.New(t)
 	rl := onRedis(t, server.URL(), pausable)
@@ -580,8 +580,8 @@ func TestRedisPauseNonsense(t *testing.T) {
 	}
 }
 
-// A refusal is told of once, each time; a call that is denied for it is a denial like
-// any other.
+// Each throttled call is observed once. A call that a pause denies is observed as any other
+// denial.
 func TestObserverOfPaused(t *testing.T) {
 	observed(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
 		told := func(model string, limited bool, pause time.Duration, cause llm.Cause) ratelimit.Event {
@@ -609,13 +609,13 @@ func TestObserverOfPaused(t *testing.T) {
 			t.Errorf("refused, and lowered: %+v", list)
 		}
 
-		held := func(kind ratelimit.EventKind) ratelimit.Event {
+		denial := func(kind ratelimit.EventKind) ratelimit.Event {
 			return event(kind, func(e *ratelimit.Event) { e.Limit, e.RetryAfter, e.Estimated = "paused", 10*time.Second, 5 })
 		}
 		rl.TryAcquire("m", 5)
-		d.want(t, "TryAcquire", held(ratelimit.EventDenied), nil)
+		d.want(t, "TryAcquire", denial(ratelimit.EventDenied), nil)
 		acquireCall(rl, t.Context(), projectCall{Model: "m", Estimated: 5, MaxWait: time.Second})
-		d.want(t, "AcquireCall", held(ratelimit.EventDenied), context.DeadlineExceeded)
+		d.want(t, "AcquireCall", denial(ratelimit.EventDenied), context.DeadlineExceeded)
 		rl.Acquire(t.Context(), "m", 5)
 		admitted := event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Waited, e.Estimated = 10*time.Second, 5 })
 		if list := d.Since(); !slices.Equal(list, []ratelimit.Event{resumed(10 * time.Second), admitted}) {

@@ -8,9 +8,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// A limiter that hears of a pause late, after the pause was ended, ends it with the end
-// that it hears next, whoever has posted them. Else it would be paused for as long as
-// the provider had said, and tell nobody of later refusals.
+// A limiter may read a pause only after the pause was ended. The next end that it reads ends
+// the pause, whichever limiters have written the two. Otherwise it would be paused for as long
+// as the provider had said, and would not write later pauses.
 func TestPauseIsHeardAfterItsEnd(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 10})
 	clock := memClock(rl)

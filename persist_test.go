@@ -32,8 +32,8 @@ func mustLoad(t testing.TB, rl *ratelimit.RateLimiter) {
 	}
 }
 
-// difference returns where copies of a limiter say something else than it does,
-// now and in the next two days.
+// difference returns where copies of a limiter decide otherwise than the limiter, now and in
+// the next two days.
 func difference(rl *ratelimit.RateLimiter, copies map[string]*ratelimit.RateLimiter) string {
 	start := time.Now()
 	for _, wait := range []time.Duration{0, 1, 20 * time.Second, 20 * time.Second, 20 * time.Second, 5 * time.Hour, 18*time.Hour + 59*time.Minute, day} {
@@ -58,8 +58,8 @@ func difference(rl *ratelimit.RateLimiter, copies map[string]*ratelimit.RateLimi
 	return ""
 }
 
-// Whatever has happened, what was persisted is what is loaded, and what is
-// migrated.
+// After any history, the state that was persisted is the state that is loaded, and the one
+// that is migrated.
 func TestPersistAtRandom(t *testing.T) {
 	dir, files := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -67,7 +67,7 @@ func TestPersistAtRandom(t *testing.T) {
 		if rapid.IntRange(0, 3).Draw(rt, "a file takes its time") != 0 {
 			return
 		}
-		for model, quota := range q { // who holds a slot is not written
+		for model, quota := range q { // slots are not written
 			quota.MaxConcurrent = 0
 			q[model] = quota
 		}
@@ -78,10 +78,10 @@ func TestPersistAtRandom(t *testing.T) {
 			time.Sleep(30 * day)
 			rl := newYAML(t, path, q)
 			p := &play{T: t, rl: rl, start: time.Now()}
-			var held []*ratelimit.Reservation
+			var reserved []*ratelimit.Reservation
 			for _, s := range steps {
 				s.Quota.MaxConcurrent = 0
-				p.take(s, &held)
+				p.take(s, &reserved)
 			}
 			mustPersist(t, rl)
 			loaded := newYAML(t, path, quotas{"m": {MaxRPM: 1}})
@@ -132,7 +132,7 @@ func TestPersistAsADayBegins(t *testing.T) {
 	})
 }
 
-// yamlFile writes a file with %s for times: now, and so long from now.
+// yamlFile writes a file in which %s stands for a time: now, and so long from now.
 func yamlFile(t testing.TB, text string, from ...time.Duration) (path string) {
 	t.Helper()
 	var times []any
@@ -190,7 +190,7 @@ state:
 		rl := newYAML(t, path, quotas{"m": {MaxRPM: 1}, "mine": {MaxRPM: 2}, "ahead": {MaxRPD: 3}})
 		fill(rl, "m", 1)
 		fill(rl, "mine", 1)
-		held, _ := rl.TryAcquire("ahead", 1)
+		reserved, _ := rl.TryAcquire("ahead", 1)
 		mustLoad(t, rl)
 		if want := (quotas{"m": {MaxRPM: 5, MaxTPM: 100, MaxRPD: 10}, "mine": {MaxRPM: 2}, "ahead": {MaxRPD: 3}}); !maps.Equal(rl.Quotas(), want) {
 			t.Errorf("quotas are %+v; want %+v", rl.Quotas(), want)
@@ -200,7 +200,7 @@ state:
 		wantStats(t, rl, "gone", ratelimit.ModelStats{})
 		want := ratelimit.ModelStats{RPM: 1, TPM: 7, RPD: 3, MaxRPD: 3, DayStart: now}
 		wantStats(t, rl, "ahead", want)
-		held.Cancel() // what it has taken is not there any more
+		reserved.Cancel() // its usage was replaced, so there is nothing to refund
 		wantStats(t, rl, "ahead", want)
 		if d := rl.Decide("ahead", 1); d.Code != overRPD || d.RetryAfter != day {
 			t.Errorf("%+v", d)
@@ -233,7 +233,7 @@ func TestLoadOfNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rl := newYAML(t, path, quotas{"m": {MaxRPM: 5}})
 			mustTake(t, rl, 3)
-			held := mustTake(t, rl, 3)
+			reserved := mustTake(t, rl, 3)
 			before, state := rl.Quotas(), rl.State()
 			err := rl.Load()
 			if harmless := slices.Contains([]string{"missing", "empty", "a comment"}, name); harmless && err != nil {
@@ -244,7 +244,7 @@ func TestLoadOfNothing(t *testing.T) {
 			if !maps.Equal(before, rl.Quotas()) || !reflect.DeepEqual(state, rl.State()) {
 				t.Errorf("it has left\n  %+v\n  %+v", rl.Quotas(), rl.State())
 			}
-			held.Cancel()
+			reserved.Cancel()
 			if s := rl.Stats("m"); s.RPM != 1 {
 				t.Errorf("%+v", s)
 			}
@@ -252,7 +252,7 @@ func TestLoadOfNothing(t *testing.T) {
 	}
 }
 
-// Whoever waits goes on if what was loaded lets it.
+// Waiting calls go on if the loaded usage has room for them.
 func TestLoadWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "limits.yaml")
@@ -297,7 +297,7 @@ func TestDefaultYAMLPath(t *testing.T) {
 	}
 }
 
-// Persist that fails says so, and neither loses nor holds anything.
+// A Persist that fails returns the error, loses nothing and locks nothing.
 func TestPersistFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "limits.yaml")
@@ -321,8 +321,8 @@ func TestPersistFails(t *testing.T) {
 	}
 }
 
-// Persist and Load while calls are made: each Load finds a whole file, and the
-// last Persist has all of it.
+// Persist and Load are called while calls are made: each Load finds a complete file, and the
+// last Persist has all usage.
 func TestPersistInTraffic(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.yaml")
 	const calls = 400
@@ -373,8 +373,8 @@ func TestPersistInTraffic(t *testing.T) {
 	}
 }
 
-// When Persist returns, the file has what was used before it was called, however
-// many are called at a time.
+// When Persist returns, the file has all usage from before the call, however many are called
+// at a time.
 func TestPersistAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.yaml")
 	rl := newYAML(t, path, quotas{"m": {}})
@@ -397,8 +397,8 @@ func TestPersistAtATime(t *testing.T) {
 	}
 }
 
-// Load while calls are in flight: what is loaded is not corrected by what was
-// taken before, and what is taken after counts.
+// Load while calls are in flight: settlements of earlier calls do not change the loaded usage,
+// and later calls count.
 func TestLoadInTraffic(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.yaml")
 	rl := newYAML(t, path, quotas{"m": {MaxRPM: 50, MaxTPM: 1000}})
@@ -447,7 +447,7 @@ func TestLoadInTraffic(t *testing.T) {
 	}
 }
 
-// Persist of a large state takes its time. Nobody waits for it.
+// Persist of a large state takes a while. No call waits for it.
 func TestPersistHoldsNobodyUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.yaml")
 	q := quotas{"m": {MaxRPM: 1 << 40}}

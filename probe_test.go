@@ -13,8 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// probes asks for a call of a model every second for so long, and returns when one has
-// passed. Each is refused again.
+// probes asks for a call of a model every second for so long, and returns when calls have
+// passed. Each of them is throttled again.
 func probes(t *testing.T, rl *ratelimit.RateLimiter, model string, during, pause time.Duration) (passed []time.Duration) {
 	for start := time.Now(); time.Since(start) < during; time.Sleep(time.Second) {
 		res, d := rl.TryAcquire(model, 5)
@@ -31,8 +31,8 @@ func probes(t *testing.T, rl *ratelimit.RateLimiter, model string, during, pause
 	return passed
 }
 
-// A provider that goes on refusing gets few calls: one 429 that asked for an hour used
-// to keep everybody out for an hour, and a bound alone would let everybody in.
+// A provider that keeps throttling gets few calls. Once, one 429 that asked for an hour denied
+// all calls for an hour; a bound alone would let all calls pass.
 func TestRefusedProbesAreFew(t *testing.T) {
 	minutes := func(list ...int) (all []time.Duration) {
 		for _, n := range list {
@@ -52,7 +52,7 @@ func TestRefusedProbesAreFew(t *testing.T) {
 	}
 }
 
-// One call finds out that a model is back, and all who wait pass in their order.
+// One call finds out that a model is back, and then all waiting calls pass in their order.
 func TestProbeEndsThePause(t *testing.T) {
 	for model := range pausableCodes {
 		t.Run(model, func(t *testing.T) {
@@ -84,12 +84,12 @@ func TestProbeEndsThePause(t *testing.T) {
 	}
 }
 
-// What became of a probe decides who passes next.
+// The outcome of a probe decides which calls pass next.
 func TestProbeOutcomes(t *testing.T) {
 	for name, step := range map[string]struct {
 		end  func(rl *ratelimit.RateLimiter, res *ratelimit.Reservation)
-		next time.Duration // after which another call passes
-		all  bool          // all calls do
+		next time.Duration // how long it takes until another call passes
+		all  bool          // all calls pass then
 	}{
 		"served":               {end: func(_ *ratelimit.RateLimiter, res *ratelimit.Reservation) { res.Commit(2, 3) }, all: true},
 		"never sent":           {end: func(_ *ratelimit.RateLimiter, res *ratelimit.Reservation) { res.Cancel() }},
@@ -122,8 +122,8 @@ func TestProbeOutcomes(t *testing.T) {
 	}
 }
 
-// Probes that have found out nothing do not put the next one off: three calls that were
-// never sent made the time between probes the longest there is.
+// Probes that have found out nothing do not delay the next one. Once, three calls that were
+// never sent raised the time between probes to the longest there is.
 func TestOnlyRefusedProbesMakeProbesRare(t *testing.T) {
 	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		refuse(t, rl, "m", time.Hour)
@@ -149,8 +149,8 @@ func TestDeniedCallsAreNoProbes(t *testing.T) {
 	})
 }
 
-// Who may wait for less than the pause is told so at once, also behind those who wait
-// for longer.
+// A call whose MaxWait is shorter than the pause fails at once, also behind calls that may
+// wait longer.
 func TestNobodyWaitsForAProbeInVain(t *testing.T) {
 	everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		refuse(t, rl, "m", time.Hour)
@@ -190,7 +190,7 @@ func TestRedisProbe(t *testing.T) {
 	a := onRedisWith(t, ratelimit.Config{FilePath: url, Quotas: pausable, MaxPause: time.Millisecond})
 	b := onRedis(t, url, pausable)
 	refuse(t, b, "m", time.Hour)
-	if err := a.Load(); err != nil { // which hears of it
+	if err := a.Load(); err != nil { // Load reads the pause
 		t.Fatal(err)
 	}
 	res, err := a.Acquire(t.Context(), "m", 5)

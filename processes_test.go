@@ -15,21 +15,21 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// call is how processes call a model: so much is reserved, and so much is used.
+// call is how processes call a model: how much is reserved, and how much is used.
 type call struct {
 	quota    ratelimit.ModelQuota
 	reserved int
 	used     ratelimit.Tokens
 }
 
-// hammered is a model for each kind of limit, which is the first to deny.
+// hammered has a model for each kind of limit, which is the first to deny.
 var hammered = map[string]call{
 	"day":    {ratelimit.ModelQuota{MaxRPD: 1000, MaxRPM: 10_000, MaxTPM: 1 << 40}, 10, ratelimit.Tokens{Input: 5, Output: 5}},
 	"minute": {ratelimit.ModelQuota{MaxRPD: 10_000, MaxRPM: 300, MaxTPM: 1 << 40}, 10, ratelimit.Tokens{Input: 3, Output: 4}},
 	"tokens": {ratelimit.ModelQuota{MaxRPD: 10_000, MaxRPM: 10_000, MaxTPM: 2000}, 20, ratelimit.Tokens{Input: 3, Output: 7}},
 }
 
-// endless is a model that does not deny for as long as the test lasts.
+// endless has a model that denies nothing for as long as the test lasts.
 var endless = map[string]call{
 	"endless": {ratelimit.ModelQuota{MaxRPD: 1 << 40, MaxRPM: 1 << 40, MaxTPM: 1 << 40}, 20, ratelimit.Tokens{Input: 3, Output: 7}},
 }
@@ -46,12 +46,11 @@ const (
 	hammerFile = "RATELIMIT_HAMMER_FILE" // the file, or the URL of Redis, that a process is to hammer
 	hammerWhat = "RATELIMIT_HAMMER_WHAT" // "endless" or nothing
 
-	callers = 3 // of each model, in each process
+	callers = 3 // callers of each model in each process
 )
 
-// TestHammer is what the other processes of these tests run: it calls each model
-// until it is denied, and says its name for each call that was admitted, before
-// it is committed.
+// TestHammer is what the other processes of these tests run: it calls each model until it is
+// denied, and prints the model's name for each admitted call, before it is committed.
 func TestHammer(t *testing.T) {
 	path := os.Getenv(hammerFile)
 	if path == "" {
@@ -87,17 +86,17 @@ func TestHammer(t *testing.T) {
 	closeFile(t, rl)
 }
 
-// process is another process, which hammers.
+// process is another process that runs TestHammer.
 type process struct {
 	*exec.Cmd
 	start io.Closer
 
 	mu       sync.Mutex
 	admitted map[string]int
-	rest     strings.Builder // of what it said
-	ready    chan struct{}   // closed when it is
-	busy     chan struct{}   // closed when it has been admitted often
-	ended    chan struct{}   // closed when it has said all
+	rest     strings.Builder // the rest of its output
+	ready    chan struct{}   // closed when the process is ready
+	busy     chan struct{}   // closed when many of its calls were admitted
+	ended    chan struct{}   // closed at the end of its output
 }
 
 func startProcess(t *testing.T, path, what string) *process {
@@ -162,7 +161,7 @@ func begin(processes ...*process) {
 	}
 }
 
-// end waits until the process has ended, and adds what was admitted.
+// end waits until the process has ended, and adds its admitted calls.
 func (p *process) end(t *testing.T, killed bool, admitted map[string]int) {
 	t.Helper()
 	<-p.ended
@@ -196,8 +195,8 @@ func TestProcesses(t *testing.T) {
 	wantSound(t, path)
 }
 
-// wantProcessesToShare wants processes that share a file, or Redis, to be
-// admitted what the quotas say.
+// wantProcessesToShare fails the test unless processes that share a file, or Redis, are
+// together admitted exactly what the quotas allow.
 func wantProcessesToShare(t *testing.T, path string) {
 	t.Helper()
 	var processes [4]*process
@@ -212,7 +211,7 @@ func wantProcessesToShare(t *testing.T, path string) {
 	rl := openShared(t, path, quotasOf(hammered))
 	for model, c := range hammered {
 		more := 0
-		for { // those who commit less have left some
+		for { // calls that used less than they reserved have left room
 			res, d := rl.TryAcquire(model, c.reserved)
 			if !d.Allowed {
 				break
@@ -240,7 +239,7 @@ func wantProcessesToShare(t *testing.T, path string) {
 	closeFile(t, rl)
 }
 
-// Processes that are killed lose nothing that was admitted, and harm nobody.
+// Killed processes lose no admitted call, and harm no other process.
 func TestKilledProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	var processes [4]*process
@@ -265,7 +264,7 @@ func TestKilledProcesses(t *testing.T) {
 	wantSound(t, path)
 	rl := openFile(t, path, quotasOf(endless))
 	n, s := admitted["endless"], rl.Stats("endless")
-	const unsaid = kills * callers // may have been admitted, or not been committed
+	const unsaid = kills * callers // calls that may have been admitted without being printed, or without being committed
 	if s.RPD < n || s.RPD > n+unsaid || s.RPM != s.RPD {
 		t.Errorf("%d were admitted, and up to %d more: %+v", n, unsaid, s)
 	}

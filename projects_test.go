@@ -21,8 +21,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
-// A limiter has limits of projects once. What is wrong with them is told, and nothing is
-// changed.
+// A limiter can have limits of projects once. An invalid configuration is refused, and changes
+// nothing.
 func TestNewProjects(t *testing.T) {
 	rl := onStore(t, store.NewMemory(), quotas{"m": {MaxRPM: 3}})
 	const taken = "Store, Observer and OnError of a project.Config must not be set here: those of the RateLimiter are used"
@@ -52,8 +52,8 @@ func TestNewProjects(t *testing.T) {
 	}
 }
 
-// Where the limits of projects are closed, the models go on; where the models are, the
-// limits of projects are closed too, and calls that wait are told.
+// When the limiter of projects is closed, the models go on. When the limiter of models is
+// closed, so is that of projects, and waiting calls fail.
 func TestCloseProjects(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 3}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		projects := withProjects(t, rl, project.Config{})
@@ -106,8 +106,8 @@ func TestCloseProjectsOfYAML(t *testing.T) {
 	}
 }
 
-// Where prompt and output are known apart, a model that limits each of them is asked for
-// each; the project for both together.
+// Where prompt and output are known apart, a model that limits them apart is asked for each,
+// and the project for both together.
 func TestTokensApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		call ratelimit.Call
@@ -133,8 +133,8 @@ func TestTokensApart(t *testing.T) {
 	}
 }
 
-// A project is the same one for calls with a model and for a limiter of projects alone that
-// counts in the same store: together they admit exactly what one would.
+// A project is the same one for calls with a model and for a project.Limiter alone on the same
+// store: together they admit exactly what one would.
 func TestProjectsOfTwoLimiters(t *testing.T) {
 	each := &project.Limit{RequestsPerHour: 40, TokensPerDay: 1000}
 	path, url := filepath.Join(t.TempDir(), "limits.db"), redistest.New(t).URL()
@@ -165,10 +165,10 @@ func TestProjectsOfTwoLimiters(t *testing.T) {
 			withModels := withProjects(t, rl, project.Config{Default: each})
 			var mu sync.Mutex
 			passed := map[string]int{}
-			var ofModel atomic.Int64 // requests
+			var ofModel atomic.Int64 // requests of the model
 			var all sync.WaitGroup
 			for range 60 {
-				for id, c := range map[string]ratelimit.Call{"one": {}, "three": {Requests: 3}, "seven": {Estimated: 70}} { // of 40 requests, or 1,000 tokens
+				for id, c := range map[string]ratelimit.Call{"one": {}, "three": {Requests: 3}, "seven": {Estimated: 70}} { // the limits are 40 requests, or 1,000 tokens
 					for _, take := range []func() (bool, error){
 						func() (bool, error) {
 							c.Project, c.Model = id, "m"
@@ -218,8 +218,8 @@ func TestProjectsOfTwoLimiters(t *testing.T) {
 	}
 }
 
-// In a cluster a project and a model are in different places. A call is charged to both or
-// to neither all the same, by any number of nodes.
+// In a cluster, a project and a model are on different shards. A call is charged to both or to
+// neither all the same, by any number of nodes.
 func TestProjectsInARedisCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster takes seconds to start")
@@ -263,7 +263,7 @@ func TestProjectsInARedisCluster(t *testing.T) {
 	if sum > 25 {
 		t.Errorf("%d were admitted of the model's 25", sum)
 	}
-	for id := range admitted { // what others gave back while they asked may be left
+	for id := range admitted { // refunds of other calls may have left a rest
 		for admitted[id].Load() < 10 && sum < 25 {
 			_, d, err := nodes[1].TryAcquireCall(t.Context(), of(id))
 			if err != nil || !d.Allowed {
@@ -278,13 +278,13 @@ func TestProjectsInARedisCluster(t *testing.T) {
 	}
 }
 
-// Quotas and limits of projects are kept beside each other, each once, and are there again
-// when what keeps them is opened again.
+// Quotas and limits of projects are stored beside each other, each once, and are there again
+// when the store is opened again.
 func TestQuotasAndLimitsAreKept(t *testing.T) {
 	path, url := filepath.Join(t.TempDir(), "limits.db"), redistest.New(t).URL()
 	for name, kind := range map[string]struct {
 		cfg  ratelimit.Config
-		kept func() (map[string]string, error) // settings; a SQLite file has quotas in a table of their own
+		kept func() (map[string]string, error) // returns the settings; a SQLite file has quotas in a table of their own
 		want []string
 	}{
 		"SQLite": {ratelimit.Config{Backend: ratelimit.BackendSQLite, FilePath: path}, func() (map[string]string, error) {

@@ -20,14 +20,13 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// plenty is the quota of a model that is never short of anything.
+// plenty is a quota that denies nothing in these tests.
 var plenty = ratelimit.ModelQuota{MaxRPM: 1 << 53, MaxTPM: 1 << 53}
 
-// another is a store on this machine that is asked as any other is: what is faster for
-// [store.Memory] alone has no part in it.
+// another is a store on this machine without the fast paths for [store.Memory].
 type another struct{ *store.Memory }
 
-// withProjects makes the limits of a limiter's projects.
+// withProjects gives a limiter limits of projects.
 func withProjects(t testing.TB, rl *ratelimit.RateLimiter, cfg project.Config) *project.Limiter {
 	t.Helper()
 	projects, err := rl.NewProjects(cfg)
@@ -37,23 +36,23 @@ func withProjects(t testing.TB, rl *ratelimit.RateLimiter, cfg project.Config) *
 	return projects
 }
 
-// turns is calls of AcquireCall in a bubble, and when each has returned.
+// turns runs calls of AcquireCall in a bubble, and records when each has returned.
 type turns struct {
 	*ratelimit.RateLimiter
 	projects *project.Limiter
 	start    time.Time
 	came     []string // the names of all calls, in order
 
-	mu   sync.Mutex
-	at   map[string]time.Duration
-	told map[string]ratelimit.Decision
-	errs map[string]error
-	held map[string]*ratelimit.Reservation
+	mu       sync.Mutex
+	at       map[string]time.Duration
+	told     map[string]ratelimit.Decision
+	errs     map[string]error
+	reserved map[string]*ratelimit.Reservation
 }
 
 func newTurns(t testing.TB, rl *ratelimit.RateLimiter, cfg project.Config) *turns {
 	return &turns{RateLimiter: rl, projects: withProjects(t, rl, cfg), start: time.Now(), at: map[string]time.Duration{},
-		told: map[string]ratelimit.Decision{}, errs: map[string]error{}, held: map[string]*ratelimit.Reservation{}}
+		told: map[string]ratelimit.Decision{}, errs: map[string]error{}, reserved: map[string]*ratelimit.Reservation{}}
 }
 
 // join starts a call, and returns when it waits or has returned.
@@ -63,7 +62,7 @@ func (w *turns) join(ctx context.Context, name string, c ratelimit.Call) {
 		res, d, err := w.AcquireCall(ctx, c)
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.at[name], w.told[name], w.errs[name], w.held[name] = time.Since(w.start), d, err, res
+		w.at[name], w.told[name], w.errs[name], w.reserved[name] = time.Since(w.start), d, err, res
 	}()
 	synctest.Wait()
 }
@@ -74,11 +73,11 @@ func (w *turns) sleep(until time.Duration) {
 	synctest.Wait()
 }
 
-// end ends a call that has passed: it is committed with so many tokens, or cancelled if
-// they are negative.
+// end ends a call that has passed: it is committed with so many tokens, or cancelled if they
+// are negative.
 func (w *turns) end(name string, tokens int) {
 	w.mu.Lock()
-	res := w.held[name]
+	res := w.reserved[name]
 	w.mu.Unlock()
 	if tokens < 0 {
 		res.Cancel()
@@ -88,13 +87,13 @@ func (w *turns) end(name string, tokens int) {
 	synctest.Wait()
 }
 
-// all returns the names of the calls that have passed, in order: of those that did at the
-// same time, in the order in which they came.
+// all returns the names of the calls that have passed, in order. Calls that passed at the same
+// time are in the order in which they came.
 func (w *turns) all() (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range w.came {
-		if w.held[name] != nil {
+		if w.reserved[name] != nil {
 			names = append(names, name)
 		}
 	}
@@ -102,7 +101,7 @@ func (w *turns) all() (names []string) {
 	return names
 }
 
-// passed wants those of the names, and no others, to have passed, in that order.
+// passed fails the test unless exactly the calls with these names have passed, in that order.
 func (w *turns) passed(t testing.TB, names ...string) {
 	t.Helper()
 	if got := w.all(); !slices.Equal(got, names) {
@@ -110,18 +109,19 @@ func (w *turns) passed(t testing.TB, names ...string) {
 	}
 }
 
-// failed wants a call to have failed at a time with an error, and returns what it was told.
+// failed fails the test unless a call has failed at a time with an error. It returns the
+// decision.
 func (w *turns) failed(t testing.TB, name string, at time.Duration, want error) ratelimit.Decision {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.at[name] != at || !errors.Is(w.errs[name], want) || w.held[name] != nil {
+	if w.at[name] != at || !errors.Is(w.errs[name], want) || w.reserved[name] != nil {
 		t.Fatalf("%s has failed at %v with %v; want %v, %v", name, w.at[name], w.errs[name], at, want)
 	}
 	return w.told[name]
 }
 
-// next ends a call, and wants another to be the next that passes.
+// next ends a call, and fails the test unless another is the next that passes.
 func (w *turns) next(t testing.TB, ends, passes string) {
 	t.Helper()
 	before := len(w.all())
@@ -134,7 +134,7 @@ func (w *turns) next(t testing.TB, ends, passes string) {
 // of returns a call of a project for the model m.
 func of(id string) ratelimit.Call { return ratelimit.Call{Project: id, Model: "m"} }
 
-// ofRanks runs a test on a model that takes one call at a time, which a project makes.
+// ofRanks runs a test on a model with one slot, which a call of a project has.
 func ofRanks(t *testing.T, test func(t *testing.T, w *turns)) {
 	everyLedger(t, quotas{"m": {MaxConcurrent: 1, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		w := newTurns(t, rl, project.Config{Default: &project.Limit{}, Limits: map[string]project.Limit{
@@ -146,7 +146,7 @@ func ofRanks(t *testing.T, test func(t *testing.T, w *turns)) {
 }
 
 // Projects of a higher priority have their turns first, whichever call came first, and
-// however heavy the others are. The priorities of the calls have no part in it.
+// whatever the weights are. The priorities of calls do not matter between projects.
 func TestProjectPriority(t *testing.T) {
 	ofRanks(t, func(t *testing.T, w *turns) {
 		for _, id := range []string{"low", "usual", "high", "highest"} {
@@ -169,7 +169,8 @@ func TestProjectPriority(t *testing.T) {
 	})
 }
 
-// A project waits as long as those of a higher priority do, and no longer than it may.
+// A project waits as long as projects of a higher priority do, and no longer than its call may
+// wait.
 func TestLowPriorityStarves(t *testing.T) {
 	ofRanks(t, func(t *testing.T, w *turns) {
 		patient := of("low")
@@ -186,8 +187,8 @@ func TestLowPriorityStarves(t *testing.T) {
 	})
 }
 
-// A call that comes while others wait passes at once if its project comes before all of
-// theirs and there is room for it.
+// A new call passes at once, although calls of other projects wait, if its project has a
+// higher priority and there is room for it.
 func TestHighPriorityPassesThoseThatWait(t *testing.T) {
 	ofRanks(t, func(t *testing.T, w *turns) {
 		w.end("now", -1)
@@ -195,7 +196,7 @@ func TestHighPriorityPassesThoseThatWait(t *testing.T) {
 		all.Estimated = 60
 		w.join(t.Context(), "first", all)
 		w.end("first", 60)
-		w.join(t.Context(), "waits", all) // for the minute to be over
+		w.join(t.Context(), "waits", all) // waits for the end of the minute
 		small := all
 		small.Estimated = 10
 		for id, allowed := range map[string]bool{"low": false, "usual": false, "high": true} {
@@ -211,7 +212,7 @@ func TestHighPriorityPassesThoseThatWait(t *testing.T) {
 	})
 }
 
-// A priority that is set counts from the next call of the project that has to wait.
+// A new priority counts from the next call of the project that has to wait.
 func TestPriorityIsSet(t *testing.T) {
 	ofRanks(t, func(t *testing.T, w *turns) {
 		w.join(t.Context(), "high", of("high"))
@@ -246,8 +247,8 @@ func TestHighPriorityStepsAside(t *testing.T) {
 	})
 }
 
-// Projects that always have calls waiting for a model have their shares of it by their
-// weights, whatever the number and the size of their calls, and use all that there is.
+// Projects that always have calls waiting for a model share it by their weights, whatever the
+// number and the size of their calls, and use all of it.
 func TestWeights(t *testing.T) {
 	type tenant struct{ weight, callers, tokens int }
 	const minutes = 30
@@ -275,7 +276,7 @@ func TestWeights(t *testing.T) {
 				if _, d, err := rl.TryAcquireCall(t.Context(), before); err != nil || !d.Allowed {
 					t.Fatalf("%+v, %v", d, err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute+time.Second) // the first is over when they begin
+				ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute+time.Second) // the first minute is over when they begin
 				defer cancel()
 				got := untilTheEnd(ctx, rl, func(begin func(ratelimit.Call)) {
 					for id, each := range c.tenants {
@@ -300,8 +301,8 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// untilTheEnd lets callers make the same call again and again until ctx ends, and returns
-// how many tokens the calls of each project have taken; one for a call without any.
+// untilTheEnd makes the same calls again and again until ctx ends, and returns how many tokens
+// the calls of each project have taken; one for a call without tokens.
 func untilTheEnd(ctx context.Context, rl *ratelimit.RateLimiter, callers func(begin func(ratelimit.Call))) map[string]int {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -322,8 +323,8 @@ func untilTheEnd(ctx context.Context, rl *ratelimit.RateLimiter, callers func(be
 	return got
 }
 
-// A project that waits for its own limits leaves the model to others, and has its turn
-// when it may.
+// A project that waits for its own limits leaves the model to others, and has its turn when
+// its limits have room.
 func TestOwnLimitLeavesTheModelToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const minutes = 10
@@ -343,9 +344,9 @@ func TestOwnLimitLeavesTheModelToOthers(t *testing.T) {
 	})
 }
 
-// A call that finds as many of its project under way as may be waits until one of them
-// ends, whatever becomes of it; nothing was taken of the model for it. Calls that wait pass
-// one by one, in order.
+// A call that finds all slots of its project taken waits until a call of the project ends, in
+// whatever way. It takes nothing of the model meanwhile. Waiting calls pass one by one, in
+// order.
 func TestProjectsConcurrentCalls(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 100, MaxConcurrent: 50}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		w := newTurns(t, rl, project.Config{Default: &project.Limit{MaxConcurrent: 2}})
@@ -364,7 +365,7 @@ func TestProjectsConcurrentCalls(t *testing.T) {
 		w.end("b", 5)
 		w.passed(t, "a", "b", "c")
 		w.end("c", -1)
-		w.end("b", 1) // it has ended already
+		w.end("b", 1) // b has ended already
 		w.passed(t, "a", "b", "c", "d")
 		w.end("a", 0)
 		w.passed(t, "a", "b", "c", "d", "e")
@@ -374,7 +375,7 @@ func TestProjectsConcurrentCalls(t *testing.T) {
 	})
 }
 
-// A project that waits for its own calls to end leaves the model to others, at once.
+// A project that waits for a slot of its own leaves the model to others, at once.
 func TestProjectsConcurrentCallsHoldUpNobodyElse(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 4, MaxConcurrent: 3}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		w := newTurns(t, rl, project.Config{Limits: map[string]project.Limit{"p": {MaxConcurrent: 1, Weight: 9}, "q": {}}})
@@ -382,7 +383,7 @@ func TestProjectsConcurrentCallsHoldUpNobodyElse(t *testing.T) {
 			w.join(t.Context(), name, of(name[:1]))
 		}
 		w.passed(t, "p1", "q1", "q2")
-		w.join(t.Context(), "q3", of("q")) // the model takes three at a time
+		w.join(t.Context(), "q3", of("q")) // the model has three slots
 		w.passed(t, "p1", "q1", "q2")
 		w.end("q1", -1)
 		w.passed(t, "p1", "q1", "q2", "q3")
@@ -391,8 +392,8 @@ func TestProjectsConcurrentCallsHoldUpNobodyElse(t *testing.T) {
 	})
 }
 
-// A limit that is set or taken back, a new default and a reset reach calls that wait for
-// their project in the line of a model, or for no model.
+// A limit that is set or unset, a new default, and a reset reach calls that wait for their
+// project, in the line of a model or without a model.
 func TestSettingsReachCallsThatWait(t *testing.T) {
 	everyLedger(t, quotas{"m": plenty, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		w := newTurns(t, rl, project.Config{Default: &project.Limit{RequestsPerDay: 1}, Limits: map[string]project.Limit{"own": {RequestsPerDay: 1}}})
@@ -427,8 +428,8 @@ func TestSettingsReachCallsThatWait(t *testing.T) {
 	})
 }
 
-// A limit loses windows while a call waits, and then the store fails: the decision is the
-// last that the call was told, of the windows that there were.
+// A limit loses windows while a call waits, and then the store fails: the call returns its
+// last decision, with the windows of that time.
 func TestFewerWindowsAndALostStore(t *testing.T) {
 	for _, model := range []string{"", "m"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -453,26 +454,26 @@ func TestFewerWindowsAndALostStore(t *testing.T) {
 	}
 }
 
-// happening is something that happens while calls of a project wait for several models.
+// happening is an event while calls of a project wait for several models.
 type happening struct {
 	do               string
 	requests, tokens int
 	priority         int
 	model            string
-	patience         time.Duration // of a call that joins
-	which            int           // of the calls that have passed
-	used             int           // tokens, of what the call has reserved
+	patience         time.Duration // how long a new call may wait
+	which            int           // which of the calls that have passed
+	used             int           // how many tokens the call has used, of those that it reserved
 	windows          []window
 	pass             time.Duration
 }
 
-// narrow draws limits of a project that its calls often meet.
+// narrow draws small limits for a project, which its calls often reach.
 func narrow(t *rapid.T) (list []window) {
 	for _, w := range []window{
 		{"minute", int64(rapid.IntRange(1, 6).Draw(t, "minute")), time.Minute},
 		{"hour", int64(rapid.IntRange(5, 40).Draw(t, "hour")), time.Hour},
 		{"tokens-minute", int64(rapid.IntRange(5, 30).Draw(t, "tokens")), time.Minute},
-		places(int64(rapid.SampledFrom([]int{0, 0, 1, 2, 5}).Draw(t, "places"))),
+		slotsWindow(int64(rapid.SampledFrom([]int{0, 0, 1, 2, 5}).Draw(t, "places"))),
 	} {
 		if w.count > 0 {
 			list = append(list, w)
@@ -499,21 +500,22 @@ var happenings = rapid.Custom(func(t *rapid.T) happening {
 	return h
 })
 
-// jostle is calls of one project that wait for several models, and what is known of them.
+// jostle runs calls of one project that wait for several models, and keeps the naive book of
+// them.
 type jostle struct {
 	*turns
 	book  *naiveBook
 	calls map[string]happening
-	uses  map[string]*naiveUse // of the calls that have passed
+	uses  map[string]*naiveUse // the usage of calls that have passed
 }
 
-// live lets a history happen, and returns what went wrong.
+// live runs a history, and returns what went wrong.
 func (j *jostle) live(all []happening) string {
 	for i, h := range all {
 		switch h.do {
 		case "join":
 			name := fmt.Sprint("call ", i)
-			ctx, cancel := context.WithTimeout(context.Background(), h.patience+time.Duration(i+1)) // no two end at the same time
+			ctx, cancel := context.WithTimeout(context.Background(), h.patience+time.Duration(i+1)) // no two contexts end at the same time
 			defer cancel()
 			j.calls[name] = h
 			j.join(ctx, name, ratelimit.Call{Project: "p", Model: h.model, Requests: h.requests, Estimated: h.tokens, Priority: h.priority})
@@ -542,8 +544,8 @@ func (j *jostle) live(all []happening) string {
 	return ""
 }
 
-// settle ends a call. Of one that has used more than it has reserved what was reserved
-// stands: a debt would be more than may.
+// settle ends a call. A call that has used more than it reserved is committed with its
+// reservation: a debt would exceed the limits on purpose.
 func (j *jostle) settle(name string, h happening) {
 	use := j.uses[name]
 	switch {
@@ -556,11 +558,11 @@ func (j *jostle) settle(name string, h happening) {
 		use.ofProject = min(use.ofProject, int64(h.used))
 		j.end(name, int(use.ofProject))
 	}
-	use.ended, use.place = true, 0
+	use.ended, use.slots = true, 0
 }
 
-// first returns the call that comes before all others that wait: by its priority, or
-// because it came first.
+// first returns the waiting call that comes before all others, by its priority or because it
+// came first.
 func (j *jostle) first() (name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -572,7 +574,7 @@ func (j *jostle) first() (name string) {
 	return name
 }
 
-// untilFirst returns when the naive book lets the first call pass.
+// untilFirst returns when the first call may pass, by the naive book.
 func (j *jostle) untilFirst() time.Duration {
 	name := j.first()
 	if name == "" {
@@ -583,15 +585,15 @@ func (j *jostle) untilFirst() time.Duration {
 	return retry
 }
 
-// wrong enters the calls that have passed since it was last asked, and says what is wrong:
-// more has passed than may, a call has passed before its turn, or the first has not passed
-// although it may.
+// wrong records the calls that have passed since its last call, and returns what is wrong:
+// more has passed than the limits allow, a call has passed before its turn, or the first has
+// not passed although it may.
 func (j *jostle) wrong() string {
 	first := j.first()
 	for _, name := range j.all() {
 		c := j.calls[name]
 		if use := j.uses[name]; use != nil {
-			if use.place > 0 && time.Since(use.at) > 5*time.Minute { // before its lease ends, of which no call is told
+			if use.slots > 0 && time.Since(use.at) > 5*time.Minute { // ended before its lease does, because waiting calls do not know of that end
 				j.settle(name, happening{do: "commit", used: c.tokens})
 				first = j.first()
 			}
@@ -599,7 +601,7 @@ func (j *jostle) wrong() string {
 		}
 		use := &naiveUse{at: j.start.Add(j.at[name]), project: "p", model: c.model, requests: int64(c.requests), ofProject: int64(c.tokens)}
 		if projectLimits(j.book.windows["p"]...).MaxConcurrent > 0 {
-			use.place = 1 // otherwise places are not counted
+			use.slots = 1 // without a limit, slots are not counted
 		}
 		j.uses[name], j.book.uses = use, append(j.book.uses, use)
 		for _, w := range j.book.windows["p"] {
@@ -617,8 +619,8 @@ func (j *jostle) wrong() string {
 	return ""
 }
 
-// Calls of one project that wait for what it may use pass in order, whichever models they
-// are for, each as soon as counting on paper says so.
+// Calls of one project that wait for the project's limits pass in order, whichever models they
+// are for, each as soon as the naive book allows.
 func TestCallsForSeveralModelsPassInTurn(t *testing.T) {
 	q := quotas{"m": plenty, "n": {MaxRPM: 1000, MaxTPM: 100_000, MaxConcurrent: 1000}}
 	for name, open := range map[string]func(t *testing.T) *ratelimit.RateLimiter{
@@ -634,7 +636,7 @@ func TestCallsForSeveralModelsPassInTurn(t *testing.T) {
 					w := newTurns(t, open(t), project.Config{Default: projectLimits(windows...)})
 					j := &jostle{w, &naiveBook{quotas: q, windows: map[string][]window{"p": windows}}, map[string]happening{}, map[string]*naiveUse{}}
 					wrong = j.live(all)
-					time.Sleep(5 * time.Minute) // longer than any call is patient
+					time.Sleep(5 * time.Minute) // longer than any call may wait
 				})
 				if wrong != "" {
 					rt.Fatal(wrong)
@@ -644,8 +646,8 @@ func TestCallsForSeveralModelsPassInTurn(t *testing.T) {
 	}
 }
 
-// quietly makes the calls of a project that is sometimes at its limit, and returns what
-// became of each, and when. Some of them wait, if any should.
+// quietly makes the calls of a project that sometimes reaches its limit, and returns the
+// result of each, and when it came. If waits is set, some of the calls wait.
 func quietly(rl *ratelimit.RateLimiter, waits bool) (trace []string) {
 	start := time.Now()
 	for i := range 150 {
@@ -672,8 +674,8 @@ func quietly(rl *ratelimit.RateLimiter, waits bool) (trace []string) {
 	return trace
 }
 
-// loudly makes a hundred times as many calls as a project may, of every kind, until ctx
-// ends.
+// loudly makes a hundred times as many calls as a project's limit allows, of every kind, until
+// ctx ends.
 func loudly(ctx context.Context, rl *ratelimit.RateLimiter) {
 	c := of("loud")
 	c.Estimated = 5
@@ -697,8 +699,8 @@ func loudly(ctx context.Context, rl *ratelimit.RateLimiter) {
 	all.Wait()
 }
 
-// A project at a hundred times its limit changes nothing for another that uses the same
-// model: neither what is admitted, nor what it is told, nor how long it waits.
+// A project at a hundred times its limit changes nothing for another project of the same
+// model: neither which calls are admitted, nor the decisions, nor the waits.
 func TestProjectsOfAModelAreApart(t *testing.T) {
 	for name, kind := range map[string]struct {
 		open  func() ratelimit.Store
@@ -706,7 +708,7 @@ func TestProjectsOfAModelAreApart(t *testing.T) {
 	}{
 		"memory":              {func() ratelimit.Store { return store.NewMemory() }, true},
 		"another store":       {func() ratelimit.Store { return another{store.NewMemory()} }, true},
-		"a store that is far": {func() ratelimit.Store { return slowly{store.NewMemory(), time.Millisecond} }, false}, // how long it waits is a little at random
+		"a store that is far": {func() ratelimit.Store { return slowly{store.NewMemory(), time.Millisecond} }, false}, // its waits are a little random
 	} {
 		t.Run(name, func(t *testing.T) {
 			open := func(t *testing.T) *ratelimit.RateLimiter {
@@ -741,8 +743,8 @@ func TestProjectsOfAModelAreApart(t *testing.T) {
 	}
 }
 
-// While a call of one project asks in turn, calls of other projects for the same model are
-// not denied.
+// While a call of one project asks the store in its turn, calls of other projects for the same
+// model are not denied.
 func TestNoisyWaitersDenyNobody(t *testing.T) {
 	const away = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -756,7 +758,7 @@ func TestNoisyWaitersDenyNobody(t *testing.T) {
 		loud.Go(func() { rl.AcquireCall(ctx, of("loud")) })
 		defer loud.Wait()
 		defer cancel()
-		time.Sleep(away + away/2) // it asks for the second time: it is in line now
+		time.Sleep(away + away/2) // it asks for the second time, so it is in line now
 		synctest.Wait()
 		urgent := of("loud")
 		urgent.Priority = 1
@@ -769,7 +771,7 @@ func TestNoisyWaitersDenyNobody(t *testing.T) {
 			"it may have had less": func() { projects.SetLimit("loud", project.Limit{RequestsPerMinute: 1, RequestsPerHour: 1}) },
 		} {
 			wake()
-			synctest.Wait() // it is on its way to the store
+			synctest.Wait() // the call is on its way to the store
 			if _, d, err := rl.TryAcquireCall(ctx, of("quiet")); err != nil || !d.Allowed {
 				t.Errorf("%s: %q, %v, %v", what, d.Limit, d.RetryAfter, err)
 			}

@@ -128,8 +128,7 @@ func TestNewIsGeminiInTheHomeDirectory(t *testing.T) {
 	}
 }
 
-// TestNewWithoutHomeDirectory: who never asks for a file needs no home for it.
-// TestNewWithoutHomeDirectory: only a file needs one.
+// TestNewWithoutHomeDirectory: only Load and Persist, which need the file, need a home directory.
 func TestNewWithoutHomeDirectory(t *testing.T) {
 	t.Setenv("HOME", "")
 	rl, err := New()
@@ -158,7 +157,7 @@ func TestConfigIsCopied(t *testing.T) {
 	}
 }
 
-// badQuotas is quotas that nothing must accept, with a word of what is wrong.
+// badQuotas has quotas that must be refused, each with a word of the error.
 var badQuotas = []struct {
 	name  string
 	quota ModelQuota
@@ -195,17 +194,17 @@ var badQuotas = []struct {
 	{"something after a line break", ModelQuota{DayResetsAt: "00:00 UTC\nburst 1"}, "day_resets_at"},
 }
 
-// badNames is names that no model may have.
+// badNames has names that no model may have.
 var badNames = []string{
 	"", "a\nb", "a\x00", "\x7f", "a\tb", "\xff\xfe", "a\u0085b", strings.Repeat("x", 513), strings.Repeat("é", 257),
 }
 
-// oddNames is names that a model may have.
+// oddNames has unusual names that a model may have.
 var oddNames = []string{
 	"m", " ", "a b", "a/b", "models/gemini-2.5-pro", "ü", "模型", "🙂", "a:b#c", `"`, "'", "null", "~", "-", strings.Repeat("x", 512), "a%2Fb", "..",
 }
 
-// memRefused says that an error is one of bad input.
+// memRefused fails the test unless an error is one of invalid input.
 func memRefused(t *testing.T, err error, says string) {
 	t.Helper()
 	if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || strings.Count(err.Error(), "ratelimit: ") != 1 || !strings.Contains(err.Error(), says) {
@@ -356,8 +355,8 @@ func TestSetQuotaAndAddProviderAdd(t *testing.T) {
 	}
 }
 
-// TestSetQuotaKeepsUsage changes one number after the other: what was used
-// stays, and what it counts against is new.
+// TestSetQuotaKeepsUsage changes one maximum after the other: the usage stays, and counts
+// against the new maximum.
 func TestSetQuotaKeepsUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxRPD: 10, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 100, MaxConcurrent: 10}
@@ -371,7 +370,7 @@ func TestSetQuotaKeepsUsage(t *testing.T) {
 		fields := []struct {
 			name         string
 			field        *int
-			enough, full int // for one more of 20 and 10
+			enough, full int // maxima with room for one more call, and without, at usage of 20 and 10
 			code         DecisionCode
 		}{
 			{"RPM", &quota.MaxRPM, 3, 2, DecisionRPMLimit},
@@ -408,7 +407,7 @@ func TestSetQuotaKeepsUsage(t *testing.T) {
 	})
 }
 
-// TestSetQuotaForAnUnknownModel counts what the model used before it had one.
+// TestSetQuotaForAnUnknownModel: usage from before the model had a quota counts.
 func TestSetQuotaForAnUnknownModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
@@ -429,8 +428,8 @@ func TestSetQuotaForAnUnknownModel(t *testing.T) {
 	})
 }
 
-// TestSetQuotaMovesTheDay: a day that ends at another time holds what was used,
-// once, however often it is moved and however its time is spelled.
+// TestSetQuotaMovesTheDay: after a change of DayResetsAt, the day has all of its usage, once,
+// however often it is moved and however the time is spelled.
 func TestSetQuotaMovesTheDay(t *testing.T) {
 	const (
 		anchored = ""
@@ -486,7 +485,7 @@ func TestSetQuotaMovesTheDay(t *testing.T) {
 	}
 }
 
-// TestSetQuotaMovesAndChangesTheDay does both at once.
+// TestSetQuotaMovesAndChangesTheDay changes DayResetsAt and a maximum at once.
 func TestSetQuotaMovesAndChangesTheDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPD: 10})
@@ -501,9 +500,9 @@ func TestSetQuotaMovesAndChangesTheDay(t *testing.T) {
 	})
 }
 
-// TestSetQuotaStartsAndEndsLimits: requests and tokens of the minute and requests of the
-// day are always counted; any other limit that is new counts from when it was set, and goes
-// on where it was when it is set again.
+// TestSetQuotaStartsAndEndsLimits: requests and tokens of the minute and requests of the day
+// are always counted. Any other limit counts from when it is set, and goes on where it was
+// when it is set again.
 func TestSetQuotaStartsAndEndsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		some := ModelQuota{MaxRPM: 100}

@@ -16,8 +16,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// onRedis returns a limiter whose counters are in Redis, for which it waits as long
-// as a busy machine may take.
+// onRedis returns a limiter whose counters are in Redis. It waits for Redis as long as a busy
+// machine may take.
 func onRedis(t testing.TB, url string, q quotas) *ratelimit.RateLimiter {
 	t.Helper()
 	s, err := redisstore.New(redisstore.Config{URL: url, Timeout: 20 * time.Second})
@@ -46,7 +46,7 @@ func has(t testing.TB, rl *ratelimit.RateLimiter, model string, quota ratelimit.
 	testkit.Eventually(t, fmt.Sprintf("%s has %+v", model, quota), func() bool { return rl.Quotas()[model] == quota })
 }
 
-// However many callers on however many machines, they get the limit.
+// However many callers on however many nodes, together they get exactly the limit.
 func TestRedisExactly(t *testing.T) {
 	url := redistest.New(t).URL()
 	q := quotas{
@@ -81,12 +81,12 @@ func TestRedisExactly(t *testing.T) {
 
 func TestRedisProcesses(t *testing.T) { wantProcessesToShare(t, redistest.New(t).URL()) }
 
-// What one limiter takes, settles, records and resets, the other sees.
+// Usage that one limiter takes, settles, records or resets, the other sees.
 func TestRedisShares(t *testing.T) {
 	url := redistest.New(t).URL()
 	q := quotas{"m": {MaxRPM: 4, MaxTPM: 100, MaxRPD: 9, MaxConcurrent: 3, MaxInputTPM: 90, MaxTPD: 1000}, "free": {}}
 	a, b := onRedis(t, url, q), onRedis(t, url, q)
-	held := mustTake(t, a, 30)
+	reserved := mustTake(t, a, 30)
 	if _, d := b.TryAcquire("m", 40); !d.Allowed || d.Stats != a.Stats("m") {
 		t.Fatalf("%+v; want %+v", d, a.Stats("m"))
 	}
@@ -96,7 +96,7 @@ func TestRedisShares(t *testing.T) {
 	}
 	want := ratelimit.ModelStats{RPM: 2, MaxRPM: 4, TPM: 70, MaxTPM: 100, RPD: 2, MaxRPD: 9, DayStart: day, Concurrent: 2, MaxConcurrent: 3, InputTPM: 70, MaxInputTPM: 90, TPD: 70, MaxTPD: 1000}
 	wantStats(t, b, "m", want)
-	held.Commit(5, 10)
+	reserved.Commit(5, 10)
 	want.TPM, want.InputTPM, want.TPD, want.Concurrent = 55, 45, 55, 1
 	wantStats(t, b, "m", want)
 	if d := b.Decide("m", 46); d.Code != overTPM || d.RetryAfter <= 0 || d.RetryAfter > time.Minute {
@@ -105,7 +105,7 @@ func TestRedisShares(t *testing.T) {
 	if _, d := b.TryAcquire("m", 101); d.RetryAfter != ratelimit.Never {
 		t.Errorf("%+v", d)
 	}
-	b.RecordUsage("m", 100, 100) // a debt
+	b.RecordUsage("m", 100, 100) // makes a debt
 	for _, rl := range []*ratelimit.RateLimiter{a, b} {
 		if _, d := rl.TryAcquire("m", 0); d.Allowed || d.Stats.TPM != 255 || d.Stats != a.Stats("m") {
 			t.Errorf("%+v", d)
@@ -136,14 +136,14 @@ func TestRedisShares(t *testing.T) {
 	}
 }
 
-// A slot that another machine gives back is found within a second or so, and one
-// of this machine at once.
+// A slot that another node frees is found within a second or so, and a slot of this node at
+// once.
 func TestRedisSlots(t *testing.T) {
-	t.Parallel() // it waits for a second
+	t.Parallel() // waits for a second
 	url := redistest.New(t).URL()
 	q := quotas{"m": {MaxConcurrent: 1}}
 	a, b := onRedis(t, url, q), onRedis(t, url, q)
-	held := mustTake(t, a, 1)
+	reserved := mustTake(t, a, 1)
 	served := make(chan *ratelimit.Reservation)
 	go func() {
 		for range 2 {
@@ -155,13 +155,13 @@ func TestRedisSlots(t *testing.T) {
 		}
 	}()
 	testkit.Eventually(t, "b waits", func() bool { return b.Waiting("m") == 1 })
-	held.Commit(1, 1)
-	held = <-served
-	held.Cancel()
+	reserved.Commit(1, 1)
+	reserved = <-served
+	reserved.Cancel()
 	(<-served).Cancel()
 }
 
-// A quota that is set at one limiter is everybody's, without a Load.
+// A quota that is set at one limiter holds for all, without a Load.
 func TestRedisQuotas(t *testing.T) {
 	server := redistest.New(t)
 	url := server.URL()
@@ -178,7 +178,7 @@ func TestRedisQuotas(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, b, "m", larger)
-	if err := <-served; err != nil { // who waits is told as well
+	if err := <-served; err != nil { // the waiting call follows the new quota, too
 		t.Error(err)
 	}
 	third := onRedis(t, url, quotas{"m": {MaxRPM: 1}, "n": {MaxTPM: 5}})
@@ -198,7 +198,7 @@ func TestRedisQuotas(t *testing.T) {
 		has(t, rl, "gpt-4o", mine)
 	}
 
-	// Somebody else's quotas: one is nonsense, and is said.
+	// Of quotas that another program wrote, an invalid one is reported.
 	if _, err := server.Do("HSET", "ratelimit:settings", "quota/m", "much", "quota/n", `{"max_tpm":6}`); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestRedisQuotas(t *testing.T) {
 	}
 }
 
-// A limiter that was cut off learns of the quotas that were set meanwhile.
+// A limiter that was cut off from Redis finds the quotas that were set meanwhile.
 func TestRedisQuotasAfterACut(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
@@ -229,7 +229,7 @@ func TestRedisQuotasAfterACut(t *testing.T) {
 	has(t, b, "m", ratelimit.ModelQuota{MaxRPM: 2})
 }
 
-// A call is one question, and so is its end.
+// A call asks Redis once, and so does its end.
 func TestRedisRoundTrips(t *testing.T) {
 	server := redistest.New(t)
 	rl := onRedis(t, server.URL(), quotas{"m": {MaxRPM: 50, MaxTPM: 1000}})
@@ -243,15 +243,15 @@ func TestRedisRoundTrips(t *testing.T) {
 		fmt.Sscan(strings.Split(rest, ",")[0], &n)
 		return n
 	}
-	var held *ratelimit.Reservation
+	var reserved *ratelimit.Reservation
 	for _, step := range []struct {
 		what string
 		do   func()
 	}{
-		{"TryAcquire", func() { held = mustTake(t, rl, 1) }},
-		{"Commit", func() { held.Commit(1, 1) }},
-		{"Acquire", func() { held, _ = rl.Acquire(t.Context(), "m", 1) }},
-		{"Commit", func() { held.Commit(5, 5) }},
+		{"TryAcquire", func() { reserved = mustTake(t, rl, 1) }},
+		{"Commit", func() { reserved.Commit(1, 1) }},
+		{"Acquire", func() { reserved, _ = rl.Acquire(t.Context(), "m", 1) }},
+		{"Commit", func() { reserved.Commit(5, 5) }},
 		{"a denial", func() { rl.TryAcquire("m", 1000) }},
 	} {
 		before := calls()
@@ -299,8 +299,8 @@ func TestRedisRefuses(t *testing.T) {
 	}
 }
 
-// Without Redis calls are denied, and it heals by itself. What could not be settled
-// meanwhile is then.
+// Without Redis calls are denied. When Redis is back, the limiter goes on by itself, and makes
+// the settlements that were not possible meanwhile.
 func TestRedisLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose, heal func(*redistest.Server, *redistest.Proxy)
@@ -319,17 +319,17 @@ func TestRedisLost(t *testing.T) {
 			server := redistest.New(t)
 			proxy := redistest.NewProxy(t, server.Addr)
 			rl := onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), Quotas: quotas{"m": {MaxTPM: 100, MaxRPM: 1000}}})
-			var held *ratelimit.Reservation
+			var reserved *ratelimit.Reservation
 			testkit.Eventually(t, "it is there", func() bool {
-				held, _ = rl.TryAcquire("m", 80)
-				return held != nil
+				reserved, _ = rl.TryAcquire("m", 80)
+				return reserved != nil
 			})
 			c.lose(server, proxy)
 			res, d := rl.TryAcquire("m", 1)
 			if res != nil || d.Code != ratelimit.DecisionStoreLost || d.Allowed || d.RetryAfter <= 0 {
 				t.Errorf("%+v", d)
 			}
-			held.Commit(5, 5)
+			reserved.Commit(5, 5)
 			if _, err := rl.Acquire(t.Context(), "m", 1); !errors.Is(err, redisstore.ErrLost) {
 				t.Errorf("%v; want %v", err, redisstore.ErrLost)
 			}
@@ -351,16 +351,16 @@ func TestRedisLost(t *testing.T) {
 	}
 }
 
-// With "allow" calls pass without Redis, whatever is still to be settled there,
-// and are counted when it is back.
+// With "allow", calls pass without Redis, even with settlements that are still to be made, and
+// are counted when Redis is back.
 func TestRedisLostAndAllowed(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
 	rl := onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), OnStoreLoss: "allow", Quotas: quotas{"m": {MaxRPM: 3}}})
-	held := mustTake(t, rl, 10)
+	reserved := mustTake(t, rl, 10)
 	proxy.Cut()
-	mustTake(t, rl, 10).Commit(2, 2) // finds out
-	held.Commit(1, 1)
+	mustTake(t, rl, 10).Commit(2, 2) // finds out that Redis is lost
+	reserved.Commit(1, 1)
 	for range 4 {
 		mustTake(t, rl, 10).Commit(2, 2)
 	}

@@ -18,8 +18,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
-// TestSettle corrects a reservation of 60 of 100 tokens, which was made when the
-// clock began, in its own window.
+// TestSettle corrects a reservation of 60 of 100 tokens, which was made when the clock began,
+// in the window that it was taken from.
 func TestSettle(t *testing.T) {
 	commit := func(prompt, output int) func(*Reservation) {
 		return func(r *Reservation) { r.Commit(prompt, output) }
@@ -28,7 +28,7 @@ func TestSettle(t *testing.T) {
 		name   string
 		after  time.Duration
 		settle func(*Reservation)
-		tpm    int // right afterwards
+		tpm    int // right after the settlement
 		rpm    int
 		rpd    int
 		tpd    int
@@ -76,7 +76,7 @@ func TestSettle(t *testing.T) {
 				res.Cancel()
 				res.Commit(700, 700)
 				check()
-				if tt.tpd <= 200-41 && tt.tpm > 59 { // it leaves when it would have left
+				if tt.tpd <= 200-41 && tt.tpm > 59 { // the usage leaves when the reservation would have left
 					memPassesIn(t, rl, 41, DecisionTPMLimit, time.Until(start.Add(time.Minute)))
 				}
 				if d := rl.Decide(memModel, 1); tt.tpd > 200 && d.RetryAfter != time.Until(start.Add(24*time.Hour)) {
@@ -93,8 +93,8 @@ func TestNilReservation(t *testing.T) {
 	none.Cancel()
 }
 
-// TestRefundsAreNoHeadroomLater: what comes back after its window has passed
-// makes no room in the next.
+// TestRefundsAreNoHeadroomLater: a refund after its window has passed makes no room in the
+// next window.
 func TestRefundsAreNoHeadroomLater(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -124,7 +124,7 @@ func TestRefundsAreNoHeadroomLater(t *testing.T) {
 						end(res)
 					}
 					after := memDenied(t, rl, 10)
-					if tt.quota.MaxRPD == 0 { // the day is still that of the early ones
+					if tt.quota.MaxRPD == 0 { // the day is still that of the first calls
 						before.Stats.RPD, after.Stats.RPD = 0, 0
 					}
 					if after != before {
@@ -136,7 +136,7 @@ func TestRefundsAreNoHeadroomLater(t *testing.T) {
 	}
 }
 
-// TestRefundsInOneWindow: reservations of one instant and of others are each
+// TestRefundsInOneWindow: reservations of the same instant and of different ones are each
 // corrected by themselves, in any order.
 func TestRefundsInOneWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -164,8 +164,8 @@ func TestRefundsInOneWindow(t *testing.T) {
 	})
 }
 
-// TestSettleWhatWasNotEstimated: tokens of a call that was estimated at none count as of
-// the call, or as of the next call that had some: later, and never earlier.
+// TestSettleWhatWasNotEstimated: tokens of a call with an estimate of zero count from the time
+// of the call, or of the next call with an estimate: later, and never earlier.
 func TestSettleWhatWasNotEstimated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: 100, MaxOutputTPM: 80, MaxInputTPM: 80})
@@ -182,8 +182,8 @@ func TestSettleWhatWasNotEstimated(t *testing.T) {
 	})
 }
 
-// TestDebtsDelayExactly: no request passes before the debt has left, and then
-// at once.
+// TestDebtsDelayExactly: no call passes before the debt has left the window, and then one
+// passes at once.
 func TestDebtsDelayExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: 100})
@@ -203,13 +203,13 @@ func TestDebtsDelayExactly(t *testing.T) {
 	})
 }
 
-// TestNegativeUsage: of a number that is not known, what was reserved stands.
+// TestNegativeUsage: where the usage is not known, the reservation stays charged.
 func TestNegativeUsage(t *testing.T) {
 	parts := ModelQuota{MaxTPM: 1000, MaxInputTPM: 1000, MaxOutputTPM: 1000, MaxConcurrent: 1}
 	for _, tt := range []struct {
 		name              string
 		quota             ModelQuota
-		split             bool // 30 and 20, else 50
+		split             bool // the estimate is 30 and 20; otherwise 50 together
 		prompt, output    int
 		tpm, input, reply int
 	}{
@@ -241,8 +241,8 @@ func TestNegativeUsage(t *testing.T) {
 	}
 }
 
-// TestSettleAfterReset: what was reserved before is not there any more, so it is
-// not given back, and what is there now stays.
+// TestSettleAfterReset: a reservation from before a reset is not counted any more, so it is
+// not refunded, and later usage stays.
 func TestSettleAfterReset(t *testing.T) {
 	quota := ModelQuota{MaxTPM: 100, MaxRPM: 5, MaxRPD: 5, MaxTPD: 500, MaxConcurrent: 5}
 	for _, tt := range []struct {
@@ -290,8 +290,7 @@ func TestSettleAfterReset(t *testing.T) {
 	}
 }
 
-// TestSettleAfterSetQuota: a reservation is corrected under whatever quota there
-// is.
+// TestSettleAfterSetQuota: a reservation is corrected under whatever quota the model has then.
 func TestSettleAfterSetQuota(t *testing.T) {
 	before := ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxRPD: 10, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 1000, MaxConcurrent: 10}
 	for _, tt := range []struct {
@@ -337,8 +336,8 @@ func TestSettleAfterSetQuota(t *testing.T) {
 	}
 }
 
-// TestSettleInADayThatWasMoved: a request of a day that has ended is not given
-// back to another, wherever that one begins.
+// TestSettleInADayThatWasMoved: a request of a day that has ended is not refunded to another
+// day, wherever that begins.
 func TestSettleInADayThatWasMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPD: 2})
@@ -360,7 +359,7 @@ func TestSettleInADayThatWasMoved(t *testing.T) {
 	})
 }
 
-// TestDayOfACancelledRequest: a request that was never made begins no day.
+// TestDayOfACancelledRequest: a cancelled call begins no day.
 func TestDayOfACancelledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPD: 1, MaxTPD: 10})
@@ -378,7 +377,7 @@ func TestDayOfACancelledRequest(t *testing.T) {
 	})
 }
 
-// TestDayOfTokensThatWereNotEstimated begins with the request that used them.
+// TestDayOfTokensThatWereNotEstimated: the day of tokens begins with the call that used them.
 func TestDayOfTokensThatWereNotEstimated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPD: 10})
@@ -392,14 +391,14 @@ func TestDayOfTokensThatWereNotEstimated(t *testing.T) {
 
 		none = memTake(t, rl, 0)
 		time.Sleep(time.Hour)
-		memTake(t, rl, 6) // begins the day, and takes in what was used before
+		memTake(t, rl, 6) // begins the day, which includes the earlier usage
 		none.Commit(1, 3)
 		memPassesIn(t, rl, 1, DecisionTPDLimit, 24*time.Hour)
 	})
 }
 
-// TestOneStep: however many ask at once, exactly as many pass as fit, and each
-// unit is charged for those alone.
+// TestOneStep: however many calls come at once, exactly as many pass as fit, and only those
+// are charged, in each unit.
 func TestOneStep(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -435,7 +434,7 @@ func TestOneStep(t *testing.T) {
 	}
 }
 
-// TestEndedOnce: of many who end a reservation at once, one does.
+// TestEndedOnce: of many concurrent ends of a reservation, one counts.
 func TestEndedOnce(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxTPM: 1 << 40, MaxConcurrent: 100, MaxRPM: 1000})
 	kept := memTake(t, rl, 1000)
@@ -461,8 +460,8 @@ func TestEndedOnce(t *testing.T) {
 	kept.Cancel()
 }
 
-// TestSettleInAFullLog: beyond what is remembered one by one, each reservation
-// is still corrected by itself, and what leaves leaves late by a little.
+// TestSettleInAFullLog: beyond the size of the log, each reservation is still corrected by
+// itself, and usage leaves the window a little late.
 func TestSettleInAFullLog(t *testing.T) {
 	const calls = 30_000
 	rl := memLimiter(t, ModelQuota{MaxTPM: 10 * calls, MaxRPM: calls})
@@ -497,18 +496,18 @@ func TestSettleInAFullLog(t *testing.T) {
 	}
 }
 
-// The naive model. It is written from what the package promises, with no regard
-// to cost: a list of calls, and sums over windows.
+// The naive model follows what the package promises, with no regard to cost: a list of calls,
+// and sums over windows.
 
-// naiveCall is a call, with what it is known to use.
+// naiveCall is a call, with its usage as far as it is known.
 type naiveCall struct {
 	at     int64
 	n      [4]int64 // requests, tokens, input, output
-	slot   bool     // held, until at+10m
+	slot   bool     // the call has a slot until at+10m
 	days   [2]*naiveDay
-	split  bool // the estimate was
-	loose  bool // nothing limited the model
-	forgot bool // by Reset
+	split  bool // the estimate was given by input and output
+	loose  bool // the model had no limits
+	forgot bool // Reset has removed the call
 }
 
 // naiveDay is a day of requests or of tokens.
@@ -519,7 +518,7 @@ type naiveModel struct {
 	known bool
 	now   int64
 	calls []*naiveCall
-	days  [2]*naiveDay // the last
+	days  [2]*naiveDay // the last day of requests, and of tokens
 }
 
 func (m *naiveModel) maxima() [state.Dimensions]int64 {
@@ -545,7 +544,7 @@ func (m *naiveModel) window(at int64) (start, end int64) {
 	}
 }
 
-// day returns the day of a unit at a time, which is empty if it is over.
+// day returns the day of a unit at a time, which is empty if it has ended.
 func (m *naiveModel) day(unit int, at int64) naiveDay {
 	if d := m.days[unit]; d != nil && at < d.end && d.used > 0 {
 		return *d
@@ -553,7 +552,7 @@ func (m *naiveModel) day(unit int, at int64) naiveDay {
 	return naiveDay{}
 }
 
-// used is what counts at a time if nothing else happens.
+// used returns the usage that counts at a time if nothing else happens.
 func (m *naiveModel) used(at int64) (used [state.Dimensions]int64) {
 	for _, c := range m.calls {
 		if at < c.at+int64(time.Minute) {
@@ -570,12 +569,12 @@ func (m *naiveModel) used(at int64) (used [state.Dimensions]int64) {
 	return used
 }
 
-// asks is what a request uses of each dimension.
+// asks returns how much a call takes of each dimension.
 func (m *naiveModel) asks(n [4]int64) [state.Dimensions]int64 {
 	return [state.Dimensions]int64{state.RPD: n[0], state.RPM: n[0], state.TPM: n[1], state.InputTPM: n[2], state.OutputTPM: n[3], state.TPD: n[1], state.Concurrent: 1}
 }
 
-// denies returns who denies a request at a time.
+// denies returns the dimensions that deny a call at a time.
 func (m *naiveModel) denies(at int64, n [4]int64) (by []state.Dimension) {
 	used, asks := m.used(at), m.asks(n)
 	for d, most := range m.maxima() {
@@ -586,7 +585,7 @@ func (m *naiveModel) denies(at int64, n [4]int64) (by []state.Dimension) {
 	return by
 }
 
-// moments is when something stops counting.
+// moments returns the times at which usage stops counting.
 func (m *naiveModel) moments() []int64 {
 	moments := []int64{m.now}
 	for _, c := range m.calls {
@@ -601,7 +600,7 @@ func (m *naiveModel) moments() []int64 {
 	return moments
 }
 
-// decide returns the code of a decision, and when to come back.
+// decide returns the code of a decision, and its RetryAfter.
 func (m *naiveModel) decide(n [4]int64) (code DecisionCode, retry time.Duration) {
 	if !m.known {
 		return DecisionUnknownModel, 0
@@ -627,7 +626,7 @@ func (m *naiveModel) decide(n [4]int64) (code DecisionCode, retry time.Duration)
 		}
 		panic("it never passes")
 	}
-	if slices.Contains(by, state.Concurrent) { // when a call ends is a guess, at the latest it is when its lease does
+	if slices.Contains(by, state.Concurrent) { // nobody knows when a call ends; at the latest, its lease does
 		return factsOf(by[0].String()).code, max(passes(state.Concurrent), min(passes(-1), admission.SlotGuess))
 	}
 	return factsOf(by[0].String()).code, passes(-1)
@@ -682,7 +681,7 @@ func (m *naiveModel) state() (s UsageStats) {
 	return s
 }
 
-// charge enters a call as of now.
+// charge records a call as of now.
 func (m *naiveModel) charge(n [4]int64, slot bool) *naiveCall {
 	c := &naiveCall{at: m.now, slot: slot}
 	m.calls = append(m.calls, c)
@@ -690,7 +689,7 @@ func (m *naiveModel) charge(n [4]int64, slot bool) *naiveCall {
 	return c
 }
 
-// correct turns what a call is known to use into n.
+// correct changes the known usage of a call to n.
 func (m *naiveModel) correct(c *naiveCall, n [4]int64) {
 	for unit := range c.days {
 		switch of := c.days[unit]; {
@@ -704,8 +703,8 @@ func (m *naiveModel) correct(c *naiveCall, n [4]int64) {
 	c.n = n
 }
 
-// dayOf returns the day for a call that is in none yet: the one that is, or one
-// that begins with it.
+// dayOf returns the day for a call that is in none yet: the present day, or one that begins
+// with the call.
 func (m *naiveModel) dayOf(unit int, at int64) *naiveDay {
 	start, end := m.window(at)
 	if d := m.days[unit]; d != nil && d.used > 0 && at < d.end && end > d.start {
@@ -718,7 +717,7 @@ func (m *naiveModel) dayOf(unit int, at int64) *naiveDay {
 	return d
 }
 
-// estimate is what is reserved for an estimate.
+// estimate returns how much is reserved for an estimate.
 func (m *naiveModel) estimate(input, output int, split bool) [4]int64 {
 	if split {
 		return [4]int64{1, int64(input + output), int64(input), int64(output)}
@@ -753,7 +752,7 @@ func (m *naiveModel) commit(c *naiveCall, prompt, output int) {
 		n[1] = int64(prompt + output)
 	case c.split:
 		n[1] = n[2] + n[3]
-	default: // at least what is known
+	default: // at least the known usage
 		n[1] = max(n[1], int64(prompt), int64(output))
 	}
 	if !c.forgot {
@@ -789,7 +788,7 @@ var naiveSteps = []time.Duration{
 	time.Hour, 7 * time.Hour, 24*time.Hour - 1, 24 * time.Hour,
 }
 
-// naiveQuota draws quotas that all limit the same of those dimensions that are counted only
+// naiveQuota draws quotas that all limit the same dimensions, of those that are counted only
 // where they are limited.
 func naiveQuota(limited map[string]bool) *rapid.Generator[ModelQuota] {
 	return rapid.Custom(func(t *rapid.T) ModelQuota {
@@ -809,8 +808,8 @@ func naiveQuota(limited map[string]bool) *rapid.Generator[ModelQuota] {
 	})
 }
 
-// TestAgainstNaiveModel runs random histories through the limiter and the model,
-// and compares every answer.
+// TestAgainstNaiveModel runs random histories through the limiter and the naive model, and
+// compares every answer.
 func TestAgainstNaiveModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := &memTime{}
@@ -839,7 +838,7 @@ func TestAgainstNaiveModel(t *testing.T) {
 			call *naiveCall
 		}
 		var open, ended []pair
-		tokens := rapid.IntRange(1, 45) // of none, what is used later counts as of the next that has some
+		tokens := rapid.IntRange(1, 45) // not zero, because usage of such a call counts from the next call with an estimate
 		end := func() (p pair, ok bool) {
 			if len(open) == 0 {
 				return p, false
@@ -920,7 +919,7 @@ func TestAgainstNaiveModel(t *testing.T) {
 				if rapid.IntRange(0, 3).Draw(t, "really") == 0 {
 					rl.Reset(memModel)
 					model.reset()
-					open = nil // whether what they use beyond their estimates counts is not defined
+					open = nil // whether usage beyond the estimates counts after a reset is not defined
 				}
 			},
 			"prune": func(*rapid.T) { rl.prune() },

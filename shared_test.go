@@ -32,25 +32,25 @@ const (
 	overSlots  = ratelimit.DecisionConcurrencyLimit
 )
 
-// play is a limiter that acts out a scenario, and all that it has said.
+// play is a limiter that runs a scenario, and a record of all of its answers.
 type play struct {
 	*testing.T
-	rl    *ratelimit.RateLimiter
-	start time.Time
-	said  []string
+	rl      *ratelimit.RateLimiter
+	start   time.Time
+	answers []string
 }
 
-func (p *play) note(what any) {
+func (p *play) record(what any) {
 	text, err := json.Marshal(what)
 	if err != nil {
 		p.Fatal(err)
 	}
-	p.said = append(p.said, fmt.Sprintf("%v: %s", time.Since(p.start), text))
+	p.answers = append(p.answers, fmt.Sprintf("%v: %s", time.Since(p.start), text))
 }
 
 func (p *play) heard(asked string, d ratelimit.Decision, code ratelimit.DecisionCode, retry time.Duration) {
 	p.Helper()
-	p.note(d)
+	p.record(d)
 	if d.Code != code || d.RetryAfter != retry || d.Allowed != (code == ok || code == ratelimit.DecisionUnlimited || code == ratelimit.DecisionUnknownModel) || d.Reason == "" {
 		p.Errorf("at %v, %s: %+v; want %s, in %v", time.Since(p.start), asked, d, code, retry)
 	}
@@ -79,11 +79,11 @@ func (p *play) decide(model string, tokens int, code ratelimit.DecisionCode, ret
 	p.heard(fmt.Sprintf("Decide(%s, %d)", model, tokens), p.rl.Decide(model, tokens), code, retry)
 }
 
-// used notes what is used of m, and wants some of it to be so.
+// used records the usage of m, and fails the test unless some of it is as given.
 func (p *play) used(rpm, tpm, rpd int) ratelimit.ModelStats {
 	p.Helper()
 	s := p.rl.Stats("m")
-	p.note(s)
+	p.record(s)
 	if s.RPM != rpm || s.TPM != tpm || s.RPD != rpd {
 		p.Errorf("at %v: %+v; want RPM %d, TPM %d, RPD %d", time.Since(p.start), s, rpm, tpm, rpd)
 	}
@@ -97,7 +97,7 @@ func (p *play) setQuota(quota ratelimit.ModelQuota) {
 	}
 }
 
-// scenarios must go the same way whether a limiter counts by itself or in a store.
+// scenarios must end the same way in every ledger.
 var scenarios = map[string]struct {
 	quotas quotas
 	act    func(p *play)
@@ -122,10 +122,10 @@ var scenarios = map[string]struct {
 		p.try("m", 1, overTPM, 59*time.Second)
 		p.try("m", 61, overTPM, time.Minute)
 		p.try("m", 101, overTPM, ratelimit.Never)
-		p.try("m", 0, ok, 0) // it wants nothing of what there is none
+		p.try("m", 0, ok, 0) // the call wants no tokens, and none are left
 		res.Commit(30, 30)
 		p.used(3, 120, 3)
-		p.try("m", 0, overTPM, 59*time.Second) // a debt holds up even that
+		p.try("m", 0, overTPM, 59*time.Second) // a debt denies even a call without tokens
 		p.try("m", 1, overTPM, 59*time.Second)
 		p.try("m", 41, overTPM, time.Minute)
 		time.Sleep(59 * time.Second)
@@ -146,7 +146,7 @@ var scenarios = map[string]struct {
 			p.Errorf("%+v", s)
 		}
 		time.Sleep(5 * time.Hour)
-		p.try("m", 1, ok, 0) // begins the next
+		p.try("m", 1, ok, 0) // begins the next day
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, overRPD, day)
 	}},
@@ -197,7 +197,7 @@ var scenarios = map[string]struct {
 		time.Sleep(time.Second)
 		p.trySplit("m", ratelimit.Tokens{Input: 40, Output: 30}, ok, 0)
 		time.Sleep(time.Minute)
-		res := p.try("m", 40, ok, 0) // each may be all
+		res := p.try("m", 40, ok, 0) // input and output may each be all of it
 		p.try("m", 11, overOutput, time.Minute)
 		res.Commit(30, 5)
 		if s := p.used(1, 35, 3); s.InputTPM != 30 || s.OutputTPM != 5 {
@@ -209,7 +209,7 @@ var scenarios = map[string]struct {
 	}},
 	"nothing of what there is none": {quotas{"m": {MaxInputTPM: 100, MaxOutputTPM: 50}}, func(p *play) {
 		p.trySplit("m", ratelimit.Tokens{Input: 10, Output: 10}, ok, 0).Commit(101, 5)
-		p.trySplit("m", ratelimit.Tokens{Output: 5}, overInput, time.Minute) // a debt holds up even that
+		p.trySplit("m", ratelimit.Tokens{Output: 5}, overInput, time.Minute) // a debt denies even a call without input
 		time.Sleep(time.Minute)
 		p.trySplit("m", ratelimit.Tokens{Input: 100}, ok, 0)
 		p.trySplit("m", ratelimit.Tokens{Output: 5}, ok, 0)
@@ -222,11 +222,11 @@ var scenarios = map[string]struct {
 		p.try("m", 1, overSlots, time.Second)
 		two.Cancel()
 		p.try("m", 1, ok, 0)
-		p.rl.RecordUsage("m", 1, 1) // has no slot
+		p.rl.RecordUsage("m", 1, 1) // takes no slot
 		p.try("m", 1, overSlots, time.Second)
 		time.Sleep(10*time.Minute - 1)
 		p.try("m", 1, overSlots, 1)
-		time.Sleep(time.Nanosecond) // those who died hold theirs no longer
+		time.Sleep(time.Nanosecond) // the leases of the callers that died have ended
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, ok, 0)
 		p.try("m", 1, overSlots, time.Second)
@@ -269,7 +269,7 @@ var scenarios = map[string]struct {
 		first, second := p.try("m", 90, ok, 0), p.try("m", 10, ok, 0)
 		time.Sleep(time.Minute)
 		p.try("m", 100, ok, 0)
-		first.Commit(0, 0) // no headroom in a later window
+		first.Commit(0, 0) // makes no room in a later window
 		second.Commit(500, 0)
 		p.used(1, 100, 3)
 		p.try("m", 1, overTPM, time.Minute)
@@ -280,7 +280,7 @@ var scenarios = map[string]struct {
 		p.try("m", 11, ok, 0)
 		res.Commit(7, 1)
 		p.used(2, 19, 2)
-		time.Sleep(time.Minute) // until then the file may be the stricter
+		time.Sleep(time.Minute) // until then, the file may be stricter
 	}},
 	"no limits": {quotas{"free": {}}, func(p *play) {
 		p.decide("free", 1<<40, ratelimit.DecisionUnlimited, 0)
@@ -296,7 +296,7 @@ var scenarios = map[string]struct {
 		if got := slices.Collect(p.rl.Models()); !slices.Equal(got, []string{"free", "nobody"}) {
 			p.Errorf("%q", got)
 		}
-		p.note(p.rl.State())
+		p.record(p.rl.State())
 		time.Sleep(day)
 		if got := slices.Collect(p.rl.Models()); !slices.Equal(got, []string{"free"}) {
 			p.Errorf("once nothing of it counts: %q", got)
@@ -341,7 +341,7 @@ var scenarios = map[string]struct {
 			p.try("m", 10, ok, 0)
 			time.Sleep(time.Second)
 		}
-		held := p.rl.Quotas()
+		reserved := p.rl.Quotas()
 		p.setQuota(ratelimit.ModelQuota{MaxRPM: 1, MaxTPM: 100, MaxRPD: 10})
 		p.try("m", 10, overRPM, 59*time.Second)
 		p.setQuota(ratelimit.ModelQuota{MaxRPM: 10, MaxTPM: 20, MaxRPD: 10})
@@ -355,7 +355,7 @@ var scenarios = map[string]struct {
 		p.try("m", 10, ratelimit.DecisionUnlimited, 0).Commit(1, 1)
 		p.setQuota(ratelimit.ModelQuota{MaxRPM: 5})
 		p.try("m", 10, overRPM, 57*time.Second)
-		if held["m"].MaxRPM != 3 {
+		if reserved["m"].MaxRPM != 3 {
 			p.Error("Quotas is no copy")
 		}
 	}},
@@ -394,7 +394,7 @@ var scenarios = map[string]struct {
 			p.Errorf("%+v", s)
 		}
 		p.try("m", 1, ok, 0)
-		p.note(p.rl.Decide("m", 1))
+		p.record(p.rl.Decide("m", 1))
 	}},
 	"names": {quotas{"a": {MaxRPM: 1}, "a/b": {MaxRPM: 1}, "a%2Fb": {MaxRPM: 1}, "ä": {MaxRPM: 1}, "model/a": {MaxRPM: 1}, "..": {MaxRPM: 1}, " ": {MaxRPM: 1}, "A": {MaxRPM: 1}, "a/requests": {MaxRPM: 1}}, func(p *play) {
 		names := slices.Sorted(maps.Keys(p.rl.Quotas()))
@@ -442,12 +442,12 @@ var scenarios = map[string]struct {
 		}
 		time.Sleep(time.Minute - 10*time.Second)
 		synctest.Wait()
-		p.heard("TryAcquire", p.rl.Decide("m", 0), overRPM, 10*time.Second) // there is room for it, and others wait
+		p.heard("TryAcquire", p.rl.Decide("m", 0), overRPM, 10*time.Second) // there is room for the call, but others wait
 		wg.Wait()
 		if want := [4]time.Duration{70 * time.Second, 70 * time.Second, 130 * time.Second, 130 * time.Second}; served != want {
 			p.Errorf("served after %v; want %v", served, want)
 		}
-		p.note(served)
+		p.record(served)
 	}},
 	"waiting": {quotas{"m": {MaxRPM: 1, MaxTPM: 10, MaxConcurrent: 1}, "free": {}}, func(p *play) {
 		for _, model := range []string{"free", "nobody"} {
@@ -480,7 +480,7 @@ var scenarios = map[string]struct {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			time.Sleep(20 * time.Second)
-			res.Cancel() // lets who waits go on at once
+			res.Cancel() // lets the waiting call pass at once
 		})
 		if err := p.rl.WaitForCapacity(p.Context(), "m", 5); err != nil || time.Since(p.start) != 25*time.Second {
 			p.Errorf("after %v: %v", time.Since(p.start), err)
@@ -499,8 +499,7 @@ var scenarios = map[string]struct {
 	}},
 }
 
-// ledgers are the ways in which a limiter can count in a bubble. The first is in
-// memory.
+// ledgers are the ways in which a limiter can count in a bubble. The first is in memory.
 var ledgers = []struct {
 	name string
 	open func(path string, q quotas) (*ratelimit.RateLimiter, error)
@@ -516,7 +515,7 @@ var ledgers = []struct {
 	}},
 }
 
-// wantSame wants all ledgers to have said the same.
+// wantSame fails the test unless all ledgers have given the same answers.
 func wantSame(t rapid.TB, said [][]string) {
 	t.Helper()
 	for k, ledger := range ledgers {
@@ -541,11 +540,11 @@ func TestStoresLikeMemory(t *testing.T) {
 						}
 						p := &play{T: t, rl: rl, start: time.Now()}
 						scenario.act(p)
-						p.note(rl.AllStats())
-						p.note(rl.State())
-						p.note(rl.Quotas())
-						p.note(slices.Collect(rl.Models()))
-						said[k] = p.said
+						p.record(rl.AllStats())
+						p.record(rl.State())
+						p.record(rl.Quotas())
+						p.record(slices.Collect(rl.Models()))
+						said[k] = p.answers
 						closeFile(t, rl)
 					})
 				})
@@ -555,19 +554,19 @@ func TestStoresLikeMemory(t *testing.T) {
 	}
 }
 
-// step is one of a random history.
+// step is one step of a random history.
 type step struct {
 	Do     string
 	Model  string
 	Tokens ratelimit.Tokens
-	Which  int // of the reservations so far
+	Which  int // which of the reservations so far
 	Quota  ratelimit.ModelQuota
 	Wait   time.Duration
 }
 
-// histories draws quotas and steps. Which limits a model has does not change: of
-// what was used before it had one, only memory may know. Nor does when its day
-// ends, nor its margin, and nothing is settled after a reset.
+// histories draws quotas and steps. The set of limits of a model does not change, because only
+// memory may know the usage from before a limit was set. Nor do the end of its day and its
+// margin, and nothing is settled after a reset.
 func histories(t *rapid.T) (quotas, []step) {
 	resets := rapid.SampledFrom([]string{"", "00:00 UTC", "12:00 America/Los_Angeles"}).Draw(t, "resets")
 	margin := rapid.SampledFrom([]time.Duration{0, 2 * time.Second, ratelimit.MaxMargin}).Draw(t, "margin")
@@ -603,23 +602,23 @@ func histories(t *rapid.T) (quotas, []step) {
 	return quotas{"m": quota.Draw(t, "m"), "a/b": quota.Draw(t, "a/b")}, steps
 }
 
-func (p *play) take(s step, held *[]*ratelimit.Reservation) {
+func (p *play) take(s step, reserved *[]*ratelimit.Reservation) {
 	switch s.Do {
 	case "try":
 		res, d := p.rl.TryAcquire(s.Model, s.Tokens.Input)
-		p.note(d)
-		*held = append(*held, res)
+		p.record(d)
+		*reserved = append(*reserved, res)
 	case "split":
 		res, d := p.rl.TryAcquireTokens(s.Model, s.Tokens)
-		p.note(d)
-		*held = append(*held, res)
+		p.record(d)
+		*reserved = append(*reserved, res)
 	case "decide":
-		p.note(p.rl.Decide(s.Model, s.Tokens.Input))
+		p.record(p.rl.Decide(s.Model, s.Tokens.Input))
 	case "commit", "cancel":
-		if s.Which >= len(*held) {
+		if s.Which >= len(*reserved) {
 			return
 		}
-		if res := (*held)[s.Which]; s.Do == "commit" {
+		if res := (*reserved)[s.Which]; s.Do == "commit" {
 			res.Commit(s.Tokens.Input, s.Tokens.Output)
 		} else {
 			res.Cancel()
@@ -637,9 +636,9 @@ func (p *play) take(s step, held *[]*ratelimit.Reservation) {
 		}
 	case "reset":
 		p.rl.Reset(s.Model)
-		*held = nil
+		*reserved = nil
 	}
-	p.note(p.rl.Stats(s.Model))
+	p.record(p.rl.Stats(s.Model))
 }
 
 func TestStoresLikeMemoryAtRandom(t *testing.T) {
@@ -658,13 +657,13 @@ func TestStoresLikeMemoryAtRandom(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := &play{T: t, rl: rl, start: time.Now()}
-				var held []*ratelimit.Reservation
+				var reserved []*ratelimit.Reservation
 				for _, s := range steps {
-					p.take(s, &held)
+					p.take(s, &reserved)
 				}
-				p.note(rl.AllStats())
-				p.note(rl.State())
-				said[k] = p.said
+				p.record(rl.AllStats())
+				p.record(rl.State())
+				said[k] = p.answers
 				closeFile(t, rl)
 			})
 		}
@@ -688,7 +687,7 @@ func mustTake(t *testing.T, rl *ratelimit.RateLimiter, tokens int) *ratelimit.Re
 	return res
 }
 
-// acquired returns how long a wait takes.
+// acquired returns how long a call of Acquire waits.
 func acquired(t *testing.T, rl *ratelimit.RateLimiter, tokens int) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -701,12 +700,12 @@ func acquired(t *testing.T, rl *ratelimit.RateLimiter, tokens int) time.Duration
 func TestSharedFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := two(t, quotas{"m": {MaxRPM: 4, MaxTPM: 100, MaxRPD: 9, MaxConcurrent: 3}})
-		held := mustTake(t, a, 30)
+		reserved := mustTake(t, a, 30)
 		mustTake(t, b, 40).Commit(10, 10)
 		want := ratelimit.ModelStats{RPM: 2, MaxRPM: 4, TPM: 50, MaxTPM: 100, RPD: 2, MaxRPD: 9, DayStart: time.Now().UTC(), Concurrent: 1, MaxConcurrent: 3}
 		wantStats(t, a, "m", want)
 		wantStats(t, b, "m", want)
-		held.Cancel()
+		reserved.Cancel()
 		if d := b.Decide("m", 81); d.Code != overTPM {
 			t.Errorf("%+v", d)
 		}
@@ -727,7 +726,7 @@ func TestSharedFile(t *testing.T) {
 	})
 }
 
-// What another process has taken comes back when the file says.
+// Usage of another process leaves when the file says.
 func TestWaitForAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := two(t, quotas{"m": {MaxRPM: 2, MaxTPM: 100, MaxRPD: 3}})
@@ -743,15 +742,15 @@ func TestWaitForAnotherProcess(t *testing.T) {
 	})
 }
 
-// What another process gives back is found when the file says, at the latest; a
-// slot within a second.
+// A refund of another process is found when the file says, at the latest; a free slot within a
+// second.
 func TestWaitForWhatAnotherProcessGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := two(t, quotas{"m": {MaxTPM: 100}})
-		held := mustTake(t, a, 100)
+		reserved := mustTake(t, a, 100)
 		go func() {
 			time.Sleep(5 * time.Second)
-			held.Commit(1, 1)
+			reserved.Commit(1, 1)
 		}()
 		if waited := acquired(t, b, 50); waited < 5*time.Second || waited > time.Minute {
 			t.Errorf("waited for %v", waited)
@@ -760,10 +759,10 @@ func TestWaitForWhatAnotherProcessGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := two(t, quotas{"m": {MaxConcurrent: 1}})
 		for _, given := range []time.Duration{1, 300 * time.Millisecond, time.Second, 3500 * time.Millisecond, 5 * time.Minute} {
-			held := mustTake(t, a, 1)
+			reserved := mustTake(t, a, 1)
 			go func() {
 				time.Sleep(given)
-				held.Commit(1, 1)
+				reserved.Commit(1, 1)
 			}()
 			start := time.Now()
 			res, err := b.Acquire(t.Context(), "m", 1)
@@ -775,14 +774,14 @@ func TestWaitForWhatAnotherProcessGivesBack(t *testing.T) {
 			}
 			res.Commit(1, 1)
 		}
-		mustTake(t, a, 1) // and dies
+		mustTake(t, a, 1) // the caller dies
 		if waited := acquired(t, b, 1); waited < 10*time.Minute || waited > 10*time.Minute+time.Second {
 			t.Errorf("waited for %v", waited)
 		}
 	})
 }
 
-// A quota that another process sets is found by Load, and by those who wait.
+// A quota that another process sets is found by Load, and by waiting calls.
 func TestWaitForAnotherQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := two(t, quotas{"m": {MaxRPM: 1}})
@@ -799,7 +798,7 @@ func TestWaitForAnotherQuota(t *testing.T) {
 	})
 }
 
-// Those who wait at two processes get all there is and no more, in turn at each.
+// Waiting calls at two processes get all of the quota and no more, in order at each process.
 func TestTwoLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each, perMinute = 20, 4
@@ -837,7 +836,7 @@ func TestTwoLines(t *testing.T) {
 	})
 }
 
-// A wait that is given up takes nothing, and lets the next go on.
+// A wait that is cancelled takes nothing, and the next call goes on.
 func TestGivenUpOnAFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := two(t, quotas{"m": {MaxRPM: 2, MaxConcurrent: 5}})
@@ -870,12 +869,12 @@ func TestGivenUpOnAFile(t *testing.T) {
 	})
 }
 
-// One account that cannot be read is lost to its model alone; whatever cannot say
-// so is in what Persist says, once. A reset heals it.
+// An account that cannot be read is lost for its model alone. Methods that return no error
+// report it by Persist, once. A reset repairs it.
 func TestDamagedAccount(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	rl := openFile(t, path, quotas{"m": {MaxRPM: 2}, "n": {MaxRPM: 2}})
-	held := mustTake(t, rl, 1)
+	reserved := mustTake(t, rl, 1)
 	execSQL(t, path, "UPDATE accounts SET account = x'99' WHERE key = CAST('model/m/requests' AS BLOB)")
 	wantSaid := func(what string, err error) {
 		t.Helper()
@@ -898,7 +897,7 @@ func TestDamagedAccount(t *testing.T) {
 		t.Errorf("%+v", state)
 	}
 	wantSaid("State and Persist", rl.Persist())
-	held.Commit(1, 1)
+	reserved.Commit(1, 1)
 	rl.RecordUsage("m", 1, 1)
 	if _, d := rl.TryAcquire("n", 1); !d.Allowed {
 		t.Errorf("n, when m cannot be settled: %+v", d)

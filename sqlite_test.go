@@ -23,8 +23,8 @@ import (
 
 type quotas = map[string]ratelimit.ModelQuota
 
-// In a bubble a SQLite file has the bubble's clock, so times are exact. Whatever
-// opens it there must be closed there.
+// In a bubble, a SQLite file has the bubble's clock, so times are exact. A limiter that is
+// opened in a bubble must be closed there.
 
 func openFile(t testing.TB, path string, q quotas) *ratelimit.RateLimiter {
 	t.Helper()
@@ -110,7 +110,7 @@ func rows(t testing.TB, db *sql.DB, query string) (list []string) {
 	return list
 }
 
-// dump returns all that is in a file.
+// dump returns the whole content of a file.
 func dump(t testing.TB, path string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -124,7 +124,7 @@ func dump(t testing.TB, path string) map[string][]string {
 	return all
 }
 
-// oldSchema is what older programs make.
+// oldSchema is the schema of older programs.
 const oldSchema = `
 CREATE TABLE IF NOT EXISTS quotas (
 	model TEXT PRIMARY KEY,
@@ -150,7 +150,7 @@ CREATE INDEX IF NOT EXISTS idx_requests_model_ts ON requests(model, ts);
 CREATE INDEX IF NOT EXISTS idx_tokens_model_ts ON tokens(model, ts);
 `
 
-// row is one of an older program's, at a time from now.
+// row is a row that an older program has written, at a time from now.
 type row struct {
 	table, model string
 	in           time.Duration
@@ -184,7 +184,7 @@ func wantStats(t testing.TB, rl *ratelimit.RateLimiter, model string, want ratel
 	}
 }
 
-// fill takes until it is denied, and returns what was admitted and the denial.
+// fill takes until it is denied, and returns how much was admitted, and the denial.
 func fill(rl *ratelimit.RateLimiter, model string, tokens int) (admitted int, d ratelimit.Decision) {
 	for admitted < 10_000 {
 		if _, d = rl.TryAcquire(model, tokens); !d.Allowed {
@@ -202,19 +202,19 @@ func TestOldFile(t *testing.T) {
 		path := oldFile(t,
 			quotas{"m": {MaxRPM: 5, MaxTPM: 100, MaxRPD: 10}, "free": {}, "gemini-2.5-pro": {MaxRPM: 1, MaxTPM: 2, MaxRPD: 3}},
 			row{"requests", "m", -71 * time.Second, 0},
-			row{"requests", "m", -time.Minute, 0},      // has just left
+			row{"requests", "m", -time.Minute, 0},      // has just left the minute
 			row{"requests", "m", -10 * time.Second, 0}, // not in order
 			row{"requests", "m", -time.Minute + 1, 0},  // is about to leave
-			row{"requests", "m", -10 * time.Second, 0}, // twice at a time
+			row{"requests", "m", -10 * time.Second, 0}, // twice at one time
 			row{"tokens", "m", -61 * time.Second, 50},  // has left
 			row{"tokens", "m", -time.Second, 20},       //
 			row{"tokens", "m", -30 * time.Second, 40},  //
 			row{"daily", "m", -23 * time.Hour, 6},      //
 			row{"daily", "free", -24 * time.Hour, 9},   // has ended
-			row{"daily", "ahead", 90 * time.Minute, 3}, // of a clock that was wrong
+			row{"daily", "ahead", 90 * time.Minute, 3}, // written with a clock that was ahead
 			row{"requests", "ahead", time.Hour, 0},     //
 			row{"tokens", "ahead", 100 * time.Hour, 7}, //
-			row{"requests", "other", -time.Second, 0},  // has no quota
+			row{"requests", "other", -time.Second, 0},  // a model without a quota
 			row{"tokens", "gone", -90 * 24 * time.Hour, 7},
 		)
 		rl, err := ratelimit.NewWithSQLite(path)
@@ -259,13 +259,13 @@ func TestOldFile(t *testing.T) {
 			t.Errorf("the next day, %d pass", n)
 		}
 		time.Sleep(23 * time.Hour)
-		wantStats(t, rl, "ahead", ratelimit.ModelStats{}) // what was ahead has counted from then on
+		wantStats(t, rl, "ahead", ratelimit.ModelStats{}) // rows from the future counted from the time when the file was opened
 		closeFile(t, rl)
 	})
 }
 
-// A day begins with whatever call finds that the last has ended, so requests of
-// its first minute may be older than it is.
+// A day begins with the call that finds that the last day has ended, so requests of its first
+// minute may be older than the day.
 func TestOldFileWhoseDayHasJustBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now().UTC()
@@ -308,7 +308,7 @@ func TestOldFileIsImportedOnce(t *testing.T) {
 		}
 		wantStats(t, openFile(t, path, nil), "m", used(3, 40, 8))
 
-		// What an older program writes from now on is not what counts.
+		// What an older program writes from now on does not count.
 		execSQL(t, path, fmt.Sprintf("INSERT INTO requests VALUES ('m', %d)", time.Now().UnixNano()), "DELETE FROM daily")
 		rl := openFile(t, path, nil)
 		wantStats(t, rl, "m", used(3, 40, 8))
@@ -340,7 +340,7 @@ func TestOldProgramOnOurFile(t *testing.T) {
 			res.Commit(5, 5+i)
 		}
 		rl.RecordUsage("nobody's", 1, 2)
-		for range 2 { // the second replaces the first
+		for range 2 { // the second Persist replaces the rows of the first
 			if err := rl.Persist(); err != nil {
 				t.Fatal(err)
 			}
@@ -410,8 +410,8 @@ func TestQuotasOfFile(t *testing.T) {
 	wantQuota(a, "m", ratelimit.ModelQuota{MaxRPM: 1})
 	wantQuota(b, "m", ratelimit.ModelQuota{MaxRPM: 10})
 
-	// SetQuota is in the file at once: it wins over Config, and over what Persist
-	// finds in another's memory.
+	// SetQuota writes to the file at once. The file's quota wins over Config, and over the
+	// quotas that another limiter persists.
 	for _, quota := range []ratelimit.ModelQuota{{MaxRPM: 9, MaxTPM: 9}, everyField} {
 		if err := a.SetQuota("m", quota); err != nil {
 			t.Fatal(err)
@@ -427,7 +427,7 @@ func TestQuotasOfFile(t *testing.T) {
 	load(a)
 	wantQuota(a, "m", everyField)
 	wantQuota(a, "a", ratelimit.ModelQuota{MaxRPM: 2})
-	wantQuota(a, "b", ratelimit.ModelQuota{MaxRPM: 20}) // b has written what the file did not have
+	wantQuota(a, "b", ratelimit.ModelQuota{MaxRPM: 20}) // b has written the quotas that the file did not have
 	load(b)
 	wantQuota(b, "m", everyField)
 	wantQuota(b, "a", ratelimit.ModelQuota{}) // a has not persisted
@@ -444,7 +444,7 @@ func TestQuotasOfFile(t *testing.T) {
 	wantQuota(a, "claude-opus-4", ratelimit.ModelQuota{MaxRPM: 50, MaxTPM: 40_000})
 	wantQuota(a, "m", everyField)
 
-	// What is not valid changes nothing, here or there.
+	// An invalid quota changes nothing, neither in memory nor in the file.
 	for name, quota := range (quotas{
 		"m":             {MaxRPM: -1},
 		"b":             {DayResetsAt: "noon"},
@@ -467,7 +467,7 @@ func TestQuotasOfFile(t *testing.T) {
 		t.Error("nobody was added")
 	}
 
-	// A file that has become bad changes nothing in memory.
+	// A file that has become invalid changes nothing in memory.
 	execSQL(t, path, "UPDATE quotas SET max_rpm = -5 WHERE model = 'b'", "UPDATE quotas SET max_rpm = 5 WHERE model = 'm'")
 	before := a.Quotas()
 	if err := a.Load(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "max_rpm of -5") {
@@ -481,7 +481,7 @@ func TestQuotasOfFile(t *testing.T) {
 	}
 }
 
-// Whoever sets a quota last has set it, in memory as in the file.
+// The last quota that is set counts, in memory as in the file.
 func TestSetQuotaAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	rl := openFile(t, path, quotas{"m": {}})
@@ -530,7 +530,7 @@ func TestSetQuotaThatCannotBeWritten(t *testing.T) {
 func TestClosedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	rl := openFile(t, path, quotas{"m": {MaxRPM: 5, MaxConcurrent: 5}, "free": {}})
-	held, _ := rl.TryAcquire("m", 1)
+	reserved, _ := rl.TryAcquire("m", 1)
 	freely, _ := rl.TryAcquire("free", 1)
 	for range 2 {
 		if err := rl.Close(); err != nil {
@@ -565,9 +565,9 @@ func TestClosedFile(t *testing.T) {
 	}
 	rl.BackgroundPrune(time.Hour)()
 
-	// The rest has no way to say it but Persist and Close.
+	// Other methods can report an error only by Persist and Close.
 	for name, call := range map[string]func(){
-		"Commit":         func() { held.Commit(1, 1) },
+		"Commit":         func() { reserved.Commit(1, 1) },
 		"Commit of free": func() { freely.Commit(1, 1) },
 		"RecordUsage":    func() { rl.RecordUsage("m", 1, 1) },
 		"Reset":          func() { rl.Reset("m") },
@@ -698,7 +698,7 @@ func TestBadFiles(t *testing.T) {
 		})
 	}
 
-	t.Run("zero bytes", func(t *testing.T) { // is what a new one has
+	t.Run("zero bytes", func(t *testing.T) { // a new file is empty, too
 		path := filepath.Join(t.TempDir(), "limits.db")
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -709,8 +709,8 @@ func TestBadFiles(t *testing.T) {
 	})
 }
 
-// While another has the file locked for longer than anybody waits, nothing passes
-// and everybody is told; who only looks need not wait. Then it heals.
+// While another process has the file locked for longer than calls wait, no call passes, and
+// each gets an error; calls that only read need not wait. Afterwards all is as before.
 func TestLockedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "limits.db")
@@ -719,7 +719,7 @@ func TestLockedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	rl, other := openFile(t, path, quotas{"m": {MaxRPM: 3}}), openFile(t, path, quotas{"m": {MaxRPM: 3}})
-	held, _ := rl.TryAcquire("m", 1)
+	reserved, _ := rl.TryAcquire("m", 1)
 	before := dump(t, path)
 	withSQL(t, path, func(db *sql.DB) {
 		if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
@@ -729,7 +729,7 @@ func TestLockedFile(t *testing.T) {
 			t.Errorf("Decide: %+v", d)
 		}
 		var wg sync.WaitGroup
-		wg.Go(func() { held.Commit(1, 1) }) // Persist tells
+		wg.Go(func() { reserved.Commit(1, 1) }) // Persist returns the error
 		for name, call := range map[string]func() error{
 			"TryAcquire": func() error {
 				res, d := rl.TryAcquire("m", 1)
@@ -773,7 +773,7 @@ func TestLockedFile(t *testing.T) {
 	}
 }
 
-// Whoever waits finds out when the file is closed.
+// Waiting calls fail when the file is closed.
 func TestCloseWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := openFile(t, filepath.Join(t.TempDir(), "limits.db"), quotas{"m": {MaxRPM: 1}})
@@ -795,11 +795,11 @@ func TestCloseWhileWaiting(t *testing.T) {
 	})
 }
 
-// limited is the quota of the model that tampering is about.
+// limited is the quota of the model m in the tests of tampering.
 var limited = ratelimit.ModelQuota{MaxRPM: 3, MaxTPM: 30, MaxRPD: 5}
 
-// usedFile returns a file in which m has used a little, by an older program or by
-// this one.
+// usedFile returns a file in which m has some usage, written by an older program or by this
+// one.
 func usedFile(t testing.TB, old bool) (path string) {
 	t.Helper()
 	if old {
@@ -818,8 +818,8 @@ func usedFile(t testing.TB, old bool) (path string) {
 	return path
 }
 
-// wantSafe opens a file with which somebody has tampered. Either it is refused
-// with an error that names it, or it limits as it should, and heals.
+// wantSafe opens a file that somebody has tampered with. Either it is refused with an error
+// that names the file, or it limits as it should, and recovers.
 func wantSafe(t testing.TB, path string) (opened bool) {
 	t.Helper()
 	defer func() {
@@ -849,7 +849,7 @@ func wantSafe(t testing.TB, path string) (opened bool) {
 			}
 		}
 	}
-	// None of these may panic; some fail, which Persist says.
+	// None of these may panic. Some fail, which Persist reports.
 	rl.AllStats()
 	rl.State()
 	rl.RecordUsage("m", 1, 1)
@@ -862,7 +862,7 @@ func wantSafe(t testing.TB, path string) (opened bool) {
 		return true
 	}
 
-	// In three days all is forgotten, or what cannot be read is reset.
+	// In three days all usage has ended, or an unreadable account is reset.
 	time.Sleep(73 * time.Hour)
 	if d := rl.Decide("m", 10); d.Code == ratelimit.DecisionStoreLost {
 		rl.Reset("m")
@@ -978,7 +978,7 @@ func TestTamperedFile(t *testing.T) {
 	}
 }
 
-// A file may say that a model was called more often than anybody can list.
+// A file may have more calls of a model than can be listed.
 func TestTamperedFileWithAHugeLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := usedFile(t, false)
@@ -998,7 +998,7 @@ func TestTamperedFileWithAHugeLog(t *testing.T) {
 	})
 }
 
-// tamperings are what FuzzTamperedDatabase sets.
+// tamperings are the values that FuzzTamperedDatabase sets.
 var tamperings = []struct{ table, column string }{
 	{"quotas", "model"}, {"quotas", "max_rpm"}, {"quotas", "max_tpm"}, {"quotas", "max_rpd"},
 	{"requests", "model"}, {"requests", "ts"},
@@ -1008,7 +1008,7 @@ var tamperings = []struct{ table, column string }{
 	{"accounts", "key"}, {"accounts", "full_at"}, {"accounts", "account"},
 }
 
-const oldTamperings = 12 // of those, that older programs know
+const oldTamperings = 12 // how many of the tamperings concern the tables of older programs
 
 func FuzzTamperedDatabase(f *testing.F) {
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -18,8 +18,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// elsewhere is a store in memory as if it was on another machine: it counts what
-// it is asked, and can be lost.
+// elsewhere is a store in memory that behaves as if it was on another machine: it counts its
+// questions, and can be lost.
 type elsewhere struct {
 	*store.Memory
 
@@ -30,7 +30,7 @@ type elsewhere struct {
 
 func newElsewhere() *elsewhere { return &elsewhere{Memory: store.NewMemory()} }
 
-// Local is false: others may use the store.
+// Local returns false: other programs may use the store.
 func (e *elsewhere) Local() bool { return false }
 
 func (e *elsewhere) ask(what string) error {
@@ -74,7 +74,7 @@ func (e *elsewhere) lose(err error) {
 	e.lost = err
 }
 
-// heard returns what it was asked since the last call.
+// heard returns the questions since the last call.
 func (e *elsewhere) heard() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,16 +114,16 @@ func TestNewWithStoreRefuses(t *testing.T) {
 	}
 }
 
-// A call is one question, and so is its end.
+// A call asks the store once, and so does its end.
 func TestRoundTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newElsewhere()
 		q := quotas{"m": {MaxRPM: 5, MaxTPM: 100, MaxTPD: 150, MaxConcurrent: 50}}
 		rl := onStore(t, s, q)
-		var held *ratelimit.Reservation
+		var reserved *ratelimit.Reservation
 		try := func(tokens int) func() ratelimit.Decision {
 			return func() (d ratelimit.Decision) {
-				held, d = rl.TryAcquire("m", tokens)
+				reserved, d = rl.TryAcquire("m", tokens)
 				return d
 			}
 		}
@@ -136,11 +136,11 @@ func TestRoundTrips(t *testing.T) {
 			{"before anything is used", try(101), "take"},
 			{"the day's first", try(10), "take"},
 			{"the second", try(10), "take"},
-			{"its end", func() ratelimit.Decision { held.Commit(5, 5); return none }, "settle"},
+			{"its end", func() ratelimit.Decision { reserved.Commit(5, 5); return none }, "settle"},
 			{"one that is too large for what is left", try(90), "take"},
 			{"one that is too large for ever", try(101), "take"},
-			{"one in turn", func() ratelimit.Decision { held, _ = rl.Acquire(t.Context(), "m", 10); return none }, "take"},
-			{"its end", func() ratelimit.Decision { held.Cancel(); return none }, "settle"},
+			{"one in turn", func() ratelimit.Decision { reserved, _ = rl.Acquire(t.Context(), "m", 10); return none }, "take"},
+			{"its end", func() ratelimit.Decision { reserved.Cancel(); return none }, "settle"},
 			{"after a cancel the day may be another", try(10), "take"},
 			{"all that is left", try(70), "take"},
 			{"full", try(1), "take"},
@@ -161,7 +161,7 @@ func TestRoundTrips(t *testing.T) {
 			if got := s.heard(); got != step.want {
 				t.Errorf("%d, %s: asked %q; want %q", i, step.what, got, step.want)
 			}
-			if stats := onStore(t, s, q).Stats("m"); d != none && d.Stats != stats { // as who has seen no day yet finds it
+			if stats := onStore(t, s, q).Stats("m"); d != none && d.Stats != stats { // as a limiter that has not seen a day yet finds it
 				t.Errorf("%d, %s: says\n  %+v\nof\n  %+v", i, step.what, d.Stats, stats)
 			}
 			s.heard()
@@ -169,7 +169,7 @@ func TestRoundTrips(t *testing.T) {
 	})
 }
 
-// Of a day that was given back and begun anew, a limiter hears.
+// A limiter learns of a day that was refunded and begun anew.
 func TestAnotherDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newElsewhere()
@@ -191,9 +191,9 @@ func TestAnotherDay(t *testing.T) {
 			},
 			"when its first call was cancelled": func() {
 				b.Reset("m")
-				held := mustTake(t, b, 1)
+				reserved := mustTake(t, b, 1)
 				time.Sleep(time.Millisecond)
-				held.Cancel()
+				reserved.Cancel()
 				b.RecordUsage("m", 1, 1)
 			},
 		} {
@@ -216,13 +216,13 @@ func TestAnotherDay(t *testing.T) {
 	})
 }
 
-// Limiters on one store share their quotas, and each closes what it has made.
+// Limiters on one store share their quotas, and each closes only what it has made.
 func TestSharedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newElsewhere()
 		q := quotas{"m": {MaxRPM: 2, MaxRPD: 9}}
 		a, b := onStore(t, s, q), onStore(t, s, q)
-		held := mustTake(t, a, 1)
+		reserved := mustTake(t, a, 1)
 		mustTake(t, b, 1)
 		if res, d := a.TryAcquire("m", 1); res != nil || d.Code != overRPM || d.Stats.RPM != 2 {
 			t.Errorf("%+v", d)
@@ -255,7 +255,7 @@ func TestSharedStore(t *testing.T) {
 		if err := a.Close(); err != nil {
 			t.Errorf("closed twice: %v", err)
 		}
-		held.Cancel() // what is under way can still be settled
+		reserved.Cancel() // a call under way can still be settled
 		mustTake(t, b, 1)
 		if err := errors.Join(b.Load(), b.Persist(), b.Close(), s.Close()); err != nil {
 			t.Error(err)
@@ -263,18 +263,18 @@ func TestSharedStore(t *testing.T) {
 	})
 }
 
-// However much a lost store is owed, it is told all of that, and those who come
-// then do not wait for it one after another.
+// All settlements that a lost store has missed are made when it is back, and new calls do not
+// wait for them one after another.
 func TestOwed(t *testing.T) {
 	s := newElsewhere()
 	rl := onStore(t, s, quotas{"m": {MaxTPM: 1 << 40, MaxConcurrent: 1000}})
-	var held []*ratelimit.Reservation
+	var reserved []*ratelimit.Reservation
 	for range 300 {
-		held = append(held, mustTake(t, rl, 10))
+		reserved = append(reserved, mustTake(t, rl, 10))
 	}
 	gone := errors.New("ratelimit: gone")
 	s.lose(gone)
-	for _, res := range held {
+	for _, res := range reserved {
 		res.Commit(1, 2)
 	}
 	for range 3 {
@@ -296,13 +296,13 @@ func TestOwed(t *testing.T) {
 	}
 }
 
-// What is owed when a limiter is closed is settled then.
+// Settlements that are still to be made are made when a limiter is closed.
 func TestOwedAtTheEnd(t *testing.T) {
 	s := newElsewhere()
 	a, b := onStore(t, s, quotas{"m": {MaxTPM: 100}}), onStore(t, s, quotas{"m": {MaxTPM: 100}})
-	held := mustTake(t, a, 50)
+	reserved := mustTake(t, a, 50)
 	s.lose(errors.New("ratelimit: gone"))
-	held.Commit(1, 1)
+	reserved.Commit(1, 1)
 	s.lose(nil)
 	if err := a.Close(); err == nil {
 		t.Error("Close does not say what went wrong")
@@ -332,13 +332,14 @@ func TestStoreHasNoFile(t *testing.T) {
 	}
 }
 
-// A store that decides without what it has lost is asked, whatever it is owed.
+// A store that decides by itself while it is lost is asked, whatever settlements are still to
+// be made.
 func TestOwedByWhoDecidesWithout(t *testing.T) {
 	s := &forgiving{newElsewhere()}
 	rl := onStore(t, s, quotas{"m": {MaxTPM: 100}})
-	held := mustTake(t, rl, 50)
+	reserved := mustTake(t, rl, 50)
 	s.lose(errors.New("ratelimit: gone"))
-	held.Commit(1, 1)
+	reserved.Commit(1, 1)
 	mustTake(t, rl, 10)
 	s.lose(nil)
 	if _, d := rl.TryAcquire("m", 10); d.Stats.TPM != 22 {
@@ -346,22 +347,22 @@ func TestOwedByWhoDecidesWithout(t *testing.T) {
 	}
 }
 
-// forgiving is a store that goes on taking when it is lost.
+// forgiving is a store that goes on admitting calls while it is lost.
 type forgiving struct{ *elsewhere }
 
 func (f *forgiving) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	return f.Memory.Take(ctx, charges)
 }
 
-// What a lost store could not be told it is told when it is there again, and that
-// it was lost is said once.
+// Settlements that a lost store has missed are made when it is back, and the loss is reported
+// once.
 func TestLostStore(t *testing.T) {
 	s := newElsewhere()
 	rl := onStore(t, s, quotas{"m": {MaxTPM: 100}, "free": {}})
-	held := mustTake(t, rl, 80)
+	reserved := mustTake(t, rl, 80)
 	gone := errors.New("ratelimit: gone")
 	s.lose(gone)
-	held.Commit(5, 5)
+	reserved.Commit(5, 5)
 	if res, d := rl.TryAcquire("m", 1); res != nil || d.Code != ratelimit.DecisionStoreLost || d.Reason != gone.Error() || d.RetryAfter <= 0 {
 		t.Errorf("%+v", d)
 	}
@@ -383,8 +384,8 @@ func TestLostStore(t *testing.T) {
 	}
 }
 
-// waits returns how long each of n waits at a limiter takes, of which the first
-// is to come when it is told.
+// waits returns how long each of n waits at a limiter takes, where the first call is told when
+// to come.
 func waits(t *testing.T, rl *ratelimit.RateLimiter, n int) (took []time.Duration) {
 	t.Helper()
 	for range n {
@@ -393,8 +394,9 @@ func waits(t *testing.T, rl *ratelimit.RateLimiter, n int) (took []time.Duration
 	return took
 }
 
-// Who waits for what other machines share asks when it was told or a little
-// later, not at the same instant as all others. Nobody else waits any longer.
+// A call that waits for a limit that nodes share asks at the time that it was told, or a
+// little later, so that not all nodes ask at the same instant. No other call waits longer for
+// that.
 func TestSpread(t *testing.T) {
 	const times = 50
 	synctest.Test(t, func(t *testing.T) {
@@ -432,7 +434,7 @@ func TestSpread(t *testing.T) {
 	})
 }
 
-// Of lines at two machines none is served before the other for long.
+// Of the lines at two nodes, neither is served before the other for long.
 func TestSpreadIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = 60
@@ -546,8 +548,8 @@ func (b *board) WatchSettings(changed func()) (stop func()) {
 	})
 }
 
-// Quotas that are kept in the store's settings go the way of those in a file: what
-// is there wins over what a limiter is made with, and what is set is written.
+// Quotas in the store's settings behave like those in a file: they win over the quotas that a
+// limiter is made with, and SetQuota writes them.
 func TestPostedQuotas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBoard()
@@ -584,7 +586,7 @@ func TestPostedQuotas(t *testing.T) {
 	})
 }
 
-// A quota that is set at one limiter holds for all at once, those who wait too.
+// A quota that is set at one limiter holds for all at once, also for waiting calls.
 func TestFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBoard()
@@ -611,7 +613,7 @@ func TestFollowed(t *testing.T) {
 	})
 }
 
-// Who waits for a model does not ask again when another's quota is set.
+// A call that waits for a model does not ask again when another model's quota is set.
 func TestFollowedInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBoard()
@@ -634,7 +636,7 @@ func TestFollowedInPeace(t *testing.T) {
 	})
 }
 
-// What changes while the store cannot be asked is found when it can.
+// A change while the store cannot be asked is found when it can.
 func TestFollowedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBoard()
@@ -675,7 +677,7 @@ func TestFollowedLater(t *testing.T) {
 	})
 }
 
-// A quota that makes no sense here is left out, and said.
+// An invalid quota in the store is left out, and reported.
 func TestPostedNonsense(t *testing.T) {
 	for name, value := range map[string]string{
 		"quota/m":              `{"max_rpm": -1}`,
@@ -708,7 +710,7 @@ func TestPostedNonsense(t *testing.T) {
 	}
 }
 
-// partial is a store that has its part of what is left.
+// partial is a store that admits only its share of a limit.
 type partial struct{ *elsewhere }
 
 func (p *partial) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
@@ -719,7 +721,7 @@ func (p *partial) Take(ctx context.Context, charges []store.Charge) (store.Recei
 	return r, decisions, err
 }
 
-// Of what has no limit, no part is used.
+// A unit without a limit has no share.
 func TestPartOfTheBoundless(t *testing.T) {
 	rl := onStore(t, &partial{newElsewhere()}, quotas{"m": {MaxRPM: 10}})
 	mustTake(t, rl, 5)

@@ -35,8 +35,7 @@ func pass(rl *ratelimit.RateLimiter) (n int) {
 	return n
 }
 
-// A day is shared by all who use a file, whatever each of them knows of when it
-// ends.
+// All limiters on a file share a day, whatever each of them knows of its end.
 func TestADayIsShared(t *testing.T) {
 	anchored := ratelimit.ModelQuota{MaxRPD: 5}
 	noon := ratelimit.ModelQuota{MaxRPD: 5, DayResetsAt: "12:00 UTC"}
@@ -84,7 +83,7 @@ func TestADayIsShared(t *testing.T) {
 	}
 }
 
-// What is set at run time stays, whatever profile others add.
+// A quota that is set at run time stays, whatever profile another limiter adds.
 func TestAddProviderKeepsWhatTheFileHolds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	a, b := opened(t, path, ratelimit.ModelQuota{}), opened(t, path, ratelimit.ModelQuota{})
@@ -128,10 +127,10 @@ func TestCloseWakesThoseWhoWait(t *testing.T) {
 	})
 }
 
-// A correction that could not be made is made when it can be. Until then Stats
-// still says of how much.
+// A correction that could not be made is made when it can be. Until then, Stats shows the
+// usage without it.
 func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
-	t.Parallel() // it waits for five seconds
+	t.Parallel() // waits for five seconds
 	path := filepath.Join(t.TempDir(), "limits.db")
 	rl := opened(t, path, ratelimit.ModelQuota{MaxTPM: 1000, MaxConcurrent: 1})
 	res, d := rl.TryAcquire("m", 100)
@@ -151,8 +150,7 @@ func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
 	res.Commit(300, 100)
 	one := time.Since(start)
 
-	// Those who come meanwhile wait for the file together, not one after another
-	// for what is to be corrected first.
+	// New calls wait for the file together, and not one after another for the correction.
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -186,7 +184,7 @@ func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
 	}
 }
 
-// A caller who never estimates has a limit all the same.
+// A caller that never estimates has a limit all the same.
 func TestDebtsHoldUpRequestsOfNoTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": {MaxTPM: 1000}}})
@@ -202,7 +200,7 @@ func TestDebtsHoldUpRequestsOfNoTokens(t *testing.T) {
 				rl.RecordUsage("m", 500, 0)
 				sent++
 			}
-			if sent != 3 { // exactly full still lets it pass
+			if sent != 3 { // a call without an estimate still passes at exactly the maximum
 				t.Errorf("%s: %d were sent; want 3", name, sent)
 			}
 			if res, d := rl.TryAcquire("m", 0); res != nil || d.RetryAfter != time.Minute {

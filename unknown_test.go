@@ -35,7 +35,7 @@ func limitersOf(t *testing.T, test func(t *testing.T, rl *RateLimiter)) {
 	}
 }
 
-// used returns how many of so many invented names are counted.
+// used returns how many of n invented names are counted.
 func usedOf(rl *RateLimiter, names int) (n int) {
 	for i := range names {
 		if rl.Stats(fmt.Sprint("invented", i)).RPD > 0 {
@@ -45,8 +45,8 @@ func usedOf(rl *RateLimiter, names int) (n int) {
 	return n
 }
 
-// However many models clients invent, so many are counted in a day. A model with a quota
-// always is, and so is one that was known before the others came.
+// However many models clients invent, only a bounded number is counted in a day. A model with
+// a quota is always counted, and so is one that was known before the others came.
 func TestInventedModelsAreBounded(t *testing.T) {
 	limitersOf(t, func(t *testing.T, rl *RateLimiter) {
 		const many = mostUnknown + 100
@@ -81,9 +81,9 @@ func TestInventedModelsAreBounded(t *testing.T) {
 	})
 }
 
-// A file that an older program has filled with invented models is cleaned when it is
-// opened: 16,000 names left 32,000 rows. Models with a quota, and the most used of the
-// others, keep what they have used.
+// A file that an older program has filled with invented models is cleaned when it is opened:
+// once, 16,000 names left 32,000 rows. Models with a quota, and the most used of the others,
+// keep their usage.
 func TestInventedModelsOfAFileAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = mostUnknown + 500

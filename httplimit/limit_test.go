@@ -504,7 +504,7 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
-// The headers name each limit, also if many limits share a slot of the cache.
+// The headers name each limit, also if many limits share an entry of the cache.
 func TestLimitPolicyFollowsTheLimits(t *testing.T) {
 	limits := []limit.Limit{
 		limit.PerMinute(10), limit.PerMinute(10).WithBurst(20), limit.PerMinute(10).Using(limit.SlidingLog),

@@ -351,7 +351,7 @@ func TestLearnsOnlyReportedUsage(t *testing.T) {
 	tests := []struct {
 		name          string
 		used          Usage
-		input, output bool // whether it teaches that
+		input, output bool // whether the call teaches the figure
 	}{
 		{"both", Usage{Input: 5000, Output: 5000, Exact: true}, true, true},
 		{"no input", Usage{Input: -1, Output: 5000, Exact: true}, false, true},

@@ -17,7 +17,7 @@ func TestFieldsThatAreNotOfTheirType(t *testing.T) {
 	gemini := Endpoint{Provider: Gemini, API: Generate, Model: "g"}
 	for _, c := range []struct {
 		to           Endpoint
-		field        string // that is wrong
+		field        string // the wrong field
 		wrong, right []string
 	}{
 		{openAI(Chat), "stream", []string{`"stream":1`, `"stream":0`, `"stream":"true"`, `"stream":""`, `"stream":[]`, `"stream":{}`, `"stream":True`}, []string{`"stream":true`, `"stream": false`, `"stream":null`}},

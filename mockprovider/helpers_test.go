@@ -63,11 +63,11 @@ func (c *client) call(url, mock, body string) (*http.Response, []byte) {
 type api struct {
 	name   string
 	url    string
-	stream string // its URL, if that is another
-	body   string // %s is more fields
-	flag   string // asks for a stream
-	whole  string // asks for none
-	most   string // asks for so many tokens at most
+	stream string // the URL of its streams, if that is another
+	body   string // %s stands for more fields
+	flag   string // the field that asks for a stream
+	whole  string // the field that asks for a whole answer
+	most   string // the field with the most tokens
 }
 
 var apis = []api{

@@ -2,8 +2,7 @@ package telemetry
 
 import "syscall"
 
-// mortal is what makes a program end with the one that started it, however that
-// ends.
+// mortal makes a program end when the process that started it ends, in whatever way.
 func mortal() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package telemetry
 
 import "syscall"
 
-// mortal is for systems that cannot be told so: a program ends with the test.
+// mortal does nothing on systems without such an attribute: the test ends the program.
 func mortal() *syscall.SysProcAttr { return nil }

@@ -75,7 +75,7 @@ func TestCheckTellsAllFaults(t *testing.T) {
 	}
 }
 
-// A server of one's own gets no key where clients have those of the gateway.
+// A server of the operator's own gets no key where clients have keys of the gateway.
 func TestCheckTellsWhoseKeys(t *testing.T) {
 	t.Setenv("TEST_OPENAI_KEY", "sk-1")
 	for keys, want := range map[string]string{"required": "none", "off": "the client's own"} {
@@ -88,7 +88,7 @@ func TestCheckTellsWhoseKeys(t *testing.T) {
 	}
 }
 
-// Nothing of a state that is said to be elsewhere is shown, whatever it is.
+// Where the state is in the environment or in a file, nothing of it is shown.
 func TestCheckDoesNotShowTheState(t *testing.T) {
 	path := file(t, "gateway.yaml", "state: {env: TEST_STATE}")
 	for state, code := range map[string]int{
@@ -139,7 +139,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// On a terminal, lines take the place of those before.
+// On a terminal, lines replace the lines before them.
 func TestScreen(t *testing.T) {
 	var text strings.Builder
 	s := &screen{w: &text, terminal: true, rows: func() int { return 0 }}
@@ -157,16 +157,16 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// What a terminal has no rows for is left out, so that nothing scrolls; the last lines are
-// all shown.
+// Lines for which a terminal has no rows are left out, so that nothing scrolls. The last lines
+// are all shown.
 func TestScreenOfFewRows(t *testing.T) {
 	lines := []string{"a", "b", "c", "d"}
 	for rows, want := range map[int][]string{
-		0: lines, // nobody knows
+		0: lines, // the number of rows is unknown
 		1: {"(4 more lines, for which the terminal has no rows)"},
 		2: {"(4 more lines, for which the terminal has no rows)"},
 		4: {"a", "b", "(2 more lines, for which the terminal has no rows)"},
-		5: lines, // the cursor stands in the fifth
+		5: lines, // the cursor is in the fifth row
 		6: lines,
 	} {
 		if diff := cmp.Diff(want, cut(lines, rows)); diff != "" {

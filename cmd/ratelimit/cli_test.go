@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// outcome is what a command line has led to.
+// outcome is the result of a command line.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -34,7 +34,7 @@ func runIn(ctx context.Context, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// The help of every command is what its golden file says.
+// The help of every command is as in its golden file.
 func TestHelp(t *testing.T) {
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
@@ -66,7 +66,7 @@ func TestHelp(t *testing.T) {
 	visit(newRoot())
 }
 
-// Every command says what it is for, and shows how it is used.
+// Every command has a description and an example.
 func TestCommandsAreDescribed(t *testing.T) {
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
@@ -80,8 +80,7 @@ func TestCommandsAreDescribed(t *testing.T) {
 	visit(newRoot())
 }
 
-// A command line that makes no sense is told so, with where to read on, and nothing
-// else.
+// A wrong command line gets an error that says where to read on, and nothing else.
 func TestWrongUsage(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -116,7 +115,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// An argument that is empty, as of a variable that is not set, is none.
+// An empty argument, as of a variable that is not set, is refused.
 func TestEmptyArgument(t *testing.T) {
 	for _, args := range [][]string{{"check", ""}, {"migrate", ""}, {"key", "revoke", ""}} {
 		if got := run(t, args...); got.code != exitUsage || !strings.Contains(got.stderr, "is empty") || got.stdout != "" {
@@ -125,7 +124,7 @@ func TestEmptyArgument(t *testing.T) {
 	}
 }
 
-// Without a command there is the help.
+// Without a command, the program prints its help.
 func TestNoCommand(t *testing.T) {
 	for _, args := range [][]string{{}, {"key"}, {"completion"}} {
 		if got := run(t, args...); got.code != exitFine || !strings.Contains(got.stdout, "Usage:") {

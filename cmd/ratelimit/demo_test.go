@@ -13,8 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// What the demo is for shows within seconds: waiting, shares by weight, refusals, and
-// no overshoot.
+// Within seconds the demo shows waiting, shares by weight, denials, and no overshoot.
 func TestDemo(t *testing.T) {
 	got := run(t, "demo", "--for", "6s", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	if got.code != exitFine || got.stderr != "" {
@@ -27,7 +26,7 @@ func TestDemo(t *testing.T) {
 		`(?m)^search .* [1-9]\d* .*%`,
 		`(?m)^intern .* 20 +0 +[1-9]`,
 		`6 / 6`,
-		`(?m)^batch .* \d+ +\d+ +[1-9]\d* +0 +\d+ +[\d,]+ +\d+% `, // some wait, even at the end
+		`(?m)^batch .* \d+ +\d+ +[1-9]\d* +0 +\d+ +[\d,]+ +\d+% `, // some calls wait, even at the end
 		`reports +3,000 tokens a minute, waits .* / 3,000`,
 	} {
 		if !regexp.MustCompile(want).MatchString(got.stdout) {
@@ -48,7 +47,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends it in good order.
+// Ctrl-C ends the demo without an error.
 func TestDemoEndsEarly(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stdout, code := new(testkit.Log), make(chan int, 1)
@@ -67,7 +66,7 @@ func TestDemoEndsEarly(t *testing.T) {
 	}
 }
 
-// What people type is put into the demo's configuration as it is.
+// Values of flags get into the demo's configuration unchanged.
 func TestDemoConfig(t *testing.T) {
 	cfg, err := demoConfig("http://127.0.0.1:1", config.Overrides{Listen: "127.0.0.1:0", Admin: "off", State: "/tmp/a \"b\".db"})
 	if err != nil || cfg.State != "/tmp/a \"b\".db" || cfg.Admin.Listen != "" {
@@ -82,7 +81,7 @@ func TestDemoConfig(t *testing.T) {
 	}
 }
 
-// The witness sees what exceeds a limit.
+// The witness notices usage above a limit.
 func TestWitnessSeesOvershoot(t *testing.T) {
 	w := newWitness()
 	if n := w.overshoot(); n != 0 {

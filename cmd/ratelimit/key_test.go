@@ -35,7 +35,8 @@ search   cccccccccc  indexer  2026-11-15T11:00:00Z  2026-11-15T12:00:01Z        
 	}
 }
 
-// Who rotates a key with a grace is told until when the old one is valid, however often.
+// After a rotation with a grace period, the program prints until when the old key is valid,
+// however often the key is rotated.
 func TestKeyRotateTells(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
 	s := serveWith(t, "--state", "memory", "--config", withMock(t, "keys: required\n"))

@@ -14,8 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// The program itself: it serves, reloads at SIGHUP, and ends in good order at
-// SIGTERM.
+// The program serves, reloads at SIGHUP, and ends without an error at SIGTERM.
 func TestProcess(t *testing.T) {
 	p := startProgram(t)
 	if status := p.ask(t, "search", "any"); status != http.StatusOK {
@@ -39,7 +38,7 @@ func TestProcess(t *testing.T) {
 	p.stderr.Await(t, `"msg":"drained"`)
 }
 
-// A second signal ends it at once, whoever is still being answered.
+// A second signal ends the program at once, even while requests are being answered.
 func TestSecondSignal(t *testing.T) {
 	p := startProgram(t)
 	req, err := http.NewRequest(http.MethodPost, p.base+"/openai/v1/chat/completions", strings.NewReader(`{"model":"m","stream":true,"messages":[]}`))
@@ -64,7 +63,7 @@ func TestSecondSignal(t *testing.T) {
 type program struct {
 	serving
 	command *exec.Cmd
-	file    string // of its configuration
+	file    string // the path of its configuration
 }
 
 // startProgram builds the program, and starts a gateway.
@@ -98,7 +97,7 @@ func buildProgram(t *testing.T) string {
 	return path
 }
 
-// wait waits for its end.
+// wait waits for the end of the program.
 func (p *program) wait(t *testing.T) error {
 	t.Helper()
 	ended := make(chan error, 1)

@@ -48,7 +48,7 @@ func serveWith(t *testing.T, args ...string) *serving {
 	return s
 }
 
-// Nobody was told that quotas were guessed, and for which models.
+// The program prints which quotas are guessed. Once, nobody was told.
 func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
 	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "providers: {openai: {models: {gpt-4o: {max_rpm: 9}}}}"))
 	s.stderr.Await(t, `quotas that are guessed, until .* tell them \(Gemini's`)
@@ -58,14 +58,15 @@ func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
 	}
 }
 
-// Of a provider that is not served, nothing is said: Gemini's was always.
+// The program prints nothing about a provider that is not served. Once, it always printed
+// Gemini's quotas.
 func TestServeSaysNothingOfProvidersThatItDoesNotServe(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-of-the-provider")
 	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "keys: required\nproviders: {openai: {key: {env: TEST_KEY}}}"))
 	s.stderr.Await(t, `quotas that are guessed, until the provider's answers tell them:\n`)
 }
 
-// withMock is a configuration whose provider is made up.
+// withMock returns a configuration whose provider is a mock.
 func withMock(t *testing.T, more string) string {
 	t.Helper()
 	mock := httptest.NewServer(mockprovider.New(mockprovider.Config{}))
@@ -96,7 +97,7 @@ func (s *serving) ask(t *testing.T, project, key string) int {
 	return resp.StatusCode
 }
 
-// The README's first command: it says what it serves, without a configuration.
+// The README's first command: without a configuration, the program prints what it serves.
 func TestServe(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state.db")
 	s := serveWith(t, "--state", state)
@@ -156,7 +157,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// It goes on until it is stopped, which is no error.
+// The program goes on until it is stopped, which is no error.
 func TestStatusWatch(t *testing.T) {
 	serveWith(t, "--state", "memory")
 	ctx, stop := context.WithCancel(t.Context())
@@ -247,8 +248,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Who makes a key is told what may surprise: that it is not taken, or that its project has
-// but the default limit.
+// After it has made a key, the program warns of two surprises: that the gateway takes no keys,
+// and that the project has only the default limit.
 func TestKeyCreateTells(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
 	const (
@@ -257,7 +258,7 @@ func TestKeyCreateTells(t *testing.T) {
 	)
 	for _, c := range []struct{ config, project, want string }{
 		{"keys: required\nprojects: {search: {requests_per_minute: 60}}", "search", ""},
-		{"keys: required\nprojects: {search: {}}", "search", ""}, // it is named
+		{"keys: required\nprojects: {search: {}}", "search", ""}, // the configuration names the project
 		{"keys: required\nprojects: {search: {}}", "serch", "project serch has no limit of its own, but the default: unlimited\n"},
 		{"keys: required\ndefaults: {requests_per_minute: 60}", "serch", "project serch has no limit of its own, but the default: 60 requests/min\n"},
 		{"projects: {search: {}}", "search", refused},
@@ -270,7 +271,7 @@ func TestKeyCreateTells(t *testing.T) {
 	}
 }
 
-// Whose key a provider gets is told at the start.
+// At the start, the program prints whose key each provider gets.
 func TestServeTellsOfKeys(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
 	serveWith(t, "--state", "memory", "--config", withMock(t, "")).stderr.Await(t,
@@ -278,7 +279,7 @@ func TestServeTellsOfKeys(t *testing.T) {
 	serveWith(t, "--state", "memory").stderr.Await(t, `keys   off: a client's own key passes through; its project is in X-Project-ID\n`)
 }
 
-// The address for clients is not that of the admin API, and is told apart from it.
+// The error for the address of clients in place of the admin API says which one is needed.
 func TestNotTheAdminAddress(t *testing.T) {
 	s := serveWith(t, "--state", "memory")
 	if got := run(t, "status", "--admin", s.base); got.code != exitFailed || !strings.Contains(got.stderr, s.base+" must be the address of the admin API") {

@@ -14,8 +14,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// The example of TLS in docs/gateway.md works as it is written: the admin API of the one
-// before had no TLS, so that its last command failed. Only ports are others here.
+// The example of TLS in docs/gateway.md works as it is written, except for the ports. In an
+// earlier example the admin API had no TLS, so that its last command failed.
 func TestDocumentedTLSExample(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SSL_CERT_FILE is for Linux and the BSDs")
@@ -29,7 +29,7 @@ func TestDocumentedTLSExample(t *testing.T) {
 	}
 	environment := append(os.Environ(), "HOME="+dir, "OPENAI_API_KEY=sk-test", "PATH="+filepath.Dir(buildProgram(t))+":"+os.Getenv("PATH"))
 	stderr := new(testkit.Log)
-	serve := exec.Command("sh", "-ec", strings.Replace(blocks[1], "ratelimit serve", "exec ratelimit serve", 1)) // so that it is the one that is killed
+	serve := exec.Command("sh", "-ec", strings.Replace(blocks[1], "ratelimit serve", "exec ratelimit serve", 1)) // so that the test kills the program, and not the shell
 	serve.Dir, serve.Env, serve.Stderr = dir, environment, stderr
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
@@ -51,8 +51,8 @@ func TestDocumentedTLSExample(t *testing.T) {
 	}
 }
 
-// documented returns the blocks of a section of a document, with free ports in place of
-// those that it names.
+// documented returns the blocks of code in a section of a document, with free ports in place
+// of those that it names.
 func documented(t *testing.T, path, section string) (blocks []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

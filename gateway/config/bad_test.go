@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the errors are in place of what they should be")
 
-// Each file in testdata/bad has one mistake, and beside it what is said of it.
+// Each file in testdata/bad has one mistake; the file beside it has the expected error.
 func TestBad(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -59,7 +59,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// inOrder sees that an error is made of faults, which stand in the order of their lines.
+// inOrder fails the test unless an error joins faults in the order of their lines.
 func inOrder(t *testing.T, err error) {
 	t.Helper()
 	all := faultsOf(err)

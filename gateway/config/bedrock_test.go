@@ -7,8 +7,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// A provider of kind bedrock says where it is and who signs by a region, an address, or
-// the environment.
+// A provider of kind bedrock gets its address and its signer from a region, an address, or the
+// environment.
 func TestBedrock(t *testing.T) {
 	const inEnvironment = "eu-west-1"
 	t.Setenv("AWS_DEFAULT_REGION", "")
@@ -17,8 +17,8 @@ func TestBedrock(t *testing.T) {
 		fields  string
 		base    string
 		region  string // empty: calls are not signed
-		wrong   string // what the fault says
-		without bool   // any region in the environment
+		wrong   string // the text of the fault
+		without bool   // the environment names no region
 	}{
 		{"region: us-east-1", "https://bedrock-runtime.us-east-1.amazonaws.com", "us-east-1", "", false},
 		{"region: cn-north-1", "https://bedrock-runtime.cn-north-1.amazonaws.com.cn", "cn-north-1", "", false},

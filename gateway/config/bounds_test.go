@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// What is too large or too deep is refused before it costs much.
+// A file that is too large or too deep is refused before it costs much.
 func TestBounds(t *testing.T) {
 	var models strings.Builder
 	models.WriteString("providers:\n  openai:\n    models:\n")
@@ -36,7 +36,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// So many projects are not too many.
+// A thousand projects are not too many.
 func TestManyProjects(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("projects:\n")

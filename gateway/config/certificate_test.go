@@ -38,7 +38,7 @@ func certificate(t testing.TB, dir string) {
 	}
 }
 
-// A certificate that no gateway could start with is a fault.
+// A certificate with which no gateway could start is a fault.
 func TestCertificates(t *testing.T) {
 	one, other := t.TempDir(), t.TempDir()
 	certificate(t, one)
@@ -66,7 +66,7 @@ func TestCertificates(t *testing.T) {
 func TestCertificateKeysThatOthersCanRead(t *testing.T) {
 	dir := t.TempDir()
 	certificate(t, dir)
-	if err := os.Chmod(filepath.Join(dir, "cert.pem"), 0o644); err != nil { // which is no secret
+	if err := os.Chmod(filepath.Join(dir, "cert.pem"), 0o644); err != nil { // a certificate is no secret
 		t.Fatal(err)
 	}
 	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {

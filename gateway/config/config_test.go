@@ -21,7 +21,7 @@ import (
 
 var secrets = cmp.Comparer(func(a, b config.Secret) bool { return a == b })
 
-// parsed reads a text that must be valid.
+// parsed reads a text, which must be valid.
 func parsed(t testing.TB, text string) *config.Config {
 	t.Helper()
 	c, err := config.Parse("gateway.yaml", []byte(text))
@@ -31,7 +31,7 @@ func parsed(t testing.TB, text string) *config.Config {
 	return c
 }
 
-// differ sees that a value is as it should be.
+// differ fails the test if a value is not as wanted.
 func differ(t testing.TB, what string, want, got any) {
 	t.Helper()
 	testkit.Equal(t, what, want, got, secrets)
@@ -91,7 +91,7 @@ func TestWithoutAFile(t *testing.T) {
 	}
 }
 
-// profile is the models of a built-in provider, in their order.
+// profile returns the models of a built-in provider, in their order.
 func profile(name string) (models []config.Model) {
 	quotas := ratelimit.DefaultProfiles()[ratelimit.Provider(name)].Models
 	for _, model := range slices.Sorted(maps.Keys(quotas)) {
@@ -99,7 +99,7 @@ func profile(name string) (models []config.Model) {
 		if quota != (ratelimit.ModelQuota{}) {
 			quota.Margin = 2 * time.Second
 		}
-		quota.Auto = quota != ratelimit.ModelQuota{Margin: quota.Margin} // a guess
+		quota.Auto = quota != ratelimit.ModelQuota{Margin: quota.Margin} // such a quota is a guess
 		models = append(models, config.Model{Name: model, Quota: quota, IsDefault: true})
 	}
 	return models
@@ -118,7 +118,8 @@ func TestWithoutAHome(t *testing.T) {
 	}
 }
 
-// What a named project does not say is what the defaults say, wherever these stand.
+// A field that a named project does not have is as in the defaults, wherever these stand in
+// the file.
 func TestProjectsOverDefaults(t *testing.T) {
 	c := parsed(t, `
 projects:
@@ -194,7 +195,7 @@ providers:
       us: {base_url: "https://us.example.com:8443/base/", key: {env: TWO}}
   vllm: {base_url: "http://[::1]:8000"}
 `)
-	// Of the default quotas, those stay that the file says nothing of.
+	// Default quotas stay for models that the file does not name.
 	models := []config.Model{
 		{Name: "gpt-4o", Aliases: []string{"best", "o1"}, Quota: ratelimit.ModelQuota{
 			MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7,
@@ -227,8 +228,9 @@ providers:
 	}
 }
 
-// With keys required, only providers that the file names are served. A server of one's own
-// needs no key. The built-in local was served unasked.
+// With keys required, only providers that the file names are served. A server of the
+// operator's own needs no key. Once, the built-in provider local was served although nobody
+// had asked for it.
 func TestKeysRequired(t *testing.T) {
 	t.Setenv("ONE", "key-1")
 	for providers, want := range map[string][]string{
@@ -318,11 +320,11 @@ func TestWarnings(t *testing.T) {
 			"gateway.yaml:4:7: providers.anthropic.models.claude-sonnet-4: it says nothing of requests and tokens, which lifts the default quota: they should be said; max_rpm: 0 if that is meant"},
 		"providers:\n  gemini:\n    models:\n      gemini-2.5-pro: {max_concurrent: 3}": {
 			`gateway.yaml:4:7: providers.gemini.models["gemini-2.5-pro"]: it says nothing of requests and tokens, which lifts the default quota: they should be said; max_rpm: 0 if that is meant`},
-		"providers: {anthropic: {models: {claude-sonnet-4: {}}}}":                              nil, // says that it is without limits
+		"providers: {anthropic: {models: {claude-sonnet-4: {}}}}":                              nil, // {} lifts the limits on purpose
 		"providers: {anthropic: {models: {claude-sonnet-4: {aliases: [sonnet], max_rpm: 0}}}}": nil,
 		"providers: {anthropic: {models: {claude-sonnet-4: {aliases: [sonnet], auto: true}}}}": nil,
-		"providers: {anthropic: {models: {claude-sonnet-9: {aliases: [sonnet]}}}}":             nil, // had none
-		"providers: {gemini: {models: {gemini-2.0-flash-lite: {aliases: [lite]}}}}":            nil, // had none
+		"providers: {anthropic: {models: {claude-sonnet-9: {aliases: [sonnet]}}}}":             nil, // the model had no default quota
+		"providers: {gemini: {models: {gemini-2.0-flash-lite: {aliases: [lite]}}}}":            nil, // the model had no default quota
 		"admin:\n  token: {env: ONE}": {
 			"gateway.yaml:2:3: admin.token: it could be guessed: it should have 16 characters or more"},
 		"admin: {token: {env: URL}}": nil,
@@ -337,7 +339,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A name means the model that the rules for names say, and an exact name comes first.
+// A name stands for the model that the rules for names give, and an exact name comes first.
 func TestFind(t *testing.T) {
 	cfg, err := config.Parse("test.yaml", []byte(`
 state: memory
@@ -353,7 +355,7 @@ providers:
 		{"anthropic", "claude-3-5-haiku", "claude-haiku-3.5"},
 		{"anthropic", "claude-3-5-haiku-20241022", "claude-haiku-3.5"},
 		{"anthropic", "claude-3-5-haiku-20240101", "claude-3-5-haiku-20240101"},
-		{"anthropic", "claude-haiku-3.5-20240101", "claude-3-5-haiku-20240101"}, // the same by its plain name
+		{"anthropic", "claude-haiku-3.5-20240101", "claude-3-5-haiku-20240101"}, // the same model by its plain name
 		{"anthropic", "claude-opus-5-latest", "claude-opus-5-20260101"},
 		{"anthropic", "claude-opus-5-20260202", "claude-opus-5-20260202"},
 		{"anthropic", "claude-opus-6-20260101", "claude-opus-6-2026*"}, // a pattern for releases

@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// Each file that the guide shows is valid.
+// Each configuration that the guide shows is valid.
 func TestGuide(t *testing.T) {
 	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_EU_KEY", "AZURE_US_KEY", "REDIS_URL", "RATELIMIT_ADMIN_TOKEN"} {
 		t.Setenv(name, "redis://127.0.0.1")

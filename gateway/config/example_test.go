@@ -52,7 +52,7 @@ providers:
 	// o9  0 false
 }
 
-// What the example shows that is not commented out is the default.
+// Every line of the example that is not commented out is the default.
 func TestExampleShowsTheDefaults(t *testing.T) {
 	got, err := config.Parse("example.yaml", []byte(config.Example))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	}
 }
 
-// everything is the example with all that is commented out, and secrets that exist.
+// everything returns the example with all comments made fields, and with secrets that exist.
 func everything(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_KEY_A", "RATELIMIT_ADMIN_TOKEN"} {
@@ -93,7 +93,7 @@ func TestExampleIsValidWithEverything(t *testing.T) {
 	}
 }
 
-// A field that nobody knows, in each mapping, has all names listed that are known there.
+// The fault of an unknown field, in each mapping, lists all names that are known there.
 func TestExampleHasEveryField(t *testing.T) {
 	text := everything(t)
 	marked := regexp.MustCompile(`(?m)^( *)(\S.*:)(?:( *#.*)?\n)(( +)\S)`).ReplaceAllString(text, "$1$2\n${5}unknown: 1\n$4")

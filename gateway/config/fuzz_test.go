@@ -12,8 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Whatever a file holds, it is a valid configuration or faults with lines, and nothing
-// else.
+// Any file is a valid configuration, or has faults with lines, and nothing else.
 func FuzzParse(f *testing.F) {
 	f.Add(config.Example)
 	f.Add(wholeFile(f))

@@ -18,8 +18,8 @@ func redacted(t *testing.T, c *config.Config) string {
 	return string(text)
 }
 
-// Without secrets, what is shown is a file with the same meaning: JSON is YAML. It names
-// the quotas that were only usual.
+// Without its secrets, the configuration as JSON is a file with the same meaning, since JSON
+// is YAML. It names the default quotas.
 func TestRedactedMeansTheSame(t *testing.T) {
 	for _, c := range []*config.Config{withoutFile(t), parsed(t, wholeFile(t))} {
 		text := redacted(t, c)
@@ -32,7 +32,7 @@ func TestRedactedMeansTheSame(t *testing.T) {
 	}
 }
 
-// wholeFile has something in every field, but for secrets.
+// wholeFile has a value in every field except secrets.
 func wholeFile(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

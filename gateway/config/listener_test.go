@@ -8,8 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
-// Clients and the admin API cannot both listen where one of them would take the other's
-// port.
+// Clients and the admin API cannot have addresses of which one would take the other's port.
 func TestListenersThatCollide(t *testing.T) {
 	t.Setenv("TOKEN", "token-1")
 	for _, c := range []struct {
@@ -20,7 +19,7 @@ func TestListenersThatCollide(t *testing.T) {
 		{":9000", "127.0.0.1:9000", true},
 		{"127.0.0.1:9000", ":9000", true},
 		{"0.0.0.0:9000", "127.0.0.1:9000", true},
-		{"0.0.0.0:9000", "[::1]:9000", true}, // it is all addresses of both kinds
+		{"0.0.0.0:9000", "[::1]:9000", true}, // 0.0.0.0 stands for all addresses, of IPv4 and IPv6
 		{"[::]:9000", "127.0.0.1:9000", true},
 		{"localhost:9000", "127.0.0.1:9000", true},
 		{"LOCALHOST:9000", "localhost:9000", true},
@@ -37,7 +36,8 @@ func TestListenersThatCollide(t *testing.T) {
 	}
 }
 
-// A file for the audit log that no gateway could write is a fault, and it is not made.
+// A file for the audit log that no gateway could write is a fault. Checking it does not create
+// it.
 func TestAuditFile(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "old")

@@ -23,7 +23,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// A pattern means what the regular expression means that has .* in place of each *.
+// A pattern matches the same names as the regular expression with .* in place of each *.
 func TestMatchIsTheRegularExpression(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.StringMatching(`[ab.*]{0,8}`).Draw(t, "pattern")

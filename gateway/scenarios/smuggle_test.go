@@ -58,7 +58,7 @@ type abuse struct {
 
 const behindChunks = "a length that hides a request behind chunks"
 
-// Values in place of a status.
+// These stand in place of a status.
 const (
 	none   = 0 // the connection is closed without an answer
 	unread = 1 // none, or 400: the body cannot be read

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// must fails the test that did something to a file in vain.
+// must fails the test if preparing a file has failed.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -88,7 +88,7 @@ func TestWatchBehindLinks(t *testing.T) {
 	}
 }
 
-// A file that is being written is not read half.
+// A file is not loaded while it is half written.
 func TestWatchWaitsForTheWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.yaml")
 	must(t, os.WriteFile(path, []byte("keys: required"), 0o600))
@@ -105,7 +105,7 @@ func TestWatchWaitsForTheWriter(t *testing.T) {
 	}
 }
 
-// A pipe is not read, for who reads it takes it away from others, or waits for ever.
+// A pipe is not read: the reader would take its content away from others, or wait for ever.
 func TestWatchOfAPipe(t *testing.T) {
 	read, write, err := os.Pipe()
 	must(t, err)

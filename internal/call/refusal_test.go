@@ -20,8 +20,7 @@ func later(wait time.Duration, tokens bool, message string) llm.Refusal {
 	return llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: wait, Retry: true, Tokens: tokens, Message: message}
 }
 
-// muchLater is the refusal of a call that has to wait for so long that somebody should
-// know.
+// muchLater is the refusal of a call whose wait is so long that the SDK should show the error.
 func muchLater(wait time.Duration, tokens bool, message string) llm.Refusal {
 	r := later(wait, tokens, message)
 	r.Retry = false

@@ -27,7 +27,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// countKey has what JSON, %q and addresses escape.
+// countKey has characters that JSON, %q and addresses escape.
 const countKey = `sk-"secret\0123/456+789`
 
 var countProviders = []llm.Provider{llm.Gemini, llm.OpenAI, llm.Anthropic}
@@ -78,7 +78,7 @@ func countRequestOf(r *http.Request) countRequest {
 	return countRequest{r.Method, r.Host, r.RequestURI, r.Header, string(body)}
 }
 
-// countWire is what each provider documents.
+// countWire has the requests and answers that each provider documents.
 var countWire = map[llm.Provider]struct {
 	host, uri    string
 	header       map[string]string
@@ -239,7 +239,7 @@ func TestCounterModels(t *testing.T) {
 	}
 }
 
-// What cannot be right is refused before any request.
+// Invalid arguments are refused before any request.
 func TestCounterRefuses(t *testing.T) {
 	asked := atomic.Int32{}
 	server := countServer(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -314,12 +314,12 @@ func TestCounterRefuses(t *testing.T) {
 	}
 }
 
-// Answers are counts, or faults that say what is wrong with them.
+// An answer is a count, or an error that says what is wrong with it.
 func TestCounterAnswers(t *testing.T) {
 	for _, test := range []struct {
 		status int
-		body   string // FIELD stands for the provider's
-		want   string // or else a count of 7
+		body   string // FIELD stands for the name of the provider's field
+		want   string // the text of the error; empty: a count of 7
 	}{
 		{200, `{"FIELD":7}`, ""},
 		{200, " {\"more\":[{}],\n\"FIELD\" : 7 }\n", ""},
@@ -349,7 +349,7 @@ func TestCounterAnswers(t *testing.T) {
 		{201, `{"FIELD":7}`, `201 Created: {"FIELD":7}`},
 		{204, ``, "204 No Content: (empty)"},
 		{304, ``, "304 Not Modified: (empty)"},
-		{307, ``, "307 Temporary Redirect: (empty)"}, // to nowhere
+		{307, ``, "307 Temporary Redirect: (empty)"}, // a redirect without a target
 		{400, `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"x"}]}}`,
 			"400 Bad Request: API key not valid. Please pass a valid API key."},
 		{404, `{"type":"error","error":{"type":"not_found_error","message":"model: some-model"},"request_id":"req_1"}`, "404 Not Found: model: some-model"},
@@ -410,7 +410,7 @@ func TestCounterZero(t *testing.T) {
 	}
 }
 
-// An answer without end is read up to a bound, packed or not.
+// An endless answer is read up to a bound, compressed or not.
 func TestCounterEndlessAnswer(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"plain": func(w http.ResponseWriter, _ *http.Request) {
@@ -487,8 +487,8 @@ func TestCounterRedirects(t *testing.T) {
 	}
 }
 
-// countRaw is a server that reads a request, sends bytes and then does as it is
-// told with the connection.
+// countRaw is a server that reads a request, sends bytes, and then closes or keeps the
+// connection as the test says.
 func countRaw(t *testing.T, answer string, then func(net.Conn)) string {
 	server := countServer(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -504,7 +504,7 @@ func countRaw(t *testing.T, answer string, then func(net.Conn)) string {
 	return server.URL
 }
 
-// Broken answers are faults that show nothing of the key.
+// A broken answer is an error that shows nothing of the key.
 func TestCounterBrokenConnection(t *testing.T) {
 	hangUp := func(net.Conn) {}
 	untilClosed := func(conn net.Conn) { io.Copy(io.Discard, conn) }
@@ -540,8 +540,7 @@ func TestCounterNobodyListens(t *testing.T) {
 	}
 }
 
-// A caller that stops waiting is let go, wherever the server hangs, and is told
-// why.
+// A caller that stops waiting gets the error of its context, wherever the server hangs.
 func TestCounterContext(t *testing.T) {
 	cause := errors.New("enough")
 	for hangs, begin := range map[string]func(http.ResponseWriter){
@@ -606,8 +605,7 @@ func TestCounterContextThatHasEnded(t *testing.T) {
 	}
 }
 
-// A server that hangs is given up by the default client, without any deadline
-// of the caller's.
+// The default client gives a hanging server up, even if the caller has no deadline.
 func TestCounterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

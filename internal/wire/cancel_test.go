@@ -23,7 +23,7 @@ func TestCancel(t *testing.T) {
 	for _, c := range []struct {
 		name, scheme string
 		body         func() io.ReadCloser
-		serve        func(c net.Conn, reached func()) // up to the stage
+		serve        func(c net.Conn, reached func()) // serves up to the stage, and then calls reached
 		sent         bool
 	}{
 		{"handshake", "https", nil, func(c net.Conn, reached func()) {

@@ -16,7 +16,7 @@ func TestUnreadBody(t *testing.T) {
 		name             string
 		frame            string
 		body             string
-		announced, again bool // the connection is closed: it says so; it is used again
+		announced, again bool // the answer announces that the connection is closed; the connection is used again
 	}{
 		{"short", "Content-Length: 5", "hello", false, true},
 		{"at the bound", fmt.Sprintf("Content-Length: %d", maxDrain), strings.Repeat("x", maxDrain), false, true},

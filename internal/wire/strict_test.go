@@ -172,7 +172,7 @@ type said struct {
 	statuses string
 	seen     []seen
 	text     string
-	err      error // of the connection
+	err      error // the error of the connection
 }
 
 var statusLine = regexp.MustCompile(`HTTP/1\.[01] (\d\d\d) `)
@@ -184,7 +184,7 @@ func (w *witness) hear(t testing.TB, text []byte) said {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	w.seen = nil // nobody is served
+	w.seen = nil // no request is being served
 	go func() {
 		c.Write(text)
 		c.(*net.UnixConn).CloseWrite()
