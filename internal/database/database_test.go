@@ -26,7 +26,7 @@ func open(t *testing.T, path string, q quotas, maxUnknown int) (*File, Content) 
 	return f, c
 }
 
-// usage returns what the accounts of the file say was used, and what its tables do.
+// usage returns what was used by the accounts of the file, and by its tables.
 func usage(t *testing.T, f *File, q quotas) (accounts, tables map[string]int) {
 	t.Helper()
 	accounts, tables = map[string]int{}, map[string]int{}
@@ -57,7 +57,8 @@ func used(n int) state.Usage {
 	return state.Usage{Requests: slices.Repeat([]time.Time{now}, n), DayStart: now, DayCount: n}
 }
 
-// What is put into a file is there when it is opened: in the accounts, and for older programs.
+// The content of Replace is in the file when it is opened: in the accounts, and in the tables of older
+// programs.
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	want := quotas{"m": {MaxRPM: 10, MaxTPD: 5, MaxConcurrent: 2, DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second}}
@@ -76,7 +77,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// Of models without a quota, those that were used most stay.
+// Of models without a quota, the file keeps the usage of those that were used most.
 func TestUnknownModelsAreBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	all := map[string]state.Usage{"known": used(1), "little": used(2), "much": used(4), "more": used(3)}
@@ -111,7 +112,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// A quota that is not valid is refused, with the name of its file, and nothing is replaced.
+// A quota that is not valid is an error that names the file, and nothing is replaced.
 func TestInvalidQuota(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	if err := Replace(path, quotas{"m": {MaxRPM: 1}}, nil); err != nil {

@@ -25,18 +25,18 @@ type visited struct {
 	name    string
 	rank    int
 	weight  int64
-	queue   []standing
+	queue   []queued
 	deficit int64
 	now     bool // it is being visited
 }
 
-type standing struct {
+type queued struct {
 	name     string
 	priority int
 	cost     int64
 }
 
-func (b *textbook) join(flow string, rank int, weight int64, s standing) {
+func (b *textbook) join(flow string, rank int, weight int64, s queued) {
 	i := slices.IndexFunc(b.circle, func(f *visited) bool { return f.name == flow })
 	if i < 0 {
 		i = len(b.circle)
@@ -49,7 +49,7 @@ func (b *textbook) join(flow string, rank int, weight int64, s standing) {
 	}
 	f.weight = weight
 	f.queue = append(f.queue, s)
-	slices.SortStableFunc(f.queue, func(a, b standing) int { return cmp.Compare(b.priority, a.priority) })
+	slices.SortStableFunc(f.queue, func(a, b queued) int { return cmp.Compare(b.priority, a.priority) })
 	if b.turn == f && f.queue[0] == s {
 		b.turn = nil // what it has gained was for another
 	}
@@ -62,7 +62,7 @@ func (b *textbook) join(flow string, rank int, weight int64, s standing) {
 // leave removes a waiter that has been served or has given up.
 func (b *textbook) leave(name string, served bool) {
 	for i, f := range b.circle {
-		k := slices.IndexFunc(f.queue, func(s standing) bool { return s.name == name })
+		k := slices.IndexFunc(f.queue, func(s queued) bool { return s.name == name })
 		if k < 0 {
 			continue
 		}
@@ -168,7 +168,7 @@ func TestLikeTheTextbook(t *testing.T) {
 					name := fmt.Sprint(a.Flow, i)
 					joined = append(joined, name)
 					o.join(l, name, Ticket{Flow: a.Flow, Rank: a.Rank, Weight: int(weights[a.Flow]), Cost: a.Cost, Priority: a.Priority})
-					book.join(a.Flow, a.Rank, weights[a.Flow], standing{name, a.Priority, max(a.Cost, minCost)})
+					book.join(a.Flow, a.Rank, weights[a.Flow], queued{name, a.Priority, max(a.Cost, minCost)})
 				case "serve":
 					serve(a.Which % 5)
 				case "cancel":

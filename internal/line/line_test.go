@@ -17,8 +17,7 @@ import (
 // Each waiter waits on its own goroutine, so none is left when all have passed or given up.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// office is a hall, and the limits that its waiters ask: those of the line, and those of their
-// flow.
+// office is a hall, and the limits that its waiters ask: those of each line, and those of each flow.
 type office struct {
 	t    *testing.T
 	hall Hall
@@ -110,7 +109,7 @@ func (o *office) start(l *Line, name string, t Ticket) {
 	}()
 }
 
-// let lets n more pass in a line.
+// let raises the limit of a line by n.
 func (o *office) let(l *Line, n int) {
 	o.mu.Lock()
 	o.open[l] += n
@@ -119,7 +118,7 @@ func (o *office) let(l *Line, n int) {
 	synctest.Wait()
 }
 
-// give lets a flow have n more.
+// give raises the limit of a flow by n.
 func (o *office) give(flow string, n int) {
 	o.mu.Lock()
 	o.own[flow] += n
@@ -163,7 +162,7 @@ func ahead(l *Line, flow string) (Ahead, bool) {
 	return l.Ahead(flow, 0)
 }
 
-// wantNobody checks that no trace is left of those that waited.
+// wantNobody checks that no trace of any waiter is left.
 func (o *office) wantNobody() {
 	o.t.Helper()
 	synctest.Wait()
@@ -318,7 +317,7 @@ func TestPriorityWhileAsking(t *testing.T) {
 	}
 }
 
-// As many calls of a flow wait as may, and no more. Other flows and lines are not affected.
+// Exactly MaxWaiting calls of a flow may wait. Other flows and lines are not affected.
 func TestCrowded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -377,7 +376,7 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// A waiter that gives up, wherever it stands, leaves nothing behind, and the others go on in order.
+// A waiter that gives up, at any position in the line, leaves no trace, and the others go on in order.
 func TestGivesUp(t *testing.T) {
 	for _, tt := range []struct {
 		name, who string
@@ -483,7 +482,7 @@ func TestSpuriousWakes(t *testing.T) {
 	})
 }
 
-// Ahead is what comes before a new call.
+// Ahead reports the waiting calls that come before a new one.
 func TestAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -529,8 +528,9 @@ func TestAhead(t *testing.T) {
 	})
 }
 
-// A line is held from its first denial until all waiters that it has denied have passed. A waiter
-// that only tries, for the first time or again after it was aside, does not hold up other flows.
+// New calls must wait from the first denial of a line until all waiters that it has denied have passed.
+// A waiter that only tries, for the first time or again after it was aside, does not make other flows
+// wait.
 func TestHeld(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -569,8 +569,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// A waiter that has passed leaves the line held for the next one, which may have to wait for the
-// same limit.
+// After a waiter has passed, new calls must still wait for the next one, which may have to wait for
+// the same limit.
 func TestHeldForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -591,8 +591,8 @@ func TestHeldForTheNext(t *testing.T) {
 	})
 }
 
-// A waiter that the line has denied holds it when it has the turn again, whatever the answers to
-// the waiters in between.
+// When a waiter that the line has denied has the turn again, new calls must wait, whatever the answers
+// to the waiters in between were.
 func TestHeldByWhoWasDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)

@@ -117,7 +117,7 @@ func TestRankChanges(t *testing.T) {
 	})
 }
 
-// A line holds up new calls of the rank of its waiters, and of lower ranks.
+// New calls of the rank of a line's waiters, and of lower ranks, must wait.
 func TestHeldByRank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Fifty calls come and go, ask and are denied, step aside, are woken and give up: all of them pass
-// or give up in the end, two never ask in one line at the same time, and nothing is left.
+// Fifty calls come and go, ask and are denied, step aside, are woken and give up. All of them pass or
+// give up in the end, no two ask in one line at the same time, and no trace is left.
 func TestStress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -94,8 +94,8 @@ func TestStress(t *testing.T) {
 	})
 }
 
-// Whatever is given back, and whenever, no waiter sleeps on for the hour that it was given: all
-// pass as soon as there is enough for all.
+// Whatever is given back, and whenever, no waiter sleeps for the whole hour that its answer says: all
+// waiters pass as soon as there is enough for all.
 func TestNoWakeIsLost(t *testing.T) {
 	for seed := range uint64(3000) {
 		synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ func TestCheckTime(t *testing.T) {
 	}
 }
 
-// The maximum of each dimension is a field of its own.
+// Each dimension has a field of the quota for its maximum, which no other dimension has.
 func TestMax(t *testing.T) {
 	q := Quota{MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7, DayResetsAt: "00:00 UTC", Auto: true}
 	want := map[Dimension]int{RPM: 1, TPM: 2, RPD: 3, InputTPM: 4, OutputTPM: 5, TPD: 6, Concurrent: 7}

@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "write what the files give in place of what they should give")
 
 // The files in testdata/taken are written in ways that Write does not use and that Read has
-// always taken. Beside each is how Write writes what the file holds.
+// always accepted. Beside each file is the text that Write writes for its content.
 func TestTaken(t *testing.T) {
 	corpus(t, "taken", func(t *testing.T, name, text string) string {
 		f, err := parse(name, text)
@@ -28,8 +28,8 @@ func TestTaken(t *testing.T) {
 	})
 }
 
-// The files in testdata/refused are YAML, or nearly so, and Read has never taken them. Beside
-// each is the error.
+// The files in testdata/refused are YAML, or nearly so, and Read has never accepted them. Beside
+// each file is the error.
 func TestRefused(t *testing.T) {
 	corpus(t, "refused", func(t *testing.T, name, text string) string {
 		f, err := parse(name, text)

@@ -58,12 +58,12 @@ func everyField() File {
 	}
 }
 
-// diffFiles takes times for equal that are the same moment, and an empty map or
-// list for the same as none.
+// diffFiles treats times as equal if they are the same moment, and an empty map or list as
+// equal to none.
 func diffFiles(want, got File) string { return cmp.Diff(want, got, cmpopts.EquateEmpty()) }
 
-// The files are as gopkg.in/yaml.v3 writes them, but for example.yaml, which is
-// in the documentation, and by-hand.yaml.
+// The files are written as gopkg.in/yaml.v3 writes them, except example.yaml, which is in the
+// documentation, and by-hand.yaml.
 func TestRead(t *testing.T) {
 	zero := state.Usage{}
 	names := map[string]state.Quota{}
@@ -333,7 +333,7 @@ func TestParseMistakes(t *testing.T) {
 	}
 }
 
-// A file that a crash cut short is an error wherever it can be told.
+// A file that was cut short by a crash is an error, unless the rest is a valid file.
 func TestParseCutShort(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "example.yaml"))
 	if err != nil {
@@ -430,7 +430,7 @@ func TestWriteRelative(t *testing.T) {
 	wantFiles(t, ".", "limits.yaml")
 }
 
-// A link stays one, and the file that it leads to is replaced, or made.
+// A link stays a link, and the file that it leads to is replaced, or created.
 func TestWriteThroughLinks(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -518,7 +518,7 @@ func TestWriteFaults(t *testing.T) {
 	}
 }
 
-// What could not be read again is not written.
+// Content that Read would not accept is not written.
 func TestWriteRefuses(t *testing.T) {
 	usage := func(u state.Usage) File { return File{State: map[string]state.Usage{"gpt-4o": u}} }
 	quota := func(name string, q state.Quota) File { return File{Quotas: map[string]state.Quota{name: q}} }
@@ -559,7 +559,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// Whoever reads while others write sees a whole file.
+// A reader sees a complete file while other goroutines write it.
 func TestWriteWhileRead(t *testing.T) {
 	const writers, each = 4, 50
 	dir := t.TempDir()
@@ -593,7 +593,7 @@ func TestWriteWhileRead(t *testing.T) {
 	wantFiles(t, dir, "limits.yaml")
 }
 
-// whole has n models, each with a quota of n.
+// whole returns a file with n models, each with a quota of n.
 func whole(n int) File {
 	s := File{Quotas: map[string]state.Quota{}}
 	for i := range n {
@@ -770,7 +770,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A file that says nothing of quotas or usage is told from one that says there are none.
+// A file without quotas or usage differs from a file with an empty mapping of them.
 func TestReadOfNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.yaml")
 	for text, want := range map[string]File{

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// childPath names the file that a test writes which runs once more, in a process
-// of its own.
+// childPath is the environment variable with the path of the file that a test writes in a
+// process of its own.
 const childPath = "RATELIMIT_TEST_STATE_FILE"
 
 func inChild(t *testing.T, path string) *exec.Cmd {
@@ -23,8 +23,8 @@ func inChild(t *testing.T, path string) *exec.Cmd {
 	return child
 }
 
-// A disk that is full lets the old file be. The limit on the size of a file, at
-// which writing stops half-way, stands in for it.
+// If the disk is full, the old file stays. The test uses a limit on the size of files in place
+// of a full disk: writing stops half-way at it.
 func TestWriteDiskFull(t *testing.T) {
 	if path := os.Getenv(childPath); path != "" {
 		signal.Ignore(syscall.SIGXFSZ)
@@ -50,7 +50,7 @@ func TestWriteDiskFull(t *testing.T) {
 	wantFiles(t, dir, "limits.yaml")
 }
 
-// Processes that write one file leave a whole one at any time.
+// While several processes write one file, the file is complete at any time.
 func TestWriteProcesses(t *testing.T) {
 	if path := os.Getenv(childPath); path != "" {
 		for n := range 50 {

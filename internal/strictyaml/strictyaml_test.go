@@ -15,7 +15,7 @@ var (
 	generated = Form{MaxBytes: 1 << 20, Generated: true}
 )
 
-// content returns what a place holds, as package json would: mappings, lists, texts and nil.
+// content returns a value as package json would decode it: mappings, lists, texts and nil.
 func content(p Value) any {
 	if text, ok := p.Scalar(); ok {
 		return text
@@ -51,7 +51,7 @@ func read(text string, form Form) string {
 	return string(shown)
 }
 
-// What is read of a text is the same in both forms of files.
+// These texts are read the same in both forms of files.
 func TestRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         `null`,
@@ -98,7 +98,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Some texts are read in one form of files and refused in the other.
+// Some texts are valid in one form of files and faults in the other.
 func TestForms(t *testing.T) {
 	for _, c := range []struct{ text, byHand, generated string }{
 		{"{a: [b,\n  c],\n\td: e}", `{"a":["b","c"],"d":"e"}`, "3:1: U+0009: tabs, control characters and the like must be escaped, in double quotes"},
@@ -121,7 +121,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Numbers of generated files are written in one way.
+// A number in a generated file has only one valid form.
 func TestCount(t *testing.T) {
 	for text, want := range map[string][2]bool{
 		"1000": {true, true}, "0": {true, true}, "1_000": {true, false}, "'1000'": {true, false},
@@ -138,7 +138,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// Mistakes that have no file among those of the gateway's configuration.
+// Faults that the test files of the gateway's configuration do not have.
 func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: b\n  c":                "2:3: it cannot be read as YAML: value is not allowed in this context",
@@ -178,7 +178,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// A fault names the value and where it stands.
+// A fault has the path of the value, its line and its column.
 func TestPlaces(t *testing.T) {
 	const text = "a:\n  b c: [x, {d: é, e: y}]\n  f:\n    - g: 1\n      h: {}\n    -\n"
 	d := Parse("f.yaml", text, byHand)
@@ -229,8 +229,7 @@ func TestJSON(t *testing.T) {
 	})
 }
 
-// jsonValue returns a value of some depth, whose names are no empty texts and have no control
-// characters.
+// jsonValue returns a value of some depth, whose names are not empty and have no control characters.
 func jsonValue(t *rapid.T, depth int) any {
 	text := rapid.StringMatching(`[ -~é模🤖]{0,8}`)
 	switch kind := rapid.IntRange(0, 3).Draw(t, "kind"); {
@@ -252,8 +251,8 @@ func jsonValue(t *rapid.T, depth int) any {
 	return all
 }
 
-// Whatever a text holds, it is read or has faults with places, and both forms agree on what
-// both read.
+// Any text can be read, or has faults with a line and a column. If both forms can read it, they read
+// the same.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"a:\n  - b: 'c'\n    \"d\": [e, {f: g}]\n? h\n: |\n  i\n\nj: ~ # k\r\n", "--- {a: \"\\x41\\u00e9\"}", "a: &b [*c, !d e]", "%A\n---\n...\n", "{[?: ", "\"\\", "<<: a",
@@ -278,7 +277,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkTree sees that each collection ends where another node begins, within those around it.
+// checkTree checks that each list and mapping ends where another node begins, and within the ones
+// around it.
 func checkTree(t *testing.T, d *Document) {
 	t.Helper()
 	ends := []int{len(d.nodes)}
