@@ -51,7 +51,7 @@ func BenchmarkBus(b *testing.B) {
 	bustest.Benchmark(b, func() bustest.Node { return nodeOf(b, redisstore.Config{URL: url}) })
 }
 
-// Nodes of another namespace are strangers, and what is no message is dropped.
+// Nodes of another namespace do not receive messages, and data that is not a message is dropped.
 func TestBusOfANamespace(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)

@@ -67,8 +67,8 @@ func awaitBack(s *Store) {
 	}
 }
 
-// awaitHealed waits until the node knows that Redis is back, has charged it for what it owes, and
-// has nothing under way.
+// awaitHealed waits until the node knows that Redis is back, has charged it for what was admitted
+// without it, and has nothing under way.
 func (n *node) awaitHealed() {
 	for {
 		if n.fallback().inDebt() {
@@ -91,7 +91,7 @@ func (n *node) awaitHealed() {
 	}
 }
 
-// await waits for the running sweeps. There must be no debts, so that no other begins.
+// await waits for the running sweeps. There must be no ledgers, so that no other sweep begins.
 func (s *sweeper) await() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (n *node) checkEvents(t *testing.T) (allowed, denied, charged int64) {
 	return allowed, denied, charged
 }
 
-// inTime fails unless a call ends long before a fault does.
+// inTime fails the test unless a call ends long before a fault does.
 func inTime(t *testing.T, call func()) {
 	t.Helper()
 	start := time.Now()
@@ -142,7 +142,7 @@ func inTime(t *testing.T, call func()) {
 	}
 }
 
-// wantUsed fails unless so much is used of a window or log, debts included.
+// wantUsed fails the test unless an amount is used of a window or log, debts included.
 func wantUsed(t *testing.T, s *Store, key string, l limit.Limit, want int64) {
 	t.Helper()
 	accounts, at, err := s.Read(t.Context(), key)

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// keyModel is the expected state of a key: an account of what was charged, a list of what is set
-// aside, and one of what was used, for each of its limits.
+// keyModel is the expected state of a key: an account of what was charged, the leases, and for each
+// limit a list of what was used.
 type keyModel struct {
 	key     string
 	limits  []limit.Limit
@@ -36,7 +36,7 @@ type modelLease struct {
 // modelPart is what was used at one time: an index in the lists.
 type modelPart struct{ at, n int64 }
 
-// leased returns how much is set aside.
+// leased returns how much is leased.
 func (e *keyModel) leased() (n int64) {
 	for _, l := range e.leases {
 		n += l.n
@@ -44,7 +44,7 @@ func (e *keyModel) leased() (n int64) {
 	return n
 }
 
-// look charges the leases whose time is over.
+// look charges the leases whose term is over.
 func (e *keyModel) look(now int64) {
 	e.leases = slices.DeleteFunc(e.leases, func(l *modelLease) bool {
 		if l.ends <= now {
@@ -95,7 +95,7 @@ func (e *keyModel) correct(place int, actual int64) {
 	}
 }
 
-// says compares decisions with the expected ones.
+// says fails the test if decisions differ from the expected ones.
 func (e *keyModel) says(now, n int64, charged bool, said []limit.Decision) error {
 	leased := e.leased()
 	for i, allows := range e.allows(now, n) {
@@ -209,13 +209,14 @@ func anyLimit(t *rapid.T) limit.Limit {
 
 func (s *leaseModel) now() int64 { return s.lender.at.Load() }
 
-// look lets a key charge leases whose time is over.
+// look lets a key charge the leases whose term is over.
 func (s *leaseModel) look(e *keyModel) {
 	s.forget(e)
 	e.look(s.now())
 }
 
-// forget forgets the leases of a key if the store has, which it may once everything is full again.
+// forget forgets the leases of a key if the store has forgotten them, which it may do once nothing of
+// the key is in use.
 func (s *leaseModel) forget(e *keyModel) {
 	if len(e.leases) == 0 || s.knows(e) {
 		return
@@ -264,7 +265,7 @@ func (s *leaseModel) lease() {
 	}
 }
 
-// spend uses some of a lease that is open, without the store.
+// spend uses some of a lease that has not ended, without asking the store.
 func (s *leaseModel) spend() {
 	e := oneOf(s.T, "key", s.all...)
 	if len(e.leases) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// lender is a remote whose clock stands still until it is moved.
+// lender is a remote whose clock stands still until a test moves it.
 type lender struct {
 	testing.TB
 	*remote
@@ -34,7 +34,7 @@ func newLender(t testing.TB, client rueidis.Client) *lender {
 
 func (d *lender) pass(by time.Duration) { d.at.Add(int64(by)) }
 
-// leases sets n aside, and fails if that is denied.
+// leases leases n, and fails the test if that is denied.
 func (d *lender) leases(n int64, term time.Duration, limits ...limit.Limit) (name string) {
 	d.Helper()
 	name, decisions, err := d.lease(d.Context(), store.Charge{Key: "key", Limits: limits, N: n}, term)
@@ -188,7 +188,7 @@ func TestLeaseThatWasForgottenWhenTheClockGoesBack(t *testing.T) {
 			d := newLender(d.TB, d.client)
 			name := d.leases(4, time.Second, l)
 			d.pass(72 * time.Hour)
-			if d.ends(name, 3, l) != nil || d.open() > 0 {
+			if d.ends(name, 3, l) != nil || d.leaseCount() > 0 {
 				d.Error("a lease that was forgotten was ended")
 			}
 			d.pass(-96 * time.Hour)
@@ -202,7 +202,7 @@ func TestLeaseThatWasForgottenWhenTheClockGoesBack(t *testing.T) {
 				}
 			}
 			d.pass(time.Second)
-			if d.takes(0, l); d.open() > 0 || d.ends(name, 3, l) != nil {
+			if d.takes(0, l); d.leaseCount() > 0 || d.ends(name, 3, l) != nil {
 				d.Error("a lease was ended twice")
 			}
 			d.wantRoom(10-used, "after it was charged", l)
@@ -249,7 +249,7 @@ func TestLeaseIsNotForgotten(t *testing.T) {
 	})
 }
 
-// owes makes a debt of n.
+// owes charges a debt of n.
 func (d *lender) owes(n int64, limits ...limit.Limit) {
 	d.Helper()
 	r, _, err := d.Take(d.Context(), []store.Charge{{Key: "key", Limits: limits}})
@@ -261,7 +261,7 @@ func (d *lender) owes(n int64, limits ...limit.Limit) {
 	}
 }
 
-// most takes as much as passes.
+// most takes as much as the limits allow.
 func (d *lender) most(l limit.Limit) int64 {
 	d.Helper()
 	for n := l.Burst(); n > 0; n-- {
@@ -272,8 +272,8 @@ func (d *lender) most(l limit.Limit) int64 {
 	return 0
 }
 
-// A lease is charged to its own limits, whichever limits a call has when its time is over, or when
-// they have changed.
+// A lease is charged to its own limits, whichever limits the call has that finds its term over, or that
+// finds the limits changed.
 func TestLeaseBesideOtherLimits(t *testing.T) {
 	client := dialed(t, redistest.New(t).URL())
 	a, b := limit.New(10, time.Hour), limit.New(10, 2*time.Hour)
@@ -359,7 +359,7 @@ func TestLeaseOfALimitThatChanges(t *testing.T) {
 	})
 }
 
-// A lease whose limit has changed can be used until its time is over: it counts from then on, no
+// A lease whose limit has changed can be used until its term is over: it counts from then on, no
 // earlier.
 func TestLeaseOfALimitThatChangesIsSpentLater(t *testing.T) {
 	ofEvery(t, 10, func(d *lender, l limit.Limit) {
@@ -452,7 +452,7 @@ func TestLeaseWhileTheClockGoesBack(t *testing.T) {
 			first(d, r)
 			d.wantRoom(5, "after the clock went back, which a "+name+" saw", l)
 			d.pass(time.Second)
-			if d.takes(0, l); d.open() > 0 {
+			if d.takes(0, l); d.leaseCount() > 0 {
 				d.Errorf("a lease is open when its time is over, after a %s saw that the clock went back", name)
 			}
 		}
@@ -552,7 +552,8 @@ func TestDecisionsBesideALease(t *testing.T) {
 	})
 }
 
-// wantSaid fails unless a peek of n, and a take if it is denied, report that so much is left.
+// wantSaid fails the test unless a peek of n, and a take of n that is denied, report that an amount is
+// left.
 func (d *lender) wantSaid(n, left int64, l limit.Limit) {
 	d.Helper()
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}}

@@ -18,7 +18,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// opened returns a store in the server at a URL.
+// opened returns a store in the server at a URL, which is closed when the test ends.
 func opened(t testing.TB, url string, cfg Config) *Store {
 	t.Helper()
 	cfg.URL = url
@@ -55,7 +55,7 @@ func (l *leaser) take(key string, n int64, limits ...limit.Limit) (r store.Recei
 	return r, leased
 }
 
-// heat takes one after another until the last is from a lease. It returns its receipt.
+// heat takes again and again until a take is from a lease. It returns the receipt of that take.
 func (l *leaser) heat(limits ...limit.Limit) store.Receipt {
 	l.Helper()
 	for i := range hotTakes {
@@ -70,15 +70,15 @@ func (l *leaser) heat(limits ...limit.Limit) store.Receipt {
 	return nil
 }
 
-// held returns the lease of a key, or nil.
-func (l *leaser) held(key string) *lease {
+// leaseOf returns the lease of a key, or nil.
+func (l *leaser) leaseOf(key string) *lease {
 	if s, ok := l.keys.Load(key); ok {
 		return s.(*leasedKey).lease.Load()
 	}
 	return nil
 }
 
-// wantLeft fails unless so much is left of the key for others.
+// wantLeft fails the test unless an amount is left of the key for other nodes.
 func (d *lender) wantLeft(want int64, when string, limits ...limit.Limit) {
 	d.Helper()
 	decisions, err := d.Peek(d.Context(), []store.Charge{{Key: "key", Limits: limits}})
@@ -90,8 +90,8 @@ func (d *lender) wantLeft(want int64, when string, limits ...limit.Limit) {
 	}
 }
 
-// open returns how many leases of the key the server knows.
-func (d *lender) open() int {
+// leaseCount returns how many leases of the key the server knows.
+func (d *lender) leaseCount() int {
 	d.Helper()
 	accounts, _, err := d.read(d.Context(), []store.Charge{{Key: "key"}})
 	if err != nil {
@@ -118,7 +118,7 @@ func TestHotKeyIsLeased(t *testing.T) {
 		if err := node.leases.Close(); err != nil {
 			d.Error(err)
 		}
-		if d.open() > 0 {
+		if d.leaseCount() > 0 {
 			d.Error("a lease is open when its node is closed")
 		}
 		d.wantLeft(160-18, "when all was given back", l)
@@ -167,7 +167,7 @@ func TestSettleWhatWasLeased(t *testing.T) {
 						d.Fatal(err)
 					}
 				}
-				if node.leases.Close(); d.open() > 0 {
+				if node.leases.Close(); d.leaseCount() > 0 {
 					d.Error("a lease is open when its node is closed")
 				}
 				used := int64(8 + 4)
@@ -180,7 +180,7 @@ func TestSettleWhatWasLeased(t *testing.T) {
 	})
 }
 
-// mute is a layer whose answers to settlements get lost while it is set.
+// mute is a layer whose answers to settlements get lost while its flag is set.
 type mute struct {
 	layer
 	lost atomic.Bool
@@ -244,11 +244,11 @@ func TestNodeThatDies(t *testing.T) {
 		node.heat(l)
 		d.wantLeft(160-7-10, "while it lives", l)
 		d.pass(time.Minute - 1)
-		if d.takes(0, l); d.open() != 1 {
+		if d.takes(0, l); d.leaseCount() != 1 {
 			d.Error("its lease has ended too early")
 		}
 		d.pass(1)
-		if d.takes(0, l); d.open() != 0 {
+		if d.takes(0, l); d.leaseCount() != 0 {
 			d.Error("its lease has not ended")
 		}
 		d.pass(48 * time.Hour)
@@ -262,7 +262,7 @@ func TestLeaseThatIsNotSpentComesBack(t *testing.T) {
 		node := d.leaser(time.Minute)
 		node.heat(l)
 		node.isOver()
-		if d.wantLeft(160-8, "after its time", l); d.open() > 0 {
+		if d.wantLeft(160-8, "after its time", l); d.leaseCount() > 0 {
 			d.Error("a lease is open when its time is over")
 		}
 		if _, leased := node.take("key", 1, l); leased {
@@ -271,9 +271,9 @@ func TestLeaseThatIsNotSpentComesBack(t *testing.T) {
 	})
 }
 
-// isOver lets the time of the key's lease end.
+// isOver moves the end of the key's lease to now.
 func (l *leaser) isOver() {
-	h := l.held("key")
+	h := l.leaseOf("key")
 	h.timer.Reset(0)
 	<-h.done
 }
@@ -295,7 +295,7 @@ func TestLeaseThatComesLate(t *testing.T) {
 	}
 }
 
-// A caller that leaves while a lease is being acquired has set nothing aside.
+// If a caller leaves while it acquires a lease, nothing stays leased.
 func TestLeaveWhileALeaseIsAskedFor(t *testing.T) {
 	l := limit.New(160, time.Hour).Using(limit.FixedWindow)
 	server := redistest.New(t)
@@ -315,15 +315,15 @@ func TestLeaveWhileALeaseIsAskedFor(t *testing.T) {
 			t.Errorf("%v, %v", r, err)
 		}
 	})
-	testkit.Eventually(t, "a lease", func() bool { return d.open() == 1 })
+	testkit.Eventually(t, "a lease", func() bool { return d.leaseCount() == 1 })
 	leave()
 	asked.Wait()
 	proxy.Heal()
-	testkit.Eventually(t, "the end of a lease that nobody has", func() bool { return d.open() == 0 })
+	testkit.Eventually(t, "the end of a lease that nobody has", func() bool { return d.leaseCount() == 0 })
 	d.wantLeft(160-7, "when all has left", l)
 }
 
-// Nodes that are closed while they acquire leases have nothing set aside.
+// If nodes are closed while they acquire leases, nothing stays leased.
 func TestCloseWhileLeasing(t *testing.T) {
 	l := limit.New(1_000_000, time.Hour)
 	d := newLender(t, dialed(t, redistest.New(t).URL()))
@@ -349,7 +349,7 @@ func TestCloseWhileLeasing(t *testing.T) {
 			t.Error(err)
 		}
 		takers.Wait()
-		if d.open() > 0 {
+		if d.leaseCount() > 0 {
 			t.Fatal("a lease is open when its node is closed")
 		}
 	}
@@ -377,12 +377,12 @@ func TestCloseWhileALeaseIsAskedFor(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	testkit.Eventually(t, "a lease", func() bool { return d.open() == 1 })
+	testkit.Eventually(t, "a lease", func() bool { return d.leaseCount() == 1 })
 	if err := node.leases.Close(); err != nil {
 		t.Error(err)
 	}
 	asked.Wait()
-	if d.wantLeft(160-used, "when all was given back", l); d.open() > 0 {
+	if d.wantLeft(160-used, "when all was given back", l); d.leaseCount() > 0 {
 		t.Error("a lease is open when its node is closed")
 	}
 }
@@ -463,7 +463,7 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 	ofEvery(t, 160, func(d *lender, l limit.Limit) {
 		node := d.leaser(time.Minute)
 		node.heat(l)
-		left := func() int64 { return node.held("key").left.Load() }
+		left := func() int64 { return node.leaseOf("key").left.Load() }
 		both := func(n, m int64) []store.Charge {
 			return []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}, {Key: "other", Limits: []limit.Limit{l}, N: m}}
 		}
@@ -550,7 +550,7 @@ func TestResetEndsLeases(t *testing.T) {
 		if err := node.Reset(d.Context(), "k"); err != nil {
 			d.Fatal(err)
 		}
-		if node.held("key") != nil || d.open() > 0 {
+		if node.leaseOf("key") != nil || d.leaseCount() > 0 {
 			d.Error("a lease is open after a reset")
 		}
 		if err := node.Settle(d.Context(), r, []int64{0}); err != nil {
@@ -608,7 +608,7 @@ func TestWhatIsLeased(t *testing.T) {
 	}
 }
 
-// However many keys there are, few are watched.
+// The number of keys whose takes are counted is bounded.
 func TestWatchedKeysAreBounded(t *testing.T) {
 	leases := newLeases(newFallback(nil, Deny, nil, nil), nil, time.Second)
 	limits := []limit.Limit{limit.PerHour(1000)}
@@ -625,8 +625,8 @@ func TestWatchedKeysAreBounded(t *testing.T) {
 	}
 }
 
-// A call that several leases cannot serve leaves nothing behind in one that ends meanwhile: it was
-// once charged for amounts that no caller had got.
+// A take from several leases that fails leaves no trace in a lease that ends meanwhile. A regression:
+// the lease was charged for amounts that no caller had got.
 func TestLeaseEndsWhileItIsTakenFrom(t *testing.T) {
 	node := newLeases(newFallback(nil, Deny, nil, nil), nil, time.Minute)
 	limits := []limit.Limit{limit.PerHour(1600)}
@@ -690,7 +690,7 @@ func leasesAtOnce(t *testing.T, takes int) {
 			})
 		}
 		nodes.Wait()
-		if d.open() > 0 {
+		if d.leaseCount() > 0 {
 			d.Error("a lease is open when all nodes are closed")
 		}
 		d.wantLeft(max(1600-used.Load(), 0), fmt.Sprint("after ", leased.Load(), " from leases"), l)
@@ -731,7 +731,7 @@ func (d *lender) spendSome(node *leaser, l limit.Limit, takes int, random *rand.
 	return used
 }
 
-// Nodes with leases that take what they can admit the limit, and no more.
+// Nodes with leases that take as much as they can admit exactly the limit.
 func TestLeasesAdmitTheLimit(t *testing.T) {
 	server := redistest.New(t)
 	for _, l := range []limit.Limit{
@@ -780,7 +780,7 @@ func TestLeasesAdmitTheLimit(t *testing.T) {
 	}
 }
 
-// What nodes have leased and not used is idle: each at most a sixteenth.
+// What nodes have leased and not used is idle: at most a sixteenth of the limit for each node.
 func TestIdleLeases(t *testing.T) {
 	const nodes, count = 4, 16_000
 	for _, each := range []int64{1, 10, 100} { // at a time
@@ -796,7 +796,7 @@ func TestIdleLeases(t *testing.T) {
 				all[takes%nodes].take("key", each, l)
 				var left int64
 				for _, node := range all {
-					if h := node.held("key"); h != nil {
+					if h := node.leaseOf("key"); h != nil {
 						left += h.left.Load()
 					}
 				}

@@ -181,8 +181,8 @@ func TestLinkOutcomes(t *testing.T) {
 	}
 }
 
-// An op that the server refuses has not happened, and does not happen later. An op of which the
-// caller was told that it may happen does.
+// An op that the server rejects has not happened, and does not happen later. But if its caller has left
+// and knows that it may happen, it does happen.
 func TestLinkFinishesUnwaitedOps(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)
@@ -241,8 +241,8 @@ func TestLinkFinishesUnwaitedOps(t *testing.T) {
 	x.counted("sent off", 1)
 }
 
-// hooked is a client that runs a function when it is asked for its nodes, which is between a
-// refusal and the answer to the waiting callers.
+// hooked is a client that runs a function when it is asked for its nodes. The link asks for them
+// between an error of the server and the answer to the waiting callers.
 type hooked struct {
 	rueidis.Client
 	hook func()
@@ -253,8 +253,8 @@ func (h hooked) Nodes() map[string]rueidis.Client {
 	return h.Client.Nodes()
 }
 
-// A caller that leaves just when the server has refused its op was told that the op may happen. It
-// does happen: otherwise a settlement would be lost.
+// If a caller leaves just when the server has rejected its op, its error says that the op may happen.
+// The op does happen: otherwise a settlement would be lost.
 func TestLinkLeftWhileRefused(t *testing.T) {
 	t.Parallel()
 	x := newLinkTest(t, patient)

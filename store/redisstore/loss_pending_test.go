@@ -13,16 +13,16 @@ import (
 
 var errNoAnswer = fmt.Errorf("%w: no answer", ErrLost)
 
-// heldTake is a take that Redis has decided, and whose answer is under way.
-type heldTake struct {
+// delayedTake is a take that Redis has decided, and whose answer is under way.
+type delayedTake struct {
 	answer  chan error // nil, or the error with which it gets lost
 	granted chan bool
 }
 
 // hold lets a node take n of a key, and holds the answer back.
-func (f *fleetNode) hold(t *testing.T, n int64, l limit.Limit) *heldTake {
+func (f *fleetNode) hold(t *testing.T, n int64, l limit.Limit) *delayedTake {
 	t.Helper()
-	h := &heldTake{make(chan error), make(chan bool)}
+	h := &delayedTake{make(chan error), make(chan bool)}
 	decided := make(chan struct{})
 	f.wire.answering = func(string, []store.Charge) error {
 		f.wire.answering = nil
@@ -41,12 +41,12 @@ func (f *fleetNode) hold(t *testing.T, n int64, l limit.Limit) *heldTake {
 }
 
 // ends lets the answer arrive, or get lost, and returns whether the take has passed.
-func (h *heldTake) ends(err error) bool {
+func (h *delayedTake) ends(err error) bool {
 	h.answer <- err
 	return <-h.granted
 }
 
-// rest takes one after another until it is denied, and returns how many have passed.
+// rest takes one at a time until it is denied, and returns how many have passed.
 func (f *fleetNode) rest(t *testing.T, l limit.Limit) (n int64) {
 	t.Helper()
 	for {
@@ -57,8 +57,8 @@ func (f *fleetNode) rest(t *testing.T, l limit.Limit) (n int64) {
 	}
 }
 
-// Takes that Redis had granted, but whose answers the node did not have when it began to decide by
-// itself, once passed beside the limit.
+// A node that begins to decide by itself counts takes that Redis has granted and whose answers it does
+// not have yet. A regression: they passed in addition to the limit.
 func TestAnswerUnderWayCounts(t *testing.T) {
 	for name, l := range everyLimit {
 		for why, c := range map[string]struct {
@@ -112,8 +112,8 @@ func TestDenialUnderWay(t *testing.T) {
 	}
 }
 
-// An answer that was recorded after a newer one once replaced it, and what had been granted between
-// the two passed again.
+// An answer that is recorded after a newer one does not replace it. A regression: what had been granted
+// between the two passed again.
 func TestOlderAnswerIsHeardLater(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestLargerAnswerOfAnotherWindow(t *testing.T) {
 	}
 }
 
-// Redis was charged for what had passed without it, and lost again before the node knew the
-// resulting state of the key: then it once passed again.
+// Redis is charged for what has passed without it, and is lost again before the node knows the
+// resulting state of the key. A regression: then as much passed again.
 func TestLostAgainOncePaid(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/storetest"
 )
 
-// lostRedis is a Redis that is lost for everything but resets.
+// lostRedis is a Redis that answers resets only.
 type lostRedis struct {
 	*fakeConn
 	closed atomic.Bool
@@ -122,7 +122,7 @@ var everyLimit = map[string]limit.Limit{
 	"counter":  limit.PerMinute(10).Using(limit.SlidingCounter),
 }
 
-// Everything passes, is counted, and is charged to Redis once.
+// With Allow, every call passes and is counted, and Redis is charged for it once.
 func TestAllow(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
@@ -231,8 +231,8 @@ func TestWindowsOfAKey(t *testing.T) {
 	}
 }
 
-// Where the shares of count and burst are not alike, a node owes no less than it has admitted and
-// what the time of others has drained of it.
+// If the shares of count and burst are not the same part, Redis is charged for no less than what the
+// node has admitted, less what has drained.
 func TestUnequalShares(t *testing.T) {
 	s := newFakeRedis()
 	l := limit.PerMinute(1).WithBurst(140)
@@ -433,7 +433,7 @@ func TestForeignLocalReceipts(t *testing.T) {
 	}
 }
 
-// Where only some keys are lost, only calls that need them are decided here.
+// If only some keys are lost, the node decides only on calls that need them.
 func TestSomeKeys(t *testing.T) {
 	l := limit.PerMinute(10).Using(limit.SlidingLog)
 	f := newFleetNode(newFakeRedis(), Share, share{0, 2}, nil)
@@ -518,7 +518,7 @@ func TestReadWhileLost(t *testing.T) {
 	}
 }
 
-// Read and Peek pay first, so that they see what this node has admitted.
+// Read and Peek charge Redis first, so that their answers include what this node has admitted.
 func TestReadAfterReturn(t *testing.T) {
 	l := limit.PerMinute(10).Using(limit.SlidingLog)
 	f := newFleetNode(newFakeRedis(), Share, whole, nil)
