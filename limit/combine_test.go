@@ -60,7 +60,7 @@ func TestCombineInAnyOrder(t *testing.T) {
 			in := call{"a", 1}
 			var admitted atomic.Int64
 			finishes(t, func() {
-				inParallel(crowd, func(i int) {
+				inParallel(goroutines, func(i int) {
 					random := rand.New(rand.NewPCG(uint64(i), 7))
 					for range 60 {
 						combined := combineSomehow(random, all[:])
@@ -123,7 +123,7 @@ func TestOverlappingCombinations(t *testing.T) {
 	var charged [5]atomic.Int64
 	in := call{"a", 1}
 	finishes(t, func() {
-		inParallel(crowd, func(i int) {
+		inParallel(goroutines, func(i int) {
 			random := rand.New(rand.NewPCG(uint64(i), 8))
 			for range 100 {
 				some := random.Perm(len(all))[:1+random.IntN(len(all))]
@@ -159,7 +159,7 @@ func TestCombinationsDoNotDeadlock(t *testing.T) {
 		NewLimiter(itself[int], New(100, time.Millisecond).Using(SlidingLog)),
 	}
 	finishes(t, func() {
-		inParallel(crowd, func(i int) {
+		inParallel(goroutines, func(i int) {
 			random := rand.New(rand.NewPCG(uint64(i), 9))
 			for range 150 {
 				var parts []Combinable[int]

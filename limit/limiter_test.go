@@ -88,7 +88,7 @@ func throughAnyDoor[K comparable](l *Limiter[K, K], door int, key K, n int64) bo
 	}
 }
 
-const crowd = 16 // goroutines
+const goroutines = 16 // of a test that runs in parallel
 
 func TestExactlyTheLimitPasses(t *testing.T) {
 	for _, count := range []int64{1, 3, 10, 1000, 65537} {
@@ -99,8 +99,8 @@ func TestExactlyTheLimitPasses(t *testing.T) {
 				if head := count - 2000; l.AllowN(0, head) { // of a large limit, the rest is contended
 					admitted.Store(head)
 				}
-				inParallel(crowd, func(i int) {
-					for range min(count, 2000)/crowd + 5 {
+				inParallel(goroutines, func(i int) {
+					for range min(count, 2000)/goroutines + 5 {
 						if throughAnyDoor(l, i, 0, 1) {
 							admitted.Add(1)
 						}
@@ -125,9 +125,9 @@ func TestExactlyTheLimitPassesUnderContention(t *testing.T) {
 			l := NewLimiter(itself[int], limits...)
 			for key := range 4 {
 				var admitted atomic.Int64
-				inParallel(crowd, func(int) {
+				inParallel(goroutines, func(int) {
 					mine := int64(0)
-					for range count/crowd + count/100 {
+					for range count/goroutines + count/100 {
 						if l.Allow(key) {
 							mine++
 						}
@@ -163,8 +163,8 @@ func TestExactlyTheLimitPassesOnEveryKey(t *testing.T) {
 			inBubble(t, fmt.Sprintf("%d by %s", count, w.name), func(t *testing.T) {
 				l := NewLimiter(itself[int], w.limits...)
 				var admitted [keys]atomic.Int64
-				inParallel(crowd, func(i int) {
-					for try := range each/crowd + 3 {
+				inParallel(goroutines, func(i int) {
+					for try := range each/goroutines + 3 {
 						for k := range keys {
 							key := (k + i*7) % keys
 							if throughAnyDoor(l, i+int(try), key, count/each) {
@@ -194,7 +194,7 @@ func TestMixedAmountsNeverExceedTheLimit(t *testing.T) {
 			inBubble(t, fmt.Sprintf("%d by %s", count, w.name), func(t *testing.T) {
 				l := NewLimiter(itself[string], w.limits...)
 				var admitted atomic.Int64
-				inParallel(crowd, func(i int) {
+				inParallel(goroutines, func(i int) {
 					random := rand.New(rand.NewPCG(uint64(i), uint64(count)))
 					for range 30 {
 						n := 1 + random.Int64N(count/4+1)
@@ -210,8 +210,8 @@ func TestMixedAmountsNeverExceedTheLimit(t *testing.T) {
 				if d := l.Peek("key"); d.Remaining != left {
 					t.Fatalf("%d left of %d, and Peek says %+v", left, count, d)
 				}
-				inParallel(crowd, func(i int) {
-					for range left/crowd + 3 {
+				inParallel(goroutines, func(i int) {
+					for range left/goroutines + 3 {
 						if throughAnyDoor(l, i, "key", 1) {
 							admitted.Add(1)
 						}
@@ -234,8 +234,8 @@ func TestExactlyTheLimitPassesByTheRealClock(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			l := NewLimiter(itself[int], w.limits...)
 			var admitted atomic.Int64
-			inParallel(crowd, func(i int) {
-				for range count/crowd + 5 {
+			inParallel(goroutines, func(i int) {
+				for range count/goroutines + 5 {
 					if throughAnyDoor(l, i, 0, 1) {
 						admitted.Add(1)
 					}
@@ -254,7 +254,7 @@ func exactlyOn[K comparable](keys ...K) func(t *testing.T) {
 		for _, limits := range [][]Limit{{PerDay(count)}, {PerDay(count), roomy}} {
 			l := NewLimiter(itself[K], limits...)
 			admitted := make([]atomic.Int64, len(keys))
-			inParallel(crowd, func(i int) {
+			inParallel(goroutines, func(i int) {
 				for k := range keys {
 					key := (k + i) % len(keys)
 					if l.Allow(keys[key]) {
@@ -357,7 +357,7 @@ func TestAnyWindow(t *testing.T) {
 					limiter := NewLimiter(itself[int], governing...)
 					rival := NewLimiter(itself[int], New(5, 2*time.Second))
 					both := Combine[int](rival, limiter)
-					inParallel(crowd, func(i int) {
+					inParallel(goroutines, func(i int) {
 						random := rand.New(rand.NewPCG(seed, uint64(i)))
 						for range 25 {
 							anyRequest(random, limiter, both, l.Burst(), &passed)
@@ -594,7 +594,7 @@ func TestPeekTakesNothing(t *testing.T) {
 			}
 			l.AllowN(0, 4)
 			before := l.Peek(0)
-			inParallel(crowd, func(int) {
+			inParallel(goroutines, func(int) {
 				for range 100 {
 					l.Peek(0)
 				}
@@ -639,7 +639,7 @@ func TestSeveralLimitsAreAllOrNothing(t *testing.T) {
 				return wide
 			})
 			var admitted atomic.Int64
-			inParallel(crowd, func(int) {
+			inParallel(goroutines, func(int) {
 				for range 10 {
 					if l.Allow("all") {
 						admitted.Add(1)
@@ -762,7 +762,7 @@ func TestLimitsByFunction(t *testing.T) {
 			{PerDay(5), PerDay(5), PerDay(50), PerDay(50), PerHour(500).Using(FixedWindow)},
 		}
 		var admitted atomic.Int64
-		inParallel(crowd, func(i int) {
+		inParallel(goroutines, func(i int) {
 			for range 5 {
 				if l.Allow(request{"a", orders[i%len(orders)]}) {
 					admitted.Add(1)

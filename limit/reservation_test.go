@@ -273,7 +273,7 @@ func TestSettleConcurrently(t *testing.T) {
 		inBubble(t, w.name, func(t *testing.T) {
 			l := NewLimiter(itself[int], w.limits...)
 			r, _ := l.ReserveN(0, 500)
-			inParallel(crowd, func(i int) {
+			inParallel(goroutines, func(i int) {
 				if i%2 == 0 {
 					r.Settle(100)
 				} else {
@@ -295,7 +295,7 @@ func TestReserveAndSettleConcurrently(t *testing.T) {
 			inBubble(t, fmt.Sprintf("%d by %s", count, w.name), func(t *testing.T) {
 				l := NewLimiter(itself[int], w.limits...)
 				var held, used atomic.Int64
-				inParallel(crowd, func(i int) {
+				inParallel(goroutines, func(i int) {
 					random := rand.New(rand.NewPCG(uint64(i), 3))
 					for range 50 {
 						n := 1 + random.Int64N(count/10)
@@ -356,9 +356,9 @@ func TestSettleByPlace(t *testing.T) {
 		left(53, 189, 278)
 		reserve(c, b, a).Settle(1, 1, 1, 1, 1)
 		left(52, 188, 277)
-		reserve(a, b, a).Settle(1, 1, 9) // a twice: its first place counts
+		reserve(a, b, a).Settle(1, 1, 9) // a twice: its first index counts
 		left(51, 187, 277)
-		reserve(Combine[int](c, b), a).Settle(2, 1) // c and b have one place
+		reserve(Combine[int](c, b), a).Settle(2, 1) // c and b have one index
 		left(50, 185, 275)
 		reserve(c, b, a).Cancel()
 		left(50, 185, 275)
@@ -490,7 +490,7 @@ func TestRefundAfterTheKeyCameBackForLonger(t *testing.T) {
 		l.AllowN(0, 10)
 		r.Cancel()
 		if l.Allow(0) {
-			t.Error("what somebody else took was refunded")
+			t.Error("another take was refunded")
 		}
 	})
 }
@@ -613,7 +613,7 @@ func TestWaitForZeroBehindAnother(t *testing.T) {
 			synctest.Wait()
 		}
 		start := time.Now()
-		time.Sleep(passes - 1) // 1 would pass now, but for those who wait
+		time.Sleep(passes - 1) // 1 would pass now, but for the waiting calls
 		if d := l.Take(0, 1); d.Allowed || d.RetryAfter != 1 {
 			t.Errorf("a nanosecond before the first in line passes: %+v", d)
 		}

@@ -151,7 +151,7 @@ func TestSweepWhileOthersDecide(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				var admitted [10]atomic.Int64
-				inParallel(crowd, func(i int) {
+				inParallel(goroutines, func(i int) {
 					for k := range 100 {
 						key := (i + k) % len(admitted)
 						if l.Allow(key) {

@@ -338,7 +338,7 @@ func TestLockedSlotsAreNotReused(t *testing.T) {
 				works.unlock()
 				h := tableLock(table, 1<<40, false)
 				if h.slot == nil || h.slot.value != 1 || h.word&awaited == 0 {
-					t.Error("what somebody waits for was forgotten")
+					t.Error("a counter that a call waits for was forgotten")
 				}
 				h.unlock()
 			})
@@ -353,7 +353,7 @@ func TestTableLocksExclude(t *testing.T) {
 	const hashes = 40
 	table := newTable[uint64](1, until)
 	var holders [hashes]atomic.Int64
-	inParallel(crowd, func(i int) {
+	inParallel(goroutines, func(i int) {
 		random := rand.New(rand.NewPCG(uint64(i), 5))
 		for range 3000 {
 			k := random.Uint64N(hashes)

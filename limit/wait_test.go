@@ -105,28 +105,28 @@ func TestWaitIsFirstComeFirstServed(t *testing.T) {
 			}
 			last := line.all[len(line.all)-1]
 			time.Sleep(sec / 2)
-			for other := 1; other < 60 && !last.isOver(); other++ { // in vain, between those who wait
+			for other := 1; other < 60 && !last.isOver(); other++ { // in vain, while calls wait
 				if l.Allow(0) || l.Take(0, 1).Allowed {
-					t.Error("Allow passes somebody who waits")
+					t.Error("Allow passes a waiting call")
 				}
 				if !l.AllowN(0, 0) {
-					t.Error("nothing passes nobody, and is denied")
+					t.Error("a request for nothing passes no call, and is denied")
 				}
 				if d := l.Peek(0); d.Allowed || d.RetryAfter <= 0 || d.RetryAfter == Never {
-					t.Errorf("Peek says that Allow would pass somebody who waits: %+v", d)
+					t.Errorf("Peek says that Allow would pass a waiting call: %+v", d)
 				}
 				if r, d := l.Reserve(0); r != nil || d.Allowed {
-					t.Error("Reserve passes somebody who waits")
+					t.Error("Reserve passes a waiting call")
 				}
 				if !l.Allow(other) {
-					t.Error("who waits for one key denies another")
+					t.Error("a call that waits for one key denies another key")
 				}
 				time.Sleep(sec)
 			}
 			line.check(test.want...)
 			time.Sleep(100 * sec)
 			if !l.AllowN(0, 10) {
-				t.Error("nobody waits any more, and Allow denies")
+				t.Error("no call waits any more, and Allow denies")
 			}
 		})
 	}
@@ -262,10 +262,10 @@ func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
 			}
 			synctest.Wait()
 			if l.Allow(0) {
-				t.Error("Allow passes those who wait")
+				t.Error("Allow passes waiting calls")
 			}
 			if !other.Peek(0).Allowed {
-				t.Error("who waits for one limiter holds up another that has room")
+				t.Error("a call that waits for one limiter blocks another that has room")
 			}
 			random.Shuffle(len(cancels), func(i, k int) { cancels[i], cancels[k] = cancels[k], cancels[i] })
 			for _, cancel := range cancels {
@@ -329,7 +329,7 @@ func TestWaitIsChargedWhenItPasses(t *testing.T) {
 			time.Sleep(time.Hour)
 			r.Cancel()
 			if !waits.isOver() || waits.err != nil {
-				t.Fatal("the refund wakes nobody")
+				t.Fatal("the refund wakes no call")
 			}
 			if d := l.Take(0, 1); d.Allowed {
 				t.Errorf("more than the limit passes at once: %+v", d)
@@ -428,7 +428,7 @@ func TestSettleWakesTheFirst(t *testing.T) {
 			}
 			r.Settle(1)
 			if !first.isOver() || !second.isOver() || third.isOver() || first.after != sec || second.after != sec {
-				t.Error("7 were given back: those who want 4 and 2 pass, who wants 10 does not")
+				t.Error("7 were given back: the calls for 4 and 2 pass, and the call for 10 does not")
 			}
 			<-third.over
 			if third.err != nil {
@@ -540,7 +540,7 @@ func TestWaitHoldsUpOnlyWhatDeniesIt(t *testing.T) {
 		line.join(func() error { return both.Wait(t.Context(), "ann") }) // denied by both, for 100ms and an hour
 		time.Sleep(sec)
 		if !both.Allow("bob") || !shared.Allow("cid") {
-			t.Error("ann, who waits for an hour, keeps others from what they share")
+			t.Error("ann, who waits for an hour, keeps others from the limit that they have in common")
 		}
 		if both.Allow("ann") {
 			t.Error("ann passes herself")
@@ -599,7 +599,7 @@ func TestLateTimerDoesNotPassAllAtOnce(t *testing.T) {
 		time.Sleep(sec)
 		serve([]lineKey{p})
 		if left := l.parts[0].book.lineLen(p.hash); left < 48 {
-			t.Errorf("%d of 50 who wait for 100/s pass at once after a second", 50-left)
+			t.Errorf("%d of 50 calls that wait for 100/s pass at once after a second", 50-left)
 		}
 		over.Wait()
 	})
@@ -723,7 +723,7 @@ func TestWaitByTheRealClock(t *testing.T) {
 			both := Combine[int](l, other)
 			var passed atomic.Int64
 			begin := time.Now()
-			inParallel(crowd, func(i int) {
+			inParallel(goroutines, func(i int) {
 				for k := range rounds {
 					ctx, cancel := context.WithCancel(t.Context())
 					if k%10 == i%10 {
@@ -745,8 +745,8 @@ func TestWaitByTheRealClock(t *testing.T) {
 			if took := time.Since(begin); took < time.Duration(passed.Load()-2)*each {
 				t.Errorf("%d passed in %v", passed.Load(), took)
 			}
-			if passed.Load() < crowd*rounds*9/10 {
-				t.Errorf("%d passed of %d", passed.Load(), crowd*rounds)
+			if passed.Load() < goroutines*rounds*9/10 {
+				t.Errorf("%d passed of %d", passed.Load(), goroutines*rounds)
 			}
 			if len(l.parts[0].book.lines) != 0 || len(other.parts[0].book.lines) != 0 {
 				t.Error("lines are left")
@@ -762,7 +762,7 @@ func TestWaitAndSettleConcurrently(t *testing.T) {
 		inBubble(t, w.name, func(t *testing.T) {
 			a := NewLimiter(itself[int], w.limits...)
 			b := NewLimiter(itself[int], New(15, sec))
-			inParallel(crowd, func(i int) {
+			inParallel(goroutines, func(i int) {
 				random := rand.New(rand.NewPCG(uint64(i), 9))
 				parts := []Combinable[int]{a, b}
 				if i%2 == 0 {

@@ -89,16 +89,16 @@ func TestReservations(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			lim := NewLimiter(c.limit, c.burst)
-			made := make([]*Reservation, len(c.acts))
+			reservations := make([]*Reservation, len(c.acts))
 			for i, a := range c.acts {
 				if a.cancel > 0 {
-					made[a.cancel-1].CancelAt(at(a.at))
+					reservations[a.cancel-1].CancelAt(at(a.at))
 				} else {
-					made[i] = lim.ReserveN(at(a.at), a.n)
-					if got := made[i].DelayFrom(at(a.at)); got != a.delay {
+					reservations[i] = lim.ReserveN(at(a.at), a.n)
+					if got := reservations[i].DelayFrom(at(a.at)); got != a.delay {
 						t.Errorf("act %d: delay %v, want %v", i+1, got, a.delay)
 					}
-					if got := made[i].OK(); got != (a.n <= c.burst || c.limit == Inf) {
+					if got := reservations[i].OK(); got != (a.n <= c.burst || c.limit == Inf) {
 						t.Errorf("act %d: OK = %v", i+1, got)
 					}
 				}

@@ -99,9 +99,9 @@ func TestQuotas(t *testing.T) {
 	if err := f.PutQuotas(quotas{"a": {MaxRPM: 1}, "b": {MaxRPM: 2}}); err != nil {
 		t.Fatal(err)
 	}
-	held, err := f.AddQuotas(quotas{"a": {MaxRPM: 9}, "c": {MaxRPM: 3}})
-	if want := (quotas{"a": {MaxRPM: 1}, "c": {MaxRPM: 3}}); err != nil || !maps.Equal(held, want) {
-		t.Errorf("%v, %v; want %v", held, err, want)
+	current, err := f.AddQuotas(quotas{"a": {MaxRPM: 9}, "c": {MaxRPM: 3}})
+	if want := (quotas{"a": {MaxRPM: 1}, "c": {MaxRPM: 3}}); err != nil || !maps.Equal(current, want) {
+		t.Errorf("%v, %v; want %v", current, err, want)
 	}
 	if err := f.Save(quotas{"b": {MaxRPM: 9}, "d": {MaxRPM: 4}}); err != nil {
 		t.Fatal(err)

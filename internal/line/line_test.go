@@ -387,7 +387,7 @@ func TestGivesUp(t *testing.T) {
 		{"in line", "a2", "a1 b1 b2"},
 		{"last", "b2", "a1 b1 a2"},
 		{"aside", "x1", "a1 b1 a2 b2"},
-		{"behind who is aside", "x2", "a1 b1 a2 b2"},
+		{"behind a waiter that is aside", "x2", "a1 b1 a2 b2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -536,7 +536,7 @@ func TestHeld(t *testing.T) {
 		name    string
 		denied  bool     // before it came
 		answers []Answer // the last is done
-		held    []bool   // as it asks
+		blocked []bool   // as it asks
 	}{
 		{"passes at once", false, []Answer{{Done: true}}, []bool{false}},
 		{"was denied before", true, []Answer{{Done: true}}, []bool{true}},
@@ -551,8 +551,8 @@ func TestHeld(t *testing.T) {
 				l := o.line()
 				asked := 0
 				err := l.Wait(t.Context(), Ticket{Flow: "a", Cost: 1, Denied: tt.denied}, func() (Answer, error) {
-					if _, held := ahead(l, "b"); held != tt.held[asked] {
-						t.Errorf("at %d, held is %t; want %t", asked, held, tt.held[asked])
+					if _, blocked := ahead(l, "b"); blocked != tt.blocked[asked] {
+						t.Errorf("at %d, blocked is %t; want %t", asked, blocked, tt.blocked[asked])
 					}
 					asked++
 					return tt.answers[asked-1], nil
@@ -560,8 +560,8 @@ func TestHeld(t *testing.T) {
 				if err != nil || asked != len(tt.answers) {
 					t.Errorf("%v, asked %d times", err, asked)
 				}
-				if _, held := ahead(l, "b"); held {
-					t.Error("held when all have passed")
+				if _, blocked := ahead(l, "b"); blocked {
+					t.Error("blocked when all have passed")
 				}
 				o.wantNobody()
 			})
@@ -576,16 +576,16 @@ func TestHeldForTheNext(t *testing.T) {
 		o := newOffice(t)
 		l := o.line()
 		o.join(l, "first", Ticket{Flow: "a", Cost: 1})
-		held := false
+		blocked := false
 		go l.Wait(t.Context(), Ticket{Flow: "b", Cost: 1}, func() (Answer, error) {
-			_, held = ahead(l, "c")
+			_, blocked = ahead(l, "c")
 			return Answer{Done: true}, nil
 		})
 		synctest.Wait()
 		o.let(l, 1)
 		o.wantPassed("first")
-		if !held {
-			t.Error("one who comes now may pass before the next")
+		if !blocked {
+			t.Error("a new call may pass before the next waiter")
 		}
 		o.wantNobody()
 	})
@@ -597,21 +597,21 @@ func TestHeldByWhoWasDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		l := o.line()
-		var held []bool
+		var blocked []bool
 		go l.Wait(t.Context(), Ticket{Flow: "a", Cost: 1}, func() (Answer, error) {
 			_, is := ahead(l, "b")
-			held = append(held, is)
-			return Answer{Again: time.Hour, Done: len(held) == 2}, nil
+			blocked = append(blocked, is)
+			return Answer{Again: time.Hour, Done: len(blocked) == 2}, nil
 		})
 		synctest.Wait()
 		o.own["a"] = 0
 		o.join(l, "high", Ticket{Flow: "a", Cost: 1, Priority: 1})
 		if _, is := ahead(l, "b"); is {
-			t.Error("who is aside holds the line")
+			t.Error("a waiter that is aside blocks new calls")
 		}
 		o.cancel("high")
-		if !slices.Equal(held, []bool{false, true}) {
-			t.Errorf("held as it asked: %v; want false, then true", held)
+		if !slices.Equal(blocked, []bool{false, true}) {
+			t.Errorf("blocked as it asked: %v; want false, then true", blocked)
 		}
 		o.wantNobody()
 	})

@@ -124,8 +124,8 @@ func TestHeldByRank(t *testing.T) {
 		l := o.line()
 		check := func(rank int, want bool) {
 			t.Helper()
-			if _, held := l.Ahead("", rank); held != want {
-				t.Errorf("rank %d: held is %t; want %t", rank, held, want)
+			if _, blocked := l.Ahead("", rank); blocked != want {
+				t.Errorf("rank %d: blocked is %t; want %t", rank, blocked, want)
 			}
 		}
 		o.join(l, "low", Ticket{Flow: "low", Rank: 3, Cost: 1})

@@ -36,7 +36,7 @@ func content(p Value) any {
 // read returns the content of a text as JSON, or its faults.
 func read(text string, form Form) string {
 	d := Parse("f.yaml", text, form)
-	held := content(d.Root())
+	read := content(d.Root())
 	if faults := d.Faults(); len(faults) > 0 {
 		lines := make([]string, len(faults))
 		for i, f := range faults {
@@ -44,7 +44,7 @@ func read(text string, form Form) string {
 		}
 		return strings.Join(lines, "\n")
 	}
-	shown, err := json.Marshal(held)
+	shown, err := json.Marshal(read)
 	if err != nil {
 		return err.Error()
 	}
@@ -260,19 +260,19 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var held []string
+		var results []string
 		for _, form := range []Form{byHand, generated} {
 			d := Parse("f.yaml", text, form)
 			shown := fmt.Sprint(content(d.Root()))
 			if faults := d.Faults(); len(faults) == 0 {
-				held = append(held, shown)
+				results = append(results, shown)
 				checkTree(t, d)
 			} else if last := faults[len(faults)-1]; last.Line < 1 || last.Column < 1 || last.Problem == "" {
 				t.Errorf("%q: %+v", text, last)
 			}
 		}
-		if len(held) == 2 && held[0] != held[1] {
-			t.Errorf("%q is %s by hand, and %s generated", text, held[0], held[1])
+		if len(results) == 2 && results[0] != results[1] {
+			t.Errorf("%q is %s by hand, and %s generated", text, results[0], results[1])
 		}
 	})
 }

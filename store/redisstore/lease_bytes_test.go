@@ -91,8 +91,8 @@ func TestLeasesOfForeignBytes(t *testing.T) {
 		if _, err := readAccount(account[:rapid.IntRange(1, len(account)-1).Draw(t, "cut")], ring); err == nil {
 			t.Fatal("an account that was cut off is no fault")
 		}
-		place := rapid.IntRange(0, len(account)-1).Draw(t, "place")
-		account[place] ^= rapid.ByteRange(1, 255).Draw(t, "bits")
+		at := rapid.IntRange(0, len(account)-1).Draw(t, "at")
+		account[at] ^= rapid.ByteRange(1, 255).Draw(t, "bits")
 		changed, err := readAccount(account, ring)
 		for _, l := range changed.leases {
 			l.charge()

@@ -81,7 +81,7 @@ func (e *keyModel) allows(now, n int64) (each []bool) {
 	return each
 }
 
-func (e *keyModel) spend(now, n int64) (place int) {
+func (e *keyModel) spend(now, n int64) (index int) {
 	for _, s := range e.spent {
 		s.add(now, n)
 	}
@@ -89,9 +89,9 @@ func (e *keyModel) spend(now, n int64) (place int) {
 }
 
 // correct lowers what was taken to what was used.
-func (e *keyModel) correct(place int, actual int64) {
+func (e *keyModel) correct(index int, actual int64) {
 	for _, s := range e.spent {
-		s.all[place].n = min(s.all[place].n, actual)
+		s.all[index].n = min(s.all[index].n, actual)
 	}
 }
 

@@ -27,9 +27,9 @@ func TestLinkCluster(t *testing.T) {
 	taken := map[int]bool{} // groups that the dead master has a part of
 	for part := range parts {
 		slot := slotOf(strconv.Itoa(part))
-		told, err := cluster.Servers[0].Do("CLUSTER", "KEYSLOT", fmt.Sprintf("test:{%d}:1:a", part))
-		if err != nil || told != int64(slot) {
-			t.Fatal(part, slot, told, err)
+		answer, err := cluster.Servers[0].Do("CLUSTER", "KEYSLOT", fmt.Sprintf("test:{%d}:1:a", part))
+		if err != nil || answer != int64(slot) {
+			t.Fatal(part, slot, answer, err)
 		}
 		if server := int(slot) * 3 / 16384; cluster.Servers[server] == dead {
 			orphaned = append(orphaned, part)

@@ -289,15 +289,15 @@ func TestLinkLostWhileWaiting(t *testing.T) {
 	x := newLinkTest(t, patient)
 	release := x.hold()
 	defer release()
-	told := make(chan error)
+	results := make(chan error)
 	for range 10 {
-		go func() { told <- x.do(t.Context(), countOp("key")) }()
+		go func() { results <- x.do(t.Context(), countOp("key")) }()
 	}
 	x.until(func() bool { return x.queued == 10 })
 	want := fmt.Errorf("%w: for a test", ErrLost)
 	x.trip(&x.queues[0], want)
 	for range 10 {
-		if err := <-told; err != want {
+		if err := <-results; err != want {
 			t.Error(err)
 		}
 	}

@@ -110,23 +110,23 @@ func (w *fakeConn) owe(ctx context.Context, charge store.Charge) (store.Receipt,
 }
 
 func (w *fakeConn) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
-	held, ok := r.(*simReceipt)
+	taken, ok := r.(*simReceipt)
 	if !ok {
 		return store.ErrReceipt
 	}
-	if err := w.fails(held.charges); err != nil {
+	if err := w.fails(taken.charges); err != nil {
 		return err
 	}
 	w.mu.Lock()
-	if !held.settled {
-		accounts.Settle(w.of(held.charges), held.receipts, actual, w.now())
+	if !taken.settled {
+		accounts.Settle(w.of(taken.charges), taken.receipts, actual, w.now())
 	}
-	held.settled = true
+	taken.settled = true
 	w.mu.Unlock()
 	if w.mute.Load() {
 		return fmt.Errorf("%w: no answer", ErrLost)
 	}
-	return w.answers("settle", held.charges)
+	return w.answers("settle", taken.charges)
 }
 
 func (w *fakeConn) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {

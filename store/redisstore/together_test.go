@@ -45,11 +45,11 @@ func TestTogether(t *testing.T) {
 			all.Wait()
 			slices.Sort(left)
 			if want := []int64{2, 9, 16, 23, 30, 37, 44, 51, 58, 65, 72, 79, 86, 93}; !slices.Equal(left, want) {
-				t.Errorf("those who passed were told that %v are left; want %v", left, want)
+				t.Errorf("the decisions of takes that passed say that %v are left; want %v", left, want)
 			}
 			for _, n := range denied {
 				if n != 2 {
-					t.Errorf("who was denied was told that %d are left", n)
+					t.Errorf("the decision of a take that was denied says that %d are left", n)
 				}
 			}
 			for i := len(receipts) - 1; i >= 0; i-- { // one by one

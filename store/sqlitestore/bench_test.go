@@ -68,10 +68,10 @@ func BenchmarkTakeProcesses(b *testing.B) {
 	}
 }
 
-func hammer(s *Store, told string) error {
+func hammer(s *Store, input string) error {
 	var name string
 	var n int
-	if _, err := fmt.Sscan(told, &name, &n); err != nil {
+	if _, err := fmt.Sscan(input, &name, &n); err != nil {
 		return err
 	}
 	_, longest, err := takes(s, name, n)

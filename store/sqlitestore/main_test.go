@@ -13,8 +13,8 @@ import (
 )
 
 // children are what this program does as another process of a test, with the store in a file, when
-// it is told to begin.
-var children = map[string]func(s *Store, told string) error{
+// its parent says so.
+var children = map[string]func(s *Store, input string) error{
 	"admit":  admit,
 	"hammer": hammer,
 }
@@ -41,11 +41,11 @@ func child(name, path string) error {
 	}
 	defer s.Close()
 	fmt.Println("ready")
-	told, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	input, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil {
 		return err
 	}
-	return children[name](s, told)
+	return children[name](s, input)
 }
 
 // process is a child process.
@@ -86,7 +86,7 @@ func start(t testing.TB, name, path string) *process {
 	return p
 }
 
-func (p *process) begin(told string) { fmt.Fprintln(p.input, told) }
+func (p *process) begin(input string) { fmt.Fprintln(p.input, input) }
 
 func (p *process) line(t testing.TB) string {
 	t.Helper()

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	quota     = 5000
-	crowd     = 16 // goroutines of a process
-	processes = 4
+	quota      = 5000
+	goroutines = 16 // goroutines of a process
+	processes  = 4
 )
 
 var quotas = []limit.Limit{limit.PerDay(quota).Using(limit.FixedWindow).Anchored(), perDay(quota)}
@@ -24,7 +24,7 @@ func admit(s *Store, _ string) error {
 	s.maxBatch = 8 // so that it takes longer
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
-	for range crowd {
+	for range goroutines {
 		wg.Go(func() {
 			for {
 				r, _, err := s.Take(context.Background(), charge("key", 1, quotas...))
@@ -95,7 +95,7 @@ func TestKilledProcesses(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := admitted.Load(); n > quota || n < quota-killed.Load()*crowd {
+	if n := admitted.Load(); n > quota || n < quota-killed.Load()*goroutines {
 		t.Errorf("%d were admitted while %d processes were killed; the limit is %d", n, killed.Load(), quota)
 	}
 	if killed.Load() < processes {

@@ -192,7 +192,7 @@ func breakAll(t *testing.T, s *Store) {
 func TestFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
-		held := take(t, s, charge("key", 5, perDay(100)))
+		taken := take(t, s, charge("key", 5, perDay(100)))
 		breakAll(t, s)
 		release := occupy(t, s)
 		var wg sync.WaitGroup
@@ -205,7 +205,7 @@ func TestFailedCommit(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			if err := s.Settle(t.Context(), held, []int64{0}); err == nil {
+			if err := s.Settle(t.Context(), taken, []int64{0}); err == nil {
 				t.Error("it was settled")
 			}
 		})
@@ -217,7 +217,7 @@ func TestFailedCommit(t *testing.T) {
 
 		update(t, s, mendCommits...)
 		for range 2 { // now it can be settled, once
-			if err := s.Settle(t.Context(), held, []int64{2}); err != nil {
+			if err := s.Settle(t.Context(), taken, []int64{2}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -229,14 +229,14 @@ func TestFailedCommit(t *testing.T) {
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
-		held := take(t, s, charge("held", 5, perDay(10)))
+		taken := take(t, s, charge("taken", 5, perDay(10)))
 		release := occupy(t, s)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for _, call := range []func() error{
 			func() error { _, _, err := s.Take(ctx, charge("key", 1, perDay(10))); return err },
 			func() error { _, err := s.Peek(ctx, charge("key", 1, perDay(10))); return err },
-			func() error { return s.Settle(ctx, held, []int64{0}) },
+			func() error { return s.Settle(ctx, taken, []int64{0}) },
 			func() error { return s.Reset(ctx, "") },
 			func() error { return s.Update(ctx, func(transaction.Tx) error { t.Error("it ran"); return nil }) },
 		} {
@@ -260,11 +260,11 @@ func TestGivingUp(t *testing.T) {
 			t.Error(err)
 		}
 		wantUsed(t, s, "key", perDay(10), 2)
-		wantUsed(t, s, "held", perDay(10), 5)
-		if err := s.Settle(t.Context(), held, []int64{1}); err != nil {
+		wantUsed(t, s, "taken", perDay(10), 5)
+		if err := s.Settle(t.Context(), taken, []int64{1}); err != nil {
 			t.Error(err)
 		}
-		wantUsed(t, s, "held", perDay(10), 1)
+		wantUsed(t, s, "taken", perDay(10), 1)
 	})
 }
 
@@ -362,7 +362,7 @@ func TestPanic(t *testing.T) {
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
-		held, settled := take(t, s, charge("key", 1, perDay(10))), take(t, s, charge("key", 1, perDay(10)))
+		taken, settled := take(t, s, charge("key", 1, perDay(10))), take(t, s, charge("key", 1, perDay(10)))
 		if err := s.Settle(t.Context(), settled, []int64{0}); err != nil {
 			t.Error(err)
 		}
@@ -384,7 +384,7 @@ func TestCloseWaits(t *testing.T) {
 		for name, call := range map[string]func() error{
 			"take":   func() error { _, _, err := s.Take(t.Context(), charge("key", 1, perDay(10))); return err },
 			"peek":   func() error { _, err := s.Peek(t.Context(), charge("key", 1, perDay(10))); return err },
-			"settle": func() error { return s.Settle(t.Context(), held, []int64{0}) },
+			"settle": func() error { return s.Settle(t.Context(), taken, []int64{0}) },
 			"again":  func() error { return s.Settle(t.Context(), settled, []int64{0}) },
 			"reset":  func() error { return s.Reset(t.Context(), "") },
 			"read":   func() error { _, _, err := s.Read(t.Context(), "key"); return err },

@@ -132,7 +132,7 @@ func TestCorruptRows(t *testing.T) {
 		"full_at = NULL", "full_at = 'text'", "full_at = x'00'", "full_at = 1e300",
 	} {
 		update(t, s, "UPDATE accounts SET "+row)
-		held := []func() error{
+		calls := []func() error{
 			func() error { _, _, err := s.Take(t.Context(), charge("key", 1, perDay(10))); return err },
 			func() error { _, err := s.Peek(t.Context(), charge("key", 1, perDay(10))); return err },
 			func() error { _, _, err := s.Read(t.Context(), "key"); return err },
@@ -140,7 +140,7 @@ func TestCorruptRows(t *testing.T) {
 				return s.Update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Account("key"); return err })
 			},
 		}
-		for i, call := range held {
+		for i, call := range calls {
 			err := call()
 			if !errors.Is(err, limit.ErrCorrupt) || !strings.HasPrefix(err.Error(), "ratelimit: "+s.path) || !strings.Contains(err.Error(), `"key"`) {
 				t.Errorf("%s: call %d: %v", row, i, err)

@@ -116,7 +116,7 @@ func TestWatchAtOnce(t *testing.T) {
 		settingstest.Put(t, s, "x", "1")
 		<-news
 		if took := time.Since(began); took != 0 {
-			t.Errorf("told after %v", took)
+			t.Errorf("reported after %v", took)
 		}
 	})
 }
@@ -144,7 +144,7 @@ func TestPutSettingsFails(t *testing.T) {
 	unlock()
 	select {
 	case <-news:
-		t.Error("what has failed is told of")
+		t.Error("a change that has failed is reported")
 	default:
 	}
 	settingstest.Put(t, s, "x", "2")
@@ -170,8 +170,8 @@ func TestSettingsOfAClosedStore(t *testing.T) {
 }
 
 func init() {
-	children["put"] = func(s *Store, told string) error {
-		_, err := s.PutSettings(context.Background(), values{"x": strings.TrimSpace(told)}, false)
+	children["put"] = func(s *Store, input string) error {
+		_, err := s.PutSettings(context.Background(), values{"x": strings.TrimSpace(input)}, false)
 		return err
 	}
 }

@@ -176,7 +176,7 @@ func TestNothingIsWrittenInVain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	s, other := openAt(t, path), openAt(t, path)
 	limits := []limit.Limit{perDay(5), limit.PerDay(5), limit.PerDay(5).Using(limit.FixedWindow)}
-	held := take(t, s, charge("key", 5, limits...))
+	taken := take(t, s, charge("key", 5, limits...))
 	version := query(t, other, "PRAGMA data_version")
 	for name, call := range map[string]func() error{
 		"peek": func() error {
@@ -210,7 +210,7 @@ func TestNothingIsWrittenInVain(t *testing.T) {
 			_, _, err := s.Take(t.Context(), nil)
 			return err
 		},
-		"settled as it was": func() error { return s.Settle(t.Context(), held, []int64{5}) },
+		"settled as it was": func() error { return s.Settle(t.Context(), taken, []int64{5}) },
 		"reset of nothing":  func() error { return s.Reset(t.Context(), "unknown") },
 	} {
 		if err := call(); err != nil {

@@ -22,11 +22,11 @@ func lock(t *testing.T, s *Store) (unlock func()) {
 func TestLocked(t *testing.T) {
 	s := open(t)
 	s.busyTimeout = 20 * time.Millisecond
-	held := take(t, s, charge("key", 5, perDay(10)))
+	taken := take(t, s, charge("key", 5, perDay(10)))
 	unlock := lock(t, s)
 	for name, call := range map[string]func() error{
 		"take":   func() error { _, _, err := s.Take(t.Context(), charge("key", 1, perDay(10))); return err },
-		"settle": func() error { return s.Settle(t.Context(), held, []int64{0}) },
+		"settle": func() error { return s.Settle(t.Context(), taken, []int64{0}) },
 		"reset":  func() error { return s.Reset(t.Context(), "") },
 		"update": func() error {
 			return s.Update(t.Context(), func(transaction.Tx) error { t.Error("it ran"); return nil })
@@ -47,7 +47,7 @@ func TestLocked(t *testing.T) {
 		t.Errorf("peek: %+v, %v", d, err)
 	}
 	unlock()
-	if err := s.Settle(t.Context(), held, []int64{2}); err != nil {
+	if err := s.Settle(t.Context(), taken, []int64{2}); err != nil {
 		t.Error(err)
 	}
 	wantUsed(t, s, "key", perDay(10), 2)
@@ -216,7 +216,7 @@ func TestUpdate(t *testing.T) {
 // An account that is replaced refunds nothing for takes from the one before.
 func TestPutVoidsReceipts(t *testing.T) {
 	s := open(t)
-	held := take(t, s, charge("key", 3, perDay(10)))
+	taken := take(t, s, charge("key", 3, perDay(10)))
 	err := s.Update(t.Context(), func(tx transaction.Tx) error {
 		a := new(limit.Account)
 		a.Take([]limit.Limit{perDay(10)}, tx.Now(), 5)
@@ -225,7 +225,7 @@ func TestPutVoidsReceipts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Settle(t.Context(), held, []int64{0}); err != nil {
+	if err := s.Settle(t.Context(), taken, []int64{0}); err != nil {
 		t.Fatal(err)
 	}
 	wantUsed(t, s, "key", perDay(10), 5)
