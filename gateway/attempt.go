@@ -23,7 +23,7 @@ const noRetry time.Duration = -1
 
 // attempt sends the call to a deployment, and relays the answer. If the call should be sent
 // again instead, it returns after which delay.
-func (x *exchange) attempt(d *deployment) (delay time.Duration, no *refusal) {
+func (x *exchange) attempt(d *deployment) (delay time.Duration, refused *refusal) {
 	if len(x.upstream.deployments) > 1 {
 		x.tried = append(x.tried, d)
 	}
@@ -60,7 +60,7 @@ func (x *exchange) attempt(d *deployment) (delay time.Duration, no *refusal) {
 
 // unanswered settles a call that got no answer. It returns the delay before the next
 // attempt, or the refusal.
-func (x *exchange) unanswered(d *deployment, err error) (delay time.Duration, no *refusal) {
+func (x *exchange) unanswered(d *deployment, err error) (delay time.Duration, refused *refusal) {
 	x.call.Unanswered(x.sent)
 	if x.ctx.Err() == nil {
 		d.markFailed()
@@ -102,9 +102,9 @@ type fallback struct {
 }
 
 // orFallback forwards the fallback in place of a refusal, if there is one.
-func (x *exchange) orFallback(no *refusal) *refusal {
-	if x.fallback == nil || no.outcome == Left {
-		return no
+func (x *exchange) orFallback(refused *refusal) *refusal {
+	if x.fallback == nil || refused.outcome == Left {
+		return refused
 	}
 	x.Limit, x.Error = "", ""
 	x.gatewayAccount, x.hider, x.throttled = x.fallback.gatewayAccount, x.fallback.hider, x.fallback.throttled

@@ -64,8 +64,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		x.control.SetReadDeadline(x.Time.Add(x.cfg.Server.BodyTimeout)) // bounds the time of bodies that are not read, too
 	}
-	if no := x.serve(); no != nil {
-		x.refuse(no)
+	if refused := x.serve(); refused != nil {
+		x.refuse(refused)
 	}
 }
 
@@ -97,15 +97,15 @@ func (x *exchange) serve() *refusal {
 	if holdsKey(x.r.URL.Path) {
 		return refusalf(http.StatusBadRequest, "the path has a virtual key in it: the key must be in a header, in place of the provider's key")
 	}
-	no := x.route()
-	if no := cmp.Or(x.checkOrigin(), no); no != nil { // a page of another site must not learn the providers' names from route
-		return no
+	refused := x.route()
+	if refused := cmp.Or(x.checkOrigin(), refused); refused != nil { // a page of another site must not learn the providers' names from route
+		return refused
 	}
 	if websocket(x.r.Header) {
 		return x.refuseWebSocket()
 	}
-	if no := x.identify(); no != nil {
-		return no
+	if refused := x.identify(); refused != nil {
+		return refused
 	}
 	path := x.providerPath()
 	endpoint, ok := llm.Recognize(x.r.Method, path)
@@ -126,15 +126,15 @@ func (x *exchange) serve() *refusal {
 func (x *exchange) callModel() *refusal {
 	until := x.Time.Add(x.maxWait())
 	for again := false; ; again = true {
-		if no := x.acquire(time.Until(until)); no != nil {
-			return x.orFallback(no)
+		if refused := x.acquire(time.Until(until)); refused != nil {
+			return x.orFallback(refused)
 		}
 		if again {
 			x.Retries++
 		}
-		delay, no := x.attempt(x.chosen)
-		if no != nil {
-			return x.orFallback(no)
+		delay, refused := x.attempt(x.chosen)
+		if refused != nil {
+			return x.orFallback(refused)
 		}
 		if delay == noRetry {
 			return nil

@@ -35,8 +35,8 @@ var modelParameters = []string{"model", "model_id", "engine", "deployment", "dep
 // model in the body as well, which Azure ignores.
 func (x *exchange) checkOneModel() *refusal {
 	request := &x.call.Request
-	if no := x.checkNames(request.Model, request.InBody); no != nil {
-		return no
+	if refused := x.checkNames(request.Model, request.InBody); refused != nil {
+		return refused
 	}
 	if request.InBody != "" && !x.upstream.same(request.Model, request.InBody) {
 		return twoModels("path", request.Model, "body", request.InBody)
@@ -49,8 +49,8 @@ func (x *exchange) checkOneModel() *refusal {
 		if value == "" || !slices.Contains(modelParameters, strings.ToLower(name)) {
 			continue
 		}
-		if no := x.checkNames(value); no != nil {
-			return no
+		if refused := x.checkNames(value); refused != nil {
+			return refused
 		}
 		if request.Model == "" {
 			return refusalf(http.StatusBadRequest, "the query names the model %.60q, and the body none: the body must name it", value)

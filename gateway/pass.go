@@ -29,12 +29,12 @@ func (x *exchange) pass() *refusal {
 	x.Deployment = d.name
 	body := newUpload(x)
 	defer body.end()
-	sent, length, no := x.passBody(d, body)
-	if no != nil {
-		return no
+	sent, length, refused := x.passBody(d, body)
+	if refused != nil {
+		return refused
 	}
-	if no := x.charge(); no != nil {
-		return no
+	if refused := x.charge(); refused != nil {
+		return refused
 	}
 	response, err := x.send(d, sent, length)
 	switch {

@@ -18,8 +18,8 @@ import (
 // read reads the body of a call of a model, and checks that the project may make the call.
 func (x *exchange) read() *refusal {
 	x.signed = x.ownSignature()
-	if no := firstRefusal(x.checkEncoding, x.ensureUsage, x.readBody, x.checkBodyForKeys, x.readRequest, x.checkOneModel); no != nil {
-		return no
+	if refused := firstRefusal(x.checkEncoding, x.ensureUsage, x.readBody, x.checkBodyForKeys, x.readRequest, x.checkOneModel); refused != nil {
+		return refused
 	}
 	request := &x.call.Request
 	switch {
@@ -36,8 +36,8 @@ func (x *exchange) read() *refusal {
 		if x.signed {
 			return refusalf(http.StatusBadRequest, "%q is an alias, and the request is signed, so that it cannot be changed: it must name the model as %q", request.Model, m.Name)
 		}
-		if no := x.renameModel(m.Name); no != nil {
-			return no
+		if refused := x.renameModel(m.Name); refused != nil {
+			return refused
 		}
 	}
 	if request.Model == "" {
@@ -59,7 +59,7 @@ func (x *exchange) read() *refusal {
 }
 
 // readRequest reads the fields of the body that the gateway needs.
-func (x *exchange) readRequest() (no *refusal) {
+func (x *exchange) readRequest() (refused *refusal) {
 	var err error
 	if x.call.Request, err = x.endpoint.Read(x.body); err != nil {
 		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))

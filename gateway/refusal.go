@@ -30,8 +30,8 @@ func refusalf(status int, format string, args ...any) *refusal {
 // firstRefusal takes steps until one refuses the request.
 func firstRefusal(steps ...func() *refusal) *refusal {
 	for _, step := range steps {
-		if no := step(); no != nil {
-			return no
+		if refused := step(); refused != nil {
+			return refused
 		}
 	}
 	return nil
@@ -75,29 +75,29 @@ func (x *exchange) denied(err error) *refusal {
 }
 
 // refuse answers a request with a refusal, in the form of the provider's own errors.
-func (x *exchange) refuse(no *refusal) {
-	x.Outcome, x.Status = no.outcome, no.Status
-	if no.outcome == Left {
+func (x *exchange) refuse(refused *refusal) {
+	x.Outcome, x.Status = refused.outcome, refused.Status
+	if refused.outcome == Left {
 		panic(http.ErrAbortHandler) // closes the connection without an answer
 	}
 	if x.Error == "" {
-		x.Error, _ = redactKeys(no.Message)
+		x.Error, _ = redactKeys(refused.Message)
 	}
-	no.ID = x.ID
-	header, body := x.endpoint.Refuse(no.Refusal)
+	refused.ID = x.ID
+	header, body := x.endpoint.Refuse(refused.Refusal)
 	to := x.w.Header()
 	maps.Copy(to, header)
 	x.setRequestID(to)
 	to["Cache-Control"] = []string{"no-store"}
-	if no.Status == http.StatusUnauthorized {
+	if refused.Status == http.StatusUnauthorized {
 		to["Www-Authenticate"] = []string{"Bearer"}
 	}
-	if no.outcome == Denied {
+	if refused.outcome == Denied {
 		x.setLimitHeaders(to)
 		x.setProviderHeaders(to)
 	}
 	x.extendWriteDeadline()
-	x.w.WriteHeader(no.Status)
+	x.w.WriteHeader(refused.Status)
 	if x.r.Method != http.MethodHead {
 		x.w.Write(body)
 	}

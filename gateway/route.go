@@ -24,8 +24,8 @@ func (x *exchange) route() *refusal {
 	if x.r.URL.RawPath != "" && !below(x.r.URL.EscapedPath(), "/"+x.upstream.name) {
 		return refusalf(http.StatusBadRequest, "the path must begin with /%s/ as it is, with nothing escaped", x.upstream.name)
 	}
-	if no := x.setTarget(x.upstream.name); no != nil {
-		return no
+	if refused := x.setTarget(x.upstream.name); refused != nil {
+		return refused
 	}
 	return x.checkVersion()
 }

@@ -75,8 +75,8 @@ func (x *exchange) passBody(d *deployment, body *upload) (io.ReadCloser, int64, 
 	case d.signer == nil:
 		return body, x.r.ContentLength, nil
 	}
-	if no := x.readBody(); no != nil {
-		return nil, 0, no
+	if refused := x.readBody(); refused != nil {
+		return nil, 0, refused
 	}
 	return &wire.Pieces{x.body}, int64(len(x.body)), nil
 }

@@ -43,8 +43,8 @@ func (x *exchange) identify() *refusal {
 		if x.carriesKey() {
 			return refusalf(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not forward them: send the provider's own key, or have the configuration say keys: required")
 		}
-		if no := x.checkSignature(); no != nil {
-			return no
+		if refused := x.checkSignature(); refused != nil {
+			return refused
 		}
 	}
 	x.rules = x.cfg.Projects[x.Project]

@@ -220,10 +220,10 @@ func (p *peer) refuse(err error) {
 	if err == io.EOF || errors.As(err, &broken) {
 		return
 	}
-	no := refusalOf(err)
-	status := fmt.Sprintf("%d %s", no.status, http.StatusText(no.status))
+	refused := refusalOf(err)
+	status := fmt.Sprintf("%d %s", refused.status, http.StatusText(refused.status))
 	p.writes.within(lingerTime)
-	err = p.write(fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s: %s", status, status, no.reason))
+	err = p.write(fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s: %s", status, status, refused.reason))
 	if err == nil {
 		p.linger()
 	}

@@ -19,11 +19,11 @@ func (r refusal) Error() string { return r.reason }
 
 // refusalOf returns the refusal for an error in reading a request.
 func refusalOf(err error) refusal {
-	var no refusal
+	var refused refusal
 	var text malformed
 	switch {
-	case errors.As(err, &no):
-		return no
+	case errors.As(err, &refused):
+		return refused
 	case err == errNotChunked:
 		return refusal{http.StatusNotImplemented, string(errNotChunked)}
 	case errors.As(err, &text):
