@@ -14,8 +14,7 @@ type Plan struct {
 
 	// at says for each limit where an account that is laid out for the plan counts it:
 	// for a sliding log, the index of its window in the history; for any other limit,
-	// the index at which its counter is likely to be, since counters are made in the
-	// order of the limits.
+	// the index of its counter.
 	at []int
 
 	periods  []time.Duration // of the sliding logs, each once, in the order of the windows
@@ -85,8 +84,9 @@ func (p *Plan) Buckets() bool { return p.buckets }
 // the limit allows it. It reports whether all limits allow n. If all limits of all
 // keys allow the request, Charge must come next, and otherwise Deny.
 func (a *Account) Ask(p *Plan, now, n int64, verdicts []Verdict) (allowed bool) {
-	a.enter(now)
-	if a.plan != p {
+	if a.plan == p && a.seen <= now && now < a.counters.fullAt { // nearly always
+		a.seen = now
+	} else if a.enter(now); a.plan != p {
 		a.layOut(p, now)
 	}
 	log := a.logOf(p, now)
@@ -187,8 +187,9 @@ func (c *counter) isOpen(now int64) bool {
 	return c.limit.algorithm == FixedWindow && c.state.at <= now && now < c.state.a
 }
 
-// layOut fits the account to the limits of a plan. Until the account is charged under
-// other limits, it need not be fitted again, and its windows are where the plan says.
+// layOut fits the account to the limits of a plan. Its windows are where the plan says from
+// then on, and its counters too if it has all of them. Then it need not be fitted again until
+// it is charged under other limits.
 func (a *Account) layOut(p *Plan, now int64) {
 	a.Fit(p.limits, now)
 	a.plan = nil
@@ -196,9 +197,23 @@ func (a *Account) layOut(p *Plan, now int64) {
 		log.layOut(p.periods, now)
 		a.counters.fullAt = max(a.counters.fullAt, log.fullAt())
 	}
-	if a.epoch != 0 {
+	if a.epoch != 0 && a.arrange(p) {
 		a.plan = p
 	}
+}
+
+// arrange moves the counters to where the plan says. It reports whether the account has all of
+// them, and a history if the plan has a sliding log.
+func (a *Account) arrange(p *Plan) bool {
+	for at, i := range p.counters {
+		each := a.counters.each[at:]
+		k := slices.IndexFunc(each, func(c counter) bool { return c.limit == p.limits[i] })
+		if k < 0 {
+			return false
+		}
+		each[0], each[k] = each[k], each[0]
+	}
+	return len(p.periods) == 0 || a.counters.log != nil
 }
 
 // logOf returns the history as of now of an account that is laid out for a plan. It is
@@ -223,11 +238,10 @@ func (a *Account) logOf(p *Plan, now int64) *history {
 // counterOf returns the counter of the i-th limit of the plan, or nil if the account has
 // used nothing of it.
 func (a *Account) counterOf(p *Plan, i int) *counter {
-	l, each := &p.limits[i], a.counters.each
-	if at := p.at[i]; at < len(each) && each[at].limit == *l {
-		return &each[at]
+	if a.plan == p {
+		return &a.counters.each[p.at[i]]
 	}
-	return a.counters.find(l)
+	return a.counters.find(&p.limits[i])
 }
 
 // Charge charges n to every limit of the plan. Ask has said that all of them allow it.
@@ -271,7 +285,7 @@ func (a *Account) Charge(p *Plan, now, n int64, r *Receipt) {
 	if r != nil && p.buckets {
 		r.buckets = a.bucketReceipts(p.limits, now)
 	}
-	if a.plan != p { // most often it is, and to write a pointer costs more than to compare it
+	if a.plan != p && a.arrange(p) {
 		a.plan = p
 	}
 }
@@ -285,23 +299,23 @@ func (a *Account) Correct(p *Plan, r *Receipt, now, actual int64) {
 	}
 	a.seen = now
 	for _, i := range p.counters {
-		a.settleOne(a.counterOf(p, i), receipt{n: r.N, at: r.At}, now, actual)
+		c := a.counterOf(p, i)
+		if c.isOpen(r.At) && now < c.state.a && c.state.b > r.N {
+			c.state.b = correct(c.state.b, actual-r.N)
+		} else {
+			a.settleOne(c, receipt{n: r.N, at: r.At}, now, actual)
+		}
 	}
 	if len(p.periods) > 0 {
 		a.counters.log.amend(r.entry, actual-r.N)
 	}
 }
 
-// holds reports whether the account still has the counters and the entry that a charge
-// has changed.
+// holds reports whether the account, which is laid out for the plan, still has the entry that
+// a charge has added to its history.
 func (a *Account) holds(p *Plan, r *Receipt, now int64) bool {
-	for _, i := range p.counters {
-		if a.counterOf(p, i) == nil {
-			return false
-		}
-	}
 	log := a.counters.log
-	return len(p.periods) == 0 || log != nil && r.At > now-p.longestOf(log) && log.isLastAt(r.entry, r.At)
+	return len(p.periods) == 0 || r.At > now-p.longestOf(log) && log.isLastAt(r.entry, r.At)
 }
 
 // longestOf returns the longest period of the windows of a history, which is laid out
