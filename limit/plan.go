@@ -92,8 +92,10 @@ func (a *Account) Ask(p *Plan, now, n int64, verdicts []Verdict) (allowed bool) 
 	log := a.logOf(p, now)
 	allowed = true
 	for i := range p.limits {
-		a.answer(p, i, log, now, n, true, &verdicts[i])
-		allowed = allowed && verdicts[i].Allowed
+		if d := &verdicts[i]; !a.allow(p, i, log, now, n, d) {
+			a.answer(p, i, log, now, n, true, d)
+			allowed = allowed && d.Allowed
+		}
 	}
 	return allowed
 }
@@ -129,6 +131,28 @@ func (a *Account) Peek(p *Plan, now, n int64, verdicts []Verdict) (allowed bool)
 		allowed = allowed && verdicts[i].Allowed
 	}
 	return allowed
+}
+
+// allow fills in the verdict of the i-th limit if it is a sliding log or an open window and
+// allows n, as nearly always. It reports whether it has. log is the result of logOf.
+func (a *Account) allow(p *Plan, i int, log *history, now, n int64, d *Verdict) bool {
+	l := &p.limits[i]
+	var used, since int64
+	var reset time.Duration
+	switch {
+	case l.algorithm == SlidingLog && log != nil:
+		used, reset = log.slid(p.at[i], now).sum, l.period
+	case l.algorithm == FixedWindow && a.plan == p && a.counters.each[p.at[i]].isOpen(now):
+		s := &a.counters.each[p.at[i]].state
+		used, since, reset = s.b, s.at, time.Duration(s.a-now)
+	default:
+		return false
+	}
+	if n <= 0 || n > l.count-used {
+		return false
+	}
+	d.Allowed, d.Used, d.Remaining, d.RetryAfter, d.ResetAfter, d.Since = true, used+n, l.count-used-n, 0, reset, since
+	return true
 }
 
 // answer fills in the verdict of the i-th limit about n. If the limit allows n, the
@@ -245,13 +269,13 @@ func (a *Account) counterOf(p *Plan, i int) *counter {
 }
 
 // Charge charges n to every limit of the plan. Ask has said that all of them allow it.
-// It fills in r for Correct, or for Settle. r is nil if nothing will be settled.
+// It fills in r, which is empty, for Correct or Settle. r is nil if nothing will be settled.
 func (a *Account) Charge(p *Plan, now, n int64, r *Receipt) {
 	if n > 0 {
 		a.begin(now)
 	}
 	if r != nil {
-		*r = Receipt{N: n, At: now, Mark: Mark{Epoch: a.epoch}}
+		r.N, r.At, r.Mark = n, now, Mark{Epoch: a.epoch}
 	}
 	if n == 0 {
 		return

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"slices"
-
-	"dappco.re/go/core/go-ratelimit/limit"
-)
+import "dappco.re/go/core/go-ratelimit/limit"
 
 // few is how many charges most takes have at most. No memory is allocated for so many.
 const few = 4
@@ -32,13 +28,13 @@ type heldMore struct {
 	receipts []limit.Receipt // if any of them has a bucket
 }
 
-// begin makes the hold ready for a take.
-func (h *Hold) begin(taken []Amount, at int64) {
+// begin makes the hold ready for a take of a number of charges, some of which may be of buckets.
+func (h *Hold) begin(charges int, buckets bool, at int64) {
 	h.at, h.more = at, nil
-	if slices.ContainsFunc(taken, func(a Amount) bool { return a.Of.prepared.plan.Buckets() }) {
-		h.more = &heldMore{receipts: make([]limit.Receipt, len(taken))}
-	} else if len(taken) > few {
-		h.more = &heldMore{marks: make([]limit.Mark, len(taken))}
+	if buckets {
+		h.more = &heldMore{receipts: make([]limit.Receipt, charges)}
+	} else if charges > few {
+		h.more = &heldMore{marks: make([]limit.Mark, charges)}
 	}
 }
 
@@ -54,14 +50,15 @@ func (h *Hold) keep(i int, r *limit.Receipt) {
 	}
 }
 
-// receipt returns the receipt of the i-th charge, which has taken n.
-func (h *Hold) receipt(i int, n int64) limit.Receipt {
+// receipt fills in r, which is empty, with the receipt of the i-th charge, which has taken n.
+func (h *Hold) receipt(i int, n int64, r *limit.Receipt) {
+	r.N, r.At = n, h.at
 	switch {
 	case h.more == nil:
-		return limit.Receipt{N: n, At: h.at, Mark: h.few[i]}
+		r.Mark = h.few[i]
 	case h.more.receipts != nil:
-		return h.more.receipts[i]
+		*r = h.more.receipts[i]
 	default:
-		return limit.Receipt{N: n, At: h.at, Mark: h.more.marks[i]}
+		r.Mark = h.more.marks[i]
 	}
 }

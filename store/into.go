@@ -11,7 +11,8 @@ import (
 // allow. Neither the charges, nor the verdicts, nor h are kept. Unlike Take, it does not
 // check that every key is charged once.
 func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limit.Verdict, h *Hold) (_ []limit.Verdict, allowed bool, err error) {
-	if err := checkPrepared(ctx, charges); err != nil {
+	locked, err := checkPrepared(ctx, charges)
+	if err != nil {
 		return verdicts, false, err
 	}
 	var room [maxFew]*entry
@@ -20,17 +21,18 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limi
 		entries = make([]*entry, len(charges))
 	}
 	now := m.clock() // read before the shards are locked, so that they are locked for a shorter time
-	locked := shardsOf(charges)
 	if err := m.lock(locked); err != nil {
 		return verdicts, false, err
 	}
 	now = m.timeOf(locked, now)
 	first := len(verdicts)
 	allowed = true
+	buckets := false
 	for i := range charges {
 		p, at := charges[i].Of.prepared, len(verdicts)
-		entries[i] = m.entryOf(p)
-		a := entries[i].purse.Account()
+		e := m.entryOf(p)
+		entries[i] = e
+		a := e.purse.Account()
 		if p.plan == nil {
 			p.plan = a.PlanOf(charges[i].Of.Limits)
 		}
@@ -38,8 +40,10 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limi
 		if !a.Ask(p.plan, now, charges[i].N, verdicts[at:]) {
 			allowed = false
 		}
+		buckets = buckets || p.plan.Buckets()
 	}
 	if allowed {
+		h.begin(len(charges), buckets, now)
 		m.charge(charges, entries, now, h)
 	} else {
 		deny(charges, entries, now, verdicts[first:])
@@ -51,7 +55,6 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limi
 
 // charge charges the accounts of the entries after all limits have allowed it.
 func (m *Memory) charge(charges []Amount, entries []*entry, now int64, h *Hold) {
-	h.begin(charges, now)
 	for i := range charges {
 		p, e := charges[i].Of.prepared, entries[i]
 		var r limit.Receipt
@@ -64,12 +67,12 @@ func (m *Memory) charge(charges []Amount, entries []*entry, now int64, h *Hold) 
 // Record charges amounts of prepared charges that were used without a take, whatever their
 // limits say.
 func (m *Memory) Record(ctx context.Context, charges []Amount) error {
-	if err := checkPrepared(ctx, charges); err != nil {
+	locked, err := checkPrepared(ctx, charges)
+	if err != nil {
 		return err
 	}
 	var room [maxFew]limit.Verdict
 	now := m.clock()
-	locked := shardsOf(charges)
 	if err := m.lock(locked); err != nil {
 		return err
 	}
@@ -103,11 +106,11 @@ func deny(charges []Amount, entries []*entry, now int64, verdicts []limit.Verdic
 // verdicts, and reports whether all limits allow. Neither the charges nor the
 // verdicts are kept.
 func (m *Memory) PeekInto(ctx context.Context, charges []Amount, verdicts []limit.Verdict) (_ []limit.Verdict, allowed bool, err error) {
-	if err := checkPrepared(ctx, charges); err != nil {
+	locked, err := checkPrepared(ctx, charges)
+	if err != nil {
 		return verdicts, false, err
 	}
 	now := m.clock()
-	locked := shardsOf(charges)
 	if err := m.lock(locked); err != nil {
 		return verdicts, false, err
 	}
@@ -165,7 +168,9 @@ func (m *Memory) SettleHold(h *Hold, taken []Amount, actual []int64) {
 	}
 	for i := range taken {
 		if taken[i].differs(actual[i]) {
-			p, r := taken[i].Of.prepared, h.receipt(i, taken[i].N)
+			p := taken[i].Of.prepared
+			var r limit.Receipt
+			h.receipt(i, taken[i].N, &r)
 			e, now := m.entryOf(p), m.shards[p.shard].seen
 			e.purse.Account().Correct(p.plan, &r, now, actual[i])
 			m.keep(p, e, now)

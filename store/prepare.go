@@ -62,21 +62,22 @@ func amounts(ready []readied, list []Amount) []Amount {
 	return list
 }
 
-// checkPrepared returns what is wrong with a call whose charges must be prepared, or
-// nil.
-func checkPrepared(ctx context.Context, charges []Amount) error {
+// checkPrepared returns the set of the shards of charges, which must be prepared, or what is
+// wrong with the call.
+func checkPrepared(ctx context.Context, charges []Amount) (set uint64, err error) {
 	if err := ctx.Err(); err != nil {
-		return notAsked(err)
+		return 0, notAsked(err)
 	}
 	for i := range charges {
 		c := &charges[i]
 		p := c.Of.prepared
 		if p == nil {
-			return fmt.Errorf("%w: the charge of %q is not prepared", ErrInvalid, c.Of.Key)
+			return 0, fmt.Errorf("%w: the charge of %q is not prepared", ErrInvalid, c.Of.Key)
 		}
 		if c.N < 0 {
-			return errNegative(c.Of.Key, c.N)
+			return 0, errNegative(c.Of.Key, c.N)
 		}
+		set |= 1 << p.shard
 	}
-	return nil
+	return set, nil
 }

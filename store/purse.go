@@ -22,10 +22,13 @@ type firstCharge struct {
 // Account returns the account. It makes one if the purse has none yet.
 func (p *purse) Account() *limit.Account {
 	if p.account == nil {
-		*p = purse{account: p.first.account()}
+		p.open()
 	}
 	return p.account
 }
+
+// open makes the account.
+func (p *purse) open() { *p = purse{account: p.first.account()} }
 
 func (f *firstCharge) account() *limit.Account {
 	a := new(limit.Account)

@@ -35,14 +35,6 @@ func shardOf(key string) uint64 {
 	return maphash.String(seed, key) % shards
 }
 
-// shardsOf returns the set of the shards of prepared charges.
-func shardsOf(charges []Amount) (set uint64) {
-	for i := range charges {
-		set |= 1 << charges[i].Of.prepared.shard
-	}
-	return set
-}
-
 // eachTable calls do with the table of each shard in turn, while the shard is locked.
 func (m *Memory) eachTable(do func(*table)) {
 	for i := range m.shards {
@@ -88,15 +80,19 @@ func (m *Memory) timeOf(set uint64, now int64) int64 {
 	return now
 }
 
+// known reports whether the entry of a key, whose shard is locked, is that in the table.
+func (m *Memory) known(p *prepared) bool {
+	return p.owner.Load() == m && p.entry != nil && p.entry.next != gone
+}
+
 // lookUp returns the entry of a key in the table of its shard, which is locked, or
 // nil.
 func (m *Memory) lookUp(p *prepared) *entry {
-	owner := p.owner.Load()
-	if owner == m && p.entry != nil && p.entry.next != gone {
+	if m.known(p) {
 		return p.entry
 	}
 	e := m.shards[p.shard].table.find(p.hash, p.key)
-	if e != nil && (owner == m || p.owner.CompareAndSwap(nil, m)) {
+	if e != nil && (p.owner.Load() == m || p.owner.CompareAndSwap(nil, m)) {
 		p.entry = e
 	}
 	return e
@@ -105,6 +101,9 @@ func (m *Memory) lookUp(p *prepared) *entry {
 // entryOf returns the entry of a key whose shard is locked. An entry that is not in
 // the table is empty; keep adds it.
 func (m *Memory) entryOf(p *prepared) *entry {
+	if m.known(p) {
+		return p.entry
+	}
 	if e := m.lookUp(p); e != nil {
 		return e
 	}

@@ -123,8 +123,9 @@ func (r *Reservation) of() *Engine {
 	return r.few[0].scope.engine
 }
 
-// ask returns what the call asked for.
-func (r *Reservation) ask() (a Ask) {
+// ask fills in a, which is empty, with what the call asked for. To copy such an array right after
+// it was filled in would take longer.
+func (r *Reservation) ask(a *Ask) {
 	a.Amounts[Requests], a.Amounts[Slots] = r.requests, 1
 	a.Split, a.FreeInput, a.FreeOutput = r.split, r.free[0], r.free[1]
 	a.Amounts[Tokens] = r.first
@@ -133,13 +134,12 @@ func (r *Reservation) ask() (a Ask) {
 		a.Amounts[Tokens] += r.other
 	}
 	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
-	return a
 }
 
 // inShared returns what the call asked for of the shared scope, where input and output are
 // each charged with all tokens if they are not known.
-func (r *Reservation) inShared() Ask {
-	a := r.ask()
+func (r *Reservation) inShared() (a Ask) {
+	r.ask(&a)
 	for _, p := range r.all() {
 		if !r.split && p.rules != nil && p.scope.line != nil {
 			a.Amounts[Input], a.Amounts[Output] = p.rules.Amount(Input, &a), p.rules.Amount(Output, &a)
@@ -163,19 +163,22 @@ func (r *Reservation) Commit(t llm.Tokens) bool {
 	if r.probe != 0 {
 		r.gated.gate.Committed(r.of().clock(), r.probe, max(t.Input, t.Output))
 	}
-	used := r.used(t)
-	r.settle(&used)
+	var asked Ask
+	var used Amounts
+	r.ask(&asked)
+	r.used(t, &asked, &used)
+	r.settle(&asked, &used)
 	r.observe(event.Settled, t)
 	return true
 }
 
-// used returns how much of each unit a call has used, or -1 for a part that is not known. Every
+// used fills in how much of each unit a call has used, or -1 for a part that is not known. Every
 // scope keeps what was reserved for such a part.
-func (r *Reservation) used(t llm.Tokens) Amounts {
-	used := r.ask().Amounts
-	used[Slots] = 0
-	if !r.split {
-		used[Input], used[Output] = -1, -1
+func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
+	used[Requests], used[Tokens], used[AllTokens] = asked.Amounts[Requests], asked.Amounts[Tokens], asked.Amounts[AllTokens]
+	used[Input], used[Output] = -1, -1
+	if r.split {
+		used[Input], used[Output] = asked.Amounts[Input], asked.Amounts[Output]
 	}
 	input, output := t.Input-t.FreeInput, t.Output-t.FreeOutput // that count
 	if input >= 0 {
@@ -195,7 +198,6 @@ func (r *Reservation) used(t llm.Tokens) Amounts {
 		used[Tokens] = max(used[Tokens], used[Output])
 		used[AllTokens] = max(used[AllTokens], bounded(t.Output))
 	}
-	return used
 }
 
 // uncounted returns how many of the tokens the provider does not count. Of a part that is not
@@ -219,9 +221,16 @@ func (r *Reservation) Cancel() bool {
 	if r.probe != 0 {
 		r.gated.gate.GiveBack(r.of().clock(), r.probe)
 	}
-	r.settle(&Amounts{})
+	r.giveBack()
 	r.observe(event.Cancelled, llm.Tokens{})
 	return true
+}
+
+// giveBack gives back all that was taken.
+func (r *Reservation) giveBack() {
+	var asked Ask
+	r.ask(&asked)
+	r.settle(&asked, &Amounts{})
 }
 
 // AfterCommit lets fn be told what the call has used, before it is settled.
@@ -241,7 +250,7 @@ func (r *Reservation) Served() {
 }
 
 // settle corrects what was taken, and lets calls go on that wait for what is given back.
-func (r *Reservation) settle(used *Amounts) {
+func (r *Reservation) settle(asked *Ask, used *Amounts) {
 	e := r.of()
 	if r.renewal != nil {
 		r.renewal.end(r)
@@ -249,12 +258,12 @@ func (r *Reservation) settle(used *Amounts) {
 	if e.memory != nil {
 		var taken [fewCharges]store.Amount
 		var actual [fewCharges]int64
-		e.memory.SettleHold(&r.hold, r.taken(taken[:0]), r.actual(actual[:0], used))
+		e.memory.SettleHold(&r.hold, r.taken(taken[:0], asked), r.actual(actual[:0], used))
 	} else if r.receipt != nil {
 		e.correct(correction{r.receipt, r.actual(nil, used)})
 	}
 	if r.shared {
-		r.correctShare(used)
+		r.correctShare(asked, used)
 	}
 	if r.line != nil {
 		r.line.Charge(r.flow, r.costMore(used))
@@ -280,10 +289,9 @@ func known(used, asked *Amounts) Amounts {
 }
 
 // taken appends what was taken, for the store in memory.
-func (r *Reservation) taken(list []store.Amount) []store.Amount {
-	ask := r.ask()
+func (r *Reservation) taken(list []store.Amount, asked *Ask) []store.Amount {
 	for _, p := range r.all() {
-		list = p.amounts(list, &ask)
+		list = p.amounts(list, asked)
 	}
 	return list
 }
@@ -323,8 +331,10 @@ func (r *Reservation) observe(kind event.Kind, used llm.Tokens) {
 	if r.names != nil {
 		n = *r.names
 	}
+	var asked Ask
+	r.ask(&asked)
 	o.Observe(context.Background(), event.Event{
 		Kind: kind, Project: n.project, Model: n.model, Limited: r.limited, RemainingMinute: -1,
-		Estimated: r.ask().Amounts[Tokens], Used: used,
+		Estimated: asked.Amounts[Tokens], Used: used,
 	})
 }

@@ -204,7 +204,7 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 }
 
 // correctShare corrects what the call has taken of its flow's shares to what it has used.
-func (r *Reservation) correctShare(used *Amounts) {
+func (r *Reservation) correctShare(asked *Ask, used *Amounts) {
 	var rules *Rules
 	member := ""
 	for _, p := range r.all() {
@@ -216,11 +216,10 @@ func (r *Reservation) correctShare(used *Amounts) {
 		}
 	}
 	var more [mostShared]int64
-	asked := r.ask()
 	for k, i := range rules.sharing.limits {
 		u := rules.Limits[i].Unit
 		if used[u] >= 0 {
-			more[k] = used[u] - rules.Amount(u, &asked)
+			more[k] = used[u] - rules.Amount(u, asked)
 		}
 	}
 	rules.sharing.pool.Correct(member, r.at, more[:len(rules.sharing.limits)])

@@ -29,7 +29,7 @@ func (e *Engine) take(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (
 	}
 	probe, closed := gated.gate.Admit(e.clock())
 	if closed != (Closed{}) { // meanwhile: another call is the probe
-		res.settle(&Amounts{})
+		res.giveBack()
 		return nil, e.lookThrough(ctx, c, scopes, o, gated, closed)
 	}
 	if probe != 0 {
