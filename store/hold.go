@@ -12,6 +12,8 @@ const maxFew = 12
 type Amount struct {
 	Of *Charge
 	N  int64
+
+	entry *entry // of the charge's key, as long as a take is decided on
 }
 
 // Hold is room for what [Memory.SettleHold] must know of a take. It lives in the
@@ -26,6 +28,7 @@ type Hold struct {
 type heldMore struct {
 	marks    []limit.Mark    // of each charge, or
 	receipts []limit.Receipt // if any of them has a bucket
+	room     [maxFew]limit.Mark
 }
 
 // begin makes the hold ready for a take of a number of charges, some of which may be of buckets.
@@ -34,7 +37,10 @@ func (h *Hold) begin(charges int, buckets bool, at int64) {
 	if buckets {
 		h.more = &heldMore{receipts: make([]limit.Receipt, charges)}
 	} else if charges > few {
-		h.more = &heldMore{marks: make([]limit.Mark, charges)}
+		h.more = new(heldMore)
+		if h.more.marks = h.more.room[:]; charges > len(h.more.room) {
+			h.more.marks = make([]limit.Mark, charges)
+		}
 	}
 }
 

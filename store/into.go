@@ -15,11 +15,6 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limi
 	if err != nil {
 		return verdicts, false, err
 	}
-	var room [maxFew]*entry
-	entries := room[:]
-	if len(charges) > len(room) {
-		entries = make([]*entry, len(charges))
-	}
 	now := m.clock() // read before the shards are locked, so that they are locked for a shorter time
 	if err := m.lock(locked); err != nil {
 		return verdicts, false, err
@@ -29,38 +24,38 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limi
 	allowed = true
 	buckets := false
 	for i := range charges {
-		p, at := charges[i].Of.prepared, len(verdicts)
-		e := m.entryOf(p)
-		entries[i] = e
-		a := e.purse.Account()
+		c, at := &charges[i], len(verdicts)
+		p := c.Of.prepared
+		c.entry = m.entryOf(p)
+		a := c.entry.purse.Account()
 		if p.plan == nil {
-			p.plan = a.PlanOf(charges[i].Of.Limits)
+			p.plan = a.PlanOf(c.Of.Limits)
 		}
 		verdicts = grow(verdicts, p.plan)
-		if !a.Ask(p.plan, now, charges[i].N, verdicts[at:]) {
+		if !a.Ask(p.plan, now, c.N, verdicts[at:]) {
 			allowed = false
 		}
 		buckets = buckets || p.plan.Buckets()
 	}
 	if allowed {
 		h.begin(len(charges), buckets, now)
-		m.charge(charges, entries, now, h)
+		m.charge(charges, now, h)
 	} else {
-		deny(charges, entries, now, verdicts[first:])
+		deny(charges, now, verdicts[first:])
 	}
 	m.unlock(locked)
 	m.sweep(now)
 	return verdicts, allowed, nil
 }
 
-// charge charges the accounts of the entries after all limits have allowed it.
-func (m *Memory) charge(charges []Amount, entries []*entry, now int64, h *Hold) {
+// charge charges the accounts after all limits have allowed it.
+func (m *Memory) charge(charges []Amount, now int64, h *Hold) {
 	for i := range charges {
-		p, e := charges[i].Of.prepared, entries[i]
+		c := &charges[i]
 		var r limit.Receipt
-		e.purse.Account().Charge(p.plan, now, charges[i].N, &r)
+		c.entry.purse.Account().Charge(c.Of.prepared.plan, now, c.N, &r)
 		h.keep(i, &r)
-		m.keep(p, e, now)
+		m.keep(c.Of.prepared, c.entry, now)
 	}
 }
 
@@ -94,10 +89,10 @@ func (m *Memory) Record(ctx context.Context, charges []Amount) error {
 
 // deny corrects the verdicts after a limit has denied: those that allow say how much
 // remains while nothing is taken.
-func deny(charges []Amount, entries []*entry, now int64, verdicts []limit.Verdict) {
+func deny(charges []Amount, now int64, verdicts []limit.Verdict) {
 	for i := range charges {
 		plan := charges[i].Of.prepared.plan
-		entries[i].purse.Account().Deny(plan, now, charges[i].N, verdicts)
+		charges[i].entry.purse.Account().Deny(plan, now, charges[i].N, verdicts)
 		verdicts = verdicts[len(plan.Limits()):]
 	}
 }

@@ -57,7 +57,7 @@ func readyValid(charges []Charge) []readied {
 // amounts appends the charges with their own amounts to list.
 func amounts(ready []readied, list []Amount) []Amount {
 	for i := range ready {
-		list = append(list, Amount{&ready[i].Charge, ready[i].N})
+		list = append(list, Amount{Of: &ready[i].Charge, N: ready[i].N})
 	}
 	return list
 }

@@ -16,7 +16,7 @@ func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, verdicts []lim
 	if c.N < 0 {
 		return verdicts, false, errNegative(string(key), c.N)
 	}
-	if _, err := checkPrepared(ctx, []Amount{{&c, c.N}}); err != nil {
+	if _, err := checkPrepared(ctx, []Amount{{Of: &c, N: c.N}}); err != nil {
 		return verdicts, false, err
 	}
 	name := unsafe.String(unsafe.SliceData(key), len(key)) // key without a copy of it

@@ -73,13 +73,13 @@ func (e *Engine) newReservation(c *Call, o *Outcome) *Reservation {
 	if len(all) == 0 {
 		r.set().engine = e
 	}
+	plans := r.few[:]
+	if len(all) > len(plans) {
+		plans = make([]*plan, len(all))
+		r.set().plans, r.few[0] = plans, all[0].plan
+	}
 	for i := range all {
-		if i < len(r.few) {
-			r.few[i] = all[i].plan
-		}
-		if len(all) > len(r.few) {
-			r.set().plans = append(r.plans, all[i].plan)
-		}
+		plans[i] = all[i].plan
 	}
 	if e.observer != nil {
 		if n := (names{c.Project, c.Model}); n != r.ofScopes() {

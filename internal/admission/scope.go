@@ -20,7 +20,7 @@ type Scope struct {
 	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
 	rules   atomic.Pointer[Rules]
 	nothing plan          // of calls while the scope limits nothing
-	wakes   atomic.Uint64 // how often Wake was called
+	wakes   atomic.Uint64 // how often Wake was called, if the store is not in memory
 }
 
 // Gate stands before the limits of a scope. It may let nothing pass for a while, but

@@ -101,10 +101,11 @@ func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome) (*Reserv
 	if err != nil {
 		return nil, err
 	}
-	o.hear()
 	if !allowed {
+		o.hear()
 		return nil, e.reconsider(ctx, c, o)
 	}
+	o.asked = true
 	res := e.newReservation(c, o)
 	res.hold = hold
 	return res, nil

@@ -115,7 +115,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 	waits := w.scopes.waitInPool(e, c, first.Aside || r.Ahead.Own)
 	defer waits.leave()
 	inTurn := func() (line.Answer, error) {
-		if rest := first.Again - w.sofar(); rest > 0 && w.scopes.wakes() == w.wakes && !e.closed.Load() {
+		if rest := first.Again - w.sofar(); rest > 0 && e.memory == nil && w.scopes.wakes() == w.wakes && !e.closed.Load() {
 			a := first
 			a.Again = rest
 			first = line.Answer{}
@@ -372,14 +372,19 @@ func (e *Engine) endImpossible(s *Scope) {
 }
 
 // Wake lets calls ask again that wait for a scope: its rules have changed, or something was
-// given back.
+// given back. A call counts as waiting before it asks in its turn, so that none is missed.
 func (e *Engine) Wake(s *Scope) {
-	s.wakes.Add(1)
+	if e.memory == nil {
+		s.wakes.Add(1)
+	}
+	if e.waiting.Load() > 0 {
+		e.wake(s)
+	}
+}
+
+func (e *Engine) wake(s *Scope) {
 	if s.line != nil {
 		s.line.Wake()
-		return
-	}
-	if e.waiting.Load() == 0 {
 		return
 	}
 	e.mu.Lock()
