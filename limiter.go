@@ -212,10 +212,12 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *[2]*admission.S
 	p.model = (*rl.quotas.Load())[c.Model]
 	p.hasQuota = p.model != nil
 	p.Limited = p.hasQuota
-	if p.Invalid = c.ask(&p.Ask); p.Invalid == nil {
-		p.projectScope, p.Invalid = rl.projectScope(c.Project)
+	err := c.ask(&p.Ask)
+	if err == nil && c.Project != "" {
+		p.projectScope, err = rl.projectScope(c.Project)
 	}
-	if p.Invalid != nil {
+	if err != nil {
+		p.Invalid = err
 		if checkProject(c.Project) != nil {
 			p.Project = ""
 		}
@@ -241,12 +243,8 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *[2]*admission.S
 	return n
 }
 
-// projectScope returns the scope of a call's project, or nil if the call names none. Before
-// NewProjects the scope has no limits, but calls still have their turns by their projects.
+// projectScope returns the scope of a project. Before NewProjects the scope has no limits, but calls still have their turns by their projects.
 func (rl *RateLimiter) projectScope(id string) (*admission.Scope, error) {
-	if id == "" {
-		return nil, nil
-	}
 	if projects := rl.projects.Load(); projects != nil {
 		return projects.Scope(id)
 	}

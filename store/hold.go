@@ -12,8 +12,6 @@ const maxFew = 12
 type Amount struct {
 	Of *Charge
 	N  int64
-
-	entry *entry // of the charge's key, as long as a take is decided on
 }
 
 // Hold is room for what [Memory.SettleHold] must know of a take. It lives in the
@@ -33,14 +31,17 @@ type heldMore struct {
 
 // begin makes the hold ready for a take of a number of charges, some of which may be of buckets.
 func (h *Hold) begin(charges int, buckets bool, at int64) {
-	h.at, h.more = at, nil
-	if buckets {
+	h.at = at
+	switch {
+	case buckets:
 		h.more = &heldMore{receipts: make([]limit.Receipt, charges)}
-	} else if charges > few {
+	case charges > few:
 		h.more = new(heldMore)
 		if h.more.marks = h.more.room[:]; charges > len(h.more.room) {
 			h.more.marks = make([]limit.Mark, charges)
 		}
+	case h.more != nil: // to write a pointer costs more than to compare it
+		h.more = nil
 	}
 }
 

@@ -26,8 +26,7 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limi
 	for i := range charges {
 		c, at := &charges[i], len(verdicts)
 		p := c.Of.prepared
-		c.entry = m.entryOf(p)
-		a := c.entry.purse.Account()
+		a := m.entryOf(p).purse.Account()
 		if p.plan == nil {
 			p.plan = a.PlanOf(c.Of.Limits)
 		}
@@ -41,7 +40,7 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limi
 		h.begin(len(charges), buckets, now)
 		m.charge(charges, now, h)
 	} else {
-		deny(charges, now, verdicts[first:])
+		m.deny(charges, now, verdicts[first:])
 	}
 	m.unlock(locked)
 	m.sweep(now)
@@ -51,11 +50,12 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limi
 // charge charges the accounts after all limits have allowed it.
 func (m *Memory) charge(charges []Amount, now int64, h *Hold) {
 	for i := range charges {
-		c := &charges[i]
+		p := charges[i].Of.prepared
+		e := m.entryOf(p)
 		var r limit.Receipt
-		c.entry.purse.Account().Charge(c.Of.prepared.plan, now, c.N, &r)
+		e.purse.Account().Charge(p.plan, now, charges[i].N, &r)
 		h.keep(i, &r)
-		m.keep(c.Of.prepared, c.entry, now)
+		m.keep(p, e, now)
 	}
 }
 
@@ -66,7 +66,7 @@ func (m *Memory) Record(ctx context.Context, charges []Amount) error {
 	if err != nil {
 		return err
 	}
-	var room [maxFew]limit.Verdict
+	var room [few]limit.Verdict
 	now := m.clock()
 	if err := m.lock(locked); err != nil {
 		return err
@@ -89,11 +89,11 @@ func (m *Memory) Record(ctx context.Context, charges []Amount) error {
 
 // deny corrects the verdicts after a limit has denied: those that allow say how much
 // remains while nothing is taken.
-func deny(charges []Amount, now int64, verdicts []limit.Verdict) {
+func (m *Memory) deny(charges []Amount, now int64, verdicts []limit.Verdict) {
 	for i := range charges {
-		plan := charges[i].Of.prepared.plan
-		charges[i].entry.purse.Account().Deny(plan, now, charges[i].N, verdicts)
-		verdicts = verdicts[len(plan.Limits()):]
+		p := charges[i].Of.prepared
+		m.entryOf(p).purse.Account().Deny(p.plan, now, charges[i].N, verdicts)
+		verdicts = verdicts[len(p.plan.Limits()):]
 	}
 }
 

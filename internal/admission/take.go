@@ -153,9 +153,11 @@ func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err e
 
 // begin makes an outcome ready for what the limits of a call's scopes say.
 func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
-	o.Denied, o.many, o.scopes = false, nil, len(scopes)
+	o.Denied, o.scopes = false, len(scopes)
 	if o.scopes > len(o.few) {
 		o.many = make([]Standing, o.scopes)
+	} else if o.many != nil { // to write a pointer costs more than to compare it
+		o.many = nil
 	}
 	all := o.all()
 	for i, s := range scopes {
@@ -171,8 +173,10 @@ func (o *Outcome) makeRoom() {
 		all[i].first = n
 		n += all[i].Len()
 	}
-	if o.manySaid = nil; n > len(o.fewSaid) {
+	if n > len(o.fewSaid) {
 		o.manySaid = make([]limit.Verdict, n)
+	} else if o.manySaid != nil {
+		o.manySaid = nil
 	}
 }
 
