@@ -191,7 +191,7 @@ func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) 
 	var used admission.Ask
 	used.Set(1, 0, Tokens{Input: bounded(promptTokens), Output: bounded(outputTokens)}) // valid, because bounded
 	used.Split = true                                                                   // even if both are zero
-	rl.engine.Miss(rl.engine.Record(context.Background(), rl.findOrMake(name).scope, used))
+	rl.engine.Miss(rl.engine.Record(context.Background(), rl.findOrMake(name).scope, &used))
 }
 
 // bounded returns the number nearest to n that the engine can count.
@@ -243,7 +243,8 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *[2]*admission.S
 	return n
 }
 
-// projectScope returns the scope of a project. Before NewProjects the scope has no limits, but calls still have their turns by their projects.
+// projectScope returns the scope of a project. Before NewProjects the scope has no limits, but
+// calls still have their turns by their projects.
 func (rl *RateLimiter) projectScope(id string) (*admission.Scope, error) {
 	if projects := rl.projects.Load(); projects != nil {
 		return projects.Scope(id)

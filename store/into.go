@@ -15,11 +15,10 @@ func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limi
 	if err != nil {
 		return verdicts, false, err
 	}
-	now := m.clock() // read before the shards are locked, so that they are locked for a shorter time
-	if err := m.lock(locked); err != nil {
+	now, err := m.lockNow(locked)
+	if err != nil {
 		return verdicts, false, err
 	}
-	now = m.timeOf(locked, now)
 	first := len(verdicts)
 	allowed = true
 	buckets := false
@@ -67,11 +66,10 @@ func (m *Memory) Record(ctx context.Context, charges []Amount) error {
 		return err
 	}
 	var room [few]limit.Verdict
-	now := m.clock()
-	if err := m.lock(locked); err != nil {
+	now, err := m.lockNow(locked)
+	if err != nil {
 		return err
 	}
-	now = m.timeOf(locked, now)
 	for i := range charges {
 		p, n := charges[i].Of.prepared, charges[i].N
 		e := m.entryOf(p)
@@ -105,11 +103,10 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Amount, verdicts []limi
 	if err != nil {
 		return verdicts, false, err
 	}
-	now := m.clock()
-	if err := m.lock(locked); err != nil {
+	now, err := m.lockNow(locked)
+	if err != nil {
 		return verdicts, false, err
 	}
-	now = m.timeOf(locked, now)
 	allowed = true
 	var unused limit.Account
 	for i := range charges {
@@ -155,11 +152,17 @@ func (m *Memory) SettleHold(h *Hold, taken []Amount, actual []int64) {
 			buckets = buckets || p.plan.Buckets()
 		}
 	}
-	if locked == 0 || m.lock(locked) != nil {
+	var err error
+	switch {
+	case locked == 0:
 		return
+	case buckets:
+		_, err = m.lockNow(locked)
+	default:
+		err = m.lock(locked)
 	}
-	if buckets {
-		m.timeOf(locked, m.clock())
+	if err != nil {
+		return
 	}
 	for i := range taken {
 		if taken[i].differs(actual[i]) {

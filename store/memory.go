@@ -111,7 +111,8 @@ func (m *Memory) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 	for _, key := range keys {
 		locked |= 1 << shardOf(key)
 	}
-	if err := m.lock(locked); err != nil {
+	now, err := m.lockNow(locked)
+	if err != nil {
 		return nil, 0, err
 	}
 	defer m.unlock(locked)
@@ -123,7 +124,7 @@ func (m *Memory) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 		}
 		accounts[i] = clone(p.Account())
 	}
-	return accounts, m.timeOf(locked, m.clock()), nil
+	return accounts, now, nil
 }
 
 func clone(a *limit.Account) *limit.Account {

@@ -58,16 +58,15 @@ func (m *Memory) lock(set uint64) error {
 	return nil
 }
 
-func (m *Memory) unlock(set uint64) {
-	for rest := set; rest != 0; rest &= rest - 1 {
-		m.shards[bits.TrailingZeros64(rest)%shards].mu.Unlock()
+// lockNow locks a set of shards for a decision, and returns the time of the decision. The clock
+// is read before the shards are locked, so that they are locked for a shorter time. It is read
+// again if a decision with a later time was made meanwhile. So time goes back only if the clock
+// does.
+func (m *Memory) lockNow(set uint64) (now int64, err error) {
+	now = m.clock()
+	if err := m.lock(set); err != nil {
+		return 0, err
 	}
-}
-
-// timeOf returns the time of a decision about keys in a set of locked shards. It is
-// now, unless a decision with a later time was made between the reading of now and
-// the lock: then the clock is read again. So time goes back only if the clock does.
-func (m *Memory) timeOf(set uint64, now int64) int64 {
 	for rest := set; rest != 0; rest &= rest - 1 {
 		if now < m.shards[bits.TrailingZeros64(rest)%shards].seen {
 			now = m.clock()
@@ -77,7 +76,13 @@ func (m *Memory) timeOf(set uint64, now int64) int64 {
 	for rest := set; rest != 0; rest &= rest - 1 {
 		m.shards[bits.TrailingZeros64(rest)%shards].seen = now
 	}
-	return now
+	return now, nil
+}
+
+func (m *Memory) unlock(set uint64) {
+	for rest := set; rest != 0; rest &= rest - 1 {
+		m.shards[bits.TrailingZeros64(rest)%shards].mu.Unlock()
+	}
 }
 
 // known reports whether the entry of a key, whose shard is locked, is that in the table.

@@ -21,11 +21,10 @@ func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, verdicts []lim
 	}
 	name := unsafe.String(unsafe.SliceData(key), len(key)) // key without a copy of it
 	hash, shard := hashOf(name), shardOf(name)
-	now := m.clock()
-	if err := m.lock(1 << shard); err != nil {
+	now, err := m.lockNow(1 << shard)
+	if err != nil {
 		return verdicts, false, err
 	}
-	now = m.timeOf(1<<shard, now)
 	first, plan, t := len(verdicts), c.prepared.plan, &m.shards[shard].table
 	verdicts = grow(verdicts, plan)
 	if e := t.find(hash, name); e != nil {

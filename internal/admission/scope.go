@@ -143,7 +143,7 @@ func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
 }
 
 // Record charges what was used without a reservation, whatever the limits say.
-func (e *Engine) Record(ctx context.Context, s *Scope, used Ask) error {
+func (e *Engine) Record(ctx context.Context, s *Scope, used *Ask) error {
 	r := s.rules.Load()
 	if r == nil {
 		return nil
@@ -151,9 +151,9 @@ func (e *Engine) Record(ctx context.Context, s *Scope, used Ask) error {
 	p := &r.plans[WithoutSlots]
 	if e.memory != nil {
 		var few [fewCharges]store.Amount
-		return e.memory.Record(ctx, p.amounts(few[:0], &used))
+		return e.memory.Record(ctx, p.amounts(few[:0], used))
 	}
-	list := p.withoutLimits(&used)
+	list := p.withoutLimits(used)
 	if len(list) == 0 {
 		return nil
 	}

@@ -359,7 +359,7 @@ func (w *world) play(s step) {
 	case "record":
 		var ask admission.Ask
 		ask.Set(s.Call.Requests, s.Call.Estimated, s.Call.Tokens)
-		w.must(w.Record(context.Background(), w.scopes[s.Scope], ask))
+		w.must(w.Record(context.Background(), w.scopes[s.Scope], &ask))
 		p := w.paper[s.Scope]
 		p.charges = append(p.charges, &paperCharge{at: w.now(), used: p.charged(admission.WithoutSlots, &ask)})
 	case "reset":
