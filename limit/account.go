@@ -41,6 +41,16 @@ type Receipt struct {
 	buckets []bucketReceipt // one for each limit, if any is a bucket
 }
 
+// Backlog returns the backlog that a take has left in the bucket of the i-th limit, as ns +
+// parts/count nanoseconds. ok is false if the receipt has none.
+func (r *Receipt) Backlog(i int) (ns, parts int64, ok bool) {
+	if r.buckets == nil {
+		return 0, 0, false
+	}
+	left := r.buckets[i].left
+	return left.NS, left.Parts, true
+}
+
 // Mark says where an account has counted a take.
 type Mark struct {
 	Epoch uint64 // of the account

@@ -159,14 +159,13 @@ type chargeReceipt struct {
 	charge   store.Charge
 	revision int64        // of the account, after the take
 	before   []limitState // one for each limit
-	left     []backlog    // the backlog of each bucket after the take; nil if no limit is a bucket
 }
 
 // take applies the take to the account, so that it is the one that the next take finds, and returns
 // what a settlement needs to know about it.
 func (f *accountState) take(at int64) *chargeReceipt {
 	n := f.charge.N
-	t := &chargeReceipt{limit.Receipt{N: n, At: at, Mark: limit.Mark{Epoch: f.epoch}}, f.charge, f.revision, f.limits, nil}
+	t := &chargeReceipt{limit.Receipt{N: n, At: at, Mark: limit.Mark{Epoch: f.epoch}}, f.charge, f.revision, f.limits}
 	if n == 0 {
 		return t
 	}
@@ -178,13 +177,7 @@ func (f *accountState) take(at int64) *chargeReceipt {
 		return t
 	}
 	t.Receipt = f.account.Take(f.charge.Limits, at, n)
-	t.Epoch, t.left = f.epoch, make([]backlog, len(f.limits))
-	shot := snapshotOf(&f.account)
-	for i := range f.limits {
-		if c := shot.find(f.limits[i].limit); c != nil {
-			t.left[i] = backlog{c.a, c.b}
-		}
-	}
+	t.Epoch = f.epoch
 	return t
 }
 

@@ -249,9 +249,9 @@ func (q *request) settlement(l limit.Limit, t *chargeReceipt, actual int64) {
 	case kindBucket:
 		var before limitState
 		var left backlog
-		if t.left != nil {
-			i := slices.Index(t.charge.Limits, l)
-			before, left = t.before[i], t.left[i]
+		i := slices.Index(t.charge.Limits, l)
+		if ns, parts, ok := t.Backlog(i); ok {
+			before, left = t.before[i], backlog{ns, parts}
 		}
 		w.number(l.Count())
 		w.backlog(costOf(l, max(actual-t.N, t.N-actual)))
