@@ -135,19 +135,25 @@ func grow(verdicts []limit.Verdict, p *limit.Plan) []limit.Verdict {
 	return verdicts[:n]
 }
 
-// SettleHold is Settle of the take that h was given to. taken is what was taken, and actual
-// what was used of each charge: a negative number leaves what was taken. Call it at most
-// once for each take. A store that is closed settles nothing.
+// Settlement is what a take has taken of a prepared charge, and what was used of it. A
+// negative Actual leaves what was taken.
+type Settlement struct {
+	Of            *Charge
+	Taken, Actual int64
+}
+
+// SettleHold is Settle of the take that h was given to, with a settlement of each of its
+// charges. Call it at most once for each take. A store that is closed settles nothing.
 //
 // SettleHold reads the clock only if there is a bucket among the limits. For logs and
 // windows the time of the last decision will do: an entry that has left its window
 // since then will have left it at the next decision.
-func (m *Memory) SettleHold(h *Hold, taken []Amount, actual []int64) {
+func (m *Memory) SettleHold(h *Hold, all []Settlement) {
 	var locked uint64
 	buckets := false
-	for i := range taken {
-		if taken[i].differs(actual[i]) {
-			p := taken[i].Of.prepared
+	for i := range all {
+		if all[i].corrects() {
+			p := all[i].Of.prepared
 			locked |= 1 << p.shard
 			buckets = buckets || p.plan.Buckets()
 		}
@@ -164,19 +170,19 @@ func (m *Memory) SettleHold(h *Hold, taken []Amount, actual []int64) {
 	if err != nil {
 		return
 	}
-	for i := range taken {
-		if taken[i].differs(actual[i]) {
-			p := taken[i].Of.prepared
+	for i := range all {
+		if s := &all[i]; s.corrects() {
+			p := s.Of.prepared
 			var r limit.Receipt
-			h.receipt(i, taken[i].N, &r)
+			h.receipt(i, s.Taken, &r)
 			e, now := m.entryOf(p), m.shards[p.shard].seen
-			e.purse.Account().Correct(p.plan, &r, now, actual[i])
+			e.purse.Account().Correct(p.plan, &r, now, s.Actual)
 			m.keep(p, e, now)
 		}
 	}
 	m.unlock(locked)
 }
 
-// differs reports whether the amount that was used is known, and not the one that was
+// corrects reports whether the amount that was used is known, and not the one that was
 // taken.
-func (a *Amount) differs(actual int64) bool { return actual >= 0 && actual != a.N }
+func (s *Settlement) corrects() bool { return s.Actual >= 0 && s.Actual != s.Taken }

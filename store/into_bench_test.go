@@ -66,6 +66,7 @@ func BenchmarkTakeInto(b *testing.B) {
 
 func takeAndSettle(b *testing.B, m *store.Memory, charges []store.Charge, actual []int64) {
 	ctx, taken := b.Context(), amountsOf(charges)
+	settled := settlementsOf(taken, actual...)
 	b.ReportAllocs()
 	for b.Loop() {
 		var h store.Hold
@@ -74,6 +75,6 @@ func takeAndSettle(b *testing.B, m *store.Memory, charges []store.Charge, actual
 		if !allowed || err != nil {
 			b.Fatal(allowed, err)
 		}
-		m.SettleHold(&h, taken, actual)
+		m.SettleHold(&h, settled)
 	}
 }

@@ -178,19 +178,20 @@ func TestIntoAllocatesNothing(t *testing.T) {
 	usedUp := prepare(t, "used up", 1, windows(1, 1)...)
 	mustTakeInto(t, m, usedUp)
 	taken, denied := amountsOf(charges), amountsOf(append(slices.Clone(charges), usedUp))
+	used, unused := settlementsOf(taken, 1, 1000, 1, 1300), settlementsOf(taken, 0, 0, 0, 0)
 	ctx := t.Context()
 	for name, call := range map[string]func(){
 		"take and settle": func() {
 			var h store.Hold
 			var room [9]limit.Verdict
 			m.TakeInto(ctx, taken, room[:0], &h)
-			m.SettleHold(&h, taken, []int64{1, 1000, 1, 1300})
+			m.SettleHold(&h, used)
 		},
 		"take and cancel": func() {
 			var h store.Hold
 			var room [9]limit.Verdict
 			m.TakeInto(ctx, taken, room[:0], &h)
-			m.SettleHold(&h, taken, []int64{0, 0, 0, 0})
+			m.SettleHold(&h, unused)
 		},
 		"take what is denied": func() {
 			var h store.Hold
@@ -229,7 +230,7 @@ func TestHold(t *testing.T) {
 		}
 		h := mustTakeInto(t, m, charges...)
 		taken := amountsOf(charges)
-		m.SettleHold(h, taken, actual)
+		m.SettleHold(h, settlementsOf(taken, actual...))
 		for i, c := range charges {
 			if used := usedOf(t, m, c); used != actual[i] {
 				t.Errorf("%d of %d: %d are used; want %d", i, number, used, actual[i])
@@ -260,12 +261,12 @@ func TestClockReadings(t *testing.T) {
 	charges := append(projectCharges(t, 1200), modelCharges(t, 1200)...)
 	h := mustTakeInto(t, m, charges...)
 	wantReadings("a take", 1)
-	m.SettleHold(h, amountsOf(charges), []int64{1, 1000, 1, 1000})
+	m.SettleHold(h, settlementsOf(amountsOf(charges), 1, 1000, 1, 1000))
 	wantReadings("a settlement", 0)
 	charges = []store.Charge{prepare(t, "bucket", 10, limit.PerMinute(60)), modelCharges(t, 1200)[0]}
 	h = mustTakeInto(t, m, charges...)
 	wantReadings("a take of a bucket", 1)
-	m.SettleHold(h, amountsOf(charges), []int64{4, 1})
+	m.SettleHold(h, settlementsOf(amountsOf(charges), 4, 1))
 	wantReadings("a settlement of a bucket", 1)
 }
 
@@ -284,7 +285,7 @@ func TestClockReadBeforeTheLock(t *testing.T) {
 	h := mustTakeInto(t, m, c)
 	readings = []int64{10, 30} // it was read at 10; meanwhile the key was charged at 20
 	mustTakeInto(t, m, c)
-	m.SettleHold(h, amountsOf([]store.Charge{c}), []int64{1})
+	m.SettleHold(h, settlementsOf(amountsOf([]store.Charge{c}), 1))
 	readings = []int64{40}
 	if used := usedOf(t, m, c); used != 4 {
 		t.Errorf("%d are used; want 1 and 3", used)
@@ -292,7 +293,7 @@ func TestClockReadBeforeTheLock(t *testing.T) {
 	readings = []int64{10, 10} // this one has gone back
 	h = mustTakeInto(t, m, c)
 	readings = []int64{11}
-	if m.SettleHold(h, amountsOf([]store.Charge{c}), []int64{2}); usedOf(t, m, c) != 6 {
+	if m.SettleHold(h, settlementsOf(amountsOf([]store.Charge{c}), 2)); usedOf(t, m, c) != 6 {
 		t.Error("what was taken after the clock went back is not settled")
 	}
 }
@@ -318,7 +319,7 @@ func TestIntoAtOnce(t *testing.T) {
 				if _, allowed, err := m.TakeInto(ctx, taken, room[:0], &h); !allowed || err != nil {
 					t.Error(allowed, err)
 				}
-				m.SettleHold(&h, taken, []int64{2, 2, 2, 2})
+				m.SettleHold(&h, settlementsOf(taken, 2, 2, 2, 2))
 				switch i % 100 {
 				case 0:
 					m.Reset(ctx, "another")

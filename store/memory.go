@@ -72,8 +72,12 @@ func (m *Memory) Settle(ctx context.Context, r Receipt, actual []int64) error {
 		return ErrClosed
 	}
 	if receipt.settled.CompareAndSwap(false, true) {
-		var room [few]Amount
-		m.SettleHold(&receipt.hold, amounts(receipt.charges, room[:0]), actual)
+		all := make([]Settlement, 0, few)
+		for i := range receipt.charges {
+			c := &receipt.charges[i].Charge
+			all = append(all, Settlement{c, c.N, actual[i]})
+		}
+		m.SettleHold(&receipt.hold, all)
 	}
 	return nil
 }

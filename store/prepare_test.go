@@ -104,7 +104,7 @@ func (m *preparedMemory) Settle(ctx context.Context, r store.Receipt, actual []i
 		return store.ErrClosed
 	}
 	if receipt.settled.CompareAndSwap(false, true) {
-		m.SettleHold(&receipt.hold, receipt.taken, actual)
+		m.SettleHold(&receipt.hold, settlementsOf(receipt.taken, actual...))
 	}
 	return nil
 }
@@ -182,6 +182,14 @@ func amountsOf(charges []store.Charge) (list []store.Amount) {
 	return list
 }
 
+// settlementsOf returns the settlements of what was taken, with what was used of each charge.
+func settlementsOf(taken []store.Amount, actual ...int64) (list []store.Settlement) {
+	for i, a := range taken {
+		list = append(list, store.Settlement{Of: a.Of, Taken: a.N, Actual: actual[i]})
+	}
+	return list
+}
+
 // mustTakeInto takes prepared charges, which must be allowed.
 func mustTakeInto(t *testing.T, m *store.Memory, charges ...store.Charge) *store.Hold {
 	t.Helper()
@@ -217,7 +225,7 @@ func TestPreparedForSeveralStores(t *testing.T) {
 					if _, allowed, err := list[i].TakeInto(t.Context(), amountsOf([]store.Charge{c}), nil, &h); !allowed || err != nil {
 						t.Error(allowed, err)
 					}
-					list[i].SettleHold(&h, amountsOf([]store.Charge{c}), []int64{1})
+					list[i].SettleHold(&h, settlementsOf(amountsOf([]store.Charge{c}), 1))
 				}
 			})
 		}

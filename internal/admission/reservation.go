@@ -256,9 +256,8 @@ func (r *Reservation) settle(asked *Ask, used *Amounts) {
 		r.renewal.end(r)
 	}
 	if e.memory != nil {
-		var taken [fewCharges]store.Amount
-		var actual [fewCharges]int64
-		e.memory.SettleHold(&r.hold, r.taken(taken[:0], asked), r.actual(actual[:0], used))
+		var few [fewCharges]store.Settlement
+		e.memory.SettleHold(&r.hold, r.settlements(few[:0], asked, used))
 	} else if r.receipt != nil {
 		e.correct(correction{r.receipt, r.actual(nil, used)})
 	}
@@ -288,10 +287,12 @@ func known(used, asked *Amounts) Amounts {
 	return all
 }
 
-// taken appends what was taken, for the store in memory.
-func (r *Reservation) taken(list []store.Amount, asked *Ask) []store.Amount {
+// settlements appends what was taken and what was used, for the store in memory.
+func (r *Reservation) settlements(list []store.Settlement, asked *Ask, used *Amounts) []store.Settlement {
 	for _, p := range r.all() {
-		list = p.amounts(list, asked)
+		for i, u := range p.units {
+			list = append(list, store.Settlement{Of: &p.charges[i], Taken: p.rules.Amount(u, asked), Actual: used[u]})
+		}
 	}
 	return list
 }
