@@ -88,7 +88,7 @@ func (r *Result) again() time.Duration {
 }
 
 // Try takes what the call asks for of all its scopes, or nothing. While other calls wait
-// that come first, it takes nothing.
+// that come first, it takes nothing, unless it delays none of them.
 func (e *Engine) Try(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
 	err := e.try(ctx, c, scopes, r)
 	if e.observer != nil && (err != nil || r.Allowed() || ctx.Value(tentative{}) == nil) {
@@ -101,7 +101,12 @@ func (e *Engine) try(ctx context.Context, c *Call, scopes Scopes, r *Result) err
 	if c.Invalid != nil {
 		return c.Invalid
 	}
-	if _, waiting := e.ahead(c, scopes); waiting {
+	if ahead, waiting := e.ahead(c, scopes); waiting {
+		if !ahead.Own {
+			if passed, err := e.overtakes(ctx, c, scopes, r); passed || err != nil {
+				return err
+			}
+		}
 		if err := e.look(ctx, c, scopes, r); err != nil || !r.Allowed() {
 			return err
 		}

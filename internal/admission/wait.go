@@ -70,6 +70,7 @@ type wait struct {
 	start  int64  // when it began to wait
 	wakes  uint64 // of its scopes, before it asked without having the turn
 	lost   int    // races against other machines
+	pool   inPool
 
 	// giveUp ends the wait. If new rules let the call never pass, impossible is what they say.
 	giveUp     context.CancelFunc
@@ -110,10 +111,19 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		return w.neverBy(o)
 	}
 	if again := max(r.Ahead.Again, w.scopes.closedFor(e)); r.Behind && !r.Ahead.Guess && w.tooLong(again) {
+		if !w.peeks && !r.Ahead.Own {
+			if passed, err := e.overtakes(ctx, c, w.scopes, r); passed || err != nil {
+				return err
+			}
+		}
 		return w.late(again)
 	}
-	waits := w.scopes.waitInPool(e, c, first.Aside || r.Ahead.Own)
-	defer waits.leave()
+	w.pool = w.scopes.waitInPool(e, c, first.Aside || r.Ahead.Own)
+	defer w.pool.leave()
+	t.Call = c
+	t.Overtake = func(first any, deniedFor time.Duration) (line.Answer, error) {
+		return w.overtake(ctx, first, deniedFor)
+	}
 	inTurn := func() (line.Answer, error) {
 		if rest := first.Again - w.sofar(); rest > 0 && e.memory == nil && w.scopes.wakes() == w.wakes && !e.closed.Load() {
 			a := first
@@ -121,15 +131,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 			first = line.Answer{}
 			return a, nil // nothing was given back since: it would be denied again
 		}
-		said := new(Outcome) // an error leaves what was said before
-		res, err := e.ask(ctx, c, w.scopes, said, w.peeks)
-		if err != nil {
-			return line.Answer{}, err
-		}
-		r.Reservation, r.Outcome = res, *said
-		a, err := w.answer()
-		waits.turn(a.Aside)
-		return a, err
+		return w.ask(ctx)
 	}
 	stands = true
 	if shared := w.scopes.line(); shared == nil {
@@ -141,6 +143,19 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		return w.neverBy(o)
 	}
 	return err
+}
+
+// ask asks the limits once.
+func (w *wait) ask(ctx context.Context) (line.Answer, error) {
+	said := new(Outcome) // an error leaves what was said before
+	res, err := w.engine.ask(ctx, w.call, w.scopes, said, w.peeks)
+	if err != nil {
+		return line.Answer{}, err
+	}
+	w.result.Reservation, w.result.Outcome = res, *said
+	a, err := w.answer()
+	w.pool.turn(a.Aside)
+	return a, err
 }
 
 // answer returns what the limits have said to the call.

@@ -10,6 +10,9 @@
 // turn. While a call waits, no new call of the same rank or a lower one should take anything:
 // see [Line.Ahead] and [Hall.Ahead].
 //
+// While the call that has the turn is denied until a known time, smaller calls of other flows of its
+// rank may overtake it, if that does not make it pass later: see [Overtake].
+//
 // A call that is denied by its flow's own limits, and not by the line's, steps aside, and
 // other flows have their turns meanwhile. A [Hall] is a set of lines with the same flows. It
 // sees to it that calls of one flow that have stepped aside in several lines are served in
@@ -41,6 +44,12 @@ type Line struct {
 	turn    *waiter          // the waiter that has the turn; nil only if no flow is ready
 	denying bool             // the line's limits have denied the waiter that has the turn, or the one before it
 	denial                   // the answer to the last waiter that the line's limits have denied
+
+	gathering  *waiter // the last waiter that the line's limits have denied until a known time
+	denials    int64   // how often the line's limits have denied a waiter that had the turn
+	tooLarge   int64   // a waiter whose turn costs as much delays the one that gathers
+	overtaking *waiter // the waiter that may try to overtake now, or does
+	wakes      int64   // how often Wake was called; from 1
 }
 
 // Ticket describes a call that joins a line.
@@ -54,6 +63,9 @@ type Ticket struct {
 
 	Denied bool   // the call has asked before it joins, and the line's limits have denied it
 	Answer Answer // the answer to the call, if its flow's own limits have denied it
+
+	Call     any      // what the call asks for, for those that may overtake it; nil: no call may
+	Overtake Overtake // lets the call overtake another; nil: it never does
 }
 
 // Answer is the answer to a waiter that has the turn and asks.
@@ -64,6 +76,8 @@ type Answer struct {
 	Yield bool          // the flow's share of the line's limits denies the call: others have their turns meanwhile
 	By    string        // the limit that denies the call
 	Guess bool          // Again is a guess: nobody knows when By lets a call pass
+
+	Delays bool // the call would delay the one that it asks to overtake
 }
 
 // waiter is a call in a line.
@@ -74,6 +88,10 @@ type waiter struct {
 	arrived int64         // the number of its arrival in the hall
 	aside   bool          // the waiter has stepped aside
 	woken   chan struct{} // holds a value when the waiter should check whether it has the turn
+
+	denials   int64     // Line.denials when the waiter asked to overtake
+	retry     time.Time // until when the limits have denied the waiter when it asked to overtake
+	refusedAt int64     // Line.wakes at that time
 }
 
 // denial says when a denied waiter asks again, and which limit has denied it.
@@ -88,7 +106,7 @@ func newDenial(a Answer) denial { return denial{time.Now().Add(a.Again), a.By, a
 func (d denial) ahead() Ahead { return Ahead{Again: time.Until(d.due), By: d.by, Guess: d.guess} }
 
 // NewLine returns an empty line.
-func (h *Hall) NewLine() *Line { return &Line{hall: h, flows: map[string]*flow{}} }
+func (h *Hall) NewLine() *Line { return &Line{hall: h, flows: map[string]*flow{}, wakes: 1} }
 
 // Waiting returns how many calls are in the line.
 func (l *Line) Waiting() int { return int(l.waiting.Load()) }
@@ -131,14 +149,17 @@ func (l *Line) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 	var due <-chan time.Time
 	var again time.Duration
 	for {
-		if l.mayAsk(w) {
+		if ask := l.mayAsk(w, ask); ask != nil {
 			answer, err := ask()
 			if err != nil || answer.Done {
 				passed = err == nil
 				return err
 			}
-			again = answer.Again
 			l.answered(w, answer)
+			if answer.Delays {
+				continue // until it is woken
+			}
+			again = answer.Again
 			if timer == nil {
 				timer = time.NewTimer(again)
 				defer timer.Stop()
@@ -191,6 +212,7 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 		wasFirst.wake()
 	}
 	l.pass()
+	l.offer()
 	return w, nil
 }
 
@@ -218,23 +240,34 @@ func (l *Line) leave(w *waiter, passed bool) {
 	if l.turn == w {
 		l.turn = nil
 	}
+	if l.overtaking == w {
+		l.overtaking = nil
+		if f.element != nil && passed {
+			f.circle.flows.MoveToBack(f.element) // others overtake next
+		}
+	}
 	l.pass()
+	l.offer()
 }
 
-// mayAsk reports whether w has the turn, and records that it asks. If w does not have the turn, it is
-// woken when it should check again.
-func (l *Line) mayAsk(w *waiter) bool {
+// mayAsk returns how w asks now, and records that it does: by ask if it has the turn, or to overtake
+// the waiter that has it. If it is nil, w may not ask, and is woken when it should check again.
+func (l *Line) mayAsk(w *waiter, ask func() (Answer, error)) func() (Answer, error) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	may := l.comesFirst(w)
-	if may {
+	if !l.comesFirst(w) {
+		ask = l.overtake(w)
+	} else if l.overtaking == w {
+		l.overtaking = nil
+	}
+	if ask != nil {
 		select {
 		case <-w.woken: // w need not be woken for this turn any more
 		default:
 		}
 		l.hall.asks(w)
 	}
-	return may
+	return ask
 }
 
 // comesFirst gives the turn to w if w is due, and reports whether w has it. A waiter that is not the
@@ -280,6 +313,10 @@ func (l *Line) answered(w *waiter, a Answer) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
 	defer l.hall.hasAsked(w) // at the end, so that Hall.Wake finds w either asking or aside
+	if l.overtaking == w {
+		l.refused(w, a)
+		return
+	}
 	denial := newDenial(a)
 	if a.Yield {
 		l.yield(w, denial)
@@ -292,7 +329,12 @@ func (l *Line) answered(w *waiter, a Answer) {
 		return
 	}
 	l.denial = denial
+	l.denials++
 	l.waitsForTurn(w)
+	if l.gathering = nil; !a.Guess && w.Call != nil {
+		l.gathering, l.tooLarge = w, w.Cost
+		l.offer()
+	}
 }
 
 // yield lets other flows have their turns until w asks again.
@@ -426,6 +468,7 @@ func (l *Line) Wake() {
 	}
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
+	l.wakes++
 	if l.turn != nil {
 		l.turn.wake()
 	}

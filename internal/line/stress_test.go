@@ -13,7 +13,7 @@ import (
 )
 
 // Fifty calls come and go, ask and are denied, step aside, are woken and give up. All of them pass or
-// give up in the end, no two ask in one line at the same time, and no trace is left.
+// give up in the end, no two have the turn in one line at the same time, and no trace is left.
 func TestStress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -21,7 +21,7 @@ func TestStress(t *testing.T) {
 		asking := make([]atomic.Int32, len(lines))
 		broken := errors.New("broken")
 		var over atomic.Bool
-		var passed, crowded, gaveUp, failed atomic.Int64
+		var passed, crowded, gaveUp, failed, overtaking atomic.Int64
 		var group sync.WaitGroup
 		for range 50 {
 			group.Go(func() {
@@ -30,6 +30,11 @@ func TestStress(t *testing.T) {
 					ticket := Ticket{
 						Flow: string(rune('a' + rand.IntN(5))), Rank: rand.IntN(3), Weight: 1 + rand.IntN(4), Priority: rand.IntN(2),
 						Cost: 1 + rand.Int64N(Whole), MaxWaiting: rand.IntN(3) * 5,
+					}
+					ticket.Call, ticket.Overtake = i, func(any, time.Duration) (Answer, error) {
+						overtaking.Add(1)
+						time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
+						return [...]Answer{{Done: true}, {Delays: true}, {Again: time.Millisecond}, {Again: time.Second, Aside: true}}[rand.IntN(4)], nil
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rand.IntN(2000))*time.Millisecond)
 					ask := func() (Answer, error) {
@@ -89,6 +94,9 @@ func TestStress(t *testing.T) {
 		if all != 2000 || min(passed.Load(), crowded.Load(), gaveUp.Load(), failed.Load()) == 0 {
 			t.Errorf("%d passed, %d were too many, %d gave up, %d failed; want 2000, and some of each", passed.Load(), crowded.Load(), gaveUp.Load(), failed.Load())
 		}
+		if overtaking.Load() == 0 {
+			t.Error("nobody has tried to overtake")
+		}
 		time.Sleep(time.Second)
 		o.wantNobody()
 	})
@@ -114,6 +122,7 @@ func TestNoWakeIsLost(t *testing.T) {
 				owed[flow]++
 				o.start(l, fmt.Sprint(i), Ticket{
 					Flow: flow, Rank: random.IntN(2), Weight: 1 + random.IntN(3), Cost: 1 + random.Int64N(Whole), Priority: random.IntN(2),
+					Call: i, Overtake: func(any, time.Duration) (Answer, error) { return Answer{Delays: true}, nil },
 				})
 			}
 			start := time.Now()
