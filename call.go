@@ -31,8 +31,8 @@ type Call struct {
 	// Project names the project that makes the call, or is empty. After
 	// [RateLimiter.NewProjects] it is an id that [project.CheckID] accepts: 1 to 128
 	// visible ASCII characters. Before, any name will do that has up to 512 bytes of
-	// UTF-8 and no control characters. Calls that wait for a model have their turns by
-	// the priorities and the weights of their projects.
+	// UTF-8 and no control characters. Projects have shares of a model's quota by their
+	// priorities and weights.
 	Project string
 
 	// MaxWait is how long the call may wait in AcquireCall. With 0 it waits until its

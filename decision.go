@@ -41,6 +41,10 @@ const (
 	// Decision.Project.
 	DecisionProjectLimit DecisionCode = "project_exceeded"
 
+	// DecisionShareLimit means that the project has used its share of a limit of the model,
+	// and other projects may want the rest: see Decision.Share.
+	DecisionShareLimit DecisionCode = "share_exceeded"
+
 	// DecisionStoreLost means that the store that counts could not be asked, so the
 	// call is denied.
 	DecisionStoreLost DecisionCode = "store_lost"
@@ -67,12 +71,23 @@ type Decision struct {
 	// provider reports it. Stats does not include it.
 	Elsewhere int
 
+	// Share is the share that denies the call. It is zero unless Code is
+	// [DecisionShareLimit], and while other calls of the project wait for the share.
+	Share DeniedShare
+
 	// Stats is what is used of the model after this decision.
 	Stats ModelStats
 
 	// Project is the decision of the limits of the call's project. It is zero if no such
 	// limit was asked.
 	Project project.Decision
+}
+
+// DeniedShare is a project's share of a limit of a model that denies a call, in the window that
+// is under way.
+type DeniedShare struct {
+	Max, Used int // of what the limit counts: requests or tokens
+	Projects  int // how many projects use the model, this one included
 }
 
 // ModelStats is what is used of a model's quota, and the maxima. A maximum of zero is
@@ -134,11 +149,31 @@ func fillDenial(p *preparedCall, r *admission.Result, v *view, d *Decision) {
 		if v.missing != nil && facts.dimension < state.Dimensions {
 			d.Elsewhere = int(v.missing.N[facts.dimension])
 		}
-		d.Code, d.Reason = facts.code, v.reason(facts.dimension, d.RetryAfter)
+		d.Code = facts.code
+		if d.Code == DecisionShareLimit {
+			share := s.Share()
+			d.Share = DeniedShare{int(share.Share), int(share.Used), share.Members}
+			d.Reason = d.Share.reason(p, modelLimits[share.Limit.Name].what, d.RetryAfter)
+		} else {
+			d.Reason = v.reason(facts.dimension, d.RetryAfter)
+		}
 	}
 	if r.Behind && d.RetryAfter > r.Outcome.Wait(r.Outcome.Deciding(), admission.SlotGuess) {
 		d.Reason = "others wait; " + d.Reason
 	}
+}
+
+// reason returns a sentence for people that says how much of what is limited the project may use.
+func (s *DeniedShare) reason(p *preparedCall, what string, retry time.Duration) string {
+	owner, verb := "the project", "has"
+	if p.Project == "" {
+		owner, verb = "calls without a project", "have"
+	}
+	others := ""
+	if s.Projects > 1 {
+		others = fmt.Sprintf(" while %d projects use it", s.Projects)
+	}
+	return fmt.Sprintf("%s %s a share of %d %s of %s%s, and %s used %d: try again in %v", owner, verb, s.Max, what, p.Model, others, verb, s.Used, message.Wait(retry))
 }
 
 // view is the answer of a model's limits to a call, by dimension.

@@ -102,9 +102,9 @@ func (rl *RateLimiter) AcquireTokens(ctx context.Context, model string, estimate
 	return rl.acquire(ctx, &Call{Model: model, Tokens: estimated}, &d)
 }
 
-// AcquireCall is Acquire for a [Call], which can name a project. Calls that wait for a
-// model have their turns by the priorities of their projects, and by the weights of the
-// projects of one priority. Calls of one project have theirs by their own priorities,
+// AcquireCall is Acquire for a [Call], which can name a project. Projects that want the
+// same model have shares of its quota by their priorities, and by the weights of the
+// projects of one priority: see [project.Limit]. Calls of one project have theirs by their own priorities,
 // then first come, first served. A call that waits for a limit of its own project holds
 // up no other project's. When AcquireCall fails, d is the last answer that the call got,
 // or it says what the calls before it wait for; it is zero if the store could not be
@@ -257,8 +257,8 @@ func (rl *RateLimiter) projectScope(id string) (*admission.Scope, error) {
 
 // NewProjects gives projects limits of their own, which are counted in the store of this
 // RateLimiter. From then on each [Call] that names a project is charged to the limits of
-// the project and to the quota of its model, all or nothing; and calls that wait for a
-// model have their turns by the priorities and weights of their projects.
+// the project and to the quota of its model, all or nothing; and projects have shares of a
+// model's quota by their priorities and weights.
 //
 // Use the returned limiter to set limits at run time, to look at a project, in package
 // httplimit, and for calls without a model. Do not set Store, Observer and OnError of

@@ -341,9 +341,9 @@ func TestMarginIsNotUsedElsewhere(t *testing.T) {
 	})
 }
 
-// A margin is kept where quotas are kept.
+// A margin and a reserve are kept where quotas are kept.
 func TestMarginIsKept(t *testing.T) {
-	want := quotas{"m": {MaxRPM: 5, Margin: 1500 * time.Millisecond, Auto: true}, "n": {MaxRPM: 5}, "o": {MaxTPD: 1, Margin: time.Nanosecond}}
+	want := quotas{"m": {MaxRPM: 5, Margin: 1500 * time.Millisecond, Auto: true, Reserve: 33.3}, "n": {MaxRPM: 5}, "o": {MaxTPD: 1, Margin: time.Nanosecond}}
 	yaml, file := filepath.Join(t.TempDir(), "limits.yaml"), filepath.Join(t.TempDir(), "limits.db")
 	mustPersist(t, newYAML(t, yaml, want))
 	again := newYAML(t, yaml, quotas{"m": {MaxRPM: 1}})
@@ -362,7 +362,7 @@ func TestMarginIsKept(t *testing.T) {
 	}
 }
 
-// A file of the previous version has no margins. Its day goes on when a margin is set.
+// A file of an older version has neither margins nor reserves. Its day goes on when a margin is set.
 func TestMarginInLastFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "last.db")
@@ -371,7 +371,7 @@ func TestMarginInLastFile(t *testing.T) {
 		mustTake(t, rl, 1)
 		mustPersist(t, rl)
 		closeFile(t, rl)
-		execSQL(t, path, "ALTER TABLE quotas DROP COLUMN margin")
+		execSQL(t, path, "ALTER TABLE quotas DROP COLUMN margin; ALTER TABLE quotas DROP COLUMN reserve")
 		rl = openFile(t, path, nil)
 		wantQuota(t, rl, "the last file", ratelimit.ModelQuota{MaxRPM: 10, MaxRPD: 3})
 		if err := rl.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 10, MaxRPD: 3, Margin: margin}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // ModelQuota is what one model may use. Zero in any field is unlimited, and a
@@ -36,6 +37,12 @@ type ModelQuota struct {
 	// Margin) of the throughput: 3.2% with 2 seconds. A day with DayResetsAt has no
 	// margin. It is from 0, the default, to [MaxMargin]. In JSON it is nanoseconds.
 	Margin time.Duration `yaml:"margin,omitempty" json:"margin,omitempty"`
+
+	// Reserve is the part of every maximum, except MaxConcurrent, that is kept for projects
+	// that did not call the model in the window before: a minute, or a day. Such a project
+	// has a share at once, and not only when the next window begins. Nobody else uses the
+	// reserve. It is below 100%; the default is 0, no reserve.
+	Reserve limit.Percent `yaml:"reserve,omitempty" json:"reserve,omitempty"`
 }
 
 // UsageStats is what a model has used: each request of the last minute (and of the

@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"strings"
+
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/state"
@@ -22,7 +24,7 @@ func setupOf(r *admission.Rules) *setup { return r.Setup.(*setup) }
 
 // newRules returns the rules of a valid quota. The rules of the zero Quota count, and deny nothing.
 func newRules(q state.Quota) *admission.Rules {
-	return &admission.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true}
+	return &admission.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part()}
 }
 
 // limitFacts are what a decision says about a limit that denies.
@@ -47,6 +49,10 @@ var modelLimits = map[string]limitFacts{
 func factsOf(name string) limitFacts {
 	if facts, ok := modelLimits[name]; ok {
 		return facts
+	}
+	if limit, isShare := strings.CutSuffix(name, admission.ShareEnd); isShare {
+		facts := modelLimits[limit]
+		return limitFacts{facts.dimension, DecisionShareLimit, "the project's share of the " + facts.what}
 	}
 	return limitFacts{state.Dimensions, DecisionProjectLimit, "what the project may use"}
 }

@@ -58,7 +58,8 @@ type Event struct {
 	// model deny it, Limit is the one that denies longer. A project's are "minute", "hour",
 	// "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month" and
 	// "concurrent-project"; a model's are "rpm", "tpm", "rpd", "input_tpm", "output_tpm",
-	// "tpd", "concurrent" and "paused".
+	// "tpd", "concurrent" and "paused". A project's share of a model's limit is "rpm_share",
+	// "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share" or "tpd_share".
 	Limit string
 
 	// RemainingMinute is how many requests the project has left in this
@@ -112,6 +113,26 @@ type ModelUsage struct {
 type LimitUsage struct {
 	Name      string // as in Event.Limit
 	Used, Max int
+}
+
+// ProjectShare is where a project stands among those that use a model: those that have called
+// it in this window of one of its limits or in the one before, and those to which a share is
+// dedicated.
+type ProjectShare struct {
+	Project string       `json:"project"` // empty for calls without one
+	Waiting int          `json:"waiting"` // calls that wait for the model
+	Limits  []LimitShare `json:"limits"`
+}
+
+// LimitShare is what a project has of one limit of a model, in the window that is under way. Its
+// part is what it has by weight among the projects that use the model: at least its MinShare, and
+// at most its MaxShare.
+type LimitShare struct {
+	Name     string `json:"limit"` // as in LimitUsage
+	Share    int    `json:"share"` // what the project may use
+	Used     int    `json:"used"`
+	Lent     int    `json:"lent"`     // what others may use of its part, because the project is not expected to want it
+	Borrowed int    `json:"borrowed"` // what it has used beyond its part
 }
 
 // OfStore returns the OnEvent function of a store on a server, which passes the store's events

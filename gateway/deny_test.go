@@ -137,3 +137,41 @@ defaults: {requests_per_minute: 1}
 		t.Errorf("something was charged: %d %s", a.status, a.body)
 	}
 }
+
+// A call that its project's share denies gets a 429 in the form of its provider, which says so.
+func TestDeniedByAShare(t *testing.T) {
+	r := newRig(t, `
+state: memory
+providers:
+  openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 4}}}
+  anthropic: {base_url: MOCK, models: {claude-sonnet-4: {max_rpm: 4}}}
+  gemini: {base_url: MOCK, models: {gemini-2.5-pro: {max_rpm: 4}}}
+defaults: {max_wait: 0s}
+projects:
+  capped: {max_share: 25%}
+`, mockprovider.Config{})
+	for _, c := range []struct{ path, body, model, shape string }{
+		{chat, hello, "gpt-4o", `"code":"rate_limit_exceeded"`},
+		{messages, strings.Replace(hello, "gpt-4o", "claude-sonnet-4", 1), "claude-sonnet-4", `"type":"rate_limit_error"`},
+		{generate, `{"contents":[]}`, "gemini-2.5-pro", `"status":"RESOURCE_EXHAUSTED"`},
+	} {
+		if a := r.post(t, c.path, c.body, "X-Project-ID", "capped"); a.status != 200 {
+			t.Fatalf("%s: %d %s", c.path, a.status, a.body)
+		}
+		r.settled(t)
+		a := r.post(t, c.path, c.body, "X-Project-ID", "capped")
+		says := fmt.Sprintf(`project \"capped\" has a share of 1 requests a minute of model \"%s\", and has used 1: try again in `, c.model)
+		if a.status != 429 || !json.Valid([]byte(a.body)) || !strings.Contains(a.body, c.shape) || !strings.Contains(a.body, says) {
+			t.Errorf("%s: %d %s", c.path, a.status, a.body)
+		}
+		if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 62 || a.header.Get("X-Should-Retry") != "true" {
+			t.Errorf("%s: %v", c.path, a.header)
+		}
+		if last := r.last(t); last.Outcome != Denied || last.Limit != "rpm_share" {
+			t.Errorf("%s: %+v", c.path, last)
+		}
+		if a := r.post(t, c.path, c.body, "X-Project-ID", "other"); a.status != 200 {
+			t.Errorf("%s: others are served: %d %s", c.path, a.status, a.body)
+		}
+	}
+}

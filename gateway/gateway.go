@@ -107,7 +107,7 @@ func (g *Gateway) openState(s *setup) (err error) {
 }
 
 func (g *Gateway) openProjects(s *setup) (err error) {
-	g.limits.Projects, err = g.limits.Models.NewProjects(project.Config{Default: &s.cfg.Defaults.Limit})
+	g.limits.Projects, err = g.limits.Models.NewProjects(project.Config{Default: &s.cfg.Defaults.Limit, Limits: s.limits()})
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func maximum(q *ratelimit.ModelQuota, w llm.Window) int {
 // sameMaxima reports whether two quotas have the same maxima, as far as a provider reports
 // them.
 func sameMaxima(one, other ratelimit.ModelQuota) bool {
-	other.Auto, other.Margin, other.MaxConcurrent, other.DayResetsAt = one.Auto, one.Margin, one.MaxConcurrent, one.DayResetsAt
+	other.Auto, other.Margin, other.MaxConcurrent, other.DayResetsAt, other.Reserve = one.Auto, one.Margin, one.MaxConcurrent, one.DayResetsAt, one.Reserve
 	return one == other
 }
 

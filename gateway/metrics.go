@@ -97,7 +97,7 @@ func newSeconds(name, help string, labels ...string) *prometheus.HistogramVec {
 func (m *metrics) follow(rl *ratelimit.RateLimiter, projects func() []string) {
 	m.projects = projects
 	m.labelProjects()
-	m.registry.MustRegister(telemetry.NewModelCollector(rl), projectLabeller{m})
+	m.registry.MustRegister(telemetry.NewModelCollector(rl), telemetry.NewShareCollector(rl, m.limiter), projectLabeller{m})
 }
 
 // labelProjects gives new projects labels of their own, up to maxLabelled.

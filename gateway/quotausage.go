@@ -23,7 +23,7 @@ type usedParts struct {
 }
 
 // record remembers what a decision says about a quota. A quota whose limits deny a call
-// counts as used up.
+// counts as used up, unless it is only the project's share that denies.
 func (q *quotaUsage) record(quota string, d *ratelimit.Decision, now time.Time) {
 	s := &d.Stats
 	parts := &usedParts{at: now}
@@ -32,7 +32,7 @@ func (q *quotaUsage) record(quota string, d *ratelimit.Decision, now time.Time) 
 	if !limited { // clients may invent any number of models without a quota
 		return
 	}
-	if !d.Allowed && d.Code != ratelimit.DecisionProjectLimit {
+	if !d.Allowed && d.Code != ratelimit.DecisionProjectLimit && d.Code != ratelimit.DecisionShareLimit {
 		parts.minute = 1
 	}
 	q.parts.Store(quota, parts)

@@ -114,11 +114,16 @@ func (g *Gateway) declare(s, before *setup) error {
 	if err := g.limits.Projects.SetDefault(s.cfg.Defaults.Limit); err != nil {
 		return err
 	}
+	return g.limits.Projects.SetLimits(s.limits())
+}
+
+// limits returns the limits of all projects of the configuration.
+func (s *setup) limits() map[string]project.Limit {
 	limits := map[string]project.Limit{}
 	for id, p := range s.cfg.Projects {
 		limits[id] = p.Limit
 	}
-	return g.limits.Projects.SetLimits(limits)
+	return limits
 }
 
 // setQuota sets a quota of the configuration; old is the quota of the configuration before.
@@ -134,7 +139,7 @@ func (g *Gateway) setQuota(name string, q, old quota) error {
 		to = current
 	case ok && current.Auto && q.Auto && (first || old == q):
 		to = current
-		to.MaxConcurrent, to.DayResetsAt = q.MaxConcurrent, q.DayResetsAt // no provider reports these
+		to.MaxConcurrent, to.DayResetsAt, to.Reserve = q.MaxConcurrent, q.DayResetsAt, q.Reserve // no provider reports these
 	}
 	if to != (ratelimit.ModelQuota{}) {
 		to.Margin = q.Margin

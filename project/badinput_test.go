@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -95,6 +96,12 @@ var badLimits = map[string]project.Limit{
 	"Priority is 1001":                                                                    {Priority: 1001},
 	"TokensPerDay is -1":                                                                  {TokensPerDay: -1},
 	"Weight is -1: it must be from 0, which is 1, to 1048576":                             {Weight: -1},
+	"MinShare is -1%: it must be from 0% to 100%":                                         {MinShare: -1},
+	"MinShare is 100.5%":                                                                  {MinShare: 100.5},
+	"MinShare is NaN%":                                                                    {MinShare: limit.Percent(math.NaN())},
+	"MaxShare is 101%: it must be from 0%, which is all, to 100%":                         {MaxShare: 101},
+	"MinShare is 30%: it must not be more than the MaxShare of 20%":                       {MinShare: 30, MaxShare: 20},
+	"Dedicated is set: it needs a MinShare":                                               {Dedicated: true},
 	"Weight is 1048577":                                                                   {RequestsPerMinute: 1, Weight: 1<<20 + 1},
 }
 
@@ -138,6 +145,9 @@ func TestNewWithABadLimit(t *testing.T) {
 		{Priority: math.MaxInt}:                              {Priority: 1000},
 		{Weight: -1}:                                         {},
 		{Weight: 1<<20 + 1}:                                  {Weight: 1 << 20},
+		{MinShare: 20, Dedicated: true}:                      {},
+		{MaxShare: -1}:                                       {MaxShare: 1},
+		{MaxShare: 101}:                                      {MaxShare: 100},
 	} {
 		before := bad
 		l := project.New(&bad)

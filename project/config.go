@@ -42,7 +42,8 @@ const defaultMaxWaiting = 1000
 
 // New returns a limiter that counts in memory and gives each project the same limit: nil
 // is [DefaultLimit]. New does not fail: it replaces a number that is negative or too
-// large by the nearest valid one. [NewWithConfig] returns an error instead.
+// large by the nearest valid one, and leaves out a MinShare, which a default limit cannot
+// have. [NewWithConfig] returns an error instead.
 func New(defaultLimit *Limit) *Limiter {
 	nearest := cmp.Or(defaultLimit, DefaultLimit).nearest()
 	l, err := NewWithConfig(Config{Default: &nearest})
@@ -78,7 +79,7 @@ func newOn(e *admission.Engine, owned bool, cfg Config) (*Limiter, error) {
 	if cfg.MaxWaiting < 0 {
 		return nil, fmt.Errorf("ratelimit: MaxWaiting is %d: it must be at least 0, which is %d", cfg.MaxWaiting, defaultMaxWaiting)
 	}
-	l := &Limiter{engine: e, owned: owned, maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), plans: newPlans(), scopes: newScopes()}
+	l := &Limiter{engine: e, owned: owned, maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), plans: newPlans(), scopes: newScopes(), minima: map[string]Limit{}}
 	l.memory, _ = e.Store().(*store.Memory)
 	if err := l.SetDefault(*cmp.Or(cfg.Default, DefaultLimit)); err != nil {
 		return nil, err

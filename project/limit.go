@@ -1,6 +1,7 @@
 package project
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,15 +29,29 @@ type Limit struct {
 	// free again; a call that may take longer needs [Reservation.Keep].
 	MaxConcurrent int `json:"max_concurrent,omitempty"`
 
-	// Priority, from -1000 to 1000, counts when calls of several projects wait for a
-	// model. Projects of a higher priority have their turns first. A project of a lower
-	// one waits as long as any of their calls waits, so give its calls a MaxWait.
+	// Priority, from -1000 to 1000, counts when several projects want a model. Projects
+	// of a higher priority have what they want of it first. Those of a lower one have
+	// what is left, and their MinShare; their calls may wait for long, so give them a
+	// MaxWait.
 	Priority int `json:"priority,omitempty"`
 
-	// Weight is the project's share of a model's quota when projects of the same
-	// priority wait for it: a project of weight 3 gets three times as much of the quota
-	// as one of weight 1. Zero is 1.
+	// Weight decides on the project's share of every quota of a model, in each window of
+	// it, while projects of the same priority want the model: a project of weight 3 has
+	// three times the share of one of weight 1, however many calls each makes and whatever
+	// their size. What a project does not want is lent to the others. Zero is 1.
 	Weight int `json:"weight,omitempty"`
+
+	// MinShare is the part of every quota of a model that the project has at least. It is
+	// kept free while the project calls the model: in this window of the quota, or in the
+	// one before. All MinShares together may be 100% at most. Zero is none.
+	MinShare limit.Percent `json:"min_share,omitempty"`
+
+	// MaxShare is the part of every quota of a model that the project has at most, even if
+	// no other wants the rest. Zero is all of it.
+	MaxShare limit.Percent `json:"max_share,omitempty"`
+
+	// Dedicated keeps MinShare free at every model, even if the project does not call it.
+	Dedicated bool `json:"dedicated,omitempty"`
 }
 
 // DefaultLimit is the limit of projects if [New] or [Config] is given none.
@@ -63,6 +78,21 @@ func (l Limit) Validate() error {
 	}
 	if l.Weight < 0 || l.Weight > maxWeight {
 		return fmt.Errorf("ratelimit: Weight is %d: it must be from 0, which is 1, to %d", l.Weight, maxWeight)
+	}
+	return l.validateShares()
+}
+
+// validateShares returns what is wrong with the project's shares, or nil.
+func (l Limit) validateShares() error {
+	switch {
+	case l.MinShare.Validate() != nil:
+		return fmt.Errorf("ratelimit: MinShare is %v: it must be from 0%% to 100%%", l.MinShare)
+	case l.MaxShare.Validate() != nil:
+		return fmt.Errorf("ratelimit: MaxShare is %v: it must be from 0%%, which is all, to 100%%", l.MaxShare)
+	case l.MaxShare > 0 && l.MinShare > l.MaxShare:
+		return fmt.Errorf("ratelimit: MinShare is %v: it must not be more than the MaxShare of %v", l.MinShare, l.MaxShare)
+	case l.Dedicated && l.MinShare == 0:
+		return errors.New("ratelimit: Dedicated is set: it needs a MinShare, which it keeps free")
 	}
 	return nil
 }
@@ -158,11 +188,12 @@ const Concurrent = "concurrent-project"
 func (p *plan) rules() *admission.Rules {
 	return &admission.Rules{
 		Limits: p.limits, Setup: p, LeastTokens: 1, Rank: p.limit.Priority, Weight: p.limit.Weight, MaxWaiting: p.waiting,
+		MinShare: p.limit.MinShare.Part(), MaxShare: p.limit.MaxShare.Part(),
 	}
 }
 
-// nearest returns the limit with numbers that are out of range replaced by the nearest
-// ones that limit.
+// nearest returns the limit as a default limit, with numbers that are out of range replaced by
+// the nearest ones that limit.
 func (l Limit) nearest() Limit {
 	for _, n := range []*int{
 		&l.RequestsPerMinute, &l.RequestsPerHour, &l.RequestsPerDay,
@@ -174,5 +205,11 @@ func (l Limit) nearest() Limit {
 	}
 	l.Priority = min(max(l.Priority, -maxPriority), maxPriority)
 	l.Weight = min(max(l.Weight, 0), maxWeight)
+	if l.MaxShare < 0 {
+		l.MaxShare = 1
+	} else if l.MaxShare.Validate() != nil {
+		l.MaxShare = 100
+	}
+	l.MinShare, l.Dedicated = 0, false // it is a default limit
 	return l
 }

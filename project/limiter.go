@@ -38,6 +38,7 @@ type Limiter struct {
 	plans   *plans               // of those with one
 	scopes  *scopes              // of those that are in use
 	setting sync.Mutex           // held while limits are set, here and where they are kept
+	minima  map[string]Limit     // the limits that have a MinShare; guarded by setting
 
 	closed   atomic.Bool
 	unfollow func() // stops following limits that are set elsewhere; may be nil

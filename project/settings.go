@@ -33,10 +33,8 @@ func (l *Limiter) SetLimits(limits map[string]Limit) error {
 	l.setting.Lock()
 	defer l.setting.Unlock()
 	if keeper, ok := l.engine.Store().(settings.Keeper); ok {
-		for id, each := range limits {
-			if err := checkLimit(id, each); err != nil {
-				return err
-			}
+		if err := l.checkLimits(limits); err != nil {
+			return err
 		}
 		if _, err := settings.Put(context.Background(), keeper, limitSetting, limits, false); err != nil {
 			return err
@@ -50,6 +48,9 @@ func (l *Limiter) SetLimits(limits map[string]Limit) error {
 // new limit when they ask again.
 func (l *Limiter) SetDefault(limit Limit) error {
 	usual, err := newPlan(limit, l.maxWaiting)
+	if err == nil && limit.MinShare > 0 {
+		err = fmt.Errorf("MinShare is %v: it must be 0 here, because every project without a limit of its own would have that much", limit.MinShare)
+	}
 	if err != nil {
 		return fmt.Errorf("ratelimit: the default limit: %s", message.Plain(err))
 	}
@@ -92,6 +93,7 @@ func (l *Limiter) put(some map[string]*plan) {
 	for id := range some {
 		l.scopes.updateOne(l, id)
 	}
+	l.dedicate(some)
 }
 
 // Limit returns the limit of a project: its own, or the default.
@@ -124,11 +126,11 @@ func checkLimit(id string, limit Limit) error {
 // setPlans sets all of the limits, or none if one is not valid. One caller at a
 // time may.
 func (l *Limiter) setPlans(limits map[string]Limit) error {
+	if err := l.checkLimits(limits); err != nil {
+		return err
+	}
 	set := map[string]*plan{}
 	for id, limit := range limits {
-		if err := checkLimit(id, limit); err != nil {
-			return err
-		}
 		set[id], _ = newPlan(limit, l.maxWaiting)
 	}
 	l.put(set)
@@ -146,7 +148,7 @@ func (l *Limiter) follow(keeper settings.Keeper) error {
 		}
 		limits, unset := settings.Parse(values, limitSetting, checkLimit, l.engine.Miss)
 		l.unsetPlans(unset)
-		return l.setPlans(l.changed(limits))
+		return l.setPlans(l.withinShares(l.changed(limits)))
 	}
 	if err := load(context.Background()); err != nil {
 		return err

@@ -38,6 +38,14 @@
 //	ratelimit_model_limit                   gauge      model, dimension
 //	ratelimit_model_paused_seconds          gauge      model
 //
+// A collector from [NewShareCollector] exports:
+//
+//	ratelimit_project_share                 gauge      model, project, dimension
+//	ratelimit_project_share_used            gauge      model, project, dimension
+//	ratelimit_project_share_lent            gauge      model, project, dimension
+//	ratelimit_project_share_borrowed        gauge      model, project, dimension
+//	ratelimit_project_waiting               gauge      model, project
+//
 // Labels have these values:
 //
 //	outcome    admitted, denied, refused (the call is not valid: no limit was asked),

@@ -193,6 +193,7 @@ func TestDashboardExpressions(t *testing.T) {
 		"ratelimit_decisions_total", "ratelimit_wait_seconds_bucket", "ratelimit_estimate_error_ratio_bucket",
 		"ratelimit_model_used", "ratelimit_model_limit", "ratelimit_model_paused_seconds", "ratelimit_store_lost",
 		"ratelimit_provider_throttled_total", "ratelimit_quota_lowered_total", "ratelimit_quota_learned_total",
+		"ratelimit_project_share", "ratelimit_project_share_used", "ratelimit_project_share_lent", "ratelimit_project_share_borrowed",
 	} {
 		if !shown[name] {
 			t.Errorf("the dashboard does not show %s", name)

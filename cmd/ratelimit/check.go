@@ -159,6 +159,9 @@ func aboutQuota(q ratelimit.ModelQuota) string {
 	if q.DayResetsAt != "" {
 		text += ", days from " + q.DayResetsAt
 	}
+	if q.Reserve > 0 {
+		text += fmt.Sprintf(", %v of it in reserve", q.Reserve)
+	}
 	if q.Auto {
 		text += ", until the provider reports its own"
 	}
@@ -166,12 +169,12 @@ func aboutQuota(q ratelimit.ModelQuota) string {
 }
 
 func aboutProjects(cfg *config.Config) []string {
-	t := table{head: []string{"project", "limits", ">weight", ">priority", ">waits up to", "models"}}
+	t := table{head: []string{"project", "limits", ">weight", ">priority", "share", ">waits up to", "models"}}
 	for _, id := range slices.Sorted(maps.Keys(cfg.Projects)) {
 		t.add(aboutProject(id, cfg.Projects[id])...)
 	}
 	t.add(aboutProject("(any other)", cfg.Defaults)...)
-	return t.lines()
+	return t.withoutEmpty("-").lines()
 }
 
 func aboutProject(id string, p *config.Project) []string {
@@ -183,7 +186,24 @@ func aboutProject(id string, p *config.Project) []string {
 	if p.MaxWait > 0 {
 		wait = p.MaxWait.Round(time.Millisecond).String()
 	}
-	return []string{id, aboutLimit(p.Limit), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), wait, models}
+	return []string{id, aboutLimit(p.Limit), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), aboutShare(p.Limit), wait, models}
+}
+
+// aboutShare returns between which parts of a model's quota the share of a project is: a dash for any.
+func aboutShare(l project.Limit) string {
+	text := "-"
+	switch {
+	case l.MinShare > 0 && l.MaxShare > 0:
+		text = fmt.Sprintf("%v to %v", l.MinShare, l.MaxShare)
+	case l.MinShare > 0:
+		text = fmt.Sprintf("at least %v", l.MinShare)
+	case l.MaxShare > 0:
+		text = fmt.Sprintf("at most %v", l.MaxShare)
+	}
+	if l.Dedicated {
+		text += ", dedicated"
+	}
+	return text
 }
 
 func aboutLimit(l project.Limit) string {

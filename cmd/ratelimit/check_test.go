@@ -31,8 +31,11 @@ providers:
   openai:
     key: {env: TEST_OPENAI_KEY}
     models:
-      gpt-x: {max_rpm: 500, max_tpm: 500_000, auto: true, aliases: [best]}
+      gpt-x: {max_rpm: 500, max_tpm: 500_000, auto: true, reserve: 10%, aliases: [best]}
 projects:
+  batch: {max_share: 50%}
+  chat: {min_share: 12.5%, max_share: 50%}
+  vip: {min_share: 20%, dedicated: true}
   search: {requests_per_minute: 60, tokens_per_day: 5_000_000, max_concurrent: 20, weight: 3, priority: 1, max_wait: 0s, models: ["gpt-*"]}
 `)
 	got := run(t, "check", path)
@@ -44,8 +47,9 @@ projects:
 		"clients    127.0.0.1:9000",
 		"admin API  127.0.0.1:8081, token",
 		"gpt-x (also best)",
-		"500 requests/min, 500,000 tokens/min, until the provider reports its own",
-		"60 requests/min, 5,000,000 tokens/day, 20 at a time       3         1   not at all  gpt-*",
+		"500 requests/min, 500,000 tokens/min, 10% of it in reserve, until the provider reports its own",
+		"60 requests/min, 5,000,000 tokens/day, 20 at a time       3         1  -                         not at all  gpt-*",
+		"at most 50%  ", "12.5% to 50%  ", "at least 20%, dedicated  ",
 		"https://api.openai.com",
 		"ours",
 		"(any other)",

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
@@ -81,6 +84,9 @@ func statusLines(s admin.State) []string {
 		lines = append(lines, fmt.Sprintf("REDIS IS LOST: %s (on_store_loss: %s); %s", whileLost[s.OnStoreLoss], s.OnStoreLoss, s.StoreLost))
 	}
 	lines = append(append(lines, ""), modelLines(s.Models)...)
+	if shares := shareLines(s.Models); len(shares) > 0 {
+		lines = append(append(lines, ""), shares...)
+	}
 	if len(s.Projects) > 0 {
 		lines = append(append(lines, ""), projectLines(s.Projects)...)
 	}
@@ -133,6 +139,60 @@ func modelLines(models []admin.Model) []string {
 		lines = append(lines, fmt.Sprintf("(models of which nothing is used: %d)", idle))
 	}
 	return lines
+}
+
+// shareUnits are the limits that projects share, as the tables name them.
+var shareUnits = []struct{ limit, unit string }{
+	{"rpm", "requests/min"}, {"tpm", "tokens/min"}, {"input_tpm", "input/min"}, {"output_tpm", "output/min"}, {"rpd", "requests/day"}, {"tpd", "tokens/day"},
+}
+
+// shareLines returns a table of what projects use of their shares, at the models that several
+// projects use, or nothing if there is no such model.
+func shareLines(models []admin.Model) []string {
+	t := table{head: []string{"share of", "project"}}
+	for _, u := range shareUnits {
+		t.head = append(t.head, ">"+u.unit)
+	}
+	t.head = append(t.head, "")
+	for _, m := range models {
+		if len(m.Shares) < 2 {
+			continue
+		}
+		for _, p := range m.Shares {
+			t.add(shareRow(m.Name, p)...)
+		}
+		if m.More {
+			t.add(m.Name, "and more", "-", "-", "-", "-", "-", "-", "")
+		}
+	}
+	if len(t.rows) == 0 {
+		return nil
+	}
+	return t.withoutEmpty("-").lines()
+}
+
+func shareRow(model string, p ratelimit.ProjectShare) []string {
+	row := []string{model, cmp.Or(p.Project, "(none)")}
+	var notes []string
+	if p.Waiting > 0 {
+		notes = append(notes, fmt.Sprintf("%d wait", p.Waiting))
+	}
+	for _, u := range shareUnits {
+		i := slices.IndexFunc(p.Limits, func(l ratelimit.LimitShare) bool { return l.Name == u.limit })
+		if i < 0 {
+			row = append(row, "-")
+			continue
+		}
+		l := p.Limits[i]
+		row = append(row, numeral.Grouped(int64(l.Used))+" / "+numeral.Grouped(int64(l.Share)))
+		if l.Lent > 0 {
+			notes = append(notes, fmt.Sprintf("lends %s %s", numeral.Grouped(int64(l.Lent)), u.unit))
+		}
+		if l.Borrowed > 0 {
+			notes = append(notes, fmt.Sprintf("borrows %s %s", numeral.Grouped(int64(l.Borrowed)), u.unit))
+		}
+	}
+	return append(row, strings.Join(notes, ", "))
 }
 
 // used returns how much of a limit is used, such as 3 / 500. Without a limit, the usage may

@@ -40,6 +40,27 @@ model  requests/min     tokens/min
 a                 3  1,200 / 5,000
 b             1 / 9              -`,
 		},
+		"shares": {
+			admin.State{Ready: true, Models: []admin.Model{
+				{Name: "m", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 100, MaxTPM: 20_000}}, Usage: &admin.Usage{RPM: 70, TPM: 9_500}, Shares: []ratelimit.ProjectShare{
+					{Limits: []ratelimit.LimitShare{{Name: "rpm", Share: 10}, {Name: "tpm", Share: 2_000}}},
+					{Project: "batch", Waiting: 7, Limits: []ratelimit.LimitShare{{Name: "rpm", Share: 60, Used: 58, Borrowed: 33}, {Name: "tpm", Share: 15_000, Used: 9_000, Borrowed: 4_000}}},
+					{Project: "search", Limits: []ratelimit.LimitShare{{Name: "rpm", Share: 30, Used: 12, Lent: 45}, {Name: "tpm", Share: 3_000, Used: 500}}},
+				}},
+				{Name: "alone", Usage: &admin.Usage{RPM: 1}, Shares: []ratelimit.ProjectShare{{Project: "batch", Limits: []ratelimit.LimitShare{{Name: "rpd", Share: 10}}}}},
+			}},
+			`
+gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
+
+model  requests/min      tokens/min
+m          70 / 100  9,500 / 20,000
+alone             1               -
+
+share of  project  requests/min      tokens/min
+m         (none)         0 / 10       0 / 2,000
+m         batch         58 / 60  9,000 / 15,000  7 wait, borrows 33 requests/min, borrows 4,000 tokens/min
+m         search        12 / 30     500 / 3,000  lends 45 requests/min`,
+		},
 		"projects": {
 			admin.State{Ready: true, Projects: []admin.Project{
 				{ID: "free", Windows: []admin.Window{}},

@@ -86,6 +86,8 @@ func jsonType(of reflect.Type) string {
 	switch of.Kind() {
 	case reflect.Int:
 		return "a whole number"
+	case reflect.Float64:
+		return `a string such as "20%"`
 	case reflect.Bool:
 		return "true or false"
 	case reflect.String:

@@ -20,6 +20,9 @@ type Model struct {
 	Usage   *Usage         `json:"usage"`          // nil while the store does not answer
 	Waiting int            `json:"waiting"`        // calls that wait in this gateway
 	Paused  float64        `json:"paused_seconds"` // how much longer the provider takes no calls
+
+	Shares []ratelimit.ProjectShare `json:"shares,omitempty"`      // of the projects that use the model, 1,000 at most
+	More   bool                     `json:"more_shares,omitempty"` // there are more projects
 }
 
 // Quota is what a model may use.
@@ -75,6 +78,9 @@ func (a *Admin) model(name string) (m Model, ok bool) {
 		return Model{}, false
 	}
 	m = Model{Name: name, Quota: newQuota(quota), Origin: a.gateway.Origin(name), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds()}
+	if m.Shares = rl.Shares(name); len(m.Shares) > maxPage {
+		m.Shares, m.More = m.Shares[:maxPage], true
+	}
 	if d := rl.Decide(name, 0); d.Code != ratelimit.DecisionStoreLost {
 		s := &d.Stats
 		m.Usage = &Usage{s.RPM, s.TPM, s.RPD, s.InputTPM, s.OutputTPM, s.TPD, s.Concurrent, s.DayStart}

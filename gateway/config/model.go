@@ -154,9 +154,7 @@ func (p *Upstream) readModel(m *Model, at yamlValue) {
 	if m.Quota == (ratelimit.ModelQuota{Margin: p.Margin}) {
 		m.Quota.Margin = 0 // a model without limits has no windows
 	}
-	if err := m.Quota.Validate(); err != nil { // the numbers are in range: only the day can be wrong
-		at.At("day_resets_at").Fault("%s", message.Plain(err))
-	}
+	statefile.CheckQuota(at, (*state.Quota)(&m.Quota))
 }
 
 // WithMargin returns a quota with the provider's margin, unless the quota limits nothing.

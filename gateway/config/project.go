@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/statefile"
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -30,10 +31,27 @@ func (pr *Project) read(at yamlValue) {
 		field("max_concurrent", amount(&l.MaxConcurrent)),
 		field("weight", strictyaml.Count(&l.Weight, 1, maxWeight)),
 		field("priority", strictyaml.Count(&l.Priority, -maxPriority, maxPriority)),
+		field("min_share", statefile.Percent(&l.MinShare)),
+		field("max_share", statefile.Percent(&l.MaxShare)),
+		field("dedicated", strictyaml.Flag(&l.Dedicated)),
 		field("max_wait", strictyaml.Duration(&pr.MaxWait, 0, maxTimeout)),
 		field("unknown_usage", strictyaml.OneOf(&pr.UnknownUsage, UsageReserved, UsageSeen)),
 		field("models", pr.readModels),
 	)
+	switch {
+	case l.MaxShare > 0 && l.MinShare > l.MaxShare:
+		at.At("min_share").Fault("%v: it must not be more than max_share, which is %v", l.MinShare, l.MaxShare)
+	case l.Dedicated && l.MinShare == 0:
+		at.At("dedicated").Fault("it keeps min_share free: min_share must be set")
+	}
+}
+
+// readDefaults reads the rules for projects that the file does not name. They can promise none
+// of these projects a part of a quota.
+func (pr *Project) readDefaults(at yamlValue) {
+	if pr.read(at); pr.Limit.MinShare > 0 {
+		at.At("min_share").Fault("%v: it must be left out here, because every project that is not named would have that much", pr.Limit.MinShare)
+	}
 }
 
 func (pr *Project) readModels(at yamlValue) {
@@ -50,6 +68,7 @@ func (pr *Project) readModels(at yamlValue) {
 
 // readProjects reads the projects. A field that a project does not have is as in the defaults.
 func (c *Config) readProjects(at yamlValue) {
+	limits := map[string]project.Limit{}
 	at.Entries(func(id string, key, value yamlValue) {
 		if err := project.CheckID(id); err != nil {
 			key.Fault("%s", message.Detail(err, project.ErrInvalid))
@@ -59,5 +78,9 @@ func (c *Config) readProjects(at yamlValue) {
 		pr.Models = slices.Clone(pr.Models)
 		pr.read(value)
 		c.Projects[id] = pr
+		limits[id] = pr.Limit
+		if err := project.CheckShares(limits); err != nil && value.Has("min_share") {
+			value.At("min_share").Fault("%s", message.Plain(err))
+		}
 	})
 }

@@ -16,7 +16,7 @@ func (c *Config) read(p yamlValue) {
 		field("on_store_loss", strictyaml.OneOf(&c.OnStoreLoss, "deny", "allow", "share")),
 		field("keys", strictyaml.OneOf(&c.Keys, KeysOff, KeysRequired)),
 		field("providers", c.readProviders),
-		field("defaults", c.Defaults.read),
+		field("defaults", c.Defaults.readDefaults),
 		field("projects", c.readProjects),
 		field("server", c.Server.read),
 		field("log", c.Log.read),

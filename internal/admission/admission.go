@@ -16,6 +16,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/share"
 	"dappco.re/go/core/go-ratelimit/internal/unreported"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -33,6 +34,8 @@ type Engine struct {
 	closed   atomic.Bool
 	owed     owed
 	hall     line.Hall
+
+	dedicated share.Dedicated // flows that keep their MinShare in every shared scope
 
 	waiting atomic.Int32 // calls that wait
 	mu      sync.Mutex

@@ -52,9 +52,8 @@ type Rules struct {
 
 	// MinShare and MaxShare are the parts of every limit of a shared scope that the
 	// scope's calls have at least and at most; a MaxShare of 0 is all. MinShare is kept
-	// free while the calls come, or always if Dedicated is set.
+	// free while the calls come, or always: see [Engine.Dedicate].
 	MinShare, MaxShare float64
-	Dedicated          bool
 
 	Reserve float64 // the part of a shared scope's limits that is kept for flows that come anew
 

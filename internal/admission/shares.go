@@ -19,8 +19,8 @@ type sharing struct {
 // mostShared is how many limits of a scope are divided. No scope has more yet.
 const mostShared = 12
 
-// shareEnd ends the name of a share of a limit.
-const shareEnd = "_share"
+// ShareEnd ends the name of a share of a limit.
+const ShareEnd = "_share"
 
 // divide lets the limits of a shared scope be divided. What the flows have used stays, if
 // nothing but counts has changed since the rules before.
@@ -30,13 +30,14 @@ func (r *Rules) divide(before *Rules) {
 	for i := range r.Limits {
 		if l := &r.Limits[i]; !l.Free && l.Unit != Slots && len(list) < mostShared {
 			list = append(list, l.Limit)
-			s.limits, s.names = append(s.limits, i), append(s.names, l.Name+shareEnd)
+			s.limits, s.names = append(s.limits, i), append(s.names, l.Name+ShareEnd)
 		}
 	}
 	if before != nil && before.sharing != nil && before.Reserve == r.Reserve && slices.Equal(before.sharing.kinds(before), s.kinds(r)) {
 		s.pool = before.sharing.pool
 	} else if len(list) > 0 {
 		s.pool = share.NewPool(list, r.Reserve)
+		s.pool.Follow(&r.scope.engine.dedicated)
 	} else {
 		return
 	}
@@ -97,9 +98,23 @@ func (o *Outcome) claimOf(c *Call, to *claim) bool {
 // terms returns what the flow of a scope was promised where it shares another.
 func (s *Scope) terms() (t share.Terms) {
 	if r := s.rules.Load(); r != nil {
-		t = share.Terms{Weight: r.Weight, Rank: r.Rank, Min: r.MinShare, Max: r.MaxShare, Dedicated: r.Dedicated}
+		t = r.terms()
 	}
 	return t
+}
+
+func (r *Rules) terms() share.Terms {
+	return share.Terms{Weight: r.Weight, Rank: r.Rank, Min: r.MinShare, Max: r.MaxShare}
+}
+
+// Dedicate lets flows have the MinShare of their rules in every shared scope, even if they have
+// never called. It replaces the flows that had it so far.
+func (e *Engine) Dedicate(flows map[string]*Rules) {
+	terms := make(map[string]share.Terms, len(flows))
+	for name, r := range flows {
+		terms[name] = r.terms()
+	}
+	e.dedicated.Set(terms)
 }
 
 func (c *claim) amounts() []share.Amount { return c.room[:len(c.limits)] }
@@ -153,6 +168,19 @@ type Share struct {
 
 // Share returns which share of the scope denies the call, or nil.
 func (s *Standing) Share() *Share { return s.share }
+
+// Shares returns where the flows of a shared scope stand in each of its limits that is divided, and
+// the names of these limits.
+func (e *Engine) Shares(s *Scope) (limits []string, flows []share.Standing) {
+	r := s.rules.Load()
+	if r == nil || r.sharing == nil {
+		return nil, nil
+	}
+	for _, i := range r.sharing.limits {
+		limits = append(limits, r.Limits[i].Name)
+	}
+	return limits, r.sharing.pool.Read(e.clock())
+}
 
 // again returns when a call that a share denies asks again. The share may grow at any time,
 // because others may want less than was expected.

@@ -41,6 +41,8 @@ func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	switch {
 	case errors.Is(err, ratelimit.ErrCrowded):
 		why = fmt.Sprintf("%s has as many waiting calls as it may have", c.owner())
+	case short != nil && d.Share.Projects > 0:
+		why = c.shareText(d, short.unit)
 	case short != nil:
 		why = short.String()
 	case why == "" && d.Reason != "":

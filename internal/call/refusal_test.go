@@ -74,6 +74,12 @@ func TestRefusalsSayWhatIsLeftAndNeeded(t *testing.T) {
 			later(time.Second, false, `not sent: project "some-project" has 1 calls under way, as many as it may: try again in 1s`)},
 		{"a prompt that never fits the project", quota{}, &project.Limit{TokensPerDay: 400},
 			never(`not sent: project "some-project" may use 400 tokens a day, and this call needs 1,141 for its prompt: it can never pass`)},
+		{"the project's share of requests", quota{MaxRPM: 4}, &project.Limit{MaxShare: 25},
+			later(time.Minute, false, `not sent: project "some-project" has a share of 1 requests a minute of model "some-model", and has used 1: try again in 1m0s`)},
+		{"the project's share of tokens", quota{MaxTPM: 10_000}, &project.Limit{MaxShare: 20},
+			later(time.Minute, true, `not sent: project "some-project" has a share of 2,000 tokens a minute of model "some-model", and has used 2,141: try again in 1m0s`)},
+		{"the project's share of a day", quota{MaxRPD: 4}, &project.Limit{MaxShare: 25},
+			muchLater(24*time.Hour, false, `not sent: project "some-project" has a share of 1 requests a day of model "some-model", and has used 1: try again in 24h0m0s`)},
 		{"the limit that denies longest", quota{MaxRPM: 1}, &project.Limit{RequestsPerHour: 1, RequestsPerMinute: 1},
 			muchLater(time.Hour, false, `not sent: project "some-project" has 0 of its 1 requests an hour left: try again in 1h0m0s`)},
 	} {
@@ -94,6 +100,27 @@ func TestRefusalsSayWhatIsLeftAndNeeded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The share of a project among several says how many share the model. A call behind one that waits
+// for the share is told that.
+func TestRefusalsByAShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := newLimits(t, ratelimit.ModelQuota{MaxRPM: 4}, &project.Limit{})
+		other := newCall(limits)
+		other.Project = "another"
+		admit(t, other)
+		for range 2 {
+			admit(t, newCall(limits))
+		}
+		c := newCall(limits)
+		d, err := c.Try(t.Context())
+		want := later(d.RetryAfter, false, `not sent: project "some-project" has a share of 2 requests a minute of model "some-model" while 2 projects use it, and has used 2: try again in 1m0s`)
+		testkit.Equal(t, "the refusal", want, c.Refusal(&d, err))
+
+		behind := &ratelimit.Decision{Code: ratelimit.DecisionShareLimit, Limit: "rpm_share", Reason: "others wait for the project's share", RetryAfter: time.Second}
+		testkit.Equal(t, "the refusal behind another", later(time.Second, false, "not sent: others wait for the project's share"), c.Refusal(behind, nil))
+	})
 }
 
 // A name by which the client calls the model stands in the message, not the quota's.

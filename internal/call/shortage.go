@@ -7,6 +7,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -21,14 +22,17 @@ type shortage struct {
 	needs     llm.Tokens // the call's tokens that count for the limit
 }
 
-// shortage returns the limit that has denied the call, or nil where there are no such
-// numbers: a pause, a limit on calls at a time, or a decision that says only when to try
+// shortage returns the limit that has denied the call, itself or by the project's share of it,
+// or nil where there are no such numbers: a pause, a limit on calls at a time, or a decision that says only when to try
 // again.
 func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 	for _, s := range d.Project.Windows() {
 		if s.Window.Name == d.Limit {
 			return &shortage{c.owner(), unitOf(s.Window), s.Window.Tokens, s.Window.Count, max(s.Remaining, 0), llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}}
 		}
+	}
+	if d.Code == ratelimit.DecisionShareLimit && d.Share.Projects == 0 {
+		return nil // other calls of the project wait for the share
 	}
 	counted := llm.Tokens{Input: c.estimated.Input - c.estimated.FreeInput, Output: c.estimated.Output - c.estimated.FreeOutput}
 	of := func(unit string, maximum, used int, needs llm.Tokens) *shortage {
@@ -37,7 +41,7 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 		}
 		return &shortage{c.model(), unit, needs != llm.Tokens{}, int64(maximum), max(int64(maximum-used-d.Elsewhere), 0), needs}
 	}
-	switch s := &d.Stats; d.Limit {
+	switch s := &d.Stats; strings.TrimSuffix(d.Limit, admission.ShareEnd) {
 	case "rpm":
 		return of("requests a minute", s.MaxRPM, s.RPM, llm.Tokens{})
 	case "rpd":
@@ -94,6 +98,18 @@ func (s *shortage) needText() string {
 		return "up to " + all
 	}
 	return fmt.Sprintf("%s (prompt %s, answer up to %s)", all, numeral.Grouped(int64(s.needs.Input)), numeral.Grouped(int64(s.needs.Output)))
+}
+
+// shareText says how much the project may use of a limit of the model that it shares with others.
+func (c *Call) shareText(d *ratelimit.Decision, unit string) string {
+	owner, verb, others := c.owner(), "has", ""
+	if c.Project == "" {
+		owner, verb = "calls without a project", "have"
+	}
+	if d.Share.Projects > 1 {
+		others = fmt.Sprintf(" while %s projects use it", numeral.Grouped(int64(d.Share.Projects)))
+	}
+	return fmt.Sprintf("%s %s a share of %s %s of %s%s, and %s used %s", owner, verb, numeral.Grouped(int64(d.Share.Max)), unit, c.model(), others, verb, numeral.Grouped(int64(d.Share.Used)))
 }
 
 // busyOrPaused says that a limit on calls at a time denies the call, or that the provider

@@ -35,19 +35,10 @@ func (p *Pool) divide(i int, now int64) {
 func (p *Pool) compute(i int, now int64) {
 	q := &p.quotas[i]
 	q.dirty, q.divided, q.decisions = false, now, 0
-	left := q.count * (1 - p.reserve)
-	var floors, weights, newcomers float64
+	left, floors := q.count*(1-p.reserve), 0.0
+	weights, newcomers := p.weights(i)
 	for _, m := range p.order {
-		t := &m.parts[i]
-		left += t.carry
-		if t.active() {
-			weights += m.weight()
-		}
-		if t.isNew() {
-			newcomers += m.weight()
-		}
-	}
-	for _, m := range p.order {
+		left += m.parts[i].carry
 		m.parts[i].demand = p.demand(m, i, now, weights)
 		floors += p.floor(m, i)
 	}
@@ -69,6 +60,20 @@ func (p *Pool) compute(i int, now int64) {
 			t.share = min(t.share, m.terms.Max*q.count+t.carry)
 		}
 	}
+}
+
+// weights returns the sum of the weights of the members that are active, and of those that are new.
+func (p *Pool) weights(i int) (active, newcomers float64) {
+	for _, m := range p.order {
+		t := &m.parts[i]
+		if t.active() {
+			active += m.weight()
+		}
+		if t.isNew() {
+			newcomers += m.weight()
+		}
+	}
+	return active, newcomers
 }
 
 func (m *member) weight() float64 { return float64(max(m.terms.Weight, 1)) }
@@ -102,7 +107,7 @@ func (p *Pool) demand(m *member, i int, now int64, weights float64) float64 {
 		}
 		want += growth * most * float64(q.end-now) / float64(q.end-q.start)
 	}
-	if m.terms.Dedicated || t.active() {
+	if m.dedicated || t.active() {
 		want = max(want, m.terms.Min*q.count)
 	}
 	if m.terms.Max > 0 {

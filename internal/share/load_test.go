@@ -13,13 +13,14 @@ import (
 // client is a project in a simulated load: workers that call, wait until the call passes,
 // and call again after a pause.
 type client struct {
-	name    string
-	terms   Terms
-	workers int
-	pause   time.Duration
-	size    func() int64
-	from    time.Duration // when it comes
-	on      func(t time.Duration) bool
+	name      string
+	terms     Terms
+	workers   int
+	pause     time.Duration
+	size      func() int64
+	from      time.Duration // when it comes
+	dedicated bool
+	on        func(t time.Duration) bool
 
 	queue []int64 // the sizes of calls that wait
 }
@@ -62,14 +63,18 @@ const poll = 100 * time.Millisecond
 func simulate(t *testing.T, quota int64, reserve float64, clients []*client, until time.Duration) *world {
 	w := &world{t: t, quota: quota, clients: clients}
 	w.pool = NewPool([]limit.Limit{limit.New(quota, time.Minute).Using(limit.SlidingLog)}, reserve)
+	var dedicated Dedicated
+	terms := map[string]Terms{}
 	for _, c := range clients {
-		if c.terms.Dedicated {
-			w.pool.Join(c.name, c.terms)
+		if c.dedicated {
+			terms[c.name] = c.terms
 		}
 		for k := range c.workers {
 			heap.Push(&w.events, event{c.from + time.Duration(k)*time.Millisecond, c})
 		}
 	}
+	dedicated.Set(terms)
+	w.pool.Follow(&dedicated)
 	heap.Push(&w.events, event{})
 	for len(w.events) > 0 {
 		e := heap.Pop(&w.events).(event)

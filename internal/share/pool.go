@@ -28,8 +28,11 @@ type Pool struct {
 	reserve float64      // the part of every quota that is kept for newcomers
 	joined  atomic.Int32 // the number of members
 
+	dedicated *Dedicated // nil: no members are dedicated
+
 	mu      sync.Mutex
-	now     int64 // of the last decision
+	seen    *map[string]Terms // the dedicated members that the pool has
+	now     int64             // of the last decision
 	quotas  []quota
 	members map[string]*member
 	order   []*member // by rank, the highest first
@@ -50,20 +53,20 @@ type quota struct {
 
 // Terms are the promises that a member has.
 type Terms struct {
-	Weight    int     // of the member among those of its rank, from 1
-	Rank      int     // members of a higher rank have what they want before those of a lower one
-	Min, Max  float64 // the parts of every quota that the member has at least and at most; a Max of 0 is all
-	Dedicated bool    // Min is kept free even if the member has not called for long
+	Weight   int     // of the member among those of its rank, from 1
+	Rank     int     // members of a higher rank have what they want before those of a lower one
+	Min, Max float64 // the parts of every quota that the member has at least and at most; a Max of 0 is all
 }
 
 // member is one of those who share a pool.
 type member struct {
-	name    string
-	terms   Terms
-	waiting int   // calls that wait
-	own     bool  // a limit of the member's own denies those that wait
-	last    int64 // when it asked last
-	parts   []part
+	name      string
+	terms     Terms
+	dedicated bool  // the minimum is kept free even if the member has not called for long
+	waiting   int   // calls that wait
+	own       bool  // a limit of the member's own denies those that wait
+	last      int64 // when it asked last
+	parts     []part
 }
 
 // part is what a member has of one quota.
@@ -97,14 +100,7 @@ type Amount struct {
 }
 
 // Empty reports whether the pool has no members.
-func (p *Pool) Empty() bool { return p.joined.Load() == 0 }
-
-// Join lets a member have its terms from now on, before it has called.
-func (p *Pool) Join(name string, t Terms) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.member(name, t)
-}
+func (p *Pool) Empty() bool { return p.joined.Load() == 0 && p.dedicated.empty() }
 
 // member returns the member of a name, which has its terms from now on.
 func (p *Pool) member(name string, t Terms) *member {

@@ -5,6 +5,7 @@ import "slices"
 // move opens the windows that hold now, in place of those that have ended.
 func (p *Pool) move(now int64) {
 	p.now = now
+	p.dedicate()
 	moved := false
 	for i := range p.quotas {
 		if q := &p.quotas[i]; !q.opened || now >= q.end {
@@ -54,7 +55,7 @@ func (t *part) open(waiting, follows bool, count float64) {
 // forget forgets the members that have asked for nothing in the last two windows.
 func (p *Pool) forget() {
 	p.order = slices.DeleteFunc(p.order, func(m *member) bool {
-		idle := m.waiting == 0 && !m.terms.Dedicated && !slices.ContainsFunc(m.parts, func(t part) bool { return t.active() })
+		idle := m.waiting == 0 && !m.dedicated && !slices.ContainsFunc(m.parts, func(t part) bool { return t.active() })
 		if idle {
 			delete(p.members, m.name)
 			p.joined.Add(-1)

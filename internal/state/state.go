@@ -28,6 +28,7 @@ type Quota struct {
 	DayResetsAt string
 	Auto        bool
 	Margin      time.Duration
+	Reserve     limit.Percent
 }
 
 // Usage is what a model has used. It has the fields of ratelimit.UsageStats, which explains them.
@@ -95,6 +96,9 @@ func (q Quota) Validate() error {
 	}
 	if q.Margin < 0 || q.Margin > MaxMargin {
 		return fmt.Errorf("ratelimit: margin of %v: it must be from 0s to %v", q.Margin, MaxMargin)
+	}
+	if !(q.Reserve >= 0 && q.Reserve < 100) {
+		return fmt.Errorf("ratelimit: reserve of %v: it must be from 0%%, which is none, to less than 100%%", q.Reserve)
 	}
 	if _, err := q.Day(1); err != nil {
 		return fmt.Errorf("ratelimit: day_resets_at of %.80q: it must be a time of day and a time zone, such as 00:00 America/Los_Angeles: %w", q.DayResetsAt, err)

@@ -1,9 +1,12 @@
 package state
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 func TestValidate(t *testing.T) {
@@ -12,10 +15,13 @@ func TestValidate(t *testing.T) {
 		says  string // empty: the quota is valid
 	}{
 		{Quota{}, ""},
-		{Quota{MaxRPM: MaxQuota, MaxConcurrent: MaxQuota, DayResetsAt: "00:00 America/Los_Angeles", Margin: MaxMargin}, ""},
+		{Quota{MaxRPM: MaxQuota, MaxConcurrent: MaxQuota, DayResetsAt: "00:00 America/Los_Angeles", Margin: MaxMargin, Reserve: 99.9}, ""},
 		{Quota{MaxTPD: -1}, "max_tpd of -1: it must be from 1 to 9007199254740992, or 0 for unlimited"},
 		{Quota{MaxConcurrent: MaxQuota + 1}, "max_concurrent of 9007199254740993"},
 		{Quota{Margin: MaxMargin + 1}, "it must be from 0s to 30s"},
+		{Quota{Reserve: 100}, "reserve of 100%: it must be from 0%, which is none, to less than 100%"},
+		{Quota{Reserve: -1}, "reserve of -1%"},
+		{Quota{Reserve: limit.Percent(math.NaN())}, "reserve of NaN%"},
 		{Quota{DayResetsAt: "00:00 Local"}, `day_resets_at of "00:00 Local": it must be a time of day and a time zone`},
 		{Quota{DayResetsAt: "25:00 UTC"}, "it must be a time of day and a time zone"},
 	} {

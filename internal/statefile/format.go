@@ -63,6 +63,9 @@ func (w *writer) quota(q state.Quota) {
 	if q.Margin != 0 {
 		w.line("    margin: ", q.Margin.String())
 	}
+	if q.Reserve != 0 {
+		w.line("    reserve: ", q.Reserve.String())
+	}
 }
 
 func (w *writer) usage(u state.Usage) {

@@ -8,6 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
+	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 type yamlValue = strictyaml.Value
@@ -50,10 +51,22 @@ func quota(v yamlValue) (q state.Quota) {
 		v.Fault("it has no value: it must be a mapping; {} is without limits")
 	}
 	v.Fields(QuotaFields(&q)...)
-	if err := q.Validate(); err != nil && !v.Faulty() {
-		v.At("day_resets_at").Fault("%s", message.Plain(err))
-	}
+	CheckQuota(v, &q)
 	return q
+}
+
+// CheckQuota records a fault if the quota of a mapping is not valid: numbers are in range by now, so
+// only the day or the reserve can be wrong.
+func CheckQuota(v yamlValue, q *state.Quota) {
+	err := q.Validate()
+	if err == nil || v.Faulty() {
+		return
+	}
+	name := "day_resets_at"
+	if q.Reserve >= 100 {
+		name = "reserve"
+	}
+	v.At(name).Fault("%s", message.Plain(err))
 }
 
 // QuotaFields returns the fields of a quota, for state files and for the gateway's configuration.
@@ -65,7 +78,16 @@ func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 		field("day_resets_at", strictyaml.Any(&q.DayResetsAt, "a time of day and a time zone, such as 00:00 America/Los_Angeles")),
 		field("auto", strictyaml.Flag(&q.Auto)),
 		field("margin", strictyaml.Duration(&q.Margin, 0, state.MaxMargin)),
+		field("reserve", Percent(&q.Reserve)),
 	)
+}
+
+// Percent returns the reader of a percentage.
+func Percent(to *limit.Percent) func(yamlValue) {
+	return strictyaml.Parsed(to, "a percentage from 0% to 100%, such as 20%", func(text string) (limit.Percent, bool) {
+		p, err := limit.ParsePercent(text)
+		return p, err == nil
+	})
 }
 
 // usage reads what a model has used. It requires every field that files of the first version had, so

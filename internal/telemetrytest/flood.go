@@ -18,6 +18,7 @@ import (
 var Limits = []string{
 	"", "minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
 	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
+	"rpm_share", "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share", "tpd_share",
 }
 
 // The largest numbers of values that the labels of metrics can have in a flood.

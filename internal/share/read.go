@@ -1,0 +1,73 @@
+package share
+
+// Standing is where a member stands in its pool.
+type Standing struct {
+	Name    string
+	Waiting int       // calls that wait
+	Parts   []Portion // of each quota
+}
+
+// Portion is what a member has of one quota, in the window that is under way. Its part is what
+// it has by weight among the members that have called in this window or in the one before: at
+// least its minimum, and at most its maximum.
+type Portion struct {
+	Share    int64 // what the member may use
+	Used     int64
+	Lent     int64 // what others may use of its part, because the member is not expected to want it
+	Borrowed int64 // what it has used beyond its part
+}
+
+// Read returns where all members stand.
+func (p *Pool) Read(now int64) []Standing {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.move(now)
+	all := make([]Standing, len(p.order))
+	for k, m := range p.order {
+		all[k] = Standing{m.name, m.waiting, make([]Portion, len(p.quotas))}
+	}
+	for i := range p.quotas {
+		p.compute(i, now)
+		for k, part := range p.partsByWeight(i) {
+			all[k].Parts[i] = p.order[k].parts[i].portion(part)
+		}
+	}
+	return all
+}
+
+// partsByWeight returns what each member has of a quota by weight. Members that are dedicated and
+// not active have their minimum.
+func (p *Pool) partsByWeight(i int) []float64 {
+	count := p.quotas[i].count
+	weights, newcomers := p.weights(i)
+	left := count * (1 - p.reserve)
+	list := make([]float64, len(p.order))
+	for k, m := range p.order {
+		if m.dedicated && !m.parts[i].active() {
+			list[k] = m.terms.Min * count
+			left -= list[k]
+		}
+	}
+	for k, m := range p.order {
+		t := &m.parts[i]
+		if !t.active() {
+			continue
+		}
+		part := left * m.weight() / weights
+		if t.isNew() {
+			part += count * p.reserve * m.weight() / newcomers
+		}
+		if part = max(part, m.terms.Min*count); m.terms.Max > 0 {
+			part = min(part, m.terms.Max*count)
+		}
+		list[k] = part
+	}
+	return list
+}
+
+// portion returns what a member has whose part by weight is given. What is carried from the window
+// before belongs neither to its share nor to what it has used.
+func (t *part) portion(part float64) Portion {
+	share, used := max(0, t.share-t.carry), t.used-t.carry
+	return Portion{int64(share), int64(used), int64(max(0, part-max(share, used))), int64(max(0, used-part))}
+}

@@ -1,0 +1,44 @@
+package ratelimit
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"dappco.re/go/core/go-ratelimit/event"
+)
+
+// ProjectShare is where a project stands among those that use a model.
+type ProjectShare = event.ProjectShare
+
+// LimitShare is what a project has of one limit of a model.
+type LimitShare = event.LimitShare
+
+// Shares returns where each project stands that uses a model, in the order of their names. It
+// has the limits of the model's quota that projects share: all but MaxConcurrent.
+func (rl *RateLimiter) Shares(model string) []ProjectShare { return rl.find(model).shares() }
+
+// AllShares returns the [RateLimiter.Shares] of each model that has a quota, in no order. Package
+// telemetry makes metrics of it.
+func (rl *RateLimiter) AllShares() iter.Seq2[string, []ProjectShare] {
+	return func(yield func(string, []ProjectShare) bool) {
+		for name, m := range *rl.quotas.Load() {
+			if !yield(name, m.shares()) {
+				return
+			}
+		}
+	}
+}
+
+func (m *model) shares() (all []ProjectShare) {
+	limits, flows := m.limiter.engine.Shares(m.scope)
+	for _, f := range flows {
+		s := ProjectShare{Project: f.Name, Waiting: f.Waiting}
+		for i, p := range f.Parts {
+			s.Limits = append(s.Limits, LimitShare{Name: limits[i], Share: int(p.Share), Used: int(p.Used), Lent: int(p.Lent), Borrowed: int(p.Borrowed)})
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b ProjectShare) int { return cmp.Compare(a.Project, b.Project) })
+	return all
+}
