@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -123,14 +124,15 @@ func (b *board) lines() []string {
 }
 
 func (b *board) projectTable() []string {
-	t := table{head: []string{"project", "", ">sent", ">passed", ">waiting", ">denied", ">failed", ">tokens", ">share", ">p50 wait"}}
+	t := table{head: []string{"project", "", ">sent", ">passed", ">waiting", ">denied", ">failed", ">tokens", ">share", ">of its minute", ">p50 wait"}}
+	minutes := b.minutes()
 	for _, p := range b.projects {
 		share := "-"
 		if p.model == large {
 			share = fmt.Sprintf("%.0f%%", b.share(p))
 		}
 		t.add(p.name, p.does, numeral.Grouped(p.sent.Load()), numeral.Grouped(p.passed.Load()), fmt.Sprint(b.waiting(p)), numeral.Grouped(p.denied.Load()),
-			numeral.Grouped(p.failed.Load()), b.tokens(p), share, p.medianWait())
+			numeral.Grouped(p.failed.Load()), b.tokens(p), share, cmp.Or(minutes[p.name], "-"), p.medianWait())
 	}
 	return t.lines()
 }
@@ -150,6 +152,20 @@ func (b *board) share(p *demoProject) float64 {
 		}
 	}
 	return 100 * float64(p.answered()) / float64(max(all, 1))
+}
+
+// minutes returns how much each project uses of its share of the large model's requests a minute,
+// such as 60 / 120.
+func (b *board) minutes() map[string]string {
+	all := map[string]string{}
+	for _, p := range b.running.Gateway.Models().Shares(large) {
+		for _, l := range p.Limits {
+			if l.Name == "rpm" {
+				all[p.Project] = used(l.Used, l.Share)
+			}
+		}
+	}
+	return all
 }
 
 // tokens returns how many tokens a project has used, and its limit if it has one.
@@ -188,8 +204,9 @@ func (b *board) modelTable() []string {
 func (b *board) explanation() []string {
 	search, chat, batch, intern := b.projects[0], b.projects[1], b.projects[2], b.projects[4]
 	return []string{
-		fmt.Sprintf("%s takes %d calls at a time, and 60 callers want it: they wait their turn. By their weights of 3, 1 and 1", large, largeConcurrent),
-		fmt.Sprintf("search, chat and batch get %.0f%%, %.0f%% and %.0f%% of it, although batch asks most.", b.share(search), b.share(chat), b.share(batch)),
+		fmt.Sprintf("%s takes %d calls at a time and %d requests a minute, and 60 callers want it: they wait their turn.", large, largeConcurrent, largeRequests),
+		fmt.Sprintf("By their weights of 3, 1 and 1, search, chat and batch get %.0f%%, %.0f%% and %.0f%% of it, although batch asks most:", b.share(search), b.share(chat), b.share(batch)),
+		"each has its share of every minute, of which the table shows how much is used.",
 		fmt.Sprintf("intern may make %d requests a minute: %d have passed, %d were denied with 429, and told when to come back.", internRequests, intern.passed.Load(), intern.denied.Load()),
 		fmt.Sprintf("reports may use %s tokens a minute: its next call waits for the first to be a minute old.", numeral.Grouped(reportsTokens)),
 		fmt.Sprintf("What has failed are errors of the provider, which makes one of %d calls of %s fail.", errorsEvery, large),

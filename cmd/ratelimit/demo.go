@@ -49,7 +49,7 @@ const (
 	large           = "demo-large"
 	small           = "demo-small"
 	largeConcurrent = 6
-	largeRequests   = 3_000
+	largeRequests   = 600
 	largeTokens     = 300_000
 	smallRequests   = 120
 	smallTokens     = 30_000

@@ -26,6 +26,8 @@ func TestDemo(t *testing.T) {
 		`(?m)^search .* [1-9]\d* .*%`,
 		`(?m)^intern .* 20 +0 +[1-9]`,
 		`6 / 6`,
+		`(?m)^search .*% +\d+ / 3\d\d `, // of 600 requests a minute
+		`(?m)^batch .*% +\d+ / 1\d\d `,
 		`(?m)^batch .* \d+ +\d+ +[1-9]\d* +0 +\d+ +[\d,]+ +\d+% `, // some calls wait, even at the end
 		`reports +3,000 tokens a minute, waits .* / 3,000`,
 	} {
