@@ -213,6 +213,33 @@ func TestProjects(t *testing.T) {
 	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}}, p)
 }
 
+// Shares are set and told as strings, and are refused if they are more than everything. The state
+// shows what projects use of their shares.
+func TestShares(t *testing.T) {
+	r := newRig(t, usual)
+	p := as[Project](t, r.want(t, 200, "PUT", "/v1/projects/vip", `{"min_share": "12.5%", "max_share": "50%", "dedicated": true}`))
+	testkit.Equal(t, "the limit", project.Limit{MinShare: 12.5, MaxShare: 50, Dedicated: true}, p.Limit)
+	text, _ := json.Marshal(p.Limit)
+	r.want(t, 200, "PUT", "/v1/projects/vip", string(text))
+	if a := r.want(t, 400, "PUT", "/v1/projects/search", `{"min_share": "90%"}`); !strings.Contains(a.text, "add up to 102.5%, which must be 100% at most: 90% of search, 12.5% of vip") {
+		t.Error(a.text)
+	}
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 100, "reserve": "10%"}`)
+	r.call(t, "search", "gpt-4o")
+	r.settle(t)
+	m := as[Model](t, r.get(t, "/v1/quotas/gpt-4o"))
+	if m.Quota.Reserve != 10 || m.More || len(m.Shares) != 2 || m.Shares[0].Project != "search" || m.Shares[1].Project != "vip" {
+		t.Fatalf("%+v", m)
+	}
+	testkit.Equal(t, "what is dedicated", []ratelimit.LimitShare{{Name: "rpm", Share: 12}}, m.Shares[1].Limits)
+	if l := m.Shares[0].Limits[0]; l.Used != 1 || l.Share < 80 || l.Borrowed != 0 {
+		t.Errorf("%+v", l)
+	}
+	if a := r.want(t, 200, "GET", "/metrics", ""); !strings.Contains(a.text, `ratelimit_project_share{dimension="rpm",model="gpt-4o",project="vip"} 12`) {
+		t.Error("no metric has the share")
+	}
+}
+
 // Projects with a limit, with a key, and of the last requests are listed.
 func TestKnownProjects(t *testing.T) {
 	r := newRig(t, usual)
@@ -390,6 +417,7 @@ func TestBadInput(t *testing.T) {
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1.5}`, 400, "max_rpm is a number 1.5"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": -1}`, 400, "max_rpm of -1: it must be from 1"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1e300}`, 400, "max_rpm"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"reserve": "100%"}`, 400, "reserve of 100%: it must be from 0%, which is none, to less than 100%"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"day_resets_at": "noon"}`, 400, "day_resets_at"},
 		{"PUT", "/v1/quotas/gpt-4o", `[]`, 400, "it must be a JSON object, with fields among max_rpm, max_tpm"},
 		{"PUT", "/v1/quotas/gpt-4o", `null`, 400, "it must be a JSON object"},
@@ -412,6 +440,10 @@ func TestBadInput(t *testing.T) {
 		{"PUT", "/v1/projects/search", `{"max_concurrent": -1}`, 400, `"max_concurrent is -1`},
 		{"PUT", "/v1/projects/search", `{"priority": 2000}`, 400, `"priority is 2000: it must be from -1000 to 1000`},
 		{"PUT", "/v1/projects/search", `{"weight": 99999999}`, 400, `"weight is 99999999: it must be from 0`},
+		{"PUT", "/v1/projects/search", `{"min_share": 20}`, 400, `min_share is a number: it must be a string such as \"20%\"`},
+		{"PUT", "/v1/projects/search", `{"min_share": "120%"}`, 400, `percentage \"120%\": it must be from 0% to 100%`},
+		{"PUT", "/v1/projects/search", `{"min_share": "20%", "max_share": "10%"}`, 400, `min_share is 20%: it must not be more than the max_share of 10%`},
+		{"PUT", "/v1/projects/search", `{"dedicated": true}`, 400, `dedicated is set: it needs a min_share`},
 		{"PUT", "/v1/projects/search", `{"requests_a_minute": 1}`, 400, "the fields are requests_per_minute,"},
 		{"PUT", "/v1/projects/a%20b", `{}`, 400, "visible ASCII"},
 		{"GET", "/v1/projects/%c3%bc", ``, 400, "visible ASCII"},

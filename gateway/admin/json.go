@@ -115,14 +115,12 @@ func withJSONNames[T any](err error) error {
 	if err == nil {
 		return nil
 	}
-	text := message.Plain(err)
+	var names []string
 	for f := range reflect.TypeFor[T]().Fields() {
-		if rest, ok := strings.CutPrefix(text, f.Name+" "); ok {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			text = name + " " + rest
-		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, f.Name, name)
 	}
-	return problemf(http.StatusBadRequest, "%s", text)
+	return problemf(http.StatusBadRequest, "%s", strings.NewReplacer(names...).Replace(message.Plain(err)))
 }
 
 // sendJSON answers with a value, or without a body for 204.

@@ -116,6 +116,11 @@ func (a *Admin) setLimit(r *http.Request) (any, error) {
 	if err := withJSONNames[project.Limit](limit.Validate()); err != nil {
 		return nil, err
 	}
+	all := a.gateway.Projects().Limits()
+	all[id] = limit
+	if err := invalid(project.CheckShares(all)); err != nil {
+		return nil, err
+	}
 	return a.changeLimit(r, id, "limit.set", func() (any, error) { return limit, a.gateway.Projects().SetLimit(id, limit) })
 }
 
