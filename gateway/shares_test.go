@@ -4,9 +4,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -73,5 +76,41 @@ func TestSharesOfAnEarlierConfiguration(t *testing.T) {
 			testkit.Equal(t, "the limit of the earlier one", project.Limit{Weight: 1}, g.Projects().Limit("search"))
 		}
 		g.Close()
+	}
+}
+
+// The reserve is always the configuration's, also of a quota whose maxima were learned.
+func TestReserveOfALearnedQuota(t *testing.T) {
+	yaml := strings.Replace(sharing, "STATE", filepath.Join(t.TempDir(), "limits.db"), 1)
+	for _, c := range []struct {
+		yaml string
+		want limit.Percent
+	}{{yaml, 10}, {strings.Replace(yaml, "reserve: 10%", "reserve: 5%", 1), 5}, {strings.Replace(yaml, "reserve: 10%, ", "", 1), 0}} {
+		g, err := New(gatewaytest.Config(t, c.yaml, "http://127.0.0.1:1"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, _ := g.Models().Quota("gpt-4o")
+		testkit.Equal(t, "the reserve", c.want, q.Reserve)
+		if c.want < 10 {
+			testkit.Equal(t, "the maximum", 77, q.MaxRPM)
+		}
+		q.MaxRPM = 77 // as if it was learned
+		if err := g.Models().SetQuota("gpt-4o", q); err != nil {
+			t.Fatal(err)
+		}
+		g.Close()
+	}
+}
+
+// A deployment where the share of one project is used up has something left for others.
+func TestUsageOfAQuotaWhoseShareDenies(t *testing.T) {
+	now := time.Now()
+	for code, want := range map[ratelimit.DecisionCode]float64{
+		ratelimit.DecisionShareLimit: 0.5, ratelimit.DecisionProjectLimit: 0.5, ratelimit.DecisionRPMLimit: 1,
+	} {
+		var q quotaUsage
+		q.record("m", &ratelimit.Decision{Code: code, Stats: ratelimit.ModelStats{RPM: 5, MaxRPM: 10}}, now)
+		testkit.Equal(t, "what is used after "+string(code), want, q.at("m", now))
 	}
 }
