@@ -139,6 +139,16 @@ func TestShareDenies(t *testing.T) {
 	})
 }
 
+// To reset a model forgets what projects have used of their shares, too.
+func TestResetOfShares(t *testing.T) {
+	sharing(t, ratelimit.ModelQuota{MaxRPM: 100}, map[string]project.Limit{"p": {MaxShare: 20}}, func(t *testing.T, rl *ratelimit.RateLimiter, projects *project.Limiter) {
+		for range 2 {
+			wantMakes(t, rl, "m", "p", 20)
+			rl.Reset("m")
+		}
+	})
+}
+
 // While calls of a project wait for its share, others of its calls are told so.
 func TestBehindThoseWhoWaitForAShare(t *testing.T) {
 	sharing(t, ratelimit.ModelQuota{MaxRPM: 10}, map[string]project.Limit{"p": {MaxShare: 20}}, func(t *testing.T, rl *ratelimit.RateLimiter, projects *project.Limiter) {

@@ -150,10 +150,13 @@ defaults: {max_wait: 0s}
 projects:
   capped: {max_share: 25%}
 `, mockprovider.Config{})
-	for _, c := range []struct{ path, body, model, shape string }{
-		{chat, hello, "gpt-4o", `"code":"rate_limit_exceeded"`},
-		{messages, strings.Replace(hello, "gpt-4o", "claude-sonnet-4", 1), "claude-sonnet-4", `"type":"rate_limit_error"`},
-		{generate, `{"contents":[]}`, "gemini-2.5-pro", `"status":"RESOURCE_EXHAUSTED"`},
+	for _, c := range []struct {
+		path, body, model, shape string
+		fields                   map[string]string
+	}{
+		{chat, hello, "gpt-4o", `"code":"rate_limit_exceeded"`, map[string]string{"X-Ratelimit-Limit-Requests": "1", "X-Ratelimit-Remaining-Requests": "0"}},
+		{messages, strings.Replace(hello, "gpt-4o", "claude-sonnet-4", 1), "claude-sonnet-4", `"type":"rate_limit_error"`, map[string]string{"Anthropic-Ratelimit-Requests-Limit": "1", "Anthropic-Ratelimit-Requests-Remaining": "0"}},
+		{generate, `{"contents":[]}`, "gemini-2.5-pro", `"status":"RESOURCE_EXHAUSTED"`, nil},
 	} {
 		if a := r.post(t, c.path, c.body, "X-Project-ID", "capped"); a.status != 200 {
 			t.Fatalf("%s: %d %s", c.path, a.status, a.body)
@@ -166,6 +169,9 @@ projects:
 		}
 		if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 62 || a.header.Get("X-Should-Retry") != "true" {
 			t.Errorf("%s: %v", c.path, a.header)
+		}
+		for field, want := range c.fields {
+			testkit.Equal(t, c.path+" "+field, want, a.header.Get(field))
 		}
 		if last := r.last(t); last.Outcome != Denied || last.Limit != "rpm_share" {
 			t.Errorf("%s: %+v", c.path, last)

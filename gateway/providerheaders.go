@@ -9,7 +9,7 @@ import (
 )
 
 // tightest is the limit on requests, or on tokens, of which least is left. The model's limits by
-// the minute and all limits of the project are considered.
+// the minute, the project's shares of them and all limits of the project are considered.
 type tightest struct {
 	max, left int64
 	reset     time.Duration
@@ -44,6 +44,12 @@ func (x *exchange) tightestLimits() (requests, tokens tightest) {
 	}
 	requests.consider(int64(d.Stats.MaxRPM), left("rpm", d.Stats.MaxRPM, d.Stats.RPM), reset)
 	tokens.consider(int64(d.Stats.MaxTPM), left("tpm", d.Stats.MaxTPM, d.Stats.TPM), reset)
+	switch d.Limit { // of the model much may be left, for other projects
+	case "rpm_share":
+		requests.consider(int64(d.Share.Max), 0, reset)
+	case "tpm_share":
+		tokens.consider(int64(d.Share.Max), 0, reset)
+	}
 	for _, s := range d.Project.Windows() {
 		of := &requests
 		if s.Window.Tokens {

@@ -221,6 +221,9 @@ func (e *Engine) LookAt(ctx context.Context, s *Scope, o *Outcome) error {
 // Reset forgets what the scope has used.
 func (e *Engine) Reset(ctx context.Context, s *Scope) error {
 	err := e.store.Reset(ctx, s.Key)
+	if r := s.rules.Load(); err == nil && r != nil && r.sharing != nil {
+		r.sharing.pool.Reset()
+	}
 	e.Wake(s)
 	return err
 }

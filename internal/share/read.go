@@ -17,6 +17,19 @@ type Portion struct {
 	Borrowed int64 // what it has used beyond its part
 }
 
+// Reset forgets what members have used.
+func (p *Pool) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.quotas {
+		p.quotas[i].dirty = true
+		for _, m := range p.order {
+			t := &m.parts[i]
+			t.used, t.carry, t.excess = 0, 0, 0
+		}
+	}
+}
+
 // Read returns where all members stand.
 func (p *Pool) Read(now int64) []Standing {
 	p.mu.Lock()
