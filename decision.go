@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
@@ -154,6 +155,8 @@ func fillDenial(p *preparedCall, r *admission.Result, v *view, d *Decision) {
 			share := s.Share()
 			d.Share = DeniedShare{int(share.Share), int(share.Used), share.Members}
 			d.Reason = d.Share.reason(p, modelLimits[share.Limit.Name].what, d.RetryAfter)
+		} else if strings.HasSuffix(d.Limit, state.PaceEnd) {
+			d.Reason = v.paceReason(facts.dimension, d.RetryAfter)
 		} else {
 			d.Reason = v.reason(facts.dimension, d.RetryAfter)
 		}
@@ -222,6 +225,12 @@ func (v *view) reason(by state.Dimension, retry time.Duration) string {
 		used = fmt.Sprintf("used, and %d elsewhere", v.missing.N[by])
 	}
 	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], *v.quota.Max(by), factsOf(by.String()).what, used, message.Wait(retry))
+}
+
+// paceReason returns the reason of a call that the pace of a dimension denies.
+func (v *view) paceReason(by state.Dimension, retry time.Duration) string {
+	return fmt.Sprintf("the model is paced: %d of its %d %s may pass at once: try again in %v",
+		v.quota.Burst(by), *v.quota.Max(by), factsOf(by.String()).what, message.Wait(retry))
 }
 
 // excess returns the reason of a call that asks for more of a dimension than its maximum.

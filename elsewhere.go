@@ -36,8 +36,9 @@ func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *
 // margin still counts are not in it: if they were, they would hide usage by others.
 func usedAtProvider(o *admission.Outcome, s *admission.Standing) (used [state.Dimensions]int64) {
 	for i := range s.Len() { // the provider's limit of a dimension comes after the quota's
-		l, said := o.At(s, i)
-		used[l.ID%state.AtProvider] = said.Used
+		if l, said := o.At(s, i); !l.Pace {
+			used[l.ID%state.AtProvider] = said.Used
+		}
 	}
 	return used
 }
@@ -163,7 +164,7 @@ func (m *model) Lower(r *admission.Rules, now int64) *admission.Rules {
 // lowerCount returns the count of a limit without what others use of it. It is at least one, so
 // that a call can find out when the provider has more left again.
 func lowerCount(l *admission.Limit, missing *feedback.Missing) int64 {
-	if l.Free {
+	if l.Free || l.Pace {
 		return l.Limit.Count()
 	}
 	return max(l.Limit.Count()-missing.N[l.ID], 1)
@@ -184,7 +185,7 @@ func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admissio
 	}
 	for i := range s.Len() {
 		l, said := o.At(s, i)
-		if !said.Allowed && !l.Free && missing.N[l.ID] > 0 {
+		if !said.Allowed && !l.Free && !l.Pace && missing.N[l.ID] > 0 {
 			d := state.Dimension(l.ID)
 			s := shortage{missing, d, int64(*setupOf(r).quota.Max(d)), r.Amount(l.Unit, ask)}
 			said.RetryAfter = max(s.retryAfter(l.Limit, said, accounts[l.Unit], at), 1) // not 0: a refund may have come since

@@ -57,6 +57,19 @@ var lowered = map[string]struct {
 		}
 		p.used(10, 10, 13)
 	}},
+	"a pace": {quotas{"m": {MaxRPM: 10, MaxTPM: 100, Pace: ratelimit.PaceEven}}, func(p *play) {
+		p.try("m", 60, ok, 0)
+		time.Sleep(40 * time.Second)                                                                                    // the pace has caught up
+		p.hears(leaves(llm.Requests, time.Minute, 9, time.Minute), leaves(llm.AllTokens, time.Minute, 40, time.Minute)) // others use nothing
+		p.try("m", 40, ok, 0)
+		p.used(2, 100, 2)
+		time.Sleep(20 * time.Second)
+		p.hears(leaves(llm.AllTokens, time.Minute, 30, time.Minute)) // others use 30
+		p.try("m", 31, overTPM, 4*time.Second)                       // 24 s for 40 tokens ahead of the pace
+		time.Sleep(4 * time.Second)
+		p.try("m", 31, ok, 0)
+		p.try("m", 1, overRPM, 13_200*time.Millisecond) // 32 would be ahead, and 10 may be
+	}},
 	"fewer tokens": {quotas{"m": {MaxTPM: 100}}, func(p *play) {
 		p.hears(leaves(llm.AllTokens, time.Minute, 10, 90*time.Second)) // others use 90
 		p.decide("m", 10, ok, 0)

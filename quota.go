@@ -43,6 +43,16 @@ type ModelQuota struct {
 	// has a share at once, and not only when the next window begins. Nobody else uses the
 	// reserve. It is below 100%; the default is 0, no reserve.
 	Reserve limit.Percent `yaml:"reserve,omitempty" json:"reserve,omitempty"`
+
+	// Pace is [PaceEven] if the maxima by the minute are let out evenly over the minute, and
+	// empty, the default, if all of them may pass at once. Calls wait, or are denied, that
+	// would be more than PaceBurst of a maximum ahead of an even pace. A call that is
+	// larger than that passes when no other is ahead, and later calls wait for it.
+	Pace string `yaml:"pace,omitempty" json:"pace,omitempty"`
+
+	// PaceBurst is the part of each maximum by the minute that may pass at once: at least one
+	// request or token. 0 is [DefaultPaceBurst].
+	PaceBurst limit.Percent `yaml:"burst,omitempty" json:"burst,omitempty"`
 }
 
 // UsageStats is what a model has used: each request of the last minute (and of the
@@ -68,6 +78,14 @@ type TokenEntry struct {
 
 // Validate returns what is wrong with the quota and what is allowed, or nil.
 func (q ModelQuota) Validate() error { return state.Quota(q).Validate() }
+
+const (
+	// PaceEven is the [ModelQuota.Pace] that lets a minute out evenly.
+	PaceEven = state.PaceEven
+
+	// DefaultPaceBurst is the [ModelQuota.PaceBurst] of a quota that says none.
+	DefaultPaceBurst = state.DefaultPaceBurst
+)
 
 // MaxMargin is the largest [ModelQuota.Margin].
 const MaxMargin = state.MaxMargin

@@ -47,6 +47,7 @@ var modelLimits = map[string]limitFacts{
 
 // factsOf returns the facts about the limit with a name. A limit that is not a model's is a project's.
 func factsOf(name string) limitFacts {
+	name = strings.TrimSuffix(name, state.PaceEnd)
 	if facts, ok := modelLimits[name]; ok {
 		return facts
 	}

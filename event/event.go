@@ -60,6 +60,8 @@ type Event struct {
 	// "concurrent-project"; a model's are "rpm", "tpm", "rpd", "input_tpm", "output_tpm",
 	// "tpd", "concurrent" and "paused". A project's share of a model's limit is "rpm_share",
 	// "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share" or "tpd_share".
+	// The pace of a model's limit is "rpm_pace", "tpm_pace", "input_tpm_pace" or
+	// "output_tpm_pace".
 	Limit string
 
 	// RemainingMinute is how many requests the project has left in this

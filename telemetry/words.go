@@ -29,6 +29,7 @@ var limits = [...]string{
 	"minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
 	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
 	"rpm_share", "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share", "tpd_share",
+	"rpm_pace", "tpm_pace", "input_tpm_pace", "output_tpm_pace",
 	other,
 }
 

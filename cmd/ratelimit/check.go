@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -158,6 +159,9 @@ func aboutQuota(q ratelimit.ModelQuota) string {
 	)
 	if q.DayResetsAt != "" {
 		text += ", days from " + q.DayResetsAt
+	}
+	if q.Pace != "" {
+		text += fmt.Sprintf(", paced with a burst of %v", cmp.Or(q.PaceBurst, ratelimit.DefaultPaceBurst))
 	}
 	if q.Reserve > 0 {
 		text += fmt.Sprintf(", %v of it in reserve", q.Reserve)

@@ -105,7 +105,11 @@ func TestOvertakingDelaysNoLargeCall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 3))
 				b := newBench(t, open(t))
-				m := b.shared("m", nil, perMinute(admission.Tokens, 1000), perMinute(admission.Requests, 60), perDay(admission.Tokens, 4000))
+				limits := []admission.Limit{perMinute(admission.Tokens, 1000), perMinute(admission.Requests, 60), perDay(admission.Tokens, 4000)}
+				if seed%3 == 0 {
+					limits = append(limits, admission.Limit{Name: "pace", Unit: admission.Tokens, Limit: limit.PerMinute(1000).WithBurst(700), Pace: true})
+				}
+				m := b.shared("m", nil, limits...)
 				m.Undivide()
 				for range 10 + random.IntN(20) {
 					b.try(callOf("before", 1+random.IntN(250)), m, b.own("before"))
@@ -146,4 +150,27 @@ func TestOvertakingDelaysNoLargeCall(t *testing.T) {
 	if early < 100 {
 		t.Errorf("%d calls that wait have overtaken; want more, or this shows nothing", early)
 	}
+}
+
+// No call overtakes one that waits for the pace of a scope, whether it is larger than the burst or not:
+// what it takes would be ahead of the pace when the large call passes.
+func TestNoneOvertakesAtAPace(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		pace := admission.Limit{Name: "pace", Unit: admission.Tokens, Limit: limit.PerMinute(6000).WithBurst(600), Pace: true}
+		m := b.shared("m", nil, perMinute(admission.Tokens, 6000), pace)
+		p, q := b.own("p"), b.own("q")
+		for _, c := range []struct {
+			n   int
+			due time.Duration
+		}{{1000, 5 * time.Second}, {300, 2 * time.Second}} {
+			b.take(callOf("p", 500), m, p)
+			large := b.acquire(callOf("p", c.n), m, p)
+			b.wantDenied(callOf("q", 50), "pace", c.due, m, q)
+			time.Sleep(c.due)
+			if !large.passed() || large.result.Waited != c.due {
+				t.Errorf("a call of %d has waited for %v, %v; want %v", c.n, large.result.Waited, large.err, c.due)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
@@ -16,6 +17,11 @@ type Limit struct {
 	Unit  Unit
 	Limit limit.Limit
 	Free  bool // it denies nothing: its count is boundless, and it only tells what is used
+
+	// Pace is set if the limit, a bucket, lets out evenly what another limit of the unit lets
+	// pass. A call that is larger than its burst passes when the bucket is full. What exceeds
+	// the burst is a debt, for which later calls wait.
+	Pace bool
 }
 
 const (
@@ -82,6 +88,7 @@ type plan struct {
 	rules   *Rules         // nil: the scope limits nothing
 	charges []store.Charge // prepared, of nothing; one a unit
 	units   []Unit         // of the charges
+	bursts  []int64        // for each charge, the burst of the limit that paces its unit; 0: none does
 	limits  []int          // for each decision of the store, the place of its limit in Rules.Limits
 }
 
@@ -111,10 +118,14 @@ func (r *Rules) plan(part Part) error {
 	p.scope, p.rules = r.scope, r
 	for u := range units {
 		var limits []limit.Limit
+		burst := int64(0)
 		for i := range r.Limits {
-			if r.Limits[i].Unit == u && part.has(u) {
-				limits = append(limits, r.Limits[i].Limit)
+			if l := &r.Limits[i]; l.Unit == u && part.has(u) {
+				limits = append(limits, l.Limit)
 				p.limits = append(p.limits, i)
+				if l.Pace {
+					burst = l.Limit.Burst()
+				}
 			}
 		}
 		if limits == nil {
@@ -124,7 +135,7 @@ func (r *Rules) plan(part Part) error {
 		if err != nil {
 			return err
 		}
-		p.charges, p.units = append(p.charges, charge), append(p.units, u)
+		p.charges, p.units, p.bursts = append(p.charges, charge), append(p.units, u), append(p.bursts, burst)
 	}
 	return nil
 }
@@ -147,7 +158,8 @@ func (r *Rules) Amount(u Unit, ask *Ask) int64 {
 // amounts appends what a call is charged, for the store in memory.
 func (p *plan) amounts(list []store.Amount, ask *Ask) []store.Amount {
 	for i := range p.charges {
-		list = append(list, store.Amount{Of: &p.charges[i], N: p.rules.Amount(p.units[i], ask)})
+		n := p.rules.Amount(p.units[i], ask)
+		list = append(list, store.Amount{Of: p.charge(i, n), N: n})
 	}
 	return list
 }
@@ -155,10 +167,37 @@ func (p *plan) amounts(list []store.Amount, ask *Ask) []store.Amount {
 // append appends what a call is charged.
 func (p *plan) append(list []store.Charge, ask *Ask) []store.Charge {
 	for i := range p.charges {
-		list = append(list, p.charges[i])
-		list[len(list)-1].N = p.rules.Amount(p.units[i], ask)
+		n := p.rules.Amount(p.units[i], ask)
+		list = append(list, *p.charge(i, n))
+		list[len(list)-1].N = n
 	}
 	return list
+}
+
+// charge returns the prepared charge of a unit, for a call of n.
+func (p *plan) charge(i int, n int64) *store.Charge {
+	if burst := p.bursts[i]; burst > 0 && n > burst {
+		return p.larger(i, n)
+	}
+	return &p.charges[i]
+}
+
+// larger returns the charge of a unit with a burst of n in the limit that paces it. A bucket of this
+// burst lets a call of n pass when it is full, and only then. What was used stays when the burst of a
+// limit changes, so the next call finds the debt.
+func (p *plan) larger(i int, n int64) *store.Charge {
+	c := &p.charges[i]
+	limits := slices.Clone(c.Limits)
+	for k := range limits {
+		if limits[k].Algorithm() == limit.GCRA {
+			limits[k] = limits[k].WithBurst(n)
+		}
+	}
+	larger, err := store.Prepare(c.Key, limits)
+	if err != nil { // no such call can ever pass
+		return c
+	}
+	return &larger
 }
 
 // has reports whether a limit of such a name has a part in the plan.

@@ -178,10 +178,18 @@ func (p *plan) withoutLimits(used *Ask) []store.Charge {
 	for i := range list {
 		list[i] = store.Charge{Key: list[i].Key, N: list[i].N}
 		for _, l := range p.charges[i].Limits {
-			list[i].Limits = append(list[i].Limits, l.WithCount(Boundless))
+			list[i].Limits = append(list[i].Limits, boundless(l))
 		}
 	}
 	return list
+}
+
+// boundless returns a limit that denies nothing, and counts as l does.
+func boundless(l limit.Limit) limit.Limit {
+	if l.Algorithm() == limit.GCRA { // with another count, what was taken before could not be refunded
+		return l.WithBurst(min(l.Count(), Boundless>>20) << 20)
+	}
+	return l.WithCount(Boundless)
 }
 
 // Read returns what the scope has used of each unit that it counts, and as of which

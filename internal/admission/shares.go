@@ -28,7 +28,7 @@ func (r *Rules) divide(before *Rules) {
 	var list []limit.Limit
 	s := &sharing{}
 	for i := range r.Limits {
-		if l := &r.Limits[i]; !l.Free && l.Unit != Slots && len(list) < mostShared {
+		if l := &r.Limits[i]; !l.Free && !l.Pace && l.Unit != Slots && len(list) < mostShared {
 			list = append(list, l.Limit)
 			s.limits, s.names = append(s.limits, i), append(s.names, l.Name+ShareEnd)
 		}

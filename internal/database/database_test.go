@@ -61,7 +61,7 @@ func used(n int) state.Usage {
 // programs.
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
-	want := quotas{"m": {MaxRPM: 10, MaxTPD: 5, MaxConcurrent: 2, DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5}}
+	want := quotas{"m": {MaxRPM: 10, MaxTPD: 5, MaxConcurrent: 2, DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, Pace: state.PaceEven, PaceBurst: 2.5}}
 	for _, n := range []int{9, 3} { // the second in place of the first
 		if err := Replace(path, want, map[string]state.Usage{"m": used(n), "other": used(2)}); err != nil {
 			t.Fatal(err)

@@ -46,6 +46,9 @@ ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';`},
 	{"auto", `ALTER TABLE quotas ADD COLUMN auto INTEGER NOT NULL DEFAULT 0`},
 	{"margin", `ALTER TABLE quotas ADD COLUMN margin INTEGER NOT NULL DEFAULT 0`}, // nanoseconds
 	{"reserve", `ALTER TABLE quotas ADD COLUMN reserve REAL NOT NULL DEFAULT 0`},  // percent
+	{"pace", `
+ALTER TABLE quotas ADD COLUMN pace TEXT NOT NULL DEFAULT '';
+ALTER TABLE quotas ADD COLUMN burst REAL NOT NULL DEFAULT 0;`}, // percent
 }
 
 // createTables creates the tables and columns that are missing. It reports whether the file's usage was
@@ -75,10 +78,10 @@ func createTables(tx transaction.Tx) (imported bool, err error) {
 
 func readQuotas(tx transaction.Tx) (map[string]state.Quota, error) {
 	quotas := map[string]state.Quota{}
-	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve FROM quotas", func(scan func(...any) error) error {
+	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst FROM quotas", func(scan func(...any) error) error {
 		var model string
 		var q state.Quota
-		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto, &q.Margin, &q.Reserve)
+		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto, &q.Margin, &q.Reserve, &q.Pace, &q.PaceBurst)
 		quotas[model] = q
 		return err
 	})
@@ -104,16 +107,16 @@ func check(quotas map[string]state.Quota) error {
 }
 
 const (
-	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
 	orReplace   = `ON CONFLICT (model) DO UPDATE SET max_rpm = excluded.max_rpm, max_tpm = excluded.max_tpm, max_rpd = excluded.max_rpd,
 		max_input_tpm = excluded.max_input_tpm, max_output_tpm = excluded.max_output_tpm, max_tpd = excluded.max_tpd,
-		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto, margin = excluded.margin, reserve = excluded.reserve`
+		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto, margin = excluded.margin, reserve = excluded.reserve, pace = excluded.pace, burst = excluded.burst`
 	orKeep = "ON CONFLICT (model) DO NOTHING"
 )
 
 func writeQuotas(tx transaction.Tx, quotas map[string]state.Quota, conflict string) error {
 	for model, q := range quotas {
-		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve))
+		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve), q.Pace, float64(q.PaceBurst))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
@@ -44,9 +45,18 @@ func (d Dimension) String() string { return dimensions[d].name }
 // OfDay reports whether the dimension counts by the day, and not in a sliding window.
 func (d Dimension) OfDay() bool { return d == RPD || d == TPD }
 
+// OfMinute reports whether the dimension counts by the minute.
+func (d Dimension) OfMinute() bool { return !d.OfDay() && d != Concurrent }
+
 // AtProvider is added to a dimension for the ID of a second limit, which counts what the provider
 // counts: its windows have no margin. That limit denies nothing.
 const AtProvider = int(Dimensions)
+
+// Paced is added to a dimension for the ID of the limit that paces it.
+const Paced = 2 * int(Dimensions)
+
+// PaceEnd ends the name of a limit that paces a dimension.
+const PaceEnd = "_pace"
 
 // Max returns a pointer to the quota's maximum in a dimension. A maximum of 0 means unlimited.
 func (q *Quota) Max(d Dimension) *int {
@@ -61,12 +71,22 @@ func (q *Quota) Limits() (list []admission.Limit) {
 		if d <= TPM || most > 0 {
 			list = append(list, admission.Limit{Name: d.String(), ID: int(d), Unit: d.Unit(), Limit: q.limit(d), Free: most == 0})
 		}
-		if q.Margin > 0 && most > 0 && !d.OfDay() && d != Concurrent {
+		if q.Margin > 0 && most > 0 && d.OfMinute() {
 			minute := limit.New(admission.Boundless, time.Minute).Using(limit.SlidingLog)
 			list = append(list, admission.Limit{ID: int(d) + AtProvider, Unit: d.Unit(), Limit: minute, Free: true})
 		}
+		if q.Pace == PaceEven && most > 0 && d.OfMinute() {
+			paced := limit.New(int64(most), q.minute()).WithBurst(q.Burst(d))
+			list = append(list, admission.Limit{Name: d.String() + PaceEnd, ID: int(d) + Paced, Unit: d.Unit(), Limit: paced, Pace: true})
+		}
 	}
 	return list
+}
+
+// Burst returns how much of a dimension may pass at once, if the quota is paced: at least one.
+func (q *Quota) Burst(d Dimension) int64 {
+	percent := cmp.Or(q.PaceBurst, DefaultPaceBurst)
+	return max(int64(float64(*q.Max(d))*float64(percent)/100), 1)
 }
 
 // limit returns the limit of a dimension.

@@ -29,6 +29,8 @@ type Quota struct {
 	Auto        bool
 	Margin      time.Duration
 	Reserve     limit.Percent
+	Pace        string
+	PaceBurst   limit.Percent
 }
 
 // Usage is what a model has used. It has the fields of ratelimit.UsageStats, which explains them.
@@ -56,6 +58,12 @@ const (
 
 	// MaxMargin is the largest margin of a quota.
 	MaxMargin = 30 * time.Second
+
+	// PaceEven is the pace of a quota that lets its minutes out evenly.
+	PaceEven = "even"
+
+	// DefaultPaceBurst is the part of a minute that may pass at once by default.
+	DefaultPaceBurst limit.Percent = 10
 
 	// MaxCount is the largest usage: more counts as this.
 	MaxCount = min(1<<62, math.MaxInt)
@@ -100,8 +108,26 @@ func (q Quota) Validate() error {
 	if !(q.Reserve >= 0 && q.Reserve < 100) {
 		return fmt.Errorf("ratelimit: reserve of %v: it must be from 0%%, which is none, to less than 100%%", q.Reserve)
 	}
+	if err := q.CheckPace(); err != nil {
+		return err
+	}
 	if _, err := q.Day(1); err != nil {
 		return fmt.Errorf("ratelimit: day_resets_at of %.80q: it must be a time of day and a time zone, such as 00:00 America/Los_Angeles: %w", q.DayResetsAt, err)
+	}
+	return nil
+}
+
+// CheckPace returns an error that says what is wrong with the quota's pace, or nil.
+func (q Quota) CheckPace() error {
+	switch {
+	case q.Pace != "" && q.Pace != PaceEven:
+		return fmt.Errorf("ratelimit: pace of %.80q: it must be %s, or nothing", q.Pace, PaceEven)
+	case !(q.PaceBurst >= 0 && q.PaceBurst <= 100):
+		return fmt.Errorf("ratelimit: burst of %v: it must be from 0%%, which is %v, to 100%%", q.PaceBurst, DefaultPaceBurst)
+	case q.PaceBurst > 0 && q.Pace == "":
+		return fmt.Errorf("ratelimit: burst of %v without a pace: pace must be %s", q.PaceBurst, PaceEven)
+	case q.Pace != "" && !q.Auto && q.MaxRPM == 0 && q.MaxTPM == 0 && q.MaxInputTPM == 0 && q.MaxOutputTPM == 0:
+		return errors.New("ratelimit: a pace without a maximum by the minute: max_rpm, max_tpm, max_input_tpm or max_output_tpm must be more than 0")
 	}
 	return nil
 }

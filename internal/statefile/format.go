@@ -66,6 +66,12 @@ func (w *writer) quota(q state.Quota) {
 	if q.Reserve != 0 {
 		w.line("    reserve: ", q.Reserve.String())
 	}
+	if q.Pace != "" {
+		w.line("    pace: ", q.Pace)
+	}
+	if q.PaceBurst != 0 {
+		w.line("    burst: ", q.PaceBurst.String())
+	}
 }
 
 func (w *writer) usage(u state.Usage) {

@@ -63,8 +63,11 @@ func CheckQuota(v yamlValue, q *state.Quota) {
 		return
 	}
 	name := "day_resets_at"
-	if q.Reserve >= 100 {
+	switch {
+	case q.Reserve >= 100:
 		name = "reserve"
+	case q.CheckPace() != nil:
+		name = "pace"
 	}
 	v.At(name).Fault("%s", message.Plain(err))
 }
@@ -79,7 +82,16 @@ func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 		field("auto", strictyaml.Flag(&q.Auto)),
 		field("margin", strictyaml.Duration(&q.Margin, 0, state.MaxMargin)),
 		field("reserve", Percent(&q.Reserve)),
+		field("pace", strictyaml.Parsed(&q.Pace, state.PaceEven, func(text string) (string, bool) { return text, text == state.PaceEven })),
+		field("burst", burst(&q.PaceBurst)),
 	)
+}
+
+func burst(to *limit.Percent) func(yamlValue) {
+	return strictyaml.Parsed(to, "a percentage above 0%, such as 10%", func(text string) (limit.Percent, bool) {
+		p, err := limit.ParsePercent(text)
+		return p, err == nil && p > 0
+	})
 }
 
 // Percent returns the reader of a percentage.
