@@ -451,6 +451,9 @@ func (l *Line) Charge(flow string, more int64) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
 	f := l.flows[flow]
+	if f != nil {
+		f.beyond = max(more, 0)
+	}
 	switch {
 	case f == nil:
 		l.remember(flow, more)

@@ -22,9 +22,9 @@ func (l *Line) offer() {
 	}
 	considered := 0
 	for e := circle.flows.Front(); e != nil && considered < maxConsidered; e = e.Next() {
-		if w := e.Value.(*flow).first(); l.mayOvertake(w) {
-			l.overtaking = w
-			w.wake()
+		if f := e.Value.(*flow); f != l.turn.flow && l.mayOvertake(f.first()) {
+			l.overtaking = f.first()
+			l.overtaking.wake()
 			return
 		}
 		considered++
@@ -33,9 +33,12 @@ func (l *Line) offer() {
 
 // mayOvertake reports whether w may try to overtake: its turn costs less than one that was refused,
 // its flow is not further ahead than the turn of the waiter that gathers would bring it level, and the
-// limits have not denied it at this time.
+// limits have not denied it at this time. A call is expected to cost more than it says by as much as
+// the last call of its flow has.
 func (l *Line) mayOvertake(w *waiter) bool {
-	if w.Overtake == nil || w.Cost >= l.tooLarge || w.Cost-w.flow.deficit > l.turn.Cost/l.turn.flow.weight*w.flow.weight {
+	f := w.flow
+	cost := w.Cost + f.beyond
+	if w.Overtake == nil || cost >= l.tooLarge || cost-f.deficit > l.turn.Cost/l.turn.flow.weight*f.weight {
 		return false
 	}
 	return w.refusedAt != l.wakes || !time.Now().Before(w.retry)

@@ -210,8 +210,15 @@ func TestDoesNotOvertake(t *testing.T) {
 		k.want("", "", "")
 		k.join("high", 10, Ticket{Flow: "high", Rank: 1})
 		k.want("high", "high", "high")
+		k.join("liar0", 39, Ticket{Flow: "liar", Rank: 1})
+		k.want("", "", "liar0")
+		k.line.Charge("liar", Whole/5) // a call has used more than it said
+		k.line.Charge("liar", -Whole)  // the flow owes nothing
+		k.line.Charge("liar", Whole/5)
+		k.join("liar1", 1, Ticket{Flow: "liar", Rank: 1, Priority: 1})
+		k.want("", "", "")
 		time.Sleep(30 * time.Second)
-		k.want("large debtor low", "", "")
+		k.want("large debtor liar1 liar0 low", "", "")
 	})
 }
 
@@ -246,7 +253,7 @@ func TestTryOvertake(t *testing.T) {
 		k := newTank(t, 100)
 		try := func(name string, n int, want bool) {
 			t.Helper()
-			passed, err := k.line.TryOvertake(k.ticket(name, n, Ticket{Flow: name}))
+			passed, err := k.line.TryOvertake(k.ticket(name, n, Ticket{Flow: name, Priority: 1}))
 			if err != nil || passed != want {
 				t.Errorf("%s: %t, %v; want %t", name, passed, err, want)
 			}
