@@ -8,12 +8,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dappco.re/go/core/go-ratelimit/internal/bus"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 )
 
 // A call waits on its own goroutine, and the goroutine of BackgroundPrune ends with stop, so
 // none is left when the tests are over.
 func TestMain(m *testing.M) {
+	bus.Isolate() // most tests have fake time
 	goleak.VerifyTestMain(m,
 		// A closed client of a Redis cluster leaves these goroutines asleep for up to five
 		// seconds.

@@ -38,7 +38,9 @@ func TestReloadOfShares(t *testing.T) {
 	if err := r.Projects().SetLimit("other", project.Limit{MinShare: 50}); err == nil {
 		t.Error("more than everything is set")
 	}
-	edit := func(old, new string) string { return strings.NewReplacer(old, new, "reserve: 10%", "reserve: 5%").Replace(memory) }
+	edit := func(old, new string) string {
+		return strings.NewReplacer(old, new, "reserve: 10%", "reserve: 5%").Replace(memory)
+	}
 	if err := r.Reload(r.again(t, edit("search: {min_share: 60%, dedicated: true}", "batch: {min_share: 70%}"))); err != nil {
 		t.Fatal(err)
 	}

@@ -102,10 +102,14 @@ func (l Limit) reset(year int, month time.Month, day int) int64 {
 	return change.UnixNano()
 }
 
-// Window returns the start and the end, in Unix nanoseconds, of the window that holds a time. Of a
-// limit that slides or drains it is the period that begins at a multiple of it. A window that
-// begins with its first request begins now.
-func (l Limit) Window(now int64) (start, end int64) { return l.window(now) }
+// Window returns the start and the end, in Unix nanoseconds, of the window that holds a time: the
+// calendar's day, where the limit has such, and otherwise a period that begins then.
+func (l Limit) Window(now int64) (start, end int64) {
+	if l.windowing == calendar {
+		return l.calendarDay(now)
+	}
+	return now, now + int64(l.period)
+}
 
 func offset(t time.Time, zone *time.Location) time.Duration {
 	_, seconds := t.In(zone).Zone()

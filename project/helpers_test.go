@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/bus"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -26,6 +27,7 @@ import (
 // A call waits on the goroutine of its caller, and Close ends what follows a store, so no
 // goroutine is left.
 func TestMain(m *testing.M) {
+	bus.Isolate() // most tests have fake time
 	goleak.VerifyTestMain(m,
 		// A client of Redis that is closed leaves this asleep for up to five seconds.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),

@@ -36,6 +36,10 @@ type Engine struct {
 	hall     line.Hall
 
 	dedicated share.Dedicated // flows that keep their MinShare in every shared scope
+	undivided bool            // limits are not divided among flows: for tests
+
+	joining sync.Once             // of the fleet
+	fleet   atomic.Pointer[fleet] // of the processes that share the store; nil: this is not known to be one of them
 
 	waiting atomic.Int32 // calls that wait
 	mu      sync.Mutex
@@ -92,6 +96,9 @@ func (e *Engine) Quiet() bool { return e.hall.Idle() }
 func (e *Engine) Close() error {
 	err := e.catchUp(context.Background())
 	e.closed.Store(true)
+	if f := e.fleet.Load(); f != nil {
+		f.leave()
+	}
 	if e.owned {
 		err = errors.Join(err, e.store.Close())
 	}

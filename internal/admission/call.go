@@ -32,6 +32,8 @@ type Call struct {
 	// was configured, and whether the call goes on even if it is denied.
 	Project, Model  string
 	Limited, Shadow bool
+
+	again bool // it waits, and has asked before
 }
 
 type tentative struct{}

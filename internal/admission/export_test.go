@@ -1,4 +1,5 @@
 package admission
 
-// Undivide lets the limits of a scope be for whoever comes, and not divided among flows.
-func (s *Scope) Undivide() { s.rules.Load().sharing = nil }
+// Undivided lets the limits of an engine's shared scopes be for whoever comes, and not divided among
+// flows.
+func (e *Engine) Undivided() { e.undivided = true }

@@ -13,6 +13,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/bus"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -21,7 +22,10 @@ import (
 )
 
 // A call waits on its caller's goroutine, so no goroutine is left when the tests are over.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	bus.Isolate() // most tests have fake time
+	goleak.VerifyTestMain(m)
+}
 
 // stores are the stores that can be used in a bubble.
 var stores = map[string]func(t testing.TB) store.Store{

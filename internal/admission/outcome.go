@@ -200,7 +200,7 @@ func (o *Outcome) remainingMinute() int64 {
 	all := o.all()
 	for k := range all {
 		s := &all[k]
-		if s.Scope.line != nil {
+		if s.Scope.line != nil || s.Scope.counts {
 			continue
 		}
 		for i := range s.Len() {

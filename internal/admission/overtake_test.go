@@ -54,8 +54,8 @@ func TestSmallCallsOvertakeALargeOne(t *testing.T) {
 // A call that waits for a day to begin lets all calls pass that fit into what is left of this one.
 func TestOvertakesInAWindowThatEndsFirst(t *testing.T) {
 	everyStore(t, func(t *testing.T, b *bench) {
+		b.Undivided()
 		m := b.shared("m", nil, perMinute(admission.Tokens, 100), perDay(admission.Tokens, 1000))
-		m.Undivide()
 		p, q := b.own("p"), b.own("q")
 		for range 10 {
 			b.take(callOf("p", 95), m, p)
@@ -105,12 +105,12 @@ func TestOvertakingDelaysNoLargeCall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 3))
 				b := newBench(t, open(t))
+				b.Undivided()
 				limits := []admission.Limit{perMinute(admission.Tokens, 1000), perMinute(admission.Requests, 60), perDay(admission.Tokens, 4000)}
 				if seed%3 == 0 {
 					limits = append(limits, admission.Limit{Name: "pace", Unit: admission.Tokens, Limit: limit.PerMinute(1000).WithBurst(700), Pace: true})
 				}
 				m := b.shared("m", nil, limits...)
-				m.Undivide()
 				for range 10 + random.IntN(20) {
 					b.try(callOf("before", 1+random.IntN(250)), m, b.own("before"))
 					time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))

@@ -19,6 +19,7 @@ type Scope struct {
 	gate    Gate
 	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
 	rules   atomic.Pointer[Rules]
+	counts  bool          // it only counts what a member of a shared scope uses
 	nothing plan          // of calls while the scope limits nothing
 	wakes   atomic.Uint64 // how often Wake was called, if the store is not in memory
 }
@@ -85,7 +86,7 @@ func (e *Engine) SetRules(s *Scope, r *Rules) error {
 	if err := r.ready(s); err != nil {
 		return err
 	}
-	if s.line != nil {
+	if s.line != nil && !e.undivided {
 		r.divide(s.rules.Load())
 	}
 	s.rules.Store(r)

@@ -2,7 +2,9 @@ package admission
 
 import (
 	"context"
+	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/share"
@@ -14,6 +16,41 @@ type sharing struct {
 	pool   *share.Pool
 	limits []int    // the limits that are divided, by their places in Rules.Limits
 	names  []string // of the shares, as callers and observers are told them
+
+	mu       sync.Mutex
+	counters map[string]*Scope // that count what each member uses, in a store that several processes share
+}
+
+// mostCounters is how many counters of members are ready at most. The others are made again.
+const mostCounters = 4096
+
+// counter returns the scope that counts what a member of the pool uses, in all processes, of limits
+// that slide. Days are so long that it is early enough when processes tell each other. Its limits
+// deny nothing. Their keys have the last slash of the shared scope's, so that a store asks for both
+// at once.
+func (c *claim) counter(e *Engine) (*Scope, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.counters[c.member]; s != nil {
+		return s, nil
+	}
+	s := e.NewOwn(c.scope.Key+"share:"+url.PathEscape(c.member)+":", "")
+	s.counts = true
+	r := &Rules{}
+	for _, i := range c.limits {
+		l := c.rules.Limits[i]
+		if l.Limit.Algorithm() == limit.SlidingLog {
+			r.Limits = append(r.Limits, Limit{Unit: l.Unit, Limit: l.Limit.WithCount(Boundless), Free: true, ID: i})
+		}
+	}
+	if err := e.SetRules(s, r); err != nil {
+		return nil, err
+	}
+	if c.counters == nil || len(c.counters) >= mostCounters {
+		c.counters = map[string]*Scope{}
+	}
+	c.counters[c.member] = s
+	return s, nil
 }
 
 // mostShared is how many limits of a scope are divided. No scope has more yet.
@@ -61,6 +98,7 @@ type claim struct {
 	scope    *Scope
 	member   string
 	terms    share.Terms
+	lent     bool // others do not want what the call takes
 	room     [mostShared]share.Amount
 }
 
@@ -87,7 +125,7 @@ func (o *Outcome) claimOf(c *Call, to *claim) bool {
 	}
 	for k, i := range to.limits {
 		l := &to.rules.Limits[i]
-		to.room[k].Count = l.Limit.Count()
+		to.room[k] = share.Amount{N: -1, Count: l.Limit.Count()}
 		if c.Part.has(l.Unit) {
 			to.room[k].N = to.rules.Amount(l.Unit, &c.Ask)
 		}
@@ -119,8 +157,8 @@ func (e *Engine) Dedicate(flows map[string]*Rules) {
 
 func (c *claim) amounts() []share.Amount { return c.room[:len(c.limits)] }
 
-func (c *claim) take(now int64) share.Denial {
-	return c.pool.Take(c.member, c.terms, now, c.amounts())
+func (c *claim) take(now int64, again bool) share.Denial {
+	return c.pool.Take(c.member, c.terms, now, c.amounts(), again)
 }
 
 // giveBack gives back what take has taken at a time.
@@ -153,7 +191,7 @@ func (c *claim) deny(o *Outcome, d share.Denial, now int64) {
 	s := o.Of(c.scope)
 	s.share = &Share{
 		Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Denial: d,
-		RetryAfter: time.Duration(max(d.End-now, 1)),
+		RetryAfter: time.Duration(max(d.Until-now, 1)),
 	}
 	o.Denied = true
 }
@@ -163,7 +201,7 @@ type Share struct {
 	share.Denial
 	Name       string
 	Limit      *Limit        // that is divided
-	RetryAfter time.Duration // until the flow has its share anew
+	RetryAfter time.Duration // until enough of what the flow has used has come back
 }
 
 // Share returns which share of the scope denies the call, or nil.
@@ -192,7 +230,7 @@ func (s *Share) again() time.Duration {
 // takeShared is takeLimits of a call that has a claim.
 func (e *Engine) takeShared(ctx context.Context, c *Call, scopes Scopes, o *Outcome, cl *claim) (*Reservation, error) {
 	now := e.clock()
-	if d := cl.take(now); d.Denied {
+	if d := cl.take(now, c.again); d.Denied {
 		if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
 			return nil, err
 		}
@@ -207,15 +245,64 @@ func (e *Engine) takeShared(ctx context.Context, c *Call, scopes Scopes, o *Outc
 			cl.deny(o, d, now)
 			return nil, nil
 		}
+		cl.lent = true
 		o.begin(e, c.Part, scopes)
 	}
-	res, err := e.takeStore(ctx, c, o)
+	res, err := e.takeCounted(ctx, c, scopes, o, cl, now)
 	if res == nil {
 		cl.giveBack(now, o)
 		return nil, err
 	}
 	res.shared, res.at = true, now
 	return res, err
+}
+
+// takeCounted is takeStore of a call that its share admits, as far as this process knows. If others
+// share the store, the store also counts what the member uses, and the call is denied after all if
+// that is more than this process knew of.
+func (e *Engine) takeCounted(ctx context.Context, c *Call, scopes Scopes, o *Outcome, cl *claim, now int64) (*Reservation, error) {
+	if e.memory != nil {
+		return e.takeStore(ctx, c, o)
+	}
+	f := e.join()
+	if f == nil {
+		return e.takeStore(ctx, c, o)
+	}
+	f.changed(cl.scope)
+	if cl.lent || cl.pool.Alone() {
+		return e.takeStore(ctx, c, o)
+	}
+	counter, err := cl.counter(e)
+	if err != nil {
+		return nil, err
+	}
+	o.begin(e, c.Part, append(slices.Clone(scopes), counter))
+	res, err := e.takeStore(ctx, c, o)
+	if res == nil {
+		return nil, err
+	}
+	var room [mostShared]int64
+	if d := cl.pool.Confirm(cl.member, now, cl.amounts(), cl.counted(o, counter, room[:0])); d.Denied {
+		res.settle(&c.Ask, &Amounts{})
+		cl.deny(o, d, now)
+		return nil, nil
+	}
+	return res, nil
+}
+
+// counted returns what the member has used of the limits that are divided, in all processes.
+func (c *claim) counted(o *Outcome, counter *Scope, list []int64) []int64 {
+	s := o.Of(counter)
+	for _, i := range c.limits {
+		n := int64(-1)
+		for at := range s.Len() {
+			if l, said := o.At(s, at); l.ID == i {
+				n = said.Used
+			}
+		}
+		list = append(list, n)
+	}
+	return list
 }
 
 // peekShares says what the share of a call says that all limits admit.
@@ -280,6 +367,11 @@ func (all Scopes) waitInPool(e *Engine, c *Call, own bool) inPool {
 		return inPool{}
 	}
 	cl.pool.Wait(cl.member, cl.terms, e.clock())
+	if e.memory == nil {
+		if f := e.join(); f != nil {
+			f.changed(cl.scope)
+		}
+	}
 	p := inPool{e, cl.pool, cl.member}
 	if own {
 		p.turn(true)
@@ -290,7 +382,7 @@ func (all Scopes) waitInPool(e *Engine, c *Call, own bool) inPool {
 // turn says whether limits of the call's own have denied it in its turn.
 func (p inPool) turn(own bool) {
 	if p.pool != nil {
-		p.pool.Turn(p.member, p.engine.clock(), own)
+		p.pool.Turn(p.member, own)
 	}
 }
 

@@ -72,6 +72,7 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome) (*Reservati
 	if e.memory != nil {
 		return e.takeInMemory(ctx, c, o)
 	}
+	e.join()
 	if err := e.catchUp(ctx); err != nil && !e.remote { // a remote store may know what to do without
 		return nil, err
 	}

@@ -48,6 +48,7 @@ func TestEverythingIsGivenBack(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
 			e := admission.New(admission.Config{Store: open(t), Owned: true, Clock: clock.New(), OnError: func(err error) { t.Error(err) }})
+			e.Undivided() // shares are kept for those who have just called
 			b := &bench{Engine: e, t: t}
 			defer b.Close()
 			scopes := admission.Scopes{b.NewShared("m/", "m", nil)}

@@ -46,6 +46,7 @@ func (e *Engine) acquire(ctx context.Context, c *Call, scopes Scopes, r *Result,
 		}
 	}
 	call := *c // the caller's may be on its stack
+	call.again = !r.Behind
 	w := &wait{engine: e, call: &call, scopes: slices.Clone(scopes), result: *r, peeks: peeks, start: e.clock(), wakes: wakes}
 	err := w.inLine(ctx)
 	*r = w.result
@@ -149,6 +150,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	said := new(Outcome) // an error leaves what was said before
 	res, err := w.engine.ask(ctx, w.call, w.scopes, said, w.peeks)
+	w.call.again = true
 	if err != nil {
 		return line.Answer{}, err
 	}
@@ -354,6 +356,9 @@ func (e *Engine) enlist(w *wait, flow string) (leave func()) {
 		e.waits[s.Key][flow][w] = true
 	}
 	e.waiting.Add(1)
+	if e.memory == nil {
+		e.tellOfWaits()
+	}
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -386,9 +391,18 @@ func (e *Engine) endImpossible(s *Scope) {
 	}
 }
 
-// Wake lets calls ask again that wait for a scope: its rules have changed, or something was
-// given back. A call counts as waiting before it asks in its turn, so that none is missed.
+// Wake lets calls ask again that wait for a scope, here or in other processes: its rules have
+// changed, or something was given back. A call counts as waiting before it asks in its turn, so that
+// none is missed.
 func (e *Engine) Wake(s *Scope) {
+	e.wakeHere(s)
+	if f := e.fleet.Load(); f != nil {
+		f.gave(s)
+	}
+}
+
+// wakeHere is Wake in this process.
+func (e *Engine) wakeHere(s *Scope) {
 	if e.memory == nil {
 		s.wakes.Add(1)
 	}

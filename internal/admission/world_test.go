@@ -57,6 +57,7 @@ func (a *asked) String() string {
 }
 
 func newWorld(b *bench, p plot, now func() int64) *world {
+	b.Undivided() // shares have their own model, in package share
 	w := &world{bench: b, rules: p.Rules, now: now}
 	for i := range p.Rules {
 		s := b.NewOwn(fmt.Sprintf("own/%d/", i), fmt.Sprint("own ", i))
@@ -73,9 +74,7 @@ func newWorld(b *bench, p plot, now func() int64) *world {
 func (w *world) setRules(i int) error {
 	r := w.rules[i].rules()
 	w.paper[i].rules = r
-	err := w.SetRules(w.scopes[i], r)
-	w.scopes[i].Undivide() // shares have their own model, in package share
-	return err
+	return w.SetRules(w.scopes[i], r)
 }
 
 func (w *world) newCall(c script) *asked {

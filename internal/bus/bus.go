@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Bus is a store that carries messages between its nodes. Two stores of one process are two nodes.
@@ -108,4 +109,19 @@ func (s *Subscriptions) Close() {
 	}
 	s.mu.Unlock()
 	s.running.Wait()
+}
+
+var isolated atomic.Bool
+
+// Isolate lets no node find others from now on. It is for tests on fake time, which stands still
+// while a socket is read.
+func Isolate() { isolated.Store(true) }
+
+// Of returns a store as a bus, if it is one.
+func Of(store any) (b Bus, ok bool) {
+	if isolated.Load() {
+		return nil, false
+	}
+	b, ok = store.(Bus)
+	return b, ok
 }

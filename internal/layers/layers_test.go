@@ -33,12 +33,13 @@ var order = []string{
 	"telemetry",
 	".", // package ratelimit
 	"project",
-	"internal/feedback",  // what a provider says, for the root
-	"internal/database",  // quotas and usage in SQLite
-	"internal/statefile", // quotas and usage in YAML
-	"internal/state",     // what is kept in files and tables
-	"internal/admission", // the engine of the two
-	"internal/share",     // how the engine divides what is shared
+	"internal/feedback",             // what a provider says, for the root
+	"internal/database",             // quotas and usage in SQLite
+	"internal/statefile",            // quotas and usage in YAML
+	"internal/state",                // what is kept in files and tables
+	"internal/admission/fleettests", // its tests with several nodes
+	"internal/admission",            // the engine of the two
+	"internal/share",                // how the engine divides what is shared
 	"event",
 	"mockprovider",
 	"internal/tokencount", // for the root

@@ -15,15 +15,18 @@ const (
 	// stale is for how long shares may be out of date because of that.
 	stale = int64(time.Millisecond)
 
-	// steady is the part of a window in which time alone does not change demands much.
-	steady = 1000
+	// steady is the part of a period in which time alone does not change demands much.
+	steady = 600
+
+	// growth is how much more a member is expected to ask for than in the period before.
+	growth = 1.25
 )
 
 // divide computes the shares of a quota, if they may differ from those computed last.
 func (p *Pool) divide(i int, now int64) {
 	q := &p.quotas[i]
 	age := now - q.divided
-	if q.dirty && (q.decisions >= len(p.order)/batch || age >= stale) || age >= int64(q.limit.Period())/steady {
+	if q.dirty && (q.decisions >= len(p.order)/batch || age >= stale) || age >= q.period/steady {
 		p.compute(i, now)
 	}
 }
@@ -34,12 +37,13 @@ func (p *Pool) divide(i int, now int64) {
 // What nobody wants is divided by weight, in case somebody does.
 func (p *Pool) compute(i int, now int64) {
 	q := &p.quotas[i]
-	q.dirty, q.divided, q.decisions = false, now, 0
-	left, floors := q.count*(1-p.reserve), 0.0
-	weights, newcomers := p.weights(i)
+	q.dirty, q.divided, q.decisions, q.foreseen = false, now, 0, 0
+	left := q.count * (1 - p.reserve)
+	weights, newcomers := p.weights(i, now)
+	floors := 0.0
 	for _, m := range p.order {
-		left += m.parts[i].carry
-		m.parts[i].demand = p.demand(m, i, now, weights)
+		p.pass(m, now)
+		m.parts[i].demand = p.demand(m, i, now)
 		floors += p.floor(m, i)
 	}
 	for from, to := 0, 0; from < len(p.order); from = to {
@@ -50,26 +54,25 @@ func (p *Pool) compute(i int, now int64) {
 	}
 	for _, m := range p.order {
 		t := &m.parts[i]
-		if t.active() && left > 0 {
+		if left > 0 && p.active(m, i, now) {
 			t.share += left * m.weight() / weights
 		}
-		if t.isNew() {
+		if p.isNew(m, i, now) {
 			t.share += p.reserve * q.count * m.weight() / newcomers
 		}
 		if m.terms.Max > 0 {
-			t.share = min(t.share, m.terms.Max*q.count+t.carry)
+			t.share = min(t.share, m.terms.Max*q.count)
 		}
 	}
 }
 
 // weights returns the sum of the weights of the members that are active, and of those that are new.
-func (p *Pool) weights(i int) (active, newcomers float64) {
+func (p *Pool) weights(i int, now int64) (active, newcomers float64) {
 	for _, m := range p.order {
-		t := &m.parts[i]
-		if t.active() {
+		if p.active(m, i, now) {
 			active += m.weight()
 		}
-		if t.isNew() {
+		if p.isNew(m, i, now) {
 			newcomers += m.weight()
 		}
 	}
@@ -78,36 +81,24 @@ func (p *Pool) weights(i int) (active, newcomers float64) {
 
 func (m *member) weight() float64 { return float64(max(m.terms.Weight, 1)) }
 
-// isNew reports whether the member has come in this window.
-func (t *part) isNew() bool { return t.asked > 0 && t.askedBefore == 0 }
+// isNew reports whether the member has begun to call within the last period.
+func (p *Pool) isNew(m *member, i int, now int64) bool {
+	return now-m.since < p.quotas[i].period && p.active(m, i, now)
+}
 
 // floor returns what a member has of a quota whatever others want.
 func (p *Pool) floor(m *member, i int) float64 {
 	return min(m.terms.Min*p.quotas[i].count, m.parts[i].demand)
 }
 
-// growth is how much more a member is expected to ask for than in the window before.
-const growth = 1.25
-
-// demand returns how much of a quota a member is expected to use in the window at most. A
-// member that waits wants everything. One that has not called for longer than it usually
-// pauses wants nothing more. Any other wants, for the rest of the window, somewhat more than
-// it asked for in this window or in the one before; and at least its part by weight, if it
-// was held up in one of them or is new.
-func (p *Pool) demand(m *member, i int, now int64, weights float64) float64 {
+// demand returns how much of a quota a member is expected to use within a period at most.
+func (p *Pool) demand(m *member, i int, now int64) float64 {
 	q, t := &p.quotas[i], &m.parts[i]
-	want := t.used
-	switch {
-	case m.wants():
+	want := max(t.usedAt(now), p.asks(m, i, now, q.period))
+	if m.wants(now) || p.present(m, i, now) && (t.asks.pressed || t.asks.hadToBe || p.isNew(m, i, now)) {
 		want = math.Inf(1)
-	case p.present(m, i, now):
-		most := float64(max(t.asked, t.askedBefore))
-		if t.pressed || t.pressedBefore || t.askedBefore == 0 {
-			most = max(most, q.count*m.weight()/weights)
-		}
-		want += growth * most * float64(q.end-now) / float64(q.end-q.start)
 	}
-	if m.dedicated || t.active() {
+	if m.dedicated || p.active(m, i, now) {
 		want = max(want, m.terms.Min*q.count)
 	}
 	if m.terms.Max > 0 {
@@ -116,12 +107,27 @@ func (p *Pool) demand(m *member, i int, now int64, weights float64) float64 {
 	return want
 }
 
-// present reports whether a member is likely to call again soon, by how often it has
-// called in the window.
+// asks returns how much of a quota a member is expected to ask for within a time from now on: what
+// its waiting calls ask for, and what it asks for when it is free to. One that has not called for
+// longer than it usually pauses asks for no more.
+func (p *Pool) asks(m *member, i int, now, within int64) (n float64) {
+	t := &m.parts[i]
+	switch {
+	case now < m.nodesWait:
+		return math.Inf(1)
+	case m.waiting > 0 && !m.own:
+		n = float64(m.waiting) * float64(t.size)
+	case !p.present(m, i, now):
+		return 0
+	}
+	return n + growth*(t.asks.rate()+t.elsewhere.Rate)*float64(within)
+}
+
+// present reports whether a member is likely to call again soon, by how often it has called.
 func (p *Pool) present(m *member, i int, now int64) bool {
-	t, period := &m.parts[i], int64(p.quotas[i].limit.Period())
-	pause := 3 * period / max(t.calls, t.callsBefore, 1)
-	return now-m.last <= min(max(pause, period/60), period)
+	t, period := &m.parts[i], p.quotas[i].period
+	pause := 3 * period / max(t.asks.now.calls, t.asks.before.calls, t.elsewhere.Calls, 1)
+	return now-m.last <= min(max(pause, period/parts), period)
 }
 
 // level divides an amount of a quota among members of one rank. It returns how much of it

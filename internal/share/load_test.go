@@ -23,6 +23,7 @@ type client struct {
 	on        func(t time.Duration) bool
 
 	queue []int64 // the sizes of calls that wait
+	asked bool    // the first of them has asked
 }
 
 // world is one model with a sliding window, simulated call by call.
@@ -115,14 +116,17 @@ func (w *world) serve() {
 
 func (w *world) take(c *client) bool {
 	n := c.queue[0]
-	if w.used+n > w.quota {
-		return false
-	}
 	amounts := []Amount{{n, w.quota}}
-	if w.pool.Take(c.name, c.terms, w.clock(), amounts).Denied && !w.pool.Lend(c.name, w.clock(), amounts, []int64{w.used}) {
+	denied := w.pool.Take(c.name, c.terms, w.clock(), amounts, c.asked).Denied
+	c.asked = true
+	switch {
+	case w.used+n > w.quota && !denied:
+		w.pool.GiveBack(c.name, w.clock(), amounts, true)
+		return false
+	case w.used+n > w.quota, denied && !w.pool.Lend(c.name, w.clock(), amounts, []int64{w.used}):
 		return false
 	}
-	c.queue = c.queue[1:]
+	c.queue, c.asked = c.queue[1:], false
 	w.pool.Leave(c.name, w.clock())
 	w.used += n
 	w.log = append(w.log, service{w.now, c, n})
@@ -186,24 +190,32 @@ func TestLoads(t *testing.T) {
 		{"alone", 60, []*client{{name: "hog", workers: 20, size: one}}, map[string]float64{"hog": 1}},
 		{"alone, a large call", 100, []*client{{name: "hog", workers: 2, size: of(100)}}, map[string]float64{"hog": 1}},
 	} {
-		t.Run(load.name, func(t *testing.T) {
-			const last = 20
-			w := simulate(t, load.quota, 0, load.clients, last*time.Minute)
-			for m := 2; m+2 <= last; m++ {
-				parts, all := w.parts(time.Duration(m)*time.Minute, time.Duration(m+2)*time.Minute)
-				t.Logf("from minute %d: %v of %.3f", m, parts, all)
-				for name, want := range load.want {
-					if got := parts[name]; math.Abs(got-want) > .05 {
-						t.Errorf("from minute %d: %s has %.3f of the quota, want %.3f", m, name, got, want)
+		for _, after := range []time.Duration{0, 17 * time.Second, 50 * time.Second} {
+			t.Run(load.name+" after "+after.String(), func(t *testing.T) {
+				const last = 20
+				clients := []*client{{name: "early", workers: 1, pause: time.Hour, size: one}} // with whom the first window begins
+				for _, c := range load.clients {
+					each := *c
+					each.from += after
+					clients = append(clients, &each)
+				}
+				w := simulate(t, load.quota, 0, clients, last*time.Minute)
+				for m := 2; m+2 <= last; m++ {
+					parts, all := w.parts(time.Duration(m)*time.Minute, time.Duration(m+2)*time.Minute)
+					t.Logf("from minute %d: %v of %.3f", m, parts, all)
+					for name, want := range load.want {
+						if got := parts[name]; math.Abs(got-want) > .05 {
+							t.Errorf("from minute %d: %s has %.3f of the quota, want %.3f", m, name, got, want)
+						}
+					}
+					if all < .95 {
+						t.Errorf("from minute %d: %.3f of the quota is used", m, all)
 					}
 				}
-				if all < .95 {
-					t.Errorf("from minute %d: %.3f of the quota is used", m, all)
+				if _, all := w.parts(2*time.Minute, last*time.Minute); all < .97 {
+					t.Errorf("%.3f of the quota is used", all)
 				}
-			}
-			if _, all := w.parts(2*time.Minute, last*time.Minute); all < .98 {
-				t.Errorf("%.3f of the quota is used", all)
-			}
-		})
+			})
+		}
 	}
 }

@@ -7,9 +7,8 @@ type Standing struct {
 	Parts   []Portion // of each quota
 }
 
-// Portion is what a member has of one quota, in the window that is under way. Its part is what
-// it has by weight among the members that have called in this window or in the one before: at
-// least its minimum, and at most its maximum.
+// Portion is what a member has of one quota. Its part is what it has by weight among the members
+// that have called within the last period: at least its minimum, and at most its maximum.
 type Portion struct {
 	Share    int64 // what the member may use
 	Used     int64
@@ -23,9 +22,11 @@ func (p *Pool) Reset() {
 	defer p.mu.Unlock()
 	for i := range p.quotas {
 		p.quotas[i].dirty = true
+		p.quotas[i].used.clear()
 		for _, m := range p.order {
 			t := &m.parts[i]
-			t.used, t.carry, t.excess = 0, 0, 0
+			t.used.clear()
+			t.remote, t.carry, t.excess = 0, 0, 0
 		}
 	}
 }
@@ -41,8 +42,8 @@ func (p *Pool) Read(now int64) []Standing {
 	}
 	for i := range p.quotas {
 		p.compute(i, now)
-		for k, part := range p.partsByWeight(i) {
-			all[k].Parts[i] = p.order[k].parts[i].portion(part)
+		for k, part := range p.partsByWeight(i, now) {
+			all[k].Parts[i] = p.order[k].parts[i].portion(part, now)
 		}
 	}
 	return all
@@ -50,24 +51,23 @@ func (p *Pool) Read(now int64) []Standing {
 
 // partsByWeight returns what each member has of a quota by weight. Members that are dedicated and
 // not active have their minimum.
-func (p *Pool) partsByWeight(i int) []float64 {
+func (p *Pool) partsByWeight(i int, now int64) []float64 {
 	count := p.quotas[i].count
-	weights, newcomers := p.weights(i)
+	weights, newcomers := p.weights(i, now)
 	left := count * (1 - p.reserve)
 	list := make([]float64, len(p.order))
 	for k, m := range p.order {
-		if m.dedicated && !m.parts[i].active() {
+		if m.dedicated && !p.active(m, i, now) {
 			list[k] = m.terms.Min * count
 			left -= list[k]
 		}
 	}
 	for k, m := range p.order {
-		t := &m.parts[i]
-		if !t.active() {
+		if !p.active(m, i, now) {
 			continue
 		}
 		part := left * m.weight() / weights
-		if t.isNew() {
+		if p.isNew(m, i, now) {
 			part += count * p.reserve * m.weight() / newcomers
 		}
 		if part = max(part, m.terms.Min*count); m.terms.Max > 0 {
@@ -78,9 +78,8 @@ func (p *Pool) partsByWeight(i int) []float64 {
 	return list
 }
 
-// portion returns what a member has whose part by weight is given. What is carried from the window
-// before belongs neither to its share nor to what it has used.
-func (t *part) portion(part float64) Portion {
-	share, used := max(0, t.share-t.carry), t.used-t.carry
-	return Portion{int64(share), int64(used), int64(max(0, part-max(share, used))), int64(max(0, used-part))}
+// portion returns what a member has whose part by weight is given.
+func (t *part) portion(part float64, now int64) Portion {
+	used := t.usedAt(now)
+	return Portion{int64(t.share), int64(used), int64(max(0, part-max(t.share, used))), int64(max(0, used-part))}
 }

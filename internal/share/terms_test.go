@@ -38,7 +38,7 @@ func TestLatecomerHasItsShareInTheNextWindow(t *testing.T) {
 
 func TestReserveIsForNewcomersAtOnce(t *testing.T) {
 	w := simulate(t, 100, .1, []*client{hog("first", Terms{}), late(&client{name: "late", workers: 20, size: one}, 210*time.Second)}, 8*time.Minute)
-	w.expect(1, 3, map[string]float64{"first": .9})
+	w.expect(2, 3, map[string]float64{"first": .9})
 	w.expect(3.5, 3.6, map[string]float64{"late": 1}) // ten calls, of a tenth of a minute
 	w.expect(4, 8, map[string]float64{"first": .45, "late": .45})
 }
@@ -85,9 +85,9 @@ func TestSharesAgainstBisection(t *testing.T) {
 			}
 			m := p.member(string(rune('a'+k)), t)
 			m.waiting = r.IntN(2)
-			m.parts[0].asked, m.parts[0].calls = int64(1+r.IntN(500)), 1
+			m.last, m.since = 0, math.MinInt64/2
+			m.parts[0].asks.add(0, int64(time.Minute), int64(1+r.IntN(500)))
 		}
-		p.quotas[0].start, p.quotas[0].end = 0, int64(time.Minute)
 		p.compute(0, int64(r.IntN(int(time.Minute))))
 
 		left, lower := p.quotas[0].count, 0.0
