@@ -68,6 +68,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"slidinglog":             {"denied, 100 entries", "denied, 100000 entries", "moving window, 100 entries", "moving window, 100000 entries"},
 		"quota/acquire":          {nameSince, nameAllow, nameAcquire},
 		"quota/scopes":           {nameSince, nameModel, nameBoth, nameTwoOf, nameSixOf},
+		"quota/shares":           {nameSince, nameUnshared, nameShared1, nameShared2, nameShared3},
 		"quota/window":           {"up to 100 requests in the minute", "100,000 requests in the minute", "scan and sum, 100,000 requests"},
 		"sqlite":                 {nameProcesses, nameSeparate, nameCombined},
 		"redis/hot":              {nameEvalsha, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},

@@ -167,7 +167,7 @@ func TestOvertakesWhenItFits(t *testing.T) {
 		k.want("old old old", "", "small")
 		time.Sleep(57*time.Second - 1)
 		k.want("", "", "")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		k.want("small", "small", "small")
 		time.Sleep(time.Second)
 		k.want("large", "", "")
