@@ -138,10 +138,10 @@ func intersect(a, b []span) (both []span) {
 }
 
 // worstShare is by how many points a client was off its due share over two windows, wherever these
-// begin: among the clients that are backlogged throughout, the part of what these get together. ok
-// is false if there are never two such clients.
-func (s *service) worstShare() (points float64, ok bool) {
-	starts := []time.Duration{0}
+// begin from a time on: among the clients that are backlogged throughout, the part of what these get
+// together. ok is false if there are never two such clients.
+func (s *service) worstShare(since time.Duration) (points float64, ok bool) {
+	starts := []time.Duration{since}
 	for _, c := range s.admitted {
 		starts = append(starts, c.admitted)
 	}
@@ -155,6 +155,9 @@ func (s *service) worstShare() (points float64, ok bool) {
 		two := span{from, from + 2*window}
 		if two.to > s.load.length() {
 			break
+		}
+		if from < since {
+			continue
 		}
 		clients := s.backlogged(two)
 		all, weights := 0, 0

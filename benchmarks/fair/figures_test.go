@@ -101,11 +101,11 @@ func hand() *service {
 
 func TestWorstShare(t *testing.T) {
 	// Over the first two windows the first has 4 of 8 where 6 are due.
-	if got, ok := hand().worstShare(); !ok || math.Abs(got-25) > 1e-9 {
+	if got, ok := hand().worstShare(0); !ok || math.Abs(got-25) > 1e-9 {
 		t.Errorf("%v points, %t; want 25", got, ok)
 	}
 	alone := newService(of(4, client{weight: 1, workers: 1}, client{weight: 1}), []*call{done(0, 4, 0, sec)})
-	if got, ok := alone.worstShare(); ok {
+	if got, ok := alone.worstShare(0); ok {
 		t.Errorf("%v points of a client that is alone", got)
 	}
 }

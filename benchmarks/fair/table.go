@@ -40,7 +40,7 @@ func figuresOf(l *load, got map[string]*service) table {
 	for _, name := range names() {
 		s := got[name]
 		cells := []string{name, "–", fmt.Sprintf("%.0f", s.difference()), "–", fmt.Sprintf("%.1f%%", 100*s.utilisation())}
-		if points, ok := s.worstShare(); ok {
+		if points, ok := s.worstShare(0); ok {
 			cells[1] = fmt.Sprintf("%.1f", points)
 		}
 		if mean, ok := s.jain(); ok {
