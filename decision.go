@@ -84,8 +84,8 @@ type Decision struct {
 	Project project.Decision
 }
 
-// DeniedShare is a project's share of a limit of a model that denies a call, in the window that
-// is under way.
+// DeniedShare is a project's share of a limit of a model that denies a call: of the minute that
+// ends now, or of the day.
 type DeniedShare struct {
 	Max, Used int // of what the limit counts: requests or tokens
 	Projects  int // how many projects use the model, this one included

@@ -39,9 +39,9 @@ type ModelQuota struct {
 	Margin time.Duration `yaml:"margin,omitempty" json:"margin,omitempty"`
 
 	// Reserve is the part of every maximum, except MaxConcurrent, that is kept for projects
-	// that did not call the model in the window before: a minute, or a day. Such a project
-	// has a share at once, and not only when the next window begins. Nobody else uses the
-	// reserve. It is below 100%; the default is 0, no reserve.
+	// that have begun to call the model within the last period of that maximum: a minute, or
+	// a day. Such a project has a share at once, and not only when others' usage comes back.
+	// Nobody else uses the reserve. It is below 100%; the default is 0, no reserve.
 	Reserve limit.Percent `yaml:"reserve,omitempty" json:"reserve,omitempty"`
 
 	// Pace is [PaceEven] if the maxima by the minute are let out evenly over the minute, and

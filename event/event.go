@@ -118,15 +118,14 @@ type LimitUsage struct {
 }
 
 // ProjectShare is where a project stands among those that use a model: those that have called
-// it in this window of one of its limits or in the one before, and those to which a share is
-// dedicated.
+// it within the period of one of its limits, and those to which a share is dedicated.
 type ProjectShare struct {
 	Project string       `json:"project"` // empty for calls without one
 	Waiting int          `json:"waiting"` // calls that wait for the model
 	Limits  []LimitShare `json:"limits"`
 }
 
-// LimitShare is what a project has of one limit of a model, in the window that is under way. Its
+// LimitShare is what a project has of one limit of a model, in the last minute or in the day. Its
 // part is what it has by weight among the projects that use the model: at least its MinShare, and
 // at most its MaxShare.
 type LimitShare struct {

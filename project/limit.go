@@ -35,15 +35,15 @@ type Limit struct {
 	// MaxWait.
 	Priority int `json:"priority,omitempty"`
 
-	// Weight decides on the project's share of every quota of a model, in each window of
-	// it, while projects of the same priority want the model: a project of weight 3 has
-	// three times the share of one of weight 1, however many calls each makes and whatever
-	// their size. What a project does not want is lent to the others. Zero is 1.
+	// Weight decides on the project's share of every quota of a model, in any minute and
+	// every day, while projects of the same priority want the model: a project of weight 3
+	// has three times the share of one of weight 1, however many calls each makes and
+	// whatever their size. What a project does not want is lent to the others. Zero is 1.
 	Weight int `json:"weight,omitempty"`
 
 	// MinShare is the part of every quota of a model that the project has at least. It is
-	// kept free while the project calls the model: in this window of the quota, or in the
-	// one before. All MinShares together may be 100% at most. Zero is none.
+	// kept free while the project calls the model: for a period of the quota, a minute or a
+	// day, after its last call. All MinShares together may be 100% at most. Zero is none.
 	MinShare limit.Percent `json:"min_share,omitempty"`
 
 	// MaxShare is the part of every quota of a model that the project has at most, even if

@@ -21,7 +21,7 @@ type Sharing interface {
 // and for each limit of the quota the project's share of it, ratelimit_project_share, what it has
 // used, ratelimit_project_share_used, what of its part by weight is lent to others,
 // ratelimit_project_share_lent, and what it has used beyond its part,
-// ratelimit_project_share_borrowed. All are of the window that is under way.
+// ratelimit_project_share_borrowed. All are of the last minute, or of the day.
 //
 // Projects have series of their own if p gives them any. The sums of all others are the project
 // "other".
@@ -33,10 +33,10 @@ func NewShareCollector(models Sharing, p *Prometheus) prometheus.Collector {
 		models:   models,
 		listing:  p.metrics.series.listing.Load,
 		waiting:  gauge("waiting", "Calls of a project that wait for a model."),
-		share:    gauge("share", "How much of a model's quota a project may use in this window.", "dimension"),
-		used:     gauge("share_used", "How much of a model's quota a project has used in this window.", "dimension"),
-		lent:     gauge("share_lent", "How much of a project's part by weight others may use in this window.", "dimension"),
-		borrowed: gauge("share_borrowed", "How much a project has used beyond its part by weight in this window.", "dimension"),
+		share:    gauge("share", "How much of a model's quota a project may use in a minute or in the day.", "dimension"),
+		used:     gauge("share_used", "How much of a model's quota a project has used in the last minute or in the day.", "dimension"),
+		lent:     gauge("share_lent", "How much of a project's part by weight others may use.", "dimension"),
+		borrowed: gauge("share_borrowed", "How much a project has used beyond its part by weight.", "dimension"),
 	}
 }
 

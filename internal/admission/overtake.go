@@ -66,7 +66,7 @@ func (w *wait) overtake(ctx context.Context, first any, deniedFor time.Duration)
 	}
 	a, err := w.ask(ctx)
 	if a.Yield {
-		a.Again = max(a.Again, SlotGuess) // the share of its flow denies it: that changes with windows
+		a.Again = max(a.Again, SlotGuess) // the share of its flow denies it: that changes slowly
 	}
 	return a, err
 }
