@@ -41,6 +41,7 @@ type special struct {
 	line     *line.Line         // in which it has had a turn, or nil
 	after    func(t llm.Tokens) // is told what the call has used; may be nil
 	engine   *Engine            // of a call without scopes
+	extra    []int64            // what shares were charged beyond what the call asked for; nil: nothing
 	names    *names             // for observers, if they are not those of the scopes
 }
 

@@ -161,6 +161,19 @@ func (c *claim) take(now int64, again bool) share.Denial {
 	return c.pool.Take(c.member, c.terms, now, c.amounts(), again)
 }
 
+// extra returns what was charged beyond what the call asks for, or nil for nothing.
+func (c *claim) extra() (list []int64) {
+	for k := range c.limits {
+		if n := c.room[k].Extra; n != 0 {
+			if list == nil {
+				list = make([]int64, len(c.limits))
+			}
+			list[k] = n
+		}
+	}
+	return list
+}
+
 // giveBack gives back what take has taken at a time.
 func (c *claim) giveBack(at int64, o *Outcome) {
 	c.pool.GiveBack(c.member, at, c.amounts(), o.wants())
@@ -228,7 +241,7 @@ func (s *Share) again() time.Duration {
 }
 
 // takeShared is takeLimits of a call that has a claim.
-func (e *Engine) takeShared(ctx context.Context, c *Call, scopes Scopes, o *Outcome, cl *claim) (*Reservation, error) {
+func (e *Engine) takeShared(ctx context.Context, c *Call, o *Outcome, cl *claim) (*Reservation, error) {
 	now := e.clock()
 	if d := cl.take(now, c.again); d.Denied {
 		if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
@@ -246,21 +259,23 @@ func (e *Engine) takeShared(ctx context.Context, c *Call, scopes Scopes, o *Outc
 			return nil, nil
 		}
 		cl.lent = true
-		o.begin(e, c.Part, scopes)
 	}
-	res, err := e.takeCounted(ctx, c, scopes, o, cl, now)
+	res, err := e.takeCounted(ctx, c, o, cl, now)
 	if res == nil {
 		cl.giveBack(now, o)
 		return nil, err
 	}
 	res.shared, res.at = true, now
+	if extra := cl.extra(); extra != nil {
+		res.set().extra = extra
+	}
 	return res, err
 }
 
 // takeCounted is takeStore of a call that its share admits, as far as this process knows. If others
 // share the store, the store also counts what the member uses, and the call is denied after all if
 // that is more than this process knew of.
-func (e *Engine) takeCounted(ctx context.Context, c *Call, scopes Scopes, o *Outcome, cl *claim, now int64) (*Reservation, error) {
+func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, cl *claim, now int64) (*Reservation, error) {
 	if e.memory != nil {
 		return e.takeStore(ctx, c, o)
 	}
@@ -276,7 +291,7 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, scopes Scopes, o *Out
 	if err != nil {
 		return nil, err
 	}
-	o.begin(e, c.Part, append(slices.Clone(scopes), counter))
+	o.also(counter, c.Part)
 	res, err := e.takeStore(ctx, c, o)
 	if res == nil {
 		return nil, err
@@ -337,7 +352,7 @@ func (r *Reservation) correctShare(asked *Ask, used *Amounts) {
 			more[k] = used[u] - rules.Amount(u, asked)
 		}
 	}
-	rules.sharing.pool.Correct(member, r.at, more[:len(rules.sharing.limits)])
+	rules.sharing.pool.Correct(member, r.at, more[:len(rules.sharing.limits)], r.extra)
 }
 
 // share returns the share that denies the call, or nil.

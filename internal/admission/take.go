@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"slices"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -62,7 +63,7 @@ func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 	o.begin(e, c.Part, scopes)
 	var cl claim
 	if o.claimOf(c, &cl) {
-		return e.takeShared(ctx, c, scopes, o, &cl)
+		return e.takeShared(ctx, c, o, &cl)
 	}
 	return e.takeStore(ctx, c, o)
 }
@@ -163,6 +164,19 @@ func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
 	all := o.all()
 	for i, s := range scopes {
 		all[i] = Standing{Scope: s, plan: s.planFor(e, part)}
+	}
+	o.makeRoom()
+}
+
+// also lets an outcome that has begun have one more scope. The plans of the others stay, even if their
+// rules have changed since: what was taken by them is corrected by them.
+func (o *Outcome) also(s *Scope, part Part) {
+	all := append(slices.Clone(o.all()), Standing{Scope: s, plan: s.planFor(nil, part)})
+	o.scopes = len(all)
+	if o.scopes > len(o.few) {
+		o.many = all
+	} else {
+		copy(o.few[:], all)
 	}
 	o.makeRoom()
 }

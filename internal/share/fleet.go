@@ -65,15 +65,16 @@ func (p *Pool) Report(now int64) (all Report) {
 	for _, m := range p.order {
 		p.pass(m, now)
 		r := MemberReport{Name: m.name, Terms: m.terms, Waits: m.waiting > 0 && !m.own, Idle: min(now-m.asked, 1<<60)}
+		if !r.Waits && r.Idle >= p.shortest() {
+			continue
+		}
 		for i := range m.parts {
 			t := &m.parts[i]
 			a := &t.asks
 			each := PartReport{t.used.sumAt(now), max(a.now.sum, a.before.sum), max(a.now.calls, a.before.calls), a.rate(), a.pressed || a.hadToBe}
 			r.Parts = append(r.Parts, each)
 		}
-		if r.Waits || r.Idle < p.shortest() {
-			all.Members = append(all.Members, r)
-		}
+		all.Members = append(all.Members, r)
 	}
 	return all
 }
@@ -98,6 +99,10 @@ func (p *Pool) Hear(node string, now int64, all Report) {
 		if m.nodes == nil {
 			m.nodes = map[string]nodeReport{}
 		}
+		if _, known := m.nodes[node]; !known && len(m.nodes) >= maxNodes {
+			continue
+		}
+		r.Parts = slices.Clone(r.Parts) // move changes them
 		m.nodes[node] = nodeReport{now, r}
 		p.sum(m, now)
 	}
@@ -115,17 +120,28 @@ func (r *MemberReport) sane() bool {
 	return r.Idle >= 0 && t.Weight >= 0 && t.Weight <= 1<<30 && t.Min >= 0 && t.Min <= 1 && t.Max >= 0 && t.Max <= 1
 }
 
-// sum adds up what other nodes have reported of a member.
+// sum adds up what other nodes have reported of a member. Of a node that does not report on it any
+// more, only what was used in fixed windows counts, until these end.
 func (p *Pool) sum(m *member, now int64) {
-	m.nodesWait = 0
+	m.nodesWait, m.nodesEnd = 0, math.MaxInt64
 	for i := range m.parts {
 		m.parts[i].elsewhere, m.parts[i].remote, m.parts[i].unheardUntil = PartReport{}, 0, 0
 	}
 	for node, r := range m.nodes {
 		if now >= r.at+lost {
-			delete(m.nodes, node)
+			kept := 0.0
+			for i, t := range r.Parts {
+				if p.quotas[i].resetAt > 0 {
+					m.parts[i].remote += t.Used
+					kept += t.Used
+				}
+			}
+			if kept == 0 {
+				delete(m.nodes, node)
+			}
 			continue
 		}
+		m.nodesEnd = min(m.nodesEnd, r.at+lost)
 		m.last = max(m.last, r.at-r.Idle)
 		if r.Waits {
 			m.nodesWait = max(m.nodesWait, r.at+lost)
@@ -157,7 +173,8 @@ func (p *Pool) Confirm(name string, now int64, amounts []Amount, counted []int64
 		}
 	}
 	for i := range amounts {
-		t, n := &m.parts[i], amounts[i].N
+		t := &m.parts[i]
+		n := amounts[i].charged()
 		if before := t.usedAt(now) - float64(n); n >= 0 && before > 0 && before+float64(n)/2 > t.share {
 			return p.denial(m, i, now, n)
 		}

@@ -38,7 +38,7 @@ func tell(t *testing.T, list []*Pool, now int64) {
 }
 
 func take(p *Pool, name string, now, n int64) bool {
-	return !p.Take(name, Terms{Weight: 1}, now, []Amount{{n, 60}}, false).Denied
+	return !p.Take(name, Terms{Weight: 1}, now, []Amount{{N: n, Count: 60}}, false).Denied
 }
 
 func TestNodesKnowWhatOthersUse(t *testing.T) {
@@ -71,7 +71,7 @@ func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 	const start = 1_700_000_040e9
 	p := nodes(1, 60)[0]
 	p.Wait("b", Terms{Weight: 1}, start)
-	amounts := []Amount{{1, 60}}
+	amounts := []Amount{{N: 1, Count: 60}}
 	for _, tt := range []struct {
 		counted int64
 		denied  bool
@@ -101,7 +101,7 @@ func TestDeadNodesWantNothing(t *testing.T) {
 		t.Error("b has all while a waits on another node")
 	}
 	late := int64(start) + lost
-	if !take(list[1], "b", late, 1) && !list[1].Lend("b", late, []Amount{{1, 60}}, []int64{30}) {
+	if !take(list[1], "b", late, 1) && !list[1].Lend("b", late, []Amount{{N: 1, Count: 60}}, []int64{30}) {
 		t.Error("b has nothing that a node wants which is lost")
 	}
 }

@@ -116,7 +116,7 @@ func (w *world) serve() {
 
 func (w *world) take(c *client) bool {
 	n := c.queue[0]
-	amounts := []Amount{{n, w.quota}}
+	amounts := []Amount{{N: n, Count: w.quota}}
 	denied := w.pool.Take(c.name, c.terms, w.clock(), amounts, c.asked).Denied
 	c.asked = true
 	switch {

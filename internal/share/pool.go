@@ -70,6 +70,7 @@ type member struct {
 	waiting   int   // calls that wait
 	own       bool  // a limit of the member's own denies those that wait
 	since     int64 // when it asked first, after it had not for a period
+	called    int64 // when it asked last, here, even if that was not to count
 	asked     int64 // when it asked last, here
 	last      int64 // and on any node
 	left      int64 // when the last of its calls that waited passed or gave up
@@ -78,6 +79,7 @@ type member struct {
 
 	nodes     map[string]nodeReport // what other nodes have reported
 	nodesWait int64                 // until when the member wants its share there, by these
+	nodesEnd  int64                 // when the first of these counts no longer
 }
 
 // part is what a member has of one quota.
@@ -116,6 +118,15 @@ func NewPool(quotas []limit.Limit, reserve float64) *Pool {
 type Amount struct {
 	N     int64 // -1 if the call has no part in the quota
 	Count int64 // of the quota, as it is now
+	Extra int64 // what was charged beyond N, because such calls use more: set when the amount is taken
+}
+
+// charged returns what was charged for the amount.
+func (a *Amount) charged() int64 {
+	if a.N < 0 {
+		return a.N
+	}
+	return a.N + a.Extra
 }
 
 // Empty reports whether the pool has no members.
@@ -129,7 +140,7 @@ func (p *Pool) member(name string, t Terms) *member {
 	m := p.members[name]
 	switch {
 	case m == nil:
-		m = &member{name: name, parts: make([]part, len(p.quotas)), asked: longAgo, last: longAgo}
+		m = &member{name: name, parts: make([]part, len(p.quotas)), called: longAgo, asked: longAgo, last: longAgo}
 		for i := range m.parts {
 			m.parts[i].used = newRing(p.quotas[i].limit)
 		}
@@ -210,6 +221,9 @@ func (p *Pool) move(now int64) {
 		for _, m := range p.order {
 			m.parts[i].used.clear()
 			m.parts[i].remote = 0
+			for _, r := range m.nodes {
+				r.Parts[i].Used = 0
+			}
 		}
 	}
 	if now >= p.sweepAt {
@@ -230,7 +244,7 @@ func (p *Pool) shortest() int64 {
 // forget forgets the members that have not asked for anything within a period.
 func (p *Pool) forget(now int64) {
 	p.order = slices.DeleteFunc(p.order, func(m *member) bool {
-		idle := !m.wants(now) && m.waiting == 0 && !m.dedicated
+		idle := !m.wants(now) && m.waiting == 0 && !m.dedicated && now-m.called > p.shortest()
 		for i := range p.quotas {
 			idle = idle && !p.active(m, i, now)
 		}
@@ -250,11 +264,11 @@ func (p *Pool) active(m *member, i int, now int64) bool {
 // ask records that a member wants amounts.
 func (p *Pool) ask(m *member, now int64, amounts []Amount, again bool) {
 	p.pass(m, now)
-	if now-m.last > p.shortest() {
+	if now-max(m.last, m.called) > p.shortest() {
 		m.since = now
 		p.disturb()
 	}
-	m.asked, m.last = now, now
+	m.called, m.asked, m.last = now, now, now
 	for i := range amounts {
 		q, t := &p.quotas[i], &m.parts[i]
 		n := t.expected(amounts[i].N)
@@ -274,6 +288,9 @@ func (p *Pool) ask(m *member, now int64, amounts []Amount, again bool) {
 
 // pass accounts for the time that has passed for a member since it was last looked at.
 func (p *Pool) pass(m *member, now int64) {
+	if len(m.nodes) > 0 && now >= m.nodesEnd {
+		p.sum(m, now)
+	}
 	for i := range m.parts {
 		a := &m.parts[i].asks
 		a.move(now, p.quotas[i].period)
@@ -348,6 +365,7 @@ func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
 		if n <= 0 {
 			continue
 		}
+		amounts[i].Extra = int64(t.extra)
 		q.used.add(now, n)
 		t.served += n / m.weight()
 		if t.used.add(now, n); !lent {
@@ -416,7 +434,7 @@ func (p *Pool) GiveBack(name string, at int64, amounts []Amount, wanted bool) {
 		return
 	}
 	for i := range amounts {
-		if n := m.parts[i].expected(amounts[i].N); n > 0 {
+		if n := amounts[i].charged(); n > 0 {
 			p.correct(m, i, at, -n)
 		}
 	}
@@ -442,8 +460,9 @@ func (m *member) unask(amounts []Amount) {
 }
 
 // Correct corrects what a member has used by a call that was charged at a time: by what
-// it has used more or, below zero, less.
-func (p *Pool) Correct(name string, at int64, more []int64) {
+// it has used more or, below zero, less than it asked for. extra is what was charged beyond
+// that; nil is nothing.
+func (p *Pool) Correct(name string, at int64, more, extra []int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.members[name]
@@ -452,7 +471,11 @@ func (p *Pool) Correct(name string, at int64, more []int64) {
 	}
 	for i, n := range more {
 		t := &m.parts[i]
-		p.correct(m, i, at, n-int64(t.extra))
+		if extra == nil {
+			p.correct(m, i, at, n)
+		} else {
+			p.correct(m, i, at, n-extra[i])
+		}
 		if at > m.seen-p.quotas[i].period {
 			t.extra = max(0, t.extra+(float64(n)-t.extra)/learned)
 		}

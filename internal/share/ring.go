@@ -21,6 +21,9 @@ func newRing(l limit.Limit) ring {
 	return ring{part: max(int64(l.Period())/parts, 1)}
 }
 
+// place returns where a part of a number is, which is below zero before 1970.
+func place(k int64) int64 { return (k%parts + parts) % parts }
+
 func (r *ring) clear() { *r = ring{part: r.part} }
 
 // move drops the parts that have begun a period before now.
@@ -34,7 +37,7 @@ func (r *ring) move(now int64) {
 		r.first, r.sum = first, 0
 	}
 	for ; r.first < first; r.first++ {
-		u := &r.used[r.first%parts]
+		u := &r.used[place(r.first)]
 		r.sum -= *u
 		*u = 0
 	}
@@ -50,7 +53,7 @@ func (r *ring) add(now int64, n float64) {
 		r.used, r.first = new([parts]float64), now/r.part-parts+1
 	}
 	r.move(now)
-	r.used[now/r.part%parts] += n
+	r.used[place(now/r.part)] += n
 	r.sum += n
 }
 
@@ -59,7 +62,7 @@ func (r *ring) correct(at int64, more float64) {
 	if r.part == 0 {
 		r.sum += more
 	} else if r.used != nil && at/r.part >= r.first {
-		r.used[at/r.part%parts] += more
+		r.used[place(at/r.part)] += more
 		r.sum += more
 	}
 }
@@ -71,7 +74,7 @@ func (r *ring) sumAt(at int64) float64 {
 	}
 	sum := r.sum
 	for k, first := r.first, at/r.part-parts+1; k < min(first, r.first+parts); k++ {
-		sum -= r.used[k%parts]
+		sum -= r.used[place(k)]
 	}
 	return sum
 }
@@ -85,7 +88,7 @@ func (r *ring) list(now int64) (list []float64) {
 	for k := now/r.part - parts + 1; k <= now/r.part; k++ {
 		n := 0.0
 		if k >= r.first && k < r.first+parts {
-			n = r.used[k%parts]
+			n = r.used[place(k)]
 		}
 		if n != 0 || list != nil {
 			list = append(list, n)
