@@ -1,0 +1,5 @@
+package telemetry
+
+import "dappco.re/go/core/go-ratelimit/internal/bus"
+
+func init() { bus.Isolate() } // many tests have fake time
