@@ -28,11 +28,19 @@ type fleet struct {
 	mu          sync.Mutex
 	unsubscribe func()
 	closed      bool
-	timer       *time.Timer       // at whose end the others are told; nil: nothing is to be told
-	due         int64             // when the timer ends
-	divided     map[string]*Scope // the scopes whose limits are divided, by their keys
-	wakes       map[string]bool   // the keys of scopes to which something was given back, for the next message
-	waiting     map[string]int64  // the keys of scopes for which calls wait elsewhere, and until when that counts
+	timer       *time.Timer         // at whose end the others are told; nil: it was never needed
+	due         int64               // when that is; 0: nothing is to be told
+	telling     bool                // the others are being told
+	divided     map[string]*divided // the scopes whose limits are divided, by their keys
+	wakes       map[string]bool     // the keys of scopes to which something was given back, for the next message
+	waiting     map[string]int64    // the keys of scopes for which calls wait elsewhere, and until when that counts
+	told        map[string]int64    // the keys of scopes for which the others know that calls wait here, and until when
+}
+
+// divided is a scope whose limits are divided.
+type divided struct {
+	scope *Scope
+	due   int64 // when the others are told of its pool; 0: there is nothing to tell
 }
 
 // message is what one process tells the others.
@@ -61,10 +69,12 @@ func (e *Engine) join() *fleet {
 		if !ok {
 			return
 		}
-		f := &fleet{engine: e, bus: carrier, node: rand.Text(), divided: map[string]*Scope{}, wakes: map[string]bool{}, waiting: map[string]int64{}}
+		f := &fleet{engine: e, bus: carrier, node: rand.Text(), divided: map[string]*divided{}, wakes: map[string]bool{}, waiting: map[string]int64{}, told: map[string]int64{}}
 		var err error
 		if f.unsubscribe, err = carrier.Subscribe(f.receive); err == nil {
-			e.fleet.Store(f)
+			if e.fleet.Store(f); e.closed.Load() { // meanwhile: Close may not have seen it
+				f.leave()
+			}
 		} else if !errors.Is(err, errors.ErrUnsupported) {
 			e.Miss(err)
 		}
@@ -87,7 +97,15 @@ func (f *fleet) leave() {
 func (f *fleet) changed(s *Scope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.divided[s.Key] = s
+	d := f.divided[s.Key]
+	if d == nil {
+		d = &divided{}
+		f.divided[s.Key] = d
+	}
+	due := f.engine.clock() + int64(tellSoon)
+	if d.scope = s; d.due == 0 || due < d.due {
+		d.due = due
+	}
 	f.tellIn(tellSoon)
 }
 
@@ -107,13 +125,16 @@ func (f *fleet) gave(s *Scope) {
 // tellIn lets the others be told after a time at the latest. The caller holds mu.
 func (f *fleet) tellIn(d time.Duration) {
 	due := f.engine.clock() + int64(d)
+	if f.closed || f.due != 0 && f.due <= due {
+		return
+	}
+	f.due = due
 	switch {
-	case f.closed:
+	case f.telling: // the timer is set at the end
 	case f.timer == nil:
-		f.timer, f.due = time.AfterFunc(d, f.tell), due
-	case due < f.due:
+		f.timer = time.AfterFunc(d, f.tell)
+	default:
 		f.timer.Reset(d)
-		f.due = due
 	}
 }
 
@@ -121,51 +142,106 @@ func (f *fleet) tellIn(d time.Duration) {
 // others know that the process lives.
 func (f *fleet) tell() {
 	f.mu.Lock()
-	if f.closed {
+	if f.closed || f.telling || f.due == 0 {
 		f.mu.Unlock()
 		return
 	}
-	f.timer = nil
+	f.telling, f.due = true, 0
+	now := f.engine.clock()
 	wakes := slices.Collect(maps.Keys(f.wakes))
 	clear(f.wakes)
-	divided := maps.Clone(f.divided)
+	reports := map[string]*Scope{}
+	for key, d := range f.divided {
+		if d.due != 0 && d.due <= now+int64(tellAtOnce) {
+			reports[key], d.due = d.scope, 0
+		}
+	}
 	f.mu.Unlock()
 
-	now := f.engine.clock()
 	waits := f.engine.waitedFor()
-	if len(wakes) > 0 || len(waits) > 0 {
-		f.send(message{Wakes: wakes, Waits: waits})
+	waiting := len(waits) > 0
+	waits = f.untold(waits, now)
+	for part := range slices.Chunk(wakes, mostTold) {
+		f.send(message{Wakes: part})
 	}
-	more := len(waits) > 0
-	for key, s := range divided {
-		r := s.Rules()
-		if r == nil || r.sharing == nil {
-			continue
-		}
-		report := r.sharing.pool.Report(now)
-		for part := range slices.Chunk(report.Members, membersAtOnce) {
-			report.Members = part
-			f.send(message{Key: key, Report: &report})
-			report.Used, more = nil, true
+	if len(waits) > 0 {
+		f.send(message{Waits: waits})
+	}
+	for key, s := range reports {
+		if r := s.Rules(); r == nil || r.sharing == nil || !f.report(key, r.sharing.pool.Report(now)) {
+			delete(reports, key)
 		}
 	}
-	if more {
-		f.mu.Lock()
-		f.tellIn(share.ReportEvery)
-		f.mu.Unlock()
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.telling = false
+	next := f.due
+	f.due = 0
+	if again := now + int64(share.ReportEvery); waiting && (next == 0 || again < next) {
+		next = again
+	}
+	for key, d := range f.divided {
+		if reports[key] != nil && d.due == 0 {
+			d.due = now + int64(share.ReportEvery)
+		}
+		if d.due != 0 && (next == 0 || d.due < next) {
+			next = d.due
+		}
+	}
+	if next != 0 {
+		f.tellIn(max(time.Duration(next-f.engine.clock()), tellAtOnce))
 	}
 }
 
-func (f *fleet) send(m message) {
+// untold returns the keys of scopes of which the others do not know that calls wait for them here, or
+// will have forgotten it soon. From now on they know.
+func (f *fleet) untold(keys []string, now int64) (list []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.told, func(_ string, until int64) bool { return until <= now+int64(tellAtOnce) })
+	for _, key := range keys {
+		if f.told[key] == 0 {
+			f.told[key] = now + int64(share.ReportEvery)
+			list = append(list, key)
+		}
+	}
+	return list
+}
+
+// report sends a report on the pool of a scope, in as many messages as it takes, and says whether
+// there is anything in it.
+func (f *fleet) report(key string, r share.Report) bool {
+	for part := range slices.Chunk(r.Members, membersAtOnce) {
+		f.sendReport(key, share.Report{Members: part, Used: r.Used})
+		r.Used = nil
+	}
+	return len(r.Members) > 0
+}
+
+// sendReport sends a report in one message, or in halves if that is too large.
+func (f *fleet) sendReport(key string, r share.Report) {
+	if half := len(r.Members) / 2; !f.send(message{Key: key, Report: &r}) && half > 0 {
+		f.sendReport(key, share.Report{Members: r.Members[:half], Used: r.Used})
+		f.sendReport(key, share.Report{Members: r.Members[half:]})
+	}
+}
+
+// send sends a message, unless it is too large.
+func (f *fleet) send(m message) (fits bool) {
 	m.Node = f.node
 	text, err := json.Marshal(m)
 	if err != nil {
 		f.engine.Miss(err)
-		return
+		return true
+	}
+	if bus.Check(text) != nil {
+		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	f.bus.Publish(ctx, text) // what is lost is told again, or found by asking
+	return true
 }
 
 // receive enters what another process has told. A message that cannot be read does not count.
@@ -188,15 +264,19 @@ func (f *fleet) receive(text []byte) {
 		}
 	}
 	f.elsewhere.Store(int32(len(f.waiting)))
-	divided := f.divided[m.Key]
+	d := f.divided[m.Key]
+	var s *Scope
+	if d != nil {
+		s = d.scope
+	}
 	f.mu.Unlock()
 	for _, key := range m.Wakes {
 		e.wakeKey(key)
 	}
-	if divided == nil || m.Report == nil {
+	if s == nil || m.Report == nil {
 		return
 	}
-	if r := divided.Rules(); r != nil && r.sharing != nil {
+	if r := s.Rules(); r != nil && r.sharing != nil {
 		r.sharing.pool.Hear(m.Node, now, *m.Report)
 	}
 }
@@ -204,11 +284,17 @@ func (f *fleet) receive(text []byte) {
 // mostWaited is how many keys of scopes are known at most for which calls wait elsewhere.
 const mostWaited = 1 << 14
 
-// tellOfWaits lets other processes know soon that calls wait here. The caller holds the engine's mu.
-func (e *Engine) tellOfWaits() {
-	if f := e.fleet.Load(); f != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+// tellOfWaits lets other processes know soon that calls wait here for scopes, unless they do. The
+// caller holds the engine's mu.
+func (e *Engine) tellOfWaits(scopes Scopes) {
+	f := e.fleet.Load()
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := e.clock()
+	if slices.ContainsFunc(scopes, func(s *Scope) bool { return f.told[s.Key] <= now }) {
 		f.tellIn(tellAtOnce)
 	}
 }
@@ -234,17 +320,21 @@ const mostTold = 100
 
 // wakeKey lets calls ask again that wait for the scope of a key.
 func (e *Engine) wakeKey(key string) {
+	if s := e.waitedForBy(key); s != nil {
+		e.wakeHere(s)
+	}
+}
+
+// waitedForBy returns the scope of a key, if calls wait for it here.
+func (e *Engine) waitedForBy(key string) *Scope {
 	e.mu.Lock()
-	var found *Scope
+	defer e.mu.Unlock()
 	for _, waits := range e.waits[key] {
 		for w := range waits {
 			if i := slices.IndexFunc(w.scopes, func(s *Scope) bool { return s.Key == key }); i >= 0 {
-				found = w.scopes[i]
+				return w.scopes[i]
 			}
 		}
 	}
-	e.mu.Unlock()
-	if found != nil {
-		e.wakeHere(found)
-	}
+	return nil
 }

@@ -357,7 +357,7 @@ func (e *Engine) enlist(w *wait, flow string) (leave func()) {
 	}
 	e.waiting.Add(1)
 	if e.memory == nil {
-		e.tellOfWaits()
+		e.tellOfWaits(w.scopes)
 	}
 	return func() {
 		e.mu.Lock()
