@@ -312,6 +312,15 @@ func (w *world) comesAfter(a *asked) *asked {
 	return nil
 }
 
+// takesNothing reports whether a call takes nothing of the scope that it shares.
+func (w *world) takesNothing(a *asked) bool {
+	nothing := true
+	w.limits(a, func(scope, _ int, _ *admission.Limit, n int64, _ paperAnswer) {
+		nothing = nothing && (scope >= sharedScopes || n == 0)
+	})
+	return nothing
+}
+
 // keptBack reports whether there is a reason for which a call waits that its limits let pass:
 // a call that comes first and is denied.
 func (w *world) keptBack(a *asked) bool {
@@ -383,6 +392,9 @@ func (w *world) play(s step) {
 func (w *world) try(s step) {
 	a := w.newCall(s.Call)
 	want, may, must := w.denial(a), w.mayComeAfter(a), w.comesAfter(a)
+	if must != nil && w.takesNothing(a) {
+		must = nil // it delays no other, which it may overtake
+	}
 	c, scopes := w.call(a)
 	var r admission.Result
 	if s.Do == "look" {
