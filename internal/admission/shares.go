@@ -199,6 +199,17 @@ func (c *claim) used(o *Outcome, list []int64) []int64 {
 	return list
 }
 
+// align lets the pool know when the fixed windows of its limits began, by their own verdicts.
+func (c *claim) align(o *Outcome, now int64) {
+	s := o.Of(c.scope)
+	for k, i := range c.limits {
+		if at := slices.Index(s.plan.limits, i); at >= 0 && c.rules.Limits[i].Limit.Algorithm() == limit.FixedWindow {
+			said := &o.said()[s.first+at]
+			c.pool.Began(k, now, said.Since, now+int64(said.ResetAfter))
+		}
+	}
+}
+
 // deny lets the outcome say that a share has denied the call.
 func (c *claim) deny(o *Outcome, d share.Denial, now int64) {
 	s := o.Of(c.scope)
@@ -254,6 +265,7 @@ func (e *Engine) takeShared(ctx context.Context, c *Call, o *Outcome, cl *claim)
 			return nil, e.reconsider(ctx, c, o)
 		}
 		var room [mostShared]int64
+		cl.align(o, now)
 		if !cl.pool.Lend(cl.member, now, cl.amounts(), cl.used(o, room[:0])) {
 			cl.deny(o, d, now)
 			return nil, nil

@@ -92,3 +92,26 @@ func TestCallsAtATimeAreCorrected(t *testing.T) {
 		t.Errorf("100 calls have used 1000 each: counted as %v", got)
 	}
 }
+
+// A day that begins with its first call is the same day for the quota and for its shares.
+func TestDayOfTheQuota(t *testing.T) {
+	const hour = int64(time.Hour)
+	now := int64(1_700_000_040e9)
+	p := NewPool([]limit.Limit{limit.New(60, 24*time.Hour).Using(limit.FixedWindow)}, 0)
+	p.Wait("a", Terms{Weight: 1}, now)
+	p.Wait("b", Terms{Weight: 1}, now)
+	for take(p, "a", now, 1) {
+	}
+	p.Began(0, now, now+1, now+1+24*hour)
+	if take(p, "a", now+2, 1) {
+		t.Error("the window of the quota began a moment after that of the pool, and a has its share again")
+	}
+	now += 12 * hour
+	p.Began(0, now, now-hour, now+23*hour)
+	if !take(p, "a", now, 1) {
+		t.Error("the quota's day began an hour ago, and a is denied for what it used before")
+	}
+	if p.quotas[0].resetAt != now+23*hour {
+		t.Error("the day ends at another time")
+	}
+}

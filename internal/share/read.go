@@ -26,7 +26,7 @@ func (p *Pool) Reset() {
 		for _, m := range p.order {
 			t := &m.parts[i]
 			t.used.clear()
-			t.remote, t.carry, t.excess = 0, 0, 0
+			t.remote, t.carry, t.excess, t.since, t.unheardUntil = 0, 0, 0, 0, 0
 		}
 	}
 }
