@@ -118,10 +118,24 @@ func (h *Hall) asks(w *waiter) {
 
 // hasAsked records that w has the answer.
 func (h *Hall) hasAsked(w *waiter) {
-	if h.asking[w] {
-		delete(h.asking, w)
-		h.wakeable.Add(-1)
+	if !h.asking[w] {
+		return
 	}
+	delete(h.asking, w)
+	h.wakeable.Add(-1)
+	if q := h.aside[w.Flow]; len(q) > 0 && q[0] != w {
+		q[0].wake() // it may have stepped aside for w
+	}
+}
+
+// asksBefore reports whether a waiter of the same flow that comes before w asks in another line.
+func (h *Hall) asksBefore(w *waiter) bool {
+	for other := range h.asking {
+		if other != w && other.Flow == w.Flow && other.before(w) {
+			return true
+		}
+	}
+	return false
 }
 
 // goAside adds w to the waiters that have stepped aside.

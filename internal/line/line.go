@@ -286,7 +286,7 @@ func (l *Line) comesFirst(w *waiter) bool {
 		l.pass()
 		return false
 	}
-	if q := l.hall.aside[f.name]; len(q) > 0 && q[0].before(w) {
+	if q := l.hall.aside[f.name]; len(q) > 0 && q[0].before(w) || l.hall.asksBefore(w) {
 		l.goAside(w)
 		return false
 	}
