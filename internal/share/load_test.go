@@ -190,9 +190,9 @@ func TestLoads(t *testing.T) {
 		{"alone", 60, []*client{{name: "hog", workers: 20, size: one}}, map[string]float64{"hog": 1}},
 		{"alone, a large call", 100, []*client{{name: "hog", workers: 2, size: of(100)}}, map[string]float64{"hog": 1}},
 	} {
-		for _, after := range []time.Duration{0, 17 * time.Second, 50 * time.Second} {
+		for _, after := range []time.Duration{0, 50 * time.Second} {
 			t.Run(load.name+" after "+after.String(), func(t *testing.T) {
-				const last = 20
+				const last = 10
 				clients := []*client{{name: "early", workers: 1, pause: time.Hour, size: one}} // with whom the first window begins
 				for _, c := range load.clients {
 					each := *c
