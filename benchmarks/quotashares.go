@@ -15,7 +15,7 @@ const (
 	nameUnshared = "nothing is shared"
 	nameShared1  = "1 project"
 	nameShared2  = "100 projects"
-	nameShared3  = "10,000 projects"
+	nameShared3  = "1,000 projects"
 )
 
 // sharedQuotas compares calls to a model that is divided among so many projects that call it with calls to
@@ -27,7 +27,7 @@ func sharedQuotas(b *bench) (result, error) {
 		{name: nameUnshared, kind: ours, build: func(quota) instance { return dividedAmong(100, false) }},
 		{name: nameShared1, kind: ours, build: func(quota) instance { return dividedAmong(1, true) }},
 		{name: nameShared2, kind: ours, build: func(quota) instance { return dividedAmong(100, true) }},
-		{name: nameShared3, kind: ours, build: func(quota) instance { return dividedAmong(10_000, true) }},
+		{name: nameShared3, kind: ours, build: func(quota) instance { return dividedAmong(1_000, true) }},
 	}
 	const name = "quota/shares"
 	r, err := turns(b.finer(), contestants, plenty, alone, make([]string, chunk))

@@ -72,7 +72,7 @@ func scenarios() []scenario {
 		{"slidinglog", "a decision of the sliding log, 100 and 100,000 entries in the window", slidingLog},
 		{"quota/acquire", "a reservation over three quotas, settled, against one decision of limit; 2 goroutines on 2 cores", acquire},
 		{"quota/scopes", "a reservation over a model, over a project and a model, and over six scopes, settled; one goroutine", scopes},
-		{"quota/shares", "a reservation of a project and a model that 1, 100 and 10,000 projects share, settled; one goroutine", sharedQuotas},
+		{"quota/shares", "a reservation of a project and a model that 1, 100 and 1,000 projects share, settled; one goroutine", sharedQuotas},
 		{"quota/window", "Decide and RecordUsage with 100 and 100,000 requests in the minute, against scanning it", window},
 		{"sqlite", "Acquire on a SQLite file by 64 goroutines, combined, one by one, and from 4 processes", sqlite},
 		redisKeys("redis/hot", 1),

@@ -12,8 +12,9 @@ const (
 	// members, so it is done once for a batch-th of so many decisions at most.
 	batch = 8
 
-	// stale is for how long shares may be out of date because of that.
-	stale = int64(time.Millisecond)
+	// stale is for how long shares may be out of date because of that: for each of so many members.
+	stale      = int64(time.Millisecond)
+	staleBatch = 64
 
 	// steady is the part of a period in which time alone does not change demands much.
 	steady = 600
@@ -26,7 +27,7 @@ const (
 func (p *Pool) divide(i int, now int64) {
 	q := &p.quotas[i]
 	age := now - q.divided
-	if q.dirty && (q.decisions >= len(p.order)/batch || age >= stale) || age >= q.period/steady {
+	if q.dirty && (q.decisions >= len(p.order)/batch || age >= stale*int64(1+len(p.order)/staleBatch)) || age >= q.period/steady {
 		p.compute(i, now)
 	}
 }
