@@ -19,10 +19,27 @@ type Usage struct {
 	Cached     int // the part of Input that was read from a cache
 	CacheWrite int // the part of Input that was written to a cache
 
+	CacheWriteHour int // the part of CacheWrite that is kept for an hour, and not for five minutes
+	InputAudio     int // the part of Input that is audio
+	CachedAudio    int // the part of InputAudio that was read from a cache
+	InputImage     int // the part of Input that is images
+
 	// Output is how many tokens were generated in all answers, reasoning included. Where the
 	// response does not say, or was cut off, it is the fewest tokens that its text can have.
 	Output    int
 	Reasoning int // the part of Output that is reasoning
+
+	OutputAudio int // the part of Output that is audio
+	OutputImage int // the part of Output that is images
+
+	// Tier is the service tier that the response names, in lower case, if prices depend on it:
+	// "batch", "flex" or "priority". Empty is the usual one.
+	Tier string
+
+	// Cost is what the response says that the call has cost, in billionths of a dollar, if
+	// CostTold is set.
+	Cost     int64
+	CostTold bool
 
 	// Exact reports whether Output is the provider's own count.
 	Exact bool
