@@ -43,6 +43,7 @@ var order = []string{
 	"event",
 	"mockprovider",
 	"internal/tokencount", // for the root
+	"price",
 	"llm",
 	"store",
 	"internal/transaction", // what a SQLite store and internal/database share

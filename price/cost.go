@@ -1,0 +1,130 @@
+package price
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// Line is one part of what a call costs.
+type Line struct {
+	Part   string `json:"part"`             // as in the configuration; "told": what the provider says that the call costs
+	Tokens int    `json:"tokens,omitempty"` // 0 for "request" and "told"
+	Rate   Rate   `json:"rate,omitempty"`   // the price of a million tokens
+	Cost   Amount `json:"cost"`             // the lines add up to the whole, exactly
+}
+
+// Cost returns what a call costs, rounded up once, and how that comes about. What the provider tells
+// of the cost counts. Otherwise each token is priced as exactly one part: parts that are more than
+// their whole are cut to it. An unknown prompt counts as none.
+func (p *Price) Cost(u llm.Usage, at time.Time) (Amount, []Line) {
+	if u.CostTold {
+		told := Amount(max(0, u.Cost))
+		return told, []Line{{Part: "told", Cost: told}}
+	}
+	s := p.sheet(u.Input, u.Tier, at)
+	var lines []Line
+	var sum total
+	before := Amount(0)
+	rates := s.fields()
+	for i, n := range partition(u) {
+		if n == 0 {
+			continue
+		}
+		sum.add(n, *rates[i])
+		lines = append(lines, Line{Part: names[i], Tokens: n, Rate: *rates[i], Cost: sum.amount() - before})
+		before = sum.amount()
+	}
+	if s.Request > 0 {
+		sum.addRequest(s.Request)
+		lines = append(lines, Line{Part: "request", Cost: sum.amount() - before})
+	}
+	return sum.amount(), lines
+}
+
+// Total returns what [Price.Cost] does, without the lines. It allocates nothing.
+func (p *Price) Total(u llm.Usage, at time.Time) Amount {
+	if u.CostTold {
+		return Amount(max(0, u.Cost))
+	}
+	s := p.sheet(u.Input, u.Tier, at)
+	var sum total
+	rates := s.fields()
+	for i, n := range partition(u) {
+		sum.add(n, *rates[i])
+	}
+	sum.addRequest(s.Request)
+	return sum.amount()
+}
+
+// Most returns the most that a call can cost that has so many tokens at most: nothing is read from a
+// cache, and every token is of the dearest kind that the model has a price for, cache writes
+// included. It allocates nothing.
+func (p *Price) Most(input, output int, tier string, at time.Time) Amount {
+	s := p.sheet(input, tier, at)
+	var sum total
+	sum.add(max(0, input), s.dearestInput)
+	sum.add(max(0, output), s.dearestOutput)
+	sum.addRequest(s.Request)
+	return sum.amount()
+}
+
+// partition divides the tokens of a call among the parts, so that each is in one part alone. Where
+// parts do not fit into the whole, or into each other, the dearer ones usually stay: cache writes
+// before reads. A token that is both cached and an image counts as cached.
+func partition(u llm.Usage) (n [parts]int) {
+	left := max(0, u.Input)
+	take := func(to part, want int) {
+		n[to] = max(0, min(want, left))
+		left -= n[to]
+	}
+	hour := max(0, min(u.CacheWriteHour, u.CacheWrite))
+	take(cacheWriteHour, hour)
+	take(cacheWrite, u.CacheWrite-hour)
+	take(cachedAudio, min(u.CachedAudio, u.Cached, u.InputAudio))
+	take(cachedInput, u.Cached-n[cachedAudio])
+	take(audioInput, u.InputAudio-n[cachedAudio])
+	take(imageInput, u.InputImage)
+	take(input, left)
+
+	left = max(0, u.Output)
+	take(audioOutput, u.OutputAudio)
+	take(imageOutput, u.OutputImage)
+	take(reasoning, u.Reasoning)
+	take(output, left)
+	return n
+}
+
+// total adds up tokens times rates in 128 bits, in millionths of a nanodollar. It cannot overflow: a
+// product has 110 bits at most, and a call has a dozen.
+type total struct{ high, low uint64 }
+
+const million = 1_000_000
+
+func (t *total) add(tokens int, rate Rate) { t.addProduct(uint64(tokens), uint64(rate.amount())) }
+
+func (t *total) addRequest(a Amount) { t.addProduct(million, uint64(a)) }
+
+func (t *total) addProduct(a, b uint64) {
+	high, low := bits.Mul64(a, b)
+	var carry uint64
+	t.low, carry = bits.Add64(t.low, low, 0)
+	t.high, _ = bits.Add64(t.high, high, carry)
+}
+
+// amount returns the total in nanodollars, rounded up, or the largest Amount if that is less.
+func (t *total) amount() Amount {
+	if t.high >= million {
+		return math.MaxInt64
+	}
+	n, rest := bits.Div64(t.high, t.low, million)
+	if n >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	if rest > 0 {
+		n++
+	}
+	return Amount(n)
+}

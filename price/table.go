@@ -1,0 +1,135 @@
+package price
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Table has the prices of models. It is safe for concurrent use.
+type Table struct {
+	about     About
+	overrides []Override
+	providers map[string]*provider
+	order     []string // the providers, in the order in which a model without a provider is looked for
+
+	mu    sync.RWMutex
+	found map[request][]Entry // what was looked up
+}
+
+// About says where the prices of a table come from.
+type About struct {
+	Source  string `json:"source"`
+	Version string `json:"version"`
+	Date    string `json:"date"` // of the version
+	Licence string `json:"licence"`
+}
+
+// Override is a price that wins over those of a table.
+type Override struct {
+	// Model is the name of a model or a pattern, in which * stands for any characters; the name of a
+	// provider and a slash may stand before it.
+	Model string
+	Price *Price
+}
+
+// Entry is the price of one model of a provider.
+type Entry struct {
+	Provider string // empty: that of an [Override]
+	Model    string // the name in the table, or the Model of an Override
+	Price    *Price
+}
+
+// provider has models, and may have those of others too.
+type provider struct {
+	ID     string   `json:"id"`
+	Also   []string `json:"also,omitempty"`
+	Models []model  `json:"models"`
+
+	exact map[string]int // the index of the first model that a name stands for
+	loose []int          // the indexes of models that have patterns
+}
+
+// model is a price, and the names that have it.
+type model struct {
+	Names []string `json:"names"`         // names and patterns, in lower case; the first is the model's own
+	Not   []string `json:"not,omitempty"` // patterns of names that have other prices
+	Price *Price   `json:"price"`
+}
+
+// request is what was looked up.
+type request struct{ provider, model string }
+
+// maxFound bounds the memory of a table, since clients make up names of models.
+const maxFound = 4096
+
+// With returns a table with prices that win over those of this one. A name wins over patterns, and
+// of several patterns the first counts. Overrides of this table come after the new ones.
+func (t *Table) With(overrides ...Override) *Table {
+	return &Table{
+		about: t.about, providers: t.providers, order: t.order,
+		overrides: slices.Concat(overrides, t.overrides), found: map[request][]Entry{},
+	}
+}
+
+// About returns where the prices come from.
+func (t *Table) About() About { return t.about }
+
+// Of returns the price of a model that holds at a time. The provider is an llm.Provider, or the
+// name of another company such as "deepseek"; if it is empty, any provider's model will do.
+func (t *Table) Of(provider, model string, at time.Time) (*Price, bool) {
+	e, ok := t.Find(provider, model, at)
+	return e.Price, ok
+}
+
+// Find returns the entry whose price [Table.Of] returns.
+func (t *Table) Find(provider, model string, at time.Time) (Entry, bool) {
+	for _, e := range t.candidates(request{provider, model}) {
+		if e.Price.Holds(at) {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// All yields the overrides, and then the models of every provider.
+func (t *Table) All() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for _, o := range t.overrides {
+			if !yield(Entry{Model: o.Model, Price: o.Price}) {
+				return
+			}
+		}
+		for _, id := range t.order {
+			for _, m := range t.providers[id].Models {
+				if !yield(Entry{id, m.Names[0], m.Price}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// candidates returns the entries for a model, the first that holds being the one that counts.
+func (t *Table) candidates(r request) []Entry {
+	t.mu.RLock()
+	found, ok := t.found[r]
+	t.mu.RUnlock()
+	if ok {
+		return found
+	}
+	n := namesOf(r)
+	found = t.overriding(n)
+	if e, ok := t.known(n); ok {
+		found = append(found, e)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.found) >= maxFound {
+		clear(t.found)
+	}
+	t.found[request{strings.Clone(r.provider), strings.Clone(r.model)}] = found
+	return found
+}
