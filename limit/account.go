@@ -263,7 +263,7 @@ func (a *Account) Entries() iter.Seq2[int64, int64] {
 
 // Fit makes the account ready for limits that may have changed. A new limit takes over
 // the usage of one that is gone if they differ only in their count or burst, or in
-// when their days begin. If the ring of the sliding log is full, Fit forgets the
+// when their hours, days, weeks or months begin. If the ring of the sliding log is full, Fit forgets the
 // entries that have left all windows, or merges neighbours.
 func (a *Account) Fit(limits []Limit, now int64) {
 	a.enter(now)
@@ -301,7 +301,7 @@ func (a *Account) Fork(now int64) *Account {
 
 // shape returns the part of a limit that must stay for its usage to stay: everything
 // but its counts. All days have one shape, whenever they begin, and also if they last
-// up to a minute longer.
+// up to a minute longer; so have all hours, all weeks and all months.
 func (l *Limit) shape() Limit {
 	shape := *l
 	shape.count, shape.burst = 0, 0
@@ -315,9 +315,9 @@ func (l *Limit) shape() Limit {
 }
 
 // become turns c into a counter of l. A bucket holds the same amount as before, and
-// takes from before are not refunded any more. If days begin at another time now, the
-// open window ends when the new calendar says. Otherwise it ends when it would have,
-// which can be a day later if the clock went back.
+// takes from before are not refunded any more. If windows begin at another time now,
+// the open window ends when the new calendar says. Otherwise it ends when it would have,
+// which can be a window later if the clock went back.
 func (c *counter) become(l *Limit, now int64) {
 	if l.algorithm == FixedWindow && c.state.b == 0 {
 		c.state = state{} // a window is open only if something of it is used

@@ -212,7 +212,7 @@ func (r *reader) limit() (l Limit) {
 	l.burst = r.amount(maxCount)
 	l.algorithm, l.windowing = Algorithm(r.byte()), windowing(r.byte())
 	if l.windowing == calendar {
-		l.minute = int16(r.amount(24*60 - 1))
+		l.minute = int32(r.amount(mostMinutes))
 		l.zone = r.zone()
 	}
 	return l
@@ -252,7 +252,7 @@ func (c *counter) sane() bool {
 		return false
 	case FixedWindow:
 		length := s.a - s.at
-		if s.a < s.at || length < 0 || length/3 > int64(l.period) || !inRange(s.b) { // a day of the calendar can be longer than 24 hours
+		if s.a < s.at || length < 0 || length/3 > int64(l.period) || !inRange(s.b) { // the calendar's windows can be longer than the period
 			return false
 		}
 		return l.windowing != aligned || s.a%int64(l.period) == 0

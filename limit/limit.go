@@ -1,10 +1,8 @@
 package limit
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
-	"sync"
 	"time"
 )
 
@@ -27,8 +25,9 @@ const (
 
 	// FixedWindow counts from the start of a window, and begins anew at its end.
 	// Around the boundary of two windows, twice the limit can pass in the time
-	// of one. Windows are aligned to the Unix epoch, unless [Limit.Anchored] or
-	// [Limit.ResetAt] changes that.
+	// of one. Windows are aligned to the Unix epoch, unless [Limit.Anchored],
+	// [Limit.ResetHourly], [Limit.ResetAt], [Limit.ResetWeekly] or
+	// [Limit.ResetMonthly] changes that.
 	FixedWindow
 
 	// SlidingLog stores the time and the amount of each request, so it is exact in
@@ -65,7 +64,7 @@ type windowing uint8
 const (
 	aligned  windowing = iota // at multiples of the period since the Unix epoch
 	anchored                  // at the first request
-	calendar                  // at a time of day in a zone
+	calendar                  // at a time of the hour, the day, the week or the month in a zone
 )
 
 const (
@@ -82,7 +81,7 @@ type Limit struct {
 	burst     int64
 	algorithm Algorithm
 	windowing windowing
-	minute    int16          // the minute of the day at which a calendar window begins; -1 if it is invalid
+	minute    int32          // the minute of the hour, day, week or month at which a calendar window begins; see reset.go
 	zone      *time.Location // the zone of a calendar window, one pointer for each name; nil if it is unknown
 }
 
@@ -101,7 +100,21 @@ func PerMinute(n int64) Limit { return New(n, time.Minute) }
 func PerHour(n int64) Limit { return New(n, time.Hour) }
 
 // PerDay returns a limit of n in 24 hours.
-func PerDay(n int64) Limit { return New(n, 24*time.Hour) }
+func PerDay(n int64) Limit { return New(n, day) }
+
+// PerWeek returns a limit of n in 7 days.
+func PerWeek(n int64) Limit { return New(n, week) }
+
+// PerMonth returns a limit of n in 30 days. [Limit.ResetMonthly] makes it one of the
+// calendar's months.
+func PerMonth(n int64) Limit { return New(n, month) }
+
+// Total returns a limit of n in all: it begins with the first request, and does not reset
+// within anybody's patience: for 73 years. A total that is to expire, such as the budget
+// of one run, is an [Limit.Anchored] limit:
+//
+//	limit.New(500, 24*time.Hour).Anchored() // 500 within 24 hours of the first request
+func Total(n int64) Limit { return New(n, maxPeriod).Anchored() }
 
 // Using returns the limit with another algorithm.
 func (l Limit) Using(a Algorithm) Limit {
@@ -134,58 +147,6 @@ func (l Limit) Anchored() Limit {
 	return l
 }
 
-// ResetAt returns the limit, whose period must be a day, as a [FixedWindow] that
-// begins each day when clocks in zone reach a time of day, to the minute:
-//
-//	limit.PerDay(1000).ResetAt(0, losAngeles) // at midnight Pacific
-//
-// Days are as long as the calendar's. A time of day that a change of clocks skips is
-// reached when the clocks change; one that occurs twice counts the first time. The zone
-// must be known by name to [time.LoadLocation]; nil is UTC. A limiter follows the
-// monotonic clock from the time when it was made, so it does not notice if the wall clock
-// is set later.
-func (l Limit) ResetAt(timeOfDay time.Duration, zone *time.Location) Limit {
-	l.algorithm, l.windowing, l.minute, l.zone = FixedWindow, calendar, -1, nil
-	if timeOfDay >= 0 && timeOfDay < 24*time.Hour && timeOfDay%time.Minute == 0 {
-		l.minute = int16(timeOfDay / time.Minute)
-	}
-	if zone == nil {
-		zone = time.UTC
-	}
-	if named, err := zoneNamed(zone.String()); err == nil && sameOffsets(named, zone) {
-		l.zone = named
-	}
-	return l
-}
-
-// sameOffsets reports whether two zones of the same name have the same offsets. A program
-// can give a zone of its own the name of one in the database.
-func sameOffsets(a, b *time.Location) bool {
-	for month := time.January; month <= time.December; month++ {
-		t := time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)
-		if offset(t, a) != offset(t, b) {
-			return false
-		}
-	}
-	return true
-}
-
-var zones sync.Map // from names to *time.Location
-
-// zoneNamed returns the same pointer each time it is called with a name, so that equal
-// limits are equal by ==.
-func zoneNamed(name string) (*time.Location, error) {
-	if zone, ok := zones.Load(name); ok {
-		return zone.(*time.Location), nil
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, err
-	}
-	known, _ := zones.LoadOrStore(name, zone)
-	return known.(*time.Location), nil
-}
-
 // Count returns how much may pass in a period.
 func (l Limit) Count() int64 { return l.count }
 
@@ -214,14 +175,8 @@ func (l Limit) Validate() error {
 		return fmt.Errorf("ratelimit: a burst of %d on a limit of %d by %v: only gcra, token and leaky have a burst", l.burst, l.count, l.algorithm)
 	case !l.refills():
 		return fmt.Errorf("ratelimit: a burst of %d at %d every %v: it must refill within %v", l.burst, l.count, l.period, time.Duration(maxPeriod))
-	case l.windowing == calendar && l.period != 24*time.Hour:
-		return fmt.Errorf("ratelimit: a limit every %v that resets at a time of day: the period must be a day", l.period)
-	case l.windowing == calendar && l.minute < 0:
-		return errors.New("ratelimit: the time of day of a reset must be from 00:00 to 23:59, in whole minutes")
-	case l.windowing == calendar && l.zone == nil:
-		return errors.New("ratelimit: the zone of a reset must be a name in the time zone database, such as America/Los_Angeles")
 	}
-	return nil
+	return l.validateReset()
 }
 
 // refills reports whether a bucket from which all was taken is full again within maxPeriod.

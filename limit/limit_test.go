@@ -14,6 +14,9 @@ func TestLimitBinary(t *testing.T) {
 	limits := []Limit{
 		PerSecond(1), PerMinute(100).WithBurst(7), New(1<<62, maxPeriod), New(1, 1),
 		PerHour(5).Using(FixedWindow), PerDay(5).Anchored(), PerDay(5).ResetAt(0, nil), PerDay(5).ResetAt(90*time.Minute, losAngeles),
+		PerHour(5).ResetHourly(0, nil), PerHour(5).ResetHourly(15*time.Minute, losAngeles),
+		PerWeek(5).ResetWeekly(time.Monday, 0, nil), PerWeek(5).ResetWeekly(time.Sunday, 0, losAngeles),
+		PerMonth(5).ResetMonthly(1, 0, nil), PerMonth(5).ResetMonthly(31, 24*time.Hour-time.Minute, losAngeles), Total(5),
 		PerHour(5).Using(SlidingLog), PerHour(5).Using(SlidingCounter), PerHour(5).Using(TokenBucket), PerHour(5).Using(LeakyBucket),
 	}
 	for i, l := range limits {

@@ -237,9 +237,9 @@ func (m *modelWindow) rewind(now int64) {
 	for i := range m.passed {
 		m.passed[i].at = now
 	}
-	end := now + int64(m.limit.Period())
+	_, end := m.bounds(now)
 	if !m.anchored {
-		_, end = m.bounds(end - 1)
+		_, end = m.bounds(end)
 	}
 	m.start, m.end = now, min(m.end, end)
 }

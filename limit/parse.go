@@ -9,14 +9,12 @@ import (
 	"time"
 )
 
-const day = 24 * time.Hour
-
 var units = []struct {
 	name   string
 	period time.Duration
-}{{"s", time.Second}, {"min", time.Minute}, {"h", time.Hour}, {"day", day}}
+}{{"s", time.Second}, {"min", time.Minute}, {"h", time.Hour}, {"day", day}, {"week", week}, {"month", month}}
 
-const grammar = `want COUNT/PERIOD [gcra|token|leaky|fixed|log|counter] [burst N], or COUNT/PERIOD fixed anchored, or COUNT/day fixed at HH:MM ZONE; PERIOD is s, min, h, day or a duration such as 1m30s`
+const grammar = `want COUNT/PERIOD [gcra|token|leaky|fixed|log|counter] [burst N], or COUNT/PERIOD fixed anchored, or COUNT/PERIOD fixed [on DAY] at HH:MM ZONE; PERIOD is s, min, h, day, week, month (30 days) or a duration such as 1m30s`
 
 // Parse reads a limit as [Limit.String] writes it:
 //
@@ -26,7 +24,12 @@ const grammar = `want COUNT/PERIOD [gcra|token|leaky|fixed|log|counter] [burst N
 //	1000/day fixed
 //	1000/day fixed anchored
 //	1000/day fixed at 00:00 America/Los_Angeles
+//	1000/h fixed at 00:15 Europe/Berlin
+//	1000/week fixed on monday at 00:00 Europe/Berlin
+//	1000/month fixed on 15 at 00:00 Europe/Berlin
 //
+// A month is 30 days, unless it begins on a day of the calendar. An hour that resets has
+// only minutes in its time.
 // The parts after the period may be in any order. An error says what is wrong
 // and what is allowed.
 func Parse(s string) (Limit, error) {
@@ -63,6 +66,8 @@ func parse(words []string) (Limit, error) {
 		case word == "anchored" || word == "at":
 			kind = "window"
 			used, err = l.parseWindow(word, words)
+		case word == "on":
+			used, err = l.parseDay(words)
 		default:
 			err = fmt.Errorf("unknown word %q: %s", word, grammar)
 		}
@@ -75,8 +80,13 @@ func parse(words []string) (Limit, error) {
 		seen[kind] = true
 		words = words[used:]
 	}
-	if l.windowing != aligned && l.algorithm != FixedWindow {
+	switch named := l.windowing == calendar && (l.period == week || l.period == month); {
+	case l.windowing != aligned && l.algorithm != FixedWindow:
 		return Limit{}, fmt.Errorf("only fixed windows can be anchored or reset at a time: %s", grammar)
+	case named && !seen["on"]:
+		return Limit{}, fmt.Errorf("no day on which the %s begins: %s", l.unit(), grammar)
+	case !named && seen["on"]:
+		return Limit{}, fmt.Errorf("only a week or a month that resets at a time begins on a day: %s", grammar)
 	}
 	return l, nil
 }
@@ -97,7 +107,7 @@ func parseRate(word string) (Limit, error) {
 	}
 	period, err := time.ParseDuration(unit)
 	if err != nil {
-		return Limit{}, fmt.Errorf("unknown period %q: it must be s, min, h, day or a duration such as 1m30s", unit)
+		return Limit{}, fmt.Errorf("unknown period %q: it must be s, min, h, day, week, month or a duration such as 1m30s", unit)
 	}
 	return New(count, period), nil
 }
@@ -140,9 +150,40 @@ func (l *Limit) parseWindow(word string, rest []string) (used int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("zone %q: it must be a name in the time zone database, such as America/Los_Angeles", rest[1])
 	}
-	l.windowing, l.minute, l.zone = calendar, int16(at.Hour()*60+at.Minute()), zone
+	minute := int32(at.Hour()*60 + at.Minute())
+	switch {
+	case daysOf(l.period) == 0:
+		return 0, fmt.Errorf("a reset of %v: only an hour, a day, a week or a month can reset at a time", l.period)
+	case l.period == time.Hour && minute >= 60:
+		return 0, fmt.Errorf("time %q of an hour: it must be from 00:00 to 00:59", rest[0])
+	}
+	l.windowing, l.minute, l.zone = calendar, l.minute+minute, zone
 	return 2, nil
 }
+
+// parseDay reads what comes after the word on, and adds its minutes to those of the time of
+// day. It returns the number of words that it has read.
+func (l *Limit) parseDay(rest []string) (used int, err error) {
+	if len(rest) == 0 {
+		return 0, fmt.Errorf("on without a day: %s", grammar)
+	}
+	days := slices.Index(weekdays[:], rest[0])
+	if l.period != week {
+		on, err := parseCount(rest[0])
+		if err != nil || on > 31 {
+			return 0, fmt.Errorf("day %q of a month: it must be from 1 to 31", rest[0])
+		}
+		days = int(on) - 1
+	}
+	if days < 0 {
+		return 0, fmt.Errorf("day %q of a week: it must be one from monday to sunday", rest[0])
+	}
+	l.minute += int32(days) * minutesOfDay
+	return 1, nil
+}
+
+// weekdays are the names of days by [time.Weekday].
+var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
 // String returns the limit in the form that [Parse] reads.
 func (l Limit) String() string {
@@ -161,16 +202,25 @@ func (l Limit) String() string {
 	case anchored:
 		b = append(b, " anchored"...)
 	case calendar:
-		b = fmt.Appendf(b, " at %v %v", l.timeOfDay(), l.zone)
+		b = fmt.Appendf(b, "%s %v", l.resetTime(), l.zone)
 	}
 	return string(b)
 }
 
-func (l Limit) timeOfDay() string {
+func (l Limit) resetTime() string {
 	if l.minute < 0 {
-		return "an invalid time"
+		return " at an invalid time"
 	}
-	return fmt.Sprintf("%02d:%02d", l.minute/60, l.minute%60)
+	on, minute := int(l.minute)/minutesOfDay, int(l.minute)%minutesOfDay
+	at := fmt.Sprintf(" at %02d:%02d", minute/60, minute%60)
+	switch l.period {
+	case week:
+		return " on " + weekdays[on] + at
+	case month:
+		return " on " + strconv.Itoa(on+1) + at
+	default:
+		return at
+	}
 }
 
 func (l Limit) unit() string {

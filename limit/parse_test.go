@@ -48,6 +48,11 @@ func TestParse(t *testing.T) {
 		{text: "1000/day anchored fixed", want: PerDay(1000).Anchored(), form: "1000/day fixed anchored"},
 		{text: "1000/day fixed at 00:00 America/Los_Angeles", want: PerDay(1000).ResetAt(0, pacific)},
 		{text: "1000/24h at 7:05 UTC fixed", want: PerDay(1000).ResetAt(7*time.Hour+5*time.Minute, nil), form: "1000/day fixed at 07:05 UTC"},
+		{text: "1000/week", want: PerWeek(1000)},
+		{text: "1000/month", want: PerMonth(1000)},
+		{text: "1000/h fixed at 00:15 UTC", want: PerHour(1000).ResetHourly(15*time.Minute, nil)},
+		{text: "1000/week fixed on sunday at 06:30 America/Los_Angeles", want: PerWeek(1000).ResetWeekly(time.Sunday, 6*time.Hour+30*time.Minute, pacific)},
+		{text: "1000/month at 00:00 UTC on 31 fixed", want: PerMonth(1000).ResetMonthly(31, 0, nil), form: "1000/month fixed on 31 at 00:00 UTC"},
 		{text: "1000/day fixed at 23:59 UTC", want: PerDay(1000).ResetAt(24*time.Hour-time.Minute, time.UTC)},
 		{text: " 100/60s \t log\n", want: PerMinute(100).Using(SlidingLog), form: "100/min log"},
 		{text: "10/s burst 10", want: PerSecond(10), form: "10/s"},
@@ -70,7 +75,7 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	const (
 		aCount  = "from 1 to 2^62"
-		aPeriod = "s, min, h, day or a duration"
+		aPeriod = "s, min, h, day, week, month or a duration"
 		aWord   = "gcra|token|leaky|fixed|log|counter"
 		aTime   = "from 00:00 to 23:59"
 		aZone   = "time zone database"
@@ -93,7 +98,7 @@ func TestParseRefuses(t *testing.T) {
 		{"99999999999999999999/s", `"99999999999999999999"`, aCount},
 		{"100/", `""`, aPeriod},
 		{"100/minute", `"minute"`, aPeriod},
-		{"100/week", `"week"`, aPeriod},
+		{"100/fortnight", `"fortnight"`, aPeriod},
 		{"100/60", `"60"`, aPeriod},
 		{"100/min/h", `"min/h"`, aPeriod},
 		{"100/0s", "0s", "from 1ns to"},
@@ -119,7 +124,7 @@ func TestParseRefuses(t *testing.T) {
 		{"100/min log burst 200", "200", "only gcra, token and leaky"},
 		{"100/min anchored", "anchored", "fixed anchored"},
 		{"100/day log anchored", "anchored", "fixed anchored"},
-		{"100/day at 00:00 UTC", "only fixed", "fixed at HH:MM"},
+		{"100/day at 00:00 UTC", "only fixed", "at HH:MM"},
 		{"100/day fixed at", "at", "HH:MM ZONE"},
 		{"100/day fixed at 00:00", "at", "HH:MM ZONE"},
 		{"100/day fixed at 24:00 UTC", `"24:00"`, aTime},
@@ -128,7 +133,19 @@ func TestParseRefuses(t *testing.T) {
 		{"100/day fixed at 00:00:00 UTC", `"00:00:00"`, aTime},
 		{"100/day fixed at 00:00 Nowhere/Atoll", `"Nowhere/Atoll"`, aZone},
 		{"100/day fixed at 00:00 ../UTC", `"../UTC"`, aZone},
-		{"100/h fixed at 00:00 UTC", "1h0m0s", "must be a day"},
+		{"100/48h fixed at 00:00 UTC", "48h0m0s", "only an hour, a day, a week or a month"},
+		{"100/h fixed at 01:00 UTC", `"01:00"`, "from 00:00 to 00:59"},
+		{"100/week fixed at 00:00 UTC", "no day", "on DAY"},
+		{"100/month fixed at 00:00 UTC", "no day", "on DAY"},
+		{"100/day fixed on 1 at 00:00 UTC", "only a week or a month", "on DAY"},
+		{"100/month fixed on 1", "only a week or a month", "on DAY"},
+		{"100/month fixed on 1 on 2 at 00:00 UTC", "second on", "on DAY"},
+		{"100/month fixed at 00:00 UTC on", "on without a day", "on DAY"},
+		{"100/month fixed on 0 at 00:00 UTC", `"0"`, "from 1 to 31"},
+		{"100/month fixed on 32 at 00:00 UTC", `"32"`, "from 1 to 31"},
+		{"100/month fixed on monday at 00:00 UTC", `"monday"`, "from 1 to 31"},
+		{"100/week fixed on 1 at 00:00 UTC", `"1"`, "monday to sunday"},
+		{"100/week fixed on Monday at 00:00 UTC", `"Monday"`, "monday to sunday"},
 	} {
 		_, err := Parse(test.text)
 		if err == nil {
@@ -156,7 +173,9 @@ func validLimit(t *rapid.T) Limit {
 			t.Fatal(err)
 		}
 		at := time.Duration(rapid.IntRange(0, 24*60-1).Draw(t, "minute")) * time.Minute
-		return PerDay(historyCount(src)).ResetAt(at, z)
+		n := historyCount(src)
+		return historyOneOf(src, PerDay(n).ResetAt(at, z), PerHour(n).ResetHourly(at%time.Hour, z),
+			PerWeek(n).ResetWeekly(time.Weekday(src.pick(7)), at, z), PerMonth(n).ResetMonthly(1+src.pick(31), at, z))
 	default:
 		return historyLimit(src, Algorithm(kind))
 	}
@@ -264,6 +283,19 @@ func TestValidate(t *testing.T) {
 		{PerDay(5).ResetAt(-time.Minute, nil), "from 00:00 to 23:59"},
 		{PerDay(5).ResetAt(90*time.Second, nil), "from 00:00 to 23:59"},
 		{PerDay(5).ResetAt(0, nowhere), "time zone database"},
+		{PerDay(5).ResetHourly(0, nil), "must be an hour"},
+		{PerMonth(5).ResetWeekly(0, 0, nil), "ResetWeekly 7 days"},
+		{PerWeek(5).ResetMonthly(1, 0, nil), "ResetMonthly 30"},
+		{PerMonth(5).ResetAt(0, nil), "must be a day"},
+		{PerHour(5).ResetHourly(time.Hour, nil), "from 0 to 59"},
+		{PerHour(5).ResetHourly(time.Second, nil), "whole minutes"},
+		{PerWeek(5).ResetWeekly(-1, 0, nil), "from Sunday to Saturday"},
+		{PerWeek(5).ResetWeekly(7, 0, nil), "from Sunday to Saturday"},
+		{PerWeek(5).ResetWeekly(time.Friday, 24*time.Hour, nil), "from 00:00 to 23:59"},
+		{PerMonth(5).ResetMonthly(0, 0, nil), "from 1 to 31"},
+		{PerMonth(5).ResetMonthly(32, 0, nil), "from 1 to 31"},
+		{PerMonth(5).ResetMonthly(1, -time.Minute, nil), "from 00:00 to 23:59"},
+		{PerMonth(5).ResetMonthly(1, 0, nowhere), "time zone database"},
 	} {
 		err := test.limit.Validate()
 		if err == nil || !strings.Contains(err.Error(), test.allowed) || !strings.HasPrefix(err.Error(), "ratelimit: ") {

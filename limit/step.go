@@ -38,9 +38,9 @@ func (l Limit) rewind(s state, now int64) state {
 			s.at, s.a = l.window(now)
 			return s
 		}
-		end := now + int64(l.period)
+		_, end := l.window(now)
 		if l.windowing != anchored { // a step back over a boundary must not open the next window twice
-			_, end = l.window(end - 1)
+			_, end = l.window(end)
 		}
 		s.at, s.a = now, min(s.a, end)
 	case SlidingCounter: // what was used in the window before counts in this one, where it keeps all of its weight

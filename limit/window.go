@@ -57,7 +57,7 @@ func (l Limit) window(now int64) (start, end int64) {
 	case anchored:
 		return now, now + int64(l.period)
 	case calendar:
-		return l.calendarDay(now)
+		return l.calendarWindow(now)
 	default:
 		start = floor(now, int64(l.period))
 		return start, start + int64(l.period)
@@ -73,57 +73,11 @@ func floor(t, period int64) int64 {
 	return t - past
 }
 
-// calendarDay returns the time of the last reset at or before now, and of the next one.
-func (l Limit) calendarDay(now int64) (start, end int64) {
-	year, month, day := time.Unix(0, now).In(l.zone).Date()
-	end = l.reset(year, month, day-1)
-	for end <= now { // two or three rounds, because a date can occur twice
-		start, end = end, l.reset(year, month, day)
-		day++
-	}
-	return start, end
-}
-
-// reset returns the first instant of a date at which the zone's clocks show the limit's
-// time of day or later. On a date on which the clocks change, the offset from UTC is
-// that of the day before or that of the day after.
-func (l Limit) reset(year int, month time.Month, day int) int64 {
-	shown := time.Date(year, month, day, 0, int(l.minute), 0, 0, time.UTC)
-	before := shown.Add(-offset(shown.Add(-36*time.Hour), l.zone))
-	if shows(before, shown, l.zone) {
-		return before.UnixNano()
-	}
-	after := shown.Add(-offset(shown.Add(36*time.Hour), l.zone))
-	if shows(after, shown, l.zone) {
-		return after.UnixNano()
-	}
-	// The clocks skip the time of day: they change between the two instants.
-	_, change := earlier(before, after).In(l.zone).ZoneBounds()
-	return change.UnixNano()
-}
-
 // Window returns the start and the end, in Unix nanoseconds, of the window that holds a time: the
-// calendar's day, where the limit has such, and otherwise a period that begins then.
+// calendar's hour, day, week or month, where the limit has such, and otherwise a period that begins then.
 func (l Limit) Window(now int64) (start, end int64) {
 	if l.windowing == calendar {
-		return l.calendarDay(now)
+		return l.calendarWindow(now)
 	}
 	return now, now + int64(l.period)
-}
-
-func offset(t time.Time, zone *time.Location) time.Duration {
-	_, seconds := t.In(zone).Zone()
-	return time.Duration(seconds) * time.Second
-}
-
-// shows reports whether clocks in zone show at t the time that clocks in UTC show at shown.
-func shows(t, shown time.Time, zone *time.Location) bool {
-	return t.Add(offset(t, zone)).Equal(shown)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -54,11 +54,15 @@ func kindOf(l limit.Limit) byte {
 
 // shapeOf returns the shape of a limit: everything but its count and burst. A new limit that has the
 // shape of an old one takes over what was used of it. All limits by the day have the same shape,
-// whenever their days begin, and also if these are up to a minute longer. A shape is not a valid limit.
+// whenever their days begin, and also if these are up to a minute longer; so have all by the hour, the
+// week and the month. A shape is not a valid limit.
 func shapeOf(l limit.Limit) limit.Limit {
 	const day = 24 * time.Hour
 	kind := kindOf(l)
-	if kind == kindCalendar || kind == kindAnchored && l.Period().Truncate(time.Minute) == day {
+	switch {
+	case kind == kindCalendar:
+		l = l.Anchored()
+	case kind == kindAnchored && l.Period().Truncate(time.Minute) == day:
 		l = limit.New(0, day).Anchored()
 	}
 	return l.WithCount(0).WithBurst(0)

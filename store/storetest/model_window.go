@@ -71,9 +71,9 @@ func newWindowCounter(l limit.Limit, w windowing) *windowCounter {
 	return &windowCounter{limit: l, windows: w, start: math.MinInt64, end: math.MinInt64}
 }
 
-// rewind lets the last window begin now. It lasts for a period, and until the end of the window in
-// which that ends, so that no window begins twice; but not longer than it would have. If nothing
-// was used, the window is that of now.
+// rewind lets the last window begin now. It lasts until the end of the window after that of now, so
+// that no window begins twice; but not longer than it would have. An anchored window lasts for a
+// period at most. If nothing was used, the window is that of now.
 func (c *windowCounter) rewind(now int64) {
 	if now >= c.start {
 		return
@@ -82,9 +82,9 @@ func (c *windowCounter) rewind(now int64) {
 		c.start, c.end = c.windows.of(now)
 		return
 	}
-	end := now + int64(c.limit.Period())
+	_, end := c.windows.of(now)
 	if !c.windows.anchored {
-		_, end = c.windows.of(end - 1)
+		_, end = c.windows.of(end)
 	}
 	c.start, c.end = now, min(c.end, end)
 }

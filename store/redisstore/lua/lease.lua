@@ -74,7 +74,7 @@ function F.outlast(a)
 	for _, lease in ipairs(a[LEASES]) do
 		for k = 7, #lease.charge do
 			local l = lease.charge[k]
-			local h, low = 2 * 86400, 0 -- the day of a calendar window and the next
+			local h, low
 			if l[1] == BUCKET then
 				local ah, al, bh, bl = 0, 0, 0, 0
 				for _, c in ipairs(a[COUNTERS]) do
@@ -82,7 +82,9 @@ function F.outlast(a)
 				end
 				h, low = F.with_leases(a[LEASES], l, ah, al, bh, bl)
 				h, low = F.plus(h, low, 0, 1)
-			elseif l[1] ~= CALENDAR then
+			elseif l[1] == CALENDAR then -- the window of the request and the next one, which are longer than any one window
+				h, low = F.minus(l[13], l[14], l[9], l[10])
+			else
 				local ph, pl = l[#l - 2], l[#l - 1] -- the period is the last number
 				h, low = F.plus(ph, pl, ph, pl)
 			end

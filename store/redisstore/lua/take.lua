@@ -29,7 +29,7 @@ local TAKES = {
 	'<BBc0Bc0BdI4dI4dI4dI4dI4', -- never, count, cost, its parts, room, its parts
 	'<BBc0Bc0BdI4dI4dI4',       -- never, count, ref, period
 	'<BBc0Bc0BdI4dI4',          -- never, count, period
-	'<BBc0Bc0BdI4dI4dI4dI4dI4', -- never, count, starts of four days
+	'<BBc0Bc0BdI4dI4dI4dI4dI4', -- never, count, starts of four windows
 	'<BBc0Bc0BdI4dI4dI4',       -- never, count, ref, period
 	'<BBc0Bc0BdI4dI4',          -- never, count, period
 }
