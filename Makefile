@@ -5,7 +5,7 @@ TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test lint unit demo bench fuzz soak
+.PHONY: help deps test lint unit demo bench fuzz soak prices
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,3 +40,6 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 soak: ## the long versions of the property and concurrency tests
 	@for m in . interop; do (cd $$m && go test -race -shuffle=on -timeout 60m -count=10 ./...) || exit 1; done
 	@go test -race -timeout 60m ./limit ./store/... . ./internal/line ./project ./llm -rapid.checks=20000
+
+prices: ## download the prices that providers publish, and write price/table.json anew
+	@go run ./scripts/prices price

@@ -28,17 +28,16 @@ func (p *Price) Cost(u llm.Usage, at time.Time) (Amount, []Line) {
 	var lines []Line
 	var sum total
 	before := Amount(0)
-	rates := s.fields()
-	for i, n := range partition(u) {
+	for i, n := range partition(&u) {
 		if n == 0 {
 			continue
 		}
-		sum.add(n, *rates[i])
-		lines = append(lines, Line{Part: names[i], Tokens: n, Rate: *rates[i], Cost: sum.amount() - before})
+		sum.add(n, s.amounts[i])
+		lines = append(lines, Line{Part: names[i], Tokens: n, Rate: RateOf(s.amounts[i]), Cost: sum.amount() - before})
 		before = sum.amount()
 	}
 	if s.Request > 0 {
-		sum.addRequest(s.Request)
+		sum.add(million, s.Request)
 		lines = append(lines, Line{Part: "request", Cost: sum.amount() - before})
 	}
 	return sum.amount(), lines
@@ -51,11 +50,10 @@ func (p *Price) Total(u llm.Usage, at time.Time) Amount {
 	}
 	s := p.sheet(u.Input, u.Tier, at)
 	var sum total
-	rates := s.fields()
-	for i, n := range partition(u) {
-		sum.add(n, *rates[i])
+	for i, n := range partition(&u) {
+		sum.add(n, s.amounts[i])
 	}
-	sum.addRequest(s.Request)
+	sum.add(million, s.Request)
 	return sum.amount()
 }
 
@@ -67,14 +65,14 @@ func (p *Price) Most(input, output int, tier string, at time.Time) Amount {
 	var sum total
 	sum.add(max(0, input), s.dearestInput)
 	sum.add(max(0, output), s.dearestOutput)
-	sum.addRequest(s.Request)
+	sum.add(million, s.Request)
 	return sum.amount()
 }
 
 // partition divides the tokens of a call among the parts, so that each is in one part alone. Where
 // parts do not fit into the whole, or into each other, the dearer ones usually stay: cache writes
 // before reads. A token that is both cached and an image counts as cached.
-func partition(u llm.Usage) (n [parts]int) {
+func partition(u *llm.Usage) (n [parts]int) {
 	left := max(0, u.Input)
 	take := func(to part, want int) {
 		n[to] = max(0, min(want, left))
@@ -98,17 +96,14 @@ func partition(u llm.Usage) (n [parts]int) {
 }
 
 // total adds up tokens times rates in 128 bits, in millionths of a nanodollar. It cannot overflow: a
-// product has 110 bits at most, and a call has a dozen.
+// product has 113 bits at most, and a call has a dozen.
 type total struct{ high, low uint64 }
 
 const million = 1_000_000
 
-func (t *total) add(tokens int, rate Rate) { t.addProduct(uint64(tokens), uint64(rate.amount())) }
-
-func (t *total) addRequest(a Amount) { t.addProduct(million, uint64(a)) }
-
-func (t *total) addProduct(a, b uint64) {
-	high, low := bits.Mul64(a, b)
+// add adds tokens, of which a million cost an amount.
+func (t *total) add(tokens int, amount Amount) {
+	high, low := bits.Mul64(uint64(tokens), uint64(amount))
 	var carry uint64
 	t.low, carry = bits.Add64(t.low, low, 0)
 	t.high, _ = bits.Add64(t.high, high, carry)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// tableJSON is made by tools/prices: see its comment for what is taken from where.
+// tableJSON is made by scripts/prices, whose comments say what is taken from where.
 //
 //go:embed table.json
 var tableJSON []byte
@@ -38,7 +38,7 @@ func read(text []byte) (*Table, error) {
 	t := &Table{about: file.About, providers: map[string]*provider{}, found: map[request][]Entry{}}
 	for _, p := range file.Providers {
 		for i, m := range p.Models {
-			if len(m.Names) == 0 || m.Price == nil {
+			if m.ID == "" || m.Price == nil {
 				return nil, fmt.Errorf("model %d of %s lacks a name or a price", i, p.ID)
 			}
 		}

@@ -99,7 +99,7 @@ func (t *Table) known(n modelNames) (Entry, bool) {
 	for _, name := range slices.Concat(n.sent, n.base) {
 		for _, id := range searched {
 			if m := t.providers[id].find(name); m != nil {
-				return Entry{id, m.Names[0], m.Price}, true
+				return Entry{id, m.ID, m.Price}, true
 			}
 		}
 	}
@@ -128,17 +128,17 @@ func (p *provider) find(name string) *model {
 
 func (m *model) matches(name string) bool {
 	matched := func(pattern string) bool { return matches(pattern, name) }
-	return slices.ContainsFunc(m.Names, matched) && !slices.ContainsFunc(m.Not, matched)
+	return slices.ContainsFunc(m.Match, matched) && !slices.ContainsFunc(m.Not, matched)
 }
 
 // index makes a provider ready for find.
 func (p *provider) index() {
 	p.exact = map[string]int{}
 	for i, m := range p.Models {
-		if slices.ContainsFunc(m.Names, isPattern) {
+		if slices.ContainsFunc(m.Match, isPattern) {
 			p.loose = append(p.loose, i)
 		}
-		for _, name := range m.Names {
+		for _, name := range append([]string{m.ID}, m.Match...) {
 			if _, taken := p.exact[name]; !taken && !isPattern(name) {
 				p.exact[name] = i
 			}

@@ -62,7 +62,8 @@ type Sheet struct {
 	Tier   string    // "batch", "flex" or "priority"; empty: the usual one, or the model has no prices for the tier
 	Tokens int       // the prompt has more tokens than this
 
-	dearestInput, dearestOutput Rate
+	amounts                     [parts]Amount // what a million tokens of each part cost
+	dearestInput, dearestOutput Amount
 }
 
 // The service tiers that have prices of their own.
@@ -189,12 +190,17 @@ func (t *Terms) sheets() (all [tiers][]Sheet) {
 }
 
 func newSheet(rates Rates, from time.Time, tier string, tokens int) Sheet {
-	r := rates.resolved()
-	return Sheet{
-		Rates: r, From: from, Tier: tier, Tokens: tokens,
-		dearestInput:  max(r.Input, r.CacheWrite, r.CacheWriteHour, r.AudioInput, r.ImageInput),
-		dearestOutput: max(r.Output, r.Reasoning, r.AudioOutput, r.ImageOutput),
+	s := Sheet{Rates: rates.resolved(), From: from, Tier: tier, Tokens: tokens}
+	for i, rate := range s.Rates.fields() {
+		s.amounts[i] = rate.amount()
+		switch {
+		case part(i) >= output:
+			s.dearestOutput = max(s.dearestOutput, s.amounts[i])
+		case part(i) != cachedInput && part(i) != cachedAudio:
+			s.dearestInput = max(s.dearestInput, s.amounts[i])
+		}
 	}
+	return s
 }
 
 // day writes the date on which terms begin.

@@ -54,8 +54,9 @@ type provider struct {
 
 // model is a price, and the names that have it.
 type model struct {
-	Names []string `json:"names"`         // names and patterns, in lower case; the first is the model's own
-	Not   []string `json:"not,omitempty"` // patterns of names that have other prices
+	ID    string   `json:"id"`
+	Match []string `json:"match,omitempty"` // other names and patterns, all in lower case
+	Not   []string `json:"not,omitempty"`   // patterns of names that have other prices
 	Price *Price   `json:"price"`
 }
 
@@ -104,7 +105,7 @@ func (t *Table) All() iter.Seq[Entry] {
 		}
 		for _, id := range t.order {
 			for _, m := range t.providers[id].Models {
-				if !yield(Entry{id, m.Names[0], m.Price}) {
+				if !yield(Entry{id, m.ID, m.Price}) {
 					return
 				}
 			}

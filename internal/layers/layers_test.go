@@ -22,6 +22,7 @@ const module = "dappco.re/go/core/go-ratelimit"
 // what stands below it. What stands in a folder belongs to the folder's layer,
 // unless it has its own.
 var order = []string{
+	"scripts",
 	"examples",
 	"cmd",
 	"gateway",

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// npmPackage is the newest version of a package of npm.
+type npmPackage struct {
+	name, version string
+	date          string // of the version, as 2026-09-23
+	files         map[string]string
+}
+
+// download fetches the newest version of a package, and checks it against the registry's hash.
+func download(name string) (*npmPackage, error) {
+	about, err := fetch("https://registry.npmjs.org/" + url.PathEscape(name))
+	if err != nil {
+		return nil, err
+	}
+	var registry struct {
+		Tags     map[string]string `json:"dist-tags"`
+		Times    map[string]string `json:"time"`
+		Versions map[string]struct {
+			Dist struct{ Tarball, Integrity string }
+		}
+	}
+	if err := json.Unmarshal(about, &registry); err != nil {
+		return nil, err
+	}
+	p := &npmPackage{name: name, version: registry.Tags["latest"], files: map[string]string{}}
+	p.date, _, _ = strings.Cut(registry.Times[p.version], "T")
+	dist := registry.Versions[p.version].Dist
+	packed, err := fetch(dist.Tarball)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha512.Sum512(packed)
+	if got := "sha512-" + base64.StdEncoding.EncodeToString(sum[:]); got != dist.Integrity {
+		return nil, fmt.Errorf("%s has the hash %s, and the registry says %s", dist.Tarball, got, dist.Integrity)
+	}
+	return p, p.unpack(packed)
+}
+
+func fetch(address string) ([]byte, error) {
+	answer, err := http.Get(address)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", address, answer.Status)
+	}
+	return io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+}
+
+// unpack reads the files of a tarball.
+func (p *npmPackage) unpack(packed []byte) error {
+	plain, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	for files := tar.NewReader(plain); ; {
+		file, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(io.LimitReader(files, 64<<20))
+		if err != nil {
+			return err
+		}
+		p.files[file.Name] = string(text)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"path"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// services is what the service tiers cost in percent of the usual prices; 0 is the usual prices. The
+// data set does not have them. The providers' pages were read in November 2026; where they give a
+// range, or no number for a model, the highest stands here. The first that matches a model counts.
+var services = []struct {
+	provider, model       string // * stands for any characters
+	batch, flex, priority int
+}{
+	{"openai", "gpt-4o*", 50, 50, 175}, // https://openai.com/api-priority-processing
+	{"openai", "gpt-4.1-nano*", 50, 50, 200},
+	{"openai", "gpt-4.1*", 50, 50, 175},
+	{"openai", "gpt-5-mini*", 50, 50, 180},
+	{"openai", "gpt-5", 50, 50, 200},
+	{"openai", "gpt-5.[1-4]*", 50, 50, 200},
+	{"openai", "*", 50, 50, 250},
+	{"anthropic", "*", 50, 0, 0},       // https://platform.claude.com/docs/en/about-claude/pricing; priority is a commitment
+	{"google", "gemini*", 50, 50, 200}, // https://ai.google.dev/gemini-api/docs/optimization: 75% to 100% more
+	{"google", "claude*", 50, 0, 0},
+	{"mistral", "*", 50, 0, 0},
+	{"groq", "*", 50, 0, 0},
+	{"aws", "*", 50, 0, 175},
+}
+
+// complete adds what the data set lacks to the prices of a model: service tiers, and what Anthropic's
+// models cost to keep in a cache for an hour, which is twice their input.
+func complete(provider, model string, terms []price.Terms) {
+	for i := range terms {
+		t := &terms[i]
+		if strings.Contains(model, "claude") {
+			keepForAnHour(&t.Rates)
+			for j := range t.Above {
+				keepForAnHour(&t.Above[j].Rates)
+			}
+		}
+		for _, s := range services {
+			if fits, _ := path.Match(s.model, model); fits && s.provider == provider && t.Rates != (price.Rates{}) {
+				t.Batch.Percent, t.Flex.Percent, t.Priority.Percent = s.batch, s.flex, s.priority
+				break
+			}
+		}
+	}
+}
+
+func keepForAnHour(r *price.Rates) {
+	if r.CacheWrite > 0 && r.CacheWriteHour == 0 {
+		r.CacheWriteHour = 2 * r.Input
+	}
+}
