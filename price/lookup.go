@@ -29,10 +29,13 @@ var kinds = map[string]llm.Provider{"google": llm.Vertex, "aws": llm.Bedrock}
 // compactDate is the date of a release without dashes.
 var compactDate = regexp.MustCompile(`-(20\d\d)([01]\d)([0-3]\d)(-|:|$)`)
 
-func namesOf(r request) modelNames {
+func (t *Table) namesOf(r request) modelNames {
 	n := modelNames{provider: strings.ToLower(r.provider)}
-	n.id = cmp.Or(ids[n.provider], n.provider)
-	kind := cmp.Or(kinds[n.provider], llm.Provider(n.provider))
+	kind := cmp.Or(t.kinds[n.provider], kinds[n.provider], llm.Provider(n.provider))
+	n.id = cmp.Or(ids[string(kind)], string(kind))
+	if t.providers[n.id] == nil { // the table does not know the kind, but maybe the name
+		n.id = cmp.Or(ids[n.provider], n.provider)
+	}
 	sent := strings.ToLower(strings.TrimSpace(r.model))
 	plain := strings.ToLower(llm.PlainName(kind, sent))
 	base := strings.ToLower(llm.BaseName(kind, sent))

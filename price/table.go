@@ -6,12 +6,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Table has the prices of models. It is safe for concurrent use.
 type Table struct {
 	about     About
 	overrides []Override
+	kinds     map[string]llm.Provider // what the caller's names of providers stand for
 	providers map[string]*provider
 	order     []string // the providers, in the order in which a model without a provider is looked for
 
@@ -70,16 +73,30 @@ const maxFound = 4096
 // of several patterns the first counts. Overrides of this table come after the new ones.
 func (t *Table) With(overrides ...Override) *Table {
 	return &Table{
-		about: t.about, providers: t.providers, order: t.order,
+		about: t.about, kinds: t.kinds, providers: t.providers, order: t.order,
 		overrides: slices.Concat(overrides, t.overrides), found: map[request][]Entry{},
 	}
 }
 
+// WithProviders returns a table that knows the caller's names of providers, and what each stands for.
+func (t *Table) WithProviders(kinds map[string]llm.Provider) *Table {
+	named := t.With()
+	named.kinds = map[string]llm.Provider{}
+	for name, kind := range kinds {
+		named.kinds[strings.ToLower(name)] = kind
+	}
+	return named
+}
+
+// Overrides returns the prices that win over the table's own.
+func (t *Table) Overrides() []Override { return slices.Clone(t.overrides) }
+
 // About returns where the prices come from.
 func (t *Table) About() About { return t.about }
 
-// Of returns the price of a model that holds at a time. The provider is an llm.Provider, or the
-// name of another company such as "deepseek"; if it is empty, any provider's model will do.
+// Of returns the price of a model that holds at a time. The provider is one of [Table.WithProviders],
+// an [llm.Provider], or another company such as "deepseek"; if it is empty, any provider's model will
+// do.
 func (t *Table) Of(provider, model string, at time.Time) (*Price, bool) {
 	e, ok := t.Find(provider, model, at)
 	return e.Price, ok
@@ -121,7 +138,7 @@ func (t *Table) candidates(r request) []Entry {
 	if ok {
 		return found
 	}
-	n := namesOf(r)
+	n := t.namesOf(r)
 	found = t.overriding(n)
 	if e, ok := t.known(n); ok {
 		found = append(found, e)

@@ -193,6 +193,27 @@ func TestFirstModelCounts(t *testing.T) {
 	}
 }
 
+// Providers have names of the caller's own.
+func TestProviders(t *testing.T) {
+	table := price.Known().WithProviders(map[string]llm.Provider{
+		"Azure-EU": llm.Azure, "google": llm.Gemini, "deepseek": llm.Compatible, "cloud": llm.Vertex, "own": llm.Compatible, "aws": llm.Bedrock,
+	}).With(price.Override{Model: "azure-eu/gpt-4o-mini", Price: mustNew(t, price.Terms{})})
+	for _, c := range []struct{ provider, name, want string }{
+		{"azure-eu", "GPT-4o", "openai/gpt-4o"},
+		{"azure-eu", "gpt-4o-mini", "/azure-eu/gpt-4o-mini"},
+		{"openai", "gpt-4o-mini", "openai/gpt-4o-mini"},
+		{"google", "models/gemini-2.5-pro", "google/gemini-2.5-pro"},
+		{"cloud", "publishers/google/models/gemini-2.5-pro", "google/gemini-2.5-pro"},
+		{"aws", "amazon.nova-pro-v1:0", "aws/amazon.nova-pro-v1:0"},
+		{"deepseek", "deepseek-chat", "deepseek/deepseek-chat"},
+		{"own", "gpt-4o", "/"},
+	} {
+		if e, _ := table.Find(c.provider, c.name, today); e.Provider+"/"+e.Model != c.want {
+			t.Errorf("%s of %s is %s/%s, want %s", c.name, c.provider, e.Provider, e.Model, c.want)
+		}
+	}
+}
+
 // Clients that make up names cannot fill the memory, and each finds its price.
 func TestManyNames(t *testing.T) {
 	table := price.Known().With(price.Override{Model: "mine-*", Price: mustNew(t, price.Terms{})})
