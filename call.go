@@ -7,6 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -29,11 +30,20 @@ type Call struct {
 	Requests int // how many requests the call counts as: 0 is one
 
 	// Project names the project that makes the call, or is empty. After
-	// [RateLimiter.NewProjects] it is an id that [project.CheckID] accepts: 1 to 128
-	// visible ASCII characters. Before, any name will do that has up to 512 bytes of
+	// [RateLimiter.NewProjects] it is an id that [project.CheckID] accepts, such as
+	// "acme/search": the call is charged to acme as well. Before, any name will do that has up to 512 bytes of
 	// UTF-8 and no control characters. Projects have shares of a model's quota by their
 	// priorities and weights.
 	Project string
+
+	// Dollars is the price that the call is expected to have: see [project.Call]. It counts
+	// for limits of projects, keys and runs.
+	Dollars price.Amount
+
+	// Key is the id of the key with which the call was made, and Run that of the agent's run
+	// that it is a part of: see [project.Call]. Either may be empty. Before
+	// [RateLimiter.NewProjects], and without a Project, they have no effect.
+	Key, Run string
 
 	// MaxWait is how long the call may wait in AcquireCall. With 0 it waits until its
 	// context ends. A call that would have to wait for longer fails at once, with an
@@ -64,6 +74,9 @@ func checkProject(name string) error {
 // wrong with the call, or nil.
 func (c *Call) ask(a *admission.Ask) error {
 	if err := a.Set(c.Requests, c.Estimated, c.Tokens); err != nil {
+		return err
+	}
+	if err := project.SetPrice(a, c.Dollars); err != nil {
 		return err
 	}
 	if c.MaxWait < 0 {

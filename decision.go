@@ -119,10 +119,8 @@ func (rl *RateLimiter) fillDecision(p *preparedCall, r *admission.Result, d *Dec
 		v.fill(&r.Outcome, s)
 	}
 	v.fillStats(&d.Stats)
-	if p.projectScope != nil {
-		if s := r.Outcome.Of(p.projectScope); s != nil && s.Rules() != nil {
-			project.Hear(&d.Project, &r.Outcome, s)
-		}
+	if p.Project != "" {
+		project.Hear(&d.Project, &r.Outcome)
 	}
 	if r.Allowed() {
 		d.Allowed, d.Code, d.Reason = true, DecisionAllowed, "within the quota"

@@ -10,12 +10,12 @@ import (
 // Ahead reports whether calls of a project wait for a limit of the project, for which, and
 // when the first of them asks again.
 func (rl *RateLimiter) Ahead(project string) (again time.Duration, by string, waiting bool) {
-	scope, err := rl.projectScope(project)
+	scopes, err := rl.appendProject(nil, &Call{Project: project})
 	if err != nil {
 		panic(err)
 	}
 	var r admission.Result
-	if err := rl.engine.Look(context.Background(), &admission.Call{}, admission.Scopes{scope}, &r); err != nil {
+	if err := rl.engine.Look(context.Background(), &admission.Call{}, scopes, &r); err != nil {
 		panic(err)
 	}
 	return r.Ahead.Again, r.Ahead.By, r.Behind

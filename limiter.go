@@ -12,6 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -70,7 +71,7 @@ func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reserva
 
 func (rl *RateLimiter) try(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
 	var prepared preparedCall
-	var scopes [2]*admission.Scope
+	var scopes callScopes
 	n := rl.prepare(c, &prepared, &scopes)
 	if prepared.unlimited {
 		return rl.passUnlimited(ctx, &prepared, d), nil
@@ -116,7 +117,7 @@ func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservatio
 
 func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
 	var prepared preparedCall
-	var scopes [2]*admission.Scope
+	var scopes callScopes
 	n := rl.prepare(c, &prepared, &scopes)
 	if prepared.unlimited && ctx.Err() == nil {
 		return rl.passUnlimited(ctx, &prepared, d), nil
@@ -144,7 +145,7 @@ func explainNever(prepared *preparedCall, d *Decision, err error) error {
 // reserves.
 func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
 	var prepared preparedCall
-	var scopes [2]*admission.Scope
+	var scopes callScopes
 	n := rl.prepare(&Call{Model: model, Estimated: tokens}, &prepared, &scopes)
 	if prepared.unlimited && ctx.Err() == nil {
 		return nil
@@ -160,7 +161,7 @@ func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens
 // have changed it by the time you act on it: see TryAcquire.
 func (rl *RateLimiter) Decide(model string, estimatedTokens int) (d Decision) {
 	var prepared preparedCall
-	var scopes [2]*admission.Scope
+	var scopes callScopes
 	n := rl.prepare(&Call{Model: model, Estimated: estimatedTokens}, &prepared, &scopes)
 	if prepared.unlimited {
 		rl.fillUnlimited(&prepared, &d)
@@ -200,21 +201,24 @@ func bounded(n int) int { return min(max(n, 0), admission.MaxTokens) }
 // preparedCall is a call in the form that the engine takes.
 type preparedCall struct {
 	admission.Call
-	model        *model           // nil if the call names no model that is counted
-	projectScope *admission.Scope // the scope of the call's project; nil if the call names none
-	unlimited    bool             // neither a quota nor a project's limit governs the call
-	hasQuota     bool             // the model has a quota
+	model     *model // nil if the call names no model that is counted
+	unlimited bool   // neither a quota nor a project's limit governs the call
+	hasQuota  bool   // the model has a quota
 }
 
-// prepare fills in a and the scopes that the call is charged to. It returns how many these are.
-func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *[2]*admission.Scope) (n int) {
+// callScopes has room for the scopes that a call is charged to.
+type callScopes [1 + project.MostScopes]*admission.Scope
+
+// prepare fills in p and the scopes that the call is charged to, the model's first. It returns how
+// many these are.
+func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *callScopes) (n int) {
 	p.Model, p.Project, p.MaxWait, p.Priority, p.Shadow = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow
 	p.model = (*rl.quotas.Load())[c.Model]
 	p.hasQuota = p.model != nil
 	p.Limited = p.hasQuota
-	err := c.ask(&p.Ask)
+	own, err := scopes[1:1], c.ask(&p.Ask)
 	if err == nil && c.Project != "" {
-		p.projectScope, err = rl.projectScope(c.Project)
+		own, err = rl.appendProject(own, c)
 	}
 	if err != nil {
 		p.Invalid = err
@@ -224,7 +228,7 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *[2]*admission.S
 		return 0
 	}
 	limited := p.hasQuota && p.model.scope.Limited()
-	projectLimited := p.projectScope != nil && p.projectScope.Rules() != nil
+	projectLimited := len(own) > 0 && own[0].Rules() != nil
 	switch {
 	case !limited && !projectLimited && (c.Model == "" || !rl.isPaused(c.Model)):
 		p.unlimited = true
@@ -232,27 +236,25 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *[2]*admission.S
 	case c.Model != "" && !p.hasQuota:
 		p.model = rl.findOrMake(c.Model)
 	}
-	if p.model != nil {
-		scopes[n] = p.model.scope
-		n++
+	if p.model == nil {
+		return copy(scopes[:], own)
 	}
-	if p.projectScope != nil {
-		scopes[n] = p.projectScope
-		n++
-	}
-	return n
+	scopes[0] = p.model.scope
+	return 1 + len(own)
 }
 
-// projectScope returns the scope of a project. Before NewProjects the scope has no limits, but
-// calls still have their turns by their projects.
-func (rl *RateLimiter) projectScope(id string) (*admission.Scope, error) {
-	if projects := rl.projects.Load(); projects != nil {
-		return projects.Scope(id)
+// appendProject appends the scopes of a call's project, key and run. Before NewProjects the project's
+// scope has no limits, but calls still have their turns by their projects.
+func (rl *RateLimiter) appendProject(list []*admission.Scope, c *Call) ([]*admission.Scope, error) {
+	projects := rl.projects.Load()
+	if projects == nil {
+		return append(list, rl.engine.NewOwn(c.Project, c.Project)), checkProject(c.Project)
 	}
-	if err := checkProject(id); err != nil {
-		return nil, err
+	list, err := projects.AppendScopes(list, c.Project, c.Key, c.Run)
+	if err == nil && c.Dollars == price.Unknown {
+		err = project.CheckPriced(list)
 	}
-	return rl.engine.NewOwn(id, id), nil
+	return list, err
 }
 
 // NewProjects gives projects limits of their own, which are counted in the store of this

@@ -10,6 +10,9 @@ import (
 // Amount is an amount of money in billionths of a dollar, which are called nanodollars.
 type Amount int64
 
+// Unknown is the price of a call that has none.
+const Unknown Amount = -1
+
 // Dollar is a dollar, as an [Amount] or a [Rate].
 const Dollar = 1_000_000_000
 

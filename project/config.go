@@ -8,6 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -21,6 +22,9 @@ type Config struct {
 	// Limits has the limits of projects that have one of their own, by their ids. Such
 	// a project takes nothing from Default: what its Limit leaves 0 is unlimited.
 	Limits map[string]Limit
+
+	// Runs is what each run of an agent may use. A zero RunLimit leaves runs unlimited.
+	Runs RunLimit
 
 	// Store is where to count. All limiters on one store share their limits
 	// exactly; it stays yours to close. The default is one in memory.
@@ -79,10 +83,17 @@ func newOn(e *admission.Engine, owned bool, cfg Config) (*Limiter, error) {
 	if cfg.MaxWaiting < 0 {
 		return nil, fmt.Errorf("ratelimit: MaxWaiting is %d: it must be at least 0, which is %d", cfg.MaxWaiting, defaultMaxWaiting)
 	}
-	l := &Limiter{engine: e, owned: owned, maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), plans: newPlans(), scopes: newScopes(), minima: map[string]Limit{}}
+	l := &Limiter{engine: e, owned: owned, maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), plans: newPlans(), minima: map[string]Limit{}}
+	l.scopes = newScopes(e, l.newScope, l.planOf)
+	l.keyPlans, l.keys = newPlans(), newScopes(e, l.newKeyScope, l.planOfKey)
+	l.runs = newScopes(e, l.newRunScope, l.planOfRun)
+	l.inner, _ = newPlan(Limit{}, l.maxWaiting)
 	l.memory, _ = e.Store().(*store.Memory)
 	if err := l.SetDefault(*cmp.Or(cfg.Default, DefaultLimit)); err != nil {
 		return nil, err
+	}
+	if err := l.SetRuns(cfg.Runs); err != nil {
+		return nil, fmt.Errorf("ratelimit: the limit of runs: %s", message.Plain(err))
 	}
 	if err := l.setPlans(cfg.Limits); err != nil {
 		return nil, err

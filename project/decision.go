@@ -2,6 +2,8 @@ package project
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
@@ -20,6 +22,10 @@ type Decision struct {
 	// that of a [Window], or [Concurrent]. It is empty if none does.
 	Exceeded string
 
+	// Owner says whose limit Exceeded is: the id of the call's project or of one above it,
+	// or "key" or "run" with the id of that. It is empty if none denies.
+	Owner string
+
 	// RetryAfter is how long it takes until the same call passes, if nothing else passes
 	// before it: zero when it was allowed, [Never] when it cannot pass. While other calls
 	// wait, it is the time until the first of them passes. Nobody knows when a call under
@@ -30,86 +36,132 @@ type Decision struct {
 	// to [Limit].MaxConcurrent. If that is 0, they are not counted.
 	Concurrent int64
 
-	plan      *plan
-	count     int
-	standings [windows]Standing
+	asked bool
+	plan  *plan // that denies, or the last that was asked
+	count int
+	few   [fewStandings]Standing
+	many  *[]Standing // all, if there are more than few; a pointer, so that decisions can be compared
 }
 
-// Standing is where a project stands in one of its windows.
+// fewStandings is how many windows nearly all calls are charged to at most.
+const fewStandings = 8
+
+// Standing is where the owner of a window stands in it: the call's project, one above it, its
+// key or its run.
 type Standing struct {
+	Owner      string        // as in [Decision]
 	Window     *Window       // the same one, as long as the limit stays: do not change it
 	Remaining  int64         // after the call
 	RetryAfter time.Duration // until this window lets the call pass: zero if it does now
 	ResetAfter time.Duration // until nothing is used in the window, if nothing else passes
 }
 
-// Windows returns where the project stands in each of its windows that the call
-// was charged to: of requests, then of tokens, the shortest first.
-func (d *Decision) Windows() []Standing { return d.standings[:d.count] }
-
-// IsZero reports whether the decision is empty: no limit of a project was asked.
-func (d *Decision) IsZero() bool { return d.plan == nil }
-
-// Hear fills in d, which is zero, with what a project's limits have answered to a call that
-// is charged to a model as well. It is for package ratelimit alone.
-func Hear(d *Decision, o *admission.Outcome, s *admission.Standing) {
-	d.Allowed = true
-	d.hear(o, s)
+// Windows returns where the call's project, all above it, its key and its run stand in each of
+// the windows that the call was charged to. Those of the project come first, and of each owner
+// those of requests, then those of tokens and of dollars, the shortest first.
+func (d *Decision) Windows() []Standing {
+	if d.many != nil {
+		return *d.many
+	}
+	return d.few[:d.count]
 }
 
-// hear enters what the limits of a project's scope say.
-func (d *Decision) hear(o *admission.Outcome, s *admission.Standing) {
-	d.plan = s.Rules().Setup.(*plan)
+// IsZero reports whether the decision is empty: no limit of a project was asked.
+func (d *Decision) IsZero() bool { return !d.asked }
+
+// Hear fills in d, which is zero, with what the limits of a project, and of others that this
+// package knows, have answered to a call that is charged to a model as well. It is for package
+// ratelimit alone.
+func Hear(d *Decision, o *admission.Outcome) {
+	d.Allowed = true
+	d.hear(o)
+}
+
+// hear enters what the limits of the call's own scopes say.
+func (d *Decision) hear(o *admission.Outcome) {
+	all := o.All()
+	for k := range all {
+		s := &all[k]
+		if s.Rules() == nil {
+			continue
+		}
+		if p, ok := s.Rules().Setup.(*plan); ok {
+			d.hearOne(o, s, p)
+		}
+	}
+}
+
+// hearOne enters what the limits of one scope say.
+func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan) {
+	if d.asked = true; d.plan == nil {
+		d.plan = p
+	}
 	for i := range s.Len() {
 		if l, said := o.At(s, i); l.Unit != admission.Slots {
-			d.enter(&d.plan.windows[l.ID], said)
+			d.enter(p, s.Scope.Name, l.ID, said)
 		}
 	}
 	for i := range s.Len() { // which come last, whatever their place
 		if l, said := o.At(s, i); l.Unit == admission.Slots {
-			d.enterSlots(said)
+			d.enterSlots(p, s.Scope.Name, said)
 		}
 	}
 }
 
-// enter enters what a window says.
-func (d *Decision) enter(w *Window, said *limit.Verdict) {
-	d.standings[d.count] = Standing{w, said.Remaining, said.RetryAfter, said.ResetAfter}
-	d.count++
+// enter enters what the window at a place in a plan says.
+func (d *Decision) enter(p *plan, owner string, window int, said *limit.Verdict) {
+	w := &p.windows[window]
+	s := Standing{owner, w, said.Remaining, said.RetryAfter, said.ResetAfter}
+	switch {
+	case d.many != nil:
+		*d.many = append(*d.many, s)
+	case d.count == len(d.few):
+		all := append(slices.Clone(d.few[:]), s)
+		d.many = &all
+	default:
+		d.few[d.count] = s
+		d.count++
+	}
 	if said.RetryAfter > d.RetryAfter {
-		d.Allowed, d.RetryAfter, d.Exceeded = false, said.RetryAfter, w.Name
+		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, said.RetryAfter, w.Name, owner, p
 	}
 }
 
 // enterSlots enters what the limit on calls at a time says.
-func (d *Decision) enterSlots(said *limit.Verdict) {
-	d.Concurrent = min(said.Used, int64(d.plan.limit.MaxConcurrent))
+func (d *Decision) enterSlots(p *plan, owner string, said *limit.Verdict) {
+	if d.Concurrent == 0 {
+		d.Concurrent = min(said.Used, int64(p.limit.MaxConcurrent))
+	}
 	if guess := min(said.RetryAfter, admission.SlotGuess); guess > d.RetryAfter {
-		d.Allowed, d.RetryAfter, d.Exceeded = false, guess, Concurrent
+		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, guess, Concurrent, owner, p
 	}
 }
 
 // Reason says for people what denies the call: empty where nothing does.
 func (d *Decision) Reason() string {
 	if d.Exceeded == Concurrent {
-		return fmt.Sprintf("all of the project's %d calls at a time are under way: try again in %v", d.plan.limit.MaxConcurrent, message.Wait(d.RetryAfter))
+		return fmt.Sprintf("%s has %d calls under way, as many as it may: try again in %v", subject(d.Owner), d.plan.limit.MaxConcurrent, message.Wait(d.RetryAfter))
 	}
-	for i := range d.Windows() {
-		if s := &d.standings[i]; s.Window.Name == d.Exceeded {
+	all := d.Windows()
+	for i := range all {
+		if s := &all[i]; s.Window.Name == d.Exceeded && s.Owner == d.Owner {
 			return s.reason(d.RetryAfter)
 		}
 	}
 	return ""
 }
 
+// subject returns an owner as a sentence names it. Keys and runs have a space in theirs.
+func subject(owner string) string {
+	if strings.Contains(owner, " ") {
+		return owner
+	}
+	return "project " + owner
+}
+
 func (s *Standing) reason(retry time.Duration) string {
-	what := "requests"
-	if s.Window.Tokens {
-		what = "tokens"
-	}
 	if retry == Never {
-		return fmt.Sprintf("more than the project's limit of %d %s per %v", s.Window.Count, what, s.Window.Period)
+		return fmt.Sprintf("more than %s may use: %s", subject(s.Owner), s.Window)
 	}
-	return fmt.Sprintf("the project has %d of its %d %s per %v left, which is too little: try again in %v",
-		s.Remaining, s.Window.Count, what, s.Window.Period, message.Wait(retry))
+	return fmt.Sprintf("%s has %s left of %s, which is too little: try again in %v", subject(s.Owner), s.Window.amount(s.Remaining), s.Window, message.Wait(retry))
 }

@@ -1,7 +1,7 @@
 package project
 
-// MostScopes is how many projects a limiter keeps a scope of.
-const MostScopes = scopeShards * mostScopes
+// KeptScopes is how many projects a limiter keeps a scope of.
+const KeptScopes = scopeShards * mostScopes
 
 // ForgetScopes forgets the scopes of all projects, as if very many others were used.
 func (l *Limiter) ForgetScopes() {

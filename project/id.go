@@ -3,14 +3,30 @@ package project
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"unicode/utf8"
 )
 
-const maxID = 128
+const (
+	maxID    = 128 // bytes
+	maxDepth = 8   // names
+)
 
-// CheckID returns what is wrong with the id of a project and what is allowed, or
-// nil. An id has 1 to 128 bytes of visible ASCII.
+// CheckID returns what is wrong with the id of a project and what is allowed, or nil. An id is
+// a path of 1 to 8 names with slashes between them, such as "acme/search/alice", of 1 to 128 bytes
+// of visible ASCII. No name is empty, or *.
 func CheckID(id string) error {
+	if err := checkPath(id); err != nil {
+		return err
+	}
+	if isTemplate(id) {
+		return fmt.Errorf("%w: the project id %q has the name *: that stands for every name, in limits alone", ErrInvalid, id)
+	}
+	return nil
+}
+
+// checkPath returns what is wrong with the path of a project or of a template.
+func checkPath(id string) error {
 	if id == "" {
 		return fmt.Errorf("%w: the project id is empty: it must have 1 to %d visible ASCII characters", ErrInvalid, maxID)
 	}
@@ -20,6 +36,12 @@ func CheckID(id string) error {
 	if i := not(visible, id); i < len(id) {
 		r, _ := utf8.DecodeRuneInString(id[i:])
 		return fmt.Errorf("%w: the project id %q has %q at %d: only visible ASCII characters are allowed, and no spaces", ErrInvalid, id, r, i)
+	}
+	if id[0] == '/' || id[len(id)-1] == '/' || strings.Contains(id, "//") {
+		return fmt.Errorf("%w: the project id %q has an empty name: it must have names with single slashes between them", ErrInvalid, id)
+	}
+	if depth := strings.Count(id, "/") + 1; depth > maxDepth {
+		return fmt.Errorf("%w: the project id %q has %d names: it may have %d", ErrInvalid, id, depth, maxDepth)
 	}
 	return nil
 }

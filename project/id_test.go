@@ -9,9 +9,9 @@ import (
 
 // tricky is ids that keys, paths and headers have trouble with.
 var tricky = []string{
-	"a", "A", "a/b", "a%2Fb", "a%2fb", "a%252Fb", "a/requests", "a/tokens", "a/", "/a", "/", "//", ".", "..", "../a", "%", "%%", "%2F",
-	"*", "?", "[a]", "{a}", "a{b}c", ":", "a:b", "~", "!", "\\", `"`, "'", "`", "<", "&", "#", ";", ",", "+", "=", "@", "$", "|", "^",
-	"project/a", "project/a/requests", "quota/m", strings.Repeat("a", 128), strings.Repeat("%", 128), strings.Repeat("/", 128),
+	"a", "A", "a/b", "a%2Fb", "a%2fb", "a%252Fb", "a/requests", "a/tokens", "a/b/c/d/e/f/g/h", ".", "..", "../a", "%", "%%", "%2F",
+	"a*", "**", "?", "[a]", "{a}", "a{b}c", ":", "a:b", "~", "!", "\\", `"`, "'", "`", "<", "&", "#", ";", ",", "+", "=", "@", "$", "|", "^",
+	"project/a", "project/a/requests", "quota/m", strings.Repeat("a", 128), strings.Repeat("%", 128), strings.Repeat("a", 126) + "/a",
 }
 
 // badIDs is what is none, and what the error says of it.
@@ -20,6 +20,14 @@ var badIDs = map[string]string{
 	strings.Repeat("a", 129):    "the project id has 129 bytes: it may have 128",
 	strings.Repeat("a", 1<<20):  "the project id has 1048576 bytes: it may have 128",
 	strings.Repeat("\xff", 1e6): "the project id has 1000000 bytes: it may have 128",
+	"a/":                        "has an empty name",
+	"/a":                        "has an empty name",
+	"/":                         "has an empty name",
+	"a//b":                      "has an empty name",
+	"a/b/c/d/e/f/g/h/i":         "has 9 names: it may have 8",
+	"*":                         "has the name *",
+	"a/*":                       "has the name *",
+	"a/*/c":                     "has the name *",
 	" ":                         `the project id " " has ' ' at 0`,
 	"a b":                       `has ' ' at 1`,
 	"a ":                        `has ' ' at 1`,
@@ -74,7 +82,7 @@ func TestKeysAreApart(t *testing.T) {
 	}
 }
 
-// An id is valid if it is 1 to 128 bytes of visible ASCII. Then its key is the one
+// An id is valid if it is 1 to 128 bytes of visible ASCII, in up to 8 names. Then its key is the one
 // that calls with tokens use, and it can be told from the key.
 func FuzzID(f *testing.F) {
 	for _, id := range tricky {
@@ -89,6 +97,10 @@ func FuzzID(f *testing.F) {
 		visible := len(id) >= 1 && len(id) <= 128
 		for _, b := range []byte(id) {
 			visible = visible && b >= '!' && b <= '~'
+		}
+		names := strings.Split(id, "/")
+		for _, name := range names {
+			visible = visible && name != "" && name != "*" && len(names) <= 8
 		}
 		err := CheckID(id)
 		if (err == nil) != visible || err != nil && !errors.Is(err, ErrInvalid) {

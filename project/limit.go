@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -20,7 +22,19 @@ type Limit struct {
 	TokensPerMinute int `json:"tokens_per_minute,omitempty"`
 	TokensPerHour   int `json:"tokens_per_hour,omitempty"`
 	TokensPerDay    int `json:"tokens_per_day,omitempty"`
-	TokensPerMonth  int `json:"tokens_per_month,omitempty"` // any 30 days: the project's budget
+	TokensPerMonth  int `json:"tokens_per_month,omitempty"` // the project's budget
+
+	// Dollars are what calls cost, by [Call].Dollars; up to 9,007,199. Dollars, without a period,
+	// is a total that never comes back.
+	DollarsPerHour  price.Amount `json:"dollars_per_hour,omitempty"`
+	DollarsPerDay   price.Amount `json:"dollars_per_day,omitempty"`
+	DollarsPerWeek  price.Amount `json:"dollars_per_week,omitempty"`
+	DollarsPerMonth price.Amount `json:"dollars_per_month,omitempty"`
+	Dollars         price.Amount `json:"dollars,omitempty"`
+
+	// Resets says when the hours, days, weeks and months of the limit begin. The zero Calendar
+	// lets any hour, any 24 hours, any 7 days and any 30 days count.
+	Resets limit.Calendar `json:"resets,omitzero"`
 
 	// MaxConcurrent is how many calls of the project may be under way at a time:
 	// reserved by [Limiter.Take] or [Limiter.Acquire], and neither committed nor
@@ -66,12 +80,15 @@ const (
 // Validate returns what is wrong with the limit and what is allowed, or nil.
 func (l Limit) Validate() error {
 	for _, f := range l.fields() {
-		if err := checkMost(f.field, f.most); err != nil {
+		if err := f.check(); err != nil {
 			return err
 		}
 	}
-	if err := checkMost("MaxConcurrent", l.MaxConcurrent); err != nil {
+	if err := (&field{field: "MaxConcurrent", most: int64(l.MaxConcurrent)}).check(); err != nil {
 		return err
+	}
+	if err := l.Resets.Validate(); err != nil {
+		return fmt.Errorf("ratelimit: Resets: %s", message.Plain(err))
 	}
 	if l.Priority < -maxPriority || l.Priority > maxPriority {
 		return fmt.Errorf("ratelimit: Priority is %d: it must be from %d to %d", l.Priority, -maxPriority, maxPriority)
@@ -97,54 +114,61 @@ func (l Limit) validateShares() error {
 	return nil
 }
 
-func checkMost(field string, most int) error {
-	if most < 0 || int64(most) > maxAmount {
-		return fmt.Errorf("ratelimit: %s is %d: it must be from 0, which is unlimited, to %d", field, most, int64(maxAmount))
-	}
-	return nil
-}
-
 // field is one of the windows in a Limit.
 type field struct {
-	field  string
-	name   string
-	of     string
-	tokens bool
-	most   int
-	period time.Duration
+	field string
+	name  string
+	unit  admission.Unit
+	most  int64
+	limit func(limit.Calendar, int64) limit.Limit
 }
 
 const (
-	windows        = 7
+	windows        = 12
 	requestWindows = 3
 )
 
 func (l *Limit) fields() [windows]field {
 	return [windows]field{
-		{"RequestsPerMinute", "minute", "requests/minute", false, l.RequestsPerMinute, time.Minute},
-		{"RequestsPerHour", "hour", "requests/hour", false, l.RequestsPerHour, time.Hour},
-		{"RequestsPerDay", "day", "requests/day", false, l.RequestsPerDay, 24 * time.Hour},
-		{"TokensPerMinute", "tokens-minute", "tokens/minute", true, l.TokensPerMinute, time.Minute},
-		{"TokensPerHour", "tokens-hour", "tokens/hour", true, l.TokensPerHour, time.Hour},
-		{"TokensPerDay", "tokens-day", "tokens/day", true, l.TokensPerDay, 24 * time.Hour},
-		{"TokensPerMonth", "tokens-month", "tokens/30 days", true, l.TokensPerMonth, 30 * 24 * time.Hour},
+		{"RequestsPerMinute", "minute", admission.Requests, int64(l.RequestsPerMinute), perMinute},
+		{"RequestsPerHour", "hour", admission.Requests, int64(l.RequestsPerHour), limit.Calendar.PerHour},
+		{"RequestsPerDay", "day", admission.Requests, int64(l.RequestsPerDay), limit.Calendar.PerDay},
+		{"TokensPerMinute", "tokens-minute", admission.AllTokens, int64(l.TokensPerMinute), perMinute},
+		{"TokensPerHour", "tokens-hour", admission.AllTokens, int64(l.TokensPerHour), limit.Calendar.PerHour},
+		{"TokensPerDay", "tokens-day", admission.AllTokens, int64(l.TokensPerDay), limit.Calendar.PerDay},
+		{"TokensPerMonth", "tokens-month", admission.AllTokens, int64(l.TokensPerMonth), limit.Calendar.PerMonth},
+		{"DollarsPerHour", "dollars-hour", admission.Dollars, int64(l.DollarsPerHour), limit.Calendar.PerHour},
+		{"DollarsPerDay", "dollars-day", admission.Dollars, int64(l.DollarsPerDay), limit.Calendar.PerDay},
+		{"DollarsPerWeek", "dollars-week", admission.Dollars, int64(l.DollarsPerWeek), limit.Calendar.PerWeek},
+		{"DollarsPerMonth", "dollars-month", admission.Dollars, int64(l.DollarsPerMonth), limit.Calendar.PerMonth},
+		{"Dollars", "dollars", admission.Dollars, int64(l.Dollars), total},
 	}
 }
 
-// Window is one of a project's limits: so much in any period.
-type Window struct {
-	// Name is "minute", "hour", "day", "tokens-minute", "tokens-hour",
-	// "tokens-day" or "tokens-month".
-	Name   string
-	Tokens bool // it limits tokens, and not requests
-	Count  int64
-	Period time.Duration
+// check returns what is wrong with the number in a field, or nil.
+func (f *field) check() error {
+	switch {
+	case f.most >= 0 && f.most <= maxAmount:
+		return nil
+	case f.unit == admission.Dollars:
+		return fmt.Errorf("ratelimit: %s is %v: it must be from $0, which is unlimited, to %v", f.field, price.Amount(f.most), price.Amount(maxAmount))
+	}
+	return fmt.Errorf("ratelimit: %s is %d: it must be from 0, which is unlimited, to %d", f.field, f.most, int64(maxAmount))
 }
+
+func perMinute(_ limit.Calendar, n int64) limit.Limit {
+	return limit.PerMinute(n).Using(limit.SlidingLog)
+}
+
+// forever is longer than any limit is kept.
+const forever = 50 * 365 * 24 * time.Hour
+
+func total(_ limit.Calendar, n int64) limit.Limit { return limit.New(n, forever).Anchored() }
 
 // plan is a limit made ready. Plans are replaced, never changed.
 type plan struct {
 	limit    Limit
-	windows  []Window          // of requests, then of tokens
+	windows  []Window          // of requests, then of tokens and of dollars
 	exceeded []error           // what Allow says of each
 	requests store.Charge      // requests alone, prepared for any project
 	limits   []admission.Limit // of the windows, by their places there, and then the one on calls at a time
@@ -155,30 +179,41 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
-	var requests []limit.Limit
 	p := &plan{limit: l, waiting: maxWaiting}
 	for _, f := range l.fields() {
-		if f.most == 0 {
-			continue
+		if f.most > 0 {
+			p.add(f.name, f.unit, f.limit(l.Resets, f.most), l.Resets != limit.Calendar{})
 		}
-		log := limit.New(int64(f.most), f.period).Using(limit.SlidingLog)
-		unit := admission.AllTokens
-		if !f.tokens {
-			unit = admission.Requests
-			requests = append(requests, log)
-		}
-		p.limits = append(p.limits, admission.Limit{Name: f.name, ID: len(p.windows), Unit: unit, Limit: log})
-		p.windows = append(p.windows, Window{f.name, f.tokens, int64(f.most), f.period})
-		p.exceeded = append(p.exceeded, fmt.Errorf("%w: %d %s", ErrExceeded, f.most, f.of))
 	}
 	if l.MaxConcurrent > 0 {
 		p.limits = append(p.limits, admission.Limit{
 			Name: Concurrent, ID: len(p.windows), Unit: admission.Slots, Limit: admission.AtATime(int64(l.MaxConcurrent)),
 		})
 	}
-	var err error
+	return p, p.prepare()
+}
+
+// add adds a window.
+func (p *plan) add(name string, unit admission.Unit, of limit.Limit, calendar bool) {
+	w := Window{
+		Name: name, Tokens: unit == admission.AllTokens, Dollars: unit == admission.Dollars,
+		Count: of.Count(), Period: of.Period(), Calendar: calendar && of.Algorithm() == limit.FixedWindow,
+	}
+	p.limits = append(p.limits, admission.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of})
+	p.windows = append(p.windows, w)
+	p.exceeded = append(p.exceeded, fmt.Errorf("%w: %s", ErrExceeded, w.short()))
+}
+
+// prepare makes the limits on requests ready for Spend.
+func (p *plan) prepare() (err error) {
+	var requests []limit.Limit
+	for i := range p.limits {
+		if p.limits[i].Unit == admission.Requests {
+			requests = append(requests, p.limits[i].Limit)
+		}
+	}
 	p.requests, err = store.Prepare("", requests)
-	return p, err
+	return err
 }
 
 // Concurrent is the name of the limit on the calls of a project at a time.
@@ -202,6 +237,14 @@ func (l Limit) nearest() Limit {
 		if *n != 0 {
 			*n = min(max(*n, 1), maxAmount)
 		}
+	}
+	for _, n := range []*price.Amount{&l.DollarsPerHour, &l.DollarsPerDay, &l.DollarsPerWeek, &l.DollarsPerMonth, &l.Dollars} {
+		if *n != 0 {
+			*n = min(max(*n, 1), maxAmount)
+		}
+	}
+	if l.Resets.Validate() != nil {
+		l.Resets = limit.Calendar{}
 	}
 	l.Priority = min(max(l.Priority, -maxPriority), maxPriority)
 	l.Weight = min(max(l.Weight, 0), maxWeight)

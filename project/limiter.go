@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,16 +15,18 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Errors that callers may want to tell apart. Others are faults of the store, or
 // of a context that has ended.
 var (
-	ErrExceeded = errors.New("ratelimit: rate limit exceeded") // Allow's: a limit denies the request
-	ErrInvalid  = errors.New("ratelimit: invalid call")        // the call, or the id of a project, is not valid
-	ErrNever    = limit.ErrNever                               // the call is larger than a limit, so it does not wait
-	ErrCrowded  = line.ErrCrowded                              // too many calls of the project wait already
+	ErrExceeded = errors.New("ratelimit: rate limit exceeded")  // Allow's: a limit denies the request
+	ErrInvalid  = errors.New("ratelimit: invalid call")         // the call, or the id of a project, is not valid
+	ErrNever    = limit.ErrNever                                // the call is larger than a limit, so it does not wait
+	ErrCrowded  = line.ErrCrowded                               // too many calls of the project wait already
+	ErrUnpriced = errors.New("ratelimit: the price is unknown") // a limit in dollars governs a call whose price is not known
 )
 
 // Limiter limits what each project may use. Any number of goroutines may use it. Make
@@ -34,11 +37,18 @@ type Limiter struct {
 	memory     *store.Memory // the store, if it is that
 	maxWaiting int
 
-	usual   atomic.Pointer[plan] // of projects without one of their own
-	plans   *plans               // of those with one
-	scopes  *scopes              // of those that are in use
-	setting sync.Mutex           // held while limits are set, here and where they are kept
-	minima  map[string]Limit     // the limits that have a MinShare; guarded by setting
+	usual  atomic.Pointer[plan] // of projects without one of their own
+	inner  *plan                // of projects inside of others that have neither one nor a template: it limits nothing
+	plans  *plans               // of those with one, and of templates
+	scopes *scopes              // of projects that are in use
+
+	keyPlans *plans               // of keys
+	keys     *scopes              // of keys that are in use and have limits
+	runPlan  atomic.Pointer[plan] // of every run; nil: none has limits
+	runs     *scopes              // of runs that are in use
+
+	setting sync.Mutex       // held while limits are set, here and where they are kept
+	minima  map[string]Limit // the limits that have a MinShare; guarded by setting
 
 	closed   atomic.Bool
 	unfollow func() // stops following limits that are set elsewhere; may be nil
@@ -57,6 +67,15 @@ type Call struct {
 	// are 0.
 	Estimated int
 	Tokens    llm.Tokens
+
+	// Dollars is the price that the call is expected to have. [price.Unknown] is one that is
+	// not known: the call fails with [ErrUnpriced] if a limit in dollars governs it.
+	Dollars price.Amount
+
+	// Key is the id of the key with which the call was made, and Run that of the agent's run
+	// that the call is a part of. Either may be empty. The call is charged to their limits as
+	// well: see [Limiter.SetKeyLimits] and [Config].Runs.
+	Key, Run string
 
 	// MaxWait is how long [Limiter.Acquire] and [Limiter.Spend] may wait. Without
 	// it, Acquire waits until its context ends, and Spend not at all. A call that would
@@ -99,7 +118,7 @@ func (d *Decision) err() error {
 // nothing says when it ends. In memory, Spend allocates nothing for a call without
 // tokens that does not wait.
 func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
-	if c.MaxWait == 0 && c.tokens() == 0 && l.memory != nil && l.engine.Quiet() && l.check(&c, new(admission.Ask)) == nil {
+	if l.isSimple(&c) && l.engine.Quiet() && l.check(&c, new(admission.Ask)) == nil {
 		err = l.spendInMemory(ctx, &c, &d)
 		return d, err
 	}
@@ -116,12 +135,19 @@ func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 	return d, err
 }
 
-// spendInMemory is Spend of a valid call that asks for requests alone, while no call waits.
+// isSimple reports whether a call that does not wait asks for requests of a single project alone,
+// in memory.
+func (l *Limiter) isSimple(c *Call) bool {
+	return l.memory != nil && c.MaxWait == 0 && c.tokens() == 0 && c.Dollars == 0 && c.Key == "" && c.Run == "" &&
+		strings.IndexByte(c.Project, '/') < 0
+}
+
+// spendInMemory is Spend of a simple call that is valid, while no call waits.
 func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error {
 	var key [len("project//requests") + maxID]byte // an id that must be escaped may need more
 	var room [requestWindows]limit.Verdict
 	p := l.planOf(c.Project)
-	d.plan = p
+	d.plan, d.asked = p, true
 	if charge := p.requests; len(charge.Limits) > 0 {
 		charge.N = int64(max(c.Requests, 1))
 		said, _, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), charge, room[:0])
@@ -130,7 +156,7 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 			return err
 		}
 		for i := range said {
-			d.enter(&p.windows[i], &said[i])
+			d.enter(p, c.Project, i, &said[i])
 		}
 	}
 	d.Allowed = d.Exceeded == ""
@@ -148,8 +174,8 @@ func (d *Decision) event(c *Call) event.Event {
 	if !d.Allowed {
 		e.Kind = event.Denied
 	}
-	if d.count > 0 && d.standings[0].Window.Name == "minute" {
-		e.RemainingMinute = d.standings[0].Remaining
+	if d.count > 0 && d.few[0].Window.Name == "minute" {
+		e.RemainingMinute = d.few[0].Remaining
 	}
 	return e
 }
@@ -171,47 +197,44 @@ func (l *Limiter) Acquire(ctx context.Context, c Call) (*Reservation, Decision, 
 	return l.acquire(ctx, &c, admission.Whole)
 }
 
-// try asks for a call, of the part of its project's limits that is given.
+// try asks for a call, of the part of its limits that is given.
 func (l *Limiter) try(ctx context.Context, c *Call, part admission.Part) (*Reservation, Decision, error) {
 	var asks admission.Call
 	var r admission.Result
-	scopes := [1]*admission.Scope{l.ready(c, part, &asks)}
-	err := l.engine.Try(ctx, &asks, scopes[:], &r)
-	return l.answer(scopes[0], &r, err)
+	var room [MostScopes]*admission.Scope
+	err := l.engine.Try(ctx, &asks, l.ready(c, part, &asks, room[:0]), &r)
+	return l.answer(&r, err)
 }
 
 // acquire is try that waits.
 func (l *Limiter) acquire(ctx context.Context, c *Call, part admission.Part) (*Reservation, Decision, error) {
 	var asks admission.Call
 	var r admission.Result
-	scopes := [1]*admission.Scope{l.ready(c, part, &asks)}
-	err := l.engine.Acquire(ctx, &asks, scopes[:], &r)
-	return l.answer(scopes[0], &r, err)
+	var room [MostScopes]*admission.Scope
+	err := l.engine.Acquire(ctx, &asks, l.ready(c, part, &asks, room[:0]), &r)
+	return l.answer(&r, err)
 }
 
 // answer returns what became of a call of a project. An error of one that could never pass
 // says so in words.
-func (l *Limiter) answer(scope *admission.Scope, r *admission.Result, err error) (*Reservation, Decision, error) {
-	d := decisionOf(scope, r)
+func (l *Limiter) answer(r *admission.Result, err error) (*Reservation, Decision, error) {
+	d := decisionOf(r)
 	if errors.Is(err, ErrNever) {
 		err = fmt.Errorf("%w: %s", ErrNever, d.Reason())
 	}
 	return (*Reservation)(r.Reservation), d, err
 }
 
-// decisionOf returns the decision on a call of a project alone. Of a call that is not valid
-// there is no scope.
-func decisionOf(scope *admission.Scope, r *admission.Result) (d Decision) {
-	if s := r.Outcome.Of(scope); s != nil {
-		d.hear(&r.Outcome, s)
-	}
+// decisionOf returns the decision on a call of a project alone.
+func decisionOf(r *admission.Result) (d Decision) {
+	d.hear(&r.Outcome)
 	d.Allowed, d.RetryAfter, d.Exceeded = r.Allowed(), r.RetryAfter(), r.Limit()
 	return d
 }
 
-// ready makes asks, which is empty, what the engine is asked for a call. It returns the
-// scope of the call's project, or nil if the call is not valid.
-func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call) *admission.Scope {
+// ready makes asks, which is empty, what the engine is asked for a call. It appends the scopes of
+// the call, or nothing if the call is not valid.
+func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call, scopes []*admission.Scope) []*admission.Scope {
 	asks.Part, asks.MaxWait, asks.Priority, asks.Project, asks.Shadow = part, c.MaxWait, c.Priority, c.Project, c.Shadow
 	if asks.Invalid = l.check(c, &asks.Ask); asks.Invalid != nil {
 		if CheckID(c.Project) != nil {
@@ -219,39 +242,38 @@ func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call) *adm
 		}
 		return nil
 	}
-	scope, err := l.scopes.of(l, c.Project)
-	asks.Invalid = err
-	return scope
+	scopes, asks.Invalid = l.AppendScopes(scopes, c.Project, c.Key, c.Run)
+	if asks.Invalid == nil && c.Dollars == price.Unknown {
+		asks.Invalid = CheckPriced(scopes)
+	}
+	return scopes
 }
 
-// Scope returns the scope of a project, which has its limits, for calls that are charged
-// to a model as well. It is for package ratelimit alone.
-func (l *Limiter) Scope(projectID string) (*admission.Scope, error) {
-	if scope := l.scopes.known(projectID); scope != nil && !l.closed.Load() {
-		return scope, nil
-	}
-	if err := l.checkID(projectID); err != nil {
-		return nil, err
-	}
-	return l.scopes.of(l, projectID)
-}
-
-// Peek returns where a project stands in all of its windows, and what Take would answer
-// to a call. It charges nothing.
+// Peek returns where a project, and all above it, stand in all of their windows, and what Take
+// would answer to a call. It charges nothing.
 func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) {
+	return l.PeekCall(ctx, Call{Project: projectID})
+}
+
+// PeekCall is Peek of a call, which may name a key and a run. It returns what Take would answer.
+func (l *Limiter) PeekCall(ctx context.Context, c Call) (Decision, error) {
 	var asks admission.Call
 	var r admission.Result
-	scopes := [1]*admission.Scope{l.ready(&Call{Project: projectID}, admission.Whole, &asks)}
-	if err := l.engine.Look(ctx, &asks, scopes[:], &r); err != nil {
+	var room [MostScopes]*admission.Scope
+	if err := l.engine.Look(ctx, &asks, l.ready(&c, admission.Whole, &asks, room[:0]), &r); err != nil {
 		return Decision{}, err
 	}
 	r.Behind = false // it says where the project stands, whoever waits
-	return decisionOf(scopes[0], &r), nil
+	return decisionOf(&r), nil
 }
 
-// Reset forgets what a project has used, and which of its calls are under way.
+// Reset forgets what a project has used, and which of its calls are under way. What those above
+// it and inside of it have used stays.
 func (l *Limiter) Reset(ctx context.Context, projectID string) error {
-	scope, err := l.Scope(projectID)
+	if err := l.checkID(projectID); err != nil {
+		return err
+	}
+	scope, err := l.scopes.of(projectID)
 	if err != nil {
 		return err
 	}
@@ -270,6 +292,9 @@ func (l *Limiter) check(c *Call, ask *admission.Ask) error {
 		return fmt.Errorf("%w: it may wait for %v: that must not be negative", ErrInvalid, c.MaxWait)
 	}
 	if err := ask.Set(c.Requests, c.Estimated, c.Tokens); err != nil {
+		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
+	}
+	if err := SetPrice(ask, c.Dollars); err != nil {
 		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
 	}
 	return nil

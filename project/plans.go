@@ -10,9 +10,10 @@ import (
 // lock. Its maps are replaced, never changed: there are many, so that setting one
 // plan among many copies few.
 type plans struct {
-	seed   maphash.Seed
-	count  atomic.Int64
-	shards [256]atomic.Pointer[map[string]*plan]
+	seed      maphash.Seed
+	count     atomic.Int64
+	templates atomic.Int64 // how many of the plans are of templates
+	shards    [256]atomic.Pointer[map[string]*plan]
 }
 
 func newPlans() *plans { return &plans{seed: maphash.MakeSeed()} }
@@ -36,6 +37,7 @@ func (p *plans) of(id string) *plan {
 // time may.
 func (p *plans) set(some map[string]*plan) {
 	changed := map[*atomic.Pointer[map[string]*plan]]map[string]*plan{}
+	var more, moreTemplates int64
 	for id, to := range some {
 		shard := p.shard(id)
 		next := changed[shard]
@@ -45,16 +47,23 @@ func (p *plans) set(some map[string]*plan) {
 				next = maps.Clone(*m)
 			}
 			changed[shard] = next
-			p.count.Add(-int64(len(next)))
 		}
+		before := len(next)
 		if delete(next, id); to != nil {
 			next[id] = to
 		}
+		more += int64(len(next) - before)
+		if isTemplate(id) {
+			moreTemplates += int64(len(next) - before)
+		}
 	}
+	p.count.Add(max(more, 0)) // before there are more, so that none is missed
+	p.templates.Add(max(moreTemplates, 0))
 	for shard, next := range changed {
 		shard.Store(&next)
-		p.count.Add(int64(len(next)))
 	}
+	p.count.Add(min(more, 0))
+	p.templates.Add(min(moreTemplates, 0))
 }
 
 // limits returns the limits of all plans.

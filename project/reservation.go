@@ -3,6 +3,7 @@ package project
 import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // Reservation is what a call has taken before it is known what it costs. End it
@@ -33,6 +34,14 @@ func (r *Reservation) Commit(promptTokens, outputTokens int) {
 func (r *Reservation) CommitTokens(t llm.Tokens) {
 	if r != nil {
 		(*admission.Reservation)(r).Commit(t)
+	}
+}
+
+// CommitPriced is CommitTokens of a call whose price is known as well, for limits in dollars. Of a
+// price that is [price.Unknown], what was reserved stands, as it does with the other commits.
+func (r *Reservation) CommitPriced(t llm.Tokens, dollars price.Amount) {
+	if r != nil {
+		(*admission.Reservation)(r).CommitPriced(t, int64(dollars))
 	}
 }
 

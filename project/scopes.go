@@ -9,11 +9,15 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 )
 
-// scopes is the scopes of projects that are in use: made when a project is first asked
-// for, and forgotten when there are too many. What a project has used is in the store,
-// so to forget its scope costs no more than making it again. A scope that a call still has
-// is found again, so that the limits of the project reach the call.
+// scopes is the scopes of projects that are in use, or of keys, or of runs: made when one is first
+// asked for, and forgotten when there are too many. What was used is in the store, so to
+// forget a scope costs no more than making it again. A scope that a call still has is found
+// again, so that new limits reach the call.
 type scopes struct {
+	engine *admission.Engine
+	make   func(id string) (*admission.Scope, error) // returns a new scope without rules
+	planOf func(id string) *plan
+
 	seed   maphash.Seed
 	shards [scopeShards]scopeShard
 }
@@ -30,8 +34,8 @@ const (
 	mostScopes  = 256 // in a shard
 )
 
-func newScopes() *scopes {
-	s := &scopes{seed: maphash.MakeSeed()}
+func newScopes(e *admission.Engine, make func(id string) (*admission.Scope, error), planOf func(id string) *plan) *scopes {
+	s := &scopes{engine: e, make: make, planOf: planOf, seed: maphash.MakeSeed()}
 	for i := range s.shards {
 		s.shards[i].byID = map[string]*admission.Scope{}
 		s.shards[i].forgotten = map[string]weak.Pointer[admission.Scope]{}
@@ -43,7 +47,7 @@ func (s *scopes) shard(id string) *scopeShard {
 	return &s.shards[maphash.String(s.seed, id)%scopeShards]
 }
 
-// known returns the scope of a project that is in use, or nil.
+// known returns the scope of an id that is in use, or nil.
 func (s *scopes) known(id string) *admission.Scope {
 	shard := s.shard(id)
 	shard.mu.RLock()
@@ -51,18 +55,22 @@ func (s *scopes) known(id string) *admission.Scope {
 	return shard.byID[id]
 }
 
-// of returns the scope of a project, with the project's limit as it is now.
-func (s *scopes) of(l *Limiter, id string) (*admission.Scope, error) {
+// of returns the scope of an id, with its limit as it is now.
+func (s *scopes) of(id string) (*admission.Scope, error) {
 	if scope := s.known(id); scope != nil {
 		return scope, nil
+	}
+	made, err := s.make(id)
+	if err != nil {
+		return nil, err
 	}
 	shard := s.shard(id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	scope := shard.find(id)
 	if scope == nil {
-		scope = l.engine.NewOwn(keyOf(id), id)
-		if err := l.engine.SetRules(scope, l.planOf(id).rules()); err != nil {
+		scope = made
+		if err := s.engine.SetRules(scope, s.planOf(id).rules()); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +82,7 @@ func (s *scopes) of(l *Limiter, id string) (*admission.Scope, error) {
 	return scope, nil
 }
 
-// find returns the scope of a project that is known, or that a call still has, or nil.
+// find returns the scope of an id that is known, or that a call still has, or nil.
 func (s *scopeShard) find(id string) *admission.Scope {
 	if scope := s.byID[id]; scope != nil {
 		return scope
@@ -104,38 +112,38 @@ func (s *scopeShard) drop(id string) {
 	}
 }
 
-// update gives every scope the limit that its project has now.
-func (s *scopes) update(l *Limiter) {
+// update gives every scope the limit that its id has now.
+func (s *scopes) update() {
 	for i := range s.shards {
 		shard := &s.shards[i]
 		shard.mu.Lock()
 		for id, scope := range shard.byID {
-			l.refresh(id, scope)
+			s.refresh(id, scope)
 		}
 		for id, forgotten := range shard.forgotten {
 			if scope := forgotten.Value(); scope != nil {
-				l.refresh(id, scope)
+				s.refresh(id, scope)
 			}
 		}
 		shard.mu.Unlock()
 	}
 }
 
-// updateOne is update for one project.
-func (s *scopes) updateOne(l *Limiter, id string) {
+// updateOne is update for one id.
+func (s *scopes) updateOne(id string) {
 	shard := s.shard(id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if scope := shard.find(id); scope != nil {
-		l.refresh(id, scope)
+		s.refresh(id, scope)
 	}
 }
 
-// refresh gives a scope the limit that its project has now.
-func (l *Limiter) refresh(id string, scope *admission.Scope) {
-	p := l.planOf(id)
+// refresh gives a scope the limit that its id has now.
+func (s *scopes) refresh(id string, scope *admission.Scope) {
+	p := s.planOf(id)
 	if scope.Rules().Setup == p {
 		return
 	}
-	l.engine.Miss(l.engine.SetRules(scope, p.rules()))
+	s.engine.Miss(s.engine.SetRules(scope, p.rules()))
 }

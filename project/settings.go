@@ -15,7 +15,8 @@ import (
 // project.
 const limitSetting = "project/"
 
-// SetLimit sets the limit of a project. What the project has used stays. The new limit
+// SetLimit sets the limit of a project, or of a template such as "acme/*": see [Limiter]. What was
+// used stays. The new limit
 // also decides on calls that wait already; a new priority or weight counts from the next
 // call that has to wait, and calls that are under way when MaxConcurrent is first set
 // are not counted. A limiter on Redis or SQLite writes it there too, and the others
@@ -55,14 +56,17 @@ func (l *Limiter) SetDefault(limit Limit) error {
 		return fmt.Errorf("ratelimit: the default limit: %s", message.Plain(err))
 	}
 	l.usual.Store(usual)
-	l.scopes.update(l)
+	l.scopes.update()
 	return nil
 }
 
-// UnsetLimit gives a project the default limit again, here and in a store that keeps
-// limits.
+// UnsetLimit takes back the limit of a project or of a template, here and in a store that
+// keeps limits. The project has that of a template again, or the default.
 func (l *Limiter) UnsetLimit(projectID string) error {
-	if err := l.checkID(projectID); err != nil {
+	if l.closed.Load() {
+		return store.ErrClosed
+	}
+	if err := checkPath(projectID); err != nil {
 		return err
 	}
 	l.setting.Lock()
@@ -90,37 +94,25 @@ func (l *Limiter) unsetPlans(ids []string) {
 // put sets plans, and lets calls that wait ask again.
 func (l *Limiter) put(some map[string]*plan) {
 	l.plans.set(some)
+	templates := false
 	for id := range some {
-		l.scopes.updateOne(l, id)
+		templates = templates || isTemplate(id)
+		l.scopes.updateOne(id)
+	}
+	if templates {
+		l.scopes.update()
 	}
 	l.dedicate(some)
 }
 
-// Limit returns the limit of a project: its own, or the default.
+// Limit returns the limit of a project: its own, that of a template, or the default.
 func (l *Limiter) Limit(projectID string) Limit {
 	return l.planOf(projectID).limit
 }
 
-// Limits returns the limits of the projects that have one of their own.
+// Limits returns the limits of the projects that have one of their own, and of the templates.
 func (l *Limiter) Limits() map[string]Limit {
 	return l.plans.limits()
-}
-
-func (l *Limiter) planOf(id string) *plan {
-	if p := l.plans.of(id); p != nil {
-		return p
-	}
-	return l.usual.Load()
-}
-
-func checkLimit(id string, limit Limit) error {
-	if err := CheckID(id); err != nil {
-		return err
-	}
-	if err := limit.Validate(); err != nil {
-		return fmt.Errorf("ratelimit: the limit of project %q: %s", id, message.Plain(err))
-	}
-	return nil
 }
 
 // setPlans sets all of the limits, or none if one is not valid. One caller at a

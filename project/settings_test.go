@@ -315,8 +315,8 @@ func TestForgottenProjectsLoseNothing(t *testing.T) {
 				}
 				res.Cancel()
 			}
-			if kept, _ := l.Scopes(); kept > project.MostScopes || kept < project.MostScopes/2 {
-				t.Errorf("%d scopes are kept; want up to %d", kept, project.MostScopes)
+			if kept, _ := l.Scopes(); kept > project.KeptScopes || kept < project.KeptScopes/2 {
+				t.Errorf("%d scopes are kept; want up to %d", kept, project.KeptScopes)
 			}
 			l.ForgetScopes()
 			testkit.Eventually(t, "only the scopes remain that reservations have", func() bool {

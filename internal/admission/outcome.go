@@ -45,6 +45,14 @@ func (o *Outcome) said() []limit.Verdict {
 	return o.fewSaid[:]
 }
 
+// All returns what each scope says. It is empty before the limits were asked.
+func (o *Outcome) All() []Standing {
+	if !o.asked {
+		return nil
+	}
+	return o.all()
+}
+
 // Pass makes the outcome that of a call which no limit governs.
 func (o *Outcome) Pass() { o.asked = true }
 

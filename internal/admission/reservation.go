@@ -17,6 +17,7 @@ type Reservation struct {
 	hold  store.Hold // by which the store in memory knows what was taken
 	first int64      // tokens that the call asked for: of its input, if split is set, and otherwise all
 	other int64      // tokens of its output, if split is set
+	price int64      // that the call was expected to have, in billionths of a dollar
 
 	at      int64 // when it was made, if it is shared
 	ended   atomic.Bool
@@ -60,7 +61,7 @@ func (r *Reservation) set() *special {
 }
 
 func (e *Engine) newReservation(c *Call, o *Outcome) *Reservation {
-	r := &Reservation{first: c.Ask.Amounts[Tokens], split: c.Ask.Split, limited: c.Limited, special: &ordinary}
+	r := &Reservation{first: c.Ask.Amounts[Tokens], price: c.Ask.Amounts[Dollars], split: c.Ask.Split, limited: c.Limited, special: &ordinary}
 	if c.Ask.Split {
 		r.first, r.other = c.Ask.Amounts[Input], c.Ask.Amounts[Output]
 	}
@@ -135,6 +136,7 @@ func (r *Reservation) ask(a *Ask) {
 		a.Amounts[Tokens] += r.other
 	}
 	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
+	a.Amounts[Dollars] = r.price
 }
 
 // inShared returns what the call asked for of the shared scope, where input and output are
@@ -149,10 +151,14 @@ func (r *Reservation) inShared() (a Ask) {
 	return a
 }
 
-// Commit corrects what was reserved to what the call has used. Of a part that is not
-// known, which is negative, what was reserved stands. Only the first Commit or Cancel
-// counts; it reports whether it was that.
-func (r *Reservation) Commit(t llm.Tokens) bool {
+// Commit corrects what was reserved to the tokens that the call has used. What was reserved
+// of dollars stands. See CommitPriced.
+func (r *Reservation) Commit(t llm.Tokens) bool { return r.CommitPriced(t, -1) }
+
+// CommitPriced corrects what was reserved to what the call has used, and to its price in
+// billionths of a dollar. Of a part that is not known, which is negative, what was reserved
+// stands. Only the first commit or Cancel counts; it reports whether it was that.
+func (r *Reservation) CommitPriced(t llm.Tokens, price int64) bool {
 	if !r.ended.CompareAndSwap(false, true) {
 		return false
 	}
@@ -168,6 +174,7 @@ func (r *Reservation) Commit(t llm.Tokens) bool {
 	var used Amounts
 	r.ask(&asked)
 	r.used(t, &asked, &used)
+	used[Dollars] = min(max(price, -1), MaxTokens)
 	r.settle(&asked, &used)
 	r.observe(event.Settled, t)
 	return true

@@ -16,6 +16,7 @@ type Scope struct {
 	Name string // of the model or the project, for observers
 
 	engine  *Engine
+	parent  *Scope // the scope above this one, to which its calls are charged too; nil: none
 	gate    Gate
 	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
 	rules   atomic.Pointer[Rules]
@@ -80,6 +81,23 @@ func (e *Engine) NewOwn(key, name string) *Scope {
 	return s
 }
 
+// NewBelow is NewOwn of a scope whose calls are charged to its parent as well, such as a part of a
+// project. parent may be nil.
+func (e *Engine) NewBelow(parent *Scope, key, name string) *Scope {
+	s := e.NewOwn(key, name)
+	s.parent = parent
+	return s
+}
+
+// Append appends the scope and all scopes above it, the innermost first: what a call of the scope
+// is charged to.
+func (s *Scope) Append(list []*Scope) []*Scope {
+	for ; s != nil; s = s.parent {
+		list = append(list, s)
+	}
+	return list
+}
+
 // SetRules replaces the scope's rules. What was used stays. Calls that wait are decided
 // on by the new rules, and fail at once if these let them never pass.
 func (e *Engine) SetRules(s *Scope, r *Rules) error {
@@ -111,6 +129,9 @@ func (s *Scope) Rules() *Rules { return s.rules.Load() }
 
 // Limited reports whether a limit of the scope may deny a call.
 func (s *Scope) Limited() bool { r := s.rules.Load(); return r != nil && r.limited }
+
+// Limits reports whether a limit of the scope on a unit may deny a call.
+func (s *Scope) Limits(u Unit) bool { r := s.rules.Load(); return r != nil && r.most[u] > 0 }
 
 // Waiting returns how many calls wait for a shared scope.
 func (s *Scope) Waiting() int { return s.line.Waiting() }

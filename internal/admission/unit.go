@@ -18,11 +18,12 @@ const (
 	Output         // tokens of the output that the provider counts
 	Slots          // calls under way
 	AllTokens      // all tokens, also those that the provider does not count
+	Dollars        // billionths of a dollar
 	units
 )
 
 // keyEnds end the keys of a scope's counters. No scope limits both Tokens and AllTokens.
-var keyEnds = [units]string{"requests", "tokens", "input", "output", "slots", "tokens"}
+var keyEnds = [units]string{"requests", "tokens", "input", "output", "slots", "tokens", "dollars"}
 
 // String returns the end of the unit's keys.
 func (u Unit) String() string { return keyEnds[u] }
@@ -60,6 +61,15 @@ func (a *Ask) Set(requests, estimated int, tokens llm.Tokens) error {
 		return errors.New("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
 	}
 	return a.split(tokens)
+}
+
+// SetPrice lets the call ask for a price, in billionths of a dollar.
+func (a *Ask) SetPrice(n int64) error {
+	if n < 0 || n > MaxTokens {
+		return fmt.Errorf("ratelimit: a price of %d billionths of a dollar: it must be from 0 to %d", n, int64(MaxTokens))
+	}
+	a.Amounts[Dollars] = n
+	return nil
 }
 
 // split makes the ask that of an estimate whose parts are known.

@@ -1,0 +1,109 @@
+package project
+
+import (
+	"fmt"
+	"net/url"
+
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// MostScopes is to how many scopes of this package a call is charged at most: its project and all
+// above it, its key and its run. It is for package ratelimit alone.
+const MostScopes = maxDepth + 2
+
+// AppendScopes appends the scopes that a call is charged to beside its model: those of its project
+// and of all above it, and those of its key and of its run if they have limits. It is for package
+// ratelimit alone.
+func (l *Limiter) AppendScopes(scopes []*admission.Scope, projectID, key, run string) ([]*admission.Scope, error) {
+	scope := l.scopes.known(projectID)
+	if scope == nil || l.closed.Load() {
+		if err := l.checkID(projectID); err != nil {
+			return nil, err
+		}
+		var err error
+		if scope, err = l.scopes.of(projectID); err != nil {
+			return nil, err
+		}
+	}
+	scopes = scope.Append(scopes)
+	if key != "" && l.keyPlans.count.Load() > 0 && l.keyPlans.of(key) != nil {
+		scope, err := l.keys.of(key)
+		if err != nil {
+			return nil, err
+		}
+		scopes = append(scopes, scope)
+	}
+	if run != "" && l.runPlan.Load() != nil {
+		return l.appendRun(scopes, projectID, run)
+	}
+	return scopes, nil
+}
+
+// SetKeyLimits sets the limits of keys by their ids, or takes back those that are nil. A call that
+// names its key is charged to the key's limit as well as to its project's. No store keeps these
+// limits: whoever keeps the keys does. Priorities, weights and shares in them have no effect.
+func (l *Limiter) SetKeyLimits(limits map[string]*Limit) error {
+	plans := map[string]*plan{}
+	for id, limit := range limits {
+		if err := checkName("key", id); err != nil {
+			return err
+		}
+		if plans[id] = nil; limit == nil {
+			continue
+		}
+		p, err := newPlan(*limit, l.maxWaiting)
+		if err != nil {
+			return fmt.Errorf("ratelimit: the limit of key %q: %w", id, err)
+		}
+		plans[id] = p
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	l.keyPlans.set(plans)
+	for id := range plans {
+		l.keys.updateOne(id)
+	}
+	return nil
+}
+
+// planOfKey returns the plan of a key. A key whose limit was taken back has none.
+func (l *Limiter) planOfKey(id string) *plan {
+	if p := l.keyPlans.of(id); p != nil {
+		return p
+	}
+	return l.inner
+}
+
+func (l *Limiter) newKeyScope(id string) (*admission.Scope, error) {
+	return l.engine.NewOwn("key/"+url.PathEscape(id)+"/", "key "+id), nil
+}
+
+// checkName returns what is wrong with the id of a key or of a run, or nil.
+func checkName(of, id string) error {
+	if id == "" || len(id) > maxName || not(visible, id) < len(id) {
+		return fmt.Errorf("%w: the id %.40q of a %s: it must have 1 to %d visible ASCII characters", ErrInvalid, id, of, maxName)
+	}
+	return nil
+}
+
+const maxName = 128 // bytes
+
+// SetPrice lets a call ask for a price, which may be unknown. It is for package ratelimit alone.
+func SetPrice(ask *admission.Ask, dollars price.Amount) error {
+	if dollars == price.Unknown {
+		return nil
+	}
+	return ask.SetPrice(int64(dollars))
+}
+
+// CheckPriced returns [ErrUnpriced] if one of the scopes limits dollars. It is for package ratelimit
+// alone.
+func CheckPriced(scopes []*admission.Scope) error {
+	for _, s := range scopes {
+		if s.Limits(admission.Dollars) {
+			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, s.Name)
+		}
+	}
+	return nil
+}

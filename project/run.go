@@ -1,0 +1,121 @@
+package project
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// RunLimit is what one run of an agent may use in total: all calls of a project that name the
+// same run, by [Call].Run. Zero in any field is unlimited.
+type RunLimit struct {
+	Dollars price.Amount `json:"dollars,omitempty"`
+	Tokens  int          `json:"tokens,omitempty"` // prompt and output together
+	Calls   int          `json:"calls,omitempty"`
+
+	// Expires is how long after its first call a run is forgotten. Zero is 24 hours.
+	Expires time.Duration `json:"expires,omitempty"`
+}
+
+// The names of the limits of a run.
+const (
+	RunCalls   = "run-calls"
+	RunTokens  = "run-tokens"
+	RunDollars = "run-dollars"
+)
+
+// DefaultRunExpires is how long a run is kept whose limit does not say.
+const DefaultRunExpires = 24 * time.Hour
+
+// maxRunExpires is how long a run may be kept.
+const maxRunExpires = 366 * 24 * time.Hour
+
+// Validate returns what is wrong with the limit and what is allowed, or nil.
+func (r RunLimit) Validate() error {
+	if r.Expires < 0 || r.Expires > maxRunExpires || r.Expires > 0 && r.Expires < time.Minute {
+		return fmt.Errorf("ratelimit: Expires is %v: it must be from %v to %v, or 0, which is %v", r.Expires, time.Minute, maxRunExpires, DefaultRunExpires)
+	}
+	for _, f := range r.fields() {
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *RunLimit) fields() [3]field {
+	return [3]field{
+		{field: "Calls", name: RunCalls, unit: admission.Requests, most: int64(r.Calls)},
+		{field: "Tokens", name: RunTokens, unit: admission.AllTokens, most: int64(r.Tokens)},
+		{field: "Dollars", name: RunDollars, unit: admission.Dollars, most: int64(r.Dollars)},
+	}
+}
+
+// newRunPlan returns the plan of every run, or nil if nothing limits it.
+func newRunPlan(r RunLimit) (*plan, error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	if r.Expires == 0 {
+		r.Expires = DefaultRunExpires
+	}
+	p := &plan{}
+	for _, f := range r.fields() {
+		if f.most > 0 {
+			p.add(f.name, f.unit, limit.New(f.most, r.Expires).Anchored(), false)
+		}
+	}
+	if p.windows == nil {
+		return nil, nil
+	}
+	for i := range p.windows {
+		p.windows[i].Run = true
+	}
+	return p, p.prepare()
+}
+
+// SetRuns sets what each run may use, for this limiter alone: no store keeps it. What runs have
+// used stays.
+func (l *Limiter) SetRuns(each RunLimit) error {
+	p, err := newRunPlan(each)
+	if err != nil {
+		return err
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	l.runPlan.Store(p)
+	l.runs.update()
+	return nil
+}
+
+// appendRun appends the scope of a run. Runs of the same id are different ones in different
+// projects, so that no project can use up a run of another.
+func (l *Limiter) appendRun(scopes []*admission.Scope, projectID, run string) ([]*admission.Scope, error) {
+	if err := checkName("run", run); err != nil {
+		return nil, err
+	}
+	scope, err := l.runs.of(run + " " + projectID)
+	if err != nil {
+		return nil, err
+	}
+	return append(scopes, scope), nil
+}
+
+// newRunScope returns the scope of a run of a project, whose ids have a space between them.
+func (l *Limiter) newRunScope(id string) (*admission.Scope, error) {
+	run, projectID, _ := strings.Cut(id, " ")
+	return l.engine.NewOwn("run/"+url.PathEscape(projectID)+"/"+url.PathEscape(run)+"/", "run "+run), nil
+}
+
+// planOfRun returns the plan of every run.
+func (l *Limiter) planOfRun(string) *plan {
+	if p := l.runPlan.Load(); p != nil {
+		return p
+	}
+	return l.inner
+}

@@ -1,0 +1,85 @@
+package project
+
+import (
+	"fmt"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// Window is one of the limits of a project, a key or a run: so much in a period.
+type Window struct {
+	// Name is "minute", "hour" or "day" for requests; "tokens-minute", "tokens-hour",
+	// "tokens-day" or "tokens-month"; "dollars-hour", "dollars-day", "dollars-week",
+	// "dollars-month" or "dollars". Those of a run are "run-calls", "run-tokens" and
+	// "run-dollars".
+	Name     string
+	Tokens   bool  // it limits tokens
+	Dollars  bool  // it limits billionths of a dollar
+	Count    int64 // of requests, if it limits neither
+	Period   time.Duration
+	Calendar bool // it begins as a calendar says, and is not any period
+	Run      bool // it is of a run, and begins with its first call
+}
+
+// String returns the window for people, such as "its 10 requests a minute".
+func (w *Window) String() string {
+	return "its " + w.amount(w.Count) + " " + w.per()
+}
+
+// amount returns an amount of what the window limits, for people.
+func (w *Window) amount(n int64) string {
+	switch {
+	case w.Dollars:
+		return price.Amount(n).String()
+	case w.Tokens:
+		return fmt.Sprintf("%d tokens", n)
+	}
+	return fmt.Sprintf("%d requests", n)
+}
+
+// short returns the window as Allow's errors name it, such as "10 requests/minute".
+func (w *Window) short() string {
+	if w.total() {
+		return w.amount(w.Count) + " in total"
+	}
+	return w.amount(w.Count) + "/" + w.unit()
+}
+
+// per returns how often the window gives its count, such as "a minute".
+func (w *Window) per() string {
+	switch {
+	case w.total():
+		return "in total"
+	case w.Calendar:
+		return "of this " + w.unit()
+	case w.Period == time.Hour:
+		return "an hour"
+	case w.Period == month:
+		return "in 30 days"
+	}
+	return "a " + w.unit()
+}
+
+// total reports whether the window gives its count once.
+func (w *Window) total() bool { return w.Run || w.Period > month }
+
+const month = 30 * 24 * time.Hour
+
+// unit returns the name of the period.
+func (w *Window) unit() string {
+	switch w.Period {
+	case time.Minute:
+		return "minute"
+	case time.Hour:
+		return "hour"
+	case 24 * time.Hour:
+		return "day"
+	case 7 * 24 * time.Hour:
+		return "week"
+	}
+	if w.Calendar {
+		return "month"
+	}
+	return "30 days"
+}
