@@ -20,11 +20,12 @@ data: [DONE]
 	m := llm.NewMeter(llm.Chat, http.Header{"Content-Type": {"text/event-stream"}})
 	seen, _ := io.ReadAll(m.Hide(body)) // or write to the meter what the caller reads
 	fmt.Printf("%s", seen)
-	fmt.Printf("%+v\n", m.Usage())
+	used := m.Usage()
+	fmt.Println(used.Input, used.Output, used.Exact)
 	// Output:
 	// data: {"choices":[{"delta":{"content":"Hello"}}],"usage":null}
 	//
 	// data: [DONE]
 	//
-	// {Input:11 Cached:0 CacheWrite:0 Output:2 Reasoning:0 Exact:true}
+	// 11 2 true
 }

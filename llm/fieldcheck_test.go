@@ -107,6 +107,12 @@ func wrongType(a API, f *field, value any) bool {
 			counts = strings.Fields("maxOutputTokens max_output_tokens candidateCount candidate_count")
 		}
 		return !isObject || slices.ContainsFunc(members, func(p pair) bool { return slices.Contains(counts, p.key) && notWhole(p.value) })
+	case fieldTier:
+		notText := func(value any) bool { _, ok := value.(string); return value != nil && !ok }
+		if isObject {
+			return slices.ContainsFunc(members, func(p pair) bool { return p.key == "type" && notText(p.value) })
+		}
+		return notText(value)
 	case fieldNumber:
 		return notWhole(value)
 	}

@@ -32,6 +32,7 @@ const (
 	fieldStream
 	fieldStreamOptions
 	fieldNumber
+	fieldTier   // a service tier: a word, or an object with its type
 	fieldObject // an object with numbers, and with schemas, which count as text
 )
 
@@ -63,6 +64,8 @@ type part struct {
 
 var (
 	streamAPIs = []API{Chat, Completions, Responses, Messages, OllamaChat, OllamaGenerate, CohereChat}
+
+	tierAPIs = []API{Chat, Completions, Responses, Messages, Generate, Converse}
 
 	// inferenceParts are the names of one bound in the formats of Bedrock's models.
 	inferenceParts = []part{{"maxTokens", inferenceTokens}, {"max_new_tokens", inferenceNewTokens}, {"maxTokenCount", inferenceTokenCount}}
@@ -105,6 +108,7 @@ var fieldTable = [...]field{
 	{name: "model", kind: fieldModel},
 	{name: "models", kind: fieldFallbacks, also: "fallbacks"},
 	{name: "stream", kind: fieldStream, apis: streamAPIs},
+	{name: "service_tier", kind: fieldTier, apis: tierAPIs, also: "serviceTier"},
 	{name: "stream_options", kind: fieldStreamOptions, apis: streamAPIs},
 	{name: "max_tokens", kind: fieldNumber, setting: maxTokens, apis: []API{Chat, Completions, Messages, CohereChat, Invoke}},
 	{name: "max_completion_tokens", kind: fieldNumber, setting: maxCompletionTokens, apis: []API{Chat, Invoke}},

@@ -77,7 +77,7 @@ type bodyWriter struct {
 	body []byte
 }
 
-var fuzzedKeys = strings.Fields(`model stream stream_options include_usage max_tokens max_completion_tokens max_output_tokens n best_of
+var fuzzedKeys = strings.Fields(`model stream stream_options include_usage max_tokens max_completion_tokens max_output_tokens n best_of service_tier serviceTier SERVICE_TIER
 	generationConfig generation_config maxOutputTokens candidateCount candidate_count responseSchema options num_predict
 	Stream MAX_TOKENS ſtream INCLUDE_USAGE Messages messages contents content parts text input prompt suffix system instructions systemInstruction tools functions response_format format context images
 	role type id detail arguments args source url image_url file_id data x`)
@@ -125,7 +125,7 @@ func (w *bodyWriter) value(depth int) {
 	case 2:
 		w.string(strings.Repeat("words and ", w.pick(40)) + "\"\\\n\u00e9\u6f22\U0001f600/"[w.pick(3):])
 	case 3:
-		w.string([]string{"", "low", "gpt-4o", "null", "https://example.com/a.png"}[w.pick(5)])
+		w.string([]string{"", "low", "gpt-4o", "null", "https://example.com/a.png", "auto", "flex", "Priority"}[w.pick(8)])
 	case 4:
 		w.object(depth)
 	case 5:
@@ -284,6 +284,13 @@ func naiveRequest(e Endpoint, object []pair) Request {
 	case OllamaChat, OllamaGenerate:
 		r.Stream = stream != false
 		r.MaxOutput = naiveWholeNumber(lastOf(lastOf(object, "options"), "num_predict"))
+	}
+	tier := lastOf(object, "service_tier", "serviceTier")
+	if in, ok := tier.([]pair); ok {
+		tier = lastOf(in, "type")
+	}
+	if slices.Contains(tierAPIs, e.API) && slices.Contains([]any{"flex", "Priority"}, tier) {
+		r.Tier = strings.ToLower(tier.(string))
 	}
 	r.Answers = max(1, r.Answers)
 	if r.Stream && e.Provider != Mistral && (e.API == Chat || e.API == Completions) {

@@ -28,11 +28,11 @@ type shape struct {
 // recordMember records a member of the chunk: whether chunks with nothing but usage may have it.
 func (s *shape) recordMember(n node, name []byte) {
 	switch {
-	case n == nodeChoices || n == nodeUsage:
+	case n == nodeChoices || n == nodeUsage || n == nodeTier:
 		return
 	case n == nodeNone:
 		switch string(name) {
-		case "id", "object", "created", "model", "system_fingerprint", "service_tier", "provider", "obfuscation":
+		case "id", "object", "created", "model", "system_fingerprint", "provider", "obfuscation":
 			return
 		}
 	}

@@ -14,9 +14,10 @@ import (
 
 // The values that a meter reads, as paths without the indexes of arrays.
 var (
-	naiveNumbers    = map[string]string{} // path to name
-	naiveTexts      = map[string]string{} // path to what kind of text
-	naiveWords      = map[string]string{} // path to name
+	naiveNumbers    = map[string]string{}            // path to name
+	naiveTexts      = map[string]string{}            // path to what kind of text
+	naiveWords      = map[string]string{}            // path to name
+	naiveEntries    = map[string]map[string]string{} // path of an entry to the names of its numbers, by kind
 	naiveFaults     = []string{"error", "response.error", "choices.error"}
 	naivePathsKnown []string
 )
@@ -31,11 +32,36 @@ func init() {
 		naiveNumbers[at+".input_tokens_details.cached_tokens"] = "cached"
 		naiveNumbers[at+".completion_tokens_details.reasoning_tokens"] = "reasoning"
 		naiveNumbers[at+".output_tokens_details.reasoning_tokens"] = "reasoning"
+		for _, of := range []string{".prompt_tokens_details", ".input_tokens_details"} {
+			naiveNumbers[at+of+".cache_write_tokens"] = "written"
+			naiveNumbers[at+of+".audio_tokens"] = "input audio"
+			naiveNumbers[at+of+".image_tokens"] = "input image"
+			naiveNumbers[at+of+".cached_tokens_details.audio_tokens"] = "cached audio"
+		}
+		for _, of := range []string{".completion_tokens_details", ".output_tokens_details"} {
+			naiveNumbers[at+of+".thinking_tokens"] = "reasoning"
+			naiveNumbers[at+of+".audio_tokens"] = "output audio"
+			naiveNumbers[at+of+".image_tokens"] = "output image"
+		}
+		naiveNumbers[at+".cache_creation.ephemeral_1h_input_tokens"] = "hour"
+		naiveNumbers[at+".cost"] = "cost"
+		naiveNumbers[at+".cost_details.upstream_inference_cost"] = "upstream cost"
+		naiveNumbers[at+".is_byok"] = "own key"
+		naiveWords[at+".service_tier"] = "tier"
 	}
+	naiveWords["service_tier"], naiveWords["response.service_tier"] = "tier", "tier"
 	naiveNumbers["message.usage.output_tokens"] = "started"
 	for _, at := range []string{"usageMetadata", "response.usageMetadata"} {
 		for _, name := range []string{"promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount", "totalTokenCount"} {
 			naiveNumbers[at+"."+name] = name
+		}
+		naiveWords[at+".serviceTier"], naiveWords[at+".trafficType"] = "tier", "tier"
+		naiveEntries[at+".promptTokensDetails"] = map[string]string{"AUDIO": "input audio", "IMAGE": "input image"}
+		naiveEntries[at+".cacheTokensDetails"] = map[string]string{"AUDIO": "cached audio"}
+		naiveEntries[at+".candidatesTokensDetails"] = map[string]string{"AUDIO": "output audio", "IMAGE": "output image"}
+		for _, of := range []string{".promptTokensDetails", ".cacheTokensDetails", ".candidatesTokensDetails"} {
+			naiveNumbers[at+of+".tokenCount"] = "entry"
+			naiveWords[at+of+".modality"] = "entry"
 		}
 	}
 	naiveNumbers["prompt_eval_count"] = "prompt_eval_count"
@@ -76,7 +102,7 @@ func init() {
 	for _, at := range naiveFaults {
 		naiveWords[at+".type"], naiveWords[at+".code"] = "fault type", "fault code"
 	}
-	known := slices.Concat(slices.Collect(maps.Keys(naiveNumbers)), slices.Collect(maps.Keys(naiveTexts)), slices.Collect(maps.Keys(naiveWords)), naiveFaults)
+	known := slices.Concat(slices.Collect(maps.Keys(naiveNumbers)), slices.Collect(maps.Keys(naiveTexts)), slices.Collect(maps.Keys(naiveWords)), slices.Collect(maps.Keys(naiveEntries)), naiveFaults)
 	slices.Sort(known)
 	naivePathsKnown = known
 }
@@ -85,6 +111,7 @@ func init() {
 // encoding/json.
 type naive struct {
 	said         map[string]int64
+	tier         string
 	pieces       int
 	chars        int
 	behind       bool
@@ -179,6 +206,14 @@ func (n *naive) walk(path string, v any, element bool) {
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			n.walk(strings.TrimPrefix(path+"."+k, "."), v[k], false)
 		}
+		if kinds := naiveEntries[path]; kinds != nil {
+			count, told := n.now["entry"]
+			if name := kinds[strings.ToUpper(n.words["entry"])]; told && name != "" {
+				n.now[name] = count
+			}
+			delete(n.now, "entry")
+			delete(n.words, "entry")
+		}
 		return
 	case []any:
 		for _, e := range v {
@@ -189,9 +224,22 @@ func (n *naive) walk(path string, v any, element bool) {
 		return
 	case string:
 		word = v
+	case bool:
+		if naiveNumbers[path] == "own key" {
+			n.now["own key"] = map[bool]int64{true: 1}[v]
+		}
+		return
 	case json.Number:
 		word = string(v)
 		r, ok := new(big.Rat).SetString(word)
+		if name := naiveNumbers[path]; ok && (name == "cost" || name == "upstream cost") {
+			if up, ok := naiveBillionths(r); ok {
+				n.now[name] = up
+			}
+			break
+		} else if name == "own key" {
+			break
+		}
 		if ok && r.IsInt() && r.Sign() >= 0 && r.Cmp(big.NewRat(1<<53, 1)) < 0 && naiveNumbers[path] != "" {
 			n.now[naiveNumbers[path]] = r.Num().Int64()
 		}
@@ -200,9 +248,22 @@ func (n *naive) walk(path string, v any, element bool) {
 	}
 	n.failed = n.failed || slices.Contains(naiveFaults, path) && word != ""
 	n.ends = n.ends || naiveWords[path] == "finish" && word != ""
-	if name := naiveWords[path]; name != "" {
+	if name := naiveWords[path]; name != "" && (name != "tier" || word != "") {
 		n.words[name] = word[:min(64, len(word))]
 	}
+}
+
+// naiveBillionths returns a number in billionths, rounded up, if it is neither negative nor too large.
+func naiveBillionths(r *big.Rat) (int64, bool) {
+	r = new(big.Rat).Mul(r, big.NewRat(1e9, 1))
+	up := new(big.Int).Add(r.Num(), new(big.Int).Sub(r.Denom(), big.NewInt(1)))
+	up.Div(up, r.Denom())
+	return up.Int64(), r.Sign() >= 0 && up.Cmp(big.NewInt(1<<53)) < 0
+}
+
+// naiveTiers are the tiers that have prices of their own, under all of their names.
+var naiveTiers = map[string]string{
+	"batch": "batch", "flex": "flex", "priority": "priority", "FLEX": "flex", "ON_DEMAND_FLEX": "flex", "ON_DEMAND_PRIORITY": "priority",
 }
 
 func (n *naive) text(kind string, runes int) {
@@ -230,6 +291,9 @@ func naiveStrings(v any) int {
 
 func (n *naive) commit() {
 	says := false
+	if tier, ok := n.words["tier"]; ok {
+		n.tier = naiveTiers[tier]
+	}
 	for name, v := range n.now {
 		n.said[name] = v
 		says = says || slices.Contains([]string{"completion_tokens", "total_tokens", "output_tokens", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount", "eval_count"}, name)
@@ -317,10 +381,22 @@ func (n *naive) usage() llm.Usage {
 	if !exact {
 		out = max(out, s["started"], int64(n.pieces), int64(n.chars+5)/6)
 	}
-	cached := min(max(in, 0), max(s["cached"], s["cache_read_input_tokens"], s["cachedContentTokenCount"]))
+	all := max(in, 0)
+	cached := min(all, max(s["cached"], s["cache_read_input_tokens"], s["cachedContentTokenCount"]))
+	write := min(all-cached, max(s["cache_creation_input_tokens"], s["written"]))
+	audio := min(all, s["input audio"])
+	reasoning := min(out, max(s["reasoning"], s["thoughtsTokenCount"]))
+	spoken := min(out-reasoning, s["output audio"])
+	cost := s["cost"]
+	if s["own key"] == 1 && has("cost") {
+		cost += s["upstream cost"]
+	}
 	return llm.Usage{
-		Input: int(in), Cached: int(cached), CacheWrite: int(min(max(in, 0)-cached, s["cache_creation_input_tokens"])),
-		Output: int(out), Reasoning: int(min(out, max(s["reasoning"], s["thoughtsTokenCount"]))), Exact: exact,
+		Input: int(in), Cached: int(cached), CacheWrite: int(write), CacheWriteHour: int(min(write, s["hour"])),
+		InputAudio: int(audio), InputImage: int(min(all-audio, s["input image"])),
+		CachedAudio: int(min(audio, cached, max(s["cached audio"], audio+cached-all))),
+		Output:      int(out), Reasoning: int(reasoning), OutputAudio: int(spoken), OutputImage: int(min(out-reasoning-spoken, s["output image"])),
+		Tier: n.tier, Cost: cost, CostTold: has("cost"), Exact: exact,
 	}
 }
 
@@ -342,9 +418,9 @@ func pick[T any](d *dice, of ...T) T { return of[d.n(len(of))] }
 
 // scalar draws a value without members.
 func (d *dice) scalar() any {
-	return pick[any](d, nil, true, "", "text", "gen erated \"text\" \\ \n é 世界 😀 <b>", "response.audio.delta", "error", strings.Repeat("long é", d.n(30)),
+	return pick[any](d, nil, true, "", "text", "gen erated \"text\" \\ \n é 世界 😀 <b>", "response.audio.delta", "error", "AUDIO", "image", "batch", "ON_DEMAND_FLEX", "FLEX", strings.Repeat("long é", d.n(30)),
 		json.Number("0"), json.Number("7"), json.Number("150"), json.Number("25"), json.Number("9007199254740991"), json.Number("9007199254740993"),
-		json.Number("-3"), json.Number("5.0"), json.Number("1E2"), json.Number("0.5"), json.Number("1e400"), json.Number("12345678901234567890"))
+		json.Number("-3"), json.Number("5.0"), json.Number("1E2"), json.Number("0.5"), json.Number("0.00000123456789"), json.Number("1.5e-7"), json.Number("9007199.254740992"), json.Number("1e400"), json.Number("12345678901234567890"))
 }
 
 // value draws any value.

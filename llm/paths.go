@@ -31,6 +31,21 @@ const (
 	ollamaOutput
 	billedInput  // Cohere's, used where it does not report the tokens that the model read
 	billedOutput // Cohere's
+
+	// Parts of the numbers above.
+	writtenTokens  // to a cache: OpenRouter's, included in its prompt
+	cacheWriteHour // to a cache that is kept for an hour
+	inputAudio
+	inputImage
+	cachedAudio
+	outputAudio
+	outputImage
+
+	// What is no count of tokens.
+	costTold     // OpenRouter's charge, in billionths of a dollar
+	upstreamCost // the model's provider's charge, in billionths of a dollar
+	ownKey       // 1 if OpenRouter has called that provider with the caller's own key, else 0
+	entryTokens  // the count of the entry that is being read: see endEntry
 	numberNodes  // nodes below this one are numbers
 
 	// Text that the model has generated.
@@ -50,7 +65,10 @@ const (
 	nodeUsage
 	nodeInputDetails
 	nodeOutputDetails
-	nodeMetadata // Gemini's usage
+	nodeCachedDetails
+	nodeCacheCreation // Anthropic's
+	nodeCostDetails   // OpenRouter's
+	nodeMetadata      // Gemini's usage
 	nodeGroq
 	nodeChoices
 	nodeDelta        // a piece of a choice, or its whole message
@@ -76,7 +94,14 @@ const (
 	nodeBedrockDelta
 	nodeBedrockContent
 	nodeBedrockThought
+	nodeBedrockTier
 	nodeChunk // an event of an Invoke stream, which holds the model's own JSON in base64
+
+	// Entries of lists, each with the kind of some tokens and their number: see endEntry.
+	nodePromptEntry
+	nodeCachedEntry
+	nodeCandidateEntry
+	nodeBedrockEntry // of what was written to caches
 
 	// A string that holds a JSON value in base64: Bedrock's.
 	nodePacked
@@ -90,6 +115,8 @@ const (
 	nodeCode
 	nodeFaultType
 	nodeFaultCode
+	nodeTier
+	nodeEntryKind
 	nodes // the number of nodes
 )
 
@@ -97,12 +124,14 @@ func (n node) isNumber() bool   { return n < numberNodes }
 func (n node) isText() bool     { return n >= nodeText && n <= nodeBlockDelta }
 func (n node) isWord() bool     { return n >= nodeFault }
 func (n node) hasMembers() bool { return n >= nodeContent && n <= nodeFault }
+func (n node) isEntry() bool    { return n >= nodePromptEntry && n <= nodeBedrockEntry }
 
 // members maps the names of the members that matter to their nodes, for each node with members.
 var members = [nodes]map[string]node{
 	nodeTop: topMembers,
 	nodeResponse: {
 		"usage": nodeUsage, "usageMetadata": nodeMetadata, "candidates": nodeCandidates, "error": nodeFault,
+		"service_tier": nodeTier,
 	},
 	nodeFault: {"type": nodeFaultType, "code": nodeFaultCode},
 
@@ -127,10 +156,18 @@ var members = [nodes]map[string]node{
 	nodePart:       {"text": nodeText, "functionCall": nodeFunction, "executableCode": nodeFunction},
 
 	// Usage.
-	nodeUsage:         usageMembers,
-	nodeStartedUsage:  with(usageMembers, map[string]node{"output_tokens": startedTokens}),
-	nodeInputDetails:  {"cached_tokens": cachedTokens},
-	nodeOutputDetails: {"reasoning_tokens": reasoningTokens},
+	nodeUsage:        usageMembers,
+	nodeStartedUsage: with(usageMembers, map[string]node{"output_tokens": startedTokens}),
+	nodeInputDetails: {
+		"cached_tokens": cachedTokens, "cache_write_tokens": writtenTokens, "audio_tokens": inputAudio, "image_tokens": inputImage,
+		"cached_tokens_details": nodeCachedDetails,
+	},
+	nodeCachedDetails: {"audio_tokens": cachedAudio},
+	nodeOutputDetails: {
+		"reasoning_tokens": reasoningTokens, "thinking_tokens": reasoningTokens, "audio_tokens": outputAudio, "image_tokens": outputImage,
+	},
+	nodeCacheCreation: {"ephemeral_1h_input_tokens": cacheWriteHour},
+	nodeCostDetails:   {"upstream_inference_cost": upstreamCost},
 	nodeMetadata: {
 		"promptTokenCount":        geminiPrompt,
 		"cachedContentTokenCount": geminiCached,
@@ -138,8 +175,16 @@ var members = [nodes]map[string]node{
 		"thoughtsTokenCount":      geminiThoughts,
 		"toolUsePromptTokenCount": geminiToolUse,
 		"totalTokenCount":         geminiTotal,
+		"promptTokensDetails":     nodePromptEntry,
+		"cacheTokensDetails":      nodeCachedEntry,
+		"candidatesTokensDetails": nodeCandidateEntry,
+		"serviceTier":             nodeTier,
+		"trafficType":             nodeTier, // Vertex's
 	},
-	nodeGroq: {"usage": nodeUsage},
+	nodePromptEntry:    modalityMembers,
+	nodeCachedEntry:    modalityMembers,
+	nodeCandidateEntry: modalityMembers,
+	nodeGroq:           {"usage": nodeUsage},
 
 	// Cohere reports usage twice: as tokens, which is what the model has read and written, and
 	// as what it bills, without the text that Cohere itself puts around a prompt. Its limits
@@ -162,19 +207,22 @@ var members = [nodes]map[string]node{
 		"usage": nodeBedrockUsage, "amazon-bedrock-invocationMetrics": nodeBedrockUsage,
 		"output": nodeBedrockPart, "metadata": nodeBedrockPart,
 		"contentBlockDelta": nodeBedrockPart, "contentBlockStart": nodeBedrockPart, // in Nova's streams
-		"delta": nodeBedrockDelta, "start": nodeBedrockContent,
+		"delta": nodeBedrockDelta, "start": nodeBedrockContent, "serviceTier": nodeBedrockTier,
 		"outputText": nodeText, "generation": nodeText, "completion": nodeText, // Titan's, Llama's, and old models' of Anthropic
 	}),
 	nodeBedrockPart: {
 		"message": nodeBedrockPart, "content": nodeBedrockContent, "start": nodeBedrockContent,
-		"delta": nodeBedrockDelta, "usage": nodeBedrockUsage,
+		"delta": nodeBedrockDelta, "usage": nodeBedrockUsage, "serviceTier": nodeBedrockTier,
 	},
 	nodeBedrockUsage: with(usageMembers, map[string]node{
 		"inputTokens": inputTokens, "inputTokenCount": inputTokens,
 		"outputTokens": outputTokens, "outputTokenCount": outputTokens,
 		"cacheReadInputTokens": cacheReadTokens, "cacheReadInputTokenCount": cacheReadTokens,
 		"cacheWriteInputTokens": cacheWriteTokens, "cacheWriteInputTokenCount": cacheWriteTokens,
+		"cacheDetails": nodeBedrockEntry,
 	}),
+	nodeBedrockEntry:   {"ttl": nodeEntryKind, "inputTokens": entryTokens},
+	nodeBedrockTier:    {"type": nodeTier},
 	nodeBedrockDelta:   with(blockDeltaMembers, bedrockContent),
 	nodeBedrockContent: with(contentMembers, bedrockContent),
 	nodeBedrockThought: {"text": nodeText, "reasoningText": nodeBedrockThought},
@@ -201,6 +249,7 @@ var (
 		"error":             nodeFault,
 		"type":              nodeType,
 		"code":              nodeCode,
+		"service_tier":      nodeTier,
 	}
 	messageMembers = map[string]node{
 		"content":           nodeContent,
@@ -230,7 +279,13 @@ var (
 		"cache_creation_input_tokens": cacheWriteTokens,
 		"cache_read_input_tokens":     cacheReadTokens,
 		"prompt_cache_hit_tokens":     cachedTokens, // DeepSeek's
+		"cache_creation":              nodeCacheCreation,
+		"service_tier":                nodeTier, // Anthropic's
+		"cost":                        costTold,
+		"cost_details":                nodeCostDetails,
+		"is_byok":                     ownKey,
 	}
+	modalityMembers = map[string]node{"modality": nodeEntryKind, "tokenCount": entryTokens}
 )
 
 // with returns the members of both maps. A name that both have gets its node from more.

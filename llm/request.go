@@ -14,6 +14,11 @@ type Request struct {
 	Answers   int // how many answers the request asks for, to all of its prompts; at least 1
 	Prompt    int // an estimate of the tokens of the prompt, from its characters and its structure
 
+	// Tier is the service tier that the request asks for, in lower case, if prices depend on it:
+	// "batch", "flex" or "priority". It is empty for the usual one, and for "auto", with which the
+	// provider chooses: only the response tells the tier then.
+	Tier string
+
 	// UsageAsked reports whether the stream will report usage: because the body asks for it, or
 	// because the API always does.
 	UsageAsked bool
@@ -103,6 +108,7 @@ type bodySettings struct {
 	ambiguous    bool
 	fallbacks    bool
 	stream       []byte
+	tier         tier
 	numbers      [settings]int
 	includeUsage []byte
 	usageSplice  splice
@@ -157,6 +163,8 @@ func (r *requestReader) field(f *field) {
 		r.stream = r.flag(f, f.name)
 	case fieldStreamOptions:
 		r.streamOptions(f)
+	case fieldTier:
+		r.serviceTier(f)
 	case fieldNumber:
 		r.numbers[f.setting] = r.whole(f, f.name)
 	case fieldObject:
@@ -258,6 +266,7 @@ func (r *requestReader) request() Request {
 		Answers:    1,
 		Prompt:     spent.texts + spent.structure(),
 		UsageAsked: true,
+		Tier:       r.tier.String(),
 		Fallbacks:  r.fallbacks,
 		Wrong:      r.problem.String(),
 		size:       len(r.body),

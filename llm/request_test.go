@@ -277,3 +277,34 @@ func TestTheLargerOfTwoBoundsCounts(t *testing.T) {
 		}
 	}
 }
+
+func TestReadTier(t *testing.T) {
+	chat, converse := Endpoint{Provider: OpenAI, API: Chat}, Endpoint{Provider: Bedrock, API: Converse, Model: "m"}
+	for _, c := range []struct {
+		to         Endpoint
+		body, tier string
+		wrong      bool
+	}{
+		{chat, `{}`, "", false},
+		{chat, `{"service_tier":"auto"}`, "", false},
+		{chat, `{"service_tier":"default"}`, "", false},
+		{chat, `{"service_tier":null}`, "", false},
+		{chat, `{"service_tier":"flex"}`, "flex", false},
+		{chat, `{"service_tier":"fl\u0065x"}`, "flex", false},
+		{chat, `{"service_tier":7}`, "", true},
+		{chat, `{"service_tier":["flex"]}`, "", true},
+		{chat, `{"Service_Tier":"flex"}`, "", true},
+		{chat, `{"service_tier":"priority","service_tier":"flex"}`, "flex", true},
+		{Endpoint{Provider: Anthropic, API: Messages}, `{"service_tier":"standard_only"}`, "", false},
+		{Endpoint{Provider: Gemini, API: Generate, Model: "g"}, `{"serviceTier":"PRIORITY"}`, "priority", false},
+		{converse, `{"serviceTier":{"type":"priority"}}`, "priority", false},
+		{converse, `{"serviceTier":{"x":["flex"],"type":"default"}}`, "", false},
+		{converse, `{"serviceTier":{"type":{}}}`, "", true},
+		{Endpoint{Provider: OpenAI, API: Embeddings}, `{"service_tier":{"a":1}}`, "", false},
+	} {
+		r, err := c.to.Read([]byte(c.body))
+		if err != nil || r.Tier != c.tier || (r.Wrong != "") != c.wrong {
+			t.Errorf("%s: tier %q, wrong %q, error %v; want tier %q, wrong %t", c.body, r.Tier, r.Wrong, err, c.tier, c.wrong)
+		}
+	}
+}

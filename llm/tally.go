@@ -1,10 +1,6 @@
 package llm
 
-import (
-	"math"
-	"math/bits"
-	"strconv"
-)
+import "math/bits"
 
 // tally accumulates what the JSON values of a response report. A value counts once it is complete.
 type tally struct {
@@ -15,9 +11,11 @@ type tally struct {
 	answersAsked int  // how many answers the request asks for; 0 means one
 	answersEnded int  // how many answers have ended
 	fault        word
+	tier         tier
 
 	// What the value that is being read has so far.
 	current    numbers
+	tierNow    tier
 	plain      text
 	reasonings [2]text // under either of its two names
 	failed     bool    // the value has an error
@@ -28,18 +26,20 @@ type tally struct {
 	faultCode  word
 }
 
-// numbers are counts of tokens, by their nodes.
+// numbers are counts of tokens and other numbers, by their nodes.
 type numbers struct {
-	present uint32 // one bit for each number that was reported
+	present uint64 // one bit for each number that was reported
 	n       [numberNodes]int64
 }
 
 func (s *numbers) set(n node, v int64) { s.present |= 1 << n; s.n[n] = v }
 
+func (s *numbers) clear(n node) { s.present &^= 1 << n }
+
 func (s *numbers) has(n node) bool { return s.present&(1<<n) != 0 }
 
 // outputNumbers are the numbers that include generated tokens.
-const outputNumbers uint32 = 1<<completionTokens | 1<<totalTokens | 1<<outputTokens |
+const outputNumbers uint64 = 1<<completionTokens | 1<<totalTokens | 1<<outputTokens |
 	1<<geminiCandidates | 1<<geminiThoughts | 1<<geminiTotal | 1<<ollamaOutput | 1<<billedOutput
 
 // text is an amount of text.
@@ -65,20 +65,14 @@ func (t *tally) texts() text {
 	return t.plain.plus(text{max(a.pieces, b.pieces), max(a.chars, b.chars)})
 }
 
-// whole parses a whole number from 0 to below 2^53.
-func whole(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) >= maxWord { // a longer word may have been cut
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(string(b), 64)
-	return int64(f), err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f)
-}
-
 // commit adds the complete value to the tally, and begins another value.
 func (t *tally) commit() {
 	for set := t.current.present; set != 0; set &= set - 1 {
-		n := node(bits.TrailingZeros32(set))
+		n := node(bits.TrailingZeros64(set))
 		t.reported.set(n, t.current.n[n])
+	}
+	if t.tierNow != tierUntold {
+		t.tier = t.tierNow
 	}
 	written := t.texts()
 	t.written = t.written.plus(written)
@@ -97,7 +91,7 @@ func (t *tally) commit() {
 
 // drop forgets the value that is being read.
 func (t *tally) drop() {
-	t.current.present = 0
+	t.current.present, t.tierNow = 0, tierUntold
 	t.plain, t.reasonings = text{}, [2]text{}
 	t.failed, t.hasAnswer, t.finished = false, false, 0
 	t.kind.n, t.code.n, t.faultKind.n, t.faultCode.n = 0, 0, 0, 0
@@ -170,25 +164,4 @@ func (s *numbers) rest(total, prompt node) int64 {
 		return 0
 	}
 	return max(0, s.n[total]-s.n[prompt]-s.n[geminiToolUse])
-}
-
-// usage returns what the call has used. unfinished is the text of a value that was cut off.
-func (t *tally) usage(unfinished text) Usage {
-	u := Usage{Input: -1}
-	if in, ok := t.reported.input(); ok {
-		u.Input = int(min(in, math.MaxInt))
-	}
-	room := max(u.Input, 0)
-	u.Cached = min(room, int(max(t.reported.n[cachedTokens], t.reported.n[cacheReadTokens], t.reported.n[geminiCached])))
-	u.CacheWrite = min(room-u.Cached, int(t.reported.n[cacheWriteTokens]))
-
-	out, ok := t.reported.output()
-	written := t.written.plus(unfinished)
-	u.Output = int(min(out, math.MaxInt))
-	u.Exact = ok && !t.textSince && !t.interim && unfinished.pieces == 0 && (out > 0 || written.pieces == 0)
-	if !u.Exact {
-		u.Output = max(u.Output, int(t.reported.n[startedTokens]), written.least())
-	}
-	u.Reasoning = min(u.Output, int(max(t.reported.n[reasoningTokens], t.reported.n[geminiThoughts])))
-	return u
 }

@@ -11,6 +11,8 @@ type template struct {
 	head []byte // up to the first character of the text
 	tail []byte // from the quote behind the text to the end of the event; empty while there is no template
 
+	tier tier // that the event names
+
 	last     []byte // an event to compare with the next one, or empty
 	skip     int    // how many events to read before two are compared
 	nextSkip int    // how many to read after that
@@ -30,6 +32,7 @@ func (e *events) matchTemplate(p []byte) int {
 	}
 	e.json.pieceCounted = false // there is no other text, whatever its node
 	e.json.write(chars(text))
+	e.json.tierNow = t.tier
 	e.json.commit()
 	t.skip, t.nextSkip = 1, 1
 	return end + len(t.tail)
@@ -66,11 +69,16 @@ func (t *template) compare(event []byte, reader *values) {
 		return
 	}
 	tail := event[stringEnd(event, head):]
-	if !bytes.HasSuffix(t.last[head:], tail) || !e.isTemplate(tail) {
+	if !bytes.HasSuffix(t.last[head:], tail) {
+		return
+	}
+	tier, ok := e.isTemplate(tail)
+	if !ok {
 		return
 	}
 	t.head = append(t.head[:0], event[:head]...)
 	t.tail = append(t.tail[:0], tail...)
+	t.tier = tier
 }
 
 // commonPrefix returns the length of the common prefix of a and b.
@@ -101,11 +109,13 @@ func (e *events) toText(event []byte) int {
 
 // isTemplate reports whether the part of the event that was read, up to a text, and the tail make a
 // template: without a text they add nothing to the tally, and with one character just that. So they
-// have no other text, no number and no error, and the text counts.
-func (e *events) isTemplate(tail []byte) bool {
+// have no other text, no number and no error, and the text counts. It returns the service tier that
+// they name.
+func (e *events) isTemplate(tail []byte) (tier, bool) {
 	none, one := *e, *e
 	one.parse([]byte("x"))
-	return none.readsOnly(tail, text{}) && one.readsOnly(tail, text{pieces: 1, chars: 1})
+	ok := none.readsOnly(tail, text{}) && one.readsOnly(tail, text{pieces: 1, chars: 1})
+	return one.json.tier, ok
 }
 
 // readsOnly reads the tail, which ends the event, and reports whether the event is not hidden,

@@ -83,6 +83,24 @@ func TestTemplateLearns(t *testing.T) {
 	}
 }
 
+// Events that fit a template name its service tier, and the last one that is named counts.
+func TestTemplateTier(t *testing.T) {
+	for _, event := range []string{
+		`data: {"service_tier":"flex","choices":[{"delta":{"content":"T"}}]}` + "\n\n",
+		`data: {"choices":[{"delta":{"content":"T"}}],"service_tier":"flex"}` + "\n\n",
+	} {
+		var e events
+		for _, next := range []string{event, event, event, event, `data: {"service_tier":"priority"}` + "\n\n", event} {
+			if _, ended := e.next([]byte(next)); ended {
+				e.end()
+			}
+		}
+		if e.matchTemplate([]byte(event)) == 0 || e.json.tier != tierFlex {
+			t.Errorf("the tier is %q after %s", e.json.tier, event)
+		}
+	}
+}
+
 // After a change of events, the template soon fits the new ones.
 func TestTemplateChanges(t *testing.T) {
 	var e events

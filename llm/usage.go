@@ -13,6 +13,10 @@ type Tokens struct {
 // its limits.
 func CachedIsFree(p Provider) bool { return p == Anthropic || p == Groq || p == Bedrock }
 
+// TellsCost reports whether a provider's responses tell what calls have cost, in dollars. Other
+// servers may mean something else by a member of the same name.
+func TellsCost(p Provider) bool { return p == OpenRouter }
+
 // Usage is how many tokens a call has used, according to its response.
 type Usage struct {
 	Input      int // the prompt, cached tokens included; -1 where the response does not say
@@ -36,8 +40,8 @@ type Usage struct {
 	// "batch", "flex" or "priority". Empty is the usual one.
 	Tier string
 
-	// Cost is what the response says that the call has cost, in billionths of a dollar, if
-	// CostTold is set.
+	// Cost is what the response says that the call has cost, in billionths of a dollar, rounded up,
+	// if CostTold is set: see [TellsCost].
 	Cost     int64
 	CostTold bool
 

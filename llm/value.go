@@ -26,6 +26,8 @@ type values struct {
 	skipDepth    int  // how many brackets are open in a value that is skipped
 	pieceCounted bool // the text that is being read has been counted as a piece
 
+	entryKind word // of the entry that is being read
+
 	word   word      // the name or scalar that is being read
 	packed *unpacker // decodes strings that hold JSON; nil: there are none
 	escape uint8     // 0 outside an escape, 1 behind the backslash, 2 to 5 before each digit of \u
@@ -194,6 +196,9 @@ func (v *values) beginObject() {
 	case !v.node.hasMembers() || v.depth == len(v.path):
 		v.skip()
 	default:
+		if v.node.isEntry() {
+			v.beginEntry()
+		}
 		v.failed = v.failed || v.node == nodeFault
 		v.hasAnswer = v.hasAnswer || v.node == nodeChoices || v.node == nodeCandidates
 		v.enter(v.node, atName)
@@ -226,6 +231,9 @@ func (v *values) enter(n node, s state) {
 // leave ends a value with members or elements.
 func (v *values) leave() {
 	v.depth--
+	if n := v.path[v.depth]; n.isEntry() {
+		v.endEntry(n)
+	}
 	if v.depth > 0 {
 		v.proceed()
 		return
@@ -270,7 +278,7 @@ func (v *values) scalar(b []byte) {
 	switch {
 	case v.node == nodeNone:
 	case v.node.isNumber():
-		if n, ok := whole(b); ok { // any other number is ignored
+		if n, ok := v.node.number(b); ok { // any other number is ignored
 			v.current.set(v.node, n)
 		}
 	case v.node.isWord() && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
@@ -291,6 +299,11 @@ func (v *values) keep(b []byte) {
 			v.finished++
 		}
 		return
+	case nodeTier:
+		v.tierNow = tierOf(b)
+		return
+	case nodeEntryKind:
+		w = &v.entryKind
 	case nodeType:
 		w = &v.kind
 	case nodeCode:

@@ -36,6 +36,7 @@ type tool struct {
 type usage struct {
 	input, cached, cacheWrite int // cached and cacheWrite are parts of input
 	output, reasoning         int // reasoning is a part of output
+	parts                     Parts
 }
 
 // fresh returns the tokens of the prompt that were neither read from a cache nor written to one.
@@ -61,6 +62,7 @@ func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 	if a.tool != nil {
 		a.usage.output += a.tool.cost * c.Answers
 	}
+	a.usage.parts = r.Parts.within(a.usage)
 	return a
 }
 

@@ -30,7 +30,7 @@ func TestUsageReportedIsUsageSent(t *testing.T) {
 						if a.name == "cohere" { // does not report this
 							sent.Reasoning = 0
 						}
-						if want := (usage{sent.Input, sent.Cached, sent.CacheWrite, sent.Output, sent.Reasoning}); got != want || sent.Requests != 1 || got.input < 6 {
+						if want := (usage{input: sent.Input, cached: sent.Cached, cacheWrite: sent.CacheWrite, output: sent.Output, reasoning: sent.Reasoning}); got != want || sent.Requests != 1 || got.input < 6 {
 							t.Errorf("told %+v, sent %+v\n%s", got, sent, text)
 						}
 						if most > 0 && got.output > most {

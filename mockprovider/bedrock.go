@@ -28,10 +28,14 @@ func (converse) end(a *answer) string { return a.end("end_turn", "max_tokens", "
 
 // usage reports the prompt in three parts, which add up.
 func (converse) usage(u usage) object {
-	return object{
+	o := object{
 		"inputTokens": u.fresh(), "outputTokens": u.output, "totalTokens": u.input + u.output,
 		"cacheReadInputTokens": u.cached, "cacheWriteInputTokens": u.cacheWrite,
 	}
+	if hour := u.parts.CacheWriteHour; hour > 0 {
+		o["cacheDetails"] = []object{{"ttl": "1h", "inputTokens": hour}, {"ttl": "5m", "inputTokens": u.cacheWrite - hour}}
+	}
+	return o
 }
 
 func (f converse) whole(a *answer) object {
@@ -45,10 +49,12 @@ func (f converse) whole(a *answer) object {
 	if t := a.tool; t != nil {
 		content = append(content, object{"toolUse": object{"toolUseId": t.id, "name": t.name, "input": raw(t.argument())}})
 	}
-	return object{
+	body := object{
 		"output": object{"message": object{"role": "assistant", "content": content}}, "stopReason": f.end(a),
 		"usage": f.usage(a.usage), "metrics": object{"latencyMs": 1},
 	}
+	a.usage.parts.addTier(body, "serviceTier", object{"type": a.usage.parts.Tier})
+	return body
 }
 
 func (f converse) events(a *answer) iter.Seq[event] {
@@ -61,7 +67,9 @@ func (f converse) events(a *answer) iter.Seq[event] {
 			s.tool(t)
 		}
 		s.emit("messageStop", object{"stopReason": f.end(a)}, event{})
-		s.emit("metadata", object{"usage": f.usage(a.usage), "metrics": object{"latencyMs": 1}}, event{})
+		metadata := object{"usage": f.usage(a.usage), "metrics": object{"latencyMs": 1}}
+		a.usage.parts.addTier(metadata, "serviceTier", object{"type": a.usage.parts.Tier})
+		s.emit("metadata", metadata, event{})
 	}
 }
 

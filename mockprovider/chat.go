@@ -26,6 +26,7 @@ func (chat) frame(a *answer, kind string) object {
 	if a.provider() == llm.OpenRouter {
 		frame["provider"] = "mock"
 	}
+	a.usage.parts.addTier(frame, "service_tier", a.usage.parts.Tier)
 	return frame
 }
 
@@ -47,7 +48,7 @@ func (f chat) whole(a *answer) object {
 		choices[i] = object{"index": i, "message": message, "logprobs": nil, "finish_reason": f.end(a)}
 	}
 	body := f.frame(a, "chat.completion")
-	body["choices"], body["usage"] = choices, completionUsage(a.usage)
+	body["choices"], body["usage"] = choices, a.addCost(completionUsage(a.usage))
 	return body
 }
 

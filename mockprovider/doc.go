@@ -6,6 +6,7 @@
 // reply to a call, or else a header that any SDK can send:
 //
 //	X-Mock: output=200 reasoning=50 cached=30
+//	X-Mock: input-audio=4 output-audio=9 tier=flex
 //	X-Mock: status=429 retry-after=2s as=groq
 //	X-Mock: fault=reset after=5 delay=20ms
 //

@@ -3,6 +3,7 @@ package mockprovider
 import (
 	"errors"
 	"iter"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -36,12 +37,17 @@ func (gemini) body(a *answer, candidates []object, sent usage) object {
 	u := object{
 		"promptTokenCount":     a.usage.input,
 		"totalTokenCount":      a.usage.input + sent.output,
-		"promptTokensDetails":  []object{{"modality": "TEXT", "tokenCount": a.usage.input}},
+		"promptTokensDetails":  modalities(a.usage.input, a.usage.parts.InputAudio, a.usage.parts.InputImage),
 		"candidatesTokenCount": sent.output - sent.reasoning,
 	}
 	if a.usage.cached > 0 {
 		u["cachedContentTokenCount"] = a.usage.cached
+		u["cacheTokensDetails"] = modalities(a.usage.cached, a.usage.parts.CachedAudio, 0)
 	}
+	if p := a.usage.parts; sent.output == a.usage.output && (p.OutputAudio > 0 || p.OutputImage > 0) {
+		u["candidatesTokensDetails"] = modalities(sent.output-sent.reasoning, p.OutputAudio, p.OutputImage)
+	}
+	a.usage.parts.addTier(u, "serviceTier", strings.ToUpper(a.usage.parts.Tier))
 	if sent.reasoning > 0 {
 		u["thoughtsTokenCount"] = sent.reasoning
 	}

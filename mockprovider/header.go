@@ -1,6 +1,8 @@
 package mockprovider
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -33,6 +35,22 @@ func (r *Reply) set(word string) (err error) {
 		r.Cached, err = number(value)
 	case "cache-write":
 		r.CacheWrite, err = number(value)
+	case "cache-write-hour":
+		r.Parts.CacheWriteHour, err = number(value)
+	case "input-audio":
+		r.Parts.InputAudio, err = number(value)
+	case "cached-audio":
+		r.Parts.CachedAudio, err = number(value)
+	case "input-image":
+		r.Parts.InputImage, err = number(value)
+	case "output-audio":
+		r.Parts.OutputAudio, err = number(value)
+	case "output-image":
+		r.Parts.OutputImage, err = number(value)
+	case "tier":
+		r.Parts.Tier = value
+	case "cost":
+		r.Parts.Cost, err = amount(value)
 	case "status":
 		r.Status, err = number(value)
 	case "after":
@@ -64,6 +82,15 @@ func number(value string) (int, error) {
 		return 0, fmt.Errorf("it must be a number from 0 to %d", maxTokens)
 	}
 	return n, nil
+}
+
+// amount returns a decimal number as JSON.
+func amount(value string) (json.Number, error) {
+	n, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(n >= 0) || !json.Valid([]byte(value)) {
+		return "", errors.New("it must be a number of dollars, such as 0.0125")
+	}
+	return json.Number(value), nil
 }
 
 func faultOf(value string) (Fault, error) {

@@ -28,13 +28,18 @@ func (messages) framing(*Call) framing { return sse }
 
 // usage reports the prompt in three parts, which add up.
 func (messages) usage(u usage, output, thinking int) object {
-	return object{
+	o := object{
 		"input_tokens":                u.fresh(),
 		"cache_creation_input_tokens": u.cacheWrite,
-		"cache_read_input_tokens":     u.cached,
-		"output_tokens":               output,
-		"output_tokens_details":       object{"thinking_tokens": thinking},
+		"cache_creation": object{
+			"ephemeral_5m_input_tokens": u.cacheWrite - u.parts.CacheWriteHour, "ephemeral_1h_input_tokens": u.parts.CacheWriteHour,
+		},
+		"cache_read_input_tokens": u.cached,
+		"output_tokens":           output,
+		"output_tokens_details":   object{"thinking_tokens": thinking},
 	}
+	u.parts.addTier(o, "service_tier", u.parts.Tier)
+	return o
 }
 
 func (messages) message(a *answer, content []object, end any, usage object) object {

@@ -19,12 +19,15 @@ func (c *Call) readCompletion() {
 
 // completionUsage returns usage in the format of chat completions and legacy completions.
 func completionUsage(u usage) object {
+	input, output := u.inputDetails(), u.outputDetails()
+	input["audio_tokens"], output["audio_tokens"] = u.parts.InputAudio, u.parts.OutputAudio
+	output["accepted_prediction_tokens"], output["rejected_prediction_tokens"] = 0, 0
 	return object{
 		"prompt_tokens":             u.input,
 		"completion_tokens":         u.output,
 		"total_tokens":              u.input + u.output,
-		"prompt_tokens_details":     object{"cached_tokens": u.cached, "audio_tokens": 0},
-		"completion_tokens_details": object{"reasoning_tokens": u.reasoning, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0},
+		"prompt_tokens_details":     input,
+		"completion_tokens_details": output,
 	}
 }
 
@@ -58,7 +61,7 @@ func (c *chunks) usageChunk() (event, bool) {
 		return event{}, false
 	}
 	e := c.chunk([]object{}, 0, 0)
-	e.data["usage"] = completionUsage(c.usage)
+	e.data["usage"] = c.addCost(completionUsage(c.usage))
 	return e, true
 }
 

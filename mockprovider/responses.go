@@ -25,9 +25,9 @@ func (responses) framing(*Call) framing { return sse }
 func (responses) usage(u usage) object {
 	return object{
 		"input_tokens":          u.input,
-		"input_tokens_details":  object{"cached_tokens": u.cached},
+		"input_tokens_details":  u.inputDetails(),
 		"output_tokens":         u.output,
-		"output_tokens_details": object{"reasoning_tokens": u.reasoning},
+		"output_tokens_details": u.outputDetails(),
 		"total_tokens":          u.input + u.output,
 	}
 }
@@ -42,6 +42,7 @@ func (responses) response(a *answer, status string, output []object, usage any) 
 	if status == "incomplete" {
 		r["incomplete_details"] = object{"reason": "max_output_tokens"}
 	}
+	a.usage.parts.addTier(r, "service_tier", a.usage.parts.Tier)
 	return r
 }
 

@@ -39,6 +39,10 @@ type Reply struct {
 	// one. Only Anthropic and Bedrock report the latter.
 	Cached, CacheWrite int
 
+	// Parts are further parts of the prompt and of the answer, the tier, and the cost, as far as the
+	// API can report them.
+	Parts Parts
+
 	// Status is the status of an error, or 0. With a status, Code is the code or type of the error
 	// (for Gemini the quotaId) if it is not the provider's usual one, and RetryAfter is the wait
 	// that the provider asks for, or 0.

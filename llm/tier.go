@@ -1,0 +1,73 @@
+package llm
+
+import "bytes"
+
+// tier is the service tier of a call, as far as prices depend on it.
+type tier uint8
+
+const (
+	tierUntold tier = iota
+	tierUsual
+	tierBatch
+	tierFlex
+	tierPriority
+)
+
+var tierNames = [...]string{tierBatch: "batch", tierFlex: "flex", tierPriority: "priority"}
+
+// String returns the name of a tier with prices of its own, and nothing for the usual one.
+func (t tier) String() string { return tierNames[t] }
+
+// onDemand begins the names of Vertex's tiers.
+var onDemand = []byte("ON_DEMAND_")
+
+// tierOf returns the tier with a name, in upper or lower case. Every name that is not known is one
+// of the usual tier, which providers call default, standard, scale or on_demand.
+func tierOf(name []byte) tier {
+	if len(name) == 0 {
+		return tierUntold
+	}
+	name = bytes.TrimPrefix(name, onDemand)
+	for t := tierBatch; t <= tierPriority; t++ {
+		if len(name) == len(tierNames[t]) && bytes.EqualFold(name, []byte(tierNames[t])) {
+			return t
+		}
+	}
+	return tierUsual
+}
+
+// serviceTier reads the field of a service tier: a word, or an object whose type is that word, as
+// Bedrock has it. Any other value but null is wrong.
+func (r *requestReader) serviceTier(f *field) {
+	r.tier = tierUntold
+	if !f.isOf(r.endpoint.API) {
+		r.skip()
+		return
+	}
+	if r.next() != '{' {
+		r.tierName(f)
+		return
+	}
+	r.at++
+	for first := true; r.item(first, '}'); first = false {
+		if string(r.key()) == "type" {
+			r.tierName(f)
+		} else {
+			r.skip()
+		}
+	}
+}
+
+// tierName reads the name of a service tier.
+func (r *requestReader) tierName(f *field) {
+	r.tier = tierUntold // of two with one name the last counts
+	if r.next() == '"' {
+		name := r.str()
+		if name.spare > 0 {
+			name.raw = []byte(name.String())
+		}
+		r.tier = tierOf(name.raw)
+	} else if word := r.word(); string(word) != "null" {
+		r.misread(f, f.name, "must be a string")
+	}
+}
