@@ -31,3 +31,6 @@ func Describe(a *limit.Account, at int64, limits []limit.Limit) string {
 	}
 	return all
 }
+
+// SetMaxLines sets how many separate lines an hour of the books has at most.
+func SetMaxLines(m *Memory, n int) { m.books.maxLines = n }

@@ -24,6 +24,8 @@ type Memory struct {
 
 	_      [96]byte // so that no shard shares a cache line with the fields above
 	shards [shards]shard
+
+	books memoryBooks
 }
 
 // NewMemory returns an empty store. Its clock is monotonic: it follows the wall clock
@@ -64,22 +66,29 @@ func (m *Memory) Settle(ctx context.Context, r Receipt, actual []int64) error {
 	if r == nil {
 		return nil
 	}
+	_, err := m.settle(r, actual)
+	return err
+}
+
+// settle settles a take. It reports whether it was the first to do so.
+func (m *Memory) settle(r Receipt, actual []int64) (first bool, err error) {
 	receipt, ok := r.(*memoryReceipt)
 	if !ok || receipt.store != m || len(actual) != len(receipt.charges) {
-		return ErrReceipt
+		return false, ErrReceipt
 	}
 	if m.closed.Load() {
-		return ErrClosed
+		return false, ErrClosed
 	}
-	if receipt.settled.CompareAndSwap(false, true) {
-		all := make([]Settlement, 0, few)
-		for i := range receipt.charges {
-			c := &receipt.charges[i].Charge
-			all = append(all, Settlement{c, c.N, actual[i]})
-		}
-		m.SettleHold(&receipt.hold, all)
+	if !receipt.settled.CompareAndSwap(false, true) {
+		return false, nil
 	}
-	return nil
+	all := make([]Settlement, 0, few)
+	for i := range receipt.charges {
+		c := &receipt.charges[i].Charge
+		all = append(all, Settlement{c, c.N, actual[i]})
+	}
+	m.SettleHold(&receipt.hold, all)
+	return true, nil
 }
 
 // Peek is [Store]'s.

@@ -102,6 +102,7 @@ type leaseReceipt struct {
 	leases  *leases
 	parts   []leasePart // one for each charge
 	settled atomic.Bool
+	bookedOnce
 
 	// The arrays of a receipt with one charge and one limit, which needs no others.
 	onePart     [1]leasePart

@@ -15,6 +15,7 @@ type localReceipt struct {
 	shares   [][]limit.Limit // the node's shares of the charges' limits, at the time of the take
 	receipts []limit.Receipt
 	settled  atomic.Bool
+	bookedOnce
 }
 
 // localCall is a call that this node decides without Redis. The lock of the ledgers guards it.

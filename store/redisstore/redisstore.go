@@ -99,6 +99,7 @@ type Store struct {
 	namespace string
 	timeout   time.Duration
 	channel   channel // for messages between nodes
+	books     *bookkeeper
 
 	top   layer // the layer that gets the calls of the store first
 	close func() error
@@ -179,6 +180,7 @@ func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 	s.build(cfg)
 	s.close = sync.OnceValue(func() error {
 		s.channel.subscriptions.Close()
+		s.books.close()
 		err := s.top.Close()
 		if s.owned {
 			s.client.Close()
@@ -214,6 +216,7 @@ func (s *Store) build(cfg Config) {
 	remote := newRemote(s.client, s.namespace, s.timeout, nil, func(c change) { fall.changed(c) })
 	fall = newFallback(remote, mode, others, cfg.OnEvent)
 	fall.clock = remote.link.now
+	s.books = newBookkeeper(remote)
 	s.top = fall
 	if cfg.Lease > 0 {
 		s.top = newLeases(fall, remote, cfg.Lease)
@@ -249,7 +252,7 @@ func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
 // Reset implements [store.Store]. It scans every key of the database.
 func (s *Store) Reset(ctx context.Context, prefix string) error { return s.top.Reset(ctx, prefix) }
 
-// Close ends subscriptions, gives leases back, charges Redis for what was admitted without it, and
+// Close ends subscriptions, sends what is not in the books yet, gives leases back, charges Redis for what was admitted without it, and
 // ends all calls.
 // Later calls get [store.ErrClosed].
 func (s *Store) Close() error { return s.close() }

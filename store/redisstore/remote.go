@@ -54,6 +54,7 @@ func newRemote(client rueidis.Client, namespace string, timeout time.Duration, c
 type receipt struct {
 	remote *remote
 	takes  []*chargeReceipt // one for each charge
+	bookedOnce
 
 	mu      sync.Mutex
 	settled []bool  // one for each charge

@@ -20,6 +20,8 @@ const (
 	stepSettle
 	stepRead
 	stepReplace
+	stepBook
+	stepMove
 )
 
 // Kinds of limits, by their arithmetic.

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"dappco.re/go/core/go-ratelimit/internal/accounts"
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -17,6 +18,7 @@ type batch struct {
 	version   int64           // SQLite's version of the data: it changes when another process changes the file
 	rows      map[string]*row // the cached rows, by their keys
 	touched   []*row          // the rows that this transaction has used
+	booked    books.Tally     // what this transaction has to book
 	fileError error           // an error of the file, which fails all calls of the transaction
 
 	stepRows []*row            // the rows of the step that runs
@@ -45,6 +47,7 @@ func (s *Store) execute(ops []*operation) {
 	err := errPanic
 	defer func() {
 		s.batch.touched = s.batch.touched[:0]
+		s.batch.booked.Clear()
 		if err == nil {
 			return
 		}
@@ -68,6 +71,9 @@ func (s *Store) run(ops []*operation) error {
 		}
 	}
 	if err := b.flush(); err != nil {
+		return err
+	}
+	if err := b.flushBooks(); err != nil {
 		return err
 	}
 	return s.commit()

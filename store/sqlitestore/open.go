@@ -34,6 +34,8 @@ type statements struct {
 	load, update, upsert, sweep                      *sql.Stmt
 	logLength, checkpoint                            *sql.Stmt
 	lastChange                                       *sql.Stmt
+	bookAdd, bookFind, bookInsert                    *sql.Stmt
+	pageFind, pageAdd                                *sql.Stmt
 }
 
 func (s *Store) open() error {
@@ -122,6 +124,7 @@ func (s *Store) connect() (err error) {
 		{&s.do.checkpoint, "PRAGMA wal_checkpoint(RESTART)"},
 		{&s.do.lastChange, "SELECT ifnull(max(change), 0) FROM settings"},
 	}
+	calls = append(calls, s.bookStatements()...)
 	return s.retryWhileBusy(context.Background(), since, func() error { return s.prepare(calls) })
 }
 
@@ -168,8 +171,8 @@ func (s *Store) useWAL() error {
 	return nil
 }
 
-// migrate creates missing tables. The first programs that wrote version 1 had no settings; they can
-// also use a file that has them.
+// migrate creates missing tables. The first programs that wrote version 1 had no settings and no
+// books; they can also use a file that has them.
 func (s *Store) migrate(since time.Time) error {
 	return s.transact(context.Background(), since, func() error {
 		var found int
@@ -179,7 +182,7 @@ func (s *Store) migrate(since time.Time) error {
 		if found < 0 || found > version {
 			return fmt.Errorf("ratelimit: %s: its version is %d: this program knows %d", s.path, found, version)
 		}
-		missing := settingsSchema
+		missing := settingsSchema + ";" + booksSchema
 		if found < version {
 			missing = fmt.Sprintf(schema, version) + ";" + missing
 		}

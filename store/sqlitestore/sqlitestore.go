@@ -11,7 +11,7 @@
 // cut can lose the last moments, though never half of a transaction, and what was
 // admitted in them may be admitted again.
 //
-// Beside the accounts it keeps settings, and notifies their watchers of changes. Processes that
+// Beside the accounts it keeps the books, and settings, and notifies their watchers of changes. Processes that
 // share the file can also send each other messages, through sockets in a directory beside it, whose
 // name ends in ".peers" and which is there only while somebody subscribes.
 //
@@ -28,6 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -37,6 +38,7 @@ type Store struct {
 	clock       func() int64
 	busyTimeout time.Duration // how long a call waits while another process has the file locked
 	maxBatch    int           // the most calls in one transaction
+	maxLines    int           // the most separate lines of an hour in the books
 	close       func() error
 	watchers    watchers // are notified when settings change
 	messenger   messenger
@@ -81,6 +83,7 @@ func newStore(path string) *Store {
 		clock:       func() int64 { return time.Now().UnixNano() },
 		busyTimeout: 5 * time.Second,
 		maxBatch:    1024,
+		maxLines:    books.MaxLines,
 		messenger:   messenger{id: rand.Text()[:idLength]},
 	}
 	s.close = sync.OnceValue(func() error {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/internal/accounts"
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -51,6 +52,11 @@ func (s *Store) Settle(ctx context.Context, r store.Receipt, actual []int64) err
 	if r == nil {
 		return nil
 	}
+	return s.settle(ctx, r, actual, nil)
+}
+
+// settle settles a take, and books an entry in the same transaction, unless it is nil.
+func (s *Store) settle(ctx context.Context, r store.Receipt, actual []int64, e *books.Entry) error {
 	own, ok := r.(*receipt)
 	if !ok || own.store != s || len(actual) != len(own.charges) {
 		return store.ErrReceipt
@@ -71,6 +77,9 @@ func (s *Store) Settle(ctx context.Context, r store.Receipt, actual []int64) err
 			settles := actual[i] >= 0 && actual[i] != c.N
 			b.stepRows[i].dirty = b.stepRows[i].dirty || settles
 			b.stepRows[i].changed = b.stepRows[i].changed || settles && (b.stepRows[i].stored || actual[i] > c.N)
+		}
+		if e != nil {
+			b.book(e)
 		}
 		return nil
 	}})

@@ -8,7 +8,7 @@ local function run(sec, ns, base, body)
 	return F.steps[step](body, base - 1)
 end
 
--- flush writes the changed accounts. A key expires when nothing of it is in use any more.
+-- flush writes the changed accounts, and the books. A key expires when nothing of it is in use any more.
 local function flush()
 	for i = 1, #order do
 		local a = order[i]
@@ -25,4 +25,5 @@ local function flush()
 			call('SET', a[KEY], bytes_of(a), 'PXAT', due)
 		end
 	end
+	if F.pages then F.flush_books() end
 end

@@ -8,6 +8,8 @@ const END 4
 const SETTLE 5
 const READ 6
 const REPLACE 7
+const BOOK 8
+const MOVE 9
 const BUCKET 1
 const ALIGNED 2
 const ANCHORED 3

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"sync"
+
+	"dappco.re/go/core/go-ratelimit/internal/books"
+)
+
+// Bookkeeper is a store that also keeps the books: what calls have used, by hour and day. All
+// stores of this module are bookkeepers.
+type Bookkeeper interface {
+	// SettleBooked is Settle, and books an entry in the hour of the store's clock. The entry is in
+	// the books once the take is settled, whatever happens to this process: it is written before the
+	// settlement or together with it. Only the first call with a receipt does anything; after an
+	// error, another call may follow with the same amounts and the same entry. Without a receipt,
+	// SettleBooked only books.
+	SettleBooked(ctx context.Context, r Receipt, actual []int64, e *books.Entry) error
+
+	// Book books entries that belong to no take, such as calls that were denied.
+	Book(ctx context.Context, entries []books.Entry) error
+
+	// ReadBooks adds up what a query asks for.
+	ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error)
+
+	// TrimBooks merges hours that are older than the retention into days, and drops days that are
+	// older than it.
+	TrimBooks(ctx context.Context, r books.Retention) error
+}
+
+var _ Bookkeeper = (*Memory)(nil)
+
+// memoryBooks are the books of a store in memory.
+type memoryBooks struct {
+	mu       sync.Mutex
+	pages    books.Pages
+	maxLines int // 0: books.MaxLines; tests set a smaller number
+}
+
+func (b *memoryBooks) most() int {
+	if b.maxLines > 0 {
+		return b.maxLines
+	}
+	return books.MaxLines
+}
+
+// SettleBooked is [Bookkeeper]'s.
+func (m *Memory) SettleBooked(ctx context.Context, r Receipt, actual []int64, e *books.Entry) error {
+	if r == nil {
+		return m.Book(ctx, []books.Entry{*e})
+	}
+	settled, err := m.settle(r, actual)
+	if settled {
+		m.enter(*e)
+	}
+	return err
+}
+
+// Book is [Bookkeeper]'s.
+func (m *Memory) Book(ctx context.Context, entries []books.Entry) error {
+	if err := m.checkOpen(ctx); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		m.enter(e)
+	}
+	return nil
+}
+
+// enter enters what a call has used, at the present time.
+func (m *Memory) enter(e books.Entry) {
+	e, now := e.Clean(), m.clock()
+	m.books.mu.Lock()
+	defer m.books.mu.Unlock()
+	m.books.pages.Add(now, &e, m.books.most())
+}
+
+// ReadBooks is [Bookkeeper]'s.
+func (m *Memory) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
+	if err := m.checkOpen(ctx); err != nil {
+		return nil, err
+	}
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
+	sum := books.NewSum(q)
+	m.books.mu.Lock()
+	m.books.pages.Each(&q, sum.Add)
+	m.books.mu.Unlock()
+	return sum.Summary()
+}
+
+// TrimBooks is [Bookkeeper]'s.
+func (m *Memory) TrimBooks(ctx context.Context, r books.Retention) error {
+	if err := m.checkOpen(ctx); err != nil {
+		return err
+	}
+	m.books.mu.Lock()
+	defer m.books.mu.Unlock()
+	m.books.pages.Trim(m.clock(), r, m.books.most())
+	return nil
+}

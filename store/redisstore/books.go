@@ -1,0 +1,145 @@
+package redisstore
+
+import (
+	"context"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+var _ store.Bookkeeper = (*Store)(nil)
+
+// bookkeeper keeps the books in Redis: see lua/books.lua.
+type bookkeeper struct {
+	*remote
+	shelves  int // the number of parts of the keyspace that have books
+	maxLines int // the most separate lines of a page
+	outbox   outbox
+}
+
+// clusterShelves is the number of parts that have books in a cluster, so that several servers share
+// the work.
+const clusterShelves = 16
+
+func newBookkeeper(r *remote) *bookkeeper {
+	k := &bookkeeper{remote: r, shelves: 1, maxLines: books.MaxLines}
+	if r.cluster {
+		k.shelves = clusterShelves
+	}
+	k.outbox.books = k
+	return k
+}
+
+// bookedOnce is the part of a receipt that makes sure that a call is booked once.
+type bookedOnce struct{ isBooked atomic.Bool }
+
+func (b *bookedOnce) booked() *atomic.Bool { return &b.isBooked }
+
+// SettleBooked implements [store.Bookkeeper]. The entry is in Redis before the take is settled, unless
+// Redis is lost: then the entry waits in this process until Redis is back.
+func (s *Store) SettleBooked(ctx context.Context, r store.Receipt, actual []int64, e *books.Entry) error {
+	return s.books.settle(ctx, s.top, r, actual, e)
+}
+
+// Book implements [store.Bookkeeper]. Entries that Redis cannot be told of wait in this process.
+func (s *Store) Book(ctx context.Context, entries []books.Entry) error {
+	return s.books.outbox.add(ctx, entries...)
+}
+
+// ReadBooks implements [store.Bookkeeper].
+func (s *Store) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
+	return s.books.read(ctx, q)
+}
+
+// TrimBooks implements [store.Bookkeeper].
+func (s *Store) TrimBooks(ctx context.Context, r books.Retention) error { return s.books.trim(ctx, r) }
+
+// settle books an entry, and then lets top settle the take of a receipt.
+func (k *bookkeeper) settle(ctx context.Context, top store.Store, r store.Receipt, actual []int64, e *books.Entry) error {
+	if r == nil {
+		return k.outbox.add(ctx, *e)
+	}
+	once, ok := r.(interface{ booked() *atomic.Bool })
+	if !ok {
+		return store.ErrReceipt
+	}
+	if once.booked().CompareAndSwap(false, true) {
+		if err := k.outbox.add(ctx, *e); err != nil {
+			once.booked().Store(false)
+			return err
+		}
+	}
+	return top.Settle(ctx, r, actual)
+}
+
+// close sends what waits, if Redis answers.
+func (k *bookkeeper) close() { k.outbox.close() }
+
+// shelfOf returns the part of the keyspace that has the books of a project.
+func (k *bookkeeper) shelfOf(project string) int {
+	if k.shelves == 1 {
+		return 0
+	}
+	h := fnv.New32a()
+	h.Write([]byte(project))
+	return int(h.Sum32() % uint32(k.shelves))
+}
+
+// page is an hour or a day of the books, in one part of the keyspace.
+type page struct {
+	shelf int
+	day   bool
+	at    int64
+}
+
+// index is the name in Redis of the set of all pages of a part.
+func (k *bookkeeper) index(shelf int) string {
+	return k.namespace + ":{" + strconv.Itoa(shelf) + "}:books"
+}
+
+// name returns the name of a page in Redis.
+func (k *bookkeeper) name(p page) string {
+	unit := ":hour:"
+	if p.day {
+		unit = ":day:"
+	}
+	return k.index(p.shelf) + unit + strconv.FormatInt(p.at, 10)
+}
+
+// pageOf returns the page of a part that has a name in Redis.
+func (k *bookkeeper) pageOf(shelf int, name string) (p page, ok bool) {
+	rest, ok := strings.CutPrefix(name, k.index(shelf)+":")
+	unit, at, found := strings.Cut(rest, ":")
+	p = page{shelf: shelf, day: unit == "day"}
+	p.at, _ = strconv.ParseInt(at, 10, 64)
+	return p, ok && found
+}
+
+// The script knows how many units there are.
+var _ = [1]struct{}{}[books.Units-10]
+
+// fieldOf returns the field of a line. Its names have no NUL.
+func fieldOf(o books.Owner) string { return o.Project + "\x00" + o.Model + "\x00" + o.Key }
+
+func ownerOf(field string) (o books.Owner) {
+	o.Project, field, _ = strings.Cut(field, "\x00")
+	o.Model, o.Key, _ = strings.Cut(field, "\x00")
+	return o
+}
+
+// newBookOp begins an op on pages of one part.
+func (k *bookkeeper) newBookOp(step byte, pages ...page) *op {
+	o := &op{part: pages[0].shelf}
+	for _, p := range pages {
+		o.keys = append(o.keys, k.name(p))
+	}
+	o.keys = append(o.keys, k.index(o.part))
+	w := writer{step}
+	w.float(int64(k.maxLines))
+	o.body = w
+	return o
+}

@@ -1,0 +1,107 @@
+-- The books. A page of them, an hour or a day, is a hash: a field for each line, with the names of
+-- its project, model and key between NULs, and the sums of its units as the value. Another key is
+-- the set of the names of all pages.
+
+const SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4'
+const ADDED '<I4c0dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4' -- the field of a line, and what is added to it
+const ADDED_END 22
+const NUMBERS 20 -- of the sums: two for each unit
+
+F.pages = {}
+
+-- page returns a page, as this call leaves it.
+function F.page(key, all)
+	local p = F.pages[key]
+	if not p then
+		p = {key = key, all = all, lines = {}, gone = {}}
+		F.pages[key] = p
+	end
+	return p
+end
+
+-- line returns the sums of a line, or nil if there is none.
+function F.line(p, field)
+	local sums = p.lines[field]
+	if not sums and not p.gone[field] then
+		local value = call('HGET', p.key, field)
+		if value then
+			sums = {unpack_from(SUMS, value)}
+			p.lines[field] = sums
+		end
+	end
+	return sums
+end
+
+-- place returns the sums of the line that an entry goes to, as Place in package books does.
+function F.place(p, field, most)
+	local sums = F.line(p, field)
+	if sums then return sums end
+	p.count = p.count or call('HLEN', p.key)
+	if p.count >= most then
+		local project = string.match(field, '^[^%z]*')
+		local root = string.match(project, '^[^/]*/')
+		local shared = {project, root and root .. '(other)' or project, '(other)'}
+		for i = 1, 3 do
+			field = shared[i] .. '\0(other)\0(other)'
+			sums = F.line(p, field)
+			if sums then return sums end
+			if p.count < (i + 1) * most then break end
+		end
+	end
+	p.count, p.fresh = p.count + 1, p.fresh or p.count == 0
+	sums = {}
+	for i = 1, NUMBERS do sums[i] = 0 end
+	p.lines[field] = sums
+	return sums
+end
+
+function F.add_sums(sums, added, offset)
+	for i = 1, NUMBERS, 2 do
+		sums[i], sums[i + 1] = F.correct(sums[i], sums[i + 1], added[i + offset], added[i + offset + 1])
+	end
+end
+
+-- book adds to lines. The request has the most separate lines of a page, and the lines. The keys are
+-- the page and the set of all pages.
+function F.book(body, base)
+	local p, most, at = F.page(KEYS[base + 1], KEYS[base + 2]), unpack_from('<d', body, 2), 10
+	local lines = {}
+	while at <= #body do
+		local added = {unpack_from(ADDED, body, at)}
+		lines[#lines + 1], at = {F.place(p, added[1], most), added}, added[ADDED_END]
+	end
+	for _, l in ipairs(lines) do F.add_sums(l[1], l[2], 1) end
+	return ALLOWED
+end
+
+-- move moves lines from an hour to its day. The request has the most separate lines of a page, and
+-- the fields of the lines; those that are gone were moved before. The keys are the hour, the day, and
+-- the set of all pages.
+function F.move(body, base)
+	local hour, day = F.page(KEYS[base + 1], KEYS[base + 3]), F.page(KEYS[base + 2], KEYS[base + 3])
+	local most, at = unpack_from('<d', body, 2), 10
+	while at <= #body do
+		local field
+		field, at = unpack_from('<I4c0', body, at)
+		local sums = F.line(hour, field)
+		if sums then
+			F.add_sums(F.place(day, field, most), sums, 0)
+			hour.lines[field], hour.gone[field] = nil, true
+		end
+	end
+	return ALLOWED
+end
+
+-- flush_books writes the pages.
+function F.flush_books()
+	for key, p in pairs(F.pages) do
+		for field, sums in pairs(p.lines) do call('HSET', key, field, pack(SUMS, unpack(sums))) end
+		if p.fresh then call('SADD', p.all, key) end
+		if next(p.gone) then
+			for field in pairs(p.gone) do call('HDEL', key, field) end
+			if call('EXISTS', key) == 0 then call('SREM', p.all, key) end
+		end
+	end
+end
+
+F.steps[BOOK], F.steps[MOVE] = F.book, F.move
