@@ -2,6 +2,7 @@ package limit
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"math"
 	"slices"
@@ -20,6 +21,10 @@ func accountUsed() *Account {
 		PerHour(50).Using(SlidingLog),
 		PerDay(20).ResetAt(90*time.Minute, losAngeles),
 		PerDay(20).ResetAt(0, time.UTC),
+		PerHour(20).ResetHourly(59*time.Minute, losAngeles),
+		PerWeek(20).ResetWeekly(time.Saturday, 0, losAngeles),
+		PerMonth(20).ResetMonthly(31, 23*time.Hour, losAngeles),
+		Total(20),
 		New(1<<62, 1<<61).WithBurst(1<<61),
 	)
 	a := new(Account)
@@ -200,7 +205,8 @@ func propertyAccountTampered(t historyT, src historySource) {
 	for range src.pick(4) {
 		l := historyLimit(src, Algorithm(src.pick(int(algorithms))))
 		if l.algorithm == FixedWindow && src.pick(2) == 1 {
-			l = historyOneOf(src, l.Anchored(), PerDay(l.Count()).ResetAt(0, losAngeles))
+			l = historyOneOf(src, l.Anchored(), PerDay(l.Count()).ResetAt(0, losAngeles), PerHour(l.Count()).ResetHourly(0, losAngeles),
+				PerWeek(l.Count()).ResetWeekly(time.Monday, 0, losAngeles), PerMonth(l.Count()).ResetMonthly(31, 0, losAngeles))
 		}
 		s := state{number(), number(), number()}
 		if src.pick(2) == 1 { // one that may be
@@ -238,6 +244,29 @@ func propertyAccountTampered(t historyT, src historySource) {
 
 func TestAccountTampered(t *testing.T) { historyRapid(t, propertyAccountTampered) }
 func FuzzAccountTampered(f *testing.F) { historyFuzz(f, propertyAccountTampered) }
+
+// An account that was written before there were weeks and months of the calendar is read as it was.
+func TestAccountBinaryOfDays(t *testing.T) {
+	written, err := hex.DecodeString("018080c8f7d8e4f5972f8080d0e2c6bfce972f80808080808080808001" + // the head
+		"02148080bc8ac9d2131403025a13416d65726963612f4c6f735f416e67656c657380c0f796d2d5b9972f80c0efabe4fae0972f0600000000" +
+		"078080bc8ac9d2130703018080d0e2c6bfce972f8080c8f7d8e4f5972f060000000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a Account
+	if err := a.UnmarshalBinary(written); err != nil {
+		t.Fatal(err)
+	}
+	const now = 1_700_000_000_000_000_000
+	for _, c := range []struct {
+		limit Limit
+		left  int64
+	}{{PerDay(20).ResetAt(90*time.Minute, losAngeles), 17}, {PerDay(7).Anchored(), 4}} {
+		if d := a.Check(c.limit, now+1, 0); d.Remaining != c.left {
+			t.Errorf("%v: %d are left; want %d", c.limit, d.Remaining, c.left)
+		}
+	}
+}
 
 // A zone that is not in the time zone database, or whose name is a path, is not valid.
 func TestAccountBinaryRefusesZones(t *testing.T) {

@@ -558,6 +558,12 @@ func TestAccountFit(t *testing.T) {
 			{[]Limit{PerDay(6).Anchored()}, 0, []int64{1}},
 			{[]Limit{PerDay(10).ResetAt(0, losAngeles)}, 5, []int64{0}},
 		},
+		"months that begin otherwise": {
+			{[]Limit{PerMonth(10).ResetMonthly(1, 0, losAngeles)}, 4, []int64{6}},
+			{[]Limit{PerMonth(20).ResetMonthly(31, 0, nil)}, 1, []int64{15}},
+			{[]Limit{PerWeek(10).ResetWeekly(time.Monday, 0, nil)}, 1, []int64{9}},
+			{[]Limit{PerMonth(10).Anchored(), PerWeek(5).ResetWeekly(time.Friday, 0, nil)}, 0, []int64{5, 4}},
+		},
 		"a log": {
 			{[]Limit{New(10, day).Using(SlidingLog)}, 4, []int64{6}},
 			{[]Limit{New(3, day).Using(SlidingLog)}, 0, []int64{0}},

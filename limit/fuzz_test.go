@@ -40,6 +40,8 @@ func FuzzWindowBound(f *testing.F)    { historyFuzz(f, propertyWindowBound) }
 func FuzzWindowSettle(f *testing.F)   { historyFuzz(f, propertyWindowSettle) }
 func FuzzAnchoredSettle(f *testing.F) { historyFuzz(f, propertyAnchoredSettle) }
 func FuzzCalendar(f *testing.F)       { historyFuzz(f, propertyCalendar) }
+func FuzzYears(f *testing.F)          { historyFuzz(f, propertyYears) }
+func FuzzYearBound(f *testing.F)      { historyFuzz(f, propertyYearBound) }
 func FuzzLog(f *testing.F)            { historyFuzz(f, propertyLog) }
 func FuzzLogBound(f *testing.F)       { historyFuzz(f, propertyLogBound) }
 func FuzzLogSettle(f *testing.F)      { historyFuzz(f, propertyLogSettle) }

@@ -197,7 +197,8 @@ func anyLimit(t *rapid.T) limit.Limit {
 	case 3:
 		return l.Anchored()
 	case 4:
-		return limit.PerDay(l.Count()).ResetAt(0, time.UTC)
+		n := l.Count()
+		return oneOf(t, "calendar", limit.PerDay(n).ResetAt(0, nil), limit.PerHour(n).ResetHourly(0, nil), limit.PerMonth(n).ResetMonthly(15, 0, nil))
 	case 5:
 		return l.Using(limit.FixedWindow)
 	case 6:

@@ -392,10 +392,11 @@ func TestLeaseThatIsFoundLate(t *testing.T) {
 	client := dialed(t, redistest.New(t).URL())
 	month := 31 * 24 * time.Hour
 	for name, limits := range map[string][]limit.Limit{
-		"days":    {limit.PerDay(10).ResetAt(0, time.UTC), limit.New(1000, month).Using(limit.SlidingLog)},
-		"months":  {limit.New(10, month).Using(limit.SlidingCounter)},
-		"hours":   {limit.New(10, time.Hour).Using(limit.FixedWindow), limit.New(1000, 2*month).Using(limit.SlidingLog)},
-		"buckets": {limit.New(10, 2*month)},
+		"days":           {limit.PerDay(10).ResetAt(0, time.UTC), limit.New(1000, month).Using(limit.SlidingLog)},
+		"months":         {limit.New(10, month).Using(limit.SlidingCounter)},
+		"hours":          {limit.New(10, time.Hour).Using(limit.FixedWindow), limit.New(1000, 2*month).Using(limit.SlidingLog)},
+		"buckets":        {limit.New(10, 2*month)},
+		"the calendar's": {limit.PerMonth(10).ResetMonthly(31, 0, nil), limit.PerHour(10).ResetHourly(0, nil)},
 	} {
 		for _, after := range []time.Duration{time.Hour, 2 * 24 * time.Hour, 4 * 24 * time.Hour, month - time.Hour, 50 * 24 * time.Hour} {
 			t.Run(fmt.Sprint(name, " after ", after), func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 func drawAccount(t *rapid.T) *limit.Account {
 	all := []limit.Limit{
 		limit.PerMinute(40), limit.PerHour(70).WithBurst(30), limit.PerMinute(50).Using(limit.FixedWindow), limit.PerHour(60).Anchored(),
-		limit.PerDay(90).ResetAt(time.Hour, nil), limit.PerMinute(60).Using(limit.SlidingCounter), limit.PerMinute(50).Using(limit.SlidingLog), limit.PerHour(80).Using(limit.SlidingLog),
+		limit.PerDay(90).ResetAt(time.Hour, nil), limit.PerMonth(90).ResetMonthly(31, time.Hour, nil),
+		limit.PerMinute(60).Using(limit.SlidingCounter), limit.PerMinute(50).Using(limit.SlidingLog), limit.PerHour(80).Using(limit.SlidingLog),
 	}
 	limits := rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, 5, rapid.ID).Draw(t, "limits")
 	a, now := new(limit.Account), noon.UnixNano()
@@ -80,6 +81,8 @@ func TestShapes(t *testing.T) {
 		minute.Using(limit.FixedWindow), minute.Using(limit.FixedWindow).WithCount(7), minute.Anchored(), minute.Using(limit.SlidingCounter),
 		day.Using(limit.FixedWindow), day.Anchored(), day.ResetAt(0, nil), day.ResetAt(time.Hour, nil).WithCount(9),
 		limit.New(10, 24*time.Hour+time.Second).Anchored(), limit.New(10, 24*time.Hour+time.Minute).Anchored(),
+		limit.PerHour(10).ResetHourly(0, nil), limit.PerHour(10).Anchored(), limit.PerWeek(10).ResetWeekly(time.Monday, 0, nil),
+		limit.PerMonth(10).ResetMonthly(1, 0, nil), limit.PerMonth(10).ResetMonthly(31, 0, nil), limit.PerMonth(10).Anchored(), limit.Total(10),
 	}
 	now := noon.UnixNano()
 	for _, was := range limits {

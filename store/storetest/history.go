@@ -44,6 +44,7 @@ var starts = []time.Time{
 	time.Date(2026, time.March, 29, 0, 30, 0, 0, time.UTC),              // Berlin skips 02:30
 	time.Date(2026, time.October, 25, 0, 29, 59, 999_999_999, time.UTC), // and repeats it
 	time.Date(2026, time.April, 4, 14, 59, 0, 0, time.UTC),              // Lord Howe repeats half an hour
+	time.Date(2028, time.March, 1, 3, 59, 59, 999_999_999, time.UTC),    // in New York, 29 February ends in an hour
 }
 
 // history is one random history.

@@ -23,29 +23,62 @@ func everyRule(count int64, period time.Duration) map[string]rule {
 		"log":            ruleOf(l.Using(limit.SlidingLog)),
 		"sliding count":  ruleOf(l.Using(limit.SlidingCounter)),
 		"days of a zone": daily(count, 0, "America/Los_Angeles"),
+		"months":         monthly(count, 31, 0, "America/Los_Angeles"),
 	}
 }
 
-// daily returns a limit that resets at a time of day. Where the machine's database does not have
-// the zone it is UTC.
-func daily(count int64, timeOfDay time.Duration, zone string) rule {
-	location, err := time.LoadLocation(zone)
+// zoneNamed returns a time zone, or UTC where the machine's database does not have it.
+func zoneNamed(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
 	if err != nil {
-		location = time.UTC
+		return time.UTC
 	}
-	return rule{limit.PerDay(count).ResetAt(timeOfDay, location), daysOf(timeOfDay, location)}
+	return zone
+}
+
+// hourly returns a limit that resets at a minute of the hour.
+func hourly(count int64, minute int, zone string) rule {
+	return rule{limit.PerHour(count).ResetHourly(time.Duration(minute)*time.Minute, zoneNamed(zone)), hoursOf(minute, zoneNamed(zone))}
+}
+
+// daily returns a limit that resets at a time of day.
+func daily(count int64, at time.Duration, zone string) rule {
+	every := func(time.Time) bool { return true }
+	return rule{limit.PerDay(count).ResetAt(at, zoneNamed(zone)), datesOf(every, at, zoneNamed(zone))}
+}
+
+// weekly returns a limit that resets on a day of the week.
+func weekly(count int64, on time.Weekday, at time.Duration, zone string) rule {
+	same := func(date time.Time) bool { return date.Weekday() == on }
+	return rule{limit.PerWeek(count).ResetWeekly(on, at, zoneNamed(zone)), datesOf(same, at, zoneNamed(zone))}
+}
+
+// monthly returns a limit that resets on a day of the month, or on the last one of a shorter month.
+func monthly(count int64, on int, at time.Duration, zone string) rule {
+	same := func(date time.Time) bool {
+		return date.Day() == on || date.Day() < on && date.AddDate(0, 0, 1).Day() == 1
+	}
+	return rule{limit.PerMonth(count).ResetMonthly(on, at, zoneNamed(zone)), datesOf(same, at, zoneNamed(zone))}
 }
 
 var (
 	counts  = []int64{3, 1, 2, 7, 10, 97, 1000, 1_000_003, 1 << 40}
 	periods = []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 1, 7, 1000, 999_999_937, 90 * time.Second, 31 * 24 * time.Hour}
 	huge    = []int64{1<<53 + 1, 1<<62 - 1, 1 << 62, 999_999_999_999_999_989}
-	days    = []rule{
+	resets  = []rule{
 		daily(5, 0, "America/Los_Angeles"),
 		daily(100, 150*time.Minute, "Europe/Berlin"), // the time at which the clocks change there
 		daily(10, 0, "UTC"),
 		daily(3, 23*time.Hour+59*time.Minute, "Asia/Kathmandu"),
 		daily(7, 2*time.Hour, "Australia/Lord_Howe"), // the clocks change by half an hour there
+		hourly(5, 0, "Asia/Kathmandu"),
+		hourly(100, 45, "Australia/Lord_Howe"),
+		weekly(10, time.Monday, 0, "Europe/Berlin"),
+		weekly(3, time.Sunday, 150*time.Minute, "Europe/Berlin"),
+		monthly(5, 1, 0, "UTC"),
+		monthly(100, 15, 0, "Europe/Berlin"),
+		monthly(10, 31, 23*time.Hour, "America/New_York"),
+		monthly(7, 29, 2*time.Hour, "Africa/Casablanca"),
 	}
 )
 
@@ -64,7 +97,7 @@ func anyRule(t *rapid.T, counts []int64) rule {
 	case 3:
 		return rule{l.Anchored(), anchoredFor(l.Period())}
 	case 4:
-		return oneOf(t, "day", days...)
+		return oneOf(t, "reset", resets...)
 	case 5:
 		return ruleOf(l.Using(limit.FixedWindow))
 	case 6:

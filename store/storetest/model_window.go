@@ -30,33 +30,59 @@ func anchoredFor(period time.Duration) windowing {
 	return windowing{anchored: true, of: func(now int64) (start, end int64) { return now, now + int64(period) }}
 }
 
-// daysOf returns days that begin when the clocks of a zone first show a time of day, or a later one
-// where they skip it.
-func daysOf(timeOfDay time.Duration, zone *time.Location) windowing {
+// datesOf returns windows that begin on some dates, when the clocks of a zone first show a time of day,
+// or a later one where they skip it. A date is midnight UTC of it, whatever the zone.
+func datesOf(begins func(date time.Time) bool, timeOfDay time.Duration, zone *time.Location) windowing {
 	var mu sync.Mutex
 	known := map[time.Time]int64{}
-	begins := func(date time.Time) int64 { // at midnight UTC, whatever the zone
+	start := func(date time.Time) int64 {
 		mu.Lock()
 		defer mu.Unlock()
 		if at, ok := known[date]; ok {
 			return at
 		}
 		shown := date.Add(timeOfDay)
-		for t := shown.Add(-26 * time.Hour); ; t = t.Add(time.Minute) {
-			if _, offset := t.In(zone).Zone(); !t.Add(time.Duration(offset) * time.Second).Before(shown) {
-				known[date] = t.UnixNano()
-				return known[date]
-			}
+		t := shown.Add(-26 * time.Hour)
+		for shownAt(t, zone).Before(shown) {
+			t = t.Add(time.Minute)
 		}
+		known[date] = t.UnixNano()
+		return known[date]
 	}
-	return windowing{of: func(now int64) (start, end int64) {
-		date := time.Unix(0, now).UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
-		for end = begins(date); end <= now; end = begins(date) {
-			start = end
-			date = date.AddDate(0, 0, 1)
+	return windowing{of: func(now int64) (from, to int64) {
+		date := time.Unix(0, now).UTC().Truncate(24*time.Hour).AddDate(0, 0, -34)
+		for ; ; date = date.AddDate(0, 0, 1) {
+			if !begins(date) {
+				continue
+			}
+			if to = start(date); to > now {
+				return from, to
+			}
+			from = to
 		}
-		return start, end
 	}}
+}
+
+// hoursOf returns hours that begin whenever the clocks of a zone show a minute.
+func hoursOf(minute int, zone *time.Location) windowing {
+	begins := func(t time.Time) bool { return shownAt(t, zone).Minute() == minute }
+	return windowing{of: func(now int64) (from, to int64) {
+		start := time.Unix(0, now).UTC().Truncate(time.Minute)
+		end := start.Add(time.Minute)
+		for !begins(start) {
+			start = start.Add(-time.Minute)
+		}
+		for !begins(end) {
+			end = end.Add(time.Minute)
+		}
+		return start.UnixNano(), end.UnixNano()
+	}}
+}
+
+// shownAt returns what the clocks of a zone show at t, as a time in UTC.
+func shownAt(t time.Time, zone *time.Location) time.Time {
+	_, offset := t.In(zone).Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
 // windowCounter models the fixed window: takes of the last window.
