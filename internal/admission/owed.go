@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -13,6 +14,7 @@ import (
 type correction struct {
 	receipt store.Receipt
 	actual  []int64
+	entry   *books.Entry // is booked with it; nil: nothing is
 }
 
 // owed is the corrections that could not be made, because the store could not be asked.
@@ -28,7 +30,7 @@ const (
 
 // correct makes a correction, now or when the store can be asked again.
 func (e *Engine) correct(c correction) {
-	err := e.store.Settle(context.Background(), c.receipt, c.actual)
+	err := e.settle(context.Background(), c)
 	if err == nil {
 		return
 	}
@@ -36,6 +38,14 @@ func (e *Engine) correct(c correction) {
 	if !hopeless(err) {
 		e.owed.add(c)
 	}
+}
+
+// settle settles a take in the store, and books its entry if the store keeps books.
+func (e *Engine) settle(ctx context.Context, c correction) error {
+	if keeper, ok := e.store.(store.Bookkeeper); ok && c.entry != nil {
+		return keeper.SettleBooked(ctx, c.receipt, c.actual, c.entry)
+	}
+	return e.store.Settle(ctx, c.receipt, c.actual)
 }
 
 // catchUp makes the corrections that could not be made before. While one caller makes
@@ -60,7 +70,7 @@ func (e *Engine) correctAll(ctx context.Context, all []correction) (again []corr
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, c := range all {
-		wg.Go(func() { errs[i] = e.store.Settle(ctx, c.receipt, c.actual) })
+		wg.Go(func() { errs[i] = e.settle(ctx, c) })
 	}
 	wg.Wait()
 	for i, err := range errs {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -44,6 +45,7 @@ type special struct {
 	engine   *Engine            // of a call without scopes
 	extra    []int64            // what shares were charged beyond what the call asked for; nil: nothing
 	names    *names             // for observers, if they are not those of the scopes
+	entry    *books.Entry       // is booked when the call is committed; nil: the call is not booked
 }
 
 // names are those of the project and the model of a call.
@@ -175,7 +177,7 @@ func (r *Reservation) CommitPriced(t llm.Tokens, price int64) bool {
 	r.ask(&asked)
 	r.used(t, &asked, &used)
 	used[Dollars] = min(max(price, -1), MaxTokens)
-	r.settle(&asked, &used)
+	r.settle(&asked, &used, r.booking(used[Dollars]))
 	r.observe(event.Settled, t)
 	return true
 }
@@ -238,7 +240,7 @@ func (r *Reservation) Cancel() bool {
 func (r *Reservation) giveBack() {
 	var asked Ask
 	r.ask(&asked)
-	r.settle(&asked, &Amounts{})
+	r.settle(&asked, &Amounts{}, nil)
 }
 
 // AfterCommit lets fn be told what the call has used, before it is settled.
@@ -257,8 +259,9 @@ func (r *Reservation) Served() {
 	}
 }
 
-// settle corrects what was taken, and lets calls go on that wait for what is given back.
-func (r *Reservation) settle(asked *Ask, used *Amounts) {
+// settle corrects what was taken, books an entry unless it is nil, and lets calls go on that wait for
+// what is given back.
+func (r *Reservation) settle(asked *Ask, used *Amounts, entry *books.Entry) {
 	e := r.of()
 	if r.renewal != nil {
 		r.renewal.end(r)
@@ -266,8 +269,11 @@ func (r *Reservation) settle(asked *Ask, used *Amounts) {
 	if e.memory != nil {
 		var few [fewCharges]store.Settlement
 		e.memory.SettleHold(&r.hold, r.settlements(few[:0], asked, used))
-	} else if r.receipt != nil {
-		e.correct(correction{r.receipt, r.actual(nil, used)})
+		if entry != nil {
+			e.memory.Book(context.Background(), []books.Entry{*entry}) // fails only if the store is closed
+		}
+	} else if r.receipt != nil || entry != nil {
+		e.correct(correction{r.receipt, r.actual(nil, used), entry})
 	}
 	if r.shared {
 		r.correctShare(asked, used)

@@ -310,7 +310,7 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, cl *claim
 	}
 	var room [mostShared]int64
 	if d := cl.pool.Confirm(cl.member, now, cl.amounts(), cl.counted(o, counter, room[:0])); d.Denied {
-		res.settle(&c.Ask, &Amounts{})
+		res.settle(&c.Ask, &Amounts{}, nil)
 		cl.deny(o, d, now)
 		return nil, nil
 	}

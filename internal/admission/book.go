@@ -1,0 +1,26 @@
+package admission
+
+import "dappco.re/go/core/go-ratelimit/internal/books"
+
+// Book has a call entered in the books when it is committed, in the same step in which what it has
+// taken is settled. Its price is that of the commit. For input and output that are negative, the
+// books have what was reserved. A call that is cancelled is not booked. Nor is any call if the store
+// keeps no books.
+func (r *Reservation) Book(e books.Entry) { r.set().entry = &e }
+
+// booking returns the entry of a call with a price, or nil if the call is not booked. If the price is
+// not known, which is negative, it is what was reserved.
+func (r *Reservation) booking(price int64) *books.Entry {
+	if r.entry == nil {
+		return nil
+	}
+	e := *r.entry
+	e.Amounts[books.Nanodollars] = price
+	reserved := books.Amounts{books.Input: r.first + r.free[0], books.Output: r.other + r.free[1], books.Nanodollars: r.price}
+	for u, n := range reserved {
+		if e.Amounts[u] < 0 {
+			e.Amounts[u] = n
+		}
+	}
+	return &e
+}
