@@ -33,6 +33,7 @@ type Reservation struct {
 // them is set.
 type special struct {
 	plans    []*plan            // by which the call was charged, if it has more than two scopes
+	room     [8]*plan           // for plans, unless there are more
 	requests int64              // as how many the call counts
 	free     [2]int64           // tokens that the call asked for and the provider does not count, of its input and output
 	receipt  store.Receipt      // by which any store but that in memory knows what was taken
@@ -79,8 +80,12 @@ func (e *Engine) newReservation(c *Call, o *Outcome) *Reservation {
 	}
 	plans := r.few[:]
 	if len(all) > len(plans) {
-		plans = make([]*plan, len(all))
-		r.set().plans, r.few[0] = plans, all[0].plan
+		special := r.set()
+		if plans = special.room[:]; len(all) > len(plans) {
+			plans = make([]*plan, len(all))
+		}
+		plans = plans[:len(all)]
+		special.plans, r.few[0] = plans, all[0].plan
 	}
 	for i := range all {
 		plans[i] = all[i].plan
