@@ -1,6 +1,6 @@
 // Command fair shows how a model's quota is shared among clients: by this module, by first come first
 // served, by deficit round robin, by a fixed split, by LiteLLM's rule and by the virtual token
-// counter. Time is simulated. See ../README.md.
+// counter. Time is simulated; that of -gateways is real. See ../README.md.
 package main
 
 import (
@@ -69,6 +69,7 @@ func Main(t *testing.T, args []string, stdout, stderr io.Writer) int {
 	plots := fs.String("plots", "../docs/plots", "write SVG plots to this `directory`; empty: none")
 	markdown := fs.Bool("markdown", false, "print Markdown")
 	windows := fs.Bool("windows", false, "print the shares of each window, too")
+	gateways := fs.String("gateways", "", "measure fleets of so many gateways instead, such as `2,4,8`")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
@@ -78,6 +79,9 @@ func Main(t *testing.T, args []string, stdout, stderr io.Writer) int {
 	if fs.NArg() > 0 {
 		fmt.Fprintf(stderr, "fair: unexpected argument %q: all settings are flags, see -h\n", fs.Arg(0))
 		return 2
+	}
+	if *gateways != "" {
+		return showFleets(t.Context(), *gateways, *markdown, stdout, stderr)
 	}
 	run, err := regexp.Compile(*pattern)
 	if err != nil {
@@ -110,11 +114,7 @@ func show(t *testing.T, l *load, plots string, markdown, windows bool, stdout io
 		tables = append(tables, windowsOf(l, got))
 	}
 	for _, each := range tables {
-		if markdown {
-			each.markdown(stdout)
-		} else {
-			each.text(stdout)
-		}
+		each.print(stdout, markdown)
 	}
 	if plots == "" {
 		return nil

@@ -79,6 +79,14 @@ func windowsOf(l *load, got map[string]*service) table {
 	return t
 }
 
+func (t table) print(w io.Writer, markdown bool) {
+	if markdown {
+		t.markdown(w)
+	} else {
+		t.text(w)
+	}
+}
+
 func (t table) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n", strings.ToUpper(t.title))
 	for _, line := range t.about {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/share"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -212,12 +213,14 @@ func (c *claim) align(o *Outcome, now int64) {
 
 // deny lets the outcome say that a share has denied the call.
 func (c *claim) deny(o *Outcome, d share.Denial, now int64) {
-	s := o.Of(c.scope)
-	s.share = &Share{
+	o.Of(c.scope).share, o.Denied = c.denial(d, now), true
+}
+
+func (c *claim) denial(d share.Denial, now int64) *Share {
+	return &Share{
 		Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Denial: d,
 		RetryAfter: time.Duration(max(d.Until-now, 1)),
 	}
-	o.Denied = true
 }
 
 // Share is what a flow's share of a limit has said to a call that it denies.
@@ -404,6 +407,35 @@ func (all Scopes) waitInPool(e *Engine, c *Call, own bool) inPool {
 		p.turn(true)
 	}
 	return p
+}
+
+// mostUnasked is for how long a call that its share denies does not ask a store that several processes
+// share, as long as this process knows of nothing by which it would pass.
+const mostUnasked = 3 * time.Second
+
+// stillDenied answers a waiting call that its share has denied, if it would be denied again as far
+// as this process knows. So a call that asks often asks the store rarely.
+func (w *wait) stillDenied() (a line.Answer, denied bool) {
+	e, now := w.engine, w.engine.clock()
+	if e.memory != nil || w.result.Outcome.share() == nil || now-w.asked >= int64(mostUnasked) || e.closed.Load() || w.scopes.closed() != nil {
+		return a, false
+	}
+	var o Outcome
+	var cl claim
+	o.begin(e, w.call.Part, w.scopes)
+	if !o.claimOf(w.call, &cl) {
+		return a, false
+	}
+	d := cl.pool.StillDenies(cl.member, now, cl.amounts())
+	if !d.Denied {
+		return a, false
+	}
+	return cl.denial(d, now).answer(), true
+}
+
+// answer lets a waiting call that the share denies ask again, while others have their turns.
+func (s *Share) answer() line.Answer {
+	return line.Answer{Again: s.again(), Yield: true, By: s.Name, Guess: true}
 }
 
 // turn says whether limits of the call's own have denied it in its turn.

@@ -71,6 +71,7 @@ type wait struct {
 	start  int64  // when it began to wait
 	wakes  uint64 // of its scopes, before it asked without having the turn
 	lost   int    // races against other machines
+	asked  int64  // when it asked the store last, in its turn
 	pool   inPool
 
 	// giveUp ends the wait. If new rules let the call never pass, impossible is what they say.
@@ -148,6 +149,10 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 
 // ask asks the limits once.
 func (w *wait) ask(ctx context.Context) (line.Answer, error) {
+	if a, denied := w.stillDenied(); denied {
+		return a, nil
+	}
+	w.asked = w.engine.clock()
 	said := new(Outcome) // an error leaves what was said before
 	res, err := w.engine.ask(ctx, w.call, w.scopes, said, w.peeks)
 	w.call.again = true
@@ -175,7 +180,7 @@ func (w *wait) answer() (line.Answer, error) {
 	}
 	shared, own := said.waits(e.slotWait())
 	if s := said.share(); s != nil && own == 0 {
-		return line.Answer{Again: s.again(), Yield: true, By: s.Name, Guess: true}, nil
+		return s.answer(), nil
 	}
 	again := max(shared, own)
 	again += e.spread(again, w.lost)

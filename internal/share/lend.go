@@ -23,6 +23,33 @@ func (p *Pool) WouldLend(name string, now int64, amounts []Amount, used []int64)
 	return m != nil && p.lends(m, now, amounts, used)
 }
 
+// StillDenies says which share denies amounts that are not lent either, as far as this node knows what
+// is used of each quota. It takes nothing.
+func (p *Pool) StillDenies(name string, now int64, amounts []Amount) Denial {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.move(now)
+	m := p.members[name]
+	if m == nil {
+		return Denial{}
+	}
+	d := p.decide(m, now, amounts)
+	if !d.Denied {
+		return d
+	}
+	used := make([]int64, len(p.quotas))
+	for i := range p.quotas {
+		used[i] = int64(p.quotas[i].usedAt(now))
+	}
+	if !p.lends(m, now, amounts, used) {
+		return d
+	}
+	for i := range p.quotas {
+		p.quotas[i].foreseen = 0 // by what this node knows: Lend knows better
+	}
+	return Denial{}
+}
+
 func (p *Pool) lends(m *member, now int64, amounts []Amount, used []int64) bool {
 	for i := range amounts {
 		q, t := &p.quotas[i], &m.parts[i]

@@ -61,8 +61,13 @@ func newNodes(t *testing.T, open func() (store.Store, error), n int, rules func(
 
 // acquire waits for a call of a project.
 func (n *node) acquire(ctx context.Context, project string) (*admission.Reservation, error) {
+	return n.acquireN(ctx, project, 1)
+}
+
+// acquireN is acquire for a call of n requests.
+func (n *node) acquireN(ctx context.Context, project string, requests int) (*admission.Reservation, error) {
 	c := &admission.Call{}
-	c.Ask.Set(1, 0, llm.Tokens{})
+	c.Ask.Set(requests, 0, llm.Tokens{})
 	var r admission.Result
 	err := n.Acquire(ctx, c, admission.Scopes{n.projects[project], n.model}, &r)
 	return r.Reservation, err
