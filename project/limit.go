@@ -3,7 +3,6 @@ package project
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
@@ -160,10 +159,7 @@ func perMinute(_ limit.Calendar, n int64) limit.Limit {
 	return limit.PerMinute(n).Using(limit.SlidingLog)
 }
 
-// forever is longer than any limit is kept.
-const forever = 50 * 365 * 24 * time.Hour
-
-func total(_ limit.Calendar, n int64) limit.Limit { return limit.New(n, forever).Anchored() }
+func total(_ limit.Calendar, n int64) limit.Limit { return limit.Total(n) }
 
 // plan is a limit made ready. Plans are replaced, never changed.
 type plan struct {

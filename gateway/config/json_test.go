@@ -61,7 +61,7 @@ providers:
 defaults: {max_wait: 0, models: [a]}
 projects:
   p: {requests_per_minute: 1, requests_per_hour: 2, requests_per_day: 3, tokens_per_minute: 4, tokens_per_hour: 5, tokens_per_day: 6,
-    tokens_per_month: 7, max_concurrent: 8, weight: 9, priority: 10, max_wait: 11ms, models: ["*"]}
+    tokens_per_month: 7, resets: {month: 31, week: sunday, at: "06:30", zone: Asia/Kathmandu}, max_concurrent: 8, weight: 9, priority: 10, max_wait: 11ms, models: ["*"]}
 server: {max_body: 1025, max_bodies: 3MiB, max_header: 5KiB, header_timeout: 1ms, body_timeout: 1h, write_timeout: 90s, idle_timeout: 1m, drain: 0}
 log: {level: off, sample: 3}
 `

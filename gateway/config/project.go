@@ -28,6 +28,7 @@ func (pr *Project) read(at yamlValue) {
 		field("tokens_per_hour", amount(&l.TokensPerHour)),
 		field("tokens_per_day", amount(&l.TokensPerDay)),
 		field("tokens_per_month", amount(&l.TokensPerMonth)),
+		field("resets", resets(&l.Resets)),
 		field("max_concurrent", amount(&l.MaxConcurrent)),
 		field("weight", strictyaml.Count(&l.Weight, 1, maxWeight)),
 		field("priority", strictyaml.Count(&l.Priority, -maxPriority, maxPriority)),
