@@ -79,7 +79,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"redis/lost":             {nameMemory, nameLost},
 		"project/windows":        {nameSince, nameOneWindow, nameThreeWindows},
 		"project/memory":         {"requests each: 1", "requests each: 2"},
-		"project/users":          {"one call each"},
+		"project/users":          {nameAnyDay, nameCalendarDay},
 		"project/fair":           {"weight-3", "weight-1"},
 		"middleware":             wrapping,
 		"middleware/parallel":    wrapping,

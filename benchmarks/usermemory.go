@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -18,35 +20,55 @@ func userMemory(b *bench) (result, error) {
 	for i := range ids {
 		ids[i] = "acme/search/" + ids[i]
 	}
-	before := measureHeap()
-	l, err := project.NewWithConfig(project.Config{Default: &project.Limit{}, Limits: map[string]project.Limit{
-		"acme/search/*": {DollarsPerDay: 20 * price.Dollar, Resets: limit.Calendar{Zone: "UTC"}},
-	}})
-	if err != nil {
-		return result{}, err
-	}
-	defer l.Close()
-	for _, id := range ids {
-		res, d, err := l.Take(context.Background(), project.Call{Project: id, Dollars: price.Dollar})
-		if err != nil || !d.Allowed {
-			return result{}, fmt.Errorf("%s: %s: %w", id, d.Reason(), err)
+	var rows []row
+	for what, resets := range map[string]limit.Calendar{nameAnyDay: {}, nameCalendarDay: {Zone: "UTC"}} {
+		b.step(what)
+		before := measureHeap()
+		l, err := usersOf(ids, project.Limit{DollarsPerDay: 20 * price.Dollar, Resets: resets})
+		if err != nil {
+			return result{}, err
 		}
-		res.Commit(1, 1)
+		used := measureHeap().perKey(before, len(ids))
+		rows = append(rows, row{what, ours, used.heap, []string{fmt.Sprintf("%.1f", used.heap), fmt.Sprintf("%.1f", used.scanned)}})
+		if err := l.Close(); err != nil {
+			return result{}, err
+		}
 	}
-	used := measureHeap().perKey(before, len(ids))
 	runtime.KeepAlive(ids)
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
 	return result{
 		reports: []report{{
 			name:    name,
-			title:   "heap a user, 1M users of a template with dollars a day; their ids are not counted; measured once",
+			title:   "heap a user, 1M users of a template with dollars a day, one call each; their ids are not counted; measured once",
 			columns: []string{"bytes/user", "of them scanned by the collector"},
-			rows:    []row{{"one call each", ours, used.heap, []string{fmt.Sprintf("%.1f", used.heap), fmt.Sprintf("%.1f", used.scanned)}}},
+			rows:    rows,
 		}},
 		checks: []check{{
-			figure:   name + ": heap a user after one call",
+			figure:   name + ": heap a user after one call, " + nameAnyDay,
 			required: fmt.Sprintf("at most %d bytes", maxBytesPerProject),
-			measured: fmt.Sprintf("%.1f", used.heap),
-			pass:     used.heap <= maxBytesPerProject,
+			measured: fmt.Sprintf("%.1f", named(rows, nameAnyDay).value),
+			pass:     named(rows, nameAnyDay).value <= maxBytesPerProject,
 		}},
 	}, nil
+}
+
+const (
+	nameAnyDay      = "any 24 hours"
+	nameCalendarDay = "calendar days"
+)
+
+// usersOf returns a limiter of which every user has made one call.
+func usersOf(ids []string, each project.Limit) (*project.Limiter, error) {
+	l, err := project.NewWithConfig(project.Config{Default: &project.Limit{}, Limits: map[string]project.Limit{"acme/search/*": each}})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		res, d, err := l.Take(context.Background(), project.Call{Project: id, Dollars: price.Dollar})
+		if err != nil || !d.Allowed {
+			return nil, fmt.Errorf("%s: %s: %w", id, d.Reason(), err)
+		}
+		res.Commit(1, 1)
+	}
+	return l, nil
 }
