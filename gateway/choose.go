@@ -40,7 +40,7 @@ func (x *exchange) choose(ctx context.Context) (ratelimit.Decision, error) {
 func (x *exchange) askAt(ctx context.Context, d *deployment, ask func(context.Context) (ratelimit.Decision, error)) (ratelimit.Decision, error) {
 	x.chosen, x.Deployment = d, d.name
 	x.Quota = x.upstream.quotaName(x.call.Request.Model, d.name)
-	x.call.Quota = x.Quota
+	x.call.Quota, x.call.Owner = x.Quota, x.owner()
 	x.call.QuotaGuessed = x.setup.declared[x.Quota].isDefault && x.g.Origin(x.Quota) == Guessed
 	decision, err := ask(ctx)
 	if err == nil && len(x.upstream.deployments) > 1 {

@@ -78,6 +78,9 @@ func (x *exchange) end() {
 	x.g.recent.add(&x.Record)
 	x.g.access.write(&x.Record)
 	x.g.metrics.observe(&x.Record)
+	if x.Outcome == Denied {
+		x.g.books.denied(x.owner())
+	}
 	x.g.active.Add(-1)
 }
 

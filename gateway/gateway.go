@@ -51,6 +51,7 @@ type Gateway struct {
 	limits   call.Limits
 	keys     *keys.Ring
 	policies admit.Policies
+	books    *ledger
 	prune    func()
 	log      *slog.Logger
 
@@ -92,6 +93,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g.logMissedKeys()
 	g.metrics.follow(g.limits.Models, g.namedProjects)
 	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
+	g.books = newLedger(g)
 	return g, nil
 }
 
@@ -230,6 +232,7 @@ func (g *Gateway) Drain() { g.drain() }
 // Close releases everything. Call it when no request is in progress any more.
 func (g *Gateway) Close() error {
 	g.prune()
+	g.books.close()
 	g.logMissedKeys()
 	g.keys.Close()
 	for _, t := range g.transports {

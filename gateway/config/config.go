@@ -22,6 +22,7 @@ type Config struct {
 	Providers   map[string]*Upstream `json:"providers"`
 	Defaults    *Project             `json:"defaults"` // the rules for projects that Projects does not name
 	Projects    map[string]*Project  `json:"projects"`
+	Books       Books                `json:"books"`
 	Server      Server               `json:"server"`
 	Log         Log                  `json:"log"`
 	Blank       bool                 `json:"-"` // the file exists and has no field
@@ -102,6 +103,13 @@ const (
 	UsageReserved = "reserved" // the tokens that were reserved for the call, or those that were seen in its answer if they are more
 	UsageSeen     = "seen"     // the tokens that were seen in the answer; if none were, those that were reserved
 )
+
+// Books says for how long the gateway keeps what calls have used, by project, model and key.
+type Books struct {
+	Off   bool
+	Hours time.Duration // for how long by the hour
+	Days  time.Duration // for how long by the day
+}
 
 // Server bounds what clients may send, and how long they may take.
 type Server struct {

@@ -19,6 +19,7 @@ func defaults() *Config {
 		Providers:   map[string]*Upstream{},
 		Projects:    map[string]*Project{},
 		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: UsageReserved},
+		Books:       Books{Hours: 35 * day, Days: 400 * day},
 		Server: Server{
 			MaxBody:       32 << 20,
 			MaxBodies:     1 << 30,

@@ -18,6 +18,7 @@ func (c *Config) read(p yamlValue) {
 		field("providers", c.readProviders),
 		field("defaults", c.Defaults.readDefaults),
 		field("projects", c.readProjects),
+		field("books", c.Books.read),
 		field("server", c.Server.read),
 		field("log", c.Log.read),
 	)

@@ -39,7 +39,7 @@ func TestBooked(t *testing.T) {
 				return r
 			}
 			entry := books.Entry{Owner: books.Owner{Project: "acme", Model: "m", Key: "k"}}
-			entry.Amounts = books.Amounts{books.Requests: 1, books.Input: 5, books.Cached: 3, books.Output: 2, books.Waited: 1}
+			entry.Amounts = books.Amounts{books.Requests: 1, books.Input: 5, books.Cached: 3, books.Output: 2}
 			reserve(entry).CommitPriced(llm.Tokens{Input: 5, Output: 2}, 11)
 			r := reserve(entry)
 			r.Cancel()
@@ -51,7 +51,7 @@ func TestBooked(t *testing.T) {
 			b.Unlimited(new(admission.Call)).Commit(llm.Tokens{Input: 1000})
 
 			sum, err := s.(store.Bookkeeper).ReadBooks(t.Context(), books.Query{Project: "acme"})
-			want := books.Amounts{books.Requests: 2, books.Input: 105, books.Cached: 6, books.Output: 52, books.Waited: 2, books.Nanodollars: 7011}
+			want := books.Amounts{books.Requests: 2, books.Input: 105, books.Cached: 6, books.Output: 52, books.Nanodollars: 7011}
 			if err != nil || sum.Total != want {
 				t.Errorf("%v, %v; want %v", sum, err, want)
 			}

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/books"
@@ -47,6 +48,7 @@ type special struct {
 	extra    []int64            // what shares were charged beyond what the call asked for; nil: nothing
 	names    *names             // for observers, if they are not those of the scopes
 	entry    *books.Entry       // is booked when the call is committed; nil: the call is not booked
+	waited   time.Duration      // how long the call has waited in line
 }
 
 // names are those of the project and the model of a call.

@@ -86,6 +86,9 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 	defer func() {
 		if stands {
 			r.Waited = w.sofar()
+			if r.Reservation != nil {
+				r.Reservation.set().waited = r.Waited
+			}
 		}
 		if r.Behind = err != nil && !r.Outcome.asked; !r.Behind {
 			return

@@ -25,7 +25,7 @@ const (
 	Reasoning               // the part of Output that is reasoning
 	Nanodollars             // the price, in billionths of a dollar
 	Denied                  // calls that were denied, and are not among Requests
-	Waited                  // the part of Requests and Denied that has waited for its turn
+	Waited                  // the part of Requests that has waited in line
 	WaitTime                // how long these have waited, in nanoseconds
 
 	Units // the number of units

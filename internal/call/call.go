@@ -12,6 +12,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -39,6 +40,9 @@ type Call struct {
 	// has reported its usage. Without it, such a call is charged what was reserved for its
 	// output, or more: see unknownOutput.
 	ChargeSeen bool
+
+	// Owner says on whose line of the books the call is entered when it is settled. nil: on none.
+	Owner *books.Owner
 
 	// Applies returns the part of what the provider says about its limits that concerns every
 	// caller of the quota. nil: all of it.

@@ -13,6 +13,7 @@ func (c *Call) commit(used llm.Usage) {
 	if !used.Exact && !(c.ChargeSeen && used.Output > 0) {
 		tokens.Output, tokens.FreeOutput = c.unknownOutput(used.Output)
 	}
+	c.book(&used, tokens)
 	c.reservation.CommitTokens(tokens)
 	c.reservation = nil
 }
