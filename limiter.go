@@ -186,13 +186,21 @@ func (rl *RateLimiter) CanSend(model string, estimatedTokens int) bool {
 // can have (a name has 1 to 512 bytes of UTF-8, and no control characters), nor for
 // models without a quota beyond the first thousand of a day.
 func (rl *RateLimiter) RecordUsage(name string, promptTokens, outputTokens int) {
+	rl.record(name, Tokens{Input: promptTokens, Output: outputTokens})
+}
+
+// record is RecordUsage of tokens, the free ones of which do not count.
+func (rl *RateLimiter) record(name string, t Tokens) {
 	if !rl.counts(name) {
 		return
 	}
+	t.Input, t.Output = bounded(t.Input), bounded(t.Output)
+	m := rl.findOrMake(name)
 	var used admission.Ask
-	used.Set(1, 0, Tokens{Input: bounded(promptTokens), Output: bounded(outputTokens)}) // valid, because bounded
-	used.Split = true                                                                   // even if both are zero
-	rl.engine.Miss(rl.engine.Record(context.Background(), rl.findOrMake(name).scope, &used))
+	used.Set(1, 0, t)
+	used.Split = true // even if both are zero
+	used.Weigh(m.scope.Rules().Count, t)
+	rl.engine.Miss(rl.engine.Record(context.Background(), m.scope, &used))
 }
 
 // bounded returns the number nearest to n that the engine can count.
@@ -226,6 +234,9 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *callScopes) (n 
 			p.Project = ""
 		}
 		return 0
+	}
+	if p.hasQuota {
+		p.Ask.Weigh(p.model.scope.Rules().Count, c.Tokens)
 	}
 	limited := p.hasQuota && p.model.scope.Limited()
 	projectLimited := len(own) > 0 && own[0].Rules() != nil
@@ -315,7 +326,7 @@ func (rl *RateLimiter) reservation(p *preparedCall, r *admission.Result) *Reserv
 		}
 	} else if p.Model != "" {
 		name := p.Model
-		res.AfterCommit(func(t Tokens) { rl.RecordUsage(name, t.Input-t.FreeInput, t.Output-t.FreeOutput) })
+		res.AfterCommit(func(t Tokens) { rl.record(name, t) })
 	}
 	return (*Reservation)(res)
 }

@@ -53,6 +53,13 @@ type ModelQuota struct {
 	// PaceBurst is the part of each maximum by the minute that may pass at once: at least one
 	// request or token. 0 is [DefaultPaceBurst].
 	PaceBurst limit.Percent `yaml:"burst,omitempty" json:"burst,omitempty"`
+
+	// Count is as how many tokens each kind of token counts, in the maxima of tokens, for a
+	// provider that does not count every token as one: with an Output of 5, a call of 100
+	// tokens of prompt and 20 of output counts as 200. Without a weight, a token counts as one,
+	// or not at all where CommitTokens says that it is free. A call's tokens are rounded up, those
+	// of its prompt and those of its output. The limits of projects count every token as one.
+	Count TokenWeights `yaml:"count,omitempty" json:"count,omitzero"`
 }
 
 // UsageStats is what a model has used: each request of the last minute (and of the

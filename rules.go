@@ -14,6 +14,10 @@ import (
 // FreeOutput).
 type Tokens = llm.Tokens
 
+// TokenWeights says as how many tokens of a quota each kind of token counts: see
+// [ModelQuota.Count]. [llm.ParseWeight] makes a weight.
+type TokenWeights = llm.TokenWeights
+
 // setup is what the rules of a model are made from.
 type setup struct {
 	quota   state.Quota
@@ -24,7 +28,7 @@ func setupOf(r *admission.Rules) *setup { return r.Setup.(*setup) }
 
 // newRules returns the rules of a valid quota. The rules of the zero Quota count, and deny nothing.
 func newRules(q state.Quota) *admission.Rules {
-	return &admission.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part()}
+	return &admission.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
 }
 
 // limitFacts are what a decision says about a limit that denies.

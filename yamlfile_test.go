@@ -12,15 +12,20 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/statefile"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Every field of the public types is written under the name in its tag, and read again.
 func TestYAMLFields(t *testing.T) {
 	at := time.Date(2026, time.February, 20, 14, 32, 1, 0, time.UTC)
+	five, err := llm.ParseWeight("5")
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := statefile.File{
 		Quotas: map[string]state.Quota{"m": {
 			MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7,
-			DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, Pace: "even", PaceBurst: 5,
+			DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, Pace: "even", PaceBurst: 5, Count: TokenWeights{Output: five},
 		}},
 		State: map[string]state.Usage{"m": {
 			Requests: []time.Time{at}, Tokens: []state.Entry{{Time: at, Count: 1}}, DayStart: at, DayCount: 2,

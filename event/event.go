@@ -90,6 +90,9 @@ type Event struct {
 	Estimated int64
 	Used      llm.Tokens
 
+	// Count is the weights by which Estimated counts, and Used has to be counted.
+	Count llm.TokenWeights
+
 	// Said is how much the provider says is left of Limit, or that it grants. Cause is why
 	// it has throttled a call.
 	Said  int64

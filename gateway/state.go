@@ -140,7 +140,7 @@ func (g *Gateway) setQuota(name string, q, old quota) error {
 	case ok && current.Auto && q.Auto && (first || old == q):
 		to = current
 		to.MaxConcurrent, to.DayResetsAt, to.Reserve = q.MaxConcurrent, q.DayResetsAt, q.Reserve // no provider reports these
-		to.Pace, to.PaceBurst = q.Pace, q.PaceBurst
+		to.Pace, to.PaceBurst, to.Count = q.Pace, q.PaceBurst, q.Count
 	}
 	if to != (ratelimit.ModelQuota{}) {
 		to.Margin = q.Margin

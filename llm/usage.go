@@ -7,6 +7,11 @@ type Tokens struct {
 	// FreeInput and FreeOutput are the tokens of these that the provider does not count towards its
 	// limits, such as those of a cached prompt. The limits of a project count them.
 	FreeInput, FreeOutput int
+
+	// Cached and CacheWrite are the tokens of Input that were read from a cache and written to one,
+	// and Reasoning are those of Output that are reasoning, all without the free ones. They matter
+	// only to quotas with [TokenWeights].
+	Cached, CacheWrite, Reasoning int
 }
 
 // CachedIsFree reports whether a provider does not count tokens that it reads from a cache towards
@@ -51,13 +56,27 @@ type Usage struct {
 
 // Tokens returns what was used, and the part of it that the provider does not count. Input is -1
 // where it is unknown.
-func (u Usage) Tokens(p Provider) Tokens {
+func (u Usage) Tokens(p Provider) Tokens { return u.TokensBy(p, TokenWeights{}) }
+
+// TokensBy is Tokens for a quota with weights, and returns the parts that these tell apart. What has
+// a weight is not free.
+func (u Usage) TokensBy(p Provider, w TokenWeights) Tokens {
 	t := Tokens{Input: u.Input, Output: u.Output}
-	if CachedIsFree(p) {
-		t.FreeInput = max(0, min(u.Cached, u.Input))
+	cached := max(0, min(u.Cached, u.Input))
+	switch {
+	case w.CachedInput.IsSet():
+		t.Cached = cached
+	case CachedIsFree(p):
+		t.FreeInput = cached
 	}
-	if p == Gemini { // Gemini counts input alone
-		t.FreeOutput = u.Output
+	if w.CacheWrite.IsSet() {
+		t.CacheWrite = max(0, min(u.CacheWrite, u.Input-cached))
+	}
+	if w.Reasoning.IsSet() {
+		t.Reasoning = max(0, min(u.Reasoning, u.Output))
+	}
+	if p == Gemini && !w.Output.IsSet() { // Gemini counts input alone
+		t.FreeOutput = u.Output - t.Reasoning
 	}
 	return t
 }

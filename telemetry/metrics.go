@@ -209,7 +209,6 @@ func comparedTokens(e *event.Event) (used int64, ok bool) {
 	if e.Estimated <= 0 || u.Input < 0 || u.Output < 0 {
 		return 0, false
 	}
-	counted := func(all, free int) int64 { return int64(all - min(max(free, 0), all)) }
-	input, output := counted(u.Input, u.FreeInput), counted(u.Output, u.FreeOutput)
+	input, output := e.Count.Count(u)
 	return input + min(output, math.MaxInt64-input), true
 }

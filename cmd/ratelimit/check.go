@@ -15,6 +15,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -166,8 +167,21 @@ func aboutQuota(q ratelimit.ModelQuota) string {
 	if q.Reserve > 0 {
 		text += fmt.Sprintf(", %v of it in reserve", q.Reserve)
 	}
+	text += aboutWeights(q.Count)
 	if q.Auto {
 		text += ", until the provider reports its own"
+	}
+	return text
+}
+
+func aboutWeights(w ratelimit.TokenWeights) (text string) {
+	for _, kind := range []struct {
+		name   string
+		weight llm.Weight
+	}{{"cached input", w.CachedInput}, {"cache writes", w.CacheWrite}, {"output", w.Output}, {"reasoning", w.Reasoning}} {
+		if kind.weight.IsSet() {
+			text += fmt.Sprintf(", %s counts %s times", kind.name, kind.weight)
+		}
 	}
 	return text
 }

@@ -197,17 +197,17 @@ func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
 	if r.split {
 		used[Input], used[Output] = asked.Amounts[Input], asked.Amounts[Output]
 	}
-	input, output := t.Input-t.FreeInput, t.Output-t.FreeOutput // that count
+	input, output := r.weights().Count(t)
 	if input >= 0 {
-		used[Input] = bounded(input)
+		used[Input] = input
 	}
 	if output >= 0 {
-		used[Output] = bounded(output)
+		used[Output] = output
 	}
 	switch {
 	case r.split || input >= 0 && output >= 0:
 		used[Tokens] = used[Input] + used[Output]
-		used[AllTokens] = used[Tokens] + r.uncounted(t)
+		used[AllTokens] = orExpected(t.Input, asked.Amounts[Input]+r.free[0]) + orExpected(t.Output, asked.Amounts[Output]+r.free[1])
 	case input >= 0:
 		used[Tokens] = max(used[Tokens], used[Input])
 		used[AllTokens] = max(used[AllTokens], bounded(t.Input))
@@ -217,17 +217,22 @@ func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
 	}
 }
 
-// uncounted returns how many of the tokens the provider does not count. Of a part that is not
-// known, as many as were expected.
-func (r *Reservation) uncounted(t llm.Tokens) int64 {
-	n := bounded(t.FreeInput) + bounded(t.FreeOutput)
-	if t.Input < 0 {
-		n += r.free[0]
+// orExpected returns how many tokens were used, or how many were expected if that is not known.
+func orExpected(used int, expected int64) int64 {
+	if used < 0 {
+		return expected
 	}
-	if t.Output < 0 {
-		n += r.free[1]
+	return bounded(used)
+}
+
+// weights returns the weights of the tokens in the shared scope.
+func (r *Reservation) weights() llm.TokenWeights {
+	for _, p := range r.all() {
+		if p.scope.line != nil && p.rules != nil {
+			return p.rules.Count
+		}
 	}
-	return n
+	return llm.TokenWeights{}
 }
 
 // Cancel gives back what was reserved, for a call that was never sent.
@@ -357,6 +362,6 @@ func (r *Reservation) observe(kind event.Kind, used llm.Tokens) {
 	r.ask(&asked)
 	o.Observe(context.Background(), event.Event{
 		Kind: kind, Project: n.project, Model: n.model, Limited: r.limited, RemainingMinute: -1,
-		Estimated: asked.Amounts[Tokens], Used: used,
+		Estimated: asked.Amounts[Tokens], Used: used, Count: r.weights(),
 	})
 }

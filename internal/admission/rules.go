@@ -7,6 +7,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -51,6 +52,8 @@ type Rules struct {
 	// LeastTokens is how many of AllTokens a call takes at least until it ends, so that a debt
 	// holds up a caller who never estimates.
 	LeastTokens int64
+
+	Count llm.TokenWeights // of a shared scope, for Tokens, Input and Output
 
 	Rank       int // of the scope's calls in the line of another scope: higher comes first
 	Weight     int // of the scope among those of its rank: 0 is 1

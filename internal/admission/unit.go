@@ -42,7 +42,8 @@ type Ask struct {
 	// each of them may be all of it.
 	Split bool
 
-	// FreeInput and FreeOutput are the parts of AllTokens that the provider does not count.
+	// FreeInput and FreeOutput are the parts of AllTokens that the provider does not count. They
+	// are negative where it counts more than all.
 	FreeInput, FreeOutput int64
 }
 
@@ -80,7 +81,23 @@ func (a *Ask) split(t llm.Tokens) error {
 	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
 	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
 	return cmp.Or(checkCount(t.Input, "tokens", "0"), checkCount(t.Output, "tokens", "0"),
-		checkFree(t.FreeInput, t.Input), checkFree(t.FreeOutput, t.Output))
+		checkFree(t.FreeInput, t.Input), checkFree(t.FreeOutput, t.Output),
+		checkPart(t.Cached, t.Input-t.FreeInput), checkPart(t.CacheWrite, t.Input-t.FreeInput-t.Cached), checkPart(t.Reasoning, t.Output-t.FreeOutput))
+}
+
+// Weigh lets the tokens of an ask that was set count by the weights of a model's quota. A sum counts
+// as the kind of tokens that counts most.
+func (a *Ask) Weigh(w llm.TokenWeights, t llm.Tokens) {
+	switch {
+	case w.IsZero():
+	case a.Split:
+		a.Amounts[Input], a.Amounts[Output] = w.Count(t)
+		a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
+		a.FreeInput, a.FreeOutput = int64(t.Input)-a.Amounts[Input], int64(t.Output)-a.Amounts[Output]
+	default:
+		a.Amounts[Tokens] = w.Most(int(a.Amounts[AllTokens]))
+		a.FreeInput = a.Amounts[AllTokens] - a.Amounts[Tokens]
+	}
 }
 
 func checkCount(n int, of, least string) error {
@@ -93,6 +110,13 @@ func checkCount(n int, of, least string) error {
 func checkFree(free, all int) error {
 	if free < 0 || free > all {
 		return fmt.Errorf("ratelimit: %d tokens that do not count, of %d: it must be from 0 to all", free, all)
+	}
+	return nil
+}
+
+func checkPart(part, all int) error {
+	if part < 0 || part > all {
+		return fmt.Errorf("ratelimit: a part of %d tokens, of %d that count: it must be from 0 to all", part, max(all, 0))
 	}
 	return nil
 }

@@ -21,21 +21,24 @@ func (c *Call) estimate() llm.Tokens {
 			all.fit(limit)
 		}
 	}
-	if c.QuotaGuessed || llm.CachedIsFree(c.Request.Provider) {
+	q, _ := c.Limits.Models.Quota(c.Quota)
+	certain = q.Count.LeastInput(c.Request.Provider, certain)
+	if c.QuotaGuessed {
 		certain = 0
 	}
-	counted := amounts{min(t.Input-t.FreeInput, all.input), min(t.Output-t.FreeOutput, all.output), certain}
-	q, _ := c.Limits.Models.Quota(c.Quota)
+	t = q.Count.Dearest(llm.Tokens{
+		Input: all.input, FreeInput: max(all.input-(t.Input-t.FreeInput), 0),
+		Output: all.output, FreeOutput: max(all.output-(t.Output-t.FreeOutput), 0),
+	})
+	input, output := q.Count.Count(t)
+	counted := amounts{int(input), int(output), certain}
 	counted.fitInput(q.MaxInputTPM)
 	if q.MaxOutputTPM > 0 {
 		counted.output = min(counted.output, q.MaxOutputTPM)
 	}
 	counted.fit(q.MaxTPM)
 	counted.fit(q.MaxTPD)
-	return llm.Tokens{
-		Input: all.input, Output: all.output,
-		FreeInput: all.input - counted.input, FreeOutput: all.output - counted.output,
-	}
+	return q.Count.AtMost(t, counted.input, counted.output)
 }
 
 // amounts is how many tokens a call is estimated to use, and how many tokens its prompt

@@ -34,7 +34,9 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 	if d.Code == ratelimit.DecisionShareLimit && d.Share.Projects == 0 {
 		return nil // other calls of the project wait for the share
 	}
-	counted := llm.Tokens{Input: c.estimated.Input - c.estimated.FreeInput, Output: c.estimated.Output - c.estimated.FreeOutput}
+	q, _ := c.Limits.Models.Quota(c.Quota)
+	input, output := q.Count.Count(c.estimated)
+	counted := llm.Tokens{Input: int(input), Output: int(output)}
 	of := func(unit string, maximum, used int, needs llm.Tokens) *shortage {
 		if maximum == 0 {
 			return nil

@@ -9,9 +9,11 @@ var unknownUsage = llm.Usage{Input: -1}
 // has reported may lower the charge: a client that leaves in the middle of a stream must not
 // pay less than a client that stays.
 func (c *Call) commit(used llm.Usage) {
-	tokens := used.Tokens(c.Request.Provider)
+	q, _ := c.Limits.Models.Quota(c.Quota)
+	tokens := used.TokensBy(c.Request.Provider, q.Count)
 	if !used.Exact && !(c.ChargeSeen && used.Output > 0) {
-		tokens.Output, tokens.FreeOutput = c.unknownOutput(used.Output)
+		tokens.Output, tokens.FreeOutput = c.unknownOutput(used.Output, q.Count)
+		tokens.Reasoning = q.Count.Dearest(llm.Tokens{Output: tokens.Output}).Reasoning
 	}
 	c.book(&used, tokens)
 	c.reservation.CommitTokens(tokens)
@@ -23,9 +25,9 @@ func (c *Call) commit(used llm.Usage) {
 // reserved, what was seen, and the estimator's floor, which may be above the reservation:
 // estimate cuts that down to what the limits can ever give. An output of -1 leaves the
 // reservation as it is.
-func (c *Call) unknownOutput(seen int) (output, free int) {
+func (c *Call) unknownOutput(seen int, w llm.TokenWeights) (output, free int) {
 	floor := c.Limits.Estimator.Floor(c.Project, &c.Request)
-	least := llm.Usage{Output: max(seen, floor)}.Tokens(c.Request.Provider)
+	least := llm.Usage{Output: max(seen, floor)}.TokensBy(c.Request.Provider, w)
 	counted, reserved := least.Output-least.FreeOutput, c.estimated.Output-c.estimated.FreeOutput
 	if least.Output <= c.estimated.Output && counted <= reserved {
 		return -1, 0

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"encoding/json"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 type quotas = map[string]state.Quota
@@ -61,7 +63,11 @@ func used(n int) state.Usage {
 // programs.
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
-	want := quotas{"m": {MaxRPM: 10, MaxTPD: 5, MaxConcurrent: 2, DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, Pace: state.PaceEven, PaceBurst: 2.5}}
+	var weights llm.TokenWeights
+	if err := json.Unmarshal([]byte(`{"cached_input":0,"output":5.25}`), &weights); err != nil {
+		t.Fatal(err)
+	}
+	want := quotas{"m": {MaxRPM: 10, MaxTPD: 5, MaxConcurrent: 2, DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, Pace: state.PaceEven, PaceBurst: 2.5, Count: weights}}
 	for _, n := range []int{9, 3} { // the second in place of the first
 		if err := Replace(path, want, map[string]state.Usage{"m": used(n), "other": used(2)}); err != nil {
 			t.Fatal(err)

@@ -2,10 +2,12 @@ package database
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 const tables = `
@@ -49,6 +51,7 @@ ALTER TABLE quotas ADD COLUMN day_resets_at TEXT NOT NULL DEFAULT '';`},
 	{"pace", `
 ALTER TABLE quotas ADD COLUMN pace TEXT NOT NULL DEFAULT '';
 ALTER TABLE quotas ADD COLUMN burst REAL NOT NULL DEFAULT 0;`}, // percent
+	{"count", `ALTER TABLE quotas ADD COLUMN count TEXT NOT NULL DEFAULT ''`}, // weights, as JSON
 }
 
 // createTables creates the tables and columns that are missing. It reports whether the file's usage was
@@ -78,10 +81,13 @@ func createTables(tx transaction.Tx) (imported bool, err error) {
 
 func readQuotas(tx transaction.Tx) (map[string]state.Quota, error) {
 	quotas := map[string]state.Quota{}
-	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst FROM quotas", func(scan func(...any) error) error {
-		var model string
+	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst, count FROM quotas", func(scan func(...any) error) error {
+		var model, count string
 		var q state.Quota
-		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto, &q.Margin, &q.Reserve, &q.Pace, &q.PaceBurst)
+		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto, &q.Margin, &q.Reserve, &q.Pace, &q.PaceBurst, &count)
+		if err == nil && count != "" {
+			err = json.Unmarshal([]byte(count), &q.Count)
+		}
 		quotas[model] = q
 		return err
 	})
@@ -107,21 +113,34 @@ func check(quotas map[string]state.Quota) error {
 }
 
 const (
-	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst, count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
 	orReplace   = `ON CONFLICT (model) DO UPDATE SET max_rpm = excluded.max_rpm, max_tpm = excluded.max_tpm, max_rpd = excluded.max_rpd,
 		max_input_tpm = excluded.max_input_tpm, max_output_tpm = excluded.max_output_tpm, max_tpd = excluded.max_tpd,
-		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto, margin = excluded.margin, reserve = excluded.reserve, pace = excluded.pace, burst = excluded.burst`
+		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto, margin = excluded.margin, reserve = excluded.reserve, pace = excluded.pace, burst = excluded.burst, count = excluded.count`
 	orKeep = "ON CONFLICT (model) DO NOTHING"
 )
 
 func writeQuotas(tx transaction.Tx, quotas map[string]state.Quota, conflict string) error {
 	for model, q := range quotas {
-		_, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve), q.Pace, float64(q.PaceBurst))
+		count, err := countText(q.Count)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve), q.Pace, float64(q.PaceBurst), count)
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// countText returns weights as JSON, or nothing if there are none.
+func countText(w llm.TokenWeights) (string, error) {
+	if w.IsZero() {
+		return "", nil
+	}
+	text, err := json.Marshal(w)
+	return string(text), err
 }
 
 // PutQuotas writes quotas, and replaces those that the models have in the file.

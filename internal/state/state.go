@@ -12,6 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Quota is what one model may use. It has the fields of ratelimit.ModelQuota, which explains them.
@@ -31,6 +32,7 @@ type Quota struct {
 	Reserve     limit.Percent
 	Pace        string
 	PaceBurst   limit.Percent
+	Count       llm.TokenWeights
 }
 
 // Usage is what a model has used. It has the fields of ratelimit.UsageStats, which explains them.
@@ -84,6 +86,20 @@ func (q *Quota) Maxima() []Maximum {
 	}
 }
 
+// A Kind is a kind of tokens that may have a weight of its own.
+type Kind struct {
+	Name  string // its name in files
+	Value *llm.Weight
+}
+
+// Weights returns the weights of the quota, in the order of files.
+func (q *Quota) Weights() []Kind {
+	return []Kind{
+		{"cached_input", &q.Count.CachedInput}, {"cache_write", &q.Count.CacheWrite},
+		{"output", &q.Count.Output}, {"reasoning", &q.Count.Reasoning},
+	}
+}
+
 // Check returns an error that says what is wrong with the name of a model or with its quota, or nil.
 func Check(model string, q Quota) error {
 	if err := modelname.Check(model); err != nil {
@@ -110,6 +126,11 @@ func (q Quota) Validate() error {
 	}
 	if err := q.CheckPace(); err != nil {
 		return err
+	}
+	for _, k := range q.Weights() {
+		if err := k.Value.Validate(); err != nil {
+			return fmt.Errorf("ratelimit: count of %s: %s", k.Name, message.Plain(err))
+		}
 	}
 	if _, err := q.Day(1); err != nil {
 		return fmt.Errorf("ratelimit: day_resets_at of %.80q: it must be a time of day and a time zone, such as 00:00 America/Los_Angeles: %w", q.DayResetsAt, err)

@@ -72,6 +72,14 @@ func (w *writer) quota(q state.Quota) {
 	if q.PaceBurst != 0 {
 		w.line("    burst: ", q.PaceBurst.String())
 	}
+	if !q.Count.IsZero() {
+		w.line("    count:")
+		for _, c := range q.Weights() {
+			if c.Value.IsSet() {
+				w.line("      ", c.Name, ": ", c.Value.String())
+			}
+		}
+	}
 }
 
 func (w *writer) usage(u state.Usage) {

@@ -2,6 +2,7 @@ package statefile
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
@@ -9,6 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 type yamlValue = strictyaml.Value
@@ -84,7 +86,21 @@ func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 		field("reserve", Percent(&q.Reserve)),
 		field("pace", strictyaml.Parsed(&q.Pace, state.PaceEven, func(text string) (string, bool) { return text, text == state.PaceEven })),
 		field("burst", burst(&q.PaceBurst)),
+		field("count", weights(q)),
 	)
+}
+
+// weights returns the reader of as how many tokens each kind of token counts.
+func weights(q *state.Quota) func(yamlValue) {
+	var fields []strictyaml.Field
+	for _, w := range q.Weights() {
+		want := fmt.Sprintf("a number from 0 to %d with up to four digits behind the point, such as 0.25", llm.MaxWeight)
+		fields = append(fields, field(w.Name, strictyaml.Parsed(w.Value, want, func(text string) (llm.Weight, bool) {
+			weight, err := llm.ParseWeight(text)
+			return weight, err == nil
+		})))
+	}
+	return func(v yamlValue) { v.Fields(fields...) }
 }
 
 func burst(to *limit.Percent) func(yamlValue) {

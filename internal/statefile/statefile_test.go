@@ -18,6 +18,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 var noon = time.Date(2026, time.February, 20, 14, 32, 1, 0, time.UTC)
@@ -34,6 +35,7 @@ func everyField() File {
 			"gpt-4o": {
 				MaxRPM: 500, MaxTPM: 30_000, MaxRPD: 10_000, MaxInputTPM: 20_000, MaxOutputTPM: 10_000,
 				MaxTPD: state.MaxQuota, MaxConcurrent: 8, DayResetsAt: "00:00 America/Los_Angeles", Reserve: 12.5, Pace: state.PaceEven, PaceBurst: 5,
+				Count: everyWeight(),
 			},
 			" spaces: and # signs ": {},
 			"1.5":                   {MaxRPM: 1},
@@ -56,6 +58,18 @@ func everyField() File {
 			"idle": {},
 		},
 	}
+}
+
+// everyWeight has every weight.
+func everyWeight() llm.TokenWeights {
+	weight := func(text string) llm.Weight {
+		w, err := llm.ParseWeight(text)
+		if err != nil {
+			panic(err)
+		}
+		return w
+	}
+	return llm.TokenWeights{CachedInput: weight("0"), CacheWrite: weight("1.25"), Output: weight("5"), Reasoning: weight("0.0001")}
 }
 
 // diffFiles treats times as equal if they are the same moment, and an empty map or list as
