@@ -4,30 +4,14 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 )
 
-const (
-	// batch bounds the cost of a decision: to compute the shares costs as much as there are
-	// members, so it is done once for a batch-th of so many decisions at most.
-	batch = 8
-
-	// stale is for how long shares may be out of date because of that: for each of so many members.
-	stale      = int64(time.Millisecond)
-	staleBatch = 64
-
-	// steady is the part of a period in which time alone does not change demands much.
-	steady = 600
-
-	// growth is how much more a member is expected to ask for than in the period before.
-	growth = 1.25
-)
+// growth is how much more a member is expected to ask for than in the period before.
+const growth = 1.25
 
 // divide computes the shares of a quota, if they may differ from those computed last.
 func (p *Pool) divide(i int, now int64) {
-	q := &p.quotas[i]
-	age := now - q.divided
-	if q.dirty && (q.decisions >= len(p.order)/batch || age >= stale*int64(1+len(p.order)/staleBatch)) || age >= q.period/steady {
+	if q := &p.quotas[i]; q.shares.due(now, len(p.order), q.steady) {
 		p.compute(i, now)
 	}
 }
@@ -38,8 +22,8 @@ func (p *Pool) divide(i int, now int64) {
 // What nobody wants is divided by weight, in case somebody does.
 func (p *Pool) compute(i int, now int64) {
 	q := &p.quotas[i]
-	q.dirty, q.divided, q.decisions, q.foreseen = false, now, 0, 0
-	left := q.count * (1 - p.reserve)
+	q.shares, q.lending.dirty = outdated{at: now}, true
+	left := max(0, q.count*(1-p.reserve)-q.parked)
 	weights, newcomers := p.weights(i, now)
 	floors := 0.0
 	for _, m := range p.order {
@@ -69,9 +53,11 @@ func (p *Pool) compute(i int, now int64) {
 
 // weights returns the sum of the weights of the members that are active, and of those that are new.
 func (p *Pool) weights(i int, now int64) (active, newcomers float64) {
+	p.quotas[i].active = 0
 	for _, m := range p.order {
 		if p.active(m, i, now) {
 			active += m.weight()
+			p.quotas[i].active++
 		}
 		if p.isNew(m, i, now) {
 			newcomers += m.weight()
@@ -95,7 +81,8 @@ func (p *Pool) floor(m *member, i int) float64 {
 // demand returns how much of a quota a member is expected to use within a period at most.
 func (p *Pool) demand(m *member, i int, now int64) float64 {
 	q, t := &p.quotas[i], &m.parts[i]
-	want := max(t.usedAt(now), p.asks(m, i, now, q.period))
+	atOnce, rate := p.asks(m, i, now)
+	want := max(t.usedAt(now), atOnce+rate*float64(q.period))
 	if m.wants(now) || p.present(m, i, now) && (t.asks.pressed || t.asks.hadToBe || p.isNew(m, i, now)) {
 		want = math.Inf(1)
 	}
@@ -108,20 +95,20 @@ func (p *Pool) demand(m *member, i int, now int64) float64 {
 	return want
 }
 
-// asks returns how much of a quota a member is expected to ask for within a time from now on: what
-// its waiting calls ask for, and what it asks for when it is free to. One that has not called for
-// longer than it usually pauses asks for no more.
-func (p *Pool) asks(m *member, i int, now, within int64) (n float64) {
+// asks returns how much of a quota a member is expected to ask for: at once, which is what its waiting
+// calls ask for, and in each nanosecond from now on, which is what it asks for when it is free to. One
+// that has not called for longer than it usually pauses asks for no more.
+func (p *Pool) asks(m *member, i int, now int64) (atOnce, rate float64) {
 	t := &m.parts[i]
 	switch {
 	case now < m.nodesWait:
-		return math.Inf(1)
+		return math.Inf(1), 0
 	case m.waiting > 0 && !m.own:
-		n = float64(m.waiting) * float64(t.size)
+		atOnce = float64(m.waiting) * float64(t.size)
 	case !p.present(m, i, now):
-		return 0
+		return 0, 0
 	}
-	return n + growth*(t.asks.rate()+t.elsewhere.Rate)*float64(within)
+	return atOnce, growth * (t.asks.rate(m.free) + t.elsewhere.Rate)
 }
 
 // present reports whether a member is likely to call again soon, by how often it has called.

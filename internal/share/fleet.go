@@ -65,13 +65,13 @@ func (p *Pool) Report(now int64) (all Report) {
 	for _, m := range p.order {
 		p.pass(m, now)
 		r := MemberReport{Name: m.name, Terms: m.terms, Waits: m.waiting > 0 && !m.own, Idle: min(now-m.asked, 1<<60)}
-		if !r.Waits && r.Idle >= p.shortest() {
+		if !r.Waits && r.Idle >= p.shortest {
 			continue
 		}
 		for i := range m.parts {
 			t := &m.parts[i]
 			a := &t.asks
-			each := PartReport{t.used.sumAt(now), max(a.now.sum, a.before.sum), max(a.now.calls, a.before.calls), a.rate(), a.pressed || a.hadToBe}
+			each := PartReport{t.used.sumAt(now), max(a.now.sum, a.before.sum), max(a.now.calls, a.before.calls), a.rate(m.free), a.pressed || a.hadToBe}
 			r.Parts = append(r.Parts, each)
 		}
 		all.Members = append(all.Members, r)
@@ -92,10 +92,11 @@ func (p *Pool) Hear(node string, now int64, all Report) {
 		if len(r.Parts) != len(p.quotas) || !r.sane() || p.members[r.Name] == nil && len(p.members) >= mostMembers {
 			continue
 		}
-		m := p.members[r.Name]
-		if m == nil {
-			m = p.member(r.Name, r.Terms)
+		terms := r.Terms
+		if m := p.members[r.Name]; m != nil {
+			terms = m.terms
 		}
+		m := p.member(r.Name, terms, now)
 		if m.nodes == nil {
 			m.nodes = map[string]nodeReport{}
 		}
@@ -176,7 +177,7 @@ func (p *Pool) Confirm(name string, now int64, amounts []Amount, counted []int64
 		t := &m.parts[i]
 		n := amounts[i].charged()
 		if before := t.usedAt(now) - float64(n); n >= 0 && before > 0 && before+float64(n)/2 > t.share {
-			return p.denial(m, i, now, n)
+			return p.denial(m, i, now, amounts[i].N)
 		}
 	}
 	return Denial{}
@@ -209,17 +210,19 @@ func (q *quota) hear(node string, now int64, list []float64) {
 	q.nodes[node] = nodeUse{now, list}
 }
 
-// usedAt returns what counts as used of a quota at a time from now on, by all nodes, if nothing else
-// is used.
-func (q *quota) usedAt(at int64) float64 { return q.used.sumAt(at) + q.elsewhere(at) }
-
-// elsewhere is usedAt of the other nodes.
-func (q *quota) elsewhere(at int64) (sum float64) {
+// elsewhere fills in what counts as used on other nodes from now on, if nothing else is used.
+func (q *quota) elsewhere(now int64, to *curve) {
 	for _, use := range q.nodes {
-		old := max(0, int(at-use.at)/int(max(q.period/parts, 1))+len(use.used)-parts)
-		for k := min(old, len(use.used)); k < len(use.used); k++ {
-			sum += use.used[k]
+		old := int((now-use.at)/max(q.period/parts, 1)) + len(use.used) - parts // how many of its parts do not count
+		sum := 0.0
+		for _, n := range use.used[min(max(old, 0), len(use.used)):] {
+			sum += n
+		}
+		for k := range to {
+			to[k] += sum
+			if at := old + k; at >= 0 && at < len(use.used) {
+				sum -= use.used[at]
+			}
 		}
 	}
-	return sum
 }

@@ -52,26 +52,30 @@ func (p *Pool) StillDenies(name string, now int64, amounts []Amount) Denial {
 
 func (p *Pool) lends(m *member, now int64, amounts []Amount, used []int64) bool {
 	for i := range amounts {
-		q, t := &p.quotas[i], &m.parts[i]
-		n := t.expected(amounts[i].N)
-		if n < 0 || t.fits(now, n) {
+		n := m.parts[i].expected(amounts[i].N)
+		if n < 0 {
 			continue
 		}
-		room := q.count
-		if !p.isNew(m, i, now) {
-			room *= 1 - p.reserve
-		}
-		if now-q.foreseen > q.period/steady {
-			p.foresee(i, now, float64(used[i]))
-		}
-		if p.leads(m, i, now, q.count-float64(used[i])) {
-			return false
-		}
-		if m.terms.Max > 0 && t.usedAt(now) >= m.terms.Max*q.count || float64(used[i]+n) > room+q.spare {
+		if p.capped(m, i, now, amounts[i].N) || !m.parts[i].fits(now, n) && !p.borrows(m, i, now, n, float64(used[i])) {
 			return false
 		}
 	}
 	return true
+}
+
+// borrows reports whether a member may use an amount beyond its share of a quota, of which so much is
+// used.
+func (p *Pool) borrows(m *member, i int, now, n int64, used float64) bool {
+	q := &p.quotas[i]
+	room := q.count
+	if !p.isNew(m, i, now) {
+		room *= 1 - p.reserve
+	}
+	if q.lending.due(now, len(p.order), q.steady) {
+		p.foresee(i, now, used)
+	}
+	q.lending.uses++
+	return used+float64(n) <= room+q.spare && !p.leads(m, i, now, q.count-used)
 }
 
 // leads reports whether another member that waits, and whose call fits into what is free of the
@@ -87,46 +91,3 @@ func (p *Pool) leads(m *member, i int, now int64, room float64) bool {
 
 // lead is by which part of its share a member may be ahead of others when it borrows.
 const lead = 0.1
-
-// foresee computes how much more of a quota comes back than the members are expected to want of
-// their shares, at the time within the next period at which that is least. It is at most zero: that
-// much of what is free now must stay free.
-func (p *Pool) foresee(i int, now int64, used float64) {
-	q := &p.quotas[i]
-	q.foreseen, q.spare = now, 0
-	known := q.usedAt(now)
-	for k := range int64(parts) {
-		at := now + k*q.period/parts
-		back := min(known-q.usedAt(at), used)
-		if q.resetAt > 0 && at >= q.resetAt {
-			back = used
-		}
-		stays := q.elsewhere(at) / max(q.elsewhere(now), 1)
-		wanted := 0.0
-		for _, m := range p.order {
-			if float64(m.parts[i].size) <= q.count-used+back { // a larger call does not pass yet
-				wanted += p.wanted(m, i, now, at, stays)
-			}
-		}
-		q.spare = min(q.spare, back-wanted)
-	}
-}
-
-// wanted returns how much of its share a member is expected to ask for from now until a time, at
-// which a part of what is used on other nodes stays used.
-func (p *Pool) wanted(m *member, i int, now, at int64, stays float64) float64 {
-	q, t := &p.quotas[i], &m.parts[i]
-	used := t.used.sumAt(at) + (t.usedAt(now)-t.used.sumAt(now))*stays
-	free := min(t.share, t.demand) - used - t.carry
-	if q.resetAt > 0 && at >= q.resetAt {
-		free = min(t.share, t.demand)
-	}
-	kept := 0.0 // whatever the member does
-	if m.terms.Min > 0 && (m.dedicated || p.active(m, i, now)) {
-		kept = min(m.terms.Min*q.count, t.share) - used
-	}
-	if free < float64(t.size)/2 && used+t.carry > 0 {
-		free = 0 // none of its calls fits
-	}
-	return max(min(free, p.asks(m, i, now, at-now)), kept, 0)
-}

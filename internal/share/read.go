@@ -21,9 +21,10 @@ func (p *Pool) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.quotas {
-		p.quotas[i].dirty = true
-		p.quotas[i].used.clear()
-		for _, m := range p.order {
+		q := &p.quotas[i]
+		q.used.clear()
+		q.parked, q.shares.dirty = 0, true
+		for _, m := range p.members {
 			t := &m.parts[i]
 			t.used.clear()
 			t.remote, t.carry, t.excess, t.since, t.unheardUntil = 0, 0, 0, 0, 0
@@ -36,6 +37,10 @@ func (p *Pool) Read(now int64) []Standing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.move(now)
+	for _, m := range p.members {
+		p.unpark(m, now)
+	}
+	defer p.forget(now) // parks them again
 	all := make([]Standing, len(p.order))
 	for k, m := range p.order {
 		all[k] = Standing{m.name, m.waiting, make([]Portion, len(p.quotas))}

@@ -1,0 +1,76 @@
+package share
+
+// GiveBack gives back amounts that were taken at a time, for a call that was denied by
+// something else. If it was not wanted either, it is as if the member had not asked.
+func (p *Pool) GiveBack(name string, at int64, amounts []Amount, wanted bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.members[name]
+	if m == nil {
+		return
+	}
+	for i := range amounts {
+		if n := amounts[i].charged(); n > 0 {
+			p.correct(m, i, at, -n)
+		}
+	}
+	if !wanted {
+		m.unask(amounts)
+	}
+}
+
+// Unask lets it be as if a member had not asked for amounts that its share has denied.
+func (p *Pool) Unask(name string, amounts []Amount) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m := p.members[name]; m != nil {
+		m.unask(amounts)
+	}
+}
+
+func (m *member) unask(amounts []Amount) {
+	m.asked, m.last = longAgo, longAgo
+	for i := range amounts {
+		m.parts[i].asks.takeBack(m.parts[i].expected(amounts[i].N))
+	}
+}
+
+// Correct corrects what a member has used by a call that was charged at a time: by what
+// it has used more or, below zero, less than it asked for. extra is what was charged beyond
+// that; nil is nothing.
+func (p *Pool) Correct(name string, at int64, more, extra []int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.members[name]
+	if m == nil {
+		return
+	}
+	for i, n := range more {
+		t := &m.parts[i]
+		if extra == nil {
+			p.correct(m, i, at, n)
+		} else {
+			p.correct(m, i, at, n-extra[i])
+		}
+		if at > m.seen-p.quotas[i].period {
+			t.extra = max(0, t.extra+(float64(n)-t.extra)/learned)
+		}
+	}
+}
+
+func (p *Pool) correct(m *member, i int, at, more int64) {
+	if more == 0 {
+		return
+	}
+	q, t, n := &p.quotas[i], &m.parts[i], float64(more)
+	q.used.correct(at, n)
+	if m.parked {
+		q.parked = max(0, q.parked+n)
+	}
+	t.served += n / m.weight()
+	if t.used.correct(at, n); n > 0 {
+		p.exceed(m, i, m.seen)
+	} else {
+		t.excess = max(0, t.excess+n)
+	}
+}

@@ -1,0 +1,194 @@
+package share
+
+import "math"
+
+// Amount is what a call asks for of one quota.
+type Amount struct {
+	N     int64 // -1 if the call has no part in the quota
+	Count int64 // of the quota, as it is now
+	Extra int64 // what was charged beyond N, because such calls use more: set when the amount is taken
+}
+
+// charged returns what was charged for the amount.
+func (a *Amount) charged() int64 {
+	if a.N < 0 {
+		return a.N
+	}
+	return a.N + a.Extra
+}
+
+// Denial says which share denies a call. The zero Denial denies nothing.
+type Denial struct {
+	Denied  bool
+	Never   bool  // the call is larger than the member's maximum
+	Quota   int   // the index of the quota
+	Share   int64 // of the member
+	Used    int64 // by the member
+	Members int   // that share the quota now
+	Until   int64 // when enough of what the member has used has come back
+}
+
+// Take takes amounts, one of each quota, of a member's shares, or nothing if a share
+// denies. again says that the call has asked before.
+func (p *Pool) Take(name string, t Terms, now int64, amounts []Amount, again bool) Denial {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.move(now)
+	m := p.member(name, t, now)
+	p.ask(m, now, amounts, again)
+	d := p.decide(m, now, amounts)
+	if !d.Denied {
+		p.charge(m, now, amounts, false)
+	}
+	return d
+}
+
+// Peek says what Take would, and takes nothing.
+func (p *Pool) Peek(name string, now int64, amounts []Amount) (d Denial) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.move(now)
+	if m := p.members[name]; m != nil {
+		p.unpark(m, now)
+		d = p.decide(m, now, amounts)
+	}
+	return d
+}
+
+// ask records that a member wants amounts.
+func (p *Pool) ask(m *member, now int64, amounts []Amount, again bool) {
+	p.pass(m, now)
+	if now-max(m.last, m.called) > p.shortest {
+		m.since = now
+		p.disturb()
+	}
+	m.called, m.asked, m.last = now, now, now
+	for i := range amounts {
+		q, t := &p.quotas[i], &m.parts[i]
+		if count := float64(amounts[i].Count); q.count != count {
+			q.count, q.shares.dirty = count, true
+		}
+		n := t.expected(amounts[i].N)
+		if n < 0 {
+			continue
+		}
+		if t.size = n; !again {
+			t.asks.add(n)
+		}
+	}
+}
+
+// decide returns which share denies a call of a member.
+func (p *Pool) decide(m *member, now int64, amounts []Amount) Denial {
+	for i := range amounts {
+		n := amounts[i].N
+		if n >= 0 && (!p.admits(m, i, now, m.parts[i].expected(n)) || p.capped(m, i, now, n)) {
+			return p.denial(m, i, now, n)
+		}
+	}
+	return Denial{}
+}
+
+// admits reports whether the share of a quota lets a call of a member begin.
+func (p *Pool) admits(m *member, i int, now, n int64) bool {
+	q, t := &p.quotas[i], &m.parts[i]
+	p.divide(i, now)
+	q.shares.uses++
+	if t.fits(now, n) {
+		return true
+	}
+	if !t.asks.pressed {
+		t.asks.pressed, q.shares.dirty = true, true
+	}
+	p.divide(i, now)
+	return t.fits(now, n)
+}
+
+// learned is over how many calls it is learned by how much they use more than they ask for.
+const learned = 4
+
+// expected returns what a call is expected to use that asks for an amount; -1 if it has no part in
+// the quota.
+func (t *part) expected(n int64) int64 {
+	if n < 0 {
+		return n
+	}
+	return n + int64(t.extra)
+}
+
+// fits reports whether the share lets a call of an amount begin: if at least half of the amount
+// is within the share, or nothing of the share is used.
+func (t *part) fits(now, n int64) bool { return t.fitsWith(t.counts(now), n) }
+
+// fitsWith is fits of a member that has used so much.
+func (t *part) fitsWith(used float64, n int64) bool {
+	return used+float64(n)/2 <= t.share || used <= 0 && t.share > 0
+}
+
+// counts returns how much of its share the member has used at a time.
+func (t *part) counts(at int64) float64 { return t.usedAt(at) + t.carry }
+
+// usedAt returns what the member has used at a time, on all nodes.
+func (t *part) usedAt(now int64) float64 {
+	used := t.used.sumAt(now) + t.remote
+	if now < t.unheardUntil {
+		used += t.unheard
+	}
+	return used
+}
+
+// most returns how much of a quota a member may ever have used.
+func (p *Pool) most(m *member, i int) float64 {
+	if m.terms.Max == 0 {
+		return math.Inf(1)
+	}
+	return math.Floor(m.terms.Max*p.quotas[i].count + 1e-6) // 29% of 100 are 29, and not 28.999
+}
+
+// capped reports whether the maximum of a member denies a call of an amount.
+func (p *Pool) capped(m *member, i int, now, n int64) bool {
+	return m.terms.Max > 0 && m.parts[i].usedAt(now)+float64(n) > p.most(m, i)
+}
+
+// charge charges a member for a call.
+func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
+	for i := range amounts {
+		q, t := &p.quotas[i], &m.parts[i]
+		n := float64(t.expected(amounts[i].N))
+		if n <= 0 {
+			continue
+		}
+		amounts[i].Extra = int64(t.extra)
+		q.used.add(now, n)
+		t.served += n / m.weight()
+		if t.used.add(now, n); !lent {
+			p.exceed(m, i, now)
+		}
+	}
+}
+
+func (p *Pool) denial(m *member, i int, now, n int64) Denial {
+	t := &m.parts[i]
+	return Denial{
+		Denied: true, Quota: i, Share: int64(t.share), Used: int64(t.usedAt(now)), Members: p.quotas[i].active,
+		Never: float64(n) > p.most(m, i), Until: p.until(m, i, now, n),
+	}
+}
+
+// until returns when enough of what the member has used here has come back for a call of an
+// amount to fit.
+func (p *Pool) until(m *member, i int, now, amount int64) int64 {
+	q, t := &p.quotas[i], &m.parts[i]
+	if q.resetAt > 0 {
+		return q.resetAt
+	}
+	var here curve
+	t.used.ahead(now, &here)
+	for k, n := range here {
+		used := t.counts(now) - here[0] + n
+		if t.fitsWith(used, t.expected(amount)) && used-t.carry+float64(amount) <= p.most(m, i) {
+			return now + q.after(k)
+		}
+	}
+	return now + q.period
+}

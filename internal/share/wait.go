@@ -1,0 +1,72 @@
+package share
+
+import "math"
+
+// Wait says that one more call of a member waits from now on.
+func (p *Pool) Wait(name string, t Terms, now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.member(name, t, now)
+	p.pass(m, now)
+	if !m.wants(now) && now-m.left > p.shortest/parts {
+		p.lift(m, now)
+	}
+	m.waiting++
+	p.wantsMore(m)
+}
+
+// lift lets a member that begins to wait be served no sooner than those who wait already.
+func (p *Pool) lift(m *member, now int64) {
+	for i := range p.quotas {
+		least := math.Inf(1)
+		for _, o := range p.order {
+			if o != m && o.wants(now) {
+				least = min(least, o.parts[i].served)
+			}
+		}
+		if t := &m.parts[i]; !math.IsInf(least, 1) {
+			t.served = max(t.served, least)
+		}
+	}
+}
+
+// Turn says what a waiting call of a member has found when it asked: whether a limit of the
+// member's own denies it. Then the member does not want its share until a call of it finds
+// otherwise.
+func (p *Pool) Turn(name string, own bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.members[name]
+	if m.own = own; !own {
+		p.wantsMore(m)
+	}
+}
+
+// wantsMore lets shares be computed again if a member may want more than was expected.
+func (p *Pool) wantsMore(m *member) {
+	for i := range m.parts {
+		p.quotas[i].lending.dirty = true
+		if t := &m.parts[i]; t.demand <= t.share {
+			p.quotas[i].shares.dirty = true
+		}
+	}
+}
+
+// wants reports whether calls of the member wait for its share, or for what is shared.
+func (m *member) wants(now int64) bool { return m.waiting > 0 && !m.own || now < m.nodesWait }
+
+// Leave says that a call of a member waits no more.
+func (p *Pool) Leave(name string, now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.members[name]
+	p.pass(m, now)
+	if m.wants(now) {
+		for i := range m.parts {
+			m.parts[i].asks.pressed = true
+		}
+	}
+	if m.waiting--; m.waiting == 0 {
+		m.own, m.left = false, now
+	}
+}

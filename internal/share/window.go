@@ -1,0 +1,57 @@
+package share
+
+import "dappco.re/go/core/go-ratelimit/limit"
+
+// move lets fixed windows that have ended be followed by new ones, and forgets members
+// that do not call any more.
+func (p *Pool) move(now int64) {
+	p.dedicate(now)
+	for i := range p.quotas {
+		q := &p.quotas[i]
+		if q.limit.Algorithm() != limit.FixedWindow || now < q.resetAt {
+			continue
+		}
+		q.began, q.resetAt = q.limit.Window(now)
+		p.clear(i)
+	}
+	if now >= p.sweepAt {
+		p.sweepAt = now + p.shortest
+		p.forget(now)
+	}
+}
+
+// clear forgets what was used in a fixed window.
+func (p *Pool) clear(i int) {
+	q := &p.quotas[i]
+	q.used.clear()
+	q.parked, q.shares.dirty = 0, true
+	for _, m := range p.members {
+		m.parts[i].used.clear()
+		m.parts[i].remote = 0
+		for _, r := range m.nodes {
+			r.Parts[i].Used = 0
+		}
+	}
+}
+
+// Began says when the window of a quota began and when it ends, by the quota's own count; a time of 0,
+// that none has begun. The window of a pool that is younger than the count, or was not asked first,
+// differs if windows begin with the first call. What was used before the quota's window is forgotten.
+func (p *Pool) Began(i int, now, began, end int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := &p.quotas[i]
+	if q.limit.Algorithm() != limit.FixedWindow {
+		return
+	}
+	if start, _ := q.limit.Window(now); start != now {
+		return // the calendar says it
+	}
+	if began == 0 {
+		began, end = now, now+q.period
+	}
+	if began-q.began > q.period/parts {
+		p.clear(i)
+	}
+	q.began, q.resetAt = began, end
+}
