@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -15,7 +16,7 @@ const (
 	nameUnshared = "nothing is shared"
 	nameShared1  = "1 project"
 	nameShared2  = "100 projects"
-	nameShared3  = "1,000 projects"
+	nameShared3  = "10,000 projects, 100 of which call"
 )
 
 // sharedQuotas compares calls to a model that is divided among so many projects that call it with calls to
@@ -24,10 +25,10 @@ const (
 func sharedQuotas(b *bench) (result, error) {
 	contestants := []contestant{
 		{name: nameSince, kind: floor, build: timeSince},
-		{name: nameUnshared, kind: ours, build: func(quota) instance { return dividedAmong(100, false) }},
-		{name: nameShared1, kind: ours, build: func(quota) instance { return dividedAmong(1, true) }},
-		{name: nameShared2, kind: ours, build: func(quota) instance { return dividedAmong(100, true) }},
-		{name: nameShared3, kind: ours, build: func(quota) instance { return dividedAmong(1_000, true) }},
+		{name: nameUnshared, kind: ours, build: func(quota) instance { return dividedAmong(100, 100, false) }},
+		{name: nameShared1, kind: ours, build: func(quota) instance { return dividedAmong(1, 1, true) }},
+		{name: nameShared2, kind: ours, build: func(quota) instance { return dividedAmong(100, 100, true) }},
+		{name: nameShared3, kind: ours, build: func(quota) instance { return dividedAmong(10_000, 100, true) }},
 	}
 	const name = "quota/shares"
 	r, err := turns(b.finer(), contestants, plenty, alone, make([]string, chunk))
@@ -37,17 +38,22 @@ func sharedQuotas(b *bench) (result, error) {
 	rows := r.rows()
 	return result{
 		reports: []report{newCostReport(name, "a call reserved and settled, one goroutine; "+b.finer().method(), "ns/call", rows)},
-		checks:  []check{costsAtMost(name, named(rows, nameShared2), named(rows, nameUnshared), 1.5)},
-		notes:   noise(name, r.cores(), 1),
+		checks: []check{
+			costsAtMost(name, named(rows, nameShared2), named(rows, nameUnshared), 1.5),
+			costsAtMost(name, named(rows, nameShared3), named(rows, nameUnshared), 1.5),
+		},
+		notes: noise(name, r.cores(), 1),
 	}, nil
 }
 
 // dividedAmong returns a loop of calls of projects in turn, each with a limit on requests, to a model
-// with limits on requests and on tokens.
-func dividedAmong(projects int, shared bool) instance {
-	e := admission.New(admission.Config{Store: store.NewMemory(), Owned: true, Clock: func() int64 { return time.Now().UnixNano() }})
+// with limits on requests and on tokens. All projects have called once, some minutes ago; the first of
+// them go on.
+func dividedAmong(projects, active int, shared bool) instance {
+	now, later := clock.New(), int64(0)
+	e := admission.New(admission.Config{Store: store.NewMemoryAt(func() int64 { return now() + later }), Owned: true})
 	per := func(u admission.Unit, d time.Duration) admission.Limit {
-		return admission.Limit{Name: fmt.Sprint(u, d), Unit: u, Limit: limit.New(1<<40, d).Using(limit.FixedWindow)}
+		return admission.Limit{Name: fmt.Sprint(u, d), Unit: u, Limit: limit.New(1<<40, d).Using(algorithm(d))}
 	}
 	scope := func(s *admission.Scope, limits ...admission.Limit) *admission.Scope {
 		if err := e.SetRules(s, &admission.Rules{Limits: limits}); err != nil {
@@ -71,18 +77,32 @@ func dividedAmong(projects int, shared bool) instance {
 		panic(err)
 	}
 	used := llm.Tokens{Input: promptTokens, Output: outputTokens}
+	call := func(s admission.Scopes) bool {
+		c := admission.Call{Ask: ask}
+		var r admission.Result
+		if err := e.Try(ctx, &c, s, &r); err != nil || !r.Allowed() {
+			return false
+		}
+		return r.Reservation.Commit(used)
+	}
+	for _, s := range all {
+		call(s)
+	}
+	later = int64(3 * time.Minute)
 	next := 0
 	return instance{decide: func(keys []string) (n int) {
-		for range keys {
-			c := admission.Call{Ask: ask}
-			var r admission.Result
-			if err := e.Try(ctx, &c, all[next], &r); err != nil || !r.Allowed() {
-				return n
-			}
-			r.Reservation.Commit(used)
-			next = (next + 1) % projects
+		for n < len(keys) && call(all[next]) {
+			next = (next + 1) % active
 			n++
 		}
 		return n
 	}, close: func() { _ = e.Close() }}
+}
+
+// algorithm returns how quotas of models are counted: a minute is any 60 seconds, and days begin at midnight.
+func algorithm(period time.Duration) limit.Algorithm {
+	if period < 24*time.Hour {
+		return limit.SlidingLog
+	}
+	return limit.FixedWindow
 }

@@ -11,11 +11,16 @@ import (
 // allow. Neither the charges, nor the verdicts, nor h are kept. Unlike Take, it does not
 // check that every key is charged once.
 func (m *Memory) TakeInto(ctx context.Context, charges []Amount, verdicts []limit.Verdict, h *Hold) (_ []limit.Verdict, allowed bool, err error) {
+	return m.TakeIntoAt(ctx, m.clock(), charges, verdicts, h)
+}
+
+// TakeIntoAt is TakeInto for a caller that has just read the time from Now.
+func (m *Memory) TakeIntoAt(ctx context.Context, now int64, charges []Amount, verdicts []limit.Verdict, h *Hold) (_ []limit.Verdict, allowed bool, err error) {
 	locked, err := checkPrepared(ctx, charges)
 	if err != nil {
 		return verdicts, false, err
 	}
-	now, err := m.lockNow(locked)
+	now, err = m.lockAt(locked, now)
 	if err != nil {
 		return verdicts, false, err
 	}

@@ -32,6 +32,9 @@ type Memory struct {
 // as of this call.
 func NewMemory() *Memory { return NewMemoryAt(clock.New()) }
 
+// Now returns the store's time, in Unix nanoseconds.
+func (m *Memory) Now() int64 { return m.clock() }
+
 // NewMemoryAt returns an empty store whose clock is the given function, which returns
 // Unix nanoseconds: for tests and simulations.
 func NewMemoryAt(clock func() int64) *Memory {

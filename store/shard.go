@@ -58,12 +58,13 @@ func (m *Memory) lock(set uint64) error {
 	return nil
 }
 
-// lockNow locks a set of shards for a decision, and returns the time of the decision. The clock
-// is read before the shards are locked, so that they are locked for a shorter time. It is read
-// again if a decision with a later time was made meanwhile. So time goes back only if the clock
-// does.
-func (m *Memory) lockNow(set uint64) (now int64, err error) {
-	now = m.clock()
+// lockNow locks a set of shards for a decision, and returns the time of the decision.
+func (m *Memory) lockNow(set uint64) (now int64, err error) { return m.lockAt(set, m.clock()) }
+
+// lockAt is lockNow with the time as it was just read. The clock is read before the shards are locked,
+// so that they are locked for a shorter time. It is read again if a decision with a later time was made
+// meanwhile. So time goes back only if the clock does.
+func (m *Memory) lockAt(set uint64, now int64) (int64, error) {
 	if err := m.lock(set); err != nil {
 		return 0, err
 	}

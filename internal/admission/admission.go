@@ -50,7 +50,7 @@ type Engine struct {
 type Config struct {
 	Store    store.Store
 	Owned    bool         // the engine closes the store
-	Clock    func() int64 // Unix nanoseconds, never going back
+	Clock    func() int64 // Unix nanoseconds, never going back; that of a store in memory is used instead
 	Observer event.Observer
 	OnError  func(error) // is told what a call could not return; may be nil
 }
@@ -58,7 +58,9 @@ type Config struct {
 // New returns an engine.
 func New(cfg Config) *Engine {
 	e := &Engine{store: cfg.Store, remote: !isLocal(cfg.Store), owned: cfg.Owned, clock: cfg.Clock, observer: cfg.Observer, waits: map[string]map[string]map[*wait]bool{}}
-	e.memory, _ = cfg.Store.(*store.Memory)
+	if e.memory, _ = cfg.Store.(*store.Memory); e.memory != nil {
+		e.clock = e.memory.Now // one reading is for the shares and for the store
+	}
 	e.errors.OnError = cfg.OnError
 	return e
 }

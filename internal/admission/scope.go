@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/share"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -20,6 +21,7 @@ type Scope struct {
 	gate    Gate
 	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
 	rules   atomic.Pointer[Rules]
+	member  share.Who     // of the shares of its calls
 	counts  bool          // it only counts what a member of a shared scope uses
 	nothing plan          // of calls while the scope limits nothing
 	wakes   atomic.Uint64 // how often Wake was called, if the store is not in memory
@@ -76,7 +78,7 @@ func (e *Engine) NewShared(key, name string, gate Gate) *Scope {
 
 // NewOwn returns a scope whose calls are one flow, such as a project.
 func (e *Engine) NewOwn(key, name string) *Scope {
-	s := &Scope{Key: key, Name: name, engine: e}
+	s := &Scope{Key: key, Name: name, engine: e, member: share.Who{Name: name}}
 	s.nothing.scope = s
 	return s
 }

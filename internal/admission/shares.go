@@ -18,6 +18,8 @@ type sharing struct {
 	limits []int    // the limits that are divided, by their places in Rules.Limits
 	names  []string // of the shares, as callers and observers are told them
 
+	nobody share.Who // the member of calls without a scope of their own
+
 	mu       sync.Mutex
 	counters map[string]*Scope // that count what each member uses, in a store that several processes share
 }
@@ -32,10 +34,10 @@ const mostCounters = 4096
 func (c *claim) counter(e *Engine) (*Scope, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.counters[c.member]; s != nil {
+	if s := c.counters[c.member.Name]; s != nil {
 		return s, nil
 	}
-	s := e.NewOwn(c.scope.Key+"share:"+url.PathEscape(c.member)+":", "")
+	s := e.NewOwn(c.scope.Key+"share:"+url.PathEscape(c.member.Name)+":", "")
 	s.counts = true
 	r := &Rules{}
 	for _, i := range c.limits {
@@ -50,7 +52,7 @@ func (c *claim) counter(e *Engine) (*Scope, error) {
 	if c.counters == nil || len(c.counters) >= mostCounters {
 		c.counters = map[string]*Scope{}
 	}
-	c.counters[c.member] = s
+	c.counters[c.member.Name] = s
 	return s, nil
 }
 
@@ -97,7 +99,7 @@ type claim struct {
 	*sharing // nil: nothing is divided
 	rules    *Rules
 	scope    *Scope
-	member   string
+	member   *share.Who
 	terms    share.Terms
 	lent     bool // others do not want what the call takes
 	room     [mostShared]share.Amount
@@ -121,8 +123,8 @@ func (o *Outcome) claimOf(c *Call, to *claim) bool {
 		return false
 	}
 	to.sharing = to.rules.sharing
-	if own != nil {
-		to.member, to.terms = own.Name, own.terms()
+	if to.member = &to.nobody; own != nil {
+		to.member, to.terms = &own.member, own.terms()
 	}
 	for k, i := range to.limits {
 		l := &to.rules.Limits[i]
@@ -292,22 +294,22 @@ func (e *Engine) takeShared(ctx context.Context, c *Call, o *Outcome, cl *claim)
 // that is more than this process knew of.
 func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, cl *claim, now int64) (*Reservation, error) {
 	if e.memory != nil {
-		return e.takeStore(ctx, c, o)
+		return e.takeStore(ctx, c, o, now)
 	}
 	f := e.join()
 	if f == nil {
-		return e.takeStore(ctx, c, o)
+		return e.takeStore(ctx, c, o, now)
 	}
 	f.changed(cl.scope)
 	if cl.lent || cl.pool.Alone() {
-		return e.takeStore(ctx, c, o)
+		return e.takeStore(ctx, c, o, now)
 	}
 	counter, err := cl.counter(e)
 	if err != nil {
 		return nil, err
 	}
 	o.also(counter, c.Part)
-	res, err := e.takeStore(ctx, c, o)
+	res, err := e.takeStore(ctx, c, o, now)
 	if res == nil {
 		return nil, err
 	}
@@ -351,14 +353,17 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 // correctShare corrects what the call has taken of its flow's shares to what it has used.
 func (r *Reservation) correctShare(asked *Ask, used *Amounts) {
 	var rules *Rules
-	member := ""
+	var member *share.Who
 	for _, p := range r.all() {
 		switch {
-		case p.scope.line == nil && member == "":
-			member = p.scope.Name
+		case p.scope.line == nil && member == nil:
+			member = &p.scope.member
 		case p.scope.line != nil:
 			rules = p.rules
 		}
+	}
+	if member == nil {
+		member = &rules.sharing.nobody
 	}
 	var more [mostShared]int64
 	for k, i := range rules.sharing.limits {
@@ -385,7 +390,7 @@ func (o *Outcome) share() *Share {
 type inPool struct {
 	engine *Engine
 	pool   *share.Pool // nil: nothing is divided
-	member string
+	member *share.Who
 }
 
 // waitInPool says that a call waits from now on; own, that it waits for limits of its own.

@@ -65,13 +65,17 @@ func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 	if o.claimOf(c, &cl) {
 		return e.takeShared(ctx, c, o, &cl)
 	}
-	return e.takeStore(ctx, c, o)
+	return e.takeStore(ctx, c, o, 0)
 }
 
-// takeStore takes what a call asks for of the store, or nothing.
-func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome) (*Reservation, error) {
+// takeStore takes what a call asks for of the store, or nothing. now is the time that was just read, or
+// 0.
+func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome, now int64) (*Reservation, error) {
 	if e.memory != nil {
-		return e.takeInMemory(ctx, c, o)
+		if now == 0 {
+			now = e.clock()
+		}
+		return e.takeInMemory(ctx, c, o, now)
 	}
 	e.join()
 	if err := e.catchUp(ctx); err != nil && !e.remote { // a remote store may know what to do without
@@ -96,10 +100,10 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome) (*Reservati
 	return res, nil
 }
 
-func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome) (*Reservation, error) {
+func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome, now int64) (*Reservation, error) {
 	var few [fewCharges]store.Amount
 	var hold store.Hold
-	_, allowed, err := e.memory.TakeInto(ctx, o.amounts(few[:0], &c.Ask), o.said()[:0], &hold)
+	_, allowed, err := e.memory.TakeIntoAt(ctx, now, o.amounts(few[:0], &c.Ask), o.said()[:0], &hold)
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,10 @@ package share
 
 // GiveBack gives back amounts that were taken at a time, for a call that was denied by
 // something else. If it was not wanted either, it is as if the member had not asked.
-func (p *Pool) GiveBack(name string, at int64, amounts []Amount, wanted bool) {
+func (p *Pool) GiveBack(w *Who, at int64, amounts []Amount, wanted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.members[name]
+	m := p.find(w)
 	if m == nil {
 		return
 	}
@@ -20,10 +20,10 @@ func (p *Pool) GiveBack(name string, at int64, amounts []Amount, wanted bool) {
 }
 
 // Unask lets it be as if a member had not asked for amounts that its share has denied.
-func (p *Pool) Unask(name string, amounts []Amount) {
+func (p *Pool) Unask(w *Who, amounts []Amount) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := p.members[name]; m != nil {
+	if m := p.find(w); m != nil {
 		m.unask(amounts)
 	}
 }
@@ -38,22 +38,25 @@ func (m *member) unask(amounts []Amount) {
 // Correct corrects what a member has used by a call that was charged at a time: by what
 // it has used more or, below zero, less than it asked for. extra is what was charged beyond
 // that; nil is nothing.
-func (p *Pool) Correct(name string, at int64, more, extra []int64) {
+func (p *Pool) Correct(w *Who, at int64, more, extra []int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.members[name]
+	m := p.find(w)
 	if m == nil {
 		return
 	}
 	for i, n := range more {
 		t := &m.parts[i]
+		if n == 0 && t.extra == 0 && extra == nil {
+			continue
+		}
 		if extra == nil {
 			p.correct(m, i, at, n)
 		} else {
 			p.correct(m, i, at, n-extra[i])
 		}
 		if at > m.seen-p.quotas[i].period {
-			t.extra = max(0, t.extra+(float64(n)-t.extra)/learned)
+			t.extra = max(0, t.extra+(n-t.extra)/learned)
 		}
 	}
 }

@@ -24,15 +24,12 @@ func (p *Pool) Follow(d *Dedicated) { p.dedicated = d }
 
 // dedicate lets the members be dedicated that are so now, and no others.
 func (p *Pool) dedicate(now int64) {
-	if p.dedicated == nil || p.dedicated.terms.Load() == p.seen {
-		return
-	}
 	p.seen = p.dedicated.terms.Load()
 	for _, m := range p.members {
 		m.dedicated = false
 	}
 	for name, t := range *p.seen {
-		p.member(name, t, now).dedicated = true
+		p.member(&Who{Name: name}, t, now).dedicated = true
 	}
 	p.disturb()
 }

@@ -96,7 +96,7 @@ func (p *Pool) Hear(node string, now int64, all Report) {
 		if m := p.members[r.Name]; m != nil {
 			terms = m.terms
 		}
-		m := p.member(r.Name, terms, now)
+		m := p.member(&Who{Name: r.Name}, terms, now)
 		if m.nodes == nil {
 			m.nodes = map[string]nodeReport{}
 		}
@@ -160,10 +160,10 @@ func (p *Pool) sum(m *member, now int64) {
 // counted for it within the last period of each quota, with the amounts that it has just taken; -1 is
 // what was not counted. It returns which share denies the call after all, because the member has used
 // more than this node knew of.
-func (p *Pool) Confirm(name string, now int64, amounts []Amount, counted []int64) Denial {
+func (p *Pool) Confirm(w *Who, now int64, amounts []Amount, counted []int64) Denial {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.members[name]
+	m := p.find(w)
 	if m == nil {
 		return Denial{}
 	}

@@ -38,14 +38,14 @@ func tell(t *testing.T, list []*Pool, now int64) {
 }
 
 func take(p *Pool, name string, now, n int64) bool {
-	return !p.Take(name, Terms{Weight: 1}, now, []Amount{{N: n, Count: 60}}, false).Denied
+	return !p.Take(named(name), Terms{Weight: 1}, now, []Amount{{N: n, Count: 60}}, false).Denied
 }
 
 func TestNodesKnowWhatOthersUse(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)
-	list[0].Wait("a", Terms{Weight: 1}, start)
-	list[1].Wait("b", Terms{Weight: 1}, start)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start)
+	list[1].Wait(named("b"), Terms{Weight: 1}, start)
 	tell(t, list, start)
 	got := 0
 	for range 60 {
@@ -70,7 +70,7 @@ func TestNodesKnowWhatOthersUse(t *testing.T) {
 func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 	const start = 1_700_000_040e9
 	p := nodes(1, 60)[0]
-	p.Wait("b", Terms{Weight: 1}, start)
+	p.Wait(named("b"), Terms{Weight: 1}, start)
 	amounts := []Amount{{N: 1, Count: 60}}
 	for _, tt := range []struct {
 		counted int64
@@ -79,11 +79,11 @@ func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 		if !take(p, "a", start, 1) {
 			t.Fatal("the node does not know of more")
 		}
-		if d := p.Confirm("a", start, amounts, []int64{tt.counted}); d.Denied != tt.denied {
+		if d := p.Confirm(named("a"), start, amounts, []int64{tt.counted}); d.Denied != tt.denied {
 			t.Errorf("%d in all: %+v", tt.counted, d)
 		}
 	}
-	p.GiveBack("a", start, amounts, true)
+	p.GiveBack(named("a"), start, amounts, true)
 	if take(p, "a", start, 1) {
 		t.Error("the node has forgotten what others use")
 	}
@@ -92,7 +92,7 @@ func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 func TestDeadNodesWantNothing(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)
-	list[0].Wait("a", Terms{Weight: 1}, start)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start)
 	tell(t, list, start)
 	for range 60 {
 		take(list[1], "b", start, 1)
@@ -101,7 +101,7 @@ func TestDeadNodesWantNothing(t *testing.T) {
 		t.Error("b has all while a waits on another node")
 	}
 	late := int64(start) + lost
-	if !take(list[1], "b", late, 1) && !list[1].Lend("b", late, []Amount{{N: 1, Count: 60}}, []int64{30}) {
+	if !take(list[1], "b", late, 1) && !list[1].Lend(named("b"), late, []Amount{{N: 1, Count: 60}}, []int64{30}) {
 		t.Error("b has nothing that a node wants which is lost")
 	}
 }

@@ -12,7 +12,7 @@ func TestReportsOfALostNodeEnd(t *testing.T) {
 	now := int64(1_700_000_040e9)
 	list := nodes(2, 60)
 	for _, name := range []string{"a", "b"} {
-		list[0].Wait(name, Terms{Weight: 1}, now)
+		list[0].Wait(named(name), Terms{Weight: 1}, now)
 	}
 	for range 30 {
 		take(list[1], "a", now, 1)
@@ -31,19 +31,19 @@ func TestReportsOfALostNodeEnd(t *testing.T) {
 func TestConfirmExpectsWhatTakeDoes(t *testing.T) {
 	now := int64(1_700_000_040e9)
 	p := NewPool([]limit.Limit{limit.New(60, time.Minute).Using(limit.SlidingLog)}, 0)
-	p.Wait("a", Terms{Weight: 1}, now)
-	p.Wait("b", Terms{Weight: 1}, now)
+	p.Wait(named("a"), Terms{Weight: 1}, now)
+	p.Wait(named("b"), Terms{Weight: 1}, now)
 	for range 20 {
 		if take(p, "a", now, 1) {
-			p.Correct("a", now, []int64{100}, nil)
+			p.Correct(named("a"), now, []int64{100}, nil)
 		}
 		now += int64(5 * time.Minute)
 	}
 	call := []Amount{{N: 1, Count: 60}}
-	if p.Take("a", Terms{Weight: 1}, now, call, false).Denied || call[0].Extra < 60 {
+	if p.Take(named("a"), Terms{Weight: 1}, now, call, false).Denied || call[0].Extra < 60 {
 		t.Fatalf("a has used nothing, and does not pass: %+v", call)
 	}
-	if d := p.Confirm("a", now, call, []int64{1}); d.Denied {
+	if d := p.Confirm(named("a"), now, call, []int64{1}); d.Denied {
 		t.Errorf("a has used nothing, and is denied after all: %+v", d)
 	}
 }
@@ -54,7 +54,7 @@ func TestDeniedByItsOwnIsNotNew(t *testing.T) {
 	p := NewPool([]limit.Limit{limit.New(60, time.Minute).Using(limit.SlidingLog)}, .1)
 	for range 200 {
 		take(p, "a", now, 1)
-		p.GiveBack("a", now, []Amount{{N: 1, Count: 60}}, false)
+		p.GiveBack(named("a"), now, []Amount{{N: 1, Count: 60}}, false)
 		now += int64(time.Second)
 	}
 	take(p, "a", now, 1)
@@ -82,11 +82,11 @@ func TestCallsAtATimeAreCorrected(t *testing.T) {
 	var taken [][]Amount
 	for range 100 {
 		a := []Amount{{N: 1, Count: 1e6}}
-		p.Take("a", Terms{}, now, a, false)
+		p.Take(named("a"), Terms{}, now, a, false)
 		taken = append(taken, a)
 	}
 	for _, a := range taken {
-		p.Correct("a", now, []int64{999}, []int64{a[0].Extra})
+		p.Correct(named("a"), now, []int64{999}, []int64{a[0].Extra})
 	}
 	if got := p.members["a"].parts[0].usedAt(now); got != 100_000 {
 		t.Errorf("100 calls have used 1000 each: counted as %v", got)
@@ -98,8 +98,8 @@ func TestDayOfTheQuota(t *testing.T) {
 	const hour = int64(time.Hour)
 	now := int64(1_700_000_040e9)
 	p := NewPool([]limit.Limit{limit.New(60, 24*time.Hour).Using(limit.FixedWindow)}, 0)
-	p.Wait("a", Terms{Weight: 1}, now)
-	p.Wait("b", Terms{Weight: 1}, now)
+	p.Wait(named("a"), Terms{Weight: 1}, now)
+	p.Wait(named("b"), Terms{Weight: 1}, now)
 	for take(p, "a", now, 1) {
 	}
 	p.Began(0, now, now+1, now+1+24*hour)

@@ -19,7 +19,7 @@ func (p *Pool) forget(now int64) {
 		if idle && !p.activeInAny(m, now) {
 			delete(p.members, m.name)
 			p.joined.Add(-1)
-			m.parked = true
+			m.parked, m.forgotten = true, true
 		} else if m.parked = idle && m.terms.Min == 0 && now-m.last > p.shortest; m.parked {
 			p.addParked(m, now, 1)
 		}

@@ -4,10 +4,10 @@ import "slices"
 
 // Lend takes amounts for a member whose share has denied them, if the others are expected to
 // find their shares all the same: used is what is used of each quota by its own count.
-func (p *Pool) Lend(name string, now int64, amounts []Amount, used []int64) bool {
+func (p *Pool) Lend(w *Who, now int64, amounts []Amount, used []int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.members[name]
+	m := p.find(w)
 	if m == nil || !p.lends(m, now, amounts, used) {
 		return false
 	}
@@ -16,10 +16,10 @@ func (p *Pool) Lend(name string, now int64, amounts []Amount, used []int64) bool
 }
 
 // WouldLend says what Lend would, and takes nothing.
-func (p *Pool) WouldLend(name string, now int64, amounts []Amount, used []int64) bool {
+func (p *Pool) WouldLend(w *Who, now int64, amounts []Amount, used []int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.members[name]
+	m := p.find(w)
 	return m != nil && p.lends(m, now, amounts, used)
 }
 

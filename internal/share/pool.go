@@ -37,6 +37,7 @@ type Pool struct {
 	order   []*member // without those that are parked, by rank, the highest first
 	sorted  []*member // room for the computation of shares
 	sweepAt int64     // when members that do not call any more are parked or forgotten next
+	moveAt  int64     // when time next changes something: see moveOn
 }
 
 // quota is one of the quotas of a pool.
@@ -67,8 +68,10 @@ type Terms struct {
 
 // member is one of those who share a pool.
 type member struct {
+	pool      *Pool
 	name      string
 	terms     Terms
+	forgotten bool  // it is no member any more
 	dedicated bool  // the minimum is kept free even if the member has not called for long
 	parked    bool  // it has not called for so long that it wants nothing: see park
 	own       bool  // a limit of the member's own denies its calls that wait
@@ -95,7 +98,7 @@ type part struct {
 	used   ring    // within the last period, or in the fixed window, here
 	remote float64 // and on other nodes, by their reports
 	carry  float64 // an excess of the period before, which counts as used: see exceed
-	extra  float64 // by how much the member's calls use more than they ask for, on average
+	extra  int64   // by how much the member's calls use more than they ask for, on average
 	served float64 // what it was served over its weight; a member that comes to wait is lifted to the least of those who do
 	size   int64   // the amount that it asked for last
 
@@ -129,11 +132,11 @@ func (p *Pool) Empty() bool { return p.joined.Load() == 0 && p.dedicated.empty()
 func (p *Pool) Alone() bool { return p.joined.Load() <= 1 }
 
 // member returns the member of a name, which has its terms from now on and is not parked.
-func (p *Pool) member(name string, t Terms, now int64) *member {
-	m := p.members[name]
+func (p *Pool) member(w *Who, t Terms, now int64) *member {
+	m := p.find(w)
 	switch {
 	case m == nil:
-		m = p.newMember(name)
+		m = p.newMember(w.Name)
 	case m.terms == t:
 		p.unpark(m, now)
 		return m
@@ -147,7 +150,7 @@ func (p *Pool) member(name string, t Terms, now int64) *member {
 }
 
 func (p *Pool) newMember(name string) *member {
-	m := &member{name: name, parts: make([]part, len(p.quotas)), called: longAgo, asked: longAgo, last: longAgo, nodesEnd: math.MaxInt64}
+	m := &member{pool: p, name: name, parts: make([]part, len(p.quotas)), called: longAgo, asked: longAgo, last: longAgo, nodesEnd: math.MaxInt64}
 	for i := range m.parts {
 		m.parts[i].used = newRing(p.quotas[i].limit)
 	}

@@ -30,27 +30,29 @@ type Denial struct {
 
 // Take takes amounts, one of each quota, of a member's shares, or nothing if a share
 // denies. again says that the call has asked before.
-func (p *Pool) Take(name string, t Terms, now int64, amounts []Amount, again bool) Denial {
+func (p *Pool) Take(w *Who, t Terms, now int64, amounts []Amount, again bool) Denial {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.move(now)
-	m := p.member(name, t, now)
+	m := p.member(w, t, now)
 	p.ask(m, now, amounts, again)
-	d := p.decide(m, now, amounts)
-	if !d.Denied {
-		p.charge(m, now, amounts, false)
+	if i := p.denies(m, now, amounts); i >= 0 {
+		return p.denial(m, i, now, amounts[i].N)
 	}
-	return d
+	p.charge(m, now, amounts, false)
+	return Denial{}
 }
 
 // Peek says what Take would, and takes nothing.
-func (p *Pool) Peek(name string, now int64, amounts []Amount) (d Denial) {
+func (p *Pool) Peek(w *Who, now int64, amounts []Amount) (d Denial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.move(now)
-	if m := p.members[name]; m != nil {
+	if m := p.find(w); m != nil {
 		p.unpark(m, now)
-		d = p.decide(m, now, amounts)
+		if i := p.denies(m, now, amounts); i >= 0 {
+			d = p.denial(m, i, now, amounts[i].N)
+		}
 	}
 	return d
 }
@@ -78,15 +80,15 @@ func (p *Pool) ask(m *member, now int64, amounts []Amount, again bool) {
 	}
 }
 
-// decide returns which share denies a call of a member.
-func (p *Pool) decide(m *member, now int64, amounts []Amount) Denial {
+// denies returns of which quota a share denies a call of a member, or -1.
+func (p *Pool) denies(m *member, now int64, amounts []Amount) int {
 	for i := range amounts {
 		n := amounts[i].N
 		if n >= 0 && (!p.admits(m, i, now, m.parts[i].expected(n)) || p.capped(m, i, now, n)) {
-			return p.denial(m, i, now, n)
+			return i
 		}
 	}
-	return Denial{}
+	return -1
 }
 
 // admits reports whether the share of a quota lets a call of a member begin.
@@ -113,7 +115,7 @@ func (t *part) expected(n int64) int64 {
 	if n < 0 {
 		return n
 	}
-	return n + int64(t.extra)
+	return n + t.extra
 }
 
 // fits reports whether the share lets a call of an amount begin: if at least half of the amount
@@ -152,16 +154,17 @@ func (p *Pool) capped(m *member, i int, now, n int64) bool {
 
 // charge charges a member for a call.
 func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
+	served := 1 / m.weight()
 	for i := range amounts {
 		q, t := &p.quotas[i], &m.parts[i]
 		n := float64(t.expected(amounts[i].N))
 		if n <= 0 {
 			continue
 		}
-		amounts[i].Extra = int64(t.extra)
+		amounts[i].Extra = t.extra
 		q.used.add(now, n)
-		t.served += n / m.weight()
-		if t.used.add(now, n); !lent {
+		t.served += n * served
+		if t.used.add(now, n); !lent && t.counts(now) > t.share {
 			p.exceed(m, i, now)
 		}
 	}

@@ -83,10 +83,10 @@ func TestSharesAgainstBisection(t *testing.T) {
 				t.Min = least
 				floors += least
 			}
-			m := p.member(string(rune('a'+k)), t, 0)
+			m := p.member(named(string(rune('a'+k))), t, 0)
 			m.waiting = r.IntN(2)
 			m.last, m.since = 0, math.MinInt64/2
-			m.parts[0].asks.add(int64(1+r.IntN(500)))
+			m.parts[0].asks.add(int64(1 + r.IntN(500)))
 		}
 		p.compute(0, int64(r.IntN(int(time.Minute))))
 

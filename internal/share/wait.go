@@ -3,10 +3,10 @@ package share
 import "math"
 
 // Wait says that one more call of a member waits from now on.
-func (p *Pool) Wait(name string, t Terms, now int64) {
+func (p *Pool) Wait(w *Who, t Terms, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.member(name, t, now)
+	m := p.member(w, t, now)
 	p.pass(m, now)
 	if !m.wants(now) && now-m.left > p.shortest/parts {
 		p.lift(m, now)
@@ -33,10 +33,10 @@ func (p *Pool) lift(m *member, now int64) {
 // Turn says what a waiting call of a member has found when it asked: whether a limit of the
 // member's own denies it. Then the member does not want its share until a call of it finds
 // otherwise.
-func (p *Pool) Turn(name string, own bool) {
+func (p *Pool) Turn(w *Who, own bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.members[name]
+	m := p.find(w)
 	if m.own = own; !own {
 		p.wantsMore(m)
 	}
@@ -56,10 +56,10 @@ func (p *Pool) wantsMore(m *member) {
 func (m *member) wants(now int64) bool { return m.waiting > 0 && !m.own || now < m.nodesWait }
 
 // Leave says that a call of a member waits no more.
-func (p *Pool) Leave(name string, now int64) {
+func (p *Pool) Leave(w *Who, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.members[name]
+	m := p.find(w)
 	p.pass(m, now)
 	if m.wants(now) {
 		for i := range m.parts {

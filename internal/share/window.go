@@ -1,23 +1,41 @@
 package share
 
-import "dappco.re/go/core/go-ratelimit/limit"
+import (
+	"math"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
 
 // move lets fixed windows that have ended be followed by new ones, and forgets members
 // that do not call any more.
 func (p *Pool) move(now int64) {
-	p.dedicate(now)
+	if p.dedicated != nil && p.dedicated.terms.Load() != p.seen {
+		p.dedicate(now)
+	}
+	if now >= p.moveAt {
+		p.moveOn(now)
+	}
+}
+
+// moveOn is move once it is time.
+func (p *Pool) moveOn(now int64) {
+	p.moveAt = math.MaxInt64
 	for i := range p.quotas {
 		q := &p.quotas[i]
-		if q.limit.Algorithm() != limit.FixedWindow || now < q.resetAt {
+		if q.limit.Algorithm() != limit.FixedWindow {
 			continue
 		}
-		q.began, q.resetAt = q.limit.Window(now)
-		p.clear(i)
+		if now >= q.resetAt {
+			q.began, q.resetAt = q.limit.Window(now)
+			p.clear(i)
+		}
+		p.moveAt = min(p.moveAt, q.resetAt)
 	}
 	if now >= p.sweepAt {
 		p.sweepAt = now + p.shortest
 		p.forget(now)
 	}
+	p.moveAt = min(p.moveAt, p.sweepAt)
 }
 
 // clear forgets what was used in a fixed window.
@@ -53,5 +71,5 @@ func (p *Pool) Began(i int, now, began, end int64) {
 	if began-q.began > q.period/parts {
 		p.clear(i)
 	}
-	q.began, q.resetAt = began, end
+	q.began, q.resetAt, p.moveAt = began, end, min(p.moveAt, end)
 }

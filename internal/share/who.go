@@ -1,0 +1,22 @@
+package share
+
+import "sync/atomic"
+
+// Who names a member. It remembers which member that was in the pool that it was used for last, so that
+// the next call need not look it up.
+type Who struct {
+	Name string
+	last atomic.Pointer[member]
+}
+
+// find returns the member of a name, or nil.
+func (p *Pool) find(w *Who) *member {
+	if m := w.last.Load(); m != nil && m.pool == p && !m.forgotten {
+		return m
+	}
+	m := p.members[w.Name]
+	if m != nil {
+		w.last.Store(m)
+	}
+	return m
+}
