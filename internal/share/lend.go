@@ -25,27 +25,30 @@ func (p *Pool) WouldLend(w *Who, now int64, amounts []Amount, used []int64) bool
 
 // StillDenies says which share denies amounts that are not lent either, as far as this node knows what
 // is used of each quota. It takes nothing.
-func (p *Pool) StillDenies(name string, now int64, amounts []Amount) Denial {
+func (p *Pool) StillDenies(w *Who, now int64, amounts []Amount) Denial {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.move(now)
-	m := p.members[name]
+	m := p.find(w)
 	if m == nil {
 		return Denial{}
 	}
-	d := p.decide(m, now, amounts)
-	if !d.Denied {
-		return d
+	p.unpark(m, now)
+	i := p.denies(m, now, amounts)
+	if i < 0 {
+		return Denial{}
 	}
 	used := make([]int64, len(p.quotas))
-	for i := range p.quotas {
-		used[i] = int64(p.quotas[i].usedAt(now))
+	for k := range p.quotas {
+		var elsewhere curve
+		p.quotas[k].elsewhere(now, &elsewhere)
+		used[k] = int64(p.quotas[k].used.sumAt(now) + elsewhere[0])
 	}
 	if !p.lends(m, now, amounts, used) {
-		return d
+		return p.denial(m, i, now, amounts[i].N)
 	}
-	for i := range p.quotas {
-		p.quotas[i].foreseen = 0 // by what this node knows: Lend knows better
+	for k := range p.quotas {
+		p.quotas[k].lending = outdated{} // by what this node knows: Lend knows better
 	}
 	return Denial{}
 }
