@@ -3,6 +3,7 @@ package limit
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ var yearCases = []struct{ zone, from, to string }{
 	{"Africa/Casablanca", "2023-12-01", "2025-03-05"},   // clocks go back for Ramadan
 	{"America/Sao_Paulo", "2015-09-01", "2016-11-05"},   // midnight is skipped
 	{"Pacific/Apia", "2011-09-01", "2012-05-05"},        // 30 December is skipped
-	{"UTC", "2096-12-01", "2100-03-05"},                 // 2100 is no leap year
+	{"UTC", "2099-09-01", "2100-05-05"},                 // 2100 is no leap year
 }
 
 // wallReset is a kind of window: when it begins by the clocks of its zone, for a naive model.
@@ -28,7 +29,7 @@ type wallReset struct {
 	name  string
 	limit func(n int64, zone *time.Location) Limit
 	marks func(midnight time.Time) (minute int, ok bool) // whether a window begins on a date, and at which minute of it
-	every int                                            // for an hour: the minute of it; otherwise -1
+	every int                                            // for an hour, which has no marks: the minute of it
 }
 
 func wallHour(minute int) wallReset {
@@ -40,13 +41,13 @@ func wallHour(minute int) wallReset {
 func wallDay(minute int) wallReset {
 	return wallReset{fmt.Sprintf("days at minute %d", minute), func(n int64, zone *time.Location) Limit {
 		return PerDay(n).ResetAt(time.Duration(minute)*time.Minute, zone)
-	}, func(time.Time) (int, bool) { return minute, true }, -1}
+	}, func(time.Time) (int, bool) { return minute, true }, 0}
 }
 
 func wallWeek(on time.Weekday, minute int) wallReset {
 	return wallReset{fmt.Sprintf("weeks on %v at minute %d", on, minute), func(n int64, zone *time.Location) Limit {
 		return PerWeek(n).ResetWeekly(on, time.Duration(minute)*time.Minute, zone)
-	}, func(midnight time.Time) (int, bool) { return minute, midnight.Weekday() == on }, -1}
+	}, func(midnight time.Time) (int, bool) { return minute, midnight.Weekday() == on }, 0}
 }
 
 func wallMonth(on, minute int) wallReset {
@@ -55,7 +56,7 @@ func wallMonth(on, minute int) wallReset {
 	}, func(midnight time.Time) (int, bool) {
 		isLast := midnight.AddDate(0, 0, 1).Day() == 1
 		return minute, midnight.Day() == on || isLast && midnight.Day() < on
-	}, -1}
+	}, 0}
 }
 
 var wallResets = []wallReset{
@@ -69,34 +70,48 @@ var wallResets = []wallReset{
 // windows began: when the clocks first showed a time, or a later one; of hours, whenever they showed
 // the minute.
 func yearResets(zone *time.Location, from, to time.Time) [][]int64 {
-	shownAt := func(t time.Time) int {
-		_, offset := t.In(zone).Zone()
-		return (int(t.Unix()) + offset) / 60
+	offset := 0 // in minutes; in these years, clocks change only on the quarter of an hour
+	shownAt := func(minute int) int {
+		if minute%15 == 0 {
+			_, seconds := time.Unix(int64(minute)*60, 0).In(zone).Zone()
+			offset = seconds / 60
+		}
+		return minute + offset
 	}
+	minute, last := int(from.Unix()/60), int(to.Unix()/60)
+	first := shownAt(minute)
 	marks := make([][]int, len(wallResets)) // what clocks show when windows begin, in minutes
-	for midnight := from.AddDate(0, 0, -3); midnight.Before(to.AddDate(0, 0, 3)); midnight = midnight.AddDate(0, 0, 1) {
-		for i, r := range wallResets {
-			if r.marks == nil {
-				continue
-			}
-			if minute, ok := r.marks(midnight); ok {
-				if mark := int(midnight.Unix()/60) + minute; mark > shownAt(from) {
-					marks[i] = append(marks[i], mark)
-				}
+	var everyHour [60][]int                 // the indexes of hours, by their minutes
+	for i, r := range wallResets {
+		if r.marks == nil {
+			everyHour[r.every] = append(everyHour[r.every], i)
+			continue
+		}
+		for midnight := from.AddDate(0, 0, -3); midnight.Before(to.AddDate(0, 0, 3)); midnight = midnight.AddDate(0, 0, 1) {
+			if at, ok := r.marks(midnight); ok && int(midnight.Unix()/60)+at > first {
+				marks[i] = append(marks[i], int(midnight.Unix()/60)+at)
 			}
 		}
 	}
 	resets := make([][]int64, len(wallResets))
-	for t := from; t.Before(to); t = t.Add(time.Minute) {
-		shown := shownAt(t)
-		for i := range wallResets {
-			if wallResets[i].every >= 0 && shown%60 == wallResets[i].every {
-				resets[i] = append(resets[i], t.UnixNano())
-			}
+	for next := first; minute < last; minute++ { // next is the next mark of all
+		shown := shownAt(minute)
+		at := int64(minute) * int64(time.Minute)
+		for _, i := range everyHour[shown%60] {
+			resets[i] = append(resets[i], at)
+		}
+		if shown < next {
+			continue
+		}
+		next = math.MaxInt
+		for i := range marks {
 			for began := false; len(marks[i]) > 0 && shown >= marks[i][0]; began = true {
 				if marks[i] = marks[i][1:]; !began {
-					resets[i] = append(resets[i], t.UnixNano())
+					resets[i] = append(resets[i], at)
 				}
+			}
+			if len(marks[i]) > 0 {
+				next = min(next, marks[i][0])
 			}
 		}
 	}
