@@ -7,6 +7,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -23,6 +24,8 @@ type Config struct {
 	Defaults    *Project             `json:"defaults"` // the rules for projects that Projects does not name
 	Projects    map[string]*Project  `json:"projects"`
 	Books       Books                `json:"books"`
+	Prices      *price.Table         `json:"-"` // those of the file, and the embedded ones; see MarshalJSON
+	Unpriced    *price.Price         `json:"-"` // what models without a price cost; nil: their calls are denied where dollars are limited
 	Server      Server               `json:"server"`
 	Log         Log                  `json:"log"`
 	Blank       bool                 `json:"-"` // the file exists and has no field

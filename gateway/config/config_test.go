@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -16,10 +17,22 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-var secrets = cmp.Comparer(func(a, b config.Secret) bool { return a == b })
+var secrets = cmp.Options{
+	cmp.Comparer(func(a, b config.Secret) bool { return a == b }),
+	cmp.Comparer(func(a, b *price.Price) bool { return asJSON(a) == asJSON(b) }),
+	cmp.Comparer(func(a, b *price.Table) bool {
+		return a.About() == b.About() && asJSON(a.Overrides()) == asJSON(b.Overrides())
+	}),
+}
+
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	return fmt.Sprint(string(text), err)
+}
 
 // parsed reads a text, which must be valid.
 func parsed(t testing.TB, text string) *config.Config {

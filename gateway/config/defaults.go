@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -20,6 +21,7 @@ func defaults() *Config {
 		Projects:    map[string]*Project{},
 		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: UsageReserved},
 		Books:       Books{Hours: 35 * day, Days: 400 * day},
+		Prices:      price.Known(),
 		Server: Server{
 			MaxBody:       32 << 20,
 			MaxBodies:     1 << 30,

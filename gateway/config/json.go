@@ -7,6 +7,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -19,7 +20,32 @@ func (c *Config) MarshalJSON() ([]byte, error) {
 	if shown.Admin.Listen == "" {
 		shown.Admin.Listen = "off"
 	}
-	return json.Marshal(shown)
+	var unpriced any = "deny"
+	switch {
+	case c.Unpriced == free:
+		unpriced = "free"
+	case c.Unpriced != nil:
+		unpriced = c.Unpriced
+	}
+	return json.Marshal(struct {
+		fields
+		Prices   priceFields `json:"prices,omitempty"`
+		Unpriced any         `json:"unpriced"`
+	}{shown, c.Prices.Overrides(), unpriced})
+}
+
+// priceFields marshal as a mapping in the order of the file, since the first pattern that matches
+// counts.
+type priceFields []price.Override
+
+func (all priceFields) MarshalJSON() ([]byte, error) {
+	entries := make([]string, len(all))
+	for i, o := range all {
+		name, _ := json.Marshal(o.Model) // texts and numbers can always be written
+		terms, _ := json.Marshal(o.Price)
+		entries[i] = string(name) + ":" + string(terms)
+	}
+	return []byte("{" + strings.Join(entries, ",") + "}"), nil
 }
 
 // RedactedState returns the State without parts that may hold a password.

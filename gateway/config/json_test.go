@@ -64,6 +64,12 @@ projects:
     tokens_per_month: 7, resets: {month: 31, week: sunday, at: "06:30", zone: Asia/Kathmandu}, max_concurrent: 8, weight: 9, priority: 10, max_wait: 11ms, models: ["*"]}
 server: {max_body: 1025, max_bodies: 3MiB, max_header: 5KiB, header_timeout: 1ms, body_timeout: 1h, write_timeout: 90s, idle_timeout: 1m, drain: 0}
 log: {level: off, sample: 3}
+prices:
+  z: {input: 2.50, cached_input: 0, cache_write: 1, cache_write_hour: 2, audio_input: 3, cached_audio: 4, image_input: 5, output: 6,
+    reasoning: 7, audio_output: 8, image_output: 9, request: 0.001, above: {tokens: 1_000, input: 10}, batch: 50%, flex: {input: 1},
+    priority: {output: 2_000.000000001, above: [{tokens: 1, input: 1}, {tokens: 2, input: 2}]}, from: 2026-01-01}
+  "azure/<&>*": [{input: 1}, {input: 2, from: 2026-01-01}, {input: 3, from: 2026-02-28}]
+unpriced: {input: 100, output: 200}
 `
 
 func TestRedactedHasNoSecret(t *testing.T) {

@@ -68,6 +68,7 @@ func read(name string, text []byte, o Overrides) (*Config, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
+	c.Prices = c.Prices.WithProviders(c.kinds())
 	for _, w := range r.Warnings() {
 		c.Warnings = append(c.Warnings, w.String())
 	}

@@ -19,6 +19,8 @@ func (c *Config) read(p yamlValue) {
 		field("defaults", c.Defaults.readDefaults),
 		field("projects", c.readProjects),
 		field("books", c.Books.read),
+		field("prices", c.readPrices),
+		field("unpriced", c.readUnpriced),
 		field("server", c.Server.read),
 		field("log", c.Log.read),
 	)

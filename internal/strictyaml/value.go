@@ -65,6 +65,9 @@ func (v Value) Missing() bool { return v.kind() == absent }
 // Null reports whether there is no value, or an explicit null.
 func (v Value) Null() bool { return v.kind() <= null }
 
+// IsList reports whether the value is a list.
+func (v Value) IsList() bool { return v.kind() == list }
+
 // Scalar returns a text of one line. Numbers and words such as true are texts too.
 func (v Value) Scalar() (string, bool) {
 	if v.node < 0 {
