@@ -55,12 +55,13 @@ func (r *requestReader) object(f *field, part string) bool {
 
 // checkSpelling records a field that the body has twice, since some servers use the first and some
 // the last, and a field whose name is known but for its case, since some servers ignore case. The
-// model has a rule of its own, see [Request.Ambiguous]; lists of fallbacks have several names.
+// model has a rule of its own, see [Request.Ambiguous]; lists of fallbacks have several names; and a
+// user concerns the caller alone.
 func (r *requestReader) checkSpelling(key []byte, f *field) {
 	if f == nil {
 		known := foldedField(key)
 		switch {
-		case known == nil:
+		case known == nil, known.kind == fieldUser:
 		case known.kind == fieldModel:
 			r.ambiguous = true
 		case r.problem.field == "":
@@ -68,7 +69,7 @@ func (r *requestReader) checkSpelling(key []byte, f *field) {
 		}
 		return
 	}
-	if r.seen&(1<<f.index) != 0 && f.kind != fieldModel && f.kind != fieldFallbacks && r.problem.field == "" {
+	if r.seen&(1<<f.index) != 0 && f.kind != fieldModel && f.kind != fieldFallbacks && f.kind != fieldUser && r.problem.field == "" {
 		r.problem = problem{string(key), "must stand in the body once"}
 	}
 	r.seen |= 1 << f.index

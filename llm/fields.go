@@ -34,6 +34,7 @@ const (
 	fieldNumber
 	fieldTier   // a service tier: a word, or an object with its type
 	fieldObject // an object with numbers, and with schemas, which count as text
+	fieldUser   // the name of a user, or an object with one
 )
 
 // A setting is a number of tokens or of answers that a body may have.
@@ -119,6 +120,9 @@ var fieldTable = [...]field{
 	{name: "options", kind: fieldObject, parts: []part{{"num_predict", numPredict}}, apis: []API{OllamaChat, OllamaGenerate}},
 	{name: "generationConfig", kind: fieldObject, parts: generationParts, apis: []API{Generate}, also: "generation_config"},
 	{name: "inferenceConfig", kind: fieldObject, parts: inferenceParts, apis: []API{Converse, Invoke}},
+	{name: string(SafetyIdentifier), kind: fieldUser},
+	{name: string(UserName), kind: fieldUser},
+	{name: "metadata", kind: fieldUser},
 	{name: "textGenerationConfig", kind: fieldObject, parts: inferenceParts, apis: []API{Invoke}},
 }
 

@@ -42,8 +42,9 @@ type Request struct {
 
 	usageSplice splice // the edit that asks for usage
 	modelSplice splice // where the body names the model
-	inPath      bool   // the path names the model
-	size        int    // the length of the body
+	users       userPlaces
+	inPath      bool // the path names the model
+	size        int  // the length of the body
 }
 
 // A splice replaces a range of a body with a text. The zero splice changes nothing.
@@ -112,6 +113,7 @@ type bodySettings struct {
 	numbers      [settings]int
 	includeUsage []byte
 	usageSplice  splice
+	users        userPlaces
 	seen         uint64 // one bit for each field that the body has
 	problem      problem
 }
@@ -169,6 +171,8 @@ func (r *requestReader) field(f *field) {
 		r.numbers[f.setting] = r.whole(f, f.name)
 	case fieldObject:
 		r.objectParts(f)
+	case fieldUser:
+		r.user(f)
 	default:
 		r.prompt(f)
 	}
@@ -269,6 +273,7 @@ func (r *requestReader) request() Request {
 		Tier:       r.tier.String(),
 		Fallbacks:  r.fallbacks,
 		Wrong:      r.problem.String(),
+		users:      r.users,
 		size:       len(r.body),
 	}
 	switch q.inPath = q.Model != ""; {

@@ -19,13 +19,22 @@ func CheckID(id string) error {
 	if err := checkPath(id); err != nil {
 		return err
 	}
-	if isTemplate(id) {
+	if IsTemplate(id) {
 		return fmt.Errorf("%w: the project id %q has the name *: that stands for every name, in limits alone", ErrInvalid, id)
 	}
 	return nil
 }
 
-// checkPath returns what is wrong with the path of a project or of a template.
+// CheckPath returns what is wrong with the path of a project or of a template, such as "acme/*", or
+// nil. The path * alone is none: [Config].Default is the limit of every project.
+func CheckPath(path string) error {
+	if path == every {
+		return fmt.Errorf("%w: the project id * alone: a template has two names at least, such as acme/* or */*, and every project has the default limit", ErrInvalid)
+	}
+	return checkPath(path)
+}
+
+// checkPath is CheckPath that lets * pass.
 func checkPath(id string) error {
 	if id == "" {
 		return fmt.Errorf("%w: the project id is empty: it must have 1 to %d visible ASCII characters", ErrInvalid, maxID)

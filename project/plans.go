@@ -53,7 +53,7 @@ func (p *plans) set(some map[string]*plan) {
 			next[id] = to
 		}
 		more += int64(len(next) - before)
-		if isTemplate(id) {
+		if IsTemplate(id) {
 			moreTemplates += int64(len(next) - before)
 		}
 	}

@@ -96,7 +96,7 @@ func (l *Limiter) put(some map[string]*plan) {
 	l.plans.set(some)
 	templates := false
 	for id := range some {
-		templates = templates || isTemplate(id)
+		templates = templates || IsTemplate(id)
 		l.scopes.updateOne(id)
 	}
 	if templates {

@@ -17,8 +17,9 @@ func parentOf(id string) string {
 	return id[:max(strings.LastIndexByte(id, '/'), 0)]
 }
 
-// isTemplate reports whether a path has a name that stands for every name.
-func isTemplate(path string) bool {
+// IsTemplate reports whether a path is a template's: one of its names is *, which stands for every
+// name.
+func IsTemplate(path string) bool {
 	if strings.IndexByte(path, '*') < 0 {
 		return false
 	}
@@ -36,7 +37,7 @@ func checkLimit(id string, limit Limit) error {
 		return err
 	}
 	err := limit.Validate()
-	if err == nil && isTemplate(id) {
+	if err == nil && IsTemplate(id) {
 		err = checkTemplate(id, limit)
 	}
 	if err != nil {

@@ -21,8 +21,10 @@ type Config struct {
 	OnStoreLoss string               `json:"on_store_loss"` // "deny", "allow" or "share", while Redis does not answer
 	Keys        string               `json:"keys"`          // [KeysOff] or [KeysRequired]
 	Providers   map[string]*Upstream `json:"providers"`
-	Defaults    *Project             `json:"defaults"` // the rules for projects that Projects does not name
-	Projects    map[string]*Project  `json:"projects"`
+	Defaults    *Project             `json:"defaults"` // the rules for projects inside of no other that Projects does not name
+	Projects    map[string]*Project  `json:"projects"` // by their paths, and templates such as acme/*
+	Users       Users                `json:"users,omitzero"`
+	Runs        Runs                 `json:"runs,omitzero"`
 	Books       Books                `json:"books"`
 	Prices      *price.Table         `json:"-"` // those of the file, and the embedded ones; see MarshalJSON
 	Unpriced    *price.Price         `json:"-"` // what models without a price cost; nil: their calls are denied where dollars are limited
@@ -96,7 +98,7 @@ type Model struct {
 type Project struct {
 	Limit   project.Limit
 	MaxWait time.Duration // how long a call may wait for its turn; 0: not at all
-	Models  []string      // names or patterns of the models that the project may call; empty: all
+	Models  []string      // names or patterns of the models that the project may call; empty: all that those above it may
 
 	UnknownUsage string // [UsageReserved] or [UsageSeen]
 }

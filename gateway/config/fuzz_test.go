@@ -101,7 +101,7 @@ func valid(t *testing.T, c *config.Config) {
 	}
 	c.Projects["the defaults"] = c.Defaults
 	for id, p := range c.Projects {
-		if err := errors.Join(p.Limit.Validate(), project.CheckID(strings.ReplaceAll(id, "the defaults", "x"))); err != nil {
+		if err := errors.Join(p.Limit.Validate(), project.CheckPath(strings.ReplaceAll(id, "the defaults", "x"))); err != nil {
 			t.Error(err)
 		}
 	}

@@ -1,16 +1,22 @@
 package config
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/statefile"
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // amount reads a limit; 0 is no limit.
 func amount(to *int) func(yamlValue) { return strictyaml.Count(to, 0, maxAmount) }
+
+// budget reads a limit in dollars; 0 is no limit.
+func budget(to *price.Amount) func(yamlValue) { return dollars(to, maxAmount) }
 
 const (
 	maxWeight   = 1 << 20
@@ -28,6 +34,11 @@ func (pr *Project) read(at yamlValue) {
 		field("tokens_per_hour", amount(&l.TokensPerHour)),
 		field("tokens_per_day", amount(&l.TokensPerDay)),
 		field("tokens_per_month", amount(&l.TokensPerMonth)),
+		field("dollars_per_hour", budget(&l.DollarsPerHour)),
+		field("dollars_per_day", budget(&l.DollarsPerDay)),
+		field("dollars_per_week", budget(&l.DollarsPerWeek)),
+		field("dollars_per_month", budget(&l.DollarsPerMonth)),
+		field("dollars", budget(&l.Dollars)),
 		field("resets", resets(&l.Resets)),
 		field("max_concurrent", amount(&l.MaxConcurrent)),
 		field("weight", strictyaml.Count(&l.Weight, 1, maxWeight)),
@@ -67,21 +78,65 @@ func (pr *Project) readModels(at yamlValue) {
 	}
 }
 
-// readProjects reads the projects. A field that a project does not have is as in the defaults.
+// entry is a project in the file.
+type entry struct {
+	path       string
+	key, value yamlValue
+}
+
+// readProjects reads the projects, those above others first: a field that a project does not have
+// is as above it.
 func (c *Config) readProjects(at yamlValue) {
-	limits := map[string]project.Limit{}
-	at.Entries(func(id string, key, value yamlValue) {
-		if err := project.CheckID(id); err != nil {
+	var all []entry
+	at.Entries(func(path string, key, value yamlValue) {
+		if err := project.CheckPath(path); err != nil {
 			key.Fault("%s", message.Detail(err, project.ErrInvalid))
 			return
 		}
-		pr := new(*c.Defaults)
-		pr.Models = slices.Clone(pr.Models)
-		pr.read(value)
-		c.Projects[id] = pr
-		limits[id] = pr.Limit
-		if err := project.CheckShares(limits); err != nil && value.Has("min_share") {
-			value.At("min_share").Fault("%s", message.Plain(err))
+		if strings.Contains(path, "*") && !project.IsTemplate(path) {
+			key.Warn("the * in it is a character like any other: it stands for every name only if the name is * alone, as in acme/*")
 		}
+		all = append(all, entry{path, key, value})
 	})
+	slices.SortStableFunc(all, func(a, b entry) int {
+		return cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/"))
+	})
+	tree, limits := NewTree(c), map[string]project.Limit{}
+	for _, e := range all {
+		pr := tree.inherited(e.path)
+		pr.read(e.value)
+		tree.add(e.path, pr)
+		c.Projects[e.path] = pr
+		e.checkShares(pr, limits)
+	}
+}
+
+// inherited returns what a project has that says nothing. A project that is inside of no other has
+// the defaults. Others have what the nearest one above them says on how their calls are treated, but
+// no limits: what is above them limits them as it is.
+func (t *Tree) inherited(path string) *Project {
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 {
+		pr := *t.defaults
+		pr.Models = slices.Clone(pr.Models)
+		return &pr
+	}
+	above := t.Append(nil, path[:i])
+	nearest := above[len(above)-1]
+	return &Project{
+		Limit:   project.Limit{Weight: 1, Resets: nearest.Limit.Resets},
+		MaxWait: nearest.MaxWait, UnknownUsage: nearest.UnknownUsage,
+	}
+}
+
+// checkShares finds a minimum share that no quota has room for beside those of limits.
+func (e *entry) checkShares(pr *Project, limits map[string]project.Limit) {
+	if project.IsTemplate(e.path) && pr.Limit.MinShare > 0 {
+		e.value.At("min_share").Fault("%v: it must be left out in a template, because every project that has the template would have that much", pr.Limit.MinShare)
+		return
+	}
+	limits[e.path] = pr.Limit
+	if err := project.CheckShares(limits); err != nil && e.value.Has("min_share") {
+		e.value.At("min_share").Fault("%s", message.Plain(err))
+	}
 }

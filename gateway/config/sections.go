@@ -18,6 +18,8 @@ func (c *Config) read(p yamlValue) {
 		field("providers", c.readProviders),
 		field("defaults", c.Defaults.readDefaults),
 		field("projects", c.readProjects),
+		field("users", c.Users.read),
+		field("runs", c.Runs.read),
 		field("books", c.Books.read),
 		field("prices", c.readPrices),
 		field("unpriced", c.readUnpriced),

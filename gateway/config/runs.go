@@ -1,0 +1,44 @@
+package config
+
+import (
+	"encoding/json"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
+	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Runs is what each run of an agent may use. The zero Runs has no limits.
+type Runs project.RunLimit
+
+const (
+	minExpires = time.Minute
+	maxExpires = 366 * 24 * time.Hour
+)
+
+func (r *Runs) read(at yamlValue) {
+	at.Fields(
+		field("dollars", budget(&r.Dollars)),
+		field("tokens", amount(&r.Tokens)),
+		field("calls", amount(&r.Calls)),
+		field("expires", strictyaml.Duration(&r.Expires, minExpires, maxExpires)),
+	)
+	if r.Expires > 0 && *r == (Runs{Expires: r.Expires}) && !at.Faulty() {
+		at.At("expires").Fault("runs have no limit: dollars, tokens or calls must be set")
+	}
+}
+
+// MarshalJSON writes the duration as the file has it.
+func (r Runs) MarshalJSON() ([]byte, error) {
+	expires := ""
+	if r.Expires > 0 {
+		expires = short(r.Expires)
+	}
+	return json.Marshal(struct {
+		Dollars price.Amount `json:"dollars,omitempty"`
+		Tokens  int          `json:"tokens,omitempty"`
+		Calls   int          `json:"calls,omitempty"`
+		Expires string       `json:"expires,omitempty"`
+	}{r.Dollars, r.Tokens, r.Calls, expires})
+}
