@@ -18,7 +18,7 @@ func TestComparedTokens(t *testing.T) {
 		{1000, llm.Tokens{Input: 900, Output: 600}, 1500, true},
 		{1000, llm.Tokens{Input: 250}, 250, true},
 		{1000, llm.Tokens{}, 0, true},
-		{1, llm.Tokens{Input: math.MaxInt, Output: math.MaxInt}, math.MaxInt64, true},
+		{1, llm.Tokens{Input: math.MaxInt, Output: math.MaxInt}, 1 << 54, true},
 		{1000, llm.Tokens{Input: 900, Output: 600, FreeInput: 800, FreeOutput: 450}, 250, true},
 		{1000, llm.Tokens{Input: 900, Output: 600, FreeInput: 900, FreeOutput: 600}, 0, true},
 		{1000, llm.Tokens{Input: 900, Output: 600, FreeInput: math.MaxInt, FreeOutput: math.MinInt}, 600, true},

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"math"
 	"strconv"
 
 	"dappco.re/go/core/go-ratelimit/event"
@@ -210,5 +209,5 @@ func comparedTokens(e *event.Event) (used int64, ok bool) {
 		return 0, false
 	}
 	input, output := e.Count.Count(u)
-	return input + min(output, math.MaxInt64-input), true
+	return input + output, true
 }
