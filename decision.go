@@ -170,6 +170,9 @@ func (s *DeniedShare) reason(p *preparedCall, what string, retry time.Duration) 
 	if p.Project == "" {
 		owner, verb = "calls without a project", "have"
 	}
+	if retry == Never {
+		return fmt.Sprintf("the call asks for more than the %d %s of %s that %s may use at most: it can never pass", s.Max, what, p.Model, owner)
+	}
 	others := ""
 	if s.Projects > 1 {
 		others = fmt.Sprintf(" while %d projects use it", s.Projects)

@@ -50,6 +50,7 @@ type message struct {
 	Waits  []string      `json:"waits,omitempty"`  // the keys of scopes for which calls wait there
 	Key    string        `json:"key,omitempty"`    // of a scope whose limits are divided
 	Report *share.Report `json:"report,omitempty"` // on its pool
+	Reset  bool          `json:"reset,omitempty"`  // what was used of the scope is forgotten
 }
 
 const (
@@ -273,10 +274,17 @@ func (f *fleet) receive(text []byte) {
 	for _, key := range m.Wakes {
 		e.wakeKey(key)
 	}
-	if s == nil || m.Report == nil {
+	if s == nil {
 		return
 	}
-	if r := s.Rules(); r != nil && r.sharing != nil {
+	r := s.Rules()
+	if r == nil || r.sharing == nil {
+		return
+	}
+	if m.Reset {
+		r.sharing.pool.Reset()
+	}
+	if m.Report != nil {
 		r.sharing.pool.Hear(m.Node, now, *m.Report)
 	}
 }

@@ -96,6 +96,9 @@ func (o *Outcome) Wait(s *Standing, guess time.Duration) time.Duration {
 }
 
 func (o *Outcome) wait(s *Standing, guess, closed time.Duration) time.Duration {
+	if s.share != nil && s.share.Never {
+		return limit.Never
+	}
 	known, slot := closed, time.Duration(0)
 	for i := range s.Len() {
 		l, d := o.At(s, i)
@@ -135,6 +138,9 @@ func (o *Outcome) By(s *Standing) (*Limit, *limit.Verdict) {
 
 // NameOf returns the name of the limit that decides where a scope denies, or of the share.
 func (o *Outcome) NameOf(s *Standing) string {
+	if s.share != nil && s.share.Never {
+		return s.share.Name
+	}
 	if l, _ := o.By(s); l != nil {
 		return l.Name
 	}

@@ -255,6 +255,9 @@ func (e *Engine) Reset(ctx context.Context, s *Scope) error {
 	err := e.store.Reset(ctx, s.Key)
 	if r := s.rules.Load(); err == nil && r != nil && r.sharing != nil {
 		r.sharing.pool.Reset()
+		if f := e.join(); f != nil {
+			f.send(message{Key: s.Key, Reset: true})
+		}
 	}
 	e.Wake(s)
 	return err

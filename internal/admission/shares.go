@@ -219,10 +219,11 @@ func (c *claim) deny(o *Outcome, d share.Denial, now int64) {
 }
 
 func (c *claim) denial(d share.Denial, now int64) *Share {
-	return &Share{
-		Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Denial: d,
-		RetryAfter: time.Duration(max(d.Until-now, 1)),
+	s := &Share{Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Denial: d, RetryAfter: limit.Never}
+	if !d.Never {
+		s.RetryAfter = time.Duration(max(d.Until-now, 1))
 	}
+	return s
 }
 
 // Share is what a flow's share of a limit has said to a call that it denies.
@@ -230,7 +231,7 @@ type Share struct {
 	share.Denial
 	Name       string
 	Limit      *Limit        // that is divided
-	RetryAfter time.Duration // until enough of what the flow has used has come back
+	RetryAfter time.Duration // until enough of what the flow has used has come back; limit.Never, if the call is larger than its MaxShare
 }
 
 // Share returns which share of the scope denies the call, or nil.
@@ -262,6 +263,11 @@ func (e *Engine) takeShared(ctx context.Context, c *Call, o *Outcome, cl *claim)
 	if d := cl.take(now, c.again); d.Denied {
 		if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
 			return nil, err
+		}
+		if d.Never {
+			cl.pool.Unask(cl.member, cl.amounts())
+			cl.deny(o, d, now)
+			return nil, nil
 		}
 		if o.Denied { // the limits deny it too, and it is theirs to say when it passes
 			if !o.wants() {

@@ -25,6 +25,7 @@ func (p *Pool) compute(i int, now int64) {
 	q.shares, q.lending.dirty = outdated{at: now}, true
 	left := max(0, q.count*(1-p.reserve)-q.parked)
 	weights, newcomers := p.weights(i, now)
+	q.weights = weights
 	floors := 0.0
 	for _, m := range p.order {
 		p.pass(m, now)

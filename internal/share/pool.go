@@ -55,6 +55,8 @@ type quota struct {
 	shares outdated // the shares of all members
 	active int      // the members that had called within the period, when shares were computed
 
+	weights float64 // of these, and of those that have come since
+
 	lending outdated // spare
 	spare   float64  // how much more comes back than others are expected to want, at the worst time: see foresee
 }
@@ -170,6 +172,11 @@ func (p *Pool) enter(m *member) {
 		return -1
 	})
 	p.order = slices.Insert(p.order, at, m)
+	for i := range p.quotas {
+		q, t := &p.quotas[i], &m.parts[i]
+		q.weights += m.weight()
+		t.share = min(q.count*(1-p.reserve)*m.weight()/q.weights, p.most(m, i)) // until shares are computed
+	}
 	p.disturb()
 }
 

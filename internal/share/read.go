@@ -23,11 +23,15 @@ func (p *Pool) Reset() {
 	for i := range p.quotas {
 		q := &p.quotas[i]
 		q.used.clear()
+		clear(q.nodes)
 		q.parked, q.shares.dirty = 0, true
 		for _, m := range p.members {
 			t := &m.parts[i]
 			t.used.clear()
 			t.remote, t.carry, t.excess, t.since, t.unheardUntil = 0, 0, 0, 0, 0
+			for _, r := range m.nodes {
+				r.Parts[i].Used = 0
+			}
 		}
 	}
 }

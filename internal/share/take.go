@@ -82,6 +82,13 @@ func (p *Pool) ask(m *member, now int64, amounts []Amount, again bool) {
 
 // denies returns of which quota a share denies a call of a member, or -1.
 func (p *Pool) denies(m *member, now int64, amounts []Amount) int {
+	if m.terms.Max > 0 {
+		for i := range amounts {
+			if float64(amounts[i].N) > p.most(m, i) {
+				return i // before a share that only says later
+			}
+		}
+	}
 	for i := range amounts {
 		n := amounts[i].N
 		if n >= 0 && (!p.admits(m, i, now, m.parts[i].expected(n)) || p.capped(m, i, now, n)) {
@@ -172,10 +179,11 @@ func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
 
 func (p *Pool) denial(m *member, i int, now, n int64) Denial {
 	t := &m.parts[i]
-	return Denial{
-		Denied: true, Quota: i, Share: int64(t.share), Used: int64(t.usedAt(now)), Members: p.quotas[i].active,
-		Never: float64(n) > p.most(m, i), Until: p.until(m, i, now, n),
+	d := Denial{Denied: true, Quota: i, Share: int64(t.share), Used: int64(t.usedAt(now)), Members: p.quotas[i].active, Until: p.until(m, i, now, n)}
+	if most := p.most(m, i); float64(n) > most {
+		d.Never, d.Share = true, int64(most)
 	}
+	return d
 }
 
 // until returns when enough of what the member has used here has come back for a call of an

@@ -54,6 +54,35 @@ func TestMinimumAndMaximum(t *testing.T) {
 	w.expect(2, 6, map[string]float64{"capped": .2}) // also alone
 }
 
+// A call that would exceed the maximum is denied, at once and for ever if it is larger than that.
+func TestMaximumIsNotExceeded(t *testing.T) {
+	now := int64(1_700_000_040e9)
+	p := NewPool([]limit.Limit{limit.New(100, time.Minute).Using(limit.SlidingLog)}, 0)
+	ask := func(n, at int64) Denial {
+		amounts := []Amount{{N: n, Count: 100}}
+		d := p.Take(named("a"), Terms{Max: .29}, at, amounts, false)
+		if d.Denied && p.Lend(named("a"), at, amounts, []int64{0}) {
+			t.Errorf("%d are lent", n)
+		}
+		return d
+	}
+	if d := ask(30, now); !d.Denied || !d.Never || d.Share != 29 {
+		t.Errorf("30 of at most 29: %+v", d)
+	}
+	if d := ask(20, now); d.Denied {
+		t.Errorf("20 of at most 29: %+v", d)
+	}
+	if d := ask(10, now); !d.Denied || d.Never || d.Until < now+int64(59*time.Second) {
+		t.Errorf("10 more: %+v", d)
+	}
+	if d := ask(9, now); d.Denied {
+		t.Errorf("9 more: %+v", d)
+	}
+	if d := ask(29, now+int64(61*time.Second)); d.Denied {
+		t.Errorf("a minute later: %+v", d)
+	}
+}
+
 func TestDedicatedMinimumIsKeptForOneThatNeverCalled(t *testing.T) {
 	dedicated := &client{name: "dedicated", terms: Terms{Min: .25}, dedicated: true, workers: 30, size: one, from: 210 * time.Second}
 	w := simulate(t, 100, 0, []*client{hog("hog", Terms{}), dedicated}, 8*time.Minute)
