@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -68,6 +69,19 @@ func (t *table) withoutEmpty(cell string) *table {
 		for j, row := range t.rows {
 			kept.rows[j] = append(kept.rows[j], row[i])
 		}
+	}
+	return kept
+}
+
+// without returns the table without the column of a name, if it has one.
+func (t *table) without(name string) *table {
+	i := slices.Index(t.head, name)
+	if i < 0 {
+		return t
+	}
+	kept := &table{head: slices.Delete(slices.Clone(t.head), i, i+1)}
+	for _, row := range t.rows {
+		kept.add(slices.Delete(slices.Clone(row), i, i+1)...)
 	}
 	return kept
 }

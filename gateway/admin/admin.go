@@ -82,6 +82,7 @@ func (a *Admin) routes() []route {
 		{"POST /v1/keys", http.StatusCreated, a.createKey},
 		{"POST /v1/keys/{id}/rotate", http.StatusOK, a.rotateKey},
 		{"DELETE /v1/keys/{id}", http.StatusNoContent, a.revokeKey},
+		{"GET /v1/usage", http.StatusOK, a.usage},
 		{"GET /v1/decisions", http.StatusOK, a.decisions},
 		{"GET /v1/audit", http.StatusOK, a.auditLog},
 	}

@@ -225,6 +225,7 @@ func TestSchemasMatchTheirTypes(t *testing.T) {
 		"IssuedKey": IssuedKey{}, "Reloaded": Reloaded{}, "Decision": Decision{}, "DecisionList": DecisionList{},
 		"Entry": Entry{}, "AuditList": AuditList{}, "NewKey": NewKey{}, "Rotation": Rotation{},
 		"Quota": Quota{}, "Limit": project.Limit{},
+		"UsageReport": UsageReport{}, "UsageRow": UsageRow{}, "UsageSum": UsageSum{},
 	} {
 		schema := schemas[name].(object)
 		all, always := jsonFields(reflect.TypeOf(of))

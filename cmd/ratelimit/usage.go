@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/store"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
+	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
+)
+
+func newUsage() *cobra.Command {
+	a := &adminFlags{}
+	words := books.Words{}
+	var asJSON, asCSV bool
+	var state string
+	c := &cobra.Command{
+		Use:   "usage",
+		Short: "Show what projects, models and keys have used, by hour and day",
+		Long: `Show what projects, models and keys have used, by hour and day: requests, tokens, dollars,
+calls that were denied, and calls that have waited. A running gateway answers, or with --state
+its state: a SQLite file, or a URL of Redis. Days and hours are those of UTC.`,
+		Example: `  ratelimit usage
+  ratelimit usage --by project,model --since 2026-11-01 --csv
+  ratelimit usage --by day --project acme/search --since 7d
+  ratelimit usage --by project --depth 1 --state ~/.core/ratelimits.db`,
+		Args: arguments,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := noEmptyFlags(c, args); err != nil {
+				return err
+			}
+			now := time.Now()
+			q, err := words.Query(now)
+			if err != nil {
+				return usageError{err}
+			}
+			if asJSON && asCSV {
+				return usageError{errors.New("--json and --csv: it can be one of them")}
+			}
+			show := func(r admin.UsageReport) error { return printUsage(c.OutOrStdout(), r, asJSON, asCSV) }
+			if state != "" {
+				report, err := usageOf(c.Context(), state, q, now)
+				if err != nil {
+					return err
+				}
+				return show(report)
+			}
+			return a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
+				report, err := client.Usage(c.Context(), q)
+				if err != nil {
+					return err
+				}
+				return show(report)
+			})(c, args)
+		},
+	}
+	a.flags(c)
+	f := c.Flags()
+	f.StringVar(&words.By, "by", "project", "group by some of project, model, key, and hour or day, separated by `COMMAS`")
+	f.StringVar(&words.Since, "since", books.DefaultSince, "from this `TIME` on: 2026-11-01, 2026-11-01T15:00:00Z, 24h or 7d")
+	f.StringVar(&words.Until, "until", "", "before this `TIME` (default now)")
+	f.StringVar(&words.Project, "project", "", "only the project with this `PATH`, and those below it")
+	f.StringVar(&words.Depth, "depth", "", "cut the paths of projects to this `NUMBER` of levels")
+	f.StringVar(&state, "state", "", "read the state at this `PATH` or URL of Redis, and do not ask a gateway")
+	f.BoolVar(&asCSV, "csv", false, "print CSV")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// usageOf returns what the books in a state say.
+func usageOf(ctx context.Context, state string, q books.Query, now time.Time) (r admin.UsageReport, err error) {
+	s, err := openBooks(state)
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	sum, err := s.(store.Bookkeeper).ReadBooks(ctx, q)
+	if err != nil {
+		return r, err
+	}
+	return admin.NewUsageReport(q, sum, now), nil
+}
+
+// openBooks opens a state that exists.
+func openBooks(state string) (store.Store, error) {
+	if strings.HasPrefix(state, "redis://") || strings.HasPrefix(state, "rediss://") {
+		return redisstore.New(redisstore.Config{URL: state})
+	}
+	if _, err := os.Stat(state); err != nil {
+		return nil, fmt.Errorf("there is no state at %s: it must be a SQLite file, or a URL that begins with redis:// or rediss://", state)
+	}
+	return sqlitestore.Open(state)
+}
+
+// printUsage writes a report as a table for people, as CSV or as JSON.
+func printUsage(w io.Writer, r admin.UsageReport, asJSON, asCSV bool) error {
+	switch {
+	case asJSON:
+		return printJSON(w, r)
+	case asCSV:
+		return printCSV(w, r)
+	}
+	return printLines(w, usageLines(r))
+}
+
+// usageNames returns the cells by which a row is told from others, in the order of the report.
+func usageNames(r *admin.UsageReport, row *admin.UsageRow) (cells []string) {
+	for _, by := range r.By {
+		switch books.Dimension(by) {
+		case books.ByProject:
+			cells = append(cells, row.Project)
+		case books.ByModel:
+			cells = append(cells, row.Model)
+		case books.ByKey:
+			cells = append(cells, row.Key)
+		case books.ByHour:
+			cells = append(cells, row.Time.Format("2006-01-02T15:04Z"))
+		case books.ByDay:
+			cells = append(cells, row.Time.Format(time.DateOnly))
+		}
+	}
+	return cells
+}
+
+// usageColumns are the columns of CSV, and the numbers in them.
+var usageColumns = []struct {
+	name string
+	cell func(s *admin.UsageSum) string
+}{
+	{"requests", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Requests, 10) }},
+	{"input_tokens", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Input, 10) }},
+	{"cached_tokens", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Cached, 10) }},
+	{"cache_write_tokens", func(s *admin.UsageSum) string { return strconv.FormatInt(s.CacheWrite, 10) }},
+	{"output_tokens", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Output, 10) }},
+	{"reasoning_tokens", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Reasoning, 10) }},
+	{"dollars", func(s *admin.UsageSum) string { return s.Dollars.Decimal() }},
+	{"denied", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Denied, 10) }},
+	{"waited", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Waited, 10) }},
+	{"waited_seconds", func(s *admin.UsageSum) string { return strconv.FormatFloat(s.WaitTime, 'f', -1, 64) }},
+}
+
+// printCSV writes a line for each row. A spreadsheet must not take a name for a formula.
+func printCSV(w io.Writer, r admin.UsageReport) error {
+	out := csv.NewWriter(w)
+	line := append([]string{}, r.By...)
+	for _, c := range usageColumns {
+		line = append(line, c.name)
+	}
+	out.Write(line)
+	for i := range r.Rows {
+		line = line[:0]
+		for _, name := range usageNames(&r, &r.Rows[i]) {
+			if strings.ContainsAny(name[:min(len(name), 1)], "=+-@\t\r") {
+				name = "'" + name
+			}
+			line = append(line, name)
+		}
+		for _, c := range usageColumns {
+			line = append(line, c.cell(&r.Rows[i].UsageSum))
+		}
+		out.Write(line)
+	}
+	out.Flush()
+	return out.Error()
+}
