@@ -65,7 +65,11 @@ func (l *literal) value() any {
 	case c == '!':
 		return l.flag()
 	case strings.IndexByte("-.0123456789", c) >= 0 && c != 0:
-		return json.Number(l.word("+-.eE0123456789"))
+		number := l.word("+-.eE0123456789")
+		if c == '.' {
+			number = "0" + number // as JSON has it
+		}
+		return json.Number(number)
 	}
 	return l.fail("a value")
 }
