@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/argument"
+	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -36,6 +38,16 @@ func Projects(limiter *project.Limiter, of func(*http.Request) string) Option {
 		panic("ratelimit: Projects needs a limiter, and a function that tells whose a request is: one is nil")
 	}
 	return func(t *transport) { t.limits.Projects, t.projectOf = limiter, of }
+}
+
+// Prices says what calls cost, for limits of projects in dollars. Without it, the prices are those
+// that providers publish: see [price.Known]. The price unpriced is that of models that the table has
+// none for; if it is nil, calls of such models are answered with 403 where dollars are limited.
+func Prices(table *price.Table, unpriced *price.Price) Option {
+	if table == nil {
+		panic("ratelimit: Prices needs a table: it is nil")
+	}
+	return func(t *transport) { t.prices = &call.Prices{Table: table, Unpriced: unpriced} }
 }
 
 // Quota charges a call to the quota that the function of names, in place of that of the

@@ -9,12 +9,14 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // transport limits the calls of models that are sent through it.
 type transport struct {
 	base   http.RoundTripper
 	limits call.Limits
+	prices *call.Prices // nil: calls have no project, so that nothing limits dollars
 
 	projectOf    func(*http.Request) string
 	quotaOf      func(llm.Request) string // nil: each model has its own quota
@@ -38,6 +40,9 @@ func New(base http.RoundTripper, limiter *ratelimit.RateLimiter, options ...Opti
 	}
 	if t.limits.Projects != nil && t.limits.Projects != limiter.Projects() {
 		panic("ratelimit: Projects: they must be those of the limiter that New is given: see RateLimiter.NewProjects")
+	}
+	if t.limits.Projects != nil && t.prices == nil {
+		t.prices = &call.Prices{Table: price.Known()}
 	}
 	return t
 }
@@ -64,7 +69,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("ratelimit: the body has Content-Encoding %.20q: it is not sent, because the transport has to read it", encoding)
 	}
 	x := &exchange{transport: t, httpRequest: req, body: outgoing{text: text}}
-	x.Limits, x.MaxWait, x.ChargeSeen = &t.limits, t.maxWait, t.chargeSeen
+	x.Limits, x.Prices, x.MaxWait, x.ChargeSeen = &t.limits, t.prices, t.maxWait, t.chargeSeen
 	if x.Request, err = endpoint.Read(text); err != nil {
 		return nil, err
 	}

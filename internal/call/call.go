@@ -14,6 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -28,10 +29,16 @@ type Limits struct {
 type Call struct {
 	Limits       *Limits
 	Request      llm.Request
-	ExactPrompt  bool   // a tokenizer has counted Request.Prompt
+	ExactPrompt  bool // a tokenizer has counted Request.Prompt
+	Prices       *Prices
+	Provider     string // the provider's name in Prices; empty: that of the Request
 	Quota        string // the name of the quota that is charged
 	QuotaGuessed bool   // the provider has not confirmed the quota, so no prompt counts as too long for it
 	Project      string
+
+	// Cost is what the call has cost, once it is settled. It is [price.Unknown] for a model without a
+	// price.
+	Cost price.Amount
 
 	MaxWait  time.Duration // see [ratelimit.Call]
 	MaxPause time.Duration // see [ratelimit.RateLimiter.HeedWithin]
@@ -48,8 +55,10 @@ type Call struct {
 	// caller of the quota. nil: all of it.
 	Applies func(said llm.Limits) llm.Limits
 
-	expected    llm.Tokens             // the estimator's answer; zero before the limits are first asked
-	estimated   llm.Tokens             // the tokens that the limits were last asked for
+	expected    llm.Tokens // the estimator's answer; zero before the limits are first asked
+	estimated   llm.Tokens // the tokens that the limits were last asked for
+	quoted      quoted
+	reserved    price.Amount           // the price that the limits were last asked for
 	reservation *ratelimit.Reservation // nil before the call is admitted, and once it is settled
 }
 
@@ -78,7 +87,8 @@ func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
 // its answer is cut down to the limits of each quota.
 func (c *Call) limiterCall() ratelimit.Call {
 	c.estimated = c.estimate()
-	asked := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, MaxWait: c.MaxWait}
+	c.reserved = c.reservedPrice()
+	asked := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, Dollars: c.reserved, MaxWait: c.MaxWait}
 	if c.Limits.Projects != nil {
 		asked.Project = c.Project
 	}
@@ -92,7 +102,7 @@ func (c *Call) Unanswered(sent bool) {
 	switch {
 	case c.reservation == nil:
 	case sent:
-		c.commit(unknownUsage)
+		c.commit(unknownUsage, c.usedPrice(unknownUsage))
 	default:
 		c.reservation.Cancel()
 		c.reservation = nil
@@ -117,19 +127,20 @@ var quotedAnswer = []byte(`"failed_generation"`)
 const bytesPerToken = 6
 
 // Failed settles a call that the provider has answered with an error. The call counts as a
-// request that used no tokens, with two exceptions: an error inside the provider may have
+// request that used no tokens and costs nothing, with two exceptions: an error inside the provider may have
 // cost all that was reserved, and an error that quotes an answer at least the tokens of the
 // answer. Failed returns what the provider has said about its limits.
 func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
-	used := llm.Usage{Exact: true}
+	used, cost := llm.Usage{Exact: true}, price.Amount(0)
 	switch {
 	case bytes.Contains(text, quotedAnswer):
 		used = llm.Usage{Input: -1, Output: len(text) / bytesPerToken}
+		cost = c.usedPrice(used)
 	case status >= http.StatusInternalServerError && !llm.MayThrottle(status):
-		used = unknownUsage
+		used, cost = unknownUsage, c.usedPrice(unknownUsage)
 	}
 	said := c.Hear(ctx, status, h, text)
-	c.commit(used)
+	c.commit(used, cost)
 	return said
 }
 
@@ -159,7 +170,7 @@ func (c *Call) Settle(ctx context.Context, m *llm.Meter) llm.Usage {
 	if fault := m.Fault(); fault != "" {
 		c.apply(ctx, llm.ReadFault(fault, time.Now()))
 	}
-	c.commit(used)
+	c.commit(used, c.usedPrice(used))
 	c.Limits.Estimator.Learn(c.Project, &c.Request, used)
 	return used
 }

@@ -10,6 +10,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // maxAutoRetry is the longest wait after which an SDK may try again by itself: the wait
@@ -23,12 +24,16 @@ func Denied(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	return errors.Is(err, ratelimit.ErrNever) || errors.Is(err, ratelimit.ErrCrowded) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, ratelimit.ErrNever) || errors.Is(err, ratelimit.ErrCrowded) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, project.ErrUnpriced)
 }
 
 // Refusal returns the answer to a call that a limit has denied. It says which project or model the
 // limit belongs to, what is left of it, what the call needs, and when to try again.
 func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
+	if errors.Is(err, project.ErrUnpriced) {
+		return llm.Refusal{Status: http.StatusForbidden, Message: c.unpricedText(err)}
+	}
 	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
 	short := c.shortage(d)
 	r.Tokens = short != nil && short.tokens

@@ -229,7 +229,7 @@ func TestOnlyExactUsageLowersACharge(t *testing.T) {
 		}
 		c.ChargeSeen = random.IntN(2) == 0
 		floor := c.Limits.Estimator.Floor(owner, &c.Request)
-		c.commit(used)
+		c.commit(used, 0)
 		got, gotProject := chargedTo(limits), projectTokens(t, limits, perMinute)
 
 		counted := func(output int) int {

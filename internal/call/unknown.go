@@ -1,14 +1,17 @@
 package call
 
-import "dappco.re/go/core/go-ratelimit/llm"
+import (
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
+)
 
 // unknownUsage is the usage of a call whose response has reported nothing.
 var unknownUsage = llm.Usage{Input: -1}
 
-// commit ends the reservation with what the call has used. Only a number that the provider
+// commit ends the reservation with what the call has used and cost. Only a number that the provider
 // has reported may lower the charge: a client that leaves in the middle of a stream must not
 // pay less than a client that stays.
-func (c *Call) commit(used llm.Usage) {
+func (c *Call) commit(used llm.Usage, cost price.Amount) {
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	tokens := used.TokensBy(c.Request.Provider, q.Count)
 	if !used.Exact && !(c.ChargeSeen && used.Output > 0) {
@@ -16,8 +19,8 @@ func (c *Call) commit(used llm.Usage) {
 		tokens.Reasoning = q.Count.Dearest(llm.Tokens{Output: tokens.Output}).Reasoning
 	}
 	c.book(&used, tokens)
-	c.reservation.CommitTokens(tokens)
-	c.reservation = nil
+	c.reservation.CommitPriced(tokens, cost)
+	c.reservation, c.Cost = nil, cost
 }
 
 // unknownOutput returns the output to charge where the provider has not reported it, and

@@ -1,0 +1,94 @@
+package call
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Prices says what calls of models cost.
+type Prices struct {
+	Table *price.Table
+
+	// Unpriced is the price of models that the table has none for. If it is nil, calls of such
+	// models are denied where dollars are limited.
+	Unpriced *price.Price
+}
+
+// of returns the price of a model that holds at a time, or nil.
+func (p *Prices) of(provider, model string, at time.Time) *price.Price {
+	if p == nil {
+		return nil
+	}
+	if found, ok := p.Table.Of(provider, model, at); ok {
+		return found
+	}
+	return p.Unpriced
+}
+
+// quoted is the price by which a call is charged from beginning to end: the one that held when its
+// limits were first asked.
+type quoted struct {
+	price *price.Price // nil: the model has none
+	at    time.Time    // zero: it was not looked up yet
+}
+
+// quote looks up the price of the call. It is that of the model that the request names, even if the
+// response names another one: what was reserved and what is settled must be of one price, and a
+// response names the release of the same model. Where a provider chooses among models of
+// different prices, it tells the cost: see [llm.TellsCost].
+func (c *Call) quote() {
+	if !c.quoted.at.IsZero() {
+		return
+	}
+	c.quoted.at = time.Now()
+	c.quoted.price = c.Prices.of(c.priceProvider(), c.Request.Model, c.quoted.at)
+}
+
+// priceProvider returns the provider's name in the table of prices.
+func (c *Call) priceProvider() string { return cmp.Or(c.Provider, string(c.Request.Provider)) }
+
+// maxReserved is the highest price that a call may ask for. It is as high as the highest limit.
+const maxReserved price.Amount = 1 << 53
+
+// reservedPrice returns the most that the call costs if it uses the tokens that it is expected to
+// use, or [price.Unknown]. Limits do not cut it down, as they do tokens: what is reserved must be
+// what the call may cost.
+func (c *Call) reservedPrice() price.Amount {
+	c.quote()
+	if c.quoted.price == nil {
+		return price.Unknown
+	}
+	return min(c.quoted.price.Most(c.expected.Input, c.expected.Output, c.Request.Tier, c.quoted.at), maxReserved)
+}
+
+// usedPrice returns what a call costs that has used so much, or [price.Unknown]. Only what the
+// provider has reported may lower the price below what was reserved.
+func (c *Call) usedPrice(used llm.Usage) price.Amount {
+	p, at := c.quoted.price, c.quoted.at
+	used.CostTold = used.CostTold && llm.TellsCost(c.Request.Provider)
+	switch {
+	case used.CostTold:
+		return price.Amount(max(used.Cost, 0))
+	case p == nil:
+		return price.Unknown
+	case !used.Exact && !(c.ChargeSeen && used.Output > 0):
+		least := max(used.Output, c.Limits.Estimator.Floor(c.Project, &c.Request))
+		return max(c.reserved, p.Most(max(used.Input, c.expected.Input), least, cmp.Or(used.Tier, c.Request.Tier), at))
+	case used.Input < 0:
+		return p.Most(c.expected.Input, used.Output, cmp.Or(used.Tier, c.Request.Tier), at)
+	}
+	return p.Total(used, at)
+}
+
+// unpricedText says why a call without a price is denied, and how to set one. The error names the
+// owner of a limit in dollars.
+func (c *Call) unpricedText(err error) string {
+	why := strings.TrimPrefix(err.Error(), project.ErrUnpriced.Error()+", ")
+	return fmt.Sprintf("%sthe price of %s is not known, %s: the configuration must have a price for it in prices, or say in unpriced what models without one cost", notSent, c.model(), why)
+}

@@ -1,0 +1,184 @@
+package call
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// usual are the prices of the model in these tests: of a million tokens, and $0.01 a request.
+var usual = price.Terms{
+	Rates: price.Rates{Input: 2 * price.Dollar, CachedInput: price.Dollar / 5, CacheWrite: 4 * price.Dollar, Output: 10 * price.Dollar, Request: price.Dollar / 100},
+	Above: []price.Above{{Tokens: 200_000, Rates: price.Rates{Input: 4 * price.Dollar, CacheWrite: 8 * price.Dollar}}},
+	Flex:  price.Service{Percent: 50},
+}
+
+// pricesOf returns prices of the model.
+func pricesOf(t *testing.T, terms ...price.Terms) *Prices {
+	t.Helper()
+	p, err := price.New(terms...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Prices{Table: price.Known().With(price.Override{Model: model, Price: p})}
+}
+
+// newPricedCall returns a call of a project that may use $100 in total. It is estimated to use 1,141
+// tokens of input and 1,000 of output.
+func newPricedCall(t *testing.T) *Call {
+	c := newCall(newLimits(t, plenty, &project.Limit{Dollars: 100 * price.Dollar}))
+	c.Prices = pricesOf(t, usual)
+	return c
+}
+
+// spent returns what the project has spent of its $100.
+func spent(t *testing.T, limits *Limits) price.Amount {
+	t.Helper()
+	d, err := limits.Projects.Peek(t.Context(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 100*price.Dollar - price.Amount(d.Windows()[0].Remaining)
+}
+
+// What is reserved is the dearest that the call may be.
+func TestReservedPrice(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		tier   string
+		prompt int
+		want   price.Amount
+	}{
+		{"every token of the prompt may be written to a cache", "", 1000, 10_000_000 + 1141*4_000 + 1000*10_000},
+		{"half of it in a cheaper tier", "flex", 1000, 5_000_000 + 1141*2_000 + 1000*5_000},
+		{"above a size", "", 200_000, 10_000_000 + 225_016*8_000 + 2048*10_000},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newPricedCall(t)
+			c.Request.Prompt, c.Request.Tier = test.prompt, test.tier
+			if got := spent(t, admit(t, c).Limits); got != test.want {
+				t.Errorf("%v is reserved, want %v", got, test.want)
+			}
+			c.Unanswered(false)
+			if got := spent(t, c.Limits); got != 0 {
+				t.Errorf("%v stays reserved for a call that was not sent", got)
+			}
+		})
+	}
+}
+
+// A call costs what its response reports, each part at its own price.
+func TestSettledPrice(t *testing.T) {
+	const reserved = 10_000_000 + 1141*4_000 + 1000*10_000
+	for _, test := range []struct {
+		name       string
+		provider   llm.Provider
+		used       llm.Usage
+		chargeSeen bool
+		want       price.Amount
+	}{
+		{"exact", llm.OpenAI, llm.Usage{Input: 1000, Cached: 600, CacheWrite: 100, Output: 50, Exact: true}, false, 10_000_000 + 300*2_000 + 600*200 + 100*4_000 + 50*10_000},
+		{"in the tier that it was served in", llm.OpenAI, llm.Usage{Input: 1000, Output: 50, Tier: "flex", Exact: true}, false, 5_000_000 + 1000*1_000 + 50*5_000},
+		{"more than was reserved", llm.OpenAI, llm.Usage{Input: 2000, Output: 9000, Exact: true}, false, 10_000_000 + 2000*2_000 + 9000*10_000},
+		{"unknown", llm.OpenAI, unknownUsage, false, reserved},
+		{"cut off", llm.OpenAI, llm.Usage{Input: 1000, Output: 10}, false, reserved},
+		{"cut off after more than was reserved", llm.OpenAI, llm.Usage{Input: -1, Output: 3000}, false, 10_000_000 + 1141*4_000 + 3000*10_000},
+		{"cut off, and what was seen is charged", llm.OpenAI, llm.Usage{Input: 1000, Output: 10}, true, 10_000_000 + 1000*2_000 + 10*10_000},
+		{"an unknown prompt", llm.OpenAI, llm.Usage{Input: -1, Output: 10, Exact: true}, false, 10_000_000 + 1141*4_000 + 10*10_000},
+		{"told by the provider", llm.OpenRouter, llm.Usage{Input: 1000, Output: 10, Cost: 123_456, CostTold: true, Exact: true}, false, 123_456},
+		{"told by a provider that means something else", llm.OpenAI, llm.Usage{Input: 1000, Output: 10, Cost: 123_456, CostTold: true, Exact: true}, false, 10_000_000 + 1000*2_000 + 10*10_000},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newPricedCall(t)
+			c.Request = request(test.provider, 1000)
+			c.ChargeSeen = test.chargeSeen
+			admit(t, c)
+			c.commit(test.used, c.usedPrice(test.used))
+			if got := spent(t, c.Limits); got != test.want || c.Cost != test.want {
+				t.Errorf("it costs %v, and the project has spent %v; want %v", c.Cost, got, test.want)
+			}
+		})
+	}
+}
+
+// An error of the provider costs nothing, unless the call may have been served.
+func TestFailedCallsInDollars(t *testing.T) {
+	for status, want := range map[int]price.Amount{400: 0, 429: 0, 503: 0, 500: 10_000_000 + 1141*4_000 + 1000*10_000} {
+		c := newPricedCall(t)
+		admit(t, c).Failed(t.Context(), status, http.Header{}, nil)
+		if got := spent(t, c.Limits); got != want {
+			t.Errorf("status %d costs %v, want %v", status, got, want)
+		}
+	}
+}
+
+func TestCallsWithoutAPrice(t *testing.T) {
+	denied := newPricedCall(t)
+	denied.Prices = &Prices{Table: price.Known()}
+	d, err := denied.Try(t.Context())
+	if !Denied(t.Context(), err) {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	r := denied.Refusal(&d, err)
+	for _, says := range []string{`not sent: the price of model "some-model" is not known, and project some-project has a limit in dollars`, "prices", "unpriced"} {
+		if !strings.Contains(r.Message, says) {
+			t.Errorf("%s; want %s", r.Message, says)
+		}
+	}
+	if r.Status != http.StatusForbidden || r.Retry || spent(t, denied.Limits) != 0 {
+		t.Errorf("%+v, and %v is spent", r, spent(t, denied.Limits))
+	}
+	without := newPricedCall(t)
+	without.Prices = nil
+	if d, err := without.Try(t.Context()); d.Allowed || err == nil {
+		t.Error("without prices, a call is free")
+	}
+	admit(t, newCall(newLimits(t, plenty, &project.Limit{RequestsPerDay: 1}))) // nothing limits dollars
+
+	other := newPricedCall(t)
+	each, _ := price.New(price.Terms{Rates: price.Rates{Request: price.Dollar}})
+	other.Prices = &Prices{Table: price.Known(), Unpriced: each}
+	if got := spent(t, admit(t, other).Limits); got != price.Dollar {
+		t.Errorf("%v is reserved by the price of models without one", got)
+	}
+}
+
+// A price holds from its date on, and a call keeps the price that it began with.
+func TestPricesWithADate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		later := price.Terms{From: time.Now().Add(time.Hour), Rates: price.Rates{Request: 2 * price.Dollar}}
+		prices := pricesOf(t, price.Terms{Rates: price.Rates{Request: price.Dollar}}, later)
+		limits := newLimits(t, plenty, &project.Limit{Dollars: 100 * price.Dollar})
+		begin := func() *Call {
+			c := newCall(limits)
+			c.Prices = prices
+			return admit(t, c)
+		}
+		old := begin()
+		time.Sleep(time.Hour)
+		begin()
+		old.commit(llm.Usage{Exact: true}, old.usedPrice(llm.Usage{Exact: true}))
+		if got := spent(t, limits); got != 3*price.Dollar {
+			t.Errorf("%v is spent, want $3.00", got)
+		}
+	})
+}
+
+// To look up a price allocates nothing.
+func TestPricesAllocateNothing(t *testing.T) {
+	c := newPricedCall(t)
+	c.estimate()
+	if n := testing.AllocsPerRun(100, func() {
+		c.quoted = quoted{}
+		c.reservedPrice()
+		c.usedPrice(llm.Usage{Input: 1, Output: 1, Exact: true})
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
