@@ -11,7 +11,7 @@ import (
 // Refusal is an error that the limiter answers with in place of the provider: a denial, or the
 // refusal of a request that is not valid.
 type Refusal struct {
-	Status     int // 429, 413 for a call that can never pass, or the status of any other error
+	Status     int // 429, 413 for a call that can never pass, 402 for a budget that is used up for good, or the status of any other error
 	Message    string
 	RetryAfter time.Duration // 0: unknown
 	Retry      bool          // the answer tells the client's SDK to try again by itself; otherwise, not to
@@ -83,6 +83,7 @@ type words struct {
 // last for other errors of the client.
 var refusals = []words{
 	{http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED", "UnrecognizedClientException"},
+	{http.StatusPaymentRequired, "insufficient_quota", "insufficient_quota", "billing_error", "FAILED_PRECONDITION", "ServiceQuotaExceededException"},
 	{http.StatusForbidden, "invalid_request_error", "permission_denied", "permission_error", "PERMISSION_DENIED", "AccessDeniedException"},
 	{http.StatusNotFound, "invalid_request_error", "not_found", "not_found_error", "NOT_FOUND", "ResourceNotFoundException"},
 	{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT", "ValidationException"},

@@ -306,6 +306,7 @@ func TestMistakes(t *testing.T) {
 		"no limiter":    func() { llmhttp.New(nil, nil) },
 		"negative wait": func() { llmhttp.MaxWait(-1) },
 		"no project":    func() { llmhttp.Projects(nil, nil) },
+		"no prices":     func() { llmhttp.Prices(nil, nil) },
 		"no quota":      func() { llmhttp.Quota(nil) },
 		"no tokenizer":  func() { llmhttp.Tokenizer(nil) },
 		"another's limits": func() {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
 // Amount is an amount of money in billionths of a dollar, which are called nanodollars.
@@ -43,13 +45,40 @@ func digits(text string) bool {
 }
 
 // String returns the amount for people, with two digits behind the point or as many as it needs:
-// "$2.50", "$0.000175".
+// "$2.50", "$0.000175", "$5,000.00".
 func (a Amount) String() string {
 	sign := ""
 	if a < 0 {
 		sign = "-"
 	}
-	return sign + "$" + strings.TrimPrefix(a.Decimal(), "-")
+	whole, fraction, _ := strings.Cut(strings.TrimPrefix(a.Decimal(), "-"), ".")
+	n, _ := strconv.ParseInt(whole, 10, 64) // there are ten digits at most
+	return sign + "$" + numeral.Grouped(n) + "." + fraction
+}
+
+// Floor returns the amount rounded down as far as people care: to a cent if it is a dollar or more,
+// and otherwise to two digits. It is for what is left.
+func (a Amount) Floor() Amount {
+	u := a.unit()
+	return a / u * u
+}
+
+// Ceil is Floor rounded up. It is for what a call may cost.
+func (a Amount) Ceil() Amount {
+	floor := a.Floor()
+	if u := a.unit(); floor < a && floor <= math.MaxInt64-u {
+		return floor + u
+	}
+	return max(floor, a)
+}
+
+// unit returns the unit to which people round an amount that is not negative.
+func (a Amount) unit() Amount {
+	u := Amount(Dollar / 100)
+	for a < 10*u && u > 1 && a < Dollar {
+		u /= 10
+	}
+	return u
 }
 
 // Decimal returns the amount as a decimal number of dollars: "2.50".

@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 func TestAmountString(t *testing.T) {
 	for a, want := range map[price.Amount]string{
 		0: "$0.00", 2_500_000_000: "$2.50", 1: "$0.000000001", 175_000: "$0.000175", -1_500_000_000: "-$1.50",
-		math.MaxInt64: "$9223372036.854775807", math.MinInt64: "-$9223372036.854775808",
+		math.MaxInt64: "$9,223,372,036.854775807", math.MinInt64: "-$9,223,372,036.854775808",
 	} {
 		if got := a.String(); got != want {
 			t.Errorf("%d is %s, want %s", int64(a), got, want)
@@ -71,4 +71,17 @@ func TestAmountJSON(t *testing.T) {
 			t.Fatalf("%d is written %s, which is %d, %v", want, text, got, err)
 		}
 	})
+}
+
+// What is left is rounded down, and what a call may cost up, to a cent or to two digits.
+func TestFloorAndCeil(t *testing.T) {
+	for a, want := range map[price.Amount][2]string{
+		0: {"$0.00", "$0.00"}, 1: {"$0.000000001", "$0.000000001"}, 123: {"$0.00000012", "$0.00000013"}, 120: {"$0.00000012", "$0.00000012"},
+		999_999_999: {"$0.99", "$1.00"}, 1_239_999_999: {"$1.23", "$1.24"}, 5_000*price.Dollar + 1: {"$5,000.00", "$5,000.01"},
+		300_000_000: {"$0.30", "$0.30"}, math.MaxInt64: {"$9,223,372,036.85", "$9,223,372,036.854775807"},
+	} {
+		if down, up := a.Floor().String(), a.Ceil().String(); down != want[0] || up != want[1] {
+			t.Errorf("%v: %s and %s, want %s", a, down, up, want)
+		}
+	}
 }

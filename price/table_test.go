@@ -263,16 +263,16 @@ func TestNewRefuses(t *testing.T) {
 	date := func(day int) time.Time { return time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC) }
 	for want, terms := range map[string][]price.Terms{
 		"a price needs terms": nil,
-		"input is -$0.000000002 for a million tokens: it must be from $0 to $100000.00":                       {{Rates: price.Rates{Input: -2}}},
-		"output is $100000.000000001 for a million tokens: it must be from $0 to $100000.00":                  {{Rates: price.Rates{Output: price.MaxRate + 1}}},
-		"request is -$0.000000001: it must be from $0 to $100000.00":                                          {{Rates: price.Rates{Request: -1}}},
-		"prices above 0 tokens: the number must be more than 0 and ascend":                                    {{Above: []price.Above{{}}}},
-		"prices above 5 tokens: the number must be more than 0 and ascend":                                    {{Above: []price.Above{{Tokens: 5}, {Tokens: 5}}}},
-		"1001% of the usual price: it must be from 1% to 1000%, in the tier batch":                            {{Batch: price.Service{Percent: 1001}}},
-		"a percentage of the usual prices, and prices: it must be one of them, in the tier flex":              {{Flex: price.Service{Percent: 1, Rates: price.Rates{Input: 1}}}},
-		"input is -$0.000000002 for a million tokens: it must be from $0 to $100000.00, in the tier priority": {{Priority: price.Service{Rates: price.Rates{Input: -2}}}},
-		"prices from 2026-01-01 come after prices from 2026-01-02: dates must ascend":                         {{From: date(2)}, {From: date(1)}},
-		"prices from the beginning come after prices from the beginning: dates must ascend":                   {{}, {}},
+		"input is -$0.000000002 for a million tokens: it must be from $0 to $100,000.00":                       {{Rates: price.Rates{Input: -2}}},
+		"output is $100,000.000000001 for a million tokens: it must be from $0 to $100,000.00":                 {{Rates: price.Rates{Output: price.MaxRate + 1}}},
+		"request is -$0.000000001: it must be from $0 to $100,000.00":                                          {{Rates: price.Rates{Request: -1}}},
+		"prices above 0 tokens: the number must be more than 0 and ascend":                                     {{Above: []price.Above{{}}}},
+		"prices above 5 tokens: the number must be more than 0 and ascend":                                     {{Above: []price.Above{{Tokens: 5}, {Tokens: 5}}}},
+		"1001% of the usual price: it must be from 1% to 1000%, in the tier batch":                             {{Batch: price.Service{Percent: 1001}}},
+		"a percentage of the usual prices, and prices: it must be one of them, in the tier flex":               {{Flex: price.Service{Percent: 1, Rates: price.Rates{Input: 1}}}},
+		"input is -$0.000000002 for a million tokens: it must be from $0 to $100,000.00, in the tier priority": {{Priority: price.Service{Rates: price.Rates{Input: -2}}}},
+		"prices from 2026-01-01 come after prices from 2026-01-02: dates must ascend":                          {{From: date(2)}, {From: date(1)}},
+		"prices from the beginning come after prices from the beginning: dates must ascend":                    {{}, {}},
 	} {
 		if _, err := price.New(terms...); err == nil || err.Error() != "ratelimit: "+want {
 			t.Errorf("%v, want %s", err, want)

@@ -1,13 +1,10 @@
 package project
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
-	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -135,33 +132,4 @@ func (d *Decision) enterSlots(p *plan, owner string, said *limit.Verdict) {
 	if guess := min(said.RetryAfter, admission.SlotGuess); guess > d.RetryAfter {
 		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, guess, Concurrent, owner, p
 	}
-}
-
-// Reason says for people what denies the call: empty where nothing does.
-func (d *Decision) Reason() string {
-	if d.Exceeded == Concurrent {
-		return fmt.Sprintf("%s has %d calls under way, as many as it may: try again in %v", subject(d.Owner), d.plan.limit.MaxConcurrent, message.Wait(d.RetryAfter))
-	}
-	all := d.Windows()
-	for i := range all {
-		if s := &all[i]; s.Window.Name == d.Exceeded && s.Owner == d.Owner {
-			return s.reason(d.RetryAfter)
-		}
-	}
-	return ""
-}
-
-// subject returns an owner as a sentence names it. Keys and runs have a space in theirs.
-func subject(owner string) string {
-	if strings.Contains(owner, " ") {
-		return owner
-	}
-	return "project " + owner
-}
-
-func (s *Standing) reason(retry time.Duration) string {
-	if retry == Never {
-		return fmt.Sprintf("more than %s may use: %s", subject(s.Owner), s.Window)
-	}
-	return fmt.Sprintf("%s has %s left of %s, which is too little: try again in %v", subject(s.Owner), s.Window.amount(s.Remaining), s.Window, message.Wait(retry))
 }

@@ -103,5 +103,5 @@ func ExampleLimiter_Acquire() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// ratelimit: it can never pass: more than project p may use: its 2 requests a day
+	// ratelimit: it can never pass: more than project "p" may use 2 requests a day
 }

@@ -181,6 +181,7 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 			p.add(f.name, f.unit, f.limit(l.Resets, f.most), l.Resets != limit.Calendar{})
 		}
 	}
+	p.nameMonths()
 	if l.MaxConcurrent > 0 {
 		p.limits = append(p.limits, admission.Limit{
 			Name: Concurrent, ID: len(p.windows), Unit: admission.Slots, Limit: admission.AtATime(int64(l.MaxConcurrent)),
@@ -198,6 +199,21 @@ func (p *plan) add(name string, unit admission.Unit, of limit.Limit, calendar bo
 	p.limits = append(p.limits, admission.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of})
 	p.windows = append(p.windows, w)
 	p.exceeded = append(p.exceeded, fmt.Errorf("%w: %s", ErrExceeded, w.short()))
+}
+
+// nameMonths marks the windows that are months of the calendar, so that they are called by their
+// names.
+func (p *plan) nameMonths() {
+	r := p.limit.Resets
+	if r == (limit.Calendar{}) || r.Month > 1 || r.At != "" && r.At != "00:00" {
+		return
+	}
+	zone, err := time.LoadLocation(r.Zone)
+	for i := range p.windows {
+		if w := &p.windows[i]; err == nil && w.Calendar && w.unit() == "month" {
+			w.months = zone
+		}
+	}
 }
 
 // prepare makes the limits on requests ready for Spend.

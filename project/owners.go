@@ -102,7 +102,7 @@ func SetPrice(ask *admission.Ask, dollars price.Amount) error {
 func CheckPriced(scopes []*admission.Scope) error {
 	for _, s := range scopes {
 		if s.Limits(admission.Dollars) {
-			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, subject(s.Name))
+			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, OwnerText(s.Name))
 		}
 	}
 	return nil

@@ -109,11 +109,11 @@ func TestDollars(t *testing.T) {
 				t.Error(d.Reason())
 			}
 			_, d, err = l.Take(t.Context(), project.Call{Project: "acme", Dollars: 2 * price.Dollar})
-			if want := "project acme has $1.00 left of its $3.00 a day, which is too little"; err != nil || !strings.HasPrefix(d.Reason(), want) {
+			if want := "project \"acme\" has $1.00 of its $3.00 a day left, which is too little"; err != nil || !strings.HasPrefix(d.Reason(), want) {
 				t.Errorf("%s; want %s", d.Reason(), want)
 			}
 			_, _, err = l.Take(t.Context(), project.Call{Project: "acme/chat", Dollars: price.Unknown})
-			if !errors.Is(err, project.ErrUnpriced) || !strings.Contains(err.Error(), "acme has a limit in dollars") {
+			if !errors.Is(err, project.ErrUnpriced) || !strings.Contains(err.Error(), "project \"acme\" has a limit in dollars") {
 				t.Errorf("without a price: %v", err)
 			}
 			if _, d, err = l.Take(t.Context(), project.Call{Project: "other", Dollars: price.Unknown}); !d.Allowed {
@@ -137,7 +137,7 @@ func TestCalendarOfALimit(t *testing.T) {
 	if off := time.Until(next) - d.RetryAfter; off < -time.Minute || off > time.Minute {
 		t.Errorf("it passes in %v; want %v", d.RetryAfter, time.Until(next))
 	}
-	if want := "project p has $0.00 left of its $1.00 of this month"; !strings.HasPrefix(d.Reason(), want) {
+	if want := "project \"p\" has $0.00 of its $1.00 of " + now.Month().String() + " left"; !strings.HasPrefix(d.Reason(), want) {
 		t.Errorf("%s; want %s", d.Reason(), want)
 	}
 }

@@ -1,9 +1,10 @@
 package project
 
 import (
-	"fmt"
+	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -20,6 +21,8 @@ type Window struct {
 	Period   time.Duration
 	Calendar bool // it begins as a calendar says, and is not any period
 	Run      bool // it is of a run, and begins with its first call
+
+	months *time.Location // the zone of calendar months that begin at midnight of the 1st; nil: it is another window
 }
 
 // String returns the window for people, such as "its 10 requests a minute".
@@ -27,42 +30,41 @@ func (w *Window) String() string {
 	return "its " + w.amount(w.Count) + " " + w.per()
 }
 
-// amount returns an amount of what the window limits, for people.
+// amount returns an amount of what the window limits, for people: "$5,000.00", "10 requests".
 func (w *Window) amount(n int64) string {
 	switch {
 	case w.Dollars:
 		return price.Amount(n).String()
 	case w.Tokens:
-		return fmt.Sprintf("%d tokens", n)
+		return numeral.Grouped(n) + " tokens"
 	}
-	return fmt.Sprintf("%d requests", n)
+	return numeral.Grouped(n) + " requests"
 }
 
-// short returns the window as Allow's errors name it, such as "10 requests/minute".
+// short returns the window as Allow's errors name it, such as "1000 requests/minute".
 func (w *Window) short() string {
-	if w.total() {
-		return w.amount(w.Count) + " in total"
+	text := strings.ReplaceAll(w.amount(w.Count), ",", "")
+	if w.Total() {
+		return text + " in total"
 	}
-	return w.amount(w.Count) + "/" + w.unit()
+	return text + "/" + w.unit()
 }
 
 // per returns how often the window gives its count, such as "a minute".
 func (w *Window) per() string {
 	switch {
-	case w.total():
+	case w.Total():
 		return "in total"
-	case w.Calendar:
-		return "of this " + w.unit()
 	case w.Period == time.Hour:
 		return "an hour"
-	case w.Period == month:
+	case w.Period == month && !w.Calendar:
 		return "in 30 days"
 	}
 	return "a " + w.unit()
 }
 
-// total reports whether the window gives its count once.
-func (w *Window) total() bool { return w.Run || w.Period > month }
+// Total reports whether the window gives its count once, and never again.
+func (w *Window) Total() bool { return w.Run || w.Period > month }
 
 const month = 30 * 24 * time.Hour
 

@@ -126,7 +126,7 @@ func TestCallsWithoutAPrice(t *testing.T) {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	r := denied.Refusal(&d, err)
-	for _, says := range []string{`not sent: the price of model "some-model" is not known, and project some-project has a limit in dollars`, "prices", "unpriced"} {
+	for _, says := range []string{`not sent: the price of model "some-model" is not known, and project "some-project" has a limit in dollars`, "prices", "unpriced"} {
 		if !strings.Contains(r.Message, says) {
 			t.Errorf("%s; want %s", r.Message, says)
 		}

@@ -36,7 +36,7 @@ func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	}
 	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
 	short := c.shortage(d)
-	r.Tokens = short != nil && short.tokens
+	r.Tokens = short != nil && short.ofTokens()
 	if errors.Is(err, ratelimit.ErrNever) || d.RetryAfter == ratelimit.Never {
 		r.Status, r.RetryAfter, r.Retry = http.StatusRequestEntityTooLarge, 0, false
 		r.Message = notSent + c.whyNever(d, short, err)
@@ -46,6 +46,10 @@ func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	switch {
 	case errors.Is(err, ratelimit.ErrCrowded):
 		why = fmt.Sprintf("%s has as many waiting calls as it may have", c.owner())
+	case short != nil && short.total:
+		r.Status, r.RetryAfter, r.Retry = http.StatusPaymentRequired, 0, false
+		r.Message = notSent + short.String() + ": what is used of it does not come back, so do not try again"
+		return r
 	case short != nil && d.Share.Projects > 0:
 		why = c.shareText(d, short.unit)
 	case short != nil:

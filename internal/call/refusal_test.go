@@ -11,7 +11,9 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -69,7 +71,7 @@ func TestRefusalsSayWhatIsLeftAndNeeded(t *testing.T) {
 		{"the project's tokens an hour", quota{}, &project.Limit{TokensPerHour: 3000},
 			muchLater(time.Hour, true, `not sent: project "some-project" has 859 of its 3,000 tokens an hour left, and this call needs 2,141 (prompt 1,141, answer up to 1,000): try again in 1h0m0s`)},
 		{"the project's tokens a month", quota{}, &project.Limit{TokensPerMonth: 3000},
-			muchLater(month, true, `not sent: project "some-project" has 859 of its 3,000 tokens a month left, and this call needs 2,141 (prompt 1,141, answer up to 1,000): try again in 720h0m0s`)},
+			muchLater(month, true, `not sent: project "some-project" has 859 of its 3,000 tokens in 30 days left, and this call needs 2,141 (prompt 1,141, answer up to 1,000): try again in 720h0m0s`)},
 		{"the project's calls at a time", quota{}, &project.Limit{MaxConcurrent: 1},
 			later(time.Second, false, `not sent: project "some-project" has 1 calls under way, as many as it may: try again in 1s`)},
 		{"a prompt that never fits the project", quota{}, &project.Limit{TokensPerDay: 400},
@@ -258,5 +260,57 @@ func TestRoundedUp(t *testing.T) {
 		if got := roundedUp(wait); got != want {
 			t.Errorf("%v: got %v, want %v", wait, got, want)
 		}
+	}
+}
+
+// A refusal names whose limit it is: that of a project above, of a key, or of a run.
+func TestRefusalsNameTheOwner(t *testing.T) {
+	type limits = map[string]project.Limit
+	november := time.Date(2026, time.November, 30, 23, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		name   string
+		limits limits
+		want   llm.Refusal
+	}{
+		{"dollars of the calendar's month", limits{"acme": {DollarsPerMonth: 5_000 * price.Dollar, Resets: limit.Calendar{Zone: "UTC"}}},
+			muchLater(time.Hour, false, `not sent: project "acme" has $0.12 of its $5,000.00 of November left, and this call may cost up to $0.30: try again in 1h0m0s`)},
+		{"in a zone where it is December", limits{"acme": {DollarsPerMonth: 5_000 * price.Dollar, Resets: limit.Calendar{Zone: "Asia/Tokyo"}}},
+			muchLater(30*24*time.Hour+16*time.Hour, false, `not sent: project "acme" has $0.12 of its $5,000.00 of December left, and this call may cost up to $0.30: try again in 736h0m0s`)},
+		{"of a month that begins on another day", limits{"acme": {DollarsPerMonth: 5_000 * price.Dollar, Resets: limit.Calendar{Month: 15}}},
+			muchLater(14*24*time.Hour+time.Hour, false, `not sent: project "acme" has $0.12 of its $5,000.00 of this month left, and this call may cost up to $0.30: try again in 337h0m0s`)},
+		{"of any day", limits{"acme/search": {DollarsPerDay: 5_000 * price.Dollar}},
+			muchLater(24*time.Hour, false, `not sent: project "acme/search" has $0.12 of its $5,000.00 a day left, and this call may cost up to $0.30: try again in 24h0m0s`)},
+		{"in total", limits{"acme": {Dollars: 5_000 * price.Dollar}},
+			llm.Refusal{Status: http.StatusPaymentRequired, Message: `not sent: project "acme" has $0.12 of its $5,000.00 in total left, and this call may cost up to $0.30: what is used of it does not come back, so do not try again`}},
+		{"never", limits{"acme": {DollarsPerDay: price.Dollar / 10}},
+			llm.Refusal{Status: http.StatusRequestEntityTooLarge, Message: `not sent: project "acme" may use $0.10 a day, and this call may cost up to $0.30: it can never pass`}},
+		{"requests", limits{"acme": {RequestsPerDay: 1}},
+			muchLater(24*time.Hour, false, `not sent: project "acme" has 0 of its 1 requests a day left: try again in 24h0m0s`)},
+		{"calls at a time", limits{"acme": {MaxConcurrent: 1}},
+			later(time.Second, false, `not sent: project "acme" has 1 calls under way, as many as it may: try again in 1s`)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(november))
+				all := newLimits(t, ratelimit.ModelQuota{}, &project.Limit{})
+				if err := all.Projects.SetLimits(test.limits); err != nil {
+					t.Fatal(err)
+				}
+				begin := func(cost price.Amount) *Call {
+					c := newCall(all)
+					c.Project, c.Prices = "acme/search", pricesOf(t, price.Terms{Rates: price.Rates{Request: cost}})
+					return c
+				}
+				if test.name != "never" {
+					admit(t, begin(4_999*price.Dollar+88*price.Dollar/100))
+				}
+				c := begin(price.Dollar * 3 / 10)
+				d, err := c.Try(t.Context())
+				if d.Allowed || err != nil {
+					t.Fatalf("%+v, %v", d, err)
+				}
+				testkit.Equal(t, "refusal", test.want, c.Refusal(&d, err))
+			})
+		})
 	}
 }

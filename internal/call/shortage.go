@@ -10,26 +10,26 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// shortage is the limit on requests or tokens that has denied a call, in numbers.
+// shortage is the limit on requests, tokens or dollars that has denied a call, in numbers.
 type shortage struct {
-	owner     string // the project or the model, as messages name it
-	unit      string // such as "tokens a minute"
-	tokens    bool   // the limit counts tokens, and not requests
-	max, left int64
-	needs     llm.Tokens // the call's tokens that count for the limit
+	has, may string // what is left of the limit and what it allows, in words: project "p" has 0 of its 5 requests a day left
+	unit     string // such as "tokens a minute"; empty for limits that projects do not share
+	left     int64
+	needs    llm.Tokens   // the call's tokens that count for the limit
+	dollars  price.Amount // the price of the call, if the limit counts dollars
+	total    bool         // what is used never comes back
 }
 
 // shortage returns the limit that has denied the call, itself or by the project's share of it,
 // or nil where there are no such numbers: a pause, a limit on calls at a time, or a decision that says only when to try
 // again.
 func (c *Call) shortage(d *ratelimit.Decision) *shortage {
-	for _, s := range d.Project.Windows() {
-		if s.Window.Name == d.Limit {
-			return &shortage{c.owner(), unitOf(s.Window), s.Window.Tokens, s.Window.Count, max(s.Remaining, 0), llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}}
-		}
+	if s := denying(d); s != nil {
+		return c.shortageOf(s)
 	}
 	if d.Code == ratelimit.DecisionShareLimit && d.Share.Projects == 0 {
 		return nil // other calls of the project wait for the share
@@ -41,7 +41,11 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 		if maximum == 0 {
 			return nil
 		}
-		return &shortage{c.model(), unit, needs != llm.Tokens{}, int64(maximum), max(int64(maximum-used-d.Elsewhere), 0), needs}
+		left, most := max(int64(maximum-used-d.Elsewhere), 0), numeral.Grouped(int64(maximum))
+		return &shortage{
+			has: fmt.Sprintf("%s has %s of its %s %s left", c.model(), numeral.Grouped(left), most, unit),
+			may: fmt.Sprintf("%s may use %s %s", c.model(), most, unit), unit: unit, left: left, needs: needs,
+		}
 	}
 	switch s := &d.Stats; strings.TrimSuffix(d.Limit, admission.ShareEnd) {
 	case "rpm":
@@ -60,46 +64,60 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 	return nil
 }
 
-// unitOf returns the unit of a project's window, such as "tokens a month".
-func unitOf(w *project.Window) string {
-	counted, article := "requests", "a"
-	period, tokens := strings.CutPrefix(w.Name, "tokens-")
-	if tokens {
-		counted = "tokens"
+// denying returns the window of the call's project, of one above it, of its key or of its run that
+// denies the call or that earlier calls wait for, or nil.
+func denying(d *ratelimit.Decision) *project.Standing {
+	for i, s := range d.Project.Windows() {
+		if s.Window.Name == d.Limit && (s.Owner == d.Project.Owner || d.Project.Owner == "") {
+			return &d.Project.Windows()[i]
+		}
 	}
-	if period == "hour" {
-		article = "an"
-	}
-	return counted + " " + article + " " + period
+	return nil
 }
+
+// shortageOf returns the shortage of a window.
+func (c *Call) shortageOf(s *project.Standing) *shortage {
+	short := &shortage{has: s.Left(), may: s.May(), left: s.Remaining, total: s.Window.Total()}
+	switch {
+	case s.Window.Tokens:
+		short.needs = llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}
+	case s.Window.Dollars:
+		short.dollars = c.reserved
+	}
+	return short
+}
+
+// ofTokens reports whether the limit counts tokens.
+func (s *shortage) ofTokens() bool { return s.needs != llm.Tokens{} }
 
 // String says how much of the limit is left, and what the call needs.
 func (s *shortage) String() string {
-	text := fmt.Sprintf("%s has %s of its %s %s left", s.owner, numeral.Grouped(s.left), numeral.Grouped(s.max), s.unit)
-	switch needs := int64(s.needs.Input + s.needs.Output); {
-	case s.tokens && needs > s.left:
-		return text + ", and this call needs " + s.needText()
-	case s.tokens || s.left > 0:
-		return text + ", and calls that came earlier wait for it"
+	switch needs := max(int64(s.needs.Input+s.needs.Output), int64(s.dollars)); {
+	case needs > s.left:
+		return s.has + ", and this call " + s.needText()
+	case needs > 0 || s.left > 0:
+		return s.has + ", and calls that came earlier wait for it"
 	}
-	return text
+	return s.has
 }
 
 // neverText says that the call needs more than the limit ever gives.
 func (s *shortage) neverText() string {
-	return fmt.Sprintf("%s may use %s %s, and this call needs %s: it can never pass", s.owner, numeral.Grouped(s.max), s.unit, s.needText())
+	return s.may + ", and this call " + s.needText() + ": it can never pass"
 }
 
 // needText says what the call needs, with prompt and answer apart.
 func (s *shortage) needText() string {
 	all := numeral.Grouped(int64(s.needs.Input + s.needs.Output))
 	switch {
+	case s.dollars > 0:
+		return "may cost up to " + s.dollars.Ceil().String()
 	case s.needs.Output == 0:
-		return all + " for its prompt"
+		return "needs " + all + " for its prompt"
 	case s.needs.Input == 0:
-		return "up to " + all
+		return "needs up to " + all
 	}
-	return fmt.Sprintf("%s (prompt %s, answer up to %s)", all, numeral.Grouped(int64(s.needs.Input)), numeral.Grouped(int64(s.needs.Output)))
+	return fmt.Sprintf("needs %s (prompt %s, answer up to %s)", all, numeral.Grouped(int64(s.needs.Input)), numeral.Grouped(int64(s.needs.Output)))
 }
 
 // shareText says how much the project may use of a limit of the model that it shares with others.
@@ -118,6 +136,8 @@ func (c *Call) shareText(d *ratelimit.Decision, unit string) string {
 // has paused the model. It is empty where neither is the reason.
 func (c *Call) busyOrPaused(d *ratelimit.Decision) string {
 	switch {
+	case d.Limit == project.Concurrent && d.Project.Owner != "":
+		return d.Project.Busy()
 	case d.Limit == project.Concurrent:
 		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.owner(), numeral.Grouped(d.Project.Concurrent))
 	case d.Limit == "concurrent" && d.Stats.MaxConcurrent > 0:

@@ -1,0 +1,86 @@
+package project
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// Reason says for people what denies the call: empty where nothing does.
+func (d *Decision) Reason() string {
+	if busy := d.Busy(); busy != "" {
+		return fmt.Sprintf("%s: try again in %v", busy, message.Wait(d.RetryAfter))
+	}
+	s := d.Denying()
+	switch {
+	case s == nil:
+		return ""
+	case d.RetryAfter == Never:
+		return "more than " + s.May()
+	case s.Window.Total():
+		return s.Left() + ", and it does not come back"
+	}
+	return fmt.Sprintf("%s, which is too little: try again in %v", s.Left(), message.Wait(d.RetryAfter))
+}
+
+// Busy says for people that as many calls are under way as a limit on calls at a time allows: empty
+// where no such limit denies.
+func (d *Decision) Busy() string {
+	if d.Exceeded != Concurrent || d.plan == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s has %s calls under way, as many as it may", OwnerText(d.Owner), numeral.Grouped(int64(d.plan.limit.MaxConcurrent)))
+}
+
+// Denying returns where the owner of the limit that denies stands in it, or nil if no window denies.
+func (d *Decision) Denying() *Standing {
+	all := d.Windows()
+	for i := range all {
+		if s := &all[i]; s.Window.Name == d.Exceeded && s.Owner == d.Owner {
+			return s
+		}
+	}
+	return nil
+}
+
+// OwnerText returns the owner of a limit as a sentence names it: project "acme", or key "k". Owners
+// that are keys and runs have a space in them, and projects have none.
+func OwnerText(owner string) string {
+	kind, id, ok := strings.Cut(owner, " ")
+	if !ok {
+		kind, id = "project", owner
+	}
+	return fmt.Sprintf("%s %q", kind, id)
+}
+
+// Left says how much is left of the window: project "acme" has $0.12 of its $5,000.00 of November
+// left.
+func (s *Standing) Left() string {
+	left := numeral.Grouped(max(s.Remaining, 0))
+	if s.Window.Dollars {
+		left = price.Amount(max(s.Remaining, 0)).Floor().String()
+	}
+	return fmt.Sprintf("%s has %s of its %s %s left", OwnerText(s.Owner), left, s.Window.amount(s.Window.Count), s.period())
+}
+
+// May says what the owner of the window may use: project "acme" may use $5,000.00 a month.
+func (s *Standing) May() string {
+	return fmt.Sprintf("%s may use %s %s", OwnerText(s.Owner), s.Window.amount(s.Window.Count), s.Window.per())
+}
+
+// period returns the period that the window is in now: "of November", "of this week", "a minute".
+func (s *Standing) period() string {
+	w := s.Window
+	switch {
+	case w.months != nil:
+		last := time.Now().Add(s.ResetAfter - time.Millisecond) // still in the window, whose end may be now
+		return "of " + last.In(w.months).Month().String()
+	case w.Calendar:
+		return "of this " + w.unit()
+	}
+	return w.per()
+}
