@@ -3,6 +3,7 @@ package project
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
