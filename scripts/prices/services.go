@@ -8,8 +8,11 @@ import (
 )
 
 // services is what the service tiers cost in percent of the usual prices; 0 is the usual prices. The
-// data set does not have them. The providers' pages were read in November 2026; where they give a
-// range, or no number for a model, the highest stands here. The first that matches a model counts.
+// data set does not have them. Read on the providers' pages in November 2026: OpenAI's priority,
+// Gemini's tiers, Bedrock's batches; where a page gives a range, or no number for a model, the highest
+// stands here. Second hand: that batches of OpenAI and Anthropic, and OpenAI's flex, are half. Assumed:
+// Bedrock's priority, for which its page says that it costs more, and not how much. Tiers that are not
+// known are not discounted. The first that matches a model counts.
 var services = []struct {
 	provider, model       string // * stands for any characters
 	batch, flex, priority int
@@ -23,9 +26,6 @@ var services = []struct {
 	{"openai", "*", 50, 50, 250},
 	{"anthropic", "*", 50, 0, 0},       // https://platform.claude.com/docs/en/about-claude/pricing; priority is a commitment
 	{"google", "gemini*", 50, 50, 200}, // https://ai.google.dev/gemini-api/docs/optimization: 75% to 100% more
-	{"google", "claude*", 50, 0, 0},
-	{"mistral", "*", 50, 0, 0},
-	{"groq", "*", 50, 0, 0},
 	{"aws", "*", 50, 0, 175},
 }
 
