@@ -4,9 +4,11 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -54,9 +56,23 @@ func (x *exchange) pass() *refusal {
 func (x *exchange) charge() *refusal {
 	x.call.Project = x.Project
 	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
-		d, err := x.g.limits.Projects.Spend(ctx, project.Call{Project: x.Project, MaxWait: x.maxWait()})
+		d, err := x.g.limits.Projects.Spend(ctx, project.Call{Project: x.Project, Dollars: x.passedPrice(), MaxWait: x.maxWait()})
 		return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d}, err
 	})
+}
+
+// passedPrice returns what a request costs that is no call of a model. If it may cost something, it
+// has the price of models without one, because nothing says what it costs: to generate an image must
+// not be free where dollars are limited.
+func (x *exchange) passedPrice() price.Amount {
+	unpriced := x.setup.prices.Unpriced
+	switch {
+	case callsNoModel(x.r.Method, x.target.Path), strings.HasSuffix(x.target.Path, "/files"), strings.HasSuffix(x.target.Path, "/cancel"):
+		return 0
+	case unpriced == nil:
+		return price.Unknown
+	}
+	return unpriced.Most(0, 0, "", time.Now())
 }
 
 // wrapsCalls reports whether a path is one on which all of Google's APIs take calls in another

@@ -54,6 +54,7 @@ func (x *exchange) read() *refusal {
 		return refusalf(http.StatusForbidden, "project %q may only call %s: it may not name other models to fall back to", x.Project, strings.Join(x.rules.Models, ", "))
 	}
 	x.call.Limits, x.call.Project, x.call.MaxPause = &x.g.limits, x.Project, x.upstream.MaxPause
+	x.call.Prices, x.call.Provider = &x.setup.prices, x.Provider
 	x.call.ChargeSeen = x.rules.UnknownUsage == config.UsageSeen
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/sigv4"
+	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -20,6 +21,7 @@ type setup struct {
 	cfg       *config.Config
 	upstreams map[string]*upstream
 	declared  map[string]quota // all quotas of the configuration, by their names
+	prices    call.Prices
 }
 
 // upstream is a provider of a setup.
@@ -46,7 +48,7 @@ type deployment struct {
 }
 
 func (g *Gateway) newSetup(cfg *config.Config) *setup {
-	s := &setup{cfg: cfg, upstreams: map[string]*upstream{}}
+	s := &setup{cfg: cfg, upstreams: map[string]*upstream{}, prices: call.Prices{Table: cfg.Prices, Unpriced: cfg.Unpriced}}
 	for name, p := range cfg.Providers {
 		s.upstreams[name] = g.newUpstream(name, p)
 	}

@@ -123,7 +123,7 @@ func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 		return d, err
 	}
 	part := admission.WithoutSlots
-	if c.tokens() == 0 {
+	if c.tokens() == 0 && c.Dollars <= 0 {
 		part = admission.RequestsOnly
 	}
 	if c.MaxWait == 0 {

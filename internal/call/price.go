@@ -89,6 +89,10 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 // unpricedText says why a call without a price is denied, and how to set one. The error names the
 // owner of a limit in dollars.
 func (c *Call) unpricedText(err error) string {
+	of := "requests to this path"
+	if c.Request.Model != "" {
+		of = c.model()
+	}
 	why := strings.TrimPrefix(err.Error(), project.ErrUnpriced.Error()+", ")
-	return fmt.Sprintf("%sthe price of %s is not known, %s: the configuration must have a price for it in prices, or say in unpriced what models without one cost", notSent, c.model(), why)
+	return fmt.Sprintf("%sthe price of %s is not known, %s: the configuration must have a price for it in prices, or say in unpriced what calls without a price cost", notSent, of, why)
 }
