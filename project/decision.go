@@ -109,6 +109,9 @@ func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan)
 func (d *Decision) enter(p *plan, owner string, window int, said *limit.Verdict) {
 	w := &p.windows[window]
 	s := Standing{owner, w, said.Remaining, said.RetryAfter, said.ResetAfter}
+	if s.Remaining > w.Count { // the window only counts the call, which is a batch
+		s.Remaining = max(w.Count-said.Used, 0)
+	}
 	switch {
 	case d.many != nil:
 		*d.many = append(*d.many, s)

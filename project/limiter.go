@@ -83,6 +83,11 @@ type Call struct {
 	// [context.DeadlineExceeded], although other calls may give something back earlier.
 	MaxWait time.Duration
 
+	// Batch says that the call stands for many calls that the provider makes when it likes, so
+	// that it is no matter of rates: tokens of a minute count, but do not deny the call, and
+	// [Limit].MaxConcurrent does not count it. It is for Take and Acquire.
+	Batch bool
+
 	Priority int  // among the waiting calls of the project: higher comes first
 	Shadow   bool // tells observers that the call goes on even if it is denied
 
@@ -183,7 +188,7 @@ func (d *Decision) event(c *Call) event.Event {
 // Take charges a call to all limits of its project, or to none. A denial is no error: the
 // reservation is nil then. Commit the reservation with what was used, or cancel it.
 func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, error) {
-	return l.try(ctx, &c, admission.Whole)
+	return l.try(ctx, &c, c.part())
 }
 
 // Acquire is Take that waits in turn. It fails at once with [ErrNever] if the call
@@ -194,7 +199,7 @@ func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, err
 // Waiting calls of a project are served by their priorities, then first come, first
 // served. A project that waits for its own limits holds up no other.
 func (l *Limiter) Acquire(ctx context.Context, c Call) (*Reservation, Decision, error) {
-	return l.acquire(ctx, &c, admission.Whole)
+	return l.acquire(ctx, &c, c.part())
 }
 
 // try asks for a call, of the part of its limits that is given.
@@ -306,6 +311,14 @@ func (l *Limiter) checkID(id string) error {
 		return store.ErrClosed
 	}
 	return CheckID(id)
+}
+
+// part returns the part of the limits that a call with a reservation is charged to.
+func (c *Call) part() admission.Part {
+	if c.Batch {
+		return admission.Batch
+	}
+	return admission.Whole
 }
 
 // tokens returns how many a call is thought to use.

@@ -80,10 +80,24 @@ const (
 	Whole        Part = iota // every limit: the call makes a reservation
 	WithoutSlots             // all limits but those on calls at a time: nobody says when the call ends
 	RequestsOnly             // the limits on requests: the call has no tokens either
+
+	// Batch is WithoutSlots for many calls that the provider makes when it likes. What they use is
+	// no rate: limits of less than an hour on anything but requests count it, and do not deny it.
+	Batch
 	parts
 )
 
-func (p Part) has(u Unit) bool { return p == Whole || u == Requests || p == WithoutSlots && u != Slots }
+func (p Part) has(u Unit) bool {
+	return p == Whole || u == Requests || (p == WithoutSlots || p == Batch) && u != Slots
+}
+
+// of returns a limit as it holds for a call of the part.
+func (p Part) of(l *Limit) limit.Limit {
+	if p == Batch && l.Unit != Requests && l.Limit.Period() < time.Hour {
+		return boundless(l.Limit)
+	}
+	return l.Limit
+}
 
 // plan is what a store is asked for a call in one scope.
 type plan struct {
@@ -124,7 +138,7 @@ func (r *Rules) plan(part Part) error {
 		burst := int64(0)
 		for i := range r.Limits {
 			if l := &r.Limits[i]; l.Unit == u && part.has(u) {
-				limits = append(limits, l.Limit)
+				limits = append(limits, part.of(l))
 				p.limits = append(p.limits, i)
 				if l.Pace {
 					burst = l.Limit.Burst()
