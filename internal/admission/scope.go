@@ -22,6 +22,7 @@ type Scope struct {
 	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
 	rules   atomic.Pointer[Rules]
 	member  share.Who     // of the shares of its calls
+	group   share.Group   // of the shares of calls of the scopes below it
 	counts  bool          // it only counts what a member of a shared scope uses
 	nothing plan          // of calls while the scope limits nothing
 	wakes   atomic.Uint64 // how often Wake was called, if the store is not in memory
@@ -78,7 +79,7 @@ func (e *Engine) NewShared(key, name string, gate Gate) *Scope {
 
 // NewOwn returns a scope whose calls are one flow, such as a project.
 func (e *Engine) NewOwn(key, name string) *Scope {
-	s := &Scope{Key: key, Name: name, engine: e, member: share.Who{Name: name}}
+	s := &Scope{Key: key, Name: name, engine: e, member: share.Who{Name: name}, group: share.Group{Name: name}}
 	s.nothing.scope = s
 	return s
 }
@@ -87,7 +88,9 @@ func (e *Engine) NewOwn(key, name string) *Scope {
 // project. parent may be nil.
 func (e *Engine) NewBelow(parent *Scope, key, name string) *Scope {
 	s := e.NewOwn(key, name)
-	s.parent = parent
+	if parent != nil {
+		s.parent, s.member.Group, s.group.Above = parent, &parent.group, &parent.group
+	}
 	return s
 }
 
@@ -110,6 +113,7 @@ func (e *Engine) SetRules(s *Scope, r *Rules) error {
 		r.divide(s.rules.Load())
 	}
 	s.rules.Store(r)
+	s.group.Set(r.terms())
 	e.endImpossible(s)
 	e.Wake(s)
 	return nil

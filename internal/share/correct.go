@@ -70,7 +70,7 @@ func (p *Pool) correct(m *member, i int, at, more int64) {
 	if m.parked {
 		q.parked = max(0, q.parked+n)
 	}
-	t.served += n / m.weight()
+	p.serve(m, i, n)
 	if t.used.correct(at, n); n > 0 {
 		p.exceed(m, i, m.seen)
 	} else {

@@ -16,35 +16,16 @@ func (p *Pool) divide(i int, now int64) {
 	}
 }
 
-// compute computes the shares of a quota. Every member has its minimum, those of a higher
-// rank have what they want before those of a lower one, and the members of one rank have
-// what is left by their weights: none has more than it wants while another wants more.
-// What nobody wants is divided by weight, in case somebody does.
+// compute computes the shares of a quota.
 func (p *Pool) compute(i int, now int64) {
 	q := &p.quotas[i]
 	q.shares, q.lending.dirty = outdated{at: now}, true
-	left := max(0, q.count*(1-p.reserve)-q.parked)
-	weights, newcomers := p.weights(i, now)
-	q.weights = weights
-	floors := 0.0
-	for _, m := range p.order {
-		p.pass(m, now)
-		m.parts[i].demand = p.demand(m, i, now)
-		floors += p.floor(m, i)
-	}
-	for from, to := 0, 0; from < len(p.order); from = to {
-		for to = from; to < len(p.order) && p.order[to].terms.Rank == p.order[from].terms.Rank; to++ {
-			floors -= p.floor(p.order[to], i)
-		}
-		left -= p.level(p.order[from:to], i, max(left-floors, 0))
-	}
+	p.among(p.tree(i, now), max(0, q.count*(1-p.reserve)-q.parked), i)
+	newcomers := p.newcomers(i, now)
 	for _, m := range p.order {
 		t := &m.parts[i]
-		if left > 0 && p.active(m, i, now) {
-			t.share += left * m.weight() / weights
-		}
 		if p.isNew(m, i, now) {
-			t.share += p.reserve * q.count * m.weight() / newcomers
+			t.share += p.reserve * q.count * m.terms.weight() / newcomers
 		}
 		if m.terms.Max > 0 {
 			t.share = min(t.share, m.terms.Max*q.count)
@@ -52,22 +33,50 @@ func (p *Pool) compute(i int, now int64) {
 	}
 }
 
-// weights returns the sum of the weights of the members that are active, and of those that are new.
-func (p *Pool) weights(i int, now int64) (active, newcomers float64) {
-	p.quotas[i].active = 0
-	for _, m := range p.order {
-		if p.active(m, i, now) {
-			active += m.weight()
-			p.quotas[i].active++
-		}
-		if p.isNew(m, i, now) {
-			newcomers += m.weight()
+// among divides an amount of a quota among members and groups. Each has its minimum, those of a
+// higher rank have what they want before those of a lower one, and those of one rank have what is
+// left by their weights: none has more than it wants while another wants more. What nobody wants is
+// divided by weight, in case somebody does. What a group has is divided among those in it.
+func (p *Pool) among(nodes []*node, amount float64, i int) {
+	count, left, floors, weights := p.quotas[i].count, amount, 0.0, 0.0
+	for _, n := range nodes {
+		floors += n.floor
+		if n.active {
+			weights += n.weight()
 		}
 	}
-	return active, newcomers
+	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(b.terms.Rank, a.terms.Rank) })
+	for from, to := 0, 0; from < len(nodes); from = to {
+		for to = from; to < len(nodes) && nodes[to].terms.Rank == nodes[from].terms.Rank; to++ {
+			floors -= nodes[to].floor
+		}
+		left -= p.level(nodes[from:to], max(left-floors, 0))
+	}
+	for _, n := range nodes {
+		if left > 0 && n.active {
+			n.share += left * n.weight() / weights
+		}
+		if n.member != nil {
+			n.member.parts[i].share, n.member.parts[i].weight = n.share, n.weight()
+			continue
+		}
+		if n.terms.Max > 0 {
+			n.share = min(n.share, n.terms.Max*count)
+		}
+		n.group.parts[i].share, n.group.parts[i].weight = n.share, n.weight()
+		p.among(n.inside, n.share, i)
+	}
 }
 
-func (m *member) weight() float64 { return float64(max(m.terms.Weight, 1)) }
+// newcomers returns the sum of the weights of the members that are new.
+func (p *Pool) newcomers(i int, now int64) (sum float64) {
+	for _, m := range p.order {
+		if p.isNew(m, i, now) {
+			sum += m.terms.weight()
+		}
+	}
+	return sum
+}
 
 // isNew reports whether the member has begun to call within the last period.
 func (p *Pool) isNew(m *member, i int, now int64) bool {
@@ -119,40 +128,37 @@ func (p *Pool) present(m *member, i int, now int64) bool {
 	return now-m.last <= min(max(pause, period/parts), period)
 }
 
-// level divides an amount of a quota among members of one rank. It returns how much of it
-// they have.
-func (p *Pool) level(members []*member, i int, amount float64) (sum float64) {
-	p.sorted = append(p.sorted[:0], members...)
-	slices.SortFunc(p.sorted, func(a, b *member) int {
-		return cmp.Compare(a.parts[i].demand/a.weight(), b.parts[i].demand/b.weight())
+// level divides an amount among members and groups of one rank. It returns how much of it they have.
+func (p *Pool) level(nodes []*node, amount float64) (sum float64) {
+	p.sorted = append(p.sorted[:0], nodes...)
+	slices.SortFunc(p.sorted, func(a, b *node) int {
+		return cmp.Compare(a.demand/a.weight(), b.demand/b.weight())
 	})
 	todo := p.sorted
 	for raised := true; raised; { // until everybody has its floor
 		left, weights := max(amount, 0), 0.0
-		for _, m := range todo {
-			weights += m.weight()
+		for _, n := range todo {
+			weights += n.weight()
 		}
-		for _, m := range todo {
-			t := &m.parts[i]
-			if t.share = left / weights * m.weight(); t.demand <= t.share {
-				t.share = t.demand
-				left -= t.demand
-				weights -= m.weight()
+		for _, n := range todo {
+			if n.share = left / weights * n.weight(); n.demand <= n.share {
+				n.share = n.demand
+				left -= n.demand
+				weights -= n.weight()
 			}
 		}
 		raised = false
-		todo = slices.DeleteFunc(todo, func(m *member) bool {
-			t, floor := &m.parts[i], p.floor(m, i)
-			if t.share >= floor {
+		todo = slices.DeleteFunc(todo, func(n *node) bool {
+			if n.share >= n.floor {
 				return false
 			}
-			t.share, raised = floor, true
-			amount -= floor
+			n.share, raised = n.floor, true
+			amount -= n.floor
 			return true
 		})
 	}
-	for _, m := range members {
-		sum += m.parts[i].share
+	for _, n := range nodes {
+		sum += n.share
 	}
 	return sum
 }

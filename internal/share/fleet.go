@@ -16,9 +16,16 @@ type Report struct {
 type MemberReport struct {
 	Name  string       `json:"n"`
 	Terms Terms        `json:"t"`
+	In    []InGroup    `json:"g,omitempty"` // the groups that the member is in, the innermost first
 	Waits bool         `json:"w,omitempty"` // calls of the member wait there for its share
 	Idle  int64        `json:"i,omitempty"` // for how many nanoseconds it has not asked there
 	Parts []PartReport `json:"p"`           // one for each quota
+}
+
+// InGroup is a group in a report.
+type InGroup struct {
+	Name  string `json:"n"`
+	Terms Terms  `json:"t"`
 }
 
 // PartReport is what a member has done with one quota on one node.
@@ -68,6 +75,9 @@ func (p *Pool) Report(now int64) (all Report) {
 		if !r.Waits && r.Idle >= p.shortest {
 			continue
 		}
+		for g := m.in; g != nil; g = g.above {
+			r.In = append(r.In, InGroup{g.Name, g.Terms()})
+		}
 		for i := range m.parts {
 			t := &m.parts[i]
 			a := &t.asks
@@ -92,11 +102,15 @@ func (p *Pool) Hear(node string, now int64, all Report) {
 		if len(r.Parts) != len(p.quotas) || !r.sane() || p.members[r.Name] == nil && len(p.members) >= mostMembers {
 			continue
 		}
-		terms := r.Terms
+		who, terms := &Who{Name: r.Name}, r.Terms
 		if m := p.members[r.Name]; m != nil {
-			terms = m.terms
+			if terms = m.terms; m.in != nil {
+				who.Group = m.in.Group
+			}
+		} else {
+			who.Group = p.groupsOf(r.In)
 		}
-		m := p.member(&Who{Name: r.Name}, terms, now)
+		m := p.member(who, terms, now)
 		if m.nodes == nil {
 			m.nodes = map[string]nodeReport{}
 		}
@@ -117,8 +131,36 @@ func (r *MemberReport) sane() bool {
 			return false
 		}
 	}
-	t := r.Terms
-	return r.Idle >= 0 && t.Weight >= 0 && t.Weight <= 1<<30 && t.Min >= 0 && t.Min <= 1 && t.Max >= 0 && t.Max <= 1
+	for _, g := range r.In {
+		if !g.Terms.sane() {
+			return false
+		}
+	}
+	return r.Idle >= 0 && len(r.In) <= mostGroups && r.Terms.sane()
+}
+
+// mostGroups is in how many groups a member may be.
+const mostGroups = 16
+
+func (t *Terms) sane() bool {
+	return t.Weight >= 0 && t.Weight <= 1<<30 && t.Min >= 0 && t.Min <= 1 && t.Max >= 0 && t.Max <= 1
+}
+
+// groupsOf returns the innermost of the groups in a report, with the others above it.
+func (p *Pool) groupsOf(list []InGroup) (inner *Group) {
+	for _, in := range slices.Backward(list) {
+		g := p.heard[in.Name]
+		if g == nil || g.Above != inner {
+			g = &Group{Name: in.Name, Above: inner}
+			if p.heard == nil || len(p.heard) >= mostMembers {
+				p.heard = map[string]*Group{}
+			}
+			p.heard[in.Name] = g
+		}
+		g.Set(in.Terms)
+		inner = g
+	}
+	return inner
 }
 
 // sum adds up what other nodes have reported of a member. Of a node that does not report on it any

@@ -28,6 +28,7 @@ func (p *Pool) forget(now int64) {
 	if p.order = slices.DeleteFunc(p.order, func(m *member) bool { return m.parked }); len(p.order) < before {
 		p.disturb()
 	}
+	p.dropGroups()
 }
 
 func (p *Pool) activeInAny(m *member, now int64) bool {

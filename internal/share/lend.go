@@ -84,11 +84,12 @@ func (p *Pool) borrows(m *member, i int, now, n int64, used float64) bool {
 // leads reports whether another member that waits, and whose call fits into what is free of the
 // quota, was served so much less than this one, by weight, that it should have what is lent.
 func (p *Pool) leads(m *member, i int, now int64, room float64) bool {
-	t := &m.parts[i]
-	served := t.served - t.share*lead/m.weight()
 	return slices.ContainsFunc(p.order, func(o *member) bool {
-		other := &o.parts[i]
-		return o != m && o.terms.Rank >= m.terms.Rank && o.wants(now) && float64(other.size) <= room && other.served < served
+		if o == m || !o.wants(now) || float64(o.parts[i].size) > room {
+			return false
+		}
+		own, other := p.rivals(i, m, o)
+		return other.rank >= own.rank && other.served < own.served-own.share*lead/own.weight
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 type client struct {
 	name      string
 	terms     Terms
+	group     *Group
 	workers   int
 	pause     time.Duration
 	size      func() int64
@@ -90,7 +91,7 @@ func simulate(t *testing.T, quota int64, reserve float64, clients []*client, unt
 			continue
 		default:
 			e.client.queue = append(e.client.queue, e.client.size())
-			w.pool.Wait(named(e.client.name), e.client.terms, w.clock())
+			w.pool.Wait(e.client.who(), e.client.terms, w.clock())
 		}
 		w.serve()
 	}
@@ -117,17 +118,17 @@ func (w *world) serve() {
 func (w *world) take(c *client) bool {
 	n := c.queue[0]
 	amounts := []Amount{{N: n, Count: w.quota}}
-	denied := w.pool.Take(named(c.name), c.terms, w.clock(), amounts, c.asked).Denied
+	denied := w.pool.Take(c.who(), c.terms, w.clock(), amounts, c.asked).Denied
 	c.asked = true
 	switch {
 	case w.used+n > w.quota && !denied:
-		w.pool.GiveBack(named(c.name), w.clock(), amounts, true)
+		w.pool.GiveBack(c.who(), w.clock(), amounts, true)
 		return false
-	case w.used+n > w.quota, denied && !w.pool.Lend(named(c.name), w.clock(), amounts, []int64{w.used}):
+	case w.used+n > w.quota, denied && !w.pool.Lend(c.who(), w.clock(), amounts, []int64{w.used}):
 		return false
 	}
 	c.queue, c.asked = c.queue[1:], false
-	w.pool.Leave(named(c.name), w.clock())
+	w.pool.Leave(c.who(), w.clock())
 	w.used += n
 	w.log = append(w.log, service{w.now, c, n})
 	heap.Push(&w.events, event{w.now + c.pause, c})
@@ -148,6 +149,8 @@ func (w *world) parts(from, to time.Duration) (parts map[string]float64, all flo
 }
 
 func named(name string) *Who { return &Who{Name: name} }
+
+func (c *client) who() *Who { return &Who{Name: c.name, Group: c.group} }
 
 func one() int64 { return 1 }
 

@@ -34,10 +34,15 @@ type Pool struct {
 	seen    *map[string]Terms // the dedicated members that the pool has
 	quotas  []quota
 	members map[string]*member
-	order   []*member // without those that are parked, by rank, the highest first
-	sorted  []*member // room for the computation of shares
-	sweepAt int64     // when members that do not call any more are parked or forgotten next
-	moveAt  int64     // when time next changes something: see moveOn
+	groups  []*group          // that members are in
+	named   map[string]*group // the groups by their names
+	heard   map[string]*Group // that other nodes have reported
+	order   []*member         // without those that are parked, by rank, the highest first
+	nodes   []node            // room for the computation of shares
+	tops    []*node
+	sorted  []*node
+	sweepAt int64 // when members that do not call any more are parked or forgotten next
+	moveAt  int64 // when time next changes something: see moveOn
 }
 
 // quota is one of the quotas of a pool.
@@ -72,6 +77,7 @@ type Terms struct {
 type member struct {
 	pool      *Pool
 	name      string
+	in        *group // the group that the member is in; nil: none
 	terms     Terms
 	forgotten bool  // it is no member any more
 	dedicated bool  // the minimum is kept free even if the member has not called for long
@@ -97,6 +103,7 @@ type member struct {
 // in the processor's cache.
 type part struct {
 	share  float64
+	weight float64 // of the member among its siblings, when shares were computed
 	used   ring    // within the last period, or in the fixed window, here
 	remote float64 // and on other nodes, by their reports
 	carry  float64 // an excess of the period before, which counts as used: see exceed
@@ -109,6 +116,7 @@ type part struct {
 
 	excess  float64 // by how much the member has exceeded its share at most
 	since   int64   // when the period began in which there was an excess or a carry; 0: there was none
+	part    float64 // what the member has by weight, when that was last read
 	demand  float64 // how much of the quota the member is expected to use at most
 	unheard float64 // used on other nodes too, as a store has counted; they will report it
 
@@ -118,7 +126,7 @@ type part struct {
 // NewPool returns a pool of quotas without members. reserve is the part of every quota
 // that only members have who have begun to call within the last period.
 func NewPool(quotas []limit.Limit, reserve float64) *Pool {
-	p := &Pool{reserve: reserve, members: map[string]*member{}, shortest: math.MaxInt64}
+	p := &Pool{reserve: reserve, members: map[string]*member{}, named: map[string]*group{}, shortest: math.MaxInt64}
 	for _, l := range quotas {
 		period := int64(l.Period())
 		p.quotas = append(p.quotas, quota{limit: l, period: period, steady: period / steadyParts, count: float64(l.Count()), used: newRing(l)})
@@ -135,20 +143,33 @@ func (p *Pool) Alone() bool { return p.joined.Load() <= 1 }
 
 // member returns the member of a name, which has its terms from now on and is not parked.
 func (p *Pool) member(w *Who, t Terms, now int64) *member {
+	name, in, t := p.single(w, t)
 	m := p.find(w)
 	switch {
 	case m == nil:
-		m = p.newMember(w.Name)
-	case m.terms == t:
+		m = p.newMember(name)
+		w.last.Store(m)
+	case m.terms == t && p.isIn(m, in):
 		p.unpark(m, now)
 		return m
 	default:
 		p.unpark(m, now)
 		p.order = slices.DeleteFunc(p.order, func(o *member) bool { return o == m })
 	}
-	m.terms = t
+	m.terms, m.in = t, p.group(in)
+	for i := range m.parts {
+		m.parts[i].weight = t.weight()
+	}
 	p.enter(m)
 	return m
+}
+
+// isIn reports whether a member is in a group; nil is none.
+func (p *Pool) isIn(m *member, in *Group) bool {
+	if m.in == nil || in == nil {
+		return m.in == nil && in == nil
+	}
+	return m.in.Group == in
 }
 
 func (p *Pool) newMember(name string) *member {
@@ -174,8 +195,8 @@ func (p *Pool) enter(m *member) {
 	p.order = slices.Insert(p.order, at, m)
 	for i := range p.quotas {
 		q, t := &p.quotas[i], &m.parts[i]
-		q.weights += m.weight()
-		t.share = min(q.count*(1-p.reserve)*m.weight()/q.weights, p.most(m, i)) // until shares are computed
+		q.weights += m.terms.weight()
+		t.share = min(q.count*(1-p.reserve)*m.terms.weight()/q.weights, p.most(m, i)) // until shares are computed
 	}
 	p.disturb()
 }

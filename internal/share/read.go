@@ -51,40 +51,47 @@ func (p *Pool) Read(now int64) []Standing {
 	}
 	for i := range p.quotas {
 		p.compute(i, now)
-		for k, part := range p.partsByWeight(i, now) {
-			all[k].Parts[i] = p.order[k].parts[i].portion(part, now)
+		count := p.quotas[i].count
+		p.byWeight(p.tops, count*(1-p.reserve), i)
+		newcomers := p.newcomers(i, now)
+		for k, m := range p.order {
+			part := m.parts[i].part
+			if p.active(m, i, now) {
+				if p.isNew(m, i, now) {
+					part += count * p.reserve * m.terms.weight() / newcomers
+				}
+				if part = max(part, m.terms.Min*count); m.terms.Max > 0 {
+					part = min(part, m.terms.Max*count)
+				}
+			}
+			all[k].Parts[i] = m.parts[i].portion(part, now)
 		}
 	}
 	return all
 }
 
-// partsByWeight returns what each member has of a quota by weight. Members that are dedicated and
-// not active have their minimum.
-func (p *Pool) partsByWeight(i int, now int64) []float64 {
-	count := p.quotas[i].count
-	weights, newcomers := p.weights(i, now)
-	left := count * (1 - p.reserve)
-	list := make([]float64, len(p.order))
-	for k, m := range p.order {
-		if m.dedicated && !p.active(m, i, now) {
-			list[k] = m.terms.Min * count
-			left -= list[k]
+// byWeight sets what members have of an amount of a quota by weight. Those that are not active have
+// their minimum, if it is kept for them, or nothing.
+func (p *Pool) byWeight(nodes []*node, amount float64, i int) {
+	weights := 0.0
+	for _, n := range nodes {
+		if n.active {
+			weights += n.weight()
+		} else {
+			amount -= n.floor
 		}
 	}
-	for k, m := range p.order {
-		if !p.active(m, i, now) {
-			continue
+	for _, n := range nodes {
+		part := n.floor
+		if n.active {
+			part = max(0, amount) * n.weight() / weights
 		}
-		part := left * m.weight() / weights
-		if p.isNew(m, i, now) {
-			part += count * p.reserve * m.weight() / newcomers
+		if n.member == nil {
+			p.byWeight(n.inside, part, i)
+		} else if n.member.parts[i].part = part; !n.active && !n.member.dedicated {
+			n.member.parts[i].part = 0
 		}
-		if part = max(part, m.terms.Min*count); m.terms.Max > 0 {
-			part = min(part, m.terms.Max*count)
-		}
-		list[k] = part
 	}
-	return list
 }
 
 // portion returns what a member has whose part by weight is given.

@@ -161,7 +161,6 @@ func (p *Pool) capped(m *member, i int, now, n int64) bool {
 
 // charge charges a member for a call.
 func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
-	served := 1 / m.weight()
 	for i := range amounts {
 		q, t := &p.quotas[i], &m.parts[i]
 		n := float64(t.expected(amounts[i].N))
@@ -170,7 +169,7 @@ func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
 		}
 		amounts[i].Extra = t.extra
 		q.used.add(now, n)
-		t.served += n * served
+		p.serve(m, i, n)
 		if t.used.add(now, n); !lent && t.counts(now) > t.share {
 			p.exceed(m, i, now)
 		}

@@ -133,7 +133,7 @@ func TestSharesAgainstBisection(t *testing.T) {
 				}
 			}
 			at := func(level float64, m *member) float64 {
-				return min(max(level*m.weight(), p.floor(m, 0)), m.parts[0].demand)
+				return min(max(level*m.terms.weight(), p.floor(m, 0)), m.parts[0].demand)
 			}
 			low, high := 0.0, 1e6
 			for range 200 {

@@ -15,17 +15,33 @@ func (p *Pool) Wait(w *Who, t Terms, now int64) {
 	p.wantsMore(m)
 }
 
-// lift lets a member that begins to wait be served no sooner than those who wait already.
+// lift lets a member that begins to wait be served no sooner than those who wait already. So it does
+// with the groups that the member is in, if nobody in them waits.
 func (p *Pool) lift(m *member, now int64) {
 	for i := range p.quotas {
-		least := math.Inf(1)
-		for _, o := range p.order {
-			if o != m && o.wants(now) {
-				least = min(least, o.parts[i].served)
+		for in, below := p.inside(m), (*group)(nil); ; in, below = in.above, in {
+			served := &m.parts[i].served
+			if below != nil {
+				served = &below.parts[i].served
 			}
-		}
-		if t := &m.parts[i]; !math.IsInf(least, 1) {
-			t.served = max(t.served, least)
+			least, waits := math.Inf(1), false
+			for _, o := range p.order {
+				if o == m || !o.wants(now) || !p.inside(o).isIn(in) {
+					continue
+				}
+				if below != nil && p.inside(o).isIn(below) {
+					waits = true
+					break
+				}
+				_, other := p.rivals(i, m, o)
+				least = min(least, other.served)
+			}
+			if !waits && !math.IsInf(least, 1) {
+				*served = max(*served, least)
+			}
+			if in == nil {
+				break
+			}
 		}
 	}
 }

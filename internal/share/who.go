@@ -5,8 +5,9 @@ import "sync/atomic"
 // Who names a member. It remembers which member that was in the pool that it was used for last, so that
 // the next call need not look it up.
 type Who struct {
-	Name string
-	last atomic.Pointer[member]
+	Name  string
+	Group *Group // that the member is in; nil: none
+	last  atomic.Pointer[member]
 }
 
 // find returns the member of a name, or nil.
@@ -14,7 +15,8 @@ func (p *Pool) find(w *Who) *member {
 	if m := w.last.Load(); m != nil && m.pool == p && !m.forgotten {
 		return m
 	}
-	m := p.members[w.Name]
+	name, _, _ := p.single(w, Terms{})
+	m := p.members[name]
 	if m != nil {
 		w.last.Store(m)
 	}

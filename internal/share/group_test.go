@@ -1,0 +1,72 @@
+package share
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+func inGroup(g *Group, c *client) *client {
+	c.group = g
+	return c
+}
+
+func newGroup(name string, above *Group, t Terms) *Group {
+	g := &Group{Name: name, Above: above}
+	g.Set(t)
+	return g
+}
+
+// Weights hold between siblings at every level: what one does not want goes to its siblings first.
+func TestGroups(t *testing.T) {
+	acme, beta := newGroup("acme", nil, Terms{}), newGroup("beta", nil, Terms{})
+	w := simulate(t, 120, 0, []*client{
+		inGroup(acme, hog("acme/search", Terms{Weight: 3})), inGroup(acme, hog("acme/chat", Terms{})), inGroup(beta, hog("beta/x", Terms{})),
+	}, 6*time.Minute)
+	w.expect(2, 6, map[string]float64{"acme/search": .375, "acme/chat": .125, "beta/x": .5})
+
+	few := &client{name: "acme/search", group: acme, workers: 1, pause: 9500 * time.Millisecond, size: one} // 6 a minute
+	w = simulate(t, 120, 0, []*client{few, inGroup(acme, hog("acme/chat", Terms{})), inGroup(beta, hog("beta/x", Terms{}))}, 6*time.Minute)
+	w.expect(2, 6, map[string]float64{"acme/search": .05, "acme/chat": .45, "beta/x": .5})
+}
+
+func TestGroupsInGroups(t *testing.T) {
+	acme := newGroup("acme", nil, Terms{Weight: 2})
+	search := newGroup("acme/search", acme, Terms{})
+	w := simulate(t, 120, 0, []*client{
+		inGroup(search, hog("acme/search/alice", Terms{})), inGroup(search, hog("acme/search/bob", Terms{})),
+		inGroup(acme, hog("acme/chat", Terms{})), hog("beta", Terms{}),
+		hog("acme", Terms{Weight: 2}), // calls of acme itself are one of three inside of it
+	}, 6*time.Minute)
+	w.expect(2, 6, map[string]float64{"acme/search/alice": 1. / 9, "acme/search/bob": 1. / 9, "acme/chat": 2. / 9, "acme": 2. / 9, "beta": 1. / 3})
+}
+
+// Ranks, minima and maxima of groups hold as those of members do.
+func TestTermsOfGroups(t *testing.T) {
+	high, capped := newGroup("high", nil, Terms{Rank: 1, Max: .5}), newGroup("capped", nil, Terms{Max: .1})
+	w := simulate(t, 100, 0, []*client{
+		inGroup(high, hog("high/a", Terms{})), inGroup(high, hog("high/b", Terms{})),
+		inGroup(capped, hog("capped/a", Terms{})), inGroup(capped, hog("capped/b", Terms{})), hog("low", Terms{}),
+	}, 6*time.Minute)
+	w.expect(2, 6, map[string]float64{"high/a": .25, "high/b": .25, "capped/a": .05, "capped/b": .05, "low": .4})
+}
+
+// Very many users of one project make no more members than a pool may have: calls of those beyond
+// count for the project.
+func TestMembersAreBounded(t *testing.T) {
+	p := NewPool([]limit.Limit{limit.New(1<<40, 24*time.Hour).Using(limit.SlidingLog)}, 0)
+	acme := newGroup("acme", nil, Terms{})
+	for i := range 10 * mostSingle {
+		w := &Who{Name: fmt.Sprint("acme/", i), Group: acme}
+		p.Take(w, Terms{}, int64(i), []Amount{{N: 1, Count: 1 << 40}}, false)
+		p.Correct(w, int64(i), []int64{1}, nil)
+	}
+	if n := len(p.members); n > mostSingle+1 {
+		t.Errorf("%d members", n)
+	}
+	if used := p.members["acme"].parts[0].used.sumAt(10 * mostSingle); used < 2*8*mostSingle {
+		t.Errorf("%v counts for the project", used)
+	}
+}
