@@ -13,8 +13,10 @@ import (
 )
 
 // CheckShares returns an error if the MinShares of limits, which are by the ids of their
-// projects, add up to more than 100%.
+// projects, add up to more than 100%. What a project and those inside of it have at least is
+// the larger of its own MinShare and the sum of theirs.
 func CheckShares(limits map[string]Limit) error {
+	limits = outermost(limits)
 	ids := slices.Collect(maps.Keys(limits))
 	ids = slices.DeleteFunc(ids, func(id string) bool { return limits[id].MinShare == 0 })
 	slices.SortFunc(ids, func(a, b string) int {
@@ -33,6 +35,28 @@ func CheckShares(limits map[string]Limit) error {
 		all = append(all[:mostNamed], fmt.Sprintf("those of %d more", more))
 	}
 	return fmt.Errorf("ratelimit: the minimum shares of projects add up to %.6g%%, which must be 100%% at most: %s", float64(sum), strings.Join(all, ", "))
+}
+
+// outermost returns the MinShares of the projects that are in no other, with what those inside of
+// them have.
+func outermost(limits map[string]Limit) map[string]Limit {
+	all := map[string]bool{} // with those above them
+	for id, l := range limits {
+		for ; id != "" && l.MinShare > 0; id = parentOf(id) {
+			all[id] = true
+		}
+	}
+	deepest := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")) })
+	inside, tops := map[string]limit.Percent{}, map[string]Limit{}
+	for _, id := range deepest {
+		least := max(limits[id].MinShare, inside[id])
+		if above := parentOf(id); above != "" {
+			inside[above] += least
+		} else {
+			tops[id] = Limit{MinShare: least}
+		}
+	}
+	return tops
 }
 
 const (

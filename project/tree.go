@@ -37,8 +37,12 @@ func checkLimit(id string, limit Limit) error {
 		return err
 	}
 	err := limit.Validate()
-	if err == nil && IsTemplate(id) {
+	switch {
+	case err != nil:
+	case IsTemplate(id):
 		err = checkTemplate(id, limit)
+	case limit.Dedicated && parentOf(id) != "":
+		err = errors.New("Dedicated is set: it must not be for a project inside of another, whose share is divided")
 	}
 	if err != nil {
 		return fmt.Errorf("ratelimit: the limit of project %q: %s", id, message.Plain(err))

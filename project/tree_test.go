@@ -3,6 +3,7 @@ package project_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -184,5 +185,31 @@ func TestKeysAndRuns(t *testing.T) {
 				t.Errorf("a bad run: %v", err)
 			}
 		})
+	}
+}
+
+// What a project and those inside of it have at least is the larger of its own minimum and the sum of
+// theirs.
+func TestMinimaOfATree(t *testing.T) {
+	for _, tt := range []struct {
+		sum    float64
+		minima map[string]limit.Percent
+	}{
+		{100, map[string]limit.Percent{"a": 60, "a/x": 50, "b": 40}},
+		{110, map[string]limit.Percent{"a": 60, "a/x": 50, "a/y": 20, "b": 40}},
+		{120, map[string]limit.Percent{"a/x/1": 40, "a/x/2": 40, "b/x": 40}},
+		{100, map[string]limit.Percent{"a/x": 90, "a/x/1/2": 40, "a/x/1/3": 30, "b": 10}},
+	} {
+		limits := map[string]project.Limit{}
+		for id, least := range tt.minima {
+			limits[id] = project.Limit{MinShare: least}
+		}
+		if err := project.CheckShares(limits); (err != nil) != (tt.sum > 100) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%g%%", tt.sum)) {
+			t.Errorf("%v: %v; want a sum of %v", tt.minima, err, tt.sum)
+		}
+	}
+	l := newLimiter(t, project.Config{})
+	if err := l.SetLimit("a/b", project.Limit{MinShare: 10, Dedicated: true}); err == nil || !strings.Contains(err.Error(), "inside of another") {
+		t.Errorf("dedicated inside of another: %v", err)
 	}
 }
