@@ -51,7 +51,7 @@ func (m *Memory) SettleBooked(ctx context.Context, r Receipt, actual []int64, e 
 	}
 	settled, err := m.settle(r, actual)
 	if settled {
-		m.enter(*e)
+		m.Enter(*e)
 	}
 	return err
 }
@@ -62,13 +62,13 @@ func (m *Memory) Book(ctx context.Context, entries []books.Entry) error {
 		return err
 	}
 	for _, e := range entries {
-		m.enter(e)
+		m.Enter(e)
 	}
 	return nil
 }
 
-// enter enters what a call has used, at the present time.
-func (m *Memory) enter(e books.Entry) {
+// Enter is Book of one entry. It allocates nothing, unless the entry begins a line.
+func (m *Memory) Enter(e books.Entry) {
 	e, now := e.Clean(), m.clock()
 	m.books.mu.Lock()
 	defer m.books.mu.Unlock()

@@ -14,7 +14,7 @@ func (r *Reservation) booking(price int64) *books.Entry {
 	if r.entry == nil {
 		return nil
 	}
-	e := *r.entry
+	e := r.entry // which is not used again
 	e.Amounts[books.Nanodollars] = price
 	reserved := books.Amounts{books.Input: r.first + r.free[0], books.Output: r.other + r.free[1], books.Nanodollars: r.price}
 	for u, n := range reserved {
@@ -25,5 +25,5 @@ func (r *Reservation) booking(price int64) *books.Entry {
 	if r.waited > 0 {
 		e.Amounts[books.Waited], e.Amounts[books.WaitTime] = 1, int64(r.waited)
 	}
-	return &e
+	return e
 }

@@ -282,7 +282,7 @@ func (r *Reservation) settle(asked *Ask, used *Amounts, entry *books.Entry) {
 		var few [fewCharges]store.Settlement
 		e.memory.SettleHold(&r.hold, r.settlements(few[:0], asked, used))
 		if entry != nil {
-			e.memory.Book(context.Background(), []books.Entry{*entry}) // fails only if the store is closed
+			e.memory.Enter(*entry)
 		}
 	} else if r.receipt != nil || entry != nil {
 		e.correct(correction{r.receipt, r.actual(nil, used), entry})

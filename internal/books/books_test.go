@@ -121,3 +121,23 @@ func TestParseTime(t *testing.T) {
 		}
 	}
 }
+
+func TestEncoded(t *testing.T) {
+	entries := []Entry{{}, {Owner{"acme/ä", "m", ""}, Amounts{Requests: 1, Nanodollars: MaxAmount}}, {Owner{"", strings.Repeat("x", 255), "k"}, Amounts{Input: 300}}}
+	var b []byte
+	for i := range entries {
+		b = AppendEntry(b, &entries[i])
+	}
+	for rest, i := b, 0; len(rest) > 0; i++ {
+		var e Entry
+		var err error
+		if e, rest, err = ReadEntry(rest); err != nil || e != entries[i] {
+			t.Fatalf("%+v, %v; want %+v", e, err, entries[i])
+		}
+	}
+	for n := range len(AppendEntry(nil, &entries[2])) {
+		if _, _, err := ReadEntry(AppendEntry(nil, &entries[2])[:n]); err == nil {
+			t.Errorf("%d bytes are an entry", n)
+		}
+	}
+}

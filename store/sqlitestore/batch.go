@@ -19,6 +19,9 @@ type batch struct {
 	rows      map[string]*row // the cached rows, by their keys
 	touched   []*row          // the rows that this transaction has used
 	booked    books.Tally     // what this transaction has to book
+	bookBytes []byte          // memory for it
+	journal   int             // the number of transactions that have booked since this process has folded the journal
+	foldedAt  int64           // when it did so
 	fileError error           // an error of the file, which fails all calls of the transaction
 
 	stepRows []*row            // the rows of the step that runs

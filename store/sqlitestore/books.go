@@ -57,6 +57,8 @@ func (s *Store) bookStatements() []preparation {
 		{&s.do.bookAdd, "UPDATE books SET " + strings.TrimPrefix(sums, ", ") + whereLine},
 		{&s.do.bookFind, "SELECT 1 FROM books" + whereLine},
 		{&s.do.bookInsert, "INSERT INTO books VALUES (?1, ?2, ?3, ?4, ?5" + values + ")"},
+		{&s.do.journalAdd, "INSERT INTO books_journal (at, entries) VALUES (?1, ?2)"},
+		{&s.do.journalClear, "DELETE FROM books_journal WHERE id <= ?1"},
 		{&s.do.pageFind, "SELECT lines FROM books_pages WHERE day = ?1 AND at = ?2"},
 		{&s.do.pageAdd, "INSERT INTO books_pages VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET lines = lines + excluded.lines"},
 	}
@@ -80,21 +82,10 @@ func (s *Store) Book(ctx context.Context, entries []books.Entry) error {
 	}})
 }
 
-// book books an entry at the end of the transaction.
+// book books an entry at the end of the transaction: see flushBooks.
 func (b *batch) book(e *books.Entry) {
 	clean := e.Clean()
 	b.booked.Add(&clean, b.s.maxLines)
-}
-
-// flushBooks writes what the calls of the transaction have booked: once for each line.
-func (b *batch) flushBooks() error {
-	p := page{at: books.HourOf(b.now)}
-	for owner, amounts := range b.booked.Lines() {
-		if err := b.s.enter(p, &books.Entry{Owner: owner, Amounts: *amounts}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // page is an hour or a day of the books.

@@ -13,6 +13,9 @@ func (s *Store) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, e
 		return nil, err
 	}
 	for {
+		if err := s.foldNow(ctx); err != nil {
+			return nil, err
+		}
 		before, err := s.pages(ctx, &q)
 		if err != nil {
 			return nil, err

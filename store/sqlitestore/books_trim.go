@@ -12,6 +12,9 @@ const trimAtOnce = 1000
 
 // TrimBooks implements [store.Bookkeeper].
 func (s *Store) TrimBooks(ctx context.Context, r books.Retention) error {
+	if err := s.foldNow(ctx); err != nil {
+		return err
+	}
 	hours, days := r.Cut(s.clock())
 	all, err := s.pages(ctx, &books.Query{Until: max(hours, days)})
 	if err != nil {

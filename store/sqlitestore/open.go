@@ -36,6 +36,7 @@ type statements struct {
 	lastChange                                       *sql.Stmt
 	bookAdd, bookFind, bookInsert                    *sql.Stmt
 	pageFind, pageAdd                                *sql.Stmt
+	journalAdd, journalClear                         *sql.Stmt
 }
 
 func (s *Store) open() error {
@@ -182,7 +183,7 @@ func (s *Store) migrate(since time.Time) error {
 		if found < 0 || found > version {
 			return fmt.Errorf("ratelimit: %s: its version is %d: this program knows %d", s.path, found, version)
 		}
-		missing := settingsSchema + ";" + booksSchema
+		missing := settingsSchema + ";" + booksSchema + ";" + journalSchema
 		if found < version {
 			missing = fmt.Sprintf(schema, version) + ";" + missing
 		}

@@ -1,0 +1,87 @@
+package sqlitestore
+
+import (
+	"cmp"
+	"context"
+
+	"dappco.re/go/core/go-ratelimit/internal/books"
+)
+
+// The journal has what transactions have booked, one row for each transaction, until it is folded into
+// the lines of the books. To write one row costs a transaction much less than to change many lines; the
+// lines are changed about once a second, each once for all transactions since.
+const journalSchema = `
+CREATE TABLE IF NOT EXISTS books_journal (
+	id      INTEGER PRIMARY KEY,
+	at      INTEGER NOT NULL, -- the hour, in Unix seconds
+	entries BLOB NOT NULL
+) STRICT`
+
+const (
+	foldEvery  = int64(1e9) // nanoseconds
+	maxJournal = 4096       // rows that this process writes before it folds them
+)
+
+// flushBooks writes what the calls of the transaction have booked to the journal, and folds it now and
+// then.
+func (b *batch) flushBooks() error {
+	if len(b.booked.Lines()) == 0 {
+		return nil
+	}
+	s, bytes := b.s, b.bookBytes[:0]
+	for owner, amounts := range b.booked.Lines() {
+		bytes = books.AppendEntry(bytes, &books.Entry{Owner: owner, Amounts: *amounts})
+	}
+	b.bookBytes = bytes
+	if _, err := s.do.journalAdd.Exec(books.HourOf(b.now), bytes); err != nil {
+		return s.describe(err)
+	}
+	b.journal++
+	if since := b.now - b.foldedAt; since >= 0 && since < foldEvery && b.journal < maxJournal {
+		return nil
+	}
+	b.journal, b.foldedAt = 0, b.now
+	return s.fold()
+}
+
+// fold moves the journal, of this process and others, to the lines of the books, in a transaction that
+// writes.
+func (s *Store) fold() error {
+	var id, at int64
+	var bytes []byte
+	var failed error
+	hours := map[int64]*books.Tally{}
+	err := (&tx{s: s}).scan("SELECT id, at, entries FROM books_journal ORDER BY id", nil, func() {
+		if hours[at] == nil {
+			hours[at] = new(books.Tally)
+		}
+		for rest := bytes; len(rest) > 0 && failed == nil; {
+			var e books.Entry
+			if e, rest, failed = books.ReadEntry(rest); failed == nil {
+				hours[at].Add(&e, s.maxLines)
+			}
+		}
+	}, &id, &at, &bytes)
+	if err != nil || failed != nil || len(hours) == 0 {
+		return s.describe(cmp.Or(err, failed))
+	}
+	for at, tally := range hours {
+		for owner, amounts := range tally.Lines() {
+			if err := s.enter(page{at: at}, &books.Entry{Owner: owner, Amounts: *amounts}); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = s.do.journalClear.Exec(id)
+	return s.describe(err)
+}
+
+// foldNow folds the journal, if there is one.
+func (s *Store) foldNow(ctx context.Context) error {
+	return s.submit(&operation{ctx: ctx, writes: true, step: func(b *batch) error {
+		if err := s.fold(); err != nil {
+			b.fileError = err
+		}
+		return b.fileError
+	}})
+}
