@@ -75,6 +75,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"sqlite":                 {nameProcesses, nameSeparate, nameCombined},
 		"redis/hot":              {nameEvalsha, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
 		"redis/1k":               {nameEvalsha, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
+		"redis/levels":           {nameLevel1, nameLevel3, nameLevel5},
 		"redis/limits":           {nameOne, nameSix, nameAlgorithms, nameSettle},
 		"redis/lease":            {nameLease, nameNoLease},
 		"redis/lost":             {nameMemory, nameLost},

@@ -54,16 +54,12 @@ func levels(b *bench) (result, error) {
 // atDepth returns a loop of calls of a project at some depth of a tree, to a model with quotas.
 func atDepth(depth int) instance {
 	l := newModelLimiter()
-	limits := map[string]project.Limit{}
-	names := strings.Split("acme/search/web/alice/bot", "/")[:depth]
-	for i := range names {
-		limits[strings.Join(names[:i+1], "/")] = project.Limit{DollarsPerMonth: 9e6 * price.Dollar, Resets: limit.Calendar{Zone: "UTC"}}
-	}
-	if _, err := l.NewProjects(project.Config{Limits: limits}); err != nil {
+	id, err := addLevels(l, depth)
+	if err != nil {
 		panic(err)
 	}
 	ctx := context.Background()
-	c := ratelimit.Call{Model: model, Estimated: callTokens, Project: strings.Join(names, "/"), Dollars: 3000}
+	c := ratelimit.Call{Model: model, Estimated: callTokens, Project: id, Dollars: 3000}
 	used := llm.Tokens{Input: promptTokens, Output: outputTokens}
 	return instance{decide: func(keys []string) (n int) {
 		for range keys {
@@ -76,4 +72,17 @@ func atDepth(depth int) instance {
 		}
 		return n
 	}, close: func() { _ = l.Close() }}
+}
+
+// addLevels gives a limiter a tree of projects, each with a limit in dollars a month. It returns the
+// id of the one at a depth.
+func addLevels(l *ratelimit.RateLimiter, depth int) (id string, err error) {
+	limits := map[string]project.Limit{}
+	names := strings.Split("acme/search/web/alice/bot", "/")[:depth]
+	for i := range names {
+		id = strings.Join(names[:i+1], "/")
+		limits[id] = project.Limit{DollarsPerMonth: 9e6 * price.Dollar, Resets: limit.Calendar{Zone: "UTC"}}
+	}
+	_, err = l.NewProjects(project.Config{Limits: limits})
+	return id, err
 }

@@ -97,6 +97,11 @@ func (a asked) serverCPU() float64 { return float64(a.server) / float64(a.decisi
 
 // redisTurns lets contestants take turns on one server, and returns their median costs.
 func redisTurns(b *bench, server *redistest.Server, contestants []redisContestant, keys []string) ([]row, error) {
+	return redisTurnsBy(b, server, contestants, keys, asked.cost)
+}
+
+// redisTurnsBy is redisTurns for contestants that are compared by another figure.
+func redisTurnsBy(b *bench, server *redistest.Server, contestants []redisContestant, keys []string, figure func(asked) float64) ([]row, error) {
 	askers := make([]asker, len(contestants))
 	for i, c := range contestants {
 		var err error
@@ -121,7 +126,7 @@ func redisTurns(b *bench, server *redistest.Server, contestants []redisContestan
 	rows := make([]row, len(contestants))
 	for i, c := range contestants {
 		cost := medianOf(all[i], asked.cost)
-		rows[i] = row{c.name, c.kind, cost, []string{
+		rows[i] = row{c.name, c.kind, medianOf(all[i], figure), []string{
 			fmt.Sprintf("%.0f", 1e9/cost),
 			fmt.Sprintf("%.0f", medianOf(all[i], asked.clientCPU)),
 			fmt.Sprintf("%.0f", medianOf(all[i], asked.serverCPU)),
