@@ -74,9 +74,9 @@ func TestUnpriced(t *testing.T) {
 	}{
 		"deny":                           {http.StatusForbidden, 0},
 		"free":                           {http.StatusOK, 0},
-		"{request: 0.001}":                {http.StatusOK, price.Dollar / 1000},
-		"{input: 1, request: 0.001}":      {http.StatusOK, price.Dollar/1000 + 3*1_000},
-		"[{request: 0.001}]":              {http.StatusOK, price.Dollar / 1000},
+		"{request: 0.001}":               {http.StatusOK, price.Dollar / 1000},
+		"{input: 1, request: 0.001}":     {http.StatusOK, price.Dollar/1000 + 3*1_000},
+		"[{request: 0.001}]":             {http.StatusOK, price.Dollar / 1000},
 		"{output: 0.5, request: 0.0001}": {http.StatusOK, price.Dollar/10_000 + 4*500},
 	} {
 		r := newRigBefore(t, priced+"unpriced: "+unpriced+"\n", newSeen())
@@ -118,5 +118,29 @@ func TestReloadOfPrices(t *testing.T) {
 	r.post(t, chat, call, "X-Project-ID", "acme")
 	if after := spentOf(t, r, "acme") - before; before != 3*2_000+4*10_000 || after != price.Dollar+3*2_000+4*1_000_000 {
 		t.Errorf("a call costs %v before the reload, and %v after it", before, after)
+	}
+}
+
+// Headers tell the levels of the tree apart, and name the tightest.
+func TestHeadersOfLevels(t *testing.T) {
+	r := newRigBefore(t, priced+`
+  acme/search: {requests_per_day: 10}
+  acme/*: {requests_per_day: 10}
+`, newSeen())
+	a := r.post(t, chat, `{"model":"gpt-4o","max_tokens":10,"messages":[{"role":"user","content":"hello"}]}`, "X-Project-ID", "acme/search")
+	for field, want := range map[string]string{
+		"RateLimit-Policy":         `"day";q=10;w=86400, "acme:dollars";q=10000000;qu="nanodollars"`,
+		"RateLimit":                `"day";r=9;t=86400, "acme:dollars";r=`,
+		"X-Gateway-Tightest-Limit": `"day";r=9;t=86400`,
+	} {
+		if got := a.header.Get(field); a.status != http.StatusOK || !strings.HasPrefix(got, want) {
+			t.Errorf("%d, %s: %s, want %s", a.status, field, got, want)
+		}
+	}
+	large := `{"model":"gpt-4o","max_tokens":990,"messages":[{"role":"user","content":"hello"}]}`
+	r.post(t, chat, large, "X-Project-ID", "acme")
+	a = r.post(t, chat, large, "X-Project-ID", "acme/chat")
+	if got := a.header.Get("X-Gateway-Tightest-Limit"); a.status != http.StatusOK || !strings.HasPrefix(got, `"acme:dollars";r=`) {
+		t.Errorf("%d, %s: %s", a.status, got, a.body)
 	}
 }

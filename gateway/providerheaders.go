@@ -9,7 +9,8 @@ import (
 )
 
 // tightest is the limit on requests, or on tokens, of which least is left. The model's limits by
-// the minute, the project's shares of them and all limits of the project are considered.
+// the minute, the project's shares of them and all limits of the project, of those above it, of the
+// key and of the run are considered.
 type tightest struct {
 	max, left int64
 	reset     time.Duration
@@ -52,8 +53,11 @@ func (x *exchange) tightestLimits() (requests, tokens tightest) {
 	}
 	for _, s := range d.Project.Windows() {
 		of := &requests
-		if s.Window.Tokens {
+		switch {
+		case s.Window.Tokens:
 			of = &tokens
+		case s.Window.Dollars:
+			continue // no provider's SDK reads limits in dollars
 		}
 		of.consider(s.Window.Count, s.Remaining, s.ResetAfter)
 	}

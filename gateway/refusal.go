@@ -115,5 +115,13 @@ func (x *exchange) setLimitHeaders(h http.Header) {
 	}
 	d := x.decision.Project
 	d.Allowed, d.Exceeded, d.RetryAfter = x.decision.Allowed, x.decision.Limit, x.decision.RetryAfter // the model's limits, too
-	x.g.policies.SetHeaders(h, &admit.Result{Answer: answer, Decision: d})
+	result := &admit.Result{Answer: answer, Project: x.Project, Decision: d}
+	x.g.policies.SetHeaders(h, result)
+	if tightest := result.Tightest(); tightest != "" {
+		h[fieldTightest] = []string{tightest}
+	}
 }
+
+// fieldTightest is the header that names the limit of which the smallest part is left, if a call has
+// limits of several levels.
+const fieldTightest = "X-Gateway-Tightest-Limit"

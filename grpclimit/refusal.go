@@ -1,8 +1,10 @@
 package grpclimit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -43,10 +45,6 @@ func refusal(ctx context.Context, id string, result *admit.Result) error {
 // names the window that the others wait for.
 func quotaFailure(id string, result *admit.Result) *errdetails.QuotaFailure {
 	failure := &errdetails.QuotaFailure{}
-	subject := "" // the keys of a plain limiter are not shown
-	if id != "" {
-		subject = "project:" + id
-	}
 	windows := result.Windows()
 	for i := range windows {
 		s := &windows[i]
@@ -54,19 +52,35 @@ func quotaFailure(id string, result *admit.Result) *errdetails.QuotaFailure {
 			continue
 		}
 		unit := "requests"
-		if s.Window.Tokens {
+		switch {
+		case s.Window.Tokens:
 			unit = "tokens"
+		case s.Window.Dollars:
+			unit = "nanodollars"
 		}
 		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{
-			Subject:     subject,
+			Subject:     subject(s.Owner),
 			Description: fmt.Sprintf("%d %s in %v, of which %d are left", s.Window.Count, unit, s.Window.Period, s.Remaining),
 			QuotaMetric: unit,
-			QuotaId:     s.Window.Name,
+			QuotaId:     result.Name(s),
 			QuotaValue:  s.Window.Count,
 		})
 	}
 	if failure.Violations == nil {
-		failure.Violations = []*errdetails.QuotaFailure_Violation{{Subject: subject, QuotaId: result.Decision.Exceeded}}
+		failure.Violations = []*errdetails.QuotaFailure_Violation{{Subject: subject(cmp.Or(result.Decision.Owner, id)), QuotaId: result.Exceeded()}}
 	}
 	return failure
+}
+
+// subject returns the owner of a window as a subject, such as "project:acme" or "key:k". It is empty
+// for a plain limiter, whose keys are not shown.
+func subject(owner string) string {
+	kind, id, ok := strings.Cut(owner, " ")
+	switch {
+	case owner == "":
+		return ""
+	case !ok:
+		return "project:" + owner
+	}
+	return kind + ":" + id
 }

@@ -80,11 +80,11 @@ func violated(result *admit.Result) (names []string) {
 	windows := result.Windows()
 	for i := range windows {
 		if s := &windows[i]; result.Denial(s) > 0 {
-			names = append(names, s.Window.Name)
+			names = append(names, result.Name(s))
 		}
 	}
 	if names == nil {
-		names = []string{result.Decision.Exceeded}
+		names = []string{result.Exceeded()}
 	}
 	return names
 }

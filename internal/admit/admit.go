@@ -27,6 +27,7 @@ const (
 // Result is the answer to one call.
 type Result struct {
 	Answer   Answer
+	Project  string           // the call's; empty for a plain limiter
 	Decision project.Decision // set for the answers Pass, Later and Never
 	plain    plainWindow      // the window of a plain limiter, in place of the decision's windows
 
@@ -64,9 +65,9 @@ func (r *Result) judge(ctx context.Context) Answer {
 func (r *Result) Reason() string {
 	switch r.Answer {
 	case Later:
-		return `the limit "` + r.Decision.Exceeded + `" is reached: try again in ` + strconv.FormatInt(r.Seconds(), 10) + "s"
+		return `the limit "` + r.Exceeded() + `" is reached: try again in ` + strconv.FormatInt(r.Seconds(), 10) + "s"
 	case Never:
-		return `it costs more than the limit "` + r.Decision.Exceeded + `" ever lets pass`
+		return `it costs more than the limit "` + r.Exceeded() + `" ever lets pass`
 	case Invalid:
 		return message.Plain(r.Err)
 	case Lost:
@@ -78,10 +79,29 @@ func (r *Result) Reason() string {
 // Denial returns for how long a window denies the call. A window that earlier calls wait for
 // denies it until the first of them passes.
 func (r *Result) Denial(s *project.Standing) time.Duration {
-	if s.RetryAfter == 0 && s.Window.Name == r.Decision.Exceeded {
+	if s.RetryAfter == 0 && s.Window.Name == r.Decision.Exceeded && (s.Owner == r.Decision.Owner || r.Decision.Owner == "") {
 		return r.Decision.RetryAfter
 	}
 	return s.RetryAfter
+}
+
+// Name returns the name of a window in headers and messages. The windows of the call's own project,
+// and those of a plain limiter, have their own names. Before those of others stands the owner:
+// "acme:minute".
+func (r *Result) Name(s *project.Standing) string {
+	if s.Owner == r.Project {
+		return s.Window.Name
+	}
+	return s.Owner + ":" + s.Window.Name
+}
+
+// Exceeded returns the name of the limit that denies the call.
+func (r *Result) Exceeded() string {
+	d := &r.Decision
+	if d.Owner == "" || d.Owner == r.Project {
+		return d.Exceeded
+	}
+	return d.Owner + ":" + d.Exceeded
 }
 
 // Seconds returns after how many whole seconds to try again, at least one.

@@ -63,6 +63,7 @@ func (d *Door[In]) Ask(ctx context.Context, in In, r *Result) (id string) {
 	if err != nil {
 		id = "" // a call that cannot be identified belongs to no project
 	}
+	r.Project = id
 	call := project.Call{Project: id, Shadow: d.Shadow}
 	if err == nil && d.Cost != nil {
 		call.Requests, call.Estimated, err = d.Cost(in)

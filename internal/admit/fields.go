@@ -16,14 +16,14 @@ const (
 )
 
 // SetHeaders sets the headers with the limits and what is left of them: all windows of the
-// project for a request that passes, and otherwise those that deny it. For a plain limiter, it
-// is the limit that decided.
+// project, of those above it, of the key and of the run for a request that passes, and otherwise
+// those that deny it. For a plain limiter, it is the limit that decided.
 func (p *Policies) SetHeaders(h http.Header, result *Result) {
 	windows := result.Windows()
 	if len(windows) == 0 {
 		return
 	}
-	h[fieldPolicy] = p.find(windows).value
+	h[fieldPolicy] = p.find(windows, result.Project).value
 	f := new(field)
 	if value := appendLimits(f.text[:0], result); len(value) > 0 {
 		f.values[0] = unsafe.String(&value[0], len(value)) // value does not change any more
@@ -49,14 +49,14 @@ func appendLimits(b []byte, result *Result) []byte {
 				continue
 			}
 		}
-		b = appendLimit(b, s, until)
+		b = appendLimit(b, result.Project, s, until)
 	}
 	return b
 }
 
 // appendLimit appends a member of RateLimit.
-func appendLimit(b []byte, s *project.Standing, until time.Duration) []byte {
-	b = appendName(b, s.Window.Name)
+func appendLimit(b []byte, own string, s *project.Standing, until time.Duration) []byte {
+	b = appendName(b, own, s)
 	b = appendParameter(b, ";r=", s.Remaining)
 	if until == project.Never {
 		return b
@@ -64,24 +64,40 @@ func appendLimit(b []byte, s *project.Standing, until time.Duration) []byte {
 	return appendParameter(b, ";t=", ceilSeconds(until))
 }
 
-// appendPolicy appends a member of RateLimit-Policy.
-func appendPolicy(b []byte, w *project.Window) []byte {
-	b = appendName(b, w.Name)
+// appendPolicy appends a member of RateLimit-Policy. What is given once has no period.
+func appendPolicy(b []byte, own string, s *project.Standing) []byte {
+	w := s.Window
+	b = appendName(b, own, s)
 	b = appendParameter(b, ";q=", w.Count)
-	b = appendParameter(b, ";w=", ceilSeconds(w.Period))
-	if w.Tokens {
+	if !w.Total() {
+		b = appendParameter(b, ";w=", ceilSeconds(w.Period))
+	}
+	switch {
+	case w.Tokens:
 		b = append(b, `;qu="tokens"`...)
+	case w.Dollars:
+		b = append(b, `;qu="nanodollars"`...)
 	}
 	return b
 }
 
-// appendName begins a member of a list. Names of windows need no escaping.
-func appendName(b []byte, name string) []byte {
+// appendName begins a member of a list with the name of a window: see Result.Name. Names of windows
+// need no escaping, and those of owners may.
+func appendName(b []byte, own string, s *project.Standing) []byte {
 	if len(b) > 0 {
 		b = append(b, ", "...)
 	}
 	b = append(b, '"')
-	b = append(b, name...)
+	if s.Owner != own {
+		for i := range len(s.Owner) {
+			if c := s.Owner[i]; c == '"' || c == '\\' {
+				b = append(b, '\\')
+			}
+			b = append(b, s.Owner[i])
+		}
+		b = append(b, ':')
+	}
+	b = append(b, s.Window.Name...)
 	return append(b, '"')
 }
 

@@ -25,10 +25,10 @@ func FuzzFields(f *testing.F) {
 			{Window: &project.Window{Name: "minute", Count: count, Period: time.Duration(period)}, Remaining: remaining},
 			{Window: &project.Window{Name: "tokens-day", Tokens: tokens, Count: remaining, Period: time.Duration(until)}, Remaining: count},
 		}
-		p := newPolicy(windows)
+		p := newPolicy(windows, "")
 		var limits []byte
 		for _, s := range windows {
-			limits = appendLimit(limits, &s, time.Duration(until))
+			limits = appendLimit(limits, "", &s, time.Duration(until))
 		}
 		if want := wantedLimits(windows, time.Duration(until)); string(limits) != want {
 			t.Errorf("RateLimit: %s, want %s", limits, want)
@@ -54,7 +54,10 @@ func wantedLimits(windows []project.Standing, until time.Duration) string {
 func wantedPolicy(windows []project.Standing) string {
 	var members []string
 	for _, s := range windows {
-		text := fmt.Sprintf("%q;q=%d;w=%d", s.Window.Name, within(big.NewInt(s.Window.Count)), wholeSeconds(s.Window.Period))
+		text := fmt.Sprintf("%q;q=%d", s.Window.Name, within(big.NewInt(s.Window.Count)))
+		if s.Window.Period <= 30*24*time.Hour {
+			text += fmt.Sprintf(";w=%d", wholeSeconds(s.Window.Period))
+		}
 		if s.Window.Tokens {
 			text += `;qu="tokens"`
 		}
@@ -97,7 +100,7 @@ func TestPolicies(t *testing.T) {
 					{Window: &project.Window{Name: "minute", Count: i % 8, Period: time.Minute}},
 					{Window: &project.Window{Name: "hour", Count: i, Period: time.Hour}},
 				}[:1+i%2]
-				if got, want := p.find(windows).value, newPolicy(windows).value; !slices.Equal(got, want) {
+				if got, want := p.find(windows, "").value, newPolicy(windows, "").value; !slices.Equal(got, want) {
 					t.Errorf("%v, want %v", got, want)
 				}
 			}
@@ -115,7 +118,7 @@ func TestPolicyMatches(t *testing.T) {
 		return all
 	}
 	minute, hour := project.Window{Name: "minute", Count: 9, Period: time.Minute}, project.Window{Name: "hour", Count: 9, Period: time.Hour}
-	p := newPolicy(windowsOf(minute, hour))
+	p := newPolicy(windowsOf(minute, hour), "")
 	for _, c := range []struct {
 		windows []project.Window
 		want    bool
@@ -129,8 +132,59 @@ func TestPolicyMatches(t *testing.T) {
 		{[]project.Window{minute, {Name: "day", Count: 9, Period: time.Hour}}, false},
 		{[]project.Window{minute, {Name: "hour", Count: 9, Period: time.Hour, Tokens: true}}, false},
 	} {
-		if got := p.matches(windowsOf(c.windows...)); got != c.want {
+		if got := p.matches(windowsOf(c.windows...), ""); got != c.want {
 			t.Errorf("%+v: %v", c.windows, got)
+		}
+	}
+}
+
+// The windows of owners other than the call's project have names of their own, and those of other
+// projects share no policy.
+func TestNamesOfOwners(t *testing.T) {
+	day := &project.Window{Name: "dollars-day", Dollars: true, Count: 2_000_000_000, Period: 24 * time.Hour}
+	run := &project.Window{Name: "run-dollars", Dollars: true, Run: true, Count: 1 << 53, Period: time.Hour}
+	windows := []project.Standing{
+		{Owner: "acme/search", Window: day, Remaining: 1}, {Owner: "acme", Window: day, Remaining: 2},
+		{Owner: `key a"b\`, Window: day, Remaining: 3}, {Owner: "run r", Window: run, Remaining: 1 << 53},
+	}
+	policies := &Policies{}
+	want := `"dollars-day";q=2000000000;w=86400;qu="nanodollars", "acme:dollars-day";q=2000000000;w=86400;qu="nanodollars", ` +
+		`"key a\"b\\:dollars-day";q=2000000000;w=86400;qu="nanodollars", "run r:run-dollars";q=999999999999999;qu="nanodollars"`
+	if got := policies.find(windows, "acme/search").value[0]; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	var limits []byte
+	for _, s := range windows {
+		limits = appendLimit(limits, "acme/search", &s, project.Never)
+	}
+	if want := `"dollars-day";r=1, "acme:dollars-day";r=2, "key a\"b\\:dollars-day";r=3, "run r:run-dollars";r=999999999999999`; string(limits) != want {
+		t.Errorf("%s, want %s", limits, want)
+	}
+	other := slices.Clone(windows)
+	other[0].Owner = "acme/chat"
+	if got := policies.find(other, "acme/chat").value; &got[0] != &policies.find(windows, "acme/search").value[0] {
+		t.Error("projects with the same limits below the same one have two policies")
+	}
+	other[1].Owner = "else"
+	if got := policies.find(other, "acme/chat").value[0]; !strings.Contains(got, `"else:dollars-day"`) {
+		t.Error(got)
+	}
+}
+
+// The tightest window is the one of which the smallest part is left, whoever has it.
+func TestTightest(t *testing.T) {
+	standing := func(owner string, left, of int64) project.Standing {
+		return project.Standing{Owner: owner, Window: &project.Window{Name: "day", Count: of, Period: time.Hour}, Remaining: left, ResetAfter: time.Minute}
+	}
+	for want, windows := range map[string][]project.Standing{
+		`"acme:day";r=9;t=60`:  {standing("acme/search", 1, 10), standing("acme", 9, 100)},
+		`"day";r=1;t=60`:       {standing("acme/search", 1, 10), standing("acme", 11, 100)},
+		`"run r:day";r=0;t=60`: {standing("acme/search", 1, 10), standing("run r", -5, 1<<53)},
+		`"acme:day";r=98;t=60`: {standing("acme/search", 1<<53-1, 1<<53), standing("acme", 98, 100), standing("key k", 99, 100)},
+		``:                     {standing("acme/search", 1, 10), standing("acme/search", 2, 10)},
+	} {
+		if got := tightest(windows, "acme/search"); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (p *Policies) window(l limit.Limit) *project.Window {
 	cached := entry.Load()
 	if cached == nil || cached.limit != l {
 		w := &project.Window{Name: strings.ReplaceAll(l.String(), "µs", "us"), Count: l.Count(), Period: l.Period()}
-		cached = newPolicy([]project.Standing{{Window: w}})
+		cached = newPolicy([]project.Standing{{Window: w}}, "")
 		cached.limit = l
 		entry.Store(cached)
 	}

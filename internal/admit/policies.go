@@ -20,40 +20,49 @@ const cacheBits = 8
 type policy struct {
 	limit   limit.Limit // the limit of a plain limiter; zero for windows of projects
 	windows []*project.Window
+	owners  []string // of the windows; empty for the call's own project, whatever its name
 
 	// value is the value of RateLimit-Policy. Many responses share the slice. It has no
 	// spare capacity, so appending to a response's header copies it.
 	value []string
 }
 
-// find returns the policy of some windows.
-func (p *Policies) find(windows []project.Standing) *policy {
+// find returns the policy of some windows, for calls of the project own.
+func (p *Policies) find(windows []project.Standing, own string) *policy {
 	entry := &p.cache[cacheIndex(windows)]
 	cached := entry.Load()
-	if cached == nil || !cached.matches(windows) {
-		cached = newPolicy(windows)
+	if cached == nil || !cached.matches(windows, own) {
+		cached = newPolicy(windows, own)
 		entry.Store(cached)
 	}
 	return cached
 }
 
-func newPolicy(windows []project.Standing) *policy {
+func newPolicy(windows []project.Standing, own string) *policy {
 	p := &policy{}
 	var value []byte
 	for _, s := range windows {
-		p.windows = append(p.windows, s.Window)
-		value = appendPolicy(value, s.Window)
+		p.windows, p.owners = append(p.windows, s.Window), append(p.owners, others(s.Owner, own))
+		value = appendPolicy(value, own, &s)
 	}
 	p.value = []string{string(value)}
 	return p
 }
 
-func (p *policy) matches(windows []project.Standing) bool {
+// others returns the owner of a window, or nothing for the call's own project.
+func others(owner, own string) string {
+	if owner == own {
+		return ""
+	}
+	return owner
+}
+
+func (p *policy) matches(windows []project.Standing, own string) bool {
 	if len(p.windows) != len(windows) {
 		return false
 	}
-	for i, own := range p.windows {
-		if w := windows[i].Window; w != own && *w != *own {
+	for i, at := range p.windows {
+		if w := windows[i].Window; w != at && *w != *at || p.owners[i] != others(windows[i].Owner, own) {
 			return false
 		}
 	}
