@@ -36,6 +36,7 @@ const (
 	EventLowered   = event.Lowered
 	EventLearned   = event.Learned
 	EventStore     = event.Store
+	EventThreshold = event.Threshold
 )
 
 // ModelUsage returns the usage of each model that has a quota, in no order, with the limits

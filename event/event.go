@@ -44,6 +44,7 @@ const (
 	Lowered   Kind = "lowered"   // the provider has less left of Limit than the quota: Said is how much
 	Learned   Kind = "learned"   // the maximum of Limit is now what the provider grants: Said
 	Store     Kind = "store"     // the store was lost, or is back: see Event.Store
+	Threshold Kind = "threshold" // a budget has reached a threshold: see Event.Budget
 )
 
 // Event is something that happened.
@@ -104,6 +105,33 @@ type Event struct {
 
 	// Store is the event of a store on a server, for the kind Store.
 	Store *store.Event
+
+	// Budget is the budget that has reached a threshold, for the kind Threshold. If Err is set,
+	// nobody could be told of it: see [Budget].
+	Budget *Budget
+}
+
+// Budget is where a budget stands that has reached a threshold: a limit of a project, a key or a
+// run, of an hour or longer or in total. Each threshold of a budget is told once a window, whatever
+// the number of processes that share the store. [Event].Project is the project whose call has
+// reached it.
+//
+// An event whose Err is set says why a threshold was not told: too many were reached at a time, or
+// the store could not be asked whether another process has told it. A later call may reach the
+// threshold again, and is told then.
+type Budget struct {
+	Owner   string // whose budget it is: the id of a project, or "key" or "run" with the id of that
+	Limit   string // as in Event.Limit
+	Unit    string // "requests", "tokens" or "dollars"
+	Percent int    // the threshold
+
+	// Used is how much is used, what calls under way have reserved included, and Max is the
+	// budget: of dollars, in billionths. A budget that denies a call because too little of it is
+	// left has reached 100%, even if Used is less than Max.
+	Used, Max int64
+
+	At     time.Time // when the threshold was reached
+	Resets time.Time // when nothing is used any more, if nothing else passes; zero for a total
 }
 
 // ModelUsage is what is used of a model's quota at one time.

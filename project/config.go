@@ -26,6 +26,12 @@ type Config struct {
 	// Runs is what each run of an agent may use. A zero RunLimit leaves runs unlimited.
 	Runs RunLimit
 
+	// Thresholds are percents, from 1 to 100, of every budget: of each limit of a project, a key
+	// or a run that is of an hour or longer, or a total. When a budget reaches one, Observer gets
+	// an event of the kind [event.Threshold], once a window, on a goroutine of its own. The
+	// default is none.
+	Thresholds []int
+
 	// Store is where to count. All limiters on one store share their limits
 	// exactly; it stays yours to close. The default is one in memory.
 	Store store.Store
@@ -89,6 +95,9 @@ func newOn(e *admission.Engine, owned bool, cfg Config) (*Limiter, error) {
 	l.runs = newScopes(e, l.newRunScope, l.planOfRun)
 	l.inner, _ = newPlan(Limit{}, l.maxWaiting)
 	l.memory, _ = e.Store().(*store.Memory)
+	if err := l.SetThresholds(cfg.Thresholds); err != nil {
+		return nil, err
+	}
 	if err := l.SetDefault(*cmp.Or(cfg.Default, DefaultLimit)); err != nil {
 		return nil, err
 	}

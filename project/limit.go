@@ -197,7 +197,7 @@ func (p *plan) add(name string, unit admission.Unit, of limit.Limit, calendar bo
 		Name: name, Tokens: unit == admission.AllTokens, Dollars: unit == admission.Dollars,
 		Count: of.Count(), Period: of.Period(), Calendar: calendar && of.Algorithm() == limit.FixedWindow,
 	}
-	p.limits = append(p.limits, admission.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of})
+	p.limits = append(p.limits, admission.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
 	p.windows = append(p.windows, w)
 	p.exceeded = append(p.exceeded, fmt.Errorf("%w: %s", ErrExceeded, w.short()))
 }

@@ -163,6 +163,7 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 		for i := range said {
 			d.enter(p, c.Project, i, &said[i])
 		}
+		l.notice(c.Project, p, said, d.Exceeded == "")
 	}
 	d.Allowed = d.Exceeded == ""
 	if o := l.engine.Observer(); o != nil {

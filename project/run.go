@@ -74,7 +74,7 @@ func newRunPlan(r RunLimit) (*plan, error) {
 		return nil, nil
 	}
 	for i := range p.windows {
-		p.windows[i].Run = true
+		p.windows[i].Run, p.limits[i].Budget = true, true
 	}
 	return p, p.prepare()
 }

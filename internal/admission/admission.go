@@ -41,6 +41,9 @@ type Engine struct {
 	joining sync.Once             // of the fleet
 	fleet   atomic.Pointer[fleet] // of the processes that share the store; nil: this is not known to be one of them
 
+	thresholds atomic.Pointer[thresholds] // of budgets; nil: observers are not told of any
+	teller     teller
+
 	waiting atomic.Int32 // calls that wait
 	mu      sync.Mutex
 	waits   map[string]map[string]map[*wait]bool // the calls that wait, by the key of a scope and by their flow
@@ -97,6 +100,7 @@ func (e *Engine) Quiet() bool { return e.hall.Idle() }
 // then on, also those that wait.
 func (e *Engine) Close() error {
 	err := e.catchUp(context.Background())
+	e.tellRest()
 	e.closed.Store(true)
 	if f := e.fleet.Load(); f != nil {
 		f.leave()

@@ -287,6 +287,9 @@ func (r *Reservation) settle(asked *Ask, used *Amounts, entry *books.Entry) {
 	} else if r.receipt != nil || entry != nil {
 		e.correct(correction{r.receipt, r.actual(nil, used), entry})
 	}
+	if e.thresholds.Load() != nil {
+		r.noticeRaise(asked, used)
+	}
 	if r.shared {
 		r.correctShare(asked, used)
 	}

@@ -3,6 +3,7 @@ package admission
 import (
 	"math/bits"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
@@ -23,6 +24,9 @@ type Limit struct {
 	// pass. A call that is larger than its burst passes when the bucket is full. What exceeds
 	// the burst is a debt, for which later calls wait.
 	Pace bool
+
+	// Budget is set if observers are told when the limit reaches a threshold.
+	Budget bool
 }
 
 const (
@@ -67,6 +71,7 @@ type Rules struct {
 	Reserve float64 // the part of a shared scope's limits that is kept for flows that come anew
 
 	scope   *Scope
+	budgets *budgets // nil: none of the limits is a budget
 	sharing *sharing // nil: nothing is divided among flows
 	plans   [parts]plan
 	most    [units]int64 // the least count of the unit's limits; 0: it has none
@@ -114,6 +119,9 @@ func (r *Rules) ready(s *Scope) error {
 	r.scope = s
 	for i := range r.Limits {
 		l := &r.Limits[i]
+		if l.Budget && r.budgets == nil {
+			r.budgets = &budgets{told: make([]atomic.Pointer[told], len(r.Limits))}
+		}
 		if l.Free {
 			continue
 		}

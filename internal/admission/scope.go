@@ -257,7 +257,11 @@ func (e *Engine) LookAt(ctx context.Context, s *Scope, o *Outcome) error {
 // Reset forgets what the scope has used.
 func (e *Engine) Reset(ctx context.Context, s *Scope) error {
 	err := e.store.Reset(ctx, s.Key)
-	if r := s.rules.Load(); err == nil && r != nil && r.sharing != nil {
+	r := s.rules.Load()
+	if err == nil && r != nil && r.budgets != nil {
+		r.budgets.forget()
+	}
+	if err == nil && r != nil && r.sharing != nil {
 		r.sharing.pool.Reset()
 		if f := e.join(); f != nil {
 			f.send(message{Key: s.Key, Reset: true})

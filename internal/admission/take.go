@@ -14,6 +14,15 @@ const fewCharges = 12
 // take takes what a call asks for, if every limit of every scope lets it pass. A denial
 // returns no reservation and no error.
 func (e *Engine) take(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
+	res, err := e.takeOpen(ctx, c, scopes, o)
+	if t := e.thresholds.Load(); t != nil && err == nil {
+		e.notice(t, c.Project, o, res != nil)
+	}
+	return res, err
+}
+
+// takeOpen is take, as far as the gates of the scopes are open.
+func (e *Engine) takeOpen(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
 	if e.closed.Load() {
 		return nil, store.ErrClosed
 	}
