@@ -1,12 +1,25 @@
-// Package project limits what each project of a service may use: requests and
-// tokens, a minute, an hour and a day at once, a budget of tokens for 30 days, and
-// concurrent calls.
+// Package project limits what each project of a service may use: requests, tokens and
+// dollars, a minute, an hour, a day, a week and a month at once, in total, and concurrent
+// calls.
 //
 //	limiter := project.New(nil) // 60 requests a minute, 1,000 an hour, 10,000 a day
 //	allowed, err := limiter.Allow(ctx, "project-123")
 //
 // Windows slide: whenever you look, the last 60 seconds hold no more than the
 // minute's limit. A project that is at its limit changes nothing for others.
+//
+// # Projects inside of others
+//
+// The id of a project is a path. A call of "acme/search/alice" is charged to acme, to
+// acme/search and to acme/search/alice, to all of them or to none; a denial names the owner
+// of the limit. A limit whose id has the name * is a template: that of "acme/search/*" is the
+// limit of every project inside of acme/search that has none of its own. [Config].Default is
+// for projects that are in no other.
+//
+// A call may also name the key with which it was made, and the run of an agent that it is a
+// part of. Both have limits of their own: see [Limiter.SetKeyLimits] and [RunLimit].
+//
+// # Calls
 //
 // [Limiter.Spend] charges a call whose cost is known, and says where the project stands;
 // [Limiter.Take] charges an estimate of tokens, which is corrected later;
