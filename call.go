@@ -45,6 +45,9 @@ type Call struct {
 	// [RateLimiter.NewProjects], and without a Project, they have no effect.
 	Key, Run string
 
+	// RunProject is the project whose run it is, if that is one above Project.
+	RunProject string
+
 	// MaxWait is how long the call may wait in AcquireCall. With 0 it waits until its
 	// context ends. A call that would have to wait for longer fails at once, with an
 	// error that wraps [context.DeadlineExceeded], although other calls may give

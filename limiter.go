@@ -261,7 +261,7 @@ func (rl *RateLimiter) appendProject(list []*admission.Scope, c *Call) ([]*admis
 	if projects == nil {
 		return append(list, rl.engine.NewOwn(c.Project, c.Project)), checkProject(c.Project)
 	}
-	list, err := projects.AppendScopes(list, c.Project, c.Key, c.Run)
+	list, err := projects.AppendScopes(list, project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject})
 	if err == nil && c.Dollars == price.Unknown {
 		err = project.CheckPriced(list)
 	}

@@ -59,7 +59,7 @@ func levelOf(rec *Record) slog.Level {
 }
 
 // maxAttrs is the largest number of attributes of a line.
-const maxAttrs = 26
+const maxAttrs = 28
 
 // attrsOf appends the attributes of a line: the fields of a Record that are not empty, with
 // durations in seconds.
@@ -74,6 +74,8 @@ func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
 		slog.String("method", rec.Method),
 		slog.String("path", rec.Path),
 		slog.String("project", rec.Project),
+		slog.String("user", rec.User),
+		slog.String("run", rec.Run),
 		slog.String("key", rec.Key),
 		slog.String("provider", rec.Provider),
 		slog.String("deployment", rec.Deployment),

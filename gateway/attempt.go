@@ -148,6 +148,7 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	}
 	deleteConnectionFields(h)
 	deleteFields(h, notForwarded)
+	delete(h, x.cfg.Users.Header)
 	x.authorize(h, d, u)
 	ctx, mayHaveGot := traceSent(x.ctx, d.transport)
 	out := (&http.Request{

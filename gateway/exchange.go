@@ -13,6 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // exchange is one request and its answer: route, identify, read, reserve, send, relay,
@@ -27,9 +28,11 @@ type exchange struct {
 	control *http.ResponseController
 
 	upstream *upstream
-	target   url.URL      // the provider's own path and query
-	endpoint llm.Endpoint // gives refusals their form
-	rules    *config.Project
+	target   url.URL           // the provider's own path and query
+	endpoint llm.Endpoint      // gives refusals their form
+	path     string            // the project and its user
+	rules    *config.Project   // of the path: the last of levels
+	levels   []*config.Project // what the configuration says of the path and of all above it
 
 	call           call.Call
 	body           []byte
@@ -44,6 +47,7 @@ type exchange struct {
 	signed         bool      // the client has signed the request, so it is sent unchanged
 	hider          *hider    // redacts the secrets that the request was sent with; nil: they are the client's
 	deadline       time.Time // the deadline of the next write to the client
+	levelRoom      [project.MaxNames]*config.Project
 	Record
 }
 

@@ -199,7 +199,7 @@ func (g *Gateway) Keys() *keys.Ring { return g.keys }
 func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics.registry }
 
 // Recent returns the first n of the last requests after a sequence number, oldest first. If
-// project is not empty, it returns only the project's requests.
+// project is not empty, it returns only the requests of the project and of those inside of it.
 func (g *Gateway) Recent(project string, after uint64, n int) []Record {
 	return g.recent.after(project, after, n)
 }

@@ -19,7 +19,7 @@ var hopFields = []string{
 // gatewayFields are headers that a provider does not get: they are for the gateway, or
 // browsers and proxies describe the client in them.
 var gatewayFields = []string{
-	fieldProject, "Cookie", "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
+	fieldProject, fieldUser, fieldRun, "Cookie", "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
 	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
 }
 

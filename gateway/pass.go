@@ -21,8 +21,8 @@ func (x *exchange) pass() *refusal {
 	if (x.upstream.Kind == llm.Gemini || x.upstream.Kind == llm.Vertex) && wrapsCalls(x.target.Path) {
 		return refusalf(http.StatusBadRequest, "batches of requests and remote procedure calls are not supported: the gateway could not see which models they call")
 	}
-	if len(x.rules.Models) > 0 && !callsNoModel(x.r.Method, x.target.Path) {
-		return refusalf(http.StatusForbidden, "project %q may only call %s: the gateway cannot tell which model this request is for", x.Project, strings.Join(x.rules.Models, ", "))
+	if owner, models := x.forbids(); models != nil && !callsNoModel(x.r.Method, x.target.Path) {
+		return refusalf(http.StatusForbidden, "%s may only call %s: the gateway cannot tell which model this request is for", owner, strings.Join(models, ", "))
 	}
 	if x.r.ContentLength > maxPassed {
 		return tooLong(maxPassed)
@@ -54,9 +54,9 @@ func (x *exchange) pass() *refusal {
 
 // charge charges one request to the project. If the request may wait, it waits for its turn.
 func (x *exchange) charge() *refusal {
-	x.call.Project = x.Project
+	x.setOwners()
 	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
-		d, err := x.g.limits.Projects.Spend(ctx, project.Call{Project: x.Project, Dollars: x.passedPrice(), MaxWait: x.maxWait()})
+		d, err := x.g.limits.Projects.Spend(ctx, project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, Dollars: x.passedPrice(), MaxWait: x.maxWait()})
 		return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d}, err
 	})
 }

@@ -18,7 +18,7 @@ import (
 // read reads the body of a call of a model, and checks that the project may make the call.
 func (x *exchange) read() *refusal {
 	x.signed = x.ownSignature()
-	if refused := firstRefusal(x.checkEncoding, x.ensureUsage, x.readBody, x.checkBodyForKeys, x.readRequest, x.checkOneModel); refused != nil {
+	if refused := firstRefusal(x.checkEncoding, x.ensureUsage, x.readBody, x.checkBodyForKeys, x.readRequest, x.readUser, x.checkOneModel); refused != nil {
 		return refused
 	}
 	request := &x.call.Request
@@ -43,20 +43,19 @@ func (x *exchange) read() *refusal {
 	if request.Model == "" {
 		request.Model = x.upstream.Unnamed // the model that is charged; the provider gets the call unchanged
 	}
-	switch {
-	case x.Model == "" && !x.mayCall(request.Model):
-		return refusalf(http.StatusForbidden, "project %q may only call %s: the request names no model", x.Project, strings.Join(x.rules.Models, ", "))
-	case request.Model == "" && x.escapesQuotas():
-		return refusalf(http.StatusBadRequest, `the call names no model, and the provider %q has quotas: name a model, or have the configuration set unnamed_model, or a quota for "*"`, x.Provider)
-	case !x.mayCall(x.Model, request.Model):
-		return refusalf(http.StatusForbidden, "project %q may not call %q, but only %s", x.Project, x.Model, strings.Join(x.rules.Models, ", "))
-	case request.Fallbacks && len(x.rules.Models) > 0:
-		return refusalf(http.StatusForbidden, "project %q may only call %s: it may not name other models to fall back to", x.Project, strings.Join(x.rules.Models, ", "))
+	if refused := x.checkModel(); refused != nil {
+		return refused
 	}
-	x.call.Limits, x.call.Project, x.call.MaxPause = &x.g.limits, x.Project, x.upstream.MaxPause
+	x.setOwners()
+	x.call.Limits, x.call.MaxPause = &x.g.limits, x.upstream.MaxPause
 	x.call.Prices, x.call.Provider = &x.setup.prices, x.Provider
 	x.call.ChargeSeen = x.rules.UnknownUsage == config.UsageSeen
 	return nil
+}
+
+// setOwners says to whom the call is charged beside its model.
+func (x *exchange) setOwners() {
+	x.call.Project, x.call.Base, x.call.Key, x.call.Run = x.path, x.Project, x.Key, x.Run
 }
 
 // readRequest reads the fields of the body that the gateway needs.
@@ -112,13 +111,6 @@ func (x *exchange) renameModel(model string) *refusal {
 	x.bodyBytes -= before
 	x.call.Request, _ = x.endpoint.Read(body) // the original could be read, so this can
 	return nil
-}
-
-// mayCall reports whether the project may call a model by any of these names.
-func (x *exchange) mayCall(names ...string) bool {
-	return len(x.rules.Models) == 0 || slices.ContainsFunc(x.rules.Models, func(pattern string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return x.upstream.Means(pattern, name) })
-	})
 }
 
 // maxPreallocated is how many bytes are allocated for a body at once because the request's

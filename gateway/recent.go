@@ -21,7 +21,7 @@ func (r *recent) add(rec *Record) {
 }
 
 // after returns the first n requests after a sequence number, oldest first. If project is not
-// empty, it returns only the project's requests. A number above the last is from another run
+// empty, it returns only the requests of the project and of those inside of it. A number above the last is from another run
 // of the gateway, and all requests follow it.
 func (r *recent) after(project string, seq uint64, n int) []Record {
 	r.mu.Lock()
@@ -37,7 +37,7 @@ func (r *recent) after(project string, seq uint64, n int) []Record {
 	for seq < r.last && len(found) < n {
 		seq++
 		rec := &r.ring[seq%size]
-		if project == "" || rec.Project == project {
+		if project == "" || rec.isOf(project) {
 			found = append(found, *rec)
 		}
 	}

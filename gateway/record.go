@@ -17,6 +17,8 @@ type Record struct {
 	Time       time.Time     `json:"time"`   // when the request came
 	Client     string        `json:"client"` // the address of the client, or of a proxy in front of the gateway
 	Project    string        `json:"project,omitempty"`
+	User       string        `json:"user,omitempty"` // as the project's path has it: escaped, or a hash
+	Run        string        `json:"run,omitempty"`
 	Key        string        `json:"key,omitempty"` // the virtual key's id
 	Provider   string        `json:"provider,omitempty"`
 	Deployment string        `json:"deployment,omitempty"`
@@ -40,6 +42,15 @@ type Record struct {
 	Error      string        `json:"error,omitempty"`
 }
 
+// isOf reports whether the request is of a project, or of one inside of it.
+func (rec *Record) isOf(project string) bool {
+	path := rec.Project
+	if rec.User != "" {
+		path += "/" + rec.User
+	}
+	return path == project || strings.HasPrefix(path, project+"/")
+}
+
 // Outcome is what became of a request, in one word.
 type Outcome string
 
@@ -47,7 +58,7 @@ type Outcome string
 // metrics use the same words.
 const (
 	Passed    Outcome = "passed"    // the provider answered with a success
-	Denied    Outcome = "denied"    // a limit of the gateway said no: 429, or 413 for a call that can never pass
+	Denied    Outcome = "denied"    // a limit of the gateway said no: 429, 413 for a call that can never pass, or 402 for one of a run that is used up
 	Refused   Outcome = "refused"   // the gateway does not accept the request: no key, no such provider, an unreadable body
 	Throttled Outcome = "throttled" // the provider limits the caller or is overloaded: its 429, its 529, or a 503 that says so
 	Failed    Outcome = "failed"    // the provider answered with another error, could not be reached, or its answer broke off or ended in an error

@@ -20,6 +20,7 @@ import (
 type setup struct {
 	cfg       *config.Config
 	upstreams map[string]*upstream
+	tree      *config.Tree
 	declared  map[string]quota // all quotas of the configuration, by their names
 	prices    call.Prices
 }
@@ -48,7 +49,7 @@ type deployment struct {
 }
 
 func (g *Gateway) newSetup(cfg *config.Config) *setup {
-	s := &setup{cfg: cfg, upstreams: map[string]*upstream{}, prices: call.Prices{Table: cfg.Prices, Unpriced: cfg.Unpriced}}
+	s := &setup{cfg: cfg, upstreams: map[string]*upstream{}, tree: config.NewTree(cfg), prices: call.Prices{Table: cfg.Prices, Unpriced: cfg.Unpriced}}
 	for name, p := range cfg.Providers {
 		s.upstreams[name] = g.newUpstream(name, p)
 	}

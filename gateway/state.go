@@ -114,6 +114,9 @@ func (g *Gateway) declare(s, before *setup) error {
 	if err := g.limits.Projects.SetDefault(s.cfg.Defaults.Limit); err != nil {
 		return err
 	}
+	if err := g.limits.Projects.SetRuns(project.RunLimit(s.cfg.Runs)); err != nil {
+		return err
+	}
 	return g.limits.Projects.SetLimits(s.limits())
 }
 

@@ -16,14 +16,24 @@ import (
 // defaultProject is the project of requests that name none.
 const defaultProject = "default"
 
-const fieldProject = "X-Project-Id"
+// Headers in which clients say whose a request is. No provider gets them.
+const (
+	fieldProject = "X-Project-Id"
+	fieldUser    = "X-User-Id"
+	fieldRun     = "X-Run-Id"
+)
 
 // keyFields are the headers in which SDKs send a key.
 var keyFields = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key"}
 
-// identify finds the project of the request: by its virtual key, or by X-Project-ID where
-// keys are off.
+// identify finds the project of the request, and its user and its run if a header names them.
 func (x *exchange) identify() *refusal {
+	return firstRefusal(x.identifyProject, x.identifyRun, x.identifyUser)
+}
+
+// identifyProject finds the project of the request: by its virtual key, or by X-Project-ID where
+// keys are off.
+func (x *exchange) identifyProject() *refusal {
 	if x.cfg.Keys == config.KeysRequired {
 		key, ok := x.findKey()
 		if !ok {
@@ -31,27 +41,35 @@ func (x *exchange) identify() *refusal {
 		}
 		x.Project, x.Key = key.Project, key.ID
 		x.removeKeys()
-	} else {
-		id := defaultProject
-		if said := x.r.Header[fieldProject]; said != nil {
-			id = said[0]
-		}
-		if err := project.CheckID(id); err != nil {
-			return refusalf(http.StatusBadRequest, "X-Project-ID: %s", message.Detail(err, project.ErrInvalid))
-		}
-		x.Project = shortened(id)
-		if x.carriesKey() {
-			return refusalf(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not forward them: send the provider's own key, or have the configuration say keys: required")
-		}
-		if refused := x.checkSignature(); refused != nil {
-			return refused
-		}
+		return nil
 	}
-	x.rules = x.cfg.Projects[x.Project]
-	if x.rules == nil {
-		x.rules = x.cfg.Defaults
+	id, refused := x.headerOnce(fieldProject)
+	if refused != nil {
+		return refused
 	}
-	return nil
+	if x.r.Header[fieldProject] == nil {
+		id = defaultProject
+	}
+	if err := project.CheckID(id); err != nil {
+		return refusalf(http.StatusBadRequest, "X-Project-ID: %s", message.Detail(err, project.ErrInvalid))
+	}
+	x.Project = shortened(id)
+	if x.carriesKey() {
+		return refusalf(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not forward them: send the provider's own key, or have the configuration say keys: required")
+	}
+	return x.checkSignature()
+}
+
+// headerOnce returns the value of a header, or "" if the request does not have it. It refuses a
+// request that has it twice: a proxy may have set one, and the client the other.
+func (x *exchange) headerOnce(name string) (string, *refusal) {
+	switch values := x.r.Header[name]; len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], nil
+	}
+	return "", refusalf(http.StatusBadRequest, "the request has the header %s more than once: it must have it once", name)
 }
 
 // findKey returns the valid virtual key of the request, if it has one.

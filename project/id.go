@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
+// The bounds of a project's id.
 const (
-	maxID    = 128 // bytes
-	maxDepth = 8   // names
+	MaxID    = 128 // bytes
+	MaxNames = 8
 )
 
 // CheckID returns what is wrong with the id of a project and what is allowed, or nil. An id is
@@ -37,10 +38,10 @@ func CheckPath(path string) error {
 // checkPath is CheckPath that lets * pass.
 func checkPath(id string) error {
 	if id == "" {
-		return fmt.Errorf("%w: the project id is empty: it must have 1 to %d visible ASCII characters", ErrInvalid, maxID)
+		return fmt.Errorf("%w: the project id is empty: it must have 1 to %d visible ASCII characters", ErrInvalid, MaxID)
 	}
-	if len(id) > maxID {
-		return fmt.Errorf("%w: the project id has %d bytes: it may have %d", ErrInvalid, len(id), maxID)
+	if len(id) > MaxID {
+		return fmt.Errorf("%w: the project id has %d bytes: it may have %d", ErrInvalid, len(id), MaxID)
 	}
 	if i := not(visible, id); i < len(id) {
 		r, _ := utf8.DecodeRuneInString(id[i:])
@@ -49,8 +50,8 @@ func checkPath(id string) error {
 	if id[0] == '/' || id[len(id)-1] == '/' || strings.Contains(id, "//") {
 		return fmt.Errorf("%w: the project id %q has an empty name: it must have names with single slashes between them", ErrInvalid, id)
 	}
-	if depth := strings.Count(id, "/") + 1; depth > maxDepth {
-		return fmt.Errorf("%w: the project id %q has %d names: it may have %d", ErrInvalid, id, depth, maxDepth)
+	if depth := strings.Count(id, "/") + 1; depth > MaxNames {
+		return fmt.Errorf("%w: the project id %q has %d names: it may have %d", ErrInvalid, id, depth, MaxNames)
 	}
 	return nil
 }

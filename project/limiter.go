@@ -77,6 +77,10 @@ type Call struct {
 	// well: see [Limiter.SetKeyLimits] and [Config].Runs.
 	Key, Run string
 
+	// RunProject is the project whose run it is, if that is one above Project: users of one
+	// project may hand on a run to each other. Empty is Project itself.
+	RunProject string
+
 	// MaxWait is how long [Limiter.Acquire] and [Limiter.Spend] may wait. Without
 	// it, Acquire waits until its context ends, and Spend not at all. A call that would
 	// have to wait for longer fails at once, with an error that wraps
@@ -149,7 +153,7 @@ func (l *Limiter) isSimple(c *Call) bool {
 
 // spendInMemory is Spend of a simple call that is valid, while no call waits.
 func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error {
-	var key [len("project//requests") + maxID]byte // an id that must be escaped may need more
+	var key [len("project//requests") + MaxID]byte // an id that must be escaped may need more
 	var room [requestWindows]limit.Verdict
 	p := l.planOf(c.Project)
 	d.plan, d.asked = p, true
@@ -248,7 +252,7 @@ func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call, scop
 		}
 		return nil
 	}
-	scopes, asks.Invalid = l.AppendScopes(scopes, c.Project, c.Key, c.Run)
+	scopes, asks.Invalid = l.AppendScopes(scopes, Owners{c.Project, c.Key, c.Run, c.RunProject})
 	if asks.Invalid == nil && c.Dollars == price.Unknown {
 		asks.Invalid = CheckPriced(scopes)
 	}

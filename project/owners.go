@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 
@@ -10,32 +11,36 @@ import (
 
 // MostScopes is to how many scopes of this package a call is charged at most: its project and all
 // above it, its key and its run. It is for package ratelimit alone.
-const MostScopes = maxDepth + 2
+const MostScopes = MaxNames + 2
+
+// Owners says to whom a call is charged beside its model: see [Call]. It is for package ratelimit
+// alone.
+type Owners struct{ Project, Key, Run, RunProject string }
 
 // AppendScopes appends the scopes that a call is charged to beside its model: those of its project
 // and of all above it, and those of its key and of its run if they have limits. It is for package
 // ratelimit alone.
-func (l *Limiter) AppendScopes(scopes []*admission.Scope, projectID, key, run string) ([]*admission.Scope, error) {
-	scope := l.scopes.known(projectID)
+func (l *Limiter) AppendScopes(scopes []*admission.Scope, of Owners) ([]*admission.Scope, error) {
+	scope := l.scopes.known(of.Project)
 	if scope == nil || l.closed.Load() {
-		if err := l.checkID(projectID); err != nil {
+		if err := l.checkID(of.Project); err != nil {
 			return nil, err
 		}
 		var err error
-		if scope, err = l.scopes.of(projectID); err != nil {
+		if scope, err = l.scopes.of(of.Project); err != nil {
 			return nil, err
 		}
 	}
 	scopes = scope.Append(scopes)
-	if key != "" && l.keyPlans.count.Load() > 0 && l.keyPlans.of(key) != nil {
-		scope, err := l.keys.of(key)
+	if of.Key != "" && l.keyPlans.count.Load() > 0 && l.keyPlans.of(of.Key) != nil {
+		scope, err := l.keys.of(of.Key)
 		if err != nil {
 			return nil, err
 		}
 		scopes = append(scopes, scope)
 	}
-	if run != "" && l.runPlan.Load() != nil {
-		return l.appendRun(scopes, projectID, run)
+	if of.Run != "" && l.runPlan.Load() != nil {
+		return l.appendRun(scopes, cmp.Or(of.RunProject, of.Project), of.Run)
 	}
 	return scopes, nil
 }

@@ -93,10 +93,17 @@ func (l *Limiter) SetRuns(each RunLimit) error {
 	return nil
 }
 
+// CheckRun returns what is wrong with the id of a run and what is allowed, or nil. An id has 1 to 128
+// bytes of visible ASCII.
+func CheckRun(id string) error { return checkName("run", id) }
+
 // appendRun appends the scope of a run. Runs of the same id are different ones in different
 // projects, so that no project can use up a run of another.
 func (l *Limiter) appendRun(scopes []*admission.Scope, projectID, run string) ([]*admission.Scope, error) {
-	if err := checkName("run", run); err != nil {
+	if err := CheckRun(run); err != nil {
+		return nil, err
+	}
+	if err := CheckID(projectID); err != nil {
 		return nil, err
 	}
 	scope, err := l.runs.of(run + " " + projectID)

@@ -20,8 +20,8 @@ type PrometheusConfig struct {
 	// used. The default is 100. All others count as "other".
 	Models int
 
-	// Projects has the ids of the projects that have series of their own. The default is none. All
-	// others count as "other".
+	// Projects has the ids of the projects that have series of their own. The default is none. A
+	// project inside of one of them counts with it, and all others as "other".
 	Projects []string
 }
 

@@ -93,12 +93,17 @@ func (s *series[T]) of(e *event.Event) *T {
 	return cell.Load()
 }
 
+// index returns the index of a project, or of the nearest one above it that is listed: acme/search
+// for its user acme/search/alice.
 func (l *listing) index(project string) int {
 	if project == "" {
 		return 0
 	}
-	if index, ok := l.indexes[project]; ok {
-		return index
+	for project != "" {
+		if index, ok := l.indexes[project]; ok {
+			return index
+		}
+		project = project[:max(strings.LastIndexByte(project, '/'), 0)]
 	}
 	return 1
 }

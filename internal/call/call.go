@@ -6,6 +6,7 @@ package call
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -34,7 +35,9 @@ type Call struct {
 	Provider     string // the provider's name in Prices; empty: that of the Request
 	Quota        string // the name of the quota that is charged
 	QuotaGuessed bool   // the provider has not confirmed the quota, so no prompt counts as too long for it
-	Project      string
+	Project      string // to which the call is charged
+	Base         string // the project of which Project is a user: the estimator learns by it, and runs are its; empty: Project itself
+	Key, Run     string // see [ratelimit.Call]
 
 	// Cost is what the call has cost, once it is settled. It is [price.Unknown] for a model without a
 	// price.
@@ -90,10 +93,13 @@ func (c *Call) limiterCall() ratelimit.Call {
 	c.reserved = c.reservedPrice()
 	asked := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, Dollars: c.reserved, MaxWait: c.MaxWait}
 	if c.Limits.Projects != nil {
-		asked.Project = c.Project
+		asked.Project, asked.Key, asked.Run, asked.RunProject = c.Project, c.Key, c.Run, c.Base
 	}
 	return asked
 }
+
+// base returns the project by which the estimator learns.
+func (c *Call) base() string { return cmp.Or(c.Base, c.Project) }
 
 // Unanswered settles a call that the provider has not answered. A call that was not sent
 // costs nothing; one that was sent may have cost all that was reserved. A call without a
@@ -171,6 +177,6 @@ func (c *Call) Settle(ctx context.Context, m *llm.Meter) llm.Usage {
 		c.apply(ctx, llm.ReadFault(fault, time.Now()))
 	}
 	c.commit(used, c.usedPrice(used))
-	c.Limits.Estimator.Learn(c.Project, &c.Request, used)
+	c.Limits.Estimator.Learn(c.base(), &c.Request, used)
 	return used
 }

@@ -7,7 +7,7 @@ import "dappco.re/go/core/go-ratelimit/llm"
 // that is certainly longer than the limit is left as it is, so that the limit denies it.
 func (c *Call) estimate() llm.Tokens {
 	if c.expected == (llm.Tokens{}) {
-		c.expected = c.Limits.Estimator.Estimate(c.Project, &c.Request)
+		c.expected = c.Limits.Estimator.Estimate(c.base(), &c.Request)
 	}
 	t := c.expected
 	certain := c.Request.Prompt / 2 // the estimate by characters is at most twice the truth

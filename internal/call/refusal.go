@@ -48,7 +48,7 @@ func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 		why = fmt.Sprintf("%s has as many waiting calls as it may have", c.owner())
 	case short != nil && short.total:
 		r.Status, r.RetryAfter, r.Retry = http.StatusPaymentRequired, 0, false
-		r.Message = notSent + short.String() + ": what is used of it does not come back, so do not try again"
+		r.Message = notSent + short.String() + short.stop()
 		return r
 	case short != nil && d.Share.Projects > 0:
 		why = c.shareText(d, short.unit)
@@ -62,6 +62,14 @@ func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	}
 	r.Message = fmt.Sprintf("%s%s: try again in %v", notSent, why, roundedUp(d.RetryAfter))
 	return r
+}
+
+// stop says, of a limit that gives nothing back, what to do instead of trying again.
+func (s *shortage) stop() string {
+	if s.run {
+		return ": stop, or begin a new run"
+	}
+	return ": what is used of it does not come back, so do not try again"
 }
 
 // notSent begins each message, so that nobody takes it for the provider's own.

@@ -22,6 +22,7 @@ type shortage struct {
 	needs    llm.Tokens   // the call's tokens that count for the limit
 	dollars  price.Amount // the price of the call, if the limit counts dollars
 	total    bool         // what is used never comes back
+	run      bool         // the limit is that of a run
 }
 
 // shortage returns the limit that has denied the call, itself or by the project's share of it,
@@ -77,7 +78,7 @@ func denying(d *ratelimit.Decision) *project.Standing {
 
 // shortageOf returns the shortage of a window.
 func (c *Call) shortageOf(s *project.Standing) *shortage {
-	short := &shortage{has: s.Left(), may: s.May(), left: s.Remaining, total: s.Window.Total()}
+	short := &shortage{has: s.Left(), may: s.May(), left: s.Remaining, total: s.Window.Total(), run: s.Window.Run}
 	switch {
 	case s.Window.Tokens:
 		short.needs = llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}

@@ -29,7 +29,7 @@ func (c *Call) commit(used llm.Usage, cost price.Amount) {
 // estimate cuts that down to what the limits can ever give. An output of -1 leaves the
 // reservation as it is.
 func (c *Call) unknownOutput(seen int, w llm.TokenWeights) (output, free int) {
-	floor := c.Limits.Estimator.Floor(c.Project, &c.Request)
+	floor := c.Limits.Estimator.Floor(c.base(), &c.Request)
 	least := llm.Usage{Output: max(seen, floor)}.TokensBy(c.Request.Provider, w)
 	counted, reserved := least.Output-least.FreeOutput, c.estimated.Output-c.estimated.FreeOutput
 	if least.Output <= c.estimated.Output && counted <= reserved {
