@@ -19,6 +19,8 @@ const chat = "/openai/v1/chat/completions"
 type call struct {
 	model   string
 	project string
+	user    string
+	run     string
 	text    string
 	output  int // max_tokens, and the tokens that the mock generates
 	stream  bool
@@ -32,8 +34,10 @@ func (c call) body() string {
 
 func (c call) header() http.Header {
 	h := http.Header{"Content-Type": {"application/json"}, "X-Mock": {fmt.Sprintf("output=%d %s", max(c.output, 1), c.mock)}}
-	if c.project != "" {
-		h.Set("X-Project-ID", c.project)
+	for name, value := range map[string]string{"X-Project-ID": c.project, "X-User-ID": c.user, "X-Run-ID": c.run} {
+		if value != "" {
+			h.Set(name, value)
+		}
 	}
 	if c.key != "" {
 		h.Set("Authorization", "Bearer "+c.key)

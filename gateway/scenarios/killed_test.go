@@ -1,0 +1,62 @@
+package scenarios
+
+import (
+	"sync"
+	"syscall"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// threeLevels are budgets of 100 calls of 3 cents for the whole of a tree.
+const threeLevels = priced + `
+projects:
+  acme: {dollars: 3}
+  acme/search: {dollars_per_month: 500}
+  "acme/search/*": {dollars_per_day: 400}
+`
+
+// spend lets workers send one call after another until each gets another answer than 200.
+func spend(g *gatewayURLs, of call) (wait func()) {
+	var tasks sync.WaitGroup
+	for range workers {
+		tasks.Go(func() {
+			for {
+				if a, err := of.to(g); err != nil || a.status != 200 {
+					return
+				}
+			}
+		})
+	}
+	return tasks.Wait
+}
+
+// A call is charged to every level or to none, whenever its gateway is killed, and no level ever
+// exceeds its limit.
+func TestKilledGatewayChargesEveryLevelOrNone(t *testing.T) {
+	onLasting(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		file := written(t, threeLevels, p)
+		for _, after := range []int{1, 10, 20, 35, 50} {
+			g := launch(t, file, state, anywhere)
+			wait := spend(&g.gatewayURLs, paid.by("acme/search/alice"))
+			testkit.Eventually(t, "calls are under way", func() bool { return len(p.arrivals("")) >= after })
+			g.signal(t, syscall.SIGKILL)
+			g.wait(t)
+			wait()
+		}
+		g := launch(t, file, state, anywhere)
+		used := g.spent(t, "acme")
+		g.wantSpent(t, used, "acme", "acme/search", "acme/search/alice")
+		if came := price.Amount(len(p.arrivals(""))); used < came*cost {
+			t.Errorf("%v is charged for %d calls", used, came)
+		}
+		spend(&g.gatewayURLs, paid.by("acme/search/alice"))()
+		used = g.spent(t, "acme")
+		g.wantSpent(t, used, "acme", "acme/search", "acme/search/alice")
+		if came := price.Amount(len(p.arrivals(""))); used > 3*price.Dollar || came*cost > used || used <= 3*price.Dollar-reserved {
+			t.Errorf("%v is charged for %d calls, of $3", used, came)
+		}
+	})
+}
