@@ -104,6 +104,9 @@ func (x *exchange) serve() *refusal {
 	if holdsKey(x.r.URL.Path) {
 		return refusalf(http.StatusBadRequest, "the path has a virtual key in it: the key must be in a header, in place of the provider's key")
 	}
+	if x.ownPath() {
+		return x.serveOwn()
+	}
 	refused := x.route()
 	if refused := cmp.Or(x.checkOrigin(), refused); refused != nil { // a page of another site must not learn the providers' names from route
 		return refused

@@ -90,7 +90,7 @@ func (x *exchange) amazonSigned() bool {
 // checkSignature refuses a request with a client's signature for Bedrock that cannot be valid
 // there: a signature covers the host, and the client has signed the gateway's.
 func (x *exchange) checkSignature() *refusal {
-	if x.upstream.Kind != llm.Bedrock || !x.amazonSigned() {
+	if x.upstream == nil || x.upstream.Kind != llm.Bedrock || !x.amazonSigned() {
 		return nil
 	}
 	for _, d := range x.upstream.deployments {
