@@ -32,6 +32,7 @@ var order = []string{
 	"grpclimit",
 	"internal/admit", // what the two share
 	"telemetry",
+	"webhook",
 	".", // package ratelimit
 	"project",
 	"internal/feedback",             // what a provider says, for the root
