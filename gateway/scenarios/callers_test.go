@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +18,7 @@ const chat = "/openai/v1/chat/completions"
 
 // call is a call of a model.
 type call struct {
+	path    string // empty: chat
 	model   string
 	project string
 	user    string
@@ -50,7 +52,7 @@ func (c call) raw() string {
 	var h strings.Builder
 	c.header().Write(&h)
 	body := c.body()
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: gateway\r\n%sContent-Length: %d\r\n\r\n%s", chat, h.String(), len(body), body)
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: gateway\r\n%sContent-Length: %d\r\n\r\n%s", cmp.Or(c.path, chat), h.String(), len(body), body)
 }
 
 var client = &http.Client{Timeout: 2 * testkit.Patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
@@ -64,7 +66,7 @@ type answer struct {
 
 // to sends the call to a gateway.
 func (c call) to(g *gatewayURLs) (answer, error) {
-	r, err := http.NewRequest(http.MethodPost, g.url+chat, strings.NewReader(c.body()))
+	r, err := http.NewRequest(http.MethodPost, g.url+cmp.Or(c.path, chat), strings.NewReader(c.body()))
 	if err != nil {
 		return answer{}, err
 	}
