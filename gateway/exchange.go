@@ -122,6 +122,9 @@ func (x *exchange) serve() *refusal {
 	if x.ambiguous(path, endpoint, ok) {
 		return refusalf(http.StatusBadRequest, "the path is escaped where it need not be: it can be read in two ways")
 	}
+	if submit := x.submitsBatch(); submit != nil && !ok {
+		return submit()
+	}
 	if !ok || x.r.ContentLength == 0 {
 		return x.pass()
 	}

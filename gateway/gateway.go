@@ -52,6 +52,7 @@ type Gateway struct {
 	keys     *keys.Ring
 	policies admit.Policies
 	books    *ledger
+	batches  openBatches
 	prune    func()
 	log      *slog.Logger
 
@@ -232,6 +233,7 @@ func (g *Gateway) Drain() { g.drain() }
 // Close releases everything. Call it when no request is in progress any more.
 func (g *Gateway) Close() error {
 	g.prune()
+	g.batches.close()
 	g.books.close()
 	g.logMissedKeys()
 	g.keys.Close()

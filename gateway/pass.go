@@ -29,6 +29,7 @@ func (x *exchange) pass() *refusal {
 	}
 	d := x.upstream.deployments[0]
 	x.Deployment = d.name
+	read := x.batchAnswer()
 	body := newUpload(x)
 	defer body.end()
 	sent, length, refused := x.passBody(d, body)
@@ -48,7 +49,7 @@ func (x *exchange) pass() *refusal {
 		return x.unreached(err)
 	}
 	defer response.Body.Close()
-	x.forward(response, response.Body)
+	x.forward(response, read(response))
 	return nil
 }
 
@@ -67,7 +68,7 @@ func (x *exchange) charge() *refusal {
 func (x *exchange) passedPrice() price.Amount {
 	unpriced := x.setup.prices.Unpriced
 	switch {
-	case callsNoModel(x.r.Method, x.target.Path), strings.HasSuffix(x.target.Path, "/files"), strings.HasSuffix(x.target.Path, "/cancel"):
+	case callsNoModel(x.r.Method, x.target.Path):
 		return 0
 	case unpriced == nil:
 		return price.Unknown
@@ -88,5 +89,10 @@ func callsNoModel(method, path string) bool {
 	if method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete || method == http.MethodOptions {
 		return true
 	}
-	return strings.HasSuffix(path, "/count_tokens") || strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/input_tokens") || strings.HasSuffix(path, "/count-tokens")
+	for _, end := range []string{"/count_tokens", ":countTokens", "/input_tokens", "/count-tokens", "/files", "/cancel"} {
+		if strings.HasSuffix(path, end) {
+			return true
+		}
+	}
+	return false
 }

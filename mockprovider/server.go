@@ -27,10 +27,11 @@ type Config struct {
 
 // Server is a handler that answers as the providers do. Make one with [New].
 type Server struct {
-	config Config
-	limits map[string]*modelLimits
-	ledger ledger
-	active atomic.Int64
+	config  Config
+	limits  map[string]*modelLimits
+	ledger  ledger
+	active  atomic.Int64
+	batches batches
 }
 
 // New returns a server.
@@ -60,7 +61,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.active.Add(1)
 	defer s.active.Add(-1)
 	e := &exchange{server: s, w: w, r: r, now: s.config.Now()}
-	if e.countsTokens() || e.listsModels() {
+	if e.countsTokens() || e.listsModels() || e.servesBatches() {
 		return
 	}
 	if failed := e.read(); failed != nil {

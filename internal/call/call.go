@@ -58,6 +58,7 @@ type Call struct {
 	// caller of the quota. nil: all of it.
 	Applies func(said llm.Limits) llm.Limits
 
+	batch       bool       // the call stands for a batch that was denied
 	expected    llm.Tokens // the estimator's answer; zero before the limits are first asked
 	estimated   llm.Tokens // the tokens that the limits were last asked for
 	quoted      quoted

@@ -31,6 +31,14 @@ func (p *Prices) of(provider, model string, at time.Time) *price.Price {
 	return p.Unpriced
 }
 
+// unpriced returns what is paid for whatever has no price, or nil.
+func (p *Prices) unpriced() *price.Price {
+	if p == nil {
+		return nil
+	}
+	return p.Unpriced
+}
+
 // quoted is the price by which a call is charged from beginning to end: the one that held when its
 // limits were first asked.
 type quoted struct {

@@ -23,6 +23,7 @@ type shortage struct {
 	dollars  price.Amount // the price of the call, if the limit counts dollars
 	total    bool         // what is used never comes back
 	run      bool         // the limit is that of a run
+	batch    bool         // a batch was denied
 }
 
 // shortage returns the limit that has denied the call, itself or by the project's share of it,
@@ -78,7 +79,7 @@ func denying(d *ratelimit.Decision) *project.Standing {
 
 // shortageOf returns the shortage of a window.
 func (c *Call) shortageOf(s *project.Standing) *shortage {
-	short := &shortage{has: s.Left(), may: s.May(), left: s.Remaining, total: s.Window.Total(), run: s.Window.Run}
+	short := &shortage{has: s.Left(), may: s.May(), left: s.Remaining, total: s.Window.Total(), run: s.Window.Run, batch: c.batch}
 	switch {
 	case s.Window.Tokens:
 		short.needs = llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}
@@ -95,7 +96,7 @@ func (s *shortage) ofTokens() bool { return s.needs != llm.Tokens{} }
 func (s *shortage) String() string {
 	switch needs := max(int64(s.needs.Input+s.needs.Output), int64(s.dollars)); {
 	case needs > s.left:
-		return s.has + ", and this call " + s.needText()
+		return s.has + ", and " + s.what() + s.needText()
 	case needs > 0 || s.left > 0:
 		return s.has + ", and calls that came earlier wait for it"
 	}
@@ -104,7 +105,15 @@ func (s *shortage) String() string {
 
 // neverText says that the call needs more than the limit ever gives.
 func (s *shortage) neverText() string {
-	return s.may + ", and this call " + s.needText() + ": it can never pass"
+	return s.may + ", and " + s.what() + s.needText() + ": it can never pass"
+}
+
+// what names what was denied.
+func (s *shortage) what() string {
+	if s.batch {
+		return "this batch "
+	}
+	return "this call "
 }
 
 // needText says what the call needs, with prompt and answer apart.

@@ -27,7 +27,8 @@ var order = []string{
 	"cmd",
 	"gateway",
 	"llmhttp",
-	"internal/call", // what the two share
+	"internal/call",  // what the two share
+	"internal/batch", // the calls of batches and their results, for the gateway
 	"httplimit",
 	"grpclimit",
 	"internal/admit", // what the two share

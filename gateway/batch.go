@@ -1,0 +1,209 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/batch"
+	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/wire"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// submitsBatch returns how a request is served that submits a batch, or nil if it does not: with its
+// calls in its body, as Anthropic has it, or in a file, as OpenAI has it.
+func (x *exchange) submitsBatch() func() *refusal {
+	names := namesIn(strings.ToLower(x.target.Path)) // some servers ignore case
+	switch {
+	case x.r.Method != http.MethodPost || names(1) != "batches":
+		return nil
+	case names(2) == "messages":
+		return func() *refusal { return x.submit(x.readInline) }
+	case x.upstream.errorAPI() == llm.Chat:
+		return func() *refusal { return x.submit(x.readFile) }
+	}
+	return nil
+}
+
+// namesIn returns the n-th name of a path from its end, or "". Some servers ignore empty names.
+func namesIn(path string) func(n int) string {
+	names := strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
+	return func(n int) string {
+		if n > len(names) {
+			return ""
+		}
+		return names[len(names)-n]
+	}
+}
+
+// submit charges a batch to the project, and forwards it. read reads the calls of the batch.
+func (x *exchange) submit(read func(*call.Batch) *refusal) *refusal {
+	if x.target.RawPath != "" {
+		return refusalf(http.StatusBadRequest, "the path is escaped where it need not be")
+	}
+	if refused := firstRefusal(x.checkEncoding, x.readBody, x.checkBodyForKeys); refused != nil {
+		return refused
+	}
+	delete(x.r.Header, "Accept-Encoding") // the gateway reads the answer
+	b := &call.Batch{Limits: &x.g.limits, Prices: &x.setup.prices, Provider: x.Provider}
+	if refused := read(b); refused != nil {
+		return refused
+	}
+	if refused := x.checkBatch(b); refused != nil {
+		return refused
+	}
+	if refused := x.chargeBatch(b); refused != nil {
+		return refused
+	}
+	opened := false
+	defer func() {
+		if !opened { // nothing will settle it
+			b.Unknown()
+		}
+	}()
+	d := x.upstream.deployments[0]
+	x.Deployment = d.name
+	response, err := x.send(d, &wire.Pieces{x.body}, int64(len(x.body)))
+	if err != nil {
+		if !x.sent {
+			b.Cancel()
+		}
+		return x.unreached(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode/100 != 2 {
+		b.Failed(response.StatusCode)
+		x.forward(response, response.Body)
+		return nil
+	}
+	body, objects := readBatches(response)
+	if len(objects) == 1 && objects[0].ID != "" {
+		opened = true
+		x.g.batches.open(batchID{x.Provider, objects[0].ID}, x.Project, b)
+	}
+	x.forward(response, body)
+	return nil
+}
+
+// checkBatch refuses a batch without calls, or with calls of models that the project may not call.
+func (x *exchange) checkBatch(b *call.Batch) *refusal {
+	if b.Calls() == 0 {
+		return refusalf(http.StatusBadRequest, "the batch has no calls")
+	}
+	models := b.Models()
+	for _, model := range models {
+		if owner, allowed := x.forbids(model); allowed != nil {
+			return refusalf(http.StatusForbidden, "%s may not call %q, but only %s", owner, model, strings.Join(allowed, ", "))
+		}
+	}
+	model := books.Other
+	if len(models) == 1 {
+		x.Model, model = models[0], models[0]
+	}
+	if x.g.books.keeps(x.cfg) {
+		b.Owner = &books.Owner{Project: x.path, Model: x.Provider + "/" + model, Key: x.Key}
+	}
+	return nil
+}
+
+// chargeBatch charges what the batch is expected to use, as a whole. It counts as one request. If it
+// may wait, it waits for its turn.
+func (x *exchange) chargeBatch(b *call.Batch) *refusal {
+	x.setOwners()
+	x.call.Limits = &x.g.limits
+	b.Deny(&x.call)
+	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
+		return b.Acquire(ctx, project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, MaxWait: x.maxWait()})
+	})
+}
+
+// expect adds a call to a batch.
+func (x *exchange) expect(b *call.Batch, r *llm.Request) error {
+	r.Model = cmp.Or(r.Model, x.upstream.Unnamed)
+	if owner, allowed := x.forbids(); allowed != nil && (r.Fallbacks || r.API == "") {
+		return fmt.Errorf("%s may only call %s: the gateway cannot tell which model answers", owner, strings.Join(allowed, ", "))
+	}
+	return b.Expect(x.path, r)
+}
+
+// readInline reads the calls in the body.
+func (x *exchange) readInline(b *call.Batch) *refusal {
+	err := batch.EachInline(x.body, func(r llm.Request) error { return x.expect(b, &r) })
+	if err != nil {
+		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
+	}
+	return nil
+}
+
+// readFile reads the calls in the file that the body names, from the provider.
+func (x *exchange) readFile(b *call.Batch) *refusal {
+	id, err := batch.InputFile(x.body)
+	if err != nil {
+		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
+	}
+	response, err := x.fetchFile(id)
+	if err != nil {
+		return x.unreached(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return refusalf(http.StatusBadRequest, "the calls in the file %q cannot be counted: the provider answers with %d when the gateway reads it", id, response.StatusCode)
+	}
+	lines := &batch.Lines{Max: int(x.cfg.Server.MaxBody), Grow: x.grow, Each: func(line []byte) error {
+		r, err := batch.ReadLine(line, x.upstream.Kind)
+		if err != nil {
+			return err
+		}
+		return x.expect(b, &r)
+	}}
+	_, err = io.Copy(lines, io.LimitReader(response.Body, maxPassed+1))
+	switch fault := lines.Close(); {
+	case errors.Is(fault, errNoMemory):
+		return noMemory()
+	case err == nil && fault == nil && lines.Bytes() > maxPassed:
+		return refusalf(http.StatusRequestEntityTooLarge, "the file %q is longer than %d bytes", id, maxPassed)
+	case fault != nil && (err == nil || errors.Is(err, fault)):
+		return refusalf(http.StatusBadRequest, "the file %q: %s", id, message.Plain(fault))
+	case err != nil:
+		return x.unreached(err)
+	}
+	return nil
+}
+
+// fetchFile asks the provider for a file, with the account that the batch is submitted with.
+func (x *exchange) fetchFile(id string) (*http.Response, error) {
+	submitted, target := x.r, x.target
+	defer func() { x.r, x.target = submitted, target }()
+	get := *x.r
+	get.Method, get.ContentLength, get.Header = http.MethodGet, 0, maps.Clone(x.r.Header)
+	for _, field := range []string{"Content-Type", "Content-Length", "Idempotency-Key"} {
+		delete(get.Header, field)
+	}
+	x.r = &get
+	path := strings.TrimRight(x.target.Path, "/")
+	x.target.Path = path[:len(path)-len("/batches")] + "/files/" + id + "/content"
+	return x.send(x.upstream.deployments[0], http.NoBody, 0)
+}
+
+// maxBatchAnswer is how many bytes are read of an answer that is about batches: a list has a hundred.
+const maxBatchAnswer = 1 << 20
+
+// readBatches reads which batches an answer is about. It returns the whole body.
+func readBatches(response *http.Response) (io.Reader, []batch.Object) {
+	if response.StatusCode/100 != 2 || response.Header["Content-Encoding"] != nil {
+		return response.Body, nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxBatchAnswer)) // an error comes again
+	return io.MultiReader(bytes.NewReader(text), response.Body), batch.ReadObjects(text)
+}

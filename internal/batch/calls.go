@@ -1,0 +1,98 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// ReadLine reads a line of a file of OpenAI's: one call, with its URL and its body. If the call is
+// none of a model in a format that package llm reads, the request has the model alone.
+func ReadLine(line []byte, provider llm.Provider) (llm.Request, error) {
+	values, err := Fields(line, "method", "url", "body")
+	if err != nil {
+		return llm.Request{}, err
+	}
+	to, err := url.Parse(text(values[1]))
+	if err != nil || to.Path == "" {
+		return llm.Request{}, errors.New(`ratelimit: its "url" must be a path such as "/v1/chat/completions"`)
+	}
+	if method := text(values[0]); method != http.MethodPost {
+		return llm.Request{}, fmt.Errorf(`ratelimit: its "method" is %.20q: it must be "POST"`, method)
+	}
+	if values[2] == nil {
+		return llm.Request{}, errors.New(`ratelimit: it has no "body"`)
+	}
+	endpoint, ok := llm.Recognize(http.MethodPost, &url.URL{Path: to.Path})
+	if !ok {
+		model, err := Fields(values[2], "model")
+		if err != nil {
+			return llm.Request{}, inBody(err)
+		}
+		return llm.Request{Endpoint: llm.Endpoint{Provider: provider, Model: text(model[0])}}, nil
+	}
+	if endpoint.API != llm.Messages {
+		endpoint.Provider = provider
+	}
+	return read(endpoint, values[2])
+}
+
+// EachInline reads the body of a batch of Anthropic's, which has its calls in it, and calls each with
+// every one of them.
+func EachInline(body []byte, each func(r llm.Request) error) error {
+	values, err := Fields(body, "requests")
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(values[0]))
+	if first, err := decoder.Token(); err != nil || first != json.Delim('[') {
+		return errors.New(`ratelimit: "requests" must be a list`)
+	}
+	for n := 0; decoder.More(); n++ {
+		var item json.RawMessage
+		if err := decoder.Decode(&item); err != nil {
+			return errObject
+		}
+		if err := eachInline(item, each); err != nil {
+			return fmt.Errorf("ratelimit: requests[%d]: %s", n, message.Plain(err))
+		}
+	}
+	return nil
+}
+
+func eachInline(item []byte, each func(r llm.Request) error) error {
+	values, err := Fields(item, "params")
+	if err != nil {
+		return err
+	}
+	if values[0] == nil {
+		return errors.New(`ratelimit: it has no "params"`)
+	}
+	request, err := read(llm.Endpoint{Provider: llm.Anthropic, API: llm.Messages}, values[0])
+	if err != nil {
+		return err
+	}
+	return each(request)
+}
+
+// read reads the body of a call, which servers must not be able to read in another way.
+func read(e llm.Endpoint, body []byte) (llm.Request, error) {
+	request, err := e.Read(body)
+	switch {
+	case err != nil:
+		return request, inBody(err)
+	case request.Ambiguous:
+		return request, errors.New(`ratelimit: its body has two fields "model" that differ`)
+	case request.Wrong != "":
+		return request, fmt.Errorf("ratelimit: its body: %s", request.Wrong)
+	}
+	return request, nil
+}
+
+func inBody(err error) error { return fmt.Errorf("ratelimit: its body: %s", message.Plain(err)) }

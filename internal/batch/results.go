@@ -1,0 +1,76 @@
+package batch
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// Result is what one call of a batch has used.
+type Result struct {
+	Failed bool   // the call has failed, has expired or was cancelled, and costs nothing
+	Model  string // as the answer names it
+	Used   llm.Usage
+}
+
+var errResult = errors.New("ratelimit: it is no result of a batch")
+
+// ReadResult reads a line of the results of a batch, in the format of OpenAI or of Anthropic. The usage
+// of an answer that does not report it is not exact.
+func ReadResult(line []byte) (Result, error) {
+	var r struct {
+		Response *struct {
+			StatusCode int             `json:"status_code"`
+			Body       json.RawMessage `json:"body"`
+		} `json:"response"`
+		Error  json.RawMessage `json:"error"`
+		Result *struct {
+			Type    string          `json:"type"`
+			Message json.RawMessage `json:"message"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return Result{}, errResult
+	}
+	switch {
+	case r.Result != nil && r.Result.Type == "succeeded":
+		return metered(llm.Messages, r.Result.Message)
+	case r.Result != nil && slices.Contains([]string{"errored", "canceled", "expired"}, r.Result.Type):
+		return Result{Failed: true}, nil
+	case r.Response != nil && r.Response.StatusCode/100 == 2:
+		return answered(r.Response.Body)
+	case r.Response != nil && r.Response.StatusCode >= 400, r.Response == nil && len(r.Error) > 0 && string(r.Error) != "null":
+		return Result{Failed: true}, nil
+	}
+	return Result{}, errResult
+}
+
+// apis are the APIs whose answers are these objects.
+var apis = map[string]llm.API{
+	"chat.completion": llm.Chat, "text_completion": llm.Completions, "response": llm.Responses, "list": llm.Embeddings,
+}
+
+// answered returns the usage of an answer of OpenAI's.
+func answered(body []byte) (Result, error) {
+	var r struct {
+		Object string `json:"object"`
+	}
+	if json.Unmarshal(body, &r) != nil || apis[r.Object] == "" {
+		return Result{}, errResult
+	}
+	return metered(apis[r.Object], body)
+}
+
+func metered(api llm.API, body []byte) (Result, error) {
+	var r struct {
+		Model string `json:"model"`
+	}
+	if json.Unmarshal(body, &r) != nil {
+		return Result{}, errResult
+	}
+	meter := llm.NewMeter(api, nil)
+	meter.Write(body)
+	return Result{Model: r.Model, Used: meter.Usage()}, nil
+}

@@ -1,0 +1,212 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Batch is many calls of models that the provider makes when it likes. They are charged as a whole to
+// the project when the batch is submitted, and settled by its results. No quota of a model is charged:
+// providers have other limits for batches.
+type Batch struct {
+	Limits   *Limits
+	Prices   *Prices
+	Provider string // in the table of prices
+	Owner    *books.Owner
+
+	at          time.Time // by which everything is priced
+	prices      map[string]*price.Price
+	expected    total
+	reservation *project.Reservation
+	settled     sync.Once
+}
+
+// total is what calls use together.
+type total struct {
+	calls   int
+	used    llm.Usage
+	dollars price.Amount // Unknown, if the price of any call is
+	exact   bool         // the provider has reported all of it
+}
+
+// maxTotal is the most tokens that a batch asks for.
+const maxTotal = 1 << 50
+
+// batchTier is the service tier of all calls of a batch.
+const batchTier = "batch"
+
+// maxModels is how many models the calls of one batch may name.
+const maxModels = 100
+
+// Expect adds a call to the batch.
+func (b *Batch) Expect(projectID string, r *llm.Request) error {
+	if b.prices == nil {
+		b.at, b.prices = time.Now(), map[string]*price.Price{}
+	}
+	p, known := b.prices[r.Model]
+	if !known {
+		if len(b.prices) == maxModels {
+			return fmt.Errorf("ratelimit: the batch calls more than %d models", maxModels)
+		}
+		p = b.Prices.of(b.Provider, r.Model, b.at)
+		b.prices[r.Model] = p
+	}
+	var t llm.Tokens
+	if r.API == "" { // nothing says what the call uses, so the model's price says nothing
+		p = b.Prices.unpriced()
+	} else {
+		t = b.Limits.Estimator.Estimate(projectID, r)
+	}
+	dollars := price.Unknown
+	if p != nil {
+		dollars = p.Most(t.Input, t.Output, batchTier, b.at)
+	}
+	b.expected.add(llm.Usage{Input: t.Input, Output: t.Output}, dollars)
+	return nil
+}
+
+// add adds a call.
+func (t *total) add(u llm.Usage, dollars price.Amount) {
+	t.calls++
+	for _, sum := range []struct {
+		to   *int
+		more int
+	}{{&t.used.Input, u.Input}, {&t.used.Output, u.Output}, {&t.used.Cached, u.Cached}, {&t.used.CacheWrite, u.CacheWrite}, {&t.used.Reasoning, u.Reasoning}} {
+		*sum.to = min(*sum.to+min(max(sum.more, 0), maxTotal), maxTotal)
+	}
+	if dollars == price.Unknown || t.dollars == price.Unknown {
+		t.dollars = price.Unknown
+	} else {
+		t.dollars = min(t.dollars+min(dollars, maxReserved), maxReserved)
+	}
+}
+
+// Calls returns how many calls the batch has.
+func (b *Batch) Calls() int { return b.expected.calls }
+
+// Models returns the names of the models of the batch.
+func (b *Batch) Models() []string { return slices.Sorted(maps.Keys(b.prices)) }
+
+// Acquire reserves what the batch is expected to use. c says whose batch it is and how long it may
+// wait.
+func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision, error) {
+	c.Batch, c.Dollars = true, b.expected.dollars
+	c.Tokens = llm.Tokens{Input: b.expected.used.Input, Output: b.expected.used.Output}
+	var d project.Decision
+	var err error
+	if c.MaxWait > 0 {
+		b.reservation, d, err = b.Limits.Projects.Acquire(ctx, c)
+	} else {
+		b.reservation, d, err = b.Limits.Projects.Take(ctx, c)
+	}
+	return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d}, err
+}
+
+// Deny makes a call what its Refusal needs to know of the batch.
+func (b *Batch) Deny(c *Call) {
+	c.batch, c.reserved = true, b.expected.dollars
+	c.estimated = llm.Tokens{Input: b.expected.used.Input, Output: b.expected.used.Output}
+	for model, p := range b.prices {
+		if p == nil {
+			c.Request.Model = model // that has no price
+		}
+	}
+}
+
+// Failed settles a batch that the provider has answered with an error, or has not answered at all,
+// which is a status of 0. As with a single call, only an error that is the client's costs nothing.
+func (b *Batch) Failed(status int) {
+	if status >= 400 && status < 500 {
+		b.settle(&total{calls: 1})
+		return
+	}
+	b.Unknown()
+}
+
+// Cancel gives back what was reserved, for a batch that was not sent.
+func (b *Batch) Cancel() { b.reservation.Cancel() }
+
+// Unknown leaves the batch charged what was reserved: nobody will tell what it has used.
+func (b *Batch) Unknown() { b.settle(&b.expected) }
+
+// Results is what the results of a batch say.
+type Results struct {
+	batch *Batch
+	total
+}
+
+// Results returns room for the results of the batch.
+func (b *Batch) Results() *Results { return &Results{b, total{exact: true}} }
+
+// Add adds what one call has used, according to an answer that names its model.
+func (r *Results) Add(model string, used llm.Usage) {
+	used.Tier = batchTier
+	r.exact = r.exact && used.Exact && used.Input >= 0
+	r.add(used, r.batch.cost(model, used))
+}
+
+// AddFailed adds a call that has failed, has expired or was cancelled. It costs nothing.
+func (r *Results) AddFailed() { r.calls++ }
+
+// cost returns what a call has cost. A response may name a release of the model that the request has
+// named, by which it is priced: see [Call.quote].
+func (b *Batch) cost(model string, used llm.Usage) price.Amount {
+	p, known := b.prices[model]
+	if len(b.prices) == 1 {
+		for _, p = range b.prices {
+			known = true
+		}
+	}
+	if !known {
+		p = b.Prices.of(b.Provider, model, b.at)
+	}
+	if p == nil {
+		return price.Unknown
+	}
+	used.CostTold = used.CostTold && b.Provider == string(llm.OpenRouter)
+	return p.Total(used, b.at)
+}
+
+// Unread says that something in the results could not be read.
+func (r *Results) Unread() { r.exact = false }
+
+// Settle corrects what was reserved to what the results say. Only results that could all be read lower
+// it. Only the first call for a batch counts, whoever fetches the results.
+func (r *Results) Settle() {
+	if expected := &r.batch.expected; !r.exact {
+		r.used.Input, r.used.Output = max(r.used.Input, expected.used.Input), max(r.used.Output, expected.used.Output)
+		r.calls = max(r.calls, expected.calls)
+		if r.dollars != price.Unknown && expected.dollars != price.Unknown {
+			r.dollars = max(r.dollars, expected.dollars)
+		}
+	}
+	r.batch.settle(&r.total)
+}
+
+// settle settles the batch once, and has it entered in the books.
+func (b *Batch) settle(t *total) { b.settled.Do(func() { b.commit(t) }) }
+
+func (b *Batch) commit(t *total) {
+	if b.Owner != nil {
+		(*admission.Reservation)(b.reservation).Book(books.Entry{Owner: *b.Owner, Amounts: books.Amounts{
+			books.Requests:   int64(t.calls),
+			books.Input:      int64(t.used.Input),
+			books.Cached:     int64(t.used.Cached),
+			books.CacheWrite: int64(t.used.CacheWrite),
+			books.Output:     int64(t.used.Output),
+			books.Reasoning:  int64(t.used.Reasoning),
+		}})
+	}
+	b.reservation.CommitPriced(llm.Tokens{Input: t.used.Input, Output: t.used.Output}, t.dollars)
+}

@@ -1,0 +1,270 @@
+package mockprovider
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// batches are the files and the batches of a server, in memory. The calls of a batch are made when
+// somebody first asks how it stands.
+type batches struct {
+	mu    sync.Mutex
+	count int
+	files map[string]*file
+	byID  map[string]*batch
+}
+
+type file struct {
+	purpose, name string
+	content       []byte
+	at            time.Time
+}
+
+type batch struct {
+	id      string
+	inline  bool   // it is one of Anthropic's
+	input   string // OpenAI's file
+	path    string // that all calls of OpenAI's have
+	calls   []batchCall
+	results []byte // nil: it was not run
+	failed  int
+	output  string // OpenAI's file
+	status  string
+	at      time.Time
+}
+
+// batchCall is a call of a batch.
+type batchCall struct {
+	CustomID string          `json:"custom_id"`
+	Method   string          `json:"method"`
+	URL      string          `json:"url"`
+	Body     json.RawMessage `json:"body"`
+	Params   json.RawMessage `json:"params"` // Anthropic's
+}
+
+// servesBatches answers a request that has to do with files or batches, and reports whether it has.
+func (e *exchange) servesBatches() bool {
+	names := strings.Split(strings.Trim(e.r.URL.Path, "/"), "/")
+	for i, name := range names {
+		if name != "files" && name != "batches" {
+			continue
+		}
+		b := &e.server.batches
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.files == nil {
+			b.files, b.byID = map[string]*file{}, map[string]*batch{}
+		}
+		rest := strings.Join(append([]string{e.r.Method}, names[i+1:]...), " ")
+		inline := i > 0 && names[i-1] == "messages"
+		if inline {
+			e.call.Provider = "anthropic"
+		}
+		if failed := e.serveBatches(name, rest, inline); failed != nil {
+			e.fail(*failed, limitStates{})
+		}
+		return true
+	}
+	return false
+}
+
+// serveBatches answers a request by its method and what follows the name of the folder.
+func (e *exchange) serveBatches(folder, rest string, inline bool) *failure {
+	words := strings.Fields(rest)
+	id := ""
+	if len(words) > 1 {
+		id = words[1]
+		words[1] = "ID"
+	}
+	switch folder + " " + strings.Join(words, " ") {
+	case "files POST":
+		return e.upload()
+	case "files GET ID content":
+		f := e.server.batches.files[id]
+		if f == nil {
+			return missing(id)
+		}
+		e.w.Header().Set("Content-Type", "application/octet-stream")
+		e.w.Write(f.content)
+		return nil
+	case "batches POST":
+		return e.submit(inline)
+	}
+	b := e.server.batches.byID[id]
+	if b == nil {
+		return missing(id)
+	}
+	switch strings.Join(words, " ") {
+	case "GET ID":
+		e.run(b)
+		e.json(http.StatusOK, encode(b.object()))
+	case "POST ID cancel":
+		if b.results == nil {
+			b.results, b.status = []byte{}, "cancelled"
+		}
+		e.json(http.StatusOK, encode(b.object()))
+	case "GET ID results":
+		if b.results == nil {
+			return &failure{status: http.StatusNotFound, message: "the batch has no results yet"}
+		}
+		e.w.Header().Set("Content-Type", "application/x-jsonl")
+		e.w.Write(b.results)
+	default:
+		return missing(id)
+	}
+	return nil
+}
+
+func missing(id string) *failure {
+	return &failure{status: http.StatusNotFound, message: "there is no " + id}
+}
+
+// upload keeps a file.
+func (e *exchange) upload() *failure {
+	part, header, err := e.r.FormFile("file")
+	if err != nil {
+		return &failure{status: http.StatusBadRequest, message: err.Error()}
+	}
+	content, err := io.ReadAll(part)
+	if err != nil {
+		return &failure{status: http.StatusBadRequest, message: err.Error()}
+	}
+	f := &file{purpose: e.r.FormValue("purpose"), name: header.Filename, content: content, at: e.now}
+	e.json(http.StatusOK, encode(object{
+		"id": e.server.batches.add(f), "object": "file", "bytes": len(content),
+		"created_at": e.now.Unix(), "filename": f.name, "purpose": f.purpose,
+	}))
+	return nil
+}
+
+func (b *batches) add(f *file) string {
+	b.count++
+	id := fmt.Sprintf("file-mock%d", b.count)
+	b.files[id] = f
+	return id
+}
+
+// submit keeps a batch.
+func (e *exchange) submit(inline bool) *failure {
+	var body struct {
+		Requests []batchCall `json:"requests"`
+		Input    string      `json:"input_file_id"`
+		Endpoint string      `json:"endpoint"`
+	}
+	if err := json.NewDecoder(io.LimitReader(e.r.Body, maxBody)).Decode(&body); err != nil {
+		return &failure{status: http.StatusBadRequest, message: err.Error()}
+	}
+	all := &e.server.batches
+	b := &batch{inline: inline, input: body.Input, path: body.Endpoint, calls: body.Requests, status: "validating", at: e.now}
+	if !inline {
+		f := all.files[body.Input]
+		if f == nil || f.purpose != "batch" {
+			return &failure{status: http.StatusBadRequest, message: "the input file must have the purpose batch"}
+		}
+		for line := range bytes.Lines(f.content) {
+			var c batchCall
+			if json.Unmarshal(line, &c) == nil {
+				b.calls = append(b.calls, c)
+			}
+		}
+	}
+	all.count++
+	b.id = fmt.Sprintf("batch_mock%d", all.count)
+	if inline {
+		b.id = fmt.Sprintf("msgbatch_mock%d", all.count)
+	}
+	all.byID[b.id] = b
+	e.json(http.StatusOK, encode(b.object()))
+	return nil
+}
+
+// run makes the calls of a batch, once.
+func (e *exchange) run(b *batch) {
+	if b.results != nil {
+		return
+	}
+	b.results, b.status = []byte{}, "completed"
+	for i, c := range b.calls {
+		path, body := b.path, c.Body
+		if b.inline {
+			path, body = "/v1/messages", c.Params
+		}
+		r := e.r.Clone(e.r.Context())
+		r.Method, r.URL.Path, r.Body = http.MethodPost, path, io.NopCloser(bytes.NewReader(body))
+		w := &recorder{header: http.Header{}}
+		call := &exchange{server: e.server, w: w, r: r, now: e.now}
+		if failed := call.read(); failed != nil {
+			call.fail(*failed, limitStates{})
+		} else {
+			call.answer()
+		}
+		if w.status != http.StatusOK {
+			b.failed++
+		}
+		b.results = append(append(b.results, encode(b.result(i, c.CustomID, w))...), '\n')
+	}
+	if !b.inline {
+		b.output = e.server.batches.add(&file{purpose: "batch_output", content: b.results, at: e.now})
+	}
+}
+
+// recorder keeps the answer to a call.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+
+// result returns the result of one call.
+func (b *batch) result(i int, customID string, w *recorder) object {
+	answer := json.RawMessage(w.body.Bytes())
+	switch {
+	case b.inline && w.status == http.StatusOK:
+		return object{"custom_id": customID, "result": object{"type": "succeeded", "message": answer}}
+	case b.inline:
+		return object{"custom_id": customID, "result": object{"type": "errored", "error": answer}}
+	}
+	id := fmt.Sprintf("batch_req_mock%d", i)
+	return object{
+		"id": id, "custom_id": customID,
+		"response": object{"status_code": w.status, "request_id": id, "body": answer}, "error": nil,
+	}
+}
+
+// object returns what the providers say of a batch.
+func (b *batch) object() object {
+	done := len(b.calls)
+	if b.results == nil {
+		done = 0
+	}
+	if b.inline {
+		status, results := "in_progress", any(nil)
+		if b.results != nil {
+			status, results = "ended", "/v1/messages/batches/"+b.id+"/results"
+		}
+		return object{
+			"id": b.id, "type": "message_batch", "processing_status": status, "created_at": b.at.UTC().Format(time.RFC3339),
+			"request_counts": object{"processing": len(b.calls) - done, "succeeded": done - b.failed, "errored": b.failed, "canceled": 0, "expired": 0},
+			"results_url":    results,
+		}
+	}
+	output := any(nil)
+	if b.output != "" {
+		output = b.output
+	}
+	return object{
+		"id": b.id, "object": "batch", "endpoint": b.path, "input_file_id": b.input, "completion_window": "24h",
+		"status": b.status, "output_file_id": output, "error_file_id": nil, "created_at": b.at.Unix(),
+		"request_counts": object{"total": len(b.calls), "completed": done - b.failed, "failed": b.failed},
+	}
+}
