@@ -6,9 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +14,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 func newCheck() *cobra.Command {
@@ -70,6 +67,12 @@ func summary(cfg *config.Config) []string {
 	about.add("admin API", aboutAdmin(&cfg.Admin))
 	about.add("state", cfg.RedactedState())
 	about.add("keys", cfg.Keys)
+	if users := aboutUsers(cfg.Users); users != "" {
+		about.add("users", users)
+	}
+	if cfg.Runs != (config.Runs{}) {
+		about.add("runs", aboutRuns(cfg.Runs))
+	}
 	empty := []string{""}
 	return slices.Concat(about.lines()[1:], empty, aboutProviders(cfg), empty, aboutModels(cfg), empty, aboutProjects(cfg))
 }
@@ -138,26 +141,30 @@ type amount struct {
 	unit string
 }
 
-// amounts returns limits as text, such as 500 requests/min, 30,000 tokens/min.
-func amounts(all ...amount) string {
-	var texts []string
+// amounts returns limits as texts, such as 500 requests/min.
+func amounts(all ...amount) (texts []string) {
 	for _, a := range all {
 		if a.most > 0 {
 			texts = append(texts, numeral.Grouped(int64(a.most))+" "+a.unit)
 		}
 	}
-	if len(texts) == 0 {
+	return texts
+}
+
+// listed returns limits as one text, such as 500 requests/min, 30,000 tokens/min.
+func listed(limits []string) string {
+	if len(limits) == 0 {
 		return "unlimited"
 	}
-	return strings.Join(texts, ", ")
+	return strings.Join(limits, ", ")
 }
 
 func aboutQuota(q ratelimit.ModelQuota) string {
-	text := amounts(
+	text := listed(amounts(
 		amount{q.MaxRPM, "requests/min"}, amount{q.MaxTPM, "tokens/min"},
 		amount{q.MaxInputTPM, "input tokens/min"}, amount{q.MaxOutputTPM, "output tokens/min"},
 		amount{q.MaxRPD, "requests/day"}, amount{q.MaxTPD, "tokens/day"}, amount{q.MaxConcurrent, "at a time"},
-	)
+	))
 	if q.DayResetsAt != "" {
 		text += ", days from " + q.DayResetsAt
 	}
@@ -184,50 +191,4 @@ func aboutWeights(w ratelimit.TokenWeights) (text string) {
 		}
 	}
 	return text
-}
-
-func aboutProjects(cfg *config.Config) []string {
-	t := table{head: []string{"project", "limits", ">weight", ">priority", "share", ">waits up to", "models"}}
-	for _, id := range slices.Sorted(maps.Keys(cfg.Projects)) {
-		t.add(aboutProject(id, cfg.Projects[id])...)
-	}
-	t.add(aboutProject("(any other)", cfg.Defaults)...)
-	return t.withoutEmpty("-").lines()
-}
-
-func aboutProject(id string, p *config.Project) []string {
-	models := "all"
-	if len(p.Models) > 0 {
-		models = strings.Join(p.Models, ", ")
-	}
-	wait := "not at all"
-	if p.MaxWait > 0 {
-		wait = p.MaxWait.Round(time.Millisecond).String()
-	}
-	return []string{id, aboutLimit(p.Limit), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), aboutShare(p.Limit), wait, models}
-}
-
-// aboutShare returns between which parts of a model's quota the share of a project is: a dash for any.
-func aboutShare(l project.Limit) string {
-	text := "-"
-	switch {
-	case l.MinShare > 0 && l.MaxShare > 0:
-		text = fmt.Sprintf("%v to %v", l.MinShare, l.MaxShare)
-	case l.MinShare > 0:
-		text = fmt.Sprintf("at least %v", l.MinShare)
-	case l.MaxShare > 0:
-		text = fmt.Sprintf("at most %v", l.MaxShare)
-	}
-	if l.Dedicated {
-		text += ", dedicated"
-	}
-	return text
-}
-
-func aboutLimit(l project.Limit) string {
-	return amounts(
-		amount{l.RequestsPerMinute, "requests/min"}, amount{l.RequestsPerHour, "requests/hour"}, amount{l.RequestsPerDay, "requests/day"},
-		amount{l.TokensPerMinute, "tokens/min"}, amount{l.TokensPerHour, "tokens/hour"}, amount{l.TokensPerDay, "tokens/day"},
-		amount{l.TokensPerMonth, "tokens/30 days"}, amount{l.MaxConcurrent, "at a time"},
-	)
 }

@@ -63,6 +63,29 @@ projects:
 	}
 }
 
+func TestCheckTellsBudgets(t *testing.T) {
+	got := run(t, "check", file(t, "gateway.yaml", `
+projects:
+  acme: {dollars_per_month: 5_000, tokens_per_minute: 2_000_000}
+  acme/search: {dollars_per_month: 2_000, dollars_per_day: 150, resets: {zone: Europe/Berlin}}
+  acme/search/*: {dollars_per_day: 20, dollars: 99.50}
+users: {header: X-User-ID, field: [user, metadata.user_id]}
+runs: {dollars: 2, tokens: 1_000_000, calls: 500}
+`))
+	for _, want := range []string{
+		"users      the header X-User-Id, or else the field user, or else the field metadata.user_id\n",
+		"runs       $2.00, 1,000,000 tokens, 500 calls for each, which is forgotten after 24h0m0s\n",
+		"acme           2,000,000 tokens/min, $5,000.00/30 days ",
+		"acme/search    $150.00/day, $2,000.00/month ",
+		"acme/search/*  $20.00/day, $99.50 in total ",
+		"(any other)    unlimited ",
+	} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("there is no %q in\n%s", want, got.stdout)
+		}
+	}
+}
+
 func TestCheckTellsAllFaults(t *testing.T) {
 	path := file(t, "gateway.yaml", "listen: nowhere\nprojects:\n  a: {wait: 3}\n")
 	got := run(t, "check", path)

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+func aboutProjects(cfg *config.Config) []string {
+	t := table{head: []string{"project", "limits", ">weight", ">priority", "share", ">waits up to", "models"}}
+	for _, id := range slices.Sorted(maps.Keys(cfg.Projects)) {
+		t.add(aboutProject(id, cfg.Projects[id])...)
+	}
+	t.add(aboutProject("(any other)", cfg.Defaults)...)
+	return t.withoutEmpty("-").lines()
+}
+
+func aboutProject(id string, p *config.Project) []string {
+	models := "all"
+	if len(p.Models) > 0 {
+		models = strings.Join(p.Models, ", ")
+	}
+	wait := "not at all"
+	if p.MaxWait > 0 {
+		wait = p.MaxWait.Round(time.Millisecond).String()
+	}
+	return []string{id, aboutLimit(p.Limit), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), aboutShare(p.Limit), wait, models}
+}
+
+// aboutShare returns between which parts of a model's quota the share of a project is: a dash for any.
+func aboutShare(l project.Limit) string {
+	text := "-"
+	switch {
+	case l.MinShare > 0 && l.MaxShare > 0:
+		text = fmt.Sprintf("%v to %v", l.MinShare, l.MaxShare)
+	case l.MinShare > 0:
+		text = fmt.Sprintf("at least %v", l.MinShare)
+	case l.MaxShare > 0:
+		text = fmt.Sprintf("at most %v", l.MaxShare)
+	}
+	if l.Dedicated {
+		text += ", dedicated"
+	}
+	return text
+}
+
+func aboutLimit(l project.Limit) string {
+	month := "30 days"
+	if l.Resets != (limit.Calendar{}) {
+		month = "month"
+	}
+	return listed(slices.Concat(amounts(
+		amount{l.RequestsPerMinute, "requests/min"}, amount{l.RequestsPerHour, "requests/hour"}, amount{l.RequestsPerDay, "requests/day"},
+		amount{l.TokensPerMinute, "tokens/min"}, amount{l.TokensPerHour, "tokens/hour"}, amount{l.TokensPerDay, "tokens/day"},
+		amount{l.TokensPerMonth, "tokens/" + month},
+	), sums(
+		sum{l.DollarsPerHour, "/hour"}, sum{l.DollarsPerDay, "/day"}, sum{l.DollarsPerWeek, "/week"},
+		sum{l.DollarsPerMonth, "/" + month}, sum{l.Dollars, " in total"},
+	), amounts(amount{l.MaxConcurrent, "at a time"})))
+}
+
+// sum is a limit of money and its period, such as $20.00 and /day. Zero is no limit.
+type sum struct {
+	most price.Amount
+	per  string
+}
+
+// sums returns limits of money as texts, such as $20.00/day.
+func sums(all ...sum) (texts []string) {
+	for _, s := range all {
+		if s.most > 0 {
+			texts = append(texts, s.most.String()+s.per)
+		}
+	}
+	return texts
+}
+
+// aboutUsers returns where calls name their users, or nothing if they have none.
+func aboutUsers(u config.Users) string {
+	var from []string
+	if u.Header != "" {
+		from = append(from, "the header "+u.Header)
+	}
+	for _, f := range u.Fields {
+		from = append(from, "the field "+string(f))
+	}
+	return strings.Join(from, ", or else ")
+}
+
+func aboutRuns(r config.Runs) string {
+	limits := append(sums(sum{most: r.Dollars}), amounts(amount{r.Tokens, "tokens"}, amount{r.Calls, "calls"})...)
+	return fmt.Sprintf("%s for each, which is forgotten after %v", listed(limits), cmp.Or(r.Expires, project.DefaultRunExpires))
+}
