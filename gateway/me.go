@@ -21,7 +21,7 @@ const (
 // Me says what a client may still use, at every level that its calls are charged to. It is the
 // answer to GET /ratelimit/v1/me.
 type Me struct {
-	Project string  `json:"project"`
+	Project string  `json:"project"`       // its user is the last name, if the request names one
 	Key     string  `json:"key,omitempty"` // the virtual key's id
 	Run     string  `json:"run,omitempty"`
 	Levels  []Level `json:"levels"` // the project, those above it, the key and the run
@@ -90,11 +90,11 @@ func (x *exchange) serveOwn() *refusal {
 
 // me asks the limits of every level what is left.
 func (x *exchange) me() (*Me, error) {
-	d, err := x.g.limits.Projects.PeekCall(x.ctx, project.Call{Project: x.Project, Key: x.Key})
+	d, err := x.g.limits.Projects.PeekCall(x.ctx, project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project})
 	if err != nil {
 		return nil, err
 	}
-	me := &Me{Project: x.Project, Key: x.Key}
+	me := &Me{Project: x.path, Key: x.Key, Run: x.Run}
 	limits := map[string][]LevelLimit{}
 	for _, s := range d.Windows() {
 		limits[s.Owner] = append(limits[s.Owner], newLevelLimit(&s))
@@ -104,7 +104,7 @@ func (x *exchange) me() (*Me, error) {
 			me.Levels = append(me.Levels, Level{kind, id, append([]LevelLimit{}, limits[owner]...)})
 		}
 	}
-	for id := x.Project; id != ""; id = id[:max(strings.LastIndexByte(id, '/'), 0)] {
+	for id := x.path; id != ""; id = id[:max(strings.LastIndexByte(id, '/'), 0)] {
 		add("project", id, id)
 	}
 	add("key", me.Key, "key "+me.Key)

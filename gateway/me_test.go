@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -77,6 +78,30 @@ func TestMe(t *testing.T) {
 	}
 	if last := r.last(t); last.Outcome != Passed || last.Path != pathMe || last.Key != key.ID {
 		t.Errorf("%+v", last)
+	}
+}
+
+// Users and runs are levels, too.
+func TestMeOfAUserAndARun(t *testing.T) {
+	r := newRigBefore(t, priced+"  acme/*: {requests_per_day: 5}\nusers: {header: X-User-ID}\nruns: {calls: 3, dollars: 2}\n", newSeen())
+	headers := []string{"X-Project-ID", "acme", "X-User-ID", "alice", "X-Run-ID", "r1"}
+	if a := r.post(t, chat, `{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}`, headers...); a.status != http.StatusOK {
+		t.Fatal(a.body)
+	}
+	r.settled(t)
+	a := r.do(t, http.MethodGet, pathMe, "", headers...)
+	var me Me
+	if err := json.Unmarshal([]byte(regexp.MustCompile(`"(max|used|left)": [0-9.]+,`).ReplaceAllString(a.body, "")), &me); err != nil {
+		t.Fatalf("%v: %s", err, a.body)
+	}
+	var got []string
+	for _, l := range me.Levels {
+		for _, each := range l.Limits {
+			got = append(got, l.Kind+" "+l.ID+" "+each.Name)
+		}
+	}
+	if want := "project acme/alice day, project acme dollars, run r1 run-calls, run r1 run-dollars"; strings.Join(got, ", ") != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -115,7 +115,7 @@ func (x *exchange) setLimitHeaders(h http.Header) {
 	}
 	d := x.decision.Project
 	d.Allowed, d.Exceeded, d.RetryAfter = x.decision.Allowed, x.decision.Limit, x.decision.RetryAfter // the model's limits, too
-	result := &admit.Result{Answer: answer, Project: x.Project, Decision: d}
+	result := &admit.Result{Answer: answer, Project: x.path, Decision: d}
 	x.g.policies.SetHeaders(h, result)
 	if tightest := result.Tightest(); tightest != "" {
 		h[fieldTightest] = []string{tightest}

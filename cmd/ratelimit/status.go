@@ -20,16 +20,20 @@ func newStatus() *cobra.Command {
 	a := &adminFlags{}
 	var asJSON, watch bool
 	c := &cobra.Command{
-		Use:     "status",
+		Use:     "status [PROJECT]",
 		Short:   "Show what models and projects use of their limits",
-		Long:    "Show what models and projects use of their limits, at a running gateway.",
-		Example: "  ratelimit status --watch\n  ratelimit status --json | jq '.models[] | select(.paused_seconds > 0)'\n  RATELIMIT_ADMIN_TOKEN=… ratelimit status --admin https://gateway:8081",
+		Long:    "Show what models and projects use of their limits, at a running gateway;\nor what a project and those inside of it use.",
+		Example: "  ratelimit status --watch\n  ratelimit status acme\n  ratelimit status --json | jq '.models[] | select(.paused_seconds > 0)'\n  RATELIMIT_ADMIN_TOKEN=… ratelimit status --admin https://gateway:8081",
 		Args:    arguments,
-		RunE: a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
-			if watch {
-				return watchStatus(c, client, asJSON)
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+			show := func(to func([]string) error) error { return showStatus(c, client, to, asJSON) }
+			if len(args) > 0 {
+				show = func(to func([]string) error) error { return showSubtree(c, client, args[0], to, asJSON) }
 			}
-			return showStatus(c, client, newScreen(c.OutOrStdout()).leave, asJSON)
+			if watch {
+				return watchStatus(c, show)
+			}
+			return show(newScreen(c.OutOrStdout()).leave)
 		}),
 	}
 	a.flags(c)
@@ -39,12 +43,12 @@ func newStatus() *cobra.Command {
 }
 
 // watchStatus shows the status every second until the user presses Ctrl-C, which is no error.
-func watchStatus(c *cobra.Command, client *admin.Client, asJSON bool) error {
+func watchStatus(c *cobra.Command, show func(to func([]string) error) error) error {
 	s := newScreen(c.OutOrStdout())
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		err := showStatus(c, client, s.show, asJSON)
+		err := show(s.show)
 		if c.Context().Err() != nil {
 			return nil
 		}
@@ -223,7 +227,7 @@ func usageOfProject(p admin.Project) string {
 	}
 	var parts []string
 	for _, w := range p.Windows {
-		parts = append(parts, fmt.Sprintf("%s %s / %s", w.Name, numeral.Grouped(w.Limit-w.Remaining), numeral.Grouped(w.Limit)))
+		parts = append(parts, fmt.Sprintf("%s %s / %s", w.Name, amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit)))
 	}
 	if most := p.Limit.MaxConcurrent; most > 0 {
 		parts = append(parts, fmt.Sprintf("%s at a time", numeral.Grouped(int64(most))))

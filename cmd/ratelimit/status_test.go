@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
@@ -112,5 +113,37 @@ REDIS IS LOST: each gateway lets its part of every limit pass (on_store_loss: sh
 		if got := "\n" + strings.Join(statusLines(c.state), "\n"); got != c.want {
 			t.Errorf("%s:%s\nwant:%s", name, got, c.want)
 		}
+	}
+}
+
+// A subtree is shown as a tree, with dollars, in 80 columns.
+func TestSubtreeLines(t *testing.T) {
+	dollars := func(name string, used, of float64, reset float64) admin.Window {
+		return admin.Window{Name: name, Unit: "nanodollars", Limit: int64(of * 1e9), Remaining: int64((of - used) * 1e9), ResetAfter: reset}
+	}
+	got := subtreeLines([]admin.Project{
+		{ID: "acme", Windows: []admin.Window{dollars("dollars-month", 1234.5625, 5000, 14*86400+17*3600+59), {Name: "tokens-minute", Unit: "tokens", Limit: 2_000_000, Remaining: 2_000_000 - 1234, ResetAfter: 42}}},
+		{ID: "acme/chat"},
+		{ID: "acme/search", Windows: []admin.Window{dollars("dollars-day", 0, 150, 0), dollars("dollars", 150, 150, 99)}},
+		{ID: "acme/search/a-user-with-a-long-name", Windows: []admin.Window{}},
+		{ID: "acme/search-b", Windows: []admin.Window{}},
+		{ID: "acme/search/alice", Windows: []admin.Window{{Name: "day", Unit: "requests", Limit: 10, Remaining: 7, ResetAfter: 3*3600 + 25*60 + 7}}},
+	})
+	want := `
+project                 limit               used         of  all is back
+acme                    dollars-month  $1,234.56  $5,000.00       14d17h
+                        tokens-minute      1,234  2,000,000          42s
+  chat                  (no answer)
+  search                dollars-day        $0.00    $150.00            -
+                        dollars          $150.00    $150.00        never
+    a-user-with-a-lon…  -
+    alice               day                    3         10        3h25m
+  search-b              -`
+	if got := "\n" + strings.Join(got, "\n"); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	widest := subtreeLines([]admin.Project{{ID: strings.Repeat("x", 128), Windows: []admin.Window{dollars("dollars-month", 9_007_199, 9_007_199, 30*86400+23*3600)}}})
+	if n := utf8.RuneCountInString(widest[1]); n > 80 {
+		t.Errorf("%d columns: %s", n, widest[1])
 	}
 }

@@ -27,6 +27,21 @@ func (c *Client) State(ctx context.Context) (State, error) {
 	return get[State](ctx, c, http.MethodGet, "/v1/state", nil)
 }
 
+// Projects returns a project and all that are known inside of it.
+func (c *Client) Projects(ctx context.Context, below string) ([]Project, error) {
+	var all []Project
+	for after := ""; ; {
+		page, err := get[ProjectList](ctx, c, http.MethodGet, "/v1/projects?limit=1000&below="+url.QueryEscape(below)+"&after="+url.QueryEscape(after), nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Projects...)
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
+}
+
 // Keys returns all virtual keys.
 func (c *Client) Keys(ctx context.Context) ([]keys.Key, error) {
 	var all []keys.Key

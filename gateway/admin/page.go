@@ -69,8 +69,8 @@ func pageAfter[T any](q url.Values, after func(seq uint64, n int) []T, number fu
 // pageOf returns a page of a list in the order of names: the entries whose names follow the
 // one that the client gives. next is the name after which the next page begins, or "" if
 // there is none.
-func pageOf[T any](r *http.Request, list []T, name func(T) string) (page []T, next string, err error) {
-	q, err := parameters(r, "after", "limit")
+func pageOf[T any](r *http.Request, list []T, name func(T) string, also ...string) (page []T, next string, err error) {
+	q, err := parameters(r, append([]string{"after", "limit"}, also...)...)
 	if err != nil {
 		return nil, "", err
 	}

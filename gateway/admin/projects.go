@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -14,13 +15,13 @@ type Project struct {
 	ID      string        `json:"project"`
 	Limit   project.Limit `json:"limit"`
 	Own     bool          `json:"own"`     // the project has a limit of its own, and not the default
-	Windows []Window      `json:"windows"` // nil while the store does not answer
+	Windows []Window      `json:"windows"` // its own, and not those above it; nil while the store does not answer
 }
 
 // Window is one window of a project's limit, and what is left of it.
 type Window struct {
 	Name       string  `json:"window"`
-	Unit       string  `json:"unit"` // "requests" or "tokens"
+	Unit       string  `json:"unit"` // "requests", "tokens" or "nanodollars"
 	Limit      int64   `json:"limit"`
 	Remaining  int64   `json:"remaining"`
 	Period     float64 `json:"period_seconds"`
@@ -34,12 +35,20 @@ type ProjectList struct {
 }
 
 func (a *Admin) projects(r *http.Request) (any, error) {
-	ids, next, err := pageOf(r, a.knownProjects(), func(id string) string { return id })
+	ids := a.knownProjects()
+	if below := r.URL.Query().Get("below"); below != "" {
+		if err := invalid(project.CheckID(below)); err != nil {
+			return nil, err
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, below+"/") })
+		ids = append(ids, below)
+	}
+	ids, next, err := pageOf(r, ids, func(id string) string { return id }, "below")
 	return ProjectList{a.projectsOf(r.Context(), ids), next}, err
 }
 
 // knownProjects returns the projects that have a limit or a key, and those of the last
-// requests.
+// requests, with their users. Templates are no projects.
 func (a *Admin) knownProjects() []string {
 	all := a.gateway.Projects().Limits()
 	for id := range a.gateway.Config().Projects {
@@ -49,10 +58,12 @@ func (a *Admin) knownProjects() []string {
 		all[k.Project] = project.Limit{}
 	}
 	for _, rec := range a.gateway.Recent("", 0, maxEntries) {
-		if project.CheckID(rec.Project) == nil { // a request that was refused before identify has no project
-			all[rec.Project] = project.Limit{}
+		all[rec.Project] = project.Limit{}
+		if rec.User != "" {
+			all[rec.Project+"/"+rec.User] = project.Limit{}
 		}
 	}
+	maps.DeleteFunc(all, func(id string, _ project.Limit) bool { return project.CheckID(id) != nil }) // a request that was refused before identify has no project
 	return slices.Sorted(maps.Keys(all))
 }
 
@@ -79,9 +90,15 @@ func (a *Admin) windowsOf(ctx context.Context, id string) []Window {
 	}
 	windows := []Window{}
 	for _, s := range d.Windows() {
+		if s.Owner != id {
+			continue
+		}
 		w := Window{s.Window.Name, "requests", s.Window.Count, s.Remaining, s.Window.Period.Seconds(), s.ResetAfter.Seconds()}
-		if s.Window.Tokens {
+		switch {
+		case s.Window.Tokens:
 			w.Unit = "tokens"
+		case s.Window.Dollars:
+			w.Unit = "nanodollars"
 		}
 		windows = append(windows, w)
 	}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// showSubtree shows what a project and those inside of it use.
+func showSubtree(c *cobra.Command, client *admin.Client, id string, show func([]string) error, asJSON bool) error {
+	projects, err := client.Projects(c.Context(), id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(c.OutOrStdout(), projects)
+	}
+	return show(subtreeLines(projects))
+}
+
+// widestProject is how many columns the names of projects take at most, so that a line fits 80.
+const widestProject = 22
+
+// subtreeLines returns projects as a tree, with a line for each of their limits.
+func subtreeLines(projects []admin.Project) []string {
+	byPath := func(a, b admin.Project) int {
+		return slices.Compare(strings.Split(a.ID, "/"), strings.Split(b.ID, "/"))
+	}
+	projects = slices.SortedFunc(slices.Values(projects), byPath)
+	t := table{head: []string{"project", "limit", ">used", ">of", ">all is back"}}
+	for _, p := range projects {
+		name := nameInTree(p.ID, projects[0].ID)
+		switch {
+		case p.Windows == nil:
+			t.add(name, "(no answer)", "", "", "") // of the store
+		case len(p.Windows) == 0:
+			t.add(name, "-", "", "", "")
+		}
+		for i, w := range p.Windows {
+			if i > 0 {
+				name = ""
+			}
+			t.add(name, w.Name, amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit), resetIn(w))
+		}
+	}
+	return t.lines()
+}
+
+// nameInTree returns the name of a project in a tree of which root is the top: the last name of its
+// path, behind two spaces for each level below the top.
+func nameInTree(id, root string) string {
+	name := id
+	if id != root {
+		name = strings.Repeat("  ", strings.Count(id, "/")-strings.Count(root, "/")) + id[strings.LastIndexByte(id, '/')+1:]
+	}
+	if len(name) > widestProject {
+		name = name[:widestProject-1] + "…"
+	}
+	return name
+}
+
+// amountIn returns an amount of what a window limits. Dollars are rounded to what people care for.
+func amountIn(w admin.Window, n int64) string {
+	if w.Unit == "nanodollars" {
+		return price.Amount(n).Floor().String()
+	}
+	return numeral.Grouped(n)
+}
+
+// resetIn says in how long nothing is used of a window any more, in its two largest units.
+func resetIn(w admin.Window) string {
+	const day = 24 * time.Hour
+	switch left := time.Duration(w.ResetAfter) * time.Second; {
+	case w.Name == "dollars":
+		return "never"
+	case w.Limit == w.Remaining:
+		return "-"
+	case left >= day:
+		return strings.TrimSuffix(fmt.Sprintf("%dd%v", left/day, (left%day).Truncate(time.Hour)), "0m0s")
+	case left >= time.Hour:
+		return strings.TrimSuffix(left.Truncate(time.Minute).String(), "0s")
+	default:
+		return left.String()
+	}
+}

@@ -1,0 +1,29 @@
+package admin
+
+import (
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// A subtree has the project itself, known or not, and those inside of it, each with windows of its
+// own. Templates are no projects.
+func TestSubtree(t *testing.T) {
+	r := newRig(t, "projects: {acme: {dollars: 2.5}, acme/a: {requests_per_day: 3}, acme-b: {requests_per_day: 3}, acme/*: {requests_per_day: 4}}\n")
+	day := func(n int64) []Window { return []Window{{"day", "requests", n, n, 86400, 0}} }
+	all := as[ProjectList](t, r.get(t, "/v1/projects?below=acme")).Projects
+	var ids []string
+	for _, p := range all {
+		ids = append(ids, p.ID)
+	}
+	testkit.Equal(t, "the subtree", []string{"acme", "acme/a"}, ids)
+	testkit.Equal(t, "its windows", day(3), all[1].Windows)
+	w := all[0].Windows
+	if len(w) != 1 || w[0].Name != "dollars" || w[0].Unit != "nanodollars" || w[0].Remaining != 2_500_000_000 {
+		t.Errorf("%+v", w)
+	}
+	unknown := as[ProjectList](t, r.get(t, "/v1/projects?below=acme/x")).Projects
+	testkit.Equal(t, "an unknown project", []Project{{"acme/x", project.Limit{RequestsPerDay: 4, Weight: 1}, false, day(4)}}, unknown)
+	r.want(t, 400, "GET", "/v1/projects?below=a//b", "")
+}
