@@ -28,7 +28,7 @@ projects:
 `
 
 // uploadFile uploads a file through the gateway, and returns its id.
-func (r *rig) uploadFile(t *testing.T, content, purpose string) string {
+func (r *rig) uploadFile(t testing.TB, content, purpose string) string {
 	t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -41,7 +41,7 @@ func (r *rig) uploadFile(t *testing.T, content, purpose string) string {
 }
 
 // field returns a field of an answer that is a success.
-func field(t *testing.T, a answer, name string) string {
+func field(t testing.TB, a answer, name string) string {
 	t.Helper()
 	var said map[string]any
 	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != 200 {
@@ -123,11 +123,10 @@ func TestBatchInFile(t *testing.T) {
 func TestBatchInline(t *testing.T) {
 	r := newRig(t, batchRig, mockprovider.Config{})
 	var calls []string
-	for i := range 3 {
+	for i := range 2 {
 		calls = append(calls, fmt.Sprintf(`{"custom_id":"c%d","params":{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}}`, i))
 	}
-	calls[2] = strings.Replace(calls[2], "claude-sonnet-4-5", "", 1) // the provider refuses it
-	a := r.post(t, "/anthropic/v1/messages/batches", `{"requests":[`+strings.Join(calls[:2], ",")+`]}`, "X-Project-ID", "acme")
+	a := r.post(t, "/anthropic/v1/messages/batches", `{"requests":[`+strings.Join(calls, ",")+`]}`, "X-Project-ID", "acme")
 	batch := field(t, a, "id")
 	reserved := full - r.dollars(t, "acme")
 	if reserved < 2*100*1000 {
