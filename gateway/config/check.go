@@ -37,6 +37,7 @@ func (c *Config) check(r *reader) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		c.checkQuotas(r, name)
+		c.checkPrices(r, name)
 		c.checkKeys(r, name)
 	}
 	if len(c.Providers) == 0 {

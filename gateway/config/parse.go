@@ -59,6 +59,7 @@ func read(name string, text []byte, o Overrides) (*Config, error) {
 	r.override("admin.listen", "--admin", o.Admin, adminAddress(&c.Admin.Listen))
 	r.override("state", "--state", o.State, storage(&c.State))
 	if len(r.Faults()) == 0 {
+		c.Prices = c.Prices.WithProviders(c.kinds())
 		c.check(r)
 	}
 	var faults []error
@@ -68,7 +69,6 @@ func read(name string, text []byte, o Overrides) (*Config, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	c.Prices = c.Prices.WithProviders(c.kinds())
 	for _, w := range r.Warnings() {
 		c.Warnings = append(c.Warnings, w.String())
 	}

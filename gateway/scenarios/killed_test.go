@@ -17,13 +17,16 @@ projects:
   "acme/search/*": {dollars_per_day: 400}
 `
 
-// spend lets workers send one call after another until each gets another answer than 200.
+// spend lets workers send one call after another, half of them streams, until each gets another
+// answer than 200.
 func spend(g *gatewayURLs, of call) (wait func()) {
 	var tasks sync.WaitGroup
-	for range workers {
+	for i := range workers {
+		each := of
+		each.stream = i%2 == 0
 		tasks.Go(func() {
 			for {
-				if a, err := of.to(g); err != nil || a.status != 200 {
+				if a, err := each.to(g); err != nil || a.status != 200 {
 					return
 				}
 			}
