@@ -144,3 +144,28 @@ func TestHeadersOfLevels(t *testing.T) {
 		t.Errorf("%d, %s: %s", a.status, got, a.body)
 	}
 }
+
+// The worked example of docs/gateway.md: what a stream reserves, and what it costs in the end.
+func TestWorkedExampleOfAStream(t *testing.T) {
+	var r *rig
+	spent := func() price.Amount {
+		d, err := r.Projects().Peek(t.Context(), "acme")
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		return price.Amount(d.Windows()[0].Window.Count - d.Windows()[0].Remaining)
+	}
+	reserved := make(chan price.Amount, 1)
+	r = newRig(t, priced, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+		reserved <- spent()
+		return mockprovider.Reply{Output: 20, Cached: 30}
+	}})
+	if a := r.post(t, chat, hello38, "X-Project-ID", "acme"); a.status != http.StatusOK {
+		t.Fatal(a.body)
+	}
+	r.settled(t)
+	if before, after := <-reserved, spent(); before.String() != "$0.001154" || after.String() != "$0.000222" {
+		t.Errorf("%v is reserved, and %v is settled", before, after)
+	}
+}
