@@ -60,6 +60,7 @@ type Gateway struct {
 	recent     *recent
 	access     *accessLog
 	loss       *loss
+	alerts     alerts
 	metrics    *metrics
 	active     atomic.Int64
 	serving    context.Context // ends when the gateway drains
@@ -86,10 +87,12 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g := &Gateway{log: log, transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(g.Active)
+	g.alerts.g = g
 	ready := g.newSetup(cfg)
 	if err := g.openState(ready); err != nil {
 		return nil, err
 	}
+	g.alerts.send(cfg.Thresholds.Webhook)
 	g.setup.Store(ready)
 	g.logMissedKeys()
 	g.metrics.follow(g.limits.Models, g.namedProjects)
@@ -100,7 +103,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 
 // openState opens the state: the limiters of models and projects, and the keys.
 func (g *Gateway) openState(s *setup) (err error) {
-	if g.limits.Models, err = newModels(s, ratelimit.Observers{g.metrics.limiter, g.loss, pauses{g}}); err != nil {
+	if g.limits.Models, err = newModels(s, ratelimit.Observers{g.metrics.limiter, g.loss, pauses{g}, &g.alerts}); err != nil {
 		return err
 	}
 	if err = g.openProjects(s); err != nil {
@@ -141,6 +144,7 @@ func (g *Gateway) Reload(cfg *config.Config) (err error) {
 		return errors.Join(err, g.declare(old, ready))
 	}
 	g.access.resample(cfg.Log.Sample)
+	g.alerts.send(cfg.Thresholds.Webhook)
 	g.setup.Store(ready)
 	g.metrics.labelProjects()
 	g.logMissedKeys()
@@ -246,7 +250,9 @@ func (g *Gateway) Close() error {
 	if g.Config().State != config.Memory { // memory has nothing to write
 		err = errors.Join(err, g.persist())
 	}
-	return errors.Join(err, g.limits.Models.Close())
+	err = errors.Join(err, g.limits.Models.Close()) // which tells of thresholds
+	g.alerts.close()
+	return err
 }
 
 // persist writes the state. The first call of Persist may return an error that has occurred at

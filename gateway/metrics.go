@@ -21,7 +21,7 @@ type metrics struct {
 
 	requests, retries *prometheus.CounterVec
 	took, upstream    *prometheus.HistogramVec
-	reloads           *prometheus.CounterVec
+	reloads, webhooks *prometheus.CounterVec
 
 	projects func() []string // the names that may be labels, of which the first maxLabelled are
 	mu       sync.Mutex      // guards labelled
@@ -61,13 +61,15 @@ func newMetrics(active func() int) *metrics {
 		upstream: newSeconds("upstream_seconds", "How long providers have taken until their response began.", "provider"),
 		reloads:  newCounters("reloads_total", "How often the configuration was read anew.", "result"),
 	}
+	m.webhooks = newCounters("webhooks_total", "Messages about budgets, by whether the webhook has taken them.", "result")
 	for _, result := range []string{"done", "failed"} {
 		m.reloads.WithLabelValues(result)
+		m.webhooks.WithLabelValues(result)
 	}
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "active", Help: "Requests that are being served.",
 	}, func() float64 { return float64(active()) })
-	m.registry.MustRegister(m.requests, m.retries, m.took, m.upstream, m.reloads, running,
+	m.registry.MustRegister(m.requests, m.retries, m.took, m.upstream, m.reloads, m.webhooks, running,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	limiter, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{Registerer: m.registry})
 	if err != nil {

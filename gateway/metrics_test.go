@@ -75,6 +75,8 @@ func TestMetrics(t *testing.T) {
 		"active[]":                          3,
 		"reloads_total[done]":               1,
 		"reloads_total[failed]":             2,
+		"webhooks_total[done]":              0,
+		"webhooks_total[failed]":            0,
 		"requests_total[passed openai 2xx]": 2,
 		"requests_total[denied openai 429]": 1,
 		"requests_total[failed groq 5xx]":   1,

@@ -111,6 +111,9 @@ func (g *Gateway) declare(s, before *setup) error {
 			return err
 		}
 	}
+	if err := g.limits.Projects.SetThresholds(s.cfg.Thresholds.At); err != nil {
+		return err
+	}
 	if err := g.limits.Projects.SetDefault(s.cfg.Defaults.Limit); err != nil {
 		return err
 	}

@@ -25,6 +25,8 @@
 //	ratelimit_provider_throttled_total      counter    model, cause
 //	ratelimit_quota_lowered_total           counter    model, limit
 //	ratelimit_quota_learned_total           counter    model, limit
+//	ratelimit_thresholds_total              counter    project, owner, limit, percent
+//	ratelimit_thresholds_missed_total       counter
 //	ratelimit_store_lost                    gauge
 //	ratelimit_store_losses_total            counter
 //	ratelimit_store_lost_decisions_total    counter    mode, outcome
@@ -55,6 +57,8 @@
 //	model      a model with a quota; "other"; empty for calls without a model
 //	project    a project in the config; "other"; empty for calls without a project
 //	shadow     "true" for calls that go on even if they are denied
+//	owner      whose budget has reached a threshold: project, key, run
+//	percent    the threshold
 //	type       input, output
 //	cause      why a provider has throttled a call: rate_limit, day_limit, spend_cap,
 //	           overload, other
@@ -94,6 +98,8 @@
 //	ratelimit.provider.throttled      counter          gen_ai.request.model, ratelimit.cause
 //	ratelimit.quota.lowered           counter          gen_ai.request.model, ratelimit.limit
 //	ratelimit.quota.learned           counter          gen_ai.request.model, ratelimit.limit
+//	ratelimit.thresholds              counter          project_id, ratelimit.owner, ratelimit.limit, ratelimit.percent
+//	ratelimit.thresholds.missed       counter          none
 //	ratelimit.store.lost              up-down counter  none
 //	ratelimit.store.losses            counter          none
 //	ratelimit.store.decisions         counter          ratelimit.mode, ratelimit.outcome

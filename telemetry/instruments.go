@@ -77,7 +77,7 @@ func (in *instruments) check(d definition, err error) {
 // keys are the attributes for the labels of Prometheus.
 var keys = map[string]attribute.Key{
 	"outcome": keyOutcome, "limit": keyLimit, "model": keyModel, "project": keyProject,
-	"type": keyTokenType, "cause": keyCause, "mode": keyMode,
+	"type": keyTokenType, "cause": keyCause, "mode": keyMode, "owner": keyOwner, "percent": keyPercent,
 }
 
 // attributesOf returns the values of the labels as attributes. It leaves out empty ones, and the

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -47,8 +48,9 @@ type metrics struct {
 	series *series[pair]
 
 	decisions, tokens, estimated, compared, cancelled counters
-	throttled, lowered, learned                       counters
+	throttled, lowered, learned, thresholds           counters
 	waits, errors                                     histograms
+	thresholdsMissed                                  counter
 
 	lost                          lostGroups
 	losses, keys, charged, missed counter
@@ -111,6 +113,10 @@ func newMetrics(x exporter, maxModels int, projects []string) (*metrics, error) 
 			"How often a provider had less left of a limit than the quota of the model.", []string{"model", "limit"}, nil}),
 		learned: x.counters(definition{"quota_learned_total", "ratelimit.quota.learned", "{time}",
 			"How often the maximum of a quota was replaced by what a provider grants.", []string{"model", "limit"}, nil}),
+		thresholds: x.counters(definition{"thresholds_total", "ratelimit.thresholds", "{threshold}",
+			"Thresholds that budgets have reached, once a window.", []string{"project", "owner", "limit", "percent"}, nil}),
+		thresholdsMissed: x.counters(definition{"thresholds_missed_total", "ratelimit.thresholds.missed", "{threshold}",
+			"Thresholds that were not told when they were reached: there were too many, or the store could not be asked.", nil, nil})(),
 		decidedAlone: map[store.LossMode]decided{},
 	}
 	m.addStore(x)
@@ -145,6 +151,8 @@ func (m *metrics) observe(ctx context.Context, e *event.Event) {
 		m.observeStore(ctx, e.Store)
 	case event.Settled:
 		m.settle(ctx, e)
+	case event.Threshold:
+		m.reach(ctx, e)
 	case event.Cancelled:
 		s := m.series.of(e)
 		s.cancelled.get(func() counter { return m.cancelled(s.model, s.project) })(ctx, 1)
@@ -160,6 +168,23 @@ func (m *metrics) observe(ctx context.Context, e *event.Event) {
 	default:
 		m.decide(ctx, e)
 	}
+}
+
+// reach counts a threshold that a budget has reached.
+func (m *metrics) reach(ctx context.Context, e *event.Event) {
+	switch {
+	case e.Err != nil:
+		m.thresholdsMissed(ctx, 1)
+		return
+	case e.Budget == nil:
+		return
+	}
+	of := *e
+	owner, _, _ := strings.Cut(e.Budget.Owner, " ")
+	if owner != "key" && owner != "run" {
+		owner, of.Project = "project", e.Budget.Owner // which may be above the project of the call
+	}
+	m.thresholds(m.series.of(&of).project, owner, limits[indexOf(limits[:], e.Limit)], strconv.Itoa(e.Budget.Percent))(ctx, 1)
 }
 
 // decide counts a decision, and how long the call has waited. It ignores events that are no

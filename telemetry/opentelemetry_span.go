@@ -28,6 +28,8 @@ const (
 	keyShadow          = attribute.Key("ratelimit.shadow")
 	keyWaited          = attribute.Key("ratelimit.waited_seconds")
 	keyMode            = attribute.Key("ratelimit.mode")
+	keyOwner           = attribute.Key("ratelimit.owner")
+	keyPercent         = attribute.Key("ratelimit.percent")
 )
 
 // span makes the span of a decision that was made just now. It builds nothing for a span that is

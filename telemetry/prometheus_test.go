@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -138,6 +139,18 @@ func TestPrometheusCounts(t *testing.T) {
 		"learned": {
 			ratelimit.Event{Kind: ratelimit.EventLearned, Model: "m", Limited: true, Limit: "input_tpm", Said: 30_000},
 			changes{"ratelimit_quota_learned_total{limit=input_tpm,model=m}": 1},
+		},
+		"a budget above the project has reached a threshold": {
+			ratelimit.Event{Kind: ratelimit.EventThreshold, Project: "acme/a", Limit: "dollars-day", Budget: &event.Budget{Owner: "acme", Percent: 80}},
+			changes{"ratelimit_thresholds_total{limit=dollars-day,owner=project,percent=80,project=acme}": 1},
+		},
+		"a budget of a run has reached a threshold": {
+			ratelimit.Event{Kind: ratelimit.EventThreshold, Limit: "run-calls", Budget: &event.Budget{Owner: "run r1", Percent: 100}},
+			changes{"ratelimit_thresholds_total{limit=run-calls,owner=run,percent=100,project=}": 1},
+		},
+		"a threshold is not told": {
+			ratelimit.Event{Kind: ratelimit.EventThreshold, Limit: "day", Budget: &event.Budget{Owner: "p", Percent: 80}, Err: errors.New("lost")},
+			changes{"ratelimit_thresholds_missed_total": 1},
 		},
 		"settled for what the provider does not count": {
 			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 150, FreeInput: 800}},

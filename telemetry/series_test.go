@@ -46,7 +46,7 @@ func TestPrometheusCardinality(t *testing.T) {
 	values.Check(t, map[string]int{
 		"model": telemetrytest.Models + 2, "project": len(telemetrytest.Projects) + 2, "limit": len(limits),
 		"outcome": telemetrytest.Outcomes, "shadow": telemetrytest.Shadows, "type": telemetrytest.Types,
-		"mode": telemetrytest.Modes, "cause": telemetrytest.Causes,
+		"mode": telemetrytest.Modes, "cause": telemetrytest.Causes, "owner": telemetrytest.Owners, "percent": telemetrytest.Percents,
 	})
 }
 

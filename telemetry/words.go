@@ -27,6 +27,7 @@ const other = "other"
 var limits = [...]string{
 	"",
 	"minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
+	"dollars-hour", "dollars-day", "dollars-week", "dollars-month", "dollars", "run-calls", "run-tokens", "run-dollars",
 	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
 	"rpm_share", "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share", "tpd_share",
 	"rpm_pace", "tpm_pace", "input_tpm_pace", "output_tpm_pace",

@@ -26,6 +26,7 @@ type Config struct {
 	Users       Users                `json:"users,omitzero"`
 	Runs        Runs                 `json:"runs,omitzero"`
 	Books       Books                `json:"books"`
+	Thresholds  Thresholds           `json:"thresholds"`
 	Prices      *price.Table         `json:"-"` // those of the file, and the embedded ones; see MarshalJSON
 	Unpriced    *price.Price         `json:"-"` // what models without a price cost; nil: their calls are denied where dollars are limited
 	Server      Server               `json:"server"`

@@ -13,6 +13,7 @@ func TestGuide(t *testing.T) {
 	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_EU_KEY", "AZURE_US_KEY", "REDIS_URL", "RATELIMIT_ADMIN_TOKEN"} {
 		t.Setenv(name, "redis://127.0.0.1")
 	}
+	t.Setenv("WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	text, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)

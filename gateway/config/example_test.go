@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,6 +70,7 @@ func everything(t *testing.T) string {
 	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_KEY_A", "RATELIMIT_ADMIN_TOKEN"} {
 		t.Setenv(name, "the secret of "+name)
 	}
+	t.Setenv("WEBHOOK_SECRET", "whsec_"+base64.StdEncoding.EncodeToString([]byte("the secret of the webhook")))
 	dir := t.TempDir()
 	for _, name := range []string{"openai-b", "groq"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("the secret of "+name+"\n"), 0o600); err != nil {

@@ -68,6 +68,7 @@ projects:
 users: {header: x-who, field: user}
 runs: {dollars: 2.5, tokens: 3, calls: 4, expires: 1h}
 server: {max_body: 1025, max_bodies: 3MiB, max_header: 5KiB, header_timeout: 1ms, body_timeout: 1h, write_timeout: 90s, idle_timeout: 1m, drain: 0}
+thresholds: {at: [1%, 99%]}
 log: {level: off, sample: 3}
 prices:
   z: {input: 2.50, cached_input: 0, cache_write: 1, cache_write_hour: 2, audio_input: 3, cached_audio: 4, image_input: 5, output: 6,
@@ -87,7 +88,7 @@ func TestRedactedHasNoSecret(t *testing.T) {
 	if !strings.Contains(text, `"state": "redis://sentinel:1"`) {
 		t.Errorf("no state in %s", text)
 	}
-	if n := len(regexp.MustCompile(`"(key|token)": "\[secret\]"`).FindAllString(text, -1)); n != 4 {
+	if n := len(regexp.MustCompile(`"(key|token|secret)": "\[secret\]"`).FindAllString(text, -1)); n != 5 {
 		t.Errorf("%d secrets are shown to be there in %s", n, text)
 	}
 }

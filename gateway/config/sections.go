@@ -21,6 +21,7 @@ func (c *Config) read(p yamlValue) {
 		field("users", c.Users.read),
 		field("runs", c.Runs.read),
 		field("books", c.Books.read),
+		field("thresholds", c.Thresholds.read),
 		field("prices", c.readPrices),
 		field("unpriced", c.readUnpriced),
 		field("server", c.Server.read),

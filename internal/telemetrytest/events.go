@@ -8,6 +8,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
@@ -33,6 +34,10 @@ var Story = []ratelimit.Event{
 	{Kind: ratelimit.EventPaused, Model: "made-up", RemainingMinute: -1, RetryAfter: time.Second, Cause: llm.Overloaded},
 	{Kind: ratelimit.EventLowered, Model: "gpt-4o", Limited: true, Limit: "tpm", RemainingMinute: -1, RetryAfter: 6 * time.Second, Said: 27_000},
 	{Kind: ratelimit.EventLearned, Model: "gpt-4o", Limited: true, Limit: "rpm", RemainingMinute: -1, Said: 500},
+	{Kind: ratelimit.EventThreshold, Project: "acme/search", Limit: "dollars-month", RemainingMinute: -1, Budget: &event.Budget{
+		Owner: "acme", Limit: "dollars-month", Unit: "dollars", Percent: 80, Used: 4_100_000_000_000, Max: 5_000_000_000_000,
+	}},
+	{Kind: ratelimit.EventThreshold, Project: "acme", Limit: "day", RemainingMinute: -1, Budget: &event.Budget{Owner: "acme", Limit: "day", Percent: 50}, Err: ErrGone},
 	Stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Share, Group: 7, Err: ErrGone}),
 	Stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Share, Group: 63, Err: ErrGone}),
 	Stored(redisstore.Event{Kind: redisstore.Decided, Mode: redisstore.Share, Allowed: 10, Denied: 4}),

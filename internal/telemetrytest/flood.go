@@ -10,6 +10,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
@@ -17,6 +18,7 @@ import (
 // Limits are the limits that an event may name. The first is no limit.
 var Limits = []string{
 	"", "minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
+	"dollars-hour", "dollars-day", "dollars-week", "dollars-month", "dollars", "run-calls", "run-tokens", "run-dollars",
 	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
 	"rpm_share", "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share", "tpd_share",
 	"rpm_pace", "tpm_pace", "input_tpm_pace", "output_tpm_pace",
@@ -30,6 +32,8 @@ const (
 	Causes   = 5
 	Types    = 2 // types of tokens
 	Modes    = 3 // loss modes
+	Owners   = 3 // of budgets
+	Percents = 2 // thresholds of budgets
 )
 
 // Projects are the projects that have label values of their own in a flood.
@@ -39,10 +43,11 @@ var Projects = []string{"acme", "initech"}
 // its decisions, the tokens of two types that were used, the tokens that were estimated, those that
 // were compared with an estimate, and the cancelled calls. For each model they are three histograms of
 // waits and one of errors, its throttled calls, and how often each limit was lowered and learned. The
-// store has eleven.
+// store has eleven. Thresholds have one for each project, owner, limit and percent, and one if they are
+// missed.
 func MostSeries() int {
 	models, projects, limits := Models+2, len(Projects)+2, len(Limits)+1 // also no name, and "other" for all names beyond these
-	return models*projects*(Outcomes*limits*Shadows+5) + models*(4+Causes+2*limits) + 11
+	return models*projects*(Outcomes*limits*Shadows+5) + models*(4+Causes+2*limits) + 11 + projects*Owners*limits*Percents + 1
 }
 
 // Flood passes a number of random events to an observer, four at a time.
@@ -63,7 +68,7 @@ func Flood(t *testing.T, o ratelimit.Observer, events int) {
 var (
 	limits = append(slices.Clone(Limits), "other")
 	kinds  = []ratelimit.EventKind{ratelimit.EventAdmitted, ratelimit.EventDenied, ratelimit.EventLeft, ratelimit.EventLost,
-		ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned, "made up"}
+		ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned, ratelimit.EventThreshold, "made up"}
 	storeKinds = []redisstore.EventKind{redisstore.Lost, redisstore.Decided, redisstore.Back, redisstore.Reconciled, "made up"}
 	modes      = []redisstore.StoreLoss{redisstore.Deny, redisstore.Allow, redisstore.Share, "made up"}
 )
@@ -93,6 +98,9 @@ func randomEvent(random *rand.Rand) ratelimit.Event {
 			Kind: storeKinds[random.IntN(len(storeKinds))], Mode: modes[random.IntN(len(modes))],
 			Group: random.Int() - random.Int(), Allowed: random.Int64(), Denied: -random.Int64(), Keys: random.Int(), Missed: random.Int(),
 		}
+	}
+	if e.Kind == ratelimit.EventThreshold && random.IntN(10) > 0 {
+		e.Budget = &event.Budget{Owner: randomName(random, "acme", "key a", "run b"), Percent: 50 * (1 + random.IntN(Percents))}
 	}
 	return e
 }

@@ -27,6 +27,7 @@ func TestOpenTelemetryCardinality(t *testing.T) {
 		"gen_ai.request.model": telemetrytest.Models + 1, "project_id": len(telemetrytest.Projects) + 1, "ratelimit.limit": len(telemetrytest.Limits),
 		"ratelimit.outcome": telemetrytest.Outcomes, "ratelimit.shadow": telemetrytest.Shadows, "gen_ai.token.type": telemetrytest.Types,
 		"ratelimit.mode": telemetrytest.Modes, "ratelimit.cause": telemetrytest.Causes,
+		"ratelimit.owner": telemetrytest.Owners, "ratelimit.percent": telemetrytest.Percents,
 	})
 }
 

@@ -177,7 +177,7 @@ func TestNoSpans(t *testing.T) {
 }
 
 // otelMetrics is how many the story makes.
-const otelMetrics = 16
+const otelMetrics = 18
 
 // point is a data point: its sum, and of a histogram how many there are.
 type point struct {
@@ -211,10 +211,14 @@ func TestMeter(t *testing.T) {
 			"gen_ai.request.model=gpt-4o,gen_ai.token.type=input":  {1200, 2},
 			"gen_ai.request.model=gpt-4o,gen_ai.token.type=output": {400, 2},
 		}},
-		"ratelimit.estimated_tokens": {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {2000, 0}}},
-		"ratelimit.compared_tokens":  {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1600, 0}}},
-		"ratelimit.estimate.error":   {"1", map[string]point{"gen_ai.request.model=gpt-4o": {1200.0/1000 - 1 + 400.0/1000 - 1, 2}}},
-		"ratelimit.cancelled":        {"{call}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1, 0}}},
+		"ratelimit.thresholds": {"{threshold}", map[string]point{
+			"project_id=acme,ratelimit.limit=dollars-month,ratelimit.owner=project,ratelimit.percent=80": {1, 0},
+		}},
+		"ratelimit.thresholds.missed": {"{threshold}", map[string]point{"": {1, 0}}},
+		"ratelimit.estimated_tokens":  {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {2000, 0}}},
+		"ratelimit.compared_tokens":   {"{token}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1600, 0}}},
+		"ratelimit.estimate.error":    {"1", map[string]point{"gen_ai.request.model=gpt-4o": {1200.0/1000 - 1 + 400.0/1000 - 1, 2}}},
+		"ratelimit.cancelled":         {"{call}", map[string]point{"gen_ai.request.model=gpt-4o,project_id=acme": {1, 0}}},
 		"ratelimit.provider.throttled": {"{call}", map[string]point{
 			"gen_ai.request.model=gpt-4o,ratelimit.cause=rate_limit": {1, 0},
 			"gen_ai.request.model=gpt-4o,ratelimit.cause=spend_cap":  {1, 0},
