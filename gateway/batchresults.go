@@ -42,7 +42,9 @@ func (x *exchange) followBatches(response *http.Response) io.Reader {
 		switch {
 		case open == nil || !o.Ended():
 		case o.OutputFile != "":
-			x.g.batches.setFile(open, batchID{x.Provider, o.OutputFile})
+			if x.g.batches.setFile(open, batchID{x.Provider, o.OutputFile}) {
+				x.g.batches.send(batchMessage{Provider: x.Provider, ID: o.ID, Project: open.project, File: o.OutputFile})
+			}
 		case open.project == x.Project:
 			x.g.batches.settle(open, open.Results())
 		}

@@ -48,13 +48,14 @@ type Gateway struct {
 	transports map[transportKind]http.RoundTripper
 	signers    map[sigv4.Account]*sigv4.Signer
 
-	limits   call.Limits
-	keys     *keys.Ring
-	policies admit.Policies
-	books    *ledger
-	batches  openBatches
-	prune    func()
-	log      *slog.Logger
+	limits       call.Limits
+	keys         *keys.Ring
+	policies     admit.Policies
+	books        *ledger
+	batches      openBatches
+	leaveBatches func() // ends the messages of other gateways on batches
+	prune        func()
+	log          *slog.Logger
 
 	ids        *idSource
 	recent     *recent
@@ -98,6 +99,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g.metrics.follow(g.limits.Models, g.namedProjects)
 	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
 	g.books = newLedger(g)
+	g.leaveBatches = g.shareBatches()
 	return g, nil
 }
 
@@ -237,6 +239,7 @@ func (g *Gateway) Drain() { g.drain() }
 // Close releases everything. Call it when no request is in progress any more.
 func (g *Gateway) Close() error {
 	g.prune()
+	g.leaveBatches()
 	g.batches.close()
 	g.books.close()
 	g.logMissedKeys()

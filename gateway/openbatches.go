@@ -7,9 +7,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/call"
 )
 
-// openBatches are the batches that were submitted through this gateway and whose results have not been
-// fetched. What they have reserved is known to this process alone, so that no other can settle them.
+// openBatches are the batches that were submitted through a gateway and whose results have not been
+// fetched. What a batch has reserved is known to the gateway alone that has sent it, so that no other
+// can settle it: the others tell that gateway what the results say.
 type openBatches struct {
+	tell func(batchMessage) // tells the other gateways; nil: there are none
+
 	mu     sync.Mutex
 	byID   map[batchID]*openBatch
 	byFile map[batchID]*openBatch // by the file of their results
@@ -26,6 +29,7 @@ type openBatch struct {
 	id      batchID
 	file    batchID // of its results; zero: it is not known
 	at      time.Time
+	remote  bool // another gateway has sent it
 }
 
 const (
@@ -36,7 +40,14 @@ const (
 // open adds a batch. If there are too many, the oldest stays charged what was reserved for it, and so
 // do those whose results cannot be fetched any more.
 func (o *openBatches) open(id batchID, project string, b *call.Batch) {
-	added := &openBatch{Batch: b, project: project, id: id, at: time.Now()}
+	o.add(&openBatch{Batch: b, project: project, id: id, at: time.Now()})
+	models, at := b.Announce()
+	o.send(batchMessage{Provider: id.provider, ID: id.id, Project: project, Models: models, At: at})
+}
+
+// add adds a batch of any gateway.
+func (o *openBatches) add(added *openBatch) {
+	id := added.id
 	var left []*openBatch
 	o.mu.Lock()
 	if o.byID == nil {
@@ -93,14 +104,16 @@ func (o *openBatches) ofFile(id batchID) *openBatch {
 	return o.byFile[id]
 }
 
-// setFile says in which file the results of an open batch are.
-func (o *openBatches) setFile(b *openBatch, file batchID) {
+// setFile says in which file the results of an open batch are, and reports whether that is new.
+func (o *openBatches) setFile(b *openBatch, file batchID) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.byID[b.id] == b {
-		b.file = file
-		o.byFile[file] = b
+	if o.byID[b.id] != b || b.file == file {
+		return false
 	}
+	b.file = file
+	o.byFile[file] = b
+	return true
 }
 
 // settle settles a batch by its results, once.
@@ -108,7 +121,10 @@ func (o *openBatches) settle(b *openBatch, results *call.Results) {
 	o.mu.Lock()
 	open := o.remove(b)
 	o.mu.Unlock()
-	if open {
+	switch {
+	case open && b.remote:
+		o.send(batchMessage{Provider: b.id.provider, ID: b.id.id, Project: b.project, Total: &results.Total})
+	case open:
 		results.Settle()
 	}
 }

@@ -27,17 +27,17 @@ type Batch struct {
 
 	at          time.Time // by which everything is priced
 	prices      map[string]*price.Price
-	expected    total
+	expected    Total
 	reservation *project.Reservation
 	settled     sync.Once
 }
 
-// total is what calls use together.
-type total struct {
-	calls   int
-	used    llm.Usage
-	dollars price.Amount // Unknown, if the price of any call is
-	exact   bool         // the provider has reported all of it
+// Total is what calls use together.
+type Total struct {
+	Calls   int
+	Used    llm.Usage
+	Dollars int64 // nanodollars; [price.Unknown], if the price of any call is
+	Exact   bool  // the provider has reported all of it
 }
 
 // maxTotal is the most tokens that a batch asks for.
@@ -77,23 +77,23 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 }
 
 // add adds a call.
-func (t *total) add(u llm.Usage, dollars price.Amount) {
-	t.calls++
+func (t *Total) add(u llm.Usage, dollars price.Amount) {
+	t.Calls++
 	for _, sum := range []struct {
 		to   *int
 		more int
-	}{{&t.used.Input, u.Input}, {&t.used.Output, u.Output}, {&t.used.Cached, u.Cached}, {&t.used.CacheWrite, u.CacheWrite}, {&t.used.Reasoning, u.Reasoning}} {
+	}{{&t.Used.Input, u.Input}, {&t.Used.Output, u.Output}, {&t.Used.Cached, u.Cached}, {&t.Used.CacheWrite, u.CacheWrite}, {&t.Used.Reasoning, u.Reasoning}} {
 		*sum.to = min(*sum.to+min(max(sum.more, 0), maxTotal), maxTotal)
 	}
-	if dollars == price.Unknown || t.dollars == price.Unknown {
-		t.dollars = price.Unknown
+	if dollars == price.Unknown || t.Dollars == int64(price.Unknown) {
+		t.Dollars = int64(price.Unknown)
 	} else {
-		t.dollars = min(t.dollars+min(dollars, maxReserved), maxReserved)
+		t.Dollars = min(t.Dollars+int64(min(dollars, maxReserved)), int64(maxReserved))
 	}
 }
 
 // Calls returns how many calls the batch has.
-func (b *Batch) Calls() int { return b.expected.calls }
+func (b *Batch) Calls() int { return b.expected.Calls }
 
 // Models returns the names of the models of the batch.
 func (b *Batch) Models() []string { return slices.Sorted(maps.Keys(b.prices)) }
@@ -101,8 +101,8 @@ func (b *Batch) Models() []string { return slices.Sorted(maps.Keys(b.prices)) }
 // Acquire reserves what the batch is expected to use. c says whose batch it is and how long it may
 // wait.
 func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision, error) {
-	c.Batch, c.Dollars = true, b.expected.dollars
-	c.Tokens = llm.Tokens{Input: b.expected.used.Input, Output: b.expected.used.Output}
+	c.Batch, c.Dollars = true, price.Amount(b.expected.Dollars)
+	c.Tokens = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}
 	var d project.Decision
 	var err error
 	if c.MaxWait > 0 {
@@ -115,8 +115,8 @@ func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision
 
 // Deny makes a call what its Refusal needs to know of the batch.
 func (b *Batch) Deny(c *Call) {
-	c.batch, c.reserved = true, b.expected.dollars
-	c.estimated = llm.Tokens{Input: b.expected.used.Input, Output: b.expected.used.Output}
+	c.batch, c.reserved = true, price.Amount(b.expected.Dollars)
+	c.estimated = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}
 	for model, p := range b.prices {
 		if p == nil {
 			c.Request.Model = model // that has no price
@@ -128,7 +128,7 @@ func (b *Batch) Deny(c *Call) {
 // which is a status of 0. As with a single call, only an error that is the client's costs nothing.
 func (b *Batch) Failed(status int) {
 	if status >= 400 && status < 500 {
-		b.settle(&total{calls: 1})
+		b.settle(&Total{Calls: 1})
 		return
 	}
 	b.Unknown()
@@ -140,24 +140,37 @@ func (b *Batch) Cancel() { b.reservation.Cancel() }
 // Unknown leaves the batch charged what was reserved: nobody will tell what it has used.
 func (b *Batch) Unknown() { b.settle(&b.expected) }
 
+// Announce returns what another process must know of the batch to price its results: its models, and
+// the time by which they are priced.
+func (b *Batch) Announce() (models []string, at time.Time) { return b.Models(), b.at }
+
+// Announced returns a batch that another process has reserved. It can only price its results.
+func Announced(prices *Prices, provider string, models []string, at time.Time) *Batch {
+	b := &Batch{Prices: prices, Provider: provider, at: at, prices: map[string]*price.Price{}}
+	for _, model := range models[:min(len(models), maxModels)] {
+		b.prices[model] = prices.of(provider, model, at)
+	}
+	return b
+}
+
 // Results is what the results of a batch say.
 type Results struct {
 	batch *Batch
-	total
+	Total
 }
 
 // Results returns room for the results of the batch.
-func (b *Batch) Results() *Results { return &Results{b, total{exact: true}} }
+func (b *Batch) Results() *Results { return &Results{b, Total{Exact: true}} }
 
 // Add adds what one call has used, according to an answer that names its model.
 func (r *Results) Add(model string, used llm.Usage) {
 	used.Tier = batchTier
-	r.exact = r.exact && used.Exact && used.Input >= 0
+	r.Exact = r.Exact && used.Exact && used.Input >= 0
 	r.add(used, r.batch.cost(model, used))
 }
 
 // AddFailed adds a call that has failed, has expired or was cancelled. It costs nothing.
-func (r *Results) AddFailed() { r.calls++ }
+func (r *Results) AddFailed() { r.Calls++ }
 
 // cost returns what a call has cost. A response may name a release of the model that the request has
 // named, by which it is priced: see [Call.quote].
@@ -179,34 +192,34 @@ func (b *Batch) cost(model string, used llm.Usage) price.Amount {
 }
 
 // Unread says that something in the results could not be read.
-func (r *Results) Unread() { r.exact = false }
+func (r *Results) Unread() { r.Exact = false }
 
 // Settle corrects what was reserved to what the results say. Only results that could all be read lower
 // it. Only the first call for a batch counts, whoever fetches the results.
 func (r *Results) Settle() {
-	if expected := &r.batch.expected; !r.exact {
-		r.used.Input, r.used.Output = max(r.used.Input, expected.used.Input), max(r.used.Output, expected.used.Output)
-		r.calls = max(r.calls, expected.calls)
-		if r.dollars != price.Unknown && expected.dollars != price.Unknown {
-			r.dollars = max(r.dollars, expected.dollars)
+	if expected := &r.batch.expected; !r.Exact {
+		r.Used.Input, r.Used.Output = max(r.Used.Input, expected.Used.Input), max(r.Used.Output, expected.Used.Output)
+		r.Calls = max(r.Calls, expected.Calls)
+		if r.Dollars != int64(price.Unknown) && expected.Dollars != int64(price.Unknown) {
+			r.Dollars = max(r.Dollars, expected.Dollars)
 		}
 	}
-	r.batch.settle(&r.total)
+	r.batch.settle(&r.Total)
 }
 
 // settle settles the batch once, and has it entered in the books.
-func (b *Batch) settle(t *total) { b.settled.Do(func() { b.commit(t) }) }
+func (b *Batch) settle(t *Total) { b.settled.Do(func() { b.commit(t) }) }
 
-func (b *Batch) commit(t *total) {
+func (b *Batch) commit(t *Total) {
 	if b.Owner != nil {
 		(*admission.Reservation)(b.reservation).Book(books.Entry{Owner: *b.Owner, Amounts: books.Amounts{
-			books.Requests:   int64(t.calls),
-			books.Input:      int64(t.used.Input),
-			books.Cached:     int64(t.used.Cached),
-			books.CacheWrite: int64(t.used.CacheWrite),
-			books.Output:     int64(t.used.Output),
-			books.Reasoning:  int64(t.used.Reasoning),
+			books.Requests:   int64(t.Calls),
+			books.Input:      int64(t.Used.Input),
+			books.Cached:     int64(t.Used.Cached),
+			books.CacheWrite: int64(t.Used.CacheWrite),
+			books.Output:     int64(t.Used.Output),
+			books.Reasoning:  int64(t.Used.Reasoning),
 		}})
 	}
-	b.reservation.CommitPriced(llm.Tokens{Input: t.used.Input, Output: t.used.Output}, t.dollars)
+	b.reservation.CommitPriced(llm.Tokens{Input: t.Used.Input, Output: t.Used.Output}, price.Amount(t.Dollars))
 }
