@@ -27,12 +27,13 @@ type exchange struct {
 	ctx     context.Context
 	control *http.ResponseController
 
-	upstream *upstream
-	target   url.URL           // the provider's own path and query
-	endpoint llm.Endpoint      // gives refusals their form
-	path     string            // the project and its user
-	rules    *config.Project   // of the path: the last of levels
-	levels   []*config.Project // what the configuration says of the path and of all above it
+	upstream  *upstream
+	target    url.URL           // the provider's own path and query
+	endpoint  llm.Endpoint      // gives refusals their form
+	path      string            // the project and its user
+	rules     *config.Project   // of the path: the last of levels
+	keyModels []string          // the models that the key may call; empty: all
+	levels    []*config.Project // what the configuration says of the path and of all above it
 
 	call           call.Call
 	body           []byte

@@ -123,6 +123,7 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 	if g.keys, err = keys.Open(keeper, g.logVanishedKeys); err != nil {
 		return errors.Join(err, g.limits.Projects.Close())
 	}
+	g.keys.FollowLimits(g.limits.Projects.SetKeyLimits)
 	if err = g.declare(s, &setup{cfg: &config.Config{}}); err != nil {
 		g.keys.Close()
 		return errors.Join(err, g.limits.Projects.Close())

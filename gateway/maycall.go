@@ -39,6 +39,9 @@ func (x *exchange) forbids(names ...string) (owner string, models []string) {
 			return fmt.Sprintf("project %q", x.path), level.Models
 		}
 	}
+	if !x.among(x.keyModels, names) {
+		return fmt.Sprintf("key %q", x.Key), x.keyModels
+	}
 	return "", nil
 }
 

@@ -39,7 +39,7 @@ func (x *exchange) identifyProject() *refusal {
 		if !ok {
 			return refusalf(http.StatusUnauthorized, "%s", x.keyNeeded())
 		}
-		x.Project, x.Key = key.Project, key.ID
+		x.Project, x.Key, x.keyModels = key.Project, key.ID, key.Models
 		x.removeKeys()
 		return nil
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 func newKey() *cobra.Command {
@@ -33,15 +35,17 @@ when it is made: alone on stdout, so that it can be piped; everything else goes 
 }
 
 func newKeyCreate(a *adminFlags) *cobra.Command {
-	var name string
+	var k admin.NewKey
 	var expires span
 	c := &cobra.Command{
-		Use:     "create PROJECT",
-		Short:   "Make a key for a project",
-		Example: `  ratelimit key create search --name "search in staging" --expires 30d`,
-		Args:    arguments,
+		Use:   "create PROJECT",
+		Short: "Make a key for a project",
+		Example: `  ratelimit key create search --name "search in staging" --expires 30d
+  ratelimit key create acme/search --dollars-per-day 5 --models 'gpt-6-luna*'`,
+		Args: arguments,
 		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-			key, err := client.CreateKey(c.Context(), args[0], name, time.Duration(expires))
+			k.Project, k.TTL = args[0], admin.Seconds(expires)
+			key, err := client.IssueKey(c.Context(), k)
 			if err != nil {
 				return err
 			}
@@ -50,8 +54,10 @@ func newKeyCreate(a *adminFlags) *cobra.Command {
 		}),
 		ValidArgsFunction: a.projects,
 	}
-	c.Flags().StringVar(&name, "name", "", "what the key is for")
+	c.Flags().StringVar(&k.Name, "name", "", "what the key is for")
 	c.Flags().Var(&expires, "expires", "after how long the key expires, such as 12h or 30d (default: never)")
+	c.Flags().StringSliceVar(&k.Models, "models", nil, "names or patterns of the models that the key may call (default: all that its project may)")
+	limitFlags(c, &k.Limit)
 	return c
 }
 
@@ -77,7 +83,7 @@ func newKeyRotate(a *adminFlags) *cobra.Command {
 
 // warnOfKey warns the user who has made a key of two surprises: that the gateway takes no
 // keys, and that the project, which may be misspelt, has only the default limit.
-func warnOfKey(c *cobra.Command, client *admin.Client, project string) {
+func warnOfKey(c *cobra.Command, client *admin.Client, id string) {
 	state, err := client.State(c.Context())
 	if err != nil {
 		return // the key is made all the same
@@ -86,8 +92,8 @@ func warnOfKey(c *cobra.Command, client *admin.Client, project string) {
 		fmt.Fprintln(c.ErrOrStderr(), "this gateway refuses all such keys until its configuration says keys: required")
 	}
 	for _, p := range state.Projects {
-		if p.ID == project && !p.Own {
-			fmt.Fprintf(c.ErrOrStderr(), "project %s has no limit of its own, but the default: %s\n", project, aboutLimit(p.Limit))
+		if p.ID == id && !p.Own {
+			fmt.Fprintf(c.ErrOrStderr(), "project %s has no limit of its own, but the default: %s\n", id, aboutLimit(p.Limit))
 		}
 	}
 }
@@ -151,7 +157,7 @@ func newKeyList(a *adminFlags) *cobra.Command {
 
 // keyLines returns keys as a table for people.
 func keyLines(all []keys.Key, now time.Time) []string {
-	t := table{head: []string{"project", "id", "name", "created", "expires", "old key until"}}
+	t := table{head: []string{"project", "id", "name", "created", "expires", "old key until", "limits", "models"}}
 	for _, k := range all {
 		expires, old := "never", "-"
 		if !k.Expires.IsZero() {
@@ -163,7 +169,14 @@ func keyLines(all []keys.Key, now time.Time) []string {
 		if !k.PreviousUntil.IsZero() {
 			old = k.PreviousUntil.Format(time.RFC3339)
 		}
-		t.add(k.Project, k.ID, k.Name, k.Created.Format(time.RFC3339), expires, old)
+		limits, models := "-", "-"
+		if k.Limit != (project.Limit{}) {
+			limits = aboutLimit(k.Limit)
+		}
+		if len(k.Models) > 0 {
+			models = strings.Join(k.Models, ", ")
+		}
+		t.add(k.Project, k.ID, k.Name, k.Created.Format(time.RFC3339), expires, old, limits, models)
 	}
 	if len(all) == 0 {
 		return t.lines()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 func TestKeyLines(t *testing.T) {
@@ -14,12 +16,14 @@ func TestKeyLines(t *testing.T) {
 	expired, rotated := plain, plain
 	expired.ID, expired.Expires = "bbbbbbbbbb", now
 	rotated.ID, rotated.Expires, rotated.PreviousUntil = "cccccccccc", now.Add(time.Second), now.Add(time.Minute)
+	limited := plain
+	limited.ID, limited.Limit, limited.Models = "dddddddddd", project.Limit{RequestsPerMinute: 5, DollarsPerDay: 5 * price.Dollar / 2}, []string{"a*", "b"}
 	for name, c := range map[string]struct {
 		keys []keys.Key
 		want string
 	}{
 		"none": {nil, `
-project  id  name  created  expires  old key until`},
+project  id  name  created  expires  old key until  limits  models`},
 		"plain": {[]keys.Key{plain}, `
 project  id          name     created               expires
 search   aaaaaaaaaa  indexer  2026-11-15T11:00:00Z  never`},
@@ -28,6 +32,9 @@ project  id          name     created               expires                     
 search   aaaaaaaaaa  indexer  2026-11-15T11:00:00Z  never                           -
 search   bbbbbbbbbb  indexer  2026-11-15T11:00:00Z  2026-11-15T12:00:00Z (expired)  -
 search   cccccccccc  indexer  2026-11-15T11:00:00Z  2026-11-15T12:00:01Z            2026-11-15T12:01:00Z`},
+		"limited": {[]keys.Key{limited}, `
+project  id          name     created               expires  limits                     models
+search   dddddddddd  indexer  2026-11-15T11:00:00Z  never    5 requests/min, $2.50/day  a*, b`},
 	} {
 		if got := "\n" + strings.Join(keyLines(c.keys, now), "\n"); got != c.want {
 			t.Errorf("%s:%s\nwant:%s", name, got, c.want)

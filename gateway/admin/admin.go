@@ -80,6 +80,7 @@ func (a *Admin) routes() []route {
 		{"DELETE /v1/projects/{project}", http.StatusOK, a.unsetLimit},
 		{"GET /v1/keys", http.StatusOK, a.keys},
 		{"POST /v1/keys", http.StatusCreated, a.createKey},
+		{"PATCH /v1/keys/{id}", http.StatusOK, a.changeKey},
 		{"POST /v1/keys/{id}/rotate", http.StatusOK, a.rotateKey},
 		{"DELETE /v1/keys/{id}", http.StatusNoContent, a.revokeKey},
 		{"GET /v1/usage", http.StatusOK, a.usage},

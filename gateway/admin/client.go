@@ -59,7 +59,17 @@ func (c *Client) Keys(ctx context.Context) ([]keys.Key, error) {
 
 // CreateKey makes a key of a project. It expires after ttl; 0 is never.
 func (c *Client) CreateKey(ctx context.Context, project, name string, ttl time.Duration) (IssuedKey, error) {
-	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys", NewKey{project, name, Seconds(ttl)})
+	return c.IssueKey(ctx, NewKey{Project: project, Name: name, TTL: Seconds(ttl)})
+}
+
+// IssueKey is CreateKey of a key that may have a limit and models.
+func (c *Client) IssueKey(ctx context.Context, k NewKey) (IssuedKey, error) {
+	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys", k)
+}
+
+// ChangeKey changes the limit and the models of a key.
+func (c *Client) ChangeKey(ctx context.Context, id string, k KeyChange) (keys.Key, error) {
+	return get[keys.Key](ctx, c, http.MethodPatch, "/v1/keys/"+url.PathEscape(id), k)
 }
 
 // RotateKey gives a key a new secret. The old secret stays valid for the grace period.

@@ -20,6 +20,15 @@ type NewKey struct {
 	Project string  `json:"project"`
 	Name    string  `json:"name,omitempty"` // what it is for
 	TTL     Seconds `json:"ttl,omitempty"`  // how long the key is valid; 0: forever
+
+	Limit  project.Limit `json:"limit,omitzero"`   // what calls with the key may use, beside the limits of the project
+	Models []string      `json:"models,omitempty"` // names or patterns of the models that the key may call; empty: all
+}
+
+// KeyChange changes a key. What is nil stays.
+type KeyChange struct {
+	Limit  *project.Limit `json:"limit,omitempty"`
+	Models *[]string      `json:"models,omitempty"`
 }
 
 // IssuedKey is a new key, or one with a new secret.
@@ -47,8 +56,39 @@ func (a *Admin) createKey(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return a.issue(r, change{action: "key.create", subject: ask.Project}, func(ctx context.Context) (string, keys.Key, error) {
-		return a.gateway.Keys().Create(ctx, ask.Project, ask.Name, time.Duration(ask.TTL))
+		return a.gateway.Keys().CreateKey(ctx, keys.Key{Project: ask.Project, Name: ask.Name, Limit: ask.Limit, Models: ask.Models}, time.Duration(ask.TTL))
 	})
+}
+
+func (a *Admin) changeKey(r *http.Request) (any, error) {
+	ask, err := decode[KeyChange](r)
+	if err != nil {
+		return nil, err
+	}
+	id := r.PathValue("id")
+	if err := keys.CheckID(id); err != nil {
+		return nil, err
+	}
+	var changed keys.Key
+	err = a.do(r, change{
+		action: "key.change", subject: id,
+		before: func() any { return a.keyOf(id) },
+		apply: func() (after any, err error) {
+			changed, err = a.gateway.Keys().Change(context.WithoutCancel(r.Context()), id, ask.apply)
+			return changed, err
+		},
+	})
+	return changed, err
+}
+
+// apply makes the change of a key.
+func (c *KeyChange) apply(k *keys.Key) {
+	if c.Limit != nil {
+		k.Limit = *c.Limit
+	}
+	if c.Models != nil {
+		k.Models = *c.Models
+	}
 }
 
 func (a *Admin) rotateKey(r *http.Request) (any, error) {

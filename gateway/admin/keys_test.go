@@ -10,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 func TestKeys(t *testing.T) {
@@ -104,4 +105,31 @@ func TestPagesOfKeys(t *testing.T) {
 	if page := as[KeyList](t, r.want(t, 200, "GET", "/v1/keys?after=zzz", "")); page.Keys == nil || len(page.Keys) != 0 {
 		t.Errorf("after the last: %+v", page)
 	}
+}
+
+// A key has a limit and models, which can be changed; what is left out stays.
+func TestTermsOfKeys(t *testing.T) {
+	r := newRig(t, usual)
+	created := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "acme/search", "limit": {"dollars_per_day": 5}, "models": ["gpt-6-luna*"]}`))
+	path := "/v1/keys/" + created.ID
+	changed := as[keys.Key](t, r.want(t, 200, "PATCH", path, `{"limit": {"requests_per_minute": 3}}`))
+	if changed.Limit != (project.Limit{RequestsPerMinute: 3}) || !cmp.Equal(changed.Models, created.Models) {
+		t.Errorf("%+v", changed)
+	}
+	changed = as[keys.Key](t, r.want(t, 200, "PATCH", path, `{"models": []}`))
+	if list := as[KeyList](t, r.get(t, "/v1/keys")).Keys; len(list) != 1 || list[0].Models != nil || list[0].Limit != changed.Limit || changed.Limit.RequestsPerMinute != 3 {
+		t.Errorf("%+v", list)
+	}
+	for body, want := range map[string]string{
+		`{"limit": {"dollars_per_day": -1}}`:     "number of dollars",
+		`{"limit": {"weight": 2}}`:               "only projects have these",
+		`{"limit": {"requests_per_minute": -1}}`: "RequestsPerMinute is -1",
+		`{"models": [""]}`:                       "must be a name or a pattern",
+		`{"project": "other"}`:                   "project",
+	} {
+		if a := r.want(t, 400, "PATCH", path, body); !strings.Contains(a.text, want) {
+			t.Errorf("%s: %s", body, a.text)
+		}
+	}
+	r.want(t, 404, "PATCH", "/v1/keys/abcdefgh22", `{}`)
 }

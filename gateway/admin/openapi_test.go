@@ -15,7 +15,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-var methods = []string{"get", "put", "post", "delete"}
+var methods = []string{"get", "put", "post", "delete", "patch"}
 
 // operations returns all operations of the document, as "GET /path".
 func operations(doc object) map[string]object {
@@ -223,7 +223,7 @@ func TestSchemasMatchTheirTypes(t *testing.T) {
 		"Problem": Problem{}, "Health": Health{}, "State": State{}, "Model": Model{}, "Usage": Usage{}, "ModelList": ModelList{},
 		"Project": Project{}, "Window": Window{}, "ProjectList": ProjectList{}, "Key": keys.Key{}, "KeyList": KeyList{},
 		"IssuedKey": IssuedKey{}, "Reloaded": Reloaded{}, "Decision": Decision{}, "DecisionList": DecisionList{},
-		"Entry": Entry{}, "AuditList": AuditList{}, "NewKey": NewKey{}, "Rotation": Rotation{},
+		"Entry": Entry{}, "AuditList": AuditList{}, "NewKey": NewKey{}, "KeyChange": KeyChange{}, "Rotation": Rotation{},
 		"Quota": Quota{}, "Limit": project.Limit{},
 		"UsageReport": UsageReport{}, "UsageRow": UsageRow{}, "UsageSum": UsageSum{},
 	} {

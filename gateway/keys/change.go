@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -16,8 +15,16 @@ import (
 // Create makes a key of a project, and returns the whole key and its description. The key
 // expires after ttl; 0 is never.
 func (r *Ring) Create(ctx context.Context, project, name string, ttl time.Duration) (key string, k Key, err error) {
+	return r.CreateKey(ctx, Key{Project: project, Name: name}, ttl)
+}
+
+// CreateKey is Create of a key with the project, the name, the limit and the models of k.
+func (r *Ring) CreateKey(ctx context.Context, k Key, ttl time.Duration) (key string, made Key, err error) {
 	now := time.Now()
-	k = Key{Project: project, Name: name, Created: now.UTC().Truncate(time.Second), Expires: expiry(now, ttl)}
+	k = Key{
+		Project: k.Project, Name: k.Name, Limit: k.Limit, Models: slices.Clone(k.Models),
+		Created: now.UTC().Truncate(time.Second), Expires: expiry(now, ttl),
+	}
 	if err := k.validate(); err != nil {
 		return "", Key{}, err
 	}
@@ -56,7 +63,7 @@ func (r *Ring) Rotate(ctx context.Context, id string, grace time.Duration) (key 
 		if err != nil {
 			return "", Key{}, notDone(err, "rotated")
 		}
-		k, now := secrets[0].Key, time.Now()
+		k, now := newest(secrets), time.Now()
 		if !k.Expires.IsZero() && !now.Before(k.Expires) {
 			return "", Key{}, fmt.Errorf("%w: it has expired on %s: make another", ErrInvalid, k.Expires.Format(time.RFC3339))
 		}
@@ -67,6 +74,33 @@ func (r *Ring) Rotate(ctx context.Context, id string, grace time.Duration) (key 
 		if added {
 			k.PreviousUntil = (*r.entries.Load())[id].previousUntil(now)
 			return key, k, nil
+		}
+	}
+}
+
+// Change lets change the limit and the models of a key, and returns its description. It cannot
+// change anything else. All secrets of the key stay valid.
+func (r *Ring) Change(ctx context.Context, id string, change func(*Key)) (Key, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		secrets, err := r.current(ctx, id)
+		if err != nil {
+			return Key{}, notDone(err, "changed")
+		}
+		k, asked := newest(secrets), newest(secrets)
+		change(&asked)
+		k.Limit, k.Models = asked.Limit, slices.Clone(asked.Models)
+		if err := k.validate(); err != nil {
+			return Key{}, err
+		}
+		added, err := r.put(ctx, record{Key: k, Number: len(secrets), Hash: secrets[len(secrets)-1].Hash})
+		if err != nil {
+			return Key{}, notDone(err, "changed")
+		}
+		if added {
+			k.PreviousUntil = (*r.entries.Load())[id].previousUntil(time.Now())
+			return k, nil
 		}
 	}
 }
@@ -120,13 +154,19 @@ func (r *Ring) add(ctx context.Context, rec record) (key string, added bool, err
 	secret := random(secretSize)
 	hash := sha256.Sum256([]byte(secret))
 	rec.Hash = hash[:]
+	added, err = r.put(ctx, rec)
+	return join(rec.ID, secret), added, err
+}
+
+// put stores a record. added is false if another gateway was first to store one with this name.
+func (r *Ring) put(ctx context.Context, rec record) (added bool, err error) {
 	if first, err := r.write(ctx, &rec); err != nil || !first {
-		return "", false, err
+		return false, err
 	}
 	records := maps.Clone(r.records)
 	records[rec.ID] = append(slices.Clip(records[rec.ID]), &rec)
 	r.set(records, nil)
-	return join(rec.ID, secret), true, nil
+	return true, nil
 }
 
 // write stores a record, and reports whether it is the first with its name.
@@ -140,7 +180,7 @@ func (r *Ring) write(ctx context.Context, rec *record) (bool, error) {
 		return false, err
 	}
 	stored, err := parseRecord(name, now[settingPrefix+name])
-	return err == nil && stored != nil && bytes.Equal(stored.Hash, rec.Hash), nil
+	return err == nil && stored.equal(rec), nil
 }
 
 // erase empties all records of a key.

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"math"
@@ -29,12 +30,18 @@ type oldSecret struct {
 var noEntry entry
 
 func newEntry(secrets []*record, now time.Time) *entry {
-	key, last := secrets[0].Key, secrets[len(secrets)-1]
+	key, last := newest(secrets), secrets[len(secrets)-1]
 	e := &entry{key: key, secret: digest(last.Hash), expires: math.MaxInt64}
 	if !key.Expires.IsZero() {
 		e.expires = key.Expires.Unix()
 	}
-	for i := len(secrets) - 1; i > 0 && !secrets[i].Grace.IsZero(); i-- { // a secret without a grace period ends all before it
+	for i := len(secrets) - 1; i > 0; i-- {
+		if bytes.Equal(secrets[i].Hash, secrets[i-1].Hash) {
+			continue // it has changed the key's limit or models
+		}
+		if secrets[i].Grace.IsZero() {
+			break // a secret without a grace period ends all before it
+		}
 		if until := secrets[i].Grace; now.Before(until) {
 			e.old = append(e.old, oldSecret{digest(secrets[i-1].Hash), until.Unix()})
 		}

@@ -168,7 +168,7 @@ func (n *naive) compare(r *Ring) (differs string) {
 	for _, k := range n.keys {
 		for i, s := range k.secrets {
 			found, ok := r.Find(s.secret)
-			if want := k.valid(s, now); ok != want || ok && found != k.key {
+			if want := k.valid(s, now); ok != want || ok && !same(found, k.key) {
 				return fmt.Sprintf("secret %d of %d of %+v: %+v, %t; want %t", i, len(k.secrets), k.key, found, ok, want)
 			}
 		}

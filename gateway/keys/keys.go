@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -29,12 +30,20 @@ type Key struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 
+	// Limit is what calls with the key may use, beside the limits of its project. Models are
+	// names or patterns of the models that the key may call, if its project may; none is all.
+	Limit  project.Limit `json:"limit,omitzero"`
+	Models []string      `json:"models,omitempty"`
+
 	// PreviousUntil is when the last replaced secret stops being valid. [Ring.List] and
 	// [Ring.Rotate] set it while there is such a secret.
 	PreviousUntil time.Time `json:"previous_until,omitzero"`
 }
 
-const maxName = 100
+const (
+	maxName   = 100 // bytes
+	maxModels = 100
+)
 
 func (k *Key) validate() error {
 	if err := project.CheckID(k.Project); err != nil {
@@ -48,6 +57,26 @@ func (k *Key) validate() error {
 	}
 	if strings.ContainsFunc(k.Name, unicode.IsControl) {
 		return fmt.Errorf("%w: its name %q must not have control characters", ErrInvalid, k.Name)
+	}
+	return k.validateTerms()
+}
+
+// validateTerms returns what is wrong with the limit or the models of the key, or nil.
+func (k *Key) validateTerms() error {
+	l := k.Limit
+	if err := l.Validate(); err != nil {
+		return fmt.Errorf("%w: its limit: %s", ErrInvalid, message.Plain(err))
+	}
+	if l.Weight != 0 || l.Priority != 0 || l.MinShare != 0 || l.MaxShare != 0 || l.Dedicated {
+		return fmt.Errorf("%w: its limit has a weight, a priority or a share: only projects have these", ErrInvalid)
+	}
+	if len(k.Models) > maxModels {
+		return fmt.Errorf("%w: it has %d models: it may have %d; a pattern stands for many", ErrInvalid, len(k.Models), maxModels)
+	}
+	for _, name := range k.Models {
+		if name == "" || !modelname.Valid(name) {
+			return fmt.Errorf("%w: its model %.60q must be a name or a pattern: at most %d bytes of UTF-8, and no control characters", ErrInvalid, name, modelname.MaxBytes)
+		}
 	}
 	return nil
 }

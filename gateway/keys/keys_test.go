@@ -60,7 +60,7 @@ func TestLife(t *testing.T) {
 		second, again := rotate(t, r, key.ID, 5*time.Second) // until 15 s and a little, so until 16 s
 		described := key
 		described.PreviousUntil = start.Add(16 * time.Second)
-		if got := r.List(); again != described || !slices.Contains(got, described) {
+		if got := r.List(); !same(again, described) || !contains(got, described) {
 			t.Errorf("the key is not among %+v; want (-), got (+):\n%s", got, difference(described, again))
 		}
 		wantKey(t, r, first, true, key)
@@ -70,7 +70,7 @@ func TestLife(t *testing.T) {
 		at(16 * time.Second)
 		wantKey(t, r, first, false, Key{})
 		wantKey(t, r, second, true, key)
-		if got := r.List(); !slices.Contains(got, key) {
+		if got := r.List(); !contains(got, key) {
 			t.Errorf("after the grace: %+v", got)
 		}
 
@@ -83,7 +83,7 @@ func TestLife(t *testing.T) {
 		wantKey(t, r, second, true, key)
 		wantKey(t, r, third, false, Key{})
 		fifth, again := rotate(t, r, key.ID, 0) // ends every grace period
-		if again != key {
+		if !same(again, key) {
 			t.Errorf("%+v", again)
 		}
 		for _, each := range []string{second, third, fourth} {
@@ -143,7 +143,7 @@ func TestList(t *testing.T) {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
 	r.List()[0].Project = "mine"
-	if got := r.List(); !slices.Equal(got, want) {
+	if got := r.List(); !slices.EqualFunc(got, want, same) {
 		t.Error("a list is not the caller's alone")
 	}
 }
@@ -190,7 +190,7 @@ func TestBadInput(t *testing.T) {
 		{"p", "", -1, "must not be negative"},
 	} {
 		got, key, err := r.Create(bg, bad.project, bad.name, bad.ttl)
-		if got != "" || key != (Key{}) || !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), "ratelimit: invalid key: ") || !strings.Contains(err.Error(), bad.says) || strings.Count(err.Error(), "ratelimit:") != 1 {
+		if got != "" || !same(key, Key{}) || !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), "ratelimit: invalid key: ") || !strings.Contains(err.Error(), bad.says) || strings.Count(err.Error(), "ratelimit:") != 1 {
 			t.Errorf("%+v: %q, %+v, %v", bad, got, key, err)
 		}
 	}
@@ -206,7 +206,7 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	wantKey(t, r, secret, true, k)
-	if got := r.List(); len(got) != 1 || got[0] != k {
+	if got := r.List(); len(got) != 1 || !same(got[0], k) {
 		t.Errorf("%+v", got)
 	}
 	longest := strings.Repeat("ä", 50)

@@ -1,7 +1,9 @@
 package keys
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,8 +16,9 @@ import (
 )
 
 // record is a secret of a key as the store has it: under the key's id, and from the second
-// secret on with its number, as in "key/abcdefgh23" and "key/abcdefgh23/1". A record never
-// changes; revoking the key empties it. Only the first gateway to write a name succeeds, so
+// secret on with its number, as in "key/abcdefgh23" and "key/abcdefgh23/1". If only the limit or the
+// models of the key have changed, the record has the same secret as the one before it; those of the
+// last record count. A record never changes; revoking the key empties it. Only the first gateway to write a name succeeds, so
 // gateways that change a key at the same time do so one after another. Without its first
 // record there is no key.
 type record struct {
@@ -32,6 +35,20 @@ func (r *record) setting() string {
 		return r.ID
 	}
 	return r.ID + "/" + strconv.Itoa(r.Number)
+}
+
+// newest returns the description of a key.
+func newest(secrets []*record) Key {
+	k, last := secrets[0].Key, secrets[len(secrets)-1]
+	k.Limit, k.Models = last.Limit, last.Models
+	return k
+}
+
+// equal reports whether two records, which may be nil, are the same.
+func (r *record) equal(other *record) bool {
+	one, err := json.Marshal(r)
+	two, otherErr := json.Marshal(other)
+	return err == nil && otherErr == nil && bytes.Equal(one, two)
 }
 
 func idOf(setting string) string {

@@ -13,6 +13,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/unreported"
+	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -22,7 +23,8 @@ type Ring struct {
 	entries    atomic.Pointer[map[string]*entry] // by id; the map is replaced, never changed
 	keeper     settings.Keeper                   // the store of the keys; nil: they are only in memory
 	maxKeys    int
-	onVanished func(n int) // may be nil
+	onVanished func(n int)                           // may be nil
+	onLimits   func(map[string]*project.Limit) error // nil: nobody wants to know
 	stop       func()
 	missed     unreported.Error
 
@@ -103,8 +105,11 @@ func (r *Ring) set(records map[string][]*record, loaded map[string]string) {
 	for id, secrets := range records {
 		entries[id] = newEntry(secrets, now)
 	}
+	before := r.entries.Load()
 	r.records, r.loaded = records, loaded
+	r.limit(before, entries, true) // before a key is found that has a limit, and after it is not found any more
 	r.entries.Store(&entries)
+	r.limit(before, entries, false)
 }
 
 // List returns all keys, in the order of their projects and their ids.
