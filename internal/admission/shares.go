@@ -394,9 +394,8 @@ func (o *Outcome) share() *Share {
 
 // inPool is a waiting call as the pool of its shared scope knows it.
 type inPool struct {
-	engine *Engine
-	pool   *share.Pool // nil: nothing is divided
-	member *share.Who
+	engine  *Engine // nil: nothing is divided
+	waiting share.Waiting
 }
 
 // waitInPool says that a call waits from now on; own, that it waits for limits of its own.
@@ -407,13 +406,12 @@ func (all Scopes) waitInPool(e *Engine, c *Call, own bool) inPool {
 	if !o.claimOf(c, &cl) {
 		return inPool{}
 	}
-	cl.pool.Wait(cl.member, cl.terms, e.clock())
+	p := inPool{e, cl.pool.Wait(cl.member, cl.terms, e.clock())}
 	if e.memory == nil {
 		if f := e.join(); f != nil {
 			f.changed(cl.scope)
 		}
 	}
-	p := inPool{e, cl.pool, cl.member}
 	if own {
 		p.turn(true)
 	}
@@ -451,14 +449,14 @@ func (s *Share) answer() line.Answer {
 
 // turn says whether limits of the call's own have denied it in its turn.
 func (p inPool) turn(own bool) {
-	if p.pool != nil {
-		p.pool.Turn(p.member, own)
+	if p.engine != nil {
+		p.waiting.Turn(own)
 	}
 }
 
 // leave says that the call waits no more.
 func (p inPool) leave() {
-	if p.pool != nil {
-		p.pool.Leave(p.member, p.engine.clock())
+	if p.engine != nil {
+		p.waiting.Leave(p.engine.clock())
 	}
 }

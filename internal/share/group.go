@@ -51,7 +51,7 @@ func (p *Pool) single(w *Who, t Terms) (name string, in *Group, terms Terms) {
 	if w.Group == nil || p.members[w.Name] != nil || len(p.members) < mostSingle {
 		return w.Name, w.Group, t
 	}
-	return w.Group.Name, w.Group.Above, Terms{}
+	return w.Group.Name, w.Group.Above, w.Group.Terms()
 }
 
 // group returns the pool's own of a group, and makes it if there is none; nil for nil.

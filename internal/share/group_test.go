@@ -53,6 +53,36 @@ func TestTermsOfGroups(t *testing.T) {
 	w.expect(2, 6, map[string]float64{"high/a": .25, "high/b": .25, "capped/a": .05, "capped/b": .05, "low": .4})
 }
 
+// A waiting call leaves the member that it waits for, though calls of the same user count for another
+// member by then, or would.
+func TestWaitingCallLeavesItsMember(t *testing.T) {
+	minute := []limit.Limit{limit.New(1<<40, time.Minute).Using(limit.SlidingLog)}
+	p, other := NewPool(minute, 0), NewPool(minute, 0)
+	acme := newGroup("acme", nil, Terms{Weight: 7})
+	ask := []Amount{{N: 1, Count: 1 << 40}}
+	for i := range mostSingle {
+		p.Take(named(fmt.Sprint(i)), Terms{}, 1, ask, false)
+	}
+	user := &Who{Name: "acme/late", Group: acme}
+	waiting := p.Wait(user, Terms{}, 2)
+	if m := p.members["acme"]; m == nil || m.waiting != 1 || m.terms.Weight != 7 {
+		t.Fatalf("the call does not wait for the project: %+v", m)
+	}
+	other.Take(user, Terms{}, 3, ask, false)
+	for minute := range 3 {
+		p.Take(named("x"), Terms{}, int64(minute+1)*int64(10*time.Minute), ask, false)
+	}
+	waiting.Turn(true)
+	p.Take(user, Terms{}, int64(31*time.Minute), ask, false)
+	waiting.Leave(int64(31 * time.Minute))
+	if m := p.members["acme"]; m.waiting != 0 || m.own {
+		t.Errorf("%d calls of the project wait", m.waiting)
+	}
+	if m := p.members["acme/late"]; m == nil || m.waiting != 0 {
+		t.Errorf("the user's own member: %+v", m)
+	}
+}
+
 // Very many users of one project make no more members than a pool may have: calls of those beyond
 // count for the project.
 func TestMembersAreBounded(t *testing.T) {

@@ -24,6 +24,7 @@ type client struct {
 	on        func(t time.Duration) bool
 
 	queue []int64 // the sizes of calls that wait
+	waits Waiting // the last of them
 	asked bool    // the first of them has asked
 }
 
@@ -91,7 +92,7 @@ func simulate(t *testing.T, quota int64, reserve float64, clients []*client, unt
 			continue
 		default:
 			e.client.queue = append(e.client.queue, e.client.size())
-			w.pool.Wait(e.client.who(), e.client.terms, w.clock())
+			e.client.waits = w.pool.Wait(e.client.who(), e.client.terms, w.clock())
 		}
 		w.serve()
 	}
@@ -128,7 +129,7 @@ func (w *world) take(c *client) bool {
 		return false
 	}
 	c.queue, c.asked = c.queue[1:], false
-	w.pool.Leave(c.who(), w.clock())
+	c.waits.Leave(w.clock())
 	w.used += n
 	w.log = append(w.log, service{w.now, c, n})
 	heap.Push(&w.events, event{w.now + c.pause, c})

@@ -2,8 +2,12 @@ package share
 
 import "math"
 
+// Waiting is a call that waits: see [Pool.Wait]. It counts for one member until it leaves, even if
+// other calls of the same caller count for another one meanwhile.
+type Waiting struct{ member *member }
+
 // Wait says that one more call of a member waits from now on.
-func (p *Pool) Wait(w *Who, t Terms, now int64) {
+func (p *Pool) Wait(w *Who, t Terms, now int64) Waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.member(w, t, now)
@@ -13,6 +17,7 @@ func (p *Pool) Wait(w *Who, t Terms, now int64) {
 	}
 	m.waiting++
 	p.wantsMore(m)
+	return Waiting{m}
 }
 
 // lift lets a member that begins to wait be served no sooner than those who wait already. So it does
@@ -49,10 +54,10 @@ func (p *Pool) lift(m *member, now int64) {
 // Turn says what a waiting call of a member has found when it asked: whether a limit of the
 // member's own denies it. Then the member does not want its share until a call of it finds
 // otherwise.
-func (p *Pool) Turn(w *Who, own bool) {
+func (w Waiting) Turn(own bool) {
+	m, p := w.member, w.member.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.find(w)
 	if m.own = own; !own {
 		p.wantsMore(m)
 	}
@@ -71,11 +76,11 @@ func (p *Pool) wantsMore(m *member) {
 // wants reports whether calls of the member wait for its share, or for what is shared.
 func (m *member) wants(now int64) bool { return m.waiting > 0 && !m.own || now < m.nodesWait }
 
-// Leave says that a call of a member waits no more.
-func (p *Pool) Leave(w *Who, now int64) {
+// Leave says that the call waits no more.
+func (w Waiting) Leave(now int64) {
+	m, p := w.member, w.member.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.find(w)
 	p.pass(m, now)
 	if m.wants(now) {
 		for i := range m.parts {

@@ -12,12 +12,12 @@ type Who struct {
 
 // find returns the member of a name, or nil.
 func (p *Pool) find(w *Who) *member {
-	if m := w.last.Load(); m != nil && m.pool == p && !m.forgotten {
+	if m := w.last.Load(); m != nil && m.pool == p && !m.forgotten && m.name == w.Name {
 		return m
 	}
 	name, _, _ := p.single(w, Terms{})
 	m := p.members[name]
-	if m != nil {
+	if m != nil && m.name == w.Name { // the group's member is looked up each time: it may not stay the group's
 		w.last.Store(m)
 	}
 	return m
