@@ -53,6 +53,36 @@ func TestTermsOfGroups(t *testing.T) {
 	w.expect(2, 6, map[string]float64{"high/a": .25, "high/b": .25, "capped/a": .05, "capped/b": .05, "low": .4})
 }
 
+// The maximum of a group holds even if nobody else wants the rest, for calls of the project itself too.
+func TestMaximumOfAGroupIsNotExceeded(t *testing.T) {
+	capped := newGroup("capped", nil, Terms{Max: .5})
+	inside := newGroup("capped/in", capped, Terms{})
+	w := simulate(t, 100, 0, []*client{
+		inGroup(capped, hog("capped/a", Terms{})), inGroup(inside, hog("capped/in/b", Terms{})), hog("capped", Terms{Max: .5}),
+	}, 6*time.Minute)
+	if _, all := w.parts(2*time.Minute, 6*time.Minute); all > .501 || all < .47 {
+		t.Errorf("all of the group have %.3f of the quota, want 0.5", all)
+	}
+
+	now, a, b := w.clock(), &Who{Name: "capped/a", Group: capped}, &Who{Name: "capped/in/b", Group: inside}
+	p := NewPool([]limit.Limit{limit.New(100, time.Minute).Using(limit.SlidingLog)}, 0)
+	if d := p.Take(a, Terms{}, now, []Amount{{N: 51, Count: 100}}, false); !d.Never || d.Share != 50 {
+		t.Errorf("a call that is larger than the group's maximum: %+v", d)
+	}
+	p.Take(a, Terms{}, now, []Amount{{N: 40, Count: 100}}, false)
+	later := now + int64(20*time.Second)
+	d := p.Take(b, Terms{}, later, []Amount{{N: 20, Count: 100}}, false)
+	if !d.Denied || d.Never || p.Lend(b, later, []Amount{{N: 20, Count: 100}}, []int64{40}) {
+		t.Errorf("beyond the group's maximum: %+v", d)
+	}
+	if wait := time.Duration(d.Until - later); wait < 39*time.Second || wait > 41*time.Second {
+		t.Errorf("it may pass after %v, want 40s", wait)
+	}
+	if d := p.Take(b, Terms{}, later, []Amount{{N: 10, Count: 100}}, false); d.Denied && !p.Lend(b, later, []Amount{{N: 10, Count: 100}}, []int64{40}) {
+		t.Errorf("within the group's maximum: %+v", d)
+	}
+}
+
 // A waiting call leaves the member that it waits for, though calls of the same user count for another
 // member by then, or would.
 func TestWaitingCallLeavesItsMember(t *testing.T) {

@@ -1,7 +1,5 @@
 package share
 
-import "math"
-
 // Amount is what a call asks for of one quota.
 type Amount struct {
 	N     int64 // -1 if the call has no part in the quota
@@ -82,11 +80,9 @@ func (p *Pool) ask(m *member, now int64, amounts []Amount, again bool) {
 
 // denies returns of which quota a share denies a call of a member, or -1.
 func (p *Pool) denies(m *member, now int64, amounts []Amount) int {
-	if m.terms.Max > 0 {
-		for i := range amounts {
-			if float64(amounts[i].N) > p.most(m, i) {
-				return i // before a share that only says later
-			}
+	for i := range amounts {
+		if float64(amounts[i].N) > p.most(m, i) {
+			return i // before a share that only says later
 		}
 	}
 	for i := range amounts {
@@ -146,19 +142,6 @@ func (t *part) usedAt(now int64) float64 {
 	return used
 }
 
-// most returns how much of a quota a member may ever have used.
-func (p *Pool) most(m *member, i int) float64 {
-	if m.terms.Max == 0 {
-		return math.Inf(1)
-	}
-	return math.Floor(m.terms.Max*p.quotas[i].count + 1e-6) // 29% of 100 are 29, and not 28.999
-}
-
-// capped reports whether the maximum of a member denies a call of an amount.
-func (p *Pool) capped(m *member, i int, now, n int64) bool {
-	return m.terms.Max > 0 && m.parts[i].usedAt(now)+float64(n) > p.most(m, i)
-}
-
 // charge charges a member for a call.
 func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
 	for i := range amounts {
@@ -185,8 +168,8 @@ func (p *Pool) denial(m *member, i int, now, n int64) Denial {
 	return d
 }
 
-// until returns when enough of what the member has used here has come back for a call of an
-// amount to fit.
+// until returns when enough of what the member, and the groups that it is in, have used here has come
+// back for a call of an amount to fit.
 func (p *Pool) until(m *member, i int, now, amount int64) int64 {
 	q, t := &p.quotas[i], &m.parts[i]
 	if q.resetAt > 0 {
@@ -196,8 +179,8 @@ func (p *Pool) until(m *member, i int, now, amount int64) int64 {
 	t.used.ahead(now, &here)
 	for k, n := range here {
 		used := t.counts(now) - here[0] + n
-		if t.fitsWith(used, t.expected(amount)) && used-t.carry+float64(amount) <= p.most(m, i) {
-			return now + q.after(k)
+		if t.fitsWith(used, t.expected(amount)) && used-t.carry+float64(amount) <= q.most(m.terms.Max) {
+			return now + max(q.after(k), p.groupsWait(m, i, now, amount))
 		}
 	}
 	return now + q.period

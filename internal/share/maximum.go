@@ -1,0 +1,88 @@
+package share
+
+import "math"
+
+// most returns how much of a quota a part of it is at most; a part of 0 is no maximum.
+func (q *quota) most(part float64) float64 {
+	if part == 0 {
+		return math.Inf(1)
+	}
+	return math.Floor(part*q.count + 1e-6) // 29% of 100 are 29, and not 28.999
+}
+
+// most returns how much of a quota a member may ever have used, by its maximum and by those of the
+// groups that it is in.
+func (p *Pool) most(m *member, i int) float64 {
+	q := &p.quotas[i]
+	most := q.most(m.terms.Max)
+	for g := p.inside(m); g != nil; g = g.above {
+		most = min(most, q.most(g.Terms().Max))
+	}
+	return most
+}
+
+// capped reports whether the maximum of a member, or of a group that it is in, denies a call of an
+// amount.
+func (p *Pool) capped(m *member, i int, now, n int64) bool {
+	q := &p.quotas[i]
+	if m.terms.Max > 0 && m.parts[i].usedAt(now)+float64(n) > q.most(m.terms.Max) {
+		return true
+	}
+	for g := p.inside(m); g != nil; g = g.above {
+		if most := g.Terms().Max; most > 0 && p.usedIn(g, i, now)+float64(n) > q.most(most) {
+			return true
+		}
+	}
+	return false
+}
+
+// usedIn returns what the members in a group have used of a quota. It asks all members of the pool,
+// so it is only for groups with a maximum.
+func (p *Pool) usedIn(g *group, i int, now int64) (sum float64) {
+	for _, m := range p.members {
+		if p.inside(m).isIn(g) {
+			sum += m.parts[i].usedAt(now)
+		}
+	}
+	return sum
+}
+
+// groupsWait returns how long it takes until the maxima of the groups that a member is in let a call of
+// an amount pass, of a quota that slides.
+func (p *Pool) groupsWait(m *member, i int, now, n int64) (wait int64) {
+	q := &p.quotas[i]
+	for g := p.inside(m); g != nil; g = g.above {
+		if most := g.Terms().Max; most > 0 {
+			wait = max(wait, q.untilUsed(p.usedAhead(g, i, now), q.most(most)-float64(n)))
+		}
+	}
+	return wait
+}
+
+// usedAhead returns what the members in a group have used of a quota from now on, if they use nothing
+// else.
+func (p *Pool) usedAhead(g *group, i int, now int64) (sum curve) {
+	for _, m := range p.members {
+		if !p.inside(m).isIn(g) {
+			continue
+		}
+		var here curve
+		m.parts[i].used.ahead(now, &here)
+		elsewhere := m.parts[i].usedAt(now) - here[0]
+		for k, n := range here {
+			sum[k] += n + elsewhere
+		}
+	}
+	return sum
+}
+
+// untilUsed returns how long it takes until no more than an amount is used: a period, if that is not
+// known.
+func (q *quota) untilUsed(ahead curve, most float64) int64 {
+	for k, n := range ahead {
+		if n <= most {
+			return q.after(k)
+		}
+	}
+	return q.period
+}
