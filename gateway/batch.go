@@ -134,7 +134,7 @@ func (x *exchange) expect(b *call.Batch, r *llm.Request) error {
 	if owner, allowed := x.forbids(); allowed != nil && (r.Fallbacks || r.API == "") {
 		return fmt.Errorf("%s may only call %s: the gateway cannot tell which model answers", owner, strings.Join(allowed, ", "))
 	}
-	return b.Expect(x.path, r)
+	return b.Expect(x.Project, r)
 }
 
 // readInline reads the calls in the body.

@@ -49,7 +49,7 @@ const batchTier = "batch"
 // maxModels is how many models the calls of one batch may name.
 const maxModels = 100
 
-// Expect adds a call to the batch.
+// Expect adds a call to the batch. projectID is the project by which the estimator learns.
 func (b *Batch) Expect(projectID string, r *llm.Request) error {
 	if b.prices == nil {
 		b.at, b.prices = time.Now(), map[string]*price.Price{}

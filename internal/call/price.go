@@ -86,7 +86,7 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	case p == nil:
 		return price.Unknown
 	case !used.Exact && !(c.ChargeSeen && used.Output > 0):
-		least := max(used.Output, c.Limits.Estimator.Floor(c.Project, &c.Request))
+		least := max(used.Output, c.Limits.Estimator.Floor(c.base(), &c.Request))
 		return max(c.reserved, p.Most(max(used.Input, c.expected.Input), least, cmp.Or(used.Tier, c.Request.Tier), at))
 	case used.Input < 0:
 		return p.Most(c.expected.Input, used.Output, cmp.Or(used.Tier, c.Request.Tier), at)

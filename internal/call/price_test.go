@@ -182,3 +182,22 @@ func TestPricesAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A call of a user whose answer was cut off costs what it would cost the project, by which the estimator
+// learns, however long the answers of other projects are.
+func TestUsersCostWhatTheirProjectDoes(t *testing.T) {
+	var costs [2]price.Amount
+	for i, user := range []string{"", "/alice"} {
+		c := newPricedCall(t)
+		for range 50 {
+			c.Limits.Estimator.Learn(owner, &c.Request, llm.Usage{Input: 1000, Output: 10, Exact: true})
+			c.Limits.Estimator.Learn("other", &c.Request, llm.Usage{Input: 1000, Output: 9000, Exact: true})
+		}
+		c.Project, c.Base = owner+user, owner
+		admit(t, c).Unanswered(true)
+		costs[i] = c.Cost
+	}
+	if costs[0] != costs[1] {
+		t.Errorf("a call of the project costs %v, and one of its user %v", costs[0], costs[1])
+	}
+}
