@@ -53,12 +53,17 @@ func (g *gatewayURLs) spent(t *testing.T, id string) price.Amount {
 	return 0
 }
 
-// wantSpent waits until no call is under way, and expects that each of the projects has used as
-// much.
-func (g *gatewayURLs) wantSpent(t *testing.T, want price.Amount, ids ...string) {
+// awaitSettled waits until no call is under way.
+func (g *gatewayURLs) awaitSettled(t *testing.T) {
 	t.Helper()
 	testkit.Eventually(t, "no call is under way", func() bool { return g.gauge(t, "ratelimit_gateway_active") == 0 })
-	for _, id := range ids {
+}
+
+// wantSpent waits until no call is under way, and expects what projects have used.
+func (g *gatewayURLs) wantSpent(t *testing.T, want map[string]price.Amount) {
+	t.Helper()
+	g.awaitSettled(t)
+	for id, want := range want {
 		if got := g.spent(t, id); got != want {
 			t.Errorf("%s has used %v; want %v", id, got, want)
 		}

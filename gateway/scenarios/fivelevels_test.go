@@ -22,12 +22,14 @@ func TestFiveLevelsOfDollars(t *testing.T) {
 	p := newProvider(t)
 	file, state := written(t, fiveLevels, p), lasting["redis"](t)
 	a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
-	levels := []string{"org", "org/team", "org/team/app", "org/team/app/alice", "org/team/app/alice/bot"}
 	c := together(t, p, many, 333, func(int) call { return paid.by("org/team/app/alice/bot") }, &a.gatewayURLs, &b.gatewayURLs)
 	if c.got(200)+c.got(429)+c.got(503) != many {
 		t.Errorf("answers: %v", c.answers)
 	}
 	for _, g := range []*process{a, b} {
-		g.wantSpent(t, price.Amount(c.got(200))*cost, levels...)
+		spent := price.Amount(c.got(200)) * cost
+		g.wantSpent(t, map[string]price.Amount{
+			"org": spent, "org/team": spent, "org/team/app": spent, "org/team/app/alice": spent, "org/team/app/alice/bot": spent,
+		})
 	}
 }

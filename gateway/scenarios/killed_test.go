@@ -50,16 +50,23 @@ func TestKilledGatewayChargesEveryLevelOrNone(t *testing.T) {
 			wait()
 		}
 		g := launch(t, file, state, anywhere)
-		used := g.spent(t, "acme")
-		g.wantSpent(t, used, "acme", "acme/search", "acme/search/alice")
+		used := agreed(t, g)
 		if came := price.Amount(len(p.arrivals(""))); used < came*cost {
 			t.Errorf("%v is charged for %d calls", used, came)
 		}
 		spend(&g.gatewayURLs, paid.by("acme/search/alice"))()
-		used = g.spent(t, "acme")
-		g.wantSpent(t, used, "acme", "acme/search", "acme/search/alice")
+		used = agreed(t, g)
 		if came := price.Amount(len(p.arrivals(""))); used > 3*price.Dollar || came*cost > used || used <= 3*price.Dollar-reserved {
 			t.Errorf("%v is charged for %d calls, of $3", used, came)
 		}
 	})
+}
+
+// agreed expects that all levels have used as much, and returns it.
+func agreed(t *testing.T, g *process) price.Amount {
+	t.Helper()
+	g.awaitSettled(t)
+	used := g.spent(t, "acme")
+	g.wantSpent(t, map[string]price.Amount{"acme/search": used, "acme/search/alice": used})
+	return used
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -24,23 +25,31 @@ func TestRunsStayInTheirBudgets(t *testing.T) {
 		if c.got(402) != 90-c.got(200)-c.got(503) {
 			t.Errorf("answers: %v", c.answers)
 		}
-		g.wantSpent(t, price.Amount(c.got(200))*cost, "acme")
+		g.wantSpent(t, map[string]price.Amount{"acme": price.Amount(c.got(200)) * cost})
 		sum := price.Amount(0)
 		for i := range 3 {
-			d, err := g.Gateway.Projects().PeekCall(t.Context(), project.Call{Project: "acme", Run: fmt.Sprint("run-", i)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range d.Windows() {
-				if s.Window.Name == project.RunDollars {
-					sum += price.Amount(s.Window.Count - s.Remaining)
-				}
-			}
+			sum += g.spentBy(t, project.Call{Project: "acme", Run: fmt.Sprint("run-", i)}, fmt.Sprint("run run-", i))
 		}
 		if want := price.Amount(c.got(200)) * cost; sum != want {
 			t.Errorf("the runs have used %v, want %v", sum, want)
 		}
 	})
+}
+
+// spentBy returns what the owner of a limit in dollars has used, of those to which a call is charged.
+func (g *inProcess) spentBy(t *testing.T, of project.Call, owner string) price.Amount {
+	t.Helper()
+	d, err := g.Gateway.Projects().PeekCall(t.Context(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range d.Windows() {
+		if s.Owner == owner && s.Window.Dollars {
+			return price.Amount(s.Window.Count - s.Remaining)
+		}
+	}
+	t.Fatalf("%s has no limit in dollars", owner)
+	return 0
 }
 
 // The first calls of users that nobody has heard of do not exceed what each user has, even if all
@@ -54,18 +63,19 @@ projects:
   acme: {dollars_per_month: 100}
   "acme/*": {dollars_per_day: 0.16}   # five calls, and a third of one
 `, state, p)
-		const users = 20
+		const users = 10
 		c := together(t, p, 10*users, 5*users, func(i int) call {
 			of := paid.by("acme")
 			of.user = fmt.Sprint("user-", i%users)
 			return of
 		}, &g.gatewayURLs)
-		g.wantSpent(t, price.Amount(c.got(200))*cost, "acme")
-		if c.got(503) == 0 {
-			for i := range users {
-				g.wantSpent(t, 5*cost, fmt.Sprint("acme/user-", i))
+		spent := map[string]price.Amount{"acme": price.Amount(c.got(200)) * cost}
+		for i := range users {
+			if c.got(503) == 0 {
+				spent[fmt.Sprint("acme/user-", i)] = 5 * cost
 			}
 		}
+		g.wantSpent(t, spent)
 	})
 }
 
@@ -93,8 +103,32 @@ projects:
 		}
 		refused("alice", 4, `project \"team/alice\" has`) // 8.4 cents, and no 3 more
 		refused("bob", 3, `project \"team\" has`)         // the team has 14.7 cents
-		g.wantSpent(t, 7*cost, "team")
-		g.wantSpent(t, 4*cost, "team/alice")
-		g.wantSpent(t, 3*cost, "team/bob")
+		g.wantSpent(t, map[string]price.Amount{"team": 7 * cost, "team/alice": 4 * cost, "team/bob": 3 * cost})
+	})
+}
+
+// A new key does not exceed its budget either, however many calls there are at the same moment.
+func TestKeysStayInTheirBudgets(t *testing.T) {
+	upstream := secretFile(t, "sk-upstream")
+	onEach(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		g := start(t, replaced(priced, "{base_url: MOCK,", "{base_url: MOCK, key: {file: "+upstream+"},")+`
+keys: required
+projects: {team: {dollars: 100}}
+`, state, p)
+		key, err := (&admin.Client{Base: g.admin, HTTP: client}).IssueKey(t.Context(), admin.NewKey{Project: "team", Limit: project.Limit{DollarsPerDay: 16 * price.Dollar / 100}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := together(t, p, 40, 5, func(i int) call {
+			of := paid
+			of.key, of.user = key.Secret, fmt.Sprint("user-", i%4) // the key's budget is for all of its users
+			return of
+		}, &g.gatewayURLs)
+		spent := price.Amount(c.got(200)) * cost
+		g.wantSpent(t, map[string]price.Amount{"team": spent})
+		if got := g.spentBy(t, project.Call{Project: "team", Key: key.ID}, "key "+key.ID); got != spent {
+			t.Errorf("the key has used %v, want %v", got, spent)
+		}
 	})
 }
